@@ -1,0 +1,59 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What runs once for each command or reply allocates nothing.
+func TestAllocations(t *testing.T) {
+	p := Parser{MaxBody: DefaultMaxBody}
+	var cmd Command
+	var r Reply
+	var s ServerStats
+	body := []byte(strings.Repeat("x", 64))
+	buf := make([]byte, 0, 4096)
+	check := func(name string, f func()) {
+		t.Helper()
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+	for _, bc := range benchCommands {
+		in := []byte(bc.in)
+		check("Next of "+bc.name, func() { p.Next(in, &cmd) })
+	}
+	half := AppendPut(nil, 0, 0, 1, body)
+	half = half[:len(half)-3]
+	check("Next of half a put", func() { p.Next(half, &cmd) })
+	for _, tc := range replyTests {
+		check("ParseReply of "+tc.text, func() { ParseReply(tc.bytes, &r) })
+	}
+	for name, f := range map[string]func(){
+		"AppendPut":            func() { AppendPut(buf, 1, 2, 3, body) },
+		"AppendReserve":        func() { AppendReserve(buf) },
+		"AppendReserveTimeout": func() { AppendReserveTimeout(buf, 5) },
+		"AppendDelete":         func() { AppendDelete(buf, 1<<60) },
+		"AppendRelease":        func() { AppendRelease(buf, 1, 2, 3) },
+		"AppendUse":            func() { AppendUse(buf, "mail") },
+		"AppendInserted":       func() { AppendInserted(buf, 1<<60) },
+		"AppendReserved":       func() { AppendReserved(buf, 1<<60, body) },
+		"AppendUsing":          func() { AppendUsing(buf, "mail") },
+		"AppendWord":           func() { AppendWord(buf, TimedOut) },
+		"AppendStats":          func() { AppendStats(buf, &s) },
+		"AppendTubeStats":      func() { AppendTubeStats(buf, &TubeStats{}) },
+		"AppendJobStats":       func() { AppendJobStats(buf, &JobStats{}) },
+	} {
+		check(name, f)
+	}
+}
+
+// A list of many tubes costs no more than its buffer.
+func TestListAllocations(t *testing.T) {
+	buf := make([]byte, 0, 1<<20)
+	names := slices.Repeat([]string{"mail"}, 10000)
+	if n := testing.AllocsPerRun(10, func() { AppendList(buf, slices.Values(names)) }); n > 4 {
+		t.Errorf("a list of %d names allocates %v times", len(names), n)
+	}
+}

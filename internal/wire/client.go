@@ -1,0 +1,124 @@
+package wire
+
+// Each of these functions appends one command as a client sends it. Tube names
+// must be valid; see ValidTube.
+
+// AppendPut appends a put with its body. Delay and ttr are seconds.
+func AppendPut(dst []byte, pri, delay, ttr uint32, body []byte) []byte {
+	return AppendCommand(dst, &Command{Op: Put, Pri: pri, Delay: delay, TTR: ttr, Body: body})
+}
+
+func AppendReserve(dst []byte) []byte {
+	return appendVerb(dst, Reserve)
+}
+
+// AppendReserveTimeout appends a reserve-with-timeout of 0 to MaxTimeout
+// seconds.
+func AppendReserveTimeout(dst []byte, seconds uint32) []byte {
+	return AppendCommand(dst, &Command{Op: ReserveTimeout, Timeout: seconds})
+}
+
+func AppendReserveJob(dst []byte, id uint64) []byte {
+	return appendByID(dst, ReserveJob, id)
+}
+
+func AppendDelete(dst []byte, id uint64) []byte {
+	return appendByID(dst, Delete, id)
+}
+
+// AppendRelease appends a release. Delay is seconds.
+func AppendRelease(dst []byte, id uint64, pri, delay uint32) []byte {
+	return AppendCommand(dst, &Command{Op: Release, ID: id, Pri: pri, Delay: delay})
+}
+
+func AppendBury(dst []byte, id uint64, pri uint32) []byte {
+	return AppendCommand(dst, &Command{Op: Bury, ID: id, Pri: pri})
+}
+
+func AppendTouch(dst []byte, id uint64) []byte {
+	return appendByID(dst, Touch, id)
+}
+
+func AppendKick(dst []byte, bound uint32) []byte {
+	return AppendCommand(dst, &Command{Op: Kick, Count: bound})
+}
+
+func AppendKickJob(dst []byte, id uint64) []byte {
+	return appendByID(dst, KickJob, id)
+}
+
+func AppendPeek(dst []byte, id uint64) []byte {
+	return appendByID(dst, Peek, id)
+}
+
+func AppendPeekReady(dst []byte) []byte {
+	return appendVerb(dst, PeekReady)
+}
+
+func AppendPeekDelayed(dst []byte) []byte {
+	return appendVerb(dst, PeekDelayed)
+}
+
+func AppendPeekBuried(dst []byte) []byte {
+	return appendVerb(dst, PeekBuried)
+}
+
+func AppendUse(dst []byte, tube string) []byte {
+	return appendByTube(dst, Use, tube)
+}
+
+func AppendWatch(dst []byte, tube string) []byte {
+	return appendByTube(dst, Watch, tube)
+}
+
+func AppendIgnore(dst []byte, tube string) []byte {
+	return appendByTube(dst, Ignore, tube)
+}
+
+// AppendPauseTube appends a pause-tube for a number of seconds.
+func AppendPauseTube(dst []byte, tube string, seconds uint32) []byte {
+	return AppendCommand(dst, &Command{Op: PauseTube, Tube: []byte(tube), Delay: seconds})
+}
+
+func AppendListTubes(dst []byte) []byte {
+	return appendVerb(dst, ListTubes)
+}
+
+func AppendListTubeUsed(dst []byte) []byte {
+	return appendVerb(dst, ListTubeUsed)
+}
+
+func AppendListTubesWatched(dst []byte) []byte {
+	return appendVerb(dst, ListTubesWatched)
+}
+
+// AppendStatsCommand appends the command; AppendStats appends the reply.
+func AppendStatsCommand(dst []byte) []byte {
+	return appendVerb(dst, Stats)
+}
+
+// AppendStatsJobCommand appends the command; AppendJobStats appends the reply.
+func AppendStatsJobCommand(dst []byte, id uint64) []byte {
+	return appendByID(dst, StatsJob, id)
+}
+
+// AppendStatsTubeCommand appends the command; AppendTubeStats appends the reply.
+func AppendStatsTubeCommand(dst []byte, tube string) []byte {
+	return appendByTube(dst, StatsTube, tube)
+}
+
+func AppendQuit(dst []byte) []byte {
+	return appendVerb(dst, Quit)
+}
+
+func appendVerb(dst []byte, op Op) []byte {
+	return AppendCommand(dst, &Command{Op: op})
+}
+
+func appendByID(dst []byte, op Op, id uint64) []byte {
+	return AppendCommand(dst, &Command{Op: op, ID: id})
+}
+
+func appendByTube(dst []byte, op Op, tube string) []byte {
+	return AppendCommand(dst, &Command{Op: op, Tube: []byte(tube)})
+}

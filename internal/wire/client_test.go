@@ -1,0 +1,64 @@
+package wire
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What a client appends is what beanstalkd documents, and the parser makes the
+// same command of it.
+func TestClientCommands(t *testing.T) {
+	long := strings.Repeat("x", MaxTube)
+	for _, tc := range []struct {
+		bytes []byte
+		text  string
+		want  Command
+	}{
+		{AppendPut(nil, 1, 2, 3, []byte("a\r\nb")), "put 1 2 3 4\r\na\r\nb\r\n",
+			Command{Op: Put, Pri: 1, Delay: 2, TTR: 3, Body: []byte("a\r\nb")}},
+		{AppendPut(nil, math.MaxUint32, 0, 0, nil), "put 4294967295 0 0 0\r\n\r\n",
+			Command{Op: Put, Pri: math.MaxUint32, Body: []byte{}}},
+		{AppendReserve(nil), "reserve\r\n", Command{Op: Reserve}},
+		{AppendReserveTimeout(nil, MaxTimeout), "reserve-with-timeout 2147483647\r\n",
+			Command{Op: ReserveTimeout, Timeout: MaxTimeout}},
+		{AppendReserveJob(nil, 7), "reserve-job 7\r\n", Command{Op: ReserveJob, ID: 7}},
+		{AppendDelete(nil, math.MaxUint64), "delete 18446744073709551615\r\n", Command{Op: Delete, ID: math.MaxUint64}},
+		{AppendRelease(nil, 7, 8, 9), "release 7 8 9\r\n", Command{Op: Release, ID: 7, Pri: 8, Delay: 9}},
+		{AppendBury(nil, 7, 8), "bury 7 8\r\n", Command{Op: Bury, ID: 7, Pri: 8}},
+		{AppendTouch(nil, 7), "touch 7\r\n", Command{Op: Touch, ID: 7}},
+		{AppendKick(nil, 100), "kick 100\r\n", Command{Op: Kick, Count: 100}},
+		{AppendKickJob(nil, 7), "kick-job 7\r\n", Command{Op: KickJob, ID: 7}},
+		{AppendPeek(nil, 7), "peek 7\r\n", Command{Op: Peek, ID: 7}},
+		{AppendPeekReady(nil), "peek-ready\r\n", Command{Op: PeekReady}},
+		{AppendPeekDelayed(nil), "peek-delayed\r\n", Command{Op: PeekDelayed}},
+		{AppendPeekBuried(nil), "peek-buried\r\n", Command{Op: PeekBuried}},
+		{AppendUse(nil, "mail"), "use mail\r\n", Command{Op: Use, Tube: []byte("mail")}},
+		{AppendWatch(nil, long), "watch " + long + "\r\n", Command{Op: Watch, Tube: []byte(long)}},
+		{AppendIgnore(nil, "mail"), "ignore mail\r\n", Command{Op: Ignore, Tube: []byte("mail")}},
+		{AppendPauseTube(nil, "mail", 60), "pause-tube mail 60\r\n",
+			Command{Op: PauseTube, Tube: []byte("mail"), Delay: 60}},
+		{AppendListTubes(nil), "list-tubes\r\n", Command{Op: ListTubes}},
+		{AppendListTubeUsed(nil), "list-tube-used\r\n", Command{Op: ListTubeUsed}},
+		{AppendListTubesWatched(nil), "list-tubes-watched\r\n", Command{Op: ListTubesWatched}},
+		{AppendStatsCommand(nil), "stats\r\n", Command{Op: Stats}},
+		{AppendStatsJobCommand(nil, 7), "stats-job 7\r\n", Command{Op: StatsJob, ID: 7}},
+		{AppendStatsTubeCommand(nil, "mail"), "stats-tube mail\r\n", Command{Op: StatsTube, Tube: []byte("mail")}},
+		{AppendQuit(nil), "quit\r\n", Command{Op: Quit}},
+	} {
+		if string(tc.bytes) != tc.text {
+			t.Errorf("%v: appends %q, want %q", tc.want.Op, tc.bytes, tc.text)
+		}
+		p := Parser{MaxBody: DefaultMaxBody}
+		tc.want.Counted = true
+		got, left := parseAll(t, &p, tc.bytes)
+		if diff := cmp.Diff([]Command{tc.want}, got); diff != "" || len(left) > 0 {
+			t.Errorf("%q: left %q (-want +got)\n%s", tc.text, left, diff)
+		}
+		if again := AppendCommand([]byte("before"), &tc.want); string(again) != "before"+tc.text {
+			t.Errorf("AppendCommand gives %q, want %q after what was there", again, tc.text)
+		}
+	}
+}

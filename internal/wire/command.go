@@ -1,0 +1,153 @@
+package wire
+
+import (
+	"math"
+	"strconv"
+)
+
+// MaxTimeout is the largest argument of reserve-with-timeout, in seconds.
+const MaxTimeout = math.MaxInt32
+
+const crlf = "\r\n"
+
+// A Command is one command as it was given. Op, Fault and Counted are always
+// set; of the rest, the fields that the command has, if Fault is None.
+type Command struct {
+	Op      Op
+	Fault   Fault
+	Counted bool   // the command's entry of ServerStats.Commands moves: it does for some that are faulty
+	ID      uint64 // job
+	Pri     uint32 // put, release, bury
+	Delay   uint32 // seconds: put, release, pause-tube
+	TTR     uint32 // seconds: put; as sent, 0 is not yet raised to 1
+	Timeout uint32 // seconds: reserve-with-timeout; at most MaxTimeout
+	Count   uint32 // kick
+	Tube    []byte // aliases the input
+	Body    []byte // put; without CR LF; aliases the input
+}
+
+// Fault says why a command cannot be executed. The reply follows from it.
+type Fault uint8
+
+const (
+	None         Fault = iota
+	FaultUnknown       // no such verb
+	FaultFormat        // a line too long, a NUL in it, or arguments that do not fit the verb
+	FaultTooBig        // put: a body above Parser.MaxBody; it has been skipped
+	FaultNoCRLF        // put: no CR LF after the body; beanstalkd has given the job an id by then
+)
+
+// Word returns the reply that a fault gets; that of None is no word.
+func (f Fault) Word() Word { return faultWords[f] }
+
+var faultWords = [...]Word{
+	None:         0,
+	FaultUnknown: UnknownCommand,
+	FaultFormat:  BadFormat,
+	FaultTooBig:  JobTooBig,
+	FaultNoCRLF:  ExpectedCRLF,
+}
+
+// parseArgs reads the arguments that begin at line[i] into cmd. It returns
+// where they end, negative if they are not what the command takes, and the
+// size of the body that follows.
+func parseArgs(line []byte, i int, cmd *Command) (end int, size uint32) {
+	var v uint64
+	for _, a := range &commands[cmd.Op].args {
+		switch a {
+		case argEnd:
+			return i, size
+		case argIgnored:
+			return len(line), size
+		case argID:
+			cmd.ID, i = number(line, i, math.MaxUint64)
+		case argPri:
+			v, i = number(line, i, math.MaxUint32)
+			cmd.Pri = uint32(v)
+		case argDelay:
+			v, i = number(line, i, math.MaxUint32)
+			cmd.Delay = uint32(v)
+		case argTTR:
+			v, i = number(line, i, math.MaxUint32)
+			cmd.TTR = uint32(v)
+		case argTimeout:
+			v, i = number(line, i, MaxTimeout)
+			cmd.Timeout = uint32(v)
+		case argSize:
+			v, i = number(line, i, math.MaxUint32)
+			size = uint32(v)
+		case argCount:
+			cmd.Count, i = strtoul(line, i)
+		case argTube:
+			cmd.Tube, i = line[i:], len(line)
+			if !ValidTube(cmd.Tube) {
+				i = -1
+			}
+		case argLooseTube:
+			cmd.Tube, i = looseTube(line, i)
+		}
+		if i < 0 {
+			return i, 0
+		}
+	}
+	return i, size
+}
+
+// looseTube skips spaces and takes what could be a name. It may still be too
+// long or begin with a hyphen.
+func looseTube(line []byte, i int) (tube []byte, end int) {
+	for i < len(line) && line[i] == ' ' {
+		i++
+	}
+	end = nameEnd(line, i)
+	if end == i {
+		return nil, -1
+	}
+	return line[i:end], end
+}
+
+// AppendCommand appends a command as a client sends it: what [Parser.Next]
+// makes of these bytes is cmd. It looks at Op and the fields that the command
+// has; Op must not be Unknown.
+func AppendCommand(dst []byte, cmd *Command) []byte {
+	row := &commands[cmd.Op]
+	dst = append(dst, row.verb...)
+	for i, a := range &row.args {
+		if a == argEnd || a == argIgnored {
+			break
+		}
+		if i > 0 || dst[len(dst)-1] != ' ' {
+			dst = append(dst, ' ')
+		}
+		dst = appendArg(dst, a, cmd)
+	}
+	dst = append(dst, crlf...)
+	if cmd.Op == Put {
+		dst = append(dst, cmd.Body...)
+		dst = append(dst, crlf...)
+	}
+	return dst
+}
+
+func appendArg(dst []byte, a arg, cmd *Command) []byte {
+	var v uint64
+	switch a {
+	case argID:
+		v = cmd.ID
+	case argPri:
+		v = uint64(cmd.Pri)
+	case argDelay:
+		v = uint64(cmd.Delay)
+	case argTTR:
+		v = uint64(cmd.TTR)
+	case argTimeout:
+		v = uint64(cmd.Timeout)
+	case argSize:
+		v = uint64(len(cmd.Body))
+	case argCount:
+		v = uint64(cmd.Count)
+	case argTube, argLooseTube:
+		return append(dst, cmd.Tube...)
+	}
+	return strconv.AppendUint(dst, v, 10)
+}

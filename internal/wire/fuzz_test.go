@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Any input, however it is cut, gives the same commands; each that is in order
+// comes back when it is appended and parsed again. That Next stays within its
+// buffer and makes progress is checked by parseAll.
+func FuzzParser(f *testing.F) {
+	f.Fuzz(func(t *testing.T, input []byte, cut1, cut2 uint16, maxBody uint16) {
+		p := Parser{MaxBody: int(maxBody)}
+		want, wantLeft := parseAll(t, &p, input)
+
+		a := int(cut1) % (len(input) + 1)
+		b := a + int(cut2)%(len(input)-a+1)
+		p = Parser{MaxBody: int(maxBody)}
+		got, left := parseAll(t, &p, input, a, b)
+		if !cmp.Equal(got, want) || !bytes.Equal(left, wantLeft) {
+			t.Fatalf("cut at %d and %d: %+v, left %q; want %+v, left %q", a, b, got, left, want, wantLeft)
+		}
+
+		for i := range want {
+			cmd := &want[i]
+			if cmd.Fault != None {
+				continue
+			}
+			p = Parser{MaxBody: int(maxBody)}
+			again, left := parseAll(t, &p, AppendCommand(nil, cmd))
+			if len(again) != 1 || !cmp.Equal(again[0], *cmd) || len(left) != 0 {
+				t.Fatalf("%+v comes back as %+v, left %q", *cmd, again, left)
+			}
+		}
+	})
+}
+
+// A reply that is accepted says the same when it is appended and parsed again,
+// and none of its beginnings is taken for a whole reply.
+func FuzzParseReply(f *testing.F) {
+	f.Fuzz(func(t *testing.T, input []byte) {
+		var r Reply
+		n, err := ParseReply(input, &r)
+		if n < 0 || n > len(input) || n > 0 && err != nil {
+			t.Fatalf("%d of %d bytes, %v", n, len(input), err)
+		}
+		if n == 0 {
+			return
+		}
+		var part Reply
+		for i := range min(n, 300) {
+			if m, err := ParseReply(input[:i], &part); m != 0 || err != nil {
+				t.Fatalf("the first %d of %d bytes: %d, %v", i, n, m, err)
+			}
+		}
+		again := appendReply(nil, &r)
+		var r2 Reply
+		if m, err := ParseReply(again, &r2); m != len(again) || err != nil || !cmp.Equal(r, r2) {
+			t.Fatalf("%+v comes back as %+v, %v", r, r2, err)
+		}
+	})
+}
+
+// appendReply appends r as a server would say it.
+func appendReply(dst []byte, r *Reply) []byte {
+	switch form := replies[r.Kind].form; {
+	case form == formID, form == formMaybeID && r.ID != 0:
+		return appendNumber(dst, r.Kind, r.ID)
+	case form == formCount, form == formMaybeCount:
+		return appendNumber(dst, r.Kind, r.N)
+	case form == formTube:
+		return AppendUsing(dst, string(r.Tube))
+	case form == formBody:
+		return AppendOK(dst, r.Body)
+	case form == formIDBody:
+		return appendJob(dst, r.Kind, r.ID, r.Body)
+	}
+	return AppendWord(dst, r.Kind)
+}
+
+// What is accepted as a dictionary or list says the same when it is written
+// again, with quotes.
+func FuzzParseDict(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if m, err := ParseDict(data); err == nil {
+			d := dict(yamlStart)
+			for key, value := range m {
+				d.quoted(key, value)
+			}
+			if again, err := ParseDict(d); err != nil || !cmp.Equal(again, m) {
+				t.Errorf("%q comes back as %q, %v", m, again, err)
+			}
+		}
+		if list, err := ParseList(data); err == nil {
+			again := []byte(yamlStart)
+			for _, item := range list {
+				again = append(again, yamlItem+`"`+item+"\"\n"...)
+			}
+			if list2, err := ParseList(again); err != nil || !cmp.Equal(list2, list) {
+				t.Errorf("%q comes back as %q, %v", list, list2, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package wire
+
+import "math"
+
+// number reads spaces and then a decimal number of at most limit. It returns
+// the number and where it ends; the end is negative if there is no such number.
+func number(s []byte, i int, limit uint64) (v uint64, end int) {
+	for i < len(s) && s[i] == ' ' {
+		i++
+	}
+	return digits(s, i, limit)
+}
+
+// digits is number without the spaces. Any count of leading zeros is fine.
+func digits(s []byte, i int, limit uint64) (v uint64, end int) {
+	const cutoff = math.MaxUint64 / 10
+	start := i
+	for ; i < len(s); i++ {
+		d := s[i] - '0'
+		if d > 9 {
+			break
+		}
+		if v >= cutoff && (v > cutoff || d > math.MaxUint64%10) {
+			return 0, -1
+		}
+		v = v*10 + uint64(d)
+	}
+	if i == start || v > limit {
+		return 0, -1
+	}
+	return v, i
+}
+
+// strtoul reads a number as C's function of that name does, and cuts it to 32
+// bits: any white space, a sign, digits. A minus negates modulo 2^64.
+func strtoul(s []byte, i int) (v uint32, end int) {
+	for i < len(s) && (s[i] == ' ' || '\t' <= s[i] && s[i] <= '\r') {
+		i++
+	}
+	negative := i < len(s) && s[i] == '-'
+	if negative || i < len(s) && s[i] == '+' {
+		i++
+	}
+	long, end := digits(s, i, math.MaxUint64)
+	if negative {
+		long = -long
+	}
+	return uint32(long), end
+}

@@ -1,0 +1,154 @@
+package wire
+
+import "bytes"
+
+const (
+	// MaxLine is the length of the longest command line, in bytes, CR LF
+	// included.
+	MaxLine = 224
+
+	// DefaultMaxBody is beanstalkd's default of Parser.MaxBody.
+	DefaultMaxBody = 65535
+
+	// LargestMaxBody is the largest value that Parser.MaxBody may have.
+	LargestMaxBody = 1 << 30
+)
+
+// A Parser cuts the input of one connection into commands. The zero value is
+// ready for use and accepts empty bodies only.
+//
+// Between two calls it remembers nothing but what is to be discarded. A command
+// that is not complete stays in the caller's buffer, and Next begins with it
+// anew; it looks at the line only, however long the body is.
+type Parser struct {
+	// MaxBody is the size of the largest body that a put may have, in bytes
+	// without CR LF: 0 to LargestMaxBody.
+	MaxBody int
+
+	need int // see Need
+
+	// What is being discarded; at most one of the two is set.
+	skip    int64 // bytes left of a body that is too big, its CR LF included
+	tooLong bool  // a line that is too long, up to its end
+}
+
+// Next parses one command from the front of buf into cmd and returns how many
+// bytes it takes. If ok is false, cmd holds nothing of use and more input is
+// needed; the n bytes, which may be some all the same, have been discarded. The
+// bytes that were not consumed must be at the front of buf in the next call.
+//
+// A buf that holds MaxLine bytes, and Need bytes if that is more, always gives
+// progress.
+func (p *Parser) Next(buf []byte, cmd *Command) (n int, ok bool) {
+	p.need = 0
+	*cmd = Command{}
+	switch {
+	case p.skip > 0:
+		return p.skipBody(buf, cmd)
+	case p.tooLong:
+		return p.skipLine(buf, cmd)
+	}
+	end := lineEnd(buf)
+	if end < 0 {
+		if len(buf) < MaxLine {
+			return 0, false
+		}
+		p.tooLong = true
+		return p.skipLine(buf, cmd)
+	}
+	size := parseLine(buf[:end], cmd)
+	n = end + len(crlf)
+	if cmd.Op == Put && cmd.Counted {
+		return p.takeBody(buf, n, size, cmd)
+	}
+	return n, true
+}
+
+// Need returns how many bytes buf must hold for the next command to be
+// complete, after Next consumed nothing and asked for more. It is 0 if this is
+// not known because the line has no end yet.
+func (p *Parser) Need() int { return p.need }
+
+// Discarding reports whether the parser is within a line or a body that it
+// discards: the client owes more input although nothing is unread.
+func (p *Parser) Discarding() bool { return p.skip > 0 || p.tooLong }
+
+// parseLine parses a line without its CR LF, in beanstalkd's order of checks.
+// It returns the size of the body that a put announces. A put is counted once
+// its numbers have been read, although its line may then turn out to have more.
+func parseLine(line []byte, cmd *Command) (size uint32) {
+	if bytes.IndexByte(line, 0) >= 0 {
+		cmd.Fault = FaultFormat
+		return 0
+	}
+	op, i := recognize(line)
+	if op == Unknown {
+		cmd.Fault = FaultUnknown
+		return 0
+	}
+	cmd.Op = op
+	i, size = parseArgs(line, i, cmd)
+	cmd.Counted = i == len(line) || i >= 0 && op == Put
+	if i != len(line) || op == PauseTube && !ValidTube(cmd.Tube) {
+		cmd.Fault = FaultFormat
+	}
+	return size
+}
+
+// takeBody completes a put with the body of size bytes that begins at buf[at].
+// A body that is too big is skipped even if the line is faulty, and the other
+// bodies of faulty lines are not.
+func (p *Parser) takeBody(buf []byte, at int, size uint32, cmd *Command) (n int, ok bool) {
+	if int64(size) > int64(p.MaxBody) {
+		p.skip = int64(size) + int64(len(crlf))
+		n, ok = p.skipBody(buf[at:], cmd)
+		return at + n, ok
+	}
+	if cmd.Fault != None {
+		return at, true
+	}
+	end := at + int(size)
+	n = end + len(crlf)
+	if len(buf) < n {
+		p.need = n
+		return 0, false
+	}
+	if string(buf[end:n]) != crlf {
+		cmd.Fault = FaultNoCRLF
+		return n, true
+	}
+	cmd.Body = buf[at:end:end]
+	return n, true
+}
+
+// skipBody discards a body that is too big. The verdict comes after its last
+// byte.
+func (p *Parser) skipBody(buf []byte, cmd *Command) (n int, ok bool) {
+	n = int(min(p.skip, int64(len(buf))))
+	p.skip -= int64(n)
+	if p.skip > 0 {
+		return n, false
+	}
+	*cmd = Command{Op: Put, Fault: FaultTooBig, Counted: true}
+	return n, true
+}
+
+// skipLine discards a line that is too long. The verdict comes after its end.
+func (p *Parser) skipLine(buf []byte, cmd *Command) (n int, ok bool) {
+	if i := bytes.Index(buf, []byte(crlf)); i >= 0 {
+		p.tooLong = false
+		cmd.Fault = FaultFormat
+		return i + len(crlf), true
+	}
+	n = len(buf)
+	if n > 0 && buf[n-1] == '\r' {
+		n-- // its LF may be the next byte
+	}
+	return n, false
+}
+
+// lineEnd returns the index of the first CR LF, or a negative number if there
+// is none within MaxLine bytes.
+func lineEnd(buf []byte) int {
+	return bytes.Index(buf[:min(len(buf), MaxLine)], []byte(crlf))
+}

@@ -1,0 +1,360 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// parseAll gives input to p as a connection would, in the pieces that end at
+// the cuts, and returns copies of the commands and what is left unread.
+func parseAll(t testing.TB, p *Parser, input []byte, cuts ...int) (cmds []Command, left []byte) {
+	t.Helper()
+	var buf []byte
+	at := 0
+	for _, cut := range append(cuts, len(input)) {
+		buf = append(buf, input[at:cut]...)
+		at = cut
+		for {
+			var cmd Command
+			n, ok := p.Next(buf, &cmd)
+			if n < 0 || n > len(buf) || ok && n == 0 {
+				t.Fatalf("Next consumed %d of %d bytes, ok=%v", n, len(buf), ok)
+			}
+			if need := p.Need(); need != 0 && (ok || n != 0 || need <= len(buf)) {
+				t.Fatalf("Need is %d after Next of %d bytes returned %d, %v", need, len(buf), n, ok)
+			}
+			buf = buf[n:]
+			if !ok {
+				break
+			}
+			cmd.Tube = bytes.Clone(cmd.Tube)
+			cmd.Body = bytes.Clone(cmd.Body)
+			cmds = append(cmds, cmd)
+		}
+		if len(buf) >= MaxLine && p.Need() <= len(buf) {
+			t.Fatalf("no progress with %d bytes, of which %d are needed", len(buf), p.Need())
+		}
+	}
+	return cmds, buf
+}
+
+func format(op Op) Command { return Command{Op: op, Fault: FaultFormat} }
+
+var unknown = Command{Fault: FaultUnknown}
+
+// The golden vectors of beanstalkd's behaviour: what a line is, whatever the
+// queue holds.
+var golden = []struct {
+	in   string
+	want []Command
+}{
+	{"\r\n", []Command{unknown}},
+	{"STATS\r\n", []Command{unknown}},
+	{" stats\r\n", []Command{unknown}},
+	{"stats \r\n", []Command{format(Stats)}},
+	{"stats-foo\r\n", []Command{format(Stats)}},
+	{"stats-job\r\n", []Command{format(Stats)}},
+	{"stats-tube\r\n", []Command{format(Stats)}},
+	{"stats\nstats\r\n", []Command{format(Stats)}},
+	{"stats-tube nope\r\n", []Command{{Op: StatsTube, Counted: true, Tube: []byte("nope")}}},
+	{"put\r\n", []Command{unknown}},
+	{"put \r\n", []Command{format(Put)}},
+	{"put 0 0 0\r\n", []Command{format(Put)}},
+	{"put 0 0 0 0 \r\n\r\n", []Command{{Op: Put, Fault: FaultFormat, Counted: true}, unknown}},
+	{"put   000 00 1 01\r\na\r\n", []Command{{Op: Put, Counted: true, TTR: 1, Body: []byte("a")}}},
+	{"put 0 0 1 1\r\nabc\r\n", []Command{{Op: Put, Fault: FaultNoCRLF, Counted: true, TTR: 1}, unknown}},
+	{"put 0 0 0 0\r\n\r\n", []Command{{Op: Put, Counted: true, Body: []byte{}}}},
+	{"put 0 0 0 70000 junk\r\n" + strings.Repeat("\x00", 70002) + "stats\r\n",
+		[]Command{{Op: Put, Fault: FaultTooBig, Counted: true}, {Op: Stats, Counted: true}}},
+	{"put 0 0 0 9 junk\r\ndelete 1\r\n", []Command{{Op: Put, Fault: FaultFormat, Counted: true}, {Op: Delete, Counted: true, ID: 1}}},
+	{"put 0 0 0 4294967296\r\n", []Command{format(Put)}},
+	{"put 0 0 0 10b\r\n", []Command{{Op: Put, Fault: FaultFormat, Counted: true}}},
+	{"put +1 0 0 0\r\n", []Command{format(Put)}},
+	{"put -1 0 0 0\r\n", []Command{format(Put)}},
+	{"put 0x1 0 0 0\r\n", []Command{format(Put)}},
+	{"put 4294967296 0 0 0\r\n", []Command{format(Put)}},
+	{"put\t0 0 0 0\r\n", []Command{unknown}},
+	{"put 0\t0 0 0\r\n", []Command{format(Put)}},
+	{"peek\r\n", []Command{unknown}},
+	{"peek  1\r\n", []Command{{Op: Peek, Counted: true, ID: 1}}},
+	{"peek 1 \r\n", []Command{{Op: Peek, Fault: FaultFormat, ID: 1}}},
+	{"peek 18446744073709551615\r\n", []Command{{Op: Peek, Counted: true, ID: math.MaxUint64}}},
+	{"peek 18446744073709551616\r\n", []Command{format(Peek)}},
+	{"peek 184467440737095516150\r\n", []Command{format(Peek)}},
+	{"peek 000000000000000000000000000000000000000000000001\r\n", []Command{{Op: Peek, Counted: true, ID: 1}}},
+	{"peek foo111\r\n", []Command{format(Peek)}},
+	{"peek 111foo\r\n", []Command{{Op: Peek, Fault: FaultFormat, ID: 111}}},
+	{"peek-ready \r\n", []Command{format(PeekReady)}},
+	{"delete 0\r\n", []Command{{Op: Delete, Counted: true}}},
+	{"delete 18446744073709551616\r\n", []Command{format(Delete)}},
+	{"kick \r\n", []Command{format(Kick)}},
+	{"kick x\r\n", []Command{format(Kick)}},
+	{"kick -\r\n", []Command{format(Kick)}},
+	{"kick +-1\r\n", []Command{format(Kick)}},
+	{"kick 1x\r\n", []Command{{Op: Kick, Counted: true, Count: 1}}},
+	{"kick +0\r\n", []Command{{Op: Kick, Counted: true}}},
+	{"kick \t\n\v\f 2\r\n", []Command{{Op: Kick, Counted: true, Count: 2}}},
+	{"kick -1\r\n", []Command{{Op: Kick, Counted: true, Count: math.MaxUint32}}},
+	{"kick -18446744073709551615\r\n", []Command{{Op: Kick, Counted: true, Count: 1}}},
+	{"kick 4294967296\r\n", []Command{{Op: Kick, Counted: true}}},
+	{"kick 4294967301\r\n", []Command{{Op: Kick, Counted: true, Count: 5}}},
+	{"kick 0x9\r\n", []Command{{Op: Kick, Counted: true}}},
+	{"kick 18446744073709551616\r\n", []Command{format(Kick)}},
+	{"kick-job\r\n", []Command{unknown}},
+	{"reserve \r\n", []Command{format(Reserve)}},
+	{"reserved\r\n", []Command{format(Reserve)}},
+	{"reserve-job\r\n", []Command{format(Reserve)}},
+	{"reserve-with-timeout\r\n", []Command{format(Reserve)}},
+	{"reserve-with-timeout \r\n", []Command{format(ReserveTimeout)}},
+	{"reserve-with-timeout -1\r\n", []Command{format(ReserveTimeout)}},
+	{"reserve-with-timeout 2147483648\r\n", []Command{format(ReserveTimeout)}},
+	{"reserve-with-timeout 2147483647\r\n", []Command{{Op: ReserveTimeout, Counted: true, Timeout: MaxTimeout}}},
+	{"reserve-with-timeout 0 junk\r\n", []Command{{Op: ReserveTimeout, Counted: true}}},
+	{"release 1 0\r\n", []Command{{Op: Release, Fault: FaultFormat, ID: 1}}},
+	{"release 1 0 0 0\r\n", []Command{{Op: Release, Fault: FaultFormat, ID: 1}}},
+	{"use\r\n", []Command{unknown}},
+	{"use \r\n", []Command{{Op: Use, Fault: FaultFormat, Tube: []byte{}}}},
+	{"use  a\r\n", []Command{{Op: Use, Fault: FaultFormat, Tube: []byte(" a")}}},
+	{"use a \r\n", []Command{{Op: Use, Fault: FaultFormat, Tube: []byte("a ")}}},
+	{"use -a\r\n", []Command{{Op: Use, Fault: FaultFormat, Tube: []byte("-a")}}},
+	{"use -\r\n", []Command{{Op: Use, Fault: FaultFormat, Tube: []byte("-")}}},
+	{"use x_y\r\n", []Command{{Op: Use, Counted: true, Tube: []byte("x_y")}}},
+	{"use a\x00b\r\n", []Command{format(Unknown)}},
+	{"quit\x00\r\n", []Command{format(Unknown)}},
+	{"\x00\r\n", []Command{format(Unknown)}},
+	{"watch default\r\n", []Command{{Op: Watch, Counted: true, Tube: []byte("default")}}},
+	{"ignore nope\r\n", []Command{{Op: Ignore, Counted: true, Tube: []byte("nope")}}},
+	{"pause-tube\r\n", []Command{format(PauseTube)}},
+	{"pause-tube a\r\n", []Command{{Op: PauseTube, Fault: FaultFormat, Tube: []byte("a")}}},
+	{"pause-tube a 1 \r\n", []Command{{Op: PauseTube, Fault: FaultFormat, Tube: []byte("a"), Delay: 1}}},
+	{"pause-tube -a 1\r\n", []Command{{Op: PauseTube, Fault: FaultFormat, Counted: true, Tube: []byte("-a"), Delay: 1}}},
+	{"pause-tubedefault 0\r\n", []Command{{Op: PauseTube, Counted: true, Tube: []byte("default")}}},
+	{"pause-tube   default   0\r\n", []Command{{Op: PauseTube, Counted: true, Tube: []byte("default")}}},
+	{"list-tube\r\n", []Command{unknown}},
+	{"list-tubes x\r\n", []Command{format(ListTubes)}},
+	{"list-tubes-watchedx\r\n", []Command{format(ListTubesWatched)}},
+	{"quitnow\r\n", []Command{{Op: Quit, Counted: true}}},
+	{"use a\r\nuse b\r\n", []Command{
+		{Op: Use, Counted: true, Tube: []byte("a")}, {Op: Use, Counted: true, Tube: []byte("b")}}},
+}
+
+// Framing: lines of every length around the limits, and stray CRs. The lone CR
+// and the CR at the edge of the buffer differ from beanstalkd on purpose.
+var framing = []struct {
+	in   string
+	want []Command
+}{
+	{strings.Repeat("a", 222) + "\r\n", []Command{unknown}},
+	{strings.Repeat("a", 223) + "\r\nstats\r\n", []Command{format(Unknown), {Op: Stats, Counted: true}}},
+	{strings.Repeat("a", 224) + "\r\nstats\r\n", []Command{format(Unknown), {Op: Stats, Counted: true}}},
+	{strings.Repeat("a", 447) + "\r\nstats\r\n", []Command{format(Unknown), {Op: Stats, Counted: true}}},
+	{strings.Repeat("a", 500) + "\r\nput 0 0 1 1\r\nx\r\n", []Command{
+		format(Unknown), {Op: Put, Counted: true, TTR: 1, Body: []byte("x")}}},
+	{strings.Repeat("a", 223) + "\rb\r\nstats\r\n", []Command{format(Unknown), {Op: Stats, Counted: true}}},
+	{strings.Repeat("\r", 300) + "\nstats\r\n", []Command{format(Unknown), {Op: Stats, Counted: true}}},
+	{"use a\rb\r\nstats\r\n", []Command{{Op: Use, Fault: FaultFormat, Tube: []byte("a\rb")}, {Op: Stats, Counted: true}}},
+	{"stats\r\r\nstats\r\n", []Command{format(Stats), {Op: Stats, Counted: true}}},
+	{"quit\rnow\r\n", []Command{{Op: Quit, Counted: true}}},
+	{"use " + strings.Repeat("x", 200) + "\r\n", []Command{{Op: Use, Counted: true, Tube: bytes.Repeat([]byte("x"), 200)}}},
+	{"use " + strings.Repeat("x", 201) + "\r\n", []Command{
+		{Op: Use, Fault: FaultFormat, Tube: bytes.Repeat([]byte("x"), 201)}}},
+	{"pause-tube " + strings.Repeat("x", 200) + " 4294967295\r\n", []Command{
+		{Op: PauseTube, Counted: true, Tube: bytes.Repeat([]byte("x"), 200), Delay: math.MaxUint32}}},
+	{"pause-tube " + strings.Repeat("x", 201) + " 1\r\n", []Command{
+		{Op: PauseTube, Fault: FaultFormat, Counted: true, Tube: bytes.Repeat([]byte("x"), 201), Delay: 1}}},
+	{"stats", nil},
+	{"stats\n", nil},
+	{"put 0 0 1 5\r\nabc\r\n", nil},
+}
+
+func TestGolden(t *testing.T) {
+	for _, tc := range slices.Concat(golden, framing) {
+		p := Parser{MaxBody: DefaultMaxBody}
+		got, _ := parseAll(t, &p, []byte(tc.in))
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%.80q: (-want +got)\n%s", tc.in, diff)
+		}
+	}
+}
+
+// A stream says the same however it is cut: at every byte, at every pair of
+// positions if it is short, and all at once.
+func TestCuts(t *testing.T) {
+	for _, tc := range slices.Concat(golden, framing) {
+		in := []byte(tc.in)
+		if len(in) > 1000 {
+			in = append(in[:300:300], in[len(in)-300:]...) // the body that is skipped is smaller
+		}
+		p := Parser{MaxBody: 64}
+		want, wantLeft := parseAll(t, &p, in)
+		check := func(cuts ...int) {
+			t.Helper()
+			p := Parser{MaxBody: 64}
+			got, left := parseAll(t, &p, in, cuts...)
+			if !cmp.Equal(got, want) || !bytes.Equal(left, wantLeft) {
+				t.Errorf("%.80q cut at %v: %v, left %q; want %v, left %q", in, cuts, got, left, want, wantLeft)
+			}
+		}
+		var each []int
+		for i := range len(in) {
+			each = append(each, i)
+			check(i)
+			if len(in) < 40 {
+				for j := i; j < len(in); j++ {
+					check(i, j)
+				}
+			}
+		}
+		check(each...)
+	}
+}
+
+// Every row has a good line and lines that its grammar refuses.
+func TestRows(t *testing.T) {
+	num := "7"
+	tube := "mail"
+	for op := Unknown + 1; op < NumOps; op++ {
+		var good string
+		bad := []string{}
+		switch commands[op].args {
+		case args():
+			good, bad = "", []string{" ", "x", " 1"}
+		case args(argIgnored):
+			good = " whatever"
+		case args(argID):
+			good, bad = num, []string{"", " ", "x", "-1", "+1", "7 ", "7x", "7 7", "\t7", "18446744073709551616"}
+		case args(argID, argPri):
+			good, bad = "7 8", []string{"", "7", "7 ", "7 x", "7 8 ", "7 8 9", "7 4294967296", "7 -8"}
+		case args(argID, argPri, argDelay):
+			good, bad = "7 8 9", []string{"", "7", "7 8", "7 8 ", "7 8 x", "7 8 9 ", "7 8 4294967296", "x 8 9"}
+		case args(argPri, argDelay, argTTR, argSize):
+			good, bad = "7 8 9 0", []string{"", "7 8 9", "7 8 9 x", "7 8 9 4294967296", "7 8 4294967296 0"}
+		case args(argTimeout, argIgnored):
+			good, bad = "7 x", []string{"", " ", "x", "-7", "2147483648"}
+		case args(argCount, argIgnored):
+			good, bad = " -7x", []string{"", "x", "-", "--7", "18446744073709551616"}
+		case args(argTube):
+			good, bad = tube, []string{"", " mail", "mail ", "ma il", "-mail", "ma*il", "é", strings.Repeat("x", 201)}
+		case args(argLooseTube, argDelay):
+			good, bad = " mail 7", []string{"", " ", " mail", " mail x", " mail 7 ", " mail 4294967296", " * 7", "\tmail 7"}
+		default:
+			t.Errorf("%v: no test for its arguments", op)
+			continue
+		}
+		verb := commands[op].verb
+		good = verb + good + "\r\n"
+		if op == Put {
+			good += "\r\n"
+		}
+		var p Parser
+		got, left := parseAll(t, &p, []byte(good))
+		if len(got) != 1 || got[0].Op != op || got[0].Fault != None || !got[0].Counted || len(left) > 0 {
+			t.Errorf("%q: %+v, left %q", good, got, left)
+		}
+		for _, args := range bad {
+			line := verb + args + "\r\n"
+			got, left := parseAll(t, &p, []byte(line))
+			if len(got) != 1 || got[0].Op != op || got[0].Fault != FaultFormat || got[0].Counted || len(left) > 0 {
+				t.Errorf("%q: %+v, left %q", line, got, left)
+			}
+		}
+	}
+}
+
+func TestMaxBody(t *testing.T) {
+	put := func(n int) string {
+		return fmt.Sprintf("put 0 0 1 %d\r\n%s\r\n", n, strings.Repeat("x", n))
+	}
+	for _, limit := range []int{0, 1, 10, 65535} {
+		p := Parser{MaxBody: limit}
+		got, left := parseAll(t, &p, []byte(put(limit)+put(limit+1)+put(0)))
+		want := []Command{
+			{Op: Put, Counted: true, TTR: 1, Body: bytes.Repeat([]byte("x"), limit)},
+			{Op: Put, Counted: true, Fault: FaultTooBig},
+			{Op: Put, Counted: true, TTR: 1, Body: []byte{}},
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(left) > 0 {
+			t.Errorf("limit %d: left %q (-want +got)\n%s", limit, left, diff)
+		}
+	}
+}
+
+// The largest size that can be announced is 4294967295; with its CR LF it does
+// not fit in 32 bits.
+func TestSkip4GiB(t *testing.T) {
+	p := Parser{MaxBody: LargestMaxBody}
+	var cmd Command
+	head := []byte("put 0 0 1 4294967295\r\n")
+	if n, ok := p.Next(head, &cmd); n != len(head) || ok {
+		t.Fatal(n, ok)
+	}
+	chunk := make([]byte, 1<<20)
+	for left := int64(4294967295 + 2); left > 0; {
+		part := chunk[:min(left, int64(len(chunk)))]
+		left -= int64(len(part))
+		n, ok := p.Next(part, &cmd)
+		if n != len(part) || ok != (left == 0) {
+			t.Fatalf("%d bytes before the end: %d, %v", left, n, ok)
+		}
+	}
+	if want := (Command{Op: Put, Fault: FaultTooBig, Counted: true}); !cmp.Equal(cmd, want) {
+		t.Errorf("%+v", cmd)
+	}
+	if n, ok := p.Next([]byte("stats\r\n"), &cmd); n != 7 || !ok || cmd.Op != Stats {
+		t.Errorf("afterwards: %d, %v, %+v", n, ok, cmd)
+	}
+}
+
+func TestNeed(t *testing.T) {
+	p := Parser{MaxBody: 100}
+	var cmd Command
+	const line = "put 0 0 1 50\r\n"
+	for _, tc := range []struct {
+		in   string
+		need int
+	}{
+		{"", 0},
+		{"put 0 0 1 50\r", 0},
+		{line, len(line) + 52},
+		{line + strings.Repeat("x", 51), len(line) + 52},
+	} {
+		if n, ok := p.Next([]byte(tc.in), &cmd); n != 0 || ok || p.Need() != tc.need {
+			t.Errorf("%q: %d, %v; need %d, want %d", tc.in, n, ok, p.Need(), tc.need)
+		}
+	}
+	if n, ok := p.Next([]byte("stats\r\n"), &cmd); n != 7 || !ok || p.Need() != 0 {
+		t.Errorf("a whole command: %d, %v, need %d", n, ok, p.Need())
+	}
+}
+
+func TestDiscarding(t *testing.T) {
+	for _, start := range []string{strings.Repeat("a", MaxLine), "put 0 0 1 2\r\na"} {
+		var p Parser
+		var cmd Command
+		if n, ok := p.Next([]byte(start), &cmd); n != len(start) || ok || !p.Discarding() {
+			t.Errorf("%q: %d, %v, discarding %v", start, n, ok, p.Discarding())
+		}
+		if n, ok := p.Next([]byte("a\r\n"), &cmd); n != 3 || !ok || p.Discarding() {
+			t.Errorf("the end of %q: %d, %v, discarding %v", start, n, ok, p.Discarding())
+		}
+		if n, ok := p.Next([]byte("put 0 0 1 0\r\n"), &cmd); n != 0 || ok || p.Discarding() {
+			t.Errorf("a put that waits for its body: %d, %v, discarding %v", n, ok, p.Discarding())
+		}
+	}
+}
+
+// A body that aliases the input must not be extended into what follows it.
+func TestBodyCapacity(t *testing.T) {
+	p := Parser{MaxBody: 100}
+	var cmd Command
+	in := []byte("put 0 0 1 1\r\na\r\nstats\r\n")
+	if _, ok := p.Next(in, &cmd); !ok || cap(cmd.Body) != 1 {
+		t.Errorf("%v, capacity %d", ok, cap(cmd.Body))
+	}
+}

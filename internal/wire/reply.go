@@ -1,0 +1,289 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Word is the word that a reply begins with.
+type Word uint8
+
+const (
+	// Words that are a whole reply; see AppendWord.
+	Buried Word = 1 + iota // also of put, with an id
+	Kicked                 // by kick-job; also of kick, with a count
+	Deleted
+	Released
+	Touched
+	Paused
+	NotFound
+	NotIgnored
+	DeadlineSoon
+	TimedOut
+	Draining
+	ExpectedCRLF
+	JobTooBig
+	BadFormat
+	UnknownCommand
+	OutOfMemory
+	InternalError
+
+	// Words that more must follow.
+	Inserted
+	Reserved
+	Found
+	OK
+	Using
+	Watching
+
+	numWords
+)
+
+// ReplyKind is how clients call a Word.
+type ReplyKind = Word
+
+// replies is the table of the replies, one row a word.
+var replies = [numWords]struct {
+	word string
+	form form
+}{
+	Buried:         {"BURIED", formMaybeID},
+	Kicked:         {"KICKED", formMaybeCount},
+	Deleted:        {"DELETED", formBare},
+	Released:       {"RELEASED", formBare},
+	Touched:        {"TOUCHED", formBare},
+	Paused:         {"PAUSED", formBare},
+	NotFound:       {"NOT_FOUND", formBare},
+	NotIgnored:     {"NOT_IGNORED", formBare},
+	DeadlineSoon:   {"DEADLINE_SOON", formBare},
+	TimedOut:       {"TIMED_OUT", formBare},
+	Draining:       {"DRAINING", formBare},
+	ExpectedCRLF:   {"EXPECTED_CRLF", formBare},
+	JobTooBig:      {"JOB_TOO_BIG", formBare},
+	BadFormat:      {"BAD_FORMAT", formBare},
+	UnknownCommand: {"UNKNOWN_COMMAND", formBare},
+	OutOfMemory:    {"OUT_OF_MEMORY", formBare},
+	InternalError:  {"INTERNAL_ERROR", formBare},
+	Inserted:       {"INSERTED", formID},
+	Reserved:       {"RESERVED", formIDBody},
+	Found:          {"FOUND", formIDBody},
+	OK:             {"OK", formBody},
+	Using:          {"USING", formTube},
+	Watching:       {"WATCHING", formCount},
+}
+
+// form is what follows the word of a reply.
+type form uint8
+
+const (
+	formBare       form = iota
+	formID              // <id>
+	formMaybeID         // nothing or <id>
+	formCount           // <n>
+	formMaybeCount      // nothing or <n>
+	formTube            // <tube>
+	formBody            // <bytes>, and the body after the line
+	formIDBody          // <id> <bytes>, and the body after the line
+)
+
+// String returns the word as it is sent.
+func (w Word) String() string {
+	if w == 0 || w >= numWords {
+		return "none"
+	}
+	return replies[w].word
+}
+
+// AppendWord appends a reply that is one word and nothing else.
+func AppendWord(dst []byte, w Word) []byte {
+	dst = append(dst, replies[w].word...)
+	return append(dst, crlf...)
+}
+
+// AppendInserted appends the reply to a put.
+func AppendInserted(dst []byte, id uint64) []byte {
+	return appendNumber(dst, Inserted, id)
+}
+
+// AppendBuriedID appends the reply to a put whose job had to be buried.
+func AppendBuriedID(dst []byte, id uint64) []byte {
+	return appendNumber(dst, Buried, id)
+}
+
+// AppendReserved appends the reply to the reserve commands.
+func AppendReserved(dst []byte, id uint64, body []byte) []byte {
+	return appendJob(dst, Reserved, id, body)
+}
+
+// AppendFound appends the reply to the peek commands.
+func AppendFound(dst []byte, id uint64, body []byte) []byte {
+	return appendJob(dst, Found, id, body)
+}
+
+// AppendOK appends a reply with data. The dictionaries and lists that the
+// protocol knows have functions of their own.
+func AppendOK(dst, data []byte) []byte {
+	dst = appendNumber(dst, OK, uint64(len(data)))
+	dst = append(dst, data...)
+	return append(dst, crlf...)
+}
+
+// AppendUsing appends the reply to use and list-tube-used.
+func AppendUsing(dst []byte, tube string) []byte {
+	dst = append(dst, replies[Using].word...)
+	dst = append(dst, ' ')
+	dst = append(dst, tube...)
+	return append(dst, crlf...)
+}
+
+// AppendWatching appends the reply to watch and ignore; n is how many tubes are
+// watched now.
+func AppendWatching(dst []byte, n int) []byte {
+	return appendNumber(dst, Watching, uint64(n))
+}
+
+// AppendKicked appends the reply to kick.
+func AppendKicked(dst []byte, n uint64) []byte {
+	return appendNumber(dst, Kicked, n)
+}
+
+func appendNumber(dst []byte, w Word, n uint64) []byte {
+	dst = append(dst, replies[w].word...)
+	dst = append(dst, ' ')
+	dst = strconv.AppendUint(dst, n, 10)
+	return append(dst, crlf...)
+}
+
+func appendJob(dst []byte, w Word, id uint64, body []byte) []byte {
+	dst = append(dst, replies[w].word...)
+	dst = append(dst, ' ')
+	dst = strconv.AppendUint(dst, id, 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendUint(dst, uint64(len(body)), 10)
+	dst = append(dst, crlf...)
+	dst = append(dst, body...)
+	return append(dst, crlf...)
+}
+
+// A Reply is one reply as a client receives it.
+type Reply struct {
+	Kind ReplyKind
+	ID   uint64 // Inserted, Reserved, Found; Buried, if it answers a put
+	N    uint64 // Watching: tubes. Kicked: jobs, and 1 if no number was sent
+	Tube []byte // Using; aliases the input
+	Body []byte // Reserved, Found, OK; without CR LF; aliases the input
+}
+
+// ErrReply is wrapped by the errors of ParseReply, ParseDict and ParseList: these
+// bytes are nothing that a server says. There is no way to go on with such a
+// connection.
+var ErrReply = errors.New("wire: malformed reply")
+
+// ParseReply parses one reply from the front of buf into r and returns how many
+// bytes it takes, or 0 if more are needed. r is set only if n is not 0. A body
+// must be somewhat smaller than 2 GiB.
+func ParseReply(buf []byte, r *Reply) (n int, err error) {
+	end := lineEnd(buf)
+	if end < 0 {
+		if len(buf) >= MaxLine {
+			return 0, fmt.Errorf("%w: no end of line within %d bytes", ErrReply, MaxLine)
+		}
+		return 0, nil
+	}
+	line := buf[:end]
+	*r = Reply{}
+	size, ok := parseReplyLine(line, r)
+	if !ok {
+		return 0, fmt.Errorf("%w: %q", ErrReply, line)
+	}
+	at := end + len(crlf)
+	if size < 0 {
+		return at, nil
+	}
+	end = at + size
+	if len(buf)-len(crlf) < end {
+		return 0, nil
+	}
+	if string(buf[end:end+len(crlf)]) != crlf {
+		return 0, fmt.Errorf("%w: %q: no line end after %d bytes of data", ErrReply, line, size)
+	}
+	r.Body = buf[at:end:end]
+	return end + len(crlf), nil
+}
+
+// parseReplyLine parses the line of a reply. The size is that of the body, or
+// negative for a reply that has none.
+func parseReplyLine(line []byte, r *Reply) (size int, ok bool) {
+	w, i := recognizeWord(line)
+	if w == 0 {
+		return -1, false
+	}
+	r.Kind = w
+	form := replies[w].form
+	if i == len(line) {
+		if form == formMaybeCount {
+			r.N = 1
+		}
+		return -1, form == formBare || form == formMaybeID || form == formMaybeCount
+	}
+	i++ // the space
+	size = -1
+	switch form {
+	case formBare:
+		return -1, false
+	case formID, formMaybeID:
+		r.ID, i = digits(line, i, math.MaxUint64)
+	case formCount, formMaybeCount:
+		r.N, i = digits(line, i, math.MaxUint64)
+	case formTube:
+		r.Tube, i = line[i:], len(line)
+		if !ValidTube(r.Tube) {
+			return -1, false
+		}
+	case formBody:
+		size, i = bodySize(line, i)
+	case formIDBody:
+		r.ID, i = digits(line, i, math.MaxUint64)
+		if i < 0 || i == len(line) || line[i] != ' ' {
+			return -1, false
+		}
+		size, i = bodySize(line, i+1)
+	}
+	return size, i == len(line)
+}
+
+// bodySize leaves room in an int for the size with its line before and CR LF
+// after it, wherever an int has 32 bits.
+func bodySize(line []byte, i int) (size, end int) {
+	v, end := digits(line, i, math.MaxInt32-MaxLine-uint64(len(crlf)))
+	return int(v), end
+}
+
+// wordsByFirst lists the words by their first byte.
+var wordsByFirst = func() (t [256][]Word) {
+	for w := Word(1); w < numWords; w++ {
+		first := replies[w].word[0]
+		t[first] = append(t[first], w)
+	}
+	return t
+}()
+
+// recognizeWord returns the word of a line, which ends with the line or at a
+// space, and where it ends.
+func recognizeWord(line []byte) (w Word, end int) {
+	if len(line) == 0 {
+		return 0, 0
+	}
+	for _, w := range wordsByFirst[line[0]] {
+		word := replies[w].word
+		if len(line) < len(word) || string(line[:len(word)]) != word {
+			continue
+		}
+		if len(line) == len(word) || line[len(word)] == ' ' {
+			return w, len(word)
+		}
+	}
+	return 0, 0
+}

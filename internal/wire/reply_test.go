@@ -1,0 +1,133 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var replyTests = []struct {
+	bytes []byte // of the append function
+	text  string
+	want  Reply
+}{
+	{AppendInserted(nil, 1), "INSERTED 1\r\n", Reply{Kind: Inserted, ID: 1}},
+	{AppendInserted(nil, math.MaxUint64), "INSERTED 18446744073709551615\r\n", Reply{Kind: Inserted, ID: math.MaxUint64}},
+	{AppendBuriedID(nil, 7), "BURIED 7\r\n", Reply{Kind: Buried, ID: 7}},
+	{AppendReserved(nil, 7, []byte("a\r\nb")), "RESERVED 7 4\r\na\r\nb\r\n", Reply{Kind: Reserved, ID: 7, Body: []byte("a\r\nb")}},
+	{AppendReserved(nil, 7, nil), "RESERVED 7 0\r\n\r\n", Reply{Kind: Reserved, ID: 7, Body: []byte{}}},
+	{AppendFound(nil, 7, []byte("a")), "FOUND 7 1\r\na\r\n", Reply{Kind: Found, ID: 7, Body: []byte("a")}},
+	{AppendOK(nil, []byte("---\n- default\n")), "OK 14\r\n---\n- default\n\r\n", Reply{Kind: OK, Body: []byte("---\n- default\n")}},
+	{AppendUsing(nil, "mail"), "USING mail\r\n", Reply{Kind: Using, Tube: []byte("mail")}},
+	{AppendWatching(nil, 2), "WATCHING 2\r\n", Reply{Kind: Watching, N: 2}},
+	{AppendKicked(nil, 0), "KICKED 0\r\n", Reply{Kind: Kicked}},
+	{AppendKicked(nil, math.MaxUint32), "KICKED 4294967295\r\n", Reply{Kind: Kicked, N: math.MaxUint32}},
+	{AppendWord(nil, Kicked), "KICKED\r\n", Reply{Kind: Kicked, N: 1}},
+	{AppendWord(nil, Buried), "BURIED\r\n", Reply{Kind: Buried}},
+	{AppendWord(nil, Deleted), "DELETED\r\n", Reply{Kind: Deleted}},
+	{AppendWord(nil, Released), "RELEASED\r\n", Reply{Kind: Released}},
+	{AppendWord(nil, Touched), "TOUCHED\r\n", Reply{Kind: Touched}},
+	{AppendWord(nil, Paused), "PAUSED\r\n", Reply{Kind: Paused}},
+	{AppendWord(nil, NotFound), "NOT_FOUND\r\n", Reply{Kind: NotFound}},
+	{AppendWord(nil, NotIgnored), "NOT_IGNORED\r\n", Reply{Kind: NotIgnored}},
+	{AppendWord(nil, DeadlineSoon), "DEADLINE_SOON\r\n", Reply{Kind: DeadlineSoon}},
+	{AppendWord(nil, TimedOut), "TIMED_OUT\r\n", Reply{Kind: TimedOut}},
+	{AppendWord(nil, Draining), "DRAINING\r\n", Reply{Kind: Draining}},
+	{AppendWord(nil, FaultNoCRLF.Word()), "EXPECTED_CRLF\r\n", Reply{Kind: ExpectedCRLF}},
+	{AppendWord(nil, FaultTooBig.Word()), "JOB_TOO_BIG\r\n", Reply{Kind: JobTooBig}},
+	{AppendWord(nil, FaultFormat.Word()), "BAD_FORMAT\r\n", Reply{Kind: BadFormat}},
+	{AppendWord(nil, FaultUnknown.Word()), "UNKNOWN_COMMAND\r\n", Reply{Kind: UnknownCommand}},
+	{AppendWord(nil, OutOfMemory), "OUT_OF_MEMORY\r\n", Reply{Kind: OutOfMemory}},
+	{AppendWord(nil, InternalError), "INTERNAL_ERROR\r\n", Reply{Kind: InternalError}},
+}
+
+func TestReplies(t *testing.T) {
+	seen := map[Word]bool{}
+	for _, tc := range replyTests {
+		seen[tc.want.Kind] = true
+		if string(tc.bytes) != tc.text {
+			t.Errorf("appends %q, want %q", tc.bytes, tc.text)
+		}
+		if word := tc.want.Kind.String(); !strings.HasPrefix(tc.text, word) {
+			t.Errorf("%q begins with %q?", tc.text, word)
+		}
+		in := append(tc.bytes, "NEXT 1\r\n"...)
+		for i := range len(tc.text) {
+			var r Reply
+			if n, err := ParseReply(in[:i:i], &r); n != 0 || err != nil {
+				t.Errorf("%q: %d, %v", in[:i], n, err)
+			}
+		}
+		var got Reply
+		n, err := ParseReply(in, &got)
+		if n != len(tc.text) || err != nil {
+			t.Errorf("%q: %d, %v", tc.text, n, err)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%q: (-want +got)\n%s", tc.text, diff)
+		}
+		if got.Body != nil && cap(got.Body) != len(got.Body) {
+			t.Errorf("%q: the body can be extended into the next reply", tc.text)
+		}
+	}
+	for w := Word(1); w < numWords; w++ {
+		if !seen[w] {
+			t.Errorf("no test of %v", w)
+		}
+	}
+}
+
+func TestParseReplyErrors(t *testing.T) {
+	for _, in := range []string{
+		"\r\n", "x\r\n", "HELLO\r\n", "inserted 1\r\n", " DELETED\r\n",
+		"DELETED \r\n", "DELETED 1\r\n", "DELETEDX\r\n", "DELETE\r\n", "NOT_FOUND_\r\n",
+		"INSERTED\r\n", "INSERTED \r\n", "INSERTED x\r\n", "INSERTED  1\r\n", "INSERTED 1 \r\n", "INSERTED 1 2\r\n",
+		"INSERTED -1\r\n", "INSERTED 18446744073709551616\r\n",
+		"BURIED x\r\n", "KICKED x\r\n", "WATCHING\r\n",
+		"USING\r\n", "USING \r\n", "USING -a\r\n", "USING a b\r\n",
+		"OK\r\n", "OK x\r\n", "OK -1\r\n", "OK 2147483647\r\n", "OK 1\r\nabcd",
+		"RESERVED 1\r\n", "RESERVED 1 \r\n", "RESERVED 1 x\r\n", "RESERVED 1x2\r\n", "RESERVED x 1\r\na\r\n", "FOUND 1 1 1\r\na\r\n",
+		"RESERVED 1 1\r\nabc\r\n",
+		strings.Repeat("x", MaxLine),
+	} {
+		var r Reply
+		if n, err := ParseReply([]byte(in), &r); n != 0 || !errors.Is(err, ErrReply) {
+			t.Errorf("%.40q: %d, %v, %+v", in, n, err, r)
+		}
+	}
+}
+
+func TestWordString(t *testing.T) {
+	if Word(0).String() != "none" || numWords.String() != "none" || None.Word() != 0 {
+		t.Error(Word(0), numWords, None.Word())
+	}
+}
+
+// Whatever stands in the buffer already stays there, also when the line of a
+// reply with data is written after the data.
+func TestAppendAppends(t *testing.T) {
+	for _, tc := range replyTests {
+		if !bytes.HasSuffix(tc.bytes, []byte(crlf)) {
+			t.Errorf("%q does not end with its line", tc.bytes)
+		}
+	}
+	before := []byte("DELETED\r\n")
+	got := AppendJobStats(AppendTubeStats(AppendStats(before, &ServerStats{}), &TubeStats{}), &JobStats{})
+	var r Reply
+	var kinds []Word
+	for len(got) > 0 {
+		n, err := ParseReply(got, &r)
+		if n == 0 {
+			t.Fatal(err)
+		}
+		got = got[n:]
+		kinds = append(kinds, r.Kind)
+	}
+	if want := []Word{Deleted, OK, OK, OK}; !cmp.Equal(kinds, want) {
+		t.Errorf("%v, want %v", kinds, want)
+	}
+}

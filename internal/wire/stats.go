@@ -1,0 +1,179 @@
+package wire
+
+import "time"
+
+// ServerStats is what stats tells: beanstalkd's 51 keys, and our own.
+type ServerStats struct {
+	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now; urgent: ready and of a priority below 1024
+
+	Commands  [NumOps]uint64 // how often each was given; see Command.Counted
+	Timeouts  uint64         // jobs whose TTR ran out
+	TotalJobs uint64         // put since the start
+
+	MaxBody          int    // bytes
+	Tubes            uint64 // now
+	Connections      uint64 // now
+	Producers        uint64 // connections now that have put
+	Workers          uint64 // connections now that have reserved
+	Waiting          uint64 // connections now that wait in a reserve
+	TotalConnections uint64
+
+	PID          int
+	Version      string // of beanstalkd, as clients gate features on it
+	User, System time.Duration
+	Uptime       time.Duration
+
+	// The log, by beanstalkd's name binlog.
+	OldestSegment   uint64 // number of its file; 0 without a log
+	CurrentSegment  uint64 // number of its file; 0 without a log
+	RecordsMigrated uint64 // by cleaning
+	RecordsWritten  uint64 // those migrated included
+	SegmentSize     int64  // bytes
+
+	Draining bool
+	Instance uint64 // random, new in each process
+	Hostname string
+	OS       string // beanstalkd shows the version of the kernel, not its name
+	Platform string // machine
+
+	Extra []Stat // after the 51
+}
+
+// A Stat is an entry of stats that beanstalkd does not have.
+type Stat struct {
+	Key    string
+	Value  string // without quotes
+	Quoted bool   // set for strings
+}
+
+// counterOrder is the order of the command counters in stats, which is not that
+// of the table.
+var counterOrder = [...]Op{
+	Put, Peek, PeekReady, PeekDelayed, PeekBuried, Reserve, ReserveTimeout, Delete, Release, Use, Watch, Ignore, Bury,
+	Kick, Touch, Stats, StatsJob, StatsTube, ListTubes, ListTubeUsed, ListTubesWatched, PauseTube,
+}
+
+// AppendStats appends the reply to stats.
+func AppendStats(dst []byte, s *ServerStats) []byte {
+	start := len(dst)
+	d := dict(openData(dst))
+	d.jobs(s.Urgent, s.Ready, s.Reserved, s.Delayed, s.Buried)
+	for _, op := range &counterOrder {
+		d.uint(op.Counter(), s.Commands[op])
+	}
+	d.uint("job-timeouts", s.Timeouts)
+	d.uint(keyTotalJobs, s.TotalJobs)
+	d.int("max-job-size", int64(s.MaxBody))
+	d.uint("current-tubes", s.Tubes)
+	d.uint("current-connections", s.Connections)
+	d.uint("current-producers", s.Producers)
+	d.uint("current-workers", s.Workers)
+	d.uint(keyWaiting, s.Waiting)
+	d.uint("total-connections", s.TotalConnections)
+	d.int("pid", int64(s.PID))
+	d.quoted("version", s.Version)
+	d.cpu("rusage-utime", s.User)
+	d.cpu("rusage-stime", s.System)
+	d.int("uptime", int64(s.Uptime/time.Second))
+	d.uint("binlog-oldest-index", s.OldestSegment)
+	d.uint("binlog-current-index", s.CurrentSegment)
+	d.uint("binlog-records-migrated", s.RecordsMigrated)
+	d.uint("binlog-records-written", s.RecordsWritten)
+	d.int("binlog-max-size", s.SegmentSize)
+	d.bool("draining", s.Draining)
+	d.hex("id", s.Instance)
+	d.quoted("hostname", s.Hostname)
+	d.quoted("os", s.OS)
+	d.quoted("platform", s.Platform)
+	for _, x := range s.Extra {
+		if x.Quoted {
+			d.quoted(x.Key, x.Value)
+		} else {
+			d.bare(x.Key, x.Value)
+		}
+	}
+	return closeData(d, start)
+}
+
+// TubeStats is what stats-tube tells. The keys are exactly beanstalkd's, for
+// clients compare whole dictionaries.
+type TubeStats struct {
+	Name string
+
+	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
+
+	TotalJobs        uint64 // put since the tube came to be
+	Using            uint64 // connections now
+	Watching         uint64 // connections now
+	Waiting          uint64 // connections now that wait in a reserve
+	Deletes          uint64 // that succeeded since the tube came to be
+	Pauses           uint64 // that succeeded since the tube came to be
+	Pause, PauseLeft int64  // seconds; 0 when not paused
+}
+
+// AppendTubeStats appends the reply to stats-tube.
+func AppendTubeStats(dst []byte, s *TubeStats) []byte {
+	start := len(dst)
+	d := dict(openData(dst))
+	d.quoted("name", s.Name)
+	d.jobs(s.Urgent, s.Ready, s.Reserved, s.Delayed, s.Buried)
+	d.uint(keyTotalJobs, s.TotalJobs)
+	d.uint("current-using", s.Using)
+	d.uint("current-watching", s.Watching)
+	d.uint(keyWaiting, s.Waiting)
+	d.uint(Delete.Counter(), s.Deletes)
+	d.uint(PauseTube.Counter(), s.Pauses)
+	d.int("pause", s.Pause)
+	d.int("pause-time-left", s.PauseLeft)
+	return closeData(d, start)
+}
+
+// JobStats is what stats-job tells. The keys are exactly beanstalkd's.
+type JobStats struct {
+	ID       uint64
+	Tube     string
+	State    string // ready, reserved, delayed or buried
+	Pri      uint32
+	Age      int64  // seconds since the put
+	Delay    uint32 // seconds; as last given
+	TTR      uint32 // seconds
+	TimeLeft int64  // whole seconds until a delayed or reserved job becomes ready; else 0
+	File     uint64 // number of the log's file that holds the job; 0 without a log
+
+	Reserves, Timeouts, Releases, Buries, Kicks uint32
+}
+
+// AppendJobStats appends the reply to stats-job.
+func AppendJobStats(dst []byte, s *JobStats) []byte {
+	start := len(dst)
+	d := dict(openData(dst))
+	d.uint("id", s.ID)
+	d.quoted("tube", s.Tube)
+	d.bare("state", s.State)
+	d.uint("pri", uint64(s.Pri))
+	d.int("age", s.Age)
+	d.uint("delay", uint64(s.Delay))
+	d.uint("ttr", uint64(s.TTR))
+	d.int("time-left", s.TimeLeft)
+	d.uint("file", s.File)
+	d.uint("reserves", uint64(s.Reserves))
+	d.uint("timeouts", uint64(s.Timeouts))
+	d.uint("releases", uint64(s.Releases))
+	d.uint("buries", uint64(s.Buries))
+	d.uint("kicks", uint64(s.Kicks))
+	return closeData(d, start)
+}
+
+// Keys that stats and stats-tube have in common, besides those of jobs.
+const (
+	keyTotalJobs = "total-jobs"
+	keyWaiting   = "current-waiting"
+)
+
+func (d *dict) jobs(urgent, ready, reserved, delayed, buried uint64) {
+	d.uint("current-jobs-urgent", urgent)
+	d.uint("current-jobs-ready", ready)
+	d.uint("current-jobs-reserved", reserved)
+	d.uint("current-jobs-delayed", delayed)
+	d.uint("current-jobs-buried", buried)
+}

@@ -1,0 +1,136 @@
+package wire
+
+import "strings"
+
+// Op is a command. The order is that in which beanstalkd tries the verbs; it
+// matters because a verb needs only be a prefix of the line.
+type Op uint8
+
+const (
+	Unknown Op = iota
+	Put
+	Peek
+	PeekReady
+	PeekDelayed
+	PeekBuried
+	ReserveTimeout
+	ReserveJob
+	Reserve
+	Delete
+	Release
+	Bury
+	Kick
+	KickJob
+	Touch
+	StatsJob
+	StatsTube
+	Stats
+	Use
+	Watch
+	Ignore
+	ListTubesWatched
+	ListTubeUsed
+	ListTubes
+	Quit
+	PauseTube
+	NumOps // not a command: one more than the last
+)
+
+// commands is the table, one row a command.
+var commands = [NumOps]struct {
+	verb    string       // what a line must begin with, the space included
+	args    [maxArgs]arg // what must follow, up to the end of the line
+	counter string       // key in stats, if beanstalkd shows one
+}{
+	Put:              {"put ", args(argPri, argDelay, argTTR, argSize), "cmd-put"},
+	Peek:             {"peek ", args(argID), "cmd-peek"},
+	PeekReady:        {"peek-ready", args(), "cmd-peek-ready"},
+	PeekDelayed:      {"peek-delayed", args(), "cmd-peek-delayed"},
+	PeekBuried:       {"peek-buried", args(), "cmd-peek-buried"},
+	ReserveTimeout:   {"reserve-with-timeout ", args(argTimeout, argIgnored), "cmd-reserve-with-timeout"},
+	ReserveJob:       {"reserve-job ", args(argID), ""},
+	Reserve:          {"reserve", args(), "cmd-reserve"},
+	Delete:           {"delete ", args(argID), "cmd-delete"},
+	Release:          {"release ", args(argID, argPri, argDelay), "cmd-release"},
+	Bury:             {"bury ", args(argID, argPri), "cmd-bury"},
+	Kick:             {"kick ", args(argCount, argIgnored), "cmd-kick"},
+	KickJob:          {"kick-job ", args(argID), ""},
+	Touch:            {"touch ", args(argID), "cmd-touch"},
+	StatsJob:         {"stats-job ", args(argID), "cmd-stats-job"},
+	StatsTube:        {"stats-tube ", args(argTube), "cmd-stats-tube"},
+	Stats:            {"stats", args(), "cmd-stats"},
+	Use:              {"use ", args(argTube), "cmd-use"},
+	Watch:            {"watch ", args(argTube), "cmd-watch"},
+	Ignore:           {"ignore ", args(argTube), "cmd-ignore"},
+	ListTubesWatched: {"list-tubes-watched", args(), "cmd-list-tubes-watched"},
+	ListTubeUsed:     {"list-tube-used", args(), "cmd-list-tube-used"},
+	ListTubes:        {"list-tubes", args(), "cmd-list-tubes"},
+	Quit:             {"quit", args(argIgnored), ""},
+	PauseTube:        {"pause-tube", args(argLooseTube, argDelay), "cmd-pause-tube"},
+}
+
+// arg is one argument of a command, or what is allowed in place of more.
+type arg uint8
+
+const (
+	argEnd       arg = iota // the line ends here
+	argIgnored              // whatever stands here is ignored
+	argID                   // u64
+	argPri                  // u32
+	argDelay                // u32, seconds
+	argTTR                  // u32, seconds
+	argTimeout              // u32, seconds, at most MaxTimeout
+	argSize                 // u32, bytes of the body that follows the line
+	argCount                // as C's strtoul reads it
+	argTube                 // a valid name, right after the verb and up to the end
+	argLooseTube            // spaces, then the characters of a name; validity is looked at last
+)
+
+const maxArgs = 4
+
+// args exists because an array literal of a row would need its length.
+func args(a ...arg) (row [maxArgs]arg) {
+	copy(row[:], a)
+	return row
+}
+
+// String returns the verb.
+func (o Op) String() string {
+	if o == Unknown || o >= NumOps {
+		return "unknown"
+	}
+	return strings.TrimSuffix(commands[o].verb, " ")
+}
+
+// Counter returns the key under which stats shows how often the command was
+// given, or "" if beanstalkd does not show it.
+func (o Op) Counter() string {
+	if o >= NumOps {
+		return ""
+	}
+	return commands[o].counter
+}
+
+// byFirst lists the commands by the first byte of their verb, in table order.
+var byFirst = func() (t [256][]Op) {
+	for op := Unknown + 1; op < NumOps; op++ {
+		first := commands[op].verb[0]
+		t[first] = append(t[first], op)
+	}
+	return t
+}()
+
+// recognize returns the command that a line gives and where its arguments
+// begin.
+func recognize(line []byte) (op Op, args int) {
+	if len(line) == 0 {
+		return Unknown, 0
+	}
+	for _, op := range byFirst[line[0]] {
+		verb := commands[op].verb
+		if len(line) >= len(verb) && string(line[:len(verb)]) == verb {
+			return op, len(verb)
+		}
+	}
+	return Unknown, 0
+}

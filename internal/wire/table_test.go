@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTable(t *testing.T) {
+	for op := Unknown + 1; op < NumOps; op++ {
+		row := commands[op]
+		if row.verb == "" {
+			t.Errorf("op %d has no row", op)
+			continue
+		}
+		if want := strings.TrimSuffix(row.verb, " "); op.String() != want {
+			t.Errorf("%q prints as %q", want, op)
+		}
+		for later := op + 1; later < NumOps; later++ {
+			if strings.HasPrefix(commands[later].verb, row.verb) {
+				t.Errorf("%v can never be given: %v is tried before", later, op)
+			}
+		}
+		if got, i := recognize([]byte(row.verb)); got != op || i != len(row.verb) {
+			t.Errorf("recognize(%q) = %v, %d", row.verb, got, i)
+		}
+		if short, ok := strings.CutSuffix(row.verb, " "); ok {
+			if got, _ := recognize([]byte(short)); got == op {
+				t.Errorf("%q is recognized without its space", short)
+			}
+		}
+		shown := slices.Contains(counterOrder[:], op)
+		if hasCounter := row.counter != ""; hasCounter != shown {
+			t.Errorf("%v: counter %q, shown in stats: %v", op, row.counter, shown)
+		}
+		if row.counter != "" && row.counter != "cmd-"+op.String() {
+			t.Errorf("%v: counter %q", op, row.counter)
+		}
+	}
+	if Unknown.String() != "unknown" || NumOps.String() != "unknown" || NumOps.Counter() != "" {
+		t.Errorf("%v %v %q", Unknown, NumOps, NumOps.Counter())
+	}
+}
+
+func TestRecognizeNothing(t *testing.T) {
+	for _, line := range []string{"", "p", "put", "Put ", "list-tub", "zzz", "\xff"} {
+		if op, _ := recognize([]byte(line)); op != Unknown {
+			t.Errorf("%q is %v", line, op)
+		}
+	}
+}
+
+func TestValidTube(t *testing.T) {
+	for name, want := range map[string]bool{
+		"default": true, "1": true, "0.5": true, ";": true, "/": true, "(": true, "A-Z+/;.$_()": true, "a-": true,
+		strings.Repeat("x", 200): true,
+		"":                       false, "-": false, "-a": false, "a b": false, "a\x00": false, "a,b": false, "é": false, "a\n": false,
+		strings.Repeat("x", 201): false,
+	} {
+		if got := ValidTube([]byte(name)); got != want {
+			t.Errorf("ValidTube(%q) = %v", name, got)
+		}
+	}
+	n := 0
+	for c := range 256 {
+		if ValidTube([]byte{'a', byte(c)}) {
+			n++
+		}
+	}
+	if want := 26 + 26 + 10 + len("-+/;.$_()"); n != want {
+		t.Errorf("%d bytes are name characters, want %d", n, want)
+	}
+}

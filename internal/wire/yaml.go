@@ -1,0 +1,166 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The data of stats and list replies looks like YAML. It has no escapes: a
+// quote within a quoted string stands there as it is.
+//
+//	OK <bytes>\r\n           OK <bytes>\r\n
+//	---\n                    ---\n
+//	pid: 7\n                 - default\n
+//	version: "1.13"\n        - mail\n
+//	\r\n                     \r\n
+const (
+	yamlStart = "---\n"
+	yamlItem  = "- "
+	yamlColon = ": "
+)
+
+// gap is room for the longest line that can stand before data.
+const gap = "OK 18446744073709551615\r\n"
+
+// openData begins a reply with data at the end of dst. Its line is written last,
+// when the size is known, so that nothing is formatted twice.
+func openData(dst []byte) []byte {
+	dst = append(dst, gap...)
+	return append(dst, yamlStart...)
+}
+
+// closeData completes the reply that was opened at dst[start].
+func closeData(dst []byte, start int) []byte {
+	data := dst[start+len(gap):]
+	dst = appendNumber(dst[:start], OK, uint64(len(data))) // fits in the gap
+	dst = append(dst, data...)                             // closes what is left of the gap
+	return append(dst, crlf...)
+}
+
+// AppendList appends the reply to list-tubes and list-tubes-watched.
+func AppendList(dst []byte, names iter.Seq[string]) []byte {
+	start := len(dst)
+	dst = openData(dst)
+	for name := range names {
+		dst = append(dst, yamlItem...)
+		dst = append(dst, name...)
+		dst = append(dst, '\n')
+	}
+	return closeData(dst, start)
+}
+
+// A dict appends the entries of a dictionary.
+type dict []byte
+
+func (d *dict) key(key string) {
+	*d = append(*d, key...)
+	*d = append(*d, yamlColon...)
+}
+
+func (d *dict) uint(key string, v uint64) {
+	d.key(key)
+	*d = append(strconv.AppendUint(*d, v, 10), '\n')
+}
+
+func (d *dict) int(key string, v int64) {
+	d.key(key)
+	*d = append(strconv.AppendInt(*d, v, 10), '\n')
+}
+
+func (d *dict) bare(key, v string) {
+	d.key(key)
+	*d = append(*d, v...)
+	*d = append(*d, '\n')
+}
+
+func (d *dict) quoted(key, v string) {
+	d.key(key)
+	*d = append(*d, '"')
+	*d = append(*d, v...)
+	*d = append(*d, "\"\n"...)
+}
+
+func (d *dict) bool(key string, v bool) {
+	d.key(key)
+	*d = append(strconv.AppendBool(*d, v), '\n')
+}
+
+// cpu writes seconds with six digits after the point.
+func (d *dict) cpu(key string, v time.Duration) {
+	d.key(key)
+	*d = strconv.AppendInt(*d, int64(v/time.Second), 10)
+	*d = append(*d, '.')
+	*d = appendPadded(*d, uint64(v%time.Second/time.Microsecond), 10, 6)
+	*d = append(*d, '\n')
+}
+
+// hex writes 16 digits.
+func (d *dict) hex(key string, v uint64) {
+	d.key(key)
+	*d = append(appendPadded(*d, v, 16, 16), '\n')
+}
+
+// appendPadded appends v with leading zeros up to the given width.
+func appendPadded(dst []byte, v uint64, base, width int) []byte {
+	start := len(dst)
+	dst = strconv.AppendUint(dst, v, base)
+	for len(dst)-start < width {
+		dst = slices.Insert(dst, start, '0')
+	}
+	return dst
+}
+
+// ParseDict returns the entries of the data of a stats reply. Values come
+// without their quotes, if they have some.
+func ParseDict(data []byte) (map[string]string, error) {
+	m := make(map[string]string)
+	err := parseLines(data, func(line []byte) bool {
+		key, value, ok := bytes.Cut(line, []byte(yamlColon))
+		if ok && len(key) > 0 {
+			m[string(key)] = string(unquote(value))
+			return true
+		}
+		return false
+	})
+	return m, err
+}
+
+// ParseList returns the items of the data of a list reply, without their
+// quotes, if they have some.
+func ParseList(data []byte) ([]string, error) {
+	var items []string
+	err := parseLines(data, func(line []byte) bool {
+		item, ok := bytes.CutPrefix(line, []byte(yamlItem))
+		items = append(items, string(unquote(item)))
+		return ok
+	})
+	return items, err
+}
+
+// parseLines calls parse with each line of data after the first. It stops with
+// an error where parse does not like one.
+func parseLines(data []byte, parse func(line []byte) bool) error {
+	rest, ok := bytes.CutPrefix(data, []byte(yamlStart))
+	if !ok {
+		return fmt.Errorf("%w: data does not begin with %q", ErrReply, yamlStart)
+	}
+	for len(rest) > 0 {
+		var line []byte
+		line, rest, ok = bytes.Cut(rest, []byte("\n"))
+		if !ok || !parse(line) {
+			return fmt.Errorf("%w: line %q of data", ErrReply, line)
+		}
+	}
+	return nil
+}
+
+func unquote(v []byte) []byte {
+	if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {
+		return v[1 : len(v)-1]
+	}
+	return v
+}
