@@ -1,0 +1,106 @@
+package engine
+
+import "math/bits"
+
+// bodies keeps the bodies of jobs, each in a slot of its size class, in pages
+// without pointers. Up to 128 bytes the classes are 16 bytes apart, above
+// that an eighth of a power of two, so that a body wastes at most an eighth of
+// its slot. Larger bodies than maxClassed have an allocation each.
+type bodies struct {
+	classes [numClasses]bodyClass
+	large   bodyClass
+}
+
+const (
+	maxClassed    = 128 << 10
+	numClasses    = 8 + 8*10 // 16..128 by 16, then eight per doubling up to 128 KiB
+	bodyPageBytes = 256 << 10
+)
+
+type bodyClass struct {
+	size  uint32 // bytes of a slot; 0 for the large ones
+	slots slots
+	pages [][]byte
+}
+
+func newBodies() *bodies {
+	b := &bodies{large: bodyClass{slots: newSlots(1)}}
+	for i := range b.classes {
+		size := classSize(i)
+		perPage := min(slotsPerPage, bodyPageBytes/size)
+		b.classes[i] = bodyClass{size: uint32(size), slots: newSlots(perPage)}
+	}
+	return b
+}
+
+// classOf returns the class of the smallest slot that holds n bytes, n in
+// 1..maxClassed.
+func classOf(n uint32) int {
+	if n <= 128 {
+		return int(n+15)/16 - 1
+	}
+	shift := bits.Len32(n-1) - 4 // the top four bits of n-1 are 8..15
+	return 8 + 8*(shift-4) + int((n-1)>>shift) - 8
+}
+
+// classSize returns the bytes of a slot of class c.
+func classSize(c int) int {
+	if c < 8 {
+		return 16 * (c + 1)
+	}
+	c -= 8
+	return (c%8 + 9) << (c/8 + 4)
+}
+
+func (b *bodies) class(n uint32) *bodyClass {
+	if n > maxClassed {
+		return &b.large
+	}
+	return &b.classes[classOf(n)]
+}
+
+// put copies body into a slot and returns its number; an empty body has none.
+func (b *bodies) put(body []byte) uint32 {
+	if len(body) == 0 {
+		return none
+	}
+	c := b.class(uint32(len(body)))
+	i, fresh := c.slots.alloc()
+	page := i / c.slots.perPage
+	if fresh && int(page) == len(c.pages) {
+		c.pages = append(c.pages, nil)
+	}
+	switch {
+	case c.size == 0:
+		c.pages[page] = make([]byte, len(body))
+	case fresh:
+		c.pages[page] = make([]byte, c.slots.perPage*c.size)
+	}
+	copy(c.at(i, uint32(len(body))), body)
+	return i
+}
+
+// get returns the n bytes of the body in slot i.
+func (b *bodies) get(i, n uint32) []byte {
+	if n == 0 {
+		return nil
+	}
+	return b.class(n).at(i, n)
+}
+
+// free takes the slot i of a body of n bytes back.
+func (b *bodies) free(i, n uint32) {
+	if n == 0 {
+		return
+	}
+	c := b.class(n)
+	page, gone := c.slots.free(i)
+	if gone || c.size == 0 {
+		c.pages[page] = nil
+	}
+}
+
+func (c *bodyClass) at(i, n uint32) []byte {
+	off := i % c.slots.perPage * c.size
+	return c.pages[i/c.slots.perPage][off : off+n : off+n]
+}

@@ -1,0 +1,212 @@
+package engine
+
+// ChangeKind says what a Change is about.
+type ChangeKind uint8
+
+const (
+	JobPut     ChangeKind = 1 + iota // a job, whole: all fields and the body
+	JobState                         // a job's new state: all fields but Tube and Body
+	JobDeleted                       // only ID; Tube and BodyLen tell what is freed
+	TubePaused                       // Tube, Delay (s) and Due (when it ends)
+	LastID                           // only ID: the highest that was ever given out
+)
+
+// A Change is one durable effect. It stands alone and is idempotent by job id:
+// a JobPut overwrites, a JobState or JobDeleted of an unknown id does nothing;
+// so that a snapshot made while the server runs plus the log since then gives
+// the right state. Times are those of the engine's clock.
+type Change struct {
+	Kind  ChangeKind
+	State State // Ready, Delayed or Buried; a reserved job is Ready here
+	ID    uint64
+	Pri   uint32
+	Delay uint32 // s
+	TTR   uint32 // s
+
+	Created int64 // ns
+	Due     int64 // ns; Delayed: when the job becomes ready. Buried: rank in the order of burying. Else 0
+
+	Reserves, Timeouts, Releases, Buries, Kicks uint32
+
+	Tube    string
+	Body    []byte // valid until the end of the turn
+	BodyLen int    // bytes; also where Body is not set
+}
+
+// Take returns the changes since the last call, in order. The slice is the
+// engine's own and valid until its next verb.
+func (e *Engine) Take() []Change {
+	changes := e.changes
+	e.changes = e.changes[:0]
+	return changes
+}
+
+// Pending returns how many changes wait for Take: a caller that sees it grow
+// knows that what it did is to be logged.
+func (e *Engine) Pending() int { return len(e.changes) }
+
+func (e *Engine) emit(kind ChangeKind, j *job) {
+	if e.opt.Logged {
+		e.changes = append(e.changes, e.changeOf(kind, j))
+	}
+}
+
+func (e *Engine) emitPut(j *job, body []byte) {
+	if e.opt.Logged {
+		c := e.changeOf(JobPut, j)
+		c.Body = body
+		e.changes = append(e.changes, c)
+	}
+}
+
+func (e *Engine) emitPause(t *tube) {
+	if e.opt.Logged {
+		e.changes = append(e.changes, pauseOf(t))
+	}
+}
+
+func pauseOf(t *tube) Change {
+	return Change{Kind: TubePaused, Tube: t.name, Delay: t.pauseLen, Due: t.unpauseAt}
+}
+
+// changeOf describes a job without its body.
+func (e *Engine) changeOf(kind ChangeKind, j *job) Change {
+	c := Change{
+		Kind:     kind,
+		State:    j.state,
+		ID:       j.id,
+		Pri:      j.pri,
+		Delay:    j.delay,
+		TTR:      j.ttr,
+		Created:  j.created,
+		Reserves: j.reserves,
+		Timeouts: j.timeouts,
+		Releases: j.releases,
+		Buries:   j.buries,
+		Kicks:    j.kicks,
+		Tube:     e.tubeOfJob(j).name,
+		BodyLen:  int(j.bodyLen),
+	}
+	switch j.state {
+	case Delayed, Buried:
+		c.Due = j.due
+	case Reserved:
+		c.State = Ready
+	}
+	return c
+}
+
+// Snapshot returns a job as the JobPut that would restore it, or false if there
+// is none. Body is valid until the next call of the engine.
+func (e *Engine) Snapshot(id uint64) (Change, bool) {
+	i, j := e.lookup(id)
+	if i == none {
+		return Change{}, false
+	}
+	c := e.changeOf(JobPut, j)
+	c.Body = e.body(j)
+	return c, true
+}
+
+// Snapshots yields every job as Snapshot does, in no particular order. The
+// engine must not change meanwhile.
+func (e *Engine) Snapshots(yield func(Change) bool) {
+	for n := range e.jobs.slots.pages {
+		p := &e.jobs.slots.pages[n]
+		if !p.storage {
+			continue
+		}
+		for k := range uint32(slotsPerPage) {
+			if p.free[k/64]>>(k%64)&1 != 0 {
+				continue
+			}
+			j := e.jobs.at(uint32(n)*slotsPerPage + k)
+			c := e.changeOf(JobPut, j)
+			c.Body = e.body(j)
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// Pauses yields a TubePaused for each tube that is paused.
+func (e *Engine) Pauses(yield func(Change) bool) {
+	for _, t := range e.list {
+		if t.paused && !yield(pauseOf(t)) {
+			return
+		}
+	}
+}
+
+// LastID returns the highest id ever given out.
+func (e *Engine) LastID() uint64 { return e.lastID }
+
+// SetMark notes a number of the Log's own beside a job: the segment that holds
+// its whole record. Mark reads it; both know only existing jobs.
+func (e *Engine) SetMark(id uint64, mark uint32) {
+	if i, j := e.lookup(id); i != none {
+		j.mark = mark
+	}
+}
+
+// Mark returns what SetMark noted; ok is false if there is no such job.
+func (e *Engine) Mark(id uint64) (mark uint32, ok bool) {
+	i, j := e.lookup(id)
+	if i == none {
+		return 0, false
+	}
+	return j.mark, true
+}
+
+// Restore applies a change that was logged before. It decides nothing and
+// needs no clock. It is for an engine that has no sessions yet.
+func (e *Engine) Restore(c Change) {
+	switch c.Kind {
+	case JobPut:
+		e.restorePut(c)
+	case JobState:
+		if i, j := e.lookup(c.ID); i != none {
+			e.detach(j)
+			e.restoreFields(j, c)
+			e.attach(i, j)
+		}
+	case JobDeleted:
+		if i, j := e.lookup(c.ID); i != none {
+			e.drop(i, j)
+		}
+	case TubePaused:
+		t := e.tubeNamed(c.Tube)
+		t.held = c.Delay > 0
+		e.pause(t, c.Due, c.Delay)
+		if c.Delay == 0 {
+			e.unpause(c.Due, t)
+		}
+	}
+	e.lastID = max(e.lastID, c.ID)
+}
+
+func (e *Engine) restorePut(c Change) {
+	if i, j := e.lookup(c.ID); i != none {
+		e.drop(i, j)
+	}
+	t := e.tubeNamed(c.Tube)
+	i, j := e.jobs.alloc()
+	j.id = c.ID
+	j.tube = t.num
+	j.bodyLen = uint32(len(c.Body))
+	j.bodySlot = e.bodies.put(c.Body)
+	e.restoreFields(j, c)
+	e.ids.insert(i, j)
+	e.attach(i, j)
+}
+
+func (e *Engine) restoreFields(j *job, c Change) {
+	j.state = c.State
+	j.created, j.due = c.Created, c.Due
+	j.pri, j.delay, j.ttr = c.Pri, c.Delay, c.TTR
+	j.reserves, j.timeouts, j.releases, j.buries, j.kicks = c.Reserves, c.Timeouts, c.Releases, c.Buries, c.Kicks
+	if j.state == Buried {
+		e.buried = max(e.buried, j.due)
+	}
+}

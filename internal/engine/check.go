@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Check tests every invariant of the package and reports all that are broken,
+// each with its number. It walks everything there is: for tests and for a
+// server that someone suspects.
+func (e *Engine) Check() error {
+	c := checker{e: e, has: make(map[uint32]references)}
+	c.jobs()
+	c.references()
+	for _, t := range e.list {
+		c.tube(t)
+	}
+	for _, s := range e.sessions {
+		if s != nil {
+			c.session(s)
+		}
+	}
+	c.counts()
+	c.slots("jobs", &e.jobs.slots)
+	for i := range e.bodies.classes {
+		c.slots(fmt.Sprintf("bodies of %d bytes", e.bodies.classes[i].size), &e.bodies.classes[i].slots)
+	}
+	c.slots("large bodies", &e.bodies.large.slots)
+	c.timers()
+	return errors.Join(c.broken...)
+}
+
+type checker struct {
+	e      *Engine
+	broken []error
+	sum    Stats                 // what the tubes and sessions have
+	inHeap int                   // jobs found in heaps
+	has    map[uint32]references // by number of the tube
+}
+
+// references are what sessions have to do with a tube.
+type references struct{ using, watching, reserved int }
+
+func (c *checker) assert(ok bool, format string, args ...any) {
+	if !ok {
+		c.broken = append(c.broken, fmt.Errorf(format, args...))
+	}
+}
+
+// jobs checks the index, and of each job what it refers to.
+func (c *checker) jobs() {
+	e := c.e
+	n := uint64(0)
+	for b := range e.ids.buckets {
+		for i := *e.ids.bucket(b); i != none; i = e.jobs.at(i).chain {
+			j := e.jobs.at(i)
+			n++
+			c.assert(e.ids.bucketOf(j.id) == b, "I11: job %d is in bucket %d, not %d", j.id, b, e.ids.bucketOf(j.id))
+			c.assert(j.id <= e.lastID, "I7: job %d is above the last id %d", j.id, e.lastID)
+			c.assert(int(j.tube) < len(e.tubes) && e.tubes[j.tube] != nil, "I2: job %d is in tube number %d, which is free", j.id, j.tube)
+			c.assert(j.state != Reserved || int(j.holder) < len(e.sessions) && e.sessions[j.holder] != nil, "I2: job %d is held by session number %d, which is free", j.id, j.holder)
+			c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id)
+		}
+	}
+	c.assert(n == e.ids.n, "I11: the index counts %d jobs and has %d", e.ids.n, n)
+}
+
+// references counts for each tube what sessions have to do with it.
+func (c *checker) references() {
+	add := func(t uint32, using, watching, reserved int) {
+		has := c.has[t]
+		c.has[t] = references{has.using + using, has.watching + watching, has.reserved + reserved}
+	}
+	for _, s := range c.e.sessions {
+		if s == nil {
+			continue
+		}
+		add(s.use.num, 1, 0, 0)
+		for _, w := range s.watches {
+			add(w.tube.num, 0, 1, 0)
+		}
+		for k := range s.reserved.n {
+			add(c.e.jobs.at(s.reserved.at(k).slot).tube, 0, 0, 1)
+		}
+	}
+}
+
+// heap checks one heap: its order, and that its jobs agree with being there.
+func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bool) (urgent int) {
+	for k := range h.n {
+		x := *h.at(k)
+		j := c.e.jobs.at(x.slot)
+		c.inHeap++
+		c.assert(k == 0 || !x.before(*h.at((k - 1) / 4)), "I12: %s: entry %d is before its parent", where, k)
+		c.assert(j.pos == uint32(k), "I12: %s: job %d at %d has pos %d", where, j.id, k, j.pos)
+		c.assert(j.state == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state)
+		want := dueEntry(x.slot, j)
+		if state == Ready {
+			want = readyEntry(x.slot, j)
+		}
+		c.assert(x == want, "I12: %s: job %d has a stale key", where, j.id)
+		if j.pri < UrgentPri {
+			urgent++
+		}
+	}
+	return urgent
+}
+
+func (c *checker) tube(t *tube) {
+	e := c.e
+	name := fmt.Sprintf("tube %q", t.name)
+	own := func(j *job) bool { return j.tube == t.num }
+	urgent := c.heap(name+" ready", &t.ready, Ready, own)
+	c.heap(name+" delayed", &t.delayed, Delayed, own)
+	c.heap(name+" buried", &t.buried, Buried, own)
+	c.sum.Urgent += uint64(urgent)
+	c.sum.Ready += uint64(t.ready.n)
+	c.sum.Delayed += uint64(t.delayed.n)
+	c.sum.Buried += uint64(t.buried.n)
+	c.sum.Reserved += uint64(t.reserved)
+
+	waiting := 0
+	for w := t.waiters.first; w != nil; w = w.next {
+		waiting++
+		c.assert(w.tube == t && w.sess.waiting, "I5: %s: a session in its waiting list does not wait", name)
+	}
+	c.assert(t.paused || t.ready.n == 0 || waiting == 0, "I3: %s: %d ready, %d waiting", name, t.ready.n, waiting)
+	has := c.has[t.num]
+	c.assert(t.using == has.using && t.watching == has.watching && t.reserved == has.reserved, "I4: %s: counts %d using, %d watching, %d reserved, has %+v", name, t.using, t.watching, t.reserved, has)
+	c.assert(t.urgent == urgent, "I4: %s: counts %d urgent jobs, has %d", name, t.urgent, urgent)
+	c.assert(t.waiting == waiting, "I4: %s: counts %d waiting, has %d", name, t.waiting, waiting)
+	c.assert(t == e.deflt || t.held || t.using+t.watching+t.jobs() > 0, "I9: %s: nothing refers to it", name)
+	c.assert(e.tubes[t.num] == t && e.list[t.list] == t && e.byName[t.name] == t, "I9: %s: is not where it says", name)
+	c.assert(armed(&t.timer, t.next()), "I13: %s: its timer is too late", name)
+}
+
+func (c *checker) session(s *Session) {
+	e := c.e
+	name := fmt.Sprintf("session %d", s.num)
+	c.heap(name, &s.reserved, Reserved, func(j *job) bool { return j.holder == s.num })
+	c.sum.Sessions++
+	c.sum.Waiting += count(s.waiting)
+	c.sum.Producers += count(s.producer)
+	c.sum.Workers += count(s.worker)
+	c.assert(e.byName[s.use.name] == s.use, "I9: %s: uses tube %q, which is gone", name, s.use.name)
+	c.assert(len(s.watches) > 0, "I5: %s: watches nothing", name)
+	for i, w := range s.watches {
+		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches tube %q, which is gone", name, w.tube.name)
+		c.assert(s.place(w.tube) == i, "I5: %s: tube %q is not at its place %d", name, w.tube.name, i)
+		listed := w.prev != nil || w.tube.waiters.first == w
+		c.assert(listed == s.waiting, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
+	}
+	c.assert(armed(&s.timer, s.next()), "I13: %s: its timer is too late", name)
+}
+
+func armed(t *timer, at int64) bool { return at == Never || t.pos >= 0 && t.at <= at }
+
+func count(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// counts compares the totals with what was found.
+func (c *checker) counts() {
+	e := c.e
+	c.assert(len(e.byName) == len(e.list), "I9: %d tubes have a name, %d are listed", len(e.byName), len(e.list))
+	c.assert(len(e.tubes)-len(e.tubeNums) == len(e.list), "I9: %d tubes have a number, %d are listed", len(e.tubes)-len(e.tubeNums), len(e.list))
+	c.assert(c.inHeap == int(e.ids.n), "I1: %d jobs are in heaps, %d in the index", c.inHeap, e.ids.n)
+
+	want := c.sum
+	want.TotalJobs, want.TotalSessions, want.Timeouts = e.stats.TotalJobs, e.stats.TotalSessions, e.stats.Timeouts
+	c.assert(e.stats == want, "I6: stats are %+v, not %+v", e.stats, want)
+}
+
+func (c *checker) slots(what string, s *slots) {
+	open, empty := 0, 0
+	for n := range s.pages {
+		p := &s.pages[n]
+		free := uint32(0)
+		for k := range s.perPage {
+			free += uint32(p.free[k/64] >> (k % 64) & 1)
+		}
+		c.assert(free == p.nfree, "I10: %s: page %d counts %d free slots, has %d", what, n, p.nfree, free)
+		if p.storage && free > 0 {
+			open++
+			c.assert(int(p.openPos) < len(s.open) && s.open[p.openPos] == uint32(n), "I10: %s: page %d is not open", what, n)
+		}
+		if p.storage && free == s.perPage {
+			empty++
+		}
+	}
+	c.assert(open == len(s.open), "I10: %s: %d pages have free slots, %d are open", what, open, len(s.open))
+	c.assert(empty == s.empty && empty <= 1, "I10: %s: %d empty pages, counted %d", what, empty, s.empty)
+}
+
+func (c *checker) timers() {
+	for i, t := range c.e.timers {
+		c.assert(t.pos == i, "I13: timer %d has pos %d", i, t.pos)
+		c.assert(i == 0 || !c.e.timers.Less(i, (i-1)/2), "I13: timer %d is before its parent", i)
+	}
+}

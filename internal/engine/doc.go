@@ -1,0 +1,52 @@
+// Package engine is the queue itself: jobs, tubes, sessions and timers, as a
+// pure state machine. It has no clock, no I/O, no goroutine and no lock.
+//
+// Every verb of the protocol that concerns jobs or tubes is a method of
+// [Engine]. The caller passes the time, in nanoseconds of a clock that never
+// goes back, and must not call two methods at once: the broker owns the engine
+// and runs it in turns.
+//
+//	e := engine.New(engine.Options{})
+//	s := e.Open(waiter)                                   // a client connects
+//	id, _ := e.Put(now, s, engine.Spec{TTR: 60}, body)    // put 0 0 60 ...
+//	job, outcome := e.Reserve(now, s, engine.Forever)     // reserve
+//	e.Tick(now)                                           // delays, TTRs, pauses, timeouts
+//	next := e.Next()                                      // when to tick again
+//
+// A reserve that finds no job returns [Waiting]; its answer comes later, from
+// within some other call, through the session's [Waiter].
+//
+// # Where jobs live
+//
+// A job is a fixed record in a slab without pointers (job.go), its body a slot
+// of a size class (bodies.go), its id an entry of a linear hash table that
+// grows a bucket at a time (index.go). Ten million jobs are some thousands of
+// objects to the garbage collector. A job is in exactly one heap (heap.go):
+// the ready, delayed or buried jobs of its tube, or the reserved jobs of the
+// session that holds it. Whatever comes due has its tube or session in one
+// heap of timers (timer.go).
+//
+// # What outlives the process
+//
+// Each durable effect is emitted as a [Change], a fact that stands alone, and
+// [Engine.Restore] takes the same facts back in (change.go). Reservations,
+// touches and timeouts are not changes: a reservation dies with its session.
+//
+// # Invariants
+//
+// They are written, numbered, beside the fields they bind, and [Engine.Check]
+// tests them all. The one to know is I3: a tube that is not paused has no
+// ready job or no waiting session. It makes matching local: a job that becomes
+// ready goes to the first waiter of its own tube, or nobody can have it.
+//
+// # What it does not do
+//
+// It knows no bytes of the protocol, no sockets and no files, does not count
+// commands, and does not limit how many jobs, tubes or sessions there are.
+// Nothing in it takes time proportional to the number of jobs, tubes or
+// sessions, save what a command is about: a reserve looks at the tubes its
+// session watches, a kick at the jobs it kicks.
+//
+// Behaviour comes from beanstalkd 1.13; doc/protocol.md lists each difference.
+// Start reading at job.go, then engine.go, then reserve.go.
+package engine

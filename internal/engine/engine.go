@@ -1,0 +1,183 @@
+package engine
+
+// An Outcome is the answer of a verb.
+type Outcome uint8
+
+const (
+	OK           Outcome = iota
+	NotFound             // no such job or tube, or not in a state for this verb
+	Waiting              // the answer comes later, through the Waiter
+	TimedOut             // no job came in time
+	DeadlineSoon         // a TTR of the session's own ends within a second
+	Draining             // no puts are taken any more
+	OutOfMemory          // the Log has no room for this change; nothing was done
+	Failed               // the Log does not work; nothing was done
+)
+
+// Options of an Engine. The zero value keeps everything in memory.
+type Options struct {
+	// Logged makes the engine emit Changes. Take must then be called at the
+	// end of each turn.
+	Logged bool
+
+	// Admit, if set, is asked before each change that is to be logged; anything
+	// but OK refuses the change and becomes the outcome of the verb. tube is
+	// the name and body the length in bytes of the job's body.
+	Admit func(kind ChangeKind, tube string, body int) Outcome
+}
+
+// Engine is the state of one server. It is not safe for concurrent use.
+//
+// I6. stats counts what the tubes and sessions have.
+type Engine struct {
+	opt Options
+
+	jobs   jobSlab
+	bodies *bodies
+	ids    index
+	lastID uint64 // the highest id given out
+	buried int64  // rank of the last job that was buried
+
+	tubes    []*tube // by number; nil where free
+	tubeNums []uint32
+	list     []*tube // in the order of list-tubes
+	byName   map[string]*tube
+	deflt    *tube
+
+	sessions    []*Session // by number; nil where free
+	sessionNums []uint32
+
+	timers     timers
+	timersMade uint64 // so far
+	changes    []Change
+	stats      Stats
+	draining   bool
+}
+
+// New returns an engine with nothing in it but the default tube.
+func New(opt Options) *Engine {
+	e := &Engine{
+		opt:    opt,
+		jobs:   newJobSlab(),
+		bodies: newBodies(),
+		byName: make(map[string]*tube),
+	}
+	e.ids = newIndex(&e.jobs)
+	e.deflt = e.tubeNamed(DefaultTube)
+	return e
+}
+
+// Drain makes the engine refuse puts from now on. It cannot be undone, as in
+// beanstalkd.
+func (e *Engine) Drain() { e.draining = true }
+
+// IsDraining tells whether puts are refused.
+func (e *Engine) IsDraining() bool { return e.draining }
+
+// admit asks whether a change may be made.
+func (e *Engine) admit(kind ChangeKind, t *tube, body uint32) Outcome {
+	if e.opt.Admit == nil {
+		return OK
+	}
+	return e.opt.Admit(kind, t.name, int(body))
+}
+
+// tubeOfJob returns the tube of a job.
+func (e *Engine) tubeOfJob(j *job) *tube { return e.tubes[j.tube] }
+
+// body returns the body of a job.
+func (e *Engine) body(j *job) []byte { return e.bodies.get(j.bodySlot, j.bodyLen) }
+
+// lookup returns a job by id, or none and nil.
+func (e *Engine) lookup(id uint64) (slot, *job) {
+	i := e.ids.find(id)
+	if i == none {
+		return none, nil
+	}
+	return i, e.jobs.at(i)
+}
+
+// lookupHeld returns a job that the session has reserved, or none and nil.
+func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
+	i, j := e.lookup(id)
+	if i == none || j.state != Reserved || j.holder != s.num {
+		return none, nil
+	}
+	return i, j
+}
+
+// attach puts a job, whose state and fields are set, into the heap where it
+// belongs, and counts it there.
+func (e *Engine) attach(i slot, j *job) {
+	t := e.tubeOfJob(j)
+	switch j.state {
+	case Ready:
+		t.ready.push(&e.jobs, readyEntry(i, j))
+		e.stats.Ready++
+		if j.pri < UrgentPri {
+			t.urgent++
+			e.stats.Urgent++
+		}
+	case Delayed:
+		t.delayed.push(&e.jobs, dueEntry(i, j))
+		e.stats.Delayed++
+		e.arm(&t.timer, j.due)
+	case Buried:
+		t.buried.push(&e.jobs, dueEntry(i, j))
+		e.stats.Buried++
+	case Reserved:
+		s := e.sessions[j.holder]
+		s.reserved.push(&e.jobs, dueEntry(i, j))
+		t.reserved++
+		e.stats.Reserved++
+		e.arm(&s.timer, j.due)
+	}
+}
+
+// detach takes a job out of its heap and of the counts.
+func (e *Engine) detach(j *job) {
+	t := e.tubeOfJob(j)
+	switch j.state {
+	case Ready:
+		t.ready.remove(&e.jobs, int(j.pos))
+		e.stats.Ready--
+		if j.pri < UrgentPri {
+			t.urgent--
+			e.stats.Urgent--
+		}
+	case Delayed:
+		t.delayed.remove(&e.jobs, int(j.pos))
+		e.stats.Delayed--
+	case Buried:
+		t.buried.remove(&e.jobs, int(j.pos))
+		e.stats.Buried--
+	case Reserved:
+		e.sessions[j.holder].reserved.remove(&e.jobs, int(j.pos))
+		t.reserved--
+		e.stats.Reserved--
+	}
+}
+
+// makeReady moves a detached job to ready and to a waiting session, if one is.
+func (e *Engine) makeReady(now int64, i slot, j *job) {
+	j.state = Ready
+	e.attach(i, j)
+	e.match(now, e.tubeOfJob(j))
+}
+
+// giveUp makes a reserved job ready because nobody holds it any longer.
+func (e *Engine) giveUp(now int64, i slot) {
+	j := e.jobs.at(i)
+	e.detach(j)
+	e.makeReady(now, i, j)
+}
+
+// drop removes a job for good.
+func (e *Engine) drop(i slot, j *job) {
+	t := e.tubeOfJob(j)
+	e.detach(j)
+	e.ids.remove(i, j)
+	e.bodies.free(j.bodySlot, j.bodyLen)
+	e.jobs.free(i)
+	e.release(t)
+}

@@ -1,0 +1,143 @@
+package engine
+
+import "math"
+
+// A jobHeap is a priority queue of jobs: a heap with four children to a node,
+// which knows where each job is so that any can be removed. It grows and
+// shrinks by pages, so that no push copies a large array; the first page
+// starts small, for there may be many heaps with few jobs.
+//
+// The keys stand in the entries: comparing touches no job record.
+//
+// I12. An entry is not before its parent, and the job of entry i has pos i.
+type jobHeap struct {
+	pages [][]entry
+	n     int
+}
+
+const entriesPerPage = 1024
+
+// An entry is a job with the key it is ordered by, in two parts: (pri, id) for
+// ready jobs, (due, id) for the others. Of the id in the second form only the
+// low 32 bits count: it breaks ties within a nanosecond.
+type entry struct {
+	hi   uint64
+	lo   uint32
+	slot slot
+}
+
+func (a entry) before(b entry) bool { return a.hi < b.hi || a.hi == b.hi && a.lo < b.lo }
+
+func readyEntry(i slot, j *job) entry {
+	return entry{uint64(j.pri)<<32 | j.id>>32, uint32(j.id), i}
+}
+
+func dueEntry(i slot, j *job) entry {
+	return entry{uint64(j.due) ^ 1<<63, uint32(j.id), i} // the flipped sign orders negative times first
+}
+
+// dueOf returns the due time in an entry that dueEntry made.
+func (a entry) dueOf() int64 { return int64(a.hi ^ 1<<63) }
+
+func (h *jobHeap) at(i int) *entry { return &h.pages[i/entriesPerPage][i%entriesPerPage] }
+
+// top returns the first job, or none.
+func (h *jobHeap) top() slot {
+	if h.n == 0 {
+		return none
+	}
+	return h.pages[0][0].slot
+}
+
+// due returns when the first job of a heap ordered by due comes due, or Never.
+func (h *jobHeap) due() int64 {
+	if h.n == 0 {
+		return Never
+	}
+	return h.pages[0][0].dueOf()
+}
+
+func (h *jobHeap) push(jobs *jobSlab, x entry) {
+	page := h.n / entriesPerPage
+	switch {
+	case page == len(h.pages) && page == 0:
+		h.pages = append(h.pages, nil)
+	case page == len(h.pages):
+		h.pages = append(h.pages, make([]entry, 0, entriesPerPage))
+	}
+	h.pages[page] = append(h.pages[page], x)
+	h.n++
+	h.up(jobs, h.n-1, x)
+}
+
+// remove takes the job at place i out.
+func (h *jobHeap) remove(jobs *jobSlab, i int) {
+	h.n--
+	page := h.n / entriesPerPage
+	last := h.pages[page][h.n%entriesPerPage]
+	h.pages[page] = h.pages[page][:h.n%entriesPerPage]
+	h.trim()
+	if i == h.n {
+		return
+	}
+	if parent := (i - 1) / 4; i > 0 && last.before(*h.at(parent)) {
+		h.up(jobs, i, last)
+	} else {
+		h.down(jobs, i, last)
+	}
+}
+
+// trim gives empty pages back, but for one behind the last in use.
+func (h *jobHeap) trim() {
+	if used := (h.n + entriesPerPage - 1) / entriesPerPage; len(h.pages) > used+1 {
+		h.pages[len(h.pages)-1] = nil
+		h.pages = h.pages[:len(h.pages)-1]
+	}
+}
+
+// up places x at i or above.
+func (h *jobHeap) up(jobs *jobSlab, i int, x entry) {
+	for i > 0 {
+		parent := (i - 1) / 4
+		p := *h.at(parent)
+		if !x.before(p) {
+			break
+		}
+		h.set(jobs, i, p)
+		i = parent
+	}
+	h.set(jobs, i, x)
+}
+
+// down places x at i or below.
+func (h *jobHeap) down(jobs *jobSlab, i int, x entry) {
+	for {
+		first := 4*i + 1
+		if first >= h.n {
+			break
+		}
+		least, least4 := first, *h.at(first)
+		for c := first + 1; c < min(first+4, h.n); c++ {
+			if e := *h.at(c); e.before(least4) {
+				least, least4 = c, e
+			}
+		}
+		if !least4.before(x) {
+			break
+		}
+		h.set(jobs, i, least4)
+		i = least
+	}
+	h.set(jobs, i, x)
+}
+
+func (h *jobHeap) set(jobs *jobSlab, i int, x entry) {
+	*h.at(i) = x
+	jobs.at(x.slot).pos = uint32(i)
+}
+
+// Never is a time that does not come; Forever a timeout that does not end.
+const (
+	Never   = math.MaxInt64
+	Forever = int64(-1)
+)

@@ -1,0 +1,109 @@
+package engine
+
+// State is the state of a job.
+type State uint8
+
+const (
+	Ready State = 1 + iota
+	Reserved
+	Delayed
+	Buried
+)
+
+// String returns the word that stats-job shows.
+func (s State) String() string {
+	switch s {
+	case Ready:
+		return "ready"
+	case Reserved:
+		return "reserved"
+	case Delayed:
+		return "delayed"
+	case Buried:
+		return "buried"
+	}
+	return "invalid"
+}
+
+// UrgentPri is the priority below which a ready job counts as urgent.
+const UrgentPri = 1024
+
+const second = int64(1e9) // ns
+
+// A slot is the number of a job's record in the slab; none stands for no job.
+type slot = uint32
+
+const none = ^slot(0)
+
+// A job is one record of the slab: fixed size and without pointers, so that the
+// garbage collector never looks at it.
+//
+// I1. A job is in exactly one heap: that of its state in its tube, or the
+// reserved heap of its holder; pos is its place there.
+//
+// I2. Its tube exists, and so does the session that holds it.
+//
+// I7. No id is above Engine.lastID. I8. The TTR is at least one second.
+type job struct {
+	// Durable: written in Changes and restored from them. Reserved is written
+	// as Ready.
+	id       uint64
+	created  int64  // ns; may be negative after a restart
+	due      int64  // ns; Delayed: becomes ready. Reserved: TTR runs out. Buried: rank in the order of burying. Else undefined
+	pri      uint32 // smaller is more urgent
+	delay    uint32 // s; as last given by put or release
+	ttr      uint32 // s; at least 1
+	reserves uint32 // times reserved
+	timeouts uint32 // times the TTR ran out
+	releases uint32
+	buries   uint32
+	kicks    uint32
+	tube     uint32 // number of its tube
+	bodyLen  uint32 // bytes, without CR LF
+	state    State
+
+	// Bookkeeping: in memory only.
+	bodySlot uint32 // where the body is, within the size class of bodyLen
+	chain    slot   // next job of the same bucket of the index
+	pos      uint32 // place in its heap
+	holder   uint32 // Reserved: number of the session that holds it. Else undefined
+	order    uint32 // Reserved: the how-manieth reservation of its holder, for the order of release when that goes
+	mark     uint32 // the Log's own note; stats-job shows it as file
+}
+
+// A Job is what a reserve or peek hands out. Body is valid until the next call
+// of the engine.
+type Job struct {
+	ID   uint64
+	Body []byte
+}
+
+// jobSlab holds the records of all jobs.
+type jobSlab struct {
+	slots slots
+	pages []*[slotsPerPage]job
+}
+
+func newJobSlab() jobSlab { return jobSlab{slots: newSlots(slotsPerPage)} }
+
+func (s *jobSlab) at(i slot) *job { return &s.pages[i/slotsPerPage][i%slotsPerPage] }
+
+func (s *jobSlab) alloc() (slot, *job) {
+	i, fresh := s.slots.alloc()
+	if fresh {
+		page := i / slotsPerPage
+		if int(page) == len(s.pages) {
+			s.pages = append(s.pages, nil)
+		}
+		s.pages[page] = new([slotsPerPage]job)
+	}
+	j := s.at(i)
+	*j = job{}
+	return i, j
+}
+
+func (s *jobSlab) free(i slot) {
+	if page, gone := s.slots.free(i); gone {
+		s.pages[page] = nil
+	}
+}

@@ -1,0 +1,112 @@
+package engine
+
+// Reserve takes the job with the smallest (pri, id) of all tubes that the
+// session watches, paused ones apart. If there is none it waits up to timeout
+// seconds, or for ever with Forever, and returns Waiting; a timeout of 0 is
+// answered at once, since Tick has run before in the same turn.
+//
+// DeadlineSoon comes in place of a wait, now or later, if a job that the
+// session holds has a second or less of its TTR left; but as long as a watched
+// tube has a ready job, even a paused one, Reserve looks for a job first.
+func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
+	e.becomeWorker(s)
+	if t := s.best(); t != nil {
+		i := t.ready.top()
+		return e.take(now, s, i), OK
+	}
+	switch {
+	case s.deadlineSoon(now):
+		return Job{}, DeadlineSoon
+	case timeout == 0, s.halfClosed:
+		return Job{}, TimedOut
+	}
+	e.wait(now, s, timeout)
+	return Job{}, Waiting
+}
+
+// best returns the watched tube whose first ready job has the smallest (pri, id).
+func (s *Session) best() *tube {
+	var best *tube
+	for _, w := range s.watches {
+		t := w.tube
+		if t.paused || t.ready.n == 0 {
+			continue
+		}
+		if best == nil || t.ready.at(0).before(*best.ready.at(0)) {
+			best = t
+		}
+	}
+	return best
+}
+
+// ReserveJob takes a job by id, whatever its tube, unless it is reserved.
+func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
+	i, j := e.lookup(id)
+	if i == none || j.state == Reserved {
+		return Job{}, NotFound
+	}
+	e.becomeWorker(s)
+	return e.take(now, s, i), OK
+}
+
+func (e *Engine) becomeWorker(s *Session) {
+	if !s.worker {
+		s.worker = true
+		e.stats.Workers++
+	}
+}
+
+// take gives a job that is not reserved to a session.
+func (e *Engine) take(now int64, s *Session, i slot) Job {
+	j := e.jobs.at(i)
+	e.detach(j)
+	j.state = Reserved
+	j.holder = s.num
+	j.reserves++
+	j.due = now + int64(j.ttr)*second
+	s.reservations++
+	j.order = s.reservations
+	e.attach(i, j)
+	return Job{j.id, e.body(j)}
+}
+
+// match hands ready jobs of a tube to the sessions that wait for them.
+func (e *Engine) match(now int64, t *tube) {
+	for !t.paused && t.waiters.first != nil && t.ready.n > 0 {
+		s := t.waiters.first.sess
+		e.endWait(s, e.take(now, s, t.ready.top()), OK)
+	}
+}
+
+// wait lets a session wait on all the tubes that it watches.
+func (e *Engine) wait(now int64, s *Session, timeout int64) {
+	s.waiting = true
+	s.waitUntil = Never
+	if timeout != Forever {
+		s.waitUntil = now + timeout*second
+	}
+	for _, w := range s.watches {
+		w.tube.waiters.push(w)
+		w.tube.waiting++
+	}
+	e.stats.Waiting++
+	e.arm(&s.timer, s.next())
+}
+
+// endWait tells a waiting session how its wait ended.
+func (e *Engine) endWait(s *Session, job Job, outcome Outcome) {
+	e.stopWaiting(s)
+	s.waiter.WaitOver(job, outcome)
+}
+
+func (e *Engine) stopWaiting(s *Session) {
+	if !s.waiting {
+		return
+	}
+	s.waiting = false
+	for _, w := range s.watches {
+		w.tube.waiters.remove(w)
+		w.tube.waiting--
+	}
+	e.stats.Waiting--
+}

@@ -1,0 +1,102 @@
+package engine
+
+import "math/bits"
+
+// slotsPerPage is the most slots a page has, and how many a page of jobs has.
+const slotsPerPage = 1024
+
+// slots hands out small numbers and takes them back, a page of them at a time:
+// the owner keeps the storage of each page and gives it up when the page is
+// empty. One empty page is kept, so that a queue which fills and drains
+// around a page's edge does not allocate.
+//
+// I10. A page is in open if and only if it has storage and a free slot; the
+// free count of a page is the number of set bits of its map.
+type slots struct {
+	perPage uint32
+	pages   []slotPage
+	open    []uint32 // numbers of the pages with a free slot
+	vacant  []uint32 // numbers of the pages without storage
+	empty   int      // pages with storage and every slot free
+}
+
+type slotPage struct {
+	free    [slotsPerPage / 64]uint64 // a set bit is a free slot
+	nfree   uint32
+	openPos uint32 // place in open, while nfree > 0 and the page has storage
+	storage bool
+}
+
+func newSlots(perPage int) slots { return slots{perPage: uint32(perPage)} }
+
+// alloc returns a free slot, and fresh when the owner has to make the storage
+// of its page first. Slot i is in page i / perPage.
+func (s *slots) alloc() (i uint32, fresh bool) {
+	if len(s.open) == 0 {
+		s.openPage()
+		fresh = true
+	}
+	n := s.open[len(s.open)-1]
+	p := &s.pages[n]
+	for w := range p.free {
+		if p.free[w] == 0 {
+			continue
+		}
+		bit := bits.TrailingZeros64(p.free[w])
+		p.free[w] &^= 1 << bit
+		if p.nfree == s.perPage {
+			s.empty--
+		}
+		if p.nfree--; p.nfree == 0 {
+			s.open = s.open[:len(s.open)-1]
+		}
+		return n*s.perPage + uint32(w*64+bit), fresh
+	}
+	panic("engine: an open page has no free slot")
+}
+
+// openPage gives a page storage, reusing a vacant number if there is one.
+func (s *slots) openPage() {
+	var n uint32
+	if last := len(s.vacant) - 1; last >= 0 {
+		n = s.vacant[last]
+		s.vacant = s.vacant[:last]
+	} else {
+		n = uint32(len(s.pages))
+		s.pages = append(s.pages, slotPage{})
+	}
+	p := &s.pages[n]
+	for i := range s.perPage {
+		p.free[i/64] |= 1 << (i % 64)
+	}
+	p.nfree = s.perPage
+	p.storage = true
+	p.openPos = uint32(len(s.open))
+	s.open = append(s.open, n)
+	s.empty++
+}
+
+// free takes slot i back. With gone, the owner must drop the storage of page.
+func (s *slots) free(i uint32) (page uint32, gone bool) {
+	page = i / s.perPage
+	p, bit := &s.pages[page], i%s.perPage
+	p.free[bit/64] |= 1 << (bit % 64)
+	if p.nfree++; p.nfree == 1 {
+		p.openPos = uint32(len(s.open))
+		s.open = append(s.open, page)
+	}
+	if p.nfree < s.perPage {
+		return page, false
+	}
+	if s.empty == 0 {
+		s.empty++
+		return page, false
+	}
+	last := s.open[len(s.open)-1]
+	s.open[p.openPos] = last
+	s.pages[last].openPos = p.openPos
+	s.open = s.open[:len(s.open)-1]
+	*p = slotPage{}
+	s.vacant = append(s.vacant, page)
+	return page, true
+}

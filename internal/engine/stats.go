@@ -1,0 +1,140 @@
+package engine
+
+// Stats counts what is in the engine now, and what has been since it began.
+// Jobs restored from a log are not in TotalJobs, as in beanstalkd.
+type Stats struct {
+	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
+
+	Sessions  uint64 // now
+	Producers uint64 // sessions now that have put
+	Workers   uint64 // sessions now that have reserved
+	Waiting   uint64 // sessions now that wait in a reserve
+	Tubes     uint64 // now
+
+	TotalJobs     uint64 // put
+	TotalSessions uint64
+	Timeouts      uint64 // jobs whose TTR ran out
+}
+
+// Stats returns the counts of the whole engine.
+func (e *Engine) Stats() Stats {
+	st := e.stats
+	st.Tubes = uint64(len(e.list))
+	return st
+}
+
+// TubeStats is what stats-tube tells.
+type TubeStats struct {
+	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
+
+	TotalJobs                uint64 // put since the tube came to be
+	Using, Watching, Waiting uint64 // sessions now
+	Deletes, Pauses          uint64 // commands that succeeded since the tube came to be
+	Pause, PauseLeft         int64  // s; 0 when not paused
+}
+
+// TubeStats returns the counts of a tube.
+func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
+	t := e.byName[string(name)]
+	if t == nil {
+		return TubeStats{}, NotFound
+	}
+	st := TubeStats{
+		Urgent:    uint64(t.urgent),
+		Ready:     uint64(t.ready.n),
+		Reserved:  uint64(t.reserved),
+		Delayed:   uint64(t.delayed.n),
+		Buried:    uint64(t.buried.n),
+		TotalJobs: t.totalJobs,
+		Using:     uint64(t.using),
+		Watching:  uint64(t.watching),
+		Waiting:   uint64(t.waiting),
+		Deletes:   t.cmdDelete,
+		Pauses:    t.cmdPause,
+	}
+	if t.paused {
+		st.Pause = int64(t.pauseLen)
+		st.PauseLeft = max(0, t.unpauseAt-now) / second
+	}
+	return st, OK
+}
+
+// Tubes yields the names of all tubes in the order of list-tubes: as they came
+// to be, save that the last takes the place of one that goes.
+func (e *Engine) Tubes(yield func(name string) bool) {
+	for _, t := range e.list {
+		if !yield(t.name) {
+			return
+		}
+	}
+}
+
+// JobStats is what stats-job tells.
+type JobStats struct {
+	ID       uint64
+	Tube     string
+	State    State
+	Pri      uint32
+	Age      int64  // s since the put
+	Delay    uint32 // s; as last given
+	TTR      uint32 // s
+	TimeLeft int64  // s until a delayed or reserved job becomes ready, rounded down; else 0
+	Mark     uint32 // see SetMark
+
+	Reserves, Timeouts, Releases, Buries, Kicks uint32
+}
+
+// JobStats returns what there is to tell of a job.
+func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
+	i, j := e.lookup(id)
+	if i == none {
+		return JobStats{}, NotFound
+	}
+	st := JobStats{
+		ID:       j.id,
+		Tube:     e.tubeOfJob(j).name,
+		State:    j.state,
+		Pri:      j.pri,
+		Age:      (now - j.created) / second,
+		Delay:    j.delay,
+		TTR:      j.ttr,
+		Mark:     j.mark,
+		Reserves: j.reserves,
+		Timeouts: j.timeouts,
+		Releases: j.releases,
+		Buries:   j.buries,
+		Kicks:    j.kicks,
+	}
+	if j.state == Delayed || j.state == Reserved {
+		st.TimeLeft = max(0, j.due-now) / second
+	}
+	return st, OK
+}
+
+// Peek returns a job by id, whatever its state.
+func (e *Engine) Peek(id uint64) (Job, Outcome) {
+	i, _ := e.lookup(id)
+	return e.peek(i)
+}
+
+// PeekState returns the job of the tube in use that is next to be reserved
+// (Ready), to come due (Delayed) or to be kicked (Buried).
+func (e *Engine) PeekState(s *Session, state State) (Job, Outcome) {
+	switch state {
+	case Ready:
+		return e.peek(s.use.ready.top())
+	case Delayed:
+		return e.peek(s.use.delayed.top())
+	case Buried:
+		return e.peek(s.use.buried.top())
+	}
+	return Job{}, NotFound
+}
+
+func (e *Engine) peek(i slot) (Job, Outcome) {
+	if i == none {
+		return Job{}, NotFound
+	}
+	j := e.jobs.at(i)
+	return Job{j.id, e.body(j)}, OK
+}

@@ -1,0 +1,103 @@
+package engine
+
+import "container/heap"
+
+// A timer is the moment at which a tube or a session wants to be looked at. It
+// may be too early, never too late: putting a later moment in its place on
+// every reserve would cost more than to look once in vain. Tick finds out.
+//
+// I13. The timer of a tube is not later than its first delayed job and the end
+// of its pause; that of a session not later than the first TTR it holds and,
+// while it waits, its timeout and the first TTR less the margin.
+type timer struct {
+	at  int64  // ns
+	pos int    // place in the heap of timers, or -1
+	age uint64 // how many tubes and sessions came to be before; breaks ties
+
+	tube *tube    // exactly one
+	sess *Session // of the two
+}
+
+// newTimer returns a timer that is not set, for a tube or for a session.
+func (e *Engine) newTimer(t *tube, s *Session) timer {
+	e.timersMade++
+	return timer{pos: -1, age: e.timersMade, tube: t, sess: s}
+}
+
+// next returns when the owner of the timer wants to be looked at.
+func (t *timer) next() int64 {
+	if t.tube != nil {
+		return t.tube.next()
+	}
+	return t.sess.next()
+}
+
+// arm makes sure that the timer goes off at the given time or before.
+func (e *Engine) arm(t *timer, at int64) {
+	switch {
+	case at == Never:
+	case t.pos < 0:
+		t.at = at
+		heap.Push(&e.timers, t)
+	case at < t.at:
+		t.at = at
+		heap.Fix(&e.timers, t.pos)
+	}
+}
+
+// rearm sets the timer to exactly the given time.
+func (e *Engine) rearm(t *timer, at int64) {
+	switch {
+	case at == Never:
+		e.disarm(t)
+	case t.pos >= 0:
+		t.at = at
+		heap.Fix(&e.timers, t.pos)
+	default:
+		e.arm(t, at)
+	}
+}
+
+func (e *Engine) disarm(t *timer) {
+	if t.pos >= 0 {
+		heap.Remove(&e.timers, t.pos)
+	}
+}
+
+// timers is the heap of all timers that are set. At the same moment tubes go
+// before sessions: as in beanstalkd, a job that comes due reaches a worker
+// whose patience ends in the same moment. Beyond that the older goes first, so
+// that nothing depends on how the heap came about.
+type timers []*timer
+
+func (h timers) Len() int { return len(h) }
+
+func (h timers) Less(i, j int) bool {
+	if h[i].at != h[j].at {
+		return h[i].at < h[j].at
+	}
+	if (h[i].tube != nil) != (h[j].tube != nil) {
+		return h[i].tube != nil
+	}
+	return h[i].age < h[j].age
+}
+
+func (h timers) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].pos, h[j].pos = i, j
+}
+
+func (h *timers) Push(x any) {
+	t := x.(*timer)
+	t.pos = len(*h)
+	*h = append(*h, t)
+}
+
+func (h *timers) Pop() any {
+	old := *h
+	t := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	t.pos = -1
+	return t
+}

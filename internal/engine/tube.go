@@ -1,0 +1,138 @@
+package engine
+
+// DefaultTube is the tube that every session uses and watches at first. It
+// always exists.
+const DefaultTube = "default"
+
+// A tube is a named queue. It exists while something refers to it: a session
+// that uses or watches it, a job in any state, or a pause restored from the
+// log. With the last reference it goes, and its counters with it.
+//
+// I3. A tube that is not paused has no ready job or no waiting session.
+// I4. using and watching count the sessions that do so; reserved counts the
+// jobs of this tube that sessions hold; urgent its ready jobs below UrgentPri.
+//
+// I9. Each tube that something refers to is in Engine.tubes, list and byName,
+// and no other.
+type tube struct {
+	name string
+	num  uint32 // place in Engine.tubes; jobs refer to it
+	list int    // place in Engine.list
+
+	ready   jobHeap // by (pri, id)
+	delayed jobHeap // by (due, id)
+	buried  jobHeap // by (due, id): due is the rank in the order of burying
+
+	reserved int
+	urgent   int
+	using    int
+	watching int
+
+	waiters   waitList // sessions that wait for a job of this tube, first come first
+	waiting   int      // how many
+	pauseLen  uint32   // s; as given, while paused
+	unpauseAt int64    // ns; when the pause ends
+	paused    bool
+	held      bool // a restored pause keeps the tube
+	totalJobs uint64
+	cmdDelete uint64
+	cmdPause  uint64
+	timer     timer
+}
+
+// jobs counts the jobs of the tube, in any state.
+func (t *tube) jobs() int { return t.ready.n + t.delayed.n + t.buried.n + t.reserved }
+
+// next returns when the tube has to be looked at.
+func (t *tube) next() int64 {
+	if t.paused {
+		return min(t.delayed.due(), t.unpauseAt)
+	}
+	return t.delayed.due()
+}
+
+// A watch ties a session to a tube that it watches, and is the session's place
+// in that tube's waiting list.
+type watch struct {
+	tube       *tube
+	sess       *Session
+	prev, next *watch // neighbours in the waiting list, while the session waits
+}
+
+// waitList is a first-in first-out list that can lose any element.
+type waitList struct{ first, last *watch }
+
+func (l *waitList) push(w *watch) {
+	w.prev, w.next = l.last, nil
+	if l.last != nil {
+		l.last.next = w
+	} else {
+		l.first = w
+	}
+	l.last = w
+}
+
+func (l *waitList) remove(w *watch) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		l.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		l.last = w.prev
+	}
+	w.prev, w.next = nil, nil
+}
+
+// tubeNamed returns the tube of that name and makes it if need be.
+func (e *Engine) tubeNamed(name string) *tube {
+	if t := e.byName[name]; t != nil {
+		return t
+	}
+	t := &tube{name: name, list: len(e.list)}
+	t.timer = e.newTimer(t, nil)
+	if last := len(e.tubeNums) - 1; last >= 0 {
+		t.num = e.tubeNums[last]
+		e.tubeNums = e.tubeNums[:last]
+		e.tubes[t.num] = t
+	} else {
+		t.num = uint32(len(e.tubes))
+		e.tubes = append(e.tubes, t)
+	}
+	e.list = append(e.list, t)
+	e.byName[name] = t
+	return t
+}
+
+// tubeOf is tubeNamed for a name that is still bytes: it makes a string only
+// for a new tube.
+func (e *Engine) tubeOf(name []byte) *tube {
+	if t := e.byName[string(name)]; t != nil {
+		return t
+	}
+	return e.tubeNamed(string(name))
+}
+
+// release frees the tube if nothing refers to it any more, and its pause ends
+// with it: the log must hear of that, or a restart would bring the pause back.
+// As in beanstalkd the last of the list takes its place there.
+func (e *Engine) release(t *tube) {
+	if t.using+t.watching+t.jobs() > 0 || t.held || t == e.deflt {
+		return
+	}
+	if t.paused {
+		t.paused, t.pauseLen = false, 0
+		e.emitPause(t)
+	}
+	e.disarm(&t.timer)
+	last := e.list[len(e.list)-1]
+	e.list[t.list] = last
+	last.list = t.list
+	e.list[len(e.list)-1] = nil
+	e.list = e.list[:len(e.list)-1]
+	e.tubes[t.num] = nil
+	e.tubeNums = append(e.tubeNums, t.num)
+	delete(e.byName, t.name)
+}

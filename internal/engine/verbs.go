@@ -1,0 +1,146 @@
+package engine
+
+// Delete removes a job that is ready, delayed, buried, or reserved by this
+// session.
+func (e *Engine) Delete(s *Session, id uint64) Outcome {
+	i, j := e.lookup(id)
+	if i == none || j.state == Reserved && j.holder != s.num {
+		return NotFound
+	}
+	t := e.tubeOfJob(j)
+	if o := e.admit(JobDeleted, t, j.bodyLen); o != OK {
+		return o
+	}
+	t.cmdDelete++
+	e.emit(JobDeleted, j)
+	e.drop(i, j)
+	return OK
+}
+
+// Release gives back a job that this session has reserved, with a new priority
+// and, unless delay is 0 seconds, a delay.
+func (e *Engine) Release(now int64, s *Session, id uint64, pri, delay uint32) Outcome {
+	i, j := e.lookupHeld(s, id)
+	if i == none {
+		return NotFound
+	}
+	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+		return o
+	}
+	e.detach(j)
+	j.pri, j.delay = pri, delay
+	j.releases++
+	if delay > 0 {
+		j.state = Delayed
+		j.due = now + int64(delay)*second
+		e.emit(JobState, j)
+		e.attach(i, j)
+		return OK
+	}
+	j.state = Ready
+	e.emit(JobState, j)
+	e.makeReady(now, i, j)
+	return OK
+}
+
+// Bury sets a job aside that this session has reserved, with a new priority,
+// until it is kicked.
+func (e *Engine) Bury(s *Session, id uint64, pri uint32) Outcome {
+	i, j := e.lookupHeld(s, id)
+	if i == none {
+		return NotFound
+	}
+	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+		return o
+	}
+	e.detach(j)
+	j.pri = pri
+	j.buries++
+	j.state = Buried
+	e.buried++
+	j.due = e.buried
+	e.emit(JobState, j)
+	e.attach(i, j)
+	return OK
+}
+
+// Touch lets the TTR of a job that this session has reserved begin anew.
+func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
+	i, j := e.lookupHeld(s, id)
+	if i == none {
+		return NotFound
+	}
+	e.detach(j)
+	j.due = now + int64(j.ttr)*second
+	e.attach(i, j)
+	return OK
+}
+
+// Kick makes up to n jobs of the tube in use ready: buried ones if it has any,
+// the longest buried first, else delayed ones, the soonest first. It returns
+// how many; fewer than there were only if the Log refuses more.
+func (e *Engine) Kick(now int64, s *Session, n uint32) (kicked uint32) {
+	t := s.use
+	from := &t.delayed
+	if t.buried.n > 0 {
+		from = &t.buried
+	}
+	for kicked < n && from.n > 0 && e.kick(now, from.top()) == OK {
+		kicked++
+	}
+	return kicked
+}
+
+// KickJob makes one job ready that is buried or delayed, whatever its tube.
+func (e *Engine) KickJob(now int64, id uint64) Outcome {
+	i, j := e.lookup(id)
+	if i == none || j.state != Buried && j.state != Delayed {
+		return NotFound
+	}
+	return e.kick(now, i)
+}
+
+func (e *Engine) kick(now int64, i slot) Outcome {
+	j := e.jobs.at(i)
+	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+		return o
+	}
+	e.detach(j)
+	j.kicks++
+	j.state = Ready
+	e.emit(JobState, j)
+	e.makeReady(now, i, j)
+	return OK
+}
+
+// Pause stops reserves from a tube for the given seconds; everything else goes
+// on. A second pause replaces the first, and 0 ends it.
+func (e *Engine) Pause(now int64, name []byte, seconds uint32) Outcome {
+	t := e.byName[string(name)]
+	if t == nil {
+		return NotFound
+	}
+	if o := e.admit(TubePaused, t, 0); o != OK {
+		return o
+	}
+	t.cmdPause++
+	e.pause(t, now+int64(seconds)*second, seconds)
+	e.emitPause(t)
+	if seconds == 0 {
+		e.unpause(now, t)
+	}
+	return OK
+}
+
+func (e *Engine) pause(t *tube, until int64, seconds uint32) {
+	t.paused = true
+	t.pauseLen = seconds
+	t.unpauseAt = until
+	e.arm(&t.timer, until)
+}
+
+func (e *Engine) unpause(now int64, t *tube) {
+	t.paused, t.pauseLen, t.held = false, 0, false
+	e.match(now, t)
+	e.release(t)
+}
