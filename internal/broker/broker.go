@@ -107,7 +107,7 @@ type Broker struct {
 	woken  []Waker   // to be woken when the turn is durable
 	timer  *time.Timer
 	alarm  int64 // when the timer goes off, or engine.Never
-	last   int64     // the time when the last request was applied
+	last   int64 // the time when the last request was applied
 	closed bool
 }
 

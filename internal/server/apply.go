@@ -1,0 +1,188 @@
+package server
+
+import (
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A span is the place of a reply in conn.out.
+type span struct{ from, to int }
+
+// Apply implements broker.Request: it does what the connection wants of the
+// engine, within a turn.
+func (c *conn) Apply(e *engine.Engine, now int64) int64 {
+	c.now = now
+	c.logged = c.logged[:0]
+	switch c.act {
+	case open:
+		c.sess = e.Open(c)
+	case execute:
+		return c.execute(e, now)
+	case halfClose:
+		e.HalfClose(c.sess)
+	case leave:
+		e.Close(now, c.sess)
+	}
+	return now
+}
+
+// execute applies the commands of the batch until the client has to wait, has
+// quit, or has enough replies. Each happens a nanosecond after the one before.
+func (c *conn) execute(e *engine.Engine, now int64) int64 {
+	b := c.batch
+	for b.next < b.n && !c.waiting && !c.quit && len(c.out) < maxOut {
+		cmd := &b.cmds[b.next]
+		b.next++
+		from, pending := len(c.out), e.Pending()
+		c.command(e, now, cmd)
+		now++
+		if e.Pending() > pending {
+			c.logged = append(c.logged, span{from, len(c.out)})
+		}
+	}
+	if b.next == b.n {
+		c.batch.put()
+		c.batch = nil
+	}
+	return now
+}
+
+// Failed implements broker.Request: the replies that promise something is in the
+// log become errors.
+func (c *conn) Failed(error) {
+	out := c.out
+	c.out = make([]byte, 0, len(out))
+	at := 0
+	for _, s := range c.logged {
+		c.out = append(c.out, out[at:s.from]...)
+		c.word(wire.InternalError)
+		at = s.to
+	}
+	c.out = append(c.out, out[at:]...)
+}
+
+func (c *conn) word(w wire.Word) { c.out = wire.AppendWord(c.out, w) }
+
+// done appends the word for success, or that of any other outcome.
+func (c *conn) done(o engine.Outcome, success wire.Word) {
+	if o != engine.OK {
+		success = outcomeWords[o]
+	}
+	c.word(success)
+}
+
+var outcomeWords = [...]wire.Word{
+	engine.NotFound:     wire.NotFound,
+	engine.TimedOut:     wire.TimedOut,
+	engine.DeadlineSoon: wire.DeadlineSoon,
+	engine.Draining:     wire.Draining,
+	engine.OutOfMemory:  wire.OutOfMemory,
+	engine.Failed:       wire.InternalError,
+}
+
+// command executes one command and appends its reply.
+func (c *conn) command(e *engine.Engine, now int64, cmd *wire.Command) {
+	if cmd.Counted {
+		c.srv.commands[cmd.Op]++
+	}
+	if cmd.Fault != wire.None {
+		if cmd.Fault == wire.FaultNoCRLF {
+			e.SkipID(c.sess)
+		}
+		c.word(cmd.Fault.Word())
+		return
+	}
+	switch cmd.Op {
+	case wire.Put:
+		c.put(e, now, cmd)
+	case wire.Reserve:
+		c.reserve(e, now, engine.Forever)
+	case wire.ReserveTimeout:
+		c.reserve(e, now, int64(cmd.Timeout))
+	case wire.ReserveJob:
+		job, o := e.ReserveJob(now, c.sess, cmd.ID)
+		if o == engine.OK {
+			c.out = wire.AppendReserved(c.out, job.ID, job.Body)
+			return
+		}
+		c.word(outcomeWords[o])
+	case wire.Delete:
+		c.done(e.Delete(c.sess, cmd.ID), wire.Deleted)
+	case wire.Release:
+		c.done(e.Release(now, c.sess, cmd.ID, cmd.Pri, cmd.Delay), wire.Released)
+	case wire.Bury:
+		c.done(e.Bury(c.sess, cmd.ID, cmd.Pri), wire.Buried)
+	case wire.Touch:
+		c.done(e.Touch(now, c.sess, cmd.ID), wire.Touched)
+	case wire.Kick:
+		c.out = wire.AppendKicked(c.out, uint64(e.Kick(now, c.sess, cmd.Count)))
+	case wire.KickJob:
+		c.done(e.KickJob(now, cmd.ID), wire.Kicked)
+	case wire.Peek:
+		c.found(e.Peek(cmd.ID))
+	case wire.PeekReady:
+		c.found(e.PeekState(c.sess, engine.Ready))
+	case wire.PeekDelayed:
+		c.found(e.PeekState(c.sess, engine.Delayed))
+	case wire.PeekBuried:
+		c.found(e.PeekState(c.sess, engine.Buried))
+	case wire.Use:
+		e.Use(c.sess, cmd.Tube)
+		c.out = wire.AppendUsing(c.out, c.sess.Using())
+	case wire.Watch:
+		c.out = wire.AppendWatching(c.out, e.Watch(c.sess, cmd.Tube))
+	case wire.Ignore:
+		c.ignore(e, cmd.Tube)
+	case wire.PauseTube:
+		c.done(e.Pause(now, cmd.Tube, cmd.Delay), wire.Paused)
+	case wire.ListTubes:
+		c.out = wire.AppendList(c.out, e.Tubes)
+	case wire.ListTubesWatched:
+		c.out = wire.AppendList(c.out, c.sess.Watched)
+	case wire.ListTubeUsed:
+		c.out = wire.AppendUsing(c.out, c.sess.Using())
+	case wire.Stats:
+		c.stats(e, now)
+	case wire.StatsTube:
+		c.statsTube(e, now, cmd.Tube)
+	case wire.StatsJob:
+		c.statsJob(e, now, cmd.ID)
+	case wire.Quit:
+		c.quit = true
+	}
+}
+
+func (c *conn) put(e *engine.Engine, now int64, cmd *wire.Command) {
+	id, o := e.Put(now, c.sess, engine.Spec{Pri: cmd.Pri, Delay: cmd.Delay, TTR: cmd.TTR}, cmd.Body)
+	if o != engine.OK {
+		c.word(outcomeWords[o])
+		return
+	}
+	c.out = wire.AppendInserted(c.out, id)
+}
+
+func (c *conn) reserve(e *engine.Engine, now, timeout int64) {
+	job, o := e.Reserve(now, c.sess, timeout)
+	if o == engine.Waiting {
+		c.waiting = true
+		return
+	}
+	c.appendReserved(job, o)
+}
+
+func (c *conn) found(job engine.Job, o engine.Outcome) {
+	if o != engine.OK {
+		c.word(outcomeWords[o])
+		return
+	}
+	c.out = wire.AppendFound(c.out, job.ID, job.Body)
+}
+
+func (c *conn) ignore(e *engine.Engine, tube []byte) {
+	n, ok := e.Ignore(c.sess, tube)
+	if !ok {
+		c.word(wire.NotIgnored)
+		return
+	}
+	c.out = wire.AppendWatching(c.out, n)
+}

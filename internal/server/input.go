@@ -1,0 +1,80 @@
+package server
+
+import "io"
+
+const (
+	minInput  = 1 << 10  // bytes; what a connection starts with and keeps when idle
+	stepInput = 64 << 10 // bytes; up to here the buffer doubles when a read fills it
+)
+
+// input is the read buffer of a connection: buf[r:w] is unread. It grows when
+// reads fill it or a long body arrives, and shrinks when that is over.
+type input struct {
+	buf    []byte
+	r, w   int
+	filled bool // the last read left no room: there may be more
+	small  int  // reads in a row that a much smaller buffer would have held
+}
+
+func (in *input) empty() bool    { return in.r == in.w }
+func (in *input) len() int       { return in.w - in.r }
+func (in *input) unread() []byte { return in.buf[in.r:in.w] }
+func (in *input) take(n int)     { in.r += n }
+
+// fill reads once, having made room for need unread bytes in all as far as
+// that is wise: not more than four times what has arrived. With pinned, what
+// was taken stays where it is, for something refers to it.
+func (in *input) fill(from io.Reader, need int, pinned bool) error {
+	switch {
+	case !pinned:
+		in.makeRoom(need)
+	case in.w == len(in.buf):
+		in.move(2*in.len() + minInput)
+	}
+	n, err := from.Read(in.buf[in.w:])
+	in.w += n
+	in.filled = in.w == len(in.buf)
+	if n > 0 {
+		return nil // an error that lasts comes back with the next read
+	}
+	return err
+}
+
+func (in *input) makeRoom(need int) {
+	if in.empty() {
+		in.shrink()
+		in.r, in.w = 0, 0
+	}
+	switch size := len(in.buf); {
+	case need > size:
+		in.move(min(need, max(stepInput, 4*in.len())))
+	case in.filled && size < stepInput, in.r == 0 && in.w == size:
+		in.move(max(2*size, minInput))
+	case in.w == size, in.r > 0 && need > size-in.r:
+		in.w = copy(in.buf, in.unread())
+		in.r = 0
+	}
+}
+
+// move puts what is unread into a new buffer.
+func (in *input) move(size int) {
+	buf := make([]byte, size)
+	in.w = copy(buf, in.unread())
+	in.r = 0
+	in.buf = buf
+}
+
+// shrink gives up a large buffer when sixteen reads in a row would have done
+// with a quarter of it. It is called when nothing is unread.
+func (in *input) shrink() {
+	if len(in.buf) <= minInput {
+		return
+	}
+	if in.w > len(in.buf)/4 {
+		in.small = 0
+		return
+	}
+	if in.small++; in.small >= 16 {
+		in.buf, in.small, in.filled = make([]byte, max(minInput, len(in.buf)/4)), 0, false
+	}
+}
