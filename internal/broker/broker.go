@@ -35,6 +35,7 @@
 package broker
 
 import (
+	"errors"
 	"math"
 	"sync"
 	"time"
@@ -70,17 +71,20 @@ type Log interface {
 	// Append takes changes in order; it does not keep the slice.
 	Append(changes []engine.Change) error
 
-	// Housekeep does some of the Log's own work, as much as a turn can bear, and
-	// returns the time when it wants to be called again at the latest, or
-	// engine.Never.
-	Housekeep(now int64) (next int64)
-
 	// Commit returns when all that was appended is as durable as was promised.
 	Commit() error
+
+	// Housekeep comes after Commit. It does some of the Log's own work, as much
+	// as a turn can bear, and returns the time when it wants to be called again
+	// at the latest, or engine.Never. What it appends waits for the next Commit.
+	Housekeep(now int64) (next int64)
 
 	// Close commits and lets go of all resources.
 	Close() error
 }
+
+// ErrClosed is what requests fail with whose Changes come after Close.
+var ErrClosed = errors.New("broker: closed")
 
 // Options of a Broker. The zero value is a broker without a log, on the
 // monotonic clock of the process.
@@ -92,7 +96,6 @@ type Options struct {
 // Broker runs the turns of one engine.
 type Broker struct {
 	// Static after New.
-	log Log
 	now func() int64
 
 	mu struct {
@@ -103,12 +106,13 @@ type Broker struct {
 
 	// Owned by the turn.
 	eng    *engine.Engine
+	log    Log       // nil if nothing outlives the process
 	spare  []*Caller // becomes the queue when that is taken
 	woken  []Waker   // to be woken when the turn is durable
 	timer  *time.Timer
 	alarm  int64 // when the timer goes off, or engine.Never
 	last   int64 // the time when the last request was applied
-	closed bool
+	closed bool  // nothing comes due any more
 }
 
 // New returns a broker that owns the engine from now on.
@@ -174,16 +178,28 @@ func (r *call) Failed(err error) { r.err = err }
 // called only from within a turn.
 func (b *Broker) Wake(w Waker) { b.woken = append(b.woken, w) }
 
-// Close waits for the running turn, closes the log and stops the timer. The
-// engine must not be used any more.
+// Close waits for the running turn, commits what has been asked for, closes the
+// log and stops the timer. Nothing comes due any more, and Changes that come
+// later fail with ErrClosed.
 func (b *Broker) Close() error {
-	var err error
-	b.Call(func(*engine.Engine, int64) {
+	err := b.Call(func(*engine.Engine, int64) {
 		b.closed = true
 		b.timer.Stop()
-		if b.log != nil {
-			err = b.log.Close()
-		}
 	})
+	if b.log != nil {
+		// In a turn of its own: that one has committed the requests beside it.
+		b.Call(func(*engine.Engine, int64) {
+			err = errors.Join(err, b.log.Close())
+			b.log = closedLog{}
+		})
+	}
 	return err
 }
+
+// closedLog stands in for a log that is closed.
+type closedLog struct{}
+
+func (closedLog) Append([]engine.Change) error { return ErrClosed }
+func (closedLog) Commit() error                { return nil }
+func (closedLog) Housekeep(int64) int64        { return engine.Never }
+func (closedLog) Close() error                 { return nil }

@@ -16,17 +16,20 @@ func (b *Broker) turn(c *Caller) {
 	}
 	callers := b.gather()
 	now := max(b.now(), b.last+1)
-	b.eng.Tick(now)
+	if !b.closed {
+		b.eng.Tick(now)
+	}
 	for _, c := range callers {
 		now = c.req.Apply(b.eng, now) + 1
 	}
 	b.last = now
-	if err := b.commit(now); err != nil {
+	if err := b.commit(); err != nil {
 		for _, c := range callers {
 			c.req.Failed(err)
 		}
 	}
 	b.release(callers, c)
+	b.prepare(now)
 	b.pass()
 }
 
@@ -39,22 +42,17 @@ func (b *Broker) gather() []*Caller {
 	return callers
 }
 
-// commit makes the changes of this turn durable and sets the timer for what
-// comes due next.
-func (b *Broker) commit(now int64) error {
-	next := b.eng.Next()
-	var err error
-	if b.log != nil && !b.closed {
-		if changes := b.eng.Take(); len(changes) > 0 {
-			err = b.log.Append(changes)
-		}
-		next = min(next, b.log.Housekeep(now))
-		if e := b.log.Commit(); err == nil {
-			err = e
+// commit makes the changes of this turn durable.
+func (b *Broker) commit() error {
+	if b.log == nil {
+		return nil
+	}
+	if changes := b.eng.Take(); len(changes) > 0 {
+		if err := b.log.Append(changes); err != nil {
+			return err
 		}
 	}
-	b.schedule(now, next)
-	return err
+	return b.log.Commit()
 }
 
 // release lets everybody know whom this turn has concerned.
@@ -73,6 +71,16 @@ func (b *Broker) release(callers []*Caller, leader *Caller) {
 	b.spare = callers
 }
 
+// prepare lets the log do its own work and sets the timer for what comes due
+// next.
+func (b *Broker) prepare(now int64) {
+	next := b.eng.Next()
+	if b.log != nil {
+		next = min(next, b.log.Housekeep(now))
+	}
+	b.schedule(next)
+}
+
 // pass gives the lead to the first who has queued up meanwhile, or to nobody.
 func (b *Broker) pass() {
 	b.mu.Lock()
@@ -89,12 +97,12 @@ func (b *Broker) pass() {
 }
 
 // schedule sets the timer, unless it goes off before next anyway.
-func (b *Broker) schedule(now, next int64) {
+func (b *Broker) schedule(next int64) {
 	if next >= b.alarm || b.closed {
 		return
 	}
 	b.alarm = next
-	b.timer.Reset(time.Duration(max(0, next-now)))
+	b.timer.Reset(time.Duration(max(0, next-b.now()))) // the commit took its time
 }
 
 // tick is a turn for what has come due; the timer calls it in a goroutine of

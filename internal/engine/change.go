@@ -31,6 +31,7 @@ type Change struct {
 	Tube    string
 	Body    []byte // valid until the end of the turn
 	BodyLen int    // bytes; also where Body is not set
+	Mark    uint32 // see SetMark; what the job had when the change was made
 }
 
 // Take returns the changes since the last call, in order. The slice is the
@@ -47,6 +48,7 @@ func (e *Engine) Pending() int { return len(e.changes) }
 
 func (e *Engine) emit(kind ChangeKind, j *job) {
 	if e.opt.Logged {
+		j.unlogged = false
 		e.changes = append(e.changes, e.changeOf(kind, j))
 	}
 }
@@ -86,6 +88,7 @@ func (e *Engine) changeOf(kind ChangeKind, j *job) Change {
 		Kicks:    j.kicks,
 		Tube:     e.tubeOfJob(j).name,
 		BodyLen:  int(j.bodyLen),
+		Mark:     j.mark,
 	}
 	switch j.state {
 	case Delayed, Buried:
@@ -111,19 +114,31 @@ func (e *Engine) Snapshot(id uint64) (Change, bool) {
 // Snapshots yields every job as Snapshot does, in no particular order. The
 // engine must not change meanwhile.
 func (e *Engine) Snapshots(yield func(Change) bool) {
+	e.each(func(j *job) bool {
+		c := e.changeOf(JobPut, j)
+		c.Body = e.body(j)
+		return yield(c)
+	})
+}
+
+// Unlogged yields a JobState for each job that was reserved or timed out since
+// its last Change: what stats-job tells of it is not what was logged. The engine
+// must not change meanwhile.
+func (e *Engine) Unlogged(yield func(Change) bool) {
+	e.each(func(j *job) bool {
+		return !j.unlogged || yield(e.changeOf(JobState, j))
+	})
+}
+
+// each calls f for every job until it returns false.
+func (e *Engine) each(f func(*job) bool) {
 	for n := range e.jobs.slots.pages {
 		p := &e.jobs.slots.pages[n]
 		if !p.storage {
 			continue
 		}
 		for k := range uint32(slotsPerPage) {
-			if p.free[k/64]>>(k%64)&1 != 0 {
-				continue
-			}
-			j := e.jobs.at(uint32(n)*slotsPerPage + k)
-			c := e.changeOf(JobPut, j)
-			c.Body = e.body(j)
-			if !yield(c) {
+			if p.free[k/64]>>(k%64)&1 == 0 && !f(e.jobs.at(uint32(n)*slotsPerPage+k)) {
 				return
 			}
 		}
@@ -139,15 +154,27 @@ func (e *Engine) Pauses(yield func(Change) bool) {
 	}
 }
 
+// PauseOf returns the TubePaused for one tube, or false if it is not paused.
+func (e *Engine) PauseOf(tube string) (Change, bool) {
+	t := e.byName[tube]
+	if t == nil || !t.paused {
+		return Change{}, false
+	}
+	return pauseOf(t), true
+}
+
 // LastID returns the highest id ever given out.
 func (e *Engine) LastID() uint64 { return e.lastID }
 
 // SetMark notes a number of the Log's own beside a job: the segment that holds
-// its whole record. Mark reads it; both know only existing jobs.
-func (e *Engine) SetMark(id uint64, mark uint32) {
-	if i, j := e.lookup(id); i != none {
-		j.mark = mark
+// its whole record. It returns false if there is no such job any more.
+func (e *Engine) SetMark(id uint64, mark uint32) bool {
+	i, j := e.lookup(id)
+	if i == none {
+		return false
 	}
+	j.mark = mark
+	return true
 }
 
 // Mark returns what SetMark noted; ok is false if there is no such job.
@@ -196,6 +223,7 @@ func (e *Engine) restorePut(c Change) {
 	j.tube = t.num
 	j.bodyLen = uint32(len(c.Body))
 	j.bodySlot = e.bodies.put(c.Body)
+	j.mark = c.Mark
 	e.restoreFields(j, c)
 	e.ids.insert(i, j)
 	e.attach(i, j)

@@ -198,6 +198,8 @@ func (c *checker) slots(what string, s *slots) {
 func (c *checker) timers() {
 	for i, t := range c.e.timers {
 		c.assert(t.pos == i, "I13: timer %d has pos %d", i, t.pos)
+		there := t.tube != nil && c.e.tubes[t.tube.num] == t.tube || t.sess != nil && c.e.sessions[t.sess.num] == t.sess
+		c.assert(there, "I13: timer %d is of a tube or session that is gone", i)
 		c.assert(i == 0 || !c.e.timers.Less(i, (i-1)/2), "I13: timer %d is before its parent", i)
 	}
 }

@@ -69,6 +69,7 @@ type job struct {
 	holder   uint32 // Reserved: number of the session that holds it. Else undefined
 	order    uint32 // Reserved: the how-manieth reservation of its holder, for the order of release when that goes
 	mark     uint32 // the Log's own note; stats-job shows it as file
+	unlogged bool   // reserves or timeouts have changed since the last Change
 }
 
 // A Job is what a reserve or peek hands out. Body is valid until the next call

@@ -63,6 +63,7 @@ func (e *Engine) take(now int64, s *Session, i slot) Job {
 	j.state = Reserved
 	j.holder = s.num
 	j.reserves++
+	j.unlogged = true
 	j.due = now + int64(j.ttr)*second
 	s.reservations++
 	j.order = s.reservations

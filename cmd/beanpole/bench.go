@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// benchOptions are what the command line of bench says.
+type benchOptions struct {
+	load load.Options
+
+	against string // command of the server to compare with
+	server  string // command of ours, if it is not to be this binary
+	rounds  int
+	suite   bool
+
+	markdown, json bool
+}
+
+const benchLong = `Put load on a server and measure it: throughput, latency and, if it runs on this
+machine, processor time. Each connection sends its next command only when a
+reply has come. The jobs are removed again; give it a server without other
+clients on its tubes.
+
+With --against, start two servers, run the same load on each of them in turn,
+and print the medians and their ratios; first measure how fast the generator
+itself is at most. The other server is this binary.`
+
+const benchExample = `  beanpole bench --connections 50
+  beanpole bench --connections 8 --in-flight 64 --body 1000 --duration 10s
+  beanpole bench --mix wake --addr unix:/run/bean.sock
+  beanpole bench --connections 50 --against beanstalkd
+  beanpole bench --suite --markdown --against 'beanstalkd -l 127.0.0.1 -p {port}'`
+
+func newBench() *cobra.Command {
+	var opt benchOptions
+	cmd := &cobra.Command{
+		Use:                   "bench [options]",
+		Short:                 "measure a server, or compare two",
+		Long:                  benchLong,
+		Example:               benchExample,
+		DisableFlagsInUseLine: true,
+		Args:                  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opt.check(cmd.Flags()); err != nil {
+				return err
+			}
+			ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer cancel()
+			err := opt.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if err != nil && ctx.Err() != nil {
+				return errors.New("interrupted")
+			}
+			return err
+		},
+	}
+	opt.define(cmd)
+	cmd.AddCommand(newResponder())
+	return cmd
+}
+
+func (opt *benchOptions) define(cmd *cobra.Command) {
+	addFlags(cmd, "Load", func(fs *pflag.FlagSet) {
+		fs.Func("addr", "`ADDR` of the server: HOST:PORT or unix:PATH\n(127.0.0.1:11300)", into(&opt.load.Addr, parseServerAddr))
+		fs.Func("mix", "`MIX` of commands: put-reserve-delete, put, drain,\nput-delete, or wake: workers that wait for each job\n(put-reserve-delete)",
+			func(s string) error { return opt.load.Mix.UnmarshalText([]byte(s)) })
+		fs.Func("connections", "`N` connections (1)", intoCount(&opt.load.Connections, "connections"))
+		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", intoCount(&opt.load.InFlight, "commands"))
+		fs.Func("tubes", "`N` tubes, shared by the connections (1)", intoCount(&opt.load.Tubes, "tubes"))
+		fs.Func("body", "`BYTES` in the body of a job (64)", into(&opt.load.BodySize, parseBody))
+		fs.Func("backlog", "`N` more jobs lie in the queue meanwhile (0)", into(&opt.load.Backlog, parseJobs))
+		fs.Func("duration", "measure for a `TIME`, such as 10s (5s)", into(&opt.load.Duration, parseDuration))
+		fs.Func("ops", "end after `N` jobs; 0: when the time is over (0)", into(&opt.load.Ops, parseJobs))
+		fs.Func("client", "`KIND` of client: auto, epoll (Linux) or goroutine\n(auto)",
+			func(s string) error { return opt.load.Client.UnmarshalText([]byte(s)) })
+		fs.Func("threads", "`N` event loops of the epoll client (1)", intoCount(&opt.load.Threads, "threads"))
+		fs.Func("pid", "process `ID` of the server, to measure its processor\ntime and memory", intoCount(&opt.load.PID, "a process"))
+	})
+	addFlags(cmd, "Comparison", func(fs *pflag.FlagSet) {
+		fs.StringVar(&opt.against, "against", "", "`COMMAND` that starts the server to compare with;\n"+
+			"{port} is a free port, {dir} a new directory; without\n{port} it gets -l 127.0.0.1 -p {port} besides")
+		fs.StringVar(&opt.server, "server", "", "`COMMAND` that starts the other one (this binary)")
+		fs.Func("rounds", "run each server `N` times (5)", intoCount(&opt.rounds, "rounds"))
+		fs.BoolVar(&opt.suite, "suite", false, "run all loads of doc/benchmarks.md, not one")
+	})
+	addFlags(cmd, "Output", func(fs *pflag.FlagSet) {
+		fs.BoolVar(&opt.markdown, "markdown", false, "print a table in Markdown")
+		fs.BoolVar(&opt.json, "json", false, "print JSON, an object a line")
+		fs.BoolP("help", "h", false, "print this help")
+	})
+}
+
+// check refuses options that do not go together.
+func (opt *benchOptions) check(flags *pflag.FlagSet) error {
+	compares := opt.against != ""
+	for _, name := range []string{"server", "rounds", "suite", "markdown"} {
+		if flags.Changed(name) && !compares {
+			return usageError("option --%s needs --against COMMAND", name)
+		}
+	}
+	for _, name := range []string{"addr", "pid"} {
+		if flags.Changed(name) && compares {
+			return usageError("option --%s does not go with --against, which starts the servers", name)
+		}
+	}
+	if opt.markdown && opt.json {
+		return usageError("options --markdown and --json exclude each other")
+	}
+	ofOneLoad := []string{"mix", "connections", "in-flight", "tubes", "body", "backlog", "ops", "client", "threads"}
+	if i := slices.IndexFunc(ofOneLoad, flags.Changed); opt.suite && i >= 0 {
+		return usageError("option --%s does not go with --suite, which has its own loads", ofOneLoad[i])
+	}
+	return nil
+}
+
+func (opt *benchOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
+	switch {
+	case opt.against == "":
+		return opt.measure(ctx, stdout)
+	case opt.suite:
+		return opt.runSuite(ctx, stdout, stderr)
+	default:
+		return opt.compare(ctx, stdout, stderr)
+	}
+}
+
+// measure runs one load on a running server.
+func (opt *benchOptions) measure(ctx context.Context, stdout io.Writer) error {
+	r, err := load.Run(ctx, opt.load)
+	if err != nil {
+		return err
+	}
+	if opt.json {
+		return load.WriteJSONLines(stdout, r)
+	}
+	_, err = fmt.Fprintln(stdout, r)
+	return err
+}
+
+func (opt *benchOptions) compare(ctx context.Context, stdout, stderr io.Writer) error {
+	a, b, responder, err := opt.servers()
+	if err != nil {
+		return err
+	}
+	c, err := load.Compare(ctx, load.CompareOptions{
+		A: a, B: b, Responder: responder, Load: opt.load, Rounds: opt.rounds,
+		Progress: func(name string, r load.Result) { progress(stderr, name, r) },
+	})
+	if err != nil {
+		return err
+	}
+	return opt.print(stdout, []load.Comparison{c})
+}
+
+func (opt *benchOptions) runSuite(ctx context.Context, stdout, stderr io.Writer) error {
+	a, b, responder, err := opt.servers()
+	if err != nil {
+		return err
+	}
+	all, err := load.RunSuite(ctx, load.SuiteOptions{
+		A: a, B: b, Responder: responder, Scenarios: load.DefaultSuite(opt.load.Duration), Rounds: opt.rounds,
+		Progress: func(scenario, name string, r load.Result) { progress(stderr, scenario+", "+name, r) },
+	})
+	return errors.Join(err, opt.print(stdout, all)) // what succeeded is worth printing
+}
+
+// progress shows people that something goes on.
+func progress(w io.Writer, name string, r load.Result) {
+	fmt.Fprintf(w, "%s: %.0f commands/s\n", name, r.Throughput)
+}
+
+func (opt *benchOptions) print(w io.Writer, all []load.Comparison) error {
+	switch {
+	case opt.json:
+		return errors.Join(load.WriteJSONLines(w, load.ThisMachine()), load.WriteJSONLines(w, all...))
+	case opt.markdown:
+		return load.WriteMarkdown(w, load.ThisMachine(), all)
+	}
+	for i := range all {
+		if err := all[i].WriteTable(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// servers returns what to start: the server that we compare with, ours, and
+// the one that measures the generator's ceiling.
+func (opt *benchOptions) servers() (a, b, responder load.Server, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return a, b, responder, fmt.Errorf("find this binary: %w", err)
+	}
+	b = load.Server{Name: "beanpole", Command: withPort([]string{self, "serve"})}
+	if opt.server != "" {
+		b = load.Server{Command: withPort(strings.Fields(opt.server))}
+	}
+	a = load.Server{Command: withPort(strings.Fields(opt.against))}
+	responder = load.Server{Name: "responder", Command: []string{self, "bench", "responder", "127.0.0.1:{port}"}}
+	return a, b, responder, nil
+}
+
+// withPort makes a command that does not say where to listen use a free port.
+func withPort(command []string) []string {
+	if slices.ContainsFunc(command, func(arg string) bool { return strings.Contains(arg, "{port}") }) {
+		return command
+	}
+	return append(command, "-l", "127.0.0.1", "-p", "{port}")
+}
+
+// newResponder is the process behind the generator's ceiling; nobody else has
+// a use for it.
+func newResponder() *cobra.Command {
+	return &cobra.Command{
+		Use:    "responder ADDR",
+		Short:  "answer commands with the least work that looks right",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			addr, err := server.ParseAddress(args[0], server.DefaultPort)
+			if err != nil {
+				return usageError("address %q: %w", args[0], err)
+			}
+			ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer cancel()
+			listeners, err := server.Listen(ctx, []server.Address{addr}, server.DefaultUnixMode)
+			if err != nil {
+				return &exitError{exitSocket, err}
+			}
+			return load.Responder(ctx, listeners[0])
+		},
+	}
+}
+
+// parseServerAddr takes what -l takes and completes it.
+func parseServerAddr(s string) (string, error) {
+	a, err := server.ParseAddress(s, server.DefaultPort)
+	return a.String(), err
+}
+
+// parseBody reads the size of a body; load takes a negative one for none.
+func parseBody(s string) (int, error) {
+	n, err := parseNumber(s, "bytes", server.MaxJobSizeLimit)
+	if n == 0 {
+		return -1, err
+	}
+	return int(n), err
+}
+
+func parseJobs(s string) (int64, error) {
+	n, err := parseNumber(s, "jobs", math.MaxInt64)
+	return int64(n), err
+}

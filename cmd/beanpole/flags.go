@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// flagError puts what pflag found wrong into the words of our one-line errors.
+func flagError(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		name := "--" + e.GetSpecifiedName()
+		if e.GetSpecifiedShortnames() != "" {
+			name = "-" + e.GetSpecifiedName()[:1]
+		}
+		return usageError("unknown option %s (see: %s --help)", name, cmd.CommandPath())
+	}
+	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return usageError("option %s needs a value (see: %s --help)", spelling(e.GetFlag()), cmd.CommandPath())
+	}
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return usageError("bad value %q for %s: %w", e.GetValue(), spelling(e.GetFlag()), e.Unwrap())
+	}
+	return usageError("%w (see: %s --help)", err, cmd.CommandPath())
+}
+
+func spelling(f *pflag.Flag) string {
+	if f.Shorthand == "" || f.Hidden {
+		return "--" + f.Name
+	}
+	return "-" + f.Shorthand + " (--" + f.Name + ")"
+}
+
+// overrides are pairs of flags of which the later one on the command line
+// wins, so that an environment variable for either must yield to both.
+var overrides = map[string]string{
+	"fsync-interval": "no-fsync",
+	"no-fsync":       "fsync-interval",
+}
+
+// fromEnvironment sets the flags that the command line does not set and the
+// environment does. A flag that may be repeated takes several values with
+// commas between them.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var failed error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if failed != nil || f.Hidden || f.Changed || flags.Changed(overrides[f.Name]) {
+			return
+		}
+		name := "BEANPOLE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		s, ok := os.LookupEnv(name)
+		if !ok || setByOrchestrator(name, s) {
+			return
+		}
+		values := []string{s}
+		if _, repeats := f.Annotations[repeatsKey]; repeats {
+			values = strings.Split(s, ",")
+		}
+		for _, v := range values {
+			if err := f.Value.Set(v); err != nil {
+				failed = usageError("bad value %q in the environment variable %s: %w", s, name, err)
+			}
+		}
+	})
+	return failed
+}
+
+// repeatsKey is the annotation of a flag that may be repeated.
+const repeatsKey = "repeats"
+
+// setByOrchestrator tells whether a variable is not meant for us: Kubernetes,
+// and Docker for links, set BEANPOLE_PORT=tcp://10.0.0.1:11300 in the
+// containers that can reach a service which is called beanpole.
+func setByOrchestrator(name, value string) bool {
+	return name == "BEANPOLE_PORT" && strings.HasPrefix(value, "tcp://")
+}
+
+// The values of flags. A number is decimal digits and nothing else, as in the
+// protocol: no sign, no blanks, no 0x, no underscores.
+
+func parseNumber(s, what string, most uint64) (uint64, error) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, fmt.Errorf("want %s as a decimal number", what)
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n > most {
+		return 0, fmt.Errorf("want %s, at most %d", what, most)
+	}
+	return n, nil
+}
+
+// intoCount returns a flag's function that stores a number from 1 on.
+func intoCount(dst *int, what string) func(string) error {
+	return into(dst, func(s string) (int, error) {
+		n, err := parseNumber(s, what, math.MaxInt32)
+		if err == nil && n == 0 {
+			err = errors.New("want at least 1")
+		}
+		return int(n), err
+	})
+}
+
+func parseBytes(s string) (uint64, error) {
+	return parseNumber(s, "bytes", math.MaxInt64)
+}
+
+// parseMillis reads milliseconds; a century is the most that it takes.
+func parseMillis(s string) (time.Duration, error) {
+	n, err := parseNumber(s, "milliseconds", 100*365*24*3600*1000)
+	return time.Duration(n) * time.Millisecond, err
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, errors.New("want a duration with its unit, such as 30s or 5m, or 0")
+	}
+	return d, nil
+}
+
+func parseMode(s string) (fs.FileMode, error) {
+	n, err := strconv.ParseUint(s, 8, 32)
+	if err != nil || n > uint64(fs.ModePerm) {
+		return 0, errors.New("want permissions in octal, such as 0660")
+	}
+	return fs.FileMode(n), nil
+}
+
+func parseSwitch(s string) (bool, error) {
+	on, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, errors.New("want true or false")
+	}
+	return on, nil
+}
+
+// into returns a flag's function that stores what parse makes of the value.
+func into[T any](dst *T, parse func(string) (T, error)) func(string) error {
+	return func(s string) error {
+		v, err := parse(s)
+		if err == nil {
+			*dst = v
+		}
+		return err
+	}
+}

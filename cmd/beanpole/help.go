@@ -1,0 +1,126 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// overview is the help of the program as a whole. It names the options that
+// are needed most; the help of serve has all.
+const overview = `beanpole is a work queue server that speaks the beanstalk protocol.
+
+Usage:
+  beanpole [options]            run the server; the options of beanstalkd work unchanged
+  beanpole COMMAND [options]
+
+Commands:
+`
+
+const overviewEnd = `
+Options of the server, the most common:
+  -l ADDRESS   listen on ADDRESS (127.0.0.1), IP:PORT or unix:PATH; may be repeated
+  -p PORT      port for addresses without one (11300)
+  -z BYTES     largest job (65535)
+  -u USER      become USER when the sockets are open
+  -V           log more
+  -v           print the version
+
+Examples:
+  beanpole                                    127.0.0.1:11300, jobs in memory
+  beanpole -l 0.0.0.0 -l unix:/run/bean.sock  the network, and a unix socket
+  beanpole serve --help                       all options of the server
+`
+
+// newHelp is the help command: "beanpole help serve" is "beanpole serve --help".
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "explain a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownArgument(root, args)
+			}
+			return topic.Help()
+		},
+	}
+}
+
+func printHelp(cmd *cobra.Command, _ []string) {
+	w := cmd.OutOrStdout()
+	if !cmd.HasParent() {
+		fmt.Fprint(w, overview)
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				fmt.Fprintf(w, "  %-10s %s\n", c.Name(), c.Short)
+			}
+		}
+		fmt.Fprint(w, overviewEnd)
+		return
+	}
+	fmt.Fprintln(w, cmp.Or(strings.TrimSpace(cmd.Long), cmd.Short))
+	fmt.Fprintf(w, "\nUsage:\n  %s\n", cmd.UseLine())
+	printFlags(w, cmd.Flags())
+	if cmd.Example != "" {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+	}
+}
+
+// groupKey is the annotation of a flag with the title of its group.
+const groupKey = "group"
+
+// addFlags defines flags that the help shows under a title of their own.
+func addFlags(cmd *cobra.Command, title string, define func(*pflag.FlagSet)) {
+	group := pflag.NewFlagSet(title, pflag.ContinueOnError)
+	group.SortFlags = false // the order of definition
+	define(group)
+	group.VisitAll(func(f *pflag.Flag) {
+		if f.Annotations == nil {
+			f.Annotations = make(map[string][]string)
+		}
+		f.Annotations[groupKey] = []string{title}
+	})
+	cmd.Flags().SortFlags = false
+	cmd.Flags().AddFlagSet(group)
+}
+
+// printFlags prints the flags in the order of their definition, by group, the
+// explanations in one column.
+func printFlags(w io.Writer, flags *pflag.FlagSet) {
+	type row struct{ title, left, usage string }
+	var rows []row
+	width := 0
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		name, usage := pflag.UnquoteUsage(f)
+		left := "    --" + f.Name
+		if f.Shorthand != "" {
+			left = "-" + f.Shorthand + ", --" + f.Name
+		}
+		if f.NoOptDefVal == "" && name != "" {
+			left += " " + name
+		}
+		title := "Options" // of cobra's own flags, and where there are few
+		if a := f.Annotations[groupKey]; len(a) > 0 {
+			title = a[0]
+		}
+		rows = append(rows, row{title, left, usage})
+		width = max(width, len(left))
+	})
+	indent := "\n" + strings.Repeat(" ", 2+width+2)
+	title := ""
+	for _, r := range rows {
+		if r.title != title {
+			title = r.title
+			fmt.Fprintf(w, "\n%s:\n", title)
+		}
+		fmt.Fprintf(w, "  %-*s  %s\n", width, r.left, strings.ReplaceAll(r.usage, "\n", indent))
+	}
+}

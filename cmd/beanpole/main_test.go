@@ -1,0 +1,385 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"beanpole": main})
+}
+
+// The stories in testdata/script use these commands besides testscript's own:
+//
+//	fails CODE ARG...               beanpole must fail with that code and one line on stderr
+//	server NAME [VAR=VALUE...] [ARG...]
+//	                                start beanpole in the background, wait until it is ready, and
+//	                                set $NAME_addr, $NAME_addr2, ... and $NAME_pid
+//	server NAME -fds N ...          the same, with N listening sockets passed as systemd does
+//	talk ADDR LINE...               send the lines, then quit; the replies are the stdout
+//	worker ADDR LINE...             send the lines and stay connected, without reading
+//	flood ADDR                      ask for far more than fits in a socket, without reading
+//	signal NAME SIGNAL              send TERM, INT, HUP or USR1 to a server
+//	logs NAME REGEXP                wait until the server has logged a match
+//	exited NAME CODE                wait until the server has exited, with this code
+//	killed NAME                     wait until the server was ended by a signal
+func TestScript(t *testing.T) {
+	t.Setenv("GORACE", noRaceSleep)
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Values["servers"] = make(map[string]*process)
+			env.Setenv("GORACE", noRaceSleep)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"fails":  scriptFails,
+			"server": scriptServer,
+			"talk":   scriptTalk,
+			"worker": scriptWorker,
+			"flood":  scriptFlood,
+			"signal": scriptSignal,
+			"logs":   scriptLogs,
+			"exited": scriptExited,
+			"killed": scriptKilled,
+		},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "root":
+				return os.Getuid() == 0, nil
+			case "ipv6":
+				l, err := net.Listen("tcp6", "[::1]:0")
+				if err != nil {
+					return false, nil
+				}
+				return true, l.Close()
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+	})
+}
+
+// noRaceSleep spares each of the many processes the second that the race
+// detector waits at exit for reports of other goroutines.
+const noRaceSleep = "atexit_sleep_ms=0"
+
+// patience is how long something may take that must happen.
+const patience = 30 * time.Second
+
+func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: fails CODE [ARG...]")
+	}
+	cmd := exec.Command("beanpole", args[1:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = environment(ts)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Run()
+	ts.Stderr().Write(stderr.Bytes())
+	ts.Stdout().Write(stdout.Bytes())
+	if code := cmd.ProcessState.ExitCode(); strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s\n%s", code, args[0], stderr.Bytes())
+	}
+	line := stderr.String()
+	if !strings.HasPrefix(line, "beanpole: ") || strings.Index(line, "\n") != len(line)-1 {
+		ts.Fatalf("stderr is not one line that begins with beanpole:\n%s", line)
+	}
+	if stdout.Len() > 0 {
+		ts.Fatalf("stdout is not empty:\n%s", stdout.Bytes())
+	}
+}
+
+// environment is that of the test with the script's variables for beanpole.
+func environment(ts *testscript.TestScript) []string {
+	env := os.Environ()
+	for _, name := range []string{"BEANPOLE_PORT", "BEANPOLE_MAX_JOB_SIZE", "BEANPOLE_NO_FSYNC"} {
+		if v := ts.Getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// A process is a server in the background.
+type process struct {
+	cmd      *exec.Cmd
+	exited   chan struct{}
+	states   chan string // what it tells the service manager
+	mu       sync.Mutex
+	log      bytes.Buffer  // stderr so far
+	progress chan struct{} // closed and replaced when there is more
+}
+
+// Write collects stderr.
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.progress)
+	p.progress = make(chan struct{})
+	return p.log.Write(b)
+}
+
+func (p *process) logged() (text string, more <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String(), p.progress
+}
+
+// await waits until the log matches.
+func (p *process) await(re *regexp.Regexp) error {
+	timeout := time.After(patience)
+	for {
+		text, more := p.logged()
+		if re.MatchString(text) {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-p.exited:
+			if text, _ := p.logged(); re.MatchString(text) {
+				return nil
+			}
+			return fmt.Errorf("the server has exited (%v) without logging %v", p.cmd.ProcessState, re)
+		case <-timeout:
+			return fmt.Errorf("the server has not logged %v", re)
+		}
+	}
+}
+
+// awaitState waits until the server tells the service manager this state.
+func (p *process) awaitState(state string) error {
+	select {
+	case got := <-p.states:
+		if got != state {
+			return fmt.Errorf("the server notifies %q, want %q", got, state)
+		}
+		return nil
+	case <-p.exited:
+		return fmt.Errorf("the server has exited: %v", p.cmd.ProcessState)
+	case <-time.After(patience):
+		return fmt.Errorf("the server does not notify %q", state)
+	}
+}
+
+var addressRE = regexp.MustCompile(`listening"?,?"?\s?"?address"?[=:]"?([^"\s}]+)`)
+
+func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: server NAME [-fds N] [VAR=VALUE...] [ARG...]")
+	}
+	name, args := args[0], args[1:]
+	p := &process{exited: make(chan struct{}), states: make(chan string, 8), progress: make(chan struct{})}
+	// LISTEN_PID must be the process that takes the sockets, hence the shell.
+	p.cmd = exec.Command("sh", "-c", `[ -z "$LISTEN_FDS" ] || export LISTEN_PID=$$; exec beanpole "$@"`, "sh")
+	p.cmd.Dir = ts.MkAbs(".")
+	p.cmd.Stderr = p
+	p.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+serviceManager(ts, p))
+	if len(args) > 1 && args[0] == "-fds" {
+		n, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		p.cmd.ExtraFiles = sockets(ts, n)
+		p.cmd.Env = append(p.cmd.Env, "LISTEN_FDS="+args[1])
+		args = args[2:]
+	}
+	for len(args) > 0 && !strings.HasPrefix(args[0], "-") && strings.Contains(args[0], "=") {
+		p.cmd.Env = append(p.cmd.Env, args[0])
+		args = args[1:]
+	}
+	p.cmd.Args = append(p.cmd.Args, args...)
+	ts.Check(p.cmd.Start())
+	for _, f := range p.cmd.ExtraFiles {
+		f.Close()
+	}
+	go func() {
+		p.cmd.Wait()
+		close(p.exited)
+	}()
+	ts.Defer(func() {
+		p.cmd.Process.Kill() // no matter if it has exited
+		<-p.exited
+		text, _ := p.logged()
+		ts.Logf("[log of %s]\n%s", name, text)
+	})
+	servers(ts)[name] = p
+
+	err := p.awaitState("READY=1")
+	if err == nil {
+		err = p.await(regexp.MustCompile(`\bready\b`))
+	}
+	if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	text, _ := p.logged()
+	for i, m := range addressRE.FindAllStringSubmatch(text, -1) {
+		variable := name + "_addr"
+		if i > 0 {
+			variable += strconv.Itoa(i + 1)
+		}
+		ts.Setenv(variable, m[1])
+	}
+	ts.Setenv(name+"_pid", strconv.Itoa(p.cmd.Process.Pid))
+}
+
+// serviceManager returns the path of a socket for notifications to p.states.
+func serviceManager(ts *testscript.TestScript, p *process) string {
+	dir, err := os.MkdirTemp("", "")
+	ts.Check(err)
+	path := filepath.Join(dir, "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	ts.Check(err)
+	ts.Check(os.Chmod(dir, 0o755)) // for a server that became another user
+	ts.Check(os.Chmod(path, 0o777))
+	ts.Defer(func() {
+		l.Close()
+		os.RemoveAll(dir)
+	})
+	go func() {
+		buf := make([]byte, 512)
+		for {
+			n, err := l.Read(buf)
+			if err != nil {
+				return
+			}
+			p.states <- string(buf[:n])
+		}
+	}()
+	return path
+}
+
+// sockets returns listening sockets as files.
+func sockets(ts *testscript.TestScript, n int) []*os.File {
+	var files []*os.File
+	for range n {
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		ts.Check(err)
+		f, err := l.File()
+		ts.Check(err)
+		l.Close()
+		files = append(files, f)
+	}
+	return files
+}
+
+func servers(ts *testscript.TestScript) map[string]*process {
+	return ts.Value("servers").(map[string]*process)
+}
+
+func running(ts *testscript.TestScript, neg bool, args []string, want int) *process {
+	if neg || len(args) != want {
+		ts.Fatalf("want %d arguments and no negation", want)
+	}
+	p := servers(ts)[args[0]]
+	if p == nil {
+		ts.Fatalf("no server is called %s", args[0])
+	}
+	return p
+}
+
+// dial connects and sends the lines.
+func dial(ts *testscript.TestScript, neg bool, args []string) net.Conn {
+	if neg || len(args) < 1 {
+		ts.Fatalf("want an address and lines")
+	}
+	network, addr := "tcp", args[0]
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", ts.MkAbs(path)
+	}
+	nc, err := net.Dial(network, addr)
+	ts.Check(err)
+	ts.Defer(func() { nc.Close() })
+	ts.Check(nc.SetDeadline(time.Now().Add(patience)))
+	for _, line := range args[1:] {
+		_, err := io.WriteString(nc, line+"\r\n")
+		ts.Check(err)
+	}
+	return nc
+}
+
+func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
+	nc := dial(ts, neg, append(args, "quit"))
+	replies, err := io.ReadAll(nc)
+	ts.Check(err)
+	ts.Stdout().Write(bytes.ReplaceAll(replies, []byte("\r\n"), []byte("\n")))
+}
+
+func scriptWorker(ts *testscript.TestScript, neg bool, args []string) {
+	dial(ts, neg, args)
+}
+
+func scriptFlood(ts *testscript.TestScript, neg bool, args []string) {
+	const size = 60000
+	nc := dial(ts, neg, append(args, fmt.Sprintf("put 0 0 60 %d", size), strings.Repeat("x", size)))
+	go func() { // ends with the connection, for the server stops reading at some point
+		for range 10000 {
+			if _, err := io.WriteString(nc, "peek-ready\r\n"); err != nil {
+				return
+			}
+		}
+	}()
+}
+
+func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
+	p := running(ts, neg, args, 2)
+	sig, ok := map[string]os.Signal{
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1,
+	}[args[1]]
+	if !ok {
+		ts.Fatalf("unknown signal %s", args[1])
+	}
+	ts.Check(p.cmd.Process.Signal(sig))
+}
+
+func scriptLogs(ts *testscript.TestScript, neg bool, args []string) {
+	p := running(ts, neg, args, 2)
+	re, err := regexp.Compile(`(?m)` + args[1])
+	ts.Check(err)
+	ts.Check(p.await(re))
+}
+
+func (p *process) awaitExit(ts *testscript.TestScript) *os.ProcessState {
+	select {
+	case <-p.exited:
+	case <-time.After(patience):
+		ts.Fatalf("the server does not exit")
+	}
+	return p.cmd.ProcessState
+}
+
+func scriptExited(ts *testscript.TestScript, neg bool, args []string) {
+	p := running(ts, neg, args, 2)
+	if state := p.awaitExit(ts); strconv.Itoa(state.ExitCode()) != args[1] {
+		ts.Fatalf("the server has ended with %v, want exit code %s", state, args[1])
+	}
+	select {
+	case state := <-p.states:
+		if state != "STOPPING=1" {
+			ts.Fatalf("the server notified %q before it exited, want STOPPING=1", state)
+		}
+	case <-time.After(patience):
+		ts.Fatalf("the server did not notify that it stops")
+	}
+}
+
+func scriptKilled(ts *testscript.TestScript, neg bool, args []string) {
+	p := running(ts, neg, args, 1)
+	if state := p.awaitExit(ts); state.Exited() {
+		ts.Fatalf("the server has ended with %v, want a signal", state)
+	}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// open returns the listening sockets: those that systemd (or another service
+// manager with its protocol) has opened for us, else those of -l and -p. Socket
+// files that it makes belong to owner.
+func (opt *serveOptions) open(ctx context.Context, log *slog.Logger, owner *identity) ([]net.Listener, error) {
+	if files := activation.Files(true); len(files) > 0 {
+		if len(opt.listen) > 0 || opt.port != server.DefaultPort {
+			log.Warn("options -l and -p are ignored: the service manager passes the sockets", "sockets", len(files))
+		}
+		return inherit(files)
+	}
+	addrs, err := opt.addresses()
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	listeners, err := server.Listen(ctx, addrs, opt.unixMode)
+	if err != nil {
+		return nil, &exitError{exitSocket, fmt.Errorf("%w%s", err, hint(err))}
+	}
+	if err := owner.own(addrs); err != nil {
+		closeAll(listeners)
+		return nil, err
+	}
+	return listeners, nil
+}
+
+// hint says what to do about a socket that cannot be opened.
+func hint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return " (is another beanstalkd or beanpole running? choose a port with -p or an address with -l)"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return " (no network interface of this machine has that address; -l 0.0.0.0 takes all)"
+	case errors.Is(err, syscall.EACCES):
+		return " (start as root and add -u USER, or choose another place)"
+	}
+	return ""
+}
+
+// inherit takes over sockets that are listening already.
+func inherit(files []*os.File) ([]net.Listener, error) {
+	var listeners []net.Listener
+	for i, f := range files {
+		l, err := inheritOne(f)
+		if err != nil {
+			closeAll(listeners)
+			for _, rest := range files[i:] {
+				rest.Close()
+			}
+			return nil, &exitError{exitSocket, fmt.Errorf("socket %s from the service manager: %w", f.Name(), err)}
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
+
+func inheritOne(f *os.File) (net.Listener, error) {
+	errNot := errors.New("it is not a listening TCP or unix stream socket")
+	accepts, err := syscall.GetsockoptInt(int(f.Fd()), syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
+	if err != nil || accepts == 0 {
+		return nil, errNot
+	}
+	l, err := net.FileListener(f) // has its own copy of the descriptor
+	if err != nil {
+		return nil, errNot
+	}
+	f.Close()
+	return l, nil
+}
+
+// describe returns an address in the form that -l takes.
+func describe(a net.Addr) string {
+	if a.Network() == "unix" {
+		return "unix:" + a.String()
+	}
+	return a.String()
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
+}
+
+// notify tells the service manager, if there is one, how the server is.
+func notify(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("cannot notify the service manager", "state", state, "err", err)
+	}
+}

@@ -1,0 +1,248 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The address that a server listens on when it is given none.
+const (
+	DefaultHost = "127.0.0.1"
+	DefaultPort = "11300"
+)
+
+// DefaultUnixMode are the permissions of the socket file of a unix address:
+// its owner and group may connect.
+const DefaultUnixMode fs.FileMode = 0o660
+
+// maxUnixPath is the longest path that the system can bind a socket to: 107
+// bytes on Linux.
+const maxUnixPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+
+// keepAlive finds clients whose machine has gone: after a minute of silence
+// the kernel asks four times, 15 seconds apart.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 15 * time.Second, Count: 4}
+
+// An Address is a place to listen on: either a TCP host and port or the path
+// of a unix socket.
+type Address struct {
+	Host string // IP, with a zone if need be, or name; empty for all interfaces
+	Port string // number or name of a service; 0 lets the kernel choose
+	Path string // of a unix socket; if it is set, Host and Port are empty
+}
+
+// ParseAddress reads an address as -l takes it: IP, NAME, IP:PORT, NAME:PORT,
+// [IPv6], [IPv6]:PORT, :PORT for all interfaces, or unix:PATH. An address
+// without a port gets the one given. A bare IPv6 address is taken whole:
+// ::1:1130 is an address, not port 1130 of ::1. Errors do not repeat s.
+func ParseAddress(s, port string) (Address, error) {
+	if path, ok := strings.CutPrefix(s, "unix:"); ok {
+		return parsePath(path)
+	}
+	if s == "" {
+		return Address{}, errors.New("the address is empty")
+	}
+	a := Address{Host: s, Port: port}
+	switch colons := strings.Count(s, ":"); {
+	case strings.HasPrefix(s, "["):
+		inner, rest, closed := strings.Cut(s[1:], "]")
+		ip, err := netip.ParseAddr(inner)
+		if !closed || err != nil || !ip.Is6() {
+			return Address{}, errors.New("not an IPv6 address in brackets")
+		}
+		a.Host = inner
+		if rest != "" {
+			if rest[0] != ':' {
+				return Address{}, errors.New("only :PORT may follow the bracket")
+			}
+			a.Port = rest[1:]
+		}
+	case colons > 1:
+		if _, err := netip.ParseAddr(s); err != nil {
+			return Address{}, errors.New("not an address (IPv6 with a port is written [ADDRESS]:PORT)")
+		}
+	case colons == 1:
+		a.Host, a.Port, _ = strings.Cut(s, ":")
+	}
+	if err := CheckPort(a.Port); err != nil {
+		return Address{}, err
+	}
+	return a, nil
+}
+
+func parsePath(path string) (Address, error) {
+	switch {
+	case path == "":
+		return Address{}, errors.New("a unix socket needs a path")
+	case len(path) > maxUnixPath:
+		return Address{}, fmt.Errorf("the path of a unix socket is at most %d bytes long, this one is %d", maxUnixPath, len(path))
+	case strings.IndexByte(path, 0) >= 0:
+		return Address{}, errors.New("the path has a NUL byte in it")
+	case path[0] == '@':
+		// Package net would open an abstract socket, which no file mode
+		// protects.
+		return Address{}, errors.New("abstract sockets are not supported (./@NAME is a file)")
+	}
+	return Address{Path: path}, nil
+}
+
+// CheckPort tells whether s may be a port: a decimal from 0 to 65535, or a
+// name, which is looked up among the services only by [Listen].
+func CheckPort(s string) error {
+	if s == "" {
+		return errors.New("the port is empty")
+	}
+	if strings.Trim(s, "0123456789") == "" {
+		if _, err := strconv.ParseUint(s, 10, 16); err != nil {
+			return errors.New("ports are 0 to 65535")
+		}
+		return nil
+	}
+	isNameByte := func(c rune) bool {
+		return c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	}
+	if s[0] == '-' || strings.TrimFunc(s, isNameByte) != "" {
+		return errors.New("want a port: a number or the name of a service")
+	}
+	return nil
+}
+
+// String returns the address in the form that ParseAddress reads.
+func (a Address) String() string {
+	if a.Path != "" {
+		return "unix:" + a.Path
+	}
+	return net.JoinHostPort(a.Host, a.Port)
+}
+
+// Listen opens a listener for each address, all or none. It fails with an
+// error that names the address and wraps the system's error number, if that
+// was the cause. Unix sockets get the permissions given, of which only the
+// nine bits of [fs.ModePerm] count.
+//
+// Of a host name's IP addresses the first that can be bound is used, as
+// beanstalkd does; Addr of the listener says which one it is. The unspecified
+// IPv6 address :: takes IPv4 connections too, 0.0.0.0 takes IPv4 only.
+//
+// A unix socket's file is removed when the listener is closed. A file that a
+// dead server left is replaced; Listen fails if a server still answers there,
+// or if the file is not a socket.
+//
+// Listen sets the umask of the process for a moment, so it must not run while
+// other goroutines create files.
+func Listen(ctx context.Context, addrs []Address, unixMode fs.FileMode) ([]net.Listener, error) {
+	listeners := make([]net.Listener, 0, len(addrs))
+	for _, a := range addrs {
+		l, err := a.listen(ctx, unixMode)
+		if err != nil {
+			for _, l := range listeners {
+				l.Close()
+			}
+			return nil, fmt.Errorf("listen on %s: %w", a, err)
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
+
+func (a Address) listen(ctx context.Context, unixMode fs.FileMode) (net.Listener, error) {
+	if a.Path != "" {
+		return listenUnix(ctx, a.Path, unixMode)
+	}
+	return a.listenTCP(ctx)
+}
+
+func (a Address) listenTCP(ctx context.Context) (net.Listener, error) {
+	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", a.Port)
+	if err != nil {
+		return nil, fmt.Errorf("unknown service %q", a.Port)
+	}
+	ips := []netip.Addr{netip.IPv6Unspecified()}
+	if a.Host != "" {
+		if ips, err = net.DefaultResolver.LookupNetIP(ctx, "ip", a.Host); err != nil {
+			return nil, bare(err)
+		}
+	}
+	var failed error // of the address that comes first
+	for _, ip := range ips {
+		l, err := listenIP(ctx, netip.AddrPortFrom(ip.Unmap(), uint16(port)))
+		if err == nil {
+			return l, nil
+		}
+		if failed == nil {
+			failed = err
+		}
+	}
+	return nil, bare(failed)
+}
+
+func listenIP(ctx context.Context, ap netip.AddrPort) (net.Listener, error) {
+	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
+	switch {
+	case ap.Addr() == netip.IPv6Unspecified():
+		// No host: of both families, as far as the system has both.
+		return lc.Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(int(ap.Port()))))
+	case ap.Addr().Is4():
+		return lc.Listen(ctx, "tcp4", ap.String())
+	default:
+		return lc.Listen(ctx, "tcp6", ap.String())
+	}
+}
+
+func listenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listener, error) {
+	if err := removeStale(ctx, path); err != nil {
+		return nil, err
+	}
+	// The umask rather than a chmod after the bind: nobody can connect in
+	// between who must not.
+	old := syscall.Umask(int(fs.ModePerm &^ mode))
+	defer syscall.Umask(old)
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", path)
+	return l, bare(err)
+}
+
+// removeStale removes the socket file of a server that is gone.
+func removeStale(ctx context.Context, path string) error {
+	fi, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return bare(err)
+	case fi.Mode().Type() != fs.ModeSocket:
+		return errors.New("the file exists and is not a socket")
+	}
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		nc.Close()
+		return fmt.Errorf("%w: a server answers there", syscall.EADDRINUSE)
+	case errors.Is(err, syscall.ECONNREFUSED): // the file is there, nobody listens
+		return bare(os.Remove(path))
+	default:
+		return fmt.Errorf("the socket exists, and whether a server uses it cannot be told: %w", bare(err))
+	}
+}
+
+// bare takes off an error what package net and os wrap around the cause,
+// because the caller names the address.
+func bare(err error) error {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return errors.New(dns.Err)
+	}
+	return err
+}
