@@ -9,6 +9,7 @@ const (
 	JobDeleted                       // only ID; Tube and BodyLen tell what is freed
 	TubePaused                       // Tube, Delay (s) and Due (when it ends)
 	LastID                           // only ID: the highest that was ever given out
+	TubeGone                         // only Tube: it was paused; not asked of Options.Admit, for nobody could be refused
 )
 
 // A Change is one durable effect. It stands alone and is idempotent by job id:
@@ -64,6 +65,12 @@ func (e *Engine) emitPut(j *job, body []byte) {
 func (e *Engine) emitPause(t *tube) {
 	if e.opt.Logged {
 		e.changes = append(e.changes, pauseOf(t))
+	}
+}
+
+func (e *Engine) emitGone(t *tube) {
+	if e.opt.Logged {
+		e.changes = append(e.changes, Change{Kind: TubeGone, Tube: t.name})
 	}
 }
 
@@ -201,6 +208,10 @@ func (e *Engine) Restore(c Change) {
 	case JobDeleted:
 		if i, j := e.lookup(c.ID); i != none {
 			e.drop(i, j)
+		}
+	case TubeGone:
+		if t := e.byName[c.Tube]; t != nil && t.paused {
+			e.unpause(c.Due, t)
 		}
 	case TubePaused:
 		t := e.tubeNamed(c.Tube)

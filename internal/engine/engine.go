@@ -20,8 +20,8 @@ type Options struct {
 	// end of each turn.
 	Logged bool
 
-	// Admit, if set, is asked before each change that is to be logged; anything
-	// but OK refuses the change and becomes the outcome of the verb. tube is
+	// Admit, if set, is asked before each change that is to be logged, TubeGone
+	// apart; anything but OK refuses the change and becomes the outcome of the verb. tube is
 	// the name and body the length in bytes of the job's body.
 	Admit func(kind ChangeKind, tube string, body int) Outcome
 }

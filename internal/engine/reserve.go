@@ -39,14 +39,26 @@ func (s *Session) best() *tube {
 	return best
 }
 
-// ReserveJob takes a job by id, whatever its tube, unless it is reserved.
+// ReserveJob takes a job by id, whatever its tube, unless it is reserved. A
+// buried or delayed one will be ready when the session lets it go, however that
+// happens, so that this is a Change.
 func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	i, j := e.lookup(id)
 	if i == none || j.state == Reserved {
 		return Job{}, NotFound
 	}
+	wasReady := j.state == Ready
+	if !wasReady {
+		if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+			return Job{}, o
+		}
+	}
 	e.becomeWorker(s)
-	return e.take(now, s, i), OK
+	job := e.take(now, s, i)
+	if !wasReady {
+		e.emit(JobState, j)
+	}
+	return job, OK
 }
 
 func (e *Engine) becomeWorker(s *Session) {

@@ -123,8 +123,7 @@ func (e *Engine) release(t *tube) {
 		return
 	}
 	if t.paused {
-		t.paused, t.pauseLen = false, 0
-		e.emitPause(t)
+		e.emitGone(t)
 	}
 	e.disarm(&t.timer)
 	last := e.list[len(e.list)-1]

@@ -1,0 +1,54 @@
+package engine
+
+import "testing"
+
+// TestAllocations holds the verbs to their budget in the steady state: none.
+func TestAllocations(t *testing.T) {
+	for _, logged := range []bool{false, true} {
+		e := New(Options{Logged: logged})
+		s, w := e.Open(nil), e.Open(deaf{})
+		body := make([]byte, 64)
+		spec := Spec{TTR: 60}
+		now := int64(0)
+		for range 100 { // so that heaps have their pages
+			e.Put(now, s, spec, body)
+		}
+		reserve := func() uint64 { j, _ := e.Reserve(now, s, 0); return j.ID }
+		e.Use(w, []byte("quiet"))
+		e.Watch(w, []byte("quiet"))
+		e.Ignore(w, []byte(DefaultTube))
+		tests := []struct {
+			name string
+			do   func()
+		}{
+			{"put, delete", func() { id, _ := e.Put(now, s, spec, body); e.Delete(s, id) }},
+			{"put, reserve, delete", func() { e.Put(now, s, spec, body); e.Delete(s, reserve()) }},
+			{"reserve, touch, release", func() { id := reserve(); e.Touch(now, s, id); e.Release(now, s, id, 0, 0) }},
+			{"reserve, release delayed, kick-job", func() { id := reserve(); e.Release(now, s, id, 0, 9); e.KickJob(now, id) }},
+			{"reserve, bury, kick", func() { e.Bury(s, reserve(), 0); e.Kick(now, s, 1) }},
+			{"reserve, release delayed, tick", func() { e.Release(now, s, reserve(), 0, 1); now += second; e.Tick(now) }},
+			{"reserve-job, peek, release", func() { e.ReserveJob(now, s, 50); e.Peek(50); e.Release(now, s, 50, 0, 0) }},
+			{"use, ignore", func() { e.Use(s, []byte("quiet")); e.Use(s, []byte(DefaultTube)); e.Ignore(s, []byte("quiet")) }},
+			{"wait, put, delete", func() {
+				e.Reserve(now, w, 9)
+				id, _ := e.Put(now, w, spec, body)
+				e.Delete(w, id)
+			}},
+			{"wait, timeout", func() { e.Reserve(now, w, 1); now += second; e.Tick(now) }},
+		}
+		for _, test := range tests {
+			turn := func() { test.do(); e.Take() }
+			if n := testing.AllocsPerRun(200, turn); n != 0 {
+				t.Errorf("logged %v: %s: %v allocations, want none", logged, test.name, n)
+			}
+			if err := e.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// deaf is a Waiter that does not care.
+type deaf struct{}
+
+func (deaf) WaitOver(Job, Outcome) {}

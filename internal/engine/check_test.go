@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+)
+
+// A full engine has something of everything.
+func fullEngine() (e *Engine, me *Session) {
+	e, me, _ = eachState(Options{}, 0)
+	w := e.Open(nil)
+	e.Watch(w, []byte("quiet"))
+	e.Ignore(w, []byte(DefaultTube))
+	e.Reserve(0, w, 50)
+	e.Pause(0, []byte("work"), 20)
+	for range 40 {
+		e.Put(0, me, Spec{Delay: 5}, []byte("hello"))
+	}
+	return e, me
+}
+
+func (e *Engine) mustFind(id uint64) *job {
+	_, j := e.lookup(id)
+	return j
+}
+
+// TestCheckReports breaks one thing after the other by hand. A Check that
+// misses what it is for would make every other test here worth less.
+func TestCheckReports(t *testing.T) {
+	work := func(e *Engine) *tube { return e.byName["work"] }
+	waiting := func(e *Engine) *Session { return e.byName["quiet"].waiters.first.sess }
+	tests := []struct {
+		want, what string
+		corrupt    func(e *Engine, me *Session)
+	}{
+		{"I1", "a job in a heap that is not of its state", func(e *Engine, _ *Session) { e.mustFind(readyJob).state = Buried }},
+		{"I1", "a job in the heap of another tube", func(e *Engine, _ *Session) { e.mustFind(readyJob).tube = e.deflt.num }},
+		{"I1", "a job that another session is said to hold", func(e *Engine, _ *Session) { e.mustFind(myJob).holder++ }},
+		{"I1", "a job in no heap", func(e *Engine, _ *Session) { e.detach(e.mustFind(buriedJob)) }},
+		{"I2", "a job in no tube", func(e *Engine, _ *Session) { e.mustFind(myJob).tube = 99 }},
+		{"I2", "a job held by nobody", func(e *Engine, _ *Session) { e.mustFind(myJob).holder = 99 }},
+		{"I3", "a job and who waits for it do not meet", func(e *Engine, _ *Session) {
+			w := waiting(e)
+			e.stopWaiting(w)
+			e.Watch(w, []byte("work"))
+			e.wait(0, w, 50)
+			work(e).paused = false
+		}},
+		{"I4", "urgent", func(e *Engine, _ *Session) { work(e).urgent++ }},
+		{"I4", "waiting", func(e *Engine, _ *Session) { work(e).waiting++ }},
+		{"I4", "using, in two tubes", func(e *Engine, _ *Session) { work(e).using++; e.deflt.using-- }},
+		{"I4", "watching, in two tubes", func(e *Engine, _ *Session) { work(e).watching++; e.deflt.watching-- }},
+		{"I4", "reserved, in two tubes", func(e *Engine, _ *Session) { work(e).reserved--; e.deflt.reserved++ }},
+		{"I5", "waits in no list", func(_ *Engine, me *Session) { me.waiting = true }},
+		{"I5", "in a list, but does not wait", func(e *Engine, _ *Session) { waiting(e).waiting = false }},
+		{"I5", "watches nothing", func(_ *Engine, me *Session) { me.watches = nil }},
+		{"I5", "a watched tube is not at its place", func(_ *Engine, me *Session) { me.places = map[*tube]int{} }},
+		{"I6", "ready", func(e *Engine, _ *Session) { e.stats.Ready++ }},
+		{"I6", "workers", func(e *Engine, _ *Session) { e.stats.Workers-- }},
+		{"I6", "waiting", func(e *Engine, _ *Session) { e.stats.Waiting++ }},
+		{"I7", "an id that was not given out", func(e *Engine, _ *Session) { e.lastID = 3 }},
+		{"I8", "no TTR", func(e *Engine, _ *Session) { e.mustFind(readyJob).ttr = 0 }},
+		{"I9", "a tube that nothing refers to", func(e *Engine, _ *Session) { e.tubeNamed("x") }},
+		{"I9", "a tube without its name", func(e *Engine, _ *Session) { delete(e.byName, "work") }},
+		{"I9", "a name too many", func(e *Engine, _ *Session) { e.byName["x"] = e.deflt }},
+		{"I9", "a tube in the wrong place of the list", func(e *Engine, _ *Session) { e.deflt.list, work(e).list = work(e).list, e.deflt.list }},
+		{"I9", "a number too many", func(e *Engine, _ *Session) { e.tubes = append(e.tubes, &tube{}) }},
+		{"I10", "a free slot too many", func(e *Engine, _ *Session) { e.jobs.slots.pages[0].free[0] |= 1 }},
+		{"I10", "a page that is not open", func(e *Engine, _ *Session) { e.jobs.slots.open = nil }},
+		{"I10", "an empty page too many, among bodies", func(e *Engine, _ *Session) { e.bodies.class(5).slots.empty++ }},
+		{"I11", "a job that cannot be found", func(e *Engine, _ *Session) { e.mustFind(readyJob).id = 20 << 32 }},
+		{"I11", "the count", func(e *Engine, _ *Session) { e.ids.n++ }},
+		{"I12", "an entry before its parent", func(e *Engine, _ *Session) { work(e).delayed.at(3).hi = 0 }},
+		{"I12", "a stale key", func(e *Engine, _ *Session) { e.mustFind(readyJob).pri++ }},
+		{"I12", "a job that does not know its place", func(e *Engine, _ *Session) { e.mustFind(delayedJob).pos++ }},
+		{"I13", "a tube's timer is late", func(e *Engine, _ *Session) { work(e).timer.at = 6 * second }},
+		{"I13", "a session's timer is not set", func(e *Engine, me *Session) { e.disarm(&me.timer) }},
+		{"I13", "a timer that does not know its place", func(e *Engine, _ *Session) { e.timers[0].pos++ }},
+		{"I13", "a timer of a session that is gone", func(e *Engine, me *Session) { e.sessions[me.num] = nil }},
+		{"I13", "the timers are no heap", func(e *Engine, _ *Session) { e.timers.Swap(0, 1) }},
+	}
+	seen := make(map[string]bool)
+	for _, test := range tests {
+		t.Run(test.want+" "+test.what, func(t *testing.T) {
+			e, me := fullEngine()
+			if err := e.Check(); err != nil {
+				t.Fatalf("before anything is broken: %v", err)
+			}
+			test.corrupt(e, me)
+			err := e.Check()
+			if err == nil {
+				t.Fatal("Check finds nothing wrong")
+			}
+			if !strings.Contains("\n"+err.Error(), "\n"+test.want+":") {
+				t.Errorf("Check does not report %s but\n%v", test.want, err)
+			}
+		})
+		seen[test.want] = true
+	}
+	if len(seen) != 13 {
+		t.Errorf("%d invariants are broken here, there are 13", len(seen))
+	}
+}

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// next returns the first thing to come due, and how to do it.
+func (m *model) next() (at int64, do func(now int64)) {
+	at = Never
+	for _, t := range slices.SortedFunc(slices.Values(m.tubes), func(a, b *modelTube) int { return cmp.Compare(a.born, b.born) }) {
+		due := int64(Never)
+		if delayed := m.inTube(Delayed, t.name); len(delayed) > 0 {
+			due = delayed[0].due
+		}
+		if t.paused {
+			due = min(due, t.pauseEnds)
+		}
+		if due < at {
+			at, do = due, func(now int64) { m.tubeDue(now, t) }
+		}
+	}
+	for _, s := range m.sessions { // they are in the order of birth
+		due := int64(Never)
+		if held := m.heldBy(s); len(held) > 0 {
+			due = held[0].due
+		}
+		if s.waiting {
+			if due != Never {
+				due -= second
+			}
+			due = min(due, s.timeout)
+		}
+		if due < at {
+			at, do = due, func(now int64) { m.sessionDue(now, s) }
+		}
+	}
+	return at, do
+}
+
+func (m *model) tubeDue(now int64, t *modelTube) {
+	if delayed := m.inTube(Delayed, t.name); len(delayed) > 0 && delayed[0].due <= now {
+		m.makeReady(now, delayed[0])
+		return
+	}
+	t.paused = false
+	m.match(now)
+}
+
+func (m *model) sessionDue(now int64, s *modelSession) {
+	held := m.heldBy(s)
+	switch {
+	case s.waiting && len(held) > 0 && held[0].due <= now+second:
+		m.tell(s, nil, DeadlineSoon)
+	case s.waiting:
+		m.tell(s, nil, TimedOut)
+	default:
+		held[0].timeouts++
+		m.stats.Timeouts++
+		m.makeReady(now, held[0])
+	}
+}
+
+func (m *model) tickTo(now int64) {
+	for at, do := m.next(); at <= now; at, do = m.next() {
+		do(now)
+	}
+}
+
+// tubeStats counts everything anew.
+func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
+	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop}
+	for _, j := range m.jobs {
+		if j.tube == t.name {
+			st.Urgent += count(j.state == Ready && j.pri < 1024)
+			st.Ready += count(j.state == Ready)
+			st.Reserved += count(j.state == Reserved)
+			st.Delayed += count(j.state == Delayed)
+			st.Buried += count(j.state == Buried)
+		}
+	}
+	for _, s := range m.sessions {
+		st.Using += count(s.use == t.name)
+		st.Watching += count(slices.Contains(s.watches, t.name))
+		st.Waiting += count(s.waiting && slices.Contains(s.watches, t.name))
+	}
+	if t.paused {
+		st.Pause, st.PauseLeft = int64(t.pause), max(0, t.pauseEnds-now)/second
+	}
+	return st
+}
+
+func (m *model) allStats(now int64) Stats {
+	st := m.stats
+	for _, t := range m.tubes {
+		ts := m.tubeStats(now, t)
+		st.Urgent += ts.Urgent
+		st.Ready += ts.Ready
+		st.Reserved += ts.Reserved
+		st.Delayed += ts.Delayed
+		st.Buried += ts.Buried
+		st.Tubes++
+	}
+	for _, s := range m.sessions {
+		st.Sessions++
+		st.Producers += count(s.producer)
+		st.Workers += count(s.worker)
+		st.Waiting += count(s.waiting)
+	}
+	return st
+}
+
+func (m *model) jobStats(now int64, j *modelJob) JobStats {
+	st := JobStats{
+		ID: j.id, Tube: j.tube, State: j.state, Pri: j.pri, Delay: j.delay, TTR: j.ttr, Age: (now - j.created) / second,
+		Reserves: j.reserves, Timeouts: j.timeouts, Releases: j.releases, Buries: j.buries, Kicks: j.kicks,
+	}
+	if j.state == Reserved || j.state == Delayed {
+		st.TimeLeft = max(0, j.due-now) / second
+	}
+	return st
+}
+
+func (m *model) ids() []uint64 { return slices.Sorted(maps.Keys(m.jobs)) }

@@ -1,0 +1,402 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// A model is the queue written down naively from what beanstalkd does: maps
+// and slices that are scanned each time, no heap, no counter, no back-pointer.
+// It is the judge of the engine, so it must be possible to see that it is right.
+//
+// It departs from beanstalkd where the engine does on purpose: waiting sessions
+// are served first come, first served; a TTR ends when it is due, not a
+// nanosecond after; what comes due is done in the order of time.
+type model struct {
+	jobs     map[uint64]*modelJob
+	tubes    []*modelTube // in the order of list-tubes
+	sessions []*modelSession
+	heard    []answer // what waiting sessions were told
+	stats    Stats    // only what has been: TotalJobs, TotalSessions, Timeouts
+	lastID   uint64
+	clock    int // counts reservations, burials, waits, births: who was first?
+}
+
+type modelTube struct {
+	name          string
+	born          int
+	paused        bool
+	pause         uint32
+	pauseEnds     int64
+	puts          uint64
+	deletes, stop uint64 // delete and pause-tube commands
+}
+
+type modelSession struct {
+	num          int // for the answers
+	born         int
+	use          string
+	watches      []string
+	waiting      bool
+	waitingSince int
+	timeout      int64
+	producer     bool
+	worker       bool
+	halfClosed   bool
+}
+
+// fields are what the log knows of a job.
+type fields struct {
+	tube                                        string
+	body                                        []byte
+	state                                       State
+	pri, delay, ttr                             uint32
+	created, due                                int64
+	buried                                      int // when, on the model's clock
+	reserves, timeouts, releases, buries, kicks uint32
+}
+
+type modelJob struct {
+	fields
+	id       uint64
+	holder   *modelSession
+	reserved int    // when
+	logged   fields // as they were at the last effect that outlives the process
+}
+
+// An answer is what a session was told, at once or after a wait.
+type answer struct {
+	session int
+	id      uint64
+	body    string
+	outcome Outcome
+}
+
+func newModel() *model {
+	m := &model{jobs: make(map[uint64]*modelJob)}
+	m.tube(DefaultTube)
+	return m
+}
+
+func (m *model) tick() int { m.clock++; return m.clock }
+
+// tube finds a tube, or makes it.
+func (m *model) tube(name string) *modelTube {
+	if t := m.find(name); t != nil {
+		return t
+	}
+	t := &modelTube{name: name, born: m.tick()}
+	m.tubes = append(m.tubes, t)
+	return t
+}
+
+func (m *model) find(name string) *modelTube {
+	for _, t := range m.tubes {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// collect removes a tube that nothing refers to; the last takes its place.
+func (m *model) collect(name string) {
+	for _, s := range m.sessions {
+		if s.use == name || slices.Contains(s.watches, name) {
+			return
+		}
+	}
+	for _, j := range m.jobs {
+		if j.tube == name {
+			return
+		}
+	}
+	if i := slices.IndexFunc(m.tubes, func(t *modelTube) bool { return t.name == name }); i > 0 {
+		m.tubes[i] = m.tubes[len(m.tubes)-1]
+		m.tubes = m.tubes[:len(m.tubes)-1]
+	}
+}
+
+// in returns the jobs that are in a state, the first to leave it first.
+func (m *model) in(state State, ok func(*modelJob) bool) []*modelJob {
+	var found []*modelJob
+	for _, j := range m.jobs {
+		if j.state == state && ok(j) {
+			found = append(found, j)
+		}
+	}
+	slices.SortFunc(found, func(a, b *modelJob) int {
+		switch state {
+		case Ready:
+			return cmp.Or(cmp.Compare(a.pri, b.pri), cmp.Compare(a.id, b.id))
+		case Buried:
+			return cmp.Compare(a.buried, b.buried)
+		}
+		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id))
+	})
+	return found
+}
+
+func (m *model) inTube(state State, tube string) []*modelJob {
+	return m.in(state, func(j *modelJob) bool { return j.tube == tube })
+}
+
+func (m *model) heldBy(s *modelSession) []*modelJob {
+	return m.in(Reserved, func(j *modelJob) bool { return j.holder == s })
+}
+
+// offered returns the ready jobs that the session could take, the best first.
+func (m *model) offered(s *modelSession) []*modelJob {
+	return m.in(Ready, func(j *modelJob) bool {
+		return slices.Contains(s.watches, j.tube) && !m.find(j.tube).paused
+	})
+}
+
+// match serves the waiting sessions: the best job that anyone waits for goes to
+// the one that has waited longest for it.
+func (m *model) match(now int64) {
+	for {
+		var job *modelJob
+		var to *modelSession
+		for _, s := range m.sessions {
+			jobs := m.offered(s)
+			if !s.waiting || len(jobs) == 0 {
+				continue
+			}
+			j := jobs[0]
+			better := job == nil || j.pri < job.pri || j.pri == job.pri && j.id < job.id
+			if better || j == job && s.waitingSince < to.waitingSince {
+				job, to = j, s
+			}
+		}
+		if job == nil {
+			return
+		}
+		m.take(now, to, job)
+		m.tell(to, job, OK)
+	}
+}
+
+// tell ends a wait.
+func (m *model) tell(s *modelSession, j *modelJob, outcome Outcome) {
+	s.waiting = false
+	a := answer{session: s.num, outcome: outcome}
+	if j != nil {
+		a.id, a.body = j.id, string(j.body)
+	}
+	m.heard = append(m.heard, a)
+}
+
+func (m *model) take(now int64, s *modelSession, j *modelJob) {
+	j.state, j.holder, j.reserved = Reserved, s, m.tick()
+	j.due = now + int64(j.ttr)*second
+	j.reserves++
+}
+
+func (m *model) makeReady(now int64, j *modelJob) {
+	j.state, j.holder = Ready, nil
+	m.match(now)
+}
+
+func (m *model) open() *modelSession {
+	s := &modelSession{num: int(m.stats.TotalSessions), born: m.tick(), use: DefaultTube, watches: []string{DefaultTube}}
+	m.sessions = append(m.sessions, s)
+	m.stats.TotalSessions++
+	return s
+}
+
+func (m *model) close(now int64, s *modelSession) {
+	s.waiting = false
+	held := m.heldBy(s)
+	slices.SortFunc(held, func(a, b *modelJob) int { return cmp.Compare(a.reserved, b.reserved) })
+	for _, j := range held {
+		m.makeReady(now, j)
+	}
+	for len(s.watches) > 0 {
+		name := s.watches[0]
+		s.watches = s.watches[1:]
+		m.collect(name)
+	}
+	m.sessions = slices.DeleteFunc(m.sessions, func(x *modelSession) bool { return x == s })
+	m.collect(s.use)
+}
+
+func (m *model) halfClose(s *modelSession) {
+	s.halfClosed = true
+	if s.waiting {
+		m.tell(s, nil, TimedOut)
+	}
+}
+
+func (m *model) useTube(s *modelSession, name string) {
+	old := s.use
+	s.use = m.tube(name).name
+	m.collect(old)
+}
+
+func (m *model) watch(s *modelSession, name string) int {
+	if !slices.Contains(s.watches, name) {
+		s.watches = append(s.watches, m.tube(name).name)
+	}
+	return len(s.watches)
+}
+
+func (m *model) ignore(s *modelSession, name string) (int, bool) {
+	i := slices.Index(s.watches, name)
+	if i >= 0 && len(s.watches) == 1 {
+		return 1, false
+	}
+	if i >= 0 {
+		last := len(s.watches) - 1
+		s.watches[i] = s.watches[last]
+		s.watches = s.watches[:last]
+		m.collect(name)
+	}
+	return len(s.watches), true
+}
+
+func (m *model) put(now int64, s *modelSession, spec Spec, body []byte) uint64 {
+	s.producer = true
+	m.lastID++
+	j := &modelJob{id: m.lastID, fields: fields{
+		tube: s.use, body: bytes.Clone(body), state: Ready, created: now,
+		pri: spec.Pri, delay: spec.Delay, ttr: max(1, spec.TTR),
+	}}
+	m.jobs[j.id] = j
+	m.tube(s.use).puts++
+	m.stats.TotalJobs++
+	m.settle(now, j)
+	return j.id
+}
+
+// settle lets a job that was put or released be delayed or ready.
+func (m *model) settle(now int64, j *modelJob) {
+	j.holder = nil
+	j.state = Ready
+	if j.delay > 0 {
+		j.state, j.due = Delayed, now+int64(j.delay)*second
+	}
+	j.logged = j.fields
+	m.match(now)
+}
+
+func (m *model) reserve(now int64, s *modelSession, timeout int64) (*modelJob, Outcome) {
+	s.worker = true
+	jobs, held := m.offered(s), m.heldBy(s)
+	switch {
+	case len(jobs) > 0:
+		m.take(now, s, jobs[0])
+		return jobs[0], OK
+	case len(held) > 0 && held[0].due <= now+second:
+		return nil, DeadlineSoon
+	case timeout == 0 || s.halfClosed:
+		return nil, TimedOut
+	}
+	s.waiting, s.waitingSince, s.timeout = true, m.tick(), Never
+	if timeout != Forever {
+		s.timeout = now + timeout*second
+	}
+	return nil, Waiting
+}
+
+func (m *model) reserveJob(now int64, s *modelSession, id uint64) (*modelJob, Outcome) {
+	j := m.jobs[id]
+	if j == nil || j.state == Reserved {
+		return nil, NotFound
+	}
+	s.worker = true
+	ready := j.state == Ready
+	m.take(now, s, j)
+	if !ready { // it was set aside, and is so no more
+		j.logged = j.fields
+		j.logged.state, j.logged.due = Ready, 0
+	}
+	return j, OK
+}
+
+// mine returns a job that the session has reserved, or nil.
+func (m *model) mine(s *modelSession, id uint64) *modelJob {
+	if j := m.jobs[id]; j != nil && j.state == Reserved && j.holder == s {
+		return j
+	}
+	return nil
+}
+
+func (m *model) delete(s *modelSession, id uint64) Outcome {
+	j := m.jobs[id]
+	if j == nil || j.state == Reserved && j.holder != s {
+		return NotFound
+	}
+	m.find(j.tube).deletes++
+	delete(m.jobs, id)
+	m.collect(j.tube)
+	return OK
+}
+
+func (m *model) release(now int64, s *modelSession, id uint64, pri, delay uint32) Outcome {
+	j := m.mine(s, id)
+	if j == nil {
+		return NotFound
+	}
+	j.pri, j.delay = pri, delay
+	j.releases++
+	m.settle(now, j)
+	return OK
+}
+
+func (m *model) bury(s *modelSession, id uint64, pri uint32) Outcome {
+	j := m.mine(s, id)
+	if j == nil {
+		return NotFound
+	}
+	j.pri = pri
+	j.buries++
+	j.state, j.holder, j.buried = Buried, nil, m.tick()
+	j.logged = j.fields
+	return OK
+}
+
+func (m *model) touch(now int64, s *modelSession, id uint64) Outcome {
+	j := m.mine(s, id)
+	if j == nil {
+		return NotFound
+	}
+	j.due = now + int64(j.ttr)*second
+	return OK
+}
+
+func (m *model) kick(now int64, s *modelSession, n uint32) uint32 {
+	jobs := m.inTube(Buried, s.use)
+	if len(jobs) == 0 {
+		jobs = m.inTube(Delayed, s.use)
+	}
+	jobs = jobs[:min(int64(len(jobs)), int64(n))]
+	for _, j := range jobs {
+		m.kickJob(now, j.id)
+	}
+	return uint32(len(jobs))
+}
+
+func (m *model) kickJob(now int64, id uint64) Outcome {
+	j := m.jobs[id]
+	if j == nil || j.state != Buried && j.state != Delayed {
+		return NotFound
+	}
+	j.kicks++
+	j.state = Ready
+	j.logged = j.fields
+	m.match(now)
+	return OK
+}
+
+func (m *model) pauseTube(now int64, name string, seconds uint32) Outcome {
+	t := m.find(name)
+	if t == nil {
+		return NotFound
+	}
+	t.stop++
+	t.paused, t.pause, t.pauseEnds = seconds > 0, seconds, now+int64(seconds)*second
+	m.match(now)
+	return OK
+}

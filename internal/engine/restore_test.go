@@ -1,0 +1,420 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestRestoreRandom runs random operations and now and then restores engines
+// from what was emitted, in all the ways that a log may be read.
+func TestRestoreRandom(t *testing.T) {
+	tw := randomTwins(t, Options{Logged: true})
+	names := verbs()
+	step := func() {
+		tw.m.heard, tw.heard = nil, nil
+		tw.verb(pick(tw.src, "verb", names))
+	}
+	for i := range *opsFlag / 200 {
+		for range 150 {
+			step()
+		}
+		tw.compare()
+		whole := wantLogged(tw.m, nil)
+		restored(t, tw, whole, tw.log)
+		restored(t, tw, whole, tw.log, tw.log)
+		restored(t, tw, whole, shuffled(tw.src, tw.log))
+
+		start := len(tw.log)
+		snapshot := tw.slowSnapshot(step)
+		tail := tw.log[start:]
+		restored(t, tw, wantSince(tw.m, snapshot, tail), snapshot, tail)
+
+		tw.drain(i)
+		tw.log = append(tw.log, tw.e.Take()...)
+	}
+}
+
+// slowSnapshot takes a snapshot job by job while the engine goes on.
+func (tw *twins) slowSnapshot(step func()) []Change {
+	snapshot := slices.Collect(tw.e.Pauses)
+	for _, id := range tw.m.ids() {
+		if c, ok := tw.e.Snapshot(id); ok {
+			c.Body = bytes.Clone(c.Body)
+			snapshot = append(snapshot, c)
+		}
+		if id%2 == 0 {
+			step()
+		}
+	}
+	return append(snapshot, Change{Kind: LastID, ID: tw.e.LastID()})
+}
+
+// wantLogged returns the jobs as the log knows them, those that only accepts.
+func wantLogged(m *model, only map[uint64]bool) map[uint64]Change {
+	want := make(map[uint64]Change)
+	for id, j := range m.jobs {
+		if only != nil && !only[id] {
+			continue
+		}
+		f := j.logged
+		c := Change{
+			Kind: JobPut, State: f.state, ID: id, Pri: f.pri, Delay: f.delay, TTR: f.ttr, Created: f.created,
+			Reserves: f.reserves, Timeouts: f.timeouts, Releases: f.releases, Buries: f.buries, Kicks: f.kicks,
+			Tube: f.tube, Body: f.body, BodyLen: len(f.body),
+		}
+		switch f.state {
+		case Delayed:
+			c.Due = f.due
+		case Buried:
+			c.Due = int64(f.buried) // the model's clock: only the order matters
+		}
+		want[id] = c
+	}
+	return want
+}
+
+// wantSince returns what a snapshot and the changes since its start make: the
+// log's word where it says something, else that of the snapshot.
+func wantSince(m *model, snapshot, tail []Change) map[uint64]Change {
+	inTail := make(map[uint64]bool)
+	for _, c := range tail {
+		inTail[c.ID] = true
+	}
+	want := wantLogged(m, inTail)
+	for _, c := range snapshot {
+		if j := m.jobs[c.ID]; c.Kind == JobPut && j != nil && !inTail[c.ID] {
+			if c.State == Buried {
+				c.Due = int64(j.buried)
+			}
+			want[c.ID] = c
+		}
+	}
+	return want
+}
+
+// restored restores an engine and compares it with what it should be.
+func restored(t *testing.T, tw *twins, want map[uint64]Change, logs ...[]Change) {
+	t.Helper()
+	e := New(Options{Logged: true})
+	last := uint64(0)
+	for _, log := range logs {
+		for _, c := range log {
+			e.Restore(c)
+			last = max(last, c.ID)
+		}
+	}
+	if err := e.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if e.Pending() != 0 {
+		t.Fatalf("restoring emitted %d changes", e.Pending())
+	}
+	got := make(map[uint64]Change)
+	for c := range e.Snapshots {
+		c.Body = bytes.Clone(c.Body)
+		got[c.ID] = c
+	}
+	tw.same("buried order", inBuriedOrder(got), inBuriedOrder(want))
+	tw.same("jobs", plainJobs(got), plainJobs(want))
+	tw.same("last id", e.LastID(), last)
+	tw.same("pauses", pausesOf(e, tw.now), pausesOfModel(tw.m, tw.now))
+	e.Tick(tw.now)
+	if err := e.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inBuriedOrder returns the ids of the buried jobs, the longest buried first.
+func inBuriedOrder(jobs map[uint64]Change) []uint64 {
+	var buried []Change
+	for _, c := range jobs {
+		if c.State == Buried {
+			buried = append(buried, c)
+		}
+	}
+	slices.SortFunc(buried, func(a, b Change) int { return cmp.Compare(a.Due, b.Due) })
+	ids := []uint64{}
+	for _, c := range buried {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// plainJobs forgets the ranks of buried jobs, and whether an empty body is nil.
+func plainJobs(jobs map[uint64]Change) map[uint64]Change {
+	plain := make(map[uint64]Change, len(jobs))
+	for id, c := range jobs {
+		if c.State == Buried {
+			c.Due = 0
+		}
+		if len(c.Body) == 0 {
+			c.Body = nil
+		}
+		plain[id] = c
+	}
+	return plain
+}
+
+type pauseFields struct{ Delay, Due int64 }
+
+func pausesOf(e *Engine, now int64) map[string]pauseFields {
+	pauses := make(map[string]pauseFields)
+	for c := range e.Pauses {
+		if c.Due > now {
+			pauses[c.Tube] = pauseFields{int64(c.Delay), c.Due}
+		}
+	}
+	return pauses
+}
+
+func pausesOfModel(m *model, now int64) map[string]pauseFields {
+	pauses := make(map[string]pauseFields)
+	for _, t := range m.tubes {
+		if t.paused && t.pauseEnds > now {
+			pauses[t.name] = pauseFields{int64(t.pause), t.pauseEnds}
+		}
+	}
+	return pauses
+}
+
+// shuffled mixes the changes, but for those of the same job or tube.
+func shuffled(src source, log []Change) []Change {
+	type key struct {
+		id   uint64
+		tube string
+	}
+	of := make(map[key][]Change)
+	var keys []key
+	for _, c := range log {
+		k := key{id: c.ID}
+		if c.Kind == TubePaused || c.Kind == TubeGone {
+			k.tube = c.Tube
+		}
+		keys = append(keys, k)
+		of[k] = append(of[k], c)
+	}
+	for i := range keys {
+		k := i + src.intn("shuffle", len(keys)-i)
+		keys[i], keys[k] = keys[k], keys[i]
+	}
+	mixed := make([]Change, 0, len(log))
+	for _, k := range keys {
+		mixed = append(mixed, of[k][0])
+		of[k] = of[k][1:]
+	}
+	return mixed
+}
+
+func TestShuffledKeepsOrderOfJob(t *testing.T) {
+	var log []Change
+	for i := range 100 {
+		log = append(log, Change{Kind: JobState, ID: uint64(i % 5), Due: int64(i)})
+	}
+	last := make(map[uint64]int64)
+	for _, c := range shuffled(plainSource{rand.New(rand.NewPCG(1, 2))}, log) {
+		if c.Due < last[c.ID] {
+			t.Fatalf("job %d: %d comes after %d", c.ID, c.Due, last[c.ID])
+		}
+		last[c.ID] = c.Due
+	}
+}
+
+func TestRestoreUnknownJob(t *testing.T) {
+	e := New(Options{})
+	e.Restore(Change{Kind: JobState, ID: 5, State: Buried, Tube: "a"})
+	e.Restore(Change{Kind: JobDeleted, ID: 7, Tube: "b"})
+	e.Restore(Change{Kind: TubePaused, Tube: "c"})
+	if got, want := e.Stats(), (Stats{Tubes: 1}); got != want {
+		t.Errorf("stats are %+v, want %+v", got, want)
+	}
+	if e.LastID() != 7 {
+		t.Errorf("last id is %d, want 7: ids are not given out twice", e.LastID())
+	}
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A put overwrites, even with another tube and another body.
+func TestRestorePutOverwrites(t *testing.T) {
+	e := New(Options{})
+	e.Restore(Change{Kind: JobPut, ID: 3, State: Buried, Due: 9, TTR: 1, Tube: "a", Body: []byte("old")})
+	e.Restore(Change{Kind: JobPut, ID: 3, State: Ready, Pri: 4, TTR: 1, Tube: "b", Body: []byte("newer")})
+	if got, want := slices.Collect(e.Tubes), []string{"default", "b"}; !slices.Equal(got, want) {
+		t.Errorf("tubes are %q, want %q", got, want)
+	}
+	if j, o := e.Peek(3); o != OK || string(j.Body) != "newer" {
+		t.Errorf("peek gives %q, %v", j.Body, o)
+	}
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is buried after a restart comes after what was buried before.
+func TestBuriedOrderAcrossRestart(t *testing.T) {
+	e := New(Options{})
+	e.Restore(Change{Kind: JobPut, ID: 2, State: Buried, Due: 100, TTR: 1, Tube: DefaultTube})
+	e.Restore(Change{Kind: JobPut, ID: 1, State: Buried, Due: 101, TTR: 1, Tube: DefaultTube})
+	s := e.Open(nil)
+	e.Put(0, s, Spec{}, nil)
+	e.Reserve(0, s, 0)
+	e.Bury(s, 3, 0)
+	for _, want := range []uint64{2, 1, 3} {
+		if j, _ := e.PeekState(s, Buried); j.ID != want {
+			t.Errorf("next to be kicked is %d, want %d", j.ID, want)
+		}
+		e.Kick(0, s, 1)
+	}
+}
+
+// A restored pause keeps its tube, which nothing else refers to, until it ends.
+func TestRestoredPauseHoldsTube(t *testing.T) {
+	e := New(Options{Logged: true})
+	e.Restore(Change{Kind: TubePaused, Tube: "a", Delay: 10, Due: 10 * second})
+	st, o := e.TubeStats(4*second, []byte("a"))
+	if o != OK || st.Pause != 10 || st.PauseLeft != 6 {
+		t.Fatalf("stats-tube gives %+v, %v", st, o)
+	}
+	s := e.Open(nil)
+	e.Use(s, []byte("a"))
+	e.Put(0, s, Spec{}, nil)
+	e.Watch(s, []byte("a"))
+	if _, o := e.Reserve(0, s, 0); o != TimedOut {
+		t.Fatalf("a job of the paused tube was reserved: %v", o)
+	}
+	e.Close(0, s)
+	e.Delete(s, 1)
+	e.Tick(10*second - 1)
+	if n := e.Stats().Tubes; n != 2 {
+		t.Fatalf("%d tubes before the pause ends, want 2", n)
+	}
+	e.Tick(10 * second)
+	if n := e.Stats().Tubes; n != 1 {
+		t.Fatalf("%d tubes after the pause, want 1", n)
+	}
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A pause goes with its tube; the log must hear of it, or a restart would bring
+// it back.
+func TestPauseOfVanishedTubeIsLogged(t *testing.T) {
+	e := New(Options{Logged: true})
+	s := e.Open(nil)
+	e.Use(s, []byte("a"))
+	e.Pause(0, []byte("a"), 100)
+	e.Use(s, []byte("b"))
+	after := New(Options{})
+	for _, c := range e.Take() {
+		after.Restore(c)
+	}
+	if got := slices.Collect(after.Pauses); len(got) != 0 {
+		t.Errorf("a restart brings back %+v", got)
+	}
+	if got := slices.Collect(after.Tubes); len(got) != 1 {
+		t.Errorf("a restart brings back tubes %q", got)
+	}
+}
+
+// The body of a put is not copied for the log.
+func TestChangeBody(t *testing.T) {
+	e := New(Options{Logged: true})
+	body := []byte("hello")
+	e.Put(0, e.Open(nil), Spec{}, body)
+	if n := e.Pending(); n != 1 {
+		t.Fatalf("%d changes pending, want 1", n)
+	}
+	changes := e.Take()
+	if c := changes[0]; c.Kind != JobPut || c.BodyLen != 5 || &c.Body[0] != &body[0] {
+		t.Errorf("the change is %+v, want a put with the caller's own body", c)
+	}
+	if j, _ := e.Peek(1); &j.Body[0] == &body[0] {
+		t.Error("the job lives in the caller's body")
+	}
+	if e.Pending() != 0 || len(e.Take()) != 0 {
+		t.Error("taken changes are still there")
+	}
+}
+
+// What only reads, and what a restart undoes, is not logged.
+func TestNotLogged(t *testing.T) {
+	e := New(Options{Logged: true})
+	s := e.Open(nil)
+	e.Put(0, s, Spec{Delay: 1, TTR: 1}, nil)
+	e.Take()
+	e.Tick(second)
+	e.Reserve(second, s, 0)
+	e.Touch(second, s, 1)
+	e.Tick(2 * second)
+	e.ReserveJob(2*second, s, 1)
+	e.SkipID(s)
+	e.Close(2*second, s)
+	if got := e.Take(); len(got) != 0 {
+		t.Errorf("emitted %+v", got)
+	}
+}
+
+// A job that reserve-job takes from where it was set aside is ready after a
+// restart, as it would be if its session went.
+func TestReserveJobIsLogged(t *testing.T) {
+	e := New(Options{Logged: true})
+	s := e.Open(nil)
+	e.Put(0, s, Spec{Delay: 10, TTR: 1}, nil)
+	e.Take()
+	e.ReserveJob(second, s, 1)
+	if got := e.Take(); len(got) != 1 || got[0].Kind != JobState || got[0].State != Ready || got[0].Reserves != 1 {
+		t.Errorf("emitted %+v", got)
+	}
+}
+
+func TestMark(t *testing.T) {
+	e := New(Options{})
+	e.Put(0, e.Open(nil), Spec{}, nil)
+	e.SetMark(1, 77)
+	e.SetMark(2, 78)
+	if mark, ok := e.Mark(1); mark != 77 || !ok {
+		t.Errorf("mark is %d, %v", mark, ok)
+	}
+	if _, ok := e.Mark(2); ok {
+		t.Error("a job that is not has a mark")
+	}
+	if st, _ := e.JobStats(0, 1); st.Mark != 77 {
+		t.Errorf("stats-job shows mark %d", st.Mark)
+	}
+}
+
+// Whoever walks jobs, pauses or names may stop.
+func TestStopEarly(t *testing.T) {
+	e := New(Options{})
+	s := e.Open(nil)
+	for _, name := range []string{"a", "b"} {
+		e.Watch(s, []byte(name))
+		e.Pause(0, []byte(name), 1)
+		e.Put(0, s, Spec{}, nil)
+	}
+	n := 0
+	for range e.Snapshots {
+		n++
+		break
+	}
+	for range e.Pauses {
+		n++
+		break
+	}
+	for range e.Tubes {
+		n++
+		break
+	}
+	for range s.Watched {
+		n++
+		break
+	}
+	if n != 4 {
+		t.Errorf("saw %d, want 4", n)
+	}
+}

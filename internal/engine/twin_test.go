@@ -1,0 +1,431 @@
+package engine
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var (
+	seedFlag = flag.Uint64("engine.seed", 0, "seed of TestRandom; 0 takes a new one")
+	opsFlag  = flag.Int("engine.ops", 10000, "operations of TestRandom and TestRestoreRandom")
+)
+
+// A source decides what happens next: rapid, which can shrink a failure, or a
+// plain generator, which is fast.
+type source interface {
+	intn(label string, n int) int // 0 <= result < n
+}
+
+type plainSource struct{ *rand.Rand }
+
+func (s plainSource) intn(_ string, n int) int { return s.IntN(n) }
+
+type rapidSource struct{ *rapid.T }
+
+func (s rapidSource) intn(label string, n int) int {
+	return rapid.IntRange(0, n-1).Draw(s.T, label)
+}
+
+// fataler is what rapid and testing have in common.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func pick[T any](src source, label string, from []T) T {
+	return from[src.intn(label, len(from))]
+}
+
+// twins are the engine and the model, driven by the same operations.
+type twins struct {
+	t     fataler
+	src   source
+	e     *Engine
+	m     *model
+	now   int64
+	pairs []*pair
+	heard []answer // from the engine
+	log   []Change // what it emitted
+}
+
+// A pair is a session in both; it is the engine's Waiter.
+type pair struct {
+	tw *twins
+	e  *Session
+	m  *modelSession
+}
+
+func (p *pair) WaitOver(job Job, outcome Outcome) {
+	p.tw.heard = append(p.tw.heard, answer{p.m.num, job.ID, string(job.Body), outcome})
+}
+
+func newTwins(t fataler, src source, opt Options) *twins {
+	tw := &twins{t: t, src: src, e: New(opt), m: newModel(), now: int64(src.intn("start", 2)) * -5 * second}
+	tw.open()
+	tw.open()
+	return tw
+}
+
+var (
+	tubeNames = []string{"default", "a", "b", "c", "d"}
+	pris      = []uint32{0, 1, 1, 1023, 1024, 1<<32 - 1}
+	delays    = []uint32{0, 0, 0, 1, 1, 2, 5}
+	ttrs      = []uint32{0, 1, 2, 2, 3, 3, 5, 100}
+	timeouts  = []int64{0, 1, 2, 3, 50, 50, Forever}
+	pauses    = []uint32{0, 1, 2, 10}
+	bodySizes = []int{0, 1, 16, 17, 64, 128, 129, 500}
+	largeSize = []int{maxClassed, maxClassed + 1}
+	kicks     = []uint32{0, 1, 2, 3, 1<<32 - 1}
+)
+
+func (tw *twins) tube() []byte {
+	if tw.src.intn("rare tube", 12) == 0 {
+		return fmt.Appendf(nil, "t%d", tw.src.intn("tube number", 40))
+	}
+	return []byte(pick(tw.src, "tube", tubeNames))
+}
+
+// idle returns a session that does not wait, or nil.
+func (tw *twins) idle() *pair {
+	var free []*pair
+	for _, p := range tw.pairs {
+		if !p.m.waiting {
+			free = append(free, p)
+		}
+	}
+	if len(free) == 0 {
+		return nil
+	}
+	return pick(tw.src, "session", free)
+}
+
+// job returns the id of a job: mostly one that the session holds or one that is
+// there, now and then one that is gone or was never.
+func (tw *twins) job(s *modelSession) uint64 {
+	held, all := tw.m.heldBy(s), tw.m.ids()
+	switch k := tw.src.intn("which job", 8); {
+	case k < 5 && len(held) > 0:
+		return pick(tw.src, "held", held).id
+	case k < 7 && len(all) > 0:
+		return pick(tw.src, "job", all)
+	}
+	return uint64(tw.src.intn("any id", int(tw.m.lastID)+3))
+}
+
+// same fails if the two gave different answers.
+func (tw *twins) same(verb string, engine, model any) {
+	if !reflect.DeepEqual(engine, model) {
+		tw.t.Helper()
+		tw.t.Fatalf("%s: the model (-) and the engine (+) differ:\n%s", verb,
+			cmp.Diff(model, engine, cmp.AllowUnexported(answer{})))
+	}
+}
+
+func (tw *twins) open() {
+	p := &pair{tw: tw}
+	p.e, p.m = tw.e.Open(p), tw.m.open()
+	tw.pairs = append(tw.pairs, p)
+}
+
+func (tw *twins) close(i int) {
+	p := tw.pairs[i]
+	tw.pairs = slices.Delete(tw.pairs, i, i+1)
+	tw.e.Close(tw.now, p.e)
+	tw.m.close(tw.now, p.m)
+}
+
+func engineAnswer(j Job, o Outcome) answer { return answer{0, j.ID, string(j.Body), o} }
+
+func modelAnswer(j *modelJob, o Outcome) answer {
+	if j == nil {
+		return answer{outcome: o}
+	}
+	return answer{0, j.id, string(j.body), o}
+}
+
+// sessionVerbs are the verbs of a session that does not wait.
+var sessionVerbs = map[string]func(tw *twins, p *pair){
+	"put": func(tw *twins, p *pair) {
+		spec := Spec{pick(tw.src, "pri", pris), pick(tw.src, "delay", delays), pick(tw.src, "ttr", ttrs)}
+		sizes := bodySizes
+		if tw.src.intn("large body", 40) == 39 {
+			sizes = largeSize
+		}
+		body := bytes.Repeat([]byte{byte(tw.m.lastID)}, pick(tw.src, "size", sizes))
+		id, o := tw.e.Put(tw.now, p.e, spec, bytes.Clone(body))
+		tw.same("put", []any{id, o}, []any{tw.m.put(tw.now, p.m, spec, body), OK})
+	},
+	"skip-id": func(tw *twins, p *pair) {
+		tw.e.SkipID(p.e)
+		p.m.producer = true
+		tw.m.lastID++
+	},
+	"reserve": func(tw *twins, p *pair) {
+		timeout := pick(tw.src, "timeout", timeouts)
+		got := engineAnswer(tw.e.Reserve(tw.now, p.e, timeout))
+		tw.same("reserve", got, modelAnswer(tw.m.reserve(tw.now, p.m, timeout)))
+	},
+	"reserve-job": func(tw *twins, p *pair) {
+		id := tw.job(p.m)
+		got := engineAnswer(tw.e.ReserveJob(tw.now, p.e, id))
+		tw.same("reserve-job", got, modelAnswer(tw.m.reserveJob(tw.now, p.m, id)))
+	},
+	"release": func(tw *twins, p *pair) {
+		id, pri, delay := tw.job(p.m), pick(tw.src, "pri", pris), pick(tw.src, "delay", delays)
+		tw.same("release", tw.e.Release(tw.now, p.e, id, pri, delay), tw.m.release(tw.now, p.m, id, pri, delay))
+	},
+	"bury": func(tw *twins, p *pair) {
+		id, pri := tw.job(p.m), pick(tw.src, "pri", pris)
+		tw.same("bury", tw.e.Bury(p.e, id, pri), tw.m.bury(p.m, id, pri))
+	},
+	"touch": func(tw *twins, p *pair) {
+		id := tw.job(p.m)
+		tw.same("touch", tw.e.Touch(tw.now, p.e, id), tw.m.touch(tw.now, p.m, id))
+	},
+	"kick": func(tw *twins, p *pair) {
+		n := pick(tw.src, "kick", kicks)
+		tw.same("kick", tw.e.Kick(tw.now, p.e, n), tw.m.kick(tw.now, p.m, n))
+	},
+	"kick-job": func(tw *twins, p *pair) {
+		id := tw.job(p.m)
+		tw.same("kick-job", tw.e.KickJob(tw.now, id), tw.m.kickJob(tw.now, id))
+	},
+	"delete": func(tw *twins, p *pair) {
+		id := tw.job(p.m)
+		tw.same("delete", tw.e.Delete(p.e, id), tw.m.delete(p.m, id))
+	},
+	"pause-tube": func(tw *twins, p *pair) {
+		name, n := tw.tube(), pick(tw.src, "pause", pauses)
+		tw.same("pause-tube", tw.e.Pause(tw.now, name, n), tw.m.pauseTube(tw.now, string(name), n))
+	},
+	"use": func(tw *twins, p *pair) {
+		name := tw.tube()
+		tw.e.Use(p.e, name)
+		tw.m.useTube(p.m, string(name))
+	},
+	"watch": func(tw *twins, p *pair) {
+		name := tw.tube()
+		tw.same("watch", tw.e.Watch(p.e, name), tw.m.watch(p.m, string(name)))
+	},
+	"watch-many": func(tw *twins, p *pair) { // beyond manyWatches, and beyond a line's length of tubes to ignore
+		from := tw.src.intn("from", 20)
+		for i := range 18 {
+			name := fmt.Sprintf("t%d", from+i)
+			tw.same("watch", tw.e.Watch(p.e, []byte(name)), tw.m.watch(p.m, name))
+		}
+	},
+	"ignore": func(tw *twins, p *pair) {
+		for range 1 + tw.src.intn("how many", 4) {
+			name := string(tw.tube())
+			if tw.src.intn("watched", 4) > 0 {
+				name = pick(tw.src, "ignored", p.m.watches)
+			}
+			n, ok := tw.e.Ignore(p.e, []byte(name))
+			wantN, wantOK := tw.m.ignore(p.m, name)
+			tw.same("ignore", []any{n, ok}, []any{wantN, wantOK})
+		}
+	},
+}
+
+// otherVerbs need no session, or do not care whether it waits.
+var otherVerbs = map[string]func(tw *twins){
+	"open": func(tw *twins) {
+		if len(tw.pairs) < 8 {
+			tw.open()
+		}
+	},
+	"close": func(tw *twins) {
+		if len(tw.pairs) == 0 {
+			return
+		}
+		tw.close(tw.src.intn("closed", len(tw.pairs)))
+	},
+	"half-close": func(tw *twins) {
+		if len(tw.pairs) > 2 {
+			p := pick(tw.src, "half-closed", tw.pairs)
+			tw.e.HalfClose(p.e)
+			tw.m.halfClose(p.m)
+		}
+	},
+	"tick": func(tw *twins) {
+		tw.advance()
+		tw.e.Tick(tw.now)
+		tw.m.tickTo(tw.now)
+		next, _ := tw.m.next()
+		if got := tw.e.Next(); got <= tw.now || got > next {
+			tw.t.Fatalf("after Tick(%d) the engine wants %d next, the model %d", tw.now, got, next)
+		}
+	},
+	"late": func(tw *twins) { tw.advance() }, // what is due stays so for a while
+}
+
+// advance moves time: a little, by much, or to just where something is due.
+func (tw *twins) advance() {
+	next, _ := tw.m.next()
+	switch k := tw.src.intn("step", 8); {
+	case k < 4 && next != Never:
+		tw.now = max(tw.now, next+int64(k%3)-1)
+	case k < 6:
+		tw.now += int64(tw.src.intn("ns", int(second)))
+	case k < 7:
+		tw.now += int64(tw.src.intn("s", 4)) * second
+	}
+}
+
+// compare looks at everything that can be seen in both.
+func (tw *twins) compare() {
+	e, m, now := tw.e, tw.m, tw.now
+	if err := e.Check(); err != nil {
+		tw.t.Fatalf("%v", err)
+	}
+	tw.same("what waiting sessions heard", tw.heard, m.heard)
+	tw.same("stats", e.Stats(), m.allStats(now))
+	var names []string
+	for _, t := range m.tubes {
+		names = append(names, t.name)
+		st, _ := e.TubeStats(now, []byte(t.name))
+		tw.same("stats-tube "+t.name, st, m.tubeStats(now, t))
+	}
+	tw.same("list-tubes", slices.Collect(e.Tubes), names)
+	for _, id := range m.ids() {
+		j := m.jobs[id]
+		st, _ := e.JobStats(now, id)
+		tw.same("stats-job", st, m.jobStats(now, j))
+		tw.same("peek", engineAnswer(e.Peek(id)), modelAnswer(j, OK))
+	}
+	tw.same("last id", e.LastID(), m.lastID)
+	tw.same("jobs and bodies in store", stored(e), storedByModel(m))
+	for _, p := range tw.pairs {
+		tw.same("list-tube-used", p.e.Using(), p.m.use)
+		tw.same("list-tubes-watched", slices.Collect(p.e.Watched), p.m.watches)
+		for _, state := range []State{Ready, Delayed, Buried} {
+			first := answer{outcome: NotFound}
+			if jobs := m.inTube(state, p.m.use); len(jobs) > 0 {
+				first = modelAnswer(jobs[0], OK)
+			}
+			tw.same("peek-"+state.String(), engineAnswer(e.PeekState(p.e, state)), first)
+		}
+	}
+}
+
+// stored counts the records and bodies that the engine has in store.
+func stored(e *Engine) [2]int {
+	bodies := used(&e.bodies.large.slots)
+	for i := range e.bodies.classes {
+		bodies += used(&e.bodies.classes[i].slots)
+	}
+	return [2]int{used(&e.jobs.slots), bodies}
+}
+
+func storedByModel(m *model) [2]int {
+	bodies := 0
+	for _, j := range m.jobs {
+		bodies += int(count(len(j.body) > 0))
+	}
+	return [2]int{len(m.jobs), bodies}
+}
+
+// verb does one thing in both. It returns false if no session could do it.
+func (tw *twins) verb(name string) bool {
+	if do := otherVerbs[name]; do != nil {
+		do(tw)
+	} else if p := tw.idle(); p != nil {
+		sessionVerbs[name](tw, p)
+	} else {
+		return false
+	}
+	tw.log = append(tw.log, tw.e.Take()...)
+	return true
+}
+
+// verbs are the names of all, the frequent ones several times.
+func verbs() []string {
+	names := slices.Sorted(maps.Keys(sessionVerbs))
+	names = slices.AppendSeq(names, maps.Keys(otherVerbs))
+	names = append(names, strings.Fields("put put put put reserve reserve reserve reserve reserve reserve tick tick tick release bury delete delete")...)
+	slices.Sort(names)
+	return names
+}
+
+// TestStateMachine lets rapid look for a short sequence of operations after
+// which the engine and the model disagree.
+func TestStateMachine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tw := newTwins(t, rapidSource{t}, Options{})
+		actions := map[string]func(*rapid.T){"": func(*rapid.T) { tw.compare() }}
+		for _, name := range slices.Concat(slices.Collect(maps.Keys(sessionVerbs)), slices.Collect(maps.Keys(otherVerbs))) {
+			actions[name] = func(t *rapid.T) {
+				if !tw.verb(name) {
+					t.Skip("all sessions wait")
+				}
+			}
+		}
+		t.Repeat(actions)
+	})
+}
+
+// TestRandom is the same at length: queues get deep, ids and sessions many.
+func TestRandom(t *testing.T) {
+	tw := randomTwins(t, Options{})
+	names := verbs()
+	heard := make(map[Outcome]int)
+	for i := range *opsFlag {
+		tw.m.heard, tw.heard = nil, nil
+		tw.verb(pick(tw.src, "verb", names))
+		tw.compare()
+		for _, a := range tw.heard {
+			heard[a.outcome]++
+		}
+		// Few jobs at times, many at others: workers wait, and queues get deep.
+		if len(tw.m.jobs) > 10+i/100%2*100 {
+			tw.drain(i)
+		}
+	}
+	for _, o := range []Outcome{OK, TimedOut, DeadlineSoon} {
+		if *opsFlag >= 10000 && heard[o] == 0 {
+			t.Errorf("in %d operations no wait ended with outcome %d", *opsFlag, o)
+		}
+	}
+	t.Logf("waits that ended with a job: %d, timed out: %d, deadline soon: %d", heard[OK], heard[TimedOut], heard[DeadlineSoon])
+}
+
+// randomTwins takes the seed from the command line, and prints it on failure.
+func randomTwins(t *testing.T, opt Options) *twins {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("again with: go test -run '^%s$' -engine.seed=%d -engine.ops=%d", t.Name(), seed, *opsFlag)
+		}
+	})
+	return newTwins(t, plainSource{rand.New(rand.NewPCG(seed, seed))}, opt)
+}
+
+// drain deletes most of what is not reserved, so that the model stays quick. If
+// that is not enough, somebody has to let go of what he holds.
+func (tw *twins) drain(n int) {
+	tw.open()
+	p := tw.pairs[len(tw.pairs)-1]
+	for _, id := range tw.m.ids() {
+		if (id+uint64(n))%8 != 0 {
+			tw.same("delete", tw.e.Delete(p.e, id), tw.m.delete(p.m, id))
+		}
+	}
+	tw.close(len(tw.pairs) - 1)
+	if len(tw.m.jobs) > 50 && len(tw.pairs) > 0 {
+		tw.close(0)
+	}
+	tw.compare()
+}
