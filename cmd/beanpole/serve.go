@@ -10,14 +10,13 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/broker"
-	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -50,7 +49,7 @@ type journalOptions struct {
 }
 
 const (
-	fsyncNever         = time.Duration(-1)
+	fsyncNever         = time.Duration(-1) // as journal.Options.Sync has it
 	defaultSegmentSize = 10 << 20
 )
 
@@ -239,7 +238,7 @@ func (opt *serveOptions) notices(log *slog.Logger) {
 }
 
 // server returns the options of the server.
-func (opt *serveOptions) server(log *slog.Logger) server.Options {
+func (opt *serveOptions) server(log *slog.Logger, q *queue) server.Options {
 	o := server.Options{
 		MaxJobSize:   int(min(opt.maxJobSize, server.MaxJobSizeLimit)),
 		MaxConns:     opt.maxConns,
@@ -248,6 +247,8 @@ func (opt *serveOptions) server(log *slog.Logger) server.Options {
 		Logger:       log,
 		Trace:        opt.verbose > 1,
 		Version:      version(),
+		SegmentSize:  int64(opt.journal.segmentSize),
+		Log:          q.logStats(),
 	}
 	// Where we say 0, the server's zero is its default.
 	if o.MaxJobSize == 0 {
@@ -280,25 +281,25 @@ func serve(ctx context.Context, opt *serveOptions, stderr io.Writer) error {
 	if err := who.assume(); err != nil {
 		return err
 	}
-	eng, journal, err := openJournal(opt.journal)
+	q, err := openQueue(opt.journal, log)
 	if err != nil {
 		return err
 	}
-	b := broker.New(eng, broker.Options{Log: journal})
-	srv := server.New(b, opt.server(log))
+	srv := server.New(q.broker, opt.server(log, q))
 
+	limitProcessors()
 	signals.catchTermination()
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { ended <- srv.Serve(l) }()
 		log.Info("listening", "address", describe(l.Addr()))
 	}
-	log.Info("ready", "version", version(), "pid", os.Getpid(), "journal", "none, jobs are in memory only")
+	log.Info("ready", "version", version(), "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
 	failed := signals.wait(log, srv.Drain, ended)
 	notify(log, daemon.SdNotifyStopping)
 	stop(ctx, log, srv)
-	return cmp.Or(failed, b.Close())
+	return cmp.Or(failed, q.broker.Close())
 }
 
 // shutdownGrace is how long clients may take to accept their last replies. It
@@ -314,10 +315,12 @@ func stop(ctx context.Context, log *slog.Logger, srv *server.Server) {
 	log.Info("stopped")
 }
 
-// openJournal is where jobs will be read from disk.
-func openJournal(opt journalOptions) (*engine.Engine, broker.Log, error) {
-	if opt.dir != "" {
-		return nil, nil, &exitError{exitJournal, fmt.Errorf("-b %s: the journal is not built yet; without -b jobs are kept in memory", opt.dir)}
+// limitProcessors lets Go code run on half of the processors, now that the
+// journal is read. A command is mostly system calls, and the fewer processors
+// take part, the less they have to wake one another: doc/decisions/0003. The
+// environment variable GOMAXPROCS prevails.
+func limitProcessors() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(max(1, runtime.NumCPU()/2))
 	}
-	return engine.New(engine.Options{}), nil, nil
 }

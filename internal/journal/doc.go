@@ -1,0 +1,61 @@
+// Package journal makes the Changes of the engine outlive the process: it is the
+// broker's Log on a local disk.
+//
+//	j := journal.New(journal.Options{Epoch: start.UnixNano()})
+//	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
+//	report, err := j.Open(vfs.OS, dir, eng)      // eng has all jobs now
+//	b := broker.New(eng, broker.Options{Log: j, Now: now})
+//
+// record.go draws the bytes of a record; package wal keeps records in segment
+// files and knows nothing of what is in them. doc/journal.md is the same for
+// people who operate a server.
+//
+// # What is promised
+//
+// With Options.Sync 0, when Commit returns everything appended is on disk. With
+// a positive one it is within that time, or what a sync takes, in the
+// operating system's hands until then; with a negative one the operating system
+// decides. In each case a killed process loses nothing.
+//
+// # Space
+//
+// A change is admitted only if there is room for it. Room for the deletion of a
+// job is set aside when it is put, so that a full disk never refuses a delete.
+//
+// # Failure
+//
+// After a failed write or sync the turn's changes are in memory and not surely
+// on disk: their commands are answered with an error, and until the log is
+// healed every further change is refused before it is made. Housekeep tries to
+// heal, once a second: all that was not durable is written to a new segment.
+// So the memory is always what the log will say when it is well again.
+//
+// # Cleaning
+//
+// Each job's whole record is in one segment, which the engine notes beside the
+// job as its mark. When the log is larger than it should be, the jobs that are
+// still live in the oldest segment are written again at the end, a few with each
+// turn, and when that is durable the segment is removed (clean.go). Records of
+// state and deletion in it can go with it: the job they speak of is whole in
+// the same segment or one before, or was written again since.
+//
+// # Invariants
+//
+// J1. live is the sum of weight over all jobs. J2. marks counts, for each
+// segment, the jobs with that mark; no job has the mark of a segment that is
+// gone. J3. For each job, room for its deletion is reserved, but for unreserved
+// of them. [Journal.Check] tests them.
+//
+// # Goroutines
+//
+// All methods are called within turns. Beside them at most two goroutines run:
+// one syncs, if Options.Sync is positive, and one prepares the next segment.
+// Close waits for both.
+//
+// # Not here
+//
+// When to commit is the broker's choice; what a job is, the engine's; checksums,
+// files and healing are wal's; beanstalkd's files are binlog's.
+//
+// Start reading at record.go, then journal.go.
+package journal

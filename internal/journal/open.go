@@ -1,0 +1,132 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/beanpole-mq/beanpole/internal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// A Report says what Open found.
+type Report struct {
+	wal.Report
+	Jobs    int
+	Adopted *binlog.Report // what was taken over from beanstalkd; nil if nothing was
+}
+
+// Open reads the journal in a directory, which must exist, into an engine that
+// has nothing yet, and makes it ready for that engine's changes. If the
+// directory has files of beanstalkd they are taken over; see adopt.go.
+//
+// The error is a *wal.CorruptError if something is damaged that had been durable:
+// nothing is changed then. It wraps vfs.ErrLocked if another server, be it
+// beanstalkd, uses the directory.
+func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, error) {
+	j.fs, j.dir, j.eng = fsys, dir, eng
+	var report Report
+	files, err := wal.Open(fsys, dir, wal.Options{
+		SegmentSize: j.opt.SegmentSize,
+		Progress:    j.opt.Progress,
+		Stamp:       func() int64 { return j.opt.Epoch },
+	})
+	if err != nil {
+		return report, fmt.Errorf("journal: %w", err)
+	}
+	j.files = files
+	if err := j.read(&report); err != nil {
+		files.Close()
+		return report, fmt.Errorf("journal: %w", err)
+	}
+	return report, nil
+}
+
+func (j *Journal) read(report *Report) error {
+	var r replayer
+	var err error
+	if report.Report, err = r.replay(j.files, j.eng, j.opt.Epoch); err != nil {
+		return err
+	}
+	j.pauses, j.lastID = r.pauses, r.lastID
+	if report.Adopted, err = j.adopt(r.adoption, report.Segments > 0); err != nil {
+		return err
+	}
+	for c := range j.eng.Snapshots {
+		report.Jobs++
+		j.live += weight(&c)
+		j.marks[c.Mark]++
+		if err := j.files.Reserve(deletion); err != nil {
+			j.unreserved++
+			j.trouble.noRoom(j.log, err)
+		}
+	}
+	st := j.files.Stats()
+	j.bytes = st.Bytes
+	return nil
+}
+
+// A replayer reads a log into an engine, and notes of other records where the
+// last of them are.
+type replayer struct {
+	eng   *engine.Engine
+	epoch int64
+	pool  sync.Pool // of *replayed
+
+	pauses   map[string]uint64
+	lastID   uint64
+	adoption adoption
+}
+
+// replayed is a block of records, decoded.
+type replayed struct {
+	changes []engine.Change
+	tubes   map[string]string // so that each name is allocated once a block
+}
+
+func (r *replayer) replay(files *wal.Log, eng *engine.Engine, epoch int64) (wal.Report, error) {
+	r.eng, r.epoch = eng, epoch
+	r.pauses = make(map[string]uint64)
+	r.pool.New = func() any { return &replayed{tubes: make(map[string]string)} }
+	return wal.Replay(files, r.decode, r.restore)
+}
+
+// decode runs on all processors.
+func (r *replayer) decode(records []wal.Record) (*replayed, error) {
+	b := r.pool.Get().(*replayed)
+	b.changes = b.changes[:0]
+	for _, rec := range records {
+		c, err := decodeRecord(rec.Payload, r.epoch, b.tubes)
+		if err != nil {
+			return nil, fmt.Errorf("segment %d at %d: %w", rec.Segment, rec.Offset, err)
+		}
+		c.Mark = uint32(rec.Segment)
+		b.changes = append(b.changes, c)
+	}
+	return b, nil
+}
+
+// restore runs in the order of the log.
+func (r *replayer) restore(b *replayed) error {
+	for i := range b.changes {
+		c := &b.changes[i]
+		switch c.Kind {
+		case engine.TubePaused:
+			r.pauses[c.Tube] = uint64(c.Mark)
+		case engine.LastID:
+			r.lastID = uint64(c.Mark)
+		case adoptionBegun, adoptionDone:
+			r.adoption = adoption(c.Kind)
+			continue
+		}
+		r.eng.Restore(*c)
+	}
+	r.pool.Put(b)
+	return nil
+}
+
+func isCorrupt(err error) bool { return errors.Is(err, wal.ErrCorrupt) }
+
+var errMarks = errors.New("jobs are missing from the segment that should have them")

@@ -1,0 +1,236 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// Records. A number without a width is a varint (base 128, least significant
+// group first, as in package encoding/binary); fixed numbers are little-endian.
+// Moments are nanoseconds since 1970.
+//
+//	record   := put | state | deleted | paused | last | adoption
+//	put      := kind (1) job tube body                  a job, whole
+//	state    := kind (2) job                            a job's new state
+//	deleted  := kind (3) id
+//	paused   := kind (4) tube seconds until i64         0 seconds: it is not, or is gone
+//	last     := kind (5) id                             the highest id ever given out
+//	adoption := kind (6 begun, 7 done)                  see adopt.go
+//
+//	job      := flags u8 id pri delay ttr created i64 [due] [counters]
+//	flags    := state (1 ready, 3 delayed, 4 buried) + 16 if there are counters
+//	due      := i64 when a delayed job becomes ready | rank of a buried job
+//	counters := reserves timeouts releases buries kicks
+//	tube     := length u8, name
+//	body     := the rest of the record, without CR LF
+const (
+	kindPut     = 1
+	kindState   = 2
+	kindDeleted = 3
+	kindPaused  = 4
+	kindLast    = 5
+
+	kindAdoptionBegun = 6
+	kindAdoptionDone  = 7
+
+	flagCounters = 16
+	stateMask    = flagCounters - 1
+)
+
+// maxJob is the length of the longest kind and job, maxDeleted that of the
+// longest deleted record, in bytes; maxPaused is without the name.
+const (
+	maxJob     = 1 + 1 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + 8 + binary.MaxVarintLen64 + 5*binary.MaxVarintLen32
+	maxDeleted = 1 + binary.MaxVarintLen64
+	maxPaused  = 1 + 1 + binary.MaxVarintLen32 + 8
+)
+
+// appendRecord appends what c says, but for the body of a put, which follows it
+// in the log as it is. epoch is the moment at which the engine's clock was 0.
+func appendRecord(dst []byte, c *engine.Change, epoch int64) []byte {
+	switch c.Kind {
+	case engine.JobPut:
+		dst = appendJob(append(dst, kindPut), c, epoch)
+		dst = appendTube(dst, c.Tube)
+	case engine.JobState:
+		dst = appendJob(append(dst, kindState), c, epoch)
+	case engine.JobDeleted:
+		dst = binary.AppendUvarint(append(dst, kindDeleted), c.ID)
+	case engine.TubePaused, engine.TubeGone:
+		dst = appendTube(append(dst, kindPaused), c.Tube)
+		dst = binary.AppendUvarint(dst, uint64(c.Delay))
+		dst = appendMoment(dst, c.Due, epoch)
+	case engine.LastID:
+		dst = binary.AppendUvarint(append(dst, kindLast), c.ID)
+	case adoptionBegun:
+		dst = append(dst, kindAdoptionBegun)
+	case adoptionDone:
+		dst = append(dst, kindAdoptionDone)
+	}
+	return dst
+}
+
+func appendJob(dst []byte, c *engine.Change, epoch int64) []byte {
+	flags := byte(c.State)
+	if c.Reserves|c.Timeouts|c.Releases|c.Buries|c.Kicks != 0 {
+		flags |= flagCounters
+	}
+	dst = append(dst, flags)
+	dst = binary.AppendUvarint(dst, c.ID)
+	dst = binary.AppendUvarint(dst, uint64(c.Pri))
+	dst = binary.AppendUvarint(dst, uint64(c.Delay))
+	dst = binary.AppendUvarint(dst, uint64(c.TTR))
+	dst = appendMoment(dst, c.Created, epoch)
+	switch c.State {
+	case engine.Delayed:
+		dst = appendMoment(dst, c.Due, epoch)
+	case engine.Buried:
+		dst = binary.AppendUvarint(dst, uint64(c.Due))
+	}
+	if flags&flagCounters != 0 {
+		for _, n := range [...]uint32{c.Reserves, c.Timeouts, c.Releases, c.Buries, c.Kicks} {
+			dst = binary.AppendUvarint(dst, uint64(n))
+		}
+	}
+	return dst
+}
+
+func appendTube(dst []byte, name string) []byte {
+	return append(append(dst, byte(len(name))), name...)
+}
+
+func appendMoment(dst []byte, t, epoch int64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, uint64(t+epoch))
+}
+
+// errRecord is wrapped by what decodeRecord returns for bytes that no version
+// of beanpole writes.
+var errRecord = errors.New("not a record of a journal")
+
+// decodeRecord is the reverse of appendRecord. Body and BodyLen are set, too;
+// Body aliases the record. tubes has the names that were met, so that each is
+// allocated once.
+func decodeRecord(rec []byte, epoch int64, tubes map[string]string) (engine.Change, error) {
+	d := decoder{rest: rec, epoch: epoch, tubes: tubes}
+	var c engine.Change
+	switch kind := d.byte(); kind {
+	case kindPut:
+		c.Kind = engine.JobPut
+		d.job(&c)
+		c.Tube = d.tube()
+		c.Body, d.rest = d.rest, nil
+		c.BodyLen = len(c.Body)
+	case kindState:
+		c.Kind = engine.JobState
+		d.job(&c)
+	case kindDeleted:
+		c.Kind = engine.JobDeleted
+		c.ID = d.uvarint()
+	case kindPaused:
+		c.Kind = engine.TubePaused
+		c.Tube = d.tube()
+		c.Delay = d.uint32()
+		c.Due = d.moment()
+	case kindLast:
+		c.Kind = engine.LastID
+		c.ID = d.uvarint()
+	case kindAdoptionBegun:
+		c.Kind = adoptionBegun
+	case kindAdoptionDone:
+		c.Kind = adoptionDone
+	default:
+		return c, fmt.Errorf("%w: kind %d", errRecord, kind)
+	}
+	if d.bad || len(d.rest) > 0 {
+		return engine.Change{}, fmt.Errorf("%w: kind %d of %d bytes", errRecord, rec[0], len(rec))
+	}
+	return c, nil
+}
+
+// A decoder reads a record from its front. Errors stick.
+type decoder struct {
+	rest  []byte
+	epoch int64
+	tubes map[string]string
+	bad   bool
+}
+
+func (d *decoder) job(c *engine.Change) {
+	flags := d.byte()
+	c.State = engine.State(flags & stateMask)
+	c.ID = d.uvarint()
+	c.Pri, c.Delay, c.TTR = d.uint32(), d.uint32(), d.uint32()
+	c.Created = d.moment()
+	switch c.State {
+	case engine.Ready:
+	case engine.Delayed:
+		c.Due = d.moment()
+	case engine.Buried:
+		c.Due = int64(d.uvarint())
+	default:
+		d.bad = true
+	}
+	if flags&flagCounters != 0 {
+		for _, n := range [...]*uint32{&c.Reserves, &c.Timeouts, &c.Releases, &c.Buries, &c.Kicks} {
+			*n = d.uint32()
+		}
+	}
+	if c.TTR == 0 || flags >= 2*flagCounters {
+		d.bad = true
+	}
+}
+
+func (d *decoder) bytes(n int) []byte {
+	if n > len(d.rest) {
+		d.bad = true
+		d.rest = nil
+		return make([]byte, n)
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) byte() byte { return d.bytes(1)[0] }
+
+func (d *decoder) moment() int64 {
+	return int64(binary.LittleEndian.Uint64(d.bytes(8))) - d.epoch
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.bad = true
+		d.rest = nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) uint32() uint32 {
+	v := d.uvarint()
+	if v > 1<<32-1 {
+		d.bad = true
+	}
+	return uint32(v)
+}
+
+func (d *decoder) tube() string {
+	b := d.bytes(int(d.byte()))
+	if len(b) == 0 || len(b) > maxTube {
+		d.bad = true
+	}
+	name, ok := d.tubes[string(b)]
+	if !ok {
+		name = string(b)
+		d.tubes[name] = name
+	}
+	return name
+}
+
+// maxTube is the length of the longest name of a tube, in bytes.
+const maxTube = 200

@@ -1,0 +1,125 @@
+package journal
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// What follows is for tools. None of it locks or changes anything; if a server
+// is using the directory, its newest records may be missed.
+
+// Load reads the journal in a directory into an engine that has nothing yet.
+func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, error) {
+	var report Report
+	files, err := openForReading(fsys, dir)
+	if err != nil {
+		return report, err
+	}
+	defer files.Close()
+	var r replayer
+	if report.Report, err = r.replay(files, eng, epoch); err != nil {
+		return report, fmt.Errorf("journal: %w", err)
+	}
+	for range eng.Snapshots {
+		report.Jobs++
+	}
+	return report, nil
+}
+
+// An Entry is a record for people to read. Fields that its kind does not have
+// are left out.
+type Entry struct {
+	Segment uint64 `json:"segment"`
+	Offset  int64  `json:"offset"` // bytes
+	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done
+
+	ID       uint64     `json:"id,omitempty"`
+	Tube     string     `json:"tube,omitempty"`
+	State    string     `json:"state,omitempty"` // ready, delayed, buried
+	Pri      *uint32    `json:"pri,omitempty"`
+	Delay    *uint32    `json:"delay,omitempty"` // seconds
+	TTR      uint32     `json:"ttr,omitempty"`   // seconds
+	Created  *time.Time `json:"created,omitempty"`
+	Due      *time.Time `json:"due,omitempty"`  // when a delayed job becomes ready, or a pause ends
+	Rank     int64      `json:"rank,omitempty"` // of a buried job in the order of burying
+	Reserves uint32     `json:"reserves,omitempty"`
+	Timeouts uint32     `json:"timeouts,omitempty"`
+	Releases uint32     `json:"releases,omitempty"`
+	Buries   uint32     `json:"buries,omitempty"`
+	Kicks    uint32     `json:"kicks,omitempty"`
+	Body     []byte     `json:"body,omitempty"` // base64 in JSON
+}
+
+// Dump calls f for every record of the journal in a directory, in order.
+func Dump(fsys vfs.FS, dir string, f func(Entry) error) (wal.Report, error) {
+	files, err := openForReading(fsys, dir)
+	if err != nil {
+		return wal.Report{}, err
+	}
+	defer files.Close()
+	tubes := make(map[string]string)
+	report, err := wal.Replay(files,
+		func(records []wal.Record) ([]wal.Record, error) { return records, nil },
+		func(records []wal.Record) error {
+			for _, rec := range records {
+				c, err := decodeRecord(rec.Payload, 0, tubes)
+				if err != nil {
+					return fmt.Errorf("segment %d at %d: %w", rec.Segment, rec.Offset, err)
+				}
+				if err := f(entryOf(rec.Pos, &c)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	if err != nil {
+		return report, fmt.Errorf("journal: %w", err)
+	}
+	return report, nil
+}
+
+func openForReading(fsys vfs.FS, dir string) (*wal.Log, error) {
+	files, err := wal.Open(fsys, dir, wal.Options{ReadOnly: true})
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return files, nil
+}
+
+var kindNames = map[engine.ChangeKind]string{
+	engine.JobPut:     "put",
+	engine.JobState:   "state",
+	engine.JobDeleted: "deleted",
+	engine.TubePaused: "paused",
+	engine.LastID:     "last-id",
+	adoptionBegun:     "adoption-begun",
+	adoptionDone:      "adoption-done",
+}
+
+// entryOf describes a change whose moments count from 1970.
+func entryOf(at wal.Pos, c *engine.Change) Entry {
+	e := Entry{Segment: at.Segment, Offset: at.Offset, Kind: kindNames[c.Kind], ID: c.ID, Tube: c.Tube, Body: c.Body}
+	moment := func(ns int64) *time.Time {
+		t := time.Unix(0, ns).UTC()
+		return &t
+	}
+	switch c.Kind {
+	case engine.TubePaused:
+		e.Delay, e.Due = &c.Delay, moment(c.Due)
+	case engine.JobPut, engine.JobState:
+		e.State = c.State.String()
+		e.Pri, e.Delay, e.TTR, e.Created = &c.Pri, &c.Delay, c.TTR, moment(c.Created)
+		e.Reserves, e.Timeouts, e.Releases, e.Buries, e.Kicks = c.Reserves, c.Timeouts, c.Releases, c.Buries, c.Kicks
+		switch c.State {
+		case engine.Delayed:
+			e.Due = moment(c.Due)
+		case engine.Buried:
+			e.Rank = c.Due
+		}
+	}
+	return e
+}

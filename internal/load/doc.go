@@ -1,0 +1,56 @@
+// Package load is a closed-loop load generator for servers that speak the
+// beanstalk protocol. It is what runs behind "beanpole bench".
+//
+// Three things can be asked of it, each with one function:
+//
+//	r, err := load.Run(ctx, load.Options{Addr: "127.0.0.1:11300"})   // one load on a running server
+//	c, err := load.Ceiling(ctx, load.Options{}, responder)           // how fast could the generator be at all?
+//	cmp, err := load.Compare(ctx, load.CompareOptions{A: a, B: b})   // two servers in turn, A B A B ...
+//
+// RunSuite does the last for a list of scenarios and WriteMarkdown prints the
+// table that stands in doc/benchmarks.md.
+//
+// # What is measured
+//
+// Closed loop means that each connection keeps a fixed number of commands in
+// flight and sends the next one only when a reply has come. The latency of a
+// command runs from just before the write that carries it to just after the
+// read that brought its reply, on the monotonic clock. Time that a reply lies
+// in the generator's own socket buffer counts as latency; it is the same for
+// every server, and the ceiling shows how large it can be. A closed loop does
+// not show what happens to a server that is offered more than it can take:
+// a slow server slows the generator, so compare latencies only at like
+// throughput or like concurrency.
+//
+// Nothing is taken on trust. Every reply must be the one that the command calls
+// for, ids that come from a reserve are the ones that are deleted, and each
+// reserved body is compared with what was put. The first surprise ends the run
+// with an error that quotes the reply.
+//
+// # Why the loop cannot hang
+//
+// On every connection the number of reserves sent never exceeds the number of
+// puts sent before them. Commands of a connection are executed in order, so at
+// any moment the server has executed at least as many puts as reserves, however
+// the connections are interleaved: a reserve always finds a job. Only the mix
+// Wake lets workers wait, and there on purpose.
+//
+// # How it keeps out of the way
+//
+// On Linux all connections are driven from one thread by one epoll loop: one
+// read and one write per batch of replies, one epoll_wait for as many
+// connections as are ready, no allocation and no goroutine switch. Elsewhere,
+// or on demand, each connection has a goroutine that does blocking reads and
+// writes. Both drive the same session, which knows commands and replies but no
+// sockets. Run also reports the processor time which the generator itself
+// took: when that comes near one core per thread, the result says more about
+// the generator than about the server.
+//
+// # What it does not do
+//
+// No open-loop (fixed rate) load, no coordination of several generator
+// machines, no TLS. It leaves its jobs behind only in the mix Put, when a
+// Backlog was asked for, or when a run fails.
+//
+// Start reading at session.go (the state machine of a connection), then run.go.
+package load

@@ -1,0 +1,172 @@
+package load
+
+import (
+	"context"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// epollClient is the client of one thread, or of Options.Threads threads among
+// which the connections are divided. Each has one goroutine; when one fails, the
+// others leave within idleWait.
+func (r *run) epollClient(conns []*conn) client {
+	loops := make([]*loop, r.opt.Threads)
+	group := len(conns) / r.opt.Connections // a pair stays in one loop
+	for i := range loops {
+		from, to := i*r.opt.Connections/len(loops), (i+1)*r.opt.Connections/len(loops)
+		loops[i] = &loop{run: r, conns: conns[from*group : to*group]}
+		hist := r.histogram()
+		for _, c := range loops[i].conns {
+			c.s.tally.hist = hist
+		}
+	}
+	return func(ctx context.Context) error {
+		defer closeAll(conns) // those which no loop took over
+		g, ctx := errgroup.WithContext(ctx)
+		stop := context.AfterFunc(ctx, func() { r.setPhase(aborted) })
+		defer stop()
+		for _, l := range loops {
+			g.Go(func() error { return r.fail(ctx, l.work(ctx)) })
+		}
+		return g.Wait()
+	}
+}
+
+// A loop drives its connections from one thread. Owned by its goroutine.
+type loop struct {
+	*run
+	conns []*conn
+	poll  *poller
+	socks []sessionSock // in the order of conns
+	open  int           // socks that are not over
+}
+
+type sessionSock struct {
+	sock
+	s    *session
+	peer *sessionSock // the other half of a Wake pair, else nil
+}
+
+func (l *loop) work(ctx context.Context) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	poll, err := newPoller()
+	if err != nil {
+		return err
+	}
+	defer poll.close()
+	l.poll = poll
+	defer l.closeSocks()
+	if err := l.adopt(); err != nil {
+		return err
+	}
+	for i := range l.socks {
+		if err := l.proceed(&l.socks[i], l.now(), l.inPhase()); err != nil {
+			return err
+		}
+	}
+	for l.open > 0 {
+		events, err := l.poll.wait()
+		if err != nil {
+			return err
+		}
+		ph := l.inPhase()
+		if ph == aborted {
+			return context.Cause(ctx)
+		}
+		for i := range events {
+			if err := l.handle(&l.socks[events[i].Fd], events[i].Events, ph); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// adopt takes the sockets away from the Go runtime and registers them.
+func (l *loop) adopt() error {
+	l.socks = make([]sessionSock, 0, len(l.conns)) // never grows: peers point into it
+	for i, c := range l.conns {
+		fd, err := takeFD(c.Conn)
+		if err != nil {
+			return err
+		}
+		l.socks = append(l.socks, sessionSock{sock: sock{fd: fd, index: i}, s: c.s})
+		l.open++
+		if err := l.poll.add(fd, i); err != nil {
+			return err
+		}
+	}
+	if l.opt.Mix == Wake {
+		for i := range l.socks {
+			l.socks[i].peer = &l.socks[i^1]
+		}
+	}
+	return nil
+}
+
+func (l *loop) closeSocks() {
+	for i := range l.socks {
+		l.socks[i].close()
+	}
+}
+
+// handle reads once and answers at once. Another read would most often bring
+// nothing: a closed loop has sent no new commands meanwhile.
+func (l *loop) handle(k *sessionSock, events uint32, ph phase) error {
+	if k.closed() { // its peer ended it in this round
+		return nil
+	}
+	if events == unix.EPOLLOUT {
+		return l.proceed(k, l.now(), ph)
+	}
+	n, err := k.read(k.s.space())
+	if err != nil {
+		return err
+	}
+	now := l.now()
+	k.s.received(n)
+	if err := k.s.replies(now, ph); err != nil {
+		return err
+	}
+	return l.proceed(k, now, ph)
+}
+
+// proceed sends what k and its peer have to send, then closes those that are
+// over; the one may be over because of what the other did.
+func (l *loop) proceed(k *sessionSock, now int64, ph phase) error {
+	if err := l.send(k, now, ph); err != nil {
+		return err
+	}
+	if k.peer != nil {
+		if err := l.send(k.peer, now, ph); err != nil {
+			return err
+		}
+		l.settle(k.peer)
+	}
+	l.settle(k)
+	return nil
+}
+
+func (l *loop) send(k *sessionSock, now int64, ph phase) error {
+	if k.closed() {
+		return nil
+	}
+	s := k.s
+	s.fill(now, ph)
+	sent, err := k.write(l.poll, s.out)
+	if err != nil {
+		return err
+	}
+	s.out = s.out[:copy(s.out, s.out[sent:])]
+	return nil
+}
+
+func (l *loop) settle(k *sessionSock) {
+	if !k.closed() && k.s.finished() {
+		k.close()
+		l.open--
+	}
+}

@@ -1,0 +1,234 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// clients are those that this system has.
+func clients() []Client {
+	if runtime.GOOS == "linux" {
+		return []Client{Epoll, Goroutines}
+	}
+	return []Client{Goroutines}
+}
+
+// responders are both ways in which the responder serves; on systems without
+// epoll they are the same.
+var responders = map[string]func(*responder, context.Context, net.Listener) error{
+	"own":        (*responder).serve,
+	"goroutines": (*responder).serveGoroutines,
+}
+
+// startResponder returns the address of a responder that ends with the test.
+func startResponder(t *testing.T, serve func(*responder, context.Context, net.Listener) error) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- serve(newResponder(), ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("responder: %v", err)
+		}
+	})
+	return addr
+}
+
+// beanstalkd is the real one, or the test is skipped.
+func beanstalkd(t *testing.T) Server {
+	t.Helper()
+	path, err := exec.LookPath("beanstalkd")
+	if err != nil {
+		t.Skip("beanstalkd is not installed")
+	}
+	return Server{Command: []string{path, "-l", "127.0.0.1", "-p", "{port}"}}
+}
+
+// thisResponder is the test binary as a responder.
+func thisResponder(t *testing.T) Server {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(responderEnv, "1")
+	return Server{Name: "responder", Command: []string{exe, "127.0.0.1:{port}"}}
+}
+
+// loads are small runs that between them use every mix and every way to end.
+// Commands is how many replies each must count, or -1 if that depends on time.
+var loads = []struct {
+	name     string
+	opt      Options
+	commands int64
+}{
+	{"one at a time", Options{Ops: 100}, 300},
+	{"connections share the jobs", Options{Connections: 7, Ops: 100}, 300},
+	{"more connections than jobs", Options{Connections: 7, Ops: 3}, 9},
+	{"pipelined", Options{Connections: 3, InFlight: 64, Ops: 1000}, 3000},
+	{"odd window", Options{Connections: 2, InFlight: 3, Ops: 500}, 1500},
+	{"a tube each", Options{Connections: 5, Tubes: 5, Ops: 100}, 300},
+	{"two threads", Options{Connections: 5, Threads: 2, Ops: 100}, 300},
+	{"empty bodies", Options{BodySize: -1, Ops: 10}, 30},
+	{"large bodies", Options{Connections: 2, BodySize: 60_000, Ops: 20}, 60},
+	{"large bodies, pipelined", Options{Connections: 2, BodySize: 8_000, InFlight: 8, Ops: 200}, 600},
+	{"put", Options{Mix: Put, Connections: 2, InFlight: 8, Ops: 101}, 101},
+	{"put and delete", Options{Mix: PutDelete, Connections: 3, InFlight: 4, Ops: 100}, 200},
+	{"wake", Options{Mix: Wake, Connections: 3, Ops: 30}, 90},
+	{"fewer wakes than workers", Options{Mix: Wake, Connections: 3, Ops: 2}, 6},
+	{"wake on two threads", Options{Mix: Wake, Connections: 3, Threads: 2, Ops: 30}, 90},
+	{"behind a backlog", Options{Backlog: 50, Ops: 10}, 30},
+	{"for a while", Options{Connections: 2, InFlight: 4, Duration: 20 * time.Millisecond}, -1},
+	{"wake for a while", Options{Mix: Wake, Connections: 2, Duration: 20 * time.Millisecond}, -1},
+	{"drain", Options{Mix: Drain, Connections: 2, InFlight: 4, Backlog: 100}, 200},
+}
+
+// runLoads puts every load on the server at addr, each in tubes of its own.
+func runLoads(t *testing.T, addr string) {
+	for _, client := range clients() {
+		for i, tt := range loads {
+			t.Run(fmt.Sprintf("%s/%s", client, tt.name), func(t *testing.T) {
+				o := tt.opt
+				o.Addr, o.Client, o.PID = addr, client, os.Getpid()
+				o.Prefix = fmt.Sprintf("%s-%d", client, i)
+				r, err := Run(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkResult(t, &r, tt.commands)
+			})
+		}
+	}
+}
+
+func checkResult(t *testing.T, r *Result, commands int64) {
+	t.Helper()
+	switch {
+	case commands >= 0 && r.Commands != commands:
+		t.Errorf("%d commands, want %d", r.Commands, commands)
+	case r.Commands == 0:
+		t.Error("no commands")
+	}
+	l := &r.Latency
+	if o := &r.Options; o.Mix == Wake {
+		// The first wake of each pair is not timed.
+		if want := o.Ops - min(o.Ops, int64(o.Connections)); o.Ops > 0 && l.Count != want {
+			t.Errorf("%d wakes timed, want %d", l.Count, want)
+		}
+	} else if l.Count != r.Commands {
+		t.Errorf("%d commands timed of %d", l.Count, r.Commands)
+	}
+	if l.P50 > l.P90 || l.P90 > l.P99 || l.P99 > l.P999 || l.P999 > l.Max {
+		t.Errorf("percentiles do not ascend: %+v", *l)
+	}
+	if r.Elapsed <= 0 || r.Throughput <= 0 {
+		t.Errorf("elapsed %v, throughput %v", r.Elapsed, r.Throughput)
+	}
+	if r.Errors != 0 {
+		t.Errorf("%d errors", r.Errors)
+	}
+	if runtime.GOOS == "linux" && (r.Server == nil || r.Server.RSS == 0 || r.Server.PeakRSS < r.Server.RSS) {
+		t.Errorf("server usage %+v", r.Server)
+	}
+}
+
+func TestLoadsOnResponder(t *testing.T) {
+	for name, serve := range responders {
+		t.Run(name, func(t *testing.T) { runLoads(t, startResponder(t, serve)) })
+	}
+}
+
+func TestLoadsOnBeanstalkd(t *testing.T) {
+	s := beanstalkd(t)
+	p, err := s.start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	runLoads(t, p.addr)
+}
+
+// A run leaves nothing in the tubes that it did not find there.
+func TestTubesAreEmptyAfterwards(t *testing.T) {
+	s := beanstalkd(t)
+	p, err := s.start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	for _, mix := range []Mix{PutReserveDelete, PutDelete, Wake} {
+		for _, client := range clients() {
+			o := Options{Addr: p.addr, Mix: mix, Client: client, Connections: 4, Duration: 20 * time.Millisecond}
+			if mix != Wake {
+				o.InFlight = 16
+			}
+			if _, err := Run(t.Context(), o); err != nil {
+				t.Fatalf("%v: %v", mix, err)
+			}
+		}
+	}
+	r, err := Run(t.Context(), Options{Addr: p.addr, Mix: Drain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Commands != 0 {
+		t.Errorf("drain took %d commands, want none: jobs were left", r.Commands)
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Responder(ctx, l) }()
+	for _, client := range clients() {
+		r, err := Run(t.Context(), Options{Addr: "unix:" + path, Client: client, Ops: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Commands != 30 {
+			t.Errorf("%s: %d commands, want 30", client, r.Commands)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the socket file is still there: %v", err)
+	}
+}
+
+func TestOptionsThatCannotBe(t *testing.T) {
+	for want, o := range map[string]Options{
+		"unknown mix":      {Mix: numMixes},
+		"unknown client":   {Client: numClients},
+		"commands in":      {InFlight: maxInFlight + 1},
+		"one command":      {Mix: Wake, InFlight: 2},
+		"backlog":          {Mix: Wake, Backlog: 1},
+		"goroutine client": {Client: Goroutines, InFlight: 100, BodySize: 1000},
+		"larger than":      {BodySize: maxBody + 1},
+	} {
+		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: error %v, want one with %q", o, err, want)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Scenario is one line of a suite: a load, and what the servers' command
+// lines get besides.
+type Scenario struct {
+	Name         string
+	Load         Options
+	ArgsA, ArgsB []string // appended to the commands
+}
+
+// SuiteOptions describe a list of comparisons of the same two servers.
+type SuiteOptions struct {
+	A, B      Server
+	Responder Server // see CompareOptions
+	Scenarios []Scenario
+	Rounds    int                                            // see CompareOptions
+	Progress  func(scenario string, server string, r Result) // may be nil
+}
+
+// RunSuite compares A and B in each scenario. A scenario that fails does not
+// keep the others from being run: its error is part of the one returned, and
+// the comparisons returned are those that succeeded. When ctx is done it ends.
+func RunSuite(ctx context.Context, o SuiteOptions) ([]Comparison, error) {
+	var done []Comparison
+	var errs []error
+	for _, sc := range o.Scenarios {
+		co := CompareOptions{
+			Name:      sc.Name,
+			A:         o.A.with(sc.ArgsA),
+			B:         o.B.with(sc.ArgsB),
+			Load:      sc.Load,
+			Rounds:    o.Rounds,
+			Responder: o.Responder,
+		}
+		if o.Progress != nil {
+			co.Progress = func(server string, r Result) { o.Progress(sc.Name, server, r) }
+		}
+		c, err := Compare(ctx, co)
+		if ctx.Err() != nil {
+			return done, context.Cause(ctx)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("scenario %q: %w", sc.Name, err))
+			continue
+		}
+		done = append(done, c)
+	}
+	return done, errors.Join(errs...)
+}
+
+// with returns s with more arguments.
+func (s Server) with(args []string) Server {
+	s.Command = slices.Concat(s.Command, args)
+	return s
+}
+
+// DefaultSuite returns the scenarios of doc/benchmarks.md, each measured for d
+// (0 means 5 s) or until its jobs are done.
+func DefaultSuite(d time.Duration) []Scenario {
+	var suite []Scenario
+	add := func(name string, o Options) {
+		if o.Ops == 0 && o.Mix != Drain {
+			o.Duration = d
+		}
+		suite = append(suite, Scenario{Name: name, Load: o})
+	}
+	for _, n := range []int{1, 8, 50, 500} {
+		add(plural(n, "connection"), Options{Connections: n})
+	}
+	add("8 connections, 64 in flight", Options{Connections: 8, InFlight: 64})
+	add("50 connections, a tube each", Options{Connections: 50, Tubes: 50})
+	add("50 connections, 4 KiB bodies", Options{Connections: 50, BodySize: 4 << 10})
+	add("50 connections, 1,000,000 jobs behind", Options{Connections: 50, Backlog: 1_000_000})
+	add("50 connections, put and delete", Options{Connections: 50, Mix: PutDelete})
+	add("put 1,000,000 jobs", Options{Connections: 8, InFlight: 64, Mix: Put, Ops: 1_000_000})
+	add("drain 1,000,000 jobs", Options{Connections: 8, InFlight: 64, Mix: Drain, Backlog: 1_000_000})
+	add("wake 1 waiting worker", Options{Mix: Wake})
+	add("wake 50 waiting workers", Options{Connections: 50, Mix: Wake})
+	return suite
+}
