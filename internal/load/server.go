@@ -53,7 +53,7 @@ type process struct {
 	addr string
 	pid  int
 
-	dir    string
+	dir    string // removed by stop; empty: none
 	cancel context.CancelFunc // sends SIGTERM, later SIGKILL
 	exited chan struct{}      // closed when the process has gone ...
 	err    error              // ... with this
@@ -62,12 +62,27 @@ type process struct {
 
 // start starts the server and waits until it accepts connections. The process
 // ends when stop is called or ctx is done.
-func (s *Server) start(ctx context.Context) (p *process, err error) {
+func (s *Server) start(ctx context.Context) (*process, error) {
+	dir, err := os.MkdirTemp("", "beanpole-bench-")
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.startIn(ctx, dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	p.dir = dir
+	return p, nil
+}
+
+// startIn is start with a directory for {dir} that stop leaves alone.
+func (s *Server) startIn(ctx context.Context, dir string) (p *process, err error) {
 	if len(s.Command) == 0 {
 		return nil, errors.New("load: a server without a command")
 	}
 	for range startTries {
-		p, err = s.startOnce(ctx)
+		p, err = s.startOnce(ctx, dir)
 		if !errors.Is(err, errNotStarted) || ctx.Err() != nil {
 			break
 		}
@@ -75,12 +90,8 @@ func (s *Server) start(ctx context.Context) (p *process, err error) {
 	return p, err
 }
 
-func (s *Server) startOnce(ctx context.Context) (*process, error) {
+func (s *Server) startOnce(ctx context.Context, dir string) (*process, error) {
 	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "beanpole-bench-")
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +100,7 @@ func (s *Server) startOnce(ctx context.Context) (*process, error) {
 	for i, arg := range s.Command {
 		argv[i] = fillIn(arg)
 	}
-	p := &process{addr: fillIn(s.Addr), dir: dir, exited: make(chan struct{})}
+	p := &process{addr: fillIn(s.Addr), exited: make(chan struct{})}
 	if p.addr == "" {
 		p.addr = fillIn("127.0.0.1:{port}")
 	}
@@ -100,7 +111,6 @@ func (s *Server) startOnce(ctx context.Context) (*process, error) {
 	cmd.WaitDelay = stopTimeout
 	if err := cmd.Start(); err != nil {
 		p.cancel()
-		os.RemoveAll(dir)
 		return nil, fmt.Errorf("load: start %s: %w", s.name(), err)
 	}
 	p.pid = cmd.Process.Pid
@@ -141,7 +151,16 @@ func (p *process) awaitAccept(ctx context.Context) error {
 func (p *process) stop() {
 	p.cancel()
 	<-p.exited
-	os.RemoveAll(p.dir)
+	if p.dir != "" {
+		os.RemoveAll(p.dir)
+	}
+}
+
+// kill ends the process at once, as a crash does.
+func (p *process) kill() error {
+	err := syscall.Kill(p.pid, syscall.SIGKILL)
+	p.stop()
+	return err
 }
 
 // freePort returns a port that was free a moment ago.

@@ -11,7 +11,6 @@ type span struct{ from, to int }
 // Apply implements broker.Request: it does what the connection wants of the
 // engine, within a turn.
 func (c *conn) Apply(e *engine.Engine, now int64) int64 {
-	c.now = now
 	c.logged = c.logged[:0]
 	switch c.act {
 	case open:
@@ -167,7 +166,7 @@ func (c *conn) reserve(e *engine.Engine, now, timeout int64) {
 		c.waiting = true
 		return
 	}
-	c.appendReserved(job, o)
+	c.out = appendReserved(c.out, job, o)
 }
 
 func (c *conn) found(job engine.Job, o engine.Outcome) {

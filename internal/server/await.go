@@ -15,9 +15,13 @@ import (
 // before the connection stops reading them.
 const maxAhead = 64 << 10
 
-// WaitOver implements engine.Waiter: within some turn the wait has ended.
+// errHungUp says that the client will send nothing more than what is unread.
+var errHungUp = errors.New("hung up with input unread")
+
+// WaitOver implements engine.Waiter: within some turn the wait has ended. The
+// turn may be another connection's, while this one still writes what is in out.
 func (c *conn) WaitOver(job engine.Job, outcome engine.Outcome) {
-	c.appendReserved(job, outcome)
+	c.answer = appendReserved(c.answer, job, outcome)
 	c.srv.broker.Wake(c)
 }
 
@@ -33,14 +37,18 @@ func (c *conn) await() error {
 	for !c.answered.Load() {
 		err := c.readAhead()
 		switch {
-		case err == nil, c.answered.Load():
+		case err == nil:
+		case c.answered.Load():
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				c.moveReadDeadline(time.Time{}) // it was Wake; spare the next read the echo
+			}
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			if c.stopped.Load() {
 				return errStopped
 			}
 			c.moveReadDeadline(time.Time{}) // no timeout counts while it waits
-		case errors.Is(err, io.EOF):
-			c.eof = true
+		case errors.Is(err, io.EOF), errors.Is(err, errHungUp):
+			c.eof = errors.Is(err, io.EOF)
 			c.turn(halfClose)
 			c.answered.Store(true)
 		default:
@@ -49,11 +57,13 @@ func (c *conn) await() error {
 	}
 	c.answered.Store(false)
 	c.waiting = false
+	c.out, c.answer = c.answer, c.out
 	return nil
 }
 
 // readAhead reads what the client pipelines, without looking at it. When that
-// is too much it only watches for the hang-up.
+// is too much it only watches for the hang-up, which comes when the kernel has
+// received all that the client sent before, or a reset.
 func (c *conn) readAhead() error {
 	if c.in.len() < maxAhead {
 		return c.in.fill(c.nc, 0, c.batch != nil)
@@ -72,19 +82,15 @@ func (c *conn) readAhead() error {
 		return gone
 	})
 	if gone {
-		return io.EOF
+		return errHungUp
 	}
 	return err
 }
 
 // appendReserved appends the reply of a reserve.
-func (c *conn) appendReserved(job engine.Job, outcome engine.Outcome) {
-	switch outcome {
-	case engine.OK:
-		c.out = wire.AppendReserved(c.out, job.ID, job.Body)
-	case engine.DeadlineSoon:
-		c.word(wire.DeadlineSoon)
-	default:
-		c.word(wire.TimedOut)
+func appendReserved(dst []byte, job engine.Job, outcome engine.Outcome) []byte {
+	if outcome == engine.OK {
+		return wire.AppendReserved(dst, job.ID, job.Body)
 	}
+	return wire.AppendWord(dst, outcomeWords[outcome])
 }

@@ -29,6 +29,7 @@ func getBatch() *batch {
 
 func (b *batch) put() {
 	if b != nil {
+		clear(b.cmds[:b.n]) // it must not keep input buffers alive
 		batches.Put(b)
 	}
 }

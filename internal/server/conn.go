@@ -38,14 +38,16 @@ type conn struct {
 	logged  []span // replies in out that promise something is in the log
 	sess    *engine.Session
 	act     action
-	waiting bool  // in a reserve: WaitOver appends the answer to out
-	quit    bool  // the client said so
-	eof     bool  // the client sends nothing more
-	now     int64 // of the last turn, ns
+	waiting bool // in a reserve
+	quit    bool // the client said so
+	eof     bool // the client sends nothing more
 
-	// Deadlines that are set on nc; owned by serve.
-	readBy  time.Time // zero: none
-	writeAt int64     // when the write deadline was set, on the clock of now
+	// Deadlines that are set on nc; owned by serve. Zero: none.
+	readBy  time.Time
+	writeBy time.Time
+
+	// Owned by the turn while waiting, by serve when answered says so.
+	answer []byte // of the reserve
 
 	answered atomic.Bool // the wait is over and its turn durable
 	stopped  atomic.Bool // Shutdown wants the connection to end
@@ -218,21 +220,37 @@ func (c *conn) readTimeout() error {
 	return nil
 }
 
-// flush writes the replies.
+// flush writes the replies. The time limit is for each piece of maxOut bytes:
+// who reads slowly, but reads, gets the longest reply whole.
 func (c *conn) flush() error {
-	if limit := c.srv.opt.StallTimeout; limit > 0 && (c.writeAt == 0 || c.now-c.writeAt > int64(limit/4)) {
-		c.writeAt = c.now
-		c.nc.SetWriteDeadline(time.Now().Add(limit))
-	}
 	if c.srv.opt.Trace {
 		c.srv.log.Debug("replies", "client", c.nc.RemoteAddr(), "bytes", len(c.out))
 	}
-	_, err := c.nc.Write(c.out)
+	for out := c.out; len(out) > 0; {
+		c.limitWrite()
+		n, err := c.nc.Write(out[:min(len(out), maxOut)])
+		if err != nil {
+			return err
+		}
+		out = out[n:]
+	}
 	if cap(c.out) > keptOut {
 		c.out = nil
 	}
 	c.out = c.out[:0]
-	return err
+	return nil
+}
+
+// limitWrite sets the write deadline, as limitSilence does that for reads.
+func (c *conn) limitWrite() {
+	limit := c.srv.opt.StallTimeout
+	if limit <= 0 {
+		return
+	}
+	if now := time.Now(); c.writeBy.Sub(now) < limit*3/4 {
+		c.writeBy = now.Add(limit)
+		c.nc.SetWriteDeadline(c.writeBy)
+	}
 }
 
 // interrupt makes a read of the connection return at once.

@@ -5,6 +5,7 @@ import "io"
 const (
 	minInput  = 1 << 10  // bytes; what a connection starts with and keeps when idle
 	stepInput = 64 << 10 // bytes; up to here the buffer doubles when a read fills it
+	hugeInput = 4 * stepInput
 )
 
 // input is the read buffer of a connection: buf[r:w] is unread. It grows when
@@ -22,7 +23,8 @@ func (in *input) unread() []byte { return in.buf[in.r:in.w] }
 func (in *input) take(n int)     { in.r += n }
 
 // fill reads once, having made room for need unread bytes in all as far as
-// that is wise: not more than four times what has arrived. With pinned, what
+// that is wise: not more than four times what has arrived, and at least twice
+// what there was, so that a body in many small pieces is not copied for each. With pinned, what
 // was taken stays where it is, for something refers to it.
 func (in *input) fill(from io.Reader, need int, pinned bool) error {
 	switch {
@@ -45,9 +47,10 @@ func (in *input) makeRoom(need int) {
 		in.shrink()
 		in.r, in.w = 0, 0
 	}
+	grown := min(need, max(stepInput, 4*in.len()))
 	switch size := len(in.buf); {
-	case need > size:
-		in.move(min(need, max(stepInput, 4*in.len())))
+	case grown > size && (grown == need || grown >= 2*size):
+		in.move(grown)
 	case in.filled && size < stepInput, in.r == 0 && in.w == size:
 		in.move(max(2*size, minInput))
 	case in.w == size, in.r > 0 && need > size-in.r:
@@ -65,9 +68,14 @@ func (in *input) move(size int) {
 }
 
 // shrink gives up a large buffer when sixteen reads in a row would have done
-// with a quarter of it. It is called when nothing is unread.
+// with a quarter of it, and a huge one at once, for there may be no more reads
+// for long. It is called when nothing is unread.
 func (in *input) shrink() {
 	if len(in.buf) <= minInput {
+		return
+	}
+	if len(in.buf) > hugeInput {
+		*in = input{}
 		return
 	}
 	if in.w > len(in.buf)/4 {

@@ -82,6 +82,10 @@ type Options struct {
 	// Version is beanpole's own; stats shows it after beanstalkd's keys.
 	Version string
 
+	// SegmentSize is what stats shows as binlog-max-size, in bytes. 0:
+	// beanstalkd's default, which it shows even without a log.
+	SegmentSize int64
+
 	// Log tells of the journal, for stats. It is called within turns. Nil:
 	// there is none.
 	Log func() LogStats
@@ -120,6 +124,9 @@ func New(b *broker.Broker, opt Options) *Server {
 	}
 	if opt.StallTimeout == 0 {
 		opt.StallTimeout = DefaultStallTimeout
+	}
+	if opt.SegmentSize == 0 {
+		opt.SegmentSize = defaultSegmentSize
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -181,10 +188,10 @@ func (b *backoff) next() (d time.Duration, first bool) {
 // admit serves a new connection, or closes it if there are too many.
 func (s *Server) admit(nc net.Conn) {
 	c := newConn(s, nc)
-	if n, ok := s.addConn(c); !ok {
+	if err := s.addConn(c); err != nil {
 		nc.Close()
-		if s.rejected.Add(1) == 1 {
-			s.log.Warn("too many connections: new ones are closed", "limit", n)
+		if err == errFull && s.rejected.Add(1) == 1 {
+			s.log.Warn("too many connections: new ones are closed", "limit", s.opt.MaxConns)
 		}
 		return
 	}
@@ -211,15 +218,20 @@ func (s *Server) removeListener(l net.Listener) {
 	delete(s.mu.listeners, l)
 }
 
-func (s *Server) addConn(c *conn) (n int, ok bool) {
+var errFull = errors.New("too many connections")
+
+func (s *Server) addConn(c *conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.closing || len(s.mu.conns) >= s.opt.MaxConns {
-		return s.opt.MaxConns, false
+	switch {
+	case s.mu.closing:
+		return errStopped
+	case len(s.mu.conns) >= s.opt.MaxConns:
+		return errFull
 	}
 	s.mu.conns[c] = struct{}{}
 	s.wg.Add(1)
-	return 0, true
+	return nil
 }
 
 func (s *Server) removeConn(c *conn) {

@@ -23,7 +23,6 @@ const protocolVersion = "1.13"
 type LogStats struct {
 	OldestSegment, CurrentSegment   uint64 // sequence numbers
 	RecordsMigrated, RecordsWritten uint64 // since the start
-	SegmentSize                     int64  // bytes
 	Extra                           []wire.Stat
 }
 
@@ -81,7 +80,7 @@ func (c *conn) stats(e *engine.Engine, _ int64) {
 		User:             user,
 		System:           system,
 		Uptime:           time.Since(s.self.start),
-		SegmentSize:      defaultSegmentSize,
+		SegmentSize:      s.opt.SegmentSize,
 		Draining:         e.IsDraining(),
 		Instance:         s.self.instance,
 		Hostname:         s.self.hostname,
@@ -101,14 +100,12 @@ func (c *conn) stats(e *engine.Engine, _ int64) {
 		l := s.opt.Log()
 		ws.OldestSegment, ws.CurrentSegment = l.OldestSegment, l.CurrentSegment
 		ws.RecordsMigrated, ws.RecordsWritten = l.RecordsMigrated, l.RecordsWritten
-		ws.SegmentSize = l.SegmentSize
 		ws.Extra = append(ws.Extra, l.Extra...)
 	}
 	c.out = wire.AppendStats(c.out, &ws)
 }
 
-// defaultSegmentSize is what beanstalkd shows as binlog-max-size without a log,
-// in bytes.
+// defaultSegmentSize is that of beanstalkd, in bytes.
 const defaultSegmentSize = 10 << 20
 
 func (c *conn) statsTube(e *engine.Engine, now int64, name []byte) {

@@ -1,0 +1,202 @@
+package broker
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A worker is a session that notes how its waits end, and when. Its notes
+// belong to the turn.
+type worker struct {
+	b     *Broker
+	s     *engine.Session
+	begun time.Time
+	heard []string
+}
+
+func newWorker(b *Broker) *worker {
+	w := &worker{b: b, begun: time.Now()}
+	b.Call(func(e *engine.Engine, _ int64) { w.s = e.Open(w) })
+	return w
+}
+
+func (w *worker) WaitOver(job engine.Job, o engine.Outcome) { w.note(job, o) }
+
+func (w *worker) note(job engine.Job, o engine.Outcome) {
+	what := string(job.Body)
+	switch o {
+	case engine.Waiting:
+		return
+	case engine.TimedOut:
+		what = "timed out"
+	case engine.DeadlineSoon:
+		what = "deadline soon"
+	}
+	w.heard = append(w.heard, fmt.Sprint(time.Since(w.begun).Round(time.Second), " ", what))
+}
+
+func (w *worker) reserve(timeout int64) {
+	w.b.Call(func(e *engine.Engine, now int64) { w.note(e.Reserve(now, w.s, timeout)) })
+}
+
+// want compares what the worker has heard since the last time.
+func (w *worker) want(t *testing.T, heard ...string) {
+	t.Helper()
+	w.b.Call(func(*engine.Engine, int64) {
+		if !slices.Equal(w.heard, heard) {
+			t.Errorf("heard %q, want %q", w.heard, heard)
+		}
+		w.heard = nil
+	})
+}
+
+func (w *worker) put(spec engine.Spec, body string) {
+	w.b.Call(func(e *engine.Engine, now int64) { e.Put(now, w.s, spec, []byte(body)) })
+}
+
+// What comes due does so without anybody's request: delays, TTRs, pauses, the
+// timeouts of reserves, and the warning before a TTR ends.
+func TestTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, nil)
+		w := newWorker(b)
+		w.put(engine.Spec{Delay: 10, TTR: 100}, "delayed")
+		w.reserve(engine.Forever)
+		time.Sleep(9999 * time.Millisecond)
+		w.want(t)
+		time.Sleep(2 * time.Millisecond)
+		w.want(t, "10s delayed")
+
+		other := newWorker(b) // gets it when its TTR runs out
+		other.reserve(engine.Forever)
+		w.reserve(5)
+		time.Sleep(6 * time.Second)
+		w.want(t, "15s timed out")
+		w.reserve(engine.Forever)
+		time.Sleep(94 * time.Second)
+		w.want(t, "1m49s deadline soon")
+		other.want(t, "1m40s delayed")
+
+		b.Call(func(e *engine.Engine, now int64) { e.Pause(now, []byte("default"), 30) })
+		w.put(engine.Spec{}, "paused")
+		w.reserve(engine.Forever)
+		time.Sleep(29 * time.Second)
+		w.want(t)
+		time.Sleep(2 * time.Second)
+		w.want(t, "2m20s paused")
+	})
+}
+
+// The timer is set anew for what comes due earlier than what it was set for,
+// and nothing that it was set for is forgotten.
+func TestTimerIsSetEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, nil)
+		w := newWorker(b)
+		for _, delay := range []uint32{3600, 60, 600, 1} {
+			w.put(engine.Spec{Delay: delay, TTR: 1 << 20}, "job")
+		}
+		for range 4 {
+			newWorker(b) // others do not matter
+			w.reserve(engine.Forever)
+			time.Sleep(time.Hour)
+		}
+		w.want(t, "1s job", "1h0m0s job", "2h0m0s job", "3h0m0s job")
+
+		for _, delay := range []uint32{600, 60, 1} {
+			w.put(engine.Spec{Delay: delay, TTR: 1 << 20}, strconv.Itoa(int(delay)))
+		}
+		var waiters []*worker
+		for range 3 {
+			waiters = append(waiters, newWorker(b))
+			waiters[len(waiters)-1].reserve(engine.Forever)
+		}
+		time.Sleep(time.Hour)
+		waiters[0].want(t, "1s 1")
+		waiters[1].want(t, "1m0s 60")
+		waiters[2].want(t, "10m0s 600")
+	})
+}
+
+// Promise 4: what has come due by the start of a turn has happened before its
+// requests, even if the timer has not gone off.
+func TestDueBeforeRequests(t *testing.T) {
+	now := int64(0)
+	b := New(engine.New(engine.Options{}), Options{Now: func() int64 { return now }})
+	defer b.Close()
+	w := newWorker(b)
+	w.put(engine.Spec{Delay: 3600}, "delayed")
+	now += int64(2 * time.Hour)
+	b.Call(func(e *engine.Engine, now int64) {
+		if st := e.Stats(); st.Ready != 1 || st.Delayed != 0 {
+			t.Errorf("an hour after the delay: %d ready, %d delayed", st.Ready, st.Delayed)
+		}
+	})
+}
+
+// More than one Tick does comes due at once: the rest follows by itself, and
+// requests get in between.
+func TestTickInPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const jobs = 10000 // several times what one Tick does
+		log := newFakeLog()
+		b := newBroker(t, log)
+		w := newWorker(b)
+		b.Call(func(e *engine.Engine, now int64) {
+			for range jobs {
+				e.Put(now, w.s, engine.Spec{Delay: 10}, nil)
+			}
+		})
+		time.Sleep(9 * time.Second)
+		log.blocking.Store(true)
+		time.Sleep(2 * time.Second)
+		var between []uint64 // how many were ready
+		for range 3 {
+			<-log.begins // a piece is done
+			go b.Call(func(e *engine.Engine, _ int64) { between = append(between, e.Stats().Ready) })
+			synctest.Wait()
+			log.mayEnd <- struct{}{}
+		}
+		<-log.begins
+		log.blocking.Store(false)
+		log.mayEnd <- struct{}{}
+		time.Sleep(time.Second)
+		if !slices.IsSorted(between) || len(between) != 3 || between[0] == 0 || between[0] >= jobs {
+			t.Errorf("requests in between found %v of %d jobs ready", between, jobs)
+		}
+		b.Call(func(e *engine.Engine, _ int64) {
+			if st := e.Stats(); st.Ready != jobs {
+				t.Errorf("in the end %d of %d jobs are ready", st.Ready, jobs)
+			}
+		})
+	})
+}
+
+// After Close nothing comes due any more and the engine is left alone, even
+// if the timer has just gone off.
+func TestCloseStopsTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engine.New(engine.Options{})
+		b := New(e, Options{})
+		w := newWorker(b)
+		w.put(engine.Spec{Delay: 1}, "delayed")
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		b.tick()
+		b.Call(func(*engine.Engine, int64) {})
+		if st := e.Stats(); st.Delayed != 1 {
+			t.Error("a job came due after Close")
+		}
+		if err := b.Close(); err != nil {
+			t.Errorf("a second Close: %v", err)
+		}
+	})
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"io"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// raceDetector is set in builds with -race, where sync.Pool forgets at random.
+var raceDetector bool
+
+// put, reserve and delete allocate nothing in the steady state, neither one by
+// one nor pipelined nor when the worker waits for the job.
+func TestAllocations(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	for network, dial := range map[string]func(*testing.T, *rig) *client{
+		"memory":   func(_ *testing.T, r *rig) *client { return r.dial() },
+		"loopback": func(_ *testing.T, r *rig) *client { return r.dialTCP() },
+	} {
+		t.Run(network, func(t *testing.T) {
+			r := start(t, Options{})
+			producer, worker := dial(t, r), dial(t, r)
+			body := make([]byte, 64)
+			id := uint64(0)
+			out, in := make([]byte, 0, 64<<10), make([]byte, 64<<10)
+			// exchange sends what is in out and reads as many bytes as the
+			// replies have.
+			exchange := func(c *client, replies int) {
+				c.nc.Write(out)
+				out = out[:0]
+				if _, err := io.ReadFull(c.nc, in[:replies]); err != nil {
+					t.Error(err)
+				}
+			}
+			digits := func() int { return len(strconv.AppendUint(in[:0], id, 10)) }
+			var look waitingLook
+			looker := r.broker.NewCaller(&look)
+			check := func(name string, budget float64, f func()) {
+				t.Helper()
+				for range 200 { // until buffers and pools have their size
+					f()
+				}
+				if n := testing.AllocsPerRun(1000, f); n > budget {
+					t.Errorf("%s: %v allocations, want at most %v", name, n, budget)
+				}
+			}
+			lenReserved := func() int { return len("RESERVED  64\r\n") + digits() + 64 + 2 }
+			check("one by one", 0, func() {
+				id++
+				out = wire.AppendPut(out, 0, 0, 60, body)
+				exchange(producer, len("INSERTED \r\n")+digits())
+				out = wire.AppendReserve(out)
+				exchange(worker, lenReserved())
+				out = wire.AppendDelete(out, id)
+				exchange(worker, len("DELETED\r\n"))
+			})
+			check("pipelined", 0, func() {
+				want := 0
+				for range 20 {
+					id++
+					out = wire.AppendPut(out, 0, 0, 60, body)
+					out = wire.AppendReserve(out)
+					out = wire.AppendDelete(out, id)
+					want += len("INSERTED \r\nDELETED\r\n") + digits() + lenReserved()
+				}
+				exchange(producer, want)
+			})
+			// The error of the read that is interrupted is made by package net.
+			check("waiting", map[string]float64{"memory": 0, "loopback": 1}[network], func() {
+				id++
+				out = wire.AppendReserve(out)
+				exchange(worker, 0)
+				for look = 0; look == 0; looker.Do() {
+					time.Sleep(time.Microsecond) // lets the runtime look at the sockets
+				}
+				out = wire.AppendPut(out, 0, 0, 60, body)
+				exchange(producer, len("INSERTED \r\n")+digits())
+				exchange(worker, lenReserved())
+				out = wire.AppendDelete(out, id)
+				exchange(worker, len("DELETED\r\n"))
+			})
+		})
+	}
+}
+
+// waitingLook is a request that looks how many sessions wait.
+type waitingLook uint64
+
+func (l *waitingLook) Apply(e *engine.Engine, now int64) int64 {
+	*l = waitingLook(e.Stats().Waiting)
+	return now
+}
+
+func (l *waitingLook) Failed(error) {}
+
+// A batch that waits in the pool for its next connection keeps no input buffer
+// of the last one alive.
+func TestBatchForgets(t *testing.T) {
+	b := getBatch()
+	in := []byte("put 0 0 1 1\r\nx\r\nuse tube\r\n")
+	p := wire.Parser{MaxBody: 1}
+	for len(in) > 0 {
+		n, _ := p.Next(in, &b.cmds[b.n])
+		in = in[n:]
+		b.n++
+	}
+	b.put()
+	for i := range b.cmds {
+		if cmd := &b.cmds[i]; cmd.Body != nil || cmd.Tube != nil {
+			t.Errorf("command %d still refers to %q and %q", i, cmd.Tube, cmd.Body)
+		}
+	}
+}

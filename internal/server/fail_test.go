@@ -1,0 +1,74 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// failingLog is a broker.Log whose Commit fails while err is set; that belongs
+// to the turn.
+type failingLog struct{ err error }
+
+func (l *failingLog) Append([]engine.Change) error { return nil }
+func (l *failingLog) Commit() error                { return l.err }
+func (l *failingLog) Housekeep(int64) int64        { return engine.Never }
+func (l *failingLog) Close() error                 { return nil }
+
+// When a turn cannot be made durable, the commands that change something are
+// answered with an error, the others of the same turn as always, and each
+// client gets an answer for each command, in order.
+func TestLogFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		log := &failingLog{}
+		r := startLogged(t, Options{}, broker.Options{Log: log})
+		fail := func(err error) { r.broker.Call(func(*engine.Engine, int64) { log.err = err }) }
+		c := r.dial()
+		c.do("put 0 0 9 1\na\n", "INSERTED 1\n")
+		fail(errors.New("no space left on device"))
+		c.do("use x\nput 0 0 9 1\nb\npeek 1\nreserve\nbury 1 0\nlist-tube-used\ndelete 1\ndelete 1\n",
+			"USING x\nINTERNAL_ERROR\nFOUND 1 1\na\nRESERVED 1 1\na\nINTERNAL_ERROR\nUSING x\nINTERNAL_ERROR\nNOT_FOUND\n")
+		c.do("put 0 0 9 1\nc\n", "INTERNAL_ERROR\n")
+		fail(nil)
+		c.do("put 0 0 9 1\nd\nuse y\n", "INSERTED 4\nUSING y\n")
+	})
+}
+
+// A worker hears of a job from a turn of somebody else's, whose own client is
+// told that the put failed: the job is not in the log, but it is there.
+func TestLogFailsBesideWorker(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		log := &failingLog{err: errors.New("no space left on device")}
+		r := startLogged(t, Options{}, broker.Options{Log: log})
+		worker := r.dial()
+		worker.send("reserve\n")
+		synctest.Wait()
+		r.dial().do("put 0 0 9 1\na\n", "INTERNAL_ERROR\n")
+		worker.want("RESERVED 1 1\na\n")
+		r.broker.Call(func(*engine.Engine, int64) { log.err = nil })
+	})
+}
+
+// With Trace the log tells of each command and reply, and at level debug of
+// each client that comes and goes.
+func TestTrace(t *testing.T) {
+	var out bytes.Buffer
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{Trace: true, Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		c := r.dial()
+		c.do("use x\n", "USING x\n")
+		c.send("quit\n")
+		c.wantEnd()
+	})
+	for _, want := range []string{"msg=connected client=mem", "msg=command client=mem verb=use", "msg=replies client=mem bytes=9", "msg=disconnected client=mem reason=quit"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("not in the log: %s\n%s", want, &out)
+		}
+	}
+}

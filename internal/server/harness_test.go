@@ -1,0 +1,198 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A rig is a server that runs in the test, on a network in memory.
+type rig struct {
+	*Server
+	tb  testing.TB
+	eng *engine.Engine
+	net *memListener
+}
+
+// start runs a server until the test ends. Then it is shut down, and the
+// engine checked.
+func start(tb testing.TB, opt Options) *rig {
+	tb.Helper()
+	return startLogged(tb, opt, broker.Options{})
+}
+
+func startLogged(tb testing.TB, opt Options, bopt broker.Options) *rig {
+	tb.Helper()
+	eng := engine.New(engine.Options{Logged: bopt.Log != nil})
+	b := broker.New(eng, bopt)
+	r := &rig{Server: New(b, opt), tb: tb, eng: eng, net: newMemListener()}
+	served := r.serve(r.net)
+	tb.Cleanup(func() {
+		if err := r.Shutdown(tb.Context()); err != nil && tb.Context().Err() == nil {
+			tb.Errorf("Shutdown: %v", err)
+		}
+		if err := <-served; err != nil {
+			tb.Errorf("Serve: %v", err)
+		}
+		if err := b.Close(); err != nil {
+			tb.Errorf("broker: %v", err)
+		}
+		if err := eng.Check(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return r
+}
+
+// serve runs Serve and returns where its result comes.
+func (r *rig) serve(l net.Listener) <-chan error {
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(l) }()
+	return served
+}
+
+// stats returns the counts of the engine, taken in a turn.
+func (r *rig) stats() (st engine.Stats) {
+	r.broker.Call(func(e *engine.Engine, _ int64) { st = e.Stats() })
+	return st
+}
+
+// dial connects a client until the test ends.
+func (r *rig) dial() *client {
+	r.tb.Helper()
+	nc, err := r.net.Dial()
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return newClient(r.tb, nc)
+}
+
+// dialTCP connects a client through a socket of the loopback interface.
+func (r *rig) dialTCP() *client {
+	r.tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	served := r.serve(l)
+	r.tb.Cleanup(func() {
+		l.Close()
+		<-served
+	})
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return newClient(r.tb, nc)
+}
+
+// A client is one end of a connection whose failures end the test.
+type client struct {
+	tb testing.TB
+	nc net.Conn
+}
+
+func newClient(tb testing.TB, nc net.Conn) *client {
+	tb.Cleanup(func() { nc.Close() })
+	return &client{tb, nc}
+}
+
+// crlf lets tests write lines as lines.
+var crlf = strings.NewReplacer("\n", "\r\n")
+
+// send writes text, whose newlines become CR LF.
+func (c *client) send(text string) {
+	c.tb.Helper()
+	if _, err := io.WriteString(c.nc, crlf.Replace(text)); err != nil {
+		c.tb.Fatalf("send %.40q: %v", text, err)
+	}
+}
+
+// want reads as many bytes as the text has and compares.
+func (c *client) want(text string) {
+	c.tb.Helper()
+	text = crlf.Replace(text)
+	got := make([]byte, len(text))
+	n, err := io.ReadFull(c.nc, got)
+	if string(got[:n]) != text {
+		c.tb.Fatalf("got %.200q (%v), want %.200q", got[:n], err, text)
+	}
+}
+
+// do sends a command and wants an answer.
+func (c *client) do(command, answer string) {
+	c.tb.Helper()
+	c.send(command)
+	c.want(answer)
+}
+
+// wantEnd wants nothing more to come but the end of the connection.
+func (c *client) wantEnd() {
+	c.tb.Helper()
+	var rest bytes.Buffer
+	if io.Copy(&rest, c.nc); rest.Len() > 0 {
+		c.tb.Fatalf("got %.200q, want the connection to be closed", rest.Bytes())
+	}
+}
+
+func (c *client) halfClose() {
+	c.tb.Helper()
+	if err := c.nc.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		c.tb.Fatal(err)
+	}
+}
+
+// conn returns the server's end of its only connection. Within a bubble, after
+// synctest.Wait, its fields can be looked at.
+func (r *rig) conn() *conn {
+	r.tb.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.mu.conns) != 1 {
+		r.tb.Fatalf("%d connections, want 1", len(r.mu.conns))
+	}
+	for c := range r.mu.conns {
+		return c
+	}
+	return nil
+}
+
+// wantConns wants the server to have n connections.
+func (r *rig) wantConns(n int) {
+	r.tb.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.mu.conns) != n {
+		r.tb.Errorf("%d connections, want %d", len(r.mu.conns), n)
+	}
+}
+
+// bubble runs a test on fake time.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}
+
+// line reads lines until one begins with the prefix, and returns that.
+func (c *client) line(prefix string) string {
+	c.tb.Helper()
+	var line []byte
+	for {
+		var b [1]byte
+		if _, err := io.ReadFull(c.nc, b[:]); err != nil {
+			c.tb.Fatalf("no line begins with %q: %v", prefix, err)
+		}
+		if line = append(line, b[0]); b[0] == '\n' {
+			if s := strings.TrimRight(string(line), "\r\n"); strings.HasPrefix(s, prefix) {
+				return s
+			}
+			line = line[:0]
+		}
+	}
+}

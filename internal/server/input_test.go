@@ -1,0 +1,132 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// source gives the bytes 0, 1, 2, ... in pieces, as many as it is told.
+type source struct {
+	sent int64
+	left int
+	err  error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n := min(s.left, len(p))
+	if n == 0 {
+		return 0, s.err
+	}
+	for i := range n {
+		p[i] = byte(s.sent)
+		s.sent++
+	}
+	s.left -= n
+	return n, nil
+}
+
+// However bytes arrive, are taken and pinned, what is unread is what a plain
+// slice would hold, and the buffer is in proportion to it.
+func TestInput(t *testing.T) {
+	errNothing := errors.New("nothing there")
+	rapid.Check(t, func(t *rapid.T) {
+		var in input
+		from := &source{err: errNothing}
+		var twin []byte // what must be unread
+		var pin []byte  // was taken while pinned, and must stay as it is
+		var pinned []byte
+		most := 0 // that was ever unread
+		t.Repeat(map[string]func(*rapid.T){
+			"arrive": func(t *rapid.T) {
+				from.left += rapid.OneOf(rapid.IntRange(1, 100), rapid.IntRange(1, 200_000)).Draw(t, "bytes")
+			},
+			"fill": func(t *rapid.T) {
+				need := rapid.SampledFrom([]int{0, 0, len(twin) + 1, len(twin) + 5000, 1 << 20, 1 << 30}).Draw(t, "need")
+				begun := from.sent
+				err := in.fill(from, need, pin != nil)
+				if from.sent == begun && err != errNothing {
+					t.Fatalf("nothing was read: %v", err)
+				}
+				if from.sent > begun && err != nil {
+					t.Fatal(err)
+				}
+				for b := begun; b < from.sent; b++ {
+					twin = append(twin, byte(b))
+				}
+				most = max(most, len(twin))
+				if room := max(stepInput, 4*most) + minInput; pin == nil && len(in.buf) > 2*room {
+					t.Fatalf("the buffer has %d bytes, at most %d were ever unread", len(in.buf), most)
+				}
+			},
+			"take": func(t *rapid.T) {
+				n := rapid.IntRange(0, len(twin)).Draw(t, "bytes")
+				if rapid.Bool().Draw(t, "all") {
+					n = len(twin)
+				}
+				in.take(n)
+				twin = twin[n:]
+			},
+			"take and pin": func(t *rapid.T) {
+				if pin != nil {
+					t.Skip("one at a time")
+				}
+				n := rapid.IntRange(0, len(twin)).Draw(t, "bytes")
+				pin = in.unread()[:n]
+				pinned = bytes.Clone(pin)
+				in.take(n)
+				twin = twin[n:]
+			},
+			"unpin": func(*rapid.T) { pin, pinned = nil, nil },
+			"": func(t *rapid.T) {
+				if !bytes.Equal(in.unread(), twin) || in.len() != len(twin) || in.empty() != (len(twin) == 0) {
+					t.Fatalf("%d bytes are unread, want %d", in.len(), len(twin))
+				}
+				if !bytes.Equal(pin, pinned) {
+					t.Fatal("what was pinned has changed")
+				}
+			},
+		})
+		// Small commands again: the buffer becomes small.
+		in.take(in.len())
+		from.left = 0
+		for range 16 * 16 {
+			from.left = 10
+			if err := in.fill(from, 0, false); err != nil {
+				t.Fatal(err)
+			}
+			in.take(in.len())
+		}
+		if len(in.buf) > minInput {
+			t.Fatalf("the buffer keeps %d bytes for commands of 10", len(in.buf))
+		}
+	})
+}
+
+// A body in many small pieces costs memory in proportion to its size, not to
+// the number of pieces.
+func TestInputGrowth(t *testing.T) {
+	const size = 4 << 20
+	var in input
+	from := &source{err: io.EOF}
+	allocated, last := 0, 0
+	for in.len() < size {
+		from.left = 1000
+		if err := in.fill(from, size, false); err != nil {
+			t.Fatal(err)
+		}
+		if len(in.buf) != last {
+			last = len(in.buf)
+			allocated += last
+		}
+		if most := max(stepInput, 4*in.len()); len(in.buf) > most {
+			t.Fatalf("with %d bytes the buffer has %d", in.len(), len(in.buf))
+		}
+	}
+	if allocated > 3*size {
+		t.Errorf("%d bytes were allocated for %d", allocated, size)
+	}
+}

@@ -1,0 +1,287 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A client that stops in the middle of a command is disconnected; one that is
+// merely slow is not.
+func TestStalledCommand(t *testing.T) {
+	const limit = time.Minute
+	for name, begun := range map[string]string{
+		"line":     "put 0 0",
+		"body":     "put 0 0 9 100\nhello",
+		"long":     strings.Repeat("x", 1000),
+		"too big":  "put 0 0 9 4000000000\nhello",
+		"pipeline": "use x\nuse y\npeek",
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := start(t, Options{StallTimeout: limit})
+				c := r.dial()
+				c.send(begun)
+				if name == "pipeline" {
+					c.want("USING x\nUSING y\n")
+				}
+				for range 10 { // one byte now and then keeps it open
+					time.Sleep(limit * 3 / 4)
+					c.send("1")
+				}
+				time.Sleep(limit*3/4 - time.Second)
+				r.wantConns(1)
+				time.Sleep(limit/4 + 2*time.Second)
+				r.wantConns(0)
+				c.wantEnd()
+			})
+		})
+	}
+}
+
+// A negative StallTimeout means for ever.
+func TestNoStallTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{StallTimeout: -1})
+		c := r.dial()
+		c.send("use ")
+		time.Sleep(1000 * time.Hour)
+		c.do("x\n", "USING x\n")
+	})
+}
+
+// A connection that is silent between commands is disconnected after the
+// IdleTimeout, if there is one; not if it waits, nor before.
+func TestIdleTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const limit = 10 * time.Minute
+		r := start(t, Options{IdleTimeout: limit})
+		idle, waiting, busy := r.dial(), r.dial(), r.dial()
+		waiting.do("use x\n", "USING x\n")
+		waiting.send("reserve\n")
+		for range 10 {
+			busy.do("use x\n", "USING x\n")
+			time.Sleep(limit * 3 / 4)
+		}
+		idle.wantEnd()
+		r.wantConns(2)
+		busy.do("put 0 0 9 0\n\n", "INSERTED 1\n")
+		busy.do("use default\nput 0 0 9 0\n\n", "USING default\nINSERTED 2\n")
+		waiting.want("RESERVED 2 0\n\n")
+		// Its silence counts from here.
+		time.Sleep(limit*3/4 - time.Second)
+		r.wantConns(2)
+		time.Sleep(limit/4 + 2*time.Second)
+		r.wantConns(0)
+	})
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{})
+		c := r.dial()
+		time.Sleep(1000 * time.Hour)
+		c.do("use x\n", "USING x\n")
+	})
+}
+
+// An idle timeout that is shorter or longer than the stall timeout does not
+// inherit a deadline that was set for the other.
+func TestIdleAndStallTimeout(t *testing.T) {
+	for _, opt := range []Options{
+		{IdleTimeout: time.Second, StallTimeout: time.Hour},
+		{IdleTimeout: time.Hour, StallTimeout: time.Second},
+	} {
+		bubble(t, func(t *testing.T) {
+			r := start(t, opt)
+			for range 3 {
+				c := r.dial()
+				c.do("use x\n", "USING x\n")
+				c.send("use")
+				time.Sleep(opt.StallTimeout * 3 / 5)
+				c.do(" y\n", "USING y\n")
+				time.Sleep(opt.IdleTimeout * 3 / 5)
+				c.do("use z\n", "USING z\n")
+				begun := time.Now()
+				c.wantEnd()
+				if d := time.Since(begun); d > opt.IdleTimeout || d < opt.IdleTimeout*3/4 {
+					t.Errorf("%+v: closed after %v of silence", opt, d)
+				}
+			}
+		})
+	}
+}
+
+// A put that announces much and sends little makes the server keep little.
+func TestAnnouncedIsNotAllocated(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{MaxJobSize: MaxJobSizeLimit})
+		c := r.dial()
+		c.send(fmt.Sprintf("put 0 0 9 %d\n", MaxJobSizeLimit))
+		sent := 0
+		piece := strings.Repeat("x", 10_000)
+		for range 50 {
+			synctest.Wait()
+			if have := len(r.conn().in.buf); have > max(stepInput, 4*sent+minInput) {
+				t.Fatalf("%d bytes of the body have arrived, the buffer has %d", sent, have)
+			}
+			c.send(piece)
+			sent += len(piece)
+		}
+		time.Sleep(DefaultStallTimeout + time.Second)
+		r.wantConns(0)
+	})
+}
+
+// A body as large as the limit arrives in any pieces, and the buffer for it is
+// gone afterwards.
+func TestLargeBody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const size = 5 << 20
+		r := start(t, Options{MaxJobSize: size})
+		c := r.dial()
+		body := strings.Repeat("x", size)
+		c.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, body), "INSERTED 1\n")
+		c.do("peek 1\n", fmt.Sprintf("FOUND 1 %d\n%s\n", size, body))
+		synctest.Wait()
+		if in, out := len(r.conn().in.buf), cap(r.conn().out); in > hugeInput || out > keptOut {
+			t.Errorf("afterwards the connection keeps %d bytes for input and %d for replies", in, out)
+		}
+		c.send(fmt.Sprintf("put 0 0 9 %d\n", size+1))
+		io.WriteString(c.nc, body+"x\r\n")
+		c.want("JOB_TOO_BIG\n")
+	})
+}
+
+// A client that asks for much and does not read is disconnected; until then the
+// server keeps a bounded amount for it, and serves the others.
+func TestSlowReader(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const limit, size = time.Minute, 60_000
+		r := start(t, Options{StallTimeout: limit})
+		slow := r.dial()
+		slow.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
+		go io.WriteString(slow.nc, strings.Repeat("peek 1\r\n", 100_000)) // 6 GB of replies
+		synctest.Wait()
+		c := r.conn()
+		if have := len(c.in.buf) + cap(c.out); have > stepInput+2*(maxOut+size) {
+			t.Errorf("%d bytes are kept for a client that does not read", have)
+		}
+		other := r.dial()
+		for range 10 {
+			other.do("use x\n", "USING x\n")
+			time.Sleep(limit / 10)
+		}
+		time.Sleep(time.Second)
+		r.wantConns(1)
+	})
+}
+
+// A reply that takes longer than the stall timeout, because it is long and its
+// reader slow, arrives whole.
+func TestSlowButReading(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const size = 4 << 20
+		r := start(t, Options{MaxJobSize: size, StallTimeout: time.Minute})
+		c := r.dial()
+		body := strings.Repeat("x", size)
+		c.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, body), "INSERTED 1\n")
+		want := fmt.Sprintf("FOUND 1 %d\r\n%s\r\n", size, body)
+		c.send("peek 1\n")
+		var got bytes.Buffer
+		for got.Len() < len(want) {
+			time.Sleep(5 * time.Second) // before each 64 KiB: five minutes in all
+			if _, err := io.CopyN(&got, c.nc, int64(min(memSocket, len(want)-got.Len()))); err != nil {
+				t.Fatalf("after %d bytes: %v", got.Len(), err)
+			}
+		}
+		if got.String() != want {
+			t.Error("the reply is not what it should be")
+		}
+	})
+}
+
+// Above MaxConns new connections are closed, until an old one goes. The
+// operator hears of it once.
+func TestMaxConns(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		log := &logged{}
+		r := start(t, Options{MaxConns: 2, Logger: slog.New(log)})
+		a, b := r.dial(), r.dial()
+		a.do("use x\n", "USING x\n")
+		b.do("use x\n", "USING x\n")
+		for range 3 {
+			r.dial().wantEnd()
+		}
+		b.nc.Close()
+		synctest.Wait()
+		r.dial().do("use x\n", "USING x\n")
+		if n := log.count("too many connections"); n != 1 {
+			t.Errorf("logged %d times, want once: %q", n, log.lines)
+		}
+		a.send("stats\n")
+		if got := a.line("rejected-connections:"); got != "rejected-connections: 3" {
+			t.Errorf("stats say %s", got)
+		}
+	})
+}
+
+// When accepting fails, as it does without free descriptors, the server pauses,
+// longer and longer, says so once, and goes on when it works again.
+func TestAcceptErrors(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		log := &logged{}
+		r := start(t, Options{Logger: slog.New(log)})
+		connected := r.dial()
+		var pauses []time.Duration
+		for range 2 {
+			last := time.Now()
+			for range 10 {
+				r.net.errs <- errNoFiles
+				pauses = append(pauses, time.Since(last))
+				last = time.Now()
+				connected.do("use x\n", "USING x\n")
+			}
+			r.dial().do("use x\n", "USING x\n") // from here all is well
+		}
+		var want []time.Duration
+		for _, ms := range []int{0, 5, 10, 20, 40, 80, 160, 320, 640, 1000} {
+			want = append(want, time.Duration(ms)*time.Millisecond)
+		}
+		if want = append(want, want...); !slices.Equal(pauses, want) {
+			t.Errorf("paused %v, want %v", pauses, want)
+		}
+		if n := log.count("cannot accept connections"); n != 2 {
+			t.Errorf("logged %d times for two spells: %q", n, log.lines)
+		}
+	})
+}
+
+var errNoFiles = &net.OpError{Op: "accept", Net: "mem", Err: errors.New("too many open files")}
+
+// logged is a slog.Handler that keeps the messages of level info and above.
+type logged struct{ lines []string }
+
+func (l *logged) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (l *logged) WithAttrs([]slog.Attr) slog.Handler               { return l }
+func (l *logged) WithGroup(string) slog.Handler                    { return l }
+
+func (l *logged) Handle(_ context.Context, r slog.Record) error {
+	l.lines = append(l.lines, r.Message)
+	return nil
+}
+
+func (l *logged) count(part string) (n int) {
+	for _, line := range l.lines {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Shutdown lets connections finish what they have begun, closes those that are
+// idle or wait, and returns when all have gone.
+func TestShutdown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{})
+		idle, waiting, half, reading := r.dial(), r.dial(), r.dial(), r.dial()
+		idle.do("use x\n", "USING x\n")
+		waiting.send("reserve\n")
+		half.send("put 0 0 9 100\nhello")
+		// Its replies are more than the buffers between hold.
+		const size = 60_000
+		reading.do(fmt.Sprintf("use x\nput 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "USING x\nINSERTED 1\n")
+		reading.send(strings.Repeat("peek 1\n", 100))
+		synctest.Wait()
+
+		ended := make(chan error)
+		go func() { ended <- r.Shutdown(t.Context()) }()
+		for _, c := range []*client{idle, waiting, half} {
+			c.wantEnd()
+		}
+		synctest.Wait()
+		r.wantConns(1)
+		if _, err := r.net.Dial(); err == nil {
+			t.Error("a connection was accepted after Shutdown")
+		}
+		for range 100 {
+			reading.want(fmt.Sprintf("FOUND 1 %d\n%s\n", size, strings.Repeat("x", size)))
+		}
+		reading.wantEnd()
+		if err := <-ended; err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if st := r.stats(); st.Sessions != 0 || st.Waiting != 0 || st.Ready != 1 {
+			t.Errorf("afterwards: %+v", st)
+		}
+	})
+}
+
+// What the context does not leave time for is cut off.
+func TestShutdownInTime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{})
+		c := r.dial()
+		c.do("put 0 0 9 1000\n"+strings.Repeat("x", 1000)+"\n", "INSERTED 1\n")
+		go io.WriteString(c.nc, strings.Repeat("peek 1\r\n", 10_000))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		begun := time.Now()
+		if err := r.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if d := time.Since(begun); d != 5*time.Second {
+			t.Errorf("it took %v", d)
+		}
+		r.wantConns(0)
+	})
+}
+
+// Serve returns at once after Shutdown, and a connection that was about to be
+// accepted is closed without being counted as one too many.
+func TestServeAfterShutdown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{})
+		if err := r.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		l := newMemListener()
+		if err := r.Serve(l); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		if _, err := l.Dial(); err == nil {
+			t.Error("the listener was not closed")
+		}
+		client, late := memPipe()
+		r.admit(late)
+		newClient(t, client).wantEnd()
+		if n := r.rejected.Load(); n != 0 {
+			t.Errorf("%d connections count as rejected", n)
+		}
+	})
+}
+
+// A listener that somebody else closes ends its Serve with an error, and no
+// other.
+func TestListenerCloses(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{})
+		l := newMemListener()
+		served := r.serve(l)
+		synctest.Wait()
+		l.Close()
+		if err := <-served; err == nil {
+			t.Error("Serve returned nil without a Shutdown")
+		}
+		r.dial().do("use x\n", "USING x\n")
+	})
+}
+
+// Servers start and stop while clients come, work and go, again and again:
+// nothing hangs, nothing is left behind.
+func TestStartStopStorm(t *testing.T) {
+	for range 20 {
+		bubble(t, func(t *testing.T) {
+			r := start(t, Options{})
+			var clients sync.WaitGroup
+			for i := range 30 {
+				clients.Go(func() {
+					for {
+						nc, err := r.net.Dial()
+						if err != nil {
+							return // the server has stopped
+						}
+						go io.Copy(io.Discard, nc)
+						io.WriteString(nc, "put 0 0 9 1\r\nx\r\nreserve\r\n")
+						if i%3 > 0 {
+							io.WriteString(nc, "reserve\r\nput 0 0 9 100\r\n")
+						}
+						time.Sleep(time.Duration(i+1) * time.Microsecond)
+						nc.Close()
+					}
+				})
+			}
+			time.Sleep(100 * time.Microsecond)
+			if err := r.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			clients.Wait()
+			r.wantConns(0)
+			if st := r.stats(); st.Sessions != 0 {
+				t.Errorf("%d sessions are left", st.Sessions)
+			}
+		})
+	}
+}

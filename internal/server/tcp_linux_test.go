@@ -1,0 +1,131 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The tests here are about what only the kernel's sockets do.
+
+// eventually waits for something that another process or the kernel brings
+// about.
+func (r *rig) eventually(what string, is func() bool) {
+	r.tb.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.tb.Fatalf("it does not happen that %s", what)
+		}
+	}
+}
+
+// nobody waits.
+func (r *rig) nobodyWaits() bool { return r.stats().Waiting == 0 }
+
+// A hang-up is noticed while the client waits in a reserve, however much it has
+// sent behind that: the job that comes next goes to somebody else.
+func TestHangUpWhileWaitingTCP(t *testing.T) {
+	for name, behind := range map[string]int{
+		"nothing":             0,
+		"a little":            100,
+		"all that is read":    maxAhead,
+		"more than is read":   maxAhead + 1000,
+		"much more than that": 3 * maxAhead,
+	} {
+		for how, hangUp := range map[string]func(*client){
+			"close":      func(c *client) { c.nc.Close() },
+			"half-close": func(c *client) { c.halfClose() },
+			"reset": func(c *client) {
+				c.nc.(*net.TCPConn).SetLinger(0)
+				c.nc.Close()
+			},
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				r := start(t, Options{})
+				c := r.dialTCP()
+				// The end of the stream comes only when the kernel has room
+				// for all that stands before it.
+				r.eventually("it is connected", func() bool { return r.stats().Sessions == 1 })
+				r.conn().nc.(*net.TCPConn).SetReadBuffer(4 * maxAhead)
+				command := "use x\n"
+				n := behind / (len(command) + 1)
+				c.send("reserve\n" + strings.Repeat(command, n))
+				r.eventually("it waits", func() bool { return r.stats().Waiting == 1 })
+				hangUp(c)
+				r.eventually("it waits no longer", r.nobodyWaits)
+				if how == "half-close" {
+					c.want("TIMED_OUT\n" + strings.Repeat("USING x\n", n))
+					c.wantEnd()
+				}
+				r.eventually("the connection ends", func() bool { return r.stats().Sessions == 0 })
+			})
+		}
+	}
+}
+
+// What a client sends behind a waiting reserve, beyond what the server reads
+// ahead, is executed after the answer.
+func TestReadAheadTCP(t *testing.T) {
+	r := start(t, Options{})
+	c, producer := r.dialTCP(), r.dialTCP()
+	const n = 4 * maxAhead / len("watch x\r\n")
+	c.send("reserve\n" + strings.Repeat("watch x\n", n))
+	producer.do("put 0 0 9 1\nx\n", "INSERTED 1\n")
+	c.want("RESERVED 1 1\nx\n" + strings.Repeat("WATCHING 2\n", n))
+}
+
+// A reset ends the connection also outside of a reserve, and gives back its jobs.
+func TestReset(t *testing.T) {
+	r := start(t, Options{})
+	c := r.dialTCP()
+	c.do("put 0 0 9 1\nx\nreserve\n", "INSERTED 1\nRESERVED 1 1\nx\n")
+	c.nc.(*net.TCPConn).SetLinger(0)
+	c.nc.Close()
+	r.eventually("the job is ready", func() bool { return r.stats().Ready == 1 })
+}
+
+// Urgent data does no harm: to a connection that waits, and to one that does
+// not.
+func TestUrgentData(t *testing.T) {
+	r := start(t, Options{})
+	c, producer := r.dialTCP(), r.dialTCP()
+	urgent := func() {
+		t.Helper()
+		raw, err := c.nc.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sendErr error
+		raw.Control(func(fd uintptr) { sendErr = unix.Send(int(fd), []byte("!"), unix.MSG_OOB) })
+		if sendErr != nil {
+			t.Fatal(sendErr)
+		}
+	}
+	urgent()
+	c.do("use x\n", "USING x\n")
+	for i, behind := range []int{0, 2 * maxAhead} {
+		n := behind / len("use x\r\n")
+		c.send("reserve\n" + strings.Repeat("use x\n", n))
+		urgent()
+		r.eventually("it waits", func() bool { return r.stats().Waiting == 1 })
+		urgent()
+		producer.do("put 0 0 9 1\nx\n", fmt.Sprintf("INSERTED %d\n", i+1))
+		c.want("RESERVED ")
+		c.line("x")
+		c.want(strings.Repeat("USING x\n", n))
+	}
+}
+
+// A client that reads nothing is disconnected on real sockets too.
+func TestSlowReaderTCP(t *testing.T) {
+	r := start(t, Options{StallTimeout: 50 * time.Millisecond})
+	slow := r.dialTCP()
+	slow.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
+	go io.WriteString(slow.nc, strings.Repeat("peek 1\r\n", 100_000))
+	r.eventually("it is disconnected", func() bool { return r.stats().Sessions == 0 })
+}

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"net"
+	"strconv"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/conformance"
+)
+
+// The server, in this process and on fake time, answers as every transcript of
+// the conformance suite says.
+func TestTranscripts(t *testing.T) {
+	conformance.RunInBubble(t, inProcess{}, conformance.Beanpole)
+}
+
+type inProcess struct{}
+
+func (inProcess) Start(tb testing.TB, args []string) conformance.Instance {
+	tb.Helper()
+	var opt Options
+	if len(args) > 0 {
+		if len(args) != 2 || args[0] != "-z" {
+			tb.Fatalf("flags %q: only -z is known here", args)
+		}
+		n, err := strconv.Atoi(args[1])
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if opt.MaxJobSize = n; n == 0 {
+			opt.MaxJobSize = -1
+		}
+	}
+	return instance{start(tb, opt)}
+}
+
+type instance struct{ *rig }
+
+func (in instance) Dial() (net.Conn, error) { return in.net.Dial() }
+
+func (in instance) Drain() error {
+	in.rig.Drain()
+	return nil
+}

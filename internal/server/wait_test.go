@@ -1,0 +1,135 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The answer of a reserve gets out however long it took: the time that a
+// client has for its replies begins when there is one.
+func TestWaitLongerThanStallTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{IdleTimeout: time.Minute, StallTimeout: time.Second})
+		worker := r.dial()
+		worker.do("use x\n", "USING x\n") // sets the deadline for this reply
+		worker.send("reserve\n")
+		time.Sleep(24 * time.Hour)
+		r.dial().do("put 0 0 9 5\nhello\n", "INSERTED 1\n")
+		worker.want("RESERVED 1 5\nhello\n")
+		worker.do("delete 1\n", "DELETED\n")
+	})
+}
+
+// A job may come while the worker's replies to earlier commands are still being
+// written, or at any other moment. None of the bytes is lost or out of place.
+func TestAnswerAtAnyMoment(t *testing.T) {
+	const jobs = 2000
+	r := start(t, Options{})
+	worker, producer := r.dial(), r.dial()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		for i := range jobs {
+			producer.do(fmt.Sprintf("put 0 0 9 4\n%04d\n", i), fmt.Sprintf("INSERTED %d\n", i+1))
+		}
+	})
+	worker.send("reserve\n")
+	for i := range jobs {
+		worker.want(fmt.Sprintf("RESERVED %d 4\n%04d\n", i+1, i))
+		worker.send(fmt.Sprintf("delete %d\nreserve\n", i+1))
+		worker.want("DELETED\n")
+	}
+}
+
+// Who hangs up or half-closes while waiting waits no longer, and what was sent
+// behind the reserve is executed.
+func TestHangUpWhileWaiting(t *testing.T) {
+	for name, behind := range map[string]string{
+		"nothing behind":   "",
+		"a command behind": "put 0 0 9 1\nx\n",
+		"half a command":   "put 0 0 9 100\nx",
+		"almost too much":  strings.Repeat("list-tube-used\n", maxAhead/16-1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := start(t, Options{})
+				halfClosed, closed := r.dial(), r.dial()
+				for _, c := range []*client{halfClosed, closed} {
+					c.send("watch empty\nignore default\nreserve\n" + behind)
+					c.want("WATCHING 2\nWATCHING 1\n")
+				}
+				synctest.Wait()
+				if st := r.stats(); st.Waiting != 2 {
+					t.Fatalf("%d wait, want 2", st.Waiting)
+				}
+				halfClosed.halfClose()
+				synctest.Wait()
+				closed.nc.Close()
+				synctest.Wait()
+				st := r.stats()
+				if st.Waiting != 0 || st.Sessions != 0 {
+					t.Errorf("%d sessions are left, %d wait", st.Sessions, st.Waiting)
+				}
+				halfClosed.want("TIMED_OUT\n")
+				switch {
+				case strings.HasSuffix(behind, "x\n"):
+					halfClosed.want("INSERTED 1\n")
+					if st.TotalJobs != 2 {
+						t.Errorf("%d jobs were put, want one by each client", st.TotalJobs)
+					}
+				case strings.HasPrefix(behind, "list"):
+					halfClosed.want(strings.Repeat("USING default\n", maxAhead/16-1))
+				}
+				halfClosed.wantEnd()
+			})
+		})
+	}
+}
+
+// What is pipelined behind a waiting reserve is kept and executed after it, but
+// not without bound: where the server cannot watch for a hang-up without
+// reading, the connection ends.
+func TestReadAheadIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{})
+		c := r.dial()
+		c.send("reserve\n" + strings.Repeat("watch x\n", 1000))
+		synctest.Wait()
+		if in := &r.conn().in; in.len() > maxAhead || len(in.buf) > 4*maxAhead {
+			t.Errorf("%d bytes ahead in a buffer of %d", in.len(), len(in.buf))
+		}
+		producer := r.dial()
+		producer.do("put 0 0 9 1\nx\n", "INSERTED 1\n")
+		c.want("RESERVED 1 1\nx\n" + strings.Repeat("WATCHING 2\n", 1000))
+		producer.nc.Close()
+
+		c.send("reserve\n")
+		for range 4 { // the last ones may find the connection closed
+			c.nc.Write([]byte(strings.Repeat("x", maxAhead/2)))
+		}
+		synctest.Wait()
+		r.wantConns(0)
+		if st := r.stats(); st.Waiting != 0 || st.Ready != 1 {
+			t.Errorf("%d wait, %d ready: want the job back", st.Waiting, st.Ready)
+		}
+	})
+}
+
+// A wake-up may reach the connection late, when it has had its answer and reads
+// again. That is no timeout of the client's, and the one that was running goes on.
+func TestLateWake(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{IdleTimeout: time.Hour})
+		c := r.dial()
+		c.do("use x\n", "USING x\n")
+		synctest.Wait()
+		r.conn().interrupt()
+		c.do("use y\n", "USING y\n")
+		time.Sleep(time.Hour + time.Second)
+		c.wantEnd()
+	})
+}
