@@ -40,7 +40,7 @@ var arrows = map[string]string{
 	"internal/conformance": "",
 
 	// The only place where the pieces meet.
-	"cmd/beanpole": "internal/broker internal/engine internal/journal internal/load internal/server internal/vfs internal/wire " +
+	"cmd/beanpole": "internal/broker internal/engine internal/journal internal/load internal/server internal/vfs internal/wal internal/wire " +
 		"github.com/coreos/go-systemd github.com/spf13",
 }
 

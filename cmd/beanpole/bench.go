@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,7 +27,8 @@ type benchOptions struct {
 	against string // command of the server to compare with
 	server  string // command of ours, if it is not to be this binary
 	rounds  int
-	suite   bool
+	suite   string // one of load.Suites
+	restart int64  // jobs
 
 	markdown, json bool
 }
@@ -44,7 +46,9 @@ const benchExample = `  beanpole bench --connections 50
   beanpole bench --connections 8 --in-flight 64 --body 1000 --duration 10s
   beanpole bench --mix wake --addr unix:/run/bean.sock
   beanpole bench --connections 50 --against beanstalkd
-  beanpole bench --suite --markdown --against 'beanstalkd -l 127.0.0.1 -p {port}'`
+  beanpole bench --suite memory --markdown --against beanstalkd
+  beanpole bench --suite journal --against 'beanstalkd -b {dir} -f 0' \
+      --server 'beanpole -b {dir}'`
 
 func newBench() *cobra.Command {
 	var opt benchOptions
@@ -95,7 +99,8 @@ func (opt *benchOptions) define(cmd *cobra.Command) {
 			"{port} is a free port, {dir} a new directory; without\n{port} it gets -l 127.0.0.1 -p {port} besides")
 		fs.StringVar(&opt.server, "server", "", "`COMMAND` that starts the other one (this binary)")
 		fs.Func("rounds", "run each server `N` times (5)", intoCount(&opt.rounds, "rounds"))
-		fs.BoolVar(&opt.suite, "suite", false, "run all loads of doc/benchmarks.md, not one")
+		fs.Func("suite", "run all loads of doc/benchmarks.md, not one: `NAME` is\nmemory or journal", into(&opt.suite, parseSuite))
+		fs.Func("restart", "put `N` jobs, kill the servers and measure how soon\nthey serve again; the commands need {dir}", into(&opt.restart, parseJobs))
 	})
 	addFlags(cmd, "Output", func(fs *pflag.FlagSet) {
 		fs.BoolVar(&opt.markdown, "markdown", false, "print a table in Markdown")
@@ -107,7 +112,7 @@ func (opt *benchOptions) define(cmd *cobra.Command) {
 // check refuses options that do not go together.
 func (opt *benchOptions) check(flags *pflag.FlagSet) error {
 	compares := opt.against != ""
-	for _, name := range []string{"server", "rounds", "suite", "markdown"} {
+	for _, name := range []string{"server", "rounds", "suite", "restart", "markdown"} {
 		if flags.Changed(name) && !compares {
 			return usageError("option --%s needs --against COMMAND", name)
 		}
@@ -121,7 +126,7 @@ func (opt *benchOptions) check(flags *pflag.FlagSet) error {
 		return usageError("options --markdown and --json exclude each other")
 	}
 	ofOneLoad := []string{"mix", "connections", "in-flight", "tubes", "body", "backlog", "ops", "client", "threads"}
-	if i := slices.IndexFunc(ofOneLoad, flags.Changed); opt.suite && i >= 0 {
+	if i := slices.IndexFunc(ofOneLoad, flags.Changed); opt.suite != "" && i >= 0 {
 		return usageError("option --%s does not go with --suite, which has its own loads", ofOneLoad[i])
 	}
 	return nil
@@ -131,7 +136,9 @@ func (opt *benchOptions) run(ctx context.Context, stdout, stderr io.Writer) erro
 	switch {
 	case opt.against == "":
 		return opt.measure(ctx, stdout)
-	case opt.suite:
+	case opt.restart > 0:
+		return opt.compareRestart(ctx, stdout, stderr)
+	case opt.suite != "":
 		return opt.runSuite(ctx, stdout, stderr)
 	default:
 		return opt.compare(ctx, stdout, stderr)
@@ -172,10 +179,30 @@ func (opt *benchOptions) runSuite(ctx context.Context, stdout, stderr io.Writer)
 		return err
 	}
 	all, err := load.RunSuite(ctx, load.SuiteOptions{
-		A: a, B: b, Responder: responder, Scenarios: load.DefaultSuite(opt.load.Duration), Rounds: opt.rounds,
+		A: a, B: b, Responder: responder, Scenarios: load.Suites[opt.suite](opt.load.Duration), Rounds: opt.rounds,
 		Progress: func(scenario, name string, r load.Result) { progress(stderr, scenario+", "+name, r) },
 	})
 	return errors.Join(err, opt.print(stdout, all)) // what succeeded is worth printing
+}
+
+func (opt *benchOptions) compareRestart(ctx context.Context, stdout, stderr io.Writer) error {
+	a, b, _, err := opt.servers()
+	if err != nil {
+		return err
+	}
+	r, err := load.CompareRestart(ctx, load.RestartOptions{
+		A: a, B: b, Jobs: opt.restart, BodySize: opt.load.BodySize, Rounds: opt.rounds,
+		Progress: func(name string, took time.Duration) { fmt.Fprintf(stderr, "%s: %v\n", name, took) },
+	})
+	switch {
+	case err != nil:
+		return err
+	case opt.json:
+		return errors.Join(load.WriteJSONLines(stdout, load.ThisMachine()), load.WriteJSONLines(stdout, r))
+	case opt.markdown:
+		return r.WriteMarkdown(stdout)
+	}
+	return r.WriteTable(stdout)
 }
 
 // progress shows people that something goes on.
@@ -244,6 +271,13 @@ func newResponder() *cobra.Command {
 			return load.Responder(ctx, listeners[0])
 		},
 	}
+}
+
+func parseSuite(s string) (string, error) {
+	if load.Suites[s] == nil {
+		return "", errors.New("want memory or journal")
+	}
+	return s, nil
 }
 
 // parseServerAddr takes what -l takes and completes it.

@@ -3,10 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
@@ -35,7 +39,7 @@ func openQueue(opt journalOptions, log *slog.Logger) (*queue, error) {
 		}, nil
 	}
 	j := journal.New(journal.Options{
-		SegmentSize: int64(opt.segmentSize),
+		SegmentSize: opt.segmentSize(),
 		Sync:        opt.fsync,
 		Epoch:       start.UnixNano(),
 		Logger:      log,
@@ -71,20 +75,55 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 		log.Warn("the journal ended in a write that a crash had cut short; it was removed, nobody had been told that it was done",
 			"file", t.File, "offset", t.Offset, "bytes", t.Dropped)
 	}
+	if r.Adopted != nil {
+		logAdoption(log, r.Adopted)
+	}
 	log.Info("the journal is read", "directory", dir, "jobs", r.Jobs, "records", r.Records, "bytes", r.Bytes,
 		"segments", r.Segments, "took", took.Round(time.Millisecond))
 }
 
-// journalHint says what to do about an error of opening a journal.
+// logAdoption tells what was taken over from beanstalkd, and what was not.
+func logAdoption(log *slog.Logger, r *binlog.Report) {
+	for _, line := range r.Damage() {
+		log.Warn("a file of beanstalkd could not be read whole; what was read is taken over, and the file is kept", "damage", line)
+	}
+	records := 0
+	for _, f := range r.Files {
+		records += f.Records
+	}
+	log.Info("took over the files of beanstalkd, which are called beanstalkd-binlog.* now", "files", len(r.Files), "records", records)
+}
+
+// journalHint says what to do about an error of using a journal's directory.
 func journalHint(dir string, err error) error {
+	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
+		return fmt.Errorf("the journal is damaged: %s at offset %d: %s (nothing was changed; 'beanpole journal check %s' shows all damage, "+
+			"'beanpole journal repair %s' keeps what is whole)", damage.File, damage.Offset, damage.Reason, dir, dir)
+	}
+	hint := ""
 	switch {
 	case errors.Is(err, vfs.ErrLocked):
-		return fmt.Errorf("-b %s: %w (another beanpole or beanstalkd uses this directory; stop it, or choose another)", dir, err)
-	case errors.Is(err, wal.ErrCorrupt):
-		return fmt.Errorf("-b %s: %w (nothing was changed; 'beanpole journal check %s' shows all damage, "+
-			"'beanpole journal repair %s' keeps what is whole)", dir, err, dir, dir)
+		hint = " (another beanpole or beanstalkd uses this directory; stop it, or choose another)"
+	case errors.Is(err, fs.ErrNotExist):
+		hint = " (the directory must exist and belong to the user that the server runs as)"
+	case errors.Is(err, fs.ErrPermission):
+		hint = " (the directory and its files must belong to the user that the server runs as)"
+	case errors.Is(err, syscall.ENOTDIR):
+		hint = " (it must be a directory)"
+	case errors.Is(err, syscall.ENOSPC):
+		hint = " (make room on the disk)"
 	}
-	return fmt.Errorf("-b %s: %w", dir, err)
+	return fmt.Errorf("directory %s: %s%s", dir, plain(err), hint)
+}
+
+// plain returns the text of an error without the names of the packages that it
+// came through, which are for developers.
+func plain(err error) string {
+	text := err.Error()
+	for _, prefix := range []string{"journal: ", "wal: ", "binlog: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
 }
 
 // logStats returns what stats shows of the journal, or nil.

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
 // serveOptions are what the command line and the environment say.
@@ -44,14 +45,18 @@ type serveOptions struct {
 // journalOptions say where and how jobs are kept on disk.
 type journalOptions struct {
 	dir         string // empty: in memory only
-	segmentSize uint64 // bytes
+	asked       uint64 // size of a segment in bytes, as given
 	fsync       time.Duration
 }
 
-const (
-	fsyncNever         = time.Duration(-1) // as journal.Options.Sync has it
-	defaultSegmentSize = 10 << 20
-)
+// segmentSize returns the size of a segment in bytes: what was asked for, within
+// the limits of the journal.
+func (opt *journalOptions) segmentSize() int64 {
+	size := int64(min(max(opt.asked, wal.MinSegmentSize), wal.MaxSegmentSize))
+	return (size + 7) &^ 7
+}
+
+const fsyncNever = time.Duration(-1) // as journal.Options.Sync has it
 
 const serveLong = `Run the server. Without options it listens on 127.0.0.1:11300 and keeps its jobs
 in memory.
@@ -81,7 +86,7 @@ func newServe() *cobra.Command {
 		maxJobSize:   server.DefaultMaxJobSize,
 		maxConns:     server.DefaultMaxConns,
 		stallTimeout: server.DefaultStallTimeout,
-		journal:      journalOptions{segmentSize: defaultSegmentSize},
+		journal:      journalOptions{asked: wal.DefaultSegmentSize},
 	}
 	cmd := &cobra.Command{
 		Use:                   "serve [options]",
@@ -132,13 +137,13 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 			"`TIME`; 0: never (1m)", into(&opt.stallTimeout, parseDuration))
 	})
 	addFlags(cmd, "Journal", func(fs *pflag.FlagSet) {
-		fs.FuncP("journal", "b", "keep the jobs in `DIR`, which must exist (in memory\n"+
-			"only)", into(&opt.journal.dir, parseDir))
-		fs.FuncP("fsync-interval", "f", "sync at most once in `MS` milliseconds; 0: always,\n"+
-			"before the reply (0)", into(&opt.journal.fsync, parseMillis))
-		fs.BoolFuncP("no-fsync", "F", "never sync", opt.setNoFsync)
-		fs.FuncP("segment-size", "s", "size of a file of the journal, in `BYTES`\n"+
-			"(10485760)", into(&opt.journal.segmentSize, parseBytes))
+		fs.FuncP("journal", "b", "keep the jobs in `DIR`, which must exist; files of\n"+
+			"beanstalkd in it are taken over (in memory only)", into(&opt.journal.dir, parseDir))
+		fs.FuncP("fsync-interval", "f", "sync at most once in `MS` milliseconds, after the\n"+
+			"reply; 0: before each reply (0)", into(&opt.journal.fsync, parseMillis))
+		fs.BoolFuncP("no-fsync", "F", "never sync: the system writes to the disk when it likes", opt.setNoFsync)
+		fs.FuncP("segment-size", "s", "size of a file of the journal, in `BYTES`, 512 to\n"+
+			"1073741824 (10485760)", into(&opt.journal.asked, parseBytes))
 	})
 	addFlags(cmd, "Log (on standard error) and others", func(fs *pflag.FlagSet) {
 		fs.BoolFuncP("verbose", "V", "log connections too; -VV: and each command", opt.addVerbose)
@@ -232,6 +237,9 @@ func (opt *serveOptions) notices(log *slog.Logger) {
 			log.Warn("option " + o.letter + " has no effect: the journal is always compacted")
 		}
 	}
+	if size := opt.journal.segmentSize(); opt.journal.asked < wal.MinSegmentSize || opt.journal.asked > wal.MaxSegmentSize {
+		log.Warn("option -s is out of bounds: the nearest size is taken", "asked", opt.journal.asked, "bytes", size)
+	}
 	if opt.maxJobSize > server.MaxJobSizeLimit {
 		log.Warn("option -z is too large: the largest job is smaller", "asked", opt.maxJobSize, "bytes", server.MaxJobSizeLimit)
 	}
@@ -247,7 +255,7 @@ func (opt *serveOptions) server(log *slog.Logger, q *queue) server.Options {
 		Logger:       log,
 		Trace:        opt.verbose > 1,
 		Version:      version(),
-		SegmentSize:  int64(opt.journal.segmentSize),
+		SegmentSize:  opt.journal.segmentSize(),
 		Log:          q.logStats(),
 	}
 	// Where we say 0, the server's zero is its default.

@@ -225,8 +225,10 @@ func (e *Engine) Restore(c Change) {
 }
 
 func (e *Engine) restorePut(c Change) {
-	if i, j := e.lookup(c.ID); i != none {
-		e.drop(i, j)
+	if c.ID <= e.lastID { // else it is new: most are, and need not be looked for
+		if i, j := e.lookup(c.ID); i != none {
+			e.drop(i, j)
+		}
 	}
 	t := e.tubeNamed(c.Tube)
 	i, j := e.jobs.alloc()

@@ -190,6 +190,11 @@ func (c *Comparison) ratio(figure func(*Result) float64) Ratio {
 			all = append(all, figure(&c.B.Runs[i])/a)
 		}
 	}
+	return ratioOf(all)
+}
+
+// ratioOf sums ratios up.
+func ratioOf(all []float64) Ratio {
 	if len(all) == 0 {
 		return Ratio{}
 	}

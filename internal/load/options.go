@@ -150,7 +150,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Addr = defaultAddr
 	}
 	if o.Prefix == "" {
-		o.Prefix = "bench"
+		o.Prefix = defaultPrefix
 	}
 	o.Connections = max(o.Connections, 1)
 	o.InFlight = max(o.InFlight, 1)
@@ -205,6 +205,9 @@ func (o *Options) check() error {
 	}
 	return nil
 }
+
+// defaultPrefix names the tube of a load that has one.
+const defaultPrefix = "bench"
 
 // tube is the name of the tube that connection i uses.
 func (o *Options) tube(i int) string {

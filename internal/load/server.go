@@ -53,7 +53,7 @@ type process struct {
 	addr string
 	pid  int
 
-	dir    string // removed by stop; empty: none
+	dir    string             // removed by stop; empty: none
 	cancel context.CancelFunc // sends SIGTERM, later SIGKILL
 	exited chan struct{}      // closed when the process has gone ...
 	err    error              // ... with this

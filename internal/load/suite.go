@@ -62,27 +62,51 @@ func (s Server) with(args []string) Server {
 	return s
 }
 
-// DefaultSuite returns the scenarios of doc/benchmarks.md, each measured for d
-// (0 means 5 s) or until its jobs are done.
-func DefaultSuite(d time.Duration) []Scenario {
-	var suite []Scenario
-	add := func(name string, o Options) {
-		if o.Ops == 0 && o.Mix != Drain {
-			o.Duration = d
-		}
-		suite = append(suite, Scenario{Name: name, Load: o})
+// Suites are the loads of doc/benchmarks.md by name, each measured for d (0 means
+// 5 s) or until its jobs are done.
+var Suites = map[string]func(d time.Duration) []Scenario{
+	"memory":  memorySuite,
+	"journal": journalSuite,
+}
+
+// A suite in the making.
+type suite struct {
+	d   time.Duration
+	all []Scenario
+}
+
+func (s *suite) add(name string, o Options) {
+	if o.Ops == 0 && o.Mix != Drain {
+		o.Duration = s.d
 	}
+	s.all = append(s.all, Scenario{Name: name, Load: o})
+}
+
+// memorySuite is for servers that keep nothing on disk.
+func memorySuite(d time.Duration) []Scenario {
+	s := suite{d: d}
 	for _, n := range []int{1, 8, 50, 500} {
-		add(plural(n, "connection"), Options{Connections: n})
+		s.add(plural(n, "connection"), Options{Connections: n})
 	}
-	add("8 connections, 64 in flight", Options{Connections: 8, InFlight: 64})
-	add("50 connections, a tube each", Options{Connections: 50, Tubes: 50})
-	add("50 connections, 4 KiB bodies", Options{Connections: 50, BodySize: 4 << 10})
-	add("50 connections, 1,000,000 jobs behind", Options{Connections: 50, Backlog: 1_000_000})
-	add("50 connections, put and delete", Options{Connections: 50, Mix: PutDelete})
-	add("put 1,000,000 jobs", Options{Connections: 8, InFlight: 64, Mix: Put, Ops: 1_000_000})
-	add("drain 1,000,000 jobs", Options{Connections: 8, InFlight: 64, Mix: Drain, Backlog: 1_000_000})
-	add("wake 1 waiting worker", Options{Mix: Wake})
-	add("wake 50 waiting workers", Options{Connections: 50, Mix: Wake})
-	return suite
+	s.add("8 connections, 64 in flight", Options{Connections: 8, InFlight: 64})
+	s.add("50 connections, a tube each", Options{Connections: 50, Tubes: 50})
+	s.add("50 connections, 4 KiB bodies", Options{Connections: 50, BodySize: 4 << 10})
+	s.add("50 connections, 1,000,000 jobs behind", Options{Connections: 50, Backlog: 1_000_000})
+	s.add("50 connections, put and delete", Options{Connections: 50, Mix: PutDelete})
+	s.add("put 1,000,000 jobs", Options{Connections: 8, InFlight: 64, Mix: Put, Ops: 1_000_000})
+	s.add("drain 1,000,000 jobs", Options{Connections: 8, InFlight: 64, Mix: Drain, Backlog: 1_000_000})
+	s.add("wake 1 waiting worker", Options{Mix: Wake})
+	s.add("wake 50 waiting workers", Options{Connections: 50, Mix: Wake})
+	return s.all
+}
+
+// journalSuite is for servers with a log. Whether they sync before each reply is
+// in their command lines.
+func journalSuite(d time.Duration) []Scenario {
+	s := suite{d: d}
+	for _, n := range []int{1, 8, 64, 500} {
+		s.add(plural(n, "connection"), Options{Connections: n})
+	}
+	s.add("8 connections, 64 in flight", Options{Connections: 8, InFlight: 64})
+	return s.all
 }

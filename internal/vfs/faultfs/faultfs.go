@@ -1,0 +1,364 @@
+// Package faultfs wraps a file system and makes chosen calls fail.
+//
+// A [Fault] says which call fails: the n-th one of an operation on files whose
+// name matches a pattern. It fails in one of the ways a disk lies: [Before],
+// nothing was done and the caller is told so; [After], everything was done and
+// the caller is told otherwise; [Short], a write did a half of its work. To
+// try a program against all of them, count the calls of a run without faults
+// and then fail each in turn:
+//
+//	for n := 1; n <= calls; n++ {
+//		fsys := faultfs.New(memfs.New(), faultfs.Fault{Op: faultfs.Any, N: n, How: faultfs.After, Err: syscall.EIO})
+//		…
+//	}
+//
+// A fault prints itself as the Go expression that makes it, so that a failing
+// test can be pasted into one that is debugged.
+//
+// Closing a file never fails here: nobody can do anything about it.
+package faultfs
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// An Op is an operation that can fail.
+type Op int
+
+// The operations, named as the methods of vfs.FS and vfs.File. Any is all of
+// them; Change is those that change something on the disk or make it durable.
+const (
+	Any Op = iota
+	Change
+	Create
+	Open
+	OpenWrite
+	Rename
+	Remove
+	Size
+	List
+	Mkdir
+	SyncDir
+	Free
+	Lock
+	Read
+	Write
+	Truncate
+	Preallocate
+	Sync
+)
+
+var opNames = [...]string{"Any", "Change", "Create", "Open", "OpenWrite", "Rename", "Remove", "Size", "List", "Mkdir",
+	"SyncDir", "Free", "Lock", "Read", "Write", "Truncate", "Preallocate", "Sync"}
+
+// String returns the operation's name.
+func (op Op) String() string { return opNames[op] }
+
+// covers reports whether a fault for op concerns a call of operation call.
+func (op Op) covers(call Op) bool {
+	switch op {
+	case Any:
+		return true
+	case Change:
+		switch call {
+		case Create, Rename, Remove, Mkdir, SyncDir, Write, Truncate, Preallocate, Sync:
+			return true
+		}
+	}
+	return op == call
+}
+
+// How says what a failing call did.
+type How int
+
+const (
+	Before How = iota // it failed and did nothing
+	After             // it failed and did everything
+	Short             // a write wrote the first half; any other call does as Before
+)
+
+// String returns the name of the flavour.
+func (h How) String() string { return [...]string{"Before", "After", "Short"}[h] }
+
+// A Fault makes calls fail.
+type Fault struct {
+	Op     Op
+	Name   string // pattern, as in filepath.Match, for the base of the file's name; "" matches all
+	N      int    // which of the matching calls, the first being 1; 0 is taken as 1
+	How    How
+	Sticky bool          // all matching calls from the n-th on, not the n-th only
+	Err    syscall.Errno // 0 is taken as EIO
+}
+
+// String returns the fault as a Go expression.
+func (f Fault) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "faultfs.Fault{Op: faultfs.%v", f.Op)
+	if f.Name != "" {
+		fmt.Fprintf(&b, ", Name: %q", f.Name)
+	}
+	if f.N != 0 {
+		fmt.Fprintf(&b, ", N: %d", f.N)
+	}
+	if f.How != Before {
+		fmt.Fprintf(&b, ", How: faultfs.%v", f.How)
+	}
+	if f.Sticky {
+		b.WriteString(", Sticky: true")
+	}
+	if f.Err != 0 {
+		fmt.Fprintf(&b, ", Err: %s", errnoName(f.Err))
+	}
+	return b.String() + "}"
+}
+
+func errnoName(err syscall.Errno) string {
+	for name, e := range map[string]syscall.Errno{
+		"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EACCES": syscall.EACCES, "EROFS": syscall.EROFS,
+		"EDQUOT": syscall.EDQUOT, "EMFILE": syscall.EMFILE, "ENOENT": syscall.ENOENT,
+	} {
+		if e == err {
+			return "syscall." + name
+		}
+	}
+	return fmt.Sprintf("syscall.Errno(%d)", int(err))
+}
+
+// An FS is a file system with faults.
+type FS struct {
+	base vfs.FS
+
+	mu     sync.Mutex
+	faults []*armed
+}
+
+// An armed fault counts.
+type armed struct {
+	Fault
+	seen  int // matching calls
+	fired int // of which failed
+}
+
+// New wraps base.
+func New(base vfs.FS, faults ...Fault) *FS {
+	f := &FS{base: base}
+	f.Set(faults...)
+	return f
+}
+
+// Set replaces the faults by others, which count from now on. Without
+// arguments nothing fails any more.
+func (f *FS) Set(faults ...Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = nil
+	for _, fault := range faults {
+		f.faults = append(f.faults, &armed{Fault: fault})
+	}
+}
+
+// Fired returns how many calls failed since the faults were last set.
+func (f *FS) Fired() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fired := 0
+	for _, a := range f.faults {
+		fired += a.fired
+	}
+	return fired
+}
+
+// Seen returns how many calls the first of the faults matched since it was set.
+// With an N that is never reached it counts calls.
+func (f *FS) Seen() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.faults) == 0 {
+		return 0
+	}
+	return f.faults[0].seen
+}
+
+// fault returns the fault that a call meets, if any.
+func (f *FS) fault(op Op, name string) *Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var hit *Fault
+	for _, a := range f.faults {
+		if !a.matches(op, name) {
+			continue
+		}
+		a.seen++
+		n := max(a.N, 1)
+		if hit == nil && (a.seen == n || a.Sticky && a.seen > n) {
+			a.fired++
+			hit = &a.Fault
+		}
+	}
+	return hit
+}
+
+func (f *Fault) matches(op Op, name string) bool {
+	if !f.Op.covers(op) {
+		return false
+	}
+	if f.Name == "" {
+		return true
+	}
+	ok, err := filepath.Match(f.Name, filepath.Base(name))
+	if err != nil {
+		panic(fmt.Sprintf("faultfs: pattern %q: %v", f.Name, err))
+	}
+	return ok
+}
+
+func (f *Fault) err(op Op, name string) error {
+	err := f.Err
+	if err == 0 {
+		err = syscall.EIO
+	}
+	return &fs.PathError{Op: "faultfs " + strings.ToLower(op.String()), Path: name, Err: err}
+}
+
+// do makes a call that returns an error only.
+func (f *FS) do(op Op, name string, call func() error) error {
+	fault := f.fault(op, name)
+	if fault == nil {
+		return call()
+	}
+	if fault.How == After {
+		if err := call(); err != nil {
+			return err
+		}
+	}
+	return fault.err(op, name)
+}
+
+// get makes a call that returns a value too.
+func get[T any](f *FS, op Op, name string, call func() (T, error)) (T, error) {
+	var v T
+	err := f.do(op, name, func() (err error) {
+		v, err = call()
+		return err
+	})
+	return v, err
+}
+
+// open makes a call that opens a file. One that fails After leaves no handle
+// behind, but what it did to the disk stays.
+func (f *FS) open(op Op, name string, call func(string) (vfs.File, error)) (vfs.File, error) {
+	base, err := get(f, op, name, func() (vfs.File, error) { return call(name) })
+	if err != nil {
+		if base != nil {
+			base.Close()
+		}
+		return nil, err
+	}
+	return &file{File: base, fsys: f, name: name}, nil
+}
+
+func (f *FS) Create(name string) (vfs.File, error) { return f.open(Create, name, f.base.Create) }
+func (f *FS) Open(name string) (vfs.File, error)   { return f.open(Open, name, f.base.Open) }
+func (f *FS) OpenWrite(name string) (vfs.File, error) {
+	return f.open(OpenWrite, name, f.base.OpenWrite)
+}
+
+func (f *FS) Rename(oldName, newName string) error {
+	return f.do(Rename, oldName, func() error { return f.base.Rename(oldName, newName) })
+}
+
+func (f *FS) Remove(name string) error {
+	return f.do(Remove, name, func() error { return f.base.Remove(name) })
+}
+
+func (f *FS) Size(name string) (int64, error) {
+	return get(f, Size, name, func() (int64, error) { return f.base.Size(name) })
+}
+
+func (f *FS) List(dir string) ([]string, error) {
+	names, err := get(f, List, dir, func() ([]string, error) { return f.base.List(dir) })
+	if err != nil {
+		return nil, err
+	}
+	return names, nil
+}
+
+func (f *FS) Mkdir(dir string) error {
+	return f.do(Mkdir, dir, func() error { return f.base.Mkdir(dir) })
+}
+
+func (f *FS) SyncDir(dir string) error {
+	return f.do(SyncDir, dir, func() error { return f.base.SyncDir(dir) })
+}
+
+func (f *FS) Free(dir string) (int64, error) {
+	return get(f, Free, dir, func() (int64, error) { return f.base.Free(dir) })
+}
+
+func (f *FS) Lock(name string) (io.Closer, error) {
+	lock, err := get(f, Lock, name, func() (io.Closer, error) { return f.base.Lock(name) })
+	if err != nil {
+		if lock != nil {
+			lock.Close()
+		}
+		return nil, err
+	}
+	return lock, nil
+}
+
+// A file is an open file with faults.
+type file struct {
+	vfs.File
+	fsys *FS
+	name string
+}
+
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	if fault := f.fsys.fault(Read, f.name); fault != nil {
+		return 0, fault.err(Read, f.name)
+	}
+	return f.File.ReadAt(p, off)
+}
+
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	fault := f.fsys.fault(Write, f.name)
+	if fault == nil {
+		return f.File.WriteAt(p, off)
+	}
+	switch fault.How {
+	case Before:
+		p = nil
+	case Short:
+		p = p[:len(p)/2]
+	}
+	n := 0
+	if len(p) > 0 {
+		var err error
+		if n, err = f.File.WriteAt(p, off); err != nil {
+			return n, err
+		}
+	}
+	if fault.How == After {
+		n = 0 // the caller is told that nothing was written
+	}
+	return n, fault.err(Write, f.name)
+}
+
+func (f *file) Size() (int64, error) { return get(f.fsys, Size, f.name, f.File.Size) }
+func (f *file) Sync() error          { return f.fsys.do(Sync, f.name, f.File.Sync) }
+
+func (f *file) Truncate(size int64) error {
+	return f.fsys.do(Truncate, f.name, func() error { return f.File.Truncate(size) })
+}
+
+func (f *file) Preallocate(size int64) error {
+	return f.fsys.do(Preallocate, f.name, func() error { return f.File.Preallocate(size) })
+}

@@ -1,0 +1,91 @@
+//go:build unix
+
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// locks has the files on which this process holds a lock.
+//
+// The lock is the traditional one of POSIX, a write lock by fcntl over the
+// whole file, because that is what beanstalkd takes. It has two traps: it does
+// not exclude the process that has it, and it is gone when the process closes
+// any descriptor of the file. So a file is looked up here before it is opened.
+var locks struct {
+	mu   sync.Mutex
+	held map[inode]bool
+}
+
+type inode struct{ dev, ino uint64 }
+
+func inodeOf(info os.FileInfo) inode {
+	st := info.Sys().(*syscall.Stat_t)
+	return inode{uint64(st.Dev), uint64(st.Ino)}
+}
+
+// Lock locks a file of mode 0600 against other processes, beanstalkd included,
+// and against this one.
+func (osFS) Lock(name string) (io.Closer, error) {
+	locks.mu.Lock()
+	defer locks.mu.Unlock()
+
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // then it is not in locks either
+	case err != nil:
+		return nil, err
+	case locks.held[inodeOf(info)]:
+		return nil, fmt.Errorf("lock %s: %w by this process", name, ErrLocked)
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err = f.Stat()
+	if err == nil {
+		err = lockWhole(f)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	if locks.held == nil {
+		locks.held = make(map[inode]bool)
+	}
+	locks.held[inodeOf(info)] = true
+	return &heldLock{f, inodeOf(info)}, nil
+}
+
+// lockWhole takes the fcntl lock on f, or says who has it.
+func lockWhole(f *os.File) error {
+	whole := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
+	err := ignoringEINTR(func() error { return syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &whole) })
+	if err != syscall.EAGAIN && err != syscall.EACCES {
+		return err
+	}
+	holder := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
+	if err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &holder); err == nil && holder.Type != syscall.F_UNLCK && holder.Pid > 0 {
+		return fmt.Errorf("%w by process %d", ErrLocked, holder.Pid)
+	}
+	return fmt.Errorf("%w by another process", ErrLocked)
+}
+
+type heldLock struct {
+	f     *os.File
+	inode inode
+}
+
+// Close gives the lock up; the file stays.
+func (l *heldLock) Close() error {
+	locks.mu.Lock()
+	defer locks.mu.Unlock()
+	delete(locks.held, l.inode)
+	return l.f.Close()
+}

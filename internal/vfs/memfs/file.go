@@ -1,0 +1,260 @@
+package memfs
+
+import (
+	"io"
+	"io/fs"
+	"syscall"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+const blockSize = 4096 // of space
+
+// An inode is a file, by whatever names.
+type inode struct {
+	data      []byte
+	allocated []bool // by block: written or preallocated
+	durable   []byte // data when the file was last synced
+	pending   []edit // what happened to data since, in order
+
+	links int // names
+	opens int // handles
+}
+
+// An edit is a write or, when data is nil, a change of the size.
+type edit struct {
+	off  int64
+	data []byte
+	size int64 // of the file after the edit
+}
+
+func (n *inode) blocks() int64 {
+	var count int64
+	for _, a := range n.allocated {
+		if a {
+			count++
+		}
+	}
+	return count
+}
+
+// note records an edit and carries it out.
+func (n *inode) note(e edit) {
+	n.pending = append(n.pending, e)
+	n.data = e.apply(n.data)
+}
+
+func (e edit) apply(data []byte) []byte {
+	if e.size <= int64(len(data)) {
+		if e.data == nil {
+			clear(data[e.size:]) // append below may show these bytes again
+			data = data[:e.size]
+		}
+	} else {
+		data = append(data, make([]byte, e.size-int64(len(data)))...)
+	}
+	copy(data[e.off:], e.data)
+	return data
+}
+
+// sync makes the contents durable.
+func (n *inode) sync() {
+	for _, e := range n.pending {
+		n.durable = e.apply(n.durable)
+	}
+	n.pending = nil
+}
+
+// release gives the space of a file back that has neither name nor handle.
+func (fsys *FS) release(n *inode) {
+	if n.links == 0 && n.opens == 0 {
+		fsys.used -= n.blocks() * blockSize
+		n.allocated = nil
+	}
+}
+
+// allocate finds space for the bytes from..to and returns up to where it got.
+func (fsys *FS) allocate(n *inode, from, to int64) int64 {
+	for b := from / blockSize; b*blockSize < to; b++ {
+		for int64(len(n.allocated)) <= b {
+			n.allocated = append(n.allocated, false)
+		}
+		if n.allocated[b] {
+			continue
+		}
+		if fsys.limit > 0 && fsys.used+blockSize > fsys.limit {
+			return max(from, b*blockSize)
+		}
+		n.allocated[b] = true
+		fsys.used += blockSize
+	}
+	return to
+}
+
+// free gives the blocks back that lie wholly past size.
+func (fsys *FS) free(n *inode, size int64) {
+	keep := (size + blockSize - 1) / blockSize
+	for b := keep; b < int64(len(n.allocated)); b++ {
+		if n.allocated[b] {
+			fsys.used -= blockSize
+		}
+	}
+	if keep < int64(len(n.allocated)) {
+		n.allocated = n.allocated[:keep]
+	}
+}
+
+func (fsys *FS) handle(name string, n *inode, writable bool) vfs.File {
+	n.opens++
+	return &file{fsys: fsys, name: name, inode: n, writable: writable}
+}
+
+// A file is an open file.
+type file struct {
+	fsys     *FS
+	name     string
+	inode    *inode
+	writable bool
+	closed   bool
+}
+
+// check says why nothing can be done with the file. Callers hold fsys.mu.
+func (f *file) check() error {
+	switch {
+	case f.fsys.cut:
+		return ErrPowerCut
+	case f.closed:
+		return fs.ErrClosed
+	}
+	return nil
+}
+
+// change is check for what changes the file.
+func (f *file) change() error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if !f.writable {
+		return syscall.EBADF
+	}
+	return f.fsys.change()
+}
+
+// do runs a method's body under the lock and names the file in its error.
+func (f *file) do(op string, body func() error) error {
+	f.fsys.mu.Lock()
+	defer f.fsys.mu.Unlock()
+	return pathError(op, f.name, body())
+}
+
+func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
+	var eof error // not to be wrapped
+	err = f.do("read", func() error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		if off < 0 {
+			return syscall.EINVAL
+		}
+		if off < int64(len(f.inode.data)) {
+			n = copy(p, f.inode.data[off:])
+		}
+		if n < len(p) {
+			eof = io.EOF
+		}
+		return nil
+	})
+	if err == nil {
+		err = eof
+	}
+	return n, err
+}
+
+func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.do("write", func() error {
+		if err := f.change(); err != nil {
+			return err
+		}
+		if off < 0 {
+			return syscall.EINVAL
+		}
+		if len(p) == 0 {
+			return nil
+		}
+		n = int(f.fsys.allocate(f.inode, off, off+int64(len(p))) - off)
+		if n > 0 {
+			size := max(int64(len(f.inode.data)), off+int64(n))
+			f.inode.note(edit{off, append([]byte(nil), p[:n]...), size})
+		}
+		if n < len(p) {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	return n, err
+}
+
+func (f *file) Size() (size int64, err error) {
+	err = f.do("stat", func() error {
+		size = int64(len(f.inode.data))
+		return f.check()
+	})
+	return size, err
+}
+
+func (f *file) Truncate(size int64) error {
+	return f.do("truncate", func() error {
+		if err := f.change(); err != nil {
+			return err
+		}
+		if size < 0 {
+			return syscall.EINVAL
+		}
+		f.inode.note(edit{size: size})
+		f.fsys.free(f.inode, size)
+		return nil
+	})
+}
+
+func (f *file) Preallocate(size int64) error {
+	return f.do("fallocate", func() error {
+		if err := f.change(); err != nil {
+			return err
+		}
+		old := int64(len(f.inode.data))
+		if size <= old {
+			return nil
+		}
+		if f.fsys.allocate(f.inode, old, size) < size {
+			f.fsys.free(f.inode, old)
+			return syscall.ENOSPC
+		}
+		f.inode.note(edit{size: size})
+		return nil
+	})
+}
+
+func (f *file) Sync() error {
+	return f.do("sync", func() error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		if err := f.fsys.change(); err != nil {
+			return err
+		}
+		f.inode.sync()
+		return nil
+	})
+}
+
+func (f *file) Close() error {
+	return f.do("close", func() error {
+		if f.closed {
+			return fs.ErrClosed
+		}
+		f.closed = true
+		f.inode.opens--
+		f.fsys.release(f.inode)
+		return nil
+	})
+}

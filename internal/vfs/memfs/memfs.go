@@ -1,0 +1,400 @@
+// Package memfs is a file system in memory whose power can be cut.
+//
+//	fsys := memfs.New()
+//	fsys.CutAt(17)             // the power goes before the 17th operation that changes something
+//	work(fsys)                 // everything from there on fails with ErrPowerCut
+//	after := fsys.Crash(rng)   // what the disk holds when the machine is started again
+//
+// [FS.Crash] can also be called at any moment on a running file system, which
+// it does not disturb. What it returns is drawn from all that package vfs
+// allows:
+//
+//   - synced bytes, sizes and names are there;
+//   - of what was written to a file since, each sector of 512 bytes has any of
+//     the contents it had since the sync, sometimes torn within the sector;
+//     the size is any the file had since;
+//   - names made, changed and removed since the directory was synced are, each
+//     for itself, as before or as after.
+//
+// A limit on the space ([FS.SetLimit]) makes a full disk. Space is counted in
+// blocks of 4096 bytes that were written or preallocated, so a file grown by
+// Truncate takes none until it is written.
+//
+// Directories are durable from the moment they are made: what is tested here is
+// files. Locks exclude within one FS only. Start reading at crash.go, which is
+// the point of the package.
+package memfs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// ErrPowerCut is what every operation returns once the power is cut.
+var ErrPowerCut = errors.New("memfs: power cut")
+
+// An FS is a file system in memory. It has the directories "/" and ".".
+type FS struct {
+	mu    sync.Mutex
+	dirs  map[string]*dir
+	locks map[string]bool
+	limit int64 // in bytes; 0: none
+	used  int64 // bytes of all blocks of all files that have a name or are open
+	ops   int   // operations so far that changed something, or tried to
+	cutAt int   // the power is cut before operation cutAt; 0: never
+	cut   bool
+}
+
+// A dir is a directory.
+type dir struct {
+	names   map[string]*inode
+	durable map[string]*inode // names when the directory was last synced
+	pending []nameChange      // what happened to names since, in order
+}
+
+// A nameChange is a creation (from is empty), a removal (to is empty) or a
+// renaming of an inode.
+type nameChange struct {
+	from, to string
+	inode    *inode
+}
+
+func (c nameChange) apply(names map[string]*inode) {
+	if names[c.from] == c.inode {
+		delete(names, c.from)
+	}
+	if c.to != "" {
+		names[c.to] = c.inode
+	}
+}
+
+// New returns an empty file system.
+func New() *FS {
+	fsys := &FS{dirs: make(map[string]*dir), locks: make(map[string]bool)}
+	fsys.dirs["/"] = newDir()
+	fsys.dirs["."] = newDir()
+	return fsys
+}
+
+func newDir() *dir {
+	return &dir{names: make(map[string]*inode), durable: make(map[string]*inode)}
+}
+
+// SetLimit limits the space to a number of bytes; 0 lifts the limit.
+func (fsys *FS) SetLimit(bytes int64) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	fsys.limit = bytes
+}
+
+// Used returns how many bytes the blocks of all files take.
+func (fsys *FS) Used() int64 {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	return fsys.used
+}
+
+// Ops returns how many operations that change something there were: creations,
+// writes, truncations, preallocations, renames, removals and syncs of either
+// kind, failed ones included.
+func (fsys *FS) Ops() int {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	return fsys.ops
+}
+
+// CutAt cuts the power before the n-th operation that [FS.Ops] counts, the
+// first being 1.
+func (fsys *FS) CutAt(n int) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	fsys.cutAt = n
+}
+
+// Cut cuts the power now.
+func (fsys *FS) Cut() {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	fsys.cut = true
+}
+
+// change counts an operation that changes something. Callers hold mu.
+func (fsys *FS) change() error {
+	if fsys.cut {
+		return ErrPowerCut
+	}
+	fsys.ops++
+	if fsys.ops == fsys.cutAt {
+		fsys.cut = true
+		return ErrPowerCut
+	}
+	return nil
+}
+
+// find returns the directory and the base of a name. Callers hold mu.
+func (fsys *FS) find(op, name string) (*dir, string, error) {
+	if fsys.cut {
+		return nil, "", pathError(op, name, ErrPowerCut)
+	}
+	path, base := filepath.Split(filepath.Clean(name))
+	d := fsys.dirs[filepath.Clean(path)]
+	if d == nil {
+		return nil, "", pathError(op, name, fs.ErrNotExist)
+	}
+	return d, base, nil
+}
+
+// inode returns the directory, the base of a name, and the file it names.
+func (fsys *FS) inode(op, name string) (*dir, string, *inode, error) {
+	d, base, err := fsys.find(op, name)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	if d.names[base] == nil {
+		return nil, "", nil, pathError(op, name, fs.ErrNotExist)
+	}
+	return d, base, d.names[base], nil
+}
+
+func pathError(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+// note records a change of names and carries it out.
+func (d *dir) note(c nameChange) {
+	d.pending = append(d.pending, c)
+	c.apply(d.names)
+}
+
+// Create implements vfs.FS.
+func (fsys *FS) Create(name string) (vfs.File, error) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	d, base, err := fsys.find("create", name)
+	if err != nil {
+		return nil, err
+	}
+	if err := fsys.change(); err != nil {
+		return nil, pathError("create", name, err)
+	}
+	if d.names[base] != nil || fsys.dirs[filepath.Clean(name)] != nil {
+		return nil, pathError("create", name, fs.ErrExist)
+	}
+	n := &inode{links: 1}
+	d.note(nameChange{to: base, inode: n})
+	return fsys.handle(name, n, true), nil
+}
+
+// Open implements vfs.FS.
+func (fsys *FS) Open(name string) (vfs.File, error) { return fsys.open(name, false) }
+
+// OpenWrite implements vfs.FS.
+func (fsys *FS) OpenWrite(name string) (vfs.File, error) { return fsys.open(name, true) }
+
+func (fsys *FS) open(name string, writable bool) (vfs.File, error) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	_, _, n, err := fsys.inode("open", name)
+	if err != nil {
+		return nil, err
+	}
+	return fsys.handle(name, n, writable), nil
+}
+
+// Rename implements vfs.FS.
+func (fsys *FS) Rename(oldName, newName string) error {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	d, from, n, err := fsys.inode("rename", oldName)
+	if err != nil {
+		return err
+	}
+	d2, to, err := fsys.find("rename", newName)
+	if err != nil {
+		return err
+	}
+	if d2 != d {
+		return pathError("rename", newName, syscall.EXDEV)
+	}
+	if err := fsys.change(); err != nil {
+		return pathError("rename", oldName, err)
+	}
+	replaced := d.names[to]
+	if replaced == n {
+		return nil
+	}
+	d.note(nameChange{from: from, to: to, inode: n})
+	if replaced != nil {
+		replaced.links--
+		fsys.release(replaced)
+	}
+	return nil
+}
+
+// Remove implements vfs.FS.
+func (fsys *FS) Remove(name string) error {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	d, base, n, err := fsys.inode("remove", name)
+	if err != nil {
+		return err
+	}
+	if err := fsys.change(); err != nil {
+		return pathError("remove", name, err)
+	}
+	d.note(nameChange{from: base, inode: n})
+	n.links--
+	fsys.release(n)
+	return nil
+}
+
+// Size implements vfs.FS.
+func (fsys *FS) Size(name string) (int64, error) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	_, _, n, err := fsys.inode("stat", name)
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(n.data)), nil
+}
+
+// List implements vfs.FS.
+func (fsys *FS) List(name string) ([]string, error) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	if fsys.cut {
+		return nil, pathError("list", name, ErrPowerCut)
+	}
+	d := fsys.dirs[filepath.Clean(name)]
+	if d == nil {
+		return nil, pathError("list", name, fs.ErrNotExist)
+	}
+	names := slices.Collect(maps.Keys(d.names))
+	for sub := range fsys.dirs {
+		if filepath.Dir(sub) == filepath.Clean(name) && sub != "/" && sub != "." {
+			names = append(names, filepath.Base(sub))
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Mkdir implements vfs.FS.
+func (fsys *FS) Mkdir(name string) error {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	d, base, err := fsys.find("mkdir", name)
+	if err != nil {
+		return err
+	}
+	if d.names[base] != nil || fsys.dirs[filepath.Clean(name)] != nil {
+		return pathError("mkdir", name, fs.ErrExist)
+	}
+	fsys.dirs[filepath.Clean(name)] = newDir()
+	return nil
+}
+
+// SyncDir implements vfs.FS.
+func (fsys *FS) SyncDir(name string) error {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	d := fsys.dirs[filepath.Clean(name)]
+	if d == nil {
+		return pathError("sync", name, fs.ErrNotExist)
+	}
+	if err := fsys.change(); err != nil {
+		return pathError("sync", name, err)
+	}
+	d.durable, d.pending = maps.Clone(d.names), nil
+	return nil
+}
+
+// Free implements vfs.FS.
+func (fsys *FS) Free(name string) (int64, error) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	switch {
+	case fsys.cut:
+		return 0, pathError("statfs", name, ErrPowerCut)
+	case fsys.dirs[filepath.Clean(name)] == nil:
+		return 0, pathError("statfs", name, fs.ErrNotExist)
+	case fsys.limit == 0:
+		return 1 << 50, nil
+	}
+	return max(0, fsys.limit-fsys.used), nil
+}
+
+// Lock implements vfs.FS.
+func (fsys *FS) Lock(name string) (io.Closer, error) {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	d, base, err := fsys.find("lock", name)
+	if err != nil {
+		return nil, err
+	}
+	key := filepath.Clean(name)
+	if fsys.locks[key] {
+		return nil, pathError("lock", name, vfs.ErrLocked)
+	}
+	if d.names[base] == nil {
+		d.note(nameChange{to: base, inode: &inode{links: 1}})
+	}
+	fsys.locks[key] = true
+	return &lock{fsys: fsys, key: key}, nil
+}
+
+type lock struct {
+	fsys *FS
+	key  string
+}
+
+func (l *lock) Close() error {
+	l.fsys.mu.Lock()
+	defer l.fsys.mu.Unlock()
+	if !l.fsys.locks[l.key] {
+		return pathError("unlock", l.key, fs.ErrClosed)
+	}
+	delete(l.fsys.locks, l.key)
+	return nil
+}
+
+// Crash returns a file system as the next start of the machine would find it if
+// the power failed now. It is drawn with rng; the same seed and the same
+// operations give the same result. The limit is taken over; open files and
+// locks are not.
+func (fsys *FS) Crash(rng *rand.Rand) *FS {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	after := New()
+	after.limit = fsys.limit
+	luck := drawLuck(rng)
+	for _, path := range slices.Sorted(maps.Keys(fsys.dirs)) {
+		d := newDir()
+		names := luck.names(rng, fsys.dirs[path])
+		copies := make(map[*inode]*inode) // a file may have two names after a rename that is half durable
+		for _, base := range slices.Sorted(maps.Keys(names)) {
+			n := names[base]
+			if copies[n] == nil {
+				copies[n] = luck.contents(rng, n)
+				after.used += copies[n].blocks() * blockSize
+			}
+			copies[n].links++
+			d.names[base], d.durable[base] = copies[n], copies[n]
+		}
+		after.dirs[path] = d
+	}
+	return after
+}

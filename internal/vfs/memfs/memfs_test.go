@@ -1,0 +1,268 @@
+package memfs_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/vfstest"
+)
+
+func TestContract(t *testing.T) {
+	vfstest.Run(t, func(t *testing.T) (vfs.FS, string) {
+		fsys := memfs.New()
+		if err := fsys.Mkdir("/d"); err != nil {
+			t.Fatal(err)
+		}
+		return fsys, "/d"
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func create(t *testing.T, fsys vfs.FS, name string) vfs.File {
+	t.Helper()
+	f, err := fsys.Create(name)
+	must(t, err)
+	return f
+}
+
+func write(t *testing.T, f vfs.File, content string, off int64) {
+	t.Helper()
+	_, err := f.WriteAt([]byte(content), off)
+	must(t, err)
+}
+
+// outcomes crashes the file system with many seeds and returns the set of what
+// describe says of the results.
+func outcomes(fsys *memfs.FS, describe func(*memfs.FS) string) map[string]bool {
+	seen := make(map[string]bool)
+	for seed := range uint64(400) {
+		seen[describe(fsys.Crash(rand.New(rand.NewPCG(seed, 1))))] = true
+	}
+	return seen
+}
+
+// content describes a file: "missing", or its bytes with runs cut short.
+func content(fsys *memfs.FS, name string) string {
+	f, err := fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "missing"
+	}
+	size, _ := f.Size()
+	p := make([]byte, size)
+	f.ReadAt(p, 0)
+	var b bytes.Buffer
+	for len(p) > 0 {
+		run := len(p) - len(bytes.TrimLeft(p, string(p[:1])))
+		fmt.Fprintf(&b, "%s%d ", bytes.ReplaceAll(p[:1], []byte{0}, []byte{'-'}), run)
+		p = p[run:]
+	}
+	return b.String()
+}
+
+func sectors(content string) string {
+	return string(bytes.Repeat([]byte(content), 512/len(content)))
+}
+
+// What is synced survives every crash, whatever else is going on.
+func TestSyncedSurvives(t *testing.T) {
+	fsys := memfs.New()
+	f := create(t, fsys, "/a")
+	write(t, f, sectors("a")+sectors("b"), 0)
+	must(t, f.Sync())
+	must(t, fsys.SyncDir("/"))
+	write(t, create(t, fsys, "/other"), "unsynced", 0)
+	got := outcomes(fsys, func(fsys *memfs.FS) string { return content(fsys, "/a") })
+	if len(got) != 1 || !got["a512 b512 "] {
+		t.Errorf("outcomes: %v", got)
+	}
+}
+
+// Unsynced sectors are kept or lost each for itself, the size may run ahead of
+// the bytes, and the newest write to a sector implies the older ones.
+func TestUnsyncedWrites(t *testing.T) {
+	fsys := memfs.New()
+	f := create(t, fsys, "/a")
+	must(t, fsys.SyncDir("/"))
+	write(t, f, sectors("a"), 0)
+	must(t, f.Sync())
+	write(t, f, sectors("b"), 0)
+	write(t, f, sectors("c"), 512)
+	write(t, f, "d", 0)
+	got := outcomes(fsys, func(fsys *memfs.FS) string { return content(fsys, "/a") })
+	for _, want := range []string{"a512 ", "b512 ", "a512 c512 ", "a512 -512 ", "b512 c512 ", "d1 b511 c512 ", "d1 b511 -512 "} {
+		if !got[want] {
+			t.Errorf("%q does not happen", want)
+		}
+	}
+	for s := range got {
+		if bytes.HasPrefix([]byte(s), []byte("d1 a")) {
+			t.Errorf("%q happens: the newer write without the older", s)
+		}
+	}
+	torn := 0
+	for s := range got {
+		if bytes.Contains([]byte(s), []byte("a")) && bytes.Contains([]byte(s), []byte("b")) {
+			torn++
+		}
+	}
+	if torn == 0 {
+		t.Error("no torn sector happens")
+	}
+}
+
+// An unsynced truncation may be undone, and what it cut off may be old bytes or
+// zeros; preallocated space reads zeros.
+func TestUnsyncedSizes(t *testing.T) {
+	fsys := memfs.New()
+	f := create(t, fsys, "/a")
+	must(t, fsys.SyncDir("/"))
+	write(t, f, sectors("a")+sectors("a"), 0)
+	must(t, f.Sync())
+	must(t, f.Truncate(512))
+	must(t, f.Preallocate(1536))
+	got := outcomes(fsys, func(fsys *memfs.FS) string { return content(fsys, "/a") })
+	want := []string{"a512 ", "a1024 ", "a512 -512 ", "a512 -1024 ", "a1024 -512 "}
+	for s := range got {
+		if !slices.Contains(want, s) && !bytes.HasPrefix([]byte(s), []byte("a")) {
+			t.Errorf("%q happens", s)
+		}
+	}
+	for _, s := range want {
+		if !got[s] {
+			t.Errorf("%q does not happen", s)
+		}
+	}
+}
+
+// Names change each for itself until the directory is synced, and a renaming
+// never leaves neither name.
+func TestUnsyncedNames(t *testing.T) {
+	fsys := memfs.New()
+	f := create(t, fsys, "/old")
+	write(t, f, "x", 0)
+	must(t, f.Sync())
+	create(t, fsys, "/gone")
+	must(t, fsys.SyncDir("/"))
+	must(t, fsys.Rename("/old", "/new"))
+	must(t, fsys.Remove("/gone"))
+	create(t, fsys, "/made")
+	list := func(fsys *memfs.FS) string {
+		names, _ := fsys.List("/")
+		return fmt.Sprint(names)
+	}
+	got := outcomes(fsys, list)
+	want := map[string]bool{
+		"[gone old]": true, "[gone made old]": true, "[old]": true, "[made old]": true,
+		"[gone new]": true, "[gone made new]": true, "[new]": true, "[made new]": true,
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("outcomes: %v\nwant %v", got, want)
+	}
+	must(t, fsys.SyncDir("/"))
+	if got := outcomes(fsys, list); len(got) != 1 || !got["[made new]"] {
+		t.Errorf("after SyncDir: %v", got)
+	}
+}
+
+// After CutAt nothing happens any more and everything fails.
+func TestCutAt(t *testing.T) {
+	for cut := 1; cut <= 4; cut++ {
+		fsys := memfs.New()
+		fsys.CutAt(cut)
+		var failed []string
+		note := func(what string, err error) {
+			if errors.Is(err, memfs.ErrPowerCut) {
+				failed = append(failed, what)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := fsys.Create("/a")
+		note("create", err)
+		if err == nil {
+			_, err = f.WriteAt([]byte("x"), 0)
+			note("write", err)
+			note("sync", f.Sync())
+		}
+		note("syncdir", fsys.SyncDir("/"))
+		_, err = fsys.List("/")
+		note("list", err)
+		want := []string{"create", "write", "sync", "syncdir", "list"}[cut-1:]
+		if cut == 1 {
+			want = []string{"create", "syncdir", "list"}
+		}
+		if !slices.Equal(failed, want) {
+			t.Errorf("cut at %d: failed: %v, want %v", cut, failed, want)
+		}
+		got := outcomes(fsys, func(fsys *memfs.FS) string { return content(fsys, "/a") })
+		if written := cut > 2; got["x1 "] != written {
+			t.Errorf("cut at %d: outcomes %v", cut, got)
+		}
+	}
+}
+
+// A full disk takes what fits, and gives space back when a file is cut or gone.
+func TestLimit(t *testing.T) {
+	fsys := memfs.New()
+	fsys.SetLimit(8192)
+	f := create(t, fsys, "/a")
+	if err := f.Preallocate(8193); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("preallocate: %v, want ENOSPC", err)
+	}
+	if size, _ := f.Size(); size != 0 || fsys.Used() != 0 {
+		t.Errorf("after a failed Preallocate: size %d, used %d", size, fsys.Used())
+	}
+	must(t, f.Preallocate(4096))
+	g := create(t, fsys, "/b")
+	if n, err := g.WriteAt(make([]byte, 5000), 0); n != 4096 || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write: %d, %v; want 4096, ENOSPC", n, err)
+	}
+	write(t, f, "in reserved space", 4000)
+	if free, _ := fsys.Free("/"); free != 0 {
+		t.Errorf("free: %d", free)
+	}
+	must(t, g.Truncate(0))
+	write(t, f, "x", 5000)
+	must(t, fsys.Remove("/a"))
+	if fsys.Used() != 8192 {
+		t.Errorf("a removed file that is open uses %d, want 8192", fsys.Used())
+	}
+	must(t, f.Close())
+	if fsys.Used() != 0 {
+		t.Errorf("used %d when all is gone", fsys.Used())
+	}
+}
+
+// The same seed gives the same disk.
+func TestCrashDeterministic(t *testing.T) {
+	fsys := memfs.New()
+	for _, name := range []string{"/a", "/b", "/c", "/d"} {
+		write(t, create(t, fsys, name), sectors("a")+sectors("b")+sectors("c"), 0)
+	}
+	describe := func(seed uint64) (s string) {
+		after := fsys.Crash(rand.New(rand.NewPCG(seed, 2)))
+		for _, name := range []string{"/a", "/b", "/c", "/d"} {
+			s += content(after, name) + "; "
+		}
+		return s
+	}
+	for seed := range uint64(50) {
+		if a, b := describe(seed), describe(seed); a != b {
+			t.Fatalf("seed %d: %s and %s", seed, a, b)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+//go:build unix
+
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+)
+
+// OS is the file system of the operating system.
+var OS FS = osFS{}
+
+type osFS struct{}
+
+// An osFile is an *os.File; Sync and Preallocate differ by system.
+type osFile struct{ *os.File }
+
+func open(name string, flag int) (File, error) {
+	f, err := os.OpenFile(name, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Create(name string) (File, error)    { return open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL) }
+func (osFS) Open(name string) (File, error)      { return open(name, os.O_RDONLY) }
+func (osFS) OpenWrite(name string) (File, error) { return open(name, os.O_RDWR) }
+
+func (osFS) Rename(oldName, newName string) error { return os.Rename(oldName, newName) }
+func (osFS) Mkdir(dir string) error               { return os.Mkdir(dir, 0o700) }
+
+func (osFS) Remove(name string) error {
+	// Not os.Remove, which would remove an empty directory too.
+	if err := ignoringEINTR(func() error { return syscall.Unlink(name) }); err != nil {
+		return &fs.PathError{Op: "remove", Path: name, Err: err}
+	}
+	return nil
+}
+
+func (osFS) Size(name string) (int64, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (osFS) List(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (osFS) SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (osFS) Free(dir string) (int64, error) {
+	var st syscall.Statfs_t
+	if err := ignoringEINTR(func() error { return syscall.Statfs(dir, &st) }); err != nil {
+		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil
+}
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// fillZeros is Preallocate where the system has nothing better.
+func (f osFile) fillZeros(from, to int64) error {
+	zeros := make([]byte, 1<<16)
+	for off := from; off < to; {
+		n, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-off)], off)
+		if err != nil {
+			return errors.Join(err, f.Truncate(from))
+		}
+		off += int64(n)
+	}
+	return nil
+}
+
+func ignoringEINTR(call func() error) error {
+	for {
+		if err := call(); err != syscall.EINTR {
+			return err
+		}
+	}
+}

@@ -1,0 +1,15 @@
+//go:build unix && !linux
+
+package vfs
+
+// Sync is that of package os: fsync, and on macOS F_FULLFSYNC.
+func (f osFile) Sync() error { return f.File.Sync() }
+
+// Preallocate writes zeros.
+func (f osFile) Preallocate(size int64) error {
+	old, err := f.Size()
+	if err != nil || old >= size {
+		return err
+	}
+	return f.fillZeros(old, size)
+}

@@ -1,0 +1,154 @@
+//go:build unix
+
+package vfs_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/vfstest"
+)
+
+func TestContract(t *testing.T) {
+	vfstest.Run(t, func(t *testing.T) (vfs.FS, string) { return vfs.OS, t.TempDir() })
+}
+
+// TestMain makes the test binary a program that locks a file and waits to be
+// closed, for TestLockProcesses.
+func TestMain(m *testing.M) {
+	if name := os.Getenv("VFS_TEST_LOCK"); name != "" {
+		_, err := vfs.OS.Lock(name)
+		fmt.Println(err == nil, err)
+		io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// lockInChild runs a process that tries to lock the file. It returns what the
+// process says of the attempt; the process ends with the test or by stop.
+func lockInChild(t *testing.T, name string) (says string, stop func()) {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "VFS_TEST_LOCK="+name)
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = func() {
+		stdin.Close()
+		child.Wait()
+	}
+	t.Cleanup(stop)
+	says, err = bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return says, stop
+}
+
+// The lock excludes other processes, and a second attempt within the process
+// does not lose it.
+func TestLockProcesses(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	lock, err := vfs.OS.Lock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode() != 0o600 {
+		t.Errorf("lock file: %v, %v; want mode 0600", info.Mode(), err)
+	}
+	if _, err := vfs.OS.Lock(name); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("second lock in this process: %v", err)
+	}
+	says, stop := lockInChild(t, name)
+	if want := fmt.Sprintf("locked by process %d", os.Getpid()); !strings.Contains(says, want) {
+		t.Errorf("the other process says %q, want %q in it", says, want)
+	}
+	stop()
+
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	says, stop = lockInChild(t, name)
+	if !strings.HasPrefix(says, "true") {
+		t.Fatalf("after the lock was closed another process says %q", says)
+	}
+	if _, err := vfs.OS.Lock(name); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("lock while another process has it: %v", err)
+	}
+	stop()
+	if lock, err = vfs.OS.Lock(name); err != nil {
+		t.Fatalf("lock after the other process ended: %v", err)
+	}
+	lock.Close()
+}
+
+// beanstalkd and we exclude each other.
+func TestLockBeanstalkd(t *testing.T) {
+	beanstalkd, err := exec.LookPath("beanstalkd")
+	if err != nil {
+		t.Skip("beanstalkd is not installed")
+	}
+	dir := t.TempDir()
+	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	socket := filepath.Join(dir, "s")
+	out, err := exec.Command(beanstalkd, "-l", "unix:"+socket, "-b", dir).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 10 {
+		t.Errorf("beanstalkd on a locked directory: %v, want exit status 10\n%s", err, out)
+	}
+}
+
+// Preallocated space is on the disk.
+func TestPreallocateBlocks(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a")
+	f, err := vfs.OS.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const size = 1 << 20
+	if err := f.Preallocate(size); err != nil {
+		t.Fatal(err)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(name, &st); err != nil {
+		t.Fatal(err)
+	}
+	if got := int64(st.Blocks) * 512; got < size {
+		t.Errorf("%d bytes on the disk, want %d", got, size)
+	}
+}
+
+// A full disk is ENOSPC, not a message.
+func TestErrno(t *testing.T) {
+	f, err := vfs.OS.OpenWrite("/dev/full")
+	if err != nil {
+		t.Skip("no /dev/full: ", err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte("x"), 0); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write to a full disk: %v", err)
+	}
+}

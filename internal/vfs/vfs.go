@@ -1,0 +1,108 @@
+// Package vfs is the door through which beanpole touches files: the few
+// operations that the journal needs, and none besides.
+//
+// [OS] is the real file system. The sub-packages memfs (in memory, with power
+// cuts and a size limit) and faultfs (any FS with failing calls) let a test see
+// what a disk does once in ten years. All of them pass the tests of the
+// sub-package vfstest, which is the precise statement of the contract; the
+// comments of [FS] and [File] are its prose.
+//
+// What survives a power cut, as every FS here promises it and no more:
+//
+//   - the bytes and the size of a file as they were when [File.Sync] last
+//     returned nil, overlaid with any subset of what was written since;
+//   - the names in a directory as they were when [FS.SyncDir] last returned
+//     nil, with any subset of the creations, renames and removals since. To
+//     sync a file does not make its name durable.
+//
+// After a failed Sync nothing is known about what was written since the last
+// successful one, even if a later Sync succeeds.
+//
+// Errors keep their cause: errors.Is(err, syscall.ENOSPC), fs.ErrNotExist and
+// fs.ErrExist work on whatever an FS returns.
+//
+// Deliberately not here: permissions (files are 0600, directories 0700), times,
+// seeking, partial directory reads, and Windows.
+package vfs
+
+import (
+	"errors"
+	"io"
+)
+
+// ErrLocked is wrapped by the error of [FS.Lock] when somebody holds the lock.
+var ErrLocked = errors.New("locked")
+
+// An FS is a file system. Names are paths as in package path/filepath. All
+// methods may be called from several goroutines.
+type FS interface {
+	// Create makes a new empty file, open for reading and writing. The file
+	// must not exist.
+	Create(name string) (File, error)
+
+	// Open opens an existing file for reading.
+	Open(name string) (File, error)
+
+	// OpenWrite opens an existing file for reading and writing.
+	OpenWrite(name string) (File, error)
+
+	// Rename gives a file another name in the same directory, atomically. A
+	// file that has the name already is replaced.
+	Rename(oldName, newName string) error
+
+	// Remove removes a file.
+	Remove(name string) error
+
+	// Size returns the size of a file in bytes.
+	Size(name string) (int64, error)
+
+	// List returns the names in a directory, without the path, sorted.
+	List(dir string) ([]string, error)
+
+	// Mkdir makes a directory; its parent must exist.
+	Mkdir(dir string) error
+
+	// SyncDir makes the names in a directory durable.
+	SyncDir(dir string) error
+
+	// Free returns how many bytes can still be written to the file system
+	// that holds dir; others may take them first.
+	Free(dir string) (int64, error)
+
+	// Lock takes an exclusive lock on a file, which is created if need be and
+	// stays when the lock is closed. It does not wait: the error wraps
+	// ErrLocked if another process, or this one, has the lock.
+	Lock(name string) (io.Closer, error)
+}
+
+// A File is an open file. Reads, writes and Sync may be called from several
+// goroutines; a Sync covers the writes that returned before it was called.
+type File interface {
+	// ReadAt is that of io.ReaderAt: fewer bytes than asked for come with an
+	// error, which is io.EOF at the end of the file.
+	io.ReaderAt
+
+	// WriteAt is that of io.WriterAt. It may fail having written a part. A
+	// write past the end leaves zeros in between.
+	io.WriterAt
+
+	// Size returns the current size in bytes.
+	Size() (int64, error)
+
+	// Truncate sets the size. What is added reads as zeros and has no blocks
+	// on the disk.
+	Truncate(size int64) error
+
+	// Preallocate grows the file to at least size bytes with blocks reserved
+	// on the disk, so that no later write below size fails for lack of space;
+	// what is added reads as zeros. If it fails the file is as it was. On a
+	// file system that compresses or copies on write, which is to say ZFS and
+	// Btrfs, the reservation is only as good as theirs.
+	Preallocate(size int64) error
+
+	// Sync makes the file's bytes and size durable.
+	Sync() error
+
+	// Close closes the file without syncing it.
+	Close() error
+}

@@ -1,0 +1,208 @@
+package wal
+
+import "slices"
+
+// writable says why nothing can be appended.
+func (l *Log) writable() error {
+	switch {
+	case l.err != nil:
+		return l.err
+	case l.lock == nil:
+		return ErrReadOnly
+	case l.scan != nil:
+		return ErrNotRead
+	}
+	return nil
+}
+
+// Append appends a record whose payload is the concatenation of parts, 1 to
+// MaxPayload bytes, and returns where it will be. It copies the parts and
+// writes nothing.
+//
+// It fails in the failed state, which an earlier call has reported: not for
+// what another goroutine's Sync meets meanwhile, which the next Flush reports.
+// So between two flushes either all appends work or none. It also fails, with
+// nothing changed, if there is no room that is not reserved and none can be
+// made; see [Log.Reserve].
+func (l *Log) Append(parts ...[]byte) (Pos, error) {
+	if err := l.writable(); err != nil {
+		return Pos{}, err
+	}
+	return l.append(parts...)
+}
+
+func (l *Log) append(parts ...[]byte) (Pos, error) {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	if n > MaxPayload {
+		return Pos{}, ErrTooLarge
+	}
+	if n == 0 {
+		panic("wal: empty record")
+	}
+	cost := Cost(n)
+	s := l.tip()
+	if s == nil || s.free() < cost {
+		var err error
+		if s, err = l.extend(cost); err != nil {
+			return Pos{}, err
+		}
+	} else if err := l.keepRoom(s.free() - cost); err != nil {
+		return Pos{}, err
+	}
+	return s.append(n, parts...), nil
+}
+
+// keepRoom makes spares until they, with free bytes in a current segment, are
+// enough for what is reserved.
+func (l *Log) keepRoom(free int64) error {
+	for l.usable(free)+l.pool.room.Load() < l.reserved.Load() {
+		if err := l.pool.add(l.pool.size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extend plans another segment, which has room for a record that costs so much.
+func (l *Log) extend(cost int64) (*segment, error) {
+	size, free := l.pool.size, l.capacity()-cost
+	if free < 0 {
+		size, free = firstRecord+cost, 0
+	}
+	for {
+		// The segment itself counts as room while it is a spare.
+		room := l.pool.room.Load() + l.usable(free)
+		if size == l.pool.size {
+			room -= l.pool.usable()
+		}
+		if room >= l.reserved.Load() {
+			if s := l.pool.take(size); s != nil {
+				l.begin(s)
+				return s, nil
+			}
+			if err := l.pool.add(size); err != nil {
+				return nil, err
+			}
+		} else if err := l.pool.add(l.pool.size); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// begin makes a spare the tip.
+func (l *Log) begin(s *segment) {
+	prev := l.prev
+	if tip := l.tip(); tip != nil {
+		prev = Pos{tip.sequence, tip.end}
+	}
+	s.begin(prev, l.buf)
+	l.buf = nil
+	l.open = append(l.open, s)
+}
+
+// Flush writes what was appended: one write for each segment concerned, and one
+// sync for each that is full. If it fails the log is in the failed state, and
+// what was appended is kept for [Log.Recover].
+func (l *Log) Flush() error {
+	if err := l.writable(); err != nil {
+		return err
+	}
+	return l.fail(l.flush())
+}
+
+func (l *Log) flush() error {
+	for len(l.open) > 0 {
+		s := l.open[0]
+		if err := s.failure(); err != nil { // as Target.Sync found
+			return err
+		}
+		if err := s.settle(l.fs, l.dir); err != nil {
+			return err
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
+		if len(l.open) == 1 {
+			return nil
+		}
+		if err := l.sealFirst(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fail enters the failed state if err is not nil.
+func (l *Log) fail(err error) error {
+	if err != nil {
+		l.err = err
+	}
+	return err
+}
+
+// maxKeptBuffer is the largest buffer that is kept for another segment: enough
+// for a segment of the default size of which nothing was synced.
+const maxKeptBuffer = 16 << 20
+
+// sealFirst seals the first of the open segments.
+func (l *Log) sealFirst() error {
+	s := l.open[0]
+	if err := s.seal(); err != nil {
+		return l.fail(err)
+	}
+	l.sealed = append(l.sealed, Segment{s.sequence, s.end})
+	l.prev = Pos{s.sequence, s.end}
+	if cap(s.buf) <= maxKeptBuffer {
+		l.buf = s.buf
+	}
+	s.buf = nil
+	l.open = slices.Delete(l.open, 0, 1)
+	return nil
+}
+
+// Sync makes what was flushed durable. If it fails the log is in the failed
+// state. It makes no system call if there is nothing new.
+func (l *Log) Sync() error {
+	if err := l.writable(); err != nil {
+		return err
+	}
+	return l.fail(l.Target().Sync())
+}
+
+// A Target is a stretch of the log that is to be made durable: all that was
+// flushed when it was taken. The zero Target is durable.
+type Target struct {
+	s    *segment
+	upTo int64
+}
+
+// Target returns all that is flushed. Taking one costs nothing.
+func (l *Log) Target() Target {
+	if len(l.open) == 0 {
+		return Target{}
+	}
+	s := l.open[0] // what was before is sealed; what follows was not flushed
+	return Target{s, s.flushed.Load()}
+}
+
+// Sync makes the target durable. Any goroutine may call it, at any time until
+// the log is closed; while it waits for the disk the owner can append and flush.
+// After an error the records are durable only when [Log.Recover] has succeeded;
+// the target itself stays failed for ever.
+func (t Target) Sync() error {
+	if t.s == nil {
+		return nil
+	}
+	return t.s.sync(t.upTo)
+}
+
+// Durable returns a position: all records before it are durable.
+func (l *Log) Durable() Pos {
+	if len(l.open) == 0 {
+		return l.prev
+	}
+	return Pos{l.open[0].sequence, l.open[0].synced.Load()}
+}

@@ -1,0 +1,156 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// fuzzLog returns the files of a log of three segments and a spare, as a killed
+// process leaves it, with records 0 to n-1.
+func fuzzLog(t testing.TB) (all map[string][]byte, n int) {
+	fsys := memfs.New()
+	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
+	for ; len(l.sealed) < 2 || l.tip().end < 300; n++ {
+		_, err := l.Append([]byte(fuzzPayload(n)))
+		must(t, err)
+		must(t, l.Flush())
+		if n%3 == 2 {
+			must(t, l.Sync())
+		}
+	}
+	must(t, l.Prepare())
+	return files(t, fsys), n
+}
+
+func fuzzPayload(n int) string {
+	return strconv.Itoa(n) + ":" + strings.Repeat(string(rune('a'+n%26)), n*13%60)
+}
+
+// mutate changes the files as the bytes of data say, six for each change.
+func mutate(all map[string][]byte, data []byte) {
+	for ; len(data) >= 6; data = data[6:] {
+		names := slices.Sorted(mapKeys(all))
+		if len(names) == 0 {
+			return
+		}
+		name := names[int(data[1])%len(names)]
+		b := all[name]
+		off := int(data[2])<<8 | int(data[3])
+		n := int(data[4])
+		switch data[0] % 8 {
+		case 0: // flip
+			if len(b) > 0 {
+				b[off%len(b)] ^= data[5]
+			}
+		case 1: // zero
+			if len(b) > 0 {
+				off %= len(b)
+				clear(b[off:min(off+n, len(b))])
+			}
+		case 2: // cut
+			all[name] = b[:off%(len(b)+1)]
+		case 3: // grow
+			all[name] = append(b, slices.Repeat([]byte{data[5]}, n)...)
+		case 4: // drop
+			delete(all, name)
+		case 5: // rename
+			delete(all, name)
+			all[FileName(uint64(data[5])%8+1)] = b
+		case 6: // copy a piece to another place
+			from := names[int(data[5])%len(names)]
+			if len(b) > 0 && len(all[from]) > 0 {
+				copy(b[off/8*8%len(b):], all[from][n*8%len(all[from]):])
+			}
+		case 7: // exchange
+			other := names[int(data[5])%len(names)]
+			all[name], all[other] = all[other], all[name]
+		}
+	}
+}
+
+// inOrder checks that records are some of the first n, in order.
+func inOrder(t *testing.T, what string, records []string, n int) {
+	t.Helper()
+	prev := -1
+	for _, r := range records {
+		number, _, _ := strings.Cut(r, ":")
+		i, err := strconv.Atoi(number)
+		if err != nil || i >= n || r != fuzzPayload(i) {
+			t.Fatalf("%s: invented record %q", what, r)
+		}
+		if i <= prev {
+			t.Fatalf("%s: record %d after %d", what, i, prev)
+		}
+		prev = i
+	}
+}
+
+// Whatever happens to the files: opening does not panic, invents no record and
+// reorders none; if it refuses it changes nothing and Repair makes it a log that
+// opens, has all that opening found before and again no invented record.
+func FuzzRecover(f *testing.F) {
+	base, n := fuzzLog(f)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		all := make(map[string][]byte)
+		for name, b := range base {
+			all[name] = slices.Clone(b)
+		}
+		mutate(all, data)
+		fsys := load(t, all)
+		records, err := openOnce(fsys)
+		inOrder(t, "open", records, n)
+		damage, checkErr := Check(fsys, testDir)
+		if err == nil {
+			if len(damage) > 0 || checkErr != nil {
+				t.Fatalf("the log opened, but Check finds %v, %v", damage, checkErr)
+			}
+			return
+		}
+		if !errors.Is(err, ErrCorrupt) {
+			t.Fatal(err)
+		}
+		if after := files(t, fsys); !maps.EqualFunc(all, after, bytes.Equal) {
+			t.Fatal("the log was refused, but files changed")
+		}
+		if checkErr != nil {
+			if !errors.Is(checkErr, ErrCorrupt) {
+				t.Fatal(checkErr)
+			}
+			return // beyond repair
+		}
+		if len(damage) == 0 {
+			t.Fatalf("the log was refused (%v), but Check finds nothing", err)
+		}
+		if _, err := Repair(fsys, testDir); err != nil {
+			t.Fatal(err)
+		}
+		repaired, err := openOnce(fsys)
+		if err != nil {
+			t.Fatalf("repaired, but: %v", err)
+		}
+		inOrder(t, "repaired", repaired, n)
+		for _, r := range records {
+			if !slices.Contains(repaired, r) {
+				t.Fatalf("repair lost %q", r)
+			}
+		}
+	})
+}
+
+// openOnce opens and closes a log and returns what it holds.
+func openOnce(fsys *memfs.FS) ([]string, error) {
+	l, err := Open(fsys, testDir, Options{SegmentSize: 512, Parallel: 1, blockSize: 128})
+	if err != nil {
+		return nil, err
+	}
+	records, _, err := replayAll(l)
+	return records, errors.Join(err, l.Close())
+}

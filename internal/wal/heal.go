@@ -1,0 +1,156 @@
+package wal
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+)
+
+// What Recover has to do.
+type healing struct {
+	suspect *segment  // the one that failed first; nil when it is cut
+	records []unsaved // not durable when it failed
+	sealed  int       // so many of Log.sealed were good
+	prev    Pos       // the end of the last segment that counts
+}
+
+// An unsaved is a record that must be written again.
+type unsaved struct {
+	from    Pos
+	payload []byte
+}
+
+// Recover tries to get out of the failed state: it writes all records since the
+// last successful sync to a new segment and makes them durable. If that works
+// the log is as good as new, and moved, if not nil, is called for each of these
+// records, in order, with its old position and its new one. Otherwise the error
+// says what is still wrong and the log stays as it was; Recover can be called
+// again at any time. Targets taken before are of no use any more.
+//
+// Recover needs room like an Append that was not reserved, and it does not
+// succeed before there is room for all reservations too.
+//
+// If the log is not in the failed state nothing happens.
+func (l *Log) Recover(moved func(from, to Pos)) error {
+	if l.lock == nil || l.scan != nil || l.err == ErrClosed {
+		return l.writable()
+	}
+	if l.err == nil && len(l.open) > 0 {
+		l.err = l.open[0].failure() // which Flush has not seen yet
+	}
+	if l.err == nil {
+		return nil
+	}
+	if l.healing == nil {
+		l.abandon()
+	}
+	h := l.healing
+	to, err := l.rewrite(h)
+	if errors.Is(err, syscall.ENOSPC) {
+		h.cut()
+		to, err = l.rewrite(h)
+	}
+	if err != nil {
+		return l.fail(err)
+	}
+	h.cut()
+	l.healing, l.err = nil, nil
+	if moved != nil {
+		for i, r := range h.records {
+			moved(r.from, to[i])
+		}
+	}
+	return nil
+}
+
+// abandon gives up the segment that failed and remembers what it held.
+func (l *Log) abandon() {
+	suspect, planned := l.open[0], l.open[1:]
+	h := &healing{suspect: suspect}
+	for _, s := range l.open {
+		h.records = append(h.records, s.unsynced()...)
+	}
+	end := suspect.synced.Load()
+	if end >= firstRecord {
+		l.prev = Pos{suspect.sequence, end}
+	} else {
+		end = 0 // not even its link is sure to be there: it is void
+	}
+	l.sealed = append(l.sealed, Segment{suspect.sequence, end})
+	l.pool.giveBack(planned)
+	l.open = nil
+	h.sealed, h.prev = len(l.sealed), l.prev
+	l.healing = h
+}
+
+// unsynced returns the records that are not durable.
+func (s *segment) unsynced() []unsaved {
+	var records []unsaved
+	for off := max(s.synced.Load(), firstRecord); off < s.end; {
+		b := s.buf[off-s.base:]
+		n, _ := recordLength(b)
+		records = append(records, unsaved{Pos{s.sequence, off}, b[recordHeader : recordHeader+n]})
+		off += Cost(n)
+	}
+	return records
+}
+
+// rewrite appends the records anew and makes them durable, or leaves everything
+// as it was.
+func (l *Log) rewrite(h *healing) (to []Pos, err error) {
+	for _, r := range h.records {
+		pos, err := l.append(r.payload)
+		if err != nil {
+			l.pool.giveBack(l.open)
+			l.open = nil
+			return nil, err
+		}
+		to = append(to, pos)
+	}
+	free := int64(0)
+	if tip := l.tip(); tip != nil {
+		free = tip.free()
+	}
+	if err = l.keepRoom(free); err != nil {
+		l.pool.giveBack(l.open)
+		l.open = nil
+		return nil, err
+	}
+	if err = l.flush(); err == nil {
+		err = l.Target().Sync()
+	}
+	if err != nil {
+		l.undo(h)
+		return nil, err
+	}
+	return to, nil
+}
+
+// undo gives up the segments of a failed attempt. They become void: the link of
+// the next attempt jumps over them.
+func (l *Log) undo(h *healing) {
+	failed := slices.Clone(l.sealed[h.sealed:])
+	if len(l.open) > 0 {
+		l.open[0].file.Close()
+		_ = removeFile(l.fs, l.open[0].name) // which may not be that of its sequence yet
+		failed = append(failed, Segment{Sequence: l.open[0].sequence})
+		l.pool.giveBack(l.open[1:])
+	}
+	l.sealed, l.open, l.prev = l.sealed[:h.sealed], nil, h.prev
+	for _, s := range failed {
+		if removeFile(l.fs, l.path(s.Sequence)) != nil {
+			l.sealed = append(l.sealed, Segment{Sequence: s.Sequence})
+		}
+	}
+	h.sealed = len(l.sealed)
+}
+
+// cut cuts the suspect, once. Before the records are elsewhere that is done
+// only to get its space: what reached the file is better than nothing if the
+// process is killed.
+func (h *healing) cut() {
+	if h.suspect != nil {
+		h.suspect.cut()
+		h.suspect = nil
+	}
+}

@@ -1,0 +1,215 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// Errors of a log that is not ready. What the file system says is wrapped.
+var (
+	ErrClosed    = errors.New("wal: the log is closed")
+	ErrReadOnly  = errors.New("wal: the log was opened for reading only")
+	ErrNotRead   = errors.New("wal: the log must be replayed before it is written")
+	ErrTooLarge  = errors.New("wal: the record is too large")
+	ErrNotSealed = errors.New("wal: no such sealed segment")
+)
+
+// Defaults and limits of [Options].
+const (
+	DefaultSegmentSize = 10 << 20
+	MinSegmentSize     = 512
+	MaxSegmentSize     = 1 << 30
+)
+
+// Options are the choices of whoever opens a log. The zero value works.
+type Options struct {
+	// SegmentSize is the size of a segment file in bytes; 0 means
+	// DefaultSegmentSize. It is rounded to between MinSegmentSize and
+	// MaxSegmentSize, and up to a multiple of 8. Existing segments keep theirs.
+	SegmentSize int64
+
+	// Parallel is the number of goroutines that check and decode in Replay; 0
+	// means GOMAXPROCS.
+	Parallel int
+
+	// ReadOnly opens a log to look at it: nothing is locked or changed. If a
+	// server is writing the log meanwhile its end looks torn.
+	ReadOnly bool
+
+	// Progress, if not nil, is called by Replay now and then, in the caller's
+	// goroutine.
+	Progress func(done, total int64)
+
+	// LogID marks the segments of a new log; 0 means a random number. A log
+	// that has segments keeps its own.
+	LogID uint64
+
+	// Stamp, if not nil, returns the time in nanoseconds since 1970. It is
+	// written to the headers of segments, for people to read. It may be called
+	// by the goroutine that calls Prepare.
+	Stamp func() int64
+
+	blockSize int // of reading, for tests; 0 means defaultBlockSize
+}
+
+// A Log is an open log. But for [Log.Prepare] and [Log.NeedsPrepare] its
+// methods are for one goroutine, the owner.
+type Log struct {
+	// Static after Open.
+	fs   vfs.FS
+	dir  string
+	opt  Options
+	lock io.Closer // nil if read only
+
+	pool pool // has its own lock
+
+	// reserved is the sum of the charges of all reservations: written by the
+	// owner, read by Prepare.
+	reserved atomic.Int64
+
+	// The rest is the owner's.
+
+	err     error        // why nothing can be appended now; nil if all is well
+	scan    *scan        // what Open found, until Replay has read it
+	sealed  []Segment    // oldest first
+	open    []*segment   // the current one and those planned to follow it
+	prev    Pos          // where the last sealed segment that counts ends
+	buf     []byte       // for the next segment
+	healing *healing     // what Recover has to do; nil if nothing
+	reader  sealedReader // of ReadSealed
+}
+
+// A Segment is one that is not written any more.
+type Segment struct {
+	Sequence uint64
+	End      int64 // offset at which its records end; 0 if it is void
+}
+
+// Stats describe a log.
+type Stats struct {
+	Oldest   uint64 // sequence of the oldest segment; 0 if there is none
+	Current  uint64 // sequence of the segment that is written; 0 if none is yet
+	Segments int    // sealed and current ones
+	Bytes    int64  // used in them
+	Spares   int    // files made ahead
+	Room     int64  // bytes that can surely be appended without new space on the disk
+	Reserved int64  // of which are reserved
+}
+
+// Stats returns numbers about the log.
+func (l *Log) Stats() Stats {
+	s := Stats{Segments: len(l.sealed) + len(l.open), Reserved: l.reserved.Load()}
+	s.Spares, s.Room = l.pool.count(), l.room()
+	for _, seg := range l.sealed {
+		s.Bytes += seg.End
+	}
+	for _, seg := range l.open {
+		s.Bytes += seg.end
+	}
+	if len(l.open) > 0 {
+		s.Oldest, s.Current = l.open[0].sequence, l.tip().sequence
+	}
+	if len(l.sealed) > 0 {
+		s.Oldest = l.sealed[0].Sequence
+	}
+	return s
+}
+
+// Err returns the error that put the log into its failed state, or nil. A failed
+// [Target.Sync] counts when the next Flush has met it.
+func (l *Log) Err() error { return l.err }
+
+// tip returns the segment that records are appended to, or nil.
+func (l *Log) tip() *segment {
+	if len(l.open) == 0 {
+		return nil
+	}
+	return l.open[len(l.open)-1]
+}
+
+// path returns the path of the segment's file.
+func (l *Log) path(sequence uint64) string { return filepath.Join(l.dir, FileName(sequence)) }
+
+// Oldest returns the oldest sealed segment; ok is false if there is none.
+func (l *Log) Oldest() (s Segment, ok bool) {
+	if len(l.sealed) == 0 {
+		return Segment{}, false
+	}
+	return l.sealed[0], true
+}
+
+// RemoveOldest removes the oldest sealed segment, which the caller no longer
+// needs. It is durably gone when RemoveOldest returns nil. After an error it may
+// or may not be gone, and the call can be repeated. Spares that are not needed
+// any more go with it.
+//
+// The current segment is never removed. When a log without one is closed and has
+// no sealed segment left, the next sequences begin at 1 again.
+//
+// Segments go one after the other, because a log from whose middle a power cut
+// took a file looks damaged.
+func (l *Log) RemoveOldest() error {
+	switch {
+	case l.lock == nil:
+		return ErrReadOnly
+	case l.err == ErrClosed:
+		return ErrClosed
+	case len(l.sealed) == 0:
+		return ErrNotSealed
+	}
+	sequence := l.sealed[0].Sequence
+	l.reader.forget(sequence)
+	if err := removeFile(l.fs, l.path(sequence)); err != nil {
+		return fmt.Errorf("wal: remove segment: %w", err)
+	}
+	if err := l.fs.SyncDir(l.dir); err != nil {
+		return fmt.Errorf("wal: remove segment %d: %w", sequence, err)
+	}
+	l.sealed = slices.Delete(l.sealed, 0, 1)
+	if l.healing != nil {
+		l.healing.sealed = max(0, l.healing.sealed-1)
+	}
+	l.pool.trim(l.reserved.Load())
+	return nil
+}
+
+// Close flushes, syncs and seals what there is, removes the spares, and gives
+// up the lock. In the failed state it returns that error, and what was not
+// synced is lost. No goroutine may be in [Log.Prepare] or [Target.Sync].
+func (l *Log) Close() error {
+	if l.err == ErrClosed {
+		return ErrClosed
+	}
+	l.reader.close()
+	if l.lock == nil {
+		l.err = ErrClosed
+		return nil
+	}
+	var err error
+	if l.scan == nil {
+		err = l.finish()
+	}
+	for _, s := range l.open {
+		s.file.Close() // after finish only those of a failed log
+	}
+	if l.healing != nil && l.healing.suspect != nil {
+		l.healing.suspect.file.Close()
+	}
+	err = errors.Join(err, l.pool.removeAll())
+	l.err = ErrClosed
+	return errors.Join(err, l.lock.Close())
+}
+
+// finish leaves all segments sealed.
+func (l *Log) finish() error {
+	if err := l.Flush(); err != nil || len(l.open) == 0 {
+		return err
+	}
+	return l.sealFirst()
+}

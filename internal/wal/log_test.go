@@ -1,0 +1,433 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+func Example() {
+	fsys := memfs.New()
+	for range 2 {
+		log, err := Open(fsys, "/", Options{})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		decode := func(records []Record) (lines []string, err error) {
+			for _, r := range records {
+				lines = append(lines, string(r.Payload))
+			}
+			return lines, nil
+		}
+		apply := func(lines []string) error {
+			fmt.Println("read:", strings.Join(lines, ", "))
+			return nil
+		}
+		if _, err := Replay(log, decode, apply); err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, word := range []string{"one", "two"} {
+			if _, err := log.Append([]byte(word)); err != nil {
+				fmt.Println(err)
+			}
+		}
+		if err := errors.Join(log.Flush(), log.Sync(), log.Close()); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output: read: one, two
+}
+
+// The owner appends, flushes and removes while others sync and prepare. Whatever
+// a sync has confirmed before the power is cut is there afterwards.
+func TestConcurrentSync(t *testing.T) {
+	fsys := memfs.New()
+	l := mustOpen(t, fsys, Options{SegmentSize: 2048, LogID: 7})
+
+	type job struct {
+		target Target
+		upTo   int // number of records the target covers
+	}
+	jobs := make(chan job, 1)
+	prepare := make(chan struct{}, 1)
+	var wg sync.WaitGroup
+	confirmed := 0 // the syncer's, until wg.Wait
+	wg.Go(func() {
+		for j := range jobs {
+			if err := j.target.Sync(); err != nil {
+				t.Error(err)
+			}
+			confirmed = j.upTo
+		}
+	})
+	wg.Go(func() {
+		for range prepare {
+			if err := l.Prepare(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for i := range 3000 {
+		_, err := l.Append([]byte(payload(i)))
+		must(t, err)
+		if i%3 != 0 {
+			continue
+		}
+		must(t, l.Flush())
+		select {
+		case jobs <- job{l.Target(), i + 1}:
+		default:
+		}
+		if l.NeedsPrepare() {
+			select {
+			case prepare <- struct{}{}:
+			default:
+			}
+		}
+		if i%100 == 0 {
+			must(t, l.Sync())
+			must(t, l.check())
+		}
+	}
+	close(jobs)
+	close(prepare)
+	wg.Wait()
+	if confirmed == 0 {
+		t.Fatal("no sync")
+	}
+	for seed := range uint64(10) {
+		after, err := Open(fsys.Crash(newRand(seed)), testDir, Options{})
+		must(t, err)
+		got, _, err := replayAll(after)
+		must(t, err)
+		if len(got) < confirmed {
+			t.Errorf("%d records, %d were confirmed", len(got), confirmed)
+		}
+		for i, p := range got {
+			if p != payload(i) {
+				t.Fatalf("record %d is %.20q", i, p)
+			}
+		}
+	}
+}
+
+// A sync that fails in another goroutine is reported by the next Flush, not by
+// an Append; the log heals, and old targets stay failed.
+func TestFailedTarget(t *testing.T) {
+	fsys := faultfs.New(memfs.New())
+	l := mustOpen(t, fsys, testOptions)
+	first, err := l.Append([]byte("first"))
+	must(t, err)
+	must(t, l.Flush())
+	must(t, l.Sync())
+	durable := l.Target()
+	lost, err := l.Append([]byte("second"))
+	must(t, err)
+	must(t, l.Flush())
+	target := l.Target()
+	fsys.Set(faultfs.Fault{Op: faultfs.Sync})
+	if err := target.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("sync: %v", err)
+	}
+	if _, err := l.Append([]byte("third")); err != nil {
+		t.Errorf("append before the owner knows: %v", err)
+	}
+	if err := l.Flush(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("flush: %v", err)
+	}
+	if _, err := l.Append([]byte("fourth")); !errors.Is(err, syscall.EIO) {
+		t.Errorf("append: %v", err)
+	}
+	if err := l.Reserve(16); !errors.Is(err, syscall.EIO) {
+		t.Errorf("reserve: %v", err)
+	}
+	if err := l.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("sync: %v", err)
+	}
+	moved := map[Pos]Pos{}
+	must(t, l.Recover(func(from, to Pos) { moved[from] = to }))
+	if len(moved) != 2 || moved[lost].Segment <= lost.Segment || moved[first] != (Pos{}) {
+		t.Errorf("moved %v", moved)
+	}
+	if err := target.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("the target of lost records: %v", err)
+	}
+	if err := durable.Sync(); err != nil {
+		t.Errorf("the target of durable records: %v", err)
+	}
+	must(t, l.Recover(nil))
+	must(t, l.Close())
+	l, err = Open(fsys, testDir, testOptions)
+	must(t, err)
+	got, _, err := replayAll(l)
+	must(t, err)
+	if strings.Join(got, " ") != "first second third" {
+		t.Errorf("records: %q", got)
+	}
+}
+
+// A log is open once, and says so; read-only looks do not count.
+func TestOpenTwice(t *testing.T) {
+	fsys := memfs.New()
+	l := mustOpen(t, fsys, Options{})
+	if _, err := Open(fsys, testDir, Options{}); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("second open: %v", err)
+	}
+	if _, err := Repair(fsys, testDir); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("repair of an open log: %v", err)
+	}
+	ro := mustOpen(t, fsys, Options{ReadOnly: true})
+	for what, err := range map[string]error{
+		"append": second(ro.Append([]byte("x"))), "flush": ro.Flush(), "reserve": ro.Reserve(16), "remove": ro.RemoveOldest(),
+	} {
+		if err != ErrReadOnly {
+			t.Errorf("%s: %v, want ErrReadOnly", what, err)
+		}
+	}
+	must(t, ro.Close())
+	must(t, l.Close())
+	if err := l.Close(); err != ErrClosed {
+		t.Errorf("second close: %v", err)
+	}
+	if _, err := l.Append([]byte("x")); err != ErrClosed {
+		t.Errorf("append to a closed log: %v", err)
+	}
+	l, err := Open(fsys, testDir, Options{})
+	must(t, err)
+	if _, err := l.Append([]byte("x")); err != ErrNotRead {
+		t.Errorf("append before Replay: %v", err)
+	}
+	must(t, l.Close())
+	if _, err := Open(fsys, "/missing", Options{}); err == nil {
+		t.Error("a log in a missing directory was opened")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestTooLarge(t *testing.T) {
+	l := mustOpen(t, memfs.New(), Options{})
+	part := make([]byte, 1<<26)
+	parts := make([][]byte, 17) // a gibibyte and 64 MB, in all
+	for i := range parts {
+		parts[i] = part
+	}
+	if _, err := l.Append(parts...); err != ErrTooLarge {
+		t.Errorf("append: %v", err)
+	}
+	if err := l.Reserve(Cost(MaxPayload) + 1); err != ErrTooLarge {
+		t.Errorf("reserve: %v", err)
+	}
+}
+
+// One Flush makes one write for each segment, and Sync no call if there is
+// nothing new.
+func TestCalls(t *testing.T) {
+	fsys := faultfs.New(memfs.New())
+	l := mustOpen(t, fsys, Options{SegmentSize: 1024})
+	must(t, l.Reserve(Cost(500)))
+	must(t, l.Reserve(Cost(500)))
+	must(t, l.Reserve(Cost(500)))
+	l.Unreserve(Cost(500))
+	l.Unreserve(Cost(500))
+	l.Unreserve(Cost(500))
+	count := func(op faultfs.Op, do func() error) int {
+		t.Helper()
+		fsys.Set(faultfs.Fault{Op: op, N: 1 << 30})
+		must(t, do())
+		return fsys.Seen()
+	}
+	for range 10 {
+		_, err := l.Append(make([]byte, 20))
+		must(t, err)
+	}
+	if n := count(faultfs.Any, l.Flush); n != 1 {
+		t.Errorf("%d calls for a flush, want 1", n)
+	}
+	if n := count(faultfs.Any, l.Flush); n != 0 {
+		t.Errorf("%d calls for nothing to flush", n)
+	}
+	if n := count(faultfs.Any, l.Sync); n != 1 {
+		t.Errorf("%d calls for a sync, want 1", n)
+	}
+	if n := count(faultfs.Any, l.Sync); n != 0 {
+		t.Errorf("%d calls for nothing to sync", n)
+	}
+	for range 3 {
+		_, err := l.Append(make([]byte, 500))
+		must(t, err)
+	}
+	if n := count(faultfs.Write, l.Flush); n != 3 {
+		t.Errorf("%d writes for a flush over three segments", n)
+	}
+}
+
+// Spares that reservations needed are removed when those are gone.
+func TestTrim(t *testing.T) {
+	fsys := memfs.New()
+	l := mustOpen(t, fsys, Options{SegmentSize: 4096})
+	for range 500 {
+		must(t, l.Reserve(Cost(40)))
+	}
+	must(t, l.Reserve(Cost(10_000)))
+	before := l.Stats()
+	for range 500 {
+		l.Unreserve(Cost(40))
+	}
+	l.Unreserve(Cost(10_000))
+	if before.Spares < 7 || before.Room < before.Reserved {
+		t.Errorf("with reservations: %+v", before)
+	}
+	for range 100 { // segments come and go
+		for range 5 {
+			_, err := l.Append(make([]byte, 1000))
+			must(t, err)
+		}
+		must(t, l.Flush())
+		for len(l.sealed) > 0 {
+			must(t, l.RemoveOldest())
+		}
+		must(t, l.Prepare())
+	}
+	if after := l.Stats(); after.Spares > 3 || after.Reserved != 0 || after.Segments != 1 {
+		t.Errorf("without: %+v", after)
+	}
+	must(t, l.Close())
+}
+
+// Replay reads any sizes of records in blocks of any size with any number of
+// goroutines, and reports its progress up to the end.
+func TestReplayBlocks(t *testing.T) {
+	fsys := memfs.New()
+	l := mustOpen(t, fsys, Options{SegmentSize: 4096})
+	for i := range 400 {
+		_, err := l.Append([]byte(payload(i)))
+		must(t, err)
+	}
+	must(t, l.Close())
+	for _, blockSize := range []int{1, 13, 64, 1000, 1 << 20} {
+		for _, parallel := range []int{1, 3, 8} {
+			var done, total int64
+			l, err := Open(fsys, testDir, Options{ReadOnly: true, Parallel: parallel, blockSize: blockSize,
+				Progress: func(d, n int64) {
+					if d <= done {
+						t.Errorf("progress from %d to %d", done, d)
+					}
+					done, total = d, n
+				}})
+			must(t, err)
+			got, report, err := replayAll(l)
+			must(t, err)
+			if len(got) != 400 || report.Records != 400 {
+				t.Fatalf("%d records, report %+v", len(got), report)
+			}
+			for i, p := range got {
+				if p != payload(i) {
+					t.Fatalf("record %d is %.20q", i, p)
+				}
+			}
+			if done+int64(report.Segments)*headerSize != total || total != report.Bytes {
+				t.Errorf("progress ended at %d of %d, %d segments of %d bytes", done, total, report.Segments, report.Bytes)
+			}
+		}
+	}
+}
+
+// An error of decode or apply ends Replay, wherever it happens, and nothing
+// hangs; so does a file that cannot be read.
+func TestReplayErrors(t *testing.T) {
+	disk := memfs.New()
+	l := mustOpen(t, disk, Options{SegmentSize: 4096})
+	for i := range 400 {
+		_, err := l.Append([]byte(payload(i)))
+		must(t, err)
+	}
+	must(t, l.Close())
+	wrong := errors.New("wrong")
+	for n := range 40 {
+		stop := []byte(fmt.Sprintf("%d:", n*10))
+		check := func(recs []Record) error {
+			for _, r := range recs {
+				if bytes.HasPrefix(r.Payload, stop) {
+					return wrong
+				}
+			}
+			return nil
+		}
+		ok := func([]Record) error { return nil }
+		for _, in := range []string{"decode", "apply"} {
+			l, err := Open(disk, testDir, Options{ReadOnly: true, Parallel: 2, blockSize: 256})
+			must(t, err)
+			decode, apply := check, ok
+			if in == "apply" {
+				decode, apply = ok, check
+			}
+			_, err = Replay(l, func(r []Record) ([]Record, error) { return r, decode(r) }, apply)
+			if err != wrong {
+				t.Errorf("%s, record %d: %v", in, n*10, err)
+			}
+		}
+		fsys := faultfs.New(disk)
+		l, err := Open(fsys, testDir, Options{ReadOnly: true, Parallel: 2, blockSize: 256})
+		must(t, err)
+		fsys.Set(faultfs.Fault{Op: faultfs.Read, N: n + 1})
+		if _, _, err := replayAll(l); !errors.Is(err, syscall.EIO) {
+			t.Errorf("read %d fails: %v", n, err)
+		}
+	}
+}
+
+// A log is what it was after a round trip through a real directory.
+func TestRealDisk(t *testing.T) {
+	dir := t.TempDir()
+	for generation := range 3 {
+		l, err := Open(vfs.OS, dir, Options{SegmentSize: 64 << 10})
+		must(t, err)
+		got, report, err := replayAll(l)
+		must(t, err)
+		if len(got) != generation*1000 || len(report.Torn) > 0 {
+			t.Fatalf("generation %d: %d records, %+v", generation, len(got), report)
+		}
+		must(t, l.Prepare())
+		for i := range 1000 {
+			_, err := l.Append([]byte(payload(i)))
+			must(t, err)
+			if i%100 == 0 {
+				must(t, l.Flush())
+				must(t, l.Sync())
+			}
+		}
+		must(t, l.check())
+		must(t, l.Close())
+	}
+}
+
+// In the steady state nothing is allocated.
+func TestAppendAllocates(t *testing.T) {
+	l := mustOpen(t, discard{memfs.New()}, Options{SegmentSize: 1 << 20})
+	head, body := make([]byte, 20), make([]byte, 80)
+	turn := func() {
+		for range 10 {
+			if _, err := l.Append(head, body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(l.Flush(), l.Sync()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn()
+	if n := testing.AllocsPerRun(100, turn); n > 0 {
+		t.Errorf("%v allocations for a turn of ten records", n)
+	}
+}

@@ -1,0 +1,284 @@
+package wal
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// A scan is what Open knows of a log that Replay has not read yet.
+type scan struct {
+	segments []found // that count, oldest first; empty in a new log
+	remove   []found // files without records, left by a crash
+	torn     []found // segments whose first write was torn: to be judged, then removed
+}
+
+// A found segment file.
+type found struct {
+	sequence uint64
+	path     string
+	size     int64
+
+	header    header
+	headerErr error // nil, errNoHeader or errNewVersion
+
+	link   link
+	linked bool // the link is valid
+
+	end int64 // of the records, as the next segment says; in the last one, the size
+}
+
+// Open opens the log in a directory, which must exist; without segments it is a
+// new log. It locks the log and finds out what there is, but reads no records:
+// call [Replay] next.
+//
+// If somebody has the log open, the error wraps vfs.ErrLocked. If a segment is
+// missing or the beginning of one is damaged, it is a [*CorruptError].
+func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
+	l := &Log{fs: fsys, dir: dir, opt: opt}
+	if !opt.ReadOnly {
+		lock, err := fsys.Lock(lockName(dir))
+		if err != nil {
+			return nil, fmt.Errorf("wal: %w", err)
+		}
+		l.lock = lock
+	}
+	if err := l.start(); err != nil {
+		if l.lock != nil {
+			l.lock.Close()
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Log) start() error {
+	files, err := findSegments(l.fs, l.dir)
+	if err != nil {
+		return err
+	}
+	id := l.opt.LogID
+	if id == 0 {
+		id = rand.Uint64()
+	}
+	if l.scan, err = l.chain(files); err != nil {
+		return err
+	}
+	if n := len(l.scan.segments); n > 0 {
+		id = l.scan.segments[n-1].header.log
+	}
+	var next uint64 = 1
+	if len(files) > 0 {
+		next = files[len(files)-1].sequence + 1
+	}
+	size := l.opt.SegmentSize
+	if size == 0 {
+		size = DefaultSegmentSize
+	}
+	l.pool.fs, l.pool.dir, l.pool.log, l.pool.next = l.fs, l.dir, id, next
+	l.pool.size = (min(max(size, MinSegmentSize), MaxSegmentSize) + alignment - 1) &^ (alignment - 1)
+	if l.pool.stamp = l.opt.Stamp; l.pool.stamp == nil {
+		l.pool.stamp = func() int64 { return 0 }
+	}
+	return nil
+}
+
+// findSegments reads the beginnings of all segment files, in the order of their
+// sequences.
+func findSegments(fsys vfs.FS, dir string) ([]found, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("wal: %w", err)
+	}
+	var files []found
+	for _, name := range names {
+		sequence, ok := parseName(name)
+		if !ok {
+			continue
+		}
+		f := found{sequence: sequence, path: filepath.Join(dir, name)}
+		if err := f.read(fsys); err != nil {
+			return nil, fmt.Errorf("wal: %w", err)
+		}
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(a, b found) int { return Pos{a.sequence, 0}.Compare(Pos{b.sequence, 0}) })
+	return files, nil
+}
+
+// read reads header and link.
+func (f *found) read(fsys vfs.FS) error {
+	file, err := fsys.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if f.size, err = file.Size(); err != nil {
+		return err
+	}
+	b := make([]byte, min(f.size, firstRecord))
+	if err := readFull(file, b, 0); err != nil {
+		return err
+	}
+	f.header, f.headerErr = decodeHeader(b)
+	if len(b) > headerSize {
+		f.link, f.linked = decodeLink(b[headerSize:], f.sequence)
+	}
+	return nil
+}
+
+// readFull reads exactly len(b) bytes.
+func readFull(r io.ReaderAt, b []byte, off int64) error {
+	n, err := r.ReadAt(b, off)
+	if n == len(b) {
+		return nil
+	}
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (f *found) corrupt(off int64, format string, args ...any) error {
+	return &CorruptError{f.path, off, fmt.Sprintf(format, args...)}
+}
+
+// chain follows the links from the last segment to the oldest.
+func (l *Log) chain(files []found) (sc *scan, err error) {
+	sc = new(scan)
+	last := len(files) - 1
+	for ; last >= 0 && !files[last].linked; last-- {
+		if err := l.unlinked(files[last], sc); err != nil {
+			return nil, err
+		}
+	}
+	if last < 0 {
+		return sc, nil
+	}
+	files[last].end = files[last].size
+	for i := last; ; {
+		cur := &files[i]
+		if err := cur.check(); err != nil {
+			return nil, err
+		}
+		if cur.header.log != files[last].header.log {
+			return nil, cur.corrupt(0, "the segment belongs to another log than %s", filepath.Base(files[last].path))
+		}
+		sc.segments = append(sc.segments, *cur)
+		prev := cur.link.prev
+		for i--; i >= 0 && files[i].sequence > prev.Segment; i-- {
+			files[i].end = 0 // void
+			sc.segments = append(sc.segments, files[i])
+		}
+		if i >= 0 && files[i].sequence < prev.Segment {
+			if i, err = l.skipBlank(files, i, sc); err != nil {
+				return nil, err
+			}
+		}
+		if i < 0 {
+			break
+		}
+		if files[i].sequence != prev.Segment {
+			return nil, cur.corrupt(headerSize, "the segment before, %s, is missing, but older ones are there", FileName(prev.Segment))
+		}
+		files[i].end = prev.Offset
+		if files[i].size < prev.Offset {
+			return nil, files[i].corrupt(files[i].size, "the file is shorter than it was: %d bytes are missing", prev.Offset-files[i].size)
+		}
+	}
+	slices.Reverse(sc.segments)
+	return sc, nil
+}
+
+// skipBlank passes over files that were never written, from files[i] down, and
+// returns where there is another one, or -1. Older than the oldest segment,
+// they are spares that were to get a new sequence.
+func (l *Log) skipBlank(files []found, i int, sc *scan) (int, error) {
+	for ; i >= 0; i-- {
+		f := files[i]
+		blank, err := isZero(l.fs, f.path, min(f.size, headerSize), f.size)
+		if err != nil || !blank {
+			return i, err
+		}
+		sc.remove = append(sc.remove, f)
+	}
+	return i, nil
+}
+
+// check tells what is wrong with the beginning of a segment that counts.
+func (f *found) check() error {
+	switch {
+	case f.headerErr != nil:
+		return f.corrupt(0, "%v", f.headerErr)
+	case f.header.sequence != f.sequence:
+		return f.corrupt(0, "the file was renamed: it is segment %d", f.header.sequence)
+	case !f.linked:
+		return f.corrupt(headerSize, "the link to the segment before is damaged")
+	case f.link.log != f.header.log:
+		return f.corrupt(headerSize, "header and link belong to different logs")
+	case f.end < firstRecord:
+		return f.corrupt(headerSize, "the next segment says that this one ends at %d", f.end)
+	}
+	return nil
+}
+
+// unlinked decides what a file is that has no valid link and is newer than all
+// that have. The header of a segment is durable before anything else is written
+// to it, so a damaged one is that of a file which was never used.
+func (l *Log) unlinked(f found, sc *scan) error {
+	rest := min(f.size, headerSize)
+	blank, err := isZero(l.fs, f.path, rest, f.size)
+	switch {
+	case err != nil:
+		return err
+	case blank:
+		sc.remove = append(sc.remove, f)
+	case f.headerErr != nil:
+		return f.corrupt(0, "%v", f.headerErr)
+	case f.header.sequence != f.sequence:
+		return f.corrupt(0, "the file was renamed: it is segment %d", f.header.sequence)
+	default:
+		sc.torn = append(sc.torn, f)
+	}
+	return nil
+}
+
+// isZero reports whether all bytes of a file from an offset to its size are 0.
+func isZero(fsys vfs.FS, path string, from, size int64) (bool, error) {
+	_, last, err := lastNonZero(fsys, path, from, size)
+	return last < 0, err
+}
+
+// lastNonZero returns the bytes of a file between two offsets and the offset of
+// the last of them that is not 0. If all are 0 they are not returned, and the
+// offset is -1.
+func lastNonZero(fsys vfs.FS, path string, from, to int64) (b []byte, last int64, err error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, -1, fmt.Errorf("wal: %w", err)
+	}
+	defer f.Close()
+	for end := to; end > from; {
+		start := max(from, end-defaultBlockSize)
+		b = slices.Grow(b[:0], int(end-start))[:end-start]
+		if err := readFull(f, b, start); err != nil {
+			return nil, -1, fmt.Errorf("wal: read %s: %w", path, err)
+		}
+		for i := len(b) - 1; i >= 0; i-- {
+			if b[i] != 0 {
+				last = start + int64(i)
+				b = make([]byte, to-from)
+				if err := readFull(f, b, from); err != nil {
+					return nil, -1, fmt.Errorf("wal: read %s: %w", path, err)
+				}
+				return b, last, nil
+			}
+		}
+		end = start
+	}
+	return nil, -1, nil
+}

@@ -1,0 +1,295 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// A pool makes and keeps the spares.
+type pool struct {
+	// Static after Open.
+	fs    vfs.FS
+	dir   string
+	size  int64 // of the usual spare
+	log   uint64
+	stamp func() int64
+
+	room     atomic.Int64 // sum of usable of the usual spares; written with mu held
+	prepared atomic.Bool  // the first usual spare is filled with zeros
+
+	mu     sync.Mutex
+	spares []*segment    // by sequence
+	next   uint64        // sequence of the next spare
+	claims map[int64]int // file size of a large spare -> how many are reserved
+}
+
+func (p *pool) usable() int64 { return p.size - firstRecord - smallFor(p.size) + alignment }
+
+func (p *pool) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.spares)
+}
+
+// add makes a spare.
+func (p *pool) add(size int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.addLocked(size)
+}
+
+func (p *pool) addLocked(size int64) error {
+	s := &segment{
+		name:   filepath.Join(p.dir, FileName(p.next)),
+		named:  p.next,
+		header: header{log: p.log, sequence: p.next, created: p.stamp()},
+		size:   size,
+		end:    headerSize,
+	}
+	s.flushed.Store(headerSize)
+	s.synced.Store(headerSize)
+	// Whatever happens, the sequence is used up: a file that could not be
+	// removed may be in the way.
+	p.next++
+	if err := p.create(s); err != nil {
+		return fmt.Errorf("wal: make segment: %w", err)
+	}
+	p.spares = append(p.spares, s)
+	if size == p.size {
+		p.room.Add(p.usable())
+	}
+	return nil
+}
+
+func (p *pool) create(s *segment) (err error) {
+	if s.file, err = p.fs.Create(s.name); err != nil {
+		_ = removeFile(p.fs, s.name) // it may be there all the same
+		return err
+	}
+	if err = s.file.Preallocate(s.size); err == nil {
+		_, err = s.file.WriteAt(s.header.encode(), 0)
+	}
+	if err == nil {
+		err = s.file.Sync()
+	}
+	if err == nil {
+		err = p.fs.SyncDir(p.dir)
+	}
+	if err != nil {
+		s.file.Close()
+		_ = removeFile(p.fs, s.name)
+	}
+	return err
+}
+
+// take removes a spare of the size from the pool for the owner to write, or
+// returns nil if there is none that is not claimed. The ones before it get new
+// sequences, for sequences only grow; their files follow when they are written.
+func (p *pool) take(size int64) *segment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if size != p.size && p.have(size) <= p.claims[size] {
+		return nil
+	}
+	i := slices.IndexFunc(p.spares, func(s *segment) bool { return s.size == size })
+	if i < 0 {
+		return nil
+	}
+	s := p.spares[i]
+	for _, skipped := range p.spares[:i] {
+		skipped.sequence = p.next
+		p.next++
+	}
+	p.spares = append(p.spares[i+1:], p.spares[:i]...)
+	p.removed(s)
+	return s
+}
+
+// removed corrects the counts after s is gone from spares.
+func (p *pool) removed(s *segment) {
+	if s.size == p.size {
+		p.room.Add(-p.usable())
+		p.prepared.Store(p.firstUsual() != nil && p.firstUsual().filled)
+	}
+}
+
+func (p *pool) firstUsual() *segment {
+	for _, s := range p.spares {
+		if s.size == p.size {
+			return s
+		}
+	}
+	return nil
+}
+
+// giveBack returns segments that were taken and not written, the oldest ones
+// of all.
+func (p *pool) giveBack(segments []*segment) {
+	for _, s := range segments {
+		s.forgive() // before p.mu is taken: syncZeros takes s.mu first
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range segments {
+		s.buf, s.base, s.end = nil, 0, headerSize
+		if s.size == p.size {
+			p.room.Add(p.usable())
+		}
+	}
+	p.spares = append(slices.Clone(segments), p.spares...)
+}
+
+// have counts the spares of a size.
+func (p *pool) have(size int64) int {
+	n := 0
+	for _, s := range p.spares {
+		if s.size == size {
+			n++
+		}
+	}
+	return n
+}
+
+// claim reserves a large spare.
+func (p *pool) claim(size int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.have(size) <= p.claims[size] {
+		if err := p.addLocked(size); err != nil {
+			return err
+		}
+	}
+	if p.claims == nil {
+		p.claims = make(map[int64]int)
+	}
+	p.claims[size]++
+	return nil
+}
+
+func (p *pool) unclaim(size int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.claims[size]--; p.claims[size] <= 0 {
+		delete(p.claims, size)
+	}
+}
+
+// trim removes spares: large ones that nobody claims, and one of the usual size
+// if there are two more than the reservations need. That they are gone need not
+// be durable.
+func (p *pool) trim(reserved int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	excess := 0
+	if p.room.Load() >= reserved+3*p.usable() {
+		excess = 1
+	}
+	for i := len(p.spares) - 1; i >= 0; i-- {
+		s := p.spares[i]
+		switch {
+		case s.size == p.size && excess > 0:
+			excess--
+		case s.size != p.size && p.have(s.size) > p.claims[s.size]:
+		default:
+			continue
+		}
+		p.spares = slices.Delete(p.spares, i, i+1)
+		p.removed(s)
+		_ = p.remove(s) // it will be removed at the next start
+	}
+}
+
+func (p *pool) remove(s *segment) error {
+	s.file.Close()
+	return removeFile(p.fs, s.name)
+}
+
+// removeAll removes all spares.
+func (p *pool) removeAll() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, s := range p.spares {
+		errs = append(errs, p.remove(s))
+	}
+	p.spares = nil
+	p.room.Store(0)
+	return errors.Join(errs...)
+}
+
+// Space that is reserved by fallocate only costs the file system a change of
+// its own structures with each write to it. So the next spare is written once
+// before it is used. BenchmarkPreallocation has the figures. Elsewhere than on
+// Linux Preallocate itself writes the zeros.
+const (
+	fillsZeros = runtime.GOOS == "linux"
+	fillSlice  = 256 << 10
+)
+
+// fill fills the first spare of the usual size with zeros, in slices, so that
+// the owner can have the pool in between.
+func (p *pool) fill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.firstUsual()
+	if s == nil {
+		return nil
+	}
+	var err error
+	if fillsZeros && !s.filled {
+		zeros := make([]byte, fillSlice)
+		for off := int64(headerSize); off < s.size && err == nil; off += fillSlice {
+			_, err = s.file.WriteAt(zeros[:min(fillSlice, s.size-off)], off)
+			p.mu.Unlock()
+			p.mu.Lock()
+			if p.firstUsual() != s {
+				return err // it is being written already
+			}
+		}
+		if err == nil {
+			err = p.syncZeros(s)
+		}
+	}
+	s.filled = true // or there is no use in trying again
+	p.prepared.Store(p.firstUsual() != nil && p.firstUsual().filled)
+	return err
+}
+
+// syncZeros makes the blocks durable that fill wrote. Callers hold p.mu, which
+// is free meanwhile.
+//
+// A failure does not matter to a spare: nobody relies on the zeros. But should
+// the owner have taken the segment in the meantime it may concern records, and
+// the kernel reports it only once.
+func (p *pool) syncZeros(s *segment) error {
+	name := s.name
+	p.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.file.Sync()
+	p.mu.Lock()
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("wal: sync %s: %w", name, err)
+	if !slices.Contains(p.spares, s) {
+		s.failLocked(err)
+	}
+	return err
+}
+
+// removeFile removes a file if it exists.
+func removeFile(fsys vfs.FS, name string) error {
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package wal
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// A segment is a file that this process made: a spare, then planned to be
+// written, then written, then sealed.
+//
+//	0      base      synced      flushed       end       size
+//	|-------|----------|------------|-----------|----------|
+//	        |<-------------- buf -------------->|
+//	        |  durable | in the file|           | space
+//
+// S1. base <= synced <= flushed <= end <= size, and all are starts of records.
+// S2. buf has the bytes from base to end.
+type segment struct {
+	file vfs.File
+	size int64
+
+	// Of the pool while a spare, then of the owner.
+	name   string // path of the file
+	named  uint64 // the sequence in name and in the header on the disk
+	header        // sequence is another one if settle has something to do
+	filled bool   // with zeros, or there was no doing it
+
+	// Of the owner.
+	seed uint32
+	prev Pos // what the link says
+	base int64
+	end  int64
+	buf  []byte
+
+	flushed atomic.Int64 // written by the owner, read by whoever syncs
+
+	// mu is held during a sync. The file is closed only with mu held. synced is
+	// written with mu held and read by anybody.
+	mu     sync.Mutex
+	synced atomic.Int64
+	err    error // why the file is not to be trusted beyond synced
+	failed atomic.Bool
+}
+
+// free returns how many bytes can be appended.
+func (s *segment) free() int64 { return s.size - s.end }
+
+// begin makes a spare the successor of the segment that ends at prev.
+func (s *segment) begin(prev Pos, buf []byte) {
+	s.seed = s.header.seed()
+	s.prev = prev
+	s.base = headerSize
+	s.buf = link{s.log, prev}.appendTo(buf[:0], s.seed)
+	s.end = s.base + int64(len(s.buf))
+}
+
+// append appends a record that fits.
+func (s *segment) append(n int, parts ...[]byte) Pos {
+	pos := Pos{s.sequence, s.end}
+	s.buf = appendRecord(s.buf, s.seed, s.end, s.synced.Load(), uint32(n), parts...)
+	s.end = s.base + int64(len(s.buf))
+	return pos
+}
+
+// flush writes what was appended since the last flush.
+func (s *segment) flush() error {
+	s.forget()
+	flushed := s.flushed.Load()
+	if flushed == s.end {
+		return nil
+	}
+	if _, err := s.file.WriteAt(s.buf[flushed-s.base:], flushed); err != nil {
+		err = fmt.Errorf("wal: write %s: %w", s.name, err)
+		s.fail(err)
+		return err
+	}
+	s.flushed.Store(s.end)
+	return nil
+}
+
+// forget drops from buf what is durable. To move a byte at most a few times, it
+// waits until that is the larger part.
+func (s *segment) forget() {
+	durable := s.synced.Load() - s.base
+	if durable*2 < int64(len(s.buf)) || durable == 0 {
+		return
+	}
+	s.buf = s.buf[:copy(s.buf, s.buf[durable:])]
+	s.base += durable
+}
+
+// fail notes that the file cannot be trusted beyond synced.
+func (s *segment) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failLocked(err)
+}
+
+func (s *segment) failLocked(err error) {
+	if s.err == nil {
+		s.err = err
+		s.failed.Store(true)
+	}
+}
+
+// failure returns why the file is not to be trusted beyond synced, or nil.
+func (s *segment) failure() error {
+	if !s.failed.Load() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// forgive forgets a failure: nothing was written to the segment.
+func (s *segment) forgive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = nil
+	s.failed.Store(false)
+}
+
+// sync makes the segment durable at least up to the given offset, which is
+// flushed. Several goroutines may call it; those that wait for another's sync
+// often find that theirs is done.
+func (s *segment) sync(upTo int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.synced.Load() >= upTo {
+		return nil
+	}
+	if s.err != nil {
+		return s.err
+	}
+	return s.syncLocked()
+}
+
+func (s *segment) syncLocked() error {
+	flushed := s.flushed.Load()
+	if err := s.file.Sync(); err != nil {
+		s.failLocked(fmt.Errorf("wal: sync %s: %w", s.name, err))
+		return s.err
+	}
+	s.synced.Store(flushed)
+	return nil
+}
+
+// seal cuts the file to its records, makes it durable and closes it.
+func (s *segment) seal() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	if s.end < s.size {
+		if err := s.file.Truncate(s.end); err != nil {
+			s.failLocked(fmt.Errorf("wal: seal %s: %w", s.name, err))
+			return s.err
+		}
+	}
+	if err := s.syncLocked(); err != nil {
+		return err
+	}
+	s.file.Close() // what it could complain about is synced
+	return nil
+}
+
+// cut removes what a failed segment holds beyond synced, as well as it can, and
+// closes it. That is tidiness: nobody will read it.
+func (s *segment) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file.Truncate(s.synced.Load()) == nil {
+		_ = s.file.Sync()
+	}
+	s.file.Close()
+}
+
+// settle gives the file the name and the header of its sequence, if it got
+// another one after it was made.
+func (s *segment) settle(fsys vfs.FS, dir string) error {
+	if s.named == s.sequence {
+		return nil
+	}
+	name := filepath.Join(dir, FileName(s.sequence))
+	err := fsys.Rename(s.name, name)
+	if err == nil {
+		_, err = s.file.WriteAt(s.header.encode(), 0)
+	}
+	if err == nil {
+		err = s.file.Sync()
+	}
+	if err == nil {
+		err = fsys.SyncDir(dir)
+	}
+	if err != nil {
+		err = fmt.Errorf("wal: rename %s: %w", s.name, err)
+		s.fail(err)
+		return err
+	}
+	s.name, s.named = name, s.sequence
+	return nil
+}

@@ -1,0 +1,122 @@
+package wal
+
+// Reservations, and what they cost.
+//
+// Let C be what a spare of the usual size can hold, and call records of up to M
+// bytes small (M is C/64, or a little more where segments are small). Records
+// are not split, so bytes are lost at the end of a segment. What a segment with
+// f free bytes is sure to hold of small records is
+//
+//	usable(f) = max(0, f - (M - 8))
+//
+// because a small record does not fit only if fewer than M bytes are free, and
+// sizes are multiples of 8. The room is the sum of usable over the current
+// segment and the spares. The promise is
+//
+//	R1. room >= sum of the charges of all reservations
+//
+// where a record of c bytes is charged c if it is small: appending it lowers the
+// room by at most c. It is charged 2c if it is larger: if it does not fit, less
+// than c usable bytes are lost. A record larger than C is charged C, for what
+// switching to a segment of its own may lose, and has that segment waiting:
+//
+//	R2. For each size, there are as many large spares as reservations of it.
+//
+// Reserve makes spares until R1 and R2 hold with the new charge. Append keeps
+// them by making spares too, if what it takes is not reserved. Unreserve lowers
+// the charges, so an Append of the same size right after it needs nothing new.
+
+// small returns M.
+func (l *Log) small() int64 { return smallFor(l.pool.size) }
+
+func smallFor(segmentSize int64) int64 {
+	c := segmentSize - firstRecord
+	return min(max(c/64, 128), c/4) &^ (alignment - 1)
+}
+
+// capacity returns C.
+func (l *Log) capacity() int64 { return l.pool.size - firstRecord }
+
+func (l *Log) usable(free int64) int64 { return max(0, free-l.small()+alignment) }
+
+// room returns what R1 is about.
+func (l *Log) room() int64 {
+	room := l.pool.room.Load()
+	if tip := l.tip(); tip != nil {
+		room += l.usable(tip.free())
+	}
+	return room
+}
+
+func (l *Log) charge(cost int64) int64 {
+	switch {
+	case cost <= l.small():
+		return cost
+	case cost <= l.capacity():
+		return 2 * cost
+	}
+	return l.capacity()
+}
+
+// Reserve promises that a record that costs n bytes (see [Cost]) can be
+// appended later without new space on the disk. It is called once for each
+// record; sums of several records are not the same. When that record is to be
+// written, or never will be, call [Log.Unreserve] with the same n.
+//
+// If the disk is full the error wraps syscall.ENOSPC, nothing is reserved, and
+// a later call may succeed. Other errors of making a file mean the same.
+func (l *Log) Reserve(n int64) error {
+	if err := l.writable(); err != nil {
+		return err
+	}
+	if n > Cost(MaxPayload) {
+		return ErrTooLarge
+	}
+	charge := l.charge(n)
+	for l.room() < l.reserved.Load()+charge {
+		if err := l.pool.add(l.pool.size); err != nil {
+			return err
+		}
+	}
+	if n > l.capacity() {
+		if err := l.pool.claim(firstRecord + n); err != nil {
+			return err
+		}
+	}
+	l.reserved.Add(charge)
+	return nil
+}
+
+// Unreserve takes back a Reserve of n bytes.
+func (l *Log) Unreserve(n int64) {
+	if n > l.capacity() {
+		l.pool.unclaim(firstRecord + n)
+	}
+	if l.reserved.Add(-l.charge(n)) < 0 {
+		panic("wal: more unreserved than was reserved")
+	}
+}
+
+// NeedsPrepare reports whether [Log.Prepare] has something to do. Any goroutine
+// may call it; it costs next to nothing.
+func (l *Log) NeedsPrepare() bool { return !l.pool.prepared.Load() || l.wantsSpare() }
+
+// wantsSpare reports whether there are fewer spares than make a whole one more
+// than the reservations need.
+func (l *Log) wantsSpare() bool {
+	return l.pool.room.Load() < l.reserved.Load()+l.pool.usable()
+}
+
+// Prepare makes the spares that will be needed soon, so that the owner does not
+// have to wait for it: one more than the reservations need, the next one filled
+// with zeros. One goroutine may call it while the owner does other things; the
+// owner waits at most while a file is made, if it needs one itself. An error
+// means that there are fewer spares; the log itself is well.
+func (l *Log) Prepare() error {
+	for l.wantsSpare() {
+		if err := l.pool.add(l.pool.size); err != nil {
+			return err
+		}
+	}
+	return l.pool.fill()
+}
