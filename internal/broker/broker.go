@@ -37,6 +37,7 @@ package broker
 import (
 	"errors"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -148,7 +149,13 @@ func (c *Caller) Do() {
 	led := b.mu.led
 	b.mu.led = true
 	b.mu.Unlock()
-	if led && !<-c.lead {
+	switch {
+	case !led && b.log != nil:
+		// A commit costs far more than a switch: let those come along who are
+		// about to call. A leader who comes after another does not wait:
+		// they have had the time of its commit.
+		runtime.Gosched()
+	case led && !<-c.lead:
 		return
 	}
 	b.turn(c)

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -9,11 +8,6 @@ import (
 
 // turn runs one turn, led by c, whose request is in the queue.
 func (b *Broker) turn(c *Caller) {
-	if b.log != nil {
-		// A commit costs far more than a switch: let those who are about to
-		// call come along.
-		runtime.Gosched()
-	}
 	callers := b.gather()
 	now := max(b.now(), b.last+1)
 	if !b.closed {
