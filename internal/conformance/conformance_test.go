@@ -1,0 +1,151 @@
+package conformance
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var (
+	serverPath = flag.String("server", "", "play the transcripts against this program instead of building cmd/beanpole")
+	record     = flag.Bool("record", false, "TestRecord writes the real server's answers into testdata")
+	only       = flag.String("transcript", "*", "with -record: the transcripts to record, a pattern as of path.Match")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// The transcripts mostly wait, so more of them than there are processors
+	// may do so at once; a -parallel on the command line prevails.
+	parallel := false
+	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
+	if !parallel {
+		flag.Set("test.parallel", "12")
+	}
+	code := m.Run()
+	if buildDir != "" {
+		os.RemoveAll(buildDir)
+	}
+	os.Exit(code)
+}
+
+// TestBeanpole holds our binary against all transcripts.
+func TestBeanpole(t *testing.T) {
+	Run(t, beanpole(t), Beanpole)
+}
+
+// TestReference holds the real beanstalkd against all transcripts, so that
+// none can say what it does not do.
+func TestReference(t *testing.T) {
+	server, dialect := beanstalkd(t)
+	each(t, func(t *testing.T, tr *Transcript) {
+		t.Parallel()
+		// beanstalkd now and then loses the timer of a connection that
+		// only waits (its issues 262 and 380), hence the second chance.
+		var err error
+		for range 3 {
+			if err = tr.try(t, server, dialect); err == nil {
+				return
+			}
+			t.Log(err)
+		}
+		t.Fatal("three times")
+	})
+}
+
+// TestRecord replaces answers in testdata that the real server does not give,
+// and answers the questions (A< ?) of drafts.
+func TestRecord(t *testing.T) {
+	if !*record {
+		t.Skip("writes only when -record is given")
+	}
+	server, dialect := beanstalkd(t)
+	each(t, func(t *testing.T, tr *Transcript) {
+		if ok, err := filepath.Match(*only, tr.Name); err != nil || !ok {
+			t.Skip("not asked for by -transcript", err)
+		}
+		if tr.Since != "" && dialect.LooseTimeouts {
+			t.Skipf("describes beanstalkd %s and later", tr.Since)
+		}
+		t.Parallel()
+		name := filepath.Join("testdata", tr.Name+".txt")
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(text), "\n")
+		instead := make(map[int][]string) // by first line
+		skip := make(map[int]bool)        // lines below a replaced first one
+		err = tr.converse(server.Start(t, tr.Args), dialect, func(s *step, got []string) {
+			instead[s.first] = got
+			for n := s.first + 1; n <= s.last; n++ {
+				skip[n] = true
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		var out []string
+		for i, line := range lines {
+			if got, ok := instead[i+1]; ok {
+				out = append(out, got...)
+			} else if !skip[i+1] {
+				out = append(out, line)
+			}
+		}
+		if len(instead) > 0 {
+			if err := os.WriteFile(name, []byte(strings.Join(out, "\n")), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestTranscripts checks what every transcript in the tree must be, without a
+// server: it can be read, and it was recorded.
+func TestTranscripts(t *testing.T) {
+	list, err := Transcripts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 60 {
+		t.Errorf("%d transcripts, there were more", len(list))
+	}
+	for _, tr := range list {
+		if !strings.Contains(tr.Name, "-") {
+			t.Errorf("%s.txt: the name is not <category>-<what>", tr.Name)
+		}
+		for _, s := range tr.steps {
+			if s.verb == expectAny {
+				t.Errorf("%s.txt:%d: a draft: record it", tr.Name, s.first)
+			}
+		}
+	}
+}
+
+// beanstalkd returns the real server of this machine and how it answers.
+func beanstalkd(t *testing.T) (Process, Dialect) {
+	t.Helper()
+	path := os.Getenv("BEANSTALKD")
+	if path == "" {
+		var err error
+		if path, err = exec.LookPath("beanstalkd"); err != nil {
+			t.Skip("needs the real beanstalkd in PATH or its path in $BEANSTALKD (Debian: apt-get install beanstalkd)")
+		}
+	}
+	out, err := exec.Command(path, "-v").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch version := strings.TrimSpace(string(out)); {
+	case strings.HasPrefix(version, "beanstalkd 1.12"):
+		return Process{Path: path}, Beanstalkd112
+	case strings.HasPrefix(version, "beanstalkd 1.13"):
+		return Process{Path: path}, Beanstalkd113
+	default:
+		t.Fatalf("%s says %q; 1.12 and 1.13 are known", path, version)
+		return Process{}, Dialect{}
+	}
+}

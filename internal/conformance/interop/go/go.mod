@@ -1,0 +1,8 @@
+module github.com/beanpole-mq/beanpole/internal/conformance/interop/go
+
+go 1.26.0
+
+require (
+	github.com/beanstalkd/go-beanstalk v0.2.0
+	gopkg.in/yaml.v2 v2.4.0
+)

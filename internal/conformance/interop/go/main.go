@@ -1,0 +1,42 @@
+// Command interop plays Go programs that talk to a beanstalk server, against
+// the one at $ADDR:
+//
+//	interop client    go-beanstalk through the whole life of a job
+//	interop monitor   what Telegraf and KEDA ask, parsed as they parse it
+//	interop expect    what clients and tools are known to rely on
+//
+// "expect" also starts servers of its own from the program $SERVER, and drains
+// and ends them.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+)
+
+func main() {
+	suites := map[string]func(addr string) []check{"client": clientChecks, "monitor": monitorChecks, "expect": expectChecks}
+	if len(os.Args) != 2 || suites[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: ADDR=host:port SERVER=program interop client|monitor|expect")
+		os.Exit(2)
+	}
+	titles := map[string]string{
+		"client":  "go-beanstalk " + version("github.com/beanstalkd/go-beanstalk"),
+		"monitor": "monitors, with yaml.v2 " + version("gopkg.in/yaml.v2"),
+		"expect":  "expectations of clients and tools",
+	}
+	report(titles[os.Args[1]], suites[os.Args[1]](os.Getenv("ADDR")))
+}
+
+// version returns the version of a module that this program was built with.
+func version(path string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == path {
+				return m.Version
+			}
+		}
+	}
+	return "?"
+}

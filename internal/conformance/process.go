@@ -1,0 +1,128 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A Process starts a server program, each time on a free port of 127.0.0.1.
+type Process struct {
+	Path string   // of the program; it takes the flags of beanstalkd
+	Args []string // put before those that a transcript asks for
+}
+
+// Start implements [Server].
+func (p Process) Start(tb testing.TB, args []string) Instance {
+	tb.Helper()
+	// Another program may take the port between our look and the server's
+	// bind; then the server exits and the next port is tried.
+	var err error
+	for range 5 {
+		var in *processInstance
+		if in, err = p.start(args); err == nil {
+			tb.Cleanup(in.stop)
+			return in
+		}
+	}
+	tb.Fatal(err)
+	return nil
+}
+
+type processInstance struct {
+	addr   string
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the process is gone
+	first  net.Conn      // the connection that proved the server up, until Dial hands it out
+}
+
+func (p Process) start(args []string) (*processInstance, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{"-l", "127.0.0.1", "-p", strconv.Itoa(port)}
+	argv = append(append(argv, p.Args...), args...)
+	var output bytes.Buffer // read only after exited is closed
+	cmd := exec.Command(p.Path, argv...)
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	in := &processInstance{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), cmd: cmd, exited: make(chan struct{})}
+	go func() {
+		cmd.Wait()
+		close(in.exited)
+	}()
+	for range 1000 {
+		if in.first, err = net.Dial("tcp", in.addr); err == nil {
+			return in, nil
+		}
+		select {
+		case <-in.exited:
+			return nil, fmt.Errorf("%s exited: %v\n%s", cmd, cmd.ProcessState, output.Bytes())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	in.stop()
+	return nil, fmt.Errorf("%s does not accept connections\n%s", cmd, output.Bytes())
+}
+
+// Dial hands out the connection of start first, so that total-connections
+// counts the transcript's connections only.
+func (in *processInstance) Dial() (net.Conn, error) {
+	if nc := in.first; nc != nil {
+		in.first = nil
+		return nc, nil
+	}
+	return net.Dial("tcp", in.addr)
+}
+
+// Drain waits a little, as a signal has no answer.
+func (in *processInstance) Drain() error {
+	err := in.cmd.Process.Signal(syscall.SIGUSR1)
+	time.Sleep(200 * time.Millisecond)
+	return err
+}
+
+func (in *processInstance) stop() {
+	if in.first != nil {
+		in.first.Close()
+	}
+	in.cmd.Process.Signal(os.Kill)
+	<-in.exited
+}
+
+// ports remembers what freePort handed out, since two parallel tests may ask
+// before either server has bound its port.
+var ports struct {
+	sync.Mutex
+	taken map[int]bool
+}
+
+func freePort() (int, error) {
+	ports.Lock()
+	defer ports.Unlock()
+	if ports.taken == nil {
+		ports.taken = make(map[int]bool)
+	}
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, err
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		if !ports.taken[port] {
+			ports.taken[port] = true
+			return port, nil
+		}
+	}
+}

@@ -1,0 +1,440 @@
+package conformance
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	twinSeed   = flag.Uint64("twin.seed", 0, "the first seed of TestTwin; 0 takes one at random")
+	twinRounds = flag.Int("twin.rounds", 8, "how many sessions TestTwin plays, each with the next seed")
+)
+
+// TestTwin sends the same random conversations to the real beanstalkd and to
+// ours and compares every answer. Even seeds play fast, with times so long
+// that nothing comes due; odd seeds live through windows of time in which
+// delays, times to run, pauses and timeouts end.
+//
+// When the answers differ, and do so again in two repetitions, the
+// conversation is cut down and printed as a transcript.
+func TestTwin(t *testing.T) {
+	theirs, dialect := beanstalkd(t)
+	mine := beanpole(t)
+	seed := *twinSeed
+	if seed == 0 {
+		seed = rand.Uint64N(1e6) + 1
+	}
+	for round := range *twinRounds {
+		seed := seed + uint64(round)
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			g := &generator{rnd: rand.New(rand.NewPCG(seed, 0)), dialect: dialect, timed: seed%2 == 1, maxSize: 65535, held: make(map[string][]string)}
+			args := []string{}
+			if g.chance(20) {
+				g.maxSize = 100
+				args = append(args, "-z", "100")
+			}
+			play := func(acts []act) error { return newTwin(t, theirs, mine, dialect, args).replay(acts) }
+			acts, err := newTwin(t, theirs, mine, dialect, args).explore(g)
+			if err == nil {
+				return
+			}
+			for range 2 {
+				if play(acts) == nil {
+					t.Logf("not reproducible, most likely a matter of milliseconds: %v", err)
+					return
+				}
+			}
+			acts, err = shrink(acts, err, play)
+			t.Errorf("go test -run TestTwin -twin.seed %d -twin.rounds 1\n%s\n%v", seed, transcribe(args, acts), err)
+		})
+	}
+}
+
+func transcribe(args []string, acts []act) string {
+	var lines []string
+	if len(args) > 0 {
+		lines = append(lines, "server "+strings.Join(args, " "))
+	}
+	for _, a := range acts {
+		lines = append(lines, a.render()...)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// shrink leaves steps out as long as the answers differ without them, first
+// whole ones and then single commands. It stops after half a minute.
+func shrink(acts []act, err error, play func([]act) error) ([]act, error) {
+	end := time.Now().Add(30 * time.Second)
+	acts, err = leaveOut(acts, err, play, end)
+	var single []act
+	for _, a := range acts {
+		single = append(single, a.split()...)
+	}
+	if e := play(single); len(single) > len(acts) && e != nil {
+		return leaveOut(single, e, play, end)
+	}
+	return acts, err
+}
+
+func leaveOut(acts []act, err error, play func([]act) error, end time.Time) ([]act, error) {
+	for size := (len(acts) + 1) / 2; size >= 1; {
+		smaller := false
+		for from := len(acts) - size; from >= 0 && time.Now().Before(end); from -= size {
+			fewer := slices.Concat(acts[:from], acts[from+size:])
+			if e := play(fewer); e != nil {
+				acts, err, smaller = fewer, e, true
+			}
+		}
+		if !smaller || size > 1 {
+			size /= 2
+		}
+	}
+	return acts, err
+}
+
+// The marker is a job that nobody touches. A peek at it behind each sending
+// tells when a connection has answered all that was sent before.
+const (
+	marker     = "--marker--"
+	putMarker  = "use marker\r\nput 4294967295 4294967295 100 10\r\n" + marker + "\r\nuse default\r\n"
+	peekMarker = "peek 1\r\n"
+)
+
+// A twin is a session with both servers. Only one connection is sent to at a
+// time, and before anything else is sent both servers have answered it or are
+// silent, so that the order of events is the same at both.
+type twin struct {
+	sides   [2]*twinSide // theirs, ours
+	dialect Dialect
+	asked   map[string]int // peeks at the marker, by connection
+	start   time.Time
+	windows int
+	learn   func(conn, line string) // nil, or told of every reply
+}
+
+type twinSide struct {
+	in    Instance
+	conns map[string]*twinConn
+}
+
+type twinConn struct {
+	*stream
+	replies []reply
+	marks   int // of them, those to a peek at the marker
+	closed  bool
+}
+
+func newTwin(t *testing.T, theirs, mine Server, d Dialect, args []string) *twin {
+	w := &twin{dialect: d, asked: make(map[string]int), start: time.Now()}
+	for i, s := range []Server{theirs, mine} {
+		w.sides[i] = &twinSide{in: s.Start(t, args), conns: make(map[string]*twinConn)}
+	}
+	return w
+}
+
+// replay plays the steps of an earlier session.
+func (w *twin) replay(acts []act) error {
+	defer w.close()
+	if err := w.begin(); err != nil {
+		return err
+	}
+	for _, a := range acts {
+		if err := w.do(a); err != nil {
+			return err
+		}
+	}
+	return w.do(act{kind: actWait})
+}
+
+// explore plays a session as the generator invents it, and returns it up to
+// the step where the answers differed.
+func (w *twin) explore(g *generator) (acts []act, err error) {
+	defer w.close()
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	w.learn = g.reserved
+	steps, windows := 500, 1
+	if g.timed {
+		windows = 4
+	}
+	for n := 0; w.windows < windows && n < steps; n++ {
+		a := w.invent(g)
+		if g.timed && time.Since(w.start) > time.Duration(w.windows)*window+active {
+			a = act{kind: actWait}
+		}
+		acts = append(acts, a)
+		if err := w.do(a); err != nil {
+			return acts, err
+		}
+	}
+	for _, a := range g.inventory() {
+		acts = append(acts, a)
+		if err := w.do(a); err != nil {
+			return acts, err
+		}
+	}
+	return acts, nil
+}
+
+func (w *twin) invent(g *generator) act {
+	free, waits := w.free()
+	var unused []string
+	for _, name := range []string{"A", "B", "C", "D", "E"} {
+		if w.sides[0].conns[name] == nil {
+			unused = append(unused, name)
+		}
+	}
+	if g.rnd.IntN(2000) == 0 {
+		return act{kind: actDrain}
+	}
+	a := g.next(free, unused, waits)
+	if a.kind == actWait && !g.timed {
+		a = act{kind: actClose, conn: slices.Sorted(maps.Keys(w.sides[0].conns))[0]}
+	}
+	return a
+}
+
+func (w *twin) begin() error {
+	if err := w.do(act{kind: actOpen, conn: "A"}); err != nil {
+		return err
+	}
+	if err := w.do(act{kind: actSend, conn: "A", texts: []string{putMarker}}); err != nil {
+		return err
+	}
+	w.start = time.Now()
+	return nil
+}
+
+// free returns the connections that have answered all, and whether there are
+// others.
+func (w *twin) free() (names []string, waits bool) {
+	for _, name := range slices.Sorted(maps.Keys(w.sides[0].conns)) {
+		if w.answered(name) {
+			names = append(names, name)
+		} else {
+			waits = true
+		}
+	}
+	return names, waits
+}
+
+func (w *twin) answered(name string) bool {
+	for _, s := range w.sides {
+		if c := s.conns[name]; c.marks < w.asked[name] && !c.closed {
+			return false
+		}
+	}
+	return true
+}
+
+// closed tells whether both servers have closed the connection.
+func (w *twin) closed(name string) bool {
+	return w.sides[0].conns[name].closed && w.sides[1].conns[name].closed
+}
+
+// do plays one step at both servers and compares what comes. A step for a
+// connection that is not there, as a shrunk session may have it, is nothing.
+func (w *twin) do(a act) error {
+	if a.timed {
+		time.Sleep(6 * time.Millisecond) // keep the moments apart at which times end
+	}
+	exists := w.sides[0].conns[a.conn] != nil
+	if exists == (a.kind == actOpen) && a.kind != actWait && a.kind != actDrain {
+		return nil
+	}
+	switch a.kind {
+	case actWait:
+		w.windows++
+		return w.sleep(w.start.Add(time.Duration(w.windows) * window))
+	case actSend:
+		w.asked[a.conn]++
+	}
+	for _, s := range w.sides {
+		if err := s.do(a); err != nil {
+			return err
+		}
+	}
+	switch a.kind {
+	case actSend:
+		return w.settle(func() bool { return w.answered(a.conn) }, a.blocks)
+	case actHalf:
+		return w.settle(func() bool { return w.closed(a.conn) }, false)
+	case actClose:
+		delete(w.asked, a.conn)
+	}
+	time.Sleep(20 * time.Millisecond) // both servers will have noticed
+	return w.settle(nil, false)
+}
+
+func (s *twinSide) do(a act) error {
+	c := s.conns[a.conn]
+	switch a.kind {
+	case actOpen:
+		conn, err := s.in.Dial()
+		if err != nil {
+			return err
+		}
+		s.conns[a.conn] = &twinConn{stream: newStream(conn)}
+	case actClose:
+		c.close()
+		delete(s.conns, a.conn)
+	case actHalf:
+		return c.halfClose()
+	case actDrain:
+		return s.in.Drain()
+	case actSend:
+		// An error means that the server has closed the connection, which
+		// shows in what it sent.
+		data, from := strings.Join(a.texts, ""), 0
+		for _, at := range a.cuts {
+			c.send([]byte(data[from:at]))
+			time.Sleep(time.Millisecond)
+			from = at
+		}
+		c.send([]byte(data[from:] + peekMarker))
+	}
+	return nil
+}
+
+// sleep lets time pass until a moment, and meanwhile makes every connection
+// that can speak do so: beanstalkd loses timers of silent ones.
+func (w *twin) sleep(until time.Time) error {
+	for time.Now().Before(until) {
+		w.read()
+		free, _ := w.free()
+		for _, name := range free {
+			w.asked[name]++
+			for _, s := range w.sides {
+				s.conns[name].send([]byte(peekMarker))
+			}
+		}
+		time.Sleep(8 * time.Millisecond)
+	}
+	return w.settle(nil, false)
+}
+
+// settle reads until both servers have said the same and done is true; if the
+// command may block, silence will do instead. It gives up when they still
+// differ after two seconds.
+func (w *twin) settle(done func() bool, blocks bool) error {
+	const silence = 30 * time.Millisecond
+	began := time.Now()
+	last := began
+	for {
+		if w.read() {
+			last = time.Now()
+		}
+		err := w.compare()
+		late := time.Since(began) > 2*time.Second
+		switch {
+		case errors.As(err, new(difference)), err != nil && late:
+			return err
+		case err == nil && (done == nil || done() || late || blocks && time.Since(last) > silence):
+			w.forgetClosed()
+			return nil
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+// read takes what has arrived on any connection.
+func (w *twin) read() (any bool) {
+	for _, s := range w.sides {
+		for _, c := range s.conns {
+			any = c.read() || any
+		}
+	}
+	return any
+}
+
+func (c *twinConn) read() (any bool) {
+	for !c.closed {
+		select {
+		case chunk, ok := <-c.in:
+			any = true
+			if !ok {
+				c.closed = true
+			}
+			c.buf = append(c.buf, chunk...)
+			continue
+		default:
+		}
+		break
+	}
+	for {
+		r, rest, ok := nextReply(c.buf)
+		if !ok {
+			return any
+		}
+		c.buf = bytes.Clone(rest)
+		c.replies = append(c.replies, r)
+		if strings.HasPrefix(r.data, marker) {
+			c.marks++
+		}
+	}
+}
+
+// A difference is two answers to the same question, as lines of a transcript.
+type difference []string
+
+func (d difference) Error() string { return strings.Join(d, "\n") }
+
+// compare compares all that came and was not compared before. The error is a
+// difference when time cannot mend it.
+func (w *twin) compare() error {
+	var missing error
+	for name, a := range w.sides[0].conns {
+		b := w.sides[1].conns[name]
+		n := min(len(a.replies), len(b.replies))
+		for i := range n {
+			if d := diff(name, a.replies[i], b.replies[i], w.dialect); d != nil {
+				return difference(d)
+			}
+			if w.learn != nil {
+				w.learn(name, a.replies[i].line)
+			}
+		}
+		a.replies, b.replies = a.replies[n:], b.replies[n:]
+		switch {
+		case len(a.replies) > 0:
+			missing = fmt.Errorf("%s\nours %s< (nothing)", strings.Join(a.replies[0].render("real "+name), "\n"), name)
+		case len(b.replies) > 0:
+			missing = fmt.Errorf("real %s< (nothing)\n%s", name, strings.Join(b.replies[0].render("ours "+name), "\n"))
+		case a.closed != b.closed:
+			missing = fmt.Errorf("%s: closed by beanstalkd: %t, by ours: %t", name, a.closed, b.closed)
+		}
+	}
+	return missing
+}
+
+// forgetClosed makes the names of connections that both servers have closed
+// free again.
+func (w *twin) forgetClosed() {
+	for name := range w.sides[0].conns {
+		if w.closed(name) {
+			for _, s := range w.sides {
+				s.conns[name].close()
+				delete(s.conns, name)
+			}
+			delete(w.asked, name)
+		}
+	}
+}
+
+func (w *twin) close() {
+	for _, s := range w.sides {
+		for _, c := range s.conns {
+			c.close()
+		}
+	}
+}
