@@ -1,0 +1,51 @@
+# make test needs Go and nothing else. What the others need they install, as
+# Debian packages and npm and Go modules.
+GO ?= go
+
+.PHONY: all build test race lint interop fuzz sim crash bench bench-compare clean
+
+all: lint test build
+
+build: ## the binary, bin/beanpole
+	$(GO) build -trimpath -o bin/beanpole ./cmd/beanpole
+
+test: ## everything that needs only Go; what needs beanstalkd is skipped where it is not installed
+	$(GO) vet ./...
+	$(GO) test ./...
+
+race: ## the same under the race detector; needs a C compiler
+	$(GO) test -race ./...
+
+lint: ## gofmt, vet, staticcheck, and that the other systems build
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	GOOS=darwin $(GO) build ./...
+	GOOS=freebsd $(GO) build ./...
+
+interop: build ## the real beanstalkd as twin, and real clients of four languages; installs what it needs
+	internal/conformance/interop/run -md doc/clients.md bin/beanpole
+	$(GO) test ./internal/conformance -count=1 -run 'TestTwin|TestReference|TestBeanpole' -twin.rounds=$(or $(ROUNDS),20)
+
+fuzz: ## each fuzz target for FUZZTIME
+	@for p in $$($(GO) list ./internal/...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+			$(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),30s) $$p || exit 1; \
+		done; \
+	done
+
+sim: ## the whole server with power cuts, SEEDS seeds
+	$(GO) test ./internal/sim -timeout 0 -sim.seeds=$(or $(SEEDS),5000)
+
+crash: ## kill -9 of the real process under load, ROUNDS times
+	$(GO) test ./cmd/beanpole -run Crash -timeout 0 -crash.rounds=$(or $(ROUNDS),200)
+
+bench: ## benchmarks of the packages
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-compare: build ## doc/benchmarks.md anew: beanpole beside Debian's beanstalkd
+	doc/bench-compare bin/beanpole > doc/benchmarks.md.new
+	mv doc/benchmarks.md.new doc/benchmarks.md
+
+clean:
+	rm -rf bin
