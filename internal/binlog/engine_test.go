@@ -1,0 +1,78 @@
+package binlog
+
+import (
+	"bytes"
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// readEngine reads a directory into an engine.
+func readEngine(tb rapid.TB, fsys vfs.FS, dir string, opt Options) (*engine.Engine, Report) {
+	tb.Helper()
+	eng := engine.New(engine.Options{})
+	report, err := Read(fsys, dir, opt, func(c engine.Change) error {
+		eng.Restore(c)
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := eng.Check(); err != nil {
+		tb.Fatal(err)
+	}
+	if eng.LastID() != report.LastID {
+		tb.Fatalf("the engine's last id is %d, the report's %d", eng.LastID(), report.LastID)
+	}
+	return eng, report
+}
+
+// readWhole is readEngine for a directory that must not be damaged.
+func readWhole(tb rapid.TB, fsys vfs.FS, dir string, opt Options) (*engine.Engine, Report) {
+	tb.Helper()
+	eng, report := readEngine(tb, fsys, dir, opt)
+	for _, line := range report.Damage() {
+		tb.Errorf("damage: %s", line)
+	}
+	return eng, report
+}
+
+// jobsOf returns the jobs of an engine.
+func jobsOf(eng *engine.Engine) map[uint64]engine.Change {
+	jobs := make(map[uint64]engine.Change)
+	for c := range eng.Snapshots {
+		c.Body = bytes.Clone(c.Body)
+		jobs[c.ID] = c
+	}
+	return jobs
+}
+
+// snapshotOf returns what Write takes.
+func snapshotOf(eng *engine.Engine) iter.Seq[engine.Change] {
+	return func(yield func(engine.Change) bool) {
+		for c := range eng.Snapshots {
+			if !yield(c) {
+				return
+			}
+		}
+		yield(engine.Change{Kind: engine.LastID, ID: eng.LastID()})
+	}
+}
+
+// buriedOrder returns the ids of the buried jobs of each tube in their order.
+func buriedOrder(jobs map[uint64]engine.Change) map[string][]uint64 {
+	buried := slices.Collect(maps.Values(jobs))
+	buried = slices.DeleteFunc(buried, func(c engine.Change) bool { return c.State != engine.Buried })
+	slices.SortFunc(buried, func(a, b engine.Change) int { return cmp.Compare(a.Due, b.Due) })
+	order := make(map[string][]uint64)
+	for _, c := range buried {
+		order[c.Tube] = append(order[c.Tube], c.ID)
+	}
+	return order
+}

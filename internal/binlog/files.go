@@ -1,0 +1,57 @@
+package binlog
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// prefix starts the name of each file; its number follows.
+const prefix = "binlog."
+
+// Detect reports whether a directory holds files of beanstalkd. Whether they
+// hold any job is not looked at: beanstalkd leaves an empty one behind.
+func Detect(fsys vfs.FS, dir string) (bool, error) {
+	names, err := Files(fsys, dir)
+	return len(names) > 0, err
+}
+
+// Files returns the names of beanstalkd's files in a directory, without the
+// path, in the order in which they were written.
+func Files(fsys vfs.FS, dir string) ([]string, error) {
+	nums, _, err := list(fsys, dir)
+	names := make([]string, len(nums))
+	for i, n := range nums {
+		names[i] = fileName(n)
+	}
+	return names, err
+}
+
+func fileName(num int) string { return prefix + strconv.Itoa(num) }
+
+// list returns the numbers of the files, ascending, and the names that look
+// alike. beanstalkd finds binlog.007 too, but then opens binlog.7.
+func list(fsys vfs.FS, dir string) (nums []int, alike []string, err error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("binlog: %w", err)
+	}
+	for _, name := range names {
+		digits, ok := strings.CutPrefix(name, prefix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.Atoi(digits)
+		if err == nil && n >= 0 && n <= math.MaxInt32 && fileName(n) == name {
+			nums = append(nums, n)
+		} else {
+			alike = append(alike, name)
+		}
+	}
+	slices.Sort(nums)
+	return nums, alike, nil
+}

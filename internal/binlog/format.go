@@ -1,0 +1,218 @@
+package binlog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+var le = binary.LittleEndian
+
+const (
+	headerSize = 4       // bytes; the version
+	maxTube    = 200     // bytes
+	maxBody    = 1 << 30 // bytes, without CR LF; beanstalkd's largest -z
+	second     = 1e9     // ns
+)
+
+// bodyEnd ends each body in the files; the size there includes it.
+const bodyEnd = "\r\n"
+
+// States as they are in the files.
+const (
+	stateDeleted = iota
+	stateReady
+	stateReserved
+	stateBuried
+	stateDelayed
+)
+
+// A layout is what differs between the versions.
+type layout struct {
+	version int32
+	lenSize int    // bytes; the length of the tube name
+	jobSize int    // bytes
+	tick    uint64 // ns; the unit of times
+}
+
+var (
+	version5 = layout{version: 5, lenSize: 8, jobSize: 77, tick: 1000}
+	version7 = layout{version: 7, lenSize: 4, jobSize: 80, tick: 1}
+)
+
+// A job is the struct of a record. Times are nanoseconds since 1970.
+type job struct {
+	id    uint64
+	pri   uint32
+	delay uint32 // s
+	ttr   uint32 // s
+	size  int    // bytes of the body with its CR LF
+
+	created, deadline int64
+
+	reserves, timeouts, releases, buries, kicks uint32
+
+	state byte
+}
+
+// nameLen decodes the length at the start of a record.
+func (l layout) nameLen(b []byte) (int, error) {
+	n := uint64(le.Uint32(b))
+	if l.lenSize == 8 {
+		n = le.Uint64(b)
+	}
+	if n > maxTube {
+		return 0, damagef("%d is no length of a tube name", n)
+	}
+	return int(n), nil
+}
+
+// decodeJob decodes a struct of l.jobSize bytes and checks that each value is
+// possible, save the zero id, which has a meaning of its own.
+func (l layout) decodeJob(b []byte) (job, error) {
+	delay, ttr, created, deadline := le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[40:]), le.Uint64(b[48:])
+	j := job{
+		id:       le.Uint64(b),
+		pri:      le.Uint32(b[8:]),
+		delay:    uint32(delay / (second / l.tick)),
+		ttr:      max(1, uint32(ttr/(second/l.tick))), // less is a second, as in put
+		size:     int(int32(le.Uint32(b[32:]))),
+		created:  int64(created * l.tick),
+		reserves: le.Uint32(b[56:]),
+		timeouts: le.Uint32(b[60:]),
+		releases: le.Uint32(b[64:]),
+		buries:   le.Uint32(b[68:]),
+		kicks:    le.Uint32(b[72:]),
+		state:    b[76],
+	}
+	if j.state == stateDelayed {
+		j.deadline = int64(deadline * l.tick)
+	}
+
+	longest, latest := (math.MaxUint32+1)*(second/l.tick)-1, math.MaxInt64/l.tick
+	switch {
+	case j.id == math.MaxUint64: // none could follow it
+		return j, damagef("%d is no job id", j.id)
+	case j.state > stateDelayed:
+		return j, damagef("job %d has state %d, which does not exist", j.id, j.state)
+	case j.size < len(bodyEnd) || j.size > maxBody+len(bodyEnd):
+		return j, damagef("job %d has a body of %d bytes", j.id, j.size)
+	case delay > longest:
+		return j, damagef("job %d has an impossible delay", j.id)
+	case ttr > longest:
+		return j, damagef("job %d has an impossible ttr", j.id)
+	case created > latest:
+		return j, damagef("job %d has an impossible time of creation", j.id)
+	case j.state == stateDelayed && deadline > latest:
+		return j, damagef("job %d has an impossible deadline", j.id)
+	}
+	return j, nil
+}
+
+// appendFull appends a full record of version 7 up to its body, and
+// appendShort a short one.
+func appendFull(dst []byte, tube string, j *job) []byte {
+	dst = le.AppendUint32(dst, uint32(len(tube)))
+	return appendJob(append(dst, tube...), j)
+}
+
+func appendShort(dst []byte, j *job) []byte {
+	return appendJob(le.AppendUint32(dst, 0), j)
+}
+
+func appendJob(dst []byte, j *job) []byte {
+	const padding = 0
+	dst = le.AppendUint64(dst, j.id)
+	dst = le.AppendUint32(dst, j.pri)
+	dst = le.AppendUint32(dst, padding)
+	dst = le.AppendUint64(dst, uint64(j.delay)*second)
+	dst = le.AppendUint64(dst, uint64(j.ttr)*second)
+	dst = le.AppendUint32(dst, uint32(j.size))
+	dst = le.AppendUint32(dst, padding)
+	dst = le.AppendUint64(dst, uint64(j.created))
+	dst = le.AppendUint64(dst, uint64(j.deadline))
+	for _, count := range [...]uint32{j.reserves, j.timeouts, j.releases, j.buries, j.kicks} {
+		dst = le.AppendUint32(dst, count)
+	}
+	return append(dst, j.state, padding, padding, padding)
+}
+
+// change returns j as a Change without tube, body and Due.
+func (j *job) change(kind engine.ChangeKind, epoch int64) engine.Change {
+	return engine.Change{
+		Kind:     kind,
+		ID:       j.id,
+		Pri:      j.pri,
+		Delay:    j.delay,
+		TTR:      j.ttr,
+		Created:  j.created - epoch,
+		Reserves: j.reserves,
+		Timeouts: j.timeouts,
+		Releases: j.releases,
+		Buries:   j.buries,
+		Kicks:    j.kicks,
+		BodyLen:  j.size - len(bodyEnd),
+	}
+}
+
+// jobOf is the inverse of change. It sets the state too.
+func jobOf(c *engine.Change, epoch int64) job {
+	j := job{
+		id:       c.ID,
+		pri:      c.Pri,
+		delay:    c.Delay,
+		ttr:      c.TTR,
+		size:     len(c.Body) + len(bodyEnd),
+		created:  wallTime(c.Created, epoch),
+		reserves: c.Reserves,
+		timeouts: c.Timeouts,
+		releases: c.Releases,
+		buries:   c.Buries,
+		kicks:    c.Kicks,
+		state:    stateReady,
+	}
+	switch c.State {
+	case engine.Delayed:
+		j.state, j.deadline = stateDelayed, wallTime(c.Due, epoch)
+	case engine.Buried:
+		// beanstalkd counts one more when it puts the job on its list of
+		// buried ones.
+		j.state, j.buries = stateBuried, max(c.Buries, 1)-1
+	}
+	return j
+}
+
+// wallTime converts a time of the engine's clock, as near as a file can hold.
+func wallTime(t, epoch int64) int64 {
+	if t > 0 && epoch > math.MaxInt64-t {
+		return math.MaxInt64
+	}
+	return max(0, epoch+t)
+}
+
+// validTube reports whether name can be the name of a tube. Package wire has the
+// same rule for commands.
+func validTube[S string | []byte](name S) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '-':
+			if i == 0 {
+				return false
+			}
+		case c == '+', c == '/', c == ';', c == '.', c == '$', c == '_', c == '(', c == ')':
+		default:
+			return false
+		}
+	}
+	return 0 < len(name) && len(name) <= maxTube
+}
+
+// damage is the reason why the rest of a file cannot be read.
+type damage string
+
+func (d damage) Error() string { return string(d) }
+
+func damagef(format string, args ...any) error { return damage(fmt.Sprintf(format, args...)) }

@@ -1,0 +1,77 @@
+package binlog
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// FuzzRead reads a file of any bytes, and a good one after it. Nothing is
+// invented, nothing is passed over silently, and what was read can be written
+// and read again.
+func FuzzRead(f *testing.F) {
+	for _, version := range []int{5, 7} {
+		f.Add(smallLog(version).bytes)
+		f.Add(smallLog(version).raw(zeros[:200]).bytes)
+	}
+	files, err := filepath.Glob("testdata/*/binlog.*")
+	if err != nil || len(files) < 4 {
+		f.Fatalf("golden files %q, error %v", files, err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	next := build(7).full("next", 77, stateReady, "next\r\n").bytes
+
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fsys := dirOf(t, b, next)
+		eng, report := readEngine(t, fsys, "log", Options{})
+		jobs := jobsOf(eng)
+		if string(jobs[77].Body) != "next" {
+			t.Error("the next file was not read")
+		}
+		for id, c := range jobs {
+			if id != 77 && !(bytes.Contains(b, c.Body) && bytes.Contains(b, []byte(c.Tube))) {
+				t.Errorf("job %d is invented", id)
+			}
+		}
+		file := report.Files[0]
+		if file.Read > file.Size || int64(file.Records+file.DroppedCount)*81 > file.Size {
+			t.Errorf("%+v for %d bytes", file, len(b))
+		}
+		if rest := b[file.Read:]; file.Stopped == nil && len(b) >= headerSize && len(bytes.Trim(rest, "\x00")) > 0 {
+			t.Errorf("nothing is said of %d bytes", len(rest))
+		}
+
+		other := dirOf(t)
+		if _, err := Write(other, "log", Options{FileSize: 1000}, snapshotOf(eng)); err != nil {
+			t.Fatal(err)
+		}
+		again, _ := readWhole(t, other, "log", Options{})
+		if again.LastID() != eng.LastID() {
+			t.Errorf("last id %d, then %d", eng.LastID(), again.LastID())
+		}
+		rewritten := jobsOf(again)
+		for id, c := range jobs {
+			want, got := asRead(c), rewritten[id]
+			if c.State == engine.Buried {
+				want.Due, got.Due = 0, 0
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("job %d (- read, + written and read):\n%s", id, diff)
+			}
+		}
+		if diff := cmp.Diff(buriedOrder(jobs), buriedOrder(rewritten)); diff != "" || len(jobs) != len(rewritten) {
+			t.Errorf("%d jobs, then %d; order of buried ones:\n%s", len(jobs), len(rewritten), diff)
+		}
+	})
+}

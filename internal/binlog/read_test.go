@@ -1,0 +1,343 @@
+package binlog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+)
+
+// show returns a Change as a line. It leaves out counts that builder sets, and
+// times are seconds.
+func show(c engine.Change) string {
+	switch c.Kind {
+	case engine.LastID:
+		return fmt.Sprintf("last %d", c.ID)
+	case engine.JobDeleted:
+		return fmt.Sprintf("delete %d", c.ID)
+	}
+	s := fmt.Sprintf("%d %v", c.ID, c.State)
+	if c.Kind == engine.JobPut {
+		s = fmt.Sprintf("put %s %s %q", s, c.Tube, c.Body)
+	}
+	switch c.State {
+	case engine.Delayed:
+		s += fmt.Sprintf(" due %d", c.Due/second)
+	case engine.Buried:
+		s += fmt.Sprintf(" rank %d", c.Due)
+	}
+	return s
+}
+
+func showAll(changes []engine.Change) []string {
+	var lines []string
+	for _, c := range changes {
+		lines = append(lines, show(c))
+	}
+	return lines
+}
+
+// TestVersions reads all values of a full and of a short record.
+func TestVersions(t *testing.T) {
+	for _, version := range []int{5, 7} {
+		b := build(version).full("mail", 9, stateDelayed, "abc\r\n").short(9, stateReady, field{atPri, uint32(7)})
+		changes, report := readChanges(t, dirOf(t, b.bytes))
+		put := engine.Change{
+			Kind: engine.JobPut, State: engine.Delayed, ID: 9, Pri: 1024, Delay: 30, TTR: 60, Created: 2e9, Due: 1000e9,
+			Reserves: 1, Timeouts: 2, Releases: 3, Buries: 4, Kicks: 5, Tube: "mail", Body: []byte("abc"), BodyLen: 3,
+		}
+		state := put
+		state.Kind, state.State, state.Pri, state.Due, state.Tube, state.Body = engine.JobState, engine.Ready, 7, 0, "", nil
+		want := []engine.Change{put, state, {Kind: engine.LastID, ID: 9}}
+		if diff := cmp.Diff(want, changes); diff != "" {
+			t.Errorf("version %d (- want, + got):\n%s", version, diff)
+		}
+		n := int64(len(b.bytes))
+		wantFile := FileReport{Name: "binlog.1", Version: int32(version), Size: n, Read: n, Records: 2}
+		if diff := cmp.Diff([]FileReport{wantFile}, report.Files); diff != "" {
+			t.Errorf("version %d (- want, + got):\n%s", version, diff)
+		}
+	}
+}
+
+func TestEpoch(t *testing.T) {
+	fsys := dirOf(t, build(7).full("mail", 9, stateDelayed, "abc\r\n").bytes)
+	eng, _ := readEngine(t, fsys, "log", Options{Epoch: 10e9})
+	if c, _ := eng.Snapshot(9); c.Created != -8e9 || c.Due != 990e9 {
+		t.Errorf("created %d, due %d", c.Created, c.Due)
+	}
+}
+
+var zeros = strings.Repeat("\x00", 10000)
+
+// TestRead reads files that are well or not. Records of version 7 with the tube
+// "mail" and the body "abc" are 93 bytes long, short ones 84.
+func TestRead(t *testing.T) {
+	const body = "abc\r\n"
+	mail := func(id uint64, fields ...field) *builder {
+		return build(7).full("mail", id, stateReady, body, fields...)
+	}
+	good := func(id uint64) string { return fmt.Sprintf(`put %d ready mail "abc"`, id) }
+
+	for _, tc := range []struct {
+		name   string
+		files  []*builder
+		want   []string
+		damage []string
+	}{
+		{"nothing", nil, nil, nil},
+		{"empty files", []*builder{{}, {bytes: []byte("\x07\x00\x00")}, {bytes: []byte(zeros)}, build(7)}, nil, nil},
+		{"every state", []*builder{
+			build(7).full("a", 1, stateReady, body).full("b", 2, stateReserved, body).full("c", 3, stateBuried, body).
+				full("d", 4, stateDelayed, "\r\n"),
+			build(7).short(1, stateBuried).short(2, stateDelayed).short(3, stateReady).short(4, stateDeleted),
+		}, []string{
+			`put 1 ready a "abc"`, `put 2 ready b "abc"`, `put 3 buried c "abc" rank 1`, `put 4 delayed d "" due 1000`,
+			"1 buried rank 4294967297", "2 delayed due 1000", "3 ready", "delete 4", "last 4",
+		}, nil},
+		{"a later copy", []*builder{mail(1), build(7).short(1, stateBuried), build(7).full("mail", 1, stateDelayed, body)},
+			[]string{good(1), "1 buried rank 4294967297", `put 1 delayed mail "abc" due 1000`, "last 1"}, nil},
+		{"ids of short records count", []*builder{mail(3).short(8, stateDeleted).short(6, stateReady)},
+			[]string{good(3), "delete 8", "6 ready", "last 8"}, nil},
+		{"longest name", []*builder{build(7).full(strings.Repeat("x", 200), 1, stateReady, body)},
+			[]string{`put 1 ready ` + strings.Repeat("x", 200) + ` "abc"`, "last 1"}, nil},
+		{"bodies of zeros and line ends", []*builder{build(7).full("a", 1, stateReady, "\x00\x00\x00\r\n").full("a", 2, stateReady, "\r\n\r\n")},
+			[]string{`put 1 ready a "\x00\x00\x00"`, `put 2 ready a "\r\n"`, "last 2"}, nil},
+		{"less than a second of ttr", []*builder{mail(1, field{atTTR, uint64(0)})}, []string{good(1), "last 1"}, nil},
+		{"stale deadline", []*builder{mail(1, field{atDeadline, int64(-1)})}, []string{good(1), "last 1"}, nil},
+
+		{"zero fill", []*builder{mail(1).raw(zeros)}, []string{good(1), "last 1"}, nil},
+		{"short zero fill", []*builder{mail(1).raw(zeros[:3]), mail(2).raw(zeros[:83]), build(5).raw(zeros[:84])},
+			[]string{good(1), good(2), "last 2"}, nil},
+		{"data after zeros", []*builder{mail(1).raw(zeros + "x"), mail(2)},
+			[]string{good(1), good(2), "last 2"},
+			[]string{"binlog.1 at 97: a record without an id; not zero at 10097; 10001 bytes not read"}},
+		{"data after a few zeros", []*builder{mail(1).raw("\x00\x00\x00x")}, []string{good(1), "last 1"},
+			[]string{"binlog.1 at 97: 4 bytes, which are less than a record; not zero at 100; 4 bytes not read"}},
+		{"data without header", []*builder{build(0).raw(zeros[:96] + "x")}, nil,
+			[]string{"binlog.1 at 0: no header, but data from 100 on; 101 bytes not read"}},
+		{"unknown versions", []*builder{build(6), build(7 << 24), mail(1)}, []string{good(1), "last 1"},
+			[]string{"binlog.1 at 0: unknown version 6; 4 bytes not read", "binlog.2 at 0: unknown version 117440512; 4 bytes not read"}},
+
+		{"length of the name", []*builder{mail(1).raw("\xc9\x00\x00\x00" + zeros), mail(2).raw("\xff\xff\xff\xff" + zeros),
+			build(5).raw("\x00\x00\x00\x00\x01\x00\x00\x00" + zeros)},
+			[]string{good(1), good(2), "last 2"},
+			[]string{"binlog.1 at 97: 201 is no length of a tube name; 10004 bytes not read",
+				"binlog.2 at 97: 4294967295 is no length of a tube name; 10004 bytes not read",
+				"binlog.3 at 4: 4294967296 is no length of a tube name; 10008 bytes not read"}},
+		{"names", []*builder{build(7).full("-a", 1, stateReady, body), build(7).full("a b", 1, stateReady, body), build(7).full("a\x00", 1, stateReady, body)},
+			nil,
+			[]string{`binlog.1 at 4: "-a" cannot be the name of a tube; 91 bytes not read`,
+				`binlog.2 at 4: "a b" cannot be the name of a tube; 92 bytes not read`,
+				`binlog.3 at 4: "a\x00" cannot be the name of a tube; 91 bytes not read`}},
+		{"states", []*builder{mail(1, field{atState, uint8(5)}), mail(2).short(2, 255), build(7).full("mail", 3, stateDeleted, body)},
+			[]string{good(2), "last 2"},
+			[]string{"binlog.1 at 4: job 1 has state 5, which does not exist; 93 bytes not read",
+				"binlog.2 at 97: job 2 has state 255, which does not exist; 84 bytes not read",
+				"binlog.3 at 4: a full record of the deleted job 3; 93 bytes not read"}},
+		{"ids", []*builder{mail(0), mail(math.MaxUint64), mail(math.MaxUint64 - 1)},
+			[]string{good(math.MaxUint64 - 1), "last 18446744073709551614"},
+			[]string{"binlog.1 at 4: a record with a tube but without an id; 93 bytes not read",
+				"binlog.2 at 4: 18446744073709551615 is no job id; 93 bytes not read"}},
+		{"times", []*builder{mail(1, field{atDelay, int64(-1)}), mail(1, field{atTTR, uint64(1<<32) * 1e9}), mail(1, field{atCreated, int64(-1)}),
+			build(7).full("mail", 1, stateDelayed, body, field{atDeadline, int64(-1)}),
+			build(5).full("mail", 1, stateDelayed, body, field{atDeadline, int64(math.MaxInt64/1000 + 1)}),
+			mail(2, field{atDelay, uint64(1<<32)*1e9 - 1})},
+			[]string{good(2), "last 2"},
+			[]string{"binlog.1 at 4: job 1 has an impossible delay; 93 bytes not read",
+				"binlog.2 at 4: job 1 has an impossible ttr; 93 bytes not read",
+				"binlog.3 at 4: job 1 has an impossible time of creation; 93 bytes not read",
+				"binlog.4 at 4: job 1 has an impossible deadline; 93 bytes not read",
+				"binlog.5 at 4: job 1 has an impossible deadline; 94 bytes not read"}},
+		{"sizes", []*builder{mail(1, field{atSize, int32(1)}), mail(1, field{atSize, int32(-1)}), mail(1, field{atSize, int32(maxBody + 3)}),
+			mail(1, field{atSize, int32(maxBody + 2)}), mail(1, field{atSize, int32(6)})},
+			nil,
+			[]string{"binlog.1 at 4: job 1 has a body of 1 bytes; 93 bytes not read",
+				"binlog.2 at 4: job 1 has a body of -1 bytes; 93 bytes not read",
+				"binlog.3 at 4: job 1 has a body of 1073741827 bytes; 93 bytes not read",
+				"binlog.4 at 4: a record of 1073741914 bytes or more is cut off after 93; 93 bytes not read",
+				"binlog.5 at 4: a record of 94 bytes or more is cut off after 93; 93 bytes not read"}},
+
+		{"body that was not written", []*builder{mail(1).full("mail", 2, stateReady, zeros).full("mail", 3, stateReady, body)},
+			[]string{good(1), "2 ready", good(3), "last 3"},
+			[]string{"binlog.1 at 97: job 2 dropped: its body of 10000 bytes does not end with CR LF"}},
+		{"copy whose body was not written", []*builder{mail(1), build(7).full("mail", 1, stateBuried, "abc\x00\x00")},
+			[]string{good(1), "1 buried rank 1", "last 1"},
+			[]string{"binlog.2 at 4: job 1 dropped: its body of 5 bytes does not end with CR LF"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var files [][]byte
+			for _, b := range tc.files {
+				files = append(files, b.bytes)
+			}
+			changes, report := readChanges(t, dirOf(t, files...))
+			if diff := cmp.Diff(tc.want, showAll(changes)); diff != "" {
+				t.Errorf("changes (- want, + got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.damage, report.Damage()); diff != "" {
+				t.Errorf("damage (- want, + got):\n%s", diff)
+			}
+			if report.Damaged() != (tc.damage != nil) {
+				t.Errorf("Damaged is %v", report.Damaged())
+			}
+		})
+	}
+}
+
+func TestFiles(t *testing.T) {
+	fsys := dirOf(t)
+	for _, name := range []string{"lock", "binlog", "binlog.", "binlog.x", "binlog.-3", "binlog. 5", "binlog.+6", "binlog.2147483648", "binlog.007", "a.binlog.1"} {
+		addFile(t, fsys, name, nil)
+	}
+	if ok, err := Detect(fsys, "log"); ok || err != nil {
+		t.Errorf("Detect: %v, %v", ok, err)
+	}
+	for _, id := range []uint64{10, 9, 2, 3, 6, 2147483647} {
+		addFile(t, fsys, fmt.Sprintf("binlog.%d", id), build(7).full("mail", id, stateReady, "\r\n").bytes)
+	}
+	if ok, err := Detect(fsys, "log"); !ok || err != nil {
+		t.Errorf("Detect: %v, %v", ok, err)
+	}
+	names, err := Files(fsys, "log")
+	want := []string{"binlog.2", "binlog.3", "binlog.6", "binlog.9", "binlog.10", "binlog.2147483647"}
+	if !slices.Equal(names, want) || err != nil {
+		t.Errorf("Files: %q, %v", names, err)
+	}
+
+	changes, report := readChanges(t, fsys)
+	for i, id := range []uint64{2, 3, 6, 9, 10, 2147483647} {
+		if changes[i].ID != id {
+			t.Errorf("change %d is that of job %d, want %d", i, changes[i].ID, id)
+		}
+	}
+	if want := []string{"binlog.4 to binlog.5", "binlog.7 to binlog.8", "binlog.11 to binlog.2147483646"}; !slices.Equal(report.Missing, want) {
+		t.Errorf("missing %q, want %q", report.Missing, want)
+	}
+	if want := []string{"binlog.", "binlog. 5", "binlog.+6", "binlog.-3", "binlog.007", "binlog.2147483648", "binlog.x"}; !slices.Equal(report.Ignored, want) {
+		t.Errorf("ignored %q, want %q", report.Ignored, want)
+	}
+	if !report.Damaged() || len(report.Damage()) != 10 {
+		t.Errorf("damage: %q", report.Damage())
+	}
+	if _, err := Files(fsys, "none"); err == nil {
+		t.Error("no error for a directory that does not exist")
+	}
+}
+
+// TestBuriedOrder: burying orders, wherever the jobs and their copies are.
+func TestBuriedOrder(t *testing.T) {
+	const body = "\r\n"
+	eng, _ := readWhole(t, dirOf(t,
+		// Jobs 7 and 6 were buried, and copied, in files that are gone. So were
+		// jobs 1, 2 and 3 put. What is said of them first:
+		build(7).short(3, stateBuried).short(1, stateBuried).full("a", 7, stateBuried, body).full("a", 4, stateReady, body).bytes,
+		// Burying again moves a job to the end; a kick and a bury too.
+		build(7).full("a", 6, stateBuried, body).short(4, stateBuried).short(3, stateBuried).full("a", 5, stateReady, body).bytes,
+		build(7).short(5, stateBuried).short(4, stateReady).short(4, stateBuried).bytes,
+		// The copies of 1 and 3 come after all that, in the order of ids.
+		build(7).full("a", 1, stateBuried, body).full("a", 3, stateBuried, body).bytes,
+	), "log", Options{})
+	if got, want := buriedOrder(jobsOf(eng))["a"], []uint64{7, 6, 1, 3, 5, 4}; !slices.Equal(got, want) {
+		t.Errorf("order %d, want %d", got, want)
+	}
+}
+
+// TestMemory: what is not needed any more is let go.
+func TestMemory(t *testing.T) {
+	r := ranks{last: make(map[uint64]int64)}
+	for id := range uint64(100) {
+		r.note(&job{id: id, state: stateBuried}, id%2 == 0)
+		r.note(&job{id: id, state: byte(id % 2)}, false) // deleted or ready
+	}
+	if len(r.last) > 0 {
+		t.Errorf("%d ranks are kept without a buried job", len(r.last))
+	}
+
+	f, err := dirOf(t, make([]byte, 8*chunk)).Open("log/binlog.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := source{f: f, size: 8 * chunk}
+	for _, n := range []int{5 * chunk, 1} {
+		if _, err := src.peek(n); err != nil {
+			t.Fatal(err)
+		}
+		src.skip(n)
+	}
+	if cap(src.buf) > chunk {
+		t.Errorf("after a large record a small one has a buffer of %d bytes", cap(src.buf))
+	}
+}
+
+// TestDroppedIsBounded: the report of a hostile file does not grow with it.
+func TestDroppedIsBounded(t *testing.T) {
+	b := build(7)
+	for id := range uint64(3 * MaxDropped) {
+		b.full("a", id+1, stateReady, "\x00\x00")
+	}
+	_, report := readChanges(t, dirOf(t, b.bytes))
+	f := report.Files[0]
+	if len(f.Dropped) != MaxDropped || f.DroppedCount != 3*MaxDropped || f.Records != 0 || f.Read != f.Size {
+		t.Errorf("%d of %d described, %d records, %d bytes of %d", len(f.Dropped), f.DroppedCount, f.Records, f.Read, f.Size)
+	}
+	if lines := report.Damage(); len(lines) != MaxDropped+1 || lines[MaxDropped] != "binlog.1: 200 more jobs dropped" {
+		t.Errorf("%d lines, the last: %s", len(lines), lines[len(lines)-1])
+	}
+}
+
+// TestLargeBodies has records on every side of the window's edge.
+func TestLargeBodies(t *testing.T) {
+	b := build(7)
+	sizes := []int{chunk - 300, 5 * chunk, 0, 1, chunk, 2*chunk + 1, 100, 200}
+	for i, n := range sizes {
+		b.full("a", uint64(i+1), stateReady, strings.Repeat(string(rune('a'+i)), n)+"\r\n")
+	}
+	changes, report := readChanges(t, dirOf(t, b.bytes))
+	if report.Damaged() {
+		t.Errorf("damage: %q", report.Damage())
+	}
+	for i, n := range sizes {
+		if want := strings.Repeat(string(rune('a'+i)), n); string(changes[i].Body) != want {
+			t.Errorf("job %d: a body of %d bytes is not what it was", i+1, n)
+		}
+	}
+}
+
+// TestReadErrors: an error of apply or of the file system ends it.
+func TestReadErrors(t *testing.T) {
+	b := build(7).full("a", 1, stateReady, "\r\n").short(1, stateBuried).bytes
+	boom := errors.New("boom")
+	for n := range 5 { // four records and the last id
+		calls := 0
+		_, err := Read(dirOf(t, b, b), "log", Options{}, func(engine.Change) error {
+			if calls++; calls > n {
+				return boom
+			}
+			return nil
+		})
+		if !errors.Is(err, boom) || calls != n+1 {
+			t.Errorf("apply fails at call %d: error %v after %d calls", n+1, err, calls)
+		}
+	}
+
+	count := faultfs.New(dirOf(t, b, b), faultfs.Fault{Op: faultfs.Any, N: math.MaxInt})
+	readChanges(t, count)
+	if count.Seen() < 7 { // list, and open, size and read of each
+		t.Fatalf("only %d calls seen", count.Seen())
+	}
+	for n := 1; n <= count.Seen(); n++ {
+		fault := faultfs.Fault{Op: faultfs.Any, N: n, How: faultfs.Before, Err: syscall.EIO}
+		_, err := Read(faultfs.New(dirOf(t, b, b), fault), "log", Options{}, func(engine.Change) error { return nil })
+		if !errors.Is(err, syscall.EIO) {
+			t.Errorf("%v: error %v", fault, err)
+		}
+	}
+}

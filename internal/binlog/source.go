@@ -1,0 +1,78 @@
+package binlog
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// chunk is how much is read, or written, at a time if nothing needs more.
+const chunk = 1 << 20 // bytes
+
+// A source is the unread part of a file, of which a window is in memory.
+type source struct {
+	f    vfs.File
+	size int64 // of the file, bytes
+	at   int64 // where the unread part begins
+
+	buf    []byte // of the last source, or nil
+	window []byte // part of buf; the bytes from at on
+}
+
+// left returns how many bytes are unread.
+func (s *source) left() int64 { return s.size - s.at }
+
+// peek returns the next n bytes, not more than are left. They are valid until
+// the next call.
+func (s *source) peek(n int) ([]byte, error) {
+	if len(s.window) < n {
+		if err := s.fill(n); err != nil {
+			return nil, err
+		}
+	}
+	return s.window[:n], nil
+}
+
+// skip passes over n bytes that were peeked at.
+func (s *source) skip(n int) {
+	s.window = s.window[n:]
+	s.at += int64(n)
+}
+
+// fill widens the window to n bytes or a chunk.
+func (s *source) fill(n int) error {
+	want := int(min(s.left(), int64(max(n, chunk))))
+	// A buffer for a large body is not kept for ever.
+	if cap(s.buf) < want || cap(s.buf) > 4*chunk && want <= chunk {
+		s.buf = make([]byte, want)
+	}
+	have := copy(s.buf[:want], s.window)
+	s.window = s.buf[:want]
+	got, err := s.f.ReadAt(s.window[have:], s.at+int64(have))
+	if have+got < want {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF // the file shrinks under us
+		}
+		return fmt.Errorf("read at %d: %w", s.at+int64(have), err)
+	}
+	return nil
+}
+
+// skipZeros passes over zeros and returns whether the file ends with them.
+func (s *source) skipZeros() (bool, error) {
+	for s.left() > 0 {
+		b, err := s.peek(int(min(s.left(), chunk)))
+		if err != nil {
+			return false, err
+		}
+		for i, c := range b {
+			if c != 0 {
+				s.skip(i)
+				return false, nil
+			}
+		}
+		s.skip(len(b))
+	}
+	return true, nil
+}
