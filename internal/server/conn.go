@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
@@ -26,9 +27,11 @@ const (
 // A conn is one client.
 type conn struct {
 	// Static after newConn.
-	srv    *Server
-	nc     net.Conn
-	caller *broker.Caller
+	srv       *Server
+	nc        net.Conn
+	raw       syscall.RawConn       // of nc; nil if that is no socket
+	writeOnce func(fd uintptr) bool // writeAnswer, made once
+	caller    *broker.Caller
 
 	// Owned by serve, and lent to the turn while caller.Do runs.
 	in      input
@@ -46,11 +49,9 @@ type conn struct {
 	readBy  time.Time
 	writeBy time.Time
 
-	// Owned by the turn while waiting, by serve when answered says so.
-	answer []byte // of the reserve
+	wait wait // shared with the turn that ends it
 
-	answered atomic.Bool // the wait is over and its turn durable
-	stopped  atomic.Bool // Shutdown wants the connection to end
+	stopped atomic.Bool // Shutdown wants the connection to end
 }
 
 // An action is what the next turn is to do for a connection.
@@ -67,6 +68,10 @@ func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{srv: s, nc: nc}
 	c.parser.MaxBody = s.opt.MaxJobSize
 	c.caller = s.broker.NewCaller(c)
+	if sc, ok := nc.(syscall.Conn); ok {
+		c.raw, _ = sc.SyscallConn() // an error is that of a closed connection, which reading will tell
+	}
+	c.writeOnce = c.writeAnswer
 	return c
 }
 
