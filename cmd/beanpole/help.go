@@ -25,6 +25,7 @@ const overviewEnd = `
 Options of the server, the most common:
   -l ADDRESS   listen on ADDRESS (127.0.0.1), IP:PORT or unix:PATH; may be repeated
   -p PORT      port for addresses without one (11300)
+  -b DIR       keep the jobs in DIR too, so that a restart or crash loses none
   -z BYTES     largest job (65535)
   -u USER      become USER when the sockets are open
   -V           log more
@@ -33,6 +34,7 @@ Options of the server, the most common:
 Examples:
   beanpole                                    127.0.0.1:11300, jobs in memory
   beanpole -l 0.0.0.0 -l unix:/run/bean.sock  the network, and a unix socket
+  beanpole -b /var/lib/beanpole               jobs on disk
   beanpole serve --help                       all options of the server
 `
 
@@ -55,19 +57,27 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
 	if !cmd.HasParent() {
 		fmt.Fprint(w, overview)
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				fmt.Fprintf(w, "  %-10s %s\n", c.Name(), c.Short)
-			}
-		}
+		printCommands(w, cmd)
 		fmt.Fprint(w, overviewEnd)
 		return
 	}
 	fmt.Fprintln(w, cmp.Or(strings.TrimSpace(cmd.Long), cmd.Short))
 	fmt.Fprintf(w, "\nUsage:\n  %s\n", cmd.UseLine())
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintln(w, "\nCommands:")
+		printCommands(w, cmd)
+	}
 	printFlags(w, cmd.Flags())
 	if cmd.Example != "" {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+	}
+}
+
+func printCommands(w io.Writer, cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			fmt.Fprintf(w, "  %-10s %s\n", c.Name(), c.Short)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 //
 //	beanpole [options]              run the server; beanstalkd's options work unchanged
 //	beanpole serve [options]        the same
+//	beanpole journal COMMAND DIR    check, dump, repair or export a journal
 //	beanpole bench [options]        measure a server, or compare two
 //	beanpole version                what this binary was built from
 //	beanpole help [command]
@@ -96,7 +97,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(printHelp)
-	root.AddCommand(newServe(), newBench(), newVersion())
+	root.AddCommand(newServe(), newJournal(), newBench(), newVersion())
 	root.SetHelpCommand(newHelp(root))
 	return root
 }
@@ -110,8 +111,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 }
 
 func unknownArgument(cmd *cobra.Command, args []string) error {
+	cmd.SuggestionsMinimumDistance = 2 // letters wrong or missing
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return usageError("unknown argument %q; did you mean %q? (see: beanpole --help)", args[0], near[0])
+		return usageError("unknown argument %q; did you mean %q? (see: %s --help)", args[0], near[0], cmd.CommandPath())
 	}
 	return usageError("unknown argument %q (see: %s --help)", args[0], cmd.CommandPath())
 }

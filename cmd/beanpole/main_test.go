@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -37,6 +38,9 @@ func TestMain(m *testing.M) {
 //	logs NAME REGEXP                wait until the server has logged a match
 //	exited NAME CODE                wait until the server has exited, with this code
 //	killed NAME                     wait until the server was ended by a signal
+//	beanstalkd NAME ARG...          start the real beanstalkd, and set $NAME_addr and $NAME_pid
+//	flip FILE OFFSET                change the byte there
+//	cut FILE N                      cut the last N bytes off
 func TestScript(t *testing.T) {
 	t.Setenv("GORACE", noRaceSleep)
 	testscript.Run(t, testscript.Params{
@@ -58,11 +62,18 @@ func TestScript(t *testing.T) {
 			"logs":   scriptLogs,
 			"exited": scriptExited,
 			"killed": scriptKilled,
+
+			"beanstalkd": scriptBeanstalkd,
+			"flip":       scriptFlip,
+			"cut":        scriptCut,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "root":
 				return os.Getuid() == 0, nil
+			case "beanstalkd":
+				_, err := exec.LookPath("beanstalkd")
+				return err == nil, nil
 			case "ipv6":
 				l, err := net.Listen("tcp6", "[::1]:0")
 				if err != nil {
@@ -86,7 +97,9 @@ func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: fails CODE [ARG...]")
 	}
-	cmd := exec.Command("beanpole", args[1:]...)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "beanpole", args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = environment(ts)
 	var stdout, stderr bytes.Buffer
@@ -185,39 +198,20 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: server NAME [-fds N] [VAR=VALUE...] [ARG...]")
 	}
 	name, args := args[0], args[1:]
-	p := &process{exited: make(chan struct{}), states: make(chan string, 8), progress: make(chan struct{})}
-	// LISTEN_PID must be the process that takes the sockets, hence the shell.
-	p.cmd = exec.Command("sh", "-c", `[ -z "$LISTEN_FDS" ] || export LISTEN_PID=$$; exec beanpole "$@"`, "sh")
-	p.cmd.Dir = ts.MkAbs(".")
-	p.cmd.Stderr = p
-	p.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+serviceManager(ts, p))
+	p := newProcess(ts, "beanpole")
+	p.cmd.Env = append(p.cmd.Env, "NOTIFY_SOCKET="+serviceManager(ts, p))
 	if len(args) > 1 && args[0] == "-fds" {
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)
-		p.cmd.ExtraFiles = sockets(ts, n)
-		p.cmd.Env = append(p.cmd.Env, "LISTEN_FDS="+args[1])
+		files, _ := sockets(ts, n)
+		p.inherit(files)
 		args = args[2:]
 	}
 	for len(args) > 0 && !strings.HasPrefix(args[0], "-") && strings.Contains(args[0], "=") {
 		p.cmd.Env = append(p.cmd.Env, args[0])
 		args = args[1:]
 	}
-	p.cmd.Args = append(p.cmd.Args, args...)
-	ts.Check(p.cmd.Start())
-	for _, f := range p.cmd.ExtraFiles {
-		f.Close()
-	}
-	go func() {
-		p.cmd.Wait()
-		close(p.exited)
-	}()
-	ts.Defer(func() {
-		p.cmd.Process.Kill() // no matter if it has exited
-		<-p.exited
-		text, _ := p.logged()
-		ts.Logf("[log of %s]\n%s", name, text)
-	})
-	servers(ts)[name] = p
+	p.start(ts, name, args)
 
 	err := p.awaitState("READY=1")
 	if err == nil {
@@ -234,6 +228,42 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		ts.Setenv(variable, m[1])
 	}
+}
+
+// newProcess returns a process that was not started yet.
+func newProcess(ts *testscript.TestScript, command string) *process {
+	p := &process{exited: make(chan struct{}), states: make(chan string, 8), progress: make(chan struct{})}
+	// LISTEN_PID must be the process that takes the sockets, hence the shell.
+	p.cmd = exec.Command("sh", "-c", `[ -z "$LISTEN_FDS" ] || export LISTEN_PID=$$; exec "$0" "$@"`, command)
+	p.cmd.Dir = ts.MkAbs(".")
+	p.cmd.Stderr = p
+	p.cmd.Env = os.Environ()
+	return p
+}
+
+// inherit passes sockets to the process as systemd does.
+func (p *process) inherit(files []*os.File) {
+	p.cmd.ExtraFiles = files
+	p.cmd.Env = append(p.cmd.Env, "LISTEN_FDS="+strconv.Itoa(len(files)))
+}
+
+func (p *process) start(ts *testscript.TestScript, name string, args []string) {
+	p.cmd.Args = append(p.cmd.Args, args...)
+	ts.Check(p.cmd.Start())
+	for _, f := range p.cmd.ExtraFiles {
+		f.Close()
+	}
+	go func() {
+		p.cmd.Wait()
+		close(p.exited)
+	}()
+	ts.Defer(func() {
+		p.cmd.Process.Kill() // no matter if it has exited
+		<-p.exited
+		text, _ := p.logged()
+		ts.Logf("[log of %s]\n%s", name, text)
+	})
+	servers(ts)[name] = p
 	ts.Setenv(name+"_pid", strconv.Itoa(p.cmd.Process.Pid))
 }
 
@@ -263,18 +293,17 @@ func serviceManager(ts *testscript.TestScript, p *process) string {
 	return path
 }
 
-// sockets returns listening sockets as files.
-func sockets(ts *testscript.TestScript, n int) []*os.File {
-	var files []*os.File
+// sockets returns listening sockets as files, and their addresses.
+func sockets(ts *testscript.TestScript, n int) (files []*os.File, addrs []string) {
 	for range n {
 		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		ts.Check(err)
 		f, err := l.File()
 		ts.Check(err)
 		l.Close()
-		files = append(files, f)
+		files, addrs = append(files, f), append(addrs, l.Addr().String())
 	}
-	return files
+	return files, addrs
 }
 
 func servers(ts *testscript.TestScript) map[string]*process {

@@ -44,9 +44,9 @@ type serveOptions struct {
 
 // journalOptions say where and how jobs are kept on disk.
 type journalOptions struct {
-	dir         string // empty: in memory only
-	asked       uint64 // size of a segment in bytes, as given
-	fsync       time.Duration
+	dir   string // empty: in memory only
+	asked uint64 // size of a segment in bytes, as given
+	fsync time.Duration
 }
 
 // segmentSize returns the size of a segment in bytes: what was asked for, within
@@ -141,7 +141,7 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 			"beanstalkd in it are taken over (in memory only)", into(&opt.journal.dir, parseDir))
 		fs.FuncP("fsync-interval", "f", "sync at most once in `MS` milliseconds, after the\n"+
 			"reply; 0: before each reply (0)", into(&opt.journal.fsync, parseMillis))
-		fs.BoolFuncP("no-fsync", "F", "never sync: the system writes to the disk when it likes", opt.setNoFsync)
+		fs.BoolFuncP("no-fsync", "F", "never sync: the system decides when to write", opt.setNoFsync)
 		fs.FuncP("segment-size", "s", "size of a file of the journal, in `BYTES`, 512 to\n"+
 			"1073741824 (10485760)", into(&opt.journal.asked, parseBytes))
 	})

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+const checkLong = `Read a journal from its first byte to its last, print what is in it, and where
+it is damaged. Nothing is changed, and a server may be running; then the newest
+records may be missing. Of a directory with files of beanstalkd it tells what a
+server that is started there would take over.`
+
+func newJournalCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "check DIR",
+		Short:                 "read everything, change nothing, say what is there",
+		Long:                  checkLong + "\n" + journalExits,
+		DisableFlagsInUseLine: true,
+		Args:                  oneDirectory,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := args[0]
+			if err := checkDirectory(dir); err != nil {
+				return err
+			}
+			ins := inspection{dir: dir}
+			if err := ins.inspect(); err != nil {
+				return err
+			}
+			ins.print(cmd.OutOrStdout())
+			return ins.verdict()
+		},
+	}
+}
+
+// An inspection is what check finds out.
+type inspection struct {
+	dir    string
+	holder string // who uses the directory; empty: nobody
+
+	damage   []wal.Damage
+	report   wal.Report
+	tally    tally
+	adoption string // "", "adoption-begun" or "adoption-done": the last such record
+
+	binlog  binlog.Report // if files of beanstalkd wait to be taken over
+	theirs  tally
+	waiting int  // so many files of beanstalkd
+	mixed   bool // beside a journal that does not stem from them
+}
+
+func (ins *inspection) inspect() (err error) {
+	if ins.holder, err = holderOf(ins.dir); err != nil {
+		return err
+	}
+	if ins.damage, err = findDamage(ins.dir); err != nil {
+		return err
+	}
+	if len(ins.damage) == 0 {
+		if err := readJournal(ins.dir, ins.count); err != nil {
+			return err
+		}
+	}
+	return ins.lookForBinlog()
+}
+
+// count reads the journal, which is not damaged.
+func (ins *inspection) count() (err error) {
+	ins.tally, ins.adoption = newTally(), ""
+	ins.report, err = journal.Dump(vfs.OS, ins.dir, func(e journal.Entry) error {
+		t := &ins.tally
+		t.records++
+		if t.last != e.Segment {
+			t.segments++
+			t.first, t.last = cmp.Or(t.first, e.Segment), e.Segment
+		}
+		switch e.Kind {
+		case "put":
+			t.put(e.ID, e.State)
+		case "state":
+			t.change(e.ID, e.State)
+		case "deleted":
+			t.remove(e.ID)
+		case "adoption-begun", "adoption-done":
+			ins.adoption = e.Kind
+		}
+		return nil
+	})
+	return err
+}
+
+// lookForBinlog looks at files of beanstalkd.
+func (ins *inspection) lookForBinlog() error {
+	files, err := binlog.Files(vfs.OS, ins.dir)
+	if err != nil {
+		return readError(ins.dir, err)
+	}
+	ins.waiting = len(files)
+	if ins.waiting == 0 || ins.adoption == "adoption-done" {
+		return nil
+	}
+	ins.mixed = (ins.report.Segments > 0 || ins.tally.records > 0) && ins.adoption == ""
+	ins.theirs = newTally()
+	ins.binlog, err = binlog.Read(vfs.OS, ins.dir, binlog.Options{}, func(c engine.Change) error {
+		switch c.Kind {
+		case engine.JobPut:
+			ins.theirs.put(c.ID, c.State.String())
+		case engine.JobState:
+			ins.theirs.change(c.ID, c.State.String())
+		case engine.JobDeleted:
+			ins.theirs.remove(c.ID)
+		}
+		return nil
+	})
+	if err != nil {
+		return readError(ins.dir, err)
+	}
+	return nil
+}
+
+// print prints a line for each thing that is worth one.
+func (ins *inspection) print(w io.Writer) {
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "%-11s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("directory", "%s", ins.dir)
+	if ins.holder != "" {
+		line("used by", "%s, which may be writing: the newest records may be missing here", ins.holder)
+	}
+	switch {
+	case len(ins.damage) > 0:
+		for _, d := range ins.damage {
+			line("damage", "%s", d)
+		}
+	case ins.tally.records == 0:
+		line("records", "none")
+	default:
+		t := &ins.tally
+		line("segments", "%d with records", t.segments)
+		line("oldest", "%s", wal.FileName(t.first))
+		line("newest", "%s", wal.FileName(t.last))
+		line("records", "%d", t.records)
+		if ins.report.Bytes > 0 {
+			line("bytes", "%d", ins.report.Bytes)
+		}
+		line("jobs", "%s", t)
+	}
+	for _, t := range ins.report.Torn {
+		if ins.holder == "" {
+			line("torn tail", "%s at offset %d: %d bytes of a write that a crash cut short; the next start removes them",
+				filepath.Base(t.File), t.Offset, t.Dropped)
+		}
+	}
+	if ins.waiting > 0 {
+		ins.printBinlog(line)
+	}
+}
+
+func (ins *inspection) printBinlog(line func(what, format string, args ...any)) {
+	const what = "beanstalkd"
+	if ins.adoption == "adoption-done" {
+		line(what, "%d files that were taken over; the next start renames them", ins.waiting)
+		return
+	}
+	line(what, "%d files, which the next start takes over", ins.waiting)
+	line(what, "jobs %s", &ins.theirs)
+	for _, d := range ins.binlog.Damage() {
+		line(what, "damage: %s", d)
+	}
+}
+
+// verdict is the error that check ends with.
+func (ins *inspection) verdict() error {
+	switch {
+	case len(ins.damage) > 0:
+		return fmt.Errorf("directory %s: the journal is damaged in %s ('beanpole journal repair %s' keeps what is whole; copy the directory first)",
+			ins.dir, places(len(ins.damage)), ins.dir)
+	case ins.mixed:
+		return fmt.Errorf("directory %s: no server will start: there are files of beanstalkd beside a journal that does not stem from them "+
+			"(move the one or the other away)", ins.dir)
+	case ins.binlog.Damaged():
+		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there takes over what is whole)", ins.dir)
+	case ins.report.Segments == 0 && ins.waiting == 0 && ins.isForeign():
+		return fmt.Errorf("directory %s: there is no journal", ins.dir)
+	}
+	return nil
+}
+
+// isForeign tells whether no server has ever used the directory.
+func (ins *inspection) isForeign() bool {
+	_, err := vfs.OS.Size(filepath.Join(ins.dir, "lock"))
+	return err != nil
+}
+
+func places(n int) string {
+	if n == 1 {
+		return "1 place"
+	}
+	return fmt.Sprintf("%d places", n)
+}
+
+// A tally counts jobs by state. It takes far less memory than a server: to look
+// at the journal of a large one must not drive that out of memory.
+type tally struct {
+	records     int
+	segments    int              // with records
+	first, last uint64           // of them
+	jobs        map[uint64]uint8 // id -> index in states
+}
+
+// states are those that a job on disk can have.
+var states = []string{"ready", "delayed", "buried"}
+
+func newTally() tally { return tally{jobs: make(map[uint64]uint8)} }
+
+func (t *tally) put(id uint64, state string) { t.jobs[id] = uint8(slices.Index(states, state)) }
+
+// change notes a job's new state. A job that is not known stays unknown.
+func (t *tally) change(id uint64, state string) {
+	if _, ok := t.jobs[id]; ok {
+		t.put(id, state)
+	}
+}
+
+func (t *tally) remove(id uint64) { delete(t.jobs, id) }
+
+func (t *tally) String() string {
+	var counts [3]int
+	for _, s := range t.jobs {
+		counts[s]++
+	}
+	var parts []string
+	for i, n := range counts {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, states[i]))
+		}
+	}
+	if len(parts) == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d: %s", len(t.jobs), strings.Join(parts, ", "))
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+const repairLong = `Make a damaged journal one that a server starts with. Every record that is whole
+stays where it is. What is damaged is first copied to files beside the segment,
+whose names end in .removed, and then overwritten by filler. What those bytes
+said is lost: a job may be missing, or be in an earlier state, or one that was
+deleted may be there again.
+
+No server may be running. A journal that is well is not changed. If the repair
+is interrupted it can be run again.`
+
+func newJournalRepair() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "repair DIR",
+		Short:                 "keep what is whole in a damaged journal",
+		Long:                  repairLong + "\n" + journalExits,
+		DisableFlagsInUseLine: true,
+		Args:                  oneDirectory,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkDirectory(args[0]); err != nil {
+				return err
+			}
+			return repair(args[0], cmd.OutOrStdout())
+		},
+	}
+}
+
+func repair(dir string, w io.Writer) error {
+	lock, err := lockJournal(dir)
+	if err != nil {
+		return err
+	}
+	lock.Close() // what follows asks for it again
+	planned, err := findDamage(dir)
+	if err != nil {
+		return err
+	}
+	if len(planned) == 0 {
+		fmt.Fprintln(w, "nothing to repair")
+	}
+	for _, d := range planned {
+		fmt.Fprintf(w, "to repair   %s\n", d)
+	}
+	repaired, err := wal.Repair(vfs.OS, dir)
+	if err != nil {
+		return &exitError{exitJournal, readError(dir, err)}
+	}
+	for _, d := range repaired {
+		fmt.Fprintf(w, "kept        %s\n", d.Removed)
+	}
+	ins := inspection{dir: dir}
+	if err := ins.inspect(); err != nil {
+		return err
+	}
+	ins.print(w)
+	return ins.verdict()
+}
