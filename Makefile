@@ -44,7 +44,7 @@ bench: ## benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 bench-compare: build ## doc/benchmarks.md anew: beanpole beside Debian's beanstalkd
-	doc/bench-compare bin/beanpole > doc/benchmarks.md.new
+	doc/benchmarks.sh bin/beanpole > doc/benchmarks.md.new
 	mv doc/benchmarks.md.new doc/benchmarks.md
 
 clean:

@@ -297,6 +297,9 @@ func serve(ctx context.Context, opt *serveOptions, stderr io.Writer) error {
 
 	limitProcessors()
 	signals.catchTermination()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go giveMemoryBack(ctx, q)
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { ended <- srv.Serve(l) }()

@@ -7,8 +7,9 @@ import "math/bits"
 // that an eighth of a power of two, so that a body wastes at most an eighth of
 // its slot. Larger bodies than maxClassed have an allocation each.
 type bodies struct {
-	classes [numClasses]bodyClass
-	large   bodyClass
+	classes    [numClasses]bodyClass
+	large      bodyClass
+	largeBytes int64 // in the pages of large
 }
 
 const (
@@ -73,6 +74,7 @@ func (b *bodies) put(body []byte) uint32 {
 	switch {
 	case c.size == 0:
 		c.pages[page] = make([]byte, len(body))
+		b.largeBytes += int64(len(body))
 	case fresh:
 		c.pages[page] = make([]byte, c.slots.perPage*c.size)
 	}
@@ -98,6 +100,19 @@ func (b *bodies) free(i, n uint32) {
 	if gone || c.size == 0 {
 		c.pages[page] = nil
 	}
+	if c.size == 0 {
+		b.largeBytes -= int64(n)
+	}
+}
+
+// bytes returns what all pages take.
+func (b *bodies) bytes() int64 {
+	total := b.largeBytes
+	for i := range b.classes {
+		c := &b.classes[i]
+		total += int64(c.slots.stored()) * int64(c.slots.perPage*c.size)
+	}
+	return total
 }
 
 func (c *bodyClass) at(i, n uint32) []byte {

@@ -115,3 +115,27 @@ func TestMemoryGivenBack(t *testing.T) {
 			jobs, bodies, heaps, len(e.ids.pages))
 	}
 }
+
+// What is stored is counted, and falls to the pages that are kept.
+func TestMemory(t *testing.T) {
+	e := New(Options{})
+	s := e.Open(nil)
+	for _, size := range []int{64, 5000, maxClassed + 1} {
+		for range 3 * slotsPerPage {
+			e.Put(0, s, Spec{}, make([]byte, size))
+			if size > maxClassed {
+				break
+			}
+		}
+	}
+	full := e.Memory()
+	if least := int64(3 * slotsPerPage * (64 + 5000)); full < least {
+		t.Errorf("%d bytes for at least %d", full, least)
+	}
+	for id := range e.LastID() {
+		e.Delete(s, id+1)
+	}
+	if kept := e.Memory(); kept > full/10 {
+		t.Errorf("%d of %d bytes are still there", kept, full)
+	}
+}

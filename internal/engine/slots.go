@@ -100,3 +100,6 @@ func (s *slots) free(i uint32) (page uint32, gone bool) {
 	s.vacant = append(s.vacant, page)
 	return page, true
 }
+
+// stored returns how many pages have storage.
+func (s *slots) stored() int { return len(s.pages) - len(s.vacant) }

@@ -1,5 +1,7 @@
 package engine
 
+import "unsafe"
+
 // Stats counts what is in the engine now, and what has been since it began.
 // Jobs restored from a log are not in TotalJobs, as in beanstalkd.
 type Stats struct {
@@ -21,6 +23,12 @@ func (e *Engine) Stats() Stats {
 	st := e.stats
 	st.Tubes = uint64(len(e.list))
 	return st
+}
+
+// Memory returns how many bytes the records and bodies of jobs take now, free
+// slots among them included. It falls when the queue drains.
+func (e *Engine) Memory() int64 {
+	return e.bodies.bytes() + int64(e.jobs.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]job{}))
 }
 
 // TubeStats is what stats-tube tells.

@@ -58,7 +58,9 @@ func (e *Engine) tickSession(now int64, s *Session) {
 		e.endWait(s, Job{}, TimedOut)
 	case s.reserved.due() <= now:
 		i := s.reserved.top()
-		e.jobs.at(i).timeouts++
+		j := e.jobs.at(i)
+		j.timeouts++
+		j.unlogged = true
 		e.stats.Timeouts++
 		e.giveUp(now, i)
 	}

@@ -101,12 +101,14 @@ func memorySuite(d time.Duration) []Scenario {
 }
 
 // journalSuite is for servers with a log. Whether they sync before each reply is
-// in their command lines.
+// in their command lines. Where each command changes something, put and delete,
+// that is a sync before each reply; a reserve is not logged.
 func journalSuite(d time.Duration) []Scenario {
 	s := suite{d: d}
 	for _, n := range []int{1, 8, 64, 500} {
-		s.add(plural(n, "connection"), Options{Connections: n})
+		s.add(plural(n, "connection")+", put and delete", Options{Connections: n, Mix: PutDelete})
 	}
+	s.add("64 connections, put, reserve and delete", Options{Connections: 64})
 	s.add("8 connections, 64 in flight", Options{Connections: 8, InFlight: 64})
 	return s.all
 }
