@@ -36,8 +36,8 @@ var errMixed = errors.New("the directory has files of beanstalkd (binlog.*) besi
 	"move the one or the other away")
 
 // adopt takes over beanstalkd's files if there are any. what is how far that
-// had come before; hasLog says that there was a journal at all.
-func (j *Journal) adopt(what adoption, hasLog bool) (*binlog.Report, error) {
+// had come before; hasRecords says that there was a journal at all.
+func (j *Journal) adopt(what adoption, hasRecords bool) (*binlog.Report, error) {
 	theirs, err := binlog.Files(j.fs, j.dir)
 	if err != nil || len(theirs) == 0 {
 		return nil, err
@@ -45,7 +45,7 @@ func (j *Journal) adopt(what adoption, hasLog bool) (*binlog.Report, error) {
 	if what == adoption(adoptionDone) {
 		return nil, j.setAside(theirs)
 	}
-	if hasLog && what != adoption(adoptionBegun) {
+	if hasRecords && what != adoption(adoptionBegun) {
 		return nil, errMixed
 	}
 	report, err := binlog.Read(j.fs, j.dir, binlog.Options{Epoch: j.opt.Epoch}, func(c engine.Change) error {

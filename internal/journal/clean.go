@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"errors"
+
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -20,8 +22,7 @@ const (
 type cleaner struct {
 	appended int64   // bytes appended since the last step
 	from     wal.Pos // in the oldest segment: up to here it has been looked at
-	last     wal.Pos // the last record that was written again
-	stuck    bool    // damage was found; said once
+	stuck    bool    // damage was found
 }
 
 // crowded tells whether cleaning is due.
@@ -32,7 +33,7 @@ func (j *Journal) crowded() bool {
 // clean does a step of cleaning, if it is due, and returns when the next is.
 func (j *Journal) clean(now int64) (next int64) {
 	budget := max(cleanStep, cleanRatio*j.cleaner.appended)
-	j.cleaner.appended = 0
+	defer func() { j.cleaner.appended = 0 }() // what cleaning itself appends is no reason to do more
 	for budget > 0 && j.crowded() && !j.cleaner.stuck {
 		oldest, ok := j.files.Oldest()
 		if !ok {
@@ -46,7 +47,9 @@ func (j *Journal) clean(now int64) (next int64) {
 			budget -= n
 			continue
 		}
-		if !j.remove(oldest) {
+		if removed, err := j.remove(oldest); err != nil {
+			return now + healPause
+		} else if !removed {
 			return now + cleanPause // when its successors' records are durable
 		}
 		budget -= cleanStep / 8
@@ -68,13 +71,11 @@ func (j *Journal) moveOn(oldest wal.Segment, budget int64) (n int64, ok bool) {
 	next, done, err := j.files.ReadSealed(from, budget, j.moveRecord)
 	j.cleaner.from = next
 	if err == nil && done && j.marks[uint32(oldest.Sequence)] > 0 {
-		j.stuck(oldest, errMarks)
-		return 0, false
+		err = errMarks
 	}
 	if err != nil {
-		if isCorrupt(err) {
-			j.stuck(oldest, err)
-		}
+		j.cleaner.stuck = errors.Is(err, wal.ErrCorrupt) || errors.Is(err, errMarks)
+		j.trouble.notCleaned(j.log, oldest, err)
 		return 0, false
 	}
 	return next.Offset - from.Offset, true
@@ -94,29 +95,45 @@ func (j *Journal) moveRecord(r wal.Record) error {
 		return nil
 	}
 	snapshot, _ := j.eng.Snapshot(c.ID)
-	at, err := j.append(&snapshot)
+	at, err := j.rewrite(&snapshot)
 	if err != nil {
 		return err
 	}
-	j.unmark(mark)
+	j.unmark(mark, at)
 	j.placed(c.ID, at)
 	j.stats.Migrated++
-	j.cleaner.last = at
 	return nil
 }
 
+// rewrite is append with the room that is set aside for cleaning.
+func (j *Journal) rewrite(c *engine.Change) (wal.Pos, error) {
+	at, err := j.append(c)
+	for err != nil && j.files.Err() == nil && j.lendStandby() {
+		at, err = j.append(c)
+	}
+	return at, err
+}
+
 // remove removes the oldest segment, in which no job is whole. It returns false
-// if that has to wait until what was written again is durable.
-func (j *Journal) remove(oldest wal.Segment) bool {
-	if !j.carryOthers(oldest.Sequence) || !j.durable(j.cleaner.last) {
-		return false
+// if that has to wait until what replaces its records, copies and deletions, is
+// durable: else a power cut might take a job whose deletion it takes, too, and
+// with that something which was done before.
+func (j *Journal) remove(oldest wal.Segment) (bool, error) {
+	if err := j.carryOthers(oldest.Sequence); err != nil {
+		j.trouble.notCleaned(j.log, oldest, err)
+		return false, err
+	}
+	if !j.durable(j.needs[uint32(oldest.Sequence)]) {
+		return false, nil
 	}
 	if err := j.files.RemoveOldest(); err != nil {
-		j.stuck(oldest, err)
-		return false
+		j.trouble.notCleaned(j.log, oldest, err)
+		return false, err
 	}
-	j.bytes -= oldest.End
-	return true
+	delete(j.needs, uint32(oldest.Sequence))
+	j.trouble.cleaned(j.log)
+	j.bytes = j.files.Stats().Bytes
+	return true, nil
 }
 
 // durable tells whether a record is on the disk. If nobody else will, it syncs.
@@ -132,9 +149,11 @@ func (j *Journal) durable(at wal.Pos) bool {
 
 // carryOthers writes those records again that speak of no job, if the last of
 // them is in a segment that is about to go. Pauses that are over are not.
-func (j *Journal) carryOthers(going uint64) bool {
-	if j.lastID <= going && !j.carry(engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}) {
-		return false
+func (j *Journal) carryOthers(going uint64) error {
+	if j.lastID <= going {
+		if err := j.carry(going, engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
+			return err
+		}
 	}
 	for tube, segment := range j.pauses {
 		if segment > going {
@@ -143,25 +162,17 @@ func (j *Journal) carryOthers(going uint64) bool {
 		c, paused := j.eng.PauseOf(tube)
 		if !paused {
 			delete(j.pauses, tube)
-		} else if !j.carry(c) {
-			return false
+		} else if err := j.carry(going, c); err != nil {
+			return err
 		}
 	}
-	return true
+	return nil
 }
 
-func (j *Journal) carry(c engine.Change) bool {
-	at, err := j.append(&c)
-	if err != nil {
-		return false
+func (j *Journal) carry(going uint64, c engine.Change) error {
+	at, err := j.rewrite(&c)
+	if err == nil {
+		j.needs[uint32(going)] = at
 	}
-	j.cleaner.last = at
-	return true
-}
-
-// stuck says that cleaning cannot go on, once.
-func (j *Journal) stuck(oldest wal.Segment, err error) {
-	j.cleaner.stuck = true
-	j.log.Error("the journal cannot be cleaned and will grow; restart the server with room on the disk, or check the journal",
-		"segment", wal.FileName(oldest.Sequence), "err", err)
+	return err
 }

@@ -20,14 +20,16 @@
 // # Space
 //
 // A change is admitted only if there is room for it. Room for the deletion of a
-// job is set aside when it is put, so that a full disk never refuses a delete.
+// job is set aside when it is put, so that a full disk never refuses a delete,
+// and the space of two segments for cleaning, so that it never stops that
+// either (space.go). The disk should have room for four segments.
 //
 // # Failure
 //
 // After a failed write or sync the turn's changes are in memory and not surely
 // on disk: their commands are answered with an error, and until the log is
 // healed every further change is refused before it is made. Housekeep tries to
-// heal, once a second: all that was not durable is written to a new segment.
+// heal, at once and then every second: all that was not durable is written to a new segment.
 // So the memory is always what the log will say when it is well again.
 //
 // # Cleaning
@@ -44,7 +46,8 @@
 // J1. live is the sum of weight over all jobs. J2. marks counts, for each
 // segment, the jobs with that mark; no job has the mark of a segment that is
 // gone. J3. For each job, room for its deletion is reserved, but for unreserved
-// of them. [Journal.Check] tests them.
+// of them, and nothing else is but the standbys of space.go. J4. Each pause is
+// in pauses, with a segment that there is. [Journal.Check] tests them.
 //
 // # Goroutines
 //

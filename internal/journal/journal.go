@@ -3,7 +3,6 @@ package journal
 import (
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -42,20 +41,23 @@ type Journal struct {
 	files *wal.Log
 
 	// Owned by the turn.
-	buf        []byte            // scratch
-	dirty      bool              // something was appended since the last Commit
-	unsynced   bool              // something was flushed since the last background sync began
-	bytes      int64             // about what the records in all segments take
-	live       int64             // J1; bytes
-	marks      map[uint32]int    // J2
-	unreserved int               // jobs for whose deletion there was no room at Open
-	pauses     map[string]uint64 // tube -> segment of its last pause record
-	lastID     uint64            // segment of the last record of the last id
-	recent     []placed          // whole records that were not yet durable
+	buf        []byte             // scratch
+	dirty      bool               // something was appended since the last Commit
+	unsynced   bool               // something was flushed since the last background sync began
+	bytes      int64              // about what the records in all segments take
+	live       int64              // J1; bytes
+	marks      map[uint32]int     // J2
+	needs      map[uint32]wal.Pos // segment -> the last record that replaces one of its own
+	space      space              // J3
+	pauses     map[string]uint64  // J4: tube -> segment of its last pause record
+	lateGone   bool               // pauses has a tube whose TubeGone could not be appended
+	lastID     uint64             // segment of the last record of the last id
+	recent     []placed           // whole records that were not yet durable
 	cleaner    cleaner
 	tubes      map[string]string // scratch of cleaning: names
 	trouble    trouble
 	syncedAt   int64 // when the last background sync was started, on the engine's clock
+	preparedAt int64 // when preparing last was
 	stats      Stats
 
 	syncing   background // with Options.Sync > 0
@@ -84,6 +86,7 @@ func New(opt Options) *Journal {
 		opt:    opt,
 		log:    opt.Logger,
 		marks:  make(map[uint32]int),
+		needs:  make(map[uint32]wal.Pos),
 		pauses: make(map[string]uint64),
 		tubes:  make(map[string]string),
 	}
@@ -96,67 +99,19 @@ func New(opt Options) *Journal {
 	return j
 }
 
-// deletion is the room that is reserved for the deletion of each job.
-var deletion = wal.Cost(maxDeleted)
-
-// cost returns the most that the record of a change takes, bytes in the log.
-func cost(kind engine.ChangeKind, tube, body int) int64 {
-	switch kind {
-	case engine.JobPut:
-		return wal.Cost(maxJob + 1 + tube + body)
-	case engine.JobState:
-		return wal.Cost(maxJob)
-	case engine.JobDeleted:
-		return deletion
-	}
-	return wal.Cost(maxPaused + tube)
-}
-
-// weight is what a job counts for in live: about the size of its whole record,
-// and the same all its life.
-func weight(c *engine.Change) int64 {
-	return wal.Cost(32 + len(c.Tube) + c.BodyLen)
-}
-
-// Admit is for engine.Options.Admit: it reserves the room that Append will need,
-// and for a put that of the later delete.
-func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Outcome {
-	if j.files.Err() != nil {
-		return engine.Failed
-	}
-	if kind == engine.JobDeleted && j.unreserved == 0 {
-		return engine.OK
-	}
-	n := cost(kind, len(tube), body)
-	err := j.files.Reserve(n)
-	if err == nil && kind == engine.JobPut {
-		if err = j.files.Reserve(deletion); err != nil {
-			j.files.Unreserve(n)
-		}
-	}
-	if err != nil {
-		j.trouble.noRoom(j.log, err)
-		return engine.OutOfMemory
-	}
-	if kind == engine.JobDeleted {
-		j.unreserved-- // from here on it is as if it had been reserved at the put
-	}
-	j.trouble.room(j.log)
-	return engine.OK
-}
-
 // Append implements broker.Log.
 func (j *Journal) Append(changes []engine.Change) error {
 	for i := range changes {
 		c := &changes[i]
-		if c.Kind != engine.TubeGone {
-			j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
+		if c.Kind == engine.TubeGone {
+			if _, err := j.append(c); err != nil {
+				j.lateGone = true // nothing that anybody was promised: Housekeep will do it
+			}
+			continue
 		}
+		j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
 		at, err := j.append(c)
 		if err != nil {
-			if c.Kind == engine.TubeGone && j.files.Err() == nil {
-				continue // the disk is full: a pause too many after a restart is all
-			}
 			return err
 		}
 		switch c.Kind {
@@ -164,7 +119,7 @@ func (j *Journal) Append(changes []engine.Change) error {
 			j.placed(c.ID, at)
 			j.live += weight(c)
 		case engine.JobDeleted:
-			j.unmark(c.Mark)
+			j.unmark(c.Mark, at)
 			j.live -= weight(c)
 		}
 	}
@@ -183,19 +138,23 @@ func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	n := wal.Cost(len(j.buf) + len(c.Body))
 	j.bytes += n
 	j.cleaner.appended += n
-	j.noteOthers(c, at.Segment)
+	j.noteOthers(c, at)
 	return at, nil
 }
 
 // noteOthers notes where the last records are that speak of no job.
-func (j *Journal) noteOthers(c *engine.Change, segment uint64) {
-	switch {
-	case c.Kind == engine.LastID:
-		j.lastID = segment
-	case c.Kind == engine.TubeGone, c.Kind == engine.TubePaused && c.Delay == 0:
-		delete(j.pauses, c.Tube)
-	case c.Kind == engine.TubePaused:
-		j.pauses[c.Tube] = segment
+func (j *Journal) noteOthers(c *engine.Change, at wal.Pos) {
+	switch c.Kind {
+	case engine.LastID:
+		j.lastID = at.Segment
+	case engine.TubeGone, engine.TubePaused:
+		if old, ok := j.pauses[c.Tube]; ok {
+			j.needs[uint32(old)] = at
+		}
+		j.pauses[c.Tube] = at.Segment
+		if c.Delay == 0 {
+			delete(j.pauses, c.Tube)
+		}
 	}
 }
 
@@ -208,12 +167,13 @@ func (j *Journal) placed(id uint64, at wal.Pos) {
 	}
 }
 
-// unmark notes that a job does not have a mark any more. It had none, which is
-// 0, if it was put and deleted in the same turn.
-func (j *Journal) unmark(mark uint32) {
+// unmark notes that because of a record a job does not have a mark any more. It
+// had none, which is 0, if it was put and deleted in the same turn.
+func (j *Journal) unmark(mark uint32, because wal.Pos) {
 	if mark == 0 {
 		return
 	}
+	j.needs[mark] = because
 	if j.marks[mark]--; j.marks[mark] == 0 {
 		delete(j.marks, mark)
 	}
@@ -249,31 +209,76 @@ func (j *Journal) forget() {
 
 // Housekeep implements broker.Log.
 func (j *Journal) Housekeep(now int64) (next int64) {
+	next = j.syncLater(now)
 	if j.files.Err() != nil {
 		return j.heal(now)
 	}
-	if j.files.NeedsPrepare() {
-		j.preparing.start(func() { _ = j.files.Prepare() }) // its errors come back when the room is needed
+	if j.lateGone {
+		if j.lateGone = !j.appendLateGone(); j.lateGone {
+			next = min(next, now+healPause)
+		}
 	}
-	next = j.clean(now)
-	if j.opt.Sync > 0 && j.unsynced {
-		next = min(next, j.syncLater(now))
+	next = min(next, j.clean(now), j.reserveLater(now))
+	if j.dirty {
+		next = min(next, now+cleanPause) // for the Commit
 	}
+	j.prepare(now)
 	return next
 }
 
-// syncLater starts a sync in the background when it is time for one.
+// appendLateGone appends the ends of pauses that could not be when they came.
+func (j *Journal) appendLateGone() bool {
+	for tube := range j.pauses {
+		if _, paused := j.eng.PauseOf(tube); paused {
+			continue
+		}
+		if _, err := j.append(&engine.Change{Kind: engine.TubeGone, Tube: tube}); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// prepare makes the next spare in the background. An error comes back when the
+// room is needed; until then there is no hurry to try again.
+func (j *Journal) prepare(now int64) {
+	if !j.files.NeedsPrepare() {
+		return
+	}
+	if _, err := j.preparing.ended(); err != nil {
+		j.preparedAt = now
+	}
+	if j.preparedAt == 0 || now-j.preparedAt >= healPause {
+		j.preparedAt = 0
+		j.preparing.start(j.files.Prepare)
+	}
+}
+
+// syncLater starts a sync in the background when it is time for one, and looks
+// how it ended.
 func (j *Journal) syncLater(now int64) (next int64) {
+	if j.opt.Sync <= 0 {
+		return engine.Never
+	}
+	busy, err := j.syncing.ended()
+	if err != nil {
+		if err := j.files.Flush(); err != nil { // not if that was healed meanwhile
+			j.trouble.failed(j.log, err)
+			return now
+		}
+	}
 	due := j.syncedAt + int64(j.opt.Sync)
-	if now < due {
+	switch {
+	case busy:
+		return now + int64(j.opt.Sync)
+	case !j.unsynced:
+		return engine.Never
+	case now < due:
 		return due
 	}
-	target := j.files.Target()
-	if !j.syncing.start(func() { _ = target.Sync() }) { // the next Flush tells of a failure
-		return now + int64(j.opt.Sync)
-	}
+	j.syncing.start(j.files.Target().Sync)
 	j.syncedAt, j.unsynced = now, false
-	return engine.Never
+	return now + int64(j.opt.Sync)
 }
 
 // healPause is how long Housekeep waits between two attempts to heal.
@@ -281,18 +286,27 @@ const healPause = int64(time.Second)
 
 // heal tries to get the log out of its failed state.
 func (j *Journal) heal(now int64) (next int64) {
+	j.trouble.failed(j.log, j.files.Err())
 	if now < j.trouble.retry {
 		return j.trouble.retry
 	}
-	moved := make(map[wal.Pos]wal.Pos)
-	if err := j.files.Recover(func(from, to wal.Pos) { moved[from] = to }); err != nil {
+	if err := j.recover(); err != nil {
 		j.trouble.retry = now + healPause
 		return j.trouble.retry
+	}
+	return now
+}
+
+// recover gets the log out of its failed state.
+func (j *Journal) recover() error {
+	moved := make(map[wal.Pos]wal.Pos)
+	if err := j.files.Recover(func(from, to wal.Pos) { moved[from] = to }); err != nil {
+		return err
 	}
 	for _, p := range j.recent {
 		if to, ok := moved[p.at]; ok {
 			if mark, ok := j.eng.Mark(p.id); ok && uint64(mark) == p.at.Segment {
-				j.unmark(mark)
+				j.unmark(mark, to)
 				j.eng.SetMark(p.id, uint32(to.Segment))
 				j.marks[uint32(to.Segment)]++
 			}
@@ -304,10 +318,13 @@ func (j *Journal) heal(now int64) (next int64) {
 	j.lastID = 0
 	for tube := range j.pauses {
 		j.pauses[tube] = 0
+		if _, paused := j.eng.PauseOf(tube); !paused {
+			j.pauses[tube] = j.files.Stats().Current
+		}
 	}
 	j.bytes = j.files.Stats().Bytes
 	j.trouble.healed(j.log)
-	return now
+	return nil
 }
 
 // Stats returns how the journal is. It is for the goroutine of the turn.
@@ -324,8 +341,14 @@ func (j *Journal) Stats() Stats {
 func (j *Journal) Close() error {
 	j.preparing.wait()
 	j.syncing.wait()
-	var err error
-	if j.files.Err() == nil {
+	err := j.files.Flush()
+	if err != nil {
+		err = j.recover() // the last chance
+	}
+	if err == nil {
+		if j.lateGone {
+			j.appendLateGone()
+		}
 		err = j.appendUnlogged()
 	}
 	if e := j.files.Close(); err == nil {
@@ -349,65 +372,4 @@ func (j *Journal) appendUnlogged() error {
 		}
 	}
 	return nil
-}
-
-// background runs one function at a time in a goroutine.
-type background struct {
-	mu   sync.Mutex
-	busy bool
-	wg   sync.WaitGroup
-}
-
-// start runs f unless one is running.
-func (b *background) start(f func()) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.busy {
-		return false
-	}
-	b.busy = true
-	b.wg.Go(func() {
-		f()
-		b.mu.Lock()
-		b.busy = false
-		b.mu.Unlock()
-	})
-	return true
-}
-
-func (b *background) wait() { b.wg.Wait() }
-
-// trouble says each kind of trouble once when it begins and once when it ends.
-type trouble struct {
-	full   bool
-	broken bool
-	retry  int64 // when to try to heal, on the engine's clock
-}
-
-func (t *trouble) noRoom(log *slog.Logger, err error) {
-	if !t.full {
-		t.full = true
-		log.Error("the journal has no room: new jobs are refused until there is", "err", err)
-	}
-}
-
-func (t *trouble) room(log *slog.Logger) {
-	if t.full {
-		t.full = false
-		log.Info("the journal has room again")
-	}
-}
-
-func (t *trouble) failed(log *slog.Logger, err error) {
-	if !t.broken {
-		t.broken = true
-		log.Error("the journal cannot be written: changes are refused until it can", "err", err)
-	}
-}
-
-func (t *trouble) healed(log *slog.Logger) {
-	if t.broken {
-		t.broken = false
-		log.Info("the journal is written again, and complete")
-	}
 }

@@ -51,20 +51,19 @@ func (j *Journal) read(report *Report) error {
 		return err
 	}
 	j.pauses, j.lastID = r.pauses, r.lastID
-	if report.Adopted, err = j.adopt(r.adoption, report.Segments > 0); err != nil {
+	if report.Adopted, err = j.adopt(r.adoption, report.Records > 0); err != nil {
 		return err
 	}
 	for c := range j.eng.Snapshots {
 		report.Jobs++
 		j.live += weight(&c)
 		j.marks[c.Mark]++
-		if err := j.files.Reserve(deletion); err != nil {
-			j.unreserved++
-			j.trouble.noRoom(j.log, err)
-		}
 	}
-	st := j.files.Stats()
-	j.bytes = st.Bytes
+	j.bytes = j.files.Stats().Bytes
+	j.space.unreserved = report.Jobs
+	if err := j.reserveMissing(); err != nil {
+		j.trouble.noRoom(j.log, err)
+	}
 	return nil
 }
 
@@ -126,7 +125,5 @@ func (r *replayer) restore(b *replayed) error {
 	r.pool.Put(b)
 	return nil
 }
-
-func isCorrupt(err error) bool { return errors.Is(err, wal.ErrCorrupt) }
 
 var errMarks = errors.New("jobs are missing from the segment that should have them")

@@ -171,8 +171,9 @@ func (l *Log) chain(files []found) (sc *scan, err error) {
 		sc.segments = append(sc.segments, *cur)
 		prev := cur.link.prev
 		for i--; i >= 0 && files[i].sequence > prev.Segment; i-- {
-			files[i].end = 0 // void
-			sc.segments = append(sc.segments, files[i])
+			if err := l.void(&files[i], sc); err != nil {
+				return nil, err
+			}
 		}
 		if i >= 0 && files[i].sequence < prev.Segment {
 			if i, err = l.skipBlank(files, i, sc); err != nil {
@@ -192,6 +193,22 @@ func (l *Log) chain(files []found) (sc *scan, err error) {
 	}
 	slices.Reverse(sc.segments)
 	return sc, nil
+}
+
+// void notes a segment that a link jumps over. Of a spare that was to get a new
+// sequence when a crash came nobody needs more than its space, and that now.
+func (l *Log) void(f *found, sc *scan) error {
+	blank, err := isZero(l.fs, f.path, min(f.size, headerSize), f.size)
+	switch {
+	case err != nil:
+		return err
+	case blank:
+		sc.remove = append(sc.remove, *f)
+	default:
+		f.end = 0
+		sc.segments = append(sc.segments, *f)
+	}
+	return nil
 }
 
 // skipBlank passes over files that were never written, from files[i] down, and

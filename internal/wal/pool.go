@@ -90,16 +90,27 @@ func (p *pool) create(s *segment) (err error) {
 	return err
 }
 
-// take removes a spare of the size from the pool for the owner to write, or
-// returns nil if there is none that is not claimed. The ones before it get new
-// sequences, for sequences only grow; their files follow when they are written.
+// take removes a spare from the pool for the owner to write: one of the usual
+// size, or a large one of that size or a little more, for a record may turn out
+// smaller than its reservation. It returns nil if there is none that is not
+// claimed. The ones before it get new sequences, for sequences only grow; their
+// files follow when they are written.
 func (p *pool) take(size int64) *segment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if size != p.size && p.have(size) <= p.claims[size] {
-		return nil
+	i := -1
+	for k, s := range p.spares {
+		switch {
+		case size == p.size && s.size == size:
+			if i < 0 {
+				i = k
+			}
+		case size != p.size && s.size >= size && p.have(s.size) > p.claims[s.size]:
+			if i < 0 || s.size < p.spares[i].size {
+				i = k
+			}
+		}
 	}
-	i := slices.IndexFunc(p.spares, func(s *segment) bool { return s.size == size })
 	if i < 0 {
 		return nil
 	}

@@ -1,0 +1,49 @@
+package journal
+
+import (
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// To log what happens to a job allocates nothing in the steady state.
+func TestAllocations(t *testing.T) {
+	b := newBench(t, Options{SegmentSize: 64 << 20})
+	body := make([]byte, 64)
+	spec := engine.Spec{TTR: 60}
+	kept, _ := b.eng.Put(b.now, b.s, spec, body)
+	for name, do := range map[string]func(){
+		"put, delete": func() {
+			id, _ := b.eng.Put(b.now, b.s, spec, body)
+			b.eng.Delete(b.s, id)
+		},
+		"put, then delete": func() {
+			id, _ := b.eng.Put(b.now, b.s, spec, body)
+			b.log.Append(b.eng.Take())
+			b.eng.Delete(b.s, id)
+		},
+		"release": func() {
+			b.eng.ReserveJob(b.now, b.s, kept)
+			b.eng.Release(b.now, b.s, kept, 1, 0)
+		},
+	} {
+		turn := func() {
+			do()
+			if err := b.log.Append(b.eng.Take()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2000 { // so that buffers have grown
+			turn()
+		}
+		if err := b.log.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		for range 1000 {
+			turn()
+		}
+		if n := testing.AllocsPerRun(500, turn); n != 0 {
+			t.Errorf("%s: %v allocations, want none", name, n)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected outputs in testdata")
+
+// epoch is the moment of the tests at which the engine's clock was 0: 2033-05-18
+// 03:33:20 UTC.
+const epoch = 2_000_000_000_000_000_000
+
+// kinds has a change of each kind, and what is special about it.
+var kinds = []struct {
+	what string
+	c    engine.Change
+}{
+	{"put: ready, without counters", engine.Change{
+		Kind: engine.JobPut, State: engine.Ready, ID: 1, Pri: 1024, TTR: 60, Tube: "default", Body: []byte("hello"), BodyLen: 5,
+	}},
+	{"put: delayed, with counters, created before the server started", engine.Change{
+		Kind: engine.JobPut, State: engine.Delayed, ID: 300, Pri: math.MaxUint32, Delay: 128, TTR: 1, Created: -1, Due: 128e9,
+		Reserves: 1, Timeouts: 2, Releases: 3, Buries: 4, Kicks: 500, Tube: "a", Body: []byte{},
+	}},
+	{"put: buried, second in the order of burying", engine.Change{
+		Kind: engine.JobPut, State: engine.Buried, ID: math.MaxUint64, TTR: math.MaxUint32, Due: 2, Tube: strings.Repeat("t", 200), Body: []byte("\r\n"), BodyLen: 2,
+	}},
+	{"state: ready", engine.Change{Kind: engine.JobState, State: engine.Ready, ID: 7, Pri: 0, TTR: 120, Created: 5e9, Releases: 1}},
+	{"state: delayed", engine.Change{Kind: engine.JobState, State: engine.Delayed, ID: 7, Pri: 1, Delay: 10, TTR: 120, Created: 5e9, Due: 15e9}},
+	{"state: buried", engine.Change{Kind: engine.JobState, State: engine.Buried, ID: 7, Pri: 1, TTR: 120, Created: 5e9, Due: 3, Buries: 1}},
+	{"deleted", engine.Change{Kind: engine.JobDeleted, ID: 128}},
+	{"paused for a minute", engine.Change{Kind: engine.TubePaused, Tube: "mail", Delay: 60, Due: 61e9}},
+	{"paused no more, or gone", engine.Change{Kind: engine.TubePaused, Tube: "mail", Due: -epoch}},
+	{"last id", engine.Change{Kind: engine.LastID, ID: 1 << 32}},
+	{"adoption begun", engine.Change{Kind: adoptionBegun}},
+	{"adoption done", engine.Change{Kind: adoptionDone}},
+}
+
+func encode(c *engine.Change, epoch int64) []byte {
+	return append(appendRecord(nil, c, epoch), c.Body...)
+}
+
+func decode(t interface{ Fatalf(string, ...any) }, rec []byte, epoch int64) engine.Change {
+	c, err := decodeRecord(rec, epoch, make(map[string]string))
+	if err != nil {
+		t.Fatalf("% x: %v", rec, err)
+	}
+	return c
+}
+
+// The bytes of records never change: journals of this version are to be read by
+// all later ones.
+func TestGolden(t *testing.T) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Records of each kind; the engine's clock was 0 at %d. record.go draws them.\n", int64(epoch))
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "\n# %s\n%s", k.what, hexLines(encode(&k.c, epoch)))
+	}
+	const name = "testdata/records.txt"
+	if *update {
+		if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("%s (-) and what is written now (+):\n%s", name, diff)
+	}
+	for i, block := range strings.Split(string(want), "\n\n")[1:] {
+		if got := decode(t, fromHexLines(t, block), epoch); cmp.Diff(got, kinds[i].c) != "" {
+			t.Errorf("%s: read (-), want (+):\n%s", kinds[i].what, cmp.Diff(got, kinds[i].c))
+		}
+	}
+}
+
+func hexLines(b []byte) string {
+	var s strings.Builder
+	for line := range chunks(b, 16) {
+		fmt.Fprintf(&s, "% x\n", line)
+	}
+	return s.String()
+}
+
+func chunks(b []byte, n int) func(func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for len(b) > n && yield(b[:n]) {
+			b = b[n:]
+		}
+		yield(b)
+	}
+}
+
+// fromHexLines reads what hexLines wrote, under comments.
+func fromHexLines(t *testing.T, text string) (b []byte) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		part, err := hex.DecodeString(strings.Join(strings.Fields(line), ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = append(b, part...)
+	}
+	return b
+}
+
+// What is written is read back, and takes no more room than was reserved.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawChange(t)
+		rec := encode(&c, epoch)
+		if got := decode(t, rec, epoch); cmp.Diff(c, got) != "" {
+			t.Fatalf("written (-), read (+):\n%s", cmp.Diff(c, got))
+		}
+		if most := cost(c.Kind, len(c.Tube), len(c.Body)); c.Kind < 0x80 && costOf(rec) > most {
+			t.Fatalf("%+v takes %d bytes, reserved were %d", c, costOf(rec), most)
+		}
+		for n := range rec {
+			if c.Kind == engine.JobPut && n >= len(rec)-len(c.Body) {
+				break // a shorter body is a body
+			}
+			if _, err := decodeRecord(rec[:n], epoch, make(map[string]string)); !errors.Is(err, errRecord) {
+				t.Fatalf("% x is the beginning of % x and is read: %v", rec[:n], rec, err)
+			}
+		}
+	})
+}
+
+func drawChange(t *rapid.T) engine.Change {
+	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
+	moment := func(name string) int64 { return rapid.Int64().Draw(t, name) }
+	c := engine.Change{Kind: rapid.SampledFrom([]engine.ChangeKind{
+		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.LastID, adoptionBegun, adoptionDone,
+	}).Draw(t, "kind")}
+	tube := func() string { return string(rapid.SliceOfN(rapid.Byte(), 1, maxTube).Draw(t, "tube")) }
+	switch c.Kind {
+	case engine.JobDeleted, engine.LastID:
+		c.ID = rapid.Uint64().Draw(t, "id")
+	case engine.TubePaused:
+		c.Tube, c.Delay, c.Due = tube(), u32("delay"), moment("due")
+	case engine.JobPut, engine.JobState:
+		c.ID, c.Pri, c.Delay, c.TTR = rapid.Uint64().Draw(t, "id"), u32("pri"), u32("delay"), max(1, u32("ttr"))
+		c.State = rapid.SampledFrom([]engine.State{engine.Ready, engine.Delayed, engine.Buried}).Draw(t, "state")
+		c.Created = moment("created")
+		if c.State != engine.Ready {
+			c.Due = moment("due")
+		}
+		if rapid.Bool().Draw(t, "counters") {
+			c.Reserves, c.Timeouts, c.Releases = u32("reserves"), u32("timeouts"), u32("releases")
+			c.Buries, c.Kicks = u32("buries"), u32("kicks")
+		}
+	}
+	if c.Kind == engine.JobPut {
+		c.Tube = tube()
+		c.Body = rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "body")
+		c.BodyLen = len(c.Body)
+	}
+	return c
+}
+
+// Whatever the bytes: no panic, an error that says so, or a change that is the
+// same when it is written and read again.
+func FuzzDecodeRecord(f *testing.F) {
+	for _, k := range kinds {
+		f.Add(encode(&k.c, epoch))
+	}
+	f.Add([]byte{})
+	f.Add([]byte{kindPut, 3, 0x80, 0x80})
+	f.Add([]byte{kindPaused, 255, 'x'})
+	f.Add(bytes.Repeat([]byte{0xff}, 40))
+	f.Fuzz(func(t *testing.T, rec []byte) {
+		c, err := decodeRecord(rec, epoch, make(map[string]string))
+		if err != nil {
+			if !errors.Is(err, errRecord) {
+				t.Fatalf("%v is not errRecord", err)
+			}
+			return
+		}
+		again := encode(&c, epoch)
+		if got := decode(t, again, epoch); cmp.Diff(c, got) != "" {
+			t.Fatalf("% x is read as (-), and after it was written as (+):\n%s", rec, cmp.Diff(c, got))
+		}
+		if len(again) > len(rec) {
+			t.Fatalf("% x is written as % x, which is longer", rec, again)
+		}
+	})
+}

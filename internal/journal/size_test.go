@@ -1,0 +1,224 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// costOf returns what a record takes in a log.
+func costOf(rec []byte) int64 { return wal.Cost(len(rec)) }
+
+// A bench is an engine with a journal, without a broker and on a clock of its
+// own.
+type bench struct {
+	tb  testing.TB
+	eng *engine.Engine
+	log *Journal
+	s   *engine.Session
+	now int64
+}
+
+func newBench(tb testing.TB, opt Options) *bench {
+	tb.Helper()
+	b := &bench{tb: tb, log: New(opt)}
+	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
+	if _, err := b.log.Open(memfs.New(), "/", b.eng); err != nil {
+		tb.Fatal(err)
+	}
+	b.s = b.eng.Open(nil)
+	tb.Cleanup(func() {
+		if err := errors.Join(b.eng.Check(), b.log.Check(), b.log.Close()); err != nil {
+			tb.Error(err)
+		}
+	})
+	return b
+}
+
+// turn does what a broker does in a turn, and returns when the next has to be.
+func (b *bench) turn(do func()) (next int64) {
+	b.now++
+	b.eng.Tick(b.now)
+	do()
+	if err := errors.Join(b.log.Append(b.eng.Take()), b.log.Commit()); err != nil {
+		b.tb.Fatal(err)
+	}
+	next = b.log.Housekeep(b.now)
+	b.log.preparing.wait()
+	return next
+}
+
+func (b *bench) put(spec engine.Spec, size int) (id uint64) {
+	spec.TTR = max(spec.TTR, 60)
+	id, o := b.eng.Put(b.now, b.s, spec, make([]byte, size))
+	if o != engine.OK {
+		b.tb.Fatal("put: outcome", o)
+	}
+	return id
+}
+
+// fresh returns what a log would take that had nothing but the jobs.
+func (b *bench) fresh() (n int64) {
+	var buf []byte
+	for c := range b.eng.Snapshots {
+		buf = appendRecord(buf[:0], &c, 0)
+		n += wal.Cost(len(buf) + len(c.Body))
+	}
+	return n
+}
+
+const segment = 64 << 10
+
+// small wants the log to be below twice what the jobs take and two segments.
+func (b *bench) small(when string) {
+	b.tb.Helper()
+	fresh := b.fresh()
+	if st := b.log.Stats(); st.Bytes >= 2*fresh+2*b.log.opt.SegmentSize {
+		b.tb.Fatalf("%s the log has %d bytes in %d segments of %d; the jobs take %d", when, st.Bytes, st.Segments, b.log.opt.SegmentSize, fresh)
+	}
+}
+
+// The log stays small whatever goes on, and when nothing does cleaning ends.
+func TestSize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for name, work := range map[string]func(b *bench) func(){
+		"one old job and an endless cycle of delayed releases": func(b *bench) func() {
+			b.turn(func() { b.put(engine.Spec{Delay: 1 << 30}, 100) })
+			for range 300 {
+				b.turn(func() { b.put(engine.Spec{}, 100) })
+			}
+			return func() {
+				b.now += 1e9
+				b.eng.Tick(b.now)
+				for j, o := b.eng.Reserve(b.now, b.s, 0); o == engine.OK; j, o = b.eng.Reserve(b.now, b.s, 0) {
+					b.eng.Release(b.now, b.s, j.ID, 1<<31, 1)
+				}
+			}
+		},
+		"jobs that live for a moment, and a few that stay": func(b *bench) func() {
+			return func() {
+				for range 20 {
+					id := b.put(engine.Spec{}, 64)
+					if rng.IntN(500) > 0 {
+						b.eng.Delete(b.s, id)
+					}
+				}
+			}
+		},
+		"many jobs without a body, some of them replaced at a time": func(b *bench) func() {
+			return replace(b, rng, 20000, 0)
+		},
+		"larger jobs, some of them replaced at a time": func(b *bench) func() {
+			return replace(b, rng, 1000, 1500)
+		},
+		"jobs that are buried and kicked": func(b *bench) func() {
+			for range 1000 {
+				b.turn(func() { b.put(engine.Spec{Pri: 1 << 30}, rng.IntN(20)) })
+			}
+			return func() {
+				for range 5 {
+					if j, o := b.eng.Reserve(b.now, b.s, 0); o == engine.OK {
+						b.eng.Bury(b.s, j.ID, 1<<30)
+					}
+				}
+				b.eng.Kick(b.now, b.s, 5)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, Options{SegmentSize: segment, Epoch: epoch})
+			do := work(b)
+			for n := range 10000 {
+				before := b.log.Stats().Bytes
+				b.turn(do)
+				if n%100 == 0 {
+					b.small(fmt.Sprintf("in turn %d", n))
+				}
+				if grown := b.log.Stats().Bytes - before; grown > 8*segment {
+					t.Fatalf("turn %d made the log grow by %d bytes", n, grown)
+				}
+			}
+			if st := b.log.Stats(); st.Migrated == 0 || st.Oldest == 1 {
+				t.Errorf("nothing was cleaned: %+v", st)
+			}
+			for n := 0; b.turn(func() {}) != engine.Never; n++ {
+				if n == 1000 {
+					t.Fatalf("cleaning does not end: %+v", b.log.Stats())
+				}
+			}
+			b.small("at rest")
+		})
+	}
+}
+
+// replace returns a step that puts and deletes some jobs, of so many.
+func replace(b *bench, rng *rand.Rand, jobs, size int) func() {
+	var ids []uint64
+	for range jobs {
+		b.turn(func() { ids = append(ids, b.put(engine.Spec{}, size)) })
+	}
+	return func() {
+		for range 10 {
+			i := rng.IntN(jobs)
+			b.eng.Delete(b.s, ids[i])
+			ids[i] = b.put(engine.Spec{}, size)
+		}
+	}
+}
+
+// When most jobs are deleted at once the log is small again after a while,
+// without any work; but no turn does much of it.
+func TestCleaningWhenIdle(t *testing.T) {
+	const size = 4000
+	b := newBench(t, Options{SegmentSize: 4 << 20})
+	var ids []uint64
+	for range 3000 {
+		b.turn(func() { ids = append(ids, b.put(engine.Spec{}, size)) })
+	}
+	b.turn(func() {
+		for i, id := range ids {
+			if i%3 > 0 {
+				b.eng.Delete(b.s, id)
+			}
+		}
+	})
+	turns, migrated := 0, b.log.Stats().Migrated
+	for next := b.now; next != engine.Never; turns++ {
+		b.now = next
+		next = b.turn(func() {})
+		now := b.log.Stats().Migrated
+		if moved := (now - migrated) * size; moved > 2*cleanStep {
+			t.Fatalf("turn %d has written %d bytes again", turns, moved)
+		}
+		migrated = now
+	}
+	b.small("at rest")
+	if turns < 30 || turns > 1000 || b.now > 5e9 {
+		t.Errorf("that took %d turns and %d ms", turns, b.now/1e6)
+	}
+}
+
+// Jobs whose records take much more than is counted do not keep cleaning busy
+// for ever.
+func TestCleaningEnds(t *testing.T) {
+	b := newBench(t, Options{SegmentSize: segment})
+	b.eng.Use(b.s, []byte("a"))
+	for range 20000 {
+		b.turn(func() {
+			id := b.put(engine.Spec{Pri: 1<<32 - 1, Delay: 1<<32 - 1, TTR: 1<<32 - 1}, 0)
+			b.eng.KickJob(b.now, id)
+			b.eng.ReserveJob(b.now, b.s, id)
+			b.eng.Release(b.now, b.s, id, 1<<32-1, 1<<32-1)
+		})
+	}
+	for n := 0; b.turn(func() {}) != engine.Never; n++ {
+		if n == 10000 {
+			t.Fatalf("cleaning does not end: %+v", b.log.Stats())
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// The files of a beanstalkd are taken over whole, at whatever operation that is
+// interrupted by a power cut or by a call that fails, and then begun again.
+func TestAdopt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		theirs := filesOfBeanstalkd(t)
+		start := func(name string, seed uint64) *world {
+			w := newWorld(t, name, seed, journal.Options{SegmentSize: 4096})
+			w.disk = theirs.Crash(newRand(0)) // a copy: all is synced
+			w.fsys = faultfs.New(w.disk)
+			return w
+		}
+		w := start("undisturbed", 0)
+		want, err := w.start()
+		if err != nil {
+			w.fatalf("%v", err)
+		}
+		if len(want.jobs) < 30 {
+			w.fatalf("only %d jobs were taken over", len(want.jobs))
+		}
+		calls := w.disk.Ops()
+		w.kill()
+
+		for n := 1; n <= calls; n++ {
+			for seed := range uint64(2) {
+				w := start(fmt.Sprintf("power cut at %d, seed %d", n, seed), seed)
+				w.disk.CutAt(n)
+				w.mustAdopt(want, memfs.ErrPowerCut)
+			}
+		}
+		for _, how := range []faultfs.How{faultfs.Before, faultfs.After, faultfs.Short} {
+			for n, fired := 1, true; fired; n++ {
+				fault := faultfs.Fault{Op: faultfs.Any, N: n, How: how}
+				w := start(fault.String(), 0)
+				w.fsys.Set(fault)
+				fired = w.mustAdopt(want, syscall.EIO)
+			}
+		}
+	})
+}
+
+// filesOfBeanstalkd returns a disk with such files, about all kinds of jobs.
+func filesOfBeanstalkd(t *testing.T) *memfs.FS {
+	t.Helper()
+	rng, eng := newRand(3), engine.New(engine.Options{})
+	crew := newCrew(eng, habits{largest: 300, many: 60})
+	for now := range int64(1500) {
+		crew.act(rng, eng, now*int64(time.Millisecond))
+	}
+	crew.leave(eng, 0)
+	fsys := memfs.New()
+	_, err := binlog.Write(fsys, dir, binlog.Options{Epoch: time.Now().UnixNano(), FileSize: 4096}, func(yield func(engine.Change) bool) {
+		eng.Snapshots(yield)
+		yield(engine.Change{Kind: engine.LastID, ID: eng.LastID()})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fsys
+}
+
+// mustAdopt starts servers, with power cuts or until the fault is gone, until
+// one is there, and reports whether anything was in its way. It must find what
+// is wanted, and so must the next.
+func (w *world) mustAdopt(want *state, cause error) (hindered bool) {
+	w.t.Helper()
+	found, err := w.start()
+	if hindered = err != nil; hindered {
+		if !errors.Is(err, cause) {
+			w.fatalf("%v, want %v", err, cause)
+		}
+		w.fsys.Set()
+		if w.dark() {
+			w.crash()
+		}
+		if found, err = w.start(); err != nil {
+			w.fatalf("start after that: %v", err)
+		}
+	}
+	hindered = hindered || w.fsys.Fired() > 0 || w.dark()
+	for range 2 {
+		if !want.explains(found, time.Now(), false) || found.last != want.last {
+			w.fatalf("undisturbed (-) and now (+):\n%s", want.diff(found, time.Now()))
+		}
+		if w.dark() {
+			w.powerCut()
+		} else {
+			w.kill()
+		}
+		if found, err = w.start(); err != nil {
+			w.fatalf("second start: %v", err)
+		}
+	}
+	w.keepsTheirFiles()
+	w.kill()
+	return hindered
+}
+
+// keepsTheirFiles wants the files to have other names, and nothing else to have
+// happened to them.
+func (w *world) keepsTheirFiles() {
+	w.t.Helper()
+	names, err := w.disk.List(dir)
+	if err != nil {
+		w.fatalf("%v", err)
+	}
+	kept := 0
+	for _, name := range names {
+		if strings.HasPrefix(name, "binlog.") {
+			w.fatalf("%s is still there", name)
+		}
+		if strings.HasPrefix(name, "beanstalkd-binlog.") {
+			kept++
+		}
+	}
+	if kept < 3 {
+		w.fatalf("%d of their files are kept: %v", kept, names)
+	}
+}

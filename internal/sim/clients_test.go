@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// Clients talk to a whole server through connections, and it dies. Their own
+// account must be right after each restart.
+func TestClients(t *testing.T) {
+	eachSeed(t, 5, func(t *testing.T, name string, seed uint64) {
+		w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
+		a := &account{world: w, jobs: make(map[string]*entry), ids: make(map[uint64]string)}
+		for round := range 4 {
+			w.mustBoot()
+			a.audit()
+			w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(400))
+			a.serve(round)
+			if w.dark() || w.rng.IntN(2) == 0 {
+				w.powerCut()
+			} else {
+				w.disk.CutAt(0)
+				w.kill()
+			}
+		}
+		w.mustBoot()
+		a.audit()
+		w.kill()
+	})
+}
+
+// An account is what the clients know of their jobs, by body.
+type account struct {
+	world *world
+	mu    sync.Mutex
+	jobs  map[string]*entry
+	ids   map[uint64]string // all that were given out -> body
+}
+
+type entry struct {
+	id      uint64 // 0: nobody was told that it was put
+	deletes bool   // somebody has asked to delete it
+	deleted bool   // and was told that it is
+}
+
+// serve runs a server and some clients, until these have done enough or hear of
+// an error.
+func (a *account) serve(round int) {
+	srv := server.New(a.world.broker, server.Options{})
+	l := &listener{queue: make(chan net.Conn), done: make(chan struct{})}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	var wg sync.WaitGroup
+	for i := range 4 {
+		nc := l.dial()
+		c := &client{a, nc, bufio.NewReader(nc), newRand(a.world.rng.Uint64()), fmt.Sprintf("%d.%d", round, i)}
+		wg.Go(c.work)
+	}
+	wg.Wait()
+	if err := srv.Shutdown(context.Background()); err != nil {
+		a.world.fatalf("shutdown: %v", err)
+	}
+	if err := <-served; err != nil {
+		a.world.fatalf("serve: %v", err)
+	}
+	synctest.Wait()
+}
+
+// audit holds the account against what a server has that was just started.
+func (a *account) audit() {
+	w := a.world
+	w.t.Helper()
+	found := make(map[string]uint64)
+	w.broker.Call(func(e *engine.Engine, _ int64) {
+		for c := range e.Snapshots {
+			body := string(c.Body)
+			if a.jobs[body] == nil || found[body] != 0 {
+				w.fatalf("job %d with body %.20q was never put, or is there twice", c.ID, body)
+			}
+			found[body] = c.ID
+		}
+	})
+	for body, e := range a.jobs {
+		id := found[body]
+		switch {
+		case e.deleted && id != 0:
+			w.fatalf("job %d was deleted and is back", id)
+		case e.id != 0 && !e.deletes && id != e.id:
+			w.fatalf("job %d is lost (found %d)", e.id, id)
+		case id != 0 && e.id != 0 && id != e.id:
+			w.fatalf("job %d has become job %d", e.id, id)
+		}
+		if id == 0 {
+			e.deleted = true
+		} else {
+			e.id, e.deletes = id, false
+			a.ids[id] = body
+		}
+	}
+}
+
+func (a *account) put(body string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.jobs[body] = new(entry)
+}
+
+func (a *account) inserted(body string, id uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if other, ok := a.ids[id]; ok {
+		a.world.t.Errorf("%s: id %d is given out twice, for %.20q and %.20q", a.world.name, id, other, body)
+	}
+	a.ids[id] = body
+	a.jobs[body].id = id
+}
+
+func (a *account) delete(body string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.jobs[body].deleted {
+		a.world.t.Errorf("%s: %.20q was reserved after its deletion", a.world.name, body)
+	}
+	a.jobs[body].deletes = true
+}
+
+func (a *account) deleted(body string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.jobs[body].deleted = true
+}
+
+// A client is a producer and a worker.
+type client struct {
+	*account
+	nc   net.Conn
+	in   *bufio.Reader
+	rng  *rand.Rand
+	name string
+}
+
+// work ends when the client has done enough or the server has answered with an
+// error.
+func (c *client) work() {
+	defer c.nc.Close()
+	for n := range 60 {
+		ok := true
+		switch c.rng.IntN(8) {
+		case 0, 1, 2:
+			ok = c.produce(n)
+		case 3, 4, 5:
+			ok = c.consume()
+		case 6:
+			_, ok = c.do("kick %d\r\n", 1+c.rng.IntN(3))
+		case 7:
+			time.Sleep(time.Duration(c.rng.IntN(500)) * time.Millisecond)
+		}
+		if !ok {
+			return
+		}
+	}
+}
+
+// do sends a command and returns the words of the answer; ok is false if it is
+// an error of the server's.
+func (c *client) do(format string, args ...any) (words []string, ok bool) {
+	fmt.Fprintf(c.nc, format, args...)
+	line, err := c.in.ReadString('\n')
+	words = strings.Fields(line)
+	return words, err == nil && words[0] != "INTERNAL_ERROR" && words[0] != "OUT_OF_MEMORY"
+}
+
+func (c *client) produce(n int) bool {
+	body := fmt.Sprintf("%s.%d ", c.name, n) + strings.Repeat("x", c.rng.IntN(300))
+	c.put(body)
+	words, ok := c.do("put %d %d %d %d\r\n%s\r\n", c.rng.IntN(9), c.rng.IntN(2)*c.rng.IntN(3), 1+c.rng.IntN(9), len(body), body)
+	if ok {
+		c.inserted(body, number(words[1]))
+	}
+	return ok
+}
+
+func (c *client) consume() bool {
+	words, ok := c.do("reserve-with-timeout %d\r\n", c.rng.IntN(3))
+	if !ok || words[0] != "RESERVED" {
+		return ok
+	}
+	b := make([]byte, number(words[2])+2)
+	if _, err := io.ReadFull(c.in, b); err != nil {
+		return false
+	}
+	id, body := words[1], string(b[:len(b)-2])
+	switch c.rng.IntN(5) {
+	case 0:
+		_, ok = c.do("release %s %d %d\r\n", id, c.rng.IntN(9), c.rng.IntN(3))
+	case 1:
+		_, ok = c.do("bury %s 0\r\n", id)
+	case 2: // keep it
+	default:
+		c.delete(body)
+		if words, ok = c.do("delete %s\r\n", id); ok && words[0] == "DELETED" {
+			c.deleted(body)
+		}
+	}
+	return ok
+}
+
+func number(s string) (n uint64) {
+	fmt.Sscan(s, &n)
+	return n
+}
+
+// A listener connects the clients with the server by pipes.
+type listener struct {
+	queue chan net.Conn
+	done  chan struct{}
+}
+
+func (l *listener) dial() net.Conn {
+	client, server := net.Pipe()
+	l.queue <- server
+	return client
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case nc := <-l.queue:
+		return nc, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error {
+	close(l.done)
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "sim", Net: "unix"} }

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+var tubes = []string{"default", "mail", "images", "a-tube-with-a-longer-name-than-others"}
+
+// A crew is some sessions that do random things.
+type crew struct {
+	sessions []*engine.Session
+	habits
+}
+
+// habits say what a crew likes.
+type habits struct {
+	largest int    // length of a body, but for a few that are longer
+	many    uint64 // jobs, when it deletes more than it puts
+}
+
+func newCrew(e *engine.Engine, h habits) *crew {
+	c := &crew{habits: h}
+	for range 3 {
+		c.sessions = append(c.sessions, e.Open(nil))
+	}
+	return c
+}
+
+// leave closes all sessions.
+func (c *crew) leave(e *engine.Engine, now int64) {
+	if c != nil {
+		for _, s := range c.sessions {
+			e.Close(now, s)
+		}
+		c.sessions = nil
+	}
+}
+
+// act does something and returns what the answer was. What it does depends on
+// rng and the engine's answers alone.
+func (c *crew) act(rng *rand.Rand, e *engine.Engine, now int64) string {
+	n := rng.IntN(len(c.sessions))
+	s := c.sessions[n]
+	tube := []byte(tubes[rng.IntN(len(tubes))])
+	st := e.Stats()
+	puts := 30
+	if st.Ready+st.Delayed+st.Buried+st.Reserved > c.many {
+		puts = 5
+	}
+	switch k := rng.IntN(70 + puts); {
+	case k < 4:
+		e.Use(s, tube)
+		return s.Using()
+	case k < 7:
+		return fmt.Sprint(e.Watch(s, tube))
+	case k < 9:
+		return fmt.Sprint(e.Ignore(s, tube))
+	case k < 12:
+		return fmt.Sprint("pause ", e.Pause(now, tube, uint32(rng.IntN(3)*rng.IntN(40))))
+	case k < 13:
+		e.Close(now, s)
+		c.sessions[n] = e.Open(nil)
+		return "closed"
+	case k < 28:
+		j, o := e.Reserve(now, s, 0)
+		return fmt.Sprint("reserve ", j.ID, o)
+	case k < 30:
+		j, o := e.ReserveJob(now, s, c.anyJob(rng, e))
+		return fmt.Sprint("reserve-job ", j.ID, o)
+	case k < 36:
+		return fmt.Sprint("bury ", e.Bury(s, c.anyJob(rng, e), rng.Uint32N(2000)))
+	case k < 48:
+		return fmt.Sprint("release ", e.Release(now, s, c.anyJob(rng, e), rng.Uint32N(2000), uint32(rng.IntN(2)*rng.IntN(30))))
+	case k < 51:
+		return fmt.Sprint("touch ", e.Touch(now, s, c.anyJob(rng, e)))
+	case k < 53:
+		return fmt.Sprint("kick ", e.Kick(now, s, rng.Uint32N(4)))
+	case k < 55:
+		return fmt.Sprint("kick-job ", e.KickJob(now, c.anyJob(rng, e)))
+	case k < 70:
+		return fmt.Sprint("delete ", e.Delete(s, c.anyJob(rng, e)))
+	}
+	id, o := e.Put(now, s, c.spec(rng), c.body(rng, e.LastID()+1))
+	return fmt.Sprint("put ", id, o)
+}
+
+// anyJob returns an id, usually of a job that there is.
+func (c *crew) anyJob(rng *rand.Rand, e *engine.Engine) uint64 {
+	last := e.LastID()
+	for range 20 {
+		id := last - rng.Uint64N(min(last+1, 3*c.many))
+		if _, o := e.Peek(id); o == engine.OK {
+			return id
+		}
+	}
+	return last
+}
+
+func (c *crew) spec(rng *rand.Rand) engine.Spec {
+	spec := engine.Spec{Pri: rng.Uint32N(4) << rng.IntN(30), TTR: rng.Uint32N(100)}
+	if rng.IntN(3) == 0 {
+		spec.Delay = rng.Uint32N(40)
+	}
+	return spec
+}
+
+// body returns one that tells which job it is of.
+func (c *crew) body(rng *rand.Rand, id uint64) []byte {
+	n := rng.IntN(c.largest + 1)
+	if rng.IntN(20) == 0 {
+		n *= 20
+	}
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(id) + byte(i)
+	}
+	if n >= 8 {
+		binary.LittleEndian.PutUint64(b, id)
+	}
+	return b
+}

@@ -1,0 +1,225 @@
+package sim
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+)
+
+var longFlag = flag.Bool("sim.long", false, "fail calls in all flavours, and with background syncs too")
+
+// Every file call of a server's life fails, one in each run, in every flavour.
+// Whatever was acknowledged survives kill -9 and power cuts; what is in memory
+// when the disk is well again is what a restart finds.
+func TestEveryCallFails(t *testing.T) {
+	for _, sync := range []time.Duration{0, 20 * time.Millisecond} {
+		for _, errno := range []syscall.Errno{syscall.EIO, syscall.ENOSPC} {
+			for _, how := range []faultfs.How{faultfs.Before, faultfs.After, faultfs.Short} {
+				for _, sticky := range []bool{false, true} {
+					if (sync > 0 || how == faultfs.Short || errno == syscall.ENOSPC && sticky) && !*longFlag {
+						continue
+					}
+					fault := faultfs.Fault{Op: faultfs.Any, How: how, Sticky: sticky, Err: errno}
+					t.Run(fmt.Sprintf("%v-%v-%v-%v", sync, errno, how, sticky), func(t *testing.T) {
+						for fired := true; fired && !t.Failed(); {
+							fault.N++
+							synctest.Test(t, func(t *testing.T) { fired = lifeWithFault(t, sync, fault) })
+						}
+						t.Logf("%d calls failed", fault.N-1)
+					})
+				}
+			}
+		}
+	}
+}
+
+// lifeWithFault reports whether the fault happened.
+func lifeWithFault(t *testing.T, sync time.Duration, fault faultfs.Fault) (fired bool) {
+	w := newWorld(t, fault.String(), 7, journal.Options{SegmentSize: 1024, Sync: sync})
+	w.habits = habits{largest: 20, many: 12}
+	w.fsys.Set(fault)
+	if err := w.boot(); err != nil {
+		w.mustBeOf(fault, err)
+		w.fsys.Set()
+		if err := w.boot(); err != nil {
+			w.fatalf("start when the disk is well again: %v", err)
+		}
+		w.kill()
+		return true
+	}
+	w.workWithFaults(fault, 60)
+	fired = w.fsys.Fired() > 0
+	if st := w.stats(); !fired && (st.Migrated < 5 || st.Oldest < 3) {
+		w.fatalf("without a fault there is too little cleaning: %+v", st)
+	}
+	if sync == 0 {
+		w.lookAfterPowerCut()
+	}
+	w.fsys.Set()
+	w.heals()
+
+	w.fsys.Set(fault) // once more, to fail the shutdown
+	w.stopOrFail(fault)
+	fired = fired || w.fsys.Fired() > 0
+	w.fsys.Set()
+	if err := w.boot(); err != nil {
+		w.fatalf("start after the shutdown: %v", err)
+	}
+	w.kill()
+	return fired
+}
+
+// mustBeOf wants an error to be the fault's.
+func (w *world) mustBeOf(fault faultfs.Fault, err error) {
+	w.t.Helper()
+	if !errors.Is(err, fault.Err) {
+		w.fatalf("%v, want %v", err, fault.Err)
+	}
+}
+
+// workWithFaults does some turns, which may fail.
+func (w *world) workWithFaults(fault faultfs.Fault, turns int) {
+	w.t.Helper()
+	for range turns {
+		if err := w.turn(3); err != nil {
+			w.mustBeOf(fault, err)
+			if !w.log.hasErrors() {
+				w.fatalf("a turn failed and nothing was logged: %v", err)
+			}
+		}
+		w.rest()
+	}
+}
+
+// lookAfterPowerCut starts a server beside the one that runs, on what a power
+// cut would leave of the disk now.
+func (w *world) lookAfterPowerCut() {
+	w.t.Helper()
+	other := *w
+	other.disk = w.disk.Crash(w.rng)
+	other.fsys = faultfs.New(other.disk)
+	l := new(ledger)
+	w.within(func() { *l = *w.ledger })
+	l.sure = l.acked
+	other.ledger = l
+	if err := other.boot(); err != nil {
+		w.fatalf("start after a power cut: %v", err)
+	}
+	other.kill()
+}
+
+// heals wants the server to get well by itself within two seconds, and the disk
+// to say then what the memory does.
+func (w *world) heals() {
+	w.t.Helper()
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+	w.lookAfterPowerCut()
+	w.live(10)
+	w.deleteAll(none)
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+	if st := w.stats(); st.Bytes > 3*w.opt.SegmentSize {
+		w.fatalf("cleaning does not go on: %+v", st)
+	}
+	var outcome engine.Outcome
+	err := w.broker.Call(func(e *engine.Engine, now int64) {
+		w.check(e)
+		s := e.Open(nil)
+		_, outcome = e.Put(now, s, engine.Spec{TTR: 1}, []byte("I am well"))
+		e.Close(now, s)
+	})
+	if err != nil || outcome != engine.OK {
+		w.fatalf("a put when the disk is well again: %v, %v", outcome, err)
+	}
+	if w.log.has("the journal cannot be written") && !w.log.has("the journal is written again") {
+		w.fatalf("it did not say that it is well")
+	}
+	had := w.state()
+	w.within(func() { w.ledger.acked = len(w.ledger.facts) }) // those too that failed: they are in memory
+	w.kill()
+	if err := w.boot(); err != nil {
+		w.fatalf("start after healing: %v", err)
+	}
+	if has := w.state(); !has.explains(had, time.Now(), false) {
+		w.fatalf("memory (-) and disk (+) disagree:\n%s", had.diff(has, time.Now()))
+	}
+}
+
+// state returns what the server has.
+func (w *world) state() (s *state) {
+	w.broker.Call(func(e *engine.Engine, _ int64) { s = stateOf(e, w.epoch) })
+	synctest.Wait()
+	return s
+}
+
+// stopOrFail shuts the server down; what had been acknowledged must be there
+// either way.
+func (w *world) stopOrFail(fault faultfs.Fault) {
+	w.t.Helper()
+	if err := w.stop(); err != nil {
+		w.mustBeOf(fault, err)
+		w.ledger.killed()
+	}
+	synctest.Wait()
+}
+
+// A pause that ends with its tube while nothing can be written, because calls
+// fail or the disk is full, is not back after a restart.
+func TestPauseEndsWithTube(t *testing.T) {
+	for name, hinder := range map[string]func(w *world, on bool){
+		"failing disk": func(w *world, on bool) {
+			w.fsys.Set()
+			if on {
+				w.fsys.Set(faultfs.Fault{Op: faultfs.Change, Sticky: true})
+			}
+		},
+		"full disk": func(w *world, on bool) {
+			w.disk.SetLimit(0)
+			if on {
+				w.disk.SetLimit(1)
+				w.fill(100)
+				for range 200 { // what room there is for anything else
+					w.broker.Call(func(e *engine.Engine, now int64) { e.Pause(now, []byte("mail"), 5000) })
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, "", 1, journal.Options{SegmentSize: 4096})
+				w.mustBoot()
+				var s *engine.Session
+				w.broker.Call(func(e *engine.Engine, now int64) {
+					s = e.Open(nil)
+					e.Use(s, []byte("mail"))
+					if o := e.Pause(now, []byte("mail"), 3600); o != engine.OK {
+						w.fatalf("pause: outcome %d", o)
+					}
+				})
+				hinder(w, true)
+				w.broker.Call(func(e *engine.Engine, now int64) {
+					e.Put(now, s, engine.Spec{}, nil) // fails one way or another
+				})
+				w.broker.Call(func(e *engine.Engine, _ int64) { e.Use(s, []byte("default")) })
+				hinder(w, false)
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				w.kill()
+				w.mustBoot()
+				if st := w.state(); len(st.pauses) > 0 {
+					w.fatalf("the pause is back: %v", st.pauses)
+				}
+				w.kill()
+			})
+		})
+	}
+}

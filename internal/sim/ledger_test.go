@@ -1,0 +1,235 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A recorder is a journal that enters what passes into the ledger.
+type recorder struct {
+	*journal.Journal
+	ledger *ledger
+	epoch  int64
+}
+
+func (r *recorder) Append(changes []engine.Change) error {
+	for _, c := range changes {
+		r.ledger.enter(c, r.epoch)
+	}
+	return r.Journal.Append(changes)
+}
+
+func (r *recorder) Commit() error {
+	err := r.Journal.Commit()
+	if err == nil && r.Journal.Stats().Err == nil {
+		r.ledger.acked = len(r.ledger.facts)
+	}
+	return err
+}
+
+// A ledger knows what a restarted server must find: what the first facts make,
+// sure of them at least.
+type ledger struct {
+	base  *state
+	facts []fact
+	acked int    // how many of facts were acknowledged
+	sure  int    // how many of them the next server must find
+	last  uint64 // the highest id of a job that there was
+
+	anyPauses bool // more pauses than should be may be found: the disk was full when they ended
+}
+
+// A fact is a Change. Its times count from 1970.
+type fact struct {
+	at time.Time
+	c  engine.Change
+}
+
+func newLedger() *ledger { return &ledger{base: newState()} }
+
+func (l *ledger) enter(c engine.Change, epoch int64) {
+	c.Body = bytes.Clone(c.Body)
+	c.Created += epoch
+	if c.Kind == engine.TubePaused || c.State == engine.Delayed {
+		c.Due += epoch
+	}
+	l.facts = append(l.facts, fact{time.Now(), c})
+	l.last = max(l.last, c.ID)
+	// What was acknowledged long ago is settled.
+	for l.acked > 0 && len(l.facts) > 4096 {
+		l.base.apply(&l.facts[0].c)
+		l.facts = l.facts[1:]
+		l.acked--
+	}
+}
+
+// settled, killed and powerCut note how the server ended.
+func (l *ledger) settled(had *state) {
+	had.last = l.last // not those that were refused
+	l.base, l.facts, l.acked, l.sure = had, nil, 0, 0
+}
+
+func (l *ledger) killed() { l.sure = l.acked }
+
+// powerCut spares what was acknowledged less than a sync ago.
+func (l *ledger) powerCut(now time.Time, sync time.Duration) {
+	l.sure = l.acked
+	for sync != 0 && l.sure > 0 && (sync < 0 || now.Sub(l.facts[l.sure-1].at) <= sync) {
+		l.sure--
+	}
+}
+
+// judge finds out how many facts were found, or what is wrong. If it is well
+// they become the base.
+func (l *ledger) judge(found *state, now time.Time) error {
+	now = now.Add(100 * time.Microsecond) // the broker's clock may be so much ahead: it moves with each request
+	s := l.base.clone()
+	for i := range l.sure {
+		s.apply(&l.facts[i].c)
+	}
+	least := s.clone()
+	for n := l.sure; ; n++ {
+		if s.explains(found, now, l.anyPauses) {
+			l.base, l.facts, l.acked, l.sure, l.last = found, nil, 0, 0, found.last
+			return nil
+		}
+		if n == len(l.facts) {
+			break
+		}
+		s.apply(&l.facts[n].c)
+	}
+	return fmt.Errorf("no prefix of what was done makes what is found.\n%d of %d changes must be there (-) and this is (+):\n%s\nall changes (-):\n%s",
+		l.sure, len(l.facts), least.diff(found, now), s.diff(found, now))
+}
+
+// A state is what a server keeps, in plain maps.
+type state struct {
+	jobs   map[uint64]job
+	pauses map[string]pause
+	last   uint64 // id
+	exact  bool   // reserves and timeouts are final
+}
+
+type job struct {
+	Tube, Body         string
+	State              engine.State
+	Pri, Delay, TTR    uint32
+	Created, Due       int64
+	Releases, Buries   uint32
+	Kicks              uint32
+	Reserves, Timeouts uint32
+}
+
+type pause struct {
+	Delay uint32
+	Due   int64
+}
+
+func newState() *state {
+	return &state{jobs: make(map[uint64]job), pauses: make(map[string]pause)}
+}
+
+func (s *state) clone() *state {
+	return &state{maps.Clone(s.jobs), maps.Clone(s.pauses), s.last, s.exact}
+}
+
+// stateOf returns what an engine has.
+func stateOf(e *engine.Engine, epoch int64) *state {
+	s := newState()
+	for c := range e.Snapshots {
+		c.Created += epoch
+		if c.State == engine.Delayed {
+			c.Due += epoch
+		}
+		s.apply(&c)
+	}
+	for c := range e.Pauses {
+		s.pauses[c.Tube] = pause{c.Delay, c.Due + epoch}
+	}
+	s.last = e.LastID()
+	return s
+}
+
+func (s *state) apply(c *engine.Change) {
+	s.exact = false
+	j, ok := s.jobs[c.ID]
+	switch c.Kind {
+	case engine.JobPut:
+		j.Tube, j.Body, ok = c.Tube, string(c.Body), true
+		fallthrough
+	case engine.JobState:
+		if ok {
+			s.jobs[c.ID] = job{
+				Tube: j.Tube, Body: j.Body, State: c.State, Pri: c.Pri, Delay: c.Delay, TTR: c.TTR, Created: c.Created, Due: c.Due,
+				Releases: c.Releases, Buries: c.Buries, Kicks: c.Kicks, Reserves: c.Reserves, Timeouts: c.Timeouts,
+			}
+		}
+	case engine.JobDeleted:
+		delete(s.jobs, c.ID)
+	case engine.TubePaused:
+		s.pauses[c.Tube] = pause{c.Delay, c.Due}
+		if c.Delay == 0 {
+			delete(s.pauses, c.Tube)
+		}
+	case engine.TubeGone:
+		delete(s.pauses, c.Tube)
+	}
+	s.last = max(s.last, c.ID)
+}
+
+// explains reports whether found is this state. Reservations and timeouts are
+// not logged by themselves, so there may be more of them.
+func (s *state) explains(found *state, now time.Time, anyPauses bool) bool {
+	if len(s.jobs) != len(found.jobs) || found.last < s.last {
+		return false
+	}
+	for id, want := range s.jobs {
+		got, ok := found.jobs[id]
+		if !ok || want.at(now, got, s.exact) != got.at(now, got, s.exact) {
+			return false
+		}
+	}
+	for tube, want := range s.pauses {
+		if want.Due > now.UnixNano() && found.pauses[tube] != want {
+			return false
+		}
+	}
+	for tube, got := range found.pauses {
+		if got.Due > now.UnixNano() && s.pauses[tube] != got && !anyPauses {
+			return false
+		}
+	}
+	return true
+}
+
+// at returns the job as it is at a moment: a delayed one may be ready. Unless
+// the counters are exact those of got count that are not logged, if they are
+// not less.
+func (j job) at(now time.Time, got job, exact bool) job {
+	if j.State == engine.Delayed && j.Due <= now.UnixNano() {
+		j.State, j.Due = engine.Ready, 0
+	}
+	if !exact && j.Reserves <= got.Reserves && j.Timeouts <= got.Timeouts {
+		j.Reserves, j.Timeouts = got.Reserves, got.Timeouts
+	}
+	return j
+}
+
+func (s *state) diff(found *state, now time.Time) string {
+	plain := func(s *state) map[uint64]job {
+		jobs := make(map[uint64]job)
+		for id, j := range s.jobs {
+			j = j.at(now, found.jobs[id], s.exact)
+			j.Body = fmt.Sprintf("%d bytes, %.10q", len(j.Body), j.Body)
+			jobs[id] = j
+		}
+		return jobs
+	}
+	return cmp.Diff(plain(s), plain(found)) + cmp.Diff(s.pauses, found.pauses) + fmt.Sprintf("last id %d, %d", s.last, found.last)
+}

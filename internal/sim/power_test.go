@@ -1,0 +1,156 @@
+package sim
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+var (
+	seedsFlag = flag.Int("sim.seeds", 100, "how many `lives` to simulate")
+	seedFlag  = flag.Int64("sim.seed", -1, "the only `seed` to simulate")
+)
+
+// eachSeed runs a life for each seed, or for one in so many, in a bubble of its
+// own.
+func eachSeed(t *testing.T, oneIn int, life func(t *testing.T, name string, seed uint64)) {
+	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed is always the same life
+	from, to := uint64(0), uint64(max(1, *seedsFlag/oneIn))
+	if *seedFlag >= 0 {
+		from, to = uint64(*seedFlag), uint64(*seedFlag)+1
+	}
+	start := time.Now()
+	for seed := from; seed < to && !t.Failed(); seed++ {
+		synctest.Test(t, func(t *testing.T) {
+			life(t, fmt.Sprintf("-run=%s -sim.seed=%d", t.Name(), seed), seed)
+		})
+	}
+	if n := to - from; n > 0 {
+		t.Logf("%d seeds, %v each", n, time.Since(start)/time.Duration(n))
+	}
+}
+
+// anyOptions draws the options of a journal.
+func anyOptions(seed uint64) journal.Options {
+	rng := newRand(^seed)
+	opt := journal.Options{SegmentSize: 512 << rng.IntN(8)}
+	switch rng.IntN(5) {
+	case 0:
+		opt.Sync = time.Duration(1+rng.IntN(200)) * time.Millisecond
+	case 1:
+		opt.Sync = -1
+	}
+	return opt
+}
+
+// A server lives through power cuts, kills and shutdowns, five of them, and
+// whatever it has acknowledged is there each time.
+func TestPower(t *testing.T) {
+	eachSeed(t, 1, func(t *testing.T, name string, seed uint64) {
+		w := newWorld(t, name, seed, anyOptions(seed))
+		for range 5 {
+			w.bootThroughPowerCuts()
+			end := w.rng.IntN(8)
+			if end > 1 {
+				w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(120))
+			}
+			w.live(40)
+			switch {
+			case w.dark():
+				w.powerCut()
+			case end == 0:
+				w.kill()
+			case end == 1:
+				if err := w.stop(); err != nil {
+					w.fatalf("shutdown: %v", err)
+				}
+			default: // the power may go in the middle of the shutdown
+				if err := w.stop(); err != nil && !errors.Is(err, memfs.ErrPowerCut) {
+					w.fatalf("shutdown: %v", err)
+				}
+				w.powerCut()
+			}
+		}
+		w.bootThroughPowerCuts()
+		w.kill()
+	})
+}
+
+// bootThroughPowerCuts starts the server, whose start may be cut too.
+func (w *world) bootThroughPowerCuts() {
+	w.t.Helper()
+	for range w.rng.IntN(3) {
+		w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(12))
+		err := w.boot()
+		w.disk.CutAt(0)
+		if err == nil && !w.dark() {
+			return
+		}
+		if err != nil && !errors.Is(err, memfs.ErrPowerCut) {
+			w.fatalf("start: %v", err)
+		}
+		if err == nil {
+			w.powerCut()
+		} else {
+			w.crash()
+		}
+	}
+	if err := w.boot(); err != nil {
+		w.fatalf("start: %v", err)
+	}
+}
+
+// Ids do not begin anew when all records that tell of the highest ones are
+// cleaned away.
+func TestIDsGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "", 1, journal.Options{SegmentSize: 4096})
+		w.mustBoot()
+		var old uint64
+		do := func(f func(e *engine.Engine, s *engine.Session, now int64)) {
+			if err := w.broker.Call(func(e *engine.Engine, now int64) {
+				s := e.Open(nil)
+				f(e, s, now)
+				e.Close(now, s)
+			}); err != nil {
+				w.fatalf("%v", err)
+			}
+			synctest.Wait()
+		}
+		do(func(e *engine.Engine, s *engine.Session, now int64) {
+			old, _ = e.Put(now, s, engine.Spec{TTR: 1}, nil)
+			for range 100 {
+				id, _ := e.Put(now, s, engine.Spec{TTR: 1}, nil)
+				e.Delete(s, id)
+			}
+		})
+		for range 1000 {
+			do(func(e *engine.Engine, s *engine.Session, now int64) {
+				e.ReserveJob(now, s, old)
+				e.Release(now, s, old, 0, 0)
+			})
+		}
+		if st := w.stats(); st.Oldest < 5 {
+			w.fatalf("too little was cleaned: %+v", st)
+		}
+		for _, end := range []func(){w.kill, w.powerCut, func() { w.stop() }} {
+			end()
+			w.mustBoot()
+			do(func(e *engine.Engine, s *engine.Session, now int64) {
+				if last := e.LastID(); last != old+100 {
+					w.fatalf("after a restart the last id is %d, was %d", last, old+100)
+				}
+			})
+		}
+		w.kill()
+	})
+}

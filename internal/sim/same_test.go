@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/google/go-cmp/cmp"
+)
+
+// The same work gets the same answers from a server in memory and from those
+// with journals of any kind; and those find the same jobs after a restart.
+func TestSameAnswers(t *testing.T) {
+	eachSeed(t, 5, func(t *testing.T, name string, seed uint64) {
+		want, had, end := answers(t, name, seed, nil)
+		for _, opt := range []journal.Options{
+			{SegmentSize: 512},
+			{SegmentSize: 1 << 20},
+			{SegmentSize: 2048, Sync: time.Second},
+			{SegmentSize: 2048, Sync: -1},
+		} {
+			got, has, _ := answers(t, name, seed, &opt)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%s, %+v: answers in memory (-) and with a journal (+):\n%s", name, opt, diff)
+			}
+			if !had.explains(has, end, false) {
+				t.Fatalf("%s, %+v: in memory (-), after a restart (+):\n%s", name, opt, had.diff(has, end))
+			}
+		}
+	})
+}
+
+// answers works without a broker, on a clock of its own, and returns what was
+// answered and what there is in the end; with a journal, after a restart.
+func answers(t *testing.T, name string, seed uint64, opt *journal.Options) (all []string, had *state, end time.Time) {
+	const epoch = int64(time.Hour)
+	rng, fsys := newRand(seed), memfs.New()
+	var log *journal.Journal
+	eng := engine.New(engine.Options{})
+	if opt != nil {
+		eng, log = open(t, fsys, opt, epoch)
+	}
+	crew := newCrew(eng, habits{largest: 300, many: 40})
+	now := int64(0)
+	for range 200 {
+		now += rng.Int64N(int64(2 * time.Second))
+		eng.Tick(now)
+		for range 1 + rng.IntN(4) {
+			now++
+			all = append(all, crew.act(rng, eng, now))
+		}
+		if log != nil {
+			if err := errors.Join(eng.Check(), log.Append(eng.Take()), log.Commit()); err != nil {
+				t.Fatalf("%s, %+v: %v", name, opt, err)
+			}
+			log.Housekeep(now)
+		}
+	}
+	crew.leave(eng, now)
+	had = stateOf(eng, epoch)
+	had.exact = true
+	end = time.Unix(0, epoch+now)
+	if log != nil {
+		if err := errors.Join(log.Append(eng.Take()), log.Close()); err != nil {
+			t.Fatalf("%s, %+v: %v", name, opt, err)
+		}
+		eng, log = open(t, fsys, opt, epoch)
+		defer log.Close()
+		if has := stateOf(eng, epoch); !had.explains(has, end, false) {
+			t.Fatalf("%s, %+v: before a restart (-) and after (+):\n%s", name, opt, had.diff(has, end))
+		}
+	}
+	return all, had, end
+}
+
+func open(t *testing.T, fsys *memfs.FS, opt *journal.Options, epoch int64) (*engine.Engine, *journal.Journal) {
+	t.Helper()
+	withEpoch := *opt
+	withEpoch.Epoch = epoch
+	log := journal.New(withEpoch)
+	eng := engine.New(engine.Options{Logged: true, Admit: log.Admit})
+	if _, err := log.Open(fsys, dir, eng); err != nil {
+		t.Fatal(err)
+	}
+	return eng, log
+}
