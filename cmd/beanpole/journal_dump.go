@@ -157,7 +157,7 @@ func (d *dump) jobs(dir string) error {
 		if d.job != 0 && c.ID != d.job || d.tube != "" && c.Tube != d.tube {
 			continue
 		}
-		if err := d.printLive("job", entryOf(&c)); err != nil {
+		if err := d.printLive("job", journal.EntryOf(&c)); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (d *dump) jobs(dir string) error {
 		if c.Due <= now || d.job != 0 || d.tube != "" && c.Tube != d.tube {
 			continue
 		}
-		if err := d.printLive("paused", entryOf(&c)); err != nil {
+		if err := d.printLive("paused", journal.EntryOf(&c)); err != nil {
 			return err
 		}
 	}
@@ -251,29 +251,4 @@ func ids(eng *engine.Engine) []uint64 {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-// entryOf describes a live job or pause, whose moments count from 1970.
-func entryOf(c *engine.Change) journal.Entry {
-	due := func() *time.Time {
-		t := time.Unix(0, c.Due).UTC()
-		return &t
-	}
-	if c.Kind == engine.TubePaused {
-		return journal.Entry{Kind: "paused", Tube: c.Tube, Delay: &c.Delay, Due: due()}
-	}
-	created := time.Unix(0, c.Created).UTC()
-	e := journal.Entry{
-		Segment: uint64(c.Mark), Kind: "put", ID: c.ID, Tube: c.Tube, State: c.State.String(),
-		Pri: &c.Pri, Delay: &c.Delay, TTR: c.TTR, Created: &created,
-		Reserves: c.Reserves, Timeouts: c.Timeouts, Releases: c.Releases, Buries: c.Buries, Kicks: c.Kicks,
-		Body: c.Body,
-	}
-	switch c.State {
-	case engine.Delayed:
-		e.Due = due()
-	case engine.Buried:
-		e.Rank = c.Due
-	}
-	return e
 }

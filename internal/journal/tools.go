@@ -70,7 +70,10 @@ func Dump(fsys vfs.FS, dir string, f func(Entry) error) (wal.Report, error) {
 				if err != nil {
 					return fmt.Errorf("segment %d at %d: %w", rec.Segment, rec.Offset, err)
 				}
-				if err := f(entryOf(rec.Pos, &c)); err != nil {
+				c.Mark = uint32(rec.Segment)
+				e := EntryOf(&c)
+				e.Offset = rec.Offset
+				if err := f(e); err != nil {
 					return err
 				}
 			}
@@ -100,9 +103,10 @@ var kindNames = map[engine.ChangeKind]string{
 	adoptionDone:      "adoption-done",
 }
 
-// entryOf describes a change whose moments count from 1970.
-func entryOf(at wal.Pos, c *engine.Change) Entry {
-	e := Entry{Segment: at.Segment, Offset: at.Offset, Kind: kindNames[c.Kind], ID: c.ID, Tube: c.Tube, Body: c.Body}
+// EntryOf describes a change whose moments count from 1970, as those of an engine
+// do that Load has filled with an epoch of 0. Its mark is the segment.
+func EntryOf(c *engine.Change) Entry {
+	e := Entry{Segment: uint64(c.Mark), Kind: kindNames[c.Kind], ID: c.ID, Tube: c.Tube, Body: c.Body}
 	moment := func(ns int64) *time.Time {
 		t := time.Unix(0, ns).UTC()
 		return &t
