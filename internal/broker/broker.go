@@ -16,11 +16,11 @@
 // There is no goroutine for it. The first caller to come while no turn runs
 // becomes the leader: it runs one turn for all that have queued up, its own
 // request among them, and passes the lead to the first who came meanwhile. In
-// memory a turn takes a microsecond, and to run it where the request is saves
-// two switches between goroutines, a third of the cost of a command; with a log,
-// those who queue during an fsync make up the next turn. The obvious design, a
-// goroutine that owns the engine and receives requests from a channel, was
-// measured slower at every number of connections: doc/decisions/0002.
+// memory a turn takes less than a microsecond, and to run it where the request is
+// saves two switches between goroutines; with a log, those who queue during an
+// fsync make up the next turn. The obvious design, a goroutine that owns the
+// engine and receives requests from a channel, was slower when prototypes of
+// both were measured (DESIGN.md, section 2; doc/decisions/0002).
 //
 // # Promises
 //

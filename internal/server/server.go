@@ -8,8 +8,9 @@
 //
 // A connection that waits in a reserve costs its goroutine and a small buffer.
 // It goes on reading, so that a hang-up is noticed, but what the client
-// pipelines behind the reserve stays unparsed; the turn that ends the wait
-// wakes it by moving its read deadline into the past (await.go).
+// pipelines behind the reserve stays unparsed. Whoever leads the turn that ends
+// the wait writes the answer, if the socket takes it, and otherwise wakes the
+// connection by moving its read deadline into the past (await.go).
 //
 //	srv := server.New(b, server.Options{})
 //	go srv.Serve(listener)        // once for each listener
