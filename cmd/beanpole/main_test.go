@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) {
@@ -362,6 +363,17 @@ func scriptFlood(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}()
+	// The server is stuck when nothing more arrives for a while.
+	raw, err := nc.(syscall.Conn).SyscallConn()
+	ts.Check(err)
+	for unread, still := 0, 0; still < 25; time.Sleep(10 * time.Millisecond) {
+		before := unread
+		ts.Check(raw.Control(func(fd uintptr) { unread, err = unix.IoctlGetInt(int(fd), fionread) }))
+		ts.Check(err)
+		if still++; unread != before || unread < size {
+			still = 0
+		}
+	}
 }
 
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
