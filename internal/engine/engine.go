@@ -74,6 +74,19 @@ func (e *Engine) Drain() { e.draining = true }
 // IsDraining tells whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }
 
+// number gives x a number by which the records of jobs can refer to it: one that
+// is free again, or the next.
+func number[T any](all *[]*T, free *[]uint32, x *T) uint32 {
+	if last := len(*free) - 1; last >= 0 {
+		n := (*free)[last]
+		*free = (*free)[:last]
+		(*all)[n] = x
+		return n
+	}
+	*all = append(*all, x)
+	return uint32(len(*all) - 1)
+}
+
 // admit asks whether a change may be made.
 func (e *Engine) admit(kind ChangeKind, t *tube, body uint32) Outcome {
 	if e.opt.Admit == nil {

@@ -63,14 +63,7 @@ func (s *Session) deadlineSoon(now int64) bool {
 func (e *Engine) Open(w Waiter) *Session {
 	s := &Session{waiter: w, use: e.deflt}
 	s.timer = e.newTimer(nil, s)
-	if last := len(e.sessionNums) - 1; last >= 0 {
-		s.num = e.sessionNums[last]
-		e.sessionNums = e.sessionNums[:last]
-		e.sessions[s.num] = s
-	} else {
-		s.num = uint32(len(e.sessions))
-		e.sessions = append(e.sessions, s)
-	}
+	s.num = number(&e.sessions, &e.sessionNums, s)
 	e.stats.Sessions++
 	e.stats.TotalSessions++
 	e.deflt.using++

@@ -93,14 +93,7 @@ func (e *Engine) tubeNamed(name string) *tube {
 	}
 	t := &tube{name: name, list: len(e.list)}
 	t.timer = e.newTimer(t, nil)
-	if last := len(e.tubeNums) - 1; last >= 0 {
-		t.num = e.tubeNums[last]
-		e.tubeNums = e.tubeNums[:last]
-		e.tubes[t.num] = t
-	} else {
-		t.num = uint32(len(e.tubes))
-		e.tubes = append(e.tubes, t)
-	}
+	t.num = number(&e.tubes, &e.tubeNums, t)
 	e.list = append(e.list, t)
 	e.byName[name] = t
 	return t

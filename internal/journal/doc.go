@@ -29,8 +29,9 @@
 // After a failed write or sync the turn's changes are in memory and not surely
 // on disk: their commands are answered with an error, and until the log is
 // healed every further change is refused before it is made. Housekeep tries to
-// heal, at once and then every second: all that was not durable is written to a new segment.
-// So the memory is always what the log will say when it is well again.
+// heal, at once and then every second: all that was not durable is written to a
+// new segment. So the memory is always what the log will say when it is well
+// again.
 //
 // # Cleaning
 //

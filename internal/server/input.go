@@ -24,8 +24,8 @@ func (in *input) take(n int)     { in.r += n }
 
 // fill reads once, having made room for need unread bytes in all as far as
 // that is wise: not more than four times what has arrived, and at least twice
-// what there was, so that a body in many small pieces is not copied for each. With pinned, what
-// was taken stays where it is, for something refers to it.
+// what there was, so that a body in many small pieces is not copied for each.
+// With pinned, what was taken stays where it is, for something refers to it.
 func (in *input) fill(from io.Reader, need int, pinned bool) error {
 	switch {
 	case !pinned:
