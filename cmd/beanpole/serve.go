@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -295,7 +294,6 @@ func serve(ctx context.Context, opt *serveOptions, stderr io.Writer) error {
 	}
 	srv := server.New(q.broker, opt.server(log, q))
 
-	limitProcessors()
 	signals.catchTermination()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -324,14 +322,4 @@ func stop(ctx context.Context, log *slog.Logger, srv *server.Server) {
 		log.Warn("some clients did not read their last replies", "waited", shutdownGrace)
 	}
 	log.Info("stopped")
-}
-
-// limitProcessors lets Go code run on half of the processors, now that the
-// journal is read. A command is mostly system calls, and the fewer processors
-// take part, the less they have to wake one another: doc/decisions/0003. The
-// environment variable GOMAXPROCS prevails.
-func limitProcessors() {
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(max(1, runtime.NumCPU()/2))
-	}
 }

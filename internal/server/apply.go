@@ -8,47 +8,41 @@ import (
 // A span is the place of a reply in conn.out.
 type span struct{ from, to int }
 
-// Apply implements broker.Request: it does what the connection wants of the
-// engine, within a turn.
-func (c *conn) Apply(e *engine.Engine, now int64) int64 {
+// act does what the connection wants of the engine, within a turn; cmds are for
+// execute. It returns how many of them were executed, and the time then.
+func (c *conn) act(e *engine.Engine, now int64, a action, cmds []parsed) (executed int, later int64) {
 	c.logged = c.logged[:0]
-	switch c.act {
+	switch a {
 	case open:
-		c.sess = e.Open(c)
+		c.sess = e.Open(c.waiter)
 	case execute:
-		return c.execute(e, now)
+		return c.execute(e, now, cmds)
 	case halfClose:
 		e.HalfClose(c.sess)
 	case leave:
 		e.Close(now, c.sess)
 	}
-	return now
+	return 0, now
 }
 
-// execute applies the commands of the batch until the client has to wait, has
-// quit, or has enough replies. Each happens a nanosecond after the one before.
-func (c *conn) execute(e *engine.Engine, now int64) int64 {
-	b := c.batch
-	for b.next < b.n && !c.waiting && !c.quit && len(c.out) < maxOut {
-		cmd := &b.cmds[b.next]
-		b.next++
+// execute applies the commands until the client has to wait, has quit, or has
+// enough replies. Each happens a nanosecond after the one before.
+func (c *conn) execute(e *engine.Engine, now int64, cmds []parsed) (n int, later int64) {
+	for n < len(cmds) && !c.waiting && !c.quit && len(c.out) < maxOut {
 		from, pending := len(c.out), e.Pending()
-		c.command(e, now, cmd)
+		c.command(e, now, &cmds[n].Command)
 		now++
+		n++
 		if e.Pending() > pending {
 			c.logged = append(c.logged, span{from, len(c.out)})
 		}
 	}
-	if b.next == b.n {
-		c.batch.put()
-		c.batch = nil
-	}
-	return now
+	return n, now
 }
 
-// Failed implements broker.Request: the replies that promise something is in the
-// log become errors.
-func (c *conn) Failed(error) {
+// failed tells, within the turn, that its changes are not durable: the replies
+// that promise something is in the log become errors.
+func (c *conn) failed() {
 	out := c.out
 	c.out = make([]byte, 0, len(out))
 	at := 0
@@ -184,4 +178,12 @@ func (c *conn) ignore(e *engine.Engine, tube []byte) {
 		return
 	}
 	c.out = wire.AppendWatching(c.out, n)
+}
+
+// appendReserved appends the reply of a reserve.
+func appendReserved(dst []byte, job engine.Job, outcome engine.Outcome) []byte {
+	if outcome == engine.OK {
+		return wire.AppendReserved(dst, job.ID, job.Body)
+	}
+	return wire.AppendWord(dst, outcomeWords[outcome])
 }

@@ -76,16 +76,27 @@ func (r *rig) dial() *client {
 // dialTCP connects a client through a socket of the loopback interface.
 func (r *rig) dialTCP() *client {
 	r.tb.Helper()
+	return r.dialListener(r.listenTCP())
+}
+
+func (r *rig) listenTCP() net.Listener {
+	r.tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		r.tb.Fatal(err)
 	}
+	return l
+}
+
+// dialListener connects a client through a listener that the server has not yet.
+func (r *rig) dialListener(l net.Listener) *client {
+	r.tb.Helper()
 	served := r.serve(l)
 	r.tb.Cleanup(func() {
 		l.Close()
 		<-served
 	})
-	nc, err := net.Dial("tcp", l.Addr().String())
+	nc, err := net.Dial(l.Addr().Network(), l.Addr().String())
 	if err != nil {
 		r.tb.Fatal(err)
 	}
@@ -148,16 +159,16 @@ func (c *client) halfClose() {
 	}
 }
 
-// conn returns the server's end of its only connection. Within a bubble, after
+// conn returns the server's end of its only stream. Within a bubble, after
 // synctest.Wait, its fields can be looked at.
-func (r *rig) conn() *conn {
+func (r *rig) conn() *stream {
 	r.tb.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.mu.conns) != 1 {
-		r.tb.Fatalf("%d connections, want 1", len(r.mu.conns))
+	if len(r.mu.streams) != 1 {
+		r.tb.Fatalf("%d streams, want 1", len(r.mu.streams))
 	}
-	for c := range r.mu.conns {
+	for c := range r.mu.streams {
 		return c
 	}
 	return nil
@@ -168,8 +179,8 @@ func (r *rig) wantConns(n int) {
 	r.tb.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.mu.conns) != n {
-		r.tb.Errorf("%d connections, want %d", len(r.mu.conns), n)
+	if have := len(r.mu.streams) + r.mu.sockets; have != n {
+		r.tb.Errorf("%d connections, want %d", have, n)
 	}
 }
 

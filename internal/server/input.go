@@ -1,6 +1,9 @@
 package server
 
-import "io"
+import (
+	"io"
+	"sync"
+)
 
 const (
 	minInput  = 1 << 10  // bytes; what a connection starts with and keeps when idle
@@ -25,14 +28,8 @@ func (in *input) take(n int)     { in.r += n }
 // fill reads once, having made room for need unread bytes in all as far as
 // that is wise: not more than four times what has arrived, and at least twice
 // what there was, so that a body in many small pieces is not copied for each.
-// With pinned, what was taken stays where it is, for something refers to it.
-func (in *input) fill(from io.Reader, need int, pinned bool) error {
-	switch {
-	case !pinned:
-		in.makeRoom(need)
-	case in.w == len(in.buf):
-		in.move(2*in.len() + minInput)
-	}
+func (in *input) fill(from io.Reader, need int) error {
+	in.makeRoom(need)
 	n, err := from.Read(in.buf[in.w:])
 	in.w += n
 	in.filled = in.w == len(in.buf)
@@ -61,10 +58,47 @@ func (in *input) makeRoom(need int) {
 
 // move puts what is unread into a new buffer.
 func (in *input) move(size int) {
-	buf := make([]byte, size)
+	buf := newBuffer(size)
 	in.w = copy(buf, in.unread())
 	in.r = 0
+	freeBuffer(in.buf)
 	in.buf = buf
+}
+
+// put adds bytes that were read elsewhere.
+func (in *input) put(b []byte) {
+	if len(b) > len(in.buf)-in.w {
+		in.move(in.len() + len(b) + minInput)
+	}
+	in.w += copy(in.buf[in.w:], b)
+}
+
+// release gives the buffer up, when nothing is unread.
+func (in *input) release() {
+	freeBuffer(in.buf)
+	*in = input{}
+}
+
+// pooledInput is the size of the buffers that are used again: enough for a body
+// of the default size, in bytes. There may be many connections, and most of the
+// time few of them need one.
+const pooledInput = 128 << 10
+
+var inputBuffers = sync.Pool{New: func() any { return new([pooledInput]byte) }}
+
+// newBuffer returns a buffer of a size. Small ones are not worth a pool, and huge
+// ones too rare.
+func newBuffer(size int) []byte {
+	if size <= 4*minInput || size > pooledInput {
+		return make([]byte, size)
+	}
+	return inputBuffers.Get().(*[pooledInput]byte)[:size]
+}
+
+func freeBuffer(buf []byte) {
+	if cap(buf) == pooledInput {
+		inputBuffers.Put((*[pooledInput]byte)(buf[:pooledInput]))
+	}
 }
 
 // shrink gives up a large buffer when sixteen reads in a row would have done
@@ -75,7 +109,7 @@ func (in *input) shrink() {
 		return
 	}
 	if len(in.buf) > hugeInput {
-		*in = input{}
+		in.release()
 		return
 	}
 	if in.w > len(in.buf)/4 {
@@ -83,6 +117,8 @@ func (in *input) shrink() {
 		return
 	}
 	if in.small++; in.small >= 16 {
-		in.buf, in.small, in.filled = make([]byte, max(minInput, len(in.buf)/4)), 0, false
+		size := max(minInput, len(in.buf)/4)
+		in.release()
+		in.buf = newBuffer(size)
 	}
 }

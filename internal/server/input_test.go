@@ -29,7 +29,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// However bytes arrive, are taken and pinned, what is unread is what a plain
+// However bytes arrive and are taken, what is unread is what a plain
 // slice would hold, and the buffer is in proportion to it.
 func TestInput(t *testing.T) {
 	errNothing := errors.New("nothing there")
@@ -37,9 +37,7 @@ func TestInput(t *testing.T) {
 		var in input
 		from := &source{err: errNothing}
 		var twin []byte // what must be unread
-		var pin []byte  // was taken while pinned, and must stay as it is
-		var pinned []byte
-		most := 0 // that was ever unread
+		most := 0       // that was ever unread
 		t.Repeat(map[string]func(*rapid.T){
 			"arrive": func(t *rapid.T) {
 				from.left += rapid.OneOf(rapid.IntRange(1, 100), rapid.IntRange(1, 200_000)).Draw(t, "bytes")
@@ -47,7 +45,7 @@ func TestInput(t *testing.T) {
 			"fill": func(t *rapid.T) {
 				need := rapid.SampledFrom([]int{0, 0, len(twin) + 1, len(twin) + 5000, 1 << 20, 1 << 30}).Draw(t, "need")
 				begun := from.sent
-				err := in.fill(from, need, pin != nil)
+				err := in.fill(from, need)
 				if from.sent == begun && err != errNothing {
 					t.Fatalf("nothing was read: %v", err)
 				}
@@ -58,7 +56,7 @@ func TestInput(t *testing.T) {
 					twin = append(twin, byte(b))
 				}
 				most = max(most, len(twin))
-				if room := max(stepInput, 4*most) + minInput; pin == nil && len(in.buf) > 2*room {
+				if room := max(stepInput, 4*most) + minInput; len(in.buf) > 2*room {
 					t.Fatalf("the buffer has %d bytes, at most %d were ever unread", len(in.buf), most)
 				}
 			},
@@ -70,23 +68,23 @@ func TestInput(t *testing.T) {
 				in.take(n)
 				twin = twin[n:]
 			},
-			"take and pin": func(t *rapid.T) {
-				if pin != nil {
-					t.Skip("one at a time")
-				}
-				n := rapid.IntRange(0, len(twin)).Draw(t, "bytes")
-				pin = in.unread()[:n]
-				pinned = bytes.Clone(pin)
-				in.take(n)
-				twin = twin[n:]
+			"put": func(t *rapid.T) {
+				from.left = rapid.IntRange(1, 70_000).Draw(t, "bytes")
+				b := make([]byte, from.left)
+				from.Read(b)
+				in.put(b)
+				twin = append(twin, b...)
+				most = max(most, len(twin))
 			},
-			"unpin": func(*rapid.T) { pin, pinned = nil, nil },
+			"release": func(t *rapid.T) {
+				if !in.empty() {
+					t.Skip("only what is empty can be given up")
+				}
+				in.release()
+			},
 			"": func(t *rapid.T) {
 				if !bytes.Equal(in.unread(), twin) || in.len() != len(twin) || in.empty() != (len(twin) == 0) {
 					t.Fatalf("%d bytes are unread, want %d", in.len(), len(twin))
-				}
-				if !bytes.Equal(pin, pinned) {
-					t.Fatal("what was pinned has changed")
 				}
 			},
 		})
@@ -95,7 +93,7 @@ func TestInput(t *testing.T) {
 		from.left = 0
 		for range 16 * 16 {
 			from.left = 10
-			if err := in.fill(from, 0, false); err != nil {
+			if err := in.fill(from, 0); err != nil {
 				t.Fatal(err)
 			}
 			in.take(in.len())
@@ -115,7 +113,7 @@ func TestInputGrowth(t *testing.T) {
 	allocated, last := 0, 0
 	for in.len() < size {
 		from.left = 1000
-		if err := in.fill(from, size, false); err != nil {
+		if err := in.fill(from, size); err != nil {
 			t.Fatal(err)
 		}
 		if len(in.buf) != last {

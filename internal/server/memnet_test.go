@@ -66,14 +66,14 @@ func (memAddr) String() string  { return "mem" }
 
 // memPipe returns two ends of a connection.
 func memPipe() (a, b *memConn) {
-	x, y := newStream(), newStream()
+	x, y := newMemStream(), newMemStream()
 	return &memConn{in: x, out: y}, &memConn{in: y, out: x}
 }
 
 // A memConn is one end of a connection in memory. Like a TCP connection it
 // buffers, can be half-closed, and is reset when an end is closed that has not
 // read everything.
-type memConn struct{ in, out *stream }
+type memConn struct{ in, out *memStream }
 
 func (c *memConn) Read(p []byte) (int, error)  { return c.in.read(p) }
 func (c *memConn) Write(p []byte) (int, error) { return c.out.write(p) }
@@ -110,8 +110,8 @@ func (c *memConn) SetWriteDeadline(t time.Time) error {
 func (c *memConn) LocalAddr() net.Addr  { return memAddr{} }
 func (c *memConn) RemoteAddr() net.Addr { return memAddr{} }
 
-// A stream is one direction of a connection.
-type stream struct {
+// A memStream is one direction of a connection.
+type memStream struct {
 	mu      sync.Mutex
 	changed sync.Cond
 
@@ -129,13 +129,13 @@ type memDeadline struct {
 
 func (d *memDeadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
-func newStream() *stream {
-	s := &stream{buf: make([]byte, memSocket)}
+func newMemStream() *memStream {
+	s := &memStream{buf: make([]byte, memSocket)}
 	s.changed.L = &s.mu
 	return s
 }
 
-func (s *stream) read(p []byte) (int, error) {
+func (s *memStream) read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -160,7 +160,7 @@ func (s *stream) read(p []byte) (int, error) {
 	}
 }
 
-func (s *stream) write(p []byte) (n int, err error) {
+func (s *memStream) write(p []byte) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -188,7 +188,7 @@ func (s *stream) write(p []byte) (n int, err error) {
 }
 
 // end is the writer's last word.
-func (s *stream) end(reason error) {
+func (s *memStream) end(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended == nil || errors.Is(reason, syscall.ECONNRESET) {
@@ -199,7 +199,7 @@ func (s *stream) end(reason error) {
 }
 
 // abandon is the reader's; it tells whether something was left unread.
-func (s *stream) abandon() (unread bool) {
+func (s *memStream) abandon() (unread bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.abandoned = true
@@ -208,14 +208,14 @@ func (s *stream) abandon() (unread bool) {
 	return s.r < s.w
 }
 
-func (s *stream) setDeadline(d *memDeadline, t time.Time) {
+func (s *memStream) setDeadline(d *memDeadline, t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.setTimer(d, t)
 	s.changed.Broadcast()
 }
 
-func (s *stream) setTimer(d *memDeadline, t time.Time) {
+func (s *memStream) setTimer(d *memDeadline, t time.Time) {
 	d.at = t
 	switch left := time.Until(t); {
 	case d.timer == nil && (t.IsZero() || left <= 0):

@@ -1,16 +1,19 @@
 // Package server lets clients at the broker through sockets.
 //
-// Each connection has one goroutine and no other. It reads what has arrived,
-// lets wire cut it into commands, hands as many as there are to the broker as
-// one request, and writes all replies with one call (conn.go). The commands are
-// applied within the broker's turn (apply.go, stats.go); that is the only code
-// here that sees the engine.
+// What a client sends is cut into commands by wire, the commands are applied
+// within the broker's turn, and the replies are written with one call. That is a
+// conn (conn.go, apply.go, stats.go), the only code here that sees the engine.
+// How bytes come and go is told apart from it:
 //
-// A connection that waits in a reserve costs its goroutine and a small buffer.
-// It goes on reading, so that a hang-up is noticed, but what the client
-// pipelines behind the reserve stays unparsed. Whoever leads the turn that ends
-// the wait writes the answer, if the socket takes it, and otherwise wakes the
-// connection by moving its read deadline into the past (await.go).
+//   - On Linux, the sockets are served by a few loops, one for every two
+//     processors. A loop waits for all of its sockets at once with epoll, reads
+//     from those which have something, runs one turn of the broker for all of
+//     them, and writes all their replies (loop_linux.go, socket_linux.go).
+//   - A connection that is no socket, and every one on other systems, has a
+//     goroutine, which does the same for it alone (stream.go, stream_wait.go).
+//
+// A client that waits in a reserve is read from meanwhile, so that a hang-up is
+// noticed, but what it pipelines behind the reserve stays unparsed.
 //
 //	srv := server.New(b, server.Options{})
 //	go srv.Serve(listener)        // once for each listener
@@ -23,12 +26,13 @@
 // maxOut before they are written: a slow reader holds up nobody and makes
 // nothing grow. A client that stops in the middle of a command, or does not
 // read its replies, is disconnected after Options.StallTimeout. Buffers grow
-// with what has really arrived, not with what a put announces.
+// with what has really arrived, not with what a put announces. An idle socket
+// has none.
 //
 // # Goroutines
 //
-// One for each connection, started by Serve and ended by Shutdown; Serve itself
-// runs in its caller's. Start reading at conn.go.
+// One for each loop, started with the first socket, or one for each connection;
+// Serve starts them and Shutdown ends them. Serve itself runs in its caller's.
 package server
 
 import (
@@ -36,6 +40,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,6 +78,10 @@ type Options struct {
 	// 0: DefaultStallTimeout; negative: for ever.
 	StallTimeout time.Duration
 
+	// Loops is how many goroutines serve sockets, on Linux. 0: one for every
+	// two processors that Go uses (doc/decisions/0003).
+	Loops int
+
 	// Logger gets what happens to connections at level debug, and what an
 	// operator should know above. Nil: nothing is logged.
 	Logger *slog.Logger
@@ -109,9 +118,11 @@ type Server struct {
 		sync.Mutex
 		closing   bool
 		listeners map[net.Listener]struct{}
-		conns     map[*conn]struct{}
+		streams   map[*stream]struct{}
+		loops     loops
+		sockets   int // that the loops serve
 	}
-	wg sync.WaitGroup // one for each connection
+	wg sync.WaitGroup // one for each stream and loop
 }
 
 // New returns a server of the broker's clients.
@@ -126,6 +137,9 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.StallTimeout == 0 {
 		opt.StallTimeout = DefaultStallTimeout
 	}
+	if opt.Loops == 0 {
+		opt.Loops = max(1, runtime.GOMAXPROCS(0)/2)
+	}
 	if opt.SegmentSize == 0 {
 		opt.SegmentSize = defaultSegmentSize
 	}
@@ -134,7 +148,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	}
 	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess()}
 	s.mu.listeners = make(map[net.Listener]struct{})
-	s.mu.conns = make(map[*conn]struct{})
+	s.mu.streams = make(map[*stream]struct{})
 	return s
 }
 
@@ -188,19 +202,27 @@ func (b *backoff) next() (d time.Duration, first bool) {
 
 // admit serves a new connection, or closes it if there are too many.
 func (s *Server) admit(nc net.Conn) {
-	c := newConn(s, nc)
-	if err := s.addConn(c); err != nil {
+	if s.adopt(nc) {
+		return
+	}
+	c := newStream(s, nc)
+	if err := s.addStream(c); err != nil {
 		nc.Close()
-		if err == errFull && s.rejected.Add(1) == 1 {
-			s.log.Warn("too many connections: new ones are closed", "limit", s.opt.MaxConns)
-		}
+		s.reject(err)
 		return
 	}
 	go func() {
 		defer s.wg.Done()
-		defer s.removeConn(c)
+		defer s.removeStream(c)
 		c.serve()
 	}()
+}
+
+// reject notes that a new connection was closed because of err.
+func (s *Server) reject(err error) {
+	if err == errFull && s.rejected.Add(1) == 1 {
+		s.log.Warn("too many connections: new ones are closed", "limit", s.opt.MaxConns)
+	}
 }
 
 func (s *Server) addListener(l net.Listener) bool {
@@ -221,24 +243,32 @@ func (s *Server) removeListener(l net.Listener) {
 
 var errFull = errors.New("too many connections")
 
-func (s *Server) addConn(c *conn) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// room tells why there is no room for one more connection; with mu locked.
+func (s *Server) room() error {
 	switch {
 	case s.mu.closing:
 		return errStopped
-	case len(s.mu.conns) >= s.opt.MaxConns:
+	case len(s.mu.streams)+s.mu.sockets >= s.opt.MaxConns:
 		return errFull
 	}
-	s.mu.conns[c] = struct{}{}
+	return nil
+}
+
+func (s *Server) addStream(c *stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.room(); err != nil {
+		return err
+	}
+	s.mu.streams[c] = struct{}{}
 	s.wg.Add(1)
 	return nil
 }
 
-func (s *Server) removeConn(c *conn) {
+func (s *Server) removeStream(c *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.mu.conns, c)
+	delete(s.mu.streams, c)
 }
 
 func (s *Server) isClosing() bool {
@@ -256,9 +286,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for l := range s.mu.listeners {
 		l.Close()
 	}
-	for c := range s.mu.conns {
+	for c := range s.mu.streams {
 		c.stop()
 	}
+	s.mu.loops.stop(false)
 	s.mu.Unlock()
 
 	done := make(chan struct{})
@@ -271,11 +302,21 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		s.mu.Lock()
-		for c := range s.mu.conns {
+		for c := range s.mu.streams {
 			c.nc.Close()
 		}
+		s.mu.loops.stop(true)
 		s.mu.Unlock()
 		<-done
 		return ctx.Err()
 	}
+}
+
+// peerName returns a client's address, or nothing if that is not going to be
+// logged.
+func (s *Server) peerName(nc net.Conn) string {
+	if !s.log.Enabled(context.Background(), slog.LevelDebug) {
+		return ""
+	}
+	return nc.RemoteAddr().String()
 }

@@ -47,11 +47,11 @@ func TestHangUpWhileWaitingTCP(t *testing.T) {
 		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				r := start(t, Options{})
-				c := r.dialTCP()
 				// The end of the stream comes only when the kernel has room
 				// for all that stands before it.
-				r.eventually("it is connected", func() bool { return r.stats().Sessions == 1 })
-				r.conn().nc.(*net.TCPConn).SetReadBuffer(4 * maxAhead)
+				l := r.listenTCP()
+				setReadBuffer(t, l, 4*maxAhead)
+				c := r.dialListener(l)
 				command := "use x\n"
 				n := behind / (len(command) + 1)
 				c.send("reserve\n" + strings.Repeat(command, n))
@@ -65,6 +65,19 @@ func TestHangUpWhileWaitingTCP(t *testing.T) {
 				r.eventually("the connection ends", func() bool { return r.stats().Sessions == 0 })
 			})
 		}
+	}
+}
+
+// setReadBuffer says how many bytes the kernel keeps for each connection of a
+// listener until they are read.
+func setReadBuffer(tb testing.TB, l net.Listener, size int) {
+	tb.Helper()
+	raw, err := l.(*net.TCPListener).SyscallConn()
+	if err == nil {
+		raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, size) })
+	}
+	if err != nil {
+		tb.Fatal(err)
 	}
 }
 

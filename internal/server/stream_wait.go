@@ -9,12 +9,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/wire"
 )
-
-// maxAhead is how many bytes a client may send behind a reserve that waits
-// before the connection stops reading them.
-const maxAhead = 64 << 10
 
 // errHungUp says that the client will send nothing more than what is unread.
 var errHungUp = errors.New("hung up with input unread")
@@ -37,13 +32,13 @@ type wait struct {
 }
 
 // WaitOver implements engine.Waiter: within some turn the wait has ended.
-func (c *conn) WaitOver(job engine.Job, outcome engine.Outcome) {
+func (c *stream) WaitOver(job engine.Job, outcome engine.Outcome) {
 	c.wait.answer = appendReserved(c.wait.answer, job, outcome)
 	c.srv.broker.Wake(c)
 }
 
 // Wake implements broker.Waker: the turn that ended the wait is durable.
-func (c *conn) Wake() {
+func (c *stream) Wake() {
 	w := &c.wait
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +51,7 @@ func (c *conn) Wake() {
 // sendAnswer writes what the socket takes at once, and reports whether that was
 // all. Who is silent after that is still within a wait, in which the idle
 // timeout does not count: then the connection has to know.
-func (c *conn) sendAnswer() bool {
+func (c *stream) sendAnswer() bool {
 	if c.raw == nil || c.srv.opt.IdleTimeout > 0 {
 		return false
 	}
@@ -64,13 +59,13 @@ func (c *conn) sendAnswer() bool {
 		return false
 	}
 	if c.srv.opt.Trace {
-		c.srv.log.Debug("answered a wait", "client", c.nc.RemoteAddr())
+		c.srv.log.Debug("answered a wait", "client", c.peer)
 	}
 	return true
 }
 
 // writeAnswer is sendAnswer's one system call.
-func (c *conn) writeAnswer(fd uintptr) bool {
+func (c *stream) writeAnswer(fd uintptr) bool {
 	n, err := syscall.Write(int(fd), c.wait.answer)
 	if err == nil {
 		c.wait.answer = c.wait.answer[:copy(c.wait.answer, c.wait.answer[n:])]
@@ -88,8 +83,8 @@ func (w *wait) park(behind bool) (over bool) {
 
 // await waits for the answer of a reserve, and watches the client meanwhile:
 // when that goes, or will send nothing more, the wait ends.
-func (c *conn) await() error {
-	for !c.wait.park(c.batch != nil || !c.in.empty()) {
+func (c *stream) await() error {
+	for !c.wait.park(!c.in.empty()) {
 		err := c.readAhead()
 		switch {
 		case err == nil:
@@ -126,9 +121,9 @@ func (w *wait) take(empty []byte) (rest []byte) {
 // readAhead reads what the client pipelines, without looking at it. When that
 // is too much it only watches for the hang-up, which comes when the kernel has
 // received all that the client sent before, or a reset.
-func (c *conn) readAhead() error {
+func (c *stream) readAhead() error {
 	if c.in.len() < maxAhead {
-		return c.in.fill(c.nc, 0, c.batch != nil)
+		return c.in.fill(c.nc, 0)
 	}
 	if c.raw == nil {
 		return errors.New("too much input behind a waiting reserve")
@@ -142,12 +137,4 @@ func (c *conn) readAhead() error {
 		return errHungUp
 	}
 	return err
-}
-
-// appendReserved appends the reply of a reserve.
-func appendReserved(dst []byte, job engine.Job, outcome engine.Outcome) []byte {
-	if outcome == engine.OK {
-		return wire.AppendReserved(dst, job.ID, job.Body)
-	}
-	return wire.AppendWord(dst, outcomeWords[outcome])
 }

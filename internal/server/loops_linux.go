@@ -1,0 +1,116 @@
+package server
+
+import (
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// loops are those of a server, started with the first socket.
+type loops struct {
+	all  []*loop
+	next int // the one that gets the next socket
+}
+
+// stop makes the loops end their connections, and then themselves.
+func (ls *loops) stop(abort bool) {
+	for _, l := range ls.all {
+		l.post(func(m *mailbox) { m.stop, m.abort = true, abort })
+	}
+}
+
+// adopt lets a loop serve a new connection, if it is a socket, or closes it if
+// there are too many.
+func (s *Server) adopt(nc net.Conn) bool {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+	default:
+		return false
+	}
+	if err := s.startLoops(); err != nil {
+		s.log.Warn("this connection gets a goroutine", "err", err)
+		return false
+	}
+	c := &socket{}
+	c.conn = conn{srv: s, peer: s.peerName(nc), waiter: c}
+	c.parser.MaxBody = s.opt.MaxJobSize
+	var err error
+	if c.fd, err = takeSocket(nc); err == nil {
+		err = s.addSocket(c)
+	}
+	switch err {
+	case nil:
+		s.log.Debug("connected", "client", c.peer)
+	case errFull, errStopped:
+		c.fd.close()
+		s.reject(err)
+	default: // out of descriptors, most likely
+		s.log.Warn("cannot serve a connection", "err", err)
+	}
+	return true
+}
+
+// takeSocket takes the socket away from package net: if it stayed registered with
+// the runtime's own poller, that would wake up as often as ours.
+func takeSocket(nc net.Conn) (descriptor, error) {
+	defer nc.Close()
+	raw, err := nc.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	var fd int
+	controlErr := raw.Control(func(orig uintptr) {
+		fd, err = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if controlErr != nil {
+		return -1, controlErr
+	}
+	return descriptor(fd), os.NewSyscallError("fcntl", err)
+}
+
+// startLoops starts the loops, unless they run.
+func (s *Server) startLoops() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.mu.loops.all) > 0 || s.mu.closing {
+		return nil
+	}
+	for range s.opt.Loops {
+		l, err := newLoop(s)
+		if err != nil {
+			for _, l := range s.mu.loops.all {
+				l.poll.close()
+			}
+			s.mu.loops.all = nil
+			return err
+		}
+		s.mu.loops.all = append(s.mu.loops.all, l)
+	}
+	for _, l := range s.mu.loops.all {
+		s.wg.Go(l.run)
+	}
+	return nil
+}
+
+// addSocket gives a socket to the loop whose turn it is.
+func (s *Server) addSocket(c *socket) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.room(); err != nil {
+		return err
+	}
+	s.mu.sockets++
+	ls := &s.mu.loops
+	c.loop = ls.all[ls.next]
+	ls.next = (ls.next + 1) % len(ls.all)
+	c.loop.post(func(m *mailbox) { m.joined = append(m.joined, c) })
+	return nil
+}
+
+func (s *Server) removeSocket() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.sockets--
+}

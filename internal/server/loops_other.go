@@ -1,0 +1,12 @@
+//go:build !linux
+
+package server
+
+import "net"
+
+// loops are for Linux; here each connection has a goroutine.
+type loops struct{}
+
+func (*loops) stop(bool) {}
+
+func (s *Server) adopt(net.Conn) bool { return false }
