@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -266,18 +267,25 @@ func TestAcceptErrors(t *testing.T) {
 var errNoFiles = &net.OpError{Op: "accept", Net: "mem", Err: errors.New("too many open files")}
 
 // logged is a slog.Handler that keeps the messages of level info and above.
-type logged struct{ lines []string }
+type logged struct {
+	mu    sync.Mutex
+	lines []string
+}
 
 func (l *logged) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 func (l *logged) WithAttrs([]slog.Attr) slog.Handler               { return l }
 func (l *logged) WithGroup(string) slog.Handler                    { return l }
 
 func (l *logged) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.lines = append(l.lines, r.Message)
 	return nil
 }
 
 func (l *logged) count(part string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, line := range l.lines {
 		if strings.Contains(line, part) {
 			n++

@@ -1,0 +1,332 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// The tests here are those of limits_test.go and shutdown_test.go for sockets,
+// where time is real.
+
+// Whatever one client sends, in whatever pieces, is answered with the same bytes
+// by a loop and by a goroutine.
+func TestLoopAndGoroutineAgree(t *testing.T) {
+	const maxJob = 70_000
+	rapid.Check(t, func(rt *rapid.T) {
+		talk := drawTalk(rt, maxJob)
+		var want, got []byte
+		synctest.Test(t, func(t *testing.T) {
+			want = start(t, Options{MaxJobSize: maxJob}).converse(talk)
+		})
+		t.Run("", func(t *testing.T) {
+			got = start(t, Options{MaxJobSize: maxJob}).converseTCP(talk)
+		})
+		if !bytes.Equal(got, want) {
+			at := 0
+			for at < min(len(got), len(want)) && got[at] == want[at] {
+				at++
+			}
+			rt.Fatalf("the loop answers %d bytes, the goroutine %d, from byte %d on:\n%.200q\n%.200q",
+				len(got), len(want), at, got[at:], want[at:])
+		}
+	})
+}
+
+// sent is what a client sends; failures show the beginning.
+type sent string
+
+func (s sent) GoString() string { return fmt.Sprintf("%.40q (%d bytes)", string(s), len(s)) }
+
+// drawTalk draws what a client sends, as pieces that are sent one by one. A quit
+// comes last: input behind it resets the connection, and that may overtake the
+// replies.
+func drawTalk(t *rapid.T, maxJob int) [][]byte {
+	id := rapid.IntRange(1, 30)
+	numbered := func(format string) *rapid.Generator[sent] {
+		return rapid.Map(id, func(n int) sent { return sent(fmt.Sprintf(format, n)) })
+	}
+	command := rapid.OneOf(
+		rapid.Custom(func(t *rapid.T) sent {
+			size := rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(0, maxJob+10)).Draw(t, "size")
+			line := fmt.Sprintf("put %d %d 100 %d\r\n", id.Draw(t, "pri"), rapid.IntRange(0, 1).Draw(t, "delay"), size)
+			return sent(line + strings.Repeat("b", size) + "\r\n")
+		}),
+		numbered("delete %d\r\n"),
+		numbered("peek %d\r\n"),
+		numbered("bury %d 1\r\n"),
+		numbered("release %d 1 0\r\n"),
+		rapid.SampledFrom([]sent{
+			"reserve-with-timeout 0\r\n", "reserve-with-timeout 0\r\n", "reserve\r\n", "kick 3\r\n", "list-tubes\r\n",
+			"use a\r\n", "watch a\r\n", "ignore default\r\n", "nonsense\r\n", "put 0 0 1 3\r\nlonger\r\n",
+			sent(strings.Repeat("x", 300) + "\r\n"), sent(strings.Repeat("list-tube-used\r\n", 2*maxBatch+3)),
+		}),
+	)
+	var talk []byte
+	for _, s := range rapid.SliceOfN(command, 1, 40).Draw(t, "commands") {
+		talk = append(talk, s...)
+	}
+	if rapid.Bool().Draw(t, "quit") {
+		talk = append(talk, "quit\r\n"...)
+	}
+	if rapid.Bool().Draw(t, "cut off") {
+		talk = talk[:rapid.IntRange(0, len(talk)).Draw(t, "at")]
+	}
+	var pieces [][]byte
+	for len(talk) > 0 {
+		n := rapid.OneOf(rapid.IntRange(1, 50), rapid.IntRange(1, 200_000)).Draw(t, "piece")
+		n = min(n, len(talk))
+		if len(pieces) > 50 {
+			n = len(talk)
+		}
+		pieces = append(pieces, talk[:n])
+		talk = talk[n:]
+	}
+	return pieces
+}
+
+// converse sends pieces through a connection in memory, half-closes, and returns
+// all replies.
+func (r *rig) converse(talk [][]byte) []byte {
+	c := r.dial()
+	replies := c.readAll()
+	for _, piece := range talk {
+		c.nc.Write(piece) // the server may have closed it
+		synctest.Wait()
+	}
+	c.halfClose()
+	return <-replies
+}
+
+// converseTCP is converse through a socket.
+func (r *rig) converseTCP(talk [][]byte) []byte {
+	c := r.dialTCP()
+	replies := c.readAll()
+	for _, piece := range talk {
+		c.nc.Write(piece)
+	}
+	c.nc.(*net.TCPConn).CloseWrite() // fails if the server has closed it
+	return <-replies
+}
+
+// readAll reads until the end of the connection.
+func (c *client) readAll() <-chan []byte {
+	all := make(chan []byte, 1)
+	go func() {
+		var b bytes.Buffer
+		io.Copy(&b, c.nc)
+		all <- b.Bytes()
+	}()
+	return all
+}
+
+// Several loops serve one queue: whoever waits in one hears of a job that comes
+// through another.
+func TestLoopsWakeEachOther(t *testing.T) {
+	r := start(t, Options{Loops: 3})
+	l := r.listenTCP()
+	served := r.serve(l)
+	defer func() { l.Close(); <-served }()
+	var clients [6]*client // two in each loop
+	for i := range clients {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients[i] = newClient(t, nc)
+		clients[i].do("use x\n", "USING x\n")
+	}
+	const rounds = 200
+	var wg sync.WaitGroup
+	for i := range 3 {
+		worker, producer := clients[i], clients[i+3]
+		tube := fmt.Sprintf("tube-%d", i)
+		wg.Go(func() {
+			worker.do("watch "+tube+"\nignore default\n", "WATCHING 2\nWATCHING 1\n")
+			producer = clients[3+(i+1)%3] // in another loop
+			producer.do("use "+tube+"\n", "USING "+tube+"\n")
+			for range rounds {
+				worker.send("reserve\n")
+				producer.send("put 0 0 9 2\nhi\n")
+				producer.line("INSERTED")
+				id := strings.Fields(worker.line("RESERVED"))[1]
+				worker.want("hi\n")
+				worker.do("delete "+id+"\n", "DELETED\n")
+			}
+		})
+	}
+	wg.Wait()
+	if st := r.stats(); st.TotalJobs != 3*rounds || st.Ready+st.Reserved != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A client that stops in the middle of a command is disconnected, and one that
+// says nothing if there is a limit to that; not one that waits.
+func TestSilenceTCP(t *testing.T) {
+	for name, test := range map[string]struct {
+		opt  Options
+		send string
+		ends bool
+	}{
+		"stalled":          {Options{StallTimeout: 50 * time.Millisecond}, "put 0 0 9 100\nhello", true},
+		"stalled, in fact": {Options{StallTimeout: 50 * time.Millisecond}, strings.Repeat("x", 1000), true},
+		"idle":             {Options{IdleTimeout: 50 * time.Millisecond}, "use x\n", true},
+		"idle for ever":    {Options{StallTimeout: 20 * time.Millisecond}, "use x\n", false},
+		"waiting":          {Options{StallTimeout: 20 * time.Millisecond, IdleTimeout: 20 * time.Millisecond}, "use x\nreserve\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, test.opt)
+			c := r.dialTCP()
+			c.send(test.send)
+			if test.ends {
+				r.eventually("it is disconnected", func() bool { return r.stats().TotalSessions == 1 && r.stats().Sessions == 0 })
+				return
+			}
+			r.eventually("it is connected", func() bool { return r.stats().Sessions == 1 })
+			time.Sleep(100 * time.Millisecond)
+			if r.stats().Sessions != 1 {
+				t.Error("it was disconnected")
+			}
+		})
+	}
+}
+
+// Above MaxConns sockets are closed, until an old one goes.
+func TestMaxConnsTCP(t *testing.T) {
+	log := &logged{}
+	r := start(t, Options{MaxConns: 2, Logger: slog.New(log)})
+	a, b := r.dialTCP(), r.dialTCP()
+	a.do("use x\n", "USING x\n")
+	b.do("use x\n", "USING x\n")
+	for range 3 {
+		r.dialTCP().wantEnd()
+	}
+	b.nc.Close()
+	r.eventually("it has gone", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.mu.sockets == 1
+	})
+	r.dialTCP().do("use x\n", "USING x\n")
+	if n := log.count("too many connections"); n != 1 {
+		t.Errorf("logged %d times, want once: %q", n, log.lines)
+	}
+}
+
+// An unix socket is served like any other.
+func TestUnixSocket(t *testing.T) {
+	r := start(t, Options{})
+	listeners, err := Listen(t.Context(), []Address{{Path: t.TempDir() + "/socket"}}, DefaultUnixMode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.dialListener(listeners[0])
+	c.do("put 0 0 9 2\nhi\nreserve\n", "INSERTED 1\nRESERVED 1 2\nhi\n")
+	if len(r.mu.streams) != 0 {
+		t.Error("it was given a goroutine")
+	}
+}
+
+// Shutdown lets sockets finish what they have begun, closes those that are idle
+// or wait, and returns when all have gone.
+func TestShutdownTCP(t *testing.T) {
+	r := start(t, Options{})
+	idle, waiting, half, reading := r.dialTCP(), r.dialTCP(), r.dialTCP(), r.dialTCP()
+	idle.do("use x\n", "USING x\n")
+	waiting.do("use x\nreserve\n", "USING x\n")
+	half.do("use x\nput 0 0 9 100\nhello", "USING x\n")
+	const size, peeks = 60_000, 500 // 30 MB of replies, which no buffers between hold
+	reading.do(fmt.Sprintf("use x\nput 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "USING x\nINSERTED 1\n")
+	reading.send(strings.Repeat("peek 1\n", peeks))
+	reading.want("FOUND")
+
+	ended := make(chan error)
+	go func() { ended <- r.Shutdown(t.Context()) }()
+	for _, c := range []*client{idle, waiting, half} {
+		c.wantEnd()
+	}
+	found := fmt.Sprintf("FOUND 1 %d\n%s\n", size, strings.Repeat("x", size))
+	reading.want(strings.TrimPrefix(found, "FOUND"))
+	for range peeks - 1 {
+		reading.want(found)
+	}
+	reading.wantEnd()
+	if err := <-ended; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if st := r.stats(); st.Sessions != 0 || st.Waiting != 0 {
+		t.Errorf("afterwards: %+v", st)
+	}
+}
+
+// What the context does not leave time for is cut off.
+func TestShutdownInTimeTCP(t *testing.T) {
+	r := start(t, Options{})
+	c := r.dialTCP()
+	c.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
+	go io.WriteString(c.nc, strings.Repeat("peek 1\r\n", 10_000))
+	c.want("FOUND")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := r.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	r.wantConns(0)
+}
+
+// A body as large as the limit arrives whole and leaves whole, and a job of any
+// size fits behind a small command.
+func TestLargeBodyTCP(t *testing.T) {
+	const size = 5 << 20
+	r := start(t, Options{MaxJobSize: size})
+	c := r.dialTCP()
+	body := strings.Repeat("x", size)
+	go c.send(fmt.Sprintf("use a\nput 0 0 9 %d\n%s\npeek 1\nuse b\n", size, body))
+	c.want(fmt.Sprintf("USING a\nINSERTED 1\nFOUND 1 %d\n%s\nUSING b\n", size, body))
+}
+
+// Replies to commands before a quit arrive, however many they are and however
+// late they are read.
+func TestQuitTCP(t *testing.T) {
+	r := start(t, Options{})
+	c := r.dialTCP()
+	const size, peeks = 60_000, 300
+	c.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
+	c.send(strings.Repeat("peek 1\n", peeks) + "quit\nuse never\n")
+	time.Sleep(10 * time.Millisecond)
+	for range peeks {
+		c.want(fmt.Sprintf("FOUND 1 %d\n%s\n", size, strings.Repeat("x", size)))
+	}
+	c.wantEnd()
+}
+
+// When a turn cannot be made durable, the clients of a loop are told like those
+// of a goroutine, each of them for its own commands.
+func TestLogFailsTCP(t *testing.T) {
+	log := &failingLog{}
+	r := startLogged(t, Options{}, broker.Options{Log: log})
+	c, other := r.dialTCP(), r.dialTCP()
+	c.do("put 0 0 9 1\na\n", "INSERTED 1\n")
+	r.broker.Call(func(*engine.Engine, int64) { log.err = errors.New("no space left on device") })
+	c.send("use x\nput 0 0 9 1\nb\npeek 1\nreserve\nbury 1 0\nlist-tube-used\n")
+	other.do("use y\nlist-tube-used\n", "USING y\nUSING y\n")
+	c.want("USING x\nINTERNAL_ERROR\nFOUND 1 1\na\nRESERVED 1 1\na\nINTERNAL_ERROR\nUSING x\n")
+	r.broker.Call(func(*engine.Engine, int64) { log.err = nil })
+	c.do("put 0 0 9 1\nd\nuse z\n", "INSERTED 3\nUSING z\n")
+}
