@@ -60,12 +60,14 @@ type loop struct {
 	stopping bool      // as the mailbox says
 	aborting bool
 
-	again   []*socket // have input that was read and not executed
-	leaving []*socket // will end with the next turn
-	spare   struct{ again, over []*socket }
+	tasks []task    // for the next turn, in the order in which they came up
+	again []*socket // have input that was read and not executed
+	spare struct {  // to be used again
+		tasks       []task
+		again, over []*socket
+	}
 
 	// Of the round.
-	tasks []task
 	cmds  []parsed
 	quota int    // commands of one socket
 	in    []byte // input; the commands refer to it
@@ -142,7 +144,7 @@ func (l *loop) run() {
 func (l *loop) wait() []unix.EpollEvent {
 	most := time.Duration(0)
 	l.mail.Lock()
-	if len(l.again)+len(l.leaving)+len(l.mail.joined)+len(l.mail.over) == 0 && l.mail.stop == l.stopping && l.mail.abort == l.aborting {
+	if len(l.again)+len(l.tasks)+len(l.mail.joined)+len(l.mail.over) == 0 && l.mail.stop == l.stopping && l.mail.abort == l.aborting {
 		most = l.untilSweep()
 		l.mail.asleep = true
 	}
@@ -209,11 +211,6 @@ func (l *loop) gather(events []unix.EpollEvent) {
 			l.handle(s, events[i].Events)
 		}
 	}
-	for _, s := range l.leaving {
-		l.tasks = append(l.tasks, task{s: s, what: leave})
-	}
-	clear(l.leaving)
-	l.leaving = l.leaving[:0]
 }
 
 // handle deals with what has happened to a socket.
@@ -326,19 +323,20 @@ func (l *loop) Failed(error) {
 // deliver writes the replies, those to waiting workers first, and gets ready
 // for the next round.
 func (l *loop) deliver() {
+	done := l.tasks
+	l.tasks = l.spare.tasks[:0]
 	l.answerWaits()
-	for i := range l.tasks {
-		t := &l.tasks[i]
-		switch t.what {
+	for i := range done {
+		switch t := &done[i]; t.what {
 		case leave:
 			l.close(t.s)
 		case execute:
 			l.conclude(t)
 		}
 	}
-	clear(l.tasks)
+	clear(done)
 	clear(l.cmds) // they must not keep buffers alive
-	l.tasks, l.cmds = l.tasks[:0], l.cmds[:0]
+	l.spare.tasks, l.cmds = done, l.cmds[:0]
 	l.in, l.out = l.in[:0], l.out[:0]
 }
 

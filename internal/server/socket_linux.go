@@ -29,7 +29,7 @@ type socket struct {
 	in       input  // read and not executed; empty most of the time
 	interest uint32 // what the poller waits for
 	queued   bool   // in loop.again
-	gone     bool   // in loop.leaving, or left
+	gone     bool   // leaves in the next turn, or has left
 	round    uint64 // the last in which it was part of loop.again
 	heard    int64  // when the client last sent or read something; ns, as loop.now
 
@@ -98,7 +98,7 @@ func (l *loop) drop(s *socket, reason error) {
 		return
 	}
 	s.gone = true
-	l.leaving = append(l.leaving, s)
+	l.tasks = append(l.tasks, task{s: s, what: leave})
 	l.srv.log.Debug("disconnected", "client", s.peer, "reason", reason)
 }
 
