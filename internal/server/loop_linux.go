@@ -2,6 +2,7 @@ package server
 
 import (
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,26 +13,26 @@ import (
 )
 
 const (
-	// roundInput is how many bytes a loop reads for all sockets of a round
-	// before it reads into buffers of their own.
-	roundInput = 512 << 10
-
-	// readSize is how many bytes it reads from one socket at a time.
-	readSize = 64 << 10
-
-	// leastRead is the least room worth reading into.
-	leastRead = 4 << 10
-
-	// roundOutput is how many bytes of replies the turn of a round writes
-	// before it makes buffers for each socket.
+	// roundInput is how many bytes a round reads, and roundOutput how many
+	// bytes of replies it makes, more or less. What is put is copied from the one
+	// and what is reserved into the other, so both had better stay in the
+	// processor's cache.
+	roundInput  = 256 << 10
 	roundOutput = 256 << 10
 
-	// roundCommands is how many commands a round has, more or less, when many
-	// clients flood the server: then each gets fewer than maxBatch.
+	// loggedInput is roundInput where a turn costs a sync: then it is better to
+	// have few of them.
+	loggedInput = 4 << 20
+
+	// roundCommands is how many commands a round has at most, more or less.
 	roundCommands = 2048
 
-	// fewCommands is the least that each gets.
-	fewCommands = 16
+	// fewCommands is what that comes down to when replies are large.
+	fewCommands = 4
+
+	// readSize is how many bytes are read from one socket at a time: a job of
+	// the default size with its line.
+	readSize = 64 << 10
 )
 
 // A loop serves its share of the sockets from one goroutine. It goes round:
@@ -42,7 +43,8 @@ const (
 //	deliver  write to each its replies
 //
 // So a command costs one read and one write, and its share of one wait and of
-// one turn; and an idle connection costs no buffer.
+// one turn; and an idle connection costs no buffer. When there is more to do than
+// fits, a wait is followed by several rounds, and each socket is in one of them.
 type loop struct {
 	srv    *Server
 	caller *broker.Caller
@@ -52,7 +54,7 @@ type loop struct {
 
 	// Owned by the goroutine, and lent to the turn.
 	now      int64     // ns since begun; that of the round
-	number   uint64    // of the round
+	pass     uint64    // how often it has waited
 	socks    []*socket // by index; nil: free
 	free     []int     // indexes
 	open     int       // sockets
@@ -61,17 +63,21 @@ type loop struct {
 	aborting bool
 
 	tasks []task    // for the next turn, in the order in which they came up
-	again []*socket // have input that was read and not executed
+	again []*socket // have input that was read and not executed: for the next pass
 	spare struct {  // to be used again
-		tasks       []task
-		again, over []*socket
+		tasks []task
+		over  []*socket
 	}
 
+	// Of the pass, and yet to be looked at.
+	todo   []*socket // was again
+	events []unix.EpollEvent
+
 	// Of the round.
-	cmds  []parsed
-	quota int    // commands of one socket
-	in    []byte // input; the commands refer to it
-	out   []byte // replies
+	cmds []parsed
+	in   []byte                 // input; the commands refer to it
+	out  []byte                 // replies
+	most struct{ cmds, in int } // when the round is full
 }
 
 // A task is what the turn of a round is to do for a socket.
@@ -99,7 +105,12 @@ func newLoop(s *Server) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{srv: s, poll: poll, begun: time.Now(), in: make([]byte, 0, roundInput), out: make([]byte, 0, roundOutput)}
+	l := &loop{srv: s, poll: poll, begun: time.Now(), out: make([]byte, 0, 2*roundOutput)}
+	l.most.cmds, l.most.in = roundCommands, roundInput
+	if s.opt.Log != nil {
+		l.most.in = loggedInput
+	}
+	l.in = make([]byte, 0, l.most.in+readSize)
 	l.caller = s.broker.NewCaller(l)
 	return l, nil
 }
@@ -124,11 +135,12 @@ func (l *loop) wake() {
 func (l *loop) run() {
 	defer l.poll.close()
 	for {
-		events := l.wait()
-		l.number++
+		if len(l.todo)+len(l.events) == 0 {
+			l.wait()
+		}
 		l.now = int64(time.Since(l.begun))
 		l.readMail()
-		l.gather(events)
+		l.gather()
 		l.turn()
 		l.deliver()
 		l.sweep()
@@ -141,7 +153,7 @@ func (l *loop) run() {
 }
 
 // wait waits for events, unless there is something to do without.
-func (l *loop) wait() []unix.EpollEvent {
+func (l *loop) wait() {
 	most := time.Duration(0)
 	l.mail.Lock()
 	if len(l.again)+len(l.tasks)+len(l.mail.joined)+len(l.mail.over) == 0 && l.mail.stop == l.stopping && l.mail.abort == l.aborting {
@@ -149,13 +161,14 @@ func (l *loop) wait() []unix.EpollEvent {
 		l.mail.asleep = true
 	}
 	l.mail.Unlock()
-	events := l.poll.wait(most)
+	l.events = l.poll.wait(most)
 	if most != 0 {
 		l.mail.Lock()
 		l.mail.asleep = false
 		l.mail.Unlock()
 	}
-	return events
+	l.pass++
+	l.todo, l.again = l.again, l.todo
 }
 
 // readMail deals with what other goroutines have sent.
@@ -190,28 +203,32 @@ func (l *loop) answerWaits() {
 	l.spare.over = over
 }
 
-// gather reads and parses.
-func (l *loop) gather(events []unix.EpollEvent) {
-	l.quota = min(maxBatch, max(fewCommands, roundCommands/(len(events)+len(l.again)+1)))
-	again := l.again
-	l.again = l.spare.again[:0]
-	for _, s := range again {
+// gather reads and parses, until the round is full.
+func (l *loop) gather() {
+	at := 0
+	for ; at < len(l.todo) && !l.full(); at++ {
+		s := l.todo[at]
+		l.todo[at] = nil
 		s.queued = false
 		if s.idle() {
-			s.round = l.number
+			s.pass = l.pass
 			l.parse(s, nil)
 		}
 	}
-	clear(again)
-	l.spare.again = again
-	for i := range events {
-		if index := int(events[i].Fd); index == bellIndex {
+	l.todo = slices.Delete(l.todo, 0, at)
+	for len(l.events) > 0 && !l.full() {
+		ev := l.events[0]
+		l.events = l.events[1:]
+		if ev.Fd == bellIndex {
 			l.poll.silence()
-		} else if s := l.socks[index]; s != nil && s.round != l.number && !s.gone {
-			l.handle(s, events[i].Events)
+		} else if s := l.socks[ev.Fd]; s != nil && s.pass != l.pass && !s.gone {
+			l.handle(s, ev.Events)
 		}
 	}
 }
+
+// full reports whether the round has enough to do.
+func (l *loop) full() bool { return len(l.cmds) >= l.most.cmds || len(l.in) >= l.most.in }
 
 // handle deals with what has happened to a socket.
 func (l *loop) handle(s *socket, events uint32) {
@@ -255,15 +272,14 @@ func (l *loop) receive(s *socket) {
 	l.watch(s)
 }
 
-// read reads into the round's buffer and returns what it read there, or, if
-// there is unread input already or no room, into the socket's own.
+// read reads into the round's buffer and returns what it read there or, if there
+// is unread input already, into the socket's own.
 func (l *loop) read(s *socket) (src []byte, err error) {
-	at := len(l.in)
-	if room := cap(l.in) - at; s.waiting || !s.in.empty() || room < leastRead {
+	if s.waiting || !s.in.empty() {
 		return nil, s.in.fill(s.fd, s.parser.Need())
-	} else {
-		src = l.in[at : at+min(room, readSize)]
 	}
+	at := len(l.in)
+	src = l.in[at : at+readSize]
 	n, err := s.fd.Read(src)
 	l.in = l.in[:at+n]
 	return src[:n:n], err
@@ -277,7 +293,7 @@ func (l *loop) parse(s *socket, src []byte) {
 		buf = s.in.unread()
 	}
 	t := task{s: s, what: execute, from: len(l.cmds), src: src}
-	l.cmds, t.taken = s.parse(buf, l.cmds, l.quota)
+	l.cmds, t.taken = s.parse(buf, l.cmds, maxBatch)
 	if t.to = len(l.cmds); t.to > t.from {
 		l.tasks = append(l.tasks, t)
 		return
@@ -295,8 +311,19 @@ func (l *loop) turn() {
 	}
 }
 
+// adapt lets the next round have fewer commands if the replies of this one were
+// many bytes, and more if they were not.
+func (l *loop) adapt(replies int) {
+	if replies > roundOutput {
+		l.most.cmds = max(fewCommands, len(l.cmds)*roundOutput/replies)
+	} else {
+		l.most.cmds = min(roundCommands, l.most.cmds+l.most.cmds/8+1)
+	}
+}
+
 // Apply implements broker.Request.
 func (l *loop) Apply(e *engine.Engine, now int64) int64 {
+	replies := 0
 	for i := range l.tasks {
 		t := &l.tasks[i]
 		s := t.s
@@ -308,8 +335,10 @@ func (l *loop) Apply(e *engine.Engine, now int64) int64 {
 		if t.what == execute && cap(s.out) == cap(room) { // they have not outgrown that
 			l.out = l.out[:len(l.out)+len(s.out)]
 		}
+		replies += len(s.out)
 		now++
 	}
+	l.adapt(replies)
 	return now - 1
 }
 
@@ -345,7 +374,7 @@ func (l *loop) deliver() {
 func (l *loop) conclude(t *task) {
 	s := t.s
 	n := t.to - t.from
-	more := n == l.quota // there may be
+	more := n == maxBatch // there may be
 	if t.executed < n {
 		t.taken = l.cmds[t.from+t.executed-1].end
 		s.reparse()

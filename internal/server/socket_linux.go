@@ -30,7 +30,7 @@ type socket struct {
 	interest uint32 // what the poller waits for
 	queued   bool   // in loop.again
 	gone     bool   // leaves in the next turn, or has left
-	round    uint64 // the last in which it was part of loop.again
+	pass     uint64 // the last in which it was in loop.todo
 	heard    int64  // when the client last sent or read something; ns, as loop.now
 
 	// What a waiting reserve is answered. Owned by the turn that ends the wait,
