@@ -10,7 +10,7 @@ import (
 func view(e *Engine, now int64, sessions ...*Session) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%+v next %d\n", e.Stats(), e.Next())
-	for name := range e.Tubes {
+	for _, name := range e.TubeNames().collect() {
 		st, _ := e.TubeStats(now, []byte(name))
 		fmt.Fprintf(&b, "%s %+v\n", name, st)
 	}

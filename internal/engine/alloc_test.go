@@ -48,6 +48,32 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
+// TestTubeAllocations: a tube is a record and a name, and to list them costs
+// nothing, but a copy of one page for who makes a tube after that.
+func TestTubeAllocations(t *testing.T) {
+	e := New(Options{})
+	s := manyTubes(e, 1000)
+	var names Names
+	for _, test := range []struct {
+		name string
+		do   func()
+		want float64
+	}{
+		{"list-tubes", func() { names = e.TubeNames() }, 0},
+		{"list-tubes-watched of many", func() { names = s.WatchedNames() }, 0},
+		{"list-tubes-watched of few", func() { names = e.Open(nil).WatchedNames() }, 5}, // three are the session's
+		{"use of a new tube", func() { e.Use(s, []byte("new")); e.Use(s, []byte(DefaultTube)) }, 2},
+		{"use of a new tube after list-tubes", func() { names = e.TubeNames(); e.Use(s, []byte("new")); e.Use(s, []byte(DefaultTube)) }, 4},
+	} {
+		if n := testing.AllocsPerRun(100, test.do); n > test.want {
+			t.Errorf("%s: %v allocations, the budget is %v", test.name, n, test.want)
+		}
+	}
+	if names.Len() == 0 {
+		t.Error("nothing is listed")
+	}
+}
+
 // deaf is a Waiter that does not care.
 type deaf struct{}
 

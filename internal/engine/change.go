@@ -154,8 +154,8 @@ func (e *Engine) each(f func(*job) bool) {
 
 // Pauses yields a TubePaused for each tube that is paused.
 func (e *Engine) Pauses(yield func(Change) bool) {
-	for _, t := range e.list {
-		if t.paused && !yield(pauseOf(t)) {
+	for _, t := range e.tubes {
+		if t != nil && t.paused && !yield(pauseOf(t)) {
 			return
 		}
 	}
@@ -201,7 +201,7 @@ func (e *Engine) Restore(c Change) {
 		e.restorePut(c)
 	case JobState:
 		if i, j := e.lookup(c.ID); i != none {
-			e.detach(j)
+			e.detach(i, j)
 			e.restoreFields(j, c)
 			e.attach(i, j)
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Check tests every invariant of the package and reports all that are broken,
@@ -12,8 +13,10 @@ func (e *Engine) Check() error {
 	c := checker{e: e, has: make(map[uint32]references)}
 	c.jobs()
 	c.references()
-	for _, t := range e.list {
-		c.tube(t)
+	for _, t := range e.tubes {
+		if t != nil {
+			c.tube(t)
+		}
 	}
 	for _, s := range e.sessions {
 		if s != nil {
@@ -75,7 +78,9 @@ func (c *checker) references() {
 		if s == nil {
 			continue
 		}
-		add(s.use.num, 1, 0, 0)
+		if s.use != nil {
+			add(s.use.num, 1, 0, 0)
+		}
 		for _, w := range s.watches {
 			add(w.tube.num, 0, 1, 0)
 		}
@@ -130,7 +135,7 @@ func (c *checker) tube(t *tube) {
 	c.assert(t.urgent == urgent, "I4: %s: counts %d urgent jobs, has %d", name, t.urgent, urgent)
 	c.assert(t.waiting == waiting, "I4: %s: counts %d waiting, has %d", name, t.waiting, waiting)
 	c.assert(t == e.deflt || t.held || t.using+t.watching+t.jobs() > 0, "I9: %s: nothing refers to it", name)
-	c.assert(e.tubes[t.num] == t && e.list[t.list] == t && e.byName[t.name] == t, "I9: %s: is not where it says", name)
+	c.assert(e.tubes[t.num] == t && t.list < e.names.Len() && e.names.At(t.list) == t.name && e.byName[t.name] == t, "I9: %s: is not where it says", name)
 	c.assert(armed(&t.timer, t.next()), "I13: %s: its timer is too late", name)
 }
 
@@ -138,19 +143,45 @@ func (c *checker) session(s *Session) {
 	e := c.e
 	name := fmt.Sprintf("session %d", s.num)
 	c.heap(name, &s.reserved, Reserved, func(j *job) bool { return j.holder == s.num })
+	c.held(name, s)
+	for _, w := range s.watches {
+		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches tube %q, which is gone", name, w.tube.name)
+		listed := w.prev != nil || w.tube.waiters.first == w
+		c.assert(listed == s.waiting, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
+	}
+	c.assert(s.closed == slices.Contains(e.closing, s), "I15: %s: closed %v, but in the list of those", name, s.closed)
+	if s.closed {
+		c.assert(!s.waiting && s.timer.pos < 0, "I15: %s: is closed, but waits or has a timer", name)
+		return
+	}
 	c.sum.Sessions++
 	c.sum.Waiting += count(s.waiting)
 	c.sum.Producers += count(s.producer)
 	c.sum.Workers += count(s.worker)
-	c.assert(e.byName[s.use.name] == s.use, "I9: %s: uses tube %q, which is gone", name, s.use.name)
-	c.assert(len(s.watches) > 0, "I5: %s: watches nothing", name)
-	for i, w := range s.watches {
-		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches tube %q, which is gone", name, w.tube.name)
-		c.assert(s.place(w.tube) == i, "I5: %s: tube %q is not at its place %d", name, w.tube.name, i)
-		listed := w.prev != nil || w.tube.waiters.first == w
-		c.assert(listed == s.waiting, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
-	}
+	c.assert(s.use != nil && e.byName[s.use.name] == s.use, "I9: %s: uses a tube that is gone", name)
+	c.watches(name, s)
 	c.assert(armed(&s.timer, s.next()), "I13: %s: its timer is too late", name)
+}
+
+// watches checks that each watched tube is found at its place.
+func (c *checker) watches(name string, s *Session) {
+	c.assert(len(s.watches) > 0, "I5: %s: watches nothing", name)
+	names := s.WatchedNames()
+	c.assert(names.Len() == len(s.watches), "I5: %s: watches %d tubes, lists %d", name, len(s.watches), names.Len())
+	for i, w := range s.watches {
+		c.assert(s.place(w.tube) == i && i < names.Len() && names.At(i) == w.tube.name, "I5: %s: tube %q is not at its place %d", name, w.tube.name, i)
+	}
+}
+
+// held checks the list of the jobs that a session has reserved.
+func (c *checker) held(name string, s *Session) {
+	n, before := 0, none
+	for i := s.held.first; i != none && n <= s.reserved.n; i = c.e.jobs.at(i).heldAfter {
+		j := c.e.jobs.at(i)
+		c.assert(j.state == Reserved && j.holder == s.num && j.heldBefore == before, "I14: %s: job %d is wrongly in its list", name, j.id)
+		n, before = n+1, i
+	}
+	c.assert(n == s.reserved.n && s.held.last == before, "I14: %s: lists %d reserved jobs, has %d", name, n, s.reserved.n)
 }
 
 func armed(t *timer, at int64) bool { return at == Never || t.pos >= 0 && t.at <= at }
@@ -165,8 +196,9 @@ func count(b bool) uint64 {
 // counts compares the totals with what was found.
 func (c *checker) counts() {
 	e := c.e
-	c.assert(len(e.byName) == len(e.list), "I9: %d tubes have a name, %d are listed", len(e.byName), len(e.list))
-	c.assert(len(e.tubes)-len(e.tubeNums) == len(e.list), "I9: %d tubes have a number, %d are listed", len(e.tubes)-len(e.tubeNums), len(e.list))
+	c.assert(len(e.byName) == e.names.Len(), "I9: %d tubes have a name, %d are listed", len(e.byName), e.names.Len())
+	c.assert(len(e.tubes)-len(e.tubeNums) == e.names.Len(), "I9: %d tubes have a number, %d are listed", len(e.tubes)-len(e.tubeNums), e.names.Len())
+	c.assert(len(e.sessions)-len(e.sessionNums) == int(c.sum.Sessions)+len(e.closing), "I15: %d sessions have a number, %d are open and %d closing", len(e.sessions)-len(e.sessionNums), c.sum.Sessions, len(e.closing))
 	c.assert(c.inHeap == int(e.ids.n), "I1: %d jobs are in heaps, %d in the index", c.inHeap, e.ids.n)
 
 	want := c.sum

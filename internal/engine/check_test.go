@@ -36,7 +36,7 @@ func TestCheckReports(t *testing.T) {
 		{"I1", "a job in a heap that is not of its state", func(e *Engine, _ *Session) { e.mustFind(readyJob).state = Buried }},
 		{"I1", "a job in the heap of another tube", func(e *Engine, _ *Session) { e.mustFind(readyJob).tube = e.deflt.num }},
 		{"I1", "a job that another session is said to hold", func(e *Engine, _ *Session) { e.mustFind(myJob).holder++ }},
-		{"I1", "a job in no heap", func(e *Engine, _ *Session) { e.detach(e.mustFind(buriedJob)) }},
+		{"I1", "a job in no heap", func(e *Engine, _ *Session) { e.detach(e.lookup(buriedJob)) }},
 		{"I2", "a job in no tube", func(e *Engine, _ *Session) { e.mustFind(myJob).tube = 99 }},
 		{"I2", "a job held by nobody", func(e *Engine, _ *Session) { e.mustFind(myJob).holder = 99 }},
 		{"I3", "a job and who waits for it do not meet", func(e *Engine, _ *Session) {
@@ -54,7 +54,7 @@ func TestCheckReports(t *testing.T) {
 		{"I5", "waits in no list", func(_ *Engine, me *Session) { me.waiting = true }},
 		{"I5", "in a list, but does not wait", func(e *Engine, _ *Session) { waiting(e).waiting = false }},
 		{"I5", "watches nothing", func(_ *Engine, me *Session) { me.watches = nil }},
-		{"I5", "a watched tube is not at its place", func(_ *Engine, me *Session) { me.places = map[*tube]int{} }},
+		{"I5", "a watched tube is not at its place", func(_ *Engine, me *Session) { me.index = &watchIndex{} }},
 		{"I6", "ready", func(e *Engine, _ *Session) { e.stats.Ready++ }},
 		{"I6", "workers", func(e *Engine, _ *Session) { e.stats.Workers-- }},
 		{"I6", "waiting", func(e *Engine, _ *Session) { e.stats.Waiting++ }},
@@ -78,6 +78,11 @@ func TestCheckReports(t *testing.T) {
 		{"I13", "a timer that does not know its place", func(e *Engine, _ *Session) { e.timers[0].pos++ }},
 		{"I13", "a timer of a session that is gone", func(e *Engine, me *Session) { e.sessions[me.num] = nil }},
 		{"I13", "the timers are no heap", func(e *Engine, _ *Session) { e.timers.Swap(0, 1) }},
+		{"I14", "a held job that is not in the list", func(e *Engine, me *Session) { me.held.remove(&e.jobs, me.held.first) }},
+		{"I14", "a job twice in the list of those held", func(e *Engine, me *Session) { e.mustFind(myJob).heldAfter = me.held.first }},
+		{"I15", "a session that is closed and forgotten", func(e *Engine, me *Session) { me.closed = true }},
+		{"I15", "a number that is not free again", func(e *Engine, _ *Session) { e.sessions = append(e.sessions, nil) }},
+		{"I15", "a session that is being closed, but is not", func(e *Engine, me *Session) { e.closing = append(e.closing, me) }},
 	}
 	seen := make(map[string]bool)
 	for _, test := range tests {
@@ -97,7 +102,7 @@ func TestCheckReports(t *testing.T) {
 		})
 		seen[test.want] = true
 	}
-	if len(seen) != 13 {
-		t.Errorf("%d invariants are broken here, there are 13", len(seen))
+	if len(seen) != 15 {
+		t.Errorf("%d invariants are broken here, there are 15", len(seen))
 	}
 }

@@ -26,6 +26,13 @@
 // session that holds it. Whatever comes due has its tube or session in one
 // heap of timers (timer.go).
 //
+// # What takes several turns
+//
+// Kicking a million jobs, closing a session that holds a million, and as many
+// delays that end in the same second are done in slices, between which others
+// have their turn: [Engine.ContinueKick] and [Engine.Tick] do one each. A list
+// of tubes is not formatted within a turn at all, but from a [Names].
+//
 // # What outlives the process
 //
 // Each durable effect is emitted as a [Change], a fact that stands alone, and
@@ -44,8 +51,7 @@
 // It knows no bytes of the protocol, no sockets and no files, does not count
 // commands, and does not limit how many jobs, tubes or sessions there are.
 // Nothing in it takes time proportional to the number of jobs, tubes or
-// sessions, save what a command is about: a reserve looks at the tubes its
-// session watches, a kick at the jobs it kicks.
+// sessions, save that a reserve looks at the tubes its session watches.
 //
 // Behaviour comes from beanstalkd 1.13; doc/protocol.md lists each difference.
 // Start reading at job.go, then engine.go, then reserve.go.

@@ -40,12 +40,16 @@ type Engine struct {
 
 	tubes    []*tube // by number; nil where free
 	tubeNums []uint32
-	list     []*tube // in the order of list-tubes
+	names    nameList // in the order of list-tubes
 	byName   map[string]*tube
 	deflt    *tube
 
 	sessions    []*Session // by number; nil where free
 	sessionNums []uint32
+	closing     []*Session // closed, with something left; first come first
+	closedAt    int64      // ns; when the last of them was
+
+	slice int // jobs that a kick or a closed session moves at most before others have their turn
 
 	timers     timers
 	timersMade uint64 // so far
@@ -61,6 +65,7 @@ func New(opt Options) *Engine {
 		jobs:   newJobSlab(),
 		bodies: newBodies(),
 		byName: make(map[string]*tube),
+		slice:  sliceLimit,
 	}
 	e.ids = newIndex(&e.jobs)
 	e.deflt = e.tubeNamed(DefaultTube)
@@ -73,6 +78,9 @@ func (e *Engine) Drain() { e.draining = true }
 
 // IsDraining tells whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }
+
+// sliceLimit is the usual Engine.slice.
+const sliceLimit = 500
 
 // number gives x a number by which the records of jobs can refer to it: one that
 // is free again, or the next.
@@ -141,6 +149,7 @@ func (e *Engine) attach(i slot, j *job) {
 	case Reserved:
 		s := e.sessions[j.holder]
 		s.reserved.push(&e.jobs, dueEntry(i, j))
+		s.held.push(&e.jobs, i)
 		t.reserved++
 		e.stats.Reserved++
 		e.arm(&s.timer, j.due)
@@ -148,7 +157,7 @@ func (e *Engine) attach(i slot, j *job) {
 }
 
 // detach takes a job out of its heap and of the counts.
-func (e *Engine) detach(j *job) {
+func (e *Engine) detach(i slot, j *job) {
 	t := e.tubeOfJob(j)
 	switch j.state {
 	case Ready:
@@ -165,7 +174,9 @@ func (e *Engine) detach(j *job) {
 		t.buried.remove(&e.jobs, int(j.pos))
 		e.stats.Buried--
 	case Reserved:
-		e.sessions[j.holder].reserved.remove(&e.jobs, int(j.pos))
+		s := e.sessions[j.holder]
+		s.reserved.remove(&e.jobs, int(j.pos))
+		s.held.remove(&e.jobs, i)
 		t.reserved--
 		e.stats.Reserved--
 	}
@@ -181,14 +192,14 @@ func (e *Engine) makeReady(now int64, i slot, j *job) {
 // giveUp makes a reserved job ready because nobody holds it any longer.
 func (e *Engine) giveUp(now int64, i slot) {
 	j := e.jobs.at(i)
-	e.detach(j)
+	e.detach(i, j)
 	e.makeReady(now, i, j)
 }
 
 // drop removes a job for good.
 func (e *Engine) drop(i slot, j *job) {
 	t := e.tubeOfJob(j)
-	e.detach(j)
+	e.detach(i, j)
 	e.ids.remove(i, j)
 	e.bodies.free(j.bodySlot, j.bodyLen)
 	e.jobs.free(i)

@@ -61,15 +61,16 @@ type job struct {
 	tube     uint32 // number of its tube
 	bodyLen  uint32 // bytes, without CR LF
 	state    State
+	unlogged bool // reserves or timeouts have changed since the last Change; not durable itself, stands here to fill a gap
 
 	// Bookkeeping: in memory only.
 	bodySlot uint32 // where the body is, within the size class of bodyLen
 	chain    slot   // next job of the same bucket of the index
 	pos      uint32 // place in its heap
 	holder   uint32 // Reserved: number of the session that holds it. Else undefined
-	order    uint32 // Reserved: the how-manieth reservation of its holder, for the order of release when that goes
 	mark     uint32 // the Log's own note; stats-job shows it as file
-	unlogged bool   // reserves or timeouts have changed since the last Change
+
+	heldBefore, heldAfter slot // Reserved: neighbours in the list of its holder. Else undefined
 }
 
 // A Job is what a reserve or peek hands out. Body is valid until the next call

@@ -71,14 +71,12 @@ func (e *Engine) becomeWorker(s *Session) {
 // take gives a job that is not reserved to a session.
 func (e *Engine) take(now int64, s *Session, i slot) Job {
 	j := e.jobs.at(i)
-	e.detach(j)
+	e.detach(i, j)
 	j.state = Reserved
 	j.holder = s.num
 	j.reserves++
 	j.unlogged = true
 	j.due = now + int64(j.ttr)*second
-	s.reservations++
-	j.order = s.reservations
 	e.attach(i, j)
 	return Job{j.id, e.body(j)}
 }

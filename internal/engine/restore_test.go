@@ -243,7 +243,7 @@ func TestRestorePutOverwrites(t *testing.T) {
 	e := New(Options{})
 	e.Restore(Change{Kind: JobPut, ID: 3, State: Buried, Due: 9, TTR: 1, Tube: "a", Body: []byte("old")})
 	e.Restore(Change{Kind: JobPut, ID: 3, State: Ready, Pri: 4, TTR: 1, Tube: "b", Body: []byte("newer")})
-	if got, want := slices.Collect(e.Tubes), []string{"default", "b"}; !slices.Equal(got, want) {
+	if got, want := e.TubeNames().collect(), []string{"default", "b"}; !slices.Equal(got, want) {
 		t.Errorf("tubes are %q, want %q", got, want)
 	}
 	if j, o := e.Peek(3); o != OK || string(j.Body) != "newer" {
@@ -316,7 +316,7 @@ func TestPauseOfVanishedTubeIsLogged(t *testing.T) {
 	if got := slices.Collect(after.Pauses); len(got) != 0 {
 		t.Errorf("a restart brings back %+v", got)
 	}
-	if got := slices.Collect(after.Tubes); len(got) != 1 {
+	if got := after.TubeNames().collect(); len(got) != 1 {
 		t.Errorf("a restart brings back tubes %q", got)
 	}
 }

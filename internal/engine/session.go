@@ -14,26 +14,36 @@ type Waiter interface {
 // watches, what it has reserved.
 //
 // I5. A session waits in the lists of all tubes that it watches, or of none.
+//
+// I15. A closed session is in Engine.closing, unless it has nothing any more.
+// Only that refers to it, and the jobs that it still holds; it has no timer.
 type Session struct {
 	num     uint32 // place in Engine.sessions; jobs refer to it
 	waiter  Waiter
 	use     *tube
-	watches []*watch      // in the order of list-tubes-watched
-	places  map[*tube]int // place of a tube in watches; only with more than manyWatches
+	watches []*watch    // in the order of list-tubes-watched
+	index   *watchIndex // of watches; nil until there are more than manyWatches
 
-	reserved     jobHeap // by (due, id)
-	reservations uint32  // so far
+	reserved jobHeap  // by (due, id)
+	held     heldList // the same, in the order of reservation
 
-	waiting   bool
-	waitUntil int64 // ns; Never without a timeout
+	waitUntil int64 // ns; while waiting: Never without a timeout
 	timer     timer
 
+	waiting    bool
 	producer   bool // has put
 	worker     bool // has reserved
 	halfClosed bool // will send nothing more: does not wait
+	closed     bool // is gone, but for what letGo has still to free
 }
 
-// manyWatches is the number of watched tubes above which they are found by map.
+// A watchIndex is what a session has that watches many tubes.
+type watchIndex struct {
+	places map[*tube]int // place of a tube in Session.watches
+	names  nameList      // of Session.watches
+}
+
+// manyWatches is the number of watched tubes above which they have an index.
 const manyWatches = 16
 
 // deadlineMargin is how long before the end of a TTR its holder is told so in
@@ -61,7 +71,7 @@ func (s *Session) deadlineSoon(now int64) bool {
 // Open adds a session, which uses and watches the default tube. The waiter may
 // be nil if the session never waits.
 func (e *Engine) Open(w Waiter) *Session {
-	s := &Session{waiter: w, use: e.deflt}
+	s := &Session{waiter: w, use: e.deflt, held: heldList{none, none}}
 	s.timer = e.newTimer(nil, s)
 	s.num = number(&e.sessions, &e.sessionNums, s)
 	e.stats.Sessions++
@@ -69,46 +79,6 @@ func (e *Engine) Open(w Waiter) *Session {
 	e.deflt.using++
 	e.watch(s, e.deflt)
 	return s
-}
-
-// Close removes a session. What it has reserved becomes ready, the oldest
-// reservation first, and may go to a waiting session at once.
-func (e *Engine) Close(now int64, s *Session) {
-	e.stopWaiting(s)
-	e.disarm(&s.timer)
-	for _, i := range s.heldInOrder(&e.jobs) {
-		e.giveUp(now, i)
-	}
-	for _, w := range s.watches {
-		w.tube.watching--
-		e.release(w.tube)
-	}
-	s.watches = nil
-	s.use.using--
-	e.release(s.use)
-	e.stats.Sessions--
-	if s.producer {
-		e.stats.Producers--
-	}
-	if s.worker {
-		e.stats.Workers--
-	}
-	e.sessions[s.num] = nil
-	e.sessionNums = append(e.sessionNums, s.num)
-}
-
-// heldInOrder returns the jobs that the session holds, the oldest reservation first.
-func (s *Session) heldInOrder(jobs *jobSlab) []slot {
-	held := make([]slot, 0, s.reserved.n)
-	for _, page := range s.reserved.pages {
-		for _, x := range page {
-			held = append(held, x.slot)
-		}
-	}
-	slices.SortFunc(held, func(a, b slot) int {
-		return int(int32(jobs.at(a).order - jobs.at(b).order)) // the count may wrap
-	})
-	return held
 }
 
 // HalfClose notes that the client will send nothing more. A waiting reserve
@@ -146,14 +116,20 @@ func (e *Engine) watch(s *Session, t *tube) {
 	t.watching++
 	s.watches = append(s.watches, &watch{tube: t, sess: s})
 	switch {
-	case s.places != nil:
-		s.places[t] = len(s.watches) - 1
+	case s.index != nil:
+		s.index.add(t)
 	case len(s.watches) > manyWatches:
-		s.places = make(map[*tube]int)
-		for i, w := range s.watches {
-			s.places[w.tube] = i
+		s.index = &watchIndex{places: make(map[*tube]int)}
+		for _, w := range s.watches {
+			s.index.add(w.tube)
 		}
 	}
+}
+
+// add notes a tube that was added at the end of the watches.
+func (x *watchIndex) add(t *tube) {
+	x.places[t] = x.names.Len()
+	x.names.push(t.name)
 }
 
 // Ignore takes a tube from those that the session watches and returns how many
@@ -174,10 +150,11 @@ func (e *Engine) Ignore(s *Session, name []byte) (n int, ok bool) {
 	s.watches[i] = s.watches[last]
 	s.watches[last] = nil
 	s.watches = s.watches[:last]
-	if s.places != nil {
-		delete(s.places, t)
+	if s.index != nil {
+		s.index.names.remove(i)
+		delete(s.index.places, t)
 		if i < last {
-			s.places[s.watches[i].tube] = i
+			s.index.places[s.watches[i].tube] = i
 		}
 	}
 	t.watching--
@@ -187,8 +164,8 @@ func (e *Engine) Ignore(s *Session, name []byte) (n int, ok bool) {
 
 // place returns the place of a tube in the watch list, or -1.
 func (s *Session) place(t *tube) int {
-	if s.places != nil {
-		if i, ok := s.places[t]; ok {
+	if s.index != nil {
+		if i, ok := s.index.places[t]; ok {
 			return i
 		}
 		return -1
@@ -196,9 +173,23 @@ func (s *Session) place(t *tube) int {
 	return slices.IndexFunc(s.watches, func(w *watch) bool { return w.tube == t })
 }
 
-// Watched yields the names of the watched tubes in the order of
+// WatchedNames returns the names of the watched tubes in the order of
 // list-tubes-watched: as they were added, save that the last takes the place
 // of one that is ignored.
+func (s *Session) WatchedNames() Names {
+	if s.index != nil {
+		return s.index.names.snapshot()
+	}
+	page := namePage{names: make([]string, len(s.watches))}
+	bytes := 0
+	for i, w := range s.watches {
+		page.names[i] = w.tube.name
+		bytes += len(w.tube.name)
+	}
+	return Names{[]namePage{page}, len(s.watches), bytes}
+}
+
+// Watched yields what WatchedNames returns. The engine must not change meanwhile.
 func (s *Session) Watched(yield func(name string) bool) {
 	for _, w := range s.watches {
 		if !yield(w.tube.name) {

@@ -21,7 +21,7 @@ type Stats struct {
 // Stats returns the counts of the whole engine.
 func (e *Engine) Stats() Stats {
 	st := e.stats
-	st.Tubes = uint64(len(e.list))
+	st.Tubes = uint64(e.names.n)
 	return st
 }
 
@@ -67,11 +67,14 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 	return st, OK
 }
 
-// Tubes yields the names of all tubes in the order of list-tubes: as they came
-// to be, save that the last takes the place of one that goes.
+// TubeNames returns the names of all tubes in the order of list-tubes: as they
+// came to be, save that the last takes the place of one that goes.
+func (e *Engine) TubeNames() Names { return e.names.snapshot() }
+
+// Tubes yields what TubeNames returns. The engine must not change meanwhile.
 func (e *Engine) Tubes(yield func(name string) bool) {
-	for _, t := range e.list {
-		if !yield(t.name) {
+	for i := range e.names.Len() {
+		if !yield(e.names.At(i)) {
 			return
 		}
 	}

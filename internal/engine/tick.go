@@ -7,7 +7,8 @@ const tickLimit = 2000
 // Tick does what has come due by now, in the order of time: delayed jobs and
 // jobs whose TTR ran out become ready, pauses end, waits time out. At the same
 // moment tubes go before sessions, and among equals the older first. If it is
-// more than a turn should bear the rest stays due, and Next says so.
+// more than a turn should bear the rest stays due, and Next says so. After that
+// it goes on with the sessions that Close could not finish.
 func (e *Engine) Tick(now int64) {
 	for n := 0; n < tickLimit && len(e.timers) > 0 && e.timers[0].at <= now; n++ {
 		t := e.timers[0]
@@ -20,14 +21,19 @@ func (e *Engine) Tick(now int64) {
 			e.tickSession(now, t.sess)
 		}
 	}
+	e.tickClosing(now)
 }
 
 // Next returns when Tick has to be called next, or Never. It may be too early.
 func (e *Engine) Next() int64 {
-	if len(e.timers) == 0 {
-		return Never
+	next := int64(Never)
+	if len(e.timers) > 0 {
+		next = e.timers[0].at
 	}
-	return e.timers[0].at
+	if len(e.closing) > 0 {
+		next = min(next, e.closedAt)
+	}
+	return next
 }
 
 // tickTube does the first thing that is due in a tube, if any is.
@@ -36,7 +42,7 @@ func (e *Engine) tickTube(now int64, t *tube) {
 	case t.delayed.due() <= now:
 		i := t.delayed.top()
 		j := e.jobs.at(i)
-		e.detach(j)
+		e.detach(i, j)
 		e.makeReady(now, i, j)
 	case t.paused && t.unpauseAt <= now:
 		e.unpause(now, t)

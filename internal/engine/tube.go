@@ -12,12 +12,12 @@ const DefaultTube = "default"
 // I4. using and watching count the sessions that do so; reserved counts the
 // jobs of this tube that sessions hold; urgent its ready jobs below UrgentPri.
 //
-// I9. Each tube that something refers to is in Engine.tubes, list and byName,
+// I9. Each tube that something refers to is in Engine.tubes, names and byName,
 // and no other.
 type tube struct {
 	name string
 	num  uint32 // place in Engine.tubes; jobs refer to it
-	list int    // place in Engine.list
+	list int    // place in Engine.names
 
 	ready   jobHeap // by (pri, id)
 	delayed jobHeap // by (due, id)
@@ -91,10 +91,10 @@ func (e *Engine) tubeNamed(name string) *tube {
 	if t := e.byName[name]; t != nil {
 		return t
 	}
-	t := &tube{name: name, list: len(e.list)}
+	t := &tube{name: name, list: e.names.n}
 	t.timer = e.newTimer(t, nil)
 	t.num = number(&e.tubes, &e.tubeNums, t)
-	e.list = append(e.list, t)
+	e.names.push(name)
 	e.byName[name] = t
 	return t
 }
@@ -119,11 +119,7 @@ func (e *Engine) release(t *tube) {
 		e.emitGone(t)
 	}
 	e.disarm(&t.timer)
-	last := e.list[len(e.list)-1]
-	e.list[t.list] = last
-	last.list = t.list
-	e.list[len(e.list)-1] = nil
-	e.list = e.list[:len(e.list)-1]
+	e.byName[e.names.remove(t.list)].list = t.list
 	e.tubes[t.num] = nil
 	e.tubeNums = append(e.tubeNums, t.num)
 	delete(e.byName, t.name)

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	seedFlag = flag.Uint64("engine.seed", 0, "seed of TestRandom; 0 takes a new one")
+	seedFlag = flag.Uint64("engine.seed", 0, "seed of the random tests; 0 takes a new one")
 	opsFlag  = flag.Int("engine.ops", 10000, "operations of TestRandom and TestRestoreRandom")
 )
 
@@ -71,6 +71,7 @@ func (p *pair) WaitOver(job Job, outcome Outcome) {
 
 func newTwins(t fataler, src source, opt Options) *twins {
 	tw := &twins{t: t, src: src, e: New(opt), m: newModel(), now: int64(src.intn("start", 2)) * -5 * second}
+	tw.e.slice = 1 + src.intn("slice", 4)
 	tw.open()
 	tw.open()
 	return tw
@@ -141,6 +142,9 @@ func (tw *twins) close(i int) {
 	p := tw.pairs[i]
 	tw.pairs = slices.Delete(tw.pairs, i, i+1)
 	tw.e.Close(tw.now, p.e)
+	for len(tw.e.closing) > 0 { // the model does it all at once
+		tw.e.tickClosing(tw.now)
+	}
 	tw.m.close(tw.now, p.m)
 }
 
@@ -296,7 +300,7 @@ func (tw *twins) compare() {
 		st, _ := e.TubeStats(now, []byte(t.name))
 		tw.same("stats-tube "+t.name, st, m.tubeStats(now, t))
 	}
-	tw.same("list-tubes", slices.Collect(e.Tubes), names)
+	tw.same("list-tubes", e.TubeNames().collect(), names)
 	for _, id := range m.ids() {
 		j := m.jobs[id]
 		st, _ := e.JobStats(now, id)
@@ -307,7 +311,7 @@ func (tw *twins) compare() {
 	tw.same("jobs and bodies in store", stored(e), storedByModel(m))
 	for _, p := range tw.pairs {
 		tw.same("list-tube-used", p.e.Using(), p.m.use)
-		tw.same("list-tubes-watched", slices.Collect(p.e.Watched), p.m.watches)
+		tw.same("list-tubes-watched", p.e.WatchedNames().collect(), p.m.watches)
 		for _, state := range []State{Ready, Delayed, Buried} {
 			first := answer{outcome: NotFound}
 			if jobs := m.inTube(state, p.m.use); len(jobs) > 0 {
@@ -399,8 +403,12 @@ func TestRandom(t *testing.T) {
 	t.Logf("waits that ended with a job: %d, timed out: %d, deadline soon: %d", heard[OK], heard[TimedOut], heard[DeadlineSoon])
 }
 
-// randomTwins takes the seed from the command line, and prints it on failure.
 func randomTwins(t *testing.T, opt Options) *twins {
+	return newTwins(t, plainSource{seeded(t)}, opt)
+}
+
+// seeded takes the seed from the command line, and prints it on failure.
+func seeded(t *testing.T) *rand.Rand {
 	seed := *seedFlag
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -410,7 +418,7 @@ func randomTwins(t *testing.T, opt Options) *twins {
 			t.Logf("again with: go test -run '^%s$' -engine.seed=%d -engine.ops=%d", t.Name(), seed, *opsFlag)
 		}
 	})
-	return newTwins(t, plainSource{rand.New(rand.NewPCG(seed, seed))}, opt)
+	return rand.New(rand.NewPCG(seed, seed))
 }
 
 // drain deletes most of what is not reserved, so that the model stays quick. If

@@ -27,7 +27,7 @@ func (e *Engine) Release(now int64, s *Session, id uint64, pri, delay uint32) Ou
 	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
 		return o
 	}
-	e.detach(j)
+	e.detach(i, j)
 	j.pri, j.delay = pri, delay
 	j.releases++
 	if delay > 0 {
@@ -53,7 +53,7 @@ func (e *Engine) Bury(s *Session, id uint64, pri uint32) Outcome {
 	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
 		return o
 	}
-	e.detach(j)
+	e.detach(i, j)
 	j.pri = pri
 	j.buries++
 	j.state = Buried
@@ -70,46 +70,9 @@ func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 	if i == none {
 		return NotFound
 	}
-	e.detach(j)
+	s.reserved.remove(&e.jobs, int(j.pos))
 	j.due = now + int64(j.ttr)*second
-	e.attach(i, j)
-	return OK
-}
-
-// Kick makes up to n jobs of the tube in use ready: buried ones if it has any,
-// the longest buried first, else delayed ones, the soonest first. It returns
-// how many; fewer than there were only if the Log refuses more.
-func (e *Engine) Kick(now int64, s *Session, n uint32) (kicked uint32) {
-	t := s.use
-	from := &t.delayed
-	if t.buried.n > 0 {
-		from = &t.buried
-	}
-	for kicked < n && from.n > 0 && e.kick(now, from.top()) == OK {
-		kicked++
-	}
-	return kicked
-}
-
-// KickJob makes one job ready that is buried or delayed, whatever its tube.
-func (e *Engine) KickJob(now int64, id uint64) Outcome {
-	i, j := e.lookup(id)
-	if i == none || j.state != Buried && j.state != Delayed {
-		return NotFound
-	}
-	return e.kick(now, i)
-}
-
-func (e *Engine) kick(now int64, i slot) Outcome {
-	j := e.jobs.at(i)
-	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
-		return o
-	}
-	e.detach(j)
-	j.kicks++
-	j.state = Ready
-	e.emit(JobState, j)
-	e.makeReady(now, i, j)
+	s.reserved.push(&e.jobs, dueEntry(i, j)) // later than it was: the timer need not know
 	return OK
 }
 

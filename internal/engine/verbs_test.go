@@ -448,7 +448,7 @@ func TestTubesVanish(t *testing.T) {
 	}
 	e.Close(0, s)
 	there(false, "session closed")
-	if names := slices.Collect(e.Tubes); !slices.Equal(names, []string{DefaultTube}) {
+	if names := e.TubeNames().collect(); !slices.Equal(names, []string{DefaultTube}) {
 		t.Errorf("tubes are %q", names)
 	}
 }
@@ -464,11 +464,11 @@ func TestListOrder(t *testing.T) {
 		t.Errorf("ignore of a tube not watched: %d, %v", n, ok)
 	}
 	e.Ignore(s, []byte(DefaultTube))
-	if got := slices.Collect(s.Watched); !slices.Equal(got, []string{"c", "a", "b"}) {
+	if got := s.WatchedNames().collect(); !slices.Equal(got, []string{"c", "a", "b"}) {
 		t.Errorf("watched are %q", got)
 	}
 	e.Ignore(s, []byte("a"))
-	if got := slices.Collect(e.Tubes); !slices.Equal(got, []string{"default", "c", "b"}) {
+	if got := e.TubeNames().collect(); !slices.Equal(got, []string{"default", "c", "b"}) {
 		t.Errorf("tubes are %q", got)
 	}
 	e.Ignore(s, []byte("c"))

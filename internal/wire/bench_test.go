@@ -75,6 +75,7 @@ func BenchmarkAppend(b *testing.B) {
 		{"INSERTED", func() { buf = AppendInserted(buf[:0], 1234567) }},
 		{"RESERVED-64", func() { buf = AppendReserved(buf[:0], 1234567, body) }},
 		{"DELETED", func() { buf = AppendWord(buf[:0], Deleted) }},
+		{"list-item", func() { buf = AppendListItem(buf[:0], "mail.outgoing") }},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			b.ReportAllocs()

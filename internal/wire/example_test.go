@@ -65,6 +65,20 @@ func ExampleAppendList() {
 	// Output: "OK 21\r\n---\n- default\n- mail\n\r\n"
 }
 
+// A long list is written in parts: its size must be known before.
+func ExampleAppendListStart() {
+	out := wire.AppendListStart(nil, 2, len("default")+len("mail"))
+	fmt.Printf("%q\n", out)
+	out = wire.AppendListItem(out[:0], "default")
+	fmt.Printf("%q\n", out)
+	out = wire.AppendListEnd(wire.AppendListItem(out[:0], "mail"))
+	fmt.Printf("%q\n", out)
+	// Output:
+	// "OK 21\r\n---\n"
+	// "- default\n"
+	// "- mail\n\r\n"
+}
+
 func ExampleParseDict() {
 	stats, err := wire.ParseDict([]byte("---\npid: 7\nversion: \"1.13\"\n"))
 	fmt.Println(stats["pid"], stats["version"], err)

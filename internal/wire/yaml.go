@@ -41,14 +41,32 @@ func closeData(dst []byte, start int) []byte {
 	return append(dst, crlf...)
 }
 
-// AppendList appends the reply to list-tubes and list-tubes-watched.
+// AppendListStart begins the reply to list-tubes or list-tubes-watched: a list
+// of n names, which are size bytes long together. AppendListItem for each of
+// them and AppendListEnd must follow. So a reply of megabytes can be written in
+// parts as the client takes them.
+func AppendListStart(dst []byte, n, size int) []byte {
+	size += len(yamlStart) + n*(len(yamlItem)+len("\n"))
+	dst = appendNumber(dst, OK, uint64(size))
+	return append(dst, yamlStart...)
+}
+
+// AppendListItem appends the next name of a list.
+func AppendListItem(dst []byte, name string) []byte {
+	dst = append(dst, yamlItem...)
+	dst = append(dst, name...)
+	return append(dst, '\n')
+}
+
+// AppendListEnd completes a list.
+func AppendListEnd(dst []byte) []byte { return append(dst, crlf...) }
+
+// AppendList appends a list whose size is not known before, all at once.
 func AppendList(dst []byte, names iter.Seq[string]) []byte {
 	start := len(dst)
 	dst = openData(dst)
 	for name := range names {
-		dst = append(dst, yamlItem...)
-		dst = append(dst, name...)
-		dst = append(dst, '\n')
+		dst = AppendListItem(dst, name)
 	}
 	return closeData(dst, start)
 }

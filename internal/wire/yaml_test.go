@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,8 +25,12 @@ func TestAppendList(t *testing.T) {
 			data += "- " + names[i] + "\n"
 		}
 		got := AppendList([]byte("before"), slices.Values(names))
-		if want := "before" + okReply(data); string(got) != want {
+		want := "before" + okReply(data)
+		if string(got) != want {
 			t.Errorf("%d names: %.60q, want %.60q", n, got, want)
+		}
+		if got := appendListInParts([]byte("before"), names); string(got) != want {
+			t.Errorf("%d names, in parts: %.60q, want %.60q", n, got, want)
 		}
 		var r Reply
 		if _, err := ParseReply(got[len("before"):], &r); err != nil {
@@ -36,6 +41,15 @@ func TestAppendList(t *testing.T) {
 			t.Errorf("%d names: parsed %.60q, %v", n, parsed, err)
 		}
 	}
+}
+
+// appendListInParts is what a server does that knows the size of a list.
+func appendListInParts(dst []byte, names []string) []byte {
+	dst = AppendListStart(dst, len(names), len(strings.Join(names, "")))
+	for _, name := range names {
+		dst = AppendListItem(dst, name)
+	}
+	return AppendListEnd(dst)
 }
 
 func TestParseDict(t *testing.T) {

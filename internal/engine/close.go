@@ -1,0 +1,67 @@
+package engine
+
+import "slices"
+
+// Close removes a session. What it has reserved becomes ready, the oldest
+// reservation first, and may go to a waiting session at once. If that is more
+// than a turn should bear, Tick does the rest, and Next says so; the session
+// counts as gone all the same, and must not be used any more.
+func (e *Engine) Close(now int64, s *Session) {
+	e.stopWaiting(s)
+	e.disarm(&s.timer)
+	e.stats.Sessions--
+	if s.producer {
+		e.stats.Producers--
+	}
+	if s.worker {
+		e.stats.Workers--
+	}
+	s.closed = true
+	if !e.letGo(now, s) {
+		e.closing = append(e.closing, s)
+		e.closedAt = now
+	}
+}
+
+// tickClosing goes on with the first session that Close could not finish.
+func (e *Engine) tickClosing(now int64) {
+	if len(e.closing) > 0 && e.letGo(now, e.closing[0]) {
+		e.closing = slices.Delete(e.closing, 0, 1)
+	}
+}
+
+// letGo frees what a closed session still has, as much as a turn should bear.
+// It reports whether that was all; then the number of the session is free too.
+func (e *Engine) letGo(now int64, s *Session) (done bool) {
+	for range e.slice {
+		if !e.letGoOne(now, s) {
+			e.sessions[s.num] = nil
+			e.sessionNums = append(e.sessionNums, s.num)
+			return true
+		}
+	}
+	return false
+}
+
+// letGoOne frees one thing that a closed session still has, if there is one.
+// Tubes go first: mostly they are few, and then all that stats-tube tells of
+// sessions is right at once.
+func (e *Engine) letGoOne(now int64, s *Session) (ok bool) {
+	switch {
+	case len(s.watches) > 0:
+		t := s.watches[0].tube
+		s.watches = s.watches[1:]
+		t.watching--
+		e.release(t)
+	case s.use != nil:
+		t := s.use
+		s.use = nil
+		t.using--
+		e.release(t)
+	case s.held.first != none:
+		e.giveUp(now, s.held.first)
+	default:
+		return false
+	}
+	return true
+}

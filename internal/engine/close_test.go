@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// A session with more than a turn should bear goes in slices, and nobody has to
+// wait for that: it is no longer counted, its jobs come back one after the other.
+func TestCloseInSlices(t *testing.T) {
+	const now = 7 * second
+	e := New(Options{})
+	e.slice = 5
+	other := e.Open(nil)
+	e.Use(other, []byte("work"))
+	holder := e.Open(nil)
+	e.Watch(holder, []byte("work"))
+	e.Ignore(holder, []byte(DefaultTube))
+	for k := range 10 {
+		e.Put(0, other, Spec{Pri: uint32(k), TTR: 1}, nil)
+	}
+	order := []uint64{3, 1, 10, 2, 9, 4, 8, 5, 7, 6}
+	for _, id := range order {
+		e.ReserveJob(now, holder, id)
+	}
+	e.Close(now, holder) // frees both tubes and three jobs
+	num := holder.num
+	for _, ready := range []int{3, 8} {
+		if st, want := e.Stats(), uint64(ready); st.Ready != want || st.Reserved != 10-want || st.Sessions != 1 || st.Workers != 0 {
+			t.Errorf("after %d jobs: %+v", ready, st)
+		}
+		for k, id := range order {
+			if st, _ := e.JobStats(now, id); (st.State == Ready) != (k < ready) {
+				t.Errorf("after %d jobs: number %d of them is %v", ready, k, st.State)
+			}
+		}
+		if st, _ := e.TubeStats(now, []byte("work")); st.Watching != 0 || st.Using != 1 || st.Reserved != uint64(10-ready) {
+			t.Errorf("after %d jobs: %+v", ready, st)
+		}
+		if o := e.Delete(other, order[9]); o != NotFound {
+			t.Errorf("after %d jobs: delete of one still held: %v", ready, o)
+		}
+		if e.Next() != now {
+			t.Errorf("after %d jobs: next is %d, not %d", ready, e.Next(), now)
+		}
+		if s := e.Open(nil); s.num == num {
+			t.Errorf("after %d jobs: its number was given to another", ready)
+		} else {
+			e.Close(now, s)
+		}
+		if err := e.Check(); err != nil {
+			t.Error(err)
+		}
+		e.Tick(now + 60*second) // no TTR runs out meanwhile
+	}
+	if st := e.Stats(); st.Ready != 10 || st.Reserved != 0 || st.Timeouts != 0 || e.Next() != Never {
+		t.Errorf("at the end: %+v, next %d", st, e.Next())
+	}
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who closes with little does not stand behind who closes with much.
+func TestCloseDoesNotQueue(t *testing.T) {
+	e := New(Options{})
+	e.slice = 10
+	s := e.Open(nil)
+	hold := func(n int) *Session {
+		h := e.Open(nil)
+		for range n {
+			e.Put(0, s, Spec{TTR: 100}, nil)
+			mustReserve(t, e, 0, h, 0, OK)
+		}
+		return h
+	}
+	much, little := hold(100), hold(1)
+	e.Close(0, much)
+	before := e.Stats().Ready
+	e.Close(0, little)
+	if got := e.Stats().Ready - before; got != 1 {
+		t.Errorf("%d jobs came back, want 1", got)
+	}
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The tubes of a closed session go in slices too, and what is left is listed as
+// if they had gone at once.
+func TestCloseManyTubes(t *testing.T) {
+	var lists [][]string
+	for _, slice := range []int{1000, 7} {
+		e := New(Options{})
+		e.slice = slice
+		keeper, s := e.Open(nil), e.Open(nil)
+		for k := range 100 {
+			name := fmt.Appendf(nil, "t%d", k)
+			e.Watch(s, name)
+			if k%3 == 0 {
+				e.Watch(keeper, name)
+			}
+		}
+		e.Close(0, s)
+		ticks := 0
+		for ; e.Next() <= 0; ticks++ {
+			if err := e.Check(); err != nil {
+				t.Fatal(err)
+			}
+			e.Tick(0)
+		}
+		if (ticks > 0) != (slice < 100) {
+			t.Errorf("slices of %d: %d ticks", slice, ticks)
+		}
+		lists = append(lists, e.TubeNames().collect())
+	}
+	if len(lists[0]) != 35 || !slices.Equal(lists[0], lists[1]) {
+		t.Errorf("at once there are left\n%q, in slices\n%q", lists[0], lists[1])
+	}
+}

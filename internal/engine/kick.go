@@ -1,0 +1,81 @@
+package engine
+
+// A Kick is how far a kick has come: one of a million jobs takes many turns.
+// Which jobs it is about, buried or delayed ones, and how many at most, is
+// settled at its beginning; so it comes to an end even if workers bury jobs as
+// fast as it kicks them.
+type Kick struct {
+	Kicked uint32 // jobs so far
+	left   uint32 // jobs to go
+	from   State  // Buried or Delayed
+}
+
+// BeginKick prepares to make up to n jobs of the tube in use ready: buried ones
+// if it has any, the longest buried first, else delayed ones, the soonest first.
+// Nothing is done before ContinueKick.
+func (e *Engine) BeginKick(s *Session, n uint32) Kick {
+	k := Kick{from: Delayed}
+	if s.use.buried.n > 0 {
+		k.from = Buried
+	}
+	k.left = uint32(min(int64(n), int64(s.use.kickable(k.from).n)))
+	return k
+}
+
+// ContinueKick does as much of a kick as a turn should bear and reports whether
+// there is more to do. Until there is not the session must do nothing else, but
+// for being closed. A kick ends early only if the Log refuses more.
+func (e *Engine) ContinueKick(now int64, s *Session, k *Kick) (more bool) {
+	from := s.use.kickable(k.from)
+	for n := 0; k.left > 0; n++ {
+		if n == e.slice {
+			return true
+		}
+		if from.n == 0 || e.kick(now, from.top()) != OK {
+			break
+		}
+		k.Kicked++
+		k.left--
+	}
+	k.left = 0
+	return false
+}
+
+// Kick is a whole kick at once, however long that takes. It returns how many
+// jobs it has made ready.
+func (e *Engine) Kick(now int64, s *Session, n uint32) (kicked uint32) {
+	k := e.BeginKick(s, n)
+	for e.ContinueKick(now, s, &k) {
+	}
+	return k.Kicked
+}
+
+// KickJob makes one job ready that is buried or delayed, whatever its tube.
+func (e *Engine) KickJob(now int64, id uint64) Outcome {
+	i, j := e.lookup(id)
+	if i == none || j.state != Buried && j.state != Delayed {
+		return NotFound
+	}
+	return e.kick(now, i)
+}
+
+func (e *Engine) kick(now int64, i slot) Outcome {
+	j := e.jobs.at(i)
+	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+		return o
+	}
+	e.detach(i, j)
+	j.kicks++
+	j.state = Ready
+	e.emit(JobState, j)
+	e.makeReady(now, i, j)
+	return OK
+}
+
+// kickable returns the jobs of a tube in the state Buried or Delayed.
+func (t *tube) kickable(state State) *jobHeap {
+	if state == Buried {
+		return &t.buried
+	}
+	return &t.delayed
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// collect returns the names one by one.
+func (l Names) collect() (names []string) {
+	for i := range l.Len() {
+		names = append(names, l.At(i))
+	}
+	return names
+}
+
+// A taken is a snapshot and what was in the list when it was taken.
+type taken struct {
+	names Names
+	want  []string
+}
+
+func (s taken) check(t *testing.T) {
+	t.Helper()
+	if got := s.names.collect(); !slices.Equal(got, s.want) {
+		t.Fatalf("a snapshot of %d names has changed: %q, want %q", len(s.want), got, s.want)
+	}
+	if got, want := s.names.Bytes(), len(strings.Join(s.want, "")); got != want {
+		t.Fatalf("a snapshot of %d names says it has %d bytes, want %d", len(s.want), got, want)
+	}
+}
+
+// TestNamesRandom holds a list against a plain slice, and each snapshot against
+// what the slice was then. The list grows and shrinks over several pages.
+func TestNamesRandom(t *testing.T) {
+	rng := seeded(t)
+	var list nameList
+	var plain []string
+	var snapshots []taken
+	for i := range 20000 {
+		growing := i/1500%2 == 0
+		switch r := rng.IntN(10); {
+		case r == 0 && rng.IntN(10) == 0:
+			s := taken{list.snapshot(), slices.Clone(plain)}
+			s.check(t)
+			snapshots = append(snapshots, s)
+		case len(plain) == 0 || (r < 7) == growing:
+			name := fmt.Sprintf("%0*d", 1+rng.IntN(20), i)
+			list.push(name)
+			plain = append(plain, name)
+		default:
+			k := rng.IntN(len(plain))
+			last := len(plain) - 1
+			if got := list.remove(k); got != plain[last] {
+				t.Fatalf("%q took the place of what went, want %q", got, plain[last])
+			}
+			plain[k] = plain[last]
+			plain = plain[:last]
+		}
+		if spare := len(list.pages) - usedPages(list.n); spare < 0 || spare > 1 {
+			t.Fatalf("%d names in %d pages", list.n, len(list.pages))
+		}
+	}
+	if len(snapshots) < 100 {
+		t.Errorf("only %d snapshots", len(snapshots))
+	}
+	for _, s := range append(snapshots, taken{list.Names, plain}) {
+		s.check(t)
+	}
+}
+
+// TestNamesWhileTubesChange reads snapshots in other goroutines while tubes come
+// and go: for the race detector, and each must be what it was.
+func TestNamesWhileTubesChange(t *testing.T) {
+	e := New(Options{})
+	s := e.Open(nil)
+	watch := func(k int) { e.Watch(s, fmt.Appendf(nil, "tube-%d", k)) }
+	ignore := func(k int) { e.Ignore(s, fmt.Appendf(nil, "tube-%d", k)) }
+	for k := range 1000 {
+		watch(k)
+	}
+	var readers sync.WaitGroup
+	for k := range 200 {
+		for _, snap := range []taken{
+			{e.TubeNames(), e.TubeNames().collect()},
+			{s.WatchedNames(), s.WatchedNames().collect()},
+		} {
+			readers.Go(func() {
+				if got := snap.names.collect(); !slices.Equal(got, snap.want) {
+					t.Errorf("a snapshot of %d names is not what was listed then", len(snap.want))
+				}
+			})
+		}
+		for j := range 5 {
+			ignore(5*k + j)
+			watch(2000 + 5*k + j)
+		}
+	}
+	readers.Wait()
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever watches few tubes has no index for them, and its listing is as good.
+func TestWatchedNamesOfFew(t *testing.T) {
+	e := New(Options{})
+	s := e.Open(nil)
+	want := []string{DefaultTube}
+	for k := range manyWatches + 4 {
+		taken{s.WatchedNames(), want}.check(t)
+		if (s.index != nil) != (k+1 > manyWatches) {
+			t.Errorf("watching %d tubes it has an index: %v", k+1, s.index != nil)
+		}
+		want = append(want, fmt.Sprint("t", k))
+		e.Watch(s, []byte(want[k+1]))
+	}
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A crew is sessions that do things at random while kicks and closings go on in
+// slices.
+type crew struct {
+	e          *Engine
+	rng        *rand.Rand
+	now        int64
+	there      map[uint64]bool // jobs that were put and not deleted
+	idle       []*Session      // neither wait nor kick
+	kickers    []*Session
+	kicks      []Kick // of kickers
+	unfinished int    // how often a kick or a closing was not done at once
+}
+
+// TestSlicesRandom lets everything happen between the slices: after each step
+// the invariants hold, and at the end no job is lost.
+func TestSlicesRandom(t *testing.T) {
+	c := crew{e: New(Options{}), rng: seeded(t), there: map[uint64]bool{}}
+	c.e.slice = 3
+	for range 3000 {
+		if len(c.idle) < 4 {
+			c.idle = append(c.idle, c.e.Open(deaf{}))
+		}
+		c.step()
+		c.goOn()
+		if err := c.e.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range append(c.idle, c.kickers...) {
+		c.e.Close(c.now, s)
+	}
+	for c.e.Next() <= c.now {
+		c.e.Tick(c.now)
+	}
+	if err := c.e.Check(); err != nil {
+		t.Error(err)
+	}
+	if st := c.e.Stats(); st.Sessions != 0 || st.Reserved != 0 || st.Ready+st.Delayed+st.Buried != uint64(len(c.there)) {
+		t.Errorf("%d jobs are there, stats are %+v", len(c.there), st)
+	}
+	if c.unfinished < 100 {
+		t.Errorf("only %d times something was unfinished", c.unfinished)
+	}
+}
+
+// step lets a session do something.
+func (c *crew) step() {
+	e, rng, now := c.e, c.rng, c.now
+	k := rng.IntN(len(c.idle))
+	s, name := c.idle[k], fmt.Appendf(nil, "t%d", rng.IntN(3))
+	id := uint64(rng.IntN(int(e.LastID()) + 1))
+	switch rng.IntN(12) {
+	case 0, 1, 2:
+		e.Use(s, name)
+		id, _ := e.Put(now, s, Spec{Delay: rng.Uint32N(3), TTR: 1 + rng.Uint32N(9)}, nil)
+		c.there[id] = true
+	case 3:
+		e.Watch(s, name)
+	case 4, 5, 6, 7:
+		e.ReserveJob(now, s, id)
+	case 8:
+		e.Bury(s, id, 0)
+	case 9:
+		if e.Delete(s, id) == OK {
+			delete(c.there, id)
+		}
+	case 10:
+		e.Close(now, s)
+		c.idle = slices.Delete(c.idle, k, k+1)
+	case 11:
+		c.kickers = append(c.kickers, s)
+		c.kicks = append(c.kicks, e.BeginKick(s, 1<<32-1))
+		c.idle = slices.Delete(c.idle, k, k+1)
+	}
+}
+
+// goOn lets the first kick go on, whose session may close meanwhile, and time.
+func (c *crew) goOn() {
+	if len(c.kicks) > 0 {
+		s, done := c.kickers[0], false
+		if more := c.e.ContinueKick(c.now, s, &c.kicks[0]); !more {
+			c.idle, done = append(c.idle, s), true
+		} else if c.unfinished++; c.rng.IntN(20) == 0 {
+			c.e.Close(c.now, s)
+			done = true
+		}
+		if done {
+			c.kickers, c.kicks = c.kickers[1:], c.kicks[1:]
+		}
+	}
+	c.unfinished += len(c.e.closing)
+	if c.rng.IntN(3) == 0 {
+		c.now += c.rng.Int64N(second)
+		c.e.Tick(c.now)
+	}
+}

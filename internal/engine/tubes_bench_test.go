@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+)
+
+// manyTubes returns a session that watches so many tubes, and default.
+func manyTubes(e *Engine, tubes int) *Session {
+	s := e.Open(nil)
+	for k := range tubes {
+		e.Watch(s, fmt.Appendf(nil, "tube-%08d", k))
+	}
+	return s
+}
+
+var benchSizes = []int{1, 100000, 1000000}
+
+// BenchmarkTubeNames is what list-tubes costs within a turn. "again" has no
+// change since the last one; "changed" makes and removes a tube in between.
+func BenchmarkTubeNames(b *testing.B) {
+	for _, tubes := range benchSizes {
+		e := New(Options{})
+		s := manyTubes(e, tubes)
+		b.Run(fmt.Sprintf("again/tubes=%d", tubes), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if names := e.TubeNames(); names.Len() != tubes+1 {
+					b.Fatal(names.Len())
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("changed/tubes=%d", tubes), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				e.TubeNames()
+				e.Use(s, []byte("another"))
+				e.Use(s, []byte(DefaultTube))
+			}
+		})
+	}
+}
+
+// BenchmarkWatchedNames is what list-tubes-watched costs within a turn.
+func BenchmarkWatchedNames(b *testing.B) {
+	for _, tubes := range benchSizes {
+		b.Run(fmt.Sprintf("tubes=%d", tubes), func(b *testing.B) {
+			s := manyTubes(New(Options{}), tubes)
+			b.ReportAllocs()
+			for b.Loop() {
+				if names := s.WatchedNames(); names.Len() != tubes+1 {
+					b.Fatal(names.Len())
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkTubeComesAndGoes makes a tube and removes it. With a snapshot taken
+// before, so that pages are shared, one time in so many.
+func BenchmarkTubeComesAndGoes(b *testing.B) {
+	for _, every := range []int{0, 1000, 1} {
+		b.Run(fmt.Sprintf("snapshot-every=%d", every), func(b *testing.B) {
+			e := New(Options{})
+			s := manyTubes(e, 100000)
+			names := make([][]byte, 1000)
+			for k := range names {
+				names[k] = fmt.Appendf(nil, "another-%d", k)
+			}
+			b.ReportAllocs()
+			k := 0
+			for b.Loop() {
+				if k++; every > 0 && k%every == 0 {
+					e.TubeNames()
+				}
+				e.Use(s, names[k%len(names)]) // makes it, and removes the one before
+			}
+		})
+	}
+}
+
+// BenchmarkStats is what stats costs, however many tubes there are.
+func BenchmarkStats(b *testing.B) {
+	for _, tubes := range benchSizes {
+		b.Run(fmt.Sprintf("tubes=%d", tubes), func(b *testing.B) {
+			e := New(Options{})
+			manyTubes(e, tubes)
+			b.ReportAllocs()
+			for b.Loop() {
+				if st := e.Stats(); st.Tubes != uint64(tubes+1) {
+					b.Fatal(st.Tubes)
+				}
+			}
+		})
+	}
+}
+
+// buryAll returns an engine with so many buried jobs.
+func buryAll(jobs int) (*Engine, *Session) {
+	e := New(Options{})
+	s := e.Open(nil)
+	for range jobs {
+		id, _ := e.Put(0, s, Spec{TTR: 60}, benchBody)
+		e.ReserveJob(0, s, id)
+		e.Bury(s, id, 0)
+	}
+	return e, s
+}
+
+// BenchmarkKick is one slice of a kick of a million jobs: how long a turn takes.
+func BenchmarkKick(b *testing.B) {
+	const jobs = 1000000
+	e, s := buryAll(jobs)
+	var k Kick
+	for b.Loop() {
+		if !e.ContinueKick(0, s, &k) { // then what was kicked is buried again
+			b.StopTimer()
+			e, s = buryAll(jobs)
+			k = e.BeginKick(s, jobs)
+			b.StartTimer()
+		}
+	}
+}
+
+// BenchmarkClose is one slice of closing a session that holds a million jobs.
+func BenchmarkClose(b *testing.B) {
+	const jobs = 1000000
+	e := New(Options{})
+	s := e.Open(nil)
+	for range jobs {
+		e.Put(0, s, Spec{TTR: 60}, benchBody)
+	}
+	for b.Loop() {
+		if e.Tick(0); len(e.closing) == 0 {
+			b.StopTimer()
+			s = e.Open(nil)
+			for range jobs {
+				e.Reserve(0, s, 0)
+			}
+			e.Close(0, s)
+			b.StartTimer()
+		}
+	}
+}
