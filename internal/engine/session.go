@@ -188,12 +188,3 @@ func (s *Session) WatchedNames() Names {
 	}
 	return Names{[]namePage{page}, len(s.watches), bytes}
 }
-
-// Watched yields what WatchedNames returns. The engine must not change meanwhile.
-func (s *Session) Watched(yield func(name string) bool) {
-	for _, w := range s.watches {
-		if !yield(w.tube.name) {
-			return
-		}
-	}
-}

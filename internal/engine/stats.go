@@ -71,15 +71,6 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 // came to be, save that the last takes the place of one that goes.
 func (e *Engine) TubeNames() Names { return e.names.snapshot() }
 
-// Tubes yields what TubeNames returns. The engine must not change meanwhile.
-func (e *Engine) Tubes(yield func(name string) bool) {
-	for i := range e.names.Len() {
-		if !yield(e.names.At(i)) {
-			return
-		}
-	}
-}
-
 // JobStats is what stats-job tells.
 type JobStats struct {
 	ID       uint64

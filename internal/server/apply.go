@@ -28,16 +28,32 @@ func (c *conn) act(e *engine.Engine, now int64, a action, cmds []parsed) (execut
 // execute applies the commands until the client has to wait, has quit, or has
 // enough replies. Each happens a nanosecond after the one before.
 func (c *conn) execute(e *engine.Engine, now int64, cmds []parsed) (n int, later int64) {
-	for n < len(cmds) && !c.waiting && !c.quit && len(c.out) < maxOut {
+	if c.kick != nil {
+		from, pending := len(c.out), e.Pending()
+		c.proceed(e, now, *c.kick)
+		c.note(from, e.Pending() > pending)
+		now++
+	}
+	for n < len(cmds) && c.ready() && len(c.out) < maxOut {
 		from, pending := len(c.out), e.Pending()
 		c.command(e, now, &cmds[n].Command)
+		c.note(from, e.Pending() > pending)
 		now++
 		n++
-		if e.Pending() > pending {
-			c.logged = append(c.logged, span{from, len(c.out)})
-		}
 	}
 	return n, now
+}
+
+// ready reports whether the next command may be executed, as far as those before
+// are concerned.
+func (c *conn) ready() bool { return !c.waiting && !c.quit && c.rest == nil && c.kick == nil }
+
+// note notes whether the reply that begins at from promises anything. There is
+// none yet if the command goes on in the next turn.
+func (c *conn) note(from int, logged bool) {
+	if logged && len(c.out) > from {
+		c.logged = append(c.logged, span{from, len(c.out)})
+	}
 }
 
 // failed tells, within the turn, that its changes are not durable: the replies
@@ -52,6 +68,9 @@ func (c *conn) failed() {
 		at = s.to
 	}
 	c.out = append(c.out, out[at:]...)
+	if c.kick != nil {
+		c.kick.failed = true
+	}
 }
 
 func (c *conn) word(w wire.Word) { c.out = wire.AppendWord(c.out, w) }
@@ -108,7 +127,7 @@ func (c *conn) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.Touch:
 		c.done(e.Touch(now, c.sess, cmd.ID), wire.Touched)
 	case wire.Kick:
-		c.out = wire.AppendKicked(c.out, uint64(e.Kick(now, c.sess, cmd.Count)))
+		c.proceed(e, now, kick{Kick: e.BeginKick(c.sess, cmd.Count)})
 	case wire.KickJob:
 		c.done(e.KickJob(now, cmd.ID), wire.Kicked)
 	case wire.Peek:
@@ -129,9 +148,9 @@ func (c *conn) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.PauseTube:
 		c.done(e.Pause(now, cmd.Tube, cmd.Delay), wire.Paused)
 	case wire.ListTubes:
-		c.out = wire.AppendList(c.out, e.Tubes)
+		c.list(e.TubeNames())
 	case wire.ListTubesWatched:
-		c.out = wire.AppendList(c.out, c.sess.Watched)
+		c.list(c.sess.WatchedNames())
 	case wire.ListTubeUsed:
 		c.out = wire.AppendUsing(c.out, c.sess.Using())
 	case wire.Stats:

@@ -35,8 +35,10 @@ type conn struct {
 	sess   *engine.Session
 	parser wire.Parser
 
-	out    []byte // replies not yet written
-	logged []span // replies in out that promise something is in the log
+	out    []byte   // replies not yet written
+	rest   *listing // of the reply at the end of out; nil if that is whole
+	logged []span   // replies in out that promise something is in the log
+	kick   *kick    // that goes on in the next turn; nil: none
 
 	waiting bool // in a reserve
 	quit    bool // the client said so

@@ -286,8 +286,12 @@ func (l *loop) read(s *socket) (src []byte, err error) {
 }
 
 // parse makes a task of the commands that are whole in src; nil stands for what
-// the socket has kept.
+// the socket has kept. A command that takes several turns comes before them.
 func (l *loop) parse(s *socket, src []byte) {
+	if s.kick != nil {
+		l.tasks = append(l.tasks, task{s: s, what: execute})
+		return
+	}
 	buf := src
 	if src == nil {
 		buf = s.in.unread()
@@ -374,7 +378,7 @@ func (l *loop) deliver() {
 func (l *loop) conclude(t *task) {
 	s := t.s
 	n := t.to - t.from
-	more := n == maxBatch // there may be
+	more := n == 0 || n == maxBatch || s.kick != nil // there may be; 0 is a command that goes on
 	if t.executed < n {
 		t.taken = l.cmds[t.from+t.executed-1].end
 		s.reparse()
@@ -394,10 +398,10 @@ func (l *loop) conclude(t *task) {
 	l.watch(s)
 }
 
-// repeat makes a socket, which has unread input or has ended, part of the next
-// round.
+// repeat makes a socket part of the next pass, if it has something to do: it has
+// unread input or is within a command, or its client has ended.
 func (l *loop) repeat(s *socket) {
-	if !s.queued && (s.eof || !s.in.empty()) {
+	if !s.queued && (s.eof || !s.in.empty() || s.kick != nil) {
 		s.queued = true
 		l.again = append(l.again, s)
 	}

@@ -52,7 +52,8 @@ func (s *socket) Wake() {
 	s.loop.wake()
 }
 
-// idle reports whether commands of the client may be executed now.
+// idle reports whether commands of the client may be executed now, or one that
+// takes several turns may go on.
 func (s *socket) idle() bool { return !s.gone && !s.waiting && len(s.out) == 0 }
 
 // full reports whether the client has sent so much behind a waiting reserve that
@@ -150,12 +151,15 @@ func (l *loop) flush(s *socket) bool {
 		l.drop(s, err)
 		return false
 	}
-	if n == len(s.out) {
-		s.out = nil
+	s.heard = l.now
+	if n < len(s.out) {
+		s.out = append([]byte(nil), s.out[n:]...) // it is the round's
 		return true
 	}
-	s.out = append([]byte(nil), s.out[n:]...) // it is the round's
-	s.heard = l.now
+	s.out = nil
+	if s.rest != nil {
+		s.formatRest() // others come first
+	}
 	return true
 }
 
@@ -170,6 +174,10 @@ func (l *loop) drain(s *socket) {
 		s.heard = l.now
 	}
 	if s.out = s.out[n:]; len(s.out) > 0 {
+		return
+	}
+	if s.out = s.out[:0]; s.rest != nil {
+		s.formatRest()
 		return
 	}
 	s.out = nil
@@ -213,7 +221,7 @@ func (l *loop) sweep() {
 	}
 	l.sweepAt = l.now + int64(l.sweepEvery())
 	for _, s := range l.socks {
-		if s == nil {
+		if s == nil || s.queued {
 			continue
 		}
 		limit, reason := l.srv.opt.StallTimeout, errStalled

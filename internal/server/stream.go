@@ -71,7 +71,7 @@ func (c *stream) converse() error {
 	for {
 		switch {
 		case c.executeBatch():
-			if len(c.out) < maxOut && !c.waiting && !c.quit {
+			if len(c.out) < maxOut && c.ready() {
 				continue // there may be more in the buffer: write it all at once
 			}
 			if err := c.flush(); err != nil {
@@ -121,12 +121,14 @@ func (c *stream) executeBatch() bool {
 	defer clear(cmds) // the pool must not keep input buffers alive
 	c.batch = cmds
 	c.turn(execute)
-	c.batch = nil
 	if c.executed < len(cmds) {
 		n = cmds[c.executed-1].end
 		c.reparse()
 	}
 	c.in.take(n)
+	for c.batch = nil; c.kick != nil; {
+		c.turn(execute)
+	}
 	return true
 }
 
@@ -209,7 +211,11 @@ func (c *stream) flush() error {
 		if err != nil {
 			return err
 		}
-		out = out[n:]
+		if out = out[n:]; len(out) == 0 && c.rest != nil {
+			c.out = c.out[:0]
+			c.formatRest()
+			out = c.out
+		}
 	}
 	if cap(c.out) > keptOut {
 		c.out = nil

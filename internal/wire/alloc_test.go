@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -47,14 +46,5 @@ func TestAllocations(t *testing.T) {
 		"AppendJobStats":       func() { AppendJobStats(buf, &JobStats{}) },
 	} {
 		check(name, f)
-	}
-}
-
-// A list of many tubes costs no more than its buffer.
-func TestListAllocations(t *testing.T) {
-	buf := make([]byte, 0, 1<<20)
-	names := slices.Repeat([]string{"mail"}, 10000)
-	if n := testing.AllocsPerRun(10, func() { AppendList(buf, slices.Values(names)) }); n > 4 {
-		t.Errorf("a list of %d names allocates %v times", len(names), n)
 	}
 }

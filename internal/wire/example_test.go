@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -58,11 +57,6 @@ func ExampleParseReply() {
 	// INSERTED 7 ""
 	// RESERVED 7 "hello"
 	// "TIMED_" left, <nil>
-}
-
-func ExampleAppendList() {
-	fmt.Printf("%q\n", wire.AppendList(nil, slices.Values([]string{"default", "mail"})))
-	// Output: "OK 21\r\n---\n- default\n- mail\n\r\n"
 }
 
 // A long list is written in parts: its size must be known before.

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"time"
@@ -60,16 +59,6 @@ func AppendListItem(dst []byte, name string) []byte {
 
 // AppendListEnd completes a list.
 func AppendListEnd(dst []byte) []byte { return append(dst, crlf...) }
-
-// AppendList appends a list whose size is not known before, all at once.
-func AppendList(dst []byte, names iter.Seq[string]) []byte {
-	start := len(dst)
-	dst = openData(dst)
-	for name := range names {
-		dst = AppendListItem(dst, name)
-	}
-	return closeData(dst, start)
-}
 
 // A dict appends the entries of a dictionary.
 type dict []byte

@@ -10,13 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The size in the line of a reply grows with the data, also beyond what was in
-// the buffer.
+// The size in the line of a reply is that of the data, however long the list.
 func TestAppendList(t *testing.T) {
-	got := AppendList(nil, slices.Values([]string{"default"}))
-	if want := "OK 14\r\n---\n- default\n\r\n"; string(got) != want {
-		t.Errorf("%q, want %q", got, want)
-	}
 	for _, n := range []int{0, 1, 2, 100, 10000} {
 		var names []string
 		data := "---\n"
@@ -24,13 +19,9 @@ func TestAppendList(t *testing.T) {
 			names = append(names, fmt.Sprint("tube-", i))
 			data += "- " + names[i] + "\n"
 		}
-		got := AppendList([]byte("before"), slices.Values(names))
-		want := "before" + okReply(data)
-		if string(got) != want {
+		got := appendList([]byte("before"), names)
+		if want := "before" + okReply(data); string(got) != want {
 			t.Errorf("%d names: %.60q, want %.60q", n, got, want)
-		}
-		if got := appendListInParts([]byte("before"), names); string(got) != want {
-			t.Errorf("%d names, in parts: %.60q, want %.60q", n, got, want)
 		}
 		var r Reply
 		if _, err := ParseReply(got[len("before"):], &r); err != nil {
@@ -43,8 +34,7 @@ func TestAppendList(t *testing.T) {
 	}
 }
 
-// appendListInParts is what a server does that knows the size of a list.
-func appendListInParts(dst []byte, names []string) []byte {
+func appendList(dst []byte, names []string) []byte {
 	dst = AppendListStart(dst, len(names), len(strings.Join(names, "")))
 	for _, name := range names {
 		dst = AppendListItem(dst, name)

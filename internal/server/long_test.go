@@ -1,0 +1,165 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// onBoth runs a test with clients on goroutines and with clients on loops.
+func onBoth(t *testing.T, test func(t *testing.T, dial func(*rig) *client)) {
+	t.Run("goroutine", func(t *testing.T) { test(t, (*rig).dial) })
+	t.Run("loop", func(t *testing.T) { test(t, (*rig).dialTCP) })
+}
+
+// A list too long for a turn arrives whole, as it was when it was asked for, and
+// in its place among the other replies; it costs the server no more than a
+// piece, however slow its reader.
+func TestLongList(t *testing.T) {
+	onBoth(t, func(t *testing.T, dial func(*rig) *client) {
+		r := start(t, Options{})
+		const tubes = 20_000
+		var names strings.Builder
+		r.broker.Call(func(e *engine.Engine, _ int64) {
+			s := e.Open(nil)
+			for i := range tubes {
+				name := fmt.Sprintf("a-rather-long-name-of-a-tube-%07d", i)
+				e.Watch(s, []byte(name))
+				names.WriteString("- " + name + "\n")
+			}
+		})
+		all := "---\n- default\n" + names.String()
+		c, other := dial(r), dial(r)
+		c.send("use b\nlist-tubes\nuse c\nlist-tubes\nlist-tubes-watched\nuse d\n")
+		c.want("USING b\n")
+		other.do("use x\n", "USING x\n") // it is not in the list, which was taken before
+		reply := func(data string) string { return fmt.Sprintf("OK %d\r\n%s\r\n", len(data), data) }
+		for _, want := range []string{reply(all + "- b\n"), "USING c\r\n"} {
+			if got := c.read(len(want)); got != want {
+				t.Fatalf("got %d bytes that differ from %.40q", len(got), want)
+			}
+		}
+		// In the second list the place of b, which has gone, is taken.
+		want := reply(all + "- x\n- c\n")
+		if got := c.read(len(want)); len(got) != len(want) || !strings.HasPrefix(got, fmt.Sprintf("OK %d\r\n---\n- default\n", len(all)+8)) {
+			t.Fatalf("got %d bytes, want %d: %.60q ... %q", len(got), len(want), got, got[max(0, len(got)-20):])
+		}
+		c.want("OK 14\n")
+		if got := c.read(14 + 2); got != "---\n- default\n\r\n" {
+			t.Fatalf("got %q", got)
+		}
+		c.want("USING d\n")
+	})
+}
+
+// read reads n bytes.
+func (c *client) read(n int) string {
+	c.tb.Helper()
+	b := make([]byte, n)
+	for have := 0; have < n; {
+		m, err := c.nc.Read(b[have:])
+		if err != nil {
+			c.tb.Fatalf("after %d of %d bytes: %v", have, n, err)
+		}
+		have += m
+	}
+	return string(b)
+}
+
+const manyKicked = 20_000
+
+// buryMany makes jobs that are buried in the tube default.
+func (r *rig) buryMany() {
+	r.broker.Call(func(e *engine.Engine, now int64) {
+		s := e.Open(nil)
+		for range manyKicked {
+			id, _ := e.Put(now, s, engine.Spec{TTR: 3600}, nil)
+			e.ReserveJob(now, s, id)
+			e.Bury(s, id, 0)
+		}
+	})
+}
+
+// A kick of very many jobs lets others in between its turns, kicks them all, and
+// is followed by what the client sent behind it.
+func TestLongKick(t *testing.T) {
+	onBoth(t, func(t *testing.T, dial func(*rig) *client) {
+		r := start(t, Options{})
+		r.buryMany()
+		c := dial(r)
+		c.do("kick 1000000\nuse x\n", fmt.Sprintf("KICKED %d\nUSING x\n", manyKicked))
+		if st := r.stats(); st.Ready != manyKicked || st.Buried != 0 {
+			t.Errorf("%d are ready, %d are buried", st.Ready, st.Buried)
+		}
+		// It goes on to its end when the client has sent nothing more.
+		r.buryMany()
+		c.send("use default\nkick 1000000\n")
+		c.halfClose()
+		c.want(fmt.Sprintf("USING default\nKICKED %d\n", manyKicked))
+		c.wantEnd()
+	})
+}
+
+// A long kick takes many turns, between which others are served.
+func TestLongKickTakesTurns(t *testing.T) {
+	onBoth(t, func(t *testing.T, dial func(*rig) *client) {
+		log := &countingLog{}
+		r := startLogged(t, Options{}, broker.Options{Log: log})
+		r.buryMany()
+		c := dial(r)
+		before, turns := 0, 0
+		r.broker.Call(func(*engine.Engine, int64) { before = log.changed })
+		c.do("kick 1000000\n", fmt.Sprintf("KICKED %d\n", manyKicked))
+		r.broker.Call(func(*engine.Engine, int64) { turns = log.changed - before })
+		if turns < manyKicked/1000 {
+			t.Errorf("%d jobs were kicked in %d turns", manyKicked, turns)
+		}
+	})
+}
+
+// countingLog counts the turns that change something.
+type countingLog struct {
+	failingLog
+	changed int
+}
+
+func (l *countingLog) Append(c []engine.Change) error {
+	l.changed++
+	return nil
+}
+
+// When an early part of a kick could not be made durable, the kick is not
+// acknowledged, though its last part was.
+func TestLongKickFails(t *testing.T) {
+	onBoth(t, func(t *testing.T, dial func(*rig) *client) {
+		log := &failOnce{}
+		r := startLogged(t, Options{}, broker.Options{Log: log})
+		r.buryMany()
+		r.broker.Call(func(*engine.Engine, int64) { log.err = errors.New("no space left on device") })
+		dial(r).do("kick 1000000\nuse x\n", "INTERNAL_ERROR\nUSING x\n")
+	})
+}
+
+// failOnce is a broker.Log whose next Commit of Changes fails with err.
+type failOnce struct {
+	failingLog
+	changed bool
+}
+
+func (l *failOnce) Append(c []engine.Change) error {
+	l.changed = len(c) > 0
+	return nil
+}
+
+func (l *failOnce) Commit() error {
+	if !l.changed {
+		return nil
+	}
+	err := l.err
+	l.err, l.changed = nil, false
+	return err
+}
