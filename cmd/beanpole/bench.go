@@ -39,12 +39,14 @@ reply has come. The jobs are removed again; give it a server without other
 clients on its tubes.
 
 With --against, start two servers, run the same load on each of them in turn,
-and print the medians and their ratios; first measure how fast the generator
-itself is at most. The other server is this binary.`
+and print the medians and their ratios. The other server is this binary. Each
+round also runs a process that does nothing but answer: no server can make the
+generator measure more than that.`
 
 const benchExample = `  beanpole bench --connections 50
   beanpole bench --connections 8 --in-flight 64 --body 1000 --duration 10s
   beanpole bench --mix wake --addr unix:/run/bean.sock
+  beanpole bench --connections 50 --idle 10000
   beanpole bench --connections 50 --against beanstalkd
   beanpole bench --suite memory --markdown --against beanstalkd
   beanpole bench --suite journal --against 'beanstalkd -b {dir} -f 0' \
@@ -73,7 +75,7 @@ func newBench() *cobra.Command {
 		},
 	}
 	opt.define(cmd)
-	cmd.AddCommand(newResponder())
+	cmd.AddCommand(newResponder(), newScale())
 	return cmd
 }
 
@@ -87,6 +89,9 @@ func (opt *benchOptions) define(cmd *cobra.Command) {
 		fs.Func("tubes", "`N` tubes, shared by the connections (1)", intoCount(&opt.load.Tubes, "tubes"))
 		fs.Func("body", "`BYTES` in the body of a job (64)", into(&opt.load.BodySize, parseBody))
 		fs.Func("backlog", "`N` more jobs lie in the queue meanwhile (0)", into(&opt.load.Backlog, parseJobs))
+		fs.Func("occupied", "`N` tubes besides have one job each (0)", intoCount(&opt.load.Occupied, "tubes"))
+		fs.Func("idle", "`N` connections besides are open and silent (0)", intoCount(&opt.load.Idle, "connections"))
+		fs.Func("workers", "mix wake: `N` workers wait on one tube for the jobs of\nall connections (a worker and a tube for each)", intoCount(&opt.load.Workers, "workers"))
 		fs.Func("duration", "measure for a `TIME`, such as 10s (5s)", into(&opt.load.Duration, parseDuration))
 		fs.Func("ops", "end after `N` jobs; 0: when the time is over (0)", into(&opt.load.Ops, parseJobs))
 		fs.Func("client", "`KIND` of client: auto, epoll (Linux) or goroutine\n(auto)",
@@ -99,7 +104,7 @@ func (opt *benchOptions) define(cmd *cobra.Command) {
 			"{port} is a free port, {dir} a new directory; without\n{port} it gets -l 127.0.0.1 -p {port} besides")
 		fs.StringVar(&opt.server, "server", "", "`COMMAND` that starts the other one (this binary)")
 		fs.Func("rounds", "run each server `N` times (5)", intoCount(&opt.rounds, "rounds"))
-		fs.Func("suite", "run all loads of doc/benchmarks.md, not one: `NAME` is\nmemory or journal", into(&opt.suite, parseSuite))
+		fs.Func("suite", "run all loads of doc/benchmarks.md, not one: `NAME` is\nmemory, journal or crowd", into(&opt.suite, parseSuite))
 		fs.Func("restart", "put `N` jobs, kill the servers and measure how soon\nthey serve again; the commands need {dir}", into(&opt.restart, parseJobs))
 	})
 	addFlags(cmd, "Output", func(fs *pflag.FlagSet) {
@@ -125,12 +130,27 @@ func (opt *benchOptions) check(flags *pflag.FlagSet) error {
 	if opt.markdown && opt.json {
 		return usageError("options --markdown and --json exclude each other")
 	}
-	ofOneLoad := []string{"mix", "connections", "in-flight", "tubes", "body", "backlog", "ops", "client", "threads"}
-	if i := slices.IndexFunc(ofOneLoad, flags.Changed); opt.suite != "" && i >= 0 {
-		return usageError("option --%s does not go with --suite, which has its own loads", ofOneLoad[i])
+	if flags.Changed("workers") && opt.load.Mix != load.Wake {
+		return usageError("option --workers needs --mix wake")
+	}
+	if i := slices.IndexFunc(noRestart, flags.Changed); opt.restart > 0 && i >= 0 {
+		return usageError("option --%s does not go with --restart", noRestart[i])
+	}
+	if i := slices.IndexFunc(noSuite, flags.Changed); opt.suite != "" && i >= 0 {
+		return usageError("option --%s does not go with --suite, which has its own loads", noSuite[i])
 	}
 	return nil
 }
+
+// Options for which a suite has values of its own, and those of which a restart
+// makes no use.
+var (
+	ofOneLoad = []string{
+		"mix", "connections", "in-flight", "tubes", "backlog", "occupied", "idle", "workers", "ops", "client", "threads",
+	}
+	noSuite   = slices.Concat(ofOneLoad, []string{"body"})
+	noRestart = slices.Concat(ofOneLoad, []string{"duration", "suite"})
+)
 
 func (opt *benchOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
 	switch {
@@ -275,7 +295,7 @@ func newResponder() *cobra.Command {
 
 func parseSuite(s string) (string, error) {
 	if load.Suites[s] == nil {
-		return "", errors.New("want memory or journal")
+		return "", errors.New("want memory, journal or crowd")
 	}
 	return s, nil
 }

@@ -24,15 +24,15 @@ func BenchmarkClients(b *testing.B) {
 		servers = append(servers, Server{Command: []string{path, "-l", "127.0.0.1", "-p", "{port}"}})
 	}
 	for _, s := range servers {
-		p, err := s.start(b.Context())
+		p, err := s.Start(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer p.stop()
+		defer p.Stop()
 		for _, shape := range []struct{ connections, inFlight int }{{1, 1}, {8, 1}, {50, 1}, {500, 1}, {8, 64}} {
 			for _, client := range clients() {
-				o := Options{Addr: p.addr, PID: p.pid, Client: client, Connections: shape.connections, InFlight: shape.inFlight}
-				b.Run(fmt.Sprintf("server=%s/conns=%d/inflight=%d/client=%s", s.name(), o.Connections, o.InFlight, client),
+				o := Options{Addr: p.Addr, PID: p.PID, Client: client, Connections: shape.connections, InFlight: shape.inFlight}
+				b.Run(fmt.Sprintf("server=%s/conns=%d/inflight=%d/client=%s", s.DisplayName(), o.Connections, o.InFlight, client),
 					func(b *testing.B) { benchmarkRun(b, o) })
 			}
 		}

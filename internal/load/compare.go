@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 )
 
 // CompareOptions describe a comparison of two servers under the same load.
@@ -20,15 +18,20 @@ type CompareOptions struct {
 	// Load is put on both. Addr and PID are filled in.
 	Load Options
 
-	// Rounds is how often each server is run, A and B in turn. 0 means 5.
+	// Baseline, if not nil, is a load that each server is compared with itself
+	// under: Load without its crowd. BaselineName is what tables call it; empty
+	// means a description.
+	Baseline     *Options
+	BaselineName string
+
+	// Rounds is how often each server is run. 0 means 5.
 	Rounds int
 
-	// Responder, if it has a command, is a process that runs Responder; the
-	// generator's ceiling under the same load is then measured first.
+	// Responder, if it has a command, is a process that runs Responder. It is a
+	// third side, which shows the ceiling of the generator under the same load.
 	Responder Server
 
-	// Progress, if not nil, is called after each run with the server's name. The
-	// ceiling's run is reported too.
+	// Progress, if not nil, is called after each run with the server's name.
 	Progress func(server string, r Result)
 }
 
@@ -41,180 +44,150 @@ type Comparison struct {
 	A    Side    `json:"a"`
 	B    Side    `json:"b"`
 
-	// Ratios B/A of the runs that followed each other. Above 1 is better for B
-	// in Throughput, worse in the others.
-	Throughput    Ratio `json:"throughput_ratio"`
-	P50           Ratio `json:"p50_ratio"`
-	P99           Ratio `json:"p99_ratio"`
-	CPUPerCommand Ratio `json:"cpu_per_command_ratio"`
+	// Responder is nil if none was given. No server can make the generator measure
+	// more on this machine, and what the responder costs per command is the part
+	// of any server's cost that is system calls.
+	Responder *Side `json:"responder,omitempty"`
 
-	// Ceiling is nil if no responder was given.
-	Ceiling *Result `json:"ceiling,omitempty"`
+	// ToA are the ratios B/A, ToResponder those of B to the responder.
+	ToA         Ratios  `json:"b_to_a"`
+	ToResponder *Ratios `json:"b_to_responder,omitempty"`
+
+	// Baseline names the load of the sides' baselines; empty if there is none.
+	Baseline     string   `json:"baseline,omitempty"`
+	BaselineLoad *Options `json:"baseline_load,omitempty"`
 }
 
-// A Side is all runs of one server, and their medians.
-type Side struct {
-	Name string   `json:"name"`
-	Runs []Result `json:"runs"`
-
-	Throughput    float64       `json:"commands_per_second"`
-	P50           time.Duration `json:"p50_ns"`
-	P99           time.Duration `json:"p99_ns"`
-	CPUPerCommand time.Duration `json:"cpu_per_command_ns"` // 0 if unknown
-	PeakRSS       int64         `json:"peak_rss_bytes"`     // 0 if unknown
+// An entrant is what runs once in each round.
+type entrant struct {
+	name   string
+	server Server
+	load   Options
+	runs   *[]Result
+	side   *Side // which the runs are for
 }
 
-// A Ratio is the ratio of each pair of runs, summed up. It is zero if there was
-// nothing to divide by.
-type Ratio struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-}
-
-// Compare runs the load on A and B in turn, A B A B ..., each time on a process
-// started for that run, so that neither profits from a quiet minute of the
-// machine or inherits the other run's memory. Both processes and
-// their directories are gone when it returns, also when ctx is done.
+// Compare runs the load on each server in turn, responder A B responder A B ...,
+// each time on a process started for that run, so that none profits from a
+// quiet minute of the machine or inherits another run's memory. With a
+// baseline, each run follows one of the baseline on the same server.
+//
+// A server that is too slow for the load's crowd is left out from then on and its
+// Side says so; with any other error the comparison ends. All processes and their
+// directories are gone when it returns, also when ctx is done.
 func Compare(ctx context.Context, o CompareOptions) (Comparison, error) {
-	c := Comparison{Name: o.Name, A: Side{Name: o.A.name()}, B: Side{Name: o.B.name()}}
-	report := o.Progress
-	if report == nil {
-		report = func(string, Result) {}
-	}
-	var err error
-	if c.Load, err = o.Load.withDefaults(); err != nil {
+	c, err := o.comparison()
+	if err != nil {
 		return c, err
-	}
-	c.Load.Addr, c.Load.PID = "", 0
-	c.Name = cmp.Or(c.Name, c.Load.describe())
-	if len(o.Responder.Command) > 0 {
-		r, err := Ceiling(ctx, o.Load, o.Responder)
-		if err != nil {
-			return c, err
-		}
-		report("ceiling", r)
-		c.Ceiling = &r
 	}
 	rounds := o.Rounds
 	if rounds <= 0 {
 		rounds = defaultRounds
 	}
+	all := o.entrants(&c)
 	for range rounds {
-		for _, turn := range []struct {
-			server *Server
-			side   *Side
-		}{{&o.A, &c.A}, {&o.B, &c.B}} {
-			r, err := runOn(ctx, turn.server, o.Load)
-			if err != nil {
-				return c, fmt.Errorf("%s: %w", turn.side.Name, err)
+		for i := range all {
+			if err := all[i].run(ctx, o.Progress); err != nil {
+				return c, fmt.Errorf("%s: %w", all[i].name, err)
 			}
-			turn.side.Runs = append(turn.side.Runs, r)
-			report(turn.side.Name, r)
 		}
 	}
 	c.sum()
 	return c, nil
 }
 
-// Ceiling runs the load on a process that runs Responder. No server can make
-// the generator measure more on this machine than that, and what the responder
-// costs per command is the part of any server's cost that is system calls.
-func Ceiling(ctx context.Context, o Options, responder Server) (Result, error) {
-	r, err := runOn(ctx, &responder, o)
-	if err != nil {
-		return r, fmt.Errorf("ceiling: %w", err)
+// comparison returns one without figures, for the options complete.
+func (o *CompareOptions) comparison() (c Comparison, err error) {
+	c = Comparison{Name: o.Name, A: Side{Name: o.A.DisplayName()}, B: Side{Name: o.B.DisplayName()}}
+	if c.Load, err = o.Load.onAnyServer(); err != nil {
+		return c, err
 	}
-	return r, nil
+	c.Name = cmp.Or(c.Name, c.Load.describe())
+	if len(o.Responder.Command) > 0 {
+		c.Responder = &Side{Name: o.Responder.DisplayName()}
+	}
+	if o.Baseline == nil {
+		return c, nil
+	}
+	base, err := o.Baseline.onAnyServer()
+	if err != nil {
+		return c, fmt.Errorf("baseline: %w", err)
+	}
+	c.BaselineLoad = &base
+	c.Baseline = cmp.Or(o.BaselineName, base.describe())
+	return c, nil
+}
+
+// onAnyServer returns the options complete, and allows the files that a run
+// takes while servers can still inherit that.
+func (o Options) onAnyServer() (Options, error) {
+	o, err := o.withDefaults()
+	if err == nil {
+		err = allowFiles(o.files())
+	}
+	o.Addr, o.PID = "", 0
+	return o, err
+}
+
+// entrants returns a round.
+func (o *CompareOptions) entrants(c *Comparison) []entrant {
+	var all []entrant
+	add := func(s *Side, server Server) {
+		if o.Baseline != nil {
+			s.Baseline = &Side{Name: s.Name}
+			all = append(all, entrant{s.Name + ", baseline", server, *o.Baseline, &s.Baseline.Runs, s})
+		}
+		all = append(all, entrant{s.Name, server, o.Load, &s.Runs, s})
+	}
+	if c.Responder != nil {
+		add(c.Responder, o.Responder)
+	}
+	add(&c.A, o.A)
+	add(&c.B, o.B)
+	return all
+}
+
+func (e *entrant) run(ctx context.Context, progress func(string, Result)) error {
+	if e.side.LeftOut != "" {
+		return nil
+	}
+	r, err := runOn(ctx, &e.server, e.load)
+	switch {
+	case errors.Is(err, ErrTooSlow):
+		e.side.LeftOut = err.Error()
+		return nil
+	case err != nil:
+		return err
+	}
+	*e.runs = append(*e.runs, r)
+	if progress != nil {
+		progress(e.name, r)
+	}
+	return nil
 }
 
 // runOn starts a server for one run.
 func runOn(ctx context.Context, s *Server, o Options) (Result, error) {
-	p, err := s.start(ctx)
+	p, err := s.Start(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	defer p.stop()
-	o.Addr, o.PID = p.addr, p.pid
+	defer p.Stop()
+	o.Addr, o.PID = p.Addr, p.PID
 	r, err := Run(ctx, o)
 	if err != nil && ctx.Err() == nil {
-		err = errors.Join(err, p.death())
+		err = errors.Join(err, p.Died())
 	}
 	return r, err
-}
-
-// death returns what the process died of, or nil if it lives.
-func (p *process) death() error {
-	select {
-	case <-p.exited:
-		return fmt.Errorf("the server is gone: %v%s", p.err, p.output.quoted())
-	default:
-		return nil
-	}
 }
 
 func (c *Comparison) sum() {
 	c.A.sum()
 	c.B.sum()
-	c.Throughput = c.ratio(func(r *Result) float64 { return r.Throughput })
-	c.P50 = c.ratio(func(r *Result) float64 { return float64(r.Latency.P50) })
-	c.P99 = c.ratio(func(r *Result) float64 { return float64(r.Latency.P99) })
-	c.CPUPerCommand = c.ratio(func(r *Result) float64 { return float64(cpuPerCommand(r)) })
-}
-
-func (s *Side) sum() {
-	s.Throughput = medianOf(s.Runs, func(r *Result) float64 { return r.Throughput })
-	s.P50 = medianOf(s.Runs, func(r *Result) time.Duration { return r.Latency.P50 })
-	s.P99 = medianOf(s.Runs, func(r *Result) time.Duration { return r.Latency.P99 })
-	s.CPUPerCommand = medianOf(s.Runs, cpuPerCommand)
-	s.PeakRSS = medianOf(s.Runs, func(r *Result) int64 {
-		if r.Server == nil {
-			return 0
-		}
-		return r.Server.PeakRSS
-	})
-}
-
-func cpuPerCommand(r *Result) time.Duration {
-	if r.Server == nil {
-		return 0
+	c.ToA = ratiosOf(c.B.Runs, c.A.Runs)
+	if c.Responder != nil {
+		c.Responder.sum()
+		to := ratiosOf(c.B.Runs, c.Responder.Runs)
+		c.ToResponder = &to
 	}
-	return r.Server.CPUPerCommand
-}
-
-// ratio divides the figure of each run of B by that of the run of A before it.
-func (c *Comparison) ratio(figure func(*Result) float64) Ratio {
-	var all []float64
-	for i := range min(len(c.A.Runs), len(c.B.Runs)) {
-		if a := figure(&c.A.Runs[i]); a > 0 {
-			all = append(all, figure(&c.B.Runs[i])/a)
-		}
-	}
-	return ratioOf(all)
-}
-
-// ratioOf sums ratios up.
-func ratioOf(all []float64) Ratio {
-	if len(all) == 0 {
-		return Ratio{}
-	}
-	return Ratio{Median: median(all), Min: slices.Min(all), Max: slices.Max(all)}
-}
-
-func medianOf[T ~int64 | ~float64](runs []Result, figure func(*Result) T) T {
-	all := make([]T, len(runs))
-	for i := range runs {
-		all[i] = figure(&runs[i])
-	}
-	return median(all)
-}
-
-// median returns the middle of all, or the mean of the two in the middle, or 0.
-func median[T ~int64 | ~float64](all []T) T {
-	all = slices.Sorted(slices.Values(all))
-	n := len(all)
-	if n == 0 {
-		return 0
-	}
-	return (all[(n-1)/2] + all[n/2]) / 2
 }

@@ -1,14 +1,14 @@
 package load
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // The responder against itself, in processes of their own: everything but a
@@ -18,18 +18,21 @@ func TestCompare(t *testing.T) {
 	a.Name, b.Name = "a", "b"
 	var turns []string
 	c, err := Compare(t.Context(), CompareOptions{
-		A: a, B: b, Responder: a, Rounds: 2,
+		A: a, B: b, Responder: thisResponder(t), Rounds: 2,
 		Load:     Options{Connections: 2, InFlight: 4, Ops: 200},
 		Progress: func(server string, _ Result) { turns = append(turns, server) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(turns, " "); got != "ceiling a b a b" {
+	if got := strings.Join(turns, " "); got != "responder a b responder a b" {
 		t.Errorf("turns %q", got)
 	}
-	for _, s := range []Side{c.A, c.B} {
-		if len(s.Runs) != 2 || s.Throughput <= 0 || s.P50 <= 0 || s.P99 < s.P50 {
+	if c.Responder == nil || c.ToResponder == nil {
+		t.Fatalf("the responder is no side of %+v", c)
+	}
+	for _, s := range []Side{c.A, c.B, *c.Responder} {
+		if len(s.Runs) != 2 || s.Throughput <= 0 || s.P50 <= 0 || s.P99 < s.P50 || s.P999 < s.P99 {
 			t.Errorf("side %+v", s)
 		}
 		for _, r := range s.Runs {
@@ -38,13 +41,86 @@ func TestCompare(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range []Ratio{c.Throughput, c.P50, c.P99} {
+	for _, r := range []Ratio{c.ToA.Throughput, c.ToA.P50, c.ToA.P99, c.ToA.P999, c.ToResponder.Throughput} {
 		if r.Min <= 0 || r.Median < r.Min || r.Max < r.Median {
 			t.Errorf("ratio %+v", r)
 		}
 	}
-	if c.Ceiling == nil || c.Ceiling.Commands != 600 {
-		t.Errorf("ceiling %+v", c.Ceiling)
+}
+
+func TestCompareWithoutResponder(t *testing.T) {
+	s := thisResponder(t)
+	c, err := Compare(t.Context(), CompareOptions{A: s, B: s, Rounds: 1, Load: Options{Ops: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Responder != nil || c.ToResponder != nil || c.ToA.Throughput.Median <= 0 {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// Each server runs without and with its crowd, one after the other.
+func TestCompareWithBaseline(t *testing.T) {
+	a, b := thisResponder(t), thisResponder(t)
+	a.Name, b.Name = "a", "b"
+	var turns []string
+	c, err := Compare(t.Context(), CompareOptions{
+		A: a, B: b, Rounds: 2,
+		Load:         Options{Ops: 20, Idle: 5},
+		Baseline:     &Options{Ops: 10},
+		BaselineName: "nobody",
+		Progress:     func(server string, _ Result) { turns = append(turns, server) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(turns, "; "); got != "a, baseline; a; b, baseline; b; a, baseline; a; b, baseline; b" {
+		t.Errorf("turns %q", got)
+	}
+	for _, s := range []Side{c.A, c.B} {
+		if s.Baseline == nil || len(s.Runs) != 2 || len(s.Baseline.Runs) != 2 {
+			t.Fatalf("side %+v", s)
+		}
+		if n, base := s.Runs[0].Commands, s.Baseline.Runs[0].Commands; n != 60 || base != 30 {
+			t.Errorf("%d commands, %d in the baseline", n, base)
+		}
+		if s.ToBaseline.Throughput.Median <= 0 {
+			t.Errorf("ratios %+v", s.ToBaseline)
+		}
+	}
+	if c.Baseline != "nobody" || c.BaselineLoad.Idle != 0 || c.Load.Idle != 5 {
+		t.Errorf("loads %+v and %+v", c.BaselineLoad, c.Load)
+	}
+}
+
+// A server that cannot gather the crowd in time is left out; the other is not.
+func TestServerTooSlowForTheCrowd(t *testing.T) {
+	fast, slow := thisResponder(t), thisResponder(t)
+	silent := fakeServer(func(_ *wire.Command, out []byte) []byte { return out[:0] }).start(t)
+	slow.Addr = silent // the process starts, and somebody else is talked to
+	o := CompareOptions{A: slow, B: fast, Load: Options{Ops: 10, Occupied: 3}}
+	c, err := o.comparison()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := o.entrants(&c)
+	all[0].load.SetupLimit = 50 * time.Millisecond
+	for range 2 {
+		for i := range all {
+			if err := all[i].run(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.sum()
+	if want := "load: 0 of 3 tubes got their job in 50ms: " + ErrTooSlow.Error(); c.A.LeftOut != want || len(c.A.Runs) != 0 {
+		t.Errorf("side %+v, want it left out because %q", c.A, want)
+	}
+	if c.B.LeftOut != "" || len(c.B.Runs) != 2 {
+		t.Errorf("side %+v", c.B)
+	}
+	if c.ToA != (Ratios{}) {
+		t.Errorf("ratios to nothing: %+v", c.ToA)
 	}
 }
 
@@ -101,9 +177,9 @@ func TestServerThatDoesNotStart(t *testing.T) {
 		"did not start: exit status 3": {Command: []string{"sh", "-c", "echo no luck; exit 3"}},
 		"; it said: no luck":           {Command: []string{"sh", "-c", "echo no luck; exit 3"}},
 	} {
-		p, err := s.start(t.Context())
+		p, err := s.Start(t.Context())
 		if err == nil {
-			p.stop()
+			p.Stop()
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one with %q", s.Command, err, want)
@@ -114,59 +190,54 @@ func TestServerThatDoesNotStart(t *testing.T) {
 func TestServerIsCleanedUp(t *testing.T) {
 	s := thisResponder(t)
 	s.Command = append(s.Command, "{dir}")
-	p, err := s.start(t.Context())
+	p, err := s.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(p.dir); err != nil {
 		t.Error(err)
 	}
-	p.stop()
+	p.Stop()
 	if _, err := os.Stat(p.dir); !os.IsNotExist(err) {
 		t.Errorf("the directory is still there: %v", err)
 	}
-	if readUsage(p.pid).ok {
+	if readUsage(p.PID).ok {
 		t.Error("the process still runs")
 	}
 }
 
-// comparison is one with figures chosen for their looks.
-func comparison() Comparison {
-	run := func(perSecond float64, p50, p99, cpu time.Duration) Result {
-		return Result{
-			Throughput: perSecond,
-			Latency:    Latency{P50: p50, P99: p99},
-			Server:     &ServerUsage{CPUPerCommand: cpu, PeakRSS: 3 << 19},
-		}
-	}
-	c := Comparison{
-		Name: "50 connections",
-		A: Side{Name: "old", Runs: []Result{
-			run(100_000, 100*time.Microsecond, 12*time.Millisecond, 8*time.Microsecond),
-			run(110_000, 110*time.Microsecond, 12*time.Millisecond, 8*time.Microsecond),
-			run(90_000, 90*time.Microsecond, 12*time.Millisecond, 8*time.Microsecond),
-		}},
-		B: Side{Name: "new", Runs: []Result{
-			run(200_000, 50*time.Microsecond, 3*time.Millisecond, 4*time.Microsecond),
-			run(330_000, 55*time.Microsecond, 3*time.Millisecond, 4*time.Microsecond),
-			run(90_000, 90*time.Microsecond, 12*time.Millisecond, 8*time.Microsecond),
-		}},
-		Ceiling: &Result{Throughput: 1_234_567},
-	}
-	c.sum()
-	return c
-}
-
 func TestRatiosAreOfPairs(t *testing.T) {
 	c := comparison()
-	if want := (Ratio{Median: 2, Min: 1, Max: 3}); c.Throughput != want {
-		t.Errorf("throughput ratio %+v, want %+v", c.Throughput, want)
+	if want := (Ratio{Median: 2, Min: 1, Max: 3}); c.ToA.Throughput != want {
+		t.Errorf("throughput ratio %+v, want %+v", c.ToA.Throughput, want)
 	}
-	if want := (Ratio{Median: 0.5, Min: 0.5, Max: 1}); c.P50 != want || c.CPUPerCommand != want {
-		t.Errorf("p50 ratio %+v, CPU ratio %+v, want %+v", c.P50, c.CPUPerCommand, want)
+	if want := (Ratio{Median: 0.5, Min: 0.5, Max: 1}); c.ToA.P50 != want || c.ToA.CPUPerCommand != want {
+		t.Errorf("p50 ratio %+v, CPU ratio %+v, want %+v", c.ToA.P50, c.ToA.CPUPerCommand, want)
+	}
+	if want := (Ratio{Median: 0.9, Min: 0.5, Max: 1}); c.ToResponder.Throughput != want {
+		t.Errorf("throughput ratio to the responder %+v, want %+v", c.ToResponder.Throughput, want)
+	}
+	if want := (Ratio{Median: 1, Min: 1, Max: 2}); c.ToResponder.CPUPerCommand != want {
+		t.Errorf("CPU ratio to the responder %+v, want %+v", c.ToResponder.CPUPerCommand, want)
 	}
 	if c.A.Throughput != 100_000 || c.B.Throughput != 200_000 {
 		t.Errorf("medians %v and %v", c.A.Throughput, c.B.Throughput)
+	}
+	if want := (Ratio{Median: 0.95, Min: 0.9, Max: 1}); crowded().B.ToBaseline.Throughput != want {
+		t.Errorf("ratio to the baseline %+v, want %+v", crowded().B.ToBaseline.Throughput, want)
+	}
+}
+
+func TestRatioString(t *testing.T) {
+	for want, r := range map[string]Ratio{
+		"-":                    {},
+		"0.004 (0.003..0.10)":  {0.0041, 0.0026, 0.104},
+		"1.28 (0.98..12.3)":    {1.278, 0.98, 12.34},
+		"254.9 (254.9..254.9)": {254.9, 254.9, 254.9},
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("%+v is written %s, want %s", r, got, want)
+		}
 	}
 }
 
@@ -178,69 +249,5 @@ func TestMedian(t *testing.T) {
 		if got := median(tt.all); got != tt.want {
 			t.Errorf("median of %v is %v, want %v", tt.all, got, tt.want)
 		}
-	}
-}
-
-func TestWriteMarkdown(t *testing.T) {
-	unknown := comparison()
-	unknown.Name, unknown.Ceiling = "no PID", nil
-	for _, runs := range [][]Result{unknown.A.Runs, unknown.B.Runs} {
-		for i := range runs {
-			runs[i].Server = nil
-		}
-	}
-	unknown.CPUPerCommand = Ratio{}
-	unknown.sum()
-	var b bytes.Buffer
-	m := Machine{CPUs: 2, Model: "Abacus 9", Kernel: "Linux 1.0", Arch: "amd64", Go: "go1.26"}
-	if err := WriteMarkdown(&b, m, []Comparison{comparison(), unknown}); err != nil {
-		t.Fatal(err)
-	}
-	const want = `2 cores of Abacus 9, Linux 1.0 amd64, go1.26
-
-| scenario | old, commands/s | new, commands/s | ratio (min..max) | CPU per command old | new | ratio | p50 old | new | p99 old | new | peak RSS old | new | ceiling, commands/s |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
-| 50 connections | 100,000 | 200,000 | 2.00 (1.00..3.00) | 8.00 us | 4.00 us | 0.50 (0.50..1.00) | 100 us | 55.00 us | 12.0 ms | 3000 us | 1.5 MiB | 1.5 MiB | 1,234,567 |
-| no PID | 100,000 | 200,000 | 2.00 (1.00..3.00) | - | - | - | 100 us | 55.00 us | 12.0 ms | 3000 us | - | - | - |
-`
-	if got := b.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-func TestWriteTable(t *testing.T) {
-	c := comparison()
-	var b bytes.Buffer
-	if err := c.WriteTable(&b); err != nil {
-		t.Fatal(err)
-	}
-	const want = `50 connections
-            commands/s         p50         p99  CPU per command  peak RSS
-       old     100,000      100 us     12.0 ms          8.00 us   1.5 MiB
-       new     200,000    55.00 us     3000 us          4.00 us   1.5 MiB
-     ratio        2.00        0.50        0.25             0.50
-  from..to  1.00..3.00  0.50..1.00  0.25..1.00       0.50..1.00
-ceiling of the generator: 1,234,567 commands/s, - CPU per command
-`
-	if got := b.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-func TestWriteJSONLines(t *testing.T) {
-	var b bytes.Buffer
-	if err := WriteJSONLines(&b, comparison(), comparison()); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-	if len(lines) != 2 {
-		t.Fatalf("%d lines, want 2", len(lines))
-	}
-	var c Comparison
-	if err := json.Unmarshal([]byte(lines[1]), &c); err != nil {
-		t.Fatal(err)
-	}
-	if c.Throughput.Median != 2 || c.A.Runs[0].Latency.P50 != 100*time.Microsecond || c.Load.Mix != PutReserveDelete {
-		t.Errorf("came back as %+v", c)
 	}
 }

@@ -1,14 +1,16 @@
 // Package load is a closed-loop load generator for servers that speak the
 // beanstalk protocol. It is what runs behind "beanpole bench".
 //
-// Three things can be asked of it, each with one function:
+// Two things can be asked of it, each with one function:
 //
 //	r, err := load.Run(ctx, load.Options{Addr: "127.0.0.1:11300"})   // one load on a running server
-//	c, err := load.Ceiling(ctx, load.Options{}, responder)           // how fast could the generator be at all?
 //	cmp, err := load.Compare(ctx, load.CompareOptions{A: a, B: b})   // two servers in turn, A B A B ...
 //
-// RunSuite does the last for a list of scenarios and WriteMarkdown prints the
-// table that stands in doc/benchmarks.md.
+// Compare can run two more in each round: a responder that does nothing but
+// answer, which shows how fast the generator could be at all (its ceiling), and
+// each server under a baseline, which shows what a crowd costs that takes no
+// part in the load. RunSuite compares in a list of scenarios and WriteMarkdown
+// prints the tables that stand in doc/benchmarks.md.
 //
 // # What is measured
 //
@@ -33,7 +35,8 @@
 // puts sent before them. Commands of a connection are executed in order, so at
 // any moment the server has executed at least as many puts as reserves, however
 // the connections are interleaved: a reserve always finds a job. Only the mix
-// Wake lets workers wait, and there on purpose.
+// Wake lets workers wait, and there on purpose: all of them do when it begins,
+// and no more jobs are under way than there are workers.
 //
 // # How it keeps out of the way
 //
@@ -50,7 +53,8 @@
 //
 // No open-loop (fixed rate) load, no coordination of several generator
 // machines, no TLS. It leaves its jobs behind only in the mix Put, when a
-// Backlog was asked for, or when a run fails.
+// Backlog or Occupied tubes were asked for, or when a run fails.
 //
-// Start reading at session.go (the state machine of a connection), then run.go.
+// Start reading at session.go (the state machine of a connection), then run.go
+// and, for comparisons, compare.go.
 package load

@@ -13,10 +13,11 @@ import (
 // others leave within idleWait.
 func (r *run) epollClient(conns []*conn) client {
 	loops := make([]*loop, r.opt.Threads)
-	group := len(conns) / r.opt.Connections // a pair stays in one loop
+	start := func(i int) int { // of loop i; a crew stays in one
+		return i * r.opt.Connections / len(loops) * len(conns) / r.opt.Connections
+	}
 	for i := range loops {
-		from, to := i*r.opt.Connections/len(loops), (i+1)*r.opt.Connections/len(loops)
-		loops[i] = &loop{run: r, conns: conns[from*group : to*group]}
+		loops[i] = &loop{run: r, first: start(i), conns: conns[start(i):start(i+1)]}
 		hist := r.histogram()
 		for _, c := range loops[i].conns {
 			c.s.tally.hist = hist
@@ -37,6 +38,7 @@ func (r *run) epollClient(conns []*conn) client {
 // A loop drives its connections from one thread. Owned by its goroutine.
 type loop struct {
 	*run
+	first int // index of its first connection among those of the run
 	conns []*conn
 	poll  *poller
 	socks []sessionSock // in the order of conns
@@ -45,8 +47,7 @@ type loop struct {
 
 type sessionSock struct {
 	sock
-	s    *session
-	peer *sessionSock // the other half of a Wake pair, else nil
+	s *session
 }
 
 func (l *loop) work(ctx context.Context) error {
@@ -87,7 +88,7 @@ func (l *loop) work(ctx context.Context) error {
 
 // adopt takes the sockets away from the Go runtime and registers them.
 func (l *loop) adopt() error {
-	l.socks = make([]sessionSock, 0, len(l.conns)) // never grows: peers point into it
+	l.socks = make([]sessionSock, 0, len(l.conns)) // never grows: pointers into it are kept
 	for i, c := range l.conns {
 		fd, err := takeFD(c.Conn)
 		if err != nil {
@@ -97,11 +98,6 @@ func (l *loop) adopt() error {
 		l.open++
 		if err := l.poll.add(fd, i); err != nil {
 			return err
-		}
-	}
-	if l.opt.Mix == Wake {
-		for i := range l.socks {
-			l.socks[i].peer = &l.socks[i^1]
 		}
 	}
 	return nil
@@ -116,7 +112,7 @@ func (l *loop) closeSocks() {
 // handle reads once and answers at once. Another read would most often bring
 // nothing: a closed loop has sent no new commands meanwhile.
 func (l *loop) handle(k *sessionSock, events uint32, ph phase) error {
-	if k.closed() { // its peer ended it in this round
+	if k.closed() { // another of its crew ended it in this round
 		return nil
 	}
 	if events == unix.EPOLLOUT {
@@ -134,19 +130,35 @@ func (l *loop) handle(k *sessionSock, events uint32, ph phase) error {
 	return l.proceed(k, now, ph)
 }
 
-// proceed sends what k and its peer have to send, then closes those that are
-// over; the one may be over because of what the other did.
+// proceed sends what k has to send, and the producers that it has freed, then
+// closes those that are over.
 func (l *loop) proceed(k *sessionSock, now int64, ph phase) error {
 	if err := l.send(k, now, ph); err != nil {
 		return err
 	}
-	if k.peer != nil {
-		if err := l.send(k.peer, now, ph); err != nil {
-			return err
-		}
-		l.settle(k.peer)
+	if c := k.s.crew; c != nil {
+		return l.proceedCrew(c, now, ph)
 	}
 	l.settle(k)
+	return nil
+}
+
+func (l *loop) proceedCrew(c *crew, now int64, ph phase) error {
+	for {
+		i, ok := c.nextFreed()
+		if !ok {
+			break
+		}
+		if err := l.send(&l.socks[i-l.first], now, ph); err != nil {
+			return err
+		}
+	}
+	if c.over() {
+		socks := l.socks[c.first-l.first:]
+		for i := range c.size {
+			l.settle(&socks[i])
+		}
+	}
 	return nil
 }
 

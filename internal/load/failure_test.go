@@ -160,7 +160,7 @@ func TestTubeRefused(t *testing.T) {
 		nc.Read(make([]byte, 1024)) // or the reset could overtake the reply
 	}()
 	_, err = Run(t.Context(), Options{Addr: l.Addr().String(), Prefix: "odd"})
-	if err == nil || !strings.Contains(err.Error(), `choose tube "odd": the server answered`) {
+	if err == nil || !strings.Contains(err.Error(), `choose tube "odd": load: unexpected reply: "BAD_FORMAT"`) {
 		t.Errorf("error %v", err)
 	}
 	<-done

@@ -51,38 +51,57 @@ func (r *run) converse(c *conn) error {
 	}
 }
 
-// send writes what the session of c, and that of its peer, have to send.
+// send writes what the session of c has to send, and the producers that it has
+// freed.
 func (r *run) send(c *conn) (over bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for half := c; half != nil; half = half.peer {
-		s := half.s
-		s.fill(r.now(), r.inPhase())
-		if len(s.out) > 0 {
-			if _, err := half.Write(s.out); err != nil {
-				return false, err
-			}
-			s.out = s.out[:0]
-		}
-		if half.peer == c {
-			break
+	if err := r.write(c); err != nil {
+		return false, err
+	}
+	if crew := c.s.crew; crew != nil {
+		if err := r.sendFreed(crew, c.crew); err != nil {
+			return false, err
 		}
 	}
-	over = c.s.finished()
-	if over && c.peer != nil {
-		// It has nothing to read any more and must be told. Closing twice is harmless.
-		c.peer.Close()
-	}
-	return over, nil
+	return c.s.finished(), nil
 }
 
-// endedBy returns the error of a read, or nil if the script was over and the
-// peer closed the connection.
+func (r *run) sendFreed(crew *crew, conns []*conn) error {
+	for {
+		i, ok := crew.nextFreed()
+		if !ok {
+			break
+		}
+		if err := r.write(conns[i-crew.first]); err != nil {
+			return err
+		}
+	}
+	if crew.over() {
+		// They have nothing to read any more and must be told. Closing twice is harmless.
+		closeAll(conns)
+	}
+	return nil
+}
+
+func (r *run) write(c *conn) error {
+	s := c.s
+	s.fill(r.now(), r.inPhase())
+	if len(s.out) == 0 {
+		return nil
+	}
+	_, err := c.Write(s.out)
+	s.out = s.out[:0]
+	return err
+}
+
+// endedBy returns the error of a read, or nil if the crew is over and another of
+// it closed the connection.
 func (c *conn) endedBy(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.s.finished() && c.peer != nil:
+	case c.s.finished() && c.s.crew != nil:
 		return nil
 	case errors.Is(err, io.EOF):
 		return errHungUp

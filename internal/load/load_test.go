@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -93,6 +94,13 @@ var loads = []struct {
 	{"wake on two threads", Options{Mix: Wake, Connections: 3, Threads: 2, Ops: 30}, 90},
 	{"behind a backlog", Options{Backlog: 50, Ops: 10}, 30},
 	{"for a while", Options{Connections: 2, InFlight: 4, Duration: 20 * time.Millisecond}, -1},
+	{"workers share a tube", Options{Mix: Wake, Connections: 3, Workers: 20, Ops: 100}, 300},
+	{"as many workers as producers", Options{Mix: Wake, Connections: 3, Workers: 3, Ops: 100}, 300},
+	{"one producer for many", Options{Mix: Wake, Workers: 5, BodySize: -1, Ops: 20}, 60},
+	{"shared tube for a while", Options{Mix: Wake, Connections: 2, Workers: 10, Duration: 20 * time.Millisecond}, -1},
+	{"beside idle connections", Options{Idle: 40, Ops: 10}, 30},
+	{"beside occupied tubes", Options{Occupied: 150, Connections: 2, Tubes: 2, Ops: 10}, 30},
+	{"among a crowd of all kinds", Options{Mix: Wake, Workers: 2, Idle: 2, Occupied: 2, Ops: 10}, 30},
 	{"wake for a while", Options{Mix: Wake, Connections: 2, Duration: 20 * time.Millisecond}, -1},
 	{"drain", Options{Mix: Drain, Connections: 2, InFlight: 4, Backlog: 100}, 200},
 }
@@ -125,9 +133,8 @@ func checkResult(t *testing.T, r *Result, commands int64) {
 	}
 	l := &r.Latency
 	if o := &r.Options; o.Mix == Wake {
-		// The first wake of each pair is not timed.
-		if want := o.Ops - min(o.Ops, int64(o.Connections)); o.Ops > 0 && l.Count != want {
-			t.Errorf("%d wakes timed, want %d", l.Count, want)
+		if o.Ops > 0 && l.Count != o.Ops {
+			t.Errorf("%d wakes timed, want %d", l.Count, o.Ops)
 		}
 	} else if l.Count != r.Commands {
 		t.Errorf("%d commands timed of %d", l.Count, r.Commands)
@@ -154,25 +161,25 @@ func TestLoadsOnResponder(t *testing.T) {
 
 func TestLoadsOnBeanstalkd(t *testing.T) {
 	s := beanstalkd(t)
-	p, err := s.start(t.Context())
+	p, err := s.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.stop()
-	runLoads(t, p.addr)
+	defer p.Stop()
+	runLoads(t, p.Addr)
 }
 
 // A run leaves nothing in the tubes that it did not find there.
 func TestTubesAreEmptyAfterwards(t *testing.T) {
 	s := beanstalkd(t)
-	p, err := s.start(t.Context())
+	p, err := s.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.stop()
+	defer p.Stop()
 	for _, mix := range []Mix{PutReserveDelete, PutDelete, Wake} {
 		for _, client := range clients() {
-			o := Options{Addr: p.addr, Mix: mix, Client: client, Connections: 4, Duration: 20 * time.Millisecond}
+			o := Options{Addr: p.Addr, Mix: mix, Client: client, Connections: 4, Duration: 20 * time.Millisecond}
 			if mix != Wake {
 				o.InFlight = 16
 			}
@@ -181,7 +188,7 @@ func TestTubesAreEmptyAfterwards(t *testing.T) {
 			}
 		}
 	}
-	r, err := Run(t.Context(), Options{Addr: p.addr, Mix: Drain})
+	r, err := Run(t.Context(), Options{Addr: p.Addr, Mix: Drain})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,6 +233,11 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"backlog":          {Mix: Wake, Backlog: 1},
 		"goroutine client": {Client: Goroutines, InFlight: 100, BodySize: 1000},
 		"larger than":      {BodySize: maxBody + 1},
+		"has no workers":   {Workers: 1},
+		"too few":          {Mix: Wake, Connections: 3, Workers: 2},
+		"one thread":       {Mix: Wake, Connections: 2, Workers: 2, Threads: 2},
+		"at least 4 bytes": {Mix: Wake, Connections: 2, Workers: 2, BodySize: 3},
+		"open files":       {Idle: math.MaxInt32},
 	} {
 		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want one with %q", o, err, want)

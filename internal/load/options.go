@@ -84,7 +84,8 @@ type Options struct {
 	Mix Mix `json:"mix"`
 
 	// Connections is the number of connections, 0 means 1. With Wake it is the
-	// number of workers; each has a producer's connection besides.
+	// number of producers; each has a worker's connection besides, or there are
+	// Workers.
 	Connections int `json:"connections"`
 
 	// InFlight is the number of commands that each connection keeps unanswered,
@@ -116,6 +117,22 @@ type Options struct {
 	// always has a tube for each worker.
 	Tubes int `json:"tubes"`
 
+	// Occupied is the number of tubes besides which have one job each. The jobs
+	// are put before the run and left behind.
+	Occupied int `json:"occupied,omitempty"`
+
+	// Idle is the number of connections besides which are open and silent.
+	Idle int `json:"idle,omitempty"`
+
+	// Workers is for Wake: so many workers wait on one tube, and a put of any
+	// producer wakes the one that has waited longest. There must be at least as many
+	// as Connections. 0 means that each producer has a worker and a tube to itself.
+	Workers int `json:"workers,omitempty"`
+
+	// SetupLimit is how long the server may take for Occupied, and until the workers
+	// of a Wake wait; then Run gives up with ErrTooSlow. 0 means 30 s.
+	SetupLimit time.Duration `json:"setup_limit_ns"`
+
 	// Prefix is what the names of the tubes begin with. Empty means "bench".
 	// The tubes should be empty before a run.
 	Prefix string `json:"prefix"`
@@ -130,6 +147,15 @@ type Options struct {
 	// PID is the server's process, if it runs on this machine (Linux): its
 	// processor time and memory become part of the result. 0 means unknown.
 	PID int `json:"pid"`
+
+	// Pace, if positive, corrects Result.Latency for what a closed loop omits: while
+	// a connection waits, it does not send the commands that would have waited too.
+	// A latency above Pace counts for those besides that would have been sent
+	// meanwhile, one each Pace, with what each would have had to wait.
+	Pace time.Duration `json:"pace_ns,omitempty"`
+
+	// ByCommand asks for the latencies of each kind of command besides.
+	ByCommand bool `json:"by_command,omitempty"`
 }
 
 const (
@@ -156,8 +182,14 @@ func (o Options) withDefaults() (Options, error) {
 	o.InFlight = max(o.InFlight, 1)
 	o.Tubes = min(max(o.Tubes, 1), o.Connections)
 	o.Threads = min(max(o.Threads, 1), o.Connections)
-	if o.Mix == Wake {
+	switch {
+	case o.Mix == Wake && o.Workers > 0:
+		o.Tubes = 1
+	case o.Mix == Wake:
 		o.Tubes = o.Connections
+	}
+	if o.SetupLimit <= 0 {
+		o.SetupLimit = defaultSetupLimit
 	}
 	switch {
 	case o.BodySize == 0:
@@ -197,6 +229,14 @@ func (o *Options) check() error {
 		return errors.New("load: the mix wake has one command in flight")
 	case o.Mix == Wake && o.Backlog > 0:
 		return errors.New("load: the mix wake needs workers that wait, so it cannot have a backlog")
+	case o.Mix != Wake && o.Workers > 0:
+		return fmt.Errorf("load: the mix %s has no workers that wait", o.Mix)
+	case o.Workers > 0 && o.Workers < o.Connections:
+		return fmt.Errorf("load: %d workers are too few for the puts of %s", o.Workers, plural(o.Connections, "connection"))
+	case o.Workers > 0 && o.Threads > 1:
+		return errors.New("load: one thread must drive workers that share a tube")
+	case o.Workers > 0 && o.Connections > 1 && o.BodySize < stampSize:
+		return fmt.Errorf("load: workers that share a tube need bodies of at least %d bytes, to know whose job they got", stampSize)
 	case o.Client == Epoll && runtime.GOOS != "linux":
 		return errors.New("load: the epoll client exists on Linux only")
 	case o.Client == Goroutines && o.InFlight > 1 && o.InFlight*o.BodySize > maxGoroutineBytes:

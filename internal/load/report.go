@@ -11,18 +11,37 @@ import (
 // describe names a load in a few words.
 func (o *Options) describe() string {
 	s := fmt.Sprintf("%s, %s, %d in flight", o.Mix, plural(o.Connections, "connection"), o.InFlight)
-	if o.Tubes > 1 && o.Mix != Wake {
+	if o.Workers > 0 {
+		s = fmt.Sprintf("%s, %s, %s on one tube", o.Mix, plural(o.Connections, "producer"), plural(o.Workers, "worker"))
+	} else if o.Tubes > 1 && o.Mix != Wake {
 		s += ", " + plural(o.Tubes, "tube")
 	}
-	return s + fmt.Sprintf(", %d-byte bodies", o.BodySize)
+	s += fmt.Sprintf(", %d-byte bodies", o.BodySize)
+	if o.Occupied > 0 {
+		s += fmt.Sprintf(", beside %s with a job", plural(o.Occupied, "tube"))
+	}
+	if o.Idle > 0 {
+		s += fmt.Sprintf(", beside %s", plural(o.Idle, "idle connection"))
+	}
+	return s
 }
 
 // String is "1.23 (1.20..1.31)", or "-" if there is no ratio.
 func (r Ratio) String() string {
-	if r == (Ratio{}) {
-		return "-"
+	return orDash(r, func(r Ratio) string { return fmt.Sprintf("%s (%s)", factor(r.Median), r.spread()) })
+}
+
+func (r Ratio) spread() string { return factor(r.Min) + ".." + factor(r.Max) }
+
+// factor prints a ratio with two or three digits that say something.
+func factor(f float64) string {
+	switch {
+	case f < 0.1:
+		return fmt.Sprintf("%.3f", f)
+	case f < 10:
+		return fmt.Sprintf("%.2f", f)
 	}
-	return fmt.Sprintf("%.2f (%.2f..%.2f)", r.Median, r.Min, r.Max)
+	return fmt.Sprintf("%.1f", f)
 }
 
 // orDash prints a figure that is 0 when unknown.
@@ -39,65 +58,64 @@ func (c *Comparison) WriteTable(w io.Writer) error {
 	var sb strings.Builder
 	fmt.Fprintln(&sb, c.Name)
 	t := tabwriter.NewWriter(&sb, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tcommands/s\tp50\tp99\tCPU per command\tpeak RSS\t")
-	for _, s := range []*Side{&c.A, &c.B} {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Name, thousands(s.Throughput),
-			micros(s.P50), micros(s.P99), orDash(s.CPUPerCommand, micros), orDash(s.PeakRSS, mebibytes))
+	fmt.Fprintln(t, "\tcommands/s\tp50\tp99\tp99.9\tCPU per command\tpeak RSS\t")
+	for _, s := range c.sides() {
+		if s.Baseline != nil {
+			s.Baseline.writeRow(t, s.Name+", baseline")
+		}
+		s.writeRow(t, s.Name)
 	}
-	fmt.Fprintf(t, "ratio\t%.2f\t%.2f\t%.2f\t%.2f\t\n",
-		c.Throughput.Median, c.P50.Median, c.P99.Median, c.CPUPerCommand.Median)
-	fmt.Fprintf(t, "from..to\t%s\t%s\t%s\t%s\t\n", c.Throughput.spread(), c.P50.spread(), c.P99.spread(), c.CPUPerCommand.spread())
+	c.ToA.writeRows(t, c.B.Name+"/"+c.A.Name)
+	if c.ToResponder != nil {
+		c.ToResponder.writeRows(t, c.B.Name+"/"+c.Responder.Name)
+	}
+	for _, s := range c.sides() {
+		if s.ToBaseline != nil {
+			s.ToBaseline.writeRows(t, s.Name+"/baseline")
+		}
+	}
 	t.Flush() // a Builder takes everything
-	fmt.Fprintf(&sb, "ceiling of the generator: %s\n", c.ceiling())
-	_, err := io.WriteString(w, sb.String())
-	return err
-}
-
-func (r Ratio) spread() string { return fmt.Sprintf("%.2f..%.2f", r.Min, r.Max) }
-
-func (c *Comparison) ceiling() string {
-	if c.Ceiling == nil {
-		return "not measured"
+	if c.Baseline != "" {
+		fmt.Fprintf(&sb, "baseline: %s\n", c.Baseline)
 	}
-	return fmt.Sprintf("%s commands/s, %s CPU per command",
-		thousands(c.Ceiling.Throughput), orDash(cpuPerCommand(c.Ceiling), micros))
-}
-
-// WriteMarkdown writes the machine and a table with a row for each comparison,
-// all of the same two servers.
-func WriteMarkdown(w io.Writer, m Machine, all []Comparison) error {
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, m)
-		return err
-	}
-	a, b := all[0].A.Name, all[0].B.Name
-	columns := []string{
-		"scenario", a + ", commands/s", b + ", commands/s", "ratio (min..max)",
-		"CPU per command " + a, b, "ratio", "p50 " + a, b, "p99 " + a, b, "peak RSS " + a, b, "ceiling, commands/s",
-	}
-	var sb strings.Builder
-	fmt.Fprintf(&sb, "%s\n\n", m)
-	row := func(cells ...string) { fmt.Fprintf(&sb, "| %s |\n", strings.Join(cells, " | ")) }
-	row(columns...)
-	fmt.Fprintf(&sb, "|%s\n", strings.Repeat("---|", len(columns)))
-	for i := range all {
-		row(all[i].markdownCells()...)
+	for _, s := range c.sides() {
+		if s.CrowdEach != 0 {
+			fmt.Fprintf(&sb, "%s: RSS %s for each of the crowd\n", s.Name, bytesEach(s.CrowdEach))
+		}
+		if s.LeftOut != "" {
+			fmt.Fprintf(&sb, "%s was left out: %s\n", s.Name, s.LeftOut)
+		}
 	}
 	_, err := io.WriteString(w, sb.String())
 	return err
 }
 
-func (c *Comparison) markdownCells() []string {
-	ceiling := "-"
-	if c.Ceiling != nil {
-		ceiling = thousands(c.Ceiling.Throughput)
+// sides returns A, B and, if there is one, the responder.
+func (c *Comparison) sides() []*Side {
+	all := []*Side{&c.A, &c.B}
+	if c.Responder != nil {
+		all = append(all, c.Responder)
 	}
-	return []string{
-		c.Name, thousands(c.A.Throughput), thousands(c.B.Throughput), c.Throughput.String(),
-		orDash(c.A.CPUPerCommand, micros), orDash(c.B.CPUPerCommand, micros), c.CPUPerCommand.String(),
-		micros(c.A.P50), micros(c.B.P50), micros(c.A.P99), micros(c.B.P99),
-		orDash(c.A.PeakRSS, mebibytes), orDash(c.B.PeakRSS, mebibytes), ceiling,
+	return all
+}
+
+func (s *Side) writeRow(w io.Writer, name string) {
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, orDash(s.Throughput, thousands),
+		orDash(s.P50, micros), orDash(s.P99, micros), orDash(s.P999, micros),
+		orDash(s.CPUPerCommand, micros), orDash(s.PeakRSS, mebibytes))
+}
+
+func (r *Ratios) writeRows(w io.Writer, name string) {
+	all := []Ratio{r.Throughput, r.P50, r.P99, r.P999, r.CPUPerCommand}
+	fmt.Fprint(w, name)
+	for _, one := range all {
+		fmt.Fprintf(w, "\t%s", orDash(one, func(r Ratio) string { return factor(r.Median) }))
 	}
+	fmt.Fprint(w, "\t\nfrom..to")
+	for _, one := range all {
+		fmt.Fprintf(w, "\t%s", orDash(one, Ratio.spread))
+	}
+	fmt.Fprint(w, "\t\n")
 }
 
 // WriteJSONLines writes each value, such as a Machine, a Result or a

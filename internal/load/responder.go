@@ -19,7 +19,8 @@ import (
 //
 // A tube is two counters: a put adds one to the jobs that are ready, a reserve
 // takes one away or waits, and every job has the body that was put last. A
-// delete always succeeds, and of the tubes watched only the last one counts.
+// delete always succeeds, of the tubes watched only the last one counts, and the
+// statistics of a tube tell no more than how many connections wait for it.
 //
 // On Linux it is one thread with one epoll loop, elsewhere a goroutine per
 // connection.
@@ -36,7 +37,8 @@ type responderTube struct {
 	puts     uint64
 	reserves uint64
 	body     []byte
-	waiting  []*responderConn // in reserve, oldest first
+	waiting  []*responderConn // in reserve; from next on, oldest first
+	next     int
 }
 
 // A responderConn is a connection as bytes: in[r:w] has been read and not
@@ -140,6 +142,9 @@ func (r *responder) execute(c *responderConn) {
 		c.out = wire.AppendWatching(c.out, 1)
 	case wire.Ignore:
 		c.out = wire.AppendWatching(c.out, 1)
+	case wire.StatsTube:
+		t := r.tube(c.cmd.Tube)
+		c.out = wire.AppendTubeStats(c.out, &wire.TubeStats{Name: string(c.cmd.Tube), Waiting: uint64(len(t.waiting) - t.next)})
 	case wire.Quit:
 		c.quits = true
 	default:
@@ -154,11 +159,16 @@ func (t *responderTube) reserve(c *responderConn) {
 
 // wakeNext gives the job just put to the connection that has waited longest.
 func (t *responderTube) wakeNext() {
-	if len(t.waiting) == 0 {
+	if t.next == len(t.waiting) {
 		return
 	}
-	c := t.waiting[0]
-	t.waiting = slices.Delete(t.waiting, 0, 1)
+	c := t.waiting[t.next]
+	t.waiting[t.next] = nil
+	t.next++
+	if t.next > len(t.waiting)/2 { // few are moved for each that has left
+		t.waiting = slices.Delete(t.waiting, 0, t.next)
+		t.next = 0
+	}
 	c.waits = false
 	t.reserve(c)
 	c.woken()
@@ -166,6 +176,9 @@ func (t *responderTube) wakeNext() {
 
 // forget drops a connection that has ended.
 func (c *responderConn) forget() {
+	if !c.waits {
+		return
+	}
 	t := c.watched
 	if i := slices.Index(t.waiting, c); i >= 0 {
 		t.waiting = slices.Delete(t.waiting, i, i+1)

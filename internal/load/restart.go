@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,7 +31,8 @@ type Restart struct {
 	Jobs  int64       `json:"jobs"`
 	A     RestartSide `json:"a"`
 	B     RestartSide `json:"b"`
-	Ratio Ratio       `json:"ratio"` // of the times, B/A: below 1 is better for B
+	Ratio Ratio       `json:"ratio"`          // of the times, B/A: below 1 is better for B
+	Peak  Ratio       `json:"peak_rss_ratio"` // of the peaks of resident memory, B/A
 }
 
 // RestartSide has the figures of one server.
@@ -39,8 +41,10 @@ type RestartSide struct {
 	Took        []time.Duration `json:"took_ns"` // from the start of the process to its first reply
 	Median      time.Duration   `json:"median_ns"`
 	BytesPerJob float64         `json:"disk_bytes_per_job"` // in its directory after the fill
-	PeakRSS     int64           `json:"peak_rss_bytes"`     // of the last restart; 0 if unknown
 	SteadyRSS   int64           `json:"steady_rss_bytes"`   // before the first crash; 0 if unknown
+	Peaks       []int64         `json:"peaks_rss_bytes"`    // from the start of the process to its first reply; 0 if unknown
+	PeakRSS     int64           `json:"peak_rss_bytes"`     // the median of these
+	Overshoot   Ratio           `json:"peak_to_steady"`     // Peaks / SteadyRSS
 }
 
 // CompareRestart fills both servers with jobs, kills them, and starts each of
@@ -52,7 +56,7 @@ func CompareRestart(ctx context.Context, o RestartOptions) (Restart, error) {
 	if o.Rounds == 0 {
 		o.Rounds = defaultRounds
 	}
-	r := Restart{Jobs: o.Jobs, A: RestartSide{Name: o.A.name()}, B: RestartSide{Name: o.B.name()}}
+	r := Restart{Jobs: o.Jobs, A: RestartSide{Name: o.A.DisplayName()}, B: RestartSide{Name: o.B.DisplayName()}}
 	var dirs [2]string
 	for i, run := range r.sides(&o) {
 		dir, err := os.MkdirTemp("", "beanpole-bench-")
@@ -95,9 +99,9 @@ func (s *RestartSide) fill(ctx context.Context, server *Server, dir string, o *R
 	if err != nil {
 		return err
 	}
-	_, err = Run(ctx, Options{Addr: p.addr, Mix: Put, Ops: o.Jobs, BodySize: o.BodySize, Connections: 8, InFlight: 64})
-	s.SteadyRSS = readUsage(p.pid).rss
-	if err := errors.Join(err, p.kill()); err != nil {
+	_, err = Run(ctx, Options{Addr: p.Addr, Mix: Put, Ops: o.Jobs, BodySize: o.BodySize, Connections: 8, InFlight: 64})
+	s.SteadyRSS = readUsage(p.PID).rss
+	if err := errors.Join(err, p.Kill()); err != nil {
 		return err
 	}
 	bytes, err := diskUsage(dir)
@@ -115,43 +119,24 @@ func (s *RestartSide) restart(ctx context.Context, server *Server, dir string) (
 	err = p.awaitJob(ctx)
 	took := time.Since(began)
 	s.Took = append(s.Took, took)
-	s.PeakRSS = readUsage(p.pid).peak
-	return took, errors.Join(err, p.kill())
+	s.Peaks = append(s.Peaks, readUsage(p.PID).peak)
+	return took, errors.Join(err, p.Kill())
 }
 
 // awaitJob returns when the server shows a job that was put before.
-func (p *process) awaitJob(ctx context.Context) error {
-	nc, err := dialServer(ctx, p.addr)
+func (p *Process) awaitJob(ctx context.Context) error {
+	d, err := p.Dial(ctx)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
-	if _, err := nc.Write(append(wire.AppendUse(nil, defaultPrefix), wire.AppendPeekReady(nil)...)); err != nil {
+	defer d.Close()
+	if _, err := d.Do(wire.AppendUse(nil, defaultPrefix), wire.Using); err != nil {
 		return err
 	}
-	var in []byte
-	for seen := 0; ; {
-		var r wire.Reply
-		n, err := wire.ParseReply(in, &r)
-		switch {
-		case err != nil:
-			return err
-		case n > 0 && seen == 0:
-			seen++
-			in = in[n:]
-			continue
-		case n > 0 && r.Kind == wire.Found:
-			return nil
-		case n > 0:
-			return fmt.Errorf("load: the jobs are not there after the restart: %v", r.Kind)
-		}
-		piece := make([]byte, 64<<10)
-		k, err := nc.Read(piece)
-		in = append(in, piece[:k]...)
-		if err != nil {
-			return fmt.Errorf("load: wait for the first reply: %w%s", err, p.output.quoted())
-		}
+	if _, err := d.Do(wire.AppendPeekReady(nil), wire.Found); err != nil {
+		return fmt.Errorf("load: look for the jobs after the restart: %w", errors.Join(err, p.Died()))
 	}
+	return nil
 }
 
 // diskUsage returns the sizes of all files in a directory, in bytes.
@@ -170,46 +155,69 @@ func diskUsage(dir string) (total int64, err error) {
 }
 
 func (r *Restart) sum() {
-	r.A.Median, r.B.Median = median(r.A.Took), median(r.B.Took)
-	ratios := make([]float64, len(r.A.Took))
-	for i := range ratios {
-		ratios[i] = float64(r.B.Took[i]) / float64(r.A.Took[i])
+	r.A.sum()
+	r.B.sum()
+	r.Ratio = ratioOfPairs(r.B.Took, r.A.Took)
+	r.Peak = ratioOfPairs(r.B.Peaks, r.A.Peaks)
+}
+
+func (s *RestartSide) sum() {
+	s.Median = median(s.Took)
+	s.PeakRSS = median(s.Peaks)
+	s.Overshoot = ratioOfPairs(s.Peaks, slices.Repeat([]int64{s.SteadyRSS}, len(s.Peaks)))
+}
+
+// ratioOfPairs sums up the quotients of the figures that belong together. Where
+// there is nothing to divide by, there is none.
+func ratioOfPairs[T ~int64](over, under []T) Ratio {
+	var all []float64
+	for i := range min(len(over), len(under)) {
+		if under[i] > 0 {
+			all = append(all, float64(over[i])/float64(under[i]))
+		}
 	}
-	r.Ratio = ratioOf(ratios)
+	return ratioOf(all)
+}
+
+// rows are those of a table: its head, the servers, the ratios B/A.
+func (r *Restart) rows() [][]string {
+	return [][]string{
+		{thousands(float64(r.Jobs)) + " jobs", "time to first reply", "RSS before the crash", "peak RSS of the restart", "peak / before", "disk bytes per job"},
+		r.A.cells(),
+		r.B.cells(),
+		{"ratio (min..max)", r.Ratio.String(), "", r.Peak.String(), "", ""},
+	}
+}
+
+func (s *RestartSide) cells() []string {
+	return []string{
+		s.Name,
+		fmt.Sprintf("%.2f s", s.Median.Seconds()),
+		orDash(s.SteadyRSS, mebibytes),
+		orDash(s.PeakRSS, mebibytes),
+		s.Overshoot.String(),
+		fmt.Sprintf("%.0f", s.BytesPerJob),
+	}
 }
 
 // WriteTable writes r for people.
 func (r *Restart) WriteTable(w io.Writer) error {
-	var sb strings.Builder
-	fmt.Fprintf(&sb, "restart with %s jobs\n", thousands(float64(r.Jobs)))
-	t := tabwriter.NewWriter(&sb, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\ttime to first reply\tpeak RSS\tRSS before\tdisk bytes per job\t")
-	for _, s := range []*RestartSide{&r.A, &r.B} {
-		fmt.Fprintf(t, "%s\t%s\t\n", s.Name, strings.Join(s.cells(), "\t"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, cells := range r.rows() {
+		fmt.Fprintf(t, "%s\t\n", strings.Join(cells, "\t"))
 	}
-	t.Flush() // a Builder takes everything
-	fmt.Fprintf(&sb, "ratio of the times: %s\n", r.Ratio)
-	_, err := io.WriteString(w, sb.String())
-	return err
+	return t.Flush()
 }
 
 // WriteMarkdown writes r as a table in Markdown.
 func (r *Restart) WriteMarkdown(w io.Writer) error {
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "| %s jobs | time to first reply | peak RSS | RSS before the crash | disk bytes per job |\n|---|---|---|---|---|\n", thousands(float64(r.Jobs)))
-	for _, s := range []*RestartSide{&r.A, &r.B} {
-		fmt.Fprintf(&sb, "| %s | %s |\n", s.Name, strings.Join(s.cells(), " | "))
+	for i, cells := range r.rows() {
+		fmt.Fprintf(&sb, "| %s |\n", strings.Join(cells, " | "))
+		if i == 0 {
+			fmt.Fprintf(&sb, "|%s\n", strings.Repeat("---|", len(cells)))
+		}
 	}
-	fmt.Fprintf(&sb, "| ratio (min..max) | %s | | | |\n", r.Ratio)
 	_, err := io.WriteString(w, sb.String())
 	return err
-}
-
-func (s *RestartSide) cells() []string {
-	return []string{
-		fmt.Sprintf("%.2f s", s.Median.Seconds()),
-		orDash(s.PeakRSS, mebibytes),
-		orDash(s.SteadyRSS, mebibytes),
-		fmt.Sprintf("%.0f", s.BytesPerJob),
-	}
 }

@@ -18,6 +18,10 @@ type Result struct {
 	Throughput float64       `json:"commands_per_second"`
 	Latency    Latency       `json:"latency"`
 
+	// ByCommand has the latencies by the names of the commands, such as "put". It
+	// is nil unless Options.ByCommand was set.
+	ByCommand map[string]Latency `json:"latency_by_command,omitempty"`
+
 	// Errors is the number of connections that failed. The first failure ends a
 	// run, and Run then returns it as an error too.
 	Errors int64 `json:"errors"`
@@ -27,6 +31,9 @@ type Result struct {
 
 	// Server is nil if Options.PID was not given or cannot be read.
 	Server *ServerUsage `json:"server,omitempty"`
+
+	// Crowd is nil if there was none, or if Server is nil.
+	Crowd *CrowdUsage `json:"crowd,omitempty"`
 }
 
 // Latency is a distribution of times from a command's write to its reply's
@@ -53,13 +60,14 @@ type ServerUsage struct {
 
 // sum makes the result out of what clients and conductor have left.
 func (r *run) sum(res *Result, conns []*conn, sp span) {
-	end := sp.to
+	end, byOp := sp.to, byCommand{}
 	if sp.whole {
 		end = sp.from
 	}
 	for _, c := range conns {
 		t := &c.s.tally
 		t.flush()
+		t.byOp.mergeInto(byOp)
 		res.Commands += t.commands
 		if sp.whole {
 			end = max(end, t.last)
@@ -74,6 +82,7 @@ func (r *run) sum(res *Result, conns []*conn, sp span) {
 		all.Merge(h)
 	}
 	res.Latency = latencyOf(all)
+	res.ByCommand = byOp.latencies()
 	res.GeneratorCPU = sp.client[1] - sp.client[0]
 	if before, after := sp.server[0], sp.server[1]; before.ok && after.ok {
 		res.Server = &ServerUsage{
@@ -108,7 +117,7 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 func (r Result) String() string {
 	var b strings.Builder
 	o := &r.Options
-	fmt.Fprintf(&b, "%s: %s, %d in flight, %s client\n", o.Mix, plural(o.Connections, "connection"), o.InFlight, o.Client)
+	fmt.Fprintf(&b, "%s, %s client\n", o.describe(), o.Client)
 	fmt.Fprintf(&b, "  throughput  %s commands/s (%d in %v)\n", thousands(r.Throughput), r.Commands, r.Elapsed.Round(time.Millisecond))
 	l := &r.Latency
 	fmt.Fprintf(&b, "  latency     p50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n",
@@ -116,6 +125,10 @@ func (r Result) String() string {
 	if s := r.Server; s != nil {
 		fmt.Fprintf(&b, "  server      %s CPU per command, %.0f%% of a core, RSS %s, peak %s\n",
 			micros(s.CPUPerCommand), percent(s.CPU, r.Elapsed), mebibytes(s.RSS), mebibytes(s.PeakRSS))
+	}
+	if c := r.Crowd; c != nil {
+		fmt.Fprintf(&b, "  crowd       RSS %s before it came, %s with it: %s each\n",
+			mebibytes(c.RSSBefore), mebibytes(c.RSSWith), bytesEach(c.RSSEach))
 	}
 	fmt.Fprintf(&b, "  generator   %.0f%% of a core\n", percent(r.GeneratorCPU, r.Elapsed))
 	if r.Errors > 0 {
@@ -152,6 +165,14 @@ func micros(d time.Duration) string {
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// bytesEach prints a mean of few or of some thousand bytes.
+func bytesEach(mean float64) string {
+	if math.Abs(mean) < 1<<10 {
+		return fmt.Sprintf("%.0f B", mean)
+	}
+	return fmt.Sprintf("%.1f KiB", mean/(1<<10))
+}
 
 // thousands prints 1234567.8 as 1,234,568.
 func thousands(f float64) string {

@@ -1,20 +1,15 @@
 package load
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"golang.org/x/sync/errgroup"
-
-	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // A phase of a run. It only grows.
@@ -32,12 +27,7 @@ const (
 	// the end of a run.
 	stopGrace = 10 * time.Second
 
-	dialTimeout = 10 * time.Second
-	dialers     = 32 // connections being opened at a time
-
 	backlogInFlight = 64
-
-	defaultTube = "default" // what a new connection uses and watches
 )
 
 // A run is the state that one execution of a load shares.
@@ -63,8 +53,8 @@ type run struct {
 type conn struct {
 	net.Conn
 	s    *session
-	peer *conn       // the other half of a Wake pair, else nil
-	mu   *sync.Mutex // guards s, shared with peer; used by the goroutine client
+	crew []*conn     // all of its crew, itself among them; nil unless the mix is Wake
+	mu   *sync.Mutex // guards s, shared by the crew; used by the goroutine client
 }
 
 func (r *run) now() int64     { return int64(time.Since(r.base)) }
@@ -96,27 +86,57 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if o.Backlog > 0 {
-		fill := o
-		fill.Mix, fill.Ops, fill.Duration, fill.Warmup = Put, o.Backlog, 0, 0
-		fill.InFlight = backlogInFlight
-		if fill.check() != nil { // large bodies on the goroutine client
-			fill.InFlight = 1
-		}
-		if res, err := execute(ctx, fill); err != nil {
-			return res, fmt.Errorf("load: backlog: %w", err)
-		}
+	if err := allowFiles(o.files()); err != nil {
+		return Result{}, err
 	}
-	return execute(ctx, o)
+	crowd, err := gather(ctx, &o)
+	defer crowd.disperse()
+	if err != nil {
+		return Result{Options: o}, err
+	}
+	if res, err := fillBacklog(ctx, o); err != nil {
+		return res, err
+	}
+	res, err := execute(ctx, o, crowd)
+	if err != nil {
+		return res, err
+	}
+	return res, crowd.verify(ctx, &o)
+}
+
+// fillBacklog puts the jobs of Options.Backlog.
+func fillBacklog(ctx context.Context, o Options) (Result, error) {
+	if o.Backlog <= 0 {
+		return Result{}, nil
+	}
+	o.Mix, o.Ops, o.Duration, o.Warmup = Put, o.Backlog, 0, 0
+	o.InFlight = backlogInFlight
+	if o.check() != nil { // large bodies on the goroutine client
+		o.InFlight = 1
+	}
+	res, err := execute(ctx, o, nil)
+	if err != nil {
+		err = fmt.Errorf("load: backlog: %w", err)
+	}
+	return res, err
 }
 
 // execute does one run with options that are complete.
-func execute(ctx context.Context, o Options) (Result, error) {
+func execute(ctx context.Context, o Options, crowd *crowd) (Result, error) {
 	r := &run{opt: o, base: time.Now()}
 	res := Result{Options: o}
 	conns, err := r.dial(ctx)
 	if err != nil {
 		return res, err
+	}
+	if o.Mix == Wake {
+		if err := awaitWorkers(ctx, &o); err != nil {
+			closeAll(conns)
+			return res, err
+		}
+		if o.Workers > 0 {
+			crowd.count(len(conns))
+		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -127,6 +147,7 @@ func execute(ctx context.Context, o Options) (Result, error) {
 		return res, err
 	}
 	r.sum(&res, conns, span)
+	res.Crowd = crowd.usage()
 	return res, nil
 }
 
@@ -199,95 +220,6 @@ func (r *run) conduct(ctx context.Context, cancel context.CancelCauseFunc, drive
 		err = cause // that is why the client left
 	}
 	return sp, err
-}
-
-// dial opens the connections and lets each choose its tube.
-func (r *run) dial(ctx context.Context) ([]*conn, error) {
-	sessions, tubes := newSessions(&r.opt)
-	conns := make([]*conn, len(sessions))
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(dialers)
-	for i, s := range sessions {
-		g.Go(func() error {
-			nc, err := dialServer(gctx, r.opt.Addr)
-			if err != nil {
-				return err
-			}
-			conns[i] = &conn{Conn: nc, s: s, mu: new(sync.Mutex)}
-			stop := context.AfterFunc(gctx, func() { nc.SetDeadline(longAgo) })
-			defer stop()
-			return chooseTube(nc, tubes[i])
-		})
-	}
-	if err := g.Wait(); err != nil {
-		closeAll(conns)
-		return nil, cmp.Or(context.Cause(ctx), err)
-	}
-	if r.opt.Mix == Wake {
-		for i, c := range conns {
-			c.peer = conns[i^1]
-			c.mu = conns[i&^1].mu
-		}
-	}
-	return conns, nil
-}
-
-func closeAll(conns []*conn) {
-	for _, c := range conns {
-		if c != nil {
-			c.Close()
-		}
-	}
-}
-
-func dialServer(ctx context.Context, addr string) (net.Conn, error) {
-	network := "tcp"
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		network, addr = "unix", path
-	}
-	d := net.Dialer{Timeout: dialTimeout, KeepAlive: -1}
-	nc, err := d.DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, fmt.Errorf("load: connect: %w", err)
-	}
-	return nc, nil
-}
-
-// chooseTube uses and watches one tube only, in one round trip.
-func chooseTube(nc net.Conn, tube string) error {
-	out := wire.AppendUse(nil, tube)
-	out = wire.AppendWatch(out, tube)
-	want := []wire.ReplyKind{wire.Using, wire.Watching}
-	if tube != defaultTube {
-		out = wire.AppendIgnore(out, defaultTube)
-		want = append(want, wire.Watching)
-	}
-	if err := nc.SetDeadline(time.Now().Add(dialTimeout)); err != nil {
-		return err
-	}
-	if _, err := nc.Write(out); err != nil {
-		return fmt.Errorf("load: choose tube %q: %w", tube, err)
-	}
-	var reply wire.Reply
-	buf := make([]byte, 0, 1024)
-	for len(want) > 0 {
-		n, err := nc.Read(buf[len(buf):cap(buf)])
-		if err != nil {
-			return fmt.Errorf("load: choose tube %q: %w", tube, err)
-		}
-		buf = buf[:len(buf)+n]
-		for len(want) > 0 {
-			n, err := wire.ParseReply(buf, &reply)
-			if n == 0 && err == nil && len(buf) < cap(buf) {
-				break
-			}
-			if err != nil || n == 0 || reply.Kind != want[0] {
-				return fmt.Errorf("load: choose tube %q: the server answered %s", tube, firstLine(buf))
-			}
-			buf, want = buf[n:], want[1:]
-		}
-	}
-	return nc.SetDeadline(time.Time{})
 }
 
 // fail counts a connection that ended in an error. An end that was asked for

@@ -94,108 +94,25 @@ func (c *cycle) answered(f flight, r *wire.Reply) (verdict, int64) {
 
 func (c *cycle) over(inFlight int) bool { return inFlight == 0 }
 
-// A pair is what the two halves of a Wake share: a worker that waits in reserve
-// and a producer whose put wakes it.
-//
-// The worker sends delete and the next reserve in one write. The producer puts
-// only when that delete has been answered, so that the server has the reserve
-// in hand, directly behind; and only when its own last put has been answered.
-// The latency is from the put being sent to RESERVED being received.
-type pair struct {
-	quota   int64 // wakes still to begin
-	waiting bool  // the worker's reserve is at the server
-	jobOut  bool  // a job was put that the worker has not received
-	warm    bool  // the first wake is over: it is not timed, as no delete vouched for its reserve
-	ended   bool  // the producer will put no more, and the worker waits for nothing
-	putAt   int64 // ns
-}
-
-// workerWindow is the number of commands a worker has in flight: delete, reserve.
-const workerWindow = 2
-
-type worker struct {
-	*pair
-	held     uint64 // the job to delete; 0, which is no id, for none
-	reserved bool   // a reserve is in flight
-}
-
-func (w *worker) next(int64, phase) (wire.Op, uint64) {
-	if id := w.held; id != 0 {
-		w.held = 0
-		return wire.Delete, id
-	}
-	if w.reserved {
-		return wire.Unknown, 0
-	}
-	w.reserved = true
-	w.waiting = w.waiting || !w.warm
-	return wire.Reserve, 0
-}
-
-func (w *worker) answered(f flight, r *wire.Reply) (verdict, int64) {
-	switch {
-	case f.op == wire.Reserve && r.Kind == wire.Reserved && w.jobOut:
-		w.held = r.ID
-		w.reserved, w.jobOut = false, false
-		if !w.warm {
-			w.warm = true
-			return counted, 0
-		}
-		return timed, w.putAt
-	case f.op == wire.Delete && r.Kind == wire.Deleted:
-		w.waiting = true
-		return counted, 0
-	}
-	return unexpected, 0
-}
-
-func (w *worker) over(int) bool { return w.ended }
-
-type producer struct{ *pair }
-
-func (p *producer) next(now int64, ph phase) (wire.Op, uint64) {
-	if !p.waiting {
-		return wire.Unknown, 0
-	}
-	if p.quota <= 0 || ph >= stopping {
-		p.ended = true
-		return wire.Unknown, 0
-	}
-	p.quota--
-	p.waiting, p.jobOut, p.putAt = false, true, now
-	return wire.Put, 0
-}
-
-func (p *producer) answered(_ flight, r *wire.Reply) (verdict, int64) {
-	if r.Kind != wire.Inserted {
-		return unexpected, 0
-	}
-	return counted, 0
-}
-
-func (p *producer) over(int) bool { return p.ended }
-
-// newSessions makes the sessions of a run and, for each, the tube it uses. The
-// halves of a pair are neighbours, the worker first.
+// newSessions makes the sessions of a run and, for each, the tube it uses.
 func newSessions(o *Options) (sessions []*session, tubes []string) {
+	if o.Mix == Wake {
+		return newCrews(o)
+	}
 	body := newBody(o.BodySize)
 	for i := range o.Connections {
-		quota := int64(unlimited)
-		if o.Ops > 0 {
-			quota = share(o.Ops, o.Connections, i)
-		}
-		if o.Mix != Wake {
-			sessions = append(sessions, newSession(&cycle{mix: o.Mix, quota: quota}, o.InFlight, body))
-			tubes = append(tubes, o.tube(i))
-			continue
-		}
-		p := &pair{quota: quota}
-		sessions = append(sessions,
-			newSession(&worker{pair: p}, workerWindow, body),
-			newSession(&producer{p}, 1, body))
-		tubes = append(tubes, o.tube(i), o.tube(i))
+		sessions = append(sessions, newSession(&cycle{mix: o.Mix, quota: o.quota(i)}, o.InFlight, body))
+		tubes = append(tubes, o.tube(i))
 	}
 	return sessions, tubes
+}
+
+// quota is the number of jobs that connection i may begin.
+func (o *Options) quota(i int) int64 {
+	if o.Ops <= 0 {
+		return unlimited
+	}
+	return share(o.Ops, o.Connections, i)
 }
 
 // share is the i-th of n nearly equal parts of total.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -28,10 +29,17 @@ type Server struct {
 
 	// Addr is where it will listen, as in Options. Empty means 127.0.0.1:{port}.
 	Addr string `json:"addr,omitempty"`
+
+	// Env is added to the environment of this process: "NAME=VALUE".
+	Env []string `json:"env,omitempty"`
+
+	// Output, if not nil, gets what the server writes to its standard output and
+	// error, from one goroutine, until Stop has returned.
+	Output io.Writer `json:"-"`
 }
 
 const (
-	startTimeout = 10 * time.Second
+	startTimeout = 2 * time.Minute // a server may read a large log before it listens
 	startPoll    = 5 * time.Millisecond
 	stopTimeout  = 5 * time.Second // from SIGTERM to SIGKILL
 	startTries   = 3               // another process may take the port between our look and the server's bind
@@ -40,29 +48,30 @@ const (
 
 var errNotStarted = errors.New("did not start")
 
-func (s *Server) name() string {
+// DisplayName is Name, or the program's name.
+func (s *Server) DisplayName() string {
 	if s.Name != "" || len(s.Command) == 0 {
 		return s.Name
 	}
 	return s.Command[0][strings.LastIndexByte(s.Command[0], os.PathSeparator)+1:]
 }
 
-// A process is a server that was started. One goroutine, which ends with the
+// A Process is a server that was started. One goroutine, which ends with the
 // process, waits for it.
-type process struct {
-	addr string
-	pid  int
+type Process struct {
+	Addr string // as in Options
+	PID  int
 
-	dir    string             // removed by stop; empty: none
+	dir    string             // removed by Stop; empty: none
 	cancel context.CancelFunc // sends SIGTERM, later SIGKILL
 	exited chan struct{}      // closed when the process has gone ...
 	err    error              // ... with this
 	output tail
 }
 
-// start starts the server and waits until it accepts connections. The process
-// ends when stop is called or ctx is done.
-func (s *Server) start(ctx context.Context) (*process, error) {
+// Start starts the server and waits until it accepts connections. The process
+// ends when Stop is called or ctx is done; Stop has to be called in any case.
+func (s *Server) Start(ctx context.Context) (*Process, error) {
 	dir, err := os.MkdirTemp("", "beanpole-bench-")
 	if err != nil {
 		return nil, err
@@ -76,8 +85,8 @@ func (s *Server) start(ctx context.Context) (*process, error) {
 	return p, nil
 }
 
-// startIn is start with a directory for {dir} that stop leaves alone.
-func (s *Server) startIn(ctx context.Context, dir string) (p *process, err error) {
+// startIn is Start with a directory for {dir} that Stop leaves alone.
+func (s *Server) startIn(ctx context.Context, dir string) (p *Process, err error) {
 	if len(s.Command) == 0 {
 		return nil, errors.New("load: a server without a command")
 	}
@@ -90,7 +99,7 @@ func (s *Server) startIn(ctx context.Context, dir string) (p *process, err error
 	return p, err
 }
 
-func (s *Server) startOnce(ctx context.Context, dir string) (*process, error) {
+func (s *Server) startOnce(ctx context.Context, dir string) (*Process, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -100,38 +109,43 @@ func (s *Server) startOnce(ctx context.Context, dir string) (*process, error) {
 	for i, arg := range s.Command {
 		argv[i] = fillIn(arg)
 	}
-	p := &process{addr: fillIn(s.Addr), exited: make(chan struct{})}
-	if p.addr == "" {
-		p.addr = fillIn("127.0.0.1:{port}")
+	p := &Process{Addr: fillIn(s.Addr), exited: make(chan struct{})}
+	if p.Addr == "" {
+		p.Addr = fillIn("127.0.0.1:{port}")
 	}
 	ctx, p.cancel = context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &p.output, &p.output
+	cmd.Env = append(os.Environ(), s.Env...)
+	var out io.Writer = &p.output
+	if s.Output != nil {
+		out = io.MultiWriter(out, s.Output)
+	}
+	cmd.Stdout, cmd.Stderr = out, out // the same, so that one goroutine writes
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTimeout
 	if err := cmd.Start(); err != nil {
 		p.cancel()
-		return nil, fmt.Errorf("load: start %s: %w", s.name(), err)
+		return nil, fmt.Errorf("load: start %s: %w", s.DisplayName(), err)
 	}
-	p.pid = cmd.Process.Pid
+	p.PID = cmd.Process.Pid
 	go func() {
 		p.err = cmd.Wait()
 		close(p.exited)
 	}()
 	if err := p.awaitAccept(ctx); err != nil {
-		p.stop()
+		p.Stop()
 		return nil, fmt.Errorf("load: %s: %w%s", strings.Join(argv, " "), err, p.output.quoted())
 	}
 	return p, nil
 }
 
 // awaitAccept returns when the server accepts a connection.
-func (p *process) awaitAccept(ctx context.Context) error {
+func (p *Process) awaitAccept(ctx context.Context) error {
 	timeout := time.After(startTimeout)
 	ticks := time.NewTicker(startPoll)
 	defer ticks.Stop()
 	for {
-		nc, err := dialServer(ctx, p.addr)
+		nc, err := dialServer(ctx, p.Addr)
 		if err == nil {
 			return nc.Close()
 		}
@@ -141,14 +155,14 @@ func (p *process) awaitAccept(ctx context.Context) error {
 		case <-p.exited:
 			return fmt.Errorf("%w: %v", errNotStarted, p.err)
 		case <-timeout:
-			return fmt.Errorf("does not accept connections at %s: %w", p.addr, err)
+			return fmt.Errorf("does not accept connections at %s: %w", p.Addr, err)
 		case <-ticks.C:
 		}
 	}
 }
 
-// stop ends the process, waits for that, and removes its directory.
-func (p *process) stop() {
+// Stop ends the process, waits for that, and removes its directory.
+func (p *Process) Stop() {
 	p.cancel()
 	<-p.exited
 	if p.dir != "" {
@@ -156,11 +170,28 @@ func (p *process) stop() {
 	}
 }
 
-// kill ends the process at once, as a crash does.
-func (p *process) kill() error {
-	err := syscall.Kill(p.pid, syscall.SIGKILL)
-	p.stop()
+// Kill ends the process at once, as a crash does.
+func (p *Process) Kill() error {
+	err := syscall.Kill(p.PID, syscall.SIGKILL)
+	p.Stop()
 	return err
+}
+
+// Usage returns what the process has used since it started, and false if that
+// cannot be read. CPUPerCommand is 0.
+func (p *Process) Usage() (ServerUsage, bool) {
+	u := readUsage(p.PID)
+	return ServerUsage{PID: p.PID, CPU: u.cpu, RSS: u.rss, PeakRSS: u.peak}, u.ok
+}
+
+// Died returns an error that says what the process died of, or nil if it lives.
+func (p *Process) Died() error {
+	select {
+	case <-p.exited:
+		return fmt.Errorf("the server is gone: %v%s", p.err, p.output.quoted())
+	default:
+		return nil
+	}
 }
 
 // freePort returns a port that was free a moment ago.

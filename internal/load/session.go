@@ -20,13 +20,14 @@ import (
 //	s.fill(now, phase)
 //	if s.finished() { close }
 //
-// One goroutine at a time owns a session. The two of a pair share the owner, or
+// One goroutine at a time owns a session. Those of a crew share the owner, or
 // its lock.
 type session struct {
 	// Static after newSession.
 	script script
 	put    []byte // the whole put command
 	body   []byte // what every reserved job must contain
+	crew   *crew  // nil unless the mix is Wake
 
 	// Bytes. in[r:w] has been read and not parsed, out has not been written.
 	in   []byte
@@ -56,6 +57,8 @@ type tally struct {
 	last     int64                   // when the last of them came, ns
 	latency  int64                   // the run: this latency ...
 	run      int64                   // ... so many times
+	pace     int64                   // see Options.Pace, ns
+	byOp     byCommand               // nil unless asked for
 }
 
 const (
@@ -82,7 +85,19 @@ func (t *tally) flush() {
 	if t.run > 0 {
 		// The value is within the histogram's range, so there is no error.
 		_ = t.hist.RecordValues(min(max(t.latency, 0), maxLatency), t.run)
+		t.recordHeldBack()
 		t.run = 0
+	}
+}
+
+// recordHeldBack records the commands that a client with a pace would have sent
+// while it waited for the last ones.
+func (t *tally) recordHeldBack() {
+	if t.pace <= 0 {
+		return
+	}
+	for rest := min(t.latency, maxLatency) - t.pace; rest >= t.pace; rest -= t.pace {
+		_ = t.hist.RecordValues(rest, t.run)
 	}
 }
 
@@ -179,11 +194,11 @@ func (s *session) take(now int64, ph phase, raw []byte) error {
 
 	verdict, since := s.script.answered(f, &s.reply)
 	switch {
-	case verdict == unexpected:
-		return fmt.Errorf("load: unexpected reply to %s: %s", f.op, firstLine(raw))
-	case s.reply.Kind == wire.Reserved && !bytes.Equal(s.reply.Body, s.body):
+	case s.reply.Kind == wire.Reserved && !s.wasPut(s.reply.Body):
 		return fmt.Errorf("load: job %d has a body of %d bytes that is not the one of %d bytes that was put (were the tubes empty before the run?)",
 			s.reply.ID, len(s.reply.Body), len(s.body))
+	case verdict == unexpected:
+		return fmt.Errorf("load: unexpected reply to %s: %s", f.op, firstLine(raw))
 	case ph != measuring || verdict == uncounted:
 		return nil
 	}
@@ -191,8 +206,18 @@ func (s *session) take(now int64, ph phase, raw []byte) error {
 	s.tally.last = now
 	if verdict == timed {
 		s.tally.record(now - since)
+		s.tally.byOp.record(f.op, now-since)
 	}
 	return nil
+}
+
+// wasPut reports whether a job with this body is one of ours.
+func (s *session) wasPut(body []byte) bool {
+	stamp := 0
+	if s.crew != nil {
+		stamp = s.crew.stamp // that part is for the crew to judge
+	}
+	return len(body) == len(s.body) && bytes.Equal(body[stamp:], s.body[stamp:])
 }
 
 // finished reports whether the script is over and every command answered. It

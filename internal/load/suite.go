@@ -13,7 +13,8 @@ import (
 type Scenario struct {
 	Name         string
 	Load         Options
-	ArgsA, ArgsB []string // appended to the commands
+	Against      *Scenario // the baseline, of which Name and Load count; nil for none
+	ArgsA, ArgsB []string  // appended to the commands
 }
 
 // SuiteOptions describe a list of comparisons of the same two servers.
@@ -32,18 +33,7 @@ func RunSuite(ctx context.Context, o SuiteOptions) ([]Comparison, error) {
 	var done []Comparison
 	var errs []error
 	for _, sc := range o.Scenarios {
-		co := CompareOptions{
-			Name:      sc.Name,
-			A:         o.A.with(sc.ArgsA),
-			B:         o.B.with(sc.ArgsB),
-			Load:      sc.Load,
-			Rounds:    o.Rounds,
-			Responder: o.Responder,
-		}
-		if o.Progress != nil {
-			co.Progress = func(server string, r Result) { o.Progress(sc.Name, server, r) }
-		}
-		c, err := Compare(ctx, co)
+		c, err := Compare(ctx, o.compareOptions(&sc))
 		if ctx.Err() != nil {
 			return done, context.Cause(ctx)
 		}
@@ -54,6 +44,24 @@ func RunSuite(ctx context.Context, o SuiteOptions) ([]Comparison, error) {
 		done = append(done, c)
 	}
 	return done, errors.Join(errs...)
+}
+
+func (o *SuiteOptions) compareOptions(sc *Scenario) CompareOptions {
+	co := CompareOptions{
+		Name:      sc.Name,
+		A:         o.A.with(sc.ArgsA),
+		B:         o.B.with(sc.ArgsB),
+		Load:      sc.Load,
+		Rounds:    o.Rounds,
+		Responder: o.Responder,
+	}
+	if sc.Against != nil {
+		co.Baseline, co.BaselineName = &sc.Against.Load, sc.Against.Name
+	}
+	if o.Progress != nil {
+		co.Progress = func(server string, r Result) { o.Progress(sc.Name, server, r) }
+	}
+	return co
 }
 
 // with returns s with more arguments.
@@ -67,6 +75,7 @@ func (s Server) with(args []string) Server {
 var Suites = map[string]func(d time.Duration) []Scenario{
 	"memory":  memorySuite,
 	"journal": journalSuite,
+	"crowd":   crowdSuite,
 }
 
 // A suite in the making.
@@ -75,11 +84,19 @@ type suite struct {
 	all []Scenario
 }
 
-func (s *suite) add(name string, o Options) {
+func (s *suite) add(name string, o Options) { s.all = append(s.all, s.scenario(name, o)) }
+
+func (s *suite) addAgainst(baseline *Scenario, name string, o Options) {
+	sc := s.scenario(name, o)
+	sc.Against = baseline
+	s.all = append(s.all, sc)
+}
+
+func (s *suite) scenario(name string, o Options) Scenario {
 	if o.Ops == 0 && o.Mix != Drain {
 		o.Duration = s.d
 	}
-	s.all = append(s.all, Scenario{Name: name, Load: o})
+	return Scenario{Name: name, Load: o}
 }
 
 // memorySuite is for servers that keep nothing on disk.
@@ -89,8 +106,9 @@ func memorySuite(d time.Duration) []Scenario {
 		s.add(plural(n, "connection"), Options{Connections: n})
 	}
 	s.add("8 connections, 64 in flight", Options{Connections: 8, InFlight: 64})
-	s.add("50 connections, a tube each", Options{Connections: 50, Tubes: 50})
-	s.add("50 connections, 4 KiB bodies", Options{Connections: 50, BodySize: 4 << 10})
+	for _, n := range []int{1, 8, 63} { // the largest job of a server is 65535 bytes unless it is told otherwise
+		s.add(fmt.Sprintf("50 connections, %d KiB bodies", n), Options{Connections: 50, BodySize: n << 10})
+	}
 	s.add("50 connections, 1,000,000 jobs behind", Options{Connections: 50, Backlog: 1_000_000})
 	s.add("50 connections, put and delete", Options{Connections: 50, Mix: PutDelete})
 	s.add("put 1,000,000 jobs", Options{Connections: 8, InFlight: 64, Mix: Put, Ops: 1_000_000})
@@ -110,5 +128,18 @@ func journalSuite(d time.Duration) []Scenario {
 	}
 	s.add("64 connections, put, reserve and delete", Options{Connections: 64})
 	s.add("8 connections, 64 in flight", Options{Connections: 8, InFlight: 64})
+	return s.all
+}
+
+// crowdSuite shows what those cost who take no part in the load.
+func crowdSuite(d time.Duration) []Scenario {
+	s := suite{d: d}
+	busy := s.scenario("50 connections", Options{Connections: 50})
+	for _, n := range []int{1_000, 20_000, 100_000} {
+		s.addAgainst(&busy, "beside "+thousands(float64(n))+" tubes with a job in each", Options{Connections: 50, Occupied: n})
+	}
+	s.addAgainst(&busy, "beside 10,000 idle connections", Options{Connections: 50, Idle: 10_000})
+	few := s.scenario("50 producers, 50 workers wait on one tube", Options{Mix: Wake, Connections: 50, Workers: 50})
+	s.addAgainst(&few, "50 producers, 10,000 workers wait on one tube", Options{Mix: Wake, Connections: 50, Workers: 10_000})
 	return s.all
 }

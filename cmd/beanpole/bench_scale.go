@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/load/scale"
+)
+
+// scaleOptions are what the command line of bench scale says.
+type scaleOptions struct {
+	servers benchOptions // of which only the commands of the servers are used
+	scale   scale.Options
+
+	markdown, json bool
+}
+
+const scaleLong = `Start two servers again and again and measure how they behave when something is
+large: long queues (memory, backlog), many jobs that come due at once (due),
+connections that flood the server (fairness), many tubes (observers), and this
+one with one processor and with two (cores). All of it takes most of an hour and
+4 GB of memory.`
+
+const scaleExample = `  beanpole bench scale --against beanstalkd --markdown
+  beanpole bench scale --against beanstalkd --only memory,due --jobs 100000
+  beanpole bench scale --only cores --rounds 5`
+
+func newScale() *cobra.Command {
+	var opt scaleOptions
+	cmd := &cobra.Command{
+		Use:                   "scale [options]",
+		Short:                 "compare two servers in what is large",
+		Long:                  scaleLong,
+		Example:               scaleExample,
+		DisableFlagsInUseLine: true,
+		Args:                  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opt.check(); err != nil {
+				return err
+			}
+			ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer cancel()
+			err := opt.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if err != nil && ctx.Err() != nil {
+				return errors.New("interrupted")
+			}
+			return err
+		},
+	}
+	opt.define(cmd)
+	return cmd
+}
+
+func (opt *scaleOptions) define(cmd *cobra.Command) {
+	s := &opt.scale
+	addFlags(cmd, "Servers", func(fs *pflag.FlagSet) {
+		fs.StringVar(&opt.servers.against, "against", "", "`COMMAND` that starts the server to compare with, as in\nbench --against; cores needs none")
+		fs.StringVar(&opt.servers.server, "server", "", "`COMMAND` that starts the other one (this binary)")
+	})
+	addFlags(cmd, "Experiments", func(fs *pflag.FlagSet) {
+		fs.Func("only", "`NAMES` of the experiments, with commas between them\n(all)", into(&s.Only, parseExperiments))
+		fs.Func("rounds", "run each experiment on each server `N` times (3)", intoCount(&s.Rounds, "rounds"))
+		fs.Func("duration", "measure each load for a `TIME`, such as 10s (5s)", into(&s.Duration, parseDuration))
+		fs.Func("jobs", "`N` jobs (memory: 2000000, backlog: 10000000,\ndue: 1000000)", into(&s.Jobs, parseJobs))
+		fs.Func("tubes", "`N` tubes in observers (100000, and 10000 on the server\nto compare with)", intoCount(&s.Tubes, "tubes"))
+		fs.Func("settle", "give a server a `TIME` to give memory back (15s)", into(&s.Settle, parseDuration))
+	})
+	addFlags(cmd, "Output", func(fs *pflag.FlagSet) {
+		fs.BoolVar(&opt.markdown, "markdown", false, "print tables in Markdown")
+		fs.BoolVar(&opt.json, "json", false, "print JSON, an object a line")
+		fs.BoolP("help", "h", false, "print this help")
+	})
+}
+
+// check refuses options that do not go together.
+func (opt *scaleOptions) check() error {
+	if opt.markdown && opt.json {
+		return usageError("options --markdown and --json exclude each other")
+	}
+	if name := opt.scale.NeedsA(); name != "" && opt.servers.against == "" {
+		return usageError("the experiment %s needs --against COMMAND", name)
+	}
+	return nil
+}
+
+func (opt *scaleOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
+	var err error
+	opt.scale.A, opt.scale.B, _, err = opt.servers.servers()
+	if err != nil {
+		return err
+	}
+	opt.scale.Progress = func(experiment, server string, round int) {
+		fmt.Fprintf(stderr, "%s, round %d: %s\n", experiment, round, server)
+	}
+	reports, err := scale.Run(ctx, opt.scale)
+	return errors.Join(err, opt.print(stdout, reports)) // what succeeded is worth printing
+}
+
+func (opt *scaleOptions) print(w io.Writer, reports []scale.Report) error {
+	switch {
+	case opt.json:
+		return errors.Join(load.WriteJSONLines(w, load.ThisMachine()), load.WriteJSONLines(w, reports...))
+	case opt.markdown:
+		fmt.Fprintf(w, "%s\n\n", load.ThisMachine())
+		return scale.WriteMarkdown(w, reports)
+	}
+	return scale.WriteTable(w, reports)
+}
+
+// parseExperiments reads names with commas between them.
+func parseExperiments(s string) ([]string, error) {
+	names := strings.Split(s, ",")
+	for _, name := range names {
+		if !slices.Contains(scale.Names(), name) {
+			return nil, fmt.Errorf("there are: %s", strings.Join(scale.Names(), ", "))
+		}
+	}
+	return names, nil
+}

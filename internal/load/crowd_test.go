@@ -1,0 +1,246 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// Each tube gets its job and keeps it, beside a load that does not see it.
+func TestOccupiedTubes(t *testing.T) {
+	r := newResponder()
+	runOnResponder(t, r, Options{Prefix: "here", Occupied: occupyBatch + 1, Ops: 10})
+	for i := range occupyBatch + 1 {
+		name := fmt.Sprintf("here-occupied-%d", i)
+		if tube := r.tubes[name]; tube == nil || tube.puts != 1 || tube.reserves != 0 {
+			t.Errorf("tube %s: %+v", name, tube)
+		}
+	}
+	if tube := r.tubes["here"]; tube.puts != 10 || tube.reserves != 10 {
+		t.Errorf("the tube of the load: %d puts, %d reserves", tube.puts, tube.reserves)
+	}
+}
+
+// runOnResponder returns when run and responder are over.
+func runOnResponder(t *testing.T, r *responder, o Options) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Addr = l.Addr().String()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- r.serve(ctx, l) }()
+	_, err = Run(t.Context(), o)
+	cancel()
+	if err := errors.Join(err, <-done); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestIdleConnections(t *testing.T) {
+	s := beanstalkd(t)
+	p, err := s.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	o, err := Options{Addr: p.Addr, Idle: 7}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := gather(t.Context(), &o)
+	defer c.disperse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = withDialog(t.Context(), p.Addr, dialTimeout, func(d *Dialog) error {
+		r, err := d.Do(wire.AppendStatsTubeCommand(nil, defaultPrefix), wire.OK)
+		if err != nil {
+			return err
+		}
+		stats, err := wire.ParseDict(r.Body)
+		if got := stats["current-using"]; got != "7" {
+			t.Errorf("%s connections use the tube, want 7", got)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.verify(t.Context(), &o); err != nil {
+		t.Error(err)
+	}
+	p.Stop()
+	if err := c.verify(t.Context(), &o); err == nil || !strings.Contains(err.Error(), "idle connection: ") {
+		t.Errorf("error %v although the server has gone", err)
+	}
+}
+
+func TestCrowdUsage(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	addr := startResponder(t, (*responder).serve)
+	for want, o := range map[int]Options{
+		9:  {Idle: 9},
+		70: {Occupied: 70},
+		17: {Mix: Wake, Workers: 11, Idle: 5}, // and the producer
+	} {
+		o.Addr, o.PID, o.Ops = addr, os.Getpid(), 10
+		r, err := Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := r.Crowd
+		if c == nil || c.Members != want || c.RSSBefore == 0 || c.RSSWith == 0 || c.RSSEach != float64(c.RSSWith-c.RSSBefore)/float64(want) {
+			t.Errorf("crowd %+v, want %d members", c, want)
+		}
+	}
+	r, err := Run(t.Context(), Options{Addr: addr, PID: os.Getpid(), Ops: 10})
+	if err != nil || r.Crowd != nil {
+		t.Errorf("a crowd of nobody: %+v, error %v", r.Crowd, err)
+	}
+}
+
+// waitingServer says that so many connections wait for any tube, and answers a
+// reserve with this body.
+func waitingServer(waiting uint64, body []byte) fakeServer {
+	return func(cmd *wire.Command, out []byte) []byte {
+		switch cmd.Op {
+		case wire.Put:
+			return wire.AppendInserted(out, 1)
+		case wire.Reserve:
+			return wire.AppendReserved(out, 1, body)
+		case wire.StatsTube:
+			return wire.AppendTubeStats(out, &wire.TubeStats{Waiting: waiting})
+		}
+		return wire.AppendWord(out, wire.UnknownCommand)
+	}
+}
+
+func TestWorkersThatDoNotWait(t *testing.T) {
+	addr := waitingServer(2, nil).start(t)
+	_, err := Run(t.Context(), Options{Addr: addr, Mix: Wake, Workers: 3, SetupLimit: 50 * time.Millisecond})
+	if !errors.Is(err, ErrTooSlow) || !strings.Contains(err.Error(), "load: 2 of 3 workers wait on a tube in 50ms") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A job that a worker gets must be one that a producer has just put.
+func TestWorkersCheckWhoseJobTheyGot(t *testing.T) {
+	c := crew{stamp: stampSize}
+	ofTwo, ofThree := c.stamped(newBody(64), 1), c.stamped(newBody(64), 2)
+	cut := ofTwo[:stampSize-1]
+	wrong := append([]byte(nil), ofTwo...)
+	wrong[stampSize]++
+	for _, tt := range []struct {
+		name string
+		body []byte
+		want string
+	}{
+		{"nobody's", ofThree, "load: unexpected reply to reserve"},
+		{"cut", cut, "load: job 1 has a body of 3 bytes that is not the one of 64"},
+		{"another body", wrong, "load: job 1 has a body of 64 bytes that is not the one of 64"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			addr := waitingServer(2, tt.body).start(t)
+			for _, client := range clients() {
+				_, err := Run(t.Context(), Options{Addr: addr, Client: client, Mix: Wake, Connections: 2, Workers: 2})
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%s: error %v, want one with %q", client, err, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// A producer has one job under way, however many workers wait.
+func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
+	o, err := Options{Mix: Wake, Connections: 2, Workers: 3}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions, tubes := newSessions(&o)
+	if len(sessions) != 5 || tubes[0] != tubes[4] {
+		t.Fatalf("%d sessions on tubes %v", len(sessions), tubes)
+	}
+	put, work := sessions[1], sessions[4]
+	put.script.(*producer).quota = 2
+	said := func(s *session) string {
+		s.fill(5, warming)
+		out := string(s.out)
+		s.out = s.out[:0]
+		return out
+	}
+	hears := func(s *session, reply []byte) {
+		t.Helper()
+		s.received(copy(s.space(), reply))
+		if err := s.replies(9, warming); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body := work.crew.stamped(newBody(64), 1)
+	if got, want := said(put), string(wire.AppendPut(nil, putPri, 0, putTTR, body)); got != want {
+		t.Fatalf("the producer said %q, want %q", got, want)
+	}
+	if got := said(work); got != "reserve\r\n" {
+		t.Fatalf("the worker began with %q", got)
+	}
+	hears(put, wire.AppendInserted(nil, 7))
+	if got := said(put); got != "" {
+		t.Errorf("the producer said %q with its job under way", got)
+	}
+	hears(work, wire.AppendReserved(nil, 7, body))
+	if got := said(work); got != "delete 7\r\nreserve\r\n" {
+		t.Errorf("the worker said %q", got)
+	}
+	if _, ok := put.crew.nextFreed(); ok || said(put) != "" {
+		t.Error("the producer is free before its job is deleted")
+	}
+	hears(work, wire.AppendWord(nil, wire.Deleted))
+	if i, ok := put.crew.nextFreed(); !ok || i != 1 || said(put) == "" {
+		t.Errorf("the delete freed session %d, %t; want 1, the producer", i, ok)
+	}
+}
+
+// Workers are served in the order in which they came, however many have left.
+func TestResponderWakesTheLongestWaiting(t *testing.T) {
+	r := newResponder()
+	tube := r.tubes[defaultTube]
+	var woken []int
+	add := func(i int) {
+		c := r.newConn()
+		c.woken = func() { woken = append(woken, i) }
+		c.cmd.Op = wire.Reserve
+		r.execute(c)
+	}
+	producer := r.newConn()
+	for i := range 100 {
+		add(2 * i)
+		add(2*i + 1)
+		producer.cmd.Op = wire.Put
+		r.execute(producer)
+	}
+	for i, got := range woken {
+		if got != i {
+			t.Fatalf("woken %v", woken)
+		}
+	}
+	if len(woken) != 100 || len(tube.waiting)-tube.next != 100 {
+		t.Errorf("%d were woken, %d wait", len(woken), len(tube.waiting)-tube.next)
+	}
+	if len(tube.waiting) > 250 {
+		t.Errorf("the queue of 100 has %d places", len(tube.waiting))
+	}
+}

@@ -1,0 +1,155 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+const (
+	dialTimeout = 10 * time.Second
+	dialers     = 32 // connections being opened at a time
+
+	defaultTube = "default" // what a new connection uses and watches
+)
+
+// dial opens the connections and lets each choose its tube and say what it has
+// to say before the load begins.
+func (r *run) dial(ctx context.Context) ([]*conn, error) {
+	sessions, tubes := newSessions(&r.opt)
+	conns := make([]*conn, len(sessions))
+	err := inParallel(ctx, len(sessions), func(ctx context.Context, i int) error {
+		s := sessions[i]
+		nc, err := dialServer(ctx, r.opt.Addr)
+		if err != nil {
+			return err
+		}
+		conns[i] = &conn{Conn: nc, s: s, mu: new(sync.Mutex)}
+		s.tally.pace = int64(r.opt.Pace)
+		if r.opt.ByCommand {
+			s.tally.byOp = make(byCommand)
+		}
+		return within(ctx, nc, dialTimeout, func(d *Dialog) error {
+			if err := d.chooseTube(tubes[i]); err != nil {
+				return err
+			}
+			if len(s.out) == 0 {
+				return nil
+			}
+			out := s.out
+			s.out = s.out[:0]
+			return d.Send(out)
+		})
+	})
+	if err != nil {
+		closeAll(conns)
+		return nil, err
+	}
+	for _, c := range conns {
+		if crew := c.s.crew; crew != nil {
+			c.crew = conns[crew.first : crew.first+crew.size]
+			c.mu = c.crew[0].mu
+		}
+	}
+	return conns, nil
+}
+
+// inParallel calls f with each number below n, several at a time, until one fails.
+func inParallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(dialers)
+	for i := range n {
+		g.Go(func() error {
+			if gctx.Err() != nil {
+				return nil // there is an error already
+			}
+			return f(gctx, i)
+		})
+	}
+	err := g.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// closeAll closes those connections that there are.
+func closeAll[C interface {
+	comparable
+	net.Conn
+}](conns []C) {
+	var none C
+	for _, c := range conns {
+		if c != none {
+			c.Close()
+		}
+	}
+}
+
+func dialServer(ctx context.Context, addr string) (net.Conn, error) {
+	network := "tcp"
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", path
+	}
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: -1}
+	nc, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, fmt.Errorf("load: connect: %w", err)
+	}
+	return nc, nil
+}
+
+// within lets f use a connection for at most limit, and not after ctx is done.
+func within(ctx context.Context, nc net.Conn, limit time.Duration, f func(*Dialog) error) error {
+	if err := nc.SetDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(longAgo) })
+	err := f(&Dialog{nc: nc})
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	return cmp.Or(err, nc.SetDeadline(time.Time{}))
+}
+
+// withDialog is within on a connection of its own.
+func withDialog(ctx context.Context, addr string, limit time.Duration, f func(*Dialog) error) error {
+	nc, err := dialServer(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	return within(ctx, nc, limit, f)
+}
+
+// ask sends commands and receives a reply to each, which must be of these kinds.
+func (d *Dialog) ask(commands []byte, want ...wire.ReplyKind) error {
+	err := d.Send(commands)
+	for i := 0; i < len(want) && err == nil; i++ {
+		_, err = d.Receive(want[i])
+	}
+	return err
+}
+
+// chooseTube uses and watches one tube only, in one round trip.
+func (d *Dialog) chooseTube(tube string) error {
+	out := wire.AppendUse(nil, tube)
+	out = wire.AppendWatch(out, tube)
+	want := []wire.ReplyKind{wire.Using, wire.Watching}
+	if tube != defaultTube {
+		out = wire.AppendIgnore(out, defaultTube)
+		want = append(want, wire.Watching)
+	}
+	if err := d.ask(out, want...); err != nil {
+		return fmt.Errorf("choose tube %q: %w", tube, err)
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package load
+
+import (
+	"encoding/binary"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A crew is what the sessions on one tube of a Wake share: workers that wait in
+// reserve, and producers whose puts wake them. It belongs to the owner of its
+// sessions, which are neighbours among those of the run, the producers first.
+//
+// A worker sends delete and the next reserve in one write. A producer puts only
+// when the job that it put last has been deleted: the server then has the
+// reserve of the worker that deleted it in hand, directly behind. There are at
+// least as many workers as producers and all of them wait when the load begins,
+// so that each put finds a worker waiting, however many there are; and however
+// many there are, as many jobs are under way as there are producers.
+//
+// The latency is from the put being sent to RESERVED being received. With more
+// than one producer the job itself has to say whose it is: its body begins with
+// the producer's number.
+type crew struct {
+	first     int // index of its first session among those of the run
+	size      int // number of its sessions
+	producers []producer
+	stamp     int         // bytes of a body that hold the producer's number
+	going     int         // producers that have not ended
+	freed     []*producer // those whose job was deleted since they last had a say
+}
+
+// stampSize is how many bytes a producer's number takes.
+const stampSize = 4
+
+// over reports whether nobody will put any more. The workers then wait for nothing.
+func (c *crew) over() bool { return c.going == 0 }
+
+// nextFreed returns the index among the run's sessions of a producer that may
+// put again because of what a worker was told.
+func (c *crew) nextFreed() (index int, ok bool) {
+	n := len(c.freed)
+	if n == 0 {
+		return 0, false
+	}
+	p := c.freed[n-1]
+	c.freed = c.freed[:n-1]
+	return c.first + p.number, true
+}
+
+// producerOf returns the producer whose job has this body, or nil if it is nobody's.
+func (c *crew) producerOf(body []byte) *producer {
+	number := 0
+	if c.stamp > 0 {
+		if len(body) < c.stamp {
+			return nil
+		}
+		number = int(binary.BigEndian.Uint32(body))
+	}
+	if number >= len(c.producers) || !c.producers[number].jobOut {
+		return nil
+	}
+	return &c.producers[number]
+}
+
+// A producer is the script of a connection that puts.
+type producer struct {
+	crew   *crew
+	number int
+	quota  int64 // wakes still to begin
+	putAt  int64 // ns
+	jobOut bool  // its job was put, and not received by a worker
+	busy   bool  // its job was put, and not deleted
+	ended  bool  // it will put no more
+}
+
+func (p *producer) next(now int64, ph phase) (wire.Op, uint64) {
+	if p.busy || p.ended {
+		return wire.Unknown, 0
+	}
+	if p.quota <= 0 || ph >= stopping {
+		p.ended = true
+		p.crew.going--
+		return wire.Unknown, 0
+	}
+	p.quota--
+	p.busy, p.jobOut, p.putAt = true, true, now
+	return wire.Put, 0
+}
+
+func (p *producer) answered(_ flight, r *wire.Reply) (verdict, int64) {
+	if r.Kind != wire.Inserted {
+		return unexpected, 0
+	}
+	return counted, 0
+}
+
+func (p *producer) over(int) bool { return p.ended }
+
+// A worker is the script of a connection that waits.
+type worker struct {
+	crew     *crew
+	held     uint64    // the job to delete; 0, which is no id, for none
+	from     *producer // who put the job that it received last
+	reserved bool      // a reserve is in flight
+}
+
+// workerWindow is the number of commands a worker has in flight: delete, reserve.
+const workerWindow = 2
+
+func (w *worker) next(int64, phase) (wire.Op, uint64) {
+	if id := w.held; id != 0 {
+		w.held = 0
+		return wire.Delete, id
+	}
+	if w.reserved {
+		return wire.Unknown, 0
+	}
+	w.reserved = true
+	return wire.Reserve, 0
+}
+
+func (w *worker) answered(f flight, r *wire.Reply) (verdict, int64) {
+	switch {
+	case f.op == wire.Reserve && r.Kind == wire.Reserved:
+		p := w.crew.producerOf(r.Body)
+		if p == nil {
+			return unexpected, 0
+		}
+		p.jobOut = false
+		w.held, w.from, w.reserved = r.ID, p, false
+		return timed, p.putAt
+	case f.op == wire.Delete && r.Kind == wire.Deleted:
+		w.from.busy = false
+		w.crew.freed = append(w.crew.freed, w.from)
+		return counted, 0
+	}
+	return unexpected, 0
+}
+
+func (w *worker) over(int) bool { return w.crew.over() }
+
+// newCrews makes the sessions of a Wake and, for each, its tube: one crew, or
+// one for each connection.
+func newCrews(o *Options) (sessions []*session, tubes []string) {
+	producers, workers := 1, 1
+	if o.Workers > 0 {
+		producers, workers = o.Connections, o.Workers
+	}
+	body := newBody(o.BodySize)
+	for i := range o.Connections / producers {
+		c := &crew{
+			first:     len(sessions),
+			size:      producers + workers,
+			producers: make([]producer, producers),
+			going:     producers,
+		}
+		if producers > 1 {
+			c.stamp = stampSize
+		}
+		for n := range producers {
+			c.producers[n] = producer{crew: c, number: n, quota: o.quota(i + n)}
+			sessions = append(sessions, newSession(&c.producers[n], 1, c.stamped(body, n)))
+		}
+		for range workers {
+			s := newSession(&worker{crew: c}, workerWindow, body)
+			s.fill(0, warming) // the reserve that it waits in when the load begins
+			sessions = append(sessions, s)
+		}
+		for _, s := range sessions[c.first:] {
+			s.crew = c
+			tubes = append(tubes, o.tube(i))
+		}
+	}
+	return sessions, tubes
+}
+
+// stamped returns body as producer n puts it.
+func (c *crew) stamped(body []byte, n int) []byte {
+	if c.stamp == 0 {
+		return body
+	}
+	body = append([]byte(nil), body...)
+	binary.BigEndian.PutUint32(body, uint32(n))
+	return body
+}
