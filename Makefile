@@ -2,7 +2,7 @@
 # Debian packages and npm and Go modules.
 GO ?= go
 
-.PHONY: all build test race lint interop fuzz sim crash bench bench-compare clean
+.PHONY: all build test race lint interop fuzz sim crash budget bench bench-compare clean
 
 all: lint test build
 
@@ -39,6 +39,10 @@ sim: ## the whole server with power cuts, SEEDS seeds
 
 crash: ## kill -9 of the real process under load, ROUNDS times
 	$(GO) test ./cmd/beanpole -run Crash -timeout 0 -crash.rounds=$(or $(ROUNDS),200)
+
+budget: ## instructions, system calls and allocations per command against their budgets; UPDATE=1 writes new ones; needs valgrind and strace
+	$(GO) test -run Alloc -count=1 ./...
+	$(GO) test ./internal/budget -count=1 -timeout 30m -v -run '^(TestInstructions|TestSystemCalls)$$' -budget.count $(if $(UPDATE),-budget.update)
 
 bench: ## benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...

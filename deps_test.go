@@ -36,10 +36,12 @@ var arrows = map[string]string{
 	"internal/server": "internal/broker internal/engine internal/wire golang.org/x/sys github.com/coreos/go-systemd",
 
 	// Judges and tools. conformance needs an address only.
-	"internal/load":        "internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",
-	"internal/load/scale":  "internal/load internal/wire golang.org/x/sync",
-	"internal/conformance": "",
-	"internal/sim":         "",
+	"internal/load":          "internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",
+	"internal/load/scale":    "internal/load internal/wire golang.org/x/sync",
+	"internal/budget":        "",
+	"internal/budget/driver": "internal/broker internal/engine internal/journal internal/vfs internal/wire",
+	"internal/conformance":   "",
+	"internal/sim":           "",
 
 	// The only place where the pieces meet.
 	"cmd/beanpole": "internal/binlog internal/broker internal/engine internal/journal internal/load internal/load/scale internal/server internal/vfs internal/wal internal/wire " +

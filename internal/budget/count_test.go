@@ -1,0 +1,155 @@
+package budget
+
+import (
+	"flag"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	count  = flag.Bool("budget.count", false, "count instructions and system calls, which takes minutes")
+	update = flag.Bool("budget.update", false, "write what was counted into testdata, as the budget")
+)
+
+// counts are what one run took, by name.
+type counts map[string]float64
+
+// A run carries out a number of commands, proportional to times, and returns
+// how many, and what the process took for them from its start to its end.
+type run func(t *testing.T, times int) (commands int, took counts)
+
+// attempts is how often something is counted at most.
+const attempts = 3
+
+// A pair is the least that some runs took, and the least that as many with twice
+// the commands took.
+type pair [2]struct {
+	commands int
+	least    counts
+}
+
+// add runs once more, both ways.
+func (p *pair) add(t *testing.T, r run) {
+	t.Helper()
+	for i := range p {
+		commands, took := r(t, i+1)
+		p[i].commands = commands
+		if p[i].least == nil {
+			p[i].least = took
+		}
+		for name, n := range took {
+			p[i].least[name] = min(p[i].least[name], n)
+		}
+	}
+	if p[1].commands <= p[0].commands {
+		t.Fatalf("%d commands the first time, %d the second", p[0].commands, p[1].commands)
+	}
+}
+
+// perCommand returns what a command takes, without the start of the process.
+func (p *pair) perCommand() counts {
+	result := make(counts)
+	for name, n := range p[1].least {
+		result[name] = max(0, (n-p[0].least[name])/float64(p[1].commands-p[0].commands))
+	}
+	return result
+}
+
+// hold counts what a command of a scenario takes and holds each count against
+// the row of the table that has its name. above is for new rows.
+func (tab *table) hold(t *testing.T, r run, above func(name string) float64) {
+	t.Helper()
+	var p pair
+	for range attempts {
+		p.add(t, r)
+		if !*update && !tab.exceeded(p.perCommand()) {
+			break
+		}
+	}
+	took := p.perCommand()
+	for _, name := range slices.Sorted(maps.Keys(took)) {
+		if *update {
+			tab.set(name, took[name], above(name))
+		}
+		if message, ok := tab.check(name, took[name]); ok {
+			t.Log(message)
+		} else {
+			t.Error(message)
+		}
+	}
+}
+
+func (tab *table) exceeded(all counts) bool {
+	for name, n := range all {
+		if tab.rows[name].exceeded(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// begin reads the table for a test that counts with a tool.
+func begin(t *testing.T, path, head, tool string) *table {
+	t.Helper()
+	if !*count {
+		t.Skip("counting takes minutes: make budget, or -budget.count")
+	}
+	if _, err := exec.LookPath(tool); err != nil {
+		t.Skipf("%s is not installed", tool)
+	}
+	tab, err := readTable(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab.head = head
+	return tab
+}
+
+// finish writes the table, or sees that everything in it was counted.
+func (tab *table) finish(t *testing.T) {
+	t.Helper()
+	if t.Failed() {
+		return
+	}
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+		maps.Copy(tab.used, allOf(tab.rows)) // only some were asked for
+	}
+	if *update {
+		if err := tab.write(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for _, name := range tab.unused() {
+		t.Errorf("%s: %s has a budget and was not counted", tab.path, name)
+	}
+}
+
+func allOf(rows map[string]budget) map[string]bool {
+	all := make(map[string]bool)
+	for name := range rows {
+		all[name] = true
+	}
+	return all
+}
+
+// The start of a process does not count, nor what disturbs one of its runs.
+func TestPerCommand(t *testing.T) {
+	const start, each = 1000, 7
+	disturbed := []float64{90, 0, 0, 500} // the runs in their order
+	r := func(_ *testing.T, times int) (int, counts) {
+		extra := disturbed[0]
+		disturbed = disturbed[1:]
+		commands := 100 * times
+		return commands, counts{"x": start + each*float64(commands) + extra, "y": start}
+	}
+	var p pair
+	p.add(t, r)
+	p.add(t, r)
+	if got := p.perCommand(); got["x"] != each || got["y"] != 0 || len(got) != 2 {
+		t.Errorf("a command takes %v, want %d of x and no y", got, each)
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// raceDetector is set in builds with -race.
+var raceDetector bool
+
+// allocations are what an operation may allocate in the steady state, where that
+// is anything: from the parser to the journal, in the whole turn.
+var allocations = map[string]float64{
+	"another-of-10000-tubes": 1, // what ties the session to the tube it watches
+
+	// Now and then: while the next segment is being prepared, each turn offers
+	// the goroutine that does so another function.
+	"journal-put-reserve-delete": 1,
+	"journal-reserve-bury-kick":  1,
+	"journal-cleaning":           1,
+
+	"replay": -1, // not looked at: it builds everything anew
+}
+
+// Each scenario works, and allocates nothing.
+func TestAllocations(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			q := newQueue(t.TempDir(), s.segment)
+			defer q.Close()
+			operation := s.prepare(q)
+			for range min(s.operations, 12000) { // so that buffers have grown
+				operation()
+			}
+			budget := allocations[s.name]
+			if budget < 0 || raceDetector {
+				return
+			}
+			if n := testing.AllocsPerRun(1000, operation); n > budget {
+				t.Errorf("%v allocations in an operation, want at most %v", n, budget)
+			}
+		})
+	}
+}
+
+// What a script says for a job is what a client would say.
+func TestScript(t *testing.T) {
+	write := func(dst []byte, id uint64, tube string) []byte {
+		dst = wire.AppendUse(dst, tube)
+		dst = wire.AppendRelease(dst, id, 1111111111, 0)
+		return wire.AppendDelete(dst, id)
+	}
+	s := newScript(write)
+	for _, id := range []uint64{firstID, firstID + 987654321, 2222222222} {
+		want := write(nil, id, tubeName(54321))
+		if got := s.with(id, 54321); !bytes.Equal(got, want) {
+			t.Errorf("script is %q, want %q", got, want)
+		}
+	}
+}
+
+func TestUnknownScenario(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	if err := run("no such", 1, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no such") {
+		t.Errorf("run: %v", err)
+	}
+}

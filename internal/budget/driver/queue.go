@@ -1,0 +1,74 @@
+package main
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+const (
+	bodySize = 64   // bytes
+	ttr      = 3600 // seconds: longer than any run
+)
+
+// A queue is a server without sockets.
+type queue struct {
+	*broker.Broker
+	dir string       // of the journal
+	now atomic.Int64 // ns; moves by hand, and the broker's own timer looks at it
+	id  uint64       // of the last job put
+}
+
+// newQueue returns a queue whose journal has segments of so many bytes, or one
+// in memory if they are 0.
+func newQueue(dir string, segmentSize int64) *queue {
+	q := &queue{dir: dir, id: firstID}
+	opt := broker.Options{Now: q.now.Load}
+	e := engine.New(engine.Options{})
+	if segmentSize > 0 {
+		opt.Log, e = open(dir, segmentSize)
+	}
+	e.Restore(engine.Change{Kind: engine.LastID, ID: q.id})
+	q.Broker = broker.New(e, opt)
+	return q
+}
+
+// open opens the journal in a directory, which leaves all syncs to the system:
+// those cost time but no instructions.
+func open(dir string, segmentSize int64) (*journal.Journal, *engine.Engine) {
+	j := journal.New(journal.Options{Sync: -1, SegmentSize: segmentSize, Epoch: int64(time.Hour)})
+	e := engine.New(engine.Options{Logged: true, Admit: j.Admit})
+	_, err := j.Open(vfs.OS, dir, e)
+	must(err)
+	return j, e
+}
+
+// fill puts jobs that nobody is going to reserve; tube names the tube of each.
+// The turns that do it are no larger than a client's.
+func (q *queue) fill(jobs int, spec engine.Spec, tube func(i int) string) {
+	const turn = 100
+	spec.TTR = ttr
+	body := make([]byte, bodySize)
+	var s *engine.Session
+	must(q.Call(func(e *engine.Engine, _ int64) { s = e.Open(nil) }))
+	for from := 0; from < jobs; from += turn {
+		must(q.Call(func(e *engine.Engine, now int64) {
+			for i := from; i < min(from+turn, jobs); i++ {
+				e.Use(s, []byte(tube(i)))
+				_, o := e.Put(now, s, spec, body)
+				mustOK(o)
+				q.id++
+			}
+		}))
+	}
+	must(q.Call(func(e *engine.Engine, now int64) { e.Close(now, s) }))
+}
+
+func inDefault(int) string { return engine.DefaultTube }
+
+// pass lets time go on.
+func (q *queue) pass(d time.Duration) { q.now.Add(int64(d)) }

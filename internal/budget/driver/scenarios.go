@@ -1,0 +1,205 @@
+package main
+
+import (
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A scenario is something to count. Its operations are all alike, the first
+// few apart, in which buffers grow.
+type scenario struct {
+	name       string
+	operations int   // in a run; enough for the first to weigh nothing
+	commands   int   // in an operation; or what else the budget counts
+	segment    int64 // size of the journal's segments, bytes; 0: no journal
+
+	// prepare makes what is there before and returns the operation.
+	prepare func(q *queue) (operation func())
+}
+
+const (
+	memory       = 0       // no journal
+	largeSegment = 1 << 20 // of which little is left over
+	smallSegment = 1 << 18 // of which many are cleaned
+)
+
+var scenarios = []scenario{
+	{"parse", 5000, int(wire.NumOps) - 1, memory, func(*queue) func() { return parseAll() }},
+
+	{"put-reserve-delete", 10000, 3, memory, jobLife},
+	{"put-reserve-delete-100000-jobs-behind", 10000, 3, memory, func(q *queue) func() {
+		q.fill(100000, engine.Spec{Pri: 1}, inDefault)
+		return jobLife(q)
+	}},
+	{"put-reserve-delete-10000-tubes", 10000, 3, memory, func(q *queue) func() {
+		q.fill(10000, engine.Spec{}, func(i int) string { return tubeName(firstTube + i) })
+		return jobLife(q)
+	}},
+	{"another-of-10000-tubes", 10000, 6, memory, anotherTube},
+	{"delayed-100000-behind", 10000, 3, memory, delayed},
+	{"ttr-runs-out", 10000, 1, memory, timeout},
+	{"reserve-touch-release", 10000, 3, memory, touchRelease},
+	{"reserve-bury-kick", 10000, 3, memory, buryKick},
+	{"wake", 10000, 3, memory, wake},
+
+	{"journal-put-reserve-delete", 10000, 3, largeSegment, jobLife},
+	{"journal-reserve-bury-kick", 10000, 3, largeSegment, buryKick},
+	{"journal-cleaning", 20000, 3, smallSegment, func(q *queue) func() {
+		q.fill(20000, engine.Spec{Pri: 1}, inDefault) // which keep it busy all the time
+		return jobLife(q)
+	}},
+	{"replay", 2, replayed, largeSegment, replay},
+}
+
+// parseAll is every command, once, and only the parser.
+func parseAll() func() {
+	var in []byte
+	for op := wire.Unknown + 1; op < wire.NumOps; op++ {
+		in = wire.AppendCommand(in, &wire.Command{
+			Op: op, ID: firstID, Pri: 1 << 31, TTR: 60, Delay: 10, Timeout: 10, Count: 10,
+			Tube: []byte(tubeName(firstTube)), Body: make([]byte, bodySize),
+		})
+	}
+	p := wire.Parser{MaxBody: wire.DefaultMaxBody}
+	var cmd wire.Command
+	return func() {
+		for rest := in; len(rest) > 0; {
+			n, ok := p.Next(rest, &cmd)
+			if !ok || cmd.Fault != wire.None {
+				panic("driver: a command that cannot be parsed")
+			}
+			rest = rest[n:]
+		}
+	}
+}
+
+// jobLife is put, reserve and delete.
+func jobLife(q *queue) func() {
+	c := newClient(q.Broker)
+	s := newScript(func(dst []byte, id uint64, _ string) []byte {
+		dst = appendPut(dst, 0)
+		dst = wire.AppendReserve(dst)
+		return wire.AppendDelete(dst, id)
+	})
+	return func() {
+		q.pass(time.Microsecond)
+		q.id++
+		c.send(s.with(q.id, 0))
+	}
+}
+
+func appendPut(dst []byte, delay uint32) []byte {
+	return wire.AppendPut(dst, 0, delay, ttr, make([]byte, bodySize))
+}
+
+// anotherTube is a job's life in a tube that is not used nor watched before. The
+// tubes exist all the time, because of a job in each that is not due.
+func anotherTube(q *queue) func() {
+	const tubes = 10000
+	q.fill(tubes, engine.Spec{Delay: 1 << 31}, func(i int) string { return tubeName(firstTube + i) })
+	c := newClient(q.Broker)
+	s := newScript(func(dst []byte, id uint64, tube string) []byte {
+		dst = wire.AppendUse(dst, tube)
+		dst = appendPut(dst, 0)
+		dst = wire.AppendWatch(dst, tube)
+		dst = wire.AppendReserve(dst)
+		dst = wire.AppendIgnore(dst, tube)
+		return wire.AppendDelete(dst, id)
+	})
+	k := 0
+	return func() {
+		q.pass(time.Microsecond)
+		q.id++
+		k = (k + 7919) % tubes // not its neighbour
+		c.send(s.with(q.id, firstTube+k))
+	}
+}
+
+// delayed is a job that is put with a delay, comes due in the tick of the next
+// operation and is taken there. Many others are not due.
+func delayed(q *queue) func() {
+	q.fill(100000, engine.Spec{Delay: 1 << 31}, inDefault)
+	c := newClient(q.Broker)
+	s := newScript(func(dst []byte, id uint64, _ string) []byte {
+		dst = wire.AppendReserve(dst)
+		dst = wire.AppendDelete(dst, id)
+		return appendPut(dst, 1)
+	})
+	c.send(appendPut(nil, 1))
+	return func() {
+		q.pass(2 * time.Second)
+		q.id++
+		c.send(s.with(q.id, 0))
+	}
+}
+
+// timeout is a job whose TTR runs out before the tick of the next operation.
+func timeout(q *queue) func() {
+	c := newClient(q.Broker)
+	c.send(appendPut(nil, 0))
+	reserve := wire.AppendReserve(nil)
+	return func() {
+		q.pass(2 * ttr * time.Second)
+		c.send(reserve)
+	}
+}
+
+// oneJob does always the same with one job.
+func oneJob(q *queue, write func(dst []byte, id uint64, _ string) []byte) func() {
+	c := newClient(q.Broker)
+	c.send(appendPut(nil, 0))
+	q.id++
+	s := newScript(write)
+	return func() {
+		q.pass(time.Microsecond)
+		c.send(s.with(q.id, 0))
+	}
+}
+
+func touchRelease(q *queue) func() {
+	return oneJob(q, func(dst []byte, id uint64, _ string) []byte {
+		dst = wire.AppendReserve(dst)
+		dst = wire.AppendTouch(dst, id)
+		return wire.AppendRelease(dst, id, 0, 0)
+	})
+}
+
+func buryKick(q *queue) func() {
+	return oneJob(q, func(dst []byte, id uint64, _ string) []byte {
+		dst = wire.AppendReserve(dst)
+		dst = wire.AppendBury(dst, id, 0)
+		return wire.AppendKick(dst, 1)
+	})
+}
+
+// wake is a job that is put while a worker waits for it.
+func wake(q *queue) func() {
+	producer, worker := newClient(q.Broker), newClient(q.Broker)
+	put, reserve := appendPut(nil, 0), wire.AppendReserve(nil)
+	s := newScript(func(dst []byte, id uint64, _ string) []byte { return wire.AppendDelete(dst, id) })
+	return func() {
+		q.pass(time.Microsecond)
+		q.id++
+		worker.send(reserve)
+		producer.send(put)
+		worker.send(s.with(q.id, 0))
+	}
+}
+
+// replayed is how many jobs replay finds.
+const replayed = 20000
+
+// replay opens a journal.
+func replay(q *queue) func() {
+	q.fill(replayed, engine.Spec{}, inDefault)
+	must(q.Close())
+	return func() {
+		j, e := open(q.dir, largeSegment)
+		if n := e.Stats().Ready; n != replayed {
+			panic("driver: jobs are missing")
+		}
+		must(j.Close())
+	}
+}

@@ -1,0 +1,116 @@
+package budget
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/cpu"
+)
+
+// What rows that are new may be above their budget: two counts of the driver
+// differ by up to 0.02, those of a server, with the moments at which input
+// comes, by up to 0.05.
+const (
+	driverAbove = 0.05
+	serverAbove = 0.10
+)
+
+var serverInstructions = []load{
+	{name: "server-1-connection", jobs: 1000},
+	{name: "server-50-connections", jobs: 2000, bench: []string{"--connections", "50"}},
+	{name: "server-8-connections-64-in-flight", jobs: 20000, bench: []string{"--connections", "8", "--in-flight", "64"}},
+	{name: "server-wake-8-connections", jobs: 2000, bench: []string{"--mix", "wake", "--connections", "8"}},
+	{name: "server-journal-50-connections", jobs: 2000, bench: []string{"--connections", "50"}, journal: true},
+}
+
+// No command takes more instructions than its budget has.
+func TestInstructions(t *testing.T) {
+	release := goRelease(runtime.Version())
+	path := filepath.Join("testdata", "instructions-"+release+"-"+runtime.GOARCH)
+	tab := begin(t, path, `# Instructions per command (replay: per job), and how far above is borne; see doc.go.
+# `+release+" on "+runtime.GOARCH+", by valgrind. Written by make budget UPDATE=1.\n", "valgrind")
+	switch {
+	case runtime.GOARCH == "amd64" && !cpu.X86.HasAVX2:
+		t.Skip("this processor has no AVX2, which the budgets count on")
+	case len(tab.rows) == 0 && !*update:
+		t.Skipf("there is no %s: make budget UPDATE=1 makes it, and so the budgets for %s", path, release)
+	}
+	driver, beanpole := build(t, "internal/budget/driver"), build(t, "cmd/beanpole")
+	for _, name := range scenarios(t, driver) {
+		t.Run(name, func(t *testing.T) {
+			tab.hold(t, driverRun(driver, name), func(string) float64 { return driverAbove })
+		})
+	}
+	for _, l := range serverInstructions {
+		t.Run(l.name, func(t *testing.T) {
+			tab.hold(t, func(t *testing.T, times int) (int, counts) {
+				commands, log := l.run(t, valgrind, beanpole, times)
+				return commands, counts{l.name: instructions(t, log)}
+			}, func(string) float64 { return serverAbove })
+		})
+	}
+	tab.finish(t)
+}
+
+// goRelease returns the release to which a version of Go belongs: go1.26 of go1.26.8.
+func goRelease(version string) string {
+	version, _, _ = strings.Cut(version, " ")
+	if parts := strings.Split(version, "."); len(parts) > 2 {
+		return parts[0] + "." + parts[1]
+	}
+	return version
+}
+
+// scenarios returns the names of what the driver can do.
+func scenarios(t *testing.T, driver string) []string {
+	t.Helper()
+	out, err := exec.Command(driver, "-list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(out))
+}
+
+var valgrind = []string{"valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"}
+
+// driverRun counts the instructions of the driver.
+func driverRun(driver, scenario string) run {
+	return func(t *testing.T, times int) (int, counts) {
+		args := append(valgrind[1:], driver, "-scenario", scenario, "-times", strconv.Itoa(times), "-dir", t.TempDir())
+		cmd := exec.CommandContext(t.Context(), valgrind[0], args...)
+		cmd.Env = quiet()
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, &log)
+		}
+		commands, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return commands, counts{scenario: instructions(t, log.String())}
+	}
+}
+
+var refs = regexp.MustCompile(`I\s+refs:\s+([0-9,]+)`)
+
+// instructions returns what valgrind has counted.
+func instructions(t *testing.T, log string) float64 {
+	t.Helper()
+	m := refs.FindStringSubmatch(log)
+	if m == nil {
+		t.Fatalf("valgrind has counted nothing:\n%s", log)
+	}
+	n, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

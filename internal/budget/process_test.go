@@ -1,0 +1,170 @@
+package budget
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience ends what hangs.
+const patience = 2 * time.Minute
+
+// build builds one of our programs and returns its path. How is fixed: the
+// instructions of another build would be others.
+func build(t *testing.T, pkg string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/beanpole-mq/beanpole/"+pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOAMD64=v1", "GOFLAGS=", "GOEXPERIMENT=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+	return path
+}
+
+// quiet is the environment of what is counted: one processor, and goroutines are
+// not interrupted by a clock, which would be other places in each run.
+func quiet() []string {
+	return append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
+}
+
+// A load is a server, and what beanpole bench puts on it.
+type load struct {
+	name    string
+	serve   []string // arguments of the server; {dir} is a new directory
+	bench   []string // arguments of the load generator
+	jobs    int      // that it puts in a run
+	journal bool
+}
+
+// run runs a server within a tool, whose command line comes before the server's,
+// puts the load on it, and returns the number of commands and what the server
+// and the tool wrote on their standard error.
+func (l *load) run(t *testing.T, tool []string, beanpole string, times int) (commands int, log string) {
+	t.Helper()
+	args := slices.Concat(tool, []string{beanpole, "serve", "-l", "127.0.0.1:0", "--log-format", "json"}, l.serve)
+	if l.journal {
+		args = append(args, "-b", t.TempDir())
+	}
+	s := start(t, args)
+	commands = s.bench(t, beanpole, append(l.bench, "--ops", strconv.Itoa(times*l.jobs)))
+	return commands, s.stop(t)
+}
+
+// A server is a process that serves, in a tool that watches it.
+type server struct {
+	cmd  *exec.Cmd
+	addr string
+	pid  int // of the server, which the tool's may not be
+	log  bytes.Buffer
+	done chan struct{} // closed when log is complete
+}
+
+// start starts a server and waits until it serves.
+func start(t *testing.T, args []string) *server {
+	t.Helper()
+	s := &server{cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})}
+	s.cmd.Env = quiet()
+	stderr, err := s.cmd.StderrPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := make(chan bool, 1)
+	go func() {
+		defer close(s.done)
+		ready <- s.awaitReady(io.TeeReader(stderr, &s.log))
+		io.Copy(&s.log, stderr)
+	}()
+	t.Cleanup(s.kill)
+	select {
+	case ok := <-ready:
+		if !ok {
+			<-s.done
+			t.Fatalf("%v ended before it served:\n%s", args, &s.log)
+		}
+	case <-time.After(patience):
+		t.Fatalf("%v does not serve", args)
+	}
+	return s
+}
+
+// awaitReady reads the log until the server says that it is ready.
+func (s *server) awaitReady(log io.Reader) bool {
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		var line struct {
+			Msg, Address string
+			PID          int
+		}
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			continue // the tool's
+		}
+		if line.Msg == "listening" {
+			s.addr = line.Address
+		}
+		if line.Msg == "ready" {
+			s.pid = line.PID
+			return true
+		}
+	}
+	return false
+}
+
+// bench puts a load on the server and returns how many commands that were.
+func (s *server) bench(t *testing.T, beanpole string, args []string) (commands int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, beanpole, append([]string{"bench", "--json", "--addr", s.addr}, args...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", strings.Join(cmd.Args, " "), err)
+	}
+	var result struct{ Commands int }
+	if err := json.Unmarshal(out, &result); err != nil || result.Commands == 0 {
+		t.Fatalf("bench: %v in %s", err, out)
+	}
+	return result.Commands
+}
+
+// stop ends the server as a service manager would, and returns its log.
+func (s *server) stop(t *testing.T) string {
+	t.Helper()
+	if err := syscall.Kill(s.pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.done:
+	case <-time.After(patience):
+		t.Fatal("the server does not stop")
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Fatalf("the server: %v\n%s", err, &s.log)
+	}
+	return s.log.String()
+}
+
+// kill ends what a test that failed has left.
+func (s *server) kill() {
+	if s.cmd.ProcessState != nil {
+		return
+	}
+	if s.pid != 0 {
+		syscall.Kill(s.pid, syscall.SIGKILL) // strace would leave it behind
+	}
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+}

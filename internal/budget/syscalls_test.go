@@ -1,0 +1,107 @@
+package budget
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var serverCalls = []load{
+	{name: "1-connection", jobs: 1000},
+	{name: "50-connections", jobs: 1000, bench: []string{"--connections", "50"}},
+	{name: "8-connections-64-in-flight", jobs: 10000, bench: []string{"--connections", "8", "--in-flight", "64"}},
+	{name: "wake-8-connections", jobs: 1000, bench: []string{"--mix", "wake", "--connections", "8"}},
+	{name: "journal-1-connection", jobs: 500, journal: true},
+	{name: "journal-8-connections-64-in-flight", jobs: 5000, bench: []string{"--connections", "8", "--in-flight", "64"}, journal: true},
+}
+
+// kinds are the system calls that are counted, by what they are for. Not
+// counted are those of a start, and those of the runtime's own clock, such as
+// nanosleep, of which there are more the longer it takes.
+var kinds = map[string]string{
+	"read": "read", "readv": "read", "recvfrom": "read", "recvmsg": "read",
+	"write": "write", "writev": "write", "sendto": "write", "sendmsg": "write",
+	"epoll_wait": "wait", "epoll_pwait": "wait", "epoll_pwait2": "wait", "poll": "wait", "ppoll": "wait", "select": "wait", "pselect6": "wait",
+	"epoll_ctl": "control", "setsockopt": "control", "getsockopt": "control", "fcntl": "control", "ioctl": "control",
+	"futex":    "futex",
+	"pwrite64": "log", "pwritev": "log", "pwritev2": "log",
+	"fdatasync": "sync", "fsync": "sync", "sync_file_range": "sync",
+	"mmap": "memory", "munmap": "memory", "madvise": "memory", "mprotect": "memory",
+}
+
+// callsAbove is what rows that are new may be above their budget. How many
+// writes and syncs there are the server decides; how often it finds nothing to
+// read or has to wait depends on the moment too. Of futexes there are few.
+func callsAbove(name string) float64 {
+	switch filepath.Base(name) {
+	case "write", "log", "sync":
+		return 0.10
+	case "futex":
+		return 3
+	}
+	return 0.50
+}
+
+// No command takes more system calls than its budget has.
+func TestSystemCalls(t *testing.T) {
+	tab := begin(t, filepath.Join("testdata", "syscalls"), `# System calls per command, and how far above is borne; see doc.go.
+# By strace. Written by make budget UPDATE=1.
+`, "strace")
+	beanpole := build(t, "cmd/beanpole")
+	for _, l := range serverCalls {
+		t.Run(l.name, func(t *testing.T) {
+			tab.hold(t, func(t *testing.T, times int) (int, counts) {
+				summary := filepath.Join(t.TempDir(), "summary")
+				commands, _ := l.run(t, []string{"strace", "-f", "-c", "-o", summary}, beanpole, times)
+				text, err := os.ReadFile(summary)
+				if err != nil {
+					t.Fatal(err)
+				}
+				took := sumCalls(l.name, string(text))
+				if l.journal {
+					// The Go runtime's, when a sync takes long and somebody else
+					// might run meanwhile: ten times as many in one run as in another.
+					delete(took, l.name+"/futex")
+				}
+				return commands, took
+			}, callsAbove)
+		})
+	}
+	tab.finish(t)
+}
+
+// sumCalls adds up a summary of strace -c by kinds. Its lines are
+//
+//	% time  seconds  usecs/call  calls  [errors]  syscall
+func sumCalls(scenario, summary string) counts {
+	all := make(counts)
+	for _, kind := range kinds {
+		all[scenario+"/"+kind] = 0
+	}
+	for line := range strings.Lines(summary) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		if kind, ok := kinds[fields[len(fields)-1]]; ok {
+			n, _ := strconv.ParseFloat(fields[3], 64)
+			all[scenario+"/"+kind] += n
+		}
+	}
+	return all
+}
+
+func TestSumCalls(t *testing.T) {
+	got := sumCalls("x", `% time     seconds  usecs/call       calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 48.18    0.040573          13      3085        24 read
+ 10.00    0.000100           1         5           recvfrom
+  1.00    0.000001           1         7           nanosleep
+100.00    0.084212          12      3097        25 total
+`)
+	if got["x/read"] != 3090 || got["x/write"] != 0 || len(got) != 8 {
+		t.Errorf("counted %v", got)
+	}
+}

@@ -1,0 +1,184 @@
+package budget
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A budget is what a command may cost.
+type budget struct {
+	count float64 // per command
+	above float64 // how far above count is borne; a fraction of it
+}
+
+const (
+	// rounding is how far a count may always be above or below: a few system
+	// calls belong to no command.
+	rounding = 0.01
+
+	// cheaper is the part of a budget by which a count has to be below for
+	// somebody to be asked to lower it; more where counts differ more.
+	cheaper = 0.10
+)
+
+func (b budget) exceeded(n float64) bool { return n > b.count*(1+b.above)+rounding }
+func (b budget) generous(n float64) bool { return n < b.count*(1-max(cheaper, b.above))-rounding }
+
+// A table is a file of budgets.
+type table struct {
+	path string
+	head string            // lines that begin with #
+	rows map[string]budget // by name
+	used map[string]bool   // the names that were looked up
+}
+
+// readTable reads a table, which is empty if there is no such file.
+func readTable(path string) (*table, error) {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	t := &table{path: path, rows: make(map[string]budget), used: make(map[string]bool)}
+	for n, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "#") || line == "" {
+			continue
+		}
+		var name string
+		var b budget
+		if _, err := fmt.Sscanf(line, "%s %f %f%%", &name, &b.count, &b.above); err != nil {
+			return nil, fmt.Errorf("%s:%d: %q: %w", path, n+1, line, err)
+		}
+		b.above /= 100
+		t.rows[name] = b
+	}
+	return t, nil
+}
+
+// write writes the table, sorted by name, without the rows that were not used.
+func (t *table) write() error {
+	var text strings.Builder
+	text.WriteString(t.head)
+	for _, name := range slices.Sorted(maps.Keys(t.rows)) {
+		if b := t.rows[name]; t.used[name] {
+			fmt.Fprintf(&text, "%-44s %9s  %2.0f%%\n", name, figure(b.count), b.above*100)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(t.path), 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(t.path, []byte(text.String()), 0o666)
+}
+
+// figure formats a count: thousandths matter only where it is small.
+func figure(n float64) string {
+	if n < 100 {
+		return fmt.Sprintf("%.3f", n)
+	}
+	return fmt.Sprintf("%.0f", n)
+}
+
+// check holds a count against its budget and says what came of it.
+func (t *table) check(name string, n float64) (message string, ok bool) {
+	t.used[name] = true
+	b, found := t.rows[name]
+	switch {
+	case !found:
+		return fmt.Sprintf("%s: %s a command, which has no budget in %s; make budget UPDATE=1 sets it", name, figure(n), t.path), false
+	case b.exceeded(n):
+		return fmt.Sprintf("%s: %s a command is OVER the budget of %s (+%.0f%% are borne, these are %+.1f%%)",
+			name, figure(n), figure(b.count), b.above*100, 100*(n/b.count-1)), false
+	case b.generous(n):
+		return fmt.Sprintf("%s: %s a command is far below the budget of %s: please LOWER it, with make budget UPDATE=1", name, figure(n), figure(b.count)), true
+	}
+	return fmt.Sprintf("%s: %s a command, budget %s", name, figure(n), figure(b.count)), true
+}
+
+// set makes a count the budget. above is for a new row.
+func (t *table) set(name string, n, above float64) {
+	if b, found := t.rows[name]; found {
+		above = b.above
+	}
+	t.used[name] = true
+	t.rows[name] = budget{n, above}
+}
+
+// unused returns the names of rows that nobody has looked up.
+func (t *table) unused() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.rows)), func(name string) bool { return t.used[name] })
+}
+
+// What is over a budget fails, what is far below asks to lower it, and a row
+// without its counterpart is noticed on both sides.
+func TestTable(t *testing.T) {
+	path := t.TempDir() + "/table"
+	text := "# comment\n\nbig 1000 5%\nloose 1.00 300%\nnone 0.00 50%\nsmall 1.00 10%\n"
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	tab, err := readTable(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name  string
+		count float64
+		ok    bool
+		lower bool
+	}{
+		{"big", 1000, true, false},
+		{"big", 1049, true, false},
+		{"big", 1051, false, false},
+		{"big", 901, true, false},
+		{"big", 899, true, true},
+		{"small", 1.10, true, false},
+		{"small", 1.12, false, false},
+		{"small", 0.5, true, true},
+		{"loose", 4, true, false},
+		{"loose", 4.1, false, false},
+		{"loose", 0, true, false},
+		{"none", 0.009, true, false},
+		{"none", 0.03, false, false},
+		{"other", 1, false, false},
+	} {
+		message, ok := tab.check(test.name, test.count)
+		if lower := strings.Contains(message, "LOWER"); ok != test.ok || lower != test.lower {
+			t.Errorf("%s %v: ok %v, %q", test.name, test.count, ok, message)
+		}
+	}
+	if got := tab.unused(); len(got) > 0 {
+		t.Errorf("unused: %v, want none", got)
+	}
+
+	tab, err = readTable(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab.set("big", 800.4, 0.5)
+	tab.set("other", 2.3456, 0.5)
+	if got := tab.unused(); !slices.Equal(got, []string{"loose", "none", "small"}) {
+		t.Errorf("unused: %v, want all but big", got)
+	}
+	if err := tab.write(); err != nil {
+		t.Fatal(err)
+	}
+	if tab, err = readTable(path); err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]budget{"big": {800, 0.05}, "other": {2.346, 0.5}}; !maps.Equal(tab.rows, want) {
+		t.Errorf("written and read again: %v, want %v", tab.rows, want)
+	}
+
+	if err := os.WriteFile(path, []byte("big many 5%\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readTable(path); err == nil {
+		t.Error("a row without a number was read")
+	}
+}
