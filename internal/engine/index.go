@@ -99,6 +99,14 @@ func (x *index) split() {
 	x.relink(from)
 }
 
+// expect makes the buckets for so many jobs at once. To split them one by one
+// while the jobs come moves each job ten times on the way to a million.
+func (x *index) expect(jobs uint64) {
+	for x.buckets < jobs {
+		x.split()
+	}
+}
+
 // merge takes the last bucket away and moves its chain to where it came from.
 func (x *index) merge() {
 	last := x.buckets - 1

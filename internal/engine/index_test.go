@@ -67,6 +67,46 @@ func TestIndex(t *testing.T) {
 	}
 }
 
+// An index that expects jobs has their buckets before they come, finds those that
+// were there already, and shrinks as ever.
+func TestIndexExpects(t *testing.T) {
+	id := func(k uint64) uint64 { return k }
+	jobs := newJobSlab()
+	x := newIndex(&jobs)
+	twin := make(map[uint64]slot)
+	insert := func(k uint64) {
+		i, j := jobs.alloc()
+		j.id = k
+		x.insert(i, j)
+		twin[k] = i
+	}
+	for k := range uint64(3000) {
+		insert(k)
+	}
+	for _, n := range []uint64{0, 100, 20000, 50} {
+		x.expect(n)
+		checkIndex(t, &x, twin, id)
+	}
+	if x.buckets != 20000 {
+		t.Errorf("%d buckets, expected were 20000 jobs", x.buckets)
+	}
+	for k := range uint64(17000) {
+		insert(3000 + k)
+	}
+	checkIndex(t, &x, twin, id)
+	if x.buckets != 20000 {
+		t.Errorf("%d buckets for the 20000 jobs that were expected", x.buckets)
+	}
+	for k, i := range twin {
+		x.remove(i, jobs.at(i))
+		delete(twin, k)
+	}
+	checkIndex(t, &x, twin, id)
+	if x.buckets != minBuckets {
+		t.Errorf("drained, it keeps %d buckets", x.buckets)
+	}
+}
+
 // checkIndex finds each job that is there and none that is not, and looks at
 // the length of the chains.
 func checkIndex(t *testing.T, x *index, twin map[uint64]slot, id func(uint64) uint64) {

@@ -30,7 +30,7 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 	var report Report
 	files, err := wal.Open(fsys, dir, wal.Options{
 		SegmentSize: j.opt.SegmentSize,
-		Progress:    j.opt.Progress,
+		Progress:    j.progress(),
 		Stamp:       func() int64 { return j.opt.Epoch },
 	})
 	if err != nil {
@@ -42,6 +42,23 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 		return report, fmt.Errorf("journal: %w", err)
 	}
 	return report, nil
+}
+
+// progress returns what is called while the log is read. The first time, it tells
+// the engine how many jobs there will be, if the rest is like the first block:
+// cleaning sees to it that at least a third of them are alive.
+func (j *Journal) progress() func(done, total int64) {
+	first := true
+	return func(done, total int64) {
+		if first && done > 0 {
+			first = false
+			st := j.eng.Stats()
+			j.eng.Expect(uint64(float64(st.Ready+st.Delayed+st.Buried) * float64(total) / float64(done)))
+		}
+		if j.opt.Progress != nil {
+			j.opt.Progress(done, total)
+		}
+	}
 }
 
 func (j *Journal) read(report *Report) error {
