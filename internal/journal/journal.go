@@ -52,7 +52,7 @@ type Journal struct {
 	pauses     map[string]uint64  // J4: tube -> segment of its last pause record
 	lateGone   bool               // pauses has a tube whose TubeGone could not be appended
 	lastID     uint64             // segment of the last record of the last id
-	recent     []placed           // whole records that were not yet durable
+	recent     []placed           // whole records: all that are not durable, in order, and perhaps some that are
 	cleaner    cleaner
 	tubes      map[string]string // scratch of cleaning: names
 	trouble    trouble
@@ -198,13 +198,14 @@ func (j *Journal) Commit() error {
 	return nil
 }
 
-// forget drops the notes about records that are durable.
+// forget drops the notes about records that are durable, when those are the
+// larger half: to drop the few that became so just now, each time, would move all
+// others each time, and without syncs there are many. Durable ones do no harm.
 func (j *Journal) forget() {
-	durable, n := j.files.Durable(), 0
-	for n < len(j.recent) && j.recent[n].at.Compare(durable) < 0 {
-		n++
+	durable := j.files.Durable()
+	for n := len(j.recent); n > 0 && j.recent[n/2].at.Compare(durable) < 0; n = len(j.recent) {
+		j.recent = append(j.recent[:0], j.recent[n/2+1:]...)
 	}
-	j.recent = append(j.recent[:0], j.recent[n:]...)
 }
 
 // Housekeep implements broker.Log.
