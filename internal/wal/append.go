@@ -52,7 +52,7 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 	} else if err := l.keepRoom(s.free() - cost); err != nil {
 		return Pos{}, err
 	}
-	return s.append(n, parts...), nil
+	return s.append(uint32(n), parts...), nil
 }
 
 // keepRoom makes spares until they, with free bytes in a current segment, are
@@ -70,7 +70,7 @@ func (l *Log) keepRoom(free int64) error {
 func (l *Log) extend(cost int64) (*segment, error) {
 	size, free := l.pool.size, l.capacity()-cost
 	if free < 0 {
-		size, free = firstRecord+cost, 0
+		size, free = overhead+cost, 0
 	}
 	for {
 		// The segment itself counts as room while it is a spare.

@@ -21,7 +21,7 @@
 // A segment is a header, a link and records. All numbers are little-endian;
 // checksums are CRC-32C (Castagnoli).
 //
-//	segment := header link record*
+//	segment := header link record* [closing]
 //
 //	header:  0  magic "beanpole"
 //	         8  version         u32   1
@@ -40,6 +40,7 @@
 //
 //	link    := internal record, payload: kind (1)  7 zeros  log  previous sequence u64  previous end u64
 //	filler  := internal record, payload: kind (2), then anything
+//	closing := internal record, payload: kind (3); the last of a log that was closed
 //
 // A record is valid iff its length is 1 .. [MaxPayload], it ends within the
 // segment, its synced is not larger than its own offset, and its checksum is
@@ -60,9 +61,11 @@
 // file with zeros, which makes each later sync about a quarter faster on ext4).
 // When a record does not fit into the current segment, that one is cut to its
 // length, synced and sealed, and the next spare starts with a link. Nothing is
-// written to a segment before its predecessor is durable. A file is written
-// only by the process that made it: an opened log starts a new segment with its
-// first record. A record that is larger than a segment gets one to itself.
+// written to a segment before its predecessor is durable. [Log.Close] syncs the
+// current segment, appends the closing record, and seals it too. A file is
+// written only by the process that made it: an opened log starts a new segment
+// with its first record. A record that is larger than a segment gets one to
+// itself.
 //
 // # Torn or damaged
 //
@@ -73,8 +76,13 @@
 // past the invalid one proves damage. Then, and for any invalid record before a
 // declared end, a missing segment, or a damaged header, [Open] or [Replay]
 // stops with a [*CorruptError] and changes nothing; [Repair] exists. A torn
-// tail is cut and reported. What cannot be told apart: damage to the records of
-// the very last sync before a crash, which looks like a torn write.
+// tail is cut and reported.
+//
+// The closing record is written when all before it is durable, and its mark says
+// so: after an orderly end no damage before it looks like a torn write. What
+// cannot be told apart: damage to the records of the very last sync before a
+// crash, and damage from somewhere to the end of the file that takes the closing
+// record with it. Logs from before there was one are read as those of a crash.
 //
 // # Failing disks
 //

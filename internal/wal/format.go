@@ -21,11 +21,19 @@ const (
 
 	kindLink    = 1
 	kindFiller  = 2
+	kindClosing = 3
 	linkPayload = 32
 )
 
 // firstRecord is the offset of the first record after the link.
 const firstRecord = headerSize + (recordHeader+linkPayload+alignment-1)&^(alignment-1)
+
+// closingSize is what the closing record takes. Each segment keeps that many
+// bytes free for it, so that a full disk does not matter to an orderly end.
+const closingSize = (recordHeader + 1 + alignment - 1) &^ (alignment - 1)
+
+// overhead is what a segment holds beside its records.
+const overhead = firstRecord + closingSize
 
 // MaxPayload is the largest length of a record's payload in bytes: a gibibyte
 // and some room for what the journal puts beside the largest job.

@@ -179,9 +179,10 @@ func (l *Log) RemoveOldest() error {
 	return nil
 }
 
-// Close flushes, syncs and seals what there is, removes the spares, and gives
-// up the lock. In the failed state it returns that error, and what was not
-// synced is lost. No goroutine may be in [Log.Prepare] or [Target.Sync].
+// Close flushes and syncs what there is and seals it with a closing record,
+// removes the spares, and gives up the lock. In the failed state it returns that
+// error, and what was not synced is lost. No goroutine may be in [Log.Prepare] or
+// [Target.Sync].
 func (l *Log) Close() error {
 	if l.err == ErrClosed {
 		return ErrClosed
@@ -206,9 +207,19 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.lock.Close())
 }
 
-// finish leaves all segments sealed.
+// finish leaves all segments sealed, and the last one with a closing record. That
+// is appended when all before it is durable, as its mark says: so it proves each
+// record before it, those of the last sync too, which no other record does. If
+// it fails, nothing but the proof is lost.
 func (l *Log) finish() error {
 	if err := l.Flush(); err != nil || len(l.open) == 0 {
+		return err
+	}
+	if err := l.Sync(); err != nil {
+		return err
+	}
+	l.open[0].append(1|internalBit, []byte{kindClosing})
+	if err := l.Flush(); err != nil {
 		return err
 	}
 	return l.sealFirst()

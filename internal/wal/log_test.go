@@ -431,3 +431,46 @@ func TestAppendAllocates(t *testing.T) {
 		t.Errorf("%v allocations for a turn of ten records", n)
 	}
 }
+
+// A commit, that is append, flush and sync, allocates nothing.
+func TestCommitAllocates(t *testing.T) {
+	l, err := Open(vfs.OS, t.TempDir(), Options{})
+	must(t, err)
+	_, _, err = replayAll(l)
+	must(t, err)
+	head, body := make([]byte, 30), make([]byte, 64)
+	commit := func() {
+		if _, err := l.Append(head, body); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 { // so that the buffer has grown
+		commit()
+	}
+	if n := testing.AllocsPerRun(100, commit); n != 0 {
+		t.Errorf("a commit allocates %v times", n)
+	}
+	must(t, l.Close())
+}
+
+func TestLastNonZeroByte(t *testing.T) {
+	for size := range 40 {
+		b := make([]byte, size)
+		if got := lastNonZeroByte(b); got != -1 {
+			t.Errorf("%d zeros: %d", size, got)
+		}
+		for i := range b {
+			clear(b)
+			b[i/2], b[i] = 1, 1
+			if got := lastNonZeroByte(b); got != i {
+				t.Errorf("%d bytes, the last that is not 0 at %d: %d", size, i, got)
+			}
+		}
+	}
+}

@@ -18,6 +18,9 @@ func (l *Log) check() error {
 		if s.base > synced || synced > flushed || flushed > s.end || s.end > s.size {
 			return fmt.Errorf("S1: segment %d: base %d, synced %d, flushed %d, end %d, size %d", s.sequence, s.base, synced, flushed, s.end, s.size)
 		}
+		if s.end+closingSize > s.size {
+			return fmt.Errorf("S3: segment %d: end %d, size %d", s.sequence, s.end, s.size)
+		}
 		if s.base+int64(len(s.buf)) != s.end {
 			return fmt.Errorf("S2: segment %d: base %d, %d bytes, end %d", s.sequence, s.base, len(s.buf), s.end)
 		}

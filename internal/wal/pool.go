@@ -31,7 +31,7 @@ type pool struct {
 	claims map[int64]int // file size of a large spare -> how many are reserved
 }
 
-func (p *pool) usable() int64 { return p.size - firstRecord - smallFor(p.size) + alignment }
+func (p *pool) usable() int64 { return p.size - overhead - smallFor(p.size) + alignment }
 
 func (p *pool) count() int {
 	p.mu.Lock()

@@ -30,9 +30,10 @@ func (r *sealedReader) close() {
 }
 
 // ReadSealed reads records of a sealed segment again: about as many bytes as
-// asked for, at most a megabyte, but at least one record, from a position on. The position is one that Append or
-// ReadSealed returned, or has offset 0 for the beginning. fn is called for each,
-// and must not keep the payload; its error ends the reading and is returned.
+// asked for, at most 256 KiB, but at least one record, from a position on. The
+// position is one that Append or ReadSealed returned, or has offset 0 for the
+// beginning. fn is called for each, and must not keep the payload; its error ends
+// the reading and is returned.
 //
 // next is where to go on; done says that the segment has no more. Damage is a
 // [*CorruptError].

@@ -19,6 +19,7 @@ import (
 //
 // S1. base <= synced <= flushed <= end <= size, and all are starts of records.
 // S2. buf has the bytes from base to end.
+// S3. end + closingSize <= size, until the closing record is appended.
 type segment struct {
 	file vfs.File
 	size int64
@@ -46,8 +47,8 @@ type segment struct {
 	failed atomic.Bool
 }
 
-// free returns how many bytes can be appended.
-func (s *segment) free() int64 { return s.size - s.end }
+// free returns how many bytes of records can be appended.
+func (s *segment) free() int64 { return s.size - closingSize - s.end }
 
 // begin makes a spare the successor of the segment that ends at prev.
 func (s *segment) begin(prev Pos, buf []byte) {
@@ -58,10 +59,11 @@ func (s *segment) begin(prev Pos, buf []byte) {
 	s.end = s.base + int64(len(s.buf))
 }
 
-// append appends a record that fits.
-func (s *segment) append(n int, parts ...[]byte) Pos {
+// append appends a record that fits. n is the length of its payload, with
+// internalBit if the record is internal.
+func (s *segment) append(n uint32, parts ...[]byte) Pos {
 	pos := Pos{s.sequence, s.end}
-	s.buf = appendRecord(s.buf, s.seed, s.end, s.synced.Load(), uint32(n), parts...)
+	s.buf = appendRecord(s.buf, s.seed, s.end, s.synced.Load(), n, parts...)
 	s.end = s.base + int64(len(s.buf))
 	return pos
 }

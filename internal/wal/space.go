@@ -30,12 +30,12 @@ package wal
 func (l *Log) small() int64 { return smallFor(l.pool.size) }
 
 func smallFor(segmentSize int64) int64 {
-	c := segmentSize - firstRecord
+	c := segmentSize - overhead
 	return min(max(c/64, 128), c/4) &^ (alignment - 1)
 }
 
 // capacity returns C.
-func (l *Log) capacity() int64 { return l.pool.size - firstRecord }
+func (l *Log) capacity() int64 { return l.pool.size - overhead }
 
 func (l *Log) usable(free int64) int64 { return max(0, free-l.small()+alignment) }
 
@@ -79,7 +79,7 @@ func (l *Log) Reserve(n int64) error {
 		}
 	}
 	if n > l.capacity() {
-		if err := l.pool.claim(firstRecord + n); err != nil {
+		if err := l.pool.claim(overhead + n); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func (l *Log) Reserve(n int64) error {
 // Unreserve takes back a Reserve of n bytes.
 func (l *Log) Unreserve(n int64) {
 	if n > l.capacity() {
-		l.pool.unclaim(firstRecord + n)
+		l.pool.unclaim(overhead + n)
 	}
 	if l.reserved.Add(-l.charge(n)) < 0 {
 		panic("wal: more unreserved than was reserved")

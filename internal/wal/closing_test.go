@@ -1,0 +1,99 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// After an orderly end any damage to the segment that was written last is
+// refused, or costs nothing: each bit of the header, the link and the records,
+// and a stretch of zeros from any of them to any other.
+func TestClosedLogProvesItsRecords(t *testing.T) {
+	fsys := memfs.New()
+	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
+	var want []string
+	for i := range 5 { // all in one sync, that of Close
+		want = append(want, strings.Repeat("x", 5+i))
+		_, err := l.Append([]byte(want[i]))
+		must(t, err)
+	}
+	must(t, l.Close())
+	all := files(t, fsys)
+	name := FileName(1)
+	end := len(all[name]) - closingSize
+	try := func(what string, damage func(b []byte)) {
+		t.Helper()
+		b := bytes.Clone(all[name])
+		damage(b)
+		got, err := openOnce(load(t, map[string][]byte{name: b}))
+		if !errors.Is(err, ErrCorrupt) && (err != nil || !slices.Equal(got, want)) {
+			t.Errorf("%s: error %v, records %q", what, err, got)
+		}
+	}
+	for off := range end {
+		for bit := range 8 {
+			try(fmt.Sprintf("bit %d at %d", bit, off), func(b []byte) { b[off] ^= 1 << bit })
+		}
+	}
+	for from := headerSize; from < end; from++ {
+		for to := from + 1; to <= end; to++ {
+			try(fmt.Sprintf("zeros from %d to %d", from, to), func(b []byte) { clear(b[from:to]) })
+		}
+	}
+}
+
+// A disk that is full does not keep the closing record out: its room is kept in
+// each segment.
+func TestCloseOnFullDisk(t *testing.T) {
+	for n := 1; n < 60; n++ {
+		fsys := memfs.New()
+		l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
+		for len(l.sealed) == 0 && (l.tip() == nil || l.tip().free() >= Cost(n)) {
+			_, err := l.Append(make([]byte, n))
+			must(t, err)
+		}
+		fsys.SetLimit(1)
+		must(t, l.Close())
+		b := files(t, fsys)[FileName(1)]
+		at := len(b) - closingSize
+		if length, internal := recordLength(b[at:]); length != 1 || !internal || b[at+recordHeader] != kindClosing || recordSynced(b[at:]) != int64(at) {
+			t.Errorf("records of %d bytes: the segment ends with % x", n, b[at:])
+		}
+	}
+}
+
+// A closing record that could not be written is an error, and costs no record.
+func TestClosingRecordFails(t *testing.T) {
+	for n := 1; ; n++ {
+		disk := memfs.New()
+		fsys := faultfs.New(disk)
+		l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
+		_, err := l.Append([]byte("x"))
+		must(t, err)
+		must(t, l.Flush())
+		must(t, l.Sync())
+		fsys.Set(faultfs.Fault{Op: faultfs.Change, N: n, How: faultfs.Short, Err: syscall.EIO})
+		err = l.Close()
+		if fsys.Fired() == 0 {
+			if n < 4 { // write, cut, sync
+				t.Errorf("Close makes %d calls only", n-1)
+			}
+			must(t, err)
+			break
+		}
+		if !errors.Is(err, syscall.EIO) {
+			t.Errorf("call %d of Close fails: %v", n, err)
+		}
+		if got, err := openOnce(disk.Crash(newRand(uint64(n)))); err != nil || !slices.Equal(got, []string{"x"}) {
+			t.Errorf("call %d of Close fails: then %q, %v", n, got, err)
+		}
+	}
+}
