@@ -142,7 +142,15 @@ func (b *Broker) NewCaller(r Request) *Caller {
 
 // Do applies the request in a turn and returns when that turn is durable, or
 // has failed.
-func (c *Caller) Do() {
+func (c *Caller) Do() { c.do(c.b.log != nil) }
+
+// DoNow is Do for a request that many clients share: it waits for no others.
+func (c *Caller) DoNow() { c.do(false) }
+
+// do is Do. A leader who yields lets those come along who are about to call: a
+// commit costs far more than a switch. One who comes after another does not yield:
+// they have had the time of its commit.
+func (c *Caller) do(yield bool) {
 	b := c.b
 	b.mu.Lock()
 	b.mu.queue = append(b.mu.queue, c)
@@ -150,10 +158,7 @@ func (c *Caller) Do() {
 	b.mu.led = true
 	b.mu.Unlock()
 	switch {
-	case !led && b.log != nil:
-		// A commit costs far more than a switch: let those come along who are
-		// about to call. A leader who comes after another does not wait:
-		// they have had the time of its commit.
+	case !led && yield:
 		runtime.Gosched()
 	case led && !<-c.lead:
 		return

@@ -311,7 +311,7 @@ func (l *loop) parse(s *socket, src []byte) {
 // turn runs one turn of the broker for all that has been gathered.
 func (l *loop) turn() {
 	if len(l.tasks) > 0 {
-		l.caller.Do()
+		l.caller.DoNow()
 	}
 }
 
