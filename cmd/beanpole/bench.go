@@ -31,6 +31,7 @@ type benchOptions struct {
 	restart int64  // jobs
 
 	markdown, json bool
+	history        string // file
 }
 
 const benchLong = `Put load on a server and measure it: throughput, latency and, if it runs on this
@@ -110,6 +111,7 @@ func (opt *benchOptions) define(cmd *cobra.Command) {
 	addFlags(cmd, "Output", func(fs *pflag.FlagSet) {
 		fs.BoolVar(&opt.markdown, "markdown", false, "print a table in Markdown")
 		fs.BoolVar(&opt.json, "json", false, "print JSON, an object a line")
+		fs.StringVar(&opt.history, "history", "", "add a line for each comparison to this CSV `FILE`")
 		fs.BoolP("help", "h", false, "print this help")
 	})
 }
@@ -117,7 +119,7 @@ func (opt *benchOptions) define(cmd *cobra.Command) {
 // check refuses options that do not go together.
 func (opt *benchOptions) check(flags *pflag.FlagSet) error {
 	compares := opt.against != ""
-	for _, name := range []string{"server", "rounds", "suite", "restart", "markdown"} {
+	for _, name := range []string{"server", "rounds", "suite", "restart", "markdown", "history"} {
 		if flags.Changed(name) && !compares {
 			return usageError("option --%s needs --against COMMAND", name)
 		}
@@ -149,10 +151,15 @@ var (
 		"mix", "connections", "in-flight", "tubes", "backlog", "occupied", "idle", "workers", "ops", "client", "threads",
 	}
 	noSuite   = slices.Concat(ofOneLoad, []string{"body"})
-	noRestart = slices.Concat(ofOneLoad, []string{"duration", "suite"})
+	noRestart = slices.Concat(ofOneLoad, []string{"duration", "suite", "history"})
 )
 
 func (opt *benchOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if opt.history != "" {
+		if err := checkHistory(opt.history); err != nil {
+			return err
+		}
+	}
 	switch {
 	case opt.against == "":
 		return opt.measure(ctx, stdout)
@@ -231,6 +238,11 @@ func progress(w io.Writer, name string, r load.Result) {
 }
 
 func (opt *benchOptions) print(w io.Writer, all []load.Comparison) error {
+	if opt.history != "" {
+		if err := addToHistory(opt.history, all); err != nil {
+			return err
+		}
+	}
 	switch {
 	case opt.json:
 		return errors.Join(load.WriteJSONLines(w, load.ThisMachine()), load.WriteJSONLines(w, all...))
