@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
-# Prints doc/benchmarks.md, measured anew: beanpole beside Debian's beanstalkd.
+# Prints doc/benchmarks.md, measured anew: beanpole beside Debian's beanstalkd,
+# and beside Redis and NATS where those are installed. It adds a line for each
+# comparison to doc/benchmarks-history.csv.
 #
 #   doc/benchmarks.sh BEANPOLE
 #
-# ROUNDS (5) and DURATION (3s) say how often and how long each load is run.
+# ROUNDS (5) and DURATION (2s) say how often and how long each load is run,
+# SCALE_ROUNDS (3) how often each of the large experiments is.
 set -euo pipefail
 
 beanpole=$(realpath "${1:?usage: $0 BEANPOLE}")
 rounds=${ROUNDS:-5}
-duration=${DURATION:-3s}
+duration=${DURATION:-2s}
+scale=${SCALE_ROUNDS:-3}
 here=$(cd "$(dirname "$0")" && pwd)
+history=$here/benchmarks-history.csv
 
-bench() { "$beanpole" bench --rounds "$rounds" "$@"; }
+bench() { "$beanpole" bench --rounds "$rounds" --markdown "$@"; }
+suite() { bench --duration "$duration" --history "$history" --suite "$@"; }
 
 # measured runs one load on a server with a journal of the given segment size,
 # and tells how many records cleaning has moved meanwhile.
@@ -28,40 +34,63 @@ measured() {
 	rm -rf "$dir"
 }
 
+# rivals does the nearest job on other servers.
+rivals() {
+	(cd "$here/../internal/load/rivals" && go run . -beanpole "$beanpole" -rounds "$scale" -duration "$duration")
+}
+
 sed '/^<!-- figures -->/,$d' "$here/benchmarks.md"
-cat <<EOF
+cat <<PAGE
 <!-- figures -->
 
-$(date -u +%Y-%m-%d), $(beanstalkd -v), beanpole $("$beanpole" -v | cut -d' ' -f2), $rounds rounds of $duration.
+$(date -u +%Y-%m-%d), $(beanstalkd -v), beanpole at commit $(git -C "$here" rev-parse --short HEAD), $rounds rounds of $duration.
 
 ## In memory
 
 \`beanpole bench --suite memory --against beanstalkd --rounds $rounds --duration $duration --markdown\`
 
-$(bench --suite memory --duration "$duration" --markdown --against beanstalkd)
+$(suite memory --against beanstalkd)
 
 ## With a sync before each reply
 
 \`beanpole bench --suite journal --against 'beanstalkd -b {dir} -f 0' --server 'beanpole -b {dir}' --rounds $rounds --duration $duration --markdown\`
 
-$(bench --suite journal --duration "$duration" --markdown --against 'beanstalkd -b {dir} -f 0' --server "$beanpole -b {dir}")
+$(suite journal --against 'beanstalkd -b {dir} -f 0' --server "$beanpole -b {dir}")
 
 ## With a sync every 50 ms
 
-Both with their logs, \`--against 'beanstalkd -b {dir} -f 50' --server 'beanpole -b {dir} -f 50'\`:
+Both with their logs, \`--connections 50 --against 'beanstalkd -b {dir} -f 50' --server 'beanpole -b {dir} -f 50'\`:
 
-$(bench --connections 50 --duration "$duration" --markdown --against 'beanstalkd -b {dir} -f 50' --server "$beanpole -b {dir} -f 50")
+$(bench --connections 50 --duration "$duration" --history "$history" --against 'beanstalkd -b {dir} -f 50' --server "$beanpole -b {dir} -f 50")
 
-What the journal costs: beanpole in memory beside itself with \`-f 50\`, \`--against beanpole --server 'beanpole -b {dir} -f 50'\`:
+What the journal costs: beanpole in memory beside itself with \`-f 50\`, \`--connections 50 --against beanpole --server 'beanpole -b {dir} -f 50'\`:
 
-$(bench --connections 50 --duration "$duration" --markdown --against "$beanpole" --server "$beanpole -b {dir} -f 50")
+$(bench --connections 50 --duration "$duration" --history "$history" --against "$beanpole" --server "$beanpole -b {dir} -f 50")
+
+## Crowds
+
+Those who take no part: tubes with a job in each, idle connections, waiting workers. Each server is measured with and without, in turn.
+
+\`beanpole bench --suite crowd --against beanstalkd --rounds $rounds --duration $duration --markdown\`
+
+$(suite crowd --against beanstalkd)
+
+## At scale
+
+\`beanpole bench scale --against beanstalkd --rounds $scale --duration $duration --markdown\`
+
+$("$beanpole" bench scale --against beanstalkd --rounds "$scale" --duration "$duration" --markdown)
 
 ## Restart
 
-\`beanpole bench --restart 1000000 --against 'beanstalkd -b {dir}' --server 'beanpole -b {dir}' --rounds $rounds --markdown\`: a
-million jobs of 64 bytes are put, the server is killed, and started again.
+Jobs of 64 bytes are put, the server is killed, and started again:
+\`beanpole bench --restart 1000000 --against 'beanstalkd -b {dir}' --server 'beanpole -b {dir}' --rounds $rounds --markdown\`
 
-$(bench --restart 1000000 --markdown --against 'beanstalkd -b {dir}' --server "$beanpole -b {dir}")
+$(bench --restart 1000000 --against 'beanstalkd -b {dir}' --server "$beanpole -b {dir}")
+
+With 5,000,000 jobs, $scale rounds:
+
+$(bench --rounds "$scale" --restart 5000000 --against 'beanstalkd -b {dir}' --server "$beanpole -b {dir}")
 
 ## Cleaning
 
@@ -75,4 +104,10 @@ $(measured 1073741824)
 -s 1048576
 $(measured 1048576)
 \`\`\`
-EOF
+
+## Redis lists and NATS JetStream
+
+The nearest job that they can do, with the same kind of client for all: \`cd internal/load/rivals && go run . -rounds $scale -duration $duration\`
+
+$(rivals)
+PAGE

@@ -53,6 +53,9 @@ type Comparison struct {
 	ToA         Ratios  `json:"b_to_a"`
 	ToResponder *Ratios `json:"b_to_responder,omitempty"`
 
+	// Targets are those of the suite, if it is part of one that has some.
+	Targets []Target `json:"targets,omitempty"`
+
 	// Baseline names the load of the sides' baselines; empty if there is none.
 	Baseline     string   `json:"baseline,omitempty"`
 	BaselineLoad *Options `json:"baseline_load,omitempty"`

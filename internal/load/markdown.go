@@ -29,6 +29,7 @@ func WriteMarkdown(w io.Writer, m Machine, all []Comparison) error {
 		writeCrowded(&sb, crowded)
 	}
 	writeLeftOut(&sb, all)
+	writeTargets(&sb, all)
 	_, err := io.WriteString(w, sb.String())
 	return err
 }
@@ -94,6 +95,25 @@ func writeCrowded(sb *strings.Builder, all []Comparison) {
 				orDash(s.Baseline.Throughput, thousands), orDash(s.Throughput, thousands), s.ToBaseline.Throughput.String(),
 				orDash(s.Baseline.P99, micros), orDash(s.P99, micros), s.ToBaseline.P99.String(),
 				orDash(s.CrowdEach, bytesEach))
+			name = ""
+		}
+	}
+}
+
+// writeTargets writes what was asked of B, and what came of it.
+func writeTargets(sb *strings.Builder, all []Comparison) {
+	if !slices.ContainsFunc(all, func(c Comparison) bool { return len(c.Targets) > 0 }) {
+		return
+	}
+	writeHead(sb, 2, "scenario", "asked", "got", "")
+	for _, c := range all {
+		name := c.Name
+		for _, t := range c.Targets {
+			verdict := "missed"
+			if t.Met {
+				verdict = "met"
+			}
+			writeCells(sb, name, t.Asked, t.Got, verdict)
 			name = ""
 		}
 	}

@@ -15,6 +15,7 @@ type Scenario struct {
 	Load         Options
 	Against      *Scenario // the baseline, of which Name and Load count; nil for none
 	ArgsA, ArgsB []string  // appended to the commands
+	Goals        []Goal    // what is asked of B
 }
 
 // SuiteOptions describe a list of comparisons of the same two servers.
@@ -40,6 +41,9 @@ func RunSuite(ctx context.Context, o SuiteOptions) ([]Comparison, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("scenario %q: %w", sc.Name, err))
 			continue
+		}
+		for _, goal := range sc.Goals {
+			c.Targets = append(c.Targets, goal(&c))
 		}
 		done = append(done, c)
 	}
@@ -84,12 +88,15 @@ type suite struct {
 	all []Scenario
 }
 
-func (s *suite) add(name string, o Options) { s.all = append(s.all, s.scenario(name, o)) }
-
-func (s *suite) addAgainst(baseline *Scenario, name string, o Options) {
+func (s *suite) add(name string, o Options, goals ...Goal) {
 	sc := s.scenario(name, o)
-	sc.Against = baseline
+	sc.Goals = goals
 	s.all = append(s.all, sc)
+}
+
+func (s *suite) addAgainst(baseline *Scenario, name string, o Options, goals ...Goal) {
+	s.add(name, o, goals...)
+	s.all[len(s.all)-1].Against = baseline
 }
 
 func (s *suite) scenario(name string, o Options) Scenario {
@@ -102,19 +109,22 @@ func (s *suite) scenario(name string, o Options) Scenario {
 // memorySuite is for servers that keep nothing on disk.
 func memorySuite(d time.Duration) []Scenario {
 	s := suite{d: d}
-	for _, n := range []int{1, 8, 50, 500} {
-		s.add(plural(n, "connection"), Options{Connections: n})
+	notSlower := []Goal{atMost("p50", 1, p50Of), atMost("p99", 1, p99Of)}
+	s.add("1 connection", Options{Connections: 1}, append(notSlower, atLeast(1))...)
+	for _, n := range []int{8, 50, 500} {
+		s.add(plural(n, "connection"), Options{Connections: n},
+			atLeast(1.3), atMost("CPU per command", 0.8, cpuOf), leanAs(1.15), atMost("p99", 1.5, p99Of))
 	}
-	s.add("8 connections, 64 in flight", Options{Connections: 8, InFlight: 64})
+	s.add("8 connections, 64 in flight", Options{Connections: 8, InFlight: 64}, atLeast(20))
 	for _, n := range []int{1, 8, 63} { // the largest job of a server is 65535 bytes unless it is told otherwise
-		s.add(fmt.Sprintf("50 connections, %d KiB bodies", n), Options{Connections: 50, BodySize: n << 10})
+		s.add(fmt.Sprintf("50 connections, %d KiB bodies", n), Options{Connections: 50, BodySize: n << 10}, atLeast(1.3))
 	}
 	s.add("50 connections, 1,000,000 jobs behind", Options{Connections: 50, Backlog: 1_000_000})
 	s.add("50 connections, put and delete", Options{Connections: 50, Mix: PutDelete})
 	s.add("put 1,000,000 jobs", Options{Connections: 8, InFlight: 64, Mix: Put, Ops: 1_000_000})
 	s.add("drain 1,000,000 jobs", Options{Connections: 8, InFlight: 64, Mix: Drain, Backlog: 1_000_000})
-	s.add("wake 1 waiting worker", Options{Mix: Wake})
-	s.add("wake 50 waiting workers", Options{Connections: 50, Mix: Wake})
+	s.add("wake 1 waiting worker", Options{Mix: Wake}, notSlower...)
+	s.add("wake 50 waiting workers", Options{Connections: 50, Mix: Wake}, notSlower...)
 	return s.all
 }
 
@@ -123,8 +133,11 @@ func memorySuite(d time.Duration) []Scenario {
 // that is a sync before each reply; a reserve is not logged.
 func journalSuite(d time.Duration) []Scenario {
 	s := suite{d: d}
-	for _, n := range []int{1, 8, 64, 500} {
-		s.add(plural(n, "connection")+", put and delete", Options{Connections: n, Mix: PutDelete})
+	for _, c := range []struct {
+		connections int
+		asked       float64
+	}{{1, 1}, {8, 4}, {64, 10}, {500, 12}} {
+		s.add(plural(c.connections, "connection")+", put and delete", Options{Connections: c.connections, Mix: PutDelete}, atLeast(c.asked))
 	}
 	s.add("64 connections, put, reserve and delete", Options{Connections: 64})
 	s.add("8 connections, 64 in flight", Options{Connections: 8, InFlight: 64})
@@ -136,10 +149,10 @@ func crowdSuite(d time.Duration) []Scenario {
 	s := suite{d: d}
 	busy := s.scenario("50 connections", Options{Connections: 50})
 	for _, n := range []int{1_000, 20_000, 100_000} {
-		s.addAgainst(&busy, "beside "+thousands(float64(n))+" tubes with a job in each", Options{Connections: 50, Occupied: n})
+		s.addAgainst(&busy, "beside "+thousands(float64(n))+" tubes with a job in each", Options{Connections: 50, Occupied: n}, keeps(0.9))
 	}
-	s.addAgainst(&busy, "beside 10,000 idle connections", Options{Connections: 50, Idle: 10_000})
+	s.addAgainst(&busy, "beside 10,000 idle connections", Options{Connections: 50, Idle: 10_000}, keeps(0.9), smallEach(8<<10))
 	few := s.scenario("50 producers, 50 workers wait on one tube", Options{Mix: Wake, Connections: 50, Workers: 50})
-	s.addAgainst(&few, "50 producers, 10,000 workers wait on one tube", Options{Mix: Wake, Connections: 50, Workers: 10_000})
+	s.addAgainst(&few, "50 producers, 10,000 workers wait on one tube", Options{Mix: Wake, Connections: 50, Workers: 10_000}, keeps(0.9), smallEach(8<<10))
 	return s.all
 }
