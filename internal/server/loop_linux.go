@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,14 @@ const (
 
 	// fewCommands is what that comes down to when replies are large.
 	fewCommands = 4
+
+	// roundsPerPass is in how many rounds those are served who are ready at the
+	// same time: a client can go on as soon as its round is over. Where a turn
+	// costs a sync there is one round.
+	roundsPerPass = 4
+
+	// fewTasks is how many sockets a round has at least, if they are ready.
+	fewTasks = 2
 
 	// readSize is how many bytes are read from one socket at a time: a job of
 	// the default size with its line.
@@ -75,9 +84,9 @@ type loop struct {
 
 	// Of the round.
 	cmds []parsed
-	in   []byte                 // input; the commands refer to it
-	out  []byte                 // replies
-	most struct{ cmds, in int } // when the round is full
+	in   []byte                        // input; the commands refer to it
+	out  []byte                        // replies
+	most struct{ tasks, cmds, in int } // when the round is full
 }
 
 // A task is what the turn of a round is to do for a socket.
@@ -92,6 +101,7 @@ type task struct {
 
 // A mailbox is how other goroutines reach a loop.
 type mailbox struct {
+	some atomic.Bool // there may be mail
 	sync.Mutex
 	joined []*socket // new ones
 	over   []*socket // whose wait is over
@@ -108,7 +118,7 @@ func newLoop(s *Server) (*loop, error) {
 	l := &loop{srv: s, poll: poll, begun: time.Now(), out: make([]byte, 0, 2*roundOutput)}
 	l.most.cmds, l.most.in = roundCommands, roundInput
 	if s.opt.Log != nil {
-		l.most.in = loggedInput
+		l.most.tasks, l.most.in = maxEvents, loggedInput
 	}
 	l.in = make([]byte, 0, l.most.in+readSize)
 	l.caller = s.broker.NewCaller(l)
@@ -123,8 +133,9 @@ func (l *loop) post(put func(*mailbox)) {
 	l.wake()
 }
 
-// wake ends the loop's wait, if it waits; with the mailbox locked.
+// wake tells the loop that there is mail; with the mailbox locked.
 func (l *loop) wake() {
+	l.mail.some.Store(true)
 	if l.mail.asleep {
 		l.mail.asleep = false
 		l.poll.ring()
@@ -155,12 +166,14 @@ func (l *loop) run() {
 // wait waits for events, unless there is something to do without.
 func (l *loop) wait() {
 	most := time.Duration(0)
-	l.mail.Lock()
-	if len(l.again)+len(l.tasks)+len(l.mail.joined)+len(l.mail.over) == 0 && l.mail.stop == l.stopping && l.mail.abort == l.aborting {
-		most = l.untilSweep()
-		l.mail.asleep = true
+	if len(l.again)+len(l.tasks) == 0 {
+		l.mail.Lock()
+		if !l.mail.some.Load() {
+			most = l.untilSweep()
+			l.mail.asleep = true
+		}
+		l.mail.Unlock()
 	}
-	l.mail.Unlock()
 	l.events = l.poll.wait(most)
 	if most != 0 {
 		l.mail.Lock()
@@ -169,16 +182,30 @@ func (l *loop) wait() {
 	}
 	l.pass++
 	l.todo, l.again = l.again, l.todo
+	if l.srv.opt.Log == nil {
+		ready := len(l.todo) + len(l.events)
+		l.most.tasks = max(fewTasks, (ready+roundsPerPass-1)/roundsPerPass)
+	}
 }
 
-// readMail deals with what other goroutines have sent.
+// readMail deals with what other goroutines, and the turn, have sent: it ends the
+// waits that are over, and takes in new sockets.
 func (l *loop) readMail() {
+	if !l.mail.some.Load() {
+		return
+	}
 	l.mail.Lock()
-	joined := l.mail.joined
-	l.mail.joined = nil
+	l.mail.some.Store(false)
+	joined, over := l.mail.joined, l.mail.over
+	l.mail.joined, l.mail.over = nil, l.spare.over[:0]
 	abort := l.mail.abort && !l.aborting
 	l.stopping, l.aborting = l.mail.stop, l.mail.abort
 	l.mail.Unlock()
+	for _, s := range over {
+		l.answer(s)
+	}
+	clear(over)
+	l.spare.over = over
 	for _, s := range joined {
 		l.join(s)
 	}
@@ -187,20 +214,6 @@ func (l *loop) readMail() {
 			l.drop(s, errStopped)
 		}
 	}
-	l.answerWaits()
-}
-
-// answerWaits writes to those whose wait is over.
-func (l *loop) answerWaits() {
-	l.mail.Lock()
-	over := l.mail.over
-	l.mail.over = l.spare.over[:0]
-	l.mail.Unlock()
-	for _, s := range over {
-		l.answer(s)
-	}
-	clear(over)
-	l.spare.over = over
 }
 
 // gather reads and parses, until the round is full.
@@ -228,7 +241,9 @@ func (l *loop) gather() {
 }
 
 // full reports whether the round has enough to do.
-func (l *loop) full() bool { return len(l.cmds) >= l.most.cmds || len(l.in) >= l.most.in }
+func (l *loop) full() bool {
+	return len(l.tasks) >= l.most.tasks || len(l.cmds) >= l.most.cmds || len(l.in) >= l.most.in
+}
 
 // handle deals with what has happened to a socket.
 func (l *loop) handle(s *socket, events uint32) {
@@ -358,7 +373,7 @@ func (l *loop) Failed(error) {
 func (l *loop) deliver() {
 	done := l.tasks
 	l.tasks = l.spare.tasks[:0]
-	l.answerWaits()
+	l.readMail()
 	for i := range done {
 		switch t := &done[i]; t.what {
 		case leave:
