@@ -33,12 +33,13 @@ var kinds = map[string]string{
 
 // callsAbove is what rows that are new may be above their budget. How many
 // writes and syncs there are the server decides; how often it finds nothing to
-// read or has to wait depends on the moment too. Of futexes there are few.
+// read depends on the moment too, and how often it has to wait does so most where
+// many clients share a wait. Of futexes there are few.
 func callsAbove(name string) float64 {
 	switch filepath.Base(name) {
 	case "write", "log", "sync":
 		return 0.10
-	case "futex":
+	case "futex", "wait":
 		return 3
 	}
 	return 0.50

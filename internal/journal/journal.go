@@ -246,7 +246,11 @@ func (j *Journal) prepare(now int64) {
 	if !j.files.NeedsPrepare() {
 		return
 	}
-	if _, err := j.preparing.ended(); err != nil {
+	busy, err := j.preparing.ended()
+	if busy {
+		return
+	}
+	if err != nil {
 		j.preparedAt = now
 	}
 	if j.preparedAt == 0 || now-j.preparedAt >= healPause {

@@ -18,12 +18,6 @@ var raceDetector bool
 var allocations = map[string]float64{
 	"another-of-10000-tubes": 1, // what ties the session to the tube it watches
 
-	// Now and then: while the next segment is being prepared, each turn offers
-	// the goroutine that does so another function.
-	"journal-put-reserve-delete": 1,
-	"journal-reserve-bury-kick":  1,
-	"journal-cleaning":           1,
-
 	"replay": -1, // not looked at: it builds everything anew
 }
 
