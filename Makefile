@@ -7,7 +7,7 @@ GO ?= go
 all: lint test build
 
 build: ## the binary, bin/beanpole
-	$(GO) build -trimpath -o bin/beanpole ./cmd/beanpole
+	$(GO) build -trimpath -buildvcs=auto -o bin/beanpole ./cmd/beanpole
 
 test: ## everything that needs only Go; what needs beanstalkd is skipped where it is not installed
 	$(GO) vet ./...

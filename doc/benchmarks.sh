@@ -27,7 +27,7 @@ measured() {
 	"$beanpole" -p $port -b "$dir" -f 50 -s "$size" 2>/dev/null &
 	pid=$!
 	sleep 1
-	"$beanpole" bench --addr 127.0.0.1:$port --mix put-delete --connections 8 --backlog 200000 --duration "$duration"
+	"$beanpole" bench --addr 127.0.0.1:$port --mix put-delete --connections 8 --backlog 200000 --duration 5s
 	printf 'stats\r\nquit\r\n' | timeout 5 bash -c "exec 3<>/dev/tcp/127.0.0.1/$port; cat >&3; cat <&3" | grep -a records-
 	kill $pid
 	wait $pid || true
@@ -36,7 +36,7 @@ measured() {
 
 # rivals does the nearest job on other servers.
 rivals() {
-	(cd "$here/../internal/load/rivals" && go run . -beanpole "$beanpole" -rounds "$scale" -duration "$duration")
+	(cd "$here/../internal/load/rivals" && go run . -beanpole "$beanpole" -rounds "$scale" -duration "$duration") | sed 's/^## /### /'
 }
 
 sed '/^<!-- figures -->/,$d' "$here/benchmarks.md"
@@ -94,7 +94,7 @@ $(bench --rounds "$scale" --restart 5000000 --against 'beanstalkd -b {dir}' --se
 
 ## Cleaning
 
-\`beanpole bench --mix put-delete --connections 8 --backlog 200000\` on \`beanpole -b DIR -f 50\`, first with segments so large that
+\`beanpole bench --mix put-delete --connections 8 --backlog 200000 --duration 5s\` on \`beanpole -b DIR -f 50\`, first with segments so large that
 nothing is cleaned, then with small ones, where cleaning moves the 200,000 jobs again and again:
 
 \`\`\`

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -292,6 +293,7 @@ func serve(ctx context.Context, opt *serveOptions, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	spareProcessor()
 	srv := server.New(q.broker, opt.server(log, q))
 
 	signals.catchTermination()
@@ -309,6 +311,16 @@ func serve(ctx context.Context, opt *serveOptions, stderr io.Writer) error {
 	notify(log, daemon.SdNotifyStopping)
 	stop(ctx, log, srv)
 	return cmp.Or(failed, q.broker.Close())
+}
+
+// spareProcessor lets Go code run on two processors where there is one: else the
+// runtime takes the only one from the event loop whenever an fsync is long, and
+// gives it back late (doc/decisions/0007). The environment variable GOMAXPROCS
+// prevails.
+func spareProcessor() {
+	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) == 1 {
+		runtime.GOMAXPROCS(2)
+	}
 }
 
 // shutdownGrace is how long clients may take to accept their last replies. It

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loops are those of a server, started with the first socket.
+// loops are those of a server, started with the first listener of sockets.
 type loops struct {
 	all  []*loop
 	next int // the one that gets the next socket
@@ -21,35 +21,46 @@ func (ls *loops) stop(abort bool) {
 	}
 }
 
-// adopt lets a loop serve a new connection, if it is a socket, or closes it if
-// there are too many.
-func (s *Server) adopt(nc net.Conn) bool {
+// prepare starts the loops, if those whom a listener accepts are for them.
+func (s *Server) prepare(l net.Listener) {
+	switch l.(type) {
+	case *net.TCPListener, *net.UnixListener:
+		if err := s.startLoops(); err != nil {
+			s.log.Warn("no event loops: each connection gets a goroutine", "err", err)
+		}
+	}
+}
+
+// adopt lets a loop serve a new connection, if it is a socket and there are loops,
+// or closes it if there are too many.
+func (s *Server) adopt(nc net.Conn) (adopted bool, err error) {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
 	default:
-		return false
+		return false, nil
 	}
-	if err := s.startLoops(); err != nil {
-		s.log.Warn("this connection gets a goroutine", "err", err)
-		return false
+	if !s.hasLoops() {
+		return false, nil
 	}
 	c := &socket{}
 	c.conn = conn{srv: s, peer: s.peerName(nc), waiter: c}
 	c.parser.MaxBody = s.opt.MaxJobSize
-	var err error
-	if c.fd, err = takeSocket(nc); err == nil {
-		err = s.addSocket(c)
+	if c.fd, err = takeSocket(nc); err != nil {
+		return false, err
 	}
-	switch err {
-	case nil:
-		s.log.Debug("connected", "client", c.peer)
-	case errFull, errStopped:
+	if err := s.addSocket(c); err != nil {
 		c.fd.close()
 		s.reject(err)
-	default: // out of descriptors, most likely
-		s.log.Warn("cannot serve a connection", "err", err)
+		return true, nil
 	}
-	return true
+	s.log.Debug("connected", "client", c.peer)
+	return true, nil
+}
+
+func (s *Server) hasLoops() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.mu.loops.all) > 0
 }
 
 // takeSocket takes the socket away from package net: if it stayed registered with

@@ -9,4 +9,6 @@ type loops struct{}
 
 func (*loops) stop(bool) {}
 
-func (s *Server) adopt(net.Conn) bool { return false }
+func (s *Server) prepare(net.Listener) {}
+
+func (s *Server) adopt(net.Conn) (bool, error) { return false, nil }

@@ -166,13 +166,16 @@ func (s *Server) Serve(l net.Listener) error {
 		return nil
 	}
 	defer s.removeListener(l)
+	s.prepare(l)
 	var pause backoff
 	for {
 		nc, err := l.Accept()
+		if err == nil {
+			err = s.admit(nc)
+		}
 		switch {
 		case err == nil:
 			pause.reset()
-			s.admit(nc)
 		case s.isClosing():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -200,22 +203,24 @@ func (b *backoff) next() (d time.Duration, first bool) {
 	return b.d, first
 }
 
-// admit serves a new connection, or closes it if there are too many.
-func (s *Server) admit(nc net.Conn) {
-	if s.adopt(nc) {
-		return
+// admit serves a new connection, or closes it if there are too many. The error
+// is that of a connection for which the system has no room.
+func (s *Server) admit(nc net.Conn) error {
+	if adopted, err := s.adopt(nc); adopted || err != nil {
+		return err
 	}
 	c := newStream(s, nc)
 	if err := s.addStream(c); err != nil {
 		nc.Close()
 		s.reject(err)
-		return
+		return nil
 	}
 	go func() {
 		defer s.wg.Done()
 		defer s.removeStream(c)
 		c.serve()
 	}()
+	return nil
 }
 
 // reject notes that a new connection was closed because of err.
