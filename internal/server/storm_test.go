@@ -24,9 +24,15 @@ const (
 // At the end the engine is sound, and what the clients were told of jobs put and
 // deleted adds up with what is left.
 func TestStorm(t *testing.T) {
+	for _, loops := range []int{1, 3} {
+		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) { storm(t, loops) })
+	}
+}
+
+func storm(t *testing.T, loops int) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	r := start(t, Options{})
+	r := start(t, Options{Loops: loops})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
