@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"syscall"
@@ -32,29 +33,32 @@ func (s *Server) prepare(l net.Listener) {
 }
 
 // adopt lets a loop serve a new connection, if it is a socket and there are loops,
-// or closes it if there are too many.
-func (s *Server) adopt(nc net.Conn) (adopted bool, err error) {
+// or closes it if there are too many. Without a descriptor to spare the connection
+// stays what it is.
+func (s *Server) adopt(nc net.Conn) bool {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
 	default:
-		return false, nil
+		return false
 	}
 	if !s.hasLoops() {
-		return false, nil
+		return false
 	}
-	c := &socket{}
-	c.conn = conn{srv: s, peer: s.peerName(nc), waiter: c}
+	name := s.peerName(nc)
+	fd, err := takeSocket(nc)
+	if err != nil {
+		return false
+	}
+	c := &socket{fd: fd}
+	c.conn = conn{srv: s, peer: name, waiter: c}
 	c.parser.MaxBody = s.opt.MaxJobSize
-	if c.fd, err = takeSocket(nc); err != nil {
-		return false, err
-	}
 	if err := s.addSocket(c); err != nil {
-		c.fd.close()
+		fd.close()
 		s.reject(err)
-		return true, nil
+		return true
 	}
 	s.log.Debug("connected", "client", c.peer)
-	return true, nil
+	return true
 }
 
 func (s *Server) hasLoops() bool {
@@ -63,10 +67,10 @@ func (s *Server) hasLoops() bool {
 	return len(s.mu.loops.all) > 0
 }
 
-// takeSocket takes the socket away from package net: if it stayed registered with
-// the runtime's own poller, that would wake up as often as ours.
+// takeSocket takes the socket away from package net, which closes its own
+// descriptor: if it stayed registered with the runtime's poller, that would wake up as
+// often as ours. After an error the connection is as it was.
 func takeSocket(nc net.Conn) (descriptor, error) {
-	defer nc.Close()
 	raw, err := nc.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return -1, err
@@ -75,10 +79,11 @@ func takeSocket(nc net.Conn) (descriptor, error) {
 	controlErr := raw.Control(func(orig uintptr) {
 		fd, err = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 0)
 	})
-	if controlErr != nil {
-		return -1, controlErr
+	if err := cmp.Or(controlErr, err); err != nil {
+		return -1, os.NewSyscallError("fcntl", err)
 	}
-	return descriptor(fd), os.NewSyscallError("fcntl", err)
+	nc.Close()
+	return descriptor(fd), nil
 }
 
 // startLoops starts the loops, unless they run.

@@ -11,4 +11,4 @@ func (*loops) stop(bool) {}
 
 func (s *Server) prepare(net.Listener) {}
 
-func (s *Server) adopt(net.Conn) (bool, error) { return false, nil }
+func (s *Server) adopt(net.Conn) bool { return false }

@@ -170,12 +170,10 @@ func (s *Server) Serve(l net.Listener) error {
 	var pause backoff
 	for {
 		nc, err := l.Accept()
-		if err == nil {
-			err = s.admit(nc)
-		}
 		switch {
 		case err == nil:
 			pause.reset()
+			s.admit(nc)
 		case s.isClosing():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -203,24 +201,22 @@ func (b *backoff) next() (d time.Duration, first bool) {
 	return b.d, first
 }
 
-// admit serves a new connection, or closes it if there are too many. The error
-// is that of a connection for which the system has no room.
-func (s *Server) admit(nc net.Conn) error {
-	if adopted, err := s.adopt(nc); adopted || err != nil {
-		return err
+// admit serves a new connection, or closes it if there are too many.
+func (s *Server) admit(nc net.Conn) {
+	if s.adopt(nc) {
+		return
 	}
 	c := newStream(s, nc)
 	if err := s.addStream(c); err != nil {
 		nc.Close()
 		s.reject(err)
-		return nil
+		return
 	}
 	go func() {
 		defer s.wg.Done()
 		defer s.removeStream(c)
 		c.serve()
 	}()
-	return nil
 }
 
 // reject notes that a new connection was closed because of err.

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
@@ -54,7 +55,8 @@ func (s sent) GoString() string { return fmt.Sprintf("%.40q (%d bytes)", string(
 
 // drawTalk draws what a client sends, as pieces that are sent one by one. A quit
 // comes last: input behind it resets the connection, and that may overtake the
-// replies.
+// replies. A reserve that may wait has little behind it: without a socket, much
+// ends the connection.
 func drawTalk(t *rapid.T, maxJob int) [][]byte {
 	id := rapid.IntRange(1, 30)
 	numbered := func(format string) *rapid.Generator[sent] {
@@ -71,7 +73,7 @@ func drawTalk(t *rapid.T, maxJob int) [][]byte {
 		numbered("bury %d 1\r\n"),
 		numbered("release %d 1 0\r\n"),
 		rapid.SampledFrom([]sent{
-			"reserve-with-timeout 0\r\n", "reserve-with-timeout 0\r\n", "reserve\r\n", "kick 3\r\n", "list-tubes\r\n",
+			"reserve-with-timeout 0\r\n", "reserve-with-timeout 0\r\n", "kick 3\r\n", "list-tubes\r\n",
 			"use a\r\n", "watch a\r\n", "ignore default\r\n", "nonsense\r\n", "put 0 0 1 3\r\nlonger\r\n",
 			sent(strings.Repeat("x", 300) + "\r\n"), sent(strings.Repeat("list-tube-used\r\n", 2*maxBatch+3)),
 		}),
@@ -80,9 +82,7 @@ func drawTalk(t *rapid.T, maxJob int) [][]byte {
 	for _, s := range rapid.SliceOfN(command, 1, 40).Draw(t, "commands") {
 		talk = append(talk, s...)
 	}
-	if rapid.Bool().Draw(t, "quit") {
-		talk = append(talk, "quit\r\n"...)
-	}
+	talk = append(talk, rapid.SampledFrom([]sent{"", "quit\r\n", "reserve\r\n", "reserve\r\nuse b\r\n"}).Draw(t, "end")...)
 	if rapid.Bool().Draw(t, "cut off") {
 		talk = talk[:rapid.IntRange(0, len(talk)).Draw(t, "at")]
 	}
@@ -329,4 +329,61 @@ func TestLogFailsTCP(t *testing.T) {
 	c.want("USING x\nINTERNAL_ERROR\nFOUND 1 1\na\nRESERVED 1 1\na\nINTERNAL_ERROR\nUSING x\n")
 	r.broker.Call(func(*engine.Engine, int64) { log.err = nil })
 	c.do("put 0 0 9 1\nd\nuse z\n", "INSERTED 3\nUSING z\n")
+}
+
+// When the descriptors run out, the connections that were accepted are served all
+// the same: the last one, for whose socket there is no second descriptor, by a
+// goroutine.
+func TestLastDescriptor(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{})
+	first := r.dialTCP()
+	first.do("use x\n", "USING x\n")
+	l := r.listenTCP()
+	served := r.serve(l)
+	defer func() { l.Close(); <-served }()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, nc)
+	c.do("use x\n", "USING x\n")
+	if n := r.streamCount(); n != 0 {
+		t.Fatalf("%d goroutines, want loops", n)
+	}
+
+	// Both ends of a connection are this process's: there is room for them, and
+	// for no duplicate.
+	var free [3]int // the lowest
+	for i := range free {
+		if free[i], err = unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, fd := range free {
+		unix.Close(fd)
+	}
+	tight := limit
+	tight.Cur = uint64(free[2])
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &tight); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	last, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	newClient(t, last).do("use y\n", "USING y\n")
+	if n := r.streamCount(); n != 1 {
+		t.Errorf("%d goroutines serve, want the one without a descriptor to spare", n)
+	}
+}
+
+func (r *rig) streamCount() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.mu.streams)
 }
