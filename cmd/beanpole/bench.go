@@ -66,18 +66,23 @@ func newBench() *cobra.Command {
 			if err := opt.check(cmd.Flags()); err != nil {
 				return err
 			}
-			ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer cancel()
-			err := opt.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if err != nil && ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
-			return err
+			return interruptible(cmd, opt.run)
 		},
 	}
 	opt.define(cmd)
 	cmd.AddCommand(newResponder(), newScale())
 	return cmd
+}
+
+// interruptible runs what takes long until a signal asks it to end.
+func interruptible(cmd *cobra.Command, run func(ctx context.Context, stdout, stderr io.Writer) error) error {
+	ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	err := run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	if err != nil && ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	return err
 }
 
 func (opt *benchOptions) define(cmd *cobra.Command) {

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,13 +46,7 @@ func newScale() *cobra.Command {
 			if err := opt.check(); err != nil {
 				return err
 			}
-			ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer cancel()
-			err := opt.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if err != nil && ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
-			return err
+			return interruptible(cmd, opt.run)
 		},
 	}
 	opt.define(cmd)

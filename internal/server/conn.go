@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"net"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -25,7 +26,7 @@ const (
 // A conn is one client as the protocol sees it: what it has sent is parsed, what
 // it wants of the engine is done within a turn, and the replies are in out. How
 // the bytes come and go is the business of what embeds it: a socket, which
-// shares a loop with others, or a streamConn, which has a goroutine of its own.
+// shares a loop with others, or a stream, which has a goroutine of its own.
 //
 // It is owned by that, and lent to the turn while that runs.
 type conn struct {
@@ -43,6 +44,10 @@ type conn struct {
 	waiting bool // in a reserve
 	quit    bool // the client said so
 	eof     bool // the client sends nothing more
+}
+
+func newConn(s *Server, nc net.Conn, w engine.Waiter) conn {
+	return conn{srv: s, peer: s.peerName(nc), waiter: w, parser: wire.Parser{MaxBody: s.opt.MaxJobSize}}
 }
 
 // An action is what the next turn is to do for a connection.
@@ -69,10 +74,10 @@ type parsed struct {
 	end int
 }
 
-// parse appends the commands that are whole at the front of buf, max of them at
-// most, and returns how many bytes it has dealt with. The commands refer to buf.
-func (c *conn) parse(buf []byte, cmds []parsed, max int) (_ []parsed, n int) {
-	for range max {
+// parse appends the commands that are whole at the front of buf, maxBatch of them
+// at most, and returns how many bytes it has dealt with. The commands refer to buf.
+func (c *conn) parse(buf []byte, cmds []parsed) (_ []parsed, n int) {
+	for range maxBatch {
 		if n == len(buf) {
 			break
 		}

@@ -312,7 +312,7 @@ func (l *loop) parse(s *socket, src []byte) {
 		buf = s.in.unread()
 	}
 	t := task{s: s, what: execute, from: len(l.cmds), src: src}
-	l.cmds, t.taken = s.parse(buf, l.cmds, maxBatch)
+	l.cmds, t.taken = s.parse(buf, l.cmds)
 	if t.to = len(l.cmds); t.to > t.from {
 		l.tasks = append(l.tasks, t)
 		return

@@ -44,16 +44,14 @@ func (s *Server) adopt(nc net.Conn) bool {
 	if !s.hasLoops() {
 		return false
 	}
-	name := s.peerName(nc)
-	fd, err := takeSocket(nc)
-	if err != nil {
+	c := &socket{}
+	c.conn = newConn(s, nc, c)
+	var err error
+	if c.fd, err = takeSocket(nc); err != nil {
 		return false
 	}
-	c := &socket{fd: fd}
-	c.conn = conn{srv: s, peer: name, waiter: c}
-	c.parser.MaxBody = s.opt.MaxJobSize
 	if err := s.addSocket(c); err != nil {
-		fd.close()
+		c.fd.close()
 		s.reject(err)
 		return true
 	}

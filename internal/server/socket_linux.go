@@ -1,7 +1,6 @@
 package server
 
 import (
-	"io"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -266,5 +265,3 @@ func (l *loop) dismiss() {
 		}
 	}
 }
-
-var _ io.Reader = descriptor(0)

@@ -46,8 +46,7 @@ type stream struct {
 
 func newStream(s *Server, nc net.Conn) *stream {
 	c := &stream{nc: nc}
-	c.conn = conn{srv: s, peer: s.peerName(nc), waiter: c}
-	c.parser.MaxBody = s.opt.MaxJobSize
+	c.conn = newConn(s, nc, c)
 	c.caller = s.broker.NewCaller(c)
 	if sc, ok := nc.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // an error is that of a closed connection, which reading will tell
@@ -113,7 +112,7 @@ func (c *stream) executeBatch() bool {
 	}
 	room := batches.Get().(*[maxBatch]parsed)
 	defer batches.Put(room)
-	cmds, n := c.parse(c.in.unread(), room[:0], maxBatch)
+	cmds, n := c.parse(c.in.unread(), room[:0])
 	if len(cmds) == 0 {
 		c.in.take(n)
 		return false
