@@ -57,7 +57,8 @@ func (c *conn) note(from int, logged bool) {
 }
 
 // failed tells, within the turn, that its changes are not durable: the replies
-// that promise something is in the log become errors.
+// that promise something is in the log become errors. A round may have two tasks
+// for a connection, and then calls it twice.
 func (c *conn) failed() {
 	out := c.out
 	c.out = make([]byte, 0, len(out))
@@ -68,6 +69,7 @@ func (c *conn) failed() {
 		at = s.to
 	}
 	c.out = append(c.out, out[at:]...)
+	c.logged = c.logged[:0]
 	if c.kick != nil {
 		c.kick.failed = true
 	}

@@ -387,3 +387,63 @@ func (r *rig) streamCount() int {
 	defer r.mu.Unlock()
 	return len(r.mu.streams)
 }
+
+// heldLog is a failingLog of which one Commit waits, and those after it fail.
+type heldLog struct {
+	failingLog
+	begun chan struct{} // closed when the next Commit waits; nil: it does not
+	held  chan error    // what the Commits after it return
+}
+
+func (l *heldLog) Commit() error {
+	if l.begun == nil {
+		return l.err
+	}
+	close(l.begun)
+	l.begun = nil
+	l.err = <-l.held
+	return nil
+}
+
+// armed makes the next Commit wait.
+type armed struct {
+	log   *heldLog
+	begun chan struct{}
+}
+
+func (a armed) Wake() { a.log.begun = a.begun }
+
+// A client that connects during a turn has its session opened, and its first
+// commands executed, in one round. If that cannot be made durable, each command
+// is answered once.
+func TestLogFailsForNewSocket(t *testing.T) {
+	log := &heldLog{held: make(chan error)}
+	r := startLogged(t, Options{}, broker.Options{Log: log})
+	l := r.listenTCP()
+	first := r.dialListener(l)
+	first.do("use x\n", "USING x\n")
+	begun := make(chan struct{})
+	r.broker.Call(func(*engine.Engine, int64) { r.broker.Wake(armed{log, begun}) })
+	first.send("put 0 0 9 1\na\n")
+	<-begun
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := newClient(t, nc)
+	second.send("put 0 0 9 1\nb\nuse x\nput 0 0 9 1\nc\n")
+	for r.sockets() < 2 { // until the loop has mail
+		time.Sleep(time.Millisecond)
+	}
+	log.held <- errors.New("input/output error")
+	first.want("INSERTED 1\n")
+	second.want("INTERNAL_ERROR\nUSING x\nINTERNAL_ERROR\n")
+	second.do("list-tube-used\n", "USING x\n")
+	r.broker.Call(func(*engine.Engine, int64) { log.err = nil })
+}
+
+func (r *rig) sockets() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.sockets
+}
