@@ -33,7 +33,7 @@ var arrows = map[string]string{
 
 	// The turn, and toward clients.
 	"internal/broker": "internal/engine",
-	"internal/server": "internal/broker internal/engine internal/wire golang.org/x/sys github.com/coreos/go-systemd",
+	"internal/server": "internal/broker internal/engine internal/wire golang.org/x/sys golang.org/x/time github.com/coreos/go-systemd",
 
 	// Judges and tools. conformance needs an address only.
 	"internal/load":          "internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",

@@ -103,6 +103,10 @@ func (c *conn) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		if cmd.Fault == wire.FaultNoCRLF {
 			e.SkipID(c.sess)
 		}
+		if cmd.Fault == wire.FaultHTTP {
+			c.quit = true
+			return
+		}
 		c.word(cmd.Fault.Word())
 		return
 	}

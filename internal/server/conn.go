@@ -90,6 +90,9 @@ func (c *conn) parse(buf []byte, cmds []parsed) (_ []parsed, n int) {
 			break
 		}
 		cmd.end = n
+		if cmd.Fault == wire.FaultHTTP {
+			c.srv.warnHTTP()
+		}
 		if c.srv.opt.Trace {
 			c.srv.log.Debug("command", "client", c.peer, "verb", cmd.Op)
 		}

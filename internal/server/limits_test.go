@@ -293,3 +293,38 @@ func (l *logged) count(part string) (n int) {
 	}
 	return n
 }
+
+// A request as a web page can have a browser send it is not executed, and is
+// told to the log now and then.
+func TestHTTP(t *testing.T) {
+	var log bytes.Buffer
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for _, request := range []string{
+			"POST / HTTP/1.1\nContent-Length: 20\n\nput 0 0 9 1\na\n",
+			"GET / HTTP/1.1\nHost: localhost:11300\n\nput 0 0 9 1\na\n",
+			"POST /" + strings.Repeat("x", 500) + " HTTP/1.1\n\nput 0 0 9 1\na\n",
+			"PUT / HTTP/1.1\nhost: " + strings.Repeat("x", 500) + "\n\nput 0 0 9 1\na\n",
+		} {
+			c := r.dial()
+			c.do("use a\n", "USING a\n")
+			c.send(request)
+			if !strings.HasPrefix(request, "POST") {
+				c.want("UNKNOWN_COMMAND\n")
+			}
+			c.wantEnd()
+		}
+		if n := r.stats().TotalJobs; n != 0 {
+			t.Errorf("%d jobs were put", n)
+		}
+		if n := strings.Count(log.String(), "spoke HTTP"); n != 1 {
+			t.Errorf("%d warnings, want 1:\n%s", n, &log)
+		}
+		time.Sleep(time.Minute)
+		r.dial().send("Host: a\n")
+		synctest.Wait()
+		if n := strings.Count(log.String(), "spoke HTTP"); n != 2 {
+			t.Errorf("%d warnings a minute later, want 2:\n%s", n, &log)
+		}
+	})
+}

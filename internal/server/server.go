@@ -45,6 +45,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -112,7 +114,8 @@ type Server struct {
 	// Owned by the turn.
 	commands [wire.NumOps]uint64 // how often each was given, as stats counts
 
-	rejected atomic.Uint64 // connections over the limit
+	rejected    atomic.Uint64  // connections over the limit
+	httpWarning rate.Sometimes // not a line for each of them
 
 	mu struct {
 		sync.Mutex
@@ -146,7 +149,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess()}
+	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), httpWarning: rate.Sometimes{Interval: time.Minute}}
 	s.mu.listeners = make(map[net.Listener]struct{})
 	s.mu.streams = make(map[*stream]struct{})
 	return s
@@ -217,6 +220,13 @@ func (s *Server) admit(nc net.Conn) {
 		defer s.removeStream(c)
 		c.serve()
 	}()
+}
+
+// warnHTTP notes that a client was disconnected for what looks like a browser's request.
+func (s *Server) warnHTTP() {
+	s.httpWarning.Do(func() {
+		s.log.Warn("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
+	})
 }
 
 // reject notes that a new connection was closed because of err.

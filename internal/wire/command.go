@@ -35,9 +35,10 @@ const (
 	FaultFormat        // a line too long, a NUL in it, or arguments that do not fit the verb
 	FaultTooBig        // put: a body above Parser.MaxBody; it has been skipped
 	FaultNoCRLF        // put: no CR LF after the body; beanstalkd has given the job an id by then
+	FaultHTTP          // a line of an HTTP request: the connection must be closed; what follows is discarded
 )
 
-// Word returns the reply that a fault gets; that of None is no word.
+// Word returns the reply that a fault gets; None and FaultHTTP get none.
 func (f Fault) Word() Word { return faultWords[f] }
 
 var faultWords = [...]Word{

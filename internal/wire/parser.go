@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 const (
 	// MaxLine is the length of the longest command line, in bytes, CR LF
@@ -27,9 +30,10 @@ type Parser struct {
 
 	need int // see Need
 
-	// What is being discarded; at most one of the two is set.
+	// What is being discarded; at most one of them is set.
 	skip    int64 // bytes left of a body that is too big, its CR LF included
 	tooLong bool  // a line that is too long, up to its end
+	http    bool  // everything, after FaultHTTP
 }
 
 // Next parses one command from the front of buf into cmd and returns how many
@@ -47,16 +51,23 @@ func (p *Parser) Next(buf []byte, cmd *Command) (n int, ok bool) {
 		return p.skipBody(buf, cmd)
 	case p.tooLong:
 		return p.skipLine(buf, cmd)
+	case p.http:
+		return len(buf), false
 	}
 	end := lineEnd(buf)
 	if end < 0 {
 		if len(buf) < MaxLine {
 			return 0, false
 		}
+		if p.http = isHTTP(buf); p.http {
+			cmd.Fault = FaultHTTP
+			return len(buf), true
+		}
 		p.tooLong = true
 		return p.skipLine(buf, cmd)
 	}
 	size := parseLine(buf[:end], cmd)
+	p.http = cmd.Fault == FaultHTTP
 	n = end + len(crlf)
 	if cmd.Op == Put && cmd.Counted {
 		return p.takeBody(buf, n, size, cmd)
@@ -84,6 +95,9 @@ func parseLine(line []byte, cmd *Command) (size uint32) {
 	op, i := recognize(line)
 	if op == Unknown {
 		cmd.Fault = FaultUnknown
+		if isHTTP(line) {
+			cmd.Fault = FaultHTTP
+		}
 		return 0
 	}
 	cmd.Op = op
@@ -93,6 +107,19 @@ func parseLine(line []byte, cmd *Command) (size uint32) {
 		cmd.Fault = FaultFormat
 	}
 	return size
+}
+
+// isHTTP reports whether a line, of which this is all or the front, is one that
+// every HTTP/1 request with a body has. A web page can make a browser send such
+// a request to any port of its machine, with a body that is a put; Redis knows it
+// by the same two lines.
+func isHTTP(line []byte) bool {
+	return hasPrefixFold(line, "POST ") || hasPrefixFold(line, "Host:")
+}
+
+// hasPrefixFold reports whether b begins with an ASCII prefix in any case.
+func hasPrefixFold(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }
 
 // takeBody completes a put with the body of size bytes that begins at buf[at].
