@@ -22,6 +22,7 @@ var arrows = map[string]string{
 	"internal/engine": "",
 	"internal/wire":   "",
 	"internal/vfs":    "golang.org/x/sys",
+	"internal/epoll":  "golang.org/x/sys",
 
 	// Toward the disk.
 	"internal/vfs/memfs":   "internal/vfs",
@@ -33,10 +34,10 @@ var arrows = map[string]string{
 
 	// The turn, and toward clients.
 	"internal/broker": "internal/engine",
-	"internal/server": "internal/broker internal/engine internal/wire golang.org/x/sys golang.org/x/time github.com/coreos/go-systemd",
+	"internal/server": "internal/broker internal/engine internal/epoll internal/wire golang.org/x/sys golang.org/x/time github.com/coreos/go-systemd",
 
 	// Judges and tools. conformance needs an address only.
-	"internal/load":          "internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",
+	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",
 	"internal/load/scale":    "internal/load internal/wire golang.org/x/sync",
 	"internal/budget":        "",
 	"internal/budget/driver": "internal/broker internal/engine internal/journal internal/vfs internal/wire",

@@ -5,7 +5,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
+
+	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
 // epollClient is the client of one thread, or of Options.Threads threads among
@@ -40,7 +41,7 @@ type loop struct {
 	*run
 	first int // index of its first connection among those of the run
 	conns []*conn
-	poll  *poller
+	poll  *epoll.Poller
 	socks []sessionSock // in the order of conns
 	open  int           // socks that are not over
 }
@@ -53,11 +54,11 @@ type sessionSock struct {
 func (l *loop) work(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	poll, err := newPoller()
+	poll, err := epoll.New()
 	if err != nil {
 		return err
 	}
-	defer poll.close()
+	defer poll.Close()
 	l.poll = poll
 	defer l.closeSocks()
 	if err := l.adopt(); err != nil {
@@ -69,16 +70,13 @@ func (l *loop) work(ctx context.Context) error {
 		}
 	}
 	for l.open > 0 {
-		events, err := l.poll.wait()
-		if err != nil {
-			return err
-		}
+		events := l.poll.Wait(idleWait)
 		ph := l.inPhase()
 		if ph == aborted {
 			return context.Cause(ctx)
 		}
 		for i := range events {
-			if err := l.handle(&l.socks[events[i].Fd], events[i].Events, ph); err != nil {
+			if err := l.handle(&l.socks[events[i].Index], events[i].Events, ph); err != nil {
 				return err
 			}
 		}
@@ -90,13 +88,13 @@ func (l *loop) work(ctx context.Context) error {
 func (l *loop) adopt() error {
 	l.socks = make([]sessionSock, 0, len(l.conns)) // never grows: pointers into it are kept
 	for i, c := range l.conns {
-		fd, err := takeFD(c.Conn)
+		fd, err := epoll.Take(c.Conn)
 		if err != nil {
 			return err
 		}
-		l.socks = append(l.socks, sessionSock{sock: sock{fd: fd, index: i}, s: c.s})
+		l.socks = append(l.socks, sessionSock{sock: sock{Socket: fd, index: i}, s: c.s})
 		l.open++
-		if err := l.poll.add(fd, i); err != nil {
+		if err := l.poll.Add(fd, i, epoll.Readable); err != nil {
 			return err
 		}
 	}
@@ -111,11 +109,11 @@ func (l *loop) closeSocks() {
 
 // handle reads once and answers at once. Another read would most often bring
 // nothing: a closed loop has sent no new commands meanwhile.
-func (l *loop) handle(k *sessionSock, events uint32, ph phase) error {
-	if k.closed() { // another of its crew ended it in this round
+func (l *loop) handle(k *sessionSock, events epoll.Events, ph phase) error {
+	if k.closed { // another of its crew ended it in this round
 		return nil
 	}
-	if events == unix.EPOLLOUT {
+	if events == epoll.Writable {
 		return l.proceed(k, l.now(), ph)
 	}
 	n, err := k.read(k.s.space())
@@ -163,7 +161,7 @@ func (l *loop) proceedCrew(c *crew, now int64, ph phase) error {
 }
 
 func (l *loop) send(k *sessionSock, now int64, ph phase) error {
-	if k.closed() {
+	if k.closed {
 		return nil
 	}
 	s := k.s
@@ -177,7 +175,7 @@ func (l *loop) send(k *sessionSock, now int64, ph phase) error {
 }
 
 func (l *loop) settle(k *sessionSock) {
-	if !k.closed() && k.s.finished() {
+	if !k.closed && k.s.finished() {
 		k.close()
 		l.open--
 	}

@@ -3,11 +3,14 @@ package load
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
 // serve runs the responder on the calling goroutine, locked to its thread.
@@ -18,29 +21,25 @@ func (r *responder) serve(ctx context.Context, l net.Listener) error {
 		defer os.Remove(u.Addr().String())
 		u.SetUnlinkOnClose(false)
 	}
-	fd, err := takeFD(l)
+	fd, err := epoll.Take(l)
 	if err != nil {
 		l.Close()
 		return err
 	}
-	defer unix.Close(fd)
-	poll, err := newPoller()
+	defer fd.Close()
+	poll, err := epoll.New()
 	if err != nil {
 		return err
 	}
-	defer poll.close()
-	if err := poll.add(fd, listenerIndex); err != nil {
+	defer poll.Close()
+	if err := poll.Add(fd, listenerIndex, epoll.Readable); err != nil {
 		return err
 	}
 	rl := &responderLoop{responder: r, poll: poll, listener: fd}
 	defer rl.closeAll()
 	for ctx.Err() == nil {
-		events, err := poll.wait()
-		if err != nil {
-			return err
-		}
-		for i := range events {
-			if err := rl.handle(int(events[i].Fd), events[i].Events); err != nil {
+		for _, ev := range poll.Wait(idleWait) {
+			if err := rl.handle(ev.Index, ev.Events); err != nil {
 				return err
 			}
 		}
@@ -48,14 +47,14 @@ func (r *responder) serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// listenerIndex is what the poller calls the listener; connections count from 0.
-const listenerIndex = -1
+// listenerIndex is what the poller calls the listener.
+const listenerIndex = math.MaxInt32
 
 // A responderLoop is the one thread that serves all connections.
 type responderLoop struct {
 	*responder
-	poll     *poller
-	listener int
+	poll     *epoll.Poller
+	listener epoll.Socket
 	socks    []*responderSock // by index; nil when free
 }
 
@@ -64,7 +63,7 @@ type responderSock struct {
 	*responderConn
 }
 
-func (l *responderLoop) handle(index int, events uint32) error {
+func (l *responderLoop) handle(index int, events epoll.Events) error {
 	if index == listenerIndex {
 		return l.accept()
 	}
@@ -72,7 +71,7 @@ func (l *responderLoop) handle(index int, events uint32) error {
 	if k == nil { // ended earlier in this round
 		return nil
 	}
-	if events&^unix.EPOLLOUT != 0 {
+	if events != epoll.Writable {
 		space := k.space()
 		if len(space) == 0 {
 			l.drop(k) // it fills the buffer behind a waiting reserve
@@ -101,7 +100,7 @@ func (l *responderLoop) send(k *responderSock) {
 }
 
 func (l *responderLoop) accept() error {
-	fd, _, err := unix.Accept4(l.listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	fd, _, err := unix.Accept4(int(l.listener), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
 		return nil
@@ -114,7 +113,7 @@ func (l *responderLoop) accept() error {
 	for index < len(l.socks) && l.socks[index] != nil {
 		index++
 	}
-	k := &responderSock{sock{fd: fd, index: index}, l.newConn()}
+	k := &responderSock{sock{Socket: epoll.Socket(fd), index: index}, l.newConn()}
 	k.woken = func() {
 		l.answer(k.responderConn)
 		l.send(k)
@@ -123,7 +122,7 @@ func (l *responderLoop) accept() error {
 		l.socks = append(l.socks, nil)
 	}
 	l.socks[index] = k
-	if err := l.poll.add(fd, index); err != nil {
+	if err := l.poll.Add(k.Socket, index, epoll.Readable); err != nil {
 		l.drop(k)
 		return err
 	}
@@ -131,7 +130,7 @@ func (l *responderLoop) accept() error {
 }
 
 func (l *responderLoop) drop(k *responderSock) {
-	if k.closed() {
+	if k.closed {
 		return
 	}
 	k.forget()

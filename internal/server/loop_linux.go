@@ -11,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
 const (
@@ -57,7 +58,7 @@ const (
 type loop struct {
 	srv    *Server
 	caller *broker.Caller
-	poll   *poller
+	poll   *epoll.Poller
 	begun  time.Time
 	mail   mailbox
 
@@ -80,7 +81,7 @@ type loop struct {
 
 	// Of the pass, and yet to be looked at.
 	todo   []*socket // was again
-	events []unix.EpollEvent
+	events []epoll.Event
 
 	// Of the round.
 	cmds []parsed
@@ -111,14 +112,14 @@ type mailbox struct {
 }
 
 func newLoop(s *Server) (*loop, error) {
-	poll, err := newPoller()
+	poll, err := epoll.New()
 	if err != nil {
 		return nil, err
 	}
 	l := &loop{srv: s, poll: poll, begun: time.Now(), out: make([]byte, 0, 2*roundOutput)}
 	l.most.cmds, l.most.in = roundCommands, roundInput
 	if s.opt.Log != nil {
-		l.most.tasks, l.most.in = maxEvents, loggedInput
+		l.most.tasks, l.most.in = epoll.MaxEvents, loggedInput
 	}
 	l.in = make([]byte, 0, l.most.in+readSize)
 	l.caller = s.broker.NewCaller(l)
@@ -138,13 +139,13 @@ func (l *loop) wake() {
 	l.mail.some.Store(true)
 	if l.mail.asleep {
 		l.mail.asleep = false
-		l.poll.ring()
+		l.poll.Wake()
 	}
 }
 
 // run is the loop. It ends when it was told to stop and no socket is left.
 func (l *loop) run() {
-	defer l.poll.close()
+	defer l.poll.Close()
 	for {
 		if len(l.todo)+len(l.events) == 0 {
 			l.wait()
@@ -174,7 +175,7 @@ func (l *loop) wait() {
 		}
 		l.mail.Unlock()
 	}
-	l.events = l.poll.wait(most)
+	l.events = l.poll.Wait(most)
 	if most != 0 {
 		l.mail.Lock()
 		l.mail.asleep = false
@@ -232,9 +233,7 @@ func (l *loop) gather() {
 	for len(l.events) > 0 && !l.full() {
 		ev := l.events[0]
 		l.events = l.events[1:]
-		if ev.Fd == bellIndex {
-			l.poll.silence()
-		} else if s := l.socks[ev.Fd]; s != nil && s.pass != l.pass && !s.gone {
+		if s := l.socks[ev.Index]; s != nil && s.pass != l.pass && !s.gone {
 			l.handle(s, ev.Events)
 		}
 	}
@@ -246,15 +245,15 @@ func (l *loop) full() bool {
 }
 
 // handle deals with what has happened to a socket.
-func (l *loop) handle(s *socket, events uint32) {
+func (l *loop) handle(s *socket, events epoll.Events) {
 	switch {
 	case len(s.out) > 0:
 		l.drain(s)
 	case s.eof: // a reset, which a write will tell
 	case s.full():
-		if events&unix.EPOLLERR != 0 {
+		if events.Has(epoll.Failed) {
 			l.drop(s, unix.ECONNRESET)
-		} else if events&(unix.EPOLLRDHUP|unix.EPOLLHUP) != 0 {
+		} else if events.Has(epoll.HalfClosed | epoll.HungUp) {
 			l.tasks = append(l.tasks, task{s: s, what: halfClose})
 		}
 	default:
@@ -266,7 +265,7 @@ func (l *loop) handle(s *socket, events uint32) {
 func (l *loop) receive(s *socket) {
 	src, err := l.read(s)
 	switch {
-	case err == unix.EAGAIN:
+	case err == epoll.ErrWouldBlock:
 	case err == io.EOF:
 		s.eof = true
 		if s.waiting {

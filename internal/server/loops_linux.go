@@ -1,12 +1,9 @@
 package server
 
 import (
-	"cmp"
 	"net"
-	"os"
-	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
 // loops are those of a server, started with the first listener of sockets.
@@ -47,11 +44,11 @@ func (s *Server) adopt(nc net.Conn) bool {
 	c := &socket{}
 	c.conn = newConn(s, nc, c)
 	var err error
-	if c.fd, err = takeSocket(nc); err != nil {
+	if c.fd, err = epoll.Take(nc); err != nil {
 		return false
 	}
 	if err := s.addSocket(c); err != nil {
-		c.fd.close()
+		c.fd.Close()
 		s.reject(err)
 		return true
 	}
@@ -65,25 +62,6 @@ func (s *Server) hasLoops() bool {
 	return len(s.mu.loops.all) > 0
 }
 
-// takeSocket takes the socket away from package net, which closes its own
-// descriptor: if it stayed registered with the runtime's poller, that would wake up as
-// often as ours. After an error the connection is as it was.
-func takeSocket(nc net.Conn) (descriptor, error) {
-	raw, err := nc.(syscall.Conn).SyscallConn()
-	if err != nil {
-		return -1, err
-	}
-	var fd int
-	controlErr := raw.Control(func(orig uintptr) {
-		fd, err = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 0)
-	})
-	if err := cmp.Or(controlErr, err); err != nil {
-		return -1, os.NewSyscallError("fcntl", err)
-	}
-	nc.Close()
-	return descriptor(fd), nil
-}
-
 // startLoops starts the loops, unless they run.
 func (s *Server) startLoops() error {
 	s.mu.Lock()
@@ -95,7 +73,7 @@ func (s *Server) startLoops() error {
 		l, err := newLoop(s)
 		if err != nil {
 			for _, l := range s.mu.loops.all {
-				l.poll.close()
+				l.poll.Close()
 			}
 			s.mu.loops.all = nil
 			return err

@@ -3,9 +3,8 @@ package server
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
 // keptAnswer is the largest buffer that a socket keeps for answers of waiting
@@ -20,17 +19,17 @@ type socket struct {
 	conn
 
 	// Static after join.
-	fd    descriptor
+	fd    epoll.Socket
 	loop  *loop
 	index int // in loop.socks
 
 	// Owned by the loop.
-	in       input  // read and not executed; empty most of the time
-	interest uint32 // what the poller waits for
-	queued   bool   // in loop.again
-	gone     bool   // leaves in the next turn, or has left
-	pass     uint64 // the last in which it was in loop.todo
-	heard    int64  // when the client last sent or read something; ns, as loop.now
+	in       input        // read and not executed; empty most of the time
+	interest epoll.Events // what the poller waits for
+	queued   bool         // in loop.again
+	gone     bool         // leaves in the next turn, or has left
+	pass     uint64       // the last in which it was in loop.todo
+	heard    int64        // when the client last sent or read something; ns, as loop.now
 
 	// What a waiting reserve is answered. Owned by the turn that ends the wait,
 	// and from Wake on by the loop.
@@ -85,9 +84,9 @@ func (l *loop) join(s *socket) {
 	}
 	l.open++
 	s.heard = l.now
-	s.interest = unix.EPOLLIN
+	s.interest = epoll.Readable
 	l.tasks = append(l.tasks, task{s: s, what: open})
-	if err := l.poll.add(int(s.fd), s.index, s.interest); err != nil {
+	if err := l.poll.Add(s.fd, s.index, s.interest); err != nil {
 		l.drop(s, err)
 	}
 }
@@ -104,7 +103,7 @@ func (l *loop) drop(s *socket, reason error) {
 
 // close ends a socket whose session has ended.
 func (l *loop) close(s *socket) {
-	s.fd.close()
+	s.fd.Close()
 	s.in.release()
 	l.socks[s.index] = nil
 	l.free = append(l.free, s.index)
@@ -114,22 +113,22 @@ func (l *loop) close(s *socket) {
 
 // watch tells the poller what to wait for.
 func (l *loop) watch(s *socket) {
-	interest := uint32(unix.EPOLLIN)
+	interest := epoll.Readable
 	switch {
 	case s.gone:
 		return
 	case len(s.out) > 0:
-		interest = unix.EPOLLOUT
+		interest = epoll.Writable
 	case s.eof:
 		interest = 0
 	case s.full():
-		interest = unix.EPOLLRDHUP
+		interest = epoll.HalfClosed
 	}
 	if interest == s.interest {
 		return
 	}
 	s.interest = interest
-	if err := l.poll.modify(int(s.fd), s.index, interest); err != nil {
+	if err := l.poll.Modify(s.fd, s.index, interest); err != nil {
 		l.drop(s, err)
 	}
 }
@@ -145,7 +144,7 @@ func (l *loop) flush(s *socket) bool {
 		return true
 	}
 	s.traceReplies()
-	n, err := s.fd.write(s.out)
+	n, err := s.fd.Write(s.out)
 	if err != nil {
 		l.drop(s, err)
 		return false
@@ -164,7 +163,7 @@ func (l *loop) flush(s *socket) bool {
 
 // drain writes more of what the client has not read yet.
 func (l *loop) drain(s *socket) {
-	n, err := s.fd.write(s.out)
+	n, err := s.fd.Write(s.out)
 	if err != nil {
 		l.drop(s, err)
 		return

@@ -1,0 +1,261 @@
+package epoll
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func newPoller(t *testing.T) *Poller {
+	t.Helper()
+	p, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// socketPair returns two ends of a connection, the first taken from package net.
+func socketPair(t *testing.T) (Socket, net.Conn) {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	theirs, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { theirs.Close() })
+	ours, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Take(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ours.Write(nil); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Take the connection says %v, want that it is closed", err)
+	}
+	return s, theirs
+}
+
+func add(t *testing.T, p *Poller, s Socket, index int, events Events) {
+	t.Helper()
+	if err := p.Add(s, index, events); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func send(t *testing.T, c io.Writer, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitOne waits for one event, which is to be that of the socket with the index.
+func waitOne(t *testing.T, p *Poller, index int) Events {
+	t.Helper()
+	for {
+		switch events := p.Wait(-1); {
+		case len(events) > 1 || len(events) == 1 && events[0].Index != index:
+			t.Fatalf("got %v, want one event of %d", events, index)
+		case len(events) == 1:
+			return events[0].Events
+		} // none: a signal
+	}
+}
+
+func TestRead(t *testing.T) {
+	p := newPoller(t)
+	s, peer := socketPair(t)
+	defer s.Close()
+	add(t, p, s, 7, Readable)
+	buf := make([]byte, 3)
+	if n, err := s.Read(buf); n != 0 || err != ErrWouldBlock {
+		t.Errorf("an empty socket read %d, %v, want ErrWouldBlock", n, err)
+	}
+	if events := p.Wait(0); len(events) != 0 {
+		t.Errorf("nothing has happened, but got %v", events)
+	}
+	send(t, peer, "abcd")
+	var got []byte
+	for range 2 { // what was not read is reported again
+		if events := waitOne(t, p, 7); events != Readable {
+			t.Errorf("got %#x, want Readable", events)
+		}
+		n, err := s.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, buf[:n]...)
+	}
+	if string(got) != "abcd" {
+		t.Errorf("read %q", got)
+	}
+	peer.Close()
+	if events := waitOne(t, p, 7); !events.Has(HungUp) {
+		t.Errorf("got %#x, want HungUp", events)
+	}
+	if n, err := s.Read(buf); n != 0 || err != io.EOF {
+		t.Errorf("after the end read %d, %v, want EOF", n, err)
+	}
+}
+
+// A socket takes only so much. It is writable again when the peer has read.
+func TestWrite(t *testing.T) {
+	p := newPoller(t)
+	s, peer := socketPair(t)
+	defer s.Close()
+	out := bytes.Repeat([]byte("x"), 4<<20)
+	n, err := s.Write(out)
+	if err != nil || n == 0 || n == len(out) {
+		t.Fatalf("wrote %d, %v, want a part of %d", n, err, len(out))
+	}
+	if n, err := s.Write(out); n != 0 || err != nil {
+		t.Errorf("into a full socket wrote %d, %v, want nothing", n, err)
+	}
+	add(t, p, s, 0, Writable)
+	if events := p.Wait(0); len(events) != 0 {
+		t.Errorf("a full socket reports %v", events)
+	}
+	if _, err := io.ReadFull(peer, make([]byte, n)); err != nil {
+		t.Fatal(err)
+	}
+	if events := waitOne(t, p, 0); events != Writable {
+		t.Errorf("got %#x, want Writable", events)
+	}
+	peer.Close()
+	if n, err := s.Write(out); n != 0 || !errors.Is(err, unix.EPIPE) {
+		t.Errorf("to a peer that has gone wrote %d, %v, want EPIPE", n, err)
+	}
+}
+
+func TestModify(t *testing.T) {
+	p := newPoller(t)
+	s, peer := socketPair(t)
+	defer s.Close()
+	add(t, p, s, 3, HalfClosed)
+	send(t, peer, "unread")
+	if events := p.Wait(0); len(events) != 0 {
+		t.Errorf("waits for the end only, but got %v", events)
+	}
+	if err := peer.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if events := waitOne(t, p, 3); events != HalfClosed {
+		t.Errorf("got %#x, want HalfClosed", events)
+	}
+	if err := p.Modify(s, 4, Readable|Writable); err != nil {
+		t.Fatal(err)
+	}
+	if events := waitOne(t, p, 4); events != Readable|Writable {
+		t.Errorf("got %#x, want Readable and Writable", events)
+	}
+	if err := p.Modify(Socket(p.fd), 0, Readable); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("a poller in itself: %v, want EINVAL", err)
+	}
+}
+
+// Closing a socket ends the waiting for it.
+func TestClose(t *testing.T) {
+	p := newPoller(t)
+	s, peer := socketPair(t)
+	add(t, p, s, 0, Readable)
+	peer.Close()
+	s.Close()
+	if events := p.Wait(0); len(events) != 0 {
+		t.Errorf("a closed socket reports %v", events)
+	}
+}
+
+// Any number of calls of Wake end one Wait.
+func TestWake(t *testing.T) {
+	p := newPoller(t)
+	s, peer := socketPair(t)
+	defer s.Close()
+	add(t, p, s, 1, Readable)
+	woken := make(chan struct{})
+	go func() {
+		p.Wait(-1)
+		close(woken)
+	}()
+	p.Wake()
+	<-woken
+	p.Wake()
+	p.Wake()
+	send(t, peer, "x")
+	waitOne(t, p, 1) // and no event of Wake beside it
+	if _, err := s.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if events := p.Wait(time.Millisecond); len(events) != 0 {
+		t.Errorf("nothing has happened, but got %v", events)
+	}
+}
+
+func TestManyEvents(t *testing.T) {
+	p := newPoller(t)
+	seen := make(map[int]bool)
+	for i := range MaxEvents + 1 {
+		s, _ := socketPair(t)
+		defer s.Close()
+		add(t, p, s, i, Writable)
+	}
+	for len(seen) <= MaxEvents { // ends because the kernel reports them in turn
+		events := p.Wait(0)
+		if len(events) > MaxEvents {
+			t.Fatalf("%d events at a time", len(events))
+		}
+		for _, ev := range events {
+			seen[ev.Index] = true
+		}
+	}
+}
+
+// After Take, a socket outlives the connection it was taken from, and a listener
+// is a socket, too.
+func TestTake(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Take(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p := newPoller(t)
+	add(t, p, s, 0, Readable)
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	waitOne(t, p, 0)
+
+	pr, _ := io.Pipe()
+	defer pr.Close()
+	if _, err := Take(pr); err == nil {
+		t.Error("took the socket of a pipe in memory")
+	}
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, err := Take(f); err == nil {
+		t.Error("took the socket of a closed file")
+	}
+}

@@ -1,0 +1,129 @@
+package epoll
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Events are things that can happen to a socket: what to wait for, and what has
+// happened. Failed and HungUp are reported without being asked for.
+type Events uint32
+
+const (
+	Readable   Events = unix.EPOLLIN
+	Writable   Events = unix.EPOLLOUT
+	HalfClosed Events = unix.EPOLLRDHUP // the peer will send nothing more
+	HungUp     Events = unix.EPOLLHUP   // and reads nothing more
+	Failed     Events = unix.EPOLLERR
+)
+
+// Has reports whether at least one event of the set has happened.
+func (e Events) Has(set Events) bool { return e&set != 0 }
+
+// An Event tells what has happened to a socket.
+type Event struct {
+	Index int // as given to Add
+	Events
+}
+
+// MaxEvents is how many events Wait returns at most. The kernel reports the
+// others, in turn, to the next calls.
+const MaxEvents = 256
+
+// wakeIndex is what the kernel knows the eventfd of Wake by.
+const wakeIndex = -1
+
+// A Poller waits for many sockets at once.
+type Poller struct {
+	fd     int
+	wake   int // an eventfd
+	raw    [MaxEvents]unix.EpollEvent
+	events [MaxEvents]Event
+}
+
+// New returns a Poller that waits for nothing but Wake. It takes two file
+// descriptors. Close it after use.
+func New() (*Poller, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	p := &Poller{fd: fd, wake: wake}
+	if err := p.Add(Socket(wake), wakeIndex, Readable); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Close ends the Poller. Its sockets stay open.
+func (p *Poller) Close() {
+	unix.Close(p.wake)
+	unix.Close(p.fd)
+}
+
+// Add begins to wait for events of a socket. Wait reports them under the index,
+// which is from 0 to the largest int32. Closing the socket ends it.
+func (p *Poller) Add(s Socket, index int, events Events) error {
+	return p.control(unix.EPOLL_CTL_ADD, s, index, events)
+}
+
+// Modify changes what is waited for. The index may change, too.
+func (p *Poller) Modify(s Socket, index int, events Events) error {
+	return p.control(unix.EPOLL_CTL_MOD, s, index, events)
+}
+
+func (p *Poller) control(op int, s Socket, index int, events Events) error {
+	// To the kernel, Fd is opaque: it hands it back as it is.
+	ev := unix.EpollEvent{Events: uint32(events), Fd: int32(index)}
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, op, int(s), &ev))
+}
+
+// Wait returns what has happened as soon as something has, or nothing after the
+// timeout, after Wake, or when a signal came. The timeout is rounded up to
+// milliseconds; 0 only looks, and a negative one never ends. The events are valid
+// until the next call.
+func (p *Poller) Wait(timeout time.Duration) []Event {
+	ms := -1
+	if timeout >= 0 {
+		ms = int((timeout + time.Millisecond - 1) / time.Millisecond)
+	}
+	n, err := unix.EpollWait(p.fd, p.raw[:], ms)
+	if err == unix.EINTR { // the Go runtime preempts by signal
+		return nil
+	}
+	if err != nil { // such as EBADF: waiting went on after Close
+		panic(fmt.Sprintf("epoll: wait: %v", err))
+	}
+	events := p.events[:0]
+	for i := range p.raw[:n] {
+		ev := &p.raw[i]
+		if ev.Fd == wakeIndex {
+			p.clearWake()
+			continue
+		}
+		events = append(events, Event{int(ev.Fd), Events(ev.Events)})
+	}
+	return events
+}
+
+// Wake ends the Wait that is under way, or else the next one. It may be called
+// from any goroutine until Close.
+func (p *Poller) Wake() {
+	one := [8]byte{1}
+	unix.Write(p.wake, one[:]) // fails only if 2^64-2 calls have not been noticed
+}
+
+// clearWake makes the next Wait wait again.
+func (p *Poller) clearWake() {
+	var count [8]byte
+	unix.Read(p.wake, count[:])
+}

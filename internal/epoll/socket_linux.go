@@ -1,0 +1,88 @@
+package epoll
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Socket is the file descriptor of a non-blocking socket. Each method makes one
+// system call.
+//
+// Read and Write do not announce their call to the Go runtime, which would get
+// another thread ready in case that it blocks: a twentieth to a tenth of what a
+// command costs a server. These calls take a few microseconds; a garbage
+// collection may have to wait that long for the goroutine.
+type Socket int
+
+// ErrWouldBlock is what Read returns when there is nothing to read yet.
+var ErrWouldBlock error = unix.EAGAIN
+
+// Take takes the socket away from c, a connection or listener of package net, and
+// closes c. If the socket stayed registered with the poller of the Go runtime as
+// well, each packet would wake two threads. After an error c is as it was.
+func Take(c io.Closer) (Socket, error) {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return -1, fmt.Errorf("epoll: a %T has no file descriptor", c)
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	var fd int
+	controlErr := raw.Control(func(orig uintptr) {
+		fd, err = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err := cmp.Or(controlErr, err); err != nil {
+		return -1, os.NewSyscallError("fcntl", err)
+	}
+	c.Close() // the socket has another descriptor, so nothing is lost
+	return Socket(fd), nil
+}
+
+// Read implements io.Reader. The error is ErrWouldBlock when there is nothing to
+// read yet, and io.EOF when the peer has closed or half-closed the connection.
+func (s Socket) Read(buf []byte) (int, error) {
+	n, err := s.call(unix.SYS_READ, buf)
+	switch {
+	case n > 0:
+		return n, nil
+	case err == 0:
+		return 0, io.EOF
+	case err == unix.EINTR:
+		err = unix.EAGAIN
+	}
+	return 0, err
+}
+
+// Write writes what the socket takes at once, which may be nothing, and returns
+// how much that was. Unlike an io.Writer it reports no error for a part: wait
+// until the socket is Writable and go on.
+func (s Socket) Write(buf []byte) (int, error) {
+	n, err := s.call(unix.SYS_WRITE, buf)
+	switch err {
+	case 0:
+		return n, nil
+	case unix.EAGAIN, unix.EINTR:
+		return 0, nil
+	}
+	return 0, err
+}
+
+func (s Socket) call(number uintptr, buf []byte) (int, unix.Errno) {
+	n, _, err := syscall.RawSyscall(number, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
+	if err != 0 {
+		return 0, err
+	}
+	return int(n), 0
+}
+
+// Close closes the socket; a Poller ceases to wait for it. The number may then
+// name another file.
+func (s Socket) Close() { unix.Close(int(s)) }
