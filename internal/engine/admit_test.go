@@ -133,7 +133,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Kick stops at the first refusal and tells how many it did.
+// Kick stops at the first refusal and tells how many it did, and why no more.
 func TestAdmitStopsKick(t *testing.T) {
 	for _, delay := range []uint32{0, 9} {
 		room := 3
@@ -152,8 +152,9 @@ func TestAdmitStopsKick(t *testing.T) {
 			}
 			return OK
 		}
-		if n := e.Kick(0, s, 1<<32-1); n != 3 {
-			t.Errorf("delay %d: kicked %d, want 3", delay, n)
+		k := e.BeginKick(s, 1<<32-1)
+		if more := e.ContinueKick(0, s, &k); more || k.Kicked != 3 || k.Refused != OutOfMemory {
+			t.Errorf("delay %d: more %v, %+v, want 3 kicked and one refused", delay, more, k)
 		}
 		if st := e.Stats(); st.Ready != 3 || st.Delayed+st.Buried != 2 {
 			t.Errorf("delay %d: stats are %+v", delay, st)

@@ -5,9 +5,10 @@ package engine
 // settled at its beginning; so it comes to an end even if workers bury jobs as
 // fast as it kicks them.
 type Kick struct {
-	Kicked uint32 // jobs so far
-	left   uint32 // jobs to go
-	from   State  // Buried or Delayed
+	Kicked  uint32  // jobs so far
+	Refused Outcome // why the Log refused the next one; OK if it did not
+	left    uint32  // jobs to go
+	from    State   // Buried or Delayed
 }
 
 // BeginKick prepares to make up to n jobs of the tube in use ready: buried ones
@@ -31,7 +32,10 @@ func (e *Engine) ContinueKick(now int64, s *Session, k *Kick) (more bool) {
 		if n == e.slice {
 			return true
 		}
-		if from.n == 0 || e.kick(now, from.top()) != OK {
+		if from.n == 0 {
+			break
+		}
+		if k.Refused = e.kick(now, from.top()); k.Refused != OK {
 			break
 		}
 		k.Kicked++

@@ -55,6 +55,34 @@ func TestLogFailsBesideWorker(t *testing.T) {
 	})
 }
 
+// A kick of which the log refuses the first job is answered with the reason, as
+// any other command is; one that it refuses later says how many there were.
+func TestLogRefusesKick(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		room, refusal := 1<<20, engine.OutOfMemory
+		admit := func(engine.ChangeKind, string, int) engine.Outcome {
+			if room--; room < 0 {
+				return refusal
+			}
+			return engine.OK
+		}
+		r := startEngine(t, Options{}, broker.Options{Log: &failingLog{}}, engine.Options{Logged: true, Admit: admit})
+		set := func(n int, o engine.Outcome) {
+			r.broker.Call(func(*engine.Engine, int64) { room, refusal = n, o })
+		}
+		c := r.dial()
+		c.do("kick 5\nput 0 99 9 0\n\nput 0 99 9 0\n\n", "KICKED 0\nINSERTED 1\nINSERTED 2\n")
+		set(0, engine.OutOfMemory)
+		c.do("kick 5\nkick 0\n", "OUT_OF_MEMORY\nKICKED 0\n")
+		set(0, engine.Failed)
+		c.do("kick 5\n", "INTERNAL_ERROR\n")
+		set(1, engine.Failed)
+		c.do("kick 5\n", "KICKED 1\n")
+		set(9, engine.OK)
+		c.do("kick 5\n", "KICKED 1\n")
+	})
+}
+
 // With Trace the log tells of each command and reply, and at level debug of
 // each client that comes and goes.
 func TestTrace(t *testing.T) {

@@ -29,7 +29,12 @@ func start(tb testing.TB, opt Options) *rig {
 
 func startLogged(tb testing.TB, opt Options, bopt broker.Options) *rig {
 	tb.Helper()
-	eng := engine.New(engine.Options{Logged: bopt.Log != nil})
+	return startEngine(tb, opt, bopt, engine.Options{Logged: bopt.Log != nil})
+}
+
+func startEngine(tb testing.TB, opt Options, bopt broker.Options, eopt engine.Options) *rig {
+	tb.Helper()
+	eng := engine.New(eopt)
 	b := broker.New(eng, bopt)
 	r := &rig{Server: New(b, opt), tb: tb, eng: eng, net: newMemListener()}
 	served := r.serve(r.net)

@@ -58,9 +58,12 @@ func (c *conn) proceed(e *engine.Engine, now int64, k kick) {
 		return
 	}
 	c.kick = nil
-	if k.failed {
+	switch {
+	case k.failed:
 		c.word(wire.InternalError)
-		return
+	case k.Kicked == 0 && k.Refused != engine.OK:
+		c.word(outcomeWords[k.Refused])
+	default:
+		c.out = wire.AppendKicked(c.out, uint64(k.Kicked))
 	}
-	c.out = wire.AppendKicked(c.out, uint64(k.Kicked))
 }
