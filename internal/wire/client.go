@@ -3,6 +3,15 @@ package wire
 // Each of these functions appends one command as a client sends it. Tube names
 // must be valid; see ValidTube.
 
+// AppendAuth appends an auth, the first command on a connection that must prove
+// who it is. It is beanstalkd-rs's verb; beanstalkd does not know it. A token is
+// printable ASCII without blanks; with the verb it must fit in a line.
+func AppendAuth(dst []byte, token string) []byte {
+	dst = append(dst, "auth "...)
+	dst = append(dst, token...)
+	return append(dst, crlf...)
+}
+
 // AppendPut appends a put with its body. Delay and ttr are seconds.
 func AppendPut(dst []byte, pri, delay, ttr uint32, body []byte) []byte {
 	return AppendCommand(dst, &Command{Op: Put, Pri: pri, Delay: delay, TTR: ttr, Body: body})

@@ -62,3 +62,10 @@ func TestClientCommands(t *testing.T) {
 		}
 	}
 }
+
+// No row of the table has it yet.
+func TestAppendAuth(t *testing.T) {
+	if got := AppendAuth([]byte("before"), "s3cret"); string(got) != "beforeauth s3cret\r\n" {
+		t.Errorf("%q", got)
+	}
+}

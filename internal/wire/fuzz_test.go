@@ -72,7 +72,7 @@ func appendReply(dst []byte, r *Reply) []byte {
 		return appendNumber(dst, r.Kind, r.N)
 	case form == formTube:
 		return AppendUsing(dst, string(r.Tube))
-	case form == formBody:
+	case form == formMaybeBody && r.Body != nil:
 		return AppendOK(dst, r.Body)
 	case form == formIDBody:
 		return appendJob(dst, r.Kind, r.ID, r.Body)

@@ -29,6 +29,8 @@ const (
 	UnknownCommand
 	OutOfMemory
 	InternalError
+	Authenticated // by auth
+	Unauthorized  // auth with a token that is not known, or a command that needs one
 
 	// Words that more must follow.
 	Inserted
@@ -66,10 +68,12 @@ var replies = [numWords]struct {
 	UnknownCommand: {"UNKNOWN_COMMAND", formBare},
 	OutOfMemory:    {"OUT_OF_MEMORY", formBare},
 	InternalError:  {"INTERNAL_ERROR", formBare},
+	Authenticated:  {"AUTHENTICATED", formBare},
+	Unauthorized:   {"UNAUTHORIZED", formBare},
 	Inserted:       {"INSERTED", formID},
 	Reserved:       {"RESERVED", formIDBody},
 	Found:          {"FOUND", formIDBody},
-	OK:             {"OK", formBody},
+	OK:             {"OK", formMaybeBody},
 	Using:          {"USING", formTube},
 	Watching:       {"WATCHING", formCount},
 }
@@ -84,7 +88,7 @@ const (
 	formCount           // <n>
 	formMaybeCount      // nothing or <n>
 	formTube            // <tube>
-	formBody            // <bytes>, and the body after the line
+	formMaybeBody       // nothing, or <bytes>, and the body after the line
 	formIDBody          // <id> <bytes>, and the body after the line
 )
 
@@ -173,7 +177,7 @@ type Reply struct {
 	ID   uint64 // Inserted, Reserved, Found; Buried, if it answers a put
 	N    uint64 // Watching: tubes. Kicked: jobs, and 1 if no number was sent
 	Tube []byte // Using; aliases the input
-	Body []byte // Reserved, Found, OK; without CR LF; aliases the input
+	Body []byte // Reserved, Found, OK; without CR LF; aliases the input. nil if OK is all, as some servers answer auth
 }
 
 // ErrReply is wrapped by the errors of ParseReply, ParseDict and ParseList: these
@@ -226,7 +230,7 @@ func parseReplyLine(line []byte, r *Reply) (size int, ok bool) {
 		if form == formMaybeCount {
 			r.N = 1
 		}
-		return -1, form == formBare || form == formMaybeID || form == formMaybeCount
+		return -1, form == formBare || form == formMaybeID || form == formMaybeCount || form == formMaybeBody
 	}
 	i++ // the space
 	size = -1
@@ -242,7 +246,7 @@ func parseReplyLine(line []byte, r *Reply) (size int, ok bool) {
 		if !ValidTube(r.Tube) {
 			return -1, false
 		}
-	case formBody:
+	case formMaybeBody:
 		size, i = bodySize(line, i)
 	case formIDBody:
 		r.ID, i = digits(line, i, math.MaxUint64)

@@ -22,6 +22,7 @@ var replyTests = []struct {
 	{AppendReserved(nil, 7, nil), "RESERVED 7 0\r\n\r\n", Reply{Kind: Reserved, ID: 7, Body: []byte{}}},
 	{AppendFound(nil, 7, []byte("a")), "FOUND 7 1\r\na\r\n", Reply{Kind: Found, ID: 7, Body: []byte("a")}},
 	{AppendOK(nil, []byte("---\n- default\n")), "OK 14\r\n---\n- default\n\r\n", Reply{Kind: OK, Body: []byte("---\n- default\n")}},
+	{AppendWord(nil, OK), "OK\r\n", Reply{Kind: OK}},
 	{AppendUsing(nil, "mail"), "USING mail\r\n", Reply{Kind: Using, Tube: []byte("mail")}},
 	{AppendWatching(nil, 2), "WATCHING 2\r\n", Reply{Kind: Watching, N: 2}},
 	{AppendKicked(nil, 0), "KICKED 0\r\n", Reply{Kind: Kicked}},
@@ -42,6 +43,8 @@ var replyTests = []struct {
 	{AppendWord(nil, FaultFormat.Word()), "BAD_FORMAT\r\n", Reply{Kind: BadFormat}},
 	{AppendWord(nil, FaultUnknown.Word()), "UNKNOWN_COMMAND\r\n", Reply{Kind: UnknownCommand}},
 	{AppendWord(nil, OutOfMemory), "OUT_OF_MEMORY\r\n", Reply{Kind: OutOfMemory}},
+	{AppendWord(nil, Authenticated), "AUTHENTICATED\r\n", Reply{Kind: Authenticated}},
+	{AppendWord(nil, Unauthorized), "UNAUTHORIZED\r\n", Reply{Kind: Unauthorized}},
 	{AppendWord(nil, InternalError), "INTERNAL_ERROR\r\n", Reply{Kind: InternalError}},
 }
 
@@ -89,7 +92,7 @@ func TestParseReplyErrors(t *testing.T) {
 		"INSERTED -1\r\n", "INSERTED 18446744073709551616\r\n",
 		"BURIED x\r\n", "KICKED x\r\n", "WATCHING\r\n",
 		"USING\r\n", "USING \r\n", "USING -a\r\n", "USING a b\r\n",
-		"OK\r\n", "OK x\r\n", "OK -1\r\n", "OK 2147483647\r\n", "OK 1\r\nabcd",
+		"OK \r\n", "OK x\r\n", "OK -1\r\n", "OK 2147483647\r\n", "OK 1\r\nabcd",
 		"RESERVED 1\r\n", "RESERVED 1 \r\n", "RESERVED 1 x\r\n", "RESERVED 1x2\r\n", "RESERVED x 1\r\na\r\n", "FOUND 1 1 1\r\na\r\n",
 		"RESERVED 1 1\r\nabc\r\n",
 		strings.Repeat("x", MaxLine),
