@@ -47,7 +47,7 @@ var arrows = map[string]string{
 
 	// The only place where the pieces meet.
 	"cmd/beanpole": "internal/binlog internal/broker internal/engine internal/journal internal/load internal/load/scale internal/server internal/vfs internal/wal internal/wire " +
-		"github.com/coreos/go-systemd github.com/spf13",
+		"github.com/BurntSushi/toml github.com/coreos/go-systemd github.com/spf13",
 }
 
 // systems are those that the packages are built for.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -39,50 +38,6 @@ func spelling(f *pflag.Flag) string {
 	return "-" + f.Shorthand + " (--" + f.Name + ")"
 }
 
-// overrides are pairs of flags of which the later one on the command line
-// wins, so that an environment variable for either must yield to both.
-var overrides = map[string]string{
-	"fsync-interval": "no-fsync",
-	"no-fsync":       "fsync-interval",
-}
-
-// fromEnvironment sets the flags that the command line does not set and the
-// environment does. A flag that may be repeated takes several values with
-// commas between them.
-func fromEnvironment(flags *pflag.FlagSet) error {
-	var failed error
-	flags.VisitAll(func(f *pflag.Flag) {
-		if failed != nil || f.Hidden || f.Changed || flags.Changed(overrides[f.Name]) {
-			return
-		}
-		name := "BEANPOLE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		s, ok := os.LookupEnv(name)
-		if !ok || setByOrchestrator(name, s) {
-			return
-		}
-		values := []string{s}
-		if _, repeats := f.Annotations[repeatsKey]; repeats {
-			values = strings.Split(s, ",")
-		}
-		for _, v := range values {
-			if err := f.Value.Set(v); err != nil {
-				failed = usageError("bad value %q in the environment variable %s: %w", s, name, err)
-			}
-		}
-	})
-	return failed
-}
-
-// repeatsKey is the annotation of a flag that may be repeated.
-const repeatsKey = "repeats"
-
-// setByOrchestrator tells whether a variable is not meant for us: Kubernetes,
-// and Docker for links, set BEANPOLE_PORT=tcp://10.0.0.1:11300 in the
-// containers that can reach a service which is called beanpole.
-func setByOrchestrator(name, value string) bool {
-	return name == "BEANPOLE_PORT" && strings.HasPrefix(value, "tcp://")
-}
-
 // The values of flags. A number is decimal digits and nothing else, as in the
 // protocol: no sign, no blanks, no 0x, no underscores.
 
@@ -97,16 +52,19 @@ func parseNumber(s, what string, most uint64) (uint64, error) {
 	return n, nil
 }
 
-// intoCount returns a flag's function that stores a number from 1 on.
-func intoCount(dst *int, what string) func(string) error {
-	return into(dst, func(s string) (int, error) {
+// counting returns a function that reads a number from 1 on.
+func counting(what string) func(string) (int, error) {
+	return func(s string) (int, error) {
 		n, err := parseNumber(s, what, math.MaxInt32)
 		if err == nil && n == 0 {
 			err = errors.New("want at least 1")
 		}
 		return int(n), err
-	})
+	}
 }
+
+// intoCount returns a flag's function that stores a number from 1 on.
+func intoCount(dst *int, what string) func(string) error { return into(dst, counting(what)) }
 
 func parseBytes(s string) (uint64, error) {
 	return parseNumber(s, "bytes", math.MaxInt64)
@@ -126,6 +84,18 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// showDuration writes what parseDuration reads, 5m and not 5m0s.
+func showDuration(d time.Duration) any {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 func parseMode(s string) (fs.FileMode, error) {
 	n, err := strconv.ParseUint(s, 8, 32)
 	if err != nil || n > uint64(fs.ModePerm) {
@@ -133,6 +103,8 @@ func parseMode(s string) (fs.FileMode, error) {
 	}
 	return fs.FileMode(n), nil
 }
+
+func showMode(m fs.FileMode) any { return fmt.Sprintf("%#o", m) }
 
 func parseSwitch(s string) (bool, error) {
 	on, err := strconv.ParseBool(s)

@@ -3,6 +3,7 @@
 //
 //	beanpole [options]              run the server; beanstalkd's options work unchanged
 //	beanpole serve [options]        the same
+//	beanpole config check|print     check or show the server's configuration
 //	beanpole journal COMMAND DIR    check, dump, repair or export a journal
 //	beanpole bench [options]        measure a server, or compare two
 //	beanpole version                what this binary was built from
@@ -97,7 +98,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(printHelp)
-	root.AddCommand(newServe(), newJournal(), newBench(), newVersion())
+	root.AddCommand(newServe(), newConfig(), newJournal(), newBench(), newVersion())
 	root.SetHelpCommand(newHelp(root))
 	return root
 }
