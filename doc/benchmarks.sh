@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Prints doc/benchmarks.md, measured anew: beanpole beside Debian's beanstalkd,
-# and beside Redis and NATS where those are installed. It adds a line for each
-# comparison to doc/benchmarks-history.csv.
+# Prints doc/benchmarks.md, measured anew: beanpole beside Debian's beanstalkd.
+# It adds a line for each comparison to doc/benchmarks-history.csv.
 #
 #   doc/benchmarks.sh BEANPOLE
 #
@@ -32,11 +31,6 @@ measured() {
 	kill $pid
 	wait $pid || true
 	rm -rf "$dir"
-}
-
-# rivals does the nearest job on other servers.
-rivals() {
-	(cd "$here/../internal/load/rivals" && go run . -beanpole "$beanpole" -rounds "$scale" -duration "$duration") | sed 's/^## /### /'
 }
 
 sed '/^<!-- figures -->/,$d' "$here/benchmarks.md"
@@ -104,10 +98,4 @@ $(measured 1073741824)
 -s 1048576
 $(measured 1048576)
 \`\`\`
-
-## Redis lists and NATS JetStream
-
-The nearest job that they can do, with the same kind of client for all: \`cd internal/load/rivals && go run . -rounds $scale -duration $duration\`
-
-$(rivals)
 PAGE
