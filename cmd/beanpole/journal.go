@@ -61,7 +61,7 @@ func oneDirectory(cmd *cobra.Command, args []string) error {
 
 // checkDirectory makes sure that there is a directory that can be read.
 func checkDirectory(dir string) error {
-	d, err := os.Open(dir)
+	d, err := os.OpenFile(dir, syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0) // which waits for nobody, should it be a FIFO
 	if err == nil {
 		_, err = d.Readdirnames(1)
 		d.Close()
@@ -75,7 +75,7 @@ func checkDirectory(dir string) error {
 // holderOf says who uses a journal's directory; empty: nobody. It takes no lock
 // itself, so that it is in nobody's way, and makes no file.
 func holderOf(dir string) (string, error) {
-	f, err := os.Open(filepath.Join(dir, "lock"))
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), syscall.O_NONBLOCK, 0) // which waits for nobody, should it be a FIFO
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

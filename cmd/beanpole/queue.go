@@ -112,6 +112,8 @@ func journalHint(dir string, err error) error {
 		hint = " (it must be a directory)"
 	case errors.Is(err, syscall.ENOSPC):
 		hint = " (make room on the disk)"
+	case errors.Is(err, vfs.ErrNotRegular):
+		hint = " (nothing was changed; move it away)"
 	}
 	return fmt.Errorf("directory %s: %s%s", dir, plain(err), hint)
 }

@@ -44,11 +44,13 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	case locks.held[inodeOf(info)]:
 		return nil, fmt.Errorf("lock %s: %w by this process", name, ErrLocked)
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	info, err = f.Stat()
+	if err = checkRegular(f); err == nil {
+		info, err = f.Stat()
+	}
 	if err == nil {
 		err = lockWhole(f)
 	}

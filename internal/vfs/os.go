@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -18,20 +19,42 @@ type osFS struct{}
 // An osFile is an *os.File; Sync and Preallocate differ by system.
 type osFile struct{ *os.File }
 
+// open opens a regular file. O_NONBLOCK means nothing to one, but without it the
+// opening of a FIFO waits for a process at the other end.
 func open(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag, 0o600)
+	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}
+	if err := checkRegular(f); err != nil {
+		f.Close()
+		return nil, err
+	}
 	return osFile{f}, nil
+}
+
+func checkRegular(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: f.Name(), Err: ErrNotRegular}
+	}
+	return err
 }
 
 func (osFS) Create(name string) (File, error)    { return open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL) }
 func (osFS) Open(name string) (File, error)      { return open(name, os.O_RDONLY) }
 func (osFS) OpenWrite(name string) (File, error) { return open(name, os.O_RDWR) }
 
-func (osFS) Rename(oldName, newName string) error { return os.Rename(oldName, newName) }
-func (osFS) Mkdir(dir string) error               { return os.Mkdir(dir, 0o700) }
+func (osFS) Mkdir(dir string) error { return os.Mkdir(dir, 0o700) }
+
+// renameUnlessThere is Rename where the system has no call for it. A file of the
+// new name that is made in between is replaced.
+func renameUnlessThere(oldName, newName string) error {
+	if _, err := os.Lstat(newName); !errors.Is(err, fs.ErrNotExist) {
+		return &os.LinkError{Op: "rename", Old: oldName, New: newName, Err: cmp.Or(err, error(syscall.EEXIST))}
+	}
+	return os.Rename(oldName, newName)
+}
 
 func (osFS) Remove(name string) error {
 	// Not os.Remove, which would remove an empty directory too.

@@ -3,8 +3,26 @@ package vfs
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// Rename is renameat2 with RENAME_NOREPLACE. File systems without it, NFS among
+// them, say EINVAL.
+func (osFS) Rename(oldName, newName string) error {
+	err := ignoringEINTR(func() error {
+		return unix.Renameat2(unix.AT_FDCWD, oldName, unix.AT_FDCWD, newName, unix.RENAME_NOREPLACE)
+	})
+	switch {
+	case err == syscall.EINVAL || err == syscall.ENOSYS:
+		return renameUnlessThere(oldName, newName)
+	case err != nil:
+		return &os.LinkError{Op: "rename", Old: oldName, New: newName, Err: err}
+	}
+	return nil
+}
 
 // Sync is fdatasync: it writes the size, when that changed, but not the times,
 // which would cost the file system's journal a transaction each time.

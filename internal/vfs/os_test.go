@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,12 +144,56 @@ func TestPreallocateBlocks(t *testing.T) {
 
 // A full disk is ENOSPC, not a message.
 func TestErrno(t *testing.T) {
-	f, err := vfs.OS.OpenWrite("/dev/full")
+	f, err := vfs.OpenDevice("/dev/full")
 	if err != nil {
 		t.Skip("no /dev/full: ", err)
 	}
 	defer f.Close()
 	if _, err := f.WriteAt([]byte("x"), 0); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("write to a full disk: %v", err)
+	}
+}
+
+// Nothing waits for what is not a regular file; a link to a file is one.
+func TestNotRegular(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := syscall.Mkfifo(in("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", in("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	for _, name := range []string{"fifo", "socket"} {
+		if _, err := vfs.OS.Open(in(name)); err == nil {
+			t.Errorf("open of a %s succeeded", name)
+		}
+		if _, err := vfs.OS.OpenWrite(in(name)); err == nil {
+			t.Errorf("open of a %s for writing succeeded", name)
+		}
+		if _, err := vfs.OS.Lock(in(name)); err == nil {
+			t.Errorf("lock of a %s succeeded", name)
+		}
+	}
+	if _, err := vfs.OS.Open(in("fifo")); !errors.Is(err, vfs.ErrNotRegular) {
+		t.Errorf("open of a FIFO: %v", err)
+	}
+	for link, to := range map[string]string{"link": "file", "loop": "loop"} {
+		if err := os.Symlink(to, in(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(in("file"), []byte("abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := vfs.OS.Open(in("link"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, err := vfs.OS.Open(in("loop")); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("open of a link to itself: %v", err)
 	}
 }

@@ -33,6 +33,10 @@ import (
 // ErrLocked is wrapped by the error of [FS.Lock] when somebody holds the lock.
 var ErrLocked = errors.New("locked")
 
+// ErrNotRegular is wrapped by the error of opening or locking what is not a
+// regular file.
+var ErrNotRegular = errors.New("not a regular file")
+
 // An FS is a file system. Names are paths as in package path/filepath. All
 // methods may be called from several goroutines.
 type FS interface {
@@ -40,14 +44,18 @@ type FS interface {
 	// must not exist.
 	Create(name string) (File, error)
 
-	// Open opens an existing file for reading.
+	// Open opens an existing file for reading. The error wraps ErrNotRegular if
+	// the name is that of a directory, a FIFO, a socket or a device; a symbolic
+	// link is followed. It never waits for another process.
 	Open(name string) (File, error)
 
-	// OpenWrite opens an existing file for reading and writing.
+	// OpenWrite opens an existing file for reading and writing. What Open says
+	// of files that are not regular holds here too.
 	OpenWrite(name string) (File, error)
 
-	// Rename gives a file another name in the same directory, atomically. A
-	// file that has the name already is replaced.
+	// Rename gives a file another name in the same directory, atomically. It
+	// never replaces a file: the error wraps fs.ErrExist if there is one of the
+	// new name.
 	Rename(oldName, newName string) error
 
 	// Remove removes a file.

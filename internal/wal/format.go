@@ -74,6 +74,9 @@ func (p Pos) Compare(q Pos) int {
 	return 1
 }
 
+// MaxSequence is the largest sequence of a segment.
+const MaxSequence = 1<<32 - 1
+
 // FileName returns the base of the name of the segment's file.
 func FileName(sequence uint64) string { return fmt.Sprintf("beanpole.%016x.wal", sequence) }
 

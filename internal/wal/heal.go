@@ -131,9 +131,14 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 func (l *Log) undo(h *healing) {
 	failed := slices.Clone(l.sealed[h.sealed:])
 	if len(l.open) > 0 {
-		l.open[0].file.Close()
-		_ = removeFile(l.fs, l.open[0].name) // which may not be that of its sequence yet
-		failed = append(failed, Segment{Sequence: l.open[0].sequence})
+		s := l.open[0]
+		s.file.Close()
+		if s.named == s.sequence {
+			failed = append(failed, Segment{Sequence: s.sequence})
+		} else {
+			// If it got its new name all the same, the next start finds it.
+			_ = removeFile(l.fs, s.name)
+		}
 		l.pool.giveBack(l.open[1:])
 	}
 	l.sealed, l.open, l.prev = l.sealed[:h.sealed], nil, h.prev

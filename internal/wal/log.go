@@ -18,6 +18,10 @@ var (
 	ErrNotRead   = errors.New("wal: the log must be replayed before it is written")
 	ErrTooLarge  = errors.New("wal: the record is too large")
 	ErrNotSealed = errors.New("wal: no such sealed segment")
+
+	// ErrNoSequence is returned when the log has had MaxSequence segments: its
+	// records must be written to a new log.
+	ErrNoSequence = errors.New("wal: the log has had as many segments as it can")
 )
 
 // Defaults and limits of [Options].

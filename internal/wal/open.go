@@ -72,9 +72,10 @@ func (l *Log) start() error {
 	if n := len(l.scan.segments); n > 0 {
 		id = l.scan.segments[n-1].header.log
 	}
+	// Files that Replay will remove are not counted: the name of one says nothing.
 	var next uint64 = 1
-	if len(files) > 0 {
-		next = files[len(files)-1].sequence + 1
+	if n := len(l.scan.segments); n > 0 {
+		next = l.scan.segments[n-1].sequence + 1
 	}
 	size := l.opt.SegmentSize
 	if size == 0 {
@@ -102,6 +103,9 @@ func findSegments(fsys vfs.FS, dir string) ([]found, error) {
 			continue
 		}
 		f := found{sequence: sequence, path: filepath.Join(dir, name)}
+		if sequence > MaxSequence {
+			return nil, f.corrupt(0, "no segment has a number as large as that of the file's name, for the largest is %x: move the file away", uint64(MaxSequence))
+		}
 		if err := f.read(fsys); err != nil {
 			return nil, fmt.Errorf("wal: %w", err)
 		}

@@ -46,20 +46,27 @@ func (p *pool) add(size int64) error {
 	return p.addLocked(size)
 }
 
+// maxInTheWay is how many files with the names of the next segments addLocked
+// passes over. They are not ours: ours are counted in next.
+const maxInTheWay = 1000
+
 func (p *pool) addLocked(size int64) error {
-	s := &segment{
-		name:   filepath.Join(p.dir, FileName(p.next)),
-		named:  p.next,
-		header: header{log: p.log, sequence: p.next, created: p.stamp()},
-		size:   size,
-		end:    headerSize,
-	}
+	s := &segment{size: size, end: headerSize}
 	s.flushed.Store(headerSize)
 	s.synced.Store(headerSize)
-	// Whatever happens, the sequence is used up: a file that could not be
-	// removed may be in the way.
-	p.next++
-	if err := p.create(s); err != nil {
+	err := fs.ErrExist
+	for n := 0; n < maxInTheWay && errors.Is(err, fs.ErrExist); n++ {
+		if p.next > MaxSequence {
+			return ErrNoSequence
+		}
+		s.name, s.named = filepath.Join(p.dir, FileName(p.next)), p.next
+		s.header = header{log: p.log, sequence: p.next, created: p.stamp()}
+		// Whatever happens, the sequence is used up: a file that could not be
+		// removed may be in the way.
+		p.next++
+		err = p.create(s)
+	}
+	if err != nil {
 		return fmt.Errorf("wal: make segment: %w", err)
 	}
 	p.spares = append(p.spares, s)
@@ -69,10 +76,10 @@ func (p *pool) addLocked(size int64) error {
 	return nil
 }
 
+// create makes the file of a spare, or none. A file that is there already stays.
 func (p *pool) create(s *segment) (err error) {
 	if s.file, err = p.fs.Create(s.name); err != nil {
-		_ = removeFile(p.fs, s.name) // it may be there all the same
-		return err
+		return err // should it be there all the same, the next start removes it: it is empty
 	}
 	if err = s.file.Preallocate(s.size); err == nil {
 		_, err = s.file.WriteAt(s.header.encode(), 0)
@@ -93,7 +100,7 @@ func (p *pool) create(s *segment) (err error) {
 // take removes a spare from the pool for the owner to write: one of the usual
 // size, or a large one of that size or a little more, for a record may turn out
 // smaller than its reservation. It returns nil if there is none that is not
-// claimed. The ones before it get new sequences, for sequences only grow; their
+// claimed, or no sequence is left for those before it. The ones before it get new sequences, for sequences only grow; their
 // files follow when they are written.
 func (p *pool) take(size int64) *segment {
 	p.mu.Lock()
@@ -112,6 +119,9 @@ func (p *pool) take(size int64) *segment {
 		}
 	}
 	if i < 0 {
+		return nil
+	}
+	if p.next+uint64(i) > MaxSequence+1 {
 		return nil
 	}
 	s := p.spares[i]

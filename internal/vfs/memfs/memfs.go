@@ -206,6 +206,9 @@ func (fsys *FS) OpenWrite(name string) (vfs.File, error) { return fsys.open(name
 func (fsys *FS) open(name string, writable bool) (vfs.File, error) {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
+	if fsys.dirs[filepath.Clean(name)] != nil {
+		return nil, pathError("open", name, vfs.ErrNotRegular)
+	}
 	_, _, n, err := fsys.inode("open", name)
 	if err != nil {
 		return nil, err
@@ -231,15 +234,10 @@ func (fsys *FS) Rename(oldName, newName string) error {
 	if err := fsys.change(); err != nil {
 		return pathError("rename", oldName, err)
 	}
-	replaced := d.names[to]
-	if replaced == n {
-		return nil
+	if d.names[to] != nil || fsys.dirs[filepath.Clean(newName)] != nil {
+		return pathError("rename", newName, fs.ErrExist)
 	}
 	d.note(nameChange{from: from, to: to, inode: n})
-	if replaced != nil {
-		replaced.links--
-		fsys.release(replaced)
-	}
 	return nil
 }
 

@@ -183,9 +183,12 @@ func testNames(t *testing.T, fsys vfs.FS, dir string) {
 	list("a", "b", "c")
 	must(t, fsys.Rename(in("c"), in("d")))
 	list("a", "b", "d")
-	must(t, fsys.Rename(in("a"), in("d"))) // replaces
-	list("b", "d")
-	expect(t, fsys, in("d"), "of a")
+	if err := fsys.Rename(in("a"), in("d")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("rename to the name of another file: %v", err)
+	}
+	list("a", "b", "d")
+	expect(t, fsys, in("d"), "of c")
+	must(t, fsys.Remove(in("a")))
 	must(t, fsys.Remove(in("b")))
 	list("d")
 	if err := fsys.Remove(in("b")); !errors.Is(err, fs.ErrNotExist) {
@@ -203,6 +206,15 @@ func testNames(t *testing.T, fsys vfs.FS, dir string) {
 	list("d", "sub")
 	if err := fsys.Remove(in("sub")); err == nil {
 		t.Error("remove removed a directory")
+	}
+	if err := fsys.Rename(in("d"), in("sub")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("rename to the name of a directory: %v", err)
+	}
+	if _, err := fsys.Open(in("sub")); !errors.Is(err, vfs.ErrNotRegular) {
+		t.Errorf("open of a directory: %v", err)
+	}
+	if _, err := fsys.OpenWrite(in("sub")); err == nil {
+		t.Error("a directory was opened for writing")
 	}
 	must(t, fsys.SyncDir(dir))
 	if err := fsys.SyncDir(in("missing")); !errors.Is(err, fs.ErrNotExist) {
