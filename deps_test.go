@@ -22,7 +22,7 @@ var arrows = map[string]string{
 	// The pure rooms import none of ours.
 	"internal/engine": "",
 	"internal/wire":   "",
-	"internal/vfs":    "",
+	"internal/vfs":    "golang.org/x/sys",
 	"internal/epoll":  "golang.org/x/sys",
 
 	// Toward the disk.
