@@ -2,7 +2,12 @@
 # Debian packages and npm and Go modules.
 GO ?= go
 
-.PHONY: all build test race lint interop fuzz sim crash budget bench bench-compare clean
+PREFIX ?= /usr/local
+UNITS ?= /etc/systemd/system
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
+ARCH ?= $(shell $(GO) env GOARCH)
+
+.PHONY: all build test race lint interop fuzz sim crash budget bench bench-compare install package image clean
 
 all: lint test build
 
@@ -51,5 +56,19 @@ bench-compare: build ## doc/benchmarks.md anew: beanpole beside Debian's beansta
 	doc/benchmarks.sh bin/beanpole > doc/benchmarks.md.new
 	mv doc/benchmarks.md.new doc/benchmarks.md
 
+install: ## the binary and the units for systemd, under DESTDIR and PREFIX; as root
+	$(GO) build -trimpath -buildvcs=auto -o bin/beanpole ./cmd/beanpole
+	install -D -m 755 bin/beanpole $(DESTDIR)$(PREFIX)/bin/beanpole
+	install -D -m 644 dist/beanpole.toml $(DESTDIR)$(PREFIX)/share/doc/beanpole/beanpole.toml
+	install -d $(DESTDIR)$(UNITS)
+	sed 's|/usr/bin/|$(PREFIX)/bin/|' dist/systemd/beanpole.service >$(DESTDIR)$(UNITS)/beanpole.service
+	install -m 644 dist/systemd/beanpole.socket $(DESTDIR)$(UNITS)/beanpole.socket
+
+package: ## Debian and RPM packages in build/package, of VERSION for ARCH (amd64, arm64)
+	dist/package/build $(VERSION) $(ARCH)
+
+image: ## the container image beanpole:VERSION; needs buildah
+	dist/container/build $(VERSION) $(ARCH)
+
 clean:
-	rm -rf bin
+	rm -rf bin build
