@@ -41,7 +41,9 @@ func (b *Broker) commit() error {
 	if b.log == nil {
 		return nil
 	}
-	if changes := b.eng.Take(); len(changes) > 0 {
+	changes := b.eng.Take()
+	defer b.eng.Recycle(changes)
+	if len(changes) > 0 {
 		if err := b.log.Append(changes); err != nil {
 			return err
 		}

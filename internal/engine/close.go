@@ -1,7 +1,5 @@
 package engine
 
-import "slices"
-
 // Close removes a session. What it has reserved becomes ready, the oldest
 // reservation first, and may go to a waiting session at once. If that is more
 // than a turn should bear, Tick does the rest, and Next says so; the session
@@ -17,36 +15,29 @@ func (e *Engine) Close(now int64, s *Session) {
 		e.stats.Workers--
 	}
 	s.closed = true
-	if !e.letGo(now, s) {
-		e.closing = append(e.closing, s)
-		e.closedAt = now
-	}
+	e.letGo(now, s)
 }
 
-// tickClosing goes on with the first session that Close could not finish.
-func (e *Engine) tickClosing(now int64) {
-	if len(e.closing) > 0 && e.letGo(now, e.closing[0]) {
-		e.closing = slices.Delete(e.closing, 0, 1)
-	}
-}
-
-// letGo frees what a closed session still has, as much as a turn should bear.
-// It reports whether that was all; then the number of the session is free too.
-func (e *Engine) letGo(now int64, s *Session) (done bool) {
-	for range e.slice {
+// letGo frees what a closed session still has, as much as a turn should bear;
+// Tick does the rest. When that was all, the number of the session is free too.
+func (e *Engine) letGo(now int64, s *Session) {
+	for n := 0; !e.enough(n); n++ {
 		if !e.letGoOne(now, s) {
+			e.disarm(&s.timer)
 			e.sessions[s.num] = nil
 			e.sessionNums = append(e.sessionNums, s.num)
-			return true
+			return
 		}
 	}
-	return false
+	s.goesOn = now
+	e.rearm(&s.timer, now)
 }
 
 // letGoOne frees one thing that a closed session still has, if there is one.
 // Tubes go first: mostly they are few, and then all that stats-tube tells of
 // sessions is right at once.
 func (e *Engine) letGoOne(now int64, s *Session) (ok bool) {
+	e.work++
 	switch {
 	case len(s.watches) > 0:
 		t := s.watches[0].tube

@@ -11,7 +11,7 @@ import (
 func TestCloseInSlices(t *testing.T) {
 	const now = 7 * second
 	e := New(Options{})
-	e.slice = 5
+	e.slice, e.budget = 5, 10 // one slice to a Tick
 	other := e.Open(nil)
 	e.Use(other, []byte("work"))
 	holder := e.Open(nil)
@@ -41,8 +41,8 @@ func TestCloseInSlices(t *testing.T) {
 		if o := e.Delete(other, order[9]); o != NotFound {
 			t.Errorf("after %d jobs: delete of one still held: %v", ready, o)
 		}
-		if e.Next() != now {
-			t.Errorf("after %d jobs: next is %d, not %d", ready, e.Next(), now)
+		if e.Next() > now+60*second {
+			t.Errorf("after %d jobs: next is %d", ready, e.Next())
 		}
 		if s := e.Open(nil); s.num == num {
 			t.Errorf("after %d jobs: its number was given to another", ready)

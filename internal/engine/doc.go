@@ -28,10 +28,12 @@
 //
 // # What takes several turns
 //
-// Kicking a million jobs, closing a session that holds a million, and as many
-// delays that end in the same second are done in slices, between which others
-// have their turn: [Engine.ContinueKick] and [Engine.Tick] do one each. A list
-// of tubes is not formatted within a turn at all, but from a [Names].
+// Kicking a million jobs, closing a session that holds a million, the end of a
+// pause for which a million have waited, and as many delays that end in the same
+// second are done in slices, between which others have their turn:
+// [Engine.ContinueKick] and [Engine.Tick] do that. What counts is the work that a
+// turn has done in all (work.go), and [Engine.Spent] says when it is enough. A
+// list of tubes is not formatted within a turn at all, but from a [Names].
 //
 // # What outlives the process
 //

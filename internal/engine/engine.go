@@ -17,7 +17,7 @@ const (
 // Options of an Engine. The zero value keeps everything in memory.
 type Options struct {
 	// Logged makes the engine emit Changes. Take must then be called at the
-	// end of each turn.
+	// end of each turn, and Recycle should be when they have been written.
 	Logged bool
 
 	// Admit, if set, is asked before each change that is to be logged, TubeGone
@@ -46,10 +46,10 @@ type Engine struct {
 
 	sessions    []*Session // by number; nil where free
 	sessionNums []uint32
-	closing     []*Session // closed, with something left; first come first
-	closedAt    int64      // ns; when the last of them was
 
-	slice int // jobs that a kick or a closed session moves at most before others have their turn
+	work   int // what the turn has done, in the units of turnWork
+	budget int // after how much of it a turn has done enough
+	slice  int // jobs or tubes that a long operation moves at most before others have their turn
 
 	timers     timers
 	timersMade uint64 // so far
@@ -65,6 +65,7 @@ func New(opt Options) *Engine {
 		jobs:   newJobSlab(),
 		bodies: newBodies(),
 		byName: make(map[string]*tube),
+		budget: turnWork,
 		slice:  sliceLimit,
 	}
 	e.ids = newIndex(&e.jobs)
@@ -78,9 +79,6 @@ func (e *Engine) Drain() { e.draining = true }
 
 // IsDraining tells whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }
-
-// sliceLimit is the usual Engine.slice.
-const sliceLimit = 500
 
 // number gives x a number by which the records of jobs can refer to it: one that
 // is free again, or the next.
@@ -130,6 +128,7 @@ func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
 // attach puts a job, whose state and fields are set, into the heap where it
 // belongs, and counts it there.
 func (e *Engine) attach(i slot, j *job) {
+	e.work++
 	t := e.tubeOfJob(j)
 	switch j.state {
 	case Ready:
@@ -158,6 +157,7 @@ func (e *Engine) attach(i slot, j *job) {
 
 // detach takes a job out of its heap and of the counts.
 func (e *Engine) detach(i slot, j *job) {
+	e.work++
 	t := e.tubeOfJob(j)
 	switch j.state {
 	case Ready:

@@ -29,7 +29,7 @@ func (e *Engine) BeginKick(s *Session, n uint32) Kick {
 func (e *Engine) ContinueKick(now int64, s *Session, k *Kick) (more bool) {
 	from := s.use.kickable(k.from)
 	for n := 0; k.left > 0; n++ {
-		if n == e.slice {
+		if e.enough(n) {
 			return true
 		}
 		if from.n == 0 {

@@ -20,6 +20,7 @@ func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, 
 	if o := e.admit(JobPut, t, uint32(len(body))); o != OK {
 		return 0, o
 	}
+	e.work += len(body) / bytesPerUnit
 	i, j := e.jobs.alloc()
 	j.id = e.lastID
 	j.created = now

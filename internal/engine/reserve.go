@@ -10,7 +10,7 @@ package engine
 // tube has a ready job, even a paused one, Reserve looks for a job first.
 func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	e.becomeWorker(s)
-	if t := s.best(); t != nil {
+	if t := e.best(s); t != nil {
 		i := t.ready.top()
 		return e.take(now, s, i), OK
 	}
@@ -25,7 +25,8 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 }
 
 // best returns the watched tube whose first ready job has the smallest (pri, id).
-func (s *Session) best() *tube {
+func (e *Engine) best(s *Session) *tube {
+	e.work += len(s.watches) / looksPerUnit
 	var best *tube
 	for _, w := range s.watches {
 		t := w.tube
@@ -78,15 +79,27 @@ func (e *Engine) take(now int64, s *Session, i slot) Job {
 	j.unlogged = true
 	j.due = now + int64(j.ttr)*second
 	e.attach(i, j)
+	e.work += int(j.bodyLen) / bytesPerUnit // which the caller copies
 	return Job{j.id, e.body(j)}
 }
 
-// match hands ready jobs of a tube to the sessions that wait for them.
+// match hands a job of a tube that has become ready to a session that waits for
+// it, if the tube is not paused.
 func (e *Engine) match(now int64, t *tube) {
-	for !t.paused && t.waiters.first != nil && t.ready.n > 0 {
-		s := t.waiters.first.sess
-		e.endWait(s, e.take(now, s, t.ready.top()), OK)
+	if !t.paused {
+		e.serve(now, t)
 	}
+}
+
+// serve hands the first ready job of a tube to the session that has waited for
+// it longest. It reports whether there were both.
+func (e *Engine) serve(now int64, t *tube) (ok bool) {
+	if t.ready.n == 0 || t.waiters.first == nil {
+		return false
+	}
+	s := t.waiters.first.sess
+	e.endWait(s, e.take(now, s, t.ready.top()), OK)
+	return true
 }
 
 // wait lets a session wait on all the tubes that it watches.

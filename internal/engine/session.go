@@ -15,8 +15,9 @@ type Waiter interface {
 //
 // I5. A session waits in the lists of all tubes that it watches, or of none.
 //
-// I15. A closed session is in Engine.closing, unless it has nothing any more.
-// Only that refers to it, and the jobs that it still holds; it has no timer.
+// I15. A closed session that has something left is among Engine.sessions, and
+// its timer is set for what Tick is to do about that. Nothing else refers to it
+// but the jobs that it still holds.
 type Session struct {
 	num     uint32 // place in Engine.sessions; jobs refer to it
 	waiter  Waiter
@@ -35,6 +36,8 @@ type Session struct {
 	worker     bool // has reserved
 	halfClosed bool // will send nothing more: does not wait
 	closed     bool // is gone, but for what letGo has still to free
+
+	goesOn int64 // ns; when Tick goes on with that
 }
 
 // A watchIndex is what a session has that watches many tubes.
@@ -52,6 +55,9 @@ const deadlineMargin = second
 
 // next returns when the session has to be looked at.
 func (s *Session) next() int64 {
+	if s.closed {
+		return s.goesOn // no TTR runs out any more
+	}
 	due := s.reserved.due()
 	if !s.waiting {
 		return due

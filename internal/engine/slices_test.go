@@ -97,7 +97,7 @@ func (c *crew) goOn() {
 			c.kickers, c.kicks = c.kickers[1:], c.kicks[1:]
 		}
 	}
-	c.unfinished += len(c.e.closing)
+	c.unfinished += len(c.e.closedSessions())
 	if c.rng.IntN(3) == 0 {
 		c.now += c.rng.Int64N(second)
 		c.e.Tick(c.now)

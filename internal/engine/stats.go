@@ -60,7 +60,7 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 		Deletes:   t.cmdDelete,
 		Pauses:    t.cmdPause,
 	}
-	if t.paused {
+	if t.paused && !t.resuming {
 		st.Pause = int64(t.pauseLen)
 		st.PauseLeft = max(0, t.unpauseAt-now) / second
 	}
@@ -138,5 +138,6 @@ func (e *Engine) peek(i slot) (Job, Outcome) {
 		return Job{}, NotFound
 	}
 	j := e.jobs.at(i)
+	e.work += int(j.bodyLen) / bytesPerUnit // which the caller copies
 	return Job{j.id, e.body(j)}, OK
 }

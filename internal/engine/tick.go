@@ -1,16 +1,15 @@
 package engine
 
-// tickLimit bounds how much one Tick does, so that a million jobs that come due
-// in the same second do not hold up everybody else.
-const tickLimit = 2000
-
-// Tick does what has come due by now, in the order of time: delayed jobs and
-// jobs whose TTR ran out become ready, pauses end, waits time out. At the same
-// moment tubes go before sessions, and among equals the older first. If it is
-// more than a turn should bear the rest stays due, and Next says so. After that
-// it goes on with the sessions that Close could not finish.
+// Tick begins a turn. It does what has come due by now, in the order of time:
+// delayed jobs and jobs whose TTR ran out become ready, pauses end, waits time
+// out, and what was too long for one turn goes on. At the same moment tubes go
+// before sessions, and among equals the older first. It leaves the commands half
+// of the work that a turn should bear; if that is not enough the rest stays due,
+// and Next says so.
 func (e *Engine) Tick(now int64) {
-	for n := 0; n < tickLimit && len(e.timers) > 0 && e.timers[0].at <= now; n++ {
+	e.work = 0
+	for !e.halfSpent() && len(e.timers) > 0 && e.timers[0].at <= now {
+		e.work++
 		t := e.timers[0]
 		switch next := t.next(); {
 		case next > t.at: // too early: something else may be due before
@@ -21,19 +20,14 @@ func (e *Engine) Tick(now int64) {
 			e.tickSession(now, t.sess)
 		}
 	}
-	e.tickClosing(now)
 }
 
 // Next returns when Tick has to be called next, or Never. It may be too early.
 func (e *Engine) Next() int64 {
-	next := int64(Never)
-	if len(e.timers) > 0 {
-		next = e.timers[0].at
+	if len(e.timers) == 0 {
+		return Never
 	}
-	if len(e.closing) > 0 {
-		next = min(next, e.closedAt)
-	}
-	return next
+	return e.timers[0].at
 }
 
 // tickTube does the first thing that is due in a tube, if any is.
@@ -58,6 +52,9 @@ func (e *Engine) tickTube(now int64, t *tube) {
 // its own job back in the moment it is told of its deadline.
 func (e *Engine) tickSession(now int64, s *Session) {
 	switch {
+	case s.closed:
+		e.letGo(now, s)
+		return
 	case s.waiting && s.deadlineSoon(now):
 		e.endWait(s, Job{}, DeadlineSoon)
 	case s.waiting && s.waitUntil <= now:

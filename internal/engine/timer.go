@@ -8,8 +8,9 @@ import "container/heap"
 //
 // I13. The timer of a tube is not later than its first delayed job and the end
 // of its pause; that of a session not later than the first TTR it holds and,
-// while it waits, its timeout and the first TTR less the margin. What is gone
-// has no timer set.
+// while it waits, its timeout and the first TTR less the margin. What could not
+// be finished in a turn has it set for the moment of that turn, so that it goes
+// on in the next, behind what was due before. What is gone has no timer set.
 type timer struct {
 	at  int64  // ns
 	pos int    // place in the heap of timers, or -1

@@ -33,6 +33,7 @@ type tube struct {
 	pauseLen  uint32   // s; as given, while paused
 	unpauseAt int64    // ns; when the pause ends
 	paused    bool
+	resuming  bool // the pause is over, but not all who wait have been served
 	held      bool // a restored pause keeps the tube
 	totalJobs uint64
 	cmdDelete uint64

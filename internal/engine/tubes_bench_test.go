@@ -131,7 +131,7 @@ func BenchmarkClose(b *testing.B) {
 		e.Put(0, s, Spec{TTR: 60}, benchBody)
 	}
 	for b.Loop() {
-		if e.Tick(0); len(e.closing) == 0 {
+		if e.Tick(0); e.Stats().Reserved == 0 {
 			b.StopTimer()
 			s = e.Open(nil)
 			for range jobs {

@@ -142,10 +142,32 @@ func (tw *twins) close(i int) {
 	p := tw.pairs[i]
 	tw.pairs = slices.Delete(tw.pairs, i, i+1)
 	tw.e.Close(tw.now, p.e)
-	for len(tw.e.closing) > 0 { // the model does it all at once
-		tw.e.tickClosing(tw.now)
-	}
+	tw.e.finish(tw.now) // the model does it all at once
 	tw.m.close(tw.now, p.m)
+}
+
+// finish does what is left of closed sessions and of pauses that have ended.
+func (e *Engine) finish(now int64) {
+	for _, s := range e.closedSessions() {
+		for e.sessions[s.num] == s {
+			e.letGo(now, s)
+		}
+	}
+	for _, t := range e.tubes {
+		for t != nil && t.resuming {
+			e.unpause(now, t)
+		}
+	}
+}
+
+// closedSessions returns those that are closed and have something left.
+func (e *Engine) closedSessions() (closed []*Session) {
+	for _, s := range e.sessions {
+		if s != nil && s.closed {
+			closed = append(closed, s)
+		}
+	}
+	return closed
 }
 
 func engineAnswer(j Job, o Outcome) answer { return answer{0, j.ID, string(j.Body), o} }
@@ -211,6 +233,7 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 	"pause-tube": func(tw *twins, p *pair) {
 		name, n := tw.tube(), pick(tw.src, "pause", pauses)
 		tw.same("pause-tube", tw.e.Pause(tw.now, name, n), tw.m.pauseTube(tw.now, string(name), n))
+		tw.e.finish(tw.now) // the model does it all at once
 	},
 	"use": func(tw *twins, p *pair) {
 		name := tw.tube()

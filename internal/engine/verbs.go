@@ -96,14 +96,24 @@ func (e *Engine) Pause(now int64, name []byte, seconds uint32) Outcome {
 }
 
 func (e *Engine) pause(t *tube, until int64, seconds uint32) {
-	t.paused = true
+	t.paused, t.resuming = true, false
 	t.pauseLen = seconds
 	t.unpauseAt = until
 	e.arm(&t.timer, until)
 }
 
+// unpause ends a pause. Jobs have become ready meanwhile and workers have come
+// to wait for them. If they are more than a turn should bear the tube stays
+// paused until Tick has served them all: so none of those who come later is
+// served before.
 func (e *Engine) unpause(now int64, t *tube) {
-	t.paused, t.pauseLen, t.held = false, 0, false
-	e.match(now, t)
+	for n := 0; e.serve(now, t); n++ {
+		if n >= leastSteps && e.halfSpent() {
+			t.resuming, t.unpauseAt = true, now
+			e.arm(&t.timer, now)
+			return
+		}
+	}
+	t.paused, t.resuming, t.held, t.pauseLen = false, false, false, 0
 	e.release(t)
 }

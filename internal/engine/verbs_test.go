@@ -477,7 +477,7 @@ func TestListOrder(t *testing.T) {
 	}
 }
 
-// One Tick does a bounded number of things; until all are done the next is due
+// One Tick does a bounded amount of work; until all are done the next is due
 // at once, and other verbs work meanwhile.
 func TestTickLimit(t *testing.T) {
 	const n = 10000
@@ -494,8 +494,8 @@ func TestTickLimit(t *testing.T) {
 		before := e.Stats()
 		e.Tick(second)
 		ticks++
-		if done := before.Delayed - e.Stats().Delayed; done == 0 || done > tickLimit {
-			t.Fatalf("one tick did %d", done)
+		if done := before.Delayed - e.Stats().Delayed; done == 0 || e.work > turnWork/2+2 || e.Spent() {
+			t.Fatalf("one tick did %d, %d units of work", done, e.work)
 		}
 		id := mustReserve(t, e, second, s, 0, OK)
 		if o := e.Delete(s, id); o != OK {
@@ -508,8 +508,8 @@ func TestTickLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if ticks != n/tickLimit {
-		t.Errorf("%d ticks, want %d", ticks, n/tickLimit)
+	if ticks < n*2/turnWork {
+		t.Errorf("%d jobs came due in %d ticks", n, ticks)
 	}
 	if e.Tick(second); e.Next() <= second {
 		t.Errorf("all is done, but next is %d", e.Next())

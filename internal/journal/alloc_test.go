@@ -6,6 +6,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
+// append is what a turn of the broker does.
+func (b *bench) append() error {
+	changes := b.eng.Take()
+	defer b.eng.Recycle(changes)
+	return b.log.Append(changes)
+}
+
 // To log what happens to a job allocates nothing in the steady state.
 func TestAllocations(t *testing.T) {
 	b := newBench(t, Options{SegmentSize: 64 << 20})
@@ -19,7 +26,9 @@ func TestAllocations(t *testing.T) {
 		},
 		"put, then delete": func() {
 			id, _ := b.eng.Put(b.now, b.s, spec, body)
-			b.log.Append(b.eng.Take())
+			if err := b.append(); err != nil {
+				t.Fatal(err)
+			}
 			b.eng.Delete(b.s, id)
 		},
 		"release": func() {
@@ -29,7 +38,7 @@ func TestAllocations(t *testing.T) {
 	} {
 		turn := func() {
 			do()
-			if err := b.log.Append(b.eng.Take()); err != nil {
+			if err := b.append(); err != nil {
 				t.Fatal(err)
 			}
 		}

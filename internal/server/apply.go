@@ -26,7 +26,8 @@ func (c *conn) act(e *engine.Engine, now int64, a action, cmds []parsed) (execut
 }
 
 // execute applies the commands until the client has to wait, has quit, or has
-// enough replies. Each happens a nanosecond after the one before.
+// enough replies, or the turn has done enough work. Each happens a nanosecond
+// after the one before.
 func (c *conn) execute(e *engine.Engine, now int64, cmds []parsed) (n int, later int64) {
 	if c.kick != nil {
 		from, pending := len(c.out), e.Pending()
@@ -34,7 +35,7 @@ func (c *conn) execute(e *engine.Engine, now int64, cmds []parsed) (n int, later
 		c.note(from, e.Pending() > pending)
 		now++
 	}
-	for n < len(cmds) && c.ready() && len(c.out) < maxOut {
+	for n < len(cmds) && c.ready() && len(c.out) < maxOut && (n == 0 || !e.Spent()) {
 		from, pending := len(c.out), e.Pending()
 		c.command(e, now, &cmds[n].Command)
 		c.note(from, e.Pending() > pending)

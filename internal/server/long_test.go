@@ -120,14 +120,34 @@ func TestLongKickTakesTurns(t *testing.T) {
 	})
 }
 
-// countingLog counts the turns that change something.
+// What a client sends at once is as many turns as it is work.
+func TestTurnsAreBoundedByWork(t *testing.T) {
+	onBoth(t, func(t *testing.T, dial func(*rig) *client) {
+		log := &countingLog{}
+		r := startLogged(t, Options{}, broker.Options{Log: log})
+		r.buryMany()
+		c := dial(r)
+		r.broker.Call(func(*engine.Engine, int64) { log.most = 0 })
+		const kicks = 100 // of which each is done in one turn
+		c.do(strings.Repeat(fmt.Sprintf("kick %d\n", manyKicked/kicks), kicks),
+			strings.Repeat(fmt.Sprintf("KICKED %d\n", manyKicked/kicks), kicks))
+		most := 0
+		r.broker.Call(func(*engine.Engine, int64) { most = log.most })
+		if most < manyKicked/kicks || most > manyKicked/2 {
+			t.Errorf("of %d jobs a turn kicked %d", manyKicked, most)
+		}
+	})
+}
+
+// countingLog counts the turns that change something, and how much at most.
 type countingLog struct {
 	failingLog
-	changed int
+	changed, most int
 }
 
 func (l *countingLog) Append(c []engine.Change) error {
 	l.changed++
+	l.most = max(l.most, len(c))
 	return nil
 }
 

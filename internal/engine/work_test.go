@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"weak"
+)
+
+// Whatever a command does counts, be it jobs or bytes, and Tick begins anew.
+func TestSpent(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(e *Engine, s *Session)
+	}{
+		{"many puts", func(e *Engine, s *Session) {
+			for range turnWork {
+				e.Put(0, s, Spec{}, nil)
+			}
+		}},
+		{"a long body", func(e *Engine, s *Session) {
+			e.Put(0, s, Spec{}, make([]byte, turnWork*bytesPerUnit))
+		}},
+		{"to read long bodies", func(e *Engine, s *Session) {
+			id, _ := e.Put(0, s, Spec{}, make([]byte, turnWork*bytesPerUnit/2))
+			e.Tick(0)
+			e.Peek(id)
+			e.ReserveJob(0, s, id)
+		}},
+		{"to look at many tubes", func(e *Engine, s *Session) {
+			for k := range manyWatches {
+				e.Watch(s, []byte{'a' + byte(k)})
+			}
+			for range turnWork * looksPerUnit / manyWatches {
+				e.Reserve(0, s, 0)
+			}
+		}},
+	} {
+		e := New(Options{})
+		s := e.Open(nil)
+		if e.Spent() {
+			t.Errorf("%s: the turn is over before it", test.name)
+		}
+		test.do(e, s)
+		if !e.Spent() {
+			t.Errorf("%s is only %d units of work", test.name, e.work)
+		}
+		if e.Tick(0); e.Spent() {
+			t.Errorf("%s: the next turn is over when it begins", test.name)
+		}
+	}
+}
+
+// However many long operations a turn has, and however little work it has left,
+// each goes on, but not for longer than it has to.
+func TestLongOperationsShareATurn(t *testing.T) {
+	const kickers, each = 200, 1000
+	e := New(Options{})
+	sessions := make([]*Session, kickers)
+	kicks := make([]Kick, kickers)
+	for k := range sessions {
+		s := e.Open(nil)
+		e.Use(s, []byte{'a' + byte(k%20), byte(k / 20)})
+		for range each {
+			e.Put(0, s, Spec{Delay: 9}, nil)
+		}
+		sessions[k], kicks[k] = s, e.BeginKick(s, each)
+	}
+	e.Tick(0)
+	for k, s := range sessions {
+		if more := e.ContinueKick(0, s, &kicks[k]); !more || kicks[k].Kicked == 0 {
+			t.Errorf("kick number %d: more %v, %d kicked", k, more, kicks[k].Kicked)
+		}
+	}
+	if most := turnWork + kickers*leastSteps*3; e.work > most {
+		t.Errorf("the turn did %d units of work, more than %d", e.work, most)
+	}
+}
+
+// A pause for which very many have waited ends in slices. They are served in the
+// order in which they came, and before whoever comes later.
+func TestPauseEndsInSlices(t *testing.T) {
+	const workers, jobs = 5000, 4500
+	for _, ends := range []string{"by itself", "by a command"} {
+		e := New(Options{})
+		p := e.Open(nil)
+		e.Pause(0, []byte(DefaultTube), 1)
+		var got []uint64
+		for range workers {
+			e.Reserve(0, e.Open(hearing(func(j Job, _ Outcome) { got = append(got, j.ID) })), Forever)
+		}
+		for range jobs {
+			e.Put(0, p, Spec{TTR: 100}, nil)
+		}
+		if ends == "by a command" {
+			e.Tick(0)
+			e.Pause(0, []byte(DefaultTube), 0)
+		}
+		turns := 1
+		for ; e.Next() <= second; turns++ {
+			e.Tick(second)
+			if e.Spent() {
+				t.Fatalf("%s: a turn did %d units of work", ends, e.work)
+			}
+			if err := e.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if st, _ := e.TubeStats(second, []byte(DefaultTube)); st.Pause != 0 {
+				t.Errorf("%s: still paused for %d s", ends, st.Pause)
+			}
+			if st := e.Stats(); st.Ready > 0 {
+				late := e.Open(nil)
+				mustReserve(t, e, second, late, 0, TimedOut)
+				e.Close(second, late)
+			}
+		}
+		if turns < workers/turnWork*2 || len(got) != jobs || !slices.IsSorted(got) {
+			t.Errorf("%s: in %d turns %d jobs went to workers, in order: %v", ends, turns, len(got), slices.IsSorted(got))
+		}
+	}
+}
+
+// hearing is a Waiter.
+type hearing func(Job, Outcome)
+
+func (h hearing) WaitOver(j Job, o Outcome) { h(j, o) }
+
+// When the changes have been written the engine has its own copy of a body, and
+// nothing else keeps the caller's.
+func TestTakeKeepsNoBody(t *testing.T) {
+	e := New(Options{Logged: true})
+	s := e.Open(nil)
+	for range 10 {
+		body := make([]byte, 1<<20)
+		p := weak.Make(&body[0])
+		id, _ := e.Put(0, s, Spec{}, body)
+		changes := e.Take()
+		if len(changes) != 1 || &changes[0].Body[0] != &body[0] {
+			t.Fatalf("changes are %d", len(changes))
+		}
+		e.Recycle(changes)
+		body = nil
+		runtime.GC()
+		if p.Value() != nil {
+			t.Error("the body is still referred to")
+		}
+		e.Delete(s, id)
+		e.Recycle(e.Take())
+	}
+}
