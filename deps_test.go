@@ -37,6 +37,10 @@ var arrows = map[string]string{
 	"internal/broker": "internal/engine",
 	"internal/server": "internal/broker internal/engine internal/epoll internal/wire golang.org/x/sys golang.org/x/time",
 
+	// For programs of others.
+	"client":              "internal/wire",
+	"client/beanpoletest": "internal/broker internal/engine internal/server",
+
 	// Judges and tools. conformance needs an address only.
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",
 	"internal/load/scale":    "internal/load internal/wire golang.org/x/sync",

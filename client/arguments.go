@@ -1,0 +1,41 @@
+package client
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// seconds returns a duration in seconds, rounded up.
+func seconds(what string, d time.Duration) (uint32, error) {
+	s := int64(d / time.Second)
+	if d%time.Second > 0 {
+		s++
+	}
+	if d < 0 || s > math.MaxUint32 {
+		return 0, fmt.Errorf("%w: %s %v: want 0 to %d seconds", ErrInvalid, what, d, uint32(math.MaxUint32))
+	}
+	return uint32(s), nil
+}
+
+// timeout is seconds for reserve-with-timeout, which takes less; a longer one is
+// cut to 68 years.
+func timeout(d time.Duration) (uint32, error) {
+	s, err := seconds("timeout", min(d, wire.MaxTimeout*time.Second))
+	return s, err
+}
+
+// checkTube says what is wrong with the name of a tube.
+func checkTube(tube string) error {
+	if !validTube(tube) {
+		return fmt.Errorf("%w: tube %q: want 1 to %d letters, digits and -+/;.$_(), the first not a hyphen", ErrInvalid, tube, wire.MaxTube)
+	}
+	return nil
+}
+
+func validTube(tube string) bool {
+	// The conversion does not allocate for names that fit in a small buffer.
+	return wire.ValidTube([]byte(tube))
+}

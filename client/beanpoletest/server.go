@@ -1,0 +1,70 @@
+// Package beanpoletest runs a beanpole server inside a test, so that code which
+// puts and reserves jobs can be tested against the real thing:
+//
+//	func TestMailer(t *testing.T) {
+//		srv := beanpoletest.NewServer(t)
+//		c, err := client.Dial(t.Context(), srv.Addr, nil)
+//		...
+//	}
+//
+// The server keeps its jobs in memory and listens on a free port of 127.0.0.1.
+// Each has tubes and job ids of its own, so tests can run in parallel.
+package beanpoletest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// A Server is a running server.
+type Server struct {
+	Addr string // HOST:PORT, or unix:PATH
+
+	srv    *server.Server
+	broker *broker.Broker
+	served chan error
+	close  sync.Once
+}
+
+// NewServer starts a server on a free port of 127.0.0.1. It is closed when the
+// test ends.
+func NewServer(tb testing.TB) *Server {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal("beanpoletest:", err)
+	}
+	return NewServerListener(tb, l)
+}
+
+// NewServerListener starts a server on a listener, which the server closes.
+func NewServerListener(tb testing.TB, l net.Listener) *Server {
+	tb.Helper()
+	addr := l.Addr().String()
+	if l.Addr().Network() == "unix" {
+		addr = "unix:" + addr
+	}
+	b := broker.New(engine.New(engine.Options{}), broker.Options{})
+	s := &Server{Addr: addr, srv: server.New(b, server.Options{Version: "test"}), broker: b, served: make(chan error, 1)}
+	go func() { s.served <- s.srv.Serve(l) }()
+	tb.Cleanup(s.Close)
+	return s
+}
+
+// Drain makes the server refuse puts from now on.
+func (s *Server) Drain() { s.srv.Drain() }
+
+// Close stops the server, closes its connections and forgets its jobs.
+func (s *Server) Close() {
+	s.close.Do(func() {
+		s.srv.Shutdown(context.Background())
+		<-s.served
+		s.broker.Close()
+	})
+}

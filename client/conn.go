@@ -1,0 +1,254 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// defaultTube is what a fresh connection uses and watches.
+const defaultTube = "default"
+
+// A Conn is a connection to one server: one tube in use, a set of tubes watched,
+// and the jobs reserved. Its methods may be called by several goroutines, which
+// take turns: a Reserve that waits makes the others wait. Use a [Pool] where
+// that is in the way.
+//
+// A connection that was lost comes back with the next command, or with the
+// command under way if that can be sent again without harm, and uses and watches
+// what it did before. The jobs that it had reserved are lost with it: the server
+// makes them ready again.
+//
+// When the context of a command ends before the reply is there, the connection
+// is given up in the same way, because there is no other way to take a command
+// back. So a job that a cancelled reserve would have got is not lost: it is, or
+// becomes, ready again.
+type Conn struct {
+	// Static.
+	addr address
+	opt  Options
+	done chan struct{} // closed by Close
+
+	// turn holds a token; the goroutine that has put it in owns the next group.
+	turn chan struct{}
+
+	stream  *stream  // nil: there is no connection
+	cause   error    // why not; nil before the first
+	used    string   // by Use; the stream may use another for a while
+	watched []string // in the order of Watch
+
+	// What Close needs while another goroutine has the turn.
+	mu struct {
+		sync.Mutex
+		closed bool
+		nc     net.Conn // that of stream, also while it is being set up
+	}
+}
+
+// Dial connects to the server at addr: HOST:PORT, HOST, [IPv6]:PORT or unix:PATH.
+// Without a port it is [DefaultPort], without a host 127.0.0.1. It tries once.
+// opt may be nil.
+func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
+	c, err := newConn(addr, opt)
+	if err != nil {
+		return nil, &Error{Op: "connect", Addr: addr, Err: err}
+	}
+	c.turn <- struct{}{}
+	defer c.release()
+	if err := c.connect(ctx); err != nil {
+		return nil, &Error{Op: "connect", Addr: addr, Err: err}
+	}
+	return c, nil
+}
+
+// newConn returns a Conn that connects with its first command.
+func newConn(addr string, opt *Options) (*Conn, error) {
+	a, err := parseAddress(addr)
+	if err != nil {
+		return nil, err
+	}
+	o := opt.filled()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	return &Conn{
+		addr:    a,
+		opt:     o,
+		done:    make(chan struct{}),
+		turn:    make(chan struct{}, 1),
+		used:    defaultTube,
+		watched: []string{defaultTube},
+	}, nil
+}
+
+// Addr returns the address as it was given to [Dial].
+func (c *Conn) Addr() string { return c.addr.text }
+
+// Close closes the connection. The server makes the jobs that it has reserved
+// ready again. Commands under way fail with [ErrClosed], as do later ones. The
+// error is always nil.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.mu.closed {
+		c.mu.closed = true
+		close(c.done)
+		if c.mu.nc != nil {
+			c.mu.nc.Close()
+		}
+	}
+	return nil
+}
+
+// acquire waits for this goroutine's turn.
+func (c *Conn) acquire(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case c.turn <- struct{}{}:
+	default:
+		select {
+		case c.turn <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.done:
+			return ErrClosed
+		}
+	}
+	return nil
+}
+
+func (c *Conn) release() { <-c.turn }
+
+// A request is a command with what the Conn has to know of it.
+type request struct {
+	wire.Command
+	want wire.Word     // the reply that means success
+	tube string        // that must be in use; empty: any
+	wait time.Duration // how long the server may delay the reply; see stream.begin
+}
+
+// do sends a command and returns the reply, whose slices are valid until the
+// next command. The caller has the turn.
+func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
+	var r wire.Reply
+	var retry retrier
+	for {
+		sent, err := c.try(ctx, q, &r)
+		if err == nil {
+			break
+		}
+		if sent && !repeatable[q.Op] {
+			err = unknown(err)
+		} else if err = retry.next(ctx, c, err); err == nil {
+			continue
+		}
+		return r, c.fail(q, err)
+	}
+	if r.Kind != q.want {
+		err := replyError(&r)
+		if outOfStep(q.Op, err) {
+			c.drop(err)
+		}
+		return r, c.fail(q, err)
+	}
+	return r, nil
+}
+
+// try makes one attempt. sent tells whether the system took the whole command:
+// if not, the server cannot have done it.
+func (c *Conn) try(ctx context.Context, q *request, r *wire.Reply) (sent bool, err error) {
+	if err := c.ready(ctx, q.tube, repeatable[q.Op]); err != nil {
+		return false, err
+	}
+	sent, err = c.stream.exchange(ctx, &q.Command, q.wait, r)
+	return sent, c.check(err)
+}
+
+// ready sees to it that there is a connection, and that it uses the tube that
+// the command wants.
+func (c *Conn) ready(ctx context.Context, tube string, repeatable bool) error {
+	if c.stream != nil && !repeatable && c.stream.stale() {
+		c.drop(ErrDisconnected)
+	}
+	if c.stream == nil {
+		if c.cause != nil && c.opt.Reconnect == 0 {
+			return c.closedOr(c.cause)
+		}
+		if err := c.connect(ctx); err != nil {
+			return err
+		}
+	}
+	if tube == "" || tube == c.stream.using {
+		return nil
+	}
+	// The reply must be known before the command is sent: should the server
+	// refuse to use the tube, a put behind it would go to another.
+	refused, err := setTubes(ctx, c.stream, []wire.Command{{Op: wire.Use, Tube: []byte(tube)}})
+	if err := c.check(err); err != nil {
+		return err
+	}
+	if refused == nil {
+		c.stream.using = tube
+	}
+	return refused
+}
+
+// check gives the connection up after an error: nobody could tell where the next
+// reply begins.
+func (c *Conn) check(err error) error {
+	if err != nil {
+		c.drop(err)
+		return c.closedOr(err)
+	}
+	return nil
+}
+
+func (c *Conn) drop(cause error) {
+	c.stream.close()
+	c.stream, c.cause = nil, cause
+	c.mu.Lock()
+	c.mu.nc = nil
+	c.mu.Unlock()
+}
+
+// closedOr returns ErrClosed if that is the reason of err.
+func (c *Conn) closedOr(err error) error {
+	select {
+	case <-c.done:
+		return ErrClosed
+	default:
+		return err
+	}
+}
+
+func (c *Conn) fail(q *request, err error) error {
+	return &Error{Op: name(&q.Command), Addr: c.addr.text, Err: err}
+}
+
+// unknown says of the error that ended an exchange that the command may have
+// been done.
+func unknown(err error) error { return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err) }
+
+// outOfStep reports whether, after this answer, the server may take what is left
+// of a body for commands, or has lost its senses.
+func outOfStep(op wire.Op, err error) bool {
+	return errors.Is(err, ErrProtocol) || op == wire.Put && errors.Is(err, ErrBadFormat)
+}
+
+// repeatable has true for the commands that may be sent again when it is not
+// known whether the server has done them: to do them twice is the same, or what
+// the first time did went with its connection.
+var repeatable = [wire.NumOps]bool{
+	wire.Reserve: true, wire.ReserveTimeout: true, wire.ReserveJob: true, wire.Touch: true,
+	wire.Peek: true, wire.PeekReady: true, wire.PeekDelayed: true, wire.PeekBuried: true,
+	wire.Stats: true, wire.StatsJob: true, wire.StatsTube: true,
+	wire.Use: true, wire.Watch: true, wire.Ignore: true, wire.PauseTube: true,
+	wire.ListTubes: true, wire.ListTubeUsed: true, wire.ListTubesWatched: true,
+}

@@ -1,0 +1,189 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// Each command does what it says, on each server.
+func TestCommands(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		ctx := t.Context()
+		c := dial(t, addr, nil)
+		must(t, c.Ping(ctx))
+		must(t, c.Use(ctx, "mail"))
+		if tube := get(c.ListTubeUsed(ctx)); tube != "mail" {
+			t.Errorf("uses %q", tube)
+		}
+		if n := get(c.Watch(ctx, "mail")); n != 2 {
+			t.Errorf("watches %d tubes", n)
+		}
+		if n := get(c.Ignore(ctx, "default")); n != 1 {
+			t.Errorf("watches %d tubes", n)
+		}
+		wantErr(t, second(c.Ignore(ctx, "mail")), client.ErrNotIgnored)
+		if tubes := get(c.ListTubesWatched(ctx)); !slices.Equal(tubes, []string{"mail"}) {
+			t.Errorf("watches %q", tubes)
+		}
+		if tubes := get(c.ListTubes(ctx)); !slices.Equal(tubes, []string{"default", "mail"}) {
+			t.Errorf("tubes %q", tubes)
+		}
+
+		id := get(c.Put(ctx, client.NewJob{Body: []byte("a\r\nb"), Pri: 7, TTR: 90 * time.Second}))
+		late := get(c.Put(ctx, client.NewJob{Body: nil, Delay: time.Hour}))
+		want := &client.Job{ID: id, Body: []byte("a\r\nb")}
+		sameJob(t, get(c.Peek(ctx, id)), want)
+		sameJob(t, get(c.PeekReady(ctx)), want)
+		sameJob(t, get(c.PeekDelayed(ctx)), &client.Job{ID: late, Body: []byte{}})
+		wantErr(t, second(c.PeekBuried(ctx)), client.ErrNotFound)
+		wantErr(t, second(c.Peek(ctx, 99)), client.ErrNotFound)
+
+		job := get(c.Reserve(ctx))
+		sameJob(t, job, want)
+		if job.Server() != addr {
+			t.Errorf("the job is from %q", job.Server())
+		}
+		must(t, job.Touch(ctx))
+		st := get(job.Stats(ctx))
+		if st.State != client.StateReserved || st.TTR != 90*time.Second || st.TimeLeft != 89*time.Second || st.Pri != 7 || st.Tube != "mail" || st.Reserves != 1 || st.ID != id {
+			t.Errorf("%+v", st)
+		}
+		must(t, job.Bury(ctx, 8))
+		sameJob(t, get(c.PeekBuried(ctx)), want)
+		if n := get(c.Kick(ctx, 10)); n != 1 {
+			t.Errorf("kicked %d", n)
+		}
+		job = get(c.ReserveTimeout(ctx, 0))
+		must(t, job.Release(ctx, 9, 1500*time.Millisecond))
+		if st := get(c.StatsJob(ctx, id)); st.State != client.StateDelayed || st.Pri != 9 || st.Delay != 2*time.Second || st.Buries != 1 || st.Releases != 1 || st.Kicks != 1 {
+			t.Errorf("%+v", st)
+		}
+		must(t, c.KickJob(ctx, id))
+		wantErr(t, c.KickJob(ctx, id), client.ErrNotFound)
+		must(t, get(c.ReserveJob(ctx, late)).Delete(ctx))
+		must(t, c.Delete(ctx, id))
+		wantErr(t, c.Delete(ctx, id), client.ErrNotFound)
+		wantErr(t, c.Touch(ctx, id), client.ErrNotFound)
+		wantErr(t, c.Release(ctx, id, 0, 0), client.ErrNotFound)
+		wantErr(t, c.Bury(ctx, id, 0), client.ErrNotFound)
+		wantErr(t, second(c.ReserveTimeout(ctx, 0)), client.ErrTimedOut)
+
+		must(t, c.PauseTube(ctx, "mail", time.Minute))
+		wantErr(t, c.PauseTube(ctx, "nothing", 0), client.ErrNotFound)
+		tube := get(c.StatsTube(ctx, "mail"))
+		if tube.Name != "mail" || tube.Pause != time.Minute || tube.PauseLeft == 0 || tube.TotalJobs != 2 || tube.CmdDelete != 2 || tube.Using != 1 || tube.All["pause"] != "60" {
+			t.Errorf("%+v", tube)
+		}
+		wantErr(t, second(c.StatsTube(ctx, "nothing")), client.ErrNotFound)
+		wantErr(t, second(c.StatsJob(ctx, id)), client.ErrNotFound)
+		server := get(c.Stats(ctx))
+		if server.CmdPut != 2 || server.CmdDelete != 3 || server.MaxJobSize != 65535 || server.PID == 0 || server.All["cmd-put"] != "2" || server.OS == "" || strings.HasPrefix(server.Version, `"`) {
+			t.Errorf("%+v", server)
+		}
+		wantErr(t, second(c.Put(ctx, client.NewJob{Body: make([]byte, 65536)})), client.ErrJobTooBig)
+		must(t, c.Ping(ctx)) // in step
+	})
+}
+
+// What cannot be sent is not.
+func TestInvalid(t *testing.T) {
+	ctx := t.Context()
+	c := dial(t, start(t), nil)
+	for _, err := range []error{
+		c.Use(ctx, "-x"), c.Use(ctx, ""), c.Use(ctx, "a b"), c.Use(ctx, "a\r\nquit"), c.Use(ctx, strings.Repeat("x", 201)),
+		second(c.Watch(ctx, "a b")), second(c.Ignore(ctx, "")), c.PauseTube(ctx, "a\n", 0), second(c.StatsTube(ctx, "ä")),
+		c.PauseTube(ctx, "a", -1), second(c.ReserveTimeout(ctx, -1)), c.Release(ctx, 1, 0, -time.Second),
+		second(c.Put(ctx, client.NewJob{Tube: "-"})), second(c.Put(ctx, client.NewJob{Tube: "a b"})),
+		second(c.Put(ctx, client.NewJob{Delay: -1})), second(c.Put(ctx, client.NewJob{TTR: -1})),
+		second(c.Put(ctx, client.NewJob{Delay: 1 << 32 * time.Second})),
+		second(c.Kick(ctx, -1)), c.WatchOnly(ctx), c.WatchOnly(ctx, "a", "b c"),
+	} {
+		wantErr(t, err, client.ErrInvalid)
+		var e *client.Error
+		if !errors.As(err, &e) || e.Addr != c.Addr() || e.Op == "" {
+			t.Errorf("%#v", err)
+		}
+	}
+	if st := get(c.Stats(ctx)); st.CmdUse+st.CmdWatch+st.CmdIgnore+st.CmdPut+st.CmdReserveWithTimeout+st.CmdKick != 0 {
+		t.Errorf("something was sent: %+v", st)
+	}
+}
+
+// A job's own tube does not change the one in use.
+func TestPutTube(t *testing.T) {
+	ctx := t.Context()
+	c := dial(t, start(t), nil)
+	must(t, c.Use(ctx, "a"))
+	for _, tube := range []string{"b", "", "b", "b", "a", ""} {
+		id := get(c.Put(ctx, client.NewJob{Tube: tube}))
+		want := tube
+		if want == "" {
+			want = "a"
+		}
+		if st := get(c.StatsJob(ctx, id)); st.Tube != want {
+			t.Errorf("put to %q, is in %q", tube, st.Tube)
+		}
+		if used := get(c.ListTubeUsed(ctx)); used != "a" {
+			t.Errorf("uses %q", used)
+		}
+	}
+}
+
+func TestWatchOnly(t *testing.T) {
+	ctx := t.Context()
+	c := dial(t, start(t), nil)
+	for _, tubes := range [][]string{{"a", "b"}, {"b"}, {"default", "a", "a"}, {"c"}, {"c"}} {
+		must(t, c.WatchOnly(ctx, tubes...))
+		got := get(c.ListTubesWatched(ctx))
+		slices.Sort(got)
+		slices.Sort(tubes)
+		if diff := cmp.Diff(slices.Compact(tubes), got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// Close ends a command under way, and all later ones.
+func TestClose(t *testing.T) {
+	c := dial(t, start(t), nil)
+	other := dial(t, c.Addr(), nil)
+	reserved := make(chan error)
+	go func() { reserved <- second(c.Reserve(context.Background())) }()
+	for get(other.Stats(t.Context())).Waiting == 0 {
+	}
+	must(t, c.Close())
+	wantErr(t, <-reserved, client.ErrClosed)
+	wantErr(t, c.Ping(t.Context()), client.ErrClosed)
+	must(t, c.Close())
+}
+
+func TestDialErrors(t *testing.T) {
+	l := listen(t)
+	l.Close()
+	wantErr(t, second(client.Dial(t.Context(), l.Addr().String(), nil)), client.ErrDisconnected)
+	for _, addr := range []string{"unix:", "a:b:c", "[::1"} {
+		wantErr(t, second(client.Dial(t.Context(), addr, nil)), client.ErrInvalid)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantErr(t, second(client.Dial(ctx, start(t), nil)), context.Canceled)
+	for _, opt := range []*client.Options{{Token: "a b"}, {Token: strings.Repeat("x", 218)}, {TokenAsPut: true}} {
+		wantErr(t, second(client.Dial(t.Context(), start(t), opt)), client.ErrInvalid)
+	}
+}
+
+func sameJob(t *testing.T, got, want *client.Job) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(client.Job{})); diff != "" {
+		t.Error(diff)
+	}
+}

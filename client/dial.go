@@ -1,0 +1,151 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// dial makes a network connection, encrypted if the options say so.
+func dial(ctx context.Context, addr *address, opt *Options) (net.Conn, error) {
+	nc, err := opt.Dial(ctx, addr.network, addr.addr)
+	if err != nil || opt.TLS == nil {
+		return nc, err
+	}
+	config := opt.TLS
+	if config.ServerName == "" && !config.InsecureSkipVerify {
+		config = config.Clone()
+		config.ServerName = addr.host
+	}
+	encrypted := tls.Client(nc, config)
+	if err := encrypted.HandshakeContext(ctx); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return encrypted, nil
+}
+
+var errDialTimeout = fmt.Errorf("connecting took too long: %w", os.ErrDeadlineExceeded)
+
+// connect makes a new connection and brings it to where the last one was.
+func (c *Conn) connect(ctx context.Context) error {
+	if c.opt.DialTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.opt.DialTimeout, errDialTimeout)
+		defer cancel()
+	}
+	nc, err := dial(ctx, &c.addr, &c.opt)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errDialTimeout) {
+			return cause
+		}
+		return fmt.Errorf("%w: %w", ErrDisconnected, err)
+	}
+	if err := c.adopt(nc); err != nil {
+		return err
+	}
+	s := newStream(nc, c.opt.Timeout)
+	if err := c.restore(ctx, s); err != nil {
+		s.close()
+		if errors.Is(err, errDialTimeout) {
+			return fmt.Errorf("%w: %w", ErrDisconnected, err)
+		}
+		return c.closedOr(err)
+	}
+	c.stream = s
+	return nil
+}
+
+// adopt lets Close know of a network connection.
+func (c *Conn) adopt(nc net.Conn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.closed {
+		nc.Close()
+		return ErrClosed
+	}
+	c.mu.nc = nc
+	return nil
+}
+
+// restore shows the token, and repeats use and watch.
+func (c *Conn) restore(ctx context.Context, s *stream) error {
+	if c.opt.Token != "" {
+		if err := c.authenticate(ctx, s); err != nil {
+			return err
+		}
+	}
+	var cmds []wire.Command
+	if c.used != defaultTube {
+		cmds = append(cmds, wire.Command{Op: wire.Use, Tube: []byte(c.used)})
+	}
+	cmds = appendWatch(cmds, []string{defaultTube}, c.watched)
+	if refused, err := setTubes(ctx, s, cmds); err != nil || refused != nil {
+		return cmp.Or(err, refused)
+	}
+	s.using = c.used
+	return nil
+}
+
+// authenticate shows the token, and waits for the answer: without it the server
+// would refuse the rest.
+func (c *Conn) authenticate(ctx context.Context, s *stream) error {
+	return s.pipeline(ctx, &batch{
+		n: 1,
+		append: func(dst []byte, _ int) []byte {
+			if c.opt.TokenAsPut {
+				return wire.AppendPut(dst, 0, 0, 1, []byte(c.opt.Token))
+			}
+			return wire.AppendAuth(dst, c.opt.Token)
+		},
+		reply: func(_ int, r *wire.Reply) error {
+			switch r.Kind {
+			case wire.Authenticated, wire.OK, wire.Inserted:
+				return nil
+			}
+			return fmt.Errorf("auth: %w", replyError(r))
+		},
+	})
+}
+
+// setTubes sends commands of use, watch and ignore in one round trip. refused is
+// the first answer that says no, after which the connection is still good.
+func setTubes(ctx context.Context, s *stream, cmds []wire.Command) (refused, err error) {
+	if len(cmds) == 0 {
+		return nil, nil
+	}
+	err = s.pipeline(ctx, &batch{
+		n:      len(cmds),
+		append: func(dst []byte, i int) []byte { return wire.AppendCommand(dst, &cmds[i]) },
+		reply: func(i int, r *wire.Reply) error {
+			if r.Kind != wire.Using && r.Kind != wire.Watching && refused == nil {
+				refused = fmt.Errorf("%s: %w", name(&cmds[i]), replyError(r))
+			}
+			return nil
+		},
+	})
+	return refused, err
+}
+
+// appendWatch appends the commands that make a connection watch want that watches
+// have. It never watches nothing meanwhile.
+func appendWatch(cmds []wire.Command, have, want []string) []wire.Command {
+	for _, tube := range want {
+		if !slices.Contains(have, tube) {
+			cmds = append(cmds, wire.Command{Op: wire.Watch, Tube: []byte(tube)})
+		}
+	}
+	for _, tube := range have {
+		if !slices.Contains(want, tube) {
+			cmds = append(cmds, wire.Command{Op: wire.Ignore, Tube: []byte(tube)})
+		}
+	}
+	return cmds
+}

@@ -1,0 +1,3 @@
+// Package client is a client for beanpole, beanstalkd and other servers of the
+// beanstalk protocol.
+package client

@@ -1,0 +1,106 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A Job is a job that was reserved or looked at. A reserved job belongs to its
+// connection: only there can it be released, buried, touched, or deleted while
+// it is reserved.
+type Job struct {
+	ID   uint64
+	Body []byte
+
+	conn *Conn
+}
+
+// Server returns the address of the job's server, as it was given to [Dial].
+func (j *Job) Server() string { return j.conn.addr.text }
+
+// Delete removes the job: its work is done. See [Conn.Delete].
+func (j *Job) Delete(ctx context.Context) error { return j.conn.Delete(ctx, j.ID) }
+
+// Release gives the job back. See [Conn.Release].
+func (j *Job) Release(ctx context.Context, pri uint32, delay time.Duration) error {
+	return j.conn.Release(ctx, j.ID, pri, delay)
+}
+
+// Bury sets the job aside. See [Conn.Bury].
+func (j *Job) Bury(ctx context.Context, pri uint32) error { return j.conn.Bury(ctx, j.ID, pri) }
+
+// Touch starts the job's time to run anew. See [Conn.Touch].
+func (j *Job) Touch(ctx context.Context) error { return j.conn.Touch(ctx, j.ID) }
+
+// Stats returns what the server knows about the job. See [Conn.StatsJob].
+func (j *Job) Stats(ctx context.Context) (*JobStats, error) { return j.conn.StatsJob(ctx, j.ID) }
+
+// Delete removes a job: one that is ready, delayed or buried, or that this
+// connection has reserved. Otherwise the error is [ErrNotFound].
+func (c *Conn) Delete(ctx context.Context, id uint64) error {
+	return c.byID(ctx, wire.Delete, wire.Deleted, id)
+}
+
+// Release gives back a job that this connection has reserved, with a new
+// priority. It is ready again, after the delay.
+func (c *Conn) Release(ctx context.Context, id uint64, pri uint32, delay time.Duration) error {
+	q := request{Command: wire.Command{Op: wire.Release, ID: id, Pri: pri}, want: wire.Released}
+	var err error
+	if q.Delay, err = seconds("delay", delay); err != nil {
+		return c.fail(&q, err)
+	}
+	return c.call(ctx, &q)
+}
+
+// Bury sets a job aside that this connection has reserved, with a new priority,
+// until it is kicked, deleted, or taken with [Conn.ReserveJob].
+func (c *Conn) Bury(ctx context.Context, id uint64, pri uint32) error {
+	return c.call(ctx, &request{Command: wire.Command{Op: wire.Bury, ID: id, Pri: pri}, want: wire.Buried})
+}
+
+// Touch starts the time to run of a job anew that this connection has reserved.
+func (c *Conn) Touch(ctx context.Context, id uint64) error {
+	return c.byID(ctx, wire.Touch, wire.Touched, id)
+}
+
+// KickJob makes a buried or delayed job ready, whatever its tube.
+func (c *Conn) KickJob(ctx context.Context, id uint64) error {
+	return c.byID(ctx, wire.KickJob, wire.Kicked, id)
+}
+
+// Peek shows a job, whatever its state and tube, and changes nothing.
+func (c *Conn) Peek(ctx context.Context, id uint64) (*Job, error) {
+	return c.reserve(ctx, &request{Command: wire.Command{Op: wire.Peek, ID: id}, want: wire.Found})
+}
+
+// PeekReady shows the job of the tube in use that is next to be reserved, or
+// [ErrNotFound].
+func (c *Conn) PeekReady(ctx context.Context) (*Job, error) { return c.peek(ctx, wire.PeekReady) }
+
+// PeekDelayed shows the job of the tube in use whose delay ends next, or
+// [ErrNotFound].
+func (c *Conn) PeekDelayed(ctx context.Context) (*Job, error) { return c.peek(ctx, wire.PeekDelayed) }
+
+// PeekBuried shows the job of the tube in use that is next to be kicked, or
+// [ErrNotFound].
+func (c *Conn) PeekBuried(ctx context.Context) (*Job, error) { return c.peek(ctx, wire.PeekBuried) }
+
+func (c *Conn) peek(ctx context.Context, op wire.Op) (*Job, error) {
+	return c.reserve(ctx, &request{Command: wire.Command{Op: op}, want: wire.Found, tube: usedTube})
+}
+
+func (c *Conn) byID(ctx context.Context, op wire.Op, want wire.Word, id uint64) error {
+	return c.call(ctx, &request{Command: wire.Command{Op: op, ID: id}, want: want})
+}
+
+// call sends a command whose answer is one word.
+func (c *Conn) call(ctx context.Context, q *request) error {
+	if err := c.acquire(ctx); err != nil {
+		return c.fail(q, err)
+	}
+	defer c.release()
+	_, err := c.do(ctx, q)
+	return err
+}

@@ -1,0 +1,83 @@
+package client_test
+
+import (
+	"errors"
+	"net"
+	"os/exec"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/conformance"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// eachServer runs a test against our server, and against the real beanstalkd if
+// it is installed.
+func eachServer(t *testing.T, f func(t *testing.T, addr string)) {
+	t.Run("beanpole", func(t *testing.T) { f(t, start(t)) })
+	t.Run("beanstalkd", func(t *testing.T) { f(t, startBeanstalkd(t)) })
+}
+
+// start starts our server and returns its address.
+func start(t *testing.T) string { return beanpoletest.NewServer(t).Addr }
+
+func startBeanstalkd(t *testing.T) string {
+	path, err := exec.LookPath("beanstalkd")
+	if err != nil {
+		t.Skip("beanstalkd is not installed")
+	}
+	nc, err := conformance.Process{Path: path}.Start(t, nil).Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+	return nc.RemoteAddr().String()
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func dial(t *testing.T, addr string, opt *client.Options) *client.Conn {
+	t.Helper()
+	c, err := client.Dial(t.Context(), addr, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%v, want %v", err, want)
+	}
+}
+
+// second drops a result that a test does not want.
+func second[T any](_ T, err error) error { return err }
+
+// get returns a result that must come without an error.
+func get[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -1,0 +1,134 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// DefaultPort is the port of an address that names none.
+const DefaultPort = "11300"
+
+// Defaults of [Options].
+const (
+	DefaultDialTimeout = 10 * time.Second
+	DefaultTimeout     = 30 * time.Second
+	DefaultReconnect   = 30 * time.Second
+)
+
+// Never is a value of the durations in [Options] of which 0 is a default.
+const Never time.Duration = -1
+
+// Options say how to connect. The zero value, and a nil *Options, connect
+// without encryption and without a token. Options are copied when they are
+// given, and never changed.
+type Options struct {
+	// TLS, if set, encrypts the connection. An empty ServerName becomes the
+	// host of the address. Put a client certificate here where the server
+	// wants one.
+	TLS *tls.Config
+
+	// Token, if set, is sent with the command auth before anything else: 1 to
+	// 217 bytes of printable ASCII without blanks. A server that does not
+	// take it is an error that is [ErrUnauthorized]; one that does not know
+	// auth, as beanstalkd, one that is [ErrUnknownCommand].
+	Token string
+
+	// TokenAsPut sends the Token as the body of the first put instead, for
+	// servers that are set up for clients without auth. A server that is not
+	// takes the token for a job of the tube default, where others can read
+	// it.
+	TokenAsPut bool
+
+	// DialTimeout is how long it may take to connect, encryption and token
+	// included. 0 is [DefaultDialTimeout]; [Never] sets no limit.
+	DialTimeout time.Duration
+
+	// Timeout is how long the reply to a command may take, besides the time
+	// that the command itself asks the server to wait. When it is over, the
+	// connection is given up. 0 is [DefaultTimeout]; [Never] sets no limit.
+	// A Reserve without a deadline has no limit either; TCP keep-alive finds
+	// a server whose machine is gone.
+	Timeout time.Duration
+
+	// Reconnect is for how long a command whose connection is lost tries to
+	// get another one, with growing pauses. 0 is [DefaultReconnect]; with
+	// [Never] a connection that is lost stays lost.
+	Reconnect time.Duration
+
+	// Dial, if set, makes the connection in place of a net.Dialer, for example
+	// through a proxy. The network is "tcp" or "unix". What it returns is
+	// encrypted if TLS is set.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// filled returns the options with defaults in place of zeros. A duration that
+// sets no limit is 0 from here on; Reconnect is 0 for a connection that stays
+// lost.
+func (opt *Options) filled() Options {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
+	o.DialTimeout = max(cmp.Or(o.DialTimeout, DefaultDialTimeout), 0)
+	o.Timeout = max(cmp.Or(o.Timeout, DefaultTimeout), 0)
+	o.Reconnect = max(cmp.Or(o.Reconnect, DefaultReconnect), 0)
+	if o.Dial == nil {
+		o.Dial = new(net.Dialer).DialContext
+	}
+	return o
+}
+
+// maxToken is the length of the longest token: with "auth " and CR LF it fills a
+// line of 224 bytes.
+const maxToken = 224 - len("auth ") - len("\r\n")
+
+func (opt *Options) check() error {
+	if opt.Token == "" {
+		if opt.TokenAsPut {
+			return fmt.Errorf("%w: TokenAsPut without a Token", ErrInvalid)
+		}
+		return nil
+	}
+	if len(opt.Token) > maxToken {
+		return fmt.Errorf("%w: a token of %d bytes; at most %d", ErrInvalid, len(opt.Token), maxToken)
+	}
+	if strings.ContainsFunc(opt.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return fmt.Errorf("%w: a token with a byte that is not printable ASCII, or a blank", ErrInvalid)
+	}
+	return nil
+}
+
+// An address is where a server listens, ready for net.Dial.
+type address struct {
+	text          string // as it was given
+	network, addr string
+	host          string // for the verification of certificates; empty for unix sockets
+}
+
+// parseAddress reads HOST:PORT, HOST, [IPv6]:PORT or unix:PATH. Without a host,
+// 127.0.0.1; without a port, DefaultPort.
+func parseAddress(s string) (address, error) {
+	if path, ok := strings.CutPrefix(s, "unix:"); ok {
+		if path == "" {
+			return address{}, fmt.Errorf("%w: address %q has no path", ErrInvalid, s)
+		}
+		return address{text: s, network: "unix", addr: path}, nil
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil { // no port?
+		host, port, err = net.SplitHostPort(strings.TrimSuffix(s, ":") + ":" + DefaultPort)
+	}
+	if err != nil {
+		if ip := net.ParseIP(s); ip == nil {
+			return address{}, fmt.Errorf("%w: address %q: want HOST:PORT or unix:PATH", ErrInvalid, s)
+		}
+		host, port = s, DefaultPort // a bare IPv6 address
+	}
+	host, port = cmp.Or(host, "127.0.0.1"), cmp.Or(port, DefaultPort)
+	return address{text: s, network: "tcp", addr: net.JoinHostPort(host, port), host: host}, nil
+}

@@ -1,0 +1,51 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"time"
+)
+
+// Pauses between attempts to connect.
+const (
+	firstPause = 50 * time.Millisecond
+	maxPause   = 2 * time.Second
+)
+
+// A retrier says whether and when a command may be tried again.
+type retrier struct {
+	since time.Time // of the first failure
+	pause time.Duration
+}
+
+// next waits for the next attempt, the first without a pause. It returns an
+// error if there is to be none.
+func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
+	switch {
+	case !errors.Is(err, ErrDisconnected), // the server has spoken, or we are to stop
+		errors.Is(err, os.ErrDeadlineExceeded), // it has had its time
+		c.opt.Reconnect == 0:
+		return err
+	case t.since.IsZero():
+		t.since = time.Now()
+		return nil
+	}
+	t.pause = min(max(2*t.pause, firstPause), maxPause)
+	// Many clients lose the same server at the same moment.
+	pause := t.pause/2 + rand.N(t.pause/2)
+	if time.Since(t.since)+pause > c.opt.Reconnect {
+		return err
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(context.Cause(ctx), err)
+	case <-c.done:
+		return ErrClosed
+	}
+}

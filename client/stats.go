@@ -1,0 +1,219 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// ServerStats is what a server tells of itself. A number that the server does not
+// send is 0. "Since the start" is since the start of the server.
+type ServerStats struct {
+	// Jobs now. Urgent ones are ready, with a priority below 1024.
+	JobsUrgent   uint64 `stats:"current-jobs-urgent"`
+	JobsReady    uint64 `stats:"current-jobs-ready"`
+	JobsReserved uint64 `stats:"current-jobs-reserved"`
+	JobsDelayed  uint64 `stats:"current-jobs-delayed"`
+	JobsBuried   uint64 `stats:"current-jobs-buried"`
+
+	// How often each command was given since the start.
+	CmdPut                uint64 `stats:"cmd-put"`
+	CmdPeek               uint64 `stats:"cmd-peek"`
+	CmdPeekReady          uint64 `stats:"cmd-peek-ready"`
+	CmdPeekDelayed        uint64 `stats:"cmd-peek-delayed"`
+	CmdPeekBuried         uint64 `stats:"cmd-peek-buried"`
+	CmdReserve            uint64 `stats:"cmd-reserve"`
+	CmdReserveWithTimeout uint64 `stats:"cmd-reserve-with-timeout"`
+	CmdDelete             uint64 `stats:"cmd-delete"`
+	CmdRelease            uint64 `stats:"cmd-release"`
+	CmdUse                uint64 `stats:"cmd-use"`
+	CmdWatch              uint64 `stats:"cmd-watch"`
+	CmdIgnore             uint64 `stats:"cmd-ignore"`
+	CmdBury               uint64 `stats:"cmd-bury"`
+	CmdKick               uint64 `stats:"cmd-kick"`
+	CmdTouch              uint64 `stats:"cmd-touch"`
+	CmdStats              uint64 `stats:"cmd-stats"`
+	CmdStatsJob           uint64 `stats:"cmd-stats-job"`
+	CmdStatsTube          uint64 `stats:"cmd-stats-tube"`
+	CmdListTubes          uint64 `stats:"cmd-list-tubes"`
+	CmdListTubeUsed       uint64 `stats:"cmd-list-tube-used"`
+	CmdListTubesWatched   uint64 `stats:"cmd-list-tubes-watched"`
+	CmdPauseTube          uint64 `stats:"cmd-pause-tube"`
+
+	JobTimeouts uint64 `stats:"job-timeouts"` // jobs whose time to run was over, since the start
+	TotalJobs   uint64 `stats:"total-jobs"`   // jobs put since the start
+	MaxJobSize  int64  `stats:"max-job-size"` // bytes that a body may have
+
+	Tubes            uint64 `stats:"current-tubes"`
+	Connections      uint64 `stats:"current-connections"`
+	Producers        uint64 `stats:"current-producers"` // connections that have put
+	Workers          uint64 `stats:"current-workers"`   // connections that have reserved
+	Waiting          uint64 `stats:"current-waiting"`   // connections that wait in a reserve
+	TotalConnections uint64 `stats:"total-connections"` // since the start
+
+	PID     int64         `stats:"pid"`
+	Version string        `stats:"version"` // of the protocol's reference server; beanpole says 1.13
+	UTime   time.Duration `stats:"rusage-utime"`
+	STime   time.Duration `stats:"rusage-stime"`
+	Uptime  time.Duration `stats:"uptime"`
+
+	BinlogOldestIndex     uint64 `stats:"binlog-oldest-index"`
+	BinlogCurrentIndex    uint64 `stats:"binlog-current-index"`
+	BinlogRecordsMigrated uint64 `stats:"binlog-records-migrated"`
+	BinlogRecordsWritten  uint64 `stats:"binlog-records-written"`
+	BinlogMaxSize         int64  `stats:"binlog-max-size"` // bytes of a file
+
+	Draining bool   `stats:"draining"` // puts are refused
+	ID       string `stats:"id"`       // random, new at each start
+	Hostname string `stats:"hostname"`
+	OS       string `stats:"os"`
+	Platform string `stats:"platform"`
+
+	// Server is "beanpole" if the server is that, else empty; ServerVersion is
+	// its version.
+	Server        string `stats:"server"`
+	ServerVersion string `stats:"server-version"`
+
+	// All has every entry as the server sent it, those without a field too, by
+	// its key on the wire, without quotes.
+	All map[string]string
+}
+
+// TubeStats is what a server tells of a tube.
+type TubeStats struct {
+	Name string `stats:"name"`
+
+	// Jobs now, as in [ServerStats].
+	JobsUrgent   uint64 `stats:"current-jobs-urgent"`
+	JobsReady    uint64 `stats:"current-jobs-ready"`
+	JobsReserved uint64 `stats:"current-jobs-reserved"`
+	JobsDelayed  uint64 `stats:"current-jobs-delayed"`
+	JobsBuried   uint64 `stats:"current-jobs-buried"`
+	TotalJobs    uint64 `stats:"total-jobs"` // put since the tube came to be
+
+	// Connections now.
+	Using    uint64 `stats:"current-using"`
+	Watching uint64 `stats:"current-watching"`
+	Waiting  uint64 `stats:"current-waiting"`
+
+	CmdDelete    uint64 `stats:"cmd-delete"`     // jobs deleted since the tube came to be
+	CmdPauseTube uint64 `stats:"cmd-pause-tube"` // pauses since the tube came to be
+
+	Pause     time.Duration `stats:"pause"` // as it was given; 0: not paused
+	PauseLeft time.Duration `stats:"pause-time-left"`
+
+	All map[string]string // as in [ServerStats]
+}
+
+// A State is a state of a job.
+type State string
+
+// The states of a job.
+const (
+	StateReady    State = "ready"
+	StateDelayed  State = "delayed"
+	StateReserved State = "reserved"
+	StateBuried   State = "buried"
+)
+
+// JobStats is what a server tells of a job.
+type JobStats struct {
+	ID       uint64        `stats:"id"`
+	Tube     string        `stats:"tube"`
+	State    State         `stats:"state"`
+	Pri      uint32        `stats:"pri"`
+	Age      time.Duration `stats:"age"`       // since the put
+	Delay    time.Duration `stats:"delay"`     // as last given
+	TTR      time.Duration `stats:"ttr"`       // as given
+	TimeLeft time.Duration `stats:"time-left"` // until a delayed job is ready, or the time to run of a reserved one is over
+	File     uint64        `stats:"file"`      // of the log; 0: without one
+
+	// How often it was ...
+	Reserves uint64 `stats:"reserves"`
+	Timeouts uint64 `stats:"timeouts"` // reserved until its time to run was over
+	Releases uint64 `stats:"releases"`
+	Buries   uint64 `stats:"buries"`
+	Kicks    uint64 `stats:"kicks"`
+
+	All map[string]string // as in [ServerStats]
+}
+
+// Stats returns what the server tells of itself.
+func (c *Conn) Stats(ctx context.Context) (*ServerStats, error) {
+	return stats(ctx, c, wire.Command{Op: wire.Stats}, nil, func(st *ServerStats) *map[string]string { return &st.All })
+}
+
+// StatsTube returns what the server tells of a tube, or [ErrNotFound].
+func (c *Conn) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
+	return stats(ctx, c, wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}, checkTube(tube), func(st *TubeStats) *map[string]string { return &st.All })
+}
+
+// StatsJob returns what the server tells of a job, or [ErrNotFound].
+func (c *Conn) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
+	return stats(ctx, c, wire.Command{Op: wire.StatsJob, ID: id}, nil, func(st *JobStats) *map[string]string { return &st.All })
+}
+
+// stats asks, and fills a struct and its map. It sends nothing if err is an
+// error.
+func stats[T any](ctx context.Context, c *Conn, cmd wire.Command, err error, all func(*T) *map[string]string) (*T, error) {
+	st := new(T)
+	err = c.hold(ctx, &request{Command: cmd, want: wire.OK}, err, func(r *wire.Reply) error {
+		entries, err := wire.ParseDict(r.Body)
+		if err != nil {
+			return err
+		}
+		*all(st) = entries
+		return decode(entries, reflect.ValueOf(st).Elem())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+// decode sets the fields of a struct from the entries that their tags name.
+func decode(entries map[string]string, st reflect.Value) error {
+	for i := range st.NumField() {
+		key := st.Type().Field(i).Tag.Get("stats")
+		text, ok := entries[key]
+		if !ok {
+			continue
+		}
+		if err := set(st.Field(i), text); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// set sets a field from text. A time.Duration is seconds, maybe with a fraction.
+func set(field reflect.Value, text string) error {
+	switch p := field.Addr().Interface().(type) {
+	case *time.Duration:
+		s, err := strconv.ParseFloat(text, 64)
+		*p = time.Duration(math.Round(s * float64(time.Second)))
+		return err
+	case *bool:
+		v, err := strconv.ParseBool(text)
+		*p = v
+		return err
+	}
+	switch field.Kind() {
+	case reflect.String:
+		field.SetString(text)
+	case reflect.Int64:
+		v, err := strconv.ParseInt(text, 10, 64)
+		field.SetInt(v)
+		return err
+	default:
+		v, err := strconv.ParseUint(text, 10, field.Type().Bits())
+		field.SetUint(v)
+		return err
+	}
+	return nil
+}

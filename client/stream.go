@@ -1,0 +1,177 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+const (
+	firstBuffer = 4 << 10  // bytes; most replies fit
+	keepBuffer  = 64 << 10 // bytes; larger buffers are given up after use
+)
+
+// forever is the time that a reserve without a limit waits.
+const forever time.Duration = 1<<63 - 1
+
+// A stream is one network connection: commands go out, replies come in, in the
+// same order. After an error there is no way to go on with it.
+//
+// An exchange is begin, any number of writes and reads, end.
+type stream struct {
+	nc      net.Conn
+	timeout time.Duration // for a reply, besides what the command waits; 0: none
+	using   string        // the tube that the server has in use for us
+
+	out    []byte    // what is to be written
+	in     []byte    // what was read; the replies yet to be parsed are in[r:w]
+	r, w   int       //
+	idle   time.Time // when the last exchange ended
+	expiry time.Time // the deadline of nc; zero: none
+
+	// The exchange under way.
+	ctx  context.Context
+	stop func() bool   // of the AfterFunc that interrupts; nil if ctx cannot end
+	cut  chan struct{} // closed when that has run
+}
+
+func newStream(nc net.Conn, timeout time.Duration) *stream {
+	return &stream{nc: nc, timeout: timeout, using: defaultTube, in: make([]byte, firstBuffer)}
+}
+
+func (s *stream) close() { s.nc.Close() }
+
+// begin starts an exchange whose replies the server may delay by wait. It ends
+// early when ctx does.
+func (s *stream) begin(ctx context.Context, wait time.Duration) error {
+	if err := s.limit(wait); err != nil {
+		return lost(err)
+	}
+	s.ctx, s.stop = ctx, nil
+	if ctx.Done() != nil {
+		cut, nc := make(chan struct{}), s.nc
+		s.cut = cut
+		s.stop = context.AfterFunc(ctx, func() {
+			nc.SetDeadline(time.Unix(1, 0))
+			close(cut)
+		})
+	}
+	return nil
+}
+
+// limit sets the deadline of the network connection. To move it costs as much
+// as formatting a command, so one that is a little late will do.
+func (s *stream) limit(wait time.Duration) error {
+	var want time.Time
+	if s.timeout > 0 && wait != forever {
+		now := time.Now()
+		soonest := now.Add(wait + s.timeout)
+		want = soonest.Add(s.timeout / 4)
+		if !s.expiry.Before(soonest) && !s.expiry.After(want) {
+			return nil
+		}
+	}
+	if want.IsZero() && s.expiry.IsZero() {
+		return nil
+	}
+	s.expiry = want
+	return s.nc.SetDeadline(want)
+}
+
+// end finishes an exchange with its error, if any, which it explains.
+func (s *stream) end(err error) error {
+	if s.stop != nil && !s.stop() {
+		<-s.cut
+		s.expiry = time.Unix(1, 0) // so that the next limit moves it
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = context.Cause(s.ctx)
+		}
+	}
+	s.ctx, s.stop, s.cut = nil, nil, nil
+	s.idle = time.Now()
+	return err
+}
+
+// write writes what is in out. It returns how many bytes the system took.
+func (s *stream) write() (n int, err error) {
+	n, err = s.nc.Write(s.out)
+	if s.out = s.out[:0]; cap(s.out) > keepBuffer {
+		s.out = nil
+	}
+	if err != nil {
+		return n, lost(err)
+	}
+	return n, nil
+}
+
+// read reads one reply, whose slices are valid until the next read.
+func (s *stream) read(r *wire.Reply) error {
+	for {
+		n, err := wire.ParseReply(s.in[s.r:s.w], r)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrProtocol, err)
+		}
+		if n > 0 {
+			s.r += n
+			return nil
+		}
+		if err := s.fill(); err != nil {
+			return lost(err)
+		}
+	}
+}
+
+// fill reads more, into a larger buffer if this one is full.
+func (s *stream) fill() error {
+	switch {
+	case s.r == s.w:
+		s.r, s.w = 0, 0
+		if len(s.in) > keepBuffer {
+			s.in = make([]byte, keepBuffer)
+		}
+	case s.w == len(s.in) && s.r > len(s.in)/2:
+		s.w = copy(s.in, s.in[s.r:s.w])
+		s.r = 0
+	case s.w == len(s.in):
+		in := make([]byte, 2*len(s.in))
+		s.w = copy(in, s.in[s.r:s.w])
+		s.in, s.r = in, 0
+	}
+	n, err := s.nc.Read(s.in[s.w:])
+	s.w += n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// exchange sends one command and reads its reply. sent tells whether the system
+// took the whole command: if not, the server cannot have done it.
+func (s *stream) exchange(ctx context.Context, cmd *wire.Command, wait time.Duration, r *wire.Reply) (sent bool, err error) {
+	if err := s.begin(ctx, wait); err != nil {
+		return false, err
+	}
+	s.out = wire.AppendCommand(s.out[:0], cmd)
+	size := len(s.out)
+	n, err := s.write()
+	if err == nil {
+		err = s.read(r)
+	}
+	return n == size, s.end(err)
+}
+
+// lost says of an error of the network what it means.
+func lost(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("%w: %w", ErrDisconnected, errNoReply)
+	}
+	return fmt.Errorf("%w: %w", ErrDisconnected, err)
+}
+
+// errNoReply is a deadline exceeded in better words.
+var errNoReply = fmt.Errorf("the server did not answer in time: %w", os.ErrDeadlineExceeded)

@@ -1,0 +1,184 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// usedTube stands in a request for the tube that is in use when the command's
+// turn has come. It is not the name of a tube.
+const usedTube = "-"
+
+// Use makes the tube the one that puts without a tube, kicks, and peeks at
+// states are about. It comes to be if it was not there.
+func (c *Conn) Use(ctx context.Context, tube string) error {
+	q := request{Command: wire.Command{Op: wire.Use, Tube: []byte(tube)}, want: wire.Using}
+	return c.hold(ctx, &q, checkTube(tube), func(*wire.Reply) error {
+		c.used, c.stream.using = tube, tube
+		return nil
+	})
+}
+
+// Watch adds a tube to those that Reserve takes jobs from, and returns how many
+// there are now. At first it is the tube "default".
+func (c *Conn) Watch(ctx context.Context, tube string) (watched int, err error) {
+	q := request{Command: wire.Command{Op: wire.Watch, Tube: []byte(tube)}, want: wire.Watching}
+	err = c.hold(ctx, &q, checkTube(tube), func(r *wire.Reply) error {
+		if !slices.Contains(c.watched, tube) {
+			c.watched = append(c.watched, tube)
+		}
+		watched = int(r.N)
+		return nil
+	})
+	return watched, err
+}
+
+// Ignore takes a tube from those that Reserve takes jobs from, and returns how
+// many are left. The last one cannot be taken: [ErrNotIgnored].
+func (c *Conn) Ignore(ctx context.Context, tube string) (watched int, err error) {
+	q := request{Command: wire.Command{Op: wire.Ignore, Tube: []byte(tube)}, want: wire.Watching}
+	err = c.hold(ctx, &q, checkTube(tube), func(r *wire.Reply) error {
+		c.watched = slices.DeleteFunc(c.watched, func(t string) bool { return t == tube })
+		watched = int(r.N)
+		return nil
+	})
+	return watched, err
+}
+
+// WatchOnly watches these tubes, at least one, and no others, in one round trip.
+func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
+	q := request{Command: wire.Command{Op: wire.Watch}}
+	if len(tubes) == 0 {
+		return c.fail(&q, fmt.Errorf("%w: no tube to watch", ErrInvalid))
+	}
+	for _, tube := range tubes {
+		if err := checkTube(tube); err != nil {
+			return c.fail(&q, err)
+		}
+	}
+	if err := c.acquire(ctx); err != nil {
+		return c.fail(&q, err)
+	}
+	defer c.release()
+	return c.watchOnly(ctx, tubes)
+}
+
+// watchOnly is WatchOnly of valid names, with the turn.
+func (c *Conn) watchOnly(ctx context.Context, tubes []string) error {
+	q := request{Command: wire.Command{Op: wire.Watch}}
+	var retry retrier
+	for {
+		err := c.ready(ctx, "", true)
+		if err == nil {
+			var refused error
+			refused, err = setTubes(ctx, c.stream, appendWatch(nil, c.watched, tubes))
+			err = c.check(cmp.Or(err, refused)) // what is watched after a refusal is not known
+		}
+		if err == nil {
+			break
+		}
+		if err = retry.next(ctx, c, err); err != nil {
+			return c.fail(&q, err)
+		}
+	}
+	c.watched = c.watched[:0]
+	for _, tube := range tubes {
+		if !slices.Contains(c.watched, tube) {
+			c.watched = append(c.watched, tube)
+		}
+	}
+	return nil
+}
+
+// Kick makes up to max jobs of the tube in use ready, and returns how many it
+// made so: buried ones if there are any, longest buried first; otherwise delayed
+// ones, soonest first. max is at most 4294967295.
+func (c *Conn) Kick(ctx context.Context, max int) (kicked int, err error) {
+	q := request{Command: wire.Command{Op: wire.Kick, Count: uint32(max)}, want: wire.Kicked, tube: usedTube}
+	if max < 0 || max > math.MaxUint32 {
+		return 0, c.fail(&q, fmt.Errorf("%w: %d jobs", ErrInvalid, max))
+	}
+	err = c.hold(ctx, &q, nil, func(r *wire.Reply) error {
+		kicked = int(r.N)
+		return nil
+	})
+	return kicked, err
+}
+
+// PauseTube stops Reserve from taking jobs of the tube, for everybody, for d,
+// rounded up to whole seconds. 0 ends a pause. [ErrNotFound] if there is no such
+// tube.
+func (c *Conn) PauseTube(ctx context.Context, tube string, d time.Duration) error {
+	q := request{Command: wire.Command{Op: wire.PauseTube, Tube: []byte(tube)}, want: wire.Paused}
+	var err error
+	if q.Delay, err = seconds("pause", d); err != nil {
+		return c.fail(&q, err)
+	}
+	return c.hold(ctx, &q, checkTube(tube), nil)
+}
+
+// ListTubes returns the names of all tubes.
+func (c *Conn) ListTubes(ctx context.Context) ([]string, error) {
+	return c.list(ctx, wire.ListTubes)
+}
+
+// ListTubesWatched returns the names of the tubes that this connection watches,
+// as the server knows them.
+func (c *Conn) ListTubesWatched(ctx context.Context) ([]string, error) {
+	return c.list(ctx, wire.ListTubesWatched)
+}
+
+func (c *Conn) list(ctx context.Context, op wire.Op) (tubes []string, err error) {
+	q := request{Command: wire.Command{Op: op}, want: wire.OK}
+	err = c.hold(ctx, &q, nil, func(r *wire.Reply) error {
+		tubes, err = wire.ParseList(r.Body)
+		return err
+	})
+	return tubes, err
+}
+
+// ListTubeUsed returns the name of the tube in use, as the server knows it.
+func (c *Conn) ListTubeUsed(ctx context.Context) (tube string, err error) {
+	q := request{Command: wire.Command{Op: wire.ListTubeUsed}, want: wire.Using, tube: usedTube}
+	err = c.hold(ctx, &q, nil, func(r *wire.Reply) error {
+		tube = string(r.Tube)
+		return nil
+	})
+	return tube, err
+}
+
+// Ping asks the server for a sign of life.
+func (c *Conn) Ping(ctx context.Context) error {
+	_, err := c.ListTubeUsed(ctx)
+	return err
+}
+
+// hold sends a command and hands the reply to read, if it is not nil, while it
+// has the turn. It sends nothing if err is an error.
+func (c *Conn) hold(ctx context.Context, q *request, err error, read func(*wire.Reply) error) error {
+	if err != nil {
+		return c.fail(q, err)
+	}
+	if err := c.acquire(ctx); err != nil {
+		return c.fail(q, err)
+	}
+	defer c.release()
+	if q.tube == usedTube {
+		q.tube = c.used
+	}
+	r, err := c.do(ctx, q)
+	if err != nil || read == nil {
+		return err
+	}
+	if err := read(&r); err != nil {
+		c.drop(err)
+		return c.fail(q, fmt.Errorf("%w: %w", ErrProtocol, err))
+	}
+	return nil
+}
