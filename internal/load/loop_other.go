@@ -1,0 +1,5 @@
+//go:build !linux
+
+package load
+
+func newDriver(bool) (driver, error) { return newGoroutines(), nil }
