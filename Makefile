@@ -7,7 +7,7 @@ UNITS ?= /etc/systemd/system
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 ARCH ?= $(shell $(GO) env GOARCH)
 
-.PHONY: all build test race lint interop fuzz sim crash budget bench bench-compare install package image clean
+.PHONY: all build test race lint interop fuzz sim crash soak budget bench bench-compare install package image clean
 
 all: lint test build
 
@@ -43,7 +43,10 @@ sim: ## the whole server with power cuts, SEEDS seeds
 	$(GO) test ./internal/sim -timeout 0 -sim.seeds=$(or $(SEEDS),5000)
 
 crash: ## kill -9 of the real process under load, ROUNDS times
-	$(GO) test ./cmd/beanpole -run Crash -timeout 0 -crash.rounds=$(or $(ROUNDS),200)
+	$(GO) test ./internal/soak -run Crash -timeout 0 -crash.rounds=$(or $(ROUNDS),200)
+
+soak: ## random clients, faults and restarts for DURATION, against a ledger; takes a SEED and a PROGRAM; uses strace, and a tmpfs if it may mount one
+	$(GO) test ./internal/soak -run Soak -timeout 0 -v -count=1 -soak.for=$(or $(DURATION),1h) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
 
 budget: ## instructions, system calls and allocations per command against their budgets; UPDATE=1 writes new ones; needs valgrind and strace
 	$(GO) test -run Alloc -count=1 ./...

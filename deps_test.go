@@ -48,6 +48,7 @@ var arrows = map[string]string{
 	"internal/budget/driver": "internal/broker internal/engine internal/journal internal/vfs internal/wire",
 	"internal/conformance":   "",
 	"internal/sim":           "",
+	"internal/soak":          "",
 
 	// The only place where the pieces meet.
 	"cmd/beanpole": "internal/binlog internal/broker internal/engine internal/journal internal/load internal/load/scale internal/server internal/vfs internal/wal internal/wire " +

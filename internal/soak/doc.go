@@ -1,0 +1,47 @@
+// Package soak runs the real program for as long as one likes, with clients and
+// faults drawn at random, and holds it against a ledger of what the clients were
+// told. It has tests only, for Linux.
+//
+//	go test ./internal/soak                             some 20 seconds, as a part of all tests
+//	make soak DURATION=2h                               longer
+//	make soak DURATION=1h SEED=7 PROGRAM=bin/beanpole   with the choices of that seed, on that binary
+//	make crash ROUNDS=200                               kill -9 under load and nothing else
+//
+// # A life
+//
+// A life begins with a start on the journal of the one before, with options
+// drawn anew. First an audit asks for every job that anybody was ever told of
+// (audit_test.go). Then clients come and go (client_test.go, commands_test.go)
+// and faults happen (faults_test.go): the process is stopped and continued, calls
+// on files fail (strace injects that), the disk is filled (if a tmpfs can be
+// mounted), descriptors run out, connections are left half way. Some lives end
+// with a look whether descriptors and memory have come back. All end with a
+// kill, or with SIGTERM, which must exit with 0.
+//
+// # The ledger
+//
+// It knows of each job what may be true: the states and priorities that it may
+// be found with (ledger_test.go). A command widens that when it is sent, and its
+// reply narrows it down to one, if no other command has meanwhile been under way
+// for the same job. A command that was lost with its connection may still be
+// executed until the process has ended. So there are no false alarms, and few
+// jobs of which little is known. Beyond that:
+//
+//   - a job of which the put was answered is there, with its body, tube and TTR,
+//     until a delete is sent; one whose delete was answered never comes back, and
+//     is deleted once;
+//   - no id is given out twice, and ids grow;
+//   - a job is held by one client at a time, for its TTR at least;
+//   - the server has as many jobs as were found, and no others;
+//   - every command is answered, in order, with a reply that it can have; errors
+//     come only in lives that have seen a fault of their kind, and puts are taken
+//     again when that is over;
+//   - the process does not end by itself, and its log has no panic.
+//
+// # Seeds
+//
+// A seed draws options, clients, commands and faults. The processes and the
+// network do as they like, so a seed repeats the kind of a run and not the run.
+//
+// Start reading at soak_test.go.
+package soak
