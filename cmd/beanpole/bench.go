@@ -100,7 +100,9 @@ func (opt *benchOptions) define(cmd *cobra.Command) {
 		fs.Func("workers", "mix wake: `N` workers wait on one tube for the jobs of\nall connections (a worker and a tube for each)", intoCount(&opt.load.Workers, "workers"))
 		fs.Func("duration", "measure for a `TIME`, such as 10s (5s)", into(&opt.load.Duration, parseDuration))
 		fs.Func("ops", "end after `N` jobs; 0: when the time is over (0)", into(&opt.load.Ops, parseJobs))
-		fs.Func("threads", "`N` threads share the connections (1; Linux only)", intoCount(&opt.load.Threads, "threads"))
+		fs.Func("client", "`KIND` of client: auto, epoll (Linux) or goroutine\n(auto)",
+			func(s string) error { return opt.load.Client.UnmarshalText([]byte(s)) })
+		fs.Func("threads", "`N` event loops of the epoll client (1)", intoCount(&opt.load.Threads, "threads"))
 		fs.Func("pid", "process `ID` of the server, to measure its processor\ntime and memory", intoCount(&opt.load.PID, "a process"))
 	})
 	addFlags(cmd, "Comparison", func(fs *pflag.FlagSet) {
@@ -151,7 +153,7 @@ func (opt *benchOptions) check(flags *pflag.FlagSet) error {
 // makes no use.
 var (
 	ofOneLoad = []string{
-		"mix", "connections", "in-flight", "tubes", "backlog", "occupied", "idle", "workers", "ops", "threads",
+		"mix", "connections", "in-flight", "tubes", "backlog", "occupied", "idle", "workers", "ops", "client", "threads",
 	}
 	noSuite   = slices.Concat(ofOneLoad, []string{"body"})
 	noRestart = slices.Concat(ofOneLoad, []string{"duration", "suite", "history"})

@@ -13,7 +13,8 @@ type nopLog struct{}
 
 func (nopLog) Append([]engine.Change) error { return nil }
 func (nopLog) Housekeep(int64) int64        { return engine.Never }
-func (nopLog) Commit() error                { return nil }
+func (nopLog) Flush() (bool, error)         { return true, nil }
+func (nopLog) Sync() error                  { return nil }
 func (nopLog) Close() error                 { return nil }
 
 // BenchmarkDo is the cost of a request that puts a job and deletes it.

@@ -1,15 +1,27 @@
 // Package broker owns the engine and runs it in turns.
 //
-// A turn is: take every request that has come; take the time once; let what is
-// due happen; apply the requests one after the other; hand the Changes to the
-// Log and commit them, once; and only then let the callers go on and tell their
-// clients. So pipelining, group commit and "no reply before it is durable" are
-// the same few lines (turn.go), and nobody but a turn ever touches the engine:
-// there is no order of locks to keep.
+// A turn takes every request that has come, takes the time once, lets what is
+// due happen, applies the requests one after the other, and hands the Changes
+// to the Log with one write. Nobody but a turn ever touches the engine: there
+// is no order of locks to keep (turn.go).
+//
+// A turn does not wait for the disk. It gets a position in the log, and the
+// next turn can run at once. One sync makes the turns of many positions
+// durable, while more of them go on; then these turns are settled: those who
+// asked are told, and reply to their clients (commit.go). So pipelining, group
+// commit and "no reply before it is durable" need no code of their own.
 //
 //	b := broker.New(eng, broker.Options{Log: journal})
-//	c := b.NewCaller(conn)  // one for each connection, which is a Request
-//	c.Do()                  // conn.Apply runs in a turn; returns when that is durable
+//	c := b.NewCaller(conn) // one for each connection, which is a Request
+//	err := c.Do()          // conn.Apply runs in a turn; returns when that is settled
+//
+// An event loop has other connections to serve meanwhile, and does it in steps:
+//
+//	if settled, err := c.Start(round); settled { // the turn is over, and durable or failed
+//		reply(round, err)
+//	}                  // else round.Settled(err) is called, by another goroutine
+//	…                  // serve what else is ready: more turns, which share the sync
+//	b.StartSync()      // before it waits for its sockets
 //
 // # Who runs the turn
 //
@@ -17,21 +29,30 @@
 // becomes the leader: it runs one turn for all that have queued up, its own
 // request among them, and passes the lead to the first who came meanwhile. In
 // memory a turn takes less than a microsecond, and to run it where the request is
-// saves two switches between goroutines; with a log, those who queue during an
-// fsync make up the next turn. The obvious design, a goroutine that owns the
-// engine and receives requests from a channel, was slower when prototypes of
-// both were measured (DESIGN.md, section 2; doc/decisions/0002).
+// saves two switches between goroutines. The obvious design, a goroutine that
+// owns the engine and receives requests from a channel, was slower when
+// prototypes of both were measured (DESIGN.md, section 2; doc/decisions/0002).
+//
+// # Who syncs
+//
+// At most one sync runs at a time. A caller of Do that has to wait, and finds
+// none under way, leads one for everything that is flushed. A caller of Start
+// must not wait: StartSync has it done by a goroutine of the broker.
 //
 // # Promises
 //
-//  1. Requests are applied one at a time, in the order in which Do was called.
+//  1. Requests are applied one at a time, in the order in which Do and Start
+//     were called.
 //  2. Changes reach the Log in the order in which they were made.
-//  3. Do returns, and a Waker is woken, after Commit of its turn has returned.
-//  4. What has come due by the start of a turn has happened before its requests.
-//  5. Time goes on with each request.
+//  3. A turn is settled when everything that was appended by its end, by itself
+//     or before it, is durable or has failed to become so. Do returns, and a
+//     Settler hears, not before that.
+//  4. Turns are settled in their order.
+//  5. What has come due by the start of a turn has happened before its requests.
+//  6. Time goes on with each request.
 //
-// The only goroutine that the package starts is that of the timer, when
-// something comes due; Close ends it.
+// The package starts goroutines for the timer, when something comes due, and
+// for syncs. Close ends them.
 package broker
 
 import (
@@ -50,41 +71,49 @@ type Request interface {
 	// and must not block. It returns now, or a little later: a nanosecond for
 	// each command makes sure that no two happen at the same time.
 	Apply(e *engine.Engine, now int64) (later int64)
-
-	// Failed tells, within the turn after Apply, that the Changes of this turn
-	// could not be made durable: what Apply has changed is in memory only, and
-	// must not be acknowledged.
-	Failed(err error)
 }
 
-// A Waker hears, after the turn is durable, that there is something for it; see
-// Broker.Wake. It must not block nor call the broker.
-type Waker interface {
-	Wake()
+// A Settler hears, once, that a turn is settled. If err is not nil, Changes of
+// that turn, or of one before that it may have seen, could not be made durable:
+// what was changed is in memory only, and must not be acknowledged.
+//
+// Any goroutine may call Settled, also one that leads a turn. It must not block
+// nor call the broker.
+type Settler interface {
+	Settled(err error)
 }
 
 // A Log makes changes outlive the process. To the broker, memory only, a local
-// disk and a Raft group differ in one thing: when Commit returns. All calls are
-// made within turns, so one at a time. After an error the changes since the
-// last good Commit stay in the Log's care: it must make them durable before any
+// disk and a Raft group differ in one thing: how long Sync takes. All calls but
+// Sync are made within turns, so one at a time. After an error the changes that
+// are not durable stay in the Log's care: it must make them durable before any
 // later change, and refuse changes (engine.Options.Admit) until it has.
 type Log interface {
-	// Append takes changes in order; it does not keep the slice.
+	// Append takes changes in order; it does not keep the slice, nor the bodies.
 	Append(changes []engine.Change) error
 
-	// Commit returns when all that was appended is as durable as was promised.
-	Commit() error
+	// Flush hands what was appended to the system. It returns true if that is
+	// as durable as was promised, because nothing was appended or because no
+	// sync is promised; otherwise a Sync makes it so.
+	Flush() (durable bool, err error)
 
-	// Housekeep comes after Commit. It does some of the Log's own work, as much
+	// Sync makes durable what was flushed before the call, or returns an error
+	// if any of it is not. It runs outside turns, in any goroutine, one at a
+	// time, while turns go on.
+	Sync() error
+
+	// Housekeep comes after Flush. It does some of the Log's own work, as much
 	// as a turn can bear, and returns the time when it wants to be called again
-	// at the latest, or engine.Never. What it appends waits for the next Commit.
+	// at the latest, or engine.Never. What it appends waits for the next Flush.
+	// After a Sync that failed there is a turn soon.
 	Housekeep(now int64) (next int64)
 
-	// Close commits and lets go of all resources.
+	// Close makes durable what was appended and lets go of all resources. No
+	// Sync is under way.
 	Close() error
 }
 
-// ErrClosed is what requests fail with whose Changes come after Close.
+// ErrClosed is the error of turns with Changes that come after Close.
 var ErrClosed = errors.New("broker: closed")
 
 // Options of a Broker. The zero value is a broker without a log, on the
@@ -98,6 +127,7 @@ type Options struct {
 type Broker struct {
 	// Static after New.
 	now func() int64
+	log Log // nil if nothing outlives the process
 
 	mu struct {
 		sync.Mutex
@@ -106,19 +136,22 @@ type Broker struct {
 	}
 
 	// Owned by the turn.
-	eng    *engine.Engine
-	log    Log       // nil if nothing outlives the process
-	spare  []*Caller // becomes the queue when that is taken
-	woken  []Waker   // to be woken when the turn is durable
-	timer  *time.Timer
-	alarm  int64 // when the timer goes off, or engine.Never
-	last   int64 // the time when the last request was applied
-	closed bool  // nothing comes due any more
+	eng       *engine.Engine
+	spare     []*Caller // becomes the queue when that is taken
+	settlers  []Settler // of the engine's waiters that this turn concerns
+	timer     *time.Timer
+	alarm     int64 // when the timer goes off, or engine.Never
+	last      int64 // the time when the last request was applied
+	closed    bool  // nothing comes due any more
+	logClosed bool
+
+	commit commit // has its own lock
 }
 
 // New returns a broker that owns the engine from now on.
 func New(e *engine.Engine, opt Options) *Broker {
 	b := &Broker{eng: e, log: opt.Log, now: opt.Now, alarm: engine.Never}
+	b.commit.idle.L = &b.commit.mu
 	if b.now == nil {
 		start := time.Now()
 		b.now = func() int64 { return int64(time.Since(start)) }
@@ -128,90 +161,144 @@ func New(e *engine.Engine, opt Options) *Broker {
 }
 
 // A Caller carries the requests of one client to the broker, one at a time. It
-// is made once so that Do allocates nothing.
+// is made once so that Do and Start allocate nothing.
 type Caller struct {
 	b    *Broker
 	req  Request
-	lead chan bool // true: run the next turn; false: the request is done
+	next chan step
+
+	// Owned by the caller until it is in the queue, then by the turn. err is
+	// that of whoever settles Do, then.
+	settler Settler // of Start; nil: the caller of Do waits
+	settled bool    // the turn was settled at its end
+	err     error   // if it is settled
 }
+
+// A step is what the goroutine of a caller does next.
+type step uint8
+
+const (
+	wait     step = iota // for a step from somebody else
+	leadTurn             // run a turn
+	leadSync             // run a sync
+	over                 // go on: the turn of Start is over, or that of Do is settled
+)
 
 // NewCaller returns a Caller for the requests of r.
 func (b *Broker) NewCaller(r Request) *Caller {
-	return &Caller{b: b, req: r, lead: make(chan bool, 1)}
+	return &Caller{b: b, req: r, next: make(chan step, 1)}
 }
 
-// Do applies the request in a turn and returns when that turn is durable, or
-// has failed.
-func (c *Caller) Do() { c.do(c.b.log != nil) }
+// Do applies the request in a turn and returns when that turn is settled. The
+// error is that of the Log; see Settler.
+//
+// With a log the caller yields before it leads a turn: that lets those come
+// along who are about to call, and one sync for all costs far more than a
+// switch. One who comes while another leads has queued up already.
+func (c *Caller) Do() error {
+	c.settler = nil
+	return c.run(c.b.log != nil)
+}
 
-// DoNow is Do for a request that many clients share: it waits for no others.
-func (c *Caller) DoNow() { c.do(false) }
+// DoNow is Do without the yield, for a request that many clients share.
+func (c *Caller) DoNow() error {
+	c.settler = nil
+	return c.run(false)
+}
 
-// do is Do. A leader who yields lets those come along who are about to call: a
-// commit costs far more than a switch. One who comes after another does not yield:
-// they have had the time of its commit.
-func (c *Caller) do(yield bool) {
-	b := c.b
-	b.mu.Lock()
-	b.mu.queue = append(b.mu.queue, c)
-	led := b.mu.led
-	b.mu.led = true
-	b.mu.Unlock()
-	switch {
-	case !led && yield:
-		runtime.Gosched()
-	case led && !<-c.lead:
-		return
+// Start applies the request in a turn and returns when the turn is over. It
+// waits for other turns at most, never for a sync.
+//
+// If settled is true the turn is settled already, with err, and all before it
+// are: each of their Settlers has been told. Otherwise s will be told, or has
+// been meanwhile, and the caller must see to a sync before it waits for
+// anything: see StartSync and Sync.
+func (c *Caller) Start(s Settler) (settled bool, err error) {
+	c.settler = s
+	err = c.run(false)
+	if !c.settled {
+		return false, nil
 	}
-	b.turn(c)
+	return true, err
 }
 
-// Call applies a function in a turn, for callers that do so rarely. The error
-// is that of the Commit.
+// run takes steps until the call is over.
+func (c *Caller) run(yield bool) error {
+	b := c.b
+	next := b.enqueue(c)
+	if next == leadTurn && yield {
+		runtime.Gosched()
+	}
+	for {
+		switch next {
+		case wait:
+			next = <-c.next
+		case leadTurn:
+			next = b.turn(c)
+		case leadSync:
+			b.sync()
+			next = wait // it has been told, like the others
+		case over:
+			return c.err
+		}
+	}
+}
+
+// enqueue queues up for the next turn. If there is nobody to lead it the caller
+// does.
+func (b *Broker) enqueue(c *Caller) step {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mu.queue = append(b.mu.queue, c)
+	if b.mu.led {
+		return wait
+	}
+	b.mu.led = true
+	return leadTurn
+}
+
+// Call applies a function in a turn, for callers that do so rarely. It returns
+// when the turn is settled, with the error of the Log.
 func (b *Broker) Call(f func(e *engine.Engine, now int64)) error {
-	r := &call{f: f}
-	b.NewCaller(r).Do()
-	return r.err
+	return b.NewCaller(call(f)).Do()
 }
 
-type call struct {
-	f   func(e *engine.Engine, now int64)
-	err error
-}
+type call func(e *engine.Engine, now int64)
 
-func (r *call) Apply(e *engine.Engine, now int64) int64 {
-	r.f(e, now)
+func (f call) Apply(e *engine.Engine, now int64) int64 {
+	f(e, now)
 	return now
 }
 
-func (r *call) Failed(err error) { r.err = err }
+// Await makes the broker tell s when the running turn is settled. It may be
+// called only from within a turn. This is for the engine's waiters, whom the
+// turn of another caller concerns.
+func (b *Broker) Await(s Settler) { b.settlers = append(b.settlers, s) }
 
-// Wake makes the broker wake w once the running turn is durable. It may be
-// called only from within a turn.
-func (b *Broker) Wake(w Waker) { b.woken = append(b.woken, w) }
-
-// Close waits for the running turn, commits what has been asked for, closes the
-// log and stops the timer. Nothing comes due any more, and Changes that come
-// later fail with ErrClosed.
+// Close waits for the running turn, settles what has been asked for, closes the
+// log and stops the timer. Nothing comes due any more, and turns with Changes
+// that come later fail with ErrClosed.
 func (b *Broker) Close() error {
 	err := b.Call(func(*engine.Engine, int64) {
 		b.closed = true
 		b.timer.Stop()
 	})
 	if b.log != nil {
-		// In a turn of its own: that one has committed the requests beside it.
-		b.Call(func(*engine.Engine, int64) {
-			err = errors.Join(err, b.log.Close())
-			b.log = closedLog{}
-		})
+		// In a turn of its own: that one has flushed the requests beside it.
+		b.Call(func(*engine.Engine, int64) { err = errors.Join(err, b.closeLog()) })
+		b.commit.goroutines.Wait()
 	}
 	return err
 }
 
-// closedLog stands in for a log that is closed.
-type closedLog struct{}
-
-func (closedLog) Append([]engine.Change) error { return ErrClosed }
-func (closedLog) Commit() error                { return nil }
-func (closedLog) Housekeep(int64) int64        { return engine.Never }
-func (closedLog) Close() error                 { return nil }
+// closeLog settles what is not settled and closes the log, within a turn.
+func (b *Broker) closeLog() error {
+	if b.logClosed {
+		return nil
+	}
+	b.logClosed = true
+	if b.commit.close() {
+		b.sync()
+	}
+	return b.log.Close()
+}

@@ -13,22 +13,28 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A fakeLog remembers what reached it, blocks when told so, and fails when
-// told so. Its calls must come one at a time; the race detector looks.
+// A fakeLog remembers what reached it. Its Sync blocks when told so, and all
+// fails when told so. Calls must come one at a time but for Sync, of which there
+// must be one at a time; the race detector looks.
 type fakeLog struct {
-	inside    atomic.Bool
-	appended  []string // bodies of puts, in order
-	committed int      // how many of appended
-	batches   []int    // how many changes each Append took
-	commits   int
-	closed    int
+	inside   atomic.Bool
+	syncing  atomic.Bool
+	appended []string // bodies of puts, in order
+	batches  []int    // how many changes each Append took
+	dirty    bool     // something was appended since the last Flush
+	closed   int
 
-	appendErr, commitErr, closeErr error
+	flushed atomic.Int64 // how many of appended
+	synced  atomic.Int64
+	syncs   atomic.Int64
+
+	appendErr, flushErr, closeErr error
+	syncErr                       atomic.Pointer[error]
 
 	housekeep func(now int64) int64
 	kept      []int64 // the times at which Housekeep was called
 
-	blocking       atomic.Bool // Commit sends to begins, then receives from mayEnd
+	blocking       atomic.Bool // Sync sends to begins, then receives from mayEnd
 	begins, mayEnd chan struct{}
 }
 
@@ -37,24 +43,60 @@ func newFakeLog() *fakeLog {
 }
 
 // only panics when two calls run at the same time.
-func (l *fakeLog) only() (leave func()) {
-	if l.inside.Swap(true) {
+func only(inside *atomic.Bool) (leave func()) {
+	if inside.Swap(true) {
 		panic("two calls of the Log at the same time")
 	}
-	return func() { l.inside.Store(false) }
+	return func() { inside.Store(false) }
 }
 
 func (l *fakeLog) Append(changes []engine.Change) error {
-	defer l.only()()
+	defer only(&l.inside)()
 	l.batches = append(l.batches, len(changes))
 	for _, c := range changes {
 		l.appended = append(l.appended, string(c.Body))
 	}
+	l.dirty = true
 	return l.appendErr
 }
 
+func (l *fakeLog) Flush() (durable bool, err error) {
+	defer only(&l.inside)()
+	if !l.dirty {
+		return true, nil
+	}
+	l.dirty = false
+	if l.flushErr == nil {
+		l.flushed.Store(int64(len(l.appended)))
+	}
+	return false, l.flushErr
+}
+
+func (l *fakeLog) Sync() error {
+	defer only(&l.syncing)()
+	l.syncs.Add(1)
+	flushed := l.flushed.Load()
+	if l.blocking.Load() {
+		l.begins <- struct{}{}
+		<-l.mayEnd
+	}
+	if err := l.syncErr.Load(); err != nil {
+		return *err
+	}
+	l.synced.Store(flushed)
+	return nil
+}
+
+func (l *fakeLog) failSyncs(err error) {
+	if err == nil {
+		l.syncErr.Store(nil)
+		return
+	}
+	l.syncErr.Store(&err)
+}
+
 func (l *fakeLog) Housekeep(now int64) int64 {
-	defer l.only()()
+	defer only(&l.inside)()
 	l.kept = append(l.kept, now)
 	if l.housekeep == nil {
 		return engine.Never
@@ -62,27 +104,21 @@ func (l *fakeLog) Housekeep(now int64) int64 {
 	return l.housekeep(now)
 }
 
-func (l *fakeLog) Commit() error {
-	defer l.only()()
-	l.commits++
-	if l.blocking.Load() {
-		l.begins <- struct{}{}
-		<-l.mayEnd
-	}
-	if l.commitErr == nil {
-		l.committed = len(l.appended)
-	}
-	return l.commitErr
-}
-
 func (l *fakeLog) Close() error {
-	defer l.only()()
+	defer only(&l.inside)()
+	defer only(&l.syncing)()
 	l.closed++
 	return l.closeErr
 }
 
-// Those who come during a Commit form one turn, with one Append and one
-// Commit, and none of them returns before that.
+// end lets the sync end that has begun, and those after it go by.
+func (l *fakeLog) end() {
+	l.blocking.Store(false)
+	l.mayEnd <- struct{}{}
+}
+
+// Turns go on during a sync. Those of them share the next one, and none returns
+// from Do before the sync that covers it.
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 50
@@ -103,29 +139,55 @@ func TestGroupCommit(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
+		if got := len(log.appended); got != 1+n {
+			t.Fatalf("during a sync %d changes were appended, want %d", got, 1+n)
+		}
 		if first.Load() != 0 || rest.Load() != 0 {
-			t.Fatal("a Do returned before its Commit")
+			t.Fatal("a Do returned before its sync")
 		}
 		log.mayEnd <- struct{}{}
 		<-log.begins
 		synctest.Wait()
 		if first.Load() != 1 || rest.Load() != 0 {
-			t.Fatalf("after the first Commit: %d of its turn have returned and %d of the next", first.Load(), rest.Load())
+			t.Fatalf("after the first sync: %d have returned that it covers, and %d of the rest", first.Load(), rest.Load())
 		}
-		log.blocking.Store(false)
-		log.mayEnd <- struct{}{}
+		log.end()
 		synctest.Wait()
 		if rest.Load() != n {
 			t.Errorf("%d of %d have returned", rest.Load(), n)
 		}
-		if want := []int{1, n}; !slices.Equal(log.batches, want) || log.commits != 2 {
-			t.Errorf("Append took %v changes in %d commits, want %v in 2", log.batches, log.commits, want)
+		if n := log.syncs.Load(); n != 2 {
+			t.Errorf("%d syncs, want 2", n)
+		}
+	})
+}
+
+// Those who queue up during a turn form one turn, with one Append and one sync.
+func TestOneTurnOneAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 50
+		log := newFakeLog()
+		b := newBroker(t, log)
+		begun, mayEnd := make(chan bool), make(chan bool)
+		go b.Call(func(*engine.Engine, int64) {
+			begun <- true
+			<-mayEnd
+		})
+		<-begun
+		for range n {
+			go b.Call(putting("a job"))
+		}
+		synctest.Wait()
+		mayEnd <- true
+		synctest.Wait()
+		if want := []int{n}; !slices.Equal(log.batches, want) || log.syncs.Load() != 1 {
+			t.Errorf("Append took %v changes in %d syncs, want %v in 1", log.batches, log.syncs.Load(), want)
 		}
 	})
 }
 
 // Promise 2, with many callers: the log has what they did, in the order in
-// which it was done, and whoever has returned is in a commit.
+// which it was done, and whoever has returned is durable.
 func TestLogOrder(t *testing.T) {
 	const callers, each = 8, 100
 	log := newFakeLog()
@@ -144,9 +206,10 @@ func TestLogOrder(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				b.Call(func(*engine.Engine, int64) { // nobody else is in the Log now
-					if !slices.Contains(log.appended[:log.committed], body) {
-						t.Errorf("%s has returned and is not committed", body)
+				synced := log.synced.Load()
+				b.Call(func(*engine.Engine, int64) { // nobody else appends now
+					if !slices.Contains(log.appended[:synced], body) {
+						t.Errorf("%s has returned and is not durable", body)
 					}
 				})
 			}
@@ -156,96 +219,178 @@ func TestLogOrder(t *testing.T) {
 	if !slices.Equal(log.appended, order) {
 		t.Error("the log has another order than the requests")
 	}
-	if log.committed != callers*each {
-		t.Errorf("%d of %d changes are committed", log.committed, callers*each)
+	if n := log.synced.Load(); n != callers*each {
+		t.Errorf("%d of %d changes are durable", n, callers*each)
 	}
 }
 
-// A waker notes where its wake came.
-type waker func()
-
-func (w waker) Wake() { w() }
-
-// Promise 3: who is waked is so after Commit, once.
-func TestWakeAfterCommit(t *testing.T) {
+// A turn that has appended nothing waits for what it may have seen.
+func TestReadersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newFakeLog()
 		b := newBroker(t, log)
-		var waked atomic.Int32
+		reader := b.NewCaller(&request{apply: func(*engine.Engine, int64) {}})
+		if settled, err := reader.Start(nil); !settled || err != nil {
+			t.Fatalf("with nothing in the log: settled %v, %v", settled, err)
+		}
 		log.blocking.Store(true)
-		go b.Call(func(*engine.Engine, int64) {
-			b.Wake(waker(func() { waked.Add(1) }))
-			b.Wake(waker(func() { waked.Add(10) }))
+		go b.Call(putting("unseen"))
+		<-log.begins
+		heard := make(hearing, 9)
+		if settled, _ := reader.Start(heard); settled {
+			t.Fatal("settled before what it may have seen is durable")
+		}
+		synctest.Wait()
+		if len(heard) != 0 {
+			t.Fatal("told before the sync has ended")
+		}
+		log.end()
+		if err := <-heard; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := log.syncs.Load(); n != 1 {
+			t.Errorf("%d syncs, want 1: the reader has nothing to be synced", n)
+		}
+		if settled, err := reader.Start(nil); !settled || err != nil {
+			t.Errorf("with all durable: settled %v, %v", settled, err)
+		}
+	})
+}
+
+// A hearing receives what a Settler is told.
+type hearing chan error
+
+func (h hearing) Settled(err error) { h <- err }
+
+// The engine's waiters are told when the turn is settled that they await, once.
+func TestAwait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newFakeLog()
+		b := newBroker(t, log)
+		heard := make(hearing, 9)
+		log.blocking.Store(true)
+		put := putting("a job")
+		go b.Call(func(e *engine.Engine, now int64) {
+			put(e, now)
+			b.Await(heard)
+			b.Await(heard)
 		})
 		<-log.begins
 		synctest.Wait()
-		if waked.Load() != 0 {
-			t.Error("waked before Commit")
+		if len(heard) != 0 {
+			t.Error("told before the sync")
 		}
-		log.blocking.Store(false)
-		log.mayEnd <- struct{}{}
+		log.end()
 		synctest.Wait()
-		if waked.Load() != 11 {
-			t.Errorf("after Commit the wakers count %d, want 11", waked.Load())
+		if len(heard) != 2 {
+			t.Errorf("after the sync %d are told, want 2", len(heard))
 		}
 		b.Call(func(*engine.Engine, int64) {})
-		if waked.Load() != 11 {
-			t.Error("waked again by the next turn")
+		if len(heard) != 2 {
+			t.Error("told again by the next turn")
 		}
 	})
 }
 
 var errDisk = errors.New("the disk is on fire")
 
-// When Append or Commit fails, everybody in that turn hears of it, nobody else
-// does, and later turns work.
+// When the log fails, everybody of whom something is not durable hears of it,
+// nobody else does, and later turns work.
 func TestLogFails(t *testing.T) {
 	for name, fail := range map[string]func(l *fakeLog, err error){
 		"Append": func(l *fakeLog, err error) { l.appendErr = err },
-		"Commit": func(l *fakeLog, err error) { l.commitErr = err },
+		"Flush":  func(l *fakeLog, err error) { l.flushErr = err },
+		"Sync":   func(l *fakeLog, err error) { l.failSyncs(err) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const n = 10
 				log := newFakeLog()
 				b := newBroker(t, log)
-				log.blocking.Store(true)
+				if err := b.Call(putting("before")); err != nil {
+					t.Errorf("a turn before failed: %v", err)
+				}
+				b.Call(func(*engine.Engine, int64) { fail(log, errDisk) })
 				var wg sync.WaitGroup
-				wg.Go(func() {
-					if err := b.Call(putting("before")); err != nil {
-						t.Errorf("the turn before failed: %v", err)
-					}
-				})
-				<-log.begins
-				var failed [n]error
-				for i := range n {
-					put := putting("during")
+				for range n {
 					wg.Go(func() {
-						failed[i] = b.Call(func(e *engine.Engine, now int64) {
-							fail(log, errDisk)
-							put(e, now)
-						})
+						if err := b.Call(putting("during")); !errors.Is(err, errDisk) {
+							t.Errorf("a turn that failed: %v", err)
+						}
 					})
 				}
-				synctest.Wait() // all are in the queue, and Commit blocks
-				log.blocking.Store(false)
-				log.mayEnd <- struct{}{}
 				wg.Wait()
-				for i, err := range failed {
-					if !errors.Is(err, errDisk) {
-						t.Errorf("request %d of the turn that failed: %v", i, err)
-					}
-				}
-				if want := []int{1, n}; !slices.Equal(log.batches, want) {
-					t.Errorf("Append took %v, want %v: all in the turn that failed", log.batches, want)
+				if err := b.Call(func(*engine.Engine, int64) {}); err != nil {
+					t.Errorf("a turn without changes failed: %v", err)
 				}
 				b.Call(func(*engine.Engine, int64) { fail(log, nil) })
 				if err := b.Call(putting("after")); err != nil {
-					t.Errorf("the turn after failed: %v", err)
+					t.Errorf("a turn after failed: %v", err)
 				}
 			})
 		})
 	}
+}
+
+// When a flush fails during a sync, the turns before it are settled by that sync,
+// and first.
+func TestFlushFailsDuringSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newFakeLog()
+		b := newBroker(t, log)
+		log.blocking.Store(true)
+		var order []string
+		start := func(name string, apply func(*engine.Engine, int64)) {
+			t.Helper()
+			settled, _ := b.NewCaller(&request{apply: apply}).Start(settler(func(err error) {
+				order = append(order, fmt.Sprint(name, " ", err))
+			}))
+			if settled {
+				t.Errorf("%s: settled at once", name)
+			}
+		}
+		start("good", putting("good"))
+		b.StartSync()
+		<-log.begins
+		start("bad", func(e *engine.Engine, now int64) {
+			log.flushErr = errDisk
+			putting("bad")(e, now)
+		})
+		start("reader", func(*engine.Engine, int64) { log.flushErr = nil })
+		b.StartSync()
+		synctest.Wait()
+		if len(order) != 0 {
+			t.Errorf("settled during the sync before them: %q", order)
+		}
+		log.end()
+		synctest.Wait()
+		if want := []string{"good <nil>", "bad " + errDisk.Error(), "reader <nil>"}; !slices.Equal(order, want) {
+			t.Errorf("settled %q, want %q", order, want)
+		}
+	})
+}
+
+type settler func(error)
+
+func (f settler) Settled(err error) { f(err) }
+
+// After a sync that failed there is a turn, in which the log can heal, though
+// nobody asks for one.
+func TestTurnAfterFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newFakeLog()
+		b := newBroker(t, log)
+		log.failSyncs(errDisk)
+		if err := b.Call(putting("a job")); !errors.Is(err, errDisk) {
+			t.Fatalf("the put: %v", err)
+		}
+		synctest.Wait()
+		if len(log.kept) != 2 {
+			t.Errorf("Housekeep was called %d times, want 2", len(log.kept))
+		}
+		log.failSyncs(nil)
+	})
 }
 
 // Housekeep is called in each turn, and without one when it wants to be.
@@ -274,8 +419,8 @@ func TestHousekeep(t *testing.T) {
 	})
 }
 
-// Close commits the requests of its turn before it closes the log, and what
-// comes after it fails instead of being acknowledged.
+// Close settles what was asked for before it closes the log, also what nobody
+// has asked a sync for. What comes after it fails instead of being acknowledged.
 func TestCloseWithLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newFakeLog()
@@ -290,24 +435,30 @@ func TestCloseWithLog(t *testing.T) {
 				t.Errorf("a request beside Close: %v", err)
 			}
 		})
-		synctest.Wait()
 		wg.Go(func() {
 			if err := b.Close(); !errors.Is(err, errDisk) {
 				t.Errorf("Close returned %v, want the error of the log's Close", err)
 			}
 		})
 		synctest.Wait()
-		log.blocking.Store(false)
-		log.mayEnd <- struct{}{}
+		heard := make(hearing, 1)
+		b.NewCaller(&request{apply: putting("started")}).Start(heard)
+		log.end()
 		wg.Wait()
-		if log.committed != 2 || log.closed != 1 {
-			t.Errorf("%d of 2 puts are committed, the log closed %d times", log.committed, log.closed)
+		if err := <-heard; err != nil {
+			t.Errorf("a request beside Close: %v", err)
+		}
+		if log.synced.Load() != 3 || log.closed != 1 {
+			t.Errorf("%d of 3 puts are durable, the log closed %d times", log.synced.Load(), log.closed)
 		}
 		if err := b.Call(putting("after")); !errors.Is(err, ErrClosed) {
 			t.Errorf("a put after Close: %v, want ErrClosed", err)
 		}
-		if len(log.appended) != 2 {
+		if len(log.appended) != 3 {
 			t.Error("the closed log was used")
+		}
+		if err := errors.Join(b.Close(), b.Check()); err != nil {
+			t.Errorf("a second Close: %v", err)
 		}
 	})
 }

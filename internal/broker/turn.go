@@ -6,8 +6,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// turn runs one turn, led by c, whose request is in the queue.
-func (b *Broker) turn(c *Caller) {
+// turn runs one turn, led by c, whose request is in the queue. It returns what c
+// does next.
+func (b *Broker) turn(c *Caller) step {
 	callers := b.gather()
 	now := max(b.now(), b.last+1)
 	if !b.closed {
@@ -17,14 +18,11 @@ func (b *Broker) turn(c *Caller) {
 		now = c.req.Apply(b.eng, now) + 1
 	}
 	b.last = now
-	if err := b.commit(); err != nil {
-		for _, c := range callers {
-			c.req.Failed(err)
-		}
-	}
-	b.release(callers, c)
+	durable, err := b.flush()
+	next := b.conclude(callers, c, durable, err)
 	b.prepare(now)
 	b.pass()
+	return next
 }
 
 // gather takes the queue.
@@ -36,42 +34,60 @@ func (b *Broker) gather() []*Caller {
 	return callers
 }
 
-// commit makes the changes of this turn durable.
-func (b *Broker) commit() error {
+// flush hands the changes of this turn to the log.
+func (b *Broker) flush() (durable bool, err error) {
 	if b.log == nil {
-		return nil
+		return true, nil
 	}
 	changes := b.eng.Take()
 	defer b.eng.Recycle(changes)
-	if len(changes) > 0 {
+	switch {
+	case b.logClosed && len(changes) > 0:
+		return false, ErrClosed
+	case b.logClosed:
+		return true, nil
+	case len(changes) > 0:
 		if err := b.log.Append(changes); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return b.log.Commit()
+	return b.log.Flush()
 }
 
-// release lets everybody know whom this turn has concerned.
-func (b *Broker) release(callers []*Caller, leader *Caller) {
-	for i, w := range b.woken {
-		w.Wake()
-		b.woken[i] = nil
+// conclude lets everybody go on whom this turn has concerned, or notes that they
+// wait for a sync. It returns what the leader does next.
+func (b *Broker) conclude(callers []*Caller, leader *Caller, durable bool, err error) step {
+	next := over
+	if b.log == nil || b.commit.add(durable, err) {
+		b.release(callers, leader, err)
+	} else {
+		next = b.commit.enlist(callers, leader, b.settlers, err)
 	}
-	b.woken = b.woken[:0]
-	for i, c := range callers {
-		if c != leader {
-			c.lead <- false
-		}
-		callers[i] = nil
-	}
+	clear(callers)
 	b.spare = callers
+	clear(b.settlers)
+	b.settlers = b.settlers[:0]
+	return next
+}
+
+// release tells everybody that this turn is settled.
+func (b *Broker) release(callers []*Caller, leader *Caller, err error) {
+	for _, s := range b.settlers {
+		s.Settled(err)
+	}
+	for _, c := range callers {
+		c.settler, c.settled, c.err = nil, true, err
+		if c != leader {
+			c.next <- over
+		}
+	}
 }
 
 // prepare lets the log do its own work and sets the timer for what comes due
 // next.
 func (b *Broker) prepare(now int64) {
 	next := b.eng.Next()
-	if b.log != nil {
+	if b.log != nil && !b.logClosed {
 		next = min(next, b.log.Housekeep(now))
 	}
 	b.schedule(next)
@@ -88,7 +104,7 @@ func (b *Broker) pass() {
 	}
 	b.mu.Unlock()
 	if next != nil {
-		next.lead <- true
+		next.next <- leadTurn
 	}
 }
 
@@ -98,11 +114,11 @@ func (b *Broker) schedule(next int64) {
 		return
 	}
 	b.alarm = next
-	b.timer.Reset(time.Duration(max(0, next-b.now()))) // the commit took its time
+	b.timer.Reset(time.Duration(max(0, next-b.now()))) // the turn took its time
 }
 
-// tick is a turn for what has come due; the timer calls it in a goroutine of
-// its own.
+// tick is a turn for what has come due, or because the log has failed. The timer
+// calls it in a goroutine of its own.
 func (b *Broker) tick() {
 	b.Call(func(*engine.Engine, int64) { b.alarm = engine.Never })
 }

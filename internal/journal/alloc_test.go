@@ -45,7 +45,7 @@ func TestAllocations(t *testing.T) {
 		for range 2000 { // so that buffers have grown
 			turn()
 		}
-		if err := b.log.Commit(); err != nil {
+		if err := b.log.commit(); err != nil {
 			t.Fatal(err)
 		}
 		for range 1000 {

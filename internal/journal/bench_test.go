@@ -28,7 +28,7 @@ func BenchmarkAppend(b *testing.B) {
 			if err := j.Append(e.Take()); err != nil {
 				b.Fatal(err)
 			}
-			if err := j.Commit(); err != nil {
+			if err := j.commit(); err != nil {
 				b.Fatal(err)
 			}
 			j.Housekeep(int64(n))
@@ -56,7 +56,7 @@ func BenchmarkReplay(b *testing.B) {
 			if err := j.Append(e.Take()); err != nil {
 				b.Fatal(err)
 			}
-			if err := j.Commit(); err != nil {
+			if err := j.commit(); err != nil {
 				b.Fatal(err)
 			}
 		}

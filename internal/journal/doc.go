@@ -12,10 +12,11 @@
 //
 // # What is promised
 //
-// With Options.Sync 0, when Commit returns everything appended is on disk. With
-// a positive one it is within that time, or what a sync takes, in the
-// operating system's hands until then; with a negative one the operating system
-// decides. In each case a killed process loses nothing.
+// With Options.Sync 0, everything that was flushed before a call of Sync is on
+// disk when that returns. With a positive one it is within that time, or what a
+// sync takes, in the operating system's hands until then; with a negative one the
+// operating system decides. In each case a killed process loses nothing that was
+// flushed.
 //
 // # Space
 //
@@ -26,8 +27,8 @@
 //
 // # Failure
 //
-// After a failed write or sync the turn's changes are in memory and not surely
-// on disk: their commands are answered with an error, and until the log is
+// After a failed write or sync the changes that were not durable are in memory and
+// not surely on disk: their commands are answered with an error, and until the log is
 // healed every further change is refused before it is made. Housekeep tries to
 // heal, at once and then every second: all that was not durable is written to a
 // new segment. So the memory is always what the log will say when it is well
@@ -52,13 +53,14 @@
 //
 // # Goroutines
 //
-// All methods are called within turns. Beside them at most two goroutines run:
-// one syncs, if Options.Sync is positive, and one prepares the next segment.
-// Close waits for both.
+// All methods but Sync are called within turns. Sync runs beside them, in one
+// goroutine at a time. The journal itself starts at most two: one syncs, if
+// Options.Sync is positive, and one prepares the next segment. Close waits for
+// both.
 //
 // # Not here
 //
-// When to commit is the broker's choice; what a job is, the engine's; checksums,
+// When to sync is the broker's choice; what a job is, the engine's; checksums,
 // files and healing are wal's; beanstalkd's files are binlog's.
 //
 // Start reading at record.go, then journal.go.

@@ -3,6 +3,7 @@ package journal
 import (
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -10,13 +11,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// Options of a Journal. The zero value syncs at each commit.
+// Options of a Journal. The zero value promises a sync.
 type Options struct {
 	// SegmentSize is the size of a segment in bytes; 0: wal.DefaultSegmentSize.
 	SegmentSize int64
 
-	// Sync is how long a change may wait for its sync. 0: Commit syncs. Negative:
-	// for ever.
+	// Sync is how long a change may wait for its sync in the background. 0: Flush
+	// asks for a call of Sync. Negative: for ever.
 	Sync time.Duration
 
 	// Epoch is the moment, in nanoseconds since 1970, at which the engine's clock
@@ -42,7 +43,7 @@ type Journal struct {
 
 	// Owned by the turn.
 	buf        []byte             // scratch
-	dirty      bool               // something was appended since the last Commit
+	dirty      bool               // something was appended since the last Flush
 	unsynced   bool               // something was flushed since the last background sync began
 	bytes      int64              // about what the records in all segments take
 	live       int64              // J1; bytes
@@ -62,6 +63,12 @@ type Journal struct {
 
 	syncing   background // with Options.Sync > 0
 	preparing background
+
+	// What Sync is to make durable. Written by the turn, read by whoever syncs.
+	target struct {
+		sync.Mutex
+		wal.Target
+	}
 }
 
 // placed is where the whole record of a job was written.
@@ -179,22 +186,36 @@ func (j *Journal) unmark(mark uint32, because wal.Pos) {
 	}
 }
 
-// Commit implements broker.Log.
-func (j *Journal) Commit() error {
+// Flush implements broker.Log.
+func (j *Journal) Flush() (durable bool, err error) {
 	if !j.dirty {
-		return nil
+		return true, nil
 	}
 	j.dirty = false
-	err := j.files.Flush()
-	if err == nil && j.opt.Sync == 0 {
-		err = j.files.Sync()
-	}
-	if err != nil {
+	if err := j.files.Flush(); err != nil {
 		j.trouble.failed(j.log, err)
-		return fmt.Errorf("journal: %w", err)
+		return false, fmt.Errorf("journal: %w", err)
 	}
 	j.unsynced = true
+	j.setTarget()
 	j.forget()
+	return j.opt.Sync != 0, nil
+}
+
+func (j *Journal) setTarget() {
+	j.target.Lock()
+	defer j.target.Unlock()
+	j.target.Target = j.files.Target()
+}
+
+// Sync implements broker.Log.
+func (j *Journal) Sync() error {
+	j.target.Lock()
+	target := j.target.Target
+	j.target.Unlock()
+	if err := target.Sync(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
 	return nil
 }
 
@@ -221,7 +242,7 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	}
 	next = min(next, j.clean(now), j.reserveLater(now))
 	if j.dirty {
-		next = min(next, now+cleanPause) // for the Commit
+		next = min(next, now+cleanPause) // for the Flush
 	}
 	j.prepare(now)
 	return next
@@ -318,6 +339,7 @@ func (j *Journal) recover() error {
 		}
 	}
 	j.recent = j.recent[:0]
+	j.setTarget()
 	// Where the records of pauses and of the last id are now was not noted:
 	// cleaning will write them again.
 	j.lastID = 0

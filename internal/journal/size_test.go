@@ -45,12 +45,21 @@ func (b *bench) turn(do func()) (next int64) {
 	b.now++
 	b.eng.Tick(b.now)
 	do()
-	if err := errors.Join(b.log.Append(b.eng.Take()), b.log.Commit()); err != nil {
+	if err := errors.Join(b.log.Append(b.eng.Take()), b.log.commit()); err != nil {
 		b.tb.Fatal(err)
 	}
 	next = b.log.Housekeep(b.now)
 	b.log.preparing.wait()
 	return next
+}
+
+// commit flushes, and syncs if that is promised.
+func (j *Journal) commit() error {
+	durable, err := j.Flush()
+	if err != nil || durable {
+		return err
+	}
+	return j.Sync()
 }
 
 func (b *bench) put(spec engine.Spec, size int) (id uint64) {

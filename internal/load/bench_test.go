@@ -30,9 +30,9 @@ func BenchmarkClients(b *testing.B) {
 		}
 		defer p.Stop()
 		for _, shape := range []struct{ connections, inFlight int }{{1, 1}, {8, 1}, {50, 1}, {500, 1}, {8, 64}} {
-			for _, portable := range drivers {
-				o := Options{Addr: p.Addr, PID: p.PID, portable: portable, Connections: shape.connections, InFlight: shape.inFlight}
-				b.Run(fmt.Sprintf("server=%s/conns=%d/inflight=%d/portable=%t", s.DisplayName(), o.Connections, o.InFlight, portable),
+			for _, client := range clients() {
+				o := Options{Addr: p.Addr, PID: p.PID, Client: client, Connections: shape.connections, InFlight: shape.inFlight}
+				b.Run(fmt.Sprintf("server=%s/conns=%d/inflight=%d/client=%s", s.DisplayName(), o.Connections, o.InFlight, client),
 					func(b *testing.B) { benchmarkRun(b, o) })
 			}
 		}

@@ -91,7 +91,7 @@ func TestCrowdUsage(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")
 	}
-	addr := startResponder(t, false)
+	addr := startResponder(t, (*responder).serve)
 	for want, o := range map[int]Options{
 		9:  {Idle: 9},
 		70: {Occupied: 70},
@@ -155,10 +155,10 @@ func TestWorkersCheckWhoseJobTheyGot(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			addr := waitingServer(2, tt.body).start(t)
-			for _, portable := range drivers {
-				_, err := Run(t.Context(), Options{Addr: addr, portable: portable, Mix: Wake, Connections: 2, Workers: 2})
+			for _, client := range clients() {
+				_, err := Run(t.Context(), Options{Addr: addr, Client: client, Mix: Wake, Connections: 2, Workers: 2})
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
-					t.Errorf("portable %t: error %v, want one with %q", portable, err, tt.want)
+					t.Errorf("%s: error %v, want one with %q", client, err, tt.want)
 				}
 			}
 		})
@@ -177,8 +177,6 @@ func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
 	}
 	put, work := sessions[1], sessions[4]
 	put.script.(*producer).quota = 2
-	woken := false
-	put.wake = func() { woken = true }
 	said := func(s *session) string {
 		s.fill(5, warming)
 		out := string(s.out)
@@ -187,7 +185,7 @@ func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
 	}
 	hears := func(s *session, reply []byte) {
 		t.Helper()
-		s.w += copy(s.space(), reply)
+		s.received(copy(s.space(), reply))
 		if err := s.replies(9, warming); err != nil {
 			t.Fatal(err)
 		}
@@ -207,14 +205,12 @@ func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
 	if got := said(work); got != "delete 7\r\nreserve\r\n" {
 		t.Errorf("the worker said %q", got)
 	}
-	work.crew.proceed(9, warming)
-	if got := said(put); got != "" || woken {
-		t.Errorf("the producer said %q before its job is deleted", got)
+	if _, ok := put.crew.nextFreed(); ok || said(put) != "" {
+		t.Error("the producer is free before its job is deleted")
 	}
 	hears(work, wire.AppendWord(nil, wire.Deleted))
-	work.crew.proceed(9, warming)
-	if got := string(put.out); !woken || got != string(wire.AppendPut(nil, putPri, 0, putTTR, body)) {
-		t.Errorf("the delete made the producer say %q, woken %t", got, woken)
+	if i, ok := put.crew.nextFreed(); !ok || i != 1 || said(put) == "" {
+		t.Errorf("the delete freed session %d, %t; want 1, the producer", i, ok)
 	}
 }
 
@@ -224,17 +220,17 @@ func TestResponderWakesTheLongestWaiting(t *testing.T) {
 	tube := r.tubes[defaultTube]
 	var woken []int
 	add := func(i int) {
-		c := r.newConn(tube)
-		c.attach(func() { woken = append(woken, i) })
+		c := r.newConn()
+		c.woken = func() { woken = append(woken, i) }
 		c.cmd.Op = wire.Reserve
-		c.execute()
+		r.execute(c)
 	}
-	producer := r.newConn(tube)
+	producer := r.newConn()
 	for i := range 100 {
 		add(2 * i)
 		add(2*i + 1)
 		producer.cmd.Op = wire.Put
-		producer.execute()
+		r.execute(producer)
 	}
 	for i, got := range woken {
 		if got != i {

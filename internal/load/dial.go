@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -32,11 +32,10 @@ func (r *run) dial(ctx context.Context) ([]*conn, error) {
 		if err != nil {
 			return err
 		}
-		conns[i] = &conn{Conn: nc, s: s}
-		s.run = r
+		conns[i] = &conn{Conn: nc, s: s, mu: new(sync.Mutex)}
 		s.tally.pace = int64(r.opt.Pace)
 		if r.opt.ByCommand {
-			s.tally.byOp = make(map[wire.Op]*hdrhistogram.Histogram)
+			s.tally.byOp = make(byCommand)
 		}
 		return within(ctx, nc, dialTimeout, func(d *Dialog) error {
 			if err := d.chooseTube(tubes[i]); err != nil {
@@ -53,6 +52,12 @@ func (r *run) dial(ctx context.Context) ([]*conn, error) {
 	if err != nil {
 		closeAll(conns)
 		return nil, err
+	}
+	for _, c := range conns {
+		if crew := c.s.crew; crew != nil {
+			c.crew = conns[crew.first : crew.first+crew.size]
+			c.mu = c.crew[0].mu
+		}
 	}
 	return conns, nil
 }

@@ -42,12 +42,12 @@
 //
 // On Linux all connections are driven from one thread by one epoll loop: one
 // read and one write per batch of replies, one epoll_wait for as many
-// connections as are ready, no allocation and no goroutine switch. The responder
-// is driven by the same loop. Elsewhere each connection has a goroutine that does
-// blocking reads and writes. What is driven, a peer, knows commands and replies
-// but no sockets. Run also reports the processor time which the generator itself
-// took: when that comes near one core per thread, the result says more
-// about the generator than about the server.
+// connections as are ready, no allocation and no goroutine switch. Elsewhere,
+// or on demand, each connection has a goroutine that does blocking reads and
+// writes. Both drive the same session, which knows commands and replies but no
+// sockets. Run also reports the processor time which the generator itself
+// took: when that comes near one core per thread, the result says more about
+// the generator than about the server.
 //
 // # What it does not do
 //
@@ -55,6 +55,6 @@
 // machines, no TLS. It leaves its jobs behind only in the mix Put, when a
 // Backlog or Occupied tubes were asked for, or when a run fails.
 //
-// Start reading at session.go (a connection), then driver.go and run.go and, for
-// comparisons, compare.go.
+// Start reading at session.go (the state machine of a connection), then run.go
+// and, for comparisons, compare.go.
 package load

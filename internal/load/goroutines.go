@@ -4,123 +4,107 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// goroutines are the portable driver: one for each connection, which reads. All
-// peers share a lock. Whoever has made a peer say something writes it, so that
-// what is in flight on a connection has to fit into the sockets' buffers.
-type goroutines struct {
-	all    sync.WaitGroup
-	failed chan struct{} // closed when err is set
-
-	mu    sync.Mutex // guards what follows, and every peer
-	open  map[*talk]bool
-	woken []*talk
-	done  bool
-	err   error
-}
-
-// A talk is a connection of theirs, and its peer.
-type talk struct {
-	peer
-	conn   net.Conn
-	closed bool
-}
-
-func newGoroutines() *goroutines {
-	return &goroutines{failed: make(chan struct{}), open: make(map[*talk]bool)}
-}
-
-func (d *goroutines) run(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-	case <-d.failed:
+// goroutineClient is the portable client: a goroutine for each connection,
+// which ends with it.
+func (r *run) goroutineClient(conns []*conn) client {
+	for _, c := range conns {
+		c.s.tally.hist = r.histogram()
 	}
-	d.mu.Lock()
-	d.done = true
-	for k := range d.open {
-		k.conn.Close() // whoever reads from it or writes to it notices
-	}
-	d.mu.Unlock()
-	d.all.Wait()
-	return d.err
-}
-
-func (d *goroutines) join(nc net.Conn, p peer) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.done {
-		nc.Close()
-		return
-	}
-	k := &talk{conn: nc, peer: p}
-	d.open[k] = true
-	d.all.Go(func() { d.converse(k) })
-}
-
-// converse serves one connection until it ends.
-func (d *goroutines) converse(k *talk) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	k.attach(func() { d.woken = append(d.woken, k) })
-	d.send(k)
-	for !k.closed {
-		space := k.space()
-		if len(space) == 0 {
-			d.end(k, errAhead)
-			return
-		}
-		d.mu.Unlock()
-		n, err := k.conn.Read(space)
-		d.mu.Lock()
-		switch {
-		case n > 0:
-			err = k.received(n)
-		case errors.Is(err, io.EOF):
-			err = errHungUp
-		}
-		if err != nil {
-			d.end(k, err)
-			return
-		}
-		d.send(k)
-	}
-}
-
-// send writes what is pending for k and for those that were woken, and closes
-// what is over.
-func (d *goroutines) send(k *talk) {
-	for d.woken = append(d.woken, k); len(d.woken) > 0; {
-		k := d.woken[len(d.woken)-1]
-		d.woken = d.woken[:len(d.woken)-1]
-		if out := k.pending(); len(out) > 0 {
-			if _, err := k.conn.Write(out); err != nil {
-				d.end(k, err)
-				continue
+	return func(ctx context.Context) error {
+		defer closeAll(conns)
+		g, ctx := errgroup.WithContext(ctx)
+		stop := context.AfterFunc(ctx, func() {
+			for _, c := range conns {
+				c.SetDeadline(longAgo) // fails only on a closed connection
 			}
-			k.wrote(len(out))
+		})
+		defer stop()
+		for _, c := range conns {
+			g.Go(func() error { return r.fail(ctx, r.converse(c)) })
 		}
-		if k.over() {
-			d.end(k, nil)
+		return g.Wait()
+	}
+}
+
+// converse drives one connection until its script is over.
+func (r *run) converse(c *conn) error {
+	for {
+		if over, err := r.send(c); over || err != nil {
+			return err
+		}
+		n, err := c.Read(c.s.space())
+		if err != nil {
+			return c.endedBy(err)
+		}
+		c.s.received(n)
+		now := r.now()
+		c.mu.Lock()
+		err = c.s.replies(now, r.inPhase())
+		c.mu.Unlock()
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// end closes a connection, unless that has been done. After the first error, and
-// at the end of run, peers are not told any more.
-func (d *goroutines) end(k *talk, err error) {
-	if k.closed {
-		return
+// send writes what the session of c has to send, and the producers that it has
+// freed.
+func (r *run) send(c *conn) (over bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := r.write(c); err != nil {
+		return false, err
 	}
-	k.closed = true
-	k.conn.Close()
-	delete(d.open, k)
-	if d.done || d.err != nil {
-		return
+	if crew := c.s.crew; crew != nil {
+		if err := r.sendFreed(crew, c.crew); err != nil {
+			return false, err
+		}
 	}
-	if d.err = k.ended(err); d.err != nil {
-		close(d.failed)
+	return c.s.finished(), nil
+}
+
+func (r *run) sendFreed(crew *crew, conns []*conn) error {
+	for {
+		i, ok := crew.nextFreed()
+		if !ok {
+			break
+		}
+		if err := r.write(conns[i-crew.first]); err != nil {
+			return err
+		}
 	}
+	if crew.over() {
+		// They have nothing to read any more and must be told. Closing twice is harmless.
+		closeAll(conns)
+	}
+	return nil
+}
+
+func (r *run) write(c *conn) error {
+	s := c.s
+	s.fill(r.now(), r.inPhase())
+	if len(s.out) == 0 {
+		return nil
+	}
+	_, err := c.Write(s.out)
+	s.out = s.out[:0]
+	return err
+}
+
+// endedBy returns the error of a read, or nil if the crew is over and another of
+// it closed the connection.
+func (c *conn) endedBy(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.s.finished() && c.s.crew != nil:
+		return nil
+	case errors.Is(err, io.EOF):
+		return errHungUp
+	}
+	return err
 }

@@ -14,11 +14,23 @@ import (
 	"time"
 )
 
-// drivers are the one of this system and the portable one, as in Options.portable.
-var drivers = []bool{false, true}
+// clients are those that this system has.
+func clients() []Client {
+	if runtime.GOOS == "linux" {
+		return []Client{Epoll, Goroutines}
+	}
+	return []Client{Goroutines}
+}
+
+// responders are both ways in which the responder serves; on systems without
+// epoll they are the same.
+var responders = map[string]func(*responder, context.Context, net.Listener) error{
+	"own":        (*responder).serve,
+	"goroutines": (*responder).serveGoroutines,
+}
 
 // startResponder returns the address of a responder that ends with the test.
-func startResponder(t *testing.T, portable bool) string {
+func startResponder(t *testing.T, serve func(*responder, context.Context, net.Listener) error) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,10 +38,8 @@ func startResponder(t *testing.T, portable bool) string {
 	}
 	addr := l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
-	r := newResponder()
-	r.portable = portable
 	done := make(chan error, 1)
-	go func() { done <- r.serve(ctx, l) }()
+	go func() { done <- serve(newResponder(), ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -97,12 +107,12 @@ var loads = []struct {
 
 // runLoads puts every load on the server at addr, each in tubes of its own.
 func runLoads(t *testing.T, addr string) {
-	for _, portable := range drivers {
+	for _, client := range clients() {
 		for i, tt := range loads {
-			t.Run(fmt.Sprintf("portable=%t/%s", portable, tt.name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s", client, tt.name), func(t *testing.T) {
 				o := tt.opt
-				o.Addr, o.portable, o.PID = addr, portable, os.Getpid()
-				o.Prefix = fmt.Sprintf("%t-%d", portable, i)
+				o.Addr, o.Client, o.PID = addr, client, os.Getpid()
+				o.Prefix = fmt.Sprintf("%s-%d", client, i)
 				r, err := Run(t.Context(), o)
 				if err != nil {
 					t.Fatal(err)
@@ -144,8 +154,8 @@ func checkResult(t *testing.T, r *Result, commands int64) {
 }
 
 func TestLoadsOnResponder(t *testing.T) {
-	for _, portable := range drivers {
-		t.Run(fmt.Sprintf("portable=%t", portable), func(t *testing.T) { runLoads(t, startResponder(t, portable)) })
+	for name, serve := range responders {
+		t.Run(name, func(t *testing.T) { runLoads(t, startResponder(t, serve)) })
 	}
 }
 
@@ -168,8 +178,8 @@ func TestTubesAreEmptyAfterwards(t *testing.T) {
 	}
 	defer p.Stop()
 	for _, mix := range []Mix{PutReserveDelete, PutDelete, Wake} {
-		for _, portable := range drivers {
-			o := Options{Addr: p.Addr, Mix: mix, portable: portable, Connections: 4, Duration: 20 * time.Millisecond}
+		for _, client := range clients() {
+			o := Options{Addr: p.Addr, Mix: mix, Client: client, Connections: 4, Duration: 20 * time.Millisecond}
 			if mix != Wake {
 				o.InFlight = 16
 			}
@@ -196,13 +206,13 @@ func TestUnixSocket(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Responder(ctx, l) }()
-	for _, portable := range drivers {
-		r, err := Run(t.Context(), Options{Addr: "unix:" + path, portable: portable, Ops: 10})
+	for _, client := range clients() {
+		r, err := Run(t.Context(), Options{Addr: "unix:" + path, Client: client, Ops: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.Commands != 30 {
-			t.Errorf("portable %t: %d commands, want 30", portable, r.Commands)
+			t.Errorf("%s: %d commands, want 30", client, r.Commands)
 		}
 	}
 	cancel()
@@ -217,10 +227,11 @@ func TestUnixSocket(t *testing.T) {
 func TestOptionsThatCannotBe(t *testing.T) {
 	for want, o := range map[string]Options{
 		"unknown mix":      {Mix: numMixes},
+		"unknown client":   {Client: numClients},
 		"commands in":      {InFlight: maxInFlight + 1},
 		"one command":      {Mix: Wake, InFlight: 2},
 		"backlog":          {Mix: Wake, Backlog: 1},
-		"of this system":   {portable: true, InFlight: 100, BodySize: 1000},
+		"goroutine client": {Client: Goroutines, InFlight: 100, BodySize: 1000},
 		"larger than":      {BodySize: maxBody + 1},
 		"has no workers":   {Workers: 1},
 		"too few":          {Mix: Wake, Connections: 3, Workers: 2},

@@ -24,23 +24,52 @@ const (
 var mixNames = [numMixes]string{"put-reserve-delete", "put", "drain", "put-delete", "wake"}
 
 // String returns the name that UnmarshalText accepts.
-func (m Mix) String() string {
-	if m < numMixes {
-		return mixNames[m]
-	}
-	return fmt.Sprintf("invalid(%d)", uint8(m))
-}
+func (m Mix) String() string { return nameOf(mixNames[:], uint8(m)) }
 
 // MarshalText returns the name of m.
 func (m Mix) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText sets m to the mix of that name.
 func (m *Mix) UnmarshalText(text []byte) error {
-	i := slices.Index(mixNames[:], string(text))
-	if i < 0 {
-		return fmt.Errorf("no mix is called %q; there are: %s", text, strings.Join(mixNames[:], ", "))
+	return setByName(m, "mix", mixNames[:], text)
+}
+
+// A Client says how the generator drives its sockets.
+type Client uint8
+
+const (
+	Auto       Client = iota // Epoll on Linux, Goroutines elsewhere
+	Epoll                    // one event loop per thread; Linux only
+	Goroutines               // a goroutine per connection, blocking reads and writes
+	numClients
+)
+
+var clientNames = [numClients]string{"auto", "epoll", "goroutine"}
+
+// String returns the name that UnmarshalText accepts.
+func (c Client) String() string { return nameOf(clientNames[:], uint8(c)) }
+
+// MarshalText returns the name of c.
+func (c Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText sets c to the client of that name.
+func (c *Client) UnmarshalText(text []byte) error {
+	return setByName(c, "client", clientNames[:], text)
+}
+
+func nameOf(names []string, i uint8) string {
+	if int(i) < len(names) {
+		return names[i]
 	}
-	*m = Mix(i)
+	return fmt.Sprintf("invalid(%d)", i)
+}
+
+func setByName[T ~uint8](dst *T, what string, names []string, text []byte) error {
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		return fmt.Errorf("no %s is called %q; there are: %s", what, text, strings.Join(names, ", "))
+	}
+	*dst = T(i)
 	return nil
 }
 
@@ -108,8 +137,11 @@ type Options struct {
 	// The tubes should be empty before a run.
 	Prefix string `json:"prefix"`
 
-	// Threads is the number of threads that share the connections, 0 means 1. On
-	// other systems than Linux each connection has a goroutine all the same.
+	// Client chooses how the sockets are driven.
+	Client Client `json:"client"`
+
+	// Threads is the number of event loops that share the connections, 0 means
+	// 1. Goroutines use the processors that the Go runtime gives them.
 	Threads int `json:"threads"`
 
 	// PID is the server's process, if it runs on this machine (Linux): its
@@ -124,8 +156,6 @@ type Options struct {
 
 	// ByCommand asks for the latencies of each kind of command besides.
 	ByCommand bool `json:"by_command,omitempty"`
-
-	portable bool // drive the connections as on other systems than Linux
 }
 
 const (
@@ -134,10 +164,10 @@ const (
 	maxInFlight     = 1 << 16
 	maxBody         = 1 << 30
 
-	// The portable driver writes before it reads. If the commands and the
+	// The goroutine client writes before it reads. If the commands and the
 	// replies of one connection did not fit into the socket buffers, it and a
 	// server that does likewise could wait for each other for ever.
-	maxPortableBytes = 64 << 10
+	maxGoroutineBytes = 64 << 10
 )
 
 // withDefaults returns o with every zero replaced by what it stands for.
@@ -176,7 +206,12 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Warmup == 0:
 		o.Warmup = o.Duration / 10
 	}
-	o.portable = o.portable || runtime.GOOS != "linux"
+	if o.Client == Auto {
+		o.Client = Goroutines
+		if runtime.GOOS == "linux" {
+			o.Client = Epoll
+		}
+	}
 	return o, o.check()
 }
 
@@ -184,6 +219,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Mix >= numMixes:
 		return fmt.Errorf("load: unknown mix %d", o.Mix)
+	case o.Client >= numClients:
+		return fmt.Errorf("load: unknown client %d", o.Client)
 	case o.InFlight > maxInFlight:
 		return fmt.Errorf("load: %d commands in flight are more than %d", o.InFlight, maxInFlight)
 	case o.BodySize > maxBody:
@@ -200,9 +237,11 @@ func (o *Options) check() error {
 		return errors.New("load: one thread must drive workers that share a tube")
 	case o.Workers > 0 && o.Connections > 1 && o.BodySize < stampSize:
 		return fmt.Errorf("load: workers that share a tube need bodies of at least %d bytes, to know whose job they got", stampSize)
-	case o.portable && o.InFlight > 1 && o.InFlight*o.BodySize > maxPortableBytes:
-		return fmt.Errorf("load: at most %d bytes of bodies can be in flight on a connection of this system, not %d times %d",
-			maxPortableBytes, o.InFlight, o.BodySize)
+	case o.Client == Epoll && runtime.GOOS != "linux":
+		return errors.New("load: the epoll client exists on Linux only")
+	case o.Client == Goroutines && o.InFlight > 1 && o.InFlight*o.BodySize > maxGoroutineBytes:
+		return fmt.Errorf("load: the goroutine client keeps at most %d bytes of bodies in flight on a connection, not %d times %d",
+			maxGoroutineBytes, o.InFlight, o.BodySize)
 	}
 	return nil
 }

@@ -2,9 +2,9 @@ package load
 
 import (
 	"context"
-	"errors"
 	"net"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,23 +13,24 @@ import (
 
 // Responder answers the commands of a load with the least work that makes the
 // answers look right, until ctx is done. It is the bare server that the
-// generator's ceiling is measured against, and what a server costs before it has
-// done anything for its clients. It takes l over and closes it.
+// generator's ceiling is measured against (see Ceiling), and what a server
+// costs before it has done anything for its clients. It takes l over and
+// closes it.
 //
 // A tube is two counters: a put adds one to the jobs that are ready, a reserve
 // takes one away or waits, and every job has the body that was put last. A
 // delete always succeeds, of the tubes watched only the last one counts, and the
 // statistics of a tube tell no more than how many connections wait for it.
 //
-// On Linux one thread serves all connections, elsewhere a goroutine each.
+// On Linux it is one thread with one epoll loop, elsewhere a goroutine per
+// connection.
 func Responder(ctx context.Context, l net.Listener) error {
 	return newResponder().serve(ctx, l)
 }
 
-// A responder is its tubes. They belong to its driver.
+// A responder is its tubes. Owned by one goroutine at a time.
 type responder struct {
-	tubes    map[string]*responderTube
-	portable bool // see Options
+	tubes map[string]*responderTube
 }
 
 type responderTube struct {
@@ -40,48 +41,23 @@ type responderTube struct {
 	next     int
 }
 
-// maxAhead is how many bytes a client may send behind a waiting reserve.
-const maxAhead = 64 << 10
-
-// A responderConn is the peer of one client.
+// A responderConn is a connection as bytes: in[r:w] has been read and not
+// parsed, out has not been written.
 type responderConn struct {
-	buffers
-	*responder
 	parser  wire.Parser
 	cmd     wire.Command
+	in      []byte
+	r, w    int
+	out     []byte
 	used    *responderTube
 	watched *responderTube
 	waits   bool // in reserve: what follows stays unparsed
 	quits   bool
+	woken   func() // called when another connection's put has ended the wait
 }
 
 func newResponder() *responder {
 	return &responder{tubes: map[string]*responderTube{defaultTube: {}}}
-}
-
-// serve accepts connections and hands them to a driver.
-func (r *responder) serve(ctx context.Context, l net.Listener) error {
-	d, err := newDriver(r.portable)
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
-	start := r.tubes[defaultTube] // the map is the driver's from now on
-	g, ctx := errgroup.WithContext(ctx)
-	defer context.AfterFunc(ctx, func() { l.Close() })()
-	g.Go(func() error { return d.run(ctx) })
-	g.Go(func() error {
-		for {
-			nc, err := l.Accept()
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case err != nil:
-				return err
-			}
-			d.join(nc, r.newConn(start))
-		}
-	})
-	return g.Wait()
 }
 
 func (r *responder) tube(name []byte) *responderTube {
@@ -93,58 +69,48 @@ func (r *responder) tube(name []byte) *responderTube {
 	return t
 }
 
-func (r *responder) newConn(t *responderTube) *responderConn {
-	return &responderConn{responder: r, parser: wire.Parser{MaxBody: maxBody}, used: t, watched: t}
+func (r *responder) newConn() *responderConn {
+	t := r.tubes[defaultTube]
+	return &responderConn{
+		parser:  wire.Parser{MaxBody: maxBody},
+		in:      make([]byte, 2*minSpace),
+		used:    t,
+		watched: t,
+	}
 }
 
-// attach implements peer.
-func (c *responderConn) attach(wake func()) { c.wake = wake }
-
-// space implements peer: there is none for a client that sends on and on behind a
-// waiting reserve.
+// space returns where the next read goes; empty only while the connection waits
+// and its buffer is full.
 func (c *responderConn) space() []byte {
-	ahead := c.w - c.r
-	if c.waits && ahead >= maxAhead {
-		return nil
+	if c.r > 0 && c.w-c.r < minSpace {
+		c.w = copy(c.in, c.in[c.r:c.w])
+		c.r = 0
 	}
-	return c.room(max(minSpace, c.parser.Need()-ahead))
-}
-
-// received implements peer.
-func (c *responderConn) received(n int) error {
-	c.w += n
-	c.answer()
-	return nil
-}
-
-// over implements peer.
-func (c *responderConn) over() bool { return c.quits }
-
-// ended implements peer. It is no concern of the other connections.
-func (c *responderConn) ended(error) error {
-	if t := c.watched; c.waits {
-		if i := slices.Index(t.waiting, c); i >= 0 {
-			t.waiting = slices.Delete(t.waiting, i, i+1)
-		}
+	if need := c.parser.Need(); !c.waits && len(c.in)-c.r < max(need, c.w-c.r+minSpace) {
+		bigger := make([]byte, max(need, 2*len(c.in)))
+		c.w = copy(bigger, c.in[c.r:c.w])
+		c.in, c.r = bigger, 0
 	}
-	return nil
+	return c.in[c.w:]
 }
 
 // answer runs the commands that are complete.
-func (c *responderConn) answer() {
+func (r *responder) answer(c *responderConn) {
 	for !c.waits && !c.quits && c.r < c.w {
-		n, whole := c.parser.Next(c.unparsed(), &c.cmd)
-		if whole {
-			c.execute()
+		n, ok := c.parser.Next(c.in[c.r:c.w], &c.cmd)
+		c.r += n
+		if ok {
+			r.execute(c)
+		} else if n == 0 {
+			break
 		}
-		c.parsed(n)
-		if n == 0 && !whole {
-			return
-		}
+	}
+	if c.r == c.w {
+		c.r, c.w = 0, 0
 	}
 }
 
-func (c *responderConn) execute() {
+func (r *responder) execute(c *responderConn) {
 	if c.cmd.Fault != wire.None {
 		c.out = wire.AppendWord(c.out, c.cmd.Fault.Word())
 		return
@@ -169,15 +135,15 @@ func (c *responderConn) execute() {
 	case wire.Delete:
 		c.out = wire.AppendWord(c.out, wire.Deleted)
 	case wire.Use:
-		c.used = c.tube(c.cmd.Tube)
+		c.used = r.tube(c.cmd.Tube)
 		c.out = wire.AppendUsing(c.out, string(c.cmd.Tube))
 	case wire.Watch:
-		c.watched = c.tube(c.cmd.Tube)
+		c.watched = r.tube(c.cmd.Tube)
 		c.out = wire.AppendWatching(c.out, 1)
 	case wire.Ignore:
 		c.out = wire.AppendWatching(c.out, 1)
 	case wire.StatsTube:
-		t := c.tube(c.cmd.Tube)
+		t := r.tube(c.cmd.Tube)
 		c.out = wire.AppendTubeStats(c.out, &wire.TubeStats{Name: string(c.cmd.Tube), Waiting: uint64(len(t.waiting) - t.next)})
 	case wire.Quit:
 		c.quits = true
@@ -205,6 +171,85 @@ func (t *responderTube) wakeNext() {
 	}
 	c.waits = false
 	t.reserve(c)
-	c.answer() // what it has sent behind the reserve
-	c.wake()
+	c.woken()
+}
+
+// forget drops a connection that has ended.
+func (c *responderConn) forget() {
+	if !c.waits {
+		return
+	}
+	t := c.watched
+	if i := slices.Index(t.waiting, c); i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+	}
+}
+
+// serveGoroutines serves with a goroutine per connection, one more that accepts,
+// and a lock around the counters. All have ended when it returns.
+func (r *responder) serveGoroutines(ctx context.Context, l net.Listener) error {
+	g, ctx := errgroup.WithContext(ctx)
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	defer l.Close()
+	var mu sync.Mutex
+	g.Go(func() error {
+		for {
+			nc, err := l.Accept()
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			g.Go(func() error {
+				defer nc.Close()
+				stop := context.AfterFunc(ctx, func() { nc.Close() })
+				defer stop()
+				r.talk(nc, &mu)
+				return nil
+			})
+		}
+	})
+	return g.Wait()
+}
+
+// talk serves one connection until its peer leaves.
+func (r *responder) talk(nc net.Conn, mu *sync.Mutex) {
+	mu.Lock()
+	c := r.newConn()
+	mu.Unlock()
+	write := func() error { // with mu held
+		_, err := nc.Write(c.out)
+		c.out = c.out[:0]
+		return err
+	}
+	// Commands behind the reserve stay unparsed until more arrive: the buffer
+	// belongs to the goroutine that reads. If the write fails, so will its read.
+	c.woken = func() { _ = write() }
+	defer func() {
+		mu.Lock()
+		defer mu.Unlock()
+		c.forget()
+	}()
+	for !c.quits {
+		mu.Lock()
+		space := c.space()
+		mu.Unlock()
+		if len(space) == 0 {
+			return // a client that fills the buffer behind a waiting reserve
+		}
+		n, err := nc.Read(space)
+		if err != nil {
+			return
+		}
+		mu.Lock()
+		c.w += n
+		r.answer(c)
+		err = write()
+		mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
 }

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // A Result is what one run measured.
@@ -62,19 +60,14 @@ type ServerUsage struct {
 
 // sum makes the result out of what clients and conductor have left.
 func (r *run) sum(res *Result, conns []*conn, sp span) {
-	end, byOp := sp.to, map[wire.Op]*hdrhistogram.Histogram{}
+	end, byOp := sp.to, byCommand{}
 	if sp.whole {
 		end = sp.from
 	}
 	for _, c := range conns {
 		t := &c.s.tally
 		t.flush()
-		for op, h := range t.byOp {
-			if byOp[op] == nil {
-				byOp[op] = newHistogram()
-			}
-			byOp[op].Merge(h)
-		}
+		t.byOp.mergeInto(byOp)
 		res.Commands += t.commands
 		if sp.whole {
 			end = max(end, t.last)
@@ -89,12 +82,7 @@ func (r *run) sum(res *Result, conns []*conn, sp span) {
 		all.Merge(h)
 	}
 	res.Latency = latencyOf(all)
-	if r.opt.ByCommand {
-		res.ByCommand = make(map[string]Latency, len(byOp))
-		for op, h := range byOp {
-			res.ByCommand[op.String()] = latencyOf(h)
-		}
-	}
+	res.ByCommand = byOp.latencies()
 	res.GeneratorCPU = sp.client[1] - sp.client[0]
 	if before, after := sp.server[0], sp.server[1]; before.ok && after.ok {
 		res.Server = &ServerUsage{
@@ -109,11 +97,27 @@ func (r *run) sum(res *Result, conns []*conn, sp span) {
 	}
 }
 
+func latencyOf(h *hdrhistogram.Histogram) Latency {
+	if h.TotalCount() == 0 {
+		return Latency{}
+	}
+	at := func(percentile float64) time.Duration { return time.Duration(h.ValueAtPercentile(percentile)) }
+	return Latency{
+		Count: h.TotalCount(),
+		Mean:  time.Duration(h.Mean()),
+		P50:   at(50),
+		P90:   at(90),
+		P99:   at(99),
+		P999:  at(99.9),
+		Max:   time.Duration(h.Max()),
+	}
+}
+
 // String is a report of a few lines for people.
 func (r Result) String() string {
 	var b strings.Builder
 	o := &r.Options
-	fmt.Fprintf(&b, "%s\n", o.describe())
+	fmt.Fprintf(&b, "%s, %s client\n", o.describe(), o.Client)
 	fmt.Fprintf(&b, "  throughput  %s commands/s (%d in %v)\n", thousands(r.Throughput), r.Commands, r.Elapsed.Round(time.Millisecond))
 	l := &r.Latency
 	fmt.Fprintf(&b, "  latency     p50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n",

@@ -43,6 +43,12 @@ func TestNames(t *testing.T) {
 			t.Errorf("%v came back as %v", m, back)
 		}
 	}
+	for c := range numClients {
+		var back Client
+		if text, _ := c.MarshalText(); back.UnmarshalText(text) != nil || back != c {
+			t.Errorf("%v came back as %v", c, back)
+		}
+	}
 	var m Mix
 	const want = `no mix is called "pour"; there are: put-reserve-delete, put, drain, put-delete, wake`
 	if err := m.UnmarshalText([]byte("pour")); err == nil || err.Error() != want {

@@ -95,5 +95,3 @@ func (l *waitingLook) Apply(e *engine.Engine, now int64) int64 {
 	*l = waitingLook(e.Stats().Waiting)
 	return now
 }
-
-func (l *waitingLook) Failed(error) {}

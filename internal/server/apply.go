@@ -57,7 +57,7 @@ func (c *conn) note(from int, logged bool) {
 	}
 }
 
-// failed tells, within the turn, that its changes are not durable: the replies
+// failed tells, after the turn, that its changes are not durable: the replies
 // that promise something is in the log become errors. A round may have two tasks
 // for a connection, and then calls it twice.
 func (c *conn) failed() {

@@ -12,12 +12,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// failingLog is a broker.Log whose Commit fails while err is set; that belongs
+// failingLog is a broker.Log whose Flush fails while err is set; that belongs
 // to the turn.
 type failingLog struct{ err error }
 
 func (l *failingLog) Append([]engine.Change) error { return nil }
-func (l *failingLog) Commit() error                { return l.err }
+func (l *failingLog) Flush() (bool, error)         { return true, l.err }
+func (l *failingLog) Sync() error                  { return nil }
 func (l *failingLog) Housekeep(int64) int64        { return engine.Never }
 func (l *failingLog) Close() error                 { return nil }
 

@@ -163,7 +163,7 @@ func TestLongKickFails(t *testing.T) {
 	})
 }
 
-// failOnce is a broker.Log whose next Commit of Changes fails with err.
+// failOnce is a broker.Log whose next Flush of Changes fails with err.
 type failOnce struct {
 	failingLog
 	changed bool
@@ -174,11 +174,10 @@ func (l *failOnce) Append(c []engine.Change) error {
 	return nil
 }
 
-func (l *failOnce) Commit() error {
-	if !l.changed {
-		return nil
+func (l *failOnce) Flush() (durable bool, err error) {
+	if l.changed {
+		err = l.err
+		l.err, l.changed = nil, false
 	}
-	err := l.err
-	l.err, l.changed = nil, false
-	return err
+	return true, err
 }

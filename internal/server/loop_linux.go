@@ -324,8 +324,11 @@ func (l *loop) parse(s *socket, src []byte) {
 
 // turn runs one turn of the broker for all that has been gathered.
 func (l *loop) turn() {
-	if len(l.tasks) > 0 {
-		l.caller.DoNow()
+	if len(l.tasks) == 0 {
+		return
+	}
+	if l.caller.DoNow() != nil {
+		l.failed()
 	}
 }
 
@@ -360,8 +363,8 @@ func (l *loop) Apply(e *engine.Engine, now int64) int64 {
 	return now - 1
 }
 
-// Failed implements broker.Request.
-func (l *loop) Failed(error) {
+// failed tells that the changes of the turn are not durable.
+func (l *loop) failed() {
 	for i := range l.tasks {
 		l.tasks[i].s.failed()
 	}

@@ -32,18 +32,18 @@ type socket struct {
 	heard    int64        // when the client last sent or read something; ns, as loop.now
 
 	// What a waiting reserve is answered. Owned by the turn that ends the wait,
-	// and from Wake on by the loop.
+	// and from Settled on by the loop.
 	answered []byte
 }
 
 // WaitOver implements engine.Waiter: within some turn the wait has ended.
 func (s *socket) WaitOver(job engine.Job, outcome engine.Outcome) {
 	s.answered = appendReserved(s.answered, job, outcome)
-	s.srv.broker.Wake(s)
+	s.srv.broker.Await(s)
 }
 
-// Wake implements broker.Waker: the turn that ended the wait is durable.
-func (s *socket) Wake() {
+// Settled implements broker.Settler: the turn that ended the wait is settled.
+func (s *socket) Settled(error) {
 	s.loop.mail.Lock()
 	defer s.loop.mail.Unlock()
 	s.loop.mail.over = append(s.loop.mail.over, s)

@@ -388,30 +388,30 @@ func (r *rig) streamCount() int {
 	return len(r.mu.streams)
 }
 
-// heldLog is a failingLog of which one Commit waits, and those after it fail.
+// heldLog is a failingLog of which one Flush waits, and those after it fail.
 type heldLog struct {
 	failingLog
-	begun chan struct{} // closed when the next Commit waits; nil: it does not
-	held  chan error    // what the Commits after it return
+	begun chan struct{} // closed when the next Flush waits; nil: it does not
+	held  chan error    // what the ones after it return
 }
 
-func (l *heldLog) Commit() error {
+func (l *heldLog) Flush() (durable bool, err error) {
 	if l.begun == nil {
-		return l.err
+		return true, l.err
 	}
 	close(l.begun)
 	l.begun = nil
 	l.err = <-l.held
-	return nil
+	return true, nil
 }
 
-// armed makes the next Commit wait.
+// armed makes the next Flush wait.
 type armed struct {
 	log   *heldLog
 	begun chan struct{}
 }
 
-func (a armed) Wake() { a.log.begun = a.begun }
+func (a armed) Settled(error) { a.log.begun = a.begun }
 
 // A client that connects during a turn has its session opened, and its first
 // commands executed, in one round. If that cannot be made durable, each command
@@ -423,7 +423,7 @@ func TestLogFailsForNewSocket(t *testing.T) {
 	first := r.dialListener(l)
 	first.do("use x\n", "USING x\n")
 	begun := make(chan struct{})
-	r.broker.Call(func(*engine.Engine, int64) { r.broker.Wake(armed{log, begun}) })
+	r.broker.Call(func(*engine.Engine, int64) { r.broker.Await(armed{log, begun}) })
 	first.send("put 0 0 9 1\na\n")
 	<-begun
 	nc, err := net.Dial("tcp", l.Addr().String())

@@ -134,7 +134,9 @@ func (c *stream) executeBatch() bool {
 // turn runs one turn of the broker with the given action.
 func (c *stream) turn(a action) {
 	c.what = a
-	c.caller.Do()
+	if c.caller.Do() != nil {
+		c.failed()
+	}
 }
 
 // Apply implements broker.Request.
@@ -142,9 +144,6 @@ func (c *stream) Apply(e *engine.Engine, now int64) (later int64) {
 	c.executed, later = c.act(e, now, c.what, c.batch)
 	return later
 }
-
-// Failed implements broker.Request.
-func (c *stream) Failed(error) { c.failed() }
 
 // read waits for more input.
 func (c *stream) read() error {

@@ -34,11 +34,11 @@ type wait struct {
 // WaitOver implements engine.Waiter: within some turn the wait has ended.
 func (c *stream) WaitOver(job engine.Job, outcome engine.Outcome) {
 	c.wait.answer = appendReserved(c.wait.answer, job, outcome)
-	c.srv.broker.Wake(c)
+	c.srv.broker.Await(c)
 }
 
-// Wake implements broker.Waker: the turn that ended the wait is durable.
-func (c *stream) Wake() {
+// Settled implements broker.Settler: the turn that ended the wait is settled.
+func (c *stream) Settled(error) {
 	w := &c.wait
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *stream) writeAnswer(fd uintptr) bool {
 	return true // whatever came of it, do not wait for the socket
 }
 
-// park lets Wake write to the socket; over tells that the wait is over.
+// park lets Settled write to the socket; over tells that the wait is over.
 func (w *wait) park(behind bool) (over bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *stream) await() error {
 			if c.stopped.Load() {
 				return errStopped
 			}
-			c.moveReadDeadline(time.Time{}) // it was Wake, or a timeout that does not count here
+			c.moveReadDeadline(time.Time{}) // it was Settled, or a timeout that does not count here
 		case errors.Is(err, io.EOF), errors.Is(err, errHungUp):
 			c.eof = errors.Is(err, io.EOF)
 			c.turn(halfClose) // after which it is over

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -14,21 +15,43 @@ import (
 // A recorder is a journal that enters what passes into the ledger.
 type recorder struct {
 	*journal.Journal
+	syncs  bool       // a sync is promised
+	mu     sync.Mutex // of the ledger, for Sync runs beside turns
 	ledger *ledger
 	epoch  int64
 }
 
 func (r *recorder) Append(changes []engine.Change) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, c := range changes {
 		r.ledger.enter(c, r.epoch)
 	}
 	return r.Journal.Append(changes)
 }
 
-func (r *recorder) Commit() error {
-	err := r.Journal.Commit()
+func (r *recorder) Flush() (durable bool, err error) {
+	durable, err = r.Journal.Flush()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err == nil && r.Journal.Stats().Err == nil {
-		r.ledger.acked = len(r.ledger.facts)
+		r.ledger.flushed = r.ledger.old + len(r.ledger.facts)
+		if !r.syncs {
+			r.ledger.ack(r.ledger.flushed)
+		}
+	}
+	return durable, err
+}
+
+func (r *recorder) Sync() error {
+	r.mu.Lock()
+	flushed := r.ledger.flushed
+	r.mu.Unlock()
+	err := r.Journal.Sync()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.ledger.ack(flushed)
 	}
 	return err
 }
@@ -36,11 +59,13 @@ func (r *recorder) Commit() error {
 // A ledger knows what a restarted server must find: what the first facts make,
 // sure of them at least.
 type ledger struct {
-	base  *state
-	facts []fact
-	acked int    // how many of facts were acknowledged
-	sure  int    // how many of them the next server must find
-	last  uint64 // the highest id of a job that there was
+	base    *state
+	facts   []fact
+	acked   int    // how many of facts were acknowledged
+	sure    int    // how many of them the next server must find
+	last    uint64 // the highest id of a job that there was
+	old     int    // how many facts there were before
+	flushed int    // of all there ever were
 
 	anyPauses bool // more pauses than should be may be found: the disk was full when they ended
 }
@@ -66,13 +91,20 @@ func (l *ledger) enter(c engine.Change, epoch int64) {
 		l.base.apply(&l.facts[0].c)
 		l.facts = l.facts[1:]
 		l.acked--
+		l.old++
 	}
 }
+
+// ack notes that the first n of all facts were acknowledged.
+func (l *ledger) ack(n int) { l.acked = max(l.acked, n-l.old) }
+
+// rest makes a state the base of what comes.
+func (l *ledger) rest(s *state) { *l = ledger{base: s, last: l.last, anyPauses: l.anyPauses} }
 
 // settled, killed and powerCut note how the server ended.
 func (l *ledger) settled(had *state) {
 	had.last = l.last // not those that were refused
-	l.base, l.facts, l.acked, l.sure = had, nil, 0, 0
+	l.rest(had)
 }
 
 func (l *ledger) killed() { l.sure = l.acked }
@@ -96,7 +128,8 @@ func (l *ledger) judge(found *state, now time.Time) error {
 	least := s.clone()
 	for n := l.sure; ; n++ {
 		if s.explains(found, now, l.anyPauses) {
-			l.base, l.facts, l.acked, l.sure, l.last = found, nil, 0, 0, found.last
+			l.rest(found)
+			l.last = found.last
 			return nil
 		}
 		if n == len(l.facts) {

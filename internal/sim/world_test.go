@@ -83,7 +83,7 @@ func (w *world) start() (*state, error) {
 	}
 	found := stateOf(eng, w.epoch)
 	w.broker = broker.New(eng, broker.Options{
-		Log: &recorder{Journal: w.journal, ledger: w.ledger, epoch: w.epoch},
+		Log: &recorder{Journal: w.journal, syncs: w.opt.Sync == 0, ledger: w.ledger, epoch: w.epoch},
 		Now: func() int64 { return int64(time.Since(start)) },
 	})
 	w.crew = nil

@@ -125,9 +125,15 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// Err returns the error that put the log into its failed state, or nil. A failed
-// [Target.Sync] counts when the next Flush has met it.
-func (l *Log) Err() error { return l.err }
+// Err returns why nothing more should be appended, or nil: the error that put the
+// log into its failed state, or that of a [Target.Sync] that has failed, with which
+// the next Flush will.
+func (l *Log) Err() error {
+	if l.err == nil && len(l.open) > 0 {
+		return l.open[0].failure()
+	}
+	return l.err
+}
 
 // tip returns the segment that records are appended to, or nil.
 func (l *Log) tip() *segment {

@@ -36,7 +36,7 @@ func (c *client) send(in []byte) {
 		}
 		in = in[n:]
 	}
-	c.caller.Do()
+	must(c.caller.Do())
 }
 
 // Apply implements broker.Request.
@@ -48,18 +48,15 @@ func (c *client) Apply(e *engine.Engine, now int64) int64 {
 	return now
 }
 
-// Failed implements broker.Request.
-func (c *client) Failed(err error) { panic(err) }
-
 // WaitOver implements engine.Waiter.
 func (c *client) WaitOver(job engine.Job, o engine.Outcome) {
 	mustOK(o)
 	c.out = wire.AppendReserved(c.out, job.ID, job.Body)
-	c.broker.Wake(c)
+	c.broker.Await(c)
 }
 
-// Wake implements broker.Waker. The server would write to the socket now.
-func (c *client) Wake() {}
+// Settled implements broker.Settler. The server would write to the socket now.
+func (c *client) Settled(error) {}
 
 // command does what internal/server/apply.go does, for the verbs that scenarios
 // have.
