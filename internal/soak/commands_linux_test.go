@@ -123,10 +123,10 @@ func (c *client) put() *command {
 			c.durable = max(c.durable, r.ID)
 			j.unborn = false
 			delete(c.lost, j.token)
-			c.answered(a, true)
+			c.answered(a, r, wire.Inserted)
 			return c.name(j, r.ID)
 		case wire.InternalError: // it may be there
-			c.answered(a, false)
+			c.answered(a, r, wire.Inserted)
 		default:
 			if j.id != 0 {
 				return fmt.Errorf("but it is job %d", j.id)
@@ -177,7 +177,7 @@ func (c *client) reserveJob(j *job) *command {
 	cmd := c.make(wire.AppendReserveJob(nil, j.id), wire.Reserved, wire.NotFound)
 	a := c.try(j, ready)
 	cmd.then = func(r *wire.Reply) error {
-		c.answered(a, r.Kind == wire.Reserved)
+		c.answered(a, r, wire.Reserved)
 		if r.Kind != wire.Reserved {
 			return nil
 		}
@@ -197,7 +197,7 @@ func (c *client) hold(j *job, cmd *command) error {
 		return fmt.Errorf("somebody else holds it for %v more: %v", j.until.Sub(now), j)
 	}
 	c.count.add("jobs reserved", 1)
-	if j.could |= ready; j.quiet(cmd.sent) {
+	if j.could |= ready; j.quiet(cmd.sent) && !j.doubtful {
 		j.could = ready
 	}
 	j.changed = c.tick()
@@ -237,7 +237,7 @@ func (c *client) finish(j *job) *command {
 		if keeps {
 			j.flying--
 		} else if done != wire.Deleted {
-			c.answered(a, r.Kind == done)
+			c.answered(a, r, done)
 		}
 		if r.Kind == wire.NotFound && held {
 			return fmt.Errorf("it is held for %v more: %v", time.Until(j.until), j)
@@ -265,7 +265,7 @@ func (c *client) finish(j *job) *command {
 // deleted enters the answer to a delete.
 func (c *client) deleted(j *job, a *attempt, r *wire.Reply) error {
 	before := j.deleted
-	c.answered(a, r.Kind == wire.Deleted)
+	c.answered(a, r, wire.Deleted)
 	if r.Kind != wire.Deleted {
 		return nil
 	}
@@ -292,7 +292,7 @@ func (c *client) kickJob(j *job) *command {
 	cmd := c.make(wire.AppendKickJob(nil, j.id), wire.Kicked, wire.NotFound)
 	a := c.try(j, ready)
 	cmd.then = func(r *wire.Reply) error {
-		c.answered(a, r.Kind == wire.Kicked)
+		c.answered(a, r, wire.Kicked)
 		return nil
 	}
 	return cmd

@@ -173,7 +173,7 @@ func (f *mishap) happen(faults []fault, errs chan<- error) {
 // heal waits until a put is taken again.
 func (f *mishap) heal() error {
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if inserted, err := f.probe(); inserted || errors.Is(err, errWrong) {
+		if inserted, err := once(f.ledger, f.rng, f.srv); inserted || errors.Is(err, errWrong) {
 			return err
 		}
 		select {
@@ -187,25 +187,4 @@ func (f *mishap) heal() error {
 			return fmt.Errorf("no put is taken %v after it is over", patience)
 		}
 	}
-}
-
-// probe puts a job, and reports whether that was taken.
-func (f *mishap) probe() (inserted bool, err error) {
-	addr := f.srv.addrs[0]
-	nc, err := net.Dial(addr.Network(), addr.String())
-	if err != nil {
-		return false, err
-	}
-	c := &client{ledger: f.ledger, rng: f.rng, nc: nc, using: "default"}
-	defer c.close()
-	c.mu.Lock()
-	cmd := c.put()
-	c.mu.Unlock()
-	then := cmd.then
-	cmd.then = func(r *wire.Reply) error {
-		inserted = r.Kind == wire.Inserted
-		return then(r)
-	}
-	err = c.talk([]*command{cmd})
-	return inserted, err
 }

@@ -67,6 +67,7 @@ type job struct {
 	maxDelay time.Duration
 	settled  time.Time // when the last command for it was answered
 	unborn   bool      // the put may not be on disk
+	doubtful bool      // nor what has happened since
 
 	flying  int    // commands that are under way, or were lost
 	changed uint64 // clock
@@ -114,14 +115,15 @@ func (l *ledger) tryPri(j *job, to states, pri uint32, delay time.Duration) *att
 	return a
 }
 
-// answered notes the answer to an attempt. If it was done and nothing else can
-// have happened to the job since, that is what the job is.
-func (l *ledger) answered(a *attempt, done bool) {
-	j := a.j
+// answered notes the answer to an attempt, of which success is one. If nothing
+// else can have happened to the job since, that is what the job then is.
+func (l *ledger) answered(a *attempt, r *wire.Reply, success wire.Word) {
+	j, done := a.j, r.Kind == success
 	j.flying--
 	j.settled = time.Now()
 	alone := j.flying == 0 && j.changed == a.began && (a.to == ready || a.to == gone || l.kicks[j.tube] == 0)
 	j.changed = l.tick()
+	j.doubtful = j.doubtful || r.Kind == wire.InternalError
 	if done && a.to == gone {
 		j.could, j.deleted = gone, l.clock
 		l.unlist(j)
@@ -130,7 +132,7 @@ func (l *ledger) answered(a *attempt, done bool) {
 	if !done || !alone || j.deleted != 0 {
 		return
 	}
-	j.could, j.unborn = a.to, false
+	j.could, j.unborn, j.doubtful = a.to, false, false
 	if a.sets {
 		j.pris = append(j.pris[:0], a.pri)
 		j.dueFrom, j.maxDelay = a.sent.Add(a.delay), a.delay
@@ -232,7 +234,7 @@ func (l *ledger) restarted() {
 			if j.flying > 0 {
 				j.flying, j.settled = 0, now
 			}
-			j.holder, j.changed = nil, l.tick()
+			j.holder, j.doubtful, j.changed = nil, false, l.tick()
 		}
 	}
 }
