@@ -15,10 +15,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// protocolVersion is the beanstalkd whose behaviour this is. Clients gate
-// features on it.
-const protocolVersion = "1.13"
-
 // LogStats is what stats tells of the journal.
 type LogStats struct {
 	OldestSegment, CurrentSegment   uint64 // sequence numbers
@@ -76,7 +72,6 @@ func (c *conn) stats(e *engine.Engine, _ int64) {
 		Waiting:          st.Waiting,
 		TotalConnections: st.TotalSessions,
 		PID:              os.Getpid(),
-		Version:          protocolVersion,
 		User:             user,
 		System:           system,
 		Uptime:           time.Since(s.self.start),

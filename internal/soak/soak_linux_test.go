@@ -137,7 +137,7 @@ func (s *soak) options() (args, env []string) {
 	pick(nil, []string{"-s", "512"}, []string{"-s", "4096"}, []string{"-s", "20000"}, []string{"-s", "65536"}, []string{"-s", "1000000"})
 	pick(nil, nil, []string{"-V"}, []string{"-VV"})
 	pick(nil, nil, []string{"--max-connections", "10"})
-	cutsOff := [][]string{nil, nil, {"--stall-timeout", "1s"}, {"--idle-timeout", "1s"}}[s.rng.IntN(4)]
+	cutsOff := [][]string{nil, nil, {"--stall-timeout", "2s"}, {"--idle-timeout", "4s"}}[s.rng.IntN(4)]
 	s.ledger.cutsOff = cutsOff != nil
 	args = append(args, cutsOff...)
 	if n := s.rng.IntN(4); n > 0 {

@@ -20,7 +20,7 @@ type Command struct {
 	Pri     uint32 // put, release, bury
 	Delay   uint32 // seconds: put, release, pause-tube
 	TTR     uint32 // seconds: put; as sent, 0 is not yet raised to 1
-	Timeout uint32 // seconds: reserve-with-timeout; at most MaxTimeout
+	Timeout uint32 // seconds: reserve-with-timeout; at most MaxTimeout, or Forever
 	Count   uint32 // kick
 	Tube    []byte // aliases the input
 	Body    []byte // put; without CR LF; aliases the input
@@ -52,7 +52,7 @@ var faultWords = [...]Word{
 // parseArgs reads the arguments that begin at line[i] into cmd. It returns
 // where they end, negative if they are not what the command takes, and the
 // size of the body that follows.
-func parseArgs(line []byte, i int, cmd *Command) (end int, size uint32) {
+func parseArgs(line []byte, i int, cmd *Command, compat Compat) (end int, size uint32) {
 	var v uint64
 	for _, a := range &commands[cmd.Op].args {
 		switch a {
@@ -72,6 +72,10 @@ func parseArgs(line []byte, i int, cmd *Command) (end int, size uint32) {
 			v, i = number(line, i, math.MaxUint32)
 			cmd.TTR = uint32(v)
 		case argTimeout:
+			if compat == Compat112 {
+				cmd.Timeout, i = looseTimeout(line, i)
+				break
+			}
 			v, i = number(line, i, MaxTimeout)
 			cmd.Timeout = uint32(v)
 		case argSize:

@@ -31,16 +31,40 @@ func digits(s []byte, i int, limit uint64) (v uint64, end int) {
 	return v, i
 }
 
-// strtoul reads a number as C's function of that name does, and cuts it to 32
-// bits: any white space, a sign, digits. A minus negates modulo 2^64.
-func strtoul(s []byte, i int) (v uint32, end int) {
+// strtol reads a number as C's function of that name does: any white space, a
+// sign, digits. Without digits it is 0. The end is negative if it does not fit.
+func strtol(s []byte, i int) (v int64, end int) {
+	i, negative := sign(s, i)
+	if i == len(s) || s[i] < '0' || s[i] > '9' {
+		return 0, i
+	}
+	limit := uint64(math.MaxInt64)
+	if negative {
+		limit++
+	}
+	long, end := digits(s, i, limit)
+	if negative {
+		long = -long
+	}
+	return int64(long), end
+}
+
+// sign skips white space and a sign.
+func sign(s []byte, i int) (end int, negative bool) {
 	for i < len(s) && (s[i] == ' ' || '\t' <= s[i] && s[i] <= '\r') {
 		i++
 	}
-	negative := i < len(s) && s[i] == '-'
+	negative = i < len(s) && s[i] == '-'
 	if negative || i < len(s) && s[i] == '+' {
 		i++
 	}
+	return i, negative
+}
+
+// strtoul reads a number as C's function of that name does, and cuts it to 32
+// bits: any white space, a sign, digits. A minus negates modulo 2^64.
+func strtoul(s []byte, i int) (v uint32, end int) {
+	i, negative := sign(s, i)
 	long, end := digits(s, i, math.MaxUint64)
 	if negative {
 		long = -long

@@ -28,6 +28,9 @@ type Parser struct {
 	// without CR LF: 0 to LargestMaxBody.
 	MaxBody int
 
+	// Compat is the version of the protocol.
+	Compat Compat
+
 	need int // see Need
 
 	// What is being discarded; at most one of them is set.
@@ -66,7 +69,7 @@ func (p *Parser) Next(buf []byte, cmd *Command) (n int, ok bool) {
 		p.tooLong = true
 		return p.skipLine(buf, cmd)
 	}
-	size := parseLine(buf[:end], cmd)
+	size := p.parseLine(buf[:end], cmd)
 	p.http = cmd.Fault == FaultHTTP
 	n = end + len(crlf)
 	if cmd.Op == Put && cmd.Counted {
@@ -87,7 +90,7 @@ func (p *Parser) Discarding() bool { return p.skip > 0 || p.tooLong }
 // parseLine parses a line without its CR LF, in beanstalkd's order of checks.
 // It returns the size of the body that a put announces. A put is counted once
 // its numbers have been read, although its line may then turn out to have more.
-func parseLine(line []byte, cmd *Command) (size uint32) {
+func (p *Parser) parseLine(line []byte, cmd *Command) (size uint32) {
 	if bytes.IndexByte(line, 0) >= 0 {
 		cmd.Fault = FaultFormat
 		return 0
@@ -101,7 +104,7 @@ func parseLine(line []byte, cmd *Command) (size uint32) {
 		return 0
 	}
 	cmd.Op = op
-	i, size = parseArgs(line, i, cmd)
+	i, size = parseArgs(line, i, cmd, p.Compat)
 	cmd.Counted = i == len(line) || i >= 0 && op == Put
 	if i != len(line) || op == PauseTube && !ValidTube(cmd.Tube) {
 		cmd.Fault = FaultFormat

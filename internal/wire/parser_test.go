@@ -188,6 +188,43 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// The timeouts of 1.12 are what Debian's beanstalkd was seen to take.
+func TestTimeoutsOf112(t *testing.T) {
+	for arg, want := range map[string]uint32{
+		"7": 7, " 7 x": 7, "": 0, " ": 0, "x": 0, "-": 0, "-0": 0, "+1": 1, " \t1x": 1, "0x9": 0, "2147483647": MaxTimeout,
+		"-1": Forever, "2147483648": Forever, "4294967295": Forever, "4294967296": 0, "4294967297": 1, "-4294967295": 1, "-4294967296": 0,
+		"9223372036854775807": Forever, "-9223372036854775808": 0,
+	} {
+		p := Parser{Compat: Compat112}
+		got, _ := parseAll(t, &p, []byte("reserve-with-timeout "+arg+"\r\n"))
+		if diff := cmp.Diff([]Command{{Op: ReserveTimeout, Counted: true, Timeout: want}}, got); diff != "" {
+			t.Errorf("%q: (-want +got)\n%s", arg, diff)
+		}
+	}
+	for line, want := range map[string]Command{
+		"reserve-with-timeout":                      format(Reserve),
+		"reserve-with-timeout 9223372036854775808":  format(ReserveTimeout),
+		"reserve-with-timeout -9223372036854775809": format(ReserveTimeout),
+	} {
+		p := Parser{Compat: Compat112}
+		got, _ := parseAll(t, &p, []byte(line+"\r\n"))
+		if diff := cmp.Diff([]Command{want}, got); diff != "" {
+			t.Errorf("%q: (-want +got)\n%s", line, diff)
+		}
+	}
+}
+
+func TestParseCompat(t *testing.T) {
+	for _, c := range []Compat{Compat113, Compat112} {
+		if got, err := ParseCompat(c.String()); got != c || err != nil {
+			t.Errorf("ParseCompat(%q) = %v, %v", c, got, err)
+		}
+	}
+	if _, err := ParseCompat("1.14"); err == nil {
+		t.Error("1.14 is taken")
+	}
+}
+
 // A stream says the same however it is cut: at every byte, at every pair of
 // positions if it is short, and all at once.
 func TestCuts(t *testing.T) {

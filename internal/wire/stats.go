@@ -4,6 +4,8 @@ import "time"
 
 // ServerStats is what stats tells: beanstalkd's 51 keys, and our own.
 type ServerStats struct {
+	Compat Compat // decides about quotes; version is its
+
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now; urgent: ready and of a priority below 1024
 
 	Commands  [NumOps]uint64 // how often each was given; see Command.Counted
@@ -19,7 +21,6 @@ type ServerStats struct {
 	TotalConnections uint64
 
 	PID          int
-	Version      string // of beanstalkd, as clients gate features on it
 	User, System time.Duration
 	Uptime       time.Duration
 
@@ -43,7 +44,7 @@ type ServerStats struct {
 type Stat struct {
 	Key    string
 	Value  string // without quotes
-	Quoted bool   // set for strings
+	Quoted bool   // set for strings; Compat112 has no quotes all the same
 }
 
 // counterOrder is the order of the command counters in stats, which is not that
@@ -71,7 +72,7 @@ func AppendStats(dst []byte, s *ServerStats) []byte {
 	d.uint(keyWaiting, s.Waiting)
 	d.uint("total-connections", s.TotalConnections)
 	d.int("pid", int64(s.PID))
-	d.quoted("version", s.Version)
+	d.quoted("version", s.Compat.String()) // clients gate features on it
 	d.cpu("rusage-utime", s.User)
 	d.cpu("rusage-stime", s.System)
 	d.int("uptime", int64(s.Uptime/time.Second))
@@ -82,12 +83,12 @@ func AppendStats(dst []byte, s *ServerStats) []byte {
 	d.int("binlog-max-size", s.SegmentSize)
 	d.bool("draining", s.Draining)
 	d.hex("id", s.Instance)
-	d.quoted("hostname", s.Hostname)
-	d.quoted("os", s.OS)
-	d.quoted("platform", s.Platform)
+	d.text("hostname", s.Hostname, s.Compat)
+	d.text("os", s.OS, s.Compat)
+	d.text("platform", s.Platform, s.Compat)
 	for _, x := range s.Extra {
 		if x.Quoted {
-			d.quoted(x.Key, x.Value)
+			d.text(x.Key, x.Value, s.Compat)
 		} else {
 			d.bare(x.Key, x.Value)
 		}
@@ -98,7 +99,8 @@ func AppendStats(dst []byte, s *ServerStats) []byte {
 // TubeStats is what stats-tube tells. The keys are exactly beanstalkd's, for
 // clients compare whole dictionaries.
 type TubeStats struct {
-	Name string
+	Compat Compat // decides about quotes
+	Name   string
 
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
 
@@ -115,7 +117,7 @@ type TubeStats struct {
 func AppendTubeStats(dst []byte, s *TubeStats) []byte {
 	start := len(dst)
 	d := dict(openData(dst))
-	d.quoted("name", s.Name)
+	d.text("name", s.Name, s.Compat)
 	d.jobs(s.Urgent, s.Ready, s.Reserved, s.Delayed, s.Buried)
 	d.uint(keyTotalJobs, s.TotalJobs)
 	d.uint("current-using", s.Using)
@@ -130,6 +132,8 @@ func AppendTubeStats(dst []byte, s *TubeStats) []byte {
 
 // JobStats is what stats-job tells. The keys are exactly beanstalkd's.
 type JobStats struct {
+	Compat Compat // decides about quotes
+
 	ID       uint64
 	Tube     string
 	State    string // ready, reserved, delayed or buried
@@ -148,7 +152,7 @@ func AppendJobStats(dst []byte, s *JobStats) []byte {
 	start := len(dst)
 	d := dict(openData(dst))
 	d.uint("id", s.ID)
-	d.quoted("tube", s.Tube)
+	d.text("tube", s.Tube, s.Compat)
 	d.bare("state", s.State)
 	d.uint("pri", uint64(s.Pri))
 	d.int("age", s.Age)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ func TestAppendStats(t *testing.T) {
 	s := ServerStats{
 		Urgent: 1, Ready: 2, Reserved: 3, Delayed: 4, Buried: 5,
 		Timeouts: 28, TotalJobs: 29, MaxBody: 65535, Tubes: 31, Connections: 32, Producers: 33, Workers: 34, Waiting: 35,
-		TotalConnections: 36, PID: 37, Version: "1.13",
+		TotalConnections: 36, PID: 37,
 		User: 3*time.Second + 45678*time.Microsecond, System: 999999999 * time.Nanosecond, Uptime: 41999 * time.Millisecond,
 		OldestSegment: 42, CurrentSegment: 43, RecordsMigrated: 44, RecordsWritten: 45, SegmentSize: 10485760,
 		Draining: true, Instance: 0x00fbf38f452c1dc9, Hostname: "vm", OS: "#1 SMP", Platform: "x86_64",
@@ -89,7 +90,23 @@ platform: "x86_64"
 		t.Errorf("%d lines, want 51 keys", lines)
 	}
 	s.Extra = []Stat{{Key: "beanpole-version", Value: "0.1", Quoted: true}, {Key: "cmd-kick-job", Value: "7"}}
-	checkReply(t, AppendStats(nil, &s), want+"beanpole-version: \"0.1\"\ncmd-kick-job: 7\n")
+	grown := want + "beanpole-version: \"0.1\"\ncmd-kick-job: 7\n"
+	checkReply(t, AppendStats(nil, &s), grown)
+
+	s.Compat = Compat112
+	checkReply(t, AppendStats(nil, &s), strings.Replace(strings.ReplaceAll(grown, `"`, ""), "version: 1.13", `version: "1.12"`, 1))
+}
+
+// Before 1.13 a tube and a name have no quotes.
+func TestStatsBefore113(t *testing.T) {
+	for _, got := range [][]byte{
+		AppendTubeStats(nil, &TubeStats{Compat: Compat112, Name: "mail"}),
+		AppendJobStats(nil, &JobStats{Compat: Compat112, Tube: "mail"}),
+	} {
+		if !bytes.Contains(got, []byte(": mail\n")) || bytes.ContainsRune(got, '"') {
+			t.Errorf("quotes: %s", got)
+		}
+	}
 }
 
 func TestAppendTubeStats(t *testing.T) {

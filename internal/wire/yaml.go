@@ -91,6 +91,15 @@ func (d *dict) quoted(key, v string) {
 	*d = append(*d, "\"\n"...)
 }
 
+// text appends a string, quoted as the version has it.
+func (d *dict) text(key, v string, c Compat) {
+	if c == Compat112 {
+		d.bare(key, v)
+	} else {
+		d.quoted(key, v)
+	}
+}
+
 func (d *dict) bool(key string, v bool) {
 	d.key(key)
 	*d = append(strconv.AppendBool(*d, v), '\n')

@@ -1,0 +1,50 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+)
+
+// Compat is the version of beanstalkd whose protocol is spoken. They differ in
+// the quotes of statistics and in what reserve-with-timeout takes.
+type Compat uint8
+
+const (
+	Compat113 Compat = iota // 1.13: strings in quotes; the timeout is a number up to MaxTimeout
+	Compat112               // 1.12: no quotes but those of version; the timeout is a number as C reads it, text is 0, negative is for ever
+)
+
+// ParseCompat reads a version as a user gives it.
+func ParseCompat(version string) (Compat, error) {
+	for _, c := range []Compat{Compat113, Compat112} {
+		if c.String() == version {
+			return c, nil
+		}
+	}
+	return 0, fmt.Errorf("want %v or %v", Compat112, Compat113)
+}
+
+// String returns the version, which is what stats shows too.
+func (c Compat) String() string {
+	if c == Compat112 {
+		return "1.12"
+	}
+	return "1.13"
+}
+
+// looseTimeout reads the argument of reserve-with-timeout as 1.12 does, with C's
+// strtol into an int of 32 bits: text is 0. A negative number means for ever and
+// becomes Forever.
+func looseTimeout(line []byte, i int) (timeout uint32, end int) {
+	v, end := strtol(line, i)
+	if end < 0 {
+		return 0, end
+	}
+	if int32(v) < 0 {
+		return Forever, end
+	}
+	return uint32(int32(v)), end
+}
+
+// Forever is a Command.Timeout that does not end.
+const Forever = math.MaxUint32
