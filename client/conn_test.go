@@ -158,8 +158,7 @@ func TestClose(t *testing.T) {
 	other := dial(t, c.Addr(), nil)
 	reserved := make(chan error)
 	go func() { reserved <- second(c.Reserve(context.Background())) }()
-	for get(other.Stats(t.Context())).Waiting == 0 {
-	}
+	awaitWaiting(t, other, 1)
 	must(t, c.Close())
 	wantErr(t, <-reserved, client.ErrClosed)
 	wantErr(t, c.Ping(t.Context()), client.ErrClosed)

@@ -7,24 +7,29 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// window is how many commands of a batch may be without a reply at a time.
-//
-// Without a limit both sides could come to wait for ever: we for the server to
-// read more commands, it for us to read its replies. The replies to so many
-// puts or deletes, about 30 bytes each, fit in the buffers of a socket, so that
-// the server is never kept from reading while we write. Reserves have long
-// replies, but are so short themselves that we are never kept from writing them.
-const window = 1024
+const (
+	// flushAt is how many bytes are collected before they are written.
+	flushAt = 64 << 10
 
-// flushAt is how many bytes are collected before they are written.
-const flushAt = 64 << 10
+	// ahead is how many commands may be written before the first reply is
+	// read. If a batch is larger, two goroutines write and read: otherwise
+	// both sides could come to wait for ever, we for the server to read more
+	// commands, it for us to read replies. So many short replies fit in the
+	// buffers of any socket, also where each counts a kilobyte, as on Linux;
+	// and the commands that have long replies are so short that so many of
+	// them fit.
+	ahead = 128
+
+	// drainTime is how long replies are read after a write has failed.
+	drainTime = time.Second
+)
 
 // A batch is commands that are sent without waiting for each reply.
 type batch struct {
 	n    int           // how many
 	wait time.Duration // how long the server may delay the replies; see stream.begin
 
-	// append appends command i.
+	// append appends command i. It may run beside reply.
 	append func(dst []byte, i int) []byte
 
 	// reply takes the reply to command i, which is valid during the call
@@ -33,7 +38,6 @@ type batch struct {
 
 	sent     int // commands that the system took as a whole
 	answered int // replies that came; in order
-	ends     []int
 }
 
 // pipeline runs a batch.
@@ -41,53 +45,82 @@ func (s *stream) pipeline(ctx context.Context, b *batch) error {
 	if err := s.begin(ctx, b.wait); err != nil {
 		return err
 	}
-	return s.end(s.run(b))
+	if b.n > ahead {
+		return s.end(s.both(b))
+	}
+	writing := s.writeAll(b)
+	reading := s.readAll(b, b.sent) // also after an error: what was answered was done
+	if writing != nil {
+		return s.end(writing)
+	}
+	return s.end(reading)
 }
 
-// run writes up to a window ahead, then reads until half of it is answered, so
-// that the server always has something to do.
-func (s *stream) run(b *batch) error {
-	for b.answered < b.n {
-		writing := s.send(b)
-		more := b.sent < b.n && writing == nil
-		for b.answered < b.sent && (!more || b.sent-b.answered > window/2) {
-			var r wire.Reply
-			if err := s.read(&r); err != nil {
-				return err
-			}
-			i := b.answered
-			b.answered++
-			if err := b.reply(i, &r); err != nil {
-				return err
+// both writes and reads at the same time.
+func (s *stream) both(b *batch) error {
+	written := make(chan error, 1)
+	go func() {
+		err := s.writeAll(b)
+		if err != nil {
+			// What was answered was done, so it is read; but not waited for.
+			s.nc.SetReadDeadline(time.Now().Add(drainTime))
+		}
+		written <- err
+	}()
+	reading := s.readAll(b, b.n)
+	if reading != nil {
+		s.nc.Close()
+	}
+	writing := <-written
+	if reading != nil {
+		return reading
+	}
+	return writing
+}
+
+// writeAll writes the commands of a batch.
+func (s *stream) writeAll(b *batch) error {
+	var ends [ahead]int
+	for b.sent < b.n {
+		s.out = s.out[:0]
+		n := 0
+		for n < len(ends) && b.sent+n < b.n && len(s.out) < flushAt {
+			s.out = b.append(s.out, b.sent+n)
+			ends[n] = len(s.out)
+			n++
+		}
+		taken, err := s.write()
+		for _, end := range ends[:n] {
+			if taken >= end {
+				b.sent++
 			}
 		}
-		if writing != nil {
-			return writing
-		}
-		if err := s.again(b.wait); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// send writes the next commands, as many as are allowed.
-func (s *stream) send(b *batch) error {
-	s.out, b.ends = s.out[:0], b.ends[:0]
-	for i := b.sent; i < b.n && i-b.answered < window && len(s.out) < flushAt; i++ {
-		s.out = b.append(s.out, i)
-		b.ends = append(b.ends, len(s.out))
-	}
-	if len(b.ends) == 0 {
-		return nil
-	}
-	n, err := s.write()
-	for _, end := range b.ends {
-		if n >= end {
-			b.sent++
+// readAll reads n replies.
+func (s *stream) readAll(b *batch, n int) error {
+	var r wire.Reply
+	for b.answered < n {
+		if err := s.read(&r); err != nil {
+			return err
+		}
+		i := b.answered
+		b.answered++
+		if err := b.reply(i, &r); err != nil {
+			return err
+		}
+		if b.answered%ahead == 0 {
+			if err := s.again(b.wait); err != nil {
+				return err
+			}
 		}
 	}
-	return err
+	return nil
 }
 
 // again moves the deadline within an exchange that is getting on.

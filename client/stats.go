@@ -161,16 +161,23 @@ func (c *Conn) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
 // stats asks, and fills a struct and its map. It sends nothing if err is an
 // error.
 func stats[T any](ctx context.Context, c *Conn, cmd wire.Command, err error, all func(*T) *map[string]string) (*T, error) {
-	st := new(T)
+	var st *T
 	err = c.hold(ctx, &request{Command: cmd, want: wire.OK}, err, func(r *wire.Reply) error {
-		entries, err := wire.ParseDict(r.Body)
-		if err != nil {
-			return err
-		}
-		*all(st) = entries
-		return decode(entries, reflect.ValueOf(st).Elem())
+		var err error
+		st, err = parseStats(r, all)
+		return err
 	})
+	return st, err
+}
+
+func parseStats[T any](r *wire.Reply, all func(*T) *map[string]string) (*T, error) {
+	entries, err := wire.ParseDict(r.Body)
 	if err != nil {
+		return nil, err
+	}
+	st := new(T)
+	*all(st) = entries
+	if err := decode(entries, reflect.ValueOf(st).Elem()); err != nil {
 		return nil, err
 	}
 	return st, nil

@@ -1,0 +1,284 @@
+package client_test
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+)
+
+// play is a server that answers each connection as its script says: a line that
+// begins with "> " is what must come, with "< " what is sent, both with CR LF at
+// the end of the line. The connection is closed at the end of its script.
+func play(t *testing.T, l net.Listener, scripts ...string) string {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, script := range scripts {
+			nc, err := l.Accept()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			playOne(t, nc, script)
+			nc.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+	})
+	return l.Addr().String()
+}
+
+func playOne(t *testing.T, nc net.Conn, script string) {
+	r := bufio.NewReader(nc)
+	for line := range strings.Lines(script) {
+		line, direction := strings.TrimSpace(line), ""
+		if len(line) > 2 {
+			direction, line = line[:2], line[2:]+"\r\n"
+		}
+		switch direction {
+		case "< ":
+			io.WriteString(nc, line)
+		case "> ":
+			got, err := r.ReadString('\n')
+			if got != line {
+				t.Errorf("got %q (%v), want %q", got, err, line)
+				return
+			}
+		}
+	}
+}
+
+func TestToken(t *testing.T) {
+	for _, tc := range []struct {
+		name, script string
+		asPut        bool
+		want         error
+	}{
+		{"beanstalkd-rs", `
+			> auth s3cret
+			< AUTHENTICATED
+			> list-tube-used
+			< USING default`, false, nil},
+		{"OK", `
+			> auth s3cret
+			< OK
+			> list-tube-used
+			< USING default`, false, nil},
+		{"wrong", `
+			> auth s3cret
+			< UNAUTHORIZED`, false, client.ErrUnauthorized},
+		{"beanstalkd", `
+			> auth s3cret
+			< UNKNOWN_COMMAND`, false, client.ErrUnknownCommand},
+		{"as put", `
+			> put 0 0 1 6
+			> s3cret
+			< INSERTED 0
+			> list-tube-used
+			< USING default`, true, nil},
+		{"wrong as put", `
+			> put 0 0 1 6
+			> s3cret
+			< UNAUTHORIZED`, true, client.ErrUnauthorized},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			addr := play(t, listen(t), tc.script)
+			c, err := client.Dial(t.Context(), addr, &client.Options{Token: "s3cret", TokenAsPut: tc.asPut})
+			wantErr(t, err, tc.want)
+			if err != nil {
+				if strings.Contains(err.Error(), "s3cret") {
+					t.Errorf("the error tells the token: %v", err)
+				}
+				return
+			}
+			defer c.Close()
+			must(t, c.Ping(t.Context()))
+		})
+	}
+}
+
+// A new connection shows the token again, before use and watch.
+func TestTokenAgain(t *testing.T) {
+	addr := play(t, listen(t), `
+		> auth s3cret
+		< AUTHENTICATED
+		> use mail
+		< USING mail
+		> watch mail
+		< WATCHING 2
+		> list-tube-used`, `
+		> auth s3cret
+		< AUTHENTICATED
+		> use mail
+		> watch mail
+		< USING mail
+		< WATCHING 2
+		> list-tube-used
+		< USING mail`)
+	ctx := t.Context()
+	c := dial(t, addr, &client.Options{Token: "s3cret"})
+	must(t, c.Use(ctx, "mail"))
+	get(c.Watch(ctx, "mail"))
+	if tube := get(c.ListTubeUsed(ctx)); tube != "mail" {
+		t.Errorf("uses %q", tube)
+	}
+}
+
+// A server that refuses a command leaves the connection as it was; a refused use
+// stops the put behind it.
+func TestRefused(t *testing.T) {
+	c := dial(t, play(t, listen(t), `
+		> use secret
+		< UNAUTHORIZED
+		> list-tube-used
+		< USING default
+		> put 0 0 60 1
+		> x
+		< UNAUTHORIZED
+		> put 0 0 60 1
+		> x
+		< BURIED 7
+		> delete 1
+		< INTERNAL_ERROR
+		> touch 1
+		< OUT_OF_MEMORY
+		> kick 1
+		< KICKED 0`), nil)
+	ctx := t.Context()
+	wantErr(t, second(c.Put(ctx, client.NewJob{Tube: "secret", Body: []byte("x")})), client.ErrUnauthorized)
+	must(t, c.Ping(ctx))
+	wantErr(t, second(c.Put(ctx, client.NewJob{Body: []byte("x")})), client.ErrUnauthorized)
+	id, err := c.Put(ctx, client.NewJob{Body: []byte("x")})
+	wantErr(t, err, client.ErrBuried)
+	if id != 7 {
+		t.Errorf("the job that was buried is %d", id)
+	}
+	wantErr(t, c.Delete(ctx, 1), client.ErrInternal)
+	wantErr(t, c.Touch(ctx, 1), client.ErrOutOfMemory)
+	get(c.Kick(ctx, 1))
+}
+
+// After a reply that makes no sense the connection is not used again.
+func TestSenseless(t *testing.T) {
+	for _, reply := range []string{"HELLO", "INSERTED 1", "OK", "OK 3\n< abc", "DELETED 5"} {
+		t.Run(reply, func(t *testing.T) {
+			c := dial(t, play(t, listen(t), "> stats\n< "+reply, "> list-tube-used\n< USING default"), nil)
+			wantErr(t, second(c.Stats(t.Context())), client.ErrProtocol)
+			must(t, c.Ping(t.Context()))
+		})
+	}
+	// What is left of a body could be taken for commands.
+	for _, reply := range []string{"BAD_FORMAT", "EXPECTED_CRLF"} {
+		t.Run(reply, func(t *testing.T) {
+			c := dial(t, play(t, listen(t), "> put 0 0 60 0\n> \n< "+reply, "> list-tube-used\n< USING default"), nil)
+			wantErr(t, second(c.Put(t.Context(), client.NewJob{})), client.ErrBadFormat)
+			must(t, c.Ping(t.Context()))
+		})
+	}
+}
+
+func TestDraining(t *testing.T) {
+	srv := beanpoletest.NewServer(t)
+	c := dial(t, srv.Addr, nil)
+	srv.Drain()
+	wantErr(t, second(c.Put(t.Context(), client.NewJob{})), client.ErrDraining)
+}
+
+func TestUnixSocket(t *testing.T) {
+	l, err := net.Listen("unix", t.TempDir()+"/bean.sock")
+	if err != nil {
+		t.Skip(err)
+	}
+	srv := beanpoletest.NewServerListener(t, l)
+	if !strings.HasPrefix(srv.Addr, "unix:/") {
+		t.Error(srv.Addr)
+	}
+	ctx := t.Context()
+	c := dial(t, srv.Addr, nil)
+	ids := get(c.PutMany(ctx, make([]client.NewJob, 3000)))
+	if jobs := get(c.ReserveMany(ctx, 3000, 0)); len(jobs) != len(ids) {
+		t.Error(len(jobs))
+	}
+}
+
+// TLS, with and without a client certificate, by name and with a wrong one.
+func TestTLS(t *testing.T) {
+	ca := newAuthority(t)
+	serverConfig := &tls.Config{
+		Certificates: []tls.Certificate{ca.issue(t, "queue.example")},
+		ClientCAs:    ca.pool,
+		ClientAuth:   tls.VerifyClientCertIfGiven,
+	}
+	srv := beanpoletest.NewServerListener(t, tls.NewListener(listen(t), serverConfig))
+	ctx := t.Context()
+	for _, config := range []*tls.Config{
+		{RootCAs: ca.pool}, // the host of the address, 127.0.0.1
+		{RootCAs: ca.pool, ServerName: "queue.example"},
+		{RootCAs: ca.pool, ServerName: "queue.example", Certificates: []tls.Certificate{ca.issue(t, "client")}},
+		{RootCAs: ca.pool, MaxVersion: tls.VersionTLS12},
+		{InsecureSkipVerify: true},
+	} {
+		c := dial(t, srv.Addr, &client.Options{TLS: config})
+		get(c.PutMany(ctx, make([]client.NewJob, 500)))
+		get(c.ReserveMany(ctx, 500, 0))
+		client.SetIdle(c)
+		get(c.Put(ctx, client.NewJob{}))
+	}
+	for _, config := range []*tls.Config{
+		{}, // an authority that is not known
+		{RootCAs: ca.pool, ServerName: "other.example"},
+	} {
+		wantErr(t, second(client.Dial(ctx, srv.Addr, &client.Options{TLS: config})), client.ErrDisconnected)
+	}
+	// A client without TLS gets no answer that it could misunderstand.
+	c := dial(t, srv.Addr, &client.Options{Reconnect: client.Never})
+	if err := c.Ping(ctx); err == nil {
+		t.Error("a server with TLS answers a client without")
+	}
+}
+
+// An authority issues certificates for the tests.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t *testing.T) *authority {
+	key := get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der := get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))
+	a := &authority{get(x509.ParseCertificate(der)), key, x509.NewCertPool()}
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+func (a *authority) issue(t *testing.T, name string) tls.Certificate {
+	key := get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der := get(x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key))
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

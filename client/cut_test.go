@@ -1,0 +1,311 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+)
+
+// A cut is where and how a connection breaks.
+type cut struct {
+	how string // "read", "write" or "lie"
+	at  int    // how many bytes still get through
+}
+
+// A cutConn breaks at a byte. The bytes before it get through, whatever way it
+// breaks.
+type cutConn struct {
+	net.Conn
+	cut
+}
+
+func (c *cutConn) Read(b []byte) (int, error) {
+	if c.how != "read" {
+		return c.Conn.Read(b)
+	}
+	if c.at == 0 {
+		c.Close()
+		return 0, io.EOF
+	}
+	n, err := c.Conn.Read(b[:min(len(b), c.at)])
+	c.at -= n
+	return n, err
+}
+
+// Write breaks in two ways: the system may tell that it has not taken all bytes,
+// or take them although they will never arrive.
+func (c *cutConn) Write(b []byte) (int, error) {
+	if c.how == "read" || len(b) < c.at {
+		c.at -= len(b)
+		if c.how == "read" {
+			c.at += len(b)
+		}
+		return c.Conn.Write(b)
+	}
+	n, err := c.Conn.Write(b[:c.at])
+	c.at -= n
+	c.Conn.(*net.TCPConn).CloseWrite()
+	switch {
+	case err != nil:
+		return n, err
+	case c.how == "lie":
+		return len(b), nil
+	}
+	return n, &net.OpError{Op: "write", Err: syscall.EPIPE}
+}
+
+// cutFirst returns options of which the first connection breaks; later ones do
+// not. broke tells whether it came to that.
+func cutFirst(cut cut) (opt *client.Options, broke func() bool) {
+	first := &cutConn{cut: cut}
+	opt = &client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil || first.Conn != nil {
+			return nc, err
+		}
+		first.Conn = nc
+		return first, nil
+	}}
+	return opt, func() bool { return first.at == 0 }
+}
+
+// eachCut runs a test with a connection that breaks at its first byte, its
+// second, and so on until it does not break any more, in each way.
+func eachCut(t *testing.T, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
+	t.Helper()
+	someCuts(t, 1, f)
+}
+
+// someCuts is eachCut with some bytes from one cut to the next.
+func someCuts(t *testing.T, step int, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
+	for _, how := range []string{"read", "write", "lie"} {
+		t.Run(how, func(t *testing.T) {
+			broken := true
+			for at := 0; broken; at += step {
+				t.Run(strconv.Itoa(at), func(t *testing.T) {
+					opt, broke := cutFirst(cut{how, at})
+					srv := beanpoletest.NewServer(t)
+					f(t, srv, opt)
+					srv.Close()
+					broken = broke() || t.Failed() && at < 1000
+				})
+			}
+		})
+	}
+}
+
+// dialCut is dial where the first attempt may fail.
+func dialCut(t *testing.T, addr string, opt *client.Options) *client.Conn {
+	t.Helper()
+	c, err := client.Dial(t.Context(), addr, opt)
+	if err != nil {
+		c = dial(t, addr, opt)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// A put is done once, or it is not known: never twice, and never lost without an
+// error. The connection is what it was before.
+func TestCutPut(t *testing.T) {
+	eachCut(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+		ctx := t.Context()
+		c := dialCut(t, srv.Addr, opt)
+		must(t, c.Use(ctx, "mail"))
+		get(c.Watch(ctx, "mail"))
+		get(c.Ignore(ctx, "default"))
+		maybe := 0
+		for i := range 3 {
+			id, err := c.Put(ctx, client.NewJob{Body: []byte{byte(i)}})
+			switch {
+			case err == nil:
+				if job := get(c.Peek(ctx, id)); job.Body[0] != byte(i) {
+					t.Errorf("job %d is another", i)
+				}
+			case errors.Is(err, client.ErrOutcomeUnknown) && errors.Is(err, client.ErrDisconnected):
+				maybe++
+			default:
+				t.Errorf("put %d: %v", i, err)
+			}
+		}
+		if maybe > 1 {
+			t.Errorf("%d puts are not certain after one cut", maybe)
+		}
+		if tubes := get(c.ListTubesWatched(ctx)); !slices.Equal(tubes, []string{"mail"}) {
+			t.Errorf("watches %q", tubes)
+		}
+		if st := get(c.StatsTube(ctx, "mail")); int(st.TotalJobs) > 3 || int(st.TotalJobs) < 3-maybe {
+			t.Errorf("%d jobs, %d not certain", st.TotalJobs, maybe)
+		}
+		jobs := get(c.ReserveMany(ctx, 4, 0))
+		for i := range jobs[1:] {
+			if jobs[i].Body[0] >= jobs[i+1].Body[0] {
+				t.Errorf("job %d came twice or late", i+1)
+			}
+		}
+	})
+}
+
+// The same for each put of a batch, small and large.
+func TestCutPutMany(t *testing.T) {
+	for _, tc := range []struct{ jobs, step int }{{3, 1}, {130, 67}} {
+		t.Run(fmt.Sprint(tc.jobs, " jobs"), func(t *testing.T) {
+			someCuts(t, tc.step, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+				c := dialCut(t, srv.Addr, opt)
+				jobs := make([]client.NewJob, tc.jobs)
+				for i := range jobs {
+					jobs[i] = client.NewJob{Tube: "mail", Body: []byte{byte(i)}}
+				}
+				ids, err := c.PutMany(t.Context(), jobs)
+				checkMany(t, dial(t, srv.Addr, nil), ids, err)
+			})
+		})
+	}
+}
+
+func checkMany(t *testing.T, c *client.Conn, ids []uint64, err error) {
+	t.Helper()
+	ctx := t.Context()
+	errs := make([]error, len(ids))
+	if batch := new(client.BatchError); errors.As(err, &batch) {
+		errs = batch.Errs
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	times := make(map[byte]int)
+	get(c.Watch(ctx, "mail"))
+	for {
+		job, err := c.ReserveTimeout(ctx, 0)
+		if errors.Is(err, client.ErrTimedOut) {
+			break
+		}
+		times[get(job, err).Body[0]]++
+	}
+	for i, err := range errs {
+		n := times[byte(i)]
+		switch {
+		case err == nil && (n != 1 || ids[i] == 0):
+			t.Errorf("job %d is there %d times, with the id %d", i, n, ids[i])
+		case err != nil && !errors.Is(err, client.ErrOutcomeUnknown):
+			t.Errorf("job %d: %v", i, err)
+		case n > 1:
+			t.Errorf("job %d is there %d times", i, n)
+		}
+	}
+}
+
+// A job that a broken connection had reserved is there for the next; nothing is
+// lost, and nothing is deleted that was not asked for.
+func TestCutReserve(t *testing.T) {
+	eachCut(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+		ctx := t.Context()
+		other := dial(t, srv.Addr, nil)
+		ids := get(other.PutMany(ctx, []client.NewJob{{Tube: "mail"}, {Tube: "mail"}}))
+		c := dialCut(t, srv.Addr, opt)
+		must(t, c.WatchOnly(ctx, "mail"))
+		job := get(c.Reserve(ctx))
+		deleted := job.Delete(ctx)
+		if deleted != nil && !errors.Is(deleted, client.ErrOutcomeUnknown) {
+			t.Error(deleted)
+		}
+		// When the server has noticed the hang-up, the other job is there, and
+		// this one if it was not deleted.
+		c.Close()
+		for get(other.Stats(ctx)).JobsReserved != 0 {
+		}
+		must(t, other.WatchOnly(ctx, "mail"))
+		left := get(other.ReserveMany(ctx, 3, 0))
+		left = slices.DeleteFunc(left, func(j *client.Job) bool { return j.ID == job.ID && deleted != nil })
+		if len(left) != 1 || left[0].ID == job.ID || !slices.Contains(ids, left[0].ID) {
+			t.Errorf("got %d; left are %d jobs", job.ID, len(left))
+		}
+	})
+}
+
+// Commands that can be repeated are, without the caller's noticing; the others
+// say that they may have been done.
+func TestCutOthers(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		repeat bool
+		do     func(ctx context.Context, c *client.Conn) error
+	}{
+		{"ping", true, func(ctx context.Context, c *client.Conn) error { return c.Ping(ctx) }},
+		{"stats", true, func(ctx context.Context, c *client.Conn) error { return second(c.Stats(ctx)) }},
+		{"stats-tube", true, func(ctx context.Context, c *client.Conn) error { return second(c.StatsTube(ctx, "mail")) }},
+		{"stats-job", true, func(ctx context.Context, c *client.Conn) error { return second(c.StatsJob(ctx, 1)) }},
+		{"stats-jobs", true, func(ctx context.Context, c *client.Conn) error {
+			return second(c.StatsJobMany(ctx, []uint64{1, 1}))
+		}},
+		{"peek", true, func(ctx context.Context, c *client.Conn) error { return second(c.Peek(ctx, 1)) }},
+		{"peek-buried", true, func(ctx context.Context, c *client.Conn) error { return second(c.PeekBuried(ctx)) }},
+		{"reserve many", true, func(ctx context.Context, c *client.Conn) error {
+			must := c.WatchOnly(ctx, "other")
+			return errors.Join(must, second(c.ReserveMany(ctx, 2, 0)))
+		}},
+		{"list-tubes", true, func(ctx context.Context, c *client.Conn) error { return second(c.ListTubes(ctx)) }},
+		{"pause-tube", true, func(ctx context.Context, c *client.Conn) error { return c.PauseTube(ctx, "mail", 0) }},
+		{"kick", false, func(ctx context.Context, c *client.Conn) error { return second(c.Kick(ctx, 1)) }},
+		{"kick-job", false, func(ctx context.Context, c *client.Conn) error { return c.KickJob(ctx, 1) }},
+		{"delete", false, func(ctx context.Context, c *client.Conn) error { return c.Delete(ctx, 1) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			eachCut(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+				ctx := t.Context()
+				other := dial(t, srv.Addr, nil)
+				must(t, other.Use(ctx, "mail"))
+				get(other.Put(ctx, client.NewJob{}))
+				get(other.Put(ctx, client.NewJob{Tube: "other"}))
+				get(other.ReserveJob(ctx, 1))
+				must(t, other.Bury(ctx, 1, 0))
+				c := dialCut(t, srv.Addr, opt)
+				must(t, c.Use(ctx, "mail"))
+				err := tc.do(ctx, c)
+				if err != nil && (tc.repeat || !errors.Is(err, client.ErrOutcomeUnknown)) {
+					t.Error(err)
+				}
+				must(t, c.Ping(ctx))
+			})
+		})
+	}
+}
+
+// A server that has closed an idle connection is noticed before a put is sent:
+// it arrives, once.
+func TestIdleConnectionClosed(t *testing.T) {
+	ctx := t.Context()
+	l := listen(t)
+	srv := beanpoletest.NewServerListener(t, l)
+	c := dial(t, srv.Addr, nil)
+	srv.Close()
+	l, err := net.Listen("tcp", l.Addr().String())
+	if err != nil {
+		t.Skip("the port is taken:", err)
+	}
+	beanpoletest.NewServerListener(t, l)
+	client.SetIdle(c)
+	get(c.Put(ctx, client.NewJob{}))
+}
+
+// With Never, what is lost stays lost.
+func TestNeverReconnect(t *testing.T) {
+	srv := beanpoletest.NewServer(t)
+	c := dial(t, srv.Addr, &client.Options{Reconnect: client.Never})
+	srv.Close()
+	wantErr(t, c.Ping(t.Context()), client.ErrDisconnected)
+	wantErr(t, c.Ping(t.Context()), client.ErrDisconnected)
+	_, err := c.Put(t.Context(), client.NewJob{})
+	wantErr(t, err, client.ErrDisconnected)
+	if errors.Is(err, client.ErrOutcomeUnknown) {
+		t.Errorf("nothing was sent: %v", err)
+	}
+}

@@ -1,0 +1,333 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A BatchError says which commands of a batch failed. errors.Is and errors.As
+// look at all of them.
+type BatchError struct {
+	Errs []error // one for each command, in their order; nil where it was done
+}
+
+// Error tells how many failed, and why the first did.
+func (e *BatchError) Error() string {
+	failed := e.Unwrap()
+	return fmt.Sprintf("%d of %d failed; the first: %v", len(failed), len(e.Errs), failed[0])
+}
+
+// Unwrap returns the errors that are not nil.
+func (e *BatchError) Unwrap() []error {
+	var failed []error
+	for _, err := range e.Errs {
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return failed
+}
+
+// results are the errors of a batch.
+type results struct {
+	n    int
+	errs []error // nil until the first
+}
+
+func (rs *results) fail(i int, err error) {
+	if rs.errs == nil {
+		rs.errs = make([]error, rs.n)
+	}
+	rs.errs[i] = err
+}
+
+// err returns a *BatchError if anything has failed.
+func (rs *results) err() error {
+	if rs.errs == nil {
+		return nil
+	}
+	return &BatchError{rs.errs}
+}
+
+// PutMany puts jobs in one round trip, or a few if there are thousands. Ids come
+// in the order of the jobs, 0 where there is none. If one of the jobs is invalid,
+// nothing is sent. A change of the tube from one job to the next costs a round
+// trip: sort the jobs by tube.
+//
+// It is not a transaction: each put is done or not by itself, and puts of others
+// may come between. An error is a [BatchError] with the error of each put that
+// failed, as [Conn.Put] gives it.
+func (c *Conn) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
+	if err := c.acquire(ctx); err != nil {
+		return nil, c.fail(&putMany, err)
+	}
+	defer c.release()
+	for i := range jobs {
+		if _, err := jobs[i].request(c.used); err != nil {
+			return nil, c.fail(&putMany, fmt.Errorf("job %d: %w", i, err))
+		}
+	}
+	ids = make([]uint64, len(jobs))
+	rs := results{n: len(jobs)}
+	for i := 0; i < len(jobs); {
+		first, n := i, 1
+		for n < len(jobs)-first && jobs[first+n].Tube == jobs[first].Tube {
+			n++
+		}
+		i += n
+		q, _ := jobs[first].request(c.used)
+		c.many(ctx, &rs, first, n, q.tube, func(i int, q *request) {
+			*q, _ = jobs[i].request(c.used)
+		}, func(i int, r *wire.Reply) {
+			ids[i] = r.ID
+		})
+	}
+	return ids, rs.err()
+}
+
+var putMany = request{Command: wire.Command{Op: wire.Put}}
+
+// DeleteMany deletes jobs in one round trip, or a few if there are thousands. An
+// error is a [BatchError] with the error of each delete that failed, as
+// [Conn.Delete] gives it.
+func (c *Conn) DeleteMany(ctx context.Context, ids []uint64) error {
+	return c.manyByID(ctx, ids, wire.Delete, wire.Deleted, nil)
+}
+
+// PeekMany is [Conn.Peek] of many jobs in one round trip, or a few. Jobs come in
+// the order of the ids, nil where there is none. An error is a [BatchError].
+func (c *Conn) PeekMany(ctx context.Context, ids []uint64) ([]*Job, error) {
+	jobs := make([]*Job, len(ids))
+	alloc := allocator{conn: c, left: len(ids)}
+	err := c.manyByID(ctx, ids, wire.Peek, wire.Found, func(i int, r *wire.Reply) {
+		jobs[i] = alloc.job(r)
+	})
+	return jobs, err
+}
+
+// StatsJobMany is [Conn.StatsJob] of many jobs in one round trip, or a few. What
+// comes is in the order of the ids, nil where there is nothing. An error is a
+// [BatchError].
+func (c *Conn) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, error) {
+	stats := make([]*JobStats, len(ids))
+	var malformed error
+	err := c.manyByID(ctx, ids, wire.StatsJob, wire.OK, func(i int, r *wire.Reply) {
+		st, err := parseStats(r, func(st *JobStats) *map[string]string { return &st.All })
+		if err != nil {
+			malformed = fmt.Errorf("%w: %w", ErrProtocol, err)
+		}
+		stats[i] = st
+	})
+	if err == nil {
+		err = malformed
+	}
+	return stats, err
+}
+
+// A Release is a job to be given back, for [Conn.ReleaseMany].
+type Release struct {
+	ID    uint64
+	Pri   uint32
+	Delay time.Duration
+}
+
+// ReleaseMany releases jobs in one round trip, or a few. If one of the delays is
+// invalid, nothing is sent. Otherwise an error is a [BatchError] with the error of
+// each release that failed, as [Conn.Release] gives it.
+func (c *Conn) ReleaseMany(ctx context.Context, jobs []Release) error {
+	for i := range jobs {
+		if _, err := seconds("delay", jobs[i].Delay); err != nil {
+			return c.fail(&request{Command: wire.Command{Op: wire.Release, ID: jobs[i].ID}}, err)
+		}
+	}
+	rs := results{n: len(jobs)}
+	return c.allOf(ctx, &rs, func(i int, q *request) {
+		q.Op, q.ID, q.Pri, q.want = wire.Release, jobs[i].ID, jobs[i].Pri, wire.Released
+		q.Delay, _ = seconds("delay", jobs[i].Delay)
+	}, nil)
+}
+
+func (c *Conn) manyByID(ctx context.Context, ids []uint64, op wire.Op, want wire.Word, done func(i int, r *wire.Reply)) error {
+	rs := results{n: len(ids)}
+	return c.allOf(ctx, &rs, func(i int, q *request) { q.Op, q.ID, q.want = op, ids[i], want }, done)
+}
+
+// allOf is many, from the first to the last, for commands that are about no tube.
+func (c *Conn) allOf(ctx context.Context, rs *results, build func(int, *request), done func(int, *wire.Reply)) error {
+	if rs.n == 0 {
+		return nil
+	}
+	if err := c.acquire(ctx); err != nil {
+		var q request
+		build(0, &q)
+		return c.fail(&q, err)
+	}
+	defer c.release()
+	c.many(ctx, rs, 0, rs.n, "", build, done)
+	return rs.err()
+}
+
+// many sends the commands first to first+n-1 of a batch. build makes command i;
+// done, if it is not nil, gets the replies that mean success. Commands that the
+// system did not take are sent again on another connection, and those that can be
+// repeated.
+func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string, build func(int, *request), done func(int, *wire.Reply)) {
+	var out, q request // of the commands, and of the replies
+	var retry retrier
+	for end := first + n; first < end; {
+		build(first, &q)
+		again := repeatable[q.Op]
+		b := batch{
+			n: end - first,
+			append: func(dst []byte, i int) []byte {
+				build(first+i, &out)
+				return wire.AppendCommand(dst, &out.Command)
+			},
+			reply: func(i int, r *wire.Reply) error {
+				build(first+i, &q)
+				if r.Kind != q.want {
+					err := replyError(r)
+					rs.fail(first+i, c.fail(&q, err))
+					if outOfStep(q.Op, err) {
+						return err
+					}
+				} else if done != nil {
+					done(first+i, r)
+				}
+				return nil
+			},
+		}
+		err := c.ready(ctx, tube, again)
+		if err == nil {
+			err = c.check(c.stream.pipeline(ctx, &b))
+		}
+		first += b.answered
+		if err == nil {
+			return
+		}
+		if maybe := b.sent - b.answered; maybe > 0 && !again {
+			err := unknown(err)
+			for range maybe {
+				build(first, &q)
+				rs.fail(first, c.fail(&q, err))
+				first++
+			}
+		}
+		if b.answered > 0 {
+			retry = retrier{} // it was getting on
+		}
+		if err = retry.next(ctx, c, err); err != nil {
+			for ; first < end; first++ {
+				build(first, &q)
+				rs.fail(first, c.fail(&q, err))
+			}
+		}
+	}
+}
+
+// ReserveMany takes up to max jobs in one round trip, or a few if there are
+// thousands. If there is no job it waits up to d for the first, as
+// [Conn.ReserveTimeout] does, but never for a second. It returns at least one job
+// or an error.
+func (c *Conn) ReserveMany(ctx context.Context, max int, d time.Duration) ([]*Job, error) {
+	q := request{want: wire.Reserved, wait: d}
+	q.Op = wire.ReserveTimeout
+	seconds, err := timeout(d)
+	if max <= 0 {
+		err = fmt.Errorf("%w: %d jobs", ErrInvalid, max)
+	}
+	if err != nil {
+		return nil, c.fail(&q, err)
+	}
+	if err := c.acquire(ctx); err != nil {
+		return nil, c.fail(&q, err)
+	}
+	defer c.release()
+	var retry retrier
+	for {
+		jobs, no, err := c.reserveMany(ctx, max, seconds, d)
+		switch {
+		case len(jobs) > 0 && err == nil:
+			return jobs, nil
+		case err == nil:
+			return nil, c.fail(&q, no)
+		}
+		// What it got has gone with the connection.
+		if err = retry.next(ctx, c, err); err != nil {
+			return nil, c.fail(&q, err)
+		}
+	}
+}
+
+// reserveMany makes one attempt. no is the first answer without a job.
+func (c *Conn) reserveMany(ctx context.Context, max int, seconds uint32, wait time.Duration) (jobs []*Job, no, err error) {
+	if err := c.ready(ctx, "", true); err != nil {
+		return nil, nil, err
+	}
+	alloc := allocator{conn: c, left: max}
+	err = c.stream.pipeline(ctx, &batch{
+		n:    max,
+		wait: wait,
+		append: func(dst []byte, i int) []byte {
+			if i == 0 {
+				return wire.AppendReserveTimeout(dst, seconds)
+			}
+			return wire.AppendReserveTimeout(dst, 0)
+		},
+		reply: func(_ int, r *wire.Reply) error {
+			if r.Kind == wire.Reserved {
+				jobs = append(jobs, alloc.job(r))
+				return nil
+			}
+			answer := replyError(r)
+			if no == nil {
+				no = answer
+			}
+			if errors.Is(answer, ErrProtocol) {
+				return answer
+			}
+			return nil
+		},
+	})
+	return jobs, no, c.check(err)
+}
+
+// An allocator makes the jobs of a batch, several at a time.
+type allocator struct {
+	conn *Conn
+	left int // how many may come
+	jobs []Job
+	mem  []byte
+}
+
+const (
+	jobsAtOnce  = 64
+	bytesAtOnce = 16 << 10 // a job that is kept keeps so many
+)
+
+func (a *allocator) job(r *wire.Reply) *Job {
+	if len(a.jobs) == 0 {
+		a.jobs = make([]Job, min(max(a.left, 1), jobsAtOnce))
+	}
+	a.left--
+	job := &a.jobs[0]
+	a.jobs = a.jobs[1:]
+	*job = Job{ID: r.ID, Body: a.copy(r.Body), conn: a.conn}
+	return job
+}
+
+func (a *allocator) copy(body []byte) []byte {
+	if len(body) > bytesAtOnce/4 {
+		return append([]byte(nil), body...)
+	}
+	if len(body) > len(a.mem) {
+		a.mem = make([]byte, bytesAtOnce)
+	}
+	n := copy(a.mem, body)
+	body, a.mem = a.mem[:n:n], a.mem[n:]
+	return body
+}

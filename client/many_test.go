@@ -1,0 +1,155 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// Batches of all sizes, around those where another way of writing begins.
+func TestMany(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		ctx := t.Context()
+		c := dial(t, addr, nil)
+		for _, tc := range []struct{ n, size int }{{0, 1}, {1, 0}, {2, 10}, {128, 1}, {129, 60000}, {128, 60000}, {5000, 100}} {
+			t.Run(fmt.Sprintf("%d of %d bytes", tc.n, tc.size), func(t *testing.T) {
+				jobs := make([]client.NewJob, tc.n)
+				for i := range jobs {
+					jobs[i].Body = bytes.Repeat([]byte{byte(i)}, tc.size)
+				}
+				ids := get(c.PutMany(ctx, jobs))
+				if len(ids) != tc.n || !slices.IsSorted(ids) {
+					t.Fatalf("%d ids: %d", len(ids), ids)
+				}
+				if tc.n == 0 {
+					return
+				}
+				for i, job := range get(c.PeekMany(ctx, ids)) {
+					if job.ID != ids[i] || !bytes.Equal(job.Body, jobs[i].Body) {
+						t.Fatalf("job %d is %d with %d bytes", i, job.ID, len(job.Body))
+					}
+				}
+				got := get(c.ReserveMany(ctx, tc.n+10, time.Hour))
+				if len(got) != tc.n {
+					t.Fatalf("reserved %d jobs", len(got))
+				}
+				back := make([]client.Release, len(got))
+				for i, job := range got {
+					if job.ID != ids[i] || !bytes.Equal(job.Body, jobs[i].Body) {
+						t.Fatalf("job %d is %d with %d bytes", i, job.ID, len(job.Body))
+					}
+					back[i] = client.Release{ID: job.ID, Pri: uint32(i), Delay: time.Hour}
+				}
+				must(t, c.ReleaseMany(ctx, back))
+				for i, st := range get(c.StatsJobMany(ctx, ids)) {
+					if st.ID != ids[i] || st.State != client.StateDelayed || st.Pri != uint32(i) {
+						t.Fatalf("%+v", st)
+					}
+				}
+				must(t, c.DeleteMany(ctx, ids))
+				wantErr(t, second(c.ReserveMany(ctx, 3, 0)), client.ErrTimedOut)
+			})
+		}
+	})
+}
+
+// What fails in a batch does not touch the rest, and is told one by one.
+func TestManyPartly(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		ctx := t.Context()
+		c := dial(t, addr, nil)
+		ids, err := c.PutMany(ctx, []client.NewJob{
+			{Tube: "a"}, {Tube: "b", Body: make([]byte, 65536)}, {Tube: "b"}, {Tube: "a"},
+		})
+		wantErrs(t, err, nil, client.ErrJobTooBig, nil, nil)
+		for i, want := range []string{"a", "", "b", "a"} {
+			if want == "" {
+				if ids[i] != 0 {
+					t.Errorf("a job that was refused has the id %d", ids[i])
+				}
+			} else if st := get(c.StatsJob(ctx, ids[i])); st.Tube != want {
+				t.Errorf("job %d is in %q", i, st.Tube)
+			}
+		}
+		jobs, err := c.PeekMany(ctx, []uint64{ids[0], 99})
+		wantErrs(t, err, nil, client.ErrNotFound)
+		if jobs[0].ID != ids[0] || jobs[1] != nil {
+			t.Error(jobs)
+		}
+		stats, err := c.StatsJobMany(ctx, []uint64{99, ids[0]})
+		wantErrs(t, err, client.ErrNotFound, nil)
+		if stats[0] != nil || stats[1].ID != ids[0] {
+			t.Error(stats)
+		}
+		wantErrs(t, c.ReleaseMany(ctx, []client.Release{{ID: ids[0]}}), client.ErrNotFound)
+		wantErrs(t, c.DeleteMany(ctx, []uint64{ids[0], 99, ids[2], ids[0]}), nil, client.ErrNotFound, nil, client.ErrNotFound)
+
+		// Nothing is sent of a batch that has something invalid.
+		wantErr(t, second(c.PutMany(ctx, []client.NewJob{{}, {Tube: "-"}})), client.ErrInvalid)
+		wantErr(t, second(c.PutMany(ctx, []client.NewJob{{}, {Delay: -1}})), client.ErrInvalid)
+		wantErr(t, c.ReleaseMany(ctx, []client.Release{{}, {Delay: -1}}), client.ErrInvalid)
+		wantErr(t, second(c.ReserveMany(ctx, 0, 0)), client.ErrInvalid)
+		wantErr(t, second(c.ReserveMany(ctx, 1, -1)), client.ErrInvalid)
+		if st := get(c.Stats(ctx)); st.TotalJobs != 3 {
+			t.Errorf("%d jobs in all", st.TotalJobs)
+		}
+	})
+}
+
+// ReserveMany waits for one job, not for more.
+func TestReserveManyWaits(t *testing.T) {
+	ctx := t.Context()
+	c := dial(t, start(t), nil)
+	other := dial(t, c.Addr(), nil)
+	got := make(chan int)
+	go func() { got <- len(get(c.ReserveMany(ctx, 500, time.Hour))) }()
+	awaitWaiting(t, other, 1)
+	get(other.Put(ctx, client.NewJob{}))
+	if n := <-got; n != 1 {
+		t.Errorf("%d jobs", n)
+	}
+}
+
+// A batch whose context ends gives its connection up, like a single command.
+func TestManyCancelled(t *testing.T) {
+	c := dial(t, start(t), nil)
+	other := dial(t, c.Addr(), nil)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("enough")
+	reserved := make(chan error)
+	go func() { reserved <- second(c.ReserveMany(ctx, 500, time.Hour)) }()
+	awaitWaiting(t, other, 1)
+	cancel(cause)
+	wantErr(t, <-reserved, cause)
+	wantErr(t, second(c.PutMany(ctx, make([]client.NewJob, 2))), cause)
+	awaitWaiting(t, other, 0)
+	get(other.Put(t.Context(), client.NewJob{}))
+	get(c.ReserveMany(t.Context(), 2, 0))
+}
+
+// wantErrs wants a *BatchError with these errors.
+func wantErrs(t *testing.T, err error, want ...error) {
+	t.Helper()
+	var batch *client.BatchError
+	if !errors.As(err, &batch) || len(batch.Errs) != len(want) {
+		t.Fatalf("%v, want a BatchError of %d", err, len(want))
+	}
+	for i, err := range batch.Errs {
+		if !errors.Is(err, want[i]) {
+			t.Errorf("%d: %v, want %v", i, err, want[i])
+		}
+	}
+}
+
+// awaitWaiting returns when n connections of the server wait in a reserve.
+func awaitWaiting(t *testing.T, c *client.Conn, n uint64) {
+	t.Helper()
+	for get(c.Stats(t.Context())).Waiting != n {
+	}
+}
