@@ -22,6 +22,7 @@ func (e *Engine) Check() error {
 			c.session(s)
 		}
 	}
+	c.assert(c.placed == c.seen, "I16: watches are %v, say that they are %v", c.seen, c.placed)
 	c.counts()
 	c.slots("jobs", &e.jobs.slots)
 	for i := range e.bodies.classes {
@@ -38,6 +39,8 @@ type checker struct {
 	sum    Stats                 // what the tubes and sessions have
 	inHeap int                   // jobs found in heaps
 	closed int                   // sessions
+	placed [queued + 1]int       // watches that say where they are
+	seen   [queued + 1]int       // those that were found there
 	has    map[uint32]references // by number of the tube
 }
 
@@ -127,9 +130,10 @@ func (c *checker) tube(t *tube) {
 	waiting := 0
 	for w := t.waiters.first; w != nil; w = w.next {
 		waiting++
-		c.assert(w.tube == t && w.sess.waiting, "I5: %s: a session in its waiting list does not wait", name)
+		c.assert(w.tube == t && w.sess.waiting && w.sess.index == nil, "I5: %s: a session in its waiting list does not wait", name)
 	}
-	c.assert(t.paused || t.ready.n == 0 || waiting == 0, "I3: %s: %d ready, %d waiting", name, t.ready.n, waiting)
+	c.assert(!t.offers() || e.waitingFor(t) == 0, "I3: %s: %d ready, %d waiting", name, t.ready.n, e.waitingFor(t))
+	c.told(name, t)
 	has := c.has[t.num]
 	c.assert(t.using == has.using && t.watching == has.watching && t.reserved == has.reserved, "I4: %s: counts %d using, %d watching, %d reserved, has %+v", name, t.using, t.watching, t.reserved, has)
 	c.assert(t.urgent == urgent, "I4: %s: counts %d urgent jobs, has %d", name, t.urgent, urgent)
@@ -146,8 +150,15 @@ func (c *checker) session(s *Session) {
 	c.held(name, s)
 	for _, w := range s.watches {
 		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches tube %q, which is gone", name, w.tube.name)
+		if s.index != nil {
+			c.placed[w.place]++
+			continue
+		}
 		listed := w.prev != nil || w.tube.waiters.first == w
-		c.assert(listed == s.waiting, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
+		c.assert(listed == s.waiting && w.place == nowhere, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
+	}
+	if s.index != nil {
+		c.index(name, s)
 	}
 	c.assert(armed(&s.timer, s.next()), "I13: %s: its timer is too late", name)
 	if s.closed {
@@ -170,6 +181,43 @@ func (c *checker) watches(name string, s *Session) {
 	c.assert(names.Len() == len(s.watches), "I5: %s: watches %d tubes, lists %d", name, len(s.watches), names.Len())
 	for i, w := range s.watches {
 		c.assert(s.place(w.tube) == i && i < names.Len() && names.At(i) == w.tube.name, "I5: %s: tube %q is not at its place %d", name, w.tube.name, i)
+	}
+}
+
+// told checks the watches of a tube whose sessions have an index.
+func (c *checker) told(name string, t *tube) {
+	for w := t.told.first; w != nil; w = w.next {
+		c.seen[told]++
+		c.assert(w.tube == t && w.place == told, "I16: %s: a watch it is to tell is in place %d", name, w.place)
+		c.assert(!t.offers() || w.pos >= 0 && !t.ready.at(0).rank().before(w.rank), "I17: %s: session %d does not know what it offers", name, w.sess.num)
+	}
+	c.seen[queued] += len(t.queue)
+	c.watchHeap(name+" queue", t.queue)
+	for _, w := range t.queue {
+		c.assert(w.tube == t && w.place == queued, "I16: %s: a watch in its queue is in place %d", name, w.place)
+	}
+	c.assert(!t.offers() || len(t.queue) == 0, "I16: %s: it offers a job, and %d are queued", name, len(t.queue))
+}
+
+// index checks what a session with an index knows of its tubes.
+func (c *checker) index(name string, s *Session) {
+	x := s.index
+	for w := x.news.first; w != nil; w = w.next {
+		c.seen[news]++
+		c.assert(w.sess == s && w.place == news, "I16: %s: a watch among its news is in place %d", name, w.place)
+	}
+	c.watchHeap(name+" found", x.found)
+	for _, w := range x.found {
+		c.assert(w.sess == s && w.place != queued, "I16: %s: one found is not its own, or is queued", name)
+	}
+	c.assert(!s.waiting || !s.searching && x.news.first == nil && len(x.found) == 0, "I16: %s: waits, but has not looked at all its tubes", name)
+}
+
+// watchHeap checks the order of a heap of watches.
+func (c *checker) watchHeap(name string, h watchHeap) {
+	for i, w := range h {
+		c.assert(w.pos == i, "I12: %s: watch %d has pos %d", name, i, w.pos)
+		c.assert(i == 0 || !h.Less(i, (i-1)/2), "I12: %s: watch %d is before its parent", name, i)
 	}
 }
 

@@ -16,6 +16,15 @@ func fullEngine() (e *Engine, me *Session) {
 	for range 40 {
 		e.Put(0, me, Spec{Delay: 5}, []byte("hello"))
 	}
+	many := e.Open(nil)
+	e.few = 2
+	for _, name := range []string{"many a", "many b"} {
+		e.Watch(many, []byte(name))
+	}
+	e.Use(many, []byte("many a"))
+	e.Put(0, many, Spec{TTR: 99}, nil)
+	e.Put(0, many, Spec{TTR: 99}, nil)
+	e.Reserve(0, many, 0)
 	return e, me
 }
 
@@ -29,6 +38,7 @@ func (e *Engine) mustFind(id uint64) *job {
 func TestCheckReports(t *testing.T) {
 	work := func(e *Engine) *tube { return e.byName["work"] }
 	waiting := func(e *Engine) *Session { return e.byName["quiet"].waiters.first.sess }
+	many := func(e *Engine) *watch { return e.byName["many a"].told.first }
 	tests := []struct {
 		want, what string
 		corrupt    func(e *Engine, me *Session)
@@ -43,7 +53,7 @@ func TestCheckReports(t *testing.T) {
 			w := waiting(e)
 			e.stopWaiting(w)
 			e.Watch(w, []byte("work"))
-			e.wait(0, w, 50)
+			e.wait(w)
 			work(e).paused = false
 		}},
 		{"I4", "urgent", func(e *Engine, _ *Session) { work(e).urgent++ }},
@@ -82,6 +92,15 @@ func TestCheckReports(t *testing.T) {
 		{"I14", "a job twice in the list of those held", func(e *Engine, me *Session) { e.mustFind(myJob).heldAfter = me.held.first }},
 		{"I15", "a session that is closed and forgotten", func(e *Engine, me *Session) { me.closed, me.waiting = true, true }},
 		{"I15", "a number that is not free again", func(e *Engine, _ *Session) { e.sessions = append(e.sessions, nil) }},
+		{"I16", "a watch that is not where it says", func(e *Engine, _ *Session) { many(e).place = news }},
+		{"I16", "a watch that is nowhere", func(e *Engine, _ *Session) { e.byName["many b"].told = watchList{} }},
+		{"I16", "a tube that has news of no use", func(e *Engine, _ *Session) {
+			e.byName["many b"].told, many(e).sess.index.news = watchList{}, e.byName["many b"].told
+		}},
+		{"I16", "a queue beside a job", func(e *Engine, _ *Session) { e.byName["many a"].queue = watchHeap{many(e)} }},
+		{"I16", "a wait beside news", func(e *Engine, _ *Session) { many(e).sess.waiting = true }},
+		{"I17", "a job that is not found", func(e *Engine, _ *Session) { many(e).pos = -1 }},
+		{"I17", "a job that is found too late", func(e *Engine, _ *Session) { many(e).rank.hi++ }},
 	}
 	seen := make(map[string]bool)
 	for _, test := range tests {
@@ -101,7 +120,7 @@ func TestCheckReports(t *testing.T) {
 		})
 		seen[test.want] = true
 	}
-	if len(seen) != 15 {
-		t.Errorf("%d invariants are broken here, there are 15", len(seen))
+	if len(seen) != 17 {
+		t.Errorf("%d invariants are broken here, there are 17", len(seen))
 	}
 }

@@ -14,7 +14,7 @@ func (e *Engine) Close(now int64, s *Session) {
 	if s.worker {
 		e.stats.Workers--
 	}
-	s.closed = true
+	s.closed, s.searching = true, false
 	e.letGo(now, s)
 }
 
@@ -40,8 +40,12 @@ func (e *Engine) letGoOne(now int64, s *Session) (ok bool) {
 	e.work++
 	switch {
 	case len(s.watches) > 0:
-		t := s.watches[0].tube
+		w := s.watches[0]
+		t := w.tube
 		s.watches = s.watches[1:]
+		if s.index != nil {
+			s.index.forget(w)
+		}
 		t.watching--
 		e.release(t)
 	case s.use != nil:

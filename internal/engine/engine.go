@@ -47,6 +47,9 @@ type Engine struct {
 	sessions    []*Session // by number; nil where free
 	sessionNums []uint32
 
+	waits uint64 // how many waits have begun
+	few   int    // how many tubes a session watches at most without an index
+
 	work   int // what the turn has done, in the units of turnWork
 	budget int // after how much of it a turn has done enough
 	slice  int // jobs or tubes that a long operation moves at most before others have their turn
@@ -65,6 +68,7 @@ func New(opt Options) *Engine {
 		jobs:   newJobSlab(),
 		bodies: newBodies(),
 		byName: make(map[string]*tube),
+		few:    manyWatches,
 		budget: turnWork,
 		slice:  sliceLimit,
 	}
@@ -134,6 +138,9 @@ func (e *Engine) attach(i slot, j *job) {
 	case Ready:
 		t.ready.push(&e.jobs, readyEntry(i, j))
 		e.stats.Ready++
+		if j.pos == 0 && t.told.first != nil && !t.paused {
+			e.tell(t)
+		}
 		if j.pri < UrgentPri {
 			t.urgent++
 			e.stats.Urgent++

@@ -8,32 +8,63 @@ package engine
 // DeadlineSoon comes in place of a wait, now or later, if a job that the
 // session holds has a second or less of its TTR left; but as long as a watched
 // tube has a ready job, even a paused one, Reserve looks for a job first.
+//
+// A session that watches very many tubes may have to look at more of them than a
+// turn should bear. Then Waiting is returned whatever the timeout, Tick goes on
+// with the search, and the Waiter hears how it ended.
 func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	e.becomeWorker(s)
-	if t := e.best(s); t != nil {
-		i := t.ready.top()
-		return e.take(now, s, i), OK
+	s.waitUntil = Never
+	if timeout != Forever {
+		s.waitUntil = now + timeout*second
 	}
+	if s.index == nil {
+		return e.settle(now, s, e.best(s))
+	}
+	s.index.looks = 0
+	t, done := e.search(s)
+	if !done {
+		s.searching, s.goesOn = true, now
+		e.arm(&s.timer, now)
+		return Job{}, Waiting
+	}
+	return e.settle(now, s, t)
+}
+
+// goOnSearching goes on with a search that was too long for one turn.
+func (e *Engine) goOnSearching(now int64, s *Session) {
+	t, done := e.search(s)
+	if !done {
+		s.goesOn = now
+		return
+	}
+	s.searching = false
+	if job, o := e.settle(now, s, t); o != Waiting {
+		s.waiter.WaitOver(job, o)
+	}
+}
+
+// settle ends a search, which has found a tube or none.
+func (e *Engine) settle(now int64, s *Session, t *tube) (Job, Outcome) {
 	switch {
+	case t != nil:
+		return e.take(now, s, t.ready.top()), OK
 	case s.deadlineSoon(now):
 		return Job{}, DeadlineSoon
-	case timeout == 0, s.halfClosed:
+	case s.waitUntil <= now, s.halfClosed:
 		return Job{}, TimedOut
 	}
-	e.wait(now, s, timeout)
+	e.wait(s)
 	return Job{}, Waiting
 }
 
-// best returns the watched tube whose first ready job has the smallest (pri, id).
+// best returns the tube whose first ready job has the smallest (pri, id), of
+// those that a session watches who watches few.
 func (e *Engine) best(s *Session) *tube {
 	e.work += len(s.watches) / looksPerUnit
 	var best *tube
 	for _, w := range s.watches {
-		t := w.tube
-		if t.paused || t.ready.n == 0 {
-			continue
-		}
-		if best == nil || t.ready.at(0).before(*best.ready.at(0)) {
+		if t := w.tube; t.offers() && (best == nil || t.ready.at(0).before(*best.ready.at(0))) {
 			best = t
 		}
 	}
@@ -86,7 +117,7 @@ func (e *Engine) take(now int64, s *Session, i slot) Job {
 // match hands a job of a tube that has become ready to a session that waits for
 // it, if the tube is not paused.
 func (e *Engine) match(now int64, t *tube) {
-	if !t.paused {
+	if !t.paused && (t.waiters.first != nil || len(t.queue) > 0) {
 		e.serve(now, t)
 	}
 }
@@ -94,24 +125,28 @@ func (e *Engine) match(now int64, t *tube) {
 // serve hands the first ready job of a tube to the session that has waited for
 // it longest. It reports whether there were both.
 func (e *Engine) serve(now int64, t *tube) (ok bool) {
-	if t.ready.n == 0 || t.waiters.first == nil {
+	if t.ready.n == 0 {
 		return false
 	}
-	s := t.waiters.first.sess
+	s := e.firstWaiter(t)
+	if s == nil {
+		return false
+	}
 	e.endWait(s, e.take(now, s, t.ready.top()), OK)
 	return true
 }
 
 // wait lets a session wait on all the tubes that it watches.
-func (e *Engine) wait(now int64, s *Session, timeout int64) {
+func (e *Engine) wait(s *Session) {
 	s.waiting = true
-	s.waitUntil = Never
-	if timeout != Forever {
-		s.waitUntil = now + timeout*second
-	}
-	for _, w := range s.watches {
-		w.tube.waiters.push(w)
-		w.tube.waiting++
+	e.waits++
+	s.waitNum = e.waits
+	if s.index == nil {
+		for _, w := range s.watches {
+			w.tube.waiters.push(w)
+			w.tube.waiting++
+		}
+		e.work += len(s.watches) / looksPerUnit
 	}
 	e.stats.Waiting++
 	e.arm(&s.timer, s.next())
@@ -128,9 +163,12 @@ func (e *Engine) stopWaiting(s *Session) {
 		return
 	}
 	s.waiting = false
-	for _, w := range s.watches {
-		w.tube.waiters.remove(w)
-		w.tube.waiting--
+	if s.index == nil {
+		for _, w := range s.watches {
+			w.tube.waiters.remove(w)
+			w.tube.waiting--
+		}
+		e.work += len(s.watches) / looksPerUnit
 	}
 	e.stats.Waiting--
 }

@@ -13,7 +13,8 @@ type Waiter interface {
 // A Session is what the engine knows of a client: which tube it uses, which it
 // watches, what it has reserved.
 //
-// I5. A session waits in the lists of all tubes that it watches, or of none.
+// I5. A session waits in the lists of all tubes that it watches, or of none. One
+// with an index is in no such list: see place.
 //
 // I15. A closed session that has something left is among Engine.sessions, and
 // its timer is set for what Tick is to do about that. Nothing else refers to it
@@ -23,31 +24,37 @@ type Session struct {
 	waiter  Waiter
 	use     *tube
 	watches []*watch    // in the order of list-tubes-watched
-	index   *watchIndex // of watches; nil until there are more than manyWatches
+	index   *watchIndex // of watches; nil until there are more than Engine.few
 
 	reserved jobHeap  // by (due, id)
 	held     heldList // the same, in the order of reservation
 
-	waitUntil int64 // ns; while waiting: Never without a timeout
+	waitUntil int64  // ns; while waiting or searching: Never without a timeout
+	waitNum   uint64 // while waiting: how many waits had begun before, in the whole engine
+	goesOn    int64  // ns; while searching or closed: when Tick goes on with that
 	timer     timer
 
 	waiting    bool
+	searching  bool // looks for a job in so many tubes that it takes several turns
 	producer   bool // has put
 	worker     bool // has reserved
 	halfClosed bool // will send nothing more: does not wait
 	closed     bool // is gone, but for what letGo has still to free
-
-	goesOn int64 // ns; when Tick goes on with that
 }
 
 // A watchIndex is what a session has that watches many tubes.
 type watchIndex struct {
 	places map[*tube]int // place of a tube in Session.watches
 	names  nameList      // of Session.watches
+
+	news  watchList // tubes that are to be looked at: they are new, or have told
+	found watchHeap // tubes that had a ready job when they were looked at, the best first
+	looks int       // how often this search has looked at a tube
 }
 
-// manyWatches is the number of watched tubes above which they have an index.
-const manyWatches = 16
+// manyWatches is the number of watched tubes above which they have an index. Up
+// to there it is quicker to look at each.
+const manyWatches = 64
 
 // deadlineMargin is how long before the end of a TTR its holder is told so in
 // place of waiting: one second, as in beanstalkd.
@@ -59,10 +66,12 @@ func (s *Session) next() int64 {
 		return s.goesOn // no TTR runs out any more
 	}
 	due := s.reserved.due()
-	if !s.waiting {
+	switch {
+	case s.searching:
+		return min(due, s.goesOn)
+	case !s.waiting:
 		return due
-	}
-	if due != Never {
+	case due != Never:
 		due -= deadlineMargin
 	}
 	return min(due, s.waitUntil)
@@ -75,7 +84,8 @@ func (s *Session) deadlineSoon(now int64) bool {
 }
 
 // Open adds a session, which uses and watches the default tube. The waiter may
-// be nil if the session never waits.
+// be nil if no Reserve ever returns Waiting: it has a timeout of 0, and the
+// session watches few tubes.
 func (e *Engine) Open(w Waiter) *Session {
 	s := &Session{waiter: w, use: e.deflt, held: heldList{none, none}}
 	s.timer = e.newTimer(nil, s)
@@ -88,7 +98,8 @@ func (e *Engine) Open(w Waiter) *Session {
 }
 
 // HalfClose notes that the client will send nothing more. A waiting reserve
-// ends with TimedOut, and none will wait from now on.
+// ends with TimedOut, and none will wait from now on, but for the end of a search
+// in very many tubes.
 func (e *Engine) HalfClose(s *Session) {
 	s.halfClosed = true
 	if s.waiting {
@@ -120,22 +131,24 @@ func (e *Engine) Watch(s *Session, name []byte) int {
 
 func (e *Engine) watch(s *Session, t *tube) {
 	t.watching++
-	s.watches = append(s.watches, &watch{tube: t, sess: s})
+	w := &watch{tube: t, sess: s, pos: -1}
+	s.watches = append(s.watches, w)
 	switch {
 	case s.index != nil:
-		s.index.add(t)
-	case len(s.watches) > manyWatches:
+		s.index.add(w)
+	case len(s.watches) > e.few:
 		s.index = &watchIndex{places: make(map[*tube]int)}
 		for _, w := range s.watches {
-			s.index.add(w.tube)
+			s.index.add(w)
 		}
 	}
 }
 
 // add notes a tube that was added at the end of the watches.
-func (x *watchIndex) add(t *tube) {
-	x.places[t] = x.names.Len()
-	x.names.push(t.name)
+func (x *watchIndex) add(w *watch) {
+	x.places[w.tube] = x.names.Len()
+	x.names.push(w.tube.name)
+	x.hear(w)
 }
 
 // Ignore takes a tube from those that the session watches and returns how many
@@ -153,10 +166,12 @@ func (e *Engine) Ignore(s *Session, name []byte) (n int, ok bool) {
 	if last == 0 {
 		return 1, false
 	}
+	w := s.watches[i]
 	s.watches[i] = s.watches[last]
 	s.watches[last] = nil
 	s.watches = s.watches[:last]
 	if s.index != nil {
+		s.index.forget(w)
 		s.index.names.remove(i)
 		delete(s.index.places, t)
 		if i < last {

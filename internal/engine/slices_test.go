@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A crew is sessions that do things at random while kicks and closings go on in
-// slices.
+// A crew is sessions that do things at random while kicks, closings and searches
+// go on in slices.
 type crew struct {
 	e          *Engine
 	rng        *rand.Rand
@@ -18,16 +18,31 @@ type crew struct {
 	kickers    []*Session
 	kicks      []Kick // of kickers
 	unfinished int    // how often a kick or a closing was not done at once
+	searches   int    // how often a search was not
+}
+
+// A member is the Waiter of a session: it is idle when its wait is over.
+type member struct {
+	c *crew
+	s *Session
+}
+
+func (m *member) WaitOver(Job, Outcome) { m.c.idle = append(m.c.idle, m.s) }
+
+func (c *crew) open() {
+	m := &member{c: c}
+	m.s = c.e.Open(m)
+	c.idle = append(c.idle, m.s)
 }
 
 // TestSlicesRandom lets everything happen between the slices: after each step
 // the invariants hold, and at the end no job is lost.
 func TestSlicesRandom(t *testing.T) {
 	c := crew{e: New(Options{}), rng: seeded(t), there: map[uint64]bool{}}
-	c.e.slice = 3
-	for range 3000 {
+	c.e.slice, c.e.few, c.e.budget = 3, 2, 40
+	for range 5000 {
 		if len(c.idle) < 4 {
-			c.idle = append(c.idle, c.e.Open(deaf{}))
+			c.open()
 		}
 		c.step()
 		c.goOn()
@@ -35,8 +50,10 @@ func TestSlicesRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, s := range append(c.idle, c.kickers...) {
-		c.e.Close(c.now, s)
+	for _, s := range c.e.sessions {
+		if s != nil && !s.closed {
+			c.e.Close(c.now, s)
+		}
 	}
 	for c.e.Next() <= c.now {
 		c.e.Tick(c.now)
@@ -47,8 +64,8 @@ func TestSlicesRandom(t *testing.T) {
 	if st := c.e.Stats(); st.Sessions != 0 || st.Reserved != 0 || st.Ready+st.Delayed+st.Buried != uint64(len(c.there)) {
 		t.Errorf("%d jobs are there, stats are %+v", len(c.there), st)
 	}
-	if c.unfinished < 100 {
-		t.Errorf("only %d times something was unfinished", c.unfinished)
+	if c.unfinished < 100 || c.searches < 20 {
+		t.Errorf("only %d kicks and closings and %d searches were unfinished", c.unfinished, c.searches)
 	}
 }
 
@@ -56,9 +73,9 @@ func TestSlicesRandom(t *testing.T) {
 func (c *crew) step() {
 	e, rng, now := c.e, c.rng, c.now
 	k := rng.IntN(len(c.idle))
-	s, name := c.idle[k], fmt.Appendf(nil, "t%d", rng.IntN(3))
+	s, name := c.idle[k], fmt.Appendf(nil, "t%d", rng.IntN(6))
 	id := uint64(rng.IntN(int(e.LastID()) + 1))
-	switch rng.IntN(12) {
+	switch rng.IntN(16) {
 	case 0, 1, 2:
 		e.Use(s, name)
 		id, _ := e.Put(now, s, Spec{Delay: rng.Uint32N(3), TTR: 1 + rng.Uint32N(9)}, nil)
@@ -80,6 +97,17 @@ func (c *crew) step() {
 		c.kickers = append(c.kickers, s)
 		c.kicks = append(c.kicks, e.BeginKick(s, 1<<32-1))
 		c.idle = slices.Delete(c.idle, k, k+1)
+	case 12:
+		e.Ignore(s, name)
+	case 13, 14:
+		c.idle = slices.Delete(c.idle, k, k+1)
+		if _, o := e.Reserve(now, s, rng.Int64N(9)); o != Waiting {
+			c.idle = append(c.idle, s)
+		} else {
+			c.searches += int(count(s.searching))
+		}
+	case 15:
+		e.Pause(now, name, rng.Uint32N(4))
 	}
 }
 

@@ -56,7 +56,7 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 		TotalJobs: t.totalJobs,
 		Using:     uint64(t.using),
 		Watching:  uint64(t.watching),
-		Waiting:   uint64(t.waiting),
+		Waiting:   e.waitingFor(t),
 		Deletes:   t.cmdDelete,
 		Pauses:    t.cmdPause,
 	}
@@ -65,6 +65,21 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 		st.PauseLeft = max(0, t.unpauseAt-now) / second
 	}
 	return st, OK
+}
+
+// waitingFor counts the sessions that wait for a job of a tube. Those that watch
+// many tubes have to be looked at.
+func (e *Engine) waitingFor(t *tube) uint64 {
+	n := uint64(t.waiting)
+	for w := t.told.first; w != nil; w = w.next {
+		n += count(w.sess.waiting)
+		e.work++
+	}
+	for _, w := range t.queue {
+		n += count(w.sess.waiting)
+		e.work++
+	}
+	return n
 }
 
 // TubeNames returns the names of all tubes in the order of list-tubes: as they

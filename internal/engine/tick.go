@@ -66,6 +66,8 @@ func (e *Engine) tickSession(now int64, s *Session) {
 		j.unlogged = true
 		e.stats.Timeouts++
 		e.giveUp(now, i)
+	case s.searching && s.goesOn <= now:
+		e.goOnSearching(now, s)
 	}
 	e.rearm(&s.timer, s.next())
 }

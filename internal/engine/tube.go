@@ -28,10 +28,12 @@ type tube struct {
 	using    int
 	watching int
 
-	waiters   waitList // sessions that wait for a job of this tube, first come first
-	waiting   int      // how many
-	pauseLen  uint32   // s; as given, while paused
-	unpauseAt int64    // ns; when the pause ends
+	waiters   watchList // sessions that wait for a job of this tube, first come first
+	waiting   int       // how many
+	told      watchList // of sessions that watch many tubes: to be told of the next job
+	queue     watchHeap // of those: they waited when they were told, first come first
+	pauseLen  uint32    // s; as given, while paused
+	unpauseAt int64     // ns; when the pause ends
 	paused    bool
 	resuming  bool // the pause is over, but not all who wait have been served
 	held      bool // a restored pause keeps the tube
@@ -52,18 +54,21 @@ func (t *tube) next() int64 {
 	return t.delayed.due()
 }
 
-// A watch ties a session to a tube that it watches, and is the session's place
-// in that tube's waiting list.
+// A watch ties a session to a tube that it watches. Of a session that watches few
+// it is its place in that tube's waiting list; else see place.
 type watch struct {
 	tube       *tube
 	sess       *Session
-	prev, next *watch // neighbours in the waiting list, while the session waits
+	prev, next *watch // neighbours in the list where it is, if in one
+	place      place
+	pos        int // in the heap where it is, or -1
+	rank       rank
 }
 
-// waitList is a first-in first-out list that can lose any element.
-type waitList struct{ first, last *watch }
+// watchList is a first-in first-out list that can lose any element.
+type watchList struct{ first, last *watch }
 
-func (l *waitList) push(w *watch) {
+func (l *watchList) push(w *watch) {
 	w.prev, w.next = l.last, nil
 	if l.last != nil {
 		l.last.next = w
@@ -73,7 +78,7 @@ func (l *waitList) push(w *watch) {
 	l.last = w
 }
 
-func (l *waitList) remove(w *watch) {
+func (l *watchList) remove(w *watch) {
 	if w.prev != nil {
 		w.prev.next = w.next
 	} else {

@@ -142,3 +142,62 @@ func BenchmarkClose(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkReserveOfMany is a reserve of a session that watches so many tubes:
+// "nothing" finds no job, "each" finds one in each of them, "waits" is given one.
+func BenchmarkReserveOfMany(b *testing.B) {
+	for _, tubes := range []int{4, manyWatches - 1, 1000, 100000, 1000000} {
+		open := func(jobs bool) (e *Engine, p, s *Session) {
+			e = New(Options{})
+			p = e.Open(nil)
+			s = e.Open(deaf{})
+			for k := range tubes {
+				name := fmt.Appendf(nil, "tube-%08d", k)
+				e.Watch(s, name)
+				if e.Use(p, name); jobs {
+					e.Put(0, p, Spec{TTR: 60}, benchBody)
+				}
+			}
+			e.Reserve(0, s, 0)
+			for e.Next() <= 0 {
+				e.Tick(0)
+			}
+			return e, p, s
+		}
+		b.Run(fmt.Sprintf("nothing/tubes=%d", tubes), func(b *testing.B) {
+			e, _, s := open(false)
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Tick(0)
+				if _, o := e.Reserve(0, s, 0); o != TimedOut {
+					b.Fatal(o)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("each/tubes=%d", tubes), func(b *testing.B) {
+			e, p, s := open(true)
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Tick(0)
+				j, o := e.Reserve(0, s, 0)
+				mustOK(b, o)
+				st, _ := e.JobStats(0, j.ID)
+				mustOK(b, e.Delete(s, j.ID))
+				e.Use(p, []byte(st.Tube))
+				e.Put(0, p, Spec{TTR: 60}, benchBody)
+			}
+		})
+		b.Run(fmt.Sprintf("waits/tubes=%d", tubes), func(b *testing.B) {
+			e, p, s := open(false)
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Tick(0)
+				if _, o := e.Reserve(0, s, 9); o != Waiting {
+					b.Fatal(o)
+				}
+				id, _ := e.Put(0, p, Spec{TTR: 60}, benchBody)
+				mustOK(b, e.Delete(s, id))
+			}
+		})
+	}
+}

@@ -72,6 +72,7 @@ func (p *pair) WaitOver(job Job, outcome Outcome) {
 func newTwins(t fataler, src source, opt Options) *twins {
 	tw := &twins{t: t, src: src, e: New(opt), m: newModel(), now: int64(src.intn("start", 2)) * -5 * second}
 	tw.e.slice = 1 + src.intn("slice", 4)
+	tw.e.few = []int{1, 2, 4, 16}[src.intn("few", 4)]
 	tw.open()
 	tw.open()
 	return tw
@@ -146,6 +147,23 @@ func (tw *twins) close(i int) {
 	tw.m.close(tw.now, p.m)
 }
 
+// found lets a search go on to its end, and returns what came of it.
+func (tw *twins) found(p *pair) answer {
+	heard := len(tw.heard)
+	for p.e.searching {
+		tw.e.goOnSearching(tw.now, p.e)
+	}
+	if p.e.waiting {
+		return answer{outcome: Waiting}
+	}
+	a := tw.heard[heard]
+	if tw.heard = tw.heard[:heard]; heard == 0 {
+		tw.heard = nil
+	}
+	a.session = 0
+	return a
+}
+
 // finish does what is left of closed sessions and of pauses that have ended.
 func (e *Engine) finish(now int64) {
 	for _, s := range e.closedSessions() {
@@ -199,6 +217,9 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 	"reserve": func(tw *twins, p *pair) {
 		timeout := pick(tw.src, "timeout", timeouts)
 		got := engineAnswer(tw.e.Reserve(tw.now, p.e, timeout))
+		if p.e.searching { // the model has looked at all
+			got = tw.found(p)
+		}
 		tw.same("reserve", got, modelAnswer(tw.m.reserve(tw.now, p.m, timeout)))
 	},
 	"reserve-job": func(tw *twins, p *pair) {
@@ -244,7 +265,7 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 		name := tw.tube()
 		tw.same("watch", tw.e.Watch(p.e, name), tw.m.watch(p.m, string(name)))
 	},
-	"watch-many": func(tw *twins, p *pair) { // beyond manyWatches, and beyond a line's length of tubes to ignore
+	"watch-many": func(tw *twins, p *pair) { // beyond Engine.few, and beyond a line's length of tubes to ignore
 		from := tw.src.intn("from", 20)
 		for i := range 18 {
 			name := fmt.Sprintf("t%d", from+i)

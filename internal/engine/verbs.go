@@ -107,6 +107,9 @@ func (e *Engine) pause(t *tube, until int64, seconds uint32) {
 // paused until Tick has served them all: so none of those who come later is
 // served before.
 func (e *Engine) unpause(now int64, t *tube) {
+	if t.ready.n > 0 {
+		e.tell(t)
+	}
 	for n := 0; e.serve(now, t); n++ {
 		if n >= leastSteps && e.halfSpent() {
 			t.resuming, t.unpauseAt = true, now

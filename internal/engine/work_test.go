@@ -28,7 +28,7 @@ func TestSpent(t *testing.T) {
 			e.ReserveJob(0, s, id)
 		}},
 		{"to look at many tubes", func(e *Engine, s *Session) {
-			for k := range manyWatches {
+			for k := range manyWatches - 1 {
 				e.Watch(s, []byte{'a' + byte(k)})
 			}
 			for range turnWork * looksPerUnit / manyWatches {
@@ -78,7 +78,8 @@ func TestLongOperationsShareATurn(t *testing.T) {
 }
 
 // A pause for which very many have waited ends in slices. They are served in the
-// order in which they came, and before whoever comes later.
+// order in which they came, however many tubes they watch, and before whoever
+// comes later.
 func TestPauseEndsInSlices(t *testing.T) {
 	const workers, jobs = 5000, 4500
 	for _, ends := range []string{"by itself", "by a command"} {
@@ -86,8 +87,13 @@ func TestPauseEndsInSlices(t *testing.T) {
 		p := e.Open(nil)
 		e.Pause(0, []byte(DefaultTube), 1)
 		var got []uint64
-		for range workers {
-			e.Reserve(0, e.Open(hearing(func(j Job, _ Outcome) { got = append(got, j.ID) })), Forever)
+		e.few = 2
+		for k := range workers {
+			s := e.Open(hearing(func(j Job, _ Outcome) { got = append(got, j.ID) }))
+			for n := range k % 4 {
+				e.Watch(s, []byte{'a' + byte(n)})
+			}
+			e.Reserve(0, s, Forever)
 		}
 		for range jobs {
 			e.Put(0, p, Spec{TTR: 100}, nil)
