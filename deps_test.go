@@ -40,6 +40,7 @@ var arrows = map[string]string{
 	// For programs of others.
 	"client":              "internal/wire",
 	"client/beanpoletest": "internal/broker internal/engine internal/server",
+	"internal/cli":        "client github.com/spf13",
 
 	// Judges and tools. conformance needs an address only.
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",
@@ -51,7 +52,7 @@ var arrows = map[string]string{
 	"internal/soak":          "",
 
 	// The only place where the pieces meet.
-	"cmd/beanpole": "internal/binlog internal/broker internal/engine internal/journal internal/load internal/load/scale internal/server internal/vfs internal/wal internal/wire " +
+	"cmd/beanpole": "internal/binlog internal/broker internal/cli internal/engine internal/journal internal/load internal/load/scale internal/server internal/vfs internal/wal internal/wire " +
 		"github.com/BurntSushi/toml github.com/coreos/go-systemd github.com/spf13",
 }
 

@@ -4,6 +4,7 @@
 //	beanpole [options]              run the server; beanstalkd's options work unchanged
 //	beanpole serve [options]        the same
 //	beanpole config check|print     check or show the server's configuration
+//	beanpole put|peek|tubes|...     for a person at the keyboard: see package cli
 //	beanpole journal COMMAND DIR    check, dump, repair or export a journal
 //	beanpole bench [options]        measure a server, or compare two
 //	beanpole version                what this binary was built from
@@ -24,6 +25,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cli"
 )
 
 // Exit codes. Those that beanstalkd has too are the same.
@@ -45,6 +48,7 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
+func (e *exitError) ExitCode() int { return e.code }
 
 func usageError(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
@@ -67,8 +71,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintf(stderr, "beanpole: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-	if exit, ok := errors.AsType[*exitError](err); ok {
-		return exit.code
+	if exit, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); ok {
+		return exit.ExitCode()
 	}
 	return exitFailure
 }
@@ -99,6 +106,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(printHelp)
 	root.AddCommand(newServe(), newConfig(), newJournal(), newBench(), newVersion())
+	root.AddCommand(cli.Commands()...)
 	root.SetHelpCommand(newHelp(root))
 	return root
 }

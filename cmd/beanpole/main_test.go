@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 // The stories in testdata/script use these commands besides testscript's own:
 //
 //	fails CODE ARG...               beanpole must fail with that code and one line on stderr
+//	exits CODE PROGRAM ARG...       the program must exit with that code
 //	server NAME [VAR=VALUE...] [ARG...]
 //	                                start beanpole in the background, wait until it is ready, and
 //	                                set $NAME_addr, $NAME_addr2, ... and $NAME_pid
@@ -54,6 +56,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":  scriptExits,
 			"fails":  scriptFails,
 			"server": scriptServer,
 			"talk":   scriptTalk,
@@ -93,6 +96,19 @@ const noRaceSleep = "atexit_sleep_ms=0"
 
 // patience is how long something may take that must happen.
 const patience = 30 * time.Second
+
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARG...]")
+	}
+	code := 0
+	if exit, ok := errors.AsType[*exec.ExitError](ts.Exec(args[1], args[2:]...)); ok {
+		code = exit.ExitCode()
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
 
 func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {

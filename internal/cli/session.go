@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// Exit codes besides 0; the package comment says what they mean.
+const (
+	exitFailure      = 1
+	exitNothing      = 2
+	exitDisconnected = 3
+	exitUnauthorized = 4
+	exitUsage        = 5
+)
+
+// An exitError ends the program with a code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+func (e *exitError) ExitCode() int { return e.code }
+
+func usageError(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// coded gives an error of the client its exit code.
+func coded(err error) error {
+	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
+		return err
+	}
+	code := exitFailure
+	switch {
+	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrTimedOut):
+		code = exitNothing
+	case errors.Is(err, client.ErrUnauthorized):
+		code = exitUnauthorized
+	case errors.Is(err, client.ErrDisconnected), errors.Is(err, client.ErrOutcomeUnknown):
+		code = exitDisconnected
+	case errors.Is(err, client.ErrInvalid):
+		code = exitUsage
+	}
+	return &exitError{code, err}
+}
+
+// A session is what a command works with.
+type session struct {
+	server serverOptions
+	json   bool
+
+	in  io.Reader
+	out *bufio.Writer // flushed when the command ends
+	err io.Writer
+}
+
+// serverOptions say where the server is, and who asks.
+type serverOptions struct {
+	addr       string
+	token      string
+	tokenInPut bool
+	timeout    time.Duration
+
+	tls        bool
+	ca         string
+	cert, key  string
+	serverName string
+}
+
+// define adds the options, which the help shows under a title of their own.
+func (o *serverOptions) define(fs *pflag.FlagSet) {
+	defer fs.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{"group": {"Server"}} })
+	fs.StringVarP(&o.addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "`ADDR` of the server: HOST:PORT or unix:PATH")
+	fs.StringVar(&o.token, "token", "", "prove who you are with this `TOKEN`; the variable\nBEANPOLE_TOKEN does not show in the list of processes")
+	fs.BoolVar(&o.tokenInPut, "token-in-put", false, "send the token as the body of a put, for servers\nthat are set up so")
+	fs.DurationVar(&o.timeout, "timeout", 30*time.Second, "wait so long for the server, a `TIME` such as 5s")
+	fs.BoolVar(&o.tls, "tls", false, "encrypt the connection")
+	fs.StringVar(&o.ca, "tls-ca", "", "trust the authorities in this `FILE`, not the system's")
+	fs.StringVar(&o.cert, "tls-cert", "", "show the certificate in this `FILE`")
+	fs.StringVar(&o.key, "tls-key", "", "whose key is in this `FILE`")
+	fs.StringVar(&o.serverName, "tls-server-name", "", "the `NAME` that the server's certificate must have")
+}
+
+// options returns what the client needs.
+func (o *serverOptions) options() (*client.Options, error) {
+	opt := &client.Options{
+		Token:       cmp.Or(o.token, os.Getenv("BEANPOLE_TOKEN")),
+		TokenAsPut:  o.tokenInPut,
+		DialTimeout: o.timeout,
+		Timeout:     o.timeout,
+		Reconnect:   client.Never, // a person would rather know
+	}
+	if !o.tls && o.ca == "" && o.cert == "" && o.serverName == "" {
+		return opt, nil
+	}
+	opt.TLS = &tls.Config{ServerName: o.serverName}
+	if o.ca != "" {
+		pem, err := os.ReadFile(o.ca)
+		if err != nil {
+			return nil, usageError("--tls-ca: %w", err)
+		}
+		opt.TLS.RootCAs = x509.NewCertPool()
+		if !opt.TLS.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, usageError("--tls-ca: there is no certificate in %s", o.ca)
+		}
+	}
+	if o.cert != "" || o.key != "" {
+		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		if err != nil {
+			return nil, usageError("--tls-cert and --tls-key: %w", err)
+		}
+		opt.TLS.Certificates = []tls.Certificate{pair}
+	}
+	return opt, nil
+}
+
+// dial connects to the server.
+func (s *session) dial(ctx context.Context) (*client.Conn, error) {
+	opt, err := s.server.options()
+	if err != nil {
+		return nil, err
+	}
+	return client.Dial(ctx, s.server.addr, opt)
+}
+
+// A runner is what a command does.
+type runner func(ctx context.Context, s *session, args []string) error
+
+// newCommand returns a command that needs a server. args are what it takes besides
+// options, by name: "ID..." is one or more, "[ID]" may be missing.
+func newCommand(name, args, short string, run runner) *cobra.Command {
+	s := &session{}
+	cmd := &cobra.Command{
+		Use:                   strings.TrimSpace(name + " [options] " + args),
+		Short:                 short,
+		DisableFlagsInUseLine: true,
+		Args:                  argumentsFor(args),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			s.in, s.out, s.err = cmd.InOrStdin(), bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
+			return coded(cmp.Or(run(ctx, s, args), s.out.Flush()))
+		},
+	}
+	s.server.define(cmd.Flags())
+	cmd.Flags().BoolVar(&s.json, "json", false, "print JSON")
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// argumentsFor returns the check of a command's arguments.
+func argumentsFor(names string) cobra.PositionalArgs {
+	least, most := 0, 0
+	for name := range strings.FieldsSeq(names) {
+		if !strings.HasPrefix(name, "[") {
+			least++
+		}
+		most++
+		if strings.HasSuffix(strings.Trim(name, "[]"), "...") {
+			most = 1 << 30
+		}
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usageError("%s needs %s (see: %s --help)", cmd.Name(), names, cmd.CommandPath())
+		case len(args) > most:
+			return usageError("unknown argument %q (see: %s --help)", args[most], cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// printJSON prints a value as JSON, on one line.
+func (s *session) printJSON(v any) error {
+	e := json.NewEncoder(s.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// note tells a person something that is not the result.
+func (s *session) note(format string, args ...any) {
+	fmt.Fprintf(s.err, "beanpole: "+format+"\n", args...)
+}
