@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // flagError puts what pflag found wrong into the words of our one-line errors.
@@ -83,6 +85,8 @@ func parseDuration(s string) (time.Duration, error) {
 	}
 	return d, nil
 }
+
+func showCompat(c wire.Compat) any { return c.String() }
 
 // showDuration writes what parseDuration reads, 5m and not 5m0s.
 func showDuration(d time.Duration) any {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wal"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // serveOptions are what the command line, the environment and the configuration
@@ -30,6 +31,7 @@ type serveOptions struct {
 	maxConns     int
 	idleTimeout  time.Duration // 0: never
 	stallTimeout time.Duration // 0: never
+	compat       wire.Compat
 
 	journal journalOptions
 
@@ -106,6 +108,8 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 	addFlags(cmd, "Log (on standard error) and others", func(fs *pflag.FlagSet) {
 		define(fs, "verbose", "V", &setting{set: opt.addVerbose, value: func() any { return opt.verbose }, isSwitch: true},
 			"log connections too; -VV: and each command")
+		define(fs, "compat", "", as(&opt.compat, wire.ParseCompat, showCompat), "speak as beanstalkd `VERSION`, 1.12 or 1.13: before\n"+
+			"1.13 strings in statistics have no quotes (1.13)")
 		define(fs, "log-format", "", as(&opt.jsonLog, parseLogFormat, showLogFormat), "`FORMAT` of the log: text or json (text)")
 		define(fs, configFlag, "", as(&opt.config, parseConfigPath, unlessEmpty), "read settings from `FILE` too, TOML with the long\n"+
 			"names of these options (none)")
@@ -253,6 +257,7 @@ func (opt *serveOptions) server(log *slog.Logger, q *queue) server.Options {
 		MaxConns:     opt.maxConns,
 		IdleTimeout:  opt.idleTimeout,
 		StallTimeout: opt.stallTimeout,
+		Compat:       opt.compat,
 		Logger:       log,
 		Trace:        opt.verbose > 1,
 		Version:      version(),

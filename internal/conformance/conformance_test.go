@@ -36,6 +36,13 @@ func TestBeanpole(t *testing.T) {
 	Run(t, beanpole(t), Beanpole)
 }
 
+// TestBeanpole112 does so when it speaks as Debian's beanstalkd.
+func TestBeanpole112(t *testing.T) {
+	p := beanpole(t)
+	p.Args = []string{"--compat", "1.12"}
+	Run(t, p, Beanpole112)
+}
+
 // TestReference holds the real beanstalkd against all transcripts, so that
 // none can say what it does not do.
 func TestReference(t *testing.T) {

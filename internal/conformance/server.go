@@ -33,7 +33,7 @@ type Dialect struct {
 	Ours bool
 
 	// BareStrings: the strings in stats are not quoted, as was so before
-	// 1.13. The player quotes the values of name, tube, hostname, os and
+	// 1.13, and as beanpole has it with --compat 1.12. The player quotes the values of name, tube, hostname, os and
 	// platform before it compares.
 	BareStrings bool
 
@@ -48,6 +48,7 @@ var (
 	Beanpole      = Dialect{Ours: true}
 	Beanstalkd113 = Dialect{}
 	Beanstalkd112 = Dialect{BareStrings: true, LooseTimeouts: true} // Debian's
+	Beanpole112   = Dialect{Ours: true, BareStrings: true, LooseTimeouts: true}
 )
 
 // quotedSince113 are the keys of the stats whose values got quotes in 1.13.

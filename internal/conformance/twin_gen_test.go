@@ -226,7 +226,7 @@ func (g *generator) nonsense() string {
 		return g.pick("", " ", "stats ", "statsx", "reserved", "reserve-", "peek-", "peek-readyx", "list-tube", "list-tubesx", "PUT 0 0 0 0", "\x00", "\n", "kick", "delete", "use", "q") + "\r\n"
 	case 10:
 		if g.dialect.LooseTimeouts {
-			number = "0 junk"
+			number = g.pick("", " ", "x", "-", "0x1", "+0", "-0", "\t0", "0 junk", "4294967296", "-4294967296", "9223372036854775808")
 		}
 		if strings.TrimSpace(number) == "" || strings.Contains(number, "1") && !strings.ContainsAny(number, "-+") && len(number) < 5 {
 			number = "0" // nothing that waits

@@ -117,7 +117,11 @@ func (c *conn) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.Reserve:
 		c.reserve(e, now, engine.Forever)
 	case wire.ReserveTimeout:
-		c.reserve(e, now, int64(cmd.Timeout))
+		timeout := int64(cmd.Timeout)
+		if cmd.Timeout == wire.Forever {
+			timeout = engine.Forever
+		}
+		c.reserve(e, now, timeout)
 	case wire.ReserveJob:
 		job, o := e.ReserveJob(now, c.sess, cmd.ID)
 		if o == engine.OK {

@@ -47,7 +47,7 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn, w engine.Waiter) conn {
-	return conn{srv: s, peer: s.peerName(nc), waiter: w, parser: wire.Parser{MaxBody: s.opt.MaxJobSize}}
+	return conn{srv: s, peer: s.peerName(nc), waiter: w, parser: s.newParser()}
 }
 
 // An action is what the next turn is to do for a connection.
@@ -102,7 +102,11 @@ func (c *conn) parse(buf []byte, cmds []parsed) (_ []parsed, n int) {
 
 // reparse makes the parser forget what it has seen behind a command: that input
 // will be parsed again.
-func (c *conn) reparse() { c.parser = wire.Parser{MaxBody: c.parser.MaxBody} }
+func (c *conn) reparse() { c.parser = c.srv.newParser() }
+
+func (s *Server) newParser() wire.Parser {
+	return wire.Parser{MaxBody: s.opt.MaxJobSize, Compat: s.opt.Compat}
+}
 
 // silence returns how long the client may now send nothing, not positive if for
 // ever, and what is wrong then. Empty says that none of its input is unread.

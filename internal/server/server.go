@@ -80,6 +80,9 @@ type Options struct {
 	// 0: DefaultStallTimeout; negative: for ever.
 	StallTimeout time.Duration
 
+	// Compat is the version of beanstalkd whose protocol is spoken.
+	Compat wire.Compat
+
 	// Loops is how many goroutines serve sockets, on Linux. 0: one for every
 	// two processors that Go uses (doc/decisions/0003).
 	Loops int

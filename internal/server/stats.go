@@ -56,6 +56,7 @@ func (c *conn) stats(e *engine.Engine, _ int64) {
 	s, st := c.srv, e.Stats()
 	user, system := cpu()
 	ws := wire.ServerStats{
+		Compat:           s.opt.Compat,
 		Urgent:           st.Urgent,
 		Ready:            st.Ready,
 		Reserved:         st.Reserved,
@@ -110,6 +111,7 @@ func (c *conn) statsTube(e *engine.Engine, now int64, name []byte) {
 		return
 	}
 	c.out = wire.AppendTubeStats(c.out, &wire.TubeStats{
+		Compat:    c.srv.opt.Compat,
 		Name:      string(name),
 		Urgent:    st.Urgent,
 		Ready:     st.Ready,
@@ -134,6 +136,7 @@ func (c *conn) statsJob(e *engine.Engine, now int64, id uint64) {
 		return
 	}
 	c.out = wire.AppendJobStats(c.out, &wire.JobStats{
+		Compat:   c.srv.opt.Compat,
 		ID:       st.ID,
 		Tube:     st.Tube,
 		State:    st.State.String(),
