@@ -106,6 +106,7 @@ func serve(ctx context.Context, opt *serveOptions, stderr io.Writer) error {
 	failed := signals.wait(log, srv.Drain, ended)
 	notify(log, daemon.SdNotifyStopping)
 	stop(ctx, log, srv)
+	opt.reportSocketFiles(log, listeners)
 	return cmp.Or(failed, q.broker.Close())
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -38,6 +39,23 @@ func (opt *serveOptions) open(ctx context.Context, log *slog.Logger, owner *iden
 		return nil, err
 	}
 	return listeners, nil
+}
+
+// reportSocketFiles tells of socket files that are still there after the
+// listeners have been closed. That happens with -u: the file was made by root, in
+// a directory in which the user may not remove it.
+func (opt *serveOptions) reportSocketFiles(log *slog.Logger, listeners []net.Listener) {
+	addrs, err := opt.addresses()
+	if err != nil {
+		return
+	}
+	for _, a := range addrs {
+		_, err := os.Lstat(a.Path)
+		ours := func(l net.Listener) bool { return l.Addr().Network() == "unix" && l.Addr().String() == a.Path }
+		if err == nil && slices.ContainsFunc(listeners, ours) {
+			log.Warn("a socket file stays, for its directory does not permit the user of -u to remove it; the next start replaces it", "path", a.Path)
+		}
+	}
 }
 
 // hint says what to do about a socket that cannot be opened.

@@ -88,7 +88,7 @@ func strace(t *testing.T, srv *server, call, errno string) (stop func()) {
 	}
 	go io.Copy(io.Discard, attached)
 	return func() {
-		cmd.Process.Signal(syscall.SIGINT)
+		cmd.Process.Signal(syscall.SIGTERM)
 		cmd.Wait()
 		text, _ := os.ReadFile(calls)
 		if !strings.Contains(string(text), "(INJECTED)") {

@@ -81,7 +81,7 @@ func inject(calls, errno string) func(*mishap) error {
 			return err
 		}
 		f.rest(4 * time.Second)
-		cmd.Process.Signal(syscall.SIGINT) // lets the process go
+		cmd.Process.Signal(syscall.SIGTERM) // lets the process go; SIGINT may be ignored
 		cmd.Wait()
 		return nil
 	}
