@@ -17,11 +17,12 @@ import (
 )
 
 const journalLong = `Look at a journal, the directory that "beanpole -b DIR" keeps its jobs in, mend
-it, or turn it into files of beanstalkd. doc/journal.md explains what is in it.`
+it, put two together, or turn it into files of beanstalkd. doc/journal.md explains what is in it.`
 
 const journalExample = `  beanpole journal check /var/lib/beanpole
   beanpole journal dump --live --tube mail /var/lib/beanpole
   beanpole journal repair /var/lib/beanpole
+  beanpole journal import /var/lib/beanpole /var/lib/beanstalkd
   beanpole journal export /var/lib/beanpole --beanstalkd /var/lib/beanstalkd`
 
 // journalExits is the end of the help of each command.
@@ -32,7 +33,7 @@ command line is wrong, 10 the directory cannot be used.`
 func newJournal() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "journal COMMAND DIR",
-		Short:                 "check, dump, repair or export a journal",
+		Short:                 "check, dump, repair, import or export a journal",
 		Long:                  journalLong,
 		Example:               journalExample,
 		DisableFlagsInUseLine: true,
@@ -44,7 +45,7 @@ func newJournal() *cobra.Command {
 			return unknownArgument(cmd, args)
 		},
 	}
-	cmd.AddCommand(newJournalCheck(), newJournalDump(), newJournalRepair(), newJournalExport())
+	cmd.AddCommand(newJournalCheck(), newJournalDump(), newJournalRepair(), newJournalImport(), newJournalExport())
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,15 +50,17 @@ type inspection struct {
 	dir    string
 	holder string // who uses the directory; empty: nobody
 
-	damage   []wal.Damage
-	report   wal.Report
-	tally    tally
-	adoption string // "", "adoption-begun" or "adoption-done": the last such record
+	damage []wal.Damage
+	report wal.Report
+	tally  tally
+	last   string // kind of the last record that a take-over or an import has begun or is done; empty: none
+	before uint64 // the highest id before it
+	taken  []journal.File
 
 	binlog  binlog.Report // if files of beanstalkd wait to be taken over
 	theirs  tally
-	waiting int  // so many files of beanstalkd
-	mixed   bool // beside a journal that does not stem from them
+	waiting int                 // so many files of beanstalkd
+	mixed   *journal.MixedError // they are beside a journal that has not taken them over
 }
 
 func (ins *inspection) inspect() (err error) {
@@ -77,7 +80,7 @@ func (ins *inspection) inspect() (err error) {
 
 // count reads the journal, which is not damaged.
 func (ins *inspection) count() (err error) {
-	ins.tally, ins.adoption = newTally(), ""
+	ins.tally, ins.last, ins.taken = newTally(), "", nil
 	ins.report, err = journal.Dump(vfs.OS, ins.dir, func(e journal.Entry) error {
 		t := &ins.tally
 		t.records++
@@ -92,12 +95,23 @@ func (ins *inspection) count() (err error) {
 			t.change(e.ID, e.State)
 		case "deleted":
 			t.remove(e.ID)
-		case "adoption-begun", "adoption-done":
-			ins.adoption = e.Kind
+		case "adoption-begun", "import-begun":
+			ins.last, ins.before = e.Kind, e.ID
+		case "adoption-done", "import-done":
+			ins.last = e.Kind
+			ins.taken = append(ins.taken, e.Files...)
 		}
 		return nil
 	})
+	if ins.interrupted() {
+		maps.DeleteFunc(ins.tally.jobs, func(id uint64, _ uint8) bool { return id > ins.before })
+	}
 	return err
+}
+
+// interrupted tells whether the next start will undo the last take-over or import.
+func (ins *inspection) interrupted() bool {
+	return ins.last == "adoption-begun" || ins.last == "import-begun"
 }
 
 // lookForBinlog looks at files of beanstalkd.
@@ -107,10 +121,19 @@ func (ins *inspection) lookForBinlog() error {
 		return readError(ins.dir, err)
 	}
 	ins.waiting = len(files)
-	if ins.waiting == 0 || ins.adoption == "adoption-done" {
+	if ins.waiting == 0 {
 		return nil
 	}
-	ins.mixed = (ins.report.Segments > 0 || ins.tally.records > 0) && ins.adoption == ""
+	if hasJournal := ins.report.Segments > 0 || ins.tally.records > 0; hasJournal && ins.last != "adoption-begun" {
+		others, err := journal.NotTaken(vfs.OS, ins.dir, ins.taken)
+		if err != nil {
+			return readError(ins.dir, err)
+		}
+		if len(others) == 0 {
+			return nil
+		}
+		ins.mixed = &journal.MixedError{Files: others}
+	}
 	ins.theirs = newTally()
 	ins.binlog, err = binlog.Read(vfs.OS, ins.dir, binlog.Options{}, func(c engine.Change) error {
 		switch c.Kind {
@@ -162,6 +185,12 @@ func (ins *inspection) print(w io.Writer) {
 				filepath.Base(t.File), t.Offset, t.Dropped)
 		}
 	}
+	switch {
+	case ins.last == "import-begun":
+		line("import", "one was interrupted; the next start, or the next import, removes what it has written")
+	case ins.last == "adoption-begun":
+		line("take-over", "it was interrupted; the next start begins it again")
+	}
 	if ins.waiting > 0 {
 		ins.printBinlog(line)
 	}
@@ -169,11 +198,15 @@ func (ins *inspection) print(w io.Writer) {
 
 func (ins *inspection) printBinlog(line func(what, format string, args ...any)) {
 	const what = "beanstalkd"
-	if ins.adoption == "adoption-done" {
+	switch {
+	case ins.mixed != nil:
+		line(what, "%d files, of which the journal has not taken over %d", ins.waiting, len(ins.mixed.Files))
+	case ins.theirs.jobs == nil:
 		line(what, "%d files that were taken over; the next start renames them", ins.waiting)
 		return
+	default:
+		line(what, "%d files, which the next start takes over", ins.waiting)
 	}
-	line(what, "%d files, which the next start takes over", ins.waiting)
 	line(what, "jobs %s", &ins.theirs)
 	for _, d := range ins.binlog.Damage() {
 		line(what, "damage: %s", d)
@@ -186,9 +219,10 @@ func (ins *inspection) verdict() error {
 	case len(ins.damage) > 0:
 		return fmt.Errorf("directory %s: the journal is damaged in %s ('beanpole journal repair %s' keeps what is whole; copy the directory first)",
 			ins.dir, places(len(ins.damage)), ins.dir)
-	case ins.mixed:
-		return fmt.Errorf("directory %s: no server will start: there are files of beanstalkd beside a journal that does not stem from them "+
-			"(move the one or the other away)", ins.dir)
+	case ins.mixed != nil:
+		return fmt.Errorf("no server will start: %w", journalHint(ins.dir, ins.mixed))
+	case ins.last == "adoption-begun" && ins.waiting == 0:
+		return fmt.Errorf("no server will start: %w", journalHint(ins.dir, journal.ErrUnfinished))
 	case ins.binlog.Damaged():
 		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there takes over what is whole)", ins.dir)
 	case ins.report.Segments == 0 && ins.waiting == 0 && ins.isForeign():

@@ -217,6 +217,10 @@ func (d *dump) fields(e *journal.Entry) error {
 	count("releases", uint64(e.Releases))
 	count("buries", uint64(e.Buries))
 	count("kicks", uint64(e.Kicks))
+	moment("at", e.At)
+	for _, f := range e.Files {
+		text("file", f.Name)
+	}
 	if e.Kind == "put" {
 		d.body(e.Body)
 	}

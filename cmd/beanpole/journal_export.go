@@ -92,13 +92,18 @@ func tellExported(w io.Writer, eng *engine.Engine, sum binlog.Summary, out strin
 	if need := sum.MaxBody + 2; need > beanstalkdMaxJob {
 		fmt.Fprintf(w, "give beanstalkd -z %d or more, or it loses jobs\n", need)
 	}
+	tellPauses(w, slices.Collect(eng.Pauses))
+	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)
+}
+
+// tellPauses tells which pauses, of a clock that counts from 1970, are left out.
+func tellPauses(w io.Writer, pauses []engine.Change) {
 	now := time.Now().UnixNano()
-	for c := range eng.Pauses {
+	for _, c := range pauses {
 		if c.Due > now {
 			fmt.Fprintf(w, "the pause of tube %s is left out\n", c.Tube)
 		}
 	}
-	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)
 }
 
 // snapshot yields all that there is.

@@ -44,8 +44,14 @@ func TestMain(m *testing.M) {
 //	beanstalkd NAME ARG...          start the real beanstalkd, and set $NAME_addr and $NAME_pid
 //	flip FILE OFFSET                change the byte there
 //	cut FILE N                      cut the last N bytes off
+//
+// $BINLOGS has recorded files of beanstalkd, as package binlog describes them.
 func TestScript(t *testing.T) {
 	t.Setenv("GORACE", noRaceSleep)
+	binlogs, err := filepath.Abs("../../internal/binlog/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireUniqueNames:  true,
@@ -53,6 +59,7 @@ func TestScript(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Values["servers"] = make(map[string]*process)
 			env.Setenv("GORACE", noRaceSleep)
+			env.Setenv("BINLOGS", binlogs)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -101,7 +101,13 @@ func journalHint(dir string, err error) error {
 			"'beanpole journal repair %s' keeps what is whole)", damage.File, damage.Offset, damage.Reason, dir, dir)
 	}
 	hint := ""
+	_, mixed := errors.AsType[*journal.MixedError](err)
 	switch {
+	case mixed:
+		hint = fmt.Sprintf(" (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, and run "+
+			"'beanpole journal import %s THERE')", dir)
+	case errors.Is(err, journal.ErrUnfinished):
+		hint = " (put them back; or move beanpole.*.wal away, if their jobs are not wanted)"
 	case errors.Is(err, vfs.ErrLocked):
 		hint = " (another beanpole or beanstalkd uses this directory; stop it, or choose another)"
 	case errors.Is(err, fs.ErrNotExist):

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -13,92 +16,205 @@ import (
 //
 //  1. a record says that the adoption has begun;
 //  2. their records are restored, and every job is written whole;
-//  3. a record says that the adoption is done, and all is made durable;
+//  3. a record says that the adoption is done, and of which files; all is made
+//     durable;
 //  4. their files get other names, so that neither server looks at them again.
 //
-// A crash before 3 leaves a journal that knows some of the jobs. Nobody was
-// served yet, so to begin again from their files gives the same jobs. A crash
-// in 4 leaves files that have only to be renamed.
+// A crash before 3 leaves a journal with some of the jobs, which the next start
+// deletes, before it begins again from their files: nobody was served yet. A
+// crash in 4 leaves files that have only to be renamed. The record of 3 tells
+// them from those of a beanstalkd that was started there later, about which only
+// a person can decide.
 
-// An adoption is how far that has come.
-type adoption engine.ChangeKind
-
-// Kinds of changes that only the journal knows.
-const (
-	adoptionBegun engine.ChangeKind = 0x80 + kindAdoptionBegun
-	adoptionDone  engine.ChangeKind = 0x80 + kindAdoptionDone
-)
+// begun is what was begun and not done when the last process ended.
+type begun struct {
+	kind engine.ChangeKind // adoptionBegun, importBegun or 0
+	last uint64            // the highest id before
+}
 
 // adoptedPrefix goes before the names of files that were taken over.
 const adoptedPrefix = "beanstalkd-"
 
-var errMixed = errors.New("the directory has files of beanstalkd (binlog.*) beside a journal that does not stem from them: " +
-	"move the one or the other away")
+// A MixedError says that there are files of beanstalkd beside a journal that has
+// not taken them over. Nobody knows which of the two counts.
+type MixedError struct{ Files []string } // their names, without the path
 
-// adopt takes over beanstalkd's files if there are any. what is how far that
-// had come before; hasRecords says that there was a journal at all.
-func (j *Journal) adopt(what adoption, hasRecords bool) (*binlog.Report, error) {
-	theirs, err := binlog.Files(j.fs, j.dir)
-	if err != nil || len(theirs) == 0 {
+func (e *MixedError) Error() string {
+	return fmt.Sprintf("there are files of beanstalkd (%s) beside a journal that has not taken them over", someOf(e.Files))
+}
+
+// someOf lists names, the first few of them.
+func someOf(names []string) string {
+	const few = 3
+	if more := len(names) - few; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// ErrUnfinished is wrapped when the files of beanstalkd are gone before their
+// taking over was done.
+var ErrUnfinished = errors.New("the taking over of beanstalkd's files (binlog.*) was interrupted, and they are not there any more")
+
+// theirs returns the names of beanstalkd's files, and whether they are to be taken
+// over; else they were. It changes nothing. hasRecords says that there was a
+// journal at all.
+func (j *Journal) theirs(b begun, hasRecords bool) (names []string, takeOver bool, err error) {
+	names, err = binlog.Files(j.fs, j.dir)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case b.kind == adoptionBegun && len(names) == 0:
+		return nil, false, ErrUnfinished
+	case b.kind == adoptionBegun || !hasRecords || len(names) == 0:
+		return names, len(names) > 0, nil
+	}
+	// They were taken over when the last process ended, or were put back since.
+	var known []File
+	for _, t := range j.taken {
+		known = append(known, t.files...)
+	}
+	others, err := NotTaken(j.fs, j.dir, known)
+	if err == nil && len(others) > 0 {
+		err = &MixedError{others}
+	}
+	return names, false, err
+}
+
+// undoBegun undoes what the last process has begun and not done. That comes
+// before any room is reserved: there was some for what it did.
+func (j *Journal) undoBegun(b begun) error {
+	switch b.kind {
+	case adoptionBegun:
+		return j.undo(0)
+	case importBegun:
+		return j.undoImport(b.last)
+	}
+	return nil
+}
+
+// takeOver makes the jobs of their files those of the journal, which has none.
+func (j *Journal) takeOver(theirs []string) (*binlog.Report, error) {
+	files, err := identifyAll(j.fs, j.dir, theirs)
+	if err != nil {
 		return nil, err
-	}
-	if what == adoption(adoptionDone) {
-		return nil, j.setAside(theirs)
-	}
-	if hasRecords && what != adoption(adoptionBegun) {
-		return nil, errMixed
 	}
 	report, err := binlog.Read(j.fs, j.dir, binlog.Options{Epoch: j.opt.Epoch}, func(c engine.Change) error {
 		j.eng.Restore(c)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("take over beanstalkd's files: %w", err)
+		return nil, err
 	}
-	if err := j.writeAll(); err != nil {
-		return nil, fmt.Errorf("take over beanstalkd's files: %w", err)
-	}
-	return &report, j.setAside(theirs)
-}
-
-// writeAll writes everything that the engine has, and makes it durable.
-func (j *Journal) writeAll() error {
 	if _, err := j.append(&engine.Change{Kind: adoptionBegun}); err != nil {
-		return err
+		return nil, err
 	}
 	for c := range j.eng.Snapshots {
-		at, err := j.append(&c)
-		if err != nil {
-			return err
-		}
-		j.eng.SetMark(c.ID, uint32(at.Segment))
-		if j.cleaner.appended > 1<<20 {
-			j.cleaner.appended = 0
-			if err := j.files.Flush(); err != nil {
-				return err
-			}
+		if err = j.take(c); err != nil {
+			return nil, err
 		}
 	}
+	return &report, j.endTaking(adoptionDone, files)
+}
+
+// take writes a job that the engine has and the log has not. What that gathers
+// in memory it lets go now and then.
+func (j *Journal) take(c engine.Change) error {
+	if err := j.reserve(engine.JobPut, cost(engine.JobPut, len(c.Tube), len(c.Body))); err != nil {
+		return err
+	}
+	if err := j.Append([]engine.Change{c}); err != nil {
+		return err
+	}
+	if j.cleaner.appended < 1<<20 {
+		return nil
+	}
+	j.cleaner.appended = 0
+	err := j.files.Flush()
+	j.forget()
+	return err
+}
+
+// endTaking writes what jobs do not tell, says that all is done, and makes it
+// durable.
+func (j *Journal) endTaking(kind engine.ChangeKind, files []File) error {
 	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 		return err
 	}
-	if _, err := j.append(&engine.Change{Kind: adoptionDone}); err != nil {
+	at, err := j.append(&engine.Change{Kind: kind, Body: appendTaking(nil, j.opt.Epoch, files)})
+	if err != nil {
 		return err
 	}
+	j.taken = append(j.taken, taking{kind, j.opt.Epoch, files, at.Segment})
+	return j.settle()
+}
+
+// settle makes what was appended durable, whatever Options.Sync says.
+func (j *Journal) settle() error {
 	j.cleaner.appended = 0
 	j.dirty = false
 	if err := j.files.Flush(); err != nil {
 		return err
 	}
-	return j.files.Sync()
+	if err := j.files.Sync(); err != nil {
+		return err
+	}
+	j.forget()
+	return nil
 }
 
-// setAside renames files that are not needed any more.
-func (j *Journal) setAside(names []string) error {
-	for _, name := range names {
-		if err := j.fs.Rename(filepath.Join(j.dir, name), filepath.Join(j.dir, adoptedPrefix+name)); err != nil {
+// undo deletes all jobs with ids above one, which somebody began to write and
+// nobody was served.
+func (j *Journal) undo(last uint64) error {
+	for _, c := range above(j.eng, last) {
+		if err := j.reserveDeletion(); err != nil {
+			return err
+		}
+		j.eng.Restore(c)
+		if err := j.Append([]engine.Change{c}); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// above returns the deletions of all jobs with ids above one.
+func above(eng *engine.Engine, last uint64) (gone []engine.Change) {
+	for c := range eng.Snapshots {
+		if c.ID > last {
+			c.Kind, c.Body = engine.JobDeleted, nil
+			gone = append(gone, c)
+		}
+	}
+	return gone
+}
+
+// setAside renames files that are not needed any more. No file is lost by that:
+// if the name is taken, by the file of an earlier beanstalkd, a number is added.
+func (j *Journal) setAside(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	there, err := j.fs.List(j.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		aside := freeName(adoptedPrefix+name, there)
+		if err := j.fs.Rename(filepath.Join(j.dir, name), filepath.Join(j.dir, aside)); err != nil {
+			return err
+		}
+		there = append(there, aside)
+		j.log.Info("a file of beanstalkd was taken over and is not needed any more", "was", name, "is", aside)
+	}
 	return j.fs.SyncDir(j.dir)
+}
+
+// freeName returns name or, if that is among those there, name.2, name.3 ...
+func freeName(name string, there []string) string {
+	free := name
+	for n := 2; slices.Contains(there, free); n++ {
+		free = name + "." + strconv.Itoa(n)
+	}
+	return free
 }

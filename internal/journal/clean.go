@@ -155,6 +155,17 @@ func (j *Journal) carryOthers(going uint64) error {
 			return err
 		}
 	}
+	for i := range j.taken {
+		t := &j.taken[i]
+		if t.segment > going || len(t.files) == 0 {
+			continue
+		}
+		c := engine.Change{Kind: t.kind, Body: appendTaking(nil, t.at, t.files)}
+		if err := j.carry(going, c); err != nil {
+			return err
+		}
+		t.segment = j.needs[uint32(going)].Segment
+	}
 	for tube, segment := range j.pauses {
 		if segment > going {
 			continue

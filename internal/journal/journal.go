@@ -53,6 +53,8 @@ type Journal struct {
 	pauses     map[string]uint64  // J4: tube -> segment of its last pause record
 	lateGone   bool               // pauses has a tube whose TubeGone could not be appended
 	lastID     uint64             // segment of the last record of the last id
+	taken      []taking           // what was taken over and imported
+	undone     *uint64            // an import was undone, before which this was the last id
 	recent     []placed           // whole records: all that are not durable, in order, and perhaps some that are
 	cleaner    cleaner
 	tubes      map[string]string // scratch of cleaning: names
@@ -343,6 +345,9 @@ func (j *Journal) recover() error {
 	// Where the records of pauses and of the last id are now was not noted:
 	// cleaning will write them again.
 	j.lastID = 0
+	for i := range j.taken {
+		j.taken[i].segment = 0
+	}
 	for tube := range j.pauses {
 		j.pauses[tube] = 0
 		if _, paused := j.eng.PauseOf(tube); !paused {

@@ -67,20 +67,35 @@ func (j *Journal) read(report *Report) error {
 	if report.Report, err = r.replay(j.files, j.eng, j.opt.Epoch); err != nil {
 		return err
 	}
-	j.pauses, j.lastID = r.pauses, r.lastID
-	if report.Adopted, err = j.adopt(r.adoption, report.Records > 0); err != nil {
-		return err
-	}
+	j.pauses, j.lastID, j.taken = r.pauses, r.lastID, r.taken
+	jobs := 0
 	for c := range j.eng.Snapshots {
-		report.Jobs++
+		jobs++
 		j.live += weight(&c)
 		j.marks[c.Mark]++
 	}
 	j.bytes = j.files.Stats().Bytes
-	j.space.unreserved = report.Jobs
+	j.space.unreserved = jobs
+	theirs, takeOver, err := j.theirs(r.begun, report.Records > 0)
+	if err != nil {
+		return err
+	}
+	if err := j.undoBegun(r.begun); err != nil {
+		return err
+	}
 	if err := j.reserveMissing(); err != nil {
 		j.trouble.noRoom(j.log, err)
 	}
+	if takeOver {
+		if report.Adopted, err = j.takeOver(theirs); err != nil {
+			return fmt.Errorf("take over beanstalkd's files: %w", err)
+		}
+	}
+	if err := j.setAside(theirs); err != nil {
+		return err
+	}
+	st := j.eng.Stats()
+	report.Jobs = int(st.Ready + st.Delayed + st.Buried)
 	return nil
 }
 
@@ -91,9 +106,10 @@ type replayer struct {
 	epoch int64
 	pool  sync.Pool // of *replayed
 
-	pauses   map[string]uint64
-	lastID   uint64
-	adoption adoption
+	pauses map[string]uint64
+	lastID uint64
+	begun  begun
+	taken  []taking
 }
 
 // replayed is a block of records, decoded.
@@ -133,8 +149,13 @@ func (r *replayer) restore(b *replayed) error {
 			r.pauses[c.Tube] = uint64(c.Mark)
 		case engine.LastID:
 			r.lastID = uint64(c.Mark)
-		case adoptionBegun, adoptionDone:
-			r.adoption = adoption(c.Kind)
+		case adoptionBegun, importBegun:
+			r.begun = begun{c.Kind, c.ID}
+			continue
+		case adoptionDone, importDone:
+			r.begun = begun{}
+			at, files, _ := decodeTaking(c.Body)
+			r.taken = append(r.taken, taking{c.Kind, at, files, uint64(c.Mark)})
 			continue
 		}
 		r.eng.Restore(*c)

@@ -12,13 +12,16 @@ import (
 // group first, as in package encoding/binary); fixed numbers are little-endian.
 // Moments are nanoseconds since 1970.
 //
-//	record   := put | state | deleted | paused | last | adoption
+//	record   := put | state | deleted | paused | last | adoption | import
 //	put      := kind (1) job tube body                  a job, whole
 //	state    := kind (2) job                            a job's new state
 //	deleted  := kind (3) id
 //	paused   := kind (4) tube seconds until i64         0 seconds: it is not, or is gone
 //	last     := kind (5) id                             the highest id ever given out
-//	adoption := kind (6 begun, 7 done)                  see adopt.go
+//	adoption := kind (6)                                begun; see adopt.go
+//	          | kind (7) taking                         done
+//	import   := kind (8) id                             begun; the highest id before; see import.go
+//	          | kind (9) taking                         done
 //
 //	job      := flags u8 id pri delay ttr created i64 [due] [counters]
 //	flags    := state (1 ready, 3 delayed, 4 buried) + 16 if there are counters
@@ -26,6 +29,8 @@ import (
 //	counters := reserves timeouts releases buries kicks
 //	tube     := length u8, name
 //	body     := the rest of the record, without CR LF
+//	taking   := when i64, file*                         what was taken; nothing at all: not known
+//	file     := length u8, name; size; SHA-256 (32 bytes)
 const (
 	kindPut     = 1
 	kindState   = 2
@@ -35,6 +40,8 @@ const (
 
 	kindAdoptionBegun = 6
 	kindAdoptionDone  = 7
+	kindImportBegun   = 8
+	kindImportDone    = 9
 
 	flagCounters = 16
 	stateMask    = flagCounters - 1
@@ -48,8 +55,17 @@ const (
 	maxPaused  = 1 + 1 + binary.MaxVarintLen32 + 8
 )
 
-// appendRecord appends what c says, but for the body of a put, which follows it
-// in the log as it is. epoch is the moment at which the engine's clock was 0.
+// Kinds of changes that only the journal knows. The Body of those that are done
+// is a taking.
+const (
+	adoptionBegun = engine.ChangeKind(0x80 + kindAdoptionBegun)
+	adoptionDone  = engine.ChangeKind(0x80 + kindAdoptionDone)
+	importBegun   = engine.ChangeKind(0x80 + kindImportBegun)
+	importDone    = engine.ChangeKind(0x80 + kindImportDone)
+)
+
+// appendRecord appends what c says, but for its Body, which follows it in the
+// log as it is. epoch is the moment at which the engine's clock was 0.
 func appendRecord(dst []byte, c *engine.Change, epoch int64) []byte {
 	switch c.Kind {
 	case engine.JobPut:
@@ -69,6 +85,10 @@ func appendRecord(dst []byte, c *engine.Change, epoch int64) []byte {
 		dst = append(dst, kindAdoptionBegun)
 	case adoptionDone:
 		dst = append(dst, kindAdoptionDone)
+	case importBegun:
+		dst = binary.AppendUvarint(append(dst, kindImportBegun), c.ID)
+	case importDone:
+		dst = append(dst, kindImportDone)
 	}
 	return dst
 }
@@ -141,6 +161,13 @@ func decodeRecord(rec []byte, epoch int64, tubes map[string]string) (engine.Chan
 		c.Kind = adoptionBegun
 	case kindAdoptionDone:
 		c.Kind = adoptionDone
+		c.Body = d.taking()
+	case kindImportBegun:
+		c.Kind = importBegun
+		c.ID = d.uvarint()
+	case kindImportDone:
+		c.Kind = importDone
+		c.Body = d.taking()
 	default:
 		return c, fmt.Errorf("%w: kind %d", errRecord, kind)
 	}
@@ -230,6 +257,19 @@ func (d *decoder) tube() string {
 		d.tubes[name] = name
 	}
 	return name
+}
+
+// taking returns the rest if it is a taking.
+func (d *decoder) taking() []byte {
+	b := d.rest
+	d.rest = nil
+	if _, _, ok := decodeTaking(b); !ok {
+		d.bad = true
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	return b
 }
 
 // maxTube is the length of the longest name of a tube, in bytes.

@@ -46,7 +46,15 @@ var kinds = []struct {
 	{"paused no more, or gone", engine.Change{Kind: engine.TubePaused, Tube: "mail", Due: -epoch}},
 	{"last id", engine.Change{Kind: engine.LastID, ID: 1 << 32}},
 	{"adoption begun", engine.Change{Kind: adoptionBegun}},
-	{"adoption done", engine.Change{Kind: adoptionDone}},
+	{"adoption done, as earlier builds said it", engine.Change{Kind: adoptionDone}},
+	{"adoption done", engine.Change{Kind: adoptionDone, Body: appendTaking(nil, epoch, []File{
+		{"binlog.1", 4096, strings.Repeat("0123456789abcdef", 4)}, {"binlog.12", 10485760, strings.Repeat("fedcba9876543210", 4)},
+	})}},
+	{"import begun", engine.Change{Kind: importBegun, ID: 300}},
+	{"import done", engine.Change{Kind: importDone, Body: appendTaking(nil, epoch, []File{
+		{"beanpole.0000000000000001.wal", 300, strings.Repeat("ff", 32)},
+	})}},
+	{"import done: it was undone", engine.Change{Kind: importDone, Body: appendTaking(nil, epoch, nil)}},
 }
 
 func encode(c *engine.Change, epoch int64) []byte {
@@ -148,11 +156,11 @@ func drawChange(t *rapid.T) engine.Change {
 	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
 	moment := func(name string) int64 { return rapid.Int64().Draw(t, name) }
 	c := engine.Change{Kind: rapid.SampledFrom([]engine.ChangeKind{
-		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.LastID, adoptionBegun, adoptionDone,
+		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.LastID, adoptionBegun, adoptionDone, importBegun,
 	}).Draw(t, "kind")}
 	tube := func() string { return string(rapid.SliceOfN(rapid.Byte(), 1, maxTube).Draw(t, "tube")) }
 	switch c.Kind {
-	case engine.JobDeleted, engine.LastID:
+	case engine.JobDeleted, engine.LastID, importBegun:
 		c.ID = rapid.Uint64().Draw(t, "id")
 	case engine.TubePaused:
 		c.Tube, c.Delay, c.Due = tube(), u32("delay"), moment("due")

@@ -87,18 +87,26 @@ func (j *Journal) reserve(kind engine.ChangeKind, n int64) error {
 	return nil
 }
 
-// admitDeletion lends a deletion the room that is held for any.
+// admitDeletion admits a deletion.
 func (j *Journal) admitDeletion() engine.Outcome {
-	if j.space.held > 0 {
-		j.space.held--
-		return engine.OK
-	}
-	if err := j.files.Reserve(deletion); err != nil {
+	if err := j.reserveDeletion(); err != nil {
 		j.trouble.noRoom(j.log, err)
 		return engine.OutOfMemory
 	}
-	j.space.unreserved--
 	return engine.OK
+}
+
+// reserveDeletion lends a deletion the room that is held for any.
+func (j *Journal) reserveDeletion() error {
+	if j.space.held > 0 {
+		j.space.held--
+		return nil
+	}
+	err := j.files.Reserve(deletion)
+	if err == nil {
+		j.space.unreserved--
+	}
+	return err
 }
 
 // reserveMissing reserves for all deletions and the standbys what there was no

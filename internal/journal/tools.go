@@ -1,9 +1,11 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -12,7 +14,9 @@ import (
 // What follows is for tools. None of it locks or changes anything; if a server
 // is using the directory, its newest records may be missed.
 
-// Load reads the journal in a directory into an engine that has nothing yet.
+// Load reads the journal in a directory into an engine that has nothing yet. Jobs
+// that an import was writing when it was interrupted are left out, as the next
+// start does. The error wraps ErrUnfinished if nobody can start there.
 func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, error) {
 	var report Report
 	files, err := openForReading(fsys, dir)
@@ -24,9 +28,18 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 	if report.Report, err = r.replay(files, eng, epoch); err != nil {
 		return report, fmt.Errorf("journal: %w", err)
 	}
-	for range eng.Snapshots {
-		report.Jobs++
+	if r.begun.kind == adoptionBegun {
+		if theirs, err := binlog.Files(fsys, dir); err != nil || len(theirs) == 0 {
+			return report, fmt.Errorf("journal: %w", cmp.Or(err, ErrUnfinished))
+		}
 	}
+	if r.begun.kind != 0 {
+		for _, c := range above(eng, r.begun.last) {
+			eng.Restore(c)
+		}
+	}
+	st := eng.Stats()
+	report.Jobs = int(st.Ready + st.Delayed + st.Buried)
 	return report, nil
 }
 
@@ -35,9 +48,9 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 type Entry struct {
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"` // bytes
-	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done
+	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done, import-begun, import-done
 
-	ID       uint64     `json:"id,omitempty"`
+	ID       uint64     `json:"id,omitempty"` // of import-begun: the highest before
 	Tube     string     `json:"tube,omitempty"`
 	State    string     `json:"state,omitempty"` // ready, delayed, buried
 	Pri      *uint32    `json:"pri,omitempty"`
@@ -52,6 +65,9 @@ type Entry struct {
 	Buries   uint32     `json:"buries,omitempty"`
 	Kicks    uint32     `json:"kicks,omitempty"`
 	Body     []byte     `json:"body,omitempty"` // base64 in JSON
+
+	At    *time.Time `json:"at,omitempty"`    // when a take-over or an import was done
+	Files []File     `json:"files,omitempty"` // of which files
 }
 
 // Dump calls f for every record of the journal in a directory, in order.
@@ -101,6 +117,8 @@ var kindNames = map[engine.ChangeKind]string{
 	engine.LastID:     "last-id",
 	adoptionBegun:     "adoption-begun",
 	adoptionDone:      "adoption-done",
+	importBegun:       "import-begun",
+	importDone:        "import-done",
 }
 
 // EntryOf describes a change whose moments count from 1970, as those of an engine
@@ -114,6 +132,9 @@ func EntryOf(c *engine.Change) Entry {
 	switch c.Kind {
 	case engine.TubePaused:
 		e.Delay, e.Due = &c.Delay, moment(c.Due)
+	case adoptionDone, importDone:
+		at, files, _ := decodeTaking(c.Body)
+		e.At, e.Files, e.Body = moment(at), files, nil
 	case engine.JobPut, engine.JobState:
 		e.State = c.State.String()
 		e.Pri, e.Delay, e.TTR, e.Created = &c.Pri, &c.Delay, c.TTR, moment(c.Created)

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+const importLong = `Take the jobs of the directory FROM into the journal in DIR: those of beanstalkd's
+files, or of another journal. No server may be running on either. FROM is not
+changed, but for the file "lock". DIR may be empty, or have files of beanstalkd,
+which are taken over first, as a server does.
+
+A job keeps its id unless the journal in DIR has given out that one or a higher
+one before; then it gets a new one, which is higher than all. Old and new ids of
+all jobs are written to a table in DIR, import-TIME.ids: a line for each job, the
+old id, a tab, the new one. All else is kept: tube, state, what is left of delays,
+counters. Buried jobs come after those that DIR has. Pauses are left out, and told.
+
+If it fails or is interrupted, nothing is imported, and it can be repeated. What
+was imported before is refused.`
+
+const importExample = `  mkdir /var/lib/beanstalkd.new
+  mv /var/lib/beanpole/binlog.* /var/lib/beanstalkd.new
+  beanpole journal import /var/lib/beanpole /var/lib/beanstalkd.new`
+
+func newJournalImport() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "import DIR FROM",
+		Short:                 "take in the jobs of beanstalkd's files, or of another journal",
+		Long:                  importLong + "\n" + journalExits,
+		Example:               importExample,
+		DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usageError("want two directories, the journal and what to import (see: %s --help)", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, dir := range args {
+				if err := checkDirectory(dir); err != nil {
+					return err
+				}
+			}
+			return importJobs(args[0], args[1], cmd.OutOrStdout())
+		},
+	}
+}
+
+func importJobs(dir, from string, w io.Writer) error {
+	if same, err := sameFile(dir, from); err != nil || same {
+		if err == nil {
+			err = usageError("%s and %s are the same directory: move what is to be imported to one of its own", dir, from)
+		}
+		return err
+	}
+	r, err := journal.Import(vfs.OS, dir, from, journal.Options{Epoch: time.Now().UnixNano()})
+	if err != nil {
+		return importError(dir, from, err)
+	}
+	if r.Adopted != nil {
+		fmt.Fprintf(w, "took over the files of beanstalkd in %s\n", dir)
+		printDamage(w, r.Adopted)
+	}
+	if r.Theirs != nil {
+		printDamage(w, r.Theirs)
+	}
+	fmt.Fprintf(w, "imported %d jobs from %s into %s; %d have new ids\n", r.Jobs, from, dir, r.NewIDs)
+	if r.Table != "" {
+		fmt.Fprintf(w, "old and new ids are in %s\n", r.Table)
+	}
+	tellPauses(w, r.Pauses)
+	fmt.Fprintf(w, "start no server on %s again: its jobs would be done twice\n", from)
+	if r.Theirs != nil && r.Theirs.Damaged() || r.Adopted != nil && r.Adopted.Damaged() {
+		return errors.New("files of beanstalkd are damaged: what is whole was imported, jobs may be missing (keep the files)")
+	}
+	return nil
+}
+
+func sameFile(a, b string) (bool, error) {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false, &exitError{exitJournal, err}
+	}
+	y, err := os.Stat(b)
+	if err != nil {
+		return false, &exitError{exitJournal, err}
+	}
+	return os.SameFile(x, y), nil
+}
+
+// importError says why nothing was imported.
+func importError(dir, from string, err error) error {
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		return &exitError{exitJournal, fmt.Errorf("%s (stop the server first; nothing was imported)", plain(err))}
+	case errors.Is(err, wal.ErrCorrupt):
+		return &exitError{exitJournal, fmt.Errorf("%s (nothing was imported; 'beanpole journal repair' first)", plain(err))}
+	case errors.As(err, new(*journal.MixedError)):
+		return &exitError{exitJournal, journalHint(dir, err)}
+	case errors.Is(err, journal.ErrNoJobs), errors.Is(err, journal.ErrImported):
+		return fmt.Errorf("%s (nothing was imported)", plain(err))
+	}
+	return fmt.Errorf("%s (repeat it: what has been written is removed first, or all was done, and it says so)", plain(err))
+}
+
+func printDamage(w io.Writer, r *binlog.Report) {
+	for _, line := range r.Damage() {
+		fmt.Fprintf(w, "damage: %s\n", line)
+	}
+}

@@ -1,0 +1,223 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// writeTheirs writes files of beanstalkd with jobs that have these ids.
+func writeTheirs(t *testing.T, fsys vfs.FS, dir string, ids ...uint64) {
+	t.Helper()
+	changes := []engine.Change{}
+	for _, id := range ids {
+		body := fmt.Appendf(nil, "%s %d%s", dir, id, strings.Repeat(" ", 200))
+		changes = append(changes, engine.Change{Kind: engine.JobPut, State: engine.Ready, ID: id, TTR: 1, Tube: "a", Body: body, BodyLen: len(body)})
+	}
+	if _, err := binlog.Write(fsys, dir, binlog.Options{FileSize: 400}, slices.Values(changes)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// jobsIn opens a journal, returns its jobs, and closes it.
+func jobsIn(t *testing.T, fsys vfs.FS, dir string) (jobs string, err error) {
+	t.Helper()
+	j := New(Options{SegmentSize: segment})
+	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
+	if _, err := j.Open(fsys, dir, eng); err != nil {
+		return "", err
+	}
+	if err := errors.Join(eng.Check(), j.Check(), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return jobsOf(eng), nil
+}
+
+func jobsOf(eng *engine.Engine) string {
+	var all []string
+	for c := range eng.Snapshots {
+		all = append(all, fmt.Sprintf("%d %s", c.ID, bytes.TrimSpace(c.Body)))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+func wantJobs(t *testing.T, fsys vfs.FS, dir, want string) {
+	t.Helper()
+	switch got, err := jobsIn(t, fsys, dir); {
+	case err != nil:
+		t.Fatal(err)
+	case got != want:
+		t.Fatalf("jobs are %q, want %q", got, want)
+	}
+}
+
+func removeTheirs(t *testing.T, fsys vfs.FS, dir string) {
+	t.Helper()
+	names, err := binlog.Files(fsys, dir)
+	for _, name := range names {
+		err = errors.Join(err, fsys.Remove(dir+"/"+name))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// interruptAdoption returns what a power cut leaves of a disk while a server takes
+// over the files there, and has written some of the jobs.
+func interruptAdoption(t *testing.T, disk *memfs.FS) *memfs.FS {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := 1; ; n++ {
+		fsys := disk.Crash(rng) // a copy: all is synced
+		fsys.CutAt(n)
+		j := New(Options{SegmentSize: wal.MinSegmentSize})
+		eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
+		if _, err := j.Open(fsys, "/", eng); !errors.Is(err, memfs.ErrPowerCut) {
+			t.Fatalf("power cut at %d: %v", n, err)
+		}
+		after, puts, done := fsys.Crash(rng), 0, 0
+		_, err := Dump(after, "/", func(e Entry) error {
+			switch e.Kind {
+			case "put":
+				puts++
+			case "adoption-done":
+				done++
+			}
+			return nil
+		})
+		if err == nil && puts > 0 && done == 0 {
+			return after
+		}
+	}
+}
+
+// A beanstalkd that is started where an adoption was interrupted may delete
+// jobs, and files of which nothing is left. Those jobs do not come back.
+func TestAdoptAfterBeanstalkdWentOn(t *testing.T) {
+	fsys := memfs.New()
+	writeTheirs(t, fsys, "/", 1, 2, 3)
+	fsys = interruptAdoption(t, fsys)
+	removeTheirs(t, fsys, "/")
+	writeTheirs(t, fsys, "/", 3, 4)
+	wantJobs(t, fsys, "/", "3 / 3, 4 / 4")
+	wantJobs(t, fsys, "/", "3 / 3, 4 / 4")
+}
+
+// What was written before an adoption was interrupted is not all. Without their
+// files nobody starts there.
+func TestAdoptFilesGone(t *testing.T) {
+	fsys := memfs.New()
+	writeTheirs(t, fsys, "/", 1, 2, 3)
+	fsys = interruptAdoption(t, fsys)
+	removeTheirs(t, fsys, "/")
+	if jobs, err := jobsIn(t, fsys, "/"); !errors.Is(err, ErrUnfinished) {
+		t.Errorf("jobs %q, %v, want ErrUnfinished", jobs, err)
+	}
+	if _, err := Load(fsys, "/", engine.New(engine.Options{}), 0); !errors.Is(err, ErrUnfinished) {
+		t.Errorf("Load: %v, want ErrUnfinished", err)
+	}
+	writeTheirs(t, fsys, "/", 1, 2, 3)
+	wantJobs(t, fsys, "/", "1 / 1, 2 / 2, 3 / 3")
+}
+
+// Files of beanstalkd beside a journal stop the start, unless they are those that
+// it has taken over, byte for byte. Nothing is changed then, and never is a file
+// overwritten.
+func TestAdoptOtherFiles(t *testing.T) {
+	fsys := memfs.New()
+	writeTheirs(t, fsys, "/", 1, 2, 3, 4, 5)
+	wantJobs(t, fsys, "/", "1 / 1, 2 / 2, 3 / 3, 4 / 4, 5 / 5")
+	first := contents(t, fsys)
+
+	writeTheirs(t, fsys, "/", 6)
+	before := contents(t, fsys)
+	var mixed *MixedError
+	if jobs, err := jobsIn(t, fsys, "/"); !errors.As(err, &mixed) || !slices.Equal(mixed.Files, []string{"binlog.1"}) {
+		t.Fatalf("jobs %q, %v, want a MixedError", jobs, err)
+	}
+	if after := contents(t, fsys); !slices.Equal(before, after) {
+		t.Fatalf("the start was refused, but\n%q became\n%q", before, after)
+	}
+
+	removeTheirs(t, fsys, "/")
+	writeTheirs(t, fsys, "/", 1, 2, 3, 4, 5)
+	wantJobs(t, fsys, "/", "1 / 1, 2 / 2, 3 / 3, 4 / 4, 5 / 5")
+	after := strings.Join(contents(t, fsys), "\n")
+	for _, file := range first {
+		if !strings.Contains(after, file) {
+			t.Errorf("%.40q is not there any more", file)
+		}
+	}
+	if strings.Count(after, "beanstalkd-binlog.1.2 ") != 1 {
+		t.Errorf("the second copy has no name of its own: %q", after)
+	}
+}
+
+// contents returns all files of beanstalkd, whatever they are called now, with
+// their names.
+func contents(t *testing.T, fsys vfs.FS) (all []string) {
+	t.Helper()
+	names, err := fsys.List("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.Contains(name, "binlog") {
+			f, err := identify(fsys, "/", name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, fmt.Sprint(f.Name, " ", f.Size, " ", f.SHA256))
+		}
+	}
+	return all
+}
+
+// What was taken over and imported is known for ever, however often the record
+// of it is cleaned away.
+func TestTakenIsKept(t *testing.T) {
+	fsys := memfs.New()
+	for _, dir := range []string{"/a", "/b"} {
+		if err := fsys.Mkdir(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeTheirs(t, fsys, "/a", 1, 2)
+	writeTheirs(t, fsys, "/b", 7)
+	if _, err := Import(fsys, "/a", "/b", Options{}); err != nil {
+		t.Fatal(err)
+	}
+
+	b := &bench{tb: t, log: New(Options{SegmentSize: 4096})}
+	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
+	if _, err := b.log.Open(fsys, "/a", b.eng); err != nil {
+		t.Fatal(err)
+	}
+	b.s = b.eng.Open(nil)
+	for range 2000 {
+		b.turn(func() { b.eng.Delete(b.s, b.put(engine.Spec{}, 100)) })
+	}
+	if st := b.log.Stats(); st.Oldest < 10 {
+		t.Fatalf("nothing was cleaned: %+v", st)
+	}
+	if err := errors.Join(b.log.Check(), b.log.Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := Import(fsys, "/a", "/b", Options{}); !errors.Is(err, ErrImported) {
+		t.Errorf("imported again: %v", err)
+	}
+	writeTheirs(t, fsys, "/a", 1, 2)
+	wantJobs(t, fsys, "/a", "1 /a 1, 2 /a 2, 7 /b 7")
+}

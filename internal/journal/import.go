@@ -1,0 +1,298 @@
+package journal
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// Taking the jobs of another directory into a journal:
+//
+//  1. a table of old and new ids is written beside the journal;
+//  2. a record says that the import has begun, and the highest id before;
+//  3. every job is written whole;
+//  4. a record says that the import is done, and of which files; all is made
+//     durable.
+//
+// A job keeps its id if the journal has never given out that id or a higher one;
+// else it gets one that is higher than all. So all jobs of an import have ids
+// above the one of 2, and to undo it is to delete those. What was interrupted
+// before 4 is undone by the next to open the journal, be it a server or the
+// import again: nobody was served yet.
+
+// Errors of Import.
+var (
+	ErrNoJobs   = errors.New("there are neither files of beanstalkd (binlog.*) nor a journal")
+	ErrImported = errors.New("it was imported or taken over before: its jobs would be there twice")
+	errBoth     = errors.New("there are files of beanstalkd (binlog.*) beside a journal: move those to import to a directory of their own")
+)
+
+// An ImportReport says what Import has done.
+type ImportReport struct {
+	Jobs    int
+	NewIDs  int             // so many of them have another id than before
+	Table   string          // path of the table of old and new ids; empty if there was no job
+	Theirs  *binlog.Report  // what was read of beanstalkd's files; nil if it was a journal
+	Pauses  []engine.Change // which are left out; their moments count from 1970
+	Adopted *binlog.Report  // beanstalkd's files that were in dir itself; nil if there were none
+}
+
+// Import takes the jobs of the files of beanstalkd, or of the journal, in the
+// directory from into the journal in dir, which may be new. It holds the locks of
+// both: the error wraps vfs.ErrLocked if a server uses one of them. Nothing in
+// from is changed. After an error nothing is imported, or what there is will be
+// undone by the next that opens the journal; only if the very last sync has failed
+// may all be there. In any case it can be repeated: that gives ErrImported then.
+//
+// Jobs keep everything but perhaps their ids. Those that are buried come after
+// those that are so already. Both queues are in memory at the same time.
+// Options.Sync is of no matter, and Options.Epoch is the present.
+func Import(fsys vfs.FS, dir, from string, opt Options) (report ImportReport, err error) {
+	lock, err := fsys.Lock(filepath.Join(from, "lock"))
+	if err != nil {
+		return report, fmt.Errorf("journal: %s: %w", from, err)
+	}
+	defer lock.Close()
+	src := source{eng: engine.New(engine.Options{})}
+	if err := src.read(fsys, from, opt.Epoch); err != nil {
+		return report, fmt.Errorf("journal: import %s: %w", from, err)
+	}
+
+	j := New(opt)
+	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
+	opened, err := j.Open(fsys, dir, eng)
+	if err != nil {
+		return report, err
+	}
+	report.Adopted, report.Theirs = opened.Adopted, src.theirs
+	for c := range src.eng.Pauses {
+		c.Due += opt.Epoch
+		report.Pauses = append(report.Pauses, c)
+	}
+	taken := len(j.taken)
+	err = j.importAll(&src, &report)
+	closeErr := j.Close()
+	if err == nil || len(j.taken) > taken { // all is written, and if a sync has failed Close has healed that, or not
+		err = closeErr
+	}
+	if err != nil {
+		return report, fmt.Errorf("journal: import %s: %w", from, err)
+	}
+	return report, nil
+}
+
+// A source is what is imported.
+type source struct {
+	eng    *engine.Engine
+	files  []File         // with all the jobs
+	theirs *binlog.Report // nil if it is a journal
+}
+
+func (s *source) read(fsys vfs.FS, dir string, epoch int64) error {
+	theirs, err := binlog.Files(fsys, dir)
+	if err != nil {
+		return err
+	}
+	segments, err := segmentNames(fsys, dir)
+	switch {
+	case err != nil:
+		return err
+	case len(theirs)+len(segments) == 0:
+		return ErrNoJobs
+	case len(theirs) > 0 && len(segments) > 0:
+		return errBoth
+	case len(segments) > 0:
+		if _, err := Load(fsys, dir, s.eng, epoch); err != nil {
+			return err
+		}
+		s.files, err = identifyAll(fsys, dir, segments)
+		return err
+	}
+	return s.readTheirs(fsys, dir, epoch)
+}
+
+func (s *source) readTheirs(fsys vfs.FS, dir string, epoch int64) error {
+	report, err := binlog.Read(fsys, dir, binlog.Options{Epoch: epoch}, func(c engine.Change) error {
+		s.eng.Restore(c)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.theirs = &report
+	var names []string
+	for _, f := range report.Files {
+		if f.Records > 0 { // those without are all the same
+			names = append(names, f.Name)
+		}
+	}
+	s.files, err = identifyAll(fsys, dir, names)
+	return err
+}
+
+// segmentNames returns the names of the segments in a directory.
+func segmentNames(fsys vfs.FS, dir string) ([]string, error) {
+	names, err := fsys.List(dir)
+	return slices.DeleteFunc(names, func(name string) bool {
+		ok, _ := filepath.Match("beanpole.*.wal", name)
+		return !ok
+	}), err
+}
+
+// A move is a job with its old id and its new one.
+type move struct{ from, to uint64 }
+
+func (j *Journal) importAll(src *source, report *ImportReport) error {
+	if err := j.checkNew(src.files); err != nil {
+		return err
+	}
+	last := j.eng.LastID()
+	if j.undone != nil {
+		last = *j.undone
+	}
+	moves, err := newIDs(src.eng, last)
+	if err != nil || len(moves) == 0 {
+		return err
+	}
+	report.Jobs = len(moves)
+	for _, m := range moves {
+		if m.from != m.to {
+			report.NewIDs++
+		}
+	}
+	if report.Table, err = j.writeTable(moves); err != nil {
+		return err
+	}
+	taken := len(j.taken)
+	err = j.importJobs(src, moves, last)
+	if err != nil && len(j.taken) == taken {
+		_ = j.fs.Remove(report.Table) // it would tell of what will be undone
+	}
+	return err
+}
+
+// checkNew makes sure that no file was taken before.
+func (j *Journal) checkNew(files []File) error {
+	for _, t := range j.taken {
+		for _, f := range files {
+			if slices.ContainsFunc(t.files, func(g File) bool { return f.Size == g.Size && f.SHA256 == g.SHA256 }) {
+				return fmt.Errorf("%s: %w (%s)", f.Name, ErrImported, time.Unix(0, t.at).UTC().Format(time.RFC3339))
+			}
+		}
+	}
+	return nil
+}
+
+// newIDs returns the moves of all jobs, by their old ids. All new ids are above
+// last.
+func newIDs(eng *engine.Engine, last uint64) ([]move, error) {
+	var moves []move
+	for c := range eng.Snapshots {
+		moves = append(moves, move{c.ID, c.ID})
+	}
+	slices.SortFunc(moves, func(a, b move) int {
+		if a.from < b.from {
+			return -1
+		}
+		return 1
+	})
+	next := max(last, eng.LastID())
+	for i := range moves {
+		m := &moves[i]
+		if m.from > last {
+			break
+		}
+		if next >= math.MaxUint64-1 {
+			return nil, errors.New("there are no ids left")
+		}
+		next++
+		m.to = next
+	}
+	return moves, nil
+}
+
+// writeTable writes the table of old and new ids. doc/journal.md describes it.
+func (j *Journal) writeTable(moves []move) (path string, err error) {
+	there, err := j.fs.List(j.dir)
+	if err != nil {
+		return "", err
+	}
+	name := "import-" + time.Unix(0, j.opt.Epoch).UTC().Format("20060102T150405Z") + ".ids"
+	path = filepath.Join(j.dir, freeName(name, there))
+	f, err := j.fs.Create(path)
+	if err != nil {
+		return "", err
+	}
+	w := bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 1<<16)
+	fmt.Fprint(w, "# old id\tnew id\n")
+	for _, m := range moves {
+		fmt.Fprintf(w, "%d\t%d\n", m.from, m.to)
+	}
+	if err = w.Flush(); err == nil {
+		err = f.Sync()
+	}
+	f.Close()
+	if err == nil {
+		err = j.fs.SyncDir(j.dir)
+	}
+	return path, err
+}
+
+// importJobs writes the jobs, all or, if it fails, none that the next start will
+// keep.
+func (j *Journal) importJobs(src *source, moves []move, last uint64) error {
+	if _, err := j.append(&engine.Change{Kind: importBegun, ID: last}); err != nil {
+		return err
+	}
+	ranks := lastRank(j.eng)
+	for _, m := range moves {
+		c, _ := src.eng.Snapshot(m.from)
+		c.ID, c.Mark = m.to, 0
+		if c.State == engine.Buried {
+			c.Due += ranks
+		}
+		j.eng.Restore(c)
+		if err := j.take(c); err != nil {
+			return err
+		}
+	}
+	j.eng.Restore(engine.Change{Kind: engine.LastID, ID: src.eng.LastID()})
+	return j.endTaking(importDone, src.files)
+}
+
+// lastRank returns the highest rank of a buried job.
+func lastRank(eng *engine.Engine) (rank int64) {
+	for c := range eng.Snapshots {
+		if c.State == engine.Buried {
+			rank = max(rank, c.Due)
+		}
+	}
+	return rank
+}
+
+// undoImport deletes the jobs of an import that was interrupted. last is the
+// highest id before it.
+func (j *Journal) undoImport(last uint64) error {
+	err := j.undo(last)
+	if err == nil {
+		_, err = j.append(&engine.Change{Kind: importDone, Body: appendTaking(nil, j.opt.Epoch, nil)})
+	}
+	if err == nil {
+		err = j.settle()
+	}
+	if err != nil {
+		return fmt.Errorf("undo an import that was interrupted: %w", err)
+	}
+	j.undone = &last
+	j.log.Warn("an import was interrupted; what it had written is removed, and it can be repeated")
+	return nil
+}

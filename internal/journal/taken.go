@@ -1,0 +1,112 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// A File is one whose jobs were taken into the journal. The checksum is
+// cryptographic because clients choose what is in such files.
+type File struct {
+	Name   string `json:"name"`   // without the path
+	Size   int64  `json:"size"`   // bytes
+	SHA256 string `json:"sha256"` // hexadecimal
+}
+
+// identify reads a file and returns what tells it from all others.
+func identify(fsys vfs.FS, dir, name string) (File, error) {
+	f, err := fsys.Open(filepath.Join(dir, name))
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return File{}, err
+	}
+	sum := sha256.New()
+	if _, err := io.CopyBuffer(sum, io.NewSectionReader(f, 0, size), make([]byte, min(size+1, 1<<20))); err != nil {
+		return File{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	return File{name, size, hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+func identifyAll(fsys vfs.FS, dir string, names []string) ([]File, error) {
+	files := make([]File, len(names))
+	for i, name := range names {
+		var err error
+		if files[i], err = identify(fsys, dir, name); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// NotTaken returns the names of those of beanstalkd's files in a directory that
+// are not among the files that its journal has taken over.
+func NotTaken(fsys vfs.FS, dir string, taken []File) ([]string, error) {
+	names, err := binlog.Files(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := identifyAll(fsys, dir, names)
+	if err != nil {
+		return nil, err
+	}
+	var others []string
+	for _, f := range files {
+		if !slices.Contains(taken, f) {
+			others = append(others, f.Name)
+		}
+	}
+	return others, nil
+}
+
+// A taking is what the record says that ends a take-over or an import.
+type taking struct {
+	kind    engine.ChangeKind // adoptionDone or importDone
+	at      int64             // ns since 1970
+	files   []File
+	segment uint64 // of the record
+}
+
+// appendTaking appends what follows the kind of the record.
+func appendTaking(dst []byte, at int64, files []File) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
+	for _, f := range files {
+		dst = append(append(dst, byte(len(f.Name))), f.Name...)
+		dst = binary.AppendUvarint(dst, uint64(f.Size))
+		sum, _ := hex.DecodeString(f.SHA256)
+		dst = append(dst, sum...)
+	}
+	return dst
+}
+
+// decodeTaking is the reverse of appendTaking. Nothing at all is what earlier
+// builds have written: it stands for no file.
+func decodeTaking(b []byte) (at int64, files []File, ok bool) {
+	if len(b) == 0 {
+		return 0, nil, true
+	}
+	d := decoder{rest: b}
+	at = d.moment()
+	for len(d.rest) > 0 {
+		name := string(d.bytes(int(d.byte())))
+		size := int64(d.uvarint())
+		sum := d.bytes(sha256.Size)
+		files = append(files, File{name, size, hex.EncodeToString(sum)})
+		if name == "" || size < 0 {
+			d.bad = true
+		}
+	}
+	return at, files, !d.bad
+}
