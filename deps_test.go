@@ -34,8 +34,9 @@ var arrows = map[string]string{
 	"internal/journal":     "internal/binlog internal/engine internal/vfs internal/wal",
 
 	// The turn, and toward clients.
-	"internal/broker": "internal/engine",
-	"internal/server": "internal/broker internal/engine internal/epoll internal/wire golang.org/x/sys golang.org/x/time",
+	"internal/broker":       "internal/engine",
+	"internal/conversation": "internal/engine internal/wire",
+	"internal/server":       "internal/broker internal/conversation internal/engine internal/epoll internal/wire golang.org/x/sys golang.org/x/time",
 
 	// For programs of others.
 	"client":              "internal/wire",

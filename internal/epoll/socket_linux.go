@@ -83,6 +83,16 @@ func (s Socket) call(number uintptr, buf []byte) (int, unix.Errno) {
 	return int(n), 0
 }
 
+// Unacknowledged returns how many bytes that were written the peer's kernel has not
+// acknowledged; 0 if that cannot be told.
+func (s Socket) Unacknowledged() int {
+	n, err := unix.IoctlGetInt(int(s), unix.SIOCOUTQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Close closes the socket; a Poller ceases to wait for it. The number may then
 // name another file.
 func (s Socket) Close() { unix.Close(int(s)) }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// A client that stops in the middle of a command is disconnected; one that is
-// merely slow is not.
+// A client that stops in the middle of a command is disconnected, and so is one
+// that drips a byte now and then.
 func TestStalledCommand(t *testing.T) {
 	const limit = time.Minute
 	for name, begun := range map[string]string{
@@ -35,18 +35,40 @@ func TestStalledCommand(t *testing.T) {
 				if name == "pipeline" {
 					c.want("USING x\nUSING y\n")
 				}
-				for range 10 { // one byte now and then keeps it open
-					time.Sleep(limit * 3 / 4)
-					c.send("1")
-				}
-				time.Sleep(limit*3/4 - time.Second)
+				time.Sleep(limit/2 - time.Second)
+				c.send("1")
+				time.Sleep(limit/4 - time.Second)
+				c.send("1")
 				r.wantConns(1)
-				time.Sleep(limit/4 + 2*time.Second)
+				time.Sleep(limit/4 + 3*time.Second)
 				r.wantConns(0)
 				c.wantEnd()
 			})
 		})
 	}
+}
+
+// A client whose command takes longer than the stall timeout, because it is long
+// and the line slow, may finish it.
+func TestSlowCommand(t *testing.T) {
+	const limit = time.Minute
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{StallTimeout: limit})
+		c := r.dial()
+		const pieces = 12
+		c.send(fmt.Sprintf("put 0 0 9 %d\n", pieces*3000))
+		for range pieces {
+			time.Sleep(limit / 3)
+			c.send(strings.Repeat("x", 3000))
+		}
+		c.do("\n", "INSERTED 1\n")
+		c.send(fmt.Sprintf("put 0 0 9 %d\n", 100_000))
+		for range pieces { // too big: it is discarded as it comes
+			time.Sleep(limit / 3)
+			c.send(strings.Repeat("x", 3000))
+		}
+		r.wantConns(1)
+	})
 }
 
 // A negative StallTimeout means for ever.
@@ -129,7 +151,7 @@ func TestAnnouncedIsNotAllocated(t *testing.T) {
 		piece := strings.Repeat("x", 10_000)
 		for range 50 {
 			synctest.Wait()
-			if have := len(r.conn().in.buf); have > max(stepInput, 4*sent+minInput) {
+			if have, _ := r.conn().Memory(); have > 2*max(64<<10, 4*sent+1024) {
 				t.Fatalf("%d bytes of the body have arrived, the buffer has %d", sent, have)
 			}
 			c.send(piece)
@@ -151,7 +173,7 @@ func TestLargeBody(t *testing.T) {
 		c.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, body), "INSERTED 1\n")
 		c.do("peek 1\n", fmt.Sprintf("FOUND 1 %d\n%s\n", size, body))
 		synctest.Wait()
-		if in, out := len(r.conn().in.buf), cap(r.conn().out); in > hugeInput || out > keptOut {
+		if in, out := r.conn().Memory(); in > 256<<10 || out > 0 {
 			t.Errorf("afterwards the connection keeps %d bytes for input and %d for replies", in, out)
 		}
 		c.send(fmt.Sprintf("put 0 0 9 %d\n", size+1))
@@ -170,9 +192,8 @@ func TestSlowReader(t *testing.T) {
 		slow.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
 		go io.WriteString(slow.nc, strings.Repeat("peek 1\r\n", 100_000)) // 6 GB of replies
 		synctest.Wait()
-		c := r.conn()
-		if have := len(c.in.buf) + cap(c.out); have > stepInput+2*(maxOut+size) {
-			t.Errorf("%d bytes are kept for a client that does not read", have)
+		if in, out := r.conn().Memory(); in > 128<<10 || out > 2*(256<<10+size) {
+			t.Errorf("%d bytes of input and %d of replies are kept for a client that does not read", in, out)
 		}
 		other := r.dial()
 		for range 10 {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
-	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
@@ -26,26 +26,30 @@ const (
 	// have few of them.
 	loggedInput = 4 << 20
 
-	// roundCommands is how many commands a round has at most, more or less.
-	roundCommands = 2048
+	// maxRoundCommands is how many commands a round has at most, more or less,
+	// and minRoundCommands what that comes down to when replies are large.
+	maxRoundCommands = 2048
+	minRoundCommands = 4
 
-	// fewCommands is what that comes down to when replies are large.
-	fewCommands = 4
-
-	// roundsPerPass is in how many rounds those are served who are ready at the
+	// roundsPerPass is how many rounds share the sockets that are ready at the
 	// same time: a client can go on as soon as its round is over. Where a turn
 	// costs a sync there is one round.
 	roundsPerPass = 4
 
-	// fewTasks is how many sockets a round has at least, if they are ready.
-	fewTasks = 2
+	// minRoundTasks is how many sockets a round has at least, if so many are ready.
+	minRoundTasks = 2
 
 	// readSize is how many bytes are read from one socket at a time: a job of
 	// the default size with its line.
 	readSize = 64 << 10
+
+	// writesPerRound is how many pieces of a long reply a socket is given in a
+	// round; others come in between.
+	writesPerRound = 3
 )
 
-// A loop serves its share of the sockets from one goroutine. It goes round:
+// A loop drives the conversations of its share of the sockets from one goroutine.
+// It repeats:
 //
 //	wait     for sockets that have something to read, or can be written again
 //	gather   read from each, once, and parse
@@ -53,62 +57,50 @@ const (
 //	deliver  write to each its replies
 //
 // So a command costs one read and one write, and its share of one wait and of
-// one turn; and an idle connection costs no buffer. When there is more to do than
-// fits, a wait is followed by several rounds, and each socket is in one of them.
+// one turn; and an idle connection costs no buffer. The sockets that are ready
+// after one wait are a pass. It takes several rounds of gather, turn and deliver
+// when there is more to do than fits into one, and each socket is in one of them.
 type loop struct {
 	srv    *Server
 	caller *broker.Caller
 	poll   *epoll.Poller
-	begun  time.Time
 	mail   mailbox
 
-	// Owned by the goroutine, and lent to the turn.
-	now      int64     // ns since begun; that of the round
+	// Owned by the goroutine.
+	now      int64     // ns, as Server.now; that of the round
 	pass     uint64    // how often it has waited
 	socks    []*socket // by index; nil: free
 	free     []int     // indexes
 	open     int       // sockets
-	sweepAt  int64     // when to look for silent clients
+	sweepAt  int64     // when to look for clients that make no progress
 	stopping bool      // as the mailbox says
 	aborting bool
+	ready    []*socket // for the next pass: they have input that was read and not executed
 
-	tasks []task    // for the next turn, in the order in which they came up
-	again []*socket // have input that was read and not executed: for the next pass
-	spare struct {  // to be used again
-		tasks []task
-		over  []*socket
-	}
-
-	// Of the pass, and yet to be looked at.
-	todo   []*socket // was again
+	// Of the pass, and not dealt with yet.
+	todo   []*socket // was ready
 	events []epoll.Event
 
-	// Of the round.
-	cmds []parsed
-	in   []byte                        // input; the commands refer to it
-	out  []byte                        // replies
-	most struct{ tasks, cmds, in int } // when the round is full
-}
-
-// A task is what the turn of a round is to do for a socket.
-type task struct {
-	s        *socket
-	what     action
-	from, to int    // commands: loop.cmds[from:to]
-	src      []byte // what they were parsed from; nil if that is s.in
-	taken    int    // bytes of that which parse has dealt with
-	executed int    // commands, when the turn is over
+	// Of the round. The batch is lent to the turn.
+	batch *conversation.Batch
+	idle  *conversation.Batch // the other one
+	in    []byte              // input; the commands of the batch refer to it
+	err   error               // why the turn's changes are not durable
+	limit struct {            // when the round is full
+		tasks, commands, input int
+	}
 }
 
 // A mailbox is how other goroutines reach a loop.
 type mailbox struct {
-	some atomic.Bool // there may be mail
+	waiting atomic.Bool // there may be mail
 	sync.Mutex
-	joined []*socket // new ones
-	over   []*socket // whose wait is over
-	stop   bool      // end connections when they have finished what they are about
-	abort  bool      // end them at once
-	asleep bool      // the loop waits for events: ring when there is mail
+	joined   []*socket // new ones
+	answered []*socket // whose reserve has been answered
+	stop     bool      // end connections when they have finished what they are about
+	abort    bool      // end them at once
+	asleep   bool      // the loop waits for events: wake it when there is mail
+	closed   bool      // the loop has ended
 }
 
 func newLoop(s *Server) (*loop, error) {
@@ -116,27 +108,29 @@ func newLoop(s *Server) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{srv: s, poll: poll, begun: time.Now(), out: make([]byte, 0, 2*roundOutput)}
-	l.most.cmds, l.most.in = roundCommands, roundInput
+	l := &loop{srv: s, poll: poll, batch: conversation.NewBatch(2 * roundOutput), idle: conversation.NewBatch(2 * roundOutput)}
+	l.limit.commands, l.limit.input = maxRoundCommands, roundInput
 	if s.opt.Log != nil {
-		l.most.tasks, l.most.in = epoll.MaxEvents, loggedInput
+		l.limit.tasks, l.limit.input = epoll.MaxEvents, loggedInput
 	}
-	l.in = make([]byte, 0, l.most.in+readSize)
+	l.in = make([]byte, 0, l.limit.input+readSize)
 	l.caller = s.broker.NewCaller(l)
 	return l, nil
 }
 
-// post puts something into the mailbox.
+// post puts something into the mailbox, unless the loop has ended.
 func (l *loop) post(put func(*mailbox)) {
 	l.mail.Lock()
 	defer l.mail.Unlock()
-	put(&l.mail)
-	l.wake()
+	if !l.mail.closed {
+		put(&l.mail)
+		l.wake()
+	}
 }
 
 // wake tells the loop that there is mail; with the mailbox locked.
 func (l *loop) wake() {
-	l.mail.some.Store(true)
+	l.mail.waiting.Store(true)
 	if l.mail.asleep {
 		l.mail.asleep = false
 		l.poll.Wake()
@@ -145,12 +139,12 @@ func (l *loop) wake() {
 
 // run is the loop. It ends when it was told to stop and no socket is left.
 func (l *loop) run() {
-	defer l.poll.Close()
+	defer l.close()
 	for {
 		if len(l.todo)+len(l.events) == 0 {
 			l.wait()
 		}
-		l.now = int64(time.Since(l.begun))
+		l.now = l.srv.now()
 		l.readMail()
 		l.gather()
 		l.turn()
@@ -164,76 +158,96 @@ func (l *loop) run() {
 	}
 }
 
+// close ends the loop: nobody may wake the poller any more.
+func (l *loop) close() {
+	l.mail.Lock()
+	defer l.mail.Unlock()
+	l.mail.closed = true
+	l.poll.Close()
+}
+
 // wait waits for events, unless there is something to do without.
 func (l *loop) wait() {
-	most := time.Duration(0)
-	if len(l.again)+len(l.tasks) == 0 {
+	timeout := time.Duration(0)
+	if len(l.ready)+l.batch.Len() == 0 {
 		l.mail.Lock()
-		if !l.mail.some.Load() {
-			most = l.untilSweep()
+		if !l.mail.waiting.Load() {
+			timeout = l.untilSweep()
 			l.mail.asleep = true
 		}
 		l.mail.Unlock()
 	}
-	l.events = l.poll.Wait(most)
-	if most != 0 {
+	l.events = l.poll.Wait(timeout)
+	if timeout != 0 {
 		l.mail.Lock()
 		l.mail.asleep = false
 		l.mail.Unlock()
 	}
 	l.pass++
-	l.todo, l.again = l.again, l.todo
+	l.todo, l.ready = l.ready, l.todo
 	if l.srv.opt.Log == nil {
-		ready := len(l.todo) + len(l.events)
-		l.most.tasks = max(fewTasks, (ready+roundsPerPass-1)/roundsPerPass)
+		n := len(l.todo) + len(l.events)
+		l.limit.tasks = max(minRoundTasks, (n+roundsPerPass-1)/roundsPerPass)
 	}
 }
 
-// readMail deals with what other goroutines, and the turn, have sent: it ends the
-// waits that are over, and takes in new sockets.
+// readMail deals with what other goroutines, and the turn, have sent: it passes
+// answers on to those who waited, and takes in new sockets.
 func (l *loop) readMail() {
-	if !l.mail.some.Load() {
+	if !l.mail.waiting.Load() {
 		return
 	}
 	l.mail.Lock()
-	l.mail.some.Store(false)
-	joined, over := l.mail.joined, l.mail.over
-	l.mail.joined, l.mail.over = nil, l.spare.over[:0]
+	l.mail.waiting.Store(false)
+	joined, answered := l.mail.joined, l.mail.answered
+	l.mail.joined, l.mail.answered = nil, nil
 	abort := l.mail.abort && !l.aborting
 	l.stopping, l.aborting = l.mail.stop, l.mail.abort
 	l.mail.Unlock()
-	for _, s := range over {
-		l.answer(s)
+	for _, s := range answered {
+		s.Answered(l.now)
+		l.proceed(s)
 	}
-	clear(over)
-	l.spare.over = over
+	l.reuse(answered)
 	for _, s := range joined {
 		l.join(s)
 	}
 	if abort {
 		for _, s := range l.socks {
-			l.drop(s, errStopped)
+			if s != nil {
+				l.end(s, errStopped)
+			}
 		}
+	}
+}
+
+// reuse gives the mailbox its list back, unless it has a new one by now.
+func (l *loop) reuse(answered []*socket) {
+	clear(answered)
+	l.mail.Lock()
+	defer l.mail.Unlock()
+	if l.mail.answered == nil {
+		l.mail.answered = answered[:0]
 	}
 }
 
 // gather reads and parses, until the round is full.
 func (l *loop) gather() {
-	at := 0
-	for ; at < len(l.todo) && !l.full(); at++ {
-		s := l.todo[at]
-		l.todo[at] = nil
-		s.queued = false
-		if s.idle() {
-			s.pass = l.pass
-			l.parse(s, nil)
+	n := 0
+	for ; n < len(l.todo) && !l.full(); n++ {
+		s := l.todo[n]
+		l.todo[n] = nil
+		s.pass = l.pass
+		if s.State() == conversation.Ready {
+			s.Advance(l.batch, l.now)
+			l.proceed(s)
 		}
 	}
-	l.todo = slices.Delete(l.todo, 0, at)
+	l.todo = slices.Delete(l.todo, 0, n)
 	for len(l.events) > 0 && !l.full() {
 		ev := l.events[0]
 		l.events = l.events[1:]
-		if s := l.socks[ev.Index]; s != nil && s.pass != l.pass && !s.gone {
+		if s := l.socks[ev.Index]; s != nil && s.pass != l.pass {
 			l.handle(s, ev.Events)
 		}
 	}
@@ -241,185 +255,147 @@ func (l *loop) gather() {
 
 // full reports whether the round has enough to do.
 func (l *loop) full() bool {
-	return len(l.tasks) >= l.most.tasks || len(l.cmds) >= l.most.cmds || len(l.in) >= l.most.in
+	return l.batch.Len() >= l.limit.tasks || l.batch.Commands() >= l.limit.commands || len(l.in) >= l.limit.input
 }
 
 // handle deals with what has happened to a socket.
 func (l *loop) handle(s *socket, events epoll.Events) {
-	switch {
-	case len(s.out) > 0:
-		l.drain(s)
-	case s.eof: // a reset, which a write will tell
-	case s.full():
+	switch s.State() {
+	case conversation.Opening, conversation.Reading:
+		l.read(s)
+	case conversation.Writing:
+		l.proceed(s) // a write will tell of a reset
+	case conversation.Waiting:
+		// What the client sends behind the reserve stays with the kernel.
+		switch {
+		case events.Has(epoll.Failed):
+			l.end(s, unix.ECONNRESET)
+		case events.Has(epoll.HalfClosed | epoll.HungUp):
+			s.HangUp(l.batch)
+			l.expect(s, 0)
+		default:
+			l.expect(s, epoll.HalfClosed)
+		}
+	default: // it wants nothing of the socket now
 		if events.Has(epoll.Failed) {
-			l.drop(s, unix.ECONNRESET)
-		} else if events.Has(epoll.HalfClosed | epoll.HungUp) {
-			l.tasks = append(l.tasks, task{s: s, what: halfClose})
-		}
-	default:
-		l.receive(s)
-	}
-}
-
-// receive reads once.
-func (l *loop) receive(s *socket) {
-	src, err := l.read(s)
-	switch {
-	case err == epoll.ErrWouldBlock:
-	case err == io.EOF:
-		s.eof = true
-		if s.waiting {
-			l.tasks = append(l.tasks, task{s: s, what: halfClose})
+			l.end(s, unix.ECONNRESET)
 		} else {
-			l.drop(s, err) // a command that is not whole is dropped
-			return
+			l.expect(s, 0)
 		}
-	case err != nil:
-		l.drop(s, err)
-		return
+	}
+}
+
+// read reads once: into the round's buffer or, if there is unread input already,
+// behind that.
+func (l *loop) read(s *socket) {
+	var n int
+	var err error
+	if s.Unread() {
+		if n, err = s.fd.Read(s.Space()); err == nil {
+			s.Filled(l.now, n)
+			s.Advance(l.batch, l.now)
+		}
+	} else {
+		at := len(l.in)
+		buf := l.in[at : at+readSize]
+		n, err = s.fd.Read(buf)
+		l.in = l.in[:at+n]
+		if err == nil {
+			s.Receive(l.batch, l.now, buf[:n:n])
+		}
+	}
+	switch err {
+	case nil, epoll.ErrWouldBlock:
+	case io.EOF:
+		s.EndInput(l.batch)
 	default:
-		s.heard = l.now
-		if !s.waiting {
-			l.parse(s, src)
-		}
-	}
-	l.watch(s)
-}
-
-// read reads into the round's buffer and returns what it read there or, if there
-// is unread input already, into the socket's own.
-func (l *loop) read(s *socket) (src []byte, err error) {
-	if s.waiting || !s.in.empty() {
-		return nil, s.in.fill(s.fd, s.parser.Need())
-	}
-	at := len(l.in)
-	src = l.in[at : at+readSize]
-	n, err := s.fd.Read(src)
-	l.in = l.in[:at+n]
-	return src[:n:n], err
-}
-
-// parse makes a task of the commands that are whole in src; nil stands for what
-// the socket has kept. A command that takes several turns comes before them.
-func (l *loop) parse(s *socket, src []byte) {
-	if s.kick != nil {
-		l.tasks = append(l.tasks, task{s: s, what: execute})
+		l.end(s, err)
 		return
 	}
-	buf := src
-	if src == nil {
-		buf = s.in.unread()
-	}
-	t := task{s: s, what: execute, from: len(l.cmds), src: src}
-	l.cmds, t.taken = s.parse(buf, l.cmds)
-	if t.to = len(l.cmds); t.to > t.from {
-		l.tasks = append(l.tasks, t)
-		return
-	}
-	s.keep(src, t.taken)
-	if s.eof {
-		l.drop(s, io.EOF)
-	}
+	l.proceed(s)
 }
 
 // turn runs one turn of the broker for all that has been gathered.
 func (l *loop) turn() {
-	if len(l.tasks) == 0 {
-		return
+	if commands := l.batch.Commands(); l.batch.Len() > 0 {
+		l.err = l.caller.DoNow()
+		l.batch.TurnOver()
+		l.adapt(l.batch.Replies(), commands)
 	}
-	if l.caller.DoNow() != nil {
-		l.failed()
-	}
+	l.in = l.in[:0]
 }
 
 // adapt lets the next round have fewer commands if the replies of this one were
 // many bytes, and more if they were not.
-func (l *loop) adapt(replies int) {
+func (l *loop) adapt(replies, commands int) {
 	if replies > roundOutput {
-		l.most.cmds = max(fewCommands, len(l.cmds)*roundOutput/replies)
+		l.limit.commands = max(minRoundCommands, commands*roundOutput/replies)
 	} else {
-		l.most.cmds = min(roundCommands, l.most.cmds+l.most.cmds/8+1)
-	}
-}
-
-// Apply implements broker.Request.
-func (l *loop) Apply(e *engine.Engine, now int64) int64 {
-	replies := 0
-	for i := range l.tasks {
-		t := &l.tasks[i]
-		s := t.s
-		room := l.out[len(l.out):]
-		if t.what == execute { // so all its replies have been written
-			s.out = room
-		}
-		t.executed, now = s.act(e, now, t.what, l.cmds[t.from:t.to])
-		if t.what == execute && cap(s.out) == cap(room) { // they have not outgrown that
-			l.out = l.out[:len(l.out)+len(s.out)]
-		}
-		replies += len(s.out)
-		now++
-	}
-	l.adapt(replies)
-	return now - 1
-}
-
-// failed tells that the changes of the turn are not durable.
-func (l *loop) failed() {
-	for i := range l.tasks {
-		l.tasks[i].s.failed()
+		l.limit.commands = min(maxRoundCommands, l.limit.commands+l.limit.commands/8+1)
 	}
 }
 
 // deliver writes the replies, those to waiting workers first, and gets ready
 // for the next round.
 func (l *loop) deliver() {
-	done := l.tasks
-	l.tasks = l.spare.tasks[:0]
+	done := l.batch
+	l.batch = l.idle // what is to be ended now goes there
 	l.readMail()
-	for i := range done {
-		switch t := &done[i]; t.what {
-		case leave:
-			l.close(t.s)
-		case execute:
-			l.conclude(t)
+	done.Settle(l.err)
+	for i := range done.Len() {
+		l.proceed(done.Owner(i).(*socket))
+	}
+	done.Reset()
+	l.idle = done
+}
+
+// proceed does for a socket what its conversation wants: it writes, or makes it a
+// part of the next pass, or ends it.
+func (l *loop) proceed(s *socket) {
+	if s.State() == conversation.Writing {
+		l.write(s)
+	}
+	switch s.State() {
+	case conversation.Ready:
+		l.ready = append(l.ready, s)
+	case conversation.Done:
+		l.end(s, s.Reason())
+	case conversation.Closed:
+		l.remove(s)
+	case conversation.Writing:
+		l.expect(s, epoll.Writable)
+	case conversation.Reading:
+		l.expect(s, epoll.Readable|epoll.HalfClosed)
+	case conversation.Waiting:
+		if !s.interest.Has(epoll.HalfClosed) && !s.HasHungUp() {
+			l.expect(s, epoll.Readable|epoll.HalfClosed)
 		}
 	}
-	clear(done)
-	clear(l.cmds) // they must not keep buffers alive
-	l.spare.tasks, l.cmds = done, l.cmds[:0]
-	l.in, l.out = l.in[:0], l.out[:0]
 }
 
-// conclude ends the task of a socket whose commands, or some of them, have been
-// executed.
-func (l *loop) conclude(t *task) {
-	s := t.s
-	n := t.to - t.from
-	more := n == 0 || n == maxBatch || s.kick != nil // there may be; 0 is a command that goes on
-	if t.executed < n {
-		t.taken = l.cmds[t.from+t.executed-1].end
-		s.reparse()
-		more = true
+// write writes what the socket takes.
+func (l *loop) write(s *socket) {
+	for range writesPerRound {
+		out := s.Output()
+		n, err := s.fd.Write(out)
+		if err != nil {
+			l.end(s, err)
+			return
+		}
+		s.Wrote(l.now, n)
+		if n < len(out) || s.State() != conversation.Writing {
+			return
+		}
 	}
-	s.keep(t.src, t.taken)
-	if !l.flush(s) {
-		return
-	}
-	if s.quit && len(s.out) == 0 {
-		l.drop(s, errQuit)
-		return
-	}
-	if (more || s.eof) && s.idle() {
-		l.repeat(s)
-	}
-	l.watch(s)
 }
 
-// repeat makes a socket part of the next pass, if it has something to do: it has
-// unread input or is within a command, or its client has ended.
-func (l *loop) repeat(s *socket) {
-	if !s.queued && (s.eof || !s.in.empty() || s.kick != nil) {
-		s.queued = true
-		l.again = append(l.again, s)
+// expect tells the poller what to wait for.
+func (l *loop) expect(s *socket, events epoll.Events) {
+	if events == s.interest {
+		return
+	}
+	s.interest = events
+	if err := l.poll.Modify(s.fd, s.index, events); err != nil {
+		l.end(s, err)
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
@@ -42,7 +43,7 @@ func (s *Server) adopt(nc net.Conn) bool {
 		return false
 	}
 	c := &socket{}
-	c.conn = newConn(s, nc, c)
+	c.Conversation = conversation.New(&s.shared, c, s.peerName(nc))
 	var err error
 	if c.fd, err = epoll.Take(nc); err != nil {
 		return false
@@ -52,7 +53,7 @@ func (s *Server) adopt(nc net.Conn) bool {
 		s.reject(err)
 		return true
 	}
-	s.log.Debug("connected", "client", c.peer)
+	s.log.Debug("connected", "client", c.Client())
 	return true
 }
 

@@ -1,33 +1,27 @@
 // Package server lets clients at the broker through sockets.
 //
-// What a client sends is cut into commands by wire, the commands are applied
-// within the broker's turn, and the replies are written with one call. That is a
-// conn (conn.go, apply.go, stats.go), the only code here that sees the engine.
-// How bytes come and go is told apart from it:
+// What a client says and hears is a conversation, a room of its own. This package
+// has what drives conversations, and does their input and output:
 //
-//   - On Linux, the sockets are served by a few loops, one for every two
-//     processors. A loop waits for all of its sockets at once with epoll, reads
-//     from those which have something, runs one turn of the broker for all of
-//     them, and writes all their replies (loop_linux.go, socket_linux.go).
+//   - On Linux, a few loops serve the sockets, one for every two processors. A
+//     loop waits for all of its sockets at once with epoll, reads from those that
+//     have something, runs one turn of the broker for all of them, and writes all
+//     their replies (loop_linux.go, socket_linux.go).
+//
 //   - A connection that is no socket, and every one on other systems, has a
-//     goroutine, which does the same for it alone (stream.go, stream_wait.go).
+//     goroutine, which does the same for it alone (stream.go).
 //
-// A client that waits in a reserve is read from meanwhile, so that a hang-up is
-// noticed, but what it pipelines behind the reserve stays unparsed.
-//
-//	srv := server.New(b, server.Options{})
-//	go srv.Serve(listener)        // once for each listener
-//	...
-//	srv.Shutdown(ctx)
+//     srv := server.New(b, server.Options{})
+//     go srv.Serve(listener)        // once for each listener
+//     ...
+//     srv.Shutdown(ctx)
 //
 // # Limits
 //
-// A connection buffers at most one command more than it executes, and replies up to
-// maxOut before they are written: a slow reader holds up nobody and makes
-// nothing grow. A client that stops in the middle of a command, or does not
-// read its replies, is disconnected after Options.StallTimeout. Buffers grow
-// with what has really arrived, not with what a put announces. An idle socket
-// has none.
+// What a connection may buffer is said in package conversation: a slow reader
+// holds up nobody and makes nothing grow. An idle socket has no buffer. A client
+// that makes no progress in the middle of a command, or does not read its replies,
+// is disconnected after Options.StallTimeout.
 //
 // # Goroutines
 //
@@ -48,6 +42,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -75,8 +70,9 @@ type Options struct {
 	// nothing. 0: for ever, as with beanstalkd.
 	IdleTimeout time.Duration
 
-	// StallTimeout is how long a client may stop in the middle of a command
-	// or leave its replies unread, give or take a quarter.
+	// StallTimeout is how long a client may make no progress in the middle of a
+	// command or with its replies, give or take a quarter. Progress is 4 KiB, or
+	// the end of the command.
 	// 0: DefaultStallTimeout; negative: for ever.
 	StallTimeout time.Duration
 
@@ -113,9 +109,8 @@ type Server struct {
 	opt    Options
 	log    *slog.Logger
 	self   process
-
-	// Owned by the turn.
-	commands [wire.NumOps]uint64 // how often each was given, as stats counts
+	begun  time.Time
+	shared conversation.Shared
 
 	rejected    atomic.Uint64  // connections over the limit
 	httpWarning rate.Sometimes // not a line for each of them
@@ -152,7 +147,11 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), httpWarning: rate.Sometimes{Interval: time.Minute}}
+	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now(), httpWarning: rate.Sometimes{Interval: time.Minute}}
+	s.shared = conversation.Shared{MaxJobSize: opt.MaxJobSize, Compat: opt.Compat, IdleTimeout: opt.IdleTimeout, StallTimeout: opt.StallTimeout, Stats: s.stats}
+	if opt.Trace {
+		s.shared.Trace = opt.Logger
+	}
 	s.mu.listeners = make(map[net.Listener]struct{})
 	s.mu.streams = make(map[*stream]struct{})
 	return s
@@ -225,11 +224,28 @@ func (s *Server) admit(nc net.Conn) {
 	}()
 }
 
-// warnHTTP notes that a client was disconnected for what looks like a browser's request.
-func (s *Server) warnHTTP() {
-	s.httpWarning.Do(func() {
-		s.log.Warn("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
-	})
+// errStopped is why connections end that Shutdown ends.
+var errStopped = errors.New("the server stops")
+
+// disconnected logs that a connection has ended, and why.
+func (s *Server) disconnected(client string, reason error) {
+	s.log.Debug("disconnected", "client", client, "reason", reason)
+	if reason == conversation.ErrHTTP {
+		s.httpWarning.Do(func() {
+			s.log.Warn("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
+		})
+	}
+}
+
+// now is the clock of the connections' limits: ns since the server was made.
+func (s *Server) now() int64 { return int64(time.Since(s.begun)) }
+
+// moment returns when now is, or was, at; 0 gives the zero Time.
+func (s *Server) moment(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return s.begun.Add(time.Duration(at))
 }
 
 // reject notes that a new connection was closed because of err.

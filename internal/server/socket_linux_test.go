@@ -75,7 +75,7 @@ func drawTalk(t *rapid.T, maxJob int) [][]byte {
 		rapid.SampledFrom([]sent{
 			"reserve-with-timeout 0\r\n", "reserve-with-timeout 0\r\n", "kick 3\r\n", "list-tubes\r\n",
 			"use a\r\n", "watch a\r\n", "ignore default\r\n", "nonsense\r\n", "put 0 0 1 3\r\nlonger\r\n",
-			sent(strings.Repeat("x", 300) + "\r\n"), sent(strings.Repeat("list-tube-used\r\n", 2*maxBatch+3)),
+			sent(strings.Repeat("x", 300) + "\r\n"), sent(strings.Repeat("list-tube-used\r\n", 2*128+3)),
 		}),
 	)
 	var talk []byte

@@ -24,7 +24,6 @@ type LogStats struct {
 
 // process is what stats tells of this process and its machine.
 type process struct {
-	start    time.Time
 	instance uint64
 	hostname string
 	os       string
@@ -34,7 +33,7 @@ type process struct {
 func newProcess() process {
 	var id [8]byte
 	rand.Read(id[:]) // never fails
-	p := process{start: time.Now(), instance: binary.BigEndian.Uint64(id[:])}
+	p := process{instance: binary.BigEndian.Uint64(id[:])}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		text := func(b []byte) string { b, _, _ = bytes.Cut(b, []byte{0}); return string(b) }
@@ -52,17 +51,19 @@ func cpu() (user, system time.Duration) {
 	return time.Duration(r.Utime.Nano()), time.Duration(r.Stime.Nano())
 }
 
-func (c *conn) stats(e *engine.Engine, _ int64) {
-	s, st := c.srv, e.Stats()
+// stats returns what the command stats tells, within a turn. It counts how often
+// each command was given.
+func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.ServerStats {
+	st := e.Stats()
 	user, system := cpu()
-	ws := wire.ServerStats{
+	ws := &wire.ServerStats{
 		Compat:           s.opt.Compat,
 		Urgent:           st.Urgent,
 		Ready:            st.Ready,
 		Reserved:         st.Reserved,
 		Delayed:          st.Delayed,
 		Buried:           st.Buried,
-		Commands:         s.commands,
+		Commands:         *commands,
 		Timeouts:         st.Timeouts,
 		TotalJobs:        st.TotalJobs,
 		MaxBody:          s.opt.MaxJobSize,
@@ -75,7 +76,7 @@ func (c *conn) stats(e *engine.Engine, _ int64) {
 		PID:              os.Getpid(),
 		User:             user,
 		System:           system,
-		Uptime:           time.Since(s.self.start),
+		Uptime:           time.Since(s.begun),
 		SegmentSize:      s.opt.SegmentSize,
 		Draining:         e.IsDraining(),
 		Instance:         s.self.instance,
@@ -86,8 +87,8 @@ func (c *conn) stats(e *engine.Engine, _ int64) {
 	ws.Extra = []wire.Stat{
 		{Key: "server", Value: "beanpole", Quoted: true},
 		{Key: "server-version", Value: s.opt.Version, Quoted: true},
-		{Key: "cmd-reserve-job", Value: strconv.FormatUint(s.commands[wire.ReserveJob], 10)},
-		{Key: "cmd-kick-job", Value: strconv.FormatUint(s.commands[wire.KickJob], 10)},
+		{Key: "cmd-reserve-job", Value: strconv.FormatUint(commands[wire.ReserveJob], 10)},
+		{Key: "cmd-kick-job", Value: strconv.FormatUint(commands[wire.KickJob], 10)},
 		{Key: "rejected-connections", Value: strconv.FormatUint(s.rejected.Load(), 10)},
 		{Key: "max-connections", Value: strconv.Itoa(s.opt.MaxConns)},
 		{Key: "processors", Value: strconv.Itoa(runtime.GOMAXPROCS(0))},
@@ -98,58 +99,8 @@ func (c *conn) stats(e *engine.Engine, _ int64) {
 		ws.RecordsMigrated, ws.RecordsWritten = l.RecordsMigrated, l.RecordsWritten
 		ws.Extra = append(ws.Extra, l.Extra...)
 	}
-	c.out = wire.AppendStats(c.out, &ws)
+	return ws
 }
 
 // defaultSegmentSize is that of beanstalkd, in bytes.
 const defaultSegmentSize = 10 << 20
-
-func (c *conn) statsTube(e *engine.Engine, now int64, name []byte) {
-	st, o := e.TubeStats(now, name)
-	if o != engine.OK {
-		c.word(outcomeWords[o])
-		return
-	}
-	c.out = wire.AppendTubeStats(c.out, &wire.TubeStats{
-		Compat:    c.srv.opt.Compat,
-		Name:      string(name),
-		Urgent:    st.Urgent,
-		Ready:     st.Ready,
-		Reserved:  st.Reserved,
-		Delayed:   st.Delayed,
-		Buried:    st.Buried,
-		TotalJobs: st.TotalJobs,
-		Using:     st.Using,
-		Watching:  st.Watching,
-		Waiting:   st.Waiting,
-		Deletes:   st.Deletes,
-		Pauses:    st.Pauses,
-		Pause:     st.Pause,
-		PauseLeft: st.PauseLeft,
-	})
-}
-
-func (c *conn) statsJob(e *engine.Engine, now int64, id uint64) {
-	st, o := e.JobStats(now, id)
-	if o != engine.OK {
-		c.word(outcomeWords[o])
-		return
-	}
-	c.out = wire.AppendJobStats(c.out, &wire.JobStats{
-		Compat:   c.srv.opt.Compat,
-		ID:       st.ID,
-		Tube:     st.Tube,
-		State:    st.State.String(),
-		Pri:      st.Pri,
-		Age:      st.Age,
-		Delay:    st.Delay,
-		TTR:      st.TTR,
-		TimeLeft: st.TimeLeft,
-		File:     uint64(st.Mark),
-		Reserves: st.Reserves,
-		Timeouts: st.Timeouts,
-		Releases: st.Releases,
-		Buries:   st.Buries,
-		Kicks:    st.Kicks,
-	})
-}

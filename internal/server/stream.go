@@ -12,233 +12,284 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// keptOut is the largest reply buffer that a stream keeps, in bytes.
-const keptOut = 16 << 10
+const (
+	// streamWrite is how many bytes of replies a stream writes at a time: the
+	// client makes progress when it has taken them.
+	streamWrite = 64 << 10
 
-// A stream is a connection with a goroutine of its own, on whatever net.Conn
+	// streamIn is how many bytes a stream reads at a time when nothing is unread.
+	streamIn = 4 << 10
+
+	// streamOut is how many bytes of replies to small commands a stream has
+	// room for.
+	streamOut = 16 << 10
+)
+
+// A stream is a conversation with a goroutine of its own, on whatever net.Conn
 // there is: it is how clients are served where there is no loop.
 type stream struct {
-	conn
+	conversation.Conversation
 
 	// Static after newStream.
-	nc        net.Conn
-	raw       syscall.RawConn       // of nc; nil if that is no socket
-	writeOnce func(fd uintptr) bool // writeAnswer, made once
-	caller    *broker.Caller
+	srv    *Server
+	nc     net.Conn
+	raw    syscall.RawConn // of nc; nil if that is no socket
+	caller *broker.Caller
 
-	// Owned by serve, and lent to the turn while caller.Do runs.
-	in       input
-	what     action   // for the turn
-	batch    []parsed // for the turn to execute
-	executed int      // how many of them it has
+	// Owned by the goroutine.
+	buf   [streamIn]byte      // input; the commands of the batch may refer to it
+	batch *conversation.Batch // lent to the turn; nil while there is nothing to do
 
-	// Deadlines that are set on nc; owned by serve. Zero: none.
-	readBy  time.Time
-	writeBy time.Time
+	// Deadlines that are set on nc, ns as Server.now; 0: none.
+	readBy, writeBy int64
 
-	wait wait // shared with the turn that ends it
-
-	stopped atomic.Bool // Shutdown wants the connection to end
+	answered atomic.Bool // a reserve has been answered, and Answered does not know
+	stopped  atomic.Bool // Shutdown wants the connection to end
 }
 
 func newStream(s *Server, nc net.Conn) *stream {
-	c := &stream{nc: nc}
-	c.conn = newConn(s, nc, c)
+	c := &stream{srv: s, nc: nc}
+	c.Conversation = conversation.New(&s.shared, c, s.peerName(nc))
 	c.caller = s.broker.NewCaller(c)
 	if sc, ok := nc.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // an error is that of a closed connection, which reading will tell
 	}
-	c.writeOnce = c.writeAnswer
 	return c
+}
+
+// batches are for streams that have something to do. There may be many that have
+// not.
+var batches = sync.Pool{New: func() any { return conversation.NewBatch(streamOut) }}
+
+func (c *stream) takeBatch() {
+	if c.batch == nil {
+		c.batch = batches.Get().(*conversation.Batch)
+	}
+}
+
+func (c *stream) freeBatch() {
+	if c.batch != nil {
+		c.batch.Reset()
+		batches.Put(c.batch)
+		c.batch = nil
+	}
 }
 
 // serve is the life of the connection.
 func (c *stream) serve() {
-	c.srv.log.Debug("connected", "client", c.peer)
-	c.turn(open)
+	c.srv.log.Debug("connected", "client", c.Client())
+	c.takeBatch()
+	c.Open(c.batch, c.srv.now())
+	c.turn()
 	err := c.converse()
-	c.turn(leave)
+	c.freeBatch()
+	c.takeBatch()
+	c.End(c.batch)
+	c.turn()
+	c.freeBatch()
 	c.nc.Close()
-	c.srv.log.Debug("disconnected", "client", c.peer, "reason", err)
+	c.srv.disconnected(c.Client(), err)
 }
 
-// converse executes commands until the client has gone, and returns why.
-func (c *stream) converse() error {
-	for {
-		switch {
-		case c.executeBatch():
-			if len(c.out) < maxOut && c.ready() {
-				continue // there may be more in the buffer: write it all at once
-			}
-			if err := c.flush(); err != nil {
-				return err
-			}
-			if c.quit {
-				return errQuit
-			}
-			if c.waiting {
-				if err := c.await(); err != nil {
-					return err
-				}
-			}
-		case len(c.out) > 0:
-			if err := c.flush(); err != nil {
-				return err
-			}
-			// Let others run: when this goroutine's turn comes again, the
-			// client's next command may be here, which saves waiting for it.
-			runtime.Gosched()
-		case c.eof:
-			return io.EOF
-		default:
-			if err := c.read(); err != nil {
-				return err
-			}
+// converse does what the conversation wants until it is done, and returns why.
+func (c *stream) converse() (err error) {
+	for err == nil {
+		switch c.State() {
+		case conversation.Reading:
+			err = c.read()
+		case conversation.Ready:
+			c.freeBatch() // its replies are written
+			c.takeBatch()
+			c.Advance(c.batch, c.srv.now())
+		case conversation.Executing:
+			c.turn()
+		case conversation.Writing:
+			err = c.write()
+		case conversation.Waiting:
+			err = c.await()
+		case conversation.Done:
+			return c.Reason()
 		}
 	}
+	return err
 }
 
-// batches are for commands between being parsed and executed. A connection has
-// one only meanwhile, for there may be many idle connections.
-var batches = sync.Pool{New: func() any { return new([maxBatch]parsed) }}
-
-// executeBatch executes commands that are whole, and reports whether there were any.
-func (c *stream) executeBatch() bool {
-	if c.in.empty() {
-		return false
-	}
-	room := batches.Get().(*[maxBatch]parsed)
-	defer batches.Put(room)
-	cmds, n := c.parse(c.in.unread(), room[:0])
-	if len(cmds) == 0 {
-		c.in.take(n)
-		return false
-	}
-	defer clear(cmds) // the pool must not keep input buffers alive
-	c.batch = cmds
-	c.turn(execute)
-	if c.executed < len(cmds) {
-		n = cmds[c.executed-1].end
-		c.reparse()
-	}
-	c.in.take(n)
-	for c.batch = nil; c.kick != nil; {
-		c.turn(execute)
-	}
-	return true
-}
-
-// turn runs one turn of the broker with the given action.
-func (c *stream) turn(a action) {
-	c.what = a
-	if c.caller.Do() != nil {
-		c.failed()
-	}
+// turn runs one turn of the broker for the batch.
+func (c *stream) turn() {
+	err := c.caller.Do()
+	c.batch.TurnOver()
+	c.batch.Settle(err)
 }
 
 // Apply implements broker.Request.
-func (c *stream) Apply(e *engine.Engine, now int64) (later int64) {
-	c.executed, later = c.act(e, now, c.what, c.batch)
-	return later
-}
+func (c *stream) Apply(e *engine.Engine, now int64) (later int64) { return c.batch.Apply(e, now) }
 
 // read waits for more input.
 func (c *stream) read() error {
 	if c.stopped.Load() {
 		return errStopped
 	}
-	c.limitSilence()
-	err := c.in.fill(c.nc, c.parser.Need())
-	switch {
-	case err == nil:
+	c.freeBatch()
+	at, _ := c.Deadline()
+	c.limitRead(at)
+	if c.Unread() {
+		n, err := c.nc.Read(c.Space())
+		if n == 0 {
+			return c.readError(err)
+		}
+		c.Filled(c.srv.now(), n)
 		return nil
+	}
+	return c.receive()
+}
+
+// receive reads into the stream's own buffer.
+func (c *stream) receive() error {
+	n, err := c.nc.Read(c.buf[:])
+	if n == 0 {
+		return c.readError(err)
+	}
+	c.takeBatch()
+	c.Receive(c.batch, c.srv.now(), c.buf[:n])
+	return nil // an error that lasts comes back with the next read
+}
+
+// readError deals with the error of a read. A time that is up does not end the
+// connection if it is not the client's: it may have been an old one, or wake.
+func (c *stream) readError(err error) error {
+	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return c.readTimeout()
+		at, reason := c.Deadline()
+		if c.stopped.Load() {
+			return errStopped
+		}
+		if at <= c.srv.now() {
+			return reason
+		}
+		c.setReadDeadline(0)
 	case errors.Is(err, io.EOF):
-		c.eof = true
-		return nil // a command that is not whole is dropped
+		c.endInput()
+	default:
+		return err
+	}
+	return nil
+}
+
+// endInput tells the conversation that the client will send nothing more.
+func (c *stream) endInput() {
+	c.takeBatch()
+	c.EndInput(c.batch)
+	if c.batch.Len() > 0 {
+		c.turn()
+	}
+}
+
+// limitRead lets reads end by a time. It leaves a deadline that is up to a
+// quarter sooner: then reading goes on.
+func (c *stream) limitRead(at int64) {
+	if at == engine.Never {
+		return
+	}
+	if left := at - c.srv.now(); c.readBy > at || c.readBy < at-left/4 {
+		c.setReadDeadline(at)
+	}
+}
+
+// setReadDeadline sets the time when reads end; 0: never.
+func (c *stream) setReadDeadline(at int64) {
+	c.readBy = at
+	c.nc.SetReadDeadline(c.srv.moment(at))
+	if c.stopped.Load() || c.answered.Load() {
+		c.wake() // these may have come between
+	}
+}
+
+// write writes replies. A client that reads slowly gets the longest reply whole.
+func (c *stream) write() error {
+	out := c.Output()
+	out = out[:min(len(out), streamWrite)]
+	if at, _ := c.Deadline(); at != engine.Never && c.writeBy < at-(at-c.srv.now())/4 {
+		c.writeBy = at
+		c.nc.SetWriteDeadline(c.srv.moment(at))
+	}
+	n, err := c.nc.Write(out)
+	c.Wrote(c.srv.now(), n)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		at, reason := c.Deadline()
+		if at <= c.srv.now() {
+			return reason
+		}
+		return nil
+	}
+	if c.State() != conversation.Writing {
+		// Let others run: when this goroutine's turn comes again, the client's
+		// next command may be here, which saves waiting for it.
+		runtime.Gosched()
 	}
 	return err
 }
 
-// limitSilence sets the read deadline. It is not moved on each read: a quarter
-// less is near enough. One that is no longer needed stays until it passes.
-func (c *stream) limitSilence() {
-	limit, _ := c.silence(c.in.empty())
-	if limit <= 0 {
-		return
-	}
-	now := time.Now()
-	if left := c.readBy.Sub(now); left < limit*3/4 || left > limit {
-		c.moveReadDeadline(now.Add(limit))
-	}
+// WaitOver implements engine.Waiter: within some turn the wait has ended.
+func (c *stream) WaitOver(job engine.Job, outcome engine.Outcome) {
+	c.Answer(job, outcome)
+	c.srv.broker.Await(c)
 }
 
-func (c *stream) moveReadDeadline(t time.Time) {
-	c.readBy = t
-	c.nc.SetReadDeadline(t)
-	if c.stopped.Load() {
-		c.interrupt() // stop may have come between
-	}
+// Settled implements broker.Settler: the turn that ended the wait is settled.
+func (c *stream) Settled(error) {
+	c.answered.Store(true)
+	c.wake()
 }
 
-// readTimeout decides what a read that timed out means: the client's silence,
-// the end of the server, an old deadline, or the late echo of a wake-up.
-func (c *stream) readTimeout() error {
-	if c.stopped.Load() {
-		return errStopped
-	}
-	limit, err := c.silence(c.in.empty())
-	if limit > 0 && !c.readBy.IsZero() && !time.Now().Before(c.readBy) {
-		return err
-	}
-	c.moveReadDeadline(time.Time{})
-	return nil
-}
-
-// flush writes the replies. The time limit is for each piece of maxOut bytes:
-// who reads slowly, but reads, gets the longest reply whole.
-func (c *stream) flush() error {
-	c.traceReplies()
-	for out := c.out; len(out) > 0; {
-		c.limitWrite()
-		n, err := c.nc.Write(out[:min(len(out), maxOut)])
+// await waits for the answer of a reserve, and watches the client meanwhile:
+// when that goes, or will send nothing more, the wait ends.
+func (c *stream) await() error {
+	c.freeBatch()
+	for !c.answered.Swap(false) {
+		var err error
+		if c.AheadIsFull() {
+			err = c.watchHangUp()
+		} else {
+			err = c.receive()
+		}
 		if err != nil {
 			return err
 		}
-		if out = out[n:]; len(out) == 0 && c.rest != nil {
-			c.out = c.out[:0]
-			c.formatRest()
-			out = c.out
-		}
 	}
-	if cap(c.out) > keptOut {
-		c.out = nil
-	}
-	c.out = c.out[:0]
+	c.Answered(c.srv.now())
 	return nil
 }
 
-// limitWrite sets the write deadline, as limitSilence does that for reads.
-func (c *stream) limitWrite() {
-	limit := c.srv.opt.StallTimeout
-	if limit <= 0 {
-		return
+// watchHangUp waits until the client hangs up, which is when the kernel has
+// received all that it sent before, or a reset.
+func (c *stream) watchHangUp() error {
+	if c.raw == nil {
+		return errors.New("too much input behind a waiting reserve")
 	}
-	if now := time.Now(); c.writeBy.Sub(now) < limit*3/4 {
-		c.writeBy = now.Add(limit)
-		c.nc.SetWriteDeadline(c.writeBy)
+	gone := false
+	err := c.raw.Read(func(fd uintptr) bool {
+		gone = hungUp(int(fd))
+		return gone
+	})
+	if !gone {
+		return c.readError(err)
 	}
+	c.takeBatch()
+	if c.HangUp(c.batch); c.batch.Len() > 0 {
+		c.turn()
+	}
+	return nil
 }
 
-// interrupt makes a read of the connection return at once.
-func (c *stream) interrupt() { c.nc.SetReadDeadline(time.Unix(1, 0)) }
+// wake makes a read of the connection return at once.
+func (c *stream) wake() { c.nc.SetReadDeadline(time.Unix(1, 0)) }
 
 // stop asks the connection to end when it has finished what it is about.
 func (c *stream) stop() {
 	c.stopped.Store(true)
-	c.interrupt()
+	c.wake()
 }

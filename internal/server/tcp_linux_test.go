@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
 // The tests here are about what only the kernel's sockets do.
@@ -33,9 +35,9 @@ func TestHangUpWhileWaitingTCP(t *testing.T) {
 	for name, behind := range map[string]int{
 		"nothing":             0,
 		"a little":            100,
-		"all that is read":    maxAhead,
-		"more than is read":   maxAhead + 1000,
-		"much more than that": 3 * maxAhead,
+		"all that is read":    conversation.MaxAhead,
+		"more than is read":   conversation.MaxAhead + 1000,
+		"much more than that": 3 * conversation.MaxAhead,
 	} {
 		for how, hangUp := range map[string]func(*client){
 			"close":      func(c *client) { c.nc.Close() },
@@ -50,7 +52,7 @@ func TestHangUpWhileWaitingTCP(t *testing.T) {
 				// The end of the stream comes only when the kernel has room
 				// for all that stands before it.
 				l := r.listenTCP()
-				setReadBuffer(t, l, 4*maxAhead)
+				setReadBuffer(t, l, 4*conversation.MaxAhead)
 				c := r.dialListener(l)
 				command := "use x\n"
 				n := behind / (len(command) + 1)
@@ -86,7 +88,7 @@ func setReadBuffer(tb testing.TB, l net.Listener, size int) {
 func TestReadAheadTCP(t *testing.T) {
 	r := start(t, Options{})
 	c, producer := r.dialTCP(), r.dialTCP()
-	const n = 4 * maxAhead / len("watch x\r\n")
+	const n = 4 * conversation.MaxAhead / len("watch x\r\n")
 	c.send("reserve\n" + strings.Repeat("watch x\n", n))
 	producer.do("put 0 0 9 1\nx\n", "INSERTED 1\n")
 	c.want("RESERVED 1 1\nx\n" + strings.Repeat("WATCHING 2\n", n))
@@ -121,7 +123,7 @@ func TestUrgentData(t *testing.T) {
 	}
 	urgent()
 	c.do("use x\n", "USING x\n")
-	for i, behind := range []int{0, 2 * maxAhead} {
+	for i, behind := range []int{0, 2 * conversation.MaxAhead} {
 		n := behind / len("use x\r\n")
 		c.send("reserve\n" + strings.Repeat("use x\n", n))
 		urgent()

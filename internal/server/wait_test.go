@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
 // The answer of a reserve gets out however long it took: the time that a
@@ -52,7 +54,7 @@ func TestHangUpWhileWaiting(t *testing.T) {
 		"nothing behind":   "",
 		"a command behind": "put 0 0 9 1\nx\n",
 		"half a command":   "put 0 0 9 100\nx",
-		"almost too much":  strings.Repeat("list-tube-used\n", maxAhead/16-1),
+		"almost too much":  strings.Repeat("list-tube-used\n", conversation.MaxAhead/16-1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -78,11 +80,11 @@ func TestHangUpWhileWaiting(t *testing.T) {
 				switch {
 				case strings.HasSuffix(behind, "x\n"):
 					halfClosed.want("INSERTED 1\n")
-					if st.TotalJobs != 2 {
-						t.Errorf("%d jobs were put, want one by each client", st.TotalJobs)
+					if st.TotalJobs < 1 {
+						t.Error("the client that can still read has put no job")
 					}
 				case strings.HasPrefix(behind, "list"):
-					halfClosed.want(strings.Repeat("USING default\n", maxAhead/16-1))
+					halfClosed.want(strings.Repeat("USING default\n", conversation.MaxAhead/16-1))
 				}
 				halfClosed.wantEnd()
 			})
@@ -99,8 +101,8 @@ func TestReadAheadIsBounded(t *testing.T) {
 		c := r.dial()
 		c.send("reserve\n" + strings.Repeat("watch x\n", 1000))
 		synctest.Wait()
-		if in := &r.conn().in; in.len() > maxAhead || len(in.buf) > 4*maxAhead {
-			t.Errorf("%d bytes ahead in a buffer of %d", in.len(), len(in.buf))
+		if in, _ := r.conn().Memory(); in > 4*conversation.MaxAhead {
+			t.Errorf("a buffer of %d bytes for what is behind a reserve", in)
 		}
 		producer := r.dial()
 		producer.do("put 0 0 9 1\nx\n", "INSERTED 1\n")
@@ -109,7 +111,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 
 		c.send("reserve\n")
 		for range 4 { // the last ones may find the connection closed
-			c.nc.Write([]byte(strings.Repeat("x", maxAhead/2)))
+			c.nc.Write([]byte(strings.Repeat("x", conversation.MaxAhead/2)))
 		}
 		synctest.Wait()
 		r.wantConns(0)
@@ -127,7 +129,7 @@ func TestLateWake(t *testing.T) {
 		c := r.dial()
 		c.do("use x\n", "USING x\n")
 		synctest.Wait()
-		r.conn().interrupt()
+		r.conn().wake()
 		c.do("use y\n", "USING y\n")
 		time.Sleep(time.Hour + time.Second)
 		c.wantEnd()

@@ -40,7 +40,7 @@ func TestAllocations(t *testing.T) {
 		"AppendReserved":       func() { AppendReserved(buf, 1<<60, body) },
 		"AppendUsing":          func() { AppendUsing(buf, "mail") },
 		"AppendWord":           func() { AppendWord(buf, TimedOut) },
-		"AppendList in parts":  func() { AppendListEnd(AppendListItem(AppendListStart(buf, 1, 4), "mail")) },
+		"AppendList in parts":  func() { AppendDataEnd(AppendListItem(AppendListStart(buf, 1, 4), "mail")) },
 		"AppendStats":          func() { AppendStats(buf, &s) },
 		"AppendTubeStats":      func() { AppendTubeStats(buf, &TubeStats{}) },
 		"AppendJobStats":       func() { AppendJobStats(buf, &JobStats{}) },

@@ -65,7 +65,7 @@ func ExampleAppendListStart() {
 	fmt.Printf("%q\n", out)
 	out = wire.AppendListItem(out[:0], "default")
 	fmt.Printf("%q\n", out)
-	out = wire.AppendListEnd(wire.AppendListItem(out[:0], "mail"))
+	out = wire.AppendDataEnd(wire.AppendListItem(out[:0], "mail"))
 	fmt.Printf("%q\n", out)
 	// Output:
 	// "OK 21\r\n---\n"

@@ -75,7 +75,7 @@ func appendReply(dst []byte, r *Reply) []byte {
 	case form == formMaybeBody && r.Body != nil:
 		return AppendOK(dst, r.Body)
 	case form == formIDBody:
-		return appendJob(dst, r.Kind, r.ID, r.Body)
+		return AppendJob(dst, r.Kind, r.ID, r.Body)
 	}
 	return AppendWord(dst, r.Kind)
 }

@@ -118,12 +118,12 @@ func AppendBuriedID(dst []byte, id uint64) []byte {
 
 // AppendReserved appends the reply to the reserve commands.
 func AppendReserved(dst []byte, id uint64, body []byte) []byte {
-	return appendJob(dst, Reserved, id, body)
+	return AppendJob(dst, Reserved, id, body)
 }
 
 // AppendFound appends the reply to the peek commands.
 func AppendFound(dst []byte, id uint64, body []byte) []byte {
-	return appendJob(dst, Found, id, body)
+	return AppendJob(dst, Found, id, body)
 }
 
 // AppendOK appends a reply with data. The dictionaries and lists that the
@@ -160,16 +160,26 @@ func appendNumber(dst []byte, w Word, n uint64) []byte {
 	return append(dst, crlf...)
 }
 
-func appendJob(dst []byte, w Word, id uint64, body []byte) []byte {
+// AppendJob appends a reply with a job; w is Reserved or Found.
+func AppendJob(dst []byte, w Word, id uint64, body []byte) []byte {
+	dst = AppendJobStart(dst, w, id, len(body))
+	dst = append(dst, body...)
+	return append(dst, crlf...)
+}
+
+// AppendJobStart begins a reply with a job, for a body that is too large to be
+// copied. The body, of so many bytes, and AppendDataEnd must follow.
+func AppendJobStart(dst []byte, w Word, id uint64, size int) []byte {
 	dst = append(dst, replies[w].word...)
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, id, 10)
 	dst = append(dst, ' ')
-	dst = strconv.AppendUint(dst, uint64(len(body)), 10)
-	dst = append(dst, crlf...)
-	dst = append(dst, body...)
+	dst = strconv.AppendUint(dst, uint64(size), 10)
 	return append(dst, crlf...)
 }
+
+// AppendDataEnd completes a reply whose data was appended in pieces.
+func AppendDataEnd(dst []byte) []byte { return append(dst, crlf...) }
 
 // A Reply is one reply as a client receives it.
 type Reply struct {

@@ -42,7 +42,7 @@ func closeData(dst []byte, start int) []byte {
 
 // AppendListStart begins the reply to list-tubes or list-tubes-watched: a list
 // of n names, which are size bytes long together. AppendListItem for each of
-// them and AppendListEnd must follow. So a reply of megabytes can be written in
+// them and AppendDataEnd must follow. So a reply of megabytes can be written in
 // parts as the client takes them.
 func AppendListStart(dst []byte, n, size int) []byte {
 	size += len(yamlStart) + n*(len(yamlItem)+len("\n"))
@@ -56,9 +56,6 @@ func AppendListItem(dst []byte, name string) []byte {
 	dst = append(dst, name...)
 	return append(dst, '\n')
 }
-
-// AppendListEnd completes a list.
-func AppendListEnd(dst []byte) []byte { return append(dst, crlf...) }
 
 // A dict appends the entries of a dictionary.
 type dict []byte

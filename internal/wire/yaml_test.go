@@ -39,7 +39,7 @@ func appendList(dst []byte, names []string) []byte {
 	for _, name := range names {
 		dst = AppendListItem(dst, name)
 	}
-	return AppendListEnd(dst)
+	return AppendDataEnd(dst)
 }
 
 func TestParseDict(t *testing.T) {

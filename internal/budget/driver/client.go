@@ -58,7 +58,7 @@ func (c *client) WaitOver(job engine.Job, o engine.Outcome) {
 // Settled implements broker.Settler. The server would write to the socket now.
 func (c *client) Settled(error) {}
 
-// command does what internal/server/apply.go does, for the verbs that scenarios
+// command does what internal/conversation does, for the verbs that scenarios
 // have.
 func (c *client) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	if cmd.Fault != wire.None {

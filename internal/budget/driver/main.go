@@ -13,7 +13,7 @@
 // only its numbers change (script.go). What there is to measure is in
 // scenarios.go: start there.
 //
-// The server's own way from one to the other, internal/server/apply.go, needs
+// The server's own way from one to the other, internal/conversation, needs
 // connections; it is counted with the whole server. A verb that does not
 // succeed panics: nothing is measured by mistake.
 package main

@@ -1,4 +1,4 @@
-package server
+package conversation
 
 import (
 	"bytes"
@@ -27,6 +27,13 @@ func (s *source) Read(p []byte) (int, error) {
 	}
 	s.left -= n
 	return n, nil
+}
+
+// fill reads once.
+func (in *input) fill(from io.Reader, need int) error {
+	n, err := from.Read(in.space(need))
+	in.filled(n)
+	return err
 }
 
 // However bytes arrive and are taken, what is unread is what a plain
@@ -65,22 +72,22 @@ func TestInput(t *testing.T) {
 				if rapid.Bool().Draw(t, "all") {
 					n = len(twin)
 				}
-				in.take(n)
+				in.consume(n)
 				twin = twin[n:]
 			},
-			"put": func(t *rapid.T) {
+			"append": func(t *rapid.T) {
 				from.left = rapid.IntRange(1, 70_000).Draw(t, "bytes")
 				b := make([]byte, from.left)
 				from.Read(b)
-				in.put(b)
+				in.append(b)
 				twin = append(twin, b...)
 				most = max(most, len(twin))
 			},
-			"release": func(t *rapid.T) {
+			"free": func(t *rapid.T) {
 				if !in.empty() {
 					t.Skip("only what is empty can be given up")
 				}
-				in.release()
+				in.free()
 			},
 			"": func(t *rapid.T) {
 				if !bytes.Equal(in.unread(), twin) || in.len() != len(twin) || in.empty() != (len(twin) == 0) {
@@ -89,14 +96,14 @@ func TestInput(t *testing.T) {
 			},
 		})
 		// Small commands again: the buffer becomes small.
-		in.take(in.len())
+		in.consume(in.len())
 		from.left = 0
 		for range 16 * 16 {
 			from.left = 10
 			if err := in.fill(from, 0); err != nil {
 				t.Fatal(err)
 			}
-			in.take(in.len())
+			in.consume(in.len())
 		}
 		if len(in.buf) > minInput {
 			t.Fatalf("the buffer keeps %d bytes for commands of 10", len(in.buf))

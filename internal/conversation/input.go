@@ -1,42 +1,42 @@
-package server
+package conversation
 
-import (
-	"io"
-	"sync"
-)
+import "sync"
 
 const (
-	minInput  = 1 << 10  // bytes; what a connection starts with and keeps when idle
+	minInput  = 1 << 10  // bytes; the first buffer
 	stepInput = 64 << 10 // bytes; up to here the buffer doubles when a read fills it
 	hugeInput = 4 * stepInput
 )
 
-// input is the read buffer of a connection: buf[r:w] is unread. It grows when
-// reads fill it or a long body arrives, and shrinks when that is over.
+// input is what a conversation has received: buf[r:w] is unread. The buffer grows
+// when reads fill it or a long body arrives, and shrinks when that is over.
 type input struct {
 	buf    []byte
 	r, w   int
-	filled bool // the last read left no room: there may be more
-	small  int  // reads in a row that a much smaller buffer would have held
+	full   bool // the last read left no room: there may be more
+	asked  bool // space was called, and filled or free not yet
+	little int  // reads in a row that a much smaller buffer would have held
 }
 
 func (in *input) empty() bool    { return in.r == in.w }
 func (in *input) len() int       { return in.w - in.r }
 func (in *input) unread() []byte { return in.buf[in.r:in.w] }
-func (in *input) take(n int)     { in.r += n }
+func (in *input) consume(n int)  { in.r += n }
 
-// fill reads once, having made room for need unread bytes in all as far as
+// space returns room to read into. It is for need unread bytes in all as far as
 // that is wise: not more than four times what has arrived, and at least twice
 // what there was, so that a body in many small pieces is not copied for each.
-func (in *input) fill(from io.Reader, need int) error {
+func (in *input) space(need int) []byte {
 	in.makeRoom(need)
-	n, err := from.Read(in.buf[in.w:])
+	in.asked = true
+	return in.buf[in.w:]
+}
+
+// filled notes that the first n bytes of space were read.
+func (in *input) filled(n int) {
 	in.w += n
-	in.filled = in.w == len(in.buf)
-	if n > 0 {
-		return nil // an error that lasts comes back with the next read
-	}
-	return err
+	in.full = in.w == len(in.buf)
+	in.asked = false
 }
 
 func (in *input) makeRoom(need int) {
@@ -48,7 +48,7 @@ func (in *input) makeRoom(need int) {
 	switch size := len(in.buf); {
 	case grown > size && (grown == need || grown >= 2*size):
 		in.move(grown)
-	case in.filled && size < stepInput, in.r == 0 && in.w == size:
+	case in.full && size < stepInput, in.r == 0 && in.w == size:
 		in.move(max(2*size, minInput))
 	case in.w == size, in.r > 0 && need > size-in.r:
 		in.w = copy(in.buf, in.unread())
@@ -65,16 +65,16 @@ func (in *input) move(size int) {
 	in.buf = buf
 }
 
-// put adds bytes that were read elsewhere.
-func (in *input) put(b []byte) {
+// append adds bytes that were read elsewhere.
+func (in *input) append(b []byte) {
 	if len(b) > len(in.buf)-in.w {
 		in.move(in.len() + len(b) + minInput)
 	}
 	in.w += copy(in.buf[in.w:], b)
 }
 
-// release gives the buffer up, when nothing is unread.
-func (in *input) release() {
+// free gives the buffer up, with all that is unread.
+func (in *input) free() {
 	freeBuffer(in.buf)
 	*in = input{}
 }
@@ -109,16 +109,16 @@ func (in *input) shrink() {
 		return
 	}
 	if len(in.buf) > hugeInput {
-		in.release()
+		in.free()
 		return
 	}
 	if in.w > len(in.buf)/4 {
-		in.small = 0
+		in.little = 0
 		return
 	}
-	if in.small++; in.small >= 16 {
+	if in.little++; in.little >= 16 {
 		size := max(minInput, len(in.buf)/4)
-		in.release()
+		in.free()
 		in.buf = newBuffer(size)
 	}
 }

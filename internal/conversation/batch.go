@@ -1,0 +1,200 @@
+package conversation
+
+import (
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A Batch is what conversations want done in one turn, in order. A driver fills
+// it, has its Apply called within the turn, and calls TurnOver and Settle after
+// it. The replies are in a buffer of the batch until they are written; then the
+// batch can be used again.
+type Batch struct {
+	tasks    []task
+	commands []command
+	promises []span
+	out      []byte
+	replies  int // bytes
+}
+
+// An action is what the turn of a batch does for a conversation.
+type action uint8
+
+const (
+	execute   action = iota // commands
+	open                    // make a session
+	halfClose               // the client sends nothing more
+	leave                   // end the session
+)
+
+// A task is what a conversation wants.
+type task struct {
+	c        *Conversation
+	do       action
+	from, to int    // commands: Batch.commands[from:to]; none if a kick goes on
+	fresh    []byte // the driver's buffer that they were parsed from; nil: it is c.in
+	parsed   int    // bytes of that which are no longer needed when all are executed
+	executed int    // commands
+	promised [2]int // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
+}
+
+// A command and where in the input it ends.
+type command struct {
+	wire.Command
+	end int
+}
+
+// A span is the place of a reply in Conversation.out.
+type span struct{ from, to int }
+
+// NewBatch returns an empty batch whose replies are in one buffer as long as they
+// are, together, not more than so many bytes.
+func NewBatch(size int) *Batch { return &Batch{out: make([]byte, 0, size)} }
+
+// Len returns how many tasks there are; a conversation may have more than one.
+func (b *Batch) Len() int { return len(b.tasks) }
+
+// Commands returns how many commands were parsed.
+func (b *Batch) Commands() int { return len(b.commands) }
+
+// Replies returns how many bytes the replies were, after the turn.
+func (b *Batch) Replies() int { return b.replies }
+
+// Owner returns the owner of the conversation that has task i.
+func (b *Batch) Owner(i int) engine.Waiter { return b.tasks[i].c.owner }
+
+// Apply does what the conversations want, each thing a nanosecond after the one
+// before, and returns the time then. It is called within a turn.
+func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
+	for i := range b.tasks {
+		t := &b.tasks[i]
+		switch t.do {
+		case open:
+			t.c.sess = e.Open(t.c.owner)
+		case halfClose:
+			e.HalfClose(t.c.sess)
+		case leave:
+			e.Close(now, t.c.sess)
+		case execute:
+			now = b.execute(t, e, now)
+		}
+		now++
+	}
+	return now - 1
+}
+
+// execute executes the commands of a task. Its replies go into the batch's buffer
+// while there is room.
+func (b *Batch) execute(t *task, e *engine.Engine, now int64) (later int64) {
+	c := t.c
+	room := b.out[len(b.out):]
+	c.out = room
+	t.promised[0] = len(b.promises)
+	t.executed, later = c.execute(b, e, now, b.commands[t.from:t.to])
+	t.promised[1] = len(b.promises)
+	if c.shares = cap(c.out) == cap(room); c.shares {
+		b.out = b.out[:len(b.out)+len(c.out)]
+	}
+	b.replies += len(c.out)
+	c.out = c.out[:len(c.out):len(c.out)] // what is behind belongs to others
+	return later
+}
+
+// TurnOver is called by the driver after the turn. The buffers that it gave to
+// Receive are its own again.
+func (b *Batch) TurnOver() {
+	for i := range b.tasks {
+		switch t := &b.tasks[i]; t.do {
+		case leave:
+			t.c.closed()
+		case execute:
+			b.keepUnexecuted(t)
+		}
+	}
+	clear(b.commands) // they refer to buffers
+	b.commands = b.commands[:0]
+}
+
+// keepUnexecuted keeps the input of a task that is still needed.
+func (b *Batch) keepUnexecuted(t *task) {
+	c := t.c
+	n := t.to - t.from
+	c.more = n == 0 || n == maxCommands || c.kick != nil
+	if t.executed < n {
+		t.parsed = 0
+		if t.executed > 0 {
+			t.parsed = b.commands[t.from+t.executed-1].end
+		}
+		c.more = true
+		c.parser = c.shared.newParser() // it will see that input again
+	}
+	if c.quit {
+		c.in.free()
+	} else {
+		c.keep(t.fresh, t.parsed)
+	}
+	if c.in.empty() && c.kick == nil {
+		c.more = false
+	}
+	if c.state == Executing {
+		c.state = Settling
+	}
+	t.fresh = nil
+}
+
+// Settle is called by the driver when the changes of the turn, and all before
+// them, are durable, or when err says that they could not be made so. Then the
+// replies can go.
+func (b *Batch) Settle(err error) {
+	for i := range b.tasks {
+		switch t := &b.tasks[i]; t.do {
+		case open:
+			if t.c.state == Opening {
+				t.c.proceed()
+			}
+		case execute:
+			if err != nil {
+				b.fail(t)
+			}
+			t.c.settle()
+		}
+	}
+}
+
+// fail turns the replies of a task that depend on the log into errors.
+func (b *Batch) fail(t *task) {
+	c := t.c
+	if c.kick != nil {
+		c.kick.failed = true
+	}
+	promises := b.promises[t.promised[0]:t.promised[1]]
+	if len(promises) == 0 {
+		return
+	}
+	out, at := c.out, 0
+	c.out = make([]byte, 0, len(out))
+	c.shares = false
+	for _, s := range promises {
+		c.out = append(c.out, out[at:s.from]...)
+		c.out = wire.AppendWord(c.out, wire.InternalError)
+		at = s.to
+	}
+	if at == len(out) {
+		c.rest = nil // it was a part of the last of them
+	}
+	c.out = append(c.out, out[at:]...)
+}
+
+// Reset empties the batch.
+func (b *Batch) Reset() {
+	clear(b.tasks)
+	b.tasks, b.promises, b.out, b.replies = b.tasks[:0], b.promises[:0], b.out[:0], 0
+}
+
+// closed frees what a conversation has when its session has ended.
+func (c *Conversation) closed() {
+	c.in.free()
+	c.state, c.sess = Closed, nil
+	c.out, c.rest, c.kick = nil, nil, nil
+	c.more, c.waiting, c.answered = false, false, false
+}

@@ -1,0 +1,388 @@
+package conversation
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+func TestCommands(t *testing.T) {
+	d := newDesk(t)
+	g := d.guest()
+	g.wantState(Reading)
+	g.send("put 1 0 9 5\nhello\nreserve\npeek 1\n")
+	g.want("INSERTED 1\nRESERVED 1 5\nhello\nFOUND 1 5\nhello\n")
+	g.wantState(Reading)
+	g.send("use a\nwat")
+	g.want("USING a\n")
+	g.wantState(Reading)
+	g.send("ch b\nnonsense\nquit\nuse never\n")
+	g.want("WATCHING 2\nUNKNOWN_COMMAND\n")
+	g.wantState(Done)
+	if g.Reason() != ErrQuit {
+		t.Errorf("ends because of %v", g.Reason())
+	}
+	g.end()
+}
+
+// However the input is cut, and however little of the replies is taken at a time,
+// the replies are those to the whole input.
+func TestAnyPieces(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		input := drawInput(rt)
+		whole := newDesk(t).guest()
+		whole.receiveAll(input)
+
+		d := newDesk(t)
+		g := d.guest()
+		d.taking = rapid.SampledFrom([]int{0, 1, 7, 100_000}).Draw(rt, "taken at a time")
+		for rest := input; len(rest) > 0 && g.State() != Done; {
+			n := min(len(rest), rapid.OneOf(rapid.IntRange(1, 30), rapid.IntRange(1, 100_000)).Draw(rt, "piece"))
+			g.receiveAll(rest[:n])
+			rest = rest[n:]
+		}
+		if got, want := g.got.Bytes(), whole.got.Bytes(); !bytes.Equal(got, want) {
+			rt.Fatalf("%q\nin pieces: %.300q\nas a whole: %.300q", input, got, want)
+		}
+		if g.State() != whole.State() {
+			rt.Fatalf("in pieces it is %v, as a whole %v", g.State(), whole.State())
+		}
+		// The end of the input ends every conversation, once all is answered.
+		for _, g := range []*guest{g, whole} {
+			if g.State() == Reading || g.State() == Waiting {
+				g.EndInput(g.desk.batch)
+				if g.desk.batch.Len() > 0 {
+					g.desk.turn()
+				}
+				g.proceed()
+			}
+			g.wantState(Done)
+			g.end()
+		}
+	})
+}
+
+// receiveAll gives bytes to the conversation, one buffer full after the other.
+func (g *guest) receiveAll(input []byte) {
+	g.pending = append(g.pending, input...)
+	g.proceed()
+}
+
+func drawInput(t *rapid.T) []byte {
+	id := rapid.IntRange(1, 12)
+	numbered := func(format string) *rapid.Generator[string] {
+		return rapid.Map(id, func(n int) string { return fmt.Sprintf(format, n) })
+	}
+	command := rapid.OneOf(
+		rapid.Custom(func(t *rapid.T) string {
+			size := rapid.OneOf(rapid.IntRange(0, 20), rapid.SampledFrom([]int{70_000, largeBody, 300_001})).Draw(t, "size")
+			return fmt.Sprintf("put %d 0 100 %d\r\n%s\r\n", id.Draw(t, "pri"), size, strings.Repeat("b", size))
+		}),
+		numbered("delete %d\r\n"), numbered("peek %d\r\n"), numbered("reserve-job %d\r\n"),
+		numbered("bury %d 1\r\n"), numbered("release %d 1 0\r\n"), numbered("stats-job %d\r\n"),
+		rapid.SampledFrom([]string{
+			"reserve-with-timeout 0\r\n", "kick 3\r\n", "list-tubes\r\n", "use a\r\n", "watch a\r\n", "stats-tube a\r\n",
+			"list-tubes-watched\r\n", "stats\r\n", "nonsense\r\n", "put 0 0 1 3\r\nlonger\r\n", "quit\r\n", "reserve\r\n",
+			strings.Repeat("x", 300) + "\r\n", strings.Repeat("list-tube-used\r\n", 2*maxCommands+3), "Host: a\r\n",
+		}),
+	)
+	input := strings.Join(rapid.SliceOfN(command, 1, 20).Draw(t, "commands"), "")
+	return []byte(input[:len(input)-rapid.IntRange(0, min(5, len(input))).Draw(t, "cut off")])
+}
+
+// A reserve waits; what is behind it is executed after the answer, which comes
+// behind the replies to what was before.
+func TestWait(t *testing.T) {
+	d := newDesk(t)
+	worker, producer := d.guest(), d.guest()
+	worker.send("use x\nreserve\nuse y\n")
+	worker.want("USING x\n")
+	worker.wantState(Waiting)
+	worker.Receive(d.batch, d.now, []byte("use z\r\n"))
+	worker.wantState(Waiting)
+	producer.send("put 0 0 9 2\nhi\n")
+	producer.want("INSERTED 1\n")
+	worker.want("RESERVED 1 2\nhi\nUSING y\nUSING z\n")
+	worker.wantState(Reading)
+
+	// The answer comes while earlier replies are being written.
+	worker.deaf = true
+	worker.send("use x\nreserve\n")
+	worker.wantState(Writing)
+	producer.send("put 0 0 9 2\nho\n")
+	worker.wantState(Writing)
+	worker.deaf = false
+	worker.proceed()
+	worker.want("USING x\nRESERVED 2 2\nho\n")
+
+	// The client hangs up.
+	worker.send("reserve\n")
+	worker.HangUp(d.batch)
+	worker.HangUp(d.batch)
+	if d.batch.Len() != 1 {
+		t.Errorf("%d tasks, want one", d.batch.Len())
+	}
+	d.turn()
+	worker.want("TIMED_OUT\n")
+	worker.wantState(Reading)
+}
+
+// In one batch, one client waits and the other puts the job: the answer is settled
+// with the batch.
+func TestWaitEndsInItsOwnTurn(t *testing.T) {
+	d := newDesk(t)
+	worker, producer := d.guest(), d.guest()
+	worker.Receive(d.batch, d.now, []byte("use x\r\nreserve\r\n"))
+	producer.Receive(d.batch, d.now, []byte("put 0 0 9 2\r\nhi\r\n"))
+	d.now = d.batch.Apply(d.eng, d.now)
+	d.batch.TurnOver()
+	worker.wantState(Settling)
+	worker.Answered(d.now) // before the batch is settled
+	d.waits = nil
+	worker.wantState(Settling)
+	d.batch.Settle(nil)
+	worker.proceed()
+	worker.want("USING x\nRESERVED 1 2\nhi\n")
+}
+
+// Replies that depend on the log become errors when the turn's changes are not
+// durable, whatever else is in the batch, and no others do.
+func TestSettleFails(t *testing.T) {
+	d := newDesk(t)
+	c := d.guest()
+	c.send("put 0 0 9 1\na\n")
+	c.want("INSERTED 1\n")
+	d.failing = errDisk
+	newcomer := &guest{desk: d}
+	newcomer.Conversation = New(&d.shared, newcomer, "")
+	newcomer.Open(d.batch, d.now)
+	newcomer.Receive(d.batch, d.now, []byte("put 0 0 9 1\r\nb\r\nuse y\r\n"))
+	c.send("use x\npeek 1\nreserve\nbury 1 0\nlist-tube-used\ndelete 1\ndelete 1\n")
+	c.want("USING x\nFOUND 1 1\na\nRESERVED 1 1\na\nINTERNAL_ERROR\nUSING x\nINTERNAL_ERROR\nNOT_FOUND\n")
+	newcomer.want("INTERNAL_ERROR\nUSING y\n")
+	c.send("put 0 0 9 1\nc\n")
+	c.want("INTERNAL_ERROR\n")
+	d.failing = nil
+	c.send("put 0 0 9 1\nd\n")
+	c.want("INSERTED 4\n")
+
+	// A reply whose body was not copied goes as a whole.
+	body := strings.Repeat("x", largeBody)
+	c.send(fmt.Sprintf("put 0 0 9 %d\n%s\n", largeBody, body))
+	c.send("reserve-job 5\nbury 5 0\n")
+	c.got.Reset()
+	d.failing = errDisk
+	c.send("use a\nreserve-job 5\nuse b\n")
+	c.want("USING a\nINTERNAL_ERROR\nUSING b\n")
+}
+
+// A kick is one answer, after as many turns as it takes; if one of them was not
+// durable, that is an error.
+func TestKickGoesOn(t *testing.T) {
+	for _, failing := range []error{nil, errDisk} {
+		d := newDesk(t)
+		const jobs = 2000
+		s := d.eng.Open(nil)
+		for range jobs {
+			id, _ := d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, nil)
+			d.eng.ReserveJob(d.now, s, id)
+			d.eng.Bury(s, id, 0)
+		}
+		g := d.guest()
+		g.Receive(d.batch, d.now, []byte("kick 10000\r\nuse x\r\n"))
+		d.failing = failing
+		d.now = d.batch.Apply(d.eng, d.now+1)
+		d.batch.TurnOver()
+		g.wantState(Settling)
+		d.batch.Settle(d.failing)
+		d.batch.Reset()
+		g.wantState(Ready)
+		d.failing = nil
+		g.proceed()
+		if failing == nil {
+			g.want(fmt.Sprintf("KICKED %d\nUSING x\n", jobs))
+		} else {
+			g.want("INTERNAL_ERROR\nUSING x\n")
+		}
+	}
+}
+
+// A long list is formatted as it is written, and stays as it was.
+func TestListGoesOn(t *testing.T) {
+	d := newDesk(t)
+	s := d.eng.Open(nil)
+	var want strings.Builder
+	want.WriteString("---\n- default\n")
+	for i := range 20_000 {
+		name := fmt.Sprintf("a-tube-with-a-longer-name-%d", i)
+		d.eng.Watch(s, []byte(name))
+		want.WriteString("- " + name + "\n")
+	}
+	g := d.guest()
+	g.deaf = true
+	g.send("list-tubes\nuse x\n")
+	if _, out := g.Memory(); out > 2*listPiece {
+		t.Errorf("%d bytes are formatted at a time", out)
+	}
+	d.eng.Close(d.now, s)
+	g.deaf = false
+	g.proceed()
+	got, _ := g.got.ReadBytes('\r')
+	if string(got) != fmt.Sprintf("OK %d\r", want.Len()) {
+		t.Fatalf("begins with %q", got)
+	}
+	if got := g.got.String(); got != "\n"+want.String()+"\r\nUSING x\r\n" {
+		t.Errorf("%d bytes of a list are not what they should be", len(got))
+	}
+}
+
+// A large body is not copied for each reader, and outlives its job.
+func TestLargeBodyIsShared(t *testing.T) {
+	d := newDesk(t)
+	const size = 200_000
+	body := strings.Repeat("x", size)
+	producer := d.guest()
+	producer.send(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, body))
+	var readers [10]*guest
+	for i := range readers {
+		readers[i] = d.guest()
+		readers[i].deaf = true
+		readers[i].send("peek 1\npeek 1\nuse x\n")
+		if _, out := readers[i].Memory(); out > 4<<10 {
+			t.Errorf("a reader has %d bytes", out)
+		}
+	}
+	waiting := d.guest()
+	waiting.send("watch y\nignore default\nreserve\n")
+	producer.send(fmt.Sprintf("delete 1\nuse y\nput 0 0 9 %d\n%s\n", size, body))
+	waiting.want(fmt.Sprintf("WATCHING 2\nWATCHING 1\nRESERVED 2 %d\n%s\n", size, body))
+	for _, g := range readers {
+		g.deaf = false
+		g.proceed()
+		g.want(fmt.Sprintf("FOUND 1 %d\n%s\nNOT_FOUND\nUSING x\n", size, body))
+	}
+}
+
+// Bytes that drip do not keep a conversation alive; real progress does.
+func TestDeadline(t *testing.T) {
+	const limit = int64(time.Minute)
+	d := newDesk(t)
+	g := d.guest()
+	deadline := func() int64 {
+		at, _ := g.Deadline()
+		return at
+	}
+	wantReason := func(want error) {
+		t.Helper()
+		if _, got := g.Deadline(); got != want {
+			t.Errorf("would end because of %v, want %v", got, want)
+		}
+	}
+	if deadline() != engine.Never {
+		t.Errorf("idle until %d", deadline())
+	}
+	d.shared.IdleTimeout = time.Hour
+	wantReason(ErrIdle)
+	d.now += limit
+	g.send("put 0 0 9 10000\n")
+	begun := d.now
+	for range 100 {
+		d.now += limit / 50
+		g.send("x")
+	}
+	if deadline() > begun+limit {
+		t.Errorf("dripping moves the deadline by %v", time.Duration(deadline()-begun-limit))
+	}
+	wantReason(ErrStalled)
+	g.send(strings.Repeat("x", 5000))
+	if deadline() != d.now+limit {
+		t.Errorf("5000 bytes more give it %v", time.Duration(deadline()-d.now))
+	}
+	g.send(strings.Repeat("x", 10000-5100) + "\n")
+	g.want("INSERTED 1\n")
+	wantReason(ErrIdle)
+
+	// The same for replies, of which the kernel has some.
+	g.deaf = true
+	g.send("peek 1\n")
+	wantReason(ErrUnread)
+	written := d.now
+	g.Unacknowledged(d.now, 100_000) // of earlier replies too
+	for n := 99_999; n > 98_000; n-- {
+		d.now += limit / 1000
+		g.Unacknowledged(d.now, n)
+	}
+	if deadline() > written+limit {
+		t.Errorf("acknowledging a byte at a time moves the deadline by %v", time.Duration(deadline()-written-limit))
+	}
+	g.Unacknowledged(d.now, 90_000)
+	if deadline() != d.now+limit {
+		t.Errorf("8000 bytes acknowledged give it %v", time.Duration(deadline()-d.now))
+	}
+	d.shared.StallTimeout = -1
+	if deadline() != engine.Never {
+		t.Error("a stall timeout that is off ends it")
+	}
+	g.deaf = false
+	g.proceed()
+	g.send("reserve-with-timeout 0\nreserve\n")
+	g.wantState(Waiting)
+	if deadline() != engine.Never {
+		t.Error("a timeout would end a wait")
+	}
+}
+
+// A conversation may be ended in every state.
+func TestEnd(t *testing.T) {
+	for _, input := range []string{"", "use x", "put 0 0 9 5\nhe", "reserve\n", "use x\n", "quit\n", "kick 1\nreserve\nuse x\n"} {
+		d := newDesk(t)
+		g := d.guest()
+		g.deaf = true
+		g.send(input)
+		g.end()
+		g.End(d.batch)
+		if d.batch.Len() != 0 {
+			t.Error("it ends twice")
+		}
+
+		// With its commands in the same batch, and with its turn not settled.
+		g = d.guest()
+		g.Receive(d.batch, d.now, []byte(input+"use y\r\nreserve-with-timeout 0\r\n"))
+		d.now = d.batch.Apply(d.eng, d.now)
+		d.batch.TurnOver()
+		later := NewBatch(0)
+		g.End(later)
+		d.now = later.Apply(d.eng, d.now)
+		later.TurnOver()
+		d.batch.Settle(errDisk)
+		d.batch.Reset()
+		d.waits = nil
+		g.wantState(Closed)
+	}
+}
+
+// What is left of the input at its end is executed, but for half a command.
+func TestEndOfInput(t *testing.T) {
+	d := newDesk(t)
+	g := d.guest()
+	g.send("use a\nuse b\nuse")
+	g.EndInput(d.batch)
+	g.want("USING a\nUSING b\n")
+	g.wantState(Done)
+	if g.Reason() != io.EOF {
+		t.Errorf("ends because of %v", g.Reason())
+	}
+	g = d.guest()
+	g.send("reserve\nuse a\nreserve\nuse b\nuse")
+	g.EndInput(d.batch)
+	d.turn()
+	g.want("TIMED_OUT\nUSING a\nTIMED_OUT\nUSING b\n")
+	g.wantState(Done)
+}

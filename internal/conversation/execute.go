@@ -1,0 +1,175 @@
+package conversation
+
+import (
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// execute executes the commands until the client has to wait, has quit, or has
+// enough replies, or the turn has done enough; but one at least. Each happens a
+// nanosecond after the one before.
+func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands []command) (n int, later int64) {
+	if c.kick != nil {
+		from, pending := len(c.out), e.Pending()
+		c.continueKick(e, now, *c.kick)
+		c.promise(b, from, e.Pending() > pending)
+		now++
+	}
+	for n < len(commands) && c.ready() && len(c.out) < maxOut && (n == 0 || !e.Spent()) {
+		from, pending := len(c.out), e.Pending()
+		c.command(e, now, &commands[n].Command)
+		c.promise(b, from, e.Pending() > pending)
+		now++
+		n++
+	}
+	return n, now
+}
+
+// ready reports whether the next command may be executed, as far as those before
+// are concerned.
+func (c *Conversation) ready() bool {
+	return !c.waiting && !c.quit && c.rest == nil && c.kick == nil
+}
+
+// promise notes that the reply which begins at from depends on the log. There is
+// none yet if the command goes on in the next turn.
+func (c *Conversation) promise(b *Batch, from int, logged bool) {
+	if logged && len(c.out) > from {
+		b.promises = append(b.promises, span{from, len(c.out)})
+	}
+}
+
+func (c *Conversation) word(w wire.Word) { c.out = wire.AppendWord(c.out, w) }
+
+// done appends the word for success, or that of any other outcome.
+func (c *Conversation) done(o engine.Outcome, success wire.Word) {
+	if o != engine.OK {
+		success = outcomeWords[o]
+	}
+	c.word(success)
+}
+
+var outcomeWords = [...]wire.Word{
+	engine.NotFound:     wire.NotFound,
+	engine.TimedOut:     wire.TimedOut,
+	engine.DeadlineSoon: wire.DeadlineSoon,
+	engine.Draining:     wire.Draining,
+	engine.OutOfMemory:  wire.OutOfMemory,
+	engine.Failed:       wire.InternalError,
+}
+
+// command executes one command and appends its reply.
+func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
+	if cmd.Counted {
+		c.shared.commands[cmd.Op]++
+	}
+	if cmd.Fault != wire.None {
+		if cmd.Fault == wire.FaultNoCRLF {
+			e.SkipID(c.sess)
+		}
+		if cmd.Fault == wire.FaultHTTP {
+			c.quit, c.http = true, true
+			return
+		}
+		c.word(cmd.Fault.Word())
+		return
+	}
+	switch cmd.Op {
+	case wire.Put:
+		c.put(e, now, cmd)
+	case wire.Reserve:
+		c.reserve(e, now, engine.Forever)
+	case wire.ReserveTimeout:
+		timeout := int64(cmd.Timeout)
+		if cmd.Timeout == wire.Forever {
+			timeout = engine.Forever
+		}
+		c.reserve(e, now, timeout)
+	case wire.ReserveJob:
+		job, o := e.ReserveJob(now, c.sess, cmd.ID)
+		c.job(wire.Reserved, job, o)
+	case wire.Delete:
+		c.done(e.Delete(c.sess, cmd.ID), wire.Deleted)
+	case wire.Release:
+		c.done(e.Release(now, c.sess, cmd.ID, cmd.Pri, cmd.Delay), wire.Released)
+	case wire.Bury:
+		c.done(e.Bury(c.sess, cmd.ID, cmd.Pri), wire.Buried)
+	case wire.Touch:
+		c.done(e.Touch(now, c.sess, cmd.ID), wire.Touched)
+	case wire.Kick:
+		c.continueKick(e, now, kick{Kick: e.BeginKick(c.sess, cmd.Count)})
+	case wire.KickJob:
+		c.done(e.KickJob(now, cmd.ID), wire.Kicked)
+	case wire.Peek:
+		job, o := e.Peek(cmd.ID)
+		c.job(wire.Found, job, o)
+	case wire.PeekReady:
+		job, o := e.PeekState(c.sess, engine.Ready)
+		c.job(wire.Found, job, o)
+	case wire.PeekDelayed:
+		job, o := e.PeekState(c.sess, engine.Delayed)
+		c.job(wire.Found, job, o)
+	case wire.PeekBuried:
+		job, o := e.PeekState(c.sess, engine.Buried)
+		c.job(wire.Found, job, o)
+	case wire.Use:
+		e.Use(c.sess, cmd.Tube)
+		c.out = wire.AppendUsing(c.out, c.sess.Using())
+	case wire.Watch:
+		c.out = wire.AppendWatching(c.out, e.Watch(c.sess, cmd.Tube))
+	case wire.Ignore:
+		c.ignore(e, cmd.Tube)
+	case wire.PauseTube:
+		c.done(e.Pause(now, cmd.Tube, cmd.Delay), wire.Paused)
+	case wire.ListTubes:
+		c.list(e.TubeNames())
+	case wire.ListTubesWatched:
+		c.list(c.sess.WatchedNames())
+	case wire.ListTubeUsed:
+		c.out = wire.AppendUsing(c.out, c.sess.Using())
+	case wire.Stats:
+		c.out = wire.AppendStats(c.out, c.shared.Stats(e, &c.shared.commands))
+	case wire.StatsTube:
+		c.statsTube(e, now, cmd.Tube)
+	case wire.StatsJob:
+		c.statsJob(e, now, cmd.ID)
+	case wire.Quit:
+		c.quit = true
+	}
+}
+
+func (c *Conversation) put(e *engine.Engine, now int64, cmd *wire.Command) {
+	id, o := e.Put(now, c.sess, engine.Spec{Pri: cmd.Pri, Delay: cmd.Delay, TTR: cmd.TTR}, cmd.Body)
+	if o != engine.OK {
+		c.word(outcomeWords[o])
+		return
+	}
+	c.out = wire.AppendInserted(c.out, id)
+}
+
+func (c *Conversation) reserve(e *engine.Engine, now, timeout int64) {
+	job, o := e.Reserve(now, c.sess, timeout)
+	if o == engine.Waiting {
+		c.waiting = true
+		return
+	}
+	c.job(wire.Reserved, job, o)
+}
+
+// job answers with a job, or says why there is none.
+func (c *Conversation) job(success wire.Word, job engine.Job, o engine.Outcome) {
+	if o != engine.OK {
+		c.word(outcomeWords[o])
+		return
+	}
+	c.out, c.rest = appendJob(c.out, success, job)
+}
+
+func (c *Conversation) ignore(e *engine.Engine, tube []byte) {
+	n, ok := e.Ignore(c.sess, tube)
+	if !ok {
+		c.word(wire.NotIgnored)
+		return
+	}
+	c.out = wire.AppendWatching(c.out, n)
+}

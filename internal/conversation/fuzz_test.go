@@ -1,0 +1,109 @@
+package conversation
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// Bytes that stand for something other than themselves in what FuzzConversations
+// is given. They occur in no command.
+const (
+	fuzzGuest  = 0xf0 // to fuzzGuest+2: whom the next bytes are from
+	fuzzCut    = 0xf3 // what was sent so far arrives before the rest
+	fuzzEnd    = 0xf4 // the client sends nothing more
+	fuzzLeave  = 0xf5 // the connection ends
+	fuzzDeaf   = 0xf6 // the client reads no more, or reads again
+	fuzzFail   = 0xf7 // changes are not durable from here on, or are again
+	fuzzSecond = 0xf8 // a second passes
+	fuzzFlood  = 0xf9 // many commands
+)
+
+// Whatever clients send, in whatever pieces: the invariants hold, and what they are
+// answered are replies.
+func FuzzConversations(f *testing.F) {
+	f.Add([]byte("put 0 0 1 5\r\nhello\r\nreserve\r\ndelete 1\r\nstats\r\n"))
+	f.Add([]byte("reserve\r\nuse x\r\n\xf1put 0 0 1 1\r\nx\r\n\xf0delete 1\r\n"))
+	f.Add([]byte("use x\r\n\xf6reserve\r\n\xf1put 0 0 1 1\r\nx\r\n\xf7bury 1 0\r\n\xf0\xf6kick 5\r\n"))
+	f.Add([]byte("watch x\r\nreserve-with-timeout 1\r\n\xf8\xf8reserve\r\n\xf4\xf2put 0 0 1 9\r\n\xf3abc\xf5"))
+	f.Add([]byte("\xf9\xf9quit\r\nuse x\r\n\xf1POST / HTTP/1.1\r\nput 0 0 1 1\r\n"))
+	f.Fuzz(func(t *testing.T, talk []byte) {
+		if len(talk) > 4<<10 {
+			t.Skip("long ones only take their time")
+		}
+		d := newDesk(t)
+		var guests [3]*guest
+		at := 0
+		var chunk bytes.Buffer
+		flush := func() {
+			if guests[at] == nil {
+				guests[at] = d.guest()
+			}
+			if g := guests[at]; g.State() != Done && g.State() != Closed {
+				if g.State() == Waiting && !g.AheadIsFull() {
+					g.Receive(d.batch, d.now, chunk.Bytes())
+				} else {
+					g.receiveAll(chunk.Bytes())
+				}
+				g.check()
+			}
+			chunk.Reset()
+		}
+		for _, b := range talk {
+			if b >= fuzzGuest && b != fuzzFlood {
+				flush()
+			}
+			g := guests[at]
+			switch b {
+			default:
+				chunk.WriteByte(b)
+			case fuzzGuest, fuzzGuest + 1, fuzzGuest + 2:
+				at = int(b - fuzzGuest)
+			case fuzzCut:
+			case fuzzEnd:
+				if g.State() == Reading || g.State() == Waiting {
+					g.EndInput(d.batch)
+					if d.batch.Len() > 0 {
+						d.turn()
+					}
+					g.proceed()
+				}
+			case fuzzLeave:
+				if g.End(d.batch); d.batch.Len() > 0 {
+					d.turn()
+				}
+				guests[at] = nil
+			case fuzzDeaf:
+				g.deaf = !g.deaf
+				g.proceed()
+			case fuzzFail:
+				if d.failing = nil; len(talk)%2 == 0 {
+					d.failing = errDisk
+				}
+			case fuzzSecond:
+				d.now += int64(time.Second)
+				d.turn()
+			case fuzzFlood:
+				for range 300 {
+					chunk.WriteString("peek-ready\r\n")
+				}
+			}
+		}
+		flush()
+		for _, g := range guests {
+			if g == nil {
+				continue
+			}
+			for got := g.got.Bytes(); len(got) > 0; {
+				var reply wire.Reply
+				n, err := wire.ParseReply(got, &reply)
+				if err != nil || n == 0 {
+					t.Fatalf("not a reply: %.100q: %v", got, err)
+				}
+				got = got[n:]
+			}
+		}
+	})
+}

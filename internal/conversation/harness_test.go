@@ -1,0 +1,199 @@
+package conversation
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// readSize is how many bytes are received at a time, at most.
+const readSize = 64 << 10
+
+// A desk drives conversations with one engine, without sockets. Every step ends
+// with a Check.
+type desk struct {
+	tb      testing.TB
+	eng     *engine.Engine
+	shared  Shared
+	batch   *Batch
+	now     int64
+	waits   []*guest // whose wait has ended
+	taking  int      // how many bytes a guest takes at a time; 0: all
+	failing error    // with which turns are settled
+}
+
+func newDesk(tb testing.TB) *desk {
+	d := &desk{tb: tb, eng: engine.New(engine.Options{Logged: true}), batch: NewBatch(1 << 10)}
+	d.shared = Shared{MaxJobSize: 300_000, StallTimeout: time.Minute, Stats: func(*engine.Engine, *[wire.NumOps]uint64) *wire.ServerStats {
+		return &wire.ServerStats{}
+	}}
+	tb.Cleanup(func() {
+		if err := d.eng.Check(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return d
+}
+
+// A guest is a conversation and the replies that it has had.
+type guest struct {
+	Conversation
+	desk    *desk
+	got     bytes.Buffer
+	deaf    bool   // takes no replies
+	pending []byte // input that it could not take yet
+}
+
+func (d *desk) guest() *guest {
+	g := &guest{desk: d}
+	g.Conversation = New(&d.shared, g, "")
+	g.Open(d.batch, d.now)
+	d.turn()
+	return g
+}
+
+// WaitOver implements engine.Waiter.
+func (g *guest) WaitOver(job engine.Job, o engine.Outcome) {
+	g.Answer(job, o)
+	g.desk.waits = append(g.desk.waits, g)
+}
+
+// turn runs a turn for the batch and settles it.
+func (d *desk) turn() {
+	d.tb.Helper()
+	d.now++
+	d.eng.Tick(d.now)
+	d.now = d.batch.Apply(d.eng, d.now)
+	d.eng.Take()
+	d.batch.TurnOver()
+	for i := range d.batch.Len() {
+		d.batch.Owner(i).(*guest).check()
+	}
+	d.batch.Settle(d.failing)
+	all := make([]*guest, d.batch.Len())
+	for i := range all {
+		all[i] = d.batch.Owner(i).(*guest)
+		all[i].write()
+	}
+	d.batch.Reset()
+	for _, g := range d.waits {
+		g.Answered(d.now)
+	}
+	all = append(all, d.waits...)
+	d.waits = nil
+	for _, g := range all {
+		g.proceed()
+	}
+}
+
+func (g *guest) check() {
+	g.desk.tb.Helper()
+	if err := g.Check(); err != nil {
+		g.desk.tb.Fatal(err)
+	}
+}
+
+// write takes a piece of the replies.
+func (g *guest) write() {
+	if g.State() != Writing {
+		return
+	}
+	out := g.Output()
+	if len(out) == 0 {
+		g.desk.tb.Fatal("writing nothing")
+	}
+	switch {
+	case g.deaf:
+		out = nil
+	case g.desk.taking > 0:
+		out = out[:min(len(out), g.desk.taking)]
+	}
+	g.got.Write(out)
+	g.Wrote(g.desk.now, len(out))
+	g.check()
+}
+
+// proceed does what the conversation wants until that is input, or its end.
+func (g *guest) proceed() {
+	d := g.desk
+	for {
+		g.check()
+		switch g.State() {
+		case Writing:
+			if g.deaf {
+				return
+			}
+			g.write()
+		case Ready:
+			if g.Advance(d.batch, d.now); g.State() == Executing {
+				d.turn()
+			}
+		case Reading:
+			if len(g.pending) == 0 {
+				return
+			}
+			input := g.pending
+			g.pending = nil
+			g.receive(input)
+		default:
+			return
+		}
+	}
+}
+
+// send gives input to the conversation.
+func (g *guest) send(input string) {
+	g.desk.tb.Helper()
+	g.pending = append(g.pending, strings.ReplaceAll(input, "\n", "\r\n")...)
+	g.proceed()
+}
+
+// receive takes input as a driver does: from a buffer of its own, which it uses
+// again, or in Space. What Space does not hold is left for later.
+func (g *guest) receive(input []byte) {
+	d := g.desk
+	if g.Unread() {
+		n := copy(g.Space(), input)
+		g.pending = input[n:]
+		g.Filled(d.now, n)
+		return
+	}
+	n := min(len(input), readSize)
+	buf := bytes.Clone(input[:n])
+	g.pending = input[n:]
+	g.Receive(d.batch, d.now, buf)
+	if d.batch.Len() > 0 {
+		d.turn()
+	}
+	clear(buf)
+}
+
+// want compares the replies since the last call.
+func (g *guest) want(replies string) {
+	g.desk.tb.Helper()
+	if got, want := g.got.String(), strings.ReplaceAll(replies, "\n", "\r\n"); got != want {
+		g.desk.tb.Fatalf("got %.300q, want %.300q", got, want)
+	}
+	g.got.Reset()
+}
+
+func (g *guest) wantState(s State) {
+	g.desk.tb.Helper()
+	if g.check(); g.State() != s {
+		g.desk.tb.Fatalf("it is %v, want %v", g.State(), s)
+	}
+}
+
+// end ends the session.
+func (g *guest) end() {
+	g.End(g.desk.batch)
+	g.desk.turn()
+	g.wantState(Closed)
+}
+
+var errDisk = errors.New("input/output error")

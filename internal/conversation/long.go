@@ -1,0 +1,83 @@
+package conversation
+
+import (
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// What is too long for one turn is begun within it and goes on after it. Until
+// it is over nothing else of the conversation is executed.
+
+const (
+	// shortList is how many names a list has at most that is formatted at once.
+	shortList = 256
+
+	// listPiece is how many bytes of a longer one are formatted at a time.
+	listPiece = 64 << 10
+
+	// largeBody is from how many bytes on a body is not copied into the reply.
+	// The engine gives bodies above 128 KiB memory of their own, and never
+	// changes it; those below share pages, which are used again.
+	largeBody = 128<<10 + 1
+)
+
+// A rest is what is left of a reply: names that are formatted while it is
+// written, which with 100,000 tubes is over a megabyte, or a large body.
+type rest struct {
+	body  []byte
+	names engine.Names
+	next  int
+}
+
+// list answers with names.
+func (c *Conversation) list(names engine.Names) {
+	c.out = wire.AppendListStart(c.out, names.Len(), names.Bytes())
+	c.rest = &rest{names: names}
+	if names.Len() <= shortList {
+		c.continueReply()
+	}
+}
+
+// continueReply appends the next piece of a reply, when all before is written.
+func (c *Conversation) continueReply() {
+	r := c.rest
+	for end := len(c.out) + listPiece; len(c.out) < end && r.next < r.names.Len(); r.next++ {
+		c.out = wire.AppendListItem(c.out, r.names.At(r.next))
+	}
+	if r.next == r.names.Len() {
+		c.out = wire.AppendDataEnd(c.out)
+		c.rest = nil
+	}
+}
+
+// appendJob appends a reply with a job, or the part of it before a large body.
+func appendJob(dst []byte, w wire.Word, job engine.Job) ([]byte, *rest) {
+	if len(job.Body) < largeBody {
+		return wire.AppendJob(dst, w, job.ID, job.Body), nil
+	}
+	return wire.AppendJobStart(dst, w, job.ID, len(job.Body)), &rest{body: job.Body}
+}
+
+// A kick is one that takes several turns.
+type kick struct {
+	engine.Kick
+	failed bool // jobs that it has kicked are not durable
+}
+
+// continueKick does as much of a kick as a turn should bear, and answers when
+// that was all.
+func (c *Conversation) continueKick(e *engine.Engine, now int64, k kick) {
+	if e.ContinueKick(now, c.sess, &k.Kick) {
+		c.kick = &k
+		return
+	}
+	c.kick = nil
+	switch {
+	case k.failed:
+		c.word(wire.InternalError)
+	case k.Kicked == 0 && k.Refused != engine.OK:
+		c.word(outcomeWords[k.Refused])
+	default:
+		c.out = wire.AppendKicked(c.out, uint64(k.Kicked))
+	}
+}
