@@ -113,10 +113,13 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		job, o := e.PeekState(c.sess, engine.Buried)
 		c.job(wire.Found, job, o)
 	case wire.Use:
-		e.Use(c.sess, cmd.Tube)
+		if o := e.Use(c.sess, cmd.Tube); o != engine.OK {
+			c.word(outcomeWords[o])
+			return
+		}
 		c.out = wire.AppendUsing(c.out, c.sess.Using())
 	case wire.Watch:
-		c.out = wire.AppendWatching(c.out, e.Watch(c.sess, cmd.Tube))
+		c.watch(e, cmd.Tube)
 	case wire.Ignore:
 		c.ignore(e, cmd.Tube)
 	case wire.PauseTube:
@@ -163,6 +166,15 @@ func (c *Conversation) job(success wire.Word, job engine.Job, o engine.Outcome) 
 		return
 	}
 	c.out, c.rest = appendJob(c.out, success, job)
+}
+
+func (c *Conversation) watch(e *engine.Engine, tube []byte) {
+	n, o := e.Watch(c.sess, tube)
+	if o != engine.OK {
+		c.word(outcomeWords[o])
+		return
+	}
+	c.out = wire.AppendWatching(c.out, n)
 }
 
 func (c *Conversation) ignore(e *engine.Engine, tube []byte) {

@@ -249,12 +249,9 @@ func (e *Engine) restorePut(c Change) {
 	t := e.tubeNamed(c.Tube)
 	i, j := e.jobs.alloc()
 	j.id = c.ID
-	j.tube = t.num
-	j.bodyLen = uint32(len(c.Body))
-	j.bodySlot = e.bodies.put(c.Body)
 	j.mark = c.Mark
 	e.restoreFields(j, c)
-	e.ids.insert(i, j)
+	e.enter(i, j, t, c.Body)
 	e.attach(i, j)
 }
 

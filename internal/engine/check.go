@@ -9,7 +9,7 @@ import (
 // each with its number. It walks everything there is: for tests and for a
 // server that someone suspects.
 func (e *Engine) Check() error {
-	c := checker{e: e, has: make(map[uint32]references)}
+	c := checker{e: e, has: make(map[uint32]references), bytes: make(map[uint32]int64)}
 	c.jobs()
 	c.references()
 	for _, t := range e.tubes {
@@ -36,8 +36,10 @@ func (e *Engine) Check() error {
 type checker struct {
 	e      *Engine
 	broken []error
-	sum    Stats                 // what the tubes and sessions have
-	inHeap int                   // jobs found in heaps
+	sum    Stats            // what the tubes and sessions have
+	inHeap int              // jobs found in heaps
+	bytes  map[uint32]int64 // of bodies, by number of the tube
+	memory int64
 	closed int                   // sessions
 	placed [queued + 1]int       // watches that say where they are
 	seen   [queued + 1]int       // those that were found there
@@ -65,6 +67,8 @@ func (c *checker) jobs() {
 			c.assert(j.id <= e.lastID, "I7: job %d is above the last id %d", j.id, e.lastID)
 			c.assert(int(j.tube) < len(e.tubes) && e.tubes[j.tube] != nil, "I2: job %d is in tube number %d, which is free", j.id, j.tube)
 			c.assert(j.state != Reserved || int(j.holder) < len(e.sessions) && e.sessions[j.holder] != nil, "I2: job %d is held by session number %d, which is free", j.id, j.holder)
+			c.bytes[j.tube] += int64(j.bodyLen)
+			c.memory += memoryOf(j.bodyLen)
 			c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id)
 		}
 	}
@@ -136,6 +140,8 @@ func (c *checker) tube(t *tube) {
 	c.told(name, t)
 	has := c.has[t.num]
 	c.assert(t.using == has.using && t.watching == has.watching && t.reserved == has.reserved, "I4: %s: counts %d using, %d watching, %d reserved, has %+v", name, t.using, t.watching, t.reserved, has)
+	c.assert(t.bytes == c.bytes[t.num], "I4: %s: counts %d bytes, has %d", name, t.bytes, c.bytes[t.num])
+	c.sum.Bytes += uint64(t.bytes)
 	c.assert(t.urgent == urgent, "I4: %s: counts %d urgent jobs, has %d", name, t.urgent, urgent)
 	c.assert(t.waiting == waiting, "I4: %s: counts %d waiting, has %d", name, t.waiting, waiting)
 	c.assert(t == e.deflt || t.held || t.using+t.watching+t.jobs() > 0, "I9: %s: nothing refers to it", name)
@@ -249,6 +255,7 @@ func (c *checker) counts() {
 	c.assert(len(e.sessions)-len(e.sessionNums) == int(c.sum.Sessions)+c.closed, "I15: %d sessions have a number, %d are open and %d closed", len(e.sessions)-len(e.sessionNums), c.sum.Sessions, c.closed)
 	c.assert(c.inHeap == int(e.ids.n), "I1: %d jobs are in heaps, %d in the index", c.inHeap, e.ids.n)
 
+	c.assert(e.memory == c.memory, "I6: memory is %d, not %d", e.memory, c.memory)
 	want := c.sum
 	want.TotalJobs, want.TotalSessions, want.Timeouts = e.stats.TotalJobs, e.stats.TotalSessions, e.stats.Timeouts
 	c.assert(e.stats == want, "I6: stats are %+v, not %+v", e.stats, want)

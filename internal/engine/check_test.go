@@ -57,6 +57,8 @@ func TestCheckReports(t *testing.T) {
 			work(e).paused = false
 		}},
 		{"I4", "urgent", func(e *Engine, _ *Session) { work(e).urgent++ }},
+		{"I4", "bytes", func(e *Engine, _ *Session) { work(e).bytes++ }},
+		{"I6", "memory", func(e *Engine, _ *Session) { e.memory++ }},
 		{"I4", "waiting", func(e *Engine, _ *Session) { work(e).waiting++ }},
 		{"I4", "using, in two tubes", func(e *Engine, _ *Session) { work(e).using++; e.deflt.using-- }},
 		{"I4", "watching, in two tubes", func(e *Engine, _ *Session) { work(e).watching++; e.deflt.watching-- }},

@@ -10,7 +10,7 @@ const (
 	TimedOut             // no job came in time
 	DeadlineSoon         // a TTR of the session's own ends within a second
 	Draining             // no puts are taken any more
-	OutOfMemory          // the Log has no room for this change; nothing was done
+	OutOfMemory          // the Log has no room for this change, or Limits forbid it; nothing was done
 	Failed               // the Log does not work; nothing was done
 )
 
@@ -24,6 +24,9 @@ type Options struct {
 	// apart; anything but OK refuses the change and becomes the outcome of the verb. tube is
 	// the name and body the length in bytes of the job's body.
 	Admit func(kind ChangeKind, tube string, body int) Outcome
+
+	// Limits hold until SetLimits.
+	Limits Limits
 }
 
 // Engine is the state of one server. It is not safe for concurrent use.
@@ -35,6 +38,7 @@ type Engine struct {
 	jobs   jobSlab
 	bodies *bodies
 	ids    index
+	memory int64  // bytes, as Limits.Memory counts them
 	lastID uint64 // the highest id given out
 	buried int64  // rank of the last job that was buried
 
@@ -46,6 +50,9 @@ type Engine struct {
 
 	sessions    []*Session // by number; nil where free
 	sessionNums []uint32
+
+	limits    Limits
+	limitsAge int // how often they were set
 
 	waits uint64 // how many waits have begun
 	few   int    // how many tubes a session watches at most without an index
@@ -73,6 +80,7 @@ func New(opt Options) *Engine {
 		slice:  sliceLimit,
 	}
 	e.ids = newIndex(&e.jobs)
+	e.SetLimits(opt.Limits)
 	e.deflt = e.tubeNamed(DefaultTube)
 	return e
 }
@@ -203,10 +211,25 @@ func (e *Engine) giveUp(now int64, i slot) {
 	e.makeReady(now, i, j)
 }
 
+// enter lets a job whose fields are set be in a tube and have a body, and counts
+// both. It is in no heap yet.
+func (e *Engine) enter(i slot, j *job, t *tube, body []byte) {
+	j.tube = t.num
+	j.bodyLen = uint32(len(body))
+	j.bodySlot = e.bodies.put(body)
+	e.ids.insert(i, j)
+	t.bytes += int64(j.bodyLen)
+	e.stats.Bytes += uint64(j.bodyLen)
+	e.memory += memoryOf(j.bodyLen)
+}
+
 // drop removes a job for good.
 func (e *Engine) drop(i slot, j *job) {
 	t := e.tubeOfJob(j)
 	e.detach(i, j)
+	t.bytes -= int64(j.bodyLen)
+	e.stats.Bytes -= uint64(j.bodyLen)
+	e.memory -= memoryOf(j.bodyLen)
 	e.ids.remove(i, j)
 	e.bodies.free(j.bodySlot, j.bodyLen)
 	e.jobs.free(i)

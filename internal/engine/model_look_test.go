@@ -73,6 +73,7 @@ func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
 	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop}
 	for _, j := range m.jobs {
 		if j.tube == t.name {
+			st.Bytes += uint64(len(j.body))
 			st.Urgent += count(j.state == Ready && j.pri < 1024)
 			st.Ready += count(j.state == Ready)
 			st.Reserved += count(j.state == Reserved)
@@ -95,6 +96,7 @@ func (m *model) allStats(now int64) Stats {
 	st := m.stats
 	for _, t := range m.tubes {
 		ts := m.tubeStats(now, t)
+		st.Bytes += ts.Bytes
 		st.Urgent += ts.Urgent
 		st.Ready += ts.Ready
 		st.Reserved += ts.Reserved

@@ -17,6 +17,9 @@ func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, 
 		return 0, Draining
 	}
 	t := s.use
+	if !e.hasRoom(t, uint32(len(body)), true) {
+		return 0, OutOfMemory
+	}
 	if o := e.admit(JobPut, t, uint32(len(body))); o != OK {
 		return 0, o
 	}
@@ -25,10 +28,7 @@ func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, 
 	j.id = e.lastID
 	j.created = now
 	j.pri, j.delay, j.ttr = spec.Pri, spec.Delay, max(spec.TTR, 1)
-	j.tube = t.num
-	j.bodyLen = uint32(len(body))
-	j.bodySlot = e.bodies.put(body)
-	e.ids.insert(i, j)
+	e.enter(i, j, t, body)
 	t.totalJobs++
 	e.stats.TotalJobs++
 	id = j.id

@@ -107,26 +107,38 @@ func (e *Engine) HalfClose(s *Session) {
 	}
 }
 
-// Use makes the tube the one that the session puts into, kicks and peeks.
-func (e *Engine) Use(s *Session, name []byte) {
+// Use makes the tube the one that the session puts into, kicks and peeks. With
+// OutOfMemory there would be too many tubes.
+func (e *Engine) Use(s *Session, name []byte) Outcome {
+	if !e.hasRoomForTube(name) {
+		return OutOfMemory
+	}
 	t := e.tubeOf(name)
 	old := s.use
 	t.using++
 	old.using--
 	s.use = t
 	e.release(old)
+	return OK
 }
 
 // Using returns the name of the tube in use.
 func (s *Session) Using() string { return s.use.name }
 
 // Watch adds a tube to those that the session reserves from and returns how
-// many they are.
-func (e *Engine) Watch(s *Session, name []byte) int {
-	if t := e.tubeOf(name); s.place(t) < 0 {
-		e.watch(s, t)
+// many they are. With OutOfMemory there would be too many, of the session or in
+// all.
+func (e *Engine) Watch(s *Session, name []byte) (n int, outcome Outcome) {
+	n = len(s.watches)
+	t := e.byName[string(name)]
+	if t != nil && s.place(t) >= 0 {
+		return n, OK
 	}
-	return len(s.watches)
+	if most := e.limits.Watches; most > 0 && n >= most || !e.hasRoomForTube(name) {
+		return n, OutOfMemory
+	}
+	e.watch(s, e.tubeOf(name))
+	return n + 1, OK
 }
 
 func (e *Engine) watch(s *Session, t *tube) {

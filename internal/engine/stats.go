@@ -7,6 +7,8 @@ import "unsafe"
 type Stats struct {
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
 
+	Bytes uint64 // of the bodies of all jobs now
+
 	Sessions  uint64 // now
 	Producers uint64 // sessions now that have put
 	Workers   uint64 // sessions now that have reserved
@@ -26,7 +28,7 @@ func (e *Engine) Stats() Stats {
 }
 
 // Memory returns how many bytes the records and bodies of jobs take now, free
-// slots among them included. It falls when the queue drains.
+// slots among them included, for which Limits.Memory does not count. It falls when the queue drains.
 func (e *Engine) Memory() int64 {
 	return e.bodies.bytes() + int64(e.jobs.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]job{}))
 }
@@ -35,6 +37,7 @@ func (e *Engine) Memory() int64 {
 type TubeStats struct {
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
 
+	Bytes                    uint64 // of the bodies of its jobs now
 	TotalJobs                uint64 // put since the tube came to be
 	Using, Watching, Waiting uint64 // sessions now
 	Deletes, Pauses          uint64 // commands that succeeded since the tube came to be
@@ -53,6 +56,7 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 		Reserved:  uint64(t.reserved),
 		Delayed:   uint64(t.delayed.n),
 		Buried:    uint64(t.buried.n),
+		Bytes:     uint64(t.bytes),
 		TotalJobs: t.totalJobs,
 		Using:     uint64(t.using),
 		Watching:  uint64(t.watching),

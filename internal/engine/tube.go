@@ -10,7 +10,8 @@ const DefaultTube = "default"
 //
 // I3. A tube that is not paused has no ready job or no waiting session.
 // I4. using and watching count the sessions that do so; reserved counts the
-// jobs of this tube that sessions hold; urgent its ready jobs below UrgentPri.
+// jobs of this tube that sessions hold; urgent its ready jobs below UrgentPri;
+// bytes those of the bodies of its jobs.
 //
 // I9. Each tube that something refers to is in Engine.tubes, names and byName,
 // and no other.
@@ -27,6 +28,10 @@ type tube struct {
 	urgent   int
 	using    int
 	watching int
+	bytes    int64
+
+	limits    TubeLimits
+	limitsAge int // Engine.limitsAge when they were asked for
 
 	waiters   watchList // sessions that wait for a job of this tube, first come first
 	waiting   int       // how many

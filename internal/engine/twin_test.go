@@ -263,13 +263,15 @@ var sessionVerbs = map[string]func(tw *twins, p *pair){
 	},
 	"watch": func(tw *twins, p *pair) {
 		name := tw.tube()
-		tw.same("watch", tw.e.Watch(p.e, name), tw.m.watch(p.m, string(name)))
+		n, o := tw.e.Watch(p.e, name)
+		tw.same("watch", []any{n, o}, []any{tw.m.watch(p.m, string(name)), OK})
 	},
 	"watch-many": func(tw *twins, p *pair) { // beyond Engine.few, and beyond a line's length of tubes to ignore
 		from := tw.src.intn("from", 20)
 		for i := range 18 {
 			name := fmt.Sprintf("t%d", from+i)
-			tw.same("watch", tw.e.Watch(p.e, []byte(name)), tw.m.watch(p.m, name))
+			n, _ := tw.e.Watch(p.e, []byte(name))
+			tw.same("watch", n, tw.m.watch(p.m, name))
 		}
 	},
 	"ignore": func(tw *twins, p *pair) {

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // A client that stops in the middle of a command is disconnected, and so is one
@@ -347,5 +350,15 @@ func TestHTTP(t *testing.T) {
 		if n := strings.Count(log.String(), "spoke HTTP"); n != 2 {
 			t.Errorf("%d warnings a minute later, want 2:\n%s", n, &log)
 		}
+	})
+}
+
+// The engine's limits have the reply that beanstalkd gives when it has no memory.
+func TestEngineLimits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		limits := engine.Limits{Tubes: 2, Watches: 2, Tube: func(string) engine.TubeLimits { return engine.TubeLimits{Jobs: 1} }}
+		r := startEngine(t, Options{}, broker.Options{}, engine.Options{Limits: limits})
+		r.dial().do("use a\nuse b\nwatch a\nwatch b\nput 0 0 9 0\n\nput 0 0 9 0\n\ndelete 1\nput 0 0 9 0\n\n",
+			"USING a\nOUT_OF_MEMORY\nWATCHING 2\nOUT_OF_MEMORY\nINSERTED 1\nOUT_OF_MEMORY\nDELETED\nINSERTED 3\n")
 	})
 }

@@ -98,7 +98,8 @@ func (c *client) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		e.Use(c.sess, cmd.Tube)
 		c.out = wire.AppendUsing(c.out, c.sess.Using())
 	case wire.Watch:
-		c.out = wire.AppendWatching(c.out, e.Watch(c.sess, cmd.Tube))
+		n, _ := e.Watch(c.sess, cmd.Tube)
+		c.out = wire.AppendWatching(c.out, n)
 	case wire.Ignore:
 		n, _ := e.Ignore(c.sess, cmd.Tube)
 		c.out = wire.AppendWatching(c.out, n)

@@ -1,0 +1,71 @@
+package engine
+
+import "unsafe"
+
+// Limits say how much an engine takes. Of what there is already nothing is lost
+// when they become tighter; only puts, and new tubes, are refused, never a delete.
+// The zero value is no limit at all.
+type Limits struct {
+	// Memory is how many bytes all jobs together may take: of each its body,
+	// rounded up by an eighth at most, and jobBytes.
+	Memory int64
+
+	// Tubes is how many tubes there may be, default among them.
+	Tubes int
+
+	// Watches is how many tubes a session may watch.
+	Watches int
+
+	// Tube returns the limits of a tube. It is asked again after SetLimits; nil
+	// stands for none.
+	Tube func(name string) TubeLimits
+}
+
+// TubeLimits say how much a tube takes. The zero value is no limit.
+type TubeLimits struct {
+	Jobs  int64 // in any state
+	Bytes int64 // of their bodies
+}
+
+// jobBytes is what a job takes beside its body: its record, an entry in a heap
+// and one in the index.
+const jobBytes = int64(unsafe.Sizeof(job{}) + unsafe.Sizeof(entry{}) + unsafe.Sizeof(slot(0)))
+
+// memoryOf returns how many bytes a job with a body of n bytes takes.
+func memoryOf(n uint32) int64 {
+	switch {
+	case n == 0:
+		return jobBytes
+	case n > maxClassed:
+		return jobBytes + int64(n)
+	}
+	return jobBytes + int64(classSize(classOf(n)))
+}
+
+// SetLimits puts other limits in the place of those of Options.
+func (e *Engine) SetLimits(l Limits) {
+	e.limits = l
+	e.limitsAge++
+}
+
+// hasRoom reports whether the limits allow a job of n bytes more in a tube. If it
+// is there already, in another tube, it takes no more memory.
+func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
+	l := &e.limits
+	if isNew && l.Memory > 0 && e.memory+memoryOf(n) > l.Memory {
+		return false
+	}
+	if l.Tube == nil {
+		return true
+	}
+	if t.limitsAge != e.limitsAge {
+		t.limits, t.limitsAge = l.Tube(t.name), e.limitsAge
+	}
+	return (t.limits.Jobs <= 0 || int64(t.jobs()) < t.limits.Jobs) &&
+		(t.limits.Bytes <= 0 || t.bytes+int64(n) <= t.limits.Bytes)
+}
+
+// hasRoomForTube reports whether a tube may be made, unless it is there.
+func (e *Engine) hasRoomForTube(name []byte) bool {
+	return e.limits.Tubes <= 0 || e.names.n < e.limits.Tubes || e.byName[string(name)] != nil
+}

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A limit refuses what would go beyond it, and a delete makes room again.
+func TestLimitsOfJobs(t *testing.T) {
+	const size = 100
+	body := make([]byte, size)
+	everyTube := func(l TubeLimits) Limits { return Limits{Tube: func(string) TubeLimits { return l }} }
+	for _, test := range []struct {
+		name   string
+		limits Limits
+		most   int // jobs of that size, in one tube
+		inAll  int // in two tubes
+	}{
+		{"none", Limits{}, 10, 20},
+		{"memory", Limits{Memory: 5 * memoryOf(size)}, 5, 5},
+		{"memory, but a byte", Limits{Memory: 5*memoryOf(size) - 1}, 4, 4},
+		{"jobs", everyTube(TubeLimits{Jobs: 3}), 3, 6},
+		{"bytes", everyTube(TubeLimits{Bytes: 3*size + 99}), 3, 6},
+		{"of another tube", Limits{Tube: func(name string) TubeLimits {
+			if name == "b" {
+				return TubeLimits{Jobs: 1}
+			}
+			return TubeLimits{}
+		}}, 10, 11},
+		{"bodies alone", Limits{Memory: size}, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := New(Options{Limits: test.limits})
+			s := e.Open(nil)
+			fill := func(tube string) (n int) {
+				e.Use(s, []byte(tube))
+				for range 10 {
+					before := e.LastID()
+					id, o := e.Put(0, s, Spec{TTR: 9, Delay: uint32(n % 2)}, body)
+					if e.LastID() != before+1 || (o == OK) != (id != 0) || o != OK && o != OutOfMemory {
+						t.Fatalf("put: id %d, outcome %v, last id %d after %d", id, o, e.LastID(), before)
+					}
+					if o == OK {
+						n++
+					}
+				}
+				return n
+			}
+			n := fill("a")
+			if n != test.most {
+				t.Errorf("there was room for %d jobs, want %d", n, test.most)
+			}
+			if n += fill("b"); n != test.inAll {
+				t.Errorf("there was room for %d jobs in two tubes, want %d", n, test.inAll)
+			}
+			if st := e.Stats(); st.Bytes != uint64(n*size) {
+				t.Errorf("%d jobs have %d bytes", n, st.Bytes)
+			}
+			for id := range e.LastID() + 1 {
+				if e.Delete(s, id) == OK && fill("a")+fill("b") == 0 {
+					t.Errorf("no room after job %d was deleted", id)
+				}
+			}
+			if err := e.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Whatever is there stays when limits become tighter, and goes on through all
+// its states.
+func TestTighterLimits(t *testing.T) {
+	e, me, _ := eachState(Options{}, 0)
+	e.SetLimits(Limits{Memory: 1, Tubes: 1, Watches: 1, Tube: func(string) TubeLimits { return TubeLimits{1, 1} }})
+	if _, o := e.Put(0, me, Spec{}, nil); o != OutOfMemory {
+		t.Errorf("put: %v", o)
+	}
+	for name, o := range map[string]Outcome{
+		"release": e.Release(0, me, myJob, 1, 1),
+		"kick":    e.KickJob(0, buriedJob),
+		"delete":  e.Delete(me, readyJob),
+		"use":     e.Use(me, []byte("work")),
+	} {
+		if o != OK {
+			t.Errorf("%s: %v", name, o)
+		}
+	}
+	if j, o := e.Reserve(0, e.Open(nil), 0); o != TimedOut {
+		t.Errorf("reserve from the tube default: job %d, %v", j.ID, o)
+	}
+	e.SetLimits(Limits{})
+	if _, o := e.Put(0, me, Spec{}, nil); o != OK {
+		t.Errorf("put without limits: %v", o)
+	}
+}
+
+// Tubes are limited in all, and for a session those that it watches; what is there
+// already can be used and watched.
+func TestLimitsOfTubes(t *testing.T) {
+	e := New(Options{Limits: Limits{Tubes: 4, Watches: 3}})
+	s, other := e.Open(nil), e.Open(nil)
+	for _, step := range []struct {
+		verb, tube string
+		want       string
+	}{
+		{"use", "a", "0"},
+		{"watch", "a", "2 0"},
+		{"watch", "b", "3 0"},
+		{"watch", "c", "3 6"},
+		{"watch", "b", "3 0"},
+		{"ignore", "b", "2 true"},
+		{"watch", "c", "3 0"},
+		{"use", "d", "0"},
+		{"use", "e", "6"},
+		{"use", "c", "0"}, // d is gone
+		{"use", "e", "0"},
+	} {
+		var got string
+		switch name := []byte(step.tube); step.verb {
+		case "use":
+			got = fmt.Sprint(e.Use(s, name))
+		case "watch":
+			n, o := e.Watch(s, name)
+			got = fmt.Sprint(n, o)
+		case "ignore":
+			n, ok := e.Ignore(s, name)
+			got = fmt.Sprint(n, ok)
+		}
+		if got != step.want {
+			t.Errorf("%s %s: %s, want %s", step.verb, step.tube, got, step.want)
+		}
+	}
+	if _, o := e.Watch(other, []byte("f")); o != OutOfMemory {
+		t.Errorf("a fifth tube: %v", o)
+	}
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was logged comes back, whatever the limits say.
+func TestRestoreKnowsNoLimits(t *testing.T) {
+	e := New(Options{Limits: Limits{Memory: 1, Tubes: 1}})
+	e.Restore(Change{Kind: JobPut, ID: 7, State: Ready, TTR: 1, Tube: "a", Body: []byte("hello")})
+	if st := e.Stats(); st.Ready != 1 || st.Tubes != 2 || st.Bytes != 5 {
+		t.Errorf("stats are %+v", st)
+	}
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}
