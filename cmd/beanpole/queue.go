@@ -72,6 +72,11 @@ func reading(log *slog.Logger) func(done, total int64) {
 
 func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duration) {
 	for _, t := range r.Torn {
+		if t.Closed {
+			log.Warn("the journal's last file had bytes behind its end; they were removed, no server has written them there",
+				"file", t.File, "offset", t.Offset, "bytes", t.Dropped)
+			continue
+		}
 		log.Warn("the journal ended in a write that a crash had cut short; it was removed, nobody had been told that it was done",
 			"file", t.File, "offset", t.Offset, "bytes", t.Dropped)
 	}

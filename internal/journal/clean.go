@@ -126,10 +126,15 @@ func (j *Journal) remove(oldest wal.Segment) (bool, error) {
 	if !j.durable(j.needs[uint32(oldest.Sequence)]) {
 		return false, nil
 	}
-	if err := j.files.RemoveOldest(); err != nil {
+	err := j.files.RemoveOldest()
+	for err != nil && j.files.Err() == nil && j.lendStandby() {
+		err = j.files.RemoveOldest()
+	}
+	if err != nil {
 		j.trouble.notCleaned(j.log, oldest, err)
 		return false, err
 	}
+	j.dirty = true
 	delete(j.needs, uint32(oldest.Sequence))
 	j.trouble.cleaned(j.log)
 	j.bytes = j.files.Stats().Bytes
@@ -145,6 +150,19 @@ func (j *Journal) durable(at wal.Pos) bool {
 		return false
 	}
 	return j.files.Sync() == nil && at.Compare(j.files.Durable()) < 0
+}
+
+// reap sees to it that what the files wait for becomes durable: the records that
+// remove segments, and the beginnings of new ones.
+func (j *Journal) reap(now int64) (next int64) {
+	at, removing := j.files.Removing()
+	if removing && j.durable(at) {
+		_, removing = j.files.Removing()
+	}
+	if removing || j.files.Marking() && j.opt.Sync >= 0 {
+		return now + max(cleanPause, int64(j.opt.Sync))
+	}
+	return engine.Never
 }
 
 // carryOthers writes those records again that speak of no job, if the last of

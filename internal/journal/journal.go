@@ -242,7 +242,7 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 			next = min(next, now+healPause)
 		}
 	}
-	next = min(next, j.clean(now), j.reserveLater(now))
+	next = min(next, j.clean(now), j.reap(now), j.reserveLater(now))
 	if j.dirty {
 		next = min(next, now+cleanPause) // for the Flush
 	}
@@ -267,6 +267,7 @@ func (j *Journal) appendLateGone() bool {
 // room is needed; until then there is no hurry to try again.
 func (j *Journal) prepare(now int64) {
 	if !j.files.NeedsPrepare() {
+		j.trouble.prepared(j.log)
 		return
 	}
 	busy, err := j.preparing.ended()
@@ -275,6 +276,7 @@ func (j *Journal) prepare(now int64) {
 	}
 	if err != nil {
 		j.preparedAt = now
+		j.trouble.notPrepared(j.log, err)
 	}
 	if j.preparedAt == 0 || now-j.preparedAt >= healPause {
 		j.preparedAt = 0

@@ -11,6 +11,7 @@ type trouble struct {
 	full    bool
 	broken  bool
 	growing bool
+	behind  bool  // files could not be made or removed in the background
 	retry   int64 // when to try to heal, on the engine's clock
 }
 
@@ -53,5 +54,20 @@ func (t *trouble) cleaned(log *slog.Logger) {
 	if t.growing {
 		t.growing = false
 		log.Info("the journal is cleaned again")
+	}
+}
+
+// notPrepared is not for a full disk, of which noRoom tells when that matters.
+func (t *trouble) notPrepared(log *slog.Logger, err error) {
+	if !t.behind && !wal.NoRoom(err) {
+		t.behind = true
+		log.Error("the journal cannot make, mark or remove files in the background; it tries again every second", "err", err)
+	}
+}
+
+func (t *trouble) prepared(log *slog.Logger) {
+	if t.behind {
+		t.behind = false
+		log.Info("the journal's files are in order again")
 	}
 }

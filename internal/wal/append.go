@@ -43,16 +43,21 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 		panic("wal: empty record")
 	}
 	cost := Cost(n)
-	s := l.tip()
-	if s == nil || s.free() < cost {
-		var err error
-		if s, err = l.extend(cost); err != nil {
-			return Pos{}, err
-		}
-	} else if err := l.keepRoom(s.free() - cost); err != nil {
+	s, err := l.makeRoom(cost)
+	if err != nil {
 		return Pos{}, err
 	}
 	return s.append(uint32(n), parts...), nil
+}
+
+// makeRoom returns the segment to which a record that costs so much can be
+// appended.
+func (l *Log) makeRoom(cost int64) (*segment, error) {
+	s := l.tip()
+	if s == nil || s.free() < cost {
+		return l.extend(cost)
+	}
+	return s, l.keepRoom(s.free() - cost)
 }
 
 // keepRoom makes spares until they, with free bytes in a current segment, are
@@ -94,11 +99,15 @@ func (l *Log) extend(cost int64) (*segment, error) {
 
 // begin makes a spare the tip.
 func (l *Log) begin(s *segment) {
-	prev := l.prev
+	prev, closed := l.prev, l.prevClosed
 	if tip := l.tip(); tip != nil {
-		prev = Pos{tip.sequence, tip.end}
+		tip.close()
+		prev, closed = Pos{tip.sequence, tip.closed}, true
 	}
-	s.begin(prev, l.buf)
+	if closed {
+		l.marks = append(l.marks, mark{prev, s.sequence})
+	}
+	s.begin(prev, l.oldest(s.sequence), l.buf)
 	l.buf = nil
 	l.open = append(l.open, s)
 }
@@ -114,6 +123,7 @@ func (l *Log) Flush() error {
 }
 
 func (l *Log) flush() error {
+	l.noteDurable()
 	for len(l.open) > 0 {
 		s := l.open[0]
 		if err := s.failure(); err != nil { // as Target.Sync found
@@ -153,8 +163,8 @@ func (l *Log) sealFirst() error {
 	if err := s.seal(); err != nil {
 		return l.fail(err)
 	}
-	l.sealed = append(l.sealed, Segment{s.sequence, s.end})
-	l.prev = Pos{s.sequence, s.end}
+	l.sealed = append(l.sealed, Segment{s.sequence, s.closed, current, true})
+	l.prev, l.prevClosed = Pos{s.sequence, s.closed}, true
 	if cap(s.buf) <= maxKeptBuffer {
 		l.buf = s.buf
 	}

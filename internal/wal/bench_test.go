@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -55,7 +56,7 @@ func BenchmarkAppend(b *testing.B) {
 						}
 					}
 					if len(l.sealed) > 4 {
-						must(b, l.RemoveOldest())
+						must(b, errors.Join(l.RemoveOldest(), l.Sync(), l.Prepare()))
 					}
 				}
 				must(b, l.Close())

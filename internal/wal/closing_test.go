@@ -28,7 +28,7 @@ func TestClosedLogProvesItsRecords(t *testing.T) {
 	must(t, l.Close())
 	all := files(t, fsys)
 	name := FileName(1)
-	end := len(all[name]) - closingSize
+	end := len(all[name]) - int(endSize)
 	try := func(what string, damage func(b []byte)) {
 		t.Helper()
 		b := bytes.Clone(all[name])
@@ -63,8 +63,8 @@ func TestCloseOnFullDisk(t *testing.T) {
 		fsys.SetLimit(1)
 		must(t, l.Close())
 		b := files(t, fsys)[FileName(1)]
-		at := len(b) - closingSize
-		if length, internal := recordLength(b[at:]); length != 1 || !internal || b[at+recordHeader] != kindClosing || recordSynced(b[at:]) != int64(at) {
+		at := len(b) - int(endSize)
+		if length, internal := recordLength(b[at:]); length != 1 || !internal || current.payload(b[at:])[0] != kindClosing || recordSynced(b[at:]) != int64(at) {
 			t.Errorf("records of %d bytes: the segment ends with % x", n, b[at:])
 		}
 	}

@@ -194,7 +194,7 @@ func TestRandomUse(t *testing.T) {
 			"append2": func(t *rapid.T) { try(m.append()) },
 			"flush":   func(t *rapid.T) { try(m.flush()) },
 			"sync":    func(t *rapid.T) { try(m.sync()) },
-			"prepare": func(t *rapid.T) { try(m.log.Prepare()) },
+			"prepare": func(t *rapid.T) { try(m.prepare()) },
 			"reserve": func(t *rapid.T) { try(m.reserve()) },
 			"remove":  func(t *rapid.T) { try(m.remove()) },
 			"reread":  func(t *rapid.T) { try(m.reread()) },

@@ -21,32 +21,38 @@
 // A segment is a header, a link and records. All numbers are little-endian;
 // checksums are CRC-32C (Castagnoli).
 //
-//	segment := header link record* [closing]
+//	segment := header link record* [closing next]
 //
 //	header:  0  magic "beanpole"
-//	         8  version         u32   1
+//	         8  version         u32   2
 //	        12  header size     u32   48
 //	        16  log             u64   random, the same in all segments of a log
 //	        24  sequence        u64   that of the file's name
 //	        32  created         i64   nanoseconds since 1970, or 0
-//	        40  reserved        u32   0
+//	        40  size            u32   of the file, until the segment is closed
 //	        44  checksum        u32   of the 44 bytes before
 //
-//	record:  0  checksum        u32   of all below but the padding; see below
+//	record:  0  checksum        u32   of the 12 bytes below; see there
 //	         4  length          u32   of the payload; bit 31: the record is internal
 //	         8  synced          u32   everything in this segment before this offset was known to be
 //	                                  durable when the record was written
-//	        12  payload         length bytes, then zeros up to a multiple of 8
+//	        12  checksum        u32   of the payload
+//	        16  payload         length bytes, then zeros up to a multiple of 8
 //
 //	link    := internal record, payload: kind (1)  7 zeros  log  previous sequence u64  previous end u64
+//	                                     oldest sequence u64
 //	filler  := internal record, payload: kind (2), then anything
-//	closing := internal record, payload: kind (3); the last of a log that was closed
+//	closing := internal record, payload: kind (3); the last of a segment that is complete
+//	oldest  := internal record, payload: kind (4)  7 zeros  sequence u64
+//	next    := internal record, payload: kind (5)  7 zeros  sequence u64; or zeros
 //
 // A record is valid iff its length is 1 .. [MaxPayload], it ends within the
-// segment, its synced is not larger than its own offset, and its checksum is
-// right. The checksum is continued from that of log and sequence (16 bytes),
-// exclusive-or the record's offset. So bytes from another log, another segment
-// or another place in the same segment are not valid.
+// segment, its synced is not larger than its own offset, and its checksums are
+// right. That of the header is continued from that of log and sequence (16
+// bytes), exclusive-or the record's offset. So bytes from another log, another
+// segment or another place in the same segment are not valid, and a payload
+// cannot look like a record, for the number of the log is told to nobody: 16
+// bytes tell that there is none, whoever chose them.
 //
 // A segment is complete up to its end, which the link of the next one states.
 // So the chain of links from the last segment back to the oldest is the log.
@@ -54,18 +60,34 @@
 // below) and files that a crash left. The oldest segment's link points to one
 // that was removed, or to 0.
 //
+// Version 1 had no oldest and next records, no size, and one checksum for a
+// record as a whole, at 0, with the payload at 12. Segments of it are read and
+// repaired as they are; new ones are of version 2. record.go has the difference.
+//
+// # What must be there
+//
+// A segment that gets lost is missed. Each link names the oldest segment that was
+// needed when it was written, and so does a record when an older one is removed;
+// the file goes when that record is durable. When the link of a segment is
+// durable, its name is written behind the closing record of the one before
+// ([Log.Prepare] does so): then that one cannot be the last. And a file that is
+// shorter than it was made has a closing record, or lost its end.
+//
+// What is not missed: the only segment, and the last one in the moment before it
+// is named.
+//
 // # Life of a segment
 //
 // A file is made ahead of time as a spare: space reserved on the disk, header
 // written, file and directory synced ([Log.Prepare] does so, and then fills the
 // file with zeros, which makes each later sync about a quarter faster on ext4).
-// When a record does not fit into the current segment, that one is cut to its
-// length, synced and sealed, and the next spare starts with a link. Nothing is
-// written to a segment before its predecessor is durable. [Log.Close] syncs the
-// current segment, appends the closing record, and seals it too. A file is
-// written only by the process that made it: an opened log starts a new segment
-// with its first record. A record that is larger than a segment gets one to
-// itself.
+// When a record does not fit into the current segment, that one gets its closing
+// record, is synced, cut to its length and sealed, and the next spare starts with
+// a link. Nothing is written to a segment before its predecessor is durable.
+// [Log.Close] syncs the current segment, appends the closing record, and seals it
+// too; if the process dies, the next start does. Records are written to a file
+// only by the process that made it: an opened log starts a new segment with its
+// first record. A record that is larger than a segment gets one to itself.
 //
 // # Torn or damaged
 //
@@ -78,11 +100,10 @@
 // stops with a [*CorruptError] and changes nothing; [Repair] exists. A torn
 // tail is cut and reported.
 //
-// The closing record is written when all before it is durable, and its mark says
-// so: after an orderly end no damage before it looks like a torn write. What
-// cannot be told apart: damage to the records of the very last sync before a
-// crash, and damage from somewhere to the end of the file that takes the closing
-// record with it. Logs from before there was one are read as those of a crash.
+// At an orderly end the closing record is written when all before it is durable,
+// and its mark says so: no damage before it looks like a torn write, and nor does
+// the loss of the end of the file. What cannot be told apart: damage to the
+// records of the very last sync before a crash.
 //
 // # Failing disks
 //

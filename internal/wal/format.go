@@ -12,28 +12,31 @@ import (
 
 const (
 	magic      = "beanpole"
-	version    = 1
-	headerSize = 48
+	headerSize = 48 // in both versions
 
-	recordHeader = 12
-	internalBit  = 1 << 31
-	alignment    = 8
+	internalBit = 1 << 31
+	alignment   = 8
 
 	kindLink    = 1
 	kindFiller  = 2
 	kindClosing = 3
-	linkPayload = 32
+	kindOldest  = 4
+	kindNext    = 5
 )
 
-// firstRecord is the offset of the first record after the link.
-const firstRecord = headerSize + (recordHeader+linkPayload+alignment-1)&^(alignment-1)
+// What a segment of the current version holds beside its records. Each keeps
+// bytes free for its end, so that a full disk does not matter to an orderly one.
+var (
+	firstRecord = current.firstRecord() // offset of the first record after the link
+	closingSize = current.cost(1)
+	nextSize    = current.cost(pointer)
+	endSize     = closingSize + nextSize
+	overhead    = firstRecord + endSize
+)
 
-// closingSize is what the closing record takes. Each segment keeps that many
-// bytes free for it, so that a full disk does not matter to an orderly end.
-const closingSize = (recordHeader + 1 + alignment - 1) &^ (alignment - 1)
-
-// overhead is what a segment holds beside its records.
-const overhead = firstRecord + closingSize
+// pointer is the length of an internal payload that names a segment: its kind, 7
+// zeros and the sequence.
+const pointer = 16
 
 // MaxPayload is the largest length of a record's payload in bytes: a gibibyte
 // and some room for what the journal puts beside the largest job.
@@ -104,20 +107,26 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A header is what every segment begins with.
 type header struct {
+	layout   *layout // nil means the current one
 	log      uint64
 	sequence uint64
 	created  int64
+	size     int64 // of the file, until the segment is closed; 0 in version 1
 }
 
 func (h header) encode() []byte {
+	y := h.layout
+	if y == nil {
+		y = current
+	}
 	b := make([]byte, 0, headerSize)
 	b = append(b, magic...)
-	b = binary.LittleEndian.AppendUint32(b, version)
+	b = binary.LittleEndian.AppendUint32(b, y.version)
 	b = binary.LittleEndian.AppendUint32(b, headerSize)
 	b = binary.LittleEndian.AppendUint64(b, h.log)
 	b = binary.LittleEndian.AppendUint64(b, h.sequence)
 	b = binary.LittleEndian.AppendUint64(b, uint64(h.created))
-	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.size))
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
@@ -131,13 +140,16 @@ func decodeHeader(b []byte) (header, error) {
 		binary.LittleEndian.Uint32(b[44:]) != crc32.Checksum(b[:44], castagnoli) {
 		return header{}, errNoHeader
 	}
-	if binary.LittleEndian.Uint32(b[8:]) != version || binary.LittleEndian.Uint32(b[12:]) != headerSize {
+	y := layoutOf(binary.LittleEndian.Uint32(b[8:]))
+	if y == nil || binary.LittleEndian.Uint32(b[12:]) != headerSize {
 		return header{}, errNewVersion
 	}
 	return header{
+		layout:   y,
 		log:      binary.LittleEndian.Uint64(b[16:]),
 		sequence: binary.LittleEndian.Uint64(b[24:]),
 		created:  int64(binary.LittleEndian.Uint64(b[32:])),
+		size:     int64(binary.LittleEndian.Uint32(b[40:])),
 	}, nil
 }
 
@@ -149,116 +161,56 @@ func (h header) seed() uint32 {
 	return crc32.Checksum(b, castagnoli)
 }
 
-// Cost returns how many bytes of a segment a record with a payload of n bytes
-// takes. This is the unit of [Log.Reserve].
-func Cost(n int) int64 {
-	return (recordHeader + int64(n) + alignment - 1) &^ (alignment - 1)
-}
-
-// appendRecord appends the record that will be at off in its segment, with the
-// concatenation of parts as its payload. n is their total length, with
-// internalBit if the record is internal.
-func appendRecord(dst []byte, seed uint32, off, synced int64, n uint32, parts ...[]byte) []byte {
-	start := len(dst)
-	dst = append(dst, 0, 0, 0, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, n)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(synced))
-	for _, p := range parts {
-		dst = append(dst, p...)
-	}
-	binary.LittleEndian.PutUint32(dst[start:], recordChecksum(seed, off, dst[start+4:]))
-	for (len(dst)-start)%alignment != 0 {
-		dst = append(dst, 0)
-	}
-	return dst
-}
-
-// recordChecksum returns the checksum of a record of which b is all after it,
-// without the padding. With the offset in it, a record is not valid where it
-// does not belong.
-func recordChecksum(seed uint32, off int64, b []byte) uint32 {
-	return crc32.Update(seed^uint32(off), castagnoli, b)
-}
-
-// recordLength returns the payload's length in the record at the start of b,
-// which has at least recordHeader bytes.
-func recordLength(b []byte) (n int, internal bool) {
-	n32 := binary.LittleEndian.Uint32(b[4:])
-	return int(n32 &^ internalBit), n32&internalBit != 0
-}
-
-// recordSynced returns the synced mark of the record at the start of b.
-func recordSynced(b []byte) int64 { return int64(binary.LittleEndian.Uint32(b[8:])) }
-
-// Reasons why there is no valid record at an offset.
-const (
-	endOfRecords = "no record"
-	badLength    = "the length of a record is impossible"
-	badMark      = "the synced mark of a record is impossible"
-	badChecksum  = "the checksum of a record is wrong"
-)
-
-// frame tells, looking at its length only, how many bytes the record at the
-// start of b takes if there are left bytes from its start to the segment's end.
-// b has at least min(left, recordHeader) bytes. If reason is not empty there is
-// no record.
-func frame(b []byte, left int64) (size int64, reason string) {
-	if left < recordHeader {
-		return 0, endOfRecords
-	}
-	n, _ := recordLength(b)
-	switch {
-	case n == 0:
-		return 0, endOfRecords
-	case n > MaxPayload || Cost(n) > left:
-		return 0, badLength
-	}
-	return Cost(n), ""
-}
-
-// checkRecord tells why the record at the start of b, which holds it whole, and
-// at off in its segment is not valid.
-func checkRecord(b []byte, seed uint32, off int64) (reason string) {
-	n, _ := recordLength(b)
-	if recordSynced(b) > off {
-		return badMark
-	}
-	if recordChecksum(seed, off, b[4:recordHeader+n]) != binary.LittleEndian.Uint32(b) {
-		return badChecksum
-	}
-	return ""
-}
-
 // A link is the first record of a segment: it says where the log comes from.
 type link struct {
-	log  uint64 // that of the header, for when that is damaged
-	prev Pos    // the end of the segment before; zero in a log's first segment
+	log    uint64 // that of the header, for when that is damaged
+	prev   Pos    // the end of the segment before; zero in a log's first segment
+	oldest uint64 // sequence of the oldest segment that was needed; 0 in version 1: unknown
 }
 
-func (l link) appendTo(dst []byte, seed uint32) []byte {
-	b := make([]byte, 8, linkPayload)
+func (l link) appendTo(dst []byte, y *layout, seed uint32) []byte {
+	b := make([]byte, 8, y.linkPayload)
 	b[0] = kindLink
 	b = binary.LittleEndian.AppendUint64(b, l.log)
 	b = binary.LittleEndian.AppendUint64(b, l.prev.Segment)
 	b = binary.LittleEndian.AppendUint64(b, uint64(l.prev.Offset))
-	return appendRecord(dst, seed, headerSize, headerSize, linkPayload|internalBit, b)
+	if y.linkPayload > len(b) {
+		b = binary.LittleEndian.AppendUint64(b, l.oldest)
+	}
+	return y.appendRecord(dst, seed, headerSize, headerSize, uint32(len(b))|internalBit, b)
 }
 
 // decodeLink reads the link that begins at b, which is headerSize into a
 // segment with the given sequence.
-func decodeLink(b []byte, sequence uint64) (link, bool) {
-	if len(b) < firstRecord-headerSize {
+func decodeLink(b []byte, y *layout, sequence uint64) (link, bool) {
+	if int64(len(b)) < y.firstRecord()-headerSize {
 		return link{}, false
 	}
 	n, internal := recordLength(b)
-	if n != linkPayload || !internal || b[recordHeader] != kindLink {
+	if n != y.linkPayload || !internal || b[y.recordHeader] != kindLink {
 		return link{}, false
 	}
-	p := b[recordHeader:]
+	p := b[y.recordHeader:]
 	l := link{
 		log:  binary.LittleEndian.Uint64(p[8:]),
 		prev: Pos{binary.LittleEndian.Uint64(p[16:]), int64(binary.LittleEndian.Uint64(p[24:]))},
 	}
+	if y.linkPayload > 32 {
+		l.oldest = binary.LittleEndian.Uint64(p[32:])
+	}
 	seed := header{log: l.log, sequence: sequence}.seed()
-	return l, checkRecord(b, seed, headerSize) == "" && l.prev.Segment < sequence && l.prev.Offset >= 0
+	return l, y.check(b, seed, headerSize) == "" && l.prev.Segment < sequence && l.prev.Offset >= 0 && l.oldest <= sequence
+}
+
+// pointTo returns an internal payload that names a segment.
+func pointTo(kind byte, sequence uint64) []byte {
+	return binary.LittleEndian.AppendUint64([]byte{kind, 7: 0}, sequence)
+}
+
+// pointee is the inverse of pointTo; 0 if the payload is another one.
+func pointee(kind byte, payload []byte) uint64 {
+	if len(payload) != pointer || payload[0] != kind {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(payload[8:])
 }

@@ -12,6 +12,7 @@ type healing struct {
 	records []unsaved // not durable when it failed
 	sealed  int       // so many of Log.sealed were good
 	prev    Pos       // the end of the last segment that counts
+	closed  bool      // with a closing record
 }
 
 // An unsaved is a record that must be written again.
@@ -55,6 +56,9 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 	}
 	h.cut()
 	l.healing, l.err = nil, nil
+	for i := range l.retired {
+		l.retired[i].because = Pos{} // the link of the new segment says it
+	}
 	if moved != nil {
 		for i, r := range h.records {
 			moved(r.from, to[i])
@@ -70,26 +74,38 @@ func (l *Log) abandon() {
 	for _, s := range l.open {
 		h.records = append(h.records, s.unsynced()...)
 	}
-	end := suspect.synced.Load()
+	l.noteDurable()
+	l.marks = nil
+	end, closed := suspect.synced.Load(), false
+	if suspect.closed > 0 && end >= suspect.closed {
+		end, closed = suspect.closed, true
+	}
 	if end >= firstRecord {
-		l.prev = Pos{suspect.sequence, end}
+		l.prev, l.prevClosed = Pos{suspect.sequence, end}, closed
 	} else {
 		end = 0 // not even its link is sure to be there: it is void
 	}
-	l.sealed = append(l.sealed, Segment{suspect.sequence, end})
+	l.sealed = append(l.sealed, Segment{suspect.sequence, end, current, closed})
 	l.pool.giveBack(planned)
 	l.open = nil
-	h.sealed, h.prev = len(l.sealed), l.prev
+	h.sealed, h.prev, h.closed = len(l.sealed), l.prev, l.prevClosed
 	l.healing = h
 }
 
-// unsynced returns the records that are not durable.
+// unsynced returns the records that are not durable, but not internal ones: what
+// those say the link of the new segment will say.
 func (s *segment) unsynced() []unsaved {
 	var records []unsaved
-	for off := max(s.synced.Load(), firstRecord); off < s.end; {
+	end := s.end
+	if s.closed > 0 {
+		end = s.closed
+	}
+	for off := max(s.synced.Load(), firstRecord); off < end; {
 		b := s.buf[off-s.base:]
-		n, _ := recordLength(b)
-		records = append(records, unsaved{Pos{s.sequence, off}, b[recordHeader : recordHeader+n]})
+		n, internal := recordLength(b)
+		if !internal {
+			records = append(records, unsaved{Pos{s.sequence, off}, current.payload(b)})
+		}
 		off += Cost(n)
 	}
 	return records
@@ -107,11 +123,13 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 		}
 		to = append(to, pos)
 	}
-	free := int64(0)
-	if tip := l.tip(); tip != nil {
-		free = tip.free()
+	if l.tip() == nil { // there must be a link that says where the suspect ends
+		_, err = l.extend(0)
 	}
-	if err = l.keepRoom(free); err != nil {
+	if err == nil {
+		err = l.keepRoom(l.tip().free())
+	}
+	if err != nil {
 		l.pool.giveBack(l.open)
 		l.open = nil
 		return nil, err
@@ -141,7 +159,8 @@ func (l *Log) undo(h *healing) {
 		}
 		l.pool.giveBack(l.open[1:])
 	}
-	l.sealed, l.open, l.prev = l.sealed[:h.sealed], nil, h.prev
+	l.sealed, l.open, l.marks = l.sealed[:h.sealed], nil, nil
+	l.prev, l.prevClosed = h.prev, h.closed
 	for _, s := range failed {
 		if removeFile(l.fs, l.path(s.Sequence)) != nil {
 			l.sealed = append(l.sealed, Segment{Sequence: s.Sequence})

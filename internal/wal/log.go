@@ -2,10 +2,8 @@ package wal
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -84,15 +82,22 @@ type Log struct {
 	sealed  []Segment    // oldest first
 	open    []*segment   // the current one and those planned to follow it
 	prev    Pos          // where the last sealed segment that counts ends
+	marks   []mark       // which wait until the next segment is durable
+	retired []retired    // segments that are not needed, until it is durable that they are not
 	buf     []byte       // for the next segment
 	healing *healing     // what Recover has to do; nil if nothing
 	reader  sealedReader // of ReadSealed
+
+	prevClosed bool // what ends at prev is a closing record
 }
 
 // A Segment is one that is not written any more.
 type Segment struct {
 	Sequence uint64
 	End      int64 // offset at which its records end; 0 if it is void
+
+	layout *layout
+	closed bool // what ends at End is a closing record
 }
 
 // Stats describe a log.
@@ -154,43 +159,8 @@ func (l *Log) Oldest() (s Segment, ok bool) {
 	return l.sealed[0], true
 }
 
-// RemoveOldest removes the oldest sealed segment, which the caller no longer
-// needs. It is durably gone when RemoveOldest returns nil. After an error it may
-// or may not be gone, and the call can be repeated. Spares that are not needed
-// any more go with it.
-//
-// The current segment is never removed. When a log without one is closed and has
-// no sealed segment left, the next sequences begin at 1 again.
-//
-// Segments go one after the other, because a log from whose middle a power cut
-// took a file looks damaged.
-func (l *Log) RemoveOldest() error {
-	switch {
-	case l.lock == nil:
-		return ErrReadOnly
-	case l.err == ErrClosed:
-		return ErrClosed
-	case len(l.sealed) == 0:
-		return ErrNotSealed
-	}
-	sequence := l.sealed[0].Sequence
-	l.reader.forget(sequence)
-	if err := removeFile(l.fs, l.path(sequence)); err != nil {
-		return fmt.Errorf("wal: remove segment: %w", err)
-	}
-	if err := l.fs.SyncDir(l.dir); err != nil {
-		return fmt.Errorf("wal: remove segment %d: %w", sequence, err)
-	}
-	l.sealed = slices.Delete(l.sealed, 0, 1)
-	if l.healing != nil {
-		l.healing.sealed = max(0, l.healing.sealed-1)
-	}
-	l.pool.trim(l.reserved.Load())
-	return nil
-}
-
 // Close flushes and syncs what there is and seals it with a closing record,
-// removes the spares, and gives up the lock. In the failed state it returns that
+// removes the spares and the segments that are not needed, and gives up the lock. In the failed state it returns that
 // error, and what was not synced is lost. No goroutine may be in [Log.Prepare] or
 // [Target.Sync].
 func (l *Log) Close() error {
@@ -222,15 +192,21 @@ func (l *Log) Close() error {
 // record before it, those of the last sync too, which no other record does. If
 // it fails, nothing but the proof is lost.
 func (l *Log) finish() error {
-	if err := l.Flush(); err != nil || len(l.open) == 0 {
-		return err
-	}
-	if err := l.Sync(); err != nil {
-		return err
-	}
-	l.open[0].append(1|internalBit, []byte{kindClosing})
 	if err := l.Flush(); err != nil {
 		return err
 	}
-	return l.sealFirst()
+	if len(l.open) > 0 {
+		if err := l.Sync(); err != nil {
+			return err
+		}
+		l.open[0].close()
+		if err := l.Flush(); err != nil {
+			return err
+		}
+		if err := l.sealFirst(); err != nil {
+			return err
+		}
+	}
+	l.noteDurable()
+	return l.pool.doChores()
 }

@@ -18,8 +18,8 @@ func (l *Log) check() error {
 		if s.base > synced || synced > flushed || flushed > s.end || s.end > s.size {
 			return fmt.Errorf("S1: segment %d: base %d, synced %d, flushed %d, end %d, size %d", s.sequence, s.base, synced, flushed, s.end, s.size)
 		}
-		if s.end+closingSize > s.size {
-			return fmt.Errorf("S3: segment %d: end %d, size %d", s.sequence, s.end, s.size)
+		if s.closed == 0 && s.end+endSize > s.size || i < len(l.open)-1 && s.closed == 0 {
+			return fmt.Errorf("S3: segment %d: end %d, size %d, closed %d", s.sequence, s.end, s.size, s.closed)
 		}
 		if s.base+int64(len(s.buf)) != s.end {
 			return fmt.Errorf("S2: segment %d: base %d, %d bytes, end %d", s.sequence, s.base, len(s.buf), s.end)
@@ -100,7 +100,6 @@ type machine struct {
 	durable int   // so many of them are durable
 	// All before gone are removed durably; those before maybeGone, perhaps.
 	gone, maybeGone int
-	removing        bool  // the oldest segment may be gone
 	held            []int // numbers of records for which space is reserved
 }
 
@@ -145,7 +144,6 @@ func (m *machine) open() error {
 		m.records[first+i] = r.Pos
 	}
 	m.log, m.durable, m.gone, m.maybeGone, m.held = l, len(m.records), first, first, nil
-	m.removing = false
 	return l.check()
 }
 
@@ -232,29 +230,31 @@ func (m *machine) remove() error {
 	if !ok {
 		return nil
 	}
-	sealed := len(m.records)
-	if m.log.Err() != nil {
-		sealed = m.durable // the others will be in a new segment
-	}
-	for m.maybeGone < sealed && m.records[m.maybeGone].Segment <= oldest.Sequence {
-		m.maybeGone++
-	}
-	m.removing = true
 	if err := m.log.RemoveOldest(); err != nil {
 		return err
 	}
-	m.removing = false
-	m.gone = m.maybeGone
+	for m.maybeGone < len(m.records) && m.records[m.maybeGone].Segment <= oldest.Sequence {
+		m.maybeGone++
+	}
+	return nil
+}
+
+// prepare makes spares, and removes the files of what was removed durably.
+func (m *machine) prepare() error {
+	_, waiting := m.log.Removing()
+	if err := m.log.Prepare(); err != nil {
+		return err
+	}
+	if !waiting {
+		m.gone = m.maybeGone
+	}
 	return nil
 }
 
 // reread reads all sealed segments again.
 func (m *machine) reread() error {
 	want := m.maybeGone
-	for i, s := range m.log.sealed {
-		if i == 0 && m.removing {
-			continue
-		}
+	for _, s := range m.log.sealed {
 		for at, done := (Pos{Segment: s.Sequence}), false; !done; {
 			var err error
 			at, done, err = m.log.ReadSealed(at, 100, func(r Record) error {
@@ -284,7 +284,7 @@ func (m *machine) close() error {
 // returns the first error. When something fails and heal is set, it tries to
 // recover three times before it gives up.
 func (m *machine) work(rng *rand.Rand, steps int, heal bool) error {
-	verbs := []func() error{m.append, m.append, m.append, m.append, m.flush, m.flush, m.sync, m.log.Prepare, m.reserve, m.remove, m.reread}
+	verbs := []func() error{m.append, m.append, m.append, m.append, m.flush, m.flush, m.sync, m.prepare, m.reserve, m.remove, m.reread}
 	for range steps {
 		err := verbs[rng.IntN(len(verbs))]()
 		for try := 0; heal && err != nil && m.log.Err() != nil && try < 3; try++ {

@@ -1,9 +1,7 @@
 package wal
 
 import (
-	"encoding/binary"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -16,6 +14,8 @@ type scan struct {
 	segments []found // that count, oldest first; empty in a new log
 	remove   []found // files without records, left by a crash
 	torn     []found // segments whose first write was torn: to be judged, then removed
+	oldest   uint64  // sequence of the oldest segment that is needed; 0: not known yet
+	gap      error   // why the log is damaged if what is before the first of segments is needed
 }
 
 // A found segment file.
@@ -27,11 +27,19 @@ type found struct {
 	header    header
 	headerErr error // nil, errNoHeader or errNewVersion
 
+	layout *layout // that of header or link; of a file that has neither, the current one
 	link   link
 	linked bool // the link is valid
 
-	end int64 // of the records, as the next segment says; in the last one, the size
+	end    int64 // of the records, as the next segment says; in the last one, the size
+	closed bool  // what ends there is a closing record
 }
+
+func (f *found) seed() uint32 { return f.header.seed() }
+
+// isShort reports whether the file is shorter than it was made. Only a segment
+// that is closed is.
+func (f *found) isShort() bool { return f.headerErr == nil && f.size < f.header.size }
 
 // Open opens the log in a directory, which must exist; without segments it is a
 // new log. It locks the log and finds out what there is, but reads no records:
@@ -130,22 +138,19 @@ func (f *found) read(fsys vfs.FS) error {
 		return err
 	}
 	f.header, f.headerErr = decodeHeader(b)
-	if len(b) > headerSize {
-		f.link, f.linked = decodeLink(b[headerSize:], f.sequence)
+	f.layout = f.header.layout
+	for _, y := range layouts {
+		if f.linked || len(b) <= headerSize || f.layout != nil && f.layout != y {
+			continue
+		}
+		if f.link, f.linked = decodeLink(b[headerSize:], y, f.sequence); f.linked {
+			f.layout = y
+		}
+	}
+	if f.layout == nil {
+		f.layout = current
 	}
 	return nil
-}
-
-// readFull reads exactly len(b) bytes.
-func readFull(r io.ReaderAt, b []byte, off int64) error {
-	n, err := r.ReadAt(b, off)
-	if n == len(b) {
-		return nil
-	}
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 func (f *found) corrupt(off int64, format string, args ...any) error {
@@ -174,9 +179,10 @@ func (l *Log) chain(files []found) (sc *scan, err error) {
 			return nil, cur.corrupt(0, "the segment belongs to another log than %s", filepath.Base(files[last].path))
 		}
 		sc.segments = append(sc.segments, *cur)
+		sc.oldest = max(sc.oldest, cur.link.oldest)
 		prev := cur.link.prev
 		for i--; i >= 0 && files[i].sequence > prev.Segment; i-- {
-			if err := l.void(&files[i], sc); err != nil {
+			if err := l.void(&files[i], files[last].header.log, sc); err != nil {
 				return nil, err
 			}
 		}
@@ -189,27 +195,26 @@ func (l *Log) chain(files []found) (sc *scan, err error) {
 			break
 		}
 		if files[i].sequence != prev.Segment {
-			return nil, cur.corrupt(headerSize, "the segment before, %s, is missing, but older ones are there", FileName(prev.Segment))
+			sc.gap = cur.corrupt(headerSize, "the segment before, %s, is missing, but older ones are there", FileName(prev.Segment))
+			break
 		}
 		files[i].end = prev.Offset
-		if files[i].size < prev.Offset {
-			return nil, files[i].corrupt(files[i].size, "the file is shorter than it was: %d bytes are missing", prev.Offset-files[i].size)
-		}
 	}
 	slices.Reverse(sc.segments)
 	return sc, nil
 }
 
 // void notes a segment that a link jumps over. Of a spare that was to get a new
-// sequence when a crash came nobody needs more than its space, and that now.
-func (l *Log) void(f *found, sc *scan) error {
-	blank, err := isZero(l.fs, f.path, min(f.size, headerSize), f.size)
+// sequence when a crash came nobody needs more than its space, and that now. What
+// is not of this log is left alone.
+func (l *Log) void(f *found, log uint64, sc *scan) error {
+	blank, err := isZero(l.fs, f.path, headerSize)
 	switch {
 	case err != nil:
 		return err
 	case blank:
 		sc.remove = append(sc.remove, *f)
-	default:
+	case f.headerErr == nil && f.header.log == log && f.header.sequence == f.sequence:
 		f.end = 0
 		sc.segments = append(sc.segments, *f)
 	}
@@ -222,7 +227,7 @@ func (l *Log) void(f *found, sc *scan) error {
 func (l *Log) skipBlank(files []found, i int, sc *scan) (int, error) {
 	for ; i >= 0; i-- {
 		f := files[i]
-		blank, err := isZero(l.fs, f.path, min(f.size, headerSize), f.size)
+		blank, err := isZero(l.fs, f.path, headerSize)
 		if err != nil || !blank {
 			return i, err
 		}
@@ -237,12 +242,14 @@ func (f *found) check() error {
 	case f.headerErr != nil:
 		return f.corrupt(0, "%v", f.headerErr)
 	case f.header.sequence != f.sequence:
-		return f.corrupt(0, "the file was renamed: it is segment %d", f.header.sequence)
+		return f.corrupt(0, "the file was renamed, or is a copy: it is segment %d", f.header.sequence)
+	case f.size < f.end:
+		return f.corrupt(f.size, "the file is shorter than it was: %d bytes are missing", f.end-f.size)
 	case !f.linked:
 		return f.corrupt(headerSize, "the link to the segment before is damaged")
 	case f.link.log != f.header.log:
 		return f.corrupt(headerSize, "header and link belong to different logs")
-	case f.end < firstRecord:
+	case f.end < f.layout.firstRecord():
 		return f.corrupt(headerSize, "the next segment says that this one ends at %d", f.end)
 	}
 	return nil
@@ -252,8 +259,7 @@ func (f *found) check() error {
 // that have. The header of a segment is durable before anything else is written
 // to it, so a damaged one is that of a file which was never used.
 func (l *Log) unlinked(f found, sc *scan) error {
-	rest := min(f.size, headerSize)
-	blank, err := isZero(l.fs, f.path, rest, f.size)
+	blank, err := isZero(l.fs, f.path, headerSize)
 	switch {
 	case err != nil:
 		return err
@@ -262,56 +268,22 @@ func (l *Log) unlinked(f found, sc *scan) error {
 	case f.headerErr != nil:
 		return f.corrupt(0, "%v", f.headerErr)
 	case f.header.sequence != f.sequence:
-		return f.corrupt(0, "the file was renamed: it is segment %d", f.header.sequence)
+		return f.corrupt(0, "the file was renamed, or is a copy: it is segment %d", f.header.sequence)
+	case f.isShort():
+		return f.corrupt(f.size, "the file is shorter than it was, and its beginning is damaged")
 	default:
 		sc.torn = append(sc.torn, f)
 	}
 	return nil
 }
 
-// isZero reports whether all bytes of a file from an offset to its size are 0.
-func isZero(fsys vfs.FS, path string, from, size int64) (bool, error) {
-	_, last, err := lastNonZero(fsys, path, from, size)
-	return last < 0, err
-}
-
-// lastNonZero returns the bytes of a file between two offsets and the offset of
-// the last of them that is not 0. If all are 0 they are not returned, and the
-// offset is -1.
-func lastNonZero(fsys vfs.FS, path string, from, to int64) (b []byte, last int64, err error) {
-	f, err := fsys.Open(path)
+// isZero reports whether all bytes of a file from an offset on are 0.
+func isZero(fsys vfs.FS, path string, from int64) (bool, error) {
+	w, err := openWindow(fsys, path)
 	if err != nil {
-		return nil, -1, fmt.Errorf("wal: %w", err)
+		return false, err
 	}
-	defer f.Close()
-	for end := to; end > from; {
-		start := max(from, end-defaultBlockSize)
-		b = slices.Grow(b[:0], int(end-start))[:end-start]
-		if err := readFull(f, b, start); err != nil {
-			return nil, -1, fmt.Errorf("wal: read %s: %w", path, err)
-		}
-		if i := lastNonZeroByte(b); i >= 0 {
-			last = start + int64(i)
-			b = make([]byte, to-from)
-			if err := readFull(f, b, from); err != nil {
-				return nil, -1, fmt.Errorf("wal: read %s: %w", path, err)
-			}
-			return b, last, nil
-		}
-		end = start
-	}
-	return nil, -1, nil
-}
-
-// lastNonZeroByte returns the index of the last byte that is not 0, or -1. It
-// takes eight at a time: a killed server leaves spares full of zeros, tens of
-// megabytes after it had many jobs.
-func lastNonZeroByte(b []byte) int {
-	for len(b) >= 8 && binary.LittleEndian.Uint64(b[len(b)-8:]) == 0 {
-		b = b[:len(b)-8]
-	}
-	for len(b) > 0 && b[len(b)-1] == 0 {
-		b = b[:len(b)-1]
-	}
-	return len(b) - 1
+	defer w.close()
+	last, err := w.lastNonZero(from)
+	return last < 0, err
 }

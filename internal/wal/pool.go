@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
@@ -29,6 +30,8 @@ type pool struct {
 	spares []*segment    // by sequence
 	next   uint64        // sequence of the next spare
 	claims map[int64]int // file size of a large spare -> how many are reserved
+
+	chores chores // has its own lock
 }
 
 func (p *pool) usable() int64 { return p.size - overhead - smallFor(p.size) + alignment }
@@ -60,11 +63,14 @@ func (p *pool) addLocked(size int64) error {
 			return ErrNoSequence
 		}
 		s.name, s.named = filepath.Join(p.dir, FileName(p.next)), p.next
-		s.header = header{log: p.log, sequence: p.next, created: p.stamp()}
+		s.header = header{log: p.log, sequence: p.next, created: p.stamp(), size: size}
 		// Whatever happens, the sequence is used up: a file that could not be
 		// removed may be in the way.
 		p.next++
 		err = p.create(s)
+	}
+	if errors.Is(err, syscall.ENOSPC) && p.chores.pending.Load() && p.doChores() == nil {
+		return p.addLocked(size) // once: nothing is pending now
 	}
 	if err != nil {
 		return fmt.Errorf("wal: make segment: %w", err)
@@ -160,7 +166,7 @@ func (p *pool) giveBack(segments []*segment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range segments {
-		s.buf, s.base, s.end = nil, 0, headerSize
+		s.reset()
 		if s.size == p.size {
 			p.room.Add(p.usable())
 		}
@@ -252,7 +258,7 @@ func (p *pool) removeAll() error {
 // Linux Preallocate itself writes the zeros.
 const (
 	fillsZeros = runtime.GOOS == "linux"
-	fillSlice  = 256 << 10
+	fillSlice  = defaultBlockSize
 )
 
 // fill fills the first spare of the usual size with zeros, in slices, so that
@@ -266,7 +272,6 @@ func (p *pool) fill() error {
 	}
 	var err error
 	if fillsZeros && !s.filled {
-		zeros := make([]byte, fillSlice)
 		for off := int64(headerSize); off < s.size && err == nil; off += fillSlice {
 			_, err = s.file.WriteAt(zeros[:min(fillSlice, s.size-off)], off)
 			p.mu.Unlock()

@@ -30,7 +30,9 @@ func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 //	cut SEQ OFF        cut the file to OFF bytes
 //	flip SEQ OFF       flip a bit
 //	zero SEQ OFF N     write N zeros
+//	remove             remove the oldest segment
 //	drop SEQ           remove the file
+//	copy SEQ SEQ       make the second file what the first is
 //	rename SEQ SEQ     rename the file
 //	garbage SEQ N      make a file of N bytes 0xee
 //	open [readonly]    open the log, print what is there
@@ -108,6 +110,12 @@ func (s *story) run(words []string) {
 		for _, name := range slices.Sorted(mapKeys(all)) {
 			s.print("%s %d", name, len(all[name]))
 		}
+	case "remove":
+		must(s.t, s.log.RemoveOldest())
+	case "copy":
+		all := files(s.t, s.fsys)
+		all[FileName(uint64(arg(2)))] = all[FileName(uint64(arg(1)))]
+		s.fsys = load(s.t, all)
 	case "drop":
 		must(s.t, s.fsys.Remove(name(1)))
 	case "rename":

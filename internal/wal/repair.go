@@ -1,8 +1,10 @@
 package wal
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"path/filepath"
 
@@ -17,13 +19,15 @@ type Damage struct {
 	Reason  string // what is wrong
 	Removed string // path of the file that keeps the bytes; Check leaves it empty
 
-	old []byte // what is there
-	new []byte // what Repair writes
+	// What Repair does, beside keeping the bytes.
+	aside  bool    // it renames the file, which is no part of the log
+	filler *filler // it writes fillers
+	patch  []byte  // it writes this, and then zeros
 }
 
 // Check looks for all damage that [Repair] would mend, and changes nothing. It
-// holds one segment in memory at a time. A log that is in good order, or has
-// only a torn tail, has none.
+// reads each file piece by piece. A log that is in good order, or has only a torn
+// tail, has none.
 func Check(fsys vfs.FS, dir string) ([]Damage, error) {
 	files, err := findSegments(fsys, dir)
 	if err != nil {
@@ -34,6 +38,9 @@ func Check(fsys vfs.FS, dir string) ([]Damage, error) {
 		return nil, err
 	}
 	x := &examiner{fs: fsys, id: id}
+	if files, err = x.foreign(files); err != nil {
+		return nil, err
+	}
 	if err := x.examine(files); err != nil {
 		return nil, err
 	}
@@ -43,8 +50,8 @@ func Check(fsys vfs.FS, dir string) ([]Damage, error) {
 // Repair makes a damaged log one that can be opened. It keeps every record that
 // is whole, where it is, and overwrites what lies between with fillers, after
 // copying that to files beside the segment, named after segment and offsets,
-// with the suffix .removed. What a missing segment held is lost. It returns what
-// it mended.
+// with the suffix .removed. A file that is no part of the log gets such a name.
+// What a missing segment held is lost. It returns what it mended.
 //
 // Repair locks the log. If it fails or is interrupted it can be run again.
 func Repair(fsys vfs.FS, dir string) (damage []Damage, err error) {
@@ -73,20 +80,36 @@ func Repair(fsys vfs.FS, dir string) (damage []Damage, err error) {
 	return damage, nil
 }
 
-// keep copies the damaged bytes to a new file.
+// keep copies the damaged bytes to a new file, or renames the whole file.
 func (d *Damage) keep(fsys vfs.FS) error {
-	var f vfs.File
 	for n := 0; ; n++ {
 		d.Removed = fmt.Sprintf("%s.%x-%x.%d.removed", d.File, d.Offset, d.Offset+d.Length, n)
-		var err error
-		if f, err = fsys.Create(d.Removed); err == nil {
-			break
-		}
+		err := d.keepAs(fsys, d.Removed)
 		if !errors.Is(err, fs.ErrExist) { // as after an interrupted repair
 			return err
 		}
 	}
-	_, err := f.WriteAt(d.old, 0)
+}
+
+func (d *Damage) keepAs(fsys vfs.FS, name string) error {
+	if d.aside {
+		return fsys.Rename(d.File, name)
+	}
+	w, err := openWindow(fsys, d.File)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	for off, end := d.Offset, min(d.Offset+d.Length, w.size); off < end && err == nil; off += defaultBlockSize {
+		var b []byte
+		if b, err = w.at(off, min(end-off, defaultBlockSize)); err == nil {
+			_, err = f.WriteAt(b, off-d.Offset)
+		}
+	}
 	if err == nil {
 		err = f.Sync()
 	}
@@ -94,31 +117,108 @@ func (d *Damage) keep(fsys vfs.FS) error {
 }
 
 func (d *Damage) mend(fsys vfs.FS) error {
+	if d.aside {
+		return nil
+	}
 	f, err := fsys.OpenWrite(d.File)
 	if err != nil {
 		return err
 	}
-	if _, err = f.WriteAt(d.new, d.Offset); err == nil {
+	err = writeZeros(f, d.Offset+int64(len(d.patch)), d.Offset+d.Length)
+	if err == nil && d.filler != nil {
+		err = d.filler.write(f, d.Offset, d.Offset+d.Length)
+	}
+	if err == nil && len(d.patch) > 0 {
+		_, err = f.WriteAt(d.patch, d.Offset)
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
 }
 
-// findLogID returns the number of the log, from the newest header or link that
-// has it.
+var zeros = make([]byte, defaultBlockSize)
+
+func writeZeros(f vfs.File, from, to int64) error {
+	for off := from; off < to; off += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-off)], off); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A filler makes records of a segment that say nothing.
+type filler struct {
+	layout *layout
+	seed   uint32
+}
+
+// write writes the headers of fillers to a stretch of zeros.
+func (r *filler) write(f vfs.File, from, to int64) error {
+	for off := from; off < to; {
+		n := min(to-off, MaxPayload/2)
+		if rest := to - off - n; rest > 0 && rest < r.layout.cost(1) {
+			n -= r.layout.cost(1) // so that what remains has room for a filler
+		}
+		if _, err := f.WriteAt(r.header(off, n-r.layout.recordHeader), off); err != nil {
+			return err
+		}
+		off += n
+	}
+	return nil
+}
+
+// header returns the beginning of a filler with a payload of n bytes, which are
+// its kind and zeros.
+func (r *filler) header(off, n int64) []byte {
+	y := r.layout
+	b := make([]byte, y.recordHeader+1)
+	b[y.recordHeader] = kindFiller
+	binary.LittleEndian.PutUint32(b[4:], uint32(n)|internalBit)
+	binary.LittleEndian.PutUint32(b[8:], headerSize)
+	if y.version == 1 {
+		sum := zerosChecksum(crc32.Update(r.seed^uint32(off), castagnoli, b[4:]), n-1)
+		binary.LittleEndian.PutUint32(b, sum)
+		return b
+	}
+	sum := zerosChecksum(crc32.Checksum(b[y.recordHeader:], castagnoli), n-1)
+	y.putHeader(b, r.seed, off, headerSize, uint32(n)|internalBit, sum)
+	return b
+}
+
+// zerosChecksum continues a checksum over n zeros.
+func zerosChecksum(sum uint32, n int64) uint32 {
+	for ; n > 0; n -= int64(len(zeros)) {
+		sum = crc32.Update(sum, castagnoli, zeros[:min(n, int64(len(zeros)))])
+	}
+	return sum
+}
+
+// findLogID returns the number of the log: that of most headers and links, and of
+// the newer ones if as many have another.
 func findLogID(files []found) (uint64, error) {
+	votes := make(map[uint64]int)
+	var best uint64
 	for i := len(files) - 1; i >= 0; i-- {
-		switch f := &files[i]; {
+		f := &files[i]
+		switch {
 		case errors.Is(f.headerErr, errNewVersion):
 			return 0, f.corrupt(0, "%v", f.headerErr)
 		case f.headerErr == nil:
-			return f.header.log, nil
+			votes[f.header.log]++
+			if best == 0 || votes[f.header.log] > votes[best] {
+				best = f.header.log
+			}
 		case f.linked:
-			return f.link.log, nil
+			votes[f.link.log]++
+			if best == 0 || votes[f.link.log] > votes[best] {
+				best = f.link.log
+			}
 		}
 	}
-	if len(files) == 0 {
-		return 0, nil
+	if len(files) == 0 || len(votes) > 0 {
+		return best, nil
 	}
 	// Nothing can be checked without it, not even whether a record is one.
 	return 0, files[0].corrupt(0, "no segment has a header or link that is whole: nothing can be repaired")
@@ -128,162 +228,263 @@ func findLogID(files []found) (uint64, error) {
 type examiner struct {
 	fs     vfs.FS
 	id     uint64
+	oldest uint64 // sequence of the oldest segment that is needed, as far as was read; 0: not known
 	damage []Damage
+}
+
+// foreign notes files that are no part of the log, and returns the others. One
+// that has only the wrong name is for people to sort out.
+func (x *examiner) foreign(files []found) ([]found, error) {
+	named := make(map[uint64]bool) // sequences whose file has that header
+	for i := range files {
+		named[files[i].sequence] = files[i].headerErr == nil && files[i].header.sequence == files[i].sequence
+	}
+	var ours []found
+	for _, f := range files {
+		if f.headerErr != nil || f.header.sequence == f.sequence && f.header.log == x.id {
+			ours = append(ours, f)
+			continue
+		}
+		switch blank, err := isZero(x.fs, f.path, headerSize); {
+		case err != nil:
+			return nil, err
+		case blank:
+			ours = append(ours, f)
+		case f.header.log != x.id:
+			x.setAside(&f, "the file belongs to another log; what the segment held is lost")
+		case named[f.header.sequence]:
+			x.setAside(&f, "the file is a copy of segment %d; what segment %d held is lost", f.header.sequence, f.sequence)
+		default:
+			return nil, f.corrupt(0, "the file was renamed: it is segment %d; give it that name again", f.header.sequence)
+		}
+	}
+	return ours, nil
+}
+
+func (x *examiner) setAside(f *found, format string, args ...any) {
+	x.damage = append(x.damage, Damage{File: f.path, Length: f.size, Reason: fmt.Sprintf(format, args...), aside: true})
 }
 
 // examine expects the log's segment files in order.
 func (x *examiner) examine(files []found) error {
 	end := int64(-1) // of the segment, as the next one says; -1: there is none
 	for i := len(files) - 1; i >= 0; {
-		f := &files[i]
-		b, err := x.load(f)
+		used, err := x.segment(&files[i], end)
 		if err != nil {
 			return err
 		}
-		records, err := x.records(f, b)
-		if err != nil {
-			return err
-		}
-		if end < 0 && records == nil && !f.linked {
-			// Never used, or its first write was torn: Open removes it. If it
-			// has not even a header nobody knows what it was, so all of it is
-			// kept.
-			if f.headerErr != nil && !blank(b) {
-				x.add(f, b, 0, "the header is damaged, and nothing else is whole", append(x.encodeHeader(f), make([]byte, len(b)-headerSize)...))
-			}
+		if !used {
 			i--
 			continue
 		}
-		if f.headerErr != nil || f.header.sequence != f.sequence || f.header.log != x.id {
-			x.header(f, b)
-		}
-		x.gaps(f, b, records, end)
+		f := &files[i]
 		prev, next, err := x.previous(files, i)
 		if err != nil {
 			return err
 		}
 		if !f.linked || f.link.log != x.id || f.link.prev != prev {
-			l := link{x.id, prev}
-			x.add(f, b, headerSize, "the link to the segment before is damaged, or that segment is missing",
-				l.appendTo(nil, x.seed(f)))
+			l := link{log: x.id, prev: prev, oldest: f.link.oldest}
+			if !f.linked {
+				l.oldest = files[0].sequence // what it said is not known
+			}
+			reason := "the link to the segment before is damaged"
+			if f.linked && f.link.log == x.id {
+				reason = fmt.Sprintf("the segment before, %s, is missing", FileName(f.link.prev.Segment))
+			}
+			x.patch(f, headerSize, 0, reason, l.appendTo(nil, f.layout, x.seed(f)))
 		}
 		end, i = prev.Offset, next
 	}
 	return nil
 }
 
+// segment examines one but for its link. It reports whether it counts: the newest
+// files may never have been used.
+func (x *examiner) segment(f *found, end int64) (used bool, err error) {
+	w, err := openWindow(x.fs, f.path)
+	if err != nil {
+		return false, err
+	}
+	defer w.close()
+	c, err := x.contents(f, w)
+	if err != nil {
+		return false, err
+	}
+	if end < 0 && len(c.records) == 0 && !f.linked {
+		// Never used, or its first write was torn: Open removes it. If it has
+		// not even a header nobody knows what it was.
+		last, err := w.lastNonZero(headerSize)
+		switch {
+		case err != nil || last < 0:
+		case f.headerErr != nil:
+			x.setAside(f, "the header is damaged, and nothing else is whole")
+		case f.isShort():
+			x.setAside(f, "the file is shorter than it was, and nothing in it is whole")
+		}
+		return false, err
+	}
+	if f.headerErr != nil || f.header.sequence != f.sequence || f.header.log != x.id {
+		x.patch(f, 0, 0, "the header is damaged", header{layout: f.layout, log: x.id, sequence: f.sequence}.encode())
+	}
+	if f.linked {
+		x.oldest = max(x.oldest, f.link.oldest)
+	}
+	isLast := end < 0
+	isShort := isLast && f.isShort()
+	if n := len(c.records); isShort && n > 0 {
+		end = c.records[n-1].to // it was closed once, so nothing in it is torn
+	}
+	at, err := x.gaps(f, w, c.records, end)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range c.oldest {
+		if o.at < at {
+			x.oldest = max(x.oldest, o.sequence)
+		}
+	}
+	if isLast && f.layout.closes() {
+		return true, x.end(f, w, c, at, isShort)
+	}
+	return true, nil
+}
+
+// end notes what is wrong with the end of the last segment, whose records end at
+// an offset.
+func (x *examiner) end(f *found, w *window, c contents, at int64, isShort bool) error {
+	if c.closed == 0 || at != c.closed {
+		if isShort {
+			closing := f.layout.appendRecord(nil, x.seed(f), at, headerSize, 1|internalBit, []byte{kindClosing})
+			x.patch(f, at, max(endSize, f.size-at), "the file is shorter than it was", closing)
+		}
+		return nil
+	}
+	next, err := w.next(f.layout, x.seed(f), at)
+	if err == nil && next != 0 {
+		x.patch(f, at, nextSize, fmt.Sprintf("the segment that follows, %s, is missing, or its beginning is damaged", FileName(next)), nil)
+	}
+	return err
+}
+
 func (x *examiner) seed(f *found) uint32 { return header{log: x.id, sequence: f.sequence}.seed() }
 
-// load reads a segment. One with the name of another is for people to sort out.
-func (x *examiner) load(f *found) ([]byte, error) {
-	file, err := x.fs.Open(f.path)
-	if err != nil {
-		return nil, fmt.Errorf("wal: %w", err)
-	}
-	defer file.Close()
-	b := make([]byte, f.size)
-	if err := readFull(file, b, 0); err != nil {
-		return nil, fmt.Errorf("wal: read %s: %w", f.path, err)
-	}
-	if f.headerErr == nil && f.header.sequence != f.sequence && !blank(b) {
-		return nil, f.corrupt(0, "the file was renamed: it is segment %d; give it that name again", f.header.sequence)
-	}
-	return b, nil
+// contents are what is whole in a segment.
+type contents struct {
+	records []span
+	closed  int64 // where the closing record ends; 0: there is none
+	oldest  []oldestAt
 }
 
 // A span is a stretch of a file that holds nothing but valid records.
 type span struct{ from, to int64 }
 
-// records finds all valid records after the link. A record that is not where
-// the one before ends is looked for at all multiples of 8.
-func (x *examiner) records(f *found, b []byte) ([]span, error) {
-	seed, size := x.seed(f), int64(len(b))
-	var spans []span
-	budget := int64(proofBudget)
-	for off := int64(firstRecord); off < size; {
-		n, reason := frame(b[off:], size-off)
-		if reason == "" {
-			if budget -= n; budget < 0 {
-				return nil, f.corrupt(off, "what follows looks like records too often to find those that are")
-			}
-			reason = checkRecord(b[off:], seed, off)
+// An oldestAt is a record that names the oldest segment needed.
+type oldestAt struct {
+	at       int64
+	sequence uint64
+}
+
+// contents finds all valid records after the link. If nothing tells the version
+// of a segment it is one in which there are some.
+func (x *examiner) contents(f *found, w *window) (c contents, err error) {
+	if f.headerErr == nil || f.linked {
+		return x.contentsAs(f, w, f.layout)
+	}
+	for _, y := range layouts {
+		if c, err = x.contentsAs(f, w, y); err != nil || len(c.records) > 0 {
+			f.layout = y
+			break
+		}
+	}
+	return c, err
+}
+
+// contentsAs looks for records of a layout. One that is not where the one before
+// ends is looked for at all multiples of 8.
+func (x *examiner) contentsAs(f *found, w *window, y *layout) (c contents, err error) {
+	seed := x.seed(f)
+	for off := y.firstRecord(); off < w.size && c.closed == 0; {
+		n, internal, reason, err := w.record(y, seed, off)
+		if err != nil {
+			return c, err
 		}
 		if reason != "" {
 			off += alignment
 			continue
 		}
-		last := len(spans) - 1
+		last := len(c.records) - 1
 		switch {
-		case last >= 0 && spans[last].to == off:
-			spans[last].to += n
-		case last >= 0 && off-spans[last].to < Cost(1), last < 0 && off > firstRecord && off-firstRecord < Cost(1):
+		case last >= 0 && c.records[last].to == off:
+			c.records[last].to += n
+		case last >= 0 && off-c.records[last].to < y.cost(1), last < 0 && off > y.firstRecord() && off-y.firstRecord() < y.cost(1):
 			// There is no room for a filler, so no record was in between:
 			// this is part of one that is damaged.
 			off += alignment
 			continue
 		default:
-			spans = append(spans, span{off, off + n})
+			c.records = append(c.records, span{off, off + n})
 		}
 		off += n
+		if o := pointee(kindOldest, internal); o != 0 {
+			c.oldest = append(c.oldest, oldestAt{off - n, o})
+		}
+		if len(internal) > 0 && internal[0] == kindClosing && y.closes() {
+			c.closed = off
+		}
 	}
-	return spans, nil
+	return c, nil
 }
 
 // gaps notes what is damaged between the records, and between them and the end,
-// which is -1 if no later segment says where it is.
-func (x *examiner) gaps(f *found, b []byte, records []span, end int64) {
-	at := int64(firstRecord)
+// which is -1 if no later segment says where it is. It returns where what is whole
+// or can be mended ends.
+func (x *examiner) gaps(f *found, w *window, records []span, end int64) (int64, error) {
+	at := f.layout.firstRecord()
 	for _, s := range records {
 		if end >= 0 && s.from >= end {
 			break
 		}
 		if at < s.from {
-			if end < 0 && findProof(b[at:], x.seed(f), at) == 0 {
-				return // a torn tail, which Open cuts
+			if end < 0 {
+				proof, err := w.findProof(f.layout, x.seed(f), at, w.size)
+				if err != nil || proof == 0 {
+					return at, err // a torn tail, which Open cuts
+				}
 			}
-			x.fill(f, b, at, s.from)
+			if err := x.fill(f, w, at, s.from); err != nil {
+				return 0, err
+			}
 		}
 		at = s.to
 	}
 	if at < end {
-		x.fill(f, b, at, end)
+		return end, x.fill(f, w, at, end)
 	}
+	return at, nil
 }
 
 // fill notes damage that is to be replaced by fillers.
-func (x *examiner) fill(f *found, b []byte, from, to int64) {
-	var fillers []byte
-	for left := to - from; left > 0; {
-		n := min(left, MaxPayload/2)
-		if rest := left - n; rest > 0 && rest < Cost(1) {
-			n -= Cost(1) // so that what remains has room for a filler
+func (x *examiner) fill(f *found, w *window, from, to int64) error {
+	reason := endOfRecords
+	if from < w.size {
+		var err error
+		if _, _, reason, err = w.record(f.layout, x.seed(f), from); err != nil {
+			return err
 		}
-		payload := make([]byte, n-recordHeader)
-		payload[0] = kindFiller
-		fillers = appendRecord(fillers, x.seed(f), to-left, headerSize, uint32(len(payload))|internalBit, payload)
-		left -= n
 	}
-	_, reason := frame(b[min(from, int64(len(b))):], int64(len(b))-from)
-	if reason == "" {
+	if reason == "" { // a part of a larger one
 		reason = badChecksum
 	}
-	x.add(f, b, from, reason, fillers)
-}
-
-// header notes a damaged header.
-func (x *examiner) header(f *found, b []byte) {
-	x.add(f, b, 0, "the header is damaged", x.encodeHeader(f))
-}
-
-func (x *examiner) encodeHeader(f *found) []byte {
-	return header{log: x.id, sequence: f.sequence}.encode()
-}
-
-func (x *examiner) add(f *found, b []byte, off int64, reason string, with []byte) {
-	size := int64(len(b))
 	x.damage = append(x.damage, Damage{
-		File: f.path, Offset: off, Length: int64(len(with)), Reason: reason,
-		old: b[min(off, size):min(off+int64(len(with)), size)], new: with,
+		File: f.path, Offset: from, Length: to - from, Reason: reason, filler: &filler{f.layout, x.seed(f)},
+	})
+	return nil
+}
+
+// patch notes damage that is to be replaced by some bytes, and zeros up to length.
+func (x *examiner) patch(f *found, off, length int64, reason string, with []byte) {
+	x.damage = append(x.damage, Damage{
+		File: f.path, Offset: off, Length: max(length, int64(len(with))), Reason: reason, patch: with,
 	})
 }
 
@@ -300,7 +501,10 @@ func (x *examiner) previous(files []found, i int) (prev Pos, index int, err erro
 				break
 			}
 		}
-		if i == 0 || files[0].sequence > f.link.prev.Segment {
+		switch {
+		case x.oldest > f.link.prev.Segment:
+			return f.link.prev, -1, nil // the oldest that is needed
+		case x.oldest == 0 && (i == 0 || files[0].sequence > f.link.prev.Segment):
 			return f.link.prev, -1, nil // the oldest; others before it are void
 		}
 	}
@@ -308,34 +512,38 @@ func (x *examiner) previous(files []found, i int) (prev Pos, index int, err erro
 	// next older one that holds records.
 	unused := true
 	for j := i - 1; j >= 0; j-- {
-		older := &files[j]
-		b, err := x.load(older)
+		records, blank, err := x.lastRecord(&files[j])
 		if err != nil {
 			return Pos{}, -1, err
 		}
-		records, err := x.records(older, b)
-		if err != nil {
-			return Pos{}, -1, err
+		if records > 0 {
+			return Pos{files[j].sequence, records}, j, nil
 		}
-		if len(records) > 0 {
-			return Pos{older.sequence, records[len(records)-1].to}, j, nil
-		}
-		unused = unused && blank(b)
+		unused = unused && blank
 	}
-	if linked && unused {
+	if linked && unused && x.oldest == 0 {
 		return f.link.prev, -1, nil
 	}
 	return Pos{}, -1, nil
 }
 
-// blank reports whether a file holds nothing but a header.
-func blank(b []byte) bool {
-	for _, c := range b[min(headerSize, len(b)):] {
-		if c != 0 {
-			return false
-		}
+// lastRecord returns where the last valid record of a segment ends, 0 if there is
+// none, and whether it holds nothing but a header.
+func (x *examiner) lastRecord(f *found) (end int64, blank bool, err error) {
+	w, err := openWindow(x.fs, f.path)
+	if err != nil {
+		return 0, false, err
 	}
-	return true
+	defer w.close()
+	c, err := x.contents(f, w)
+	if err != nil {
+		return 0, false, err
+	}
+	if n := len(c.records); n > 0 {
+		return c.records[n-1].to, false, nil
+	}
+	last, err := w.lastNonZero(headerSize)
+	return 0, last < 0, err
 }
 
 // String describes the damage in a line.

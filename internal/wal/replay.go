@@ -29,6 +29,7 @@ type Tear struct {
 	File    string // path
 	Offset  int64  // at which it began
 	Dropped int64  // its length in bytes
+	Closed  bool   // a closing record is before it, so it was no write of the log
 }
 
 // defaultBlockSize is how many bytes are read at a time. Five blocks and what
@@ -74,6 +75,8 @@ type block[T any] struct {
 	bad     string // why there is no record after data; empty if there may be
 
 	records []Record
+	oldest  uint64 // the highest that a record in it names, or 0
+	closed  bool   // the last record in it is the closing one
 	out     T
 	err     error
 	decoded chan struct{} // has one element when the fields above are final
@@ -134,40 +137,53 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 			}
 		}
 		report.Records += len(b.records)
+		l.scan.oldest = max(l.scan.oldest, b.oldest)
 		end := b.off + int64(len(b.data))
-		if b.bad != "" {
-			if b.segment != &segments[len(segments)-1] {
-				return report, b.segment.corrupt(end, "%s; the segment's records end at %d", b.bad, b.segment.end)
-			}
+		isLast := b.segment == &segments[len(segments)-1]
+		done += int64(len(b.data))
+		if l.opt.Progress != nil && len(b.data) > 0 {
+			l.opt.Progress(done, total)
+		}
+		b.segment.closed = b.closed
+		switch {
+		case isLast && (b.closed || b.bad != ""):
 			b.segment.end = end
 			return report, nil // whatever the reader made of the rest
-		}
-		done += int64(len(b.data))
-		if l.opt.Progress != nil {
-			l.opt.Progress(done, total)
+		case b.bad != "":
+			return report, b.segment.corrupt(end, "%s; the segment's records end at %d", b.bad, b.segment.end)
+		case b.closed && end < b.segment.end:
+			return report, b.segment.corrupt(end, "a closing record; the segment's records end at %d", b.segment.end)
 		}
 		free <- b
 	}
 	return report, readErr
 }
 
-// check checks the records of the block and lists those that are not internal.
+// check checks the records of the block and lists those that are not internal. It
+// cuts the block behind a closing record, for there is no other.
 func (b *block[T]) check() {
 	b.records = b.records[:0]
 	var zero T
-	b.out, b.err = zero, nil
-	seed := b.segment.header.seed()
+	b.out, b.err, b.oldest, b.closed = zero, nil, 0, false
+	y, seed := b.segment.layout, b.segment.seed()
 	for at := int64(0); at < int64(len(b.data)); {
 		rec := b.data[at:]
 		n, internal := recordLength(rec)
-		if reason := checkRecord(rec, seed, b.off+at); reason != "" {
+		if reason := y.check(rec, seed, b.off+at); reason != "" {
 			b.bad, b.data = reason, b.data[:at]
 			return
 		}
-		if !internal {
-			b.records = append(b.records, Record{Pos{b.segment.sequence, b.off + at}, rec[recordHeader : recordHeader+n]})
+		payload := y.payload(rec)
+		at += y.cost(n)
+		switch {
+		case !internal:
+			b.records = append(b.records, Record{Pos{b.segment.sequence, b.off + at - y.cost(n)}, payload})
+		case payload[0] == kindOldest:
+			b.oldest = max(b.oldest, pointee(kindOldest, payload))
+		case payload[0] == kindClosing && y.closes():
+			b.closed, b.bad, b.data = true, "", b.data[:at]
+			return
 		}
-		at += Cost(n)
 	}
 }
 
@@ -196,7 +212,7 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 				return nil
 			case b := <-free:
 				b.segment, b.off = f, off
-				if b.data, bad, err = readRecords(file, b.data, off, limit, size); err != nil {
+				if b.data, bad, err = readRecords(file, f.layout, b.data, off, limit, size); err != nil {
 					file.Close()
 					return fmt.Errorf("wal: read %s: %w", f.path, err)
 				}
@@ -216,7 +232,7 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 // readRecords reads whole records that begin at off and end before limit, about
 // size bytes of them but at least one, into buf. reason says why there is no
 // record after them, if that is known; only the lengths are looked at.
-func readRecords(f vfs.File, buf []byte, off, limit int64, size int) (data []byte, reason string, err error) {
+func readRecords(f vfs.File, y *layout, buf []byte, off, limit int64, size int) (data []byte, reason string, err error) {
 	want := min(limit-off, int64(size))
 	for {
 		if int64(cap(buf)) < want {
@@ -229,10 +245,10 @@ func readRecords(f vfs.File, buf []byte, off, limit int64, size int) (data []byt
 		at := int64(0)
 		for at < want {
 			left := limit - off - at
-			if want-at < min(left, recordHeader) {
+			if want-at < min(left, y.recordHeader) {
 				break
 			}
-			n, reason := frame(buf[at:], left)
+			n, reason := y.frame(buf[at:], left)
 			if reason != "" {
 				return buf[:at], reason, nil
 			}
@@ -247,12 +263,12 @@ func readRecords(f vfs.File, buf []byte, off, limit int64, size int) (data []byt
 		if at > 0 {
 			return buf[:at], "", nil
 		}
-		want = max(want, min(limit-off, recordHeader))
+		want = max(want, min(limit-off, y.recordHeader))
 	}
 }
 
-// tidy judges the end of the log and, when it is known to be good, removes what
-// a crash has left. Then the log can be written.
+// tidy judges the ends of the log and, when they are known to be good, removes
+// what a crash has left. Then the log can be written.
 func (l *Log) tidy(report *Report) error {
 	sc := l.scan
 	var last *found
@@ -267,27 +283,82 @@ func (l *Log) tidy(report *Report) error {
 			return err
 		}
 	}
-	for _, f := range sc.segments {
-		l.sealed = append(l.sealed, Segment{f.sequence, f.end})
-		report.Segments++
-		report.Bytes += f.end
-	}
 	if last != nil {
-		l.prev = Pos{last.sequence, last.end}
+		if err := l.complete(last); err != nil {
+			return err
+		}
+		if err := sc.checkOldest(); err != nil {
+			return err
+		}
 	}
 	if l.lock != nil {
 		if err := l.clean(last); err != nil {
 			return fmt.Errorf("wal: clean up: %w", err)
 		}
 	}
+	for _, f := range sc.segments {
+		l.sealed = append(l.sealed, Segment{f.sequence, f.end, f.layout, f.closed})
+		report.Segments++
+		report.Bytes += f.end
+	}
+	if last != nil {
+		l.prev, l.prevClosed = Pos{last.sequence, last.end}, last.closed
+	}
 	l.scan = nil
 	return nil
 }
 
-// clean cuts the last segment to its records and removes files without any.
+// complete tells whether the last segment is the newest one that there was, and
+// has its end.
+func (l *Log) complete(last *found) error {
+	if !last.layout.closes() {
+		return nil
+	}
+	if !last.closed {
+		if last.isShort() {
+			return last.corrupt(last.end, "the file is shorter than it was: it has no closing record, and is not as long as one that was not closed")
+		}
+		return nil
+	}
+	w, err := openWindow(l.fs, last.path)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	next, err := w.next(last.layout, last.seed(), last.end)
+	if err == nil && next != 0 {
+		err = last.corrupt(last.end, "the segment that follows, %s, is missing, or its beginning is damaged", FileName(next))
+	}
+	return err
+}
+
+// checkOldest tells whether the first segment is the oldest one that is needed.
+func (sc *scan) checkOldest() error {
+	first := &sc.segments[0]
+	for i := range sc.segments { // the first that is not void
+		if first = &sc.segments[i]; first.end > 0 {
+			break
+		}
+	}
+	before := first.link.prev.Segment
+	switch {
+	case before == 0 || sc.oldest > before:
+		return nil
+	case sc.gap != nil:
+		return sc.gap
+	case sc.oldest == 0:
+		return nil // as logs of version 1 do not tell
+	}
+	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(sc.oldest))
+}
+
+// clean brings the last segment in order and removes files without records.
 func (l *Log) clean(last *found) error {
 	if last != nil {
 		if err := l.settleLast(last); err != nil {
+			return err
+		}
+		if err := l.markBefore(last); err != nil {
 			return err
 		}
 	}
@@ -301,61 +372,86 @@ func (l *Log) clean(last *found) error {
 
 // settleLast makes the last segment what the next one's link will say that it
 // is. It syncs it in any case: a process that was killed may have left records
-// that are in the kernel's cache only.
+// that are in the kernel's cache only. Then it closes it, if that was not done.
 func (l *Log) settleLast(last *found) error {
 	f, err := l.fs.OpenWrite(last.path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if last.end < last.size {
-		if err := f.Truncate(last.end); err != nil {
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	size := last.end
+	if last.layout.closes() {
+		if !last.closed {
+			// Over whatever was there, which may look like the name of a next one.
+			b := last.layout.appendRecord(nil, last.seed(), last.end, last.end, 1|internalBit, []byte{kindClosing})
+			b = append(b, make([]byte, nextSize)...)
+			if _, err := f.WriteAt(b, last.end); err != nil {
+				return err
+			}
+			if err := f.Sync(); err != nil {
+				return err
+			}
+			last.end += closingSize
+			last.closed = true
+		}
+		size = last.end + nextSize
+	}
+	if size < last.size {
+		if err := f.Truncate(size); err != nil {
 			return err
 		}
 	}
-	return f.Sync()
+	return nil
+}
+
+// markBefore makes the segment before the last one say that there is this one, if
+// the process that wrote them had not come to it.
+func (l *Log) markBefore(last *found) error {
+	for _, f := range l.scan.segments {
+		if f.sequence != last.link.prev.Segment || !f.closed {
+			continue
+		}
+		w, err := openWindow(l.fs, f.path)
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		if next, err := w.next(f.layout, f.seed(), f.end); err != nil || next == last.sequence {
+			return err
+		}
+		return l.pool.mark(mark{Pos{f.sequence, f.end}, last.sequence})
+	}
+	return nil
 }
 
 // judge decides whether what is in the last segment at x, where its valid
 // records end, is the torn end of a write or damage.
 func (l *Log) judge(f *found, x int64, report *Report) error {
-	b, last, err := lastNonZero(l.fs, f.path, x, f.size)
+	from := x
+	if f.closed {
+		from += nextSize
+	}
+	w, err := openWindow(l.fs, f.path)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	last, err := w.lastNonZero(from)
 	if err != nil || last < 0 {
 		return err
 	}
-	switch proof := findProof(b, f.header.seed(), x); {
-	case proof < 0:
-		return f.corrupt(x, "no valid record, and what follows looks like records too often to tell a torn write from damage")
-	case proof > 0:
-		return f.corrupt(x, "no valid record, but a later one, at offset %d, proves that there was one", proof)
+	if !f.closed {
+		proof, err := w.findProof(f.layout, f.seed(), x, last+1)
+		if err != nil {
+			return err
+		}
+		if proof > 0 {
+			return f.corrupt(x, "no valid record, but a later one, at offset %d, proves that there was one", proof)
+		}
 	}
-	report.Torn = append(report.Torn, Tear{f.path, x, last + 1 - x})
+	report.Torn = append(report.Torn, Tear{f.path, from, last + 1 - from, f.closed})
 	return nil
-}
-
-// proofBudget bounds how many bytes findProof takes checksums of. Only somebody
-// who writes jobs that look like records of this file can make it that many.
-const proofBudget = 16 << 30
-
-// findProof looks in the bytes b from offset x of a segment for a valid record
-// that was written when x was known to be durable. It returns its offset, 0 if
-// there is none, or -1 if that took too long to find out.
-func findProof(b []byte, seed uint32, x int64) int64 {
-	budget := int64(proofBudget)
-	for at := int64(alignment); at+recordHeader <= int64(len(b)); at += alignment {
-		if synced := recordSynced(b[at:]); synced <= x || synced > x+at {
-			continue
-		}
-		n, reason := frame(b[at:], int64(len(b))-at)
-		if reason != "" {
-			continue
-		}
-		if budget -= n; budget < 0 {
-			return -1
-		}
-		if checkRecord(b[at:], seed, x+at) == "" {
-			return x + at
-		}
-	}
-	return 0
 }

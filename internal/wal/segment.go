@@ -19,7 +19,7 @@ import (
 //
 // S1. base <= synced <= flushed <= end <= size, and all are starts of records.
 // S2. buf has the bytes from base to end.
-// S3. end + closingSize <= size, until the closing record is appended.
+// S3. end + endSize <= size, until the closing record is appended.
 type segment struct {
 	file vfs.File
 	size int64
@@ -31,11 +31,11 @@ type segment struct {
 	filled bool   // with zeros, or there was no doing it
 
 	// Of the owner.
-	seed uint32
-	prev Pos // what the link says
-	base int64
-	end  int64
-	buf  []byte
+	seed   uint32
+	base   int64
+	end    int64
+	closed int64 // where the closing record ends; 0: there is none
+	buf    []byte
 
 	flushed atomic.Int64 // written by the owner, read by whoever syncs
 
@@ -48,22 +48,33 @@ type segment struct {
 }
 
 // free returns how many bytes of records can be appended.
-func (s *segment) free() int64 { return s.size - closingSize - s.end }
+func (s *segment) free() int64 { return s.size - endSize - s.end }
 
 // begin makes a spare the successor of the segment that ends at prev.
-func (s *segment) begin(prev Pos, buf []byte) {
+func (s *segment) begin(prev Pos, oldest uint64, buf []byte) {
 	s.seed = s.header.seed()
-	s.prev = prev
 	s.base = headerSize
-	s.buf = link{s.log, prev}.appendTo(buf[:0], s.seed)
+	s.buf = link{s.log, prev, oldest}.appendTo(buf[:0], current, s.seed)
 	s.end = s.base + int64(len(s.buf))
 }
+
+// close appends the closing record, and keeps room behind it for the name of the
+// next segment.
+func (s *segment) close() {
+	s.append(1|internalBit, []byte{kindClosing})
+	s.closed = s.end
+	s.buf = append(s.buf, make([]byte, nextSize)...)
+	s.end += nextSize
+}
+
+// reset makes a segment that was not written a spare again.
+func (s *segment) reset() { s.buf, s.base, s.end, s.closed = nil, 0, headerSize, 0 }
 
 // append appends a record that fits. n is the length of its payload, with
 // internalBit if the record is internal.
 func (s *segment) append(n uint32, parts ...[]byte) Pos {
 	pos := Pos{s.sequence, s.end}
-	s.buf = appendRecord(s.buf, s.seed, s.end, s.synced.Load(), n, parts...)
+	s.buf = current.appendRecord(s.buf, s.seed, s.end, s.synced.Load(), n, parts...)
 	s.end = s.base + int64(len(s.buf))
 	return pos
 }
@@ -152,12 +163,17 @@ func (s *segment) syncLocked() error {
 	return nil
 }
 
-// seal cuts the file to its records, makes it durable and closes it.
+// seal makes a segment durable that was closed, cuts the file to what is in it,
+// and closes that. It is cut last: a file that is shorter than its header says
+// has its closing record, or was damaged.
 func (s *segment) seal() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return s.err
+	}
+	if err := s.syncLocked(); err != nil {
+		return err
 	}
 	if s.end < s.size {
 		if err := s.file.Truncate(s.end); err != nil {
@@ -165,19 +181,17 @@ func (s *segment) seal() error {
 			return s.err
 		}
 	}
-	if err := s.syncLocked(); err != nil {
-		return err
-	}
 	s.file.Close() // what it could complain about is synced
 	return nil
 }
 
 // cut removes what a failed segment holds beyond synced, as well as it can, and
-// closes it. That is tidiness: nobody will read it.
+// closes it. That is tidiness: nobody will read it. It leaves the length of the
+// file, for one that is shorter looks damaged.
 func (s *segment) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file.Truncate(s.synced.Load()) == nil {
+	if s.file.Truncate(s.synced.Load()) == nil && s.file.Truncate(s.size) == nil {
 		_ = s.file.Sync()
 	}
 	s.file.Close()

@@ -1,5 +1,10 @@
 package wal
 
+import (
+	"errors"
+	"syscall"
+)
+
 // Reservations, and what they cost.
 //
 // Let C be what a spare of the usual size can hold, and call records of up to M
@@ -58,6 +63,18 @@ func (l *Log) charge(cost int64) int64 {
 	return l.capacity()
 }
 
+// NoRoom reports whether an error means that the system has no space on the disk,
+// or no descriptor, left for the log: it is no fault of the disk, and things are
+// as they were.
+func NoRoom(err error) bool {
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return errors.Is(err, ErrNoSequence)
+}
+
 // Reserve promises that a record that costs n bytes (see [Cost]) can be
 // appended later without new space on the disk. It is called once for each
 // record; sums of several records are not the same. When that record is to be
@@ -99,7 +116,9 @@ func (l *Log) Unreserve(n int64) {
 
 // NeedsPrepare reports whether [Log.Prepare] has something to do. Any goroutine
 // may call it; it costs next to nothing.
-func (l *Log) NeedsPrepare() bool { return !l.pool.prepared.Load() || l.wantsSpare() }
+func (l *Log) NeedsPrepare() bool {
+	return !l.pool.prepared.Load() || l.wantsSpare() || l.pool.chores.pending.Load()
+}
 
 // wantsSpare reports whether there are fewer spares than make a whole one more
 // than the reservations need.
@@ -107,16 +126,17 @@ func (l *Log) wantsSpare() bool {
 	return l.pool.room.Load() < l.reserved.Load()+l.pool.usable()
 }
 
-// Prepare makes the spares that will be needed soon, so that the owner does not
-// have to wait for it: one more than the reservations need, the next one filled
-// with zeros. One goroutine may call it while the owner does other things; the
+// Prepare removes the files of segments that are not needed, and makes the spares
+// that will be needed soon, so that the owner does not have to wait for it: one
+// more than the reservations need, the next one filled with zeros. One goroutine may call it while the owner does other things; the
 // owner waits at most while a file is made, if it needs one itself. An error
-// means that there are fewer spares; the log itself is well.
+// means that there are fewer spares, or more files; the log itself is well.
 func (l *Log) Prepare() error {
+	err := l.pool.doChores()
 	for l.wantsSpare() {
-		if err := l.pool.add(l.pool.size); err != nil {
-			return err
+		if e := l.pool.add(l.pool.size); e != nil {
+			return errors.Join(err, e)
 		}
 	}
-	return l.pool.fill()
+	return errors.Join(err, l.pool.fill())
 }

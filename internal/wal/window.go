@@ -1,0 +1,159 @@
+package wal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// A window reads a file piece by piece, so that it takes the same memory
+// whatever the size of the file.
+type window struct {
+	file vfs.File
+	path string
+	size int64  // of the file, when it was opened
+	buf  []byte // the bytes from off on
+	off  int64
+}
+
+func openWindow(fsys vfs.FS, path string) (*window, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("wal: %w", err)
+	}
+	w := &window{file: f, path: path}
+	if w.size, err = f.Size(); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("wal: %w", err)
+	}
+	return w, nil
+}
+
+func (w *window) close() { w.file.Close() }
+
+// at returns the n bytes at off, at most defaultBlockSize and all within the
+// file. They are valid until the next call.
+func (w *window) at(off, n int64) ([]byte, error) {
+	if off < w.off || off+n > w.off+int64(len(w.buf)) {
+		if w.buf == nil {
+			w.buf = make([]byte, 0, min(w.size, defaultBlockSize))
+		}
+		w.off, w.buf = off, w.buf[:min(w.size-off, defaultBlockSize)]
+		if err := readFull(w.file, w.buf, off); err != nil {
+			w.buf = w.buf[:0]
+			return nil, fmt.Errorf("wal: read %s: %w", w.path, err)
+		}
+	}
+	return w.buf[off-w.off:][:n], nil
+}
+
+// record looks for a record at off. It returns how many bytes it takes, and the
+// payload of an internal one as far as that names a segment. If reason is not
+// empty there is no valid record.
+func (w *window) record(y *layout, seed uint32, off int64) (size int64, internal []byte, reason string, err error) {
+	b, err := w.at(off, min(w.size-off, y.recordHeader))
+	if err != nil {
+		return 0, nil, "", err
+	}
+	if size, reason = y.frame(b, w.size-off); reason == "" {
+		reason = y.checkHeader(b, seed, off)
+	}
+	if reason != "" {
+		return 0, nil, reason, nil
+	}
+	n, isInternal := recordLength(b)
+	sum := y.payloadChecksum(b, seed, off)
+	for from, end := off+y.recordHeader, off+y.recordHeader+int64(n); from < end; {
+		p, err := w.at(from, min(end-from, defaultBlockSize))
+		if err != nil {
+			return 0, nil, "", err
+		}
+		sum.add(p)
+		if isInternal && from == off+y.recordHeader {
+			internal = append(internal, p[:min(len(p), pointer)]...)
+		}
+		from += int64(len(p))
+	}
+	if !sum.right() {
+		return 0, nil, badChecksum, nil
+	}
+	return size, internal, "", nil
+}
+
+// findProof looks behind x, where there is no valid record, for one that was
+// written when x was known to be durable. It returns its offset, or 0. From end
+// on all bytes are 0.
+func (w *window) findProof(y *layout, seed uint32, x, end int64) (int64, error) {
+	for at := x + alignment; at < end && at+y.recordHeader <= w.size; at += alignment {
+		b, err := w.at(at, y.recordHeader)
+		if err != nil {
+			return 0, err
+		}
+		if synced := recordSynced(b); synced <= x || synced > at {
+			continue
+		}
+		switch _, _, reason, err := w.record(y, seed, at); {
+		case err != nil:
+			return 0, err
+		case reason == "":
+			return at, nil
+		}
+	}
+	return 0, nil
+}
+
+// next returns which segment the one that is closed at end says to follow, or 0.
+func (w *window) next(y *layout, seed uint32, end int64) (uint64, error) {
+	if !y.closes() || end+nextSize > w.size {
+		return 0, nil
+	}
+	_, payload, reason, err := w.record(y, seed, end)
+	if err != nil || reason != "" {
+		return 0, err
+	}
+	return pointee(kindNext, payload), nil
+}
+
+// lastNonZero returns the offset of the last byte from an offset on that is not
+// 0, or -1 if there is none.
+func (w *window) lastNonZero(from int64) (int64, error) {
+	for end := w.size; end > from; {
+		start := max(from, end-defaultBlockSize)
+		b, err := w.at(start, end-start)
+		if err != nil {
+			return 0, err
+		}
+		if i := lastNonZeroByte(b); i >= 0 {
+			return start + int64(i), nil
+		}
+		end = start
+	}
+	return -1, nil
+}
+
+// lastNonZeroByte returns the index of the last byte that is not 0, or -1. It
+// takes eight at a time: a killed server leaves spares full of zeros, tens of
+// megabytes after it had many jobs.
+func lastNonZeroByte(b []byte) int {
+	for len(b) >= 8 && binary.LittleEndian.Uint64(b[len(b)-8:]) == 0 {
+		b = b[:len(b)-8]
+	}
+	for len(b) > 0 && b[len(b)-1] == 0 {
+		b = b[:len(b)-1]
+	}
+	return len(b) - 1
+}
+
+// readFull reads len(b) bytes. An end of the file before them is an error.
+func readFull(r io.ReaderAt, b []byte, off int64) error {
+	n, err := r.ReadAt(b, off)
+	if n == len(b) {
+		return nil
+	}
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
