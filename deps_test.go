@@ -45,7 +45,7 @@ var arrows = map[string]string{
 
 	// Judges and tools. conformance needs an address only.
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",
-	"internal/load/scale":    "internal/load internal/wire golang.org/x/sync",
+	"internal/bench":         "internal/load internal/wire golang.org/x/sync golang.org/x/sys",
 	"internal/budget":        "",
 	"internal/budget/driver": "internal/broker internal/engine internal/journal internal/vfs internal/wire",
 	"internal/conformance":   "",
@@ -53,7 +53,7 @@ var arrows = map[string]string{
 	"internal/soak":          "",
 
 	// The only place where the pieces meet.
-	"cmd/beanpole": "internal/binlog internal/broker internal/cli internal/engine internal/journal internal/load internal/load/scale internal/server internal/vfs internal/wal internal/wire " +
+	"cmd/beanpole": "internal/bench internal/binlog internal/broker internal/cli internal/engine internal/journal internal/load internal/server internal/vfs internal/wal internal/wire " +
 		"github.com/BurntSushi/toml github.com/coreos/go-systemd github.com/spf13",
 }
 

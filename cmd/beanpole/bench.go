@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/internal/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
@@ -27,7 +27,7 @@ type benchOptions struct {
 	against string // command of the server to compare with
 	server  string // command of ours, if it is not to be this binary
 	rounds  int
-	suite   string // one of load.Suites
+	suite   string // one of bench.Suites
 	restart int64  // jobs
 
 	markdown, json bool
@@ -100,9 +100,7 @@ func (opt *benchOptions) define(cmd *cobra.Command) {
 		fs.Func("workers", "mix wake: `N` workers wait on one tube for the jobs of\nall connections (a worker and a tube for each)", intoCount(&opt.load.Workers, "workers"))
 		fs.Func("duration", "measure for a `TIME`, such as 10s (5s)", into(&opt.load.Duration, parseDuration))
 		fs.Func("ops", "end after `N` jobs; 0: when the time is over (0)", into(&opt.load.Ops, parseJobs))
-		fs.Func("client", "`KIND` of client: auto, epoll (Linux) or goroutine\n(auto)",
-			func(s string) error { return opt.load.Client.UnmarshalText([]byte(s)) })
-		fs.Func("threads", "`N` event loops of the epoll client (1)", intoCount(&opt.load.Threads, "threads"))
+		fs.Func("threads", "`N` threads share the connections (1)", intoCount(&opt.load.Threads, "threads"))
 		fs.Func("pid", "process `ID` of the server, to measure its processor\ntime and memory", intoCount(&opt.load.PID, "a process"))
 	})
 	addFlags(cmd, "Comparison", func(fs *pflag.FlagSet) {
@@ -153,28 +151,28 @@ func (opt *benchOptions) check(flags *pflag.FlagSet) error {
 // makes no use.
 var (
 	ofOneLoad = []string{
-		"mix", "connections", "in-flight", "tubes", "backlog", "occupied", "idle", "workers", "ops", "client", "threads",
+		"mix", "connections", "in-flight", "tubes", "backlog", "occupied", "idle", "workers", "ops", "threads",
 	}
 	noSuite   = slices.Concat(ofOneLoad, []string{"body"})
 	noRestart = slices.Concat(ofOneLoad, []string{"duration", "suite", "history"})
 )
 
 func (opt *benchOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if opt.against == "" {
+		return opt.measure(ctx, stdout)
+	}
 	if opt.history != "" {
 		if err := checkHistory(opt.history); err != nil {
 			return err
 		}
 	}
-	switch {
-	case opt.against == "":
-		return opt.measure(ctx, stdout)
-	case opt.restart > 0:
-		return opt.compareRestart(ctx, stdout, stderr)
-	case opt.suite != "":
-		return opt.runSuite(ctx, stdout, stderr)
-	default:
-		return opt.compare(ctx, stdout, stderr)
+	o := bench.Options{Rounds: opt.rounds, Duration: opt.load.Duration, Jobs: opt.restart, Progress: progress(stderr)}
+	var err error
+	if o.A, o.B, o.Responder, err = opt.servers(); err != nil {
+		return err
 	}
+	reports, err := bench.Run(ctx, o, opt.experiments(&o))
+	return errors.Join(err, opt.print(stdout, reports)) // what succeeded is worth printing
 }
 
 // measure runs one load on a running server.
@@ -184,97 +182,65 @@ func (opt *benchOptions) measure(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	if opt.json {
-		return load.WriteJSONLines(stdout, r)
+		return bench.WriteJSONLines(stdout, r)
 	}
-	_, err = fmt.Fprintln(stdout, r)
-	return err
+	return bench.WriteResult(stdout, r)
 }
 
-func (opt *benchOptions) compare(ctx context.Context, stdout, stderr io.Writer) error {
-	a, b, responder, err := opt.servers()
-	if err != nil {
-		return err
-	}
-	c, err := load.Compare(ctx, load.CompareOptions{
-		A: a, B: b, Responder: responder, Load: opt.load, Rounds: opt.rounds,
-		Progress: func(name string, r load.Result) { progress(stderr, name, r) },
-	})
-	if err != nil {
-		return err
-	}
-	return opt.print(stdout, []load.Comparison{c})
-}
-
-func (opt *benchOptions) runSuite(ctx context.Context, stdout, stderr io.Writer) error {
-	a, b, responder, err := opt.servers()
-	if err != nil {
-		return err
-	}
-	all, err := load.RunSuite(ctx, load.SuiteOptions{
-		A: a, B: b, Responder: responder, Scenarios: load.Suites[opt.suite](opt.load.Duration), Rounds: opt.rounds,
-		Progress: func(scenario, name string, r load.Result) { progress(stderr, scenario+", "+name, r) },
-	})
-	return errors.Join(err, opt.print(stdout, all)) // what succeeded is worth printing
-}
-
-func (opt *benchOptions) compareRestart(ctx context.Context, stdout, stderr io.Writer) error {
-	a, b, _, err := opt.servers()
-	if err != nil {
-		return err
-	}
-	r, err := load.CompareRestart(ctx, load.RestartOptions{
-		A: a, B: b, Jobs: opt.restart, BodySize: opt.load.BodySize, Rounds: opt.rounds,
-		Progress: func(name string, took time.Duration) { fmt.Fprintf(stderr, "%s: %v\n", name, took) },
-	})
+// experiments are what two servers are compared in.
+func (opt *benchOptions) experiments(o *bench.Options) []bench.Experiment {
 	switch {
-	case err != nil:
-		return err
-	case opt.json:
-		return errors.Join(load.WriteJSONLines(stdout, load.ThisMachine()), load.WriteJSONLines(stdout, r))
-	case opt.markdown:
-		return r.WriteMarkdown(stdout)
+	case opt.restart > 0:
+		return []bench.Experiment{bench.Restart(o, opt.load.BodySize)}
+	case opt.suite != "":
+		return bench.Suites[opt.suite](o)
 	}
-	return r.WriteTable(stdout)
+	return []bench.Experiment{bench.Load(opt.load)}
 }
 
 // progress shows people that something goes on.
-func progress(w io.Writer, name string, r load.Result) {
-	fmt.Fprintf(w, "%s: %.0f commands/s\n", name, r.Throughput)
+func progress(w io.Writer) func(experiment, server string, round int) {
+	return func(experiment, server string, round int) {
+		fmt.Fprintf(w, "%s, round %d: %s\n", experiment, round, server)
+	}
 }
 
-func (opt *benchOptions) print(w io.Writer, all []load.Comparison) error {
+func (opt *benchOptions) print(w io.Writer, reports []bench.Report) error {
 	if opt.history != "" {
-		if err := addToHistory(opt.history, all); err != nil {
+		if err := addToHistory(opt.history, reports); err != nil {
 			return err
 		}
 	}
+	return printReports(w, reports, opt.markdown, opt.json)
+}
+
+func printReports(w io.Writer, reports []bench.Report, markdown, json bool) error {
+	m := bench.ThisMachine()
 	switch {
-	case opt.json:
-		return errors.Join(load.WriteJSONLines(w, load.ThisMachine()), load.WriteJSONLines(w, all...))
-	case opt.markdown:
-		return load.WriteMarkdown(w, load.ThisMachine(), all)
+	case len(reports) == 0:
+		return nil
+	case json:
+		return errors.Join(bench.WriteJSONLines(w, m), bench.WriteJSONLines(w, reports...))
+	case markdown:
+		fmt.Fprintf(w, "%s\n\n", m)
+		return bench.WriteMarkdown(w, reports)
 	}
-	for i := range all {
-		if err := all[i].WriteTable(w); err != nil {
-			return err
-		}
-	}
-	return nil
+	return bench.WriteTable(w, reports)
 }
 
 // servers returns what to start: the server that we compare with, ours, and
 // the one that measures the generator's ceiling.
-func (opt *benchOptions) servers() (a, b, responder load.Server, err error) {
+func (opt *benchOptions) servers() (a, b, responder bench.Server, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return a, b, responder, fmt.Errorf("find this binary: %w", err)
 	}
-	b = load.Server{Name: "beanpole", Command: withPort([]string{self, "serve"})}
+	b = bench.Server{Name: "beanpole", Command: withPort([]string{self, "serve"})}
 	if opt.server != "" {
-		b = load.Server{Command: withPort(strings.Fields(opt.server))}
+		b = bench.Server{Command: withPort(strings.Fields(opt.server))}
 	}
-	a = load.Server{Command: withPort(strings.Fields(opt.against))}
-	responder = load.Server{Name: "responder", Command: []string{self, "bench", "responder", "127.0.0.1:{port}"}}
+	a = bench.Server{Command: withPort(strings.Fields(opt.against))}
+	responder = bench.Server{Name: "responder", Command: []string{self, "bench", "responder", "127.0.0.1:{port}"}}
 	return a, b, responder, nil
 }
 
@@ -311,7 +277,7 @@ func newResponder() *cobra.Command {
 }
 
 func parseSuite(s string) (string, error) {
-	if load.Suites[s] == nil {
+	if bench.Suites[s] == nil {
 		return "", errors.New("want memory, journal or crowd")
 	}
 	return s, nil

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/bench"
 )
 
 // openHistory opens a history, which is made if there is none.
@@ -29,8 +29,8 @@ func checkHistory(path string) error {
 	return f.Close()
 }
 
-// addToHistory adds comparisons to a history.
-func addToHistory(path string, all []load.Comparison) error {
+// addToHistory adds reports to a history.
+func addToHistory(path string, reports []bench.Report) error {
 	f, err := openHistory(path)
 	if err != nil {
 		return err
@@ -38,16 +38,12 @@ func addToHistory(path string, all []load.Comparison) error {
 	fi, err := f.Stat()
 	if err == nil && fi.Size() == 0 {
 		header := csv.NewWriter(f)
-		header.Write(load.HistoryHeader) // an error sticks until Error
+		header.Write(bench.HistoryHeader) // an error sticks until Error
 		header.Flush()
 		err = header.Error()
 	}
 	if err == nil {
-		records := make([]load.Record, len(all))
-		for i := range all {
-			records[i] = load.RecordOf(&all[i], load.ThisMachine(), version()+", commit "+commit(), time.Now())
-		}
-		err = load.WriteHistory(f, records...)
+		err = bench.WriteHistory(f, reports, bench.ThisMachine(), version()+", commit "+commit(), time.Now())
 	}
 	return errors.Join(err, f.Close())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/load"
-	"github.com/beanpole-mq/beanpole/internal/load/scale"
+	"github.com/beanpole-mq/beanpole/internal/bench"
 )
 
 // scaleOptions are what the command line of bench scale says.
 type scaleOptions struct {
 	servers benchOptions // of which only the commands of the servers are used
-	scale   scale.Options
+	bench   bench.Options
+	only    []string // names of experiments
 
 	markdown, json bool
 }
@@ -54,13 +55,13 @@ func newScale() *cobra.Command {
 }
 
 func (opt *scaleOptions) define(cmd *cobra.Command) {
-	s := &opt.scale
+	s := &opt.bench
 	addFlags(cmd, "Servers", func(fs *pflag.FlagSet) {
 		fs.StringVar(&opt.servers.against, "against", "", "`COMMAND` that starts the server to compare with, as in\nbench --against; cores needs none")
 		fs.StringVar(&opt.servers.server, "server", "", "`COMMAND` that starts the other one (this binary)")
 	})
 	addFlags(cmd, "Experiments", func(fs *pflag.FlagSet) {
-		fs.Func("only", "`NAMES` of the experiments, with commas between them\n(all)", into(&s.Only, parseExperiments))
+		fs.Func("only", "`NAMES` of the experiments, with commas between them\n(all)", into(&opt.only, parseExperiments))
 		fs.Func("rounds", "run each experiment on each server `N` times (3)", intoCount(&s.Rounds, "rounds"))
 		fs.Func("duration", "measure each load for a `TIME`, such as 10s (5s)", into(&s.Duration, parseDuration))
 		fs.Func("jobs", "`N` jobs (memory: 2000000, backlog: 10000000,\ndue: 1000000)", into(&s.Jobs, parseJobs))
@@ -79,42 +80,36 @@ func (opt *scaleOptions) check() error {
 	if opt.markdown && opt.json {
 		return usageError("options --markdown and --json exclude each other")
 	}
-	if name := opt.scale.NeedsA(); name != "" && opt.servers.against == "" {
-		return usageError("the experiment %s needs --against COMMAND", name)
-	}
 	return nil
 }
 
 func (opt *scaleOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
+	o := opt.bench
+	o.Rounds = cmp.Or(o.Rounds, 3)
+	o.Progress = progress(stderr)
 	var err error
-	opt.scale.A, opt.scale.B, _, err = opt.servers.servers()
+	if o.A, o.B, _, err = opt.servers.servers(); err != nil {
+		return err
+	}
+	experiments, err := bench.Select(&o, opt.only)
 	if err != nil {
 		return err
 	}
-	opt.scale.Progress = func(experiment, server string, round int) {
-		fmt.Fprintf(stderr, "%s, round %d: %s\n", experiment, round, server)
+	for i := range experiments {
+		if e := &experiments[i]; e.NeedsA() && opt.servers.against == "" {
+			return usageError("the experiment %s needs --against COMMAND", e.Name)
+		}
 	}
-	reports, err := scale.Run(ctx, opt.scale)
-	return errors.Join(err, opt.print(stdout, reports)) // what succeeded is worth printing
-}
-
-func (opt *scaleOptions) print(w io.Writer, reports []scale.Report) error {
-	switch {
-	case opt.json:
-		return errors.Join(load.WriteJSONLines(w, load.ThisMachine()), load.WriteJSONLines(w, reports...))
-	case opt.markdown:
-		fmt.Fprintf(w, "%s\n\n", load.ThisMachine())
-		return scale.WriteMarkdown(w, reports)
-	}
-	return scale.WriteTable(w, reports)
+	reports, err := bench.Run(ctx, o, experiments)
+	return errors.Join(err, printReports(stdout, reports, opt.markdown, opt.json)) // what succeeded is worth printing
 }
 
 // parseExperiments reads names with commas between them.
 func parseExperiments(s string) ([]string, error) {
 	names := strings.Split(s, ",")
 	for _, name := range names {
-		if !slices.Contains(scale.Names(), name) {
-			return nil, fmt.Errorf("there are: %s", strings.Join(scale.Names(), ", "))
+		if !slices.Contains(bench.Names(), name) {
+			return nil, fmt.Errorf("there are: %s", strings.Join(bench.Names(), ", "))
 		}
 	}
 	return names, nil

@@ -195,20 +195,15 @@ func (o *Options) files() int {
 	return n
 }
 
-// allowFiles lets this process, and the servers that it will start, have n files open.
-func allowFiles(n int) error {
-	var lim syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
+// checkFiles returns an error if this process may not have n files open. (It may
+// have all that the system allows it: Go raises its limit when it starts.)
+func checkFiles(n int) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return os.NewSyscallError("getrlimit", err)
 	}
-	if uint64(n) > uint64(lim.Max) {
-		return fmt.Errorf("load: %d open files are needed and %d are allowed (see: ulimit -Hn)", n, lim.Max)
+	if uint64(n) > uint64(limit.Cur) {
+		return fmt.Errorf("load: %d open files are needed and %d are allowed (see: ulimit -Hn)", n, limit.Cur)
 	}
-	raise(&lim.Cur, n)
-	// Setting it matters even if nothing has changed: Go has raised the limit of
-	// this process when it started, and hands the lower one on unless told otherwise.
-	return os.NewSyscallError("setrlimit", syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lim))
+	return nil
 }
-
-// raise exists because systems differ in the type.
-func raise[T int64 | uint64](limit *T, n int) { *limit = max(*limit, T(n)) }

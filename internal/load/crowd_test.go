@@ -49,13 +49,8 @@ func runOnResponder(t *testing.T, r *responder, o Options) {
 }
 
 func TestIdleConnections(t *testing.T) {
-	s := beanstalkd(t)
-	p, err := s.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Stop()
-	o, err := Options{Addr: p.Addr, Idle: 7}.withDefaults()
+	addr, stop := startBeanstalkd(t)
+	o, err := Options{Addr: addr, Idle: 7}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +59,8 @@ func TestIdleConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = withDialog(t.Context(), p.Addr, dialTimeout, func(d *Dialog) error {
-		r, err := d.Do(wire.AppendStatsTubeCommand(nil, defaultPrefix), wire.OK)
+	err = withDialog(t.Context(), addr, dialTimeout, func(d *Dialog) error {
+		r, err := d.Do(wire.AppendStatsTubeCommand(nil, DefaultPrefix), wire.OK)
 		if err != nil {
 			return err
 		}
@@ -81,7 +76,7 @@ func TestIdleConnections(t *testing.T) {
 	if err := c.verify(t.Context(), &o); err != nil {
 		t.Error(err)
 	}
-	p.Stop()
+	stop()
 	if err := c.verify(t.Context(), &o); err == nil || !strings.Contains(err.Error(), "idle connection: ") {
 		t.Errorf("error %v although the server has gone", err)
 	}
@@ -91,7 +86,7 @@ func TestCrowdUsage(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")
 	}
-	addr := startResponder(t, (*responder).serve)
+	addr := startResponder(t)
 	for want, o := range map[int]Options{
 		9:  {Idle: 9},
 		70: {Occupied: 70},
@@ -155,11 +150,9 @@ func TestWorkersCheckWhoseJobTheyGot(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			addr := waitingServer(2, tt.body).start(t)
-			for _, client := range clients() {
-				_, err := Run(t.Context(), Options{Addr: addr, Client: client, Mix: Wake, Connections: 2, Workers: 2})
-				if err == nil || !strings.Contains(err.Error(), tt.want) {
-					t.Errorf("%s: error %v, want one with %q", client, err, tt.want)
-				}
+			_, err := Run(t.Context(), Options{Addr: addr, Mix: Wake, Connections: 2, Workers: 2})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want one with %q", err, tt.want)
 			}
 		})
 	}
@@ -177,6 +170,8 @@ func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
 	}
 	put, work := sessions[1], sessions[4]
 	put.script.(*producer).quota = 2
+	woken := false
+	put.wake = func() { woken = true }
 	said := func(s *session) string {
 		s.fill(5, warming)
 		out := string(s.out)
@@ -185,7 +180,7 @@ func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
 	}
 	hears := func(s *session, reply []byte) {
 		t.Helper()
-		s.received(copy(s.space(), reply))
+		s.w += copy(s.space(), reply)
 		if err := s.replies(9, warming); err != nil {
 			t.Fatal(err)
 		}
@@ -205,12 +200,14 @@ func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
 	if got := said(work); got != "delete 7\r\nreserve\r\n" {
 		t.Errorf("the worker said %q", got)
 	}
-	if _, ok := put.crew.nextFreed(); ok || said(put) != "" {
-		t.Error("the producer is free before its job is deleted")
+	work.crew.proceed(9, warming)
+	if got := said(put); got != "" || woken {
+		t.Errorf("the producer said %q before its job is deleted", got)
 	}
 	hears(work, wire.AppendWord(nil, wire.Deleted))
-	if i, ok := put.crew.nextFreed(); !ok || i != 1 || said(put) == "" {
-		t.Errorf("the delete freed session %d, %t; want 1, the producer", i, ok)
+	work.crew.proceed(9, warming)
+	if got := string(put.out); !woken || got != string(wire.AppendPut(nil, putPri, 0, putTTR, body)) {
+		t.Errorf("the delete made the producer say %q, woken %t", got, woken)
 	}
 }
 
@@ -220,17 +217,17 @@ func TestResponderWakesTheLongestWaiting(t *testing.T) {
 	tube := r.tubes[defaultTube]
 	var woken []int
 	add := func(i int) {
-		c := r.newConn()
-		c.woken = func() { woken = append(woken, i) }
+		c := r.newConn(tube)
+		c.attach(func() { woken = append(woken, i) })
 		c.cmd.Op = wire.Reserve
-		r.execute(c)
+		c.execute()
 	}
-	producer := r.newConn()
+	producer := r.newConn(tube)
 	for i := range 100 {
 		add(2 * i)
 		add(2*i + 1)
 		producer.cmd.Op = wire.Put
-		r.execute(producer)
+		producer.execute()
 	}
 	for i, got := range woken {
 		if got != i {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -32,10 +32,11 @@ func (r *run) dial(ctx context.Context) ([]*conn, error) {
 		if err != nil {
 			return err
 		}
-		conns[i] = &conn{Conn: nc, s: s, mu: new(sync.Mutex)}
+		conns[i] = &conn{Conn: nc, s: s}
+		s.run = r
 		s.tally.pace = int64(r.opt.Pace)
 		if r.opt.ByCommand {
-			s.tally.byOp = make(byCommand)
+			s.tally.byOp = make(map[wire.Op]*hdrhistogram.Histogram)
 		}
 		return within(ctx, nc, dialTimeout, func(d *Dialog) error {
 			if err := d.chooseTube(tubes[i]); err != nil {
@@ -52,12 +53,6 @@ func (r *run) dial(ctx context.Context) ([]*conn, error) {
 	if err != nil {
 		closeAll(conns)
 		return nil, err
-	}
-	for _, c := range conns {
-		if crew := c.s.crew; crew != nil {
-			c.crew = conns[crew.first : crew.first+crew.size]
-			c.mu = c.crew[0].mu
-		}
 	}
 	return conns, nil
 }

@@ -22,9 +22,9 @@ type Dialog struct {
 	reply wire.Reply
 }
 
-// Dial opens a connection to the server.
-func (p *Process) Dial(ctx context.Context) (*Dialog, error) {
-	nc, err := dialServer(ctx, p.Addr)
+// Dial opens a connection to the server at an address, as in Options.
+func Dial(ctx context.Context, addr string) (*Dialog, error) {
+	nc, err := dialServer(ctx, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -1,16 +1,13 @@
 // Package load is a closed-loop load generator for servers that speak the
 // beanstalk protocol. It is what runs behind "beanpole bench".
 //
-// Two things can be asked of it, each with one function:
+// It puts one load on one server that runs already:
 //
-//	r, err := load.Run(ctx, load.Options{Addr: "127.0.0.1:11300"})   // one load on a running server
-//	cmp, err := load.Compare(ctx, load.CompareOptions{A: a, B: b})   // two servers in turn, A B A B ...
+//	r, err := load.Run(ctx, load.Options{Addr: "127.0.0.1:11300"})
 //
-// Compare can run two more in each round: a responder that does nothing but
-// answer, which shows how fast the generator could be at all (its ceiling), and
-// each server under a baseline, which shows what a crowd costs that takes no
-// part in the load. RunSuite compares in a list of scenarios and WriteMarkdown
-// prints the tables that stand in doc/benchmarks.md.
+// Responder is a server that does nothing but answer. What the generator measures
+// against it is as fast as the generator can be at all, its ceiling. Package bench
+// compares servers with each other.
 //
 // # What is measured
 //
@@ -40,21 +37,20 @@
 //
 // # How it keeps out of the way
 //
-// On Linux all connections are driven from one thread by one epoll loop: one
-// read and one write per batch of replies, one epoll_wait for as many
-// connections as are ready, no allocation and no goroutine switch. Elsewhere,
-// or on demand, each connection has a goroutine that does blocking reads and
-// writes. Both drive the same session, which knows commands and replies but no
-// sockets. Run also reports the processor time which the generator itself
-// took: when that comes near one core per thread, the result says more about
-// the generator than about the server.
+// One thread drives all connections with one epoll loop: one read and one write
+// per batch of replies, one epoll_wait for as many connections as are ready, no
+// allocation and no goroutine switch. The responder is driven by the same loop.
+// What the loop drives, a peer, knows commands and replies but no sockets. Run
+// also reports the processor time that the generator itself took: when that comes
+// near one core per thread, the result says more about the generator than about
+// the server.
 //
 // # What it does not do
 //
-// No open-loop (fixed rate) load, no coordination of several generator
-// machines, no TLS. It leaves its jobs behind only in the mix Put, when a
-// Backlog or Occupied tubes were asked for, or when a run fails.
+// It runs on Linux only. It has no open-loop (fixed rate) load, no coordination of
+// several generator machines, no TLS. It leaves its jobs behind only in the mix
+// Put, when a Backlog or Occupied tubes were asked for, or when a run fails.
 //
-// Start reading at session.go (the state machine of a connection), then run.go
-// and, for comparisons, compare.go.
+// Start reading at session.go (a connection), then peer.go, loop_linux.go and
+// run.go.
 package load

@@ -129,14 +129,12 @@ func TestSurprisesFailTheRun(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			addr := tt.server.start(t)
-			for _, client := range clients() {
-				r, err := Run(t.Context(), Options{Addr: addr, Client: client, Ops: 10})
-				if err == nil || !strings.Contains(err.Error(), tt.want) {
-					t.Errorf("%s: error %v, want one with %q", client, err, tt.want)
-				}
-				if r.Errors != 1 {
-					t.Errorf("%s: %d errors, want 1", client, r.Errors)
-				}
+			r, err := Run(t.Context(), Options{Addr: addr, Ops: 10})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want one with %q", err, tt.want)
+			}
+			if r.Errors != 1 {
+				t.Errorf("%d errors, want 1", r.Errors)
 			}
 		})
 	}
@@ -176,19 +174,17 @@ func TestNobodyListens(t *testing.T) {
 // A server that has stopped answering does not keep Run from ending with its context.
 func TestCancelWhileTheServerIsSilent(t *testing.T) {
 	errEnough := errors.New("enough")
-	for _, client := range clients() {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		addr := fakeServer(func(_ *wire.Command, out []byte) []byte {
-			cancel(errEnough)
-			return out
-		}).start(t)
-		r, err := Run(ctx, Options{Addr: addr, Client: client, Connections: 3, Ops: 10})
-		if !errors.Is(err, errEnough) {
-			t.Errorf("%s: error %v, want the context's cause", client, err)
-		}
-		if r.Errors != 0 {
-			t.Errorf("%s: %d errors, want none: nothing failed", client, r.Errors)
-		}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	addr := fakeServer(func(_ *wire.Command, out []byte) []byte {
+		cancel(errEnough)
+		return out
+	}).start(t)
+	r, err := Run(ctx, Options{Addr: addr, Connections: 3, Ops: 10})
+	if !errors.Is(err, errEnough) {
+		t.Errorf("error %v, want the context's cause", err)
+	}
+	if r.Errors != 0 {
+		t.Errorf("%d errors, want none: nothing failed", r.Errors)
 	}
 }
 

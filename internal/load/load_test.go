@@ -10,27 +10,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// clients are those that this system has.
-func clients() []Client {
-	if runtime.GOOS == "linux" {
-		return []Client{Epoll, Goroutines}
-	}
-	return []Client{Goroutines}
-}
-
-// responders are both ways in which the responder serves; on systems without
-// epoll they are the same.
-var responders = map[string]func(*responder, context.Context, net.Listener) error{
-	"own":        (*responder).serve,
-	"goroutines": (*responder).serveGoroutines,
-}
-
 // startResponder returns the address of a responder that ends with the test.
-func startResponder(t *testing.T, serve func(*responder, context.Context, net.Listener) error) string {
+func startResponder(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,7 +25,7 @@ func startResponder(t *testing.T, serve func(*responder, context.Context, net.Li
 	addr := l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- serve(newResponder(), ctx, l) }()
+	go func() { done <- Responder(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -49,25 +35,39 @@ func startResponder(t *testing.T, serve func(*responder, context.Context, net.Li
 	return addr
 }
 
-// beanstalkd is the real one, or the test is skipped.
-func beanstalkd(t *testing.T) Server {
+// startBeanstalkd returns the address of a real beanstalkd that ends with the
+// test, and what ends it before. It is handed a socket that listens already, as
+// systemd does, so that nobody has to wait for it.
+func startBeanstalkd(t *testing.T) (addr string, stop func()) {
 	t.Helper()
 	path, err := exec.LookPath("beanstalkd")
 	if err != nil {
 		t.Skip("beanstalkd is not installed")
 	}
-	return Server{Command: []string{path, "-l", "127.0.0.1", "-p", "{port}"}}
-}
-
-// thisResponder is the test binary as a responder.
-func thisResponder(t *testing.T) Server {
-	t.Helper()
-	exe, err := os.Executable()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(responderEnv, "1")
-	return Server{Name: "responder", Command: []string{exe, "127.0.0.1:{port}"}}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	defer l.Close()
+	f, err := l.(*net.UnixListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0"`, path)
+	cmd.Env = append(os.Environ(), "LISTEN_FDS=1")
+	cmd.ExtraFiles = []*os.File{f}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	t.Cleanup(stop)
+	return "unix:" + socket, stop
 }
 
 // loads are small runs that between them use every mix and every way to end.
@@ -107,19 +107,17 @@ var loads = []struct {
 
 // runLoads puts every load on the server at addr, each in tubes of its own.
 func runLoads(t *testing.T, addr string) {
-	for _, client := range clients() {
-		for i, tt := range loads {
-			t.Run(fmt.Sprintf("%s/%s", client, tt.name), func(t *testing.T) {
-				o := tt.opt
-				o.Addr, o.Client, o.PID = addr, client, os.Getpid()
-				o.Prefix = fmt.Sprintf("%s-%d", client, i)
-				r, err := Run(t.Context(), o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				checkResult(t, &r, tt.commands)
-			})
-		}
+	for i, tt := range loads {
+		t.Run(tt.name, func(t *testing.T) {
+			o := tt.opt
+			o.Addr, o.PID = addr, os.Getpid()
+			o.Prefix = fmt.Sprintf("load-%d", i)
+			r, err := Run(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkResult(t, &r, tt.commands)
+		})
 	}
 }
 
@@ -154,41 +152,27 @@ func checkResult(t *testing.T, r *Result, commands int64) {
 }
 
 func TestLoadsOnResponder(t *testing.T) {
-	for name, serve := range responders {
-		t.Run(name, func(t *testing.T) { runLoads(t, startResponder(t, serve)) })
-	}
+	runLoads(t, startResponder(t))
 }
 
 func TestLoadsOnBeanstalkd(t *testing.T) {
-	s := beanstalkd(t)
-	p, err := s.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Stop()
-	runLoads(t, p.Addr)
+	addr, _ := startBeanstalkd(t)
+	runLoads(t, addr)
 }
 
 // A run leaves nothing in the tubes that it did not find there.
 func TestTubesAreEmptyAfterwards(t *testing.T) {
-	s := beanstalkd(t)
-	p, err := s.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Stop()
+	addr, _ := startBeanstalkd(t)
 	for _, mix := range []Mix{PutReserveDelete, PutDelete, Wake} {
-		for _, client := range clients() {
-			o := Options{Addr: p.Addr, Mix: mix, Client: client, Connections: 4, Duration: 20 * time.Millisecond}
-			if mix != Wake {
-				o.InFlight = 16
-			}
-			if _, err := Run(t.Context(), o); err != nil {
-				t.Fatalf("%v: %v", mix, err)
-			}
+		o := Options{Addr: addr, Mix: mix, Connections: 4, Duration: 20 * time.Millisecond}
+		if mix != Wake {
+			o.InFlight = 16
+		}
+		if _, err := Run(t.Context(), o); err != nil {
+			t.Fatalf("%v: %v", mix, err)
 		}
 	}
-	r, err := Run(t.Context(), Options{Addr: p.Addr, Mix: Drain})
+	r, err := Run(t.Context(), Options{Addr: addr, Mix: Drain})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,14 +190,12 @@ func TestUnixSocket(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Responder(ctx, l) }()
-	for _, client := range clients() {
-		r, err := Run(t.Context(), Options{Addr: "unix:" + path, Client: client, Ops: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Commands != 30 {
-			t.Errorf("%s: %d commands, want 30", client, r.Commands)
-		}
+	r, err := Run(t.Context(), Options{Addr: "unix:" + path, Ops: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Commands != 30 {
+		t.Errorf("%d commands, want 30", r.Commands)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -227,11 +209,9 @@ func TestUnixSocket(t *testing.T) {
 func TestOptionsThatCannotBe(t *testing.T) {
 	for want, o := range map[string]Options{
 		"unknown mix":      {Mix: numMixes},
-		"unknown client":   {Client: numClients},
 		"commands in":      {InFlight: maxInFlight + 1},
 		"one command":      {Mix: Wake, InFlight: 2},
 		"backlog":          {Mix: Wake, Backlog: 1},
-		"goroutine client": {Client: Goroutines, InFlight: 100, BodySize: 1000},
 		"larger than":      {BodySize: maxBody + 1},
 		"has no workers":   {Workers: 1},
 		"too few":          {Mix: Wake, Connections: 3, Workers: 2},

@@ -3,7 +3,6 @@ package load
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -24,52 +23,23 @@ const (
 var mixNames = [numMixes]string{"put-reserve-delete", "put", "drain", "put-delete", "wake"}
 
 // String returns the name that UnmarshalText accepts.
-func (m Mix) String() string { return nameOf(mixNames[:], uint8(m)) }
+func (m Mix) String() string {
+	if m < numMixes {
+		return mixNames[m]
+	}
+	return fmt.Sprintf("invalid(%d)", uint8(m))
+}
 
 // MarshalText returns the name of m.
 func (m Mix) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText sets m to the mix of that name.
 func (m *Mix) UnmarshalText(text []byte) error {
-	return setByName(m, "mix", mixNames[:], text)
-}
-
-// A Client says how the generator drives its sockets.
-type Client uint8
-
-const (
-	Auto       Client = iota // Epoll on Linux, Goroutines elsewhere
-	Epoll                    // one event loop per thread; Linux only
-	Goroutines               // a goroutine per connection, blocking reads and writes
-	numClients
-)
-
-var clientNames = [numClients]string{"auto", "epoll", "goroutine"}
-
-// String returns the name that UnmarshalText accepts.
-func (c Client) String() string { return nameOf(clientNames[:], uint8(c)) }
-
-// MarshalText returns the name of c.
-func (c Client) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText sets c to the client of that name.
-func (c *Client) UnmarshalText(text []byte) error {
-	return setByName(c, "client", clientNames[:], text)
-}
-
-func nameOf(names []string, i uint8) string {
-	if int(i) < len(names) {
-		return names[i]
-	}
-	return fmt.Sprintf("invalid(%d)", i)
-}
-
-func setByName[T ~uint8](dst *T, what string, names []string, text []byte) error {
-	i := slices.Index(names, string(text))
+	i := slices.Index(mixNames[:], string(text))
 	if i < 0 {
-		return fmt.Errorf("no %s is called %q; there are: %s", what, text, strings.Join(names, ", "))
+		return fmt.Errorf("no mix is called %q; there are: %s", text, strings.Join(mixNames[:], ", "))
 	}
-	*dst = T(i)
+	*m = Mix(i)
 	return nil
 }
 
@@ -137,11 +107,7 @@ type Options struct {
 	// The tubes should be empty before a run.
 	Prefix string `json:"prefix"`
 
-	// Client chooses how the sockets are driven.
-	Client Client `json:"client"`
-
-	// Threads is the number of event loops that share the connections, 0 means
-	// 1. Goroutines use the processors that the Go runtime gives them.
+	// Threads is the number of threads that share the connections, 0 means 1.
 	Threads int `json:"threads"`
 
 	// PID is the server's process, if it runs on this machine (Linux): its
@@ -163,11 +129,6 @@ const (
 	defaultDuration = 5 * time.Second
 	maxInFlight     = 1 << 16
 	maxBody         = 1 << 30
-
-	// The goroutine client writes before it reads. If the commands and the
-	// replies of one connection did not fit into the socket buffers, it and a
-	// server that does likewise could wait for each other for ever.
-	maxGoroutineBytes = 64 << 10
 )
 
 // withDefaults returns o with every zero replaced by what it stands for.
@@ -176,7 +137,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Addr = defaultAddr
 	}
 	if o.Prefix == "" {
-		o.Prefix = defaultPrefix
+		o.Prefix = DefaultPrefix
 	}
 	o.Connections = max(o.Connections, 1)
 	o.InFlight = max(o.InFlight, 1)
@@ -206,12 +167,6 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Warmup == 0:
 		o.Warmup = o.Duration / 10
 	}
-	if o.Client == Auto {
-		o.Client = Goroutines
-		if runtime.GOOS == "linux" {
-			o.Client = Epoll
-		}
-	}
 	return o, o.check()
 }
 
@@ -219,8 +174,6 @@ func (o *Options) check() error {
 	switch {
 	case o.Mix >= numMixes:
 		return fmt.Errorf("load: unknown mix %d", o.Mix)
-	case o.Client >= numClients:
-		return fmt.Errorf("load: unknown client %d", o.Client)
 	case o.InFlight > maxInFlight:
 		return fmt.Errorf("load: %d commands in flight are more than %d", o.InFlight, maxInFlight)
 	case o.BodySize > maxBody:
@@ -237,17 +190,12 @@ func (o *Options) check() error {
 		return errors.New("load: one thread must drive workers that share a tube")
 	case o.Workers > 0 && o.Connections > 1 && o.BodySize < stampSize:
 		return fmt.Errorf("load: workers that share a tube need bodies of at least %d bytes, to know whose job they got", stampSize)
-	case o.Client == Epoll && runtime.GOOS != "linux":
-		return errors.New("load: the epoll client exists on Linux only")
-	case o.Client == Goroutines && o.InFlight > 1 && o.InFlight*o.BodySize > maxGoroutineBytes:
-		return fmt.Errorf("load: the goroutine client keeps at most %d bytes of bodies in flight on a connection, not %d times %d",
-			maxGoroutineBytes, o.InFlight, o.BodySize)
 	}
 	return nil
 }
 
-// defaultPrefix names the tube of a load that has one.
-const defaultPrefix = "bench"
+// DefaultPrefix names the tube of a load that has one.
+const DefaultPrefix = "bench"
 
 // tube is the name of the tube that connection i uses.
 func (o *Options) tube(i int) string {
@@ -255,4 +203,32 @@ func (o *Options) tube(i int) string {
 		return o.Prefix
 	}
 	return fmt.Sprintf("%s-%d", o.Prefix, i%o.Tubes)
+}
+
+// Describe names a load in a few words.
+func (o Options) Describe() string {
+	if complete, err := o.withDefaults(); err == nil {
+		o = complete
+	}
+	s := fmt.Sprintf("%s, %s, %d in flight", o.Mix, plural(o.Connections, "connection"), o.InFlight)
+	if o.Workers > 0 {
+		s = fmt.Sprintf("%s, %s, %s on one tube", o.Mix, plural(o.Connections, "producer"), plural(o.Workers, "worker"))
+	} else if o.Tubes > 1 && o.Mix != Wake {
+		s += ", " + plural(o.Tubes, "tube")
+	}
+	s += fmt.Sprintf(", %d-byte bodies", o.BodySize)
+	if o.Occupied > 0 {
+		s += fmt.Sprintf(", beside %s with a job", plural(o.Occupied, "tube"))
+	}
+	if o.Idle > 0 {
+		s += fmt.Sprintf(", beside %s", plural(o.Idle, "idle connection"))
+	}
+	return s
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

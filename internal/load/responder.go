@@ -2,9 +2,9 @@ package load
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,22 +13,20 @@ import (
 
 // Responder answers the commands of a load with the least work that makes the
 // answers look right, until ctx is done. It is the bare server that the
-// generator's ceiling is measured against (see Ceiling), and what a server
-// costs before it has done anything for its clients. It takes l over and
-// closes it.
+// generator's ceiling is measured against, and what a server costs before it has
+// done anything for its clients. It takes l over and closes it.
 //
 // A tube is two counters: a put adds one to the jobs that are ready, a reserve
 // takes one away or waits, and every job has the body that was put last. A
 // delete always succeeds, of the tubes watched only the last one counts, and the
 // statistics of a tube tell no more than how many connections wait for it.
 //
-// On Linux it is one thread with one epoll loop, elsewhere a goroutine per
-// connection.
+// One thread serves all connections.
 func Responder(ctx context.Context, l net.Listener) error {
 	return newResponder().serve(ctx, l)
 }
 
-// A responder is its tubes. Owned by one goroutine at a time.
+// A responder is its tubes. They belong to its loop.
 type responder struct {
 	tubes map[string]*responderTube
 }
@@ -41,23 +39,48 @@ type responderTube struct {
 	next     int
 }
 
-// A responderConn is a connection as bytes: in[r:w] has been read and not
-// parsed, out has not been written.
+// maxAhead is how many bytes a client may send behind a waiting reserve.
+const maxAhead = 64 << 10
+
+// A responderConn is the peer of one client.
 type responderConn struct {
+	buffers
+	*responder
 	parser  wire.Parser
 	cmd     wire.Command
-	in      []byte
-	r, w    int
-	out     []byte
 	used    *responderTube
 	watched *responderTube
 	waits   bool // in reserve: what follows stays unparsed
 	quits   bool
-	woken   func() // called when another connection's put has ended the wait
 }
 
 func newResponder() *responder {
 	return &responder{tubes: map[string]*responderTube{defaultTube: {}}}
+}
+
+// serve accepts connections and hands them to a loop.
+func (r *responder) serve(ctx context.Context, l net.Listener) error {
+	loop, err := newLoop()
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	start := r.tubes[defaultTube] // the map is the loop's from now on
+	g, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	g.Go(func() error { return loop.run(ctx) })
+	g.Go(func() error {
+		for {
+			nc, err := l.Accept()
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			}
+			loop.join(nc, r.newConn(start))
+		}
+	})
+	return g.Wait()
 }
 
 func (r *responder) tube(name []byte) *responderTube {
@@ -69,48 +92,58 @@ func (r *responder) tube(name []byte) *responderTube {
 	return t
 }
 
-func (r *responder) newConn() *responderConn {
-	t := r.tubes[defaultTube]
-	return &responderConn{
-		parser:  wire.Parser{MaxBody: maxBody},
-		in:      make([]byte, 2*minSpace),
-		used:    t,
-		watched: t,
-	}
+func (r *responder) newConn(t *responderTube) *responderConn {
+	return &responderConn{responder: r, parser: wire.Parser{MaxBody: maxBody}, used: t, watched: t}
 }
 
-// space returns where the next read goes; empty only while the connection waits
-// and its buffer is full.
+// attach implements peer.
+func (c *responderConn) attach(wake func()) { c.wake = wake }
+
+// space implements peer: there is none for a client that sends on and on behind a
+// waiting reserve.
 func (c *responderConn) space() []byte {
-	if c.r > 0 && c.w-c.r < minSpace {
-		c.w = copy(c.in, c.in[c.r:c.w])
-		c.r = 0
+	ahead := c.w - c.r
+	if c.waits && ahead >= maxAhead {
+		return nil
 	}
-	if need := c.parser.Need(); !c.waits && len(c.in)-c.r < max(need, c.w-c.r+minSpace) {
-		bigger := make([]byte, max(need, 2*len(c.in)))
-		c.w = copy(bigger, c.in[c.r:c.w])
-		c.in, c.r = bigger, 0
+	return c.room(max(minSpace, c.parser.Need()-ahead))
+}
+
+// received implements peer.
+func (c *responderConn) received(n int) error {
+	c.w += n
+	c.answer()
+	return nil
+}
+
+// over implements peer.
+func (c *responderConn) over() bool { return c.quits }
+
+// ended implements peer. It is no concern of the other connections.
+func (c *responderConn) ended(error) error {
+	if t := c.watched; c.waits {
+		if i := slices.Index(t.waiting, c); i >= 0 {
+			t.waiting = slices.Delete(t.waiting, i, i+1)
+		}
 	}
-	return c.in[c.w:]
+	return nil
 }
 
 // answer runs the commands that are complete.
-func (r *responder) answer(c *responderConn) {
+func (c *responderConn) answer() {
 	for !c.waits && !c.quits && c.r < c.w {
-		n, ok := c.parser.Next(c.in[c.r:c.w], &c.cmd)
-		c.r += n
-		if ok {
-			r.execute(c)
-		} else if n == 0 {
-			break
+		n, whole := c.parser.Next(c.unparsed(), &c.cmd)
+		if whole {
+			c.execute()
 		}
-	}
-	if c.r == c.w {
-		c.r, c.w = 0, 0
+		c.parsed(n)
+		if n == 0 && !whole {
+			return
+		}
 	}
 }
 
-func (r *responder) execute(c *responderConn) {
+func (c *responderConn) execute() {
 	if c.cmd.Fault != wire.None {
 		c.out = wire.AppendWord(c.out, c.cmd.Fault.Word())
 		return
@@ -135,15 +168,15 @@ func (r *responder) execute(c *responderConn) {
 	case wire.Delete:
 		c.out = wire.AppendWord(c.out, wire.Deleted)
 	case wire.Use:
-		c.used = r.tube(c.cmd.Tube)
+		c.used = c.tube(c.cmd.Tube)
 		c.out = wire.AppendUsing(c.out, string(c.cmd.Tube))
 	case wire.Watch:
-		c.watched = r.tube(c.cmd.Tube)
+		c.watched = c.tube(c.cmd.Tube)
 		c.out = wire.AppendWatching(c.out, 1)
 	case wire.Ignore:
 		c.out = wire.AppendWatching(c.out, 1)
 	case wire.StatsTube:
-		t := r.tube(c.cmd.Tube)
+		t := c.tube(c.cmd.Tube)
 		c.out = wire.AppendTubeStats(c.out, &wire.TubeStats{Name: string(c.cmd.Tube), Waiting: uint64(len(t.waiting) - t.next)})
 	case wire.Quit:
 		c.quits = true
@@ -171,85 +204,6 @@ func (t *responderTube) wakeNext() {
 	}
 	c.waits = false
 	t.reserve(c)
-	c.woken()
-}
-
-// forget drops a connection that has ended.
-func (c *responderConn) forget() {
-	if !c.waits {
-		return
-	}
-	t := c.watched
-	if i := slices.Index(t.waiting, c); i >= 0 {
-		t.waiting = slices.Delete(t.waiting, i, i+1)
-	}
-}
-
-// serveGoroutines serves with a goroutine per connection, one more that accepts,
-// and a lock around the counters. All have ended when it returns.
-func (r *responder) serveGoroutines(ctx context.Context, l net.Listener) error {
-	g, ctx := errgroup.WithContext(ctx)
-	stop := context.AfterFunc(ctx, func() { l.Close() })
-	defer stop()
-	defer l.Close()
-	var mu sync.Mutex
-	g.Go(func() error {
-		for {
-			nc, err := l.Accept()
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			g.Go(func() error {
-				defer nc.Close()
-				stop := context.AfterFunc(ctx, func() { nc.Close() })
-				defer stop()
-				r.talk(nc, &mu)
-				return nil
-			})
-		}
-	})
-	return g.Wait()
-}
-
-// talk serves one connection until its peer leaves.
-func (r *responder) talk(nc net.Conn, mu *sync.Mutex) {
-	mu.Lock()
-	c := r.newConn()
-	mu.Unlock()
-	write := func() error { // with mu held
-		_, err := nc.Write(c.out)
-		c.out = c.out[:0]
-		return err
-	}
-	// Commands behind the reserve stay unparsed until more arrive: the buffer
-	// belongs to the goroutine that reads. If the write fails, so will its read.
-	c.woken = func() { _ = write() }
-	defer func() {
-		mu.Lock()
-		defer mu.Unlock()
-		c.forget()
-	}()
-	for !c.quits {
-		mu.Lock()
-		space := c.space()
-		mu.Unlock()
-		if len(space) == 0 {
-			return // a client that fills the buffer behind a waiting reserve
-		}
-		n, err := nc.Read(space)
-		if err != nil {
-			return
-		}
-		mu.Lock()
-		c.w += n
-		r.answer(c)
-		err = write()
-		mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
+	c.answer() // what it has sent behind the reserve
+	c.wake()
 }

@@ -1,12 +1,11 @@
 package load
 
 import (
-	"fmt"
-	"math"
-	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // A Result is what one run measured.
@@ -60,14 +59,19 @@ type ServerUsage struct {
 
 // sum makes the result out of what clients and conductor have left.
 func (r *run) sum(res *Result, conns []*conn, sp span) {
-	end, byOp := sp.to, byCommand{}
+	end, byOp := sp.to, map[wire.Op]*hdrhistogram.Histogram{}
 	if sp.whole {
 		end = sp.from
 	}
 	for _, c := range conns {
 		t := &c.s.tally
 		t.flush()
-		t.byOp.mergeInto(byOp)
+		for op, h := range t.byOp {
+			if byOp[op] == nil {
+				byOp[op] = newHistogram()
+			}
+			byOp[op].Merge(h)
+		}
 		res.Commands += t.commands
 		if sp.whole {
 			end = max(end, t.last)
@@ -82,7 +86,12 @@ func (r *run) sum(res *Result, conns []*conn, sp span) {
 		all.Merge(h)
 	}
 	res.Latency = latencyOf(all)
-	res.ByCommand = byOp.latencies()
+	if r.opt.ByCommand {
+		res.ByCommand = make(map[string]Latency, len(byOp))
+		for op, h := range byOp {
+			res.ByCommand[op.String()] = latencyOf(h)
+		}
+	}
 	res.GeneratorCPU = sp.client[1] - sp.client[0]
 	if before, after := sp.server[0], sp.server[1]; before.ok && after.ok {
 		res.Server = &ServerUsage{
@@ -95,90 +104,4 @@ func (r *run) sum(res *Result, conns []*conn, sp span) {
 			res.Server.CPUPerCommand = res.Server.CPU / time.Duration(res.Commands)
 		}
 	}
-}
-
-func latencyOf(h *hdrhistogram.Histogram) Latency {
-	if h.TotalCount() == 0 {
-		return Latency{}
-	}
-	at := func(percentile float64) time.Duration { return time.Duration(h.ValueAtPercentile(percentile)) }
-	return Latency{
-		Count: h.TotalCount(),
-		Mean:  time.Duration(h.Mean()),
-		P50:   at(50),
-		P90:   at(90),
-		P99:   at(99),
-		P999:  at(99.9),
-		Max:   time.Duration(h.Max()),
-	}
-}
-
-// String is a report of a few lines for people.
-func (r Result) String() string {
-	var b strings.Builder
-	o := &r.Options
-	fmt.Fprintf(&b, "%s, %s client\n", o.describe(), o.Client)
-	fmt.Fprintf(&b, "  throughput  %s commands/s (%d in %v)\n", thousands(r.Throughput), r.Commands, r.Elapsed.Round(time.Millisecond))
-	l := &r.Latency
-	fmt.Fprintf(&b, "  latency     p50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n",
-		micros(l.P50), micros(l.P90), micros(l.P99), micros(l.P999), micros(l.Max))
-	if s := r.Server; s != nil {
-		fmt.Fprintf(&b, "  server      %s CPU per command, %.0f%% of a core, RSS %s, peak %s\n",
-			micros(s.CPUPerCommand), percent(s.CPU, r.Elapsed), mebibytes(s.RSS), mebibytes(s.PeakRSS))
-	}
-	if c := r.Crowd; c != nil {
-		fmt.Fprintf(&b, "  crowd       RSS %s before it came, %s with it: %s each\n",
-			mebibytes(c.RSSBefore), mebibytes(c.RSSWith), bytesEach(c.RSSEach))
-	}
-	fmt.Fprintf(&b, "  generator   %.0f%% of a core\n", percent(r.GeneratorCPU, r.Elapsed))
-	if r.Errors > 0 {
-		fmt.Fprintf(&b, "  FAILED      %s\n", plural(int(r.Errors), "connection"))
-	}
-	return b.String()
-}
-
-func percent(part, whole time.Duration) float64 {
-	if whole <= 0 {
-		return 0
-	}
-	return 100 * part.Seconds() / whole.Seconds()
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// micros prints d in the unit people compare latencies in.
-func micros(d time.Duration) string {
-	switch {
-	case d >= 10*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d >= 10*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
-	case d >= 100*time.Microsecond:
-		return fmt.Sprintf("%.0f us", float64(d)/1e3)
-	}
-	return fmt.Sprintf("%.2f us", float64(d)/1e3)
-}
-
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
-
-// bytesEach prints a mean of few or of some thousand bytes.
-func bytesEach(mean float64) string {
-	if math.Abs(mean) < 1<<10 {
-		return fmt.Sprintf("%.0f B", mean)
-	}
-	return fmt.Sprintf("%.1f KiB", mean/(1<<10))
-}
-
-// thousands prints 1234567.8 as 1,234,568.
-func thousands(f float64) string {
-	s := fmt.Sprintf("%.0f", math.Round(f))
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

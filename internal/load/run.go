@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sync/errgroup"
 )
 
 // A phase of a run. It only grows.
@@ -19,7 +19,6 @@ const (
 	warming   phase = iota // load, nothing counted
 	measuring              // replies are counted and timed
 	stopping               // no new jobs; those under way are finished
-	aborted                // leave at once
 )
 
 const (
@@ -33,49 +32,30 @@ const (
 // A run is the state that one execution of a load shares.
 //
 // Goroutines: Run's own conducts (it sleeps, changes the phase, reads usage);
-// the client's do the work and have all ended when Run returns.
+// the loops' do the work and have all ended when Run returns.
 type run struct {
 	opt  Options
 	base time.Time // what moments are relative to
 
-	// Written by the conductor, and by a client that is told to leave.
-	phase atomic.Int32
+	phase atomic.Int32 // written by the conductor
 
-	// Written by the clients' goroutines.
-	failed atomic.Int64 // connections that ended in an error
+	// Written by the loops' goroutines.
+	open   atomic.Int64 // sessions that have not ended
+	failed atomic.Int64 // those that ended in an error
+	over   func()       // called when none is open
 
-	// Made before the clients start, filled by them, read after they have ended.
+	// Made before the loops start, filled by them, read after they have ended.
 	hists []*hdrhistogram.Histogram
 }
 
-// A conn is a connection that has chosen its tube, and its session. Owned by
-// the client that drives it.
+// A conn is a connection that has chosen its tube, and its session.
 type conn struct {
 	net.Conn
-	s    *session
-	crew []*conn     // all of its crew, itself among them; nil unless the mix is Wake
-	mu   *sync.Mutex // guards s, shared by the crew; used by the goroutine client
+	s *session
 }
 
 func (r *run) now() int64     { return int64(time.Since(r.base)) }
 func (r *run) inPhase() phase { return phase(r.phase.Load()) }
-
-// setPhase advances the phase to ph, if it is not beyond it.
-func (r *run) setPhase(ph phase) {
-	for {
-		old := r.phase.Load()
-		if old >= int32(ph) || r.phase.CompareAndSwap(old, int32(ph)) {
-			return
-		}
-	}
-}
-
-// histogram makes one more histogram, which becomes part of the result.
-func (r *run) histogram() *hdrhistogram.Histogram {
-	h := newHistogram()
-	r.hists = append(r.hists, h)
-	return h
-}
 
 // Run puts the load that o describes on the server and returns what it
 // measured. It ends early with an error when a connection fails, when a reply
@@ -86,7 +66,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := allowFiles(o.files()); err != nil {
+	if err := checkFiles(o.files()); err != nil {
 		return Result{}, err
 	}
 	crowd, err := gather(ctx, &o)
@@ -111,9 +91,6 @@ func fillBacklog(ctx context.Context, o Options) (Result, error) {
 	}
 	o.Mix, o.Ops, o.Duration, o.Warmup = Put, o.Backlog, 0, 0
 	o.InFlight = backlogInFlight
-	if o.check() != nil { // large bodies on the goroutine client
-		o.InFlight = 1
-	}
 	res, err := execute(ctx, o, nil)
 	if err != nil {
 		err = fmt.Errorf("load: backlog: %w", err)
@@ -141,7 +118,7 @@ func execute(ctx context.Context, o Options, crowd *crowd) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	span, err := r.conduct(ctx, cancel, r.client(conns))
+	span, err := r.conduct(ctx, cancel, func(ctx context.Context) error { return r.drive(ctx, conns) })
 	res.Errors = r.failed.Load()
 	if err != nil {
 		return res, err
@@ -154,25 +131,53 @@ func execute(ctx context.Context, o Options, crowd *crowd) (Result, error) {
 // A span is what the conductor saw of the measured part of a run.
 type span struct {
 	from, to int64 // ns
-	whole    bool  // the clients ended by themselves: the last reply is the end
+	whole    bool  // the loops ended by themselves: the last reply is the end
 	server   [2]usage
 	client   [2]time.Duration // processor time of this process
 }
 
-// A client drives all connections until their scripts are over, or until ctx
-// is done. It closes them and has no goroutine left when it returns.
-type client func(ctx context.Context) error
-
-// client returns the one that was asked for.
-func (r *run) client(conns []*conn) client {
-	if r.opt.Client == Epoll {
-		return r.epollClient(conns)
+// drive divides the connections among the loops and returns when all sessions
+// are over, when one has failed, or when ctx is done. All are closed then.
+func (r *run) drive(ctx context.Context, conns []*conn) error {
+	defer closeAll(conns) // those that no loop took over
+	ctx, over := context.WithCancel(ctx)
+	defer over()
+	r.open.Store(int64(len(conns)))
+	r.over = over
+	g, ctx := errgroup.WithContext(ctx)
+	n := r.opt.Threads
+	start := func(i int) int { // of loop i; a crew has one loop
+		return i * r.opt.Connections / n * len(conns) / r.opt.Connections
 	}
-	return r.goroutineClient(conns)
+	for i := range n {
+		l, err := newLoop()
+		if err != nil {
+			over()
+			return errors.Join(err, g.Wait())
+		}
+		hist := newHistogram()
+		r.hists = append(r.hists, hist)
+		for _, c := range conns[start(i):start(i+1)] {
+			c.s.tally.hist = hist
+			l.join(c.Conn, c.s)
+		}
+		g.Go(func() error { return l.run(ctx) })
+	}
+	return g.Wait()
 }
 
-// conduct leads the client through the phases and returns when it has ended.
-func (r *run) conduct(ctx context.Context, cancel context.CancelCauseFunc, drive client) (sp span, err error) {
+// left counts a session that has ended.
+func (r *run) left(err error) {
+	if err != nil {
+		r.failed.Add(1)
+	}
+	if r.open.Add(-1) == 0 {
+		r.over()
+	}
+}
+
+// conduct leads the loops through the phases and returns when they have ended.
+func (r *run) conduct(ctx context.Context, cancel context.CancelCauseFunc, drive func(context.Context) error) (sp span, err error) {
 	done := make(chan error, 1)
 	ended := false
 	wait := func(d time.Duration) { // d 0: for as long as it takes
@@ -191,7 +196,7 @@ func (r *run) conduct(ctx context.Context, cancel context.CancelCauseFunc, drive
 	begin := func() {
 		sp.server[0], sp.client[0] = readUsage(r.opt.PID), clientCPU()
 		sp.from = r.now()
-		r.setPhase(measuring)
+		r.phase.Store(int32(measuring))
 	}
 
 	if r.opt.Warmup == 0 { // every reply counts, from the first
@@ -209,7 +214,7 @@ func (r *run) conduct(ctx context.Context, cancel context.CancelCauseFunc, drive
 	sp.server[1], sp.client[1] = readUsage(r.opt.PID), clientCPU()
 	sp.to = r.now()
 	if !ended {
-		r.setPhase(stopping)
+		r.phase.Store(int32(stopping))
 		wait(stopGrace)
 	}
 	if !ended {
@@ -217,22 +222,10 @@ func (r *run) conduct(ctx context.Context, cancel context.CancelCauseFunc, drive
 		err = <-done
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		err = cause // that is why the client left
+		err = cause // that is why they left
 	}
 	return sp, err
 }
-
-// fail counts a connection that ended in an error. An end that was asked for
-// does not count.
-func (r *run) fail(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() == nil {
-		r.failed.Add(1)
-	}
-	return err
-}
-
-// errHungUp is returned when the server closes a connection.
-var errHungUp = errors.New("load: the server closed the connection")
 
 // longAgo as a deadline ends what a connection is blocked in.
 var longAgo = time.Unix(1, 0)

@@ -22,7 +22,7 @@ func newTable(o Options) *table {
 	sessions, _ := newSessions(&o)
 	r := newResponder()
 	sessions[0].tally.hist = newHistogram()
-	return &table{s: sessions[0], r: r, c: r.newConn()}
+	return &table{s: sessions[0], r: r, c: r.newConn(r.tubes[defaultTube])}
 }
 
 // round sends what the session has to say and delivers the answers in pieces
@@ -30,12 +30,11 @@ func newTable(o Options) *table {
 func (t *table) round(now int64, ph phase, n int) error {
 	t.s.fill(now, ph)
 	for chunk := range slices.Chunk(t.s.out, n) {
-		t.c.w += copy(t.c.space(), chunk)
-		t.r.answer(t.c)
+		t.c.received(copy(t.c.space(), chunk))
 	}
 	t.s.out = t.s.out[:0]
 	for chunk := range slices.Chunk(t.c.out, n) {
-		t.s.received(copy(t.s.space(), chunk))
+		t.s.w += copy(t.s.space(), chunk)
 		if err := t.s.replies(now+7, ph); err != nil {
 			return err
 		}
@@ -48,7 +47,7 @@ func TestSessionTakesBytesInAnyPieces(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 17, 1000} {
 		tb := newTable(Options{InFlight: 5, Ops: 50, BodySize: 10_000})
 		rounds := 0
-		for ; !tb.s.finished() || rounds == 0; rounds++ {
+		for ; !tb.s.over() || rounds == 0; rounds++ {
 			if err := tb.round(int64(rounds), measuring, n); err != nil {
 				t.Fatalf("pieces of %d: %v", n, err)
 			}
@@ -79,7 +78,7 @@ func TestSessionStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		tb.s.fill(0, stopping)
-		if tb.s.finished() {
+		if tb.s.over() {
 			break
 		}
 		if i > 10 {

@@ -45,6 +45,13 @@ func readUsage(pid int) usage {
 	}
 }
 
+// UsageOf returns what a process has used since it started, and false if that
+// cannot be read. CPUPerCommand is 0.
+func UsageOf(pid int) (ServerUsage, bool) {
+	u := readUsage(pid)
+	return ServerUsage{PID: pid, CPU: u.cpu, RSS: u.rss, PeakRSS: u.peak}, u.ok
+}
+
 // parseStat returns utime+stime, fields 14 and 15 of proc_pid_stat(5). Field 2
 // is the program's name in parentheses, which may itself contain anything.
 func parseStat(stat []byte) (time.Duration, bool) {

@@ -7,8 +7,7 @@ import (
 )
 
 // A crew is what the sessions on one tube of a Wake share: workers that wait in
-// reserve, and producers whose puts wake them. It belongs to the owner of its
-// sessions, which are neighbours among those of the run, the producers first.
+// reserve, and producers whose puts wake them. One loop has them all.
 //
 // A worker sends delete and the next reserve in one write. A producer puts only
 // when the job that it put last has been deleted: the server then has the
@@ -21,12 +20,12 @@ import (
 // than one producer the job itself has to say whose it is: its body begins with
 // the producer's number.
 type crew struct {
-	first     int // index of its first session among those of the run
-	size      int // number of its sessions
+	sessions  []*session // the producers' first
 	producers []producer
 	stamp     int         // bytes of a body that hold the producer's number
 	going     int         // producers that have not ended
 	freed     []*producer // those whose job was deleted since they last had a say
+	dismissed bool        // all were woken because it is over
 }
 
 // stampSize is how many bytes a producer's number takes.
@@ -35,16 +34,21 @@ const stampSize = 4
 // over reports whether nobody will put any more. The workers then wait for nothing.
 func (c *crew) over() bool { return c.going == 0 }
 
-// nextFreed returns the index among the run's sessions of a producer that may
-// put again because of what a worker was told.
-func (c *crew) nextFreed() (index int, ok bool) {
-	n := len(c.freed)
-	if n == 0 {
-		return 0, false
+// proceed lets the producers put that may because of what a worker was told, and
+// wakes them all when it is over.
+func (c *crew) proceed(now int64, ph phase) {
+	for _, p := range c.freed {
+		s := c.sessions[p.number]
+		s.fill(now, ph)
+		s.wake()
 	}
-	p := c.freed[n-1]
-	c.freed = c.freed[:n-1]
-	return c.first + p.number, true
+	c.freed = c.freed[:0]
+	if c.over() && !c.dismissed {
+		c.dismissed = true
+		for _, s := range c.sessions {
+			s.wake()
+		}
+	}
 }
 
 // producerOf returns the producer whose job has this body, or nil if it is nobody's.
@@ -148,26 +152,22 @@ func newCrews(o *Options) (sessions []*session, tubes []string) {
 	}
 	body := newBody(o.BodySize)
 	for i := range o.Connections / producers {
-		c := &crew{
-			first:     len(sessions),
-			size:      producers + workers,
-			producers: make([]producer, producers),
-			going:     producers,
-		}
+		c := &crew{producers: make([]producer, producers), going: producers}
 		if producers > 1 {
 			c.stamp = stampSize
 		}
 		for n := range producers {
 			c.producers[n] = producer{crew: c, number: n, quota: o.quota(i + n)}
-			sessions = append(sessions, newSession(&c.producers[n], 1, c.stamped(body, n)))
+			c.sessions = append(c.sessions, newSession(&c.producers[n], 1, c.stamped(body, n)))
 		}
 		for range workers {
 			s := newSession(&worker{crew: c}, workerWindow, body)
 			s.fill(0, warming) // the reserve that it waits in when the load begins
-			sessions = append(sessions, s)
+			c.sessions = append(c.sessions, s)
 		}
-		for _, s := range sessions[c.first:] {
+		for _, s := range c.sessions {
 			s.crew = c
+			sessions = append(sessions, s)
 			tubes = append(tubes, o.tube(i))
 		}
 	}

@@ -1,0 +1,51 @@
+// Package bench compares two servers: it starts them in turn, asks both the same
+// questions, and writes tables of what they said. It is what runs behind
+// "beanpole bench --against" and "beanpole bench scale", and it makes the tables
+// of doc/benchmarks.md.
+//
+//	all := bench.Suites["memory"](&o)
+//	reports, err := bench.Run(ctx, o, all)
+//	err = bench.WriteMarkdown(os.Stdout, reports)
+//
+// Data flows one way. Options say which servers, and how large. An Experiment is a
+// question: its trial measures figures on one server. Run asks it of each server
+// in each round. A Report has the figures of all rounds, and the tables are
+// written from reports.
+//
+// # The experiments
+//
+// Suites are lists of loads (package load), a row of a table each: memory, for
+// servers that keep nothing on disk; journal, for servers with a log; and crowd,
+// where tubes, idle connections or waiting workers burden a server without taking
+// part in the load. Experiments are for what a closed loop does not show, how
+// servers behave when something is large:
+//
+//	memory     the resident memory of a long queue, and whether it is given back
+//	backlog    the latency of put and reserve with millions of jobs behind, and the garbage collector's pauses
+//	due        the latency of clients while a million jobs of another tube come due in one second
+//	fairness   the latency of clients beside a few connections that keep hundreds of commands in flight
+//	observers  the latency of list-tubes and stats with many tubes, and of clients beside them
+//	cores      the throughput, cost and latency with one processor and with two
+//
+// Restart measures how soon a server serves again after a crash.
+//
+// # How it is measured
+//
+// A round is a trial on the responder, if there is one, then on A, then on B. A
+// server is started for each trial, so that none profits from a quiet minute of
+// the machine or inherits another trial's memory. A figure's value is the median
+// of the rounds; a ratio B/A is that of the trials of one round, and the median of
+// those. Rates should be large and everything else small.
+//
+// The responder does nothing but answer (load.Responder). No server can make the
+// generator measure more than that on this machine, and what the responder costs
+// for a command is the part of any server's cost that is system calls.
+//
+// Generator and server share the processors of one machine: compare A with B, not
+// with another machine. Memory and processor time are the kernel's, from /proc.
+//
+// Nothing is taken on trust: load.Run checks every reply, jobs are counted, and
+// lists of tubes must name them all.
+//
+// Start reading at experiment.go.
+package bench

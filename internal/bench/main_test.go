@@ -1,0 +1,60 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// binary is our server, built once for all tests.
+var binary string
+
+func TestMain(m *testing.M) {
+	if runtime.GOOS != "linux" {
+		fmt.Println("the load generator runs on Linux only")
+		return
+	}
+	goleak.VerifyTestMain(built{m})
+}
+
+// built runs the tests with the binary there.
+type built struct{ *testing.M }
+
+func (b built) Run() int {
+	dir, err := os.MkdirTemp("", "beanpole")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "beanpole")
+	out, err := exec.Command("go", "build", "-o", binary, "github.com/beanpole-mq/beanpole/cmd/beanpole").CombinedOutput()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "build beanpole: %v\n%s", err, out)
+		return 1
+	}
+	return b.M.Run()
+}
+
+func beanpole() Server {
+	return Server{Command: []string{binary, "-l", "127.0.0.1", "-p", "{port}"}}
+}
+
+func responder() Server {
+	return Server{Name: "responder", Command: []string{binary, "bench", "responder", "127.0.0.1:{port}"}}
+}
+
+// beanstalkd is the real one, or the test is skipped.
+func beanstalkd(t *testing.T) Server {
+	t.Helper()
+	path, err := exec.LookPath("beanstalkd")
+	if err != nil {
+		t.Skip("beanstalkd is not installed")
+	}
+	return Server{Command: []string{path, "-l", "127.0.0.1", "-p", "{port}"}}
+}

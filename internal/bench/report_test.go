@@ -1,0 +1,293 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/load"
+)
+
+// loadReport is that of a load, with figures chosen for their looks: three rounds
+// of two servers, and of a responder.
+func loadReport(name string) Report {
+	e := loadExperiment(name, load.Options{}, atLeast(1.5), atMost(p99, 1), goal{cpuPerCommand, Target{Of: toResponder, Limit: 1.15}})
+	r := Report{Name: e.Name, Servers: [numSides]string{"old", "new", "responder"}, Figures: e.figures, row: e.row}
+	add := func(side int, rate, p50us, p99us, cpu float64) {
+		r.add(side, map[string]float64{
+			throughput: rate, p50: p50us * 1e3, p99: p99us * 1e3, p999: 2 * p99us * 1e3, cpuPerCommand: cpu * 1e3, peakRSS: 3 << 19,
+		})
+	}
+	add(sideA, 100_000, 100, 12_000, 8)
+	add(sideA, 110_000, 110, 12_000, 8)
+	add(sideA, 90_000, 90, 12_000, 8)
+	add(sideB, 200_000, 50, 3_000, 4)
+	add(sideB, 330_000, 55, 3_000, 4)
+	add(sideB, 90_000, 90, 12_000, 8)
+	add(sideResponder, 400_000, 25, 1_000, 2)
+	add(sideResponder, 330_000, 25, 1_000, 4)
+	add(sideResponder, 100_000, 25, 1_000, 8)
+	r.sum()
+	return r
+}
+
+// report is one of an experiment.
+func report() Report {
+	r := Report{Name: "looks", Title: "how it looks", Servers: [numSides]string{"old", "new"}}
+	r.Figures = []Figure{
+		{Name: "RSS", Unit: Bytes, Targets: []Target{{Of: toA, Limit: 0.7}}},
+		{Name: "p99", Unit: Nanoseconds, Targets: []Target{{Of: value, Limit: 20e6}}},
+		{Name: "slower", Unit: Times, Targets: []Target{{Of: value, Limit: 2}, {Of: value, Limit: 1.5}}},
+		{Name: "throughput", Unit: PerSecond},
+		{Name: "pause", Unit: Nanoseconds, Targets: []Target{{Of: value, Limit: 1e6}}},
+	}
+	r.add(sideA, map[string]float64{"RSS": 2 << 20, "p99": 1e6, "slower": 1, "throughput": 1234567})
+	r.add(sideB, map[string]float64{"RSS": 1 << 20, "p99": 30e6, "slower": 1.5, "throughput": 0})
+	r.add(sideA, map[string]float64{"RSS": 2 << 20, "p99": 2e6, "slower": 1, "throughput": 0})
+	r.add(sideB, map[string]float64{"RSS": 1 << 20, "p99": 40e6, "slower": 2, "throughput": 5})
+	r.LeftOut[sideA] = "it was asleep"
+	r.sum()
+	return r
+}
+
+func TestWriteMarkdown(t *testing.T) {
+	alone := loadReport("alone")
+	alone.Servers[sideResponder] = ""
+	for _, tt := range []struct {
+		reports []Report
+		want    string
+	}{
+		{[]Report{loadReport("50 connections"), report(), loadReport("8 connections")}, `| load | old, throughput | new | ratio | to the responder | old, CPU per command | new | ratio | to the responder |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|
+| 50 connections | 100,000/s | 200,000/s | 2.00 (1.00..3.00) | 0.90 (0.50..1.00) | 8.00 us | 4.00 us | 0.50 (0.50..1.00) | 1.00 (1.00..2.00) |
+| 8 connections | 100,000/s | 200,000/s | 2.00 (1.00..3.00) | 0.90 (0.50..1.00) | 8.00 us | 4.00 us | 0.50 (0.50..1.00) | 1.00 (1.00..2.00) |
+
+| load | old, p50 | new | ratio | old, p99 | new | ratio | old, p99.9 | new | ratio | old, peak RSS | new | ratio |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| 50 connections | 100 us | 55.0 us | 0.50 (0.50..1.00) | 12.0 ms | 3.00 ms | 0.25 (0.25..1.00) | 24.0 ms | 6.00 ms | 0.25 (0.25..1.00) | 1.5 MiB | 1.5 MiB | 1.00 |
+| 8 connections | 100 us | 55.0 us | 0.50 (0.50..1.00) | 12.0 ms | 3.00 ms | 0.25 (0.25..1.00) | 24.0 ms | 6.00 ms | 0.25 (0.25..1.00) | 1.5 MiB | 1.5 MiB | 1.00 |
+
+| load | figure | asked | got |  |
+|---|---:|---:|---:|---:|
+| 50 connections | throughput | ratio >= 1.50, or 0.95 of the responder's | 2.00 | met |
+|  | CPU per command | ratio to the responder <= 1.15 | 1.00 | met |
+|  | p99 | ratio <= 1.00 | 0.25 | met |
+| 8 connections | throughput | ratio >= 1.50, or 0.95 of the responder's | 2.00 | met |
+|  | CPU per command | ratio to the responder <= 1.15 | 1.00 | met |
+|  | p99 | ratio <= 1.00 | 0.25 | met |
+
+### looks: how it looks
+
+| median (min..max) | old | new | ratio | target |
+|---|---:|---:|---:|---:|
+| RSS | 2.0 MiB | 1.0 MiB | 0.50 | ratio <= 0.70: met |
+| p99 | 1.50 ms (1.00 ms..2.00 ms) | 35.0 ms (30.0 ms..40.0 ms) | 25.0 (20.0..30.0) | <= 20.0 ms: missed |
+| slower | 1.00 times | 1.75 times (1.50 times..2.00 times) | - | <= 2.00 times: met; <= 1.50 times: missed |
+| throughput | 617,284/s (0/s..1,234,567/s) | 3/s (0/s..5/s) | 0.000 | - |
+| pause | - | - | - | <= 1.00 ms: unknown |
+
+looks: old was left out: it was asleep
+`},
+		{[]Report{alone}, `| load | old, throughput | new | ratio | old, CPU per command | new | ratio |
+|---|---:|---:|---:|---:|---:|---:|
+| alone | 100,000/s | 200,000/s | 2.00 (1.00..3.00) | 8.00 us | 4.00 us | 0.50 (0.50..1.00) |
+`},
+	} {
+		var b bytes.Buffer
+		if err := WriteMarkdown(&b, tt.reports); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); !strings.HasPrefix(got, tt.want) || len(tt.reports) > 1 && got != tt.want {
+			t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+		}
+	}
+}
+
+func TestWriteTable(t *testing.T) {
+	some := report()
+	some.Figures = some.Figures[:2]
+	with := loadReport("50 connections")
+	with.Figures = with.Figures[:1]
+	var b bytes.Buffer
+	if err := WriteTable(&b, []Report{some, with}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `looks: how it looks
+  median (min..max)  old                         new                         ratio              target
+  RSS                2.0 MiB                     1.0 MiB                     0.50               ratio <= 0.70: met
+  p99                1.50 ms (1.00 ms..2.00 ms)  35.0 ms (30.0 ms..40.0 ms)  25.0 (20.0..30.0)  <= 20.0 ms: missed
+old was left out: it was asleep
+50 connections
+  median (min..max)  old                              new                              ratio              responder                         ratio to it        target
+  throughput         100,000/s (90,000/s..110,000/s)  200,000/s (90,000/s..330,000/s)  2.00 (1.00..3.00)  330,000/s (100,000/s..400,000/s)  0.90 (0.50..1.00)  ratio >= 1.50, or 0.95 of the responder's: met
+`
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Targets are met from their limits on, and not by what was not measured.
+func TestTargets(t *testing.T) {
+	for _, tt := range []struct {
+		target              Target
+		b, toA, toResponder float64 // 0: unknown
+		want                string
+	}{
+		{Target{Of: toA, Limit: 1.2, AtLeast: true}, 1, 1.2, 0, "ratio >= 1.20: met"},
+		{Target{Of: toA, Limit: 1.3, AtLeast: true}, 1, 1.2, 0, "ratio >= 1.30: missed"},
+		{Target{Of: toA, Limit: 1.3, AtLeast: true, OrResponder: 0.95}, 1, 1.2, 0.96, "ratio >= 1.30, or 0.95 of the responder's: met"},
+		{Target{Of: toA, Limit: 1.3, AtLeast: true, OrResponder: 0.95}, 1, 1.2, 0.9, "ratio >= 1.30, or 0.95 of the responder's: missed"},
+		{Target{Of: toA, Limit: 1}, 1, 1, 0, "ratio <= 1.00: met"},
+		{Target{Of: toA, Limit: 1}, 1, 1.01, 0, "ratio <= 1.00: missed"},
+		{Target{Of: toA, Limit: 1}, 1, 0, 0, "ratio <= 1.00: unknown"},
+		{Target{Of: toResponder, Limit: 1.15}, 1, 1, 1.2, "ratio to the responder <= 1.15: missed"},
+		{Target{Of: value, Limit: 8 << 10}, 8 << 10, 0, 0, "<= 8.0 KiB: met"},
+		{Target{Of: value, Limit: 8 << 10}, 9 << 10, 0, 0, "<= 8.0 KiB: missed"},
+	} {
+		series := func(v float64) (s Series) {
+			s.add(v, v != 0)
+			s.sum()
+			return s
+		}
+		f := Figure{Unit: Bytes, ToA: series(tt.toA), ToResponder: series(tt.toResponder)}
+		f.Servers[sideB] = series(tt.b)
+		tt.target.judge(&f)
+		if got := tt.target.asked(&f) + ": " + tt.target.verdict(); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.target, got, tt.want)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteJSONLines(&b, report(), loadReport("second")); err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(&b)
+	var r, second Report
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Decode(&second); err != nil || second.Name != "second" {
+		t.Errorf("the second one came back as %+v, error %v", second, err)
+	}
+	rss, pause := r.Figures[0], r.Figures[4]
+	if rss.ToA.Median != 0.5 || rss.Targets[0].Met == nil || !*rss.Targets[0].Met || rss.Targets[0].Of != toA || rss.Unit != Bytes {
+		t.Errorf("RSS came back as %+v", rss)
+	}
+	a := pause.Servers[sideA]
+	if a.Spread != nil || pause.Targets[0].Met != nil || len(a.Values) != 2 || a.Values[0] != nil {
+		t.Errorf("what is unknown came back as %+v", pause)
+	}
+}
+
+// A history has one line for a load, with as many fields as its header names;
+// what was not measured is empty.
+func TestHistory(t *testing.T) {
+	when := time.Date(2026, 11, 21, 23, 0, 0, 0, time.FixedZone("", -3600))
+	m := Machine{CPUs: 2, Model: "Model", Kernel: "Linux 6", Arch: "amd64", Go: "go1.26"}
+	little := loadReport("little")
+	little.Figures = loadExperiment("", load.Options{}).figures
+	little.add(sideB, map[string]float64{throughput: 2000.6})
+	little.sum()
+	other := report()
+	other.Figures = other.Figures[:3]
+	var b strings.Builder
+	if err := WriteHistory(&b, []Report{loadReport("a load, with a comma"), other, little}, m, "1.0", when); err != nil {
+		t.Fatal(err)
+	}
+	const want = `2026-11-22,1.0,"2 cores of Model, Linux 6 amd64, go1.26","a load, with a comma",old,100000,200000,2,0.9,0.5,0.5,0.25,1572864
+2026-11-22,1.0,"2 cores of Model, Linux 6 amd64, go1.26",little,old,,2001,,,,,,
+`
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	fields, err := csv.NewReader(strings.NewReader(want)).Read()
+	if err != nil || len(fields) != len(HistoryHeader) {
+		t.Errorf("%d fields, the header has %d (%v)", len(fields), len(HistoryHeader), err)
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for _, tt := range []struct {
+		unit  Unit
+		value float64
+		want  string
+	}{
+		{Bytes, 182.4, "182 bytes"},
+		{Bytes, 8 << 10, "8.0 KiB"},
+		{Bytes, -2048, "-2.0 KiB"},
+		{Bytes, 70_000, "0.1 MiB"},
+		{Nanoseconds, 209, "0.21 us"},
+		{Nanoseconds, 999_600, "1000 us"},
+		{Nanoseconds, 12_345_678, "12.3 ms"},
+		{Nanoseconds, 1.5e9, "1.50 s"},
+		{PerSecond, 999, "999/s"},
+		{Number, 1_000_000, "1,000,000"},
+		{Times, 0.0123, "0.012 times"},
+		{Times, 24.44, "24.4 times"},
+	} {
+		if got := tt.unit.format(tt.value); got != tt.want {
+			t.Errorf("%v %s is printed %q, want %q", tt.value, tt.unit, got, tt.want)
+		}
+	}
+}
+
+func TestWriteResult(t *testing.T) {
+	r := load.Result{
+		Options: load.Options{Connections: 2, Idle: 3}, Commands: 3000, Elapsed: time.Second, Throughput: 3000,
+		Latency:      load.Latency{P50: time.Millisecond, P90: 2 * time.Millisecond, P99: 3 * time.Millisecond, P999: 4 * time.Millisecond, Max: 5 * time.Millisecond},
+		GeneratorCPU: time.Second / 2,
+		Server:       &load.ServerUsage{CPU: time.Second / 4, CPUPerCommand: 83 * time.Microsecond, RSS: 3 << 20, PeakRSS: 4 << 20},
+		Crowd:        &load.CrowdUsage{Members: 3, RSSBefore: 1 << 20, RSSWith: 2 << 20, RSSEach: 512},
+	}
+	var b strings.Builder
+	if err := WriteResult(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	const want = `put-reserve-delete, 2 connections, 1 in flight, 64-byte bodies, beside 3 idle connections
+  throughput  3,000 commands/s (3000 in 1s)
+  latency     p50 1.00 ms  p90 2.00 ms  p99 3.00 ms  p99.9 4.00 ms  max 5.00 ms
+  server      83.0 us CPU per command, 25% of a core, RSS 3.0 MiB, peak 4.0 MiB
+  crowd       RSS 1.0 MiB before it came, 2.0 MiB with it: 512 bytes each
+  generator   50% of a core
+`
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestProcessorModel(t *testing.T) {
+	if m := processorModel("processor\t: 0\nmodel\t\t: 17\nmodel name\t: Abacus 9 @ 2 GHz\n"); m != "Abacus 9 @ 2 GHz" {
+		t.Errorf("model %q", m)
+	}
+	if m := processorModel("Processor : ?\n"); m != "" {
+		t.Errorf("model %q", m)
+	}
+}
+func TestGCTrace(t *testing.T) {
+	const output = `gc 1 @0.015s 1%: 0.011+0.35+0.005 ms clock, 0.022+0.10/0.2/0.0+0.01 ms cpu, 4->4->0 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P
+level=INFO msg="gc is a word: 9+9+9 ms clock"
+gc 2 @1.015s 1%: 0.011+1000+0.25 ms clock, 0.022+0.10/0.2/0.0+0.01 ms cpu, 4->4->0 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)
+scvg: 8 KB released
+gc 3 @2.015s 1%: 7+1+1`
+	for _, piece := range []int{1, 7, len(output)} {
+		var g gcTrace
+		for rest := output; rest != ""; rest = rest[min(piece, len(rest)):] {
+			if n, err := g.Write([]byte(rest[:min(piece, len(rest))])); err != nil || n == 0 {
+				t.Fatal(n, err)
+			}
+		}
+		if n, longest := g.report(); n != 2 || longest != 250*time.Microsecond {
+			t.Errorf("pieces of %d: %d collections, the longest pause %v, want 2 and 250us", piece, n, longest)
+		}
+	}
+	for _, line := range []string{"", "gc ", "gc 1: 1+2 ms clock", "gc 1: 1+2+x ms clock", "gc 1 1+2+3 ms clock"} {
+		if pause, ok := parseGCTrace(line); ok {
+			t.Errorf("%q is a pause of %v", line, pause)
+		}
+	}
+}

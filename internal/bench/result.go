@@ -1,0 +1,44 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/load"
+)
+
+// WriteResult writes a report of one run of a load, of a few lines, for people.
+func WriteResult(w io.Writer, r load.Result) error {
+	ns := func(d time.Duration) string { return Nanoseconds.format(float64(d)) }
+	size := func(n int64) string { return Bytes.format(float64(n)) }
+	share := func(cpu time.Duration) float64 { return 100 * cpu.Seconds() / max(r.Elapsed.Seconds(), 1e-9) }
+	l := &r.Latency
+	s := r.Options.Describe() + "\n" +
+		fmt.Sprintf("  throughput  %s commands/s (%d in %v)\n", count(r.Throughput), r.Commands, r.Elapsed.Round(time.Millisecond)) +
+		fmt.Sprintf("  latency     p50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n", ns(l.P50), ns(l.P90), ns(l.P99), ns(l.P999), ns(l.Max))
+	if u := r.Server; u != nil {
+		s += fmt.Sprintf("  server      %s CPU per command, %.0f%% of a core, RSS %s, peak %s\n",
+			ns(u.CPUPerCommand), share(u.CPU), size(u.RSS), size(u.PeakRSS))
+	}
+	if c := r.Crowd; c != nil {
+		s += fmt.Sprintf("  crowd       RSS %s before it came, %s with it: %s each\n",
+			size(c.RSSBefore), size(c.RSSWith), Bytes.format(c.RSSEach))
+	}
+	s += fmt.Sprintf("  generator   %.0f%% of a core\n", share(r.GeneratorCPU))
+	_, err := io.WriteString(w, s)
+	return err
+}
+
+// WriteJSONLines writes each value, such as a Machine, a load.Result or a Report,
+// as JSON on a line of its own.
+func WriteJSONLines[T any](w io.Writer, values ...T) error {
+	enc := json.NewEncoder(w)
+	for _, v := range values {
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/load"
+)
+
+// A Server says how to start a server. In Command and Addr, {port} stands for
+// a TCP port that is free on 127.0.0.1, and {dir} for a new empty directory that is
+// removed afterwards.
+type Server struct {
+	// Name is what tables call it. Empty means the program's name.
+	Name string `json:"name"`
+
+	// Command is the program and its arguments, such as
+	// {"beanstalkd", "-l", "127.0.0.1", "-p", "{port}"}. No shell is involved.
+	Command []string `json:"command"`
+
+	// Addr is where it will listen, as in load.Options. Empty means 127.0.0.1:{port}.
+	Addr string `json:"addr,omitempty"`
+
+	// Env is added to the environment of this process: "NAME=VALUE".
+	Env []string `json:"env,omitempty"`
+
+	// Output, if not nil, gets what the server writes to its standard output and
+	// error, from one goroutine, until Stop has returned.
+	Output io.Writer `json:"-"`
+}
+
+const (
+	startTimeout = 2 * time.Minute // a server may read a large log before it listens
+	startPoll    = 5 * time.Millisecond
+	stopTimeout  = 5 * time.Second // from SIGTERM to SIGKILL
+	startTries   = 3               // another process may take the port between our look and the server's bind
+	keptOutput   = 2 << 10
+)
+
+var errNotStarted = errors.New("did not start")
+
+// DisplayName is Name, or the program's name.
+func (s *Server) DisplayName() string {
+	if s.Name != "" || len(s.Command) == 0 {
+		return s.Name
+	}
+	return s.Command[0][strings.LastIndexByte(s.Command[0], os.PathSeparator)+1:]
+}
+
+// A Process is a server that was started. One goroutine, which ends with the
+// process, waits for it.
+type Process struct {
+	Addr string // as in load.Options
+	PID  int
+
+	dir    string             // removed by Stop; empty: none
+	cancel context.CancelFunc // sends SIGTERM, later SIGKILL
+	exited chan struct{}      // closed when the process has gone ...
+	err    error              // ... with this
+	output tail
+}
+
+// Start starts the server and waits until it accepts connections. The process
+// ends when Stop is called or ctx is done; Stop has to be called in any case.
+func (s *Server) Start(ctx context.Context) (*Process, error) {
+	dir, err := os.MkdirTemp("", "beanpole-bench-")
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.startIn(ctx, dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	p.dir = dir
+	return p, nil
+}
+
+// startIn is Start with a directory for {dir} that Stop leaves alone.
+func (s *Server) startIn(ctx context.Context, dir string) (p *Process, err error) {
+	if len(s.Command) == 0 {
+		return nil, errors.New("bench: a server without a command")
+	}
+	for range startTries {
+		p, err = s.startOnce(ctx, dir)
+		if !errors.Is(err, errNotStarted) || ctx.Err() != nil {
+			break
+		}
+	}
+	return p, err
+}
+
+func (s *Server) startOnce(ctx context.Context, dir string) (*Process, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	fillIn := strings.NewReplacer("{port}", strconv.Itoa(port), "{dir}", dir).Replace
+	argv := make([]string, len(s.Command))
+	for i, arg := range s.Command {
+		argv[i] = fillIn(arg)
+	}
+	p := &Process{Addr: fillIn(s.Addr), exited: make(chan struct{})}
+	if p.Addr == "" {
+		p.Addr = fillIn("127.0.0.1:{port}")
+	}
+	ctx, p.cancel = context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), s.Env...)
+	var out io.Writer = &p.output
+	if s.Output != nil {
+		out = io.MultiWriter(out, s.Output)
+	}
+	cmd.Stdout, cmd.Stderr = out, out // the same, so that one goroutine writes
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopTimeout
+	if err := cmd.Start(); err != nil {
+		p.cancel()
+		return nil, fmt.Errorf("bench: start %s: %w", s.DisplayName(), err)
+	}
+	p.PID = cmd.Process.Pid
+	go func() {
+		p.err = cmd.Wait()
+		close(p.exited)
+	}()
+	if err := p.awaitAccept(ctx); err != nil {
+		p.Stop()
+		return nil, fmt.Errorf("bench: %s: %w%s", strings.Join(argv, " "), err, p.output.quoted())
+	}
+	return p, nil
+}
+
+// awaitAccept returns when the server accepts a connection.
+func (p *Process) awaitAccept(ctx context.Context) error {
+	timeout := time.After(startTimeout)
+	ticks := time.NewTicker(startPoll)
+	defer ticks.Stop()
+	for {
+		d, err := p.Dial(ctx)
+		if err == nil {
+			return d.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-p.exited:
+			return fmt.Errorf("%w: %v", errNotStarted, p.err)
+		case <-timeout:
+			return fmt.Errorf("does not accept connections at %s: %w", p.Addr, err)
+		case <-ticks.C:
+		}
+	}
+}
+
+// Stop ends the process, waits for that, and removes its directory.
+func (p *Process) Stop() {
+	p.cancel()
+	<-p.exited
+	if p.dir != "" {
+		os.RemoveAll(p.dir)
+	}
+}
+
+// Kill ends the process at once, as a crash does.
+func (p *Process) Kill() error {
+	err := syscall.Kill(p.PID, syscall.SIGKILL)
+	p.Stop()
+	return err
+}
+
+// Dial opens a connection to the server.
+func (p *Process) Dial(ctx context.Context) (*load.Dialog, error) { return load.Dial(ctx, p.Addr) }
+
+// Died returns an error that says what the process died of, or nil if it lives.
+func (p *Process) Died() error {
+	select {
+	case <-p.exited:
+		return fmt.Errorf("the server is gone: %v%s", p.err, p.output.quoted())
+	default:
+		return nil
+	}
+}
+
+// inheritFiles lets the servers that this process will start have as many files
+// open as it may itself. When Go starts it raises its own limit, and hands the
+// lower one on unless the limit is set anew.
+func inheritFiles() error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return os.NewSyscallError("getrlimit", err)
+	}
+	return os.NewSyscallError("setrlimit", syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
+}
+
+// freePort returns a port that was free a moment ago.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("bench: look for a free port: %w", err)
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// A tail keeps the last bytes written to it, for error messages.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, b...)
+	if over := len(t.kept) - keptOutput; over > 0 {
+		t.kept = t.kept[over:]
+	}
+	return len(b), nil
+}
+
+// quoted returns what was kept, ready to end an error message.
+func (t *tail) quoted() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if text := bytes.TrimSpace(t.kept); len(text) > 0 {
+		return fmt.Sprintf("; it said: %s", text)
+	}
+	return ""
+}

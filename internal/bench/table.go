@@ -1,0 +1,167 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// A table is rows of cells, the first of them the head.
+type table [][]string
+
+func (t table) markdown(sb *strings.Builder) {
+	for i, cells := range t {
+		fmt.Fprintf(sb, "| %s |\n", strings.Join(cells, " | "))
+		if i == 0 {
+			fmt.Fprintf(sb, "|---|%s\n", strings.Repeat("---:|", len(cells)-1))
+		}
+	}
+}
+
+// WriteTable writes a table for each report, for people at a terminal.
+func WriteTable(w io.Writer, reports []Report) error {
+	for i := range reports {
+		r := &reports[i]
+		fmt.Fprintln(w, r.heading())
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, cells := range r.table() {
+			fmt.Fprintf(t, "  %s\n", strings.Join(cells, "\t"))
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprint(w, r.leftOut())
+	}
+	return nil
+}
+
+// WriteMarkdown writes the reports as Markdown: those on loads as rows of the same
+// tables, each other one as a section with a table of its own.
+func WriteMarkdown(w io.Writer, reports []Report) error {
+	var sb strings.Builder
+	var rows []*Report
+	for i := range reports {
+		if r := &reports[i]; r.row {
+			rows = append(rows, r)
+		}
+	}
+	writeRows(&sb, rows)
+	for i := range reports {
+		r := &reports[i]
+		if !r.row {
+			fmt.Fprintf(&sb, "\n### %s\n\n", r.heading())
+			r.table().markdown(&sb)
+		}
+		if left := r.leftOut(); left != "" {
+			fmt.Fprintf(&sb, "\n%s: %s", r.Name, left)
+		}
+	}
+	_, err := io.WriteString(w, strings.TrimPrefix(sb.String(), "\n"))
+	return err
+}
+
+func (r *Report) heading() string {
+	if r.Title == "" {
+		return r.Name
+	}
+	return r.Name + ": " + r.Title
+}
+
+// leftOut has a line for each server that was left out.
+func (r *Report) leftOut() (lines string) {
+	for i, why := range r.LeftOut {
+		if why != "" {
+			lines += fmt.Sprintf("%s was left out: %s\n", r.Servers[i], why)
+		}
+	}
+	return lines
+}
+
+// table has a row for each figure.
+func (r *Report) table() table {
+	head := []string{"median (min..max)", r.Servers[sideA], r.Servers[sideB], "ratio", "target"}
+	withResponder := r.Servers[sideResponder] != ""
+	if withResponder {
+		head = slices.Insert(head, 4, r.Servers[sideResponder], "ratio to it")
+	}
+	t := table{head}
+	for i := range r.Figures {
+		f := &r.Figures[i]
+		row := []string{f.Name, f.Servers[sideA].format(f.Unit.format), f.Servers[sideB].format(f.Unit.format), f.ToA.format(factor), f.targets()}
+		if withResponder {
+			row = slices.Insert(row, 4, f.Servers[sideResponder].format(f.Unit.format), f.ToResponder.format(factor))
+		}
+		t = append(t, row)
+	}
+	return t
+}
+
+func (f *Figure) targets() string {
+	var all []string
+	for i := range f.Targets {
+		t := &f.Targets[i]
+		all = append(all, t.asked(f)+": "+t.verdict())
+	}
+	if all == nil {
+		return "-"
+	}
+	return strings.Join(all, "; ")
+}
+
+// writeRows writes three tables of loads: what the servers can do and what that
+// costs, how long clients wait, and what came of the targets.
+func writeRows(sb *strings.Builder, reports []*Report) {
+	if len(reports) == 0 {
+		return
+	}
+	for _, figures := range [][]string{{throughput, cpuPerCommand}, {p50, p99, p999, peakRSS}} {
+		sb.WriteByte('\n')
+		wide(reports, figures).markdown(sb)
+	}
+	targets := table{{"load", "figure", "asked", "got", ""}}
+	for _, r := range reports {
+		name := r.Name
+		for i := range r.Figures {
+			f := &r.Figures[i]
+			for j := range f.Targets {
+				t := &f.Targets[j]
+				targets = append(targets, []string{name, f.Name, t.asked(f), t.subject(f).median(factor), t.verdict()})
+				name = ""
+			}
+		}
+	}
+	if len(targets) > 1 {
+		sb.WriteByte('\n')
+		targets.markdown(sb)
+	}
+}
+
+// wide has a row for each report, with some of the figures: of A, of B, and the
+// ratio; for the first figures, which say what a server costs, also the ratio to
+// the responder.
+func wide(reports []*Report, figures []string) table {
+	first := reports[0]
+	withResponder := first.Servers[sideResponder] != "" && figures[0] == throughput
+	head := []string{"load"}
+	for _, name := range figures {
+		head = append(head, first.Servers[sideA]+", "+name, first.Servers[sideB], "ratio")
+		if withResponder {
+			head = append(head, "to the responder")
+		}
+	}
+	t := table{head}
+	for _, r := range reports {
+		row := []string{r.Name}
+		for _, name := range figures {
+			f := r.figure(name)
+			row = append(row, f.Servers[sideA].median(f.Unit.format), f.Servers[sideB].median(f.Unit.format), f.ToA.format(factor))
+			if withResponder {
+				row = append(row, f.ToResponder.format(factor))
+			}
+		}
+		t = append(t, row)
+	}
+	return t
+}

@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+)
+
+// A Unit says what a value counts.
+type Unit string
+
+const (
+	Bytes       Unit = "bytes"
+	Nanoseconds Unit = "ns"
+	PerSecond   Unit = "1/s"
+	Times       Unit = "times" // a quotient
+	Number      Unit = "number"
+)
+
+// comparable reports whether the ratio of two values says anything: a quotient
+// is a ratio already, and of a number it is not known whether more is better.
+func (u Unit) comparable() bool { return u != Times && u != Number }
+
+// format prints a value for people.
+func (u Unit) format(v float64) string {
+	switch u {
+	case Bytes:
+		switch size := math.Abs(v); {
+		case size < 1<<10:
+			return fmt.Sprintf("%.0f bytes", v)
+		case size < 64<<10:
+			return fmt.Sprintf("%.1f KiB", v/(1<<10))
+		}
+		return fmt.Sprintf("%.1f MiB", v/(1<<20))
+	case Nanoseconds:
+		switch {
+		case v >= 1e9:
+			return threeDigits(v/1e9) + " s"
+		case v >= 1e6:
+			return threeDigits(v/1e6) + " ms"
+		}
+		return threeDigits(v/1e3) + " us"
+	case PerSecond:
+		return count(v) + "/s"
+	case Times:
+		return factor(v) + " times"
+	}
+	return count(v)
+}
+
+func threeDigits(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// factor prints a ratio with two or three digits that say something.
+func factor(f float64) string {
+	switch {
+	case f < 0.1:
+		return fmt.Sprintf("%.3f", f)
+	case f < 10:
+		return fmt.Sprintf("%.2f", f)
+	}
+	return fmt.Sprintf("%.1f", f)
+}
+
+// count prints 1234567.8 as 1,234,568.
+func count[T int | int64 | float64](n T) string {
+	s := fmt.Sprintf("%.0f", math.Round(float64(n)))
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return count(n) + " " + noun + "s"
+}
