@@ -16,7 +16,7 @@ import (
 
 // small makes each experiment a matter of a second or two.
 func small() *Options {
-	return &Options{Rounds: 1, Duration: 100 * time.Millisecond, Jobs: 3000, Tubes: 300, Settle: time.Millisecond}
+	return &Options{Rounds: 1, Duration: 300 * time.Millisecond, Jobs: 3000, Tubes: 300, Settle: time.Millisecond}
 }
 
 // Each experiment runs, on both kinds of servers, and finds out all its figures.
