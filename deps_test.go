@@ -41,7 +41,8 @@ var arrows = map[string]string{
 	// For programs of others.
 	"client":              "internal/wire",
 	"client/beanpoletest": "internal/broker internal/engine internal/server",
-	"internal/cli":        "client github.com/spf13",
+	"internal/cli":        "client internal/cli/top github.com/charmbracelet github.com/spf13",
+	"internal/cli/top":    "github.com/charmbracelet",
 
 	// Judges and tools. conformance needs an address only.
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",

@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 func Commands() []*cobra.Command {
 	commands := []*cobra.Command{
 		newPut(), newReserve(), newPeek(), newDelete(), newBury(), newKick(), newRelease(), newTouch(),
-		newStats(), newTubes(), newPause(), newResume(), newWait(), newPing(),
+		newStats(), newTubes(), newPause(), newResume(), newWait(), newPing(), newTop(), newClear(),
 	}
 	for _, c := range commands {
 		if c.Flags().Lookup("tube") != nil {

@@ -1,0 +1,342 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// A Tube is a tube at some moment.
+type Tube struct {
+	Name                             string
+	Ready, Reserved, Delayed, Buried uint64 // jobs
+	Waiting                          uint64 // workers
+	Puts, Deletes                    uint64 // since the tube came to be
+	PauseLeft                        time.Duration
+	PutRate, DeleteRate              float64 // a second, since the snapshot before
+}
+
+// A Snapshot is a server at some moment.
+type Snapshot struct {
+	At                               time.Time
+	Version                          string // of the server
+	Uptime                           time.Duration
+	Connections, Waiting             uint64
+	Ready, Reserved, Delayed, Buried uint64
+	Draining                         bool
+	Tubes                            []Tube
+}
+
+// A Server is what the view looks at. Its methods may take long; each is called
+// beside the view, several at a time.
+type Server interface {
+	Snapshot() (Snapshot, error)
+	Pause(tube string, d time.Duration) error // 0 ends a pause
+	Kick(tube string, count int) (int, error) // buried jobs, or delayed ones
+	Clear(tube, state string) (int, error)    // delete the jobs of a state
+	Look(tube, state string) (string, error)  // the next job of a state, as text
+}
+
+// A sorting is a column by which the tubes are sorted.
+type sorting struct {
+	title string
+	less  func(a, b *Tube) int // the larger first, but for the name
+}
+
+func byNumber(title string, n func(*Tube) uint64) sorting {
+	return sorting{title, func(a, b *Tube) int { return cmp.Compare(n(b), n(a)) }}
+}
+
+var sortings = []sorting{
+	{"TUBE", func(*Tube, *Tube) int { return 0 }},
+	byNumber("READY", func(t *Tube) uint64 { return t.Ready }),
+	byNumber("RESERVED", func(t *Tube) uint64 { return t.Reserved }),
+	byNumber("DELAYED", func(t *Tube) uint64 { return t.Delayed }),
+	byNumber("BURIED", func(t *Tube) uint64 { return t.Buried }),
+	byNumber("WAITING", func(t *Tube) uint64 { return t.Waiting }),
+	{"PUT/s", func(a, b *Tube) int { return cmp.Compare(b.PutRate, a.PutRate) }},
+	{"DEL/s", func(a, b *Tube) int { return cmp.Compare(b.DeleteRate, a.DeleteRate) }},
+}
+
+// states are the states of jobs that can be looked at and cleared.
+var states = []string{"ready", "delayed", "buried"}
+
+// A model is what is shown.
+type model struct {
+	server Server
+	addr   string
+	every  time.Duration
+
+	width, height int
+	snap          Snapshot
+	err           error  // why the last question failed; nil if it did not
+	note          string // what the last action did
+
+	sort     int // in sortings
+	reverse  bool
+	filter   textinput.Model
+	shown    []Tube // those that the filter lets through, sorted
+	selected string // name of the tube under the cursor
+	cursor   int    // its place in shown
+	top      int    // the first that fits on the screen
+
+	ask  *question // that waits for an answer; nil: none
+	look *glance   // the job that is looked at; nil: none
+	help bool
+}
+
+// A question is asked before something that cannot be undone.
+type question struct {
+	text string
+	do   tea.Cmd
+}
+
+// A glance is a look at a job of a tube.
+type glance struct {
+	tube  string
+	state int // in states
+	text  string
+}
+
+func newModel(server Server, addr string, every time.Duration) model {
+	filter := textinput.New()
+	filter.Prompt = "filter: "
+	return model{server: server, addr: addr, every: every, filter: filter, width: 80, height: 24}
+}
+
+// Init implements tea.Model.
+func (m model) Init() tea.Cmd { return m.snapshot() }
+
+// Update implements tea.Model.
+func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+		m.arrange()
+	case snapshotMsg:
+		if m.err = msg.err; msg.err == nil {
+			msg.snap.rates(&m.snap)
+			m.snap = msg.snap
+			m.arrange()
+		}
+		return m, tea.Tick(m.every, func(time.Time) tea.Msg { return tickMsg{} })
+	case tickMsg:
+		return m, m.snapshot()
+	case doneMsg:
+		m.note, m.err = msg.note, msg.err
+	case lookMsg:
+		if m.look != nil && m.look.tube == msg.tube && states[m.look.state] == msg.state {
+			m.look.text = msg.text
+		}
+	case tea.KeyMsg:
+		return m.key(msg)
+	}
+	return m, nil
+}
+
+// rates sets how much each tube has done since the snapshot before.
+func (s *Snapshot) rates(before *Snapshot) {
+	took := s.At.Sub(before.At).Seconds()
+	if before.At.IsZero() || took <= 0 {
+		return
+	}
+	old := make(map[string]*Tube, len(before.Tubes))
+	for i := range before.Tubes {
+		old[before.Tubes[i].Name] = &before.Tubes[i]
+	}
+	for i := range s.Tubes {
+		t := &s.Tubes[i]
+		if o := old[t.Name]; o != nil && t.Puts >= o.Puts && t.Deletes >= o.Deletes {
+			t.PutRate = float64(t.Puts-o.Puts) / took
+			t.DeleteRate = float64(t.Deletes-o.Deletes) / took
+		}
+	}
+}
+
+// arrange filters and sorts the tubes, and keeps the cursor on its tube and on the
+// screen.
+func (m *model) arrange() {
+	m.shown = m.shown[:0:0]
+	for _, t := range m.snap.Tubes {
+		if strings.Contains(t.Name, m.filter.Value()) {
+			m.shown = append(m.shown, t)
+		}
+	}
+	slices.SortFunc(m.shown, func(a, b Tube) int {
+		order := cmp.Or(sortings[m.sort].less(&a, &b), strings.Compare(a.Name, b.Name))
+		if m.reverse {
+			return -order
+		}
+		return order
+	})
+	if i := slices.IndexFunc(m.shown, func(t Tube) bool { return t.Name == m.selected }); i >= 0 {
+		m.cursor = i
+	}
+	m.moveTo(m.cursor)
+}
+
+// moveTo puts the cursor on a line, or the nearest that there is.
+func (m *model) moveTo(line int) {
+	m.cursor = max(0, min(line, len(m.shown)-1))
+	m.selected = ""
+	if len(m.shown) > 0 {
+		m.selected = m.shown[m.cursor].Name
+	}
+	rows := m.rows()
+	m.top = max(0, min(m.top, m.cursor, len(m.shown)-rows))
+	m.top = max(m.top, m.cursor-rows+1)
+}
+
+// current returns the tube under the cursor, or nil.
+func (m *model) current() *Tube {
+	if m.cursor >= len(m.shown) {
+		return nil
+	}
+	return &m.shown[m.cursor]
+}
+
+// key does what a key asks for.
+func (m model) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+	switch {
+	case k.Type == tea.KeyCtrlC:
+		return m, tea.Quit
+	case m.ask != nil:
+		return m.answer(k)
+	case m.filter.Focused():
+		return m.typeFilter(k)
+	case m.help:
+		m.help = false
+		return m, nil
+	case m.look != nil:
+		return m.lookKey(k)
+	}
+	m.note = ""
+	switch k.String() {
+	case "q":
+		return m, tea.Quit
+	case "?", "h":
+		m.help = true
+	case "up":
+		m.moveTo(m.cursor - 1)
+	case "down":
+		m.moveTo(m.cursor + 1)
+	case "pgup":
+		m.moveTo(m.cursor - m.rows())
+	case "pgdown":
+		m.moveTo(m.cursor + m.rows())
+	case "home":
+		m.moveTo(0)
+	case "end":
+		m.moveTo(len(m.shown) - 1)
+	case "right", "s":
+		m.sort = (m.sort + 1) % len(sortings)
+		m.arrange()
+	case "left":
+		m.sort = (m.sort + len(sortings) - 1) % len(sortings)
+		m.arrange()
+	case "r":
+		m.reverse = !m.reverse
+		m.arrange()
+	case "/":
+		return m, m.filter.Focus()
+	default:
+		return m.tubeKey(k.String())
+	}
+	return m, nil
+}
+
+// pauseFor is how long the key p pauses a tube.
+const pauseFor = time.Hour
+
+// kickCount is how many jobs the key k kicks.
+const kickCount = 100
+
+// tubeKey does what a key asks for that concerns the tube under the cursor.
+func (m model) tubeKey(key string) (tea.Model, tea.Cmd) {
+	t := m.current()
+	if t == nil {
+		return m, nil
+	}
+	switch key {
+	case "p":
+		if t.PauseLeft > 0 {
+			return m, m.pause(t.Name, 0)
+		}
+		return m, m.pause(t.Name, pauseFor)
+	case "k":
+		return m, m.kick(t.Name, kickCount)
+	case "c":
+		return m, m.askToClear(t)
+	case "enter":
+		m.look = &glance{tube: t.Name, text: "..."}
+		return m, m.lookAt(t.Name, states[0])
+	}
+	return m, nil
+}
+
+// askToClear asks before the jobs of the first state that has any are deleted:
+// buried ones, then delayed, then ready.
+func (m *model) askToClear(t *Tube) tea.Cmd {
+	for _, s := range []struct {
+		state string
+		jobs  uint64
+	}{{"buried", t.Buried}, {"delayed", t.Delayed}, {"ready", t.Ready}} {
+		if s.jobs > 0 {
+			m.ask = &question{
+				text: fmt.Sprintf("delete the %d %s jobs of %s? y/n", s.jobs, s.state, t.Name),
+				do:   m.clear(t.Name, s.state),
+			}
+			return nil
+		}
+	}
+	m.note = t.Name + " has no jobs to delete"
+	return nil
+}
+
+// answer takes a yes, or anything else as a no.
+func (m model) answer(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+	do := m.ask.do
+	m.ask = nil
+	if k.String() == "y" {
+		return m, do
+	}
+	m.note = "nothing was deleted"
+	return m, nil
+}
+
+// typeFilter edits the filter.
+func (m model) typeFilter(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	switch k.Type {
+	case tea.KeyEnter:
+		m.filter.Blur()
+	case tea.KeyEsc:
+		m.filter.Reset()
+		m.filter.Blur()
+	default:
+		m.filter, cmd = m.filter.Update(k)
+	}
+	m.arrange()
+	return m, cmd
+}
+
+// lookKey turns to the job of another state, or back to the tubes.
+func (m model) lookKey(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+	step := 0
+	switch k.String() {
+	case "right", "tab":
+		step = 1
+	case "left":
+		step = len(states) - 1
+	default:
+		m.look = nil
+		return m, nil
+	}
+	m.look = &glance{tube: m.look.tube, state: (m.look.state + step) % len(states), text: "..."}
+	return m, m.lookAt(m.look.tube, states[m.look.state])
+}

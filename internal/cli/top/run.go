@@ -1,0 +1,22 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// Run shows the server until the user quits or ctx ends. in and out must be a
+// terminal.
+func Run(ctx context.Context, server Server, addr string, every time.Duration, in io.Reader, out io.Writer) error {
+	program := tea.NewProgram(newModel(server, addr, every),
+		tea.WithContext(ctx), tea.WithAltScreen(), tea.WithInput(in), tea.WithOutput(out))
+	_, err := program.Run()
+	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, tea.ErrInterrupted) {
+		return ctx.Err()
+	}
+	return err
+}

@@ -1,0 +1,328 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
+	"github.com/hinshun/vt10x"
+)
+
+var update = flag.Bool("top.update", false, "write the screens anew; then look at them")
+
+// A fakeServer has tubes that a script changes.
+type fakeServer struct {
+	mu    sync.Mutex
+	now   time.Time
+	tubes []Tube
+	did   []string
+	fail  error
+}
+
+func newFakeServer() *fakeServer {
+	return &fakeServer{now: time.Unix(1e9, 0), tubes: []Tube{
+		{Name: "default", Puts: 10, Deletes: 10},
+		{Name: "mail", Ready: 1234, Reserved: 8, Delayed: 20, Waiting: 0, Puts: 100000, Deletes: 98000},
+		{Name: "reports", Buried: 3, Puts: 3},
+		{Name: "thumbnails-of-all-the-pictures-that-were-ever-sent", Ready: 12345678, Puts: 12345678, PauseLeft: 59*time.Minute + 3*time.Second},
+		{Name: "übergrößen", Waiting: 12, Puts: 7, Deletes: 7},
+	}}
+}
+
+// Snapshot is a second later each time; in that, 50 jobs were put into mail and 25
+// were done.
+func (f *fakeServer) Snapshot() (Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fail != nil {
+		return Snapshot{}, f.fail
+	}
+	f.now = f.now.Add(time.Second)
+	for i := range f.tubes {
+		if f.tubes[i].Name == "mail" {
+			f.tubes[i].Puts += 50
+			f.tubes[i].Deletes += 25
+		}
+	}
+	return Snapshot{At: f.now, Version: "beanpole 1.2.3", Uptime: 26*time.Hour + 3*time.Second, Connections: 42, Waiting: 12,
+		Ready: 12346912, Reserved: 8, Delayed: 20, Buried: 3, Tubes: append([]Tube(nil), f.tubes...)}, nil
+}
+
+func (f *fakeServer) note(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did = append(f.did, fmt.Sprintf(format, args...))
+}
+
+func (f *fakeServer) Pause(tube string, d time.Duration) error {
+	f.note("pause %s %s", tube, d)
+	return nil
+}
+
+func (f *fakeServer) Kick(tube string, count int) (int, error) {
+	f.note("kick %s %d", tube, count)
+	return 3, nil
+}
+
+func (f *fakeServer) Clear(tube, state string) (int, error) {
+	f.note("clear %s %s", tube, state)
+	return 3, nil
+}
+
+func (f *fakeServer) Look(tube, state string) (string, error) {
+	f.note("look %s %s", tube, state)
+	if state == "delayed" {
+		return "", errors.New("the connection was lost")
+	}
+	return "job 17, priority 5\n11 bytes:\n\nhello " + state + " " + strings.Repeat("x", 100), nil
+}
+
+// A screen is a terminal with the view in it.
+type screen struct {
+	t      *testing.T
+	server *fakeServer
+	keys   *os.File
+	term   vt10x.Terminal
+	ended  chan error
+}
+
+// show starts the view in a terminal of a size.
+func show(t *testing.T, server *fakeServer, width, height int) *screen {
+	t.Helper()
+	t.Setenv("TERM", "xterm")
+	ptmx, tty, err := pty.Open()
+	if err != nil {
+		t.Skip("no pseudo-terminal: ", err)
+	}
+	if err := pty.Setsize(ptmx, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
+		t.Fatal(err)
+	}
+	s := &screen{t: t, server: server, keys: ptmx, term: vt10x.New(vt10x.WithSize(width, height)), ended: make(chan error, 1)}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := ptmx.Read(buf)
+			if err != nil {
+				return
+			}
+			s.term.Write(buf[:n])
+		}
+	}()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		s.ended <- Run(ctx, server, "10.0.0.1:11300", time.Hour, tty, tty)
+		tty.Close()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		ptmx.Close()
+	})
+	return s
+}
+
+func (s *screen) press(keys string) {
+	s.t.Helper()
+	if _, err := s.keys.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// text returns the screen, without the blanks at the ends of lines.
+func (s *screen) text() string {
+	var lines []string
+	for line := range strings.Lines(s.term.String()) {
+		lines = append(lines, strings.TrimRight(line, " \n"))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// wait waits until the screen has a text.
+func (s *screen) wait(part string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(s.text(), part); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the screen never has %q:\n%s", part, s.text())
+		}
+	}
+}
+
+// golden compares the screen with the one that was kept.
+func (s *screen) golden(name string) {
+	s.t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		for old := ""; old != s.text(); { // it may be half drawn
+			old = s.text()
+			time.Sleep(200 * time.Millisecond)
+		}
+		if err := os.WriteFile(path, []byte(s.text()), 0o644); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	// The last line may be on its way still: wait for it.
+	for deadline := time.Now().Add(10 * time.Second); s.text() != string(want) && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if diff := cmp.Diff(string(want), s.text()); diff != "" {
+		s.t.Errorf("%s (- kept, + now):\n%s", name, diff)
+	}
+}
+
+func TestScreens(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {120, 30}, {60, 8}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			name := func(what string) string { return fmt.Sprintf("%s-%dx%d", what, size[0], size[1]) }
+			s := show(t, newFakeServer(), size[0], size[1])
+			s.wait("default")
+			s.golden(name("tubes"))
+			s.press("s") // by ready
+			s.wait("vREADY")
+			s.golden(name("by-ready"))
+			s.press("?")
+			s.wait("any key goes back")
+			s.golden(name("help"))
+			s.press("x")
+			s.wait("vREADY")
+			s.press("\r")
+			s.wait("hello ready")
+			s.golden(name("look"))
+			s.press("q") // back
+			s.wait("vREADY")
+			s.press("q")
+			if err := <-s.ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestKeys(t *testing.T) {
+	f := newFakeServer()
+	s := show(t, f, 100, 20)
+	s.wait("default")
+
+	s.press("/")
+	s.wait("filter:")
+	s.press("ma")
+	s.wait("filter: ma")
+	s.press("\r")
+	s.wait("/ changes it")
+	if text := s.text(); !strings.Contains(text, "mail") || strings.Contains(text, "reports") {
+		t.Errorf("the filter ma shows:\n%s", text)
+	}
+	s.press("p")
+	s.wait("mail is paused for 1h0m0s")
+	s.press("k")
+	s.wait("kicked 3 jobs of mail")
+	s.press("/")
+	s.wait("filter: ma")
+	s.press("\x1b") // esc: all
+	s.wait("reports")
+
+	s.press("\x1b[B") // down
+	s.press("c")
+	s.wait("delete the 3 buried jobs of reports? y/n")
+	s.golden("clear")
+	s.press("n")
+	s.wait("nothing was deleted")
+	s.press("c")
+	s.wait("y/n")
+	s.press("y")
+	s.wait("deleted 3 buried jobs of reports")
+
+	s.press("\x1b[F") // end
+	s.press("c")
+	s.wait("übergrößen has no jobs to delete")
+	s.press("\x1b[A") // up
+	s.press("p")
+	s.wait("is not paused any more")
+	s.press("\r")
+	s.wait("hello ready")
+	s.press("\t")
+	s.wait("the connection was lost")
+	s.press("\x1b[D")
+	s.wait("hello ready")
+	s.press("\x1b[D")
+	s.wait("hello buried")
+	s.press("q")
+	s.wait("v")
+	s.press("\x1b[D") // left: by deletes
+	s.wait("vDEL/s")
+	s.press("r")
+	s.wait("^DEL/s")
+	s.press("q")
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	want := []string{"pause mail 1h0m0s", "kick mail 100", "clear reports buried",
+		"pause thumbnails-of-all-the-pictures-that-were-ever-sent 0s",
+		"look thumbnails-of-all-the-pictures-that-were-ever-sent ready",
+		"look thumbnails-of-all-the-pictures-that-were-ever-sent delayed",
+		"look thumbnails-of-all-the-pictures-that-were-ever-sent ready",
+		"look thumbnails-of-all-the-pictures-that-were-ever-sent buried"}
+	if diff := cmp.Diff(want, f.did); diff != "" {
+		t.Errorf("the keys did something else (- want, + did):\n%s", diff)
+	}
+}
+
+// TestRates is the second snapshot, and a server that does not answer the third.
+func TestRates(t *testing.T) {
+	f := newFakeServer()
+	m := newModel(f, "a", time.Second)
+	for range 2 {
+		next, _ := m.Update(m.snapshot()())
+		m = next.(model)
+	}
+	if mail := m.shown[1]; mail.PutRate != 50 || mail.DeleteRate != 25 {
+		t.Errorf("mail puts %v and deletes %v a second, want 50 and 25", mail.PutRate, mail.DeleteRate)
+	}
+	f.fail = errors.New("the server has gone")
+	next, cmd := m.Update(m.snapshot()())
+	m = next.(model)
+	if len(m.shown) != 5 || !strings.Contains(m.View(), "the server has gone") || cmd == nil {
+		t.Errorf("after an error the screen is:\n%s", m.View())
+	}
+}
+
+// The cursor stays on its tube when the order changes, and on the screen.
+func TestCursor(t *testing.T) {
+	f := newFakeServer()
+	f.tubes = nil
+	for i := range 100 {
+		f.tubes = append(f.tubes, Tube{Name: fmt.Sprintf("tube%02d", i), Ready: uint64(i)})
+	}
+	m := newModel(f, "a", time.Second)
+	next, _ := m.Update(m.snapshot()())
+	m = next.(model)
+	m.moveTo(95)
+	m.sort = 1
+	m.arrange()
+	if m.selected != "tube95" || m.cursor != 4 || m.cursor < m.top || m.cursor >= m.top+m.rows() {
+		t.Errorf("the cursor is on %s, line %d, the first on the screen is %d", m.selected, m.cursor, m.top)
+	}
+	f.tubes = f.tubes[:3]
+	next, _ = m.Update(m.snapshot()())
+	if m = next.(model); m.current() == nil || m.cursor < m.top {
+		t.Errorf("when most tubes have gone the cursor is on line %d, the first is %d", m.cursor, m.top)
+	}
+	f.tubes = nil
+	next, _ = m.Update(m.snapshot()())
+	if m = next.(model); m.current() != nil || !strings.Contains(m.View(), "no tube has such a name") {
+		t.Errorf("without tubes:\n%s", m.View())
+	}
+}
