@@ -149,6 +149,9 @@ func (j *job) found(got map[string]string) error {
 func (l *ledger) forget(j *job) {
 	delete(l.jobs, j.id)
 	l.unlist(j)
+	if j.unborn {
+		return // another job may get its id
+	}
 	if len(l.past) < pastKept {
 		l.past = append(l.past, j.id)
 	} else {

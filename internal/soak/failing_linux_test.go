@@ -148,8 +148,11 @@ func once(l *ledger, rng *rand.Rand, srv *server) (inserted bool, err error) {
 		return inserted, err
 	}
 	var r wire.Reply
-	if err := c.read(&r, false); err == nil || !errors.Is(err, io.EOF) || len(c.in) > 0 {
-		return inserted, fmt.Errorf("behind the answer: %q (%w)", c.in, err)
+	if err = c.read(&r, false); err == nil || len(c.in) > 0 {
+		return inserted, wrong("behind the answer: %v, %q", r.Kind, c.in)
 	}
-	return inserted, nil
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return inserted, err
 }

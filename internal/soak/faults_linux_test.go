@@ -30,7 +30,7 @@ type mishap struct {
 	*soak
 	rng  *rand.Rand
 	srv  *server
-	over <-chan struct{} // the life ends
+	over <-chan struct{} // no more
 }
 
 var faults = []fault{
@@ -53,7 +53,7 @@ func hasStrace(*soak) bool {
 	return err == nil
 }
 
-// rest waits up to most, or until the life ends.
+// rest waits up to most, or until no more faults are to come.
 func (f *mishap) rest(most time.Duration) {
 	select {
 	case <-f.over:
@@ -159,7 +159,9 @@ func (f *mishap) happen(faults []fault, errs chan<- error) {
 			f.ledger.mu.Unlock()
 		}
 		f.count.add("fault: "+what.name, 1)
+		f.note("fault: %s", what.name)
 		err := what.does(f)
+		f.note("over: %s", what.name)
 		if err == nil && what.disk {
 			err = f.heal()
 		}
@@ -170,18 +172,15 @@ func (f *mishap) happen(faults []fault, errs chan<- error) {
 	}
 }
 
-// heal waits until a put is taken again.
+// heal waits until a put is taken again, also if no more faults are to come.
 func (f *mishap) heal() error {
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if inserted, err := once(f.ledger, f.rng, f.srv); inserted || errors.Is(err, errWrong) {
+		inserted, err := once(f.ledger, f.rng, f.srv)
+		if errors.Is(err, errWrong) {
 			return err
 		}
-		select {
-		case <-f.over:
+		if inserted || !f.srv.alive() || f.ledger.isDraining() {
 			return nil
-		case <-f.srv.exited:
-			return nil
-		default:
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("no put is taken %v after it is over", patience)

@@ -284,3 +284,16 @@ func (j *job) String() string {
 		"unborn %t, %d commands under way, deleted %d, held %t until %s}", j.id, j.token, j.tube, j.ttr, j.could, j.pris, ago(j.dueFrom), j.maxDelay,
 		ago(j.settled), j.unborn, j.flying, j.deleted, j.holder != nil, ago(j.until))
 }
+
+// mayFail reports whether this life has seen a fault that makes changes fail.
+func (l *ledger) mayFail() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.diskFails
+}
+
+func (l *ledger) isDraining() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.draining
+}

@@ -78,6 +78,15 @@ type soak struct {
 	tmpfs   bool   // it is on a small disk
 	ledger  *ledger
 	count   tally
+	history []string // of this life and those before: options, faults, ends; the last ones
+}
+
+// note adds to the history.
+func (s *soak) note(format string, args ...any) {
+	s.count.mu.Lock()
+	defer s.count.mu.Unlock()
+	s.history = append(s.history, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	s.history = s.history[max(0, len(s.history)-40):]
 }
 
 func newSoak(t *testing.T, seed uint64) *soak {
@@ -113,7 +122,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 // permitted.
 func (s *soak) mount() {
 	home := filepath.Dir(s.dir)
-	if s.seed%2 == 0 || unix.Mount("tmpfs", home, "tmpfs", 0, "size=160m") != nil {
+	if s.seed%2 == 0 || unix.Mount("tmpfs", home, "tmpfs", 0, "size=250m") != nil {
 		return
 	}
 	s.tmpfs = true
@@ -151,6 +160,12 @@ func (s *soak) life(args, env []string, length time.Duration, faults []fault) {
 	l := s.ledger
 	l.diskFails, l.draining = false, false
 	s.count.add("starts", 1)
+	s.note("beanpole %s", strings.Join(append(env, args...), " "))
+	before := s.dir + "-before-the-last-start"
+	os.RemoveAll(before)
+	if err := os.CopyFS(before, os.DirFS(s.dir)); err != nil {
+		s.t.Fatal(err)
+	}
 	srv, err := start(s.program, args, env)
 	if srv != nil {
 		defer func() {
@@ -159,7 +174,8 @@ func (s *soak) life(args, env []string, length time.Duration, faults []fault) {
 		}()
 	}
 	fail := func(err error) {
-		s.t.Errorf("%v\nseed %d, beanpole %s, in %s\nso far: %v\nthe server's log:\n%s", err, s.seed, strings.Join(args, " "), s.dir, s.count, debugLine.ReplaceAllString(srv.log.String(), ""))
+		s.t.Errorf("%v\nseed %d, in %s\nso far: %v\nwhat happened last:\n%s\nthe server's log:\n%s", err, s.seed, s.dir, s.count,
+			strings.Join(s.history, "\n"), debugLine.ReplaceAllString(srv.log.String(), ""))
 	}
 	if err != nil {
 		fail(err)
@@ -170,34 +186,33 @@ func (s *soak) life(args, env []string, length time.Duration, faults []fault) {
 		fail(err)
 		return
 	}
-	over := make(chan struct{})
 	errs := make(chan error, 100)
-	var clients, mishaps sync.WaitGroup
+	noFaults, noClients := make(chan struct{}), make(chan struct{})
+	var mishaps, clients sync.WaitGroup
 	for range *soakClients {
 		rng := s.draw()
-		clients.Go(func() { s.client(srv, rng, over, errs) })
+		clients.Go(func() { s.client(srv, rng, noClients, errs) })
 	}
 	if len(faults) > 0 {
-		m := &mishap{soak: s, rng: s.draw(), srv: srv, over: over}
+		m := &mishap{soak: s, rng: s.draw(), srv: srv, over: noFaults}
 		mishaps.Go(func() { m.happen(faults, errs) })
 	}
+	stopFaults := sync.OnceFunc(func() { close(noFaults); mishaps.Wait() })
+	stopClients := sync.OnceFunc(func() { close(noClients); clients.Wait() })
 	select {
 	case <-time.After(length):
 	case err = <-errs:
 	case <-srv.exited:
 		err = fmt.Errorf("the server ended by itself: %v", srv.cmd.ProcessState)
 	}
-	finish := func() {
-		close(over)
-		mishaps.Wait()
-		clients.Wait()
+	switch {
+	case err != nil || len(faults) == 0:
+		s.kill(srv)
+	default:
+		err = s.end(srv, relaxed(args), stopFaults, stopClients)
 	}
-	if err == nil {
-		err = s.end(srv, finish, len(faults) > 0)
-	} else {
-		srv.cmd.Process.Kill()
-		finish()
-	}
+	stopFaults()
+	stopClients()
 	select {
 	case e := <-errs:
 		err = e
@@ -209,6 +224,14 @@ func (s *soak) life(args, env []string, length time.Duration, faults []fault) {
 	if err != nil {
 		fail(err)
 	}
+}
+
+// relaxed reports whether a reply does not wait for the disk. Then what was
+// answered before a fault may be lost if the process dies before the journal is
+// written again (doc/operations.md, section 9).
+func relaxed(args []string) bool {
+	at := slices.Index(args, "-f")
+	return slices.Contains(args, "-F") || at >= 0 && args[at+1] != "0"
 }
 
 func (s *soak) draw() *rand.Rand { return rand.New(rand.NewPCG(s.rng.Uint64(), 0)) }
@@ -229,46 +252,48 @@ func (s *soak) client(srv *server, rng *rand.Rand, over <-chan struct{}, errs ch
 	}
 }
 
-// end ends a server in one of several ways. Finish ends its clients.
-func (s *soak) end(srv *server, finish func(), orderly bool) error {
-	if !orderly || s.rng.IntN(2) == 0 {
-		s.count.add("ends by SIGKILL", 1)
-		srv.cmd.Process.Kill()
-		<-srv.exited
-		finish()
+func (s *soak) kill(srv *server) {
+	s.count.add("ends by SIGKILL", 1)
+	s.note("SIGKILL")
+	srv.cmd.Process.Kill()
+	<-srv.exited
+}
+
+// end ends a server in one of several ways.
+func (s *soak) end(srv *server, relaxed bool, stopFaults, stopClients func()) error {
+	how := s.rng.IntN(8)
+	if relaxed || how < 3 {
+		stopFaults()
+	}
+	if how%2 == 0 {
+		s.kill(srv)
 		return nil
 	}
-	how := s.rng.IntN(4)
-	if how == 0 {
-		s.ledger.mu.Lock()
-		s.ledger.draining = true
-		s.ledger.mu.Unlock()
-		s.count.add("drains", 1)
-		srv.cmd.Process.Signal(syscall.SIGUSR1)
-		time.Sleep(time.Second)
-	}
-	clean := how > 1 || !s.ledger.diskFails // no fault is going on
-	if clean && how != 1 {
-		finish()
+	if how == 1 {
+		if s.rng.IntN(2) == 0 {
+			s.drain(srv)
+		}
+		stopClients()
 		if err := s.resources(srv); err != nil {
 			return err
 		}
 	}
 	s.count.add("ends by SIGTERM", 1)
-	srv.cmd.Process.Signal(syscall.SIGCONT)
+	s.note("SIGTERM")
 	srv.cmd.Process.Signal(syscall.SIGTERM)
+	stopFaults()
 	select {
 	case <-srv.exited:
 	case <-time.After(patience):
 		return fmt.Errorf("the server does not end %v after SIGTERM", patience)
 	}
-	if !clean || how == 1 {
-		finish()
+	if !relaxed && how > 2 && s.ledger.mayFail() {
+		return nil // a fault may be going on
 	}
-	if code := srv.cmd.ProcessState.ExitCode(); code != 0 && clean {
+	if code := srv.cmd.ProcessState.ExitCode(); code != 0 {
 		return fmt.Errorf("SIGTERM: %v", srv.cmd.ProcessState)
 	}
-	if !clean || s.rng.IntN(3) > 0 {
+	if s.rng.IntN(3) > 0 {
 		return nil
 	}
 	s.count.add("journals checked", 1)
@@ -276,6 +301,17 @@ func (s *soak) end(srv *server, finish func(), orderly bool) error {
 		return fmt.Errorf("journal check after an orderly stop: %w\n%s", err, out)
 	}
 	return nil
+}
+
+// drain makes the server refuse jobs, and lets clients find out.
+func (s *soak) drain(srv *server) {
+	s.ledger.mu.Lock()
+	s.ledger.draining = true
+	s.ledger.mu.Unlock()
+	s.count.add("drains", 1)
+	s.note("SIGUSR1")
+	srv.cmd.Process.Signal(syscall.SIGUSR1)
+	time.Sleep(time.Second)
 }
 
 // resources waits until a server without clients has given back what they took.
