@@ -11,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
@@ -22,10 +23,6 @@ const (
 	roundInput  = 256 << 10
 	roundOutput = 256 << 10
 
-	// loggedInput is roundInput where a turn costs a sync: then it is better to
-	// have few of them.
-	loggedInput = 4 << 20
-
 	// maxRoundCommands is how many commands a round has at most, more or less,
 	// and minRoundCommands what that comes down to when replies are large.
 	maxRoundCommands = 2048
@@ -33,7 +30,7 @@ const (
 
 	// roundsPerPass is how many rounds share the sockets that are ready at the
 	// same time: a client can go on as soon as its round is over. Where a turn
-	// costs a sync there is one round.
+	// costs a write to the log there is one round.
 	roundsPerPass = 4
 
 	// minRoundTasks is how many sockets a round has at least, if so many are ready.
@@ -42,6 +39,14 @@ const (
 	// readSize is how many bytes are read from one socket at a time: a job of
 	// the default size with its line.
 	readSize = 64 << 10
+
+	// muchWork is from how much work of the clients that wait for a sync on a
+	// loop does not wait itself: so many may come in two halves, of which it
+	// serves one while the other's sync is under way. The costs are rough, of a
+	// read and a write and of a command. All are ns.
+	muchWork    = int64(200 * time.Microsecond)
+	taskCost    = int64(8 * time.Microsecond)
+	commandCost = int64(300 * time.Nanosecond)
 
 	// writesPerRound is how many pieces of a long reply a socket is given in a
 	// round; others come in between.
@@ -60,6 +65,11 @@ const (
 // one turn; and an idle connection costs no buffer. The sockets that are ready
 // after one wait are a pass. It takes several rounds of gather, turn and deliver
 // when there is more to do than fits into one, and each socket is in one of them.
+//
+// Where the log syncs, a round is delivered when it is settled. Meanwhile the loop
+// goes on with the sockets that are not in it, and what they change is for the
+// next sync: that begins when the last one has ended, its replies are written, and
+// those who have answered by then are served. So most clients share each sync.
 type loop struct {
 	srv    *Server
 	caller *broker.Caller
@@ -77,18 +87,46 @@ type loop struct {
 	aborting bool
 	ready    []*socket // for the next pass: they have input that was read and not executed
 
+	// Lists that the mailbox gets back, empty.
+	spareAnswered []*socket
+	spareSettled  []*round
+
 	// Of the pass, and not dealt with yet.
 	todo   []*socket // was ready
 	events []epoll.Event
 
-	// Of the round. The batch is lent to the turn.
-	batch *conversation.Batch
-	idle  *conversation.Batch // the other one
-	in    []byte              // input; the commands of the batch refer to it
-	err   error               // why the turn's changes are not durable
-	limit struct {            // when the round is full
+	// The round that is gathered; it is lent to the turn.
+	round   *round
+	turning *round   // the one whose turn is under way
+	in      []byte   // input; the commands of the round refer to it
+	limit   struct { // when the round is full
 		tasks, commands, input int
 	}
+
+	spare     []*round // to be used again
+	unsettled int      // rounds whose turn is over
+	syncing   int      // those of them that the sync under way is for
+
+	syncedAt    int64 // ns; when that began, 0 if it is known to have ended
+	syncTime    int64 // ns; how long one takes, a moving average
+	waitingWork int64 // ns; about what the rounds that no sync is for have cost
+}
+
+// A round is what a loop gathers for one turn, until the replies are written.
+type round struct {
+	*conversation.Batch
+	loop *loop
+	err  error // why the changes are not durable, when it is settled
+}
+
+// Settled implements broker.Settler.
+func (r *round) Settled(err error) {
+	r.err = err
+	m := &r.loop.mail
+	m.Lock()
+	defer m.Unlock()
+	m.settled = append(m.settled, r)
+	r.loop.wake()
 }
 
 // A mailbox is how other goroutines reach a loop.
@@ -97,6 +135,7 @@ type mailbox struct {
 	sync.Mutex
 	joined   []*socket // new ones
 	answered []*socket // whose reserve has been answered
+	settled  []*round  // whose replies can go
 	stop     bool      // end connections when they have finished what they are about
 	abort    bool      // end them at once
 	asleep   bool      // the loop waits for events: wake it when there is mail
@@ -108,30 +147,27 @@ func newLoop(s *Server) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{srv: s, poll: poll, batch: conversation.NewBatch(2 * roundOutput), idle: conversation.NewBatch(2 * roundOutput)}
-	l.limit.commands, l.limit.input = maxRoundCommands, roundInput
-	if s.opt.Log != nil {
-		l.limit.tasks, l.limit.input = epoll.MaxEvents, loggedInput
-	}
+	l := &loop{srv: s, poll: poll}
+	l.round = l.newRound()
+	l.limit.tasks, l.limit.commands, l.limit.input = epoll.MaxEvents, maxRoundCommands, roundInput
 	l.in = make([]byte, 0, l.limit.input+readSize)
 	l.caller = s.broker.NewCaller(l)
 	return l, nil
 }
 
-// post puts something into the mailbox, unless the loop has ended.
+// post puts something into the mailbox.
 func (l *loop) post(put func(*mailbox)) {
 	l.mail.Lock()
 	defer l.mail.Unlock()
-	if !l.mail.closed {
-		put(&l.mail)
-		l.wake()
-	}
+	put(&l.mail)
+	l.wake()
 }
 
-// wake tells the loop that there is mail; with the mailbox locked.
+// wake tells the loop, unless it has ended, that there is mail; with the mailbox
+// locked.
 func (l *loop) wake() {
 	l.mail.waiting.Store(true)
-	if l.mail.asleep {
+	if l.mail.asleep && !l.mail.closed {
 		l.mail.asleep = false
 		l.poll.Wake()
 	}
@@ -142,13 +178,13 @@ func (l *loop) run() {
 	defer l.close()
 	for {
 		if len(l.todo)+len(l.events) == 0 {
+			l.sync()
 			l.wait()
 		}
 		l.now = l.srv.now()
 		l.readMail()
 		l.gather()
 		l.turn()
-		l.deliver()
 		l.sweep()
 		if l.stopping {
 			if l.dismiss(); l.open == 0 {
@@ -169,7 +205,7 @@ func (l *loop) close() {
 // wait waits for events, unless there is something to do without.
 func (l *loop) wait() {
 	timeout := time.Duration(0)
-	if len(l.ready)+l.batch.Len() == 0 {
+	if len(l.ready)+l.round.Len() == 0 {
 		l.mail.Lock()
 		if !l.mail.waiting.Load() {
 			timeout = l.untilSweep()
@@ -185,22 +221,51 @@ func (l *loop) wait() {
 	}
 	l.pass++
 	l.todo, l.ready = l.ready, l.todo
-	if l.srv.opt.Log == nil {
-		n := len(l.todo) + len(l.events)
-		l.limit.tasks = max(minRoundTasks, (n+roundsPerPass-1)/roundsPerPass)
+	if l.srv.opt.Log != nil {
+		return
 	}
+	n := len(l.todo) + len(l.events)
+	l.limit.tasks = max(minRoundTasks, (n+roundsPerPass-1)/roundsPerPass)
 }
 
-// readMail deals with what other goroutines, and the turn, have sent: it passes
-// answers on to those who waited, and takes in new sockets.
+// sync has the rounds made durable whose replies wait for that, unless a sync
+// is under way. It waits for a short sync itself: to have another goroutine do it
+// and to hear of its end takes longer than the sync of a fast disk. Where disks are
+// slow, or clients many, that is nothing beside what the loop can do meanwhile.
+func (l *loop) sync() {
+	if l.unsettled == 0 || l.syncing > 0 {
+		return
+	}
+	l.syncing = l.unsettled
+	l.syncedAt = l.srv.now()
+	if l.syncTime >= l.srv.slowSync || l.waitingWork >= muchWork {
+		l.srv.broker.StartSync()
+	} else {
+		l.srv.broker.Sync()
+	}
+	l.waitingWork = 0
+}
+
+// settled notes that a round is, and learns how long a sync takes.
+func (l *loop) settled() {
+	if l.syncing > 0 && l.syncedAt > 0 { // the first that this sync is for
+		l.syncTime += (l.srv.now() - l.syncedAt - l.syncTime) / 8
+		l.syncedAt = 0
+	}
+	l.unsettled--
+	l.syncing = max(0, l.syncing-1) // they come in order
+}
+
+// readMail deals with what other goroutines, and turns, have sent: it passes
+// answers on to those who waited, delivers rounds, and takes in new sockets.
 func (l *loop) readMail() {
 	if !l.mail.waiting.Load() {
 		return
 	}
 	l.mail.Lock()
 	l.mail.waiting.Store(false)
-	joined, answered := l.mail.joined, l.mail.answered
-	l.mail.joined, l.mail.answered = nil, nil
+	joined, answered, settled := l.mail.joined, l.mail.answered, l.mail.settled
+	l.mail.joined, l.mail.answered, l.mail.settled = nil, l.spareAnswered[:0], l.spareSettled[:0]
 	abort := l.mail.abort && !l.aborting
 	l.stopping, l.aborting = l.mail.stop, l.mail.abort
 	l.mail.Unlock()
@@ -208,7 +273,13 @@ func (l *loop) readMail() {
 		s.Answered(l.now)
 		l.proceed(s)
 	}
-	l.reuse(answered)
+	for _, r := range settled {
+		l.settled()
+		l.deliver(r)
+	}
+	clear(answered)
+	clear(settled)
+	l.spareAnswered, l.spareSettled = answered, settled
 	for _, s := range joined {
 		l.join(s)
 	}
@@ -221,16 +292,6 @@ func (l *loop) readMail() {
 	}
 }
 
-// reuse gives the mailbox its list back, unless it has a new one by now.
-func (l *loop) reuse(answered []*socket) {
-	clear(answered)
-	l.mail.Lock()
-	defer l.mail.Unlock()
-	if l.mail.answered == nil {
-		l.mail.answered = answered[:0]
-	}
-}
-
 // gather reads and parses, until the round is full.
 func (l *loop) gather() {
 	n := 0
@@ -239,7 +300,7 @@ func (l *loop) gather() {
 		l.todo[n] = nil
 		s.pass = l.pass
 		if s.State() == conversation.Ready {
-			s.Advance(l.batch, l.now)
+			s.Advance(l.round.Batch, l.now)
 			l.proceed(s)
 		}
 	}
@@ -255,7 +316,7 @@ func (l *loop) gather() {
 
 // full reports whether the round has enough to do.
 func (l *loop) full() bool {
-	return l.batch.Len() >= l.limit.tasks || l.batch.Commands() >= l.limit.commands || len(l.in) >= l.limit.input
+	return l.round.Len() >= l.limit.tasks || l.round.Commands() >= l.limit.commands || len(l.in) >= l.limit.input
 }
 
 // handle deals with what has happened to a socket.
@@ -271,7 +332,7 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 		case events.Has(epoll.Failed):
 			l.end(s, unix.ECONNRESET)
 		case events.Has(epoll.HalfClosed | epoll.HungUp):
-			s.HangUp(l.batch)
+			s.HangUp(l.round.Batch)
 			l.expect(s, 0)
 		default:
 			l.expect(s, epoll.HalfClosed)
@@ -293,7 +354,7 @@ func (l *loop) read(s *socket) {
 	if s.Unread() {
 		if n, err = s.fd.Read(s.Space()); err == nil {
 			s.Filled(l.now, n)
-			s.Advance(l.batch, l.now)
+			s.Advance(l.round.Batch, l.now)
 		}
 	} else {
 		at := len(l.in)
@@ -301,13 +362,13 @@ func (l *loop) read(s *socket) {
 		n, err = s.fd.Read(buf)
 		l.in = l.in[:at+n]
 		if err == nil {
-			s.Receive(l.batch, l.now, buf[:n:n])
+			s.Receive(l.round.Batch, l.now, buf[:n:n])
 		}
 	}
 	switch err {
 	case nil, epoll.ErrWouldBlock:
 	case io.EOF:
-		s.EndInput(l.batch)
+		s.EndInput(l.round.Batch)
 	default:
 		l.end(s, err)
 		return
@@ -315,14 +376,39 @@ func (l *loop) read(s *socket) {
 	l.proceed(s)
 }
 
-// turn runs one turn of the broker for all that has been gathered.
+// turn runs one turn of the broker for all that has been gathered. If that is
+// settled at once it delivers the round.
 func (l *loop) turn() {
-	if commands := l.batch.Commands(); l.batch.Len() > 0 {
-		l.err = l.caller.DoNow()
-		l.batch.TurnOver()
-		l.adapt(l.batch.Replies(), commands)
+	if r := l.round; r.Len() > 0 {
+		l.round = l.newRound() // what is to be ended from here on goes there
+		commands := r.Commands()
+		l.turning = r
+		settled, err := l.caller.Start(r)
+		r.TurnOver()
+		l.adapt(r.Replies(), commands)
+		if settled {
+			r.err = err
+			l.readMail() // those who waited have their answers first
+			l.deliver(r)
+		} else {
+			l.unsettled++
+			l.waitingWork += int64(r.Len())*taskCost + int64(commands)*commandCost
+		}
 	}
 	l.in = l.in[:0]
+}
+
+// Apply implements broker.Request.
+func (l *loop) Apply(e *engine.Engine, now int64) (later int64) { return l.turning.Apply(e, now) }
+
+// newRound returns a round for the next turn.
+func (l *loop) newRound() *round {
+	if n := len(l.spare); n > 0 {
+		r := l.spare[n-1]
+		l.spare = l.spare[:n-1]
+		return r
+	}
+	return &round{Batch: conversation.NewBatch(2 * roundOutput), loop: l}
 }
 
 // adapt lets the next round have fewer commands if the replies of this one were
@@ -335,18 +421,14 @@ func (l *loop) adapt(replies, commands int) {
 	}
 }
 
-// deliver writes the replies, those to waiting workers first, and gets ready
-// for the next round.
-func (l *loop) deliver() {
-	done := l.batch
-	l.batch = l.idle // what is to be ended now goes there
-	l.readMail()
-	done.Settle(l.err)
-	for i := range done.Len() {
-		l.proceed(done.Owner(i).(*socket))
+// deliver writes the replies of a round that is settled.
+func (l *loop) deliver(r *round) {
+	r.Settle(r.err)
+	for i := range r.Len() {
+		l.proceed(r.Owner(i).(*socket))
 	}
-	done.Reset()
-	l.idle = done
+	r.Reset()
+	l.spare = append(l.spare, r)
 }
 
 // proceed does for a socket what its conversation wants: it writes, or makes it a

@@ -112,6 +112,8 @@ type Server struct {
 	begun  time.Time
 	shared conversation.Shared
 
+	slowSync int64 // from how long on a loop does not wait for a sync, ns
+
 	rejected    atomic.Uint64  // connections over the limit
 	httpWarning rate.Sometimes // not a line for each of them
 
@@ -149,6 +151,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	}
 	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now(), httpWarning: rate.Sometimes{Interval: time.Minute}}
 	s.shared = conversation.Shared{MaxJobSize: opt.MaxJobSize, Compat: opt.Compat, IdleTimeout: opt.IdleTimeout, StallTimeout: opt.StallTimeout, Stats: s.stats}
+	s.slowSync = int64(time.Millisecond)
 	if opt.Trace {
 		s.shared.Trace = opt.Logger
 	}

@@ -36,9 +36,6 @@ func (s *socket) Settled(error) {
 	s.loop.wake()
 }
 
-// Apply implements broker.Request.
-func (l *loop) Apply(e *engine.Engine, now int64) (later int64) { return l.batch.Apply(e, now) }
-
 // join makes a new socket part of the loop.
 func (l *loop) join(s *socket) {
 	if n := len(l.free); n > 0 {
@@ -50,7 +47,7 @@ func (l *loop) join(s *socket) {
 		l.socks = append(l.socks, s)
 	}
 	l.open++
-	s.Open(l.batch, l.now)
+	s.Open(l.round.Batch, l.now)
 	s.interest = epoll.Readable | epoll.HalfClosed
 	if err := l.poll.Add(s.fd, s.index, s.interest); err != nil {
 		l.end(s, err)
@@ -62,7 +59,7 @@ func (l *loop) end(s *socket, reason error) {
 	if state := s.State(); state == conversation.Leaving || state == conversation.Closed {
 		return
 	}
-	s.End(l.batch)
+	s.End(l.round.Batch)
 	l.srv.disconnected(s.Client(), reason)
 }
 

@@ -447,3 +447,67 @@ func (r *rig) sockets() int {
 	defer r.mu.Unlock()
 	return r.mu.sockets
 }
+
+// syncingLog is a broker.Log whose Syncs tell when they begin, and end when they
+// are told. It tells of each Append, too.
+type syncingLog struct {
+	failingLog
+	changed  bool
+	appended chan int
+	begins   chan struct{}
+	ends     chan error
+}
+
+func newSyncingLog() *syncingLog {
+	return &syncingLog{appended: make(chan int, 10), begins: make(chan struct{}), ends: make(chan error)}
+}
+
+func (l *syncingLog) Append(changes []engine.Change) error {
+	l.changed = true
+	l.appended <- len(changes)
+	return nil
+}
+
+func (l *syncingLog) Flush() (durable bool, err error) {
+	durable, l.changed = !l.changed, false
+	return durable, nil
+}
+
+func (l *syncingLog) Sync() error {
+	l.begins <- struct{}{}
+	return <-l.ends
+}
+
+// While a sync is under way a loop goes on with other clients, whose replies wait
+// for the next one. A reply goes when its own sync has ended, and says whether
+// that has worked.
+func TestLoopGoesOnDuringSync(t *testing.T) {
+	log := newSyncingLog()
+	r := startLogged(t, Options{}, broker.Options{Log: log})
+	r.slowSync = 0 // all are slow
+	l := r.listenTCP()
+	a := r.dialListener(l)
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newClient(t, nc)
+	a.do("use y\n", "USING y\n")
+	b.do("use y\n", "USING y\n")
+	a.send("put 0 0 9 1\na\n")
+	<-log.begins
+	if n := <-log.appended; n != 1 {
+		t.Fatalf("%d changes, want the put", n)
+	}
+	b.send("put 0 0 9 1\nb\n")
+	if n := <-log.appended; n != 1 { // although no sync has ended
+		t.Fatalf("%d changes, want the put", n)
+	}
+	a.send("use x\n") // it is not read before the reply has gone
+	log.ends <- nil
+	a.want("INSERTED 1\n")
+	<-log.begins
+	log.ends <- errors.New("input/output error")
+	b.want("INTERNAL_ERROR\n")
+	a.want("USING x\n")
+}
