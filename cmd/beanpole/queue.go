@@ -132,11 +132,11 @@ func journalHint(dir string, err error) error {
 // plain returns the text of an error without the names of the packages that it
 // came through, which are for developers.
 func plain(err error) string {
-	text := err.Error()
-	for _, prefix := range []string{"journal: ", "wal: ", "binlog: "} {
-		text = strings.TrimPrefix(text, prefix)
+	text := ": " + err.Error()
+	for _, name := range []string{"journal", "wal", "binlog"} {
+		text = strings.ReplaceAll(text, ": "+name+": ", ": ")
 	}
-	return text
+	return strings.TrimPrefix(text, ": ")
 }
 
 // logStats returns what stats shows of the journal, or nil.
@@ -147,8 +147,8 @@ func (q *queue) logStats() func() server.LogStats {
 	return func() server.LogStats {
 		st := q.journal.Stats()
 		health := "ok"
-		if st.Err != nil {
-			health = st.Err.Error()
+		if st.Trouble != nil {
+			health = plain(st.Trouble)
 		}
 		return server.LogStats{
 			OldestSegment:   st.Oldest,

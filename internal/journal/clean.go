@@ -54,9 +54,13 @@ func (j *Journal) clean(now int64) (next int64) {
 		}
 		budget -= cleanStep / 8
 	}
-	if j.crowded() && !j.cleaner.stuck {
+	switch {
+	case j.cleaner.stuck:
+		return engine.Never
+	case j.crowded():
 		return now + cleanPause
 	}
+	j.trouble.cleaned(j.log) // there is nothing to do, though perhaps nothing was done
 	return engine.Never
 }
 

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -86,6 +87,7 @@ type Stats struct {
 	Migrated uint64 // records that cleaning wrote again
 	Live     int64  // bytes that all jobs would take if they were written anew
 	Err      error  // why changes are refused now; nil if they are not
+	Trouble  error  // what is the matter, Err included; nil if all is well
 }
 
 // New returns a journal whose Admit can be given to an engine. Open must come
@@ -247,6 +249,9 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 		next = min(next, now+cleanPause) // for the Flush
 	}
 	j.prepare(now)
+	if j.trouble.behind != nil {
+		next = min(next, now+healPause)
+	}
 	return next
 }
 
@@ -367,6 +372,7 @@ func (j *Journal) Stats() Stats {
 	st.Stats = j.files.Stats()
 	st.Live = j.live
 	st.Err = j.files.Err()
+	st.Trouble = cmp.Or(j.trouble.worst(), st.Err)
 	return st
 }
 

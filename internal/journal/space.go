@@ -1,6 +1,10 @@
 package journal
 
 import (
+	"cmp"
+	"fmt"
+	"syscall"
+
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -58,18 +62,28 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 	case kind == engine.JobDeleted:
 		return j.admitDeletion()
 	}
+	n := cost(kind, len(tube), body)
 	err := j.reserveMissing()
 	if err == nil {
-		err = j.reserve(kind, cost(kind, len(tube), body))
+		err = j.reserve(kind, n)
 	}
 	if err != nil {
-		j.trouble.noRoom(j.log, err)
-		return engine.OutOfMemory
+		return j.refuse(err, n)
 	}
 	if kind == engine.JobPut {
-		j.trouble.room(j.log)
+		j.trouble.room(j.log, n)
 	}
 	return engine.OK
+}
+
+// refuse says why there is no room for a record of n bytes, and what to answer: a
+// full disk is nobody's fault, but one that fails is.
+func (j *Journal) refuse(err error, n int64) engine.Outcome {
+	j.trouble.noRoom(j.log, err, n)
+	if wal.NoRoom(err) {
+		return engine.OutOfMemory
+	}
+	return engine.Failed
 }
 
 // reserve reserves n bytes for a change, and for a put those of its deletion.
@@ -90,8 +104,7 @@ func (j *Journal) reserve(kind engine.ChangeKind, n int64) error {
 // admitDeletion admits a deletion.
 func (j *Journal) admitDeletion() engine.Outcome {
 	if err := j.reserveDeletion(); err != nil {
-		j.trouble.noRoom(j.log, err)
-		return engine.OutOfMemory
+		return j.refuse(err, deletion)
 	}
 	return engine.OK
 }
@@ -128,18 +141,42 @@ func (j *Journal) reserveMissing() error {
 	return nil
 }
 
-// reserveLater is reserveMissing for when nobody asks.
+// reserveLater reserves what is missing when nobody asks, and finds out whether
+// there is room again for what was refused.
 func (j *Journal) reserveLater(now int64) (next int64) {
-	if j.space.unreserved == 0 && j.space.standbys == standbys {
+	if j.space.unreserved == 0 && j.space.standbys == standbys && j.trouble.full == nil {
 		return engine.Never
 	}
-	if now >= j.space.retry {
-		if j.reserveMissing() == nil {
-			return engine.Never
-		}
-		j.space.retry = now + healPause
+	if now < j.space.retry {
+		return j.space.retry
 	}
+	err := j.reserveMissing()
+	if err == nil {
+		err = j.tryRoom(j.trouble.need)
+	}
+	if err == nil {
+		j.trouble.room(j.log, j.trouble.need)
+		return engine.Never
+	}
+	j.trouble.noRoom(j.log, err, 0)
+	j.space.retry = now + healPause
 	return j.space.retry
+}
+
+// tryRoom tells why there is no room for a record of n bytes. A file that only a
+// large one needs is not made to find out.
+func (j *Journal) tryRoom(n int64) error {
+	if small := j.opt.SegmentSize / 2; n > small {
+		if free, err := j.fs.Free(j.dir); err != nil || free < n {
+			return cmp.Or(err, fmt.Errorf("%d bytes are free, and %d were asked for: %w", free, n, syscall.ENOSPC))
+		}
+		n = small
+	}
+	if err := j.files.Reserve(n); err != nil {
+		return err
+	}
+	j.files.Unreserve(n)
+	return nil
 }
 
 // lendStandby makes the space of a standby free, if there is one.

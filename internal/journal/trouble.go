@@ -1,73 +1,104 @@
 package journal
 
 import (
+	"fmt"
 	"log/slog"
 
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// trouble says each kind of trouble once when it begins and once when it ends.
+// trouble says each kind of trouble once when it begins and once when it ends,
+// and knows in between what it is.
 type trouble struct {
-	full    bool
-	broken  bool
-	growing bool
-	behind  bool  // files could not be made or removed in the background
+	full    error // why there is no room; nil if there is
+	need    int64 // bytes; the largest record for which there was none
+	broken  error // why the log cannot be written; nil if it can
+	growing error // why the log cannot be cleaned; nil if it can
+	behind  error // why files could not be made or removed in the background
 	retry   int64 // when to try to heal, on the engine's clock
 }
 
-func (t *trouble) noRoom(log *slog.Logger, err error) {
-	if !t.full {
-		t.full = true
+// worst returns what is the matter, the worst if that is more than one thing; nil
+// if all is well.
+func (t *trouble) worst() error {
+	switch {
+	case t.broken != nil:
+		return fmt.Errorf("changes are refused: %w", t.broken)
+	case t.full != nil:
+		return fmt.Errorf("new jobs are refused: %w", t.full)
+	case t.growing != nil:
+		return fmt.Errorf("the journal cannot be cleaned: %w", t.growing)
+	case t.behind != nil:
+		return fmt.Errorf("files cannot be made or removed: %w", t.behind)
+	}
+	return nil
+}
+
+// noRoom notes that there was no room for a record of n bytes.
+func (t *trouble) noRoom(log *slog.Logger, err error, n int64) {
+	before := t.full
+	t.full, t.need = err, max(t.need, n)
+	switch {
+	case before != nil && wal.NoRoom(before) == wal.NoRoom(err):
+	case wal.NoRoom(err):
 		log.Error("the journal has no room: new jobs are refused until there is", "err", err)
+	default:
+		log.Error("the journal cannot make room: new jobs are refused until it can", "err", err)
 	}
 }
 
-func (t *trouble) room(log *slog.Logger) {
-	if t.full {
-		t.full = false
+// room notes that there is room for a record of n bytes. That there is some for
+// a smaller one than was refused does not mean much: with jobs of several sizes
+// this would come and go with each put.
+func (t *trouble) room(log *slog.Logger, n int64) {
+	if t.full != nil && n >= t.need {
+		t.full, t.need = nil, 0
 		log.Info("the journal has room again")
 	}
 }
 
 func (t *trouble) failed(log *slog.Logger, err error) {
-	if !t.broken {
-		t.broken = true
+	if t.broken == nil {
 		log.Error("the journal cannot be written: changes are refused until it can", "err", err)
 	}
+	t.broken = err
 }
 
 func (t *trouble) healed(log *slog.Logger) {
-	if t.broken {
-		t.broken = false
+	if t.broken != nil {
+		t.broken = nil
 		log.Info("the journal is written again, and complete")
 	}
 }
 
 func (t *trouble) notCleaned(log *slog.Logger, oldest wal.Segment, err error) {
-	if !t.growing {
-		t.growing = true
+	if t.growing == nil {
 		log.Error("the journal cannot be cleaned and will grow", "segment", wal.FileName(oldest.Sequence), "err", err)
 	}
+	t.growing = err
 }
 
 func (t *trouble) cleaned(log *slog.Logger) {
-	if t.growing {
-		t.growing = false
+	if t.growing != nil {
+		t.growing = nil
 		log.Info("the journal is cleaned again")
 	}
 }
 
 // notPrepared is not for a full disk, of which noRoom tells when that matters.
 func (t *trouble) notPrepared(log *slog.Logger, err error) {
-	if !t.behind && !wal.NoRoom(err) {
-		t.behind = true
+	if wal.NoRoom(err) {
+		return
+	}
+	if t.behind == nil {
 		log.Error("the journal cannot make, mark or remove files in the background; it tries again every second", "err", err)
 	}
+	t.behind = err
 }
 
 func (t *trouble) prepared(log *slog.Logger) {
-	if t.behind {
-		t.behind = false
+	if t.behind != nil {
+		t.behind = nil
 		log.Info("the journal's files are in order again")
 	}
 }

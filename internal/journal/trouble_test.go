@@ -1,0 +1,168 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// A sick bench has a disk that can be full or fail, and a log to read.
+type sickBench struct {
+	bench
+	disk *memfs.FS
+	fsys *faultfs.FS
+	said bytes.Buffer
+}
+
+func newSickBench(t *testing.T) *sickBench {
+	t.Helper()
+	b := &sickBench{disk: memfs.New()}
+	b.fsys = faultfs.New(b.disk)
+	b.tb = t
+	b.log = New(Options{SegmentSize: segment, Logger: slog.New(slog.NewTextHandler(&b.said, nil))})
+	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
+	if _, err := b.log.Open(b.fsys, "/", b.eng); err != nil {
+		t.Fatal(err)
+	}
+	b.s = b.eng.Open(nil)
+	t.Cleanup(func() {
+		if err := errors.Join(b.eng.Check(), b.log.Check(), b.log.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// tryPut puts a job of so many bytes and returns the outcome.
+func (b *sickBench) tryPut(size int) (o engine.Outcome) {
+	b.turn(func() { _, o = b.eng.Put(b.now, b.s, engine.Spec{TTR: 9}, make([]byte, size)) })
+	return o
+}
+
+// fill puts jobs until that is refused, and returns why.
+func (b *sickBench) fill(size int) (o engine.Outcome) {
+	for o == engine.OK {
+		o = b.tryPut(size)
+	}
+	return o
+}
+
+// rest lets time pass until the journal wants no turn any more.
+func (b *sickBench) rest() {
+	b.tb.Helper()
+	for n := 0; ; n++ {
+		next := b.turn(func() {})
+		if next == engine.Never {
+			return
+		}
+		if n == 1000 {
+			b.tb.Fatal("it never rests")
+		}
+		b.now = max(b.now, next)
+	}
+}
+
+func (b *sickBench) wantTrouble(want string) {
+	b.tb.Helper()
+	switch err := b.log.Stats().Trouble; {
+	case want == "" && err != nil:
+		b.tb.Errorf("trouble is %q, want none", err)
+	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+		b.tb.Errorf("trouble is %v, want %q in it", err, want)
+	}
+}
+
+// saidOnce wants a line of the log to be there so many times.
+func (b *sickBench) wantSaid(line string, times int) {
+	b.tb.Helper()
+	if n := strings.Count(b.said.String(), line); n != times {
+		b.tb.Errorf("it said %d times %q, want %d:\n%s", n, line, times, &b.said)
+	}
+}
+
+// What refuses puts is told by the stats for as long as it does, and by the log
+// when it begins and when it ends, with nobody putting anything.
+func TestTroubleIsTold(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		hinder  func(b *sickBench, on bool)
+		outcome engine.Outcome
+		trouble string
+		begins  string
+	}{
+		{"full disk", func(b *sickBench, on bool) {
+			b.disk.SetLimit(0)
+			if on {
+				b.disk.SetLimit(1)
+			}
+		}, engine.OutOfMemory, "no space left on device", "the journal has no room: new jobs are refused until there is"},
+		{"no descriptors", func(b *sickBench, on bool) {
+			b.fsys.Set()
+			if on {
+				b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true, Err: syscall.EMFILE})
+			}
+		}, engine.OutOfMemory, "too many open files", "the journal has no room: new jobs are refused until there is"},
+		{"a directory that fails", func(b *sickBench, on bool) {
+			b.fsys.Set()
+			if on {
+				b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true})
+			}
+		}, engine.Failed, "input/output error", "the journal cannot make room: new jobs are refused until it can"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newSickBench(t)
+			for round := 1; round <= 2; round++ {
+				b.wantTrouble("")
+				test.hinder(b, true)
+				if o := b.fill(1000); o != test.outcome {
+					t.Fatalf("outcome %d, want %d", o, test.outcome)
+				}
+				for range 20 {
+					b.now += healPause / 3
+					b.tryPut(1000)
+				}
+				b.wantTrouble("new jobs are refused: ")
+				b.wantTrouble(test.trouble)
+				b.wantSaid(test.begins, round)
+				b.wantSaid("the journal has room again", round-1)
+				test.hinder(b, false)
+				b.rest()
+				b.wantTrouble("")
+				b.wantSaid("the journal has room again", round)
+			}
+			if o := b.tryPut(1000); o != engine.OK {
+				t.Errorf("put when all is well: outcome %d", o)
+			}
+		})
+	}
+}
+
+// While large jobs are refused and small ones are not, the log does not say with
+// each that there is room, or none.
+func TestTroubleOfLargeJobs(t *testing.T) {
+	b := newSickBench(t)
+	b.disk.SetLimit(b.disk.Used() + 8*segment)
+	for range 50 {
+		if o := b.tryPut(64 * segment); o != engine.OutOfMemory {
+			t.Fatalf("a job larger than the disk: outcome %d", o)
+		}
+		if o := b.tryPut(1); o != engine.OK {
+			t.Fatalf("a small job: outcome %d", o)
+		}
+		b.now += healPause
+	}
+	b.wantTrouble("no space left on device")
+	b.wantSaid("the journal has no room", 1)
+	b.wantSaid("the journal has room again", 0)
+	b.disk.SetLimit(0)
+	b.rest()
+	b.wantTrouble("")
+	b.wantSaid("the journal has room again", 1)
+}
