@@ -207,7 +207,7 @@ func TestPauseEndsWithTube(t *testing.T) {
 				})
 				hinder(w, true)
 				w.broker.Call(func(e *engine.Engine, now int64) {
-					e.Put(now, s, engine.Spec{}, nil) // fails one way or another
+					e.Put(now, e.Open(nil), engine.Spec{}, nil) // fails one way or another
 				})
 				w.broker.Call(func(e *engine.Engine, _ int64) { e.Use(s, []byte("default")) })
 				hinder(w, false)
