@@ -48,7 +48,7 @@ var arrows = map[string]string{
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",
 	"internal/bench":         "internal/load internal/wire golang.org/x/sync golang.org/x/sys",
 	"internal/budget":        "",
-	"internal/budget/driver": "internal/broker internal/engine internal/journal internal/vfs internal/wire",
+	"internal/budget/driver": "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
 	"internal/conformance":   "",
 	"internal/sim":           "",
 	"internal/soak":          "",

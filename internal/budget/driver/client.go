@@ -1,116 +1,82 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A client stands in for a connection of the server.
+// shared is what all conversations have in common, as by default in the server.
+var shared = conversation.Shared{MaxJobSize: wire.DefaultMaxBody}
+
+// A client is a connection of the server without a socket: it drives a
+// conversation, as the event loops do.
 type client struct {
-	broker *broker.Broker
+	conversation.Conversation
+	queue  *queue
 	caller *broker.Caller
-	sess   *engine.Session
-	parser wire.Parser
-	cmds   []wire.Command // of the request
-	out    []byte         // the replies to it, and of a wait that has ended since
+	batch  *conversation.Batch
 }
 
-func newClient(b *broker.Broker) *client {
-	c := &client{broker: b, parser: wire.Parser{MaxBody: wire.DefaultMaxBody}}
-	c.caller = b.NewCaller(c)
-	must(b.Call(func(e *engine.Engine, _ int64) { c.sess = e.Open(c) }))
+func newClient(q *queue) *client {
+	c := &client{queue: q, batch: conversation.NewBatch(4 << 10)}
+	c.Conversation = conversation.New(&shared, c, "driver")
+	c.caller = q.NewCaller(c)
+	c.Open(c.batch, q.now.Load())
+	c.turn()
 	return c
 }
 
-// send gives the server whole commands, in one turn.
+// send gives the server whole commands, in one turn. All must succeed, and each
+// but the last have its reply at once.
 func (c *client) send(in []byte) {
-	c.cmds, c.out = c.cmds[:0], c.out[:0]
-	for len(in) > 0 {
-		c.cmds = append(c.cmds, wire.Command{})
-		n, ok := c.parser.Next(in, &c.cmds[len(c.cmds)-1])
-		if !ok {
-			panic(fmt.Sprintf("driver: half a command: %q", in))
-		}
-		in = in[n:]
+	if s := c.State(); s != conversation.Reading {
+		panic(fmt.Sprintf("driver: the conversation is %v", s))
 	}
-	must(c.caller.Do())
+	c.Receive(c.batch, c.queue.now.Load(), in)
+	c.turn()
+}
+
+// turn runs a turn for the batch, and takes the replies.
+func (c *client) turn() {
+	must(c.caller.DoNow())
+	c.batch.TurnOver()
+	c.batch.Settle(nil)
+	c.read()
+	c.batch.Reset()
+}
+
+// read takes the replies, where the server would write to the socket. A word that
+// is no success has a low line in it (but for DRAINING, which this server never
+// says), and no other reply of a scenario has one.
+func (c *client) read() {
+	for c.State() == conversation.Writing {
+		out := c.Output()
+		if bytes.IndexByte(out, '_') >= 0 {
+			panic(fmt.Sprintf("driver: replies %q", out))
+		}
+		c.Wrote(c.queue.now.Load(), len(out))
+	}
 }
 
 // Apply implements broker.Request.
-func (c *client) Apply(e *engine.Engine, now int64) int64 {
-	for i := range c.cmds {
-		c.command(e, now, &c.cmds[i])
-		now++
-	}
-	return now
-}
+func (c *client) Apply(e *engine.Engine, now int64) (later int64) { return c.batch.Apply(e, now) }
 
 // WaitOver implements engine.Waiter.
 func (c *client) WaitOver(job engine.Job, o engine.Outcome) {
-	mustOK(o)
-	c.out = wire.AppendReserved(c.out, job.ID, job.Body)
-	c.broker.Await(c)
+	c.Answer(job, o)
+	c.queue.Await(c)
 }
 
-// Settled implements broker.Settler. The server would write to the socket now.
-func (c *client) Settled(error) {}
-
-// command does what internal/conversation does, for the verbs that scenarios
-// have.
-func (c *client) command(e *engine.Engine, now int64, cmd *wire.Command) {
-	if cmd.Fault != wire.None {
-		panic(fmt.Sprintf("driver: %v: %v", cmd.Op, cmd.Fault.Word()))
-	}
-	switch cmd.Op {
-	case wire.Put:
-		id, o := e.Put(now, c.sess, engine.Spec{Pri: cmd.Pri, Delay: cmd.Delay, TTR: cmd.TTR}, cmd.Body)
-		mustOK(o)
-		c.out = wire.AppendInserted(c.out, id)
-	case wire.Reserve:
-		job, o := e.Reserve(now, c.sess, engine.Forever)
-		if o == engine.Waiting {
-			return
-		}
-		mustOK(o)
-		c.out = wire.AppendReserved(c.out, job.ID, job.Body)
-	case wire.Delete:
-		c.done(e.Delete(c.sess, cmd.ID), wire.Deleted)
-	case wire.Release:
-		c.done(e.Release(now, c.sess, cmd.ID, cmd.Pri, cmd.Delay), wire.Released)
-	case wire.Bury:
-		c.done(e.Bury(c.sess, cmd.ID, cmd.Pri), wire.Buried)
-	case wire.Touch:
-		c.done(e.Touch(now, c.sess, cmd.ID), wire.Touched)
-	case wire.Kick:
-		if n := e.Kick(now, c.sess, cmd.Count); n > 0 {
-			c.out = wire.AppendKicked(c.out, uint64(n))
-			return
-		}
-		panic("driver: nothing was kicked")
-	case wire.Peek:
-		job, o := e.Peek(cmd.ID)
-		mustOK(o)
-		c.out = wire.AppendFound(c.out, job.ID, job.Body)
-	case wire.Use:
-		e.Use(c.sess, cmd.Tube)
-		c.out = wire.AppendUsing(c.out, c.sess.Using())
-	case wire.Watch:
-		n, _ := e.Watch(c.sess, cmd.Tube)
-		c.out = wire.AppendWatching(c.out, n)
-	case wire.Ignore:
-		n, _ := e.Ignore(c.sess, cmd.Tube)
-		c.out = wire.AppendWatching(c.out, n)
-	default:
-		panic(fmt.Sprintf("driver: no scenario has %v", cmd.Op))
-	}
-}
-
-func (c *client) done(o engine.Outcome, success wire.Word) {
-	mustOK(o)
-	c.out = wire.AppendWord(c.out, success)
+// Settled implements broker.Settler.
+func (c *client) Settled(err error) {
+	must(err)
+	c.Answered(c.queue.now.Load())
+	c.read()
 }
 
 func mustOK(o engine.Outcome) {

@@ -16,7 +16,9 @@ var raceDetector bool
 // allocations are what an operation may allocate in the steady state, where that
 // is anything: from the parser to the journal, in the whole turn.
 var allocations = map[string]float64{
-	"another-of-10000-tubes": 1, // what ties the session to the tube it watches
+	"another-of-10000-tubes":    1, // what ties the session to the tube it watches
+	"reserve-bury-kick":         1, // a kick, which may take several turns
+	"journal-reserve-bury-kick": 1,
 
 	"replay": -1, // not looked at: it builds everything anew
 }
@@ -65,5 +67,28 @@ func TestUnknownScenario(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	if err := run("no such", 1, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no such") {
 		t.Errorf("run: %v", err)
+	}
+}
+
+// A command that fails is not counted as if it had succeeded, nor is one behind a
+// reserve that waits.
+func TestFailuresAreNoticed(t *testing.T) {
+	for name, send := range map[string]func(*client){
+		"not found": func(c *client) { c.send(wire.AppendDelete(nil, 1)) },
+		"waiting": func(c *client) {
+			c.send(wire.AppendReserve(nil))
+			c.send(wire.AppendReserve(nil))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newQueue(t.TempDir(), memory)
+			defer q.Close()
+			defer func() {
+				if recover() == nil {
+					t.Error("nobody complained")
+				}
+			}()
+			send(newClient(q))
+		})
 	}
 }

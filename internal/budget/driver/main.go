@@ -7,15 +7,12 @@
 //	./driver -list
 //	valgrind --tool=cachegrind --cache-sim=no ./driver -scenario put-reserve-delete
 //
-// A command goes the way it goes in the server: [wire.Parser], a turn of the
-// broker, a verb of the engine, the journal where there is one, and the reply,
-// once more by package wire (client.go). What it says is made once, before, and
-// only its numbers change (script.go). What there is to measure is in
-// scenarios.go: start there.
-//
-// The server's own way from one to the other, internal/conversation, needs
-// connections; it is counted with the whole server. A verb that does not
-// succeed panics: nothing is measured by mistake.
+// A command goes the way it goes in the server: through a conversation, a turn of
+// the broker, a verb of the engine, and the journal where there is one (client.go).
+// Only the event loop and its sockets are missing; they are counted with the whole
+// server. What a client says is made once, before, and only its numbers change
+// (script.go). A command that does not succeed panics: nothing is measured by
+// mistake. What there is to measure is in scenarios.go: start there.
 package main
 
 import (

@@ -77,7 +77,7 @@ func parseAll() func() {
 
 // jobLife is put, reserve and delete.
 func jobLife(q *queue) func() {
-	c := newClient(q.Broker)
+	c := newClient(q)
 	s := newScript(func(dst []byte, id uint64, _ string) []byte {
 		dst = appendPut(dst, 0)
 		dst = wire.AppendReserve(dst)
@@ -99,7 +99,7 @@ func appendPut(dst []byte, delay uint32) []byte {
 func anotherTube(q *queue) func() {
 	const tubes = 10000
 	q.fill(tubes, engine.Spec{Delay: 1 << 31}, func(i int) string { return tubeName(firstTube + i) })
-	c := newClient(q.Broker)
+	c := newClient(q)
 	s := newScript(func(dst []byte, id uint64, tube string) []byte {
 		dst = wire.AppendUse(dst, tube)
 		dst = appendPut(dst, 0)
@@ -121,7 +121,7 @@ func anotherTube(q *queue) func() {
 // operation and is taken there. Many others are not due.
 func delayed(q *queue) func() {
 	q.fill(100000, engine.Spec{Delay: 1 << 31}, inDefault)
-	c := newClient(q.Broker)
+	c := newClient(q)
 	s := newScript(func(dst []byte, id uint64, _ string) []byte {
 		dst = wire.AppendReserve(dst)
 		dst = wire.AppendDelete(dst, id)
@@ -137,7 +137,7 @@ func delayed(q *queue) func() {
 
 // timeout is a job whose TTR runs out before the tick of the next operation.
 func timeout(q *queue) func() {
-	c := newClient(q.Broker)
+	c := newClient(q)
 	c.send(appendPut(nil, 0))
 	reserve := wire.AppendReserve(nil)
 	return func() {
@@ -148,7 +148,7 @@ func timeout(q *queue) func() {
 
 // oneJob does always the same with one job.
 func oneJob(q *queue, write func(dst []byte, id uint64, _ string) []byte) func() {
-	c := newClient(q.Broker)
+	c := newClient(q)
 	c.send(appendPut(nil, 0))
 	q.id++
 	s := newScript(write)
@@ -176,7 +176,7 @@ func buryKick(q *queue) func() {
 
 // wake is a job that is put while a worker waits for it.
 func wake(q *queue) func() {
-	producer, worker := newClient(q.Broker), newClient(q.Broker)
+	producer, worker := newClient(q), newClient(q)
 	put, reserve := appendPut(nil, 0), wire.AppendReserve(nil)
 	s := newScript(func(dst []byte, id uint64, _ string) []byte { return wire.AppendDelete(dst, id) })
 	return func() {
