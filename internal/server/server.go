@@ -80,7 +80,7 @@ type Options struct {
 	Compat wire.Compat
 
 	// Loops is how many goroutines serve sockets, on Linux. 0: one for every
-	// two processors that Go uses (doc/decisions/0003).
+	// two processors that Go uses (doc/decisions/0007).
 	Loops int
 
 	// Logger gets what happens to connections at level debug, and what an

@@ -1,13 +1,13 @@
 // Package wire translates between the bytes of the beanstalk protocol and
-// commands and replies, in both directions. The server uses one half of it, a
-// client the other; they stand side by side so that each checks the other.
+// commands and replies, in both directions. A server uses one half of it and a
+// client the other. The halves are in one package so that each tests the other.
 //
-// A server gives its input to a [Parser] and appends what it has to say:
+// A server gives its input to a [Parser] and appends its replies:
 //
 //	p := wire.Parser{MaxBody: wire.DefaultMaxBody}
 //	var cmd wire.Command
 //	for {
-//		n, ok := p.Next(in, &cmd) // one command, or what can be discarded
+//		n, ok := p.Next(in, &cmd) // n bytes are done with; ok: cmd is a whole command
 //		in = in[n:]
 //		if !ok {
 //			break // read more; p.Need says how much, if that is known
@@ -22,32 +22,32 @@
 // A client appends commands ([AppendPut], [AppendReserve], ...) and reads
 // replies with [ParseReply], [ParseDict] and [ParseList].
 //
-// Everything about a command is one row of the table in table.go: verb,
-// arguments, counter. Parser, [AppendCommand] and [AppendStats] are
-// interpreters of that table. The replies have such a table in reply.go. CR LF,
-// verbs, reply words and the keys of stats are written nowhere else.
+// Each command is one row of the table in table.go: verb, arguments, counter.
+// Parser, [AppendCommand] and [AppendStats] interpret that table. The replies have
+// such a table in reply.go. CR LF, verbs, reply words and the keys of stats are
+// written in no other package.
 //
 // # Invariants
 //
-// What is said about a stream of bytes does not depend on how it is cut into
-// reads. Nothing is allocated per command or reply. Parsed names and bodies
-// alias the caller's buffer; nothing is copied.
+// The commands in a stream of bytes do not depend on how reads cut the stream.
+// No command or reply allocates memory. Parsed names and bodies are slices of the
+// caller's buffer; nothing is copied.
 //
 // # Compatibility
 //
-// The judge is beanstalkd 1.13, malformed input included: prefixes are enough
-// for some verbs, kick reads its number as strtoul does, a put that is refused
-// for its format does not skip its body. Two defects are not kept. In
-// beanstalkd a CR that no LF follows hides the end of its line, and an over-long
-// line whose CR is the last byte of a full buffer swallows the next line. Here
-// a line ends at its first CR LF.
+// The reference is beanstalkd 1.13, also for malformed input: for some verbs it is
+// enough that a line begins with them, kick reads its number as strtoul does, and
+// the body of a put with a bad line is read as commands. Two defects are fixed. In
+// beanstalkd, a CR without an LF behind it hides the end of its line, and an
+// over-long line whose CR is the last byte of a full buffer swallows the next
+// line. Here a line ends at its first CR LF.
 //
 // # What it does not do
 //
-// It knows no queue: no defaults, no states, no rule about jobs beyond what
-// can be seen in a line. A TTR of 0 stays 0, and whether a tube exists is not
-// its business. It reads and writes no sockets and keeps no buffers. Appending
-// functions for clients do not check tube names; see [ValidTube].
+// It knows no queue: no defaults, no states, and no rule about jobs that cannot be
+// checked in one line. A TTR of 0 stays 0, and it does not matter whether a tube
+// exists. The package reads and writes no sockets and keeps no buffers. The
+// functions that append commands do not check tube names; see [ValidTube].
 //
 // Start reading at table.go, then command.go, then parser.go.
 package wire
