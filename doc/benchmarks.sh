@@ -63,7 +63,8 @@ $(bench --connections 50 --duration "$duration" --history "$history" --against "
 
 ## Crowds
 
-Those who take no part: tubes with a job in each, idle connections, waiting workers. Each server is measured with and without, in turn.
+Tubes with a job in each, idle connections and waiting workers burden a server without taking part in the load. Each server is measured without
+them and with them, in turn.
 
 \`beanpole bench --suite crowd --against beanstalkd --rounds $rounds --duration $duration --markdown\`
 
