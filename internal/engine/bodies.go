@@ -1,11 +1,15 @@
 package engine
 
-import "math/bits"
+import (
+	"bytes"
+	"math/bits"
+)
 
 // bodies keeps the bodies of jobs, each in a slot of its size class, in pages
 // without pointers. Up to 128 bytes the classes are 16 bytes apart, above
 // that an eighth of a power of two, so that a body wastes at most an eighth of
-// its slot. Larger bodies than maxClassed have an allocation each.
+// its slot. Larger bodies than maxClassed have an allocation each, which is
+// written once.
 type bodies struct {
 	classes    [numClasses]bodyClass
 	large      bodyClass
@@ -73,8 +77,9 @@ func (b *bodies) put(body []byte) uint32 {
 	}
 	switch {
 	case c.size == 0:
-		c.pages[page] = make([]byte, len(body))
+		c.pages[page] = bytes.Clone(body)
 		b.largeBytes += int64(len(body))
+		return i
 	case fresh:
 		c.pages[page] = make([]byte, c.slots.perPage*c.size)
 	}

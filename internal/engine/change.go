@@ -1,5 +1,7 @@
 package engine
 
+import "bytes"
+
 // ChangeKind says what a Change is about.
 type ChangeKind uint8
 
@@ -9,11 +11,12 @@ const (
 	JobDeleted                       // only ID; Tube and BodyLen tell what is freed
 	TubePaused                       // Tube, Delay (s) and Due (when it ends)
 	LastID                           // only ID: the highest that was ever given out
+	JobMoved                         // a job, whole, as JobPut, which was in the tube From before
 	TubeGone                         // only Tube: it was paused; not asked of Options.Admit, for nobody could be refused
 )
 
 // A Change is one durable effect. It stands alone and is idempotent by job id:
-// a JobPut overwrites, a JobState or JobDeleted of an unknown id does nothing;
+// a JobPut or JobMoved overwrites, a JobState or JobDeleted of an unknown id does nothing;
 // so that a snapshot made while the server runs plus the log since then gives
 // the right state. Times are those of the engine's clock.
 type Change struct {
@@ -30,6 +33,7 @@ type Change struct {
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 
 	Tube    string
+	From    string
 	Body    []byte // valid until the end of the turn
 	BodyLen int    // bytes; also where Body is not set
 	Mark    uint32 // see SetMark; what the job had when the change was made
@@ -71,6 +75,18 @@ func (e *Engine) emitPut(j *job, body []byte) {
 		c := e.changeOf(JobPut, j)
 		c.Body = body
 		e.changes = append(e.changes, c)
+	}
+}
+
+// emitMoved tells of a job that is in another tube now. Who logs it has to note
+// where its record is anew, so that it has no mark until then.
+func (e *Engine) emitMoved(j *job, from *tube) {
+	if e.opt.Logged {
+		c := e.changeOf(JobMoved, j)
+		c.From = from.name
+		c.Body = bytes.Clone(e.body(j)) // that may be gone, and its place be another's, before the turn ends
+		e.changes = append(e.changes, c)
+		j.unlogged, j.mark = false, 0
 	}
 }
 
@@ -213,7 +229,7 @@ func (e *Engine) Expect(jobs uint64) { e.ids.expect(jobs) }
 // needs no clock. It is for an engine that has no sessions yet.
 func (e *Engine) Restore(c Change) {
 	switch c.Kind {
-	case JobPut:
+	case JobPut, JobMoved:
 		e.restorePut(c)
 	case JobState:
 		if i, j := e.lookup(c.ID); i != none {

@@ -30,10 +30,12 @@
 //
 // Kicking a million jobs, closing a session that holds a million, the end of a
 // pause for which a million have waited, a reserve from a million tubes that have
-// all changed, and as many delays that end in the same second are done in slices, between which others have their turn:
-// [Engine.ContinueKick] and [Engine.Tick] do that. What counts is the work that a
-// turn has done in all (work.go), and [Engine.Spent] says when it is enough. A
-// list of tubes is not formatted within a turn at all, but from a [Names].
+// all changed, and as many delays that end in the same second are done in slices,
+// between which others have their turn: [Engine.ContinueKick] and [Engine.Tick] do
+// that, and [Engine.ContinueSweep] for jobs of a tube that are to be deleted or
+// moved to another tube. What counts is the work that a turn has done in all
+// (work.go), and [Engine.Spent] says when it is enough. A list of tubes is not
+// formatted within a turn at all, but from a [Names].
 //
 // # What outlives the process
 //
@@ -51,7 +53,7 @@
 // # What it does not do
 //
 // It knows no bytes of the protocol, no sockets and no files, does not count
-// commands, and does not limit how many jobs, tubes or sessions there are.
+// commands, and does not limit how many sessions there are.
 // Nothing in it takes time proportional to the number of jobs, tubes or
 // sessions. A reserve looks at each tube that its session watches if they are
 // few; else it is told where there is something to look at (offers.go).

@@ -19,7 +19,7 @@ func (e *Engine) BeginKick(s *Session, n uint32) Kick {
 	if s.use.buried.n > 0 {
 		k.from = Buried
 	}
-	k.left = uint32(min(int64(n), int64(s.use.kickable(k.from).n)))
+	k.left = uint32(min(int64(n), int64(s.use.heapOf(k.from).n)))
 	return k
 }
 
@@ -27,7 +27,7 @@ func (e *Engine) BeginKick(s *Session, n uint32) Kick {
 // there is more to do. Until there is not the session must do nothing else, but
 // for being closed. A kick ends early only if the Log refuses more.
 func (e *Engine) ContinueKick(now int64, s *Session, k *Kick) (more bool) {
-	from := s.use.kickable(k.from)
+	from := s.use.heapOf(k.from)
 	for n := 0; k.left > 0; n++ {
 		if e.enough(n) {
 			return true
@@ -74,12 +74,4 @@ func (e *Engine) kick(now int64, i slot) Outcome {
 	e.emit(JobState, j)
 	e.makeReady(now, i, j)
 	return OK
-}
-
-// kickable returns the jobs of a tube in the state Buried or Delayed.
-func (t *tube) kickable(state State) *jobHeap {
-	if state == Buried {
-		return &t.buried
-	}
-	return &t.delayed
 }

@@ -400,3 +400,29 @@ func (m *model) pauseTube(now int64, name string, seconds uint32) Outcome {
 	m.match(now)
 	return OK
 }
+
+func (m *model) clear(name string, state State) (uint64, Outcome) {
+	if m.find(name) == nil {
+		return 0, NotFound
+	}
+	jobs := m.inTube(state, name)
+	for _, j := range jobs {
+		delete(m.jobs, j.id)
+	}
+	m.collect(name)
+	return uint64(len(jobs)), OK
+}
+
+func (m *model) move(now int64, from, to string, state State) (uint64, Outcome) {
+	if m.find(from) == nil || from == to {
+		return 0, NotFound
+	}
+	jobs := m.inTube(state, from)
+	for _, j := range jobs {
+		j.tube = m.tube(to).name
+		j.logged = j.fields
+		m.match(now)
+	}
+	m.collect(from)
+	return uint64(len(jobs)), OK
+}

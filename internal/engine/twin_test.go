@@ -87,6 +87,7 @@ var (
 	pauses    = []uint32{0, 1, 2, 10}
 	bodySizes = []int{0, 1, 16, 17, 64, 128, 129, 500}
 	largeSize = []int{maxClassed, maxClassed + 1}
+	swept     = []State{Ready, Delayed, Buried}
 	kicks     = []uint32{0, 1, 2, 3, 1<<32 - 1}
 )
 
@@ -316,7 +317,27 @@ var otherVerbs = map[string]func(tw *twins){
 			tw.t.Fatalf("after Tick(%d) the engine wants %d next, the model %d", tw.now, got, next)
 		}
 	},
+	"clear": func(tw *twins) {
+		name, state := tw.tube(), pick(tw.src, "state", swept)
+		w, o := tw.e.BeginClear(name, state)
+		tw.sweep(&w)
+		n, found := tw.m.clear(string(name), state)
+		tw.same("clear", []any{w.Done, o}, []any{n, found})
+	},
+	"move": func(tw *twins) {
+		from, to, state := tw.tube(), tw.tube(), pick(tw.src, "state", swept)
+		w, o := tw.e.BeginMove(from, to, state)
+		tw.sweep(&w)
+		n, found := tw.m.move(tw.now, string(from), string(to), state)
+		tw.same("move", []any{w.Done, o}, []any{n, found})
+	},
 	"late": func(tw *twins) { tw.advance() }, // what is due stays so for a while
+}
+
+// sweep goes on to the end.
+func (tw *twins) sweep(w *Sweep) {
+	for tw.e.ContinueSweep(tw.now, w) {
+	}
 }
 
 // advance moves time: a little, by much, or to just where something is due.

@@ -83,10 +83,30 @@ func (e *Engine) Pause(now int64, name []byte, seconds uint32) Outcome {
 	if t == nil {
 		return NotFound
 	}
+	o := e.setPause(now, t, seconds)
+	if o == OK {
+		t.cmdPause++
+	}
+	return o
+}
+
+// Resume ends the pause of a tube, if it is paused.
+func (e *Engine) Resume(now int64, name []byte) Outcome {
+	t := e.byName[string(name)]
+	if t == nil {
+		return NotFound
+	}
+	if !t.paused {
+		return OK
+	}
+	return e.setPause(now, t, 0)
+}
+
+// setPause begins a pause, or ends one.
+func (e *Engine) setPause(now int64, t *tube, seconds uint32) Outcome {
 	if o := e.admit(TubePaused, t, 0); o != OK {
 		return o
 	}
-	t.cmdPause++
 	e.pause(t, now+int64(seconds)*second, seconds)
 	e.emitPause(t)
 	if seconds == 0 {

@@ -129,6 +129,8 @@ func (j *Journal) Append(changes []engine.Change) error {
 		case engine.JobPut:
 			j.placed(c.ID, at)
 			j.live += weight(c)
+		case engine.JobMoved:
+			j.moved(c, at)
 		case engine.JobDeleted:
 			j.unmark(c.Mark, at)
 			j.live -= weight(c)
@@ -176,6 +178,20 @@ func (j *Journal) placed(id uint64, at wal.Pos) {
 		j.marks[uint32(at.Segment)]++
 		j.recent = append(j.recent, placed{at, id})
 	}
+}
+
+// moved notes that the whole record of a job that was logged before, with another
+// tube, is at a place now.
+func (j *Journal) moved(c *engine.Change, at wal.Pos) {
+	old := c.Mark
+	if mark, _ := j.eng.Mark(c.ID); mark != 0 {
+		old = mark // it was put, or moved, in the same turn
+	}
+	j.unmark(old, at)
+	j.placed(c.ID, at)
+	before := *c
+	before.Tube = c.From
+	j.live += weight(c) - weight(&before)
 }
 
 // unmark notes that because of a record a job does not have a mark any more. It

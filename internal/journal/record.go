@@ -68,7 +68,7 @@ const (
 // log as it is. epoch is the moment at which the engine's clock was 0.
 func appendRecord(dst []byte, c *engine.Change, epoch int64) []byte {
 	switch c.Kind {
-	case engine.JobPut:
+	case engine.JobPut, engine.JobMoved:
 		dst = appendJob(append(dst, kindPut), c, epoch)
 		dst = appendTube(dst, c.Tube)
 	case engine.JobState:

@@ -15,7 +15,7 @@ var deletion = wal.Cost(maxDeleted)
 // cost returns the most that the record of a change takes, bytes in the log.
 func cost(kind engine.ChangeKind, tube, body int) int64 {
 	switch kind {
-	case engine.JobPut:
+	case engine.JobPut, engine.JobMoved:
 		return wal.Cost(maxJob + 1 + tube + body)
 	case engine.JobState:
 		return wal.Cost(maxJob)

@@ -40,6 +40,9 @@ func (c *crew) leave(e *engine.Engine, now int64) {
 	}
 }
 
+// swept are the states of jobs that can be moved and cleared.
+var swept = []engine.State{engine.Ready, engine.Delayed, engine.Buried}
+
 // act does something and returns what the answer was. What it does depends on
 // rng and the engine's answers alone.
 func (c *crew) act(rng *rand.Rand, e *engine.Engine, now int64) string {
@@ -81,6 +84,16 @@ func (c *crew) act(rng *rand.Rand, e *engine.Engine, now int64) string {
 		return fmt.Sprint("kick ", e.Kick(now, s, rng.Uint32N(4)))
 	case k < 55:
 		return fmt.Sprint("kick-job ", e.KickJob(now, c.anyJob(rng, e)))
+	case k < 56:
+		w, o := e.BeginMove(tube, []byte(tubes[rng.IntN(len(tubes))]), swept[rng.IntN(len(swept))])
+		for e.ContinueSweep(now, &w) {
+		}
+		return fmt.Sprint("move ", w.Done, w.Refused, o)
+	case k < 57 && rng.IntN(20) == 0:
+		w, o := e.BeginClear(tube, swept[rng.IntN(len(swept))])
+		for e.ContinueSweep(now, &w) {
+		}
+		return fmt.Sprint("clear ", w.Done, w.Refused, o)
 	case k < 70:
 		return fmt.Sprint("delete ", e.Delete(s, c.anyJob(rng, e)))
 	}

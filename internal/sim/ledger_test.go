@@ -193,7 +193,7 @@ func (s *state) apply(c *engine.Change) {
 	s.exact = false
 	j, ok := s.jobs[c.ID]
 	switch c.Kind {
-	case engine.JobPut:
+	case engine.JobPut, engine.JobMoved:
 		j.Tube, j.Body, ok = c.Tube, string(c.Body), true
 		fallthrough
 	case engine.JobState:

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A sweep deals with every job that was there when it began and has not left by
+// itself, and with no other, whatever happens between its slices.
+func TestSweepMeanwhile(t *testing.T) {
+	rng := seeded(t)
+	for round := range 200 {
+		e := New(Options{})
+		e.slice = 1 + rng.IntN(5)
+		s := e.Open(nil)
+		e.Use(s, []byte("from"))
+		e.Watch(s, []byte("from"))
+		state := []State{Ready, Delayed, Buried}[round%3]
+		put := func() uint64 {
+			id, _ := e.Put(0, s, Spec{Pri: rng.Uint32N(9), Delay: count32(state == Delayed) * (1 + rng.Uint32N(9)), TTR: 9}, nil)
+			if state == Buried {
+				e.ReserveJob(0, s, id)
+				e.Bury(s, id, 0)
+			}
+			return id
+		}
+		old := make(map[uint64]bool)
+		for range rng.IntN(60) {
+			old[put()] = true
+		}
+		w, o := e.BeginClear([]byte("from"), state)
+		if round%2 == 0 {
+			w, o = e.BeginMove([]byte("from"), []byte("to"), state)
+		}
+		if o != OK {
+			t.Fatal(o)
+		}
+		for e.ContinueSweep(0, &w) {
+			for range rng.IntN(5) {
+				switch id := 1 + uint64(rng.IntN(int(e.LastID()+1))); rng.IntN(3) {
+				case 0:
+					put()
+				case 1:
+					if st, _ := e.JobStats(0, id); st.Tube == "from" && e.Delete(s, id) == OK {
+						delete(old, id)
+					}
+				case 2:
+					if st, _ := e.JobStats(0, id); st.Tube == "from" {
+						e.ReserveJob(0, s, id)
+						delete(old, id)
+					}
+				}
+			}
+			if err := e.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.Done < uint64(len(old)) || w.Refused != OK {
+			t.Errorf("%v: %d are done of %d, refused %v", state, w.Done, len(old), w.Refused)
+		}
+		for id := range e.LastID() + 1 {
+			st, o := e.JobStats(0, id)
+			if here := o == OK && st.Tube == "from" && st.State == state; here && old[id] {
+				t.Errorf("%v: job %d is still there", state, id)
+			}
+			if o == OK && st.Tube == "to" && !old[id] && id > uint64(60) {
+				t.Errorf("%v: job %d was put later, and moved", state, id)
+			}
+		}
+	}
+}
+
+func count32(b bool) uint32 { return uint32(count(b)) }
+
+// Jobs that workers wait for go to them in order.
+func TestMoveToWorkers(t *testing.T) {
+	e := New(Options{})
+	e.slice = 2
+	p := e.Open(nil)
+	var got []uint64
+	for range 3 {
+		w := e.Open(hearing(func(j Job, _ Outcome) { got = append(got, j.ID) }))
+		e.Watch(w, []byte("to"))
+		e.Reserve(0, w, Forever)
+	}
+	e.Use(p, []byte("from"))
+	for _, pri := range []uint32{5, 3, 9, 1} {
+		e.Put(0, p, Spec{Pri: pri, TTR: 9}, nil)
+	}
+	w, _ := e.BeginMove([]byte("from"), []byte("to"), Ready)
+	for e.ContinueSweep(0, &w) {
+	}
+	if fmt.Sprint(got) != "[4 2 1]" || w.Done != 4 {
+		t.Errorf("workers were given %v, moved %d", got, w.Done)
+	}
+}
+
+// What is refused stays where it was.
+func TestSweepRefused(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		set  func(e *Engine)
+		want Outcome
+		done uint64
+	}{
+		{"by the Log", func(e *Engine) {
+			n := 0
+			e.opt.Admit = func(kind ChangeKind, tube string, body int) Outcome {
+				if n++; kind == JobMoved && tube == "to" && body == 5 && n == 3 {
+					return Failed
+				}
+				return OK
+			}
+		}, Failed, 2},
+		{"for jobs", func(e *Engine) {
+			e.SetLimits(Limits{Memory: 1, Tube: func(string) TubeLimits { return TubeLimits{Jobs: 3} }})
+		}, OutOfMemory, 3},
+		{"for bytes", func(e *Engine) {
+			e.SetLimits(Limits{Tube: func(string) TubeLimits { return TubeLimits{Bytes: 5} }})
+		}, OutOfMemory, 1},
+		{"for a tube", func(e *Engine) { e.SetLimits(Limits{Tubes: 2}) }, OutOfMemory, 0},
+		{"for the first", func(e *Engine) {
+			e.SetLimits(Limits{Tube: func(string) TubeLimits { return TubeLimits{Bytes: 1} }})
+		}, OutOfMemory, 0},
+	} {
+		e := New(Options{Logged: true})
+		s := e.Open(nil)
+		e.Use(s, []byte("from"))
+		for range 5 {
+			e.Put(0, s, Spec{}, []byte("hello"))
+		}
+		e.Take()
+		test.set(e)
+		w, _ := e.BeginMove([]byte("from"), []byte("to"), Ready)
+		for e.ContinueSweep(0, &w) {
+		}
+		if w.Refused != test.want || w.Done != test.done {
+			t.Errorf("refused %s: %v after %d, want %v after %d", test.name, w.Refused, w.Done, test.want, test.done)
+		}
+		if n := len(e.Take()); n != int(w.Done) {
+			t.Errorf("refused %s: %d changes for %d jobs", test.name, n, w.Done)
+		}
+		if _, o := e.TubeStats(0, []byte("to")); (o == OK) != (w.Done > 0) {
+			t.Errorf("refused %s: the tube it was for: %v", test.name, o)
+		}
+		if err := e.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A sweep of what is not there, or cannot be swept, is refused.
+func TestSweepOfNothing(t *testing.T) {
+	e, _, _ := eachState(Options{}, 0)
+	for _, test := range []struct {
+		from, to string
+		state    State
+	}{{"none", "", Ready}, {"none", "to", Ready}, {"work", "", Reserved}, {"work", "to", Reserved}, {"work", "work", Ready}} {
+		_, o := e.BeginClear([]byte(test.from), test.state)
+		if test.to != "" {
+			_, o = e.BeginMove([]byte(test.from), []byte(test.to), test.state)
+		}
+		if o != NotFound {
+			t.Errorf("%+v: %v", test, o)
+		}
+	}
+}
+
+// The end of a pause by Resume is no pause-tube command.
+func TestResume(t *testing.T) {
+	e := New(Options{Logged: true})
+	if o := e.Resume(0, []byte("none")); o != NotFound {
+		t.Errorf("of no tube: %v", o)
+	}
+	if o := e.Resume(0, []byte(DefaultTube)); o != OK || e.Pending() != 0 {
+		t.Errorf("of a tube that is not paused: %v, %d changes", o, e.Pending())
+	}
+	s := e.Open(nil)
+	e.Put(0, s, Spec{TTR: 1}, nil)
+	e.Pause(0, []byte(DefaultTube), 9)
+	mustReserve(t, e, 0, s, 0, TimedOut)
+	if o := e.Resume(0, []byte(DefaultTube)); o != OK {
+		t.Errorf("of a tube that is paused: %v", o)
+	}
+	if st, _ := e.TubeStats(0, []byte(DefaultTube)); st.Pauses != 1 || st.Pause != 0 {
+		t.Errorf("after it: %+v", st)
+	}
+	mustReserve(t, e, 0, s, 0, OK)
+	if changes := e.Take(); len(changes) != 3 || changes[2].Kind != TubePaused || changes[2].Delay != 0 {
+		t.Errorf("changes are %+v", changes)
+	}
+}
