@@ -40,7 +40,8 @@ var arrows = map[string]string{
 
 	// For programs of others.
 	"client":              "internal/wire",
-	"client/beanpoletest": "internal/broker internal/engine internal/server",
+	"client/worker":       "client",
+	"client/beanpoletest": "internal/broker internal/engine internal/memnet internal/server",
 	"internal/cli":        "client internal/cli/top github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":    "github.com/charmbracelet",
 
@@ -50,6 +51,7 @@ var arrows = map[string]string{
 	"internal/budget":        "",
 	"internal/budget/driver": "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
 	"internal/conformance":   "",
+	"internal/memnet":        "",
 	"internal/sim":           "",
 	"internal/soak":          "",
 

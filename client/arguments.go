@@ -23,19 +23,14 @@ func seconds(what string, d time.Duration) (uint32, error) {
 // timeout is seconds for reserve-with-timeout, which takes less; a longer one is
 // cut to 68 years.
 func timeout(d time.Duration) (uint32, error) {
-	s, err := seconds("timeout", min(d, wire.MaxTimeout*time.Second))
-	return s, err
+	return seconds("timeout", min(d, wire.MaxTimeout*time.Second))
 }
 
-// checkTube says what is wrong with the name of a tube.
-func checkTube(tube string) error {
-	if !validTube(tube) {
+// CheckTube returns an error that is [ErrInvalid] if the name cannot be that of a
+// tube: 1 to 200 letters, digits and bytes of -+/;.$_(), the first not a hyphen.
+func CheckTube(tube string) error {
+	if !wire.ValidTube([]byte(tube)) { // which does not allocate for short names
 		return fmt.Errorf("%w: tube %q: want 1 to %d letters, digits and -+/;.$_(), the first not a hyphen", ErrInvalid, tube, wire.MaxTube)
 	}
 	return nil
-}
-
-func validTube(tube string) bool {
-	// The conversion does not allocate for names that fit in a small buffer.
-	return wire.ValidTube([]byte(tube))
 }

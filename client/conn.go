@@ -126,6 +126,19 @@ func (c *Conn) acquire(ctx context.Context) error {
 
 func (c *Conn) release() { <-c.turn }
 
+// rest makes a connection ready for whoever comes next. It reports whether it is
+// of use: whether it is connected, and nobody goes on using it.
+func (c *Conn) rest() bool {
+	select {
+	case c.turn <- struct{}{}:
+		defer c.release()
+	default:
+		return false
+	}
+	c.used = defaultTube
+	return c.stream != nil && c.closedOr(nil) == nil
+}
+
 // A request is a command with what the Conn has to know of it.
 type request struct {
 	wire.Command

@@ -53,7 +53,7 @@ func (c *cutConn) Write(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Write(b[:c.at])
 	c.at -= n
-	c.Conn.(*net.TCPConn).CloseWrite()
+	c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 	switch {
 	case err != nil:
 		return n, err
@@ -65,10 +65,10 @@ func (c *cutConn) Write(b []byte) (int, error) {
 
 // cutFirst returns options of which the first connection breaks; later ones do
 // not. broke tells whether it came to that.
-func cutFirst(cut cut) (opt *client.Options, broke func() bool) {
+func cutFirst(srv *beanpoletest.Server, cut cut) (opt *client.Options, broke func() bool) {
 	first := &cutConn{cut: cut}
 	opt = &client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		nc, err := srv.Dial(ctx, network, addr)
 		if err != nil || first.Conn != nil {
 			return nc, err
 		}
@@ -92,8 +92,8 @@ func someCuts(t *testing.T, step int, f func(t *testing.T, srv *beanpoletest.Ser
 			broken := true
 			for at := 0; broken; at += step {
 				t.Run(strconv.Itoa(at), func(t *testing.T) {
-					opt, broke := cutFirst(cut{how, at})
-					srv := beanpoletest.NewServer(t)
+					srv := beanpoletest.NewMemory(t)
+					opt, broke := cutFirst(srv, cut{how, at})
 					f(t, srv, opt)
 					srv.Close()
 					broken = broke() || t.Failed() && at < 1000
@@ -146,7 +146,8 @@ func TestCutPut(t *testing.T) {
 		if st := get(c.StatsTube(ctx, "mail")); int(st.TotalJobs) > 3 || int(st.TotalJobs) < 3-maybe {
 			t.Errorf("%d jobs, %d not certain", st.TotalJobs, maybe)
 		}
-		jobs := get(c.ReserveMany(ctx, 4, 0))
+		jobs, _ := dial(t, srv.Addr, &client.Options{Dial: srv.Dial}).PeekMany(ctx, []uint64{1, 2, 3, 4})
+		jobs = slices.DeleteFunc(jobs, func(j *client.Job) bool { return j == nil })
 		for i := range jobs[1:] {
 			if jobs[i].Body[0] >= jobs[i+1].Body[0] {
 				t.Errorf("job %d came twice or late", i+1)
@@ -166,7 +167,7 @@ func TestCutPutMany(t *testing.T) {
 					jobs[i] = client.NewJob{Tube: "mail", Body: []byte{byte(i)}}
 				}
 				ids, err := c.PutMany(t.Context(), jobs)
-				checkMany(t, dial(t, srv.Addr, nil), ids, err)
+				checkMany(t, dial(t, srv.Addr, &client.Options{Dial: srv.Dial}), ids, err)
 			})
 		})
 	}
@@ -208,7 +209,7 @@ func checkMany(t *testing.T, c *client.Conn, ids []uint64, err error) {
 func TestCutReserve(t *testing.T) {
 	eachCut(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 		ctx := t.Context()
-		other := dial(t, srv.Addr, nil)
+		other := dial(t, srv.Addr, &client.Options{Dial: srv.Dial})
 		ids := get(other.PutMany(ctx, []client.NewJob{{Tube: "mail"}, {Tube: "mail"}}))
 		c := dialCut(t, srv.Addr, opt)
 		must(t, c.WatchOnly(ctx, "mail"))
@@ -261,7 +262,7 @@ func TestCutOthers(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			eachCut(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 				ctx := t.Context()
-				other := dial(t, srv.Addr, nil)
+				other := dial(t, srv.Addr, &client.Options{Dial: srv.Dial})
 				must(t, other.Use(ctx, "mail"))
 				get(other.Put(ctx, client.NewJob{}))
 				get(other.Put(ctx, client.NewJob{Tube: "other"}))

@@ -4,3 +4,6 @@ import "time"
 
 // SetIdle makes a connection look as if it had been silent for long.
 func SetIdle(c *Conn) { c.stream.idle = time.Time{} }
+
+// Break gives the connection up, as an error would.
+func Break(c *Conn) { c.drop(ErrDisconnected) }

@@ -9,33 +9,49 @@ import (
 
 // A Job is a job that was reserved or looked at. A reserved job belongs to its
 // connection: only there can it be released, buried, touched, or deleted while
-// it is reserved.
+// it is reserved. Its methods must not be called by several goroutines at a time,
+// Touch apart.
 type Job struct {
 	ID   uint64
 	Body []byte
 
-	conn *Conn
+	conn  *Conn
+	lease *lease // of a pool; nil when the job is finished, or has none
 }
 
 // Server returns the address of the job's server, as it was given to [Dial].
 func (j *Job) Server() string { return j.conn.addr.text }
 
 // Delete removes the job: its work is done. See [Conn.Delete].
-func (j *Job) Delete(ctx context.Context) error { return j.conn.Delete(ctx, j.ID) }
+func (j *Job) Delete(ctx context.Context) error { return j.finish(j.conn.Delete(ctx, j.ID)) }
 
 // Release gives the job back. See [Conn.Release].
 func (j *Job) Release(ctx context.Context, pri uint32, delay time.Duration) error {
-	return j.conn.Release(ctx, j.ID, pri, delay)
+	return j.finish(j.conn.Release(ctx, j.ID, pri, delay))
 }
 
 // Bury sets the job aside. See [Conn.Bury].
-func (j *Job) Bury(ctx context.Context, pri uint32) error { return j.conn.Bury(ctx, j.ID, pri) }
+func (j *Job) Bury(ctx context.Context, pri uint32) error {
+	return j.finish(j.conn.Bury(ctx, j.ID, pri))
+}
 
 // Touch starts the job's time to run anew. See [Conn.Touch].
 func (j *Job) Touch(ctx context.Context) error { return j.conn.Touch(ctx, j.ID) }
 
 // Stats returns what the server knows about the job. See [Conn.StatsJob].
 func (j *Job) Stats(ctx context.Context) (*JobStats, error) { return j.conn.StatsJob(ctx, j.ID) }
+
+// Abandon gives up a job that was reserved from a [Pool] or from [Servers], and
+// is not finished: its connection is closed, so that the server makes it ready
+// again, and with it all jobs that the same ReserveMany has reserved. On a job
+// that is finished, or has no pool, it does nothing, so that a defer of it right
+// after a reserve does no harm.
+func (j *Job) Abandon() {
+	if j.lease != nil {
+		j.conn.Close()
+		j.finish(nil)
+	}
+}
 
 // Delete removes a job: one that is ready, delayed or buried, or that this
 // connection has reserved. Otherwise the error is [ErrNotFound].

@@ -50,7 +50,7 @@ func (j *NewJob) request(used string) (request, error) {
 	if q.Delay, err = seconds("delay", j.Delay); err != nil {
 		return q, err
 	}
-	return q, checkTube(q.tube)
+	return q, CheckTube(q.tube)
 }
 
 // Put puts a job and returns its id, which the server gives no other job while

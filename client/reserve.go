@@ -12,10 +12,11 @@ import (
 // with the smallest priority, and of those the oldest. If there is none it waits,
 // as long as ctx allows.
 //
-// If ctx has a deadline, the server is told how many whole seconds to wait, so
-// that the connection outlives the deadline; the error is then both [ErrTimedOut]
-// and context.DeadlineExceeded. If ctx is cancelled, the connection is given up,
-// and the server keeps or takes back the job, and takes back all others that
+// If ctx has a deadline, the server is asked to wait until then, so that the
+// connection outlives the deadline; the error is then both [ErrTimedOut] and
+// context.DeadlineExceeded. The server waits whole seconds; for the fraction that
+// is left it is asked ten times a second. If ctx is cancelled, the connection is
+// given up: the server keeps or takes back the job, and takes back all others that
 // this connection has reserved. A connection that holds jobs should therefore
 // reserve with a deadline, or with [Conn.ReserveTimeout].
 //
@@ -26,13 +27,45 @@ func (c *Conn) Reserve(ctx context.Context) (*Job, error) {
 	if !ok {
 		return c.reserve(ctx, &request{Command: wire.Command{Op: wire.Reserve}, want: wire.Reserved, wait: forever})
 	}
-	whole := time.Until(deadline).Truncate(time.Second)
-	job, err := c.ReserveTimeout(ctx, max(whole, 0))
-	if errors.Is(err, ErrTimedOut) {
-		<-ctx.Done() // less than a second
-		err = errors.Join(err, context.Cause(ctx))
+	// The server's answer may come a moment after the deadline.
+	late, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(lateAnswer))
+	defer cancel()
+	late, stop := cancelledBy(late, ctx)
+	defer stop()
+	for {
+		whole := (time.Until(deadline) + lateAnswer/2).Truncate(time.Second)
+		job, err := c.ReserveTimeout(late, max(whole, 0))
+		if !errors.Is(err, ErrTimedOut) {
+			return job, err
+		}
+		pause := time.NewTimer(pollPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, errors.Join(err, context.Cause(ctx))
+		}
 	}
-	return job, err
+}
+
+const (
+	lateAnswer = 100 * time.Millisecond
+	pollPause  = 100 * time.Millisecond
+)
+
+// cancelledBy returns a context that ends when other is cancelled, but not at its
+// deadline.
+func cancelledBy(ctx, other context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() {
+		if !errors.Is(other.Err(), context.DeadlineExceeded) {
+			cancel(context.Cause(other))
+		}
+	})
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // ReserveTimeout is [Conn.Reserve] with a limit that the server keeps: it waits d,
@@ -68,5 +101,88 @@ func (c *Conn) reserve(ctx context.Context, q *request) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Job{ID: r.ID, Body: append(make([]byte, 0, len(r.Body)), r.Body...), conn: c}, nil
+	return c.job(&r), nil
+}
+
+// DeleteAndReserve deletes a job and takes the next, in one round trip: what a
+// worker does that is done with one job and wants another. deleted, if it is not
+// nil, is called with the result of the delete, as [Conn.Delete] gives it, before
+// the reserve waits; it must not use the connection. The end of ctx ends only the
+// wait, so that the result of the delete is known. The job comes as from
+// [Conn.Reserve] without a deadline.
+func (c *Conn) DeleteAndReserve(ctx context.Context, id uint64, deleted func(error)) (*Job, error) {
+	if deleted == nil {
+		deleted = func(error) {}
+	}
+	del := request{Command: wire.Command{Op: wire.Delete, ID: id}, want: wire.Deleted}
+	res := request{Command: wire.Command{Op: wire.Reserve}, want: wire.Reserved, wait: forever}
+	if err := c.acquire(context.WithoutCancel(ctx)); err != nil {
+		err = c.fail(&del, err)
+		deleted(err)
+		return nil, err
+	}
+	defer c.release()
+	if c.stream == nil || ctx.Err() != nil {
+		_, err := c.do(context.WithoutCancel(ctx), &del)
+		deleted(err)
+		if ctx.Err() != nil {
+			return nil, c.fail(&res, context.Cause(ctx))
+		}
+	} else {
+		r, err := c.deleteReserve(ctx, &del, deleted)
+		if err == nil {
+			if r.Kind != wire.Reserved {
+				return nil, c.fail(&res, replyError(&r))
+			}
+			return c.job(&r), nil
+		}
+		var retry retrier
+		if err = retry.next(ctx, c, err); err != nil {
+			return nil, c.fail(&res, err)
+		}
+	}
+	r, err := c.do(ctx, &res)
+	if err != nil {
+		return nil, err
+	}
+	return c.job(&r), nil
+}
+
+// deleteReserve sends both commands at once. An error is that of the reserve.
+func (c *Conn) deleteReserve(ctx context.Context, del *request, deleted func(error)) (r wire.Reply, err error) {
+	s := c.stream
+	if err := s.begin(context.WithoutCancel(ctx), 0); err != nil {
+		deleted(c.fail(del, err))
+		return r, c.check(s.end(err))
+	}
+	s.out = wire.AppendCommand(s.out[:0], &del.Command)
+	size := len(s.out)
+	s.out = wire.AppendReserve(s.out)
+	n, err := s.write()
+	if err == nil {
+		err = s.read(&r)
+	}
+	if err = c.check(s.end(err)); err != nil {
+		if n < size {
+			deleted(c.fail(del, err))
+		} else {
+			deleted(c.fail(del, unknown(err)))
+		}
+		return r, err
+	}
+	if r.Kind == del.want {
+		deleted(nil)
+	} else {
+		deleted(c.fail(del, replyError(&r)))
+	}
+	if err := s.begin(ctx, forever); err != nil {
+		return r, c.check(s.end(err))
+	}
+	err = s.read(&r)
+	return r, c.check(s.end(err))
+}
+
+// job returns the job of a reply.
+func (c *Conn) job(r *wire.Reply) *Job {
+	return &Job{ID: r.ID, Body: append(make([]byte, 0, len(r.Body)), r.Body...), conn: c}
 }

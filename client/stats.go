@@ -150,7 +150,7 @@ func (c *Conn) Stats(ctx context.Context) (*ServerStats, error) {
 
 // StatsTube returns what the server tells of a tube, or [ErrNotFound].
 func (c *Conn) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
-	return stats(ctx, c, wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}, checkTube(tube), func(st *TubeStats) *map[string]string { return &st.All })
+	return stats(ctx, c, wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}, CheckTube(tube), func(st *TubeStats) *map[string]string { return &st.All })
 }
 
 // StatsJob returns what the server tells of a job, or [ErrNotFound].

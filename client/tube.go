@@ -19,7 +19,7 @@ const usedTube = "-"
 // states are about. It comes to be if it was not there.
 func (c *Conn) Use(ctx context.Context, tube string) error {
 	q := request{Command: wire.Command{Op: wire.Use, Tube: []byte(tube)}, want: wire.Using}
-	return c.hold(ctx, &q, checkTube(tube), func(*wire.Reply) error {
+	return c.hold(ctx, &q, CheckTube(tube), func(*wire.Reply) error {
 		c.used, c.stream.using = tube, tube
 		return nil
 	})
@@ -29,7 +29,7 @@ func (c *Conn) Use(ctx context.Context, tube string) error {
 // there are now. At first it is the tube "default".
 func (c *Conn) Watch(ctx context.Context, tube string) (watched int, err error) {
 	q := request{Command: wire.Command{Op: wire.Watch, Tube: []byte(tube)}, want: wire.Watching}
-	err = c.hold(ctx, &q, checkTube(tube), func(r *wire.Reply) error {
+	err = c.hold(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
 		if !slices.Contains(c.watched, tube) {
 			c.watched = append(c.watched, tube)
 		}
@@ -43,7 +43,7 @@ func (c *Conn) Watch(ctx context.Context, tube string) (watched int, err error) 
 // many are left. The last one cannot be taken: [ErrNotIgnored].
 func (c *Conn) Ignore(ctx context.Context, tube string) (watched int, err error) {
 	q := request{Command: wire.Command{Op: wire.Ignore, Tube: []byte(tube)}, want: wire.Watching}
-	err = c.hold(ctx, &q, checkTube(tube), func(r *wire.Reply) error {
+	err = c.hold(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
 		c.watched = slices.DeleteFunc(c.watched, func(t string) bool { return t == tube })
 		watched = int(r.N)
 		return nil
@@ -58,7 +58,7 @@ func (c *Conn) WatchOnly(ctx context.Context, tubes ...string) error {
 		return c.fail(&q, fmt.Errorf("%w: no tube to watch", ErrInvalid))
 	}
 	for _, tube := range tubes {
-		if err := checkTube(tube); err != nil {
+		if err := CheckTube(tube); err != nil {
 			return c.fail(&q, err)
 		}
 	}
@@ -120,7 +120,7 @@ func (c *Conn) PauseTube(ctx context.Context, tube string, d time.Duration) erro
 	if q.Delay, err = seconds("pause", d); err != nil {
 		return c.fail(&q, err)
 	}
-	return c.hold(ctx, &q, checkTube(tube), nil)
+	return c.hold(ctx, &q, CheckTube(tube), nil)
 }
 
 // ListTubes returns the names of all tubes.

@@ -7,8 +7,18 @@
 //		...
 //	}
 //
-// The server keeps its jobs in memory and listens on a free port of 127.0.0.1.
-// Each has tubes and job ids of its own, so tests can run in parallel.
+// The server keeps its jobs in memory. Each has tubes and job ids of its own, so
+// tests can run in parallel.
+//
+// A server of [NewMemory] has a network in memory instead of sockets. Within a
+// testing/synctest bubble its delays and times to run pass as fast as the test
+// does:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		srv := beanpoletest.NewMemory(t)
+//		c, err := client.Dial(t.Context(), srv.Addr, &client.Options{Dial: srv.Dial})
+//		...
+//	})
 package beanpoletest
 
 import (
@@ -19,17 +29,19 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // A Server is a running server.
 type Server struct {
-	Addr string // HOST:PORT, or unix:PATH
+	Addr string // HOST:PORT, or unix:PATH; "memory" for a server of NewMemory
 
-	srv    *server.Server
-	broker *broker.Broker
-	served chan error
-	close  sync.Once
+	listener net.Listener
+	srv      *server.Server
+	broker   *broker.Broker
+	served   chan error
+	close    sync.Once
 }
 
 // NewServer starts a server on a free port of 127.0.0.1. It is closed when the
@@ -43,6 +55,13 @@ func NewServer(tb testing.TB) *Server {
 	return NewServerListener(tb, l)
 }
 
+// NewMemory starts a server on a network in memory, which only its Dial reaches.
+func NewMemory(tb testing.TB) *Server {
+	s := NewServerListener(tb, memnet.Listen())
+	s.Addr = "memory"
+	return s
+}
+
 // NewServerListener starts a server on a listener, which the server closes.
 func NewServerListener(tb testing.TB, l net.Listener) *Server {
 	tb.Helper()
@@ -51,10 +70,26 @@ func NewServerListener(tb testing.TB, l net.Listener) *Server {
 		addr = "unix:" + addr
 	}
 	b := broker.New(engine.New(engine.Options{}), broker.Options{})
-	s := &Server{Addr: addr, srv: server.New(b, server.Options{Version: "test"}), broker: b, served: make(chan error, 1)}
+	s := &Server{
+		Addr:     addr,
+		listener: l,
+		srv:      server.New(b, server.Options{Version: "test"}),
+		broker:   b,
+		served:   make(chan error, 1),
+	}
 	go func() { s.served <- s.srv.Serve(l) }()
 	tb.Cleanup(s.Close)
 	return s
+}
+
+// Dial connects to the server, whatever the address. It is made for the option
+// Dial of a client.
+func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if l, ok := s.listener.(*memnet.Listener); ok {
+		return l.Dial()
+	}
+	a := s.listener.Addr()
+	return new(net.Dialer).DialContext(ctx, a.Network(), a.String())
 }
 
 // Drain makes the server refuse puts from now on.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -87,14 +88,14 @@ func FuzzConn(f *testing.F) {
 }
 
 // A fuzzClient reads all the replies that it gets.
-type fuzzClient struct{ nc *memConn }
+type fuzzClient struct{ nc *memnet.Conn }
 
 func newFuzzClient(t *testing.T, r *rig) *fuzzClient {
 	nc, err := r.net.Dial()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &fuzzClient{nc.(*memConn)}
+	c := &fuzzClient{nc.(*memnet.Conn)}
 	var reads sync.WaitGroup
 	reads.Go(func() {
 		got, _ := io.ReadAll(c.nc)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 // A rig is a server that runs in the test, on a network in memory.
@@ -17,7 +18,7 @@ type rig struct {
 	*Server
 	tb  testing.TB
 	eng *engine.Engine
-	net *memListener
+	net *memnet.Listener
 }
 
 // start runs a server until the test ends. Then it is shut down, and the
@@ -36,7 +37,7 @@ func startEngine(tb testing.TB, opt Options, bopt broker.Options, eopt engine.Op
 	tb.Helper()
 	eng := engine.New(eopt)
 	b := broker.New(eng, bopt)
-	r := &rig{Server: New(b, opt), tb: tb, eng: eng, net: newMemListener()}
+	r := &rig{Server: New(b, opt), tb: tb, eng: eng, net: memnet.Listen()}
 	served := r.serve(r.net)
 	tb.Cleanup(func() {
 		if err := r.Shutdown(tb.Context()); err != nil && tb.Context().Err() == nil {

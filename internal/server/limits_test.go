@@ -17,6 +17,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 // A client that stops in the middle of a command is disconnected, and so is one
@@ -222,7 +223,7 @@ func TestSlowButReading(t *testing.T) {
 		var got bytes.Buffer
 		for got.Len() < len(want) {
 			time.Sleep(5 * time.Second) // before each 64 KiB: five minutes in all
-			if _, err := io.CopyN(&got, c.nc, int64(min(memSocket, len(want)-got.Len()))); err != nil {
+			if _, err := io.CopyN(&got, c.nc, int64(min(memnet.Buffer, len(want)-got.Len()))); err != nil {
 				t.Fatalf("after %d bytes: %v", got.Len(), err)
 			}
 		}
@@ -268,7 +269,7 @@ func TestAcceptErrors(t *testing.T) {
 		for range 2 {
 			last := time.Now()
 			for range 10 {
-				r.net.errs <- errNoFiles
+				r.net.Errs <- errNoFiles
 				pauses = append(pauses, time.Since(last))
 				last = time.Now()
 				connected.do("use x\n", "USING x\n")

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 // Shutdown lets connections finish what they have begun, closes those that are
@@ -79,14 +81,14 @@ func TestServeAfterShutdown(t *testing.T) {
 		if err := r.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
-		l := newMemListener()
+		l := memnet.Listen()
 		if err := r.Serve(l); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 		if _, err := l.Dial(); err == nil {
 			t.Error("the listener was not closed")
 		}
-		client, late := memPipe()
+		client, late := memnet.Pipe()
 		r.admit(late)
 		newClient(t, client).wantEnd()
 		if n := r.rejected.Load(); n != 0 {
@@ -100,7 +102,7 @@ func TestServeAfterShutdown(t *testing.T) {
 func TestListenerCloses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{})
-		l := newMemListener()
+		l := memnet.Listen()
 		served := r.serve(l)
 		synctest.Wait()
 		l.Close()

@@ -1,0 +1,380 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultMaxIdle is how many idle connections a [Pool] keeps unless it is told
+// otherwise.
+const DefaultMaxIdle = 8
+
+// PoolOptions are the options of a [Pool]. The zero value, and a nil pointer, are
+// good for most programs.
+type PoolOptions struct {
+	Options
+
+	// MaxConns is how many connections there may be. Who needs one more waits
+	// until one is free, or its context ends. 0 sets no limit. A job that was
+	// reserved takes one until it is finished.
+	MaxConns int
+
+	// MaxIdle is how many connections are kept while nobody needs them. 0 is
+	// [DefaultMaxIdle]; a negative number keeps none.
+	MaxIdle int
+}
+
+// A Pool is a number of connections to one server that any number of goroutines
+// share. It connects when it must, and keeps connections for the next one who
+// needs them.
+//
+// The connections of a pool have no tube in use and none watched that a caller
+// could rely on: the methods take tubes as arguments. A tube that is not named is
+// "default".
+type Pool struct {
+	// Static.
+	addr    string
+	opt     Options
+	maxIdle int
+	slots   chan struct{} // holds a token for each connection in use; nil: no limit
+	done    chan struct{} // closed by Close
+
+	mu struct {
+		sync.Mutex
+		closed bool
+		idle   []*Conn // the last one used is the last
+		all    map[*Conn]struct{}
+	}
+}
+
+// NewPool returns a pool of connections to the server at addr, as [Dial] takes
+// it. It does not connect yet; [Pool.Ping] does. opt may be nil.
+func NewPool(addr string, opt *PoolOptions) (*Pool, error) {
+	var o PoolOptions
+	if opt != nil {
+		o = *opt
+	}
+	if _, err := newConn(addr, &o.Options); err != nil {
+		return nil, &Error{Op: "connect", Addr: addr, Err: err}
+	}
+	p := &Pool{addr: addr, opt: o.Options, maxIdle: o.MaxIdle, done: make(chan struct{})}
+	if p.maxIdle == 0 {
+		p.maxIdle = DefaultMaxIdle
+	}
+	if o.MaxConns > 0 {
+		p.slots = make(chan struct{}, o.MaxConns)
+	}
+	p.mu.all = make(map[*Conn]struct{})
+	return p, nil
+}
+
+// Addr returns the address as it was given to [NewPool].
+func (p *Pool) Addr() string { return p.addr }
+
+// Close closes all connections, those in use too: jobs that are still reserved
+// become ready again. The error is always nil.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.closed {
+		return nil
+	}
+	p.mu.closed = true
+	close(p.done)
+	p.mu.idle = nil
+	for c := range p.mu.all {
+		c.Close()
+	}
+	return nil
+}
+
+// Do calls f with a connection that nobody else uses meanwhile, and that uses and
+// watches "default". f must not keep it, and should finish the jobs that it has
+// reserved: otherwise they stay reserved until their time to run is over.
+func (p *Pool) Do(ctx context.Context, f func(ctx context.Context, c *Conn) error) error {
+	c, err := p.get(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer p.put(c)
+	if err := c.WatchOnly(ctx, defaultTube); err != nil {
+		return err
+	}
+	return f(ctx, c)
+}
+
+// get takes a connection from the pool: one that uses the tube already, if that
+// is possible.
+func (p *Pool) get(ctx context.Context, tube string) (*Conn, error) {
+	if p.slots != nil {
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, &Error{Op: "wait for a connection", Addr: p.addr, Err: context.Cause(ctx)}
+		case <-p.done:
+			return nil, &Error{Op: "wait for a connection", Addr: p.addr, Err: ErrClosed}
+		}
+	}
+	c, err := p.take(tube)
+	if err != nil {
+		p.freeSlot()
+		return nil, &Error{Op: "connect", Addr: p.addr, Err: err}
+	}
+	return c, nil
+}
+
+func (p *Pool) take(tube string) (*Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.closed {
+		return nil, ErrClosed
+	}
+	if n := len(p.mu.idle); n > 0 {
+		i := n - 1
+		if tube != "" {
+			if j := slices.IndexFunc(p.mu.idle, func(c *Conn) bool { return c.stream.using == tube }); j >= 0 {
+				i = j
+			}
+		}
+		c := p.mu.idle[i]
+		p.mu.idle = slices.Delete(p.mu.idle, i, i+1)
+		return c, nil
+	}
+	c, err := newConn(p.addr, &p.opt)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.all[c] = struct{}{}
+	return c, nil
+}
+
+// put gives a connection back.
+func (p *Pool) put(c *Conn) {
+	defer p.freeSlot()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.closed || len(p.mu.idle) >= p.maxIdle || !c.rest() {
+		delete(p.mu.all, c)
+		c.Close()
+		return
+	}
+	p.mu.idle = append(p.mu.idle, c)
+}
+
+func (p *Pool) freeSlot() {
+	if p.slots != nil {
+		<-p.slots
+	}
+}
+
+// with calls f with a connection.
+func with[T any](ctx context.Context, p *Pool, tube string, f func(c *Conn) (T, error)) (T, error) {
+	c, err := p.get(ctx, tube)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer p.put(c)
+	return f(c)
+}
+
+func (p *Pool) do(ctx context.Context, f func(c *Conn) error) error {
+	c, err := p.get(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer p.put(c)
+	return f(c)
+}
+
+// in is with, on a connection on which commands without a tube are about this
+// one.
+func in[T any](ctx context.Context, p *Pool, tube string, f func(c *Conn) (T, error)) (T, error) {
+	return with(ctx, p, tube, func(c *Conn) (T, error) {
+		if err := CheckTube(tube); err != nil {
+			var none T
+			return none, &Error{Op: "use " + tube, Addr: p.addr, Err: err}
+		}
+		c.used = tube
+		return f(c)
+	})
+}
+
+// Put is [Conn.Put].
+func (p *Pool) Put(ctx context.Context, job NewJob) (id uint64, err error) {
+	tube := job.Tube
+	if tube == "" {
+		tube = defaultTube
+	}
+	c, err := p.get(ctx, tube)
+	if err != nil {
+		return 0, err
+	}
+	defer p.put(c)
+	return c.Put(ctx, job)
+}
+
+// PutMany is [Conn.PutMany].
+func (p *Pool) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
+	return with(ctx, p, "", func(c *Conn) ([]uint64, error) { return c.PutMany(ctx, jobs) })
+}
+
+// Reserve is [Conn.Reserve] from these tubes, or from "default" if there are
+// none. The job has a connection for itself until it is deleted, released, buried
+// or abandoned: one of these must be done. A cancelled context loses no job, and
+// no other job of the pool is touched by it.
+func (p *Pool) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
+	return p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.Reserve(ctx)) })
+}
+
+// ReserveTimeout is [Pool.Reserve] with a limit that the server keeps, as
+// [Conn.ReserveTimeout] has it.
+func (p *Pool) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...string) (*Job, error) {
+	return p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.ReserveTimeout(ctx, d)) })
+}
+
+// ReserveJob is [Conn.ReserveJob]. What [Pool.Reserve] says of its job is true of
+// this one.
+func (p *Pool) ReserveJob(ctx context.Context, id uint64) (*Job, error) {
+	return p.reserve(ctx, nil, func(c *Conn) ([]*Job, error) { return one(c.ReserveJob(ctx, id)) })
+}
+
+// ReserveMany is [Conn.ReserveMany] from these tubes, or from "default" if there
+// are none. The jobs share one connection, which they have until the last of them
+// is finished.
+func (p *Pool) ReserveMany(ctx context.Context, max int, d time.Duration, tubes ...string) ([]*Job, error) {
+	var jobs []*Job
+	_, err := p.reserve(ctx, tubes, func(c *Conn) (_ []*Job, err error) {
+		jobs, err = c.ReserveMany(ctx, max, d)
+		return jobs, err
+	})
+	return jobs, err
+}
+
+func one(job *Job, err error) ([]*Job, error) { return []*Job{job}, err }
+
+// reserve leases a connection to the jobs that f reserves, and returns the first.
+func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*Job, error)) (*Job, error) {
+	c, err := p.get(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	if len(tubes) == 0 {
+		tubes = []string{defaultTube}
+	}
+	if err = c.WatchOnly(ctx, tubes...); err == nil {
+		var jobs []*Job
+		if jobs, err = f(c); err == nil {
+			l := &lease{pool: p}
+			l.left.Store(int32(len(jobs)))
+			for _, job := range jobs {
+				job.lease = l
+			}
+			return jobs[0], nil
+		}
+	}
+	p.put(c)
+	return nil, err
+}
+
+// A lease is what the jobs of one connection of a pool have in common.
+type lease struct {
+	pool *Pool
+	left atomic.Int32 // jobs that are not finished
+}
+
+// finish ends a job's part in its lease, unless err says that it is still
+// reserved.
+func (j *Job) finish(err error) error {
+	if j.lease == nil || err != nil && !over(err) {
+		return err
+	}
+	l := j.lease
+	j.lease = nil
+	if l.left.Add(-1) == 0 {
+		l.pool.put(j.conn)
+	}
+	return err
+}
+
+// over reports whether a job is not reserved any more, or cannot be known to be,
+// after its delete, release or bury has failed with err.
+func over(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrDisconnected) ||
+		errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrProtocol)
+}
+
+// Delete is [Conn.Delete]. A job that was reserved is deleted through the job.
+func (p *Pool) Delete(ctx context.Context, id uint64) error {
+	return p.do(ctx, func(c *Conn) error { return c.Delete(ctx, id) })
+}
+
+// DeleteMany is [Conn.DeleteMany]. Jobs that were reserved are deleted one by
+// one, through the jobs.
+func (p *Pool) DeleteMany(ctx context.Context, ids []uint64) error {
+	return p.do(ctx, func(c *Conn) error { return c.DeleteMany(ctx, ids) })
+}
+
+// KickJob is [Conn.KickJob].
+func (p *Pool) KickJob(ctx context.Context, id uint64) error {
+	return p.do(ctx, func(c *Conn) error { return c.KickJob(ctx, id) })
+}
+
+// Kick is [Conn.Kick] in a tube.
+func (p *Pool) Kick(ctx context.Context, tube string, max int) (kicked int, err error) {
+	return in(ctx, p, tube, func(c *Conn) (int, error) { return c.Kick(ctx, max) })
+}
+
+// Peek is [Conn.Peek].
+func (p *Pool) Peek(ctx context.Context, id uint64) (*Job, error) {
+	return with(ctx, p, "", func(c *Conn) (*Job, error) { return c.Peek(ctx, id) })
+}
+
+// PeekReady is [Conn.PeekReady] in a tube.
+func (p *Pool) PeekReady(ctx context.Context, tube string) (*Job, error) {
+	return in(ctx, p, tube, func(c *Conn) (*Job, error) { return c.PeekReady(ctx) })
+}
+
+// PeekDelayed is [Conn.PeekDelayed] in a tube.
+func (p *Pool) PeekDelayed(ctx context.Context, tube string) (*Job, error) {
+	return in(ctx, p, tube, func(c *Conn) (*Job, error) { return c.PeekDelayed(ctx) })
+}
+
+// PeekBuried is [Conn.PeekBuried] in a tube.
+func (p *Pool) PeekBuried(ctx context.Context, tube string) (*Job, error) {
+	return in(ctx, p, tube, func(c *Conn) (*Job, error) { return c.PeekBuried(ctx) })
+}
+
+// PauseTube is [Conn.PauseTube].
+func (p *Pool) PauseTube(ctx context.Context, tube string, d time.Duration) error {
+	return p.do(ctx, func(c *Conn) error { return c.PauseTube(ctx, tube, d) })
+}
+
+// ListTubes is [Conn.ListTubes].
+func (p *Pool) ListTubes(ctx context.Context) ([]string, error) {
+	return with(ctx, p, "", func(c *Conn) ([]string, error) { return c.ListTubes(ctx) })
+}
+
+// Stats is [Conn.Stats].
+func (p *Pool) Stats(ctx context.Context) (*ServerStats, error) {
+	return with(ctx, p, "", func(c *Conn) (*ServerStats, error) { return c.Stats(ctx) })
+}
+
+// StatsTube is [Conn.StatsTube].
+func (p *Pool) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
+	return with(ctx, p, "", func(c *Conn) (*TubeStats, error) { return c.StatsTube(ctx, tube) })
+}
+
+// StatsJob is [Conn.StatsJob].
+func (p *Pool) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
+	return with(ctx, p, "", func(c *Conn) (*JobStats, error) { return c.StatsJob(ctx, id) })
+}
+
+// Ping is [Conn.Ping].
+func (p *Pool) Ping(ctx context.Context) error {
+	return p.do(ctx, func(c *Conn) error { return c.Ping(ctx) })
+}

@@ -1,0 +1,216 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+)
+
+func newPool(t *testing.T, addr string, opt *client.PoolOptions) *client.Pool {
+	t.Helper()
+	p, err := client.NewPool(addr, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func TestPoolCommands(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		ctx := t.Context()
+		p := newPool(t, addr, nil)
+		must(t, p.Ping(ctx))
+		id := get(p.Put(ctx, client.NewJob{Tube: "mail", Pri: 3}))
+		late := get(p.Put(ctx, client.NewJob{Tube: "mail", Delay: time.Hour}))
+		other := get(p.Put(ctx, client.NewJob{}))
+		for _, job := range []*client.Job{get(p.Peek(ctx, id)), get(p.PeekReady(ctx, "mail"))} {
+			if job.ID != id {
+				t.Errorf("got %d", job.ID)
+			}
+		}
+		if job := get(p.PeekDelayed(ctx, "mail")); job.ID != late {
+			t.Errorf("got %d", job.ID)
+		}
+		if job := get(p.PeekReady(ctx, "default")); job.ID != other {
+			t.Errorf("got %d", job.ID)
+		}
+		wantErr(t, second(p.PeekBuried(ctx, "mail")), client.ErrNotFound)
+		wantErr(t, second(p.PeekBuried(ctx, "-")), client.ErrInvalid)
+
+		job := get(p.Reserve(ctx, "mail"))
+		must(t, job.Bury(ctx, 3))
+		if n := get(p.Kick(ctx, "mail", 5)); n != 1 {
+			t.Errorf("kicked %d", n)
+		}
+		must(t, p.KickJob(ctx, late))
+		jobs := get(p.ReserveMany(ctx, 5, 0, "mail", "default"))
+		if len(jobs) != 3 {
+			t.Errorf("%d jobs", len(jobs))
+		}
+		for _, job := range jobs {
+			must(t, job.Delete(ctx))
+		}
+		wantErr(t, second(p.ReserveTimeout(ctx, 0)), client.ErrTimedOut)
+		must(t, p.DeleteMany(ctx, get(p.PutMany(ctx, []client.NewJob{{Tube: "a"}, {}}))))
+		must(t, p.Delete(ctx, get(p.Put(ctx, client.NewJob{}))))
+		must(t, get(p.ReserveJob(ctx, get(p.Put(ctx, client.NewJob{Tube: "mail"})))).Release(ctx, 0, 0))
+		must(t, p.PauseTube(ctx, "mail", time.Minute))
+		if st := get(p.StatsTube(ctx, "mail")); st.Pause != time.Minute {
+			t.Errorf("%+v", st)
+		}
+		if st := get(p.StatsJob(ctx, 7)); st.Tube != "mail" {
+			t.Errorf("%+v", st)
+		}
+		if tubes := get(p.ListTubes(ctx)); len(tubes) != 2 {
+			t.Errorf("%q", tubes)
+		}
+		// One at a time takes one connection.
+		if st := get(p.Stats(ctx)); st.Connections != 1 {
+			t.Errorf("%d connections", st.Connections)
+		}
+	})
+}
+
+// What one user of a connection does to it is not seen by the next.
+func TestPoolDo(t *testing.T) {
+	ctx := t.Context()
+	p := newPool(t, start(t), nil)
+	for range 3 {
+		must(t, p.Do(ctx, func(ctx context.Context, c *client.Conn) error {
+			if tubes := get(c.ListTubesWatched(ctx)); len(tubes) != 1 || tubes[0] != "default" {
+				t.Errorf("watches %q", tubes)
+			}
+			if tube := get(c.ListTubeUsed(ctx)); tube != "default" {
+				t.Errorf("uses %q", tube)
+			}
+			must(t, c.Use(ctx, "mail"))
+			return c.WatchOnly(ctx, "mail", "fax")
+		}))
+		if st := get(p.StatsJob(ctx, get(p.Put(ctx, client.NewJob{})))); st.Tube != "default" {
+			t.Errorf("put to %q", st.Tube)
+		}
+		must(t, get(p.ReserveTimeout(ctx, 0)).Delete(ctx))
+	}
+	want := errors.New("mine")
+	wantErr(t, p.Do(ctx, func(context.Context, *client.Conn) error { return want }), want)
+}
+
+// Many goroutines, each put done once, each reserved job finished where it was
+// reserved.
+func TestPoolShared(t *testing.T) {
+	ctx := t.Context()
+	p := newPool(t, start(t), &client.PoolOptions{MaxConns: 7})
+	const each, goroutines = 50, 20
+	var sum atomic.Int64
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		tube := fmt.Sprint("tube", g%3)
+		wg.Go(func() {
+			for range each {
+				get(p.Put(ctx, client.NewJob{Tube: tube, Body: []byte{byte(g)}}))
+				job := get(p.Reserve(ctx, tube))
+				sum.Add(int64(job.Body[0]))
+				must(t, job.Delete(ctx))
+			}
+		})
+	}
+	wg.Wait()
+	if want := int64(each * goroutines * (goroutines - 1) / 2); sum.Load() != want {
+		t.Errorf("the jobs add up to %d, want %d", sum.Load(), want)
+	}
+	if st := get(p.Stats(ctx)); st.JobsReady+st.JobsReserved != 0 || st.TotalConnections > 7 {
+		t.Errorf("%d ready, %d reserved, %d connections", st.JobsReady, st.JobsReserved, st.TotalConnections)
+	}
+}
+
+// No more than MaxConns, and no more than MaxIdle are kept.
+func TestPoolLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := beanpoletest.NewMemory(t)
+		opt := client.Options{Dial: srv.Dial}
+		p := newPool(t, srv.Addr, &client.PoolOptions{Options: opt, MaxConns: 2, MaxIdle: 1})
+		watch := dial(t, srv.Addr, &opt)
+		ctx := t.Context()
+		get(watch.PutMany(ctx, make([]client.NewJob, 3)))
+		a, b := get(p.Reserve(ctx)), get(p.Reserve(ctx))
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		wantErr(t, p.Ping(short), context.DeadlineExceeded)
+		pinged := make(chan error)
+		go func() { pinged <- p.Ping(ctx) }()
+		synctest.Wait()
+		must(t, a.Delete(ctx))
+		must(t, <-pinged)
+		wantErr(t, a.Touch(ctx), client.ErrNotFound)
+		must(t, b.Delete(ctx))
+		synctest.Wait()
+		if st := get(watch.Stats(ctx)); st.Connections != 2 {
+			t.Errorf("%d connections, want that of the pool and this", st.Connections)
+		}
+	})
+}
+
+// Abandoned, cancelled, lost: the server has the job again, and the pool its
+// room.
+func TestPoolAbandon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := beanpoletest.NewMemory(t)
+		opt := client.Options{Dial: srv.Dial}
+		p := newPool(t, srv.Addr, &client.PoolOptions{Options: opt, MaxConns: 1})
+		ctx := t.Context()
+		id := get(p.Put(ctx, client.NewJob{}))
+		for range 3 {
+			job := get(p.Reserve(ctx))
+			job.Abandon()
+			job.Abandon()
+			synctest.Wait()
+			if st := get(p.StatsJob(ctx, id)); st.State != client.StateReady || st.Releases != 0 {
+				t.Errorf("%+v", st)
+			}
+		}
+		job := get(p.Reserve(ctx))
+		must(t, job.Delete(ctx))
+		job.Abandon() // it is finished
+
+		short, cancel := context.WithCancel(ctx)
+		reserved := make(chan error)
+		go func() { reserved <- second(p.Reserve(short)) }()
+		synctest.Wait()
+		cancel()
+		wantErr(t, <-reserved, context.Canceled)
+		must(t, p.Ping(ctx))
+
+		// Its time to run is over: another may have it.
+		get(p.Put(ctx, client.NewJob{TTR: time.Second}))
+		job = get(p.Reserve(ctx))
+		time.Sleep(2 * time.Second) // of fake time
+		wantErr(t, job.Release(ctx, 0, 0), client.ErrNotFound)
+		must(t, p.Ping(ctx))
+	})
+}
+
+func TestPoolClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := beanpoletest.NewMemory(t)
+		p := newPool(t, srv.Addr, &client.PoolOptions{Options: client.Options{Dial: srv.Dial}, MaxConns: 1})
+		errs := make(chan error)
+		for range 2 { // one waits for a job, one for a connection
+			go func() { errs <- second(p.Reserve(context.Background())) }()
+		}
+		synctest.Wait()
+		p.Close()
+		p.Close()
+		wantErr(t, <-errs, client.ErrClosed)
+		wantErr(t, <-errs, client.ErrClosed)
+		wantErr(t, p.Ping(t.Context()), client.ErrClosed)
+	})
+}

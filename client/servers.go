@@ -1,0 +1,415 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Servers is a set of servers that know nothing of each other, as beanstalkd's
+// users spread their load: each job is on one of them. Any number of goroutines
+// may share it. It has a [Pool] for each server.
+//
+// A server that cannot be reached is left alone for a while, a second at first,
+// half a minute in the end, unless there is no other.
+type Servers struct {
+	nodes []*node
+	turn  atomic.Uint64 // moves with each round
+}
+
+// A node is one of the servers.
+type node struct {
+	*Pool
+
+	mu struct {
+		sync.Mutex
+		until time.Time // it is left alone
+		pause time.Duration
+	}
+}
+
+const (
+	firstRest = time.Second
+	maxRest   = 30 * time.Second
+)
+
+// NewServers returns a set of servers at these addresses, as [Dial] takes them. It
+// does not connect yet. opt may be nil; Reconnect has no effect: a lost connection
+// is tried anew once, then it is another server's turn.
+func NewServers(addrs []string, opt *PoolOptions) (*Servers, error) {
+	var o PoolOptions
+	if opt != nil {
+		o = *opt
+	}
+	o.Reconnect = time.Nanosecond // room for one attempt
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("%w: no servers", ErrInvalid)
+	}
+	s := new(Servers)
+	for i, addr := range addrs {
+		if slices.Contains(addrs[:i], addr) {
+			return nil, fmt.Errorf("%w: server %s twice", ErrInvalid, addr)
+		}
+		p, err := NewPool(addr, &o)
+		if err != nil {
+			return nil, err
+		}
+		s.nodes = append(s.nodes, &node{Pool: p})
+	}
+	return s, nil
+}
+
+// Close closes the connections to all servers. The error is always nil.
+func (s *Servers) Close() error {
+	for _, n := range s.nodes {
+		n.Close()
+	}
+	return nil
+}
+
+// Pools returns the pools of the servers, in the order of the addresses: for
+// statistics, kicks, pauses and all else that is done on each.
+func (s *Servers) Pools() []*Pool {
+	pools := make([]*Pool, len(s.nodes))
+	for i, n := range s.nodes {
+		pools[i] = n.Pool
+	}
+	return pools
+}
+
+// Pool returns the pool of a server, or nil if it is not in the set.
+func (s *Servers) Pool(addr string) *Pool {
+	for _, n := range s.nodes {
+		if n.addr == addr {
+			return n.Pool
+		}
+	}
+	return nil
+}
+
+// A JobID is the id of a job and the server that gave it. It is written as
+// "10.0.0.1:11300/7".
+type JobID struct {
+	Server string
+	ID     uint64
+}
+
+// String returns the id as [ParseJobID] reads it.
+func (id JobID) String() string { return id.Server + "/" + strconv.FormatUint(id.ID, 10) }
+
+// MarshalText returns the id as [ParseJobID] reads it.
+func (id JobID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText sets the id as [ParseJobID] does.
+func (id *JobID) UnmarshalText(text []byte) (err error) {
+	*id, err = ParseJobID(string(text))
+	return err
+}
+
+// ParseJobID reads what [JobID.String] has written.
+func ParseJobID(s string) (JobID, error) {
+	i := strings.LastIndexByte(s, '/')
+	if i <= 0 {
+		return JobID{}, fmt.Errorf("%w: job %q: want SERVER/ID", ErrInvalid, s)
+	}
+	id, err := strconv.ParseUint(s[i+1:], 10, 64)
+	if err != nil {
+		return JobID{}, fmt.Errorf("%w: job %q: want SERVER/ID", ErrInvalid, s)
+	}
+	return JobID{s[:i], id}, nil
+}
+
+// JobID returns the id of the job with its server.
+func (j *Job) JobID() JobID { return JobID{j.Server(), j.ID} }
+
+// Put puts a job on one of the servers. Jobs with the same key go to the same one,
+// as long as it can be reached; see [Servers.Order]. Without a key the servers
+// take turns. Another server is tried where it is certain that the job was not
+// put: the server could not be reached, is draining, or is full. If that is not
+// known the error is [ErrOutcomeUnknown], as with [Conn.Put].
+func (s *Servers) Put(ctx context.Context, key string, job NewJob) (JobID, error) {
+	order := s.order(key)
+	if key == "" {
+		order = s.rotated()
+	}
+	var errs []error
+	for _, n := range awakeFirst(order) {
+		id, err := n.Put(ctx, job)
+		if err == nil {
+			n.woke()
+			return JobID{n.addr, id}, nil
+		}
+		errs = append(errs, err)
+		n.note(err)
+		elsewhere := errors.Is(err, ErrDisconnected) || errors.Is(err, ErrDraining) || errors.Is(err, ErrOutOfMemory)
+		if !elsewhere || errors.Is(err, ErrOutcomeUnknown) {
+			break
+		}
+	}
+	return JobID{}, errors.Join(errs...)
+}
+
+// Order returns the addresses of the servers in the order in which they are tried
+// for a key: by rendezvous hashing (Thaler and Ravishankar, 1996), so that a server
+// more or less moves only its own share of the keys. The weight of a server is the
+// 64-bit FNV-1a hash of its address, a zero byte and the key, mixed by the
+// finalizer of MurmurHash3; the largest comes first.
+func (s *Servers) Order(key string) []string {
+	nodes := s.order(key)
+	addrs := make([]string, len(nodes))
+	for i, n := range nodes {
+		addrs[i] = n.addr
+	}
+	return addrs
+}
+
+func (s *Servers) order(key string) []*node {
+	nodes := slices.Clone(s.nodes)
+	slices.SortFunc(nodes, func(a, b *node) int {
+		if weight(a.addr, key) > weight(b.addr, key) {
+			return -1
+		}
+		return 1
+	})
+	return nodes
+}
+
+func weight(addr, key string) uint64 {
+	f := fnv.New64a()
+	f.Write([]byte(addr))
+	f.Write([]byte{0})
+	f.Write([]byte(key))
+	h := f.Sum64()
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// rotated returns the servers, each first in its turn.
+func (s *Servers) rotated() []*node {
+	first := int(s.turn.Add(1) % uint64(len(s.nodes)))
+	return slices.Concat(s.nodes[first:], s.nodes[:first])
+}
+
+// awakeFirst returns the servers with those at the end that are left alone.
+func awakeFirst(nodes []*node) []*node {
+	now := time.Now()
+	nodes = slices.Clone(nodes)
+	slices.SortStableFunc(nodes, func(a, b *node) int { return a.rest(now) - b.rest(now) })
+	return nodes
+}
+
+// rest is 1 for a server that is left alone, else 0.
+func (n *node) rest(now time.Time) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now.Before(n.mu.until) {
+		return 1
+	}
+	return 0
+}
+
+// note leaves the server alone for a while if it could not be reached. It returns
+// for how long.
+func (n *node) note(err error) time.Duration {
+	if !errors.Is(err, ErrDisconnected) {
+		return 0
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.pause = min(max(2*n.mu.pause, firstRest), maxRest)
+	n.mu.until = time.Now().Add(n.mu.pause)
+	return n.mu.pause
+}
+
+// woke ends the rest of a server.
+func (n *node) woke() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.pause, n.mu.until = 0, time.Time{}
+}
+
+// Reserve takes a job from any of the servers, of these tubes, or of "default" if
+// there are none. Servers that have jobs are asked in turn; if none has, it waits
+// for the first job on any of them. Priorities count within a server. What
+// [Pool.Reserve] says of its job is true of this one.
+//
+// If no server can be reached the error says so at once; while it waits, servers
+// may come and go.
+func (s *Servers) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
+	return s.reserve(ctx, forever, tubes)
+}
+
+// ReserveTimeout is [Servers.Reserve] that waits d, rounded up to whole seconds,
+// and then returns [ErrTimedOut]. With 0 it does not wait.
+func (s *Servers) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...string) (*Job, error) {
+	if _, err := timeout(d); err != nil {
+		return nil, err
+	}
+	return s.reserve(ctx, d, tubes)
+}
+
+func (s *Servers) reserve(ctx context.Context, d time.Duration, tubes []string) (*Job, error) {
+	job, err := s.sweep(ctx, tubes)
+	if d == 0 || !errors.Is(err, ErrTimedOut) {
+		return job, err
+	}
+	return s.await(ctx, d, tubes)
+}
+
+// sweep asks each server once. The error is ErrTimedOut if one of them had to say
+// so.
+func (s *Servers) sweep(ctx context.Context, tubes []string) (*Job, error) {
+	var empty error
+	var errs []error
+	for _, n := range awakeFirst(s.rotated()) {
+		if n.rest(time.Now()) == 1 && empty != nil {
+			continue // left alone, and there are others
+		}
+		job, err := n.ReserveTimeout(ctx, 0, tubes...)
+		switch {
+		case err == nil:
+			n.woke()
+			return job, nil
+		case errors.Is(err, ErrTimedOut):
+			n.woke()
+			empty = err
+		case ctx.Err() != nil:
+			return nil, err
+		default:
+			n.note(err)
+			errs = append(errs, err)
+		}
+	}
+	if empty != nil {
+		return nil, empty
+	}
+	return nil, errors.Join(errs...)
+}
+
+// await waits on all servers for the first job.
+func (s *Servers) await(ctx context.Context, d time.Duration, tubes []string) (*Job, error) {
+	waiting, stop := context.WithCancel(ctx)
+	type result struct {
+		job *Job
+		err error
+	}
+	results := make(chan result)
+	for _, n := range s.nodes {
+		go func() {
+			job, err := n.await(waiting, d, tubes)
+			results <- result{job, err}
+		}()
+	}
+	var first *Job
+	var errs []error
+	for range s.nodes {
+		switch r := <-results; {
+		case r.err != nil:
+			errs = append(errs, r.err)
+		case first == nil:
+			first = r.job
+			stop() // the others hang up, so that their servers keep their jobs
+		default:
+			r.job.Abandon() // it came at the same moment
+		}
+	}
+	stop()
+	if first != nil {
+		return first, nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	// Of equal errors one will do.
+	for _, err := range errs {
+		if errors.Is(err, ErrTimedOut) {
+			return nil, err
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// await waits for a job of one server, which may be away for a while.
+func (n *node) await(ctx context.Context, d time.Duration, tubes []string) (*Job, error) {
+	end := time.Now().Add(d)
+	for {
+		var job *Job
+		var err error
+		if d == forever {
+			job, err = n.Pool.Reserve(ctx, tubes...)
+		} else {
+			job, err = n.Pool.ReserveTimeout(ctx, max(time.Until(end), 0), tubes...)
+		}
+		if !errors.Is(err, ErrDisconnected) || ctx.Err() != nil {
+			return job, err
+		}
+		pause := n.note(err)
+		if d != forever && time.Now().Add(pause).After(end) {
+			pause = time.Until(end)
+			err = fmt.Errorf("%w: %w", ErrTimedOut, err)
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if ctx.Err() != nil || errors.Is(err, ErrTimedOut) {
+			return nil, err
+		}
+	}
+}
+
+// Delete deletes a job on its server. A job that was reserved is deleted through
+// the job.
+func (s *Servers) Delete(ctx context.Context, id JobID) error {
+	p, err := s.of(id)
+	if err != nil {
+		return err
+	}
+	return p.Delete(ctx, id.ID)
+}
+
+// KickJob makes a buried or delayed job ready on its server.
+func (s *Servers) KickJob(ctx context.Context, id JobID) error {
+	p, err := s.of(id)
+	if err != nil {
+		return err
+	}
+	return p.KickJob(ctx, id.ID)
+}
+
+// Peek shows a job.
+func (s *Servers) Peek(ctx context.Context, id JobID) (*Job, error) {
+	p, err := s.of(id)
+	if err != nil {
+		return nil, err
+	}
+	return p.Peek(ctx, id.ID)
+}
+
+// StatsJob returns what its server knows about a job.
+func (s *Servers) StatsJob(ctx context.Context, id JobID) (*JobStats, error) {
+	p, err := s.of(id)
+	if err != nil {
+		return nil, err
+	}
+	return p.StatsJob(ctx, id.ID)
+}
+
+func (s *Servers) of(id JobID) (*Pool, error) {
+	if p := s.Pool(id.Server); p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("%w: job %v: no such server in the set", ErrInvalid, id)
+}

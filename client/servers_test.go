@@ -1,0 +1,244 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+)
+
+// A fleet is servers in memory, which can be away.
+type fleet struct {
+	*client.Servers
+	srv  map[string]*beanpoletest.Server
+	away map[string]bool
+}
+
+func newFleet(t *testing.T, addrs ...string) *fleet {
+	f := &fleet{srv: map[string]*beanpoletest.Server{}, away: map[string]bool{}}
+	for i, addr := range addrs {
+		addrs[i] = addr + ":11300"
+		f.srv[addrs[i]] = beanpoletest.NewMemory(t)
+	}
+	var err error
+	f.Servers, err = client.NewServers(addrs, &client.PoolOptions{Options: client.Options{
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if f.away[addr] {
+				return nil, errors.New("away")
+			}
+			return f.srv[addr].Dial(ctx, network, addr)
+		},
+	}})
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// Jobs with a key go to one server, jobs without to all in turn, and from all
+// they come in turn.
+func TestServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f := newFleet(t, "a", "b", "c")
+		home := f.Order("customer 7")[0]
+		for range 5 {
+			if id := get(f.Put(ctx, "customer 7", client.NewJob{Tube: "keyed"})); id.Server != home {
+				t.Errorf("on %s, want %s", id.Server, home)
+			}
+		}
+		count := map[string]int{}
+		for range 9 {
+			count[get(f.Put(ctx, "", client.NewJob{})).Server]++
+		}
+		if count["a:11300"] != 3 || count["b:11300"] != 3 || count["c:11300"] != 3 {
+			t.Errorf("put %v", count)
+		}
+		for i := range 9 {
+			job := get(f.Reserve(ctx))
+			count[job.Server()]--
+			if i%3 == 2 && (count["a:11300"] != count["b:11300"] || count["b:11300"] != count["c:11300"]) {
+				t.Errorf("after %d: %v", i+1, count)
+			}
+			if st := get(f.StatsJob(ctx, job.JobID())); st.State != client.StateReserved {
+				t.Errorf("%+v", st)
+			}
+			must(t, job.Delete(ctx))
+			wantErr(t, f.Delete(ctx, job.JobID()), client.ErrNotFound)
+		}
+		wantErr(t, second(f.ReserveTimeout(ctx, 0)), client.ErrTimedOut)
+		job := get(f.Reserve(ctx, "keyed"))
+		must(t, job.Bury(ctx, 0))
+		must(t, f.KickJob(ctx, job.JobID()))
+		if again := get(f.Peek(ctx, job.JobID())); again.JobID() != job.JobID() {
+			t.Error(again.JobID())
+		}
+		must(t, f.Delete(ctx, job.JobID()))
+		wantErr(t, f.Delete(ctx, client.JobID{Server: "x", ID: 1}), client.ErrInvalid)
+	})
+}
+
+// It waits for a job on any server; the others keep theirs.
+func TestServersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f := newFleet(t, "a", "b", "c")
+		for _, p := range f.Pools() {
+			got := make(chan *client.Job)
+			go func() { got <- get(f.Reserve(ctx)) }()
+			synctest.Wait()
+			for _, p := range f.Pools() {
+				if st := get(p.Stats(ctx)); st.Waiting != 1 {
+					t.Errorf("%d wait on %s", st.Waiting, p.Addr())
+				}
+			}
+			get(p.Put(ctx, client.NewJob{}))
+			job := <-got
+			if job.Server() != p.Addr() {
+				t.Errorf("from %s, want %s", job.Server(), p.Addr())
+			}
+			must(t, job.Delete(ctx))
+			synctest.Wait()
+			for _, p := range f.Pools() {
+				if st := get(p.Stats(ctx)); st.Waiting != 0 {
+					t.Errorf("%d wait on %s", st.Waiting, p.Addr())
+				}
+			}
+		}
+		// All at the same moment: one is given, none is lost.
+		for _, p := range f.Pools() {
+			get(p.Put(ctx, client.NewJob{Delay: 5 * time.Second}))
+		}
+		for left := range 3 {
+			job := get(f.ReserveTimeout(ctx, 10*time.Second))
+			synctest.Wait()
+			ready := 0
+			for _, p := range f.Pools() {
+				ready += int(get(p.Stats(ctx)).JobsReady)
+			}
+			if ready != 2-left {
+				t.Errorf("%d are ready, want %d", ready, 2-left)
+			}
+			must(t, job.Delete(ctx))
+		}
+		began := time.Now()
+		wantErr(t, second(f.ReserveTimeout(ctx, 10*time.Second)), client.ErrTimedOut)
+		if took := time.Since(began).Round(time.Millisecond); took != 10*time.Second {
+			t.Errorf("took %v", took)
+		}
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		wantErr(t, second(f.Reserve(short)), context.DeadlineExceeded)
+	})
+}
+
+// A server that is away, draining, or comes back.
+func TestServersFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f := newFleet(t, "a", "b", "c")
+		order := f.Order("k")
+		f.away[order[0]] = true
+		for range 3 {
+			if id := get(f.Put(ctx, "k", client.NewJob{})); id.Server != order[1] {
+				t.Errorf("on %s, want %s", id.Server, order[1])
+			}
+		}
+		f.srv[order[1]].Drain()
+		if id := get(f.Put(ctx, "k", client.NewJob{})); id.Server != order[2] {
+			t.Errorf("on %s, want %s", id.Server, order[2])
+		}
+		wantErr(t, second(f.Put(ctx, "k", client.NewJob{Tube: "-"})), client.ErrInvalid)
+		for range 4 {
+			must(t, get(f.Reserve(ctx)).Delete(ctx))
+		}
+		// One comes back while a reserve waits.
+		got := make(chan *client.Job)
+		go func() { got <- get(f.Reserve(ctx)) }()
+		synctest.Wait()
+		f.away[order[0]] = false
+		time.Sleep(time.Minute) // of fake time
+		get(f.Pool(order[0]).Put(ctx, client.NewJob{}))
+		if job := <-got; job.Server() != order[0] {
+			t.Errorf("from %s", job.Server())
+		} else {
+			must(t, job.Delete(ctx))
+		}
+		if id := get(f.Put(ctx, "k", client.NewJob{})); id.Server != order[0] {
+			t.Errorf("on %s, want %s", id.Server, order[0])
+		}
+		for addr := range f.srv {
+			f.away[addr] = true
+			f.srv[addr].Close()
+		}
+		wantErr(t, second(f.Put(ctx, "", client.NewJob{})), client.ErrDisconnected)
+		wantErr(t, second(f.Reserve(ctx)), client.ErrDisconnected)
+	})
+}
+
+// A put that may have been done is not done elsewhere.
+func TestServersOutcomeUnknown(t *testing.T) {
+	a := play(t, listen(t), "> put 0 0 60 0\n> \n") // and closes
+	srv := beanpoletest.NewServer(t)
+	s := get(client.NewServers([]string{a, srv.Addr}, nil))
+	defer s.Close()
+	key := ""
+	for i := 0; key == ""; i++ {
+		if k := fmt.Sprint(i); s.Order(k)[0] == a {
+			key = k
+		}
+	}
+	wantErr(t, second(s.Put(t.Context(), key, client.NewJob{})), client.ErrOutcomeUnknown)
+	if st := get(s.Pool(srv.Addr).Stats(t.Context())); st.TotalJobs != 0 {
+		t.Error("it was put twice")
+	}
+}
+
+// A server more takes its share and moves nothing else.
+func TestServersOrder(t *testing.T) {
+	three := get(client.NewServers([]string{"a", "b", "c"}, nil))
+	four := get(client.NewServers([]string{"d", "c", "b", "a"}, nil))
+	count := map[string]int{}
+	for i := range 8000 {
+		key := fmt.Sprint("key ", i)
+		old, now := three.Order(key), four.Order(key)
+		count[now[0]]++
+		now = slices.DeleteFunc(now, func(s string) bool { return s == "d" })
+		if !slices.Equal(old, now) {
+			t.Fatalf("%s: %q became %q", key, old, now)
+		}
+	}
+	for addr, n := range count {
+		if n < 1800 || n > 2200 {
+			t.Errorf("%d of 8000 keys are on %s", n, addr)
+		}
+	}
+	// The hash is the same in every program and version.
+	if got := strings.Join(four.Order("customer 7"), " "); got != "c a b d" {
+		t.Errorf("the order of a key has changed: %s", got)
+	}
+	for _, addrs := range [][]string{nil, {"a", "a"}, {"unix:"}} {
+		wantErr(t, second(client.NewServers(addrs, nil)), client.ErrInvalid)
+	}
+}
+
+func TestJobID(t *testing.T) {
+	for _, id := range []client.JobID{{Server: "10.0.0.1:11300", ID: 7}, {Server: "unix:/run/bean.sock", ID: 1<<64 - 1}} {
+		text := get(json.Marshal(id))
+		var got client.JobID
+		if err := json.Unmarshal(text, &got); err != nil || got != id {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, s := range []string{"", "7", "/7", "a/", "a/x", "a/-1"} {
+		wantErr(t, second(client.ParseJobID(s)), client.ErrInvalid)
+	}
+}

@@ -1,0 +1,332 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+)
+
+// bubble runs a test on fake time with a server in memory.
+func bubble(t *testing.T, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := beanpoletest.NewMemory(t)
+		f(t, srv, &client.Options{Dial: srv.Dial})
+	})
+}
+
+// A reserve that is cancelled loses no job: whoever comes next gets it.
+func TestCancelReserve(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+		c := dial(t, srv.Addr, opt)
+		other := dial(t, srv.Addr, opt)
+		held := get(other.Put(t.Context(), client.NewJob{}))
+		get(c.Reserve(t.Context()))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		reserved := make(chan error)
+		go func() { reserved <- second(c.Reserve(ctx)) }()
+		synctest.Wait()
+		cause := errors.New("enough")
+		cancel(cause)
+		wantErr(t, <-reserved, cause)
+		synctest.Wait()
+		id := get(other.Put(t.Context(), client.NewJob{}))
+		// What the connection held went with it; nothing is with it now.
+		if st := get(other.Stats(t.Context())); st.JobsReady != 2 || st.JobsReserved != 0 || st.Waiting != 0 {
+			t.Errorf("%+v", st)
+		}
+		// It comes back by itself.
+		for _, want := range []uint64{held, id} {
+			if job := get(c.Reserve(t.Context())); job.ID != want {
+				t.Errorf("got job %d, want %d", job.ID, want)
+			}
+		}
+	})
+}
+
+// A job that is there when the context ends is not lost either: it is returned,
+// or it is ready.
+func TestCancelRace(t *testing.T) {
+	srv := beanpoletest.NewServer(t)
+	c := dial(t, srv.Addr, nil)
+	other := dial(t, srv.Addr, nil)
+	for range 300 {
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan *client.Job)
+		go func() {
+			job, _ := c.Reserve(ctx)
+			got <- job
+		}()
+		go cancel()
+		id := get(other.Put(t.Context(), client.NewJob{}))
+		if job := <-got; job != nil {
+			must(t, job.Delete(t.Context()))
+			continue
+		}
+		for get(other.StatsJob(t.Context(), id)).State != client.StateReady {
+		}
+		must(t, other.Delete(t.Context(), id))
+	}
+}
+
+// A deadline does not cost the connection its jobs, and is not overrun.
+func TestReserveDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+		c := dial(t, srv.Addr, opt)
+		get(c.Put(t.Context(), client.NewJob{TTR: time.Hour}))
+		held := get(c.Reserve(t.Context()))
+		for _, d := range []time.Duration{300 * time.Millisecond, time.Second, 2500 * time.Millisecond} {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			_, err := c.Reserve(ctx)
+			cancel()
+			wantErr(t, err, client.ErrTimedOut)
+			wantErr(t, err, context.DeadlineExceeded)
+			if took := time.Since(began); took < d || took > d+time.Millisecond {
+				t.Errorf("a deadline after %v took %v", d, took)
+			}
+		}
+		// A job is seen in the last fraction of a second too.
+		get(dial(t, srv.Addr, opt).Put(t.Context(), client.NewJob{Delay: time.Second}))
+		time.Sleep(600 * time.Millisecond) // of fake time
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		get(c.Reserve(ctx))
+		if took := time.Since(began); took > 510*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		must(t, held.Touch(t.Context()))
+	})
+}
+
+func TestReserveTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+		c := dial(t, srv.Addr, opt)
+		for d, want := range map[time.Duration]time.Duration{0: 0, 1: time.Second, 90 * time.Second: 90 * time.Second} {
+			began := time.Now()
+			wantErr(t, second(c.ReserveTimeout(t.Context(), d)), client.ErrTimedOut)
+			if took := time.Since(began).Round(time.Millisecond); took != want {
+				t.Errorf("a timeout of %v took %v, want %v", d, took, want)
+			}
+		}
+		// A job that must be looked after ends the wait.
+		get(c.Put(t.Context(), client.NewJob{TTR: 10 * time.Second}))
+		get(c.Reserve(t.Context()))
+		began := time.Now()
+		wantErr(t, second(c.Reserve(t.Context())), client.ErrDeadlineSoon)
+		if took := time.Since(began).Round(time.Millisecond); took != 9*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// A put whose context ends before the answer may have been done, and says so.
+func TestCancelPut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dial(t, "deaf", &client.Options{Dial: deaf, Reconnect: client.Never})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Put(ctx, client.NewJob{})
+		wantErr(t, err, context.DeadlineExceeded)
+		wantErr(t, err, client.ErrOutcomeUnknown)
+	})
+}
+
+// deaf connects to a server that reads and never answers.
+func deaf(context.Context, string, string) (net.Conn, error) {
+	a, b := net.Pipe()
+	go func() {
+		for buf := make([]byte, 100); ; {
+			if _, err := b.Read(buf); err != nil {
+				return
+			}
+		}
+	}()
+	return a, nil
+}
+
+// A server that does not answer costs its time and no more.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dial(t, "deaf", &client.Options{Dial: deaf, Timeout: 4 * time.Second})
+		for what, do := range map[string]func() error{
+			"ping": func() error { return c.Ping(t.Context()) },
+			"many": func() error { return second(c.PeekMany(t.Context(), make([]uint64, 1000))) },
+		} {
+			began := time.Now()
+			err := do()
+			wantErr(t, err, client.ErrDisconnected)
+			wantErr(t, err, os.ErrDeadlineExceeded)
+			if took := time.Since(began); took < 4*time.Second || took > 5*time.Second {
+				t.Errorf("%s took %v", what, took)
+			}
+		}
+		// The time that a command waits counts apart.
+		began := time.Now()
+		wantErr(t, second(c.ReserveTimeout(t.Context(), time.Minute)), os.ErrDeadlineExceeded)
+		if took := time.Since(began); took < 64*time.Second || took > 65*time.Second {
+			t.Errorf("a reserve took %v", took)
+		}
+	})
+}
+
+// A server that is away for a while is waited for, as long as was said.
+func TestReconnectPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := beanpoletest.NewMemory(t)
+		var away time.Time // until then
+		attempts := 0
+		c := dial(t, srv.Addr, &client.Options{Reconnect: 20 * time.Second, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if attempts++; time.Now().Before(away) {
+				return nil, errors.New("away")
+			}
+			return srv.Dial(ctx, network, addr)
+		}})
+		must(t, c.Use(t.Context(), "mail"))
+		get(c.Watch(t.Context(), "mail"))
+		client.Break(c)
+		away = time.Now().Add(15 * time.Second)
+		id := get(c.Put(t.Context(), client.NewJob{}))
+		if now := time.Now(); now.Before(away) || now.After(away.Add(2*time.Second)) {
+			t.Errorf("the put came %v after the server", now.Sub(away))
+		}
+		if st := get(c.StatsJob(t.Context(), id)); st.Tube != "mail" {
+			t.Errorf("the job is in %q", st.Tube)
+		}
+		if attempts < 5 || attempts > 40 {
+			t.Errorf("%d attempts", attempts)
+		}
+
+		client.Break(c)
+		began := time.Now()
+		away = began.Add(time.Hour)
+		_, err := c.Put(t.Context(), client.NewJob{})
+		wantErr(t, err, client.ErrDisconnected)
+		if errors.Is(err, client.ErrOutcomeUnknown) {
+			t.Errorf("nothing was sent: %v", err)
+		}
+		if took := time.Since(began); took < 15*time.Second || took > 20*time.Second {
+			t.Errorf("gave up after %v", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantErr(t, c.Ping(ctx), context.DeadlineExceeded)
+		go func() {
+			time.Sleep(time.Second)
+			c.Close()
+		}()
+		wantErr(t, c.Ping(t.Context()), client.ErrClosed)
+	})
+}
+
+// To wait for another goroutine's reserve ends with the context too.
+func TestTurns(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+		c := dial(t, srv.Addr, opt)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.Reserve(context.Background())
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantErr(t, c.Ping(ctx), context.DeadlineExceeded)
+		c.Close()
+		<-done
+	})
+}
+
+// A connection that cannot be made in time is given up.
+func TestDialTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, opt := range []*client.Options{
+			{Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}},
+			{Dial: deaf, Token: "s3cret"},
+		} {
+			began := time.Now()
+			_, err := client.Dial(t.Context(), "nowhere", opt)
+			wantErr(t, err, client.ErrDisconnected)
+			if took := time.Since(began); took != client.DefaultDialTimeout {
+				t.Errorf("took %v", took)
+			}
+		}
+	})
+}
+
+// DeleteAndReserve tells of the delete before it waits, and waits for the next.
+func TestDeleteAndReserve(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+		ctx := t.Context()
+		c := dial(t, srv.Addr, opt)
+		other := dial(t, srv.Addr, opt)
+		get(c.PutMany(ctx, make([]client.NewJob, 2)))
+		job := get(c.Reserve(ctx))
+		var deleted error = errors.New("not called")
+		job = get(c.DeleteAndReserve(ctx, job.ID, func(err error) { deleted = err }))
+		if deleted != nil || job.ID != 2 {
+			t.Errorf("%v, job %d", deleted, job.ID)
+		}
+		waiting, cancel := context.WithCancel(ctx)
+		ended := make(chan error)
+		go func() {
+			ended <- second(c.DeleteAndReserve(waiting, job.ID, func(err error) { deleted = err }))
+		}()
+		synctest.Wait()
+		if st := get(other.Stats(ctx)); st.Waiting != 1 || deleted != nil {
+			t.Errorf("%d wait; the delete gave %v", st.Waiting, deleted)
+		}
+		cancel()
+		wantErr(t, <-ended, context.Canceled)
+		// The context ends the wait only.
+		get(other.Put(ctx, client.NewJob{}))
+		job = get(c.Reserve(ctx))
+		wantErr(t, second(c.DeleteAndReserve(waiting, job.ID, func(err error) { deleted = err })), context.Canceled)
+		if st := get(other.Stats(ctx)); deleted != nil || st.JobsReserved+st.JobsReady != 0 {
+			t.Errorf("%v: %+v", deleted, st)
+		}
+		// Of a job that is gone it says so, and goes on.
+		get(other.Put(ctx, client.NewJob{}))
+		get(c.DeleteAndReserve(ctx, 99, func(err error) { deleted = err }))
+		wantErr(t, deleted, client.ErrNotFound)
+	})
+}
+
+func TestCutDeleteAndReserve(t *testing.T) {
+	eachCut(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+		ctx := t.Context()
+		other := dial(t, srv.Addr, &client.Options{Dial: srv.Dial})
+		get(other.PutMany(ctx, make([]client.NewJob, 2)))
+		c := dialCut(t, srv.Addr, opt)
+		job := get(c.Reserve(ctx))
+		calls := 0
+		var deleted error
+		next := get(c.DeleteAndReserve(ctx, job.ID, func(err error) {
+			calls++
+			deleted = err
+		}))
+		if calls != 1 {
+			t.Fatalf("the result of the delete was told %d times", calls)
+		}
+		c.Close()
+		for get(other.Stats(ctx)).JobsReserved != 0 {
+		}
+		st := get(other.Stats(ctx))
+		switch {
+		case deleted == nil && (st.JobsReady != 1 || next.ID == job.ID):
+			t.Errorf("deleted %d, got %d, and %d are there", job.ID, next.ID, st.JobsReady)
+		case deleted != nil && !errors.Is(deleted, client.ErrOutcomeUnknown) && !errors.Is(deleted, client.ErrDisconnected):
+			t.Error(deleted)
+		}
+	})
+}

@@ -1,0 +1,2 @@
+// Package worker runs a function for each job of a queue.
+package worker

@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// firstLook is when the time to run of a job is asked for: early enough for the
+// shortest there is, a second, and late enough for most jobs to be done.
+const firstLook = 300 * time.Millisecond
+
+// A keeper touches a job while its handler runs.
+type keeper struct {
+	timer *time.Timer // starts the goroutine
+	quit  chan struct{}
+	done  chan struct{} // closed when the goroutine has ended
+}
+
+// keepAlive touches the job until stop is called, three times as often as need be.
+// When it finds that the job is lost it ends the handler's context.
+func keepAlive(ctx context.Context, cancel context.CancelCauseFunc, job *Job) *keeper {
+	k := &keeper{quit: make(chan struct{}), done: make(chan struct{})}
+	k.timer = time.AfterFunc(firstLook, func() {
+		defer close(k.done)
+		if !k.touch(ctx, job) {
+			cancel(ErrLost)
+		}
+	})
+	return k
+}
+
+// stop returns when the job is not touched any more: the connection is free.
+func (k *keeper) stop() {
+	if k.timer.Stop() {
+		return
+	}
+	close(k.quit)
+	<-k.done
+}
+
+// touch touches a job until it is told to quit. It returns false as soon as the job
+// is lost.
+func (k *keeper) touch(ctx context.Context, job *Job) bool {
+	st, err := job.Stats(ctx)
+	if err != nil {
+		return !lost(err)
+	}
+	if st.State != client.StateReserved {
+		return false
+	}
+	every := st.TTR / 3
+	for wait := max(every-firstLook, 0); ; wait = every {
+		t := time.NewTimer(wait)
+		select {
+		case <-k.quit:
+			t.Stop()
+			return true
+		case <-t.C:
+		}
+		if lost(job.Touch(ctx)) {
+			return false
+		}
+	}
+}
+
+// lost tells from an error whether a job is lost. Without a connection it is: the
+// server has given it to others.
+func lost(err error) bool {
+	return errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrDisconnected)
+}

@@ -1,0 +1,140 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// Defaults of [Options].
+const (
+	DefaultServer      = "127.0.0.1:" + client.DefaultPort
+	DefaultTube        = "default"
+	DefaultMaxTries    = 10
+	DefaultStopTimeout = 30 * time.Second
+)
+
+// Options say what a worker works on, and how. The zero value works on one job at
+// a time from the tube "default" of a server on this machine.
+type Options struct {
+	// Servers are the addresses of the servers, as client.Dial takes them. With
+	// several, jobs are taken from all of them in turn. None: [DefaultServer].
+	Servers []string
+
+	// Client is how to connect to them.
+	Client client.Options
+
+	// Tubes are where jobs are taken from. None: [DefaultTube].
+	Tubes []string
+
+	// Concurrency is how many jobs are worked on at a time. Each has a
+	// connection of its own. 0: 1.
+	Concurrency int
+
+	// MaxTries is how often a job is tried before it is buried. Tries are
+	// counted by the server, over all workers: the reserves of stats-job. 0:
+	// [DefaultMaxTries]; negative: no limit.
+	MaxTries int
+
+	// CountFirst asks for that count before each job too, and buries those that
+	// have had their tries: jobs that kill their worker, or make it miss the
+	// time to run, do not get as far as returning an error. It costs a round
+	// trip a job.
+	CountFirst bool
+
+	// Backoff is how long a job rests after its nth failure, n from 1 up.
+	// nil: [Backoff].
+	Backoff func(tries int) time.Duration
+
+	// StopTimeout is how long handlers may go on when the worker is told to
+	// stop. Then their contexts are cancelled. 0: [DefaultStopTimeout];
+	// client.Never: as long as they like.
+	StopTimeout time.Duration
+
+	// Hooks are called while the worker works.
+	Hooks Hooks
+}
+
+// Hooks let a program watch a worker: count, measure, trace, log. Each may be
+// nil. They are called by the goroutines that work, so several at a time, and a
+// job waits for them.
+type Hooks struct {
+	// Start is called before the handler. What it returns becomes the
+	// handler's context, so a span can begin here.
+	Start func(ctx context.Context, job *Job) context.Context
+
+	// Finish is called when the fate of the job is settled, with the context of
+	// Start.
+	Finish func(ctx context.Context, job *Job, outcome Outcome)
+
+	// Panic is called when the handler has panicked, with what it panicked with
+	// and the stack. The job has failed then, as with an error.
+	Panic func(ctx context.Context, job *Job, value any, stack []byte)
+
+	// Error is called when jobs cannot be taken: when no server can be reached,
+	// for example. The worker tries again, with growing pauses.
+	Error func(err error)
+}
+
+// An Action is what became of a job.
+type Action string
+
+// What can become of a job.
+const (
+	Deleted  Action = "deleted"  // its work is done
+	Released Action = "released" // to be tried again
+	Buried   Action = "buried"   // for a person to look at
+	Lost     Action = "lost"     // the server gives it, or has given it, to another worker
+)
+
+// An Outcome is what became of a job, and why.
+type Outcome struct {
+	Action Action
+	Err    error         // of the handler, or of the server; nil for most that are Deleted
+	Tries  int           // how often the job was tried; 0 where it was not asked
+	Delay  time.Duration // until the next try, if Released
+	Took   time.Duration // by the handler
+}
+
+// Backoff doubles from a second to an hour, with a jitter that makes it a quarter
+// longer or shorter: jobs that fail together do not come back together.
+func Backoff(tries int) time.Duration {
+	d := time.Hour
+	if tries <= 12 { // 2^12 seconds are more than an hour
+		d = min(d, time.Second<<max(tries-1, 0))
+	}
+	return d*3/4 + rand.N(d/2)
+}
+
+// filled returns the options with defaults in place of zeros.
+func (opt *Options) filled() (Options, error) {
+	var o Options
+	if opt != nil {
+		o = *opt
+	}
+	if len(o.Servers) == 0 {
+		o.Servers = []string{DefaultServer}
+	}
+	if len(o.Tubes) == 0 {
+		o.Tubes = []string{DefaultTube}
+	}
+	o.Concurrency = cmp.Or(o.Concurrency, 1)
+	o.MaxTries = cmp.Or(o.MaxTries, DefaultMaxTries)
+	o.StopTimeout = cmp.Or(o.StopTimeout, DefaultStopTimeout)
+	if o.Backoff == nil {
+		o.Backoff = Backoff
+	}
+	if o.Concurrency < 0 {
+		return o, fmt.Errorf("worker: concurrency %d: want 1 or more", o.Concurrency)
+	}
+	for _, tube := range o.Tubes {
+		if err := client.CheckTube(tube); err != nil {
+			return o, fmt.Errorf("worker: %w", err)
+		}
+	}
+	return o, nil
+}

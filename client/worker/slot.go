@@ -1,0 +1,179 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// Pauses after a reserve has failed.
+const (
+	firstPause = time.Second
+	maxPause   = 30 * time.Second
+)
+
+// A slot works on one job at a time. Its goroutine is the only one that takes and
+// finishes jobs; another touches the job while the handler runs.
+type slot struct {
+	*Worker
+	src  source
+	jobs context.Context // ends when handlers must stop
+	busy atomic.Bool
+}
+
+// run works until ctx ends.
+func (s *slot) run(ctx context.Context) {
+	defer s.src.close()
+	var pause time.Duration
+	for ctx.Err() == nil {
+		job, err := s.src.reserve(ctx)
+		for err == nil {
+			pause = 0
+			job, err = s.work(ctx, job)
+		}
+		if err == errFinished || ctx.Err() != nil {
+			continue
+		}
+		if s.opt.Hooks.Error != nil {
+			s.opt.Hooks.Error(err)
+		}
+		pause = min(max(2*pause, firstPause), maxPause)
+		sleep(ctx, pause/2+rand.N(pause/2))
+	}
+}
+
+// errFinished says that a job is finished and none taken.
+var errFinished = errors.New("finished")
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// work has a job handled and settles what becomes of it. It returns the next job,
+// if it has taken one with the same round trip.
+func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job, err error) {
+	s.busy.Store(true)
+	defer s.busy.Store(false)
+	job := &Job{ID: reserved.ID, Body: reserved.Body, Server: reserved.Server(), job: reserved}
+	jctx := s.jobs
+	if s.opt.Hooks.Start != nil {
+		jctx = s.opt.Hooks.Start(jctx, job)
+	}
+	if s.opt.CountFirst && s.opt.MaxTries > 0 {
+		st, err := job.Stats(jctx)
+		if err == nil && st.Reserves > uint64(s.opt.MaxTries) {
+			s.finish(jctx, job, s.bury(job, st, errTried))
+			return nil, errFinished
+		}
+	}
+	began := time.Now()
+	herr := s.handleTouched(jctx, job)
+	took := time.Since(began)
+	if herr != nil {
+		o := s.fail(job, herr)
+		o.Took = took
+		s.finish(jctx, job, o)
+		return nil, errFinished
+	}
+	deleted := func(err error) {
+		o := Outcome{Action: Deleted, Took: took}
+		if err != nil {
+			o.Action, o.Err = Lost, err
+		}
+		s.finish(jctx, job, o)
+	}
+	if ctx.Err() != nil {
+		deleted(reserved.Delete(context.WithoutCancel(ctx)))
+		return nil, errFinished
+	}
+	return s.src.next(ctx, reserved, deleted)
+}
+
+// errTried is why a job is buried that has had its tries.
+var errTried = errors.New("worker: the job has had its tries")
+
+func (s *slot) finish(ctx context.Context, job *Job, o Outcome) {
+	if s.opt.Hooks.Finish != nil {
+		s.opt.Hooks.Finish(ctx, job, o)
+	}
+}
+
+// handleTouched runs the handler, while the job is touched.
+func (s *slot) handleTouched(ctx context.Context, job *Job) error {
+	hctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	k := keepAlive(hctx, cancel, job)
+	defer k.stop()
+	return s.call(hctx, job)
+}
+
+// call runs the handler, and makes an error of a panic.
+func (s *slot) call(ctx context.Context, job *Job) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			if s.opt.Hooks.Panic != nil {
+				s.opt.Hooks.Panic(ctx, job, value, debug.Stack())
+			}
+			err = fmt.Errorf("worker: panic: %v", value)
+		}
+	}()
+	return s.handle(ctx, job)
+}
+
+// fail settles what becomes of a job whose handler has returned an error.
+func (s *slot) fail(job *Job, herr error) Outcome {
+	st, err := job.Stats(s.jobs)
+	if err != nil {
+		if !errors.Is(err, client.ErrNotFound) {
+			s.src.giveUp(job.job) // with its priority, which we do not know
+		}
+		return Outcome{Action: Lost, Err: errors.Join(herr, err)}
+	}
+	tries := int(st.Reserves)
+	var v *verdict
+	switch {
+	case errors.As(herr, &v) && v.action == Buried:
+		return s.bury(job, st, herr)
+	case errors.As(herr, &v):
+		return s.release(job, st, herr, v.delay)
+	case s.jobs.Err() != nil: // told to stop: that is no fault of the job
+		return s.release(job, st, herr, 0)
+	case s.opt.MaxTries > 0 && tries >= s.opt.MaxTries:
+		return s.bury(job, st, herr)
+	}
+	return s.release(job, st, herr, s.opt.Backoff(tries))
+}
+
+func (s *slot) bury(job *Job, st *client.JobStats, herr error) Outcome {
+	o := Outcome{Action: Buried, Err: herr, Tries: int(st.Reserves)}
+	return s.settle(job, o, job.job.Bury(context.WithoutCancel(s.jobs), st.Pri))
+}
+
+func (s *slot) release(job *Job, st *client.JobStats, herr error, delay time.Duration) Outcome {
+	delay = max(delay, 0)
+	o := Outcome{Action: Released, Err: herr, Tries: int(st.Reserves), Delay: delay}
+	return s.settle(job, o, job.job.Release(context.WithoutCancel(s.jobs), st.Pri, delay))
+}
+
+// settle gives a job up that could not be buried or released, as when the server's
+// disk is full: it must not stay with this connection.
+func (s *slot) settle(job *Job, o Outcome, err error) Outcome {
+	if err != nil {
+		o.Action, o.Delay, o.Err = Lost, 0, errors.Join(o.Err, err)
+		if !errors.Is(err, client.ErrNotFound) {
+			s.src.giveUp(job.job)
+		}
+	}
+	return o
+}

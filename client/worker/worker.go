@@ -1,0 +1,150 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// A Handler works on a job. If it returns nil the job is deleted; otherwise it is
+// released to be tried again after a while, or buried when it has had its tries.
+// [Bury] and [Retry] make errors that say which.
+//
+// The job is touched while the handler runs, so its time to run need only be as
+// long as the worker may be silent. ctx ends when the job is lost to this worker,
+// with the cause [ErrLost], or when the worker must stop, with [ErrStopped]; a job
+// whose handler then returns an error is given back at once.
+type Handler func(ctx context.Context, job *Job) error
+
+// A Job is what a handler works on.
+type Job struct {
+	ID     uint64
+	Body   []byte
+	Server string // the address, as in Options.Servers
+
+	job *client.Job
+}
+
+// Touch starts the job's time to run anew. The worker does so by itself; a handler
+// needs it only to know whether the job is still its own: [client.ErrNotFound]
+// says that it is not.
+func (j *Job) Touch(ctx context.Context) error { return j.job.Touch(context.WithoutCancel(ctx)) }
+
+// Stats returns what the server knows about the job: its tube, its tries, and so
+// on.
+func (j *Job) Stats(ctx context.Context) (*client.JobStats, error) {
+	return j.job.Stats(context.WithoutCancel(ctx))
+}
+
+// Why the context of a handler ends.
+var (
+	ErrLost    = errors.New("worker: the job is lost to this worker: its time to run was over, or its connection was lost")
+	ErrStopped = errors.New("worker: stopped")
+)
+
+// ErrStillRunning is returned by [Worker.Run] if handlers go on although their
+// contexts have ended. The connections of their jobs are closed, so that the server
+// gives the jobs to others.
+var ErrStillRunning = errors.New("worker: handlers are still running")
+
+// A verdict is an error that says what is to become of the job.
+type verdict struct {
+	error
+	action Action
+	delay  time.Duration
+}
+
+func (v *verdict) Unwrap() error { return v.error }
+
+// Bury returns an error for a handler to return that buries the job at once: for
+// jobs that will never succeed.
+func Bury(err error) error { return &verdict{error: err, action: Buried} }
+
+// Retry returns an error for a handler to return that releases the job with this
+// delay, whatever Options.MaxTries and Options.Backoff say.
+func Retry(err error, delay time.Duration) error {
+	return &verdict{error: err, action: Released, delay: delay}
+}
+
+// A Worker takes jobs and has them handled.
+type Worker struct {
+	handle Handler
+	opt    Options
+}
+
+// New returns a worker. opt may be nil.
+func New(handle Handler, opt *Options) (*Worker, error) {
+	o, err := opt.filled()
+	if err != nil {
+		return nil, err
+	}
+	if handle == nil {
+		return nil, errors.New("worker: no handler")
+	}
+	// This says what is wrong with the addresses or the token, and connects to
+	// none.
+	servers, err := client.NewServers(o.Servers, &client.PoolOptions{Options: o.Client})
+	if err != nil {
+		return nil, err
+	}
+	servers.Close()
+	return &Worker{handle: handle, opt: o}, nil
+}
+
+// killAfter is how long a handler may take to return after its context has ended.
+const killAfter = 5 * time.Second
+
+// Run works until ctx ends. Then it takes no more jobs, lets the handlers that run
+// finish, and returns nil; see Options.StopTimeout. While no server can be
+// reached it keeps trying, and tells Hooks.Error.
+func (w *Worker) Run(ctx context.Context) error {
+	jobs, cancelJobs := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancelJobs(nil)
+	var wg sync.WaitGroup
+	slots := make([]*slot, w.opt.Concurrency)
+	for i := range slots {
+		slots[i] = &slot{Worker: w, src: w.source(), jobs: jobs}
+		wg.Go(func() { slots[i].run(ctx) })
+	}
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	if w.opt.StopTimeout > 0 && !ended(done, w.opt.StopTimeout) {
+		cancelJobs(ErrStopped)
+		if !ended(done, killAfter) {
+			running := 0
+			for _, s := range slots {
+				if s.busy.Load() {
+					running++
+				}
+				s.src.close()
+			}
+			return fmt.Errorf("%w: %d", ErrStillRunning, running)
+		}
+	}
+	<-done
+	return nil
+}
+
+// ended waits for done, but not for long.
+func ended(done <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}

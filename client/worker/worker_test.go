@@ -1,0 +1,495 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/client/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A bench is a worker on fake time, with a server in memory.
+type bench struct {
+	*testing.T
+	*client.Conn // to put, and to look
+	srv          *beanpoletest.Server
+	dialed       atomic.Int32
+
+	mu       sync.Mutex
+	outcomes []worker.Outcome
+	errs     []error
+}
+
+func bubble(t *testing.T, f func(b *bench)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := beanpoletest.NewMemory(t)
+		c, err := client.Dial(t.Context(), srv.Addr, &client.Options{Dial: srv.Dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		f(&bench{T: t, Conn: c, srv: srv})
+	})
+}
+
+// run starts a worker and returns what stops it and tells what Run has returned.
+func (b *bench) run(handle worker.Handler, opt worker.Options) (stop func() error) {
+	b.Helper()
+	opt.Servers = []string{"memory"}
+	if opt.Client.Dial == nil {
+		opt.Client.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			b.dialed.Add(1)
+			return b.srv.Dial(ctx, network, addr)
+		}
+	}
+	if opt.Hooks.Finish == nil {
+		opt.Hooks.Finish = func(_ context.Context, _ *worker.Job, o worker.Outcome) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.outcomes = append(b.outcomes, o)
+		}
+	}
+	opt.Hooks.Error = func(err error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.errs = append(b.errs, err)
+	}
+	w, err := worker.New(handle, &opt)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	return func() error {
+		cancel()
+		return <-done
+	}
+}
+
+func (b *bench) put(job client.NewJob) uint64 {
+	b.Helper()
+	id, err := b.Put(b.Context(), job)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return id
+}
+
+func (b *bench) stats(id uint64) *client.JobStats {
+	b.Helper()
+	synctest.Wait()
+	st, err := b.StatsJob(b.Context(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return st
+}
+
+// gone wants the server to have no jobs.
+func (b *bench) gone() {
+	b.Helper()
+	synctest.Wait()
+	st, err := b.Stats(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if st.JobsReady+st.JobsReserved+st.JobsDelayed+st.JobsBuried != 0 {
+		b.Errorf("%d ready, %d reserved, %d delayed, %d buried", st.JobsReady, st.JobsReserved, st.JobsDelayed, st.JobsBuried)
+	}
+}
+
+// wantActions wants these outcomes so far.
+func (b *bench) wantActions(want ...worker.Action) {
+	b.Helper()
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.outcomes) != len(want) {
+		b.Fatalf("%+v, want %q", b.outcomes, want)
+	}
+	for i, o := range b.outcomes {
+		if o.Action != want[i] {
+			b.Errorf("outcome %d: %+v, want %s", i, o, want[i])
+		}
+	}
+}
+
+// Jobs are handled as many at a time as was said, from the tubes that were said,
+// and are gone then.
+func TestWork(t *testing.T) {
+	bubble(t, func(b *bench) {
+		var running, most, sum atomic.Int64
+		stop := b.run(func(_ context.Context, job *worker.Job) error {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			time.Sleep(time.Second) // of fake time
+			sum.Add(int64(job.Body[0]))
+			return nil
+		}, worker.Options{Concurrency: 4, Tubes: []string{"mail", "fax"}})
+		for i := range 20 {
+			b.put(client.NewJob{Tube: []string{"mail", "fax"}[i%2], Body: []byte{byte(i)}, TTR: time.Hour})
+		}
+		other := b.put(client.NewJob{})
+		time.Sleep(10 * time.Second)
+		if most.Load() != 4 || sum.Load() != 190 {
+			t.Errorf("%d at a time, sum %d", most.Load(), sum.Load())
+		}
+		if b.stats(other).State != client.StateReady {
+			t.Error("a job of another tube was taken")
+		}
+		b.Delete(b.Context(), other)
+		b.gone()
+		if n := b.dialed.Load(); n != 4 {
+			t.Errorf("%d connections", n)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A job is touched for as long as its handler runs, however short its time to run.
+func TestTouch(t *testing.T) {
+	for _, ttr := range []time.Duration{time.Second, 2 * time.Second, time.Minute} {
+		t.Run(ttr.String(), func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				stop := b.run(func(ctx context.Context, job *worker.Job) error {
+					time.Sleep(10*ttr + 17*time.Millisecond)
+					return ctx.Err()
+				}, worker.Options{})
+				b.put(client.NewJob{TTR: ttr})
+				time.Sleep(11 * ttr)
+				b.wantActions(worker.Deleted)
+				if st, _ := b.Stats(b.Context()); st.JobTimeouts != 0 || st.CmdTouch < 10 || st.CmdTouch > 31 {
+					t.Errorf("%d timeouts, %d touches", st.JobTimeouts, st.CmdTouch)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// A job that fails comes back later and later, with its priority, until it has had
+// its tries.
+func TestBackoffAndBury(t *testing.T) {
+	bubble(t, func(b *bench) {
+		failure := errors.New("no such address")
+		var times []time.Time
+		stop := b.run(func(context.Context, *worker.Job) error {
+			times = append(times, time.Now())
+			return failure
+		}, worker.Options{MaxTries: 4, Backoff: func(tries int) time.Duration { return time.Duration(tries) * 10 * time.Second }})
+		id := b.put(client.NewJob{Pri: 77})
+		time.Sleep(time.Hour)
+		b.wantActions(worker.Released, worker.Released, worker.Released, worker.Buried)
+		for i, o := range b.outcomes {
+			if o.Tries != i+1 || !errors.Is(o.Err, failure) {
+				t.Errorf("%+v", o)
+			}
+			if i > 0 && times[i].Sub(times[i-1]).Round(time.Second) != time.Duration(i)*10*time.Second {
+				t.Errorf("try %d came after %v", i+1, times[i].Sub(times[i-1]))
+			}
+		}
+		if st := b.stats(id); st.State != client.StateBuried || st.Pri != 77 {
+			t.Errorf("%+v", st)
+		}
+		stop()
+	})
+}
+
+// A handler can say what is to become of the job.
+func TestVerdicts(t *testing.T) {
+	bubble(t, func(b *bench) {
+		why := errors.New("why")
+		stop := b.run(func(_ context.Context, job *worker.Job) error {
+			if string(job.Body) == "bury" {
+				return fmt.Errorf("wrapped: %w", worker.Bury(why))
+			}
+			return worker.Retry(why, time.Hour)
+		}, worker.Options{MaxTries: 1})
+		buried := b.put(client.NewJob{Body: []byte("bury")})
+		retried := b.put(client.NewJob{Body: []byte("retry")})
+		b.wantActions(worker.Buried, worker.Released)
+		for _, o := range b.outcomes {
+			if !errors.Is(o.Err, why) {
+				t.Error(o.Err)
+			}
+		}
+		if st := b.stats(buried); st.State != client.StateBuried {
+			t.Errorf("%+v", st)
+		}
+		if st := b.stats(retried); st.State != client.StateDelayed || st.Delay != time.Hour {
+			t.Errorf("%+v", st)
+		}
+		stop()
+	})
+}
+
+// A panic is a failure, and is told; the worker goes on.
+func TestPanic(t *testing.T) {
+	bubble(t, func(b *bench) {
+		var value any
+		var stack []byte
+		stop := b.run(func(_ context.Context, job *worker.Job) error {
+			if string(job.Body) == "bad" {
+				panic("oh")
+			}
+			return nil
+		}, worker.Options{MaxTries: 1, Hooks: worker.Hooks{Panic: func(_ context.Context, _ *worker.Job, v any, s []byte) { value, stack = v, s }}})
+		b.put(client.NewJob{Body: []byte("bad")})
+		b.put(client.NewJob{})
+		b.wantActions(worker.Buried, worker.Deleted)
+		if value != "oh" || len(stack) == 0 {
+			t.Errorf("%v, %s", value, stack)
+		}
+		stop()
+	})
+}
+
+// Jobs that kill their workers do not get as far as an error. Counted first, they
+// are buried.
+func TestCountFirst(t *testing.T) {
+	bubble(t, func(b *bench) {
+		id := b.put(client.NewJob{})
+		for range 3 {
+			if _, err := b.Reserve(b.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Release(b.Context(), id, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stop := b.run(func(context.Context, *worker.Job) error {
+			t.Error("a job that has had its tries is handled")
+			return nil
+		}, worker.Options{MaxTries: 3, CountFirst: true})
+		b.wantActions(worker.Buried)
+		if st := b.stats(id); st.State != client.StateBuried {
+			t.Errorf("%+v", st)
+		}
+		stop()
+	})
+}
+
+// Told to stop, a worker takes no more, lets its handlers finish, and deletes what
+// they have done.
+func TestStop(t *testing.T) {
+	bubble(t, func(b *bench) {
+		stop := b.run(func(ctx context.Context, _ *worker.Job) error {
+			time.Sleep(20 * time.Second)
+			return ctx.Err()
+		}, worker.Options{Concurrency: 3})
+		b.put(client.NewJob{TTR: 2 * time.Second})
+		b.put(client.NewJob{TTR: 2 * time.Second})
+		synctest.Wait()
+		began := time.Now()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("took %v", took)
+		}
+		b.wantActions(worker.Deleted, worker.Deleted)
+		b.gone()
+		id := b.put(client.NewJob{})
+		if b.stats(id).State != client.StateReady {
+			t.Error("a job was taken after the stop")
+		}
+	})
+}
+
+// Handlers that take too long are told, and their jobs are ready again, with no
+// pause and no try lost to backoff.
+func TestStopTimeout(t *testing.T) {
+	bubble(t, func(b *bench) {
+		stop := b.run(func(ctx context.Context, _ *worker.Job) error {
+			<-ctx.Done()
+			if context.Cause(ctx) != worker.ErrStopped {
+				t.Errorf("the cause is %v", context.Cause(ctx))
+			}
+			return ctx.Err()
+		}, worker.Options{MaxTries: 1, StopTimeout: 10 * time.Second})
+		id := b.put(client.NewJob{})
+		synctest.Wait()
+		began := time.Now()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("took %v", took)
+		}
+		b.wantActions(worker.Released)
+		if st := b.stats(id); st.State != client.StateReady {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// Handlers that do not listen are left behind; the server gives their jobs to
+// others.
+func TestStopDeaf(t *testing.T) {
+	bubble(t, func(b *bench) {
+		release := make(chan struct{})
+		stop := b.run(func(context.Context, *worker.Job) error {
+			<-release
+			return nil
+		}, worker.Options{StopTimeout: 10 * time.Second})
+		id := b.put(client.NewJob{})
+		synctest.Wait()
+		if err := stop(); !errors.Is(err, worker.ErrStillRunning) {
+			t.Error(err)
+		}
+		if st := b.stats(id); st.State != client.StateReady {
+			t.Errorf("%+v", st)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
+
+// A handler whose job is lost is told.
+func TestLost(t *testing.T) {
+	bubble(t, func(b *bench) {
+		var nc net.Conn
+		cause := make(chan error, 1)
+		stop := b.run(func(ctx context.Context, _ *worker.Job) error {
+			select {
+			case <-ctx.Done():
+				cause <- context.Cause(ctx)
+				return ctx.Err()
+			case <-time.After(time.Minute):
+				return nil
+			}
+		}, worker.Options{Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			var err error
+			nc, err = b.srv.Dial(ctx, network, addr)
+			return nc, err
+		}}})
+		id := b.put(client.NewJob{TTR: 30 * time.Second})
+		synctest.Wait()
+		nc.Close()
+		if err := <-cause; err != worker.ErrLost {
+			t.Errorf("the cause is %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		if _, err := b.StatsJob(b.Context(), id); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("the job is not done by the next try: %v", err)
+		}
+		stop()
+	})
+}
+
+// A worker outlives its server.
+func TestServerAway(t *testing.T) {
+	bubble(t, func(b *bench) {
+		var away atomic.Bool
+		away.Store(true)
+		stop := b.run(func(context.Context, *worker.Job) error { return nil }, worker.Options{Client: client.Options{
+			Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if away.Load() {
+					return nil, errors.New("away")
+				}
+				return b.srv.Dial(ctx, network, addr)
+			},
+		}})
+		b.put(client.NewJob{})
+		time.Sleep(5 * time.Minute)
+		b.mu.Lock()
+		if n := len(b.errs); n < 5 || n > 30 || !errors.Is(b.errs[0], client.ErrDisconnected) {
+			t.Errorf("%d errors in five minutes: %v", n, b.errs[0])
+		}
+		b.mu.Unlock()
+		away.Store(false)
+		time.Sleep(time.Minute)
+		b.gone()
+		stop()
+	})
+}
+
+// From several servers, whichever has jobs.
+func TestManyServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := map[string]*beanpoletest.Server{"a:11300": beanpoletest.NewMemory(t), "b:11300": beanpoletest.NewMemory(t)}
+		opt := client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return srv[addr].Dial(ctx, network, addr)
+		}}
+		var mu sync.Mutex
+		count := map[string]int{}
+		w, err := worker.New(func(_ context.Context, job *worker.Job) error {
+			mu.Lock()
+			defer mu.Unlock()
+			count[job.Server]++
+			if count[job.Server] == 1 {
+				return errors.New("once")
+			}
+			return nil
+		}, &worker.Options{Servers: []string{"a", "b"}, Client: opt, Concurrency: 3, Backoff: func(int) time.Duration { return time.Second }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.Run(ctx) }()
+		servers, err := client.NewServers([]string{"a", "b"}, &client.PoolOptions{Options: opt})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer servers.Close()
+		for range 100 {
+			if _, err := servers.Put(ctx, "", client.NewJob{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if count["a"] != 51 || count["b"] != 51 {
+			t.Error(count)
+		}
+	})
+}
+
+func TestNewErrors(t *testing.T) {
+	handle := func(context.Context, *worker.Job) error { return nil }
+	for _, opt := range []*worker.Options{{Concurrency: -1}, {Servers: []string{"a", "a"}}, {Servers: []string{"unix:"}}, {Tubes: []string{"-"}}, {Client: client.Options{Token: "a b"}}} {
+		if _, err := worker.New(handle, opt); err == nil {
+			t.Errorf("%+v is taken", opt)
+		}
+	}
+	if _, err := worker.New(nil, nil); err == nil {
+		t.Error("no handler is taken")
+	}
+}
+
+// It grows, it ends at an hour, and no two jobs come back together.
+func TestBackoff(t *testing.T) {
+	for tries, want := range map[int]time.Duration{0: 1, 1: 1, 2: 2, 5: 16, 12: 2048, 13: 3600, 1000: 3600} {
+		want *= time.Second
+		seen := map[time.Duration]bool{}
+		for range 50 {
+			d := worker.Backoff(tries)
+			if d < want*3/4 || d >= want*5/4 {
+				t.Errorf("%d: %v", tries, d)
+			}
+			seen[d] = true
+		}
+		if len(seen) < 40 {
+			t.Errorf("%d: only %d different pauses", tries, len(seen))
+		}
+	}
+}

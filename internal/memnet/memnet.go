@@ -1,0 +1,234 @@
+// Package memnet is a network in memory, for tests. It blocks on channels and
+// condition variables only, so that a testing/synctest bubble sees when everybody
+// waits, and what is read and written is known to the byte.
+package memnet
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Buffer is how many bytes one direction of a Conn buffers, as the
+// kernel's buffers do for a socket.
+const Buffer = 64 << 10
+
+// A Listener is a network of its own: what Dial returns is connected with
+// what Accept returns. It blocks on channels and condition variables only, so
+// that a testing/synctest bubble sees when everybody waits.
+type Listener struct {
+	queue chan net.Conn
+	Errs  chan error // Accept fails with these first
+	done  chan struct{}
+	close sync.Once
+}
+
+// Listen returns a listener on a network of its own.
+func Listen() *Listener {
+	return &Listener{queue: make(chan net.Conn), Errs: make(chan error), done: make(chan struct{})}
+}
+
+func (l *Listener) Accept() (net.Conn, error) {
+	select {
+	case <-l.done:
+		return nil, net.ErrClosed
+	case err := <-l.Errs:
+		return nil, err
+	case c := <-l.queue:
+		return c, nil
+	}
+}
+
+func (l *Listener) Dial() (net.Conn, error) {
+	client, server := Pipe()
+	select {
+	case <-l.done:
+		return nil, syscall.ECONNREFUSED
+	case l.queue <- server:
+		return client, nil
+	}
+}
+
+func (l *Listener) Close() error {
+	l.close.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *Listener) Addr() net.Addr { return addr{} }
+
+type addr struct{}
+
+func (addr) Network() string { return "mem" }
+func (addr) String() string  { return "mem" }
+
+// Pipe returns two ends of a connection.
+func Pipe() (a, b *Conn) {
+	x, y := newStream(), newStream()
+	return &Conn{in: x, out: y}, &Conn{in: y, out: x}
+}
+
+// A Conn is one end of a connection in memory. Like a TCP connection it
+// buffers, can be half-closed, and is reset when an end is closed that has not
+// read everything.
+type Conn struct{ in, out *stream }
+
+func (c *Conn) Read(p []byte) (int, error)  { return c.in.read(p) }
+func (c *Conn) Write(p []byte) (int, error) { return c.out.write(p) }
+
+func (c *Conn) CloseWrite() error {
+	c.out.end(io.EOF)
+	return nil
+}
+
+func (c *Conn) Close() error {
+	reason := io.EOF
+	if c.in.abandon() {
+		reason = syscall.ECONNRESET
+	}
+	c.out.end(reason)
+	return nil
+}
+
+func (c *Conn) SetDeadline(t time.Time) error {
+	c.SetReadDeadline(t)
+	return c.SetWriteDeadline(t)
+}
+
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	c.in.setDeadline(&c.in.readBy, t)
+	return nil
+}
+
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	c.out.setDeadline(&c.out.writeBy, t)
+	return nil
+}
+
+func (c *Conn) LocalAddr() net.Addr  { return addr{} }
+func (c *Conn) RemoteAddr() net.Addr { return addr{} }
+
+// A stream is one direction of a connection.
+type stream struct {
+	mu      sync.Mutex
+	changed sync.Cond
+
+	buf             []byte // data[r:w] has been written and not yet read
+	r, w            int
+	ended           error // the writer has gone: what a read gets behind the data
+	abandoned       bool  // the reader has gone
+	readBy, writeBy deadline
+}
+
+type deadline struct {
+	at    time.Time
+	timer *time.Timer
+}
+
+func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
+
+func newStream() *stream {
+	s := &stream{buf: make([]byte, Buffer)}
+	s.changed.L = &s.mu
+	return s
+}
+
+func (s *stream) read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		switch {
+		case s.abandoned:
+			return 0, net.ErrClosed
+		case s.readBy.passed():
+			return 0, os.ErrDeadlineExceeded
+		case errors.Is(s.ended, syscall.ECONNRESET):
+			return 0, s.ended
+		case s.r < s.w:
+			n := copy(p, s.buf[s.r:s.w])
+			if s.r += n; s.r == s.w {
+				s.r, s.w = 0, 0
+			}
+			s.changed.Broadcast()
+			return n, nil
+		case s.ended != nil:
+			return 0, s.ended
+		}
+		s.changed.Wait()
+	}
+}
+
+func (s *stream) write(p []byte) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		switch {
+		case s.ended != nil:
+			return n, net.ErrClosed
+		case s.abandoned:
+			return n, syscall.EPIPE
+		case s.writeBy.passed():
+			return n, os.ErrDeadlineExceeded
+		case n == len(p):
+			return n, nil
+		}
+		if s.r > 0 {
+			s.r, s.w = 0, copy(s.buf, s.buf[s.r:s.w])
+		}
+		if k := copy(s.buf[s.w:], p[n:]); k > 0 {
+			s.w += k
+			n += k
+			s.changed.Broadcast()
+			continue
+		}
+		s.changed.Wait()
+	}
+}
+
+// end is the writer's last word.
+func (s *stream) end(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil || errors.Is(reason, syscall.ECONNRESET) {
+		s.ended = reason
+	}
+	s.setTimer(&s.writeBy, time.Time{})
+	s.changed.Broadcast()
+}
+
+// abandon is the reader's; it tells whether something was left unread.
+func (s *stream) abandon() (unread bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abandoned = true
+	s.setTimer(&s.readBy, time.Time{})
+	s.changed.Broadcast()
+	return s.r < s.w
+}
+
+func (s *stream) setDeadline(d *deadline, t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setTimer(d, t)
+	s.changed.Broadcast()
+}
+
+func (s *stream) setTimer(d *deadline, t time.Time) {
+	d.at = t
+	switch left := time.Until(t); {
+	case d.timer == nil && (t.IsZero() || left <= 0):
+	case t.IsZero() || left <= 0:
+		d.timer.Stop()
+	case d.timer == nil:
+		d.timer = time.AfterFunc(left, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.changed.Broadcast()
+		})
+	default:
+		d.timer.Reset(left)
+	}
+}
