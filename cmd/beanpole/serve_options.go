@@ -254,7 +254,7 @@ func (opt *serveOptions) notices(log *slog.Logger) {
 func (opt *serveOptions) server(log *slog.Logger, q *queue) server.Options {
 	o := server.Options{
 		MaxJobSize:   int(min(opt.maxJobSize, server.MaxJobSizeLimit)),
-		MaxConns:     opt.maxConns,
+		MaxConns:     fitConnections(opt.maxConns, log),
 		IdleTimeout:  opt.idleTimeout,
 		StallTimeout: opt.stallTimeout,
 		Compat:       opt.compat,

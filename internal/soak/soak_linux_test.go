@@ -321,7 +321,7 @@ func (s *soak) resources(srv *server) error {
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		sockets, all := srv.sockets()
 		resident := srv.resident()
-		if sockets <= len(srv.addrs) && all < 400 && resident < memory {
+		if sockets <= len(srv.addrs) && all < 1200 && resident < memory {
 			s.count.most("descriptors left", all)
 			s.count.most("MB left", resident>>20)
 			return nil

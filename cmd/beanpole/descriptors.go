@@ -1,0 +1,29 @@
+package main
+
+import (
+	"log/slog"
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownDescriptors is how many files the server needs besides its connections: the
+// journal's segments and directory, listeners, event loops, the log.
+const ownDescriptors = 32
+
+// fitConnections returns how many connections there may be, as many as were
+// asked for at most, so that the journal never lacks a descriptor. The limit of
+// the process is its hard one: the Go runtime has raised the other.
+func fitConnections(asked int, log *slog.Logger) int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return asked
+	}
+	open := int(min(uint64(limit.Cur), math.MaxInt32))
+	fit := max(1, open-ownDescriptors)
+	if fit >= asked {
+		return asked
+	}
+	log.Warn("the limit of open files leaves room for fewer connections", "open-files", open, "max-connections", asked, "connections", fit)
+	return fit
+}
