@@ -55,7 +55,7 @@ func dueTrial(ctx context.Context, t *trial) error {
 	}
 	t.setLatency(dueBefore, r.Latency)
 
-	n := t.jobs(dueJobs)
+	n := int(t.jobs(dueJobs))
 	watch := time.Now().Add(planSlack + time.Duration(n)*(time.Second/slowestPuts))
 	last, err := t.putDelayed(ctx, n, watch, watch.Add(t.Duration/4+time.Second))
 	if err != nil {
@@ -81,7 +81,7 @@ func dueTrial(ctx context.Context, t *trial) error {
 // putDelayed puts n jobs, the later ones with a shorter delay, so that all come
 // due in the second before the time given. It returns when the last of them does,
 // and fails if the puts are not done by the time that the clients are watched from.
-func (t *trial) putDelayed(ctx context.Context, n int64, watch, end time.Time) (last time.Time, err error) {
+func (t *trial) putDelayed(ctx context.Context, n int, watch, end time.Time) (last time.Time, err error) {
 	d, err := t.Dial(ctx)
 	if err != nil {
 		return last, err
@@ -91,7 +91,7 @@ func (t *trial) putDelayed(ctx context.Context, n int64, watch, end time.Time) (
 		return last, err
 	}
 	body := make([]byte, 64)
-	return last, batches(n, func(i, size int64) error {
+	return last, batches(n, func(i, size int) error {
 		sent := time.Now()
 		if sent.After(watch) {
 			return fmt.Errorf("only %d of %d jobs were put before they came due", i, n)
@@ -104,7 +104,7 @@ func (t *trial) putDelayed(ctx context.Context, n int64, watch, end time.Time) (
 		for range size {
 			out = wire.AppendPut(out, 0, uint32(delay), jobTTR, body)
 		}
-		return exchange(d, out, size, nil, wire.Inserted)
+		return d.Exchange(out, size, nil, wire.Inserted)
 	})
 }
 
@@ -142,7 +142,7 @@ func (t *trial) awaitReady(ctx context.Context, last time.Time) error {
 
 // checkOrder takes all the jobs and counts those that come after one with a larger
 // id: of ready jobs of the same priority the one with the smallest id goes first.
-func (t *trial) checkOrder(ctx context.Context, n int64) error {
+func (t *trial) checkOrder(ctx context.Context, n int) error {
 	d, err := t.Dial(ctx)
 	if err != nil {
 		return err
@@ -152,12 +152,12 @@ func (t *trial) checkOrder(ctx context.Context, n int64) error {
 		return err
 	}
 	last, wrong := uint64(0), 0
-	err = batches(n, func(_, size int64) error {
+	err = batches(n, func(_, size int) error {
 		var reserves, deletes []byte
 		for range size {
 			reserves = wire.AppendReserveTimeout(reserves, uint32(dueWait/time.Second))
 		}
-		err := exchange(d, reserves, size, func(r *wire.Reply) {
+		err := d.Exchange(reserves, size, func(r *wire.Reply) {
 			if r.ID <= last {
 				wrong++
 			}
@@ -167,7 +167,7 @@ func (t *trial) checkOrder(ctx context.Context, n int64) error {
 		if err != nil {
 			return err
 		}
-		return exchange(d, deletes, size, nil, wire.Deleted)
+		return d.Exchange(deletes, size, nil, wire.Deleted)
 	})
 	t.set(dueWrong, float64(wrong))
 	return err

@@ -143,13 +143,13 @@ func (t *trial) makeTubes(ctx context.Context, n int) error {
 		return err
 	}
 	defer d.Close()
-	return batches(int64(n), func(from, size int64) error {
+	return batches(n, func(from, size int) error {
 		var out []byte
-		for i := range int(size) {
-			out = wire.AppendUse(out, tubeName(int(from)+i))
+		for i := range size {
+			out = wire.AppendUse(out, tubeName(from+i))
 			out = wire.AppendPut(out, 0, 0, jobTTR, nil)
 		}
-		return exchange(d, out, 2*size, nil, wire.Using, wire.Inserted)
+		return d.Exchange(out, 2*size, nil, wire.Using, wire.Inserted)
 	})
 }
 
@@ -198,29 +198,11 @@ const jobTTR = 3600 // s; no job comes back by itself
 
 // batches calls f for n things, 100 at a time: with the number of the first, and
 // how many they are.
-func batches(n int64, f func(first, size int64) error) error {
-	const most = 100
-	for i := int64(0); i < n; i += most {
-		if err := f(i, min(most, n-i)); err != nil {
+func batches(n int, f func(first, size int) error) error {
+	const size = 100
+	for i := 0; i < n; i += size {
+		if err := f(i, min(size, n-i)); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// exchange sends commands and receives n replies of kinds wanted, which are given
-// to each, if there is one.
-func exchange(d *load.Dialog, commands []byte, n int64, each func(*wire.Reply), want ...wire.ReplyKind) error {
-	if err := d.Send(commands); err != nil {
-		return err
-	}
-	for range n {
-		r, err := d.Receive(want...)
-		if err != nil {
-			return err
-		}
-		if each != nil {
-			each(r)
 		}
 	}
 	return nil

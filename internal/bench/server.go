@@ -18,9 +18,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/load"
 )
 
-// A Server says how to start a server. In Command and Addr, {port} stands for
-// a TCP port that is free on 127.0.0.1, and {dir} for a new empty directory that is
-// removed afterwards.
+// A Server says how to start a server. In Command, {port} stands for a TCP port that
+// is free on 127.0.0.1, where the server is to listen, and {dir} for a new empty
+// directory that is removed afterwards.
 type Server struct {
 	// Name is what tables call it. Empty means the program's name.
 	Name string `json:"name"`
@@ -28,9 +28,6 @@ type Server struct {
 	// Command is the program and its arguments, such as
 	// {"beanstalkd", "-l", "127.0.0.1", "-p", "{port}"}. No shell is involved.
 	Command []string `json:"command"`
-
-	// Addr is where it will listen, as in load.Options. Empty means 127.0.0.1:{port}.
-	Addr string `json:"addr,omitempty"`
 
 	// Env is added to the environment of this process: "NAME=VALUE".
 	Env []string `json:"env,omitempty"`
@@ -111,10 +108,7 @@ func (s *Server) startOnce(ctx context.Context, dir string) (*Process, error) {
 	for i, arg := range s.Command {
 		argv[i] = fillIn(arg)
 	}
-	p := &Process{Addr: fillIn(s.Addr), exited: make(chan struct{})}
-	if p.Addr == "" {
-		p.Addr = fillIn("127.0.0.1:{port}")
-	}
+	p := &Process{Addr: fillIn("127.0.0.1:{port}"), exited: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), s.Env...)

@@ -84,7 +84,13 @@ func (c *crowd) usage() *CrowdUsage {
 	}
 }
 
-func (c *crowd) disperse() { closeAll(c.idle) }
+func (c *crowd) disperse() {
+	for _, nc := range c.idle {
+		if nc != nil {
+			nc.Close()
+		}
+	}
+}
 
 // openIdle opens the silent connections. Each has said one thing, so that the
 // server has done for it what it does for any.
@@ -108,7 +114,8 @@ func (c *crowd) verify(ctx context.Context, o *Options) error {
 
 func useTube(ctx context.Context, nc net.Conn, o *Options) error {
 	err := within(ctx, nc, dialTimeout, func(d *Dialog) error {
-		return d.ask(wire.AppendUse(nil, o.tube(0)), wire.Using)
+		_, err := d.Do(wire.AppendUse(nil, o.tube(0)), wire.Using)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("idle connection: %w", err)
@@ -125,13 +132,11 @@ func occupy(ctx context.Context, o *Options) error {
 		for done < o.Occupied {
 			n := min(occupyBatch, o.Occupied-done)
 			var out []byte
-			var want []wire.ReplyKind
 			for i := range n {
 				out = wire.AppendUse(out, fmt.Sprintf("%s-occupied-%d", o.Prefix, done+i))
 				out = wire.AppendPut(out, putPri, 0, putTTR, body)
-				want = append(want, wire.Using, wire.Inserted)
 			}
-			if err := d.ask(out, want...); err != nil {
+			if err := d.Exchange(out, 2*n, nil, wire.Using, wire.Inserted); err != nil {
 				return err
 			}
 			done += n

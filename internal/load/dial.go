@@ -21,40 +21,39 @@ const (
 	defaultTube = "default" // what a new connection uses and watches
 )
 
-// dial opens the connections and lets each choose its tube and say what it has
-// to say before the load begins.
-func (r *run) dial(ctx context.Context) ([]*conn, error) {
+// dial makes the sessions and opens their connections. Each chooses its tube and
+// says what it has to say before the load begins.
+func (r *run) dial(ctx context.Context) error {
 	sessions, tubes := newSessions(&r.opt)
-	conns := make([]*conn, len(sessions))
-	err := inParallel(ctx, len(sessions), func(ctx context.Context, i int) error {
+	r.sessions = sessions
+	return inParallel(ctx, len(sessions), func(ctx context.Context, i int) (err error) {
 		s := sessions[i]
-		nc, err := dialServer(ctx, r.opt.Addr)
-		if err != nil {
-			return err
-		}
-		conns[i] = &conn{Conn: nc, s: s}
 		s.run = r
 		s.tally.pace = int64(r.opt.Pace)
 		if r.opt.ByCommand {
 			s.tally.byOp = make(map[wire.Op]*hdrhistogram.Histogram)
 		}
-		return within(ctx, nc, dialTimeout, func(d *Dialog) error {
+		if s.conn, err = dialServer(ctx, r.opt.Addr); err != nil {
+			return err
+		}
+		return within(ctx, s.conn, dialTimeout, func(d *Dialog) error {
 			if err := d.chooseTube(tubes[i]); err != nil {
 				return err
 			}
-			if len(s.out) == 0 {
-				return nil
-			}
-			out := s.out
+			err := d.Send(s.out)
 			s.out = s.out[:0]
-			return d.Send(out)
+			return err
 		})
 	})
-	if err != nil {
-		closeAll(conns)
-		return nil, err
+}
+
+// hangUp closes the connections that no loop has taken over.
+func (r *run) hangUp() {
+	for _, s := range r.sessions {
+		if s.conn != nil {
+			s.conn.Close()
+		}
 	}
-	return conns, nil
 }
 
 // inParallel calls f with each number below n, several at a time, until one fails.
@@ -74,19 +73,6 @@ func inParallel(ctx context.Context, n int, f func(ctx context.Context, i int) e
 		return cause
 	}
 	return err
-}
-
-// closeAll closes those connections that there are.
-func closeAll[C interface {
-	comparable
-	net.Conn
-}](conns []C) {
-	var none C
-	for _, c := range conns {
-		if c != none {
-			c.Close()
-		}
-	}
 }
 
 func dialServer(ctx context.Context, addr string) (net.Conn, error) {
@@ -125,25 +111,15 @@ func withDialog(ctx context.Context, addr string, limit time.Duration, f func(*D
 	return within(ctx, nc, limit, f)
 }
 
-// ask sends commands and receives a reply to each, which must be of these kinds.
-func (d *Dialog) ask(commands []byte, want ...wire.ReplyKind) error {
-	err := d.Send(commands)
-	for i := 0; i < len(want) && err == nil; i++ {
-		_, err = d.Receive(want[i])
-	}
-	return err
-}
-
 // chooseTube uses and watches one tube only, in one round trip.
 func (d *Dialog) chooseTube(tube string) error {
-	out := wire.AppendUse(nil, tube)
+	out, n := wire.AppendUse(nil, tube), 2
 	out = wire.AppendWatch(out, tube)
-	want := []wire.ReplyKind{wire.Using, wire.Watching}
 	if tube != defaultTube {
 		out = wire.AppendIgnore(out, defaultTube)
-		want = append(want, wire.Watching)
+		n++
 	}
-	if err := d.ask(out, want...); err != nil {
+	if err := d.Exchange(out, n, nil, wire.Using, wire.Watching); err != nil {
 		return fmt.Errorf("choose tube %q: %w", tube, err)
 	}
 	return nil

@@ -47,6 +47,24 @@ func (d *Dialog) Do(command []byte, want ...wire.ReplyKind) (*wire.Reply, error)
 	return d.Receive(want...)
 }
 
+// Exchange sends commands and receives n replies of kinds wanted. Each is given to
+// f, unless that is nil.
+func (d *Dialog) Exchange(commands []byte, n int, f func(*wire.Reply), want ...wire.ReplyKind) error {
+	if err := d.Send(commands); err != nil {
+		return err
+	}
+	for range n {
+		r, err := d.Receive(want...)
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			f(r)
+		}
+	}
+	return nil
+}
+
 // Send sends any number of commands. As nothing is received meanwhile, the
 // commands and the replies to them must fit into the sockets' buffers: a few
 // dozen KiB at a time do.

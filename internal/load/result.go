@@ -58,13 +58,13 @@ type ServerUsage struct {
 }
 
 // sum makes the result out of what clients and conductor have left.
-func (r *run) sum(res *Result, conns []*conn, sp span) {
+func (r *run) sum(res *Result, sp span) {
 	end, byOp := sp.to, map[wire.Op]*hdrhistogram.Histogram{}
 	if sp.whole {
 		end = sp.from
 	}
-	for _, c := range conns {
-		t := &c.s.tally
+	for _, s := range r.sessions {
+		t := &s.tally
 		t.flush()
 		for op, h := range t.byOp {
 			if byOp[op] == nil {

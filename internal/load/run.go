@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -45,13 +44,8 @@ type run struct {
 	over   func()       // called when none is open
 
 	// Made before the loops start, filled by them, read after they have ended.
-	hists []*hdrhistogram.Histogram
-}
-
-// A conn is a connection that has chosen its tube, and its session.
-type conn struct {
-	net.Conn
-	s *session
+	sessions []*session
+	hists    []*hdrhistogram.Histogram
 }
 
 func (r *run) now() int64     { return int64(time.Since(r.base)) }
@@ -102,28 +96,27 @@ func fillBacklog(ctx context.Context, o Options) (Result, error) {
 func execute(ctx context.Context, o Options, crowd *crowd) (Result, error) {
 	r := &run{opt: o, base: time.Now()}
 	res := Result{Options: o}
-	conns, err := r.dial(ctx)
-	if err != nil {
+	defer r.hangUp()
+	if err := r.dial(ctx); err != nil {
 		return res, err
 	}
 	if o.Mix == Wake {
 		if err := awaitWorkers(ctx, &o); err != nil {
-			closeAll(conns)
 			return res, err
 		}
 		if o.Workers > 0 {
-			crowd.count(len(conns))
+			crowd.count(len(r.sessions))
 		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	span, err := r.conduct(ctx, cancel, func(ctx context.Context) error { return r.drive(ctx, conns) })
+	span, err := r.conduct(ctx, cancel, r.drive)
 	res.Errors = r.failed.Load()
 	if err != nil {
 		return res, err
 	}
-	r.sum(&res, conns, span)
+	r.sum(&res, span)
 	res.Crowd = crowd.usage()
 	return res, nil
 }
@@ -138,16 +131,15 @@ type span struct {
 
 // drive divides the connections among the loops and returns when all sessions
 // are over, when one has failed, or when ctx is done. All are closed then.
-func (r *run) drive(ctx context.Context, conns []*conn) error {
-	defer closeAll(conns) // those that no loop took over
+func (r *run) drive(ctx context.Context) error {
 	ctx, over := context.WithCancel(ctx)
 	defer over()
-	r.open.Store(int64(len(conns)))
+	r.open.Store(int64(len(r.sessions)))
 	r.over = over
 	g, ctx := errgroup.WithContext(ctx)
 	n := r.opt.Threads
 	start := func(i int) int { // of loop i; a crew has one loop
-		return i * r.opt.Connections / n * len(conns) / r.opt.Connections
+		return i * r.opt.Connections / n * len(r.sessions) / r.opt.Connections
 	}
 	for i := range n {
 		l, err := newLoop()
@@ -157,9 +149,9 @@ func (r *run) drive(ctx context.Context, conns []*conn) error {
 		}
 		hist := newHistogram()
 		r.hists = append(r.hists, hist)
-		for _, c := range conns[start(i):start(i+1)] {
-			c.s.tally.hist = hist
-			l.join(c.Conn, c.s)
+		for _, s := range r.sessions[start(i):start(i+1)] {
+			s.tally.hist = hist
+			l.join(s.conn, s)
 		}
 		g.Go(func() error { return l.run(ctx) })
 	}

@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"fmt"
+	"net"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -14,6 +15,7 @@ type session struct {
 
 	// Static after dial.
 	run    *run
+	conn   net.Conn // of the loop, once it has joined that
 	script script
 	put    []byte // the whole put command
 	body   []byte // what every reserved job must contain
