@@ -205,7 +205,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	srv := beanpoletest.NewServerListener(t, l)
+	srv := serve(t, l)
 	if !strings.HasPrefix(srv.Addr, "unix:/") {
 		t.Error(srv.Addr)
 	}
@@ -225,7 +225,7 @@ func TestTLS(t *testing.T) {
 		ClientCAs:    ca.pool,
 		ClientAuth:   tls.VerifyClientCertIfGiven,
 	}
-	srv := beanpoletest.NewServerListener(t, tls.NewListener(listen(t), serverConfig))
+	srv := serve(t, tls.NewListener(listen(t), serverConfig))
 	ctx := t.Context()
 	for _, config := range []*tls.Config{
 		{RootCAs: ca.pool}, // the host of the address, 127.0.0.1

@@ -285,14 +285,14 @@ func TestCutOthers(t *testing.T) {
 func TestIdleConnectionClosed(t *testing.T) {
 	ctx := t.Context()
 	l := listen(t)
-	srv := beanpoletest.NewServerListener(t, l)
+	srv := serve(t, l)
 	c := dial(t, srv.Addr, nil)
 	srv.Close()
 	l, err := net.Listen("tcp", l.Addr().String())
 	if err != nil {
 		t.Skip("the port is taken:", err)
 	}
-	beanpoletest.NewServerListener(t, l)
+	serve(t, l)
 	client.SetIdle(c)
 	get(c.Put(ctx, client.NewJob{}))
 }

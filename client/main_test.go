@@ -25,6 +25,13 @@ func eachServer(t *testing.T, f func(t *testing.T, addr string)) {
 // start starts our server and returns its address.
 func start(t *testing.T) string { return beanpoletest.NewServer(t).Addr }
 
+// serve starts our server on a listener.
+func serve(t *testing.T, l net.Listener) *beanpoletest.Server {
+	srv := beanpoletest.Serve(l)
+	t.Cleanup(srv.Close)
+	return srv
+}
+
 func startBeanstalkd(t *testing.T) string {
 	path, err := exec.LookPath("beanstalkd")
 	if err != nil {

@@ -23,6 +23,7 @@ package beanpoletest
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -48,23 +49,36 @@ type Server struct {
 // test ends.
 func NewServer(tb testing.TB) *Server {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s, err := Start()
 	if err != nil {
-		tb.Fatal("beanpoletest:", err)
+		tb.Fatal(err)
 	}
-	return NewServerListener(tb, l)
-}
-
-// NewMemory starts a server on a network in memory, which only its Dial reaches.
-func NewMemory(tb testing.TB) *Server {
-	s := NewServerListener(tb, memnet.Listen())
-	s.Addr = "memory"
+	tb.Cleanup(s.Close)
 	return s
 }
 
-// NewServerListener starts a server on a listener, which the server closes.
-func NewServerListener(tb testing.TB, l net.Listener) *Server {
-	tb.Helper()
+// NewMemory starts a server on a network in memory, which only its Dial reaches.
+// It is closed when the test ends.
+func NewMemory(tb testing.TB) *Server {
+	s := Serve(memnet.Listen())
+	s.Addr = "memory"
+	tb.Cleanup(s.Close)
+	return s
+}
+
+// Start starts a server on a free port of 127.0.0.1 where there is no test to end
+// it, as in an example or in TestMain. Close it.
+func Start() (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("beanpoletest: %w", err)
+	}
+	return Serve(l), nil
+}
+
+// Serve starts a server on a listener, which the server closes: on a unix socket,
+// or with TLS. Close it.
+func Serve(l net.Listener) *Server {
 	addr := l.Addr().String()
 	if l.Addr().Network() == "unix" {
 		addr = "unix:" + addr
@@ -78,7 +92,6 @@ func NewServerListener(tb testing.TB, l net.Listener) *Server {
 		served:   make(chan error, 1),
 	}
 	go func() { s.served <- s.srv.Serve(l) }()
-	tb.Cleanup(s.Close)
 	return s
 }
 

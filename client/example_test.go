@@ -1,0 +1,288 @@
+package client_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+)
+
+// addr is the server of the examples.
+var addr string
+
+// startExample starts the server of an example; call what it returns at the end.
+func startExample() (stop func()) {
+	srv, err := beanpoletest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	addr = srv.Addr
+	return srv.Close
+}
+
+func Example() {
+	defer startExample()()
+	ctx := context.Background()
+
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	id, err := c.Put(ctx, client.NewJob{Tube: "mail", Body: []byte("hello"), TTR: time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("put job", id)
+
+	if err := c.WatchOnly(ctx, "mail"); err != nil {
+		log.Fatal(err)
+	}
+	job, err := c.Reserve(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("got job %d: %s\n", job.ID, job.Body)
+
+	if err := job.Delete(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// put job 1
+	// got job 1: hello
+}
+
+// A server that wants TLS, a client certificate and a token.
+func ExampleOptions() {
+	pem, err := os.ReadFile("ca.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(pem)
+	certificate, err := tls.LoadX509KeyPair("client.pem", "client-key.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	c, err := client.Dial(context.Background(), "queue.example.com:11300", &client.Options{
+		TLS:   &tls.Config{RootCAs: authorities, Certificates: []tls.Certificate{certificate}},
+		Token: os.Getenv("QUEUE_TOKEN"),
+	})
+	if errors.Is(err, client.ErrUnauthorized) {
+		log.Fatal("the server does not take the token: ", err)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+}
+
+func ExampleConn_Put() {
+	defer startExample()()
+	ctx := context.Background()
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	id, err := c.Put(ctx, client.NewJob{
+		Tube:  "reports",
+		Body:  []byte(`{"month": "May"}`),
+		Pri:   100,             // smaller goes first
+		Delay: time.Hour,       // not before
+		TTR:   5 * time.Minute, // a worker may be silent for so long
+	})
+	switch {
+	case errors.Is(err, client.ErrJobTooBig), errors.Is(err, client.ErrDraining):
+		log.Fatal("not put: ", err)
+	case errors.Is(err, client.ErrOutcomeUnknown):
+		log.Fatal("maybe put: ", err)
+	case err != nil:
+		log.Fatal(err)
+	}
+	st, err := c.StatsJob(ctx, id)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(st.Tube, st.State, st.Pri, st.Delay, st.TTR)
+	// Output: reports delayed 100 1h0m0s 5m0s
+}
+
+func ExampleConn_ReserveTimeout() {
+	defer startExample()()
+	ctx := context.Background()
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	_, err = c.ReserveTimeout(ctx, time.Second)
+	if errors.Is(err, client.ErrTimedOut) {
+		fmt.Println("nothing to do")
+	}
+	// Output: nothing to do
+}
+
+// A thousand jobs, put, taken and deleted in a few round trips.
+func ExampleConn_PutMany() {
+	defer startExample()()
+	ctx := context.Background()
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	jobs := make([]client.NewJob, 1000)
+	for i := range jobs {
+		jobs[i] = client.NewJob{Body: fmt.Appendf(nil, "job %d", i)}
+	}
+	ids, err := c.PutMany(ctx, jobs)
+	if err != nil {
+		log.Fatal(err)
+	}
+	taken, err := c.ReserveMany(ctx, 1000, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := c.DeleteMany(ctx, ids); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(taken), "jobs, the last is", string(taken[len(taken)-1].Body))
+	// Output: 1000 jobs, the last is job 999
+}
+
+// Some of a batch may fail.
+func ExampleBatchError() {
+	defer startExample()()
+	ctx := context.Background()
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	ids, err := c.PutMany(ctx, []client.NewJob{{Body: []byte("small")}, {Body: make([]byte, 100_000)}})
+	var batch *client.BatchError
+	if errors.As(err, &batch) {
+		for i, err := range batch.Errs {
+			switch {
+			case err == nil:
+				fmt.Println("job", i, "has the id", ids[i])
+			case errors.Is(err, client.ErrJobTooBig):
+				fmt.Println("job", i, "is too big")
+			}
+		}
+	}
+	// Output:
+	// job 0 has the id 1
+	// job 1 is too big
+}
+
+func ExampleConn_Stats() {
+	defer startExample()()
+	ctx := context.Background()
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	st, err := c.Stats(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("ready:", st.JobsReady)
+	fmt.Println("of any server, as text:", st.All["max-job-size"])
+	// Output:
+	// ready: 0
+	// of any server, as text: 65535
+}
+
+// A pool is made once, and shared by all handlers of a web server, for example.
+func ExamplePool() {
+	defer startExample()()
+	ctx := context.Background()
+	pool, err := client.NewPool(addr, &client.PoolOptions{MaxConns: 50})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+
+	done := make(chan error)
+	for i := range 100 {
+		go func() {
+			_, err := pool.Put(ctx, client.NewJob{Tube: "mail", Body: fmt.Append(nil, i)})
+			done <- err
+		}()
+	}
+	for range 100 {
+		if err := <-done; err != nil {
+			log.Fatal(err)
+		}
+	}
+	job, err := pool.Reserve(ctx, "mail", "fax")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer job.Abandon() // does nothing once the job is finished
+	if err := job.Delete(ctx); err != nil {
+		log.Fatal(err)
+	}
+	st, err := pool.StatsTube(ctx, "mail")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(st.JobsReady, "are left")
+	// Output: 99 are left
+}
+
+// Two servers that do not know each other.
+func ExampleServers() {
+	defer startExample()()
+	one := addr
+	defer startExample()()
+	two := addr
+	ctx := context.Background()
+
+	servers, err := client.NewServers([]string{one, two}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer servers.Close()
+
+	// Jobs of one customer stay on one server, and in order.
+	a, err := servers.Put(ctx, "customer 7", client.NewJob{Body: []byte("first")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	b, err := servers.Put(ctx, "customer 7", client.NewJob{Body: []byte("second")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("same server:", a.Server == b.Server)
+
+	// Jobs come from all.
+	job, err := servers.Reserve(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s, known as the first: %t\n", job.Body, job.JobID() == a)
+	if err := job.Delete(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// same server: true
+	// first, known as the first: true
+}

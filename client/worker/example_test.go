@@ -1,0 +1,102 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/client/worker"
+)
+
+// startExample starts a server with these jobs in the tube mail.
+func startExample(bodies ...string) *beanpoletest.Server {
+	srv, err := beanpoletest.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, err := client.Dial(context.Background(), srv.Addr, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	for _, body := range bodies {
+		if _, err := c.Put(context.Background(), client.NewJob{Tube: "mail", Body: []byte(body)}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	return srv
+}
+
+func Example() {
+	srv := startExample("to Ann", "to Bob", "the end")
+	defer srv.Close()
+
+	ctx, stop := context.WithCancel(context.Background()) // in a program, signal.NotifyContext
+	w, err := worker.New(func(ctx context.Context, job *worker.Job) error {
+		if string(job.Body) == "the end" {
+			stop()
+			return nil
+		}
+		fmt.Printf("mail %s\n", job.Body)
+		return nil
+	}, &worker.Options{
+		Servers: []string{srv.Addr},
+		Tubes:   []string{"mail"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := w.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// mail to Ann
+	// mail to Bob
+}
+
+// Hooks count, measure and trace; here they print.
+func ExampleHooks() {
+	srv := startExample("to Ann", "to nobody", "later")
+	defer srv.Close()
+
+	ctx, stop := context.WithCancel(context.Background())
+	left := 3
+	w, err := worker.New(func(_ context.Context, job *worker.Job) error {
+		switch string(job.Body) {
+		case "to nobody":
+			return worker.Bury(errors.New("no address"))
+		case "later":
+			return worker.Retry(errors.New("closed today"), time.Hour)
+		}
+		return nil
+	}, &worker.Options{
+		Servers: []string{srv.Addr},
+		Tubes:   []string{"mail"},
+		Hooks: worker.Hooks{
+			Start: func(ctx context.Context, job *worker.Job) context.Context {
+				return ctx // with a span, for example
+			},
+			Finish: func(_ context.Context, job *worker.Job, o worker.Outcome) {
+				fmt.Printf("%s: %s, %v\n", job.Body, o.Action, o.Err)
+				if left--; left == 0 {
+					stop()
+				}
+			},
+			Error: func(err error) { log.Print(err) },
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := w.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// to Ann: deleted, <nil>
+	// to nobody: buried, no address
+	// later: released, closed today
+}
