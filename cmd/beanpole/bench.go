@@ -42,7 +42,7 @@ clients on its tubes.
 With --against, start two servers, run the same load on each of them in turn,
 and print the medians and their ratios. The other server is this binary. Each
 round also runs a process that does nothing but answer: no server can make the
-generator measure more than that.`
+generator measure more than that. It runs on Linux only.`
 
 const benchExample = `  beanpole bench --connections 50
   beanpole bench --connections 8 --in-flight 64 --body 1000 --duration 10s
