@@ -57,7 +57,7 @@ var arrows = map[string]string{
 
 	// The only place where the pieces meet.
 	"cmd/beanpole": "internal/bench internal/binlog internal/broker internal/cli internal/engine internal/journal internal/load internal/server internal/vfs internal/wal internal/wire " +
-		"github.com/BurntSushi/toml github.com/coreos/go-systemd golang.org/x/sys github.com/spf13",
+		"github.com/BurntSushi/toml github.com/coreos/go-systemd github.com/spf13",
 }
 
 // systems are those that the packages are built for.

@@ -3,8 +3,7 @@ package main
 import (
 	"log/slog"
 	"math"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // ownDescriptors is how many files the server needs besides its connections: the
@@ -15,8 +14,8 @@ const ownDescriptors = 32
 // asked for at most, so that the journal never lacks a descriptor. The limit of
 // the process is its hard one: the Go runtime has raised the other.
 func fitConnections(asked int, log *slog.Logger) int {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return asked
 	}
 	open := int(min(uint64(limit.Cur), math.MaxInt32))
