@@ -66,6 +66,7 @@ type Journal struct {
 
 	syncing   background // with Options.Sync > 0
 	preparing background
+	lookout   lookout
 
 	// What Sync is to make durable. Written by the turn, read by whoever syncs.
 	target struct {
@@ -260,7 +261,7 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 			next = min(next, now+healPause)
 		}
 	}
-	next = min(next, j.clean(now), j.reap(now), j.reserveLater(now))
+	next = min(next, j.look(now), j.clean(now), j.reap(now), j.reserveLater(now))
 	if j.dirty {
 		next = min(next, now+cleanPause) // for the Flush
 	}
@@ -406,6 +407,9 @@ func (j *Journal) Close() error {
 			j.appendLateGone()
 		}
 		err = j.appendUnlogged()
+	}
+	if err == nil {
+		err = j.lookAgain()
 	}
 	if e := j.files.Close(); err == nil {
 		err = e

@@ -13,6 +13,7 @@ type trouble struct {
 	full    error // why there is no room; nil if there is
 	need    int64 // bytes; the largest record for which there was none
 	broken  error // why the log cannot be written; nil if it can
+	missing error // which files are lost; nil if none
 	growing error // why the log cannot be cleaned; nil if it can
 	behind  error // why files could not be made or removed in the background
 	retry   int64 // when to try to heal, on the engine's clock
@@ -24,6 +25,8 @@ func (t *trouble) worst() error {
 	switch {
 	case t.broken != nil:
 		return fmt.Errorf("changes are refused: %w", t.broken)
+	case t.missing != nil:
+		return t.missing
 	case t.full != nil:
 		return fmt.Errorf("new jobs are refused: %w", t.full)
 	case t.growing != nil:
@@ -100,5 +103,21 @@ func (t *trouble) prepared(log *slog.Logger) {
 	if t.behind != nil {
 		t.behind = nil
 		log.Info("the journal's files are in order again")
+	}
+}
+
+// lost notes that files of segments are lost, and perhaps why they cannot be
+// written anew.
+func (t *trouble) lost(log *slog.Logger, err error) {
+	if t.missing == nil {
+		log.Error("files of the journal are lost: all jobs are in memory, and are written anew when that is possible", "err", err)
+	}
+	t.missing = err
+}
+
+func (t *trouble) found(log *slog.Logger) {
+	if t.missing != nil {
+		t.missing = nil
+		log.Info("the files of the journal are all there again")
 	}
 }

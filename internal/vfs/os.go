@@ -110,6 +110,18 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
+func (f osFile) Named(name string) (bool, error) {
+	mine, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	other, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(mine, other), err
+}
+
 // fillZeros is Preallocate where the system has nothing better.
 func (f osFile) fillZeros(from, to int64) error {
 	zeros := make([]byte, 1<<16)

@@ -97,6 +97,10 @@ type File interface {
 	// Size returns the current size in bytes.
 	Size() (int64, error)
 
+	// Named reports whether a name is that of this file: after a removal or a
+	// rename it is not, although the file can be used all the same.
+	Named(name string) (bool, error)
+
 	// Truncate sets the size. What is added reads as zeros and has no blocks
 	// on the disk.
 	Truncate(size int64) error

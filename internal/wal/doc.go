@@ -73,7 +73,9 @@
 // ([Log.Prepare] does so): then that one cannot be the last. And a file that is
 // shorter than it was made has a closing record, or lost its end.
 //
-// What is not missed: the only segment, and the last one in the moment before it
+// [Log.Look] and [Log.Confirm] find out about it while the log is open.
+//
+// What is not missed at the start: the only segment, and the last one in the moment before it
 // is named.
 //
 // # Life of a segment

@@ -129,6 +129,9 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 	if err == nil {
 		err = l.keepRoom(l.tip().free())
 	}
+	if err == nil {
+		err = l.pool.keepClaims()
+	}
 	if err != nil {
 		l.pool.giveBack(l.open)
 		l.open = nil

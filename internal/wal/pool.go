@@ -42,6 +42,29 @@ func (p *pool) count() int {
 	return len(p.spares)
 }
 
+// A spareName is what the file of a spare was called.
+type spareName struct {
+	*segment
+	name  string
+	named uint64
+}
+
+func (p *pool) list() (names []spareName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.spares {
+		names = append(names, spareName{s, s.name, s.named})
+	}
+	return names
+}
+
+// has reports whether a segment is a spare, and its file still has that sequence.
+func (p *pool) has(s *segment, named uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.spares, s) && s.named == named
+}
+
 // add makes a spare.
 func (p *pool) add(size int64) error {
 	p.mu.Lock()
@@ -201,6 +224,20 @@ func (p *pool) claim(size int64) error {
 	return nil
 }
 
+// keepClaims makes the large spares that are claimed, if they were given up.
+func (p *pool) keepClaims() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for size, n := range p.claims {
+		for p.have(size) < n {
+			if err := p.addLocked(size); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (p *pool) unclaim(size int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,6 +286,7 @@ func (p *pool) removeAll() error {
 	}
 	p.spares = nil
 	p.room.Store(0)
+	p.prepared.Store(false)
 	return errors.Join(errs...)
 }
 

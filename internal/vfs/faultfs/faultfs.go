@@ -353,7 +353,10 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *file) Size() (int64, error) { return get(f.fsys, Size, f.name, f.File.Size) }
-func (f *file) Sync() error          { return f.fsys.do(Sync, f.name, f.File.Sync) }
+func (f *file) Named(name string) (bool, error) {
+	return get(f.fsys, Size, name, func() (bool, error) { return f.File.Named(name) })
+}
+func (f *file) Sync() error { return f.fsys.do(Sync, f.name, f.File.Sync) }
 
 func (f *file) Truncate(size int64) error {
 	return f.fsys.do(Truncate, f.name, func() error { return f.File.Truncate(size) })

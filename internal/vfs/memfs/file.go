@@ -1,6 +1,7 @@
 package memfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"syscall"
@@ -200,6 +201,21 @@ func (f *file) Size() (size int64, err error) {
 		return f.check()
 	})
 	return size, err
+}
+
+func (f *file) Named(name string) (named bool, err error) {
+	err = f.do("stat", func() error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		_, _, n, err := f.fsys.inode("stat", name)
+		named = n == f.inode
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	})
+	return named, err
 }
 
 func (f *file) Truncate(size int64) error {

@@ -233,7 +233,16 @@ func testRemoveOpen(t *testing.T, fsys vfs.FS, dir string) {
 	name := filepath.Join(dir, "a")
 	f := create(t, fsys, name, "abc")
 	defer f.Close()
+	named := func(name string, want bool) {
+		t.Helper()
+		if got, err := f.Named(name); got != want || err != nil {
+			t.Errorf("the file is named %s: %v, %v", filepath.Base(name), got, err)
+		}
+	}
+	named(name, true)
 	must(t, fsys.Rename(name, name+"2"))
+	named(name, false)
+	named(name+"2", true)
 	_, err := f.WriteAt([]byte("d"), 3)
 	must(t, err)
 	expect(t, fsys, name+"2", "abcd")
@@ -244,7 +253,9 @@ func testRemoveOpen(t *testing.T, fsys vfs.FS, dir string) {
 	if !bytes.Equal(p, []byte("abcd")) {
 		t.Errorf("after its removal the file reads %q", p)
 	}
+	named(name+"2", false)
 	must(t, create(t, fsys, name+"2", "new").Close())
+	named(name+"2", false)
 	expect(t, fsys, name+"2", "new")
 }
 

@@ -1,0 +1,128 @@
+package journal
+
+import (
+	"errors"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// Files of the journal can get lost under a running server: somebody removes
+// them, or moves the directory away. Each job is in memory all the same. So the
+// journal looks for its files now and then, and writes everything anew when one
+// is gone: a lost segment may have held the deletion of a job in another one.
+
+// lookPause is how long Housekeep waits between two looks.
+const lookPause = int64(5 * time.Second)
+
+// A lookout looks for the files in the background.
+type lookout struct {
+	background
+	lost wal.LostError // what the last look missed; of the goroutine until it has ended
+	done bool          // a look was begun whose result was not taken
+	next int64         // when to look, on the engine's clock
+}
+
+// look takes the result of the last look and begins the next when it is time. It
+// wakes nobody for that alone: who asks for the statistics makes a turn.
+func (j *Journal) look(now int64) (next int64) {
+	o := &j.lookout
+	busy, _ := o.ended()
+	if busy {
+		return now + cleanPause
+	}
+	if o.done {
+		o.done = false
+		j.judge(o.lost)
+	}
+	switch {
+	case now < o.next && j.trouble.missing != nil:
+		return o.next
+	case now < o.next:
+		return engine.Never
+	}
+	o.next = now + lookPause
+	look := j.files.Look()
+	o.done = true
+	o.start(func() error {
+		o.lost = look()
+		return nil
+	})
+	return now + cleanPause
+}
+
+// judge decides what it means that a look missed files.
+func (j *Journal) judge(lost wal.LostError) {
+	if lost = j.files.Confirm(lost); len(lost) == 0 {
+		j.trouble.found(j.log)
+		return
+	}
+	j.trouble.lost(j.log, lost)
+	if !lost.Gone() || j.files.Err() != nil {
+		return
+	}
+	if err := j.writeAnew(); err != nil {
+		j.trouble.lost(j.log, errors.Join(lost, err))
+	}
+}
+
+// writeAnew writes everything again and retires all older segments.
+func (j *Journal) writeAnew() error {
+	first, err := j.rewrite(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()})
+	if err != nil {
+		return err
+	}
+	for c := range j.eng.Snapshots {
+		at, err := j.rewrite(&c)
+		if err != nil {
+			return err
+		}
+		j.unmark(c.Mark, at)
+		j.placed(c.ID, at)
+	}
+	if err := j.carryOthers(first.Segment - 1); err != nil {
+		return err
+	}
+	delete(j.needs, uint32(first.Segment-1))
+	for {
+		oldest, ok := j.files.Oldest()
+		if !ok || oldest.Sequence >= first.Segment {
+			break
+		}
+		if err := j.files.RemoveOldest(); err != nil {
+			return err
+		}
+		delete(j.needs, uint32(oldest.Sequence))
+	}
+	j.cleaner.appended = 0
+	j.bytes = j.files.Stats().Bytes
+	return nil
+}
+
+// lookAgain is for the end: it finds out at once whether files are lost, and
+// tries to write them anew.
+func (j *Journal) lookAgain() error {
+	j.lookout.wait()
+	for try := 0; ; try++ {
+		if err := j.files.Flush(); err != nil {
+			return err
+		}
+		lost := j.files.Confirm(j.files.Look()())
+		if len(lost) == 0 {
+			return nil
+		}
+		if !lost.Gone() || try == 3 {
+			return lost
+		}
+		if j.files.Err() != nil {
+			if err := j.recover(); err != nil {
+				return errors.Join(lost, err)
+			}
+		}
+		if err := j.writeAnew(); err != nil {
+			return errors.Join(lost, err)
+		}
+		j.log.Warn("files of the journal were lost: all jobs were written anew", "err", error(lost))
+	}
+}

@@ -1,0 +1,89 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// whatever happens to the files of a running server, a look tells, and all jobs
+// are written anew: what is deleted stays deleted, nothing is missing.
+func TestLostFiles(t *testing.T) {
+	for name, lose := range map[string]func(st wal.Stats, sequence uint64) bool{
+		"the oldest":          func(st wal.Stats, sequence uint64) bool { return sequence == st.Oldest },
+		"one in the middle":   func(st wal.Stats, sequence uint64) bool { return sequence == st.Oldest+2 },
+		"the one written":     func(st wal.Stats, sequence uint64) bool { return sequence == st.Current },
+		"the spares":          func(st wal.Stats, sequence uint64) bool { return sequence > st.Current },
+		"all but the current": func(st wal.Stats, sequence uint64) bool { return sequence != st.Current },
+		"all":                 func(wal.Stats, uint64) bool { return true },
+	} {
+		for _, atClose := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, at the end %v", name, atClose), func(t *testing.T) {
+				b := newBench(t, Options{SegmentSize: 4096})
+				j := b.log
+				var ids []uint64
+				for i := range 200 {
+					b.turn(func() { ids = append(ids, b.put(engine.Spec{Pri: uint32(i)}, 100)) })
+				}
+				b.turn(func() { b.eng.Pause(b.now, []byte("default"), 1000) })
+				for i, id := range ids {
+					if i%3 != 0 {
+						b.turn(func() { b.eng.Delete(b.s, id) })
+					}
+				}
+				st := j.Stats()
+				for n := uint64(1); n < st.Current+10; n++ {
+					if lose(st.Stats, n) {
+						if err := j.fs.Remove("/" + wal.FileName(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+							t.Fatal(err)
+						}
+					}
+				}
+				if !atClose {
+					told := false
+					for range 5 {
+						b.now += int64(10 * time.Second)
+						b.turn(func() {})
+						var lost wal.LostError
+						told = told || errors.As(j.Stats().Trouble, &lost)
+					}
+					if wantTold := name != "the spares"; told != wantTold {
+						t.Errorf("the statistics told of it: %v", told)
+					}
+					if err := j.Stats().Trouble; err != nil {
+						t.Errorf("afterwards: %v", err)
+					}
+				}
+				if err := errors.Join(j.Check(), j.Close()); err != nil {
+					t.Fatal(err)
+				}
+				after := engine.New(engine.Options{Logged: true})
+				report, err := Load(j.fs, "/", after, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := (len(ids) + 2) / 3; report.Jobs != want {
+					t.Errorf("%d jobs, want %d", report.Jobs, want)
+				}
+				for i, id := range ids {
+					if _, ok := after.Snapshot(id); ok != (i%3 == 0) {
+						t.Errorf("job %d is there: %v", id, ok)
+					}
+				}
+				if _, paused := after.PauseOf("default"); !paused {
+					t.Error("the pause is lost")
+				}
+				b.log = New(Options{}) // for the end of the bench
+				b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
+				if _, err := b.log.Open(j.fs, "/", b.eng); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// A Lost is a file of the log that is not where it should be.
+type Lost struct {
+	Sequence uint64
+	Err      error // wraps fs.ErrNotExist if the file is surely gone
+
+	spare *segment // which the file is; nil if it holds records
+}
+
+// A LostError says which files are.
+type LostError []Lost
+
+func (e LostError) Error() string {
+	var names []string
+	for _, lost := range e {
+		names = append(names, FileName(lost.Sequence))
+	}
+	if len(names) > 3 {
+		names = append(names[:3], fmt.Sprintf("and %d more", len(e)-3))
+	}
+	return fmt.Sprintf("wal: files of the log are lost: %s: %v", strings.Join(names, ", "), e[0].Err)
+}
+
+// Gone reports whether none of the files comes back by itself.
+func (e LostError) Gone() bool {
+	return !slices.ContainsFunc(e, func(lost Lost) bool { return !errors.Is(lost.Err, fs.ErrNotExist) })
+}
+
+// Look returns a function that looks for the files of all segments that there are
+// now. Any goroutine may call it. What it misses may have been removed by the
+// owner meanwhile; see [Log.Confirm].
+func (l *Log) Look() func() LostError {
+	sealed := slices.Clone(l.sealed)
+	spares := l.pool.list()
+	var tip *segment
+	if len(l.open) > 0 && l.open[0].flushed.Load() > headerSize {
+		tip = l.open[0]
+	}
+	return func() (lost LostError) {
+		for _, s := range sealed {
+			if s.End == 0 {
+				continue // void
+			}
+			size, err := l.fs.Size(l.path(s.Sequence))
+			if err == nil && size < s.End {
+				err = fmt.Errorf("%w: the file is shorter than it was, %d bytes are missing", fs.ErrNotExist, s.End-size)
+			}
+			if err != nil {
+				lost = append(lost, Lost{Sequence: s.Sequence, Err: err})
+			}
+		}
+		if tip != nil {
+			if err := tip.look(); err != nil {
+				lost = append(lost, Lost{Sequence: tip.sequence, Err: err})
+			}
+		}
+		for _, s := range spares {
+			if _, err := l.fs.Size(s.name); errors.Is(err, fs.ErrNotExist) {
+				lost = append(lost, Lost{s.named, err, s.segment})
+			}
+		}
+		return lost
+	}
+}
+
+// look tells why the file is not where it was.
+func (s *segment) look() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	named, err := s.file.Named(s.name)
+	switch {
+	case errors.Is(err, fs.ErrClosed):
+		return nil // it is sealed
+	case err == nil && !named:
+		return fmt.Errorf("%w: the file that is written has lost its name, %s", fs.ErrNotExist, s.name)
+	}
+	return err
+}
+
+// Confirm returns which of the files that a look missed hold records that the log
+// still needs. If the one that is written is among them, the log enters the failed
+// state: what comes next would be lost too. If any is, the spares are not relied
+// upon either, for they were in the same place.
+func (l *Log) Confirm(lost LostError) (needed LostError) {
+	respare := false
+	for _, f := range lost {
+		switch {
+		case f.spare != nil:
+			respare = respare || l.pool.has(f.spare, f.Sequence)
+		case slices.ContainsFunc(l.sealed, func(s Segment) bool { return s.Sequence == f.Sequence }):
+			needed = append(needed, f)
+		case len(l.open) > 0 && l.open[0].sequence == f.Sequence:
+			needed = append(needed, f)
+			l.open[0].fail(LostError{f})
+			_ = l.fail(LostError{f})
+		}
+	}
+	if respare || len(needed) > 0 {
+		_ = l.pool.removeAll()
+		if tip := l.tip(); tip != nil && l.err == nil {
+			// If it does not work now, Reserve and Append try again.
+			_ = errors.Join(l.keepRoom(tip.free()), l.pool.keepClaims())
+		}
+	}
+	return needed
+}
