@@ -95,4 +95,4 @@ func (s Socket) Unacknowledged() int {
 
 // Close closes the socket; a Poller ceases to wait for it. The number may then
 // name another file.
-func (s Socket) Close() { unix.Close(int(s)) }
+func (s Socket) Close() error { return os.NewSyscallError("close", unix.Close(int(s))) }

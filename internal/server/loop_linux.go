@@ -73,7 +73,7 @@ const (
 type loop struct {
 	srv    *Server
 	caller *broker.Caller
-	poll   *epoll.Poller
+	poll   Poller
 	mail   mailbox
 
 	// Owned by the goroutine.
@@ -142,8 +142,8 @@ type mailbox struct {
 	closed   bool      // the loop has ended
 }
 
-func newLoop(s *Server) (*loop, error) {
-	poll, err := epoll.New()
+func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
+	poll, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func (l *loop) sync() {
 	}
 	l.syncing = l.unsettled
 	l.syncedAt = l.srv.now()
-	if l.syncTime >= l.srv.slowSync || l.waitingWork >= muchWork {
+	if l.syncTime >= int64(l.srv.opt.SlowSync) || l.waitingWork >= muchWork {
 		l.srv.broker.StartSync()
 	} else {
 		l.srv.broker.Sync()

@@ -9,6 +9,8 @@ type loops struct{}
 
 func (*loops) stop(bool) {}
 
+func (*loops) check() error { return nil }
+
 func (s *Server) prepare(net.Listener) {}
 
 func (s *Server) adopt(net.Conn) bool { return false }

@@ -83,6 +83,11 @@ type Options struct {
 	// two processors that Go uses (doc/decisions/0007).
 	Loops int
 
+	// SlowSync is from how long on, on average, a sync of the log is not waited
+	// for by a loop, which then goes on with other clients. 0: a millisecond;
+	// negative: it waits for none.
+	SlowSync time.Duration
+
 	// Logger gets what happens to connections at level debug, and what an
 	// operator should know above. Nil: nothing is logged.
 	Logger *slog.Logger
@@ -111,8 +116,6 @@ type Server struct {
 	self   process
 	begun  time.Time
 	shared conversation.Shared
-
-	slowSync int64 // from how long on a loop does not wait for a sync, ns
 
 	rejected    atomic.Uint64  // connections over the limit
 	httpWarning rate.Sometimes // not a line for each of them
@@ -143,6 +146,9 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Loops == 0 {
 		opt.Loops = max(1, runtime.GOMAXPROCS(0)/2)
 	}
+	if opt.SlowSync == 0 {
+		opt.SlowSync = time.Millisecond
+	}
 	if opt.SegmentSize == 0 {
 		opt.SegmentSize = defaultSegmentSize
 	}
@@ -151,7 +157,6 @@ func New(b *broker.Broker, opt Options) *Server {
 	}
 	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now(), httpWarning: rate.Sometimes{Interval: time.Minute}}
 	s.shared = conversation.Shared{MaxJobSize: opt.MaxJobSize, Compat: opt.Compat, IdleTimeout: opt.IdleTimeout, StallTimeout: opt.StallTimeout, Stats: s.stats}
-	s.slowSync = int64(time.Millisecond)
 	if opt.Trace {
 		s.shared.Trace = opt.Logger
 	}
@@ -343,6 +348,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		<-done
 		return ctx.Err()
 	}
+}
+
+// Check tests the invariants of all conversations and reports all that are broken.
+// It is for tests in which nothing is under way.
+func (s *Server) Check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var broken []error
+	for c := range s.mu.streams {
+		broken = append(broken, c.Check())
+	}
+	return errors.Join(append(broken, s.mu.loops.check())...)
 }
 
 // peerName returns a client's address, or nothing if that is not going to be

@@ -13,7 +13,7 @@ type socket struct {
 	conversation.Conversation
 
 	// Static after join.
-	fd    epoll.Socket
+	fd    Socket
 	loop  *loop
 	index int // in loop.socks
 

@@ -483,8 +483,7 @@ func (l *syncingLog) Sync() error {
 // that has worked.
 func TestLoopGoesOnDuringSync(t *testing.T) {
 	log := newSyncingLog()
-	r := startLogged(t, Options{}, broker.Options{Log: log})
-	r.slowSync = 0 // all are slow
+	r := startLogged(t, Options{SlowSync: -1}, broker.Options{Log: log})
 	l := r.listenTCP()
 	a := r.dialListener(l)
 	nc, err := net.Dial("tcp", l.Addr().String())

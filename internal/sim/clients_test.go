@@ -22,32 +22,43 @@ import (
 // account must be right after each restart.
 func TestClients(t *testing.T) {
 	eachSeed(t, 5, func(t *testing.T, name string, seed uint64) {
-		w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
-		a := &account{world: w, jobs: make(map[string]*entry), ids: make(map[uint64]string)}
-		for round := range 4 {
-			w.mustBoot()
-			a.audit()
-			w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(400))
-			a.serve(round)
-			if w.dark() || w.rng.IntN(2) == 0 {
-				w.powerCut()
-			} else {
-				w.disk.CutAt(0)
-				w.kill()
-			}
-		}
+		livesOfClients(t, name, seed, func(*rand.Rand) network { return newListener() })
+	})
+}
+
+// A network connects clients with a server.
+type network interface {
+	net.Listener
+	dial() net.Conn
+}
+
+func livesOfClients(t *testing.T, name string, seed uint64, connect func(*rand.Rand) network) {
+	w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
+	a := &account{world: w, connect: connect, jobs: make(map[string]*entry), ids: make(map[uint64]string)}
+	for round := range 4 {
 		w.mustBoot()
 		a.audit()
-		w.kill()
-	})
+		w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(400))
+		a.serve(round)
+		if w.dark() || w.rng.IntN(2) == 0 {
+			w.powerCut()
+		} else {
+			w.disk.CutAt(0)
+			w.kill()
+		}
+	}
+	w.mustBoot()
+	a.audit()
+	w.kill()
 }
 
 // An account is what the clients know of their jobs, by body.
 type account struct {
-	world *world
-	mu    sync.Mutex
-	jobs  map[string]*entry
-	ids   map[uint64]string // all that were given out -> body
+	world   *world
+	connect func(*rand.Rand) network
+	mu      sync.Mutex
+	jobs    map[string]*entry
+	ids     map[uint64]string // all that were given out -> body
 }
 
 type entry struct {
@@ -59,17 +70,33 @@ type entry struct {
 // serve runs a server and some clients, until these have done enough or hear of
 // an error.
 func (a *account) serve(round int) {
-	srv := server.New(a.world.broker, server.Options{})
-	l := &listener{queue: make(chan net.Conn), done: make(chan struct{})}
+	rng := a.world.rng
+	srv := server.New(a.world.broker, server.Options{Loops: 1 + rng.IntN(2), SlowSync: time.Duration(rng.IntN(2)) - 1})
+	l := a.connect(newRand(rng.Uint64()))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	var wg sync.WaitGroup
 	for i := range 4 {
 		nc := l.dial()
-		c := &client{a, nc, bufio.NewReader(nc), newRand(a.world.rng.Uint64()), fmt.Sprintf("%d.%d", round, i)}
+		c := &client{a, l, nc, bufio.NewReader(nc), newRand(a.world.rng.Uint64()), fmt.Sprintf("%d.%d", round, i)}
 		wg.Go(c.work)
 	}
-	wg.Wait()
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	for working := true; working; {
+		select {
+		case <-done:
+			working = false
+		case <-time.After(50 * time.Millisecond):
+		}
+		synctest.Wait()
+		if err := srv.Check(); err != nil {
+			a.world.fatalf("%v", err)
+		}
+	}
 	if err := srv.Shutdown(context.Background()); err != nil {
 		a.world.fatalf("shutdown: %v", err)
 	}
@@ -146,6 +173,7 @@ func (a *account) deleted(body string) {
 // A client is a producer and a worker.
 type client struct {
 	*account
+	net  network
 	nc   net.Conn
 	in   *bufio.Reader
 	rng  *rand.Rand
@@ -155,10 +183,10 @@ type client struct {
 // work ends when the client has done enough or the server has answered with an
 // error.
 func (c *client) work() {
-	defer c.nc.Close()
+	defer func() { c.nc.Close() }()
 	for n := range 60 {
 		ok := true
-		switch c.rng.IntN(8) {
+		switch c.rng.IntN(9) {
 		case 0, 1, 2:
 			ok = c.produce(n)
 		case 3, 4, 5:
@@ -167,11 +195,24 @@ func (c *client) work() {
 			_, ok = c.do("kick %d\r\n", 1+c.rng.IntN(3))
 		case 7:
 			time.Sleep(time.Duration(c.rng.IntN(500)) * time.Millisecond)
+		case 8:
+			c.reconnect()
 		}
 		if !ok {
 			return
 		}
 	}
+}
+
+// reconnect hangs up, in the middle of something or not, and begins anew.
+func (c *client) reconnect() {
+	io.WriteString(c.nc, []string{"", "reserve\r\n", "reserve\r\npeek 1\r\n", "put 0 0 1 10\r\nx", "list-tubes\r\nstats\r\n", "quit\r\n"}[c.rng.IntN(6)])
+	if c.rng.IntN(2) == 0 {
+		time.Sleep(time.Duration(c.rng.IntN(100)) * time.Millisecond)
+	}
+	c.nc.Close()
+	c.nc = c.net.dial()
+	c.in.Reset(c.nc)
 }
 
 // do sends a command and returns the words of the answer; ok is false if it is
@@ -227,6 +268,10 @@ func number(s string) (n uint64) {
 type listener struct {
 	queue chan net.Conn
 	done  chan struct{}
+}
+
+func newListener() *listener {
+	return &listener{queue: make(chan net.Conn), done: make(chan struct{})}
 }
 
 func (l *listener) dial() net.Conn {

@@ -23,7 +23,8 @@
 // # What happens to a server
 //
 //   - power cuts at any operation of the disk, also during start and shutdown
-//     (power_test.go, and with clients and connections clients_test.go);
+//     (power_test.go, and with clients and connections clients_test.go, where the
+//     event loops run on simulated sockets: network_linux_test.go);
 //   - kill -9 and clean shutdowns, in between;
 //   - every file call fails, once or from then on, with and without having done
 //     its work (fault_test.go);
