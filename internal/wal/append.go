@@ -129,6 +129,10 @@ func (l *Log) flush() error {
 		if err := s.failure(); err != nil { // as Target.Sync found
 			return err
 		}
+		if err := s.open(l.fs); err != nil {
+			s.fail(err)
+			return err
+		}
 		if err := s.settle(l.fs, l.dir); err != nil {
 			return err
 		}

@@ -19,6 +19,11 @@ func (d discard) Create(name string) (vfs.File, error) {
 	return discardFile{f}, err
 }
 
+func (d discard) OpenWrite(name string) (vfs.File, error) {
+	f, err := d.FS.OpenWrite(name)
+	return discardFile{f}, err
+}
+
 type discardFile struct{ vfs.File }
 
 func (discardFile) WriteAt(p []byte, off int64) (int, error) { return len(p), nil }

@@ -153,7 +153,7 @@ func (l *Log) undo(h *healing) {
 	failed := slices.Clone(l.sealed[h.sealed:])
 	if len(l.open) > 0 {
 		s := l.open[0]
-		s.file.Close()
+		s.closeFile()
 		if s.named == s.sequence {
 			failed = append(failed, Segment{Sequence: s.sequence})
 		} else {

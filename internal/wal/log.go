@@ -177,10 +177,10 @@ func (l *Log) Close() error {
 		err = l.finish()
 	}
 	for _, s := range l.open {
-		s.file.Close() // after finish only those of a failed log
+		s.closeFile() // after finish only those of a failed log
 	}
 	if l.healing != nil && l.healing.suspect != nil {
-		l.healing.suspect.file.Close()
+		l.healing.suspect.closeFile()
 	}
 	err = errors.Join(err, l.pool.removeAll())
 	l.err = ErrClosed

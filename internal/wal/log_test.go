@@ -241,6 +241,7 @@ func TestCalls(t *testing.T) {
 	l.Unreserve(Cost(500))
 	l.Unreserve(Cost(500))
 	l.Unreserve(Cost(500))
+	must(t, l.Prepare())
 	count := func(op faultfs.Op, do func() error) int {
 		t.Helper()
 		fsys.Set(faultfs.Fault{Op: op, N: 1 << 30})

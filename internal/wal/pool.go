@@ -119,8 +119,9 @@ func (p *pool) create(s *segment) (err error) {
 	if err == nil {
 		err = p.fs.SyncDir(p.dir)
 	}
+	s.file.Close() // what it could complain about is synced
+	s.file = nil
 	if err != nil {
-		s.file.Close()
 		_ = removeFile(p.fs, s.name)
 	}
 	return err
@@ -272,7 +273,7 @@ func (p *pool) trim(reserved int64) {
 }
 
 func (p *pool) remove(s *segment) error {
-	s.file.Close()
+	s.closeFile()
 	return removeFile(p.fs, s.name)
 }
 
@@ -299,8 +300,8 @@ const (
 	fillSlice  = defaultBlockSize
 )
 
-// fill fills the first spare of the usual size with zeros, in slices, so that
-// the owner can have the pool in between.
+// fill opens the first spare of the usual size, and fills it with zeros, in
+// slices, so that the owner can have the pool in between.
 func (p *pool) fill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -308,7 +309,10 @@ func (p *pool) fill() error {
 	if s == nil {
 		return nil
 	}
-	var err error
+	err := s.open(p.fs)
+	if err != nil {
+		return err
+	}
 	if fillsZeros && !s.filled {
 		for off := int64(headerSize); off < s.size && err == nil; off += fillSlice {
 			_, err = s.file.WriteAt(zeros[:min(fillSlice, s.size-off)], off)

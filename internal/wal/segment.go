@@ -21,7 +21,7 @@ import (
 // S2. buf has the bytes from base to end.
 // S3. end + endSize <= size, until the closing record is appended.
 type segment struct {
-	file vfs.File
+	file vfs.File // nil while a spare that is not the next one: thousands of them must not take a descriptor each
 	size int64
 
 	// Of the pool while a spare, then of the owner.
@@ -104,6 +104,26 @@ func (s *segment) forget() {
 	}
 	s.buf = s.buf[:copy(s.buf, s.buf[durable:])]
 	s.base += durable
+}
+
+// open opens the file of a spare, if it is not open.
+func (s *segment) open(fsys vfs.FS) error {
+	if s.file != nil {
+		return nil
+	}
+	f, err := fsys.OpenWrite(s.name)
+	if err != nil {
+		return fmt.Errorf("wal: open segment: %w", err)
+	}
+	s.file = f
+	return nil
+}
+
+// closeFile closes the file, if it is open.
+func (s *segment) closeFile() {
+	if s.file != nil {
+		s.file.Close()
+	}
 }
 
 // fail notes that the file cannot be trusted beyond synced.
@@ -191,6 +211,9 @@ func (s *segment) seal() error {
 func (s *segment) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.file == nil {
+		return
+	}
 	if s.file.Truncate(s.synced.Load()) == nil && s.file.Truncate(s.size) == nil {
 		_ = s.file.Sync()
 	}

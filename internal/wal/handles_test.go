@@ -1,0 +1,72 @@
+package wal
+
+import (
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// counted counts the files that are open.
+type counted struct {
+	vfs.FS
+	open, most int
+}
+
+type countedFile struct {
+	vfs.File
+	fsys *counted
+}
+
+func (c *counted) count(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	c.open++
+	c.most = max(c.most, c.open)
+	return countedFile{f, c}, nil
+}
+
+func (c *counted) Create(name string) (vfs.File, error)    { return c.count(c.FS.Create(name)) }
+func (c *counted) Open(name string) (vfs.File, error)      { return c.count(c.FS.Open(name)) }
+func (c *counted) OpenWrite(name string) (vfs.File, error) { return c.count(c.FS.OpenWrite(name)) }
+
+func (f countedFile) Close() error {
+	f.fsys.open--
+	return f.File.Close()
+}
+
+// However many spares and segments there are, only a few files are open.
+func TestOpenFiles(t *testing.T) {
+	fsys := &counted{FS: memfs.New()}
+	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
+	for range 2000 {
+		must(t, l.Reserve(Cost(30)))
+	}
+	must(t, l.Prepare())
+	if st := l.Stats(); st.Spares < 100 || fsys.most > 2 {
+		t.Errorf("%d spares, and up to %d open files", st.Spares, fsys.most)
+	}
+	for i := range 2000 {
+		l.Unreserve(Cost(30))
+		_, err := l.Append(make([]byte, 30))
+		must(t, err)
+		if i%100 == 0 {
+			must(t, l.Flush())
+			must(t, l.Sync())
+			must(t, l.Prepare())
+		}
+	}
+	if st := l.Stats(); st.Segments < 100 || fsys.most > 4 {
+		t.Errorf("%d segments, and up to %d open files", st.Segments, fsys.most)
+	}
+	for done, at := false, (Pos{Segment: 1}); !done; {
+		var err error
+		at, done, err = l.ReadSealed(at, 1000, func(Record) error { return nil })
+		must(t, err)
+	}
+	must(t, l.Close())
+	if fsys.open != 0 {
+		t.Errorf("%d files stay open", fsys.open)
+	}
+}
