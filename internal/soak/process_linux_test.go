@@ -98,13 +98,13 @@ func (s *server) resident() int {
 	return kib << 10
 }
 
-// A tail keeps the beginning of a log and its end.
+// A tail keeps of a log what is not for debugging, and the last lines.
 type tail struct {
 	mu    sync.Mutex
-	head  []byte
-	end   []byte
+	part  []byte // of a line
+	told  []byte // all lines that are not of level debug
+	last  []byte
 	ready chan struct{} // closed when the log says that the server is ready
-	is    bool
 }
 
 const tailSize = 32 << 10
@@ -112,25 +112,45 @@ const tailSize = 32 << 10
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if room := tailSize - len(t.head); room > 0 {
-		t.head = append(t.head, b[:min(room, len(b))]...)
+	t.part = append(t.part, b...)
+	for {
+		line, rest, ok := bytes.Cut(t.part, []byte("\n"))
+		if !ok {
+			return len(b), nil
+		}
+		t.add(append(bytes.Clone(line), '\n'))
+		t.part = rest
 	}
-	if t.end = append(t.end, b...); len(t.end) > 2*tailSize {
-		t.end = append(t.end[:0], t.end[len(t.end)-tailSize:]...)
-	}
-	if !t.is && bytes.Contains(t.head, readyLine) {
-		t.is = true
-		close(t.ready)
-	}
-	return len(b), nil
 }
 
-// String returns the log, without its middle if it is long.
+func (t *tail) add(line []byte) {
+	if t.last = append(t.last, line...); len(t.last) > 2*tailSize {
+		t.last = append(t.last[:0], t.last[len(t.last)-tailSize:]...)
+	}
+	if bytes.Contains(line, []byte("level=DEBUG")) {
+		return
+	}
+	if bytes.Contains(line, readyLine) {
+		close(t.ready)
+	}
+	if len(t.told) < 64*tailSize {
+		t.told = append(t.told, line...)
+	}
+}
+
+// says reports whether a line that is not of level debug contains text.
+func (t *tail) says(text string) bool { return strings.Contains(t.String(), text) }
+
+// String returns the lines that are not of level debug.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.head) < tailSize {
-		return string(t.head)
-	}
-	return string(t.head) + "\n...\n" + string(t.end)
+	return string(t.told) + string(t.part)
+}
+
+// end returns the last lines of all.
+func (t *tail) end() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.last[max(0, len(t.last)-4000):])
 }

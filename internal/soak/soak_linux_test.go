@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -108,6 +107,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	t.Cleanup(func() {
 		if !t.Failed() {
 			os.RemoveAll(home)
+			os.RemoveAll(home + "-before-the-last-start")
 		}
 	})
 	s.dir = filepath.Join(home, "journal")
@@ -122,7 +122,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 // permitted.
 func (s *soak) mount() {
 	home := filepath.Dir(s.dir)
-	if s.seed%2 == 0 || unix.Mount("tmpfs", home, "tmpfs", 0, "size=250m") != nil {
+	if s.seed%2 == 0 || unix.Mount("tmpfs", home, "tmpfs", 0, "size=160m") != nil {
 		return
 	}
 	s.tmpfs = true
@@ -161,7 +161,7 @@ func (s *soak) life(args, env []string, length time.Duration, faults []fault) {
 	l.diskFails, l.draining = false, false
 	s.count.add("starts", 1)
 	s.note("beanpole %s", strings.Join(append(env, args...), " "))
-	before := s.dir + "-before-the-last-start"
+	before := filepath.Dir(s.dir) + "-before-the-last-start" // for those who look into a failure
 	os.RemoveAll(before)
 	if err := os.CopyFS(before, os.DirFS(s.dir)); err != nil {
 		s.t.Fatal(err)
@@ -174,8 +174,8 @@ func (s *soak) life(args, env []string, length time.Duration, faults []fault) {
 		}()
 	}
 	fail := func(err error) {
-		s.t.Errorf("%v\nseed %d, in %s\nso far: %v\nwhat happened last:\n%s\nthe server's log:\n%s", err, s.seed, s.dir, s.count,
-			strings.Join(s.history, "\n"), debugLine.ReplaceAllString(srv.log.String(), ""))
+		s.t.Errorf("%v\nseed %d, in %s\nso far: %v\nwhat happened last:\n%s\nthe server's log:\n%s\n...\n%s", err, s.seed, s.dir, s.count,
+			strings.Join(s.history, "\n"), srv.log, srv.log.end())
 	}
 	if err != nil {
 		fail(err)
@@ -218,7 +218,7 @@ func (s *soak) life(args, env []string, length time.Duration, faults []fault) {
 		err = e
 	default:
 	}
-	if text := srv.log.String(); strings.Contains(text, "panic:") || strings.Contains(text, "fatal error:") || strings.Contains(text, "DATA RACE") {
+	if srv.log.says("panic:") || srv.log.says("fatal error:") || srv.log.says("DATA RACE") {
 		err = fmt.Errorf("the server panicked (%v)", err)
 	}
 	if err != nil {
@@ -284,6 +284,13 @@ func (s *soak) end(srv *server, relaxed bool, stopFaults, stopClients func()) er
 	stopFaults()
 	select {
 	case <-srv.exited:
+	case <-time.After(patience / 4):
+		if !srv.log.says("msg=\"stopping") { // strace may have lost the signal
+			srv.cmd.Process.Signal(syscall.SIGTERM)
+		}
+	}
+	select {
+	case <-srv.exited:
 	case <-time.After(patience):
 		return fmt.Errorf("the server does not end %v after SIGTERM", patience)
 	}
@@ -343,8 +350,6 @@ func tell(err error, errs chan<- error) bool {
 	}
 	return true
 }
-
-var debugLine = regexp.MustCompile(`(?m)^.*level=DEBUG.*\n`)
 
 // A tally counts what was done.
 type tally struct {
