@@ -56,7 +56,7 @@ var arrows = map[string]string{
 	"internal/soak":          "",
 
 	// The only place where the pieces meet.
-	"cmd/beanpole": "internal/bench internal/binlog internal/broker internal/cli internal/engine internal/journal internal/load internal/server internal/vfs internal/wal internal/wire " +
+	"cmd/beanpole": "internal/bench internal/binlog internal/broker internal/cli internal/conversation internal/engine internal/journal internal/load internal/server internal/vfs internal/wal internal/wire " +
 		"github.com/BurntSushi/toml github.com/coreos/go-systemd github.com/spf13",
 }
 

@@ -386,3 +386,24 @@ func TestEndOfInput(t *testing.T) {
 	g.want("TIMED_OUT\nUSING a\nTIMED_OUT\nUSING b\n")
 	g.wantState(Done)
 }
+
+// The memory for input is counted while it is in use, however that ends.
+func TestInputMemory(t *testing.T) {
+	before := InputMemory()
+	d := newDesk(t)
+	const size = 60_000
+	half := fmt.Sprintf("put 0 0 9 %d\n%s", size, strings.Repeat("x", size-1))
+	whole, ends, quits := d.guest(), d.guest(), d.guest()
+	for _, g := range []*guest{whole, ends, quits} {
+		g.send(half)
+	}
+	if n := InputMemory() - before; n < 3*size {
+		t.Errorf("%d bytes are counted for 3 bodies of %d", n, size)
+	}
+	whole.send("x\n")
+	ends.end()
+	quits.send("x\nquit\n" + half)
+	if n := InputMemory() - before; n != 0 {
+		t.Errorf("%d bytes are counted for no input", n)
+	}
+}

@@ -1,6 +1,9 @@
 package conversation
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 const (
 	minInput  = 1 << 10  // bytes; the first buffer
@@ -86,16 +89,27 @@ const pooledInput = 128 << 10
 
 var inputBuffers = sync.Pool{New: func() any { return new([pooledInput]byte) }}
 
+var inputMemory atomic.Int64 // bytes; of all buffers in use
+
+// InputMemory returns how many bytes the input buffers of all conversations of the
+// process have. When it falls there may be memory to give back to the system.
+func InputMemory() int64 { return inputMemory.Load() }
+
 // newBuffer returns a buffer of a size. Small ones are not worth a pool, and huge
 // ones too rare.
 func newBuffer(size int) []byte {
+	var buf []byte
 	if size <= 4*minInput || size > pooledInput {
-		return make([]byte, size)
+		buf = make([]byte, size)
+	} else {
+		buf = inputBuffers.Get().(*[pooledInput]byte)[:size]
 	}
-	return inputBuffers.Get().(*[pooledInput]byte)[:size]
+	inputMemory.Add(int64(cap(buf)))
+	return buf
 }
 
 func freeBuffer(buf []byte) {
+	inputMemory.Add(-int64(cap(buf)))
 	if cap(buf) == pooledInput {
 		inputBuffers.Put((*[pooledInput]byte)(buf[:pooledInput]))
 	}
