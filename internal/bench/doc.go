@@ -47,5 +47,5 @@
 // Nothing is taken on trust: load.Run checks every reply, jobs are counted, and
 // lists of tubes must name them all.
 //
-// Start reading at experiment.go.
+// Start reading at experiment.go, then trial.go.
 package bench

@@ -193,17 +193,3 @@ func latencyOf(took []time.Duration) load.Latency {
 	at := func(quantile float64) time.Duration { return took[min(int(quantile*float64(n)), n-1)] }
 	return load.Latency{Count: int64(n), P50: at(0.5), P90: at(0.9), P99: at(0.99), P999: at(0.999), Max: took[n-1]}
 }
-
-const jobTTR = 3600 // s; no job comes back by itself
-
-// batches calls f for n things, 100 at a time: with the number of the first, and
-// how many they are.
-func batches(n int, f func(first, size int) error) error {
-	const size = 100
-	for i := 0; i < n; i += size {
-		if err := f(i, min(size, n-i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
