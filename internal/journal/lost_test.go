@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// whatever happens to the files of a running server, a look tells, and all jobs
+// Whatever happens to the files of a running server, a look tells, and all jobs
 // are written anew: what is deleted stays deleted, nothing is missing.
 func TestLostFiles(t *testing.T) {
 	for name, lose := range map[string]func(st wal.Stats, sequence uint64) bool{
@@ -78,11 +79,7 @@ func TestLostFiles(t *testing.T) {
 				if _, paused := after.PauseOf("default"); !paused {
 					t.Error("the pause is lost")
 				}
-				b.log = New(Options{}) // for the end of the bench
-				b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
-				if _, err := b.log.Open(j.fs, "/", b.eng); err != nil {
-					t.Fatal(err)
-				}
+				b.reopen(j.fs.(*memfs.FS)) // for the end of the bench
 			})
 		}
 	}

@@ -40,6 +40,17 @@ func newBench(tb testing.TB, opt Options) *bench {
 	return b
 }
 
+// reopen goes on with another server on a disk.
+func (b *bench) reopen(disk *memfs.FS) {
+	b.tb.Helper()
+	b.log = New(Options{SegmentSize: b.log.opt.SegmentSize})
+	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
+	if _, err := b.log.Open(disk, "/", b.eng); err != nil {
+		b.tb.Fatal(err)
+	}
+	b.s = b.eng.Open(nil)
+}
+
 // turn does what a broker does in a turn, and returns when the next has to be.
 func (b *bench) turn(do func()) (next int64) {
 	b.now++

@@ -32,13 +32,15 @@ func (f osFile) Sync() error { return f.control("fdatasync", syscall.Fdatasync) 
 // them, get zeros.
 func (f osFile) Preallocate(size int64) error {
 	old, err := f.Size()
-	if err != nil || old >= size {
+	if err != nil {
 		return err
 	}
-	err = f.control("fallocate", func(fd int) error { return syscall.Fallocate(fd, 0, old, size-old) })
+	err = f.control("fallocate", func(fd int) error { return syscall.Fallocate(fd, 0, 0, size) })
 	switch {
-	case errors.Is(err, syscall.EOPNOTSUPP):
+	case errors.Is(err, syscall.EOPNOTSUPP) && old < size:
 		return f.fillZeros(old, size)
+	case errors.Is(err, syscall.EOPNOTSUPP):
+		return nil
 	case err != nil:
 		// A failing fallocate may leave the size, or blocks that it got, behind.
 		return errors.Join(err, f.Truncate(old))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -130,16 +131,27 @@ func TestPreallocateBlocks(t *testing.T) {
 	}
 	defer f.Close()
 	const size = 1 << 20
-	if err := f.Preallocate(size); err != nil {
+	want := func(size int64) {
+		t.Helper()
+		if err := f.Preallocate(size); err != nil {
+			t.Fatal(err)
+		}
+		var st syscall.Stat_t
+		if err := syscall.Stat(name, &st); err != nil {
+			t.Fatal(err)
+		}
+		if got := int64(st.Blocks) * 512; got < size {
+			t.Errorf("%d bytes on the disk, want %d", got, size)
+		}
+	}
+	want(size)
+	if runtime.GOOS != "linux" {
+		return
+	}
+	if err := f.Truncate(2 * size); err != nil { // a hole
 		t.Fatal(err)
 	}
-	var st syscall.Stat_t
-	if err := syscall.Stat(name, &st); err != nil {
-		t.Fatal(err)
-	}
-	if got := int64(st.Blocks) * 512; got < size {
-		t.Errorf("%d bytes on the disk, want %d", got, size)
-	}
+	want(2 * size)
 }
 
 // A full disk is ENOSPC, not a message.

@@ -107,7 +107,8 @@ type File interface {
 
 	// Preallocate grows the file to at least size bytes with blocks reserved
 	// on the disk, so that no later write below size fails for lack of space;
-	// what is added reads as zeros. If it fails the file is as it was. On a
+	// what is added reads as zeros. Holes that the file had before are filled
+	// on Linux only. If it fails the file is as it was. On a
 	// file system that compresses or copies on write, which is to say ZFS and
 	// Btrfs, the reservation is only as good as theirs.
 	Preallocate(size int64) error

@@ -83,6 +83,7 @@
 // A file is made ahead of time as a spare: space reserved on the disk, header
 // written, file and directory synced ([Log.Prepare] does so, and then fills the
 // file with zeros, which makes each later sync about a quarter faster on ext4).
+// Spares that a process leaves, orderly or not, are spares of the next one.
 // When a record does not fit into the current segment, that one gets its closing
 // record, is synced, cut to its length and sealed, and the next spare starts with
 // a link. Nothing is written to a segment before its predecessor is durable.

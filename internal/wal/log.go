@@ -160,7 +160,8 @@ func (l *Log) Oldest() (s Segment, ok bool) {
 }
 
 // Close flushes and syncs what there is and seals it with a closing record,
-// removes the spares and the segments that are not needed, and gives up the lock. In the failed state it returns that
+// removes the segments that are not needed and the spares, but those that the
+// reservations need, and gives up the lock. In the failed state it returns that
 // error, and what was not synced is lost. No goroutine may be in [Log.Prepare] or
 // [Target.Sync].
 func (l *Log) Close() error {
@@ -182,7 +183,7 @@ func (l *Log) Close() error {
 	if l.healing != nil && l.healing.suspect != nil {
 		l.healing.suspect.closeFile()
 	}
-	err = errors.Join(err, l.pool.removeAll())
+	err = errors.Join(err, l.pool.removeBut(l.reserved.Load()))
 	l.err = ErrClosed
 	return errors.Join(err, l.lock.Close())
 }

@@ -12,7 +12,7 @@ import (
 // A scan is what Open knows of a log that Replay has not read yet.
 type scan struct {
 	segments []found // that count, oldest first; empty in a new log
-	remove   []found // files without records, left by a crash
+	remove   []found // files without records: spares, if they can be used
 	torn     []found // segments whose first write was torn: to be judged, then removed
 	oldest   uint64  // sequence of the oldest segment that is needed; 0: not known yet
 	gap      error   // why the log is damaged if what is before the first of segments is needed

@@ -278,17 +278,58 @@ func (p *pool) remove(s *segment) error {
 }
 
 // removeAll removes all spares.
-func (p *pool) removeAll() error {
+func (p *pool) removeAll() error { return p.removeBut(0) }
+
+// removeBut removes the spares that are not needed to have so much room, from the
+// newest on, and closes the others.
+func (p *pool) removeBut(room int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error
+	var kept []*segment
+	have := int64(0)
 	for _, s := range p.spares {
+		if s.size == p.size && s.named == s.sequence && have < room {
+			have += p.usable()
+			s.closeFile()
+			s.file = nil
+			kept = append(kept, s)
+			continue
+		}
 		errs = append(errs, p.remove(s))
 	}
-	p.spares = nil
-	p.room.Store(0)
+	p.spares = kept
+	p.room.Store(have)
 	p.prepared.Store(false)
 	return errors.Join(errs...)
+}
+
+// adopt makes a file that an earlier process left a spare again, if it can be one.
+// Its space may be all that there is on a disk that others have filled.
+func (p *pool) adopt(f *found) bool {
+	switch {
+	case f.headerErr != nil || f.layout != current || f.header.log != p.log || f.header.sequence != f.sequence:
+		return false
+	case f.size != p.size || f.header.size != p.size || f.sequence < p.next || f.sequence > MaxSequence:
+		return false
+	}
+	file, err := p.fs.OpenWrite(f.path)
+	if err != nil {
+		return false
+	}
+	// A file that was copied may have holes.
+	if err := errors.Join(file.Preallocate(f.size), file.Close()); err != nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &segment{name: f.path, named: f.sequence, header: f.header, size: f.size, end: headerSize}
+	s.flushed.Store(headerSize)
+	s.synced.Store(headerSize)
+	p.spares = append(p.spares, s)
+	p.room.Add(p.usable())
+	p.next = f.sequence + 1
+	return true
 }
 
 // Space that is reserved by fallocate only costs the file system a change of

@@ -1,9 +1,11 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -352,7 +354,8 @@ func (sc *scan) checkOldest() error {
 	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(sc.oldest))
 }
 
-// clean brings the last segment in order and removes files without records.
+// clean brings the last segment in order, and makes spares again of files without
+// records, or removes them.
 func (l *Log) clean(last *found) error {
 	if last != nil {
 		if err := l.settleLast(last); err != nil {
@@ -362,7 +365,14 @@ func (l *Log) clean(last *found) error {
 			return err
 		}
 	}
-	for _, f := range append(l.scan.remove, l.scan.torn...) {
+	slices.SortFunc(l.scan.remove, func(a, b found) int { return cmp.Compare(a.sequence, b.sequence) })
+	unused := l.scan.torn
+	for _, f := range l.scan.remove {
+		if !l.pool.adopt(&f) {
+			unused = append(unused, f)
+		}
+	}
+	for _, f := range unused {
 		if err := removeFile(l.fs, f.path); err != nil {
 			return err
 		}

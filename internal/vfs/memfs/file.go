@@ -238,14 +238,13 @@ func (f *file) Preallocate(size int64) error {
 			return err
 		}
 		old := int64(len(f.inode.data))
-		if size <= old {
-			return nil
-		}
-		if f.fsys.allocate(f.inode, old, size) < size {
+		if f.fsys.allocate(f.inode, 0, size) < size {
 			f.fsys.free(f.inode, old)
 			return syscall.ENOSPC
 		}
-		f.inode.note(edit{size: size})
+		if size > old {
+			f.inode.note(edit{size: size})
+		}
 		return nil
 	})
 }

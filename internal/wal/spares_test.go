@@ -1,0 +1,96 @@
+package wal
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// What was reserved before a log was closed, or its process killed, can be
+// reserved and appended again when others have filled the disk meanwhile, but for
+// what the segment that was written last had room for.
+func TestSparesOutliveTheProcess(t *testing.T) {
+	for _, kill := range []bool{false, true} {
+		fsys := memfs.New()
+		opt := Options{SegmentSize: 4096, LogID: 7}
+		l := mustOpen(t, fsys, opt)
+		appendAll(t, l, "a", "b")
+		for range 1000 {
+			must(t, l.Reserve(Cost(20)))
+		}
+		room := l.Stats().Reserved - l.pool.usable()
+		if kill {
+			fsys = fsys.Crash(newRand(1))
+		} else {
+			must(t, l.Close())
+		}
+		fsys.SetLimit(1)
+		l = mustOpen(t, fsys, opt)
+		if st := l.Stats(); st.Room < room {
+			t.Errorf("killed %v: room for %d, %d were reserved", kill, st.Room, room)
+		}
+		for range 900 {
+			must(t, l.Reserve(Cost(20)))
+		}
+		for range 900 {
+			l.Unreserve(Cost(20))
+			_, err := l.Append(make([]byte, 20))
+			must(t, err)
+		}
+		must(t, l.Flush())
+		must(t, l.check())
+		must(t, l.Close())
+		// Spares of a size that is not wanted any more go.
+		fsys.SetLimit(0)
+		l = mustOpen(t, fsys, Options{SegmentSize: 8192})
+		must(t, l.Close())
+		if got, err := openOnce(fsys); err != nil || len(got) != 902 {
+			t.Errorf("killed %v: %d records, %v", kill, len(got), err)
+		}
+		for name, b := range files(t, fsys) {
+			if len(b) == 4096 && isBlank(b) {
+				t.Errorf("killed %v: %s stays", kill, name)
+			}
+		}
+	}
+}
+
+func isBlank(b []byte) bool { return lastNonZeroByte(b[headerSize:]) < 0 }
+
+// A spare whose file is a copy with holes is used only if they can be filled.
+func TestSparesWithHoles(t *testing.T) {
+	fsys := memfs.New()
+	opt := Options{SegmentSize: 64 << 10, LogID: 7}
+	l := mustOpen(t, fsys, opt)
+	appendAll(t, l, "a")
+	must(t, l.Reserve(Cost(20)))
+	must(t, l.Prepare())
+	all := files(t, fsys)
+	for _, limit := range []int64{0, 80 << 10} {
+		holes := memfs.New()
+		for _, name := range slices.Sorted(mapKeys(all)) {
+			f, err := holes.Create(testDir + name)
+			must(t, err)
+			_, err = f.WriteAt(all[name][:lastNonZeroByte(all[name])+1], 0)
+			must(t, errors.Join(err, f.Truncate(int64(len(all[name]))), f.Sync(), f.Close()))
+		}
+		must(t, holes.SyncDir(testDir))
+		holes.SetLimit(limit)
+		l := mustOpen(t, holes, opt)
+		if st := l.Stats(); (st.Spares > 1) != (limit == 0) {
+			t.Errorf("with a limit of %d: %+v", limit, st)
+		}
+		for {
+			if _, err := l.Append(make([]byte, 1000)); errors.Is(err, syscall.ENOSPC) || limit == 0 && l.Stats().Segments > 3 {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			must(t, l.Flush()) // which never finds that there is no space
+		}
+		must(t, l.Close())
+	}
+}
