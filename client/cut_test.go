@@ -44,11 +44,11 @@ func (c *cutConn) Read(b []byte) (int, error) {
 // Write breaks in two ways: the system may tell that it has not taken all bytes,
 // or take them although they will never arrive.
 func (c *cutConn) Write(b []byte) (int, error) {
-	if c.how == "read" || len(b) < c.at {
+	switch {
+	case c.how == "read":
+		return c.Conn.Write(b)
+	case len(b) < c.at:
 		c.at -= len(b)
-		if c.how == "read" {
-			c.at += len(b)
-		}
 		return c.Conn.Write(b)
 	}
 	n, err := c.Conn.Write(b[:c.at])

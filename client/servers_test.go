@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +21,11 @@ import (
 type fleet struct {
 	*client.Servers
 	srv  map[string]*beanpoletest.Server
-	away map[string]bool
+	away sync.Map // addresses
 }
 
 func newFleet(t *testing.T, addrs ...string) *fleet {
-	f := &fleet{srv: map[string]*beanpoletest.Server{}, away: map[string]bool{}}
+	f := &fleet{srv: map[string]*beanpoletest.Server{}}
 	for i, addr := range addrs {
 		addrs[i] = addr + ":11300"
 		f.srv[addrs[i]] = beanpoletest.NewMemory(t)
@@ -32,7 +33,7 @@ func newFleet(t *testing.T, addrs ...string) *fleet {
 	var err error
 	f.Servers, err = client.NewServers(addrs, &client.PoolOptions{Options: client.Options{
 		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if f.away[addr] {
+			if _, away := f.away.Load(addr); away {
 				return nil, errors.New("away")
 			}
 			return f.srv[addr].Dial(ctx, network, addr)
@@ -146,7 +147,7 @@ func TestServersFailover(t *testing.T) {
 		ctx := t.Context()
 		f := newFleet(t, "a", "b", "c")
 		order := f.Order("k")
-		f.away[order[0]] = true
+		f.away.Store(order[0], true)
 		for range 3 {
 			if id := get(f.Put(ctx, "k", client.NewJob{})); id.Server != order[1] {
 				t.Errorf("on %s, want %s", id.Server, order[1])
@@ -164,7 +165,7 @@ func TestServersFailover(t *testing.T) {
 		got := make(chan *client.Job)
 		go func() { got <- get(f.Reserve(ctx)) }()
 		synctest.Wait()
-		f.away[order[0]] = false
+		f.away.Delete(order[0])
 		time.Sleep(time.Minute) // of fake time
 		get(f.Pool(order[0]).Put(ctx, client.NewJob{}))
 		if job := <-got; job.Server() != order[0] {
@@ -176,7 +177,7 @@ func TestServersFailover(t *testing.T) {
 			t.Errorf("on %s, want %s", id.Server, order[0])
 		}
 		for addr := range f.srv {
-			f.away[addr] = true
+			f.away.Store(addr, true)
 			f.srv[addr].Close()
 		}
 		wantErr(t, second(f.Put(ctx, "", client.NewJob{})), client.ErrDisconnected)

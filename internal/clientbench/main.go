@@ -1,0 +1,100 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"slices"
+)
+
+var handlerCounts = []int{1, 10, 100}
+
+func main() {
+	var programs []string
+	flag.Func("server", "measure on this server `PROGRAM`, which takes beanstalkd's flags; may be repeated (beanpole)", func(s string) error {
+		programs = append(programs, s)
+		return nil
+	})
+	rounds := flag.Int("rounds", 5, "take the median of so many `ROUNDS`")
+	jobs := flag.Int("jobs", 20000, "put and reserve so many `JOBS` a round; in batches, ten times as many")
+	flag.Parse()
+	if len(programs) == 0 {
+		programs = []string{"beanpole"}
+	}
+	if *rounds < 1 || *jobs < 1 || flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	for _, program := range programs {
+		if err := run(os.Stdout, program, *rounds, *jobs); err != nil {
+			log.Fatal(program, ": ", err)
+		}
+	}
+}
+
+// run measures everything on one server program.
+func run(w io.Writer, program string, rounds, jobs int) error {
+	srv, err := startServer(program)
+	if err != nil {
+		return err
+	}
+	defer srv.stop()
+	return report(w, srv.name, srv.addr, rounds, jobs)
+}
+
+// report measures everything on one server, and prints it.
+func report(w io.Writer, name, addr string, rounds, jobs int) error {
+	puts, reserves := make([][]result, len(contenders)), make([][]result, len(contenders))
+	works := make([][]result, len(handlerCounts))
+	for range rounds {
+		for i, c := range contenders {
+			n := jobs
+			if i == len(contenders)-1 {
+				n *= 10
+			}
+			put, reserve, err := putAndReserve(addr, c, n)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			puts[i], reserves[i] = append(puts[i], put), append(reserves[i], reserve)
+		}
+		for i, handlers := range handlerCounts {
+			r, err := work(addr, handlers, jobs)
+			if err != nil {
+				return fmt.Errorf("worker with %d handlers: %w", handlers, err)
+			}
+			works[i] = append(works[i], r)
+		}
+	}
+	fmt.Fprintf(w, "On %s, one connection, %d-byte bodies, medians of %d rounds of %d jobs. The ratio is to go-beanstalk.\n\n", name, bodySize, rounds, jobs)
+	fmt.Fprintln(w, "| | puts/s | ratio | allocations | reserves/s | ratio | allocations |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|")
+	const theirs = 1
+	for i, c := range contenders {
+		put, reserve := median(puts[i]), median(reserves[i])
+		fmt.Fprintf(w, "| %s | %.0f | %.2f | %.1f | %.0f | %.2f | %.1f |\n", c.name,
+			put.rate, put.rate/median(puts[theirs]).rate, put.allocs,
+			reserve.rate, reserve.rate/median(reserves[theirs]).rate, reserve.allocs)
+	}
+	fmt.Fprint(w, "\nThe worker, with handlers that do nothing: reserved, handled and deleted.\n\n| handlers | jobs/s |\n|--:|--:|\n")
+	for i, handlers := range handlerCounts {
+		fmt.Fprintf(w, "| %d | %.0f |\n", handlers, median(works[i]).rate)
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// median returns the medians of each figure.
+func median(rs []result) result {
+	pick := func(of func(result) float64) float64 {
+		all := make([]float64, len(rs))
+		for i, r := range rs {
+			all[i] = of(r)
+		}
+		slices.Sort(all)
+		return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+	}
+	return result{pick(func(r result) float64 { return r.rate }), pick(func(r result) float64 { return r.allocs })}
+}

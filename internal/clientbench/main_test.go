@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+)
+
+// Each contender does what is asked of it, and leaves nothing behind.
+func TestReport(t *testing.T) {
+	srv := beanpoletest.NewServer(t)
+	var out strings.Builder
+	if err := report(&out, "here", srv.Addr, 2, 30); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range contenders {
+		if !strings.Contains(out.String(), "| "+c.name+" | ") {
+			t.Errorf("no line of %s in\n%s", c.name, out.String())
+		}
+	}
+	if err := empty(srv.Addr); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	got := median([]result{{3, 30}, {1, 10}, {2, 20}, {9, 90}})
+	if got != (result{2.5, 25}) {
+		t.Error(got)
+	}
+}
