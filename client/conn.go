@@ -94,15 +94,29 @@ func (c *Conn) Addr() string { return c.addr.text }
 // error is always nil.
 func (c *Conn) Close() error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !c.mu.closed {
 		c.mu.closed = true
 		close(c.done)
 		if c.mu.nc != nil {
-			c.mu.nc.Close()
+			c.mu.nc.Close() // which ends a command under way
 		}
 	}
+	c.mu.Unlock()
+	c.tidy()
 	return nil
+}
+
+// tidy lets go of the stream of a connection that was closed. Close and release
+// both try, so that the later of the two does it.
+func (c *Conn) tidy() {
+	select {
+	case c.turn <- struct{}{}:
+		if c.stream != nil {
+			c.drop(ErrClosed)
+		}
+		<-c.turn
+	default:
+	}
 }
 
 // acquire waits for this goroutine's turn.
@@ -124,7 +138,12 @@ func (c *Conn) acquire(ctx context.Context) error {
 	return nil
 }
 
-func (c *Conn) release() { <-c.turn }
+func (c *Conn) release() {
+	<-c.turn
+	if c.closedOr(nil) != nil {
+		c.tidy()
+	}
+}
 
 // rest makes a connection ready for whoever comes next. It reports whether it is
 // of use: whether it is connected, and nobody goes on using it.

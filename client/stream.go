@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -34,17 +35,30 @@ type stream struct {
 	idle   time.Time // when the last exchange ended
 	expiry time.Time // the deadline of nc; zero: none
 
-	// The exchange under way.
-	ctx  context.Context
-	stop func() bool   // of the AfterFunc that interrupts; nil if ctx cannot end
-	cut  chan struct{} // closed when that has run
+	ctx context.Context // of the exchange under way
+
+	// What interrupts an exchange. To have a context call us costs more than
+	// all else, so that stays as it is from one exchange to the next that has
+	// the same one, which is told by its channel.
+	mu struct {
+		sync.Mutex
+		watched <-chan struct{} // of the context that calls us at its end; nil: none does
+		current <-chan struct{} // of the exchange under way; nil if it cannot end, or there is none
+		cut     bool            // it was interrupted
+	}
+	unwatch func() bool
 }
 
 func newStream(nc net.Conn, timeout time.Duration) *stream {
 	return &stream{nc: nc, timeout: timeout, using: defaultTube, in: make([]byte, firstBuffer)}
 }
 
-func (s *stream) close() { s.nc.Close() }
+func (s *stream) close() {
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+	s.nc.Close()
+}
 
 // begin starts an exchange whose replies the server may delay by wait. It ends
 // early when ctx does.
@@ -52,16 +66,38 @@ func (s *stream) begin(ctx context.Context, wait time.Duration) error {
 	if err := s.limit(wait); err != nil {
 		return lost(err)
 	}
-	s.ctx, s.stop = ctx, nil
-	if ctx.Done() != nil {
-		cut, nc := make(chan struct{}), s.nc
-		s.cut = cut
-		s.stop = context.AfterFunc(ctx, func() {
-			nc.SetDeadline(time.Unix(1, 0))
-			close(cut)
-		})
+	s.ctx = ctx
+	done := ctx.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.current = done
+	switch {
+	case done == nil:
+	case done != s.mu.watched:
+		if s.unwatch != nil {
+			s.unwatch()
+		}
+		s.mu.watched = done
+		s.unwatch = context.AfterFunc(ctx, func() { s.interrupt(done) })
+	case ctx.Err() != nil: // it has called us already, between two exchanges
+		s.cut()
 	}
 	return nil
+}
+
+// interrupt ends the exchange under way if it has this context.
+func (s *stream) interrupt(done <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.current == done {
+		s.cut()
+	}
+}
+
+// cut makes reads and writes fail. The caller has mu.
+func (s *stream) cut() {
+	s.mu.cut = true
+	s.nc.SetDeadline(time.Unix(1, 0))
 }
 
 // limit sets the deadline of the network connection. To move it costs as much
@@ -85,14 +121,17 @@ func (s *stream) limit(wait time.Duration) error {
 
 // end finishes an exchange with its error, if any, which it explains.
 func (s *stream) end(err error) error {
-	if s.stop != nil && !s.stop() {
-		<-s.cut
+	s.mu.Lock()
+	cut := s.mu.cut
+	s.mu.current, s.mu.cut = nil, false
+	s.mu.Unlock()
+	if cut {
 		s.expiry = time.Unix(1, 0) // so that the next limit moves it
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = context.Cause(s.ctx)
 		}
 	}
-	s.ctx, s.stop, s.cut = nil, nil, nil
+	s.ctx = nil
 	s.idle = time.Now()
 	return err
 }
