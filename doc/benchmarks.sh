@@ -33,6 +33,11 @@ measured() {
 	rm -rf "$dir"
 }
 
+# clients measures the Go client beside others, on both servers.
+clients() {
+	(cd "$here/../internal/clientbench" && go run . -server "$beanpole" -server beanstalkd -rounds "$rounds")
+}
+
 sed '/^<!-- figures -->/,$d' "$here/benchmarks.md"
 cat <<PAGE
 <!-- figures -->
@@ -99,4 +104,10 @@ $(measured 1073741824)
 -s 1048576
 $(measured 1048576)
 \`\`\`
+
+## The Go client
+
+\`cd internal/clientbench && go run . -server beanpole -server beanstalkd -rounds $rounds\`
+
+$(clients)
 PAGE

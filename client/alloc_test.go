@@ -1,0 +1,36 @@
+//go:build !race
+
+package client_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// What each command may allocate, with a context that can be cancelled: nothing
+// that the caller does not keep. (The race detector allocates too.)
+func TestAllocs(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := dial(t, startBeanstalkd(t), nil) // another process, so that only the client is counted
+	job := client.NewJob{Body: make([]byte, 64)}
+	get(c.Put(ctx, job))
+	held := get(c.Reserve(t.Context()))
+	var id uint64
+	for _, tc := range []struct {
+		name string
+		want float64
+		do   func()
+	}{
+		{"put", 0, func() { id = get(c.Put(ctx, job)) }},
+		{"touch", 0, func() { must(t, held.Touch(ctx)) }},
+		{"peek", 2, func() { get(c.Peek(ctx, id)) }},
+		{"reserve and delete", 2, func() { must(t, get(c.ReserveTimeout(ctx, 0)).Delete(ctx)) }},
+	} {
+		if got := testing.AllocsPerRun(100, tc.do); got > tc.want {
+			t.Errorf("%s allocates %v times, may %v", tc.name, got, tc.want)
+		}
+	}
+}
