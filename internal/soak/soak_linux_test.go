@@ -29,6 +29,7 @@ var (
 
 // TestSoak lets servers live and die, with all faults, for as long as is asked.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	s := newSoak(t, *soakSeed)
 	s.mount()
 	end := time.Now().Add(*soakFor)
@@ -328,7 +329,7 @@ func (s *soak) resources(srv *server) error {
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		sockets, all := srv.sockets()
 		resident := srv.resident()
-		if sockets <= len(srv.addrs) && all < 1200 && resident < memory {
+		if sockets <= len(srv.addrs) && all < 60 && resident < memory {
 			s.count.most("descriptors left", all)
 			s.count.most("MB left", resident>>20)
 			return nil
