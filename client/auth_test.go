@@ -47,8 +47,8 @@ func play(t *testing.T, l net.Listener, scripts ...string) string {
 func playOne(t *testing.T, nc net.Conn, script string) {
 	r := bufio.NewReader(nc)
 	for line := range strings.Lines(script) {
-		line, direction := strings.TrimSpace(line), ""
-		if len(line) > 2 {
+		line, direction := strings.Trim(line, "\t\n"), ""
+		if len(line) >= 2 {
 			direction, line = line[:2], line[2:]+"\r\n"
 		}
 		switch direction {
@@ -154,6 +154,9 @@ func TestRefused(t *testing.T) {
 		> put 0 0 60 1
 		> x
 		< BURIED 7
+		> put 0 0 60 0
+		> 
+		< BURIED 8
 		> delete 1
 		< INTERNAL_ERROR
 		> touch 1
@@ -168,6 +171,11 @@ func TestRefused(t *testing.T) {
 	wantErr(t, err, client.ErrBuried)
 	if id != 7 {
 		t.Errorf("the job that was buried is %d", id)
+	}
+	ids, err := c.PutMany(ctx, make([]client.NewJob, 1))
+	wantErr(t, err, client.ErrBuried)
+	if len(ids) != 1 || ids[0] != 8 {
+		t.Errorf("the job that was buried is %d", ids)
 	}
 	wantErr(t, c.Delete(ctx, 1), client.ErrInternal)
 	wantErr(t, c.Touch(ctx, 1), client.ErrOutOfMemory)

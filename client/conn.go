@@ -171,6 +171,7 @@ type request struct {
 func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 	var r wire.Reply
 	var retry retrier
+	w := waitOf(q.wait)
 	for {
 		sent, err := c.try(ctx, q, &r)
 		if err == nil {
@@ -179,6 +180,9 @@ func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 		if sent && !repeatable[q.Op] {
 			err = unknown(err)
 		} else if err = retry.next(ctx, c, err); err == nil {
+			if q.Op == wire.ReserveTimeout {
+				q.wait, q.Timeout = w.left()
+			}
 			continue
 		}
 		return r, c.fail(q, err)

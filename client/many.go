@@ -172,7 +172,8 @@ func (c *Conn) allOf(ctx context.Context, rs *results, build func(int, *request)
 }
 
 // many sends the commands first to first+n-1 of a batch. build makes command i;
-// done, if it is not nil, gets the replies that mean success. Commands that the
+// done, if it is not nil, gets the replies that mean success, and those to puts
+// whose jobs the server has buried. Commands that the
 // system did not take are sent again on another connection, and those that can be
 // repeated.
 func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string, build func(int, *request), done func(int, *wire.Reply)) {
@@ -189,14 +190,16 @@ func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string,
 			},
 			reply: func(i int, r *wire.Reply) error {
 				build(first+i, &q)
-				if r.Kind != q.want {
-					err := replyError(r)
-					rs.fail(first+i, c.fail(&q, err))
-					if outOfStep(q.Op, err) {
-						return err
-					}
-				} else if done != nil {
+				if done != nil && (r.Kind == q.want || q.Op == wire.Put && r.Kind == wire.Buried) {
 					done(first+i, r)
+				}
+				if r.Kind == q.want {
+					return nil
+				}
+				err := replyError(r)
+				rs.fail(first+i, c.fail(&q, err))
+				if outOfStep(q.Op, err) {
+					return err
 				}
 				return nil
 			},
@@ -248,6 +251,7 @@ func (c *Conn) ReserveMany(ctx context.Context, max int, d time.Duration) ([]*Jo
 	}
 	defer c.release()
 	var retry retrier
+	w := waitOf(d)
 	for {
 		jobs, no, err := c.reserveMany(ctx, max, seconds, d)
 		switch {
@@ -260,6 +264,7 @@ func (c *Conn) ReserveMany(ctx context.Context, max int, d time.Duration) ([]*Jo
 		if err = retry.next(ctx, c, err); err != nil {
 			return nil, c.fail(&q, err)
 		}
+		d, seconds = w.left()
 	}
 }
 

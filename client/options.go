@@ -49,8 +49,8 @@ type Options struct {
 	DialTimeout time.Duration
 
 	// Timeout is how long the reply to a command may take, besides the time
-	// that the command itself asks the server to wait. When it is over, the
-	// connection is given up. 0 is [DefaultTimeout]; [Never] sets no limit.
+	// that the command itself asks the server to wait. When it is over, or a
+	// quarter later, the connection is given up. 0 is [DefaultTimeout]; [Never] sets no limit.
 	// A Reserve without a deadline has no limit either; TCP keep-alive finds
 	// a server whose machine is gone.
 	Timeout time.Duration

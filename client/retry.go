@@ -49,3 +49,26 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 		return ErrClosed
 	}
 }
+
+// A wait is how long a reserve may wait in all, whatever happens to its
+// connection.
+type wait struct {
+	end time.Time // zero: it does not wait, or for ever
+}
+
+func waitOf(d time.Duration) wait {
+	if d == 0 || d == forever {
+		return wait{}
+	}
+	return wait{time.Now().Add(d)}
+}
+
+// left returns what is left, also in seconds, rounded up.
+func (w wait) left() (time.Duration, uint32) {
+	if w.end.IsZero() {
+		return 0, 0
+	}
+	d := max(time.Until(w.end), 0)
+	s, _ := timeout(d) // of a duration that was good when it was longer
+	return d, s
+}

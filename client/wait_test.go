@@ -332,3 +332,32 @@ func TestCutDeleteAndReserve(t *testing.T) {
 		}
 	})
 }
+
+// A reserve that has to change its connection does not wait longer for it.
+func TestReserveTimeoutReconnect(t *testing.T) {
+	for name, reserve := range map[string]func(ctx context.Context, c *client.Conn) error{
+		"one":  func(ctx context.Context, c *client.Conn) error { return second(c.ReserveTimeout(ctx, time.Minute)) },
+		"many": func(ctx context.Context, c *client.Conn) error { return second(c.ReserveMany(ctx, 3, time.Minute)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := beanpoletest.NewMemory(t)
+				var last net.Conn
+				c := dial(t, srv.Addr, &client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					var err error
+					last, err = srv.Dial(ctx, network, addr)
+					return last, err
+				}})
+				go func() {
+					time.Sleep(40 * time.Second) // of fake time
+					last.Close()
+				}()
+				began := time.Now()
+				wantErr(t, reserve(t.Context(), c), client.ErrTimedOut)
+				if took := time.Since(began).Round(time.Second); took != time.Minute {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
