@@ -40,13 +40,9 @@ const (
 	// the default size with its line.
 	readSize = 64 << 10
 
-	// muchWork is from how much work of the clients that wait for a sync on a
-	// loop does not wait itself: so many may come in two halves, of which it
-	// serves one while the other's sync is under way. The costs are rough, of a
-	// read and a write and of a command. All are ns.
-	muchWork    = int64(200 * time.Microsecond)
-	taskCost    = int64(8 * time.Microsecond)
-	commandCost = int64(300 * time.Nanosecond)
+	// maxUnsynced is for how many tasks a sync begins at the latest, though more
+	// sockets are ready.
+	maxUnsynced = 4 * epoll.MaxEvents
 
 	// writesPerRound is how many pieces of a long reply a socket is given in a
 	// round; others come in between.
@@ -106,10 +102,10 @@ type loop struct {
 	spare     []*round // to be used again
 	unsettled int      // rounds whose turn is over
 	syncing   int      // those of them that the sync under way is for
+	unsynced  int      // tasks of those that no sync is for
 
-	syncedAt    int64 // ns; when that began, 0 if it is known to have ended
-	syncTime    int64 // ns; how long one takes, a moving average
-	waitingWork int64 // ns; about what the rounds that no sync is for have cost
+	syncedAt int64 // ns; when that began, 0 if it is known to have ended
+	syncTime int64 // ns; how long one takes, a moving average
 }
 
 // A round is what a loop gathers for one turn, until the replies are written.
@@ -178,7 +174,6 @@ func (l *loop) run() {
 	defer l.close()
 	for {
 		if len(l.todo)+len(l.events) == 0 {
-			l.sync()
 			l.wait()
 		}
 		l.now = l.srv.now()
@@ -202,9 +197,23 @@ func (l *loop) close() {
 	l.poll.Close()
 }
 
-// wait waits for events, unless there is something to do without.
+// wait waits for events, unless there is something to do without. A sync begins
+// when nothing is ready any more: the more commands share one, the better, and
+// clients which were just answered are soon back.
 func (l *loop) wait() {
 	timeout := time.Duration(0)
+	if l.unsettled > 0 && l.syncing == 0 {
+		l.events = nil
+		more := false
+		if l.unsynced < min(l.open, maxUnsynced) {
+			l.events = l.poll.Wait(0)
+			more = len(l.events)+len(l.ready)+l.round.Len() > 0
+		}
+		if more || l.sync() {
+			l.begin()
+			return
+		}
+	}
 	if len(l.ready)+l.round.Len() == 0 {
 		l.mail.Lock()
 		if !l.mail.waiting.Load() {
@@ -219,6 +228,11 @@ func (l *loop) wait() {
 		l.mail.asleep = false
 		l.mail.Unlock()
 	}
+	l.begin()
+}
+
+// begin begins a pass, which serves what is ready.
+func (l *loop) begin() {
 	l.pass++
 	l.todo, l.ready = l.ready, l.todo
 	if l.srv.opt.Log != nil {
@@ -228,22 +242,19 @@ func (l *loop) wait() {
 	l.limit.tasks = max(minRoundTasks, (n+roundsPerPass-1)/roundsPerPass)
 }
 
-// sync has the rounds made durable whose replies wait for that, unless a sync
-// is under way. It waits for a short sync itself: to have another goroutine do it
-// and to hear of its end takes longer than the sync of a fast disk. Where disks are
-// slow, or clients many, that is nothing beside what the loop can do meanwhile.
-func (l *loop) sync() {
-	if l.unsettled == 0 || l.syncing > 0 {
-		return
-	}
-	l.syncing = l.unsettled
+// sync has the rounds made durable whose replies wait for that. It waits for a
+// short sync itself: to have another goroutine do it and to hear of its end costs
+// more than the loop could do meanwhile. It reports whether there may be something
+// to do now.
+func (l *loop) sync() (waited bool) {
+	l.syncing, l.unsynced = l.unsettled, 0
 	l.syncedAt = l.srv.now()
-	if l.syncTime >= int64(l.srv.opt.SlowSync) || l.waitingWork >= muchWork {
+	if l.syncTime >= int64(l.srv.opt.SlowSync) {
 		l.srv.broker.StartSync()
-	} else {
-		l.srv.broker.Sync()
+		return false
 	}
-	l.waitingWork = 0
+	l.srv.broker.Sync()
+	return true
 }
 
 // settled notes that a round is, and learns how long a sync takes.
@@ -392,7 +403,7 @@ func (l *loop) turn() {
 			l.deliver(r)
 		} else {
 			l.unsettled++
-			l.waitingWork += int64(r.Len())*taskCost + int64(commands)*commandCost
+			l.unsynced += r.Len()
 		}
 	}
 	l.in = l.in[:0]
