@@ -35,8 +35,12 @@ var arrows = map[string]string{
 
 	// The turn, and toward clients.
 	"internal/broker":       "internal/engine",
-	"internal/conversation": "internal/engine internal/wire",
-	"internal/server":       "internal/broker internal/conversation internal/engine internal/epoll internal/wire golang.org/x/sys golang.org/x/time",
+	"internal/access":       "",
+	"internal/conversation": "internal/access internal/engine internal/wire",
+	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/wire golang.org/x/sys golang.org/x/time",
+
+	"internal/certs":           "",
+	"internal/certs/certstest": "",
 
 	// For programs of others.
 	"client":              "internal/wire",
@@ -56,7 +60,7 @@ var arrows = map[string]string{
 	"internal/soak":          "",
 
 	// The only place where the pieces meet.
-	"cmd/beanpole": "internal/bench internal/binlog internal/broker internal/cli internal/conversation internal/engine internal/journal internal/load internal/server internal/vfs internal/wal internal/wire " +
+	"cmd/beanpole": "internal/access internal/bench internal/binlog internal/broker internal/certs internal/cli internal/conversation internal/engine internal/journal internal/load internal/server internal/vfs internal/wal internal/wire " +
 		"github.com/BurntSushi/toml github.com/coreos/go-systemd github.com/spf13",
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -34,6 +35,9 @@ func readConfig(path string, known []string) (*configFile, error) {
 		return nil, configError(path, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.values)) {
+		if slices.Contains(tableNames, name) {
+			continue
+		}
 		if !slices.Contains(known, name) {
 			return nil, usageError("%s: there is no setting %q ('beanpole config print' shows all)", path, name)
 		}
@@ -142,8 +146,12 @@ func newConfigCommand(name, short string, run func(io.Writer, *settings) error) 
 // checkConfig looks for what is wrong as far as it can be known without opening
 // sockets or files.
 func checkConfig(w io.Writer, s *settings) error {
-	if _, err := s.opt.addresses(); err != nil {
+	endpoints, err := s.opt.endpoints()
+	if err != nil {
 		return usageError("%w", err)
+	}
+	if _, err := newSecurity(s.opt, endpoints, slog.New(slog.DiscardHandler)); err != nil {
+		return err
 	}
 	if _, err := lookupIdentity(s.opt.user); err != nil {
 		return err
@@ -184,5 +192,20 @@ func printConfig(w io.Writer, s *settings) error {
 			return err
 		}
 	}
-	return nil
+	return printTables(w, s.opt.tables)
+}
+
+// printTables prints the tables, without the hashes of tokens.
+func printTables(w io.Writer, t tables) error {
+	for i := range t.Identities {
+		for j := range t.Identities[i].Tokens {
+			t.Identities[i].Tokens[j] = "sha256:..."
+		}
+	}
+	text, err := toml.Marshal(t)
+	if err != nil || len(text) == 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\n%s", text)
+	return err
 }

@@ -5,6 +5,7 @@
 //	beanpole serve [options]        the same
 //	beanpole config check|print     check or show the server's configuration
 //	beanpole put|peek|tubes|...     for a person at the keyboard: see package cli
+//	beanpole token new|hash         make tokens for clients
 //	beanpole journal COMMAND DIR    check, dump, repair or export a journal
 //	beanpole bench [options]        measure a server, or compare two
 //	beanpole version                what this binary was built from
@@ -105,7 +106,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(printHelp)
-	root.AddCommand(newServe(), newConfig(), newJournal(), newBench(), newVersion())
+	root.AddCommand(newServe(), newConfig(), newToken(), newJournal(), newBench(), newVersion())
 	root.AddCommand(cli.Commands()...)
 	root.SetHelpCommand(newHelp(root))
 	return root

@@ -37,7 +37,7 @@ Signals:
   TERM, INT   stop: finish what has begun, close the connections, exit with 0;
               a second one exits at once
   USR1        drain: refuse new jobs from now on, serve the rest
-  HUP         ignored`
+  HUP         read the configuration, the certificates and the log level again`
 
 func newServe() *cobra.Command {
 	opt := defaultOptions()
@@ -53,11 +53,12 @@ func newServe() *cobra.Command {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\n", version())
 				return err
 			}
-			s, err := newCommandLine(opt, cmd.Flags()).settings()
+			line := newCommandLine(opt, cmd.Flags())
+			s, err := line.settings()
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), s.opt, cmd.ErrOrStderr())
+			return serve(cmd.Context(), line, s, cmd.ErrOrStderr())
 		},
 	}
 	opt.define(cmd)
@@ -67,17 +68,26 @@ func newServe() *cobra.Command {
 // serve runs a server until a signal ends it. The order is beanstalkd's: first
 // the sockets, so that clients can queue while the rest starts, then the user,
 // then the journal, as that user.
-func serve(ctx context.Context, opt *serveOptions, stderr io.Writer) error {
+func serve(ctx context.Context, line commandLine, s *settings, stderr io.Writer) error {
+	opt := s.opt
 	signals := catchSignals()
 	defer signals.release()
 
-	log := opt.logger(stderr)
+	log, level := opt.logger(stderr)
 	opt.notices(log)
+	endpoints, err := opt.endpoints()
+	if err != nil {
+		return usageError("%w", err)
+	}
+	sec, err := newSecurity(opt, endpoints, log)
+	if err != nil {
+		return err
+	}
 	who, err := lookupIdentity(opt.user)
 	if err != nil {
 		return err
 	}
-	listeners, err := opt.open(ctx, log, who)
+	listeners, err := opt.open(ctx, log, endpoints, who)
 	if err != nil {
 		return err
 	}
@@ -98,15 +108,16 @@ func serve(ctx context.Context, opt *serveOptions, stderr io.Writer) error {
 	go giveMemoryBack(ctx, q)
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { ended <- srv.Serve(l) }()
+		go func() { ended <- sec.serve(srv, l) }()
 		log.Info("listening", "address", describe(l.Addr()))
+		sec.warn(log, l)
 	}
 	log.Info("ready", "version", version(), "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
-	failed := signals.wait(log, srv.Drain, ended)
+	failed := signals.wait(log, srv.Drain, func() { reload(log, line, s, sec, level) }, ended)
 	notify(log, daemon.SdNotifyStopping)
 	stop(ctx, log, srv)
-	opt.reportSocketFiles(log, listeners)
+	reportSocketFiles(log, endpoints, listeners)
 	return cmp.Or(failed, q.broker.Close())
 }
 

@@ -26,6 +26,8 @@ type serveOptions struct {
 	port     string
 	unixMode fs.FileMode
 	user     string
+	guard    guardOptions // of the listeners that listen says
+	tables   tables       // of the configuration file
 
 	maxJobSize   uint64
 	maxConns     int
@@ -83,6 +85,16 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 		define(fs, "unix-mode", "", as(&opt.unixMode, parseMode, showMode), "permissions of unix sockets, octal; with -u they\n"+
 			"belong to USER (`0660`)")
 	})
+	addFlags(cmd, "Security, of the addresses above (doc/security.md)", func(fs *pflag.FlagSet) {
+		define(fs, "networks", "", &setting{set: opt.addNetwork, value: opt.showNetworks}, "serve clients from this `NETWORK` only, 10.0.0.0/8 or\n"+
+			"an address; may be repeated (any)")
+		fs.Lookup("networks").Annotations = map[string][]string{repeatsKey: nil}
+		define(fs, "tls-cert", "", as(&opt.guard.tls.Cert, parseFile, unlessEmpty), "encrypt with the certificate in `FILE`, PEM")
+		define(fs, "tls-key", "", as(&opt.guard.tls.Key, parseFile, unlessEmpty), "its key, in `FILE`")
+		define(fs, "tls-client-ca", "", as(&opt.guard.tls.ClientCA, parseFile, unlessEmpty), "clients need a certificate of an authority in `FILE`")
+		define(fs, "require-auth", "", onOff(&opt.guard.auth), "clients must prove who they are")
+		define(fs, "token-in-put", "", onOff(&opt.guard.tokenInPut), "the body of the first put may be the token")
+	})
 	addFlags(cmd, "Limits", func(fs *pflag.FlagSet) {
 		define(fs, "max-job-size", "z", as(&opt.maxJobSize, parseBytes, plainly), "largest body of a job, in `BYTES`, at most\n"+
 			"1073741824 (65535)")
@@ -111,7 +123,7 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 		define(fs, "compat", "", as(&opt.compat, wire.ParseCompat, showCompat), "speak as beanstalkd `VERSION`, 1.12 or 1.13: before\n"+
 			"1.13 strings in statistics have no quotes (1.13)")
 		define(fs, "log-format", "", as(&opt.jsonLog, parseLogFormat, showLogFormat), "`FORMAT` of the log: text or json (text)")
-		define(fs, configFlag, "", as(&opt.config, parseConfigPath, unlessEmpty), "read settings from `FILE` too, TOML with the long\n"+
+		define(fs, configFlag, "", as(&opt.config, parseFile, unlessEmpty), "read settings from `FILE` too, TOML with the long\n"+
 			"names of these options (none)")
 		fs.BoolVarP(&opt.version, "version", "v", false, "print the version and exit")
 		fs.BoolP("help", "h", false, "print this help and exit")
@@ -142,6 +154,23 @@ func (opt *serveOptions) setNoFsync(s string) error {
 		opt.journal.fsync = fsyncNever
 	}
 	return err
+}
+
+func (opt *serveOptions) addNetwork(s string) error {
+	n, err := parseNetwork(s)
+	opt.guard.networks = append(opt.guard.networks, n)
+	return err
+}
+
+func (opt *serveOptions) showNetworks() any {
+	if len(opt.guard.networks) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, n := range opt.guard.networks {
+		texts = append(texts, n.String())
+	}
+	return texts
 }
 
 func (opt *serveOptions) showNoFsync() any { return opt.journal.fsync == fsyncNever }
@@ -182,7 +211,7 @@ func parseDir(s string) (string, error) {
 	return s, nil
 }
 
-func parseConfigPath(s string) (string, error) {
+func parseFile(s string) (string, error) {
 	if s == "" {
 		return "", errors.New("want the path of a file")
 	}
@@ -203,33 +232,57 @@ func parseLogFormat(s string) (json bool, err error) {
 	return s == "json", nil
 }
 
-// addresses are where to listen, now that all options are known.
-func (opt *serveOptions) addresses() ([]server.Address, error) {
+// An endpoint is where to listen, and what is asked of clients there.
+type endpoint struct {
+	server.Address
+	guard guardOptions
+}
+
+// endpoints are where to listen, now that all options are known: the addresses of
+// listen, and the listeners of the configuration file.
+func (opt *serveOptions) endpoints() ([]endpoint, error) {
+	if err := opt.guard.check(); err != nil {
+		return nil, err
+	}
 	listen := opt.listen
-	if len(listen) == 0 {
+	if len(listen) == 0 && len(opt.tables.Listeners) == 0 {
 		listen = []string{server.DefaultHost}
 	}
-	addrs := make([]server.Address, len(listen))
-	for i, s := range listen {
+	var endpoints []endpoint
+	for _, s := range listen {
 		a, err := server.ParseAddress(s, opt.port)
 		if err != nil {
 			return nil, err
 		}
-		addrs[i] = a
+		endpoints = append(endpoints, endpoint{a, opt.guard})
 	}
-	return addrs, nil
+	for i, t := range opt.tables.Listeners {
+		e, err := t.endpoint(opt.port)
+		if err != nil {
+			return nil, fmt.Errorf("%s: listener %d: %w", opt.config, i+1, err)
+		}
+		endpoints = append(endpoints, e)
+	}
+	return endpoints, nil
 }
 
-// logger returns what the options ask for: level info, with -V debug.
-func (opt *serveOptions) logger(w io.Writer) *slog.Logger {
-	h := slog.HandlerOptions{Level: slog.LevelInfo}
-	if opt.verbose > 0 {
-		h.Level = slog.LevelDebug
-	}
+// logger returns what the options ask for, and its level, which can be changed.
+func (opt *serveOptions) logger(w io.Writer) (*slog.Logger, *slog.LevelVar) {
+	level := &slog.LevelVar{}
+	level.Set(opt.level())
+	h := &slog.HandlerOptions{Level: level}
 	if opt.jsonLog {
-		return slog.New(slog.NewJSONHandler(w, &h))
+		return slog.New(slog.NewJSONHandler(w, h)), level
 	}
-	return slog.New(slog.NewTextHandler(w, &h))
+	return slog.New(slog.NewTextHandler(w, h)), level
+}
+
+// level is info, with -V debug.
+func (opt *serveOptions) level() slog.Level {
+	if opt.verbose > 0 {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 // notices tells of options that do not do what they say.

@@ -43,6 +43,13 @@ func as[T any](dst *T, parse func(string) (T, error), show func(T) any) *setting
 	return &setting{set: into(dst, parse), value: func() any { return show(*dst) }}
 }
 
+// onOff returns a switch.
+func onOff(dst *bool) *setting {
+	s := as(dst, parseSwitch, plainly)
+	s.isSwitch = true
+	return s
+}
+
 // plainly is for settings that are shown as they are kept.
 func plainly[T any](v T) any { return v }
 
@@ -78,7 +85,7 @@ type settings struct {
 // settings reads the environment and the configuration file, anew each time.
 func (line commandLine) settings() (*settings, error) {
 	opt := line.opt
-	opt.listen = slices.Clone(line.opt.listen)
+	opt.listen, opt.guard.networks = slices.Clone(line.opt.listen), slices.Clone(line.opt.guard.networks)
 	cmd := &cobra.Command{}
 	opt.define(cmd)
 	s := &settings{opt: &opt, flags: cmd.Flags(), from: make(map[string]source)}
@@ -93,6 +100,9 @@ func (line commandLine) settings() (*settings, error) {
 	}
 	file, err := readConfig(opt.config, settingNames(s.flags))
 	if err != nil {
+		return nil, err
+	}
+	if opt.tables, err = readTables(opt.config); err != nil {
 		return nil, err
 	}
 	return s, s.take(file.lookup)

@@ -28,7 +28,7 @@ func (q signalQueue) release() { signal.Stop(q) }
 // wait handles signals until one of them ends the server, and then gives that
 // one its default action back, so that a second one kills at once. It returns
 // early, with an error, when a listener has ended by itself.
-func (q signalQueue) wait(log *slog.Logger, drain func(), ended <-chan error) error {
+func (q signalQueue) wait(log *slog.Logger, drain, reload func(), ended <-chan error) error {
 	for {
 		select {
 		case sig := <-q:
@@ -36,7 +36,7 @@ func (q signalQueue) wait(log *slog.Logger, drain func(), ended <-chan error) er
 			case syscall.SIGUSR1:
 				drain()
 			case syscall.SIGHUP:
-				log.Info("SIGHUP is ignored: there is nothing to reload")
+				reload()
 			default:
 				signal.Reset(syscall.SIGTERM, syscall.SIGINT)
 				log.Info("stopping; again to stop at once", "signal", sig)

@@ -16,42 +16,54 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
+// A listening socket, and what it asks of clients.
+type listening struct {
+	net.Listener
+	guard guardOptions
+}
+
 // open returns the listening sockets: those that systemd (or another service
-// manager with its protocol) has opened for us, else those of -l and -p. Socket
+// manager with its protocol) has opened for us, else those of the endpoints. Socket
 // files that it makes belong to owner.
-func (opt *serveOptions) open(ctx context.Context, log *slog.Logger, owner *identity) ([]net.Listener, error) {
+func (opt *serveOptions) open(ctx context.Context, log *slog.Logger, endpoints []endpoint, owner *identity) ([]listening, error) {
 	if files := activation.Files(true); len(files) > 0 {
-		if len(opt.listen) > 0 || opt.port != server.DefaultPort {
-			log.Warn("options -l and -p are ignored: the service manager passes the sockets", "sockets", len(files))
+		if len(opt.listen) > 0 || opt.port != server.DefaultPort || len(opt.tables.Listeners) > 0 {
+			log.Warn("options -l and -p are ignored, and the listeners of the configuration: the service manager passes the sockets", "sockets", len(files))
 		}
-		return inherit(files)
+		listeners, err := inherit(files)
+		return guarded(listeners, func(int) guardOptions { return opt.guard }), err
 	}
-	addrs, err := opt.addresses()
-	if err != nil {
-		return nil, usageError("%w", err)
+	addrs := make([]server.Address, len(endpoints))
+	for i, e := range endpoints {
+		addrs[i] = e.Address
 	}
 	listeners, err := server.Listen(ctx, addrs, opt.unixMode)
 	if err != nil {
 		return nil, &exitError{exitSocket, fmt.Errorf("%w%s", err, hint(err))}
 	}
+	all := guarded(listeners, func(i int) guardOptions { return endpoints[i].guard })
 	if err := owner.own(addrs); err != nil {
-		closeAll(listeners)
+		closeAll(all)
 		return nil, err
 	}
-	return listeners, nil
+	return all, nil
+}
+
+func guarded(listeners []net.Listener, guard func(i int) guardOptions) []listening {
+	all := make([]listening, len(listeners))
+	for i, l := range listeners {
+		all[i] = listening{l, guard(i)}
+	}
+	return all
 }
 
 // reportSocketFiles tells of socket files that are still there after the
 // listeners have been closed. That happens with -u: the file was made by root, in
 // a directory in which the user may not remove it.
-func (opt *serveOptions) reportSocketFiles(log *slog.Logger, listeners []net.Listener) {
-	addrs, err := opt.addresses()
-	if err != nil {
-		return
-	}
-	for _, a := range addrs {
+func reportSocketFiles(log *slog.Logger, endpoints []endpoint, listeners []listening) {
+	for _, a := range endpoints {
 		_, err := os.Lstat(a.Path)
-		ours := func(l net.Listener) bool { return l.Addr().Network() == "unix" && l.Addr().String() == a.Path }
+		ours := func(l listening) bool { return l.Addr().Network() == "unix" && l.Addr().String() == a.Path }
 		if err == nil && slices.ContainsFunc(listeners, ours) {
 			log.Warn("a socket file stays, for its directory does not permit the user of -u to remove it; the next start replaces it", "path", a.Path)
 		}
@@ -110,7 +122,7 @@ func describe(a net.Addr) string {
 	return a.String()
 }
 
-func closeAll(listeners []net.Listener) {
+func closeAll[L net.Listener](listeners []L) {
 	for _, l := range listeners {
 		l.Close()
 	}

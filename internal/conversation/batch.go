@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -41,7 +42,8 @@ type task struct {
 // A command and where in the input it ends.
 type command struct {
 	wire.Command
-	end int
+	end      int
+	identity *access.Identity // whose token it has; nil if it has none that is known
 }
 
 // A span is the place of a reply in Conversation.out.
@@ -126,7 +128,7 @@ func (b *Batch) keepUnexecuted(t *task) {
 			t.parsed = b.commands[t.from+t.executed-1].end
 		}
 		c.more = true
-		c.parser = c.shared.newParser() // it will see that input again
+		c.resetParser() // it will see that input again
 	}
 	if c.quit {
 		c.in.free()

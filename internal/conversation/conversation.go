@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -56,6 +57,7 @@ var (
 	ErrHTTP    = errors.New("spoke HTTP")
 	ErrIdle    = errors.New("silent for longer than the idle timeout")
 	ErrStalled = errors.New("stopped in the middle of a command for longer than the stall timeout")
+	ErrNoAuth  = errors.New("did not prove who it is in time")
 	ErrUnread  = errors.New("left replies unread for longer than the stall timeout")
 )
 
@@ -79,6 +81,12 @@ func (s *Shared) newParser() wire.Parser {
 	return wire.Parser{MaxBody: s.MaxJobSize, Compat: s.Compat}
 }
 
+// resetParser makes the parser forget what it has seen of the input that is kept.
+func (c *Conversation) resetParser() {
+	c.parser = c.shared.newParser()
+	c.guardParser()
+}
+
 // A Conversation is one client as the protocol sees it. It belongs to its driver,
 // which lends it to the turn with a batch. Copying one is a mistake.
 type Conversation struct {
@@ -95,7 +103,11 @@ type Conversation struct {
 	rest *rest  // of the last reply in out; nil if that is whole
 	kick *kick  // that goes on in the next turn; nil: none
 
+	gate     *Gate            // nil: none
+	identity *access.Identity // who the client is; nil without a gate
+
 	state      State
+	locked     bool // the client must prove who it is before anything else
 	shares     bool // out is a part of the batch's buffer
 	more       bool // there may be whole commands in the input, or a kick goes on
 	waiting    bool // a reserve has no answer yet
@@ -105,6 +117,7 @@ type Conversation struct {
 	eof        bool // the client will send nothing more
 	halfClosed bool // and the engine knows, or will in the next turn
 
+	opened   int64 // when the client came; ns
 	progress int64 // when the client last made progress; ns
 	dripped  int   // bytes that it has sent since, of a command that is not complete
 	unacked  int   // bytes that its kernel had not acknowledged when the driver last looked, and those written since
@@ -149,7 +162,7 @@ func (c *Conversation) Memory() (input, replies int) {
 
 // Open makes the turn of the batch open a session.
 func (c *Conversation) Open(b *Batch, now int64) {
-	c.progress = now
+	c.progress, c.opened = now, now
 	b.tasks = append(b.tasks, task{c: c, do: open})
 }
 
@@ -224,6 +237,9 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 			break
 		}
 		cmd.end = t.parsed
+		if c.gate != nil {
+			cmd.identity = c.identify(&cmd.Command)
+		}
 		if c.shared.Trace != nil {
 			c.shared.Trace.Debug("command", "client", c.client, "verb", cmd.Op)
 		}

@@ -38,6 +38,15 @@ func (c *Conversation) Unacknowledged(now int64, n int) {
 // Deadline returns when the driver should end the conversation, in ns on its own
 // clock, and why: engine.Never if it may stay as it is.
 func (c *Conversation) Deadline() (at int64, reason error) {
+	at, reason = c.patience()
+	if by := c.opened + int64(AuthTimeout); c.locked && by < at {
+		return by, ErrNoAuth
+	}
+	return at, reason
+}
+
+// patience is Deadline for a client that has proved who it is.
+func (c *Conversation) patience() (at int64, reason error) {
 	var limit time.Duration
 	switch {
 	case c.state == Writing:

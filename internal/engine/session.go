@@ -206,6 +206,12 @@ func (s *Session) place(t *tube) int {
 	return slices.IndexFunc(s.watches, func(w *watch) bool { return w.tube == t })
 }
 
+// Watches reports whether a session watches the tube with this name.
+func (e *Engine) Watches(s *Session, tube string) bool {
+	t := e.byName[tube]
+	return t != nil && s.place(t) >= 0
+}
+
 // WatchedNames returns the names of the watched tubes in the order of
 // list-tubes-watched: as they were added, save that the last takes the place
 // of one that is ignored.

@@ -105,6 +105,16 @@ type JobStats struct {
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 }
 
+// TubeOf returns the name of the tube that a job is in, or false if there is no such
+// job.
+func (e *Engine) TubeOf(id uint64) (tube string, ok bool) {
+	i, j := e.lookup(id)
+	if i == none {
+		return "", false
+	}
+	return e.tubeOfJob(j).name, true
+}
+
 // JobStats returns what there is to tell of a job.
 func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	i, j := e.lookup(id)

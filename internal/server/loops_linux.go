@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
@@ -112,12 +113,15 @@ func (s *Server) prepare(l net.Listener) {
 // adopt lets a loop serve a new connection, if it is a socket and there are loops,
 // or closes it if there are too many. Without a descriptor to spare the connection
 // stays what it is.
-func (s *Server) adopt(nc net.Conn) bool {
+func (s *Server) adopt(nc net.Conn, g *guard, id *access.Identity) bool {
 	if !s.hasLoops() {
 		return false
 	}
 	c := &socket{}
 	c.Conversation = conversation.New(&s.shared, c, s.peerName(nc))
+	if g != nil {
+		g.place(&c.Conversation, nc, id)
+	}
 	var ok bool
 	if c.fd, ok = takeSocket(nc); !ok {
 		return false

@@ -2,7 +2,11 @@
 
 package server
 
-import "net"
+import (
+	"net"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+)
 
 // loops are for Linux; here each connection has a goroutine.
 type loops struct{}
@@ -13,4 +17,4 @@ func (*loops) check() error { return nil }
 
 func (s *Server) prepare(net.Listener) {}
 
-func (s *Server) adopt(net.Conn) bool { return false }
+func (s *Server) adopt(net.Conn, *guard, *access.Identity) bool { return false }

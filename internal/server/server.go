@@ -31,6 +31,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -41,6 +42,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -118,6 +120,8 @@ type Server struct {
 	shared conversation.Shared
 
 	rejected    atomic.Uint64  // connections over the limit
+	guarded     atomic.Bool    // some listener has a guard
+	refusals    *refusals      // of connections and commands, by guards
 	httpWarning rate.Sometimes // not a line for each of them
 
 	mu struct {
@@ -160,6 +164,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Trace {
 		s.shared.Trace = opt.Logger
 	}
+	s.refusals = newRefusals(s)
 	s.mu.listeners = make(map[net.Listener]struct{})
 	s.mu.streams = make(map[*stream]struct{})
 	return s
@@ -173,7 +178,9 @@ func (s *Server) Drain() {
 
 // Serve accepts connections until the listener is closed, by Shutdown for
 // instance, which makes it return nil.
-func (s *Server) Serve(l net.Listener) error {
+func (s *Server) Serve(l net.Listener) error { return s.serve(l, nil) }
+
+func (s *Server) serve(l net.Listener, g *guard) error {
 	if !s.addListener(l) {
 		l.Close()
 		return nil
@@ -186,7 +193,7 @@ func (s *Server) Serve(l net.Listener) error {
 		switch {
 		case err == nil:
 			pause.reset()
-			s.admit(nc)
+			s.admit(nc, g)
 		case s.isClosing():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -214,9 +221,22 @@ func (b *backoff) next() (d time.Duration, first bool) {
 	return b.d, first
 }
 
-// admit serves a new connection, or closes it if there are too many.
-func (s *Server) admit(nc net.Conn) {
-	if s.adopt(nc) {
+// admit serves a new connection, or closes it if there are too many or the guard, if
+// there is one, refuses it.
+func (s *Server) admit(nc net.Conn, g *guard) {
+	var id *access.Identity
+	if g != nil {
+		var err error
+		if id, err = g.check(nc); err != nil {
+			s.refusals.connection(nc, err)
+			nc.Close()
+			return
+		}
+		if g.TLS != nil {
+			nc = tls.Server(nc, g.TLS)
+		}
+	}
+	if s.adopt(nc, g, id) {
 		return
 	}
 	c := newStream(s, nc)
@@ -228,6 +248,11 @@ func (s *Server) admit(nc net.Conn) {
 	go func() {
 		defer s.wg.Done()
 		defer s.removeStream(c)
+		if err := c.secure(g, id); err != nil {
+			s.refusals.connection(nc, err)
+			nc.Close()
+			return
+		}
 		c.serve()
 	}()
 }

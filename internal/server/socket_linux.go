@@ -99,7 +99,11 @@ func (l *loop) sweep() {
 // sweepEvery returns how often to sweep, or an hour if there is no limit.
 func (l *loop) sweepEvery() time.Duration {
 	every := time.Hour
-	for _, limit := range []time.Duration{l.srv.opt.IdleTimeout, l.srv.opt.StallTimeout} {
+	limits := []time.Duration{l.srv.opt.IdleTimeout, l.srv.opt.StallTimeout, 0}
+	if l.srv.guarded.Load() {
+		limits[2] = conversation.AuthTimeout
+	}
+	for _, limit := range limits {
 		if limit > 0 {
 			every = min(every, max(limit/8, time.Millisecond))
 		}

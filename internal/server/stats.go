@@ -93,6 +93,11 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.Se
 		{Key: "max-connections", Value: strconv.Itoa(s.opt.MaxConns)},
 		{Key: "processors", Value: strconv.Itoa(runtime.GOMAXPROCS(0))},
 	}
+	if s.guarded.Load() {
+		ws.Extra = append(ws.Extra,
+			wire.Stat{Key: "refused-connections", Value: strconv.FormatUint(s.refusals.connections.Load(), 10)},
+			wire.Stat{Key: "refused-commands", Value: strconv.FormatUint(s.refusals.commands.Load(), 10)})
+	}
 	if s.opt.Log != nil {
 		l := s.opt.Log()
 		ws.OldestSegment, ws.CurrentSegment = l.OldestSegment, l.CurrentSegment

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -55,10 +57,30 @@ func newStream(s *Server, nc net.Conn) *stream {
 	c := &stream{srv: s, nc: nc}
 	c.Conversation = conversation.New(&s.shared, c, s.peerName(nc))
 	c.caller = s.broker.NewCaller(c)
-	if sc, ok := nc.(syscall.Conn); ok {
+	under := nc
+	if t, ok := nc.(*tls.Conn); ok {
+		under = t.NetConn()
+	}
+	if sc, ok := under.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // an error is that of a closed connection, which reading will tell
 	}
 	return c
+}
+
+// secure encrypts the connection if the guard wants that, and puts its gate before
+// the conversation. id is who the client is known to be.
+func (c *stream) secure(g *guard, id *access.Identity) error {
+	if g == nil {
+		return nil
+	}
+	if t, ok := c.nc.(*tls.Conn); ok {
+		var err error
+		if id, err = g.handshake(t, id); err != nil {
+			return err
+		}
+	}
+	g.place(&c.Conversation, c.nc, id)
+	return nil
 }
 
 // batches are for streams that have something to do. There may be many that have

@@ -24,6 +24,7 @@ type Command struct {
 	Count   uint32 // kick
 	Tube    []byte // aliases the input
 	Body    []byte // put; without CR LF; aliases the input
+	Token   []byte // auth; aliases the input
 }
 
 // Fault says why a command cannot be executed. The reply follows from it.
@@ -88,6 +89,8 @@ func parseArgs(line []byte, i int, cmd *Command, compat Compat) (end int, size u
 			if !ValidTube(cmd.Tube) {
 				i = -1
 			}
+		case argToken:
+			cmd.Token, i = line[i:], len(line)
 		case argLooseTube:
 			cmd.Tube, i = looseTube(line, i)
 		}
@@ -153,6 +156,8 @@ func appendArg(dst []byte, a arg, cmd *Command) []byte {
 		v = uint64(cmd.Count)
 	case argTube, argLooseTube:
 		return append(dst, cmd.Tube...)
+	case argToken:
+		return append(dst, cmd.Token...)
 	}
 	return strconv.AppendUint(dst, v, 10)
 }

@@ -31,6 +31,9 @@ type Parser struct {
 	// Compat is the version of the protocol.
 	Compat Compat
 
+	// Auth makes auth a command. Otherwise it is unknown, as to beanstalkd.
+	Auth bool
+
 	need int // see Need
 
 	// What is being discarded; at most one of them is set.
@@ -96,7 +99,7 @@ func (p *Parser) parseLine(line []byte, cmd *Command) (size uint32) {
 		return 0
 	}
 	op, i := recognize(line)
-	if op == Unknown {
+	if op == Unknown || op == Auth && !p.Auth {
 		cmd.Fault = FaultUnknown
 		if isHTTP(line) {
 			cmd.Fault = FaultHTTP

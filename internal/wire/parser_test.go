@@ -281,6 +281,8 @@ func TestRows(t *testing.T) {
 			good, bad = "7 x", []string{"", " ", "x", "-7", "2147483648"}
 		case args(argCount, argIgnored):
 			good, bad = " -7x", []string{"", "x", "-", "--7", "18446744073709551616"}
+		case args(argToken):
+			good = "a token"
 		case args(argTube):
 			good, bad = tube, []string{"", " mail", "mail ", "ma il", "-mail", "ma*il", "é", strings.Repeat("x", 201)}
 		case args(argLooseTube, argDelay):
@@ -294,7 +296,7 @@ func TestRows(t *testing.T) {
 		if op == Put {
 			good += "\r\n"
 		}
-		var p Parser
+		p := Parser{Auth: true}
 		got, left := parseAll(t, &p, []byte(good))
 		if len(got) != 1 || got[0].Op != op || got[0].Fault != None || !got[0].Counted || len(left) > 0 {
 			t.Errorf("%q: %+v, left %q", good, got, left)

@@ -33,6 +33,7 @@ const (
 	ListTubes
 	Quit
 	PauseTube
+	Auth   // only if Parser.Auth
 	NumOps // not a command: one more than the last
 )
 
@@ -67,6 +68,7 @@ var commands = [NumOps]struct {
 	ListTubes:        {"list-tubes", args(), "cmd-list-tubes"},
 	Quit:             {"quit", args(argIgnored), ""},
 	PauseTube:        {"pause-tube", args(argLooseTube, argDelay), "cmd-pause-tube"},
+	Auth:             {"auth ", args(argToken), ""},
 }
 
 // arg is one argument of a command, or what is allowed in place of more.
@@ -83,6 +85,7 @@ const (
 	argSize                 // u32, bytes of the body that follows the line
 	argCount                // as C's strtoul reads it
 	argTube                 // a valid name, right after the verb and up to the end
+	argToken                // whatever is left of the line
 	argLooseTube            // spaces, then the characters of a name; validity is looked at last
 )
 

@@ -1,0 +1,146 @@
+// Package certs keeps the TLS configuration of a server in step with the files
+// that it comes from: a certificate that is renewed is used from the next
+// handshake on, without a restart.
+//
+//	source, err := certs.Load(certs.Files{Cert: "tls.crt", Key: "tls.key"}, logger)
+//	listener = tls.NewListener(listener, source.Config())
+//
+// The files are looked at when a client connects, once a second at most. If what
+// they hold now cannot be used, the old certificate goes on being used, and the
+// log says so once.
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// checkEvery is how often the files are looked at.
+const checkEvery = time.Second
+
+// Files are the files of a TLS configuration, in PEM.
+type Files struct {
+	Cert     string // the certificate and those between it and its authority
+	Key      string // of the certificate
+	ClientCA string // authorities of clients, which then need a certificate; empty: they need none
+}
+
+// A Source is a TLS configuration that follows its files.
+type Source struct {
+	files Files
+	log   *slog.Logger
+
+	mu struct {
+		sync.Mutex
+		config  *tls.Config
+		stamp   stamp     // of the files that were read, or tried, last
+		checked time.Time // when they were looked at last
+	}
+}
+
+// A stamp changes when a file does.
+type stamp [3]struct {
+	modified time.Time
+	size     int64
+}
+
+// Load reads the files. The error says which of them is wrong.
+func Load(files Files, log *slog.Logger) (*Source, error) {
+	s := &Source{files: files, log: log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.mu.stamp = s.look()
+	config, err := files.read()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.config, s.mu.checked = config, time.Now()
+	return s, nil
+}
+
+// Config returns what tls.NewListener takes. TLS 1.2 is the oldest version that it
+// accepts.
+func (s *Source) Config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return s.current(time.Now()), nil
+		},
+	}
+}
+
+// Reload reads the files now, whether they have changed or not.
+func (s *Source) Reload() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.stamp = s.look()
+	config, err := s.files.read()
+	if err == nil {
+		s.mu.config = config
+	}
+	return err
+}
+
+// current returns the configuration for a new connection.
+func (s *Source) current(now time.Time) *tls.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.mu.checked) < checkEvery {
+		return s.mu.config
+	}
+	s.mu.checked = now
+	stamp := s.look()
+	if stamp == s.mu.stamp {
+		return s.mu.config
+	}
+	s.mu.stamp = stamp
+	config, err := s.files.read()
+	if err != nil {
+		s.log.Error("the new TLS certificate cannot be used; the old one goes on being used", "err", err)
+		return s.mu.config
+	}
+	s.mu.config = config
+	s.log.Info("the TLS certificate was read again", "file", s.files.Cert)
+	return config
+}
+
+func (s *Source) look() (st stamp) {
+	for i, name := range []string{s.files.Cert, s.files.Key, s.files.ClientCA} {
+		if info, err := os.Stat(name); err == nil {
+			st[i].modified, st[i].size = info.ModTime(), info.Size()
+		}
+	}
+	return st
+}
+
+// read reads the files.
+func (f Files) read() (*tls.Config, error) {
+	if f.Cert == "" || f.Key == "" {
+		return nil, errors.New("TLS needs both a certificate and its key")
+	}
+	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("TLS certificate %s and key %s: %w", f.Cert, f.Key, err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}}
+	if f.ClientCA == "" {
+		return c, nil
+	}
+	pem, err := os.ReadFile(f.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("authorities of clients: %w", err)
+	}
+	c.ClientCAs = x509.NewCertPool()
+	if !c.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("authorities of clients: there is no certificate in %s", f.ClientCA)
+	}
+	c.ClientAuth = tls.RequireAndVerifyClientCert
+	return c, nil
+}

@@ -1,0 +1,290 @@
+package conversation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// tokenOf returns the token of somebody.
+func tokenOf(name string) string { return name + "-token-0123456789012345" }
+
+// newPolicy returns a policy with the rules and an identity for each name.
+func newPolicy(t testing.TB, rules []access.RuleConfig, names ...string) *access.Policy {
+	t.Helper()
+	var c access.Config
+	for _, name := range names {
+		h, err := access.HashOf(tokenOf(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Identities = append(c.Identities, access.IdentityConfig{Name: name, Tokens: []access.Hash{h}})
+	}
+	c.Rules = rules
+	p, err := access.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A porter keeps a gate and notes what it refuses.
+type porter struct {
+	Gate
+	refused []string
+}
+
+func newPorter(p *access.Policy) *porter {
+	po := &porter{}
+	po.Policy = func() *access.Policy { return p }
+	po.Refused = func(client, identity, what string) {
+		po.refused = append(po.refused, fmt.Sprintf("%s as %q: %s", client, identity, what))
+	}
+	return po
+}
+
+// guarded returns a guest in front of a gate.
+func (d *desk) guarded(p *porter) *guest {
+	g := &guest{desk: d}
+	g.Conversation = New(&d.shared, g, "")
+	g.Guard(&p.Gate, "client", nil)
+	g.Open(d.batch, d.now)
+	d.turn()
+	return g
+}
+
+func TestAuth(t *testing.T) {
+	p := newPorter(newPolicy(t, nil, "a"))
+	p.Required = true
+	for _, c := range []struct{ what, send, want string }{
+		{"auth", "auth TOKEN\nput 0 0 9 5\nhello\n", "AUTHENTICATED\nINSERTED 1\n"},
+		{"auth and a body that a stranger could not send", "auth TOKEN\nput 0 0 9 1000\n" + strings.Repeat("x", 1000) + "\n", "AUTHENTICATED\nINSERTED 1\n"},
+		{"twice", "auth TOKEN\nauth TOKEN\nlist-tube-used\n", "AUTHENTICATED\nAUTHENTICATED\nUSING default\n"},
+		{"a wrong token", "auth TOKENx\nput 0 0 9 5\nhello\n", "UNAUTHORIZED\n"},
+		{"a wrong token later", "auth TOKEN\nauth x\nput 0 0 9 5\nhello\n", "AUTHENTICATED\nUNAUTHORIZED\n"},
+		{"no token", "auth \nlist-tubes\n", "UNAUTHORIZED\n"},
+		{"auth alone", "auth\nlist-tubes\n", "UNAUTHORIZED\n"},
+		{"a command", "list-tubes\nlist-tubes\n", "UNAUTHORIZED\n"},
+		{"a put", "put 0 0 9 5\nhello\n", "UNAUTHORIZED\n"},
+		{"a large put", "put 0 0 9 1000\n" + strings.Repeat("x", 1000) + "\nlist-tubes\n", "UNAUTHORIZED\n"},
+		{"nonsense", "nonsense\n", "UNAUTHORIZED\n"},
+		{"a long line", strings.Repeat("x", 300) + "\n", "UNAUTHORIZED\n"},
+		{"quit", "quit\n", ""},
+		{"HTTP", "POST / HTTP/1.1\n", ""},
+		{"a put of the token", "put 0 0 9 24\nTOKEN\n", "UNAUTHORIZED\n"}, // TokenInPut is off
+	} {
+		d := newDesk(t)
+		g := d.guarded(p)
+		g.send(strings.ReplaceAll(c.send, "TOKEN", tokenOf("a")))
+		if got := strings.ReplaceAll(g.got.String(), "\r", ""); got != c.want {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+		if done := g.State() == Done; done != !strings.HasPrefix(c.want, "AUTHENTICATED") && !done {
+			t.Errorf("%s: %v", c.what, g.State())
+		}
+		if n := d.eng.Stats().TotalJobs; n > uint64(strings.Count(c.want, "INSERTED")) {
+			t.Errorf("%s: %d jobs were put", c.what, n)
+		}
+		if c.want == "UNAUTHORIZED\n" {
+			for op, n := range d.shared.commands {
+				if n > 0 {
+					t.Errorf("%s: %v was counted", c.what, wire.Op(op))
+				}
+			}
+		}
+		g.end()
+	}
+}
+
+func TestTokenInPut(t *testing.T) {
+	p := newPorter(newPolicy(t, nil, "a"))
+	p.Required, p.TokenInPut = true, true
+	put := func(body string) string { return fmt.Sprintf("put 0 0 9 %d\n%s\n", len(body), body) }
+	token := put(tokenOf("a"))
+
+	d := newDesk(t)
+	g := d.guarded(p)
+	g.send(token + put("hello") + token + "peek 2\n")
+	g.want(fmt.Sprintf("INSERTED 0\nINSERTED 1\nINSERTED 2\nFOUND 2 %d\n%s\n", len(tokenOf("a")), tokenOf("a"))) // only the first is one
+	if n := d.eng.Stats().TotalJobs; n != 2 {
+		t.Errorf("%d jobs were put, want 2", n)
+	}
+	g.end()
+	g = d.guarded(p)
+	g.send(put("wrong") + token)
+	g.want("UNAUTHORIZED\n")
+	g.wantState(Done)
+	g.end()
+}
+
+// Without a gate, auth is what it is to beanstalkd.
+func TestNoGate(t *testing.T) {
+	g := newDesk(t).guest()
+	g.send("auth x\nuse a\n")
+	g.want("UNKNOWN_COMMAND\nUSING a\n")
+	g.end()
+}
+
+// A client that does not prove who it is has ten seconds, whatever it sends.
+func TestAuthTimeout(t *testing.T) {
+	p := newPorter(newPolicy(t, nil, "a"))
+	p.Required = true
+	d := newDesk(t)
+	g, friend := d.guarded(p), d.guarded(p)
+	friend.send("auth " + tokenOf("a") + "\n")
+	d.now += int64(9 * time.Second)
+	g.send("au")
+	if at, _ := g.Deadline(); at != g.opened+int64(AuthTimeout) {
+		t.Errorf("it may take until %d", at)
+	}
+	if _, reason := g.Deadline(); reason != ErrNoAuth {
+		t.Errorf("it ends because of %v", reason)
+	}
+	if _, reason := friend.Deadline(); reason == ErrNoAuth {
+		t.Error("it ends although it has proved who it is")
+	}
+	g.end()
+	friend.end()
+}
+
+// verbs are all commands, for a client that uses and watches the tube default, where job
+// 1 is ready and job 2 is held by it. What they need is written down here once more.
+var verbs = []struct {
+	send string
+	want string // beginning of the reply, if it is allowed
+	any  bool   // one of the rights is enough
+	need access.Rights
+}{
+	{"put 0 0 9 1\nx\n", "INSERTED", false, access.Put},
+	{"use default\n", "USING default", true, access.Put | access.Peek | access.Manage | access.Stats},
+	{"watch default\n", "WATCHING", false, access.Reserve},
+	{"ignore other\n", "WATCHING 1", false, access.None},
+	{"reserve\n", "RESERVED 1", false, access.Reserve},
+	{"reserve-with-timeout 0\n", "RESERVED 1", false, access.Reserve},
+	{"reserve-job 1\n", "RESERVED 1", false, access.Reserve},
+	{"delete 1\n", "DELETED", true, access.Reserve | access.Manage},
+	{"delete 2\n", "DELETED", true, access.Reserve | access.Manage},
+	{"release 2 0 0\n", "RELEASED", false, access.Reserve},
+	{"bury 2 0\n", "BURIED", false, access.Reserve},
+	{"touch 2\n", "TOUCHED", false, access.Reserve},
+	{"kick 1\n", "KICKED 0", false, access.Manage},
+	{"kick-job 1\n", "NOT_FOUND", false, access.Manage},
+	{"pause-tube default 0\n", "PAUSED", false, access.Manage},
+	{"peek 1\n", "FOUND 1", false, access.Peek},
+	{"peek-ready\n", "FOUND 1", false, access.Peek},
+	{"peek-delayed\n", "NOT_FOUND", false, access.Peek},
+	{"peek-buried\n", "NOT_FOUND", false, access.Peek},
+	{"stats\n", "OK ", false, access.Stats},
+	{"stats-tube default\n", "OK ", false, access.Stats},
+	{"stats-job 1\n", "OK ", false, access.Stats},
+	{"list-tubes\n", "OK ", false, access.Stats},
+	{"list-tube-used\n", "USING default", false, access.None},
+	{"list-tubes-watched\n", "OK ", false, access.None},
+	{"peek 99\n", "NOT_FOUND", false, access.None},
+	{"nonsense\n", "UNKNOWN_COMMAND", false, access.None},
+	{"kick x\n", "BAD_FORMAT", false, access.None},
+}
+
+// TestRights tries each verb with each set of rights: 28 by 32.
+func TestRights(t *testing.T) {
+	for rights := access.None; rights <= access.All; rights++ {
+		rules := []access.RuleConfig{{Identities: []string{"admin"}, Rights: access.All}}
+		if rights != access.None {
+			rules = append(rules, access.RuleConfig{Identities: []string{"a"}, Tubes: []string{"def*"}, Rights: rights})
+		}
+		p := newPorter(newPolicy(t, rules, "a", "admin"))
+		for _, v := range verbs {
+			d := newDesk(t)
+			g := d.guarded(p)
+			// The admin sets up, and is then made the other.
+			g.send("auth " + tokenOf("admin") + "\nput 0 0 9 1\nx\nput 5 0 9 1\ny\nreserve-job 2\n")
+			a, _ := p.Policy().ByToken(tokenOf("a"))
+			g.identity = a
+			g.got.Reset()
+			before := d.eng.Stats()
+			p.refused = nil
+			g.send(v.send)
+			reply := g.got.String()
+			allowed := v.need&^rights == 0
+			if v.any {
+				allowed = v.need&rights != 0
+			}
+			switch {
+			case allowed && !strings.HasPrefix(reply, v.want):
+				t.Errorf("with %s: %q is answered %q, want %q", rights, v.send, reply, v.want)
+			case !allowed && reply != "UNAUTHORIZED\r\n":
+				t.Errorf("with %s: %q is answered %q", rights, v.send, reply)
+			case !allowed && d.eng.Stats() != before:
+				t.Errorf("with %s: %q was refused and changed something", rights, v.send)
+			case !allowed && len(p.refused) != 1 || allowed && len(p.refused) > 0:
+				t.Errorf("with %s: %q: refused %q", rights, v.send, p.refused)
+			}
+			g.wantState(Reading)
+			g.end()
+		}
+	}
+}
+
+// The tube default, which every client watches at first, is no way in, and neither
+// are tubes that were watched before auth.
+func TestWatchedTubes(t *testing.T) {
+	rules := []access.RuleConfig{
+		{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: access.Reserve},
+		{Identities: []string{"*"}, Tubes: []string{"public"}, Rights: access.Reserve},
+	}
+	p := newPorter(newPolicy(t, rules, "a"))
+	d := newDesk(t)
+	g := d.guarded(p)
+	g.send("watch mine\nwatch public\nauth " + tokenOf("a") + "\nwatch mine\nreserve-with-timeout 0\nignore default\nreserve-with-timeout 0\n")
+	g.want("UNAUTHORIZED\nWATCHING 2\nAUTHENTICATED\nWATCHING 3\nUNAUTHORIZED\nWATCHING 2\nTIMED_OUT\n")
+	g.end()
+
+	// Somebody whose network has let it watch, and whose token does not.
+	g = &guest{desk: d}
+	g.Conversation = New(&d.shared, g, "")
+	admin := newPorter(newPolicy(t, nil, "admin"))
+	id, _ := admin.Policy().ByToken(tokenOf("admin"))
+	g.Guard(&p.Gate, "client", id)
+	g.Open(d.batch, d.now)
+	d.turn()
+	g.send("watch other\nauth " + tokenOf("a") + "\nreserve\n")
+	g.want("WATCHING 2\nUNAUTHORIZED\n")
+	g.wantState(Done)
+	g.end()
+}
+
+// Whatever strangers send, in whatever pieces: nothing of it is executed, and nobody
+// gets in without a token.
+func FuzzAuth(f *testing.F) {
+	f.Add("auth x\r\nput 0 0 9 1\r\nx\r\n", 3, true)
+	f.Add("put 0 0 9 20\r\nxxxxxxxxxxxxxxxxxxxx\r\nlist-tubes\r\n", 7, true)
+	f.Add("auth "+strings.Repeat("x", 218)+"\r\nuse a\r\n", 100, false)
+	f.Add("auth\x00x\r\n\r\nquit\r\n", 1, false)
+	f.Add("put 0 0 9 100000\r\nx", 5, true)
+	f.Fuzz(func(t *testing.T, talk string, piece int, inPut bool) {
+		if len(talk) > 4<<10 || piece <= 0 || strings.Contains(talk, tokenOf("a")) {
+			t.Skip()
+		}
+		p := newPorter(newPolicy(t, nil, "a"))
+		p.Required, p.TokenInPut = true, inPut
+		d := newDesk(t)
+		before := d.eng.Stats()
+		g := d.guarded(p)
+		for rest := talk; len(rest) > 0 && g.State() == Reading; {
+			n := min(piece, len(rest))
+			g.receiveAll([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		if got := g.got.String(); got != "" && got != "UNAUTHORIZED\r\n" {
+			t.Errorf("a stranger is answered %q", got)
+		}
+		if st := d.eng.Stats(); st.TotalJobs != before.TotalJobs || st.Tubes != before.Tubes || st.Producers+st.Workers > 0 {
+			t.Errorf("a stranger has changed something: %+v", st)
+		}
+		g.end()
+	})
+}

@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+)
+
+// handshakeTimeout is how long a TLS handshake may take. Each has a goroutine, so it
+// holds up nobody else.
+const handshakeTimeout = 10 * time.Second
+
+// Access is what a listener asks of its clients. The zero value lets in everybody.
+type Access struct {
+	// Networks are those that clients must come from; none: any. They do not
+	// concern unix sockets.
+	Networks []netip.Prefix
+
+	// TLS encrypts the connections. Nil: they are not.
+	TLS *tls.Config
+
+	// Policy returns who there is and what they may do; it may be another each
+	// time. Nil: everybody may do everything, and auth is no command.
+	Policy func() *access.Policy
+
+	// Required closes the connections of clients that do not prove who they are.
+	Required bool
+
+	// TokenInPut lets the body of the first put be the token, for clients that
+	// cannot send auth.
+	TokenInPut bool
+}
+
+// A guard stands at a listener.
+type guard struct {
+	Access
+	gate *conversation.Gate // nil without a policy
+}
+
+// ServeWith is Serve for a listener that asks something of its clients.
+func (s *Server) ServeWith(l net.Listener, a Access) error {
+	s.guarded.Store(true)
+	g := &guard{Access: a}
+	if a.Policy != nil {
+		g.gate = &conversation.Gate{Policy: a.Policy, Required: a.Required, TokenInPut: a.TokenInPut, Refused: s.refusals.command}
+	}
+	return s.serve(l, g)
+}
+
+// A refusal is why a connection is refused.
+type refusal struct{ reason string }
+
+func (r *refusal) Error() string { return r.reason }
+
+// check looks at where a client comes from, and returns who it is, if that is known by
+// now.
+func (g *guard) check(nc net.Conn) (*access.Identity, error) {
+	addr, isIP := address(nc)
+	if isIP && len(g.Networks) > 0 && !slices.ContainsFunc(g.Networks, func(n netip.Prefix) bool { return n.Contains(addr) }) {
+		return nil, &refusal{"it comes from a network that is not allowed"}
+	}
+	if g.gate == nil {
+		return nil, nil
+	}
+	p := g.Policy()
+	if uid, ok := peerUser(nc); ok {
+		if id, ok := p.ByUnixUser(uid); ok {
+			return id, nil
+		}
+	}
+	if isIP {
+		if id, ok := p.ByNetwork(addr); ok {
+			return id, nil
+		}
+	}
+	return nil, nil
+}
+
+// address returns the address of a client; ok is false if it has none, as with a unix
+// socket.
+func address(nc net.Conn) (addr netip.Addr, ok bool) {
+	tcp, ok := nc.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return addr, false
+	}
+	return tcp.AddrPort().Addr().Unmap(), true
+}
+
+// handshake encrypts a connection and returns who the client's certificate says that
+// it is, or id.
+func (g *guard) handshake(nc *tls.Conn, id *access.Identity) (*access.Identity, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	if err := nc.HandshakeContext(ctx); err != nil {
+		return nil, &refusal{fmt.Sprintf("TLS: %v", err)}
+	}
+	if certs := nc.ConnectionState().PeerCertificates; len(certs) > 0 && g.gate != nil {
+		if known, ok := g.Policy().ByCertificate(certs[0]); ok {
+			return known, nil
+		}
+	}
+	return id, nil
+}
+
+// place puts the gate, if there is one, before a conversation that is new.
+func (g *guard) place(c *conversation.Conversation, nc net.Conn, id *access.Identity) {
+	if g.gate != nil {
+		c.Guard(g.gate, nc.RemoteAddr().String(), id)
+	}
+}
+
+// refusals counts what was refused, and tells the log about some of them.
+type refusals struct {
+	srv         *Server
+	limit       *rate.Limiter // of lines in the log
+	connections atomic.Uint64
+	commands    atomic.Uint64
+	silent      atomic.Uint64 // refusals that were not logged since the last that was
+}
+
+// connection notes that a connection was refused, if err says that.
+func (r *refusals) connection(nc net.Conn, err error) {
+	why, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return
+	}
+	r.connections.Add(1)
+	r.tell("a connection was refused", "client", nc.RemoteAddr().String(), "reason", why.reason)
+}
+
+// command notes that a command was refused.
+func (r *refusals) command(client, identity, what string) {
+	r.commands.Add(1)
+	r.tell("a client was refused", "client", client, "identity", identity, "refused", what)
+}
+
+func (r *refusals) tell(msg string, args ...any) {
+	if !r.limit.Allow() {
+		r.silent.Add(1)
+		return
+	}
+	if n := r.silent.Swap(0); n > 0 {
+		args = append(args, "others", n)
+	}
+	r.srv.log.Warn(msg, args...)
+}
+
+// refusalLines is how many refusals are logged in a second, on average.
+const refusalLines = 5
+
+func newRefusals(s *Server) *refusals {
+	return &refusals{srv: s, limit: rate.NewLimiter(refusalLines, 4*refusalLines)}
+}

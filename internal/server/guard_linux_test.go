@@ -1,0 +1,236 @@
+package server
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/certs"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+)
+
+const testToken = "a-token-0123456789-0123456789"
+
+// testPolicy knows somebody by a token, a certificate, the user of the test, and a
+// network; each may only use a tube of that name.
+func testPolicy(t *testing.T) func() *access.Policy {
+	t.Helper()
+	h, err := access.HashOf(testToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := access.Config{Identities: []access.IdentityConfig{
+		{Name: "token", Tokens: []access.Hash{h}},
+		{Name: "certificate", Certificates: []string{"worker"}},
+		{Name: "user", UnixUsers: []uint32{uint32(os.Getuid())}},
+		{Name: "network", Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}},
+	}}
+	for _, id := range c.Identities {
+		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{id.Name}, Tubes: []string{id.Name}, Rights: access.All})
+	}
+	p, err := access.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() *access.Policy { return p }
+}
+
+// serveWith serves a listener for the length of the test.
+func (r *rig) serveWith(t *testing.T, l net.Listener, a Access) net.Listener {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- r.ServeWith(l, a) }()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+	})
+	return l
+}
+
+func listenLoopback(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Each way to say who a client is leads to the tube of that name and to no other.
+func TestIdentities(t *testing.T) {
+	ca := certstest.NewCA(t)
+	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
+	source, err := certs.Load(certs.Files{Cert: cert, Key: key, ClientCA: ca.File}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{})
+	a := Access{Policy: testPolicy(t), Required: true}
+	plain := r.serveWith(t, listenLoopback(t), a)
+	unixSocket, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.serveWith(t, unixSocket, a)
+	secure := a
+	secure.TLS = source.Config()
+	encrypted := r.serveWith(t, listenLoopback(t), secure)
+	tlsConfig := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", Certificates: []tls.Certificate{ca.Pair("worker")}}
+	stranger := tlsConfig.Clone()
+	stranger.Certificates = []tls.Certificate{ca.Pair("stranger")}
+
+	for who, dial := range map[string]func() (net.Conn, error){
+		"token":       func() (net.Conn, error) { return net.Dial("tcp", plain.Addr().String()) },
+		"user":        func() (net.Conn, error) { return net.Dial("unix", unixSocket.Addr().String()) },
+		"certificate": func() (net.Conn, error) { return tls.Dial("tcp", encrypted.Addr().String(), tlsConfig) },
+		"network": func() (net.Conn, error) {
+			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+			return d.Dial("tcp", plain.Addr().String())
+		},
+		"nobody": func() (net.Conn, error) { return tls.Dial("tcp", encrypted.Addr().String(), stranger) },
+	} {
+		nc, err := dial()
+		if err != nil {
+			t.Fatalf("%s: %v", who, err)
+		}
+		c := newClient(t, nc)
+		if who == "nobody" {
+			c.do("list-tubes\n", "UNAUTHORIZED\n")
+			c.wantEnd()
+			continue
+		}
+		if who == "token" {
+			c.do("auth "+testToken+"\n", "AUTHENTICATED\n")
+		}
+		c.do("use "+who+"\nput 0 0 9 1\nx\nuse other\nput 0 0 9 1\ny\n", "USING "+who+"\nINSERTED "+"")
+		c.line("")
+		c.want("UNAUTHORIZED\nINSERTED ")
+		c.line("")
+		c.do("quit\n", "")
+		c.wantEnd()
+	}
+	if n := r.refusals.commands.Load(); n != 5 { // use, four times, and list-tubes
+		t.Errorf("%d commands count as refused", n)
+	}
+}
+
+// A client from elsewhere is closed before it is heard; unix sockets have no network.
+func TestNetworks(t *testing.T) {
+	var log bytes.Buffer
+	r := start(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	a := Access{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}
+	l := r.serveWith(t, listenLoopback(t), a)
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	newClient(t, nc).wantEnd()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	if nc, err = d.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	newClient(t, nc).do("auth x\nlist-tube-used\n", "UNKNOWN_COMMAND\nUSING default\n") // there is no policy
+	if n := r.refusals.connections.Load(); n != 1 {
+		t.Errorf("%d connections count as refused", n)
+	}
+	if !strings.Contains(log.String(), "a network that is not allowed") {
+		t.Errorf("the refusal is not in the log:\n%s", &log)
+	}
+}
+
+// Many clients that do not go on with their handshake hold up nobody, and are gone when
+// the server stops.
+func TestSlowHandshakes(t *testing.T) {
+	ca := certstest.NewCA(t)
+	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
+	source, err := certs.Load(certs.Files{Cert: cert, Key: key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{})
+	l := r.serveWith(t, listenLoopback(t), Access{TLS: source.Config()})
+	const many = 300
+	for range many {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		if _, err := nc.Write([]byte{0x16, 0x03, 0x01}); err != nil { // the front of a handshake
+			t.Fatal(err)
+		}
+	}
+	config := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			nc, err := tls.Dial("tcp", l.Addr().String(), config)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer nc.Close()
+			io.WriteString(nc, "list-tube-used\r\nquit\r\n")
+			if got, _ := io.ReadAll(nc); string(got) != "USING default\r\n" {
+				t.Errorf("beside slow handshakes: %q", got)
+			}
+		})
+	}
+	all.Wait()
+	plain, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(plain, "list-tube-used\r\n")
+	if got, _ := io.ReadAll(plain); bytes.Contains(got, []byte("USING")) {
+		t.Errorf("without TLS: %q", got)
+	}
+	if n := r.refusals.connections.Load(); n != 1 {
+		t.Errorf("%d handshakes count as refused, want that without TLS", n)
+	}
+}
+
+// A connection with TLS is half-closed, waits and is hung up as any other.
+func TestTLSWaits(t *testing.T) {
+	ca := certstest.NewCA(t)
+	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
+	source, err := certs.Load(certs.Files{Cert: cert, Key: key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		r := start(t, Options{IdleTimeout: time.Hour})
+		l := r.serveWith(t, listenLoopback(t), Access{TLS: source.Config()})
+		dial := func() *client {
+			nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", MaxVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return newClient(t, nc)
+		}
+		worker, other, producer := dial(), dial(), dial()
+		worker.send("reserve\nlist-tube-used\n")
+		other.send("reserve\n")
+		r.eventually("both wait", func() bool { return r.stats().Waiting == 2 })
+		other.nc.Close()
+		r.eventually("one has gone", func() bool { return r.stats().Waiting == 1 })
+		producer.do("put 0 0 9 5\nhello\n", "INSERTED 1\n")
+		worker.want("RESERVED 1 5\nhello\nUSING default\n")
+		big := strings.Repeat("x", 60_000)
+		producer.do("put 0 0 9 60000\n"+big+"\npeek 2\n", "INSERTED 2\nFOUND 2 60000\n"+big+"\n")
+		if err := worker.nc.(*tls.Conn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		worker.wantEnd()
+	}
+}
