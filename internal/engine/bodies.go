@@ -14,6 +14,7 @@ type bodies struct {
 	classes    [numClasses]bodyClass
 	large      bodyClass
 	largeBytes int64 // in the pages of large
+	used       int64 // in the slots of all bodies
 }
 
 const (
@@ -79,10 +80,12 @@ func (b *bodies) put(body []byte) uint32 {
 	case c.size == 0:
 		c.pages[page] = bytes.Clone(body)
 		b.largeBytes += int64(len(body))
+		b.used += int64(len(body))
 		return i
 	case fresh:
 		c.pages[page] = make([]byte, c.slots.perPage*c.size)
 	}
+	b.used += int64(c.size)
 	copy(c.at(i, uint32(len(body))), body)
 	return i
 }
@@ -107,7 +110,9 @@ func (b *bodies) free(i, n uint32) {
 	}
 	if c.size == 0 {
 		b.largeBytes -= int64(n)
+		b.used -= int64(n)
 	}
+	b.used -= int64(c.size)
 }
 
 // bytes returns what all pages take.

@@ -99,6 +99,13 @@ func (c *checker) references() {
 
 // heap checks one heap: its order, and that its jobs agree with being there.
 func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bool) (urgent int) {
+	if h.shared != nil {
+		left := 0
+		for _, is := range h.shared.is {
+			left += int(count(is))
+		}
+		c.assert(left == h.shared.left && left > 0, "I12: %s: counts %d pages that a snapshot refers to, has %d", where, h.shared.left, left)
+	}
 	for k := range h.n {
 		x := *h.at(k)
 		j := c.e.jobs.at(x.slot)
@@ -106,11 +113,7 @@ func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bo
 		c.assert(k == 0 || !x.before(*h.at((k - 1) / 4)), "I12: %s: entry %d is before its parent", where, k)
 		c.assert(j.pos == uint32(k), "I12: %s: job %d at %d has pos %d", where, j.id, k, j.pos)
 		c.assert(j.state == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state)
-		want := dueEntry(x.slot, j)
-		if state == Ready {
-			want = readyEntry(x.slot, j)
-		}
-		c.assert(x == want, "I12: %s: job %d has a stale key", where, j.id)
+		c.assert(x == entryOf(x.slot, j), "I12: %s: job %d has a stale key", where, j.id)
 		if j.pri < UrgentPri {
 			urgent++
 		}
@@ -255,7 +258,7 @@ func (c *checker) counts() {
 	c.assert(len(e.sessions)-len(e.sessionNums) == int(c.sum.Sessions)+c.closed, "I15: %d sessions have a number, %d are open and %d closed", len(e.sessions)-len(e.sessionNums), c.sum.Sessions, c.closed)
 	c.assert(c.inHeap == int(e.ids.n), "I1: %d jobs are in heaps, %d in the index", c.inHeap, e.ids.n)
 
-	c.assert(e.memory == c.memory, "I6: memory is %d, not %d", e.memory, c.memory)
+	c.assert(e.memory() == c.memory, "I6: memory is %d, not %d", e.memory(), c.memory)
 	want := c.sum
 	want.TotalJobs, want.TotalSessions, want.Timeouts = e.stats.TotalJobs, e.stats.TotalSessions, e.stats.Timeouts
 	c.assert(e.stats == want, "I6: stats are %+v, not %+v", e.stats, want)

@@ -35,7 +35,8 @@
 // that, and [Engine.ContinueSweep] for jobs of a tube that are to be deleted or
 // moved to another tube. What counts is the work that a turn has done in all
 // (work.go), and [Engine.Spent] says when it is enough. A list of tubes is not
-// formatted within a turn at all, but from a [Names].
+// formatted within a turn at all, but from a [Names]; one of jobs is a [JobList],
+// from which others take their pages outside of turns.
 //
 // # What outlives the process
 //

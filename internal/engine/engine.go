@@ -38,7 +38,6 @@ type Engine struct {
 	jobs   jobSlab
 	bodies *bodies
 	ids    index
-	memory int64  // bytes, as Limits.Memory counts them
 	lastID uint64 // the highest id given out
 	buried int64  // rank of the last job that was buried
 
@@ -52,7 +51,8 @@ type Engine struct {
 	sessionNums []uint32
 
 	limits    Limits
-	limitsAge int // how often they were set
+	limitsAge int  // how often they were set
+	limited   bool // a put may be refused by them
 
 	waits uint64 // how many waits have begun
 	few   int    // how many tubes a session watches at most without an index
@@ -220,7 +220,6 @@ func (e *Engine) enter(i slot, j *job, t *tube, body []byte) {
 	e.ids.insert(i, j)
 	t.bytes += int64(j.bodyLen)
 	e.stats.Bytes += uint64(j.bodyLen)
-	e.memory += memoryOf(j.bodyLen)
 }
 
 // drop removes a job for good.
@@ -229,7 +228,6 @@ func (e *Engine) drop(i slot, j *job) {
 	e.detach(i, j)
 	t.bytes -= int64(j.bodyLen)
 	e.stats.Bytes -= uint64(j.bodyLen)
-	e.memory -= memoryOf(j.bodyLen)
 	e.ids.remove(i, j)
 	e.bodies.free(j.bodySlot, j.bodyLen)
 	e.jobs.free(i)

@@ -1,6 +1,9 @@
 package engine
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A jobHeap is a priority queue of jobs: a heap with four children to a node,
 // which knows where each job is so that any can be removed. It grows and
@@ -11,8 +14,16 @@ import "math"
 //
 // I12. An entry is not before its parent, and the job of entry i has pos i.
 type jobHeap struct {
-	pages [][]entry
-	n     int
+	pages  [][]entry
+	n      int
+	shared *sharedPages // nil if there are none
+}
+
+// sharedPages says which pages a snapshot refers to: they are copied before
+// anything is written to them.
+type sharedPages struct {
+	is   []bool // by number of the page
+	left int    // how many are
 }
 
 const entriesPerPage = 1024
@@ -34,6 +45,14 @@ func readyEntry(i slot, j *job) entry {
 
 func dueEntry(i slot, j *job) entry {
 	return entry{uint64(j.due) ^ 1<<63, uint32(j.id), i} // the flipped sign orders negative times first
+}
+
+// entryOf returns the entry that a job has in the heap where it belongs.
+func entryOf(i slot, j *job) entry {
+	if j.state == Ready {
+		return readyEntry(i, j)
+	}
+	return dueEntry(i, j)
 }
 
 // dueOf returns the due time in an entry that dueEntry made.
@@ -65,6 +84,10 @@ func (h *jobHeap) push(jobs *jobSlab, x entry) {
 	case page == len(h.pages):
 		h.pages = append(h.pages, make([]entry, 0, entriesPerPage))
 	}
+	if h.shared != nil {
+		h.unshare(page)
+		h.unsharePath(h.n)
+	}
 	h.pages[page] = append(h.pages[page], x)
 	h.n++
 	h.up(jobs, h.n-1, x)
@@ -80,6 +103,9 @@ func (h *jobHeap) remove(jobs *jobSlab, i int) {
 	if i == h.n {
 		return
 	}
+	if h.shared != nil {
+		h.unsharePath(i)
+	}
 	if parent := (i - 1) / 4; i > 0 && last.before(*h.at(parent)) {
 		h.up(jobs, i, last)
 	} else {
@@ -90,8 +116,66 @@ func (h *jobHeap) remove(jobs *jobSlab, i int) {
 // trim gives empty pages back, but for one behind the last in use.
 func (h *jobHeap) trim() {
 	if used := (h.n + entriesPerPage - 1) / entriesPerPage; len(h.pages) > used+1 {
-		h.pages[len(h.pages)-1] = nil
-		h.pages = h.pages[:len(h.pages)-1]
+		last := len(h.pages) - 1
+		h.pages[last] = nil
+		h.pages = h.pages[:last]
+		if h.shared != nil {
+			h.forget(last)
+		}
+	}
+}
+
+// snapshot returns the entries as they are now, for others to read.
+func (h *jobHeap) snapshot() [][]entry {
+	pages := slices.Clone(h.pages)
+	h.shared = &sharedPages{is: make([]bool, len(pages)), left: len(pages)}
+	for i := range pages {
+		h.shared.is[i] = true
+	}
+	if len(pages) == 0 {
+		h.shared = nil
+	}
+	return pages
+}
+
+// unshare makes a page the heap's own, if there is such a page and it is shared.
+func (h *jobHeap) unshare(page int) {
+	if h.shared != nil && page < len(h.shared.is) && h.shared.is[page] {
+		own := make([]entry, len(h.pages[page]), cap(h.pages[page]))
+		copy(own, h.pages[page])
+		h.pages[page] = own
+		h.forget(page)
+	}
+}
+
+// unsharePath unshares what up and down may write to when they begin at place i:
+// the way to the root, and that over the least child of each entry below.
+func (h *jobHeap) unsharePath(i int) {
+	for k := i; h.shared != nil; k = (k - 1) / 4 {
+		h.unshare(k / entriesPerPage)
+		if k == 0 {
+			break
+		}
+	}
+	for k := i; h.shared != nil && k < h.n; {
+		h.unshare(k / entriesPerPage)
+		least := 4*k + 1
+		for c := least + 1; c < min(4*k+5, h.n); c++ {
+			if h.at(c).before(*h.at(least)) {
+				least = c
+			}
+		}
+		k = least
+	}
+}
+
+// forget notes that a page is shared no more.
+func (h *jobHeap) forget(page int) {
+	if page < len(h.shared.is) && h.shared.is[page] {
+		h.shared.is[page] = false
+		if h.shared.left--; h.shared.left == 0 {
+			h.shared = nil
+		}
 	}
 }
 

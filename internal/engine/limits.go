@@ -42,17 +42,21 @@ func memoryOf(n uint32) int64 {
 	return jobBytes + int64(classSize(classOf(n)))
 }
 
+// memory returns how many bytes all jobs take.
+func (e *Engine) memory() int64 { return int64(e.ids.n)*jobBytes + e.bodies.used }
+
 // SetLimits puts other limits in the place of those of Options.
 func (e *Engine) SetLimits(l Limits) {
 	e.limits = l
 	e.limitsAge++
+	e.limited = l.Memory > 0 || l.Tube != nil
 }
 
 // hasRoom reports whether the limits allow a job of n bytes more in a tube. If it
 // is there already, in another tube, it takes no more memory.
 func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
 	l := &e.limits
-	if isNew && l.Memory > 0 && e.memory+memoryOf(n) > l.Memory {
+	if isNew && l.Memory > 0 && e.memory()+memoryOf(n) > l.Memory {
 		return false
 	}
 	if l.Tube == nil {

@@ -86,6 +86,9 @@ func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
 		st.Watching += count(slices.Contains(s.watches, t.name))
 		st.Waiting += count(s.waiting && slices.Contains(s.watches, t.name))
 	}
+	if ready := m.inTube(Ready, t.name); len(ready) > 0 {
+		st.OldestReady = now - ready[0].created
+	}
 	if t.paused {
 		st.Pause, st.PauseLeft = int64(t.pause), max(0, t.pauseEnds-now)/second
 	}

@@ -17,7 +17,7 @@ func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, 
 		return 0, Draining
 	}
 	t := s.use
-	if !e.hasRoom(t, uint32(len(body)), true) {
+	if e.limited && !e.hasRoom(t, uint32(len(body)), true) {
 		return 0, OutOfMemory
 	}
 	if o := e.admit(JobPut, t, uint32(len(body))); o != OK {

@@ -42,6 +42,11 @@ type TubeStats struct {
 	Using, Watching, Waiting uint64 // sessions now
 	Deletes, Pauses          uint64 // commands that succeeded since the tube came to be
 	Pause, PauseLeft         int64  // s; 0 when not paused
+
+	// OldestReady is how long ago the job was put that is the next to be reserved,
+	// in ns; 0 if none is ready. If all jobs have the same priority that is the
+	// oldest ready job; else it is the oldest of those that go before the others.
+	OldestReady int64
 }
 
 // TubeStats returns the counts of a tube.
@@ -63,6 +68,9 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 		Waiting:   e.waitingFor(t),
 		Deletes:   t.cmdDelete,
 		Pauses:    t.cmdPause,
+	}
+	if t.ready.n > 0 {
+		st.OldestReady = now - e.jobs.at(t.ready.top()).created
 	}
 	if t.paused && !t.resuming {
 		st.Pause = int64(t.pauseLen)

@@ -1,20 +1,21 @@
 package engine
 
-import "bytes"
+import (
+	"bytes"
+	"container/heap"
+)
 
 // A Sweep goes over the jobs of a tube that are in one state, and deletes them or
 // moves them to another tube. That may take many turns. It is about the jobs that
-// were put before it began, and deals with each that stays in that state until it
-// comes to it; ready and delayed ones that are put meanwhile are left alone.
+// were there when it began, and deals with each that stays as it was until its turn
+// comes, in their order; those that come meanwhile are left alone.
 type Sweep struct {
 	Done    uint64  // jobs deleted or moved so far
 	Refused Outcome // why the Log, or the limits of the other tube, refused the next one; OK if they did not
 
-	tube, to string // to is where they are moved; empty: they are deleted
-	state    State
-	last     uint64 // the highest id that it is about
-	at       int    // the entries of the heap before this were looked at, and left
-	again    bool   // but since then others may have come there
+	to   string // where they are moved; empty: they are deleted
+	jobs JobList
+	next frontier
 }
 
 // BeginClear prepares to delete the jobs of a tube in a state: Ready, Delayed or
@@ -36,43 +37,75 @@ func (e *Engine) BeginMove(from, to []byte, state State) (Sweep, Outcome) {
 }
 
 func (e *Engine) beginSweep(tube []byte, to string, state State) (Sweep, Outcome) {
-	t := e.byName[string(tube)]
-	if t == nil || t.heapOf(state) == nil {
+	if state == Reserved {
 		return Sweep{}, NotFound
 	}
-	return Sweep{tube: t.name, to: to, state: state, last: e.lastID}, OK
+	l, o := e.BeginList(tube, state)
+	w := Sweep{to: to, jobs: l, next: frontier{heap: jobHeap{pages: l.pages}}}
+	for _, page := range l.pages {
+		w.next.heap.n += len(page)
+	}
+	w.next.open(0)
+	return w, o
 }
 
 // ContinueSweep does as much of a sweep as a turn should bear and reports whether
 // there is more to do. It ends early only if it is refused more.
 func (e *Engine) ContinueSweep(now int64, w *Sweep) (more bool) {
-	for n := 0; !e.enough(n); n++ {
-		t := e.byName[w.tube]
-		if t == nil {
+	for n := 0; w.next.Len() > 0; n++ {
+		if e.enough(n) {
+			return true
+		}
+		e.work++
+		x := w.next.first()
+		j := e.listed(&w.jobs, x)
+		if j == nil {
+			w.next.pass()
+			continue
+		}
+		if w.Refused = e.sweep(now, w, x.slot, j); w.Refused != OK {
 			return false
 		}
-		h := t.heapOf(w.state)
-		switch {
-		case w.at < h.n:
-			i := h.at(w.at).slot
-			j := e.jobs.at(i)
-			e.work++
-			if j.id > w.last {
-				w.at++
-				continue
-			}
-			if w.Refused = e.sweep(now, w, i, j); w.Refused != OK {
-				return false
-			}
-			w.Done++
-			w.again = w.again || w.at > 0
-		case w.again: // a job that takes the place of another may have gone before w.at
-			w.at, w.again = 0, false
-		default:
-			return false
-		}
+		w.Done++
+		w.next.pass()
 	}
-	return true
+	return false
+}
+
+// A frontier walks through a heap that does not change, in order: it has the
+// places of those entries of which the parents have been passed.
+type frontier struct {
+	heap   jobHeap
+	places []int
+}
+
+func (f *frontier) first() entry { return *f.heap.at(f.places[0]) }
+
+// pass goes on behind the first entry.
+func (f *frontier) pass() {
+	i := heap.Pop(f).(int)
+	for c := 4*i + 1; c <= 4*i+4; c++ {
+		f.open(c)
+	}
+}
+
+// open adds a place, if there is one.
+func (f *frontier) open(i int) {
+	if i < f.heap.n {
+		heap.Push(f, i)
+	}
+}
+
+func (f *frontier) Len() int           { return len(f.places) }
+func (f *frontier) Less(i, j int) bool { return f.heap.at(f.places[i]).before(*f.heap.at(f.places[j])) }
+func (f *frontier) Swap(i, j int)      { f.places[i], f.places[j] = f.places[j], f.places[i] }
+func (f *frontier) Push(x any)         { f.places = append(f.places, x.(int)) }
+
+func (f *frontier) Pop() any {
+	last := len(f.places) - 1
+	i := f.places[last]
+	f.places = f.places[:last]
+	return i
 }
 
 // sweep deals with one job.

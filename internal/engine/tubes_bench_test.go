@@ -201,3 +201,41 @@ func BenchmarkReserveOfMany(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkList is what a list of a million jobs costs: "within" a turn, "after"
+// it, to the puts and deletes that come next, and for a page of 100 "outside".
+func BenchmarkList(b *testing.B) {
+	const jobs = 1000000
+	e := New(Options{})
+	s := e.Open(nil)
+	for range jobs {
+		e.Put(0, s, Spec{TTR: 60}, benchBody)
+	}
+	list := func() JobList {
+		l, o := e.BeginList([]byte(DefaultTube), Ready)
+		mustOK(b, o)
+		return l
+	}
+	b.Run("within", func(b *testing.B) {
+		for b.Loop() {
+			list()
+		}
+	})
+	b.Run("after", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			list()
+			putReserveDelete(b, e, 0, s)
+		}
+	})
+	b.Run("outside", func(b *testing.B) {
+		l := list()
+		c := Cursor{}
+		for b.Loop() {
+			var page []Listed
+			if page, c = l.Page(c, 100); len(page) < 100 {
+				c = Cursor{}
+			}
+		}
+	})
+}

@@ -331,7 +331,34 @@ var otherVerbs = map[string]func(tw *twins){
 		n, found := tw.m.move(tw.now, string(from), string(to), state)
 		tw.same("move", []any{w.Done, o}, []any{n, found})
 	},
+	"list": func(tw *twins) {
+		name, state := tw.tube(), pick(tw.src, "state", append(swept, Reserved))
+		var want []uint64
+		for _, j := range tw.m.inTube(state, string(name)) {
+			want = append(want, j.id)
+		}
+		got, o := tw.list(name, state, 1+tw.src.intn("page", 4))
+		tw.same("list", []any{got, o == OK}, []any{want, tw.m.find(string(name)) != nil})
+	},
 	"late": func(tw *twins) { tw.advance() }, // what is due stays so for a while
+}
+
+// list returns the ids of jobs in a state, page by page.
+func (tw *twins) list(tube []byte, state State, page int) (ids []uint64, o Outcome) {
+	l, o := tw.e.BeginList(tube, state)
+	for tw.e.ContinueList(&l) {
+	}
+	for c, more := (Cursor{}), o == OK; more; {
+		var jobs []Listed
+		jobs, c = l.Page(c, page)
+		for _, x := range jobs {
+			st, o := tw.e.Listed(tw.now, &l, x)
+			tw.same("listed", []any{st.Tube, st.State, o}, []any{string(tube), state, OK})
+			ids = append(ids, st.ID)
+		}
+		more = len(jobs) == page
+	}
+	return ids, o
 }
 
 // sweep goes on to the end.
