@@ -141,11 +141,14 @@ func (j *Journal) endTaking(kind engine.ChangeKind, files []File) error {
 	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 		return err
 	}
-	at, err := j.append(&engine.Change{Kind: kind, Body: appendTaking(nil, j.opt.Epoch, files)})
+	t := newTaking(kind, j.opt.Epoch, files, 0)
+	c := t.change()
+	at, err := j.append(&c)
 	if err != nil {
 		return err
 	}
-	j.taken = append(j.taken, taking{kind, j.opt.Epoch, files, at.Segment})
+	t.segment = at.Segment
+	j.taken = append(j.taken, t)
 	return j.settle()
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // Check tests every invariant of the package and reports all that are broken,
@@ -23,9 +25,18 @@ func (j *Journal) Check() error {
 		newest = math.MaxUint32 // Stats does not tell which of the sealed ones is
 	}
 	live, jobs, marks := int64(0), 0, make(map[uint32]int)
+	owedPut, owedPause := make(map[uint64]bool), make(map[string]bool)
+	for _, c := range j.owed {
+		owedPut[c.ID] = owedPut[c.ID] || c.Kind == engine.JobPut || c.Kind == engine.JobMoved
+		owedPause[c.Tube] = owedPause[c.Tube] || c.Kind == engine.TubePaused
+	}
 	for c := range j.eng.Snapshots {
 		jobs++
 		live += weight(&c)
+		if owedPut[c.ID] {
+			assert(c.Mark == 0, "J5: job %d is owed, and in segment %d", c.ID, c.Mark)
+			continue
+		}
 		marks[c.Mark]++
 		assert(uint64(c.Mark) >= st.Oldest && uint64(c.Mark) <= newest, "J2: job %d is in segment %d of %d to %d", c.ID, c.Mark, st.Oldest, newest)
 	}
@@ -34,12 +45,21 @@ func (j *Journal) Check() error {
 	assert(j.space.held+j.space.unreserved == jobs, "J3: %d deletions are reserved, %d are not, of %d jobs", j.space.held, j.space.unreserved, jobs)
 	reserved := int64(j.space.held)*deletion + int64(j.space.standbys)*2*j.standby()
 	assert(st.Reserved == reserved, "J3: %d bytes are reserved, not %d", st.Reserved, reserved)
-	for tube, segment := range j.pauses {
-		assert(segment <= newest && (segment == 0 || segment >= st.Oldest), "J4: the pause of tube %q is in segment %d of %d to %d", tube, segment, st.Oldest, newest)
+	queued, pauses := make(map[pausedTube]bool), int64(0)
+	for i, p := range j.pauses.queue {
+		queued[p] = true
+		assert(i == 0 || p.segment >= j.pauses.queue[i-1].segment, "J4: the queue of pauses is out of order")
 	}
+	for tube, segment := range j.pauses.at {
+		assert(segment <= newest && segment >= st.Oldest, "J4: the pause of tube %q is in segment %d of %d to %d", tube, segment, st.Oldest, newest)
+		assert(queued[pausedTube{tube, segment}], "J4: the pause of tube %q is not in the queue", tube)
+		pauses += pauseWeight(tube)
+	}
+	assert(j.pauses.bytes == pauses, "J4: pauses take %d bytes, not %d", j.pauses.bytes, pauses)
 	for c := range j.eng.Pauses {
-		_, ok := j.pauses[c.Tube]
-		assert(ok, "J4: the pause of tube %q is nowhere", c.Tube)
+		_, ok := j.pauses.at[c.Tube]
+		assert(ok || owedPause[c.Tube], "J4: the pause of tube %q is nowhere", c.Tube)
 	}
+	assert((len(j.owed) > 0) == (j.owing != nil), "J5: %d changes are owed because of %v", len(j.owed), j.owing)
 	return errors.Join(broken...)
 }

@@ -27,7 +27,8 @@ type cleaner struct {
 
 // crowded tells whether cleaning is due.
 func (j *Journal) crowded() bool {
-	return j.bytes > j.live+j.live/2+j.opt.SegmentSize
+	kept := j.live + j.pauses.bytes + j.takenBytes()
+	return j.bytes > kept+kept/2+j.opt.SegmentSize
 }
 
 // clean does a step of cleaning, if it is due, and returns when the next is.
@@ -47,10 +48,10 @@ func (j *Journal) clean(now int64) (next int64) {
 			budget -= n
 			continue
 		}
-		if removed, err := j.remove(oldest); err != nil {
+		if removed, err := j.remove(oldest, &budget); err != nil {
 			return now + healPause
 		} else if !removed {
-			return now + cleanPause // when its successors' records are durable
+			return now + cleanPause // when the rest is carried, and its successors' records are durable
 		}
 		budget -= cleanStep / 8
 	}
@@ -103,7 +104,8 @@ func (j *Journal) moveRecord(r wal.Record) error {
 	if err != nil {
 		return err
 	}
-	j.unmark(mark, at)
+	j.unmark(mark)
+	j.replaced(mark, at)
 	j.placed(c.ID, at)
 	j.stats.Migrated++
 	return nil
@@ -119,18 +121,20 @@ func (j *Journal) rewrite(c *engine.Change) (wal.Pos, error) {
 }
 
 // remove removes the oldest segment, in which no job is whole. It returns false
-// if that has to wait until what replaces its records, copies and deletions, is
-// durable: else a power cut might take a job whose deletion it takes, too, and
-// with that something which was done before.
-func (j *Journal) remove(oldest wal.Segment) (bool, error) {
-	if err := j.carryOthers(oldest.Sequence); err != nil {
+// if there is more to carry than budget bytes, or if it has to wait until what
+// replaces its records, copies and deletions, is durable: else a power cut might
+// take a job whose deletion it takes, too, and with that something which was done
+// before.
+func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
+	done, err := j.carryOthers(oldest.Sequence, budget)
+	if err != nil {
 		j.trouble.notCleaned(j.log, oldest, err)
 		return false, err
 	}
-	if !j.durable(j.needs[uint32(oldest.Sequence)]) {
+	if !done || !j.durable(j.needs[uint32(oldest.Sequence)]) {
 		return false, nil
 	}
-	err := j.files.RemoveOldest()
+	err = j.files.RemoveOldest()
 	for err != nil && j.files.Err() == nil && j.lendStandby() {
 		err = j.files.RemoveOldest()
 	}
@@ -170,34 +174,32 @@ func (j *Journal) reap(now int64) (next int64) {
 }
 
 // carryOthers writes those records again that speak of no job, if the last of
-// them is in a segment that is about to go. Pauses that are over are not.
-func (j *Journal) carryOthers(going uint64) error {
+// them is in a segment that is about to go. done is false if that is more than
+// budget bytes, which it lowers.
+func (j *Journal) carryOthers(going uint64, budget *int64) (done bool, err error) {
 	if j.lastID <= going {
 		if err := j.carry(going, engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
-			return err
+			return false, err
 		}
 	}
+	if err := j.carryTaken(going); err != nil {
+		return false, err
+	}
+	return j.carryPauses(going, budget)
+}
+
+// carryTaken writes the records again that say what was taken into the journal.
+// They are few.
+func (j *Journal) carryTaken(going uint64) error {
 	for i := range j.taken {
 		t := &j.taken[i]
-		if t.segment > going || len(t.files) == 0 {
+		if t.segment > going {
 			continue
 		}
-		c := engine.Change{Kind: t.kind, Body: appendTaking(nil, t.at, t.files)}
-		if err := j.carry(going, c); err != nil {
+		if err := j.carry(going, t.change()); err != nil {
 			return err
 		}
 		t.segment = j.needs[uint32(going)].Segment
-	}
-	for tube, segment := range j.pauses {
-		if segment > going {
-			continue
-		}
-		c, paused := j.eng.PauseOf(tube)
-		if !paused {
-			delete(j.pauses, tube)
-		} else if err := j.carry(going, c); err != nil {
-			return err
-		}
 	}
 	return nil
 }

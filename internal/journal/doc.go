@@ -31,8 +31,8 @@
 // not surely on disk: their commands are answered with an error, and until the log is
 // healed every further change is refused before it is made. Housekeep tries to
 // heal, at once and then every second: all that was not durable is written to a
-// new segment. So the memory is always what the log will say when it is well
-// again.
+// new segment. What could not even be appended is kept, and appended then. So the
+// memory is always what the log will say when it is well again.
 //
 // # Cleaning
 //
@@ -49,7 +49,10 @@
 // segment, the jobs with that mark; no job has the mark of a segment that is
 // gone. J3. For each job, room for its deletion is reserved, but for unreserved
 // of them, and nothing else is but the standbys of space.go. J4. Each pause is
-// in pauses, with a segment that there is. [Journal.Check] tests them.
+// in pauses, with a segment that there is, and in its queue, which is in the order
+// of the segments. J5. While something is owed, and only then, owing says why, no
+// change is admitted, and nothing that was promised is appended. [Journal.Check]
+// tests them.
 //
 // # Goroutines
 //

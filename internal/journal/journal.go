@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"log/slog"
@@ -51,8 +52,9 @@ type Journal struct {
 	marks      map[uint32]int     // J2
 	needs      map[uint32]wal.Pos // segment -> the last record that replaces one of its own
 	space      space              // J3
-	pauses     map[string]uint64  // J4: tube -> segment of its last pause record
-	lateGone   bool               // pauses has a tube whose TubeGone could not be appended
+	pauses     pauses             // J4
+	owed       []engine.Change    // J5: what could not be appended, in order
+	owing      error              // why; nil if owed is empty
 	lastID     uint64             // segment of the last record of the last id
 	taken      []taking           // what was taken over and imported
 	undone     *uint64            // an import was undone, before which this was the last id
@@ -99,7 +101,7 @@ func New(opt Options) *Journal {
 		log:    opt.Logger,
 		marks:  make(map[uint32]int),
 		needs:  make(map[uint32]wal.Pos),
-		pauses: make(map[string]uint64),
+		pauses: newPauses(make(map[string]uint64)),
 		tubes:  make(map[string]string),
 	}
 	if j.opt.SegmentSize == 0 {
@@ -113,32 +115,92 @@ func New(opt Options) *Journal {
 
 // Append implements broker.Log.
 func (j *Journal) Append(changes []engine.Change) error {
+	before := len(j.owed)
 	for i := range changes {
 		c := &changes[i]
 		if c.Kind == engine.TubeGone {
-			if _, err := j.append(c); err != nil {
-				j.lateGone = true // nothing that anybody was promised: Housekeep will do it
+			if j.owing != nil || !j.tryAppend(c) {
+				j.pauses.late = append(j.pauses.late, c.Tube) // Housekeep will do it
 			}
 			continue
 		}
 		j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
-		at, err := j.append(c)
-		if err != nil {
-			return err
+		j.weigh(c)
+		if j.owing == nil {
+			at, err := j.append(c)
+			if err == nil {
+				j.note(c, at)
+				continue
+			}
+			j.owing = err
 		}
-		switch c.Kind {
-		case engine.JobPut:
-			j.placed(c.ID, at)
-			j.live += weight(c)
-		case engine.JobMoved:
-			j.moved(c, at)
-		case engine.JobDeleted:
-			j.unmark(c.Mark, at)
-			j.live -= weight(c)
-		}
+		owed := *c
+		owed.Body = bytes.Clone(c.Body)
+		j.owed = append(j.owed, owed)
+	}
+	if len(j.owed) > before {
+		return j.owing
 	}
 	return nil
 }
+
+func (j *Journal) tryAppend(c *engine.Change) bool {
+	_, err := j.append(c)
+	return err == nil
+}
+
+// weigh counts a change of the engine's jobs.
+func (j *Journal) weigh(c *engine.Change) {
+	switch c.Kind {
+	case engine.JobPut:
+		j.live += weight(c)
+	case engine.JobMoved:
+		if mark, _ := j.eng.Mark(c.ID); mark != 0 { // it was put, or moved, in the same turn
+			c.Mark = mark
+			j.eng.SetMark(c.ID, 0)
+		}
+		j.unmark(c.Mark)
+		before := *c
+		before.Tube = c.From
+		j.live += weight(c) - weight(&before)
+	case engine.JobDeleted:
+		j.live -= weight(c)
+		j.unmark(c.Mark)
+	}
+}
+
+// note notes where the record of a change is.
+func (j *Journal) note(c *engine.Change, at wal.Pos) {
+	switch c.Kind {
+	case engine.JobPut:
+		j.placed(c.ID, at)
+	case engine.JobMoved:
+		j.replaced(c.Mark, at)
+		j.placed(c.ID, at)
+	case engine.JobDeleted:
+		j.replaced(c.Mark, at)
+	}
+}
+
+// payOwed appends what could not be.
+func (j *Journal) payOwed() error {
+	for len(j.owed) > 0 {
+		c := &j.owed[0]
+		at, err := j.rewrite(c)
+		if err != nil {
+			j.owing = err
+			return err
+		}
+		j.note(c, at)
+		j.owed = j.owed[1:]
+	}
+	j.owed, j.owing = nil, nil
+	j.trouble.healed(j.log)
+	return nil
+}
+
+// failure returns why nothing can be appended; nil if something can.
+func (j *Journal) failure() error { return cmp.Or(j.files.Err(), j.owing) }
 
 // append appends the record of a change.
 func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
@@ -162,12 +224,13 @@ func (j *Journal) noteOthers(c *engine.Change, at wal.Pos) {
 	case engine.LastID:
 		j.lastID = at.Segment
 	case engine.TubeGone, engine.TubePaused:
-		if old, ok := j.pauses[c.Tube]; ok {
+		if old, ok := j.pauses.at[c.Tube]; ok {
 			j.needs[uint32(old)] = at
 		}
-		j.pauses[c.Tube] = at.Segment
 		if c.Delay == 0 {
-			delete(j.pauses, c.Tube)
+			j.pauses.ended(c.Tube)
+		} else {
+			j.pauses.noted(c.Tube, at.Segment)
 		}
 	}
 }
@@ -181,27 +244,19 @@ func (j *Journal) placed(id uint64, at wal.Pos) {
 	}
 }
 
-// moved notes that the whole record of a job that was logged before, with another
-// tube, is at a place now.
-func (j *Journal) moved(c *engine.Change, at wal.Pos) {
-	old := c.Mark
-	if mark, _ := j.eng.Mark(c.ID); mark != 0 {
-		old = mark // it was put, or moved, in the same turn
+// replaced notes that a record says what is true now of a job with a mark.
+func (j *Journal) replaced(mark uint32, by wal.Pos) {
+	if mark != 0 {
+		j.needs[mark] = by
 	}
-	j.unmark(old, at)
-	j.placed(c.ID, at)
-	before := *c
-	before.Tube = c.From
-	j.live += weight(c) - weight(&before)
 }
 
-// unmark notes that because of a record a job does not have a mark any more. It
-// had none, which is 0, if it was put and deleted in the same turn.
-func (j *Journal) unmark(mark uint32, because wal.Pos) {
+// unmark notes that a job does not have a mark any more. It had none, which is 0,
+// if it was put and deleted in the same turn.
+func (j *Journal) unmark(mark uint32) {
 	if mark == 0 {
 		return
 	}
-	j.needs[mark] = because
 	if j.marks[mark]--; j.marks[mark] == 0 {
 		delete(j.marks, mark)
 	}
@@ -253,13 +308,11 @@ func (j *Journal) forget() {
 // Housekeep implements broker.Log.
 func (j *Journal) Housekeep(now int64) (next int64) {
 	next = j.syncLater(now)
-	if j.files.Err() != nil {
+	if j.failure() != nil {
 		return j.heal(now)
 	}
-	if j.lateGone {
-		if j.lateGone = !j.appendLateGone(); j.lateGone {
-			next = min(next, now+healPause)
-		}
+	if !j.appendLate() {
+		next = min(next, now+healPause)
 	}
 	next = min(next, j.look(now), j.clean(now), j.reap(now), j.reserveLater(now))
 	if j.dirty {
@@ -270,19 +323,6 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 		next = min(next, now+healPause)
 	}
 	return next
-}
-
-// appendLateGone appends the ends of pauses that could not be when they came.
-func (j *Journal) appendLateGone() bool {
-	for tube := range j.pauses {
-		if _, paused := j.eng.PauseOf(tube); paused {
-			continue
-		}
-		if _, err := j.append(&engine.Change{Kind: engine.TubeGone, Tube: tube}); err != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // prepare makes the next spare in the background. An error comes back when the
@@ -338,7 +378,7 @@ const healPause = int64(time.Second)
 
 // heal tries to get the log out of its failed state.
 func (j *Journal) heal(now int64) (next int64) {
-	j.trouble.failed(j.log, j.files.Err())
+	j.trouble.failed(j.log, j.failure())
 	if now < j.trouble.retry {
 		return j.trouble.retry
 	}
@@ -351,36 +391,39 @@ func (j *Journal) heal(now int64) (next int64) {
 
 // recover gets the log out of its failed state.
 func (j *Journal) recover() error {
-	moved := make(map[wal.Pos]wal.Pos)
-	if err := j.files.Recover(func(from, to wal.Pos) { moved[from] = to }); err != nil {
+	if j.files.Err() == nil && j.owing != nil {
+		return j.payOwed()
+	}
+	moved, failed := make(map[wal.Pos]wal.Pos), uint64(0)
+	if err := j.files.Recover(func(from, to wal.Pos) {
+		moved[from] = to
+		failed = cmp.Or(failed, from.Segment) // the records come in order
+	}); err != nil {
 		return err
 	}
 	for _, p := range j.recent {
 		if to, ok := moved[p.at]; ok {
 			if mark, ok := j.eng.Mark(p.id); ok && uint64(mark) == p.at.Segment {
-				j.unmark(mark, to)
+				j.unmark(mark)
+				j.replaced(mark, to)
 				j.eng.SetMark(p.id, uint32(to.Segment))
 				j.marks[uint32(to.Segment)]++
 			}
 		}
 	}
+	if failed != 0 {
+		j.pauses.moved(failed)
+	}
 	j.recent = j.recent[:0]
 	j.setTarget()
-	// Where the records of pauses and of the last id are now was not noted:
-	// cleaning will write them again.
+	// Where the record of the last id is now was not noted: cleaning will write
+	// it again.
 	j.lastID = 0
 	for i := range j.taken {
 		j.taken[i].segment = 0
 	}
-	for tube := range j.pauses {
-		j.pauses[tube] = 0
-		if _, paused := j.eng.PauseOf(tube); !paused {
-			j.pauses[tube] = j.files.Stats().Current
-		}
-	}
 	j.bytes = j.files.Stats().Bytes
-	j.trouble.healed(j.log)
-	return nil
+	return j.payOwed()
 }
 
 // Stats returns how the journal is. It is for the goroutine of the turn.
@@ -388,7 +431,7 @@ func (j *Journal) Stats() Stats {
 	st := j.stats
 	st.Stats = j.files.Stats()
 	st.Live = j.live
-	st.Err = j.files.Err()
+	st.Err = j.failure()
 	st.Trouble = cmp.Or(j.trouble.worst(), st.Err)
 	return st
 }
@@ -398,13 +441,12 @@ func (j *Journal) Stats() Stats {
 func (j *Journal) Close() error {
 	j.preparing.wait()
 	j.syncing.wait()
-	err := j.files.Flush()
+	err := cmp.Or(j.files.Flush(), j.owing)
 	if err != nil {
 		err = j.recover() // the last chance
 	}
 	if err == nil {
-		if j.lateGone {
-			j.appendLateGone()
+		for len(j.pauses.late) > 0 && j.appendLate() {
 		}
 		err = j.appendUnlogged()
 	}

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -78,10 +79,12 @@ func (j *Journal) writeAnew() error {
 		if err != nil {
 			return err
 		}
-		j.unmark(c.Mark, at)
+		j.unmark(c.Mark)
+		j.replaced(c.Mark, at)
 		j.placed(c.ID, at)
 	}
-	if err := j.carryOthers(first.Segment - 1); err != nil {
+	all := int64(math.MaxInt64)
+	if _, err := j.carryOthers(first.Segment-1, &all); err != nil {
 		return err
 	}
 	delete(j.needs, uint32(first.Segment-1))

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/beanpole-mq/beanpole/internal/binlog"
@@ -67,7 +68,11 @@ func (j *Journal) read(report *Report) error {
 	if report.Report, err = r.replay(j.files, j.eng, j.opt.Epoch); err != nil {
 		return err
 	}
-	j.pauses, j.lastID, j.taken = r.pauses, r.lastID, r.taken
+	maps.DeleteFunc(r.pauses, func(tube string, _ uint64) bool {
+		_, paused := j.eng.PauseOf(tube)
+		return !paused
+	})
+	j.pauses, j.lastID, j.taken = newPauses(r.pauses), r.lastID, r.taken
 	jobs := 0
 	for c := range j.eng.Snapshots {
 		jobs++
@@ -155,7 +160,9 @@ func (r *replayer) restore(b *replayed) error {
 		case adoptionDone, importDone:
 			r.begun = begun{}
 			at, files, _ := decodeTaking(c.Body)
-			r.taken = append(r.taken, taking{c.Kind, at, files, uint64(c.Mark)})
+			if len(files) > 0 {
+				r.taken = append(r.taken, newTaking(c.Kind, at, files, uint64(c.Mark)))
+			}
 			continue
 		}
 		r.eng.Restore(*c)

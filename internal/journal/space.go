@@ -57,7 +57,7 @@ type space struct {
 // and for a put that of the later delete.
 func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Outcome {
 	switch {
-	case j.files.Err() != nil:
+	case j.failure() != nil:
 		return engine.Failed
 	case kind == engine.JobDeleted:
 		return j.admitDeletion()

@@ -12,6 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
 // A File is one whose jobs were taken into the journal. The checksum is
@@ -77,6 +78,26 @@ type taking struct {
 	at      int64             // ns since 1970
 	files   []File
 	segment uint64 // of the record
+	size    int64  // of the record, bytes in the log
+}
+
+func newTaking(kind engine.ChangeKind, at int64, files []File, segment uint64) taking {
+	t := taking{kind: kind, at: at, files: files, segment: segment}
+	t.size = wal.Cost(1 + len(t.change().Body))
+	return t
+}
+
+// change returns the change that the record is of.
+func (t *taking) change() engine.Change {
+	return engine.Change{Kind: t.kind, Body: appendTaking(nil, t.at, t.files)}
+}
+
+// takenBytes returns what the records of all takings take.
+func (j *Journal) takenBytes() (n int64) {
+	for i := range j.taken {
+		n += j.taken[i].size
+	}
+	return n
 }
 
 // appendTaking appends what follows the kind of the record.

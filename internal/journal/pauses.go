@@ -1,0 +1,106 @@
+package journal
+
+import (
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// pauses knows where the last record of each pause is, so that none is lost with
+// its segment. There may be very many of them, and cleaning must find those of the
+// oldest segment without looking at the others.
+type pauses struct {
+	at    map[string]uint64 // J4: tube -> segment of the last record, or one before
+	queue []pausedTube      // J4: all of at, and some that are out of date; by segment
+	late  []string          // tubes whose TubeGone could not be appended
+	bytes int64             // what the records of at take
+}
+
+type pausedTube struct {
+	tube    string
+	segment uint64
+}
+
+func newPauses(at map[string]uint64) pauses {
+	p := pauses{at: at}
+	for tube, segment := range at {
+		p.queue = append(p.queue, pausedTube{tube, segment})
+		p.bytes += pauseWeight(tube)
+	}
+	slices.SortFunc(p.queue, func(a, b pausedTube) int { return int(int64(a.segment - b.segment)) })
+	return p
+}
+
+func pauseWeight(tube string) int64 { return cost(engine.TubePaused, len(tube), 0) }
+
+// noted notes that the last record of a pause is in the newest segment now.
+func (p *pauses) noted(tube string, segment uint64) {
+	old, ok := p.at[tube]
+	if !ok {
+		p.bytes += pauseWeight(tube)
+	}
+	if old != segment {
+		p.at[tube] = segment
+		p.queue = append(p.queue, pausedTube{tube, segment})
+	}
+}
+
+func (p *pauses) ended(tube string) {
+	if _, ok := p.at[tube]; ok {
+		delete(p.at, tube)
+		p.bytes -= pauseWeight(tube)
+	}
+}
+
+// moved notes that records were written again, in a newer segment than the one
+// that failed, perhaps not in that which had been planned for them.
+func (p *pauses) moved(failed uint64) {
+	for i := len(p.queue) - 1; i >= 0 && p.queue[i].segment > failed; i-- {
+		q := &p.queue[i]
+		if p.at[q.tube] == q.segment {
+			p.at[q.tube] = failed
+		}
+		q.segment = failed
+	}
+}
+
+// carryPauses writes the records of pauses again that are in a segment which is
+// about to go, those that are not over. done is false if that is more than budget
+// bytes, which it lowers.
+func (j *Journal) carryPauses(going uint64, budget *int64) (done bool, err error) {
+	p := &j.pauses
+	for len(p.queue) > 0 && p.queue[0].segment <= going {
+		if *budget <= 0 {
+			return false, nil
+		}
+		q := p.queue[0]
+		*budget -= pauseWeight(q.tube)
+		if p.at[q.tube] == q.segment {
+			c, paused := j.eng.PauseOf(q.tube)
+			if !paused {
+				p.ended(q.tube)
+			} else if err := j.carry(going, c); err != nil {
+				return false, err
+			}
+		}
+		p.queue = p.queue[1:]
+	}
+	return true, nil
+}
+
+// appendLate appends the ends of pauses that could not be when they came. Nobody
+// was promised them.
+func (j *Journal) appendLate() (done bool) {
+	p := &j.pauses
+	for budget := int64(cleanStep); len(p.late) > 0 && budget > 0; {
+		tube := p.late[0]
+		if _, paused := j.eng.PauseOf(tube); !paused { // it may be again
+			if _, err := j.append(&engine.Change{Kind: engine.TubeGone, Tube: tube}); err != nil {
+				return false
+			}
+		}
+		budget -= pauseWeight(tube)
+		p.late = p.late[1:]
+	}
+	return len(p.late) == 0
+}

@@ -1,0 +1,75 @@
+package journal
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+const manyTubes = 20_000
+
+// pauseMany pauses tubes that a session watches.
+func (b *bench) pauseMany() {
+	for n := range manyTubes {
+		name := fmt.Appendf(nil, "tube-%d", n)
+		b.turn(func() {
+			b.eng.Watch(b.s, name)
+			b.eng.Pause(b.now, name, 3600)
+		})
+	}
+}
+
+// Where there is nothing but pauses, more than a segment of them, cleaning ends.
+func TestPausesAlone(t *testing.T) {
+	b := newBench(t, Options{SegmentSize: segment, Epoch: epoch})
+	b.pauseMany()
+	b.rest()
+	if st := b.log.Stats(); st.Bytes < 5*segment {
+		t.Fatalf("the pauses take %d bytes only", st.Bytes)
+	}
+}
+
+// Very many pauses are carried along a few with each turn.
+func TestCarryPauses(t *testing.T) {
+	b := newBench(t, Options{SegmentSize: 1 << 20, Epoch: epoch})
+	b.pauseMany()
+	b.rest()
+	// Jobs that come and go make each segment the oldest in turn.
+	const most = 2 * cleanStep / 32 // records in a step, and what it may be over
+	oldest, last := b.log.Stats().Oldest, b.log.Stats().Written
+	for range 8000 {
+		b.turn(func() { b.eng.Delete(b.s, b.put(engine.Spec{}, 1000)) })
+		written := b.log.Stats().Written
+		if written-last > most {
+			t.Fatalf("a turn has written %d records, want at most %d", written-last, most)
+		}
+		last = written
+	}
+	if st := b.log.Stats(); st.Oldest < oldest+3 {
+		t.Fatalf("little was cleaned: from segment %d to %d", oldest, st.Oldest)
+	}
+	b.rest()
+	n := 0
+	for range b.eng.Pauses {
+		n++
+	}
+	if n != manyTubes {
+		t.Errorf("%d pauses are left", n)
+	}
+}
+
+// rest lets time pass until the journal wants no turn any more.
+func (b *bench) rest() {
+	b.tb.Helper()
+	for n := 0; ; n++ {
+		next := b.turn(func() {})
+		if next == engine.Never {
+			return
+		}
+		if n == 10000 {
+			b.tb.Fatalf("it never rests: %+v", b.log.Stats())
+		}
+		b.now = max(b.now, next)
+	}
+}
