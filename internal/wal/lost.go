@@ -30,6 +30,15 @@ func (e LostError) Error() string {
 	return fmt.Sprintf("wal: files of the log are lost: %s: %v", strings.Join(names, ", "), e[0].Err)
 }
 
+// Unwrap returns why each of them is taken to be lost.
+func (e LostError) Unwrap() []error {
+	errs := make([]error, len(e))
+	for i, lost := range e {
+		errs[i] = lost.Err
+	}
+	return errs
+}
+
 // Gone reports whether none of the files comes back by itself.
 func (e LostError) Gone() bool {
 	return !slices.ContainsFunc(e, func(lost Lost) bool { return !errors.Is(lost.Err, fs.ErrNotExist) })
