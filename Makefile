@@ -33,7 +33,7 @@ interop: build ## the real beanstalkd as twin, and real clients of four language
 	$(GO) test ./internal/conformance -count=1 -run 'TestTwin|TestReference|TestBeanpole' -twin.rounds=$(or $(ROUNDS),20)
 
 fuzz: ## each fuzz target for FUZZTIME
-	@for p in $$($(GO) list ./internal/...); do \
+	@for p in $$($(GO) list ./client/... ./internal/...); do \
 		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 			$(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),30s) $$p || exit 1; \
 		done; \

@@ -1,0 +1,61 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// Whatever a server says, each command returns, and what it returns is of some
+// use: a job or an error.
+func FuzzReplies(f *testing.F) {
+	f.Fuzz(func(t *testing.T, replies []byte) {
+		says := func(context.Context, string, string) (net.Conn, error) {
+			return &talker{in: bytes.NewReader(replies)}, nil
+		}
+		c, err := client.Dial(t.Context(), "fuzz", &client.Options{Dial: says, Reconnect: client.Never})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		ctx := t.Context()
+		job, err := c.ReserveTimeout(ctx, 0)
+		if (job == nil) == (err == nil) {
+			t.Errorf("%v, %v", job, err)
+		}
+		jobs, err := c.ReserveMany(ctx, 3, 0)
+		if (len(jobs) == 0) == (err == nil) {
+			t.Errorf("%v, %v", jobs, err)
+		}
+		if st, err := c.Stats(ctx); (st == nil) == (err == nil) {
+			t.Errorf("%v, %v", st, err)
+		}
+		if sts, err := c.StatsJobMany(ctx, []uint64{1, 2}); err == nil && (sts[0] == nil || sts[1] == nil) {
+			t.Error("no statistics and no error")
+		}
+		if id, err := c.Put(ctx, client.NewJob{}); err != nil && id != 0 && !bytes.Contains(replies, []byte("BURIED")) {
+			t.Errorf("%d, %v", id, err)
+		}
+		if ids, err := c.PutMany(ctx, make([]client.NewJob, 2)); len(ids) != 2 {
+			t.Errorf("%v, %v", ids, err)
+		}
+		c.ListTubes(ctx)
+		c.DeleteAndReserve(ctx, 1, nil)
+	})
+}
+
+// A talker is a connection that takes everything and says what it was given.
+type talker struct {
+	net.Conn // nil: for the methods that nobody calls
+	in       io.Reader
+}
+
+func (s *talker) Read(b []byte) (int, error)  { return s.in.Read(b) }
+func (s *talker) Write(b []byte) (int, error) { return len(b), nil }
+func (s *talker) Close() error                { return nil }
+func (s *talker) SetDeadline(time.Time) error { return nil }
