@@ -180,7 +180,12 @@ func (ins *inspection) print(w io.Writer) {
 		line("jobs", "%s", t)
 	}
 	for _, t := range ins.report.Torn {
-		if ins.holder == "" {
+		switch {
+		case ins.holder != "":
+		case t.Closed:
+			line("extra", "%s at offset %d: %d bytes behind the journal's end, which no server wrote; the next start removes them",
+				filepath.Base(t.File), t.Offset, t.Dropped)
+		default:
 			line("torn tail", "%s at offset %d: %d bytes of a write that a crash cut short; the next start removes them",
 				filepath.Base(t.File), t.Offset, t.Dropped)
 		}

@@ -77,7 +77,7 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 				"file", t.File, "offset", t.Offset, "bytes", t.Dropped)
 			continue
 		}
-		log.Warn("the journal ended in a write that a crash had cut short; it was removed, nobody had been told that it was done",
+		log.Warn("the journal ended in a write that a crash had cut short; it was removed: it was not durable, so without -f and -F nobody had been told that it was done",
 			"file", t.File, "offset", t.Offset, "bytes", t.Dropped)
 	}
 	if r.Adopted != nil {
@@ -115,6 +115,8 @@ func journalHint(dir string, err error) error {
 		hint = " (put them back; or move beanpole.*.wal away, if their jobs are not wanted)"
 	case errors.Is(err, vfs.ErrLocked):
 		hint = " (another beanpole or beanstalkd uses this directory; stop it, or choose another)"
+	case errors.Is(err, fs.ErrNotExist) && checkDirectory(dir) == nil:
+		hint = " (a link to nothing? nothing was changed; move it away)"
 	case errors.Is(err, fs.ErrNotExist):
 		hint = " (the directory must exist and belong to the user that the server runs as)"
 	case errors.Is(err, fs.ErrPermission):

@@ -17,6 +17,10 @@ import (
 // lookPause is how long Housekeep waits between two looks.
 const lookPause = int64(5 * time.Second)
 
+// lookLimit is how many segments are looked for at a time, so that a look takes
+// some milliseconds at most.
+const lookLimit = 1000
+
 // A lookout looks for the files in the background.
 type lookout struct {
 	background
@@ -44,7 +48,11 @@ func (j *Journal) look(now int64) (next int64) {
 		return engine.Never
 	}
 	o.next = now + lookPause
-	look := j.files.Look()
+	limit := lookLimit
+	if j.trouble.missing != nil {
+		limit = math.MaxInt
+	}
+	look := j.files.Look(limit)
 	o.done = true
 	o.start(func() error {
 		o.lost = look()
@@ -111,7 +119,7 @@ func (j *Journal) lookAgain() error {
 		if err := j.files.Flush(); err != nil {
 			return err
 		}
-		lost := j.files.Confirm(j.files.Look()())
+		lost := j.files.Confirm(j.files.Look(math.MaxInt)())
 		if len(lost) == 0 {
 			return nil
 		}

@@ -97,3 +97,26 @@ func TestLargestSequence(t *testing.T) {
 		t.Errorf("records: %q, %v", got, err)
 	}
 }
+
+// Looks of a limited size find every file that is lost, in turns.
+func TestLookInTurns(t *testing.T) {
+	fsys := memfs.New()
+	l := mustOpen(t, fsys, testOptions)
+	for range 30 {
+		appendAll(t, l, string(make([]byte, 800)))
+	}
+	must(t, fsys.Remove(l.path(17)))
+	must(t, fsys.Remove(l.path(3)))
+	var lost []uint64
+	for range 8 {
+		for _, f := range l.Confirm(l.Look(4)()) {
+			lost = append(lost, f.Sequence)
+		}
+	}
+	if !slices.Equal(lost, []uint64{3, 17}) {
+		t.Errorf("lost: %d", lost)
+	}
+	if all := l.Confirm(l.Look(1 << 30)()); len(all) != 2 || !all.Gone() {
+		t.Errorf("lost: %v", all)
+	}
+}

@@ -88,6 +88,7 @@ type Log struct {
 	healing *healing     // what Recover has to do; nil if nothing
 	reader  sealedReader // of ReadSealed
 
+	looked     int  // so many of sealed were looked for
 	prevClosed bool // what ends at prev is a closing record
 }
 

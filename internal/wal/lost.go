@@ -44,12 +44,18 @@ func (e LostError) Gone() bool {
 	return !slices.ContainsFunc(e, func(lost Lost) bool { return !errors.Is(lost.Err, fs.ErrNotExist) })
 }
 
-// Look returns a function that looks for the files of all segments that there are
-// now. Any goroutine may call it. What it misses may have been removed by the
-// owner meanwhile; see [Log.Confirm].
-func (l *Log) Look() func() LostError {
-	sealed := slices.Clone(l.sealed)
-	spares := l.pool.list()
+// Look returns a function that looks for the files of at most so many sealed
+// segments and spares, and of the one that is written. Each Look goes on where the
+// one before ended. Any goroutine may call the function. What it misses may have
+// been removed by the owner meanwhile; see [Log.Confirm].
+func (l *Log) Look(limit int) func() LostError {
+	n := len(l.sealed)
+	if l.looked >= n || limit >= n {
+		l.looked = 0
+	}
+	sealed := slices.Clone(l.sealed[l.looked:min(l.looked+min(limit, n), n)])
+	l.looked += len(sealed)
+	spares := l.pool.list(limit)
 	var tip *segment
 	if len(l.open) > 0 && l.open[0].flushed.Load() > headerSize {
 		tip = l.open[0]

@@ -49,10 +49,11 @@ type spareName struct {
 	named uint64
 }
 
-func (p *pool) list() (names []spareName) {
+// list names the first spares.
+func (p *pool) list(limit int) (names []spareName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.spares {
+	for _, s := range p.spares[:min(limit, len(p.spares))] {
 		names = append(names, spareName{s, s.name, s.named})
 	}
 	return names
