@@ -259,12 +259,13 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 
 // keep drops the first n bytes of what was parsed and keeps the others.
 func (c *Conversation) keep(fresh []byte, n int) {
-	if fresh == nil {
+	switch {
+	case fresh == nil:
 		c.in.consume(n)
-	} else if n < len(fresh) {
+	case n < len(fresh):
 		c.in.append(fresh[n:])
 	}
-	if c.in.empty() {
+	if c.in.buf != nil && c.in.empty() {
 		c.in.free()
 	}
 }

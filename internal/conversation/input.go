@@ -109,6 +109,9 @@ func newBuffer(size int) []byte {
 }
 
 func freeBuffer(buf []byte) {
+	if buf == nil {
+		return
+	}
 	inputMemory.Add(-int64(cap(buf)))
 	if cap(buf) == pooledInput {
 		inputBuffers.Put((*[pooledInput]byte)(buf[:pooledInput]))

@@ -84,12 +84,12 @@ type loop struct {
 	ready    []*socket // for the next pass: they have input that was read and not executed
 
 	// Lists that the mailbox gets back, empty.
-	spareAnswered []*socket
-	spareSettled  []*round
+	emptyAnswered []*socket
+	emptySettled  []*round
 
 	// Of the pass, and not dealt with yet.
-	todo   []*socket // was ready
-	events []epoll.Event
+	serving []*socket // that were ready
+	events  []epoll.Event
 
 	// The round that is gathered; it is lent to the turn.
 	round   *round
@@ -99,7 +99,7 @@ type loop struct {
 		tasks, commands, input int
 	}
 
-	spare     []*round // to be used again
+	unused    []*round // rounds that were delivered
 	unsettled int      // rounds whose turn is over
 	syncing   int      // those of them that the sync under way is for
 	unsynced  int      // tasks of those that no sync is for
@@ -173,7 +173,7 @@ func (l *loop) wake() {
 func (l *loop) run() {
 	defer l.close()
 	for {
-		if len(l.todo)+len(l.events) == 0 {
+		if len(l.serving)+len(l.events) == 0 {
 			l.wait()
 		}
 		l.now = l.srv.now()
@@ -234,11 +234,11 @@ func (l *loop) wait() {
 // begin begins a pass, which serves what is ready.
 func (l *loop) begin() {
 	l.pass++
-	l.todo, l.ready = l.ready, l.todo
+	l.serving, l.ready = l.ready, l.serving
 	if l.srv.opt.Log != nil {
 		return
 	}
-	n := len(l.todo) + len(l.events)
+	n := len(l.serving) + len(l.events)
 	l.limit.tasks = max(minRoundTasks, (n+roundsPerPass-1)/roundsPerPass)
 }
 
@@ -276,7 +276,7 @@ func (l *loop) readMail() {
 	l.mail.Lock()
 	l.mail.waiting.Store(false)
 	joined, answered, settled := l.mail.joined, l.mail.answered, l.mail.settled
-	l.mail.joined, l.mail.answered, l.mail.settled = nil, l.spareAnswered[:0], l.spareSettled[:0]
+	l.mail.joined, l.mail.answered, l.mail.settled = nil, l.emptyAnswered[:0], l.emptySettled[:0]
 	abort := l.mail.abort && !l.aborting
 	l.stopping, l.aborting = l.mail.stop, l.mail.abort
 	l.mail.Unlock()
@@ -290,7 +290,7 @@ func (l *loop) readMail() {
 	}
 	clear(answered)
 	clear(settled)
-	l.spareAnswered, l.spareSettled = answered, settled
+	l.emptyAnswered, l.emptySettled = answered, settled
 	for _, s := range joined {
 		l.join(s)
 	}
@@ -306,16 +306,16 @@ func (l *loop) readMail() {
 // gather reads and parses, until the round is full.
 func (l *loop) gather() {
 	n := 0
-	for ; n < len(l.todo) && !l.full(); n++ {
-		s := l.todo[n]
-		l.todo[n] = nil
+	for ; n < len(l.serving) && !l.full(); n++ {
+		s := l.serving[n]
+		l.serving[n] = nil
 		s.pass = l.pass
 		if s.State() == conversation.Ready {
 			s.Advance(l.round.Batch, l.now)
 			l.proceed(s)
 		}
 	}
-	l.todo = slices.Delete(l.todo, 0, n)
+	l.serving = slices.Delete(l.serving, 0, n)
 	for len(l.events) > 0 && !l.full() {
 		ev := l.events[0]
 		l.events = l.events[1:]
@@ -414,9 +414,9 @@ func (l *loop) Apply(e *engine.Engine, now int64) (later int64) { return l.turni
 
 // newRound returns a round for the next turn.
 func (l *loop) newRound() *round {
-	if n := len(l.spare); n > 0 {
-		r := l.spare[n-1]
-		l.spare = l.spare[:n-1]
+	if n := len(l.unused); n > 0 {
+		r := l.unused[n-1]
+		l.unused = l.unused[:n-1]
 		return r
 	}
 	return &round{Batch: conversation.NewBatch(2 * roundOutput), loop: l}
@@ -439,7 +439,7 @@ func (l *loop) deliver(r *round) {
 		l.proceed(r.Owner(i).(*socket))
 	}
 	r.Reset()
-	l.spare = append(l.spare, r)
+	l.unused = append(l.unused, r)
 }
 
 // proceed does for a socket what its conversation wants: it writes, or makes it a

@@ -16,6 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
 
 // Clients talk to a whole server through connections, and it dies. Their own
@@ -39,7 +40,11 @@ func livesOfClients(t *testing.T, name string, seed uint64, connect func(*rand.R
 		w.mustBoot()
 		a.audit()
 		w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(400))
+		if w.rng.IntN(3) == 0 { // the journal fails, and heals
+			w.fsys.Set(faultfs.Fault{Op: faultfs.Sync, N: 1 + w.rng.IntN(40), How: faultfs.How(w.rng.IntN(2))})
+		}
 		a.serve(round)
+		w.fsys.Set()
 		if w.dark() || w.rng.IntN(2) == 0 {
 			w.powerCut()
 		} else {
