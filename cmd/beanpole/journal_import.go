@@ -66,7 +66,7 @@ func importJobs(dir, from string, w io.Writer) error {
 	}
 	r, err := journal.Import(vfs.OS, dir, from, journal.Options{Epoch: time.Now().UnixNano()})
 	if err != nil {
-		return importError(dir, from, err)
+		return importError(dir, r.Begun, err)
 	}
 	if r.Adopted != nil {
 		fmt.Fprintf(w, "took over the files of beanstalkd in %s\n", dir)
@@ -80,6 +80,7 @@ func importJobs(dir, from string, w io.Writer) error {
 		fmt.Fprintf(w, "old and new ids are in %s\n", r.Table)
 	}
 	tellPauses(w, r.Pauses)
+	fmt.Fprintf(w, "the user that the server runs as must own %s and what is in it\n", dir)
 	fmt.Fprintf(w, "start no server on %s again: its jobs would be done twice\n", from)
 	if r.Theirs != nil && r.Theirs.Damaged() || r.Adopted != nil && r.Adopted.Damaged() {
 		return errors.New("files of beanstalkd are damaged: what is whole was imported, jobs may be missing (keep the files)")
@@ -100,18 +101,24 @@ func sameFile(a, b string) (bool, error) {
 }
 
 // importError says why nothing was imported.
-func importError(dir, from string, err error) error {
+func importError(dir string, begun bool, err error) error {
+	if _, mixed := errors.AsType[*journal.MixedError](err); mixed {
+		return &exitError{exitJournal, journalHint(dir, err)}
+	}
+	hint := "nothing was imported"
 	switch {
 	case errors.Is(err, vfs.ErrLocked):
-		return &exitError{exitJournal, fmt.Errorf("%s (stop the server first; nothing was imported)", plain(err))}
+		hint = "stop the server first; nothing was imported"
 	case errors.Is(err, wal.ErrCorrupt):
-		return &exitError{exitJournal, fmt.Errorf("%s (nothing was imported; 'beanpole journal repair' first)", plain(err))}
-	case errors.As(err, new(*journal.MixedError)):
-		return &exitError{exitJournal, journalHint(dir, err)}
-	case errors.Is(err, journal.ErrNoJobs), errors.Is(err, journal.ErrImported):
-		return fmt.Errorf("%s (nothing was imported)", plain(err))
+		hint = "nothing was imported; 'beanpole journal repair' first"
+	case begun:
+		hint = "repeat it: what has been written is removed first, or all was done, and it says so"
 	}
-	return fmt.Errorf("%s (repeat it: what has been written is removed first, or all was done, and it says so)", plain(err))
+	told := fmt.Errorf("%s (%s)", plain(err), hint)
+	if errors.Is(err, vfs.ErrLocked) || errors.Is(err, wal.ErrCorrupt) {
+		return &exitError{exitJournal, told}
+	}
+	return told
 }
 
 func printDamage(w io.Writer, r *binlog.Report) {

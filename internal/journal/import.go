@@ -33,7 +33,7 @@ import (
 var (
 	ErrNoJobs   = errors.New("there are neither files of beanstalkd (binlog.*) nor a journal")
 	ErrImported = errors.New("it was imported or taken over before: its jobs would be there twice")
-	errBoth     = errors.New("there are files of beanstalkd (binlog.*) beside a journal: move those to import to a directory of their own")
+	ErrBoth     = errors.New("there are files of beanstalkd (binlog.*) beside a journal: move those to import to a directory of their own")
 )
 
 // An ImportReport says what Import has done.
@@ -44,6 +44,7 @@ type ImportReport struct {
 	Theirs  *binlog.Report  // what was read of beanstalkd's files; nil if it was a journal
 	Pauses  []engine.Change // which are left out; their moments count from 1970
 	Adopted *binlog.Report  // beanstalkd's files that were in dir itself; nil if there were none
+	Begun   bool            // something of it was written
 }
 
 // Import takes the jobs of the files of beanstalkd, or of the journal, in the
@@ -102,20 +103,16 @@ func (s *source) read(fsys vfs.FS, dir string, epoch int64) error {
 	if err != nil {
 		return err
 	}
-	segments, err := segmentNames(fsys, dir)
+	report, err := Load(fsys, dir, s.eng, epoch)
 	switch {
 	case err != nil:
 		return err
-	case len(theirs)+len(segments) == 0:
+	case report.Segments == 0 && len(theirs) == 0:
 		return ErrNoJobs
-	case len(theirs) > 0 && len(segments) > 0:
-		return errBoth
-	case len(segments) > 0:
-		if _, err := Load(fsys, dir, s.eng, epoch); err != nil {
-			return err
-		}
-		s.files, err = identifyAll(fsys, dir, segments)
-		return err
+	case report.Segments > 0 && len(theirs) > 0:
+		return ErrBoth
+	case report.Segments > 0:
+		return s.identifySegments(fsys, dir)
 	}
 	return s.readTheirs(fsys, dir, epoch)
 }
@@ -139,13 +136,18 @@ func (s *source) readTheirs(fsys vfs.FS, dir string, epoch int64) error {
 	return err
 }
 
-// segmentNames returns the names of the segments in a directory.
-func segmentNames(fsys vfs.FS, dir string) ([]string, error) {
+// identifySegments notes all segments, spares too: no two logs have the same.
+func (s *source) identifySegments(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
-	return slices.DeleteFunc(names, func(name string) bool {
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
 		ok, _ := filepath.Match("beanpole.*.wal", name)
 		return !ok
-	}), err
+	})
+	s.files, err = identifyAll(fsys, dir, names)
+	return err
 }
 
 // A move is a job with its old id and its new one.
@@ -173,6 +175,7 @@ func (j *Journal) importAll(src *source, report *ImportReport) error {
 		return err
 	}
 	taken := len(j.taken)
+	report.Begun = true
 	err = j.importJobs(src, moves, last)
 	if err != nil && len(j.taken) == taken {
 		_ = j.fs.Remove(report.Table) // it would tell of what will be undone

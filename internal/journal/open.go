@@ -39,6 +39,7 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 	}
 	j.files = files
 	if err := j.read(&report); err != nil {
+		j.releaseRoom() // so that no spare stays behind
 		files.Close()
 		return report, fmt.Errorf("journal: %w", err)
 	}

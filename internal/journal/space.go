@@ -179,6 +179,15 @@ func (j *Journal) tryRoom(n int64) error {
 	return nil
 }
 
+// releaseRoom gives up all that is reserved.
+func (j *Journal) releaseRoom() {
+	for j.lendStandby() {
+	}
+	for ; j.space.held > 0; j.space.held-- {
+		j.files.Unreserve(deletion)
+	}
+}
+
 // lendStandby makes the space of a standby free, if there is one.
 func (j *Journal) lendStandby() bool {
 	if j.space.standbys == 0 {
