@@ -27,9 +27,10 @@ type lookout struct {
 	lost wal.LostError // what the last look missed; of the goroutine until it has ended
 	done bool          // a look was begun whose result was not taken
 	next int64         // when to look, on the engine's clock
+	anew bool          // all is to be written anew when the log is well again
 }
 
-// look takes the result of the last look and begins the next when it is time. It
+// look takes the result of the last look, does what follows from it, and begins the next when it is time. It
 // wakes nobody for that alone: who asks for the statistics makes a turn.
 func (j *Journal) look(now int64) (next int64) {
 	o := &j.lookout
@@ -40,6 +41,13 @@ func (j *Journal) look(now int64) (next int64) {
 	if o.done {
 		o.done = false
 		j.judge(o.lost)
+	}
+	if o.anew && j.files.Err() == nil {
+		if err := j.writeAnew(); err != nil {
+			j.trouble.lost(j.log, err)
+		} else {
+			o.anew = false
+		}
 	}
 	switch {
 	case now < o.next && j.trouble.missing != nil:
@@ -68,12 +76,12 @@ func (j *Journal) judge(lost wal.LostError) {
 		return
 	}
 	j.trouble.lost(j.log, lost)
-	if !lost.Gone() || j.files.Err() != nil {
+	if !lost.Gone() {
 		return
 	}
-	if err := j.writeAnew(); err != nil {
-		j.trouble.lost(j.log, errors.Join(lost, err))
-	}
+	// If the one that is written is among them, the log has to heal first. What is
+	// where the files were may be another directory, a copy even: it does not count.
+	j.lookout.anew = true
 }
 
 // writeAnew writes everything again and retires all older segments.

@@ -84,3 +84,61 @@ func TestLostFiles(t *testing.T) {
 		}
 	}
 }
+
+// A directory that was exchanged for an older copy of it does not count for the
+// one that the server wrote to.
+func TestDirectoryExchanged(t *testing.T) {
+	b := newBench(t, Options{SegmentSize: 4096})
+	var ids []uint64
+	for range 20 {
+		b.turn(func() { ids = append(ids, b.put(engine.Spec{}, 100)) })
+	}
+	disk := b.log.fs.(*memfs.FS)
+	name := "/" + wal.FileName(b.log.Stats().Current)
+	stale := fileContents(t, disk, name)
+	b.turn(func() { ids = append(ids, b.put(engine.Spec{}, 100)) })
+	if b.log.Stats().Current != 1 {
+		t.Fatal("the test needs one segment")
+	}
+	if err := disk.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	f, err := disk.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(stale, 0); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for range 8 {
+		b.now += int64(10 * time.Second)
+		b.turn(func() {})
+	}
+	if err := b.log.Stats().Trouble; err != nil {
+		t.Error(err)
+	}
+	after := engine.New(engine.Options{Logged: true})
+	report, err := Load(disk, "/", after, 0)
+	if err != nil || report.Jobs != len(ids) {
+		t.Errorf("%d jobs of %d, %v", report.Jobs, len(ids), err)
+	}
+}
+
+func fileContents(t *testing.T, disk *memfs.FS, name string) []byte {
+	t.Helper()
+	f, err := disk.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
