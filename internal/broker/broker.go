@@ -21,7 +21,7 @@
 //		reply(round, err)
 //	}                  // else round.Settled(err) is called, by another goroutine
 //	…                  // serve what else is ready: more turns, which share the sync
-//	b.StartSync()      // before it waits for its sockets
+//	b.Sync()           // or b.StartSync(), before it waits for its sockets
 //
 // # Who runs the turn
 //
@@ -37,7 +37,10 @@
 //
 // At most one sync runs at a time. A caller of Do that has to wait, and finds
 // none under way, leads one for everything that is flushed. A caller of Start
-// must not wait: StartSync has it done by a goroutine of the broker.
+// says when it is time: Sync runs it in the caller's goroutine, StartSync in one of
+// the broker. The first costs the least, for every reply waits for a sync that is
+// under way; the second lets the caller do other things while a disk is slow
+// (doc/decisions/0009).
 //
 // # Promises
 //
@@ -198,12 +201,6 @@ func (b *Broker) NewCaller(r Request) *Caller {
 func (c *Caller) Do() error {
 	c.settler = nil
 	return c.run(c.b.log != nil)
-}
-
-// DoNow is Do without the yield, for a request that many clients share.
-func (c *Caller) DoNow() error {
-	c.settler = nil
-	return c.run(false)
 }
 
 // Start applies the request in a turn and returns when the turn is over. It

@@ -86,7 +86,7 @@ type Options struct {
 	Loops int
 
 	// SlowSync is from how long on, on average, a sync of the log is not waited
-	// for by a loop, which then goes on with other clients. 0: a millisecond;
+	// for by a loop, which then goes on with other clients. 0: 5 ms;
 	// negative: it waits for none.
 	SlowSync time.Duration
 
@@ -151,7 +151,7 @@ func New(b *broker.Broker, opt Options) *Server {
 		opt.Loops = max(1, runtime.GOMAXPROCS(0)/2)
 	}
 	if opt.SlowSync == 0 {
-		opt.SlowSync = time.Millisecond
+		opt.SlowSync = 5 * time.Millisecond
 	}
 	if opt.SegmentSize == 0 {
 		opt.SegmentSize = defaultSegmentSize

@@ -43,7 +43,9 @@ func (c *client) send(in []byte) {
 
 // turn runs a turn for the batch, and takes the replies.
 func (c *client) turn() {
-	must(c.caller.DoNow())
+	if settled, err := c.caller.Start(nil); err != nil || !settled { // nothing syncs
+		panic(fmt.Sprintf("driver: a turn is settled: %v, %v", settled, err))
+	}
 	c.batch.TurnOver()
 	c.batch.Settle(nil)
 	c.read()

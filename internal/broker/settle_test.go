@@ -1,0 +1,167 @@
+package broker
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+var seedFlag = flag.Int64("broker.seed", -1, "the only `seed` of TestRandom")
+
+// A turnRecord is what TestRandom knows of a turn.
+type turnRecord struct {
+	appended int // how many changes the log had after it; 0 if it made none
+	settled  int // how often it was
+	err      error
+}
+
+// Whatever callers, syncs and failures meet, each turn is settled once, in order,
+// and without an error only when its own changes are durable.
+func TestRandom(t *testing.T) {
+	from, to := int64(0), int64(300)
+	if *seedFlag >= 0 {
+		from, to = *seedFlag, *seedFlag+1
+	}
+	for seed := from; seed < to; seed++ {
+		synctest.Test(t, func(t *testing.T) {
+			randomLife(t, fmt.Sprint("-broker.seed=", seed), rand.New(rand.NewPCG(uint64(seed), 0)))
+		})
+	}
+}
+
+func randomLife(t *testing.T, name string, rng *rand.Rand) {
+	log := newFakeLog()
+	log.blocking.Store(true)
+	b := New(engine.New(engine.Options{Logged: true}), Options{Log: log})
+	var turns []*turnRecord // in their order; grows within turns
+	order := 0              // how many of them are settled
+	syncing := false        // a sync waits to be ended
+
+	// request returns a request that puts, or only looks, and notes its turn.
+	request := func(puts bool) *request {
+		return &request{apply: func(e *engine.Engine, now int64) {
+			r := &turnRecord{}
+			turns = append(turns, r)
+			log.flushErr = nil
+			if puts {
+				if rng.IntN(10) == 0 {
+					log.flushErr = errDisk
+				}
+				putting("a job")(e, now)
+				r.appended = len(log.appended) + e.Pending()
+			}
+			n := len(turns)
+			b.Await(settler(func(err error) {
+				if order++; order != n {
+					t.Fatalf("%s: turn %d is settled after %d others", name, n, order-1)
+				}
+				r.settled++
+				r.err = err
+				if err == nil && int64(r.appended) > log.synced.Load() {
+					t.Fatalf("%s: turn %d is settled with %d of %d changes durable", name, n, log.synced.Load(), r.appended)
+				}
+				if err != nil && !errors.Is(err, errDisk) {
+					t.Fatalf("%s: turn %d fails with %v", name, n, err)
+				}
+			}))
+		}}
+	}
+	// look takes notice of a sync that has begun.
+	look := func() {
+		synctest.Wait()
+		if !syncing {
+			select {
+			case <-log.begins:
+				syncing = true
+			default:
+			}
+		}
+		if err := b.Check(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	end := func(err error) {
+		if syncing {
+			log.failSyncs(err)
+			syncing = false
+			log.mayEnd <- struct{}{}
+		}
+	}
+
+	var returned atomic.Int32 // from Do
+	asked := int32(0)
+	for range 100 {
+		puts := rng.IntN(3) > 0
+		switch rng.IntN(8) {
+		case 0, 1:
+			asked++
+			go func() {
+				b.NewCaller(request(puts)).Do()
+				returned.Add(1)
+			}()
+		case 2, 3, 4:
+			turn := len(turns)
+			settled, err := b.NewCaller(request(puts)).Start(settler(func(error) {}))
+			if r := turns[turn]; settled && (order != turn+1 || !errors.Is(err, r.err)) {
+				t.Fatalf("%s: turn %d is settled, %v; %d are and it has %v", name, turn+1, err, order, r.err)
+			}
+		case 5:
+			b.StartSync()
+		case 6:
+			go b.Sync()
+		case 7:
+			var err error
+			if rng.IntN(3) == 0 {
+				err = errDisk
+			}
+			end(err)
+		}
+		look()
+	}
+	log.blocking.Store(false)
+	end(nil)
+	synctest.Wait()
+	log.failSyncs(nil)
+	if err := errors.Join(b.Close(), b.Check()); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	synctest.Wait()
+	if order != len(turns) || returned.Load() != asked {
+		t.Fatalf("%s: %d of %d turns are settled, %d of %d calls of Do have returned", name, order, len(turns), returned.Load(), asked)
+	}
+	for i, r := range turns {
+		if r.settled != 1 {
+			t.Fatalf("%s: turn %d is settled %d times", name, i+1, r.settled)
+		}
+	}
+}
+
+// A turn without changes that comes while those before it are being told has to
+// wait for them, and is told as well.
+func TestTurnWhileOthersAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, newFakeLog())
+		telling, goOn := make(chan bool), make(chan bool)
+		heard := make(hearing, 1)
+		b.NewCaller(&request{apply: putting("a job")}).Start(settler(func(error) {
+			telling <- true
+			<-goOn
+		}))
+		b.StartSync()
+		<-telling
+		if settled, _ := b.NewCaller(&request{apply: func(*engine.Engine, int64) {}}).Start(heard); settled {
+			t.Error("settled before one that came earlier has been told")
+		}
+		goOn <- true
+		synctest.Wait()
+		if len(heard) != 1 {
+			t.Error("not told")
+		}
+	})
+}
