@@ -155,6 +155,9 @@ func (b *Batch) Settle(err error) {
 				t.c.proceed()
 			}
 		case execute:
+			if t.c.state != Settling {
+				continue // it leaves: nobody reads its replies
+			}
 			if err != nil {
 				b.fail(t)
 			}
@@ -198,5 +201,6 @@ func (c *Conversation) closed() {
 	c.in.free()
 	c.state, c.sess = Closed, nil
 	c.out, c.rest, c.kick = nil, nil, nil
+	c.answer.out, c.answer.rest = nil, nil
 	c.more, c.waiting, c.answered = false, false, false
 }

@@ -475,3 +475,36 @@ func TestLastNonZeroByte(t *testing.T) {
 		}
 	}
 }
+
+// A plan of which nothing was written leaves no marks: the next one may put other
+// records into the same segments, and a mark of the first would be written over
+// them.
+func TestPlanGivenUp(t *testing.T) {
+	fsys := faultfs.New(memfs.New())
+	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
+	appendAll(t, l, "first")
+	for range 3 {
+		_, err := l.Append(make([]byte, 300))
+		must(t, err)
+	}
+	fsys.Set(faultfs.Fault{Op: faultfs.Sync})
+	if err := l.Flush(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("flush: %v", err)
+	}
+	for n := range 10 {
+		// After n files the plan fails; then nothing was written.
+		fsys.Set(faultfs.Fault{Op: faultfs.Create, N: n, Err: syscall.EIO})
+		err := l.Recover(nil)
+		if e := l.check(); e != nil {
+			t.Fatalf("a plan that fails after %d files (%v): %v", n, err, e)
+		}
+		if err == nil {
+			break
+		}
+	}
+	fsys.Set()
+	must(t, l.Prepare())
+	must(t, l.Close())
+	l = mustOpen(t, fsys, Options{SegmentSize: 512})
+	must(t, l.Close())
+}

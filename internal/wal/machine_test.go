@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +27,19 @@ func (l *Log) check() error {
 		}
 		if i > 0 && flushed != headerSize {
 			return fmt.Errorf("segment %d is written before its predecessor is sealed", s.sequence)
+		}
+	}
+	for _, m := range slices.Concat(l.marks, l.pool.chores.marks) {
+		ends := map[uint64]int64{}
+		for _, s := range l.sealed {
+			ends[s.Sequence] = s.End
+		}
+		for _, s := range l.open {
+			ends[s.sequence] = s.closed
+		}
+		end, ok := ends[m.at.Segment]
+		if ok && end != m.at.Offset || !ok && m.at.Segment > l.prev.Segment {
+			return fmt.Errorf("a mark for %v, but there it ends at %d", m.at, end)
 		}
 	}
 	l.pool.mu.Lock()
