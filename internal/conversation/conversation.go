@@ -310,6 +310,9 @@ func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 // Answered tells that the turn that called Answer is settled. If its changes are
 // not durable the answer goes out all the same: it promises nothing of the log.
 func (c *Conversation) Answered(now int64) {
+	if c.state == Leaving || c.state == Closed {
+		return
+	}
 	c.answered = true
 	c.progress = now
 	if c.state == Waiting || c.state == Writing {
@@ -334,11 +337,8 @@ func (c *Conversation) endWait() {
 }
 
 // settle tells that the turn of a batch with commands of the conversation is
-// settled.
+// settled, in the state Settling.
 func (c *Conversation) settle() {
-	if c.state != Settling {
-		return // it leaves
-	}
 	if c.answered {
 		c.endWait()
 	}

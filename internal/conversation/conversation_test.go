@@ -341,7 +341,7 @@ func TestDeadline(t *testing.T) {
 
 // A conversation may be ended in every state.
 func TestEnd(t *testing.T) {
-	for _, input := range []string{"", "use x", "put 0 0 9 5\nhe", "reserve\n", "use x\n", "quit\n", "kick 1\nreserve\nuse x\n"} {
+	for _, input := range []string{"", "use x", "put 0 0 9 5\nhe", "reserve\n", "use x\n", "quit\n", "kick 1\nreserve\nuse x\n", "put 0 0 9 1\nx\n"} {
 		d := newDesk(t)
 		g := d.guest()
 		g.deaf = true
@@ -354,7 +354,8 @@ func TestEnd(t *testing.T) {
 
 		// With its commands in the same batch, and with its turn not settled.
 		g = d.guest()
-		g.Receive(d.batch, d.now, []byte(input+"use y\r\nreserve-with-timeout 0\r\n"))
+		crlf := strings.ReplaceAll(input, "\n", "\r\n")
+		g.Receive(d.batch, d.now, []byte(crlf+"use y\r\nput 0 0 9 1\r\nx\r\nreserve\r\nreserve\r\n"))
 		d.now = d.batch.Apply(d.eng, d.now)
 		d.batch.TurnOver()
 		later := NewBatch(0)
@@ -363,6 +364,9 @@ func TestEnd(t *testing.T) {
 		later.TurnOver()
 		d.batch.Settle(errDisk)
 		d.batch.Reset()
+		for _, g := range d.waits {
+			g.Answered(d.now)
+		}
 		d.waits = nil
 		g.wantState(Closed)
 	}

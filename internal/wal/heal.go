@@ -117,8 +117,7 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 	for _, r := range h.records {
 		pos, err := l.append(r.payload)
 		if err != nil {
-			l.pool.giveBack(l.open)
-			l.open = nil
+			l.unplan()
 			return nil, err
 		}
 		to = append(to, pos)
@@ -133,8 +132,7 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 		err = l.pool.keepClaims()
 	}
 	if err != nil {
-		l.pool.giveBack(l.open)
-		l.open = nil
+		l.unplan()
 		return nil, err
 	}
 	if err = l.flush(); err == nil {
@@ -145,6 +143,13 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 		return nil, err
 	}
 	return to, nil
+}
+
+// unplan gives back segments of which nothing was written, with their marks:
+// the next plan may have other records in them.
+func (l *Log) unplan() {
+	l.pool.giveBack(l.open)
+	l.open, l.marks = nil, nil
 }
 
 // undo gives up the segments of a failed attempt. They become void: the link of
