@@ -216,7 +216,9 @@ func TestCutReserve(t *testing.T) {
 		must(t, c.WatchOnly(ctx, "mail"))
 		job := get(c.Reserve(ctx))
 		deleted := job.Delete(ctx)
-		if deleted != nil && !errors.Is(deleted, client.ErrOutcomeUnknown) {
+		// The new connection may be there before the server has noticed that
+		// the old one has gone: then the job is still that one's.
+		if deleted != nil && !errors.Is(deleted, client.ErrOutcomeUnknown) && !errors.Is(deleted, client.ErrNotFound) {
 			t.Error(deleted)
 		}
 		// When the server has noticed the hang-up, the other job is there, and

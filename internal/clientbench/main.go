@@ -68,15 +68,15 @@ func report(w io.Writer, name, addr string, rounds, jobs int) error {
 			works[i] = append(works[i], r)
 		}
 	}
-	fmt.Fprintf(w, "On %s, one connection, %d-byte bodies, medians of %d rounds of %d jobs. The ratio is to go-beanstalk.\n\n", name, bodySize, rounds, jobs)
+	fmt.Fprintf(w, "On %s, one connection, %d-byte bodies, medians of %d rounds of %d jobs. The ratio is to go-beanstalk\nin the same round: its median, smallest and largest.\n\n", name, bodySize, rounds, jobs)
 	fmt.Fprintln(w, "| | puts/s | ratio | allocations | reserves/s | ratio | allocations |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|")
 	const theirs = 1
 	for i, c := range contenders {
 		put, reserve := median(puts[i]), median(reserves[i])
-		fmt.Fprintf(w, "| %s | %.0f | %.2f | %.1f | %.0f | %.2f | %.1f |\n", c.name,
-			put.rate, put.rate/median(puts[theirs]).rate, put.allocs,
-			reserve.rate, reserve.rate/median(reserves[theirs]).rate, reserve.allocs)
+		fmt.Fprintf(w, "| %s | %.0f | %s | %.1f | %.0f | %s | %.1f |\n", c.name,
+			put.rate, ratios(puts[i], puts[theirs]), put.allocs,
+			reserve.rate, ratios(reserves[i], reserves[theirs]), reserve.allocs)
 	}
 	fmt.Fprint(w, "\nThe worker, with handlers that do nothing: reserved, handled and deleted.\n\n| handlers | jobs/s |\n|--:|--:|\n")
 	for i, handlers := range handlerCounts {
@@ -93,8 +93,23 @@ func median(rs []result) result {
 		for i, r := range rs {
 			all[i] = of(r)
 		}
-		slices.Sort(all)
-		return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+		return middle(all)
 	}
 	return result{pick(func(r result) float64 { return r.rate }), pick(func(r result) float64 { return r.allocs })}
+}
+
+// ratios returns the median, the smallest and the largest of the ratios of the
+// rates within a round: a machine that is busy for a while is so for both.
+func ratios(a, b []result) string {
+	all := make([]float64, len(a))
+	for i := range a {
+		all[i] = a[i].rate / b[i].rate
+	}
+	return fmt.Sprintf("%.2f (%.2f..%.2f)", middle(all), slices.Min(all), slices.Max(all))
+}
+
+// middle returns the median of values.
+func middle(values []float64) float64 {
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }

@@ -29,4 +29,7 @@ func TestMedian(t *testing.T) {
 	if got != (result{2.5, 25}) {
 		t.Error(got)
 	}
+	if got := ratios([]result{{rate: 2}, {rate: 9}, {rate: 1}}, []result{{rate: 1}, {rate: 3}, {rate: 1}}); got != "2.00 (1.00..3.00)" {
+		t.Error(got)
+	}
 }
