@@ -68,19 +68,20 @@ func report(w io.Writer, name, addr string, rounds, jobs int) error {
 			works[i] = append(works[i], r)
 		}
 	}
-	fmt.Fprintf(w, "On %s, one connection, %d-byte bodies, medians of %d rounds of %d jobs. The ratio is to go-beanstalk\nin the same round: its median, smallest and largest.\n\n", name, bodySize, rounds, jobs)
-	fmt.Fprintln(w, "| | puts/s | ratio | allocations | reserves/s | ratio | allocations |")
-	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|")
+	fmt.Fprintf(w, "On %s, one connection, %d-byte bodies, medians of %d rounds of %d jobs. The ratio is to go-beanstalk\nin the same round: its median, smallest and largest. CPU and allocations are the client's, per job.\n\n", name, bodySize, rounds, jobs)
+	fmt.Fprintln(w, "| | puts/s | ratio | CPU, us | allocations | reserves/s | ratio | CPU, us | allocations |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|")
 	const theirs = 1
 	for i, c := range contenders {
 		put, reserve := median(puts[i]), median(reserves[i])
-		fmt.Fprintf(w, "| %s | %.0f | %s | %.1f | %.0f | %s | %.1f |\n", c.name,
-			put.rate, ratios(puts[i], puts[theirs]), put.allocs,
-			reserve.rate, ratios(reserves[i], reserves[theirs]), reserve.allocs)
+		fmt.Fprintf(w, "| %s | %.0f | %s | %.1f | %.1f | %.0f | %s | %.1f | %.1f |\n", c.name,
+			put.rate, ratios(puts[i], puts[theirs]), put.cpu, put.allocs,
+			reserve.rate, ratios(reserves[i], reserves[theirs]), reserve.cpu, reserve.allocs)
 	}
-	fmt.Fprint(w, "\nThe worker, with handlers that do nothing: reserved, handled and deleted.\n\n| handlers | jobs/s |\n|--:|--:|\n")
+	fmt.Fprint(w, "\nThe worker, with handlers that do nothing: reserved, handled and deleted.\n\n| handlers | jobs/s | CPU, us |\n|--:|--:|--:|\n")
 	for i, handlers := range handlerCounts {
-		fmt.Fprintf(w, "| %d | %.0f |\n", handlers, median(works[i]).rate)
+		r := median(works[i])
+		fmt.Fprintf(w, "| %d | %.0f | %.1f |\n", handlers, r.rate, r.cpu)
 	}
 	_, err := fmt.Fprintln(w)
 	return err
@@ -95,7 +96,11 @@ func median(rs []result) result {
 		}
 		return middle(all)
 	}
-	return result{pick(func(r result) float64 { return r.rate }), pick(func(r result) float64 { return r.allocs })}
+	return result{
+		rate:   pick(func(r result) float64 { return r.rate }),
+		allocs: pick(func(r result) float64 { return r.allocs }),
+		cpu:    pick(func(r result) float64 { return r.cpu }),
+	}
 }
 
 // ratios returns the median, the smallest and the largest of the ratios of the

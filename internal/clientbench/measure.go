@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
@@ -15,7 +16,8 @@ import (
 // A result is what one contender did in one round.
 type result struct {
 	rate   float64 // jobs per second
-	allocs float64 // per job; of the worker not asked
+	allocs float64 // per job
+	cpu    float64 // microseconds of this process per job, user and system
 }
 
 // measure times f, which does something with n jobs.
@@ -23,11 +25,25 @@ func measure(n int, f func(n int) error) (result, error) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
+	used := processorTime()
 	began := time.Now()
 	err := f(n)
 	took := time.Since(began)
+	used = processorTime() - used
 	runtime.ReadMemStats(&after)
-	return result{float64(n) / took.Seconds(), float64(after.Mallocs-before.Mallocs) / float64(n)}, err
+	return result{
+		rate:   float64(n) / took.Seconds(),
+		allocs: float64(after.Mallocs-before.Mallocs) / float64(n),
+		cpu:    float64(used.Microseconds()) / float64(n),
+	}, err
+}
+
+// processorTime returns what this process has used, user and system: a figure
+// that says something on a busy machine too.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u) // which does not fail for oneself
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // putAndReserve measures a contender on an empty server, and leaves it empty.
