@@ -26,8 +26,9 @@ type scaleOptions struct {
 
 const scaleLong = `Start two servers again and again and measure how they behave when something is
 large: long queues (memory, backlog), many jobs that come due at once (due),
-connections that flood the server (fairness), many tubes (observers), and this
-one with one processor and with two (cores). All of it takes most of an hour and
+connections that flood the server (fairness), many tubes (observers), clients
+that ask much of it with few commands (expensive), and this one with one
+processor and with two (cores). All of it takes most of an hour and
 4 GB of memory.`
 
 const scaleExample = `  beanpole bench scale --against beanstalkd --markdown
@@ -65,7 +66,7 @@ func (opt *scaleOptions) define(cmd *cobra.Command) {
 		fs.Func("rounds", "run each experiment on each server `N` times (3)", intoCount(&s.Rounds, "rounds"))
 		fs.Func("duration", "measure each load for a `TIME`, such as 10s (5s)", into(&s.Duration, parseDuration))
 		fs.Func("jobs", "`N` jobs (memory: 2000000, backlog: 10000000,\ndue: 1000000)", into(&s.Jobs, parseJobs))
-		fs.Func("tubes", "`N` tubes in observers (100000, and 10000 on the server\nto compare with)", intoCount(&s.Tubes, "tubes"))
+		fs.Func("tubes", "`N` tubes in observers (100000, and 10000 on the server\nto compare with) and expensive (30000)", intoCount(&s.Tubes, "tubes"))
 		fs.Func("settle", "give a server a `TIME` to give memory back (15s)", into(&s.Settle, parseDuration))
 	})
 	addFlags(cmd, "Output", func(fs *pflag.FlagSet) {

@@ -25,6 +25,7 @@
 //	due        the latency of clients while a million jobs of another tube come due in one second
 //	fairness   the latency of clients beside a few connections that keep hundreds of commands in flight
 //	observers  the latency of list-tubes and stats with many tubes, and of clients beside them
+//	expensive  the latency of clients beside others that watch very many tubes, kick or hold very many jobs, or end a pause
 //	cores      the throughput, cost and latency with one processor and with two
 //
 // Restart measures how soon a server serves again after a crash.

@@ -33,8 +33,9 @@ type Options struct {
 	// 2,000,000, 10,000,000, 1,000,000 and 1,000,000.
 	Jobs int64
 
-	// Tubes is the number of tubes in observers. 0 means 100,000, and 10,000 for
-	// A: to beanstalkd, each additional tube costs a look at all others.
+	// Tubes is the number of tubes in observers and expensive. 0 means 30,000 in
+	// expensive and 100,000 in observers, but 10,000 there for A: to beanstalkd,
+	// each additional tube costs a look at all others.
 	Tubes int
 
 	// Settle is how long a server has time to give memory back. 0 means 15 s.
@@ -72,7 +73,7 @@ func (o *Options) jobs(n int64) int64 { return cmp.Or(o.Jobs, n) }
 
 // Experiments are those of "beanpole bench scale", in the order in which they are
 // run.
-var Experiments = []func(*Options) Experiment{memory, backlog, due, fairness, observers, cores}
+var Experiments = []func(*Options) Experiment{memory, backlog, due, fairness, observers, expensive, cores}
 
 // Names are the names of Experiments.
 func Names() []string {

@@ -174,3 +174,16 @@ func BenchmarkTouch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPutLarge is what one very large job costs its turn: one copy.
+func BenchmarkPutLarge(b *testing.B) {
+	body := make([]byte, 256<<20)
+	e := New(Options{})
+	s := e.Open(nil)
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		id, o := e.Put(0, s, Spec{TTR: 60}, body)
+		mustOK(b, o)
+		mustOK(b, e.Delete(s, id))
+	}
+}
