@@ -122,7 +122,9 @@ func (j *Journal) writeAnew() error {
 // lookAgain is for the end: it finds out at once whether files are lost, and
 // tries to write them anew.
 func (j *Journal) lookAgain() error {
-	j.lookout.wait()
+	if j.lookout.wait(); j.lookout.done {
+		j.files.Confirm(j.lookout.lost)
+	}
 	for try := 0; ; try++ {
 		if err := j.files.Flush(); err != nil {
 			return err

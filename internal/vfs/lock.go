@@ -42,7 +42,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	case err != nil:
 		return nil, err
 	case locks.held[inodeOf(info)]:
-		return nil, fmt.Errorf("lock %s: %w by this process", name, ErrLocked)
+		return nil, fmt.Errorf("lock %s: %w", name, ErrHeld)
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
 	if err != nil {

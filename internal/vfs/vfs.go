@@ -27,11 +27,16 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io"
 )
 
 // ErrLocked is wrapped by the error of [FS.Lock] when somebody holds the lock.
 var ErrLocked = errors.New("locked")
+
+// ErrHeld is wrapped by that error when it is this process that holds the lock. It
+// is an ErrLocked too.
+var ErrHeld = fmt.Errorf("%w by this process", ErrLocked)
 
 // ErrNotRegular is wrapped by the error of opening or locking what is not a
 // regular file.
@@ -79,7 +84,8 @@ type FS interface {
 
 	// Lock takes an exclusive lock on a file, which is created if need be and
 	// stays when the lock is closed. It does not wait: the error wraps
-	// ErrLocked if another process, or this one, has the lock.
+	// ErrLocked if another process, or this one, has the lock. If the file was
+	// removed or replaced since, a lock of it is another one.
 	Lock(name string) (io.Closer, error)
 }
 

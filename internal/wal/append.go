@@ -7,6 +7,8 @@ func (l *Log) writable() error {
 	switch {
 	case l.err != nil:
 		return l.err
+	case l.stolen != nil:
+		return l.stolen
 	case l.lock == nil:
 		return ErrReadOnly
 	case l.scan != nil:

@@ -1,10 +1,14 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"maps"
 	"slices"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
@@ -120,3 +124,43 @@ func TestLookInTurns(t *testing.T) {
 		t.Errorf("lost: %v", all)
 	}
 }
+
+// A log whose lock file is lost takes the lock anew. If another process was
+// quicker, it writes nothing and removes nothing any more.
+func TestLockLost(t *testing.T) {
+	disk := memfs.New()
+	l := mustOpen(t, disk, testOptions)
+	appendAll(t, l, "a")
+	must(t, disk.Remove(lockName(testDir)))
+	if lost := l.Confirm(l.Look(100)()); len(lost) > 0 {
+		t.Errorf("lost: %v", lost)
+	}
+	if _, err := disk.Lock(lockName(testDir)); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("the log has not locked its directory again: %v", err)
+	}
+	appendAll(t, l, "b")
+	must(t, l.Prepare())
+
+	must(t, disk.Remove(lockName(testDir)))
+	l.fs = lockedByOther{disk}
+	before := files(t, disk)
+	if lost := l.Confirm(l.Look(100)()); len(lost) != 1 || !errors.Is(lost[0].Err, vfs.ErrLocked) || lost.Gone() {
+		t.Errorf("lost: %v", lost)
+	}
+	for what, err := range map[string]error{
+		"append": second(l.Append([]byte("c"))), "reserve": l.Reserve(Cost(1)), "recover": l.Recover(nil), "flush": l.Flush(),
+		"err": l.Err(), "close": l.Close(),
+	} {
+		if !errors.Is(err, vfs.ErrLocked) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if after := files(t, disk); !maps.EqualFunc(before, after, bytes.Equal) {
+		t.Errorf("files have changed: %q, %q", slices.Sorted(mapKeys(before)), slices.Sorted(mapKeys(after)))
+	}
+}
+
+// lockedByOther is a file system on which others have all locks.
+type lockedByOther struct{ vfs.FS }
+
+func (lockedByOther) Lock(string) (io.Closer, error) { return nil, vfs.ErrLocked }

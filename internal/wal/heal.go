@@ -33,7 +33,7 @@ type unsaved struct {
 //
 // If the log is not in the failed state nothing happens.
 func (l *Log) Recover(moved func(from, to Pos)) error {
-	if l.lock == nil || l.scan != nil || l.err == ErrClosed {
+	if l.lock == nil || l.scan != nil || l.err == ErrClosed || l.stolen != nil {
 		return l.writable()
 	}
 	if l.err == nil && len(l.open) > 0 {

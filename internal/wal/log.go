@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"path/filepath"
@@ -88,8 +89,9 @@ type Log struct {
 	healing *healing     // what Recover has to do; nil if nothing
 	reader  sealedReader // of ReadSealed
 
-	looked     int  // so many of sealed were looked for
-	prevClosed bool // what ends at prev is a closing record
+	stolen     error // another process has the lock
+	looked     int   // so many of sealed were looked for
+	prevClosed bool  // what ends at prev is a closing record
 }
 
 // A Segment is one that is not written any more.
@@ -136,9 +138,9 @@ func (l *Log) Stats() Stats {
 // the next Flush will.
 func (l *Log) Err() error {
 	if l.err == nil && len(l.open) > 0 {
-		return l.open[0].failure()
+		return cmp.Or(l.open[0].failure(), l.stolen)
 	}
-	return l.err
+	return cmp.Or(l.err, l.stolen)
 }
 
 // tip returns the segment that records are appended to, or nil.

@@ -3,9 +3,12 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // A Lost is a file of the log that is not where it should be.
@@ -13,8 +16,15 @@ type Lost struct {
 	Sequence uint64
 	Err      error // wraps fs.ErrNotExist if the file is surely gone
 
-	spare *segment // which the file is; nil if it holds records
+	spare *segment  // which the file is; nil if it holds records
+	lock  io.Closer // the file is that of the lock, and was locked anew
 }
+
+// A stolenError says that another process has the lock now. What is in the directory
+// is its own.
+type stolenError struct{ error }
+
+func (e stolenError) Unwrap() error { return e.error }
 
 // A LostError says which files are.
 type LostError []Lost
@@ -22,7 +32,11 @@ type LostError []Lost
 func (e LostError) Error() string {
 	var names []string
 	for _, lost := range e {
-		names = append(names, FileName(lost.Sequence))
+		name := "lock"
+		if lost.Sequence != 0 {
+			name = FileName(lost.Sequence)
+		}
+		names = append(names, name)
 	}
 	if len(names) > 3 {
 		names = append(names[:3], fmt.Sprintf("and %d more", len(e)-3))
@@ -80,11 +94,23 @@ func (l *Log) Look(limit int) func() LostError {
 		}
 		for _, s := range spares {
 			if _, err := l.fs.Size(s.name); errors.Is(err, fs.ErrNotExist) {
-				lost = append(lost, Lost{s.named, err, s.segment})
+				lost = append(lost, Lost{Sequence: s.named, Err: err, spare: s.segment})
 			}
 		}
-		return lost
+		return l.lookForLock(lost)
 	}
+}
+
+// lookForLock takes the lock anew if its file is lost: another server that is
+// started would not find it.
+func (l *Log) lookForLock(lost LostError) LostError {
+	switch lock, err := l.fs.Lock(lockName(l.dir)); {
+	case err == nil:
+		lost = append(lost, Lost{Err: fs.ErrNotExist, lock: lock})
+	case errors.Is(err, vfs.ErrLocked) && !errors.Is(err, vfs.ErrHeld):
+		lost = append(lost, Lost{Err: stolenError{err}})
+	}
+	return lost
 }
 
 // look tells why the file is not where it was.
@@ -102,13 +128,25 @@ func (s *segment) look() error {
 }
 
 // Confirm returns which of the files that a look missed hold records that the log
-// still needs. If the one that is written is among them, the log enters the failed
+// still needs. A lock that was taken anew is the log's from now on; if another
+// process has it, the log never takes records again. If the one that is written is among them, the log enters the failed
 // state: what comes next would be lost too. If any is, the spares are not relied
 // upon either, for they were in the same place.
 func (l *Log) Confirm(lost LostError) (needed LostError) {
 	respare := false
 	for _, f := range lost {
-		switch {
+		switch _, stolen := f.Err.(stolenError); {
+		case f.lock != nil:
+			l.lock.Close()
+			l.lock = f.lock
+		case stolen:
+			needed = append(needed, f)
+			l.stolen = f.Err
+			l.pool.stolen.Store(true)
+			if len(l.open) > 0 {
+				l.open[0].fail(f.Err)
+				_ = l.fail(f.Err)
+			}
 		case f.spare != nil:
 			respare = respare || l.pool.has(f.spare, f.Sequence)
 		case slices.ContainsFunc(l.sealed, func(s Segment) bool { return s.Sequence == f.Sequence }):
@@ -119,7 +157,7 @@ func (l *Log) Confirm(lost LostError) (needed LostError) {
 			_ = l.fail(LostError{f})
 		}
 	}
-	if respare || len(needed) > 0 {
+	if l.stolen == nil && (respare || len(needed) > 0) {
 		_ = l.pool.removeAll()
 		if tip := l.tip(); tip != nil && l.err == nil {
 			// If it does not work now, Reserve and Append try again.

@@ -25,6 +25,7 @@ type pool struct {
 
 	room     atomic.Int64 // sum of usable of the usual spares; written with mu held
 	prepared atomic.Bool  // the first usual spare is filled with zeros
+	stolen   atomic.Bool  // the directory is another process's: nothing is made or removed
 
 	mu     sync.Mutex
 	spares []*segment    // by sequence
@@ -78,6 +79,9 @@ func (p *pool) add(size int64) error {
 const maxInTheWay = 1000
 
 func (p *pool) addLocked(size int64) error {
+	if p.stolen.Load() {
+		return vfs.ErrLocked
+	}
 	s := &segment{size: size, end: headerSize}
 	s.flushed.Store(headerSize)
 	s.synced.Store(headerSize)
@@ -275,6 +279,9 @@ func (p *pool) trim(reserved int64) {
 
 func (p *pool) remove(s *segment) error {
 	s.closeFile()
+	if p.stolen.Load() {
+		return nil
+	}
 	return removeFile(p.fs, s.name)
 }
 

@@ -144,6 +144,9 @@ func (c *chores) done(m mark, remove uint64) {
 // Segments go one after the other, and each durably: a log from whose middle a
 // power cut took a file looks damaged.
 func (p *pool) doChores() (err error) {
+	if p.stolen.Load() {
+		return nil
+	}
 	c := &p.chores
 	c.doing.Lock()
 	defer c.doing.Unlock()

@@ -46,7 +46,7 @@ var ErrPowerCut = errors.New("memfs: power cut")
 type FS struct {
 	mu    sync.Mutex
 	dirs  map[string]*dir
-	locks map[string]bool
+	locks map[*inode]bool
 	limit int64 // in bytes; 0: none
 	used  int64 // bytes of all blocks of all files that have a name or are open
 	ops   int   // operations so far that changed something, or tried to
@@ -79,7 +79,7 @@ func (c nameChange) apply(names map[string]*inode) {
 
 // New returns an empty file system.
 func New() *FS {
-	fsys := &FS{dirs: make(map[string]*dir), locks: make(map[string]bool)}
+	fsys := &FS{dirs: make(map[string]*dir), locks: make(map[*inode]bool)}
 	fsys.dirs["/"] = newDir()
 	fsys.dirs["."] = newDir()
 	return fsys
@@ -344,28 +344,31 @@ func (fsys *FS) Lock(name string) (io.Closer, error) {
 		return nil, err
 	}
 	key := filepath.Clean(name)
-	if fsys.locks[key] {
-		return nil, pathError("lock", name, vfs.ErrLocked)
+	n := d.names[base]
+	if fsys.locks[n] {
+		return nil, pathError("lock", name, vfs.ErrHeld)
 	}
-	if d.names[base] == nil {
-		d.note(nameChange{to: base, inode: &inode{links: 1}})
+	if n == nil {
+		n = &inode{links: 1}
+		d.note(nameChange{to: base, inode: n})
 	}
-	fsys.locks[key] = true
-	return &lock{fsys: fsys, key: key}, nil
+	fsys.locks[n] = true
+	return &lock{fsys: fsys, key: key, inode: n}, nil
 }
 
 type lock struct {
-	fsys *FS
-	key  string
+	fsys  *FS
+	key   string
+	inode *inode
 }
 
 func (l *lock) Close() error {
 	l.fsys.mu.Lock()
 	defer l.fsys.mu.Unlock()
-	if !l.fsys.locks[l.key] {
+	if !l.fsys.locks[l.inode] {
 		return pathError("unlock", l.key, fs.ErrClosed)
 	}
-	delete(l.fsys.locks, l.key)
+	delete(l.fsys.locks, l.inode)
 	return nil
 }
 
