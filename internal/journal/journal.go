@@ -318,32 +318,35 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	if j.dirty {
 		next = min(next, now+cleanPause) // for the Flush
 	}
-	j.prepare(now)
-	if j.trouble.behind != nil {
-		next = min(next, now+healPause)
-	}
-	return next
+	return min(next, j.prepare(now))
 }
 
 // prepare makes the next spare in the background. An error comes back when the
-// room is needed; until then there is no hurry to try again.
-func (j *Journal) prepare(now int64) {
+// room is needed; until then there is no hurry to try again. It returns when it
+// wants to be called again: only if something is the matter that may be over.
+func (j *Journal) prepare(now int64) (next int64) {
 	if !j.files.NeedsPrepare() {
 		j.trouble.prepared(j.log)
-		return
+		return engine.Never
 	}
 	busy, err := j.preparing.ended()
-	if busy {
-		return
-	}
 	if err != nil {
 		j.preparedAt = now
 		j.trouble.notPrepared(j.log, err)
 	}
-	if j.preparedAt == 0 || now-j.preparedAt >= healPause {
+	retry := now + cleanPause // to see how it ended
+	switch {
+	case busy:
+	case j.preparedAt != 0 && now < j.preparedAt+healPause:
+		retry = j.preparedAt + healPause
+	default:
 		j.preparedAt = 0
 		j.preparing.start(j.files.Prepare)
 	}
+	if j.trouble.behind == nil {
+		return engine.Never
+	}
+	return retry
 }
 
 // syncLater starts a sync in the background when it is time for one, and looks

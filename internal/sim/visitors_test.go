@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+)
+
+// Clients connect, do a few things and go, some without waiting for the answers,
+// while the disk fails, heals, fails again, and is full. Their account is right
+// after each restart, and no visitor is left without an answer.
+func TestVisitorsWhileDiskFails(t *testing.T) {
+	eachSeed(t, 6, func(t *testing.T, name string, seed uint64) {
+		w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4)})
+		a := &account{world: w, jobs: make(map[string]*entry), ids: make(map[uint64]string)}
+		failed := 0
+		for round := range 4 {
+			w.mustBoot()
+			a.audit()
+			failed += a.serveVisitors(round)
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			if err := w.stats().Trouble; err != nil {
+				w.fatalf("the disk is well again, and the journal says: %v", err)
+			}
+			if w.rng.IntN(2) == 0 {
+				w.powerCut()
+			} else {
+				w.kill()
+			}
+		}
+		w.mustBoot()
+		a.audit()
+		w.kill()
+		if failed == 0 {
+			w.fatalf("no call has failed")
+		}
+	})
+}
+
+// serveVisitors runs a server and its visitors, and the disk between them fails
+// now and then. It returns how many calls of the disk have failed.
+func (a *account) serveVisitors(round int) (failed int) {
+	w := a.world
+	srv := server.New(w.broker, server.Options{})
+	l := newListener()
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	over := make(chan struct{})
+	var visitors, disk sync.WaitGroup
+	disk.Go(func() { failed = a.failNowAndThen(over) })
+	for i := range 4 {
+		rng := newRand(w.rng.Uint64())
+		visitors.Go(func() {
+			for n := range 40 {
+				nc := l.dial()
+				c := &client{a, l, nc, bufio.NewReader(nc), rng, fmt.Sprintf("%d.%d.%d", round, i, n)}
+				c.visit()
+				time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond)
+			}
+		})
+	}
+	visitors.Wait()
+	close(over)
+	disk.Wait()
+	if err := srv.Shutdown(context.Background()); err != nil {
+		w.fatalf("shutdown: %v", err)
+	}
+	if err := <-served; err != nil {
+		w.fatalf("serve: %v", err)
+	}
+	synctest.Wait()
+	return failed
+}
+
+// failNowAndThen makes calls of the disk fail, for up to a second each time.
+func (a *account) failNowAndThen(over <-chan struct{}) (failed int) {
+	w, rng := a.world, newRand(a.world.rng.Uint64())
+	for {
+		w.fsys.Set(faultfs.Fault{
+			Op:     faultfs.Change,
+			N:      1 + rng.IntN(20),
+			How:    faultfs.How(rng.IntN(3)),
+			Sticky: rng.IntN(2) == 0,
+			Err:    []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EMFILE}[rng.IntN(3)],
+		})
+		select {
+		case <-over:
+		case <-time.After(time.Duration(rng.IntN(1000)) * time.Millisecond):
+		}
+		failed += w.fsys.Fired()
+		w.fsys.Set()
+		select {
+		case <-over:
+			return failed
+		case <-time.After(time.Duration(rng.IntN(1500)) * time.Millisecond):
+		}
+	}
+}
+
+// visit does a few things and goes.
+func (c *client) visit() {
+	defer c.nc.Close()
+	for n := range 1 + c.rng.IntN(3) {
+		ok := true
+		switch c.rng.IntN(8) {
+		case 0, 1, 2:
+			ok = c.produce(n)
+		case 3, 4, 5:
+			ok = c.consume()
+		case 6:
+			_, ok = c.do("kick %d\r\n", 1+c.rng.IntN(3))
+		case 7: // put, and do not wait
+			body := fmt.Sprintf("%s.%d unheard", c.name, n)
+			c.put(body)
+			fmt.Fprintf(c.nc, "put 1 0 5 %d\r\n%s\r\n", len(body), body)
+			return
+		}
+		if !ok && c.rng.IntN(2) == 0 {
+			return
+		}
+	}
+}
