@@ -7,9 +7,7 @@ package wire
 // who it is. It is beanstalkd-rs's verb; beanstalkd does not know it. A token is
 // printable ASCII without blanks; with the verb it must fit in a line.
 func AppendAuth(dst []byte, token string) []byte {
-	dst = append(dst, "auth "...)
-	dst = append(dst, token...)
-	return append(dst, crlf...)
+	return AppendCommand(dst, &Command{Op: Auth, Token: []byte(token)})
 }
 
 // AppendPut appends a put with its body. Delay and ttr are seconds.

@@ -21,6 +21,7 @@ func TestClientCommands(t *testing.T) {
 			Command{Op: Put, Pri: 1, Delay: 2, TTR: 3, Body: []byte("a\r\nb")}},
 		{AppendPut(nil, math.MaxUint32, 0, 0, nil), "put 4294967295 0 0 0\r\n\r\n",
 			Command{Op: Put, Pri: math.MaxUint32, Body: []byte{}}},
+		{AppendAuth(nil, "s3cret"), "auth s3cret\r\n", Command{Op: Auth, Token: []byte("s3cret")}},
 		{AppendReserve(nil), "reserve\r\n", Command{Op: Reserve}},
 		{AppendReserveTimeout(nil, MaxTimeout), "reserve-with-timeout 2147483647\r\n",
 			Command{Op: ReserveTimeout, Timeout: MaxTimeout}},
@@ -51,7 +52,7 @@ func TestClientCommands(t *testing.T) {
 		if string(tc.bytes) != tc.text {
 			t.Errorf("%v: appends %q, want %q", tc.want.Op, tc.bytes, tc.text)
 		}
-		p := Parser{MaxBody: DefaultMaxBody}
+		p := Parser{MaxBody: DefaultMaxBody, Auth: true}
 		tc.want.Counted = true
 		got, left := parseAll(t, &p, tc.bytes)
 		if diff := cmp.Diff([]Command{tc.want}, got); diff != "" || len(left) > 0 {
@@ -60,12 +61,5 @@ func TestClientCommands(t *testing.T) {
 		if again := AppendCommand([]byte("before"), &tc.want); string(again) != "before"+tc.text {
 			t.Errorf("AppendCommand gives %q, want %q after what was there", again, tc.text)
 		}
-	}
-}
-
-// No row of the table has it yet.
-func TestAppendAuth(t *testing.T) {
-	if got := AppendAuth([]byte("before"), "s3cret"); string(got) != "beforeauth s3cret\r\n" {
-		t.Errorf("%q", got)
 	}
 }
