@@ -149,15 +149,16 @@ func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
 	return true, nil
 }
 
-// durable tells whether a record is on the disk. If nobody else will, it syncs.
+// durable tells whether a record is on the disk. If nothing else will put it there
+// soon, it starts a sync in the background.
 func (j *Journal) durable(at wal.Pos) bool {
 	if at.Compare(j.files.Durable()) < 0 {
 		return true
 	}
-	if j.dirty || j.opt.Sync >= 0 {
-		return false
+	if !j.dirty && j.opt.Sync < 0 {
+		j.syncing.start(j.files.Target().Sync)
 	}
-	return j.files.Sync() == nil && at.Compare(j.files.Durable()) < 0
+	return false
 }
 
 // reap sees to it that what the files wait for becomes durable: the records that

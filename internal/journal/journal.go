@@ -19,7 +19,7 @@ type Options struct {
 	SegmentSize int64
 
 	// Sync is how long a change may wait for its sync in the background. 0: Flush
-	// asks for a call of Sync. Negative: for ever.
+	// asks for a call of Sync. Negative: until an eighth of a segment waits.
 	Sync time.Duration
 
 	// Epoch is the moment, in nanoseconds since 1970, at which the engine's clock
@@ -46,7 +46,8 @@ type Journal struct {
 	// Owned by the turn.
 	buf        []byte             // scratch
 	dirty      bool               // something was appended since the last Flush
-	unsynced   bool               // something was flushed since the last background sync began
+	unflushed  int64              // bytes appended since the last Flush
+	unsynced   int64              // bytes flushed since the last background sync began
 	bytes      int64              // about what the records in all segments take
 	live       int64              // J1; bytes
 	marks      map[uint32]int     // J2
@@ -213,6 +214,7 @@ func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	j.stats.Written++
 	n := wal.Cost(len(j.buf) + len(c.Body))
 	j.bytes += n
+	j.unflushed += n
 	j.cleaner.appended += n
 	j.noteOthers(c, at)
 	return at, nil
@@ -272,7 +274,8 @@ func (j *Journal) Flush() (durable bool, err error) {
 		j.trouble.failed(j.log, err)
 		return false, fmt.Errorf("journal: %w", err)
 	}
-	j.unsynced = true
+	j.unsynced += j.unflushed
+	j.unflushed = 0
 	j.setTarget()
 	j.forget()
 	return j.opt.Sync != 0, nil
@@ -349,10 +352,14 @@ func (j *Journal) prepare(now int64) (next int64) {
 	return retry
 }
 
-// syncLater starts a sync in the background when it is time for one, and looks
-// how it ended.
+// unsyncedShare is which part of a segment may wait for a sync in the background.
+// A segment that is full is synced within a turn; this keeps that short.
+const unsyncedShare = 8
+
+// syncLater starts a sync in the background when it is time for one, or when much
+// waits for one, and looks how it ended.
 func (j *Journal) syncLater(now int64) (next int64) {
-	if j.opt.Sync <= 0 {
+	if j.opt.Sync == 0 {
 		return engine.Never
 	}
 	busy, err := j.syncing.ended()
@@ -362,18 +369,29 @@ func (j *Journal) syncLater(now int64) (next int64) {
 			return now
 		}
 	}
+	if !busy && j.unsynced > j.opt.SegmentSize/unsyncedShare {
+		j.startSync(now)
+		busy = true
+	}
+	if j.opt.Sync < 0 {
+		return engine.Never
+	}
 	due := j.syncedAt + int64(j.opt.Sync)
 	switch {
 	case busy:
 		return now + int64(j.opt.Sync)
-	case !j.unsynced:
+	case j.unsynced == 0:
 		return engine.Never
 	case now < due:
 		return due
 	}
-	j.syncing.start(j.files.Target().Sync)
-	j.syncedAt, j.unsynced = now, false
+	j.startSync(now)
 	return now + int64(j.opt.Sync)
+}
+
+func (j *Journal) startSync(now int64) {
+	j.syncing.start(j.files.Target().Sync)
+	j.syncedAt, j.unsynced = now, 0
 }
 
 // healPause is how long Housekeep waits between two attempts to heal.

@@ -62,6 +62,7 @@ func (b *bench) turn(do func()) (next int64) {
 	next = b.log.Housekeep(b.now)
 	b.log.preparing.wait()
 	b.log.lookout.wait()
+	b.log.syncing.wait()
 	return next
 }
 
