@@ -112,10 +112,11 @@ func (e *Engine) ContinueList(l *JobList) (more bool) {
 	return true
 }
 
-// Page returns the first jobs behind a cursor, n of them, which must be positive,
-// or fewer at the end, and the cursor behind them. It takes no turn, but time
+// Page returns the first jobs behind a cursor, n of them (at least 1) or fewer at
+// the end, and the cursor behind them. It takes no turn, but time
 // proportional to the length of the list: a few milliseconds for a million jobs.
 func (l *JobList) Page(after Cursor, n int) (page []Listed, next Cursor) {
+	n = max(n, 1)
 	var best []entry                              // at most 2n
 	last := entry{hi: ^uint64(0), lo: ^uint32(0)} // no job behind it is on the page
 	begin := entry{hi: after.hi, lo: after.lo}
