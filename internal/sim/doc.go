@@ -28,12 +28,15 @@
 //   - kill -9 and clean shutdowns, in between;
 //   - every file call fails, once or from then on, with and without having done
 //     its work (fault_test.go);
+//   - calls fail for a while, again and again, while clients connect, do a few
+//     things and go (visitors_test.go);
 //   - the disk is full (full_test.go), also a real one where tests may mount one
 //     (tmpfs_linux_test.go).
 //
 // Also, the same work gives the same answers with all options of the journal
-// (same_test.go), and beanstalkd's files are taken over completely, wherever the
-// take-over is interrupted (adopt_test.go).
+// (same_test.go). beanstalkd's files are taken over completely, wherever the
+// take-over is interrupted (adopt_test.go), and an import is done completely or not
+// at all (import_test.go).
 //
 // # Seeds
 //
