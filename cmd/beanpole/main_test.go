@@ -42,59 +42,82 @@ func TestMain(m *testing.M) {
 //	exited NAME CODE                wait until the server has exited, with this code
 //	killed NAME                     wait until the server was ended by a signal
 //	beanstalkd NAME ARG...          start the real beanstalkd, and set $NAME_addr and $NAME_pid
+//	hounded PROGRAM ARG...          run the program, kill it after a random while, and so on
+//	                                until it has exited by itself, with code 0
+//	bodies FILE                     the bodies of the jobs in an export, a line each, are the stdout
 //	flip FILE OFFSET                change the byte there
 //	cut FILE N                      cut the last N bytes off
 //
 // $BINLOGS has recorded files of beanstalkd, as package binlog describes them.
 func TestScript(t *testing.T) {
+	runScripts(t, testscript.Params{Dir: filepath.Join("testdata", "script")}, scriptServer)
+}
+
+// TestScriptBeanstalkd tells the stories of the commands that are for any server of
+// the protocol with the real beanstalkd in place of ours.
+func TestScriptBeanstalkd(t *testing.T) {
+	if _, err := exec.LookPath("beanstalkd"); err != nil {
+		t.Skip(err)
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "script", "cli*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	runScripts(t, testscript.Params{Files: files}, func(ts *testscript.TestScript, neg bool, args []string) {
+		scriptBeanstalkd(ts, neg, args[:1])
+	})
+}
+
+// runScripts runs stories whose command server is this one.
+func runScripts(t *testing.T, params testscript.Params, server func(*testscript.TestScript, bool, []string)) {
 	t.Setenv("GORACE", noRaceSleep)
 	binlogs, err := filepath.Abs("../../internal/binlog/testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
-		RequireUniqueNames:  true,
-		RequireExplicitExec: true,
-		Setup: func(env *testscript.Env) error {
-			env.Values["servers"] = make(map[string]*process)
-			env.Setenv("GORACE", noRaceSleep)
-			env.Setenv("BINLOGS", binlogs)
-			return nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  scriptExits,
-			"fails":  scriptFails,
-			"server": scriptServer,
-			"talk":   scriptTalk,
-			"worker": scriptWorker,
-			"flood":  scriptFlood,
-			"signal": scriptSignal,
-			"logs":   scriptLogs,
-			"exited": scriptExited,
-			"killed": scriptKilled,
+	params.RequireUniqueNames = true
+	params.RequireExplicitExec = true
+	params.Setup = func(env *testscript.Env) error {
+		env.Values["servers"] = make(map[string]*process)
+		env.Setenv("GORACE", noRaceSleep)
+		env.Setenv("BINLOGS", binlogs)
+		return nil
+	}
+	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){
+		"exits":  scriptExits,
+		"fails":  scriptFails,
+		"server": server,
+		"talk":   scriptTalk,
+		"worker": scriptWorker,
+		"flood":  scriptFlood,
+		"signal": scriptSignal,
+		"logs":   scriptLogs,
+		"exited": scriptExited,
+		"killed": scriptKilled,
 
-			"beanstalkd": scriptBeanstalkd,
-			"flip":       scriptFlip,
-			"cut":        scriptCut,
-		},
-		Condition: func(cond string) (bool, error) {
-			switch cond {
-			case "root":
-				return os.Getuid() == 0, nil
-			case "beanstalkd":
-				_, err := exec.LookPath("beanstalkd")
-				return err == nil, nil
-			case "ipv6":
-				l, err := net.Listen("tcp6", "[::1]:0")
-				if err != nil {
-					return false, nil
-				}
-				return true, l.Close()
+		"beanstalkd": scriptBeanstalkd,
+		"hounded":    scriptHounded,
+		"bodies":     scriptBodies,
+		"flip":       scriptFlip,
+		"cut":        scriptCut,
+	}
+	params.Condition = func(cond string) (bool, error) {
+		switch cond {
+		case "root":
+			return os.Getuid() == 0, nil
+		case "beanstalkd":
+			_, err := exec.LookPath("beanstalkd")
+			return err == nil, nil
+		case "ipv6":
+			l, err := net.Listen("tcp6", "[::1]:0")
+			if err != nil {
+				return false, nil
 			}
-			return false, fmt.Errorf("unknown condition %q", cond)
-		},
-	})
+			return true, l.Close()
+		}
+		return false, fmt.Errorf("unknown condition %q", cond)
+	}
+	testscript.Run(t, params)
 }
 
 // noRaceSleep spares each of the many processes the second that the race

@@ -118,7 +118,8 @@ func (opt *putOptions) fromLines(in io.Reader, job client.NewJob) jobSource {
 // A lineReader reads lines of any length.
 type lineReader struct {
 	r      *bufio.Reader
-	number int // of the last line, from 1 on
+	number int   // of the last line, from 1 on
+	offset int64 // of the next line, in bytes
 }
 
 func newLineReader(r io.Reader) *lineReader { return &lineReader{r: bufio.NewReaderSize(r, 64<<10)} }
@@ -133,6 +134,7 @@ func (l *lineReader) next() ([]byte, error) {
 		return nil, err
 	}
 	l.number++
+	l.offset += int64(len(line))
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	return bytes.TrimSuffix(line, []byte("\r")), nil
 }

@@ -68,6 +68,7 @@ func coded(err error) error {
 type session struct {
 	server serverOptions
 	json   bool
+	quiet  bool // show no progress
 
 	in  io.Reader
 	out *bufio.Writer // flushed when the command ends

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+const exportLong = `Write the jobs of a tube, or of all tubes, one JSON object a line, by ascending ids.
+'beanpole import' reads them, and 'beanpole put --ndjson'.
+
+Nothing is changed on the server. A job that a worker holds is written as ready, since
+that is what it becomes without its worker; a note says how many there were. Of a
+delayed job the delay that is left is written. Jobs that come, go or change while this
+runs are written as they were when they were looked at, or not at all: pause what puts
+and takes jobs if you need one moment of all.
+
+An interrupted export has changed nothing, so it can be run again. Or look at the id of
+the last whole line and go on with --from, at the next.
+
+` + scanCost
+
+// define adds the options that every scan has.
+func (sc *scan) define(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Uint64Var(&sc.from, "from", 1, "begin with this `ID`")
+	f.Uint64Var(&sc.to, "last", 0, "end with this `ID`, and do not ask for the newest")
+}
+
+func newExport() *cobra.Command {
+	var sc scan
+	cmd := newCommand("export", "", "write the jobs of a tube or of all, as JSON", func(ctx context.Context, s *session, _ []string) error {
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if sc.tube != "" {
+			if _, err := c.StatsTube(ctx, sc.tube); err != nil {
+				return err
+			}
+		}
+		return s.export(ctx, c, sc)
+	})
+	cmd.Long = exportLong
+	cmd.Example = "  beanpole export --tube mail >mail.ndjson\n  beanpole export >all.ndjson"
+	cmd.Flags().StringVarP(&sc.tube, "tube", "t", "", "the `TUBE` (all)")
+	sc.define(cmd)
+	return cmd
+}
+
+func (s *session) export(ctx context.Context, c *client.Conn, sc scan) error {
+	b := s.newBar("jobs")
+	defer b.end()
+	written, reserved := 0, 0
+	sc.bodies = true
+	sc.progress = func(done, total uint64) { b.show(done, total, written) }
+	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
+		for i := range jobs {
+			if jobs[i].State == client.StateReserved {
+				reserved++
+			}
+			if err := s.printJSON(jobs[i].exported()); err != nil {
+				return false, err
+			}
+		}
+		written += len(jobs)
+		return true, nil
+	})
+	b.end()
+	if reserved > 0 {
+		s.note("%d of the jobs were reserved; they are written as ready", reserved)
+	}
+	return err
+}
+
+// exported returns a job as a file has it: what it takes to put it again, and what
+// has become of it so far.
+func (f *found) exported() job {
+	j := newJob(f.ID, f.body, f.JobStats)
+	j.Delay, j.TimeLeft = 0, 0
+	switch f.State {
+	case client.StateReserved:
+		j.State = string(client.StateReady)
+	case client.StateDelayed:
+		j.Delay = max(seconds(f.TimeLeft), 1)
+	}
+	return j
+}

@@ -1,0 +1,307 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+const importLong = `Put the jobs of FILE, or of standard input, which 'beanpole export' has written. Each
+gets its tube, priority, time to run, delay and body, and is buried if it was; it gets
+a new id, and its counters begin anew.
+
+With FILE, how far it has come is kept in FILE.progress (or where --progress says,
+which also works with standard input). If the command is interrupted, killed, or loses
+its server, run it again in the same way: it goes on where it was, and each job is
+there once. It ends with exit code 0 when all jobs are there, and once that is so does
+nothing more; to import FILE again, remove FILE.progress.
+
+How that works: jobs are put in batches of 1000, and before each its place is written
+down. When a batch was under way, nobody knows what of it the server has got. So the
+jobs that are newer than the batch before are looked at, and those that are equal in
+tube, priority, time to run and body are not put again. What cannot be told from that is
+whether a job is missing because it was not put, or because a worker has taken it
+since. The server's counters tell that jobs have gone; then the command stops and says
+so, and you say --doubtful put (a job may be done twice) or --doubtful skip (one may be
+lost). This cannot happen while nobody deletes jobs: pause the tubes to be sure. If
+other programs put jobs meanwhile that are equal in all that, they are taken for these.`
+
+// importBatch is how many jobs are put in one round trip.
+const importBatch = 1000
+
+// importOptions say what to do with the jobs.
+type importOptions struct {
+	tube     string
+	progress string
+	doubtful string
+}
+
+func newImport() *cobra.Command {
+	var opt importOptions
+	cmd := newCommand("import", "[FILE]", "put the jobs of an export; can be resumed", func(ctx context.Context, s *session, args []string) error {
+		if opt.doubtful != "" && opt.doubtful != "put" && opt.doubtful != "skip" {
+			return usageError("--doubtful is put or skip")
+		}
+		in, size := s.in, int64(0)
+		if len(args) > 0 {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return usageError("%w", err)
+			}
+			defer f.Close()
+			info, err := f.Stat()
+			if err != nil {
+				return err
+			}
+			in, size = f, info.Size()
+			opt.progress = cmp.Or(opt.progress, args[0]+".progress")
+		}
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		im := &importer{session: s, conn: c, opt: opt, in: in, size: size}
+		return im.run(ctx)
+	})
+	cmd.Long = importLong
+	cmd.Example = "  beanpole import all.ndjson\n  beanpole import --tube retry <mail.ndjson"
+	f := cmd.Flags()
+	f.StringVarP(&opt.tube, "tube", "t", "", "put all jobs into this `TUBE` (each into its own)")
+	f.StringVar(&opt.progress, "progress", "", "keep in this `FILE` how far it has come (FILE.progress)")
+	f.StringVar(&opt.doubtful, "doubtful", "", "`DO` put or skip jobs of which nobody knows whether\nthey were put")
+	return cmd
+}
+
+// An importer puts the jobs of a file.
+type importer struct {
+	*session
+	conn *client.Conn
+	opt  importOptions
+	in   io.Reader
+	size int64 // of the file; 0: not known
+
+	lines *lineReader
+	bad   error // of the line after the last batch
+	again []job // a batch that was read before
+	state importState
+	most  int64 // bytes of a body that the server takes
+	put   int   // jobs that this run has put
+
+	// Where the last batch ends.
+	endLine   int
+	endOffset int64
+}
+
+func (im *importer) run(ctx context.Context) error {
+	var err error
+	if im.state, err = loadState(im.opt.progress, im.server.addr); err != nil {
+		return err
+	}
+	if im.state.Done {
+		im.note("all %d jobs were put before; to put them again, remove %s", im.state.Jobs, im.opt.progress)
+		return nil
+	}
+	if err := im.seek(); err != nil {
+		return err
+	}
+	if err := im.settle(ctx); err != nil {
+		return err
+	}
+	b := im.newBar("jobs")
+	defer b.end()
+	for {
+		if ctx.Err() != nil {
+			return im.interrupted()
+		}
+		// A batch is not interrupted, so that only a kill leaves it in doubt.
+		more, err := im.batch(context.WithoutCancel(ctx))
+		if err != nil {
+			b.end()
+			return im.explain(err)
+		}
+		b.show(uint64(im.state.Offset), uint64(im.size), im.put)
+		if !more {
+			break
+		}
+	}
+	b.end()
+	im.state.Done = true
+	if err := im.state.save(im.opt.progress); err != nil {
+		return err
+	}
+	if im.json {
+		return im.printJSON(map[string]int{"imported": im.put, "total": im.state.Jobs})
+	}
+	_, err = fmt.Fprintf(im.out, "imported %d\n", im.put)
+	return err
+}
+
+// seek goes to where the last run has come to.
+func (im *importer) seek() error {
+	if im.size > 0 && im.size < im.state.Offset {
+		return fmt.Errorf("%s speaks of a longer file; if this is another one, remove it", im.opt.progress)
+	}
+	if _, err := io.CopyN(io.Discard, im.in, im.state.Offset); err != nil {
+		return fmt.Errorf("%s speaks of a longer input: %w", im.opt.progress, err)
+	}
+	im.lines = newLineReader(im.in)
+	im.lines.number, im.lines.offset = im.state.Lines, im.state.Offset
+	im.endLine, im.endOffset = im.state.Lines, im.state.Offset
+	return nil
+}
+
+// interrupted says how to go on.
+func (im *importer) interrupted() error {
+	if im.opt.progress == "" {
+		return fmt.Errorf("interrupted: %d jobs were put, lines 1 to %d", im.put, im.state.Lines)
+	}
+	if err := im.state.save(im.opt.progress); err != nil {
+		return err
+	}
+	return fmt.Errorf("interrupted after %d jobs; the same command goes on from there", im.state.Jobs)
+}
+
+// explain says how to go on after an error.
+func (im *importer) explain(err error) error {
+	if im.opt.progress == "" {
+		return fmt.Errorf("%w; the jobs of the lines up to %d were put", err, im.state.Lines)
+	}
+	return fmt.Errorf("%w; %d jobs were put, the same command goes on from there", err, im.state.Jobs)
+}
+
+// read reads the jobs of a batch, at most n, the tubes together. A line that cannot
+// be put ends the batch before it; it is an error when it comes first.
+func (im *importer) read(n int) ([]job, error) {
+	var jobs []job
+	for len(jobs) < n && im.bad == nil {
+		line, err := im.lines.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		var j job
+		if err == nil {
+			j, err = im.parse(line)
+		}
+		if err != nil {
+			im.bad = fmt.Errorf("line %d: %w", im.endLine+1, err)
+			break
+		}
+		im.endLine, im.endOffset = im.lines.number, im.lines.offset
+		jobs = append(jobs, j)
+	}
+	if len(jobs) == 0 {
+		return nil, im.bad
+	}
+	slices.SortStableFunc(jobs, func(a, b job) int { return strings.Compare(a.Tube, b.Tube) })
+	return jobs, nil
+}
+
+// parse reads a job that can be put.
+func (im *importer) parse(line []byte) (job, error) {
+	j, err := readJob(line)
+	if err != nil {
+		return j, err
+	}
+	if size := int64(len(j.body())); im.most > 0 && size > im.most {
+		return j, fmt.Errorf("the body has %d bytes, and the server takes %d (its option -z)", size, im.most)
+	}
+	j.Tube = cmp.Or(im.opt.tube, j.Tube, "default")
+	j.TTR = cmp.Or(j.TTR, seconds(client.DefaultTTR))
+	return j, client.CheckTube(j.Tube)
+}
+
+// batch puts the next jobs. more is false when there are none.
+func (im *importer) batch(ctx context.Context) (more bool, err error) {
+	st, err := im.conn.Stats(ctx)
+	if err != nil {
+		return false, err
+	}
+	im.most = st.MaxJobSize
+	jobs := im.again
+	if im.again = nil; jobs == nil {
+		if jobs, err = im.read(importBatch); err != nil || len(jobs) == 0 {
+			return false, err
+		}
+	}
+	rest := make([]job, 0, len(jobs))
+	for i, j := range jobs {
+		if !slices.Contains(im.state.Skip, i) {
+			rest = append(rest, j)
+		}
+	}
+	im.state.Batch = len(jobs)
+	if err := im.state.save(im.opt.progress); err != nil {
+		return false, err
+	}
+	ids, err := putJobs(ctx, im.conn, rest)
+	if err != nil {
+		return false, err
+	}
+	im.put += len(rest)
+	im.state.Jobs += len(jobs)
+	im.state.Batch, im.state.Skip = 0, nil
+	im.state.Lines, im.state.Offset = im.endLine, im.endOffset
+	im.state.After = max(im.state.After, slices.Max(append(ids, 0)))
+	im.state.Server, im.state.Puts = st.ID, st.TotalJobs+uint64(len(rest))
+	return true, nil
+}
+
+// asideDelay is for jobs that are to be buried: nobody gets them before they are.
+const asideDelay = 365 * 24 * time.Hour
+
+// newJob returns what to put.
+func (j *job) newJob() client.NewJob {
+	n := client.NewJob{Tube: j.Tube, Body: j.body(), Pri: j.Pri, TTR: time.Duration(j.TTR) * time.Second}
+	switch client.State(j.State) {
+	case client.StateBuried:
+		n.Delay = asideDelay
+	case client.StateReady:
+	default:
+		n.Delay = time.Duration(j.Delay) * time.Second
+	}
+	return n
+}
+
+// putJobs puts jobs, and buries those that are to be. The ids come in their order.
+func putJobs(ctx context.Context, c *client.Conn, jobs []job) (ids []uint64, err error) {
+	news := make([]client.NewJob, len(jobs))
+	for i := range jobs {
+		news[i] = jobs[i].newJob()
+	}
+	ids, err = c.PutMany(ctx, news)
+	if err != nil {
+		return ids, err
+	}
+	for i := range jobs {
+		if jobs[i].State == string(client.StateBuried) {
+			if err := buryAside(ctx, c, ids[i], jobs[i].Pri); err != nil {
+				return ids, err
+			}
+		}
+	}
+	return ids, nil
+}
+
+// buryAside buries a job that was put with asideDelay. If it has gone, somebody has
+// taken or kicked it.
+func buryAside(ctx context.Context, c *client.Conn, id uint64, pri uint32) error {
+	j, err := c.ReserveJob(ctx, id)
+	if err == nil {
+		err = j.Bury(ctx, pri)
+	}
+	if errors.Is(err, client.ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/charmbracelet/bubbles/progress"
+	"github.com/charmbracelet/x/term"
+)
+
+// A bar shows on standard error how far a long command has come, if that is a
+// terminal.
+type bar struct {
+	w     io.Writer // nil: nobody looks
+	what  string    // is counted
+	model progress.Model
+	start time.Time
+	last  time.Time // when it was shown
+}
+
+func (s *session) newBar(what string) *bar {
+	b := &bar{what: what, start: time.Now()}
+	if !s.quiet && term.IsTerminal(os.Stderr.Fd()) {
+		b.w = s.err
+		b.model = progress.New(progress.WithWidth(40), progress.WithSolidFill("")) // without colour
+	}
+	return b
+}
+
+// show shows that part of total is done, and how many of what is counted were.
+func (b *bar) show(part, total uint64, count int) {
+	now := time.Now()
+	if b.w == nil || now.Sub(b.last) < 100*time.Millisecond {
+		return
+	}
+	b.last = now
+	fmt.Fprintf(b.w, "\r%s %d %s, %.0f/s \x1b[K", b.model.ViewAs(float64(part)/float64(max(total, 1))), count, b.what,
+		float64(count)/max(now.Sub(b.start).Seconds(), 1e-3))
+}
+
+// end takes the bar from the screen.
+func (b *bar) end() {
+	if b.w != nil {
+		fmt.Fprint(b.w, "\r\x1b[K")
+	}
+}

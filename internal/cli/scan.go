@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// The protocol has no command that lists jobs. What it has is stats-job, so the jobs
+// of a server are found by asking for each id that it has ever given.
+
+// scanCost is what the commands that scan say of it in their help.
+const scanCost = `The protocol has no command that lists jobs, so the server is asked for each id that it
+has ever given, thousands in a round trip. That takes time in proportion to all jobs
+ever put, not to those that are there: some seconds for each million. To know the
+newest id a job is put into a tube of its own and deleted at once, which workers do not
+see and which changes the counters of puts and deletes by one. A server that drains
+takes no put: give it --last.`
+
+const (
+	scanBatch = 4000 // ids in a round trip
+	bodyBatch = 500  // bodies in a round trip; they may be large
+
+	probePrefix = "beanpole-probe."
+	probeDelay  = time.Hour // no worker is to get it, whatever it watches
+)
+
+// newProbeTube returns the name of a tube that nobody uses.
+func newProbeTube() string { return probePrefix + strings.ToLower(rand.Text()[:12]) }
+
+// putProbe puts a job that tells the newest id.
+func putProbe(ctx context.Context, c *client.Conn, tube string) (id uint64, err error) {
+	id, err = c.Put(ctx, client.NewJob{Tube: tube, Pri: 1<<32 - 1, Delay: probeDelay})
+	if errors.Is(err, client.ErrDraining) {
+		err = fmt.Errorf("%w: it does not tell its newest id", err)
+	}
+	return id, err
+}
+
+// newestID returns an id that is larger than those of all jobs that are there.
+func newestID(ctx context.Context, c *client.Conn) (uint64, error) {
+	id, err := putProbe(ctx, c, newProbeTube())
+	if err != nil {
+		return 0, err
+	}
+	return id, c.Delete(context.WithoutCancel(ctx), id)
+}
+
+// A scan looks for jobs.
+type scan struct {
+	tube     string         // where; empty: everywhere
+	states   []client.State // nil: in any
+	from, to uint64         // the ids to ask for, both included; to 0: up to the newest
+	bodies   bool           // look at the bodies too
+	probes   bool           // find the jobs that scans and imports put for themselves, too
+	progress func(done, total uint64)
+}
+
+// A found job is one that a scan has found. It may have changed since.
+type found struct {
+	*client.JobStats
+	body []byte
+}
+
+// resolve fills in what the server must be asked for.
+func (sc *scan) resolve(ctx context.Context, c *client.Conn) error {
+	sc.from = max(sc.from, 1)
+	if sc.to > 0 {
+		return nil
+	}
+	newest, err := newestID(ctx, c)
+	sc.to = newest - 1
+	return err
+}
+
+// run calls each with the jobs that are found, by ascending ids, some at a time. each
+// returns false to end the scan.
+func (sc *scan) run(ctx context.Context, c *client.Conn, each func([]found) (more bool, err error)) error {
+	if err := sc.resolve(ctx, c); err != nil {
+		return err
+	}
+	for next := sc.from; next <= sc.to; {
+		ids := make([]uint64, min(scanBatch, sc.to-next+1))
+		for i := range ids {
+			ids[i] = next + uint64(i)
+		}
+		next += uint64(len(ids))
+		stats, err := c.StatsJobMany(ctx, ids)
+		if err := butNotFound(err); err != nil {
+			return err
+		}
+		stats = slices.DeleteFunc(stats, func(st *client.JobStats) bool { return !sc.wants(st) })
+		for batch := range slices.Chunk(stats, bodyBatch) {
+			jobs, err := sc.look(ctx, c, batch)
+			if err != nil {
+				return err
+			}
+			if more, err := each(jobs); err != nil || !more {
+				return err
+			}
+		}
+		if sc.progress != nil {
+			sc.progress(next-sc.from, sc.to-sc.from+1)
+		}
+	}
+	return nil
+}
+
+// wants reports whether the scan looks for a job; st is nil where there is none.
+func (sc *scan) wants(st *client.JobStats) bool {
+	switch {
+	case st == nil:
+		return false
+	case !sc.probes && sc.tube == "" && strings.HasPrefix(st.Tube, probePrefix):
+		return false
+	}
+	return (sc.tube == "" || sc.tube == st.Tube) && (sc.states == nil || slices.Contains(sc.states, st.State))
+}
+
+// look gets the bodies, if they are wanted. Jobs that have gone meanwhile are left out.
+func (sc *scan) look(ctx context.Context, c *client.Conn, stats []*client.JobStats) ([]found, error) {
+	jobs := make([]found, len(stats))
+	ids := make([]uint64, len(stats))
+	for i, st := range stats {
+		jobs[i].JobStats, ids[i] = st, st.ID
+	}
+	if !sc.bodies {
+		return jobs, nil
+	}
+	bodies, err := c.PeekMany(ctx, ids)
+	if err := butNotFound(err); err != nil {
+		return nil, err
+	}
+	kept := jobs[:0]
+	for i, b := range bodies {
+		if b != nil {
+			kept = append(kept, found{stats[i], b.Body})
+		}
+	}
+	return kept, nil
+}
+
+// butNotFound returns the first error of a batch that is not ErrNotFound.
+func butNotFound(err error) error {
+	batch, ok := errors.AsType[*client.BatchError](err)
+	if !ok {
+		return err
+	}
+	for _, err := range batch.Errs {
+		if err != nil && !errors.Is(err, client.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
