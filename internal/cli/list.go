@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+const jobsLong = `List the jobs of a tube, by ascending ids, with the beginnings of their bodies. With
+--json each is an object with its whole body, as 'beanpole peek --json' prints it.
+
+Nothing is changed on the server.
+
+` + scanCost
+
+func newJobs() *cobra.Command {
+	var states []string
+	var limit int
+	var sc scan
+	cmd := newCommand("jobs", "TUBE", "list the jobs of a tube", func(ctx context.Context, s *session, args []string) error {
+		if limit < 0 {
+			return usageError("--limit is not negative; 0 is no limit")
+		}
+		for _, name := range states {
+			switch state := client.State(name); state {
+			case client.StateReady, client.StateReserved, client.StateDelayed, client.StateBuried:
+				sc.states = append(sc.states, state)
+			default:
+				return usageError("%q is not a state of jobs: ready, reserved, delayed or buried", name)
+			}
+		}
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.StatsTube(ctx, args[0]); err != nil {
+			return err
+		}
+		sc.tube, sc.bodies = args[0], true
+		return s.listJobs(ctx, c, sc, limit)
+	})
+	cmd.Long = jobsLong
+	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body"
+	cmd.Flags().StringSliceVar(&states, "state", nil, "only those in these `STATES`: ready, reserved, delayed,\nburied, with commas between them")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
+	sc.define(cmd)
+	cmd.ValidArgsFunction = completeTubes
+	cmd.RegisterFlagCompletionFunc("state", completeStates)
+	return cmd
+}
+
+// listJobs prints the jobs that a scan finds.
+func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit int) error {
+	b := s.newBar("jobs")
+	defer b.end()
+	listed, next := 0, uint64(0) // the id of the first that is not listed
+	var rows [][]string
+	sc.progress = func(done, total uint64) { b.show(done, total, listed) }
+	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
+		for i := range jobs {
+			if limit > 0 && listed == limit {
+				next = jobs[i].ID
+				return false, nil
+			}
+			listed++
+			if !s.json {
+				rows = append(rows, jobs[i].row())
+			} else if err := s.printJSON(newJob(jobs[i].ID, jobs[i].body, jobs[i].JobStats)); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	b.end()
+	if err == nil && !s.json {
+		columns := []column{{"ID", true}, {"STATE", false}, {"PRI", true}, {"AGE", true}, {"LEFT", true}, {"TRIES", true}, {"BYTES", true}, {"BODY", false}}
+		err = s.printTable(columns, rows)
+	}
+	if next > 0 {
+		s.note("there are more jobs; --limit 0 lists all, --from %d goes on", next)
+	}
+	return err
+}
+
+// bodyWidth is how many characters of a body a table shows.
+const bodyWidth = 40
+
+// row is a job in a table.
+func (f *found) row() []string {
+	left := ""
+	if f.State == client.StateDelayed || f.State == client.StateReserved {
+		left = f.TimeLeft.String()
+	}
+	body := []rune(strings.NewReplacer("\n", " ", "\t", " ").Replace(printable(f.body[:min(len(f.body), 4*bodyWidth)])))
+	if len(body) > bodyWidth || len(f.body) > 4*bodyWidth {
+		body = append(body[:min(len(body), bodyWidth-1)], '…')
+	}
+	return []string{
+		strconv.FormatUint(f.ID, 10), string(f.State), strconv.FormatUint(uint64(f.Pri), 10), f.Age.Round(time.Second).String(),
+		left, strconv.FormatUint(f.Reserves, 10), strconv.Itoa(len(f.body)), string(body),
+	}
+}

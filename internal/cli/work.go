@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/worker"
+)
+
+const workLong = `Run COMMAND for each job of the tubes. The body is its standard input. Its exit status
+decides what becomes of the job:
+
+  0      the job is deleted
+  100    it is buried at once: it will never succeed
+  other  it is released, to be tried again after 1, 2, 4, 8 ... seconds, at most an hour,
+         a quarter more or less; when it was tried --tries times it is buried
+
+Until COMMAND ends the job is touched, so its time to run does not limit COMMAND.
+These variables tell of the job:
+
+  BEANPOLE_JOB      its id             BEANPOLE_TRIES    this is the how manieth try
+  BEANPOLE_TUBE     its tube           BEANPOLE_AGE      seconds since it was put
+  BEANPOLE_PRI      its priority       BEANPOLE_ADDR     its server
+
+What COMMAND prints goes where this prints; with --json to standard error, and standard
+output gets an object for each job.
+
+With SIGTERM or SIGINT it takes no more jobs and waits for the commands that run. After
+--stop they get SIGTERM too, and their jobs go to other workers. COMMAND is not run by a
+shell: sh -c '...' does that.`
+
+// statusBury is the exit status of a command whose job will never succeed. It is
+// that of qmail and its kin for permanent failures.
+const statusBury = 100
+
+// stopGrace is how long a command may take to end when it is told to.
+const stopGrace = 3 * time.Second
+
+// workOptions say what to work on, and how.
+type workOptions struct {
+	tubes       []string
+	concurrency int
+	tries       int
+	stop        time.Duration
+}
+
+func newWork() *cobra.Command {
+	var opt workOptions
+	cmd := newCommand("work", "COMMAND [ARG...]", "run a command for each job", func(ctx context.Context, s *session, args []string) error {
+		if opt.concurrency < 1 || opt.tries < 0 || opt.stop < 0 {
+			return usageError("--concurrency is 1 or more, --tries and --stop are not negative")
+		}
+		path, err := exec.LookPath(args[0])
+		if err != nil {
+			return usageError("%w", err)
+		}
+		w := &jobRunner{session: s, path: path, args: args}
+		return w.run(ctx, opt)
+	})
+	cmd.Use = "work [options] -- COMMAND [ARG...]"
+	cmd.Long = workLong
+	cmd.Example = "  beanpole work --tube mail -- sendmail -t\n  beanpole work --tube urls --concurrency 8 -- sh -c 'curl -sSfO \"$(cat)\"'"
+	f := cmd.Flags()
+	f.StringSliceVarP(&opt.tubes, "tube", "t", []string{"default"}, "from these `TUBES`; may be repeated")
+	f.IntVarP(&opt.concurrency, "concurrency", "c", 1, "run `N` commands at a time")
+	f.IntVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
+	f.DurationVar(&opt.stop, "stop", worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
+	f.SetInterspersed(false) // what follows COMMAND is its own
+	return cmd
+}
+
+// A jobRunner runs a command for each job.
+type jobRunner struct {
+	*session
+	path string
+	args []string // with the name first
+
+	mu sync.Mutex // of what is printed
+}
+
+func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
+	server, err := r.server.options()
+	if err != nil {
+		return err
+	}
+	// A worker waits for its server. But here a person may have mistaken it.
+	c, err := client.Dial(ctx, r.server.addr, server)
+	if err != nil {
+		return err
+	}
+	c.Close()
+	server.Reconnect = client.DefaultReconnect
+	w, err := worker.New(r.handle, &worker.Options{
+		Servers:     []string{r.server.addr},
+		Client:      *server,
+		Tubes:       opt.tubes,
+		Concurrency: opt.concurrency,
+		MaxTries:    cmp.Or(opt.tries, -1),
+		CountFirst:  true,
+		StopTimeout: cmp.Or(opt.stop, client.Never),
+		Hooks: worker.Hooks{
+			Finish: r.finished,
+			Error:  func(err error) { r.say("%v; trying again", err) },
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+// handle runs the command for a job.
+func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
+	st, err := j.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, r.path)
+	cmd.Args = r.args
+	cmd.Stdin = bytes.NewReader(j.Body)
+	cmd.Stdout, cmd.Stderr = r.stdout(), os.Stderr
+	cmd.Env = append(os.Environ(),
+		"BEANPOLE_ADDR="+j.Server,
+		"BEANPOLE_JOB="+strconv.FormatUint(j.ID, 10),
+		"BEANPOLE_TUBE="+st.Tube,
+		"BEANPOLE_PRI="+strconv.FormatUint(uint64(st.Pri), 10),
+		"BEANPOLE_TRIES="+strconv.FormatUint(st.Reserves, 10),
+		"BEANPOLE_AGE="+strconv.FormatInt(seconds(st.Age), 10),
+	)
+	// A group of its own: control-C at the terminal is for us, and what the command
+	// has started ends with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = stopGrace
+	err = cmd.Run()
+	if errors.Is(err, syscall.EPIPE) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
+		err = nil // it did not want to read all of the body
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == statusBury {
+		return worker.Bury(err)
+	}
+	return err
+}
+
+// stdout is where commands print: a file of the system where there is one, so that
+// it is theirs and not copied.
+func (r *jobRunner) stdout() io.Writer {
+	if r.json {
+		return os.Stderr
+	}
+	return os.Stdout
+}
+
+// An outcome is what became of a job, as JSON has it.
+type outcome struct {
+	ID     uint64  `json:"id"`
+	Action string  `json:"action"`
+	Tries  int     `json:"tries,omitempty"`
+	Delay  int64   `json:"delay,omitempty"`
+	Took   float64 `json:"seconds"`
+	Error  string  `json:"error,omitempty"`
+}
+
+// finished tells what has become of a job: of each with JSON, else of those that
+// are not deleted.
+func (r *jobRunner) finished(_ context.Context, j *worker.Job, o worker.Outcome) {
+	text := ""
+	if o.Err != nil {
+		text = o.Err.Error()
+	}
+	if !r.json {
+		switch o.Action {
+		case worker.Deleted:
+		case worker.Released:
+			r.say("job %d, try %d: %s; released for %s", j.ID, o.Tries, text, o.Delay.Round(time.Second))
+		default:
+			r.say("job %d: %s; %s", j.ID, text, o.Action)
+		}
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.printJSON(outcome{j.ID, string(o.Action), o.Tries, int64(o.Delay.Round(time.Second) / time.Second), o.Took.Seconds(), text})
+	r.out.Flush()
+}
+
+func (r *jobRunner) say(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(r.err, "beanpole: "+format+"\n", args...)
+}
