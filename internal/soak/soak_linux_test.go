@@ -17,6 +17,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	// What the program is made of: results from before a change to it must not
+	// come from the cache.
+	_ "github.com/beanpole-mq/beanpole/internal/journal"
+	_ "github.com/beanpole-mq/beanpole/internal/server"
 )
 
 var (
