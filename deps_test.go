@@ -46,7 +46,7 @@ var arrows = map[string]string{
 	"client":              "internal/wire",
 	"client/worker":       "client",
 	"client/beanpoletest": "internal/broker internal/engine internal/memnet internal/server",
-	"internal/cli":        "client client/worker internal/cli/top github.com/charmbracelet github.com/spf13",
+	"internal/cli":        "client internal/cli/top github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":    "github.com/charmbracelet",
 
 	// Judges and tools. conformance needs an address only.
