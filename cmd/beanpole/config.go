@@ -150,6 +150,9 @@ func checkConfig(w io.Writer, s *settings) error {
 	if err != nil {
 		return usageError("%w", err)
 	}
+	if _, err := s.opt.limits(); err != nil {
+		return usageError("%w", err)
+	}
 	if _, err := newSecurity(s.opt, endpoints, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}

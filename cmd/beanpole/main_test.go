@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 //	talk ADDR LINE...               send the lines, then quit; the replies are the stdout
 //	worker ADDR LINE...             send the lines and stay connected, without reading
 //	flood ADDR                      ask for far more than fits in a socket, without reading
+//	fetch NAME STATUS PATH [TOKEN]  get one of the admin pages of a server, which must have that status
 //	signal NAME SIGNAL              send TERM, INT, HUP or USR1 to a server
 //	logs NAME REGEXP                wait until the server has logged a match
 //	exited NAME CODE                wait until the server has exited, with this code
@@ -90,6 +92,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		"talk":   scriptTalk,
 		"worker": scriptWorker,
 		"flood":  scriptFlood,
+		"fetch":  scriptFetch,
 		"signal": scriptSignal,
 		"logs":   scriptLogs,
 		"exited": scriptExited,
@@ -126,6 +129,35 @@ const noRaceSleep = "atexit_sleep_ms=0"
 
 // patience is how long something may take that must happen.
 const patience = 30 * time.Second
+
+// adminAddress is how a server says where its admin pages are.
+var adminAddress = regexp.MustCompile(`serving the admin pages" address=(\S+)`)
+
+func scriptFetch(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: fetch NAME STATUS PATH [TOKEN]")
+	}
+	p := running(ts, neg, args[:1], 1)
+	p.mu.Lock()
+	addr := adminAddress.FindStringSubmatch(p.log.String())
+	p.mu.Unlock()
+	if addr == nil {
+		ts.Fatalf("%s serves no admin pages", args[0])
+	}
+	r, err := http.NewRequest("GET", "http://"+addr[1]+args[2], nil)
+	ts.Check(err)
+	if len(args) > 3 {
+		r.Header.Set("Authorization", "Bearer "+args[3])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	ts.Check(err)
+	defer resp.Body.Close()
+	_, err = io.Copy(ts.Stdout(), resp.Body)
+	ts.Check(err)
+	if strconv.Itoa(resp.StatusCode) != args[1] {
+		ts.Fatalf("%s: status %d, want %s", args[2], resp.StatusCode, args[1])
+	}
+}
 
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {

@@ -29,12 +29,12 @@ type queue struct {
 
 // openQueue makes the queue and reads the journal into it. The engine's clock
 // starts with it.
-func openQueue(opt journalOptions, log *slog.Logger) (*queue, error) {
+func openQueue(opt journalOptions, limits engine.Limits, log *slog.Logger) (*queue, error) {
 	start := time.Now()
 	now := func() int64 { return int64(time.Since(start)) }
 	if opt.dir == "" {
 		return &queue{
-			broker: broker.New(engine.New(engine.Options{}), broker.Options{Now: now}),
+			broker: broker.New(engine.New(engine.Options{Limits: limits}), broker.Options{Now: now}),
 			where:  "none, jobs are in memory only",
 		}, nil
 	}
@@ -45,7 +45,7 @@ func openQueue(opt journalOptions, log *slog.Logger) (*queue, error) {
 		Logger:      log,
 		Progress:    reading(log),
 	})
-	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
+	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits})
 	report, err := j.Open(vfs.OS, opt.dir, eng)
 	if err != nil {
 		return nil, &exitError{exitJournal, journalHint(opt.dir, err)}

@@ -4,11 +4,13 @@ import (
 	"log/slog"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/certs"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -73,11 +75,15 @@ func (s *security) warn(log *slog.Logger, l listening) {
 
 // reload reads the configuration again and puts into force what can be changed without
 // a restart; nothing, if it is wrong. The server was started with the settings started.
-func reload(log *slog.Logger, line commandLine, started *settings, sec *security, level *slog.LevelVar) {
+func reload(log *slog.Logger, line commandLine, started *settings, sec *security, q *queue, level *slog.LevelVar) {
 	s, err := line.settings()
 	var policy *access.Policy
 	if err == nil {
 		policy, err = s.opt.tables.policy()
+	}
+	var limits engine.Limits
+	if err == nil {
+		limits, err = s.opt.limits()
 	}
 	if err != nil {
 		log.Error("the configuration is wrong; the old one stays in force", "err", err)
@@ -89,6 +95,7 @@ func reload(log *slog.Logger, line commandLine, started *settings, sec *security
 		}
 	}
 	sec.policy.Store(policy)
+	q.broker.Call(func(e *engine.Engine, _ int64) { e.SetLimits(limits) })
 	level.Set(s.opt.level())
 	log.Info("the configuration was read again")
 	if names := needRestart(started, s, sec); len(names) > 0 {
@@ -96,11 +103,14 @@ func reload(log *slog.Logger, line commandLine, started *settings, sec *security
 	}
 }
 
+// reloadable are the settings that take effect without a restart.
+var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched"}
+
 // needRestart returns the names of settings that differ and cannot be changed while the
 // server runs.
 func needRestart(started, now *settings, sec *security) (names []string) {
 	for _, name := range settingNames(now.flags) {
-		if name != "verbose" && started.flags.Lookup(name).Value.String() != now.flags.Lookup(name).Value.String() {
+		if !slices.Contains(reloadable, name) && started.flags.Lookup(name).Value.String() != now.flags.Lookup(name).Value.String() {
 			names = append(names, name)
 		}
 	}

@@ -83,6 +83,10 @@ func serve(ctx context.Context, line commandLine, s *settings, stderr io.Writer)
 	if err != nil {
 		return err
 	}
+	limits, err := opt.limits()
+	if err != nil {
+		return usageError("%w", err)
+	}
 	who, err := lookupIdentity(opt.user)
 	if err != nil {
 		return err
@@ -92,10 +96,15 @@ func serve(ctx context.Context, line commandLine, s *settings, stderr io.Writer)
 		return err
 	}
 	defer closeAll(listeners) // for the failures below; else they are closed by then
+	pages, err := opt.listenAdmin(ctx, log, sec)
+	if err != nil {
+		return err
+	}
+	defer pages.stop()
 	if err := who.assume(); err != nil {
 		return err
 	}
-	q, err := openQueue(opt.journal, log)
+	q, err := openQueue(opt.journal, limits, log)
 	if err != nil {
 		return err
 	}
@@ -113,8 +122,9 @@ func serve(ctx context.Context, line commandLine, s *settings, stderr io.Writer)
 		sec.warn(log, l)
 	}
 	log.Info("ready", "version", version(), "pid", os.Getpid(), "journal", q.where)
+	pages.ready(opt, log, q, srv, sec)
 	notify(log, daemon.SdNotifyReady)
-	failed := signals.wait(log, srv.Drain, func() { reload(log, line, s, sec, level) }, ended)
+	failed := signals.wait(log, srv.Drain, func() { reload(log, line, s, sec, q, level) }, ended)
 	notify(log, daemon.SdNotifyStopping)
 	stop(ctx, log, srv)
 	reportSocketFiles(log, endpoints, listeners)

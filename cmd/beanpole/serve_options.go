@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -35,7 +36,9 @@ type serveOptions struct {
 	stallTimeout time.Duration // 0: never
 	compat       wire.Compat
 
+	limit   limitOptions
 	journal journalOptions
+	admin   adminOptions
 
 	verbose int
 	jsonLog bool
@@ -68,6 +71,7 @@ func defaultOptions() serveOptions {
 		maxConns:     server.DefaultMaxConns,
 		stallTimeout: server.DefaultStallTimeout,
 		journal:      journalOptions{asked: wal.DefaultSegmentSize},
+		admin:        adminOptions{tubes: admin.DefaultTubes},
 	}
 }
 
@@ -107,6 +111,12 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 			"command, or does not read its replies, for this\n"+
 			"`TIME`; 0: never (1m)")
 	})
+	addFlags(cmd, "Limits of the queue; 0: none (0)", func(fs *pflag.FlagSet) {
+		define(fs, "max-memory", "", as(&opt.limit.memory, parseBytes, plainly), "refuse new jobs, OUT_OF_MEMORY, when all jobs take\n"+
+			"these `BYTES` of memory")
+		define(fs, "max-tubes", "", as(&opt.limit.tubes, parseLimit("tubes"), plainly), "refuse new tubes beyond these `N`")
+		define(fs, "max-watched", "", as(&opt.limit.watches, parseLimit("tubes"), plainly), "let a connection watch `N` tubes")
+	})
 	addFlags(cmd, "Journal", func(fs *pflag.FlagSet) {
 		define(fs, "journal", "b", as(&opt.journal.dir, parseDir, unlessEmpty), "keep the jobs in `DIR`, which must exist; files of\n"+
 			"beanstalkd in it are taken over (in memory only)")
@@ -116,6 +126,12 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 			"never sync: the system decides when to write")
 		define(fs, "segment-size", "s", as(&opt.journal.asked, parseBytes, plainly), "size of a file of the journal, in `BYTES`, 512 to\n"+
 			"1073741824 (10485760)")
+	})
+	addFlags(cmd, "Admin pages: /metrics, /healthz, /readyz", func(fs *pflag.FlagSet) {
+		define(fs, "admin", "", as(&opt.admin.addr, parseAdmin, unlessEmpty), "serve them on `ADDR`: IP:PORT, :PORT of loopback,\n"+
+			"or unix:PATH (none)")
+		define(fs, "metrics-tubes", "", as(&opt.admin.tubes, parseLimit("tubes"), plainly), fmt.Sprintf("give the first `N` tubes metrics of their own (%d)", admin.DefaultTubes))
+		define(fs, "admin-profiles", "", onOff(&opt.admin.profiles), "add /debug/pprof/")
 	})
 	addFlags(cmd, "Log (on standard error) and others", func(fs *pflag.FlagSet) {
 		define(fs, "verbose", "V", &setting{set: opt.addVerbose, value: func() any { return opt.verbose }, isSwitch: true},
@@ -216,6 +232,19 @@ func parseFile(s string) (string, error) {
 		return "", errors.New("want the path of a file")
 	}
 	return s, nil
+}
+
+// parseLimit returns a function that reads a number from 0 on.
+func parseLimit(what string) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := parseNumber(s, what, math.MaxInt32)
+		return int(n), err
+	}
+}
+
+func parseAdmin(s string) (string, error) {
+	_, err := server.ParseAddress(withHost(s), defaultAdminPort)
+	return s, err
 }
 
 func showLogFormat(json bool) any {

@@ -21,10 +21,11 @@ type tables struct {
 	Listeners  []listenerTable `toml:"listener,omitempty"`
 	Identities []identityTable `toml:"identity,omitempty"`
 	Rules      []ruleTable     `toml:"rule,omitempty"`
+	Limits     []limitTable    `toml:"limit,omitempty"`
 }
 
 // tableNames are the names of the tables.
-var tableNames = []string{"listener", "identity", "rule"}
+var tableNames = []string{"listener", "identity", "rule", "limit"}
 
 // A listenerTable is a listener with settings of its own.
 type listenerTable struct {

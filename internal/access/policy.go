@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
-	"strings"
 )
 
 // A Config is what an operator says of identities and rules. The zero value
@@ -57,7 +55,7 @@ type Identity struct {
 }
 
 type rule struct {
-	tubes  *regexp.Regexp // nil: all
+	tubes  Pattern
 	rights Rights
 }
 
@@ -143,7 +141,7 @@ func (p *Policy) give(c RuleConfig, byName map[string]*Identity) error {
 	if c.Rights == None {
 		return errors.New("it allows nothing")
 	}
-	r := rule{tubes: pattern(c.Tubes), rights: c.Rights}
+	r := rule{tubes: NewPattern(c.Tubes), rights: c.Rights}
 	for _, name := range c.Identities {
 		if name == everybody {
 			p.nobody.rules = append(p.nobody.rules, r)
@@ -159,18 +157,6 @@ func (p *Policy) give(c RuleConfig, byName map[string]*Identity) error {
 		id.rules = append(id.rules, r)
 	}
 	return nil
-}
-
-// pattern returns what matches one of the globs, or nil for all tubes.
-func pattern(globs []string) *regexp.Regexp {
-	if len(globs) == 0 || slices.Contains(globs, "*") {
-		return nil
-	}
-	exprs := make([]string, len(globs))
-	for i, g := range globs {
-		exprs[i] = strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(g))
-	}
-	return regexp.MustCompile(`^(?:` + strings.Join(exprs, "|") + `)$`)
 }
 
 // Known returns how many identities there are.
@@ -245,7 +231,7 @@ func (id *Identity) Unrestricted() bool {
 	}
 	given := None
 	for _, rule := range id.rules {
-		if rule.tubes == nil {
+		if rule.tubes.all() {
 			given |= rule.rights
 		}
 	}
@@ -259,7 +245,7 @@ func (id *Identity) on(tube string) Rights {
 	}
 	given := None
 	for _, rule := range id.rules {
-		if rule.tubes == nil || rule.tubes.MatchString(tube) {
+		if rule.tubes.Matches(tube) {
 			given |= rule.rights
 		}
 	}

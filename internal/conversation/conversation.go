@@ -77,6 +77,9 @@ type Shared struct {
 	commands [wire.NumOps]uint64
 }
 
+// Commands returns how often each command was given. It is for turns.
+func (s *Shared) Commands() *[wire.NumOps]uint64 { return &s.commands }
+
 func (s *Shared) newParser() wire.Parser {
 	return wire.Parser{MaxBody: s.MaxJobSize, Compat: s.Compat}
 }

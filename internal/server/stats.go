@@ -107,5 +107,29 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.Se
 	return ws
 }
 
+// Counts are what a server counts besides its engine, since it was made.
+type Counts struct {
+	Commands            map[string]uint64 // by verb
+	RejectedConnections uint64            // closed because there were too many
+	RefusedConnections  uint64            // closed by what a listener asks of its clients
+	RefusedCommands     uint64            // answered UNAUTHORIZED
+}
+
+// Counts returns what was counted. It is for turns.
+func (s *Server) Counts() Counts {
+	c := Counts{
+		Commands:            make(map[string]uint64),
+		RejectedConnections: s.rejected.Load(),
+		RefusedConnections:  s.refusals.connections.Load(),
+		RefusedCommands:     s.refusals.commands.Load(),
+	}
+	for op, n := range s.shared.Commands() {
+		if op := wire.Op(op); op != wire.Unknown && op != wire.Quit && op != wire.Auth {
+			c.Commands[op.String()] = n
+		}
+	}
+	return c
+}
+
 // defaultSegmentSize is that of beanstalkd, in bytes.
 const defaultSegmentSize = 10 << 20

@@ -1,0 +1,107 @@
+package admin
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// DefaultTubes is how many tubes have metrics of their own.
+const DefaultTubes = 1000
+
+// Options of the pages. The zero value works.
+type Options struct {
+	// Version is beanpole's.
+	Version string
+
+	// Tubes is how many tubes have metrics of their own: the first ones in the
+	// order of their making. 0: DefaultTubes; negative: none.
+	Tubes int
+
+	// Server returns what the server counts besides the engine. It is called
+	// within turns. Nil: nothing.
+	Server func() server.Counts
+
+	// Journal returns how the journal is. It is called within turns. Nil: there
+	// is none.
+	Journal func() JournalStats
+
+	// NotReady says why clients cannot use the queue; empty: they can. It is
+	// called within turns. Nil: they always can.
+	NotReady func() string
+
+	// May reports whether a request may see figures and profiles. Nil: all may.
+	May func(*http.Request) bool
+
+	// Profiles adds /debug/pprof/.
+	Profiles bool
+
+	// Logger hears of pages that cannot be written. Nil: nobody does.
+	Logger *slog.Logger
+}
+
+// JournalStats are how the journal is.
+type JournalStats struct {
+	Healthy          bool
+	Segments         int
+	Bytes, LiveBytes int64
+	RecordsWritten   uint64 // since the start
+	RecordsMigrated  uint64 // of these, by cleaning
+}
+
+// New returns the pages.
+func New(b *broker.Broker, opt Options) http.Handler {
+	if opt.Tubes == 0 {
+		opt.Tubes = DefaultTubes
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&collector{broker: b, opt: &opt},
+	)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", permitted(&opt, promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelError),
+	})))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if why := notReady(b, &opt); why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
+		}
+		io.WriteString(w, "ok\n")
+	})
+	if opt.Profiles {
+		for path, h := range map[string]http.HandlerFunc{
+			"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
+			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
+		} {
+			mux.Handle("GET "+path, permitted(&opt, h))
+		}
+	}
+	return mux
+}
+
+// permitted answers 401 to those who may not see a page.
+func permitted(opt *Options, page http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if opt.May != nil && !opt.May(r) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
+			http.Error(w, "a token with the right stats is needed: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			return
+		}
+		page.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,196 @@
+package admin
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// newQueue returns a broker whose engine has some of everything.
+func newQueue(t *testing.T) *broker.Broker {
+	t.Helper()
+	b := broker.New(engine.New(engine.Options{}), broker.Options{})
+	t.Cleanup(func() { b.Close() })
+	b.Call(func(e *engine.Engine, now int64) {
+		s := e.Open(nil)
+		put := func(tube string, delay uint32) uint64 {
+			e.Use(s, []byte(tube))
+			id, o := e.Put(now, s, engine.Spec{Pri: 5, Delay: delay, TTR: 60}, []byte("body"))
+			if o != engine.OK {
+				t.Errorf("put: %v", o)
+			}
+			return id
+		}
+		put("mail", 0)
+		put("mail", 0)
+		put("mail", 3600)
+		buried := put("news", 0)
+		e.ReserveJob(now, s, buried)
+		e.Bury(s, buried, 5)
+		e.ReserveJob(now, s, put("news", 0))
+		e.Delete(s, put("news", 0))
+		e.Pause(now, []byte("news"), 100)
+	})
+	return b
+}
+
+func get(t *testing.T, h http.Handler, path, token string) (code int, body string) {
+	t.Helper()
+	r := httptest.NewRequest("GET", path, nil)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func TestMetrics(t *testing.T) {
+	h := New(newQueue(t), Options{
+		Version: "1.2.3",
+		Server: func() server.Counts {
+			return server.Counts{Commands: map[string]uint64{"put": 7}, RejectedConnections: 2, RefusedConnections: 3, RefusedCommands: 4}
+		},
+		Journal: func() JournalStats {
+			return JournalStats{Healthy: true, Segments: 2, Bytes: 300, LiveBytes: 100, RecordsWritten: 10, RecordsMigrated: 4}
+		},
+	})
+	code, body := get(t, h, "/metrics", "")
+	if code != http.StatusOK {
+		t.Fatalf("status %d: %s", code, body)
+	}
+	for _, line := range []string{
+		`beanpole_info{version="1.2.3"} 1`,
+		`beanpole_jobs{state="ready"} 2`,
+		`beanpole_jobs{state="reserved"} 1`,
+		`beanpole_jobs{state="delayed"} 1`,
+		`beanpole_jobs{state="buried"} 1`,
+		`beanpole_jobs_urgent 2`,
+		`beanpole_jobs_body_bytes 20`,
+		`beanpole_jobs_put_total 6`,
+		`beanpole_tubes 3`,
+		`beanpole_tubes_without_metrics 0`,
+		`beanpole_connections{kind="all"} 1`,
+		`beanpole_connections_rejected_total{reason="not allowed"} 3`,
+		`beanpole_connections_rejected_total{reason="too many"} 2`,
+		`beanpole_commands_refused_total 4`,
+		`beanpole_commands_total{verb="put"} 7`,
+		`beanpole_draining 0`,
+		`beanpole_ready 1`,
+		`beanpole_journal_healthy 1`,
+		`beanpole_journal_records_total{kind="change"} 6`,
+		`beanpole_journal_records_total{kind="cleaning"} 4`,
+		`beanpole_tube_jobs{state="ready",tube="mail"} 2`,
+		`beanpole_tube_jobs{state="buried",tube="news"} 1`,
+		`beanpole_tube_body_bytes{tube="mail"} 12`,
+		`beanpole_tube_jobs_put_total{tube="news"} 3`,
+		`beanpole_tube_jobs_deleted_total{tube="news"} 1`,
+		`beanpole_tube_connections{kind="using",tube="news"} 1`,
+		`go_goroutines `,
+		`process_resident_memory_bytes `,
+	} {
+		if !strings.Contains(body, "\n"+line) {
+			t.Errorf("there is no %s in\n%s", line, body)
+		}
+	}
+	if left := after(body, `beanpole_tube_pause_left_seconds{tube="news"} `); left != "100" && left != "99" {
+		t.Errorf("the pause of news ends in %q s", left)
+	}
+	problems, err := promlint.New(strings.NewReader(body)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// after returns what follows a text, to the end of the line.
+func after(body, text string) string {
+	_, rest, _ := strings.Cut(body, text)
+	line, _, _ := strings.Cut(rest, "\n")
+	return line
+}
+
+// A server with very many tubes gives the first ones metrics, and says how many it
+// leaves out.
+func TestManyTubes(t *testing.T) {
+	b := newQueue(t)
+	for tubes, want := range map[int]struct{ series, left string }{2: {"default mail", "1"}, -1: {"", "3"}, 9: {"default mail news", "0"}} {
+		_, body := get(t, New(b, Options{Tubes: tubes}), "/metrics", "")
+		var names []string
+		for _, name := range []string{"default", "mail", "news"} {
+			if strings.Contains(body, `tube="`+name+`"`) {
+				names = append(names, name)
+			}
+		}
+		if got := strings.Join(names, " "); got != want.series {
+			t.Errorf("with %d tubes: metrics of %q, want %q", tubes, got, want.series)
+		}
+		if left := after(body, "\nbeanpole_tubes_without_metrics "); left != want.left {
+			t.Errorf("with %d tubes: %s left out, want %s", tubes, left, want.left)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	b := newQueue(t)
+	why := ""
+	h := New(b, Options{NotReady: func() string { return why }})
+	for _, step := range []struct {
+		do    func()
+		ready int
+		body  string
+	}{
+		{func() {}, 200, "ok\n"},
+		{func() { why = "the journal: no space left on device" }, 503, "the journal: no space left on device\n"},
+		{func() { why = "" }, 200, "ok\n"},
+		{func() { b.Call(func(e *engine.Engine, _ int64) { e.Drain() }) }, 503, "draining: no new jobs are taken\n"},
+	} {
+		step.do()
+		if code, body := get(t, h, "/readyz", ""); code != step.ready || body != step.body {
+			t.Errorf("/readyz: %d %q, want %d %q", code, body, step.ready, step.body)
+		}
+		if code, _ := get(t, h, "/healthz", ""); code != 200 {
+			t.Errorf("/healthz: %d", code)
+		}
+		_, body := get(t, h, "/metrics", "")
+		if got, want := after(body, "\nbeanpole_ready "), map[int]string{200: "1", 503: "0"}[step.ready]; got != want {
+			t.Errorf("beanpole_ready is %s, want %s", got, want)
+		}
+	}
+}
+
+// Health is for everybody; the rest is for those who may see it, and profiles are there
+// only if they were asked for.
+func TestPermission(t *testing.T) {
+	may := func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer good" }
+	for _, c := range []struct {
+		path, token string
+		profiles    bool
+		code        int
+	}{
+		{"/metrics", "good", false, 200},
+		{"/metrics", "bad", false, 401},
+		{"/metrics", "", false, 401},
+		{"/healthz", "", false, 200},
+		{"/readyz", "", false, 200},
+		{"/debug/pprof/", "good", false, 404},
+		{"/debug/pprof/", "good", true, 200},
+		{"/debug/pprof/heap", "good", true, 200},
+		{"/debug/pprof/", "", true, 401},
+		{"/nothing", "good", true, 404},
+	} {
+		h := New(newQueue(t), Options{May: may, Profiles: c.profiles})
+		if code, _ := get(t, h, c.path, c.token); code != c.code {
+			t.Errorf("%s with token %q: %d, want %d", c.path, c.token, code, c.code)
+		}
+	}
+}

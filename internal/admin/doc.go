@@ -1,0 +1,17 @@
+// Package admin serves HTTP to those who watch a server: metrics for Prometheus,
+// health for load balancers and orchestrators, and profiles for whoever looks for
+// what is slow.
+//
+//	h := admin.New(broker, admin.Options{...})
+//	http.Serve(listener, h)
+//
+// # Paths
+//
+//	/metrics       figures in the format of Prometheus
+//	/healthz       200 as long as the process answers
+//	/readyz        200 if clients can use the queue; else 503 and why they cannot
+//	/debug/pprof/  profiles, if Options.Profiles is set
+//
+// The figures are collected when they are asked for, in one turn of the broker, so
+// they cost nothing meanwhile. That turn looks at Options.Tubes tubes at most.
+package admin
