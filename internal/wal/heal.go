@@ -1,9 +1,7 @@
 package wal
 
 import (
-	"errors"
 	"slices"
-	"syscall"
 )
 
 // What Recover has to do.
@@ -47,10 +45,6 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 	}
 	h := l.healing
 	to, err := l.rewrite(h)
-	if errors.Is(err, syscall.ENOSPC) {
-		h.cut()
-		to, err = l.rewrite(h)
-	}
 	if err != nil {
 		return l.fail(err)
 	}
@@ -177,9 +171,9 @@ func (l *Log) undo(h *healing) {
 	h.sealed = len(l.sealed)
 }
 
-// cut cuts the suspect, once. Before the records are elsewhere that is done
-// only to get its space: what reached the file is better than nothing if the
-// process is killed.
+// cut cuts the suspect, once its records are elsewhere. Before, what reached the
+// file is better than nothing if the process is killed; and a power cut in the
+// middle of it would leave a last segment that is too short.
 func (h *healing) cut() {
 	if h.suspect != nil {
 		h.suspect.cut()
