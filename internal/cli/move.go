@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+const moveLong = `Move jobs from one tube to another, with their priorities, times to run and bodies;
+delayed jobs with the delay that is left, and buried ones stay buried. Jobs that a
+worker holds are not touched.
+
+The protocol has no command for that. So each job is reserved, which keeps workers from
+it, put into the other tube, and then deleted: it gets a new id, its counters begin
+anew, and the counters of puts, reserves and deletes go up. If the command is killed
+between the put and the delete, up to 500 jobs are in both tubes; none is lost. A job
+takes four commands: ready ones hundreds in a round trip, the others one by one.`
+
+func newMove() *cobra.Command {
+	var states []string
+	var count int
+	cmd := newCommand("move", "FROM TO", "move jobs to another tube", func(ctx context.Context, s *session, args []string) error {
+		wanted, err := parseStates(states)
+		if err != nil {
+			return err
+		}
+		if args[0] == args[1] || count < 0 {
+			return usageError("FROM and TO are different tubes, and --count is not negative")
+		}
+		if err := client.CheckTube(args[1]); err != nil {
+			return err
+		}
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.StatsTube(ctx, args[0]); err != nil {
+			return err
+		}
+		m := &mover{conn: c, from: args[0], to: args[1], left: count}
+		b := s.newBar("jobs")
+		defer b.end()
+		m.progress = func() { b.show(uint64(m.moved), uint64(count), m.moved) }
+		for _, state := range wanted {
+			if err := m.move(ctx, state); err != nil {
+				return fmt.Errorf("after %d jobs: %w", m.moved, err)
+			}
+		}
+		b.end()
+		if s.json {
+			return s.printJSON(map[string]int{"moved": m.moved})
+		}
+		_, err = fmt.Fprintf(s.out, "moved %d\n", m.moved)
+		return err
+	})
+	cmd.Long = moveLong
+	cmd.Example = "  beanpole move mail mail.later --state delayed\n  beanpole move failed mail --state buried --count 100"
+	cmd.Flags().StringSliceVar(&states, "state", nil, "`STATES`: ready, delayed, buried, with commas between\nthem")
+	cmd.Flags().IntVarP(&count, "count", "n", 0, "move `N` jobs and no more; 0: all that are there")
+	cmd.ValidArgsFunction = completeTubes
+	cmd.RegisterFlagCompletionFunc("state", completeStates)
+	return cmd
+}
+
+// A mover moves jobs from one tube to another.
+type mover struct {
+	conn     *client.Conn
+	from, to string
+	left     int // that may be moved; 0: no limit
+	moved    int
+	progress func()
+}
+
+// moveBatch is how many jobs are moved in a round trip.
+const moveBatch = 500
+
+// move moves the jobs of a state: as many as there are now, so that it ends where
+// others go on putting.
+func (m *mover) move(ctx context.Context, state client.State) error {
+	st, err := m.conn.StatsTube(ctx, m.from)
+	if err != nil {
+		return err
+	}
+	there := int(map[client.State]uint64{client.StateReady: st.JobsReady, client.StateDelayed: st.JobsDelayed, client.StateBuried: st.JobsBuried}[state])
+	if err := m.conn.WatchOnly(ctx, m.from); err != nil {
+		return err
+	}
+	for there > 0 {
+		n := min(there, moveBatch)
+		if m.left > 0 {
+			n = min(n, m.left-m.moved)
+		}
+		if n <= 0 {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var jobs []found
+		if state == client.StateReady && st.PauseLeft == 0 {
+			jobs, err = m.takeReady(ctx, n)
+		} else {
+			jobs, err = m.takeOne(ctx, state)
+		}
+		if err != nil || len(jobs) == 0 {
+			return err
+		}
+		// Not interrupted, so that no job is left in both tubes.
+		if err := m.place(context.WithoutCancel(ctx), jobs); err != nil {
+			return err
+		}
+		there -= len(jobs)
+		m.progress()
+	}
+	return nil
+}
+
+// takeReady reserves jobs in the order in which workers would get them.
+func (m *mover) takeReady(ctx context.Context, n int) ([]found, error) {
+	reserved, err := m.conn.ReserveMany(ctx, n, 0)
+	if errors.Is(err, client.ErrTimedOut) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]uint64, len(reserved))
+	for i, j := range reserved {
+		ids[i] = j.ID
+	}
+	stats, err := m.conn.StatsJobMany(ctx, ids)
+	if err := butNotFound(err); err != nil {
+		return nil, err
+	}
+	jobs := make([]found, 0, len(reserved))
+	for i, st := range stats {
+		if st != nil { // else somebody has deleted it, its time to run being over
+			st.State = client.StateReady
+			jobs = append(jobs, found{st, reserved[i].Body})
+		}
+	}
+	return jobs, nil
+}
+
+// takeOne reserves the job that is next in a state, whatever the tube's pause.
+func (m *mover) takeOne(ctx context.Context, state client.State) ([]found, error) {
+	for {
+		j, err := peekState(ctx, m.conn, m.from, state)
+		if errors.Is(err, client.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		st, err := j.Stats(ctx)
+		if err == nil && st.State == state {
+			_, err = m.conn.ReserveJob(ctx, j.ID)
+		}
+		switch {
+		case err == nil && st.State == state:
+			return []found{{st, j.Body}}, nil
+		case err != nil && !errors.Is(err, client.ErrNotFound):
+			return nil, err
+		}
+		// It has changed meanwhile: the next.
+	}
+}
+
+// place puts jobs that are reserved into the other tube, and deletes them.
+func (m *mover) place(ctx context.Context, taken []found) error {
+	jobs := make([]job, len(taken))
+	ids := make([]uint64, len(taken))
+	for i := range taken {
+		jobs[i], ids[i] = taken[i].exported(), taken[i].ID
+		jobs[i].Tube = m.to
+	}
+	if _, err := putJobs(ctx, m.conn, jobs); err != nil {
+		return err
+	}
+	if err := butNotFound(m.conn.DeleteMany(ctx, ids)); err != nil {
+		return err
+	}
+	m.moved += len(taken)
+	return nil
+}
