@@ -59,9 +59,15 @@ bench-compare: build ## doc/benchmarks.md anew: beanpole beside Debian's beansta
 	doc/benchmarks.sh bin/beanpole > doc/benchmarks.md.new
 	mv doc/benchmarks.md.new doc/benchmarks.md
 
-install: ## the binary and the units for systemd, under DESTDIR and PREFIX; as root
+install: ## the binary, its manual, completions and units for systemd, under DESTDIR and PREFIX; as root
 	$(GO) build -trimpath -buildvcs=auto -o bin/beanpole ./cmd/beanpole
 	install -D -m 755 bin/beanpole $(DESTDIR)$(PREFIX)/bin/beanpole
+	GOOS= GOARCH= $(GO) build -o bin/describe ./cmd/beanpole # for this machine, whatever the other is for
+	env -u BEANPOLE_ADDR bin/describe man $(DESTDIR)$(PREFIX)/share/man/man1
+	for s in bash-completion/completions/beanpole:bash zsh/site-functions/_beanpole:zsh fish/vendor_completions.d/beanpole.fish:fish; do \
+		install -d $(DESTDIR)$(PREFIX)/share/$$(dirname $${s%:*}) && \
+		bin/describe completion $${s#*:} >$(DESTDIR)$(PREFIX)/share/$${s%:*} || exit 1; \
+	done
 	install -D -m 644 dist/beanpole.toml $(DESTDIR)$(PREFIX)/share/doc/beanpole/beanpole.toml
 	install -d $(DESTDIR)$(UNITS)
 	sed 's|/usr/bin/|$(PREFIX)/bin/|' dist/systemd/beanpole.service >$(DESTDIR)$(UNITS)/beanpole.service

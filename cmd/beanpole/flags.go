@@ -22,6 +22,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		if e.GetSpecifiedShortnames() != "" {
 			name = "-" + e.GetSpecifiedName()[:1]
 		}
+		if near := nearestFlag(cmd.Flags(), e.GetSpecifiedName()); near != "" && e.GetSpecifiedShortnames() == "" {
+			return usageError("unknown option %s; did you mean --%s? (see: %s --help)", name, near, cmd.CommandPath())
+		}
 		return usageError("unknown option %s (see: %s --help)", name, cmd.CommandPath())
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
@@ -31,6 +34,21 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usageError("bad value %q for %s: %w", e.GetValue(), spelling(e.GetFlag()), e.Unwrap())
 	}
 	return usageError("%w (see: %s --help)", err, cmd.CommandPath())
+}
+
+// nearestFlag returns the name that a wrong one was meant to be, or "". cobra knows
+// which words are near each other, but compares names of commands only.
+func nearestFlag(flags *pflag.FlagSet, wrong string) string {
+	names := &cobra.Command{SuggestionsMinimumDistance: 2} // letters wrong or missing
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	if near := names.SuggestionsFor(wrong); len(near) > 0 {
+		return near[0]
+	}
+	return ""
 }
 
 func spelling(f *pflag.Flag) string {

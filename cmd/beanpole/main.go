@@ -103,12 +103,18 @@ func newRoot() *cobra.Command {
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(printHelp)
 	root.AddCommand(newServe(), newConfig(), newToken(), newJournal(), newBench(), newVersion())
 	root.AddCommand(cli.Commands()...)
+	root.AddCommand(newMan())
 	root.SetHelpCommand(newHelp(root))
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Short = "print what completes commands in bash, zsh or fish"
+		}
+	}
 	return root
 }
 

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// newMan is for those who make packages: it writes the manual from the help.
+func newMan() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR",
+		Short:  "write the manual pages into a directory",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return fmt.Errorf("man: %w", err)
+			}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true // the same source gives the same pages
+			header := &doc.GenManHeader{Section: "1", Source: "beanpole " + version(), Manual: "beanpole"}
+			return doc.GenManTree(root, header, args[0])
+		},
+	}
+}
