@@ -257,10 +257,12 @@ func (l *loop) sync() (waited bool) {
 	return true
 }
 
-// settled notes that a round is, and learns how long a sync takes.
+// settled notes that a round is, and learns how long a sync takes. One that is very
+// long now and then says little about the next.
 func (l *loop) settled() {
 	if l.syncing > 0 && l.syncedAt > 0 { // the first that this sync is for
-		l.syncTime += (l.srv.now() - l.syncedAt - l.syncTime) / 8
+		took := min(l.srv.now()-l.syncedAt, 4*max(0, int64(l.srv.opt.SlowSync)))
+		l.syncTime += (took - l.syncTime) / 8
 		l.syncedAt = 0
 	}
 	l.unsettled--
