@@ -62,7 +62,7 @@ func parseAll() func() {
 			Tube: []byte(tubeName(firstTube)), Body: make([]byte, bodySize),
 		})
 	}
-	p := wire.Parser{MaxBody: wire.DefaultMaxBody}
+	p := wire.Parser{MaxBody: wire.DefaultMaxBody, Auth: true}
 	var cmd wire.Command
 	return func() {
 		for rest := in; len(rest) > 0; {
