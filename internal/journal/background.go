@@ -26,6 +26,13 @@ func (b *background) start(f func() error) {
 	})
 }
 
+// running tells whether a function is running.
+func (b *background) running() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.busy
+}
+
 // ended tells how the last function ended, once, or that it has not yet.
 func (b *background) ended() (busy bool, err error) {
 	b.mu.Lock()

@@ -155,7 +155,7 @@ func (j *Journal) durable(at wal.Pos) bool {
 	if at.Compare(j.files.Durable()) < 0 {
 		return true
 	}
-	if !j.dirty && j.opt.Sync < 0 {
+	if !j.dirty && j.opt.Sync < 0 && !j.syncing.running() {
 		j.syncing.start(j.files.Target().Sync)
 	}
 	return false
