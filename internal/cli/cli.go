@@ -7,7 +7,7 @@ func Commands() []*cobra.Command {
 	commands := []*cobra.Command{
 		newPut(), newReserve(), newPeek(), newDelete(), newBury(), newKick(), newRelease(), newTouch(),
 		newStats(), newTubes(), newPause(), newResume(), newWait(), newPing(), newTop(), newClear(),
-		newExport(), newImport(), newWork(), newJobs(), newMove(),
+		newExport(), newImport(), newWork(), newJobs(), newMove(), newMirror(),
 	}
 	for _, c := range commands {
 		if c.Flags().Lookup("tube") != nil {
