@@ -48,7 +48,9 @@ var arrows = map[string]string{
 	"client/worker":       "client",
 	"client/beanpoletest": "internal/broker internal/engine internal/memnet internal/server",
 	"internal/cli":        "client client/worker internal/cli/top github.com/charmbracelet github.com/spf13",
-	"internal/cli/top":    "github.com/charmbracelet",
+	"internal/cli/top":    "internal/cli/top/background github.com/charmbracelet",
+
+	"internal/cli/top/background": "github.com/charmbracelet",
 
 	// Judges and tools. conformance needs an address only.
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",

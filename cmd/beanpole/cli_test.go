@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"math/rand/v2"
 	"os/exec"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -46,5 +50,21 @@ func scriptBodies(ts *testscript.TestScript, neg bool, args []string) {
 		var job struct{ Body string }
 		ts.Check(json.Unmarshal([]byte(line), &job))
 		ts.Stdout().Write([]byte(job.Body + "\n"))
+	}
+}
+
+// A command that is no terminal program writes nothing to the terminal but its text.
+func TestPlainTerminal(t *testing.T) {
+	cmd := exec.Command("beanpole", "version")
+	cmd.Env = append(cmd.Environ(), "TERM=xterm", "COLORFGBG=")
+	terminal, err := pty.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	var text bytes.Buffer
+	io.Copy(&text, terminal) // ends with an error where the program ends
+	if err := cmd.Wait(); err != nil || !strings.HasPrefix(text.String(), "beanpole ") || strings.Contains(text.String(), "\x1b") {
+		t.Errorf("%q, %v", text.String(), err)
 	}
 }

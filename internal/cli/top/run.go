@@ -7,6 +7,8 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	_ "github.com/beanpole-mq/beanpole/internal/cli/top/background" // before bubbletea
 )
 
 // Run shows the server until the user quits or ctx ends. in and out must be a
