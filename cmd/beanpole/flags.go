@@ -39,16 +39,13 @@ func flagError(cmd *cobra.Command, err error) error {
 // nearestFlag returns the name that a wrong one was meant to be, or "". cobra knows
 // which words are near each other, but compares names of commands only.
 func nearestFlag(flags *pflag.FlagSet, wrong string) string {
-	names := &cobra.Command{SuggestionsMinimumDistance: 2} // letters wrong or missing
+	names := &cobra.Command{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
 			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
 		}
 	})
-	if near := names.SuggestionsFor(wrong); len(near) > 0 {
-		return near[0]
-	}
-	return ""
+	return nearest(names, wrong)
 }
 
 func spelling(f *pflag.Flag) string {

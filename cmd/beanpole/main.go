@@ -127,9 +127,19 @@ func noArguments(cmd *cobra.Command, args []string) error {
 }
 
 func unknownArgument(cmd *cobra.Command, args []string) error {
-	cmd.SuggestionsMinimumDistance = 2 // letters wrong or missing
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return usageError("unknown argument %q; did you mean %q? (see: %s --help)", args[0], near[0], cmd.CommandPath())
+	if near := nearest(cmd, args[0]); near != "" {
+		return usageError("unknown argument %q; did you mean %q? (see: %s --help)", args[0], near, cmd.CommandPath())
 	}
 	return usageError("unknown argument %q (see: %s --help)", args[0], cmd.CommandPath())
+}
+
+// nearest returns the subcommand that a wrong name was meant to be, or "".
+func nearest(cmd *cobra.Command, wrong string) string {
+	for letters := range 2 { // wrong or missing
+		cmd.SuggestionsMinimumDistance = letters + 1
+		if near := cmd.SuggestionsFor(wrong); len(near) > 0 {
+			return near[0]
+		}
+	}
+	return ""
 }
