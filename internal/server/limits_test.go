@@ -196,8 +196,10 @@ func TestSlowReader(t *testing.T) {
 		slow.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
 		go io.WriteString(slow.nc, strings.Repeat("peek 1\r\n", 100_000)) // 6 GB of replies
 		synctest.Wait()
-		if in, out := r.conn().Memory(); in > 128<<10 || out > 2*(256<<10+size) {
-			t.Errorf("%d bytes of input and %d of replies are kept for a client that does not read", in, out)
+		if !raceDetector { // which does not know that the connection's goroutine waits
+			if in, out := r.conn().Memory(); in > 128<<10 || out > 2*(256<<10+size) {
+				t.Errorf("%d bytes of input and %d of replies are kept for a client that does not read", in, out)
+			}
 		}
 		other := r.dial()
 		for range 10 {
