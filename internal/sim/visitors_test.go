@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"syscall"
 	"testing"
@@ -58,7 +59,8 @@ func (a *account) serveVisitors(round int) (failed int) {
 	go func() { served <- srv.Serve(l) }()
 	over := make(chan struct{})
 	var visitors, disk sync.WaitGroup
-	disk.Go(func() { failed = a.failNowAndThen(over) })
+	faults := newRand(w.rng.Uint64())
+	disk.Go(func() { failed = a.failNowAndThen(faults, over) })
 	for i := range 4 {
 		rng := newRand(w.rng.Uint64())
 		visitors.Go(func() {
@@ -84,8 +86,8 @@ func (a *account) serveVisitors(round int) (failed int) {
 }
 
 // failNowAndThen makes calls of the disk fail, for up to a second each time.
-func (a *account) failNowAndThen(over <-chan struct{}) (failed int) {
-	w, rng := a.world, newRand(a.world.rng.Uint64())
+func (a *account) failNowAndThen(rng *rand.Rand, over <-chan struct{}) (failed int) {
+	w := a.world
 	for {
 		w.fsys.Set(faultfs.Fault{
 			Op:     faultfs.Change,

@@ -29,7 +29,10 @@ func (l *Log) check() error {
 			return fmt.Errorf("segment %d is written before its predecessor is sealed", s.sequence)
 		}
 	}
-	for _, m := range slices.Concat(l.marks, l.pool.chores.marks) {
+	l.pool.chores.mu.Lock()
+	marks := slices.Concat(l.marks, l.pool.chores.marks)
+	l.pool.chores.mu.Unlock()
+	for _, m := range marks {
 		ends := map[uint64]int64{}
 		for _, s := range l.sealed {
 			ends[s.Sequence] = s.End
