@@ -12,7 +12,7 @@ const (
 	TubePaused                       // Tube, Delay (s) and Due (when it ends)
 	LastID                           // only ID: the highest that was ever given out
 	JobMoved                         // a job, whole, as JobPut, which was in the tube From before
-	TubeGone                         // only Tube: it was paused; not asked of Options.Admit, for nobody could be refused
+	TubeGone                         // only Tube, which was paused. Options.Admit is not asked: no client waits for an answer
 )
 
 // A Change is one durable effect. It stands alone and is idempotent by job id:

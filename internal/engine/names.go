@@ -98,8 +98,8 @@ func (l *nameList) trim() {
 
 func usedPages(n int) int { return (n + namesPerPage - 1) / namesPerPage }
 
-// writable returns a page of which no snapshot sees what is now done to it. The
-// headers are the list's own already.
+// writable returns a page that can be changed without changing a snapshot: a copy,
+// if a snapshot has the page too. The headers are the list's own already.
 func (l *nameList) writable(p int) *namePage {
 	page := &l.pages[p]
 	if page.epoch != l.epoch {

@@ -5,9 +5,9 @@ package engine
 // seconds, or for ever with Forever, and returns Waiting; a timeout of 0 is
 // answered at once, since Tick has run before in the same turn.
 //
-// DeadlineSoon comes in place of a wait, now or later, if a job that the
-// session holds has a second or less of its TTR left; but as long as a watched
-// tube has a ready job, even a paused one, Reserve looks for a job first.
+// If a job that the session holds has a second or less of its TTR left, Reserve
+// does not wait but returns DeadlineSoon; a wait ends with it too. Reserve looks for
+// a job before that if a watched tube has a ready one, be the tube paused or not.
 //
 // A session that watches very many tubes may have to look at more of them than a
 // turn should bear. Then Waiting is returned whatever the timeout, Tick goes on

@@ -106,7 +106,7 @@ func (j *Journal) moveRecord(r wal.Record) error {
 	}
 	j.unmark(mark)
 	j.replaced(mark, at)
-	j.placed(c.ID, at)
+	j.markJob(c.ID, at)
 	j.stats.Migrated++
 	return nil
 }

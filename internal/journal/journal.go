@@ -59,7 +59,7 @@ type Journal struct {
 	lastID     uint64             // segment of the last record of the last id
 	taken      []taking           // what was taken over and imported
 	undone     *uint64            // an import was undone, before which this was the last id
-	recent     []placed           // whole records: all that are not durable, in order, and perhaps some that are
+	recent     []jobRecord        // whole records: all that are not durable, in order, and perhaps some that are
 	cleaner    cleaner
 	tubes      map[string]string // scratch of cleaning: names
 	trouble    trouble
@@ -78,8 +78,8 @@ type Journal struct {
 	}
 }
 
-// placed is where the whole record of a job was written.
-type placed struct {
+// A jobRecord is where the whole record of a job was written.
+type jobRecord struct {
 	at wal.Pos
 	id uint64
 }
@@ -174,10 +174,10 @@ func (j *Journal) weigh(c *engine.Change) {
 func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.JobPut:
-		j.placed(c.ID, at)
+		j.markJob(c.ID, at)
 	case engine.JobMoved:
 		j.replaced(c.Mark, at)
-		j.placed(c.ID, at)
+		j.markJob(c.ID, at)
 	case engine.JobDeleted:
 		j.replaced(c.Mark, at)
 	}
@@ -237,12 +237,12 @@ func (j *Journal) noteOthers(c *engine.Change, at wal.Pos) {
 	}
 }
 
-// placed notes that the whole record of a job is at a place now. The job may
+// markJob notes where the whole record of a job is now. The job may
 // be gone again: then its deletion follows in the same turn.
-func (j *Journal) placed(id uint64, at wal.Pos) {
+func (j *Journal) markJob(id uint64, at wal.Pos) {
 	if j.eng.SetMark(id, uint32(at.Segment)) {
 		j.marks[uint32(at.Segment)]++
-		j.recent = append(j.recent, placed{at, id})
+		j.recent = append(j.recent, jobRecord{at, id})
 	}
 }
 

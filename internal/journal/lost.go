@@ -97,7 +97,7 @@ func (j *Journal) writeAnew() error {
 		}
 		j.unmark(c.Mark)
 		j.replaced(c.Mark, at)
-		j.placed(c.ID, at)
+		j.markJob(c.ID, at)
 	}
 	all := int64(math.MaxInt64)
 	if _, err := j.carryOthers(first.Segment-1, &all); err != nil {
