@@ -385,7 +385,8 @@ func (p *pool) fill() error {
 //
 // A failure does not matter to a spare: nobody relies on the zeros. But should
 // the owner have taken the segment in the meantime it may concern records, and
-// the kernel reports it only once.
+// the kernel reports it only once. If the file is closed by then, the owner has
+// sealed the segment, with a sync of its own, or removed the spare.
 func (p *pool) syncZeros(s *segment) error {
 	name := s.name
 	p.mu.Unlock()
@@ -393,7 +394,7 @@ func (p *pool) syncZeros(s *segment) error {
 	defer s.mu.Unlock()
 	err := s.file.Sync()
 	p.mu.Lock()
-	if err == nil {
+	if err == nil || errors.Is(err, fs.ErrClosed) {
 		return nil
 	}
 	err = fmt.Errorf("wal: sync %s: %w", name, err)

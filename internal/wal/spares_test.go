@@ -94,3 +94,23 @@ func TestSparesWithHoles(t *testing.T) {
 		must(t, l.Close())
 	}
 }
+
+// The owner may take a spare, write it and seal it between its last zero and the
+// sync of the zeros. That is no error: the seal has made all of it durable.
+func TestSealedWhileItsZerosAreSynced(t *testing.T) {
+	l := mustOpen(t, memfs.New(), Options{SegmentSize: 4096, LogID: 7})
+	must(t, l.pool.add(l.pool.size))
+	s := l.pool.firstUsual()
+	for range 2 * l.pool.size / Cost(100) { // more than one segment of them
+		_, err := l.Append(make([]byte, 100))
+		must(t, err)
+	}
+	must(t, l.Flush())
+	l.pool.mu.Lock()
+	err := l.pool.syncZeros(s)
+	l.pool.mu.Unlock()
+	if err != nil || s.failure() != nil {
+		t.Errorf("syncing the zeros: %v; the segment: %v", err, s.failure())
+	}
+	must(t, l.Close())
+}
