@@ -201,7 +201,12 @@ func (j *Journal) payOwed() error {
 }
 
 // failure returns why nothing can be appended; nil if something can.
-func (j *Journal) failure() error { return cmp.Or(j.files.Err(), j.owing) }
+func (j *Journal) failure() error {
+	if err := j.files.Err(); err != nil {
+		return err
+	}
+	return j.owing
+}
 
 // append appends the record of a change.
 func (j *Journal) append(c *engine.Change) (wal.Pos, error) {

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"path/filepath"
@@ -137,10 +136,13 @@ func (l *Log) Stats() Stats {
 // log into its failed state, or that of a [Target.Sync] that has failed, with which
 // the next Flush will.
 func (l *Log) Err() error {
-	if l.err == nil && len(l.open) > 0 {
-		return cmp.Or(l.open[0].failure(), l.stolen)
+	switch {
+	case l.err != nil:
+		return l.err
+	case len(l.open) > 0 && l.open[0].failed.Load():
+		return l.open[0].failure()
 	}
-	return cmp.Or(l.err, l.stolen)
+	return l.stolen
 }
 
 // tip returns the segment that records are appended to, or nil.
