@@ -224,19 +224,21 @@ func (id *Identity) MayAnywhere(r Rights) bool {
 	return r == None
 }
 
-// Unrestricted reports whether the identity has every right on every tube.
-func (id *Identity) Unrestricted() bool {
+// MayEverywhere reports whether all of the rights are given on every tube.
+func (id *Identity) MayEverywhere(r Rights) bool {
 	if id.all {
 		return true
 	}
-	given := None
 	for _, rule := range id.rules {
 		if rule.tubes.all() {
-			given |= rule.rights
+			r &^= rule.rights
 		}
 	}
-	return given == All
+	return r == None
 }
+
+// Unrestricted reports whether the identity has every right on every tube.
+func (id *Identity) Unrestricted() bool { return id.MayEverywhere(All) }
 
 // on returns the rights on a tube.
 func (id *Identity) on(tube string) Rights {

@@ -150,6 +150,9 @@ func TestMay(t *testing.T) {
 	if !mailer.MayAnywhere(Put|Reserve|Stats) || mailer.MayAnywhere(Manage) || !admin.MayAnywhere(All) || rack.MayAnywhere(Put) {
 		t.Error("MayAnywhere is wrong")
 	}
+	if !admin.MayEverywhere(All) || mailer.MayEverywhere(Put) || rack.MayEverywhere(Stats) || !rack.MayEverywhere(None) {
+		t.Error("MayEverywhere is wrong")
+	}
 	if !admin.Unrestricted() || mailer.Unrestricted() || p.Nobody().Unrestricted() {
 		t.Error("Unrestricted is wrong")
 	}

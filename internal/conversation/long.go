@@ -67,7 +67,7 @@ type kick struct {
 // continueKick does as much of a kick as a turn should bear, and answers when
 // that was all.
 func (c *Conversation) continueKick(e *engine.Engine, now int64, k kick) {
-	if e.ContinueKick(now, c.sess, &k.Kick) {
+	if e.ContinueKick(now, &k.Kick) {
 		c.kick = &k
 		return
 	}

@@ -38,6 +38,12 @@
 // formatted within a turn at all, but from a [Names]; one of jobs is a [JobList],
 // from which others take their pages outside of turns.
 //
+// # For managers
+//
+// Who manages a queue has no session: [Engine.PutInto], [Engine.BeginKickTube],
+// [Engine.KickJob], [Engine.BuryJob] and [Engine.ReleaseJob] name a tube or a job, whoever
+// holds that, and [Engine.Sessions] goes through the sessions of others.
+//
 // # What outlives the process
 //
 // Each durable effect is emitted as a [Change], a fact that stands alone, and

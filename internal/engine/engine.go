@@ -85,9 +85,11 @@ func New(opt Options) *Engine {
 	return e
 }
 
-// Drain makes the engine refuse puts from now on. It cannot be undone, as in
-// beanstalkd.
+// Drain makes the engine refuse puts from now on.
 func (e *Engine) Drain() { e.draining = true }
+
+// Undrain makes it take them again; beanstalkd cannot do that.
+func (e *Engine) Undrain() { e.draining = false }
 
 // IsDraining tells whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }

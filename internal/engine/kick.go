@@ -9,25 +9,38 @@ type Kick struct {
 	Refused Outcome // why the Log refused the next one; OK if it did not
 	left    uint32  // jobs to go
 	from    State   // Buried or Delayed
+	tube    *tube   // which may be gone meanwhile: then it has no jobs
 }
 
 // BeginKick prepares to make up to n jobs of the tube in use ready: buried ones
 // if it has any, the longest buried first, else delayed ones, the soonest first.
 // Nothing is done before ContinueKick.
 func (e *Engine) BeginKick(s *Session, n uint32) Kick {
-	k := Kick{from: Delayed}
+	from := Delayed
 	if s.use.buried.n > 0 {
-		k.from = Buried
+		from = Buried
 	}
-	k.left = uint32(min(int64(n), int64(s.use.heapOf(k.from).n)))
-	return k
+	return beginKick(s.use, from, n)
+}
+
+// BeginKickTube is BeginKick for a tube by its name, and for jobs in one state,
+// Buried or Delayed.
+func (e *Engine) BeginKickTube(name []byte, from State, n uint32) (Kick, Outcome) {
+	t := e.byName[string(name)]
+	if t == nil || from != Buried && from != Delayed {
+		return Kick{}, NotFound
+	}
+	return beginKick(t, from, n), OK
+}
+
+func beginKick(t *tube, from State, n uint32) Kick {
+	return Kick{tube: t, from: from, left: uint32(min(int64(n), int64(t.heapOf(from).n)))}
 }
 
 // ContinueKick does as much of a kick as a turn should bear and reports whether
-// there is more to do. Until there is not the session must do nothing else, but
-// for being closed. A kick ends early only if the Log refuses more.
-func (e *Engine) ContinueKick(now int64, s *Session, k *Kick) (more bool) {
-	from := s.use.heapOf(k.from)
+// there is more to do. A kick ends early only if the Log refuses more.
+func (e *Engine) ContinueKick(now int64, k *Kick) (more bool) {
+	from := k.tube.heapOf(k.from)
 	for n := 0; k.left > 0; n++ {
 		if e.enough(n) {
 			return true
@@ -49,7 +62,7 @@ func (e *Engine) ContinueKick(now int64, s *Session, k *Kick) (more bool) {
 // jobs it has made ready.
 func (e *Engine) Kick(now int64, s *Session, n uint32) (kicked uint32) {
 	k := e.BeginKick(s, n)
-	for e.ContinueKick(now, s, &k) {
+	for e.ContinueKick(now, &k) {
 	}
 	return k.Kicked
 }

@@ -30,7 +30,7 @@ func TestKickInSlices(t *testing.T) {
 			more   bool
 		}{{3, true}, {6, true}, {8, false}, {8, false}} {
 			before := k.Kicked
-			if more := e.ContinueKick(0, s, &k); more != want.more || k.Kicked != want.kicked {
+			if more := e.ContinueKick(0, &k); more != want.more || k.Kicked != want.kicked {
 				t.Errorf("%v: kicked %d, more %v, want %+v", state, k.Kicked, more, want)
 			}
 			if n := uint32(len(e.Take())); n != k.Kicked-before {
@@ -51,11 +51,11 @@ func TestKickInSlices(t *testing.T) {
 func TestKickKeepsToItsState(t *testing.T) {
 	e, s := slicedKick(Delayed, Options{})
 	k := e.BeginKick(s, 100)
-	e.ContinueKick(0, s, &k)
+	e.ContinueKick(0, &k)
 	w := e.Open(nil)
 	mustReserve(t, e, 0, w, 0, OK)
 	e.Bury(w, 1, 0)
-	for e.ContinueKick(0, s, &k) {
+	for e.ContinueKick(0, &k) {
 	}
 	if st := e.Stats(); k.Kicked != 10 || st.Buried != 1 || st.Delayed != 0 || st.Ready != 9 {
 		t.Errorf("kicked %d: %+v", k.Kicked, st)
@@ -69,7 +69,7 @@ func TestKickEnds(t *testing.T) {
 	w := e.Open(nil)
 	k := e.BeginKick(s, 1<<32-1)
 	for more := true; more; {
-		more = e.ContinueKick(0, s, &k)
+		more = e.ContinueKick(0, &k)
 		for e.Stats().Ready > 0 {
 			e.Bury(w, mustReserve(t, e, 0, w, 0, OK), 0)
 		}
@@ -86,11 +86,11 @@ func TestKickEnds(t *testing.T) {
 func TestKickOfJobsThatGo(t *testing.T) {
 	e, s := slicedKick(Buried, Options{})
 	k := e.BeginKick(s, 10)
-	e.ContinueKick(0, s, &k)
+	e.ContinueKick(0, &k)
 	for id := uint64(4); id <= 9; id++ {
 		e.Delete(s, id)
 	}
-	if more := e.ContinueKick(0, s, &k); more || k.Kicked != 4 {
+	if more := e.ContinueKick(0, &k); more || k.Kicked != 4 {
 		t.Errorf("kicked %d, more %v; want 4", k.Kicked, more)
 	}
 }
@@ -107,10 +107,10 @@ func TestKickRefused(t *testing.T) {
 	room = 5
 	k := e.BeginKick(s, 10)
 	for range 2 {
-		e.ContinueKick(0, s, &k)
+		e.ContinueKick(0, &k)
 	}
 	room = 5
-	if more := e.ContinueKick(0, s, &k); more || k.Kicked != 5 {
+	if more := e.ContinueKick(0, &k); more || k.Kicked != 5 {
 		t.Errorf("kicked %d, more %v; want 5", k.Kicked, more)
 	}
 }

@@ -258,13 +258,17 @@ func (m *model) ignore(s *modelSession, name string) (int, bool) {
 
 func (m *model) put(now int64, s *modelSession, spec Spec, body []byte) uint64 {
 	s.producer = true
+	return m.putInto(now, s.use, spec, body)
+}
+
+func (m *model) putInto(now int64, tube string, spec Spec, body []byte) uint64 {
 	m.lastID++
 	j := &modelJob{id: m.lastID, fields: fields{
-		tube: s.use, body: bytes.Clone(body), state: Ready, created: now,
+		tube: tube, body: bytes.Clone(body), state: Ready, created: now,
 		pri: spec.Pri, delay: spec.Delay, ttr: max(1, spec.TTR),
 	}}
 	m.jobs[j.id] = j
-	m.tube(s.use).puts++
+	m.tube(tube).puts++
 	m.stats.TotalJobs++
 	m.settle(now, j)
 	return j.id
@@ -335,8 +339,15 @@ func (m *model) delete(s *modelSession, id uint64) Outcome {
 }
 
 func (m *model) release(now int64, s *modelSession, id uint64, pri, delay uint32) Outcome {
-	j := m.mine(s, id)
-	if j == nil {
+	if m.mine(s, id) == nil {
+		return NotFound
+	}
+	return m.releaseJob(now, id, pri, delay)
+}
+
+func (m *model) releaseJob(now int64, id uint64, pri, delay uint32) Outcome {
+	j := m.jobs[id]
+	if j == nil || j.state != Reserved {
 		return NotFound
 	}
 	j.pri, j.delay = pri, delay
@@ -346,8 +357,15 @@ func (m *model) release(now int64, s *modelSession, id uint64, pri, delay uint32
 }
 
 func (m *model) bury(s *modelSession, id uint64, pri uint32) Outcome {
-	j := m.mine(s, id)
-	if j == nil {
+	if m.mine(s, id) == nil {
+		return NotFound
+	}
+	return m.buryJob(id, pri)
+}
+
+func (m *model) buryJob(id uint64, pri uint32) Outcome {
+	j := m.jobs[id]
+	if j == nil || j.state == Buried {
 		return NotFound
 	}
 	j.pri = pri
@@ -367,10 +385,15 @@ func (m *model) touch(now int64, s *modelSession, id uint64) Outcome {
 }
 
 func (m *model) kick(now int64, s *modelSession, n uint32) uint32 {
-	jobs := m.inTube(Buried, s.use)
-	if len(jobs) == 0 {
-		jobs = m.inTube(Delayed, s.use)
+	from := Buried
+	if len(m.inTube(Buried, s.use)) == 0 {
+		from = Delayed
 	}
+	return m.kickTube(now, s.use, from, n)
+}
+
+func (m *model) kickTube(now int64, tube string, from State, n uint32) uint32 {
+	jobs := m.inTube(from, tube)
 	jobs = jobs[:min(int64(len(jobs)), int64(n))]
 	for _, j := range jobs {
 		m.kickJob(now, j.id)

@@ -16,7 +16,27 @@ func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, 
 	if e.draining {
 		return 0, Draining
 	}
-	t := s.use
+	return e.put(now, s.use, spec, body)
+}
+
+// PutInto is Put for whoever has no session: it names the tube, which is made if need
+// be. With OutOfMemory there may be too many tubes.
+func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uint64, outcome Outcome) {
+	e.lastID++
+	switch {
+	case e.draining:
+		return 0, Draining
+	case !e.hasRoomForTube(name):
+		return 0, OutOfMemory
+	}
+	t := e.tubeOf(name)
+	id, outcome = e.put(now, t, spec, body)
+	e.release(t) // unless it has jobs: a waiting session has the job then, or it is refused
+	return id, outcome
+}
+
+// put adds a job, whose id has been given out, to a tube.
+func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, outcome Outcome) {
 	if e.limited && !e.hasRoom(t, uint32(len(body)), true) {
 		return 0, OutOfMemory
 	}

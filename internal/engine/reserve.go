@@ -14,7 +14,7 @@ package engine
 // with the search, and the Waiter hears how it ended.
 func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	e.becomeWorker(s)
-	s.waitUntil = Never
+	s.waitBegan, s.waitUntil = now, Never
 	if timeout != Forever {
 		s.waitUntil = now + timeout*second
 	}

@@ -20,6 +20,7 @@ type Waiter interface {
 // its timer is set for what Tick is to do about that. Nothing else refers to it
 // but the jobs that it still holds.
 type Session struct {
+	id      uint64 // no other session has it, before or after; from 1
 	num     uint32 // place in Engine.sessions; jobs refer to it
 	waiter  Waiter
 	use     *tube
@@ -29,7 +30,8 @@ type Session struct {
 	reserved jobHeap  // by (due, id)
 	held     heldList // the same, in the order of reservation
 
-	waitUntil int64  // ns; while waiting or searching: Never without a timeout
+	waitBegan int64  // ns; while waiting or searching
+	waitUntil int64  // ns; the same: Never without a timeout
 	waitNum   uint64 // while waiting: how many waits had begun before, in the whole engine
 	goesOn    int64  // ns; while searching or closed: when Tick goes on with that
 	timer     timer
@@ -92,6 +94,7 @@ func (e *Engine) Open(w Waiter) *Session {
 	s.num = number(&e.sessions, &e.sessionNums, s)
 	e.stats.Sessions++
 	e.stats.TotalSessions++
+	s.id = e.stats.TotalSessions
 	e.deflt.using++
 	e.watch(s, e.deflt)
 	return s

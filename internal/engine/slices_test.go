@@ -115,7 +115,7 @@ func (c *crew) step() {
 func (c *crew) goOn() {
 	if len(c.kicks) > 0 {
 		s, done := c.kickers[0], false
-		if more := c.e.ContinueKick(c.now, s, &c.kicks[0]); !more {
+		if more := c.e.ContinueKick(c.now, &c.kicks[0]); !more {
 			c.idle, done = append(c.idle, s), true
 		} else if c.unfinished++; c.rng.IntN(20) == 0 {
 			c.e.Close(c.now, s)

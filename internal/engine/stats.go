@@ -109,6 +109,8 @@ type JobStats struct {
 	TTR      uint32 // s
 	TimeLeft int64  // s until a delayed or reserved job becomes ready, rounded down; else 0
 	Mark     uint32 // see SetMark
+	Size     uint32 // bytes of the body
+	Holder   uint64 // number of the session that has reserved it, see SessionStats; else 0
 
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 }
@@ -138,11 +140,15 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Delay:    j.delay,
 		TTR:      j.ttr,
 		Mark:     j.mark,
+		Size:     j.bodyLen,
 		Reserves: j.reserves,
 		Timeouts: j.timeouts,
 		Releases: j.releases,
 		Buries:   j.buries,
 		Kicks:    j.kicks,
+	}
+	if j.state == Reserved {
+		st.Holder = e.sessions[j.holder].id
 	}
 	if j.state == Delayed || j.state == Reserved {
 		st.TimeLeft = max(0, j.due-now) / second

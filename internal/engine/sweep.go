@@ -136,6 +136,9 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 		e.release(to) // it may have been made for this
 		return o
 	}
+	if e.opt.Logged {
+		e.work += int(j.bodyLen) / bytesPerUnit // which is copied for the Log
+	}
 	e.detach(i, j)
 	from.bytes -= int64(j.bodyLen)
 	to.bytes += int64(j.bodyLen)

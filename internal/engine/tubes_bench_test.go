@@ -113,7 +113,7 @@ func BenchmarkKick(b *testing.B) {
 	e, s := buryAll(jobs)
 	var k Kick
 	for b.Loop() {
-		if !e.ContinueKick(0, s, &k) { // then what was kicked is buried again
+		if !e.ContinueKick(0, &k) { // then what was kicked is buried again
 			b.StopTimer()
 			e, s = buryAll(jobs)
 			k = e.BeginKick(s, jobs)

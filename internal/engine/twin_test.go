@@ -198,15 +198,20 @@ func modelAnswer(j *modelJob, o Outcome) answer {
 	return answer{0, j.id, string(j.body), o}
 }
 
+// newJob chooses a job to put.
+func (tw *twins) newJob() (Spec, []byte) {
+	spec := Spec{pick(tw.src, "pri", pris), pick(tw.src, "delay", delays), pick(tw.src, "ttr", ttrs)}
+	sizes := bodySizes
+	if tw.src.intn("large body", 40) == 39 {
+		sizes = largeSize
+	}
+	return spec, bytes.Repeat([]byte{byte(tw.m.lastID)}, pick(tw.src, "size", sizes))
+}
+
 // sessionVerbs are the verbs of a session that does not wait.
 var sessionVerbs = map[string]func(tw *twins, p *pair){
 	"put": func(tw *twins, p *pair) {
-		spec := Spec{pick(tw.src, "pri", pris), pick(tw.src, "delay", delays), pick(tw.src, "ttr", ttrs)}
-		sizes := bodySizes
-		if tw.src.intn("large body", 40) == 39 {
-			sizes = largeSize
-		}
-		body := bytes.Repeat([]byte{byte(tw.m.lastID)}, pick(tw.src, "size", sizes))
+		spec, body := tw.newJob()
 		id, o := tw.e.Put(tw.now, p.e, spec, bytes.Clone(body))
 		tw.same("put", []any{id, o}, []any{tw.m.put(tw.now, p.m, spec, body), OK})
 	},
@@ -340,6 +345,27 @@ var otherVerbs = map[string]func(tw *twins){
 		got, o := tw.list(name, state, 1+tw.src.intn("page", 4))
 		tw.same("list", []any{got, o == OK}, []any{want, tw.m.find(string(name)) != nil})
 	},
+	"put into": func(tw *twins) {
+		name := tw.tube()
+		spec, body := tw.newJob()
+		id, o := tw.e.PutInto(tw.now, name, spec, bytes.Clone(body))
+		tw.same("put into", []any{id, o}, []any{tw.m.putInto(tw.now, string(name), spec, body), OK})
+	},
+	"kick tube": func(tw *twins) {
+		name, from, n := tw.tube(), pick(tw.src, "state", []State{Buried, Delayed}), pick(tw.src, "kick", kicks)
+		k, o := tw.e.BeginKickTube(name, from, n)
+		for o == OK && tw.e.ContinueKick(tw.now, &k) {
+		}
+		tw.same("kick tube", []any{k.Kicked, o == OK}, []any{tw.m.kickTube(tw.now, string(name), from, n), tw.m.find(string(name)) != nil})
+	},
+	"release job": func(tw *twins) {
+		id, pri, delay := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), pick(tw.src, "pri", pris), pick(tw.src, "delay", delays)
+		tw.same("release job", tw.e.ReleaseJob(tw.now, id, pri, delay), tw.m.releaseJob(tw.now, id, pri, delay))
+	},
+	"bury job": func(tw *twins) {
+		id, pri := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), pick(tw.src, "pri", pris)
+		tw.same("bury job", tw.e.BuryJob(id, pri), tw.m.buryJob(id, pri))
+	},
 	"late": func(tw *twins) { tw.advance() }, // what is due stays so for a while
 }
 
@@ -406,6 +432,9 @@ func (tw *twins) compare() {
 	for _, p := range tw.pairs {
 		tw.same("list-tube-used", p.e.Using(), p.m.use)
 		tw.same("list-tubes-watched", p.e.WatchedNames().collect(), p.m.watches)
+		st := e.SessionStats(now, p.e)
+		tw.same("session", []any{st.ID, st.Using, st.Held, st.Waiting, st.Producer, st.Worker},
+			[]any{uint64(p.m.num) + 1, p.m.use, len(m.heldBy(p.m)), p.m.waiting, p.m.producer, p.m.worker})
 		for _, state := range []State{Ready, Delayed, Buried} {
 			first := answer{outcome: NotFound}
 			if jobs := m.inTube(state, p.m.use); len(jobs) > 0 {

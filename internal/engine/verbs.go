@@ -24,6 +24,20 @@ func (e *Engine) Release(now int64, s *Session, id uint64, pri, delay uint32) Ou
 	if i == none {
 		return NotFound
 	}
+	return e.giveBack(now, i, j, pri, delay)
+}
+
+// ReleaseJob is Release of a job that any session has reserved. To that session it is
+// as if the TTR had run out.
+func (e *Engine) ReleaseJob(now int64, id uint64, pri, delay uint32) Outcome {
+	i, j := e.lookup(id)
+	if i == none || j.state != Reserved {
+		return NotFound
+	}
+	return e.giveBack(now, i, j, pri, delay)
+}
+
+func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome {
 	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
 		return o
 	}
@@ -50,6 +64,20 @@ func (e *Engine) Bury(s *Session, id uint64, pri uint32) Outcome {
 	if i == none {
 		return NotFound
 	}
+	return e.bury(i, j, pri)
+}
+
+// BuryJob is Bury of a job that is ready, delayed, or reserved by any session. To that
+// session it is as if the TTR had run out.
+func (e *Engine) BuryJob(id uint64, pri uint32) Outcome {
+	i, j := e.lookup(id)
+	if i == none || j.state == Buried {
+		return NotFound
+	}
+	return e.bury(i, j, pri)
+}
+
+func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
 		return o
 	}

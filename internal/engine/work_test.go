@@ -67,8 +67,8 @@ func TestLongOperationsShareATurn(t *testing.T) {
 		sessions[k], kicks[k] = s, e.BeginKick(s, each)
 	}
 	e.Tick(0)
-	for k, s := range sessions {
-		if more := e.ContinueKick(0, s, &kicks[k]); !more || kicks[k].Kicked == 0 {
+	for k := range sessions {
+		if more := e.ContinueKick(0, &kicks[k]); !more || kicks[k].Kicked == 0 {
 			t.Errorf("kick number %d: more %v, %d kicked", k, more, kicks[k].Kicked)
 		}
 	}

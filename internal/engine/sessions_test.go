@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+)
+
+// Who goes through the sessions in slices sees each that is there all the time once,
+// and none that has closed.
+func TestSessions(t *testing.T) {
+	e := New(Options{})
+	var all []*Session
+	for range 10 {
+		all = append(all, e.Open(hearing(func(Job, Outcome) {})))
+	}
+	var seen []uint64
+	look := func(from, n int) (next int) {
+		found, next := e.Sessions(from, n)
+		for _, s := range found {
+			seen = append(seen, e.SessionStats(0, s).ID)
+		}
+		return next
+	}
+	next := look(0, 4)
+	e.Close(0, all[1]) // seen already
+	e.Close(0, all[6]) // not yet
+	e.Open(nil)        // takes a place that is free
+	for next = look(next, 3); next != 0; {
+		next = look(next, 3)
+	}
+	for i, s := range all {
+		want := 1
+		if i == 6 {
+			want = 0
+		}
+		if n := len(slices.DeleteFunc(slices.Clone(seen), func(id uint64) bool { return id != s.id })); n != want {
+			t.Errorf("session %d was seen %d times, want %d: %v", s.id, n, want, seen)
+		}
+	}
+}
+
+func TestSessionStats(t *testing.T) {
+	e, me, _ := eachState(Options{}, 0)
+	w := e.Open(hearing(func(Job, Outcome) {}))
+	e.Watch(w, []byte("none"))
+	e.Ignore(w, []byte(DefaultTube))
+	e.Reserve(5*second, w, Forever)
+	st := e.SessionStats(7*second, w)
+	if !st.Waiting || st.Waited != 2*second || st.Using != DefaultTube || !slices.Equal(st.Watching.collect(), []string{"none"}) || !st.Worker || st.Producer {
+		t.Errorf("one that waits: %+v", st)
+	}
+	e.ReserveJob(0, me, readyJob)
+	if st := e.SessionStats(0, me); st.Waiting || st.Held != 2 || st.Using != "work" || !st.Producer {
+		t.Errorf("one that holds jobs: %+v", st)
+	}
+	if ids := e.HeldJobs(me, 9); !slices.Equal(ids, []uint64{myJob, readyJob}) {
+		t.Errorf("it holds %v", ids)
+	}
+	if ids := e.HeldJobs(me, 1); !slices.Equal(ids, []uint64{myJob}) {
+		t.Errorf("the first that it holds is %v", ids)
+	}
+	if st, _ := e.JobStats(0, theirJob); st.Holder != 2 {
+		t.Errorf("the other's job is held by %d", st.Holder)
+	}
+}
+
+// A put that is refused leaves no tube behind.
+func TestPutIntoRefused(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		set  func(e *Engine)
+		want Outcome
+	}{
+		{"drained", (*Engine).Drain, Draining},
+		{"drained and undrained", func(e *Engine) { e.Drain(); e.Undrain() }, OK},
+		{"by the Log", func(e *Engine) { e.opt.Admit = func(ChangeKind, string, int) Outcome { return Failed } }, Failed},
+		{"for memory", func(e *Engine) { e.SetLimits(Limits{Memory: 1}) }, OutOfMemory},
+		{"for a tube", func(e *Engine) { e.SetLimits(Limits{Tubes: 1}) }, OutOfMemory},
+	} {
+		e := New(Options{})
+		test.set(e)
+		id, o := e.PutInto(0, []byte("new"), Spec{}, []byte("body"))
+		if o != test.want || (id == 1) != (o == OK) {
+			t.Errorf("%s: %d, %v, want %v", test.name, id, o, test.want)
+		}
+		if _, o := e.TubeStats(0, []byte("new")); (o == OK) != (test.want == OK) {
+			t.Errorf("%s: the tube: %v", test.name, o)
+		}
+		if e.LastID() != 1 {
+			t.Errorf("%s: the last id is %d", test.name, e.LastID())
+		}
+		if err := e.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A tube that goes while it is kicked, and comes back, is another.
+func TestKickOfTubeThatGoes(t *testing.T) {
+	e := New(Options{})
+	e.slice = 1
+	put := func() {
+		for range 3 {
+			e.PutInto(0, []byte("work"), Spec{Delay: 9}, nil)
+		}
+	}
+	put()
+	k, _ := e.BeginKickTube([]byte("work"), Delayed, 9)
+	e.ContinueKick(0, &k)
+	for id := range uint64(3) {
+		e.Delete(e.Open(nil), id+1)
+	}
+	put()
+	if more := e.ContinueKick(0, &k); more || k.Kicked != 1 {
+		t.Errorf("more %v, %d kicked, want 1", more, k.Kicked)
+	}
+	for _, state := range []State{Ready, Reserved} {
+		if _, o := e.BeginKickTube([]byte("work"), state, 9); o != NotFound {
+			t.Errorf("of %v jobs: %v", state, o)
+		}
+	}
+}
