@@ -146,6 +146,18 @@ func (c *Conversation) State() State { return c.state }
 // Client returns the name that New was given.
 func (c *Conversation) Client() string { return c.client }
 
+// Identity returns the name of who the client is; empty if that is not known. It is for
+// turns.
+func (c *Conversation) Identity() string {
+	if c.identity == nil {
+		return ""
+	}
+	return c.identity.Name()
+}
+
+// Opened returns when Open was called.
+func (c *Conversation) Opened() int64 { return c.opened }
+
 // Reason returns why the conversation is Done.
 func (c *Conversation) Reason() error {
 	switch {

@@ -145,6 +145,10 @@ func (r *refusals) command(client, identity, what string) {
 	r.tell("a client was refused", "client", client, "identity", identity, "refused", what)
 }
 
+// Refused notes that somebody was refused at another door of the server, as
+// command does.
+func (s *Server) Refused(client, identity, what string) { s.refusals.command(client, identity, what) }
+
 func (r *refusals) tell(msg string, args ...any) {
 	if !r.limit.Allow() {
 		r.silent.Add(1)

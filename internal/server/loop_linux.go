@@ -129,13 +129,14 @@ func (r *round) Settled(err error) {
 type mailbox struct {
 	waiting atomic.Bool // there may be mail
 	sync.Mutex
-	joined   []*socket // new ones
-	answered []*socket // whose reserve has been answered
-	settled  []*round  // whose replies can go
-	stop     bool      // end connections when they have finished what they are about
-	abort    bool      // end them at once
-	asleep   bool      // the loop waits for events: wake it when there is mail
-	closed   bool      // the loop has ended
+	joined    []*socket // new ones
+	answered  []*socket // whose reserve has been answered
+	settled   []*round  // whose replies can go
+	dismissed []*socket // to be ended at once
+	stop      bool      // end connections when they have finished what they are about
+	abort     bool      // end them at once
+	asleep    bool      // the loop waits for events: wake it when there is mail
+	closed    bool      // the loop has ended
 }
 
 func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
@@ -277,8 +278,8 @@ func (l *loop) readMail() {
 	}
 	l.mail.Lock()
 	l.mail.waiting.Store(false)
-	joined, answered, settled := l.mail.joined, l.mail.answered, l.mail.settled
-	l.mail.joined, l.mail.answered, l.mail.settled = nil, l.emptyAnswered[:0], l.emptySettled[:0]
+	joined, answered, settled, dismissed := l.mail.joined, l.mail.answered, l.mail.settled, l.mail.dismissed
+	l.mail.joined, l.mail.answered, l.mail.settled, l.mail.dismissed = nil, l.emptyAnswered[:0], l.emptySettled[:0], nil
 	abort := l.mail.abort && !l.aborting
 	l.stopping, l.aborting = l.mail.stop, l.mail.abort
 	l.mail.Unlock()
@@ -295,6 +296,11 @@ func (l *loop) readMail() {
 	l.emptyAnswered, l.emptySettled = answered, settled
 	for _, s := range joined {
 		l.join(s)
+	}
+	for _, s := range dismissed {
+		if l.socks[s.index] == s {
+			l.end(s, errDismissed)
+		}
 	}
 	if abort {
 		for _, s := range l.socks {

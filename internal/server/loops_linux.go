@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -119,6 +120,10 @@ func (s *Server) adopt(nc net.Conn, g *guard, id *access.Identity) bool {
 	}
 	c := &socket{}
 	c.Conversation = conversation.New(&s.shared, c, s.peerName(nc))
+	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		addr := tcp.AddrPort()
+		c.peer = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+	}
 	if g != nil {
 		g.place(&c.Conversation, nc, id)
 	}

@@ -176,6 +176,12 @@ func (s *Server) Drain() {
 	s.log.Info("draining: no puts are taken any more")
 }
 
+// Undrain makes puts be taken again.
+func (s *Server) Undrain() {
+	s.broker.Call(func(e *engine.Engine, _ int64) { e.Undrain() })
+	s.log.Info("puts are taken again")
+}
+
 // Serve accepts connections until the listener is closed, by Shutdown for
 // instance, which makes it return nil.
 func (s *Server) Serve(l net.Listener) error { return s.serve(l, nil) }
@@ -257,8 +263,11 @@ func (s *Server) admit(nc net.Conn, g *guard) {
 	}()
 }
 
-// errStopped is why connections end that Shutdown ends.
-var errStopped = errors.New("the server stops")
+// Why connections end that the server ends.
+var (
+	errStopped   = errors.New("the server stops")
+	errDismissed = errors.New("a manager has closed it")
+)
 
 // disconnected logs that a connection has ended, and why.
 func (s *Server) disconnected(client string, reason error) {

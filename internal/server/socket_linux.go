@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
@@ -14,6 +15,7 @@ type socket struct {
 
 	// Static after join.
 	fd    Socket
+	peer  netip.AddrPort // zero: it has no address
 	loop  *loop
 	index int // in loop.socks
 
@@ -34,6 +36,19 @@ func (s *socket) Settled(error) {
 	defer s.loop.mail.Unlock()
 	s.loop.mail.answered = append(s.loop.mail.answered, s)
 	s.loop.wake()
+}
+
+// address implements connected.
+func (s *socket) address() string {
+	if s.peer.IsValid() {
+		return s.peer.String()
+	}
+	return unixAddress
+}
+
+// disconnect implements connected.
+func (s *socket) disconnect() {
+	s.loop.post(func(m *mailbox) { m.dismissed = append(m.dismissed, s) })
 }
 
 // join makes a new socket part of the loop.

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A Connection is what there is to tell of a client.
+type Connection struct {
+	engine.SessionStats
+	Address  string        // IP and port, or "unix"
+	Identity string        // empty: nobody knows who it is
+	Age      time.Duration // since it came
+	Jobs     []uint64      // the first that it holds
+}
+
+// ConnectionJobs is how many jobs of those that a client holds a Connection names.
+const ConnectionJobs = 100
+
+// A connected is a connection as its session knows it. All but disconnect is for turns.
+type connected interface {
+	engine.Waiter
+	address() string
+	Identity() string
+	Opened() int64
+	disconnect()
+}
+
+// Connection tells of a session; ok is false if it is not that of a connection. It is
+// for turns.
+func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (c Connection, ok bool) {
+	w, ok := sess.Waiter().(connected)
+	if !ok {
+		return c, false
+	}
+	return Connection{
+		SessionStats: e.SessionStats(now, sess),
+		Address:      w.address(),
+		Identity:     w.Identity(),
+		Age:          time.Duration(s.now() - w.Opened()),
+		Jobs:         e.HeldJobs(sess, ConnectionJobs),
+	}, true
+}
+
+// Disconnect closes the connection of a session: not at once, but without waiting for
+// the client. Replies that it has not read are lost, and what it holds becomes ready.
+func (s *Server) Disconnect(sess *engine.Session) {
+	if w, ok := sess.Waiter().(connected); ok {
+		w.disconnect()
+	}
+}
+
+// disconnect implements connected.
+func (c *stream) disconnect() {
+	if t, ok := c.nc.(*tls.Conn); ok {
+		t.NetConn().Close() // without a farewell, which might have to wait
+		return
+	}
+	c.nc.Close()
+}
+
+// address implements connected.
+func (c *stream) address() string {
+	if a := c.nc.RemoteAddr(); a.Network() != "unix" {
+		return a.String()
+	}
+	return unixAddress
+}
+
+// unixAddress stands for the address of a client that has none.
+const unixAddress = "unix"
+
+// PeerUser returns the user at the other end of a unix socket; ok is false if that
+// is none, or cannot be told.
+func PeerUser(nc net.Conn) (uid uint32, ok bool) { return peerUser(nc) }

@@ -1,0 +1,152 @@
+package server
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// connections returns those of the server, and disconnects them if that is wanted.
+func (r *rig) connections(disconnect bool) (all []Connection) {
+	var sessions []*engine.Session
+	r.broker.Call(func(e *engine.Engine, now int64) {
+		sessions, _ = e.Sessions(0, 100)
+		for _, s := range sessions {
+			if c, ok := r.Connection(e, now, s); ok {
+				all = append(all, c)
+			}
+		}
+	})
+	if disconnect {
+		for _, s := range sessions {
+			r.Disconnect(s)
+		}
+	}
+	return all
+}
+
+// A connection that is closed by a manager loses what it holds, whatever it does just
+// then: it is silent, it waits, or it does not read.
+func TestDisconnect(t *testing.T) {
+	listen := map[string]func(t *testing.T) net.Listener{
+		"tcp": func(t *testing.T) net.Listener {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		},
+		"unix": func(t *testing.T) net.Listener {
+			l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		},
+	}
+	for network, listen := range listen {
+		t.Run(network, func(t *testing.T) {
+			r := start(t, Options{})
+			c := r.dialListener(listen(t))
+			c.do("put 0 0 60 1\na\n", "INSERTED 1\n")
+			c.do("use mail\nreserve\n", "USING mail\nRESERVED 1 1\na\n")
+			all := r.connections(true)
+			if len(all) != 1 {
+				t.Fatalf("%d connections", len(all))
+			}
+			want := "unix"
+			if network == "tcp" {
+				want = c.nc.LocalAddr().String()
+			}
+			if got := all[0]; got.Address != want || got.Using != "mail" || got.Held != 1 || got.Jobs[0] != 1 || got.Waiting || got.ID == 0 {
+				t.Errorf("%+v, want the address %s", got, want)
+			}
+			c.wantEnd()
+			d := r.dialListener(listen(t))
+			d.do("reserve\n", "RESERVED 1 1\na\n")
+			d.send("reserve\n")
+			for !r.connections(false)[0].Waiting {
+			}
+			r.connections(true)
+			d.wantEnd()
+		})
+	}
+}
+
+func TestDisconnectStream(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{})
+		c, w := r.dial(), r.dial()
+		c.do("put 0 0 60 1\na\n", "INSERTED 1\n")
+		c.do("reserve\n", "RESERVED 1 1\na\n")
+		w.do("watch other\nignore default\n", "WATCHING 2\nWATCHING 1\n")
+		w.send("reserve\n")
+		synctest.Wait()
+		time.Sleep(3 * time.Second)
+		for _, got := range r.connections(true) {
+			if got.Age != 3*time.Second || (got.Held == 1) == got.Waiting || got.Waiting && time.Duration(got.Waited).Round(time.Millisecond) != 3*time.Second {
+				t.Errorf("%+v", got)
+			}
+		}
+		c.wantEnd()
+		w.wantEnd()
+		synctest.Wait()
+		r.wantConns(0)
+		if st := r.stats(); st.Sessions != 0 || st.Ready != 1 {
+			t.Errorf("after both are gone: %+v", st)
+		}
+	})
+}
+
+// Who has said who it is has a name.
+func TestConnectionIdentity(t *testing.T) {
+	const token = "token-0123456789abcdef"
+	h, err := access.HashOf(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := access.New(access.Config{Identities: []access.IdentityConfig{{Name: "mailer", Tokens: []access.Hash{h}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{})
+	l := r.listenTCP()
+	served := make(chan error, 1)
+	go func() { served <- r.ServeWith(l, Access{Policy: func() *access.Policy { return policy }}) }()
+	defer func() {
+		l.Close()
+		<-served
+	}()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, nc)
+	c.do("list-tube-used\n", "USING default\n")
+	if got := r.connections(false)[0].Identity; got != "" {
+		t.Errorf("before auth it is %q", got)
+	}
+	c.do("auth "+token+"\n", "AUTHENTICATED\n")
+	if got := r.connections(false)[0].Identity; got != "mailer" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+func TestUndrain(t *testing.T) {
+	r := start(t, Options{})
+	c := r.dial()
+	r.Drain()
+	c.do("put 0 0 60 1\na\n", "DRAINING\n")
+	r.Undrain()
+	c.do("put 0 0 60 1\na\n", "INSERTED 2\n")
+	c.send("stats\n")
+	if got := c.line("draining"); !strings.HasSuffix(got, "false") {
+		t.Error(got)
+	}
+}
