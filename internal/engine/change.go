@@ -127,7 +127,7 @@ func (e *Engine) changeOf(kind ChangeKind, j *job) Change {
 	}
 	switch j.state {
 	case Delayed, Buried:
-		c.Due = j.due
+		c.Due = j.when
 	case Reserved:
 		c.State = Ready
 	}
@@ -273,10 +273,13 @@ func (e *Engine) restorePut(c Change) {
 
 func (e *Engine) restoreFields(j *job, c Change) {
 	j.state = c.State
-	j.created, j.due = c.Created, c.Due
+	j.created, j.when = c.Created, c.Due
 	j.pri, j.delay, j.ttr = c.Pri, c.Delay, c.TTR
 	j.reserves, j.timeouts, j.releases, j.buries, j.kicks = c.Reserves, c.Timeouts, c.Releases, c.Buries, c.Kicks
-	if j.state == Buried {
-		e.buried = max(e.buried, j.due)
+	switch {
+	case j.state == Buried:
+		e.buried = max(e.buried, j.when)
+	case j.state == Ready && j.reserves+j.kicks == 0:
+		j.when = j.created + int64(j.delay)*second // else it is not known when it became ready: now, at the start of the clock
 	}
 }

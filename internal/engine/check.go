@@ -113,7 +113,11 @@ func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bo
 		c.assert(k == 0 || !x.before(*h.at((k - 1) / 4)), "I12: %s: entry %d is before its parent", where, k)
 		c.assert(j.pos == uint32(k), "I12: %s: job %d at %d has pos %d", where, j.id, k, j.pos)
 		c.assert(j.state == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state)
-		c.assert(x == entryOf(x.slot, j), "I12: %s: job %d has a stale key", where, j.id)
+		if j.state == Reserved {
+			c.assert(x == dueEntry(x.slot, j, x.dueOf()) && x.dueOf() >= j.when+int64(j.ttr)*second, "I18: %s: the TTR of job %d runs out too early", where, j.id)
+		} else {
+			c.assert(x == c.e.entryOf(x.slot, j), "I12: %s: job %d has a stale key", where, j.id)
+		}
 		if j.pri < UrgentPri {
 			urgent++
 		}

@@ -104,6 +104,7 @@ func TestCheckReports(t *testing.T) {
 		{"I16", "a wait beside news", func(e *Engine, _ *Session) { many(e).sess.waiting = true }},
 		{"I17", "a job that is not found", func(e *Engine, _ *Session) { many(e).pos = -1 }},
 		{"I17", "a job that is found too late", func(e *Engine, _ *Session) { many(e).rank.hi++ }},
+		{"I18", "a TTR that runs out too early", func(e *Engine, _ *Session) { e.mustFind(myJob).when++ }},
 	}
 	seen := make(map[string]bool)
 	for _, test := range tests {
@@ -123,7 +124,7 @@ func TestCheckReports(t *testing.T) {
 		})
 		seen[test.want] = true
 	}
-	if len(seen) != 17 {
-		t.Errorf("%d invariants are broken here, there are 17", len(seen))
+	if len(seen) != 18 {
+		t.Errorf("%d invariants are broken here, there are 18", len(seen))
 	}
 }

@@ -50,6 +50,12 @@
 // [Engine.Restore] takes the same facts back in (change.go). Reservations,
 // touches and timeouts are not changes: a reservation dies with its session.
 //
+// # What is measured
+//
+// Each reserve adds to how long jobs have waited since they became ready, each delete,
+// release and bury of a reserved job to how long they were worked on ([Engine.Times]).
+// No memory is spent on it: a job has one time, whose meaning goes with its state.
+//
 // # Invariants
 //
 // They are written, numbered, beside the fields they bind, and [Engine.Check]

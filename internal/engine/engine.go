@@ -66,6 +66,10 @@ type Engine struct {
 	changes    []Change
 	stats      Stats
 	draining   bool
+
+	now     int64    // ns; when the turn began, as Tick was told
+	times   Times    // that jobs have taken
+	refused Refusals // by the limits
 }
 
 // New returns an engine with nothing in it but the default tube.
@@ -156,19 +160,20 @@ func (e *Engine) attach(i slot, j *job) {
 			e.stats.Urgent++
 		}
 	case Delayed:
-		t.delayed.push(&e.jobs, dueEntry(i, j))
+		t.delayed.push(&e.jobs, dueEntry(i, j, j.when))
 		e.stats.Delayed++
-		e.arm(&t.timer, j.due)
+		e.arm(&t.timer, j.when)
 	case Buried:
-		t.buried.push(&e.jobs, dueEntry(i, j))
+		t.buried.push(&e.jobs, dueEntry(i, j, j.when))
 		e.stats.Buried++
 	case Reserved:
 		s := e.sessions[j.holder]
-		s.reserved.push(&e.jobs, dueEntry(i, j))
+		due := j.when + int64(j.ttr)*second
+		s.reserved.push(&e.jobs, dueEntry(i, j, due))
 		s.held.push(&e.jobs, i)
 		t.reserved++
 		e.stats.Reserved++
-		e.arm(&s.timer, j.due)
+		e.arm(&s.timer, due)
 	}
 }
 
@@ -199,7 +204,8 @@ func (e *Engine) detach(i slot, j *job) {
 	}
 }
 
-// makeReady moves a detached job to ready and to a waiting session, if one is.
+// makeReady moves a detached job, which became ready at j.when, to ready and to a
+// waiting session, if one is.
 func (e *Engine) makeReady(now int64, i slot, j *job) {
 	j.state = Ready
 	e.attach(i, j)
@@ -210,6 +216,7 @@ func (e *Engine) makeReady(now int64, i slot, j *job) {
 func (e *Engine) giveUp(now int64, i slot) {
 	j := e.jobs.at(i)
 	e.detach(i, j)
+	j.when = now
 	e.makeReady(now, i, j)
 }
 

@@ -43,17 +43,24 @@ func readyEntry(i slot, j *job) entry {
 	return entry{uint64(j.pri)<<32 | j.id>>32, uint32(j.id), i}
 }
 
-func dueEntry(i slot, j *job) entry {
-	return entry{uint64(j.due) ^ 1<<63, uint32(j.id), i} // the flipped sign orders negative times first
+func dueEntry(i slot, j *job, due int64) entry {
+	return entry{uint64(due) ^ 1<<63, uint32(j.id), i} // the flipped sign orders negative times first
 }
 
 // entryOf returns the entry that a job has in the heap where it belongs.
-func entryOf(i slot, j *job) entry {
-	if j.state == Ready {
+func (e *Engine) entryOf(i slot, j *job) entry {
+	switch j.state {
+	case Ready:
 		return readyEntry(i, j)
+	case Reserved:
+		return dueEntry(i, j, e.ttrEnds(j))
 	}
-	return dueEntry(i, j)
+	return dueEntry(i, j, j.when)
 }
+
+// ttrEnds returns when the TTR of a reserved job runs out. Since touches move that, only
+// the heap knows.
+func (e *Engine) ttrEnds(j *job) int64 { return e.sessions[j.holder].reserved.at(int(j.pos)).dueOf() }
 
 // dueOf returns the due time in an entry that dueEntry made.
 func (a entry) dueOf() int64 { return int64(a.hi ^ 1<<63) }

@@ -43,13 +43,16 @@ const none = ^slot(0)
 //
 // I2. Its tube exists, and so does the session that holds it.
 //
+// I18. The key of a reserved job's heap is when its TTR runs out: when and the TTR, or
+// later if it was touched.
+//
 // I7. No id is above Engine.lastID. I8. The TTR is at least one second.
 type job struct {
 	// Durable: written in Changes and restored from them. Reserved is written
 	// as Ready.
 	id       uint64
 	created  int64  // ns; may be negative after a restart
-	due      int64  // ns; Delayed: becomes ready. Reserved: TTR runs out. Buried: rank in the order of burying. Else undefined
+	when     int64  // ns; Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
 	pri      uint32 // smaller is more urgent
 	delay    uint32 // s; as last given by put or release
 	ttr      uint32 // s; at least 1

@@ -84,6 +84,7 @@ func (e *Engine) kick(now int64, i slot) Outcome {
 	e.detach(i, j)
 	j.kicks++
 	j.state = Ready
+	j.when = now
 	e.emit(JobState, j)
 	e.makeReady(now, i, j)
 	return OK

@@ -52,11 +52,23 @@ func (e *Engine) SetLimits(l Limits) {
 	e.limited = l.Memory > 0 || l.Tube != nil
 }
 
+// Refusals count what the limits have refused.
+type Refusals struct {
+	Memory   uint64 // jobs, because of Limits.Memory
+	TubeFull uint64 // jobs, because of TubeLimits
+	Tubes    uint64 // new tubes, because of Limits.Tubes
+	Watches  uint64 // because of Limits.Watches
+}
+
+// Refusals returns what the limits have refused since the engine began.
+func (e *Engine) Refusals() Refusals { return e.refused }
+
 // hasRoom reports whether the limits allow a job of n bytes more in a tube. If it
 // is there already, in another tube, it takes no more memory.
 func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
 	l := &e.limits
 	if isNew && l.Memory > 0 && e.memory()+memoryOf(n) > l.Memory {
+		e.refused.Memory++
 		return false
 	}
 	if l.Tube == nil {
@@ -65,11 +77,18 @@ func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
 	if t.limitsAge != e.limitsAge {
 		t.limits, t.limitsAge = l.Tube(t.name), e.limitsAge
 	}
-	return (t.limits.Jobs <= 0 || int64(t.jobs()) < t.limits.Jobs) &&
-		(t.limits.Bytes <= 0 || t.bytes+int64(n) <= t.limits.Bytes)
+	if t.limits.Jobs > 0 && int64(t.jobs()) >= t.limits.Jobs || t.limits.Bytes > 0 && t.bytes+int64(n) > t.limits.Bytes {
+		e.refused.TubeFull++
+		return false
+	}
+	return true
 }
 
 // hasRoomForTube reports whether a tube may be made, unless it is there.
 func (e *Engine) hasRoomForTube(name []byte) bool {
-	return e.limits.Tubes <= 0 || e.names.n < e.limits.Tubes || e.byName[string(name)] != nil
+	if e.limits.Tubes <= 0 || e.names.n < e.limits.Tubes || e.byName[string(name)] != nil {
+		return true
+	}
+	e.refused.Tubes++
+	return false
 }

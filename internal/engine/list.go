@@ -174,7 +174,7 @@ func (e *Engine) listed(l *JobList, x entry) *job {
 	if e.ids.find(j.id) != x.slot || j.state != l.state || e.tubeOfJob(j).name != l.tube {
 		return nil
 	}
-	if now := entryOf(x.slot, j); now != x {
+	if now := e.entryOf(x.slot, j); now != x {
 		return nil
 	}
 	return j

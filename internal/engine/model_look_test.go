@@ -41,7 +41,7 @@ func (m *model) next() (at int64, do func(now int64)) {
 
 func (m *model) tubeDue(now int64, t *modelTube) {
 	if delayed := m.inTube(Delayed, t.name); len(delayed) > 0 && delayed[0].due <= now {
-		m.makeReady(now, delayed[0])
+		m.makeReady(now, delayed[0].due, delayed[0])
 		return
 	}
 	t.paused = false
@@ -58,11 +58,12 @@ func (m *model) sessionDue(now int64, s *modelSession) {
 	default:
 		held[0].timeouts++
 		m.stats.Timeouts++
-		m.makeReady(now, held[0])
+		m.makeReady(now, now, held[0])
 	}
 }
 
 func (m *model) tickTo(now int64) {
+	m.turn = now
 	for at, do := m.next(); at <= now; at, do = m.next() {
 		do(now)
 	}
@@ -70,7 +71,7 @@ func (m *model) tickTo(now int64) {
 
 // tubeStats counts everything anew.
 func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
-	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop}
+	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop, Queued: t.queued, Worked: t.worked}
 	for _, j := range m.jobs {
 		if j.tube == t.name {
 			st.Bytes += uint64(len(j.body))
@@ -87,7 +88,10 @@ func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
 		st.Waiting += count(s.waiting && slices.Contains(s.watches, t.name))
 	}
 	if ready := m.inTube(Ready, t.name); len(ready) > 0 {
-		st.OldestReady = now - ready[0].created
+		st.OldestReady = now - ready[0].since
+		if ready[0].reserves > 0 {
+			st.OldestReady = now - ready[0].created
+		}
 	}
 	if t.paused {
 		st.Pause, st.PauseLeft = int64(t.pause), max(0, t.pauseEnds-now)/second

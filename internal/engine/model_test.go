@@ -14,23 +14,26 @@ import (
 // are served first come, first served; a TTR ends when it is due, not a
 // nanosecond after; what comes due is done in the order of time.
 type model struct {
-	jobs     map[uint64]*modelJob
-	tubes    []*modelTube // in the order of list-tubes
-	sessions []*modelSession
-	heard    []answer // what waiting sessions were told
-	stats    Stats    // only what has been: TotalJobs, TotalSessions, Timeouts
-	lastID   uint64
-	clock    int // counts reservations, burials, waits, births: who was first?
+	jobs           map[uint64]*modelJob
+	tubes          []*modelTube // in the order of list-tubes
+	sessions       []*modelSession
+	heard          []answer // what waiting sessions were told
+	stats          Stats    // only what has been: TotalJobs, TotalSessions, Timeouts
+	lastID         uint64
+	clock          int   // counts reservations, burials, waits, births: who was first?
+	turn           int64 // when things were last looked for that had come due
+	queued, worked Total
 }
 
 type modelTube struct {
-	name          string
-	born          int
-	paused        bool
-	pause         uint32
-	pauseEnds     int64
-	puts          uint64
-	deletes, stop uint64 // delete and pause-tube commands
+	name           string
+	born           int
+	paused         bool
+	pause          uint32
+	pauseEnds      int64
+	puts           uint64
+	deletes, stop  uint64 // delete and pause-tube commands
+	queued, worked Total
 }
 
 type modelSession struct {
@@ -62,6 +65,7 @@ type modelJob struct {
 	id       uint64
 	holder   *modelSession
 	reserved int    // when
+	since    int64  // when it became ready, or was reserved; ns
 	logged   fields // as they were at the last effect that outlives the process
 }
 
@@ -189,13 +193,18 @@ func (m *model) tell(s *modelSession, j *modelJob, outcome Outcome) {
 }
 
 func (m *model) take(now int64, s *modelSession, j *modelJob) {
+	if j.state == Ready {
+		m.queued.add(max(now-j.since, 0))
+		m.find(j.tube).queued.add(max(now-j.since, 0))
+	}
+	j.since = now
 	j.state, j.holder, j.reserved = Reserved, s, m.tick()
 	j.due = now + int64(j.ttr)*second
 	j.reserves++
 }
 
-func (m *model) makeReady(now int64, j *modelJob) {
-	j.state, j.holder = Ready, nil
+func (m *model) makeReady(now, since int64, j *modelJob) {
+	j.state, j.holder, j.since = Ready, nil, since
 	m.match(now)
 }
 
@@ -211,7 +220,7 @@ func (m *model) close(now int64, s *modelSession) {
 	held := m.heldBy(s)
 	slices.SortFunc(held, func(a, b *modelJob) int { return cmp.Compare(a.reserved, b.reserved) })
 	for _, j := range held {
-		m.makeReady(now, j)
+		m.makeReady(now, now, j)
 	}
 	for len(s.watches) > 0 {
 		name := s.watches[0]
@@ -277,7 +286,7 @@ func (m *model) putInto(now int64, tube string, spec Spec, body []byte) uint64 {
 // settle lets a job that was put or released be delayed or ready.
 func (m *model) settle(now int64, j *modelJob) {
 	j.holder = nil
-	j.state = Ready
+	j.state, j.since = Ready, now
 	if j.delay > 0 {
 		j.state, j.due = Delayed, now+int64(j.delay)*second
 	}
@@ -327,10 +336,19 @@ func (m *model) mine(s *modelSession, id uint64) *modelJob {
 	return nil
 }
 
+// endWork notes how long the holder of a job has worked on it.
+func (m *model) endWork(j *modelJob) {
+	m.worked.add(max(m.turn-j.since, 0))
+	m.find(j.tube).worked.add(max(m.turn-j.since, 0))
+}
+
 func (m *model) delete(s *modelSession, id uint64) Outcome {
 	j := m.jobs[id]
 	if j == nil || j.state == Reserved && j.holder != s {
 		return NotFound
+	}
+	if j.state == Reserved {
+		m.endWork(j)
 	}
 	m.find(j.tube).deletes++
 	delete(m.jobs, id)
@@ -350,6 +368,7 @@ func (m *model) releaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 	if j == nil || j.state != Reserved {
 		return NotFound
 	}
+	m.endWork(j)
 	j.pri, j.delay = pri, delay
 	j.releases++
 	m.settle(now, j)
@@ -367,6 +386,9 @@ func (m *model) buryJob(id uint64, pri uint32) Outcome {
 	j := m.jobs[id]
 	if j == nil || j.state == Buried {
 		return NotFound
+	}
+	if j.state == Reserved {
+		m.endWork(j)
 	}
 	j.pri = pri
 	j.buries++
@@ -407,7 +429,7 @@ func (m *model) kickJob(now int64, id uint64) Outcome {
 		return NotFound
 	}
 	j.kicks++
-	j.state = Ready
+	j.state, j.since = Ready, now
 	j.logged = j.fields
 	m.match(now)
 	return OK

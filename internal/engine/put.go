@@ -54,9 +54,9 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	id = j.id
 
 	j.state = Ready
+	j.when = now + int64(j.delay)*second
 	if j.delay > 0 {
 		j.state = Delayed
-		j.due = now + int64(j.delay)*second
 	}
 	e.emitPut(j, body)
 	e.attach(i, j)

@@ -103,12 +103,15 @@ func (e *Engine) becomeWorker(s *Session) {
 // take gives a job that is not reserved to a session.
 func (e *Engine) take(now int64, s *Session, i slot) Job {
 	j := e.jobs.at(i)
+	if j.state == Ready {
+		e.endQueue(now, j)
+	}
 	e.detach(i, j)
 	j.state = Reserved
 	j.holder = s.num
 	j.reserves++
 	j.unlogged = true
-	j.due = now + int64(j.ttr)*second
+	j.when = now
 	e.attach(i, j)
 	e.work += int(j.bodyLen) / bytesPerUnit // which the caller copies
 	return Job{j.id, e.body(j)}

@@ -137,7 +137,11 @@ func (e *Engine) Watch(s *Session, name []byte) (n int, outcome Outcome) {
 	if t != nil && s.place(t) >= 0 {
 		return n, OK
 	}
-	if most := e.limits.Watches; most > 0 && n >= most || !e.hasRoomForTube(name) {
+	if most := e.limits.Watches; most > 0 && n >= most {
+		e.refused.Watches++
+		return n, OutOfMemory
+	}
+	if !e.hasRoomForTube(name) {
 		return n, OutOfMemory
 	}
 	e.watch(s, e.tubeOf(name))

@@ -43,10 +43,15 @@ type TubeStats struct {
 	Deletes, Pauses          uint64 // commands that succeeded since the tube came to be
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
-	// OldestReady is how long ago the job was put that is the next to be reserved,
-	// in ns; 0 if none is ready. If all jobs have the same priority that is the
-	// oldest ready job; else it is the oldest of those that go before the others.
+	// OldestReady is how long the job has been ready that is the next to be reserved,
+	// in ns; 0 if none is ready. If that was reserved before it is how long ago it was
+	// put: a job that fails again and again does not look young. If all jobs have the
+	// same priority it is the oldest ready job; else it is the oldest of those that go
+	// before the others.
 	OldestReady int64
+
+	Queued Total // from ready to reserved, since the tube came to be
+	Worked Total // from reserved to delete, release or bury
 }
 
 // TubeStats returns the counts of a tube.
@@ -68,9 +73,11 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 		Waiting:   e.waitingFor(t),
 		Deletes:   t.cmdDelete,
 		Pauses:    t.cmdPause,
+		Queued:    t.queued,
+		Worked:    t.worked,
 	}
 	if t.ready.n > 0 {
-		st.OldestReady = now - e.jobs.at(t.ready.top()).created
+		st.OldestReady = max(0, now-e.jobs.at(t.ready.top()).readySince())
 	}
 	if t.paused && !t.resuming {
 		st.Pause = int64(t.pauseLen)
@@ -147,11 +154,12 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Buries:   j.buries,
 		Kicks:    j.kicks,
 	}
-	if j.state == Reserved {
+	switch j.state {
+	case Delayed:
+		st.TimeLeft = max(0, j.when-now) / second
+	case Reserved:
 		st.Holder = e.sessions[j.holder].id
-	}
-	if j.state == Delayed || j.state == Reserved {
-		st.TimeLeft = max(0, j.due-now) / second
+		st.TimeLeft = max(0, e.ttrEnds(j)-now) / second
 	}
 	return st, OK
 }

@@ -7,7 +7,7 @@ package engine
 // of the work that a turn should bear; if that is not enough the rest stays due,
 // and Next says so.
 func (e *Engine) Tick(now int64) {
-	e.work = 0
+	e.work, e.now = 0, now
 	for !e.halfSpent() && len(e.timers) > 0 && e.timers[0].at <= now {
 		e.work++
 		t := e.timers[0]

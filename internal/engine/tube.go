@@ -45,6 +45,8 @@ type tube struct {
 	totalJobs uint64
 	cmdDelete uint64
 	cmdPause  uint64
+	queued    Total // from ready to reserved; see Times
+	worked    Total // from reserved to the end of that
 	timer     timer
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/beanpole-mq/beanpole/internal/histogram"
 )
 
 var (
@@ -414,6 +416,7 @@ func (tw *twins) compare() {
 	}
 	tw.same("what waiting sessions heard", tw.heard, m.heard)
 	tw.same("stats", e.Stats(), m.allStats(now))
+	tw.same("times", []Total{totalOf(&e.times.Queue), totalOf(&e.times.Work)}, []Total{m.queued, m.worked})
 	var names []string
 	for _, t := range m.tubes {
 		names = append(names, t.name)
@@ -444,6 +447,8 @@ func (tw *twins) compare() {
 		}
 	}
 }
+
+func totalOf(h *histogram.Histogram) Total { return Total{h.Count(), h.Sum} }
 
 // stored counts the records and bodies that the engine has in store.
 func stored(e *Engine) [2]int {

@@ -11,6 +11,9 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 	if o := e.admit(JobDeleted, t, j.bodyLen); o != OK {
 		return o
 	}
+	if j.state == Reserved {
+		e.endWork(j)
+	}
 	t.cmdDelete++
 	e.emit(JobDeleted, j)
 	e.drop(i, j)
@@ -41,12 +44,13 @@ func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome 
 	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
 		return o
 	}
+	e.endWork(j)
 	e.detach(i, j)
 	j.pri, j.delay = pri, delay
 	j.releases++
+	j.when = now + int64(delay)*second
 	if delay > 0 {
 		j.state = Delayed
-		j.due = now + int64(delay)*second
 		e.emit(JobState, j)
 		e.attach(i, j)
 		return OK
@@ -81,12 +85,15 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
 		return o
 	}
+	if j.state == Reserved {
+		e.endWork(j)
+	}
 	e.detach(i, j)
 	j.pri = pri
 	j.buries++
 	j.state = Buried
 	e.buried++
-	j.due = e.buried
+	j.when = e.buried
 	e.emit(JobState, j)
 	e.attach(i, j)
 	return OK
@@ -99,8 +106,7 @@ func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 		return NotFound
 	}
 	s.reserved.remove(&e.jobs, int(j.pos))
-	j.due = now + int64(j.ttr)*second
-	s.reserved.push(&e.jobs, dueEntry(i, j)) // later than it was: the timer need not know
+	s.reserved.push(&e.jobs, dueEntry(i, j, now+int64(j.ttr)*second)) // later than it was: the timer need not know
 	return OK
 }
 

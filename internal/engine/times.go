@@ -1,0 +1,50 @@
+package engine
+
+import "github.com/beanpole-mq/beanpole/internal/histogram"
+
+// Times are how long jobs have taken since the engine began, in ns.
+type Times struct {
+	Queue histogram.Histogram // from becoming ready to being reserved
+	Work  histogram.Histogram // from being reserved to the delete, release or bury
+}
+
+// A Total is a number of durations and their sum, in ns.
+type Total struct {
+	N   uint64
+	Sum float64
+}
+
+// add adds a duration that is not negative.
+func (t *Total) add(d int64) {
+	t.N++
+	t.Sum += float64(d)
+}
+
+// Times returns how long jobs have taken. It is the engine's own, to read or to copy
+// within a turn.
+func (e *Engine) Times() *Times { return &e.times }
+
+// endQueue notes that a ready job is taken.
+func (e *Engine) endQueue(now int64, j *job) {
+	d := max(now-j.when, 0)
+	e.times.Queue.Record(d)
+	e.tubeOfJob(j).queued.add(d)
+}
+
+// endWork notes that the work on a reserved job is over. The time is that of the turn,
+// as Tick was told; it may be a few ns before that of the reserve.
+func (e *Engine) endWork(j *job) {
+	d := max(e.now-j.when, 0)
+	e.times.Work.Record(d)
+	e.tubeOfJob(j).worked.add(d)
+}
+
+// readySince returns when a ready job became ready. If it was reserved before, that
+// says little of how long it has waited for its work to be done: then it is when the
+// job was put.
+func (j *job) readySince() int64 {
+	if j.reserves > 0 {
+		return j.created
+	}
+	return j.when
+}

@@ -1,0 +1,62 @@
+package histogram
+
+import (
+	"math"
+	"sync"
+	"testing"
+)
+
+// A value is in the first bucket whose limit it does not exceed.
+func TestBuckets(t *testing.T) {
+	for _, c := range []struct {
+		v      int64
+		bucket int
+	}{
+		{math.MinInt64, 0}, {-1, 0}, {0, 0}, {1, 0}, {2, 1}, {3, 2}, {4, 2}, {5, 3}, {8, 3}, {9, 4},
+		{1024, 10}, {1025, 11}, {1 << 62, 62}, {1<<62 + 4096, 63}, {math.MaxInt64, 63},
+	} {
+		var h Histogram
+		h.Record(c.v)
+		if h.Counts[c.bucket] != 1 || h.Count() != 1 {
+			t.Errorf("%d is not in bucket %d alone: %v", c.v, c.bucket, h.Counts)
+		}
+		if v := float64(c.v); v > Limit(c.bucket) || c.bucket > 0 && v <= Limit(c.bucket-1) {
+			t.Errorf("%d is not between the limits of bucket %d, %g and %g", c.v, c.bucket, Limit(c.bucket-1), Limit(c.bucket))
+		}
+		if want := float64(max(c.v, 0)); h.Sum != want {
+			t.Errorf("the sum of %d is %g", c.v, h.Sum)
+		}
+	}
+}
+
+func TestShared(t *testing.T) {
+	var s Shared
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for v := range int64(1000) {
+				s.Record(v)
+			}
+		})
+	}
+	wg.Wait()
+	if h := s.Snapshot(); h.Count() != 4000 || h.Sum != 4*999*1000/2 {
+		t.Errorf("%d values with the sum %g, want 4000 and 1998000", h.Count(), h.Sum)
+	}
+}
+
+func TestRecordAllocs(t *testing.T) {
+	var h Histogram
+	if n := testing.AllocsPerRun(100, func() { h.Record(12345) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	var h Histogram
+	v := int64(1)
+	for b.Loop() {
+		h.Record(v)
+		v = v*3 + 1
+	}
+}
