@@ -1,15 +1,14 @@
 // Package broker owns the engine and runs it in turns.
 //
-// A turn takes every request that has come, takes the time once, lets what is
-// due happen, applies the requests one after the other, and hands the Changes
-// to the Log with one write. Nobody but a turn ever touches the engine: there
-// is no order of locks to keep (turn.go).
+// A turn reads the clock once, does what is due, applies all requests that have
+// arrived, one after the other, and hands the Changes to the Log with one write.
+// Only a turn touches the engine, so there is no lock order (turn.go).
 //
 // A turn does not wait for the disk. It gets a position in the log, and the
 // next turn can run at once. One sync makes the turns of many positions
-// durable, while more of them go on; then these turns are settled: those who
-// asked are told, and reply to their clients (commit.go). So pipelining, group
-// commit and "no reply before it is durable" need no code of their own.
+// durable, while further turns go on. Then these turns are settled: their callers
+// are told, and reply to their clients (commit.go). So pipelining, group commit
+// and "no reply before it is durable" need no code of their own.
 //
 //	b := broker.New(eng, broker.Options{Log: journal})
 //	c := b.NewCaller(conn) // one for each connection, which is a Request
@@ -25,22 +24,21 @@
 //
 // # Who runs the turn
 //
-// There is no goroutine for it. The first caller to come while no turn runs
-// becomes the leader: it runs one turn for all that have queued up, its own
-// request among them, and passes the lead to the first who came meanwhile. In
-// memory a turn takes less than a microsecond, and to run it where the request is
-// saves two switches between goroutines. The obvious design, a goroutine that
-// owns the engine and receives requests from a channel, was slower when
-// prototypes of both were measured (DESIGN.md, section 2; doc/decisions/0002).
+// There is no goroutine for it. A caller that comes while no turn runs becomes the
+// leader: it runs one turn for all requests in the queue, including its own, and
+// passes the lead to the first caller that came meanwhile. In memory a turn takes
+// less than a microsecond; running it in the caller's goroutine saves two switches.
+// The obvious design, a goroutine that owns the engine and receives requests from a
+// channel, was slower when prototypes of both were measured (DESIGN.md, section 2;
+// doc/decisions/0002).
 //
 // # Who syncs
 //
 // At most one sync runs at a time. A caller of Do that has to wait, and finds
 // none under way, leads one for everything that is flushed. A caller of Start
-// says when it is time: Sync runs it in the caller's goroutine, StartSync in one of
-// the broker. The first costs the least, for every reply waits for a sync that is
-// under way; the second lets the caller do other things while a disk is slow
-// (doc/decisions/0009).
+// decides when to sync: Sync runs it in the caller's goroutine, StartSync in one of
+// the broker. Sync costs less; StartSync lets the caller do other things while a
+// disk is slow (doc/decisions/0009).
 //
 // # Promises
 //
@@ -51,8 +49,8 @@
 //     or before it, is durable or has failed to become so. Do returns, and a
 //     Settler hears, not before that.
 //  4. Turns are settled in their order.
-//  5. What has come due by the start of a turn has happened before its requests.
-//  6. Time goes on with each request.
+//  5. What has come due by the start of a turn happens before its requests.
+//  6. Each request has a later time than the one before.
 //
 // The package starts goroutines for the timer, when something comes due, and
 // for syncs. Close ends them.
@@ -68,19 +66,20 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A Request is what a caller wants done with the engine.
+// A Request is what a caller wants to do with the engine.
 type Request interface {
-	// Apply does it. It runs within a turn, in whatever goroutine leads that,
-	// and must not block. It returns now, or a little later: a nanosecond for
-	// each command makes sure that no two happen at the same time.
+	// Apply does it. It runs within a turn, in the goroutine that leads the turn,
+	// and must not block. It returns the time of its last command: now, plus a
+	// nanosecond for each command after the first, so that no two happen at the
+	// same time.
 	Apply(e *engine.Engine, now int64) (later int64)
 }
 
-// A Settler hears, once, that a turn is settled. If err is not nil, Changes of
-// that turn, or of one before that it may have seen, could not be made durable:
-// what was changed is in memory only, and must not be acknowledged.
+// A Settler is told, once, that a turn is settled. If err is not nil, Changes of
+// that turn, or of an earlier one that it may have seen, could not be made durable:
+// they are in memory only, and must not be acknowledged.
 //
-// Any goroutine may call Settled, also one that leads a turn. It must not block
+// Any goroutine may call Settled, also one that leads a turn. It must neither block
 // nor call the broker.
 type Settler interface {
 	Settled(err error)
@@ -111,8 +110,8 @@ type Log interface {
 	// After a Sync that failed there is a turn soon.
 	Housekeep(now int64) (next int64)
 
-	// Close makes durable what was appended and lets go of all resources. No
-	// Sync is under way.
+	// Close makes durable what was appended and frees all resources. No Sync is
+	// under way.
 	Close() error
 }
 
@@ -134,26 +133,26 @@ type Broker struct {
 
 	mu struct {
 		sync.Mutex
-		queue []*Caller // whose requests the next turn will apply
+		queue []*Caller // the next turn applies their requests
 		led   bool      // a turn runs, or its leader is about to start it
 	}
 
 	// Owned by the turn.
-	eng       *engine.Engine
-	spare     []*Caller // becomes the queue when that is taken
-	settlers  []Settler // of the engine's waiters that this turn concerns
-	timer     *time.Timer
-	alarm     int64 // when the timer goes off, or engine.Never
-	last      int64 // the time when the last request was applied
-	closed    bool  // nothing comes due any more
-	logClosed bool
+	eng        *engine.Engine
+	emptyQueue []*Caller // the next queue
+	settlers   []Settler // of the engine's waiters whose waits ended in this turn
+	timer      *time.Timer
+	timerAt    int64 // when the timer goes off, or engine.Never
+	last       int64 // the time when the last request was applied
+	closed     bool  // nothing comes due any more
+	logClosed  bool
 
 	commit commit // has its own lock
 }
 
 // New returns a broker that owns the engine from now on.
 func New(e *engine.Engine, opt Options) *Broker {
-	b := &Broker{eng: e, log: opt.Log, now: opt.Now, alarm: engine.Never}
+	b := &Broker{eng: e, log: opt.Log, now: opt.Now, timerAt: engine.Never}
 	b.commit.idle.L = &b.commit.mu
 	if b.now == nil {
 		start := time.Now()
@@ -170,21 +169,21 @@ type Caller struct {
 	req  Request
 	next chan step
 
-	// Owned by the caller until it is in the queue, then by the turn. err is
-	// that of whoever settles Do, then.
+	// Owned by the caller until it is in the queue, then by the turn. After a turn
+	// that is not settled, err belongs to the goroutine that settles it.
 	settler Settler // of Start; nil: the caller of Do waits
 	settled bool    // the turn was settled at its end
-	err     error   // if it is settled
+	err     error   // of a settled turn
 }
 
 // A step is what the goroutine of a caller does next.
 type step uint8
 
 const (
-	wait     step = iota // for a step from somebody else
-	leadTurn             // run a turn
-	leadSync             // run a sync
-	over                 // go on: the turn of Start is over, or that of Do is settled
+	stepWait     step = iota // wait until another goroutine says what to do
+	stepLeadTurn             // run a turn
+	stepLeadSync             // run a sync
+	stepReturn               // return: the turn of Start is over, or that of Do is settled
 )
 
 // NewCaller returns a Caller for the requests of r.
@@ -195,21 +194,21 @@ func (b *Broker) NewCaller(r Request) *Caller {
 // Do applies the request in a turn and returns when that turn is settled. The
 // error is that of the Log; see Settler.
 //
-// With a log the caller yields before it leads a turn: that lets those come
-// along who are about to call, and one sync for all costs far more than a
-// switch. One who comes while another leads has queued up already.
+// With a log the caller yields before it leads a turn. Others that are about to
+// call can then join the turn and share its sync, which costs far more than a
+// switch between goroutines.
 func (c *Caller) Do() error {
 	c.settler = nil
 	return c.run(c.b.log != nil)
 }
 
-// Start applies the request in a turn and returns when the turn is over. It
-// waits for other turns at most, never for a sync.
+// Start applies the request in a turn and returns when the turn is over. It may
+// wait for other turns, but never for a sync.
 //
-// If settled is true the turn is settled already, with err, and all before it
-// are: each of their Settlers has been told. Otherwise s will be told, or has
-// been meanwhile, and the caller must see to a sync before it waits for
-// anything: see StartSync and Sync.
+// If settled is true the turn is settled already, with err, and so are all before
+// it: their Settlers have been told. Otherwise s will be told, or has been
+// meanwhile, and the caller must call StartSync or Sync before it waits for
+// anything.
 func (c *Caller) Start(s Settler) (settled bool, err error) {
 	c.settler = s
 	err = c.run(false)
@@ -223,39 +222,39 @@ func (c *Caller) Start(s Settler) (settled bool, err error) {
 func (c *Caller) run(yield bool) error {
 	b := c.b
 	next := b.enqueue(c)
-	if next == leadTurn && yield {
+	if next == stepLeadTurn && yield {
 		runtime.Gosched()
 	}
 	for {
 		switch next {
-		case wait:
+		case stepWait:
 			next = <-c.next
-		case leadTurn:
+		case stepLeadTurn:
 			next = b.turn(c)
-		case leadSync:
+		case stepLeadSync:
 			b.sync()
-			next = wait // it has been told, like the others
-		case over:
+			next = stepWait // the sync has told this caller too
+		case stepReturn:
 			return c.err
 		}
 	}
 }
 
-// enqueue queues up for the next turn. If there is nobody to lead it the caller
-// does.
+// enqueue queues up for the next turn. If no turn has a leader, the caller leads
+// it.
 func (b *Broker) enqueue(c *Caller) step {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.mu.queue = append(b.mu.queue, c)
 	if b.mu.led {
-		return wait
+		return stepWait
 	}
 	b.mu.led = true
-	return leadTurn
+	return stepLeadTurn
 }
 
-// Call applies a function in a turn, for callers that do so rarely. It returns
-// when the turn is settled, with the error of the Log.
+// Call applies a function in a turn, for callers that do so rarely: it allocates.
+// It returns when the turn is settled, with the error of the Log.
 func (b *Broker) Call(f func(e *engine.Engine, now int64)) error {
 	return b.NewCaller(call(f)).Do()
 }
@@ -267,28 +266,27 @@ func (f call) Apply(e *engine.Engine, now int64) int64 {
 	return now
 }
 
-// Await makes the broker tell s when the running turn is settled. It may be
-// called only from within a turn. This is for the engine's waiters, whom the
-// turn of another caller concerns.
+// Await makes the broker tell s when the running turn is settled. It may be called
+// only from within a turn. It is for the engine's waiters: the turn of another
+// caller ends their waits.
 func (b *Broker) Await(s Settler) { b.settlers = append(b.settlers, s) }
 
-// Close waits for the running turn, settles what has been asked for, closes the
-// log and stops the timer. Nothing comes due any more, and turns with Changes
-// that come later fail with ErrClosed.
+// Close waits for the running turn, settles all turns, closes the log and stops the
+// timer. Nothing comes due any more. Later turns with Changes fail with ErrClosed.
 func (b *Broker) Close() error {
 	err := b.Call(func(*engine.Engine, int64) {
 		b.closed = true
 		b.timer.Stop()
 	})
 	if b.log != nil {
-		// In a turn of its own: that one has flushed the requests beside it.
+		// In a turn of its own: the turn before has flushed its requests.
 		b.Call(func(*engine.Engine, int64) { err = errors.Join(err, b.closeLog()) })
 		b.commit.goroutines.Wait()
 	}
 	return err
 }
 
-// closeLog settles what is not settled and closes the log, within a turn.
+// closeLog settles all turns and closes the log, within a turn.
 func (b *Broker) closeLog() error {
 	if b.logClosed {
 		return nil

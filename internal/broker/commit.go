@@ -7,39 +7,40 @@ import (
 	"sync"
 )
 
-// A commit is how far the turns have become durable. Each turn that has flushed
-// something has a position: they are counted from 1. A turn that has not has
-// that of the last one that did, for it may have seen what that changed.
+// A commit says how far the turns have become durable. Each turn that has flushed
+// something has a position; positions are counted from 1. A turn that has flushed
+// nothing has the position of the last one that did, because it may have seen the
+// changes of that one.
 //
 //	0       settled         wanted         flushed
 //	|----------|---------------|---------------|
-//	| durable  | someone syncs | waits for     |
-//	| or failed|  or will      |   StartSync   |
+//	| durable  | a sync is     | waits for     |
+//	| or failed|  under way    |   StartSync   |
 //
 // B1. settled <= wanted <= flushed, and none of them ever gets smaller.
 // B2. If settled < wanted, exactly one goroutine has the lead: it syncs, or has
-// been told to. Otherwise nobody syncs, and no caller of Do waits.
-// B3. waiting is in the order of positions. All of them are after settled and not
-// after flushed.
+// been told to. Otherwise no goroutine syncs, and no caller of Do waits.
+// B3. waiting is in the order of positions. All positions in it are larger than
+// settled and at most flushed.
 type commit struct {
 	mu      sync.Mutex
 	settled uint64
 	wanted  uint64
 	flushed uint64
 	waiting []waiter
-	idle    sync.Cond // nobody has the lead any more
+	idle    sync.Cond // signalled when no goroutine has the lead any more
 	closed  bool
 
-	told       []waiter // scratch of whoever has the lead
+	settling   []waiter // scratch of the goroutine that has the lead
 	goroutines sync.WaitGroup
 }
 
-// A waiter is to be told when its turn is settled.
+// A waiter waits until its turn is settled.
 type waiter struct {
 	position uint64
 	settler  Settler
 	caller   *Caller // if it waits in Do
-	err      error   // the turn has failed already; only the order is waited for
+	err      error   // the turn has failed already, and waits only to keep the order
 }
 
 // blocked tells a caller in Do that its turn is settled.
@@ -47,27 +48,28 @@ type blocked Caller
 
 func (c *blocked) Settled(err error) {
 	c.err = err
-	c.next <- over
+	c.next <- stepReturn
 }
 
-// add gives the running turn its position, and reports whether it is settled
+// addTurn gives the running turn its position, and reports whether it is settled
 // already.
-func (c *commit) add(durable bool, err error) (settled bool) {
+func (c *commit) addTurn(durable bool, err error) (settled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.flushed
 	if !durable || err != nil {
 		c.flushed++
 	}
-	if err != nil && c.settled == before { // no sync will change that
+	if err != nil && c.settled == before { // failed, and no earlier turn to wait for
 		c.settled, c.wanted = c.flushed, c.flushed
 	}
 	return c.settled == c.flushed
 }
 
-// enlist makes everybody wait whom the running turn concerns. Callers of Start
-// go on. If one of Do waits and nobody has the lead, it gets that, the leader of
-// the turn rather than another. It returns what that leader does next.
+// enlist makes the callers and Settlers of the running turn wait until it is
+// settled. Callers of Start return. If a caller of Do waits and no goroutine has
+// the lead, that caller gets it, preferably the leader of the turn. enlist returns
+// what the leader of the turn does next.
 func (c *commit) enlist(callers []*Caller, leader *Caller, settlers []Settler, err error) (next step) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,23 +88,23 @@ func (c *commit) enlist(callers []*Caller, leader *Caller, settlers []Settler, e
 		c.waiting = append(c.waiting, waiter{c.flushed, k.settler, nil, err})
 		k.settler, k.settled, k.err = nil, false, nil
 		if k == leader {
-			next = over
+			next = stepReturn
 		} else {
-			k.next <- over
+			k.next <- stepReturn
 		}
 	}
-	if syncs != nil && c.want() {
+	if syncs != nil && c.requestSync() {
 		if syncs == leader {
-			return leadSync
+			return stepLeadSync
 		}
-		syncs.next <- leadSync
+		syncs.next <- stepLeadSync
 	}
 	return next
 }
 
-// want makes somebody sync what is flushed, if there is anything. It returns
-// true if that is the caller: nobody had the lead.
-func (c *commit) want() (lead bool) {
+// requestSync asks for a sync of what is flushed. It returns true if the caller
+// must sync, because no goroutine had the lead.
+func (c *commit) requestSync() (lead bool) {
 	lead = c.settled == c.wanted && c.wanted < c.flushed
 	c.wanted = c.flushed
 	return lead
@@ -112,13 +114,13 @@ func (c *commit) want() (lead bool) {
 // wait for that. If no sync is under way a goroutine begins one at once;
 // otherwise another follows it.
 //
-// A sync is for all who wait, so an event loop should serve what is ready first,
+// One sync serves all waiters, so an event loop should first serve what is ready,
 // and call StartSync before it waits for more.
 func (b *Broker) StartSync() {
 	c := &b.commit
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.want() {
+	if c.requestSync() {
 		c.goroutines.Go(b.syncAll)
 	}
 }
@@ -128,7 +130,7 @@ func (b *Broker) StartSync() {
 func (b *Broker) Sync() {
 	c := &b.commit
 	c.mu.Lock()
-	lead := c.want()
+	lead := c.requestSync()
 	c.mu.Unlock()
 	if lead {
 		b.sync()
@@ -146,14 +148,14 @@ func (b *Broker) sync() {
 	}
 	for _, w := range c.waiting {
 		if w.caller != nil {
-			w.caller.next <- leadSync
+			w.caller.next <- stepLeadSync
 			return
 		}
 	}
 	c.goroutines.Go(b.syncAll)
 }
 
-// syncAll syncs until no more is wanted.
+// syncAll syncs until nothing is wanted any more.
 func (b *Broker) syncAll() {
 	b.commit.mu.Lock()
 	defer b.commit.mu.Unlock()
@@ -170,12 +172,12 @@ func (b *Broker) syncLocked() (more bool) {
 	c.mu.Unlock()
 	err := b.log.Sync()
 	c.mu.Lock()
-	// A turn may have come to this position meanwhile. Those who hear of it
-	// must have heard before another turn finds that all is settled.
-	for c.take(position) {
+	// Meanwhile another turn may have got this position. Its Settlers must be told
+	// before a later turn finds that all is settled.
+	for c.collect(position) {
 		c.mu.Unlock()
-		for i := range c.told {
-			w := &c.told[i]
+		for i := range c.settling {
+			w := &c.settling[i]
 			w.settler.Settled(cmp.Or(w.err, err))
 			*w = waiter{}
 		}
@@ -183,7 +185,7 @@ func (b *Broker) syncLocked() (more bool) {
 	}
 	c.settled = position
 	if err != nil && !c.closed {
-		c.goroutines.Go(b.tick) // the log has something to do
+		c.goroutines.Go(b.tick) // a turn in which the log can begin to heal
 	}
 	if c.wanted > c.settled {
 		return true
@@ -192,21 +194,21 @@ func (b *Broker) syncLocked() (more bool) {
 	return false
 }
 
-// take moves those who wait for a position, or one before, to told.
-func (c *commit) take(position uint64) (any bool) {
+// collect moves to settling those that wait for a position, or for an earlier one.
+func (c *commit) collect(position uint64) (any bool) {
 	n := 0
 	for n < len(c.waiting) && c.waiting[n].position <= position {
 		n++
 	}
-	c.told = append(c.told[:0], c.waiting[:n]...)
+	c.settling = append(c.settling[:0], c.waiting[:n]...)
 	left := copy(c.waiting, c.waiting[n:])
 	clear(c.waiting[left:])
 	c.waiting = c.waiting[:left]
 	return n > 0
 }
 
-// close waits, within the turn that closes the log, until nobody has the lead.
-// It returns true if the caller must sync.
+// close waits, within the turn that closes the log, until no goroutine has the
+// lead. It returns true if the caller must sync.
 func (c *commit) close() (lead bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +216,7 @@ func (c *commit) close() (lead bool) {
 	for c.settled < c.wanted {
 		c.idle.Wait()
 	}
-	return c.want()
+	return c.requestSync()
 }
 
 // Check tests the invariants B1 to B3.
@@ -228,7 +230,7 @@ func (b *Broker) Check() error {
 	last := c.settled + 1
 	for _, w := range c.waiting {
 		if w.position < last || w.position > c.flushed {
-			return fmt.Errorf("broker: one waits for %d behind one who waits for %d; flushed is %d", w.position, last, c.flushed)
+			return fmt.Errorf("broker: a waiter for position %d is behind one for %d; flushed is %d", w.position, last, c.flushed)
 		}
 		last = w.position
 		if w.caller != nil && c.settled == c.wanted {

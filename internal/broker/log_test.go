@@ -162,7 +162,7 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
-// Those who queue up during a turn form one turn, with one Append and one sync.
+// Callers that queue up during a turn form one turn, with one Append and one sync.
 func TestOneTurnOneAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 50
@@ -295,8 +295,8 @@ func TestAwait(t *testing.T) {
 
 var errDisk = errors.New("the disk is on fire")
 
-// When the log fails, everybody of whom something is not durable hears of it,
-// nobody else does, and later turns work.
+// When the log fails, each caller whose changes are not durable gets the error, the
+// others do not, and later turns work.
 func TestLogFails(t *testing.T) {
 	for name, fail := range map[string]func(l *fakeLog, err error){
 		"Append": func(l *fakeLog, err error) { l.appendErr = err },

@@ -54,7 +54,7 @@ func randomLife(t *testing.T, name string, rng *rand.Rand) {
 					log.flushErr = errDisk
 				}
 				putting("a job")(e, now)
-				r.appended = len(log.appended) + e.Pending()
+				r.appended = len(log.appended) + e.PendingChanges()
 			}
 			n := len(turns)
 			b.Await(settler(func(err error) {

@@ -20,8 +20,8 @@ func (b *Broker) turn(c *Caller) step {
 	b.last = now
 	durable, err := b.flush()
 	next := b.conclude(callers, c, durable, err)
-	b.prepare(now)
-	b.pass()
+	b.housekeep(now)
+	b.passLead()
 	return next
 }
 
@@ -30,7 +30,7 @@ func (b *Broker) gather() []*Caller {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	callers := b.mu.queue
-	b.mu.queue = b.spare[:0]
+	b.mu.queue = b.emptyQueue[:0]
 	return callers
 }
 
@@ -39,8 +39,8 @@ func (b *Broker) flush() (durable bool, err error) {
 	if b.log == nil {
 		return true, nil
 	}
-	changes := b.eng.Take()
-	defer b.eng.Recycle(changes)
+	changes := b.eng.TakeChanges()
+	defer b.eng.RecycleChanges(changes)
 	switch {
 	case b.logClosed && len(changes) > 0:
 		return false, ErrClosed
@@ -54,38 +54,38 @@ func (b *Broker) flush() (durable bool, err error) {
 	return b.log.Flush()
 }
 
-// conclude lets everybody go on whom this turn has concerned, or notes that they
-// wait for a sync. It returns what the leader does next.
+// conclude tells the callers of this turn that it is settled, or makes them wait
+// for a sync. It returns what the leader does next.
 func (b *Broker) conclude(callers []*Caller, leader *Caller, durable bool, err error) step {
-	next := over
-	if b.log == nil || b.commit.add(durable, err) {
-		b.release(callers, leader, err)
+	next := stepReturn
+	if b.log == nil || b.commit.addTurn(durable, err) {
+		b.settleCallers(callers, leader, err)
 	} else {
 		next = b.commit.enlist(callers, leader, b.settlers, err)
 	}
 	clear(callers)
-	b.spare = callers
+	b.emptyQueue = callers
 	clear(b.settlers)
 	b.settlers = b.settlers[:0]
 	return next
 }
 
-// release tells everybody that this turn is settled.
-func (b *Broker) release(callers []*Caller, leader *Caller, err error) {
+// settleCallers tells all callers and Settlers of this turn that it is settled.
+func (b *Broker) settleCallers(callers []*Caller, leader *Caller, err error) {
 	for _, s := range b.settlers {
 		s.Settled(err)
 	}
 	for _, c := range callers {
 		c.settler, c.settled, c.err = nil, true, err
 		if c != leader {
-			c.next <- over
+			c.next <- stepReturn
 		}
 	}
 }
 
-// prepare lets the log do its own work and sets the timer for what comes due
+// housekeep lets the log do its own work, and sets the timer for what comes due
 // next.
-func (b *Broker) prepare(now int64) {
+func (b *Broker) housekeep(now int64) {
 	next := b.eng.Next()
 	if b.log != nil && !b.logClosed {
 		next = min(next, b.log.Housekeep(now))
@@ -93,8 +93,9 @@ func (b *Broker) prepare(now int64) {
 	b.schedule(next)
 }
 
-// pass gives the lead to the first who has queued up meanwhile, or to nobody.
-func (b *Broker) pass() {
+// passLead gives the lead to the first caller that has queued up meanwhile, if
+// there is one.
+func (b *Broker) passLead() {
 	b.mu.Lock()
 	var next *Caller
 	if len(b.mu.queue) > 0 {
@@ -104,21 +105,21 @@ func (b *Broker) pass() {
 	}
 	b.mu.Unlock()
 	if next != nil {
-		next.next <- leadTurn
+		next.next <- stepLeadTurn
 	}
 }
 
 // schedule sets the timer, unless it goes off before next anyway.
 func (b *Broker) schedule(next int64) {
-	if next >= b.alarm || b.closed {
+	if next >= b.timerAt || b.closed {
 		return
 	}
-	b.alarm = next
+	b.timerAt = next
 	b.timer.Reset(time.Duration(max(0, next-b.now()))) // the turn took its time
 }
 
 // tick is a turn for what has come due, or because the log has failed. The timer
 // calls it in a goroutine of its own.
 func (b *Broker) tick() {
-	b.Call(func(*engine.Engine, int64) { b.alarm = engine.Never })
+	b.Call(func(*engine.Engine, int64) { b.timerAt = engine.Never })
 }

@@ -10,17 +10,17 @@ import (
 // nanosecond after the one before.
 func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands []command) (n int, later int64) {
 	if c.kick != nil {
-		from, pending := len(c.out), e.Pending()
+		from, pending := len(c.out), e.PendingChanges()
 		c.continueKick(e, now, *c.kick)
-		c.promise(b, from, e.Pending() > pending)
+		c.promise(b, from, e.PendingChanges() > pending)
 		now++
 	}
 	for n < len(commands) && c.ready() && len(c.out) < maxOut && (n == 0 || !e.Spent()) {
-		from, pending := len(c.out), e.Pending()
+		from, pending := len(c.out), e.PendingChanges()
 		if c.gate == nil || c.passes(e, &commands[n]) {
 			c.command(e, now, &commands[n].Command)
 		}
-		c.promise(b, from, e.Pending() > pending)
+		c.promise(b, from, e.PendingChanges() > pending)
 		now++
 		n++
 	}

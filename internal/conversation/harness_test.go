@@ -69,7 +69,7 @@ func (d *desk) turn() {
 	d.now++
 	d.eng.Tick(d.now)
 	d.now = d.batch.Apply(d.eng, d.now)
-	d.eng.Take()
+	d.eng.TakeChanges()
 	d.batch.TurnOver()
 	for i := range d.batch.Len() {
 		d.batch.Owner(i).(*guest).check()

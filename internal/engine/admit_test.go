@@ -61,7 +61,7 @@ func TestAdmitRefuses(t *testing.T) {
 					asked = append(asked, fmt.Sprint(kind, tube, body))
 					return refusal
 				}}, now)
-				e.Take()
+				e.TakeChanges()
 				refuse = true
 				before := view(e, now, me)
 				if got := test.do(e, me); got != refusal {
@@ -73,8 +73,8 @@ func TestAdmitRefuses(t *testing.T) {
 				if after := view(e, now, me); after != before {
 					t.Errorf("it was refused, but\n%s became\n%s", before, after)
 				}
-				if e.Pending() != 0 {
-					t.Errorf("a refused change was emitted: %+v", e.Take())
+				if e.PendingChanges() != 0 {
+					t.Errorf("a refused change was emitted: %+v", e.TakeChanges())
 				}
 				if err := e.Check(); err != nil {
 					t.Error(err)
@@ -83,8 +83,8 @@ func TestAdmitRefuses(t *testing.T) {
 				if got := test.do(e, me); got != OK {
 					t.Errorf("admitted, it gives %v", got)
 				}
-				if e.Pending() != 1 {
-					t.Errorf("%d changes were emitted, want 1", e.Pending())
+				if e.PendingChanges() != 1 {
+					t.Errorf("%d changes were emitted, want 1", e.PendingChanges())
 				}
 			})
 		}
@@ -106,8 +106,8 @@ func TestAdmitRefusesPut(t *testing.T) {
 	if got, want := e.Stats(), (Stats{Sessions: 1, TotalSessions: 1, Producers: 1, Tubes: 1}); got != want {
 		t.Errorf("stats are %+v, want %+v", got, want)
 	}
-	if e.LastID() != 1 || e.Pending() != 0 {
-		t.Errorf("last id %d, %d changes pending; want 1 and 0", e.LastID(), e.Pending())
+	if e.LastID() != 1 || e.PendingChanges() != 0 {
+		t.Errorf("last id %d, %d changes pending; want 1 and 0", e.LastID(), e.PendingChanges())
 	}
 	if err := e.Check(); err != nil {
 		t.Error(err)

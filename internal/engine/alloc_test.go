@@ -37,7 +37,7 @@ func TestAllocations(t *testing.T) {
 			{"wait, timeout", func() { e.Reserve(now, w, 1); now += second; e.Tick(now) }},
 		}
 		for _, test := range tests {
-			turn := func() { test.do(); e.Recycle(e.Take()) }
+			turn := func() { test.do(); e.RecycleChanges(e.TakeChanges()) }
 			if n := testing.AllocsPerRun(200, turn); n != 0 {
 				t.Errorf("logged %v: %s: %v allocations, want none", logged, test.name, n)
 			}
@@ -49,7 +49,7 @@ func TestAllocations(t *testing.T) {
 }
 
 // TestTubeAllocations: a tube is a record and a name, and to list them costs
-// nothing, but a copy of one page for who makes a tube after that.
+// nothing, except that the next new tube makes a copy of one page.
 func TestTubeAllocations(t *testing.T) {
 	e := New(Options{})
 	s := manyTubes(e, 1000)

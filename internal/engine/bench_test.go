@@ -73,7 +73,7 @@ func BenchmarkPutReserveDelete(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			putReserveDelete(b, e, 0, s)
-			e.Recycle(e.Take())
+			e.RecycleChanges(e.TakeChanges())
 		}
 	})
 }

@@ -6,10 +6,9 @@ import (
 )
 
 // bodies keeps the bodies of jobs, each in a slot of its size class, in pages
-// without pointers. Up to 128 bytes the classes are 16 bytes apart, above
-// that an eighth of a power of two, so that a body wastes at most an eighth of
-// its slot. Larger bodies than maxClassed have an allocation each, which is
-// written once.
+// without pointers. Up to 128 bytes the classes are 16 bytes apart, above that an
+// eighth of a power of two, so that a body wastes at most an eighth of its slot. A
+// body larger than maxClassed has an allocation of its own.
 type bodies struct {
 	classes    [numClasses]bodyClass
 	large      bodyClass
@@ -98,7 +97,7 @@ func (b *bodies) get(i, n uint32) []byte {
 	return b.class(n).at(i, n)
 }
 
-// free takes the slot i of a body of n bytes back.
+// free frees the slot i of a body of n bytes.
 func (b *bodies) free(i, n uint32) {
 	if n == 0 {
 		return
@@ -115,7 +114,7 @@ func (b *bodies) free(i, n uint32) {
 	b.used -= int64(c.size)
 }
 
-// bytes returns what all pages take.
+// bytes returns how many bytes all pages take.
 func (b *bodies) bytes() int64 {
 	total := b.largeBytes
 	for i := range b.classes {

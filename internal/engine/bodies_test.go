@@ -109,7 +109,7 @@ func TestMemoryGivenBack(t *testing.T) {
 		jobs += int(count(p != nil))
 	}
 	bodies := pagesKept(e.bodies.class(200).pages)
-	heaps := len(e.deflt.ready.pages) + len(e.deflt.delayed.pages)
+	heaps := len(e.defaultTube.ready.pages) + len(e.defaultTube.delayed.pages)
 	if jobs > 1 || bodies > 1 || heaps > 2 || len(e.ids.pages) > 1 {
 		t.Errorf("kept: %d pages of jobs, %d of bodies, %d of heaps, %d of the index; want one each",
 			jobs, bodies, heaps, len(e.ids.pages))

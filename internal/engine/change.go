@@ -9,16 +9,16 @@ const (
 	JobPut     ChangeKind = 1 + iota // a job, whole: all fields and the body
 	JobState                         // a job's new state: all fields but Tube and Body
 	JobDeleted                       // only ID; Tube and BodyLen tell what is freed
-	TubePaused                       // Tube, Delay (s) and Due (when it ends)
+	TubePaused                       // Tube, Delay (s) and Due (when the pause ends)
 	LastID                           // only ID: the highest that was ever given out
-	JobMoved                         // a job, whole, as JobPut, which was in the tube From before
+	JobMoved                         // a job, whole, as JobPut; it was in the tube From before
 	TubeGone                         // only Tube, which was paused. Options.Admit is not asked: no client waits for an answer
 )
 
 // A Change is one durable effect. It stands alone and is idempotent by job id:
-// a JobPut or JobMoved overwrites, a JobState or JobDeleted of an unknown id does nothing;
-// so that a snapshot made while the server runs plus the log since then gives
-// the right state. Times are those of the engine's clock.
+// a JobPut or JobMoved overwrites, a JobState or JobDeleted of an unknown id does
+// nothing. So a snapshot made while the server runs, plus the log since then,
+// gives the right state. Times are those of the engine's clock.
 type Change struct {
 	Kind  ChangeKind
 	State State // Ready, Delayed or Buried; a reserved job is Ready here
@@ -36,32 +36,32 @@ type Change struct {
 	From    string
 	Body    []byte // valid until the end of the turn
 	BodyLen int    // bytes; also where Body is not set
-	Mark    uint32 // see SetMark; what the job had when the change was made
+	Mark    uint32 // of the job when the change was made; see SetMark
 }
 
-// Take returns the changes since the last call, in order. They are the caller's:
-// the engine keeps no body alive that they refer to.
-func (e *Engine) Take() []Change {
+// TakeChanges returns the changes since the last call, in order. They belong to
+// the caller: the engine keeps no body alive that they refer to.
+func (e *Engine) TakeChanges() []Change {
 	changes := e.changes
 	e.changes = nil
 	return changes
 }
 
-// Recycle gives back a slice that Take returned, for the next changes. It need
-// not be called, but saves an allocation a turn.
-func (e *Engine) Recycle(changes []Change) {
+// RecycleChanges gives back a slice that TakeChanges returned, for the next
+// changes. The call is optional; it saves an allocation a turn.
+func (e *Engine) RecycleChanges(changes []Change) {
 	clear(changes)
-	if e.changes == nil && cap(changes) <= keptChanges {
+	if e.changes == nil && cap(changes) <= maxKeptChanges {
 		e.changes = changes[:0]
 	}
 }
 
-// keptChanges is how many changes there is room for between turns.
-const keptChanges = turnWork
+// maxKeptChanges is the largest capacity that RecycleChanges keeps.
+const maxKeptChanges = maxTurnWork
 
-// Pending returns how many changes wait for Take. A caller that sees it grow
-// knows that what it did is to be logged.
-func (e *Engine) Pending() int { return len(e.changes) }
+// PendingChanges returns how many changes TakeChanges would return. If a verb
+// makes the number grow, it has done something that is to be logged.
+func (e *Engine) PendingChanges() int { return len(e.changes) }
 
 func (e *Engine) emit(kind ChangeKind, j *job) {
 	if e.opt.Logged {
@@ -78,13 +78,13 @@ func (e *Engine) emitPut(j *job, body []byte) {
 	}
 }
 
-// emitMoved tells of a job that is in another tube now. Who logs it has to note
-// where its record is anew, so that it has no mark until then.
+// emitMoved emits the change of a job that is in another tube now. The job loses
+// its mark: the change will have a new record.
 func (e *Engine) emitMoved(j *job, from *tube) {
 	if e.opt.Logged {
 		c := e.changeOf(JobMoved, j)
 		c.From = from.name
-		c.Body = bytes.Clone(e.body(j)) // that may be gone, and its place be another's, before the turn ends
+		c.Body = bytes.Clone(e.body(j)) // the job may be deleted, and its slot reused, before the turn ends
 		e.changes = append(e.changes, c)
 		j.unlogged, j.mark = false, 0
 	}
@@ -157,8 +157,8 @@ func (e *Engine) Snapshots(yield func(Change) bool) {
 }
 
 // Unlogged yields a JobState for each job that was reserved or timed out since
-// its last Change: what stats-job tells of it is not what was logged. The engine
-// must not change meanwhile.
+// its last Change: its counters differ from those in the log. The engine must not
+// change meanwhile.
 func (e *Engine) Unlogged(yield func(Change) bool) {
 	e.each(func(j *job) bool {
 		return !j.unlogged || yield(e.changeOf(JobState, j))
@@ -212,7 +212,7 @@ func (e *Engine) SetMark(id uint64, mark uint32) bool {
 	return true
 }
 
-// Mark returns what SetMark noted; ok is false if there is no such job.
+// Mark returns the mark of a job; ok is false if there is no such job.
 func (e *Engine) Mark(id uint64) (mark uint32, ok bool) {
 	i, j := e.lookup(id)
 	if i == none {
@@ -221,8 +221,8 @@ func (e *Engine) Mark(id uint64) (mark uint32, ok bool) {
 	return j.mark, true
 }
 
-// Expect makes room in the index for about so many jobs, which Restore is going to
-// bring. It costs 4 bytes a job, and time only: nothing depends on it.
+// Expect makes room in the index for about so many jobs, which Restore is going
+// to add. It is optional, and takes 4 bytes a job.
 func (e *Engine) Expect(jobs uint64) { e.ids.expect(jobs) }
 
 // Restore applies a change that was logged before. It decides nothing and
@@ -239,7 +239,7 @@ func (e *Engine) Restore(c Change) {
 		}
 	case JobDeleted:
 		if i, j := e.lookup(c.ID); i != none {
-			e.drop(i, j)
+			e.removeJob(i, j)
 		}
 	case TubeGone:
 		if t := e.byName[c.Tube]; t != nil && t.paused {
@@ -247,7 +247,7 @@ func (e *Engine) Restore(c Change) {
 		}
 	case TubePaused:
 		t := e.tubeNamed(c.Tube)
-		t.held = c.Delay > 0
+		t.keptByPause = c.Delay > 0
 		e.pause(t, c.Due, c.Delay)
 		if c.Delay == 0 {
 			e.unpause(c.Due, t)
@@ -257,9 +257,9 @@ func (e *Engine) Restore(c Change) {
 }
 
 func (e *Engine) restorePut(c Change) {
-	if c.ID <= e.lastID { // else it is new: most are, and need not be looked for
+	if c.ID <= e.lastID { // a higher id is new: no need to look for it
 		if i, j := e.lookup(c.ID); i != none {
-			e.drop(i, j)
+			e.removeJob(i, j)
 		}
 	}
 	t := e.tubeNamed(c.Tube)
@@ -267,7 +267,7 @@ func (e *Engine) restorePut(c Change) {
 	j.id = c.ID
 	j.mark = c.Mark
 	e.restoreFields(j, c)
-	e.enter(i, j, t, c.Body)
+	e.addJob(i, j, t, c.Body)
 	e.attach(i, j)
 }
 

@@ -6,12 +6,12 @@ import (
 )
 
 // Check tests every invariant of the package and reports all that are broken,
-// each with its number. It walks everything there is: for tests and for a
-// server that someone suspects.
+// each with its number. It looks at everything, so it is for tests, and for a
+// server that somebody suspects.
 func (e *Engine) Check() error {
-	c := checker{e: e, has: make(map[uint32]references), bytes: make(map[uint32]int64)}
+	c := checker{e: e, references: make(map[uint32]references), bytes: make(map[uint32]int64)}
 	c.jobs()
-	c.references()
+	c.countReferences()
 	for _, t := range e.tubes {
 		if t != nil {
 			c.tube(t)
@@ -22,7 +22,7 @@ func (e *Engine) Check() error {
 			c.session(s)
 		}
 	}
-	c.assert(c.placed == c.seen, "I16: watches are %v, say that they are %v", c.seen, c.placed)
+	c.assert(c.inState == c.listed, "I16: by state there are %v watches, in the lists %v", c.inState, c.listed)
 	c.counts()
 	c.slots("jobs", &e.jobs.slots)
 	for i := range e.bodies.classes {
@@ -34,16 +34,16 @@ func (e *Engine) Check() error {
 }
 
 type checker struct {
-	e      *Engine
-	broken []error
-	sum    Stats            // what the tubes and sessions have
-	inHeap int              // jobs found in heaps
-	bytes  map[uint32]int64 // of bodies, by number of the tube
-	memory int64
-	closed int                   // sessions
-	placed [queued + 1]int       // watches that say where they are
-	seen   [queued + 1]int       // those that were found there
-	has    map[uint32]references // by number of the tube
+	e          *Engine
+	broken     []error
+	sum        Stats            // what the tubes and sessions have
+	inHeap     int              // jobs found in heaps
+	bytes      map[uint32]int64 // of bodies, by number of the tube
+	memory     int64
+	closed     int                   // sessions
+	inState    [queued + 1]int       // watches by their state
+	listed     [queued + 1]int       // watches found in the lists of that state
+	references map[uint32]references // by number of the tube
 }
 
 // references are what sessions have to do with a tube.
@@ -76,10 +76,10 @@ func (c *checker) jobs() {
 }
 
 // references counts for each tube what sessions have to do with it.
-func (c *checker) references() {
+func (c *checker) countReferences() {
 	add := func(t uint32, using, watching, reserved int) {
-		has := c.has[t]
-		c.has[t] = references{has.using + using, has.watching + watching, has.reserved + reserved}
+		has := c.references[t]
+		c.references[t] = references{has.using + using, has.watching + watching, has.reserved + reserved}
 	}
 	for _, s := range c.e.sessions {
 		if s == nil {
@@ -101,7 +101,7 @@ func (c *checker) references() {
 func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bool) (urgent int) {
 	if h.shared != nil {
 		left := 0
-		for _, is := range h.shared.is {
+		for _, is := range h.shared.byPage {
 			left += int(count(is))
 		}
 		c.assert(left == h.shared.left && left > 0, "I12: %s: counts %d pages that a snapshot refers to, has %d", where, h.shared.left, left)
@@ -144,15 +144,15 @@ func (c *checker) tube(t *tube) {
 		c.assert(w.tube == t && w.sess.waiting && w.sess.index == nil, "I5: %s: a session in its waiting list does not wait", name)
 	}
 	c.assert(!t.offers() || e.waitingFor(t) == 0, "I3: %s: %d ready, %d waiting", name, t.ready.n, e.waitingFor(t))
-	c.told(name, t)
-	has := c.has[t.num]
+	c.subscribers(name, t)
+	has := c.references[t.num]
 	c.assert(t.using == has.using && t.watching == has.watching && t.reserved == has.reserved, "I4: %s: counts %d using, %d watching, %d reserved, has %+v", name, t.using, t.watching, t.reserved, has)
 	c.assert(t.bytes == c.bytes[t.num], "I4: %s: counts %d bytes, has %d", name, t.bytes, c.bytes[t.num])
 	c.sum.Bytes += uint64(t.bytes)
 	c.assert(t.urgent == urgent, "I4: %s: counts %d urgent jobs, has %d", name, t.urgent, urgent)
 	c.assert(t.waiting == waiting, "I4: %s: counts %d waiting, has %d", name, t.waiting, waiting)
-	c.assert(t == e.deflt || t.held || t.using+t.watching+t.jobs() > 0, "I9: %s: nothing refers to it", name)
-	c.assert(e.tubes[t.num] == t && t.list < e.names.Len() && e.names.At(t.list) == t.name && e.byName[t.name] == t, "I9: %s: is not where it says", name)
+	c.assert(t == e.defaultTube || t.keptByPause || t.using+t.watching+t.jobs() > 0, "I9: %s: nothing refers to it", name)
+	c.assert(e.tubes[t.num] == t && t.nameIndex < e.names.Len() && e.names.At(t.nameIndex) == t.name && e.byName[t.name] == t, "I9: %s: is not where it says", name)
 	c.assert(armed(&t.timer, t.next()), "I13: %s: its timer is too late", name)
 }
 
@@ -164,11 +164,11 @@ func (c *checker) session(s *Session) {
 	for _, w := range s.watches {
 		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches tube %q, which is gone", name, w.tube.name)
 		if s.index != nil {
-			c.placed[w.place]++
+			c.inState[w.state]++
 			continue
 		}
 		listed := w.prev != nil || w.tube.waiters.first == w
-		c.assert(listed == s.waiting && w.place == nowhere, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
+		c.assert(listed == s.waiting && w.state == unindexed, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
 	}
 	if s.index != nil {
 		c.index(name, s)
@@ -176,7 +176,7 @@ func (c *checker) session(s *Session) {
 	c.assert(armed(&s.timer, s.next()), "I13: %s: its timer is too late", name)
 	if s.closed {
 		c.closed++
-		c.assert(!s.waiting && s.timer.pos >= 0, "I15: %s: is closed, but waits, or nobody goes on with it", name)
+		c.assert(!s.waiting && s.timer.pos >= 0, "I15: %s: is closed, but waits, or its timer is not set", name)
 		return
 	}
 	c.sum.Sessions++
@@ -193,21 +193,21 @@ func (c *checker) watches(name string, s *Session) {
 	names := s.WatchedNames()
 	c.assert(names.Len() == len(s.watches), "I5: %s: watches %d tubes, lists %d", name, len(s.watches), names.Len())
 	for i, w := range s.watches {
-		c.assert(s.place(w.tube) == i && i < names.Len() && names.At(i) == w.tube.name, "I5: %s: tube %q is not at its place %d", name, w.tube.name, i)
+		c.assert(s.indexOf(w.tube) == i && i < names.Len() && names.At(i) == w.tube.name, "I5: %s: tube %q is not at its place %d", name, w.tube.name, i)
 	}
 }
 
-// told checks the watches of a tube whose sessions have an index.
-func (c *checker) told(name string, t *tube) {
-	for w := t.told.first; w != nil; w = w.next {
-		c.seen[told]++
-		c.assert(w.tube == t && w.place == told, "I16: %s: a watch it is to tell is in place %d", name, w.place)
+// subscribers checks the watches of a tube whose sessions have an index.
+func (c *checker) subscribers(name string, t *tube) {
+	for w := t.subscribers.first; w != nil; w = w.next {
+		c.listed[subscribed]++
+		c.assert(w.tube == t && w.state == subscribed, "I16: %s: a subscriber is in state %d", name, w.state)
 		c.assert(!t.offers() || w.pos >= 0 && !t.ready.at(0).rank().before(w.rank), "I17: %s: session %d does not know what it offers", name, w.sess.num)
 	}
-	c.seen[queued] += len(t.queue)
+	c.listed[queued] += len(t.queue)
 	c.watchHeap(name+" queue", t.queue)
 	for _, w := range t.queue {
-		c.assert(w.tube == t && w.place == queued, "I16: %s: a watch in its queue is in place %d", name, w.place)
+		c.assert(w.tube == t && w.state == queued, "I16: %s: a watch in its queue is in state %d", name, w.state)
 	}
 	c.assert(!t.offers() || len(t.queue) == 0, "I16: %s: it offers a job, and %d are queued", name, len(t.queue))
 }
@@ -215,15 +215,15 @@ func (c *checker) told(name string, t *tube) {
 // index checks what a session with an index knows of its tubes.
 func (c *checker) index(name string, s *Session) {
 	x := s.index
-	for w := x.news.first; w != nil; w = w.next {
-		c.seen[news]++
-		c.assert(w.sess == s && w.place == news, "I16: %s: a watch among its news is in place %d", name, w.place)
+	for w := x.pending.first; w != nil; w = w.next {
+		c.listed[pending]++
+		c.assert(w.sess == s && w.state == pending, "I16: %s: a pending watch is in state %d", name, w.state)
 	}
-	c.watchHeap(name+" found", x.found)
-	for _, w := range x.found {
-		c.assert(w.sess == s && w.place != queued, "I16: %s: one found is not its own, or is queued", name)
+	c.watchHeap(name+" candidates", x.candidates)
+	for _, w := range x.candidates {
+		c.assert(w.sess == s && w.state != queued, "I16: %s: a candidate is not its own, or is queued", name)
 	}
-	c.assert(!s.waiting || !s.searching && x.news.first == nil && len(x.found) == 0, "I16: %s: waits, but has not looked at all its tubes", name)
+	c.assert(!s.waiting || !s.searching && x.pending.first == nil && len(x.candidates) == 0, "I16: %s: waits, but has not looked at all its tubes", name)
 }
 
 // watchHeap checks the order of a heap of watches.

@@ -17,7 +17,7 @@ func fullEngine() (e *Engine, me *Session) {
 		e.Put(0, me, Spec{Delay: 5}, []byte("hello"))
 	}
 	many := e.Open(nil)
-	e.few = 2
+	e.indexAbove = 2
 	for _, name := range []string{"many a", "many b"} {
 		e.Watch(many, []byte(name))
 	}
@@ -38,31 +38,31 @@ func (e *Engine) mustFind(id uint64) *job {
 func TestCheckReports(t *testing.T) {
 	work := func(e *Engine) *tube { return e.byName["work"] }
 	waiting := func(e *Engine) *Session { return e.byName["quiet"].waiters.first.sess }
-	many := func(e *Engine) *watch { return e.byName["many a"].told.first }
+	many := func(e *Engine) *watch { return e.byName["many a"].subscribers.first }
 	tests := []struct {
 		want, what string
 		corrupt    func(e *Engine, me *Session)
 	}{
 		{"I1", "a job in a heap that is not of its state", func(e *Engine, _ *Session) { e.mustFind(readyJob).state = Buried }},
-		{"I1", "a job in the heap of another tube", func(e *Engine, _ *Session) { e.mustFind(readyJob).tube = e.deflt.num }},
+		{"I1", "a job in the heap of another tube", func(e *Engine, _ *Session) { e.mustFind(readyJob).tube = e.defaultTube.num }},
 		{"I1", "a job that another session is said to hold", func(e *Engine, _ *Session) { e.mustFind(myJob).holder++ }},
 		{"I1", "a job in no heap", func(e *Engine, _ *Session) { e.detach(e.lookup(buriedJob)) }},
 		{"I2", "a job in no tube", func(e *Engine, _ *Session) { e.mustFind(myJob).tube = 99 }},
 		{"I2", "a job held by nobody", func(e *Engine, _ *Session) { e.mustFind(myJob).holder = 99 }},
-		{"I3", "a job and who waits for it do not meet", func(e *Engine, _ *Session) {
+		{"I3", "a job and a session that waits for it do not meet", func(e *Engine, _ *Session) {
 			w := waiting(e)
-			e.stopWaiting(w)
+			e.cancelWait(w)
 			e.Watch(w, []byte("work"))
-			e.wait(w)
+			e.beginWait(w)
 			work(e).paused = false
 		}},
 		{"I4", "urgent", func(e *Engine, _ *Session) { work(e).urgent++ }},
 		{"I4", "bytes", func(e *Engine, _ *Session) { work(e).bytes++ }},
 		{"I6", "memory", func(e *Engine, _ *Session) { e.bodies.used++ }},
 		{"I4", "waiting", func(e *Engine, _ *Session) { work(e).waiting++ }},
-		{"I4", "using, in two tubes", func(e *Engine, _ *Session) { work(e).using++; e.deflt.using-- }},
-		{"I4", "watching, in two tubes", func(e *Engine, _ *Session) { work(e).watching++; e.deflt.watching-- }},
-		{"I4", "reserved, in two tubes", func(e *Engine, _ *Session) { work(e).reserved--; e.deflt.reserved++ }},
+		{"I4", "using, in two tubes", func(e *Engine, _ *Session) { work(e).using++; e.defaultTube.using-- }},
+		{"I4", "watching, in two tubes", func(e *Engine, _ *Session) { work(e).watching++; e.defaultTube.watching-- }},
+		{"I4", "reserved, in two tubes", func(e *Engine, _ *Session) { work(e).reserved--; e.defaultTube.reserved++ }},
 		{"I5", "waits in no list", func(_ *Engine, me *Session) { me.waiting = true }},
 		{"I5", "in a list, but does not wait", func(e *Engine, _ *Session) { waiting(e).waiting = false }},
 		{"I5", "watches nothing", func(_ *Engine, me *Session) { me.watches = nil }},
@@ -74,8 +74,10 @@ func TestCheckReports(t *testing.T) {
 		{"I8", "no TTR", func(e *Engine, _ *Session) { e.mustFind(readyJob).ttr = 0 }},
 		{"I9", "a tube that nothing refers to", func(e *Engine, _ *Session) { e.tubeNamed("x") }},
 		{"I9", "a tube without its name", func(e *Engine, _ *Session) { delete(e.byName, "work") }},
-		{"I9", "a name too many", func(e *Engine, _ *Session) { e.byName["x"] = e.deflt }},
-		{"I9", "a tube in the wrong place of the list", func(e *Engine, _ *Session) { e.deflt.list, work(e).list = work(e).list, e.deflt.list }},
+		{"I9", "a name too many", func(e *Engine, _ *Session) { e.byName["x"] = e.defaultTube }},
+		{"I9", "a tube in the wrong place of the list", func(e *Engine, _ *Session) {
+			e.defaultTube.nameIndex, work(e).nameIndex = work(e).nameIndex, e.defaultTube.nameIndex
+		}},
 		{"I9", "a number too many", func(e *Engine, _ *Session) { e.tubes = append(e.tubes, &tube{}) }},
 		{"I10", "a free slot too many", func(e *Engine, _ *Session) { e.jobs.slots.pages[0].free[0] |= 1 }},
 		{"I10", "a page that is not open", func(e *Engine, _ *Session) { e.jobs.slots.open = nil }},
@@ -95,13 +97,13 @@ func TestCheckReports(t *testing.T) {
 		{"I14", "a job twice in the list of those held", func(e *Engine, me *Session) { e.mustFind(myJob).heldAfter = me.held.first }},
 		{"I15", "a session that is closed and forgotten", func(e *Engine, me *Session) { me.closed, me.waiting = true, true }},
 		{"I15", "a number that is not free again", func(e *Engine, _ *Session) { e.sessions = append(e.sessions, nil) }},
-		{"I16", "a watch that is not where it says", func(e *Engine, _ *Session) { many(e).place = news }},
-		{"I16", "a watch that is nowhere", func(e *Engine, _ *Session) { e.byName["many b"].told = watchList{} }},
-		{"I16", "a tube that has news of no use", func(e *Engine, _ *Session) {
-			e.byName["many b"].told, many(e).sess.index.news = watchList{}, e.byName["many b"].told
+		{"I16", "a watch that is not where it says", func(e *Engine, _ *Session) { many(e).state = pending }},
+		{"I16", "a watch that is nowhere", func(e *Engine, _ *Session) { e.byName["many b"].subscribers = watchList{} }},
+		{"I16", "a tube that is pending in vain", func(e *Engine, _ *Session) {
+			e.byName["many b"].subscribers, many(e).sess.index.pending = watchList{}, e.byName["many b"].subscribers
 		}},
 		{"I16", "a queue beside a job", func(e *Engine, _ *Session) { e.byName["many a"].queue = watchHeap{many(e)} }},
-		{"I16", "a wait beside news", func(e *Engine, _ *Session) { many(e).sess.waiting = true }},
+		{"I16", "a wait beside a pending watch", func(e *Engine, _ *Session) { many(e).sess.waiting = true }},
 		{"I17", "a job that is not found", func(e *Engine, _ *Session) { many(e).pos = -1 }},
 		{"I17", "a job that is found too late", func(e *Engine, _ *Session) { many(e).rank.hi++ }},
 		{"I18", "a TTR that runs out too early", func(e *Engine, _ *Session) { e.mustFind(myJob).when++ }},

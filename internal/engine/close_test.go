@@ -11,7 +11,7 @@ import (
 func TestCloseInSlices(t *testing.T) {
 	const now = 7 * second
 	e := New(Options{})
-	e.slice, e.budget = 5, 10 // one slice to a Tick
+	e.slice, e.workLimit = 5, 10 // one slice to a Tick
 	other := e.Open(nil)
 	e.Use(other, []byte("work"))
 	holder := e.Open(nil)
@@ -62,7 +62,8 @@ func TestCloseInSlices(t *testing.T) {
 	}
 }
 
-// Who closes with little does not stand behind who closes with much.
+// A session that has little is closed at once, even while a large one is being
+// closed.
 func TestCloseDoesNotQueue(t *testing.T) {
 	e := New(Options{})
 	e.slice = 10

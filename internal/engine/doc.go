@@ -28,15 +28,15 @@
 //
 // # What takes several turns
 //
-// Kicking a million jobs, closing a session that holds a million, the end of a
-// pause for which a million have waited, a reserve from a million tubes that have
-// all changed, and as many delays that end in the same second are done in slices,
-// between which others have their turn: [Engine.ContinueKick] and [Engine.Tick] do
-// that, and [Engine.ContinueSweep] for jobs of a tube that are to be deleted or
-// moved to another tube. What counts is the work that a turn has done in all
-// (work.go), and [Engine.Spent] says when it is enough. A list of tubes is not
-// formatted within a turn at all, but from a [Names]; one of jobs is a [JobList],
-// from which others take their pages outside of turns.
+// Some operations are too long for one turn: a kick of a million jobs, the close
+// of a session that holds a million, the end of a pause with a million waiting
+// workers, a reserve from a million tubes that have all changed, a million delays
+// that end in the same second. They are done in slices, and other clients have
+// their turns in between. [Engine.ContinueKick] and [Engine.Tick] do the slices,
+// and [Engine.ContinueSweep] those of a clear or a move. The engine counts the
+// work of a turn (work.go), and [Engine.Spent] says when it is enough. Long
+// replies are formatted outside of turns: a list of tubes from a [Names], pages
+// of jobs from a [JobList].
 //
 // # For managers
 //
@@ -60,16 +60,16 @@
 //
 // They are written, numbered, beside the fields they bind, and [Engine.Check]
 // tests them all. The one to know is I3: a tube that is not paused has no
-// ready job or no waiting session. It makes matching local: a job that becomes
-// ready goes to the first waiter of its own tube, or nobody can have it.
+// ready job or no waiting session. So matching is local: a job that becomes
+// ready goes to the first waiter of its own tube, or stays in the tube.
 //
 // # What it does not do
 //
 // It knows no bytes of the protocol, no sockets and no files, does not count
 // commands, and does not limit how many sessions there are.
 // Nothing in it takes time proportional to the number of jobs, tubes or
-// sessions. A reserve looks at each tube that its session watches if they are
-// few; else it is told where there is something to look at (offers.go).
+// sessions. A reserve looks at each tube that its session watches only if these
+// are few; otherwise the tubes notify the session (offers.go).
 //
 // Behaviour comes from beanstalkd 1.13; doc/protocol.md lists each difference.
 // Start reading at job.go, then engine.go, then reserve.go.

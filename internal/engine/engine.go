@@ -16,13 +16,15 @@ const (
 
 // Options of an Engine. The zero value keeps everything in memory.
 type Options struct {
-	// Logged makes the engine emit Changes. Take must then be called at the
-	// end of each turn, and Recycle should be when they have been written.
+	// Logged makes the engine emit Changes. The caller must then call
+	// TakeChanges at the end of each turn, and should call RecycleChanges when
+	// they have been written.
 	Logged bool
 
-	// Admit, if set, is asked before each change that is to be logged, TubeGone
-	// apart; anything but OK refuses the change and becomes the outcome of the verb. tube is
-	// the name and body the length in bytes of the job's body.
+	// Admit, if set, is asked before each change that is to be logged, except
+	// TubeGone. An outcome other than OK refuses the change and becomes the
+	// outcome of the verb. tube is the name, body the length of the job's body in
+	// bytes.
 	Admit func(kind ChangeKind, tube string, body int) Outcome
 
 	// Limits hold until SetLimits.
@@ -41,28 +43,28 @@ type Engine struct {
 	lastID uint64 // the highest id given out
 	buried int64  // rank of the last job that was buried
 
-	tubes    []*tube // by number; nil where free
-	tubeNums []uint32
-	names    nameList // in the order of list-tubes
-	byName   map[string]*tube
-	deflt    *tube
+	tubes       []*tube // by number; nil where free
+	tubeNums    []uint32
+	names       nameList // in the order of list-tubes
+	byName      map[string]*tube
+	defaultTube *tube
 
 	sessions    []*Session // by number; nil where free
 	sessionNums []uint32
 
 	limits    Limits
-	limitsAge int  // how often they were set
-	limited   bool // a put may be refused by them
+	limitsAge int  // how often the limits were set
+	limited   bool // the limits may refuse a put
 
-	waits uint64 // how many waits have begun
-	few   int    // how many tubes a session watches at most without an index
+	waitsBegun uint64
+	indexAbove int // a session that watches more tubes than this has an index
 
-	work   int // what the turn has done, in the units of turnWork
-	budget int // after how much of it a turn has done enough
-	slice  int // jobs or tubes that a long operation moves at most before others have their turn
+	turnWork  int // work done in this turn; the unit is that of maxTurnWork
+	workLimit int // maxTurnWork, or less in tests
+	slice     int // maxSlice, or less in tests
 
 	timers     timers
-	timersMade uint64 // so far
+	timersMade uint64
 	changes    []Change
 	stats      Stats
 	draining   bool
@@ -75,17 +77,17 @@ type Engine struct {
 // New returns an engine with nothing in it but the default tube.
 func New(opt Options) *Engine {
 	e := &Engine{
-		opt:    opt,
-		jobs:   newJobSlab(),
-		bodies: newBodies(),
-		byName: make(map[string]*tube),
-		few:    manyWatches,
-		budget: turnWork,
-		slice:  sliceLimit,
+		opt:        opt,
+		jobs:       newJobSlab(),
+		bodies:     newBodies(),
+		byName:     make(map[string]*tube),
+		indexAbove: maxUnindexed,
+		workLimit:  maxTurnWork,
+		slice:      maxSlice,
 	}
 	e.ids = newIndex(&e.jobs)
 	e.SetLimits(opt.Limits)
-	e.deflt = e.tubeNamed(DefaultTube)
+	e.defaultTube = e.tubeNamed(DefaultTube)
 	return e
 }
 
@@ -98,9 +100,9 @@ func (e *Engine) Undrain() { e.draining = false }
 // IsDraining tells whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }
 
-// number gives x a number by which the records of jobs can refer to it: one that
-// is free again, or the next.
-func number[T any](all *[]*T, free *[]uint32, x *T) uint32 {
+// assignNumber gives x a number by which the records of jobs can refer to it. It
+// uses a free number, or the next one.
+func assignNumber[T any](all *[]*T, free *[]uint32, x *T) uint32 {
 	if last := len(*free) - 1; last >= 0 {
 		n := (*free)[last]
 		*free = (*free)[:last]
@@ -146,14 +148,14 @@ func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
 // attach puts a job, whose state and fields are set, into the heap where it
 // belongs, and counts it there.
 func (e *Engine) attach(i slot, j *job) {
-	e.work++
+	e.turnWork++
 	t := e.tubeOfJob(j)
 	switch j.state {
 	case Ready:
 		t.ready.push(&e.jobs, readyEntry(i, j))
 		e.stats.Ready++
-		if j.pos == 0 && t.told.first != nil && !t.paused {
-			e.tell(t)
+		if j.pos == 0 && t.subscribers.first != nil && !t.paused {
+			e.notify(t)
 		}
 		if j.pri < UrgentPri {
 			t.urgent++
@@ -179,7 +181,7 @@ func (e *Engine) attach(i slot, j *job) {
 
 // detach takes a job out of its heap and of the counts.
 func (e *Engine) detach(i slot, j *job) {
-	e.work++
+	e.turnWork++
 	t := e.tubeOfJob(j)
 	switch j.state {
 	case Ready:
@@ -212,17 +214,17 @@ func (e *Engine) makeReady(now int64, i slot, j *job) {
 	e.match(now, e.tubeOfJob(j))
 }
 
-// giveUp makes a reserved job ready because nobody holds it any longer.
-func (e *Engine) giveUp(now int64, i slot) {
+// requeue makes a reserved job ready because its session has lost it.
+func (e *Engine) requeue(now int64, i slot) {
 	j := e.jobs.at(i)
 	e.detach(i, j)
 	j.when = now
 	e.makeReady(now, i, j)
 }
 
-// enter lets a job whose fields are set be in a tube and have a body, and counts
-// both. It is in no heap yet.
-func (e *Engine) enter(i slot, j *job, t *tube, body []byte) {
+// addJob puts a job whose fields are set into the index and its tube, and stores
+// the body. The job is in no heap yet; see attach.
+func (e *Engine) addJob(i slot, j *job, t *tube, body []byte) {
 	j.tube = t.num
 	j.bodyLen = uint32(len(body))
 	j.bodySlot = e.bodies.put(body)
@@ -231,8 +233,8 @@ func (e *Engine) enter(i slot, j *job, t *tube, body []byte) {
 	e.stats.Bytes += uint64(j.bodyLen)
 }
 
-// drop removes a job for good.
-func (e *Engine) drop(i slot, j *job) {
+// removeJob removes a job for good.
+func (e *Engine) removeJob(i slot, j *job) {
 	t := e.tubeOfJob(j)
 	e.detach(i, j)
 	t.bytes -= int64(j.bodyLen)
@@ -240,5 +242,5 @@ func (e *Engine) drop(i slot, j *job) {
 	e.ids.remove(i, j)
 	e.bodies.free(j.bodySlot, j.bodyLen)
 	e.jobs.free(i)
-	e.release(t)
+	e.removeIfUnused(t)
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// A jobHeap is a priority queue of jobs: a heap with four children to a node,
-// which knows where each job is so that any can be removed. It grows and
-// shrinks by pages, so that no push copies a large array; the first page
-// starts small, for there may be many heaps with few jobs.
+// A jobHeap is a priority queue of jobs: a heap with four children to a node.
+// Each job knows its place, so that any can be removed. The heap grows and shrinks
+// by pages, so that no push copies a large array; the first page starts small,
+// because there may be many heaps with few jobs.
 //
-// The keys stand in the entries: comparing touches no job record.
+// The keys are in the entries: a comparison reads no job record.
 //
 // I12. An entry is not before its parent, and the job of entry i has pos i.
 type jobHeap struct {
@@ -19,18 +19,18 @@ type jobHeap struct {
 	shared *sharedPages // nil if there are none
 }
 
-// sharedPages says which pages a snapshot refers to: they are copied before
-// anything is written to them.
+// sharedPages says which pages a snapshot refers to. The heap copies such a page
+// before it writes to it.
 type sharedPages struct {
-	is   []bool // by number of the page
-	left int    // how many are
+	byPage []bool // by number of the page: is it shared?
+	left   int    // number of shared pages
 }
 
 const entriesPerPage = 1024
 
-// An entry is a job with the key it is ordered by, in two parts: (pri, id) for
-// ready jobs, (due, id) for the others. Of the id in the second form only the
-// low 32 bits count: it breaks ties within a nanosecond.
+// An entry is a job with its key, in two parts: (pri, id) for ready jobs, (due, id)
+// for the others. The second form has only the low 32 bits of the id, which break
+// ties within a nanosecond.
 type entry struct {
 	hi   uint64
 	lo   uint32
@@ -100,7 +100,7 @@ func (h *jobHeap) push(jobs *jobSlab, x entry) {
 	h.up(jobs, h.n-1, x)
 }
 
-// remove takes the job at place i out.
+// remove removes the job at place i.
 func (h *jobHeap) remove(jobs *jobSlab, i int) {
 	h.n--
 	page := h.n / entriesPerPage
@@ -120,24 +120,24 @@ func (h *jobHeap) remove(jobs *jobSlab, i int) {
 	}
 }
 
-// trim gives empty pages back, but for one behind the last in use.
+// trim frees empty pages, except one behind the last in use.
 func (h *jobHeap) trim() {
 	if used := (h.n + entriesPerPage - 1) / entriesPerPage; len(h.pages) > used+1 {
 		last := len(h.pages) - 1
 		h.pages[last] = nil
 		h.pages = h.pages[:last]
 		if h.shared != nil {
-			h.forget(last)
+			h.markOwn(last)
 		}
 	}
 }
 
-// snapshot returns the entries as they are now, for others to read.
+// snapshot returns the entries as they are now. They never change.
 func (h *jobHeap) snapshot() [][]entry {
 	pages := slices.Clone(h.pages)
-	h.shared = &sharedPages{is: make([]bool, len(pages)), left: len(pages)}
+	h.shared = &sharedPages{byPage: make([]bool, len(pages)), left: len(pages)}
 	for i := range pages {
-		h.shared.is[i] = true
+		h.shared.byPage[i] = true
 	}
 	if len(pages) == 0 {
 		h.shared = nil
@@ -147,16 +147,17 @@ func (h *jobHeap) snapshot() [][]entry {
 
 // unshare makes a page the heap's own, if there is such a page and it is shared.
 func (h *jobHeap) unshare(page int) {
-	if h.shared != nil && page < len(h.shared.is) && h.shared.is[page] {
+	if h.shared != nil && page < len(h.shared.byPage) && h.shared.byPage[page] {
 		own := make([]entry, len(h.pages[page]), cap(h.pages[page]))
 		copy(own, h.pages[page])
 		h.pages[page] = own
-		h.forget(page)
+		h.markOwn(page)
 	}
 }
 
-// unsharePath unshares what up and down may write to when they begin at place i:
-// the way to the root, and that over the least child of each entry below.
+// unsharePath unshares the pages to which up and down may write when they begin at
+// place i: those on the path to the root, and on the path down through the least
+// children.
 func (h *jobHeap) unsharePath(i int) {
 	for k := i; h.shared != nil; k = (k - 1) / 4 {
 		h.unshare(k / entriesPerPage)
@@ -176,10 +177,10 @@ func (h *jobHeap) unsharePath(i int) {
 	}
 }
 
-// forget notes that a page is shared no more.
-func (h *jobHeap) forget(page int) {
-	if page < len(h.shared.is) && h.shared.is[page] {
-		h.shared.is[page] = false
+// markOwn notes that a page is not shared any more.
+func (h *jobHeap) markOwn(page int) {
+	if page < len(h.shared.byPage) && h.shared.byPage[page] {
+		h.shared.byPage[page] = false
 		if h.shared.left--; h.shared.left == 0 {
 			h.shared = nil
 		}

@@ -26,11 +26,11 @@ func newIndex(jobs *jobSlab) index {
 	return x
 }
 
-// bucketOf returns where the chain of an id is. Sixteen ids in a row have
-// sixteen buckets in a row, which is one cache line: most jobs are looked for
-// soon after their neighbours, and to mix all bits was three times slower with a
-// million jobs. The other bits are mixed, for the jobs that stay behind when
-// others are done may share theirs; sixteen to a chain is then the worst.
+// bucketOf returns the bucket of an id. Sixteen consecutive ids have sixteen
+// consecutive buckets, one cache line: most jobs are looked up soon after their
+// neighbours, and mixing all bits was three times slower with a million jobs. The
+// higher bits are mixed, because the jobs that stay behind when others are done
+// may share them; then a chain has sixteen jobs at worst.
 func (x *index) bucketOf(id uint64) uint64 {
 	h := id >> 4 * 0x9E3779B97F4A7C15 // 2^64 / golden ratio
 	h = (h^h>>32)<<4 | id&15
@@ -89,7 +89,7 @@ func (x *index) addBucket() {
 	*x.bucket(x.buckets - 1) = none
 }
 
-// split adds a bucket and moves there what hashes to it, all from one chain.
+// split adds a bucket and moves the jobs that hash to it, all from one chain.
 func (x *index) split() {
 	if x.buckets == 2*(x.mask+1) {
 		x.mask = 2*x.mask + 1
@@ -99,15 +99,15 @@ func (x *index) split() {
 	x.relink(from)
 }
 
-// expect makes the buckets for so many jobs at once. To split them one by one
-// while the jobs come moves each job ten times on the way to a million.
+// expect makes the buckets for so many jobs at once. Splitting them one by one
+// while the jobs come would move each job ten times on the way to a million.
 func (x *index) expect(jobs uint64) {
 	for x.buckets < jobs {
 		x.split()
 	}
 }
 
-// merge takes the last bucket away and moves its chain to where it came from.
+// merge removes the last bucket and moves its chain to where it came from.
 func (x *index) merge() {
 	last := x.buckets - 1
 	i := *x.bucket(last)

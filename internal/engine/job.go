@@ -54,7 +54,7 @@ type job struct {
 	created  int64  // ns; may be negative after a restart
 	when     int64  // ns; Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
 	pri      uint32 // smaller is more urgent
-	delay    uint32 // s; as last given by put or release
+	delay    uint32 // s; of the last put or release
 	ttr      uint32 // s; at least 1
 	reserves uint32 // times reserved
 	timeouts uint32 // times the TTR ran out
@@ -64,14 +64,14 @@ type job struct {
 	tube     uint32 // number of its tube
 	bodyLen  uint32 // bytes, without CR LF
 	state    State
-	unlogged bool // reserves or timeouts have changed since the last Change; not durable itself, stands here to fill a gap
+	unlogged bool // reserves or timeouts have changed since the last Change. In memory only; it fills a gap here
 
 	// Bookkeeping: in memory only.
 	bodySlot uint32 // where the body is, within the size class of bodyLen
 	chain    slot   // next job of the same bucket of the index
 	pos      uint32 // place in its heap
 	holder   uint32 // Reserved: number of the session that holds it. Else undefined
-	mark     uint32 // the Log's own note; stats-job shows it as file
+	mark     uint32 // see SetMark; stats-job shows it as file
 
 	heldBefore, heldAfter slot // Reserved: neighbours in the list of its holder. Else undefined
 }

@@ -1,15 +1,14 @@
 package engine
 
-// A Kick is how far a kick has come: one of a million jobs takes many turns.
-// Which jobs it is about, buried or delayed ones, and how many at most, is
-// settled at its beginning; so it comes to an end even if workers bury jobs as
-// fast as it kicks them.
+// A Kick is the progress of a kick: one of a million jobs takes many turns. Its
+// beginning decides whether it is about buried or delayed jobs, and about how many
+// at most. So it ends even if workers bury jobs as fast as it kicks them.
 type Kick struct {
 	Kicked  uint32  // jobs so far
 	Refused Outcome // why the Log refused the next one; OK if it did not
-	left    uint32  // jobs to go
+	left    uint32  // jobs to kick
 	from    State   // Buried or Delayed
-	tube    *tube   // which may be gone meanwhile: then it has no jobs
+	tube    *tube   // it may be removed meanwhile: then it has no jobs
 }
 
 // BeginKick prepares to make up to n jobs of the tube in use ready: buried ones
@@ -37,8 +36,8 @@ func beginKick(t *tube, from State, n uint32) Kick {
 	return Kick{tube: t, from: from, left: uint32(min(int64(n), int64(t.heapOf(from).n)))}
 }
 
-// ContinueKick does as much of a kick as a turn should bear and reports whether
-// there is more to do. A kick ends early only if the Log refuses more.
+// ContinueKick does a slice of a kick and reports whether there is more to do. A
+// kick ends early only if the Log refuses more.
 func (e *Engine) ContinueKick(now int64, k *Kick) (more bool) {
 	from := k.tube.heapOf(k.from)
 	for n := 0; k.left > 0; n++ {
@@ -48,7 +47,7 @@ func (e *Engine) ContinueKick(now int64, k *Kick) (more bool) {
 		if from.n == 0 {
 			break
 		}
-		if k.Refused = e.kick(now, from.top()); k.Refused != OK {
+		if k.Refused = e.kickOne(now, from.top()); k.Refused != OK {
 			break
 		}
 		k.Kicked++
@@ -58,8 +57,8 @@ func (e *Engine) ContinueKick(now int64, k *Kick) (more bool) {
 	return false
 }
 
-// Kick is a whole kick at once, however long that takes. It returns how many
-// jobs it has made ready.
+// Kick is a whole kick at once, however long it takes. It returns how many jobs it
+// has made ready.
 func (e *Engine) Kick(now int64, s *Session, n uint32) (kicked uint32) {
 	k := e.BeginKick(s, n)
 	for e.ContinueKick(now, &k) {
@@ -73,10 +72,10 @@ func (e *Engine) KickJob(now int64, id uint64) Outcome {
 	if i == none || j.state != Buried && j.state != Delayed {
 		return NotFound
 	}
-	return e.kick(now, i)
+	return e.kickOne(now, i)
 }
 
-func (e *Engine) kick(now int64, i slot) Outcome {
+func (e *Engine) kickOne(now int64, i slot) Outcome {
 	j := e.jobs.at(i)
 	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
 		return o

@@ -15,7 +15,7 @@ func slicedKick(state State, opt Options) (*Engine, *Session) {
 			e.Bury(s, id, 0)
 		}
 	}
-	e.Take()
+	e.TakeChanges()
 	return e, s
 }
 
@@ -33,7 +33,7 @@ func TestKickInSlices(t *testing.T) {
 			if more := e.ContinueKick(0, &k); more != want.more || k.Kicked != want.kicked {
 				t.Errorf("%v: kicked %d, more %v, want %+v", state, k.Kicked, more, want)
 			}
-			if n := uint32(len(e.Take())); n != k.Kicked-before {
+			if n := uint32(len(e.TakeChanges())); n != k.Kicked-before {
 				t.Errorf("%v: %d changes for %d jobs", state, n, k.Kicked-before)
 			}
 			if st := e.Stats(); st.Ready != uint64(want.kicked) {

@@ -2,11 +2,10 @@ package engine
 
 import "unsafe"
 
-// Limits say how much an engine takes. Of what there is already nothing is lost
-// when they become tighter; only puts, and new tubes, are refused, never a delete.
-// The zero value is no limit at all.
+// Limits say how much an engine takes. They refuse puts and new tubes, never a
+// delete; nothing is lost when they become tighter. The zero value is no limit.
 type Limits struct {
-	// Memory is how many bytes all jobs together may take: of each its body,
+	// Memory is how many bytes all jobs may take together. A job takes its body,
 	// rounded up by an eighth at most, and jobBytes.
 	Memory int64
 
@@ -16,8 +15,8 @@ type Limits struct {
 	// Watches is how many tubes a session may watch.
 	Watches int
 
-	// Tube returns the limits of a tube. It is asked again after SetLimits; nil
-	// stands for none.
+	// Tube returns the limits of a tube; nil means none. The engine keeps the
+	// answer until SetLimits.
 	Tube func(name string) TubeLimits
 }
 
@@ -45,7 +44,7 @@ func memoryOf(n uint32) int64 {
 // memory returns how many bytes all jobs take.
 func (e *Engine) memory() int64 { return int64(e.ids.n)*jobBytes + e.bodies.used }
 
-// SetLimits puts other limits in the place of those of Options.
+// SetLimits replaces the limits.
 func (e *Engine) SetLimits(l Limits) {
 	e.limits = l
 	e.limitsAge++
@@ -63,8 +62,8 @@ type Refusals struct {
 // Refusals returns what the limits have refused since the engine began.
 func (e *Engine) Refusals() Refusals { return e.refused }
 
-// hasRoom reports whether the limits allow a job of n bytes more in a tube. If it
-// is there already, in another tube, it takes no more memory.
+// hasRoom reports whether the limits allow one more job of n bytes in a tube. A job
+// that is not new comes from another tube, and takes no more memory.
 func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
 	l := &e.limits
 	if isNew && l.Memory > 0 && e.memory()+memoryOf(n) > l.Memory {
@@ -84,7 +83,7 @@ func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
 	return true
 }
 
-// hasRoomForTube reports whether a tube may be made, unless it is there.
+// hasRoomForTube reports whether the tube exists or may be made.
 func (e *Engine) hasRoomForTube(name []byte) bool {
 	if e.limits.Tubes <= 0 || e.names.n < e.limits.Tubes || e.byName[string(name)] != nil {
 		return true

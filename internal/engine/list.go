@@ -5,36 +5,37 @@ import (
 	"slices"
 )
 
-// A JobList is the jobs of a tube in one state as they were at one moment, in
-// their order: ready ones by (pri, id), delayed and reserved ones by the time when
-// that ends, buried ones as they were buried. It never changes, so that any
-// goroutine may read it while the engine goes on. What there is to tell of a job,
-// if it is still there, the engine says: see Listed.
+// A JobList is a snapshot of the jobs of a tube in one state, in their order: ready
+// ones by (pri, id), delayed and reserved ones by the end of their delay or TTR,
+// buried ones in the order of burying. It never changes, so any goroutine may read
+// it while the engine goes on. [Engine.Listed] tells more about a job that is still
+// there.
 //
-// It costs little to make, however many jobs there are: the engine copies a page
-// of its heap, of 1024 jobs, when it writes to it for the first time after that.
+// A list is cheap to make, however many jobs there are: it shares the pages of the
+// engine's heap, of 1024 jobs each. The engine copies a page before it next writes
+// to it.
 type JobList struct {
 	tube  string
 	state State
-	pages [][]entry // in no order
-	held  *heldJobs // nil when the list is ready
+	pages [][]entry     // in no order
+	scan  *reservedScan // nil when the list is ready
 }
 
-// heldJobs is how far the search for the reserved jobs of a tube has come: they
-// are in the heaps of the sessions that hold them.
-type heldJobs struct {
-	session int       // those with a number below were looked at
-	pages   [][]entry // what is left to look at of what the last of them held
+// A reservedScan is the progress of the search for the reserved jobs of a tube,
+// which are in the heaps of the sessions that hold them.
+type reservedScan struct {
+	session int       // sessions with a lower number were looked at
+	pages   [][]entry // not looked at yet, of the last of those sessions
 }
 
 // A Cursor is a place in a list, behind a job; the zero value is the beginning. It
-// holds for later lists of the same tube and state too: who goes from page to page
-// sees a job exactly once that has been there all the time and has kept its place
-// in the order.
+// is valid for later lists of the same tube and state too: a reader that goes from
+// page to page sees each job exactly once that stays there and keeps its place in
+// the order.
 type Cursor struct {
 	hi     uint64
 	lo     uint32
-	behind bool // a job; else it is the beginning
+	behind bool // behind a job; else the beginning
 }
 
 // String returns the cursor as text: hexadecimal digits and a dot, or nothing for
@@ -58,10 +59,10 @@ func ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// A Listed is a job as a list knows it.
+// A Listed is an element of a list.
 type Listed struct{ x entry }
 
-// BeginList begins a list, which is ready when ContinueList has said so.
+// BeginList begins a list. It is complete when ContinueList has returned false.
 func (e *Engine) BeginList(tube []byte, state State) (JobList, Outcome) {
 	t := e.byName[string(tube)]
 	if t == nil {
@@ -73,23 +74,23 @@ func (e *Engine) BeginList(tube []byte, state State) (JobList, Outcome) {
 		l.pages = h.snapshot()
 	case state == Reserved:
 		l.pages = [][]entry{nil}
-		l.held = new(heldJobs)
+		l.scan = new(reservedScan)
 	default:
 		return JobList{}, NotFound
 	}
 	return l, OK
 }
 
-// ContinueList does as much as a turn should bear, and reports whether there is
-// more to do: there may be if the list is of reserved jobs, which are looked for
-// among all that sessions hold. Those that are reserved all the while are found.
+// ContinueList does a slice of a list and reports whether there is more to do. Only
+// a list of reserved jobs may need several turns: it looks at all jobs that
+// sessions hold, and finds those that stay reserved meanwhile.
 func (e *Engine) ContinueList(l *JobList) (more bool) {
-	if l.held == nil {
+	if l.scan == nil {
 		return false
 	}
 	for n := 0; !e.enough(n); n++ {
-		e.work++
-		h := l.held
+		e.turnWork++
+		h := l.scan
 		switch {
 		case len(h.pages) > 0 && len(h.pages[0]) == 0:
 			h.pages = h.pages[1:]
@@ -105,16 +106,16 @@ func (e *Engine) ContinueList(l *JobList) (more bool) {
 			}
 			h.session++
 		default:
-			l.held = nil
+			l.scan = nil
 			return false
 		}
 	}
 	return true
 }
 
-// Page returns the first jobs behind a cursor, n of them (at least 1) or fewer at
-// the end, and the cursor behind them. It takes no turn, but time
-// proportional to the length of the list: a few milliseconds for a million jobs.
+// Page returns the first n jobs behind a cursor, at least 1 or fewer at the end,
+// and the cursor behind them. It needs no turn. It takes time proportional to the
+// length of the list: a few milliseconds for a million jobs.
 func (l *JobList) Page(after Cursor, n int) (page []Listed, next Cursor) {
 	n = max(n, 1)
 	var best []entry                              // at most 2n
@@ -153,11 +154,10 @@ func firstEntries(all []entry, n int) []entry {
 	return all[:min(n, len(all))]
 }
 
-// Listed returns what there is to tell of a job on a list, or NotFound if it is
-// not there any more: it is gone, in another tube or state, or has another place
-// in the order.
+// Listed returns the stats of a job of a list, or NotFound if the job is gone, in
+// another tube or state, or at another place in the order.
 func (e *Engine) Listed(now int64, l *JobList, x Listed) (JobStats, Outcome) {
-	e.work++
+	e.turnWork++
 	j := e.listed(l, x.x)
 	if j == nil {
 		return JobStats{}, NotFound
@@ -165,12 +165,13 @@ func (e *Engine) Listed(now int64, l *JobList, x Listed) (JobStats, Outcome) {
 	return e.JobStats(now, j.id)
 }
 
-// listed returns a job that is as a list says, or nil.
+// listed returns the job of an entry, or nil if it is not as the list says any
+// more.
 func (e *Engine) listed(l *JobList, x entry) *job {
 	if page := int(x.slot / slotsPerPage); page >= len(e.jobs.pages) || e.jobs.pages[page] == nil {
 		return nil
 	}
-	j := e.jobs.at(x.slot) // which may be of another job, or of none
+	j := e.jobs.at(x.slot) // the slot may have another job by now, or none
 	if e.ids.find(j.id) != x.slot || j.state != l.state || e.tubeOfJob(j).name != l.tube {
 		return nil
 	}

@@ -2,18 +2,17 @@ package engine
 
 import "slices"
 
-// Names is a list of tube names as it was at one moment. It never changes, so
-// that any goroutine may read it while the engine goes on: the reply to a
-// list-tubes of 100,000 tubes is over a megabyte, and is not formatted within a
-// turn.
+// Names is a snapshot of a list of tube names. It never changes, so any goroutine
+// may read it while the engine goes on. The reply to a list-tubes of 100,000 tubes
+// has over a megabyte: it is formatted from a snapshot, outside of turns.
 type Names struct {
 	pages []namePage // all full but the last of the n names
 	n     int
 	bytes int
 }
 
-// namesPerPage is a compromise: the first change after a snapshot copies one
-// header a page, and the first of each page copies that page.
+// namesPerPage is a compromise: the first change after a snapshot copies the
+// headers of all pages, and the first change of a page copies that page.
 const namesPerPage = 256
 
 // Len returns how many names there are.
@@ -25,18 +24,18 @@ func (l Names) Bytes() int { return l.bytes }
 // At returns a name by its place, from 0 to Len-1.
 func (l Names) At(i int) string { return l.pages[i/namesPerPage].names[i%namesPerPage] }
 
-// A nameList is the list as it goes on, from which snapshots are taken: copy on
-// write, by pages. So a snapshot costs nothing, and what it costs those who make
-// or remove a tube after it depends little on how many there are.
+// A nameList is the list of which snapshots are made. Its pages are copied on
+// write: a snapshot costs nothing, and the next change of the list costs little
+// even if there are many names.
 type nameList struct {
 	Names
-	epoch  uint64 // how many snapshots were taken
-	shared bool   // the last of them has the same headers of pages
+	epoch  uint64 // number of snapshots so far
+	shared bool   // the last snapshot has the same slice of pages
 }
 
 type namePage struct {
 	names []string
-	epoch uint64 // of the list when the array was made; later snapshots may share it
+	epoch uint64 // of the list when names was made; later snapshots may share it
 }
 
 // snapshot returns the list as it is now.
@@ -46,7 +45,7 @@ func (l *nameList) snapshot() Names {
 	return l.Names
 }
 
-// unshare makes the headers of pages the list's own.
+// unshare makes the slice of pages the list's own.
 func (l *nameList) unshare() {
 	if l.shared {
 		l.pages = slices.Clone(l.pages)
@@ -70,8 +69,8 @@ func (l *nameList) push(name string) {
 	l.bytes += len(name)
 }
 
-// remove takes the name at place i out. The last takes its place, and is
-// returned: it may be that name itself.
+// remove removes the name at place i. The last name takes its place, and is
+// returned; it may be the removed name itself.
 func (l *nameList) remove(i int) (last string) {
 	l.unshare()
 	l.bytes -= len(l.At(i))
@@ -88,7 +87,7 @@ func (l *nameList) remove(i int) (last string) {
 	return last
 }
 
-// trim gives empty pages back, but for one behind the last in use.
+// trim frees empty pages, except one behind the last in use.
 func (l *nameList) trim() {
 	if keep := usedPages(l.n) + 1; len(l.pages) > keep {
 		clear(l.pages[keep:])
@@ -98,8 +97,8 @@ func (l *nameList) trim() {
 
 func usedPages(n int) int { return (n + namesPerPage - 1) / namesPerPage }
 
-// writable returns a page that can be changed without changing a snapshot: a copy,
-// if a snapshot has the page too. The headers are the list's own already.
+// writable returns a page that no snapshot shares: a copy if one does. The list
+// must have been unshared.
 func (l *nameList) writable(p int) *namePage {
 	page := &l.pages[p]
 	if page.epoch != l.epoch {

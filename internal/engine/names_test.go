@@ -109,9 +109,9 @@ func TestWatchedNamesOfFew(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)
 	want := []string{DefaultTube}
-	for k := range manyWatches + 4 {
+	for k := range maxUnindexed + 4 {
 		taken{s.WatchedNames(), want}.check(t)
-		if (s.index != nil) != (k+1 > manyWatches) {
+		if (s.index != nil) != (k+1 > maxUnindexed) {
 			t.Errorf("watching %d tubes it has an index: %v", k+1, s.index != nil)
 		}
 		want = append(want, fmt.Sprint("t", k))

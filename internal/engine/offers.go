@@ -2,56 +2,55 @@ package engine
 
 import "container/heap"
 
-// A session that watches many tubes does not look at each of them in a reserve,
-// and does not wait in the list of each. Instead, its tubes tell it when they
-// begin to offer a job, or a better one than before, and only once until it has
-// looked: so every step here was paid for by a job that became ready, or by a
-// reserve.
+// A session that watches many tubes has an index: a reserve does not look at each
+// tube, and the session does not wait in the list of each. Instead, a tube notifies
+// its subscribers when it begins to offer a job, or a better one than before. A
+// subscriber is notified once, and subscribes again when it looks at the tube. So
+// the cost of each step here belongs to a job that became ready, or to a reserve.
 //
-// While such a session waits, it is found by the tubes. One that tells its
-// watches puts those whose session waits into a queue; who of them has waited
-// longest gets the job. A session whose wait ends takes itself out of no queue:
-// what is left there is found out when it comes to the front.
+// A tube that notifies a waiting session puts the watch into the tube's queue; the
+// session that has waited longest gets the job. When the wait of a session ends its
+// watches stay in the queues. A stale one is removed when it comes to the front.
 //
-// I16. Each watch of a session with an index is in one place: among those that
-// its tube tells (told), in its tube's queue (queued), or among the news of its
-// session (news). Of a tube that offers a job none is queued; of a session that
-// waits none is news, and none found.
+// I16. Each watch of a session with an index is in one state: subscribed (among the
+// subscribers of its tube), queued (in the queue of its tube), or pending (among
+// those that its session has to look at). No watch of a tube that offers a job is
+// queued. A session that waits has no pending watch and no candidate.
 //
-// I17. A told watch of a tube that offers a job is among the found ones of its
+// I17. A subscribed watch of a tube that offers a job is a candidate of its
 // session, with a rank not behind that job.
-type place uint8
+type watchState uint8
 
 const (
-	nowhere place = iota // the session has no index
-	news
-	told
+	unindexed watchState = iota // the session has no index
+	pending
+	subscribed
 	queued
 )
 
-// offers reports whether a tube has a job for who comes.
+// offers reports whether a reserve from the tube would get a job.
 func (t *tube) offers() bool { return !t.paused && t.ready.n > 0 }
 
-// tell lets the sessions that watch a tube, and many others, know that it offers
-// a job, or a better one than before.
-func (e *Engine) tell(t *tube) {
-	for w := t.told.first; w != nil; w = t.told.first {
-		e.work++
-		t.told.remove(w)
+// notify tells the subscribers of a tube that it offers a job, or a better one than
+// before.
+func (e *Engine) notify(t *tube) {
+	for w := t.subscribers.first; w != nil; w = t.subscribers.first {
+		e.turnWork++
+		t.subscribers.remove(w)
 		if w.sess.waiting {
-			w.place = queued
-			w.rank = rank{hi: w.sess.waitNum}
+			w.state = queued
+			w.rank = rank{hi: w.sess.waitNumber}
 			heap.Push(&t.queue, w)
 		} else {
-			w.sess.index.hear(w)
+			w.sess.index.addPending(w)
 		}
 	}
 }
 
-// hear notes that a tube has something to look at.
-func (x *watchIndex) hear(w *watch) {
-	w.place = news
-	x.news.push(w)
+// addPending notes that the session has to look at a tube.
+func (x *watchIndex) addPending(w *watch) {
+	w.state = pending
+	x.pending.push(w)
 }
 
 // firstWaiter returns the session that has waited longest for a job of a tube
@@ -64,86 +63,86 @@ func (e *Engine) firstWaiter(t *tube) *Session {
 	for len(t.queue) > 0 {
 		w := t.queue[0]
 		switch s := w.sess; {
-		case !s.waiting: // any more
+		case !s.waiting: // its wait is over
 			heap.Pop(&t.queue)
-			s.index.hear(w)
-		case w.rank.hi != s.waitNum: // it was another wait
-			w.rank.hi = s.waitNum
+			s.index.addPending(w)
+		case w.rank.hi != s.waitNumber: // queued in an earlier wait
+			w.rank.hi = s.waitNumber
 			heap.Fix(&t.queue, 0)
-		case first == nil || s.waitNum < first.waitNum:
+		case first == nil || s.waitNumber < first.waitNumber:
 			return s
 		default:
 			return first
 		}
-		e.work++
+		e.turnWork++
 	}
 	return first
 }
 
 // search returns the tube whose first ready job has the smallest (pri, id), or
-// nil if there is none. Unless done it has looked at as many tubes as a turn
-// should bear, and goes on when it is called again.
+// nil if there is none. If done is false the turn has no time for more, and the
+// next call continues.
 //
-// News that come faster than it can look do not keep it for ever: when it has
-// looked as often as there are tubes, it makes do with what it has found.
+// Notifications that come faster than it can look do not keep it busy without end:
+// when it has looked as often as there are tubes, it chooses from its candidates.
 func (e *Engine) search(s *Session) (best *tube, done bool) {
 	x := s.index
 	for n := 0; !e.enough(n); n++ {
-		w := x.news.first
+		w := x.pending.first
 		switch {
-		case w != nil && (x.looks < len(s.watches) || len(x.found) == 0):
-			x.news.remove(w)
-			w.place = told
-			w.tube.told.push(w)
-		case len(x.found) == 0:
+		case w != nil && (x.looks < len(s.watches) || len(x.candidates) == 0):
+			x.pending.remove(w)
+			w.state = subscribed
+			w.tube.subscribers.push(w)
+		case len(x.candidates) == 0:
 			return nil, true
 		default:
-			w = x.found[0]
+			w = x.candidates[0]
 			if w.tube.offers() && w.tube.ready.at(0).rank() == w.rank {
 				return w.tube, true
 			}
 		}
-		e.work++
-		x.look(w)
+		e.turnWork++
+		x.inspect(w)
 	}
 	return nil, false
 }
 
-// look finds out what a tube offers now.
-func (x *watchIndex) look(w *watch) {
+// inspect finds out what a tube offers now.
+func (x *watchIndex) inspect(w *watch) {
 	x.looks++
 	switch {
 	case !w.tube.offers():
 		if w.pos >= 0 {
-			heap.Remove(&x.found, w.pos)
+			heap.Remove(&x.candidates, w.pos)
 		}
 	case w.pos < 0:
 		w.rank = w.tube.ready.at(0).rank()
-		heap.Push(&x.found, w)
+		heap.Push(&x.candidates, w)
 	default:
 		w.rank = w.tube.ready.at(0).rank()
-		heap.Fix(&x.found, w.pos)
+		heap.Fix(&x.candidates, w.pos)
 	}
 }
 
-// forget takes a watch out of wherever it is.
-func (x *watchIndex) forget(w *watch) {
-	switch w.place {
-	case news:
-		x.news.remove(w)
-	case told:
-		w.tube.told.remove(w)
+// remove removes a watch from the list or queue where it is.
+func (x *watchIndex) remove(w *watch) {
+	switch w.state {
+	case pending:
+		x.pending.remove(w)
+	case subscribed:
+		w.tube.subscribers.remove(w)
 	case queued:
 		heap.Remove(&w.tube.queue, w.pos)
 	}
 	if w.pos >= 0 {
-		heap.Remove(&x.found, w.pos)
+		heap.Remove(&x.candidates, w.pos)
 	}
-	w.place = nowhere
+	w.state = unindexed
 }
 
-// A rank is what a watch is ordered by: among those found the (pri, id) of the
-// job that was seen there, in a queue the number of the wait.
+// A rank orders watches: candidates by the (pri, id) of the job that was seen in
+// the tube, those in a queue by the number of the wait.
 type rank struct {
 	hi uint64
 	lo uint32

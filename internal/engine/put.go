@@ -31,7 +31,7 @@ func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uin
 	}
 	t := e.tubeOf(name)
 	id, outcome = e.put(now, t, spec, body)
-	e.release(t) // unless it has jobs: a waiting session has the job then, or it is refused
+	e.removeIfUnused(t) // unless it has jobs: a waiting session has the job then, or it is refused
 	return id, outcome
 }
 
@@ -43,12 +43,12 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	if o := e.admit(JobPut, t, uint32(len(body))); o != OK {
 		return 0, o
 	}
-	e.work += len(body) / bytesPerUnit
+	e.turnWork += len(body) / bytesPerUnit
 	i, j := e.jobs.alloc()
 	j.id = e.lastID
 	j.created = now
 	j.pri, j.delay, j.ttr = spec.Pri, spec.Delay, max(spec.TTR, 1)
-	e.enter(i, j, t, body)
+	e.addJob(i, j, t, body)
 	t.totalJobs++
 	e.stats.TotalJobs++
 	id = j.id
@@ -66,8 +66,8 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	return id, OK
 }
 
-// SkipID uses up an id, for a put whose body was not what it announced. It makes
-// the session a producer, as does each Put.
+// SkipID uses up an id, for a put whose body did not have the announced length.
+// Like Put it makes the session a producer.
 func (e *Engine) SkipID(s *Session) {
 	if !s.producer {
 		s.producer = true

@@ -1,17 +1,16 @@
 package engine
 
-// Reserve takes the job with the smallest (pri, id) of all tubes that the
-// session watches, paused ones apart. If there is none it waits up to timeout
-// seconds, or for ever with Forever, and returns Waiting; a timeout of 0 is
+// Reserve reserves the job with the smallest (pri, id) of all tubes that the
+// session watches, except paused ones. If there is none it waits up to timeout
+// seconds, or without end with Forever, and returns Waiting; a timeout of 0 is
 // answered at once, since Tick has run before in the same turn.
 //
-// If a job that the session holds has a second or less of its TTR left, Reserve
-// does not wait but returns DeadlineSoon; a wait ends with it too. Reserve looks for
-// a job before that if a watched tube has a ready one, be the tube paused or not.
+// If there is no job, and the TTR of one that the session holds ends within a
+// second, Reserve does not wait but returns DeadlineSoon. A wait ends with it too.
 //
-// A session that watches very many tubes may have to look at more of them than a
-// turn should bear. Then Waiting is returned whatever the timeout, Tick goes on
-// with the search, and the Waiter hears how it ended.
+// A session that watches very many tubes may have to look at more of them than one
+// turn allows. Then Reserve returns Waiting whatever the timeout, Tick continues
+// the search, and the Waiter is told how it ended.
 func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 	e.becomeWorker(s)
 	s.waitBegan, s.waitUntil = now, Never
@@ -19,49 +18,49 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 		s.waitUntil = now + timeout*second
 	}
 	if s.index == nil {
-		return e.settle(now, s, e.best(s))
+		return e.finishReserve(now, s, e.best(s))
 	}
 	s.index.looks = 0
 	t, done := e.search(s)
 	if !done {
-		s.searching, s.goesOn = true, now
+		s.searching, s.resumeAt = true, now
 		e.arm(&s.timer, now)
 		return Job{}, Waiting
 	}
-	return e.settle(now, s, t)
+	return e.finishReserve(now, s, t)
 }
 
-// goOnSearching goes on with a search that was too long for one turn.
-func (e *Engine) goOnSearching(now int64, s *Session) {
+// continueSearch continues a search that was too long for one turn.
+func (e *Engine) continueSearch(now int64, s *Session) {
 	t, done := e.search(s)
 	if !done {
-		s.goesOn = now
+		s.resumeAt = now
 		return
 	}
 	s.searching = false
-	if job, o := e.settle(now, s, t); o != Waiting {
+	if job, o := e.finishReserve(now, s, t); o != Waiting {
 		s.waiter.WaitOver(job, o)
 	}
 }
 
-// settle ends a search, which has found a tube or none.
-func (e *Engine) settle(now int64, s *Session, t *tube) (Job, Outcome) {
+// finishReserve ends a search, which has found a tube or none.
+func (e *Engine) finishReserve(now int64, s *Session, t *tube) (Job, Outcome) {
 	switch {
 	case t != nil:
-		return e.take(now, s, t.ready.top()), OK
+		return e.reserve(now, s, t.ready.top()), OK
 	case s.deadlineSoon(now):
 		return Job{}, DeadlineSoon
 	case s.waitUntil <= now, s.halfClosed:
 		return Job{}, TimedOut
 	}
-	e.wait(s)
+	e.beginWait(s)
 	return Job{}, Waiting
 }
 
-// best returns the tube whose first ready job has the smallest (pri, id), of
-// those that a session watches who watches few.
+// best returns the tube whose first ready job has the smallest (pri, id), among
+// those that a session without an index watches.
 func (e *Engine) best(s *Session) *tube {
-	e.work += len(s.watches) / looksPerUnit
+	e.turnWork += len(s.watches) / looksPerUnit
 	var best *tube
 	for _, w := range s.watches {
 		if t := w.tube; t.offers() && (best == nil || t.ready.at(0).before(*best.ready.at(0))) {
@@ -71,9 +70,9 @@ func (e *Engine) best(s *Session) *tube {
 	return best
 }
 
-// ReserveJob takes a job by id, whatever its tube, unless it is reserved. A
-// buried or delayed one will be ready when the session lets it go, however that
-// happens, so that this is a Change.
+// ReserveJob reserves a job by id, whatever its tube, unless it is reserved
+// already. For a buried or delayed job that is a Change: it will be ready when the
+// reservation ends.
 func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	i, j := e.lookup(id)
 	if i == none || j.state == Reserved {
@@ -86,7 +85,7 @@ func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 		}
 	}
 	e.becomeWorker(s)
-	job := e.take(now, s, i)
+	job := e.reserve(now, s, i)
 	if !wasReady {
 		e.emit(JobState, j)
 	}
@@ -100,8 +99,8 @@ func (e *Engine) becomeWorker(s *Session) {
 	}
 }
 
-// take gives a job that is not reserved to a session.
-func (e *Engine) take(now int64, s *Session, i slot) Job {
+// reserve gives a job that is not reserved to a session.
+func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	j := e.jobs.at(i)
 	if j.state == Ready {
 		e.endQueue(now, j)
@@ -113,20 +112,20 @@ func (e *Engine) take(now int64, s *Session, i slot) Job {
 	j.unlogged = true
 	j.when = now
 	e.attach(i, j)
-	e.work += int(j.bodyLen) / bytesPerUnit // which the caller copies
+	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
 	return Job{j.id, e.body(j)}
 }
 
-// match hands a job of a tube that has become ready to a session that waits for
-// it, if the tube is not paused.
+// match gives a job that has become ready to a session that waits for it, if its
+// tube is not paused.
 func (e *Engine) match(now int64, t *tube) {
 	if !t.paused && (t.waiters.first != nil || len(t.queue) > 0) {
 		e.serve(now, t)
 	}
 }
 
-// serve hands the first ready job of a tube to the session that has waited for
-// it longest. It reports whether there were both.
+// serve gives the first ready job of a tube to the session that has waited longest
+// for one. It returns false if there was no job or no session.
 func (e *Engine) serve(now int64, t *tube) (ok bool) {
 	if t.ready.n == 0 {
 		return false
@@ -135,33 +134,34 @@ func (e *Engine) serve(now int64, t *tube) (ok bool) {
 	if s == nil {
 		return false
 	}
-	e.endWait(s, e.take(now, s, t.ready.top()), OK)
+	e.endWait(s, e.reserve(now, s, t.ready.top()), OK)
 	return true
 }
 
-// wait lets a session wait on all the tubes that it watches.
-func (e *Engine) wait(s *Session) {
+// beginWait makes a session wait for a job of any tube that it watches.
+func (e *Engine) beginWait(s *Session) {
 	s.waiting = true
-	e.waits++
-	s.waitNum = e.waits
+	e.waitsBegun++
+	s.waitNumber = e.waitsBegun
 	if s.index == nil {
 		for _, w := range s.watches {
 			w.tube.waiters.push(w)
 			w.tube.waiting++
 		}
-		e.work += len(s.watches) / looksPerUnit
+		e.turnWork += len(s.watches) / looksPerUnit
 	}
 	e.stats.Waiting++
 	e.arm(&s.timer, s.next())
 }
 
-// endWait tells a waiting session how its wait ended.
+// endWait ends the wait of a session and tells its Waiter the outcome.
 func (e *Engine) endWait(s *Session, job Job, outcome Outcome) {
-	e.stopWaiting(s)
+	e.cancelWait(s)
 	s.waiter.WaitOver(job, outcome)
 }
 
-func (e *Engine) stopWaiting(s *Session) {
+// cancelWait ends the wait of a session, if it waits, and tells nobody.
+func (e *Engine) cancelWait(s *Session) {
 	if !s.waiting {
 		return
 	}
@@ -171,7 +171,7 @@ func (e *Engine) stopWaiting(s *Session) {
 			w.tube.waiters.remove(w)
 			w.tube.waiting--
 		}
-		e.work += len(s.watches) / looksPerUnit
+		e.turnWork += len(s.watches) / looksPerUnit
 	}
 	e.stats.Waiting--
 }

@@ -33,7 +33,7 @@ func TestRestoreRandom(t *testing.T) {
 		restored(t, tw, wantSince(tw.m, snapshot, tail), snapshot, tail)
 
 		tw.drain(i)
-		tw.log = append(tw.log, tw.e.Take()...)
+		tw.log = append(tw.log, tw.e.TakeChanges()...)
 	}
 }
 
@@ -109,8 +109,8 @@ func restored(t *testing.T, tw *twins, want map[uint64]Change, logs ...[]Change)
 	if err := e.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if e.Pending() != 0 {
-		t.Fatalf("restoring emitted %d changes", e.Pending())
+	if e.PendingChanges() != 0 {
+		t.Fatalf("restoring emitted %d changes", e.PendingChanges())
 	}
 	got := make(map[uint64]Change)
 	for c := range e.Snapshots {
@@ -310,7 +310,7 @@ func TestPauseOfVanishedTubeIsLogged(t *testing.T) {
 	e.Pause(0, []byte("a"), 100)
 	e.Use(s, []byte("b"))
 	after := New(Options{})
-	for _, c := range e.Take() {
+	for _, c := range e.TakeChanges() {
 		after.Restore(c)
 	}
 	if got := slices.Collect(after.Pauses); len(got) != 0 {
@@ -326,17 +326,17 @@ func TestChangeBody(t *testing.T) {
 	e := New(Options{Logged: true})
 	body := []byte("hello")
 	e.Put(0, e.Open(nil), Spec{}, body)
-	if n := e.Pending(); n != 1 {
+	if n := e.PendingChanges(); n != 1 {
 		t.Fatalf("%d changes pending, want 1", n)
 	}
-	changes := e.Take()
+	changes := e.TakeChanges()
 	if c := changes[0]; c.Kind != JobPut || c.BodyLen != 5 || &c.Body[0] != &body[0] {
 		t.Errorf("the change is %+v, want a put with the caller's own body", c)
 	}
 	if j, _ := e.Peek(1); &j.Body[0] == &body[0] {
 		t.Error("the job lives in the caller's body")
 	}
-	if e.Pending() != 0 || len(e.Take()) != 0 {
+	if e.PendingChanges() != 0 || len(e.TakeChanges()) != 0 {
 		t.Error("taken changes are still there")
 	}
 }
@@ -346,7 +346,7 @@ func TestNotLogged(t *testing.T) {
 	e := New(Options{Logged: true})
 	s := e.Open(nil)
 	e.Put(0, s, Spec{Delay: 1, TTR: 1}, nil)
-	e.Take()
+	e.TakeChanges()
 	e.Tick(second)
 	e.Reserve(second, s, 0)
 	e.Touch(second, s, 1)
@@ -354,7 +354,7 @@ func TestNotLogged(t *testing.T) {
 	e.ReserveJob(2*second, s, 1)
 	e.SkipID(s)
 	e.Close(2*second, s)
-	if got := e.Take(); len(got) != 0 {
+	if got := e.TakeChanges(); len(got) != 0 {
 		t.Errorf("emitted %+v", got)
 	}
 }
@@ -365,9 +365,9 @@ func TestReserveJobIsLogged(t *testing.T) {
 	e := New(Options{Logged: true})
 	s := e.Open(nil)
 	e.Put(0, s, Spec{Delay: 10, TTR: 1}, nil)
-	e.Take()
+	e.TakeChanges()
 	e.ReserveJob(second, s, 1)
-	if got := e.Take(); len(got) != 1 || got[0].Kind != JobState || got[0].State != Ready || got[0].Reserves != 1 {
+	if got := e.TakeChanges(); len(got) != 1 || got[0].Kind != JobState || got[0].State != Ready || got[0].Reserves != 1 {
 		t.Errorf("emitted %+v", got)
 	}
 }

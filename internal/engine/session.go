@@ -2,8 +2,8 @@ package engine
 
 import "slices"
 
-// A Waiter hears the end of a wait: Reserve returned Waiting, and now a job has
-// come (Reserved), or none in time (TimedOut, DeadlineSoon). It is called from
+// A Waiter is told the end of a wait. Reserve returned Waiting, and now there is a
+// job (OK), or none came in time (TimedOut, DeadlineSoon). WaitOver is called from
 // within another call of the engine and must not call the engine; job.Body is
 // valid only until it returns.
 type Waiter interface {
@@ -14,63 +14,63 @@ type Waiter interface {
 // watches, what it has reserved.
 //
 // I5. A session waits in the lists of all tubes that it watches, or of none. One
-// with an index is in no such list: see place.
+// with an index is in no such list: see watchState.
 //
-// I15. A closed session that has something left is among Engine.sessions, and
-// its timer is set for what Tick is to do about that. Nothing else refers to it
-// but the jobs that it still holds.
+// I15. A closed session that is not free yet is in Engine.sessions, and its timer
+// is set, so that Tick continues. Nothing else refers to it except the jobs that it
+// still holds.
 type Session struct {
 	id      uint64 // no other session has it, before or after; from 1
 	num     uint32 // place in Engine.sessions; jobs refer to it
 	waiter  Waiter
-	use     *tube
+	use     *tube       // the used tube
 	watches []*watch    // in the order of list-tubes-watched
-	index   *watchIndex // of watches; nil until there are more than Engine.few
+	index   *watchIndex // of watches; nil until there are more than Engine.indexAbove
 
 	reserved jobHeap  // by (due, id)
 	held     heldList // the same, in the order of reservation
 
-	waitBegan int64  // ns; while waiting or searching
-	waitUntil int64  // ns; the same: Never without a timeout
-	waitNum   uint64 // while waiting: how many waits had begun before, in the whole engine
-	goesOn    int64  // ns; while searching or closed: when Tick goes on with that
-	timer     timer
+	waitBegan  int64  // ns; while waiting or searching
+	waitUntil  int64  // ns; the same: Never without a timeout
+	waitNumber uint64 // while waiting: how many waits had begun before, in the whole engine
+	resumeAt   int64  // ns; while searching or closed: when Tick goes on with that
+	timer      timer
 
 	waiting    bool
 	searching  bool // looks for a job in so many tubes that it takes several turns
 	producer   bool // has put
 	worker     bool // has reserved
 	halfClosed bool // will send nothing more: does not wait
-	closed     bool // is gone, but for what letGo has still to free
+	closed     bool // is gone, except for what continueClose has still to free
 }
 
-// A watchIndex is what a session has that watches many tubes.
+// A watchIndex finds the tubes of a session that watches many.
 type watchIndex struct {
-	places map[*tube]int // place of a tube in Session.watches
-	names  nameList      // of Session.watches
+	positions map[*tube]int // place of a tube in Session.watches
+	names     nameList      // of Session.watches
 
-	news  watchList // tubes that are to be looked at: they are new, or have told
-	found watchHeap // tubes that had a ready job when they were looked at, the best first
-	looks int       // how often this search has looked at a tube
+	pending    watchList // tubes to look at: they are new, or have notified
+	candidates watchHeap // tubes that had a ready job when they were looked at, the best first
+	looks      int       // how often this search has looked at a tube
 }
 
-// manyWatches is the number of watched tubes above which they have an index. Up
-// to there it is quicker to look at each.
-const manyWatches = 64
+// maxUnindexed is the number of watched tubes up to which it is quicker to look at
+// each than to keep an index.
+const maxUnindexed = 64
 
-// deadlineMargin is how long before the end of a TTR its holder is told so in
-// place of waiting: one second, as in beanstalkd.
+// deadlineMargin is how long before the end of a TTR a reserve is answered with
+// DeadlineSoon instead of waiting: one second, as in beanstalkd.
 const deadlineMargin = second
 
-// next returns when the session has to be looked at.
+// next returns when Tick has to look at the session.
 func (s *Session) next() int64 {
 	if s.closed {
-		return s.goesOn // no TTR runs out any more
+		return s.resumeAt // no TTR runs out any more
 	}
 	due := s.reserved.due()
 	switch {
 	case s.searching:
-		return min(due, s.goesOn)
+		return min(due, s.resumeAt)
 	case !s.waiting:
 		return due
 	case due != Never:
@@ -89,20 +89,19 @@ func (s *Session) deadlineSoon(now int64) bool {
 // be nil if no Reserve ever returns Waiting: it has a timeout of 0, and the
 // session watches few tubes.
 func (e *Engine) Open(w Waiter) *Session {
-	s := &Session{waiter: w, use: e.deflt, held: heldList{none, none}}
+	s := &Session{waiter: w, use: e.defaultTube, held: heldList{none, none}}
 	s.timer = e.newTimer(nil, s)
-	s.num = number(&e.sessions, &e.sessionNums, s)
+	s.num = assignNumber(&e.sessions, &e.sessionNums, s)
 	e.stats.Sessions++
 	e.stats.TotalSessions++
 	s.id = e.stats.TotalSessions
-	e.deflt.using++
-	e.watch(s, e.deflt)
+	e.defaultTube.using++
+	e.watch(s, e.defaultTube)
 	return s
 }
 
-// HalfClose notes that the client will send nothing more. A waiting reserve
-// ends with TimedOut, and none will wait from now on, but for the end of a search
-// in very many tubes.
+// HalfClose notes that the client will send nothing more. A waiting reserve ends
+// with TimedOut. Later ones do not wait, except while they search very many tubes.
 func (e *Engine) HalfClose(s *Session) {
 	s.halfClosed = true
 	if s.waiting {
@@ -110,8 +109,8 @@ func (e *Engine) HalfClose(s *Session) {
 	}
 }
 
-// Use makes the tube the one that the session puts into, kicks and peeks. With
-// OutOfMemory there would be too many tubes.
+// Use makes a tube the one that the session puts into, kicks and peeks. The outcome
+// is OutOfMemory if there would be too many tubes.
 func (e *Engine) Use(s *Session, name []byte) Outcome {
 	if !e.hasRoomForTube(name) {
 		return OutOfMemory
@@ -121,20 +120,20 @@ func (e *Engine) Use(s *Session, name []byte) Outcome {
 	t.using++
 	old.using--
 	s.use = t
-	e.release(old)
+	e.removeIfUnused(old)
 	return OK
 }
 
-// Using returns the name of the tube in use.
+// Using returns the name of the used tube.
 func (s *Session) Using() string { return s.use.name }
 
-// Watch adds a tube to those that the session reserves from and returns how
-// many they are. With OutOfMemory there would be too many, of the session or in
-// all.
+// Watch adds a tube to those that the session reserves from and returns their
+// number. The outcome is OutOfMemory if the session, or the engine, would have too
+// many.
 func (e *Engine) Watch(s *Session, name []byte) (n int, outcome Outcome) {
 	n = len(s.watches)
 	t := e.byName[string(name)]
-	if t != nil && s.place(t) >= 0 {
+	if t != nil && s.indexOf(t) >= 0 {
 		return n, OK
 	}
 	if most := e.limits.Watches; most > 0 && n >= most {
@@ -155,28 +154,28 @@ func (e *Engine) watch(s *Session, t *tube) {
 	switch {
 	case s.index != nil:
 		s.index.add(w)
-	case len(s.watches) > e.few:
-		s.index = &watchIndex{places: make(map[*tube]int)}
+	case len(s.watches) > e.indexAbove:
+		s.index = &watchIndex{positions: make(map[*tube]int)}
 		for _, w := range s.watches {
 			s.index.add(w)
 		}
 	}
 }
 
-// add notes a tube that was added at the end of the watches.
+// add adds a watch that is the last one of the session.
 func (x *watchIndex) add(w *watch) {
-	x.places[w.tube] = x.names.Len()
+	x.positions[w.tube] = x.names.Len()
 	x.names.push(w.tube.name)
-	x.hear(w)
+	x.addPending(w)
 }
 
-// Ignore takes a tube from those that the session watches and returns how many
-// are left; ok is false, and nothing done, if it is the only one.
+// Ignore removes a tube from those that the session watches and returns the number
+// of those left. If it is the only one, ok is false and nothing is done.
 func (e *Engine) Ignore(s *Session, name []byte) (n int, ok bool) {
 	t := e.byName[string(name)]
 	i := -1
 	if t != nil {
-		i = s.place(t)
+		i = s.indexOf(t)
 	}
 	if i < 0 {
 		return len(s.watches), true
@@ -190,22 +189,22 @@ func (e *Engine) Ignore(s *Session, name []byte) (n int, ok bool) {
 	s.watches[last] = nil
 	s.watches = s.watches[:last]
 	if s.index != nil {
-		s.index.forget(w)
+		s.index.remove(w)
 		s.index.names.remove(i)
-		delete(s.index.places, t)
+		delete(s.index.positions, t)
 		if i < last {
-			s.index.places[s.watches[i].tube] = i
+			s.index.positions[s.watches[i].tube] = i
 		}
 	}
 	t.watching--
-	e.release(t)
+	e.removeIfUnused(t)
 	return last, true
 }
 
-// place returns the place of a tube in the watch list, or -1.
-func (s *Session) place(t *tube) int {
+// indexOf returns the place of a tube in the watch list, or -1.
+func (s *Session) indexOf(t *tube) int {
 	if s.index != nil {
-		if i, ok := s.index.places[t]; ok {
+		if i, ok := s.index.positions[t]; ok {
 			return i
 		}
 		return -1
@@ -216,11 +215,11 @@ func (s *Session) place(t *tube) int {
 // Watches reports whether a session watches the tube with this name.
 func (e *Engine) Watches(s *Session, tube string) bool {
 	t := e.byName[tube]
-	return t != nil && s.place(t) >= 0
+	return t != nil && s.indexOf(t) >= 0
 }
 
 // WatchedNames returns the names of the watched tubes in the order of
-// list-tubes-watched: as they were added, save that the last takes the place
+// list-tubes-watched: as they were added, except that the last one takes the place
 // of one that is ignored.
 func (s *Session) WatchedNames() Names {
 	if s.index != nil {

@@ -1,6 +1,6 @@
 package engine
 
-// SessionStats is what there is to tell of a session.
+// SessionStats describes a session.
 type SessionStats struct {
 	ID       uint64 // no other session has it, before or after; from 1
 	Using    string // name of a tube
@@ -12,13 +12,13 @@ type SessionStats struct {
 	Worker   bool  // it has reserved
 }
 
-// Sessions returns up to n sessions and where the next begin; 0 is the beginning,
-// and then the end. That is in no particular order, but one that stays: who goes from
-// slice to slice sees each session exactly once that is there all the time. It looks
+// Sessions returns up to n sessions and the place of the next ones; from 0 is the
+// beginning, next 0 the end. The order is arbitrary but does not change: a caller that
+// goes from slice to slice sees each session that stays open exactly once. It looks
 // at n places at most, some of which may be free.
 func (e *Engine) Sessions(from, n int) (found []*Session, next int) {
 	for ; n > 0 && from < len(e.sessions); n-- {
-		e.work++
+		e.turnWork++
 		if s := e.sessions[from]; s != nil && !s.closed {
 			found = append(found, s)
 		}
@@ -33,9 +33,9 @@ func (e *Engine) Sessions(from, n int) (found []*Session, next int) {
 // Waiter returns what the session was opened with.
 func (s *Session) Waiter() Waiter { return s.waiter }
 
-// SessionStats returns what there is to tell of a session.
+// SessionStats describes a session.
 func (e *Engine) SessionStats(now int64, s *Session) SessionStats {
-	e.work += len(s.watches) / looksPerUnit
+	e.turnWork += len(s.watches) / looksPerUnit
 	st := SessionStats{
 		ID:       s.id,
 		Using:    s.use.name,
@@ -58,7 +58,7 @@ func (e *Engine) HeldJobs(s *Session, n int) (ids []uint64) {
 		j := e.jobs.at(i)
 		ids = append(ids, j.id)
 		i = j.heldAfter
-		e.work++
+		e.turnWork++
 	}
 	return ids
 }

@@ -39,7 +39,7 @@ func (c *crew) open() {
 // the invariants hold, and at the end no job is lost.
 func TestSlicesRandom(t *testing.T) {
 	c := crew{e: New(Options{}), rng: seeded(t), there: map[uint64]bool{}}
-	c.e.slice, c.e.few, c.e.budget = 3, 2, 40
+	c.e.slice, c.e.indexAbove, c.e.workLimit = 3, 2, 40
 	for range 5000 {
 		if len(c.idle) < 4 {
 			c.open()

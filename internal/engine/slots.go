@@ -2,13 +2,14 @@ package engine
 
 import "math/bits"
 
-// slotsPerPage is the most slots a page has, and how many a page of jobs has.
+// slotsPerPage is the number of slots in a page of jobs. A page of bodies has no
+// more.
 const slotsPerPage = 1024
 
-// slots hands out small numbers and takes them back, a page of them at a time:
-// the owner keeps the storage of each page and gives it up when the page is
-// empty. One empty page is kept, so that a queue which fills and drains
-// around a page's edge does not allocate.
+// slots allocates small numbers, which are grouped into pages. The owner keeps the
+// storage of each page, and frees it when the page is empty. One empty page is
+// kept, so that a queue which fills and drains around a page's edge does not
+// allocate.
 //
 // I10. A page is in open if and only if it has storage and a free slot; the
 // free count of a page is the number of set bits of its map.
@@ -76,7 +77,7 @@ func (s *slots) openPage() {
 	s.empty++
 }
 
-// free takes slot i back. With gone, the owner must drop the storage of page.
+// free frees slot i. If gone is true, the owner must free the storage of the page.
 func (s *slots) free(i uint32) (page uint32, gone bool) {
 	page = i / s.perPage
 	p, bit := &s.pages[page], i%s.perPage

@@ -27,8 +27,8 @@ func (e *Engine) Stats() Stats {
 	return st
 }
 
-// Memory returns how many bytes the records and bodies of jobs take now, free
-// slots among them included, for which Limits.Memory does not count. It falls when the queue drains.
+// Memory returns how many bytes the records and bodies of jobs take now. Unlike
+// Limits.Memory it includes free slots. It falls when the queue drains.
 func (e *Engine) Memory() int64 {
 	return e.bodies.bytes() + int64(e.jobs.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]job{}))
 }
@@ -38,9 +38,9 @@ type TubeStats struct {
 	Urgent, Ready, Reserved, Delayed, Buried uint64 // jobs now
 
 	Bytes                    uint64 // of the bodies of its jobs now
-	TotalJobs                uint64 // put since the tube came to be
+	TotalJobs                uint64 // put since the tube was made
 	Using, Watching, Waiting uint64 // sessions now
-	Deletes, Pauses          uint64 // commands that succeeded since the tube came to be
+	Deletes, Pauses          uint64 // commands that succeeded since the tube was made
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
 	// OldestReady is how long the job has been ready that is the next to be reserved,
@@ -86,23 +86,23 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 	return st, OK
 }
 
-// waitingFor counts the sessions that wait for a job of a tube. Those that watch
-// many tubes have to be looked at.
+// waitingFor counts the sessions that wait for a job of a tube. It has to look at
+// each that has an index.
 func (e *Engine) waitingFor(t *tube) uint64 {
 	n := uint64(t.waiting)
-	for w := t.told.first; w != nil; w = w.next {
+	for w := t.subscribers.first; w != nil; w = w.next {
 		n += count(w.sess.waiting)
-		e.work++
+		e.turnWork++
 	}
 	for _, w := range t.queue {
 		n += count(w.sess.waiting)
-		e.work++
+		e.turnWork++
 	}
 	return n
 }
 
 // TubeNames returns the names of all tubes in the order of list-tubes: as they
-// came to be, save that the last takes the place of one that goes.
+// were made, except that the last one takes the place of one that is removed.
 func (e *Engine) TubeNames() Names { return e.names.snapshot() }
 
 // JobStats is what stats-job tells.
@@ -112,7 +112,7 @@ type JobStats struct {
 	State    State
 	Pri      uint32
 	Age      int64  // s since the put
-	Delay    uint32 // s; as last given
+	Delay    uint32 // s; of the last put or release
 	TTR      uint32 // s
 	TimeLeft int64  // s until a delayed or reserved job becomes ready, rounded down; else 0
 	Mark     uint32 // see SetMark
@@ -122,8 +122,7 @@ type JobStats struct {
 	Reserves, Timeouts, Releases, Buries, Kicks uint32
 }
 
-// TubeOf returns the name of the tube that a job is in, or false if there is no such
-// job.
+// TubeOf returns the name of a job's tube, or false if there is no such job.
 func (e *Engine) TubeOf(id uint64) (tube string, ok bool) {
 	i, j := e.lookup(id)
 	if i == none {
@@ -132,7 +131,7 @@ func (e *Engine) TubeOf(id uint64) (tube string, ok bool) {
 	return e.tubeOfJob(j).name, true
 }
 
-// JobStats returns what there is to tell of a job.
+// JobStats returns what stats-job tells of a job.
 func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	i, j := e.lookup(id)
 	if i == none {
@@ -170,8 +169,8 @@ func (e *Engine) Peek(id uint64) (Job, Outcome) {
 	return e.peek(i)
 }
 
-// PeekState returns the job of the tube in use that is next to be reserved
-// (Ready), to come due (Delayed) or to be kicked (Buried).
+// PeekState returns the job of the used tube that is the next to be reserved
+// (Ready), to become ready (Delayed) or to be kicked (Buried).
 func (e *Engine) PeekState(s *Session, state State) (Job, Outcome) {
 	switch state {
 	case Ready:
@@ -189,6 +188,6 @@ func (e *Engine) peek(i slot) (Job, Outcome) {
 		return Job{}, NotFound
 	}
 	j := e.jobs.at(i)
-	e.work += int(j.bodyLen) / bytesPerUnit // which the caller copies
+	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
 	return Job{j.id, e.body(j)}, OK
 }

@@ -5,30 +5,30 @@ import (
 	"container/heap"
 )
 
-// A Sweep goes over the jobs of a tube that are in one state, and deletes them or
-// moves them to another tube. That may take many turns. It is about the jobs that
-// were there when it began, and deals with each that stays as it was until its turn
-// comes, in their order; those that come meanwhile are left alone.
+// A Sweep deletes the jobs of a tube that are in one state, or moves them to
+// another tube. It may take many turns. It goes, in their order, over the jobs that
+// were there when it began, and skips those that have changed since; it leaves
+// later ones alone.
 type Sweep struct {
 	Done    uint64  // jobs deleted or moved so far
 	Refused Outcome // why the Log, or the limits of the other tube, refused the next one; OK if they did not
 
-	to   string // where they are moved; empty: they are deleted
+	to   string // the tube to move jobs to; empty: they are deleted
 	jobs JobList
 	next frontier
 }
 
 // BeginClear prepares to delete the jobs of a tube in a state: Ready, Delayed or
-// Buried. What a worker holds cannot be deleted under its hands. Nothing is done
-// before ContinueSweep.
+// Buried. Jobs that a worker has reserved cannot be cleared. Nothing is done before
+// ContinueSweep.
 func (e *Engine) BeginClear(tube []byte, state State) (Sweep, Outcome) {
 	return e.beginSweep(tube, "", state)
 }
 
 // BeginMove prepares to move the jobs of a tube in a state, which is Ready, Delayed
-// or Buried, to another tube. They keep their ids and whatever else they have, so
-// that their order is the same there, between those that are there already. A
-// worker that waits there is given the first ready ones at once.
+// or Buried, to another tube. They keep their ids and all other fields, and so
+// their order, among the jobs that are there already. A worker that waits there is
+// given the first ready ones at once.
 func (e *Engine) BeginMove(from, to []byte, state State) (Sweep, Outcome) {
 	if bytes.Equal(from, to) {
 		return Sweep{}, NotFound
@@ -49,31 +49,31 @@ func (e *Engine) beginSweep(tube []byte, to string, state State) (Sweep, Outcome
 	return w, o
 }
 
-// ContinueSweep does as much of a sweep as a turn should bear and reports whether
-// there is more to do. It ends early only if it is refused more.
+// ContinueSweep does a slice of a sweep and reports whether there is more to do. A
+// sweep ends early only if a change is refused.
 func (e *Engine) ContinueSweep(now int64, w *Sweep) (more bool) {
 	for n := 0; w.next.Len() > 0; n++ {
 		if e.enough(n) {
 			return true
 		}
-		e.work++
+		e.turnWork++
 		x := w.next.first()
 		j := e.listed(&w.jobs, x)
 		if j == nil {
-			w.next.pass()
+			w.next.advance()
 			continue
 		}
 		if w.Refused = e.sweep(now, w, x.slot, j); w.Refused != OK {
 			return false
 		}
 		w.Done++
-		w.next.pass()
+		w.next.advance()
 	}
 	return false
 }
 
-// A frontier walks through a heap that does not change, in order: it has the
-// places of those entries of which the parents have been passed.
+// A frontier walks in order through a heap that does not change. It holds the
+// places of the entries whose parents it has passed.
 type frontier struct {
 	heap   jobHeap
 	places []int
@@ -81,8 +81,8 @@ type frontier struct {
 
 func (f *frontier) first() entry { return *f.heap.at(f.places[0]) }
 
-// pass goes on behind the first entry.
-func (f *frontier) pass() {
+// advance goes past the first entry.
+func (f *frontier) advance() {
 	i := heap.Pop(f).(int)
 	for c := 4*i + 1; c <= 4*i+4; c++ {
 		f.open(c)
@@ -108,7 +108,7 @@ func (f *frontier) Pop() any {
 	return i
 }
 
-// sweep deals with one job.
+// sweep deletes or moves one job.
 func (e *Engine) sweep(now int64, w *Sweep, i slot, j *job) Outcome {
 	t := e.tubeOfJob(j)
 	if w.to != "" {
@@ -118,7 +118,7 @@ func (e *Engine) sweep(now int64, w *Sweep, i slot, j *job) Outcome {
 		return o
 	}
 	e.emit(JobDeleted, j)
-	e.drop(i, j)
+	e.removeJob(i, j)
 	return OK
 }
 
@@ -133,11 +133,11 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 		o = e.admit(JobMoved, to, j.bodyLen)
 	}
 	if o != OK {
-		e.release(to) // it may have been made for this
+		e.removeIfUnused(to) // it may have been made for this
 		return o
 	}
 	if e.opt.Logged {
-		e.work += int(j.bodyLen) / bytesPerUnit // which is copied for the Log
+		e.turnWork += int(j.bodyLen) / bytesPerUnit // which is copied for the Log
 	}
 	e.detach(i, j)
 	from.bytes -= int64(j.bodyLen)
@@ -148,7 +148,7 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	if j.state == Ready {
 		e.match(now, to)
 	}
-	e.release(from)
+	e.removeIfUnused(from)
 	return OK
 }
 

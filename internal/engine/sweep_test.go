@@ -129,7 +129,7 @@ func TestSweepRefused(t *testing.T) {
 		for range 5 {
 			e.Put(0, s, Spec{}, []byte("hello"))
 		}
-		e.Take()
+		e.TakeChanges()
 		test.set(e)
 		w, _ := e.BeginMove([]byte("from"), []byte("to"), Ready)
 		for e.ContinueSweep(0, &w) {
@@ -137,7 +137,7 @@ func TestSweepRefused(t *testing.T) {
 		if w.Refused != test.want || w.Done != test.done {
 			t.Errorf("refused %s: %v after %d, want %v after %d", test.name, w.Refused, w.Done, test.want, test.done)
 		}
-		if n := len(e.Take()); n != int(w.Done) {
+		if n := len(e.TakeChanges()); n != int(w.Done) {
 			t.Errorf("refused %s: %d changes for %d jobs", test.name, n, w.Done)
 		}
 		if _, o := e.TubeStats(0, []byte("to")); (o == OK) != (w.Done > 0) {
@@ -172,8 +172,8 @@ func TestResume(t *testing.T) {
 	if o := e.Resume(0, []byte("none")); o != NotFound {
 		t.Errorf("of no tube: %v", o)
 	}
-	if o := e.Resume(0, []byte(DefaultTube)); o != OK || e.Pending() != 0 {
-		t.Errorf("of a tube that is not paused: %v, %d changes", o, e.Pending())
+	if o := e.Resume(0, []byte(DefaultTube)); o != OK || e.PendingChanges() != 0 {
+		t.Errorf("of a tube that is not paused: %v, %d changes", o, e.PendingChanges())
 	}
 	s := e.Open(nil)
 	e.Put(0, s, Spec{TTR: 1}, nil)
@@ -186,7 +186,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("after it: %+v", st)
 	}
 	mustReserve(t, e, 0, s, 0, OK)
-	if changes := e.Take(); len(changes) != 3 || changes[2].Kind != TubePaused || changes[2].Delay != 0 {
+	if changes := e.TakeChanges(); len(changes) != 3 || changes[2].Kind != TubePaused || changes[2].Delay != 0 {
 		t.Errorf("changes are %+v", changes)
 	}
 }

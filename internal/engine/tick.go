@@ -2,14 +2,14 @@ package engine
 
 // Tick begins a turn. It does what has come due by now, in the order of time:
 // delayed jobs and jobs whose TTR ran out become ready, pauses end, waits time
-// out, and what was too long for one turn goes on. At the same moment tubes go
-// before sessions, and among equals the older first. It leaves the commands half
-// of the work that a turn should bear; if that is not enough the rest stays due,
-// and Next says so.
+// out, and operations that were too long for one turn go on. At the same moment
+// tubes go before sessions, and the older goes before the newer. Tick uses half of
+// a turn's work at most, and leaves the rest to the commands. What it does not
+// reach stays due, and Next says so.
 func (e *Engine) Tick(now int64) {
-	e.work, e.now = 0, now
+	e.turnWork, e.now = 0, now
 	for !e.halfSpent() && len(e.timers) > 0 && e.timers[0].at <= now {
-		e.work++
+		e.turnWork++
 		t := e.timers[0]
 		switch next := t.next(); {
 		case next > t.at: // too early: something else may be due before
@@ -41,19 +41,19 @@ func (e *Engine) tickTube(now int64, t *tube) {
 	case t.paused && t.unpauseAt <= now:
 		e.unpause(now, t)
 		if e.tubes[t.num] != t {
-			return // nothing but the pause had kept it
+			return // only the pause had kept the tube
 		}
 	}
 	e.rearm(&t.timer, t.next())
 }
 
-// tickSession does the first thing that is due in a session, if any is. The
-// warning goes before the loss of the job: a worker that waits is never given
-// its own job back in the moment it is told of its deadline.
+// tickSession does the first thing that is due in a session, if any is. DeadlineSoon
+// goes before the end of the TTR: a waiting worker is never given its own job back
+// at the moment when it is warned of the deadline.
 func (e *Engine) tickSession(now int64, s *Session) {
 	switch {
 	case s.closed:
-		e.letGo(now, s)
+		e.continueClose(now, s)
 		return
 	case s.waiting && s.deadlineSoon(now):
 		e.endWait(s, Job{}, DeadlineSoon)
@@ -65,9 +65,9 @@ func (e *Engine) tickSession(now int64, s *Session) {
 		j.timeouts++
 		j.unlogged = true
 		e.stats.Timeouts++
-		e.giveUp(now, i)
-	case s.searching && s.goesOn <= now:
-		e.goOnSearching(now, s)
+		e.requeue(now, i)
+	case s.searching && s.resumeAt <= now:
+		e.continueSearch(now, s)
 	}
 	e.rearm(&s.timer, s.next())
 }

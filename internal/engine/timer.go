@@ -2,19 +2,20 @@ package engine
 
 import "container/heap"
 
-// A timer is the moment at which a tube or a session wants to be looked at. It
-// may be too early, never too late: putting a later moment in its place on
-// every reserve would cost more than to look once in vain. Tick finds out.
+// A timer is the moment at which Tick has to look at a tube or a session. It may
+// be too early, never too late: it would cost more to move the timer on every
+// reserve than to look once in vain.
 //
 // I13. The timer of a tube is not later than its first delayed job and the end
-// of its pause; that of a session not later than the first TTR it holds and,
-// while it waits, its timeout and the first TTR less the margin. What could not
-// be finished in a turn has it set for the moment of that turn, so that it goes
-// on in the next, behind what was due before. What is gone has no timer set.
+// of its pause. That of a session is not later than the first TTR it holds and,
+// while it waits, its timeout and the first TTR less the margin. An operation that
+// did not end in a turn sets the timer to the moment of that turn: so it goes on
+// in the next, behind what was due before. A tube or session that is gone has no
+// timer set.
 type timer struct {
 	at  int64  // ns
 	pos int    // place in the heap of timers, or -1
-	age uint64 // how many tubes and sessions came to be before; breaks ties
+	age uint64 // number of tubes and sessions made before; breaks ties
 
 	tube *tube    // exactly one
 	sess *Session // of the two
@@ -26,7 +27,7 @@ func (e *Engine) newTimer(t *tube, s *Session) timer {
 	return timer{pos: -1, age: e.timersMade, tube: t, sess: s}
 }
 
-// next returns when the owner of the timer wants to be looked at.
+// next returns when Tick has to look at the owner of the timer.
 func (t *timer) next() int64 {
 	if t.tube != nil {
 		return t.tube.next()
@@ -67,9 +68,9 @@ func (e *Engine) disarm(t *timer) {
 }
 
 // timers is the heap of all timers that are set. At the same moment tubes go
-// before sessions: as in beanstalkd, a job that comes due reaches a worker
-// whose patience ends in the same moment. Beyond that the older goes first, so
-// that nothing depends on how the heap came about.
+// before sessions: as in beanstalkd, a job that comes due reaches a worker whose
+// wait would time out at that moment. Otherwise the older goes first, so that the
+// order does not depend on the history of the heap.
 type timers []*timer
 
 func (h timers) Len() int { return len(h) }

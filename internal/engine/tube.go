@@ -6,7 +6,7 @@ const DefaultTube = "default"
 
 // A tube is a named queue. It exists while something refers to it: a session
 // that uses or watches it, a job in any state, or a pause restored from the
-// log. With the last reference it goes, and its counters with it.
+// log. With the last reference the tube is removed, and its counters with it.
 //
 // I3. A tube that is not paused has no ready job or no waiting session.
 // I4. using and watching count the sessions that do so; reserved counts the
@@ -16,9 +16,9 @@ const DefaultTube = "default"
 // I9. Each tube that something refers to is in Engine.tubes, names and byName,
 // and no other.
 type tube struct {
-	name string
-	num  uint32 // place in Engine.tubes; jobs refer to it
-	list int    // place in Engine.names
+	name      string
+	num       uint32 // place in Engine.tubes; jobs refer to it
+	nameIndex int    // place in Engine.names
 
 	ready   jobHeap // by (pri, id)
 	delayed jobHeap // by (due, id)
@@ -31,29 +31,29 @@ type tube struct {
 	bytes    int64
 
 	limits    TubeLimits
-	limitsAge int // Engine.limitsAge when they were asked for
+	limitsAge int // Engine.limitsAge when limits was set
 
-	waiters   watchList // sessions that wait for a job of this tube, first come first
-	waiting   int       // how many
-	told      watchList // of sessions that watch many tubes: to be told of the next job
-	queue     watchHeap // of those: they waited when they were told, first come first
-	pauseLen  uint32    // s; as given, while paused
-	unpauseAt int64     // ns; when the pause ends
-	paused    bool
-	resuming  bool // the pause is over, but not all who wait have been served
-	held      bool // a restored pause keeps the tube
-	totalJobs uint64
-	cmdDelete uint64
-	cmdPause  uint64
-	queued    Total // from ready to reserved; see Times
-	worked    Total // from reserved to the end of that
-	timer     timer
+	waiters     watchList // sessions that wait for a job of this tube, first come first
+	waiting     int       // how many
+	subscribers watchList // of sessions with an index, to be notified of the next job
+	queue       watchHeap // of those that waited when they were notified, first come first
+	pauseLen    uint32    // s; as given, while paused
+	unpauseAt   int64     // ns; when the pause ends
+	paused      bool
+	resuming    bool // the pause is over, but not all waiting sessions have been served
+	keptByPause bool // a restored pause keeps the tube
+	totalJobs   uint64
+	cmdDelete   uint64
+	cmdPause    uint64
+	queued      Total // from ready to reserved; see Times
+	worked      Total // from reserved to the end of that
+	timer       timer
 }
 
 // jobs counts the jobs of the tube, in any state.
 func (t *tube) jobs() int { return t.ready.n + t.delayed.n + t.buried.n + t.reserved }
 
-// next returns when the tube has to be looked at.
+// next returns when Tick has to look at the tube.
 func (t *tube) next() int64 {
 	if t.paused {
 		return min(t.delayed.due(), t.unpauseAt)
@@ -61,18 +61,18 @@ func (t *tube) next() int64 {
 	return t.delayed.due()
 }
 
-// A watch ties a session to a tube that it watches. Of a session that watches few
-// it is its place in that tube's waiting list; else see place.
+// A watch ties a session to a tube that it watches. If the session has no index,
+// the watch is its element of the tube's waiting list; otherwise see watchState.
 type watch struct {
 	tube       *tube
 	sess       *Session
 	prev, next *watch // neighbours in the list where it is, if in one
-	place      place
+	state      watchState
 	pos        int // in the heap where it is, or -1
 	rank       rank
 }
 
-// watchList is a first-in first-out list that can lose any element.
+// watchList is a first-in first-out list from which any element can be removed.
 type watchList struct{ first, last *watch }
 
 func (l *watchList) push(w *watch) {
@@ -99,21 +99,21 @@ func (l *watchList) remove(w *watch) {
 	w.prev, w.next = nil, nil
 }
 
-// tubeNamed returns the tube of that name and makes it if need be.
+// tubeNamed returns the tube with a name, and makes it if there is none.
 func (e *Engine) tubeNamed(name string) *tube {
 	if t := e.byName[name]; t != nil {
 		return t
 	}
-	t := &tube{name: name, list: e.names.n}
+	t := &tube{name: name, nameIndex: e.names.n}
 	t.timer = e.newTimer(t, nil)
-	t.num = number(&e.tubes, &e.tubeNums, t)
+	t.num = assignNumber(&e.tubes, &e.tubeNums, t)
 	e.names.push(name)
 	e.byName[name] = t
 	return t
 }
 
-// tubeOf is tubeNamed for a name that is still bytes: it makes a string only
-// for a new tube.
+// tubeOf is tubeNamed for a name in bytes. It allocates a string only for a new
+// tube.
 func (e *Engine) tubeOf(name []byte) *tube {
 	if t := e.byName[string(name)]; t != nil {
 		return t
@@ -121,18 +121,18 @@ func (e *Engine) tubeOf(name []byte) *tube {
 	return e.tubeNamed(string(name))
 }
 
-// release frees the tube if nothing refers to it any more, and its pause ends
-// with it: the log must hear of that, or a restart would bring the pause back.
-// As in beanstalkd the last of the list takes its place there.
-func (e *Engine) release(t *tube) {
-	if t.using+t.watching+t.jobs() > 0 || t.held || t == e.deflt {
+// removeIfUnused removes the tube if nothing refers to it any more. Its pause ends
+// with it; the log must be told, or a restart would bring the pause back. As in
+// beanstalkd the last tube of the list takes its place there.
+func (e *Engine) removeIfUnused(t *tube) {
+	if t.using+t.watching+t.jobs() > 0 || t.keptByPause || t == e.defaultTube {
 		return
 	}
 	if t.paused {
 		e.emitGone(t)
 	}
 	e.disarm(&t.timer)
-	e.byName[e.names.remove(t.list)].list = t.list
+	e.byName[e.names.remove(t.nameIndex)].nameIndex = t.nameIndex
 	e.tubes[t.num] = nil
 	e.tubeNums = append(e.tubeNums, t.num)
 	delete(e.byName, t.name)

@@ -147,7 +147,7 @@ func BenchmarkClose(b *testing.B) {
 // BenchmarkReserveOfMany is a reserve of a session that watches so many tubes:
 // "nothing" finds no job, "each" finds one in each of them, "waits" is given one.
 func BenchmarkReserveOfMany(b *testing.B) {
-	for _, tubes := range []int{4, manyWatches - 1, 1000, 100000, 1000000} {
+	for _, tubes := range []int{4, maxUnindexed - 1, 1000, 100000, 1000000} {
 		open := func(jobs bool) (e *Engine, p, s *Session) {
 			e = New(Options{})
 			p = e.Open(nil)

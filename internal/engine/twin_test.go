@@ -74,7 +74,7 @@ func (p *pair) WaitOver(job Job, outcome Outcome) {
 func newTwins(t fataler, src source, opt Options) *twins {
 	tw := &twins{t: t, src: src, e: New(opt), m: newModel(), now: int64(src.intn("start", 2)) * -5 * second}
 	tw.e.slice = 1 + src.intn("slice", 4)
-	tw.e.few = []int{1, 2, 4, 16}[src.intn("few", 4)]
+	tw.e.indexAbove = []int{1, 2, 4, 16}[src.intn("few", 4)]
 	tw.open()
 	tw.open()
 	return tw
@@ -154,7 +154,7 @@ func (tw *twins) close(i int) {
 func (tw *twins) found(p *pair) answer {
 	heard := len(tw.heard)
 	for p.e.searching {
-		tw.e.goOnSearching(tw.now, p.e)
+		tw.e.continueSearch(tw.now, p.e)
 	}
 	if p.e.waiting {
 		return answer{outcome: Waiting}
@@ -171,7 +171,7 @@ func (tw *twins) found(p *pair) answer {
 func (e *Engine) finish(now int64) {
 	for _, s := range e.closedSessions() {
 		for e.sessions[s.num] == s {
-			e.letGo(now, s)
+			e.continueClose(now, s)
 		}
 	}
 	for _, t := range e.tubes {
@@ -476,7 +476,7 @@ func (tw *twins) verb(name string) bool {
 	} else {
 		return false
 	}
-	tw.log = append(tw.log, tw.e.Take()...)
+	tw.log = append(tw.log, tw.e.TakeChanges()...)
 	return true
 }
 

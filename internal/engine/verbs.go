@@ -16,7 +16,7 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 	}
 	t.cmdDelete++
 	e.emit(JobDeleted, j)
-	e.drop(i, j)
+	e.removeJob(i, j)
 	return OK
 }
 
@@ -61,8 +61,8 @@ func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome 
 	return OK
 }
 
-// Bury sets a job aside that this session has reserved, with a new priority,
-// until it is kicked.
+// Bury buries a job that this session has reserved, with a new priority, until it
+// is kicked.
 func (e *Engine) Bury(s *Session, id uint64, pri uint32) Outcome {
 	i, j := e.lookupHeld(s, id)
 	if i == none {
@@ -99,7 +99,7 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	return OK
 }
 
-// Touch lets the TTR of a job that this session has reserved begin anew.
+// Touch restarts the TTR of a job that this session has reserved.
 func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 	i, j := e.lookupHeld(s, id)
 	if i == none {
@@ -110,8 +110,8 @@ func (e *Engine) Touch(now int64, s *Session, id uint64) Outcome {
 	return OK
 }
 
-// Pause stops reserves from a tube for the given seconds; everything else goes
-// on. A second pause replaces the first, and 0 ends it.
+// Pause stops reserves from a tube for the given number of seconds; everything
+// else goes on. A second pause replaces the first, and 0 ends it.
 func (e *Engine) Pause(now int64, name []byte, seconds uint32) Outcome {
 	t := e.byName[string(name)]
 	if t == nil {
@@ -156,21 +156,20 @@ func (e *Engine) pause(t *tube, until int64, seconds uint32) {
 	e.arm(&t.timer, until)
 }
 
-// unpause ends a pause. Jobs have become ready meanwhile and workers have come
-// to wait for them. If they are more than a turn should bear the tube stays
-// paused until Tick has served them all: so none of those who come later is
-// served before.
+// unpause ends a pause. Meanwhile jobs have become ready, and workers have begun
+// to wait for them. If they are too many for one turn, the tube stays paused until
+// Tick has served them all: so no worker that comes later is served before them.
 func (e *Engine) unpause(now int64, t *tube) {
 	if t.ready.n > 0 {
-		e.tell(t)
+		e.notify(t)
 	}
 	for n := 0; e.serve(now, t); n++ {
-		if n >= leastSteps && e.halfSpent() {
+		if n >= minSlice && e.halfSpent() {
 			t.resuming, t.unpauseAt = true, now
 			e.arm(&t.timer, now)
 			return
 		}
 	}
-	t.paused, t.resuming, t.held, t.pauseLen = false, false, false, 0
-	e.release(t)
+	t.paused, t.resuming, t.keptByPause, t.pauseLen = false, false, false, 0
+	e.removeIfUnused(t)
 }

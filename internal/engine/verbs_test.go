@@ -235,7 +235,7 @@ func TestDeadlineSoon(t *testing.T) {
 }
 
 // The warning wins over a timeout in the same tick, and over the loss of the
-// job: nobody is given back his own job in the moment that he is warned.
+// job: no session gets its own job back at the moment when it is warned.
 func TestDeadlineSoonWins(t *testing.T) {
 	for _, late := range []int64{0, 1, second, 100 * second} {
 		e := New(Options{})
@@ -494,8 +494,8 @@ func TestTickLimit(t *testing.T) {
 		before := e.Stats()
 		e.Tick(second)
 		ticks++
-		if done := before.Delayed - e.Stats().Delayed; done == 0 || e.work > turnWork/2+2 || e.Spent() {
-			t.Fatalf("one tick did %d, %d units of work", done, e.work)
+		if done := before.Delayed - e.Stats().Delayed; done == 0 || e.turnWork > maxTurnWork/2+2 || e.Spent() {
+			t.Fatalf("one tick did %d, %d units of work", done, e.turnWork)
 		}
 		id := mustReserve(t, e, second, s, 0, OK)
 		if o := e.Delete(s, id); o != OK {
@@ -508,7 +508,7 @@ func TestTickLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if ticks < n*2/turnWork {
+	if ticks < n*2/maxTurnWork {
 		t.Errorf("%d jobs came due in %d ticks", n, ticks)
 	}
 	if e.Tick(second); e.Next() <= second {

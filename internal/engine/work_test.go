@@ -14,24 +14,24 @@ func TestSpent(t *testing.T) {
 		do   func(e *Engine, s *Session)
 	}{
 		{"many puts", func(e *Engine, s *Session) {
-			for range turnWork {
+			for range maxTurnWork {
 				e.Put(0, s, Spec{}, nil)
 			}
 		}},
 		{"a long body", func(e *Engine, s *Session) {
-			e.Put(0, s, Spec{}, make([]byte, turnWork*bytesPerUnit))
+			e.Put(0, s, Spec{}, make([]byte, maxTurnWork*bytesPerUnit))
 		}},
 		{"to read long bodies", func(e *Engine, s *Session) {
-			id, _ := e.Put(0, s, Spec{}, make([]byte, turnWork*bytesPerUnit/2))
+			id, _ := e.Put(0, s, Spec{}, make([]byte, maxTurnWork*bytesPerUnit/2))
 			e.Tick(0)
 			e.Peek(id)
 			e.ReserveJob(0, s, id)
 		}},
 		{"to look at many tubes", func(e *Engine, s *Session) {
-			for k := range manyWatches - 1 {
+			for k := range maxUnindexed - 1 {
 				e.Watch(s, []byte{'a' + byte(k)})
 			}
-			for range turnWork * looksPerUnit / manyWatches {
+			for range maxTurnWork * looksPerUnit / maxUnindexed {
 				e.Reserve(0, s, 0)
 			}
 		}},
@@ -43,7 +43,7 @@ func TestSpent(t *testing.T) {
 		}
 		test.do(e, s)
 		if !e.Spent() {
-			t.Errorf("%s is only %d units of work", test.name, e.work)
+			t.Errorf("%s is only %d units of work", test.name, e.turnWork)
 		}
 		if e.Tick(0); e.Spent() {
 			t.Errorf("%s: the next turn is over when it begins", test.name)
@@ -72,8 +72,8 @@ func TestLongOperationsShareATurn(t *testing.T) {
 			t.Errorf("kick number %d: more %v, %d kicked", k, more, kicks[k].Kicked)
 		}
 	}
-	if most := turnWork + kickers*leastSteps*3; e.work > most {
-		t.Errorf("the turn did %d units of work, more than %d", e.work, most)
+	if most := maxTurnWork + kickers*minSlice*3; e.turnWork > most {
+		t.Errorf("the turn did %d units of work, more than %d", e.turnWork, most)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestPauseEndsInSlices(t *testing.T) {
 		p := e.Open(nil)
 		e.Pause(0, []byte(DefaultTube), 1)
 		var got []uint64
-		e.few = 2
+		e.indexAbove = 2
 		for k := range workers {
 			s := e.Open(hearing(func(j Job, _ Outcome) { got = append(got, j.ID) }))
 			for n := range k % 4 {
@@ -106,7 +106,7 @@ func TestPauseEndsInSlices(t *testing.T) {
 		for ; e.Next() <= second; turns++ {
 			e.Tick(second)
 			if e.Spent() {
-				t.Fatalf("%s: a turn did %d units of work", ends, e.work)
+				t.Fatalf("%s: a turn did %d units of work", ends, e.turnWork)
 			}
 			if err := e.Check(); err != nil {
 				t.Fatal(err)
@@ -120,7 +120,7 @@ func TestPauseEndsInSlices(t *testing.T) {
 				e.Close(second, late)
 			}
 		}
-		if turns < workers/turnWork*2 || len(got) != jobs || !slices.IsSorted(got) {
+		if turns < workers/maxTurnWork*2 || len(got) != jobs || !slices.IsSorted(got) {
 			t.Errorf("%s: in %d turns %d jobs went to workers, in order: %v", ends, turns, len(got), slices.IsSorted(got))
 		}
 	}
@@ -140,17 +140,17 @@ func TestTakeKeepsNoBody(t *testing.T) {
 		body := make([]byte, 1<<20)
 		p := weak.Make(&body[0])
 		id, _ := e.Put(0, s, Spec{}, body)
-		changes := e.Take()
+		changes := e.TakeChanges()
 		if len(changes) != 1 || &changes[0].Body[0] != &body[0] {
 			t.Fatalf("changes are %d", len(changes))
 		}
-		e.Recycle(changes)
+		e.RecycleChanges(changes)
 		body = nil
 		runtime.GC()
 		if p.Value() != nil {
 			t.Error("the body is still referred to")
 		}
 		e.Delete(s, id)
-		e.Recycle(e.Take())
+		e.RecycleChanges(e.TakeChanges())
 	}
 }

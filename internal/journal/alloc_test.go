@@ -8,8 +8,8 @@ import (
 
 // append is what a turn of the broker does.
 func (b *bench) append() error {
-	changes := b.eng.Take()
-	defer b.eng.Recycle(changes)
+	changes := b.eng.TakeChanges()
+	defer b.eng.RecycleChanges(changes)
 	return b.log.Append(changes)
 }
 

@@ -25,7 +25,7 @@ func BenchmarkAppend(b *testing.B) {
 		}
 		e.Delete(s, id)
 		if n%64 == 0 {
-			if err := j.Append(e.Take()); err != nil {
+			if err := j.Append(e.TakeChanges()); err != nil {
 				b.Fatal(err)
 			}
 			if err := j.commit(); err != nil {
@@ -53,7 +53,7 @@ func BenchmarkReplay(b *testing.B) {
 	for n := range int(jobs) {
 		e.Put(0, s, engine.Spec{TTR: 60}, body)
 		if n%1000 == 999 {
-			if err := j.Append(e.Take()); err != nil {
+			if err := j.Append(e.TakeChanges()); err != nil {
 				b.Fatal(err)
 			}
 			if err := j.commit(); err != nil {

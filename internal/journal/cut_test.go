@@ -33,7 +33,7 @@ func TestCutAnywhere(t *testing.T) {
 		eng.Put(0, s, engine.Spec{TTR: 1}, fmt.Appendf(nil, "/a %d", id))
 		eng.Pause(0, []byte("a"), uint32(id))
 	}
-	if err := errors.Join(j.Append(eng.Take()), j.Close()); err != nil {
+	if err := errors.Join(j.Append(eng.TakeChanges()), j.Close()); err != nil {
 		t.Fatal(err)
 	}
 	all := strings.Split(jobsOf(eng), ", ")

@@ -61,7 +61,7 @@ func TestImportKeeps(t *testing.T) {
 		}
 		eng.Put(3e9, s, engine.Spec{Pri: 9, Delay: 100, TTR: 12}, []byte("later"))
 		eng.Pause(4e9, []byte("default"), 50)
-		if err := errors.Join(j.Append(eng.Take()), j.Close()); err != nil {
+		if err := errors.Join(j.Append(eng.TakeChanges()), j.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -56,7 +56,7 @@ func (b *bench) turn(do func()) (next int64) {
 	b.now++
 	b.eng.Tick(b.now)
 	do()
-	if err := errors.Join(b.log.Append(b.eng.Take()), b.log.commit()); err != nil {
+	if err := errors.Join(b.log.Append(b.eng.TakeChanges()), b.log.commit()); err != nil {
 		b.tb.Fatal(err)
 	}
 	next = b.log.Housekeep(b.now)

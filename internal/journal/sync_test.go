@@ -27,7 +27,7 @@ func TestSyncFailsBesideTurns(t *testing.T) {
 		return o
 	}
 	flush := func() error {
-		if err := j.Append(eng.Take()); err != nil {
+		if err := j.Append(eng.TakeChanges()); err != nil {
 			t.Fatal(err)
 		}
 		durable, err := j.Flush()

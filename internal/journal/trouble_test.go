@@ -172,7 +172,7 @@ func TestAppendFails(t *testing.T) {
 	b.eng.Delete(b.s, id)
 	b.eng.Pause(b.now, []byte("default"), 50)
 	b.eng.Use(b.s, []byte("default"))
-	changes := b.eng.Take()
+	changes := b.eng.TakeChanges()
 	b.fsys.Set(faultfs.Fault{Op: faultfs.Change, Sticky: true})
 	b.log.appendOne(t) // so that there is something to flush, which fails
 	if _, err := b.log.Flush(); err == nil {
@@ -181,7 +181,7 @@ func TestAppendFails(t *testing.T) {
 	if err := b.log.Append(changes); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("Append: %v", err)
 	}
-	b.eng.Recycle(changes)
+	b.eng.RecycleChanges(changes)
 	if err := errors.Join(b.eng.Check(), b.log.Check()); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func answers(t *testing.T, name string, seed uint64, opt *journal.Options) (all 
 			all = append(all, crew.act(rng, eng, now))
 		}
 		if log != nil {
-			if err := errors.Join(eng.Check(), log.Append(eng.Take()), commit(log)); err != nil {
+			if err := errors.Join(eng.Check(), log.Append(eng.TakeChanges()), commit(log)); err != nil {
 				t.Fatalf("%s, %+v: %v", name, opt, err)
 			}
 			log.Housekeep(now)
@@ -64,7 +64,7 @@ func answers(t *testing.T, name string, seed uint64, opt *journal.Options) (all 
 	had.exact = true
 	end = time.Unix(0, epoch+now)
 	if log != nil {
-		if err := errors.Join(log.Append(eng.Take()), log.Close()); err != nil {
+		if err := errors.Join(log.Append(eng.TakeChanges()), log.Close()); err != nil {
 			t.Fatalf("%s, %+v: %v", name, opt, err)
 		}
 		eng, log = open(t, fsys, opt, epoch)

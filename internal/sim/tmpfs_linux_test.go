@@ -30,7 +30,7 @@ func TestFullTmpfs(t *testing.T) {
 		}
 		commit := func() {
 			t.Helper()
-			if err := errors.Join(j.Append(e.Take()), commit(j)); err != nil {
+			if err := errors.Join(j.Append(e.TakeChanges()), commit(j)); err != nil {
 				t.Fatal(err)
 			}
 			j.Housekeep(0)
