@@ -125,7 +125,7 @@ func (ins *inspection) lookForBinlog() error {
 		return nil
 	}
 	if hasJournal := ins.report.Segments > 0 || ins.tally.records > 0; hasJournal && ins.last != "adoption-begun" {
-		others, err := journal.NotTaken(vfs.OS, ins.dir, ins.taken)
+		others, err := journal.NotAdopted(vfs.OS, ins.dir, ins.taken)
 		if err != nil {
 			return readError(ins.dir, err)
 		}
@@ -184,10 +184,10 @@ func (ins *inspection) print(w io.Writer) {
 		case ins.holder != "":
 		case t.Closed:
 			line("extra", "%s at offset %d: %d bytes behind the journal's end, which no server wrote; the next start removes them",
-				filepath.Base(t.File), t.Offset, t.Dropped)
+				filepath.Base(t.File), t.Offset, t.Length)
 		default:
 			line("torn tail", "%s at offset %d: %d bytes of a write that a crash cut short; the next start removes them",
-				filepath.Base(t.File), t.Offset, t.Dropped)
+				filepath.Base(t.File), t.Offset, t.Length)
 		}
 	}
 	switch {

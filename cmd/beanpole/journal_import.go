@@ -72,8 +72,8 @@ func importJobs(dir, from string, w io.Writer) error {
 		fmt.Fprintf(w, "took over the files of beanstalkd in %s\n", dir)
 		printDamage(w, r.Adopted)
 	}
-	if r.Theirs != nil {
-		printDamage(w, r.Theirs)
+	if r.Binlog != nil {
+		printDamage(w, r.Binlog)
 	}
 	fmt.Fprintf(w, "imported %d jobs from %s into %s; %d have new ids\n", r.Jobs, from, dir, r.NewIDs)
 	if r.Table != "" {
@@ -82,7 +82,7 @@ func importJobs(dir, from string, w io.Writer) error {
 	tellPauses(w, r.Pauses)
 	fmt.Fprintf(w, "the user that the server runs as must own %s and what is in it\n", dir)
 	fmt.Fprintf(w, "start no server on %s again: its jobs would be done twice\n", from)
-	if r.Theirs != nil && r.Theirs.Damaged() || r.Adopted != nil && r.Adopted.Damaged() {
+	if r.Binlog != nil && r.Binlog.Damaged() || r.Adopted != nil && r.Adopted.Damaged() {
 		return errors.New("files of beanstalkd are damaged: what is whole was imported, jobs may be missing (keep the files)")
 	}
 	return nil

@@ -74,11 +74,11 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 	for _, t := range r.Torn {
 		if t.Closed {
 			log.Warn("the journal's last file had bytes behind its end; they were removed, no server has written them there",
-				"file", t.File, "offset", t.Offset, "bytes", t.Dropped)
+				"file", t.File, "offset", t.Offset, "bytes", t.Length)
 			continue
 		}
 		log.Warn("the journal ended in a write that a crash had cut short; it was removed: it was not durable, so without -f and -F nobody had been told that it was done",
-			"file", t.File, "offset", t.Offset, "bytes", t.Dropped)
+			"file", t.File, "offset", t.Offset, "bytes", t.Length)
 	}
 	if r.Adopted != nil {
 		logAdoption(log, r.Adopted)

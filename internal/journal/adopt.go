@@ -40,11 +40,11 @@ const adoptedPrefix = "beanstalkd-"
 type MixedError struct{ Files []string } // their names, without the path
 
 func (e *MixedError) Error() string {
-	return fmt.Sprintf("there are files of beanstalkd (%s) beside a journal that has not taken them over", someOf(e.Files))
+	return fmt.Sprintf("there are files of beanstalkd (%s) beside a journal that has not taken them over", abbreviate(e.Files))
 }
 
-// someOf lists names, the first few of them.
-func someOf(names []string) string {
+// abbreviate lists names, the first few of them.
+func abbreviate(names []string) string {
 	const few = 3
 	if more := len(names) - few; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), more)
@@ -56,10 +56,10 @@ func someOf(names []string) string {
 // taking over was done.
 var ErrUnfinished = errors.New("the taking over of beanstalkd's files (binlog.*) was interrupted, and they are not there any more")
 
-// theirs returns the names of beanstalkd's files, and whether they are to be taken
+// binlogFiles returns the names of beanstalkd's files, and whether they are to be taken
 // over; else they were. It changes nothing. hasRecords says that there was a
 // journal at all.
-func (j *Journal) theirs(b begun, hasRecords bool) (names []string, takeOver bool, err error) {
+func (j *Journal) binlogFiles(b begun, hasRecords bool) (names []string, takeOver bool, err error) {
 	names, err = binlog.Files(j.fs, j.dir)
 	switch {
 	case err != nil:
@@ -71,10 +71,10 @@ func (j *Journal) theirs(b begun, hasRecords bool) (names []string, takeOver boo
 	}
 	// They were taken over when the last process ended, or were put back since.
 	var known []File
-	for _, t := range j.taken {
+	for _, t := range j.transfers {
 		known = append(known, t.files...)
 	}
-	others, err := NotTaken(j.fs, j.dir, known)
+	others, err := NotAdopted(j.fs, j.dir, known)
 	if err == nil && len(others) > 0 {
 		err = &MixedError{others}
 	}
@@ -110,16 +110,16 @@ func (j *Journal) takeOver(theirs []string) (*binlog.Report, error) {
 		return nil, err
 	}
 	for c := range j.eng.Snapshots {
-		if err = j.take(c); err != nil {
+		if err = j.appendJob(c); err != nil {
 			return nil, err
 		}
 	}
-	return &report, j.endTaking(adoptionDone, files)
+	return &report, j.endTransfer(adoptionDone, files)
 }
 
-// take writes a job that the engine has and the log has not. What that gathers
+// appendJob writes a job that the engine has and the log has not. What that gathers
 // in memory it lets go now and then.
-func (j *Journal) take(c engine.Change) error {
+func (j *Journal) appendJob(c engine.Change) error {
 	if err := j.reserve(engine.JobPut, cost(engine.JobPut, len(c.Tube), len(c.Body))); err != nil {
 		return err
 	}
@@ -131,29 +131,29 @@ func (j *Journal) take(c engine.Change) error {
 	}
 	j.cleaner.appended = 0
 	err := j.files.Flush()
-	j.forget()
+	j.trimRecent()
 	return err
 }
 
-// endTaking writes what jobs do not tell, says that all is done, and makes it
+// endTransfer writes what jobs do not tell, says that all is done, and makes it
 // durable.
-func (j *Journal) endTaking(kind engine.ChangeKind, files []File) error {
+func (j *Journal) endTransfer(kind engine.ChangeKind, files []File) error {
 	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 		return err
 	}
-	t := newTaking(kind, j.opt.Epoch, files, 0)
+	t := newTransfer(kind, j.opt.Epoch, files, 0)
 	c := t.change()
 	at, err := j.append(&c)
 	if err != nil {
 		return err
 	}
 	t.segment = at.Segment
-	j.taken = append(j.taken, t)
-	return j.settle()
+	j.transfers = append(j.transfers, t)
+	return j.makeDurable()
 }
 
-// settle makes what was appended durable, whatever Options.Sync says.
-func (j *Journal) settle() error {
+// makeDurable makes what was appended durable, whatever Options.Sync says.
+func (j *Journal) makeDurable() error {
 	j.cleaner.appended = 0
 	j.dirty = false
 	if err := j.files.Flush(); err != nil {
@@ -162,7 +162,7 @@ func (j *Journal) settle() error {
 	if err := j.files.Sync(); err != nil {
 		return err
 	}
-	j.forget()
+	j.trimRecent()
 	return nil
 }
 

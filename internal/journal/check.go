@@ -26,7 +26,7 @@ func (j *Journal) Check() error {
 	}
 	live, jobs, marks := int64(0), 0, make(map[uint32]int)
 	owedPut, owedPause := make(map[uint64]bool), make(map[string]bool)
-	for _, c := range j.owed {
+	for _, c := range j.backlog {
 		owedPut[c.ID] = owedPut[c.ID] || c.Kind == engine.JobPut || c.Kind == engine.JobMoved
 		owedPause[c.Tube] = owedPause[c.Tube] || c.Kind == engine.TubePaused
 	}
@@ -60,6 +60,6 @@ func (j *Journal) Check() error {
 		_, ok := j.pauses.at[c.Tube]
 		assert(ok || owedPause[c.Tube], "J4: the pause of tube %q is nowhere", c.Tube)
 	}
-	assert((len(j.owed) > 0) == (j.owing != nil), "J5: %d changes are owed because of %v", len(j.owed), j.owing)
+	assert((len(j.backlog) > 0) == (j.backlogErr != nil), "J5: %d changes are owed because of %v", len(j.backlog), j.backlogErr)
 	return errors.Join(broken...)
 }

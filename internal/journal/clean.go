@@ -25,9 +25,9 @@ type cleaner struct {
 	stuck    bool    // damage was found
 }
 
-// crowded tells whether cleaning is due.
-func (j *Journal) crowded() bool {
-	kept := j.live + j.pauses.bytes + j.takenBytes()
+// cleaningDue tells whether cleaning is due.
+func (j *Journal) cleaningDue() bool {
+	kept := j.live + j.pauses.bytes + j.transferBytes()
 	return j.bytes > kept+kept/2+j.opt.SegmentSize
 }
 
@@ -35,13 +35,13 @@ func (j *Journal) crowded() bool {
 func (j *Journal) clean(now int64) (next int64) {
 	budget := max(cleanStep, cleanRatio*j.cleaner.appended)
 	defer func() { j.cleaner.appended = 0 }() // what cleaning itself appends is no reason to do more
-	for budget > 0 && j.crowded() && !j.cleaner.stuck {
+	for budget > 0 && j.cleaningDue() && !j.cleaner.stuck {
 		oldest, ok := j.files.Oldest()
 		if !ok {
 			return engine.Never // all is in the segment that is being written
 		}
 		if j.marks[uint32(oldest.Sequence)] > 0 {
-			n, ok := j.moveOn(oldest, budget)
+			n, ok := j.copyJobs(oldest, budget)
 			if !ok {
 				return now + healPause // the disk is full, or worse
 			}
@@ -58,22 +58,22 @@ func (j *Journal) clean(now int64) (next int64) {
 	switch {
 	case j.cleaner.stuck:
 		return engine.Never
-	case j.crowded():
+	case j.cleaningDue():
 		return now + cleanPause
 	}
 	j.trouble.cleaned(j.log) // there is nothing to do, though perhaps nothing was done
 	return engine.Never
 }
 
-// moveOn looks at about budget bytes of the oldest segment and writes the jobs
+// copyJobs looks at about budget bytes of the oldest segment and writes the jobs
 // again that are whole there and nowhere else. It returns how many bytes it
 // looked at, or false if it cannot go on for now.
-func (j *Journal) moveOn(oldest wal.Segment, budget int64) (n int64, ok bool) {
+func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, ok bool) {
 	if j.cleaner.from.Segment != oldest.Sequence {
 		j.cleaner.from = wal.Pos{Segment: oldest.Sequence}
 	}
 	from := j.cleaner.from
-	next, done, err := j.files.ReadSealed(from, budget, j.moveRecord)
+	next, done, err := j.files.ReadSealed(from, budget, j.copyJob)
 	j.cleaner.from = next
 	if err == nil && done && j.marks[uint32(oldest.Sequence)] > 0 {
 		err = errMarks
@@ -86,8 +86,8 @@ func (j *Journal) moveOn(oldest wal.Segment, budget int64) (n int64, ok bool) {
 	return next.Offset - from.Offset, true
 }
 
-// moveRecord writes a job again if this is its whole record.
-func (j *Journal) moveRecord(r wal.Record) error {
+// copyJob writes a job again if this is its whole record.
+func (j *Journal) copyJob(r wal.Record) error {
 	if r.Payload[0] != kindPut {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (j *Journal) moveRecord(r wal.Record) error {
 // rewrite is append with the room that is set aside for cleaning.
 func (j *Journal) rewrite(c *engine.Change) (wal.Pos, error) {
 	at, err := j.append(c)
-	for err != nil && j.files.Err() == nil && j.lendStandby() {
+	for err != nil && j.files.Err() == nil && j.unreserveStandby() {
 		at, err = j.append(c)
 	}
 	return at, err
@@ -126,16 +126,16 @@ func (j *Journal) rewrite(c *engine.Change) (wal.Pos, error) {
 // take a job whose deletion it takes, too, and with that something which was done
 // before.
 func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
-	done, err := j.carryOthers(oldest.Sequence, budget)
+	done, err := j.copyOtherRecords(oldest.Sequence, budget)
 	if err != nil {
 		j.trouble.notCleaned(j.log, oldest, err)
 		return false, err
 	}
-	if !done || !j.durable(j.needs[uint32(oldest.Sequence)]) {
+	if !done || !j.durable(j.replacedBy[uint32(oldest.Sequence)]) {
 		return false, nil
 	}
 	err = j.files.RemoveOldest()
-	for err != nil && j.files.Err() == nil && j.lendStandby() {
+	for err != nil && j.files.Err() == nil && j.unreserveStandby() {
 		err = j.files.RemoveOldest()
 	}
 	if err != nil {
@@ -143,7 +143,7 @@ func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
 		return false, err
 	}
 	j.dirty = true
-	delete(j.needs, uint32(oldest.Sequence))
+	delete(j.replacedBy, uint32(oldest.Sequence))
 	j.trouble.cleaned(j.log)
 	j.bytes = j.files.Stats().Bytes
 	return true, nil
@@ -164,51 +164,51 @@ func (j *Journal) durable(at wal.Pos) bool {
 // reap sees to it that what the files wait for becomes durable: the records that
 // remove segments, and the beginnings of new ones.
 func (j *Journal) reap(now int64) (next int64) {
-	at, removing := j.files.Removing()
+	at, removing := j.files.RemovalPending()
 	if removing && j.durable(at) {
-		_, removing = j.files.Removing()
+		_, removing = j.files.RemovalPending()
 	}
-	if removing || j.files.Marking() && j.opt.Sync >= 0 {
+	if removing || j.files.SuccessorPending() && j.opt.Sync >= 0 {
 		return now + max(cleanPause, int64(j.opt.Sync))
 	}
 	return engine.Never
 }
 
-// carryOthers writes those records again that speak of no job, if the last of
+// copyOtherRecords writes those records again that speak of no job, if the last of
 // them is in a segment that is about to go. done is false if that is more than
 // budget bytes, which it lowers.
-func (j *Journal) carryOthers(going uint64, budget *int64) (done bool, err error) {
+func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err error) {
 	if j.lastID <= going {
-		if err := j.carry(going, engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
+		if err := j.copyRecord(going, engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 			return false, err
 		}
 	}
-	if err := j.carryTaken(going); err != nil {
+	if err := j.copyTransfers(going); err != nil {
 		return false, err
 	}
-	return j.carryPauses(going, budget)
+	return j.copyPauses(going, budget)
 }
 
-// carryTaken writes the records again that say what was taken into the journal.
+// copyTransfers writes the records again that say what was taken into the journal.
 // They are few.
-func (j *Journal) carryTaken(going uint64) error {
-	for i := range j.taken {
-		t := &j.taken[i]
+func (j *Journal) copyTransfers(going uint64) error {
+	for i := range j.transfers {
+		t := &j.transfers[i]
 		if t.segment > going {
 			continue
 		}
-		if err := j.carry(going, t.change()); err != nil {
+		if err := j.copyRecord(going, t.change()); err != nil {
 			return err
 		}
-		t.segment = j.needs[uint32(going)].Segment
+		t.segment = j.replacedBy[uint32(going)].Segment
 	}
 	return nil
 }
 
-func (j *Journal) carry(going uint64, c engine.Change) error {
+func (j *Journal) copyRecord(going uint64, c engine.Change) error {
 	at, err := j.rewrite(&c)
 	if err == nil {
-		j.needs[uint32(going)] = at
+		j.replacedBy[uint32(going)] = at
 	}
 	return err
 }

@@ -41,7 +41,7 @@ type ImportReport struct {
 	Jobs    int
 	NewIDs  int             // so many of them have another id than before
 	Table   string          // path of the table of old and new ids; empty if there was no job
-	Theirs  *binlog.Report  // what was read of beanstalkd's files; nil if it was a journal
+	Binlog  *binlog.Report  // what was read of beanstalkd's files; nil if it was a journal
 	Pauses  []engine.Change // which are left out; their moments count from 1970
 	Adopted *binlog.Report  // beanstalkd's files that were in dir itself; nil if there were none
 	Begun   bool            // something of it was written
@@ -74,15 +74,15 @@ func Import(fsys vfs.FS, dir, from string, opt Options) (report ImportReport, er
 	if err != nil {
 		return report, err
 	}
-	report.Adopted, report.Theirs = opened.Adopted, src.theirs
+	report.Adopted, report.Binlog = opened.Adopted, src.binlog
 	for c := range src.eng.Pauses {
 		c.Due += opt.Epoch
 		report.Pauses = append(report.Pauses, c)
 	}
-	taken := len(j.taken)
+	taken := len(j.transfers)
 	err = j.importAll(&src, &report)
 	closeErr := j.Close()
-	if err == nil || len(j.taken) > taken { // all is written, and if a sync has failed Close has healed that, or not
+	if err == nil || len(j.transfers) > taken { // all is written, and if a sync has failed Close has healed that, or not
 		err = closeErr
 	}
 	if err != nil {
@@ -95,7 +95,7 @@ func Import(fsys vfs.FS, dir, from string, opt Options) (report ImportReport, er
 type source struct {
 	eng    *engine.Engine
 	files  []File         // with all the jobs
-	theirs *binlog.Report // nil if it is a journal
+	binlog *binlog.Report // nil if it is a journal
 }
 
 func (s *source) read(fsys vfs.FS, dir string, epoch int64) error {
@@ -114,10 +114,10 @@ func (s *source) read(fsys vfs.FS, dir string, epoch int64) error {
 	case report.Segments > 0:
 		return s.identifySegments(fsys, dir)
 	}
-	return s.readTheirs(fsys, dir, epoch)
+	return s.readBinlog(fsys, dir, epoch)
 }
 
-func (s *source) readTheirs(fsys vfs.FS, dir string, epoch int64) error {
+func (s *source) readBinlog(fsys vfs.FS, dir string, epoch int64) error {
 	report, err := binlog.Read(fsys, dir, binlog.Options{Epoch: epoch}, func(c engine.Change) error {
 		s.eng.Restore(c)
 		return nil
@@ -125,7 +125,7 @@ func (s *source) readTheirs(fsys vfs.FS, dir string, epoch int64) error {
 	if err != nil {
 		return err
 	}
-	s.theirs = &report
+	s.binlog = &report
 	var names []string
 	for _, f := range report.Files {
 		if f.Records > 0 { // those without are all the same
@@ -174,10 +174,10 @@ func (j *Journal) importAll(src *source, report *ImportReport) error {
 	if report.Table, err = j.writeTable(moves); err != nil {
 		return err
 	}
-	taken := len(j.taken)
+	taken := len(j.transfers)
 	report.Begun = true
 	err = j.importJobs(src, moves, last)
-	if err != nil && len(j.taken) == taken {
+	if err != nil && len(j.transfers) == taken {
 		_ = j.fs.Remove(report.Table) // it would tell of what will be undone
 	}
 	return err
@@ -185,7 +185,7 @@ func (j *Journal) importAll(src *source, report *ImportReport) error {
 
 // checkNew makes sure that no file was taken before.
 func (j *Journal) checkNew(files []File) error {
-	for _, t := range j.taken {
+	for _, t := range j.transfers {
 		for _, f := range files {
 			if slices.ContainsFunc(t.files, func(g File) bool { return f.Size == g.Size && f.SHA256 == g.SHA256 }) {
 				return fmt.Errorf("%s: %w (%s)", f.Name, ErrImported, time.Unix(0, t.at).UTC().Format(time.RFC3339))
@@ -264,12 +264,12 @@ func (j *Journal) importJobs(src *source, moves []move, last uint64) error {
 			c.Due += ranks
 		}
 		j.eng.Restore(c)
-		if err := j.take(c); err != nil {
+		if err := j.appendJob(c); err != nil {
 			return err
 		}
 	}
 	j.eng.Restore(engine.Change{Kind: engine.LastID, ID: src.eng.LastID()})
-	return j.endTaking(importDone, src.files)
+	return j.endTransfer(importDone, src.files)
 }
 
 // lastRank returns the highest rank of a buried job.
@@ -287,10 +287,10 @@ func lastRank(eng *engine.Engine) (rank int64) {
 func (j *Journal) undoImport(last uint64) error {
 	err := j.undo(last)
 	if err == nil {
-		_, err = j.append(&engine.Change{Kind: importDone, Body: appendTaking(nil, j.opt.Epoch, nil)})
+		_, err = j.append(&engine.Change{Kind: importDone, Body: appendTransfer(nil, j.opt.Epoch, nil)})
 	}
 	if err == nil {
-		err = j.settle()
+		err = j.makeDurable()
 	}
 	if err != nil {
 		return fmt.Errorf("undo an import that was interrupted: %w", err)

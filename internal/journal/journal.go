@@ -51,13 +51,13 @@ type Journal struct {
 	bytes      int64              // about what the records in all segments take
 	live       int64              // J1; bytes
 	marks      map[uint32]int     // J2
-	needs      map[uint32]wal.Pos // segment -> the last record that replaces one of its own
+	replacedBy map[uint32]wal.Pos // segment -> the last record that replaces one of its own
 	space      space              // J3
 	pauses     pauses             // J4
-	owed       []engine.Change    // J5: what could not be appended, in order
-	owing      error              // why; nil if owed is empty
+	backlog    []engine.Change    // J5: what could not be appended, in order
+	backlogErr error              // why; nil if owed is empty
 	lastID     uint64             // segment of the last record of the last id
-	taken      []taking           // what was taken over and imported
+	transfers  []transfer         // what was taken over and imported
 	undone     *uint64            // an import was undone, before which this was the last id
 	recent     []jobRecord        // whole records: all that are not durable, in order, and perhaps some that are
 	cleaner    cleaner
@@ -98,12 +98,12 @@ type Stats struct {
 // before that engine's first change.
 func New(opt Options) *Journal {
 	j := &Journal{
-		opt:    opt,
-		log:    opt.Logger,
-		marks:  make(map[uint32]int),
-		needs:  make(map[uint32]wal.Pos),
-		pauses: newPauses(make(map[string]uint64)),
-		tubes:  make(map[string]string),
+		opt:        opt,
+		log:        opt.Logger,
+		marks:      make(map[uint32]int),
+		replacedBy: make(map[uint32]wal.Pos),
+		pauses:     newPauses(make(map[string]uint64)),
+		tubes:      make(map[string]string),
 	}
 	if j.opt.SegmentSize == 0 {
 		j.opt.SegmentSize = wal.DefaultSegmentSize
@@ -116,31 +116,31 @@ func New(opt Options) *Journal {
 
 // Append implements broker.Log.
 func (j *Journal) Append(changes []engine.Change) error {
-	before := len(j.owed)
+	before := len(j.backlog)
 	for i := range changes {
 		c := &changes[i]
 		if c.Kind == engine.TubeGone {
-			if j.owing != nil || !j.tryAppend(c) {
-				j.pauses.late = append(j.pauses.late, c.Tube) // Housekeep will do it
+			if j.backlogErr != nil || !j.tryAppend(c) {
+				j.pauses.gone = append(j.pauses.gone, c.Tube) // Housekeep will do it
 			}
 			continue
 		}
 		j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
 		j.weigh(c)
-		if j.owing == nil {
+		if j.backlogErr == nil {
 			at, err := j.append(c)
 			if err == nil {
 				j.note(c, at)
 				continue
 			}
-			j.owing = err
+			j.backlogErr = err
 		}
 		owed := *c
 		owed.Body = bytes.Clone(c.Body)
-		j.owed = append(j.owed, owed)
+		j.backlog = append(j.backlog, owed)
 	}
-	if len(j.owed) > before {
-		return j.owing
+	if len(j.backlog) > before {
+		return j.backlogErr
 	}
 	return nil
 }
@@ -183,19 +183,19 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	}
 }
 
-// payOwed appends what could not be.
-func (j *Journal) payOwed() error {
-	for len(j.owed) > 0 {
-		c := &j.owed[0]
+// appendBacklog appends what could not be.
+func (j *Journal) appendBacklog() error {
+	for len(j.backlog) > 0 {
+		c := &j.backlog[0]
 		at, err := j.rewrite(c)
 		if err != nil {
-			j.owing = err
+			j.backlogErr = err
 			return err
 		}
 		j.note(c, at)
-		j.owed = j.owed[1:]
+		j.backlog = j.backlog[1:]
 	}
-	j.owed, j.owing = nil, nil
+	j.backlog, j.backlogErr = nil, nil
 	j.trouble.healed(j.log)
 	return nil
 }
@@ -205,7 +205,7 @@ func (j *Journal) failure() error {
 	if err := j.files.Err(); err != nil {
 		return err
 	}
-	return j.owing
+	return j.backlogErr
 }
 
 // append appends the record of a change.
@@ -221,18 +221,18 @@ func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	j.bytes += n
 	j.unflushed += n
 	j.cleaner.appended += n
-	j.noteOthers(c, at)
+	j.noteOtherRecord(c, at)
 	return at, nil
 }
 
-// noteOthers notes where the last records are that speak of no job.
-func (j *Journal) noteOthers(c *engine.Change, at wal.Pos) {
+// noteOtherRecord notes where the last records are that speak of no job.
+func (j *Journal) noteOtherRecord(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.LastID:
 		j.lastID = at.Segment
 	case engine.TubeGone, engine.TubePaused:
 		if old, ok := j.pauses.at[c.Tube]; ok {
-			j.needs[uint32(old)] = at
+			j.replacedBy[uint32(old)] = at
 		}
 		if c.Delay == 0 {
 			j.pauses.ended(c.Tube)
@@ -254,7 +254,7 @@ func (j *Journal) markJob(id uint64, at wal.Pos) {
 // replaced notes that a record says what is true now of a job with a mark.
 func (j *Journal) replaced(mark uint32, by wal.Pos) {
 	if mark != 0 {
-		j.needs[mark] = by
+		j.replacedBy[mark] = by
 	}
 }
 
@@ -282,7 +282,7 @@ func (j *Journal) Flush() (durable bool, err error) {
 	j.unsynced += j.unflushed
 	j.unflushed = 0
 	j.setTarget()
-	j.forget()
+	j.trimRecent()
 	return j.opt.Sync != 0, nil
 }
 
@@ -303,10 +303,10 @@ func (j *Journal) Sync() error {
 	return nil
 }
 
-// forget drops the notes about records that are durable, when those are the
+// trimRecent drops the notes about records that are durable, when those are the
 // larger half: to drop the few that became so just now, each time, would move all
 // others each time, and without syncs there are many. Durable ones do no harm.
-func (j *Journal) forget() {
+func (j *Journal) trimRecent() {
 	durable := j.files.Durable()
 	for n := len(j.recent); n > 0 && j.recent[n/2].at.Compare(durable) < 0; n = len(j.recent) {
 		j.recent = append(j.recent[:0], j.recent[n/2+1:]...)
@@ -319,10 +319,10 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	if j.failure() != nil {
 		return j.heal(now)
 	}
-	if !j.appendLate() {
+	if !j.appendGone() {
 		next = min(next, now+healPause)
 	}
-	next = min(next, j.look(now), j.clean(now), j.reap(now), j.reserveLater(now))
+	next = min(next, j.look(now), j.clean(now), j.reap(now), j.retryReserve(now))
 	if j.dirty {
 		next = min(next, now+cleanPause) // for the Flush
 	}
@@ -351,7 +351,7 @@ func (j *Journal) prepare(now int64) (next int64) {
 		j.preparedAt = 0
 		j.preparing.start(j.files.Prepare)
 	}
-	if j.trouble.behind == nil {
+	if j.trouble.notMade == nil {
 		return engine.Never
 	}
 	return retry
@@ -417,8 +417,8 @@ func (j *Journal) heal(now int64) (next int64) {
 
 // recover gets the log out of its failed state.
 func (j *Journal) recover() error {
-	if j.files.Err() == nil && j.owing != nil {
-		return j.payOwed()
+	if j.files.Err() == nil && j.backlogErr != nil {
+		return j.appendBacklog()
 	}
 	moved, failed := make(map[wal.Pos]wal.Pos), uint64(0)
 	if err := j.files.Recover(func(from, to wal.Pos) {
@@ -445,11 +445,11 @@ func (j *Journal) recover() error {
 	// Where the record of the last id is now was not noted: cleaning will write
 	// it again.
 	j.lastID = 0
-	for i := range j.taken {
-		j.taken[i].segment = 0
+	for i := range j.transfers {
+		j.transfers[i].segment = 0
 	}
 	j.bytes = j.files.Stats().Bytes
-	return j.payOwed()
+	return j.appendBacklog()
 }
 
 // Stats returns how the journal is. It is for the goroutine of the turn.
@@ -467,17 +467,17 @@ func (j *Journal) Stats() Stats {
 func (j *Journal) Close() error {
 	j.preparing.wait()
 	j.syncing.wait()
-	err := cmp.Or(j.files.Flush(), j.owing)
+	err := cmp.Or(j.files.Flush(), j.backlogErr)
 	if err != nil {
 		err = j.recover() // the last chance
 	}
 	if err == nil {
-		for len(j.pauses.late) > 0 && j.appendLate() {
+		for len(j.pauses.gone) > 0 && j.appendGone() {
 		}
 		err = j.appendUnlogged()
 	}
 	if err == nil {
-		err = j.lookAgain()
+		err = j.lookBeforeClose()
 	}
 	if e := j.files.Close(); err == nil {
 		err = e

@@ -24,10 +24,10 @@ const lookLimit = 1000
 // A lookout looks for the files in the background.
 type lookout struct {
 	background
-	lost wal.LostError // what the last look missed; of the goroutine until it has ended
-	done bool          // a look was begun whose result was not taken
-	next int64         // when to look, on the engine's clock
-	anew bool          // all is to be written anew when the log is well again
+	lost        wal.LostError // what the last look missed; of the goroutine until it has ended
+	done        bool          // a look was begun whose result was not taken
+	next        int64         // when to look, on the engine's clock
+	mustRewrite bool          // all is to be written anew when the log is well again
 }
 
 // look takes the result of the last look, does what follows from it, and begins the next when it is time. It
@@ -42,11 +42,11 @@ func (j *Journal) look(now int64) (next int64) {
 		o.done = false
 		j.judge(o.lost)
 	}
-	if o.anew && j.files.Err() == nil {
-		if err := j.writeAnew(); err != nil {
+	if o.mustRewrite && j.files.Err() == nil {
+		if err := j.rewriteAll(); err != nil {
 			j.trouble.lost(j.log, err)
 		} else {
-			o.anew = false
+			o.mustRewrite = false
 		}
 	}
 	switch {
@@ -81,11 +81,11 @@ func (j *Journal) judge(lost wal.LostError) {
 	}
 	// If the one that is written is among them, the log has to heal first. What is
 	// where the files were may be another directory, a copy even: it does not count.
-	j.lookout.anew = true
+	j.lookout.mustRewrite = true
 }
 
-// writeAnew writes everything again and retires all older segments.
-func (j *Journal) writeAnew() error {
+// rewriteAll writes everything again and retires all older segments.
+func (j *Journal) rewriteAll() error {
 	first, err := j.rewrite(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()})
 	if err != nil {
 		return err
@@ -100,10 +100,10 @@ func (j *Journal) writeAnew() error {
 		j.markJob(c.ID, at)
 	}
 	all := int64(math.MaxInt64)
-	if _, err := j.carryOthers(first.Segment-1, &all); err != nil {
+	if _, err := j.copyOtherRecords(first.Segment-1, &all); err != nil {
 		return err
 	}
-	delete(j.needs, uint32(first.Segment-1))
+	delete(j.replacedBy, uint32(first.Segment-1))
 	for {
 		oldest, ok := j.files.Oldest()
 		if !ok || oldest.Sequence >= first.Segment {
@@ -112,16 +112,16 @@ func (j *Journal) writeAnew() error {
 		if err := j.files.RemoveOldest(); err != nil {
 			return err
 		}
-		delete(j.needs, uint32(oldest.Sequence))
+		delete(j.replacedBy, uint32(oldest.Sequence))
 	}
 	j.cleaner.appended = 0
 	j.bytes = j.files.Stats().Bytes
 	return nil
 }
 
-// lookAgain is for the end: it finds out at once whether files are lost, and
+// lookBeforeClose is for the end: it finds out at once whether files are lost, and
 // tries to write them anew.
-func (j *Journal) lookAgain() error {
+func (j *Journal) lookBeforeClose() error {
 	if j.lookout.wait(); j.lookout.done {
 		j.files.Confirm(j.lookout.lost)
 	}
@@ -141,7 +141,7 @@ func (j *Journal) lookAgain() error {
 				return errors.Join(lost, err)
 			}
 		}
-		if err := j.writeAnew(); err != nil {
+		if err := j.rewriteAll(); err != nil {
 			return errors.Join(lost, err)
 		}
 		j.log.Warn("files of the journal were lost: all jobs were written anew", "err", error(lost))

@@ -39,7 +39,7 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 	}
 	j.files = files
 	if err := j.read(&report); err != nil {
-		j.releaseRoom() // so that no spare stays behind
+		j.unreserveAll() // so that no spare stays behind
 		files.Close()
 		return report, fmt.Errorf("journal: %w", err)
 	}
@@ -73,7 +73,7 @@ func (j *Journal) read(report *Report) error {
 		_, paused := j.eng.PauseOf(tube)
 		return !paused
 	})
-	j.pauses, j.lastID, j.taken = newPauses(r.pauses), r.lastID, r.taken
+	j.pauses, j.lastID, j.transfers = newPauses(r.pauses), r.lastID, r.transfers
 	jobs := 0
 	for c := range j.eng.Snapshots {
 		jobs++
@@ -82,7 +82,7 @@ func (j *Journal) read(report *Report) error {
 	}
 	j.bytes = j.files.Stats().Bytes
 	j.space.unreserved = jobs
-	theirs, takeOver, err := j.theirs(r.begun, report.Records > 0)
+	theirs, takeOver, err := j.binlogFiles(r.begun, report.Records > 0)
 	if err != nil {
 		return err
 	}
@@ -112,10 +112,10 @@ type replayer struct {
 	epoch int64
 	pool  sync.Pool // of *replayed
 
-	pauses map[string]uint64
-	lastID uint64
-	begun  begun
-	taken  []taking
+	pauses    map[string]uint64
+	lastID    uint64
+	begun     begun
+	transfers []transfer
 }
 
 // replayed is a block of records, decoded.
@@ -160,9 +160,9 @@ func (r *replayer) restore(b *replayed) error {
 			continue
 		case adoptionDone, importDone:
 			r.begun = begun{}
-			at, files, _ := decodeTaking(c.Body)
+			at, files, _ := decodeTransfer(c.Body)
 			if len(files) > 0 {
-				r.taken = append(r.taken, newTaking(c.Kind, at, files, uint64(c.Mark)))
+				r.transfers = append(r.transfers, newTransfer(c.Kind, at, files, uint64(c.Mark)))
 			}
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 type pauses struct {
 	at    map[string]uint64 // J4: tube -> segment of the last record, or one before
 	queue []pausedTube      // J4: all of at, and some that are out of date; by segment
-	late  []string          // tubes whose TubeGone could not be appended
+	gone  []string          // tubes whose TubeGone could not be appended
 	bytes int64             // what the records of at take
 }
 
@@ -64,10 +64,10 @@ func (p *pauses) moved(failed uint64) {
 	}
 }
 
-// carryPauses writes the records of pauses again that are in a segment which is
+// copyPauses writes the records of pauses again that are in a segment which is
 // about to go, those that are not over. done is false if that is more than budget
 // bytes, which it lowers.
-func (j *Journal) carryPauses(going uint64, budget *int64) (done bool, err error) {
+func (j *Journal) copyPauses(going uint64, budget *int64) (done bool, err error) {
 	p := &j.pauses
 	for len(p.queue) > 0 && p.queue[0].segment <= going {
 		if *budget <= 0 {
@@ -79,7 +79,7 @@ func (j *Journal) carryPauses(going uint64, budget *int64) (done bool, err error
 			c, paused := j.eng.PauseOf(q.tube)
 			if !paused {
 				p.ended(q.tube)
-			} else if err := j.carry(going, c); err != nil {
+			} else if err := j.copyRecord(going, c); err != nil {
 				return false, err
 			}
 		}
@@ -88,19 +88,19 @@ func (j *Journal) carryPauses(going uint64, budget *int64) (done bool, err error
 	return true, nil
 }
 
-// appendLate appends the ends of pauses that could not be when they came. Nobody
+// appendGone appends the ends of pauses that could not be when they came. Nobody
 // was promised them.
-func (j *Journal) appendLate() (done bool) {
+func (j *Journal) appendGone() (done bool) {
 	p := &j.pauses
-	for budget := int64(cleanStep); len(p.late) > 0 && budget > 0; {
-		tube := p.late[0]
+	for budget := int64(cleanStep); len(p.gone) > 0 && budget > 0; {
+		tube := p.gone[0]
 		if _, paused := j.eng.PauseOf(tube); !paused { // it may be again
 			if _, err := j.append(&engine.Change{Kind: engine.TubeGone, Tube: tube}); err != nil {
 				return false
 			}
 		}
 		budget -= pauseWeight(tube)
-		p.late = p.late[1:]
+		p.gone = p.gone[1:]
 	}
-	return len(p.late) == 0
+	return len(p.gone) == 0
 }

@@ -19,9 +19,9 @@ import (
 //	paused   := kind (4) tube seconds until i64         0 seconds: it is not, or is gone
 //	last     := kind (5) id                             the highest id ever given out
 //	adoption := kind (6)                                begun; see adopt.go
-//	          | kind (7) taking                         done
+//	          | kind (7) transfer                       done
 //	import   := kind (8) id                             begun; the highest id before; see import.go
-//	          | kind (9) taking                         done
+//	          | kind (9) transfer                       done
 //
 //	job      := flags u8 id pri delay ttr created i64 [due] [counters]
 //	flags    := state (1 ready, 3 delayed, 4 buried) + 16 if there are counters
@@ -29,7 +29,7 @@ import (
 //	counters := reserves timeouts releases buries kicks
 //	tube     := length u8, name
 //	body     := the rest of the record, without CR LF
-//	taking   := when i64, file*                         what was taken; nothing at all: not known
+//	transfer := when i64, file*                         where jobs came from; nothing at all: not known
 //	file     := length u8, name; size; SHA-256 (32 bytes)
 const (
 	kindPut     = 1
@@ -56,7 +56,7 @@ const (
 )
 
 // Kinds of changes that only the journal knows. The Body of those that are done
-// is a taking.
+// is a transfer.
 const (
 	adoptionBegun = engine.ChangeKind(0x80 + kindAdoptionBegun)
 	adoptionDone  = engine.ChangeKind(0x80 + kindAdoptionDone)
@@ -69,10 +69,10 @@ const (
 func appendRecord(dst []byte, c *engine.Change, epoch int64) []byte {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
-		dst = appendJob(append(dst, kindPut), c, epoch)
+		dst = appendJobFields(append(dst, kindPut), c, epoch)
 		dst = appendTube(dst, c.Tube)
 	case engine.JobState:
-		dst = appendJob(append(dst, kindState), c, epoch)
+		dst = appendJobFields(append(dst, kindState), c, epoch)
 	case engine.JobDeleted:
 		dst = binary.AppendUvarint(append(dst, kindDeleted), c.ID)
 	case engine.TubePaused, engine.TubeGone:
@@ -93,7 +93,7 @@ func appendRecord(dst []byte, c *engine.Change, epoch int64) []byte {
 	return dst
 }
 
-func appendJob(dst []byte, c *engine.Change, epoch int64) []byte {
+func appendJobFields(dst []byte, c *engine.Change, epoch int64) []byte {
 	flags := byte(c.State)
 	if c.Reserves|c.Timeouts|c.Releases|c.Buries|c.Kicks != 0 {
 		flags |= flagCounters
@@ -161,13 +161,13 @@ func decodeRecord(rec []byte, epoch int64, tubes map[string]string) (engine.Chan
 		c.Kind = adoptionBegun
 	case kindAdoptionDone:
 		c.Kind = adoptionDone
-		c.Body = d.taking()
+		c.Body = d.transfer()
 	case kindImportBegun:
 		c.Kind = importBegun
 		c.ID = d.uvarint()
 	case kindImportDone:
 		c.Kind = importDone
-		c.Body = d.taking()
+		c.Body = d.transfer()
 	default:
 		return c, fmt.Errorf("%w: kind %d", errRecord, kind)
 	}
@@ -259,11 +259,11 @@ func (d *decoder) tube() string {
 	return name
 }
 
-// taking returns the rest if it is a taking.
-func (d *decoder) taking() []byte {
+// transfer returns the rest if it is a transfer.
+func (d *decoder) transfer() []byte {
 	b := d.rest
 	d.rest = nil
-	if _, _, ok := decodeTaking(b); !ok {
+	if _, _, ok := decodeTransfer(b); !ok {
 		d.bad = true
 	}
 	if len(b) == 0 {

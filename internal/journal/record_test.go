@@ -47,14 +47,14 @@ var kinds = []struct {
 	{"last id", engine.Change{Kind: engine.LastID, ID: 1 << 32}},
 	{"adoption begun", engine.Change{Kind: adoptionBegun}},
 	{"adoption done, as earlier builds said it", engine.Change{Kind: adoptionDone}},
-	{"adoption done", engine.Change{Kind: adoptionDone, Body: appendTaking(nil, epoch, []File{
+	{"adoption done", engine.Change{Kind: adoptionDone, Body: appendTransfer(nil, epoch, []File{
 		{"binlog.1", 4096, strings.Repeat("0123456789abcdef", 4)}, {"binlog.12", 10485760, strings.Repeat("fedcba9876543210", 4)},
 	})}},
 	{"import begun", engine.Change{Kind: importBegun, ID: 300}},
-	{"import done", engine.Change{Kind: importDone, Body: appendTaking(nil, epoch, []File{
+	{"import done", engine.Change{Kind: importDone, Body: appendTransfer(nil, epoch, []File{
 		{"beanpole.0000000000000001.wal", 300, strings.Repeat("ff", 32)},
 	})}},
-	{"import done: it was undone", engine.Change{Kind: importDone, Body: appendTaking(nil, epoch, nil)}},
+	{"import done: it was undone", engine.Change{Kind: importDone, Body: appendTransfer(nil, epoch, nil)}},
 }
 
 func encode(c *engine.Change, epoch int64) []byte {

@@ -141,9 +141,9 @@ func (j *Journal) reserveMissing() error {
 	return nil
 }
 
-// reserveLater reserves what is missing when nobody asks, and finds out whether
+// retryReserve reserves what is missing when nobody asks, and finds out whether
 // there is room again for what was refused.
-func (j *Journal) reserveLater(now int64) (next int64) {
+func (j *Journal) retryReserve(now int64) (next int64) {
 	if j.space.unreserved == 0 && j.space.standbys == standbys && j.trouble.full == nil {
 		return engine.Never
 	}
@@ -152,10 +152,10 @@ func (j *Journal) reserveLater(now int64) (next int64) {
 	}
 	err := j.reserveMissing()
 	if err == nil {
-		err = j.tryRoom(j.trouble.need)
+		err = j.tryRoom(j.trouble.refused)
 	}
 	if err == nil {
-		j.trouble.room(j.log, j.trouble.need)
+		j.trouble.room(j.log, j.trouble.refused)
 		return engine.Never
 	}
 	j.trouble.noRoom(j.log, err, 0)
@@ -179,17 +179,17 @@ func (j *Journal) tryRoom(n int64) error {
 	return nil
 }
 
-// releaseRoom gives up all that is reserved.
-func (j *Journal) releaseRoom() {
-	for j.lendStandby() {
+// unreserveAll gives up all that is reserved.
+func (j *Journal) unreserveAll() {
+	for j.unreserveStandby() {
 	}
 	for ; j.space.held > 0; j.space.held-- {
 		j.files.Unreserve(deletion)
 	}
 }
 
-// lendStandby makes the space of a standby free, if there is one.
-func (j *Journal) lendStandby() bool {
+// unreserveStandby makes the space of a standby free, if there is one.
+func (j *Journal) unreserveStandby() bool {
 	if j.space.standbys == 0 {
 		return false
 	}

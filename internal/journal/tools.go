@@ -133,7 +133,7 @@ func EntryOf(c *engine.Change) Entry {
 	case engine.TubePaused:
 		e.Delay, e.Due = &c.Delay, moment(c.Due)
 	case adoptionDone, importDone:
-		at, files, _ := decodeTaking(c.Body)
+		at, files, _ := decodeTransfer(c.Body)
 		e.At, e.Files, e.Body = moment(at), files, nil
 	case engine.JobPut, engine.JobState:
 		e.State = c.State.String()

@@ -10,13 +10,13 @@ import (
 // trouble says each kind of trouble once when it begins and once when it ends,
 // and knows in between what it is.
 type trouble struct {
-	full    error // why there is no room; nil if there is
-	need    int64 // bytes; the largest record for which there was none
-	broken  error // why the log cannot be written; nil if it can
-	missing error // which files are lost; nil if none
-	growing error // why the log cannot be cleaned; nil if it can
-	behind  error // why files could not be made or removed in the background
-	retry   int64 // when to try to heal, on the engine's clock
+	full         error // why there is no room; nil if there is
+	refused      int64 // bytes; the largest record for which there was none
+	broken       error // why the log cannot be written; nil if it can
+	missing      error // which files are lost; nil if none
+	notCleanable error // why the log cannot be cleaned; nil if it can
+	notMade      error // why files could not be made or removed in the background
+	retry        int64 // when to try to heal, on the engine's clock
 }
 
 // worst returns what is the matter, the worst if that is more than one thing; nil
@@ -29,10 +29,10 @@ func (t *trouble) worst() error {
 		return t.missing
 	case t.full != nil:
 		return fmt.Errorf("new jobs are refused: %w", t.full)
-	case t.growing != nil:
-		return fmt.Errorf("the journal cannot be cleaned: %w", t.growing)
-	case t.behind != nil:
-		return fmt.Errorf("files cannot be made or removed: %w", t.behind)
+	case t.notCleanable != nil:
+		return fmt.Errorf("the journal cannot be cleaned: %w", t.notCleanable)
+	case t.notMade != nil:
+		return fmt.Errorf("files cannot be made or removed: %w", t.notMade)
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func (t *trouble) worst() error {
 // noRoom notes that there was no room for a record of n bytes.
 func (t *trouble) noRoom(log *slog.Logger, err error, n int64) {
 	before := t.full
-	t.full, t.need = err, max(t.need, n)
+	t.full, t.refused = err, max(t.refused, n)
 	switch {
 	case before != nil && wal.NoRoom(before) == wal.NoRoom(err):
 	case wal.NoRoom(err):
@@ -54,8 +54,8 @@ func (t *trouble) noRoom(log *slog.Logger, err error, n int64) {
 // a smaller one than was refused does not mean much: with jobs of several sizes
 // this would come and go with each put.
 func (t *trouble) room(log *slog.Logger, n int64) {
-	if t.full != nil && n >= t.need {
-		t.full, t.need = nil, 0
+	if t.full != nil && n >= t.refused {
+		t.full, t.refused = nil, 0
 		log.Info("the journal has room again")
 	}
 }
@@ -75,15 +75,15 @@ func (t *trouble) healed(log *slog.Logger) {
 }
 
 func (t *trouble) notCleaned(log *slog.Logger, oldest wal.Segment, err error) {
-	if t.growing == nil {
+	if t.notCleanable == nil {
 		log.Error("the journal cannot be cleaned and will grow", "segment", wal.FileName(oldest.Sequence), "err", err)
 	}
-	t.growing = err
+	t.notCleanable = err
 }
 
 func (t *trouble) cleaned(log *slog.Logger) {
-	if t.growing != nil {
-		t.growing = nil
+	if t.notCleanable != nil {
+		t.notCleanable = nil
 		log.Info("the journal is cleaned again")
 	}
 }
@@ -93,15 +93,15 @@ func (t *trouble) notPrepared(log *slog.Logger, err error) {
 	if wal.NoRoom(err) {
 		return
 	}
-	if t.behind == nil {
+	if t.notMade == nil {
 		log.Error("the journal cannot make, mark or remove files in the background; it tries again every second", "err", err)
 	}
-	t.behind = err
+	t.notMade = err
 }
 
 func (t *trouble) prepared(log *slog.Logger) {
-	if t.behind != nil {
-		t.behind = nil
+	if t.notMade != nil {
+		t.notMade = nil
 		log.Info("the journal's files are in order again")
 	}
 }

@@ -59,12 +59,12 @@ func (l *Log) makeRoom(cost int64) (*segment, error) {
 	if s == nil || s.free() < cost {
 		return l.extend(cost)
 	}
-	return s, l.keepRoom(s.free() - cost)
+	return s, l.ensureRoom(s.free() - cost)
 }
 
-// keepRoom makes spares until they, with free bytes in a current segment, are
+// ensureRoom makes spares until they, with free bytes in a current segment, are
 // enough for what is reserved.
-func (l *Log) keepRoom(free int64) error {
+func (l *Log) ensureRoom(free int64) error {
 	for l.usable(free)+l.pool.room.Load() < l.reserved.Load() {
 		if err := l.pool.add(l.pool.size); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (l *Log) extend(cost int64) (*segment, error) {
 			room -= l.pool.usable()
 		}
 		if room >= l.reserved.Load() {
-			if s := l.pool.take(size); s != nil {
+			if s := l.pool.acquire(size); s != nil {
 				l.begin(s)
 				return s, nil
 			}
@@ -107,7 +107,7 @@ func (l *Log) begin(s *segment) {
 		prev, closed = Pos{tip.sequence, tip.closed}, true
 	}
 	if closed {
-		l.marks = append(l.marks, mark{prev, s.sequence})
+		l.successors = append(l.successors, successor{prev, s.sequence})
 	}
 	s.begin(prev, l.oldest(s.sequence), l.buf)
 	l.buf = nil
@@ -135,7 +135,7 @@ func (l *Log) flush() error {
 			s.fail(err)
 			return err
 		}
-		if err := s.settle(l.fs, l.dir); err != nil {
+		if err := s.renumber(l.fs, l.dir); err != nil {
 			return err
 		}
 		if err := s.flush(); err != nil {

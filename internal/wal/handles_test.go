@@ -44,8 +44,8 @@ func TestOpenFiles(t *testing.T) {
 		must(t, l.Reserve(Cost(30)))
 	}
 	must(t, l.Prepare())
-	if st := l.Stats(); st.Spares < 100 || fsys.most > 2 {
-		t.Errorf("%d spares, and up to %d open files", st.Spares, fsys.most)
+	if st := l.Stats(); st.Preallocated < 100 || fsys.most > 2 {
+		t.Errorf("%d spares, and up to %d open files", st.Preallocated, fsys.most)
 	}
 	for i := range 2000 {
 		l.Unreserve(Cost(30))

@@ -48,10 +48,10 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 	if err != nil {
 		return l.fail(err)
 	}
-	h.cut()
+	h.truncateSuspect()
 	l.healing, l.err = nil, nil
 	for i := range l.retired {
-		l.retired[i].because = Pos{} // the link of the new segment says it
+		l.retired[i].removedBy = Pos{} // the link of the new segment says it
 	}
 	if moved != nil {
 		for i, r := range h.records {
@@ -69,7 +69,7 @@ func (l *Log) abandon() {
 		h.records = append(h.records, s.unsynced()...)
 	}
 	l.noteDurable()
-	l.marks = nil
+	l.successors = nil
 	end, closed := suspect.synced.Load(), false
 	if suspect.closed > 0 && end >= suspect.closed {
 		end, closed = suspect.closed, true
@@ -80,7 +80,7 @@ func (l *Log) abandon() {
 		end = 0 // not even its link is sure to be there: it is void
 	}
 	l.sealed = append(l.sealed, Segment{suspect.sequence, end, current, closed})
-	l.pool.giveBack(planned)
+	l.pool.putBack(planned)
 	l.open = nil
 	h.sealed, h.prev, h.closed = len(l.sealed), l.prev, l.prevClosed
 	l.healing = h
@@ -120,10 +120,10 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 		_, err = l.extend(0)
 	}
 	if err == nil {
-		err = l.keepRoom(l.tip().free())
+		err = l.ensureRoom(l.tip().free())
 	}
 	if err == nil {
-		err = l.pool.keepClaims()
+		err = l.pool.ensureClaims()
 	}
 	if err != nil {
 		l.unplan()
@@ -142,8 +142,8 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 // unplan gives back segments of which nothing was written, with their marks:
 // the next plan may have other records in them.
 func (l *Log) unplan() {
-	l.pool.giveBack(l.open)
-	l.open, l.marks = nil, nil
+	l.pool.putBack(l.open)
+	l.open, l.successors = nil, nil
 }
 
 // undo gives up the segments of a failed attempt. They become void: the link of
@@ -159,9 +159,9 @@ func (l *Log) undo(h *healing) {
 			// If it got its new name all the same, the next start finds it.
 			_ = removeFile(l.fs, s.name)
 		}
-		l.pool.giveBack(l.open[1:])
+		l.pool.putBack(l.open[1:])
 	}
-	l.sealed, l.open, l.marks = l.sealed[:h.sealed], nil, nil
+	l.sealed, l.open, l.successors = l.sealed[:h.sealed], nil, nil
 	l.prev, l.prevClosed = h.prev, h.closed
 	for _, s := range failed {
 		if removeFile(l.fs, l.path(s.Sequence)) != nil {
@@ -171,12 +171,12 @@ func (l *Log) undo(h *healing) {
 	h.sealed = len(l.sealed)
 }
 
-// cut cuts the suspect, once its records are elsewhere. Before, what reached the
+// truncateSuspect cuts the suspect, once its records are elsewhere. Before, what reached the
 // file is better than nothing if the process is killed; and a power cut in the
 // middle of it would leave a last segment that is too short.
-func (h *healing) cut() {
+func (h *healing) truncateSuspect() {
 	if h.suspect != nil {
-		h.suspect.cut()
+		h.suspect.truncate()
 		h.suspect = nil
 	}
 }

@@ -77,19 +77,19 @@ type Log struct {
 
 	// The rest is the owner's.
 
-	err     error        // why nothing can be appended now; nil if all is well
-	scan    *scan        // what Open found, until Replay has read it
-	sealed  []Segment    // oldest first
-	open    []*segment   // the current one and those planned to follow it
-	prev    Pos          // where the last sealed segment that counts ends
-	marks   []mark       // which wait until the next segment is durable
-	retired []retired    // segments that are not needed, until it is durable that they are not
-	buf     []byte       // for the next segment
-	healing *healing     // what Recover has to do; nil if nothing
-	reader  sealedReader // of ReadSealed
+	err        error        // why nothing can be appended now; nil if all is well
+	scan       *scan        // what Open found, until Replay has read it
+	sealed     []Segment    // oldest first
+	open       []*segment   // the current one and those planned to follow it
+	prev       Pos          // where the last sealed segment that counts ends
+	successors []successor  // which wait until the next segment is durable
+	retired    []retired    // segments that are not needed, until it is durable that they are not
+	buf        []byte       // for the next segment
+	healing    *healing     // what Recover has to do; nil if nothing
+	reader     sealedReader // of ReadSealed
 
 	stolen     error // another process has the lock
-	looked     int   // so many of sealed were looked for
+	nextLook   int   // so many of sealed were looked for
 	prevClosed bool  // what ends at prev is a closing record
 }
 
@@ -104,19 +104,19 @@ type Segment struct {
 
 // Stats describe a log.
 type Stats struct {
-	Oldest   uint64 // sequence of the oldest segment; 0 if there is none
-	Current  uint64 // sequence of the segment that is written; 0 if none is yet
-	Segments int    // sealed and current ones
-	Bytes    int64  // used in them
-	Spares   int    // files made ahead
-	Room     int64  // bytes that can surely be appended without new space on the disk
-	Reserved int64  // of which are reserved
+	Oldest       uint64 // sequence of the oldest segment; 0 if there is none
+	Current      uint64 // sequence of the segment that is written; 0 if none is yet
+	Segments     int    // sealed and current ones
+	Bytes        int64  // used in them
+	Preallocated int    // files made ahead
+	Room         int64  // bytes that can surely be appended without new space on the disk
+	Reserved     int64  // of which are reserved
 }
 
 // Stats returns numbers about the log.
 func (l *Log) Stats() Stats {
 	s := Stats{Segments: len(l.sealed) + len(l.open), Reserved: l.reserved.Load()}
-	s.Spares, s.Room = l.pool.count(), l.room()
+	s.Preallocated, s.Room = l.pool.count(), l.room()
 	for _, seg := range l.sealed {
 		s.Bytes += seg.End
 	}
@@ -188,7 +188,7 @@ func (l *Log) Close() error {
 	if l.healing != nil && l.healing.suspect != nil {
 		l.healing.suspect.closeFile()
 	}
-	err = errors.Join(err, l.pool.removeBut(l.reserved.Load()))
+	err = errors.Join(err, l.pool.removeExcept(l.reserved.Load()))
 	l.err = ErrClosed
 	return errors.Join(err, l.lock.Close())
 }

@@ -286,7 +286,7 @@ func TestTrim(t *testing.T) {
 		l.Unreserve(Cost(40))
 	}
 	l.Unreserve(Cost(10_000))
-	if before.Spares < 7 || before.Room < before.Reserved {
+	if before.Preallocated < 7 || before.Room < before.Reserved {
 		t.Errorf("with reservations: %+v", before)
 	}
 	for range 100 { // segments come and go
@@ -300,7 +300,7 @@ func TestTrim(t *testing.T) {
 		}
 		must(t, l.Prepare())
 	}
-	if after := l.Stats(); after.Spares > 3 || after.Reserved != 0 || after.Segments != 1 {
+	if after := l.Stats(); after.Preallocated > 3 || after.Reserved != 0 || after.Segments != 1 {
 		t.Errorf("without: %+v", after)
 	}
 	must(t, l.Close())

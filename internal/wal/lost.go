@@ -16,8 +16,8 @@ type Lost struct {
 	Sequence uint64
 	Err      error // wraps fs.ErrNotExist if the file is surely gone
 
-	spare *segment  // which the file is; nil if it holds records
-	lock  io.Closer // the file is that of the lock, and was locked anew
+	preallocated *segment  // which the file is; nil if it holds records
+	lock         io.Closer // the file is that of the lock, and was locked anew
 }
 
 // A stolenError says that another process has the lock now. What is in the directory
@@ -64,11 +64,11 @@ func (e LostError) Gone() bool {
 // been removed by the owner meanwhile; see [Log.Confirm].
 func (l *Log) Look(limit int) func() LostError {
 	n := len(l.sealed)
-	if l.looked >= n || limit >= n {
-		l.looked = 0
+	if l.nextLook >= n || limit >= n {
+		l.nextLook = 0
 	}
-	sealed := slices.Clone(l.sealed[l.looked:min(l.looked+min(limit, n), n)])
-	l.looked += len(sealed)
+	sealed := slices.Clone(l.sealed[l.nextLook:min(l.nextLook+min(limit, n), n)])
+	l.nextLook += len(sealed)
 	spares := l.pool.list(limit)
 	var tip *segment
 	if len(l.open) > 0 && l.open[0].flushed.Load() > headerSize {
@@ -94,7 +94,7 @@ func (l *Log) Look(limit int) func() LostError {
 		}
 		for _, s := range spares {
 			if _, err := l.fs.Size(s.name); errors.Is(err, fs.ErrNotExist) {
-				lost = append(lost, Lost{Sequence: s.named, Err: err, spare: s.segment})
+				lost = append(lost, Lost{Sequence: s.named, Err: err, preallocated: s.segment})
 			}
 		}
 		return l.lookForLock(lost)
@@ -147,8 +147,8 @@ func (l *Log) Confirm(lost LostError) (needed LostError) {
 				l.open[0].fail(f.Err)
 				_ = l.fail(f.Err)
 			}
-		case f.spare != nil:
-			respare = respare || l.pool.has(f.spare, f.Sequence)
+		case f.preallocated != nil:
+			respare = respare || l.pool.has(f.preallocated, f.Sequence)
 		case slices.ContainsFunc(l.sealed, func(s Segment) bool { return s.Sequence == f.Sequence }):
 			needed = append(needed, f)
 		case len(l.open) > 0 && l.open[0].sequence == f.Sequence:
@@ -161,7 +161,7 @@ func (l *Log) Confirm(lost LostError) (needed LostError) {
 		_ = l.pool.removeAll()
 		if tip := l.tip(); tip != nil && l.err == nil {
 			// If it does not work now, Reserve and Append try again.
-			_ = errors.Join(l.keepRoom(tip.free()), l.pool.keepClaims())
+			_ = errors.Join(l.ensureRoom(tip.free()), l.pool.ensureClaims())
 		}
 	}
 	return needed

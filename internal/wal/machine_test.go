@@ -30,7 +30,7 @@ func (l *Log) check() error {
 		}
 	}
 	l.pool.chores.mu.Lock()
-	marks := slices.Concat(l.marks, l.pool.chores.marks)
+	marks := slices.Concat(l.successors, l.pool.chores.successors)
 	l.pool.chores.mu.Unlock()
 	for _, m := range marks {
 		ends := map[uint64]int64{}
@@ -53,7 +53,7 @@ func (l *Log) check() error {
 		prev = tip.sequence
 	}
 	spares := int64(0)
-	for _, s := range l.pool.spares {
+	for _, s := range l.pool.preallocated {
 		if s.sequence <= prev {
 			return fmt.Errorf("spare %d after %d", s.sequence, prev)
 		}
@@ -69,8 +69,8 @@ func (l *Log) check() error {
 		return fmt.Errorf("R1: room %d, reserved %d", room, l.reserved.Load())
 	}
 	for size, n := range l.pool.claims {
-		if l.pool.have(size) < n {
-			return fmt.Errorf("R2: %d spares of %d bytes, %d reserved", l.pool.have(size), size, n)
+		if l.pool.countSize(size) < n {
+			return fmt.Errorf("R2: %d spares of %d bytes, %d reserved", l.pool.countSize(size), size, n)
 		}
 	}
 	return nil
@@ -258,7 +258,7 @@ func (m *machine) remove() error {
 
 // prepare makes spares, and removes the files of what was removed durably.
 func (m *machine) prepare() error {
-	_, waiting := m.log.Removing()
+	_, waiting := m.log.RemovalPending()
 	if err := m.log.Prepare(); err != nil {
 		return err
 	}

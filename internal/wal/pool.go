@@ -27,10 +27,10 @@ type pool struct {
 	prepared atomic.Bool  // the first usual spare is filled with zeros
 	stolen   atomic.Bool  // the directory is another process's: nothing is made or removed
 
-	mu     sync.Mutex
-	spares []*segment    // by sequence
-	next   uint64        // sequence of the next spare
-	claims map[int64]int // file size of a large spare -> how many are reserved
+	mu           sync.Mutex
+	preallocated []*segment    // by sequence
+	next         uint64        // sequence of the next spare
+	claims       map[int64]int // file size of a large spare -> how many are reserved
 
 	chores chores // has its own lock
 }
@@ -40,22 +40,22 @@ func (p *pool) usable() int64 { return p.size - overhead - smallFor(p.size) + al
 func (p *pool) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.spares)
+	return len(p.preallocated)
 }
 
-// A spareName is what the file of a spare was called.
-type spareName struct {
+// A preallocatedFile is what the file of a spare was called.
+type preallocatedFile struct {
 	*segment
 	name  string
 	named uint64
 }
 
 // list names the first spares.
-func (p *pool) list(limit int) (names []spareName) {
+func (p *pool) list(limit int) (names []preallocatedFile) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.spares[:min(limit, len(p.spares))] {
-		names = append(names, spareName{s, s.name, s.named})
+	for _, s := range p.preallocated[:min(limit, len(p.preallocated))] {
+		names = append(names, preallocatedFile{s, s.name, s.named})
 	}
 	return names
 }
@@ -64,7 +64,7 @@ func (p *pool) list(limit int) (names []spareName) {
 func (p *pool) has(s *segment, named uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Contains(p.spares, s) && s.named == named
+	return slices.Contains(p.preallocated, s) && s.named == named
 }
 
 // add makes a spare.
@@ -103,7 +103,7 @@ func (p *pool) addLocked(size int64) error {
 	if err != nil {
 		return fmt.Errorf("wal: make segment: %w", err)
 	}
-	p.spares = append(p.spares, s)
+	p.preallocated = append(p.preallocated, s)
 	if size == p.size {
 		p.room.Add(p.usable())
 	}
@@ -132,23 +132,23 @@ func (p *pool) create(s *segment) (err error) {
 	return err
 }
 
-// take removes a spare from the pool for the owner to write: one of the usual
+// acquire removes a spare from the pool for the owner to write: one of the usual
 // size, or a large one of that size or a little more, for a record may turn out
 // smaller than its reservation. It returns nil if there is none that is not
 // claimed, or no sequence is left for those before it. The ones before it get new sequences, for sequences only grow; their
 // files follow when they are written.
-func (p *pool) take(size int64) *segment {
+func (p *pool) acquire(size int64) *segment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := -1
-	for k, s := range p.spares {
+	for k, s := range p.preallocated {
 		switch {
 		case size == p.size && s.size == size:
 			if i < 0 {
 				i = k
 			}
-		case size != p.size && s.size >= size && p.have(s.size) > p.claims[s.size]:
-			if i < 0 || s.size < p.spares[i].size {
+		case size != p.size && s.size >= size && p.countSize(s.size) > p.claims[s.size]:
+			if i < 0 || s.size < p.preallocated[i].size {
 				i = k
 			}
 		}
@@ -159,18 +159,18 @@ func (p *pool) take(size int64) *segment {
 	if p.next+uint64(i) > MaxSequence+1 {
 		return nil
 	}
-	s := p.spares[i]
-	for _, skipped := range p.spares[:i] {
+	s := p.preallocated[i]
+	for _, skipped := range p.preallocated[:i] {
 		skipped.sequence = p.next
 		p.next++
 	}
-	p.spares = append(p.spares[i+1:], p.spares[:i]...)
-	p.removed(s)
+	p.preallocated = append(p.preallocated[i+1:], p.preallocated[:i]...)
+	p.uncount(s)
 	return s
 }
 
-// removed corrects the counts after s is gone from spares.
-func (p *pool) removed(s *segment) {
+// uncount corrects the counts after s is gone from spares.
+func (p *pool) uncount(s *segment) {
 	if s.size == p.size {
 		p.room.Add(-p.usable())
 		p.prepared.Store(p.firstUsual() != nil && p.firstUsual().filled)
@@ -178,7 +178,7 @@ func (p *pool) removed(s *segment) {
 }
 
 func (p *pool) firstUsual() *segment {
-	for _, s := range p.spares {
+	for _, s := range p.preallocated {
 		if s.size == p.size {
 			return s
 		}
@@ -186,11 +186,11 @@ func (p *pool) firstUsual() *segment {
 	return nil
 }
 
-// giveBack returns segments that were taken and not written, the oldest ones
+// putBack returns segments that were taken and not written, the oldest ones
 // of all.
-func (p *pool) giveBack(segments []*segment) {
+func (p *pool) putBack(segments []*segment) {
 	for _, s := range segments {
-		s.forgive() // before p.mu is taken: syncZeros takes s.mu first
+		s.clearFailure() // before p.mu is taken: syncZeros takes s.mu first
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,13 +200,13 @@ func (p *pool) giveBack(segments []*segment) {
 			p.room.Add(p.usable())
 		}
 	}
-	p.spares = append(slices.Clone(segments), p.spares...)
+	p.preallocated = append(slices.Clone(segments), p.preallocated...)
 }
 
-// have counts the spares of a size.
-func (p *pool) have(size int64) int {
+// countSize counts the spares of a size.
+func (p *pool) countSize(size int64) int {
 	n := 0
-	for _, s := range p.spares {
+	for _, s := range p.preallocated {
 		if s.size == size {
 			n++
 		}
@@ -218,7 +218,7 @@ func (p *pool) have(size int64) int {
 func (p *pool) claim(size int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.have(size) <= p.claims[size] {
+	for p.countSize(size) <= p.claims[size] {
 		if err := p.addLocked(size); err != nil {
 			return err
 		}
@@ -230,12 +230,12 @@ func (p *pool) claim(size int64) error {
 	return nil
 }
 
-// keepClaims makes the large spares that are claimed, if they were given up.
-func (p *pool) keepClaims() error {
+// ensureClaims makes the large spares that are claimed, if they were given up.
+func (p *pool) ensureClaims() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for size, n := range p.claims {
-		for p.have(size) < n {
+		for p.countSize(size) < n {
 			if err := p.addLocked(size); err != nil {
 				return err
 			}
@@ -262,17 +262,17 @@ func (p *pool) trim(reserved int64) {
 	if p.room.Load() >= reserved+3*p.usable() {
 		excess = 1
 	}
-	for i := len(p.spares) - 1; i >= 0; i-- {
-		s := p.spares[i]
+	for i := len(p.preallocated) - 1; i >= 0; i-- {
+		s := p.preallocated[i]
 		switch {
 		case s.size == p.size && excess > 0:
 			excess--
-		case s.size != p.size && p.have(s.size) > p.claims[s.size]:
+		case s.size != p.size && p.countSize(s.size) > p.claims[s.size]:
 		default:
 			continue
 		}
-		p.spares = slices.Delete(p.spares, i, i+1)
-		p.removed(s)
+		p.preallocated = slices.Delete(p.preallocated, i, i+1)
+		p.uncount(s)
 		_ = p.remove(s) // it will be removed at the next start
 	}
 }
@@ -286,17 +286,17 @@ func (p *pool) remove(s *segment) error {
 }
 
 // removeAll removes all spares.
-func (p *pool) removeAll() error { return p.removeBut(0) }
+func (p *pool) removeAll() error { return p.removeExcept(0) }
 
-// removeBut removes the spares that are not needed to have so much room, from the
+// removeExcept removes the spares that are not needed to have so much room, from the
 // newest on, and closes the others.
-func (p *pool) removeBut(room int64) error {
+func (p *pool) removeExcept(room int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error
 	var kept []*segment
 	have := int64(0)
-	for _, s := range p.spares {
+	for _, s := range p.preallocated {
 		if s.size == p.size && s.named == s.sequence && have < room {
 			have += p.usable()
 			s.closeFile()
@@ -306,7 +306,7 @@ func (p *pool) removeBut(room int64) error {
 		}
 		errs = append(errs, p.remove(s))
 	}
-	p.spares = kept
+	p.preallocated = kept
 	p.room.Store(have)
 	p.prepared.Store(false)
 	return errors.Join(errs...)
@@ -334,7 +334,7 @@ func (p *pool) adopt(f *found) bool {
 	s := &segment{name: f.path, named: f.sequence, header: f.header, size: f.size, end: headerSize}
 	s.flushed.Store(headerSize)
 	s.synced.Store(headerSize)
-	p.spares = append(p.spares, s)
+	p.preallocated = append(p.preallocated, s)
 	p.room.Add(p.usable())
 	p.next = f.sequence + 1
 	return true
@@ -398,7 +398,7 @@ func (p *pool) syncZeros(s *segment) error {
 		return nil
 	}
 	err = fmt.Errorf("wal: sync %s: %w", name, err)
-	if !slices.Contains(p.spares, s) {
+	if !slices.Contains(p.preallocated, s) {
 		s.failLocked(err)
 	}
 	return err

@@ -15,8 +15,8 @@ type sealedReader struct {
 	buf      []byte
 }
 
-// forget closes the file if it is that of the segment.
-func (r *sealedReader) forget(sequence uint64) {
+// closeIfReading closes the file if it is that of the segment.
+func (r *sealedReader) closeIfReading(sequence uint64) {
 	if r.sequence == sequence {
 		r.close()
 	}

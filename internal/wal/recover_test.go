@@ -172,7 +172,7 @@ func (s *story) open(readOnly bool) {
 		s.print("error: %v", err)
 	}
 	for _, tear := range report.Torn {
-		s.print("torn: %s, %d bytes at %d", tear.File, tear.Dropped, tear.Offset)
+		s.print("torn: %s, %d bytes at %d", tear.File, tear.Length, tear.Offset)
 	}
 	if err != nil || readOnly {
 		s.unchanged(before)

@@ -19,13 +19,13 @@ import (
 // A retired segment is not needed any more. Its file goes when because, a record
 // which says that, is durable.
 type retired struct {
-	sequence uint64
-	because  Pos
+	sequence  uint64
+	removedBy Pos
 }
 
-// A mark is to be written behind the closing record that ends at a position: the
+// A successor is to be written behind the closing record that ends at a position: the
 // name of the next segment.
-type mark struct {
+type successor struct {
 	at   Pos
 	next uint64
 }
@@ -62,7 +62,7 @@ func (l *Log) RemoveOldest() error {
 		return err
 	}
 	oldest := l.sealed[0].Sequence
-	l.reader.forget(oldest)
+	l.reader.closeIfReading(oldest)
 	l.sealed = slices.Delete(l.sealed, 0, 1)
 	because := s.append(pointer|internalBit, pointTo(kindOldest, l.oldest(s.sequence)))
 	l.retired = append(l.retired, retired{oldest, because})
@@ -70,74 +70,74 @@ func (l *Log) RemoveOldest() error {
 	return nil
 }
 
-// Removing returns where the last record is that removes a segment whose file is
+// RemovalPending returns where the last record is that removes a segment whose file is
 // waiting for it to be durable; ok is false if none is.
-func (l *Log) Removing() (at Pos, ok bool) {
+func (l *Log) RemovalPending() (at Pos, ok bool) {
 	l.noteDurable()
 	if len(l.retired) == 0 {
 		return Pos{}, false
 	}
-	return l.retired[len(l.retired)-1].because, true
+	return l.retired[len(l.retired)-1].removedBy, true
 }
 
-// Marking reports whether a segment is to be named in the one before, when its
+// SuccessorPending reports whether a segment is to be named in the one before, when its
 // beginning is durable.
-func (l *Log) Marking() bool {
+func (l *Log) SuccessorPending() bool {
 	l.noteDurable()
-	return len(l.marks) > 0
+	return len(l.successors) > 0
 }
 
 // noteDurable hands over to Prepare what has waited until something was durable.
 func (l *Log) noteDurable() {
-	if len(l.retired) == 0 && len(l.marks) == 0 {
+	if len(l.retired) == 0 && len(l.successors) == 0 {
 		return
 	}
 	durable := l.Durable()
 	n := 0
-	for n < len(l.retired) && l.retired[n].because.Compare(durable) < 0 {
+	for n < len(l.retired) && l.retired[n].removedBy.Compare(durable) < 0 {
 		n++
 	}
 	m := 0
-	for m < len(l.marks) && (Pos{l.marks[m].next, headerSize}).Compare(durable) < 0 {
+	for m < len(l.successors) && (Pos{l.successors[m].next, headerSize}).Compare(durable) < 0 {
 		m++
 	}
 	if n+m == 0 {
 		return
 	}
-	l.pool.chores.add(l.retired[:n], l.marks[:m])
+	l.pool.chores.add(l.retired[:n], l.successors[:m])
 	l.retired = slices.Delete(l.retired, 0, n)
-	l.marks = slices.Delete(l.marks, 0, m)
+	l.successors = slices.Delete(l.successors, 0, m)
 }
 
 // chores are what Prepare does beside making spares.
 type chores struct {
 	pending atomic.Bool
 
-	mu     sync.Mutex
-	marks  []mark
-	remove []uint64 // sequences, oldest first
-	doing  sync.Mutex
+	mu         sync.Mutex
+	successors []successor
+	remove     []uint64 // sequences, oldest first
+	doing      sync.Mutex
 }
 
-func (c *chores) add(retired []retired, marks []mark) {
+func (c *chores) add(retired []retired, marks []successor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.marks = append(c.marks, marks...)
+	c.successors = append(c.successors, marks...)
 	for _, r := range retired {
 		c.remove = append(c.remove, r.sequence)
 		// Nobody will miss what follows a segment that goes.
-		c.marks = slices.DeleteFunc(c.marks, func(m mark) bool { return m.at.Segment == r.sequence })
+		c.successors = slices.DeleteFunc(c.successors, func(m successor) bool { return m.at.Segment == r.sequence })
 	}
-	c.pending.Store(len(c.marks)+len(c.remove) > 0)
+	c.pending.Store(len(c.successors)+len(c.remove) > 0)
 }
 
-// done drops what was done.
-func (c *chores) done(m mark, remove uint64) {
+// finish drops what was done.
+func (c *chores) finish(m successor, remove uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.marks = slices.DeleteFunc(c.marks, func(other mark) bool { return other == m })
+	c.successors = slices.DeleteFunc(c.successors, func(other successor) bool { return other == m })
 	c.remove = slices.DeleteFunc(c.remove, func(other uint64) bool { return other == remove })
-	c.pending.Store(len(c.marks)+len(c.remove) > 0)
+	c.pending.Store(len(c.successors)+len(c.remove) > 0)
 }
 
 // doChores marks and removes what is waiting for it, and returns the first error.
@@ -151,20 +151,20 @@ func (p *pool) doChores() (err error) {
 	c.doing.Lock()
 	defer c.doing.Unlock()
 	c.mu.Lock()
-	marks, remove := slices.Clone(c.marks), slices.Clone(c.remove)
+	marks, remove := slices.Clone(c.successors), slices.Clone(c.remove)
 	c.mu.Unlock()
 	for _, m := range marks {
-		if e := p.mark(m); e != nil {
+		if e := p.writeSuccessor(m); e != nil {
 			err = cmp.Or(err, e)
 			continue
 		}
-		c.done(m, 0)
+		c.finish(m, 0)
 	}
 	for _, sequence := range remove {
 		if e := p.removeSegment(sequence); e != nil {
 			return cmp.Or(err, e)
 		}
-		c.done(mark{}, sequence)
+		c.finish(successor{}, sequence)
 	}
 	return err
 }
@@ -180,9 +180,9 @@ func (p *pool) removeSegment(sequence uint64) error {
 	return nil
 }
 
-// mark writes the name of the next segment behind a closing record. There is room
+// writeSuccessor writes the name of the next segment behind a closing record. There is room
 // for it in the file. Should a crash tear it, it says nothing.
-func (p *pool) mark(m mark) error {
+func (p *pool) writeSuccessor(m successor) error {
 	path := filepath.Join(p.dir, FileName(m.at.Segment))
 	f, err := p.fs.OpenWrite(path)
 	if err != nil {

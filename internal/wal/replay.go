@@ -28,10 +28,10 @@ type Report struct {
 // A Tear is the end of a write that the last crash interrupted. It was cut off,
 // or in read-only mode would be.
 type Tear struct {
-	File    string // path
-	Offset  int64  // at which it began
-	Dropped int64  // its length in bytes
-	Closed  bool   // a closing record is before it, so it was no write of the log
+	File   string // path
+	Offset int64  // at which it began
+	Length int64  // its length in bytes
+	Closed bool   // a closing record is before it, so it was no write of the log
 }
 
 // defaultBlockSize is how many bytes are read at a time. Five blocks and what
@@ -358,10 +358,10 @@ func (sc *scan) checkOldest() error {
 // records, or removes them.
 func (l *Log) clean(last *found) error {
 	if last != nil {
-		if err := l.settleLast(last); err != nil {
+		if err := l.closeLast(last); err != nil {
 			return err
 		}
-		if err := l.markBefore(last); err != nil {
+		if err := l.writeLastSuccessor(last); err != nil {
 			return err
 		}
 	}
@@ -380,10 +380,10 @@ func (l *Log) clean(last *found) error {
 	return l.fs.SyncDir(l.dir) // also for what a process removed that was killed before its own
 }
 
-// settleLast makes the last segment what the next one's link will say that it
+// closeLast makes the last segment what the next one's link will say that it
 // is. It syncs it in any case: a process that was killed may have left records
 // that are in the kernel's cache only. Then it closes it, if that was not done.
-func (l *Log) settleLast(last *found) error {
+func (l *Log) closeLast(last *found) error {
 	f, err := l.fs.OpenWrite(last.path)
 	if err != nil {
 		return err
@@ -417,9 +417,9 @@ func (l *Log) settleLast(last *found) error {
 	return nil
 }
 
-// markBefore makes the segment before the last one say that there is this one, if
+// writeLastSuccessor makes the segment before the last one say that there is this one, if
 // the process that wrote them had not come to it.
-func (l *Log) markBefore(last *found) error {
+func (l *Log) writeLastSuccessor(last *found) error {
 	for _, f := range l.scan.segments {
 		if f.sequence != last.link.prev.Segment || !f.closed {
 			continue
@@ -432,7 +432,7 @@ func (l *Log) markBefore(last *found) error {
 		if next, err := w.next(f.layout, f.seed(), f.end); err != nil || next == last.sequence {
 			return err
 		}
-		return l.pool.mark(mark{Pos{f.sequence, f.end}, last.sequence})
+		return l.pool.writeSuccessor(successor{Pos{f.sequence, f.end}, last.sequence})
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (s *segment) append(n uint32, parts ...[]byte) Pos {
 
 // flush writes what was appended since the last flush.
 func (s *segment) flush() error {
-	s.forget()
+	s.discardDurable()
 	flushed := s.flushed.Load()
 	if flushed == s.end {
 		return nil
@@ -95,9 +95,9 @@ func (s *segment) flush() error {
 	return nil
 }
 
-// forget drops from buf what is durable. To move a byte at most a few times, it
+// discardDurable drops from buf what is durable. To move a byte at most a few times, it
 // waits until that is the larger part.
-func (s *segment) forget() {
+func (s *segment) discardDurable() {
 	durable := s.synced.Load() - s.base
 	if durable*2 < int64(len(s.buf)) || durable == 0 {
 		return
@@ -150,8 +150,8 @@ func (s *segment) failure() error {
 	return s.err
 }
 
-// forgive forgets a failure: nothing was written to the segment.
-func (s *segment) forgive() {
+// clearFailure forgets a failure: nothing was written to the segment.
+func (s *segment) clearFailure() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = nil
@@ -205,10 +205,10 @@ func (s *segment) seal() error {
 	return nil
 }
 
-// cut removes what a failed segment holds beyond synced, as well as it can, and
+// truncate removes what a failed segment holds beyond synced, as well as it can, and
 // closes it. That is tidiness: nobody will read it. It leaves the length of the
 // file, for one that is shorter looks damaged.
-func (s *segment) cut() {
+func (s *segment) truncate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file == nil {
@@ -220,9 +220,9 @@ func (s *segment) cut() {
 	s.file.Close()
 }
 
-// settle gives the file the name and the header of its sequence, if it got
+// renumber gives the file the name and the header of its sequence, if it got
 // another one after it was made.
-func (s *segment) settle(fsys vfs.FS, dir string) error {
+func (s *segment) renumber(fsys vfs.FS, dir string) error {
 	if s.named == s.sequence {
 		return nil
 	}

@@ -117,12 +117,12 @@ func (l *Log) Unreserve(n int64) {
 // NeedsPrepare reports whether [Log.Prepare] has something to do. Any goroutine
 // may call it; it costs next to nothing.
 func (l *Log) NeedsPrepare() bool {
-	return !l.pool.prepared.Load() || l.wantsSpare() || l.pool.chores.pending.Load()
+	return !l.pool.prepared.Load() || l.poolIsLow() || l.pool.chores.pending.Load()
 }
 
-// wantsSpare reports whether there are fewer spares than make a whole one more
+// poolIsLow reports whether there are fewer spares than make a whole one more
 // than the reservations need.
-func (l *Log) wantsSpare() bool {
+func (l *Log) poolIsLow() bool {
 	return l.pool.room.Load() < l.reserved.Load()+l.pool.usable()
 }
 
@@ -133,7 +133,7 @@ func (l *Log) wantsSpare() bool {
 // means that there are fewer spares, or more files; the log itself is well.
 func (l *Log) Prepare() error {
 	err := l.pool.doChores()
-	for l.wantsSpare() {
+	for l.poolIsLow() {
 		if e := l.pool.add(l.pool.size); e != nil {
 			return errors.Join(err, e)
 		}

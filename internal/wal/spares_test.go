@@ -80,7 +80,7 @@ func TestSparesWithHoles(t *testing.T) {
 		must(t, holes.SyncDir(testDir))
 		holes.SetLimit(limit)
 		l := mustOpen(t, holes, opt)
-		if st := l.Stats(); (st.Spares > 1) != (limit == 0) {
+		if st := l.Stats(); (st.Preallocated > 1) != (limit == 0) {
 			t.Errorf("with a limit of %d: %+v", limit, st)
 		}
 		for {

@@ -52,9 +52,9 @@ func identifyAll(fsys vfs.FS, dir string, names []string) ([]File, error) {
 	return files, nil
 }
 
-// NotTaken returns the names of those of beanstalkd's files in a directory that
+// NotAdopted returns the names of those of beanstalkd's files in a directory that
 // are not among the files that its journal has taken over.
-func NotTaken(fsys vfs.FS, dir string, taken []File) ([]string, error) {
+func NotAdopted(fsys vfs.FS, dir string, taken []File) ([]string, error) {
 	names, err := binlog.Files(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func NotTaken(fsys vfs.FS, dir string, taken []File) ([]string, error) {
 	return others, nil
 }
 
-// A taking is what the record says that ends a take-over or an import.
-type taking struct {
+// A transfer is what the record says that ends a take-over or an import.
+type transfer struct {
 	kind    engine.ChangeKind // adoptionDone or importDone
 	at      int64             // ns since 1970
 	files   []File
@@ -81,27 +81,27 @@ type taking struct {
 	size    int64  // of the record, bytes in the log
 }
 
-func newTaking(kind engine.ChangeKind, at int64, files []File, segment uint64) taking {
-	t := taking{kind: kind, at: at, files: files, segment: segment}
+func newTransfer(kind engine.ChangeKind, at int64, files []File, segment uint64) transfer {
+	t := transfer{kind: kind, at: at, files: files, segment: segment}
 	t.size = wal.Cost(1 + len(t.change().Body))
 	return t
 }
 
 // change returns the change that the record is of.
-func (t *taking) change() engine.Change {
-	return engine.Change{Kind: t.kind, Body: appendTaking(nil, t.at, t.files)}
+func (t *transfer) change() engine.Change {
+	return engine.Change{Kind: t.kind, Body: appendTransfer(nil, t.at, t.files)}
 }
 
-// takenBytes returns what the records of all takings take.
-func (j *Journal) takenBytes() (n int64) {
-	for i := range j.taken {
-		n += j.taken[i].size
+// transferBytes returns what the records of all transfers take.
+func (j *Journal) transferBytes() (n int64) {
+	for i := range j.transfers {
+		n += j.transfers[i].size
 	}
 	return n
 }
 
-// appendTaking appends what follows the kind of the record.
-func appendTaking(dst []byte, at int64, files []File) []byte {
+// appendTransfer appends what follows the kind of the record.
+func appendTransfer(dst []byte, at int64, files []File) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
 	for _, f := range files {
 		dst = append(append(dst, byte(len(f.Name))), f.Name...)
@@ -112,9 +112,9 @@ func appendTaking(dst []byte, at int64, files []File) []byte {
 	return dst
 }
 
-// decodeTaking is the reverse of appendTaking. Nothing at all is what earlier
+// decodeTransfer is the reverse of appendTransfer. Nothing at all is what earlier
 // builds have written: it stands for no file.
-func decodeTaking(b []byte) (at int64, files []File, ok bool) {
+func decodeTransfer(b []byte) (at int64, files []File, ok bool) {
 	if len(b) == 0 {
 		return 0, nil, true
 	}
