@@ -35,7 +35,7 @@ var arrows = map[string]string{
 	"internal/journal":     "internal/binlog internal/engine internal/vfs internal/wal",
 
 	// The turn, and toward clients.
-	"internal/broker":       "internal/engine",
+	"internal/broker":       "internal/engine internal/histogram",
 	"internal/access":       "",
 	"internal/conversation": "internal/access internal/engine internal/wire",
 	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/wire golang.org/x/sys golang.org/x/time",

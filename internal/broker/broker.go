@@ -71,7 +71,7 @@ type Request interface {
 	// Apply does it. It runs within a turn, in the goroutine that leads the turn,
 	// and must not block. It returns the time of its last command: now, plus a
 	// nanosecond for each command after the first, so that no two happen at the
-	// same time.
+	// same time, and the broker knows how many they were.
 	Apply(e *engine.Engine, now int64) (later int64)
 }
 
@@ -123,13 +123,20 @@ var ErrClosed = errors.New("broker: closed")
 type Options struct {
 	Log Log          // nil: nothing outlives the process
 	Now func() int64 // ns of a clock that never goes back; nil: since New
+
+	// SlowTurn is told of each turn that took SlowAfter or longer. It is called
+	// within that turn, and must not block. Nil: nobody is told.
+	SlowTurn  func(Turn)
+	SlowAfter time.Duration
 }
 
 // Broker runs the turns of one engine.
 type Broker struct {
 	// Static after New.
-	now func() int64
-	log Log // nil if nothing outlives the process
+	now       func() int64
+	log       Log        // nil if nothing outlives the process
+	slow      func(Turn) // nil if nobody is told
+	slowAfter int64      // ns
 
 	mu struct {
 		sync.Mutex
@@ -144,7 +151,8 @@ type Broker struct {
 	timer      *time.Timer
 	timerAt    int64 // when the timer goes off, or engine.Never
 	last       int64 // the time when the last request was applied
-	closed     bool  // nothing comes due any more
+	turns      Turns
+	closed     bool // nothing comes due any more
 	logClosed  bool
 
 	commit commit // has its own lock
@@ -152,7 +160,7 @@ type Broker struct {
 
 // New returns a broker that owns the engine from now on.
 func New(e *engine.Engine, opt Options) *Broker {
-	b := &Broker{eng: e, log: opt.Log, now: opt.Now, timerAt: engine.Never}
+	b := &Broker{eng: e, log: opt.Log, now: opt.Now, slow: opt.SlowTurn, slowAfter: int64(opt.SlowAfter), timerAt: engine.Never}
 	b.commit.idle.L = &b.commit.mu
 	if b.now == nil {
 		start := time.Now()

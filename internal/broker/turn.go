@@ -10,7 +10,9 @@ import (
 // does next.
 func (b *Broker) turn(c *Caller) step {
 	callers := b.gather()
-	now := max(b.now(), b.last+1)
+	w := watch{began: b.now(), requests: len(callers)}
+	begin := max(w.began, b.last+1)
+	now := begin
 	if !b.closed {
 		b.eng.Tick(now)
 	}
@@ -18,9 +20,12 @@ func (b *Broker) turn(c *Caller) step {
 		now = c.req.Apply(b.eng, now) + 1
 	}
 	b.last = now
+	b.executed(&w)
 	durable, err := b.flush()
 	next := b.conclude(callers, c, durable, err)
+	b.flushed(&w)
 	b.housekeep(now)
+	b.ended(&w, now-begin)
 	b.passLead()
 	return next
 }

@@ -66,7 +66,7 @@ func (b *Batch) Replies() int { return b.replies }
 func (b *Batch) Owner(i int) engine.Waiter { return b.tasks[i].c.owner }
 
 // Apply does what the conversations want, each thing a nanosecond after the one
-// before, and returns the time then. It is called within a turn.
+// before, and returns the time of the last. It is called within a turn.
 func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 	for i := range b.tasks {
 		t := &b.tasks[i]
@@ -79,14 +79,15 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 			e.Close(now, t.c.sess)
 		case execute:
 			now = b.execute(t, e, now)
+			continue
 		}
 		now++
 	}
 	return now - 1
 }
 
-// execute executes the commands of a task. Its replies go into the batch's buffer
-// while there is room.
+// execute executes the commands of a task, and returns the time when the next thing
+// happens. Its replies go into the batch's buffer while there is room.
 func (b *Batch) execute(t *task, e *engine.Engine, now int64) (later int64) {
 	c := t.c
 	room := b.out[len(b.out):]
@@ -176,6 +177,7 @@ func (b *Batch) fail(t *task) {
 	if len(promises) == 0 {
 		return
 	}
+	c.shared.broken.Add(uint64(len(promises)))
 	out, at := c.out, 0
 	c.out = make([]byte, 0, len(out))
 	c.shares = false

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -73,12 +75,26 @@ type Shared struct {
 	// Stats returns what the command stats tells. It is called within turns.
 	Stats func(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.ServerStats
 
-	// Owned by the turn: how often each command was given, as stats counts.
-	commands [wire.NumOps]uint64
+	// Owned by the turn: how often each command was given, as stats counts, and how
+	// often each word was the reply that is not the one for success.
+	commands     [wire.NumOps]uint64
+	unsuccessful [math.MaxUint8 + 1]uint64
+
+	broken atomic.Uint64 // replies that became INTERNAL_ERROR after their turn
 }
 
 // Commands returns how often each command was given. It is for turns.
 func (s *Shared) Commands() *[wire.NumOps]uint64 { return &s.commands }
+
+// Unsuccessful returns how often a word was the reply to a command that was not
+// successful. The answers of reserves that have waited are not counted. It is for turns.
+func (s *Shared) Unsuccessful(w wire.Word) uint64 {
+	n := s.unsuccessful[w]
+	if w == wire.InternalError {
+		n += s.broken.Load()
+	}
+	return n
+}
 
 func (s *Shared) newParser() wire.Parser {
 	return wire.Parser{MaxBody: s.MaxJobSize, Compat: s.Compat}

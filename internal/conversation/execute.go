@@ -46,9 +46,16 @@ func (c *Conversation) word(w wire.Word) { c.out = wire.AppendWord(c.out, w) }
 // done appends the word for success, or that of any other outcome.
 func (c *Conversation) done(o engine.Outcome, success wire.Word) {
 	if o != engine.OK {
-		success = outcomeWords[o]
+		c.unsuccessful(outcomeWords[o])
+		return
 	}
 	c.word(success)
+}
+
+// unsuccessful appends a word that is not the one for success.
+func (c *Conversation) unsuccessful(w wire.Word) {
+	c.shared.unsuccessful[w]++
+	c.word(w)
 }
 
 var outcomeWords = [...]wire.Word{
@@ -73,7 +80,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 			c.quit, c.http = true, true
 			return
 		}
-		c.word(cmd.Fault.Word())
+		c.unsuccessful(cmd.Fault.Word())
 		return
 	}
 	switch cmd.Op {
@@ -116,7 +123,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		c.job(wire.Found, job, o)
 	case wire.Use:
 		if o := e.Use(c.sess, cmd.Tube); o != engine.OK {
-			c.word(outcomeWords[o])
+			c.unsuccessful(outcomeWords[o])
 			return
 		}
 		c.out = wire.AppendUsing(c.out, c.sess.Using())
@@ -146,7 +153,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 func (c *Conversation) put(e *engine.Engine, now int64, cmd *wire.Command) {
 	id, o := e.Put(now, c.sess, engine.Spec{Pri: cmd.Pri, Delay: cmd.Delay, TTR: cmd.TTR}, cmd.Body)
 	if o != engine.OK {
-		c.word(outcomeWords[o])
+		c.unsuccessful(outcomeWords[o])
 		return
 	}
 	c.out = wire.AppendInserted(c.out, id)
@@ -164,7 +171,7 @@ func (c *Conversation) reserve(e *engine.Engine, now, timeout int64) {
 // job answers with a job, or says why there is none.
 func (c *Conversation) job(success wire.Word, job engine.Job, o engine.Outcome) {
 	if o != engine.OK {
-		c.word(outcomeWords[o])
+		c.unsuccessful(outcomeWords[o])
 		return
 	}
 	c.out, c.rest = appendJob(c.out, success, job)
@@ -173,7 +180,7 @@ func (c *Conversation) job(success wire.Word, job engine.Job, o engine.Outcome) 
 func (c *Conversation) watch(e *engine.Engine, tube []byte) {
 	n, o := e.Watch(c.sess, tube)
 	if o != engine.OK {
-		c.word(outcomeWords[o])
+		c.unsuccessful(outcomeWords[o])
 		return
 	}
 	c.out = wire.AppendWatching(c.out, n)
@@ -182,7 +189,7 @@ func (c *Conversation) watch(e *engine.Engine, tube []byte) {
 func (c *Conversation) ignore(e *engine.Engine, tube []byte) {
 	n, ok := e.Ignore(c.sess, tube)
 	if !ok {
-		c.word(wire.NotIgnored)
+		c.unsuccessful(wire.NotIgnored)
 		return
 	}
 	c.out = wire.AppendWatching(c.out, n)

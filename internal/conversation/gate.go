@@ -94,7 +94,7 @@ func (c *Conversation) passes(e *engine.Engine, cmd *command) bool {
 
 // refuse answers that the client may not do something.
 func (c *Conversation) refuse(what string) {
-	c.word(wire.Unauthorized)
+	c.unsuccessful(wire.Unauthorized)
 	if c.gate.Refused != nil {
 		c.gate.Refused(c.client, c.identity.Name(), what)
 	}

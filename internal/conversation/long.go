@@ -74,9 +74,9 @@ func (c *Conversation) continueKick(e *engine.Engine, now int64, k kick) {
 	c.kick = nil
 	switch {
 	case k.failed:
-		c.word(wire.InternalError)
+		c.unsuccessful(wire.InternalError)
 	case k.Kicked == 0 && k.Refused != engine.OK:
-		c.word(outcomeWords[k.Refused])
+		c.unsuccessful(outcomeWords[k.Refused])
 	default:
 		c.out = wire.AppendKicked(c.out, uint64(k.Kicked))
 	}

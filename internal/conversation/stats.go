@@ -8,7 +8,7 @@ import (
 func (c *Conversation) statsTube(e *engine.Engine, now int64, name []byte) {
 	st, o := e.TubeStats(now, name)
 	if o != engine.OK {
-		c.word(outcomeWords[o])
+		c.unsuccessful(outcomeWords[o])
 		return
 	}
 	c.out = wire.AppendTubeStats(c.out, &wire.TubeStats{
@@ -33,7 +33,7 @@ func (c *Conversation) statsTube(e *engine.Engine, now int64, name []byte) {
 func (c *Conversation) statsJob(e *engine.Engine, now int64, id uint64) {
 	st, o := e.JobStats(now, id)
 	if o != engine.OK {
-		c.word(outcomeWords[o])
+		c.unsuccessful(outcomeWords[o])
 		return
 	}
 	c.out = wire.AppendJobStats(c.out, &wire.JobStats{

@@ -1,0 +1,66 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/histogram"
+)
+
+// Turns are what a broker counts of its turns.
+type Turns struct {
+	Length   histogram.Histogram // ns
+	Commands histogram.Histogram // in a turn; what a connection, a timer or a manager asks for counts as one too
+}
+
+// Turns returns what was counted. It is the broker's own, to read or to copy within a
+// turn.
+func (b *Broker) Turns() *Turns { return &b.turns }
+
+// A Turn is what there is to tell of one that took long.
+type Turn struct {
+	Took     time.Duration
+	Requests int // each with the commands of one connection, or of all that a loop found ready
+	Commands int // as Turns counts them
+
+	// What took how long.
+	Executing    time.Duration // what was due, and the commands
+	Writing      time.Duration // to the log; 0 without one
+	Housekeeping time.Duration // of the log: cleaning mostly
+}
+
+// A watch is how far a turn has come. Without a log the clock is read at the
+// beginning and the end only: there most turns are as short as a few readings.
+type watch struct {
+	requests                 int
+	began, executed, flushed int64 // ns
+}
+
+func (b *Broker) executed(w *watch) {
+	if b.log != nil {
+		w.executed = b.now()
+	}
+}
+
+func (b *Broker) flushed(w *watch) {
+	if b.log != nil {
+		w.flushed = b.now()
+	}
+}
+
+// ended counts a turn, and tells of it if it was slow.
+func (b *Broker) ended(w *watch, commands int64) {
+	end := b.now()
+	b.turns.Length.Record(end - w.began)
+	b.turns.Commands.Record(commands)
+	if b.slow == nil || end-w.began < b.slowAfter {
+		return
+	}
+	t := Turn{Took: time.Duration(end - w.began), Requests: w.requests, Commands: int(commands)}
+	t.Executing = t.Took
+	if b.log != nil {
+		t.Executing = time.Duration(w.executed - w.began)
+		t.Writing = time.Duration(w.flushed - w.executed)
+		t.Housekeeping = time.Duration(end - w.flushed)
+	}
+	b.slow(t)
+}
