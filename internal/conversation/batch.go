@@ -32,7 +32,7 @@ const (
 type task struct {
 	c        *Conversation
 	do       action
-	from, to int    // commands: Batch.commands[from:to]; none if a kick goes on
+	from, to int    // commands: Batch.commands[from:to]; none if a long command goes on
 	fresh    []byte // the driver's buffer that they were parsed from; nil: it is c.in
 	parsed   int    // bytes of that which are no longer needed when all are executed
 	executed int    // commands
@@ -122,7 +122,7 @@ func (b *Batch) TurnOver() {
 func (b *Batch) keepUnexecuted(t *task) {
 	c := t.c
 	n := t.to - t.from
-	c.more = n == 0 || n == maxCommands || c.kick != nil
+	c.more = n == 0 || n == maxCommands || c.long != nil
 	if t.executed < n {
 		t.parsed = 0
 		if t.executed > 0 {
@@ -136,7 +136,7 @@ func (b *Batch) keepUnexecuted(t *task) {
 	} else {
 		c.keep(t.fresh, t.parsed)
 	}
-	if c.in.empty() && c.kick == nil {
+	if c.in.empty() && c.long == nil {
 		c.more = false
 	}
 	if c.state == Executing {
@@ -162,6 +162,7 @@ func (b *Batch) Settle(err error) {
 			if err != nil {
 				b.fail(t)
 			}
+			t.c.unsettled = false
 			t.c.settle()
 		}
 	}
@@ -170,8 +171,8 @@ func (b *Batch) Settle(err error) {
 // fail turns the replies of a task that depend on the log into errors.
 func (b *Batch) fail(t *task) {
 	c := t.c
-	if c.kick != nil {
-		c.kick.failed = true
+	if c.unsettled {
+		c.failed = true
 	}
 	promises := b.promises[t.promised[0]:t.promised[1]]
 	if len(promises) == 0 {
@@ -202,7 +203,7 @@ func (b *Batch) Reset() {
 func (c *Conversation) closed() {
 	c.in.free()
 	c.state, c.sess = Closed, nil
-	c.out, c.rest, c.kick = nil, nil, nil
+	c.out, c.rest, c.long = nil, nil, nil
 	c.answer.out, c.answer.rest = nil, nil
 	c.more, c.waiting, c.answered = false, false, false
 }

@@ -28,7 +28,7 @@ func (c *Conversation) Check() error {
 	case Waiting:
 		assert(c.waiting, "V2: waiting for no reserve")
 	}
-	assert(!c.waiting || c.kick == nil, "V2: a reserve waits behind a kick that goes on")
+	assert(!c.waiting || c.long == nil, "V2: a reserve waits behind a command that goes on")
 	assert(c.waiting || !c.answered, "V3: answered, but not waiting")
 	assert(!c.quit || c.in.empty() && !c.more, "V4: there is input behind a quit")
 	if c.state == Reading && c.in.empty() {

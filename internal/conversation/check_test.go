@@ -16,7 +16,7 @@ func TestCheckReports(t *testing.T) {
 		{"V1", Writing, func(c *Conversation) { c.out = nil }},
 		{"V2", Reading, func(c *Conversation) { c.waiting = true }},
 		{"V2", Waiting, func(c *Conversation) {}},
-		{"V2", Executing, func(c *Conversation) { c.waiting, c.kick = true, &kick{} }},
+		{"V2", Executing, func(c *Conversation) { c.waiting, c.long = true, &kick{} }},
 		{"V3", Reading, func(c *Conversation) { c.answered = true }},
 		{"V4", Executing, func(c *Conversation) { c.quit = true; c.in.append([]byte("x")) }},
 		{"V5", Reading, func(c *Conversation) { c.in.buf = make([]byte, 1) }},

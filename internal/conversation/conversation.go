@@ -120,7 +120,7 @@ type Conversation struct {
 
 	out  []byte // replies, or what is left of them to write
 	rest *rest  // of the last reply in out; nil if that is whole
-	kick *kick  // that goes on in the next turn; nil: none
+	long long   // command that goes on in the next turn; nil: none
 
 	gate     *Gate            // nil: none
 	identity *access.Identity // who the client is; nil without a gate
@@ -128,8 +128,10 @@ type Conversation struct {
 	state      State
 	locked     bool // the client must prove who it is before anything else
 	shares     bool // out is a part of the batch's buffer
-	more       bool // there may be whole commands in the input, or a kick goes on
+	more       bool // there may be whole commands in the input, or a long one goes on
 	waiting    bool // a reserve has no answer yet
+	unsettled  bool // the long command has made changes in the last turn
+	failed     bool // and in that one or an earlier one they could not be made durable
 	answered   bool // it has, and the turn that gave it is settled
 	quit       bool // the client has said so
 	http       bool // the client has spoken HTTP
@@ -239,7 +241,7 @@ func (c *Conversation) Filled(now int64, n int) {
 // Advance makes a conversation that is Ready a part of the batch, if a command is
 // whole or goes on.
 func (c *Conversation) Advance(b *Batch, now int64) {
-	if c.kick != nil {
+	if c.long != nil {
 		b.tasks = append(b.tasks, task{c: c, do: execute, from: len(b.commands), to: len(b.commands)})
 		c.state = Executing
 		return

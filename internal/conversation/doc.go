@@ -60,7 +60,7 @@
 //     input is kept.
 //   - V5. In the state Reading without unread input a conversation has no buffer,
 //     unless its driver has asked for Space to read into.
-//   - V6. A kick or a reply that goes on is not over: some of it is left.
+//   - V6. A command or a reply that goes on is not over: some of it is left.
 //   - V7. A session exists from the first turn to the last: not in the states
 //     Opening and Closed.
 //   - V8. The input behind a waiting reserve is less than MaxAhead and what was

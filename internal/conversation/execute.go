@@ -9,9 +9,9 @@ import (
 // enough replies, or the turn has done enough; but one at least. Each happens a
 // nanosecond after the one before.
 func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands []command) (n int, later int64) {
-	if c.kick != nil {
+	if c.long != nil {
 		from, pending := len(c.out), e.PendingChanges()
-		c.continueKick(e, now, *c.kick)
+		c.continueLong(e, now, c.long)
 		c.promise(b, from, e.PendingChanges() > pending)
 		now++
 	}
@@ -30,14 +30,18 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 // ready reports whether the next command may be executed, as far as those before
 // are concerned.
 func (c *Conversation) ready() bool {
-	return !c.waiting && !c.quit && c.rest == nil && c.kick == nil
+	return !c.waiting && !c.quit && c.rest == nil && c.long == nil
 }
 
 // promise notes that the reply which begins at from depends on the log. There is
 // none yet if the command goes on in the next turn.
 func (c *Conversation) promise(b *Batch, from int, logged bool) {
-	if logged && len(c.out) > from {
+	switch {
+	case !logged:
+	case len(c.out) > from:
 		b.promises = append(b.promises, span{from, len(c.out)})
+	default:
+		c.unsettled = true
 	}
 }
 
@@ -106,7 +110,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.Touch:
 		c.done(e.Touch(now, c.sess, cmd.ID), wire.Touched)
 	case wire.Kick:
-		c.continueKick(e, now, kick{Kick: e.BeginKick(c.sess, cmd.Count)})
+		c.begin(e, now, &kick{e.BeginKick(c.sess, cmd.Count)})
 	case wire.KickJob:
 		c.done(e.KickJob(now, cmd.ID), wire.Kicked)
 	case wire.Peek:
@@ -139,6 +143,12 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		c.list(c.sess.WatchedNames())
 	case wire.ListTubeUsed:
 		c.out = wire.AppendUsing(c.out, c.sess.Using())
+	case wire.ListJobs:
+		c.listJobs(e, now, cmd)
+	case wire.FlushTube:
+		c.flushTube(e, now, cmd)
+	case wire.MoveJobs:
+		c.moveJobs(e, now, cmd)
 	case wire.Stats:
 		c.out = wire.AppendStats(c.out, c.shared.Stats(e, &c.shared.commands))
 	case wire.StatsTube:

@@ -29,6 +29,7 @@ func FuzzConversations(f *testing.F) {
 	f.Add([]byte("use x\r\n\xf6reserve\r\n\xf1put 0 0 1 1\r\nx\r\n\xf7bury 1 0\r\n\xf0\xf6kick 5\r\n"))
 	f.Add([]byte("watch x\r\nreserve-with-timeout 1\r\n\xf8\xf8reserve\r\n\xf4\xf2put 0 0 1 9\r\n\xf3abc\xf5"))
 	f.Add([]byte("\xf9\xf9quit\r\nuse x\r\n\xf1POST / HTTP/1.1\r\nput 0 0 1 1\r\n"))
+	f.Add([]byte("put 0 0 1 1\r\nx\r\nput 0 9 1 1\r\ny\r\nlist-jobs default ready\r\nlist-jobs default delayed 1 0.1\r\n\xf1move-jobs default x ready\r\n\xf0\xf7flush-tube x\r\nflush-tube default delayed 1\r\n"))
 	f.Fuzz(func(t *testing.T, talk []byte) {
 		if len(talk) > 4<<10 {
 			t.Skip("long ones only take their time")

@@ -58,7 +58,7 @@ func (c *Conversation) guardParser() {
 // identify looks up whose token a command has: outside turns, since a driver parses
 // there.
 func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
-	token := cmd.Token
+	token := cmd.Text
 	switch {
 	case cmd.Op == wire.Put && c.locked && c.gate.TokenInPut:
 		token = cmd.Body
@@ -154,6 +154,7 @@ const (
 	nowhere  place = iota // none, and no right is needed
 	named                 // the one that it names
 	used                  // the one in use
+	both                  // the two that it names
 	ofJob                 // that of its job
 	watched               // all that are watched
 	anywhere              // some tube
@@ -178,6 +179,9 @@ var needs = [wire.NumOps]need{
 	wire.Kick:           {access.Manage, false, used},
 	wire.KickJob:        {access.Manage, false, ofJob},
 	wire.PauseTube:      {access.Manage, false, named},
+	wire.FlushTube:      {access.Manage, false, named},
+	wire.MoveJobs:       {access.Manage, false, both},
+	wire.ListJobs:       {access.Stats, false, named},
 	wire.StatsJob:       {access.Stats, false, ofJob},
 	wire.StatsTube:      {access.Stats, false, named},
 	wire.Stats:          {access.Stats, false, anywhere},
@@ -203,6 +207,8 @@ func (c *Conversation) may(e *engine.Engine, cmd *wire.Command) bool {
 		return c.identity.MayAnywhere(n.rights)
 	case named:
 		tube = string(cmd.Tube)
+	case both:
+		return c.identity.May(n.rights, string(cmd.Tube)) && c.identity.May(n.rights, string(cmd.Text))
 	case used:
 		tube = c.sess.Using()
 	case watched:

@@ -174,6 +174,9 @@ var verbs = []struct {
 	{"kick 1\n", "KICKED 0", false, access.Manage},
 	{"kick-job 1\n", "NOT_FOUND", false, access.Manage},
 	{"pause-tube default 0\n", "PAUSED", false, access.Manage},
+	{"list-jobs default ready\n", "OK ", false, access.Stats},
+	{"flush-tube default\n", "FLUSHED 1", false, access.Manage},
+	{"move-jobs default default2 ready\n", "MOVED 1", false, access.Manage},
 	{"peek 1\n", "FOUND 1", false, access.Peek},
 	{"peek-ready\n", "FOUND 1", false, access.Peek},
 	{"peek-delayed\n", "NOT_FOUND", false, access.Peek},
@@ -187,9 +190,10 @@ var verbs = []struct {
 	{"peek 99\n", "NOT_FOUND", false, access.None},
 	{"nonsense\n", "UNKNOWN_COMMAND", false, access.None},
 	{"kick x\n", "BAD_FORMAT", false, access.None},
+	{"flush-tube x any\n", "BAD_FORMAT", false, access.None},
 }
 
-// TestRights tries each verb with each set of rights: 28 by 32.
+// TestRights tries each verb with each set of rights: 32 by 32.
 func TestRights(t *testing.T) {
 	for rights := access.None; rights <= access.All; rights++ {
 		rules := []access.RuleConfig{{Identities: []string{"admin"}, Rights: access.All}}

@@ -22,7 +22,8 @@ const (
 )
 
 // A rest is what is left of a reply: names that are formatted while it is
-// written, which with 100,000 tubes is over a megabyte, or a large body.
+// written, which with 100,000 tubes is over a megabyte, or a large body, or list of
+// jobs.
 type rest struct {
 	body  []byte
 	names engine.Names
@@ -58,26 +59,48 @@ func appendJob(dst []byte, w wire.Word, job engine.Job) ([]byte, *rest) {
 	return wire.AppendJobStart(dst, w, job.ID, len(job.Body)), &rest{body: job.Body}
 }
 
-// A kick is one that takes several turns.
-type kick struct {
-	engine.Kick
-	failed bool // jobs that it has kicked are not durable
+// A long command may take several turns.
+type long interface {
+	// proceed does as much as a turn should bear, and reports whether there is more
+	// to do.
+	proceed(c *Conversation, e *engine.Engine, now int64) (more bool)
+
+	// answer appends the reply.
+	answer(c *Conversation)
 }
 
-// continueKick does as much of a kick as a turn should bear, and answers when
+// begin begins a long command.
+func (c *Conversation) begin(e *engine.Engine, now int64, l long) {
+	c.failed = false
+	c.continueLong(e, now, l)
+}
+
+// continueLong does as much of a long command as a turn should bear, and answers when
 // that was all.
-func (c *Conversation) continueKick(e *engine.Engine, now int64, k kick) {
-	if e.ContinueKick(now, &k.Kick) {
-		c.kick = &k
+func (c *Conversation) continueLong(e *engine.Engine, now int64, l long) {
+	if l.proceed(c, e, now) {
+		c.long = l
 		return
 	}
-	c.kick = nil
-	switch {
-	case k.failed:
+	c.long = nil
+	if c.failed {
 		c.unsuccessful(wire.InternalError)
-	case k.Kicked == 0 && k.Refused != engine.OK:
-		c.unsuccessful(outcomeWords[k.Refused])
-	default:
-		c.out = wire.AppendKicked(c.out, uint64(k.Kicked))
+		return
 	}
+	l.answer(c)
+}
+
+// A kick is the command kick.
+type kick struct{ engine.Kick }
+
+func (k *kick) proceed(c *Conversation, e *engine.Engine, now int64) bool {
+	return e.ContinueKick(now, &k.Kick)
+}
+
+func (k *kick) answer(c *Conversation) {
+	if k.Kicked == 0 && k.Refused != engine.OK {
+		c.unsuccessful(outcomeWords[k.Refused])
+		return
+	}
+	c.out = wire.AppendKicked(c.out, uint64(k.Kicked))
 }

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"fmt"
-	"slices"
+	"strconv"
 )
 
 // A JobList is a snapshot of the jobs of a tube in one state, in their order: ready
@@ -40,11 +40,15 @@ type Cursor struct {
 
 // String returns the cursor as text: hexadecimal digits and a dot, or nothing for
 // the beginning.
-func (c Cursor) String() string {
+func (c Cursor) String() string { return string(c.Append(nil)) }
+
+// Append appends the cursor as text.
+func (c Cursor) Append(dst []byte) []byte {
 	if !c.behind {
-		return ""
+		return dst
 	}
-	return fmt.Sprintf("%x.%x", c.hi, c.lo)
+	dst = append(strconv.AppendUint(dst, c.hi, 16), '.')
+	return strconv.AppendUint(dst, uint64(c.lo), 16)
 }
 
 // ParseCursor is the reverse of String.
@@ -117,41 +121,77 @@ func (e *Engine) ContinueList(l *JobList) (more bool) {
 // and the cursor behind them. It needs no turn. It takes time proportional to the
 // length of the list: a few milliseconds for a million jobs.
 func (l *JobList) Page(after Cursor, n int) (page []Listed, next Cursor) {
-	n = max(n, 1)
-	var best []entry                              // at most 2n
-	last := entry{hi: ^uint64(0), lo: ^uint32(0)} // no job behind it is on the page
-	begin := entry{hi: after.hi, lo: after.lo}
+	f := firstEntries{after: after, n: max(n, 1)}
 	for _, p := range l.pages {
 		for _, x := range p {
-			if after.behind && !begin.before(x) || last.before(x) {
-				continue
-			}
-			if best = append(best, x); len(best) == 2*n {
-				best = firstEntries(best, n)
-				last = best[n-1]
-			}
+			f.show(x)
 		}
 	}
+	for f.sort() {
+	}
 	next = after
-	for _, x := range firstEntries(best, n) {
+	for _, x := range f.heap {
 		page = append(page, Listed{x})
-		next = Cursor{x.hi, x.lo, true}
+		next = x.cursor()
 	}
 	return page, next
 }
 
-// firstEntries returns the first n in order, or all if they are fewer.
-func firstEntries(all []entry, n int) []entry {
-	slices.SortFunc(all, func(a, b entry) int {
-		switch {
-		case a.before(b):
-			return -1
-		case b.before(a):
-			return 1
+// cursor returns the place behind an entry.
+func (a entry) cursor() Cursor { return Cursor{a.hi, a.lo, true} }
+
+// firstEntries are the first n behind a place among those that they were shown.
+type firstEntries struct {
+	after  Cursor
+	n      int
+	heap   []entry // the last of them comes first; or, when sort has said so, in their order
+	sorted int     // how many at the end of heap are in their places
+}
+
+// show takes an entry if it is one of the first so far.
+func (f *firstEntries) show(x entry) (taken bool) {
+	switch {
+	case f.after.behind && !(entry{hi: f.after.hi, lo: f.after.lo}).before(x):
+		return false
+	case len(f.heap) < f.n:
+		f.heap = append(f.heap, x)
+		for i := len(f.heap) - 1; i > 0 && f.heap[(i-1)/2].before(f.heap[i]); i = (i - 1) / 2 {
+			f.heap[i], f.heap[(i-1)/2] = f.heap[(i-1)/2], f.heap[i]
 		}
-		return 0
-	})
-	return all[:min(n, len(all))]
+		return true
+	case !x.before(f.heap[0]):
+		return false
+	}
+	f.heap[0] = x
+	f.down(f.heap)
+	return true
+}
+
+// down moves the first entry of a heap to where it belongs.
+func (f *firstEntries) down(heap []entry) {
+	for i := 0; 2*i+1 < len(heap); {
+		c := 2*i + 1
+		if c+1 < len(heap) && heap[c].before(heap[c+1]) {
+			c++
+		}
+		if !heap[i].before(heap[c]) {
+			return
+		}
+		heap[i], heap[c] = heap[c], heap[i]
+		i = c
+	}
+}
+
+// sort puts one entry in its place, and reports whether there are more to do.
+func (f *firstEntries) sort() (more bool) {
+	last := len(f.heap) - f.sorted - 1
+	if last <= 0 {
+		return false
+	}
+	f.heap[0], f.heap[last] = f.heap[last], f.heap[0]
+	f.down(f.heap[:last])
+	f.sorted++
+	return true
 }
 
 // Listed returns the stats of a job of a list, or NotFound if the job is gone, in

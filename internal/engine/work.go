@@ -3,7 +3,7 @@ package engine
 // The engine counts the work of a turn, so that it can be bounded: ten commands
 // may be more work than ten thousand others. A unit takes about 100 ns: a job is
 // added to a heap or removed from one, a KiB of a body is copied, or sixteen
-// watched tubes are looked at.
+// watched tubes, or entries of a list, are looked at.
 const (
 	// maxTurnWork is how much work a turn should do at most, about a millisecond.
 	// Most turns do far less.
@@ -16,7 +16,7 @@ const (
 	// so each operation ends, and a short one needs one turn only.
 	minSlice = 8
 
-	looksPerUnit = 16      // watched tubes
+	looksPerUnit = 16      // watched tubes, or entries of a list
 	bytesPerUnit = 1 << 10 // of bodies
 )
 

@@ -11,6 +11,7 @@ func TestAllocations(t *testing.T) {
 	var cmd Command
 	var r Reply
 	var s ServerStats
+	var listed ListedJob
 	body := []byte(strings.Repeat("x", 64))
 	buf := make([]byte, 0, 4096)
 	check := func(name string, f func()) {
@@ -43,6 +44,7 @@ func TestAllocations(t *testing.T) {
 		"AppendList in parts":  func() { AppendDataEnd(AppendListItem(AppendListStart(buf, 1, 4), "mail")) },
 		"AppendStats":          func() { AppendStats(buf, &s) },
 		"AppendTubeStats":      func() { AppendTubeStats(buf, &TubeStats{}) },
+		"AppendListed":         func() { AppendListed(buf, &listed) },
 		"AppendJobStats":       func() { AppendJobStats(buf, &JobStats{}) },
 	} {
 		check(name, f)

@@ -17,6 +17,8 @@ var benchCommands = []struct {
 	{"touch", "touch 1234567\r\n"},
 	{"use", "use mail.outgoing\r\n"},
 	{"pause-tube", "pause-tube mail.outgoing 60\r\n"},
+	{"list-jobs", "list-jobs mail.outgoing ready 1000 40000000000.12d687\r\n"},
+	{"move-jobs", "move-jobs mail.outgoing mail.later buried\r\n"},
 	{"unknown", "hello\r\n"},
 }
 

@@ -7,7 +7,7 @@ package wire
 // who it is. It is beanstalkd-rs's verb; beanstalkd does not know it. A token is
 // printable ASCII without blanks; with the verb it must fit in a line.
 func AppendAuth(dst []byte, token string) []byte {
-	return AppendCommand(dst, &Command{Op: Auth, Token: []byte(token)})
+	return AppendCommand(dst, &Command{Op: Auth, Text: []byte(token)})
 }
 
 // AppendPut appends a put with its body. Delay and ttr are seconds.
@@ -112,6 +112,23 @@ func AppendStatsJobCommand(dst []byte, id uint64) []byte {
 // AppendStatsTubeCommand appends the command; AppendTubeStats appends the reply.
 func AppendStatsTubeCommand(dst []byte, tube string) []byte {
 	return appendByTube(dst, StatsTube, tube)
+}
+
+// AppendListJobs appends a list-jobs: at most so many jobs, 1 or more, behind a
+// cursor; empty, it is the beginning.
+func AppendListJobs(dst []byte, tube string, state State, limit uint32, cursor string) []byte {
+	return AppendCommand(dst, &Command{Op: ListJobs, Tube: []byte(tube), State: state, Count: limit, Text: []byte(cursor)})
+}
+
+// AppendFlushTube appends a flush-tube: at most so many jobs, or all if that is 0.
+// With AnyState there is no such limit.
+func AppendFlushTube(dst []byte, tube string, state State, limit uint32) []byte {
+	return AppendCommand(dst, &Command{Op: FlushTube, Tube: []byte(tube), State: state, Count: limit})
+}
+
+// AppendMoveJobs appends a move-jobs: at most so many jobs, or all if that is 0.
+func AppendMoveJobs(dst []byte, from, to string, state State, limit uint32) []byte {
+	return AppendCommand(dst, &Command{Op: MoveJobs, Tube: []byte(from), Text: []byte(to), State: state, Count: limit})
 }
 
 func AppendQuit(dst []byte) []byte {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
@@ -21,10 +22,11 @@ type Command struct {
 	Delay   uint32 // seconds: put, release, pause-tube
 	TTR     uint32 // seconds: put; as sent, 0 is not yet raised to 1
 	Timeout uint32 // seconds: reserve-with-timeout; at most MaxTimeout, or Forever
-	Count   uint32 // kick
+	Count   uint32 // kick; list-jobs, flush-tube, move-jobs: at most so many jobs, 0 if none was given
+	State   State  // list-jobs, flush-tube, move-jobs
 	Tube    []byte // aliases the input
 	Body    []byte // put; without CR LF; aliases the input
-	Token   []byte // auth; aliases the input
+	Text    []byte // auth: the token. list-jobs: the cursor. move-jobs: where to. Aliases the input
 }
 
 // Fault says why a command cannot be executed. The reply follows from it.
@@ -90,9 +92,14 @@ func parseArgs(line []byte, i int, cmd *Command, compat Compat) (end int, size u
 				i = -1
 			}
 		case argToken:
-			cmd.Token, i = line[i:], len(line)
+			cmd.Text, i = line[i:], len(line)
 		case argLooseTube:
 			cmd.Tube, i = looseTube(line, i)
+		default:
+			if a.mayBeMissing() && i == len(line) {
+				return i, size
+			}
+			i = parseWord(line, i, a, cmd)
 		}
 		if i < 0 {
 			return i, 0
@@ -114,6 +121,42 @@ func looseTube(line []byte, i int) (tube []byte, end int) {
 	return line[i:end], end
 }
 
+// mayBeMissing reports whether an argument is one.
+func (a arg) mayBeMissing() bool {
+	return a == argMaybeIdle || a == argMaybeLimit || a == argMaybeCursor
+}
+
+// parseWord reads an argument that is a word with spaces before it, and returns
+// where it ends, negative if it is not what it should be.
+func parseWord(line []byte, i int, a arg, cmd *Command) (end int) {
+	for i < len(line) && line[i] == ' ' {
+		i++
+	}
+	end = len(line)
+	if n := bytes.IndexByte(line[i:], ' '); n >= 0 {
+		end = i + n
+	}
+	word, ok := line[i:end], end > i
+	switch a {
+	case argName:
+		cmd.Tube, ok = word, ValidTube(word)
+	case argOther:
+		cmd.Text, ok = word, ValidTube(word)
+	case argState, argIdle, argMaybeIdle:
+		cmd.State, ok = ParseState(string(word))
+		ok = ok && (a == argState || cmd.State != StateReserved)
+	case argMaybeLimit:
+		v, at := digits(word, 0, math.MaxUint32)
+		cmd.Count, ok = uint32(v), at == len(word) && v > 0
+	case argMaybeCursor:
+		cmd.Text = word
+	}
+	if !ok {
+		return -1
+	}
+	return end
+}
+
 // AppendCommand appends a command as a client sends it: what [Parser.Next]
 // makes of these bytes is cmd. It looks at Op and the fields that the command
 // has; Op must not be Unknown.
@@ -121,7 +164,7 @@ func AppendCommand(dst []byte, cmd *Command) []byte {
 	row := &commands[cmd.Op]
 	dst = append(dst, row.verb...)
 	for i, a := range &row.args {
-		if a == argEnd || a == argIgnored {
+		if a == argEnd || a == argIgnored || a.mayBeMissing() && cmd.lacks(a) {
 			break
 		}
 		if i > 0 || dst[len(dst)-1] != ' ' {
@@ -135,6 +178,17 @@ func AppendCommand(dst []byte, cmd *Command) []byte {
 		dst = append(dst, crlf...)
 	}
 	return dst
+}
+
+// lacks reports whether an argument that may be missing is.
+func (cmd *Command) lacks(a arg) bool {
+	switch a {
+	case argMaybeIdle:
+		return cmd.State == AnyState
+	case argMaybeLimit:
+		return cmd.Count == 0
+	}
+	return len(cmd.Text) == 0
 }
 
 func appendArg(dst []byte, a arg, cmd *Command) []byte {
@@ -152,12 +206,14 @@ func appendArg(dst []byte, a arg, cmd *Command) []byte {
 		v = uint64(cmd.Timeout)
 	case argSize:
 		v = uint64(len(cmd.Body))
-	case argCount:
+	case argCount, argMaybeLimit:
 		v = uint64(cmd.Count)
-	case argTube, argLooseTube:
+	case argTube, argLooseTube, argName:
 		return append(dst, cmd.Tube...)
-	case argToken:
-		return append(dst, cmd.Token...)
+	case argToken, argOther, argMaybeCursor:
+		return append(dst, cmd.Text...)
+	case argState, argIdle, argMaybeIdle:
+		return append(dst, cmd.State.String()...)
 	}
 	return strconv.AppendUint(dst, v, 10)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // Any input, however it is cut, gives the same commands; each that is in order
@@ -78,6 +79,23 @@ func appendReply(dst []byte, r *Reply) []byte {
 		return AppendJob(dst, r.Kind, r.ID, r.Body)
 	}
 	return AppendWord(dst, r.Kind)
+}
+
+// What is accepted as a list of jobs says the same when it is written again.
+func FuzzParseListed(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte) {
+		jobs, err := parseListed(data)
+		if err != nil {
+			return
+		}
+		again := AppendListedStart(nil)
+		for i := range jobs {
+			again = AppendListed(again, &jobs[i])
+		}
+		if jobs2, err := parseListed(again); err != nil || !cmp.Equal(jobs2, jobs, cmpopts.EquateEmpty()) {
+			t.Errorf("%+v comes back as %+v, %v", jobs, jobs2, err)
+		}
+	})
 }
 
 // What is accepted as a dictionary or list says the same when it is written

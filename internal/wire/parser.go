@@ -10,6 +10,10 @@ const (
 	// included.
 	MaxLine = 224
 
+	// MaxLongLine is that of commands which beanstalkd does not have and that may
+	// need more, for two names of tubes. Of replies it is not.
+	MaxLongLine = 512
+
 	// DefaultMaxBody is beanstalkd's default of Parser.MaxBody.
 	DefaultMaxBody = 65535
 
@@ -65,6 +69,9 @@ func (p *Parser) Next(buf []byte, cmd *Command) (n int, ok bool) {
 		if len(buf) < MaxLine {
 			return 0, false
 		}
+		if op, _ := recognize(buf); op.long() {
+			return p.nextLong(buf, cmd)
+		}
 		if p.http = isHTTP(buf); p.http {
 			cmd.Fault = FaultHTTP
 			return len(buf), true
@@ -81,9 +88,25 @@ func (p *Parser) Next(buf []byte, cmd *Command) (n int, ok bool) {
 	return n, true
 }
 
+// nextLong is Next for the beginning of a line of more than MaxLine bytes that may
+// be so long.
+func (p *Parser) nextLong(buf []byte, cmd *Command) (n int, ok bool) {
+	end := bytes.Index(buf[:min(len(buf), MaxLongLine)], []byte(crlf))
+	switch {
+	case end >= 0:
+		p.parseLine(buf[:end], cmd)
+		return end + len(crlf), true
+	case len(buf) < MaxLongLine:
+		p.need = MaxLongLine
+		return 0, false
+	}
+	p.tooLong = true
+	return p.skipLine(buf, cmd)
+}
+
 // Need returns how many bytes buf must hold for the next command to be
-// complete, after Next consumed nothing and asked for more. It is 0 if this is
-// not known because the line has no end yet.
+// complete, at most, after Next consumed nothing and asked for more. It is 0 if
+// this is not known because the line has no end yet.
 func (p *Parser) Need() int { return p.need }
 
 // Discarding reports whether the parser is within a line or a body that it

@@ -35,6 +35,7 @@ func parseAll(t testing.TB, p *Parser, input []byte, cuts ...int) (cmds []Comman
 			}
 			cmd.Tube = bytes.Clone(cmd.Tube)
 			cmd.Body = bytes.Clone(cmd.Body)
+			cmd.Text = bytes.Clone(cmd.Text)
 			cmds = append(cmds, cmd)
 		}
 		if len(buf) >= MaxLine && p.Need() <= len(buf) {
@@ -287,6 +288,13 @@ func TestRows(t *testing.T) {
 			good, bad = tube, []string{"", " mail", "mail ", "ma il", "-mail", "ma*il", "é", strings.Repeat("x", 201)}
 		case args(argLooseTube, argDelay):
 			good, bad = " mail 7", []string{"", " ", " mail", " mail x", " mail 7 ", " mail 4294967296", " * 7", "\tmail 7"}
+		case args(argName, argState, argMaybeLimit, argMaybeCursor):
+			good, bad = "  mail  delayed 7 1f.a", []string{"", "mail", "mail ", "mail any", "mail ready ", "mail ready 0", "mail ready x", "mail ready 7x", "mail ready 7 ",
+				"mail ready 4294967296", "mail ready 7 1f.a ", "mail ready 7 1f.a x", "-mail ready", "ma*il ready", "mail Ready", "\tmail ready", strings.Repeat("x", 201) + " ready"}
+		case args(argName, argMaybeIdle, argMaybeLimit):
+			good, bad = tube, []string{"", " ", "mail ", "mail 7", "mail any", "mail reserved", "mail ready x", "mail ready 7 ", "mail ready 7 7", "-mail"}
+		case args(argName, argOther, argIdle, argMaybeLimit):
+			good, bad = "mail web buried 7", []string{"", "mail", "mail web", "mail buried", "mail -web ready", "mail web reserved", "mail web ready x", "mail web ready 7 ", "mail web ready 7 7"}
 		default:
 			t.Errorf("%v: no test for its arguments", op)
 			continue
@@ -352,6 +360,36 @@ func TestSkip4GiB(t *testing.T) {
 	}
 	if n, ok := p.Next([]byte("stats\r\n"), &cmd); n != 7 || !ok || cmd.Op != Stats {
 		t.Errorf("afterwards: %d, %v, %+v", n, ok, cmd)
+	}
+}
+
+// Two names as long as they may be fit in a line of the commands that take them, and
+// a line of others is too long all the same.
+func TestLongLines(t *testing.T) {
+	from, to := strings.Repeat("a", MaxTube), strings.Repeat("b", MaxTube)
+	longest := "move-jobs " + from + " " + to + " delayed 4294967295"
+	cursor := "list-jobs " + from + " delayed 4294967295 ffffffffffffffff.ffffffff"
+	tooLong := "flush-tube " + from + " ready " + strings.Repeat("0", MaxLongLine)
+	for _, tc := range []struct {
+		in   string
+		want []Command
+	}{
+		{longest, []Command{{Op: MoveJobs, Counted: true, Tube: []byte(from), Text: []byte(to), State: StateDelayed, Count: math.MaxUint32}}},
+		{cursor, []Command{{Op: ListJobs, Counted: true, Tube: []byte(from), Text: []byte("ffffffffffffffff.ffffffff"), State: StateDelayed, Count: math.MaxUint32}}},
+		{tooLong, []Command{format(Unknown)}},
+		{tooLong[:MaxLongLine-3] + "1", []Command{{Op: FlushTube, Counted: true, Tube: []byte(from), State: StateReady, Count: 1}}},
+		{tooLong[:MaxLongLine-2] + "1", []Command{format(Unknown)}},
+		{"pause-tube " + strings.Repeat("0", MaxLongLine), []Command{format(Unknown)}},
+	} {
+		in := []byte(tc.in + "\r\nstats\r\n")
+		want := append(tc.want, Command{Op: Stats, Counted: true})
+		for cut := range in {
+			var p Parser
+			got, left := parseAll(t, &p, in, cut)
+			if !cmp.Equal(got, want) || len(left) > 0 {
+				t.Fatalf("%.30q, cut at %d: %+v, left %q", tc.in, cut, got, left)
+			}
+		}
 	}
 }
 

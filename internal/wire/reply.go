@@ -39,6 +39,8 @@ const (
 	OK
 	Using
 	Watching
+	Flushed // by flush-tube
+	Moved   // by move-jobs
 
 	numWords
 )
@@ -76,6 +78,8 @@ var replies = [numWords]struct {
 	OK:             {"OK", formMaybeBody},
 	Using:          {"USING", formTube},
 	Watching:       {"WATCHING", formCount},
+	Flushed:        {"FLUSHED", formCount},
+	Moved:          {"MOVED", formCount},
 }
 
 // form is what follows the word of a reply.
@@ -153,6 +157,16 @@ func AppendKicked(dst []byte, n uint64) []byte {
 	return appendNumber(dst, Kicked, n)
 }
 
+// AppendFlushed appends the reply to flush-tube.
+func AppendFlushed(dst []byte, n uint64) []byte {
+	return appendNumber(dst, Flushed, n)
+}
+
+// AppendMoved appends the reply to move-jobs.
+func AppendMoved(dst []byte, n uint64) []byte {
+	return appendNumber(dst, Moved, n)
+}
+
 func appendNumber(dst []byte, w Word, n uint64) []byte {
 	dst = append(dst, replies[w].word...)
 	dst = append(dst, ' ')
@@ -178,6 +192,12 @@ func AppendJobStart(dst []byte, w Word, id uint64, size int) []byte {
 	return append(dst, crlf...)
 }
 
+// AppendOKStart begins a reply with data, for data of so many bytes that is too
+// large to be copied. It and AppendDataEnd must follow.
+func AppendOKStart(dst []byte, size int) []byte {
+	return appendNumber(dst, OK, uint64(size))
+}
+
 // AppendDataEnd completes a reply whose data was appended in pieces.
 func AppendDataEnd(dst []byte) []byte { return append(dst, crlf...) }
 
@@ -185,7 +205,7 @@ func AppendDataEnd(dst []byte) []byte { return append(dst, crlf...) }
 type Reply struct {
 	Kind ReplyKind
 	ID   uint64 // Inserted, Reserved, Found; Buried, if it answers a put
-	N    uint64 // Watching: tubes. Kicked: jobs, and 1 if no number was sent
+	N    uint64 // Watching: tubes. Flushed, Moved: jobs. Kicked: jobs, and 1 if no number was sent
 	Tube []byte // Using; aliases the input
 	Body []byte // Reserved, Found, OK; without CR LF; aliases the input. nil if OK is all, as some servers answer auth
 }

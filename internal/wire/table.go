@@ -33,6 +33,11 @@ const (
 	ListTubes
 	Quit
 	PauseTube
+
+	// beanstalkd does not know these.
+	ListJobs
+	FlushTube
+	MoveJobs
 	Auth   // only if Parser.Auth
 	NumOps // not a command: one more than the last
 )
@@ -68,6 +73,9 @@ var commands = [NumOps]struct {
 	ListTubes:        {"list-tubes", args(), "cmd-list-tubes"},
 	Quit:             {"quit", args(argIgnored), ""},
 	PauseTube:        {"pause-tube", args(argLooseTube, argDelay), "cmd-pause-tube"},
+	ListJobs:         {"list-jobs ", args(argName, argState, argMaybeLimit, argMaybeCursor), ""},
+	FlushTube:        {"flush-tube ", args(argName, argMaybeIdle, argMaybeLimit), ""},
+	MoveJobs:         {"move-jobs ", args(argName, argOther, argIdle, argMaybeLimit), ""},
 	Auth:             {"auth ", args(argToken), ""},
 }
 
@@ -87,6 +95,16 @@ const (
 	argTube                 // a valid name, right after the verb and up to the end
 	argToken                // whatever is left of the line
 	argLooseTube            // spaces, then the characters of a name; validity is looked at last
+
+	// Words with spaces before them. What may be missing is missing together
+	// with all that would follow.
+	argName        // a valid name
+	argOther       // another
+	argState       // of jobs
+	argIdle        // of jobs that no worker holds
+	argMaybeIdle   // the same; may be missing
+	argMaybeLimit  // u32, at least 1; may be missing
+	argMaybeCursor // may be missing
 )
 
 const maxArgs = 4
@@ -113,6 +131,10 @@ func (o Op) Counter() string {
 	}
 	return commands[o].counter
 }
+
+// long reports whether the line may have MaxLongLine bytes. To beanstalkd such a
+// line is too long, and its verb unknown.
+func (o Op) long() bool { return o == ListJobs || o == FlushTube || o == MoveJobs }
 
 // byFirst lists the commands by the first byte of their verb, in table order.
 var byFirst = func() (t [256][]Op) {

@@ -1,0 +1,149 @@
+package conversation
+
+import (
+	"math"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// The commands of those who manage a queue, which beanstalkd does not have. Each is
+// long.
+
+const (
+	// defaultListed is how many jobs list-jobs lists if it is not told.
+	defaultListed = 100
+
+	// maxListed is how many it lists at most: a reply has less than 3 MB then.
+	maxListed = 10_000
+)
+
+// statesOf are the engine's words for those of the wire.
+var statesOf = [...]engine.State{
+	wire.StateReady: engine.Ready, wire.StateReserved: engine.Reserved, wire.StateDelayed: engine.Delayed, wire.StateBuried: engine.Buried,
+}
+
+// A listing is the command list-jobs.
+type listing struct {
+	engine.PageSearch
+	job    wire.ListedJob // the next one
+	cursor []byte         // of it
+	data   []byte
+}
+
+func (c *Conversation) listJobs(e *engine.Engine, now int64, cmd *wire.Command) {
+	after, err := engine.ParseCursor(string(cmd.Text))
+	if err != nil {
+		c.unsuccessful(wire.BadFormat)
+		return
+	}
+	limit := int(min(cmd.Count, maxListed))
+	if cmd.Count == 0 {
+		limit = defaultListed
+	}
+	p, o := e.BeginPage(cmd.Tube, statesOf[cmd.State], after, limit)
+	if o != engine.OK {
+		c.unsuccessful(outcomeWords[o])
+		return
+	}
+	c.begin(e, now, &listing{PageSearch: p, data: wire.AppendListedStart(nil)})
+}
+
+func (l *listing) proceed(_ *Conversation, e *engine.Engine, now int64) bool {
+	return e.ContinuePage(now, &l.PageSearch, func(st engine.JobStats, at engine.Cursor) {
+		l.cursor = at.Append(l.cursor[:0])
+		l.job = wire.ListedJob{
+			ID:       st.ID,
+			Pri:      uint64(st.Pri),
+			Age:      uint64(max(st.Age, 0)),
+			Delay:    uint64(st.Delay),
+			TTR:      uint64(st.TTR),
+			TimeLeft: uint64(st.TimeLeft),
+			Size:     uint64(st.Size),
+			Reserves: uint64(st.Reserves),
+			Timeouts: uint64(st.Timeouts),
+			Releases: uint64(st.Releases),
+			Buries:   uint64(st.Buries),
+			Kicks:    uint64(st.Kicks),
+			Cursor:   l.cursor,
+		}
+		l.data = wire.AppendListed(l.data, &l.job)
+	})
+}
+
+func (l *listing) answer(c *Conversation) {
+	if len(l.data) < largeBody {
+		c.out = wire.AppendOK(c.out, l.data)
+		return
+	}
+	c.out = wire.AppendOKStart(c.out, len(l.data))
+	c.rest = &rest{body: l.data}
+}
+
+// A sweep is the command flush-tube or move-jobs.
+type sweep struct {
+	sweeps  []engine.Sweep // of one state each, one after the other
+	left    uint64         // jobs that those may deal with
+	done    uint64         // jobs that earlier ones have dealt with
+	refused engine.Outcome
+	append  func(dst []byte, n uint64) []byte // the reply
+}
+
+func (c *Conversation) flushTube(e *engine.Engine, now int64, cmd *wire.Command) {
+	states := []engine.State{engine.Ready, engine.Delayed, engine.Buried}
+	if cmd.State != wire.AnyState {
+		states = []engine.State{statesOf[cmd.State]}
+	}
+	w := newSweep(cmd, wire.AppendFlushed)
+	for _, state := range states {
+		s, o := e.BeginClear(cmd.Tube, state)
+		if o != engine.OK {
+			c.unsuccessful(outcomeWords[o])
+			return
+		}
+		w.sweeps = append(w.sweeps, s)
+	}
+	c.begin(e, now, w)
+}
+
+func (c *Conversation) moveJobs(e *engine.Engine, now int64, cmd *wire.Command) {
+	s, o := e.BeginMove(cmd.Tube, cmd.Text, statesOf[cmd.State])
+	if o != engine.OK {
+		c.unsuccessful(outcomeWords[o])
+		return
+	}
+	w := newSweep(cmd, wire.AppendMoved)
+	w.sweeps = append(w.sweeps, s)
+	c.begin(e, now, w)
+}
+
+func newSweep(cmd *wire.Command, reply func([]byte, uint64) []byte) *sweep {
+	w := &sweep{left: uint64(cmd.Count), append: reply}
+	if cmd.Count == 0 {
+		w.left = math.MaxUint64
+	}
+	return w
+}
+
+func (w *sweep) proceed(_ *Conversation, e *engine.Engine, now int64) bool {
+	for len(w.sweeps) > 0 && w.refused == engine.OK {
+		s := &w.sweeps[0]
+		s.AtMost(w.left)
+		if e.ContinueSweep(now, s) {
+			return true
+		}
+		w.refused = s.Refused
+		w.done += s.Done
+		w.left -= s.Done
+		w.sweeps = w.sweeps[1:]
+	}
+	return false
+}
+
+func (w *sweep) answer(c *Conversation) {
+	if w.done == 0 && w.refused != engine.OK {
+		c.unsuccessful(outcomeWords[w.refused])
+		return
+	}
+	c.out = w.append(c.out, w.done)
+}

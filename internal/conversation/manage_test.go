@@ -1,0 +1,211 @@
+package conversation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// The words for states are the same on the wire and in the engine.
+func TestStates(t *testing.T) {
+	for s, state := range statesOf {
+		if s := wire.State(s); s != wire.AnyState && s.String() != state.String() {
+			t.Errorf("%v is %v", s, state)
+		}
+	}
+}
+
+// listed returns the jobs in the only reply that came.
+func (g *guest) listed() (jobs []wire.ListedJob, cursor string) {
+	g.desk.tb.Helper()
+	var r wire.Reply
+	if n, err := wire.ParseReply(g.got.Bytes(), &r); n != g.got.Len() || err != nil || r.Kind != wire.OK {
+		g.desk.tb.Fatalf("%d of %d bytes: %v, %v", n, g.got.Len(), r.Kind, err)
+	}
+	if err := wire.ParseListed(r.Body, func(j *wire.ListedJob) {
+		cursor = string(j.Cursor)
+		jobs = append(jobs, *j)
+	}); err != nil {
+		g.desk.tb.Fatal(err)
+	}
+	g.got.Reset()
+	return jobs, cursor
+}
+
+func TestListJobs(t *testing.T) {
+	d := newDesk(t)
+	g := d.guest()
+	g.send("use mail\nput 5 0 60 1\na\nput 4 0 70 2\nbb\nput 3 9 60 3\nccc\n")
+	g.got.Reset()
+	d.now += 3e9
+	d.turn()
+	g.send("list-jobs mail ready\n")
+	jobs, cursor := g.listed()
+	if len(jobs) != 2 || jobs[0].ID != 2 || jobs[1].ID != 1 || jobs[0].Pri != 4 || jobs[0].Size != 2 || jobs[0].TTR != 70 || jobs[0].Age != 3 {
+		t.Errorf("%+v", jobs)
+	}
+	g.send("list-jobs mail ready 5 " + cursor + "\n")
+	if jobs, _ := g.listed(); len(jobs) != 0 {
+		t.Errorf("%+v", jobs)
+	}
+	g.send("list-jobs mail delayed\n")
+	if jobs, _ := g.listed(); len(jobs) != 1 || jobs[0].ID != 3 || jobs[0].TimeLeft != 5 || jobs[0].Delay != 9 {
+		t.Errorf("%+v", jobs)
+	}
+	g.send("reserve-job 3\nrelease 3 9 0\nreserve-job 3\n")
+	g.got.Reset()
+	g.send("list-jobs mail reserved 1\n")
+	if jobs, _ := g.listed(); len(jobs) != 1 || jobs[0].ID != 3 || jobs[0].Reserves != 2 || jobs[0].Releases != 1 || jobs[0].Pri != 9 {
+		t.Errorf("%+v", jobs)
+	}
+	g.send("list-jobs nothing ready\nlist-jobs mail ready 5 " + cursor + "0x\nlist-jobs mail ready 5 -\n")
+	g.want("NOT_FOUND\nBAD_FORMAT\nBAD_FORMAT\n")
+	g.end()
+}
+
+// Very many jobs are listed page by page while others work; the list is in order and
+// each job is there once.
+func TestListManyJobs(t *testing.T) {
+	d := newDesk(t)
+	const jobs = 25_000
+	s := d.eng.Open(nil)
+	for range jobs {
+		d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, []byte("x"))
+	}
+	g, other := d.guest(), d.guest()
+	next, cursor := uint64(1), ""
+	for {
+		// The first turn, and then another client's, before the rest.
+		g.Receive(d.batch, d.now, []byte("list-jobs default ready 4294967295 "+cursor+"\r\nuse x\r\n"))
+		if cursor == "" {
+			g.End(d.batch)
+			d.turn()
+			g = d.guest()
+			g.Receive(d.batch, d.now, []byte("list-jobs default ready 4294967295\r\nuse x\r\n"))
+		}
+		d.now = d.batch.Apply(d.eng, d.now+1)
+		d.batch.TurnOver()
+		d.batch.Settle(nil)
+		d.batch.Reset()
+		g.wantState(Ready)
+		other.send("use y\n")
+		other.want("USING y\n")
+		g.proceed()
+		if !strings.HasSuffix(g.got.String(), "\r\nUSING x\r\n") {
+			t.Fatalf("ends with %q", g.got.String()[max(0, g.got.Len()-20):])
+		}
+		g.got.Truncate(g.got.Len() - len("USING x\r\n"))
+		page, last := g.listed()
+		for i := range page {
+			if page[i].ID != next {
+				t.Fatalf("job %d comes, want %d", page[i].ID, next)
+			}
+			next++
+		}
+		if cursor = last; len(page) < maxListed {
+			break
+		}
+	}
+	if next != jobs+1 {
+		t.Errorf("%d jobs were listed", next-1)
+	}
+}
+
+// flush-tube and move-jobs are one answer, after as many turns as they take; if one of
+// them was not durable, that is an error.
+func TestSweepsGoOn(t *testing.T) {
+	const jobs = 2000
+	for _, tc := range []struct{ command, want, left string }{
+		{"flush-tube default", fmt.Sprint("FLUSHED ", 2*jobs), "0 ready, 0 buried"},
+		{"flush-tube default buried", fmt.Sprint("FLUSHED ", jobs), "2000 ready, 0 buried"},
+		{"flush-tube default ready 1500", "FLUSHED 1500", "500 ready, 2000 buried"},
+		{"move-jobs default other ready", fmt.Sprint("MOVED ", jobs), "0 ready, 2000 buried"},
+		{"move-jobs default other buried 1700", "MOVED 1700", "2000 ready, 300 buried"},
+	} {
+		for _, failing := range []error{nil, errDisk} {
+			d := newDesk(t)
+			s := d.eng.Open(nil)
+			for range jobs {
+				d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, nil)
+				id, _ := d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, nil)
+				d.eng.ReserveJob(d.now, s, id)
+				d.eng.Bury(s, id, 0)
+			}
+			g := d.guest()
+			g.Receive(d.batch, d.now, []byte(tc.command+"\r\nuse x\r\n"))
+			d.now = d.batch.Apply(d.eng, d.now+1)
+			d.batch.TurnOver()
+			d.batch.Settle(failing)
+			d.batch.Reset()
+			g.wantState(Ready)
+			g.proceed()
+			if failing == nil {
+				g.want(tc.want + "\nUSING x\n")
+			} else {
+				g.want("INTERNAL_ERROR\nUSING x\n")
+			}
+			st, _ := d.eng.TubeStats(d.now, []byte("default"))
+			if left := fmt.Sprintf("%d ready, %d buried", st.Ready, st.Buried); left != tc.left {
+				t.Errorf("%s leaves %s, want %s", tc.command, left, tc.left)
+			}
+		}
+	}
+}
+
+// A list that goes on promises nothing of the log, whose failure it does not mind.
+func TestListGoesOnWithoutTheLog(t *testing.T) {
+	d := newDesk(t)
+	s := d.eng.Open(nil)
+	for range 2000 {
+		d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, nil)
+	}
+	g := d.guest()
+	d.failing = errDisk
+	g.send("list-jobs default ready 2000\n")
+	if jobs, _ := g.listed(); len(jobs) != 2000 {
+		t.Errorf("%d jobs", len(jobs))
+	}
+}
+
+// What is moved keeps its id, and goes to a worker who waits there.
+func TestMoveToAWorker(t *testing.T) {
+	d := newDesk(t)
+	worker, g := d.guest(), d.guest()
+	worker.send("watch there\nignore default\nreserve\n")
+	worker.got.Reset()
+	g.send("use here\nput 0 0 9 1\nx\nmove-jobs here there ready\nmove-jobs here there ready\nmove-jobs here here ready\n")
+	g.want("USING here\nINSERTED 1\nMOVED 1\nMOVED 0\nNOT_FOUND\n")
+	worker.want("RESERVED 1 1\nx\n")
+}
+
+// A client that leaves ends its sweep where it stands.
+func TestSweepEndsWithItsClient(t *testing.T) {
+	d := newDesk(t)
+	s := d.eng.Open(nil)
+	for range 2000 {
+		d.eng.Put(d.now, s, engine.Spec{TTR: 3600}, nil)
+	}
+	g := d.guest()
+	g.Receive(d.batch, d.now, []byte("flush-tube default\r\n"))
+	d.now = d.batch.Apply(d.eng, d.now+1)
+	d.batch.TurnOver()
+	d.batch.Settle(nil)
+	d.batch.Reset()
+	g.end()
+	if left := d.eng.Stats().Ready; left == 0 || left == 2000 {
+		t.Errorf("%d jobs are left", left)
+	}
+}
+
+// Who may manage one tube moves nothing into another, or out of it.
+func TestMoveNeedsBothTubes(t *testing.T) {
+	p := newPorter(newPolicy(t, []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: access.All}}, "a"))
+	g := newDesk(t).guarded(p)
+	g.send("auth " + tokenOf("a") + "\nuse mine\nmove-jobs mine mine2 ready\nmove-jobs mine other ready\nmove-jobs other mine ready\nlist-jobs other ready\nflush-tube other\n")
+	g.want("AUTHENTICATED\nUSING mine\nMOVED 0\n" + strings.Repeat("UNAUTHORIZED\n", 4))
+	g.end()
+}

@@ -1,0 +1,32 @@
+package wire
+
+// State is a state of jobs, as an argument of list-jobs, flush-tube and move-jobs.
+type State uint8
+
+const (
+	AnyState State = iota // none was given
+	StateReady
+	StateReserved
+	StateDelayed
+	StateBuried
+)
+
+var stateWords = [...]string{StateReady: "ready", StateReserved: "reserved", StateDelayed: "delayed", StateBuried: "buried"}
+
+// String returns the word, which is that of stats-job too; none for AnyState.
+func (s State) String() string {
+	if int(s) >= len(stateWords) {
+		return "invalid"
+	}
+	return stateWords[s]
+}
+
+// ParseState returns the state with this word.
+func ParseState(word string) (s State, ok bool) {
+	for s := StateReady; s <= StateBuried; s++ {
+		if word == stateWords[s] {
+			return s, true
+		}
+	}
+	return AnyState, false
+}
