@@ -286,5 +286,5 @@ var repeatable = [wire.NumOps]bool{
 	wire.Peek: true, wire.PeekReady: true, wire.PeekDelayed: true, wire.PeekBuried: true,
 	wire.Stats: true, wire.StatsJob: true, wire.StatsTube: true,
 	wire.Use: true, wire.Watch: true, wire.Ignore: true, wire.PauseTube: true,
-	wire.ListTubes: true, wire.ListTubeUsed: true, wire.ListTubesWatched: true,
+	wire.ListTubes: true, wire.ListTubeUsed: true, wire.ListTubesWatched: true, wire.ListJobs: true,
 }

@@ -257,6 +257,15 @@ func TestCutOthers(t *testing.T) {
 			return errors.Join(c.WatchOnly(ctx, "other"), second(c.ReserveMany(ctx, 2, time.Minute)))
 		}},
 		{"list-tubes", true, func(ctx context.Context, c *client.Conn) error { return second(c.ListTubes(ctx)) }},
+		{"list-jobs", true, func(ctx context.Context, c *client.Conn) error {
+			return second(c.ListJobs(ctx, "mail", client.StateBuried, 5, ""))
+		}},
+		{"flush-tube", false, func(ctx context.Context, c *client.Conn) error {
+			return second(c.FlushTube(ctx, "mail", client.StateBuried, 0))
+		}},
+		{"move-jobs", false, func(ctx context.Context, c *client.Conn) error {
+			return second(c.MoveJobs(ctx, "mail", "other", client.StateBuried, 0))
+		}},
 		{"pause-tube", true, func(ctx context.Context, c *client.Conn) error { return c.PauseTube(ctx, "mail", 0) }},
 		{"kick", false, func(ctx context.Context, c *client.Conn) error { return second(c.Kick(ctx, 1)) }},
 		{"kick-job", false, func(ctx context.Context, c *client.Conn) error { return c.KickJob(ctx, 1) }},

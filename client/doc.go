@@ -32,6 +32,8 @@
 //   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
 //     [Conn.DeleteMany] and their kin, also of a pool. A hundred jobs take one round
 //     trip.
+//   - To list, delete and move the jobs of a tube: [Conn.ListJobs], [Conn.FlushTube]
+//     and [Conn.MoveJobs], which only beanpole has.
 //   - In tests: package beanpoletest, a server inside the test.
 //
 // # Errors

@@ -52,7 +52,8 @@ var (
 	// does not allow this command. (UNAUTHORIZED)
 	ErrUnauthorized = errors.New("not authorized")
 
-	// ErrUnknownCommand: the server does not know the command. (UNKNOWN_COMMAND)
+	// ErrUnknownCommand: the server does not know the command: it is one of
+	// beanpole, or newer than the server. (UNKNOWN_COMMAND)
 	ErrUnknownCommand = errors.New("the server does not know the command")
 
 	// ErrBadFormat: the server does not understand the command. Servers before

@@ -349,6 +349,21 @@ func (p *Pool) PeekBuried(ctx context.Context, tube string) (*Job, error) {
 	return in(ctx, p, tube, func(c *Conn) (*Job, error) { return c.PeekBuried(ctx) })
 }
 
+// ListJobs is [Conn.ListJobs].
+func (p *Pool) ListJobs(ctx context.Context, tube string, state State, limit int, cursor string) ([]ListedJob, error) {
+	return with(ctx, p, "", func(c *Conn) ([]ListedJob, error) { return c.ListJobs(ctx, tube, state, limit, cursor) })
+}
+
+// FlushTube is [Conn.FlushTube].
+func (p *Pool) FlushTube(ctx context.Context, tube string, state State, limit int) (flushed int, err error) {
+	return with(ctx, p, "", func(c *Conn) (int, error) { return c.FlushTube(ctx, tube, state, limit) })
+}
+
+// MoveJobs is [Conn.MoveJobs].
+func (p *Pool) MoveJobs(ctx context.Context, from, to string, state State, limit int) (moved int, err error) {
+	return with(ctx, p, "", func(c *Conn) (int, error) { return c.MoveJobs(ctx, from, to, state, limit) })
+}
+
 // PauseTube is [Conn.PauseTube].
 func (p *Pool) PauseTube(ctx context.Context, tube string, d time.Duration) error {
 	return p.do(ctx, func(c *Conn) error { return c.PauseTube(ctx, tube, d) })
