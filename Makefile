@@ -28,8 +28,9 @@ lint: ## gofmt, vet, staticcheck, and that the other systems build
 	GOOS=darwin $(GO) build ./...
 	GOOS=freebsd $(GO) build ./...
 
-interop: build ## the real beanstalkd as twin, and real clients of four languages; installs what it needs
+interop: build ## the real beanstalkd as twin, and real clients of five languages, also with TLS and tokens; installs what it needs
 	internal/conformance/interop/run -md doc/clients.md bin/beanpole
+	$(GO) test ./internal/conformance/interop -count=1 -interop.all
 	$(GO) test ./internal/conformance -count=1 -run 'TestTwin|TestReference|TestBeanpole' -twin.rounds=$(or $(ROUNDS),20)
 
 fuzz: ## each fuzz target for FUZZTIME

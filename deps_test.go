@@ -59,9 +59,11 @@ var arrows = map[string]string{
 	"internal/budget":        "",
 	"internal/budget/driver": "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
 	"internal/conformance":   "",
-	"internal/memnet":        "",
-	"internal/sim":           "",
-	"internal/soak":          "",
+
+	"internal/conformance/interop": "",
+	"internal/memnet":              "",
+	"internal/sim":                 "",
+	"internal/soak":                "",
 
 	// The only place where the pieces meet.
 	"cmd/beanpole": "internal/access internal/admin internal/bench internal/binlog internal/broker internal/certs internal/cli internal/conversation internal/engine internal/journal internal/load internal/server internal/vfs internal/wal internal/wire " +

@@ -1,0 +1,10 @@
+// Package interop holds the real program against real clients of other languages.
+// What is here are tests only:
+//
+//	run          libraries for the protocol: the whole life of a job, beside beanstalkd
+//	*_test.go    TLS and tokens: certificates good and bad, old versions, slow handshakes
+//
+// The tests need nothing but Go, and then talk to clients of Go only. With
+// -interop.all they talk to those of all languages, which must be installed:
+// "make interop" does both.
+package interop

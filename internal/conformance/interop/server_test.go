@@ -1,0 +1,146 @@
+package interop
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var all = flag.Bool("interop.all", false, "talk to clients of all languages, which must be installed; otherwise to those of Go only")
+
+// patience is how long anything may take that must happen.
+const patience = time.Minute
+
+// need skips the test if it needs more than Go, unless -interop.all is given.
+func need(t *testing.T, program string) {
+	t.Helper()
+	if !*all && program != "go" {
+		t.Skip(program, "is for -interop.all")
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server is a process of beanpole.
+type server struct {
+	addrs []string // in the order of its listeners
+	log   *log
+}
+
+// serve starts a server with a configuration for the length of the test.
+func serve(t *testing.T, config string) *server {
+	t.Helper()
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "beanpole.toml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{log: background(t, program, "--config", file)}
+	s.log.await(t, regexp.MustCompile(`msg=ready`))
+	for _, m := range regexp.MustCompile(`msg=listening address=(\S+)`).FindAllStringSubmatch(s.log.String(), -1) {
+		s.addrs = append(s.addrs, m[1])
+	}
+	return s
+}
+
+// background runs a program until the end of the test, and returns its log.
+func background(t *testing.T, program string, args ...string) *log {
+	t.Helper()
+	l := newLog()
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = l, l
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		cmd.Wait()
+		close(exited)
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-exited
+		if t.Failed() {
+			t.Logf("[log of %s]\n%s", filepath.Base(program), l)
+		}
+	})
+	return l
+}
+
+// A log is what a process has written so far.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{} // closed and replaced when there is more
+}
+
+func newLog() *log { return &log{more: make(chan struct{})} }
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.more)
+	l.more = make(chan struct{})
+	return l.text.Write(b)
+}
+
+func (l *log) String() string {
+	text, _ := l.look()
+	return text
+}
+
+func (l *log) look() (string, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String(), l.more
+}
+
+// await waits until the log matches, and returns the match.
+func (l *log) await(t *testing.T, re *regexp.Regexp) []string {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		text, more := l.look()
+		if m := re.FindStringSubmatch(text); m != nil {
+			return m
+		}
+		select {
+		case <-more:
+		case <-timeout:
+			t.Fatalf("nothing in the log matches %v:\n%s", re, strings.TrimSpace(text))
+		}
+	}
+}
+
+// buildDir holds the binary that build made; TestMain removes it.
+var buildDir string
+
+var build = sync.OnceValues(func() (path string, err error) {
+	if buildDir, err = os.MkdirTemp("", "beanpole"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(buildDir, "beanpole")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/beanpole-mq/beanpole/cmd/beanpole").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build beanpole: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	os.RemoveAll(buildDir)
+	os.Exit(code)
+}

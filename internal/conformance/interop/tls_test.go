@@ -1,0 +1,184 @@
+package interop
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+)
+
+// life is the life of the first job of a server, and what comes back.
+const (
+	life        = "put 0 0 60 5\r\nhello\r\nreserve-with-timeout 0\r\ndelete 1\r\nquit\r\n"
+	lifeReplies = "INSERTED 1\r\nRESERVED 1 5\r\nhello\r\nDELETED\r\n"
+)
+
+// A pki has certificates of all kinds.
+type pki struct {
+	trusted, stranger     *certstest.CA
+	serverCert, serverKey string
+}
+
+func newPKI(t *testing.T) *pki {
+	p := &pki{trusted: certstest.NewCA(t), stranger: certstest.NewCA(t)}
+	p.serverCert, p.serverKey = p.trusted.Issue("server", time.Now().Add(time.Hour))
+	return p
+}
+
+// listener is a listener with TLS, in the configuration.
+func (p *pki) listener(settings ...string) string {
+	return fmt.Sprintf("[[listener]]\naddress = \"127.0.0.1:0\"\ntls-cert = %q\ntls-key = %q\n%s\n", p.serverCert, p.serverKey, strings.Join(settings, "\n"))
+}
+
+// Each client is let in with what it needs and refused without, in both versions of
+// TLS that the server speaks, and in no other.
+func TestTLS(t *testing.T) {
+	p := newPKI(t)
+	noCert := side{ca: p.trusted.File}
+	with := func(ca *certstest.CA, name string, lifetime time.Duration) side {
+		s := noCert
+		s.cert, s.key = ca.Issue(name, time.Now().Add(lifetime))
+		return s
+	}
+	worker := with(p.trusted, "worker", time.Hour)
+	nobody := with(p.trusted, "nobody", time.Hour)
+	expired := with(p.trusted, "late", -time.Minute)
+	foreign := with(p.stranger, "worker", time.Hour)
+	mistrusting := side{ca: p.stranger.File}
+
+	clientCA := fmt.Sprintf("tls-client-ca = %q", p.trusted.File)
+	identity := "require-auth = true\n[[identity]]\nname = \"worker\"\ncertificates = [\"worker\"]\n"
+	old := newPKI(t)
+	old.serverCert, old.serverKey = p.trusted.Issue("old server", time.Now().Add(-time.Minute))
+	token := fmt.Sprintf("require-auth = true\n[[identity]]\nname = \"mailer\"\ntokens = [%q]\n", tokenHash)
+
+	const both = "1.2 1.3"
+	for name, test := range map[string]struct {
+		versions string
+		config   string
+		side     side
+		text     string
+		replies  string
+		reason   string // in the log of the server; empty: the client is the one that refuses, or nobody does
+	}{
+		"too old":                        {"1.1", p.listener(), noCert, life, "", "client offered only unsupported versions"},
+		"encrypted":                      {both, p.listener(), noCert, life, lifeReplies, ""},
+		"a certificate":                  {both, p.listener(clientCA), worker, life, lifeReplies, ""},
+		"no certificate":                 {both, p.listener(clientCA), noCert, life, "", "client didn't provide a certificate"},
+		"an expired certificate":         {both, p.listener(clientCA), expired, life, "", "certificate has expired"},
+		"a certificate of a stranger":    {both, p.listener(clientCA), foreign, life, "", "signed by unknown authority"},
+		"somebody by certificate":        {both, p.listener(clientCA, identity), worker, life, lifeReplies, ""},
+		"nobody, with a certificate":     {both, p.listener(clientCA, identity), nobody, life, "UNAUTHORIZED\r\n", "put before auth"},
+		"a token":                        {both, p.listener(token), noCert, "auth " + token1 + "\r\n" + life, "AUTHENTICATED\r\n" + lifeReplies, ""},
+		"a wrong token":                  {both, p.listener(token), noCert, "auth " + token1 + "x\r\n" + life, "UNAUTHORIZED\r\n", "the token"},
+		"a server whose time has passed": {both, old.listener(), noCert, life, "", ""},
+		"a server of a stranger":         {both, p.listener(), mistrusting, life, "", ""},
+	} {
+		for version := range strings.FieldsSeq(test.versions) {
+			test.side.version = version
+			for language, c := range clients {
+				t.Run(name+"/"+version+"/"+language, func(t *testing.T) {
+					t.Parallel()
+					need(t, c.program)
+					s := serve(t, test.config)
+					got, err := c.talk(t, s.addrs[0], test.text, test.side)
+					if got != test.replies {
+						t.Errorf("the replies are %q, want %q (%v)", got, test.replies, err)
+					}
+					if test.reason != "" {
+						s.log.await(t, regexp.MustCompile("refused.*"+regexp.QuoteMeta(test.reason)))
+					}
+				})
+			}
+		}
+	}
+}
+
+// A client that asks for a new handshake on its connection is disconnected; one that
+// only wants new keys, in TLS 1.3, gets them. Both without a word to the others.
+func TestRenegotiation(t *testing.T) {
+	need(t, "openssl")
+	p := newPKI(t)
+	s := serve(t, p.listener())
+	for version, test := range map[string]struct {
+		ask, said, also string
+	}{
+		"1.2": {"R\n", "RENEGOTIATING", "unexpected message"},
+		"1.3": {"K\n", "KEYUPDATE", "USING default"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "openssl", sClient(s.addrs[0], side{ca: p.trusted.File, version: version}, "-crlf")...)
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := newLog()
+		cmd.Stdout, cmd.Stderr = said, said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(stdin, "list-tube-used\n")
+		said.await(t, regexp.MustCompile("USING default"))
+		io.WriteString(stdin, test.ask) // a line of its own is an order to s_client
+		said.await(t, regexp.MustCompile(test.said))
+		io.WriteString(stdin, "list-tube-used\nquit\n")
+		said.await(t, regexp.MustCompile("(?s)"+test.said+".*"+test.also))
+		stdin.Close()
+		cmd.Wait()
+		if n := strings.Count(said.String(), "USING default"); n != map[string]int{"1.2": 1, "1.3": 2}[version] {
+			t.Errorf("TLS %s: %d answers:\n%s", version, n, said)
+		}
+	}
+	if got, err := goTLS(t, s.addrs[0], life, side{ca: p.trusted.File, version: "1.3"}); got != lifeReplies {
+		t.Errorf("after that: %q (%v)", got, err)
+	}
+}
+
+// Two thousand clients that begin a handshake and stop hold up nobody, and are
+// disconnected when their time is over.
+func TestSlowHandshakes(t *testing.T) {
+	t.Parallel()
+	p := newPKI(t)
+	s := serve(t, p.listener()+"[[listener]]\naddress = \"127.0.0.1:0\"\n")
+	idle := make([]net.Conn, 2000)
+	for i := range idle {
+		nc, err := net.Dial("tcp", s.addrs[0])
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		defer nc.Close()
+		if _, err := nc.Write([]byte("\x16\x03\x01\x02\x00\x01")); err != nil { // the front of a ClientHello
+			t.Fatal(err)
+		}
+		idle[i] = nc
+	}
+	for i := range 10 {
+		want := strings.ReplaceAll(lifeReplies, " 1", fmt.Sprintf(" %d", i+1))
+		text := strings.ReplaceAll(life, "delete 1", fmt.Sprintf("delete %d", i+1))
+		if got, err := goTLS(t, s.addrs[0], text, side{ca: p.trusted.File, version: "1.3"}); got != want {
+			t.Fatalf("beside slow handshakes: %q (%v)", got, err)
+		}
+	}
+	for _, nc := range idle {
+		nc.SetReadDeadline(time.Now().Add(patience))
+		if _, err := io.ReadAll(nc); err != nil { // nothing, or an alert, and the end
+			t.Fatalf("a handshake that never ends: %v", err)
+		}
+	}
+	nc, err := net.Dial("tcp", s.addrs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	got, err := say(nc, "stats\r\nquit\r\n")
+	for _, line := range []string{"current-connections: 1", fmt.Sprintf("refused-connections: %d", len(idle))} {
+		if !strings.Contains(got, "\n"+line+"\n") {
+			t.Errorf("stats does not have %q (%v):\n%s", line, err, got)
+		}
+	}
+}
