@@ -97,7 +97,7 @@ func (a *adminServer) ready(opt *serveOptions, log *slog.Logger, q *queue, srv *
 			st := j.Stats()
 			return admin.JournalStats{
 				Healthy: st.Trouble == nil, Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live,
-				RecordsWritten: st.Written, RecordsMigrated: st.Migrated,
+				RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.Snapshot(),
 			}
 		}
 		o.NotReady = func() string {

@@ -466,10 +466,14 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func scriptLogs(ts *testscript.TestScript, neg bool, args []string) {
-	p := running(ts, neg, args, 2)
+	p := running(ts, false, args, 2)
 	re, err := regexp.Compile(`(?m)` + args[1])
 	ts.Check(err)
-	ts.Check(p.await(re))
+	if !neg {
+		ts.Check(p.await(re))
+	} else if text, _ := p.logged(); re.MatchString(text) {
+		ts.Fatalf("the server has logged %q", re.FindString(text))
+	}
 }
 
 func (p *process) awaitExit(ts *testscript.TestScript) *os.ProcessState {

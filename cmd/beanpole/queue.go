@@ -13,6 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/histogram"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -24,19 +25,20 @@ import (
 type queue struct {
 	broker  *broker.Broker
 	journal *journal.Journal // nil: jobs are in memory only
+	syncs   histogram.Shared // of the journal's files: how long they took, in ns
 	where   string           // the jobs are kept, for the log
 }
 
 // openQueue makes the queue and reads the journal into it. The engine's clock
 // starts with it.
-func openQueue(opt journalOptions, limits engine.Limits, log *slog.Logger) (*queue, error) {
+func openQueue(opt journalOptions, limits engine.Limits, slow slowOptions, log *slog.Logger) (*queue, error) {
 	start := time.Now()
 	now := func() int64 { return int64(time.Since(start)) }
+	turns := broker.Options{Now: now, SlowTurn: slow.turns(log), SlowAfter: slow.turn}
+	q := &queue{where: "none, jobs are in memory only"}
 	if opt.dir == "" {
-		return &queue{
-			broker: broker.New(engine.New(engine.Options{Limits: limits}), broker.Options{Now: now}),
-			where:  "none, jobs are in memory only",
-		}, nil
+		q.broker = broker.New(engine.New(engine.Options{Limits: limits}), turns)
+		return q, nil
 	}
 	j := journal.New(journal.Options{
 		SegmentSize: opt.segmentSize(),
@@ -46,16 +48,19 @@ func openQueue(opt journalOptions, limits engine.Limits, log *slog.Logger) (*que
 		Progress:    reading(log),
 	})
 	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits})
-	report, err := j.Open(vfs.OS, opt.dir, eng)
+	slowSync := slow.syncs(log)
+	files := vfs.Timed(vfs.OS, now, func(took int64) {
+		q.syncs.Record(took)
+		slowSync(took)
+	})
+	report, err := j.Open(files, opt.dir, eng)
 	if err != nil {
 		return nil, &exitError{exitJournal, journalHint(opt.dir, err)}
 	}
 	logReport(log, opt.dir, report, time.Since(start))
-	return &queue{
-		broker:  broker.New(eng, broker.Options{Log: j, Now: now}),
-		journal: j,
-		where:   opt.dir,
-	}, nil
+	turns.Log = j
+	q.broker, q.journal, q.where = broker.New(eng, turns), j, opt.dir
+	return q, nil
 }
 
 // reading returns a function that says once a second how far the reading of a

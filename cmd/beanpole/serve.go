@@ -104,7 +104,7 @@ func serve(ctx context.Context, line commandLine, s *settings, stderr io.Writer)
 	if err := who.assume(); err != nil {
 		return err
 	}
-	q, err := openQueue(opt.journal, limits, log)
+	q, err := openQueue(opt.journal, limits, opt.slow, log)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ type serveOptions struct {
 
 	verbose int
 	jsonLog bool
+	slow    slowOptions
 	version bool
 
 	compact, noCompact bool // -c and -n, which do nothing
@@ -72,6 +73,7 @@ func defaultOptions() serveOptions {
 		stallTimeout: server.DefaultStallTimeout,
 		journal:      journalOptions{asked: wal.DefaultSegmentSize},
 		admin:        adminOptions{tubes: admin.DefaultTubes},
+		slow:         slowOptions{turn: 50 * time.Millisecond, sync: time.Second},
 	}
 }
 
@@ -139,6 +141,10 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 		define(fs, "compat", "", as(&opt.compat, wire.ParseCompat, showCompat), "speak as beanstalkd `VERSION`, 1.12 or 1.13: before\n"+
 			"1.13 strings in statistics have no quotes (1.13)")
 		define(fs, "log-format", "", as(&opt.jsonLog, parseLogFormat, showLogFormat), "`FORMAT` of the log: text or json (text)")
+		define(fs, "slow-turn", "", as(&opt.slow.turn, parseDuration, showDuration), "log a turn, in which commands are executed, that takes\n"+
+			"this `TIME`; 0: never (50ms)")
+		define(fs, "slow-sync", "", as(&opt.slow.sync, parseDuration, showDuration), "log a sync of the journal that takes this `TIME`;\n"+
+			"0: never (1s)")
 		define(fs, configFlag, "", as(&opt.config, parseFile, unlessEmpty), "read settings from `FILE` too, TOML with the long\n"+
 			"names of these options (none)")
 		fs.BoolVarP(&opt.version, "version", "v", false, "print the version and exit")

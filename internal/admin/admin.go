@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/histogram"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -53,8 +54,9 @@ type JournalStats struct {
 	Healthy          bool
 	Segments         int
 	Bytes, LiveBytes int64
-	RecordsWritten   uint64 // since the start
-	RecordsMigrated  uint64 // of these, by cleaning
+	RecordsWritten   uint64              // since the start
+	RecordsMigrated  uint64              // of these, by cleaning
+	Syncs            histogram.Histogram // how long they took; ns
 }
 
 // New returns the pages.

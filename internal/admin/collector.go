@@ -5,12 +5,16 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/histogram"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A snapshot is what one turn tells.
+// A snapshot is what a turn tells, and some more turns about tubes.
 type snapshot struct {
 	stats    engine.Stats
+	times    engine.Times
+	refused  engine.Refusals
+	turns    broker.Turns
 	draining bool
 	memory   int64
 	journal  JournalStats
@@ -25,10 +29,13 @@ type tubeSnapshot struct {
 	engine.TubeStats
 }
 
-// look takes a snapshot in a turn.
-func look(b *broker.Broker, opt *Options) (s snapshot) {
-	b.Call(func(e *engine.Engine, now int64) {
+// look takes a snapshot.
+func look(b *broker.Broker, opt *Options) *snapshot {
+	s := &snapshot{}
+	var names engine.Names
+	b.Call(func(e *engine.Engine, _ int64) {
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
+		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
 		s.ready = !s.draining && (opt.NotReady == nil || opt.NotReady() == "")
 		if opt.Journal != nil {
 			s.journal = opt.Journal()
@@ -36,17 +43,31 @@ func look(b *broker.Broker, opt *Options) (s snapshot) {
 		if opt.Server != nil {
 			s.server = opt.Server()
 		}
-		names := e.TubeNames()
-		n := min(names.Len(), max(opt.Tubes, 0))
-		s.left = names.Len() - n
-		for i := range n {
+		names = e.TubeNames()
+	})
+	n := min(names.Len(), max(opt.Tubes, 0))
+	s.left = names.Len() - n
+	s.tubes = make([]tubeSnapshot, 0, n)
+	for from := 0; from < n; from += tubesPerTurn {
+		s.lookAtTubes(b, names, from, min(from+tubesPerTurn, n))
+	}
+	return s
+}
+
+// tubesPerTurn is how many tubes a turn looks at, which takes about a tenth of a
+// millisecond: clients are not to notice that somebody scrapes.
+const tubesPerTurn = 250
+
+// lookAtTubes looks at some of the tubes, in a turn. Those that have gone are left out.
+func (s *snapshot) lookAtTubes(b *broker.Broker, names engine.Names, from, to int) {
+	b.Call(func(e *engine.Engine, now int64) {
+		for i := from; i < to; i++ {
 			name := names.At(i)
 			if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
 				s.tubes = append(s.tubes, tubeSnapshot{name, st})
 			}
 		}
 	})
-	return s
 }
 
 // notReady says why clients cannot use the queue.
@@ -62,44 +83,6 @@ func notReady(b *broker.Broker, opt *Options) (why string) {
 	return why
 }
 
-// What the metrics are. Names end as Prometheus recommends: _total counts since the
-// start, _bytes are bytes.
-var (
-	info           = desc("info", "1; the version is a label.", "version")
-	jobs           = desc("jobs", "Jobs now.", "state")
-	urgent         = desc("jobs_urgent", "Ready jobs with a priority below 1024, now.")
-	bodies         = desc("jobs_body_bytes", "Bytes of the bodies of all jobs, now.")
-	memory         = desc("jobs_memory_bytes", "Memory set aside for jobs, now.")
-	jobsPut        = desc("jobs_put_total", "Jobs put since the start.")
-	timeouts       = desc("jobs_timed_out_total", "Reservations whose time to run was over, since the start.")
-	tubes          = desc("tubes", "Tubes now.")
-	tubesLeft      = desc("tubes_without_metrics", "Tubes that have no metrics of their own, because there are too many.")
-	connections    = desc("connections", "Connections now, by what they have done: all, producers have put, workers have reserved, waiting wait for a job.", "kind")
-	connectionsAll = desc("connections_total", "Connections since the start.")
-	rejected       = desc("connections_rejected_total", "Connections closed since the start, by reason.", "reason")
-	refused        = desc("commands_refused_total", "Commands that no rule allowed, since the start.")
-	commands       = desc("commands_total", "Commands since the start, by verb.", "verb")
-	draining       = desc("draining", "1 if no new jobs are taken.")
-	ready          = desc("ready", "1 if clients can use the queue, as /readyz says.")
-
-	journalHealthy  = desc("journal_healthy", "1 if changes can be written to the journal.")
-	journalBytes    = desc("journal_bytes", "Bytes of records in all segments.")
-	journalLive     = desc("journal_live_bytes", "Bytes that all jobs would take if they were written anew.")
-	journalSegments = desc("journal_segments", "Segments with records.")
-	journalRecords  = desc("journal_records_total", "Records written since the start, by what for.", "kind")
-
-	tubeJobs     = desc("tube_jobs", "Jobs of a tube now.", "tube", "state")
-	tubeBodies   = desc("tube_body_bytes", "Bytes of the bodies of a tube's jobs, now.", "tube")
-	tubePut      = desc("tube_jobs_put_total", "Jobs put into a tube since it came to be.", "tube")
-	tubeDeletes  = desc("tube_jobs_deleted_total", "Jobs of a tube deleted since it came to be.", "tube")
-	tubeSessions = desc("tube_connections", "Connections that use, watch, or wait on a tube, now.", "tube", "kind")
-	tubePaused   = desc("tube_pause_left_seconds", "Seconds until the pause of a tube ends; 0 if it is not paused.", "tube")
-)
-
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("beanpole_"+name, help, labels, nil)
-}
-
 // A collector makes metrics of a snapshot when Prometheus asks.
 type collector struct {
 	broker *broker.Broker
@@ -108,9 +91,7 @@ type collector struct {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, jobs, urgent, bodies, memory, jobsPut, timeouts, tubes, tubesLeft, connections, connectionsAll,
-		rejected, refused, commands, draining, ready, journalHealthy, journalBytes, journalLive, journalSegments, journalRecords,
-		tubeJobs, tubeBodies, tubePut, tubeDeletes, tubeSessions, tubePaused} {
+	for _, d := range descs {
 		ch <- d
 	}
 }
@@ -119,21 +100,8 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	s := look(c.broker, c.opt)
 	m := metrics(ch)
-	st := &s.stats
 	m.gauge(info, 1, c.opt.Version)
-	m.states(jobs, st.Ready, st.Reserved, st.Delayed, st.Buried)
-	m.gauge(urgent, float64(st.Urgent))
-	m.gauge(bodies, float64(st.Bytes))
-	m.gauge(memory, float64(s.memory))
-	m.counter(jobsPut, st.TotalJobs)
-	m.counter(timeouts, st.Timeouts)
-	m.gauge(tubes, float64(st.Tubes))
-	m.gauge(tubesLeft, float64(s.left))
-	m.gauge(connections, float64(st.Sessions), "all")
-	m.gauge(connections, float64(st.Producers), "producers")
-	m.gauge(connections, float64(st.Workers), "workers")
-	m.gauge(connections, float64(st.Waiting), "waiting")
-	m.counter(connectionsAll, st.TotalSessions)
+	m.queue(s)
 	m.gauge(draining, flag(s.draining))
 	m.gauge(ready, flag(s.ready))
 	if c.opt.Server != nil {
@@ -158,6 +126,40 @@ func (m metrics) counter(d *prometheus.Desc, v uint64, labels ...string) {
 	m <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 }
 
+// A scale says which buckets of a histogram Prometheus gets, and how many of its values
+// are one of the unit. Larger values are in the last bucket, which has no limit.
+type scale struct {
+	unit     float64
+	from, to int // buckets
+}
+
+var (
+	// jobTimes are from 8 microseconds to a day.
+	jobTimes = scale{1e9, 13, 47}
+
+	// workTimes, of turns and syncs, are from a microsecond to nine seconds.
+	workTimes = scale{1e9, 10, 33}
+
+	// batches are from one command to 16384.
+	batches = scale{1, 0, 14}
+)
+
+func (m metrics) histogram(d *prometheus.Desc, h *histogram.Histogram, sc scale) {
+	buckets := make(map[float64]uint64)
+	n := uint64(0)
+	for k, c := range h.Counts {
+		n += c
+		if k >= sc.from && k <= sc.to {
+			buckets[histogram.Limit(k)/sc.unit] = n
+		}
+	}
+	m <- prometheus.MustNewConstHistogram(d, n, h.Sum/sc.unit, buckets)
+}
+
+func (m metrics) summary(d *prometheus.Desc, t engine.Total, labels ...string) {
+	m <- prometheus.MustNewConstSummary(d, t.N, t.Sum/1e9, nil, labels...)
+}
+
 // states gives the number of jobs of each state; labels come before that of the state.
 func (m metrics) states(d *prometheus.Desc, ready, reserved, delayed, buried uint64, labels ...string) {
 	for i, n := range []uint64{ready, reserved, delayed, buried} {
@@ -166,10 +168,37 @@ func (m metrics) states(d *prometheus.Desc, ready, reserved, delayed, buried uin
 	}
 }
 
+func (m metrics) queue(s *snapshot) {
+	st := &s.stats
+	m.states(jobs, st.Ready, st.Reserved, st.Delayed, st.Buried)
+	m.gauge(urgent, float64(st.Urgent))
+	m.gauge(bodies, float64(st.Bytes))
+	m.gauge(memory, float64(s.memory))
+	m.counter(jobsPut, st.TotalJobs)
+	m.counter(timeouts, st.Timeouts)
+	m.histogram(inQueue, &s.times.Queue, jobTimes)
+	m.histogram(inWork, &s.times.Work, jobTimes)
+	m.gauge(tubes, float64(st.Tubes))
+	m.gauge(tubesLeft, float64(s.left))
+	m.gauge(connections, float64(st.Sessions), "all")
+	m.gauge(connections, float64(st.Producers), "producers")
+	m.gauge(connections, float64(st.Workers), "workers")
+	m.gauge(connections, float64(st.Waiting), "waiting")
+	m.counter(connectionsAll, st.TotalSessions)
+	m.counter(limited, s.refused.Memory, "memory")
+	m.counter(limited, s.refused.TubeFull, "tube")
+	m.counter(limited, s.refused.Tubes, "tubes")
+	m.counter(limited, s.refused.Watches, "watched")
+	m.histogram(turns, &s.turns.Length, workTimes)
+	m.histogram(turnCommands, &s.turns.Commands, batches)
+}
+
 func (m metrics) server(s *server.Counts) {
 	m.counter(rejected, s.RejectedConnections, "too many")
 	m.counter(rejected, s.RefusedConnections, "not allowed")
-	m.counter(refused, s.RefusedCommands)
+	for reply, n := range s.RefusedCommands {
+		m.counter(refused, n, reply)
+	}
 	for verb, n := range s.Commands {
 		m.counter(commands, n, verb)
 	}
@@ -182,11 +211,15 @@ func (m metrics) journal(s *JournalStats) {
 	m.gauge(journalSegments, float64(s.Segments))
 	m.counter(journalRecords, s.RecordsWritten-s.RecordsMigrated, "change")
 	m.counter(journalRecords, s.RecordsMigrated, "cleaning")
+	m.histogram(journalSyncs, &s.Syncs, workTimes)
 }
 
 func (m metrics) tube(t *tubeSnapshot) {
 	m.states(tubeJobs, t.Ready, t.Reserved, t.Delayed, t.Buried, t.name)
 	m.gauge(tubeBodies, float64(t.Bytes), t.name)
+	m.gauge(tubeOldest, float64(t.OldestReady)/1e9, t.name)
+	m.summary(tubeInQueue, t.Queued, t.name)
+	m.summary(tubeInWork, t.Worked, t.name)
 	m.counter(tubePut, t.TotalJobs, t.name)
 	m.counter(tubeDeletes, t.Deletes, t.name)
 	m.gauge(tubeSessions, float64(t.Using), t.name, "using")

@@ -12,6 +12,7 @@
 //	/readyz        200 if clients can use the queue; else 503 and why they cannot
 //	/debug/pprof/  profiles, if Options.Profiles is set
 //
-// The figures are collected when they are asked for, in one turn of the broker, so
-// they cost nothing meanwhile. That turn looks at Options.Tubes tubes at most.
+// The figures are collected when they are asked for, in a turn of the broker, and some more
+// for the tubes: each looks at a few hundred of them, so that no client has to wait for long.
+// There are metrics of Options.Tubes tubes at most.
 package admin

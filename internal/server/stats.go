@@ -115,8 +115,13 @@ type Counts struct {
 	Commands            map[string]uint64 // by verb
 	RejectedConnections uint64            // closed because there were too many
 	RefusedConnections  uint64            // closed by what a listener asks of its clients
-	RefusedCommands     uint64            // answered UNAUTHORIZED
+	RefusedCommands     map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
 }
+
+// refusalWords are the replies by which a command is refused. Others, such as NOT_FOUND,
+// are answers.
+var refusalWords = []wire.Word{wire.Unauthorized, wire.OutOfMemory, wire.Draining, wire.JobTooBig, wire.BadFormat, wire.ExpectedCRLF,
+	wire.UnknownCommand, wire.InternalError}
 
 // Counts returns what was counted. It is for turns.
 func (s *Server) Counts() Counts {
@@ -124,7 +129,10 @@ func (s *Server) Counts() Counts {
 		Commands:            make(map[string]uint64),
 		RejectedConnections: s.rejected.Load(),
 		RefusedConnections:  s.refusals.connections.Load(),
-		RefusedCommands:     s.refusals.commands.Load(),
+		RefusedCommands:     make(map[string]uint64),
+	}
+	for _, w := range refusalWords {
+		c.RefusedCommands[w.String()] = s.shared.Unsuccessful(w)
 	}
 	for op, n := range s.shared.Commands() {
 		if op := wire.Op(op); op != wire.Unknown && op != wire.Quit && op != wire.Auth {

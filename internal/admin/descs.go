@@ -1,0 +1,60 @@
+package admin
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// What the metrics are. Names end as Prometheus recommends: _total counts since the
+// start, _bytes are bytes, _seconds are seconds. doc/operations.md has them in a table,
+// which a test compares with this.
+var (
+	info     = desc("info", "1; the version is a label.", "version")
+	draining = desc("draining", "1 if no new jobs are taken.")
+	ready    = desc("ready", "1 if clients can use the queue, as /readyz says.")
+
+	jobs     = desc("jobs", "Jobs now.", "state")
+	urgent   = desc("jobs_urgent", "Ready jobs with a priority below 1024, now.")
+	bodies   = desc("jobs_body_bytes", "Bytes of the bodies of all jobs, now.")
+	memory   = desc("jobs_memory_bytes", "Memory set aside for jobs, now.")
+	jobsPut  = desc("jobs_put_total", "Jobs put since the start.")
+	timeouts = desc("jobs_timed_out_total", "Reservations whose time to run was over, since the start.")
+	inQueue  = desc("job_queue_seconds", "How long jobs were ready before they were reserved.")
+	inWork   = desc("job_work_seconds", "How long jobs were reserved before their delete, release or bury.")
+
+	connections    = desc("connections", "Connections now, by what they have done: all, producers have put, workers have reserved, waiting wait for a job.", "kind")
+	connectionsAll = desc("connections_total", "Connections since the start.")
+	rejected       = desc("connections_rejected_total", "Connections closed since the start, by reason.", "reason")
+	commands       = desc("commands_total", "Commands since the start, by verb.", "verb")
+	refused        = desc("commands_refused_total", "Commands refused since the start, by the reply.", "reply")
+	limited        = desc("limit_refusals_total", "What the limits of the queue have refused since the start: jobs (memory, tube), new tubes (tubes), tubes to watch (watched).", "limit")
+
+	turns        = desc("turn_seconds", "How long turns took, in which commands are executed and written to the journal.")
+	turnCommands = desc("turn_commands", "How many commands a turn had.")
+
+	journalHealthy  = desc("journal_healthy", "1 if changes can be written to the journal.")
+	journalBytes    = desc("journal_bytes", "Bytes of records in all segments.")
+	journalLive     = desc("journal_live_bytes", "Bytes that all jobs would take if they were written anew.")
+	journalSegments = desc("journal_segments", "Segments with records.")
+	journalRecords  = desc("journal_records_total", "Records written since the start, by what for.", "kind")
+	journalSyncs    = desc("journal_sync_seconds", "How long the syncs of the journal's files took.")
+
+	tubes     = desc("tubes", "Tubes now.")
+	tubesLeft = desc("tubes_without_metrics", "Tubes that have no metrics of their own, because there are too many.")
+
+	tubeJobs     = desc("tube_jobs", "Jobs of a tube now.", "tube", "state")
+	tubeBodies   = desc("tube_body_bytes", "Bytes of the bodies of a tube's jobs, now.", "tube")
+	tubeOldest   = desc("tube_oldest_ready_seconds", "How long the job of a tube has been ready that is next to be reserved; since its put if it was reserved before; 0 if none is ready.", "tube")
+	tubeInQueue  = desc("tube_job_queue_seconds", "How long jobs of a tube were ready before they were reserved, since the tube came to be.", "tube")
+	tubeInWork   = desc("tube_job_work_seconds", "How long jobs of a tube were reserved before their delete, release or bury, since the tube came to be.", "tube")
+	tubePut      = desc("tube_jobs_put_total", "Jobs put into a tube since it came to be.", "tube")
+	tubeDeletes  = desc("tube_jobs_deleted_total", "Jobs of a tube deleted since it came to be.", "tube")
+	tubeSessions = desc("tube_connections", "Connections that use, watch, or wait on a tube, now.", "tube", "kind")
+	tubePaused   = desc("tube_pause_left_seconds", "Seconds until the pause of a tube ends; 0 if it is not paused.", "tube")
+)
+
+// descs are all of them.
+var descs []*prometheus.Desc
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc("beanpole_"+name, help, labels, nil)
+	descs = append(descs, d)
+	return d
+}

@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/google/go-cmp/cmp"
+)
+
+// Every metric that is described is collected, and no other. The table in
+// doc/operations.md has each of them, in order, with its kind, its labels and what it
+// means, and nothing else.
+func TestDocumented(t *testing.T) {
+	opt := everything()
+	opt.Tubes = DefaultTubes
+	registry := prometheus.NewPedanticRegistry() // which compares what is collected with what is described
+	registry.MustRegister(&collector{broker: newQueue(t), opt: &opt})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(families) != len(descs) {
+		t.Errorf("%d metrics are collected, and %d described", len(families), len(descs))
+	}
+	var want []string
+	for _, f := range families {
+		var labels []string
+		for _, l := range f.Metric[0].Label {
+			labels = append(labels, "`"+l.GetName()+"`")
+		}
+		slices.Sort(labels)
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp()))
+	}
+	text, err := os.ReadFile("../../doc/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| `beanpole_") {
+			got = append(got, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the table of metrics (- program, + document):\n%s\nit should be\n%s", diff, strings.Join(want, "\n"))
+	}
+}
+
+// All tubes have metrics, also when they are more than a turn looks at.
+func TestTubesOfManyTurns(t *testing.T) {
+	const tubes = 2*tubesPerTurn + 1
+	b := broker.New(engine.New(engine.Options{}), broker.Options{})
+	t.Cleanup(func() { b.Close() })
+	b.Call(func(e *engine.Engine, _ int64) {
+		s := e.Open(nil)
+		for i := range tubes - 1 { // and default
+			e.Watch(s, fmt.Appendf(nil, "tube-%d", i))
+		}
+	})
+	code, body := get(t, New(b, Options{}), "/metrics", "")
+	if code != http.StatusOK {
+		t.Fatal(code, body)
+	}
+	if n := strings.Count(body, "\nbeanpole_tube_oldest_ready_seconds{"); n != tubes {
+		t.Errorf("%d tubes have metrics, want %d", n, tubes)
+	}
+}
