@@ -36,6 +36,8 @@
 //   - every command is answered, in order, with a reply that it can have; errors
 //     come only in lives that have seen a fault of their kind, and puts are taken
 //     again when that is over;
+//   - a server whose socket is held open while it restarts refuses nobody
+//     (restart_test.go, with a ledger of its own);
 //   - the process does not end by itself, and its log has no panic.
 //
 // # Seeds

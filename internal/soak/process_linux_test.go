@@ -23,11 +23,13 @@ type server struct {
 	ready  chan struct{}
 }
 
-// start starts the program and waits until it is ready.
-func start(program string, args, env []string) (*server, error) {
+// start starts the program and waits until it is ready. It inherits the files, from
+// descriptor 3 on.
+func start(program string, args, env []string, files ...*os.File) (*server, error) {
 	s := &server{cmd: exec.Command(program, args...), exited: make(chan struct{}), ready: make(chan struct{})}
 	s.log = &tail{ready: s.ready}
 	s.cmd.Stderr = s.log
+	s.cmd.ExtraFiles = files
 	s.cmd.Env = append(os.Environ(), env...)
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
