@@ -467,6 +467,7 @@ func (j *Journal) Stats() Stats {
 func (j *Journal) Close() error {
 	j.preparing.wait()
 	j.syncing.wait()
+	j.endLook()
 	err := cmp.Or(j.files.Flush(), j.backlogErr)
 	if err != nil {
 		err = j.recover() // the last chance

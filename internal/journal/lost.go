@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
@@ -49,15 +50,16 @@ func (j *Journal) look(now int64) (next int64) {
 			o.mustRewrite = false
 		}
 	}
+	unsure := j.trouble.missing != nil || j.trouble.notSeen != nil
 	switch {
-	case now < o.next && j.trouble.missing != nil:
+	case now < o.next && unsure:
 		return o.next
 	case now < o.next:
 		return engine.Never
 	}
 	o.next = now + lookPause
 	limit := lookLimit
-	if j.trouble.missing != nil {
+	if unsure {
 		limit = math.MaxInt
 	}
 	look := j.files.Look(limit)
@@ -71,17 +73,18 @@ func (j *Journal) look(now int64) (next int64) {
 
 // judge decides what it means that a look missed files.
 func (j *Journal) judge(lost wal.LostError) {
-	if lost = j.files.Confirm(lost); len(lost) == 0 {
+	lost = j.files.Confirm(lost)
+	switch {
+	case len(lost) == 0:
 		j.trouble.found(j.log)
-		return
+	case lost.Gone():
+		j.trouble.lost(j.log, lost)
+		// If the current segment is gone, the log has to heal first. The directory may
+		// have been replaced, even by a copy: what is in it now does not count.
+		j.lookout.mustRewrite = true
+	default:
+		j.trouble.notLooked(j.log, lost)
 	}
-	j.trouble.lost(j.log, lost)
-	if !lost.Gone() {
-		return
-	}
-	// If the one that is written is among them, the log has to heal first. What is
-	// where the files were may be another directory, a copy even: it does not count.
-	j.lookout.mustRewrite = true
 }
 
 // rewriteAll writes everything again and retires all older segments.
@@ -119,12 +122,17 @@ func (j *Journal) rewriteAll() error {
 	return nil
 }
 
-// lookBeforeClose is for the end: it finds out at once whether files are lost, and
-// tries to write them anew.
-func (j *Journal) lookBeforeClose() error {
+// endLook waits for the look that is under way. What it found is only needed for
+// the lock, which it may have taken anew: another look follows.
+func (j *Journal) endLook() {
 	if j.lookout.wait(); j.lookout.done {
+		j.lookout.done = false
 		j.files.Confirm(j.lookout.lost)
 	}
+}
+
+// lookBeforeClose looks for all files, and writes everything anew if some are lost.
+func (j *Journal) lookBeforeClose() error {
 	for try := 0; ; try++ {
 		if err := j.files.Flush(); err != nil {
 			return err
@@ -133,8 +141,11 @@ func (j *Journal) lookBeforeClose() error {
 		if len(lost) == 0 {
 			return nil
 		}
-		if !lost.Gone() || try == 3 {
+		switch {
+		case try == 3 || errors.Is(lost, vfs.ErrLocked):
 			return lost
+		case !lost.Gone():
+			continue // it may have been an error that passes
 		}
 		if j.files.Err() != nil {
 			if err := j.recover(); err != nil {

@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -141,4 +145,65 @@ func fileContents(t *testing.T, disk *memfs.FS, name string) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// A file that cannot be looked for is not lost: the health tells the error, and
+// nothing is written anew or removed, neither then nor at the end.
+func TestLookFails(t *testing.T) {
+	b := newSickBench(t)
+	for range 100 {
+		b.tryPut(100)
+	}
+	before := b.log.Stats()
+	files, err := b.disk.List("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.fsys.Set(faultfs.Fault{Op: faultfs.Size, Sticky: true})
+	for range 3 {
+		b.now += lookPause
+		b.turn(func() {})
+	}
+	b.wantTrouble("cannot be looked for")
+	after := b.log.Stats()
+	if after.Err != nil || after.Written != before.Written {
+		t.Errorf("the journal refuses changes (%v), or was written anew: %d records, then %d", after.Err, before.Written, after.Written)
+	}
+	if now, err := b.disk.List("/"); err != nil || !slices.Equal(now, files) {
+		t.Errorf("other files than before: %q, then %q (%v)", files, now, err)
+	}
+	if o := b.tryPut(100); o != engine.OK {
+		t.Errorf("a put meanwhile: outcome %d", o)
+	}
+	b.fsys.Set()
+	for range 2 {
+		b.now += lookPause
+		b.turn(func() {})
+	}
+	b.wantTrouble("")
+	b.fsys.Set(faultfs.Fault{Op: faultfs.Size}) // once: the end looks again
+}
+
+// A file that cannot be looked for at the end is told of, but what was written is
+// there.
+func TestLookFailsAtEnd(t *testing.T) {
+	disk := memfs.New()
+	fsys := faultfs.New(disk)
+	j := New(Options{SegmentSize: segment})
+	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
+	if _, err := j.Open(fsys, "/", eng); err != nil {
+		t.Fatal(err)
+	}
+	eng.Put(0, eng.Open(nil), engine.Spec{TTR: 1}, []byte("a job"))
+	if err := j.Append(eng.TakeChanges()); err != nil {
+		t.Fatal(err)
+	}
+	fsys.Set(faultfs.Fault{Op: faultfs.Size, Sticky: true})
+	if err := j.Close(); !errors.Is(err, syscall.EIO) || strings.Contains(err.Error(), "lost") {
+		t.Errorf("close: %v, want EIO, and nothing of lost files", err)
+	}
+	report, err := Load(disk, "/", engine.New(engine.Options{}), 0)
+	if err != nil || report.Jobs != 1 || len(report.Torn) > 0 {
+		t.Errorf("afterwards: %+v, %v", report, err)
+	}
 }

@@ -14,6 +14,7 @@ type trouble struct {
 	refused      int64 // bytes; the largest record for which there was none
 	broken       error // why the log cannot be written; nil if it can
 	missing      error // which files are lost; nil if none
+	notSeen      error // why files could not be looked for; nil if they could
 	notCleanable error // why the log cannot be cleaned; nil if it can
 	notMade      error // why files could not be made or removed in the background
 	retry        int64 // when to try to heal, on the engine's clock
@@ -27,6 +28,8 @@ func (t *trouble) worst() error {
 		return fmt.Errorf("changes are refused: %w", t.broken)
 	case t.missing != nil:
 		return t.missing
+	case t.notSeen != nil:
+		return t.notSeen
 	case t.full != nil:
 		return fmt.Errorf("new jobs are refused: %w", t.full)
 	case t.notCleanable != nil:
@@ -115,9 +118,17 @@ func (t *trouble) lost(log *slog.Logger, err error) {
 	t.missing = err
 }
 
+// notLooked notes that it is not known whether the files are there.
+func (t *trouble) notLooked(log *slog.Logger, err error) {
+	if t.notSeen == nil {
+		log.Error("the journal cannot look for its files; it tries again every few seconds", "err", err)
+	}
+	t.notSeen = err
+}
+
 func (t *trouble) found(log *slog.Logger) {
-	if t.missing != nil {
-		t.missing = nil
+	if t.missing != nil || t.notSeen != nil {
+		t.missing, t.notSeen = nil, nil
 		log.Info("the files of the journal are all there again")
 	}
 }

@@ -215,8 +215,13 @@ func (t Target) Sync() error {
 	return t.s.sync(t.upTo)
 }
 
-// Durable returns a position: all records before it are durable.
+// Durable returns a position: all records before it are durable. While the log
+// heals, that is the end of the last segment that counts: the segments that are
+// open come after records that are in memory only.
 func (l *Log) Durable() Pos {
+	if l.healing != nil {
+		return l.healing.prev
+	}
 	if len(l.open) == 0 {
 		return l.prev
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A Lost is a file of the log that is not where it should be.
+// A Lost is a file of the log that is not where it should be, or that could not be
+// looked for.
 type Lost struct {
 	Sequence uint64
 	Err      error // wraps fs.ErrNotExist if the file is surely gone
@@ -26,10 +27,17 @@ type stolenError struct{ error }
 
 func (e stolenError) Unwrap() error { return e.error }
 
-// A LostError says which files are.
+// A LostError lists files that are lost, or could not be looked for.
 type LostError []Lost
 
 func (e LostError) Error() string {
+	what := "files of the log cannot be looked for"
+	switch {
+	case e.stolen():
+		what = "another process has locked the directory of the log"
+	case e.Gone():
+		what = "files of the log are lost"
+	}
 	var names []string
 	for _, lost := range e {
 		name := "lock"
@@ -41,7 +49,7 @@ func (e LostError) Error() string {
 	if len(names) > 3 {
 		names = append(names[:3], fmt.Sprintf("and %d more", len(e)-3))
 	}
-	return fmt.Sprintf("wal: files of the log are lost: %s: %v", strings.Join(names, ", "), e[0].Err)
+	return fmt.Sprintf("wal: %s: %s: %v", what, strings.Join(names, ", "), e[0].Err)
 }
 
 // Unwrap returns why each of them is taken to be lost.
@@ -53,10 +61,15 @@ func (e LostError) Unwrap() []error {
 	return errs
 }
 
-// Gone reports whether none of the files comes back by itself.
-func (e LostError) Gone() bool {
-	return !slices.ContainsFunc(e, func(lost Lost) bool { return !errors.Is(lost.Err, fs.ErrNotExist) })
+// Gone reports whether a file is surely gone. It is false if the system could not
+// tell, and if the directory belongs to another process now.
+func (e LostError) Gone() bool { return !e.stolen() && slices.ContainsFunc(e, Lost.gone) }
+
+func (e LostError) stolen() bool {
+	return slices.ContainsFunc(e, func(f Lost) bool { return errors.Is(f.Err, vfs.ErrLocked) })
 }
+
+func (f Lost) gone() bool { return errors.Is(f.Err, fs.ErrNotExist) }
 
 // Look returns a function that looks for the files of at most so many sealed
 // segments and spares, and of the one that is written. Each Look goes on where the
@@ -129,9 +142,11 @@ func (s *segment) look() error {
 
 // Confirm returns which of the files that a look missed hold records that the log
 // still needs. A lock that was taken anew is the log's from now on; if another
-// process has it, the log never takes records again. If the one that is written is among them, the log enters the failed
-// state: what comes next would be lost too. If any is, the spares are not relied
-// upon either, for they were in the same place.
+// process has it, the log never takes records again. If the current segment is gone
+// the log enters the failed state: later records would be lost too. If any file is
+// gone, all preallocated segments are made anew, because they were in the same
+// place. A file that could not be looked for is returned, and nothing follows from
+// it: it may be there.
 func (l *Log) Confirm(lost LostError) (needed LostError) {
 	respare := false
 	for _, f := range lost {
@@ -153,11 +168,13 @@ func (l *Log) Confirm(lost LostError) (needed LostError) {
 			needed = append(needed, f)
 		case len(l.open) > 0 && l.open[0].sequence == f.Sequence:
 			needed = append(needed, f)
-			l.open[0].fail(LostError{f})
-			_ = l.fail(LostError{f})
+			if f.gone() {
+				l.open[0].fail(LostError{f})
+				_ = l.fail(LostError{f})
+			}
 		}
 	}
-	if l.stolen == nil && (respare || len(needed) > 0) {
+	if l.stolen == nil && (respare || needed.Gone()) {
 		_ = l.pool.removeAll()
 		if tip := l.tip(); tip != nil && l.err == nil {
 			// If it does not work now, Reserve and Append try again.
