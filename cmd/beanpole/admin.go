@@ -16,6 +16,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin"
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -28,6 +29,14 @@ type adminOptions struct {
 	tubes    int
 	profiles bool
 }
+
+// How long a request may take to come, and to be answered; a move of millions of jobs is
+// one, and a profile may last minutes.
+const (
+	adminReadTimeout  = 30 * time.Second
+	adminWriteTimeout = 10 * time.Minute
+	adminHeaderBytes  = 64 << 10
+)
 
 // An adminServer serves the admin pages: before the queue is there, that it is not.
 type adminServer struct {
@@ -60,9 +69,11 @@ func (opt *serveOptions) listenAdmin(ctx context.Context, log *slog.Logger, sec 
 	})
 	a.pages.Store(&starting)
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
-	a.ReadHeaderTimeout, a.IdleTimeout = 10*time.Second, time.Minute
+	a.ReadHeaderTimeout, a.ReadTimeout, a.IdleTimeout = 10*time.Second, adminReadTimeout, time.Minute
+	a.WriteTimeout, a.MaxHeaderBytes = adminWriteTimeout, adminHeaderBytes
+	a.ConnContext = withPeer
 	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
-	l := a.listener
+	var l net.Listener = &networkListener{a.listener, opt.guard.networks}
 	if source := sec.certs[opt.guard.tls]; source != nil {
 		l = tls.NewListener(l, source.Config())
 	}
@@ -72,6 +83,11 @@ func (opt *serveOptions) listenAdmin(ctx context.Context, log *slog.Logger, sec 
 		}
 	}()
 	log.Info("serving the admin pages", "address", describe(a.listener.Addr()))
+	if tcp, ok := a.listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(opt.guard.networks) == 0 &&
+		opt.guard.tls.ClientCA == "" && sec.policy.Load().Known() == 0 {
+		log.Warn("anybody who can reach this address can manage the queue: restrict it with --networks or --tls-client-ca, "+
+			"by identities or by a firewall (doc/security.md)", "address", describe(tcp))
+	}
 	return a, nil
 }
 
@@ -107,6 +123,9 @@ func (a *adminServer) ready(opt *serveOptions, log *slog.Logger, q *queue, srv *
 			return ""
 		}
 	}
+	o.API = api.New(q.broker, api.Options{
+		Server: srv, Identify: sec.identify, Version: version(), Journal: q.journalHealth(), Logger: log,
+	})
 	pages := admin.New(q.broker, o)
 	a.pages.Store(&pages)
 }
@@ -120,27 +139,65 @@ func (a *adminServer) stop() {
 
 // maySeeStats reports whether who sends a request has the right stats on some tube.
 func (s *security) maySeeStats(r *http.Request) bool {
-	if !s.on {
-		return true
-	}
+	id, ok := s.identify(r)
+	return ok && id.MayAnywhere(access.Stats)
+}
+
+// identify returns who sends a request. It is false where there are identities and the
+// client is none of them, or has a token that is not known.
+func (s *security) identify(r *http.Request) (id *access.Identity, ok bool) {
 	p := s.policy.Load()
-	id := p.Nobody()
-	if addr, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		if known, ok := p.ByNetwork(addr.Addr()); ok {
-			id = known
-		}
+	if !s.on {
+		return p.Nobody(), true
+	}
+	if token, given := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); given {
+		return p.ByToken(token)
 	}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		if known, ok := p.ByCertificate(r.TLS.PeerCertificates[0]); ok {
-			id = known
+		if id, ok := p.ByCertificate(r.TLS.PeerCertificates[0]); ok {
+			return id, true
 		}
 	}
-	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		known, ok := p.ByToken(token)
-		if !ok {
-			return false
+	if uid, ok := r.Context().Value(peerKey{}).(uint32); ok {
+		if id, ok := p.ByUnixUser(uid); ok {
+			return id, true
 		}
-		id = known
 	}
-	return (id != p.Nobody() || p.Known() == 0) && id.MayAnywhere(access.Stats)
+	if addr, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		if id, ok := p.ByNetwork(addr.Addr()); ok {
+			return id, true
+		}
+	}
+	return p.Nobody(), p.Known() == 0
+}
+
+// peerKey is where the context of a request has the user at the other end of a unix
+// socket.
+type peerKey struct{}
+
+func withPeer(ctx context.Context, nc net.Conn) context.Context {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	if uid, ok := server.PeerUser(nc); ok {
+		return context.WithValue(ctx, peerKey{}, uid)
+	}
+	return ctx
+}
+
+// A networkListener closes connections that come from other networks at once.
+type networkListener struct {
+	net.Listener
+	networks []netip.Prefix // none: all may come
+}
+
+// Accept implements net.Listener.
+func (l *networkListener) Accept() (net.Conn, error) {
+	for {
+		nc, err := l.Listener.Accept()
+		if err != nil || server.Allows(l.networks, nc) {
+			return nc, err
+		}
+		nc.Close()
+	}
 }

@@ -33,12 +33,13 @@ func TestMain(m *testing.M) {
 //	exits CODE PROGRAM ARG...       the program must exit with that code
 //	server NAME [VAR=VALUE...] [ARG...]
 //	                                start beanpole in the background, wait until it is ready, and
-//	                                set $NAME_addr, $NAME_addr2, ... and $NAME_pid
+//	                                set $NAME_addr, $NAME_addr2, ..., $NAME_admin and $NAME_pid
 //	server NAME -fds N ...          the same, with N listening sockets passed as systemd does
 //	talk ADDR LINE...               send the lines, then quit; the replies are the stdout
 //	worker ADDR LINE...             send the lines and stay connected, without reading
 //	flood ADDR                      ask for far more than fits in a socket, without reading
 //	fetch NAME STATUS PATH [TOKEN]  get one of the admin pages of a server, which must have that status
+//	examples NAME FILE              run the examples of a page against the admin pages of a server
 //	signal NAME SIGNAL              send TERM, INT, HUP or USR1 to a server
 //	logs NAME REGEXP                wait until the server has logged a match
 //	exited NAME CODE                wait until the server has exited, with this code
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 //	flip FILE OFFSET                change the byte there
 //	cut FILE N                      cut the last N bytes off
 //
-// $BINLOGS has recorded files of beanstalkd, as package binlog describes them.
+// $DOC is the directory of the pages. $BINLOGS has recorded files of beanstalkd, as package binlog describes them.
 func TestScript(t *testing.T) {
 	runScripts(t, testscript.Params{Dir: filepath.Join("testdata", "script")}, scriptServer)
 }
@@ -77,12 +78,17 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 	if err != nil {
 		t.Fatal(err)
 	}
+	doc, err := filepath.Abs("../../doc")
+	if err != nil {
+		t.Fatal(err)
+	}
 	params.RequireUniqueNames = true
 	params.RequireExplicitExec = true
 	params.Setup = func(env *testscript.Env) error {
 		env.Values["servers"] = make(map[string]*process)
 		env.Setenv("GORACE", noRaceSleep)
 		env.Setenv("BINLOGS", binlogs)
+		env.Setenv("DOC", doc)
 		return nil
 	}
 	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){
@@ -101,6 +107,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		"beanstalkd": scriptBeanstalkd,
 		"hounded":    scriptHounded,
 		"bodies":     scriptBodies,
+		"examples":   scriptExamples,
 		"flip":       scriptFlip,
 		"cut":        scriptCut,
 	}
@@ -137,14 +144,7 @@ func scriptFetch(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: fetch NAME STATUS PATH [TOKEN]")
 	}
-	p := running(ts, neg, args[:1], 1)
-	p.mu.Lock()
-	addr := adminAddress.FindStringSubmatch(p.log.String())
-	p.mu.Unlock()
-	if addr == nil {
-		ts.Fatalf("%s serves no admin pages", args[0])
-	}
-	r, err := http.NewRequest("GET", "http://"+addr[1]+args[2], nil)
+	r, err := http.NewRequest("GET", "http://"+adminOf(ts, args[0])+args[2], nil)
 	ts.Check(err)
 	if len(args) > 3 {
 		r.Header.Set("Authorization", "Bearer "+args[3])
@@ -157,6 +157,16 @@ func scriptFetch(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(resp.StatusCode) != args[1] {
 		ts.Fatalf("%s: status %d, want %s", args[2], resp.StatusCode, args[1])
 	}
+}
+
+// adminOf returns where a server has its admin pages.
+func adminOf(ts *testscript.TestScript, name string) string {
+	text, _ := running(ts, false, []string{name}, 1).logged()
+	addr := adminAddress.FindStringSubmatch(text)
+	if addr == nil {
+		ts.Fatalf("%s serves no admin pages", name)
+	}
+	return addr[1]
 }
 
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
@@ -306,6 +316,9 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 			variable += strconv.Itoa(i + 1)
 		}
 		ts.Setenv(variable, m[1])
+	}
+	if m := adminAddress.FindStringSubmatch(text); m != nil {
+		ts.Setenv(name+"_admin", m[1])
 	}
 }
 

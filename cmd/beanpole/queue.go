@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -146,6 +147,25 @@ func plain(err error) string {
 	return strings.TrimPrefix(text, ": ")
 }
 
+// journalHealth returns what the API shows of the journal, or nil.
+func (q *queue) journalHealth() func() api.Journal {
+	if q.journal == nil {
+		return nil
+	}
+	return func() api.Journal {
+		st := q.journal.Stats()
+		return api.Journal{Health: health(st), Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live}
+	}
+}
+
+// health says what is the matter with the journal, or ok.
+func health(st journal.Stats) string {
+	if st.Trouble != nil {
+		return plain(st.Trouble)
+	}
+	return "ok"
+}
+
 // logStats returns what stats shows of the journal, or nil.
 func (q *queue) logStats() func() server.LogStats {
 	if q.journal == nil {
@@ -153,17 +173,13 @@ func (q *queue) logStats() func() server.LogStats {
 	}
 	return func() server.LogStats {
 		st := q.journal.Stats()
-		health := "ok"
-		if st.Trouble != nil {
-			health = plain(st.Trouble)
-		}
 		return server.LogStats{
 			OldestSegment:   st.Oldest,
 			CurrentSegment:  st.Current,
 			RecordsMigrated: st.Migrated,
 			RecordsWritten:  st.Written,
 			Extra: []wire.Stat{
-				{Key: "journal-health", Value: health, Quoted: true},
+				{Key: "journal-health", Value: health(st), Quoted: true},
 				{Key: "journal-bytes", Value: strconv.FormatInt(st.Bytes, 10)},
 				{Key: "journal-live-bytes", Value: strconv.FormatInt(st.Live, 10)},
 				{Key: "journal-segments", Value: strconv.Itoa(st.Segments)},

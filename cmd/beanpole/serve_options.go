@@ -129,7 +129,7 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 		define(fs, "segment-size", "s", as(&opt.journal.asked, parseBytes, plainly), "size of a file of the journal, in `BYTES`, 512 to\n"+
 			"1073741824 (10485760)")
 	})
-	addFlags(cmd, "Admin pages: /metrics, /healthz, /readyz", func(fs *pflag.FlagSet) {
+	addFlags(cmd, "Admin pages: /metrics, /healthz, /readyz, and the JSON API", func(fs *pflag.FlagSet) {
 		define(fs, "admin", "", as(&opt.admin.addr, parseAdmin, unlessEmpty), "serve them on `ADDR`: IP:PORT, :PORT of loopback,\n"+
 			"or unix:PATH (none)")
 		define(fs, "metrics-tubes", "", as(&opt.admin.tubes, parseLimit("tubes"), plainly), fmt.Sprintf("give the first `N` tubes metrics of their own (%d)", admin.DefaultTubes))

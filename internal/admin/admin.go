@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/histogram"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -44,6 +45,9 @@ type Options struct {
 
 	// Profiles adds /debug/pprof/.
 	Profiles bool
+
+	// API serves what is under /api/v1/. Nil: nothing.
+	API http.Handler
 
 	// Logger hears of pages that cannot be written. Nil: nobody does.
 	Logger *slog.Logger
@@ -93,7 +97,10 @@ func New(b *broker.Broker, opt Options) http.Handler {
 			mux.Handle("GET "+path, permitted(&opt, h))
 		}
 	}
-	return mux
+	if opt.API != nil {
+		mux.Handle(api.Prefix+"/", opt.API)
+	}
+	return onLoopback(mux)
 }
 
 // permitted answers 401 to those who may not see a page.

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -225,6 +227,43 @@ func TestPermission(t *testing.T) {
 		h := New(newQueue(t), Options{May: may, Profiles: c.profiles})
 		if code, _ := get(t, h, c.path, c.token); code != c.code {
 			t.Errorf("%s with token %q: %d, want %d", c.path, c.token, code, c.code)
+		}
+	}
+}
+
+// What comes in on loopback must be for loopback: else a web page could reach it
+// through a name of its own.
+func TestRebinding(t *testing.T) {
+	h := New(newQueue(t), Options{API: http.NotFoundHandler()})
+	for _, c := range []struct {
+		local, host string
+		code        int
+	}{
+		{"127.0.0.1", "127.0.0.1:11380", 200},
+		{"127.0.0.1", "localhost", 200},
+		{"127.0.0.1", "LocalHost:80", 200},
+		{"127.0.0.1", "queue.localhost:80", 200},
+		{"127.0.0.1", "", 200},
+		{"::1", "[::1]:11380", 200},
+		{"::1", "[::1]", 200},
+		{"127.0.0.1", "evil.example:11380", 421},
+		{"127.0.0.1", "127.0.0.1.evil.example", 421},
+		{"127.0.0.1", "10.0.0.1:11380", 421},
+		{"10.0.0.1", "queue.example:11380", 200},
+	} {
+		for _, path := range []string{"/healthz", "/metrics", "/api/v1/x"} {
+			r := httptest.NewRequest("GET", path, nil)
+			r.Host = c.host
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.ParseIP(c.local)}))
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			want := c.code
+			if path == "/api/v1/x" && want == 200 {
+				want = 404 // of the API
+			}
+			if w.Code != want {
+				t.Errorf("%s on %s for %q: %d, want %d", path, c.local, c.host, w.Code, want)
+			}
 		}
 	}
 }

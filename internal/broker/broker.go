@@ -58,8 +58,10 @@ package broker
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -263,8 +265,21 @@ func (b *Broker) enqueue(c *Caller) step {
 
 // Call applies a function in a turn, for callers that do so rarely: it allocates.
 // It returns when the turn is settled, with the error of the Log.
+//
+// A panic in a turn ends the process, even if the caller would recover from it, as
+// the handlers of net/http do: nobody could lead another turn.
 func (b *Broker) Call(f func(e *engine.Engine, now int64)) error {
+	defer crash()
 	return b.NewCaller(call(f)).Do()
+}
+
+// crash lets a panic end the process.
+func crash() {
+	if v := recover(); v != nil {
+		text := fmt.Sprintf("broker: a turn has panicked: %v\n%s", v, debug.Stack())
+		go panic(text)
+		select {}
+	}
 }
 
 type call func(e *engine.Engine, now int64)

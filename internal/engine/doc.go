@@ -41,8 +41,8 @@
 // # For managers
 //
 // Who manages a queue has no session: [Engine.PutInto], [Engine.BeginKickTube],
-// [Engine.KickJob], [Engine.BuryJob] and [Engine.ReleaseJob] name a tube or a job, whoever
-// holds that, and [Engine.Sessions] goes through the sessions of others.
+// [Engine.KickJob], [Engine.DeleteJob], [Engine.BuryJob] and [Engine.ReleaseJob] name a tube
+// or a job, whoever holds that, and [Engine.Sessions] goes through the sessions of others.
 //
 // # What outlives the process
 //

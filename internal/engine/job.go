@@ -1,5 +1,7 @@
 package engine
 
+import "bytes"
+
 // State is the state of a job.
 type State uint8
 
@@ -81,6 +83,15 @@ type job struct {
 type Job struct {
 	ID   uint64
 	Body []byte
+}
+
+// Keep returns the body for use after the turn. A large one is not copied: it has
+// memory of its own, which is written once.
+func (j Job) Keep() []byte {
+	if len(j.Body) > maxClassed {
+		return j.Body
+	}
+	return bytes.Clone(j.Body)
 }
 
 // jobSlab holds the records of all jobs.

@@ -30,6 +30,9 @@ func (e *Engine) Sessions(from, n int) (found []*Session, next int) {
 	return found, from
 }
 
+// ID returns what SessionStats has.
+func (s *Session) ID() uint64 { return s.id }
+
 // Waiter returns what the session was opened with.
 func (s *Session) Waiter() Waiter { return s.waiter }
 

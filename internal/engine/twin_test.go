@@ -364,6 +364,10 @@ var otherVerbs = map[string]func(tw *twins){
 		id, pri, delay := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), pick(tw.src, "pri", pris), pick(tw.src, "delay", delays)
 		tw.same("release job", tw.e.ReleaseJob(tw.now, id, pri, delay), tw.m.releaseJob(tw.now, id, pri, delay))
 	},
+	"delete job": func(tw *twins) {
+		id := 1 + uint64(tw.src.intn("id", int(tw.m.lastID)+1))
+		tw.same("delete job", tw.e.DeleteJob(id), tw.m.delete(nil, id))
+	},
 	"bury job": func(tw *twins) {
 		id, pri := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), pick(tw.src, "pri", pris)
 		tw.same("bury job", tw.e.BuryJob(id, pri), tw.m.buryJob(id, pri))

@@ -7,6 +7,19 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 	if i == none || j.state == Reserved && j.holder != s.num {
 		return NotFound
 	}
+	return e.delete(i, j)
+}
+
+// DeleteJob is Delete for whoever has no session: of a job that nobody holds.
+func (e *Engine) DeleteJob(id uint64) Outcome {
+	i, j := e.lookup(id)
+	if i == none || j.state == Reserved {
+		return NotFound
+	}
+	return e.delete(i, j)
+}
+
+func (e *Engine) delete(i slot, j *job) Outcome {
 	t := e.tubeOfJob(j)
 	if o := e.admit(JobDeleted, t, j.bodyLen); o != OK {
 		return o

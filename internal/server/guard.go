@@ -66,8 +66,7 @@ func (r *refusal) Error() string { return r.reason }
 // check looks at where a client comes from, and returns who it is, if that is known by
 // now.
 func (g *guard) check(nc net.Conn) (*access.Identity, error) {
-	addr, isIP := address(nc)
-	if isIP && len(g.Networks) > 0 && !slices.ContainsFunc(g.Networks, func(n netip.Prefix) bool { return n.Contains(addr) }) {
+	if !Allows(g.Networks, nc) {
 		return nil, &refusal{"it comes from a network that is not allowed"}
 	}
 	if g.gate == nil {
@@ -79,12 +78,19 @@ func (g *guard) check(nc net.Conn) (*access.Identity, error) {
 			return id, nil
 		}
 	}
-	if isIP {
+	if addr, ok := address(nc); ok {
 		if id, ok := p.ByNetwork(addr); ok {
 			return id, nil
 		}
 	}
 	return nil, nil
+}
+
+// Allows reports whether a client comes from one of the networks. If there are none, or it
+// has no address, it does.
+func Allows(networks []netip.Prefix, nc net.Conn) bool {
+	addr, ok := address(nc)
+	return !ok || len(networks) == 0 || slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(addr) })
 }
 
 // address returns the address of a client; ok is false if it has none, as with a unix

@@ -170,6 +170,9 @@ func New(b *broker.Broker, opt Options) *Server {
 	return s
 }
 
+// MaxJobSize returns the largest body of a job in bytes.
+func (s *Server) MaxJobSize() int { return s.opt.MaxJobSize }
+
 // Drain makes puts be answered DRAINING from now on.
 func (s *Server) Drain() {
 	s.broker.Call(func(e *engine.Engine, _ int64) { e.Drain() })

@@ -1,0 +1,203 @@
+package api
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	_ "embed"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// Prefix is what all paths begin with.
+const Prefix = "/api/v1"
+
+// Options of the API.
+type Options struct {
+	// Server has the connections. It must be given.
+	Server *server.Server
+
+	// Identify says who sends a request; false if nobody knows, and somebody must.
+	// Nil: everybody may do everything.
+	Identify func(*http.Request) (*access.Identity, bool)
+
+	// Version is beanpole's.
+	Version string
+
+	// Journal returns how the journal is. It is called within turns. Nil: there is
+	// none.
+	Journal func() Journal
+
+	// Logger gets a line for each change. Nil: nobody does.
+	Logger *slog.Logger
+}
+
+// An API answers the requests.
+type API struct {
+	broker *broker.Broker
+	opt    Options
+	mux    *http.ServeMux
+}
+
+// New returns the handler of all paths that begin with Prefix.
+func New(b *broker.Broker, opt Options) *API {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Identify == nil {
+		p, _ := access.New(access.Config{}) // without rules there is nothing to be wrong
+		opt.Identify = func(*http.Request) (*access.Identity, bool) { return p.Nobody(), true }
+	}
+	a := &API{broker: b, opt: opt, mux: http.NewServeMux()}
+	methods := make(map[string][]string) // by path
+	for i := range operations {
+		op := &operations[i]
+		a.mux.Handle(op.method+" "+Prefix+op.path, a.handler(op))
+		methods[op.path] = append(methods[op.path], op.method)
+	}
+	a.mux.HandleFunc("GET "+Prefix+"/openapi.yaml", describe)
+	methods["/openapi.yaml"] = []string{"GET"}
+	for path, allowed := range methods {
+		a.mux.Handle(Prefix+path, notAllowed(allowed))
+	}
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeProblem(w, problemf(http.StatusNotFound, "there is nothing at %s: %s/openapi.yaml says what there is", r.URL.Path, Prefix))
+	})
+	return a
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if err := crossOrigin.Check(r); err != nil {
+		writeProblem(w, problemf(http.StatusForbidden, "a web page of another origin cannot change anything here"))
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// crossOrigin refuses what a browser sends for pages of others, unless it only reads.
+var crossOrigin = http.NewCrossOriginProtection()
+
+// notAllowed answers requests with a method that a path does not have.
+func notAllowed(methods []string) http.Handler {
+	if slices.Contains(methods, "GET") {
+		methods = append(methods, "HEAD")
+	}
+	slices.Sort(methods)
+	allow := strings.Join(methods, ", ")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow)
+		writeProblem(w, problemf(http.StatusMethodNotAllowed, "%s is not for this path: want %s", r.Method, allow))
+	})
+}
+
+//go:embed openapi.yaml
+var description []byte
+
+func describe(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Write(description)
+}
+
+// handler returns what serves an operation.
+func (a *API) handler(op *operation) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
+		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(op))
+		r := &request{api: a, op: op, http: h}
+		rep, err := r.serve()
+		if err != nil {
+			if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
+			}
+			writeProblem(w, err)
+			return
+		}
+		rep.write(w)
+	})
+}
+
+const (
+	// smallBody is how many bytes a request has at most that brings no job.
+	smallBody = 64 << 10
+
+	// A job in base64 is a third larger; one with many escapes may be more, but then
+	// base64 is for it.
+	jsonPerByte = 2
+)
+
+func (a *API) maxBody(op *operation) int64 {
+	if op.bringsJob {
+		return smallBody + jsonPerByte*int64(a.opt.Server.MaxJobSize())
+	}
+	return smallBody
+}
+
+// serve does what a request asks for.
+func (r *request) serve() (rep reply, err error) {
+	var ok bool
+	if r.who, ok = r.api.opt.Identify(r.http); !ok {
+		r.api.opt.Server.Refused(r.http.RemoteAddr, "", r.op.id+" without a token that is known")
+		return rep, problemf(http.StatusUnauthorized, "who are you? Send a token that the server knows: Authorization: Bearer TOKEN")
+	}
+	if err := r.parsePath(); err != nil {
+		return rep, err
+	}
+	if err = r.permitted(); err == nil {
+		rep, err = r.op.do(r)
+	}
+	if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusForbidden {
+		r.api.opt.Server.Refused(r.http.RemoteAddr, r.who.Name(), r.op.id)
+	} else if r.op.changes {
+		r.audit(err)
+	}
+	return rep, err
+}
+
+// parsePath reads what the path names.
+func (r *request) parsePath() (err error) {
+	if r.tube = r.http.PathValue("tube"); r.tube != "" {
+		if err := checkTube(r.tube); err != nil {
+			return err
+		}
+		r.note("tube", r.tube)
+	}
+	if text := r.http.PathValue("job"); text != "" {
+		if r.job, err = parseID(text, "job"); err != nil {
+			return err
+		}
+		r.note("job", r.job)
+	}
+	if text := r.http.PathValue("connection"); text != "" {
+		if r.connection, err = parseID(text, "connection"); err != nil {
+			return err
+		}
+		r.note("connection", r.connection)
+	}
+	return nil
+}
+
+func checkTube(name string) error {
+	if !wire.ValidTube([]byte(name)) {
+		return problemf(http.StatusBadRequest, "%.220q cannot be the name of a tube: want 1 to %d letters, digits and characters of -+/;.$_(), "+
+			"no hyphen first", name, wire.MaxTube)
+	}
+	return nil
+}
+
+func parseID(text, what string) (uint64, error) {
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, problemf(http.StatusBadRequest, "%.40q is not the id of a %s: want a number", text, what)
+	}
+	return id, nil
+}

@@ -1,0 +1,218 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// TestStory uses every operation once at least.
+func TestStory(t *testing.T) {
+	r := start(t, Options{Version: "1.2.3", Journal: func() Journal { return Journal{"ok", 2, 300, 100} }})
+
+	// Jobs.
+	if got := r.want(201, "POST", "/tubes/mail/jobs", `{"body":"hello"}`, nil); got != `{"id":1}` {
+		t.Error(got)
+	}
+	r.want(201, "POST", "/tubes/mail/jobs", `{"body_base64":"//79","priority":7,"delay":100,"ttr":9}`, nil)
+	r.want(201, "POST", "/tubes/a%2Fb/jobs", `{"body":""}`, nil)
+	var j Job
+	r.want(200, "GET", "/jobs/1", "", &j)
+	if *j.Body != "hello" || j.State != "ready" || j.Priority != 1024 || j.TTR != 60 || j.Tube != "mail" || j.Size != 5 {
+		t.Errorf("%+v", j)
+	}
+	j = Job{}
+	r.want(200, "GET", "/jobs/2", "", &j)
+	if j.Body != nil || string(j.BodyBase64) != "\xff\xfe\xfd" || j.State != "delayed" || j.Priority != 7 || j.Delay != 100 || j.TTR != 9 || j.TimeLeft < 98 {
+		t.Errorf("%+v", j)
+	}
+	r.want(200, "GET", "/jobs/3", "", &j)
+	if j.Tube != "a/b" || *j.Body != "" {
+		t.Errorf("%+v", j)
+	}
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, newRequest("GET", "/jobs/2/body", ""))
+	if w.Body.String() != "\xff\xfe\xfd" || w.Header().Get("Content-Type") != "application/octet-stream" || w.Header().Get("Content-Disposition") != "attachment" {
+		t.Errorf("%v %q", w.Header(), w.Body)
+	}
+	r.seen["getBody"] = true
+	r.want(204, "POST", "/jobs/2/kick", "", nil)
+	r.want(204, "POST", "/jobs/2/bury", `{"priority":3}`, nil)
+	r.want(204, "DELETE", "/jobs/3", "", nil)
+	r.want(404, "GET", "/jobs/3", "", nil)
+
+	// What a worker holds.
+	worker := r.talk("watch mail", "reserve-job 1")
+	var cs Connections
+	r.want(200, "GET", "/connections", "", &cs)
+	if len(cs.Connections) != 1 {
+		t.Fatalf("%+v", cs)
+	}
+	c := cs.Connections[0]
+	if c.Using != "default" || !slices.Equal(c.Watching, []string{"default", "mail"}) || !slices.Equal(c.Holding, []uint64{1}) || c.HoldingCount != 1 || c.Waiting || !c.Worker {
+		t.Errorf("%+v", c)
+	}
+	if one := r.want(200, "GET", fmt.Sprintf("/connections/%d", c.ID), "", nil); !strings.Contains(one, `"holding":[1]`) {
+		t.Error(one)
+	}
+	r.want(200, "GET", "/jobs/1", "", &j)
+	if j.ReservedBy != c.ID || j.State != "reserved" {
+		t.Errorf("%+v", j)
+	}
+	r.want(409, "DELETE", "/jobs/1", "", nil)
+	r.want(204, "POST", "/jobs/1/release", `{"delay":50}`, nil)
+	r.want(200, "GET", "/jobs/1", "", &j)
+	if j.State != "delayed" || j.Priority != 1024 || j.Releases != 1 {
+		t.Errorf("%+v", j)
+	}
+	r.want(202, "DELETE", fmt.Sprintf("/connections/%d", c.ID), "", nil)
+	io.Copy(io.Discard, worker) // until it is closed
+
+	// Tubes.
+	r.want(204, "POST", "/tubes/mail/pause", `{"seconds":60}`, nil)
+	var tube Tube
+	r.want(200, "GET", "/tubes/mail", "", &tube)
+	if tube.Pause != 60 || tube.Jobs != (JobCounts{Delayed: 1, Buried: 1}) || tube.BodyBytes != 8 {
+		t.Errorf("%+v", tube)
+	}
+	r.want(204, "POST", "/tubes/mail/resume", "", nil)
+	var tubes Tubes
+	r.want(200, "GET", "/tubes", "", &tubes)
+	if len(tubes.Tubes) != 2 || tubes.Tubes[0].Name != "default" || tubes.Tubes[1].Pause != 0 || tubes.Next != "" {
+		t.Errorf("%+v", tubes)
+	}
+	if got := r.want(200, "POST", "/tubes/mail/kick", "", nil); got != `{"kicked":1}` {
+		t.Error(got)
+	}
+	if got := r.want(200, "POST", "/tubes/mail/kick", `{"state":"delayed","count":5}`, nil); got != `{"kicked":1}` {
+		t.Error(got)
+	}
+	if got := r.want(200, "POST", "/tubes/mail/move", `{"state":"ready","to":"news"}`, nil); got != `{"moved":2}` {
+		t.Error(got)
+	}
+	var jobs Jobs
+	r.want(200, "GET", "/tubes/news/jobs?state=ready", "", &jobs)
+	if len(jobs.Jobs) != 2 || jobs.Jobs[0].ID != 2 || jobs.Jobs[1].ID != 1 || jobs.Jobs[0].Body != nil {
+		t.Errorf("%+v", jobs)
+	}
+	if got := r.want(200, "POST", "/tubes/news/clear", `{"state":"ready"}`, nil); got != `{"deleted":2}` {
+		t.Error(got)
+	}
+	r.want(404, "GET", "/tubes/news", "", nil)
+
+	// The server.
+	r.want(204, "POST", "/drain", "", nil)
+	if got := r.want(503, "POST", "/tubes/mail/jobs", `{"body":""}`, nil); !strings.Contains(got, "drains") {
+		t.Error(got)
+	}
+	var st Stats
+	r.want(200, "GET", "/stats", "", &st)
+	if !st.Draining || st.Version != "1.2.3" || st.TotalJobs != 3 || st.Journal.Segments != 2 || st.Connections.Total != 1 || st.Commands["watch"] != 1 {
+		t.Errorf("%+v", st)
+	}
+	r.want(204, "POST", "/undrain", "", nil)
+	r.want(201, "POST", "/tubes/mail/jobs", `{"body":""}`, nil)
+
+	for i := range operations {
+		if id := operations[i].id; !r.seen[id] {
+			t.Errorf("%s is not in the story", id)
+		}
+	}
+}
+
+// TestRefused is what the API says to requests that it does not serve.
+func TestRefused(t *testing.T) {
+	r := startWith(t, Options{}, server.Options{MaxJobSize: 10}, engine.Options{}, broker.Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)           // 1 is ready
+		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 9}, nil) // 2 is delayed
+		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
+		e.BuryJob(3, 0) // 3 is buried
+	})
+	for _, test := range []struct {
+		method, path, body string
+		status             int
+		detail             string
+	}{
+		{"GET", "/tubes/none", "", 404, "there is no tube none: a tube is there while"},
+		{"GET", "/tubes/-x", "", 400, `"-x" cannot be the name of a tube: want 1 to 200`},
+		{"GET", "/tubes/" + strings.Repeat("x", 201), "", 400, "cannot be the name"},
+		{"GET", "/tubes/a%00b", "", 400, `"a\x00b" cannot be the name`},
+		{"GET", "/tubes?limit=0", "", 400, "limit: want a number from 1 to 1000"},
+		{"GET", "/tubes?limit=1001", "", 400, "limit: want"},
+		{"GET", "/tubes?limit=2&limit=3", "", 400, "the parameter limit is there twice"},
+		{"GET", "/tubes?offset=2", "", 400, `there is no parameter "offset": want ["cursor" "limit"]`},
+		{"GET", "/tubes?%zz", "", 400, "the query is not well-formed"},
+		{"GET", "/stats?x", "", 400, "there is no parameter"},
+		{"GET", "/jobs/1?x", "", 400, "there is no parameter"},
+		{"GET", "/jobs/1/body?x", "", 400, "there is no parameter"},
+		{"GET", "/tubes/mail?x", "", 400, "there is no parameter"},
+		{"GET", "/connections/1?x", "", 400, "there is no parameter"},
+		{"GET", "/tubes/mail/jobs", "", 400, "state: want one of [ready reserved delayed buried]"},
+		{"GET", "/tubes/mail/jobs?state=ready&cursor=x", "", 400, "cursor: want what a page has as next"},
+		{"GET", "/tubes/none/jobs?state=reserved", "", 404, "there is no tube none"},
+		{"GET", "/connections?cursor=x", "", 400, "cursor: want"},
+		{"GET", "/connections?cursor=-1", "", 400, "cursor: want"},
+		{"GET", "/connections/7", "", 404, "there is no connection 7"},
+		{"DELETE", "/connections/7", "", 404, "there is no connection 7"},
+		{"GET", "/connections/x", "", 400, `"x" is not the id of a connection`},
+		{"GET", "/jobs/x", "", 400, `"x" is not the id of a job: want a number`},
+		{"GET", "/jobs/18446744073709551616", "", 400, "is not the id of a job"},
+		{"GET", "/jobs/9", "", 404, "there is no job 9"},
+		{"DELETE", "/jobs/9", "", 404, "there is no job 9"},
+		{"POST", "/jobs/1/kick", "", 409, "job 1 is ready and cannot be kicked: it must be buried or delayed"},
+		{"POST", "/jobs/3/bury", "", 409, "job 3 is buried and cannot be buried again"},
+		{"POST", "/jobs/2/release", "", 409, "job 2 is delayed and cannot be released: nobody holds it"},
+		{"POST", "/jobs/1/bury", `{"priority":-1}`, 400, "priority: want a number from 0 to 4294967295"},
+		{"POST", "/jobs/1/bury", `{"priority":4294967296}`, 400, "priority: want a number"},
+		{"POST", "/jobs/1/bury", `[]`, 400, "the body is not a JSON object of the form"},
+		{"POST", "/jobs/1/kick", `{"x":1}`, 400, "the body has a member that is not in openapi.yaml"},
+		{"POST", "/tubes/mail/jobs", "", 415, "want a JSON object: Content-Type: application/json"},
+		{"POST", "/tubes/mail/jobs", "{", 400, "the body is empty or ends too soon"},
+		{"POST", "/tubes/mail/jobs", `{"body":"a}`, 400, "the body is empty or ends too soon"},
+		{"POST", "/tubes/mail/jobs", `{"body":"a"}x`, 400, "there is something behind the JSON object"},
+		{"POST", "/tubes/mail/jobs", `{"body" "a"}`, 400, "the body is no JSON, from byte 9 on"},
+		{"POST", "/tubes/mail/jobs", `{}`, 400, "want one of body and body_base64"},
+		{"POST", "/tubes/mail/jobs", `{"body":"a","body_base64":""}`, 400, "want one of body and body_base64"},
+		{"POST", "/tubes/mail/jobs", `{"body":1}`, 400, "body: want a string"},
+		{"POST", "/tubes/mail/jobs", `{"body_base64":"%"}`, 400, "no base64 where that must be"},
+		{"POST", "/tubes/mail/jobs", `{"body":"12345678901"}`, 413, "the body of a job has 10 bytes at most"},
+		{"POST", "/tubes/mail/jobs", `{"body":"` + strings.Repeat("x", 70000) + `"}`, 413, "the request has more than 65556 bytes"},
+		{"POST", "/tubes/mail/kick", `{"state":"ready"}`, 400, "state: want one of [buried delayed]"},
+		{"POST", "/tubes/none/kick", "", 404, "there is no tube none"},
+		{"POST", "/tubes/mail/pause", `{}`, 400, "seconds: want how long to pause, 1 or more; resume ends"},
+		{"POST", "/tubes/mail/pause", `{"seconds":0}`, 400, "seconds: want"},
+		{"POST", "/tubes/none/pause", `{"seconds":1}`, 404, "there is no tube none"},
+		{"POST", "/tubes/none/resume", "", 404, "there is no tube none"},
+		{"POST", "/tubes/mail/clear", `{}`, 400, "state: want one of [ready delayed buried]"},
+		{"POST", "/tubes/mail/clear", `{"state":"reserved"}`, 400, "state: want one of"},
+		{"POST", "/tubes/none/clear", `{"state":"ready"}`, 404, "there is no tube none"},
+		{"POST", "/tubes/mail/move", `{"state":"ready"}`, 400, "to: want the name of a tube"},
+		{"POST", "/tubes/mail/move", `{"state":"ready","to":"-"}`, 400, `"-" cannot be the name`},
+		{"POST", "/tubes/mail/move", `{"state":"ready","to":"mail"}`, 400, "to: that is the tube where they are"},
+		{"POST", "/tubes/none/move", `{"state":"ready","to":"mail"}`, 404, "there is no tube none"},
+		{"POST", "/drain", `{"x":1}`, 400, "the body has a member"},
+	} {
+		code, body := r.do(test.method, test.path, test.body)
+		var p problem
+		if err := json.Unmarshal([]byte(body), &p); err != nil {
+			t.Fatal(err)
+		}
+		if code != test.status || p.Status != code || !strings.Contains(p.Detail, test.detail) {
+			t.Errorf("%s %.40s %.60s: %d %q, want %d %q", test.method, test.path, test.body, code, p.Detail, test.status, test.detail)
+		}
+	}
+	h := newRequest("POST", "/drain", "")
+	h.Header.Set("Content-Type", "application/x-www-form-urlencoded") // as a form sends it
+	if code, body := r.send(h, ""); code != 415 {
+		t.Errorf("a form: %d %s", code, body)
+	}
+}

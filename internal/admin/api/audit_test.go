@@ -1,0 +1,112 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// lastLine returns the last line of the log, and forgets all lines.
+func (r *rig) lastLine() string {
+	lines := strings.Split(strings.TrimSuffix(r.log.String(), "\n"), "\n")
+	r.log.Reset()
+	return lines[len(lines)-1]
+}
+
+// Each change has one line in the log, which says who has done what; what only reads, or
+// was not understood, has none. Neither a body nor a token is ever there.
+func TestAudit(t *testing.T) {
+	who := rightsPolicy(t)["manage"]
+	put := rightsPolicy(t)["put"]
+	r := start(t, Options{Identify: func(h *http.Request) (*access.Identity, bool) {
+		if strings.HasSuffix(h.URL.Path, "/jobs") {
+			return put, true
+		}
+		return who, true
+	}})
+	r.talk("use mail")
+	const by = ` identity=manage client=192.0.2.1:1234`
+	for _, test := range []struct{ method, path, body, want string }{
+		{"POST", "/tubes/mail/jobs", `{"body":"secret"}`, `operation=putJob identity=put client=192.0.2.1:1234 tube=mail job=1 result=ok`},
+		{"POST", "/tubes/mail/jobs", `{"body":"secret","secret":1}`, ``},
+		{"POST", "/tubes/mail/jobs", `secret`, ``},
+		{"POST", "/jobs/1/bury", ``, `operation=buryJob` + by + ` job=1 tube=mail result=ok`},
+		{"POST", "/jobs/1/release", ``, `operation=releaseJob` + by + ` job=1 tube=mail result="job 1 is buried and cannot be released: nobody holds it"`},
+		{"POST", "/jobs/1/kick", ``, `operation=kickJob` + by + ` job=1 tube=mail result=ok`},
+		{"POST", "/jobs/9/kick", ``, `operation=kickJob` + by + ` job=9 result="there is no job 9"`},
+		{"POST", "/tubes/mail/move", `{"state":"ready","to":"news"}`, `operation=moveJobs` + by + ` tube=mail to=news state=ready count=1 result=ok`},
+		{"POST", "/tubes/news/pause", `{"seconds":7}`, `operation=pauseTube` + by + ` tube=news seconds=7 result=ok`},
+		{"POST", "/tubes/news/resume", ``, `operation=resumeTube` + by + ` tube=news result=ok`},
+		{"POST", "/tubes/news/kick", ``, `operation=kickTube` + by + ` tube=news state=buried count=0 result=ok`},
+		{"POST", "/tubes/news/clear", `{"state":"ready"}`, `operation=clearTube` + by + ` tube=news state=ready count=1 result=ok`},
+		{"POST", "/tubes/none/clear", `{"state":"ready"}`, `operation=clearTube` + by + ` tube=none state=ready count=0 result="there is no tube none`},
+		{"DELETE", "/jobs/9", ``, `operation=deleteJob` + by + ` job=9 result="there is no job 9"`},
+		{"POST", "/drain", ``, `operation=drain` + by + ` result=ok`},
+		{"POST", "/undrain", ``, `operation=undrain` + by + ` result=ok`},
+		{"DELETE", "/connections/1", ``, `operation=closeConnection` + by + ` connection=1 closed=mem holding=0 result=ok`},
+		{"GET", "/stats", ``, ``}, // forbidden; the server has a line for that
+	} {
+		r.do(test.method, test.path, test.body)
+		all := r.log.String()
+		if got := r.lastLine(); test.want == "" && got != "" || test.want != "" && !strings.HasPrefix(got, `msg="a change through the API" `+test.want) {
+			t.Errorf("%s %s:\n%s\nwant\n%s", test.method, test.path, got, test.want)
+		}
+		if strings.Contains(all, "secret") || strings.Contains(all, "token-of") || strings.Count(all, "\n") > 1 {
+			t.Errorf("%s %s: %s", test.method, test.path, all)
+		}
+	}
+}
+
+// A failedLog is a journal whose disk fails.
+type failedLog struct{ broker.Log }
+
+func (failedLog) Append([]engine.Change) error { return errors.New("input/output error") }
+func (failedLog) Housekeep(int64) int64        { return engine.Never }
+func (failedLog) Flush() (bool, error)         { return true, nil }
+func (failedLog) Close() error                 { return nil }
+
+// A change that is not durable is no success, and what the journal refuses is not done.
+func TestJournalFails(t *testing.T) {
+	refuse := engine.OK
+	r := startWith(t, Options{}, server.Options{}, engine.Options{
+		Logged: true,
+		Admit:  func(engine.ChangeKind, string, int) engine.Outcome { return refuse },
+	}, broker.Options{Log: failedLog{}})
+	var p problem
+	r.want(500, "POST", "/tubes/mail/jobs", `{"body":""}`, &p)
+	if !strings.Contains(p.Detail, "a restart may undo it") {
+		t.Error(p.Detail)
+	}
+	r.want(200, "GET", "/tubes/mail", "", nil)
+	for _, test := range []struct {
+		o      engine.Outcome
+		status int
+		detail string
+	}{{engine.Failed, 503, "the journal cannot be written"}, {engine.OutOfMemory, 507, "there is no room"}} {
+		refuse = test.o
+		for _, do := range []struct{ path, body string }{
+			{"/tubes/mail/jobs", `{"body":""}`},
+			{"/tubes/mail/pause", `{"seconds":1}`},
+			{"/tubes/mail/clear", `{"state":"ready"}`},
+			{"/tubes/mail/move", `{"state":"ready","to":"news"}`},
+			{"/jobs/1/bury", ``},
+		} {
+			r.want(test.status, "POST", do.path, do.body, &p)
+			if !strings.Contains(p.Detail, test.detail) {
+				t.Errorf("%s: %s", do.path, p.Detail)
+			}
+		}
+	}
+	if st, o := func() (st engine.JobStats, o engine.Outcome) {
+		r.broker.Call(func(e *engine.Engine, now int64) { st, o = e.JobStats(now, 1) })
+		return
+	}(); o != engine.OK || st.State != engine.Ready || st.Buries != 0 {
+		t.Errorf("job 1: %+v", st)
+	}
+}

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// document is the description, read once.
+var document = sync.OnceValue(func() *openapi3.T {
+	doc, err := openapi3.NewLoader().LoadFromData(description)
+	if err != nil {
+		panic(err)
+	}
+	return doc
+})
+
+// A rig is an API with a server that runs in the test.
+type rig struct {
+	*API
+	t    *testing.T
+	eng  *engine.Engine
+	net  *memnet.Listener
+	log  *bytes.Buffer
+	seen map[string]bool // operations that have succeeded
+}
+
+func start(t *testing.T, opt Options) *rig {
+	return startWith(t, opt, server.Options{}, engine.Options{}, broker.Options{})
+}
+
+func startWith(t *testing.T, opt Options, sopt server.Options, eopt engine.Options, bopt broker.Options) *rig {
+	t.Helper()
+	eng := engine.New(eopt)
+	b := broker.New(eng, bopt)
+	r := &rig{t: t, eng: eng, net: memnet.Listen(), log: new(bytes.Buffer), seen: make(map[string]bool)}
+	opt.Server = server.New(b, sopt)
+	opt.Logger = slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	r.API = New(b, opt)
+	served := make(chan error, 1)
+	go func() { served <- opt.Server.Serve(r.net) }()
+	t.Cleanup(func() {
+		opt.Server.Shutdown(t.Context())
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		b.Close()
+		if err := eng.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// in runs something within a turn.
+func (r *rig) in(f func(e *engine.Engine, now int64)) {
+	r.t.Helper()
+	if err := r.broker.Call(f); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// talk sends lines on a new connection and reads as many lines as replies.
+func (r *rig) talk(lines ...string) net.Conn {
+	r.t.Helper()
+	nc, err := r.net.Dial()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { nc.Close() })
+	for _, line := range lines {
+		if _, err := io.WriteString(nc, line+"\r\n"); err != nil {
+			r.t.Fatal(err)
+		}
+		if line == "reserve" {
+			continue
+		}
+		reply := make([]byte, 1)
+		for reply[0] != '\n' {
+			if _, err := nc.Read(reply); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+	}
+	return nc
+}
+
+// newRequest returns a request as curl would send it.
+func newRequest(method, path, body string) *http.Request {
+	h := httptest.NewRequest(method, Prefix+path, strings.NewReader(body))
+	if body != "" {
+		h.Header.Set("Content-Type", "application/json")
+	}
+	return h
+}
+
+// do sends a request, and holds it and the response against the description.
+func (r *rig) do(method, path, body string) (status int, response string) {
+	r.t.Helper()
+	return r.send(newRequest(method, path, body), body)
+}
+
+func (r *rig) send(h *http.Request, body string) (status int, response string) {
+	r.t.Helper()
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, h)
+	r.judge(h, body, w)
+	return w.Code, strings.TrimSuffix(w.Body.String(), "\n")
+}
+
+// want sends a request, which must have a status, and reads the response into a value if
+// one is given.
+func (r *rig) want(status int, method, path, body string, into any) string {
+	r.t.Helper()
+	code, response := r.do(method, path, body)
+	if code != status {
+		r.t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, code, response, status)
+	}
+	if into != nil {
+		if err := json.Unmarshal([]byte(response), into); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return response
+}
+
+// judge fails the test if a response is not as it is described, or if a request was
+// served that is not.
+func (r *rig) judge(h *http.Request, body string, w *httptest.ResponseRecorder) {
+	r.t.Helper()
+	_, pattern := r.mux.Handler(h)
+	method, path, ok := strings.Cut(pattern, " "+Prefix)
+	if !ok { // it is for no operation
+		if kind := w.Header().Get("Content-Type"); w.Code < 400 || kind != "application/problem+json" {
+			r.t.Errorf("%s %s: %d %s", h.Method, h.URL, w.Code, kind)
+		}
+		return
+	}
+	item := document().Paths.Value(path)
+	in := &openapi3filter.RequestValidationInput{
+		Request:    h.Clone(h.Context()),
+		PathParams: pathParameters(path, h),
+		Route:      &routers.Route{Spec: document(), Path: path, PathItem: item, Method: method, Operation: item.GetOperation(method)},
+		Options:    &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true},
+	}
+	if w.Code < 300 {
+		r.seen[in.Route.Operation.OperationID] = true
+		in.Request.Body = io.NopCloser(strings.NewReader(body))
+		if err := openapi3filter.ValidateRequest(h.Context(), in); err != nil {
+			r.t.Errorf("%s %s %s was served, but openapi.yaml says: %v", h.Method, h.URL, body, err)
+		}
+	}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: w.Code, Header: w.Header(), Options: in.Options}
+	out.SetBodyBytes(w.Body.Bytes())
+	if err := openapi3filter.ValidateResponse(h.Context(), out); err != nil {
+		r.t.Errorf("%s %s: the response is not as openapi.yaml says: %v\n%s", h.Method, h.URL, err, w.Body)
+	}
+}
+
+func pathParameters(path string, h *http.Request) map[string]string {
+	params := make(map[string]string)
+	values := strings.Split(strings.TrimPrefix(h.URL.EscapedPath(), Prefix), "/")
+	for i, segment := range strings.Split(path, "/") {
+		if name, ok := strings.CutPrefix(segment, "{"); ok {
+			params[strings.TrimSuffix(name, "}")] = strings.ReplaceAll(values[i], "%2F", "/")
+		}
+	}
+	return params
+}

@@ -1,0 +1,248 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A Job is what there is to tell of a job. Its times are in seconds.
+type Job struct {
+	ID         uint64 `json:"id"`
+	Tube       string `json:"tube"`
+	State      string `json:"state"`
+	Priority   uint32 `json:"priority"`
+	Size       uint32 `json:"size"` // bytes of the body
+	Age        int64  `json:"age"`
+	Delay      uint32 `json:"delay"`
+	TTR        uint32 `json:"ttr"`
+	TimeLeft   int64  `json:"time_left"`
+	ReservedBy uint64 `json:"reserved_by,omitempty"` // id of a connection
+	Reserves   uint32 `json:"reserves"`
+	Timeouts   uint32 `json:"timeouts"`
+	Releases   uint32 `json:"releases"`
+	Buries     uint32 `json:"buries"`
+	Kicks      uint32 `json:"kicks"`
+
+	// One of them, if the body is asked for.
+	Body       *string `json:"body,omitempty"`
+	BodyBase64 []byte  `json:"body_base64,omitempty"`
+}
+
+// Jobs is a page of jobs.
+type Jobs struct {
+	Jobs []Job  `json:"jobs"`
+	Next string `json:"next,omitempty"`
+}
+
+func jobOf(st *engine.JobStats) Job {
+	return Job{
+		ID: st.ID, Tube: st.Tube, State: st.State.String(), Priority: st.Pri, Size: st.Size,
+		Age: st.Age, Delay: st.Delay, TTR: st.TTR, TimeLeft: st.TimeLeft, ReservedBy: st.Holder,
+		Reserves: st.Reserves, Timeouts: st.Timeouts, Releases: st.Releases, Buries: st.Buries, Kicks: st.Kicks,
+	}
+}
+
+// listJobs tells of the jobs of a tube in one state, in their order.
+func listJobs(r *request) (reply, error) {
+	query, err := r.query("state", "cursor", "limit")
+	if err != nil {
+		return reply{}, err
+	}
+	state, err := parseState(query.Get("state"), engine.Ready, engine.Reserved, engine.Delayed, engine.Buried)
+	if err != nil {
+		return reply{}, err
+	}
+	after, err := engine.ParseCursor(query.Get("cursor"))
+	if err != nil {
+		return reply{}, problemf(400, "cursor: want what a page has as next, or nothing")
+	}
+	n, err := limit(query)
+	if err != nil {
+		return reply{}, err
+	}
+	list, err := r.list(state)
+	if err != nil {
+		return reply{}, err
+	}
+	page := Jobs{Jobs: []Job{}}
+	listed, next := list.Page(after, n)
+	if len(listed) == n {
+		page.Next = next.String()
+	}
+	err = each(r, listed, func(e *engine.Engine, now int64, x engine.Listed) {
+		if st, o := e.Listed(now, &list, x); o == engine.OK {
+			page.Jobs = append(page.Jobs, jobOf(&st))
+		}
+	})
+	return reply{body: page}, err
+}
+
+// list makes a list of the jobs of the tube.
+func (r *request) list(state engine.State) (l engine.JobList, err error) {
+	begun := false
+	err = r.turns(func(e *engine.Engine, _ int64) (more bool, err error) {
+		if !begun {
+			begun = true
+			var o engine.Outcome
+			if l, o = e.BeginList([]byte(r.tube), state); o != engine.OK {
+				return false, r.noTube()
+			}
+		}
+		return e.ContinueList(&l), nil
+	})
+	return l, err
+}
+
+// largestBody is how long a body is at most that is shown with its job, in bytes.
+const largestBody = 1 << 20
+
+func getJob(r *request) (reply, error) {
+	if _, err := r.query(); err != nil {
+		return reply{}, err
+	}
+	var j Job
+	var body []byte
+	shown := false
+	err := r.turn(func(e *engine.Engine, now int64) error {
+		st, _ := e.JobStats(now, r.job)
+		j = jobOf(&st)
+		if shown = st.Size <= largestBody && r.who.May(access.Peek, st.Tube); shown {
+			job, _ := e.Peek(r.job)
+			body = job.Keep()
+		}
+		return nil
+	})
+	switch text := string(body); {
+	case err != nil || !shown:
+	case utf8.Valid(body):
+		j.Body = &text
+	default:
+		j.BodyBase64 = body
+	}
+	return reply{body: j}, err
+}
+
+func getBody(r *request) (reply, error) {
+	if _, err := r.query(); err != nil {
+		return reply{}, err
+	}
+	var body []byte
+	err := r.turn(func(e *engine.Engine, _ int64) error {
+		job, _ := e.Peek(r.job)
+		body = job.Keep()
+		return nil
+	})
+	return reply{raw: body, isRaw: true}, err
+}
+
+// What a job has that is put without saying so; also in openapi.yaml.
+const (
+	defaultPriority = 1024
+	defaultTTR      = 60
+)
+
+func putJob(r *request) (reply, error) {
+	var in struct {
+		Body       *string `json:"body"`
+		BodyBase64 *[]byte `json:"body_base64"`
+		Priority   *uint32 `json:"priority"`
+		Delay      uint32  `json:"delay"`
+		TTR        *uint32 `json:"ttr"`
+	}
+	if err := r.decode(&in, false); err != nil {
+		return reply{}, err
+	}
+	spec := engine.Spec{Pri: valueOr(in.Priority, defaultPriority), Delay: in.Delay, TTR: valueOr(in.TTR, defaultTTR)}
+	var body []byte
+	switch {
+	case (in.Body == nil) == (in.BodyBase64 == nil):
+		return reply{}, problemf(400, "want one of body and body_base64")
+	case in.Body != nil:
+		body = []byte(*in.Body)
+	default:
+		body = *in.BodyBase64
+	}
+	if most := r.api.opt.Server.MaxJobSize(); len(body) > most {
+		return reply{}, problemf(http.StatusRequestEntityTooLarge, "the body of a job has %d bytes at most", most)
+	}
+	var id uint64
+	err := r.turn(func(e *engine.Engine, now int64) error {
+		var o engine.Outcome
+		id, o = e.PutInto(now, []byte(r.tube), spec, body)
+		return outcomeProblem(o)
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	r.note("job", id)
+	return reply{status: http.StatusCreated, body: inserted{id}, location: fmt.Sprintf("%s/jobs/%d", Prefix, id)}, nil
+}
+
+type inserted struct {
+	ID uint64 `json:"id"`
+}
+
+func valueOr(p *uint32, other uint32) uint32 {
+	if p != nil {
+		return *p
+	}
+	return other
+}
+
+func deleteJob(r *request) (reply, error) {
+	return r.onJob("deleted: bury it first, which takes it from whoever holds it", func(e *engine.Engine, _ int64, st *engine.JobStats) engine.Outcome {
+		return e.DeleteJob(st.ID)
+	})
+}
+
+func kickJob(r *request) (reply, error) {
+	if err := r.decode(&struct{}{}, true); err != nil {
+		return reply{}, err
+	}
+	return r.onJob("kicked: it must be buried or delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
+		return e.KickJob(now, st.ID)
+	})
+}
+
+func buryJob(r *request) (reply, error) {
+	var in struct {
+		Priority *uint32 `json:"priority"`
+	}
+	if err := r.decode(&in, true); err != nil {
+		return reply{}, err
+	}
+	return r.onJob("buried again", func(e *engine.Engine, _ int64, st *engine.JobStats) engine.Outcome {
+		return e.BuryJob(st.ID, valueOr(in.Priority, st.Pri))
+	})
+}
+
+func releaseJob(r *request) (reply, error) {
+	var in struct {
+		Priority *uint32 `json:"priority"`
+		Delay    uint32  `json:"delay"`
+	}
+	if err := r.decode(&in, true); err != nil {
+		return reply{}, err
+	}
+	return r.onJob("released: nobody holds it", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
+		return e.ReleaseJob(now, st.ID, valueOr(in.Priority, st.Pri), in.Delay)
+	})
+}
+
+// onJob does something with a job, which is there. What may not be done in its state is
+// NotFound to the engine.
+func (r *request) onJob(what string, do func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome) (reply, error) {
+	return reply{status: http.StatusNoContent}, r.turn(func(e *engine.Engine, now int64) error {
+		st, _ := e.JobStats(now, r.job)
+		r.note("tube", st.Tube)
+		o := do(e, now, &st)
+		if o == engine.NotFound {
+			return problemf(http.StatusConflict, "job %d is %v and cannot be %s", r.job, st.State, what)
+		}
+		return outcomeProblem(o)
+	})
+}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// Jobs are listed in their order, page by page, each once, in every state.
+func TestPagesOfJobs(t *testing.T) {
+	const jobs = 600 // more than a turn tells
+	r := start(t, Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		s := e.Open(nil)
+		for i := range uint32(4 * jobs) {
+			spec := engine.Spec{Pri: i * 7919 % 10, TTR: 60 + i*7919%50}
+			if i%4 == 1 {
+				spec.Delay = 60 + i*7919%50
+			}
+			id, _ := e.PutInto(now, []byte("mail"), spec, nil)
+			switch i % 4 {
+			case 2:
+				e.BuryJob(id, spec.Pri)
+			case 3:
+				e.ReserveJob(now, s, id)
+			}
+		}
+	})
+	for state, key := range map[string]func(Job) uint64{
+		"ready":    func(j Job) uint64 { return uint64(j.Priority)<<32 + j.ID },
+		"delayed":  func(j Job) uint64 { return uint64(j.Delay)<<32 + j.ID },
+		"buried":   func(j Job) uint64 { return j.ID },
+		"reserved": func(j Job) uint64 { return uint64(j.TTR)<<32 + j.ID },
+	} {
+		for _, n := range []int{1000, 250, 77} {
+			var keys []uint64
+			cursor := ""
+			for pages := 0; ; pages++ {
+				var page Jobs
+				r.want(200, "GET", fmt.Sprintf("/tubes/mail/jobs?state=%s&limit=%d&cursor=%s", state, n, url.QueryEscape(cursor)), "", &page)
+				for _, j := range page.Jobs {
+					if j.State != state {
+						t.Fatalf("%s: job %d is %s", state, j.ID, j.State)
+					}
+					keys = append(keys, key(j))
+				}
+				if cursor = page.Next; cursor == "" {
+					break
+				}
+			}
+			if len(keys) != jobs || !slices.IsSorted(keys) {
+				t.Errorf("%s, %d a page: %d jobs, sorted %v", state, n, len(keys), slices.IsSorted(keys))
+			}
+		}
+	}
+}
+
+func TestPagesOfTubes(t *testing.T) {
+	r := start(t, Options{})
+	var want []string
+	r.in(func(e *engine.Engine, now int64) {
+		for i := range 700 {
+			name := fmt.Sprintf("t%03d", i*7919%700)
+			e.PutInto(now, []byte(name), engine.Spec{}, nil)
+			want = append(want, name)
+		}
+	})
+	want = append(want, "default")
+	slices.Sort(want)
+	for _, n := range []int{1000, 701, 700, 33} {
+		var got []string
+		for cursor, more := "", true; more; more = cursor != "" {
+			var page Tubes
+			r.want(200, "GET", fmt.Sprintf("/tubes?limit=%d&cursor=%s", n, cursor), "", &page)
+			for _, tube := range page.Tubes {
+				got = append(got, tube.Name)
+			}
+			cursor = page.Next
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d a page: %d tubes, want %d in order", n, len(got), len(want))
+		}
+	}
+}
+
+func TestPagesOfConnections(t *testing.T) {
+	r := start(t, Options{})
+	for range 7 {
+		r.talk("list-tube-used")
+	}
+	r.in(func(e *engine.Engine, _ int64) { e.Open(nil) }) // of no connection
+	for _, n := range []int{1, 3, 7, 8, 100} {
+		seen := make(map[uint64]int)
+		for cursor, more := "", true; more; more = cursor != "" {
+			var page Connections
+			r.want(200, "GET", fmt.Sprintf("/connections?limit=%d&cursor=%s", n, cursor), "", &page)
+			for _, c := range page.Connections {
+				seen[c.ID]++
+			}
+			cursor = page.Next
+		}
+		if len(seen) != 7 {
+			t.Errorf("%d a page: %v", n, seen)
+		}
+	}
+	r.talk("watch other", "ignore default", "reserve")
+	var page Connections
+	for len(page.Connections) == 0 || !page.Connections[len(page.Connections)-1].Waiting {
+		r.want(200, "GET", "/connections", "", &page)
+	}
+}
+
+// What takes several turns is done whole, and ends when the client goes.
+func TestSweeps(t *testing.T) {
+	const jobs = 3000
+	for _, test := range []struct{ path, body, want string }{
+		{"/tubes/mail/clear", `{"state":"ready"}`, `{"deleted":3000}`},
+		{"/tubes/mail/move", `{"state":"ready","to":"news"}`, `{"moved":3000}`},
+		{"/tubes/mail/kick", `{"state":"buried"}`, `{"kicked":3000}`},
+		{"/tubes/mail/kick", `{"state":"buried","count":2000}`, `{"kicked":2000}`},
+	} {
+		r := start(t, Options{})
+		r.in(func(e *engine.Engine, now int64) {
+			for range jobs {
+				id, _ := e.PutInto(now, []byte("mail"), engine.Spec{}, nil)
+				if strings.HasSuffix(test.path, "kick") {
+					e.BuryJob(id, 0)
+				}
+			}
+		})
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		h := newRequest("POST", test.path, test.body).WithContext(gone)
+		if code, body := r.send(h, test.body); code != 503 || !strings.Contains(body, "the connection has ended") {
+			t.Errorf("%s for a client that is gone: %d %s", test.path, code, body)
+		}
+		if got := r.want(200, "POST", test.path, test.body, nil); got != test.want {
+			t.Errorf("%s %s: %s, want %s", test.path, test.body, got, test.want)
+		}
+	}
+}
+
+// What is refused half-way tells how far it has come.
+func TestSweepRefused(t *testing.T) {
+	r := startWith(t, Options{}, server.Options{}, engine.Options{Limits: engine.Limits{
+		Tube: func(name string) engine.TubeLimits {
+			if name == "small" {
+				return engine.TubeLimits{Jobs: 3}
+			}
+			return engine.TubeLimits{}
+		},
+	}}, broker.Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		for range 5 {
+			e.PutInto(now, []byte("mail"), engine.Spec{}, nil)
+		}
+	})
+	var p problem
+	r.want(507, "POST", "/tubes/mail/move", `{"state":"ready","to":"small"}`, &p)
+	if p.Done == nil || *p.Done != 3 || !strings.Contains(p.Detail, "a limit is reached") {
+		t.Errorf("%+v", p)
+	}
+	if line := r.lastLine(); !strings.Contains(line, "count=3") || !strings.Contains(line, `result="there is no room`) {
+		t.Error(line)
+	}
+	r.want(507, "POST", "/tubes/small/jobs", `{"body":""}`, nil)
+}

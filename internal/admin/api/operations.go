@@ -1,0 +1,72 @@
+package api
+
+import "github.com/beanpole-mq/beanpole/internal/access"
+
+// An operation is something that the API does.
+type operation struct {
+	id           string // as in openapi.yaml, and in the log
+	method, path string // behind Prefix
+	need         need
+	changes      bool // something: it is written to the log
+	bringsJob    bool // the request has a body as large as a job's
+	do           func(*request) (reply, error)
+}
+
+// A need is rights, all or any of them, on some place.
+type need struct {
+	rights access.Rights
+	any    bool
+	on     place
+}
+
+// A place says which tubes an operation is about.
+type place uint8
+
+const (
+	anywhere   place = iota // some tube
+	everywhere              // all tubes
+	named                   // the one in the path
+	ofJob                   // that of the job in the path
+)
+
+var (
+	statsAnywhere    = need{access.Stats, false, anywhere}
+	statsNamed       = need{access.Stats, false, named}
+	statsOfJob       = need{access.Stats, false, ofJob}
+	statsEverywhere  = need{access.Stats, false, everywhere}
+	peekOfJob        = need{access.Peek, false, ofJob}
+	putNamed         = need{access.Put, false, named}
+	manageNamed      = need{access.Manage, false, named}
+	manageOfJob      = need{access.Manage, false, ofJob}
+	deleteOfJob      = need{access.Reserve | access.Manage, true, ofJob}
+	manageEverywhere = need{access.Manage, false, everywhere}
+)
+
+// operations is the table, a row an operation.
+var operations = []operation{
+	{"getStats", "GET", "/stats", statsAnywhere, false, false, getStats},
+
+	{"listTubes", "GET", "/tubes", statsAnywhere, false, false, listTubes},
+	{"getTube", "GET", "/tubes/{tube}", statsNamed, false, false, getTube},
+	{"listJobs", "GET", "/tubes/{tube}/jobs", statsNamed, false, false, listJobs},
+	{"putJob", "POST", "/tubes/{tube}/jobs", putNamed, true, true, putJob},
+	{"kickTube", "POST", "/tubes/{tube}/kick", manageNamed, true, false, kickTube},
+	{"pauseTube", "POST", "/tubes/{tube}/pause", manageNamed, true, false, pauseTube},
+	{"resumeTube", "POST", "/tubes/{tube}/resume", manageNamed, true, false, resumeTube},
+	{"clearTube", "POST", "/tubes/{tube}/clear", manageNamed, true, false, clearTube},
+	{"moveJobs", "POST", "/tubes/{tube}/move", manageNamed, true, false, moveJobs},
+
+	{"getJob", "GET", "/jobs/{job}", statsOfJob, false, false, getJob},
+	{"getBody", "GET", "/jobs/{job}/body", peekOfJob, false, false, getBody},
+	{"deleteJob", "DELETE", "/jobs/{job}", deleteOfJob, true, false, deleteJob},
+	{"kickJob", "POST", "/jobs/{job}/kick", manageOfJob, true, false, kickJob},
+	{"buryJob", "POST", "/jobs/{job}/bury", manageOfJob, true, false, buryJob},
+	{"releaseJob", "POST", "/jobs/{job}/release", manageOfJob, true, false, releaseJob},
+
+	{"listConnections", "GET", "/connections", statsEverywhere, false, false, listConnections},
+	{"getConnection", "GET", "/connections/{connection}", statsEverywhere, false, false, getConnection},
+	{"closeConnection", "DELETE", "/connections/{connection}", manageEverywhere, true, false, closeConnection},
+
+	{"drain", "POST", "/drain", manageEverywhere, true, false, drain},
+	{"undrain", "POST", "/undrain", manageEverywhere, true, false, undrain},
+}

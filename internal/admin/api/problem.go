@@ -1,0 +1,57 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A problem is an error as RFC 9457 wants it.
+type problem struct {
+	Type   string  `json:"type"`
+	Title  string  `json:"title"`
+	Status int     `json:"status"`
+	Detail string  `json:"detail"`
+	Done   *uint64 `json:"done,omitempty"` // how many jobs were done before; ours
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+// problemf returns a problem with the text that says what is wrong and what to do.
+func problemf(status int, format string, args ...any) *problem {
+	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
+func writeProblem(w http.ResponseWriter, err error) {
+	p, ok := errors.AsType[*problem](err)
+	if !ok {
+		panic(fmt.Sprintf("api: %v is no problem", err))
+	}
+	writeJSON(w, "application/problem+json", p.Status, p)
+}
+
+// outcomeProblem says why a change was refused that could have been made; nil if it was
+// not.
+func outcomeProblem(o engine.Outcome) error {
+	switch o {
+	case engine.OK:
+		return nil
+	case engine.Draining:
+		return problemf(http.StatusServiceUnavailable, "the server drains: no new jobs are taken")
+	case engine.OutOfMemory:
+		return problemf(http.StatusInsufficientStorage, "there is no room: a limit is reached, or the disk of the journal is full")
+	case engine.Failed:
+		return problemf(http.StatusServiceUnavailable, "changes are refused, because the journal cannot be written; the log of the server has the reason")
+	}
+	panic(fmt.Sprintf("api: outcome %d", o))
+}
+
+// partly adds to a problem how many jobs were done before it.
+func partly(err error, done uint64) error {
+	if p, ok := errors.AsType[*problem](err); ok {
+		p.Done = &done
+	}
+	return err
+}

@@ -1,0 +1,251 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A request is one that is being served.
+type request struct {
+	api  *API
+	op   *operation
+	http *http.Request
+	who  *access.Identity
+
+	// What the path names, as far as it does.
+	tube       string
+	job        uint64
+	connection uint64
+
+	notes []any // for the audit: names and values
+}
+
+// turn runs f within a turn of the broker and returns when what it has changed is
+// durable. It is the only way to the engine.
+func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
+	var refused error
+	err := r.api.broker.Call(func(e *engine.Engine, now int64) {
+		if refused = r.permittedJob(e); refused == nil {
+			refused = f(e, now)
+		}
+	})
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil && r.op.changes:
+		return problemf(http.StatusInternalServerError, "it is done, but could not be written to the journal: a restart may undo it; the log of the server has the reason")
+	}
+	return nil
+}
+
+// turns runs a step in as many turns as it wants, unless the client goes.
+func (r *request) turns(step func(e *engine.Engine, now int64) (more bool, err error)) error {
+	for more := true; more; {
+		if r.http.Context().Err() != nil {
+			return problemf(http.StatusServiceUnavailable, "the connection has ended before all was done")
+		}
+		err := r.turn(func(e *engine.Engine, now int64) (err error) {
+			more, err = step(e, now)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// perTurn is how many things a turn tells at most, be they jobs, tubes or connections.
+const perTurn = 250
+
+// each tells of all things of a list, of several in a turn but not of too many.
+func each[T any](r *request, list []T, tell func(e *engine.Engine, now int64, x T)) error {
+	return r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
+		for n := 0; len(list) > 0 && n < perTurn && (n == 0 || !e.Spent()); n++ {
+			tell(e, now, list[0])
+			list = list[1:]
+		}
+		return len(list) > 0, nil
+	})
+}
+
+// permitted asks for the rights that can be asked for before a turn.
+func (r *request) permitted() error {
+	n := &r.op.need
+	switch n.on {
+	case anywhere:
+		if !r.who.MayAnywhere(n.rights) {
+			return problemf(http.StatusForbidden, "%s needs the right %s on some tube", r.op.id, n.rights)
+		}
+	case everywhere:
+		if !r.who.MayEverywhere(n.rights) {
+			return problemf(http.StatusForbidden, "%s needs the right %s on every tube", r.op.id, n.rights)
+		}
+	case named:
+		return r.permittedOn(r.tube)
+	}
+	return nil
+}
+
+// permittedJob asks for rights on the tube of the job that the path names. A job that
+// does not exist needs none.
+func (r *request) permittedJob(e *engine.Engine) error {
+	if r.op.need.on != ofJob {
+		return nil
+	}
+	tube, ok := e.TubeOf(r.job)
+	if !ok {
+		return problemf(http.StatusNotFound, "there is no job %d", r.job)
+	}
+	return r.permittedOn(tube)
+}
+
+func (r *request) permittedOn(tube string) error {
+	n := &r.op.need
+	may, word := r.who.May, "all"
+	if n.any {
+		may, word = r.who.MayAny, "one"
+	}
+	if !may(n.rights, tube) {
+		return problemf(http.StatusForbidden, "%s needs %s of these rights on the tube %s: %s", r.op.id, word, tube, n.rights)
+	}
+	return nil
+}
+
+// decode reads the body of a request, which is one JSON object. It may be empty if
+// all of its members may be left out.
+func (r *request) decode(into any, optional bool) error {
+	kind, _, _ := mime.ParseMediaType(r.http.Header.Get("Content-Type"))
+	if r.http.ContentLength == 0 && optional && (kind == "" || kind == "application/json") {
+		return nil
+	}
+	if kind != "application/json" {
+		return problemf(http.StatusUnsupportedMediaType, "want a JSON object: Content-Type: application/json")
+	}
+	d := json.NewDecoder(r.http.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return decodeProblem(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return problemf(http.StatusBadRequest, "there is something behind the JSON object")
+	}
+	return nil
+}
+
+// decodeProblem says what is wrong with the body of a request, and repeats nothing of it.
+func decodeProblem(err error) error {
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return problemf(http.StatusRequestEntityTooLarge, "the request has more than %d bytes", e.Limit)
+	}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		want := map[string]string{"string": "a string", "uint32": "a number from 0 to 4294967295", "[]uint8": "base64"}[e.Type.String()]
+		if e.Field == "" || want == "" {
+			return problemf(http.StatusBadRequest, "the body is not a JSON object of the form that openapi.yaml describes")
+		}
+		return problemf(http.StatusBadRequest, "%s: want %s", e.Field, want)
+	}
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return problemf(http.StatusBadRequest, "the body is no JSON, from byte %d on", e.Offset)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return problemf(http.StatusBadRequest, "the body is empty or ends too soon: want a JSON object")
+	}
+	return problemf(http.StatusBadRequest, "the body has a member that is not in openapi.yaml, or no base64 where that must be")
+}
+
+// query reads the parameters behind the path. Those that the operation does not have are
+// an error, for they are misspelt most likely.
+func (r *request) query(names ...string) (url.Values, error) {
+	values, err := url.ParseQuery(r.http.URL.RawQuery)
+	if err != nil {
+		return nil, problemf(http.StatusBadRequest, "the query is not well-formed")
+	}
+	for name, all := range values {
+		if !slices.Contains(names, name) {
+			return nil, problemf(http.StatusBadRequest, "there is no parameter %.40q: want %q", name, names)
+		}
+		if len(all) > 1 {
+			return nil, problemf(http.StatusBadRequest, "the parameter %s is there twice", name)
+		}
+	}
+	return values, nil
+}
+
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// limit reads how long a page may be.
+func limit(query url.Values) (int, error) {
+	text := query.Get("limit")
+	if text == "" {
+		return defaultLimit, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxLimit {
+		return 0, problemf(http.StatusBadRequest, "limit: want a number from 1 to %d", maxLimit)
+	}
+	return n, nil
+}
+
+// parseState reads the name of a state.
+func parseState(text string, of ...engine.State) (engine.State, error) {
+	for _, s := range of {
+		if s.String() == text {
+			return s, nil
+		}
+	}
+	return 0, problemf(http.StatusBadRequest, "state: want one of %v", of)
+}
+
+// A reply is what a request that succeeds is answered.
+type reply struct {
+	status   int // 0: 200
+	body     any // JSON; nil: nothing
+	raw      []byte
+	isRaw    bool
+	location string
+}
+
+func (rep *reply) write(w http.ResponseWriter) {
+	if rep.location != "" {
+		w.Header().Set("Location", rep.location)
+	}
+	if rep.status == 0 {
+		rep.status = http.StatusOK
+	}
+	switch {
+	case rep.isRaw:
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Content-Disposition", "attachment") // no page of ours: nobody knows what is in it
+		w.Header().Set("Content-Length", strconv.Itoa(len(rep.raw)))
+		w.WriteHeader(rep.status)
+		w.Write(rep.raw)
+	case rep.body == nil:
+		w.WriteHeader(rep.status)
+	default:
+		writeJSON(w, "application/json", rep.status, rep.body)
+	}
+}
+
+func writeJSON(w http.ResponseWriter, kind string, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(fmt.Sprintf("api: %T cannot be JSON: %v", body, err))
+	}
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	w.Write(append(text, '\n'))
+}

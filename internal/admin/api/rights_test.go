@@ -1,0 +1,167 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// rightsPolicy has an identity for each right on every tube, named as the right, and
+// some on single tubes.
+func rightsPolicy(t *testing.T) map[string]*access.Identity {
+	t.Helper()
+	var c access.Config
+	known := make(map[string]*access.Identity)
+	hashes := make(map[string]string)
+	add := func(name string, rights access.Rights, tubes ...string) {
+		token := "token-of-" + strings.ReplaceAll(name, " ", "-") + "-0123456789"
+		h, err := access.HashOf(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes[name] = token
+		c.Identities = append(c.Identities, access.IdentityConfig{Name: name, Tokens: []access.Hash{h}})
+		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{name}, Tubes: tubes, Rights: rights})
+	}
+	for _, right := range []access.Rights{access.Put, access.Reserve, access.Peek, access.Manage, access.Stats} {
+		add(right.String(), right)
+		add(right.String()+" mail", right, "mail")
+		add(right.String()+" other", right, "other")
+	}
+	p, err := access.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, token := range hashes {
+		known[name], _ = p.ByToken(token)
+	}
+	return known
+}
+
+// TestRights is the table of every operation against every right: on all tubes, on the
+// tube that the operation is about, and on another.
+func TestRights(t *testing.T) {
+	allowed := map[string]string{ // by operation: who may
+		"getStats":        "stats, stats mail, stats other",
+		"drain":           "manage",
+		"undrain":         "manage",
+		"listTubes":       "stats, stats mail, stats other",
+		"getTube":         "stats, stats mail",
+		"listJobs":        "stats, stats mail",
+		"putJob":          "put, put mail",
+		"kickTube":        "manage, manage mail",
+		"pauseTube":       "manage, manage mail",
+		"resumeTube":      "manage, manage mail",
+		"clearTube":       "manage, manage mail",
+		"moveJobs":        "manage", // the other tube, too
+		"getJob":          "stats, stats mail",
+		"getBody":         "peek, peek mail",
+		"deleteJob":       "manage, manage mail, reserve, reserve mail",
+		"kickJob":         "manage, manage mail",
+		"buryJob":         "manage, manage mail",
+		"releaseJob":      "manage, manage mail",
+		"listConnections": "stats",
+		"getConnection":   "stats",
+		"closeConnection": "manage",
+	}
+	bodies := map[string]string{
+		"putJob": `{"body":"x"}`, "pauseTube": `{"seconds":9}`, "clearTube": `{"state":"ready"}`, "moveJobs": `{"state":"ready","to":"another"}`,
+	}
+	jobs := map[string]string{"kickJob": "2", "releaseJob": "3"}
+	names := strings.NewReplacer("{tube}", "mail", "{connection}", "1")
+	for name, who := range rightsPolicy(t) {
+		for i := range operations {
+			op := &operations[i]
+			r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
+			r.in(func(e *engine.Engine, now int64) {
+				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
+				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 9}, nil)
+				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
+			})
+			r.talk("use mail", "reserve-job 3") // connection 1
+			path := names.Replace(op.path)
+			if id := jobs[op.id]; id != "" {
+				path = strings.Replace(path, "{job}", id, 1)
+			}
+			path = strings.Replace(path, "{job}", "1", 1)
+			if op.id == "listJobs" {
+				path += "?state=ready"
+			}
+			before := r.everything()
+			code, body := r.do(op.method, path, bodies[op.id])
+			may := false
+			for _, one := range strings.Split(allowed[op.id], ", ") {
+				may = may || one == name
+			}
+			switch {
+			case may && code >= 300:
+				t.Errorf("%s may not %s: %d %s", name, op.id, code, body)
+			case !may && code != http.StatusForbidden:
+				t.Errorf("%s may %s: %d %s", name, op.id, code, body)
+			case !may && r.everything() != before:
+				t.Errorf("%s may not %s, but something has changed:\n%s\n%s", name, op.id, before, r.everything())
+			}
+		}
+	}
+}
+
+// everything is what can be seen of the queue, as text.
+func (r *rig) everything() string {
+	var text []byte
+	r.in(func(e *engine.Engine, _ int64) {
+		all := []any{e.Stats(), e.IsDraining()}
+		for id := range e.LastID() {
+			st, o := e.JobStats(0, id+1)
+			st.Age, st.TimeLeft = 0, 0
+			all = append(all, st, o)
+		}
+		st, _ := e.TubeStats(0, []byte("mail"))
+		st.OldestReady = 0
+		text, _ = json.Marshal(append(all, st))
+	})
+	return string(text)
+}
+
+// Who may see some tubes only sees those, and bodies only with the right to peek.
+func TestPartlyVisible(t *testing.T) {
+	known := rightsPolicy(t)
+	var who *access.Identity
+	var refusals bytes.Buffer
+	r := startWith(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return who, who != nil }},
+		server.Options{Logger: slog.New(slog.NewTextHandler(&refusals, nil))}, engine.Options{}, broker.Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		for _, tube := range []string{"a", "b", "mail", "z"} {
+			e.PutInto(now, []byte(tube), engine.Spec{TTR: 9}, []byte("secret"))
+		}
+	})
+	who = known["stats mail"]
+	var tubes Tubes
+	r.want(200, "GET", "/tubes?limit=1", "", &tubes)
+	if len(tubes.Tubes) != 1 || tubes.Tubes[0].Name != "mail" || tubes.Next != "" {
+		t.Errorf("%+v", tubes)
+	}
+	if got := r.want(200, "GET", "/jobs/3", "", nil); strings.Contains(got, "secret") || strings.Contains(got, "body") {
+		t.Error(got)
+	}
+	if got := r.want(403, "GET", "/jobs/1", "", nil); !strings.Contains(got, "getJob needs all of these rights on the tube a: stats") {
+		t.Error(got)
+	}
+	who = nil
+	h := newRequest("GET", "/stats", "")
+	if code, _ := r.send(h, ""); code != 401 {
+		t.Errorf("nobody: %d", code)
+	}
+	for _, want := range []string{`identity="stats mail" refused=getJob`, `identity="" refused="getStats without a token that is known"`} {
+		if !strings.Contains(refusals.String(), `msg="a client was refused" client=192.0.2.1:1234 `+want) {
+			t.Errorf("the log does not say %s:\n%s", want, &refusals)
+		}
+	}
+}

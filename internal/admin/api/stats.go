@@ -1,0 +1,99 @@
+package api
+
+import (
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// Stats are those of the whole server.
+type Stats struct {
+	Version         string            `json:"version"`
+	Draining        bool              `json:"draining"`
+	Jobs            JobCounts         `json:"jobs"`
+	Urgent          uint64            `json:"urgent"`
+	BodyBytes       uint64            `json:"body_bytes"`
+	Memory          int64             `json:"memory_bytes"`
+	TotalJobs       uint64            `json:"total_jobs"`
+	Timeouts        uint64            `json:"timeouts"`
+	Tubes           uint64            `json:"tubes"`
+	Connections     ConnectionCounts  `json:"connections"`
+	Commands        map[string]uint64 `json:"commands"`
+	RefusedCommands map[string]uint64 `json:"refused_commands"`
+	Journal         *Journal          `json:"journal,omitempty"`
+}
+
+// JobCounts are numbers of jobs by state.
+type JobCounts struct {
+	Ready    uint64 `json:"ready"`
+	Reserved uint64 `json:"reserved"`
+	Delayed  uint64 `json:"delayed"`
+	Buried   uint64 `json:"buried"`
+}
+
+// ConnectionCounts are numbers of connections: now, and since the start.
+type ConnectionCounts struct {
+	Current   uint64 `json:"current"`
+	Producers uint64 `json:"producers"`
+	Workers   uint64 `json:"workers"`
+	Waiting   uint64 `json:"waiting"`
+	Total     uint64 `json:"total"`
+	Rejected  uint64 `json:"rejected"`
+	Refused   uint64 `json:"refused"`
+}
+
+// Journal is how the journal is.
+type Journal struct {
+	Health    string `json:"health"` // ok, or what is the matter
+	Segments  int    `json:"segments"`
+	Bytes     int64  `json:"bytes"`
+	LiveBytes int64  `json:"live_bytes"`
+}
+
+func getStats(r *request) (reply, error) {
+	if _, err := r.query(); err != nil {
+		return reply{}, err
+	}
+	var s Stats
+	err := r.turn(func(e *engine.Engine, _ int64) error {
+		st, counts := e.Stats(), r.api.opt.Server.Counts()
+		s = Stats{
+			Version:   r.api.opt.Version,
+			Draining:  e.IsDraining(),
+			Jobs:      JobCounts{st.Ready, st.Reserved, st.Delayed, st.Buried},
+			Urgent:    st.Urgent,
+			BodyBytes: st.Bytes,
+			Memory:    e.Memory(),
+			TotalJobs: st.TotalJobs,
+			Timeouts:  st.Timeouts,
+			Tubes:     st.Tubes,
+			Connections: ConnectionCounts{
+				Current: st.Sessions, Producers: st.Producers, Workers: st.Workers, Waiting: st.Waiting,
+				Total: st.TotalSessions, Rejected: counts.RejectedConnections, Refused: counts.RefusedConnections,
+			},
+			Commands:        counts.Commands,
+			RefusedCommands: counts.RefusedCommands,
+		}
+		if r.api.opt.Journal != nil {
+			j := r.api.opt.Journal()
+			s.Journal = &j
+		}
+		return nil
+	})
+	return reply{body: s}, err
+}
+
+func drain(r *request) (reply, error) { return r.setDraining(r.api.opt.Server.Drain) }
+
+func undrain(r *request) (reply, error) { return r.setDraining(r.api.opt.Server.Undrain) }
+
+func (r *request) setDraining(set func()) (reply, error) {
+	if err := r.decode(&struct{}{}, true); err != nil {
+		return reply{}, err
+	}
+	set()
+	return reply{status: 204}, nil
+}
+
+// seconds returns whole seconds, as all of the protocol's times are.
+func seconds(ns int64) int64 { return ns / int64(time.Second) }

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A Tube is what there is to tell of a tube.
+type Tube struct {
+	Name        string    `json:"name"`
+	Jobs        JobCounts `json:"jobs"`
+	Urgent      uint64    `json:"urgent"`
+	BodyBytes   uint64    `json:"body_bytes"`
+	OldestReady int64     `json:"oldest_ready"` // s
+	TotalJobs   uint64    `json:"total_jobs"`
+	Deletes     uint64    `json:"deletes"`
+	Pauses      uint64    `json:"pauses"`
+	Using       uint64    `json:"using"`
+	Watching    uint64    `json:"watching"`
+	Waiting     uint64    `json:"waiting"`
+	Pause       int64     `json:"pause"`      // s
+	PauseLeft   int64     `json:"pause_left"` // s
+}
+
+// Tubes is a page of tubes.
+type Tubes struct {
+	Tubes []Tube `json:"tubes"`
+	Next  string `json:"next,omitempty"`
+}
+
+// tubeAt tells of a tube; ok is false if there is none.
+func tubeAt(e *engine.Engine, now int64, name string) (t Tube, ok bool) {
+	st, o := e.TubeStats(now, []byte(name))
+	return Tube{
+		Name:        name,
+		Jobs:        JobCounts{st.Ready, st.Reserved, st.Delayed, st.Buried},
+		Urgent:      st.Urgent,
+		BodyBytes:   st.Bytes,
+		OldestReady: seconds(st.OldestReady),
+		TotalJobs:   st.TotalJobs,
+		Deletes:     st.Deletes,
+		Pauses:      st.Pauses,
+		Using:       st.Using,
+		Watching:    st.Watching,
+		Waiting:     st.Waiting,
+		Pause:       st.Pause,
+		PauseLeft:   st.PauseLeft,
+	}, o == engine.OK
+}
+
+// listTubes tells of the tubes that the client may see, by name. The cursor is the name
+// of the last.
+func listTubes(r *request) (reply, error) {
+	query, err := r.query("cursor", "limit")
+	if err != nil {
+		return reply{}, err
+	}
+	n, err := limit(query)
+	if err != nil {
+		return reply{}, err
+	}
+	var all engine.Names
+	err = r.turn(func(e *engine.Engine, _ int64) error {
+		all = e.TubeNames()
+		return nil
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	page := Tubes{Tubes: []Tube{}}
+	names, more := r.namesAfter(all, query.Get("cursor"), n)
+	if more {
+		page.Next = names[n-1]
+	}
+	err = each(r, names, func(e *engine.Engine, now int64, name string) {
+		if t, ok := tubeAt(e, now, name); ok {
+			page.Tubes = append(page.Tubes, t)
+		}
+	})
+	return reply{body: page}, err
+}
+
+// namesAfter returns the first n names behind one, of those that the client may see, and
+// whether there are more.
+func (r *request) namesAfter(all engine.Names, after string, n int) (names []string, more bool) {
+	for i := range all.Len() {
+		if name := all.At(i); name > after {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	seen := names[:0]
+	for _, name := range names {
+		if !r.who.May(access.Stats, name) {
+			continue
+		}
+		if len(seen) == n {
+			return seen, true
+		}
+		seen = append(seen, name)
+	}
+	return seen, false
+}
+
+func getTube(r *request) (reply, error) {
+	if _, err := r.query(); err != nil {
+		return reply{}, err
+	}
+	var t Tube
+	err := r.turn(func(e *engine.Engine, now int64) error {
+		var ok bool
+		if t, ok = tubeAt(e, now, r.tube); !ok {
+			return r.noTube()
+		}
+		return nil
+	})
+	return reply{body: t}, err
+}
+
+func (r *request) noTube() error {
+	return problemf(404, "there is no tube %s: a tube is there while it has jobs, or a connection uses or watches it", r.tube)
+}
+
+func pauseTube(r *request) (reply, error) {
+	var in struct {
+		Seconds *uint32 `json:"seconds"`
+	}
+	if err := r.decode(&in, false); err != nil {
+		return reply{}, err
+	}
+	if in.Seconds == nil || *in.Seconds == 0 {
+		return reply{}, problemf(400, "seconds: want how long to pause, 1 or more; resume ends a pause")
+	}
+	r.note("seconds", *in.Seconds)
+	return reply{status: 204}, r.onTube(func(e *engine.Engine, now int64) engine.Outcome {
+		return e.Pause(now, []byte(r.tube), *in.Seconds)
+	})
+}
+
+func resumeTube(r *request) (reply, error) {
+	if err := r.decode(&struct{}{}, true); err != nil {
+		return reply{}, err
+	}
+	return reply{status: 204}, r.onTube(func(e *engine.Engine, now int64) engine.Outcome {
+		return e.Resume(now, []byte(r.tube))
+	})
+}
+
+// onTube does in a turn what may be NotFound because there is no such tube.
+func (r *request) onTube(do func(e *engine.Engine, now int64) engine.Outcome) error {
+	return r.turn(func(e *engine.Engine, now int64) error {
+		o := do(e, now)
+		if o == engine.NotFound {
+			return r.noTube()
+		}
+		return outcomeProblem(o)
+	})
+}
