@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 //
 // $DOC is the directory of the pages. $BINLOGS has recorded files of beanstalkd, as package binlog describes them.
 func TestScript(t *testing.T) {
-	runScripts(t, testscript.Params{Dir: filepath.Join("testdata", "script")}, scriptServer)
+	runScripts(t, testscript.Params{Dir: filepath.Join("testdata", "script")}, scriptServer, "beanpole")
 }
 
 // TestScriptBeanstalkd tells the stories of the commands that are for any server of
@@ -68,11 +68,12 @@ func TestScriptBeanstalkd(t *testing.T) {
 	}
 	runScripts(t, testscript.Params{Files: files}, func(ts *testscript.TestScript, neg bool, args []string) {
 		scriptBeanstalkd(ts, neg, args[:1])
-	})
+	}, "beanstalkd")
 }
 
-// runScripts runs stories whose command server is this one.
-func runScripts(t *testing.T, params testscript.Params, server func(*testscript.TestScript, bool, []string)) {
+// runScripts runs stories whose command server is this one, which starts that server:
+// [on:beanpole] or [on:beanstalkd].
+func runScripts(t *testing.T, params testscript.Params, server func(*testscript.TestScript, bool, []string), name string) {
 	t.Setenv("GORACE", noRaceSleep)
 	binlogs, err := filepath.Abs("../../internal/binlog/testdata")
 	if err != nil {
@@ -113,6 +114,8 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 	}
 	params.Condition = func(cond string) (bool, error) {
 		switch cond {
+		case "on:beanpole", "on:beanstalkd":
+			return cond == "on:"+name, nil
 		case "root":
 			return os.Getuid() == 0, nil
 		case "beanstalkd":

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
@@ -28,9 +29,38 @@ func peekState(ctx context.Context, c *client.Conn, tube string, state client.St
 	return c.PeekBuried(ctx)
 }
 
-// clearState deletes the jobs of a state of a tube, one after the other, and returns
-// how many. A job that a worker takes meanwhile is left to it.
-func clearState(ctx context.Context, c *client.Conn, tube string, state client.State) (n int, err error) {
+// sweepBatch is how many jobs one command deletes or moves at most: so that the
+// progress is seen, and no answer takes long.
+const sweepBatch = 100_000
+
+// clearState deletes the jobs of a state of a tube and returns how many. progress is
+// called with how many so far; slow where the server cannot do it by itself.
+func clearState(ctx context.Context, c *client.Conn, tube string, state client.State, progress func(int), slow func()) (n int, err error) {
+	for {
+		done, err := c.FlushTube(ctx, tube, state, sweepBatch)
+		if errors.Is(err, client.ErrUnknownCommand) {
+			slow()
+			return deleteState(ctx, c, tube, state, progress)
+		}
+		n += done
+		if err != nil || done < sweepBatch {
+			return n, butGone(err)
+		}
+		progress(n)
+	}
+}
+
+// butGone returns an error, but for that of a tube which has gone with its last job.
+func butGone(err error) error {
+	if errors.Is(err, client.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// deleteState is clearState on any server: it deletes one job after the other. A job
+// that a worker takes meanwhile is left to it.
+func deleteState(ctx context.Context, c *client.Conn, tube string, state client.State, progress func(int)) (n int, err error) {
 	for {
 		j, err := peekState(ctx, c, tube, state)
 		if errors.Is(err, client.ErrNotFound) {
@@ -42,6 +72,7 @@ func clearState(ctx context.Context, c *client.Conn, tube string, state client.S
 		switch err := c.Delete(ctx, j.ID); {
 		case err == nil:
 			n++
+			progress(n)
 		case !errors.Is(err, client.ErrNotFound):
 			return n, err
 		}
@@ -52,7 +83,11 @@ const clearLong = `Delete the jobs of a tube that are in the given states. Jobs 
 never touched. It asks before, unless --yes is given.
 
 Jobs that come meanwhile are deleted too, so a tube that is being filled may take
-long to be empty: pause what puts into it, or drain the server.`
+long to be empty: pause what puts into it, or drain the server.
+
+beanpole deletes them by itself (flush-tube), a million in a second or a few. On other
+servers each job is looked at and deleted, in two round trips, and the counters of both
+go up.`
 
 func newClear() *cobra.Command {
 	var states []string
@@ -76,14 +111,23 @@ func newClear() *cobra.Command {
 				return err
 			}
 		}
+		there := uint64(0)
+		for _, state := range wanted {
+			there += jobsIn(st, state)
+		}
+		b := s.newBar("jobs")
+		defer b.end()
+		slow := sync.OnceFunc(func() { s.note("the server has no flush-tube: each job is looked at and deleted by itself") })
 		total := 0
 		for _, state := range wanted {
-			n, err := clearState(ctx, c, args[0], state)
+			n, err := clearState(ctx, c, args[0], state, func(n int) { b.show(uint64(total+n), there, total+n) }, slow)
 			total += n
 			if err != nil {
+				b.end()
 				return fmt.Errorf("after %d jobs: %w", total, err)
 			}
 		}
+		b.end()
 		if s.json {
 			return s.printJSON(map[string]int{"deleted": total})
 		}
@@ -119,10 +163,22 @@ func parseStates(names []string) ([]client.State, error) {
 func countStates(st *client.TubeStats, states []client.State) string {
 	var parts []string
 	for _, s := range states {
-		n := map[client.State]uint64{client.StateReady: st.JobsReady, client.StateDelayed: st.JobsDelayed, client.StateBuried: st.JobsBuried}[s]
-		parts = append(parts, fmt.Sprintf("%d %s jobs", n, s))
+		parts = append(parts, fmt.Sprintf("%d %s jobs", jobsIn(st, s), s))
 	}
 	return strings.Join(parts, " and ")
+}
+
+// jobsIn returns how many jobs of a tube are in a state.
+func jobsIn(st *client.TubeStats, s client.State) uint64 {
+	switch s {
+	case client.StateReady:
+		return st.JobsReady
+	case client.StateDelayed:
+		return st.JobsDelayed
+	case client.StateBuried:
+		return st.JobsBuried
+	}
+	return st.JobsReserved
 }
 
 // confirm asks a person. Where there is none it fails.

@@ -8,17 +8,22 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-const exportLong = `Write the jobs of a tube, or of all tubes, one JSON object a line, by ascending ids.
-'beanpole import' reads them, and 'beanpole put --ndjson'.
+const exportLong = `Write the jobs of a tube, or of all tubes, one JSON object a line. 'beanpole import'
+reads them, and 'beanpole put --ndjson'.
 
 Nothing is changed on the server. A job that a worker holds is written as ready, since
 that is what it becomes without its worker; a note says how many there were. Of a
-delayed job the delay that is left is written. Jobs that come, go or change while this
-runs are written as they were when they were looked at, or not at all: pause what puts
-and takes jobs if you need one moment of all.
+delayed job the delay that is left is written. The jobs of beanpole come in the order of
+their tubes and states, so that an import keeps the order of those that are buried;
+those of other servers by ascending ids.
 
-An interrupted export has changed nothing, so it can be run again. Or look at the id of
-the last whole line and go on with --from, at the next.
+No job is written twice. Jobs that come or go while this runs may be written or not, and
+so may those of beanpole that change their state more than once meanwhile; what is
+written is how they were when they were looked at. Pause what puts and takes jobs if you
+need one moment of all.
+
+An interrupted export has changed nothing, so it can be run again. By ids (see below) it
+can also go on: with --from, at the id after that of the last whole line.
 
 ` + scanCost
 
@@ -56,6 +61,7 @@ func (s *session) export(ctx context.Context, c *client.Conn, sc scan) error {
 	defer b.end()
 	written, reserved := 0, 0
 	sc.bodies = true
+	sc.slow = func() { s.note(slowScan) }
 	sc.progress = func(done, total uint64) { b.show(done, total, written) }
 	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
 		for i := range jobs {

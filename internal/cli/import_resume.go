@@ -99,7 +99,7 @@ func (im *importer) settle(ctx context.Context) error {
 		return err
 	}
 	// Only now: the next run would miss it among the jobs that are there.
-	_, err = clearState(context.WithoutCancel(ctx), im.conn, im.state.Probe, client.StateDelayed)
+	_, err = deleteState(context.WithoutCancel(ctx), im.conn, im.state.Probe, client.StateDelayed, func(int) {})
 	return err
 }
 

@@ -11,10 +11,13 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-const jobsLong = `List the jobs of a tube, by ascending ids, with the beginnings of their bodies. With
---json each is an object with its whole body, as 'beanpole peek --json' prints it.
+const jobsLong = `List the jobs of a tube with the beginnings of their bodies. With --json each is an
+object with its whole body, as 'beanpole peek --json' prints it. The jobs of beanpole
+come by state, ready ones as they would be reserved, delayed and reserved ones by the
+time that is left, buried ones as they were buried; those of other servers by ascending
+ids.
 
-Nothing is changed on the server.
+No job is changed on the server.
 
 ` + scanCost
 
@@ -43,6 +46,9 @@ func newJobs() *cobra.Command {
 			return err
 		}
 		sc.tube, sc.bodies = args[0], true
+		if sc.states == nil {
+			sc.states = allStates
+		}
 		return s.listJobs(ctx, c, sc, limit)
 	})
 	cmd.Long = jobsLong
@@ -55,12 +61,23 @@ func newJobs() *cobra.Command {
 	return cmd
 }
 
+// allStates are the states in the order in which their jobs are listed.
+var allStates = []client.State{client.StateReady, client.StateReserved, client.StateDelayed, client.StateBuried}
+
 // listJobs prints the jobs that a scan finds.
 func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit int) error {
 	b := s.newBar("jobs")
 	defer b.end()
 	listed, next := 0, uint64(0) // the id of the first that is not listed
 	var rows [][]string
+	if limit > 0 {
+		sc.first = limit + 1
+	}
+	byID := sc.from > 1 || sc.to > 0
+	sc.slow = func() {
+		byID = true
+		s.note(slowScan)
+	}
 	sc.progress = func(done, total uint64) { b.show(done, total, listed) }
 	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
 		for i := range jobs {
@@ -82,8 +99,11 @@ func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit i
 		columns := []column{{"ID", true}, {"STATE", false}, {"PRI", true}, {"AGE", true}, {"LEFT", true}, {"TRIES", true}, {"BYTES", true}, {"BODY", false}}
 		err = s.printTable(columns, rows)
 	}
-	if next > 0 {
+	switch {
+	case next > 0 && byID:
 		s.note("there are more jobs; --limit 0 lists all, --from %d goes on", next)
+	case next > 0:
+		s.note("there are more jobs; --limit 0 lists all")
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -14,11 +15,16 @@ const moveLong = `Move jobs from one tube to another, with their priorities, tim
 delayed jobs with the delay that is left, and buried ones stay buried. Jobs that a
 worker holds are not touched.
 
-The protocol has no command for that. So each job is reserved, which keeps workers from
-it, put into the other tube, and then deleted: it gets a new id, its counters begin
-anew, and the counters of puts, reserves and deletes go up. If the command is killed
-between the put and the delete, up to 500 jobs are in both tubes; none is lost. A job
-takes four commands: ready ones hundreds in a round trip, the others one by one.`
+beanpole moves them by itself (move-jobs): they keep their ids, ages and counters, and a
+job is in one of the tubes at any moment. Other servers have no command for that. There
+each job is reserved, which keeps workers from it, put into the other tube, and then
+deleted: it gets a new id, its counters begin anew, and the counters of puts, reserves
+and deletes go up. If the command is killed between the put and the delete, up to 500
+jobs are in both tubes; none is lost. A job takes four commands: ready ones hundreds in
+a round trip, the others one by one.`
+
+// slowMove is what the command says where that is so.
+const slowMove = "the server has no move-jobs: each job is reserved, put anew and deleted, so it gets a new id, and counters go up"
 
 func newMove() *cobra.Command {
 	var states []string
@@ -45,7 +51,8 @@ func newMove() *cobra.Command {
 		m := &mover{conn: c, from: args[0], to: args[1], left: count}
 		b := s.newBar("jobs")
 		defer b.end()
-		m.progress = func() { b.show(uint64(m.moved), uint64(count), m.moved) }
+		m.slow = sync.OnceFunc(func() { s.note(slowMove) })
+		m.progress = func() { b.show(uint64(m.moved), uint64(m.there), m.moved) }
 		for _, state := range wanted {
 			if err := m.move(ctx, state); err != nil {
 				return fmt.Errorf("after %d jobs: %w", m.moved, err)
@@ -73,7 +80,9 @@ type mover struct {
 	from, to string
 	left     int // that may be moved; 0: no limit
 	moved    int
+	there    int // jobs that were to be moved, of this state and those before
 	progress func()
+	slow     func() // is called where the server cannot do it by itself
 }
 
 // moveBatch is how many jobs are moved in a round trip.
@@ -84,25 +93,40 @@ const moveBatch = 500
 func (m *mover) move(ctx context.Context, state client.State) error {
 	st, err := m.conn.StatsTube(ctx, m.from)
 	if err != nil {
-		return err
+		return butGone(err)
 	}
-	there := int(map[client.State]uint64{client.StateReady: st.JobsReady, client.StateDelayed: st.JobsDelayed, client.StateBuried: st.JobsBuried}[state])
+	there := int(jobsIn(st, state))
+	if m.left > 0 {
+		there = min(there, m.left-m.moved)
+	}
+	m.there += there
+	for n := sweepBatch; n == sweepBatch && there > 0; there -= n {
+		n, err = m.conn.MoveJobs(ctx, m.from, m.to, state, min(there, sweepBatch))
+		if errors.Is(err, client.ErrUnknownCommand) {
+			m.slow()
+			return m.reput(ctx, state, there, st.PauseLeft > 0)
+		}
+		m.moved += n
+		if err != nil {
+			return butGone(err)
+		}
+		m.progress()
+	}
+	return nil
+}
+
+// reput is move on any server, of so many jobs.
+func (m *mover) reput(ctx context.Context, state client.State, there int, paused bool) (err error) {
 	if err := m.conn.WatchOnly(ctx, m.from); err != nil {
 		return err
 	}
 	for there > 0 {
 		n := min(there, moveBatch)
-		if m.left > 0 {
-			n = min(n, m.left-m.moved)
-		}
-		if n <= 0 {
-			return nil
-		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		var jobs []found
-		if state == client.StateReady && st.PauseLeft == 0 {
+		if state == client.StateReady && !paused {
 			jobs, err = m.takeReady(ctx, n)
 		} else {
 			jobs, err = m.takeOne(ctx, state)

@@ -12,16 +12,20 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// The protocol has no command that lists jobs. What it has is stats-job, so the jobs
-// of a server are found by asking for each id that it has ever given.
+// beanpole lists the jobs of a tube. beanstalkd does not; what it has is stats-job, so
+// its jobs are found by asking for each id that it has ever given.
 
 // scanCost is what the commands that scan say of it in their help.
-const scanCost = `The protocol has no command that lists jobs, so the server is asked for each id that it
-has ever given, thousands in a round trip. That takes time in proportion to all jobs
-ever put, not to those that are there: some seconds for each million. To know the
-newest id a job is put into a tube of its own and deleted at once, which workers do not
-see and which changes the counters of puts and deletes by one. A server that drains
-takes no put: give it --last.`
+const scanCost = `beanpole lists its jobs (list-jobs), which costs it little and changes nothing. Other
+servers have no command for that, so each is asked for every id that it has ever given,
+thousands in a round trip. That takes time in proportion to all jobs ever put, not to
+those that are there: some seconds for each million. To know the newest id a job is put
+into a tube of its own and deleted at once, which workers do not see and which changes
+the counters of puts and deletes by one. A server that drains takes no put: give it
+--last. With --from or --last beanpole is asked in the same way.`
+
+// slowScan is what they say when that comes to pass.
+const slowScan = "the server has no list-jobs: it is asked for every id that it has ever given, and a job is put and deleted to know the newest"
 
 const (
 	scanBatch = 4000 // ids in a round trip
@@ -59,8 +63,15 @@ type scan struct {
 	from, to uint64         // the ids to ask for, both included; to 0: up to the newest
 	bodies   bool           // look at the bodies too
 	probes   bool           // find the jobs that scans and imports put for themselves, too
+	first    int            // no more jobs than that are wanted; 0: no limit
 	progress func(done, total uint64)
+	slow     func() // is called where the server cannot list jobs
+	total    uint64 // jobs, about
 }
+
+// An eachFound is called with jobs that are found, some at a time. It returns false to
+// end the scan.
+type eachFound func([]found) (more bool, err error)
 
 // A found job is one that a scan has found. It may have changed since.
 type found struct {
@@ -79,9 +90,27 @@ func (sc *scan) resolve(ctx context.Context, c *client.Conn) error {
 	return err
 }
 
-// run calls each with the jobs that are found, by ascending ids, some at a time. each
-// returns false to end the scan.
-func (sc *scan) run(ctx context.Context, c *client.Conn, each func([]found) (more bool, err error)) error {
+// run calls each with the jobs that are found: as the server lists them, or by
+// ascending ids if it cannot or if ids were given.
+func (sc *scan) run(ctx context.Context, c *client.Conn, each eachFound) error {
+	if sc.from > 1 || sc.to > 0 || sc.probes {
+		return sc.ids(ctx, c, each)
+	}
+	if err := sc.count(ctx, c); err != nil {
+		return err
+	}
+	err := sc.pages(ctx, c, each)
+	if !errors.Is(err, client.ErrUnknownCommand) {
+		return err
+	}
+	if sc.slow != nil {
+		sc.slow()
+	}
+	return sc.ids(ctx, c, each)
+}
+
+// ids is run by ascending ids.
+func (sc *scan) ids(ctx context.Context, c *client.Conn, each eachFound) error {
 	if err := sc.resolve(ctx, c); err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (t *topServer) Kick(tube string, count int) (int, error) {
 func (t *topServer) Clear(tube, state string) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return clearState(t.ctx, t.conn, tube, client.State(state))
+	return clearState(t.ctx, t.conn, tube, client.State(state), func(int) {}, func() {})
 }
 
 // Look implements top.Server.
