@@ -34,7 +34,7 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 	}
 	t.pause = min(max(2*t.pause, firstPause), maxPause)
 	// Many clients lose the same server at the same moment.
-	pause := t.pause/2 + rand.N(t.pause/2)
+	pause := t.pause/2 + rand.N(t.pause/2) // #nosec G404 -- spreads retries
 	if time.Since(t.since)+pause > c.opt.Reconnect {
 		return err
 	}

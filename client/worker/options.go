@@ -107,7 +107,7 @@ func Backoff(tries int) time.Duration {
 	if tries <= 12 { // 2^12 seconds are more than an hour
 		d = min(d, time.Second<<max(tries-1, 0))
 	}
-	return d*3/4 + rand.N(d/2)
+	return d*3/4 + rand.N(d/2) // #nosec G404 -- spreads retries
 }
 
 // filled returns the options with defaults in place of zeros.

@@ -44,7 +44,7 @@ func (s *slot) run(ctx context.Context) {
 			s.opt.Hooks.Error(err)
 		}
 		pause = min(max(2*pause, firstPause), maxPause)
-		sleep(ctx, pause/2+rand.N(pause/2))
+		sleep(ctx, pause/2+rand.N(pause/2)) // #nosec G404 -- spreads retries
 	}
 }
 

@@ -16,7 +16,7 @@ func newMan() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
+			if err := os.MkdirAll(args[0], 0o755); err != nil { // #nosec G301 -- manuals are for everybody
 				return fmt.Errorf("man: %w", err)
 			}
 			root := cmd.Root()

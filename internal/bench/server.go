@@ -110,7 +110,7 @@ func (s *Server) startOnce(ctx context.Context, dir string) (*Process, error) {
 	}
 	p := &Process{Addr: fillIn("127.0.0.1:{port}"), exited: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) // #nosec G204 -- the command line of the user
 	cmd.Env = append(os.Environ(), s.Env...)
 	var out io.Writer = &p.output
 	if s.Output != nil {

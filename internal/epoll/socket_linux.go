@@ -76,7 +76,7 @@ func (s Socket) Write(buf []byte) (int, error) {
 }
 
 func (s Socket) call(number uintptr, buf []byte) (int, unix.Errno) {
-	n, _, err := syscall.RawSyscall(number, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
+	n, _, err := syscall.RawSyscall(number, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf))) // #nosec G103 -- as package syscall does it, without telling the scheduler
 	if err != 0 {
 		return 0, err
 	}

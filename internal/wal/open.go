@@ -72,7 +72,7 @@ func (l *Log) start() error {
 	}
 	id := l.opt.LogID
 	if id == 0 {
-		id = rand.Uint64()
+		id = rand.Uint64() // #nosec G404 -- a name, no secret
 	}
 	if l.scan, err = l.chain(files); err != nil {
 		return err
