@@ -195,7 +195,7 @@ type networkListener struct {
 func (l *networkListener) Accept() (net.Conn, error) {
 	for {
 		nc, err := l.Listener.Accept()
-		if err != nil || server.Allows(l.networks, nc) {
+		if err != nil || server.Allows(l.networks, nc.RemoteAddr()) {
 			return nc, err
 		}
 		nc.Close()

@@ -15,7 +15,8 @@ type Batch struct {
 	commands []command
 	promises []span
 	out      []byte
-	replies  int // bytes
+	replies  int    // bytes
+	asked    uint64 // a bit for each wire.Op that is among the commands
 }
 
 // An action is what the turn of a batch does for a conversation.
@@ -58,6 +59,9 @@ func (b *Batch) Len() int { return len(b.tasks) }
 
 // Commands returns how many commands were parsed.
 func (b *Batch) Commands() int { return len(b.commands) }
+
+// AsksForClients reports whether one of the commands asks how many clients there are.
+func (b *Batch) AsksForClients() bool { return b.asked&(1<<wire.Stats|1<<wire.StatsTube) != 0 }
 
 // Replies returns how many bytes the replies were, after the turn.
 func (b *Batch) Replies() int { return b.replies }
@@ -115,7 +119,7 @@ func (b *Batch) TurnOver() {
 		}
 	}
 	clear(b.commands) // they refer to buffers
-	b.commands = b.commands[:0]
+	b.commands, b.asked = b.commands[:0], 0
 }
 
 // keepUnexecuted keeps the input of a task that is still needed.

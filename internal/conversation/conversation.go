@@ -270,6 +270,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 			break
 		}
 		cmd.end = t.parsed
+		b.asked |= 1 << cmd.Op
 		if c.gate != nil {
 			cmd.identity = c.identify(&cmd.Command)
 		}

@@ -259,3 +259,62 @@ func TestTake(t *testing.T) {
 		t.Error("took the socket of a closed file")
 	}
 }
+
+// Sockets that listen have one event together, before those of others, and only while
+// somebody waits.
+func TestAccept(t *testing.T) {
+	p := newPoller(t)
+	s, theirs := socketPair(t)
+	defer s.Close()
+	add(t, p, s, 7, Readable)
+	var addrs []net.Addr
+	var listening []Socket
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs = append(addrs, l.Addr())
+		fd, err := Take(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer fd.Close()
+		add(t, p, fd, Listeners, Readable)
+		listening = append(listening, fd)
+	}
+	send(t, theirs, "x")
+	waitOne(t, p, 7)
+	for range 3 {
+		for _, a := range addrs {
+			nc, err := net.Dial("tcp", a.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+		}
+	}
+	events := p.Wait(0)
+	for len(events) == 0 { // a signal came
+		events = p.Wait(0)
+	}
+	if len(events) != 2 || events[0] != (Event{Listeners, Readable}) || events[1].Index != 7 {
+		t.Fatalf("got %v, want an event of the listeners, then one of 7", events)
+	}
+	for _, l := range listening {
+		for range 3 {
+			c, client, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if client.Addr().String() != "127.0.0.1" || client.Port() == 0 {
+				t.Errorf("the client is %v", client)
+			}
+			c.Close()
+		}
+		if _, _, err := l.Accept(); err != ErrWouldBlock {
+			t.Errorf("nobody waits: %v", err)
+		}
+	}
+	waitOne(t, p, 7)
+}

@@ -33,6 +33,10 @@ type Event struct {
 // others, in turn, to the next calls.
 const MaxEvents = 256
 
+// Listeners is the index of all sockets that listen. Together they have one event,
+// which comes before those of other sockets.
+const Listeners = -2
+
 // wakeIndex is what the kernel knows the eventfd of Wake by.
 const wakeIndex = -1
 
@@ -41,7 +45,7 @@ type Poller struct {
 	fd     int
 	wake   int // an eventfd
 	raw    [MaxEvents]unix.EpollEvent
-	events [MaxEvents]Event
+	events [1 + MaxEvents]Event // the first is that of Listeners
 }
 
 // New returns a Poller that waits for nothing but Wake. It takes two file
@@ -71,7 +75,7 @@ func (p *Poller) Close() {
 }
 
 // Add begins to wait for events of a socket. Wait reports them under the index,
-// which is from 0 to the largest int32. Closing the socket ends it.
+// which is from 0 to the largest int32, or Listeners. Closing the socket ends it.
 func (p *Poller) Add(s Socket, index int, events Events) error {
 	return p.control(unix.EPOLL_CTL_ADD, s, index, events)
 }
@@ -103,16 +107,21 @@ func (p *Poller) Wait(timeout time.Duration) []Event {
 	if err != nil { // such as EBADF: waiting went on after Close
 		panic(fmt.Sprintf("epoll: wait: %v", err))
 	}
-	events := p.events[:0]
+	first := 1
+	events := p.events[:1]
 	for i := range p.raw[:n] {
 		ev := &p.raw[i]
-		if ev.Fd == wakeIndex {
+		switch ev.Fd {
+		default:
+			events = append(events, Event{int(ev.Fd), Events(ev.Events)})
+		case wakeIndex:
 			p.clearWake()
-			continue
+		case Listeners:
+			events[0] = Event{Listeners, Readable}
+			first = 0
 		}
-		events = append(events, Event{int(ev.Fd), Events(ev.Events)})
 	}
-	return events
+	return events[first:]
 }
 
 // Wake ends the Wait that is under way, or else the next one. It may be called

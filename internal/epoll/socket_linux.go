@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -20,8 +22,30 @@ import (
 // collection may have to wait that long for the goroutine.
 type Socket int
 
-// ErrWouldBlock is what Read returns when there is nothing to read yet.
+// ErrWouldBlock is what Read returns when there is nothing to read yet, and Accept
+// when nobody waits.
 var ErrWouldBlock error = unix.EAGAIN
+
+// Accept returns a connection that waits at a socket which listens, and the address
+// of the client, which is not valid if that has none, as with a unix socket. The
+// error is ErrWouldBlock when nobody waits.
+func (s Socket) Accept() (Socket, netip.AddrPort, error) {
+	fd, sa, err := unix.Accept4(int(s), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	if err != nil {
+		return -1, netip.AddrPort{}, err // an Errno, for callers that have to tell them apart
+	}
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return Socket(fd), netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port)), nil
+	case *unix.SockaddrInet6:
+		ip := netip.AddrFrom16(sa.Addr).Unmap()
+		if sa.ZoneId != 0 {
+			ip = ip.WithZone(strconv.FormatUint(uint64(sa.ZoneId), 10))
+		}
+		return Socket(fd), netip.AddrPortFrom(ip, uint16(sa.Port)), nil
+	}
+	return Socket(fd), netip.AddrPort{}, nil
+}
 
 // Take takes the socket away from c, a connection or listener of package net, and
 // closes c. If the socket stayed registered with the poller of the Go runtime as

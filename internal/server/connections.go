@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/tls"
-	"net"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -72,7 +71,3 @@ func (c *stream) address() string {
 
 // unixAddress stands for the address of a client that has none.
 const unixAddress = "unix"
-
-// PeerUser returns the user at the other end of a unix socket; ok is false if that
-// is none, or cannot be told.
-func PeerUser(nc net.Conn) (uid uint32, ok bool) { return peerUser(nc) }

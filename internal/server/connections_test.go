@@ -117,12 +117,7 @@ func TestConnectionIdentity(t *testing.T) {
 	}
 	r := start(t, Options{})
 	l := r.listenTCP()
-	served := make(chan error, 1)
-	go func() { served <- r.ServeWith(l, Access{Policy: func() *access.Policy { return policy }}) }()
-	defer func() {
-		l.Close()
-		<-served
-	}()
+	r.serveWith(l, Access{Policy: func() *access.Policy { return policy }})
 	nc, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

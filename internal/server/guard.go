@@ -64,43 +64,44 @@ type refusal struct{ reason string }
 func (r *refusal) Error() string { return r.reason }
 
 // check looks at where a client comes from, and returns who it is, if that is known by
-// now.
-func (g *guard) check(nc net.Conn) (*access.Identity, error) {
-	if !Allows(g.Networks, nc) {
+// now. user returns the user of the process at the other end, if that is a unix socket.
+func (g *guard) check(client net.Addr, user func() (uid uint32, ok bool)) (*access.Identity, error) {
+	if g == nil {
+		return nil, nil
+	}
+	if !Allows(g.Networks, client) {
 		return nil, &refusal{"it comes from a network that is not allowed"}
 	}
 	if g.gate == nil {
 		return nil, nil
 	}
 	p := g.Policy()
-	if uid, ok := peerUser(nc); ok {
-		if id, ok := p.ByUnixUser(uid); ok {
-			return id, nil
-		}
+	if addr, ok := address(client); ok {
+		id, _ := p.ByNetwork(addr)
+		return id, nil
 	}
-	if addr, ok := address(nc); ok {
-		if id, ok := p.ByNetwork(addr); ok {
-			return id, nil
-		}
+	if uid, ok := user(); ok {
+		id, _ := p.ByUnixUser(uid)
+		return id, nil
 	}
 	return nil, nil
 }
 
 // Allows reports whether a client comes from one of the networks. If there are none, or it
 // has no address, it does.
-func Allows(networks []netip.Prefix, nc net.Conn) bool {
-	addr, ok := address(nc)
+func Allows(networks []netip.Prefix, client net.Addr) bool {
+	addr, ok := address(client)
 	return !ok || len(networks) == 0 || slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(addr) })
 }
 
-// address returns the address of a client; ok is false if it has none, as with a unix
-// socket.
-func address(nc net.Conn) (addr netip.Addr, ok bool) {
-	tcp, ok := nc.RemoteAddr().(*net.TCPAddr)
+// address returns the address of a client, which can be compared with networks; ok is
+// false if it has none, as with a unix socket.
+func address(client net.Addr) (addr netip.Addr, ok bool) {
+	tcp, ok := client.(*net.TCPAddr)
 	if !ok {
 		return addr, false
 	}
-	return tcp.AddrPort().Addr().Unmap(), true
+	return tcp.AddrPort().Addr().Unmap().WithZone(""), true // a Prefix contains no address with a zone
 }
 
 // handshake encrypts a connection and returns who the client's certificate says that
@@ -120,9 +121,9 @@ func (g *guard) handshake(nc *tls.Conn, id *access.Identity) (*access.Identity, 
 }
 
 // place puts the gate, if there is one, before a conversation that is new.
-func (g *guard) place(c *conversation.Conversation, nc net.Conn, id *access.Identity) {
-	if g.gate != nil {
-		c.Guard(g.gate, nc.RemoteAddr().String(), id)
+func (g *guard) place(c *conversation.Conversation, client net.Addr, id *access.Identity) {
+	if g != nil && g.gate != nil {
+		c.Guard(g.gate, client.String(), id)
 	}
 }
 
@@ -136,13 +137,13 @@ type refusals struct {
 }
 
 // connection notes that a connection was refused, if err says that.
-func (r *refusals) connection(nc net.Conn, err error) {
+func (r *refusals) connection(client net.Addr, err error) {
 	why, ok := errors.AsType[*refusal](err)
 	if !ok {
 		return
 	}
 	r.connections.Add(1)
-	r.tell("a connection was refused", "client", nc.RemoteAddr().String(), "reason", why.reason)
+	r.tell("a connection was refused", "client", client.String(), "reason", why.reason)
 }
 
 // command notes that a command was refused.

@@ -45,18 +45,6 @@ func testPolicy(t *testing.T) func() *access.Policy {
 	return func() *access.Policy { return p }
 }
 
-// serveWith serves a listener for the length of the test.
-func (r *rig) serveWith(t *testing.T, l net.Listener, a Access) net.Listener {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- r.ServeWith(l, a) }()
-	t.Cleanup(func() {
-		l.Close()
-		<-done
-	})
-	return l
-}
-
 func listenLoopback(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,15 +64,15 @@ func TestIdentities(t *testing.T) {
 	}
 	r := start(t, Options{})
 	a := Access{Policy: testPolicy(t), Required: true}
-	plain := r.serveWith(t, listenLoopback(t), a)
+	plain := r.serveWith(listenLoopback(t), a)
 	unixSocket, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.serveWith(t, unixSocket, a)
+	r.serveWith(unixSocket, a)
 	secure := a
 	secure.TLS = source.Config()
-	encrypted := r.serveWith(t, listenLoopback(t), secure)
+	encrypted := r.serveWith(listenLoopback(t), secure)
 	tlsConfig := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", Certificates: []tls.Certificate{ca.Pair("worker")}}
 	stranger := tlsConfig.Clone()
 	stranger.Certificates = []tls.Certificate{ca.Pair("stranger")}
@@ -129,7 +117,7 @@ func TestNetworks(t *testing.T) {
 	log := &logged{}
 	r := start(t, Options{Logger: slog.New(log)})
 	a := Access{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}
-	l := r.serveWith(t, listenLoopback(t), a)
+	l := r.serveWith(listenLoopback(t), a)
 	nc, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +146,7 @@ func TestSlowHandshakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, Options{})
-	l := r.serveWith(t, listenLoopback(t), Access{TLS: source.Config()})
+	l := r.serveWith(listenLoopback(t), Access{TLS: source.Config()})
 	const many = 300
 	for range many {
 		nc, err := net.Dial("tcp", l.Addr().String())
@@ -210,7 +198,7 @@ func TestTLSWaits(t *testing.T) {
 	}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		r := start(t, Options{IdleTimeout: time.Hour})
-		l := r.serveWith(t, listenLoopback(t), Access{TLS: source.Config()})
+		l := r.serveWith(listenLoopback(t), Access{TLS: source.Config()})
 		dial := func() *client {
 			nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", MaxVersion: version})
 			if err != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -19,6 +20,8 @@ type rig struct {
 	tb  testing.TB
 	eng *engine.Engine
 	net *memnet.Listener
+
+	served []<-chan error // of each Serve that goes on until Shutdown
 }
 
 // start runs a server until the test ends. Then it is shut down, and the
@@ -38,13 +41,15 @@ func startEngine(tb testing.TB, opt Options, bopt broker.Options, eopt engine.Op
 	eng := engine.New(eopt)
 	b := broker.New(eng, bopt)
 	r := &rig{Server: New(b, opt), tb: tb, eng: eng, net: memnet.Listen()}
-	served := r.serve(r.net)
+	r.serve(r.net)
 	tb.Cleanup(func() {
 		if err := r.Shutdown(tb.Context()); err != nil && tb.Context().Err() == nil {
 			tb.Errorf("Shutdown: %v", err)
 		}
-		if err := <-served; err != nil {
-			tb.Errorf("Serve: %v", err)
+		for _, served := range r.served {
+			if err := <-served; err != nil {
+				tb.Errorf("Serve: %v", err)
+			}
 		}
 		if err := b.Close(); err != nil {
 			tb.Errorf("broker: %v", err)
@@ -56,11 +61,22 @@ func startEngine(tb testing.TB, opt Options, bopt broker.Options, eopt engine.Op
 	return r
 }
 
-// serve runs Serve and returns where its result comes.
-func (r *rig) serve(l net.Listener) <-chan error {
+// serve serves the clients of a listener until the test ends.
+func (r *rig) serve(l net.Listener) {
+	r.goServe(func() error { return r.Serve(l) })
+}
+
+// serveWith is serve for a listener that asks something of its clients.
+func (r *rig) serveWith(l net.Listener, a Access) net.Listener {
+	r.goServe(func() error { return r.ServeWith(l, a) })
+	return l
+}
+
+// goServe runs something that returns when the server is shut down.
+func (r *rig) goServe(serve func() error) {
 	served := make(chan error, 1)
-	go func() { served <- r.Serve(l) }()
-	return served
+	r.served = append(r.served, served)
+	go func() { served <- serve() }()
 }
 
 // stats returns the counts of the engine, taken in a turn.
@@ -97,11 +113,7 @@ func (r *rig) listenTCP() net.Listener {
 // dialListener connects a client through a listener that the server has not yet.
 func (r *rig) dialListener(l net.Listener) *client {
 	r.tb.Helper()
-	served := r.serve(l)
-	r.tb.Cleanup(func() {
-		l.Close()
-		<-served
-	})
+	r.serve(l)
 	nc, err := net.Dial(l.Addr().Network(), l.Addr().String())
 	if err != nil {
 		r.tb.Fatal(err)
@@ -212,4 +224,25 @@ func (c *client) line(prefix string) string {
 			line = line[:0]
 		}
 	}
+}
+
+// stat asks for the statistics and returns one of them.
+func (c *client) stat(key string) (value string) {
+	c.tb.Helper()
+	c.send("stats\n")
+	var size int
+	if _, err := fmt.Sscanf(c.line("OK "), "OK %d", &size); err != nil {
+		c.tb.Fatal(err)
+	}
+	text := make([]byte, size+len("\r\n"))
+	if _, err := io.ReadFull(c.nc, text); err != nil {
+		c.tb.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if v, ok := strings.CutPrefix(line, key+": "); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	c.tb.Fatalf("stats has no %s:\n%s", key, text)
+	return ""
 }

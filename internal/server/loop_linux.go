@@ -72,6 +72,10 @@ type loop struct {
 	poll   Poller
 	mail   mailbox
 
+	first   bool                // it waits for the listening sockets, too
+	opening *conversation.Batch // opens the sessions of clients that it has accepted
+	opener  *broker.Caller      // with a turn for that
+
 	// Owned by the goroutine.
 	now      int64     // ns, as Server.now; that of the round
 	pass     uint64    // how often it has waited
@@ -129,14 +133,15 @@ func (r *round) Settled(err error) {
 type mailbox struct {
 	waiting atomic.Bool // there may be mail
 	sync.Mutex
-	joined    []*socket // new ones
-	answered  []*socket // whose reserve has been answered
-	settled   []*round  // whose replies can go
-	dismissed []*socket // to be ended at once
-	stop      bool      // end connections when they have finished what they are about
-	abort     bool      // end them at once
-	asleep    bool      // the loop waits for events: wake it when there is mail
-	closed    bool      // the loop has ended
+	acceptors []*acceptor // to accept from, again
+	joined    []*socket   // new ones
+	answered  []*socket   // whose reserve has been answered
+	settled   []*round    // whose replies can go
+	dismissed []*socket   // to be ended at once
+	stop      bool        // end connections when they have finished what they are about
+	abort     bool        // end them at once
+	asleep    bool        // the loop waits for events: wake it when there is mail
+	closed    bool        // the loop has ended
 }
 
 func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
@@ -149,6 +154,8 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	l.limit.tasks, l.limit.commands, l.limit.input = epoll.MaxEvents, maxRoundCommands, roundInput
 	l.in = make([]byte, 0, l.limit.input+readSize)
 	l.caller = s.broker.NewCaller(l)
+	l.opening = conversation.NewBatch(0)
+	l.opener = s.broker.NewCaller(l.opening)
 	return l, nil
 }
 
@@ -232,8 +239,12 @@ func (l *loop) wait() {
 	l.begin()
 }
 
-// begin begins a pass, which serves what is ready.
+// begin begins a pass, which serves what is ready. Those who have connected come first.
 func (l *loop) begin() {
+	if len(l.events) > 0 && l.events[0].Index == epoll.Listeners {
+		l.events = l.events[1:]
+		l.accept()
+	}
 	l.pass++
 	l.serving, l.ready = l.ready, l.serving
 	if l.srv.opt.Log != nil {
@@ -278,8 +289,8 @@ func (l *loop) readMail() {
 	}
 	l.mail.Lock()
 	l.mail.waiting.Store(false)
-	joined, answered, settled, dismissed := l.mail.joined, l.mail.answered, l.mail.settled, l.mail.dismissed
-	l.mail.joined, l.mail.answered, l.mail.settled, l.mail.dismissed = nil, l.emptyAnswered[:0], l.emptySettled[:0], nil
+	acceptors, joined, answered, settled, dismissed := l.mail.acceptors, l.mail.joined, l.mail.answered, l.mail.settled, l.mail.dismissed
+	l.mail.acceptors, l.mail.joined, l.mail.answered, l.mail.settled, l.mail.dismissed = nil, nil, l.emptyAnswered[:0], l.emptySettled[:0], nil
 	abort := l.mail.abort && !l.aborting
 	l.stopping, l.aborting = l.mail.stop, l.mail.abort
 	l.mail.Unlock()
@@ -294,6 +305,9 @@ func (l *loop) readMail() {
 	clear(answered)
 	clear(settled)
 	l.emptyAnswered, l.emptySettled = answered, settled
+	for _, a := range acceptors {
+		l.acceptFrom(a)
+	}
 	for _, s := range joined {
 		l.join(s)
 	}
@@ -398,6 +412,9 @@ func (l *loop) read(s *socket) {
 // turn runs one turn of the broker for all that has been gathered. If that is
 // settled at once it delivers the round.
 func (l *loop) turn() {
+	if l.round.AsksForClients() {
+		l.accept()
+	}
 	if r := l.round; r.Len() > 0 {
 		l.round = l.newRound() // what is to be ended from here on goes there
 		commands := r.Commands()

@@ -3,11 +3,8 @@ package server
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
@@ -73,13 +70,6 @@ type Poller interface {
 	Close()
 }
 
-// A Network is a listener with a Poller of its own for its connections, which are
-// Sockets. That is how loops are simulated. A server has no other listeners then.
-type Network interface {
-	net.Listener
-	NewPoller() (Poller, error)
-}
-
 // systemPoller is the Poller for the kernel's sockets.
 type systemPoller struct{ *epoll.Poller }
 
@@ -96,74 +86,15 @@ func (p systemPoller) Modify(s Socket, index int, events epoll.Events) error {
 	return p.Poller.Modify(s.(epoll.Socket), index, events)
 }
 
-// prepare starts the loops, if those whom a listener accepts are for them.
-func (s *Server) prepare(l net.Listener) {
-	newPoller := newSystemPoller
-	switch l := l.(type) {
-	case *net.TCPListener, *net.UnixListener:
-	case Network:
-		newPoller = l.NewPoller
-	default:
-		return
-	}
-	if err := s.startLoops(newPoller); err != nil {
-		s.log.Warn("no event loops: each connection gets a goroutine", "err", err)
-	}
-}
-
-// adopt lets a loop serve a new connection, if it is a socket and there are loops,
-// or closes it if there are too many. Without a descriptor to spare the connection
-// stays what it is.
-func (s *Server) adopt(nc net.Conn, g *guard, id *access.Identity) bool {
-	if !s.hasLoops() {
-		return false
-	}
-	c := &socket{}
-	c.Conversation = conversation.New(&s.shared, c, s.peerName(nc))
-	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		addr := tcp.AddrPort()
-		c.peer = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
-	}
-	if g != nil {
-		g.place(&c.Conversation, nc, id)
-	}
-	var ok bool
-	if c.fd, ok = takeSocket(nc); !ok {
-		return false
-	}
-	if err := s.addSocket(c); err != nil {
-		c.fd.Close()
-		s.reject(err)
-		return true
-	}
-	s.log.Debug("connected", "client", c.Client())
-	return true
-}
-
-// takeSocket takes the socket away from package net.
-func takeSocket(nc net.Conn) (s Socket, ok bool) {
-	switch nc := nc.(type) {
-	case *net.TCPConn, *net.UnixConn:
-		fd, err := epoll.Take(nc)
-		return fd, err == nil
-	case Socket:
-		return nc, true
-	}
-	return nil, false
-}
-
-func (s *Server) hasLoops() bool {
+// startLoops starts the loops, unless they run, and returns the first.
+func (s *Server) startLoops(newPoller func() (Poller, error)) (first *loop, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.mu.loops.all) > 0
-}
-
-// startLoops starts the loops, unless they run.
-func (s *Server) startLoops(newPoller func() (Poller, error)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.mu.loops.all) > 0 || s.mu.closing {
-		return nil
+	if len(s.mu.loops.all) > 0 {
+		return s.mu.loops.all[0], nil
+	}
+	if s.mu.closing {
+		return nil, errStopped
 	}
 	for range s.opt.Loops {
 		l, err := newLoop(s, newPoller)
@@ -172,29 +103,15 @@ func (s *Server) startLoops(newPoller func() (Poller, error)) error {
 				l.poll.Close()
 			}
 			s.mu.loops.all = nil
-			return err
+			return nil, err
 		}
 		s.mu.loops.all = append(s.mu.loops.all, l)
 	}
+	s.mu.loops.all[0].first = true
 	for _, l := range s.mu.loops.all {
 		s.wg.Go(l.run)
 	}
-	return nil
-}
-
-// addSocket gives a socket to the loop whose turn it is.
-func (s *Server) addSocket(c *socket) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.room(); err != nil {
-		return err
-	}
-	s.mu.sockets++
-	ls := &s.mu.loops
-	c.loop = ls.all[ls.next]
-	ls.next = (ls.next + 1) % len(ls.all)
-	c.loop.post(func(m *mailbox) { m.joined = append(m.joined, c) })
-	return nil
+	return s.mu.loops.all[0], nil
 }
 
 func (s *Server) removeSocket() {

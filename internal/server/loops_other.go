@@ -4,8 +4,7 @@ package server
 
 import (
 	"net"
-
-	"github.com/beanpole-mq/beanpole/internal/access"
+	"sync"
 )
 
 // loops are for Linux; here each connection has a goroutine.
@@ -15,6 +14,7 @@ func (*loops) stop(bool) {}
 
 func (*loops) check() error { return nil }
 
-func (s *Server) prepare(net.Listener) {}
+// accepting is for loops, too.
+type accepting struct{ sync.Mutex }
 
-func (s *Server) adopt(net.Conn, *guard, *access.Identity) bool { return false }
+func (s *Server) serveInLoop(net.Listener, *guard) bool { return false }

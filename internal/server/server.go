@@ -6,7 +6,8 @@
 //   - On Linux, a few loops serve the sockets, one for every two processors. A
 //     loop waits for all of its sockets at once with epoll, reads from those that
 //     have something, runs one turn of the broker for all of them, and writes all
-//     their replies (loop_linux.go, socket_linux.go).
+//     their replies (loop_linux.go, socket_linux.go). The loops accept connections,
+//     too (accept_linux.go).
 //
 //   - A connection that is no socket, and every one on other systems, has a
 //     goroutine, which does the same for it alone (stream.go).
@@ -26,12 +27,12 @@
 // # Goroutines
 //
 // One for each loop, started with the first socket, or one for each connection;
-// Serve starts them and Shutdown ends them. Serve itself runs in its caller's.
+// Serve starts them and Shutdown ends them. Serve itself runs in its caller's, where
+// it accepts the connections that are not for loops (accept.go).
 package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -42,7 +43,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -122,7 +122,10 @@ type Server struct {
 	rejected    atomic.Uint64  // connections over the limit
 	guarded     atomic.Bool    // some listener has a guard
 	refusals    *refusals      // of connections and commands, by guards
+	stopped     chan struct{}  // closed by Shutdown
 	httpWarning rate.Sometimes // not a line for each of them
+
+	accepting accepting // its lock comes before mu
 
 	mu struct {
 		sync.Mutex
@@ -165,6 +168,7 @@ func New(b *broker.Broker, opt Options) *Server {
 		s.shared.Trace = opt.Logger
 	}
 	s.refusals = newRefusals(s)
+	s.stopped = make(chan struct{})
 	s.mu.listeners = make(map[net.Listener]struct{})
 	s.mu.streams = make(map[*stream]struct{})
 	return s
@@ -183,87 +187,6 @@ func (s *Server) Drain() {
 func (s *Server) Undrain() {
 	s.broker.Call(func(e *engine.Engine, _ int64) { e.Undrain() })
 	s.log.Info("puts are taken again")
-}
-
-// Serve accepts connections until the listener is closed, by Shutdown for
-// instance, which makes it return nil.
-func (s *Server) Serve(l net.Listener) error { return s.serve(l, nil) }
-
-func (s *Server) serve(l net.Listener, g *guard) error {
-	if !s.addListener(l) {
-		l.Close()
-		return nil
-	}
-	defer s.removeListener(l)
-	s.prepare(l)
-	var pause backoff
-	for {
-		nc, err := l.Accept()
-		switch {
-		case err == nil:
-			pause.reset()
-			s.admit(nc, g)
-		case s.isClosing():
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return err
-		default:
-			// Out of descriptors, most likely. Those who are connected go on;
-			// to try again at once would only burn the processor.
-			d, first := pause.next()
-			if first {
-				s.log.Warn("cannot accept connections", "listener", l.Addr(), "err", err)
-			}
-			time.Sleep(d)
-		}
-	}
-}
-
-// A backoff is a pause that doubles, from 5 ms to 1 s.
-type backoff struct{ d time.Duration }
-
-func (b *backoff) reset() { b.d = 0 }
-
-func (b *backoff) next() (d time.Duration, first bool) {
-	first = b.d == 0
-	b.d = min(max(2*b.d, 5*time.Millisecond), time.Second)
-	return b.d, first
-}
-
-// admit serves a new connection, or closes it if there are too many or the guard, if
-// there is one, refuses it.
-func (s *Server) admit(nc net.Conn, g *guard) {
-	var id *access.Identity
-	if g != nil {
-		var err error
-		if id, err = g.check(nc); err != nil {
-			s.refusals.connection(nc, err)
-			nc.Close()
-			return
-		}
-		if g.TLS != nil {
-			nc = tls.Server(nc, g.TLS)
-		}
-	}
-	if s.adopt(nc, g, id) {
-		return
-	}
-	c := newStream(s, nc)
-	if err := s.addStream(c); err != nil {
-		nc.Close()
-		s.reject(err)
-		return
-	}
-	go func() {
-		defer s.wg.Done()
-		defer s.removeStream(c)
-		if err := c.secure(g, id); err != nil {
-			s.refusals.connection(nc, err)
-			nc.Close()
-			return
-		}
-		c.serve()
-	}()
 }
 
 // Why connections end that the server ends.
@@ -293,59 +216,6 @@ func (s *Server) moment(at int64) time.Time {
 	return s.begun.Add(time.Duration(at))
 }
 
-// reject notes that a new connection was closed because of err.
-func (s *Server) reject(err error) {
-	if err == errFull && s.rejected.Add(1) == 1 {
-		s.log.Warn("too many connections: new ones are closed", "limit", s.opt.MaxConns)
-	}
-}
-
-func (s *Server) addListener(l net.Listener) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.closing {
-		return false
-	}
-	s.mu.listeners[l] = struct{}{}
-	return true
-}
-
-func (s *Server) removeListener(l net.Listener) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.mu.listeners, l)
-}
-
-var errFull = errors.New("too many connections")
-
-// room tells why there is no room for one more connection; with mu locked.
-func (s *Server) room() error {
-	switch {
-	case s.mu.closing:
-		return errStopped
-	case len(s.mu.streams)+s.mu.sockets >= s.opt.MaxConns:
-		return errFull
-	}
-	return nil
-}
-
-func (s *Server) addStream(c *stream) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.room(); err != nil {
-		return err
-	}
-	s.mu.streams[c] = struct{}{}
-	s.wg.Add(1)
-	return nil
-}
-
-func (s *Server) removeStream(c *stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.mu.streams, c)
-}
-
 func (s *Server) isClosing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -356,16 +226,7 @@ func (s *Server) isClosing() bool {
 // and write its replies, and closes it. When ctx ends first it closes the rest
 // at once and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	s.mu.closing = true
-	for l := range s.mu.listeners {
-		l.Close()
-	}
-	for c := range s.mu.streams {
-		c.stop()
-	}
-	s.mu.loops.stop(false)
-	s.mu.Unlock()
+	s.stop()
 
 	done := make(chan struct{})
 	go func() {
@@ -387,6 +248,26 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
+// stop closes the listeners and asks the connections to end. Whoever is being
+// accepted has reached its loop before that hears of it.
+func (s *Server) stop() {
+	s.accepting.Lock()
+	defer s.accepting.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.mu.closing {
+		s.mu.closing = true
+		close(s.stopped)
+	}
+	for l := range s.mu.listeners {
+		l.Close()
+	}
+	for c := range s.mu.streams {
+		c.stop()
+	}
+	s.mu.loops.stop(false)
+}
+
 // Check tests the invariants of all conversations and reports all that are broken.
 // It is for tests in which nothing is under way.
 func (s *Server) Check() error {
@@ -399,11 +280,10 @@ func (s *Server) Check() error {
 	return errors.Join(append(broken, s.mu.loops.check())...)
 }
 
-// peerName returns a client's address, or nothing if that is not going to be
-// logged.
-func (s *Server) peerName(nc net.Conn) string {
+// nameOf returns a client's address, or nothing if that is not going to be logged.
+func (s *Server) nameOf(client net.Addr) string {
 	if !s.log.Enabled(context.Background(), slog.LevelDebug) {
 		return ""
 	}
-	return nc.RemoteAddr().String()
+	return client.String()
 }

@@ -103,7 +103,8 @@ func TestListenerCloses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{})
 		l := memnet.Listen()
-		served := r.serve(l)
+		served := make(chan error)
+		go func() { served <- r.Serve(l) }()
 		synctest.Wait()
 		l.Close()
 		if err := <-served; err == nil {

@@ -46,12 +46,16 @@ func (s *socket) address() string {
 	return unixAddress
 }
 
-// disconnect implements connected.
+// disconnect implements connected. A socket that is just being accepted reaches its
+// loop first.
 func (s *socket) disconnect() {
+	all := &s.loop.srv.accepting
+	all.Lock()
+	defer all.Unlock()
 	s.loop.post(func(m *mailbox) { m.dismissed = append(m.dismissed, s) })
 }
 
-// join makes a new socket part of the loop.
+// join makes a new socket, whose session is open, part of the loop.
 func (l *loop) join(s *socket) {
 	if n := len(l.free); n > 0 {
 		s.index = l.free[n-1]
@@ -62,7 +66,6 @@ func (l *loop) join(s *socket) {
 		l.socks = append(l.socks, s)
 	}
 	l.open++
-	s.Open(l.round.Batch, l.now)
 	s.interest = epoll.Readable | epoll.HalfClosed
 	if err := l.poll.Add(s.fd, s.index, s.interest); err != nil {
 		l.end(s, err)

@@ -139,8 +139,7 @@ func (c *client) readAll() <-chan []byte {
 func TestLoopsWakeEachOther(t *testing.T) {
 	r := start(t, Options{Loops: 3})
 	l := r.listenTCP()
-	served := r.serve(l)
-	defer func() { l.Close(); <-served }()
+	r.serve(l)
 	var clients [6]*client // two in each loop
 	for i := range clients {
 		nc, err := net.Dial("tcp", l.Addr().String())
@@ -187,7 +186,7 @@ func TestSilenceTCP(t *testing.T) {
 		"stalled, in fact": {Options{StallTimeout: 50 * time.Millisecond}, strings.Repeat("x", 1000), true},
 		"idle":             {Options{IdleTimeout: 50 * time.Millisecond}, "use x\n", true},
 		"idle for ever":    {Options{StallTimeout: 20 * time.Millisecond}, "use x\n", false},
-		"waiting":          {Options{StallTimeout: 20 * time.Millisecond, IdleTimeout: 20 * time.Millisecond}, "use x\nreserve\n", false},
+		"waiting":          {Options{StallTimeout: 50 * time.Millisecond, IdleTimeout: 50 * time.Millisecond}, "use x\nreserve\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,7 +198,7 @@ func TestSilenceTCP(t *testing.T) {
 				return
 			}
 			r.eventually("it is connected", func() bool { return r.stats().Sessions == 1 })
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(200 * time.Millisecond)
 			if r.stats().Sessions != 1 {
 				t.Error("it was disconnected")
 			}
@@ -331,33 +330,22 @@ func TestLogFailsTCP(t *testing.T) {
 	c.do("put 0 0 9 1\nd\nuse z\n", "INSERTED 3\nUSING z\n")
 }
 
-// When the descriptors run out, the connections that were accepted are served all
-// the same: the last one, for whose socket there is no second descriptor, by a
-// goroutine.
+// When the descriptors run out, those who are connected are served all the same, and
+// whoever comes waits until there is one again.
 func TestLastDescriptor(t *testing.T) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, Options{})
-	first := r.dialTCP()
-	first.do("use x\n", "USING x\n")
+	log := &logged{}
+	r := start(t, Options{Logger: slog.New(log)})
 	l := r.listenTCP()
-	served := r.serve(l)
-	defer func() { l.Close(); <-served }()
-	nc, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newClient(t, nc)
-	c.do("use x\n", "USING x\n")
-	if n := r.streamCount(); n != 0 {
-		t.Fatalf("%d goroutines, want loops", n)
-	}
+	first := r.dialListener(l)
+	first.do("use x\n", "USING x\n")
 
-	// Both ends of a connection are this process's: there is room for them, and
-	// for no duplicate.
-	var free [3]int // the lowest
+	// Both ends of a connection are this process's: there is room for one of them.
+	var err error
+	var free [2]int // the lowest
 	for i := range free {
 		if free[i], err = unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0); err != nil {
 			t.Fatal(err)
@@ -367,7 +355,7 @@ func TestLastDescriptor(t *testing.T) {
 		unix.Close(fd)
 	}
 	tight := limit
-	tight.Cur = uint64(free[2])
+	tight.Cur = uint64(free[1])
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &tight); err != nil {
 		t.Fatal(err)
 	}
@@ -376,16 +364,15 @@ func TestLastDescriptor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newClient(t, last).do("use y\n", "USING y\n")
-	if n := r.streamCount(); n != 1 {
-		t.Errorf("%d goroutines serve, want the one without a descriptor to spare", n)
+	r.eventually("it is logged", func() bool { return log.count("cannot accept connections") == 1 })
+	if n := first.stat("current-connections"); n != "1" {
+		t.Errorf("%s connections, want the first", n)
 	}
-}
-
-func (r *rig) streamCount() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.mu.streams)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	newClient(t, last).do("use y\n", "USING y\n")
+	first.do("use y\n", "USING y\n")
 }
 
 // heldLog is a failingLog of which one Flush waits, and those after it fail.
@@ -413,9 +400,8 @@ type armed struct {
 
 func (a armed) Settled(error) { a.log.begun = a.begun }
 
-// A client that connects during a turn has its session opened, and its first
-// commands executed, in one round. If that cannot be made durable, each command
-// is answered once.
+// A client that connects during a turn, which cannot be made durable, is served after
+// it; each of its commands is answered once.
 func TestLogFailsForNewSocket(t *testing.T) {
 	log := &heldLog{held: make(chan error)}
 	r := startLogged(t, Options{}, broker.Options{Log: log})
@@ -432,20 +418,11 @@ func TestLogFailsForNewSocket(t *testing.T) {
 	}
 	second := newClient(t, nc)
 	second.send("put 0 0 9 1\nb\nuse x\nput 0 0 9 1\nc\n")
-	for r.sockets() < 2 { // until the loop has mail
-		time.Sleep(time.Millisecond)
-	}
 	log.held <- errors.New("input/output error")
 	first.want("INSERTED 1\n")
 	second.want("INTERNAL_ERROR\nUSING x\nINTERNAL_ERROR\n")
 	second.do("list-tube-used\n", "USING x\n")
 	r.broker.Call(func(*engine.Engine, int64) { log.err = nil })
-}
-
-func (r *rig) sockets() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.mu.sockets
 }
 
 // syncingLog is a broker.Log whose Syncs tell when they begin, and end when they

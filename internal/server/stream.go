@@ -55,7 +55,7 @@ type stream struct {
 
 func newStream(s *Server, nc net.Conn) *stream {
 	c := &stream{srv: s, nc: nc}
-	c.Conversation = conversation.New(&s.shared, c, s.peerName(nc))
+	c.Conversation = conversation.New(&s.shared, c, s.nameOf(nc.RemoteAddr()))
 	c.caller = s.broker.NewCaller(c)
 	under := nc
 	if t, ok := nc.(*tls.Conn); ok {
@@ -70,16 +70,13 @@ func newStream(s *Server, nc net.Conn) *stream {
 // secure encrypts the connection if the guard wants that, and puts its gate before
 // the conversation. id is who the client is known to be.
 func (c *stream) secure(g *guard, id *access.Identity) error {
-	if g == nil {
-		return nil
-	}
-	if t, ok := c.nc.(*tls.Conn); ok {
+	if t, ok := c.nc.(*tls.Conn); ok && g != nil {
 		var err error
 		if id, err = g.handshake(t, id); err != nil {
 			return err
 		}
 	}
-	g.place(&c.Conversation, c.nc, id)
+	g.place(&c.Conversation, c.nc.RemoteAddr(), id)
 	return nil
 }
 

@@ -27,25 +27,64 @@ const kernelBuffer = 700
 
 // A loopNetwork connects the clients with the loops of a server. It is the kernel
 // that these see: sockets whose reads and writes are as short as its dice say,
-// and pollers.
+// one that listens, and pollers.
 type loopNetwork struct {
-	*listener
-	mu      sync.Mutex
-	changed sync.Cond // something has happened to a socket
-	rng     *rand.Rand
-	pollers []*poller
+	net.Listener // none: a loop does not call its Accept
+	mu           sync.Mutex
+	changed      sync.Cond // something has happened to a socket
+	rng          *rand.Rand
+	pollers      []*poller
+	waiting      []*socket // to be accepted
+	closed       bool
 }
 
 func newLoopNetwork(rng *rand.Rand) *loopNetwork {
-	n := &loopNetwork{listener: newListener(), rng: rng}
+	n := &loopNetwork{rng: rng}
 	n.changed.L = &n.mu
 	return n
 }
 
 func (n *loopNetwork) dial() net.Conn {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	s := &socket{net: n}
-	n.queue <- s
-	return clientEnd{s}
+	n.waiting = append(n.waiting, s)
+	n.changed.Broadcast()
+	return clientEnd{socket: s}
+}
+
+func (n *loopNetwork) Addr() net.Addr { return &net.UnixAddr{Name: "sim", Net: "unix"} }
+
+func (n *loopNetwork) Close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	return nil
+}
+
+// AcceptSocket implements server.Listening. Now and then it fails.
+func (n *loopNetwork) AcceptSocket() (server.Socket, net.Addr, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.closed:
+		return nil, nil, net.ErrClosed
+	case len(n.waiting) == 0:
+		return nil, nil, epoll.ErrWouldBlock
+	case n.rng.IntN(10) == 0:
+		return nil, nil, syscall.EMFILE
+	}
+	s := n.waiting[0]
+	n.waiting = n.waiting[1:]
+	return s, n.Addr(), nil
+}
+
+// Watch implements server.Listening.
+func (n *loopNetwork) Watch(p server.Poller, on bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p.(*poller).listens = on
+	return nil
 }
 
 // NewPoller implements server.Network.
@@ -59,11 +98,12 @@ func (n *loopNetwork) NewPoller() (server.Poller, error) {
 
 // A poller is level-triggered, like epoll.
 type poller struct {
-	net    *loopNetwork
-	socks  []*socket
-	woken  bool
-	late   bool // the timeout of Wait is over
-	closed bool
+	net     *loopNetwork
+	socks   []*socket
+	woken   bool
+	listens bool // it reports who waits to be accepted
+	late    bool // the timeout of Wait is over
+	closed  bool
 }
 
 func (p *poller) Add(s server.Socket, index int, events epoll.Events) error {
@@ -94,6 +134,11 @@ func (p *poller) Wait(timeout time.Duration) (events []epoll.Event) {
 		if p.closed {
 			panic("waiting went on after Close")
 		}
+		first := 0
+		if p.listens && len(p.net.waiting) > 0 && !p.net.closed {
+			events = append(events, epoll.Event{Index: epoll.Listeners, Events: epoll.Readable})
+			first = 1
+		}
 		for _, s := range p.socks {
 			if ev := s.events() & (s.interest | epoll.HungUp | epoll.Failed); ev != 0 {
 				events = append(events, epoll.Event{Index: s.index, Events: ev})
@@ -101,7 +146,8 @@ func (p *poller) Wait(timeout time.Duration) (events []epoll.Event) {
 		}
 		if len(events) > 0 || p.woken || p.late {
 			p.woken = false
-			p.net.rng.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+			others := events[first:]
+			p.net.rng.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 			return events
 		}
 		p.net.changed.Wait()
@@ -127,18 +173,15 @@ func (p *poller) Close() { p.end(&p.closed) }
 
 // A socket is the server's end of a connection; net.mu guards it.
 type socket struct {
-	net.Conn // none: a loop has no use for it
-	net      *loopNetwork
-	in, out  bytes.Buffer // as the server sees them
-	gone     bool         // the client has closed its end
-	closed   bool         // and the server
+	net     *loopNetwork
+	in, out bytes.Buffer // as the server sees them
+	gone    bool         // the client has closed its end
+	closed  bool         // and the server
 
 	poller   *poller
 	index    int
 	interest epoll.Events
 }
-
-func (s *socket) RemoteAddr() net.Addr { return s.net.Addr() }
 
 // events returns what there is to say of the socket.
 func (s *socket) events() (ev epoll.Events) {
@@ -204,7 +247,10 @@ func (s *socket) Close() error {
 }
 
 // A clientEnd is the other end of a socket, and blocks.
-type clientEnd struct{ *socket }
+type clientEnd struct {
+	*socket
+	net.Conn // none: a client has no use for the rest of it
+}
 
 func (c clientEnd) Read(buf []byte) (int, error) {
 	c.net.mu.Lock()

@@ -1,0 +1,162 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+)
+
+// Serve serves the clients of a listener until Shutdown, which closes the listener
+// and makes Serve return nil. The listener belongs to the server from now on: nobody
+// else may accept from it or close it. If somebody closes it all the same, no more
+// clients come, and Serve returns an error at once or with Shutdown.
+//
+// On Linux a TCP or unix socket, unless it wants TLS, has an event loop accept its
+// connections: a client that has connected is known to each command stats that comes
+// later. For any other listener Serve accepts in its caller's goroutine.
+func (s *Server) Serve(l net.Listener) error { return s.serve(l, nil) }
+
+func (s *Server) serve(l net.Listener, g *guard) error {
+	if !s.addListener(l) {
+		l.Close()
+		return nil
+	}
+	defer s.removeListener(l)
+	if s.serveInLoop(l, g) {
+		return nil
+	}
+	var pause backoff
+	for {
+		nc, err := l.Accept()
+		switch {
+		case err == nil:
+			pause.reset()
+			s.admit(nc, g)
+		case s.isClosing():
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default:
+			// Out of descriptors, most likely. Those who are connected go on;
+			// to try again at once would only burn the processor.
+			s.cannotAccept(l, pause.next(err))
+		}
+	}
+}
+
+// cannotAccept waits after a failure, or until Shutdown. The first of several is logged.
+func (s *Server) cannotAccept(l net.Listener, f failure) {
+	if f.first {
+		s.log.Warn("cannot accept connections", "listener", l.Addr(), "err", f.err)
+	}
+	select {
+	case <-s.stopped:
+	case <-time.After(f.pause):
+	}
+}
+
+// A failure to accept a connection, and how long to wait before the next try.
+type failure struct {
+	err   error
+	pause time.Duration
+	first bool // since the last success
+}
+
+// A backoff is a pause that doubles, from 5 ms to 1 s.
+type backoff struct{ d time.Duration }
+
+func (b *backoff) reset() { b.d = 0 }
+
+func (b *backoff) next(err error) failure {
+	first := b.d == 0
+	b.d = min(max(2*b.d, 5*time.Millisecond), time.Second)
+	return failure{err, b.d, first}
+}
+
+// admit serves a new connection, or closes it if there are too many or the guard, if
+// there is one, refuses it.
+func (s *Server) admit(nc net.Conn, g *guard) {
+	id, err := g.check(nc.RemoteAddr(), func() (uint32, bool) { return PeerUser(nc) })
+	if err != nil {
+		s.reject(nc.RemoteAddr(), err)
+		nc.Close()
+		return
+	}
+	if g != nil && g.TLS != nil {
+		nc = tls.Server(nc, g.TLS)
+	}
+	c := newStream(s, nc)
+	if err := s.addStream(c); err != nil {
+		nc.Close()
+		s.reject(nc.RemoteAddr(), err)
+		return
+	}
+	go func() {
+		defer s.wg.Done()
+		defer s.removeStream(c)
+		if err := c.secure(g, id); err != nil {
+			s.reject(nc.RemoteAddr(), err)
+			nc.Close()
+			return
+		}
+		c.serve()
+	}()
+}
+
+// reject notes that a new connection of a client is closed because of err.
+func (s *Server) reject(client net.Addr, err error) {
+	if err == errFull {
+		if s.rejected.Add(1) == 1 {
+			s.log.Warn("too many connections: new ones are closed", "limit", s.opt.MaxConns)
+		}
+		return
+	}
+	s.refusals.connection(client, err)
+}
+
+func (s *Server) addListener(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closing {
+		return false
+	}
+	s.mu.listeners[l] = struct{}{}
+	return true
+}
+
+func (s *Server) removeListener(l net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.listeners, l)
+}
+
+var errFull = errors.New("too many connections")
+
+// room tells why there is no room for one more connection; with mu locked.
+func (s *Server) room() error {
+	switch {
+	case s.mu.closing:
+		return errStopped
+	case len(s.mu.streams)+s.mu.sockets >= s.opt.MaxConns:
+		return errFull
+	}
+	return nil
+}
+
+func (s *Server) addStream(c *stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.room(); err != nil {
+		return err
+	}
+	s.mu.streams[c] = struct{}{}
+	s.wg.Add(1)
+	return nil
+}
+
+func (s *Server) removeStream(c *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.streams, c)
+}

@@ -1,0 +1,312 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/epoll"
+)
+
+// Loops accept, and not goroutines beside them, so that clients see one another as they
+// do with beanstalkd: stats counts a client as soon as that has connected. The first
+// loop waits for the listening sockets together with its others, and accepts before it
+// serves those. And each loop accepts before a turn in which somebody asks how many
+// clients there are.
+//
+// To accept is to open the sessions as well, in a turn for that alone, under one lock:
+// whoever has had the lock knows that the engine has everybody who had connected by
+// then. Then the sockets go to their loops.
+
+// maxAccepted is how many connections of a listener a loop accepts at a time. Others
+// wait meanwhile.
+const maxAccepted = 1024
+
+// accepting is how clients come to the loops. The lock is held from the accept of a
+// client until its loop has it.
+type accepting struct {
+	sync.Mutex
+	from []*acceptor
+}
+
+// An acceptor is a listener from which loops accept; the lock of accepting guards it.
+type acceptor struct {
+	listening Listening
+	guard     *guard
+	failed    chan failure // to Serve, which waits and posts the acceptor again
+	pause     backoff
+	paused    bool // after a failure
+	watched   bool // the poller of the first loop reports who waits
+}
+
+// Listening is what a loop needs of a socket that listens.
+type Listening interface {
+	// AcceptSocket accepts a client. It does not block: the error is
+	// epoll.ErrWouldBlock when nobody waits. The socket is closed when the client
+	// is refused.
+	AcceptSocket() (Socket, net.Addr, error)
+
+	// Watch makes the poller report, or no longer report, under the index
+	// epoll.Listeners, that somebody waits.
+	Watch(p Poller, on bool) error
+}
+
+// A Network is a listener with a Poller of its own for its connections. That is how
+// loops are simulated. A server has no other listeners then.
+type Network interface {
+	net.Listener // whose Accept is not called
+	Listening
+	NewPoller() (Poller, error)
+}
+
+// serveInLoop is Serve for a listener whose connections are for loops. It returns false
+// at once if they are not, or if there are no loops.
+func (s *Server) serveInLoop(l net.Listener, g *guard) bool {
+	if g != nil && g.TLS != nil {
+		return false
+	}
+	a := &acceptor{guard: g, failed: make(chan failure, 1)}
+	newPoller := newSystemPoller
+	switch l := l.(type) {
+	case *net.TCPListener, *net.UnixListener:
+		raw, err := l.(syscall.Conn).SyscallConn()
+		if err != nil {
+			return false
+		}
+		a.listening = &listeningSocket{raw: raw}
+	case Network:
+		a.listening, newPoller = l, l.NewPoller
+	default:
+		return false
+	}
+	first, err := s.startLoops(newPoller)
+	if err != nil {
+		s.log.Warn("no event loops: each connection gets a goroutine", "err", err)
+		return false
+	}
+	for {
+		first.post(func(m *mailbox) { m.acceptors = append(m.acceptors, a) })
+		select {
+		case <-s.stopped:
+			return true
+		case f := <-a.failed:
+			s.cannotAccept(l, f)
+		}
+	}
+}
+
+// acceptFrom begins to accept from a listener, or goes on after a pause.
+func (l *loop) acceptFrom(a *acceptor) {
+	all := &l.srv.accepting
+	all.Lock()
+	defer all.Unlock()
+	if !a.paused {
+		all.from = append(all.from, a)
+	}
+	if a.paused = false; !a.watched {
+		l.watch(a, true)
+	}
+}
+
+// watch makes the poller of the first loop report, or no longer report, who waits at a
+// listener.
+func (l *loop) watch(a *acceptor, on bool) {
+	a.watched = on
+	if err := a.listening.Watch(l.poll, on); err != nil && !errors.Is(err, net.ErrClosed) {
+		a.watched = !on
+		a.fail(err)
+	}
+}
+
+// fail makes Serve wait for a while.
+func (a *acceptor) fail(err error) {
+	if !a.paused {
+		a.paused = true
+		a.failed <- a.pause.next(err)
+	}
+}
+
+// accept accepts all clients that have connected by now. When it returns, their
+// sessions are open.
+func (l *loop) accept() {
+	all := &l.srv.accepting
+	all.Lock()
+	defer all.Unlock()
+	var accepted []*socket
+	for _, a := range all.from {
+		switch {
+		case !a.paused:
+			accepted = l.acceptAll(a, accepted)
+		case a.watched && l.first:
+			l.watch(a, false)
+		}
+	}
+	if len(accepted) == 0 {
+		return
+	}
+	l.openSessions(accepted)
+	for _, c := range accepted {
+		if c.loop == l {
+			l.join(c)
+		} else {
+			c.loop.post(func(m *mailbox) { m.joined = append(m.joined, c) })
+		}
+	}
+}
+
+// acceptAll accepts who waits at a listener, and appends the sockets of those who may
+// stay.
+func (l *loop) acceptAll(a *acceptor, accepted []*socket) []*socket {
+	for range maxAccepted {
+		fd, client, err := a.listening.AcceptSocket()
+		switch err {
+		case nil:
+			a.pause.reset()
+			if c := l.srv.admitSocket(fd, client, a.guard); c != nil {
+				accepted = append(accepted, c)
+			}
+		case unix.EINTR, unix.ECONNABORTED:
+		case epoll.ErrWouldBlock, net.ErrClosed:
+			return accepted
+		default:
+			// Out of descriptors, most likely. Those who are connected go on; to
+			// try again at once would only burn the processor.
+			a.fail(err)
+			return accepted
+		}
+	}
+	return accepted
+}
+
+// admitSocket gives a new client a conversation and a loop. It closes the socket and
+// returns nil if there are too many or the guard, if there is one, refuses the client.
+func (s *Server) admitSocket(fd Socket, client net.Addr, g *guard) *socket {
+	c := &socket{fd: fd}
+	if tcp, ok := client.(*net.TCPAddr); ok {
+		addr := tcp.AddrPort()
+		c.peer = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+	}
+	id, err := g.check(client, c.user)
+	if err == nil {
+		err = s.addSocket(c)
+	}
+	if err != nil {
+		fd.Close()
+		s.reject(client, err)
+		return nil
+	}
+	c.Conversation = conversation.New(&s.shared, c, s.nameOf(client))
+	g.place(&c.Conversation, client, id)
+	s.log.Debug("connected", "client", c.Client())
+	return c
+}
+
+// user returns the user of the process at the other end of a unix socket.
+func (s *socket) user() (uid uint32, ok bool) {
+	fd, ok := s.fd.(epoll.Socket)
+	if !ok {
+		return 0, false
+	}
+	return socketUser(int(fd))
+}
+
+// addSocket counts a socket and says which loop it is for.
+func (s *Server) addSocket(c *socket) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.room(); err != nil {
+		return err
+	}
+	s.mu.sockets++
+	ls := &s.mu.loops
+	c.loop = ls.all[ls.next]
+	ls.next = (ls.next + 1) % len(ls.all)
+	return nil
+}
+
+// openSessions opens the sessions of new sockets, in a turn. Nothing waits for that to
+// be settled, except that the loop has to see to a sync, like for any other turn.
+func (l *loop) openSessions(sockets []*socket) {
+	now := l.srv.now()
+	for _, c := range sockets {
+		c.Open(l.opening, now)
+	}
+	r := l.newRound() // without tasks
+	if settled, _ := l.opener.Start(r); settled {
+		l.unused = append(l.unused, r)
+	} else {
+		l.unsettled++
+	}
+	l.opening.TurnOver()
+	l.opening.Settle(nil)
+	l.opening.Reset()
+}
+
+// A listeningSocket is one of the kernel's. It stays registered with the poller of the
+// Go runtime, too: package net, to which it belongs, closes it and removes the file of
+// a unix socket.
+type listeningSocket struct {
+	raw   syscall.RawConn
+	added bool // to the Poller
+}
+
+// AcceptSocket implements Listening.
+func (s *listeningSocket) AcceptSocket() (Socket, net.Addr, error) {
+	var fd epoll.Socket
+	var client netip.AddrPort
+	var err error
+	if s.raw.Control(func(listening uintptr) { fd, client, err = epoll.Socket(listening).Accept() }) != nil {
+		return nil, nil, net.ErrClosed
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if !client.IsValid() {
+		return fd, unnamed, nil
+	}
+	setOptions(fd)
+	return fd, net.TCPAddrFromAddrPort(client), nil
+}
+
+// unnamed is the address that package net gives to the client of a unix socket.
+var unnamed net.Addr = &net.UnixAddr{Net: "unix", Name: "@"}
+
+// Watch implements Listening.
+func (s *listeningSocket) Watch(p Poller, on bool) error {
+	err := net.ErrClosed
+	s.raw.Control(func(fd uintptr) {
+		events := epoll.Events(0)
+		if on {
+			events = epoll.Readable
+		}
+		if s.added {
+			err = p.Modify(epoll.Socket(fd), epoll.Listeners, events)
+		} else {
+			// One from a service manager may block.
+			unix.SetNonblock(int(fd), true)
+			err = p.Add(epoll.Socket(fd), epoll.Listeners, events)
+			s.added = err == nil
+		}
+	})
+	return err
+}
+
+// setOptions does for a TCP connection what package net does: small replies leave at
+// once, and the client is asked for a sign of life (keepAlive). An error is that of a
+// connection which has ended already.
+func setOptions(fd epoll.Socket) {
+	for _, o := range []struct{ level, name, value int }{
+		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(keepAlive.Idle.Seconds())},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, int(keepAlive.Interval.Seconds())},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAlive.Count},
+	} {
+		unix.SetsockoptInt(int(fd), o.level, o.name, o.value)
+	}
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/epoll"
+)
+
+// A client that has connected is known to whoever asks afterwards, as with beanstalkd:
+// whichever loop serves them, while others work, and while changes wait for a sync.
+func TestStatsKnowsWhoHasConnected(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		for _, loops := range []int{1, 3} {
+			for name, log := range map[string]broker.Log{"memory": nil, "log": &changedLog{}} {
+				t.Run(fmt.Sprintf("%s/loops=%d/%s", network, loops, name), func(t *testing.T) {
+					r := startLogged(t, Options{Loops: loops}, broker.Options{Log: log})
+					l := listenOn(t, network)
+					askers := []*client{r.dialListener(l)}
+					for range 2 * loops {
+						askers = append(askers, dialAgain(t, l))
+					}
+					busy := keepBusy(t, l)
+					const clients = 300
+					for i := range clients {
+						dialAgain(t, l)
+						want := strconv.Itoa(len(askers) + 1 + i + 1)
+						if got := askers[i%len(askers)].stat("current-connections"); got != want {
+							t.Fatalf("%s connections, want %s", got, want)
+						}
+						if got := askers[i%len(askers)].stat("total-connections"); got != want {
+							t.Fatalf("%s connections in all, want %s", got, want)
+						}
+					}
+					busy()
+				})
+			}
+		}
+	}
+}
+
+// changedLog is a broker.Log that wants a sync for each turn with changes.
+type changedLog struct {
+	failingLog
+	changed bool
+}
+
+func (l *changedLog) Append([]engine.Change) error {
+	l.changed = true
+	return nil
+}
+
+func (l *changedLog) Flush() (durable bool, err error) {
+	durable, l.changed = !l.changed, false
+	return durable, nil
+}
+
+func listenOn(t *testing.T, network string) net.Listener {
+	t.Helper()
+	addr := "127.0.0.1:0"
+	if network == "unix" {
+		addr = filepath.Join(t.TempDir(), "s")
+	}
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// dialAgain connects a client through a listener that is served.
+func dialAgain(t *testing.T, l net.Listener) *client {
+	t.Helper()
+	nc, err := net.Dial(l.Addr().Network(), l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, nc)
+}
+
+// keepBusy connects a client that works until the function is called.
+func keepBusy(t *testing.T, l net.Listener) (end func()) {
+	c := dialAgain(t, l)
+	c.do("use x\n", "USING x\n")
+	var working sync.WaitGroup
+	over := make(chan struct{})
+	working.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				c.send("put 0 0 9 1\nx\n")
+				c.line("INSERTED")
+			}
+		}
+	})
+	return func() {
+		close(over)
+		working.Wait()
+	}
+}
+
+// What a loop accepts has the options that package net gives to connections.
+func TestOptionsOfAccepted(t *testing.T) {
+	l := listenOn(t, "tcp")
+	defer l.Close()
+	dialAgain(t, l)
+	raw, err := l.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := (&listeningSocket{raw: raw}).AcceptSocket()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for name, o := range map[string]struct{ level, name, want int }{
+		"TCP_NODELAY":   {unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+		"SO_KEEPALIVE":  {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+		"TCP_KEEPIDLE":  {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 60},
+		"TCP_KEEPINTVL": {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15},
+		"TCP_KEEPCNT":   {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4},
+	} {
+		if got, err := unix.GetsockoptInt(int(s.(epoll.Socket)), o.level, o.name); got != o.want {
+			t.Errorf("%s is %d (%v), want %d", name, got, err, o.want)
+		}
+	}
+}
