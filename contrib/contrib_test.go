@@ -1,0 +1,226 @@
+// Package contrib_test holds what is in contrib against the program: each metric that the
+// dashboard and the alerts speak of exists, with these labels, and Prometheus understands them.
+package contrib_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	dashboard = "grafana/beanpole.json"
+	rules     = "prometheus/beanpole.rules.yml"
+	ruleTests = "prometheus/beanpole.test.yml"
+)
+
+// A metric is a line of the table in doc/operations.md, which a test of internal/admin holds
+// against the program.
+type metric struct {
+	kind   string
+	labels []string
+}
+
+func documented(t *testing.T) map[string]metric {
+	t.Helper()
+	line := regexp.MustCompile("(?m)^\\| `(beanpole_[a-z_]+)` \\| ([a-z]+) \\| ([^|]*) \\|")
+	all := make(map[string]metric)
+	for _, m := range line.FindAllStringSubmatch(read(t, "../doc/operations.md"), -1) {
+		labels := regexp.MustCompile("[a-z]+").FindAllString(m[3], -1)
+		all[m[1]] = metric{m[2], append(labels, "instance", "job")}
+	}
+	if len(all) == 0 {
+		t.Fatal("doc/operations.md has no table of metrics")
+	}
+	return all
+}
+
+// series returns the metric that a name in an expression is of.
+func series(metrics map[string]metric, name string) (m metric, ok bool) {
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		base, cut := strings.CutSuffix(name, suffix)
+		m, ok := metrics[base]
+		switch {
+		case !cut || !ok:
+		case m.kind == "histogram":
+			return metric{m.kind, append(m.labels, "le")}, true
+		case m.kind == "summary" && suffix != "_bucket":
+			return m, true
+		}
+	}
+	m, ok = metrics[name]
+	return m, ok && m.kind != "histogram" && m.kind != "summary"
+}
+
+var (
+	selector = regexp.MustCompile(`(beanpole_[a-z_]+)(\{[^}]*\})?`)
+	matcher  = regexp.MustCompile(`([a-z]+) *(=|!=|=~|!~) *"`)
+	grouping = regexp.MustCompile(`by \(([^)]*)\)`)
+)
+
+// problems tells what is wrong with the metrics and labels of an expression.
+func problems(metrics map[string]metric, expr string) (found []string) {
+	known := []string{"instance", "job"}
+	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
+		m, ok := series(metrics, s[1])
+		if !ok {
+			found = append(found, "there is no "+s[1])
+			continue
+		}
+		known = append(known, m.labels...)
+		for _, l := range matcher.FindAllStringSubmatch(s[2], -1) {
+			if !slices.Contains(m.labels, l[1]) {
+				found = append(found, fmt.Sprintf("%s has no label %s", s[1], l[1]))
+			}
+		}
+	}
+	for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
+		for label := range strings.SplitSeq(g[1], ",") {
+			if label = strings.TrimSpace(label); !slices.Contains(known, label) {
+				found = append(found, "no metric has the label "+label)
+			}
+		}
+	}
+	return found
+}
+
+// A panel is what this test needs to know of one.
+type panel struct {
+	ID      int    `json:"id"`
+	Type    string `json:"type"`
+	Title   string `json:"title"`
+	GridPos struct{ H, W, X, Y int }
+	Targets []struct {
+		RefID string `json:"refId"`
+		Expr  string `json:"expr"`
+	} `json:"targets"`
+}
+
+func panels(t *testing.T) []panel {
+	t.Helper()
+	var d struct {
+		Panels []panel `json:"panels"`
+	}
+	if err := json.Unmarshal([]byte(read(t, dashboard)), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d.Panels
+}
+
+// expressions returns those of the dashboard by what they are for, as Grafana sends them.
+func expressions(t *testing.T) map[string]string {
+	t.Helper()
+	variables := strings.NewReplacer("$__rate_interval", "1m", "$instance", ".*", "$tube", ".*")
+	all := make(map[string]string)
+	for _, p := range panels(t) {
+		for _, q := range p.Targets {
+			all[fmt.Sprintf("%s (%d%s)", p.Title, p.ID, q.RefID)] = variables.Replace(q.Expr)
+		}
+	}
+	return all
+}
+
+func TestMetricsExist(t *testing.T) {
+	metrics := documented(t)
+	for what, expr := range expressions(t) {
+		for _, p := range problems(metrics, expr) {
+			t.Errorf("%s: %s: %s", what, expr, p)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^ +expr: (.*)$`).FindAllStringSubmatch(read(t, rules), -1) {
+		for _, p := range problems(metrics, m[1]) {
+			t.Errorf("alerts: %s: %s", m[1], p)
+		}
+	}
+	for _, m := range regexp.MustCompile(`series: '([^']*)'`).FindAllStringSubmatch(read(t, ruleTests), -1) {
+		for _, p := range problems(metrics, m[1]) {
+			t.Errorf("the test of the alerts: %s: %s", m[1], p)
+		}
+	}
+}
+
+// What TestMetricsExist has to find.
+func TestProblems(t *testing.T) {
+	metrics := documented(t)
+	for expr, want := range map[string]int{
+		`beanpole_jobs{state="ready"}`:                                        0,
+		`sum by (le) (rate(beanpole_turn_seconds_bucket{instance=~"a"}[1m]))`: 0,
+		`beanpole_job`:                          1,
+		`beanpole_jobs{tube="a"}`:               1,
+		`beanpole_turn_seconds`:                 1,
+		`beanpole_tube_job_work_seconds_bucket`: 1,
+		`sum by (tube) (beanpole_jobs)`:         1,
+		`beanpole_jobs_bucket / beanpole_turn_seconds_sum{le="1"} > beanpole_xy`: 2,
+	} {
+		if got := problems(metrics, expr); len(got) != want {
+			t.Errorf("%s: %v, want %d", expr, got, want)
+		}
+	}
+}
+
+// Panels have ids of their own, a title and an expression, and do not overlap.
+func TestPanels(t *testing.T) {
+	ids := make(map[int]bool)
+	taken := make(map[[2]int]string)
+	for _, p := range panels(t) {
+		if ids[p.ID] || p.ID == 0 || p.Title == "" {
+			t.Errorf("panel %d %q: want an id and a title of its own", p.ID, p.Title)
+		}
+		ids[p.ID] = true
+		if p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("panel %q shows nothing", p.Title)
+		}
+		if p.GridPos.X+p.GridPos.W > 24 || p.GridPos.W*p.GridPos.H == 0 {
+			t.Errorf("panel %q is not within the 24 columns: %+v", p.Title, p.GridPos)
+		}
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if other, ok := taken[at]; ok {
+					t.Fatalf("panels %q and %q overlap", other, p.Title)
+				}
+				taken[at] = p.Title
+			}
+		}
+	}
+}
+
+// Prometheus's own tool understands the alerts and every expression of the dashboard, and
+// the alerts are raised when they should be.
+func TestPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed (Debian: prometheus)")
+	}
+	exprs := expressions(t)
+	var file strings.Builder
+	file.WriteString("groups:\n- name: dashboard\n  rules:\n")
+	for i, what := range slices.Sorted(maps.Keys(exprs)) {
+		fmt.Fprintf(&file, "  - record: panel:%d\n    expr: %q\n", i, exprs[what])
+	}
+	asRules := filepath.Join(t.TempDir(), "dashboard.yml")
+	if err := os.WriteFile(asRules, []byte(file.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", rules}, {"check", "rules", asRules}, {"test", "rules", ruleTests}} {
+		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
