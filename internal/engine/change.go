@@ -156,6 +156,25 @@ func (e *Engine) Snapshots(yield func(Change) bool) {
 	})
 }
 
+// NextSnapshot is for visiting all jobs in several turns. It returns a job at a
+// place or behind it, as Snapshot does, and the place behind that job. Places begin
+// at 0; next is negative at the end. If ok is false there was no job in some hundreds
+// of places, and the caller goes on at next. A job that is there all the time is
+// visited exactly once.
+func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
+	if place >= int64(len(e.jobs.slots.pages))*slotsPerPage {
+		return Change{}, -1, false
+	}
+	i, ok := e.jobs.slots.nextUsed(slot(place))
+	if !ok {
+		return Change{}, (place/slotsPerPage + 1) * slotsPerPage, false
+	}
+	j := e.jobs.at(i)
+	c = e.changeOf(JobPut, j)
+	c.Body = e.body(j)
+	return c, int64(i) + 1, true
+}
+
 // Unlogged yields a JobState for each job that was reserved or timed out since
 // its last Change: its counters differ from those in the log. The engine must not
 // change meanwhile.
@@ -168,19 +187,22 @@ func (e *Engine) Unlogged(yield func(Change) bool) {
 // each calls f for every job until it returns false.
 func (e *Engine) each(f func(*job) bool) {
 	for n := range e.jobs.slots.pages {
-		p := &e.jobs.slots.pages[n]
-		if !p.storage {
-			continue
-		}
-		for k := range uint32(slotsPerPage) {
-			if p.free[k/64]>>(k%64)&1 == 0 && !f(e.jobs.at(uint32(n)*slotsPerPage+k)) {
+		end := uint32(n+1) * slotsPerPage
+		for i := end - slotsPerPage; i < end; i++ {
+			used, ok := e.jobs.slots.nextUsed(i)
+			if !ok {
+				break
+			}
+			if !f(e.jobs.at(used)) {
 				return
 			}
+			i = used
 		}
 	}
 }
 
-// Pauses yields a TubePaused for each tube that is paused.
+// Pauses yields a TubePaused for each tube that is paused. It looks at all tubes, so it
+// is for tools and tests, and not for a turn.
 func (e *Engine) Pauses(yield func(Change) bool) {
 	for _, t := range e.tubes {
 		if t != nil && t.paused && !yield(pauseOf(t)) {

@@ -102,5 +102,20 @@ func (s *slots) free(i uint32) (page uint32, gone bool) {
 	return page, true
 }
 
+// nextUsed returns the first used slot of a page from i on, which is in that page. If
+// there is none, ok is false.
+func (s *slots) nextUsed(i uint32) (used uint32, ok bool) {
+	p, first := &s.pages[i/s.perPage], i/s.perPage*s.perPage
+	if !p.storage {
+		return 0, false
+	}
+	for k := i - first; k < s.perPage; k++ {
+		if p.free[k/64]>>(k%64)&1 == 0 {
+			return first + k, true
+		}
+	}
+	return 0, false
+}
+
 // stored returns how many pages have storage.
 func (s *slots) stored() int { return len(s.pages) - len(s.vacant) }

@@ -12,30 +12,60 @@ import (
 // third of it dead. While a turn appends n bytes, cleaning looks at cleanRatio
 // times as many old ones: so the pass is over before the log has grown to twice
 // its live data and two segments, whatever the turns append.
+//
+// After a turn with a very large job that would be a long turn. So no turn looks at
+// much more than maxCleanStep bytes; the next ones make up for it. Only when the log
+// is about to become too large all is done at once.
 const (
-	cleanRatio = 4
-	cleanStep  = 64 << 10   // bytes looked at in a turn at least
-	cleanPause = int64(2e6) // ns between two steps while nothing else happens
+	cleanRatio   = 4
+	cleanStep    = 64 << 10   // bytes looked at in a turn at least
+	maxCleanStep = 512 << 10  // bytes looked at in a turn at most, if the log is not too large
+	cleanPause   = int64(2e6) // ns between two steps while nothing else happens
+
+	removalCost = cleanStep / 8 // what the removal of a segment counts for, in bytes looked at
+	lookCost    = 64            // what a job counts for that need not be written
 )
 
-// A cleaner is where cleaning has come to.
+// A cleaner is the progress of cleaning.
 type cleaner struct {
 	appended int64   // bytes appended since the last step
+	behind   int64   // bytes that earlier steps should have looked at
 	from     wal.Pos // in the oldest segment: up to here it has been looked at
 	stuck    bool    // damage was found
 }
 
+// kept returns what the log would take if everything was written anew, about.
+func (j *Journal) kept() int64 { return j.live + j.pauses.bytes + j.transferBytes() }
+
 // cleaningDue tells whether cleaning is due.
 func (j *Journal) cleaningDue() bool {
-	kept := j.live + j.pauses.bytes + j.transferBytes()
+	kept := j.kept()
 	return j.bytes > kept+kept/2+j.opt.SegmentSize
 }
 
+// cleaningLate tells whether the log is about to become larger than it may.
+func (j *Journal) cleaningLate() bool { return j.bytes > 2*j.kept()+j.opt.SegmentSize }
+
 // clean does a step of cleaning, if it is due, and returns when the next is.
 func (j *Journal) clean(now int64) (next int64) {
-	budget := max(cleanStep, cleanRatio*j.cleaner.appended)
-	defer func() { j.cleaner.appended = 0 }() // what cleaning itself appends is no reason to do more
-	for budget > 0 && j.cleaningDue() && !j.cleaner.stuck {
+	c := &j.cleaner
+	want := c.behind + cleanRatio*c.appended
+	step := max(cleanStep, want)
+	if !j.cleaningLate() {
+		step = min(step, maxCleanStep)
+	}
+	budget := step
+	defer func() {
+		c.appended = 0 // what cleaning itself appends is no reason to do more
+		c.behind = 0
+		if j.cleaningDue() {
+			c.behind = max(0, want-(step-budget))
+		}
+	}()
+	if j.lookout.rewriting != nil {
+		return engine.Never // it removes all segments that are to be cleaned
+	}
+	for budget > 0 && j.cleaningDue() && !c.stuck {
 		oldest, ok := j.files.Oldest()
 		if !ok {
 			return engine.Never // all is in the segment that is being written
@@ -53,10 +83,10 @@ func (j *Journal) clean(now int64) (next int64) {
 		} else if !removed {
 			return now + cleanPause // when the rest is carried, and its successors' records are durable
 		}
-		budget -= cleanStep / 8
+		budget -= removalCost
 	}
 	switch {
-	case j.cleaner.stuck:
+	case c.stuck:
 		return engine.Never
 	case j.cleaningDue():
 		return now + cleanPause
@@ -100,14 +130,22 @@ func (j *Journal) copyJob(r wal.Record) error {
 		return nil
 	}
 	snapshot, _ := j.eng.Snapshot(c.ID)
-	at, err := j.rewrite(&snapshot)
+	err = j.rewriteJob(&snapshot)
+	if err == nil {
+		j.stats.Migrated++
+	}
+	return err
+}
+
+// rewriteJob writes a job again, and notes where.
+func (j *Journal) rewriteJob(c *engine.Change) error {
+	at, err := j.rewrite(c)
 	if err != nil {
 		return err
 	}
-	j.unmark(mark)
-	j.replaced(mark, at)
+	j.unmark(c.Mark)
+	j.replaced(c.Mark, at)
 	j.markJob(c.ID, at)
-	j.stats.Migrated++
 	return nil
 }
 
@@ -134,19 +172,28 @@ func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
 	if !done || !j.durable(j.replacedBy[uint32(oldest.Sequence)]) {
 		return false, nil
 	}
-	err = j.files.RemoveOldest()
+	if err := j.removeOldest(oldest); err != nil {
+		j.trouble.notCleaned(j.log, oldest, err)
+		return false, err
+	}
+	j.trouble.cleaned(j.log)
+	return true, nil
+}
+
+// removeOldest removes the oldest segment with the room that is set aside for
+// cleaning.
+func (j *Journal) removeOldest(oldest wal.Segment) error {
+	err := j.files.RemoveOldest()
 	for err != nil && j.files.Err() == nil && j.unreserveStandby() {
 		err = j.files.RemoveOldest()
 	}
 	if err != nil {
-		j.trouble.notCleaned(j.log, oldest, err)
-		return false, err
+		return err
 	}
 	j.dirty = true
 	delete(j.replacedBy, uint32(oldest.Sequence))
-	j.trouble.cleaned(j.log)
 	j.bytes = j.files.Stats().Bytes
-	return true, nil
+	return nil
 }
 
 // durable tells whether a record is on the disk. If nothing else will put it there

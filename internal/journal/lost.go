@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -13,7 +14,9 @@ import (
 // Files of the journal can get lost under a running server: somebody removes
 // them, or moves the directory away. Each job is in memory all the same. So the
 // journal looks for its files now and then, and writes everything anew when one
-// is gone: a lost segment may have held the deletion of a job in another one.
+// is gone: a lost segment may have held the deletion of a job in another one. That
+// takes many turns. Until it is done, and all older segments are removed, the health
+// of the journal tells which files are lost.
 
 // lookPause is how long Housekeep waits between two looks.
 const lookPause = int64(5 * time.Second)
@@ -25,16 +28,29 @@ const lookLimit = 1000
 // A lookout looks for the files in the background.
 type lookout struct {
 	background
-	lost        wal.LostError // what the last look missed; of the goroutine until it has ended
-	done        bool          // a look was begun whose result was not taken
-	next        int64         // when to look, on the engine's clock
-	mustRewrite bool          // all is to be written anew when the log is well again
+	lost wal.LostError // what the last look missed; of the goroutine until it has ended
+	done bool          // a look was begun, and its result was not used yet
+	next int64         // when to look, on the engine's clock
+
+	rewriting *rewriting // nil if nothing has to be written anew
 }
 
-// look takes the result of the last look, does what follows from it, and begins the next when it is time. It
-// wakes nobody for that alone: who asks for the statistics makes a turn.
+// A rewriting is the progress of writing everything anew, while other changes go on.
+// A job that is put or moved meanwhile is in the newer segments already.
+type rewriting struct {
+	first uint64 // the segment in which it began; older ones go. 0: it has not begun
+	place int64  // of the next job; see engine.NextSnapshot. Negative: all are written
+}
+
+// rewriteStep is how many bytes are written anew in a turn, about.
+const rewriteStep = 512 << 10
+
+// look acts on the result of the last look, continues to write everything anew if
+// that has begun, and begins the next look when it is time. A look alone needs no
+// turn: next is engine.Never if all is well.
 func (j *Journal) look(now int64) (next int64) {
 	o := &j.lookout
+	next = engine.Never
 	busy, _ := o.ended()
 	if busy {
 		return now + cleanPause
@@ -43,13 +59,25 @@ func (j *Journal) look(now int64) (next int64) {
 		o.done = false
 		j.judge(o.lost)
 	}
-	if o.mustRewrite && j.files.Err() == nil {
-		if err := j.rewriteAll(); err != nil {
+	if o.rewriting != nil && j.files.Err() == nil {
+		done, err := j.rewriteSome(rewriteStep)
+		switch {
+		case err != nil:
 			j.trouble.lost(j.log, err)
-		} else {
-			o.mustRewrite = false
+			next = now + healPause
+		case !done:
+			next = now + cleanPause
+		default:
+			o.next = now // to see that all is well
 		}
 	}
+	return min(next, j.lookNext(now))
+}
+
+// lookNext begins the next look when it is time, and returns when that is, if it
+// matters.
+func (j *Journal) lookNext(now int64) (next int64) {
+	o := &j.lookout
 	unsure := j.trouble.missing != nil || j.trouble.notSeen != nil
 	switch {
 	case now < o.next && unsure:
@@ -79,46 +107,70 @@ func (j *Journal) judge(lost wal.LostError) {
 		j.trouble.found(j.log)
 	case lost.Gone():
 		j.trouble.lost(j.log, lost)
-		// If the current segment is gone, the log has to heal first. The directory may
-		// have been replaced, even by a copy: what is in it now does not count.
-		j.lookout.mustRewrite = true
+		j.mustRewrite(lost)
 	default:
 		j.trouble.notLooked(j.log, lost)
 	}
 }
 
-// rewriteAll writes everything again and retires all older segments.
-func (j *Journal) rewriteAll() error {
-	first, err := j.rewrite(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()})
-	if err != nil {
-		return err
+// mustRewrite makes sure that everything will be written anew which was in lost
+// files. If the current segment is gone, the log has to heal first. The directory may
+// have been replaced, even by a copy: what is in it now does not count.
+func (j *Journal) mustRewrite(lost wal.LostError) {
+	o := &j.lookout
+	if o.rewriting == nil || slices.ContainsFunc(lost, func(f wal.Lost) bool { return f.Sequence >= o.rewriting.first }) {
+		o.rewriting = new(rewriting)
 	}
-	for c := range j.eng.Snapshots {
-		at, err := j.rewrite(&c)
+}
+
+// rewriteSome writes about budget bytes anew, and removes the older segments at the
+// end. It reports whether all is done. After an error it can go on.
+func (j *Journal) rewriteSome(budget int64) (done bool, err error) {
+	defer func() { j.cleaner.appended = 0 }()
+	w := j.lookout.rewriting
+	if w.first == 0 {
+		at, err := j.rewrite(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()})
 		if err != nil {
-			return err
+			return false, err
 		}
-		j.unmark(c.Mark)
-		j.replaced(c.Mark, at)
-		j.markJob(c.ID, at)
+		w.first = at.Segment
 	}
-	all := int64(math.MaxInt64)
-	if _, err := j.copyOtherRecords(first.Segment-1, &all); err != nil {
-		return err
+	if err := j.rewriteJobs(w, &budget); err != nil || w.place >= 0 {
+		return false, err
 	}
-	delete(j.replacedBy, uint32(first.Segment-1))
-	for {
-		oldest, ok := j.files.Oldest()
-		if !ok || oldest.Sequence >= first.Segment {
-			break
+	if done, err := j.copyOtherRecords(w.first-1, &budget); err != nil || !done {
+		return false, err
+	}
+	for oldest, ok := j.files.Oldest(); ok && oldest.Sequence < w.first; oldest, ok = j.files.Oldest() {
+		if budget <= 0 {
+			return false, nil
 		}
-		if err := j.files.RemoveOldest(); err != nil {
-			return err
+		if err := j.removeOldest(oldest); err != nil {
+			return false, err
 		}
-		delete(j.replacedBy, uint32(oldest.Sequence))
+		budget -= removalCost
 	}
-	j.cleaner.appended = 0
-	j.bytes = j.files.Stats().Bytes
+	delete(j.replacedBy, uint32(w.first-1))
+	j.lookout.rewriting, j.cleaner.stuck = nil, false
+	return true, nil
+}
+
+// rewriteJobs writes jobs anew that are in the older segments. At the end w.place is
+// negative.
+func (j *Journal) rewriteJobs(w *rewriting, budget *int64) error {
+	for w.place >= 0 && *budget > 0 {
+		c, next, ok := j.eng.NextSnapshot(w.place)
+		switch {
+		case !ok, uint64(c.Mark) >= w.first:
+			*budget -= lookCost
+		default:
+			if err := j.rewriteJob(&c); err != nil {
+				return err
+			}
+			*budget -= weight(&c)
+		}
+		w.place = next
+	}
 	return nil
 }
 
@@ -152,7 +204,8 @@ func (j *Journal) lookBeforeClose() error {
 				return errors.Join(lost, err)
 			}
 		}
-		if err := j.rewriteAll(); err != nil {
+		j.mustRewrite(lost)
+		if _, err := j.rewriteSome(math.MaxInt64); err != nil {
 			return errors.Join(lost, err)
 		}
 		j.log.Warn("files of the journal were lost: all jobs were written anew", "err", error(lost))

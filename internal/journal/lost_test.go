@@ -207,3 +207,73 @@ func TestLookFailsAtEnd(t *testing.T) {
 		t.Errorf("afterwards: %+v, %v", report, err)
 	}
 }
+
+// Many jobs are written anew in slices, while others are put and deleted. The health
+// tells of the lost file until that is done.
+func TestRewriteInSlices(t *testing.T) {
+	const jobs, size = 20000, 100
+	b := newBench(t, Options{SegmentSize: 256 << 10})
+	j := b.log
+	var ids []uint64
+	for range jobs / 100 {
+		b.turn(func() {
+			for range 100 {
+				ids = append(ids, b.put(engine.Spec{}, size))
+			}
+		})
+	}
+	b.turn(func() { b.eng.Pause(b.now, []byte("default"), 1000) })
+	lost := j.Stats().Oldest
+	if err := j.fs.Remove("/" + wal.FileName(lost)); err != nil {
+		t.Fatal(err)
+	}
+	b.now += lookPause
+	b.turn(func() {}) // the look begins
+	turns, written := 0, j.Stats().Written
+	for next := b.now; ; turns++ {
+		b.now = max(next, b.now)
+		if next = b.turn(func() {
+			b.eng.Delete(b.s, ids[0])
+			ids = append(ids[1:], b.put(engine.Spec{}, size))
+		}); j.Stats().Oldest > lost && j.lookout.rewriting == nil {
+			break
+		}
+		if j.Stats().Trouble == nil {
+			t.Fatalf("in turn %d the health is well, and segment %d not retired", turns, lost)
+		}
+		now := j.Stats().Written
+		if bytes := int64(now-written) * wal.Cost(size); bytes > rewriteStep+4<<10 {
+			t.Fatalf("turn %d has written %d bytes", turns, bytes)
+		}
+		if turns > 1000 {
+			t.Fatal("it does not end")
+		}
+		written = now
+	}
+	if turns < jobs*size/rewriteStep {
+		t.Errorf("that took %d turns only", turns)
+	}
+	for range 5 {
+		b.now += lookPause
+		b.turn(func() {})
+	}
+	if st := j.Stats(); st.Trouble != nil {
+		t.Errorf("afterwards: %v", st.Trouble)
+	}
+	if err := errors.Join(j.Check(), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	after := engine.New(engine.Options{Logged: true})
+	if report, err := Load(j.fs, "/", after, 0); err != nil || report.Jobs != jobs {
+		t.Errorf("%d jobs, want %d: %v", report.Jobs, jobs, err)
+	}
+	for _, id := range ids {
+		if _, ok := after.Snapshot(id); !ok {
+			t.Fatalf("job %d is lost", id)
+		}
+	}
+	if _, paused := after.PauseOf("default"); !paused {
+		t.Error("the pause is lost")
+	}
+	b.reopen(j.fs.(*memfs.FS)) // for the end of the bench
+}

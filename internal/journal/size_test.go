@@ -225,6 +225,42 @@ func TestCleaningWhenIdle(t *testing.T) {
 	}
 }
 
+// A very large put while cleaning is due does not make one long turn of what cleaning
+// has to catch up with.
+func TestCleaningAfterLargePut(t *testing.T) {
+	const jobs, size = 40000, 1000
+	b := newBench(t, Options{SegmentSize: 8 << 20})
+	var ids []uint64
+	for range jobs / 100 {
+		b.turn(func() {
+			for range 100 {
+				ids = append(ids, b.put(engine.Spec{}, size))
+			}
+		})
+	}
+	for i := 0; b.log.bytes < 7*b.log.kept()/4+b.log.opt.SegmentSize; i++ {
+		if i%3 > 0 {
+			b.eng.Delete(b.s, ids[i])
+		}
+		if err := errors.Join(b.log.Append(b.eng.TakeChanges()), b.log.commit()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.put(engine.Spec{}, 4<<20)
+	most, migrated := uint64(0), b.log.Stats().Migrated
+	for next := b.now; next != engine.Never; {
+		b.now = max(b.now, next)
+		next = b.turn(func() {})
+		now := b.log.Stats().Migrated
+		most = max(most, now-migrated)
+		migrated = now
+	}
+	if most == 0 || most*size > 2*maxCleanStep {
+		t.Errorf("a turn has written %d jobs of %d bytes again", most, size)
+	}
+	b.small("at rest")
+}
+
 // Jobs whose records take much more than is counted do not keep cleaning busy
 // for ever.
 func TestCleaningEnds(t *testing.T) {

@@ -171,9 +171,11 @@ func (l *Log) undo(h *healing) {
 	h.sealed = len(l.sealed)
 }
 
-// truncateSuspect cuts the suspect, once its records are elsewhere. Before, what reached the
-// file is better than nothing if the process is killed; and a power cut in the
-// middle of it would leave a last segment that is too short.
+// truncateSuspect cuts the suspect, once its records are durable elsewhere. It does
+// so not before, even if the disk is full and the space would help: with a relaxed
+// sync, records may have been acknowledged which only the kernel's cache of that file
+// has, and a killed process must not lose them. And a power cut in the middle of it
+// would leave a last segment that is too short.
 func (h *healing) truncateSuspect() {
 	if h.suspect != nil {
 		h.suspect.truncate()
