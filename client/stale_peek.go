@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// staleAfter is how long a connection must have been silent to be looked at
-// before it is used for a command that cannot be repeated.
+// staleAfter is how long ago the last command must have been sent for a connection to
+// be looked at before it is used for one that cannot be repeated.
 const staleAfter = 100 * time.Millisecond
 
 // stale reports whether the server has closed the connection while it was
 // silent. It makes no promise: a server can close it any moment.
 func (s *stream) stale() bool {
-	if time.Since(s.idle) < staleAfter {
+	if s.now()-s.active < staleAfter {
 		return false
 	}
 	nc := s.nc

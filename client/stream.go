@@ -29,11 +29,14 @@ type stream struct {
 	timeout time.Duration // for a reply, besides what the command waits; 0: none
 	using   string        // the tube that the server has in use for us
 
-	out    []byte    // what is to be written
-	in     []byte    // what was read; the replies yet to be parsed are in[r:w]
-	r, w   int       //
-	idle   time.Time // when the last exchange ended
-	expiry time.Time // the deadline of nc; zero: none
+	out  []byte // what is to be written
+	in   []byte // what was read; the replies yet to be parsed are in[r:w]
+	r, w int    //
+
+	// Times on now.
+	born   time.Time
+	active time.Duration // when the last exchange began, or was getting on
+	expiry time.Duration // the deadline of nc; 0: none
 
 	ctx context.Context // of the exchange under way
 
@@ -50,7 +53,7 @@ type stream struct {
 }
 
 func newStream(nc net.Conn, timeout time.Duration) *stream {
-	return &stream{nc: nc, timeout: timeout, using: defaultTube, in: make([]byte, firstBuffer)}
+	return &stream{nc: nc, timeout: timeout, using: defaultTube, in: make([]byte, firstBuffer), born: time.Now()}
 }
 
 func (s *stream) close() {
@@ -100,23 +103,28 @@ func (s *stream) cut() {
 	s.nc.SetDeadline(time.Unix(1, 0))
 }
 
+// now is the time since the connection was made. To read the clock is a good part of
+// what an exchange costs on this side, and time.Now reads two.
+func (s *stream) now() time.Duration { return time.Since(s.born) }
+
 // limit sets the deadline of the network connection. To move it costs as much
 // as formatting a command, so one that is a little late will do.
 func (s *stream) limit(wait time.Duration) error {
-	var want time.Time
-	if s.timeout > 0 && wait != forever {
-		now := time.Now()
-		soonest := now.Add(wait + s.timeout)
-		want = soonest.Add(s.timeout / 4)
-		if !s.expiry.Before(soonest) && !s.expiry.After(want) {
+	s.active = s.now()
+	if s.timeout <= 0 || wait == forever {
+		if s.expiry == 0 {
 			return nil
 		}
+		s.expiry = 0
+		return s.nc.SetDeadline(time.Time{})
 	}
-	if want.IsZero() && s.expiry.IsZero() {
+	soonest := s.active + wait + s.timeout
+	latest := soonest + s.timeout/4
+	if soonest <= s.expiry && s.expiry <= latest {
 		return nil
 	}
-	s.expiry = want
-	return s.nc.SetDeadline(want)
+	s.expiry = latest
+	return s.nc.SetDeadline(s.born.Add(latest))
 }
 
 // end finishes an exchange with its error, if any, which it explains.
@@ -126,13 +134,12 @@ func (s *stream) end(err error) error {
 	s.mu.current, s.mu.cut = nil, false
 	s.mu.Unlock()
 	if cut {
-		s.expiry = time.Unix(1, 0) // so that the next limit moves it
+		s.expiry = -1 // so that the next limit moves it
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = context.Cause(s.ctx)
 		}
 	}
 	s.ctx = nil
-	s.idle = time.Now()
 	return err
 }
 

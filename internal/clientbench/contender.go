@@ -23,8 +23,9 @@ const batchSize = 100
 
 // A contender puts and reserves jobs, as fast as it can, in one goroutine.
 type contender struct {
-	name string
-	dial func(addr string) (session, error)
+	name  string
+	dial  func(addr string) (session, error)
+	times int // as many jobs as the others it does
 }
 
 type session interface {
@@ -38,11 +39,11 @@ type session interface {
 }
 
 var contenders = []contender{
-	{"bare socket", dialBare},
-	{"go-beanstalk", dialTheirs},
-	{"client", dialOurs(context.Background(), 1)},
-	{"client, context that can be cancelled", dialCancellable},
-	{"client, batches of " + strconv.Itoa(batchSize), dialOurs(context.Background(), batchSize)},
+	{"bare socket", dialBare, 1},
+	{"go-beanstalk", dialTheirs, 1},
+	{"client", dialOurs(context.Background(), 1), 1},
+	{"client, context that can be cancelled", dialCancellable, 1},
+	{"client, batches of " + strconv.Itoa(batchSize), dialOurs(context.Background(), batchSize), 10},
 }
 
 var body = bytes.Repeat([]byte("x"), bodySize)

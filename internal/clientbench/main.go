@@ -49,16 +49,12 @@ func report(w io.Writer, name, addr string, rounds, jobs int) error {
 	puts, reserves := make([][]result, len(contenders)), make([][]result, len(contenders))
 	works := make([][]result, len(handlerCounts))
 	for range rounds {
-		for i, c := range contenders {
-			n := jobs
-			if i == len(contenders)-1 {
-				n *= 10
-			}
-			put, reserve, err := putAndReserve(addr, c, n)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			puts[i], reserves[i] = append(puts[i], put), append(reserves[i], reserve)
+		put, reserve, err := round(addr, jobs)
+		if err != nil {
+			return err
+		}
+		for i := range contenders {
+			puts[i], reserves[i] = append(puts[i], put[i]), append(reserves[i], reserve[i])
 		}
 		for i, handlers := range handlerCounts {
 			r, err := work(addr, handlers, jobs)
@@ -68,7 +64,8 @@ func report(w io.Writer, name, addr string, rounds, jobs int) error {
 			works[i] = append(works[i], r)
 		}
 	}
-	fmt.Fprintf(w, "On %s, one connection, %d-byte bodies, medians of %d rounds of %d jobs. The ratio is to go-beanstalk\nin the same round: its median, smallest and largest. CPU and allocations are the client's, per job.\n\n", name, bodySize, rounds, jobs)
+	fmt.Fprintf(w, "On %s, one connection, %d-byte bodies, medians of %d rounds of %d jobs, %d of each client in turn.\nThe ratio is to go-beanstalk in the same round: its median, smallest and largest. CPU and allocations are the client's, per job.\n\n",
+		name, bodySize, rounds, jobs, slice)
 	fmt.Fprintln(w, "| | puts/s | ratio | CPU, us | allocations | reserves/s | ratio | CPU, us | allocations |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|")
 	const theirs = 1
@@ -104,7 +101,7 @@ func median(rs []result) result {
 }
 
 // ratios returns the median, the smallest and the largest of the ratios of the
-// rates within a round: a machine that is busy for a while is so for both.
+// rates within a round.
 func ratios(a, b []result) string {
 	all := make([]float64, len(a))
 	for i := range a {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -20,22 +21,31 @@ type result struct {
 	cpu    float64 // microseconds of this process per job, user and system
 }
 
-// measure times f, which does something with n jobs.
-func measure(n int, f func(n int) error) (result, error) {
+// A tally is what something has taken so far.
+type tally struct {
+	jobs       int
+	took, used time.Duration
+	allocs     uint64
+}
+
+// measure adds what f takes, which does something with n jobs.
+func (t *tally) measure(n int, f func(n int) error) error {
 	var before, after runtime.MemStats
-	runtime.GC()
 	runtime.ReadMemStats(&before)
 	used := processorTime()
 	began := time.Now()
 	err := f(n)
-	took := time.Since(began)
-	used = processorTime() - used
+	t.took += time.Since(began)
+	t.used += processorTime() - used
 	runtime.ReadMemStats(&after)
-	return result{
-		rate:   float64(n) / took.Seconds(),
-		allocs: float64(after.Mallocs-before.Mallocs) / float64(n),
-		cpu:    float64(used.Microseconds()) / float64(n),
-	}, err
+	t.allocs += after.Mallocs - before.Mallocs
+	t.jobs += n
+	return err
+}
+
+func (t *tally) result() result {
+	n := float64(t.jobs)
+	return result{rate: n / t.took.Seconds(), allocs: float64(t.allocs) / n, cpu: float64(t.used.Microseconds()) / n}
 }
 
 // processorTime returns what this process has used, user and system: a figure
@@ -46,19 +56,52 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// putAndReserve measures a contender on an empty server, and leaves it empty.
-func putAndReserve(addr string, c contender, n int) (put, reserve result, err error) {
-	s, err := c.dial(addr)
-	if err != nil {
-		return put, reserve, err
+// slice is how many jobs a contender puts or reserves before it is the next one's
+// turn: so few that a machine which is busy for a while is so for all of them.
+const slice = 250
+
+// round measures all contenders in turn on an empty server, and leaves it empty.
+func round(addr string, jobs int) (puts, reserves []result, err error) {
+	sessions := make([]session, 0, len(contenders))
+	defer func() {
+		for _, s := range sessions {
+			err = errors.Join(err, s.Close())
+		}
+		err = errors.Join(err, empty(addr))
+	}()
+	for _, c := range contenders {
+		s, err := c.dial(addr)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		sessions = append(sessions, s)
+		if err := s.put(10); err != nil { // so that buffers have their size
+			return nil, nil, fmt.Errorf("%s: %w", c.name, err)
+		}
 	}
-	if err = s.put(10); err == nil { // so that buffers have their size
-		put, err = measure(n, s.put)
+	if puts, err = inTurn(jobs, func(i int) func(int) error { return sessions[i].put }); err == nil {
+		reserves, err = inTurn(jobs, func(i int) func(int) error { return sessions[i].reserve })
 	}
-	if err == nil {
-		reserve, err = measure(n, s.reserve)
+	return puts, reserves, err
+}
+
+// inTurn measures what the contenders do with so many jobs each.
+func inTurn(jobs int, do func(contender int) func(n int) error) ([]result, error) {
+	tallies := make([]tally, len(contenders))
+	runtime.GC()
+	for left := jobs; left > 0; left -= slice {
+		for _, i := range rand.Perm(len(contenders)) {
+			n := min(slice, left) * contenders[i].times
+			if err := tallies[i].measure(n, do(i)); err != nil {
+				return nil, fmt.Errorf("%s: %w", contenders[i].name, err)
+			}
+		}
 	}
-	return put, reserve, errors.Join(err, s.Close(), empty(addr))
+	results := make([]result, len(tallies))
+	for i := range tallies {
+		results[i] = tallies[i].result()
+	}
+	return results, nil
 }
 
 // empty deletes all jobs of the tube default.
@@ -120,5 +163,8 @@ func work(addr string, handlers, n int) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	return measure(n, func(int) error { return errors.Join(w.Run(ctx), err) })
+	var t tally
+	runtime.GC()
+	err = t.measure(n, func(int) error { return errors.Join(w.Run(ctx), err) })
+	return t.result(), err
 }
