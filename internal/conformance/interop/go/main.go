@@ -2,7 +2,7 @@
 // the one at $ADDR:
 //
 //	interop client    go-beanstalk through the whole life of a job
-//	interop monitor   what Telegraf and KEDA ask, parsed as they parse it
+//	interop monitor   what Telegraf, KEDA and the exporters for Prometheus ask, parsed as they parse it
 //	interop expect    what clients and tools are known to rely on
 //
 // "expect" also starts servers of its own from the program $SERVER, and drains

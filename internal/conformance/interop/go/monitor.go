@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/textproto"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/beanstalkd/go-beanstalk"
@@ -65,7 +65,7 @@ func monitorChecks(addr string) []check {
 		}
 		return pipeline(conn, commands...)
 	}
-	return []check{
+	checks := []check{
 		{"some jobs to look at", func() error {
 			c, err := beanstalk.Dial("tcp", addr)
 			if err != nil {
@@ -137,21 +137,7 @@ func monitorChecks(addr string) []check {
 			var s serverStats
 			return errors.Join(yaml.Unmarshal(data[0], &s), equal("os is there", s.OS != "", true))
 		}},
-		{"KEDA: the length of a tube from go-beanstalk", func() error {
-			c, err := beanstalk.Dial("tcp", addr)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			s, err := beanstalk.NewTube(c, "mail").Stats()
-			if err != nil {
-				return err
-			}
-			ready, err := strconv.Atoi(s["current-jobs-ready"])
-			reserved, err2 := strconv.Atoi(s["current-jobs-reserved"])
-			return errors.Join(err, err2, equal("jobs", ready+reserved, 3))
-		}},
-		{"KEDA: a tube that is not there is NOT_FOUND", func() error {
+		{"a tube that is not there is NOT_FOUND", func() error {
 			c, err := textproto.Dial("tcp", addr)
 			if err != nil {
 				return err
@@ -163,6 +149,7 @@ func monitorChecks(addr string) []check {
 			return errors.Join(err, equal("answer", line, "NOT_FOUND"))
 		}},
 	}
+	return slices.Concat(checks, scalerChecks(addr), exporterChecks(addr))
 }
 
 // only returns the entries of data that the struct has fields for, so that the
