@@ -6,13 +6,15 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // limitOptions say how much the queue takes; 0 is no limit.
 type limitOptions struct {
-	memory  uint64 // bytes
-	tubes   int
-	watches int // tubes of a connection
+	memory    uint64 // bytes
+	tubes     int
+	watches   int // tubes of a connection
+	ofAddress int // connections
 }
 
 // A limitTable limits tubes.
@@ -20,6 +22,11 @@ type limitTable struct {
 	Tubes []string `toml:"tubes,omitempty"` // patterns
 	Jobs  int64    `toml:"jobs,omitempty"`
 	Bytes int64    `toml:"bytes,omitempty"`
+}
+
+// clientLimits returns what the options say of clients.
+func (opt *serveOptions) clientLimits() server.Limits {
+	return server.Limits{ConnectionsPerAddress: opt.limit.ofAddress}
 }
 
 // limits returns what the options and the tables say. The first table that has a tube

@@ -75,7 +75,7 @@ func (s *security) warn(log *slog.Logger, l listening) {
 
 // reload reads the configuration again and puts into force what can be changed without
 // a restart; nothing, if it is wrong. The server was started with the settings started.
-func reload(log *slog.Logger, line commandLine, started *settings, sec *security, q *queue, level *slog.LevelVar) {
+func reload(log *slog.Logger, line commandLine, started *settings, sec *security, q *queue, srv *server.Server, level *slog.LevelVar) {
 	s, err := line.settings()
 	var policy *access.Policy
 	if err == nil {
@@ -96,6 +96,7 @@ func reload(log *slog.Logger, line commandLine, started *settings, sec *security
 	}
 	sec.policy.Store(policy)
 	q.broker.Call(func(e *engine.Engine, _ int64) { e.SetLimits(limits) })
+	srv.SetLimits(s.opt.clientLimits())
 	level.Set(s.opt.level())
 	log.Info("the configuration was read again")
 	if names := needRestart(started, s, sec); len(names) > 0 {
@@ -104,7 +105,7 @@ func reload(log *slog.Logger, line commandLine, started *settings, sec *security
 }
 
 // reloadable are the settings that take effect without a restart.
-var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched"}
+var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched", "max-connections-per-address"}
 
 // needRestart returns the names of settings that differ and cannot be changed while the
 // server runs.

@@ -106,6 +106,8 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 			"1073741824 (65535)")
 		define(fs, "max-connections", "", as(&opt.maxConns, counting("connections"), plainly),
 			fmt.Sprintf("close connections beyond these `N` (%d)", server.DefaultMaxConns))
+		define(fs, "max-connections-per-address", "", as(&opt.limit.ofAddress, parseLimit("connections"), plainly),
+			"close connections of an address beyond these `N`;\n0: any number (0)")
 		define(fs, "idle-timeout", "", as(&opt.idleTimeout, parseDuration, showDuration), "close a connection that has sent nothing for this\n"+
 			"`TIME`, such as 5m, unless it waits for a job;\n"+
 			"0: never (0)")
@@ -343,6 +345,7 @@ func (opt *serveOptions) server(log *slog.Logger, q *queue) server.Options {
 	o := server.Options{
 		MaxJobSize:   int(min(opt.maxJobSize, server.MaxJobSizeLimit)),
 		MaxConns:     fitConnections(opt.maxConns, log),
+		Limits:       opt.clientLimits(),
 		IdleTimeout:  opt.idleTimeout,
 		StallTimeout: opt.stallTimeout,
 		Compat:       opt.compat,

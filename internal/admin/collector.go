@@ -195,6 +195,7 @@ func (m metrics) queue(s *snapshot) {
 
 func (m metrics) server(s *server.Counts) {
 	m.counter(rejected, s.RejectedConnections, "too many")
+	m.counter(rejected, s.CrowdedConnections, "too many of one address")
 	m.counter(rejected, s.RefusedConnections, "not allowed")
 	for reply, n := range s.RefusedCommands {
 		m.counter(refused, n, reply)

@@ -106,13 +106,15 @@ func (s *Server) admit(nc net.Conn, g *guard) {
 
 // reject notes that a new connection of a client is closed because of err.
 func (s *Server) reject(client net.Addr, err error) {
-	if err == errFull {
-		if s.rejected.Add(1) == 1 {
-			s.log.Warn("too many connections: new ones are closed", "limit", s.opt.MaxConns)
-		}
-		return
+	switch {
+	case err == errAddressFull:
+		s.crowded.Add(1)
+		s.refusals.tell("a connection was refused", "client", client.String(), "reason", err)
+	case err != errFull:
+		s.refusals.connection(client, err)
+	case s.rejected.Add(1) == 1:
+		s.log.Warn("too many connections: new ones are closed", "limit", s.opt.MaxConns)
 	}
-	s.refusals.connection(client, err)
 }
 
 func (s *Server) addListener(l net.Listener) bool {
@@ -133,21 +135,22 @@ func (s *Server) removeListener(l net.Listener) {
 
 var errFull = errors.New("too many connections")
 
-// room tells why there is no room for one more connection; with mu locked.
-func (s *Server) room() error {
+// enter counts one more connection of a client, or tells why there is no room for it;
+// with mu locked.
+func (s *Server) enter(client net.Addr) error {
 	switch {
 	case s.mu.closing:
 		return errStopped
 	case len(s.mu.streams)+s.mu.sockets >= s.opt.MaxConns:
 		return errFull
 	}
-	return nil
+	return s.limits.enter(client)
 }
 
 func (s *Server) addStream(c *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.room(); err != nil {
+	if err := s.enter(c.nc.RemoteAddr()); err != nil {
 		return err
 	}
 	s.mu.streams[c] = struct{}{}
@@ -159,4 +162,5 @@ func (s *Server) removeStream(c *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.streams, c)
+	s.limits.leave(c.nc.RemoteAddr())
 }

@@ -186,11 +186,7 @@ func (l *loop) acceptAll(a *acceptor, accepted []*socket) []*socket {
 // admitSocket gives a new client a conversation and a loop. It closes the socket and
 // returns nil if there are too many or the guard, if there is one, refuses the client.
 func (s *Server) admitSocket(fd Socket, client net.Addr, g *guard) *socket {
-	c := &socket{fd: fd}
-	if tcp, ok := client.(*net.TCPAddr); ok {
-		addr := tcp.AddrPort()
-		c.peer = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
-	}
+	c := &socket{fd: fd, client: client}
 	id, err := g.check(client, c.user)
 	if err == nil {
 		err = s.addSocket(c)
@@ -219,7 +215,7 @@ func (s *socket) user() (uid uint32, ok bool) {
 func (s *Server) addSocket(c *socket) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.room(); err != nil {
+	if err := s.enter(c.client); err != nil {
 		return err
 	}
 	s.mu.sockets++

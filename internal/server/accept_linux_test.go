@@ -2,6 +2,8 @@ package server
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -132,6 +134,59 @@ func TestOptionsOfAccepted(t *testing.T) {
 	} {
 		if got, err := unix.GetsockoptInt(int(s.(epoll.Socket)), o.level, o.name); got != o.want {
 			t.Errorf("%s is %d (%v), want %d", name, got, err, o.want)
+		}
+	}
+}
+
+// An address gets no more than its share of connections; a unix socket has no address. The
+// limit can be changed meanwhile.
+func TestConnectionsPerAddress(t *testing.T) {
+	log := &logged{}
+	r := start(t, Options{Limits: Limits{ConnectionsPerAddress: 2}, Logger: slog.New(log)})
+	l := r.listenTCP()
+	r.serve(l)
+	dialFrom := func(ip string) *client {
+		t.Helper()
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
+		nc, err := d.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newClient(t, nc)
+	}
+	first := dialFrom("127.0.0.1")
+	first.do("use x\n", "USING x\n")
+	dialFrom("127.0.0.1").do("use x\n", "USING x\n")
+	dialFrom("127.0.0.1").wantEnd()
+	other := dialFrom("127.0.0.2")
+	if got := other.stat("rejected-connections-of-address"); got != "1" {
+		t.Errorf("%s connections were rejected, want 1", got)
+	}
+	if n := log.count("a connection was refused"); n != 1 {
+		t.Errorf("%d lines in the log, want 1", n)
+	}
+	u, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.dialListener(u).do("use x\n", "USING x\n")
+	for range 3 {
+		nc, err := net.Dial("unix", u.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		newClient(t, nc).do("use x\n", "USING x\n")
+	}
+	r.SetLimits(Limits{ConnectionsPerAddress: 3})
+	dialFrom("127.0.0.1").do("use x\n", "USING x\n")
+	dialFrom("127.0.0.1").wantEnd()
+	first.do("quit\n", "")
+	first.wantEnd()
+	for { // until the server has let go of it
+		nc := dialFrom("127.0.0.1").nc
+		io.WriteString(nc, "use x\r\n")
+		if _, err := io.ReadFull(nc, make([]byte, len("USING x\r\n"))); err == nil {
+			break
 		}
 	}
 }

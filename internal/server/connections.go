@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"net"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -63,11 +64,13 @@ func (c *stream) disconnect() {
 
 // address implements connected.
 func (c *stream) address() string {
-	if a := c.nc.RemoteAddr(); a.Network() != "unix" {
-		return a.String()
-	}
-	return unixAddress
+	return addressText(c.nc.RemoteAddr())
 }
 
-// unixAddress stands for the address of a client that has none.
-const unixAddress = "unix"
+// addressText returns the text of a client's address; "unix" for one that has none.
+func addressText(client net.Addr) string {
+	if network := client.Network(); network == "unix" {
+		return network
+	}
+	return client.String()
+}

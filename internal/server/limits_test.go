@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -364,4 +365,21 @@ func TestEngineLimits(t *testing.T) {
 		r.dial().do("use a\nuse b\nwatch a\nwatch b\nput 0 0 9 0\n\nput 0 0 9 0\n\ndelete 1\nput 0 0 9 0\n\n",
 			"USING a\nOUT_OF_MEMORY\nWATCHING 2\nOUT_OF_MEMORY\nINSERTED 1\nOUT_OF_MEMORY\nDELETED\nINSERTED 3\n")
 	})
+}
+
+func TestMachine(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"192.0.2.1", "192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"2001:db8::1", "2001:db8::2:0:0:1", true},
+		{"2001:db8::1", "2001:db8:0:1::1", false},
+		{"::1", "127.0.0.1", false},
+	} {
+		if got := machine(netip.MustParseAddr(c.a)) == machine(netip.MustParseAddr(c.b)); got != c.same {
+			t.Errorf("%s and %s are one: %v", c.a, c.b, got)
+		}
+	}
 }

@@ -114,8 +114,9 @@ func (s *Server) startLoops(newPoller func() (Poller, error)) (first *loop, err 
 	return s.mu.loops.all[0], nil
 }
 
-func (s *Server) removeSocket() {
+func (s *Server) removeSocket(c *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.sockets--
+	s.limits.leave(c.client)
 }

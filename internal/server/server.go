@@ -68,6 +68,9 @@ type Options struct {
 	// as soon as it is accepted. 0: DefaultMaxConns.
 	MaxConns int
 
+	// Limits of clients at first; see SetLimits.
+	Limits Limits
+
 	// IdleTimeout is how long a connection may be silent while it waits for
 	// nothing. 0: for ever, as with beanstalkd.
 	IdleTimeout time.Duration
@@ -119,7 +122,9 @@ type Server struct {
 	begun  time.Time
 	shared conversation.Shared
 
-	rejected    atomic.Uint64  // connections over the limit
+	rejected    atomic.Uint64 // connections over the limit of all
+	crowded     atomic.Uint64 // connections over that of their address
+	limits      limits
 	guarded     atomic.Bool    // some listener has a guard
 	refusals    *refusals      // of connections and commands, by guards
 	stopped     chan struct{}  // closed by Shutdown
@@ -168,6 +173,7 @@ func New(b *broker.Broker, opt Options) *Server {
 		s.shared.Trace = opt.Logger
 	}
 	s.refusals = newRefusals(s)
+	s.SetLimits(opt.Limits)
 	s.stopped = make(chan struct{})
 	s.mu.listeners = make(map[net.Listener]struct{})
 	s.mu.streams = make(map[*stream]struct{})

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"net/netip"
+	"net"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
@@ -14,10 +14,10 @@ type socket struct {
 	conversation.Conversation
 
 	// Static after join.
-	fd    Socket
-	peer  netip.AddrPort // zero: it has no address
-	loop  *loop
-	index int // in loop.socks
+	fd     Socket
+	client net.Addr
+	loop   *loop
+	index  int // in loop.socks
 
 	// Owned by the loop.
 	interest epoll.Events // what the poller waits for
@@ -40,10 +40,7 @@ func (s *socket) Settled(error) {
 
 // address implements connected.
 func (s *socket) address() string {
-	if s.peer.IsValid() {
-		return s.peer.String()
-	}
-	return unixAddress
+	return addressText(s.client)
 }
 
 // disconnect implements connected. A socket that is just being accepted reaches its
@@ -90,7 +87,7 @@ func (l *loop) remove(s *socket) {
 	l.socks[s.index] = nil
 	l.free = append(l.free, s.index)
 	l.open--
-	l.srv.removeSocket()
+	l.srv.removeSocket(s)
 }
 
 // sweep ends the connections of clients that make no progress. It looks at all

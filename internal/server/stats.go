@@ -93,6 +93,7 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.Se
 		{Key: "cmd-flush-tube", Value: strconv.FormatUint(commands[wire.FlushTube], 10)},
 		{Key: "cmd-move-jobs", Value: strconv.FormatUint(commands[wire.MoveJobs], 10)},
 		{Key: "rejected-connections", Value: strconv.FormatUint(s.rejected.Load(), 10)},
+		{Key: "rejected-connections-of-address", Value: strconv.FormatUint(s.crowded.Load(), 10)},
 		{Key: "max-connections", Value: strconv.Itoa(s.opt.MaxConns)},
 		{Key: "processors", Value: strconv.Itoa(runtime.GOMAXPROCS(0))},
 	}
@@ -114,6 +115,7 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.Se
 type Counts struct {
 	Commands            map[string]uint64 // by verb
 	RejectedConnections uint64            // closed because there were too many
+	CrowdedConnections  uint64            // closed because there were too many of their address
 	RefusedConnections  uint64            // closed by what a listener asks of its clients
 	RefusedCommands     map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
 }
@@ -128,6 +130,7 @@ func (s *Server) Counts() Counts {
 	c := Counts{
 		Commands:            make(map[string]uint64),
 		RejectedConnections: s.rejected.Load(),
+		CrowdedConnections:  s.crowded.Load(),
 		RefusedConnections:  s.refusals.connections.Load(),
 		RefusedCommands:     make(map[string]uint64),
 	}
