@@ -7,7 +7,7 @@ UNITS ?= /etc/systemd/system
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 ARCH ?= $(shell $(GO) env GOARCH)
 
-.PHONY: all build test race lint scan vulncheck interop fuzz sim crash soak budget bench bench-compare install package image clean
+.PHONY: all build test race lint scan vulncheck interop fuzz sim crash soak budget bench bench-compare install manual package release image clean
 
 all: lint test build
 
@@ -78,19 +78,26 @@ bench-compare: build ## doc/benchmarks.md anew: beanpole beside Debian's beansta
 install: ## the binary, its manual, completions and units for systemd, under DESTDIR and PREFIX; as root
 	$(GO) build -trimpath -buildvcs=auto -o bin/beanpole ./cmd/beanpole
 	install -D -m 755 bin/beanpole $(DESTDIR)$(PREFIX)/bin/beanpole
-	GOOS= GOARCH= $(GO) build -o bin/describe ./cmd/beanpole # for this machine, whatever the other is for
-	env -u BEANPOLE_ADDR bin/describe man $(DESTDIR)$(PREFIX)/share/man/man1
-	for s in bash-completion/completions/beanpole:bash zsh/site-functions/_beanpole:zsh fish/vendor_completions.d/beanpole.fish:fish; do \
-		install -d $(DESTDIR)$(PREFIX)/share/$$(dirname $${s%:*}) && \
-		bin/describe completion $${s#*:} >$(DESTDIR)$(PREFIX)/share/$${s%:*} || exit 1; \
-	done
+	$(MAKE) manual TO=$(DESTDIR)$(PREFIX)/share
 	install -D -m 644 dist/beanpole.toml $(DESTDIR)$(PREFIX)/share/doc/beanpole/beanpole.toml
 	install -d $(DESTDIR)$(UNITS)
 	sed 's|/usr/bin/|$(PREFIX)/bin/|' dist/systemd/beanpole.service >$(DESTDIR)$(UNITS)/beanpole.service
 	install -m 644 dist/systemd/beanpole.socket $(DESTDIR)$(UNITS)/beanpole.socket
 
+manual: ## manual pages and completions, in a directory TO like /usr/share
+	GOOS= GOARCH= $(GO) build -o bin/describe ./cmd/beanpole # for this machine, whatever the binary is for
+	env -u BEANPOLE_ADDR bin/describe man $(TO)/man/man1
+	for s in bash-completion/completions/beanpole:bash zsh/site-functions/_beanpole:zsh fish/vendor_completions.d/beanpole.fish:fish; do \
+		install -d $(TO)/$$(dirname $${s%:*}) && \
+		bin/describe completion $${s#*:} >$(TO)/$${s%:*} || exit 1; \
+	done
+
 package: ## Debian and RPM packages in build/package, of VERSION for ARCH (amd64, arm64)
 	dist/package/build $(VERSION) $(ARCH)
+
+release: ## archives for all systems, packages and checksums in build/release, by goreleaser; PUBLISH=1 publishes the tag
+	$(GO) run github.com/goreleaser/goreleaser/v2@v2.16.0 release --clean $(if $(PUBLISH),,--snapshot)
+	dist/release-test
 
 image: ## the container image beanpole:VERSION; needs buildah
 	dist/container/build $(VERSION) $(ARCH)
