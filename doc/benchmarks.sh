@@ -5,13 +5,19 @@
 #   doc/benchmarks.sh BEANPOLE
 #
 # ROUNDS (5) and DURATION (2s) say how often and how long each load is run,
-# SCALE_ROUNDS (3) how often each of the large experiments is.
+# SCALE_ROUNDS (3) how often each of the large experiments is, and JOBS (1000000)
+# how many jobs are exported and imported.
+#
+#   doc/benchmarks.sh BEANPOLE commands
+#
+# prints only the figures of the command line.
 set -euo pipefail
 
 beanpole=$(realpath "${1:?usage: $0 BEANPOLE}")
 rounds=${ROUNDS:-5}
 duration=${DURATION:-2s}
 scale=${SCALE_ROUNDS:-3}
+jobs=${JOBS:-1000000}
 here=$(cd "$(dirname "$0")" && pwd)
 history=$here/benchmarks-history.csv
 
@@ -37,6 +43,61 @@ measured() {
 clients() {
 	(cd "$here/../internal/clientbench" && go run . -server "$beanpole" -server beanstalkd -rounds "$rounds")
 }
+
+# commands measures what the command line does with many jobs, on both servers in
+# turn, and prints a table.
+commands() (
+	local dir program pid='' name what few=$((jobs / 10))
+	dir=$(mktemp -d)
+	trap 'kill $pid; rm -rf "$dir"' EXIT
+	for _ in $(seq "$scale"); do
+		for program in "$beanpole" beanstalkd; do
+			name=$(basename "$program")
+			anew
+			seq "$jobs" | "$beanpole" put --tube big --lines >/dev/null
+			clocked export "$jobs" export --tube big
+			mv "$dir/out" "$dir/file"
+			anew
+			clocked import "$jobs" import "$dir/file"
+			rm "$dir/file.progress"
+			seq "$few" | "$beanpole" put --tube few --lines >/dev/null
+			clocked move "$few" move few other --state ready
+			clocked clear "$few" clear other --state ready --yes
+		done
+	done
+	echo "| jobs/s | beanpole | beanstalkd |"
+	echo "|---|--:|--:|"
+	for what in export import move clear; do
+		echo "| \`$what\` | $(middle "$dir/$(basename "$beanpole").$what") | $(middle "$dir/beanstalkd.$what") |"
+	done
+)
+
+# anew starts the program of commands, in place of the one that runs.
+anew() {
+	[ -z "$pid" ] || { kill "$pid" && wait "$pid" || true; }
+	rm -f "$dir/socket"
+	"$program" -l "unix:$dir/socket" 2>/dev/null &
+	pid=$!
+	export BEANPOLE_ADDR=unix:$dir/socket
+	until "$beanpole" ping >/dev/null 2>&1; do sleep 0.1; done
+}
+
+# clocked runs a command for so many jobs, and notes how many that is a second.
+clocked() {
+	local file=$dir/$name.$1 n=$2 from
+	shift 2
+	from=$(date +%s%N)
+	"$beanpole" "$@" >"$dir/out" 2>/dev/null
+	echo $((n * 1000000000 / ($(date +%s%N) - from))) >>"$file"
+}
+
+# middle prints the median, the smallest and the largest of the numbers in a file.
+middle() { sort -n "$1" | awk '{ v[NR] = $1 } END { printf "%d (%d..%d)", v[int((NR + 1) / 2)], v[1], v[NR] }'; }
+
+if [ "${2:-}" = commands ]; then
+	commands
+	exit
+fi
 
 sed '/^<!-- figures -->/,$d' "$here/benchmarks.md"
 cat <<PAGE
@@ -110,4 +171,13 @@ $(measured 1048576)
 \`cd internal/clientbench && go run . -server beanpole -server beanstalkd -rounds $rounds\`
 
 $(clients)
+
+## The command line
+
+\`JOBS=$jobs SCALE_ROUNDS=$scale doc/benchmarks.sh beanpole commands\`
+
+\`export\` of $jobs jobs with bodies of up to seven bytes, their \`import\`, and \`move\` and \`clear\` of a tenth of them, over a unix socket: jobs per
+second, the median of $scale rounds, the smallest and the largest. On beanstalkd \`move\` and \`clear\` work by the plain protocol.
+
+$(commands)
 PAGE
