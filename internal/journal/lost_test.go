@@ -23,7 +23,7 @@ func TestLostFiles(t *testing.T) {
 		"the oldest":          func(st wal.Stats, sequence uint64) bool { return sequence == st.Oldest },
 		"one in the middle":   func(st wal.Stats, sequence uint64) bool { return sequence == st.Oldest+2 },
 		"the one written":     func(st wal.Stats, sequence uint64) bool { return sequence == st.Current },
-		"the spares":          func(st wal.Stats, sequence uint64) bool { return sequence > st.Current },
+		"the preallocated":    func(st wal.Stats, sequence uint64) bool { return sequence > st.Current },
 		"all but the current": func(st wal.Stats, sequence uint64) bool { return sequence != st.Current },
 		"all":                 func(wal.Stats, uint64) bool { return true },
 	} {
@@ -57,7 +57,7 @@ func TestLostFiles(t *testing.T) {
 						var lost wal.LostError
 						told = told || errors.As(j.Stats().Trouble, &lost)
 					}
-					if wantTold := name != "the spares"; told != wantTold {
+					if wantTold := name != "the preallocated"; told != wantTold {
 						t.Errorf("the statistics told of it: %v", told)
 					}
 					if err := j.Stats().Trouble; err != nil {

@@ -31,7 +31,7 @@ func TestRecentRecords(t *testing.T) {
 				if known != unsynced {
 					t.Fatalf("turn %d: %d of %d records that are not durable are known", n, known, unsynced)
 				}
-				if spare := len(b.log.recent) - known; spare > known+1 {
+				if surplus := len(b.log.recent) - known; surplus > known+1 {
 					t.Fatalf("turn %d: %d records are remembered, %d are not durable", n, len(b.log.recent), known)
 				}
 				if n%700 == 699 {

@@ -21,11 +21,10 @@ func (l *Log) writable() error {
 // MaxPayload bytes, and returns where it will be. It copies the parts and
 // writes nothing.
 //
-// It fails in the failed state, which an earlier call has reported: not for
-// what another goroutine's Sync meets meanwhile, which the next Flush reports.
-// So between two flushes either all appends work or none. It also fails, with
-// nothing changed, if there is no room that is not reserved and none can be
-// made; see [Log.Reserve].
+// It fails in the failed state, which an earlier call has reported. An error that the
+// Sync of another goroutine meets is reported by the next Flush: so between two
+// flushes either all appends work or none. Append also fails, and changes nothing, if
+// all room is reserved and no more can be made; see [Log.Reserve].
 func (l *Log) Append(parts ...[]byte) (Pos, error) {
 	if err := l.writable(); err != nil {
 		return Pos{}, err
@@ -52,8 +51,7 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 	return s.append(uint32(n), parts...), nil
 }
 
-// makeRoom returns the segment to which a record that costs so much can be
-// appended.
+// makeRoom returns the segment to which a record of a cost can be appended.
 func (l *Log) makeRoom(cost int64) (*segment, error) {
 	s := l.tip()
 	if s == nil || s.free() < cost {
@@ -62,8 +60,8 @@ func (l *Log) makeRoom(cost int64) (*segment, error) {
 	return s, l.ensureRoom(s.free() - cost)
 }
 
-// ensureRoom makes spares until they, with free bytes in a current segment, are
-// enough for what is reserved.
+// ensureRoom makes preallocated segments until they are enough for the reservations,
+// together with the free bytes of the current segment.
 func (l *Log) ensureRoom(free int64) error {
 	for l.usable(free)+l.pool.room.Load() < l.reserved.Load() {
 		if err := l.pool.add(l.pool.size); err != nil {
@@ -73,14 +71,14 @@ func (l *Log) ensureRoom(free int64) error {
 	return nil
 }
 
-// extend plans another segment, which has room for a record that costs so much.
+// extend plans another segment, which has room for a record of a cost.
 func (l *Log) extend(cost int64) (*segment, error) {
 	size, free := l.pool.size, l.capacity()-cost
 	if free < 0 {
 		size, free = overhead+cost, 0
 	}
 	for {
-		// The segment itself counts as room while it is a spare.
+		// The segment itself counts as room while it is in the pool.
 		room := l.pool.room.Load() + l.usable(free)
 		if size == l.pool.size {
 			room -= l.pool.usable()
@@ -99,7 +97,7 @@ func (l *Log) extend(cost int64) (*segment, error) {
 	}
 }
 
-// begin makes a spare the tip.
+// begin makes a preallocated segment the tip.
 func (l *Log) begin(s *segment) {
 	prev, closed := l.prev, l.prevClosed
 	if tip := l.tip(); tip != nil {
@@ -114,9 +112,9 @@ func (l *Log) begin(s *segment) {
 	l.open = append(l.open, s)
 }
 
-// Flush writes what was appended: one write for each segment concerned, and one
-// sync for each that is full. If it fails the log is in the failed state, and
-// what was appended is kept for [Log.Recover].
+// Flush writes what was appended, with one write for each segment, and one sync for
+// each that is full. If it fails the log is in the failed state, and what was appended
+// is kept for [Log.Recover].
 func (l *Log) Flush() error {
 	if err := l.writable(); err != nil {
 		return err
@@ -159,7 +157,7 @@ func (l *Log) fail(err error) error {
 	return err
 }
 
-// maxKeptBuffer is the largest buffer that is kept for another segment: enough
+// maxKeptBuffer is the largest buffer that is kept for another segment. It is enough
 // for a segment of the default size of which nothing was synced.
 const maxKeptBuffer = 16 << 20
 
@@ -188,26 +186,26 @@ func (l *Log) Sync() error {
 	return l.fail(l.Target().Sync())
 }
 
-// A Target is a stretch of the log that is to be made durable: all that was
-// flushed when it was taken. The zero Target is durable.
+// A Target is what a sync has to make durable: all that was flushed when Target was
+// called. The zero Target is durable.
 type Target struct {
 	s    *segment
 	upTo int64
 }
 
-// Target returns all that is flushed. Taking one costs nothing.
+// Target returns all that is flushed. The call costs nothing.
 func (l *Log) Target() Target {
 	if len(l.open) == 0 {
 		return Target{}
 	}
-	s := l.open[0] // what was before is sealed; what follows was not flushed
+	s := l.open[0] // older ones are sealed, newer ones not flushed
 	return Target{s, s.flushed.Load()}
 }
 
-// Sync makes the target durable. Any goroutine may call it, at any time until
-// the log is closed; while it waits for the disk the owner can append and flush.
-// After an error the records are durable only when [Log.Recover] has succeeded;
-// the target itself stays failed for ever.
+// Sync makes the target durable. Any goroutine may call it, at any time until the log
+// is closed. While it waits for the disk, the owner can append and flush. After an
+// error the records are durable only when [Log.Recover] has succeeded; the target
+// itself stays failed.
 func (t Target) Sync() error {
 	if t.s == nil {
 		return nil

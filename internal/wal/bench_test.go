@@ -105,7 +105,7 @@ func BenchmarkReplay(b *testing.B) {
 }
 
 // A write and a sync, on space that was reserved in three ways. It decides how
-// spares are made: see fill. TMPDIR says which disk is measured.
+// segments are made: see fill. TMPDIR says which disk is measured.
 //
 //	go test -run=^$ -bench=Preallocation -benchtime=1500x ./internal/wal
 func BenchmarkPreallocation(b *testing.B) {

@@ -66,74 +66,72 @@
 //
 // # What must be there
 //
-// A segment that gets lost is missed. Each link names the oldest segment that was
+// The start notices a lost segment. Each link names the oldest segment that was
 // needed when it was written, and so does a record when an older one is removed;
-// the file goes when that record is durable. When the link of a segment is
-// durable, its name is written behind the closing record of the one before
-// ([Log.Prepare] does so): then that one cannot be the last. And a file that is
-// shorter than it was made has a closing record, or lost its end.
+// the file is removed when that record is durable. When the link of a segment is
+// durable, [Log.Prepare] writes its name behind the closing record of the one
+// before: then that one cannot be the last. And a file that is shorter than it was
+// made has a closing record, or lost its end.
 //
-// [Log.Look] and [Log.Confirm] find out about it while the log is open.
+// [Log.Look] and [Log.Confirm] look for the files while the log is open.
 //
-// What is not missed at the start: the only segment, and the last one in the moment before it
-// is named.
+// The start does not notice the loss of the only segment, nor that of the last one
+// before its name is written.
 //
 // # Life of a segment
 //
-// A file is made ahead of time as a spare: space reserved on the disk, header
-// written, file and directory synced ([Log.Prepare] does so, and then fills the
-// file with zeros, which makes each later sync about a quarter faster on ext4).
-// Spares that a process leaves, orderly or not, are spares of the next one.
+// A file is preallocated: made ahead of time, with space reserved on the disk, the
+// header written, file and directory synced. [Log.Prepare] does so, and then fills
+// the file with zeros, which makes each later sync about a quarter faster on ext4.
+// A start uses the preallocated files of the process before.
+//
 // When a record does not fit into the current segment, that one gets its closing
-// record, is synced, cut to its length and sealed, and the next spare starts with
-// a link. Nothing is written to a segment before its predecessor is durable.
+// record, is synced, cut to its length and sealed, and the next one starts with a
+// link. Nothing is written to a segment before its predecessor is durable.
 // [Log.Close] syncs the current segment, appends the closing record, and seals it
-// too; if the process dies, the next start does. Records are written to a file
-// only by the process that made it: an opened log starts a new segment with its
-// first record. A record that is larger than a segment gets one to itself.
+// too; if the process is killed, the next start does. A process writes records only
+// to files that it made or had preallocated: an opened log starts a new segment with
+// its first record. A record that is larger than a segment gets one to itself.
 //
 // # Torn or damaged
 //
-// Until the next segment's link declares otherwise, all that follows the first
-// invalid record of the last segment is either the torn tail of a write that
-// was under way when the power failed, and nobody was promised any of it; or it
-// is damage to what was durable once. A later valid record whose synced mark is
-// past the invalid one proves damage. Then, and for any invalid record before a
-// declared end, a missing segment, or a damaged header, [Open] or [Replay]
-// stops with a [*CorruptError] and changes nothing; [Repair] exists. A torn
-// tail is cut and reported.
+// An invalid record in the last segment is either the torn end of a write that was
+// under way when the power failed, and then none of what follows was promised; or
+// it is damage to what was durable once. A later valid record whose synced mark is
+// past the invalid one proves damage. Then, and for any invalid record in an older
+// segment, a missing segment, or a damaged header, [Open] or [Replay] stops with a
+// [*CorruptError] and changes nothing; [Repair] repairs. A torn end is cut off and
+// reported.
 //
 // At an orderly end the closing record is written when all before it is durable,
-// and its mark says so: no damage before it looks like a torn write, and nor does
-// the loss of the end of the file. What cannot be told apart: damage to the
-// records of the very last sync before a crash.
+// and its mark says so. So no damage before it looks like a torn write, and neither
+// does the loss of the end of the file. Damage to the records of the last sync
+// before a crash cannot be told from a torn write.
 //
 // # Failing disks
 //
 // After a failed write or sync the log is in a failed state, and nothing that
 // the kernel holds of the current segment is trusted again. All records since
-// the last successful sync are still in memory; [Log.Recover] writes them to a
-// new segment whose link declares the old one to end at its last synced offset,
-// so that whatever of them did reach the old file does not count. Should the
-// process die before the new segment is durable, the old tail is still there
-// and is replayed as far as it is whole. So every record comes back at most
-// once, in order.
+// the last successful sync are still in memory. [Log.Recover] writes them to a
+// new segment, whose link says that the old one ends at its last synced offset.
+// So records that did reach the old file do not count twice. If the process ends
+// before there is a new segment, the records in the old file are replayed, as far
+// as they are whole. So every record comes back at most once, in order.
 //
 // # Space
 //
-// [Log.Reserve] promises space for a record before there is need to write it:
-// the space in the current segment and the spares never falls below what is
-// reserved, counting what is lost at the ends of segments because records are
-// not split. So a full disk shows in Reserve, or in an Append that was not
-// reserved, and there it does no harm. space.go has the arithmetic.
+// [Log.Reserve] promises space for a record before it is written. The space in the
+// current segment and the preallocated ones never falls below what is reserved,
+// including what is lost at the ends of segments because records are not split. So
+// a full disk shows in Reserve, or in an Append that was not reserved, and there it
+// does no harm. space.go has the arithmetic.
 //
 // # Goroutines
 //
-// One goroutine, the owner, calls the methods of [Log]. Two things may run
-// beside it, in one goroutine each or the same: [Target.Sync], so that records
-// can be appended and flushed while older ones become durable, and
-// [Log.Prepare]. The writing side starts no goroutines; Replay starts some and
-// ends them before it returns.
+// One goroutine, the owner, calls the methods of [Log]. Other goroutines may call
+// [Target.Sync], so that records can be appended and flushed while older ones become
+// durable, and one [Log.Prepare]. Replay starts goroutines and ends them before it
+// returns; nothing else starts any.
 //
 // # Not here
 //

@@ -80,7 +80,7 @@ func TestLargestSequence(t *testing.T) {
 			}
 		}
 	}
-	// One that holds nothing is a spare of a killed process, and goes.
+	// One that holds nothing was preallocated by a killed process, and is removed.
 	foreign(t, fsys, MaxSequence, "")
 	l = mustOpen(t, fsys, testOptions)
 	l.pool.next = MaxSequence

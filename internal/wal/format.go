@@ -24,8 +24,8 @@ const (
 	kindNext    = 5
 )
 
-// What a segment of the current version holds beside its records. Each keeps
-// bytes free for its end, so that a full disk does not matter to an orderly one.
+// What a segment of the current version holds besides its records. Each segment keeps
+// endSize bytes free, so that it can be closed on a full disk.
 var (
 	firstRecord = current.firstRecord() // offset of the first record after the link
 	closingSize = current.cost(1)
@@ -42,7 +42,7 @@ const pointer = 16
 // and some room for what the journal puts beside the largest job.
 const MaxPayload = 1<<30 + 1<<16
 
-// ErrCorrupt is what every [*CorruptError] is.
+// ErrCorrupt matches every [*CorruptError], with errors.Is.
 var ErrCorrupt = errors.New("log is damaged")
 
 // A CorruptError says where a log is damaged.
@@ -100,12 +100,12 @@ func parseName(name string) (sequence uint64, ok bool) {
 	return sequence, true
 }
 
-// lockName is that of beanstalkd.
+// lockName returns the path of the lock file. beanstalkd uses the same.
 func lockName(dir string) string { return filepath.Join(dir, "lock") }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A header is what every segment begins with.
+// A header is the beginning of a segment.
 type header struct {
 	layout   *layout // nil means the current one
 	log      uint64
@@ -161,11 +161,11 @@ func (h header) seed() uint32 {
 	return crc32.Checksum(b, castagnoli)
 }
 
-// A link is the first record of a segment: it says where the log comes from.
+// A link is the first record of a segment. It names the segment before.
 type link struct {
-	log    uint64 // that of the header, for when that is damaged
+	log    uint64 // as in the header, in case that is damaged
 	prev   Pos    // the end of the segment before; zero in a log's first segment
-	oldest uint64 // sequence of the oldest segment that was needed; 0 in version 1: unknown
+	oldest uint64 // sequence of the oldest segment that was needed; 0, not known, in version 1
 }
 
 func (l link) appendTo(dst []byte, y *layout, seed uint32) []byte {
@@ -207,7 +207,7 @@ func pointTo(kind byte, sequence uint64) []byte {
 	return binary.LittleEndian.AppendUint64([]byte{kind, 7: 0}, sequence)
 }
 
-// pointee is the inverse of pointTo; 0 if the payload is another one.
+// pointee is the inverse of pointTo. It returns 0 for any other payload.
 func pointee(kind byte, payload []byte) uint64 {
 	if len(payload) != pointer || payload[0] != kind {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
-// fuzzLog returns the files of a log of three segments and a spare, as a killed
-// process leaves it, with records 0 to n-1.
+// fuzzLog returns the files of a log of three segments and a preallocated one, as a
+// killed process leaves it, with records 0 to n-1.
 func fuzzLog(t testing.TB) (all map[string][]byte, n int) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})

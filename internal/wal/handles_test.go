@@ -36,7 +36,7 @@ func (f countedFile) Close() error {
 	return f.File.Close()
 }
 
-// However many spares and segments there are, only a few files are open.
+// However many preallocated and other segments there are, only a few files are open.
 func TestOpenFiles(t *testing.T) {
 	fsys := &counted{FS: memfs.New()}
 	l := mustOpen(t, fsys, Options{SegmentSize: 512, LogID: 7})
@@ -45,7 +45,7 @@ func TestOpenFiles(t *testing.T) {
 	}
 	must(t, l.Prepare())
 	if st := l.Stats(); st.Preallocated < 100 || fsys.most > 2 {
-		t.Errorf("%d spares, and up to %d open files", st.Preallocated, fsys.most)
+		t.Errorf("%d preallocated segments, and up to %d open files", st.Preallocated, fsys.most)
 	}
 	for i := range 2000 {
 		l.Unreserve(Cost(30))

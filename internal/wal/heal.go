@@ -4,13 +4,13 @@ import (
 	"slices"
 )
 
-// What Recover has to do.
+// A healing is what Recover has to do.
 type healing struct {
-	suspect *segment  // the one that failed first; nil when it is cut
+	suspect *segment  // the segment that failed first; nil when it is truncated
 	records []unsaved // not durable when it failed
-	sealed  int       // so many of Log.sealed were good
+	sealed  int       // number of segments in Log.sealed when it failed
 	prev    Pos       // the end of the last segment that counts
-	closed  bool      // with a closing record
+	closed  bool      // what ends at prev is a closing record
 }
 
 // An unsaved is a record that must be written again.
@@ -19,15 +19,15 @@ type unsaved struct {
 	payload []byte
 }
 
-// Recover tries to get out of the failed state: it writes all records since the
-// last successful sync to a new segment and makes them durable. If that works
-// the log is as good as new, and moved, if not nil, is called for each of these
-// records, in order, with its old position and its new one. Otherwise the error
-// says what is still wrong and the log stays as it was; Recover can be called
-// again at any time. Targets taken before are of no use any more.
+// Recover tries to leave the failed state: it writes all records since the last
+// successful sync to a new segment and makes them durable. If that works the log can
+// be written again, and moved, if not nil, is called for each of these records, in
+// order, with its old and its new position. Otherwise Recover returns what is still
+// wrong, and the log stays as it was; Recover can be called again at any time.
+// Earlier Targets stay failed.
 //
-// Recover needs room like an Append that was not reserved, and it does not
-// succeed before there is room for all reservations too.
+// Recover needs room that is not reserved. It succeeds only if there is room for all
+// reservations too.
 //
 // If the log is not in the failed state nothing happens.
 func (l *Log) Recover(moved func(from, to Pos)) error {
@@ -35,7 +35,7 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 		return l.writable()
 	}
 	if l.err == nil && len(l.open) > 0 {
-		l.err = l.open[0].failure() // which Flush has not seen yet
+		l.err = l.open[0].failure() // which no Flush has reported yet
 	}
 	if l.err == nil {
 		return nil
@@ -61,7 +61,7 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 	return nil
 }
 
-// abandon gives up the segment that failed and remembers what it held.
+// abandon gives up the segment that failed and notes the records that it held.
 func (l *Log) abandon() {
 	suspect, planned := l.open[0], l.open[1:]
 	h := &healing{suspect: suspect}
@@ -77,7 +77,7 @@ func (l *Log) abandon() {
 	if end >= firstRecord {
 		l.prev, l.prevClosed = Pos{suspect.sequence, end}, closed
 	} else {
-		end = 0 // not even its link is sure to be there: it is void
+		end = 0 // not even its link is durable: the segment is void
 	}
 	l.sealed = append(l.sealed, Segment{suspect.sequence, end, current, closed})
 	l.pool.putBack(planned)
@@ -86,8 +86,8 @@ func (l *Log) abandon() {
 	l.healing = h
 }
 
-// unsynced returns the records that are not durable, but not internal ones: what
-// those say the link of the new segment will say.
+// unsynced returns the records that are not durable, except internal ones: the link of
+// the new segment will say the same as those.
 func (s *segment) unsynced() []unsaved {
 	var records []unsaved
 	end := s.end
@@ -105,8 +105,8 @@ func (s *segment) unsynced() []unsaved {
 	return records
 }
 
-// rewrite appends the records anew and makes them durable, or leaves everything
-// as it was.
+// rewrite appends the records again and makes them durable, or leaves everything as it
+// was.
 func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 	for _, r := range h.records {
 		pos, err := l.append(r.payload)
@@ -116,7 +116,7 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 		}
 		to = append(to, pos)
 	}
-	if l.tip() == nil { // there must be a link that says where the suspect ends
+	if l.tip() == nil { // no records: but a link must say where the suspect ends
 		_, err = l.extend(0)
 	}
 	if err == nil {
@@ -139,8 +139,8 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 	return to, nil
 }
 
-// unplan gives back segments of which nothing was written, with their marks:
-// the next plan may have other records in them.
+// unplan puts back segments of which nothing was written. The next plan may have other
+// records in them.
 func (l *Log) unplan() {
 	l.pool.putBack(l.open)
 	l.open, l.successors = nil, nil
@@ -156,7 +156,7 @@ func (l *Log) undo(h *healing) {
 		if s.named == s.sequence {
 			failed = append(failed, Segment{Sequence: s.sequence})
 		} else {
-			// If it got its new name all the same, the next start finds it.
+			// If it got its new name in spite of the error, the next start finds it.
 			_ = removeFile(l.fs, s.name)
 		}
 		l.pool.putBack(l.open[1:])
@@ -171,11 +171,11 @@ func (l *Log) undo(h *healing) {
 	h.sealed = len(l.sealed)
 }
 
-// truncateSuspect cuts the suspect, once its records are durable elsewhere. It does
-// so not before, even if the disk is full and the space would help: with a relaxed
-// sync, records may have been acknowledged which only the kernel's cache of that file
-// has, and a killed process must not lose them. And a power cut in the middle of it
-// would leave a last segment that is too short.
+// truncateSuspect cuts the suspect when its records are durable elsewhere. It never
+// does so earlier, not even if the disk is full and the space would help. With a
+// relaxed sync, records may be acknowledged that only the kernel's cache of the file
+// has, and a killed process must not lose them. Also, a power cut in the middle would
+// leave a last segment that is too short.
 func (h *healing) truncateSuspect() {
 	if h.suspect != nil {
 		h.suspect.truncate()

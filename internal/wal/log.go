@@ -29,7 +29,7 @@ const (
 	MaxSegmentSize     = 1 << 30
 )
 
-// Options are the choices of whoever opens a log. The zero value works.
+// Options of a log. The zero value works.
 type Options struct {
 	// SegmentSize is the size of a segment file in bytes; 0 means
 	// DefaultSegmentSize. It is rounded to between MinSegmentSize and
@@ -40,8 +40,8 @@ type Options struct {
 	// means GOMAXPROCS.
 	Parallel int
 
-	// ReadOnly opens a log to look at it: nothing is locked or changed. If a
-	// server is writing the log meanwhile its end looks torn.
+	// ReadOnly opens a log to read it: nothing is locked or changed. If a server
+	// writes the log meanwhile, its end looks torn.
 	ReadOnly bool
 
 	// Progress, if not nil, is called by Replay now and then, in the caller's
@@ -60,8 +60,8 @@ type Options struct {
 	blockSize int // of reading, for tests; 0 means defaultBlockSize
 }
 
-// A Log is an open log. But for [Log.Prepare] and [Log.NeedsPrepare] its
-// methods are for one goroutine, the owner.
+// A Log is an open log. Its methods are for one goroutine, the owner, except
+// [Log.Prepare] and [Log.NeedsPrepare].
 type Log struct {
 	// Static after Open.
 	fs   vfs.FS
@@ -71,29 +71,29 @@ type Log struct {
 
 	pool pool // has its own lock
 
-	// reserved is the sum of the charges of all reservations: written by the
-	// owner, read by Prepare.
+	// reserved is the sum of the charges of all reservations. The owner writes it,
+	// Prepare reads it.
 	reserved atomic.Int64
 
-	// The rest is the owner's.
+	// The rest belongs to the owner.
 
 	err        error        // why nothing can be appended now; nil if all is well
 	scan       *scan        // what Open found, until Replay has read it
 	sealed     []Segment    // oldest first
 	open       []*segment   // the current one and those planned to follow it
 	prev       Pos          // where the last sealed segment that counts ends
-	successors []successor  // which wait until the next segment is durable
-	retired    []retired    // segments that are not needed, until it is durable that they are not
+	successors []successor  // to be written when the beginning of the next segment is durable
+	retired    []retired    // segments that are not needed; their files go when that is durable
 	buf        []byte       // for the next segment
 	healing    *healing     // what Recover has to do; nil if nothing
 	reader     sealedReader // of ReadSealed
 
 	stolen     error // another process has the lock
-	nextLook   int   // so many of sealed were looked for
+	nextLook   int   // index in sealed of the first one that the next Look looks for
 	prevClosed bool  // what ends at prev is a closing record
 }
 
-// A Segment is one that is not written any more.
+// A Segment is a sealed segment.
 type Segment struct {
 	Sequence uint64
 	End      int64 // offset at which its records end; 0 if it is void
@@ -105,12 +105,12 @@ type Segment struct {
 // Stats describe a log.
 type Stats struct {
 	Oldest       uint64 // sequence of the oldest segment; 0 if there is none
-	Current      uint64 // sequence of the segment that is written; 0 if none is yet
+	Current      uint64 // sequence of the segment that is written; 0 if there is none yet
 	Segments     int    // sealed and current ones
 	Bytes        int64  // used in them
-	Preallocated int    // files made ahead
+	Preallocated int    // segments made ahead of time
 	Room         int64  // bytes that can surely be appended without new space on the disk
-	Reserved     int64  // of which are reserved
+	Reserved     int64  // bytes of Room that are reserved
 }
 
 // Stats returns numbers about the log.
@@ -132,9 +132,9 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// Err returns why nothing more should be appended, or nil: the error that put the
-// log into its failed state, or that of a [Target.Sync] that has failed, with which
-// the next Flush will.
+// Err returns why nothing more should be appended, or nil. It is the error that put
+// the log into its failed state, or that of a failed [Target.Sync], which the next
+// Flush will report.
 func (l *Log) Err() error {
 	switch {
 	case l.err != nil:
@@ -164,11 +164,11 @@ func (l *Log) Oldest() (s Segment, ok bool) {
 	return l.sealed[0], true
 }
 
-// Close flushes and syncs what there is and seals it with a closing record,
-// removes the segments that are not needed and the spares, but those that the
-// reservations need, and gives up the lock. In the failed state it returns that
-// error, and what was not synced is lost. No goroutine may be in [Log.Prepare] or
-// [Target.Sync].
+// Close flushes and syncs all records and appends a closing record. It removes the
+// segments that are not needed, and the preallocated ones except those that the
+// reservations need, and releases the lock. In the failed state it returns the error
+// of that, and what was not synced may be lost. No goroutine may be in [Log.Prepare]
+// or [Target.Sync].
 func (l *Log) Close() error {
 	if l.err == ErrClosed {
 		return ErrClosed
@@ -183,7 +183,7 @@ func (l *Log) Close() error {
 		err = l.finish()
 	}
 	for _, s := range l.open {
-		s.closeFile() // after finish only those of a failed log
+		s.closeFile() // after finish there are some only in a failed log
 	}
 	if l.healing != nil && l.healing.suspect != nil {
 		l.healing.suspect.closeFile()
@@ -193,10 +193,10 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.lock.Close())
 }
 
-// finish leaves all segments sealed, and the last one with a closing record. That
-// is appended when all before it is durable, as its mark says: so it proves each
-// record before it, those of the last sync too, which no other record does. If
-// it fails, nothing but the proof is lost.
+// finish seals all segments, the last one with a closing record. It appends that
+// record when all before it is durable, and its synced mark says so. So the record
+// proves all records before it, those of the last sync too, which no other record
+// does. If this fails, only the proof is lost.
 func (l *Log) finish() error {
 	if err := l.Flush(); err != nil {
 		return err

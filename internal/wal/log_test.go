@@ -273,7 +273,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Spares that reservations needed are removed when those are gone.
+// Segments that reservations needed are removed when those are gone.
 func TestTrim(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, Options{SegmentSize: 4096})

@@ -17,12 +17,12 @@ type Lost struct {
 	Sequence uint64
 	Err      error // wraps fs.ErrNotExist if the file is surely gone
 
-	preallocated *segment  // which the file is; nil if it holds records
-	lock         io.Closer // the file is that of the lock, and was locked anew
+	preallocated *segment  // the segment, if it is preallocated; nil if it has records
+	lock         io.Closer // a new lock, if the file of the lock was lost
 }
 
-// A stolenError says that another process has the lock now. What is in the directory
-// is its own.
+// A stolenError says that another process has the lock now. The files in the directory
+// belong to that process.
 type stolenError struct{ error }
 
 func (e stolenError) Unwrap() error { return e.error }
@@ -52,7 +52,7 @@ func (e LostError) Error() string {
 	return fmt.Sprintf("wal: %s: %s: %v", what, strings.Join(names, ", "), e[0].Err)
 }
 
-// Unwrap returns why each of them is taken to be lost.
+// Unwrap returns the error of each file.
 func (e LostError) Unwrap() []error {
 	errs := make([]error, len(e))
 	for i, lost := range e {
@@ -71,10 +71,10 @@ func (e LostError) stolen() bool {
 
 func (f Lost) gone() bool { return errors.Is(f.Err, fs.ErrNotExist) }
 
-// Look returns a function that looks for the files of at most so many sealed
-// segments and spares, and of the one that is written. Each Look goes on where the
-// one before ended. Any goroutine may call the function. What it misses may have
-// been removed by the owner meanwhile; see [Log.Confirm].
+// Look returns a function that looks for the file of the current segment, and for
+// the files of at most so many sealed and preallocated segments. Each Look goes on
+// where the one before ended. Any goroutine may call the function. The owner may
+// have removed a file that it misses meanwhile; see [Log.Confirm].
 func (l *Log) Look(limit int) func() LostError {
 	n := len(l.sealed)
 	if l.nextLook >= n || limit >= n {
@@ -82,7 +82,7 @@ func (l *Log) Look(limit int) func() LostError {
 	}
 	sealed := slices.Clone(l.sealed[l.nextLook:min(l.nextLook+min(limit, n), n)])
 	l.nextLook += len(sealed)
-	spares := l.pool.list(limit)
+	preallocated := l.pool.list(limit)
 	var tip *segment
 	if len(l.open) > 0 && l.open[0].flushed.Load() > headerSize {
 		tip = l.open[0]
@@ -105,7 +105,7 @@ func (l *Log) Look(limit int) func() LostError {
 				lost = append(lost, Lost{Sequence: tip.sequence, Err: err})
 			}
 		}
-		for _, s := range spares {
+		for _, s := range preallocated {
 			if _, err := l.fs.Size(s.name); errors.Is(err, fs.ErrNotExist) {
 				lost = append(lost, Lost{Sequence: s.named, Err: err, preallocated: s.segment})
 			}
@@ -114,8 +114,8 @@ func (l *Log) Look(limit int) func() LostError {
 	}
 }
 
-// lookForLock takes the lock anew if its file is lost: another server that is
-// started would not find it.
+// lookForLock takes the lock anew if its file is lost: another server could start
+// otherwise.
 func (l *Log) lookForLock(lost LostError) LostError {
 	switch lock, err := l.fs.Lock(lockName(l.dir)); {
 	case err == nil:
@@ -126,7 +126,7 @@ func (l *Log) lookForLock(lost LostError) LostError {
 	return lost
 }
 
-// look tells why the file is not where it was.
+// look returns an error if the file does not have its name any more.
 func (s *segment) look() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *segment) look() error {
 // place. A file that could not be looked for is returned, and nothing follows from
 // it: it may be there.
 func (l *Log) Confirm(lost LostError) (needed LostError) {
-	respare := false
+	gone := false // a preallocated one
 	for _, f := range lost {
 		switch _, stolen := f.Err.(stolenError); {
 		case f.lock != nil:
@@ -163,7 +163,7 @@ func (l *Log) Confirm(lost LostError) (needed LostError) {
 				_ = l.fail(f.Err)
 			}
 		case f.preallocated != nil:
-			respare = respare || l.pool.has(f.preallocated, f.Sequence)
+			gone = gone || l.pool.has(f.preallocated, f.Sequence)
 		case slices.ContainsFunc(l.sealed, func(s Segment) bool { return s.Sequence == f.Sequence }):
 			needed = append(needed, f)
 		case len(l.open) > 0 && l.open[0].sequence == f.Sequence:
@@ -174,10 +174,10 @@ func (l *Log) Confirm(lost LostError) (needed LostError) {
 			}
 		}
 	}
-	if l.stolen == nil && (respare || needed.Gone()) {
+	if l.stolen == nil && (gone || needed.Gone()) {
 		_ = l.pool.removeAll()
 		if tip := l.tip(); tip != nil && l.err == nil {
-			// If it does not work now, Reserve and Append try again.
+			// After an error, Reserve and Append try again.
 			_ = errors.Join(l.ensureRoom(tip.free()), l.pool.ensureClaims())
 		}
 	}

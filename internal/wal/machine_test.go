@@ -52,25 +52,25 @@ func (l *Log) check() error {
 		room = l.usable(tip.free())
 		prev = tip.sequence
 	}
-	spares := int64(0)
+	preallocated := int64(0)
 	for _, s := range l.pool.preallocated {
 		if s.sequence <= prev {
-			return fmt.Errorf("spare %d after %d", s.sequence, prev)
+			return fmt.Errorf("preallocated segment %d after %d", s.sequence, prev)
 		}
 		prev = s.sequence
 		if s.size == l.pool.size {
-			spares += l.pool.usable()
+			preallocated += l.pool.usable()
 		}
 	}
-	if spares != l.pool.room.Load() {
-		return fmt.Errorf("the spares have room for %d, counted %d", spares, l.pool.room.Load())
+	if preallocated != l.pool.room.Load() {
+		return fmt.Errorf("the preallocated segments have room for %d, counted %d", preallocated, l.pool.room.Load())
 	}
-	if room += spares; l.err == nil && room < l.reserved.Load() {
+	if room += preallocated; l.err == nil && room < l.reserved.Load() {
 		return fmt.Errorf("R1: room %d, reserved %d", room, l.reserved.Load())
 	}
 	for size, n := range l.pool.claims {
 		if l.pool.countSize(size) < n {
-			return fmt.Errorf("R2: %d spares of %d bytes, %d reserved", l.pool.countSize(size), size, n)
+			return fmt.Errorf("R2: %d segments of %d bytes preallocated, %d reserved", l.pool.countSize(size), size, n)
 		}
 	}
 	return nil
@@ -256,7 +256,8 @@ func (m *machine) remove() error {
 	return nil
 }
 
-// prepare makes spares, and removes the files of what was removed durably.
+// prepare makes segments ahead of time, and removes the files of what was removed
+// durably.
 func (m *machine) prepare() error {
 	_, waiting := m.log.RemovalPending()
 	if err := m.log.Prepare(); err != nil {

@@ -12,13 +12,13 @@ import (
 // A scan is what Open knows of a log that Replay has not read yet.
 type scan struct {
 	segments []found // that count, oldest first; empty in a new log
-	remove   []found // files without records: spares, if they can be used
+	remove   []found // files without records: preallocated segments, if they are usable
 	torn     []found // segments whose first write was torn: to be judged, then removed
 	oldest   uint64  // sequence of the oldest segment that is needed; 0: not known yet
-	gap      error   // why the log is damaged if what is before the first of segments is needed
+	gap      error   // the log is damaged in this way if a segment before the first one is needed
 }
 
-// A found segment file.
+// A found is a segment file in the directory.
 type found struct {
 	sequence uint64
 	path     string
@@ -37,16 +37,16 @@ type found struct {
 
 func (f *found) seed() uint32 { return f.header.seed() }
 
-// isShort reports whether the file is shorter than it was made. Only a segment
-// that is closed is.
+// isShort reports whether the file is shorter than it was made. Only a sealed segment
+// may be.
 func (f *found) isShort() bool { return f.headerErr == nil && f.size < f.header.size }
 
-// Open opens the log in a directory, which must exist; without segments it is a
-// new log. It locks the log and finds out what there is, but reads no records:
-// call [Replay] next.
+// Open opens the log in a directory, which must exist; a directory without segments is
+// a new log. It locks the log and finds its segments, but reads no records: call
+// [Replay] next.
 //
-// If somebody has the log open, the error wraps vfs.ErrLocked. If a segment is
-// missing or the beginning of one is damaged, it is a [*CorruptError].
+// If the log is open already, the error wraps vfs.ErrLocked. If a segment is missing or
+// the beginning of one is damaged, it is a [*CorruptError].
 func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	l := &Log{fs: fsys, dir: dir, opt: opt}
 	if !opt.ReadOnly {
@@ -80,7 +80,7 @@ func (l *Log) start() error {
 	if n := len(l.scan.segments); n > 0 {
 		id = l.scan.segments[n-1].header.log
 	}
-	// Files that Replay will remove are not counted: the name of one says nothing.
+	// The names of files that Replay will remove do not count.
 	var next uint64 = 1
 	if n := len(l.scan.segments); n > 0 {
 		next = l.scan.segments[n-1].sequence + 1
@@ -112,7 +112,7 @@ func findSegments(fsys vfs.FS, dir string) ([]found, error) {
 		}
 		f := found{sequence: sequence, path: filepath.Join(dir, name)}
 		if sequence > MaxSequence {
-			return nil, f.corrupt(0, "no segment has a number as large as that of the file's name, for the largest is %x: move the file away", uint64(MaxSequence))
+			return nil, f.corrupt(0, "the number in the file's name is too large for a segment, the largest is %x: move the file away", uint64(MaxSequence))
 		}
 		if err := f.read(fsys); err != nil {
 			return nil, fmt.Errorf("wal: %w", err)
@@ -204,9 +204,9 @@ func (l *Log) chain(files []found) (sc *scan, err error) {
 	return sc, nil
 }
 
-// void notes a segment that a link jumps over. Of a spare that was to get a new
-// sequence when a crash came nobody needs more than its space, and that now. What
-// is not of this log is left alone.
+// void notes a segment that a link jumps over. A file without records was preallocated,
+// and about to get a new sequence when the process ended; it is removed, or used again.
+// A segment of another log is left alone.
 func (l *Log) void(f *found, log uint64, sc *scan) error {
 	blank, err := isZero(l.fs, f.path, headerSize)
 	switch {
@@ -221,9 +221,9 @@ func (l *Log) void(f *found, log uint64, sc *scan) error {
 	return nil
 }
 
-// skipBlank passes over files that were never written, from files[i] down, and
-// returns where there is another one, or -1. Older than the oldest segment,
-// they are spares that were to get a new sequence.
+// skipBlank skips files that were never written, from files[i] down, and returns the
+// index of the next other file, or -1. Such files are older than the oldest segment:
+// they were preallocated, and about to get a new sequence.
 func (l *Log) skipBlank(files []found, i int, sc *scan) (int, error) {
 	for ; i >= 0; i-- {
 		f := files[i]
@@ -236,7 +236,7 @@ func (l *Log) skipBlank(files []found, i int, sc *scan) (int, error) {
 	return i, nil
 }
 
-// check tells what is wrong with the beginning of a segment that counts.
+// check returns what is wrong with the beginning of a segment that counts, or nil.
 func (f *found) check() error {
 	switch {
 	case f.headerErr != nil:
@@ -255,9 +255,9 @@ func (f *found) check() error {
 	return nil
 }
 
-// unlinked decides what a file is that has no valid link and is newer than all
-// that have. The header of a segment is durable before anything else is written
-// to it, so a damaged one is that of a file which was never used.
+// unlinked decides about a file that has no valid link and is newer than all that have
+// one. The header of a segment is durable before anything else is written to it. So a
+// file without a valid header holds nothing, or is damaged.
 func (l *Log) unlinked(f found, sc *scan) error {
 	blank, err := isZero(l.fs, f.path, headerSize)
 	switch {

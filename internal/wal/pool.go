@@ -14,23 +14,23 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A pool makes and keeps the spares.
+// A pool makes segments ahead of time, and keeps them until the owner needs them.
 type pool struct {
 	// Static after Open.
 	fs    vfs.FS
 	dir   string
-	size  int64 // of the usual spare
+	size  int64 // the usual size of a segment
 	log   uint64
 	stamp func() int64
 
-	room     atomic.Int64 // sum of usable of the usual spares; written with mu held
-	prepared atomic.Bool  // the first usual spare is filled with zeros
+	room     atomic.Int64 // sum of usable over the segments of the usual size; written with mu held
+	prepared atomic.Bool  // the next segment of the usual size is filled with zeros
 	stolen   atomic.Bool  // the directory is another process's: nothing is made or removed
 
 	mu           sync.Mutex
 	preallocated []*segment    // by sequence
-	next         uint64        // sequence of the next spare
-	claims       map[int64]int // file size of a large spare -> how many are reserved
+	next         uint64        // sequence of the next segment to make
+	claims       map[int64]int // size of a large segment -> number of reservations
 
 	chores chores // has its own lock
 }
@@ -43,14 +43,14 @@ func (p *pool) count() int {
 	return len(p.preallocated)
 }
 
-// A preallocatedFile is what the file of a spare was called.
+// A preallocatedFile is the file of a preallocated segment, with the name it had.
 type preallocatedFile struct {
 	*segment
 	name  string
 	named uint64
 }
 
-// list names the first spares.
+// list returns the first preallocated segments.
 func (p *pool) list(limit int) (names []preallocatedFile) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,14 +60,14 @@ func (p *pool) list(limit int) (names []preallocatedFile) {
 	return names
 }
 
-// has reports whether a segment is a spare, and its file still has that sequence.
+// has reports whether a segment is still in the pool, and its file has the same name.
 func (p *pool) has(s *segment, named uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Contains(p.preallocated, s) && s.named == named
 }
 
-// add makes a spare.
+// add makes a preallocated segment.
 func (p *pool) add(size int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *pool) add(size int64) error {
 }
 
 // maxInTheWay is how many files with the names of the next segments addLocked
-// passes over. They are not ours: ours are counted in next.
+// skips. The log did not make them: next is larger than the sequences of its own.
 const maxInTheWay = 1000
 
 func (p *pool) addLocked(size int64) error {
@@ -92,8 +92,8 @@ func (p *pool) addLocked(size int64) error {
 		}
 		s.name, s.named = filepath.Join(p.dir, FileName(p.next)), p.next
 		s.header = header{log: p.log, sequence: p.next, created: p.stamp(), size: size}
-		// Whatever happens, the sequence is used up: a file that could not be
-		// removed may be in the way.
+		// The sequence is used up even if this fails: there may be a file with that
+		// name which cannot be removed.
 		p.next++
 		err = p.create(s)
 	}
@@ -110,10 +110,10 @@ func (p *pool) addLocked(size int64) error {
 	return nil
 }
 
-// create makes the file of a spare, or none. A file that is there already stays.
+// create makes the file of a segment, or none. It never touches a file that exists.
 func (p *pool) create(s *segment) (err error) {
 	if s.file, err = p.fs.Create(s.name); err != nil {
-		return err // should it be there all the same, the next start removes it: it is empty
+		return err // if there is a file in spite of the error, it is empty, and the next start removes it
 	}
 	if err = s.file.Preallocate(s.size); err == nil {
 		_, err = s.file.WriteAt(s.header.encode(), 0)
@@ -124,7 +124,7 @@ func (p *pool) create(s *segment) (err error) {
 	if err == nil {
 		err = p.fs.SyncDir(p.dir)
 	}
-	s.file.Close() // what it could complain about is synced
+	s.file.Close() // all is synced, so an error does not matter
 	s.file = nil
 	if err != nil {
 		_ = removeFile(p.fs, s.name)
@@ -132,11 +132,11 @@ func (p *pool) create(s *segment) (err error) {
 	return err
 }
 
-// acquire removes a spare from the pool for the owner to write: one of the usual
-// size, or a large one of that size or a little more, for a record may turn out
-// smaller than its reservation. It returns nil if there is none that is not
-// claimed, or no sequence is left for those before it. The ones before it get new sequences, for sequences only grow; their
-// files follow when they are written.
+// acquire returns a preallocated segment, which the owner is going to write. It has
+// the usual size, or is a large one of that size or a little more, because a record
+// may be smaller than its reservation. acquire returns nil if there is none that is
+// not claimed. Sequences must grow, so the segments before it get new ones; it also
+// returns nil if none are left. Their files are renamed when they are written.
 func (p *pool) acquire(size int64) *segment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +169,7 @@ func (p *pool) acquire(size int64) *segment {
 	return s
 }
 
-// uncount corrects the counts after s is gone from spares.
+// uncount corrects the counts after s was removed from the pool.
 func (p *pool) uncount(s *segment) {
 	if s.size == p.size {
 		p.room.Add(-p.usable())
@@ -186,8 +186,8 @@ func (p *pool) firstUsual() *segment {
 	return nil
 }
 
-// putBack returns segments that were taken and not written, the oldest ones
-// of all.
+// putBack puts segments back into the pool that were acquired and not written. They
+// are older than all others there.
 func (p *pool) putBack(segments []*segment) {
 	for _, s := range segments {
 		s.clearFailure() // before p.mu is taken: syncZeros takes s.mu first
@@ -203,7 +203,7 @@ func (p *pool) putBack(segments []*segment) {
 	p.preallocated = append(slices.Clone(segments), p.preallocated...)
 }
 
-// countSize counts the spares of a size.
+// countSize counts the preallocated segments of a size.
 func (p *pool) countSize(size int64) int {
 	n := 0
 	for _, s := range p.preallocated {
@@ -214,7 +214,7 @@ func (p *pool) countSize(size int64) int {
 	return n
 }
 
-// claim reserves a large spare.
+// claim reserves a large segment.
 func (p *pool) claim(size int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,7 +230,7 @@ func (p *pool) claim(size int64) error {
 	return nil
 }
 
-// ensureClaims makes the large spares that are claimed, if they were given up.
+// ensureClaims makes the large segments that are claimed, if they were removed.
 func (p *pool) ensureClaims() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -252,9 +252,8 @@ func (p *pool) unclaim(size int64) {
 	}
 }
 
-// trim removes spares: large ones that nobody claims, and one of the usual size
-// if there are two more than the reservations need. That they are gone need not
-// be durable.
+// trim removes large segments that are not claimed, and one of the usual size if
+// there are two more than the reservations need. The removal need not be durable.
 func (p *pool) trim(reserved int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -273,7 +272,7 @@ func (p *pool) trim(reserved int64) {
 		}
 		p.preallocated = slices.Delete(p.preallocated, i, i+1)
 		p.uncount(s)
-		_ = p.remove(s) // it will be removed at the next start
+		_ = p.remove(s) // if it fails, the next start removes the file
 	}
 }
 
@@ -285,11 +284,11 @@ func (p *pool) remove(s *segment) error {
 	return removeFile(p.fs, s.name)
 }
 
-// removeAll removes all spares.
+// removeAll removes all preallocated segments.
 func (p *pool) removeAll() error { return p.removeExcept(0) }
 
-// removeExcept removes the spares that are not needed to have so much room, from the
-// newest on, and closes the others.
+// removeExcept removes preallocated segments, the newest ones first, as long as the
+// others have so much room. It closes the others.
 func (p *pool) removeExcept(room int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -312,8 +311,8 @@ func (p *pool) removeExcept(room int64) error {
 	return errors.Join(errs...)
 }
 
-// adopt makes a file that an earlier process left a spare again, if it can be one.
-// Its space may be all that there is on a disk that others have filled.
+// adopt puts a file that an earlier process has left into the pool, if it is usable.
+// Its space may be all that is left on a disk that others have filled.
 func (p *pool) adopt(f *found) bool {
 	switch {
 	case f.headerErr != nil || f.layout != current || f.header.log != p.log || f.header.sequence != f.sequence:
@@ -340,17 +339,17 @@ func (p *pool) adopt(f *found) bool {
 	return true
 }
 
-// Space that is reserved by fallocate only costs the file system a change of
-// its own structures with each write to it. So the next spare is written once
-// before it is used. BenchmarkPreallocation has the figures. Elsewhere than on
-// Linux Preallocate itself writes the zeros.
+// When a file was only extended by fallocate, each first write to a block changes
+// structures of the file system, which makes syncs slower. So the next segment is
+// filled with zeros before it is used. BenchmarkPreallocation has the figures. On
+// other systems than Linux, Preallocate itself writes the zeros.
 const (
 	fillsZeros = runtime.GOOS == "linux"
 	fillSlice  = defaultBlockSize
 )
 
-// fill opens the first spare of the usual size, and fills it with zeros, in
-// slices, so that the owner can have the pool in between.
+// fill opens the next segment of the usual size and fills it with zeros. It works in
+// slices, so that the owner can use the pool in between.
 func (p *pool) fill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -368,25 +367,25 @@ func (p *pool) fill() error {
 			p.mu.Unlock()
 			p.mu.Lock()
 			if p.firstUsual() != s {
-				return err // it is being written already
+				return err // the owner has acquired it
 			}
 		}
 		if err == nil {
 			err = p.syncZeros(s)
 		}
 	}
-	s.filled = true // or there is no use in trying again
+	s.filled = true // even after an error: it does not pay to try again
 	p.prepared.Store(p.firstUsual() != nil && p.firstUsual().filled)
 	return err
 }
 
-// syncZeros makes the blocks durable that fill wrote. Callers hold p.mu, which
-// is free meanwhile.
+// syncZeros makes the zeros of fill durable. The caller holds p.mu; syncZeros unlocks
+// it meanwhile.
 //
-// A failure does not matter to a spare: nobody relies on the zeros. But should
-// the owner have taken the segment in the meantime it may concern records, and
-// the kernel reports it only once. If the file is closed by then, the owner has
-// sealed the segment, with a sync of its own, or removed the spare.
+// An error does not matter as long as the segment is in the pool, because the zeros
+// are not relied on. But if the owner has acquired the segment meanwhile, the error may
+// concern records, and the kernel reports it only once. If the file is closed by then,
+// the owner has sealed the segment, with a sync of its own, or removed it.
 func (p *pool) syncZeros(s *segment) error {
 	name := s.name
 	p.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A sealedReader keeps the file open that ReadSealed reads piece by piece.
+// A sealedReader keeps the file of ReadSealed open between calls.
 type sealedReader struct {
 	sequence uint64 // 0 if none
 	file     vfs.File
@@ -29,14 +29,14 @@ func (r *sealedReader) close() {
 	*r = sealedReader{buf: r.buf}
 }
 
-// ReadSealed reads records of a sealed segment again: about as many bytes as
-// asked for, at most 256 KiB, but at least one record, from a position on. The
-// position is one that Append or ReadSealed returned, or has offset 0 for the
-// beginning. fn is called for each, and must not keep the payload; its error ends
-// the reading and is returned.
+// ReadSealed reads records of a sealed segment again, from a position on: at least one
+// record, and about the given number of bytes, but at most 256 KiB. The position is
+// one that Append or ReadSealed returned, or has offset 0 for the beginning. fn is
+// called for each record, and must not keep the payload; its error ends the reading and
+// is returned.
 //
-// next is where to go on; done says that the segment has no more. Damage is a
-// [*CorruptError].
+// next is the position to go on from; done says that the segment has no more. If the
+// segment is damaged the error is a [*CorruptError].
 func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos, done bool, err error) {
 	i, ok := slices.BinarySearchFunc(l.sealed, from.Segment, func(s Segment, sequence uint64) int {
 		return Pos{s.Sequence, 0}.Compare(Pos{sequence, 0})
@@ -81,7 +81,7 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 	return from, from.Offset >= end, nil
 }
 
-// open makes the segment's file the open one.
+// open opens the file of a segment, if it is not open.
 func (r *sealedReader) open(l *Log, sequence uint64) error {
 	if r.sequence == sequence {
 		return nil

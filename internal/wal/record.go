@@ -5,18 +5,17 @@ import (
 	"hash/crc32"
 )
 
-// A layout is how a version of the format draws records. What is written is
-// current; segments of an older one are read, and repaired, as they are.
+// A layout is the form of records in a version of the format. New segments have the
+// layout current; segments of an older one are read, and repaired, as they are.
 type layout struct {
 	version      uint32
 	recordHeader int64 // bytes before the payload
 	linkPayload  int
 }
 
-// In version 1 one checksum covered a record whole, so that it took the reading
-// of all its bytes to find out that there was none: whoever chose the bytes of
-// large records could make that take very long. From version 2 on a checksum of
-// the header tells.
+// In version 1 one checksum covered a whole record, so all bytes had to be read to find
+// out that there was none. A client that chose the bytes of large jobs could make that
+// take very long. From version 2 on the header has a checksum of its own.
 var (
 	layout1 = &layout{version: 1, recordHeader: 12, linkPayload: 32}
 	layout2 = &layout{version: 2, recordHeader: 16, linkPayload: 40}
@@ -35,8 +34,8 @@ func layoutOf(version uint32) *layout {
 
 func (y *layout) firstRecord() int64 { return headerSize + y.cost(y.linkPayload) }
 
-// closes reports whether segments of this layout end with a closing record
-// whenever they are complete, and say which one follows.
+// closes reports whether each complete segment of this layout ends with a closing
+// record and the name of the next segment.
 func (y *layout) closes() bool { return y.version > 1 }
 
 func (y *layout) cost(n int) int64 {
@@ -95,10 +94,9 @@ const (
 	badChecksum  = "the checksum of a record is wrong"
 )
 
-// frame tells, looking at its length only, how many bytes the record at the
-// start of b takes if there are left bytes from its start to the segment's end.
-// b has at least min(left, recordHeader) bytes. If reason is not empty there is
-// no record.
+// frame returns the size of the record at the start of b. It looks at the length only.
+// left is the number of bytes from there to the end of the segment; b has at least
+// min(left, recordHeader) bytes. If reason is not empty there is no record.
 func (y *layout) frame(b []byte, left int64) (size int64, reason string) {
 	if left < y.recordHeader {
 		return 0, endOfRecords
@@ -113,8 +111,8 @@ func (y *layout) frame(b []byte, left int64) (size int64, reason string) {
 	return y.cost(n), ""
 }
 
-// checkHeader tells why the header at the start of b, at off in its segment, is
-// not that of a record. In version 1 most of that shows in the payload only.
+// checkHeader returns why the header at the start of b, at off in its segment, is not
+// valid. In version 1 the checksum of the payload is needed for most of that.
 func (y *layout) checkHeader(b []byte, seed uint32, off int64) (reason string) {
 	switch {
 	case recordSynced(b) > off:
@@ -125,7 +123,7 @@ func (y *layout) checkHeader(b []byte, seed uint32, off int64) (reason string) {
 	return ""
 }
 
-// A checksum goes over the payload of a record piece by piece.
+// A checksum is computed over the payload of a record piece by piece.
 type checksum struct{ sum, want uint32 }
 
 // payloadChecksum begins that of the record whose header is at the start of b.
@@ -140,8 +138,8 @@ func (c *checksum) add(p []byte) { c.sum = crc32.Update(c.sum, castagnoli, p) }
 
 func (c *checksum) right() bool { return c.sum == c.want }
 
-// check tells why the record at the start of b, which holds it whole, and at off
-// in its segment is not valid.
+// check returns why the record at the start of b, at off in its segment, is not
+// valid. b has the whole record.
 func (y *layout) check(b []byte, seed uint32, off int64) (reason string) {
 	if reason := y.checkHeader(b, seed, off); reason != "" {
 		return reason

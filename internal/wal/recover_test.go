@@ -23,7 +23,7 @@ func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 //
 //	append N SIZE      append N records of SIZE bytes, flush
 //	sync               sync
-//	prepare            make spares
+//	prepare            preallocate segments
 //	close              close the log
 //	kill               leave the log as it is, open, and go on with its files
 //	ls                 print the files

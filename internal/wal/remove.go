@@ -10,28 +10,27 @@ import (
 	"sync/atomic"
 )
 
-// What must be there is written in the log itself, so that a segment which gets
-// lost is missed. The oldest one that is needed is named by each link and, when
-// that changes in between, by a record; a file is removed when that is durable.
-// The next one is named behind the closing record of each segment, when the link
-// of the next is durable.
+// The log itself says which segments must be there, so that a lost one is noticed.
+// Each link names the oldest segment that is needed. When that changes, so does a
+// record, and the file is removed when that record is durable. Behind the closing
+// record of a segment the next one is named, when the link of the next is durable.
 
-// A retired segment is not needed any more. Its file goes when because, a record
-// which says that, is durable.
+// A retired segment is not needed any more. Its file is removed when the record
+// removedBy, which says that, is durable.
 type retired struct {
 	sequence  uint64
 	removedBy Pos
 }
 
-// A successor is to be written behind the closing record that ends at a position: the
-// name of the next segment.
+// A successor is the name of the next segment, which is to be written behind the
+// closing record that ends at a position.
 type successor struct {
 	at   Pos
 	next uint64
 }
 
-// oldest returns the sequence of the oldest segment that is needed, next being
-// that of one about to begin.
+// oldest returns the sequence of the oldest segment that is needed. next is that of a
+// segment which is about to begin.
 func (l *Log) oldest(next uint64) uint64 {
 	switch {
 	case len(l.sealed) > 0:
@@ -42,14 +41,13 @@ func (l *Log) oldest(next uint64) uint64 {
 	return next
 }
 
-// RemoveOldest removes the oldest sealed segment, which the caller no longer
-// needs, and appends a record that says so. The file goes some time after that
-// record has become durable, in [Log.Prepare]. Until then a crash may bring the
-// segment back, with all that are newer. Spares that are not needed any more go
-// with it.
+// RemoveOldest removes the oldest sealed segment, which the caller no longer needs. It
+// appends a record that says so; [Log.Prepare] removes the file when that record is
+// durable. A crash before that may bring the segment back. RemoveOldest also removes
+// preallocated segments that are not needed any more.
 //
-// Like an Append it needs room, and changes nothing if there is none. The current
-// segment is never removed.
+// Like Append it needs room, and changes nothing if there is none. The current segment
+// is never removed.
 func (l *Log) RemoveOldest() error {
 	if err := l.writable(); err != nil {
 		return err
@@ -70,8 +68,9 @@ func (l *Log) RemoveOldest() error {
 	return nil
 }
 
-// RemovalPending returns where the last record is that removes a segment whose file is
-// waiting for it to be durable; ok is false if none is.
+// RemovalPending returns the position of the last record that removes a segment. The
+// file of that segment waits until the record is durable. If no file waits, ok is
+// false.
 func (l *Log) RemovalPending() (at Pos, ok bool) {
 	l.noteDurable()
 	if len(l.retired) == 0 {
@@ -80,14 +79,15 @@ func (l *Log) RemovalPending() (at Pos, ok bool) {
 	return l.retired[len(l.retired)-1].removedBy, true
 }
 
-// SuccessorPending reports whether a segment is to be named in the one before, when its
-// beginning is durable.
+// SuccessorPending reports whether the name of a segment has still to be written to
+// the one before. That waits until the beginning of the segment is durable.
 func (l *Log) SuccessorPending() bool {
 	l.noteDurable()
 	return len(l.successors) > 0
 }
 
-// noteDurable hands over to Prepare what has waited until something was durable.
+// noteDurable gives Prepare the successors and removals that have waited for records
+// which are durable now.
 func (l *Log) noteDurable() {
 	if len(l.retired) == 0 && len(l.successors) == 0 {
 		return
@@ -109,7 +109,7 @@ func (l *Log) noteDurable() {
 	l.successors = slices.Delete(l.successors, 0, m)
 }
 
-// chores are what Prepare does beside making spares.
+// chores are what Prepare does besides making segments.
 type chores struct {
 	pending atomic.Bool
 
@@ -125,13 +125,13 @@ func (c *chores) add(retired []retired, marks []successor) {
 	c.successors = append(c.successors, marks...)
 	for _, r := range retired {
 		c.remove = append(c.remove, r.sequence)
-		// Nobody will miss what follows a segment that goes.
+		// A segment that is removed need not name its successor.
 		c.successors = slices.DeleteFunc(c.successors, func(m successor) bool { return m.at.Segment == r.sequence })
 	}
 	c.pending.Store(len(c.successors)+len(c.remove) > 0)
 }
 
-// finish drops what was done.
+// finish removes a chore that was done.
 func (c *chores) finish(m successor, remove uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,9 +140,9 @@ func (c *chores) finish(m successor, remove uint64) {
 	c.pending.Store(len(c.successors)+len(c.remove) > 0)
 }
 
-// doChores marks and removes what is waiting for it, and returns the first error.
-// Segments go one after the other, and each durably: a log from whose middle a
-// power cut took a file looks damaged.
+// doChores writes the successors and removes the files that wait for it, and returns
+// the first error. It makes each removal durable before the next: if a power cut
+// brought back an older file than one that is gone, the log would look damaged.
 func (p *pool) doChores() (err error) {
 	if p.stolen.Load() {
 		return nil
@@ -180,8 +180,8 @@ func (p *pool) removeSegment(sequence uint64) error {
 	return nil
 }
 
-// writeSuccessor writes the name of the next segment behind a closing record. There is room
-// for it in the file. Should a crash tear it, it says nothing.
+// writeSuccessor writes the name of the next segment behind a closing record. There is
+// room for it in the file. If a crash tears it, the log counts as without it.
 func (p *pool) writeSuccessor(m successor) error {
 	path := filepath.Join(p.dir, FileName(m.at.Segment))
 	f, err := p.fs.OpenWrite(path)

@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A Record is one that was read.
+// A Record is a record that was read.
 type Record struct {
 	Pos
 	Payload []byte
@@ -22,31 +22,32 @@ type Report struct {
 	Segments int
 	Records  int
 	Bytes    int64  // of the segments up to their ends
-	Torn     []Tear // what was cut off, usually nothing or one
+	Torn     []Tear // what was cut off; usually none or one
 }
 
-// A Tear is the end of a write that the last crash interrupted. It was cut off,
-// or in read-only mode would be.
+// A Tear is the incomplete end of a write that the last crash interrupted. It was cut
+// off, or would be if the log was not read only.
 type Tear struct {
 	File   string // path
 	Offset int64  // at which it began
 	Length int64  // its length in bytes
-	Closed bool   // a closing record is before it, so it was no write of the log
+	Closed bool   // there is a closing record before it, so the log did not write it
 }
 
-// defaultBlockSize is how many bytes are read at a time. Five blocks and what
-// they are decoded to are on their way at once with two processors: with blocks
-// of a megabyte a server of 100,000 jobs had twice its later memory at its start.
+// defaultBlockSize is how many bytes are read at a time. With two processors, five
+// blocks are in memory at once, with what they are decoded to. With blocks of a
+// megabyte, a server with 100,000 jobs took twice as much memory at its start as
+// later.
 const defaultBlockSize = 256 << 10
 
 // Replay reads all records of a log that was just opened. It can be called once,
 // and must be before the log is written.
 //
-// Blocks of records, about 256 KiB each, are given to decode, by several
-// goroutines at once, and what decode makes of them to apply, by the calling
-// goroutine, in the order of the log. Payloads are valid until apply has
-// returned. No more than a few blocks per goroutine are in memory at a time. An
-// error of either ends Replay, which returns it as it is.
+// Several goroutines call decode with blocks of records, about 256 KiB each. The
+// calling goroutine calls apply with the results, in the order of the log. Payloads
+// are valid until apply has returned. No more than a few blocks per goroutine are
+// in memory at a time. An error of decode or apply ends Replay, which returns it as
+// it is.
 //
 // A torn tail is cut and reported; see the package comment. If there is damage
 // the error is a [*CorruptError]; records before it may have been applied, and
@@ -150,7 +151,7 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 		switch {
 		case isLast && (b.closed || b.bad != ""):
 			b.segment.end = end
-			return report, nil // whatever the reader made of the rest
+			return report, nil // the log ends here; tidy judges what follows
 		case b.bad != "":
 			return report, b.segment.corrupt(end, "%s; the segment's records end at %d", b.bad, b.segment.end)
 		case b.closed && end < b.segment.end:
@@ -161,8 +162,8 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 	return report, readErr
 }
 
-// check checks the records of the block and lists those that are not internal. It
-// cuts the block behind a closing record, for there is no other.
+// check checks the records of the block and lists those that are not internal. It cuts
+// the block behind a closing record, which is always the last one.
 func (b *block[T]) check() {
 	b.records = b.records[:0]
 	var zero T
@@ -189,8 +190,8 @@ func (b *block[T]) check() {
 	}
 }
 
-// readBlocks reads all segments and emits their blocks. It looks at lengths
-// only: the checksums are for those who decode.
+// readBlocks reads all segments and emits their blocks. It looks at lengths only; the
+// goroutines that decode verify the checksums.
 func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit func(*block[T])) error {
 	size := l.opt.blockSize
 	if size == 0 {
@@ -205,7 +206,7 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 		if err != nil {
 			return fmt.Errorf("wal: %w", err)
 		}
-		limit := f.end // which the consumer changes when it has found the end
+		limit := f.end // a copy: the consumer changes f.end
 		bad := ""
 		for off := int64(headerSize); off < limit && bad == ""; {
 			select {
@@ -231,9 +232,9 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 	return nil
 }
 
-// readRecords reads whole records that begin at off and end before limit, about
-// size bytes of them but at least one, into buf. reason says why there is no
-// record after them, if that is known; only the lengths are looked at.
+// readRecords reads whole records into buf. They begin at off and end before limit: at
+// least one record, and about size bytes. It looks at their lengths only. If it knows
+// why there is no record after them, reason says so.
 func readRecords(f vfs.File, y *layout, buf []byte, off, limit int64, size int) (data []byte, reason string, err error) {
 	want := min(limit-off, int64(size))
 	for {
@@ -269,8 +270,8 @@ func readRecords(f vfs.File, y *layout, buf []byte, off, limit int64, size int) 
 	}
 }
 
-// tidy judges the ends of the log and, when they are known to be good, removes
-// what a crash has left. Then the log can be written.
+// tidy judges the ends of the log. If they are good it removes what a crash has left,
+// and the log can be written.
 func (l *Log) tidy(report *Report) error {
 	sc := l.scan
 	var last *found
@@ -310,8 +311,8 @@ func (l *Log) tidy(report *Report) error {
 	return nil
 }
 
-// complete tells whether the last segment is the newest one that there was, and
-// has its end.
+// complete returns an error if newer segments than the last one are missing, or the
+// end of the last one.
 func (l *Log) complete(last *found) error {
 	if !last.layout.closes() {
 		return nil
@@ -334,7 +335,8 @@ func (l *Log) complete(last *found) error {
 	return err
 }
 
-// checkOldest tells whether the first segment is the oldest one that is needed.
+// checkOldest returns an error if segments are missing that are older than the first
+// one and needed.
 func (sc *scan) checkOldest() error {
 	first := &sc.segments[0]
 	for i := range sc.segments { // the first that is not void
@@ -349,13 +351,13 @@ func (sc *scan) checkOldest() error {
 	case sc.gap != nil:
 		return sc.gap
 	case sc.oldest == 0:
-		return nil // as logs of version 1 do not tell
+		return nil // not known: a log of version 1
 	}
 	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(sc.oldest))
 }
 
-// clean brings the last segment in order, and makes spares again of files without
-// records, or removes them.
+// clean completes the last segment. It puts files without records into the pool again,
+// or removes them.
 func (l *Log) clean(last *found) error {
 	if last != nil {
 		if err := l.closeLast(last); err != nil {
@@ -377,12 +379,12 @@ func (l *Log) clean(last *found) error {
 			return err
 		}
 	}
-	return l.fs.SyncDir(l.dir) // also for what a process removed that was killed before its own
+	return l.fs.SyncDir(l.dir) // also for the removals of a process that was killed before its SyncDir
 }
 
-// closeLast makes the last segment what the next one's link will say that it
-// is. It syncs it in any case: a process that was killed may have left records
-// that are in the kernel's cache only. Then it closes it, if that was not done.
+// closeLast makes the last segment durable and complete. It always syncs: a process
+// that was killed may have left records that are only in the kernel's cache. Then it
+// appends a closing record if there is none, and cuts the file there.
 func (l *Log) closeLast(last *found) error {
 	f, err := l.fs.OpenWrite(last.path)
 	if err != nil {
@@ -395,7 +397,7 @@ func (l *Log) closeLast(last *found) error {
 	size := last.end
 	if last.layout.closes() {
 		if !last.closed {
-			// Over whatever was there, which may look like the name of a next one.
+			// The zeros overwrite what may look like the name of a next segment.
 			b := last.layout.appendRecord(nil, last.seed(), last.end, last.end, 1|internalBit, []byte{kindClosing})
 			b = append(b, make([]byte, nextSize)...)
 			if _, err := f.WriteAt(b, last.end); err != nil {
@@ -417,8 +419,8 @@ func (l *Log) closeLast(last *found) error {
 	return nil
 }
 
-// writeLastSuccessor makes the segment before the last one say that there is this one, if
-// the process that wrote them had not come to it.
+// writeLastSuccessor writes the name of the last segment to the one before, if the
+// process that wrote them has not done so.
 func (l *Log) writeLastSuccessor(last *found) error {
 	for _, f := range l.scan.segments {
 		if f.sequence != last.link.prev.Segment || !f.closed {
@@ -437,8 +439,8 @@ func (l *Log) writeLastSuccessor(last *found) error {
 	return nil
 }
 
-// judge decides whether what is in the last segment at x, where its valid
-// records end, is the torn end of a write or damage.
+// judge decides about the bytes behind x, where the valid records of the last segment
+// end: they are the torn end of a write, or damage.
 func (l *Log) judge(f *found, x int64, report *Report) error {
 	from := x
 	if f.closed {

@@ -9,8 +9,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A segment is a file that this process made: a spare, then planned to be
-// written, then written, then sealed.
+// A segment is a file that this process made. It is preallocated, then planned (it
+// has records in memory), then written, then sealed.
 //
 //	0      base      synced      flushed       end       size
 //	|-------|----------|------------|-----------|----------|
@@ -21,14 +21,14 @@ import (
 // S2. buf has the bytes from base to end.
 // S3. end + endSize <= size, until the closing record is appended.
 type segment struct {
-	file vfs.File // nil while a spare that is not the next one: thousands of them must not take a descriptor each
+	file vfs.File // nil while preallocated, except for the next one: thousands of them must not take a descriptor each
 	size int64
 
-	// Of the pool while a spare, then of the owner.
+	// Of the pool while preallocated, then of the owner.
 	name   string // path of the file
 	named  uint64 // the sequence in name and in the header on the disk
-	header        // sequence is another one if settle has something to do
-	filled bool   // with zeros, or there was no doing it
+	header        // its sequence differs from named until renumber was called
+	filled bool   // with zeros, or that has failed
 
 	// Of the owner.
 	seed   uint32
@@ -37,20 +37,20 @@ type segment struct {
 	closed int64 // where the closing record ends; 0: there is none
 	buf    []byte
 
-	flushed atomic.Int64 // written by the owner, read by whoever syncs
+	flushed atomic.Int64 // written by the owner, read by goroutines that sync
 
 	// mu is held during a sync. The file is closed only with mu held. synced is
-	// written with mu held and read by anybody.
+	// written with mu held, and read by any goroutine.
 	mu     sync.Mutex
 	synced atomic.Int64
-	err    error // why the file is not to be trusted beyond synced
+	err    error // why the file cannot be trusted beyond synced
 	failed atomic.Bool
 }
 
 // free returns how many bytes of records can be appended.
 func (s *segment) free() int64 { return s.size - endSize - s.end }
 
-// begin makes a spare the successor of the segment that ends at prev.
+// begin makes a preallocated segment the successor of the one that ends at prev.
 func (s *segment) begin(prev Pos, oldest uint64, buf []byte) {
 	s.seed = s.header.seed()
 	s.base = headerSize
@@ -67,7 +67,7 @@ func (s *segment) close() {
 	s.end += nextSize
 }
 
-// reset makes a segment that was not written a spare again.
+// reset undoes begin, for a segment that was not written.
 func (s *segment) reset() { s.buf, s.base, s.end, s.closed = nil, 0, headerSize, 0 }
 
 // append appends a record that fits. n is the length of its payload, with
@@ -95,8 +95,8 @@ func (s *segment) flush() error {
 	return nil
 }
 
-// discardDurable drops from buf what is durable. To move a byte at most a few times, it
-// waits until that is the larger part.
+// discardDurable discards from buf what is durable. It waits until that is the larger
+// part, so that each byte is moved a few times at most.
 func (s *segment) discardDurable() {
 	durable := s.synced.Load() - s.base
 	if durable*2 < int64(len(s.buf)) || durable == 0 {
@@ -106,7 +106,7 @@ func (s *segment) discardDurable() {
 	s.base += durable
 }
 
-// open opens the file of a spare, if it is not open.
+// open opens the file, if it is not open.
 func (s *segment) open(fsys vfs.FS) error {
 	if s.file != nil {
 		return nil
@@ -140,7 +140,7 @@ func (s *segment) failLocked(err error) {
 	}
 }
 
-// failure returns why the file is not to be trusted beyond synced, or nil.
+// failure returns why the file cannot be trusted beyond synced, or nil.
 func (s *segment) failure() error {
 	if !s.failed.Load() {
 		return nil
@@ -150,7 +150,7 @@ func (s *segment) failure() error {
 	return s.err
 }
 
-// clearFailure forgets a failure: nothing was written to the segment.
+// clearFailure clears a failure of a segment to which nothing was written.
 func (s *segment) clearFailure() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,9 +158,9 @@ func (s *segment) clearFailure() {
 	s.failed.Store(false)
 }
 
-// sync makes the segment durable at least up to the given offset, which is
-// flushed. Several goroutines may call it; those that wait for another's sync
-// often find that theirs is done.
+// sync makes the segment durable up to an offset, which must be flushed, or further.
+// Several goroutines may call it. One that has waited for the sync of another often
+// has nothing left to do.
 func (s *segment) sync(upTo int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,9 +183,9 @@ func (s *segment) syncLocked() error {
 	return nil
 }
 
-// seal makes a segment durable that was closed, cuts the file to what is in it,
-// and closes that. It is cut last: a file that is shorter than its header says
-// has its closing record, or was damaged.
+// seal makes a complete segment durable, then cuts the file to the length of its
+// records and closes it. It cuts last: so a file that is shorter than its header says
+// has a closing record, or was damaged.
 func (s *segment) seal() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,13 +201,13 @@ func (s *segment) seal() error {
 			return s.err
 		}
 	}
-	s.file.Close() // what it could complain about is synced
+	s.file.Close() // all is synced, so an error does not matter
 	return nil
 }
 
-// truncate removes what a failed segment holds beyond synced, as well as it can, and
-// closes it. That is tidiness: nobody will read it. It leaves the length of the
-// file, for one that is shorter looks damaged.
+// truncate removes what a failed segment holds beyond synced, if that works, and
+// closes it. This is only tidy: no start reads that part. It keeps the length of the
+// file, because a shorter one looks damaged.
 func (s *segment) truncate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,8 +220,8 @@ func (s *segment) truncate() {
 	s.file.Close()
 }
 
-// renumber gives the file the name and the header of its sequence, if it got
-// another one after it was made.
+// renumber gives the file the name and the header of its sequence, if the segment got
+// a new sequence after it was made.
 func (s *segment) renumber(fsys vfs.FS, dir string) error {
 	if s.named == s.sequence {
 		return nil

@@ -7,29 +7,29 @@ import (
 
 // Reservations, and what they cost.
 //
-// Let C be what a spare of the usual size can hold, and call records of up to M
+// Let C be what a segment of the usual size can hold, and call records of up to M
 // bytes small (M is C/64, or a little more where segments are small). Records
-// are not split, so bytes are lost at the end of a segment. What a segment with
-// f free bytes is sure to hold of small records is
+// are not split, so bytes are lost at the end of a segment. The small records
+// that surely fit into a segment with f free bytes have
 //
 //	usable(f) = max(0, f - (M - 8))
 //
-// because a small record does not fit only if fewer than M bytes are free, and
-// sizes are multiples of 8. The room is the sum of usable over the current
-// segment and the spares. The promise is
+// bytes together, because a small record does not fit only if fewer than M bytes are
+// free, and sizes are multiples of 8. The room is the sum of usable over the current
+// segment and the preallocated ones of the usual size. The promise is
 //
 //	R1. room >= sum of the charges of all reservations
 //
 // where a record of c bytes is charged c if it is small: appending it lowers the
 // room by at most c. It is charged 2c if it is larger: if it does not fit, less
-// than c usable bytes are lost. A record larger than C is charged C, for what
-// switching to a segment of its own may lose, and has that segment waiting:
+// than c usable bytes are lost. A record larger than C is charged C, which is what
+// the change to a segment of its own may lose, and that segment is preallocated:
 //
-//	R2. For each size, there are as many large spares as reservations of it.
+//	R2. For each size, as many large segments are preallocated as reserved.
 //
-// Reserve makes spares until R1 and R2 hold with the new charge. Append keeps
-// them by making spares too, if what it takes is not reserved. Unreserve lowers
-// the charges, so an Append of the same size right after it needs nothing new.
+// Reserve makes segments until R1 and R2 hold with the new charge. So does Append,
+// if its record was not reserved. Unreserve lowers the charges, so an Append of the
+// same size right after it needs no new segment.
 
 // small returns M.
 func (l *Log) small() int64 { return smallFor(l.pool.size) }
@@ -63,9 +63,8 @@ func (l *Log) charge(cost int64) int64 {
 	return l.capacity()
 }
 
-// NoRoom reports whether an error means that the system has no space on the disk,
-// or no descriptor, left for the log: it is no fault of the disk, and things are
-// as they were.
+// NoRoom reports whether an error means that the system has no disk space, descriptor
+// or memory left for the log. Then the disk has not failed, and nothing was changed.
 func NoRoom(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
 		if errors.Is(err, errno) {
@@ -75,13 +74,13 @@ func NoRoom(err error) bool {
 	return errors.Is(err, ErrNoSequence)
 }
 
-// Reserve promises that a record that costs n bytes (see [Cost]) can be
-// appended later without new space on the disk. It is called once for each
-// record; sums of several records are not the same. When that record is to be
-// written, or never will be, call [Log.Unreserve] with the same n.
+// Reserve promises that a record that costs n bytes (see [Cost]) can be appended
+// later without new space on the disk. Call it once for each record, not for the sum
+// of several. Call [Log.Unreserve] with the same n right before the record is appended,
+// or when it is not going to be.
 //
-// If the disk is full the error wraps syscall.ENOSPC, nothing is reserved, and
-// a later call may succeed. Other errors of making a file mean the same.
+// If the disk is full the error wraps syscall.ENOSPC, nothing is reserved, and a later
+// call may succeed. The same holds for other errors of making a file.
 func (l *Log) Reserve(n int64) error {
 	if err := l.writable(); err != nil {
 		return err
@@ -114,23 +113,23 @@ func (l *Log) Unreserve(n int64) {
 	}
 }
 
-// NeedsPrepare reports whether [Log.Prepare] has something to do. Any goroutine
-// may call it; it costs next to nothing.
+// NeedsPrepare reports whether [Log.Prepare] has something to do. Any goroutine may
+// call it. It is cheap.
 func (l *Log) NeedsPrepare() bool {
 	return !l.pool.prepared.Load() || l.poolIsLow() || l.pool.chores.pending.Load()
 }
 
-// poolIsLow reports whether there are fewer spares than make a whole one more
-// than the reservations need.
+// poolIsLow reports whether there is less than one preallocated segment more than the
+// reservations need.
 func (l *Log) poolIsLow() bool {
 	return l.pool.room.Load() < l.reserved.Load()+l.pool.usable()
 }
 
-// Prepare removes the files of segments that are not needed, and makes the spares
-// that will be needed soon, so that the owner does not have to wait for it: one
-// more than the reservations need, the next one filled with zeros. One goroutine may call it while the owner does other things; the
-// owner waits at most while a file is made, if it needs one itself. An error
-// means that there are fewer spares, or more files; the log itself is well.
+// Prepare removes the files of segments that are not needed, and makes segments ahead
+// of time, so that the owner need not wait for that: one more than the reservations
+// need, and the next one filled with zeros. One goroutine may call it while the owner
+// does other things; if the owner itself needs a file, it waits while one is made. An
+// error means that some files could not be made or removed; the log itself works.
 func (l *Log) Prepare() error {
 	err := l.pool.doChores()
 	for l.poolIsLow() {

@@ -8,8 +8,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A window reads a file piece by piece, so that it takes the same memory
-// whatever the size of the file.
+// A window reads a file piece by piece, so that it needs little memory for a file of
+// any size.
 type window struct {
 	file vfs.File
 	path string
@@ -49,9 +49,9 @@ func (w *window) at(off, n int64) ([]byte, error) {
 	return w.buf[off-w.off:][:n], nil
 }
 
-// record looks for a record at off. It returns how many bytes it takes, and the
-// payload of an internal one as far as that names a segment. If reason is not
-// empty there is no valid record.
+// record looks for a record at off. It returns its size, and of an internal record
+// the beginning of the payload, which may name a segment. If reason is not empty
+// there is no valid record.
 func (w *window) record(y *layout, seed uint32, off int64) (size int64, internal []byte, reason string, err error) {
 	b, err := w.at(off, min(w.size-off, y.recordHeader))
 	if err != nil {
@@ -82,9 +82,9 @@ func (w *window) record(y *layout, seed uint32, off int64) (size int64, internal
 	return size, internal, "", nil
 }
 
-// findProof looks behind x, where there is no valid record, for one that was
-// written when x was known to be durable. It returns its offset, or 0. From end
-// on all bytes are 0.
+// findProof looks behind x, where there is no valid record, for a record that was
+// written when x was known to be durable. It returns its offset, or 0. From end on
+// all bytes are 0.
 func (w *window) findProof(y *layout, seed uint32, x, end int64) (int64, error) {
 	for at := x + alignment; at < end && at+y.recordHeader <= w.size; at += alignment {
 		b, err := w.at(at, y.recordHeader)
@@ -104,7 +104,8 @@ func (w *window) findProof(y *layout, seed uint32, x, end int64) (int64, error) 
 	return 0, nil
 }
 
-// next returns which segment the one that is closed at end says to follow, or 0.
+// next returns the sequence that is written behind the closing record which ends at
+// end, or 0.
 func (w *window) next(y *layout, seed uint32, end int64) (uint64, error) {
 	if !y.closes() || end+nextSize > w.size {
 		return 0, nil
@@ -133,9 +134,9 @@ func (w *window) lastNonZero(from int64) (int64, error) {
 	return -1, nil
 }
 
-// lastNonZeroByte returns the index of the last byte that is not 0, or -1. It
-// takes eight at a time: a killed server leaves spares full of zeros, tens of
-// megabytes after it had many jobs.
+// lastNonZeroByte returns the index of the last byte that is not 0, or -1. It compares
+// eight at a time: a killed server that had many jobs leaves tens of megabytes of
+// preallocated zeros.
 func lastNonZeroByte(b []byte) int {
 	for len(b) >= 8 && binary.LittleEndian.Uint64(b[len(b)-8:]) == 0 {
 		b = b[:len(b)-8]

@@ -12,7 +12,7 @@ import (
 // What was reserved before a log was closed, or its process killed, can be
 // reserved and appended again when others have filled the disk meanwhile, but for
 // what the segment that was written last had room for.
-func TestSparesOutliveTheProcess(t *testing.T) {
+func TestPreallocatedOutliveTheProcess(t *testing.T) {
 	for _, kill := range []bool{false, true} {
 		fsys := memfs.New()
 		opt := Options{SegmentSize: 4096, LogID: 7}
@@ -43,7 +43,7 @@ func TestSparesOutliveTheProcess(t *testing.T) {
 		must(t, l.Flush())
 		must(t, l.check())
 		must(t, l.Close())
-		// Spares of a size that is not wanted any more go.
+		// Preallocated segments of another size are removed.
 		fsys.SetLimit(0)
 		l = mustOpen(t, fsys, Options{SegmentSize: 8192})
 		must(t, l.Close())
@@ -60,8 +60,9 @@ func TestSparesOutliveTheProcess(t *testing.T) {
 
 func isBlank(b []byte) bool { return lastNonZeroByte(b[headerSize:]) < 0 }
 
-// A spare whose file is a copy with holes is used only if they can be filled.
-func TestSparesWithHoles(t *testing.T) {
+// A preallocated segment whose file is a copy with holes is used only if they can
+// be filled.
+func TestPreallocatedWithHoles(t *testing.T) {
 	fsys := memfs.New()
 	opt := Options{SegmentSize: 64 << 10, LogID: 7}
 	l := mustOpen(t, fsys, opt)
@@ -95,7 +96,7 @@ func TestSparesWithHoles(t *testing.T) {
 	}
 }
 
-// The owner may take a spare, write it and seal it between its last zero and the
+// The owner may acquire a segment, write it and seal it between its last zero and the
 // sync of the zeros. That is no error: the seal has made all of it durable.
 func TestSealedWhileItsZerosAreSynced(t *testing.T) {
 	l := mustOpen(t, memfs.New(), Options{SegmentSize: 4096, LogID: 7})
