@@ -68,7 +68,7 @@ func everything() Options {
 	return Options{
 		Version: "1.2.3",
 		Server: func() server.Counts {
-			return server.Counts{Commands: map[string]uint64{"put": 7}, RejectedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}}
+			return server.Counts{Commands: map[string]uint64{"put": 7}, RejectedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}, MaxConnections: 100, MaxJobSize: 65535}
 		},
 		Journal: func() JournalStats {
 			return JournalStats{Healthy: true, Segments: 2, Bytes: 300, LiveBytes: 100, RecordsWritten: 10, RecordsMigrated: 4, Syncs: syncs}
@@ -94,6 +94,8 @@ func TestMetrics(t *testing.T) {
 		`beanpole_tubes 3`,
 		`beanpole_tubes_without_metrics 0`,
 		`beanpole_connections{kind="all"} 1`,
+		`beanpole_connections_limit 100`,
+		`beanpole_job_body_limit_bytes 65535`,
 		`beanpole_connections_rejected_total{reason="not allowed"} 3`,
 		`beanpole_connections_rejected_total{reason="too many"} 2`,
 		`beanpole_commands_refused_total{reply="OUT_OF_MEMORY"} 4`,

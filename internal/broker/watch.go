@@ -52,9 +52,12 @@ func (b *Broker) ended(w *watch, commands int64) {
 	end := b.now()
 	b.turns.Length.Record(end - w.began)
 	b.turns.Commands.Record(commands)
-	if b.slow == nil || end-w.began < b.slowAfter {
-		return
+	if b.slow != nil && end-w.began >= b.slowAfter {
+		b.tell(w, end, commands)
 	}
+}
+
+func (b *Broker) tell(w *watch, end, commands int64) {
 	t := Turn{Took: time.Duration(end - w.began), Requests: w.requests, Commands: int(commands)}
 	t.Executing = t.Took
 	if b.log != nil {

@@ -32,7 +32,7 @@ type Histogram struct {
 // Record counts a value. Negative ones count as 0.
 func (h *Histogram) Record(v int64) {
 	v = max(v, 0)
-	h.Counts[bits.Len64(uint64(max(v, 1)-1))]++
+	h.Counts[bits.Len64(uint64(v-1))%Buckets]++ // of -1 it is 64
 	h.Sum += float64(v)
 }
 

@@ -118,6 +118,8 @@ type Counts struct {
 	CrowdedConnections  uint64            // closed because there were too many of their address
 	RefusedConnections  uint64            // closed by what a listener asks of its clients
 	RefusedCommands     map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
+	MaxConnections      int               // the limit
+	MaxJobSize          int               // of a body, bytes
 }
 
 // refusalWords are the replies by which a command is refused. Others, such as NOT_FOUND,
@@ -133,6 +135,8 @@ func (s *Server) Counts() Counts {
 		CrowdedConnections:  s.crowded.Load(),
 		RefusedConnections:  s.refusals.connections.Load(),
 		RefusedCommands:     make(map[string]uint64),
+		MaxConnections:      s.opt.MaxConns,
+		MaxJobSize:          s.opt.MaxJobSize,
 	}
 	for _, w := range refusalWords {
 		c.RefusedCommands[w.String()] = s.shared.Unsuccessful(w)
