@@ -20,13 +20,12 @@ import (
 //     durable;
 //  4. their files get other names, so that neither server looks at them again.
 //
-// A crash before 3 leaves a journal with some of the jobs, which the next start
-// deletes, before it begins again from their files: nobody was served yet. A
-// crash in 4 leaves files that have only to be renamed. The record of 3 tells
-// them from those of a beanstalkd that was started there later, about which only
-// a person can decide.
+// A crash before 3 leaves a journal with some of the jobs. The next start deletes them
+// and begins again from the files: no client was served yet. A crash in 4 leaves files
+// that have only to be renamed. The record of 3 distinguishes them from the files of a
+// beanstalkd that was started there later; about those only a person can decide.
 
-// begun is what was begun and not done when the last process ended.
+// begun is a transfer that was begun and not done when the last process ended.
 type begun struct {
 	kind engine.ChangeKind // adoptionBegun, importBegun or 0
 	last uint64            // the highest id before
@@ -35,15 +34,15 @@ type begun struct {
 // adoptedPrefix goes before the names of files that were taken over.
 const adoptedPrefix = "beanstalkd-"
 
-// A MixedError says that there are files of beanstalkd beside a journal that has
-// not taken them over. Nobody knows which of the two counts.
+// A MixedError says that there are files of beanstalkd beside a journal that has not
+// taken them over. A person must decide which of the two counts.
 type MixedError struct{ Files []string } // their names, without the path
 
 func (e *MixedError) Error() string {
 	return fmt.Sprintf("there are files of beanstalkd (%s) beside a journal that has not taken them over", abbreviate(e.Files))
 }
 
-// abbreviate lists names, the first few of them.
+// abbreviate lists the first few names.
 func abbreviate(names []string) string {
 	const few = 3
 	if more := len(names) - few; more > 0 {
@@ -56,9 +55,9 @@ func abbreviate(names []string) string {
 // taking over was done.
 var ErrUnfinished = errors.New("the taking over of beanstalkd's files (binlog.*) was interrupted, and they are not there any more")
 
-// binlogFiles returns the names of beanstalkd's files, and whether they are to be taken
-// over; else they were. It changes nothing. hasRecords says that there was a
-// journal at all.
+// binlogFiles returns the names of beanstalkd's files. takeOver says that they have to
+// be taken over; if it is false they were. hasRecords says that there is a journal. It
+// changes nothing.
 func (j *Journal) binlogFiles(b begun, hasRecords bool) (names []string, takeOver bool, err error) {
 	names, err = binlog.Files(j.fs, j.dir)
 	switch {
@@ -69,7 +68,7 @@ func (j *Journal) binlogFiles(b begun, hasRecords bool) (names []string, takeOve
 	case b.kind == adoptionBegun || !hasRecords || len(names) == 0:
 		return names, len(names) > 0, nil
 	}
-	// They were taken over when the last process ended, or were put back since.
+	// They must be those that were taken over.
 	var known []File
 	for _, t := range j.transfers {
 		known = append(known, t.files...)
@@ -81,8 +80,8 @@ func (j *Journal) binlogFiles(b begun, hasRecords bool) (names []string, takeOve
 	return names, false, err
 }
 
-// undoBegun undoes what the last process has begun and not done. That comes
-// before any room is reserved: there was some for what it did.
+// undoBegun undoes a transfer that the last process has begun and not done. It comes
+// before reserveMissing, so that it finds room on a full disk.
 func (j *Journal) undoBegun(b begun) error {
 	switch b.kind {
 	case adoptionBegun:
@@ -93,7 +92,7 @@ func (j *Journal) undoBegun(b begun) error {
 	return nil
 }
 
-// takeOver makes the jobs of their files those of the journal, which has none.
+// takeOver takes the jobs of beanstalkd's files into the journal, which has none.
 func (j *Journal) takeOver(theirs []string) (*binlog.Report, error) {
 	files, err := identifyAll(j.fs, j.dir, theirs)
 	if err != nil {
@@ -117,8 +116,8 @@ func (j *Journal) takeOver(theirs []string) (*binlog.Report, error) {
 	return &report, j.endTransfer(adoptionDone, files)
 }
 
-// appendJob writes a job that the engine has and the log has not. What that gathers
-// in memory it lets go now and then.
+// appendJob appends a job that is in the engine and not in the log. It flushes now and
+// then, so that little stays in memory.
 func (j *Journal) appendJob(c engine.Change) error {
 	if err := j.reserve(engine.JobPut, cost(engine.JobPut, len(c.Tube), len(c.Body))); err != nil {
 		return err
@@ -135,8 +134,8 @@ func (j *Journal) appendJob(c engine.Change) error {
 	return err
 }
 
-// endTransfer writes what jobs do not tell, says that all is done, and makes it
-// durable.
+// endTransfer appends the last id and the record that the transfer is done, and makes
+// all durable.
 func (j *Journal) endTransfer(kind engine.ChangeKind, files []File) error {
 	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 		return err
@@ -166,8 +165,7 @@ func (j *Journal) makeDurable() error {
 	return nil
 }
 
-// undo deletes all jobs with ids above one, which somebody began to write and
-// nobody was served.
+// undo deletes all jobs with ids above last: those of a transfer that was not done.
 func (j *Journal) undo(last uint64) error {
 	for _, c := range above(j.eng, last) {
 		if err := j.reserveDeletion(); err != nil {
@@ -181,7 +179,7 @@ func (j *Journal) undo(last uint64) error {
 	return nil
 }
 
-// above returns the deletions of all jobs with ids above one.
+// above returns the deletions of all jobs with ids above last.
 func above(eng *engine.Engine, last uint64) (gone []engine.Change) {
 	for c := range eng.Snapshots {
 		if c.ID > last {
@@ -192,8 +190,8 @@ func above(eng *engine.Engine, last uint64) (gone []engine.Change) {
 	return gone
 }
 
-// setAside renames files that are not needed any more. No file is lost by that:
-// if the name is taken, by the file of an earlier beanstalkd, a number is added.
+// setAside renames files that are not needed any more. It replaces no file: if there is
+// one with the new name, of an earlier beanstalkd, it adds a number.
 func (j *Journal) setAside(names []string) error {
 	if len(names) == 0 {
 		return nil

@@ -33,7 +33,7 @@ func (b *background) running() bool {
 	return b.busy
 }
 
-// ended tells how the last function ended, once, or that it has not yet.
+// ended returns the error of the last function, once, or that it is still running.
 func (b *background) ended() (busy bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

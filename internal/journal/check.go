@@ -10,8 +10,8 @@ import (
 )
 
 // Check tests every invariant of the package and reports all that are broken,
-// each with its number. It is for tests and for a server that someone suspects,
-// and must be called within a turn before anything is changed in it.
+// each with its number. It is for tests, and for a server that somebody suspects. It
+// must be called within a turn, before anything is changed in it.
 func (j *Journal) Check() error {
 	var broken []error
 	assert := func(ok bool, format string, args ...any) {
@@ -34,7 +34,7 @@ func (j *Journal) Check() error {
 		jobs++
 		live += weight(&c)
 		if owedPut[c.ID] {
-			assert(c.Mark == 0, "J5: job %d is owed, and in segment %d", c.ID, c.Mark)
+			assert(c.Mark == 0, "J5: job %d is in the backlog, and in segment %d", c.ID, c.Mark)
 			continue
 		}
 		marks[c.Mark]++
@@ -58,8 +58,8 @@ func (j *Journal) Check() error {
 	assert(j.pauses.bytes == pauses, "J4: pauses take %d bytes, not %d", j.pauses.bytes, pauses)
 	for c := range j.eng.Pauses {
 		_, ok := j.pauses.at[c.Tube]
-		assert(ok || owedPause[c.Tube], "J4: the pause of tube %q is nowhere", c.Tube)
+		assert(ok || owedPause[c.Tube], "J4: the pause of tube %q has no record", c.Tube)
 	}
-	assert((len(j.backlog) > 0) == (j.backlogErr != nil), "J5: %d changes are owed because of %v", len(j.backlog), j.backlogErr)
+	assert((len(j.backlog) > 0) == (j.backlogErr != nil), "J5: the backlog has %d changes, and its error is %v", len(j.backlog), j.backlogErr)
 	return errors.Join(broken...)
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // Cleaning is due when the log is larger than one and a half times what the jobs
-// would take, and a segment. A pass over the whole log then finds at least a
-// third of it dead. While a turn appends n bytes, cleaning looks at cleanRatio
-// times as many old ones: so the pass is over before the log has grown to twice
-// its live data and two segments, whatever the turns append.
+// would take, plus a segment. Then at least a third of the log is dead. While a turn
+// appends n bytes, cleaning looks at cleanRatio times as many old ones. So a pass over
+// the whole log ends before it has grown to twice its live data plus two segments,
+// whatever the turns append.
 //
 // After a turn with a very large job that would be a long turn. So no turn looks at
 // much more than maxCleanStep bytes; the next ones make up for it. Only when the log
@@ -68,12 +68,12 @@ func (j *Journal) clean(now int64) (next int64) {
 	for budget > 0 && j.cleaningDue() && !c.stuck {
 		oldest, ok := j.files.Oldest()
 		if !ok {
-			return engine.Never // all is in the segment that is being written
+			return engine.Never // all is in the current segment
 		}
 		if j.marks[uint32(oldest.Sequence)] > 0 {
 			n, ok := j.copyJobs(oldest, budget)
 			if !ok {
-				return now + healPause // the disk is full, or worse
+				return now + healPause // the disk is full, or fails
 			}
 			budget -= n
 			continue
@@ -81,7 +81,7 @@ func (j *Journal) clean(now int64) (next int64) {
 		if removed, err := j.remove(oldest, &budget); err != nil {
 			return now + healPause
 		} else if !removed {
-			return now + cleanPause // when the rest is carried, and its successors' records are durable
+			return now + cleanPause // the next turn goes on, or the new records are not durable yet
 		}
 		budget -= removalCost
 	}
@@ -91,13 +91,13 @@ func (j *Journal) clean(now int64) (next int64) {
 	case j.cleaningDue():
 		return now + cleanPause
 	}
-	j.trouble.cleaned(j.log) // there is nothing to do, though perhaps nothing was done
+	j.trouble.cleaned(j.log) // there is nothing to do any more
 	return engine.Never
 }
 
-// copyJobs looks at about budget bytes of the oldest segment and writes the jobs
-// again that are whole there and nowhere else. It returns how many bytes it
-// looked at, or false if it cannot go on for now.
+// copyJobs looks at about budget bytes of the oldest segment, and writes the jobs again
+// whose whole record is there. It returns how many bytes it looked at, or false if it
+// cannot go on now.
 func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, ok bool) {
 	if j.cleaner.from.Segment != oldest.Sequence {
 		j.cleaner.from = wal.Pos{Segment: oldest.Sequence}
@@ -116,7 +116,7 @@ func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, ok bool) 
 	return next.Offset - from.Offset, true
 }
 
-// copyJob writes a job again if this is its whole record.
+// copyJob writes a job again if r is its whole record.
 func (j *Journal) copyJob(r wal.Record) error {
 	if r.Payload[0] != kindPut {
 		return nil
@@ -149,7 +149,7 @@ func (j *Journal) rewriteJob(c *engine.Change) error {
 	return nil
 }
 
-// rewrite is append with the room that is set aside for cleaning.
+// rewrite appends a change, and may use the room that is set aside for cleaning.
 func (j *Journal) rewrite(c *engine.Change) (wal.Pos, error) {
 	at, err := j.append(c)
 	for err != nil && j.files.Err() == nil && j.unreserveStandby() {
@@ -158,11 +158,11 @@ func (j *Journal) rewrite(c *engine.Change) (wal.Pos, error) {
 	return at, err
 }
 
-// remove removes the oldest segment, in which no job is whole. It returns false
-// if there is more to carry than budget bytes, or if it has to wait until what
-// replaces its records, copies and deletions, is durable: else a power cut might
-// take a job whose deletion it takes, too, and with that something which was done
-// before.
+// remove removes the oldest segment, which has no whole record of a live job. It
+// returns false if it has to copy more than budget bytes first, or if the records
+// that replace those of the segment, copies and deletions, are not durable yet. It
+// must wait for them: otherwise a power cut could take them and the old records
+// too.
 func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
 	done, err := j.copyOtherRecords(oldest.Sequence, budget)
 	if err != nil {
@@ -196,8 +196,8 @@ func (j *Journal) removeOldest(oldest wal.Segment) error {
 	return nil
 }
 
-// durable tells whether a record is on the disk. If nothing else will put it there
-// soon, it starts a sync in the background.
+// durable tells whether a record is durable. If nothing else will sync it soon, it
+// starts a sync in the background.
 func (j *Journal) durable(at wal.Pos) bool {
 	if at.Compare(j.files.Durable()) < 0 {
 		return true
@@ -208,8 +208,8 @@ func (j *Journal) durable(at wal.Pos) bool {
 	return false
 }
 
-// reap sees to it that what the files wait for becomes durable: the records that
-// remove segments, and the beginnings of new ones.
+// reap makes sure that records become durable for which files wait: those that remove
+// segments, and the beginnings of new segments.
 func (j *Journal) reap(now int64) (next int64) {
 	at, removing := j.files.RemovalPending()
 	if removing && j.durable(at) {
@@ -221,9 +221,9 @@ func (j *Journal) reap(now int64) (next int64) {
 	return engine.Never
 }
 
-// copyOtherRecords writes those records again that speak of no job, if the last of
-// them is in a segment that is about to go. done is false if that is more than
-// budget bytes, which it lowers.
+// copyOtherRecords writes the last id, the transfers and the pauses again, if their
+// last records are in a segment that is about to be removed. It lowers budget; done is
+// false if that was not enough.
 func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err error) {
 	if j.lastID <= going {
 		if err := j.copyRecord(going, engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
@@ -236,8 +236,7 @@ func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err 
 	return j.copyPauses(going, budget)
 }
 
-// copyTransfers writes the records again that say what was taken into the journal.
-// They are few.
+// copyTransfers writes the records of transfers again. They are few.
 func (j *Journal) copyTransfers(going uint64) error {
 	for i := range j.transfers {
 		t := &j.transfers[i]

@@ -13,10 +13,10 @@
 // # What is promised
 //
 // With Options.Sync 0, everything that was flushed before a call of Sync is on
-// disk when that returns. With a positive one it is within that time, or what a
-// sync takes, in the operating system's hands until then; with a negative one the
+// disk when that call returns. With a positive one it is on disk after that time, plus
+// what a sync takes; until then the operating system has it. With a negative one the
 // operating system decides. In each case a killed process loses nothing that was
-// flushed.
+// flushed, unless the disk fails at the same time (doc/journal.md, section 9).
 //
 // # Space
 //
@@ -27,32 +27,31 @@
 //
 // # Failure
 //
-// After a failed write or sync the changes that were not durable are in memory and
-// not surely on disk: their commands are answered with an error, and until the log is
-// healed every further change is refused before it is made. Housekeep tries to
-// heal, at once and then every second: all that was not durable is written to a
-// new segment. What could not even be appended is kept, and appended then. So the
-// memory is always what the log will say when it is well again.
+// After a failed write or sync, the changes that were not durable are in memory, and
+// perhaps on disk. Their commands are answered with an error, and until the log has
+// healed every further change is refused before it is made. Housekeep tries to heal at
+// once and then every second: it writes all changes that were not durable to a new
+// segment. Changes that could not even be appended are the backlog, and follow them. So
+// memory and log agree when the log has healed.
 //
 // # Cleaning
 //
-// Each job's whole record is in one segment, which the engine notes beside the
-// job as its mark. When the log is larger than it should be, the jobs that are
-// still live in the oldest segment are written again at the end, a few with each
-// turn, and when that is durable the segment is removed (clean.go). Records of
-// state and deletion in it can go with it: the job they speak of is whole in
-// the same segment or one before, or was written again since.
+// Each job's whole record is in one segment, which the engine notes as the mark of the
+// job. When the log is larger than it should be, the jobs that are still live in the
+// oldest segment are written again at the end, a few with each turn. When that is
+// durable the segment is removed (clean.go). Its records of states and deletions are
+// not needed any more: the whole record of such a job is in the same or an older
+// segment, or was written again since.
 //
 // # Invariants
 //
 // J1. live is the sum of weight over all jobs. J2. marks counts, for each
-// segment, the jobs with that mark; no job has the mark of a segment that is
-// gone. J3. For each job, room for its deletion is reserved, but for unreserved
-// of them, and nothing else is but the standbys of space.go. J4. Each pause is
-// in pauses, with a segment that there is, and in its queue, which is in the order
-// of the segments. J5. While something is owed, and only then, owing says why, no
-// change is admitted, and nothing that was promised is appended. [Journal.Check]
-// tests them.
+// segment, the jobs with that mark; no job has the mark of a removed segment. J3. For
+// each job, room for its deletion is reserved, except for space.unreserved of them;
+// besides, only the standbys of space.go are reserved. J4. Each pause is in pauses,
+// with a segment that exists, and in its queue, which is in the order of segments.
+// J5. While there is a backlog, and only then, backlogErr says why, no change is
+// admitted, and no other change is appended. [Journal.Check] tests them.
 //
 // # Goroutines
 //

@@ -24,10 +24,10 @@ import (
 //     durable.
 //
 // A job keeps its id if the journal has never given out that id or a higher one;
-// else it gets one that is higher than all. So all jobs of an import have ids
-// above the one of 2, and to undo it is to delete those. What was interrupted
-// before 4 is undone by the next to open the journal, be it a server or the
-// import again: nobody was served yet.
+// otherwise it gets one that is higher than all. So all jobs of an import have ids
+// above the one of 2, and to undo it means to delete those. If it was interrupted
+// before 4, the next process that opens the journal undoes it, a server or another
+// import: no client was served yet.
 
 // Errors of Import.
 var (
@@ -42,21 +42,21 @@ type ImportReport struct {
 	NewIDs  int             // so many of them have another id than before
 	Table   string          // path of the table of old and new ids; empty if there was no job
 	Binlog  *binlog.Report  // what was read of beanstalkd's files; nil if it was a journal
-	Pauses  []engine.Change // which are left out; their moments count from 1970
+	Pauses  []engine.Change // not imported; their moments count from 1970
 	Adopted *binlog.Report  // beanstalkd's files that were in dir itself; nil if there were none
 	Begun   bool            // something of it was written
 }
 
 // Import takes the jobs of the files of beanstalkd, or of the journal, in the
 // directory from into the journal in dir, which may be new. It holds the locks of
-// both: the error wraps vfs.ErrLocked if a server uses one of them. Nothing in
-// from is changed. After an error nothing is imported, or what there is will be
-// undone by the next that opens the journal; only if the very last sync has failed
-// may all be there. In any case it can be repeated: that gives ErrImported then.
+// both: the error wraps vfs.ErrLocked if a server uses one of them. It changes nothing
+// in from. After an error nothing is imported, or the next process that opens the
+// journal undoes it; only if the very last sync has failed, all may be imported. Import
+// can always be repeated; if all was imported the error is ErrImported.
 //
-// Jobs keep everything but perhaps their ids. Those that are buried come after
-// those that are so already. Both queues are in memory at the same time.
-// Options.Sync is of no matter, and Options.Epoch is the present.
+// Jobs keep everything except, perhaps, their ids. Buried jobs come after those that
+// were buried in the journal. Both queues are in memory at the same time. Options.Sync
+// is ignored, and Options.Epoch is the present.
 func Import(fsys vfs.FS, dir, from string, opt Options) (report ImportReport, err error) {
 	lock, err := fsys.Lock(filepath.Join(from, "lock"))
 	if err != nil {
@@ -82,7 +82,7 @@ func Import(fsys vfs.FS, dir, from string, opt Options) (report ImportReport, er
 	taken := len(j.transfers)
 	err = j.importAll(&src, &report)
 	closeErr := j.Close()
-	if err == nil || len(j.transfers) > taken { // all is written, and if a sync has failed Close has healed that, or not
+	if err == nil || len(j.transfers) > taken { // all is written; if a sync has failed, Close has tried again
 		err = closeErr
 	}
 	if err != nil {
@@ -91,7 +91,7 @@ func Import(fsys vfs.FS, dir, from string, opt Options) (report ImportReport, er
 	return report, nil
 }
 
-// A source is what is imported.
+// A source is a directory whose jobs are imported.
 type source struct {
 	eng    *engine.Engine
 	files  []File         // with all the jobs
@@ -128,7 +128,7 @@ func (s *source) readBinlog(fsys vfs.FS, dir string, epoch int64) error {
 	s.binlog = &report
 	var names []string
 	for _, f := range report.Files {
-		if f.Records > 0 { // those without are all the same
+		if f.Records > 0 { // files without records are all equal
 			names = append(names, f.Name)
 		}
 	}
@@ -136,7 +136,8 @@ func (s *source) readBinlog(fsys vfs.FS, dir string, epoch int64) error {
 	return err
 }
 
-// identifySegments notes all segments, spares too: no two logs have the same.
+// identifySegments notes all segments, also preallocated ones: two logs have none in
+// common.
 func (s *source) identifySegments(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -178,12 +179,12 @@ func (j *Journal) importAll(src *source, report *ImportReport) error {
 	report.Begun = true
 	err = j.importJobs(src, moves, last)
 	if err != nil && len(j.transfers) == taken {
-		_ = j.fs.Remove(report.Table) // it would tell of what will be undone
+		_ = j.fs.Remove(report.Table) // the import will be undone
 	}
 	return err
 }
 
-// checkNew makes sure that no file was taken before.
+// checkNew returns an error if one of the files was imported or taken over before.
 func (j *Journal) checkNew(files []File) error {
 	for _, t := range j.transfers {
 		for _, f := range files {
@@ -250,8 +251,7 @@ func (j *Journal) writeTable(moves []move) (path string, err error) {
 	return path, err
 }
 
-// importJobs writes the jobs, all or, if it fails, none that the next start will
-// keep.
+// importJobs writes the jobs. If it fails, the next start undoes it.
 func (j *Journal) importJobs(src *source, moves []move, last uint64) error {
 	if _, err := j.append(&engine.Change{Kind: importBegun, ID: last}); err != nil {
 		return err

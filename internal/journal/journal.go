@@ -26,7 +26,7 @@ type Options struct {
 	// is 0.
 	Epoch int64
 
-	// Logger hears of damage, full disks and failures. Nil: nobody does.
+	// Logger is told of damage, full disks and failures. Nil: nothing is logged.
 	Logger *slog.Logger
 
 	// Progress, if not nil, is called now and then while Open reads.
@@ -48,30 +48,31 @@ type Journal struct {
 	dirty      bool               // something was appended since the last Flush
 	unflushed  int64              // bytes appended since the last Flush
 	unsynced   int64              // bytes flushed since the last background sync began
-	bytes      int64              // about what the records in all segments take
+	bytes      int64              // size of the records in all segments, about
 	live       int64              // J1; bytes
 	marks      map[uint32]int     // J2
 	replacedBy map[uint32]wal.Pos // segment -> the last record that replaces one of its own
 	space      space              // J3
 	pauses     pauses             // J4
 	backlog    []engine.Change    // J5: what could not be appended, in order
-	backlogErr error              // why; nil if owed is empty
+	backlogErr error              // why; nil if there is no backlog
 	lastID     uint64             // segment of the last record of the last id
 	transfers  []transfer         // what was taken over and imported
-	undone     *uint64            // an import was undone, before which this was the last id
-	recent     []jobRecord        // whole records: all that are not durable, in order, and perhaps some that are
+	undone     *uint64            // the last id before an import that was undone; nil if none was
+	recent     []jobRecord        // all whole records that are not durable, in order, and perhaps some that are
 	cleaner    cleaner
 	tubes      map[string]string // scratch of cleaning: names
 	trouble    trouble
 	syncedAt   int64 // when the last background sync was started, on the engine's clock
-	preparedAt int64 // when preparing last was
+	preparedAt int64 // when preparing failed last; 0: it has not
 	stats      Stats
 
 	syncing   background // with Options.Sync > 0
 	preparing background
 	lookout   lookout
 
-	// What Sync is to make durable. Written by the turn, read by whoever syncs.
+	// What Sync has to make durable. Written by the turn, read by the goroutine
+	// that syncs.
 	target struct {
 		sync.Mutex
 		wal.Target
@@ -84,14 +85,14 @@ type jobRecord struct {
 	id uint64
 }
 
-// Stats tell how the journal is.
+// Stats describe a journal.
 type Stats struct {
 	wal.Stats
 	Written  uint64 // records, since Open, those migrated included
 	Migrated uint64 // records that cleaning wrote again
 	Live     int64  // bytes that all jobs would take if they were written anew
 	Err      error  // why changes are refused now; nil if they are not
-	Trouble  error  // what is the matter, Err included; nil if all is well
+	Trouble  error  // the worst of what is wrong, Err included; nil if all is well
 }
 
 // New returns a journal whose Admit can be given to an engine. Open must come
@@ -121,7 +122,7 @@ func (j *Journal) Append(changes []engine.Change) error {
 		c := &changes[i]
 		if c.Kind == engine.TubeGone {
 			if j.backlogErr != nil || !j.tryAppend(c) {
-				j.pauses.gone = append(j.pauses.gone, c.Tube) // Housekeep will do it
+				j.pauses.gone = append(j.pauses.gone, c.Tube) // Housekeep will append it
 			}
 			continue
 		}
@@ -150,7 +151,7 @@ func (j *Journal) tryAppend(c *engine.Change) bool {
 	return err == nil
 }
 
-// weigh counts a change of the engine's jobs.
+// weigh updates live and marks for a change of a job.
 func (j *Journal) weigh(c *engine.Change) {
 	switch c.Kind {
 	case engine.JobPut:
@@ -183,7 +184,7 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	}
 }
 
-// appendBacklog appends what could not be.
+// appendBacklog appends the backlog.
 func (j *Journal) appendBacklog() error {
 	for len(j.backlog) > 0 {
 		c := &j.backlog[0]
@@ -200,7 +201,7 @@ func (j *Journal) appendBacklog() error {
 	return nil
 }
 
-// failure returns why nothing can be appended; nil if something can.
+// failure returns why nothing can be appended, or nil.
 func (j *Journal) failure() error {
 	if err := j.files.Err(); err != nil {
 		return err
@@ -225,7 +226,7 @@ func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	return at, nil
 }
 
-// noteOtherRecord notes where the last records are that speak of no job.
+// noteOtherRecord notes where the last record of the last id, or of a pause, is.
 func (j *Journal) noteOtherRecord(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.LastID:
@@ -242,8 +243,8 @@ func (j *Journal) noteOtherRecord(c *engine.Change, at wal.Pos) {
 	}
 }
 
-// markJob notes where the whole record of a job is now. The job may
-// be gone again: then its deletion follows in the same turn.
+// markJob notes where the whole record of a job is now. The job may be deleted already:
+// then its deletion follows in the same turn.
 func (j *Journal) markJob(id uint64, at wal.Pos) {
 	if j.eng.SetMark(id, uint32(at.Segment)) {
 		j.marks[uint32(at.Segment)]++
@@ -251,15 +252,15 @@ func (j *Journal) markJob(id uint64, at wal.Pos) {
 	}
 }
 
-// replaced notes that a record says what is true now of a job with a mark.
+// replaced notes that a record replaces one of the segment that is the mark of its job.
 func (j *Journal) replaced(mark uint32, by wal.Pos) {
 	if mark != 0 {
 		j.replacedBy[mark] = by
 	}
 }
 
-// unmark notes that a job does not have a mark any more. It had none, which is 0,
-// if it was put and deleted in the same turn.
+// unmark removes a mark from the counts. It is 0 if the job was put and deleted in the
+// same turn.
 func (j *Journal) unmark(mark uint32) {
 	if mark == 0 {
 		return
@@ -303,9 +304,9 @@ func (j *Journal) Sync() error {
 	return nil
 }
 
-// trimRecent drops the notes about records that are durable, when those are the
-// larger half: to drop the few that became so just now, each time, would move all
-// others each time, and without syncs there are many. Durable ones do no harm.
+// trimRecent removes records from recent that are durable, if they are at least half of
+// them. Removing a few each time would move all others each time, and without syncs
+// there are many. Durable ones do no harm.
 func (j *Journal) trimRecent() {
 	durable := j.files.Durable()
 	for n := len(j.recent); n > 0 && j.recent[n/2].at.Compare(durable) < 0; n = len(j.recent) {
@@ -329,9 +330,9 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	return min(next, j.prepare(now))
 }
 
-// prepare makes the next spare in the background. An error comes back when the
-// room is needed; until then there is no hurry to try again. It returns when it
-// wants to be called again: only if something is the matter that may be over.
+// prepare preallocates segments in the background. After an error it tries again a
+// second later; if the room is needed before, the command gets the error. It asks for
+// another call only while something is wrong.
 func (j *Journal) prepare(now int64) (next int64) {
 	if !j.files.NeedsPrepare() {
 		j.trouble.prepared(j.log)
@@ -342,7 +343,7 @@ func (j *Journal) prepare(now int64) (next int64) {
 		j.preparedAt = now
 		j.trouble.notPrepared(j.log, err)
 	}
-	retry := now + cleanPause // to see how it ended
+	retry := now + cleanPause // to see the result
 	switch {
 	case busy:
 	case j.preparedAt != 0 && now < j.preparedAt+healPause:
@@ -357,19 +358,19 @@ func (j *Journal) prepare(now int64) (next int64) {
 	return retry
 }
 
-// unsyncedShare is which part of a segment may wait for a sync in the background.
-// A segment that is full is synced within a turn; this keeps that short.
+// unsyncedShare: a sync in the background begins when this part of a segment is not
+// synced, an eighth. A full segment is synced within a turn; this keeps that short.
 const unsyncedShare = 8
 
-// syncLater starts a sync in the background when it is time for one, or when much
-// waits for one, and looks how it ended.
+// syncLater starts a sync in the background when it is time for one, or when much is
+// not synced, and checks the result of the one before.
 func (j *Journal) syncLater(now int64) (next int64) {
 	if j.opt.Sync == 0 {
 		return engine.Never
 	}
 	busy, err := j.syncing.ended()
 	if err != nil {
-		if err := j.files.Flush(); err != nil { // not if that was healed meanwhile
+		if err := j.files.Flush(); err != nil { // nil if the log has healed meanwhile
 			j.trouble.failed(j.log, err)
 			return now
 		}
@@ -402,7 +403,7 @@ func (j *Journal) startSync(now int64) {
 // healPause is how long Housekeep waits between two attempts to heal.
 const healPause = int64(time.Second)
 
-// heal tries to get the log out of its failed state.
+// heal tries to recover from a failure, once a second.
 func (j *Journal) heal(now int64) (next int64) {
 	j.trouble.failed(j.log, j.failure())
 	if now < j.trouble.retry {
@@ -442,8 +443,8 @@ func (j *Journal) recover() error {
 	}
 	j.recent = j.recent[:0]
 	j.setTarget()
-	// Where the record of the last id is now was not noted: cleaning will write
-	// it again.
+	// The new places of these records are not known. 0 makes cleaning write them
+	// again.
 	j.lastID = 0
 	for i := range j.transfers {
 		j.transfers[i].segment = 0
@@ -452,7 +453,7 @@ func (j *Journal) recover() error {
 	return j.appendBacklog()
 }
 
-// Stats returns how the journal is. It is for the goroutine of the turn.
+// Stats describes the journal. It must be called within a turn.
 func (j *Journal) Stats() Stats {
 	st := j.stats
 	st.Stats = j.files.Stats()
@@ -462,8 +463,8 @@ func (j *Journal) Stats() Stats {
 	return st
 }
 
-// Close implements broker.Log. What stats-job tells of a job and was not worth
-// a record by itself is written now.
+// Close implements broker.Log. It also writes the counters of jobs that have changed
+// without a record.
 func (j *Journal) Close() error {
 	j.preparing.wait()
 	j.syncing.wait()
@@ -489,8 +490,8 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// appendUnlogged writes the state of each job that has been reserved or timed out
-// since its last record. Only counters are lost if there is no room.
+// appendUnlogged writes the state of each job that was reserved or timed out since its
+// last record. If there is no room, only counters are lost.
 func (j *Journal) appendUnlogged() error {
 	for c := range j.eng.Unlogged {
 		if _, err := j.append(&c); err != nil {

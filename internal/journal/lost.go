@@ -21,8 +21,8 @@ import (
 // lookPause is how long Housekeep waits between two looks.
 const lookPause = int64(5 * time.Second)
 
-// lookLimit is how many segments are looked for at a time, so that a look takes
-// some milliseconds at most.
+// lookLimit is how many segments one look is for. It then takes a few milliseconds at
+// most.
 const lookLimit = 1000
 
 // A lookout looks for the files in the background.

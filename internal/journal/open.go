@@ -19,12 +19,12 @@ type Report struct {
 	Adopted *binlog.Report // what was taken over from beanstalkd; nil if nothing was
 }
 
-// Open reads the journal in a directory, which must exist, into an engine that
-// has nothing yet, and makes it ready for that engine's changes. If the
-// directory has files of beanstalkd they are taken over; see adopt.go.
+// Open reads the journal in a directory, which must exist, into an empty engine, and
+// makes it ready for that engine's changes. If the directory has files of beanstalkd
+// they are taken over; see adopt.go.
 //
-// The error is a *wal.CorruptError if something is damaged that had been durable:
-// nothing is changed then. It wraps vfs.ErrLocked if another server, be it
+// The error is a *wal.CorruptError if records are damaged that had been durable; then
+// nothing is changed. It wraps vfs.ErrLocked if another server, which may be a
 // beanstalkd, uses the directory.
 func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, error) {
 	j.fs, j.dir, j.eng = fsys, dir, eng
@@ -39,16 +39,17 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 	}
 	j.files = files
 	if err := j.read(&report); err != nil {
-		j.unreserveAll() // so that no spare stays behind
+		j.unreserveAll() // so that no preallocated segment stays
 		files.Close()
 		return report, fmt.Errorf("journal: %w", err)
 	}
 	return report, nil
 }
 
-// progress returns what is called while the log is read. The first time, it tells
-// the engine how many jobs there will be, if the rest is like the first block:
-// cleaning sees to it that at least a third of them are alive.
+// progress returns a function that is called while the log is read. The first call
+// tells the engine how many jobs to expect if the rest of the log is like the first
+// block. Some of these are deleted later in the log, but cleaning keeps at least a
+// third alive.
 func (j *Journal) progress() func(done, total int64) {
 	first := true
 	return func(done, total int64) {
@@ -105,8 +106,8 @@ func (j *Journal) read(report *Report) error {
 	return nil
 }
 
-// A replayer reads a log into an engine, and notes of other records where the
-// last of them are.
+// A replayer reads a log into an engine, and notes where the last records are of the
+// pauses, the last id and the transfers.
 type replayer struct {
 	eng   *engine.Engine
 	epoch int64

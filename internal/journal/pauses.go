@@ -6,14 +6,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// pauses knows where the last record of each pause is, so that none is lost with
-// its segment. There may be very many of them, and cleaning must find those of the
-// oldest segment without looking at the others.
+// pauses says where the last record of each pause is, so that none is lost with its
+// segment. There may be very many pauses, and cleaning must find those of the oldest
+// segment without looking at the others.
 type pauses struct {
-	at    map[string]uint64 // J4: tube -> segment of the last record, or one before
-	queue []pausedTube      // J4: all of at, and some that are out of date; by segment
+	at    map[string]uint64 // J4: tube -> segment of the last record, or an older one
+	queue []pausedTube      // J4: all of at, and some stale ones; by segment
 	gone  []string          // tubes whose TubeGone could not be appended
-	bytes int64             // what the records of at take
+	bytes int64             // size of the records of at
 }
 
 type pausedTube struct {
@@ -52,8 +52,8 @@ func (p *pauses) ended(tube string) {
 	}
 }
 
-// moved notes that records were written again, in a newer segment than the one
-// that failed, perhaps not in that which had been planned for them.
+// moved notes that a log has healed, and has written the records of planned segments
+// again, perhaps in other ones. They are all newer than the segment that failed.
 func (p *pauses) moved(failed uint64) {
 	for i := len(p.queue) - 1; i >= 0 && p.queue[i].segment > failed; i-- {
 		q := &p.queue[i]
@@ -64,9 +64,8 @@ func (p *pauses) moved(failed uint64) {
 	}
 }
 
-// copyPauses writes the records of pauses again that are in a segment which is
-// about to go, those that are not over. done is false if that is more than budget
-// bytes, which it lowers.
+// copyPauses writes the records of pauses again that are not over and are in a segment
+// which is about to be removed. It lowers budget; done is false if that was not enough.
 func (j *Journal) copyPauses(going uint64, budget *int64) (done bool, err error) {
 	p := &j.pauses
 	for len(p.queue) > 0 && p.queue[0].segment <= going {
@@ -88,8 +87,8 @@ func (j *Journal) copyPauses(going uint64, budget *int64) (done bool, err error)
 	return true, nil
 }
 
-// appendGone appends the ends of pauses that could not be when they came. Nobody
-// was promised them.
+// appendGone appends the TubeGone changes that could not be appended before. No client
+// waits for them.
 func (j *Journal) appendGone() (done bool) {
 	p := &j.pauses
 	for budget := int64(cleanStep); len(p.gone) > 0 && budget > 0; {

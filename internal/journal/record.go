@@ -47,15 +47,15 @@ const (
 	stateMask    = flagCounters - 1
 )
 
-// maxJob is the length of the longest kind and job, maxDeleted that of the
-// longest deleted record, in bytes; maxPaused is without the name.
+// The largest lengths in bytes: maxJob of kind and job together, maxDeleted of a
+// deleted record, maxPaused of a paused record without the name.
 const (
 	maxJob     = 1 + 1 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + 8 + binary.MaxVarintLen64 + 5*binary.MaxVarintLen32
 	maxDeleted = 1 + binary.MaxVarintLen64
 	maxPaused  = 1 + 1 + binary.MaxVarintLen32 + 8
 )
 
-// Kinds of changes that only the journal knows. The Body of those that are done
+// Kinds of changes that only the journal knows. The Body of adoptionDone and importDone
 // is a transfer.
 const (
 	adoptionBegun = engine.ChangeKind(0x80 + kindAdoptionBegun)
@@ -64,8 +64,8 @@ const (
 	importDone    = engine.ChangeKind(0x80 + kindImportDone)
 )
 
-// appendRecord appends what c says, but for its Body, which follows it in the
-// log as it is. epoch is the moment at which the engine's clock was 0.
+// appendRecord appends the record of c without its Body, which follows it in the log.
+// epoch is the moment at which the engine's clock was 0.
 func appendRecord(dst []byte, c *engine.Change, epoch int64) []byte {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
@@ -126,13 +126,12 @@ func appendMoment(dst []byte, t, epoch int64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(t+epoch))
 }
 
-// errRecord is wrapped by what decodeRecord returns for bytes that no version
-// of beanpole writes.
+// errRecord is wrapped by the error of decodeRecord for bytes that no version of
+// beanpole writes.
 var errRecord = errors.New("not a record of a journal")
 
-// decodeRecord is the reverse of appendRecord. Body and BodyLen are set, too;
-// Body aliases the record. tubes has the names that were met, so that each is
-// allocated once.
+// decodeRecord is the reverse of appendRecord. It sets Body and BodyLen too; Body
+// aliases the record. tubes has the names so far, so that each is allocated once.
 func decodeRecord(rec []byte, epoch int64, tubes map[string]string) (engine.Change, error) {
 	d := decoder{rest: rec, epoch: epoch, tubes: tubes}
 	var c engine.Change

@@ -9,10 +9,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// deletion is the room that is reserved for the deletion of each job.
+// deletion is the room for the deletion of a job, in bytes.
 var deletion = wal.Cost(maxDeleted)
 
-// cost returns the most that the record of a change takes, bytes in the log.
+// cost returns how many bytes of the log the record of a change takes at most.
 func cost(kind engine.ChangeKind, tube, body int) int64 {
 	switch kind {
 	case engine.JobPut, engine.JobMoved:
@@ -25,31 +25,30 @@ func cost(kind engine.ChangeKind, tube, body int) int64 {
 	return wal.Cost(maxPaused + tube)
 }
 
-// weight is what a job counts for in live: about the size of its whole record,
-// and the same all its life. Beside names and bodies records have 17 bytes at
+// weight is what a job counts for in live: about the size of its whole record, and the
+// same as long as it stays in its tube. Besides name and body a record has 17 bytes at
 // least, and seldom more than 40.
 func weight(c *engine.Change) int64 {
 	return wal.Cost(24 + len(c.Tube) + c.BodyLen)
 }
 
-// A full disk must not stop cleaning, which writes before it frees: without room
-// for that, a disk that is full of deleted jobs would stay full. So the space of
-// two segments is set aside, for cleaning and nobody else. It takes one; the
-// other makes up for what a restart loses, where spares are made anew and the
-// rest of the segment that was written last is not used.
+// A full disk must not stop cleaning, which writes before it frees: otherwise a disk
+// that is full of deleted jobs would stay full. So the space of two segments is set
+// aside for cleaning alone. It needs one. The other makes up for what a restart loses:
+// the rest of the segment that was written last.
 const standbys = 2
 
-// standby returns what is reserved for one of them. That costs twice as much
-// (see package wal), which a spare can hold.
+// standby returns how many bytes are reserved for one of them. The charge is twice as
+// much (see package wal), about a segment.
 func (j *Journal) standby() int64 {
 	return max(j.opt.SegmentSize, wal.MinSegmentSize) * 15 / 32 &^ 7
 }
 
 // space counts what is reserved beyond the turn.
 type space struct {
-	held       int   // reservations for deletions, of some of the jobs or all
-	unreserved int   // jobs for which there was no room for one
-	standbys   int   // of which there should be that many
+	held       int   // reservations for deletions of jobs, whichever they are
+	unreserved int   // number of jobs without such a reservation: there was no room
+	standbys   int   // number of reserved standbys; should be the constant
 	retry      int64 // when to try to reserve what is missing, on the engine's clock
 }
 
@@ -76,8 +75,8 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 	return engine.OK
 }
 
-// refuse says why there is no room for a record of n bytes, and what to answer: a
-// full disk is nobody's fault, but one that fails is.
+// refuse notes why there is no room for a record of n bytes, and returns the outcome: a
+// full disk and a failing one are answered differently.
 func (j *Journal) refuse(err error, n int64) engine.Outcome {
 	j.trouble.noRoom(j.log, err, n)
 	if wal.NoRoom(err) {
@@ -109,7 +108,8 @@ func (j *Journal) admitDeletion() engine.Outcome {
 	return engine.OK
 }
 
-// reserveDeletion lends a deletion the room that is held for any.
+// reserveDeletion uses one of the reservations for deletions. If there is none it makes
+// one.
 func (j *Journal) reserveDeletion() error {
 	if j.space.held > 0 {
 		j.space.held--
@@ -122,8 +122,8 @@ func (j *Journal) reserveDeletion() error {
 	return err
 }
 
-// reserveMissing reserves for all deletions and the standbys what there was no
-// room for before.
+// reserveMissing makes the reservations, for deletions and standbys, for which
+// there was no room before.
 func (j *Journal) reserveMissing() error {
 	for j.space.unreserved > 0 {
 		if err := j.files.Reserve(deletion); err != nil {
@@ -141,8 +141,8 @@ func (j *Journal) reserveMissing() error {
 	return nil
 }
 
-// retryReserve reserves what is missing when nobody asks, and finds out whether
-// there is room again for what was refused.
+// retryReserve makes missing reservations even if no command needs one, and finds out
+// whether there is room again for what was refused.
 func (j *Journal) retryReserve(now int64) (next int64) {
 	if j.space.unreserved == 0 && j.space.standbys == standbys && j.trouble.full == nil {
 		return engine.Never
@@ -163,8 +163,8 @@ func (j *Journal) retryReserve(now int64) (next int64) {
 	return j.space.retry
 }
 
-// tryRoom tells why there is no room for a record of n bytes. A file that only a
-// large one needs is not made to find out.
+// tryRoom returns why there is no room for a record of n bytes, or nil. For a large
+// record it asks the file system, and does not make a file.
 func (j *Journal) tryRoom(n int64) error {
 	if small := j.opt.SegmentSize / 2; n > small {
 		if free, err := j.fs.Free(j.dir); err != nil || free < n {
@@ -188,7 +188,7 @@ func (j *Journal) unreserveAll() {
 	}
 }
 
-// unreserveStandby makes the space of a standby free, if there is one.
+// unreserveStandby frees the space of a standby, if one is reserved.
 func (j *Journal) unreserveStandby() bool {
 	if j.space.standbys == 0 {
 		return false

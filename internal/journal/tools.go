@@ -11,12 +11,12 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// What follows is for tools. None of it locks or changes anything; if a server
-// is using the directory, its newest records may be missed.
+// These functions are for tools. They neither lock nor change anything. If a server
+// uses the directory, they may miss its newest records.
 
-// Load reads the journal in a directory into an engine that has nothing yet. Jobs
-// that an import was writing when it was interrupted are left out, as the next
-// start does. The error wraps ErrUnfinished if nobody can start there.
+// Load reads the journal in a directory into an empty engine. Like a start, it leaves
+// out the jobs of an import that was interrupted. The error wraps ErrUnfinished if no
+// server can start there.
 func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, error) {
 	var report Report
 	files, err := openForReading(fsys, dir)
@@ -43,8 +43,7 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 	return report, nil
 }
 
-// An Entry is a record for people to read. Fields that its kind does not have
-// are left out.
+// An Entry is a record in a form for people. JSON has only the fields of its kind.
 type Entry struct {
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"` // bytes
@@ -121,8 +120,8 @@ var kindNames = map[engine.ChangeKind]string{
 	importDone:        "import-done",
 }
 
-// EntryOf describes a change whose moments count from 1970, as those of an engine
-// do that Load has filled with an epoch of 0. Its mark is the segment.
+// EntryOf describes a change. Its moments must count from 1970, as in an engine that
+// Load has filled with an epoch of 0. Its mark is the segment.
 func EntryOf(c *engine.Change) Entry {
 	e := Entry{Segment: uint64(c.Mark), Kind: kindNames[c.Kind], ID: c.ID, Tube: c.Tube, Body: c.Body}
 	moment := func(ns int64) *time.Time {

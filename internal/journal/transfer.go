@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A File is one whose jobs were taken into the journal. The checksum is
+// A File is a file whose jobs were taken into the journal. The checksum is
 // cryptographic because clients choose what is in such files.
 type File struct {
 	Name   string `json:"name"`   // without the path
@@ -23,7 +23,7 @@ type File struct {
 	SHA256 string `json:"sha256"` // hexadecimal
 }
 
-// identify reads a file and returns what tells it from all others.
+// identify reads a file and returns its size and checksum.
 func identify(fsys vfs.FS, dir, name string) (File, error) {
 	f, err := fsys.Open(filepath.Join(dir, name))
 	if err != nil {
@@ -72,7 +72,7 @@ func NotAdopted(fsys vfs.FS, dir string, taken []File) ([]string, error) {
 	return others, nil
 }
 
-// A transfer is what the record says that ends a take-over or an import.
+// A transfer is a take-over or an import that was done, as its record says.
 type transfer struct {
 	kind    engine.ChangeKind // adoptionDone or importDone
 	at      int64             // ns since 1970
@@ -87,12 +87,12 @@ func newTransfer(kind engine.ChangeKind, at int64, files []File, segment uint64)
 	return t
 }
 
-// change returns the change that the record is of.
+// change returns the change whose record says that the transfer is done.
 func (t *transfer) change() engine.Change {
 	return engine.Change{Kind: t.kind, Body: appendTransfer(nil, t.at, t.files)}
 }
 
-// transferBytes returns what the records of all transfers take.
+// transferBytes returns the size of the records of all transfers.
 func (j *Journal) transferBytes() (n int64) {
 	for i := range j.transfers {
 		n += j.transfers[i].size
@@ -112,8 +112,8 @@ func appendTransfer(dst []byte, at int64, files []File) []byte {
 	return dst
 }
 
-// decodeTransfer is the reverse of appendTransfer. Nothing at all is what earlier
-// builds have written: it stands for no file.
+// decodeTransfer is the reverse of appendTransfer. Earlier builds have written nothing
+// here, which stands for no file.
 func decodeTransfer(b []byte) (at int64, files []File, ok bool) {
 	if len(b) == 0 {
 		return 0, nil, true

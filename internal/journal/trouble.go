@@ -7,11 +7,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// trouble says each kind of trouble once when it begins and once when it ends,
-// and knows in between what it is.
+// trouble logs each kind of trouble once when it begins and once when it ends, and
+// holds the error in between.
 type trouble struct {
 	full         error // why there is no room; nil if there is
-	refused      int64 // bytes; the largest record for which there was none
+	refused      int64 // bytes; size of the largest record for which there was no room
 	broken       error // why the log cannot be written; nil if it can
 	missing      error // which files are lost; nil if none
 	notSeen      error // why files could not be looked for; nil if they could
@@ -20,8 +20,7 @@ type trouble struct {
 	retry        int64 // when to try to heal, on the engine's clock
 }
 
-// worst returns what is the matter, the worst if that is more than one thing; nil
-// if all is well.
+// worst returns the worst trouble, or nil if all is well.
 func (t *trouble) worst() error {
 	switch {
 	case t.broken != nil:
@@ -53,9 +52,9 @@ func (t *trouble) noRoom(log *slog.Logger, err error, n int64) {
 	}
 }
 
-// room notes that there is room for a record of n bytes. That there is some for
-// a smaller one than was refused does not mean much: with jobs of several sizes
-// this would come and go with each put.
+// room notes that there is room for a record of n bytes. The trouble ends only if none
+// of that size was refused: with jobs of several sizes it would come and go with each
+// put otherwise.
 func (t *trouble) room(log *slog.Logger, n int64) {
 	if t.full != nil && n >= t.refused {
 		t.full, t.refused = nil, 0
@@ -91,7 +90,8 @@ func (t *trouble) cleaned(log *slog.Logger) {
 	}
 }
 
-// notPrepared is not for a full disk, of which noRoom tells when that matters.
+// notPrepared notes that the background could not make or remove files. It ignores a
+// full disk: noRoom reports that when it matters.
 func (t *trouble) notPrepared(log *slog.Logger, err error) {
 	if wal.NoRoom(err) {
 		return

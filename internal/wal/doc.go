@@ -50,9 +50,9 @@
 // segment, its synced is not larger than its own offset, and its checksums are
 // right. That of the header is continued from that of log and sequence (16
 // bytes), exclusive-or the record's offset. So bytes from another log, another
-// segment or another place in the same segment are not valid, and a payload
-// cannot look like a record, for the number of the log is told to nobody: 16
-// bytes tell that there is none, whoever chose them.
+// segment or another place in the same segment are not valid. A payload cannot look
+// like a record, because no client knows the number of the log: the first 16 bytes show
+// that there is none.
 //
 // A segment is complete up to its end, which the link of the next one states.
 // So the chain of links from the last segment back to the oldest is the log.

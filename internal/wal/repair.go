@@ -19,15 +19,14 @@ type Damage struct {
 	Reason  string // what is wrong
 	Removed string // path of the file that keeps the bytes; Check leaves it empty
 
-	// What Repair does, beside keeping the bytes.
-	aside  bool    // it renames the file, which is no part of the log
-	filler *filler // it writes fillers
-	patch  []byte  // it writes this, and then zeros
+	// What Repair does besides keeping the bytes.
+	aside  bool    // rename the file, which is no part of the log
+	filler *filler // write fillers
+	patch  []byte  // write this, and then zeros
 }
 
-// Check looks for all damage that [Repair] would mend, and changes nothing. It
-// reads each file piece by piece. A log that is in good order, or has only a torn
-// tail, has none.
+// Check looks for all damage that [Repair] would repair, and changes nothing. It reads
+// each file piece by piece. A log that is whole, or has only a torn end, has none.
 func Check(fsys vfs.FS, dir string) ([]Damage, error) {
 	files, err := findSegments(fsys, dir)
 	if err != nil {
@@ -47,11 +46,11 @@ func Check(fsys vfs.FS, dir string) ([]Damage, error) {
 	return x.damage, nil
 }
 
-// Repair makes a damaged log one that can be opened. It keeps every record that
-// is whole, where it is, and overwrites what lies between with fillers, after
-// copying that to files beside the segment, named after segment and offsets,
-// with the suffix .removed. A file that is no part of the log gets such a name.
-// What a missing segment held is lost. It returns what it mended.
+// Repair makes a damaged log usable. Every whole record stays where it is. Repair copies
+// the bytes between them to files beside the segment, named after segment and offsets,
+// with the suffix .removed, and overwrites them with fillers. A file that is no part of
+// the log gets such a name. The records of a missing segment are lost. Repair returns
+// what it has repaired.
 //
 // Repair locks the log. If it fails or is interrupted it can be run again.
 func Repair(fsys vfs.FS, dir string) (damage []Damage, err error) {
@@ -85,7 +84,7 @@ func (d *Damage) keep(fsys vfs.FS) error {
 	for n := 0; ; n++ {
 		d.Removed = fmt.Sprintf("%s.%x-%x.%d.removed", d.File, d.Offset, d.Offset+d.Length, n)
 		err := d.keepAs(fsys, d.Removed)
-		if !errors.Is(err, fs.ErrExist) { // as after an interrupted repair
+		if !errors.Is(err, fs.ErrExist) { // there are such files after an interrupted repair
 			return err
 		}
 	}
@@ -148,7 +147,7 @@ func writeZeros(f vfs.File, from, to int64) error {
 	return nil
 }
 
-// A filler makes records of a segment that say nothing.
+// A filler writes records that say nothing.
 type filler struct {
 	layout *layout
 	seed   uint32
@@ -195,8 +194,8 @@ func zerosChecksum(sum uint32, n int64) uint32 {
 	return sum
 }
 
-// findLogID returns the number of the log: that of most headers and links, and of
-// the newer ones if as many have another.
+// findLogID returns the number of the log: the one in most headers and links, and if
+// several are as frequent, that of the newest.
 func findLogID(files []found) (uint64, error) {
 	votes := make(map[uint64]int)
 	var best uint64
@@ -220,7 +219,7 @@ func findLogID(files []found) (uint64, error) {
 	if len(files) == 0 || len(votes) > 0 {
 		return best, nil
 	}
-	// Nothing can be checked without it, not even whether a record is one.
+	// Without the number no record can be checked.
 	return 0, files[0].corrupt(0, "no segment has a header or link that is whole: nothing can be repaired")
 }
 
@@ -232,8 +231,8 @@ type examiner struct {
 	damage []Damage
 }
 
-// foreign notes files that are no part of the log, and returns the others. One
-// that has only the wrong name is for people to sort out.
+// foreign notes files that are no part of the log, and returns the others. A segment
+// that has only a wrong name is left to the operator.
 func (x *examiner) foreign(files []found) ([]found, error) {
 	named := make(map[uint64]bool) // sequences whose file has that header
 	for i := range files {
@@ -298,8 +297,8 @@ func (x *examiner) examine(files []found) error {
 	return nil
 }
 
-// segment examines one but for its link. It reports whether it counts: the newest
-// files may never have been used.
+// segment examines a segment, except for its link. It reports whether the segment
+// counts: the newest files may never have been used.
 func (x *examiner) segment(f *found, end int64) (used bool, err error) {
 	w, err := openWindow(x.fs, f.path)
 	if err != nil {
@@ -311,8 +310,8 @@ func (x *examiner) segment(f *found, end int64) (used bool, err error) {
 		return false, err
 	}
 	if end < 0 && len(c.records) == 0 && !f.linked {
-		// Never used, or its first write was torn: Open removes it. If it has
-		// not even a header nobody knows what it was.
+		// Never used, or its first write was torn: Open removes it. Without a header
+		// it is not known what it was.
 		last, err := w.lastNonZero(headerSize)
 		switch {
 		case err != nil || last < 0:
@@ -384,8 +383,8 @@ type oldestAt struct {
 	sequence uint64
 }
 
-// contents finds all valid records after the link. If nothing tells the version
-// of a segment it is one in which there are some.
+// contents finds all valid records after the link. If neither header nor link tells the
+// version of the segment, it is one in which there are valid records.
 func (x *examiner) contents(f *found, w *window) (c contents, err error) {
 	if f.headerErr == nil || f.linked {
 		return x.contentsAs(f, w, f.layout)
@@ -399,8 +398,8 @@ func (x *examiner) contents(f *found, w *window) (c contents, err error) {
 	return c, err
 }
 
-// contentsAs looks for records of a layout. One that is not where the one before
-// ends is looked for at all multiples of 8.
+// contentsAs looks for records of a layout. If there is none where the one before ends,
+// it tries all multiples of 8.
 func (x *examiner) contentsAs(f *found, w *window, y *layout) (c contents, err error) {
 	seed := x.seed(f)
 	for off := y.firstRecord(); off < w.size && c.closed == 0; {
@@ -417,8 +416,8 @@ func (x *examiner) contentsAs(f *found, w *window, y *layout) (c contents, err e
 		case last >= 0 && c.records[last].to == off:
 			c.records[last].to += n
 		case last >= 0 && off-c.records[last].to < y.cost(1), last < 0 && off > y.firstRecord() && off-y.firstRecord() < y.cost(1):
-			// There is no room for a filler, so no record was in between:
-			// this is part of one that is damaged.
+			// There is no room for a filler, so no record can have been in between:
+			// this is part of a damaged one.
 			off += alignment
 			continue
 		default:
@@ -435,9 +434,9 @@ func (x *examiner) contentsAs(f *found, w *window, y *layout) (c contents, err e
 	return c, nil
 }
 
-// gaps notes what is damaged between the records, and between them and the end,
-// which is -1 if no later segment says where it is. It returns where what is whole
-// or can be mended ends.
+// gaps notes the damage between the records, and between them and the end, which is -1
+// if no later segment says where it is. It returns the end of what is whole or can be
+// repaired.
 func (x *examiner) gaps(f *found, w *window, records []span, end int64) (int64, error) {
 	at := f.layout.firstRecord()
 	for _, s := range records {
@@ -463,7 +462,7 @@ func (x *examiner) gaps(f *found, w *window, records []span, end int64) (int64, 
 	return at, nil
 }
 
-// fill notes damage that is to be replaced by fillers.
+// fill notes damage that Repair replaces by fillers.
 func (x *examiner) fill(f *found, w *window, from, to int64) error {
 	reason := endOfRecords
 	if from < w.size {
@@ -481,7 +480,7 @@ func (x *examiner) fill(f *found, w *window, from, to int64) error {
 	return nil
 }
 
-// patch notes damage that is to be replaced by some bytes, and zeros up to length.
+// patch notes damage that Repair replaces by some bytes, and zeros up to length.
 func (x *examiner) patch(f *found, off, length int64, reason string, with []byte) {
 	x.damage = append(x.damage, Damage{
 		File: f.path, Offset: off, Length: max(length, int64(len(with))), Reason: reason, patch: with,

@@ -15,7 +15,7 @@
 // A fault prints itself as the Go expression that makes it, so that a failing
 // test can be pasted into one that is debugged.
 //
-// Closing a file never fails here: nobody can do anything about it.
+// Closing a file never fails here: a program could not do anything about it.
 package faultfs
 
 import (
