@@ -1,0 +1,197 @@
+package kubernetes
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// A manifest is all that "kubectl apply -k" sends, by its types.
+type manifest struct {
+	set     *apps.StatefulSet
+	service *core.Service
+	config  *core.ConfigMap
+	budget  *policy.PodDisruptionBudget
+	network *networking.NetworkPolicy
+}
+
+// decoder knows the kinds and refuses fields that they do not have.
+func decoder(t *testing.T) runtime.Decoder {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, core.AddToScheme, networking.AddToScheme, policy.AddToScheme, monitoring.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+}
+
+func decode(t *testing.T, text []byte) runtime.Object {
+	t.Helper()
+	object, _, err := decoder(t).Decode(text, nil, nil)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return object
+}
+
+// build runs kustomize.
+func build(t *testing.T) manifest {
+	t.Helper()
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := resources.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m manifest
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		switch object := decode(t, document).(type) {
+		case *apps.StatefulSet:
+			m.set = object
+		case *core.Service:
+			m.service = object
+		case *core.ConfigMap:
+			m.config = object
+		case *policy.PodDisruptionBudget:
+			m.budget = object
+		case *networking.NetworkPolicy:
+			m.network = object
+		default:
+			t.Errorf("nothing is known of %T", object)
+		}
+	}
+	if m.set == nil || m.service == nil || m.config == nil || m.budget == nil || m.network == nil {
+		t.Fatalf("something is missing in\n%s", text)
+	}
+	return m
+}
+
+// Selectors find the pod, names of ports and volumes exist, and the pod has no
+// rights that it does not need.
+func TestManifests(t *testing.T) {
+	m := build(t)
+	pod := m.set.Spec.Template
+	const label = "app.kubernetes.io/name"
+	for what, got := range map[string]string{
+		"the stateful set":  m.set.Spec.Selector.MatchLabels[label],
+		"the service":       m.service.Spec.Selector[label],
+		"the budget":        m.budget.Spec.Selector.MatchLabels[label],
+		"the policy":        m.network.Spec.PodSelector.MatchLabels[label],
+		"the pod":           pod.Labels[label],
+		"the service's own": m.service.Labels[label],
+	} {
+		if got != "beanpole" {
+			t.Errorf("%s has the label %q", what, got)
+		}
+	}
+	if peers := m.network.Spec.Ingress[0].From; len(peers) != 1 || len(peers[0].PodSelector.MatchLabels) != 0 {
+		t.Errorf("not every pod of the namespace may use the queue: %v", peers)
+	}
+	container := pod.Spec.Containers[0]
+	ports := map[string]int32{}
+	for _, p := range container.Ports {
+		ports[p.Name] = p.ContainerPort
+	}
+	for _, p := range m.service.Spec.Ports {
+		if ports[p.TargetPort.StrVal] != p.Port {
+			t.Errorf("the service leads port %d to %q, the pod has %v", p.Port, p.TargetPort.StrVal, ports)
+		}
+	}
+	for _, rule := range m.network.Spec.Ingress {
+		if _, ok := ports[rule.Ports[0].Port.StrVal]; !ok {
+			t.Errorf("the policy is about a port %q", rule.Ports[0].Port.StrVal)
+		}
+	}
+	volumes := map[string]bool{m.set.Spec.VolumeClaimTemplates[0].Name: true}
+	for _, v := range pod.Spec.Volumes {
+		volumes[v.Name] = true
+		if v.ConfigMap != nil && v.ConfigMap.Name != m.config.Name {
+			t.Errorf("the configuration is %s, the pod mounts %s", m.config.Name, v.ConfigMap.Name)
+		}
+	}
+	for _, mount := range container.VolumeMounts {
+		if !volumes[mount.Name] {
+			t.Errorf("there is no volume %s", mount.Name)
+		}
+	}
+	if s := container.SecurityContext; !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" || !*pod.Spec.SecurityContext.RunAsNonRoot {
+		t.Errorf("the container may do more than it needs: %v", s)
+	}
+}
+
+// What the Prometheus operator is asked for exists.
+func TestServiceMonitor(t *testing.T) {
+	text, err := os.ReadFile("servicemonitor.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := build(t)
+	monitor := decode(t, text).(*monitoring.ServiceMonitor)
+	for key, value := range monitor.Spec.Selector.MatchLabels {
+		if m.service.Labels[key] != value {
+			t.Errorf("the service has not the label %s=%s", key, value)
+		}
+	}
+	if m.service.Labels[monitor.Spec.JobLabel] != "beanpole" {
+		t.Errorf("the job would be called %q, the alerts ask for beanpole", m.service.Labels[monitor.Spec.JobLabel])
+	}
+	endpoint := monitor.Spec.Endpoints[0]
+	found := false
+	for _, p := range m.service.Spec.Ports {
+		found = found || p.Name == endpoint.Port
+	}
+	if !found {
+		t.Errorf("the service has no port %s", endpoint.Port)
+	}
+	served(t, m, endpoint.Path)
+}
+
+// The program starts with the pod's configuration, uses the ports and directories of
+// the pod, and answers its probes.
+func TestProgram(t *testing.T) {
+	m := build(t)
+	container := m.set.Spec.Template.Spec.Containers[0]
+	effective := printed(t, m)
+	ports := map[string]string{}
+	for _, p := range container.Ports {
+		ports[p.Name] = strconv.Itoa(int(p.ContainerPort))
+	}
+	mounted := map[string]bool{}
+	for _, mount := range container.VolumeMounts {
+		mounted[mount.MountPath] = true
+	}
+	if effective["port"] != ports["queue"] {
+		t.Errorf("the queue is on port %s, the pod says %s", effective["port"], ports["queue"])
+	}
+	if _, port, _ := strings.Cut(effective["admin"], ":"); port != ports["admin"] {
+		t.Errorf("the admin pages are at %s, the pod says %s", effective["admin"], ports["admin"])
+	}
+	if !mounted[effective["journal"]] {
+		t.Errorf("nothing is mounted at the journal's %s", effective["journal"])
+	}
+	limit := container.Resources.Limits.Memory().Value()
+	if jobs := atoi(t, effective["max-memory"]); jobs == 0 || jobs > limit*2/3 {
+		t.Errorf("jobs may take %d bytes, the container %d", jobs, limit)
+	}
+	storage := m.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().Value()
+	if jobs := atoi(t, effective["max-memory"]); storage < jobs*5/2+100e6 {
+		t.Errorf("the volume has %d bytes, too few for jobs of %d", storage, jobs)
+	}
+	served(t, m, container.LivenessProbe.HTTPGet.Path, container.ReadinessProbe.HTTPGet.Path)
+}
