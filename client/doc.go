@@ -30,8 +30,8 @@
 //     method of it.
 //   - To spread jobs over servers that do not know each other: [Servers].
 //   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
-//     [Conn.DeleteMany] and their kin, also of a pool. A hundred jobs take one round
-//     trip.
+//     [Conn.DeleteMany] and their kin, also of a pool and of a set of servers. A hundred
+//     jobs take one round trip. [DeleteJobs] deletes those that were reserved.
 //   - To list, delete and move the jobs of a tube: [Conn.ListJobs], [Conn.FlushTube]
 //     and [Conn.MoveJobs], which only beanpole has.
 //   - In tests: package beanpoletest, a server inside the test.

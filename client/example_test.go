@@ -286,3 +286,72 @@ func ExampleServers() {
 	// same server: true
 	// first, known as the first: true
 }
+
+// Workers that take many small jobs at a time.
+func ExampleDeleteJobs() {
+	defer startExample()()
+	ctx := context.Background()
+	pool, err := client.NewPool(addr, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pool.PutMany(ctx, make([]client.NewJob, 250)); err != nil {
+		log.Fatal(err)
+	}
+
+	for {
+		jobs, err := pool.ReserveMany(ctx, 100, 0)
+		if errors.Is(err, client.ErrTimedOut) {
+			break
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		// ... the work ...
+		if err := client.DeleteJobs(ctx, jobs); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("done:", len(jobs))
+	}
+	// Output:
+	// done: 100
+	// done: 100
+	// done: 50
+}
+
+// What is in a tube, and how to move it elsewhere. beanpole can do this, beanstalkd
+// cannot.
+func ExampleConn_Jobs() {
+	defer startExample()()
+	ctx := context.Background()
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	for _, body := range []string{"one", "three"} {
+		if _, err := c.Put(ctx, client.NewJob{Tube: "mail", Body: []byte(body)}); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	for job, err := range c.Jobs(ctx, "mail", client.StateReady) {
+		if errors.Is(err, client.ErrUnknownCommand) {
+			log.Fatal("this server cannot list jobs")
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("job %d: %d bytes, reserved %d times\n", job.ID, job.Size, job.Reserves)
+	}
+	n, err := c.MoveJobs(ctx, "mail", "mail.later", client.StateReady, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("moved:", n)
+	// Output:
+	// job 1: 3 bytes, reserved 0 times
+	// job 2: 5 bytes, reserved 0 times
+	// moved: 2
+}

@@ -245,7 +245,7 @@ func (p *Pool) ReserveJob(ctx context.Context, id uint64) (*Job, error) {
 
 // ReserveMany is [Conn.ReserveMany] from these tubes, or from "default" if there
 // are none. The jobs share one connection, which they have until the last of them
-// is finished.
+// is finished; [DeleteJobs] deletes all at once.
 func (p *Pool) ReserveMany(ctx context.Context, max int, d time.Duration, tubes ...string) ([]*Job, error) {
 	var jobs []*Job
 	_, err := p.reserve(ctx, tubes, func(c *Conn) (_ []*Job, err error) {
@@ -313,8 +313,8 @@ func (p *Pool) Delete(ctx context.Context, id uint64) error {
 	return p.do(ctx, func(c *Conn) error { return c.Delete(ctx, id) })
 }
 
-// DeleteMany is [Conn.DeleteMany]. Jobs that were reserved are deleted one by
-// one, through the jobs.
+// DeleteMany is [Conn.DeleteMany]. Jobs that were reserved are deleted with
+// [DeleteJobs].
 func (p *Pool) DeleteMany(ctx context.Context, ids []uint64) error {
 	return p.do(ctx, func(c *Conn) error { return c.DeleteMany(ctx, ids) })
 }
@@ -332,6 +332,11 @@ func (p *Pool) Kick(ctx context.Context, tube string, max int) (kicked int, err 
 // Peek is [Conn.Peek].
 func (p *Pool) Peek(ctx context.Context, id uint64) (*Job, error) {
 	return with(ctx, p, "", func(c *Conn) (*Job, error) { return c.Peek(ctx, id) })
+}
+
+// PeekMany is [Conn.PeekMany].
+func (p *Pool) PeekMany(ctx context.Context, ids []uint64) ([]*Job, error) {
+	return with(ctx, p, "", func(c *Conn) ([]*Job, error) { return c.PeekMany(ctx, ids) })
 }
 
 // PeekReady is [Conn.PeekReady] in a tube.
@@ -387,6 +392,11 @@ func (p *Pool) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
 // StatsJob is [Conn.StatsJob].
 func (p *Pool) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
 	return with(ctx, p, "", func(c *Conn) (*JobStats, error) { return c.StatsJob(ctx, id) })
+}
+
+// StatsJobMany is [Conn.StatsJobMany].
+func (p *Pool) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, error) {
+	return with(ctx, p, "", func(c *Conn) ([]*JobStats, error) { return c.StatsJobMany(ctx, ids) })
 }
 
 // Ping is [Conn.Ping].

@@ -60,7 +60,14 @@ func TestPoolCommands(t *testing.T) {
 			must(t, job.Delete(ctx))
 		}
 		wantErr(t, second(p.ReserveTimeout(ctx, 0)), client.ErrTimedOut)
-		must(t, p.DeleteMany(ctx, get(p.PutMany(ctx, []client.NewJob{{Tube: "a"}, {}}))))
+		two := get(p.PutMany(ctx, []client.NewJob{{Tube: "a", Body: []byte("first")}, {}}))
+		if jobs := get(p.PeekMany(ctx, two)); len(jobs) != 2 || string(jobs[0].Body) != "first" {
+			t.Errorf("%+v", jobs)
+		}
+		if sts := get(p.StatsJobMany(ctx, two)); len(sts) != 2 || sts[0].Tube != "a" {
+			t.Errorf("%+v", sts)
+		}
+		must(t, p.DeleteMany(ctx, two))
 		must(t, p.Delete(ctx, get(p.Put(ctx, client.NewJob{}))))
 		must(t, get(p.ReserveJob(ctx, get(p.Put(ctx, client.NewJob{Tube: "mail"})))).Release(ctx, 0, 0))
 		must(t, p.PauseTube(ctx, "mail", time.Minute))
@@ -78,6 +85,32 @@ func TestPoolCommands(t *testing.T) {
 			t.Errorf("%d connections", st.Connections)
 		}
 	})
+}
+
+// Jobs that were reserved together, or one by one, are deleted together, and their
+// connections are free again; those that were lost meanwhile are told.
+func TestDeleteJobs(t *testing.T) {
+	ctx := t.Context()
+	p := newPool(t, start(t), &client.PoolOptions{MaxConns: 3})
+	must(t, client.DeleteJobs(ctx, nil))
+	get(p.PutMany(ctx, make([]client.NewJob, 300)))
+	jobs := get(p.ReserveMany(ctx, 298, 0))
+	jobs = append(jobs, get(p.Reserve(ctx)), get(p.Reserve(ctx)))
+	must(t, client.DeleteJobs(ctx, jobs))
+	if st := get(p.Stats(ctx)); st.JobsReady+st.JobsReserved != 0 {
+		t.Errorf("%d jobs are left", st.JobsReady+st.JobsReserved)
+	}
+	get(p.PutMany(ctx, make([]client.NewJob, 3)))
+	jobs = get(p.ReserveMany(ctx, 3, 0))
+	must(t, jobs[1].Delete(ctx))
+	err := client.DeleteJobs(ctx, jobs)
+	batch, ok := errors.AsType[*client.BatchError](err)
+	if !ok || batch.Errs[0] != nil || !errors.Is(batch.Errs[1], client.ErrNotFound) || batch.Errs[2] != nil {
+		t.Errorf("%v", err)
+	}
+	for range 4 { // none is still taken
+		must(t, p.Ping(ctx))
+	}
 }
 
 // What one user of a connection does to it is not seen by the next.

@@ -148,12 +148,18 @@ func (s *Servers) Put(ctx context.Context, key string, job NewJob) (JobID, error
 		}
 		errs = append(errs, err)
 		n.note(err)
-		elsewhere := errors.Is(err, ErrDisconnected) || errors.Is(err, ErrDraining) || errors.Is(err, ErrOutOfMemory)
-		if !elsewhere || errors.Is(err, ErrOutcomeUnknown) {
+		if !mayPutElsewhere(err) {
 			break
 		}
 	}
 	return JobID{}, errors.Join(errs...)
+}
+
+// mayPutElsewhere reports whether it is certain, after an error, that a job was not
+// put, and worth while to try another server.
+func mayPutElsewhere(err error) bool {
+	elsewhere := errors.Is(err, ErrDisconnected) || errors.Is(err, ErrDraining) || errors.Is(err, ErrOutOfMemory)
+	return elsewhere && !errors.Is(err, ErrOutcomeUnknown)
 }
 
 // Order returns the addresses of the servers in the order in which they are tried
@@ -259,41 +265,55 @@ func (s *Servers) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...
 }
 
 func (s *Servers) reserve(ctx context.Context, d time.Duration, tubes []string) (*Job, error) {
-	job, err := s.sweep(ctx, tubes)
-	if d == 0 || !errors.Is(err, ErrTimedOut) {
-		return job, err
+	jobs, err := s.sweep(ctx, 1, tubes)
+	switch {
+	case err == nil:
+		return jobs[0], nil
+	case d == 0 || !errors.Is(err, ErrTimedOut):
+		return nil, err
 	}
 	return s.await(ctx, d, tubes)
 }
 
-// sweep asks each server once. The error is ErrTimedOut if one of them had to say
-// so.
-func (s *Servers) sweep(ctx context.Context, tubes []string) (*Job, error) {
+// sweep asks each server once, until it has max jobs. The error, if there is none, is
+// ErrTimedOut if one of them had to say so.
+func (s *Servers) sweep(ctx context.Context, max int, tubes []string) (jobs []*Job, err error) {
 	var empty error
 	var errs []error
 	for _, n := range awakeFirst(s.rotated()) {
-		if n.rest(time.Now()) == 1 && empty != nil {
+		if n.rest(time.Now()) == 1 && (empty != nil || len(jobs) > 0) {
 			continue // left alone, and there are others
 		}
-		job, err := n.ReserveTimeout(ctx, 0, tubes...)
-		switch {
+		some, err := n.ReserveMany(ctx, max-len(jobs), 0, tubes...)
+		jobs = append(jobs, some...)
+		switch n.hear(err); {
+		case len(jobs) == max, ctx.Err() != nil && len(jobs) > 0:
+			return jobs, nil
 		case err == nil:
-			n.woke()
-			return job, nil
 		case errors.Is(err, ErrTimedOut):
-			n.woke()
 			empty = err
 		case ctx.Err() != nil:
 			return nil, err
 		default:
-			n.note(err)
 			errs = append(errs, err)
 		}
 	}
-	if empty != nil {
+	switch {
+	case len(jobs) > 0:
+		return jobs, nil
+	case empty != nil:
 		return nil, empty
 	}
 	return nil, errors.Join(errs...)
+}
+
+// hear notes how a server has answered, if at all.
+func (n *node) hear(err error) {
+	if err == nil || errors.Is(err, ErrTimedOut) {
+		n.woke()
+	} else {
+		n.note(err)
+	}
 }
 
 // await waits on all servers for the first job.

@@ -185,6 +185,85 @@ func TestServersFailover(t *testing.T) {
 	})
 }
 
+// Batches go to the servers that single commands go to, and elsewhere when these are
+// away.
+func TestServersMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f := newFleet(t, "a", "b", "c")
+		keys := make([]string, 300)
+		jobs := make([]client.NewJob, len(keys))
+		for i := range keys {
+			keys[i] = fmt.Sprint("key ", i)
+			jobs[i] = client.NewJob{Tube: "mail", Body: []byte(keys[i])}
+		}
+		ids := get(f.PutMany(ctx, keys, jobs))
+		for i, id := range ids {
+			if want := f.Order(keys[i])[0]; id.Server != want {
+				t.Errorf("%s is on %s, want %s", keys[i], id.Server, want)
+			}
+			if job := get(f.Peek(ctx, id)); string(job.Body) != keys[i] {
+				t.Errorf("%v is %s", id, job.Body)
+			}
+		}
+		taken := get(f.ReserveMany(ctx, 250, 0, "mail"))
+		taken = append(taken, get(f.ReserveMany(ctx, 250, time.Hour, "mail"))...)
+		if len(taken) != len(jobs) {
+			t.Errorf("took %d jobs", len(taken))
+		}
+		must(t, client.DeleteJobs(ctx, taken))
+		wantErr(t, second(f.ReserveMany(ctx, 5, 0, "mail")), client.ErrTimedOut)
+		wantErr(t, second(f.ReserveMany(ctx, 5, time.Second, "mail")), client.ErrTimedOut)
+
+		// Without keys the servers take turns; an id that is not there is told.
+		ids = get(f.PutMany(ctx, nil, jobs[:9]))
+		for _, p := range f.Pools() {
+			if st := get(p.StatsTube(ctx, "mail")); st.JobsReady != 3 {
+				t.Errorf("%d jobs are on %s", st.JobsReady, p.Addr())
+			}
+		}
+		must(t, f.Delete(ctx, ids[4]))
+		err := f.DeleteMany(ctx, append(ids, client.JobID{Server: "x", ID: 1}))
+		batch, ok := errors.AsType[*client.BatchError](err)
+		if !ok || len(batch.Unwrap()) != 2 || !errors.Is(batch.Errs[4], client.ErrNotFound) || !errors.Is(batch.Errs[9], client.ErrInvalid) {
+			t.Errorf("%v", err)
+		}
+
+		// It waits for the first only.
+		got := make(chan []*client.Job)
+		go func() { got <- get(f.ReserveMany(ctx, 5, time.Hour)) }()
+		synctest.Wait()
+		get(f.Put(ctx, "", client.NewJob{}))
+		first := <-got
+		if len(first) != 1 {
+			t.Errorf("%d jobs", len(first))
+		}
+		must(t, client.DeleteJobs(ctx, first))
+
+		// One is away, one drains: the third has all.
+		f = newFleet(t, "a", "b", "c")
+		f.away.Store("a:11300", true)
+		f.srv["b:11300"].Drain()
+		for i, id := range get(f.PutMany(ctx, keys, jobs)) {
+			if id.Server != "c:11300" || id.ID == 0 {
+				t.Errorf("%s is on %s", keys[i], id.Server)
+			}
+		}
+		if jobs := get(f.ReserveMany(ctx, len(jobs), 0, "mail")); len(jobs) != len(keys) {
+			t.Errorf("took %d jobs", len(jobs))
+		}
+		f.srv["c:11300"].Drain()
+		ids, err = f.PutMany(ctx, keys[:5], jobs[:5])
+		batch, ok = errors.AsType[*client.BatchError](err)
+		if !ok || len(batch.Unwrap()) != 5 || ids[0].ID != 0 {
+			t.Errorf("%v", err)
+		}
+		wantErr(t, second(f.PutMany(ctx, keys[:1], jobs[:2])), client.ErrInvalid)
+		wantErr(t, second(f.PutMany(ctx, nil, []client.NewJob{{Tube: "-"}})), client.ErrInvalid)
+		wantErr(t, second(f.ReserveMany(ctx, 0, 0)), client.ErrInvalid)
+	})
+}
+
 // A put that may have been done is not done elsewhere.
 func TestServersOutcomeUnknown(t *testing.T) {
 	a := play(t, listen(t), "> put 0 0 60 0\n> \n") // and closes
