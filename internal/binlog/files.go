@@ -13,8 +13,8 @@ import (
 // prefix starts the name of each file; its number follows.
 const prefix = "binlog."
 
-// Detect reports whether a directory holds files of beanstalkd. Whether they
-// hold any job is not looked at: beanstalkd leaves an empty one behind.
+// Detect reports whether a directory holds files of beanstalkd. They may hold no job:
+// beanstalkd always leaves a file.
 func Detect(fsys vfs.FS, dir string) (bool, error) {
 	names, err := Files(fsys, dir)
 	return len(names) > 0, err

@@ -69,8 +69,8 @@ func (l layout) nameLen(b []byte) (int, error) {
 	return int(n), nil
 }
 
-// decodeJob decodes a struct of l.jobSize bytes and checks that each value is
-// possible, save the zero id, which has a meaning of its own.
+// decodeJob decodes a struct of l.jobSize bytes and checks that each value is possible.
+// It accepts the id 0, which has a meaning of its own.
 func (l layout) decodeJob(b []byte) (job, error) {
 	delay, ttr, created, deadline := le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[40:]), le.Uint64(b[48:])
 	j := job{
@@ -177,14 +177,14 @@ func jobOf(c *engine.Change, epoch int64) job {
 	case engine.Delayed:
 		j.state, j.deadline = stateDelayed, wallTime(c.Due, epoch)
 	case engine.Buried:
-		// beanstalkd counts one more when it puts the job on its list of
-		// buried ones.
+		// beanstalkd counts one more when it adds the job to its buried list.
 		j.state, j.buries = stateBuried, max(c.Buries, 1)-1
 	}
 	return j
 }
 
-// wallTime converts a time of the engine's clock, as near as a file can hold.
+// wallTime converts a time of the engine's clock to the nearest one that a file can
+// hold.
 func wallTime(t, epoch int64) int64 {
 	if t > 0 && epoch > math.MaxInt64-t {
 		return math.MaxInt64

@@ -21,18 +21,16 @@ type Options struct {
 	FileSize int64
 }
 
-// Read reads all of beanstalkd's files in a directory and calls apply with a
-// Change for each record, in order; the last is a LastID, unless there was no
-// record at all. When they have been restored (engine.Restore) every job is
-// there as beanstalkd left it on the disk; those it had reserved are ready. A
-// delayed job may be due already. The Due of a buried job is its rank in the
-// order of burying.
+// Read reads all of beanstalkd's files in a directory and calls apply with a Change for
+// each record, in order, and at last with a LastID, unless there was no record. An
+// engine that restores them (engine.Restore) has every job as beanstalkd left it on the
+// disk; jobs that were reserved are ready. A delayed job may be due already. The Due of
+// a buried job is its rank in the order of burying.
 //
 // The Body of a Change is valid until apply returns.
 //
-// Damaged files are no error but stand in the Report, which is the caller's duty
-// to look at. An error of the file system or of apply ends the reading; it comes
-// with the Report so far.
+// Damaged files are not an error: the caller must look at the Report. An error of the
+// file system or of apply ends the reading, and is returned with the Report so far.
 func Read(fsys vfs.FS, dir string, opt Options, apply func(engine.Change) error) (Report, error) {
 	r := reader{
 		fs:    fsys,
@@ -113,8 +111,8 @@ func (r *reader) readFile(name string) error {
 	return err
 }
 
-// readRecords reads header and records of a file. It returns nil at the end, a
-// damage if that comes too early, or what ends the reading of all.
+// readRecords reads header and records of a file. It returns nil at the end, a damage if
+// the rest cannot be read, or an error that ends Read.
 func (r *reader) readRecords() error {
 	if err := r.readHeader(); err != nil || r.file.Version == 0 {
 		return err
@@ -221,7 +219,7 @@ func (r *reader) cutOff(size int64) error {
 	return damagef("a record of %d bytes or more is cut off after %d", size, r.src.left())
 }
 
-// short hands on a short record.
+// short applies a short record.
 func (r *reader) short(j *job) error {
 	r.good(j)
 	c := r.changeOf(engine.JobState, j, false)
@@ -231,12 +229,12 @@ func (r *reader) short(j *job) error {
 	return r.apply(c)
 }
 
-// full hands on the full record that begins at start.
+// full applies the full record that begins at start.
 func (r *reader) full(j *job, start int64, tube, body []byte) error {
 	body, ok := cutBodyEnd(body)
 	if !ok {
-		// What the head says holds also for an earlier copy of the job, if
-		// there is one; bodies never change, so that one's serves.
+		// The head is also valid for an earlier copy of the job, if there is one. That
+		// copy has the right body, because bodies never change.
 		r.drop(start, j)
 		return r.apply(r.changeOf(engine.JobState, j, true))
 	}
@@ -251,7 +249,7 @@ func cutBodyEnd(b []byte) (body []byte, ok bool) {
 	return b[:n:n], string(b[n:]) == bodyEnd
 }
 
-// good counts a record that is handed on.
+// good counts a record that is applied.
 func (r *reader) good(j *job) {
 	r.file.Records++
 	r.report.LastID = max(r.report.LastID, j.id)
@@ -305,21 +303,21 @@ func (r *reader) fsError(err error) error {
 
 // ranks finds the order in which jobs were buried.
 //
-// A short record with state buried is the burying itself. A full one is a copy
-// by compaction: the job keeps the rank of its last burying, and if that record
-// is gone it was in a file that was removed. Such files are the oldest, so these
-// jobs were buried before all that have a record.
+// A short record with state buried is the burying itself. A full one is a copy by
+// compaction: the job keeps the rank of its last burying. If that record is missing, it
+// was in a file that was removed. Such files are the oldest, so these jobs were buried
+// before all others.
 type ranks struct {
 	last map[uint64]int64 // rank of each buried job, unknown jobs included
 
-	copies   int64 // how many jobs are known to be buried by a copy only
-	buryings int64 // how many records of burying there were
+	copies   int64 // number of buried jobs that have a copy only
+	buryings int64 // number of records of burying
 }
 
 // firstBurying is larger than any number of copies.
 const firstBurying = 1 << 32
 
-// note takes in a record, and returns the rank of the job if it is buried.
+// note notes a record, and returns the rank of the job if it is buried.
 func (r *ranks) note(j *job, full bool) int64 {
 	if j.state != stateBuried {
 		delete(r.last, j.id)

@@ -2,15 +2,14 @@ package binlog
 
 import "fmt"
 
-// A Report says what Read found. That a log was read whole is to say that
-// Damaged is false.
+// A Report says what Read found. The log was read completely if Damaged returns false.
 type Report struct {
 	Files  []FileReport // ascending
 	LastID uint64       // the highest id in any record; 0 if there is none
 
-	// Missing are files that must have existed between the first and the last,
-	// as ranges of names; Ignored are names that look like those of beanstalkd
-	// but that it would not open.
+	// Missing are files that must have existed between the first and the last, as
+	// ranges of names. Ignored are names that resemble those of beanstalkd, but which
+	// it would not open.
 	Missing []string
 	Ignored []string
 }
@@ -21,13 +20,13 @@ type FileReport struct {
 	Version int32  // 5 or 7; 0: nothing was ever written. Else unknown, and not read
 	Size    int64  // bytes
 	Read    int64  // bytes up to the end of the last record that was understood
-	Records int    // of these, without the dropped ones
+	Records int    // that were understood, without the dropped ones
 
-	// Stopped is why the rest of the file was not read; nil if there was none.
+	// Stopped is why the rest of the file was not read; nil if all was read.
 	Stopped *Damage
 
-	// Dropped are full records without a good body; the first [MaxDropped] of
-	// DroppedCount. An earlier copy of the job, if there was one, stays.
+	// Dropped are full records without a valid body: the first [MaxDropped] of
+	// DroppedCount. An earlier copy of the job, if there was one, is kept.
 	Dropped      []Damage
 	DroppedCount int
 }
@@ -43,7 +42,7 @@ type Damage struct {
 	Reason string
 }
 
-// String returns it as part of a line for people.
+// String describes the damage, as part of a line.
 func (d Damage) String() string {
 	return fmt.Sprintf("%s at %d: %s", d.File, d.Offset, d.Reason)
 }

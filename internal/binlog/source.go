@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// chunk is how much is read, or written, at a time if nothing needs more.
+// chunk is how much is read or written at a time, or more for a larger record.
 const chunk = 1 << 20 // bytes
 
 // A source is the unread part of a file, of which a window is in memory.
@@ -43,7 +43,7 @@ func (s *source) skip(n int) {
 // fill widens the window to n bytes or a chunk.
 func (s *source) fill(n int) error {
 	want := int(min(s.left(), int64(max(n, chunk))))
-	// A buffer for a large body is not kept for ever.
+	// A buffer for a large body is not kept.
 	if cap(s.buf) < want || cap(s.buf) > 4*chunk && want <= chunk {
 		s.buf = make([]byte, want)
 	}
@@ -52,7 +52,7 @@ func (s *source) fill(n int) error {
 	got, err := s.f.ReadAt(s.window[have:], s.at+int64(have))
 	if have+got < want {
 		if err == io.EOF {
-			err = io.ErrUnexpectedEOF // the file shrinks under us
+			err = io.ErrUnexpectedEOF // the file has become shorter
 		}
 		return fmt.Errorf("read at %d: %w", s.at+int64(have), err)
 	}

@@ -34,21 +34,21 @@ type Summary struct {
 	MaxBody int
 }
 
-// Write writes version 7 files binlog.1, binlog.2, ... that beanstalkd starts
-// from, and makes them durable. The directory exists and has no such files.
+// Write writes files binlog.1, binlog.2, ... of version 7, with which beanstalkd can
+// start, and makes them durable. The directory must exist and have no such files.
 //
 // changes is a snapshot: a JobPut for each job, in any order, and a LastID
-// (engine.Snapshots and engine.LastID). It is gone through several times and
-// must yield the same each time. A TubePaused is left out, because beanstalkd
-// keeps no pauses; other kinds are errors. A body must not be larger than
-// beanstalkd's largest -z less 2, 1073741822 bytes.
+// (engine.Snapshots and engine.LastID). Write iterates over it several times, and it must
+// yield the same each time. Write leaves out a TubePaused, because beanstalkd does not
+// store pauses; other kinds are errors. A body must not be larger than 1073741822 bytes,
+// beanstalkd's largest -z less 2.
 //
-// beanstalkd takes the order of buried jobs from that of the records, so they
-// come first, sorted. It counts a burying for each of them when it starts, so
-// they are written with one less. And it goes on after the highest id that it
-// sees put, so a job with the last id is put and deleted at the end if need be.
+// beanstalkd gives buried jobs the order of their records, so they come first, sorted. It
+// counts a burying for each of them when it starts, so they are written with one less.
+// Its next id follows the highest that it finds in a full record, so Write adds a job
+// with the last id, and its deletion, if that job does not exist any more.
 //
-// If Write fails it removes the files it made, as far as that works.
+// If Write fails it tries to remove the files that it made.
 func Write(fsys vfs.FS, dir string, opt Options, changes iter.Seq[engine.Change]) (Summary, error) {
 	w := writer{
 		fs:       fsys,
@@ -181,9 +181,9 @@ func (w *writer) writeAll(changes iter.Seq[engine.Change]) error {
 	return w.fs.SyncDir(w.dir)
 }
 
-// writeBuried writes the next window of buried jobs. Bodies come in the order
-// of the snapshot, so as many as may be held are collected, and for the rest the
-// snapshot is gone through again.
+// writeBuried writes the next window of buried jobs. Bodies come in the order of the
+// snapshot, so it collects as many as may be in memory, and iterates over the snapshot
+// again for the rest.
 func (w *writer) writeBuried(changes iter.Seq[engine.Change]) error {
 	n, size := 0, int64(0)
 	for n < len(w.buried) && (n == 0 || size+w.buried[n].size <= w.window) {
@@ -228,8 +228,8 @@ func (w *writer) put(c *engine.Change) error {
 	return nil
 }
 
-// putLastID writes a job that has existed. It is in the last file because
-// beanstalkd removes files from the front, and so forgets it last.
+// putLastID writes a deleted job with the last id. It comes last because beanstalkd
+// removes the oldest files first.
 func (w *writer) putLastID() error {
 	j := job{id: w.lastID, ttr: 1, size: len(bodyEnd), state: stateReady}
 	full := appendFull(nil, engine.DefaultTube, &j)
@@ -243,7 +243,7 @@ func (w *writer) putLastID() error {
 	return nil
 }
 
-// body writes a body and its end. A large one does not go through the buffer.
+// body writes a body and its end. A large body is not copied to the buffer.
 func (w *writer) body(b []byte) error {
 	if len(b) > chunk {
 		if err := w.flush(); err != nil {
@@ -261,7 +261,7 @@ func (w *writer) body(b []byte) error {
 	return w.flush()
 }
 
-// room makes sure that a record of n bytes goes to a file that has room for it.
+// room begins a new file if the current one has no room for a record of n bytes.
 func (w *writer) room(n int) error {
 	used := w.at + int64(len(w.buf))
 	if w.file != nil && used+int64(n) <= w.fileSize {

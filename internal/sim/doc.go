@@ -3,7 +3,7 @@
 // (memfs), its calls fail (faultfs), and the time is fake (testing/synctest). The
 // package has tests only.
 //
-//	go test ./internal/sim                    a few seconds
+//	go test ./internal/sim                    about a minute
 //	go test ./internal/sim -sim.seeds=5000    thousands of seeds
 //	go test ./internal/sim -sim.seed=1234     one seed, such as one that failed
 //

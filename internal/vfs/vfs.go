@@ -1,13 +1,11 @@
-// Package vfs is the door through which beanpole touches files: the few
-// operations that the journal needs, and none besides.
+// Package vfs is the interface to files: the few operations that the journal needs.
 //
-// [OS] is the real file system. The sub-packages memfs (in memory, with power
-// cuts and a size limit) and faultfs (any FS with failing calls) let a test see
-// what a disk does once in ten years. All of them pass the tests of the
-// sub-package vfstest, which is the precise statement of the contract; the
-// comments of [FS] and [File] are its prose.
+// [OS] is the real file system. The sub-packages memfs (in memory, with power cuts
+// and a size limit) and faultfs (any FS, with failing calls) show a test what a disk
+// does once in ten years. All of them pass the tests of the sub-package vfstest, which
+// state the contract precisely; the comments of [FS] and [File] describe it.
 //
-// What survives a power cut, as every FS here promises it and no more:
+// Each FS promises that this survives a power cut, and no more:
 //
 //   - the bytes and the size of a file as they were when [File.Sync] last
 //     returned nil, overlaid with any subset of what was written since;
@@ -18,8 +16,8 @@
 // After a failed Sync nothing is known about what was written since the last
 // successful one, even if a later Sync succeeds.
 //
-// Errors keep their cause: errors.Is(err, syscall.ENOSPC), fs.ErrNotExist and
-// fs.ErrExist work on whatever an FS returns.
+// Errors keep their cause: errors.Is works with syscall.ENOSPC, fs.ErrNotExist and
+// fs.ErrExist on all errors of an FS.
 //
 // Deliberately not here: permissions (files are 0600, directories 0700), times,
 // seeking, partial directory reads, and Windows.
@@ -31,11 +29,11 @@ import (
 	"io"
 )
 
-// ErrLocked is wrapped by the error of [FS.Lock] when somebody holds the lock.
+// ErrLocked is wrapped by the error of [FS.Lock] when the lock is held.
 var ErrLocked = errors.New("locked")
 
-// ErrHeld is wrapped by that error when it is this process that holds the lock. It
-// is an ErrLocked too.
+// ErrHeld is wrapped by that error when this process itself holds the lock. It is an
+// ErrLocked too.
 var ErrHeld = fmt.Errorf("%w by this process", ErrLocked)
 
 // ErrNotRegular is wrapped by the error of opening or locking what is not a
@@ -54,12 +52,12 @@ type FS interface {
 	// link is followed. It never waits for another process.
 	Open(name string) (File, error)
 
-	// OpenWrite opens an existing file for reading and writing. What Open says
-	// of files that are not regular holds here too.
+	// OpenWrite opens an existing file for reading and writing. Like Open it refuses
+	// files that are not regular.
 	OpenWrite(name string) (File, error)
 
 	// Rename gives a file another name in the same directory, atomically. It
-	// never replaces a file: the error wraps fs.ErrExist if there is one of the
+	// never replaces a file: the error wraps fs.ErrExist if there is a file with the
 	// new name.
 	Rename(oldName, newName string) error
 
@@ -78,14 +76,14 @@ type FS interface {
 	// SyncDir makes the names in a directory durable.
 	SyncDir(dir string) error
 
-	// Free returns how many bytes can still be written to the file system
-	// that holds dir; others may take them first.
+	// Free returns how many bytes are free in the file system that holds dir. Other
+	// processes may use them first.
 	Free(dir string) (int64, error)
 
-	// Lock takes an exclusive lock on a file, which is created if need be and
-	// stays when the lock is closed. It does not wait: the error wraps
-	// ErrLocked if another process, or this one, has the lock. If the file was
-	// removed or replaced since, a lock of it is another one.
+	// Lock takes an exclusive lock on a file. It creates the file if there is none;
+	// the file stays when the lock is closed. It does not wait: the error wraps
+	// ErrLocked if another process, or this one, has the lock. A file that was
+	// removed and made anew has another lock.
 	Lock(name string) (io.Closer, error)
 }
 
@@ -103,20 +101,19 @@ type File interface {
 	// Size returns the current size in bytes.
 	Size() (int64, error)
 
-	// Named reports whether a name is that of this file: after a removal or a
-	// rename it is not, although the file can be used all the same.
+	// Named reports whether a name is that of this file. After a removal or a rename
+	// it is not, although the open file can still be used.
 	Named(name string) (bool, error)
 
-	// Truncate sets the size. What is added reads as zeros and has no blocks
-	// on the disk.
+	// Truncate sets the size. Added bytes read as zeros and have no blocks on the
+	// disk.
 	Truncate(size int64) error
 
-	// Preallocate grows the file to at least size bytes with blocks reserved
-	// on the disk, so that no later write below size fails for lack of space;
-	// what is added reads as zeros. Holes that the file had before are filled
-	// on Linux only. If it fails the file is as it was. On a
-	// file system that compresses or copies on write, which is to say ZFS and
-	// Btrfs, the reservation is only as good as theirs.
+	// Preallocate grows the file to at least size bytes and reserves blocks on the
+	// disk, so that no later write below size fails for lack of space. Added bytes
+	// read as zeros. Only on Linux it fills holes that the file had before. If it
+	// fails the file is unchanged. File systems that compress or copy on write, as
+	// ZFS and Btrfs do, may still run out of space in a later write.
 	Preallocate(size int64) error
 
 	// Sync makes the file's bytes and size durable.
