@@ -9,12 +9,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -30,12 +28,17 @@ type adminOptions struct {
 	profiles bool
 }
 
-// How long a request may take to come, and to be answered; a move of millions of jobs is
-// one, and a profile may last minutes.
 const (
+	// How long a request may take to come, and to be answered; a move of millions of
+	// jobs is one, and a profile may last minutes.
 	adminReadTimeout  = 30 * time.Second
 	adminWriteTimeout = 10 * time.Minute
-	adminHeaderBytes  = 64 << 10
+
+	adminHeaderBytes = 64 << 10
+
+	// adminConnections is how many connections the admin pages have at most; others
+	// wait. So the journal and the clients of the queue never lack a descriptor.
+	adminConnections = 64
 )
 
 // An adminServer serves the admin pages: before the queue is there, that it is not.
@@ -60,20 +63,14 @@ func (opt *serveOptions) listenAdmin(ctx context.Context, log *slog.Logger, sec 
 		return nil, &exitError{exitSocket, fmt.Errorf("--admin: %w%s", err, hint(err))}
 	}
 	a := &adminServer{listener: listeners[0]}
-	var starting http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/healthz" {
-			fmt.Fprintln(w, "ok")
-			return
-		}
-		http.Error(w, "the server starts: the journal is being read", http.StatusServiceUnavailable)
-	})
-	a.pages.Store(&starting)
+	a.pages.Store(new(starting()))
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
 	a.ReadHeaderTimeout, a.ReadTimeout, a.IdleTimeout = 10*time.Second, adminReadTimeout, time.Minute
 	a.WriteTimeout, a.MaxHeaderBytes = adminWriteTimeout, adminHeaderBytes
-	a.ConnContext = withPeer
+	door := &door{Listener: a.listener, networks: opt.guard.networks, inside: make(chan struct{}, adminConnections)}
+	a.ConnContext, a.ConnState = withPeer, door.changed
 	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
-	var l net.Listener = &networkListener{a.listener, opt.guard.networks}
+	var l net.Listener = door
 	if source := sec.certs[opt.guard.tls]; source != nil {
 		l = tls.NewListener(l, source.Config())
 	}
@@ -89,6 +86,16 @@ func (opt *serveOptions) listenAdmin(ctx context.Context, log *slog.Logger, sec 
 			"by identities or by a firewall (doc/security.md)", "address", describe(tcp))
 	}
 	return a, nil
+}
+
+// starting returns the pages before the queue is there.
+func starting() http.Handler {
+	const why = "the server starts: the journal is being read"
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusServiceUnavailable) })
+	mux.Handle(api.Prefix+"/", api.Unavailable(why))
+	return mux
 }
 
 // withHost makes loopback the host of an address that names a port only.
@@ -134,70 +141,5 @@ func (a *adminServer) ready(opt *serveOptions, log *slog.Logger, q *queue, srv *
 func (a *adminServer) stop() {
 	if a != nil {
 		a.Close()
-	}
-}
-
-// maySeeStats reports whether who sends a request has the right stats on some tube.
-func (s *security) maySeeStats(r *http.Request) bool {
-	id, ok := s.identify(r)
-	return ok && id.MayAnywhere(access.Stats)
-}
-
-// identify returns who sends a request. It is false where there are identities and the
-// client is none of them, or has a token that is not known.
-func (s *security) identify(r *http.Request) (id *access.Identity, ok bool) {
-	p := s.policy.Load()
-	if !s.on {
-		return p.Nobody(), true
-	}
-	if token, given := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); given {
-		return p.ByToken(token)
-	}
-	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		if id, ok := p.ByCertificate(r.TLS.PeerCertificates[0]); ok {
-			return id, true
-		}
-	}
-	if uid, ok := r.Context().Value(peerKey{}).(uint32); ok {
-		if id, ok := p.ByUnixUser(uid); ok {
-			return id, true
-		}
-	}
-	if addr, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		if id, ok := p.ByNetwork(addr.Addr()); ok {
-			return id, true
-		}
-	}
-	return p.Nobody(), p.Known() == 0
-}
-
-// peerKey is where the context of a request has the user at the other end of a unix
-// socket.
-type peerKey struct{}
-
-func withPeer(ctx context.Context, nc net.Conn) context.Context {
-	if t, ok := nc.(*tls.Conn); ok {
-		nc = t.NetConn()
-	}
-	if uid, ok := server.PeerUser(nc); ok {
-		return context.WithValue(ctx, peerKey{}, uid)
-	}
-	return ctx
-}
-
-// A networkListener closes connections that come from other networks at once.
-type networkListener struct {
-	net.Listener
-	networks []netip.Prefix // none: all may come
-}
-
-// Accept implements net.Listener.
-func (l *networkListener) Accept() (net.Conn, error) {
-	for {
-		nc, err := l.Listener.Accept()
-		if err != nil || server.Allows(l.networks, nc.RemoteAddr()) {
-			return nc, err
-		}
-		nc.Close()
 	}
 }

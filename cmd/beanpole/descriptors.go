@@ -10,16 +10,24 @@ import (
 // journal's segments and directory, listeners, event loops, the log.
 const ownDescriptors = 32
 
+// ownDescriptors returns how many files are not for connections of the queue.
+func (opt *serveOptions) ownDescriptors() int {
+	if opt.admin.addr == "" {
+		return ownDescriptors
+	}
+	return ownDescriptors + adminConnections
+}
+
 // fitConnections returns how many connections there may be, as many as were
 // asked for at most, so that the journal never lacks a descriptor. The limit of
 // the process is its hard one: the Go runtime has raised the other.
-func fitConnections(asked int, log *slog.Logger) int {
+func fitConnections(asked, own int, log *slog.Logger) int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return asked
 	}
 	open := int(min(uint64(limit.Cur), math.MaxInt32))
-	fit := max(1, open-ownDescriptors)
+	fit := max(1, open-own)
 	if fit >= asked {
 		return asked
 	}

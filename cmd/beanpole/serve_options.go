@@ -344,7 +344,7 @@ func (opt *serveOptions) notices(log *slog.Logger) {
 func (opt *serveOptions) server(log *slog.Logger, q *queue) server.Options {
 	o := server.Options{
 		MaxJobSize:   int(min(opt.maxJobSize, server.MaxJobSizeLimit)),
-		MaxConns:     fitConnections(opt.maxConns, log),
+		MaxConns:     fitConnections(opt.maxConns, opt.ownDescriptors(), log),
 		Limits:       opt.clientLimits(),
 		IdleTimeout:  opt.idleTimeout,
 		StallTimeout: opt.stallTimeout,

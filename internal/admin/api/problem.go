@@ -32,6 +32,13 @@ func writeProblem(w http.ResponseWriter, err error) {
 	writeJSON(w, "application/problem+json", p.Status, p)
 }
 
+// Unavailable returns what serves the paths of the API while there is no queue.
+func Unavailable(why string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeProblem(w, problemf(http.StatusServiceUnavailable, "%s", why))
+	})
+}
+
 // outcomeProblem says why a change was refused that could have been made; nil if it was
 // not.
 func outcomeProblem(o engine.Outcome) error {

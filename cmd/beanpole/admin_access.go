@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// maySeeStats reports whether who sends a request has the right stats on some tube.
+func (s *security) maySeeStats(r *http.Request) bool {
+	id, ok := s.identify(r)
+	return ok && id.MayAnywhere(access.Stats)
+}
+
+// identify returns who sends a request. It is false where there are identities and the
+// client is none of them, or has a token that is not known.
+func (s *security) identify(r *http.Request) (id *access.Identity, ok bool) {
+	p := s.policy.Load()
+	if !s.on {
+		return p.Nobody(), true
+	}
+	if token, given := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); given {
+		return p.ByToken(token)
+	}
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		if id, ok := p.ByCertificate(r.TLS.PeerCertificates[0]); ok {
+			return id, true
+		}
+	}
+	if uid, ok := r.Context().Value(peerKey{}).(uint32); ok {
+		if id, ok := p.ByUnixUser(uid); ok {
+			return id, true
+		}
+	}
+	if addr, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		if id, ok := p.ByNetwork(addr.Addr()); ok {
+			return id, true
+		}
+	}
+	return p.Nobody(), p.Known() == 0
+}
+
+// peerKey is where the context of a request has the user at the other end of a unix
+// socket.
+type peerKey struct{}
+
+func withPeer(ctx context.Context, nc net.Conn) context.Context {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	if uid, ok := server.PeerUser(nc); ok {
+		return context.WithValue(ctx, peerKey{}, uid)
+	}
+	return ctx
+}
+
+// A door is a listener that lets in clients of some networks, and only so many at a
+// time.
+type door struct {
+	net.Listener
+	networks []netip.Prefix // none: all may come
+	inside   chan struct{}  // has one for each connection
+}
+
+// Accept implements net.Listener. Those who may not come are closed at once.
+func (d *door) Accept() (net.Conn, error) {
+	d.inside <- struct{}{}
+	for {
+		nc, err := d.Listener.Accept()
+		if err != nil {
+			<-d.inside
+			return nil, err
+		}
+		if server.Allows(d.networks, nc.RemoteAddr()) {
+			return nc, nil
+		}
+		nc.Close()
+	}
+}
+
+// changed is for http.Server.ConnState: it makes room when a connection has ended.
+func (d *door) changed(_ net.Conn, state http.ConnState) {
+	if state == http.StateClosed || state == http.StateHijacked {
+		<-d.inside
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+)
+
+// TestIdentify is who sends a request to the admin pages, by what it brings. What
+// comes first in the table of doc/security.md counts.
+func TestIdentify(t *testing.T) {
+	const token = "token-0123456789-abcdef"
+	h, err := access.HashOf(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := access.New(access.Config{Identities: []access.IdentityConfig{
+		{Name: "token", Tokens: []access.Hash{h}},
+		{Name: "certificate", Certificates: []string{"queue.example.com"}},
+		{Name: "user", UnixUsers: []uint32{1234}},
+		{Name: "network", Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := access.New(access.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := &x509.Certificate{Subject: pkix.Name{CommonName: "queue.example.com"}}
+	stranger := &x509.Certificate{Subject: pkix.Name{CommonName: "other.example.com"}}
+	for _, test := range []struct {
+		name   string
+		policy *access.Policy
+		token  string
+		cert   *x509.Certificate
+		uid    uint32
+		addr   string
+		want   string // - is nobody, who may not come in
+	}{
+		{"nothing is configured", none, "", nil, 0, "192.0.2.1:1", ""},
+		{"a token, but nothing is configured", none, token, nil, 0, "192.0.2.1:1", "-"},
+		{"nothing", all, "", nil, 0, "192.0.2.1:1", "-"},
+		{"a token", all, token, nil, 0, "192.0.2.1:1", "token"},
+		{"a wrong token, from a network that is known", all, token + "x", nil, 0, "10.1.1.1:1", "-"},
+		{"a certificate", all, "", certificate, 0, "192.0.2.1:1", "certificate"},
+		{"another certificate", all, "", stranger, 0, "192.0.2.1:1", "-"},
+		{"a user", all, "", nil, 1234, "@", "user"},
+		{"another user", all, "", nil, 1, "@", "-"},
+		{"a network", all, "", nil, 0, "10.1.1.1:1", "network"},
+		{"all", all, token, certificate, 1234, "10.1.1.1:1", "token"},
+		{"all but the token", all, "", certificate, 1234, "10.1.1.1:1", "certificate"},
+	} {
+		s := &security{on: true}
+		s.policy.Store(test.policy)
+		r := httptest.NewRequest("GET", "/api/v1/stats", nil)
+		r.RemoteAddr = test.addr
+		if test.token != "" {
+			r.Header.Set("Authorization", "Bearer "+test.token)
+		}
+		if test.cert != nil {
+			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{test.cert}}
+		}
+		if test.uid != 0 {
+			r = r.WithContext(context.WithValue(r.Context(), peerKey{}, test.uid))
+		}
+		id, ok := s.identify(r)
+		got := "-"
+		if ok {
+			got = id.Name()
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// The admin pages have so many connections at most, and room again when one ends.
+func TestDoor(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &door{Listener: l, inside: make(chan struct{}, 2)}
+	srv := &http.Server{ConnState: d.changed, Handler: http.NotFoundHandler()}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(d) }()
+	var open []net.Conn
+	ask := func() net.Conn {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(nc, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		return nc
+	}
+	for range 2 {
+		nc := ask()
+		nc.Read(make([]byte, 1))
+		open = append(open, nc)
+	}
+	third := ask() // waits, and is served when another goes
+	if n := len(d.inside); n != 2 {
+		t.Errorf("%d are inside", n)
+	}
+	open[0].Close()
+	if n, err := third.Read(make([]byte, 1)); n != 1 {
+		t.Error(err)
+	}
+	srv.Close()
+	<-served
+	third.Close()
+	open[1].Close()
+}

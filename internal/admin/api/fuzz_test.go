@@ -1,0 +1,58 @@
+package api
+
+import (
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// FuzzRequest sends a request, whatever it is. Nothing may panic, each response must be
+// as it is described, and the engine must be whole. The server has a job in each
+// state, and a connection.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range []struct{ method, path, body string }{
+		{"GET", "/stats", ""},
+		{"GET", "/tubes?cursor=a&limit=2", ""},
+		{"GET", "/tubes/mail/jobs?state=ready&limit=1&cursor=5.1", ""},
+		{"POST", "/tubes/a%2Fb/jobs", `{"body":"\u0000","priority":1,"delay":2,"ttr":3}`},
+		{"POST", "/tubes/mail/jobs", `{"body_base64":"/w=="}`},
+		{"POST", "/tubes/mail/kick", `{"state":"delayed","count":1}`},
+		{"POST", "/tubes/mail/pause", `{"seconds":1}`},
+		{"POST", "/tubes/mail/resume", ``},
+		{"POST", "/tubes/mail/clear", `{"state":"buried"}`},
+		{"POST", "/tubes/mail/move", `{"state":"ready","to":"news"}`},
+		{"DELETE", "/jobs/1", ""},
+		{"POST", "/jobs/2/bury", `{"priority":0}`},
+		{"POST", "/jobs/4/release", `{"delay":1,"priority":2}`},
+		{"POST", "/jobs/3/kick", ""},
+		{"GET", "/connections/1", ""},
+		{"DELETE", "/connections/18446744073709551615", ""},
+		{"POST", "/drain", "{}"},
+		{"PATCH", "/%zz", "{}"},
+	} {
+		f.Add(seed.method, seed.path, seed.body)
+	}
+	f.Fuzz(func(t *testing.T, method, path, body string) {
+		u, err := url.ParseRequestURI(Prefix + path)
+		if err != nil || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || method == "" || method == "CONNECT" {
+			t.Skip("the HTTP server does not let it in")
+		}
+		r := start(t, Options{})
+		r.in(func(e *engine.Engine, now int64) {
+			for range 4 {
+				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: uint32(e.LastID() % 2)}, []byte("body"))
+			}
+			e.BuryJob(3, 0)
+		})
+		r.talk("reserve-job 4")
+		h := httptest.NewRequest("GET", "/", strings.NewReader(body))
+		h.Method, h.URL, h.RequestURI = method, u, u.RequestURI()
+		h.Header.Set("Content-Type", "application/json")
+		if code, answer := r.send(h, body); code >= 500 && code != 503 {
+			t.Errorf("%d %s", code, answer)
+		}
+	})
+}
