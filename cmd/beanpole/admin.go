@@ -67,7 +67,7 @@ func (opt *serveOptions) listenAdmin(ctx context.Context, log *slog.Logger, sec 
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
 	a.ReadHeaderTimeout, a.ReadTimeout, a.IdleTimeout = 10*time.Second, adminReadTimeout, time.Minute
 	a.WriteTimeout, a.MaxHeaderBytes = adminWriteTimeout, adminHeaderBytes
-	door := &door{Listener: a.listener, networks: opt.guard.networks, inside: make(chan struct{}, adminConnections)}
+	door := newDoor(a.listener, opt.guard.networks, adminConnections)
 	a.ConnContext, a.ConnState = withPeer, door.changed
 	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	var l net.Listener = door

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -66,11 +67,28 @@ type door struct {
 	net.Listener
 	networks []netip.Prefix // none: all may come
 	inside   chan struct{}  // has one for each connection
+	close    sync.Once
+	closed   chan struct{} // when Close was called
+}
+
+func newDoor(l net.Listener, networks []netip.Prefix, most int) *door {
+	return &door{Listener: l, networks: networks, inside: make(chan struct{}, most), closed: make(chan struct{})}
+}
+
+// Close implements net.Listener. http.Server ends connections only when Accept has
+// returned, so that must not wait for one of them to end.
+func (d *door) Close() error {
+	d.close.Do(func() { close(d.closed) })
+	return d.Listener.Close()
 }
 
 // Accept implements net.Listener. Those who may not come are closed at once.
 func (d *door) Accept() (net.Conn, error) {
-	d.inside <- struct{}{}
+	select {
+	case d.inside <- struct{}{}:
+	case <-d.closed:
+		return nil, net.ErrClosed
+	}
 	for {
 		nc, err := d.Listener.Accept()
 		if err != nil {

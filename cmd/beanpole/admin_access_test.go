@@ -90,7 +90,7 @@ func TestDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{Listener: l, inside: make(chan struct{}, 2)}
+	d := newDoor(l, nil, 2)
 	srv := &http.Server{ConnState: d.changed, Handler: http.NotFoundHandler()}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(d) }()
@@ -116,7 +116,7 @@ func TestDoor(t *testing.T) {
 	if n, err := third.Read(make([]byte, 1)); n != 1 {
 		t.Error(err)
 	}
-	srv.Close()
+	srv.Close() // though the door is full
 	<-served
 	third.Close()
 	open[1].Close()

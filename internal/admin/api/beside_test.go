@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -283,14 +282,15 @@ func (s backend) listAll(b *testing.B, state string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		var page Jobs
-		err = json.NewDecoder(resp.Body).Decode(&page)
+		page, err := io.ReadAll(resp.Body) // and no more: the observers need the processor
 		resp.Body.Close()
-		if err != nil {
-			b.Fatal(err)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			b.Fatalf("%d %v", resp.StatusCode, err)
 		}
-		seen += len(page.Jobs)
-		if cursor = page.Next; cursor == "" {
+		seen += bytes.Count(page, []byte(`{"id":`))
+		_, next, _ := bytes.Cut(page, []byte(`"next":"`))
+		next, _, _ = bytes.Cut(next, []byte(`"`))
+		if cursor = string(next); cursor == "" {
 			break
 		}
 	}

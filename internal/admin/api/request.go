@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -48,9 +49,16 @@ func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 	return nil
 }
 
+// breath is the pause between the turns of what takes several. Without it they would keep
+// a processor busy, for which the clients of the queue would have to wait.
+const breath = time.Millisecond
+
 // turns runs a step in as many turns as it wants, unless the client goes.
 func (r *request) turns(step func(e *engine.Engine, now int64) (more bool, err error)) error {
-	for more := true; more; {
+	for turn, more := 0, true; more; turn++ {
+		if turn > 0 {
+			time.Sleep(breath)
+		}
 		if r.http.Context().Err() != nil {
 			return problemf(http.StatusServiceUnavailable, "the connection has ended before all was done")
 		}
