@@ -54,3 +54,46 @@ func scriptExamples(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 }
+
+// recipe is a command in the text of a page.
+var recipe = regexp.MustCompile("`((?:beanpole|curl) [^`]+)`|(?m)^((?:beanpole|curl) .*)$")
+
+// notRun are recipes that need a terminal, or another server.
+var notRun = regexp.MustCompile(`^beanpole top$|/etc/beanpole`)
+
+// scriptRecipes runs the commands in a chapter of a page, each of which must succeed,
+// with the server and its journal in the place of what the page calls them.
+func scriptRecipes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: recipes NAME JOURNAL FILE CHAPTER")
+	}
+	page, err := os.ReadFile(ts.MkAbs(args[2]))
+	ts.Check(err)
+	_, chapter, ok := strings.Cut(string(page), "\n## "+args[3])
+	if !ok {
+		ts.Fatalf("%s has no chapter %s", args[2], args[3])
+	}
+	chapter, _, _ = strings.Cut(chapter, "\n## ")
+	admin := adminOf(ts, args[0])
+	connection := "$(curl -s http://" + admin + "/api/v1/connections | jq .connections[0].id)"
+	real := strings.NewReplacer("ADMIN", admin, "connections/ID", "connections/"+connection, "TUBE", "mail", "OTHER", "aside", "ID", "1",
+		"/var/lib/beanpole", ts.MkAbs(args[1]), `\|`, "|", "curl -", "curl -f", "beanpole clear", "beanpole clear --yes")
+	n := 0
+	for _, m := range recipe.FindAllStringSubmatch(chapter, -1) {
+		command := m[1] + m[2]
+		if notRun.MatchString(command) {
+			continue
+		}
+		n++
+		cmd := exec.Command("bash", "-o", "pipefail", "-c", real.Replace(command))
+		cmd.Env = append(os.Environ(), "BEANPOLE_ADDR="+ts.Getenv(args[0]+"_addr"))
+		out, err := cmd.CombinedOutput()
+		ts.Logf("%s\n%s", command, out)
+		if err != nil {
+			ts.Fatalf("%s: %v", command, err)
+		}
+	}
+	if n == 0 {
+		ts.Fatalf("chapter %s has no commands", args[3])
+	}
+}

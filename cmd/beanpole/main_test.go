@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 //	worker ADDR LINE...             send the lines and stay connected, without reading
 //	flood ADDR                      ask for far more than fits in a socket, without reading
 //	fetch NAME STATUS PATH [TOKEN]  get one of the admin pages of a server, which must have that status
+//	recipes NAME JOURNAL FILE CHAPTER
+//	                                run the commands that a chapter of a page names: they must succeed
 //	examples NAME FILE              run the examples of a page against the admin pages of a server
 //	signal NAME SIGNAL              send TERM, INT, HUP or USR1 to a server
 //	logs NAME REGEXP                wait until the server has logged a match
@@ -109,6 +111,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		"hounded":    scriptHounded,
 		"bodies":     scriptBodies,
 		"examples":   scriptExamples,
+		"recipes":    scriptRecipes,
 		"flip":       scriptFlip,
 		"cut":        scriptCut,
 	}
