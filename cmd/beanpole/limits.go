@@ -15,6 +15,7 @@ type limitOptions struct {
 	tubes     int
 	watches   int // tubes of a connection
 	ofAddress int // connections
+	commands  int // a second, of an identity or address
 }
 
 // A limitTable limits tubes.
@@ -26,7 +27,17 @@ type limitTable struct {
 
 // clientLimits returns what the options say of clients.
 func (opt *serveOptions) clientLimits() server.Limits {
-	return server.Limits{ConnectionsPerAddress: opt.limit.ofAddress}
+	l := server.Limits{
+		ConnectionsPerAddress: opt.limit.ofAddress,
+		CommandsPerSecond:     opt.limit.commands,
+		OfIdentity:            make(map[string]int),
+	}
+	for _, id := range opt.tables.Identities {
+		if id.Commands != nil {
+			l.OfIdentity[id.Name] = *id.Commands
+		}
+	}
+	return l
 }
 
 // limits returns what the options and the tables say. The first table that has a tube

@@ -105,7 +105,7 @@ func reload(log *slog.Logger, line commandLine, started *settings, sec *security
 }
 
 // reloadable are the settings that take effect without a restart.
-var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched", "max-connections-per-address"}
+var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched", "max-connections-per-address", "max-commands-per-second"}
 
 // needRestart returns the names of settings that differ and cannot be changed while the
 // server runs.

@@ -108,6 +108,8 @@ func (opt *serveOptions) define(cmd *cobra.Command) {
 			fmt.Sprintf("close connections beyond these `N` (%d)", server.DefaultMaxConns))
 		define(fs, "max-connections-per-address", "", as(&opt.limit.ofAddress, parseLimit("connections"), plainly),
 			"close connections of an address beyond these `N`;\n0: any number (0)")
+		define(fs, "max-commands-per-second", "", as(&opt.limit.commands, parseLimit("commands"), plainly),
+			"let an identity, or an address of clients without\none, give `N` commands a second; what is beyond\nwaits; 0: any number (0)")
 		define(fs, "idle-timeout", "", as(&opt.idleTimeout, parseDuration, showDuration), "close a connection that has sent nothing for this\n"+
 			"`TIME`, such as 5m, unless it waits for a job;\n"+
 			"0: never (0)")

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"os/user"
 	"slices"
@@ -45,6 +46,7 @@ type identityTable struct {
 	Certificates []string `toml:"certificates,omitempty"`
 	UnixUsers    []any    `toml:"unix-users,omitempty"` // names or numbers
 	Networks     []string `toml:"networks,omitempty"`
+	Commands     *int     `toml:"max-commands-per-second,omitempty"`
 }
 
 // A ruleTable gives rights on tubes.
@@ -138,6 +140,9 @@ func (t *identityTable) fill(c *access.IdentityConfig) (err error) {
 			return err
 		}
 		c.UnixUsers = append(c.UnixUsers, uid)
+	}
+	if n := t.Commands; n != nil && (*n < 0 || *n > math.MaxInt32) {
+		return fmt.Errorf("max-commands-per-second: want 0, which is any number, to %d, not %d", math.MaxInt32, *n)
 	}
 	c.Networks, err = parseNetworks(t.Networks)
 	return err

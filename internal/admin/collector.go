@@ -198,6 +198,7 @@ func (m metrics) server(s *server.Counts) {
 	for reply, n := range s.RefusedCommands {
 		m.counter(refused, n, reply)
 	}
+	m.counter(throttled, s.Throttled)
 	for verb, n := range s.Commands {
 		m.counter(commands, n, verb)
 	}

@@ -26,6 +26,7 @@ var (
 	rejected       = desc("connections_rejected_total", "Connections closed since the start, by reason.", "reason")
 	commands       = desc("commands_total", "Commands since the start, by verb.", "verb")
 	refused        = desc("commands_refused_total", "Commands refused since the start, by the reply.", "reply")
+	throttled      = desc("commands_throttled_total", "How often a connection had to wait since the start, because its client gave more commands a second than it may.")
 	limited        = desc("limit_refusals_total", "What the limits of the queue have refused since the start: jobs (memory, tube), new tubes (tubes), tubes to watch (watched).", "limit")
 
 	turns        = desc("turn_seconds", "How long turns took, in which commands are executed and written to the journal.")

@@ -23,7 +23,7 @@ func (c *Conversation) Check() error {
 		assert(!toWrite, "V1: %v, with %d bytes of replies", c.state, len(c.out))
 	}
 	switch c.state {
-	case Reading, Ready, Done, Closed:
+	case Reading, Ready, Throttled, Done, Closed:
 		assert(!c.waiting, "V2: %v, but a reserve waits", c.state)
 	case Waiting:
 		assert(c.waiting, "V2: waiting for no reserve")
@@ -45,6 +45,9 @@ func (c *Conversation) Check() error {
 	}
 	if c.waiting {
 		assert(c.in.len() < MaxAhead+max(stepInput, len(c.in.buf)/2), "V8: %d bytes behind a waiting reserve", c.in.len())
+	}
+	if c.state == Throttled {
+		assert(c.resume != 0 && c.credit > 0 && c.long == nil, "V9: throttled until %d, with %d tokens", c.resume, c.credit)
 	}
 	return errors.Join(broken...)
 }

@@ -42,6 +42,7 @@ const (
 	Executing              // nothing: it is in a batch whose turn is to come
 	Settling               // nothing: its replies are not durable yet
 	Writing                // that Output is written: Wrote
+	Throttled              // a turn when it is time to Resume: Advance
 	Waiting                // nothing but to hear when the client hangs up: a reserve waits
 	Done                   // its end: End
 	Leaving                // nothing: its session ends in the turn of a batch
@@ -51,7 +52,7 @@ const (
 // String returns the name of a state in lower case.
 func (s State) String() string { return stateNames[s] }
 
-var stateNames = [...]string{"opening", "reading", "ready", "executing", "settling", "writing", "waiting", "done", "leaving", "closed"}
+var stateNames = [...]string{"opening", "reading", "ready", "executing", "settling", "writing", "throttled", "waiting", "done", "leaving", "closed"}
 
 // Why a conversation ends by itself; see Reason and Deadline.
 var (
@@ -137,6 +138,10 @@ type Conversation struct {
 	http       bool // the client has spoken HTTP
 	eof        bool // the client will send nothing more
 	halfClosed bool // and the engine knows, or will in the next turn
+
+	limiter Limiter // nil: none
+	credit  int     // tokens that were taken, for commands that are not executed
+	resume  int64   // when those may be used; ns, 0: now
 
 	opened   int64 // when the client came; ns
 	progress int64 // when the client last made progress; ns
@@ -238,9 +243,12 @@ func (c *Conversation) Filled(now int64, n int) {
 	}
 }
 
-// Advance makes a conversation that is Ready a part of the batch, if a command is
-// whole or goes on.
+// Advance makes a conversation that is Ready, or Throttled no longer, a part of the
+// batch, if a command is whole or goes on.
 func (c *Conversation) Advance(b *Batch, now int64) {
+	if c.state == Throttled {
+		c.progress, c.resume = now, 0
+	}
 	if c.long != nil {
 		b.tasks = append(b.tasks, task{c: c, do: execute, from: len(b.commands), to: len(b.commands)})
 		c.state = Executing
@@ -257,7 +265,8 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		buf = c.in.unread()
 	}
 	t := task{c: c, do: execute, from: len(b.commands), fresh: fresh}
-	for range maxCommands {
+	most := c.allowance(now)
+	for range most {
 		if t.parsed == len(buf) {
 			break
 		}
@@ -278,14 +287,17 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 			c.shared.Trace.Debug("command", "client", c.client, "verb", cmd.Op)
 		}
 	}
-	if t.to = len(b.commands); t.to > t.from {
+	t.to = len(b.commands)
+	t.most = t.to-t.from == most
+	c.spend(now, t.to-t.from)
+	if t.to > t.from {
 		c.progress, c.dripped = now, 0
 		b.tasks = append(b.tasks, t)
 		c.state = Executing
 		return
 	}
 	c.keep(fresh, t.parsed)
-	c.more = false
+	c.more = t.most && !c.in.empty()
 	if c.state != Opening || c.eof {
 		c.proceed()
 	}
@@ -349,6 +361,7 @@ func (c *Conversation) Answered(now int64) {
 	}
 	c.answered = true
 	c.progress = now
+	c.mayResume(now)
 	if c.state == Waiting || c.state == Writing {
 		c.endWait()
 		c.proceed()
@@ -390,6 +403,8 @@ func (c *Conversation) proceed() {
 		c.state = Done
 	case c.waiting:
 		c.state = Waiting
+	case c.resume != 0 && c.long == nil && (c.more || !c.eof):
+		c.state = Throttled
 	case c.more:
 		c.state = Ready
 	case c.eof:
@@ -420,6 +435,7 @@ func (c *Conversation) Wrote(now int64, n int) {
 		c.progress = now
 		c.unacked += n
 	}
+	c.mayResume(now)
 	if len(c.out) > 0 {
 		c.out = c.out[n:]
 		if len(c.out) > 0 {

@@ -32,20 +32,21 @@
 //	  │     command    Ready ◀── more input ── (replies?) ──yes──▶ Writing
 //	  │                  ▲                        │ none            │ Wrote,
 //	  └──────────────────┼── nothing unread ──────┤◀────────────────┘ all of them
-//	                     │                        │
 //	                     │                        ├── a reserve waits ──▶ Waiting
 //	                     │                        │                        │ Answered
 //	                     │                        │◀─ Writing ◀────────────┘
 //	                     │                        └── quit, or the end of input ──▶ Done
+//
+//	instead of Reading or Ready ── no token (limiter.go) ──▶ Throttled ──Advance──▶ Executing, Reading
 //
 //	any state ──End──▶ Leaving ──TurnOver──▶ Closed
 //
 // What a state wants of the driver is said at its constant. A session is opened
 // and ended in a turn, too, and needs no settlement.
 //
-// A client that has to prove who it is will do so before it is Opening, and a
-// command that it may not give will be refused in Conversation.execute, the only
-// place where commands are executed. Neither exists yet.
+// A command that the client may not give is refused in Conversation.execute, the only
+// place where commands are executed (gate.go). A client that gives more commands a
+// second than it may is not refused: its driver reads no more until it may (limiter.go).
 //
 // # Invariants
 //
@@ -65,6 +66,8 @@
 //     Opening and Closed.
 //   - V8. The input behind a waiting reserve is less than MaxAhead and what was
 //     received at a time, which is 64 KiB or half the buffer.
+//   - V9. A conversation that is throttled has a token for the next command, and
+//     knows when it can use that.
 //
 // # Memory
 //

@@ -19,6 +19,7 @@ const (
 	fuzzFail   = 0xf7 // changes are not durable from here on, or are again
 	fuzzSecond = 0xf8 // a second passes
 	fuzzFlood  = 0xf9 // many commands
+	fuzzLimit  = 0xfa // the client shares the limit of commands from here on
 )
 
 // Whatever clients send, in whatever pieces: the invariants hold, and what they are
@@ -30,12 +31,14 @@ func FuzzConversations(f *testing.F) {
 	f.Add([]byte("watch x\r\nreserve-with-timeout 1\r\n\xf8\xf8reserve\r\n\xf4\xf2put 0 0 1 9\r\n\xf3abc\xf5"))
 	f.Add([]byte("\xf9\xf9quit\r\nuse x\r\n\xf1POST / HTTP/1.1\r\nput 0 0 1 1\r\n"))
 	f.Add([]byte("put 0 0 1 1\r\nx\r\nput 0 9 1 1\r\ny\r\nlist-jobs default ready\r\nlist-jobs default delayed 1 0.1\r\n\xf1move-jobs default x ready\r\n\xf0\xf7flush-tube x\r\nflush-tube default delayed 1\r\n"))
+	f.Add([]byte("\xfause x\r\n\xf9reserve\r\n\xf1\xfa\xf9put 0 0 1 1\r\nx\r\n\xf8\xf4\xf8\xf0\xf5\xf1\xf8\xf8"))
 	f.Fuzz(func(t *testing.T, talk []byte) {
 		if len(talk) > 4<<10 {
 			t.Skip("long ones only take their time")
 		}
 		d := newDesk(t)
 		var guests [3]*guest
+		limit := &meter{every: int64(time.Second) / 150, burst: 20}
 		at := 0
 		var chunk bytes.Buffer
 		flush := func() {
@@ -86,6 +89,15 @@ func FuzzConversations(f *testing.F) {
 			case fuzzSecond:
 				d.now += int64(time.Second)
 				d.turn()
+				for _, g := range guests {
+					if g != nil && g.State() == Throttled && g.Resume() <= d.now {
+						g.resume()
+					}
+				}
+			case fuzzLimit:
+				if g.State() == Reading {
+					g.Limit(limit)
+				}
 			case fuzzFlood:
 				for range 300 {
 					chunk.WriteString("peek-ready\r\n")

@@ -20,6 +20,10 @@ type Gate struct {
 	// TokenInPut lets the body of the first put be the token.
 	TokenInPut bool
 
+	// Limiter returns the limiter of an identity. It may be called within turns, and
+	// must not block. Nil: a client keeps the one that it has.
+	Limiter func(id *access.Identity) Limiter
+
 	// Refused is told of each refusal: of which client, and what. It is called
 	// within turns, and must not block.
 	Refused func(client, identity, what string)
@@ -110,6 +114,7 @@ func (c *Conversation) enter(e *engine.Engine, cmd *command) {
 		return
 	}
 	c.identity, c.locked = cmd.identity, false
+	c.identified(cmd.identity)
 	if cmd.Op == wire.Put {
 		c.out = wire.AppendInserted(c.out, insertedToken)
 		return

@@ -146,6 +146,16 @@ func (g *guest) proceed() {
 	}
 }
 
+// resume lets a conversation that is throttled go on when it may.
+func (g *guest) resume() {
+	d := g.desk
+	d.now = max(d.now, g.Resume())
+	if g.Advance(d.batch, d.now); d.batch.Len() > 0 {
+		d.turn()
+	}
+	g.proceed()
+}
+
 // send gives input to the conversation.
 func (g *guest) send(input string) {
 	g.desk.tb.Helper()

@@ -18,6 +18,9 @@ const (
 	HalfClosed Events = unix.EPOLLRDHUP // the peer will send nothing more
 	HungUp     Events = unix.EPOLLHUP   // and reads nothing more
 	Failed     Events = unix.EPOLLERR
+
+	// Once asks for each event to be reported when it happens, and not again.
+	Once Events = unix.EPOLLET
 )
 
 // Has reports whether at least one event of the set has happened.

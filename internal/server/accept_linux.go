@@ -197,7 +197,7 @@ func (s *Server) admitSocket(fd Socket, client net.Addr, g *guard) *socket {
 		return nil
 	}
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(client))
-	g.place(&c.Conversation, client, id)
+	s.place(g, &c.Conversation, client, id)
 	s.log.Debug("connected", "client", c.Client())
 	return c
 }

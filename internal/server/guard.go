@@ -53,7 +53,7 @@ func (s *Server) ServeWith(l net.Listener, a Access) error {
 	s.guarded.Store(true)
 	g := &guard{Access: a}
 	if a.Policy != nil {
-		g.gate = &conversation.Gate{Policy: a.Policy, Required: a.Required, TokenInPut: a.TokenInPut, Refused: s.refusals.command}
+		g.gate = &conversation.Gate{Policy: a.Policy, Required: a.Required, TokenInPut: a.TokenInPut, Limiter: s.limits.ofIdentity, Refused: s.refusals.command}
 	}
 	return s.serve(l, g)
 }
@@ -120,8 +120,9 @@ func (g *guard) handshake(nc *tls.Conn, id *access.Identity) (*access.Identity, 
 	return id, nil
 }
 
-// place puts the gate, if there is one, before a conversation that is new.
-func (g *guard) place(c *conversation.Conversation, client net.Addr, id *access.Identity) {
+// place puts the gate, if there is one, before a conversation that is new, and limits it.
+func (s *Server) place(g *guard, c *conversation.Conversation, client net.Addr, id *access.Identity) {
+	c.Limit(s.limits.limiterOf(id, client))
 	if g != nil && g.gate != nil {
 		c.Guard(g.gate, client.String(), id)
 	}

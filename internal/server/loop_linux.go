@@ -77,15 +77,16 @@ type loop struct {
 	opener  *broker.Caller      // with a turn for that
 
 	// Owned by the goroutine.
-	now      int64     // ns, as Server.now; that of the round
-	pass     uint64    // how often it has waited
-	socks    []*socket // by index; nil: free
-	free     []int     // indexes
-	open     int       // sockets
-	sweepAt  int64     // when to look for clients that make no progress
-	stopping bool      // as the mailbox says
-	aborting bool
-	ready    []*socket // for the next pass: they have input that was read and not executed
+	now       int64     // ns, as Server.now; that of the round
+	pass      uint64    // how often it has waited
+	socks     []*socket // by index; nil: free
+	free      []int     // indexes
+	open      int       // sockets
+	sweepAt   int64     // when to look for clients that make no progress
+	throttled throttled // those who wait for a token
+	stopping  bool      // as the mailbox says
+	aborting  bool
+	ready     []*socket // for the next pass: they have input that was read and not executed
 
 	// Lists that the mailbox gets back, empty.
 	emptyAnswered []*socket
@@ -225,7 +226,7 @@ func (l *loop) wait() {
 	if len(l.ready)+l.round.Len() == 0 {
 		l.mail.Lock()
 		if !l.mail.waiting.Load() {
-			timeout = l.untilSweep()
+			timeout = l.untilDue()
 			l.mail.asleep = true
 		}
 		l.mail.Unlock()
@@ -245,6 +246,7 @@ func (l *loop) begin() {
 		l.events = l.events[1:]
 		l.accept()
 	}
+	l.resume()
 	l.pass++
 	l.serving, l.ready = l.ready, l.serving
 	if l.srv.opt.Log != nil {
@@ -332,7 +334,7 @@ func (l *loop) gather() {
 		s := l.serving[n]
 		l.serving[n] = nil
 		s.pass = l.pass
-		if s.State() == conversation.Ready {
+		if state := s.State(); state == conversation.Ready || state == conversation.Throttled {
 			s.Advance(l.round.Batch, l.now)
 			l.proceed(s)
 		}
@@ -369,6 +371,11 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 			l.expect(s, 0)
 		default:
 			l.expect(s, epoll.HalfClosed)
+		}
+	case conversation.Throttled:
+		// What the client has sent stays with the kernel, even if it hangs up.
+		if events.Has(epoll.Failed) {
+			l.end(s, unix.ECONNRESET)
 		}
 	default: // it wants nothing of the socket now
 		if events.Has(epoll.Failed) {
@@ -484,6 +491,8 @@ func (l *loop) proceed(s *socket) {
 		l.expect(s, epoll.Writable)
 	case conversation.Reading:
 		l.expect(s, epoll.Readable|epoll.HalfClosed)
+	case conversation.Throttled:
+		l.throttle(s)
 	case conversation.Waiting:
 		if !s.interest.Has(epoll.HalfClosed) && !s.HasHungUp() {
 			l.expect(s, epoll.Readable|epoll.HalfClosed)

@@ -126,12 +126,16 @@ func (l *loop) sweepEvery() time.Duration {
 	return every
 }
 
-// untilSweep returns how long the loop may wait for events; negative: for ever.
-func (l *loop) untilSweep() time.Duration {
+// untilDue returns how long the loop may wait for events; negative: for ever.
+func (l *loop) untilDue() time.Duration {
 	if l.open == 0 {
 		return -1
 	}
-	return time.Duration(max(0, l.sweepAt-l.srv.now()))
+	at := l.sweepAt
+	if len(l.throttled) > 0 {
+		at = min(at, l.throttled[0].at)
+	}
+	return time.Duration(max(0, at-l.srv.now()))
 }
 
 // dismiss ends, when the server stops, the connections of those who have had
@@ -142,7 +146,7 @@ func (l *loop) dismiss() {
 			continue
 		}
 		switch s.State() {
-		case conversation.Reading, conversation.Waiting:
+		case conversation.Reading, conversation.Waiting, conversation.Throttled:
 			l.end(s, errStopped)
 		}
 	}

@@ -94,6 +94,7 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.Se
 		{Key: "cmd-move-jobs", Value: strconv.FormatUint(commands[wire.MoveJobs], 10)},
 		{Key: "rejected-connections", Value: strconv.FormatUint(s.rejected.Load(), 10)},
 		{Key: "rejected-connections-of-address", Value: strconv.FormatUint(s.crowded.Load(), 10)},
+		{Key: "throttled", Value: strconv.FormatUint(s.limits.throttled.Load(), 10)},
 		{Key: "max-connections", Value: strconv.Itoa(s.opt.MaxConns)},
 		{Key: "processors", Value: strconv.Itoa(runtime.GOMAXPROCS(0))},
 	}
@@ -116,6 +117,7 @@ type Counts struct {
 	Commands            map[string]uint64 // by verb
 	RejectedConnections uint64            // closed because there were too many
 	CrowdedConnections  uint64            // closed because there were too many of their address
+	Throttled           uint64            // how often a client had to wait because of its rate of commands
 	RefusedConnections  uint64            // closed by what a listener asks of its clients
 	RefusedCommands     map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
 	MaxConnections      int               // the limit
@@ -133,6 +135,7 @@ func (s *Server) Counts() Counts {
 		Commands:            make(map[string]uint64),
 		RejectedConnections: s.rejected.Load(),
 		CrowdedConnections:  s.crowded.Load(),
+		Throttled:           s.limits.throttled.Load(),
 		RefusedConnections:  s.refusals.connections.Load(),
 		RefusedCommands:     make(map[string]uint64),
 		MaxConnections:      s.opt.MaxConns,

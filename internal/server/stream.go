@@ -76,7 +76,7 @@ func (c *stream) secure(g *guard, id *access.Identity) error {
 			return err
 		}
 	}
-	g.place(&c.Conversation, c.nc.RemoteAddr(), id)
+	c.srv.place(g, &c.Conversation, c.nc.RemoteAddr(), id)
 	return nil
 }
 
@@ -124,6 +124,8 @@ func (c *stream) converse() (err error) {
 			c.freeBatch() // its replies are written
 			c.takeBatch()
 			c.Advance(c.batch, c.srv.now())
+		case conversation.Throttled:
+			err = c.waitForToken()
 		case conversation.Executing:
 			c.turn()
 		case conversation.Writing:
@@ -135,6 +137,19 @@ func (c *stream) converse() (err error) {
 		}
 	}
 	return err
+}
+
+// waitForToken waits until the conversation may go on.
+func (c *stream) waitForToken() error {
+	c.freeBatch()
+	select {
+	case <-c.srv.stopped:
+		return errStopped
+	case <-time.After(time.Duration(c.Resume() - c.srv.now())):
+	}
+	c.takeBatch()
+	c.Advance(c.batch, c.srv.now())
+	return nil
 }
 
 // turn runs one turn of the broker for the batch.

@@ -76,7 +76,10 @@ type entry struct {
 // an error.
 func (a *account) serve(round int) {
 	rng := a.world.rng
-	srv := server.New(a.world.broker, server.Options{Loops: 1 + rng.IntN(2), SlowSync: time.Duration(rng.IntN(2)) - 1})
+	srv := server.New(a.world.broker, server.Options{
+		Loops: 1 + rng.IntN(2), SlowSync: time.Duration(rng.IntN(2)) - 1,
+		Limits: server.Limits{CommandsPerSecond: rng.IntN(2) * (1 + rng.IntN(100))},
+	})
 	l := a.connect(newRand(rng.Uint64()))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// dialFrom connects a client of an address of the loopback network.
+func dialFrom(t *testing.T, ip string, l net.Listener) *client {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
+	nc, err := d.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, nc)
+}
+
+// A flood of commands gets no more than its rate, however many connections it comes from,
+// and the others do not notice. It is not refused: what is beyond waits. The limit can be
+// lifted meanwhile.
+func TestFloodIsThrottled(t *testing.T) {
+	for _, loops := range []int{1, 3} {
+		for name, log := range map[string]broker.Log{"memory": nil, "log": &changedLog{}} {
+			t.Run(name+"/loops="+strconv.Itoa(loops), func(t *testing.T) {
+				const rate, flooders, each = 200, 5, 400
+				begun := time.Now()
+				r := startLogged(t, Options{Loops: loops, Limits: Limits{CommandsPerSecond: rate}}, broker.Options{Log: log})
+				l := listenOn(t, "tcp")
+				r.serve(l)
+				var flood [flooders]*client
+				for i := range flood {
+					flood[i] = dialFrom(t, "127.0.0.1", l)
+					flood[i].send(strings.Repeat("list-tube-used\n", each))
+				}
+				other := dialFrom(t, "127.0.0.2", l)
+				other.do("put 0 0 9 1\nx\nreserve\ndelete 1\n", "INSERTED 1\nRESERVED 1 1\nx\nDELETED\n")
+				r.eventually("the flood is throttled", func() bool { return r.limits.throttled.Load() > 0 })
+				for range 20 {
+					done, err := strconv.ParseFloat(other.stat("cmd-list-tube-used"), 64)
+					// Loops that ask at the same time get as many tokens as one could have.
+					ahead := float64((loops - 1) * 128)
+					if most := rate + rate*time.Since(begun).Seconds() + 1 + ahead; err != nil || done > most {
+						t.Fatalf("%v commands of the flood were executed (%v), want %v at most", done, err, most)
+					}
+				}
+				if n := other.stat("throttled"); n == "0" {
+					t.Error("stats does not tell that anybody was throttled")
+				}
+				r.SetLimits(Limits{CommandsPerSecond: 1_000_000})
+				for _, c := range flood {
+					c.want(strings.Repeat("USING default\n", each))
+				}
+				r.SetLimits(Limits{})
+				for _, c := range flood {
+					c.do(strings.Repeat("list-tube-used\n", each), strings.Repeat("USING default\n", each))
+				}
+			})
+		}
+	}
+}
+
+// A client that is throttled and goes is noticed, whichever way it goes, and what it has
+// sent before is executed if it has not reset the connection.
+func TestThrottledClientGoes(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			r := start(t, Options{Limits: Limits{CommandsPerSecond: 50}})
+			l := listenOn(t, network)
+			c := r.dialListener(l)
+			const puts = 60
+			c.send(strings.Repeat("put 0 0 9 1\nx\n", puts))
+			r.eventually("it is throttled", func() bool { return r.limits.throttled.Load() > 0 })
+			c.halfClose()
+			c.tb = t
+			for range puts {
+				c.line("INSERTED")
+			}
+			c.wantEnd()
+			r.eventually("it has gone", func() bool { return r.stats().Sessions == 0 })
+			if n := r.stats().Ready; n != puts {
+				t.Errorf("%d jobs, want %d", n, puts)
+			}
+			if network == "tcp" {
+				r.SetLimits(Limits{CommandsPerSecond: 1})
+				c := dialAgain(t, l)
+				n := r.limits.throttled.Load()
+				c.send(strings.Repeat("use x\n", 1000))
+				r.eventually("it is throttled", func() bool { return r.limits.throttled.Load() > n })
+				c.nc.(*net.TCPConn).SetLinger(0)
+				c.nc.Close()
+				r.eventually("the reset is noticed", func() bool { return r.stats().Sessions == 0 })
+			}
+		})
+	}
+}
+
+// An identity has one limit on all its connections, from the moment that it is known, and
+// its own goes before that of all.
+func TestLimitOfIdentity(t *testing.T) {
+	r := start(t, Options{Loops: 1, Limits: Limits{CommandsPerSecond: 1_000_000, OfIdentity: map[string]int{"token": 20, "network": 0}}})
+	l := r.serveWith(listenOn(t, "tcp"), Access{Policy: testPolicy(t)})
+	var clients [2]*client
+	for i := range clients {
+		clients[i] = dialFrom(t, "127.0.0.1", l)
+		clients[i].do("auth "+testToken+"\n", "AUTHENTICATED\n")
+	}
+	const each, rate = 30, 20
+	begun := time.Now()
+	for _, c := range clients {
+		c.send(strings.Repeat("list-tube-used\n", each))
+	}
+	free := dialFrom(t, "127.0.0.2", l)
+	free.do(strings.Repeat("list-tube-used\n", 5000), strings.Repeat("USING default\n", 5000))
+	done, err := strconv.ParseFloat(free.stat("cmd-list-tube-used"), 64)
+	if most := 5000 + rate + rate*time.Since(begun).Seconds() + 1; err != nil || done > most {
+		t.Errorf("%v commands were executed (%v), want %v at most", done, err, most)
+	}
+	for _, c := range clients {
+		c.want(strings.Repeat("USING default\n", each))
+	}
+}
+
+// A connection with a goroutine of its own is throttled to the nanosecond, and Shutdown
+// does not wait for it.
+func TestThrottledStream(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const rate = 10
+		r := start(t, Options{Limits: Limits{CommandsPerSecond: rate}, IdleTimeout: time.Minute, StallTimeout: time.Second})
+		c := r.dial()
+		replies := make(chan string)
+		go func() {
+			got, _ := io.ReadAll(c.nc)
+			replies <- string(got)
+		}()
+		begun := time.Now()
+		go io.WriteString(c.nc, strings.Repeat("use x\r\n", 3*rate)+"put 0 0 9 100\r\nhello")
+		synctest.Wait()
+		if n := r.count("use"); n != rate {
+			t.Errorf("%d commands at once, want %d", n, rate)
+		}
+		for i := range 2 * rate {
+			time.Sleep(time.Second / rate)
+			synctest.Wait()
+			if n := r.count("use"); n != uint64(rate+i+1) {
+				t.Errorf("%d commands after %v, want %d", n, time.Since(begun), rate+i+1)
+			}
+		}
+		// A command that is not complete stalls as ever.
+		if got, want := <-replies, strings.Repeat("USING x\r\n", 3*rate); got != want {
+			t.Errorf("got %q", got)
+		}
+		go io.WriteString(r.dial().nc, strings.Repeat("use x\r\n", 1000))
+		synctest.Wait()
+		if err := r.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// count returns how often a command was given.
+func (r *rig) count(verb string) (n uint64) {
+	r.broker.Call(func(*engine.Engine, int64) { n = r.Counts().Commands[verb] })
+	return n
+}
