@@ -94,7 +94,7 @@ func starting() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusServiceUnavailable) })
-	mux.Handle(api.Prefix+"/", api.Unavailable(why))
+	mux.Handle(api.Prefix+"/", api.Problem(http.StatusServiceUnavailable, why))
 	return mux
 }
 

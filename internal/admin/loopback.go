@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
 
 // onLoopback refuses requests that come in on loopback for another name than one of
@@ -16,7 +18,8 @@ func onLoopback(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 		if local != nil && local.IP.IsLoopback() && !isLoopback(r.Host) {
-			http.Error(w, fmt.Sprintf("%q is not a name of this machine: ask for localhost or 127.0.0.1", r.Host), http.StatusMisdirectedRequest)
+			why := fmt.Sprintf("%q is not a name of this machine: ask for localhost or 127.0.0.1", r.Host)
+			api.Problem(http.StatusMisdirectedRequest, why).ServeHTTP(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -94,12 +94,15 @@ func listConnections(r *request) (reply, error) {
 	return reply{body: page}, err
 }
 
+// lookedAt is how many sessions a turn looks at for one of them.
+const lookedAt = 4096
+
 // findConnection looks for the connection that the path names.
 func (r *request) findConnection() (c server.Connection, s *engine.Session, err error) {
 	at, found := 0, false
 	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
 		var sessions []*engine.Session
-		sessions, at = e.Sessions(at, perTurn)
+		sessions, at = e.Sessions(at, lookedAt)
 		for _, s = range sessions {
 			if s.ID() == r.connection {
 				c, found = r.api.opt.Server.Connection(e, now, s)

@@ -32,10 +32,10 @@ func writeProblem(w http.ResponseWriter, err error) {
 	writeJSON(w, "application/problem+json", p.Status, p)
 }
 
-// Unavailable returns what serves the paths of the API while there is no queue.
-func Unavailable(why string) http.Handler {
+// Problem returns what answers every request with a problem.
+func Problem(status int, detail string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeProblem(w, problemf(http.StatusServiceUnavailable, "%s", why))
+		writeProblem(w, problemf(status, "%s", detail))
 	})
 }
 
