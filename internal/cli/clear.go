@@ -44,14 +44,15 @@ func clearState(ctx context.Context, c *client.Conn, tube string, state client.S
 		}
 		n += done
 		if err != nil || done < sweepBatch {
-			return n, butGone(err)
+			return n, ignoreNotFound(err)
 		}
 		progress(n)
 	}
 }
 
-// butGone returns an error, but for that of a tube which has gone with its last job.
-func butGone(err error) error {
+// ignoreNotFound returns an error, but for that of a job or tube which has gone: a tube
+// goes with its last job.
+func ignoreNotFound(err error) error {
 	if errors.Is(err, client.ErrNotFound) {
 		return nil
 	}

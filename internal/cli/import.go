@@ -293,6 +293,32 @@ func putJobs(ctx context.Context, c *client.Conn, jobs []job) (ids []uint64, err
 	return ids, nil
 }
 
+// buryAfterKill buries a job that a run which was killed has put for that, unless it is.
+// It may be aside, ready if that run had reserved it, or still reserved if the server has
+// not noticed that its connection is gone.
+func buryAfterKill(ctx context.Context, c *client.Conn, id uint64, pri uint32) error {
+	for range 100 {
+		st, err := c.StatsJob(ctx, id)
+		switch {
+		case err != nil:
+			return ignoreNotFound(err)
+		case st.State == client.StateBuried:
+			return nil
+		case st.State != client.StateReserved:
+			if err := buryAside(ctx, c, id, pri); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return fmt.Errorf("job %d is to be buried, and a connection holds it; run the same command again when that is gone", id)
+}
+
 // buryAside buries a job that was put with asideDelay. If it has gone, somebody has
 // taken or kicked it.
 func buryAside(ctx context.Context, c *client.Conn, id uint64, pri uint32) error {

@@ -128,8 +128,8 @@ func (im *importer) recover(ctx context.Context, probe uint64) error {
 				continue
 			}
 			im.state.Skip = append(im.state.Skip, place)
-			if jobs[place].State == string(client.StateBuried) && live[i].State == client.StateDelayed {
-				if err := buryAside(ctx, im.conn, live[i].ID, jobs[place].Pri); err != nil {
+			if jobs[place].State == string(client.StateBuried) {
+				if err := buryAfterKill(ctx, im.conn, live[i].ID, jobs[place].Pri); err != nil {
 					return false, err
 				}
 			}

@@ -112,6 +112,23 @@ func (d *doubt) want(bodies ...string) {
 
 var all = []string{"ready same", "ready other", "ready same", "buried buried", "ready same", "ready last"}
 
+// An import that was killed between taking a job and burying it has left it ready.
+func TestImportTakenToBeBuried(t *testing.T) {
+	d := newDoubt(t)
+	id := d.put(3)[2]
+	j, err := d.conn.ReserveJob(t.Context(), id)
+	if err == nil {
+		err = j.Release(t.Context(), 3, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.run(""); err != nil {
+		t.Fatal(err)
+	}
+	d.want(all...)
+}
+
 // However many jobs of the batch were put, and nobody has taken any: each is there
 // once.
 func TestImportDoubt(t *testing.T) {

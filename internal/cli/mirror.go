@@ -23,28 +23,39 @@ Jobs change while they are copied. So when all are copied, each is looked at onc
   new             it is copied
   gone            its copy is deleted, if nobody has taken it there
   kicked, buried,
-  new priority    its copy becomes the same; if somebody has taken it there, it stays
+  new priority,
+  other tube      its copy becomes the same; if somebody has taken it there, it stays
   reserved        its copy is ready: that is what it becomes without its worker
 
-With --follow this is repeated until you stop it. To migrate without losing a job or
-doing one twice: run it with --follow; stop the producers and let them put to the other
-server; stop the workers; when a round finds nothing new, stop this; start the workers
-at the other server. Until then the other server must have no workers, or they do the
-jobs that are done here too.
+A delay that is changed is not noticed. With --follow this is repeated until you stop
+it. To migrate without losing a job or doing one twice: run it with --follow; stop the
+producers and let them put to the other server; stop the workers; when a round finds
+nothing new, stop this; start the workers at the other server. Until then the other
+server must have no workers, or they do the jobs that are done here too.
 
-It keeps in memory which job is a copy of which, about 100 bytes for each. If it is
-killed, clear what it has copied and begin anew.
+With --progress FILE it can be run again after it was killed, or has lost a server: it
+goes on, and when a round finds nothing new each job of the first server has exactly one
+copy. In FILE is which job is a copy of which, about 100 bytes for each, and what is
+about to be put or deleted at the other server, written and synced before that is done.
+When a batch was being put, the jobs that are newer there than those before it are looked
+at, and those that are equal in tube, priority, time to run and body are its copies. This
+holds while nobody takes jobs from the other server, and nobody puts jobs there that are
+equal in all that. It stops if one of the servers has begun anew, without its jobs.
+
+Without --progress this is kept in memory only: when it is killed, clear what it has
+copied and begin anew.
 
 ` + scanCost
 
 func newMirror() *cobra.Command {
 	var opt struct {
 		to, token string
+		progress  string
 		follow    bool
 		every     time.Duration
 	}
 	var sc scan
-	cmd := newCommand("mirror", "", "copy the jobs of a live server to another", func(ctx context.Context, s *session, _ []string) error {
+	cmd := newCommand("mirror", "", "copy the jobs of a live server to another; can be resumed", func(ctx context.Context, s *session, _ []string) error {
 		if opt.to == "" || opt.to == s.server.addr {
 			return usageError("--to is needed: the address of another server")
 		}
@@ -66,15 +77,23 @@ func newMirror() *cobra.Command {
 			return err
 		}
 		defer to.Close()
-		m := &mirror{session: s, from: from, to: to, tube: sc.tube, next: sc.from, last: sc.to, copies: make(map[uint64]jobCopy)}
-		return m.run(ctx, opt.follow, opt.every)
+		m := &mirror{session: s, from: from, to: to, scan: sc}
+		if err := m.resume(ctx, opt.progress); err != nil {
+			return err
+		}
+		err = m.run(ctx, opt.follow, opt.every)
+		if err != nil && opt.progress != "" {
+			err = fmt.Errorf("%w; the same command goes on from there", err)
+		}
+		return errors.Join(err, m.log.close())
 	})
 	cmd.Long = mirrorLong
-	cmd.Example = "  beanpole mirror --addr old:11300 --to new:11300 --follow"
+	cmd.Example = "  beanpole mirror --addr old:11300 --to new:11300 --follow --progress old-to-new"
 	f := cmd.Flags()
 	f.StringVar(&opt.to, "to", "", "`ADDR` of the other server")
 	f.StringVar(&opt.token, "to-token", "", "the `TOKEN` for the other server (that of --token)")
 	f.StringVarP(&sc.tube, "tube", "t", "", "only this `TUBE` (all)")
+	f.StringVar(&opt.progress, "progress", "", "keep in this `FILE` what is copied, to go on when it\nis run again")
 	f.BoolVar(&opt.follow, "follow", false, "go on until interrupted")
 	f.DurationVar(&opt.every, "every", time.Second, "with --follow: look again after this `TIME`")
 	sc.define(cmd)
@@ -85,10 +104,11 @@ func newMirror() *cobra.Command {
 type mirror struct {
 	*session
 	from, to *client.Conn
-	tube     string
-	next     uint64 // the first id that was not looked at
-	last     uint64 // that is to be looked at; 0: the newest
+	scan     scan // which jobs; from is the first id that was not looked at, where they are found by ids
+	byID     bool // the server cannot list them
 	copies   map[uint64]jobCopy
+	log      *mirrorLog
+	after    uint64 // the newest id of the other server that is known
 
 	copied, changed, removed int // jobs
 }
@@ -98,6 +118,87 @@ type jobCopy struct {
 	id    uint64
 	pri   uint32
 	state client.State
+	tube  string
+}
+
+// resume goes on from where an earlier run with the same file has come to.
+func (m *mirror) resume(ctx context.Context, file string) error {
+	head := mirrorHead{From: m.from.Addr(), To: m.to.Addr(), Tube: m.scan.tube}
+	st, err := loadMirror(file, head)
+	if err != nil {
+		return err
+	}
+	m.copies = st.copies
+	if file != "" {
+		newest, err := newestID(ctx, m.to)
+		if err != nil {
+			return fmt.Errorf("the other server: %w", err)
+		}
+		m.after = newest
+		if err := m.settle(ctx, &st, newest, file); err != nil {
+			return err
+		}
+	}
+	m.log, err = openMirror(file, head, &st)
+	return err
+}
+
+// settle finds out what has become of what an earlier run was about to do.
+func (m *mirror) settle(ctx context.Context, st *mirrorState, newest uint64, file string) error {
+	if !st.known {
+		return nil
+	}
+	var highest, source uint64
+	for id, c := range st.copies {
+		highest, source = max(highest, c.id), max(source, id)
+	}
+	if st.batch != nil {
+		highest = max(highest, st.batch.After)
+	}
+	if newest <= highest {
+		return fmt.Errorf("%s has begun anew, without its jobs: its newest id is %d, and was %d; to copy all again, remove %s", m.to.Addr(), newest, highest, file)
+	}
+	switch id, err := newestID(ctx, m.from); {
+	case errors.Is(err, client.ErrDraining): // it does not tell
+	case err != nil:
+		return err
+	case id <= source:
+		return fmt.Errorf("%s has begun anew, without its jobs: its newest id is %d, and was %d; to copy all again, clear what was copied and remove %s", m.from.Addr(), id, source, file)
+	}
+	for source := range st.redo {
+		if c, ok := st.copies[source]; ok {
+			if err := ignoreNotFound(m.to.Delete(ctx, c.id)); err != nil {
+				return err
+			}
+			delete(st.copies, source)
+		}
+	}
+	if st.batch == nil {
+		return nil
+	}
+	waiting := make(map[string][]mirrorCopy)
+	for _, c := range st.batch.Jobs {
+		waiting[c.Key] = append(waiting[c.Key], c)
+	}
+	sc := scan{from: st.batch.After + 1, to: newest - 1, bodies: true}
+	return sc.ids(ctx, m.to, func(jobs []found) (bool, error) {
+		for i := range jobs {
+			key := mirrorKey(jobs[i].Tube, jobs[i].Pri, seconds(jobs[i].TTR), jobs[i].body)
+			if len(waiting[key]) == 0 {
+				continue
+			}
+			c := waiting[key][0]
+			waiting[key] = waiting[key][1:]
+			c.Copy = jobs[i].ID
+			st.copies[c.Source] = c.jobCopy()
+			if c.State == client.StateBuried {
+				if err := buryAfterKill(ctx, m.to, c.Copy, c.Pri); err != nil {
+					return false, err
+				}
+			}
+		}
+		return true, nil
+	})
 }
 
 func (m *mirror) run(ctx context.Context, follow bool, every time.Duration) error {
@@ -132,16 +233,25 @@ func (m *mirror) print() error {
 	return err
 }
 
-// round copies what is new, and then looks at all that was copied.
+// round copies what is new, and looks at all that was copied.
 func (m *mirror) round(ctx context.Context) error {
 	b := m.newBar("jobs")
 	defer b.end()
-	sc := scan{tube: m.tube, from: m.next, to: m.last, bodies: true}
+	sc := m.scan
+	sc.progress = func(done, total uint64) { b.show(done, total, m.copied) }
+	if !m.byID && sc.from <= 1 && sc.to == 0 {
+		err := m.lists(ctx, sc)
+		if !errors.Is(err, client.ErrUnknownCommand) {
+			return err
+		}
+		m.note(slowScan)
+		m.byID = true
+	}
 	if err := sc.resolve(ctx, m.from); err != nil {
 		return err
 	}
-	sc.progress = func(done, total uint64) { b.show(done, total, m.copied) }
-	err := sc.run(ctx, m.from, func(jobs []found) (bool, error) {
+	sc.bodies = true
+	err := sc.ids(ctx, m.from, func(jobs []found) (bool, error) {
 		jobs = slices.DeleteFunc(jobs, func(f found) bool { return m.copies[f.ID].id != 0 })
 		m.copied += len(jobs)
 		return true, m.copy(ctx, jobs)
@@ -149,81 +259,210 @@ func (m *mirror) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.next = sc.to + 1
-	for ids := range slices.Chunk(slices.Sorted(maps.Keys(m.copies)), scanBatch) {
-		if err := m.compare(ctx, ids); err != nil {
+	if m.scan.to == 0 {
+		m.scan.from = sc.to + 1
+	}
+	return m.compareAll(ctx, slices.Sorted(maps.Keys(m.copies)))
+}
+
+// lists is a round with a server that lists its jobs.
+func (m *mirror) lists(ctx context.Context, sc scan) error {
+	if err := sc.count(ctx, m.from); err != nil {
+		return ignoreNotFound(err)
+	}
+	listed := make(map[uint64]struct{})
+	err := sc.pages(ctx, m.from, func(jobs []found) (bool, error) {
+		var fresh, known []*client.JobStats
+		for i := range jobs {
+			if m.copies[jobs[i].ID].id == 0 {
+				fresh = append(fresh, jobs[i].JobStats)
+			} else {
+				known = append(known, jobs[i].JobStats)
+				listed[jobs[i].ID] = struct{}{}
+			}
+		}
+		if err := m.update(ctx, known); err != nil {
+			return false, err
+		}
+		withBodies, err := (&scan{bodies: true}).look(ctx, m.from, fresh)
+		if err != nil {
+			return false, err
+		}
+		m.copied += len(withBodies)
+		return true, m.copy(ctx, withBodies)
+	})
+	if err != nil {
+		return err
+	}
+	// What was in no list may have changed its state between two of them, and what was
+	// copied may have changed since.
+	var missing []uint64
+	for _, id := range slices.Sorted(maps.Keys(m.copies)) {
+		if _, ok := listed[id]; !ok {
+			missing = append(missing, id)
+		}
+	}
+	return m.compareAll(ctx, missing)
+}
+
+// copy puts jobs to the other server.
+func (m *mirror) copy(ctx context.Context, found []found) error {
+	if len(found) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	jobs := make([]job, len(found))
+	for i := range found {
+		jobs[i] = found[i].exported()
+	}
+	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(a.Tube, b.Tube) })
+	copies := make([]mirrorCopy, len(jobs))
+	for i := range jobs {
+		j := &jobs[i]
+		copies[i] = mirrorCopy{Source: j.ID, Tube: j.Tube, Pri: j.Pri, State: client.State(j.State), Key: mirrorKey(j.Tube, j.Pri, j.TTR, j.body())}
+	}
+	if err := m.log.intend(mirrorRecord{Batch: &mirrorBatch{After: m.after, Jobs: copies}}); err != nil {
+		return err
+	}
+	ids, err := putJobs(context.WithoutCancel(ctx), m.to, jobs)
+	var done []mirrorCopy
+	for i, id := range ids {
+		if id != 0 {
+			m.after = max(m.after, id)
+			copies[i].Copy, copies[i].Key = id, ""
+			m.copies[copies[i].Source] = copies[i].jobCopy()
+			done = append(done, copies[i])
+		}
+	}
+	if err != nil {
+		return err // what was put is found by the next run
+	}
+	return m.log.note(mirrorRecord{Copies: done, Done: true})
+}
+
+// compareAll brings the copies of these jobs up to date.
+func (m *mirror) compareAll(ctx context.Context, ids []uint64) error {
+	for some := range slices.Chunk(ids, scanBatch) {
+		if err := m.compare(ctx, some); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// copy puts jobs to the other server.
-func (m *mirror) copy(ctx context.Context, found []found) error {
-	jobs := make([]job, len(found))
-	for i := range found {
-		jobs[i] = found[i].exported()
-	}
-	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(a.Tube, b.Tube) })
-	ids, err := putJobs(context.WithoutCancel(ctx), m.to, jobs)
-	for i, id := range ids {
-		if id != 0 {
-			m.copies[jobs[i].ID] = jobCopy{id, jobs[i].Pri, client.State(jobs[i].State)}
-		}
-	}
-	return err
-}
-
-// compare brings copies up to date with their jobs.
+// compare is compareAll for jobs of which all are asked for in a round trip.
 func (m *mirror) compare(ctx context.Context, ids []uint64) error {
 	stats, err := m.from.StatsJobMany(ctx, ids)
 	if err := butNotFound(err); err != nil {
 		return err
 	}
-	var gone []uint64
+	var there []*client.JobStats
+	var gone, copies []uint64
 	for i, st := range stats {
-		if st == nil {
-			gone = append(gone, m.copies[ids[i]].id)
-			delete(m.copies, ids[i])
-		} else if err := m.update(ctx, st); err != nil {
+		if st != nil && (m.scan.tube == "" || st.Tube == m.scan.tube) {
+			there = append(there, st)
+		} else {
+			gone, copies = append(gone, ids[i]), append(copies, m.copies[ids[i]].id)
+		}
+	}
+	if err := butNotFound(m.to.DeleteMany(context.WithoutCancel(ctx), copies)); err != nil {
+		return err
+	}
+	for _, id := range gone {
+		delete(m.copies, id)
+	}
+	m.removed += len(gone)
+	if len(gone) > 0 {
+		if err := m.log.note(mirrorRecord{Gone: gone}); err != nil {
 			return err
 		}
 	}
-	m.removed += len(gone)
-	return butNotFound(m.to.DeleteMany(context.WithoutCancel(ctx), gone))
+	return m.update(ctx, there)
 }
 
-// update makes a copy like its job, if that has changed.
-func (m *mirror) update(ctx context.Context, st *client.JobStats) error {
-	old := m.copies[st.ID]
-	state := st.State
-	if state == client.StateReserved {
-		state = client.StateReady
+// update makes the copies of jobs like them, where they have changed.
+func (m *mirror) update(ctx context.Context, stats []*client.JobStats) error {
+	var changed []*client.JobStats
+	var kicked []mirrorCopy
+	for _, st := range stats {
+		old := m.copies[st.ID]
+		state := st.State
+		if state == client.StateReserved {
+			state = client.StateReady
+		}
+		switch {
+		case state == old.state && st.Pri == old.pri && st.Tube == old.tube:
+		case state == client.StateReady && old.state == client.StateDelayed && st.Pri == old.pri && st.Tube == old.tube:
+			// Its delay may be over there too.
+			if err := ignoreNotFound(m.to.KickJob(ctx, old.id)); err != nil {
+				return err
+			}
+			old.state = state
+			m.copies[st.ID] = old
+			kicked = append(kicked, mirrorCopy{Source: st.ID, Copy: old.id, Tube: old.tube, Pri: old.pri, State: state})
+		default:
+			changed = append(changed, st)
+		}
 	}
-	switch {
-	case state == old.state && st.Pri == old.pri:
-		return nil
-	case state == client.StateReady && old.state == client.StateDelayed && st.Pri == old.pri:
-		// Its delay may be over there too.
-		m.copies[st.ID] = jobCopy{old.id, old.pri, state}
-		return ignoreNotFound(m.to.KickJob(ctx, old.id))
+	if len(kicked) > 0 {
+		if err := m.log.note(mirrorRecord{Copies: kicked}); err != nil {
+			return err
+		}
 	}
-	body, err := m.from.Peek(ctx, st.ID)
-	if err != nil {
-		return ignoreNotFound(err) // the next round will see that it has gone
+	for some := range slices.Chunk(changed, bodyBatch) {
+		if err := m.redo(ctx, some); err != nil {
+			return err
+		}
 	}
-	m.changed++
-	// The old copy first, so that nobody gets two.
-	if err := m.to.Delete(ctx, old.id); err != nil {
-		m.copies[st.ID] = jobCopy{old.id, st.Pri, state}
-		return ignoreNotFound(err)
-	}
-	return m.copy(ctx, []found{{st, body.Body}})
+	return nil
 }
 
-func ignoreNotFound(err error) error {
-	if errors.Is(err, client.ErrNotFound) {
-		return nil
+// redo makes copies anew. The old ones are deleted first, so that nobody gets both.
+func (m *mirror) redo(ctx context.Context, stats []*client.JobStats) error {
+	jobs, err := (&scan{bodies: true}).look(ctx, m.from, stats) // what has gone the next round will see
+	if err != nil || len(jobs) == 0 {
+		return err
 	}
-	return err
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	ids, copies := make([]uint64, len(jobs)), make([]uint64, len(jobs))
+	for i := range jobs {
+		ids[i], copies[i] = jobs[i].ID, m.copies[jobs[i].ID].id
+	}
+	if err := m.log.intend(mirrorRecord{Redo: ids}); err != nil {
+		return err
+	}
+	err = m.to.DeleteMany(ctx, copies)
+	if butNotFound(err) != nil {
+		return err
+	}
+	errs := make([]error, len(jobs))
+	if batch, ok := errors.AsType[*client.BatchError](err); ok {
+		errs = batch.Errs
+	}
+	m.changed += len(jobs)
+	var again []found
+	var taken []mirrorCopy
+	for i := range jobs {
+		j := &jobs[i]
+		if errs[i] == nil {
+			again = append(again, *j)
+			delete(m.copies, j.ID)
+			continue
+		}
+		// Somebody has taken it there.
+		state := client.State(j.exported().State)
+		taken = append(taken, mirrorCopy{Source: j.ID, Copy: copies[i], Tube: j.Tube, Pri: j.Pri, State: state})
+		m.copies[j.ID] = taken[len(taken)-1].jobCopy()
+	}
+	if len(taken) > 0 {
+		if err := m.log.note(mirrorRecord{Copies: taken}); err != nil {
+			return err
+		}
+	}
+	return m.copy(ctx, again)
 }

@@ -93,7 +93,7 @@ const moveBatch = 500
 func (m *mover) move(ctx context.Context, state client.State) error {
 	st, err := m.conn.StatsTube(ctx, m.from)
 	if err != nil {
-		return butGone(err)
+		return ignoreNotFound(err)
 	}
 	there := int(jobsIn(st, state))
 	if m.left > 0 {
@@ -108,7 +108,7 @@ func (m *mover) move(ctx context.Context, state client.State) error {
 		}
 		m.moved += n
 		if err != nil {
-			return butGone(err)
+			return ignoreNotFound(err)
 		}
 		m.progress()
 	}
