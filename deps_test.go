@@ -56,7 +56,7 @@ var arrows = map[string]string{
 	"internal/cli/top/background": "github.com/charmbracelet",
 
 	// Judges and tools. conformance needs an address only.
-	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram golang.org/x/sync golang.org/x/sys",
+	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
 	"internal/bench":         "internal/load internal/wire golang.org/x/sync golang.org/x/sys",
 	"internal/budget":        "",
 	"internal/budget/driver": "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",

@@ -1,16 +1,14 @@
-// Package bench compares two servers: it starts them in turn, asks both the same
-// questions, and writes tables of what they said. It is what runs behind
-// "beanpole bench --against" and "beanpole bench scale", and it makes the tables
-// of doc/benchmarks.md.
+// Package bench compares two servers: it starts them in turn, runs the same experiments
+// on both, and writes tables of the results. It is behind "beanpole bench --against" and
+// "beanpole bench scale", and it makes the tables of doc/benchmarks.md.
 //
 //	all := bench.Suites["memory"](&o)
 //	reports, err := bench.Run(ctx, o, all)
 //	err = bench.WriteMarkdown(os.Stdout, reports)
 //
-// Data flows one way. Options say which servers, and how large. An Experiment is a
-// question: its trial measures figures on one server. Run asks it of each server
-// in each round. A Report has the figures of all rounds, and the tables are
-// written from reports.
+// Data flows one way. Options name the servers and the sizes. The trial of an Experiment
+// measures figures on one server. Run runs it on each server in each round. A Report has
+// the figures of all rounds, and the tables are written from reports.
 //
 // # The experiments
 //
@@ -32,21 +30,21 @@
 //
 // # How it is measured
 //
-// A round is a trial on the responder, if there is one, then on A, then on B. A
-// server is started for each trial, so that none profits from a quiet minute of
-// the machine or inherits another trial's memory. A figure's value is the median
-// of the rounds; a ratio B/A is that of the trials of one round, and the median of
-// those. Rates should be large and everything else small.
+// A round is a trial on the responder, if there is one, then on A, then on B. The
+// servers take turns, so that none profits from a quiet minute of the machine, and each
+// trial starts a new process, so that none inherits memory. The value of a figure is the
+// median of the rounds. Ratios B/A are computed in each round; theirs is the median, too.
+// Rates should be large and everything else small.
 //
-// The responder does nothing but answer (load.Responder). No server can make the
-// generator measure more than that on this machine, and what the responder costs
-// for a command is the part of any server's cost that is system calls.
+// The responder only answers (load.Responder). The generator cannot measure more with any
+// server on this machine, and what the responder costs for a command is the part of any
+// server's cost that is system calls.
 //
 // Generator and server share the processors of one machine: compare A with B, not
 // with another machine. Memory and processor time are the kernel's, from /proc.
 //
-// Nothing is taken on trust: load.Run checks every reply, jobs are counted, and
-// lists of tubes must name them all.
+// The results are verified: load.Run checks every reply, jobs are counted, and lists of
+// tubes must name all tubes.
 //
 // Start reading at experiment.go, then trial.go.
 package bench

@@ -20,7 +20,7 @@ const (
 	dueLate      = "last job ready after its time"
 	dueWrong     = "jobs served out of order"
 
-	dueWait     = 20 * time.Second // for a job; after that it is missing
+	dueTimeout  = 20 * time.Second // for a job; after that it is missing
 	duePoll     = 5 * time.Millisecond
 	slowestPuts = 40_000 // each second, on any server; a plan needs some number
 	planSlack   = time.Second
@@ -39,7 +39,7 @@ func due(o *Options) Experiment {
 		figures: append(latencyFigures(dueBefore), latencyFigures(dueMeanwhile)...),
 		trial:   dueTrial,
 	}
-	e.ask([]goal{{p99 + dueMeanwhile, Target{Of: value, Limit: 20e6}}})
+	e.addTargets([]goal{{p99 + dueMeanwhile, Target{Of: value, Limit: 20e6}}})
 	e.figures = append(e.figures,
 		Figure{Name: dueLate, Unit: Nanoseconds},
 		Figure{Name: dueWrong, Unit: Number, Targets: []Target{{Of: value, Limit: 0}}})
@@ -131,8 +131,8 @@ func (t *trial) awaitReady(ctx context.Context, last time.Time) error {
 		case stats["current-jobs-delayed"] == "0":
 			t.setTime(dueLate, time.Since(last))
 			return nil
-		case time.Since(last) > dueWait:
-			return fmt.Errorf("%s jobs are still delayed, %v after their time", stats["current-jobs-delayed"], dueWait)
+		case time.Since(last) > dueTimeout:
+			return fmt.Errorf("%s jobs are still delayed, %v after their time", stats["current-jobs-delayed"], dueTimeout)
 		}
 		if err := sleep(ctx, duePoll); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (t *trial) checkOrder(ctx context.Context, n int) error {
 	err = batches(n, func(_, size int) error {
 		var reserves, deletes []byte
 		for range size {
-			reserves = wire.AppendReserveTimeout(reserves, uint32(dueWait/time.Second))
+			reserves = wire.AppendReserveTimeout(reserves, uint32(dueTimeout/time.Second))
 		}
 		err := d.Exchange(reserves, size, func(r *wire.Reply) {
 			if r.ID <= last {

@@ -12,9 +12,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// An expense is what some clients make a server do with few commands. Its begin
-// does what is not measured, and returns the rest: that ends, or goes on until ctx
-// is done.
+// An expense is work that some clients cause with few commands. Its begin prepares what
+// is not measured, and returns the function that causes the work; that ends, or goes on
+// until ctx is done.
 type expense struct {
 	name  string
 	begin func(ctx context.Context, t *trial) (spend func(ctx context.Context) error, err error)
@@ -50,7 +50,7 @@ func expensive(o *Options) Experiment {
 	}
 	for _, x := range expenses {
 		e.figures = append(e.figures, clientFigures(besideExpense(x))...)
-		e.ask([]goal{{p99 + besideExpense(x), Target{Of: value, Limit: x.limit}}})
+		e.addTargets([]goal{{p99 + besideExpense(x), Target{Of: value, Limit: x.limit}}})
 	}
 	return e
 }
@@ -126,7 +126,7 @@ func repeat(d *load.Dialog, n int, command []byte, want wire.ReplyKind) error {
 	return nil
 }
 
-// watchMany opens a connection that watches tubes which nobody else does.
+// watchMany opens a connection that watches many tubes, which no other one uses.
 func (t *trial) watchMany(ctx context.Context) (*load.Dialog, error) {
 	d, err := t.Dial(ctx)
 	if err != nil {

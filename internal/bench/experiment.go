@@ -45,10 +45,10 @@ type Options struct {
 	Progress func(experiment, server string, round int)
 }
 
-// An Experiment is one question, asked of each server in each round.
+// An Experiment is run on each server in each round.
 type Experiment struct {
 	Name  string
-	Title string // what is asked, in the heading of its table; may be empty
+	Title string // what it measures, for the heading of its table; may be empty
 
 	figures []Figure // without values
 	trial   func(context.Context, *trial) error
@@ -103,13 +103,12 @@ func Select(o *Options, names []string) ([]Experiment, error) {
 // NeedsA reports whether the experiment needs a server to compare with.
 func (e *Experiment) NeedsA() bool { return e.servers == nil }
 
-// Run runs the experiments. One that fails does not keep the others from being
-// run: its error is part of the one returned, and the reports are those of the
-// experiments that succeeded. When ctx is done it ends. No process and no
-// directory is left.
+// Run runs the experiments. If one fails the others are run all the same: its error is
+// part of the one returned, and the reports are those of the experiments that succeeded.
+// Run ends when ctx is done. It leaves no process and no directory.
 //
-// A server that is too slow for an experiment is left out of its other rounds, and
-// the report says so.
+// A server that is too slow for an experiment is left out of its other rounds, and the
+// report says so.
 func Run(ctx context.Context, o Options, experiments []Experiment) ([]Report, error) {
 	o = o.withDefaults()
 	if err := inheritFiles(); err != nil {

@@ -40,7 +40,7 @@ func TestTrials(t *testing.T) {
 			}
 			for _, f := range e.figures {
 				v, ok := values[f.Name]
-				if !ok && !mayLack(f.Name) || v < 0 && f.Name != eachSize {
+				if !ok && !mayLack(f.Name) || v < 0 && f.Name != memoryEach {
 					t.Errorf("%s is %v, known %v", f.Name, v, ok)
 				}
 				delete(values, f.Name)

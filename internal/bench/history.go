@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// HistoryHeader is the first line of a history, which is a CSV file with a line
-// for each load: what it came to, and on which machine. Figures of different
-// machines, or of the same one in another week, are not to be compared; the ratios
-// may be.
+// HistoryHeader is the first line of a history. That is a CSV file with a line for each
+// load: its figures, and the machine. Do not compare figures of different machines, nor of
+// the same one in different weeks; compare ratios.
 var HistoryHeader = []string{
 	"date", "version", "machine", "scenario", "compared with", "commands/s of that", "commands/s",
 	"ratio", "to the responder", "ratio of CPU per command", "ratio of p50", "ratio of p99", "peak RSS, bytes",

@@ -14,8 +14,8 @@ type goal struct {
 	Target
 }
 
-// atLeast asks for a multiple of A's throughput, or for as much as the generator
-// can ask for: from 0.95 of the responder's on, the generator is the limit.
+// atLeast asks for a multiple of A's throughput, or for 0.95 of the responder's: then the
+// generator is the limit.
 func atLeast(times float64) goal {
 	return goal{throughput, Target{Of: toA, Limit: times, AtLeast: true, OrResponder: 0.95}}
 }
@@ -46,11 +46,11 @@ func loadExperiment(name string, o load.Options, goals ...goal) Experiment {
 			return err
 		},
 	}
-	e.ask(goals)
+	e.addTargets(goals)
 	return e
 }
 
-func (e *Experiment) ask(goals []goal) {
+func (e *Experiment) addTargets(goals []goal) {
 	for _, g := range goals {
 		i := slices.IndexFunc(e.figures, func(f Figure) bool { return f.Name == g.figure })
 		e.figures[i].Targets = append(e.figures[i].Targets, g.Target)
@@ -81,28 +81,28 @@ func (t *trial) load(ctx context.Context, o load.Options) (load.Result, error) {
 }
 
 const (
-	without  = " without"
-	kept     = ", of that without"
-	eachSize = "memory for each"
+	alone      = " without"
+	ofAlone    = ", of that without"
+	memoryEach = "memory for each"
 )
 
 // crowdExperiment runs a load without its crowd and with it, each on a process of
 // its own.
-func crowdExperiment(name string, alone, crowded load.Options, goals ...goal) Experiment {
+func crowdExperiment(name string, single, crowded load.Options, goals ...goal) Experiment {
 	e := loadExperiment(name, crowded)
 	e.cold, e.row = true, false
-	e.Title = alone.Describe() + " without, and with them"
+	e.Title = single.Describe() + " without, and with them"
 	e.figures = append(e.figures,
-		Figure{Name: throughput + without, Unit: PerSecond},
-		Figure{Name: throughput + kept, Unit: Times},
-		Figure{Name: p99 + without, Unit: Nanoseconds},
-		Figure{Name: p99 + kept, Unit: Times},
-		Figure{Name: eachSize, Unit: Bytes})
-	e.ask(goals)
+		Figure{Name: throughput + alone, Unit: PerSecond},
+		Figure{Name: throughput + ofAlone, Unit: Times},
+		Figure{Name: p99 + alone, Unit: Nanoseconds},
+		Figure{Name: p99 + ofAlone, Unit: Times},
+		Figure{Name: memoryEach, Unit: Bytes})
+	e.addTargets(goals)
 	e.trial = func(ctx context.Context, t *trial) error {
 		var base load.Result
 		err := t.start(ctx, func() (err error) {
-			base, err = t.load(ctx, alone)
+			base, err = t.load(ctx, single)
 			return err
 		})
 		if err != nil {
@@ -113,12 +113,12 @@ func crowdExperiment(name string, alone, crowded load.Options, goals ...goal) Ex
 			if err != nil {
 				return err
 			}
-			t.set(throughput+without, base.Throughput)
-			t.set(throughput+kept, r.Throughput/base.Throughput)
-			t.setTime(p99+without, base.Latency.P99)
-			t.set(p99+kept, float64(r.Latency.P99)/float64(base.Latency.P99))
+			t.set(throughput+alone, base.Throughput)
+			t.set(throughput+ofAlone, r.Throughput/base.Throughput)
+			t.setTime(p99+alone, base.Latency.P99)
+			t.set(p99+ofAlone, float64(r.Latency.P99)/float64(base.Latency.P99))
 			if r.Crowd != nil {
-				t.set(eachSize, r.Crowd.RSSEach)
+				t.set(memoryEach, r.Crowd.RSSEach)
 			}
 			return nil
 		})
@@ -189,11 +189,12 @@ func journalSuite(o *Options) []Experiment {
 	return s.all
 }
 
-// crowdSuite shows what those cost who take no part in the load.
+// crowdSuite shows what tubes, connections and workers cost that take no part in the
+// load.
 func crowdSuite(o *Options) []Experiment {
 	s := suite{Options: o}
-	keeps := goal{throughput + kept, Target{Of: value, Limit: 0.9, AtLeast: true}}
-	small := goal{eachSize, Target{Of: value, Limit: 8 << 10}}
+	keeps := goal{throughput + ofAlone, Target{Of: value, Limit: 0.9, AtLeast: true}}
+	small := goal{memoryEach, Target{Of: value, Limit: 8 << 10}}
 	add := func(name string, alone, crowded load.Options, goals ...goal) {
 		s.all = append(s.all, crowdExperiment(name, s.timed(alone), s.timed(crowded), goals...))
 	}

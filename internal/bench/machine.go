@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Machine is what one has to know of a machine to judge figures from it.
+// A Machine describes the machine of a measurement.
 type Machine struct {
 	CPUs   int    `json:"cpus"`
 	Model  string `json:"model"` // of the processor; empty if unknown

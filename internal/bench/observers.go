@@ -57,7 +57,7 @@ func observersTrial(ctx context.Context, t *trial) error {
 		var clients load.Result
 		var seen load.Latency
 		ask := func(ctx context.Context) (err error) {
-			seen, err = t.ask(ctx, c.command, func(data []byte) error { return c.check(data, n) })
+			seen, err = t.askRepeatedly(ctx, c.command, func(data []byte) error { return c.check(data, n) })
 			return err
 		}
 		work := func(ctx context.Context) (err error) {
@@ -73,11 +73,11 @@ func observersTrial(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// errEnough ends what runs beside something that is over.
-var errEnough = errors.New("enough")
+// errWorkDone is the cause with which a disturbance is ended.
+var errWorkDone = errors.New("the work is done")
 
-// beside runs work while another function disturbs. The disturbance is ended
-// when the work is done; when it fails before, so does the work.
+// beside runs work while another function disturbs. It ends the disturbance when the
+// work is done. If the disturbance fails earlier, so does the work.
 func beside(ctx context.Context, disturb, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan error, 1)
@@ -89,8 +89,8 @@ func beside(ctx context.Context, disturb, work func(context.Context) error) erro
 		ended <- err
 	}()
 	err := work(ctx)
-	cancel(errEnough)
-	if failed := <-ended; failed != nil && !errors.Is(context.Cause(ctx), errEnough) {
+	cancel(errWorkDone)
+	if failed := <-ended; failed != nil && !errors.Is(context.Cause(ctx), errWorkDone) {
 		return failed
 	}
 	return err
@@ -153,10 +153,10 @@ func (t *trial) makeTubes(ctx context.Context, n int) error {
 	})
 }
 
-// ask repeats a command back to back until ctx is done, which is no error, and
+// askRepeatedly repeats a command back to back until ctx is done, which is no error, and
 // returns how long the answers took. The first one is checked and not timed:
 // the check takes long itself.
-func (t *trial) ask(ctx context.Context, command []byte, check func(data []byte) error) (load.Latency, error) {
+func (t *trial) askRepeatedly(ctx context.Context, command []byte, check func(data []byte) error) (load.Latency, error) {
 	d, err := t.Dial(ctx)
 	if err != nil {
 		return load.Latency{}, err
@@ -174,7 +174,7 @@ func (t *trial) ask(ctx context.Context, command []byte, check func(data []byte)
 		sent := time.Now()
 		_, err := d.Do(command, wire.OK)
 		switch {
-		case errors.Is(context.Cause(ctx), errEnough):
+		case errors.Is(context.Cause(ctx), errWorkDone):
 			return latencyOf(took), nil
 		case err != nil:
 			return load.Latency{}, err

@@ -185,8 +185,8 @@ func (t *Target) judge(f *Figure) {
 	t.Met = &met
 }
 
-// asked says what was asked, and verdict what came of it.
-func (t *Target) asked(f *Figure) string {
+// describe says what was asked, and verdict what came of it.
+func (t *Target) describe(f *Figure) string {
 	relation, limit, of := "<=", factor(t.Limit), t.Of+" "
 	if t.AtLeast {
 		relation = ">="

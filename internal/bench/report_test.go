@@ -155,7 +155,7 @@ func TestTargets(t *testing.T) {
 		f := Figure{Unit: Bytes, ToA: series(tt.toA), ToResponder: series(tt.toResponder)}
 		f.Servers[sideB] = series(tt.b)
 		tt.target.judge(&f)
-		if got := tt.target.asked(&f) + ": " + tt.target.verdict(); got != tt.want {
+		if got := tt.target.describe(&f) + ": " + tt.target.verdict(); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.target, got, tt.want)
 		}
 	}

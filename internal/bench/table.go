@@ -102,7 +102,7 @@ func (f *Figure) targets() string {
 	var all []string
 	for i := range f.Targets {
 		t := &f.Targets[i]
-		all = append(all, t.asked(f)+": "+t.verdict())
+		all = append(all, t.describe(f)+": "+t.verdict())
 	}
 	if all == nil {
 		return "-"
@@ -127,7 +127,7 @@ func writeRows(sb *strings.Builder, reports []*Report) {
 			f := &r.Figures[i]
 			for j := range f.Targets {
 				t := &f.Targets[j]
-				targets = append(targets, []string{name, f.Name, t.asked(f), t.subject(f).median(factor), t.verdict()})
+				targets = append(targets, []string{name, f.Name, t.describe(f), t.subject(f).median(factor), t.verdict()})
 				name = ""
 			}
 		}

@@ -74,7 +74,8 @@ const (
 	peakRSS       = "peak RSS"
 )
 
-// clientFigures are what setClients sets: the names end in who the clients are.
+// clientFigures are the figures of setClients. Their names end with a description of
+// the clients.
 func clientFigures(who string) []Figure {
 	return append(latencyFigures(who), Figure{Name: throughput + who, Unit: PerSecond})
 }

@@ -21,11 +21,11 @@ const (
 	defaultSetupLimit = 30 * time.Second
 	waitingPoll       = 5 * time.Millisecond
 	occupyBatch       = 64 // tubes that are occupied in one round trip
-	spareFiles        = 64 // that this process has open besides its connections
+	ownFiles          = 64 // that this process has open besides its connections
 )
 
-// A crowd is what burdens a server without taking part in the load: tubes that
-// have a job, connections that are silent, workers that wait. A nil one is nobody.
+// A crowd burdens a server without taking part in the load: tubes that have a job,
+// silent connections, waiting workers. A nil crowd is empty.
 type crowd struct {
 	pid     int
 	members int
@@ -33,7 +33,7 @@ type crowd struct {
 	idle    []net.Conn
 }
 
-// CrowdUsage is what a crowd took of the server's memory before there was any load.
+// CrowdUsage is the memory that the server took for a crowd before the load began.
 type CrowdUsage struct {
 	// Members are tubes and connections; with workers, their producers count too.
 	Members int `json:"members"`
@@ -92,8 +92,8 @@ func (c *crowd) disperse() {
 	}
 }
 
-// openIdle opens the silent connections. Each has said one thing, so that the
-// server has done for it what it does for any.
+// openIdle opens the silent connections. Each sends one command, so that the server has
+// made for it what it makes for any connection.
 func (c *crowd) openIdle(ctx context.Context, o *Options) error {
 	c.idle = make([]net.Conn, max(o.Idle, 0))
 	return inParallel(ctx, len(c.idle), func(ctx context.Context, i int) (err error) {
@@ -104,8 +104,8 @@ func (c *crowd) openIdle(ctx context.Context, o *Options) error {
 	})
 }
 
-// verify asks the idle connections for a sign of life: a server that has dropped
-// them had an easier load.
+// verify checks that the idle connections still work: a server that has closed them had
+// an easier load.
 func (c *crowd) verify(ctx context.Context, o *Options) error {
 	return inParallel(ctx, len(c.idle), func(ctx context.Context, i int) error {
 		return useTube(ctx, c.idle[i], o)
@@ -146,8 +146,7 @@ func occupy(ctx context.Context, o *Options) error {
 	return o.setupError(err, fmt.Sprintf("%d of %d tubes got their job", done, o.Occupied))
 }
 
-// awaitWorkers returns when all workers of a Wake wait, which is what makes each
-// put a wake.
+// awaitWorkers returns when all workers of a Wake wait, so that each put wakes one.
 func awaitWorkers(ctx context.Context, o *Options) error {
 	want := max(o.Workers, 1)
 	waiting := 0
@@ -193,7 +192,7 @@ func (o *Options) setupError(err error, progress string) error {
 
 // files is the number of files that a run has open at a time.
 func (o *Options) files() int {
-	n := o.Connections + o.Idle + spareFiles
+	n := o.Connections + o.Idle + ownFiles
 	if o.Mix == Wake {
 		n += max(o.Workers, o.Connections)
 	}

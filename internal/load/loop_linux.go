@@ -63,7 +63,7 @@ func (l *loop) run(ctx context.Context) error {
 	defer l.stop()
 	defer context.AfterFunc(ctx, l.wake)()
 	for ctx.Err() == nil {
-		if err := l.takeIn(); err != nil {
+		if err := l.addJoined(); err != nil {
 			return err
 		}
 		for _, ev := range l.poll.Wait(-1) {
@@ -104,8 +104,8 @@ func (l *loop) stop() {
 	l.mu.stopped = true
 }
 
-// takeIn begins with the connections that have joined.
-func (l *loop) takeIn() error {
+// addJoined begins with the connections that have joined.
+func (l *loop) addJoined() error {
 	l.mu.Lock()
 	joined := l.mu.joining
 	l.mu.joining = nil
@@ -206,7 +206,7 @@ func (l *loop) send(k *link) error {
 			return l.end(k, err)
 		}
 	}
-	if !k.full && k.over() {
+	if !k.full && k.done() {
 		return l.end(k, nil)
 	}
 	return nil

@@ -59,7 +59,7 @@ type Options struct {
 	Connections int `json:"connections"`
 
 	// InFlight is the number of commands that each connection keeps unanswered,
-	// 0 means 1, at most 65536. Wake has one command in flight by its nature and refuses more.
+	// 0 means 1, at most 65536. With Wake it must be 1.
 	InFlight int `json:"in_flight"`
 
 	// BodySize is the size of a job's body in bytes. 0 means 64; negative means empty bodies.
@@ -87,11 +87,11 @@ type Options struct {
 	// always has a tube for each worker.
 	Tubes int `json:"tubes"`
 
-	// Occupied is the number of tubes besides which have one job each. The jobs
-	// are put before the run and left behind.
+	// Occupied is the number of additional tubes that have one job each. The jobs
+	// are put before the run and stay afterwards.
 	Occupied int `json:"occupied,omitempty"`
 
-	// Idle is the number of connections besides which are open and silent.
+	// Idle is the number of additional connections that are open and silent.
 	Idle int `json:"idle,omitempty"`
 
 	// Workers is for Wake: so many workers wait on one tube, and a put of any
@@ -116,11 +116,11 @@ type Options struct {
 
 	// Pace, if positive, corrects Result.Latency for what a closed loop omits: while
 	// a connection waits, it does not send the commands that would have waited too.
-	// A latency above Pace counts for those besides that would have been sent
-	// meanwhile, one each Pace, with what each would have had to wait.
+	// Then a latency above Pace also counts for the commands that would have been sent
+	// meanwhile, one each Pace, with the time that each would have waited.
 	Pace time.Duration `json:"pace_ns,omitempty"`
 
-	// ByCommand asks for the latencies of each kind of command besides.
+	// ByCommand asks for the latencies of each kind of command too.
 	ByCommand bool `json:"by_command,omitempty"`
 }
 

@@ -21,9 +21,9 @@ type peer interface {
 	pending() []byte
 	wrote(n int)
 
-	// over reports whether the connection is to be closed when all that is pending
+	// done reports whether the connection is to be closed when all that is pending
 	// has been written.
-	over() bool
+	done() bool
 
 	// ended is called when the connection was closed: with nil because it was over,
 	// or with what went wrong. An error that it returns ends the loop.

@@ -50,7 +50,7 @@ type responderConn struct {
 	cmd     wire.Command
 	used    *responderTube
 	watched *responderTube
-	waits   bool // in reserve: what follows stays unparsed
+	waiting bool // in reserve: what follows stays unparsed
 	quits   bool
 }
 
@@ -103,7 +103,7 @@ func (c *responderConn) attach(wake func()) { c.wake = wake }
 // waiting reserve.
 func (c *responderConn) space() []byte {
 	ahead := c.w - c.r
-	if c.waits && ahead >= maxAhead {
+	if c.waiting && ahead >= maxAhead {
 		return nil
 	}
 	return c.room(max(minSpace, c.parser.Need()-ahead))
@@ -116,12 +116,12 @@ func (c *responderConn) received(n int) error {
 	return nil
 }
 
-// over implements peer.
-func (c *responderConn) over() bool { return c.quits }
+// done implements peer.
+func (c *responderConn) done() bool { return c.quits }
 
 // ended implements peer. It is no concern of the other connections.
 func (c *responderConn) ended(error) error {
-	if t := c.watched; c.waits {
+	if t := c.watched; c.waiting {
 		if i := slices.Index(t.waiting, c); i >= 0 {
 			t.waiting = slices.Delete(t.waiting, i, i+1)
 		}
@@ -131,7 +131,7 @@ func (c *responderConn) ended(error) error {
 
 // answer runs the commands that are complete.
 func (c *responderConn) answer() {
-	for !c.waits && !c.quits && c.r < c.w {
+	for !c.waiting && !c.quits && c.r < c.w {
 		n, whole := c.parser.Next(c.unparsed(), &c.cmd)
 		if whole {
 			c.execute()
@@ -162,7 +162,7 @@ func (c *responderConn) execute() {
 		case c.cmd.Op == wire.ReserveTimeout && c.cmd.Timeout == 0:
 			c.out = wire.AppendWord(c.out, wire.TimedOut)
 		default:
-			c.waits = true
+			c.waiting = true
 			t.waiting = append(t.waiting, c)
 		}
 	case wire.Delete:
@@ -202,7 +202,7 @@ func (t *responderTube) wakeNext() {
 		t.waiting = slices.Delete(t.waiting, 0, t.next)
 		t.next = 0
 	}
-	c.waits = false
+	c.waiting = false
 	t.reserve(c)
 	c.answer() // what it has sent behind the reserve
 	c.wake()

@@ -39,9 +39,9 @@ type run struct {
 	phase atomic.Int32 // written by the conductor
 
 	// Written by the loops' goroutines.
-	open   atomic.Int64 // sessions that have not ended
-	failed atomic.Int64 // those that ended in an error
-	over   func()       // called when none is open
+	open    atomic.Int64 // sessions that have not ended
+	failed  atomic.Int64 // those that ended in an error
+	allDone func()       // called when none is open
 
 	// Made before the loops start, filled by them, read after they have ended.
 	sessions []*session
@@ -135,7 +135,7 @@ func (r *run) drive(ctx context.Context) error {
 	ctx, over := context.WithCancel(ctx)
 	defer over()
 	r.open.Store(int64(len(r.sessions)))
-	r.over = over
+	r.allDone = over
 	g, ctx := errgroup.WithContext(ctx)
 	n := r.opt.Threads
 	start := func(i int) int { // of loop i; a crew has one loop
@@ -158,13 +158,13 @@ func (r *run) drive(ctx context.Context) error {
 	return g.Wait()
 }
 
-// left counts a session that has ended.
-func (r *run) left(err error) {
+// sessionEnded counts a session that has ended.
+func (r *run) sessionEnded(err error) {
 	if err != nil {
 		r.failed.Add(1)
 	}
 	if r.open.Add(-1) == 0 {
-		r.over()
+		r.allDone()
 	}
 }
 

@@ -12,13 +12,13 @@ type script interface {
 	// zero Op means: nothing until something has been answered.
 	next(now int64, ph phase) (op wire.Op, id uint64)
 
-	// answered is told of each reply, in order, and says what it is worth. The
-	// latency of a timed one runs from since.
+	// answered is called with each reply, in order, and returns how it counts. The
+	// latency of a timed one begins at since.
 	answered(f flight, r *wire.Reply) (v verdict, since int64)
 
-	// over reports whether the script, asked for the next command, has no more
+	// done reports whether the script, asked for the next command, has no more
 	// to send and misses nothing, inFlight commands being unanswered.
-	over(inFlight int) bool
+	done(inFlight int) bool
 }
 
 // A verdict says what becomes of a reply.
@@ -49,14 +49,14 @@ type cycle struct {
 	quota int64 // jobs still to begin: puts, or reserves in Drain
 
 	puts, reserves int64    // sent
-	held           []uint64 // ids to delete
+	toDelete       []uint64 // ids to delete
 	empty          bool     // Drain: the tube has no job left
 }
 
 func (c *cycle) next(_ int64, ph phase) (wire.Op, uint64) {
-	if n := len(c.held); n > 0 {
-		id := c.held[n-1]
-		c.held = c.held[:n-1]
+	if n := len(c.toDelete); n > 0 {
+		id := c.toDelete[n-1]
+		c.toDelete = c.toDelete[:n-1]
 		return wire.Delete, id
 	}
 	if c.mix == PutReserveDelete && c.reserves < c.puts {
@@ -78,11 +78,11 @@ func (c *cycle) answered(f flight, r *wire.Reply) (verdict, int64) {
 	switch {
 	case f.op == wire.Put && r.Kind == wire.Inserted:
 		if c.mix == PutDelete {
-			c.held = append(c.held, r.ID)
+			c.toDelete = append(c.toDelete, r.ID)
 		}
 	case f.op == wire.Delete && r.Kind == wire.Deleted:
 	case r.Kind == wire.Reserved && (f.op == wire.Reserve || f.op == wire.ReserveTimeout):
-		c.held = append(c.held, r.ID)
+		c.toDelete = append(c.toDelete, r.ID)
 	case r.Kind == wire.TimedOut && f.op == wire.ReserveTimeout:
 		c.empty = true
 		return uncounted, 0
@@ -92,7 +92,7 @@ func (c *cycle) answered(f flight, r *wire.Reply) (verdict, int64) {
 	return timed, f.sent
 }
 
-func (c *cycle) over(inFlight int) bool { return inFlight == 0 }
+func (c *cycle) done(inFlight int) bool { return inFlight == 0 }
 
 // newSessions makes the sessions of a run and, for each, the tube it uses.
 func newSessions(o *Options) (sessions []*session, tubes []string) {

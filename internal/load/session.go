@@ -74,12 +74,12 @@ func (s *session) proceed(now int64, ph phase) {
 	}
 }
 
-// over implements peer: the script is over and every command answered.
-func (s *session) over() bool { return s.script.over(s.inFlight) }
+// done implements peer: the script is over and every command answered.
+func (s *session) done() bool { return s.script.done(s.inFlight) }
 
 // ended implements peer.
 func (s *session) ended(err error) error {
-	s.run.left(err)
+	s.run.sessionEnded(err)
 	return err
 }
 
@@ -126,7 +126,7 @@ func (s *session) replies(now int64, ph phase) error {
 		if n == 0 {
 			break
 		}
-		if err := s.take(now, ph, in[:n]); err != nil {
+		if err := s.handleReply(now, ph, in[:n]); err != nil {
 			return err
 		}
 		s.parsed(n)
@@ -134,8 +134,8 @@ func (s *session) replies(now int64, ph phase) error {
 	return nil
 }
 
-// take handles s.reply, whose bytes are raw.
-func (s *session) take(now int64, ph phase, raw []byte) error {
+// handleReply handles s.reply, whose bytes are raw.
+func (s *session) handleReply(now int64, ph phase, raw []byte) error {
 	if s.inFlight == 0 {
 		return fmt.Errorf("load: a reply to no command: %s", firstLine(raw))
 	}

@@ -47,7 +47,7 @@ func TestSessionTakesBytesInAnyPieces(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 17, 1000} {
 		tb := newTable(Options{InFlight: 5, Ops: 50, BodySize: 10_000})
 		rounds := 0
-		for ; !tb.s.over() || rounds == 0; rounds++ {
+		for ; !tb.s.done() || rounds == 0; rounds++ {
 			if err := tb.round(int64(rounds), measuring, n); err != nil {
 				t.Fatalf("pieces of %d: %v", n, err)
 			}
@@ -78,7 +78,7 @@ func TestSessionStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		tb.s.fill(0, stopping)
-		if tb.s.over() {
+		if tb.s.done() {
 			break
 		}
 		if i > 10 {

@@ -1,29 +1,26 @@
 package load
 
 import (
+	"os"
 	"testing"
-	"time"
 )
 
-func TestParseStat(t *testing.T) {
-	stat := "4711 (a ) b (c) S 1 4711 4711 0 -1 4194560 1 2 3 4 150 25 7 8 20 0 1 0 100\n"
-	if cpu, ok := parseStat([]byte(stat)); !ok || cpu != 1750*time.Millisecond {
-		t.Errorf("cpu %v, %v", cpu, ok)
+// The usage of this process is that which the kernel counts otherwise.
+func TestUsage(t *testing.T) {
+	for spent := clientCPU(); clientCPU() < spent+5*clockTick; { // so that there is something to see
 	}
-	for _, bad := range []string{"", "1 (x) S 1 2", "1 (x) S 1 2 3 4 5 6 7 8 9 10 eleven 12 13 14"} {
-		if cpu, ok := parseStat([]byte(bad)); ok {
-			t.Errorf("%q gave %v", bad, cpu)
+	before := clientCPU()
+	u, ok := UsageOf(os.Getpid())
+	if after := clientCPU(); !ok || u.CPU < before-2*clockTick || u.CPU > after+2*clockTick {
+		t.Errorf("processor time %v (%v), and by getrusage between %v and %v", u.CPU, ok, before, after)
+	}
+	if u.RSS <= 1<<20 || u.PeakRSS < u.RSS {
+		t.Errorf("memory %d bytes, at most %d", u.RSS, u.PeakRSS)
+	}
+	for _, pid := range []int{0, -1} {
+		if u, ok := UsageOf(pid); ok {
+			t.Errorf("process %d: %+v", pid, u)
 		}
-	}
-}
-
-func TestStatusBytes(t *testing.T) {
-	status := []byte("Name:\tbeanstalkd\nVmHWM:\t    2048 kB\nVmRSS:\t       3 kB\n")
-	if n := statusBytes(status, "VmHWM:"); n != 2<<20 {
-		t.Errorf("VmHWM %d", n)
-	}
-	if n := statusBytes(status, "VmSwap:"); n != 0 {
-		t.Errorf("VmSwap %d", n)
 	}
 }
 

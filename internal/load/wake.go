@@ -6,15 +6,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A crew is what the sessions on one tube of a Wake share: workers that wait in
-// reserve, and producers whose puts wake them. One loop has them all.
+// A crew is the sessions on one tube of a Wake: workers that wait in reserve, and
+// producers whose puts wake them. One loop has them all.
 //
-// A worker sends delete and the next reserve in one write. A producer puts only
-// when the job that it put last has been deleted: the server then has the
-// reserve of the worker that deleted it in hand, directly behind. There are at
-// least as many workers as producers and all of them wait when the load begins,
-// so that each put finds a worker waiting, however many there are; and however
-// many there are, as many jobs are under way as there are producers.
+// A worker sends delete and the next reserve in one write. A producer puts only when
+// its last job was deleted: then the server has received the next reserve of that
+// worker too. There are at least as many workers as producers, and all of them wait when
+// the load begins. So each put finds a waiting worker, and there are as many jobs under
+// way as producers, however many workers there are.
 //
 // The latency is from the put being sent to RESERVED being received. With more
 // than one producer the job itself has to say whose it is: its body begins with
@@ -23,27 +22,27 @@ type crew struct {
 	sessions  []*session // the producers' first
 	producers []producer
 	stamp     int         // bytes of a body that hold the producer's number
-	going     int         // producers that have not ended
-	freed     []*producer // those whose job was deleted since they last had a say
-	dismissed bool        // all were woken because it is over
+	active    int         // producers that have not ended
+	unblocked []*producer // their jobs were deleted: they may put again
+	dismissed bool        // all were woken because no producer is active
 }
 
 // stampSize is how many bytes a producer's number takes.
 const stampSize = 4
 
-// over reports whether nobody will put any more. The workers then wait for nothing.
-func (c *crew) over() bool { return c.going == 0 }
+// done reports whether nobody will put any more. The workers then wait for nothing.
+func (c *crew) done() bool { return c.active == 0 }
 
 // proceed lets the producers put that may because of what a worker was told, and
 // wakes them all when it is over.
 func (c *crew) proceed(now int64, ph phase) {
-	for _, p := range c.freed {
+	for _, p := range c.unblocked {
 		s := c.sessions[p.number]
 		s.fill(now, ph)
 		s.wake()
 	}
-	c.freed = c.freed[:0]
-	if c.over() && !c.dismissed {
+	c.unblocked = c.unblocked[:0]
+	if c.done() && !c.dismissed {
 		c.dismissed = true
 		for _, s := range c.sessions {
 			s.wake()
@@ -83,7 +82,7 @@ func (p *producer) next(now int64, ph phase) (wire.Op, uint64) {
 	}
 	if p.quota <= 0 || ph >= stopping {
 		p.ended = true
-		p.crew.going--
+		p.crew.active--
 		return wire.Unknown, 0
 	}
 	p.quota--
@@ -98,12 +97,12 @@ func (p *producer) answered(_ flight, r *wire.Reply) (verdict, int64) {
 	return counted, 0
 }
 
-func (p *producer) over(int) bool { return p.ended }
+func (p *producer) done(int) bool { return p.ended }
 
 // A worker is the script of a connection that waits.
 type worker struct {
 	crew     *crew
-	held     uint64    // the job to delete; 0, which is no id, for none
+	toDelete uint64    // the job to delete; 0, which is no id, for none
 	from     *producer // who put the job that it received last
 	reserved bool      // a reserve is in flight
 }
@@ -112,8 +111,8 @@ type worker struct {
 const workerWindow = 2
 
 func (w *worker) next(int64, phase) (wire.Op, uint64) {
-	if id := w.held; id != 0 {
-		w.held = 0
+	if id := w.toDelete; id != 0 {
+		w.toDelete = 0
 		return wire.Delete, id
 	}
 	if w.reserved {
@@ -131,17 +130,17 @@ func (w *worker) answered(f flight, r *wire.Reply) (verdict, int64) {
 			return unexpected, 0
 		}
 		p.jobOut = false
-		w.held, w.from, w.reserved = r.ID, p, false
+		w.toDelete, w.from, w.reserved = r.ID, p, false
 		return timed, p.putAt
 	case f.op == wire.Delete && r.Kind == wire.Deleted:
 		w.from.busy = false
-		w.crew.freed = append(w.crew.freed, w.from)
+		w.crew.unblocked = append(w.crew.unblocked, w.from)
 		return counted, 0
 	}
 	return unexpected, 0
 }
 
-func (w *worker) over(int) bool { return w.crew.over() }
+func (w *worker) done(int) bool { return w.crew.done() }
 
 // newCrews makes the sessions of a Wake and, for each, its tube: one crew, or
 // one for each connection.
@@ -152,7 +151,7 @@ func newCrews(o *Options) (sessions []*session, tubes []string) {
 	}
 	body := newBody(o.BodySize)
 	for i := range o.Connections / producers {
-		c := &crew{producers: make([]producer, producers), going: producers}
+		c := &crew{producers: make([]producer, producers), active: producers}
 		if producers > 1 {
 			c.stamp = stampSize
 		}
