@@ -18,8 +18,12 @@ test: ## everything that needs only Go; what needs beanstalkd is skipped where i
 	$(GO) vet ./...
 	$(GO) test ./...
 
+# These run a process of the real program, which is not built with the race
+# detector: it would look for races in the test alone.
+PROCESSES := /internal/(soak|conformance|conformance/interop)$$
+
 race: ## the same under the race detector; needs a C compiler
-	$(GO) test -race ./...
+	$(GO) test -race $$($(GO) list ./... | grep -vE '$(PROCESSES)')
 
 lint: ## gofmt, vet, staticcheck, and that the other systems build
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
