@@ -1,9 +1,7 @@
 package conformance
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -18,11 +16,7 @@ var build = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(buildDir, "beanpole")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/beanpole-mq/beanpole/cmd/beanpole").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build beanpole: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, Build(path)
 })
 
 // beanpole returns our server, built from cmd/beanpole unless -server names

@@ -18,10 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	// What the program is made of: results from before a change to it must not
-	// come from the cache.
-	_ "github.com/beanpole-mq/beanpole/internal/journal"
-	_ "github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/conformance"
 )
 
 var (
@@ -398,11 +395,7 @@ var build = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(buildDir, "beanpole")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/beanpole-mq/beanpole/cmd/beanpole").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build beanpole: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, conformance.Build(path)
 })
 
 func TestMain(m *testing.M) {
