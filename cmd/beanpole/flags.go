@@ -31,7 +31,16 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usageError("option %s needs a value (see: %s --help)", spelling(e.GetFlag()), cmd.CommandPath())
 	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return usageError("bad value %q for %s: %w", e.GetValue(), spelling(e.GetFlag()), e.Unwrap())
+		cause := e.Unwrap()
+		switch {
+		case e.GetFlag().Value.Type() == "bool":
+			cause = errors.New("want true or false")
+		case errors.Is(cause, strconv.ErrSyntax):
+			cause = errors.New("want a number")
+		case errors.Is(cause, strconv.ErrRange):
+			cause = strconv.ErrRange // without the name of a function
+		}
+		return usageError("bad value %q for %s: %w", e.GetValue(), spelling(e.GetFlag()), cause)
 	}
 	return usageError("%w (see: %s --help)", err, cmd.CommandPath())
 }

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/cli"
 )
 
 // overview is the help of the program as a whole. It names the options that
@@ -16,9 +19,7 @@ const overview = `beanpole is a work queue server that speaks the beanstalk prot
 
 Usage:
   beanpole [options]            run the server; the options of beanstalkd work unchanged
-  beanpole COMMAND [options]
-
-Commands:
+  beanpole COMMAND [options]    see: beanpole COMMAND --help
 `
 
 const overviewEnd = `
@@ -57,7 +58,10 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
 	if !cmd.HasParent() {
 		fmt.Fprint(w, overview)
-		printCommands(w, cmd)
+		for _, g := range cmd.Groups() {
+			fmt.Fprintf(w, "\n%s\n", g.Title)
+			printCommands(w, cmd, g.ID)
+		}
 		fmt.Fprint(w, overviewEnd)
 		return
 	}
@@ -65,7 +69,7 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	fmt.Fprintf(w, "\nUsage:\n  %s\n", cmd.UseLine())
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintln(w, "\nCommands:")
-		printCommands(w, cmd)
+		printCommands(w, cmd, "")
 	}
 	printFlags(w, cmd.Flags())
 	if cmd.Example != "" {
@@ -73,9 +77,10 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	}
 }
 
-func printCommands(w io.Writer, cmd *cobra.Command) {
+// printCommands prints the commands of a group.
+func printCommands(w io.Writer, cmd *cobra.Command, group string) {
 	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
+		if c.IsAvailableCommand() && c.GroupID == group {
 			fmt.Fprintf(w, "  %-10s %s\n", c.Name(), c.Short)
 		}
 	}
@@ -100,11 +105,13 @@ func addFlags(cmd *cobra.Command, title string, define func(*pflag.FlagSet)) {
 }
 
 // printFlags prints the flags in the order of their definition, by group, the
-// explanations in one column.
+// explanations in one column. Those that say where the server is are the same for many
+// commands, and come last.
 func printFlags(w io.Writer, flags *pflag.FlagSet) {
 	type row struct{ title, left, usage string }
 	var rows []row
 	width := 0
+	own := flags.Lookup("tls-server-name") != nil // a command of package cli
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
@@ -121,8 +128,15 @@ func printFlags(w io.Writer, flags *pflag.FlagSet) {
 		if a := f.Annotations[groupKey]; len(a) > 0 {
 			title = a[0]
 		}
+		if title == cli.ServerTitle || own {
+			usage = withDefault(usage, f)
+		}
 		rows = append(rows, row{title, left, usage})
 		width = max(width, len(left))
+	})
+	slices.SortStableFunc(rows, func(a, b row) int {
+		last := map[string]int{cli.ServerTitle: 1}
+		return last[a.title] - last[b.title]
 	})
 	indent := "\n" + strings.Repeat(" ", 2+width+2)
 	title := ""
@@ -133,4 +147,24 @@ func printFlags(w io.Writer, flags *pflag.FlagSet) {
 		}
 		fmt.Fprintf(w, "  %-*s  %s\n", width, r.left, strings.ReplaceAll(r.usage, "\n", indent))
 	}
+}
+
+// withDefault adds the default of an option to its explanation, unless that says what it
+// is.
+func withDefault(usage string, f *pflag.Flag) string {
+	value := strings.Trim(f.DefValue, "[]")
+	if whole, ok := strings.CutSuffix(value, "m0s"); ok && f.Value.Type() == "duration" {
+		value = strings.TrimSuffix(whole+"m", "h0m")
+		if value != whole+"m" {
+			value += "h"
+		}
+	}
+	switch value {
+	case "", "0", "0s", "false":
+		return usage
+	}
+	if strings.HasSuffix(usage, ")") {
+		return usage
+	}
+	return usage + " (" + value + ")"
 }

@@ -105,7 +105,14 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(printHelp)
-	root.AddCommand(newServe(), newConfig(), newToken(), newJournal(), newBench(), newVersion())
+	const server = "server"
+	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
+	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), newJournal(), newBench(), newVersion()} {
+		cmd.GroupID = server
+		root.AddCommand(cmd)
+	}
+	root.SetCompletionCommandGroupID(server)
+	root.AddGroup(cli.Groups()...)
 	root.AddCommand(cli.Commands()...)
 	root.AddCommand(newMan())
 	root.SetHelpCommand(newHelp(root))

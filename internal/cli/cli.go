@@ -2,17 +2,47 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// Commands returns all commands of this package.
+// Commands returns all commands of this package, in the groups of Groups.
 func Commands() []*cobra.Command {
-	commands := []*cobra.Command{
-		newPut(), newReserve(), newPeek(), newDelete(), newBury(), newKick(), newRelease(), newTouch(),
-		newStats(), newTubes(), newPause(), newResume(), newWait(), newPing(), newTop(), newClear(),
-		newExport(), newImport(), newWork(), newJobs(), newMove(), newMirror(),
+	var all []*cobra.Command
+	for _, g := range groups {
+		for _, c := range g.commands() {
+			c.GroupID = g.ID
+			all = append(all, c)
+		}
 	}
-	for _, c := range commands {
+	for _, c := range all {
 		if c.Flags().Lookup("tube") != nil {
 			c.RegisterFlagCompletionFunc("tube", completeTubes) // fails for a flag that is not there
 		}
 	}
-	return commands
+	return all
+}
+
+// Groups returns the groups of the commands, with their titles.
+func Groups() []*cobra.Group {
+	var all []*cobra.Group
+	for _, g := range groups {
+		all = append(all, &g.Group)
+	}
+	return all
+}
+
+// groups are the commands in the order in which the help shows them.
+var groups = []struct {
+	cobra.Group
+	commands func() []*cobra.Command
+}{
+	{cobra.Group{ID: "look", Title: "Look at any server of the protocol:"}, func() []*cobra.Command {
+		return []*cobra.Command{newPing(), newTubes(), newTop(), newStats(), newJobs(), newPeek()}
+	}},
+	{cobra.Group{ID: "work", Title: "Put jobs, and do them:"}, func() []*cobra.Command {
+		return []*cobra.Command{newPut(), newReserve(), newWork(), newWait()}
+	}},
+	{cobra.Group{ID: "mend", Title: "Mend what is stuck:"}, func() []*cobra.Command {
+		return []*cobra.Command{newKick(), newBury(), newRelease(), newTouch(), newDelete(), newPause(), newResume(), newClear(), newMove()}
+	}},
+	{cobra.Group{ID: "copy", Title: "Keep, copy and migrate:"}, func() []*cobra.Command {
+		return []*cobra.Command{newExport(), newImport(), newMirror()}
+	}},
 }

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -88,9 +90,13 @@ type serverOptions struct {
 	serverName string
 }
 
-// define adds the options, which the help shows under a title of their own.
+// ServerTitle is the title under which the help shows the options that say where the
+// server is.
+const ServerTitle = "Server"
+
+// define adds the options.
 func (o *serverOptions) define(fs *pflag.FlagSet) {
-	defer fs.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{"group": {"Server"}} })
+	defer fs.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{"group": {ServerTitle}} })
 	fs.StringVarP(&o.addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "`ADDR` of the server: HOST:PORT or unix:PATH")
 	fs.StringVar(&o.token, "token", "", "prove who you are with this `TOKEN`; the variable\nBEANPOLE_TOKEN does not show in the list of processes")
 	fs.BoolVar(&o.tokenInPut, "token-in-put", false, "send the token as the body of a put, for servers\nthat are set up so")
@@ -141,7 +147,27 @@ func (s *session) dial(ctx context.Context) (*client.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Dial(ctx, s.server.addr, opt)
+	c, err := client.Dial(ctx, s.server.addr, opt)
+	return c, nobodyThere(s.server.addr, "--addr or BEANPOLE_ADDR", err)
+}
+
+// nobodyThere says what to do about an error of Dial if there is no server, and where
+// the address comes from.
+func nobodyThere(addr, given string, err error) error {
+	why := ""
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		why = "the connection is refused"
+	case errors.Is(err, fs.ErrNotExist):
+		why = "there is no such socket"
+	default:
+		e, ok := errors.AsType[*net.DNSError](err)
+		if !ok || !e.IsNotFound {
+			return err
+		}
+		why = "there is no such host"
+	}
+	return &exitError{exitDisconnected, fmt.Errorf("no server at %s: %s; 'beanpole' starts one, and %s says where it is", addr, why, given)}
 }
 
 // A runner is what a command does.

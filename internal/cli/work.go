@@ -31,7 +31,7 @@ decides what becomes of the job:
 Until COMMAND ends the job is touched, so its time to run does not limit COMMAND.
 These variables tell of the job:
 
-  BEANPOLE_JOB      its id             BEANPOLE_TRIES    this is the how manieth try
+  BEANPOLE_JOB      its id             BEANPOLE_TRIES    which try this is, from 1
   BEANPOLE_TUBE     its tube           BEANPOLE_AGE      seconds since it was put
   BEANPOLE_PRI      its priority       BEANPOLE_ADDR     its server
 
