@@ -78,6 +78,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 		&collector{broker: b, opt: &opt},
 	)
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, index(&opt)) })
 	mux.Handle("GET /metrics", permitted(&opt, promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelError),
 	})))
@@ -101,6 +102,23 @@ func New(b *broker.Broker, opt Options) http.Handler {
 		mux.Handle(api.Prefix+"/", opt.API)
 	}
 	return onLoopback(mux)
+}
+
+// index names the pages, to a person who opens the address.
+func index(opt *Options) string {
+	pages := `beanpole
+
+/metrics               figures for Prometheus
+/healthz               the process answers
+/readyz                clients can use the queue
+`
+	if opt.API != nil {
+		pages += api.Prefix + `/openapi.yaml   describes the JSON API under ` + api.Prefix + "/\n"
+	}
+	if opt.Profiles {
+		pages += "/debug/pprof/          profiles of the process\n"
+	}
+	return pages
 }
 
 // permitted answers 401 to those who may not see a page.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -208,6 +209,27 @@ func TestHealth(t *testing.T) {
 
 // Health is for everybody; the rest is for those who may see it, and profiles are there
 // only if they were asked for.
+// The first page names all that are there, and these are there.
+func TestIndex(t *testing.T) {
+	opt := everything()
+	opt.Profiles = true
+	opt.API = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	h := New(newQueue(t), opt)
+	_, index := get(t, h, "/", "")
+	pages := regexp.MustCompile(`(?m)^/\S+`).FindAllString(index, -1)
+	if len(pages) != 5 {
+		t.Errorf("the index names %q", pages)
+	}
+	for _, page := range pages {
+		if code, _ := get(t, h, page, ""); code != 200 {
+			t.Errorf("%s: %d", page, code)
+		}
+	}
+	if code, _ := get(t, h, "/other", ""); code != 404 {
+		t.Errorf("/other: %d", code)
+	}
+}
+
 func TestPermission(t *testing.T) {
 	may := func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer good" }
 	for _, c := range []struct {
