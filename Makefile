@@ -79,8 +79,8 @@ bench-compare: build ## doc/benchmarks.md anew: beanpole beside Debian's beansta
 	doc/benchmarks.sh bin/beanpole > doc/benchmarks.md.new
 	mv doc/benchmarks.md.new doc/benchmarks.md
 
-install: ## the binary, its manual, completions and units for systemd, under DESTDIR and PREFIX; as root
-	$(GO) build -trimpath -buildvcs=auto -o bin/beanpole ./cmd/beanpole
+install: ## the binary, its manual, completions and units for systemd, under DESTDIR and PREFIX; as root. RELEASE is what it says that it is
+	$(GO) build -trimpath -buildvcs=auto $(if $(RELEASE),-ldflags "-X main.release=$(RELEASE)") -o bin/beanpole ./cmd/beanpole
 	install -D -m 755 bin/beanpole $(DESTDIR)$(PREFIX)/bin/beanpole
 	$(MAKE) manual TO=$(DESTDIR)$(PREFIX)/share
 	install -D -m 644 dist/beanpole.toml $(DESTDIR)$(PREFIX)/share/doc/beanpole/beanpole.toml
