@@ -126,8 +126,8 @@ type Options struct {
 	Log Log          // nil: nothing outlives the process
 	Now func() int64 // ns of a clock that never goes back; nil: since New
 
-	// SlowTurn is told of each turn that took SlowAfter or longer. It is called
-	// within that turn, and must not block. Nil: nobody is told.
+	// SlowTurn is called at the end of each turn that took SlowAfter or longer. It is
+	// part of that turn, and must not block. Nil: slow turns are not reported.
 	SlowTurn  func(Turn)
 	SlowAfter time.Duration
 }
@@ -137,7 +137,7 @@ type Broker struct {
 	// Static after New.
 	now       func() int64
 	log       Log        // nil if nothing outlives the process
-	slow      func(Turn) // nil if nobody is told
+	slow      func(Turn) // nil: slow turns are not reported
 	slowAfter int64      // ns
 
 	mu struct {
@@ -267,7 +267,7 @@ func (b *Broker) enqueue(c *Caller) step {
 // It returns when the turn is settled, with the error of the Log.
 //
 // A panic in a turn ends the process, even if the caller would recover from it, as
-// the handlers of net/http do: nobody could lead another turn.
+// the handlers of net/http do: no other turn could be led.
 func (b *Broker) Call(f func(e *engine.Engine, now int64)) error {
 	defer crash()
 	return b.NewCaller(call(f)).Do()

@@ -10,7 +10,7 @@ import (
 // does next.
 func (b *Broker) turn(c *Caller) step {
 	callers := b.gather()
-	w := watch{began: b.now(), requests: len(callers)}
+	w := stopwatch{began: b.now(), requests: len(callers)}
 	begin := max(w.began, b.last+1)
 	now := begin
 	if !b.closed {
@@ -25,7 +25,7 @@ func (b *Broker) turn(c *Caller) step {
 	next := b.conclude(callers, c, durable, err)
 	b.flushed(&w)
 	b.housekeep(now)
-	b.ended(&w, now-begin)
+	b.measureTurn(&w, now-begin)
 	b.passLead()
 	return next
 }

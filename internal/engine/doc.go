@@ -42,7 +42,7 @@
 //
 // Who manages a queue has no session: [Engine.PutInto], [Engine.BeginKickTube],
 // [Engine.KickJob], [Engine.DeleteJob], [Engine.BuryJob] and [Engine.ReleaseJob] name a tube
-// or a job, whoever holds that, and [Engine.Sessions] goes through the sessions of others.
+// or a job of any session, and [Engine.Sessions] lists all sessions.
 //
 // # What outlives the process
 //

@@ -140,7 +140,8 @@ func (l *JobList) Page(after Cursor, n int) (page []Listed, next Cursor) {
 // cursor returns the place behind an entry.
 func (a entry) cursor() Cursor { return Cursor{a.hi, a.lo, true} }
 
-// firstEntries are the first n behind a place among those that they were shown.
+// firstEntries collects the first n entries behind a place, of those that show was
+// called with.
 type firstEntries struct {
 	after  Cursor
 	n      int
@@ -148,7 +149,7 @@ type firstEntries struct {
 	sorted int     // how many at the end of heap are in their places
 }
 
-// show takes an entry if it is one of the first so far.
+// show adds an entry if it is one of the first so far.
 func (f *firstEntries) show(x entry) (taken bool) {
 	switch {
 	case f.after.behind && !(entry{hi: f.after.hi, lo: f.after.lo}).before(x):
@@ -182,7 +183,7 @@ func (f *firstEntries) down(heap []entry) {
 	}
 }
 
-// sort puts one entry in its place, and reports whether there are more to do.
+// sort puts one entry in its place, and reports whether there is more to do.
 func (f *firstEntries) sort() (more bool) {
 	last := len(f.heap) - f.sorted - 1
 	if last <= 0 {

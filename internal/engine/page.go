@@ -1,17 +1,17 @@
 package engine
 
-// A PageSearch looks for the first jobs behind a cursor in a list, and tells of them
-// within turns: what JobList.Page and Listed do, in as many turns as it takes.
+// A PageSearch finds the first jobs behind a cursor in a list, and reports them. It does
+// the same as JobList.Page and Listed together, but within turns, as many as it takes.
 type PageSearch struct {
 	list  JobList
 	left  int // jobs to tell of
 	first firstEntries
 
 	// How far it has come.
-	page, at int  // what is left of the list to look at begins at list.pages[page][at]
-	sorting  bool // all were looked at
-	telling  bool // the first ones are in order
-	told     int  // of them
+	page, at  int  // what is left of the list to look at begins at list.pages[page][at]
+	sorting   bool // all were looked at
+	reporting bool // the first ones are in order
+	reported  int  // of them
 }
 
 // lookStep is how many entries of a list are a step of a search.
@@ -24,11 +24,10 @@ func (e *Engine) BeginPage(tube []byte, state State, after Cursor, n int) (PageS
 	return PageSearch{list: l, left: n, first: firstEntries{after: after, n: n}}, o
 }
 
-// ContinuePage does a slice of a search, and reports whether
-// there is more to do. It calls each with the jobs in their order, and with the
-// place behind each. They are as they are now; those that are no longer in the
-// state, or have another place in the order, are left out, and others come instead. So
-// if they are fewer than n there are no more.
+// ContinuePage does a slice of a search and reports whether there is more to do. It calls
+// each with the present stats of the jobs, in their order, and with the place behind each.
+// It skips jobs that are no longer in the state, or have another place in the order, and
+// goes on to the next. So if there are fewer than n, the list has no more.
 func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, at Cursor)) (more bool) {
 	if e.ContinueList(&p.list) {
 		return true
@@ -38,21 +37,21 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 			return true
 		}
 		switch {
-		case p.telling && p.told < len(p.first.heap):
-			x := p.first.heap[p.told]
-			p.told++
+		case p.reporting && p.reported < len(p.first.heap):
+			x := p.first.heap[p.reported]
+			p.reported++
 			if st, o := e.Listed(now, &p.list, Listed{x}); o == OK {
 				each(st, x.cursor())
 				p.left--
 			}
-		case p.telling && len(p.first.heap) < p.first.n:
+		case p.reporting && len(p.first.heap) < p.first.n:
 			return false // that was the end of the list
-		case p.telling:
+		case p.reporting:
 			last := p.first.heap[len(p.first.heap)-1]
 			*p = PageSearch{list: p.list, left: p.left, first: firstEntries{after: last.cursor(), n: p.left}}
 		case p.sorting:
 			e.turnWork++
-			p.telling = !p.first.sort()
+			p.reporting = !p.first.sort()
 		default:
 			e.look(p)
 		}

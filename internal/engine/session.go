@@ -136,7 +136,7 @@ func (e *Engine) Watch(s *Session, name []byte) (n int, outcome Outcome) {
 	if t != nil && s.indexOf(t) >= 0 {
 		return n, OK
 	}
-	if most := e.limits.Watches; most > 0 && n >= most {
+	if limit := e.limits.Watches; limit > 0 && n >= limit {
 		e.refused.Watches++
 		return n, OutOfMemory
 	}

@@ -14,10 +14,10 @@ type Sweep struct {
 	Done    uint64  // jobs deleted or moved so far
 	Refused Outcome // why the Log, or the limits of the other tube, refused the next one; OK if they did not
 
-	to   string // the tube to move jobs to; empty: they are deleted
-	most uint64 // jobs
-	jobs JobList
-	next frontier
+	to    string // the tube to move jobs to; empty: they are deleted
+	limit uint64 // jobs
+	jobs  JobList
+	next  frontier
 }
 
 // BeginClear prepares to delete the jobs of a tube in a state: Ready, Delayed or
@@ -43,7 +43,7 @@ func (e *Engine) beginSweep(tube []byte, to string, state State) (Sweep, Outcome
 		return Sweep{}, NotFound
 	}
 	l, o := e.BeginList(tube, state)
-	w := Sweep{to: to, most: math.MaxUint64, jobs: l, next: frontier{heap: jobHeap{pages: l.pages}}}
+	w := Sweep{to: to, limit: math.MaxUint64, jobs: l, next: frontier{heap: jobHeap{pages: l.pages}}}
 	for _, page := range l.pages {
 		w.next.heap.n += len(page)
 	}
@@ -51,13 +51,13 @@ func (e *Engine) beginSweep(tube []byte, to string, state State) (Sweep, Outcome
 	return w, o
 }
 
-// AtMost makes a sweep end when it has dealt with so many jobs.
-func (w *Sweep) AtMost(jobs uint64) { w.most = jobs }
+// AtMost makes a sweep end after so many jobs.
+func (w *Sweep) AtMost(jobs uint64) { w.limit = jobs }
 
 // ContinueSweep does a slice of a sweep and reports whether there is more to do. A
 // sweep ends early only if a change is refused.
 func (e *Engine) ContinueSweep(now int64, w *Sweep) (more bool) {
-	for n := 0; w.next.Len() > 0 && w.Done < w.most; n++ {
+	for n := 0; w.next.Len() > 0 && w.Done < w.limit; n++ {
 		if e.enough(n) {
 			return true
 		}

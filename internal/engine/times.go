@@ -24,7 +24,7 @@ func (t *Total) add(d int64) {
 // within a turn.
 func (e *Engine) Times() *Times { return &e.times }
 
-// endQueue notes that a ready job is taken.
+// endQueue notes that a ready job is reserved.
 func (e *Engine) endQueue(now int64, j *job) {
 	d := max(now-j.when, 0)
 	e.times.Queue.Record(d)
@@ -39,9 +39,8 @@ func (e *Engine) endWork(j *job) {
 	e.tubeOfJob(j).worked.add(d)
 }
 
-// readySince returns when a ready job became ready. If it was reserved before, that
-// says little of how long it has waited for its work to be done: then it is when the
-// job was put.
+// readySince returns when a ready job became ready, or, if it was reserved before, when it
+// was put: such a job has waited since then for its work to be done.
 func (j *job) readySince() int64 {
 	if j.reserves > 0 {
 		return j.created

@@ -10,7 +10,7 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 	return e.delete(i, j)
 }
 
-// DeleteJob is Delete for whoever has no session: of a job that nobody holds.
+// DeleteJob is Delete without a session, for a job that is not reserved.
 func (e *Engine) DeleteJob(id uint64) Outcome {
 	i, j := e.lookup(id)
 	if i == none || j.state == Reserved {

@@ -6,7 +6,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/histogram"
 )
 
-// Turns are what a broker counts of its turns.
+// Turns are the counts of a broker's turns.
 type Turns struct {
 	Length   histogram.Histogram // ns
 	Commands histogram.Histogram // in a turn; what a connection, a timer or a manager asks for counts as one too
@@ -16,39 +16,39 @@ type Turns struct {
 // turn.
 func (b *Broker) Turns() *Turns { return &b.turns }
 
-// A Turn is what there is to tell of one that took long.
+// A Turn describes a slow turn.
 type Turn struct {
 	Took     time.Duration
 	Requests int // each with the commands of one connection, or of all that a loop found ready
 	Commands int // as Turns counts them
 
-	// What took how long.
+	// Parts of Took.
 	Executing    time.Duration // what was due, and the commands
 	Writing      time.Duration // to the log; 0 without one
 	Housekeeping time.Duration // of the log: cleaning mostly
 }
 
-// A watch is how far a turn has come. Without a log the clock is read at the
-// beginning and the end only: there most turns are as short as a few readings.
-type watch struct {
+// A stopwatch has the times of a turn. Without a log it reads the clock at the beginning
+// and the end only, because most such turns take no longer than a few readings.
+type stopwatch struct {
 	requests                 int
 	began, executed, flushed int64 // ns
 }
 
-func (b *Broker) executed(w *watch) {
+func (b *Broker) executed(w *stopwatch) {
 	if b.log != nil {
 		w.executed = b.now()
 	}
 }
 
-func (b *Broker) flushed(w *watch) {
+func (b *Broker) flushed(w *stopwatch) {
 	if b.log != nil {
 		w.flushed = b.now()
 	}
 }
 
-// ended counts a turn, and tells of it if it was slow.
-func (b *Broker) ended(w *watch, commands int64) {
+// measureTurn counts a turn, and reports it if it was slow.
+func (b *Broker) measureTurn(w *stopwatch, commands int64) {
 	end := b.now()
 	b.turns.Length.Record(end - w.began)
 	b.turns.Commands.Record(commands)
@@ -57,7 +57,7 @@ func (b *Broker) ended(w *watch, commands int64) {
 	}
 }
 
-func (b *Broker) tell(w *watch, end, commands int64) {
+func (b *Broker) tell(w *stopwatch, end, commands int64) {
 	t := Turn{Took: time.Duration(end - w.began), Requests: w.requests, Commands: int(commands)}
 	t.Executing = t.Took
 	if b.log != nil {
