@@ -107,14 +107,14 @@ func newClear() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if !yes {
-			if err := s.confirm(fmt.Sprintf("delete %s of tube %s?", countStates(st, wanted), args[0])); err != nil {
-				return err
-			}
-		}
 		there := uint64(0)
 		for _, state := range wanted {
 			there += jobsIn(st, state)
+		}
+		if !yes && there > 0 {
+			if err := s.confirm(fmt.Sprintf("delete %s of tube %s?", countStates(st, wanted), args[0])); err != nil {
+				return err
+			}
 		}
 		b := s.newBar("jobs")
 		defer b.end()

@@ -76,6 +76,7 @@ func (e *Engine) BeginList(tube []byte, state State) (JobList, Outcome) {
 	switch h := t.heapOf(state); {
 	case h != nil:
 		l.pages = h.snapshot()
+		e.turnWork += len(l.pages) / looksPerUnit
 	case state == Reserved:
 		l.pages = [][]entry{nil}
 		l.scan = new(reservedScan)
