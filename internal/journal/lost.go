@@ -40,6 +40,7 @@ type lookout struct {
 type rewriting struct {
 	first uint64 // the segment in which it began; older ones go. 0: it has not begun
 	place int64  // of the next job; see engine.NextSnapshot. Negative: all are written
+	retry int64  // after an error: when to go on, on the engine's clock
 }
 
 // rewriteStep is how many bytes are written anew in a turn, about.
@@ -50,7 +51,6 @@ const rewriteStep = 512 << 10
 // turn: next is engine.Never if all is well.
 func (j *Journal) look(now int64) (next int64) {
 	o := &j.lookout
-	next = engine.Never
 	busy, _ := o.ended()
 	if busy {
 		return now + cleanPause
@@ -59,19 +59,31 @@ func (j *Journal) look(now int64) (next int64) {
 		o.done = false
 		j.judge(o.lost)
 	}
-	if o.rewriting != nil && j.files.Err() == nil {
+	return min(j.rewriteTurn(now), j.lookNext(now))
+}
+
+// rewriteTurn continues to write everything anew, if that has begun. It returns when to
+// go on.
+func (j *Journal) rewriteTurn(now int64) (next int64) {
+	next = engine.Never
+	switch w := j.lookout.rewriting; {
+	case w == nil || j.files.Err() != nil:
+	case now < w.retry:
+		next = w.retry
+	default:
 		done, err := j.rewriteSome(rewriteStep)
 		switch {
 		case err != nil:
 			j.trouble.lost(j.log, err)
-			next = now + healPause
+			w.retry = now + healPause
+			next = w.retry
 		case !done:
 			next = now + cleanPause
 		default:
-			o.next = now // to see that all is well
+			j.lookout.next = now // to see that all is well
 		}
 	}
-	return min(next, j.lookNext(now))
+	return next
 }
 
 // lookNext begins the next look when it is time, and returns when that is, if it

@@ -277,3 +277,45 @@ func TestRewriteInSlices(t *testing.T) {
 	}
 	b.reopen(j.fs.(*memfs.FS)) // for the end of the bench
 }
+
+// When there is no room to write everything anew, that is tried once a second, and not
+// in each turn.
+func TestRewriteRetries(t *testing.T) {
+	b := newSickBench(t)
+	for range 1000 {
+		b.tryPut(100)
+	}
+	if err := b.disk.Remove("/" + wal.FileName(b.log.Stats().Oldest)); err != nil {
+		t.Fatal(err)
+	}
+	b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true, Err: syscall.ENOSPC})
+	for range 3 {
+		b.now += lookPause
+		b.turn(func() {})
+	}
+	tried := func(turns int) int {
+		written := b.log.Stats().Written
+		fired := b.fsys.Fired()
+		for range turns {
+			b.log.preparedAt = b.now // the background does not try either
+			b.log.rewriteTurn(b.now)
+		}
+		if now := b.log.Stats().Written; now != written {
+			t.Fatalf("%d records were written on a full disk", now-written)
+		}
+		return b.fsys.Fired() - fired
+	}
+	if n := tried(10); n > 0 {
+		t.Errorf("ten turns at the same moment try %d times", n)
+	}
+	b.now += healPause
+	if n := tried(1); n == 0 {
+		t.Error("a second later there is no try")
+	}
+	b.fsys.Set()
+	for range 5 {
+		b.now += lookPause
+		b.turn(func() {})
+	}
+	b.wantTrouble("")
+}
