@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -183,6 +184,53 @@ func TestServerThatIsTooSlow(t *testing.T) {
 	f := &r.Figures[0]
 	if runs != 4 || f.Servers[sideA].Spread != nil || len(f.Servers[sideB].Values) != 3 {
 		t.Errorf("%d trials, figure %+v", runs, f)
+	}
+}
+
+// A server to compare with that crashes is started again, and the report says so. The
+// other one may not crash.
+func TestServerThatCrashes(t *testing.T) {
+	crashes := 2
+	e := Experiment{
+		Name:    "life",
+		figures: []Figure{{Name: "figure", Unit: Number}},
+		trial: func(ctx context.Context, t *trial) error {
+			if crashes > 0 {
+				crashes--
+				t.set("figure", 2) // of no use
+				if err := syscall.Kill(t.PID, syscall.SIGKILL); err != nil {
+					return err
+				}
+				return errors.New("connection reset by peer")
+			}
+			t.set("figure", 1)
+			return nil
+		},
+	}
+	s := responder()
+	r, err := e.run(t.Context(), &Options{A: s, B: s, Rounds: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Figures[0].Servers[sideA].Values; r.Crashes != 2 || len(got) != 1 || *got[0] != 1 {
+		t.Errorf("%d crashes, values %v", r.Crashes, got)
+	}
+	if got := r.leftOut(); got != "responder crashed in 2 trials, and was started again\n" {
+		t.Errorf("the report says %q", got)
+	}
+	crashes = 1
+	other := Experiment{Name: e.Name, figures: e.figures, trial: func(ctx context.Context, t *trial) error {
+		if t.isA {
+			return nil
+		}
+		return e.trial(ctx, t)
+	}}
+	if _, err := other.run(t.Context(), &Options{A: s, B: s, Rounds: 1}); !errors.Is(err, errDied) || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("error %v, want that the server is gone, and of what", err)
+	}
+	crashes = maxCrashes + 1
+	if _, err := e.run(t.Context(), &Options{A: s, B: s, Rounds: 1}); !errors.Is(err, errDied) {
+		t.Errorf("error %v after too many crashes", err)
 	}
 }
 

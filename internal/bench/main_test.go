@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/beanpole-mq/beanpole/internal/conformance"
 )
 
 // binary is our server, built once for all tests.
@@ -33,9 +35,8 @@ func (b built) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "beanpole")
-	out, err := exec.Command("go", "build", "-o", binary, "github.com/beanpole-mq/beanpole/cmd/beanpole").CombinedOutput()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "build beanpole: %v\n%s", err, out)
+	if err := conformance.Build(binary); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return b.M.Run()

@@ -19,6 +19,7 @@ type Report struct {
 	Title   string           `json:"title,omitempty"`
 	Servers [numSides]string `json:"servers"`  // names of A, B and the responder; empty: there is none
 	LeftOut [numSides]string `json:"left_out"` // why a server was not in all rounds; empty: it was
+	Crashes int              `json:"crashes"`  // of A, in trials that were repeated
 	Figures []Figure         `json:"figures"`
 
 	row bool // it is one of many with the same figures, and a row of their table

@@ -86,7 +86,7 @@ func (t *trial) restart(ctx context.Context, dir string) error {
 		return err
 	}
 	if _, err := d.Do(wire.AppendPeekReady(nil), wire.Found); err != nil {
-		return fmt.Errorf("look for the jobs after the restart: %w", errors.Join(err, p.Died()))
+		return fmt.Errorf("look for the jobs after the restart: %w", p.why(err))
 	}
 	t.setTime(firstReply, time.Since(began))
 	if u, ok := load.UsageOf(p.PID); ok {

@@ -176,14 +176,31 @@ func (p *Process) Kill() error {
 // Dial opens a connection to the server.
 func (p *Process) Dial(ctx context.Context) (*load.Dialog, error) { return load.Dial(ctx, p.Addr) }
 
+// errDied is that of a server which has ended by itself.
+var errDied = errors.New("the server is gone")
+
 // Died returns an error that says what the process died of, or nil if it lives.
 func (p *Process) Died() error {
 	select {
 	case <-p.exited:
-		return fmt.Errorf("the server is gone: %v%s", p.err, p.output.quoted())
+		return fmt.Errorf("%w: %v%s", errDied, p.err, p.output.quoted())
 	default:
 		return nil
 	}
+}
+
+// deathTime is how long the end of a process may take to be known when its connections
+// have ended.
+const deathTime = time.Second
+
+// why returns what is to be said of an error that a server has caused: also what it died
+// of, if it did.
+func (p *Process) why(err error) error {
+	select {
+	case <-p.exited:
+	case <-time.After(deathTime):
+	}
+	return errors.Join(err, p.Died())
 }
 
 // inheritFiles lets the servers that this process will start have as many files

@@ -69,8 +69,11 @@ func (r *Report) heading() string {
 	return r.Name + ": " + r.Title
 }
 
-// leftOut has a line for each server that was left out.
+// leftOut has a line for each server that was left out, and one if A crashed.
 func (r *Report) leftOut() (lines string) {
+	if r.Crashes > 0 {
+		lines = fmt.Sprintf("%s crashed in %s, and was started again\n", r.Servers[sideA], plural(r.Crashes, "trial"))
+	}
 	for i, why := range r.LeftOut {
 		if why != "" {
 			lines += fmt.Sprintf("%s was left out: %s\n", r.Servers[i], why)

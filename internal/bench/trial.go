@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -42,7 +41,7 @@ func (t *trial) start(ctx context.Context, f func() error) (err error) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return errors.Join(err, t.Died())
+		return t.why(err)
 	}
 	return nil
 }
