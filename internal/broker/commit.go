@@ -234,7 +234,7 @@ func (b *Broker) Check() error {
 		}
 		last = w.position
 		if w.caller != nil && c.settled == c.wanted {
-			return errors.New("broker: a caller waits for a sync that nobody leads")
+			return errors.New("broker: a caller waits for a sync that no goroutine leads")
 		}
 	}
 	return nil

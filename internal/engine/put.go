@@ -19,8 +19,7 @@ func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, 
 	return e.put(now, s.use, spec, body)
 }
 
-// PutInto is Put for whoever has no session: it names the tube, which is made if need
-// be. With OutOfMemory there may be too many tubes.
+// PutInto is Put without a session: it names the tube, which is made if there is none. With OutOfMemory there may be too many tubes.
 func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uint64, outcome Outcome) {
 	e.lastID++
 	switch {

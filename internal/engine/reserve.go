@@ -160,7 +160,7 @@ func (e *Engine) endWait(s *Session, job Job, outcome Outcome) {
 	s.waiter.WaitOver(job, outcome)
 }
 
-// cancelWait ends the wait of a session, if it waits, and tells nobody.
+// cancelWait ends the wait of a session, if it waits, without calling its Waiter.
 func (e *Engine) cancelWait(s *Session) {
 	if !s.waiting {
 		return

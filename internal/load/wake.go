@@ -30,7 +30,7 @@ type crew struct {
 // stampSize is how many bytes a producer's number takes.
 const stampSize = 4
 
-// done reports whether nobody will put any more. The workers then wait for nothing.
+// done reports whether all producers have ended. Then the workers wait for no job.
 func (c *crew) done() bool { return c.active == 0 }
 
 // proceed lets the producers put that may because of what a worker was told, and
@@ -50,7 +50,7 @@ func (c *crew) proceed(now int64, ph phase) {
 	}
 }
 
-// producerOf returns the producer whose job has this body, or nil if it is nobody's.
+// producerOf returns the producer whose job has this body, or nil if there is none.
 func (c *crew) producerOf(body []byte) *producer {
 	number := 0
 	if c.stamp > 0 {
