@@ -19,7 +19,8 @@ func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, 
 	return e.put(now, s.use, spec, body)
 }
 
-// PutInto is Put without a session: it names the tube, which is made if there is none. With OutOfMemory there may be too many tubes.
+// PutInto is Put without a session: it names the tube, which is made if there is none. The
+// outcome is OutOfMemory also if there would be too many tubes.
 func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uint64, outcome Outcome) {
 	e.lastID++
 	switch {
