@@ -36,7 +36,7 @@ type task struct {
 	from, to int    // commands: Batch.commands[from:to]; none if a long command goes on
 	fresh    []byte // the driver's buffer that they were parsed from; nil: it is c.in
 	parsed   int    // bytes of that which are no longer needed when all are executed
-	most     bool   // they are as many as could be parsed at a time
+	more     bool   // there may be whole commands behind them
 	executed int    // commands
 	promised [2]int // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
 }
@@ -127,7 +127,7 @@ func (b *Batch) TurnOver() {
 func (b *Batch) keepUnexecuted(t *task) {
 	c := t.c
 	n := t.to - t.from
-	c.more = n == 0 || t.most || c.long != nil
+	c.more = n == 0 || t.more || c.long != nil
 	if t.executed < n {
 		c.credit += n - t.executed
 		t.parsed = 0

@@ -286,9 +286,13 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		if c.shared.Trace != nil {
 			c.shared.Trace.Debug("command", "client", c.client, "verb", cmd.Op)
 		}
+		if cmd.identity != nil {
+			t.more = true // what follows takes tokens of that identity
+			break
+		}
 	}
 	t.to = len(b.commands)
-	t.most = t.to-t.from == most
+	t.more = t.more || t.to-t.from == most
 	c.spend(now, t.to-t.from)
 	if t.to > t.from {
 		c.progress, c.dripped = now, 0
@@ -297,7 +301,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		return
 	}
 	c.keep(fresh, t.parsed)
-	c.more = t.most && !c.in.empty()
+	c.more = t.more && !c.in.empty()
 	if c.state != Opening || c.eof {
 		c.proceed()
 	}

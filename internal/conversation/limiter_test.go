@@ -160,4 +160,10 @@ func TestLimiterOfIdentity(t *testing.T) {
 	if len(asked) != 1 || asked[0] != "mailer" {
 		t.Errorf("the limiters of %q were asked for", asked)
 	}
+	// Also for what comes along with its token.
+	c = d.guest()
+	c.Guard(gate, "client", nil)
+	c.send("auth a-token-0123456789-0123456789\nuse x\nuse y\n")
+	c.want("AUTHENTICATED\nUSING x\n")
+	c.wantState(Throttled)
 }
