@@ -21,7 +21,8 @@ jobs=${JOBS:-1000000}
 here=$(cd "$(dirname "$0")" && pwd)
 history=$here/benchmarks-history.csv
 
-bench() { "$beanpole" bench --rounds "$rounds" --markdown "$@"; }
+# bench says in the page when a load could not be measured: its row is missing.
+bench() { "$beanpole" bench --rounds "$rounds" --markdown "$@" || printf '\n**Not all of it was measured**: run it again, for longer.\n'; }
 suite() { bench --duration "$duration" --history "$history" --suite "$@"; }
 
 # measured runs one load on a server with a journal of the given segment size,
