@@ -186,7 +186,7 @@ func TestSilenceTCP(t *testing.T) {
 		"stalled, in fact": {Options{StallTimeout: 50 * time.Millisecond}, strings.Repeat("x", 1000), true},
 		"idle":             {Options{IdleTimeout: 50 * time.Millisecond}, "use x\n", true},
 		"idle for ever":    {Options{StallTimeout: 20 * time.Millisecond}, "use x\n", false},
-		"waiting":          {Options{StallTimeout: 50 * time.Millisecond, IdleTimeout: 50 * time.Millisecond}, "use x\nreserve\n", false},
+		"waiting":          {Options{StallTimeout: 50 * time.Millisecond, IdleTimeout: 200 * time.Millisecond}, "use x\nreserve\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +198,7 @@ func TestSilenceTCP(t *testing.T) {
 				return
 			}
 			r.eventually("it is connected", func() bool { return r.stats().Sessions == 1 })
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(600 * time.Millisecond)
 			if r.stats().Sessions != 1 {
 				t.Error("it was disconnected")
 			}
