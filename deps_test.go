@@ -36,9 +36,10 @@ var arrows = map[string]string{
 
 	// The turn, and toward clients.
 	"internal/broker":       "internal/engine internal/histogram",
+	"internal/ratelog":      "golang.org/x/time",
 	"internal/access":       "",
 	"internal/conversation": "internal/access internal/engine internal/wire",
-	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/wire golang.org/x/sys golang.org/x/time",
+	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "internal/admin/api internal/broker internal/engine internal/histogram internal/server github.com/prometheus",
 	"internal/admin/api":       "internal/access internal/broker internal/engine internal/server internal/wire",
@@ -68,8 +69,8 @@ var arrows = map[string]string{
 	"internal/soak":                "",
 
 	// The only place where the pieces meet.
-	"cmd/beanpole": "internal/access internal/admin internal/admin/api internal/bench internal/binlog internal/broker internal/certs internal/cli internal/conversation internal/engine internal/histogram internal/journal internal/load internal/server internal/vfs internal/wal internal/wire " +
-		"github.com/BurntSushi/toml github.com/coreos/go-systemd github.com/spf13 golang.org/x/time",
+	"cmd/beanpole": "internal/access internal/admin internal/admin/api internal/bench internal/binlog internal/broker internal/certs internal/cli internal/conversation internal/engine internal/histogram internal/journal internal/load internal/ratelog internal/server internal/vfs internal/wal internal/wire " +
+		"github.com/BurntSushi/toml github.com/coreos/go-systemd github.com/spf13",
 }
 
 // systems are those that the packages are built for.

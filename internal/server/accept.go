@@ -109,7 +109,7 @@ func (s *Server) reject(client net.Addr, err error) {
 	switch {
 	case err == errAddressFull:
 		s.crowded.Add(1)
-		s.refusals.tell("a connection was refused", "client", client.String(), "reason", err)
+		s.refusals.log.Warn("a connection was refused", "client", client.String(), "reason", err)
 	case err != errFull:
 		s.refusals.connection(client, err)
 	case s.rejected.Add(1) == 1:

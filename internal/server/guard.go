@@ -5,16 +5,16 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/ratelog"
 )
 
 // handshakeTimeout is how long a TLS handshake may take. Each has a goroutine, so it
@@ -130,11 +130,9 @@ func (s *Server) place(g *guard, c *conversation.Conversation, client net.Addr, 
 
 // refusals counts what was refused, and tells the log about some of them.
 type refusals struct {
-	srv         *Server
-	limit       *rate.Limiter // of lines in the log
+	log         *ratelog.Logger
 	connections atomic.Uint64
 	commands    atomic.Uint64
-	silent      atomic.Uint64 // refusals that were not logged since the last that was
 }
 
 // connection notes that a connection was refused, if err says that.
@@ -144,33 +142,22 @@ func (r *refusals) connection(client net.Addr, err error) {
 		return
 	}
 	r.connections.Add(1)
-	r.tell("a connection was refused", "client", client.String(), "reason", why.reason)
+	r.log.Warn("a connection was refused", "client", client.String(), "reason", why.reason)
 }
 
 // command notes that a command was refused.
 func (r *refusals) command(client, identity, what string) {
 	r.commands.Add(1)
-	r.tell("a client was refused", "client", client, "identity", identity, "refused", what)
+	r.log.Warn("a client was refused", "client", client, "identity", identity, "refused", what)
 }
 
 // Refused notes that somebody was refused at another door of the server, as
 // command does.
 func (s *Server) Refused(client, identity, what string) { s.refusals.command(client, identity, what) }
 
-func (r *refusals) tell(msg string, args ...any) {
-	if !r.limit.Allow() {
-		r.silent.Add(1)
-		return
-	}
-	if n := r.silent.Swap(0); n > 0 {
-		args = append(args, "others", n)
-	}
-	r.srv.log.Warn(msg, args...)
-}
-
 // refusalLines is how many refusals are logged in a second, on average.
 const refusalLines = 5
 
-func newRefusals(s *Server) *refusals {
-	return &refusals{srv: s, limit: rate.NewLimiter(refusalLines, 4*refusalLines)}
+func newRefusals(log *slog.Logger) *refusals {
+	return &refusals{log: ratelog.New(log, refusalLines, 4*refusalLines)}
 }

@@ -172,7 +172,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Trace {
 		s.shared.Trace = opt.Logger
 	}
-	s.refusals = newRefusals(s)
+	s.refusals = newRefusals(s.log)
 	s.limits.begun = s.begun
 	s.SetLimits(opt.Limits)
 	s.stopped = make(chan struct{})

@@ -1,0 +1,37 @@
+// Package ratelog logs only so many lines a second, for what clients or a slow disk
+// could otherwise fill the log with. The next line that is logged says how many were
+// not.
+package ratelog
+
+import (
+	"log/slog"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
+)
+
+// A Logger logs warnings. Any goroutine may use it; it does not wait.
+type Logger struct {
+	log    *slog.Logger
+	limit  *rate.Limiter
+	others atomic.Uint64 // lines that were not logged since the last that was
+}
+
+// New returns a Logger of perSecond lines a second on average, and burst of them at
+// once after a pause; both at least 1.
+func New(log *slog.Logger, perSecond, burst int) *Logger {
+	return &Logger{log: log, limit: rate.NewLimiter(rate.Limit(perSecond), burst)}
+}
+
+// Warn logs a line at level WARN, or counts it. The count is the attribute "others" of
+// the next line.
+func (l *Logger) Warn(msg string, args ...any) {
+	if !l.limit.Allow() {
+		l.others.Add(1)
+		return
+	}
+	if n := l.others.Swap(0); n > 0 {
+		args = append(args, "others", n)
+	}
+	l.log.Warn(msg, args...)
+}

@@ -1,0 +1,32 @@
+package ratelog
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"golang.org/x/time/rate"
+)
+
+// The first lines are logged, the next are counted, and the line after them tells of
+// those.
+func TestWarn(t *testing.T) {
+	var text strings.Builder
+	l := New(slog.New(slog.NewTextHandler(&text, nil)), 1, 2)
+	l.limit.SetLimit(0) // no time that passes here lets another line through
+	for i := range 5 {
+		l.Warn("slow", "n", i)
+	}
+	l.limit.SetLimit(rate.Inf)
+	l.Warn("slow", "n", 5)
+	l.Warn("slow", "n", 6)
+	var got []string
+	for line := range strings.Lines(text.String()) {
+		_, line, _ = strings.Cut(line, "level=")
+		got = append(got, strings.TrimSpace(line))
+	}
+	want := []string{"WARN msg=slow n=0", "WARN msg=slow n=1", "WARN msg=slow n=5 others=3", "WARN msg=slow n=6"}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("the log has %q, want %q", got, want)
+	}
+}
