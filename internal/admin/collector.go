@@ -39,7 +39,7 @@ func look(b *broker.Broker, opt *Options) *snapshot {
 	b.Call(func(e *engine.Engine, _ int64) {
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
-		s.ready = !s.draining && (opt.NotReady == nil || opt.NotReady() == "")
+		s.ready = whyNotReady(e, opt) == ""
 		if opt.Journal != nil {
 			s.journal = opt.Journal()
 		}
@@ -73,17 +73,21 @@ func (s *snapshot) lookAtTubes(b *broker.Broker, names engine.Names, from, to in
 	})
 }
 
-// notReady says why clients cannot use the queue.
+// notReady says why clients cannot use the queue; empty: they can.
 func notReady(b *broker.Broker, opt *Options) (why string) {
-	b.Call(func(e *engine.Engine, _ int64) {
-		switch {
-		case e.IsDraining():
-			why = "draining: no new jobs are taken"
-		case opt.NotReady != nil:
-			why = opt.NotReady()
-		}
-	})
+	b.Call(func(e *engine.Engine, _ int64) { why = whyNotReady(e, opt) })
 	return why
+}
+
+// whyNotReady is notReady within a turn.
+func whyNotReady(e *engine.Engine, opt *Options) string {
+	switch {
+	case e.IsDraining():
+		return "draining: no new jobs are taken"
+	case opt.NotReady != nil:
+		return opt.NotReady()
+	}
+	return ""
 }
 
 // A collector makes metrics of a snapshot when Prometheus asks.

@@ -59,18 +59,14 @@ func connectionOf(c *server.Connection) Connection {
 // listConnections tells of connections in no particular order. The cursor is the place
 // where the next begin.
 func listConnections(r *request) (reply, error) {
-	query, err := r.query("cursor", "limit")
-	if err != nil {
-		return reply{}, err
-	}
-	n, err := limit(query)
+	query, n, err := r.pageQuery()
 	if err != nil {
 		return reply{}, err
 	}
 	at := 0
 	if text := query.Get("cursor"); text != "" {
 		if at, err = strconv.Atoi(text); err != nil || at < 1 {
-			return reply{}, problemf(400, "cursor: want what a page has as next, or nothing")
+			return reply{}, badCursor()
 		}
 	}
 	var found []server.Connection

@@ -48,7 +48,7 @@ func jobOf(st *engine.JobStats) Job {
 
 // listJobs tells of the jobs of a tube in one state, in their order.
 func listJobs(r *request) (reply, error) {
-	query, err := r.query("state", "cursor", "limit")
+	query, n, err := r.pageQuery("state")
 	if err != nil {
 		return reply{}, err
 	}
@@ -58,11 +58,7 @@ func listJobs(r *request) (reply, error) {
 	}
 	after, err := engine.ParseCursor(query.Get("cursor"))
 	if err != nil {
-		return reply{}, problemf(400, "cursor: want what a page has as next, or nothing")
-	}
-	n, err := limit(query)
-	if err != nil {
-		return reply{}, err
+		return reply{}, badCursor()
 	}
 	list, err := r.list(state)
 	if err != nil {

@@ -195,6 +195,20 @@ const (
 	maxLimit     = 1000
 )
 
+// pageQuery reads the parameters of a list: those by name, with cursor and limit, and how
+// long the page may be.
+func (r *request) pageQuery(names ...string) (query url.Values, n int, err error) {
+	if query, err = r.query(append(names, "cursor", "limit")...); err == nil {
+		n, err = limit(query)
+	}
+	return query, n, err
+}
+
+// badCursor is the answer to a cursor that came with no page.
+func badCursor() error {
+	return problemf(http.StatusBadRequest, "cursor: want what a page has as next, or nothing")
+}
+
 // limit reads how long a page may be.
 func limit(query url.Values) (int, error) {
 	text := query.Get("limit")

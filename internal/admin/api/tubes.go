@@ -53,11 +53,7 @@ func tubeAt(e *engine.Engine, now int64, name string) (t Tube, ok bool) {
 // listTubes tells of the tubes that the client may see, by name. The cursor is the name
 // of the last.
 func listTubes(r *request) (reply, error) {
-	query, err := r.query("cursor", "limit")
-	if err != nil {
-		return reply{}, err
-	}
-	n, err := limit(query)
+	query, n, err := r.pageQuery()
 	if err != nil {
 		return reply{}, err
 	}
