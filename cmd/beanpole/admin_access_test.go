@@ -27,7 +27,7 @@ func TestIdentify(t *testing.T) {
 		{Name: "token", Tokens: []access.Hash{h}},
 		{Name: "certificate", Certificates: []string{"queue.example.com"}},
 		{Name: "user", UnixUsers: []uint32{1234}},
-		{Name: "network", Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		{Name: "network", Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fe80::/64")}},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -57,6 +57,7 @@ func TestIdentify(t *testing.T) {
 		{"a user", all, "", nil, 1234, "@", "user"},
 		{"another user", all, "", nil, 1, "@", "-"},
 		{"a network", all, "", nil, 0, "10.1.1.1:1", "network"},
+		{"a link-local address", all, "", nil, 0, "[fe80::1%eth0]:1", "network"},
 		{"all", all, token, certificate, 1234, "10.1.1.1:1", "token"},
 		{"all but the token", all, "", certificate, 1234, "10.1.1.1:1", "certificate"},
 	} {

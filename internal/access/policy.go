@@ -192,9 +192,10 @@ func (p *Policy) ByUnixUser(uid uint32) (*Identity, bool) {
 	return id, ok
 }
 
-// ByNetwork returns the identity of the narrowest network that an address is in.
+// ByNetwork returns the identity of the narrowest network that an address is in. The zone
+// of a link-local address does not matter.
 func (p *Policy) ByNetwork(addr netip.Addr) (*Identity, bool) {
-	addr = addr.Unmap()
+	addr = addr.Unmap().WithZone("") // a Prefix contains no address with a zone
 	for _, n := range p.byNetwork {
 		if n.prefix.Contains(addr) {
 			return n.identity, true

@@ -58,7 +58,7 @@ func testPolicy(t *testing.T) *Policy {
 			{Name: "mailer", Tokens: []Hash{hash(t, mailToken)}, Certificates: []string{"mail.example.com"}},
 			{Name: "admin", Tokens: []Hash{hash(t, adminToken)}, UnixUsers: []uint32{0}},
 			{Name: "lan", Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
-			{Name: "rack", Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8")}},
+			{Name: "rack", Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("fe80::/64")}},
 		},
 		Rules: []RuleConfig{
 			{Identities: []string{"mailer"}, Tubes: []string{"mail", "mail-*", "m?"}, Rights: Put | Reserve},
@@ -95,6 +95,7 @@ func TestWho(t *testing.T) {
 		{"narrow network", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("10.1.3.4")) }, "rack"},
 		{"IPv4 in IPv6", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("::ffff:10.1.3.4")) }, "rack"},
 		{"IPv6", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("fd12::1")) }, "rack"},
+		{"link-local", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("fe80::1%eth0")) }, "rack"},
 		{"elsewhere", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("192.0.2.1")) }, ""},
 	} {
 		id, ok := c.ask()
