@@ -68,9 +68,14 @@ var arrows = map[string]string{
 	"internal/sim":                 "",
 	"internal/soak":                "",
 
-	// The only place where the pieces meet.
-	"cmd/beanpole": "internal/access internal/admin internal/admin/api internal/bench internal/binlog internal/broker internal/certs internal/cli internal/conversation internal/engine internal/histogram internal/journal internal/load internal/ratelog internal/server internal/vfs internal/wal internal/wire " +
-		"github.com/BurntSushi/toml github.com/coreos/go-systemd github.com/spf13",
+	// The program. Its main package is the only place where the pieces meet.
+	"cmd/beanpole": "cmd/beanpole/internal/benchcmd cmd/beanpole/internal/command cmd/beanpole/internal/config cmd/beanpole/internal/journalcmd " +
+		"internal/access internal/admin internal/admin/api internal/binlog internal/broker internal/certs internal/cli internal/conversation internal/engine internal/histogram internal/journal internal/ratelog internal/server internal/vfs internal/wire " +
+		"github.com/coreos/go-systemd github.com/spf13",
+	"cmd/beanpole/internal/command":    "github.com/spf13",
+	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
+	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/journal internal/vfs internal/wal github.com/spf13",
+	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/bench internal/load internal/server github.com/spf13",
 }
 
 // systems are those that the packages are built for.

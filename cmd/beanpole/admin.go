@@ -9,24 +9,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
-
-// defaultAdminPort is the port of --admin if it names none.
-const defaultAdminPort = "11380"
-
-// adminOptions say what the admin pages are.
-type adminOptions struct {
-	addr     string // empty: there are none
-	tubes    int
-	profiles bool
-}
 
 const (
 	// How long a request may take to come, and to be answered; a move of millions of
@@ -50,28 +42,28 @@ type adminServer struct {
 
 // listenAdmin opens the socket of the admin pages and serves them. Nil if there are
 // none.
-func (opt *serveOptions) listenAdmin(ctx context.Context, log *slog.Logger, sec *security) (*adminServer, error) {
-	if opt.admin.addr == "" {
+func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec *security) (*adminServer, error) {
+	if opt.Admin.Addr == "" {
 		return nil, nil
 	}
-	addr, err := server.ParseAddress(withHost(opt.admin.addr), defaultAdminPort)
+	addr, err := opt.Admin.Address()
 	if err != nil {
-		return nil, usageError("--admin: %w", err)
+		return nil, command.UsageError("--admin: %w", err)
 	}
-	listeners, err := server.Listen(ctx, []server.Address{addr}, opt.unixMode)
+	listeners, err := server.Listen(ctx, []server.Address{addr}, opt.UnixMode)
 	if err != nil {
-		return nil, &exitError{exitSocket, fmt.Errorf("--admin: %w%s", err, hint(err))}
+		return nil, command.WithCode(command.ExitSocket, fmt.Errorf("--admin: %w%s", err, hint(err)))
 	}
 	a := &adminServer{listener: listeners[0]}
 	a.pages.Store(new(starting()))
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
 	a.ReadHeaderTimeout, a.ReadTimeout, a.IdleTimeout = 10*time.Second, adminReadTimeout, time.Minute
 	a.WriteTimeout, a.MaxHeaderBytes = adminWriteTimeout, adminHeaderBytes
-	door := newDoor(a.listener, opt.guard.networks, adminConnections)
+	door := newDoor(a.listener, opt.Guard.Networks, adminConnections)
 	a.ConnContext, a.ConnState = withPeer, door.changed
 	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	var l net.Listener = door
-	if source := sec.certs[opt.guard.tls]; source != nil {
+	if source := sec.certs[opt.Guard.TLS]; source != nil {
 		l = tls.NewListener(l, source.Config())
 	}
 	go func() {
@@ -80,8 +72,8 @@ func (opt *serveOptions) listenAdmin(ctx context.Context, log *slog.Logger, sec 
 		}
 	}()
 	log.Info("serving the admin pages", "address", describe(a.listener.Addr()))
-	if tcp, ok := a.listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(opt.guard.networks) == 0 &&
-		opt.guard.tls.ClientCA == "" && sec.policy.Load().Known() == 0 {
+	if tcp, ok := a.listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(opt.Guard.Networks) == 0 &&
+		opt.Guard.TLS.ClientCA == "" && sec.policy.Load().Known() == 0 {
 		log.Warn("anybody who can reach this address can manage the queue: restrict it with --networks or --tls-client-ca, "+
 			"by identities or by a firewall (doc/security.md)", "address", describe(tcp))
 	}
@@ -98,21 +90,13 @@ func starting() http.Handler {
 	return mux
 }
 
-// withHost makes loopback the host of an address that names a port only.
-func withHost(addr string) string {
-	if strings.HasPrefix(addr, ":") {
-		return server.DefaultHost + addr
-	}
-	return addr
-}
-
 // ready puts the pages of a queue in the place of those of the start.
-func (a *adminServer) ready(opt *serveOptions, log *slog.Logger, q *queue, srv *server.Server, sec *security) {
+func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv *server.Server, sec *security) {
 	if a == nil {
 		return
 	}
 	o := admin.Options{
-		Version: version(), Tubes: cmp.Or(opt.admin.tubes, -1), Profiles: opt.admin.profiles, Logger: log,
+		Version: version(), Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: log,
 		Server: srv.Counts, May: sec.maySeeStats,
 	}
 	if j := q.journal; j != nil {
@@ -125,7 +109,7 @@ func (a *adminServer) ready(opt *serveOptions, log *slog.Logger, q *queue, srv *
 		}
 		o.NotReady = func() string {
 			if trouble := j.Stats().Trouble; trouble != nil {
-				return "the journal: " + plain(trouble)
+				return "the journal: " + journalcmd.Plain(trouble)
 			}
 			return ""
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
 )
 
 // noDefault are the settings that say nothing unless they are set.
@@ -47,14 +49,13 @@ func TestExampleConfig(t *testing.T) {
 	if diff := cmp.Diff(defaults, example); diff != "" {
 		t.Errorf("the example is not what the program does (- program, + example):\n%s", diff)
 	}
-	opt := defaultOptions()
-	s, err := newCommandLine(opt, newServe().Flags()).settings()
+	s, err := config.NewCommandLine(config.Default(), newServe().Flags()).Read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := slices.Concat(noDefault, slices.Collect(maps.Keys(defaults)))
 	slices.Sort(names)
-	known := slices.Sorted(slices.Values(settingNames(s.flags)))
+	known := slices.Sorted(slices.Values(s.Names()))
 	if !slices.Equal(names, known) {
 		t.Errorf("settings %v, in the example %v", known, names)
 	}

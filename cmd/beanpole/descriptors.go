@@ -4,18 +4,20 @@ import (
 	"log/slog"
 	"math"
 	"syscall"
+
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
 )
 
-// ownDescriptors is how many files the server needs besides its connections: the
+// serverDescriptors is how many files the server needs besides its connections: the
 // journal's segments and directory, listeners, event loops, the log.
-const ownDescriptors = 32
+const serverDescriptors = 32
 
 // ownDescriptors returns how many files are not for connections of the queue.
-func (opt *serveOptions) ownDescriptors() int {
-	if opt.admin.addr == "" {
-		return ownDescriptors
+func ownDescriptors(opt *config.Options) int {
+	if opt.Admin.Addr == "" {
+		return serverDescriptors
 	}
-	return ownDescriptors + adminConnections
+	return serverDescriptors + adminConnections
 }
 
 // fitConnections returns how many connections there may be, as many as were

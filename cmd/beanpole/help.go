@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/cli"
 )
 
@@ -47,7 +48,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return unknownArgument(root, args)
+				return command.UnknownArgument(root, args)
 			}
 			return topic.Help()
 		},
@@ -86,24 +87,6 @@ func printCommands(w io.Writer, cmd *cobra.Command, group string) {
 	}
 }
 
-// groupKey is the annotation of a flag with the title of its group.
-const groupKey = "group"
-
-// addFlags defines flags that the help shows under a title of their own.
-func addFlags(cmd *cobra.Command, title string, define func(*pflag.FlagSet)) {
-	group := pflag.NewFlagSet(title, pflag.ContinueOnError)
-	group.SortFlags = false // the order of definition
-	define(group)
-	group.VisitAll(func(f *pflag.Flag) {
-		if f.Annotations == nil {
-			f.Annotations = make(map[string][]string)
-		}
-		f.Annotations[groupKey] = []string{title}
-	})
-	cmd.Flags().SortFlags = false
-	cmd.Flags().AddFlagSet(group)
-}
-
 // printFlags prints the flags in the order of their definition, by group, the
 // explanations in one column. Those that say where the server is are the same for many
 // commands, and come last.
@@ -125,7 +108,7 @@ func printFlags(w io.Writer, flags *pflag.FlagSet) {
 			left += " " + name
 		}
 		title := "Options" // of cobra's own flags, and where there are few
-		if a := f.Annotations[groupKey]; len(a) > 0 {
+		if a := f.Annotations[command.GroupKey]; len(a) > 0 {
 			title = a[0]
 		}
 		if title == cli.ServerTitle || own {

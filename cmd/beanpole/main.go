@@ -11,15 +11,20 @@
 //	beanpole version                what this binary was built from
 //	beanpole help [command]
 //
-// This package turns options into the Options of the packages under internal,
-// puts the pieces together, and turns what comes of it into an exit code.
-// It is the only place that knows of flags, environment variables, signals
-// and users; it decides nothing about jobs. There is one file for each
-// subcommand; start reading at serve.go.
+// The program is the only place that knows of flags, environment variables, signals and
+// users; it decides nothing about jobs. Its rooms are below internal:
+//
+//	command     what commands share: exit codes, errors of the command line, flags
+//	config      the settings of the server: command line, environment, file
+//	journalcmd  the commands that look at a journal, mend and convert it
+//	benchcmd    the commands that measure
+//
+// This package has the other commands, and runs the server: it gives the packages their
+// Options, puts the pieces together, and turns what comes of it into an exit code. Start
+// reading at serve.go.
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,33 +32,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/benchcmd"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
 	"github.com/beanpole-mq/beanpole/internal/cli"
 )
-
-// Exit codes. Those that beanstalkd has too are the same.
-const (
-	exitFailure   = 1
-	exitUsage     = 5
-	exitJournal   = 10  // the journal's directory cannot be used
-	exitLookup    = 32  // looking up the user of -u failed
-	exitNoUser    = 33  // the user of -u does not exist
-	exitPrivilege = 34  // becoming the user of -u failed
-	exitSocket    = 111 // a socket cannot be set up
-)
-
-// An exitError ends the program with a code of its own.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-func (e *exitError) ExitCode() int { return e.code }
-
-func usageError(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
-}
 
 func main() {
 	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -72,13 +55,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintf(stderr, "beanpole: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-	if exit, ok := errors.AsType[interface {
-		error
-		ExitCode() int
-	}](err); ok {
-		return exit.ExitCode()
-	}
-	return exitFailure
+	return command.ExitCode(err)
 }
 
 // withCommand makes the bare command line, which is beanstalkd's, that of
@@ -96,18 +73,18 @@ func newRoot() *cobra.Command {
 		Short: "a work queue server that speaks the beanstalk protocol",
 		Args:  cobra.ArbitraryArgs, // RunE says what is wrong with them
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return unknownArgument(cmd, args)
+			return command.UnknownArgument(cmd, args)
 		},
 		// So that "beanpole bogus -p 1" complains of bogus, not of -p.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 	}
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(command.FlagError)
 	root.SetHelpFunc(printHelp)
 	const server = "server"
 	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
-	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), newJournal(), newBench(), newVersion()} {
+	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journalcmd.New(), benchcmd.New(version() + ", commit " + commit()), newVersion()} {
 		cmd.GroupID = server
 		root.AddCommand(cmd)
 	}
@@ -123,30 +100,4 @@ func newRoot() *cobra.Command {
 		}
 	}
 	return root
-}
-
-// noArguments is for commands that take options only.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return unknownArgument(cmd, args)
-}
-
-func unknownArgument(cmd *cobra.Command, args []string) error {
-	if near := nearest(cmd, args[0]); near != "" {
-		return usageError("unknown argument %q; did you mean %q? (see: %s --help)", args[0], near, cmd.CommandPath())
-	}
-	return usageError("unknown argument %q (see: %s --help)", args[0], cmd.CommandPath())
-}
-
-// nearest returns the subcommand that a wrong name was meant to be, or "".
-func nearest(cmd *cobra.Command, wrong string) string {
-	for letters := range 2 { // wrong or missing
-		cmd.SuggestionsMinimumDistance = letters + 1
-		if near := cmd.SuggestionsFor(wrong); len(near) > 0 {
-			return near[0]
-		}
-	}
-	return ""
 }

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/broker"
@@ -18,7 +17,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
-	"github.com/beanpole-mq/beanpole/internal/wal"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -32,35 +30,35 @@ type queue struct {
 
 // openQueue makes the queue and reads the journal into it. The engine's clock
 // starts with it.
-func openQueue(opt journalOptions, limits engine.Limits, slow slowOptions, log *slog.Logger) (*queue, error) {
+func openQueue(opt config.Journal, limits engine.Limits, slow config.Slow, log *slog.Logger) (*queue, error) {
 	start := time.Now()
 	now := func() int64 { return int64(time.Since(start)) }
-	turns := broker.Options{Now: now, SlowTurn: slow.turns(log), SlowAfter: slow.turn}
+	turns := broker.Options{Now: now, SlowTurn: logSlowTurns(slow.Turn, log), SlowAfter: slow.Turn}
 	q := &queue{where: "none, jobs are in memory only"}
-	if opt.dir == "" {
+	if opt.Dir == "" {
 		q.broker = broker.New(engine.New(engine.Options{Limits: limits}), turns)
 		return q, nil
 	}
 	j := journal.New(journal.Options{
-		SegmentSize: opt.segmentSize(),
-		Sync:        opt.fsync,
+		SegmentSize: opt.SegmentSize(),
+		Sync:        opt.Fsync,
 		Epoch:       start.UnixNano(),
 		Logger:      log,
 		Progress:    reading(log),
 	})
 	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits})
-	slowSync := slow.syncs(log)
+	slowSync := logSlowSyncs(slow.Sync, log)
 	files := vfs.Timed(vfs.OS, now, func(took int64) {
 		q.syncs.Record(took)
 		slowSync(took)
 	})
-	report, err := j.Open(files, opt.dir, eng)
+	report, err := j.Open(files, opt.Dir, eng)
 	if err != nil {
-		return nil, &exitError{exitJournal, journalHint(opt.dir, err)}
+		return nil, command.WithCode(command.ExitJournal, journalcmd.Explain(opt.Dir, err))
 	}
-	logReport(log, opt.dir, report, time.Since(start))
+	logReport(log, opt.Dir, report, time.Since(start))
 	turns.Log = j
-	q.broker, q.journal, q.where = broker.New(eng, turns), j, opt.dir
+	q.broker, q.journal, q.where = broker.New(eng, turns), j, opt.Dir
 	return q, nil
 }
 
@@ -105,48 +103,6 @@ func logAdoption(log *slog.Logger, r *binlog.Report) {
 	log.Info("took over the files of beanstalkd, which are called beanstalkd-binlog.* now", "files", len(r.Files), "records", records)
 }
 
-// journalHint says what to do about an error of using a journal's directory.
-func journalHint(dir string, err error) error {
-	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
-		return fmt.Errorf("the journal is damaged: %s at offset %d: %s (nothing was changed; 'beanpole journal check %s' shows all damage, "+
-			"'beanpole journal repair %s' keeps what is whole)", damage.File, damage.Offset, damage.Reason, dir, dir)
-	}
-	hint := ""
-	_, mixed := errors.AsType[*journal.MixedError](err)
-	switch {
-	case mixed:
-		hint = fmt.Sprintf(" (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, and run "+
-			"'beanpole journal import %s THERE')", dir)
-	case errors.Is(err, journal.ErrUnfinished):
-		hint = " (put them back; or move beanpole.*.wal away, if their jobs are not wanted)"
-	case errors.Is(err, vfs.ErrLocked):
-		hint = " (another beanpole or beanstalkd uses this directory; stop it, or choose another)"
-	case errors.Is(err, fs.ErrNotExist) && checkDirectory(dir) == nil:
-		hint = " (a link to nothing? nothing was changed; move it away)"
-	case errors.Is(err, fs.ErrNotExist):
-		hint = " (the directory must exist and belong to the user that the server runs as)"
-	case errors.Is(err, fs.ErrPermission):
-		hint = " (the directory and its files must belong to the user that the server runs as)"
-	case errors.Is(err, syscall.ENOTDIR):
-		hint = " (it must be a directory)"
-	case errors.Is(err, syscall.ENOSPC):
-		hint = " (make room on the disk)"
-	case errors.Is(err, vfs.ErrNotRegular):
-		hint = " (nothing was changed; move it away)"
-	}
-	return fmt.Errorf("directory %s: %s%s", dir, plain(err), hint)
-}
-
-// plain returns the text of an error without the names of the packages that it
-// came through, which are for developers.
-func plain(err error) string {
-	text := ": " + err.Error()
-	for _, name := range []string{"journal", "wal", "binlog"} {
-		text = strings.ReplaceAll(text, ": "+name+": ", ": ")
-	}
-	return strings.TrimPrefix(text, ": ")
-}
-
 // journalHealth returns what the API shows of the journal, or nil.
 func (q *queue) journalHealth() func() api.Journal {
 	if q.journal == nil {
@@ -161,7 +117,7 @@ func (q *queue) journalHealth() func() api.Journal {
 // health says what is the matter with the journal, or ok.
 func health(st journal.Stats) string {
 	if st.Trouble != nil {
-		return plain(st.Trouble)
+		return journalcmd.Plain(st.Trouble)
 	}
 	return "ok"
 }

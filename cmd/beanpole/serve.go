@@ -13,6 +13,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -40,63 +42,63 @@ Signals:
   HUP         read the configuration, the certificates and the log level again`
 
 func newServe() *cobra.Command {
-	opt := defaultOptions()
+	opt := config.Default()
 	cmd := &cobra.Command{
 		Use:                   "serve [options]",
 		Short:                 "run the server (the default)",
 		Long:                  serveLong,
 		Example:               serveExample,
 		DisableFlagsInUseLine: true,
-		Args:                  noArguments,
+		Args:                  command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if opt.version {
+			if opt.Version {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\n", version())
 				return err
 			}
-			line := newCommandLine(opt, cmd.Flags())
-			s, err := line.settings()
+			line := config.NewCommandLine(opt, cmd.Flags())
+			s, err := line.Read()
 			if err != nil {
 				return err
 			}
 			return serve(cmd.Context(), line, s, cmd.ErrOrStderr())
 		},
 	}
-	opt.define(cmd)
+	opt.Define(cmd.Flags())
 	return cmd
 }
 
 // serve runs a server until a signal ends it. The order is beanstalkd's: first
 // the sockets, so that clients can queue while the rest starts, then the user,
 // then the journal, as that user.
-func serve(ctx context.Context, line commandLine, s *settings, stderr io.Writer) error {
-	opt := s.opt
+func serve(ctx context.Context, line config.CommandLine, s *config.Settings, stderr io.Writer) error {
+	opt := s.Options
 	signals := catchSignals()
 	defer signals.release()
 
-	log, level := opt.logger(stderr)
-	opt.notices(log)
-	endpoints, err := opt.endpoints()
+	log, level := opt.Logger(stderr)
+	opt.LogNotices(log)
+	endpoints, err := opt.Endpoints()
 	if err != nil {
-		return usageError("%w", err)
+		return err
 	}
 	sec, err := newSecurity(opt, endpoints, log)
 	if err != nil {
 		return err
 	}
-	limits, err := opt.limits()
-	if err != nil {
-		return usageError("%w", err)
-	}
-	who, err := lookupIdentity(opt.user)
+	limits, err := opt.QueueLimits()
 	if err != nil {
 		return err
 	}
-	listeners, err := opt.open(ctx, log, endpoints, who)
+	who, err := lookupIdentity(opt.User)
+	if err != nil {
+		return err
+	}
+	listeners, err := openSockets(ctx, log, opt, endpoints, who)
 	if err != nil {
 		return err
 	}
 	defer closeAll(listeners) // for the failures below; else they are closed by then
-	pages, err := opt.listenAdmin(ctx, log, sec)
+	pages, err := listenAdmin(ctx, log, opt, sec)
 	if err != nil {
 		return err
 	}
@@ -104,12 +106,12 @@ func serve(ctx context.Context, line commandLine, s *settings, stderr io.Writer)
 	if err := who.assume(); err != nil {
 		return err
 	}
-	q, err := openQueue(opt.journal, limits, opt.slow, log)
+	q, err := openQueue(opt.Journal, limits, opt.Slow, log)
 	if err != nil {
 		return err
 	}
 	spareProcessor()
-	srv := server.New(q.broker, opt.server(log, q))
+	srv := server.New(q.broker, serverOptions(opt, log, q))
 
 	signals.catchTermination()
 	ctx, cancel := context.WithCancel(ctx)
@@ -124,11 +126,37 @@ func serve(ctx context.Context, line commandLine, s *settings, stderr io.Writer)
 	pages.ready(opt, log, q, srv, sec)
 	log.Info("ready", "version", version(), "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
-	failed := signals.wait(log, srv.Drain, func() { reload(log, line, s, sec, q, srv, level) }, ended)
+	r := reloader{line: line, started: s, log: log, level: level, security: sec, queue: q, server: srv}
+	failed := signals.wait(log, srv.Drain, r.reload, ended)
 	notify(log, daemon.SdNotifyStopping)
 	stop(ctx, log, srv)
 	reportSocketFiles(log, endpoints, listeners)
 	return cmp.Or(failed, q.broker.Close())
+}
+
+// serverOptions returns what the options say to the server of a queue.
+func serverOptions(opt *config.Options, log *slog.Logger, q *queue) server.Options {
+	o := server.Options{
+		MaxJobSize:   int(min(opt.MaxJobSize, server.MaxJobSizeLimit)),
+		MaxConns:     fitConnections(opt.MaxConns, ownDescriptors(opt), log),
+		Limits:       opt.ClientLimits(),
+		IdleTimeout:  opt.IdleTimeout,
+		StallTimeout: opt.StallTimeout,
+		Compat:       opt.Compat,
+		Logger:       log,
+		Trace:        opt.Verbose > 1,
+		Version:      version(),
+		SegmentSize:  opt.Journal.SegmentSize(),
+		Log:          q.logStats(),
+	}
+	// Where we say 0, the server's zero is its default.
+	if o.MaxJobSize == 0 {
+		o.MaxJobSize = -1
+	}
+	if o.StallTimeout == 0 {
+		o.StallTimeout = -1
+	}
+	return o
 }
 
 // spareProcessor lets Go code run on two processors where there is one: else the

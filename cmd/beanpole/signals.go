@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 )
 
 // signalQueue receives the signals that the server handles.
@@ -43,7 +45,7 @@ func (q signalQueue) wait(log *slog.Logger, drain, reload func(), ended <-chan e
 				return nil
 			}
 		case err := <-ended:
-			return &exitError{exitSocket, fmt.Errorf("a listening socket has failed: %w", err)}
+			return command.WithCode(command.ExitSocket, fmt.Errorf("a listening socket has failed: %w", err))
 		}
 	}
 }

@@ -8,14 +8,9 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/ratelog"
 )
 
-// slowOptions say what is slow enough for a line in the log; 0: nothing is.
-type slowOptions struct {
-	turn, sync time.Duration
-}
-
-// turns returns what logs slow turns, or nil.
-func (opt slowOptions) turns(log *slog.Logger) func(broker.Turn) {
-	if opt.turn == 0 {
+// logSlowTurns returns what logs turns that took so long, or nil if none are to be logged.
+func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
+	if after == 0 {
 		return nil
 	}
 	lines := ratelog.New(log, 1, 1)
@@ -25,14 +20,15 @@ func (opt slowOptions) turns(log *slog.Logger) func(broker.Turn) {
 	}
 }
 
-// syncs returns what logs slow syncs, which take so many ns.
-func (opt slowOptions) syncs(log *slog.Logger) func(took int64) {
-	if opt.sync == 0 {
+// logSlowSyncs returns what is told how many ns each sync took, and logs those that took so
+// long; 0: none.
+func logSlowSyncs(after time.Duration, log *slog.Logger) func(took int64) {
+	if after == 0 {
 		return func(int64) {}
 	}
 	lines := ratelog.New(log, 1, 1)
 	return func(took int64) {
-		if took := time.Duration(took); took >= opt.sync {
+		if took := time.Duration(took); took >= after {
 			lines.Warn("a sync of the journal took long", "took", took)
 		}
 	}

@@ -13,35 +13,37 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // A listening socket, and what it asks of clients.
 type listening struct {
 	net.Listener
-	guard guardOptions
+	guard config.Guard
 }
 
-// open returns the listening sockets: those that systemd (or another service
+// openSockets returns the listening sockets: those that systemd (or another service
 // manager with its protocol) has opened for us, else those of the endpoints. Socket
 // files that it makes belong to owner.
-func (opt *serveOptions) open(ctx context.Context, log *slog.Logger, endpoints []endpoint, owner *identity) ([]listening, error) {
+func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, endpoints []config.Endpoint, owner *identity) ([]listening, error) {
 	if files := activation.Files(true); len(files) > 0 {
-		if len(opt.listen) > 0 || opt.port != server.DefaultPort || len(opt.tables.Listeners) > 0 {
+		if len(opt.Listen) > 0 || opt.Port != server.DefaultPort || len(opt.Tables.Listeners) > 0 {
 			log.Warn("options -l and -p are ignored, and the listeners of the configuration: the service manager passes the sockets", "sockets", len(files))
 		}
 		listeners, err := inherit(files)
-		return guarded(listeners, func(int) guardOptions { return opt.guard }), err
+		return guarded(listeners, func(int) config.Guard { return opt.Guard }), err
 	}
 	addrs := make([]server.Address, len(endpoints))
 	for i, e := range endpoints {
 		addrs[i] = e.Address
 	}
-	listeners, err := server.Listen(ctx, addrs, opt.unixMode)
+	listeners, err := server.Listen(ctx, addrs, opt.UnixMode)
 	if err != nil {
-		return nil, &exitError{exitSocket, fmt.Errorf("%w%s", err, hint(err))}
+		return nil, command.WithCode(command.ExitSocket, fmt.Errorf("%w%s", err, hint(err)))
 	}
-	all := guarded(listeners, func(i int) guardOptions { return endpoints[i].guard })
+	all := guarded(listeners, func(i int) config.Guard { return endpoints[i].Guard })
 	if err := owner.own(addrs); err != nil {
 		closeAll(all)
 		return nil, err
@@ -49,7 +51,7 @@ func (opt *serveOptions) open(ctx context.Context, log *slog.Logger, endpoints [
 	return all, nil
 }
 
-func guarded(listeners []net.Listener, guard func(i int) guardOptions) []listening {
+func guarded(listeners []net.Listener, guard func(i int) config.Guard) []listening {
 	all := make([]listening, len(listeners))
 	for i, l := range listeners {
 		all[i] = listening{l, guard(i)}
@@ -60,7 +62,7 @@ func guarded(listeners []net.Listener, guard func(i int) guardOptions) []listeni
 // reportSocketFiles tells of socket files that are still there after the
 // listeners have been closed. That happens with -u: the file was made by root, in
 // a directory in which the user may not remove it.
-func reportSocketFiles(log *slog.Logger, endpoints []endpoint, listeners []listening) {
+func reportSocketFiles(log *slog.Logger, endpoints []config.Endpoint, listeners []listening) {
 	for _, a := range endpoints {
 		_, err := os.Lstat(a.Path)
 		ours := func(l listening) bool { return l.Addr().Network() == "unix" && l.Addr().String() == a.Path }
@@ -93,7 +95,7 @@ func inherit(files []*os.File) ([]net.Listener, error) {
 			for _, rest := range files[i:] {
 				rest.Close()
 			}
-			return nil, &exitError{exitSocket, fmt.Errorf("socket %s from the service manager: %w", f.Name(), err)}
+			return nil, command.WithCode(command.ExitSocket, fmt.Errorf("socket %s from the service manager: %w", f.Name(), err))
 		}
 		listeners = append(listeners, l)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -18,13 +19,6 @@ type identity struct {
 	name     string
 	uid, gid int
 	groups   []int
-}
-
-func parseUser(s string) (string, error) {
-	if s == "" {
-		return "", errors.New("want the name or number of a user")
-	}
-	return s, nil
 }
 
 // lookupIdentity finds a user by name or number. It fails if the process could
@@ -40,25 +34,25 @@ func lookupIdentity(name string) (*identity, error) {
 	u, err := lookup(name)
 	if err != nil {
 		if isUnknown(err) {
-			return nil, &exitError{exitNoUser, fmt.Errorf("-u %s: there is no such user", name)}
+			return nil, command.WithCode(command.ExitNoUser, fmt.Errorf("-u %s: there is no such user", name))
 		}
-		return nil, &exitError{exitLookup, fmt.Errorf("-u %s: %w", name, err)}
+		return nil, command.WithCode(command.ExitLookup, fmt.Errorf("-u %s: %w", name, err))
 	}
 	groups, err := u.GroupIds()
 	if err != nil {
-		return nil, &exitError{exitLookup, fmt.Errorf("-u %s: groups: %w", name, err)}
+		return nil, command.WithCode(command.ExitLookup, fmt.Errorf("-u %s: groups: %w", name, err))
 	}
 	id := &identity{name: name}
 	if id.uid, err = strconv.Atoi(u.Uid); err != nil {
-		return nil, &exitError{exitLookup, fmt.Errorf("-u %s: user id: %w", name, err)}
+		return nil, command.WithCode(command.ExitLookup, fmt.Errorf("-u %s: user id: %w", name, err))
 	}
 	if id.gid, err = strconv.Atoi(u.Gid); err != nil {
-		return nil, &exitError{exitLookup, fmt.Errorf("-u %s: group id: %w", name, err)}
+		return nil, command.WithCode(command.ExitLookup, fmt.Errorf("-u %s: group id: %w", name, err))
 	}
 	for _, g := range groups {
 		gid, err := strconv.Atoi(g)
 		if err != nil {
-			return nil, &exitError{exitLookup, fmt.Errorf("-u %s: group id: %w", name, err)}
+			return nil, command.WithCode(command.ExitLookup, fmt.Errorf("-u %s: group id: %w", name, err))
 		}
 		id.groups = append(id.groups, gid)
 	}
@@ -80,7 +74,7 @@ func (id *identity) attainable() error {
 	if id.isCurrent() || os.Geteuid() == 0 {
 		return nil
 	}
-	return &exitError{exitPrivilege, fmt.Errorf("-u %s: only root can become another user; start as root, or as %s without -u", id.name, id.name)}
+	return command.WithCode(command.ExitPrivilege, fmt.Errorf("-u %s: only root can become another user; start as root, or as %s without -u", id.name, id.name))
 }
 
 // own gives the user the socket files, which root has made.
@@ -93,7 +87,7 @@ func (id *identity) own(addrs []server.Address) error {
 			continue
 		}
 		if err := os.Lchown(a.Path, id.uid, id.gid); err != nil {
-			return &exitError{exitPrivilege, fmt.Errorf("-u %s: %w", id.name, err)}
+			return command.WithCode(command.ExitPrivilege, fmt.Errorf("-u %s: %w", id.name, err))
 		}
 	}
 	return nil
@@ -113,7 +107,7 @@ func (id *identity) assume() error {
 		err = syscall.Setuid(id.uid)
 	}
 	if err != nil {
-		return &exitError{exitPrivilege, fmt.Errorf("-u %s: cannot become this user: %w", id.name, err)}
+		return command.WithCode(command.ExitPrivilege, fmt.Errorf("-u %s: cannot become this user: %w", id.name, err))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package journalcmd
 
 import (
 	"cmp"
@@ -23,11 +23,11 @@ it is damaged. Nothing is changed, and a server may be running; then the newest
 records may be missing. Of a directory with files of beanstalkd it tells what a
 server that is started there would take over.`
 
-func newJournalCheck() *cobra.Command {
+func newCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:                   "check DIR",
 		Short:                 "read everything, change nothing, say what is there",
-		Long:                  checkLong + "\n" + journalExits,
+		Long:                  checkLong + "\n" + exits,
 		DisableFlagsInUseLine: true,
 		Args:                  oneDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -225,9 +225,9 @@ func (ins *inspection) verdict() error {
 		return fmt.Errorf("directory %s: the journal is damaged in %s ('beanpole journal repair %s' keeps what is whole; copy the directory first)",
 			ins.dir, places(len(ins.damage)), ins.dir)
 	case ins.mixed != nil:
-		return fmt.Errorf("no server will start: %w", journalHint(ins.dir, ins.mixed))
+		return fmt.Errorf("no server will start: %w", Explain(ins.dir, ins.mixed))
 	case ins.last == "adoption-begun" && ins.waiting == 0:
-		return fmt.Errorf("no server will start: %w", journalHint(ins.dir, journal.ErrUnfinished))
+		return fmt.Errorf("no server will start: %w", Explain(ins.dir, journal.ErrUnfinished))
 	case ins.binlog.Damaged():
 		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there takes over what is whole)", ins.dir)
 	case ins.report.Segments == 0 && ins.waiting == 0 && ins.isForeign():

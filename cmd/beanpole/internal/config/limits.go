@@ -1,22 +1,11 @@
-package main
+package config
 
 import (
-	"errors"
-	"fmt"
-
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
-
-// limitOptions say how much the queue takes; 0 is no limit.
-type limitOptions struct {
-	memory    uint64 // bytes
-	tubes     int
-	watches   int // tubes of a connection
-	ofAddress int // connections
-	commands  int // a second, of an identity or address
-}
 
 // A limitTable limits tubes.
 type limitTable struct {
@@ -25,14 +14,14 @@ type limitTable struct {
 	Bytes int64    `toml:"bytes,omitempty"`
 }
 
-// clientLimits returns what the options say of clients.
-func (opt *serveOptions) clientLimits() server.Limits {
+// ClientLimits returns what the options say of clients.
+func (opt *Options) ClientLimits() server.Limits {
 	l := server.Limits{
-		ConnectionsPerAddress: opt.limit.ofAddress,
-		CommandsPerSecond:     opt.limit.commands,
+		ConnectionsPerAddress: opt.limits.ofAddress,
+		CommandsPerSecond:     opt.limits.commands,
 		OfIdentity:            make(map[string]int),
 	}
-	for _, id := range opt.tables.Identities {
+	for _, id := range opt.Tables.Identities {
 		if id.Commands != nil {
 			l.OfIdentity[id.Name] = *id.Commands
 		}
@@ -40,11 +29,11 @@ func (opt *serveOptions) clientLimits() server.Limits {
 	return l
 }
 
-// limits returns what the options and the tables say. The first table that has a tube
-// counts for it.
-func (opt *serveOptions) limits() (engine.Limits, error) {
-	l := engine.Limits{Memory: int64(opt.limit.memory), Tubes: opt.limit.tubes, Watches: opt.limit.watches}
-	if len(opt.tables.Limits) == 0 {
+// QueueLimits returns what the options and the tables say of the queue. The first table
+// that has a tube counts for it.
+func (opt *Options) QueueLimits() (engine.Limits, error) {
+	l := engine.Limits{Memory: int64(opt.limits.memory), Tubes: opt.limits.tubes, Watches: opt.limits.watches}
+	if len(opt.Tables.Limits) == 0 {
 		return l, nil
 	}
 	type limit struct {
@@ -52,9 +41,9 @@ func (opt *serveOptions) limits() (engine.Limits, error) {
 		engine.TubeLimits
 	}
 	var limits []limit
-	for i, t := range opt.tables.Limits {
+	for i, t := range opt.Tables.Limits {
 		if t.Jobs < 0 || t.Bytes < 0 || t.Jobs == 0 && t.Bytes == 0 {
-			return l, fmt.Errorf("%s: limit %d: %w", opt.config, i+1, errors.New("want jobs or bytes, more than 0"))
+			return l, command.UsageError("%s: limit %d: want jobs or bytes, more than 0", opt.File, i+1)
 		}
 		limits = append(limits, limit{access.NewPattern(t.Tubes), engine.TubeLimits{Jobs: t.Jobs, Bytes: t.Bytes}})
 	}

@@ -1,4 +1,6 @@
-package main
+// Package benchcmd is "beanpole bench": its options, the servers that it starts, and what
+// it prints. Package load makes the load, package bench compares.
+package benchcmd
 
 import (
 	"context"
@@ -6,35 +8,35 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// benchOptions are what the command line of bench says.
-type benchOptions struct {
+// options are what the command line of bench says.
+type options struct {
 	load load.Options
 
-	against string // command of the server to compare with
-	server  string // command of ours, if it is not to be this binary
+	servers servers
 	rounds  int
 	suite   string // one of bench.Suites
 	restart int64  // jobs
 
 	markdown, json bool
 	history        string // file
+
+	version string // of this binary, for the history
 }
 
-const benchLong = `Put load on a server and measure it: throughput, latency and, if it runs on this
+const long = `Put load on a server and measure it: throughput, latency and, if it runs on this
 machine, processor time. Each connection sends its next command only when a
 reply has come. The jobs are removed again; give it a server without other
 clients on its tubes.
@@ -44,7 +46,7 @@ and print the medians and their ratios. The other server is this binary. Each
 round also runs a process that does nothing but answer: no server can make the
 generator measure more than that. It runs on Linux only.`
 
-const benchExample = `  beanpole bench --connections 50
+const example = `  beanpole bench --connections 50
   beanpole bench --connections 8 --in-flight 64 --body 1000 --duration 10s
   beanpole bench --mix wake --addr unix:/run/bean.sock
   beanpole bench --connections 50 --idle 10000
@@ -53,15 +55,16 @@ const benchExample = `  beanpole bench --connections 50
   beanpole bench --suite journal --against 'beanstalkd -b {dir} -f 0' \
       --server 'beanpole -b {dir}'`
 
-func newBench() *cobra.Command {
-	var opt benchOptions
+// New returns the command bench of a program of this version.
+func New(version string) *cobra.Command {
+	opt := options{version: version}
 	cmd := &cobra.Command{
 		Use:                   "bench [options]",
 		Short:                 "measure a server, or compare two",
-		Long:                  benchLong,
-		Example:               benchExample,
+		Long:                  long,
+		Example:               example,
 		DisableFlagsInUseLine: true,
-		Args:                  noArguments,
+		Args:                  command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opt.check(cmd.Flags()); err != nil {
 				return err
@@ -85,33 +88,33 @@ func interruptible(cmd *cobra.Command, run func(ctx context.Context, stdout, std
 	return err
 }
 
-func (opt *benchOptions) define(cmd *cobra.Command) {
-	addFlags(cmd, "Load", func(fs *pflag.FlagSet) {
-		fs.Func("addr", "`ADDR` of the server: HOST:PORT or unix:PATH\n(127.0.0.1:11300)", into(&opt.load.Addr, parseServerAddr))
+func (opt *options) define(cmd *cobra.Command) {
+	command.AddFlags(cmd.Flags(), "Load", func(fs *pflag.FlagSet) {
+		fs.Func("addr", "`ADDR` of the server: HOST:PORT or unix:PATH\n(127.0.0.1:11300)", command.Into(&opt.load.Addr, parseServerAddr))
 		fs.Func("mix", "`MIX` of commands: put-reserve-delete, put, drain,\nput-delete, or wake: workers that wait for each job\n(put-reserve-delete)",
 			func(s string) error { return opt.load.Mix.UnmarshalText([]byte(s)) })
-		fs.Func("connections", "`N` connections (1)", intoCount(&opt.load.Connections, "connections"))
-		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", intoCount(&opt.load.InFlight, "commands"))
-		fs.Func("tubes", "`N` tubes, shared by the connections (1)", intoCount(&opt.load.Tubes, "tubes"))
-		fs.Func("body", "`BYTES` in the body of a job (64)", into(&opt.load.BodySize, parseBody))
-		fs.Func("backlog", "`N` more jobs lie in the queue meanwhile (0)", into(&opt.load.Backlog, parseJobs))
-		fs.Func("occupied", "`N` tubes besides have one job each (0)", intoCount(&opt.load.Occupied, "tubes"))
-		fs.Func("idle", "`N` connections besides are open and silent (0)", intoCount(&opt.load.Idle, "connections"))
-		fs.Func("workers", "mix wake: `N` workers wait on one tube for the jobs of\nall connections (a worker and a tube for each)", intoCount(&opt.load.Workers, "workers"))
-		fs.Func("duration", "measure for a `TIME`, such as 10s (5s)", into(&opt.load.Duration, parseDuration))
-		fs.Func("ops", "end after `N` jobs; 0: when the time is over (0)", into(&opt.load.Ops, parseJobs))
-		fs.Func("threads", "`N` threads share the connections (1)", intoCount(&opt.load.Threads, "threads"))
-		fs.Func("pid", "process `ID` of the server, to measure its processor\ntime and memory", intoCount(&opt.load.PID, "a process"))
+		fs.Func("connections", "`N` connections (1)", command.IntoCount(&opt.load.Connections, "connections"))
+		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", command.IntoCount(&opt.load.InFlight, "commands"))
+		fs.Func("tubes", "`N` tubes, shared by the connections (1)", command.IntoCount(&opt.load.Tubes, "tubes"))
+		fs.Func("body", "`BYTES` in the body of a job (64)", command.Into(&opt.load.BodySize, parseBody))
+		fs.Func("backlog", "`N` more jobs lie in the queue meanwhile (0)", command.Into(&opt.load.Backlog, parseJobs))
+		fs.Func("occupied", "`N` tubes besides have one job each (0)", command.IntoCount(&opt.load.Occupied, "tubes"))
+		fs.Func("idle", "`N` connections besides are open and silent (0)", command.IntoCount(&opt.load.Idle, "connections"))
+		fs.Func("workers", "mix wake: `N` workers wait on one tube for the jobs of\nall connections (a worker and a tube for each)", command.IntoCount(&opt.load.Workers, "workers"))
+		fs.Func("duration", "measure for a `TIME`, such as 10s (5s)", command.Into(&opt.load.Duration, command.ParseDuration))
+		fs.Func("ops", "end after `N` jobs; 0: when the time is over (0)", command.Into(&opt.load.Ops, parseJobs))
+		fs.Func("threads", "`N` threads share the connections (1)", command.IntoCount(&opt.load.Threads, "threads"))
+		fs.Func("pid", "process `ID` of the server, to measure its processor\ntime and memory", command.IntoCount(&opt.load.PID, "a process"))
 	})
-	addFlags(cmd, "Comparison", func(fs *pflag.FlagSet) {
-		fs.StringVar(&opt.against, "against", "", "`COMMAND` that starts the server to compare with;\n"+
+	command.AddFlags(cmd.Flags(), "Comparison", func(fs *pflag.FlagSet) {
+		fs.StringVar(&opt.servers.against, "against", "", "`COMMAND` that starts the server to compare with;\n"+
 			"{port} is a free port, {dir} a new directory; without\n{port} it gets -l 127.0.0.1 -p {port} besides")
-		fs.StringVar(&opt.server, "server", "", "`COMMAND` that starts the other one (this binary)")
-		fs.Func("rounds", "run each server `N` times (5)", intoCount(&opt.rounds, "rounds"))
-		fs.Func("suite", "run all loads of doc/benchmarks.md, not one: `NAME` is\nmemory, journal or crowd", into(&opt.suite, parseSuite))
-		fs.Func("restart", "put `N` jobs, kill the servers and measure how soon\nthey serve again; the commands need {dir}", into(&opt.restart, parseJobs))
+		fs.StringVar(&opt.servers.ours, "server", "", "`COMMAND` that starts the other one (this binary)")
+		fs.Func("rounds", "run each server `N` times (5)", command.IntoCount(&opt.rounds, "rounds"))
+		fs.Func("suite", "run all loads of doc/benchmarks.md, not one: `NAME` is\nmemory, journal or crowd", command.Into(&opt.suite, parseSuite))
+		fs.Func("restart", "put `N` jobs, kill the servers and measure how soon\nthey serve again; the commands need {dir}", command.Into(&opt.restart, parseJobs))
 	})
-	addFlags(cmd, "Output", func(fs *pflag.FlagSet) {
+	command.AddFlags(cmd.Flags(), "Output", func(fs *pflag.FlagSet) {
 		fs.BoolVar(&opt.markdown, "markdown", false, "print a table in Markdown")
 		fs.BoolVar(&opt.json, "json", false, "print JSON, an object a line")
 		fs.StringVar(&opt.history, "history", "", "add a line for each comparison to this CSV `FILE`")
@@ -120,29 +123,29 @@ func (opt *benchOptions) define(cmd *cobra.Command) {
 }
 
 // check refuses options that do not go together.
-func (opt *benchOptions) check(flags *pflag.FlagSet) error {
-	compares := opt.against != ""
+func (opt *options) check(flags *pflag.FlagSet) error {
+	compares := opt.servers.against != ""
 	for _, name := range []string{"server", "rounds", "suite", "restart", "markdown", "history"} {
 		if flags.Changed(name) && !compares {
-			return usageError("option --%s needs --against COMMAND", name)
+			return command.UsageError("option --%s needs --against COMMAND", name)
 		}
 	}
 	for _, name := range []string{"addr", "pid"} {
 		if flags.Changed(name) && compares {
-			return usageError("option --%s does not go with --against, which starts the servers", name)
+			return command.UsageError("option --%s does not go with --against, which starts the servers", name)
 		}
 	}
 	if opt.markdown && opt.json {
-		return usageError("options --markdown and --json exclude each other")
+		return command.UsageError("options --markdown and --json exclude each other")
 	}
 	if flags.Changed("workers") && opt.load.Mix != load.Wake {
-		return usageError("option --workers needs --mix wake")
+		return command.UsageError("option --workers needs --mix wake")
 	}
 	if i := slices.IndexFunc(noRestart, flags.Changed); opt.restart > 0 && i >= 0 {
-		return usageError("option --%s does not go with --restart", noRestart[i])
+		return command.UsageError("option --%s does not go with --restart", noRestart[i])
 	}
 	if i := slices.IndexFunc(noSuite, flags.Changed); opt.suite != "" && i >= 0 {
-		return usageError("option --%s does not go with --suite, which has its own loads", noSuite[i])
+		return command.UsageError("option --%s does not go with --suite, which has its own loads", noSuite[i])
 	}
 	return nil
 }
@@ -157,8 +160,8 @@ var (
 	noRestart = slices.Concat(ofOneLoad, []string{"duration", "suite", "history"})
 )
 
-func (opt *benchOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
-	if opt.against == "" {
+func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if opt.servers.against == "" {
 		return opt.measure(ctx, stdout)
 	}
 	if opt.history != "" {
@@ -168,7 +171,7 @@ func (opt *benchOptions) run(ctx context.Context, stdout, stderr io.Writer) erro
 	}
 	o := bench.Options{Rounds: opt.rounds, Duration: opt.load.Duration, Jobs: opt.restart, Progress: progress(stderr)}
 	var err error
-	if o.A, o.B, o.Responder, err = opt.servers(); err != nil {
+	if o.A, o.B, o.Responder, err = opt.servers.commands(); err != nil {
 		return err
 	}
 	reports, err := bench.Run(ctx, o, opt.experiments(&o))
@@ -176,7 +179,7 @@ func (opt *benchOptions) run(ctx context.Context, stdout, stderr io.Writer) erro
 }
 
 // measure runs one load on a running server.
-func (opt *benchOptions) measure(ctx context.Context, stdout io.Writer) error {
+func (opt *options) measure(ctx context.Context, stdout io.Writer) error {
 	r, err := load.Run(ctx, opt.load)
 	if err != nil {
 		return err
@@ -188,7 +191,7 @@ func (opt *benchOptions) measure(ctx context.Context, stdout io.Writer) error {
 }
 
 // experiments are what two servers are compared in.
-func (opt *benchOptions) experiments(o *bench.Options) []bench.Experiment {
+func (opt *options) experiments(o *bench.Options) []bench.Experiment {
 	switch {
 	case opt.restart > 0:
 		return []bench.Experiment{bench.Restart(o, opt.load.BodySize)}
@@ -205,9 +208,9 @@ func progress(w io.Writer) func(experiment, server string, round int) {
 	}
 }
 
-func (opt *benchOptions) print(w io.Writer, reports []bench.Report) error {
+func (opt *options) print(w io.Writer, reports []bench.Report) error {
 	if opt.history != "" {
-		if err := addToHistory(opt.history, reports); err != nil {
+		if err := addToHistory(opt.history, opt.version, reports); err != nil {
 			return err
 		}
 	}
@@ -228,54 +231,6 @@ func printReports(w io.Writer, reports []bench.Report, markdown, json bool) erro
 	return bench.WriteTable(w, reports)
 }
 
-// servers returns what to start: the server that we compare with, ours, and
-// the one that measures the generator's ceiling.
-func (opt *benchOptions) servers() (a, b, responder bench.Server, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return a, b, responder, fmt.Errorf("find this binary: %w", err)
-	}
-	b = bench.Server{Name: "beanpole", Command: withPort([]string{self, "serve"})}
-	if opt.server != "" {
-		b = bench.Server{Command: withPort(strings.Fields(opt.server))}
-	}
-	a = bench.Server{Command: withPort(strings.Fields(opt.against))}
-	responder = bench.Server{Name: "responder", Command: []string{self, "bench", "responder", "127.0.0.1:{port}"}}
-	return a, b, responder, nil
-}
-
-// withPort makes a command that does not say where to listen use a free port.
-func withPort(command []string) []string {
-	if slices.ContainsFunc(command, func(arg string) bool { return strings.Contains(arg, "{port}") }) {
-		return command
-	}
-	return append(command, "-l", "127.0.0.1", "-p", "{port}")
-}
-
-// newResponder is the process behind the generator's ceiling; nobody else has
-// a use for it.
-func newResponder() *cobra.Command {
-	return &cobra.Command{
-		Use:    "responder ADDR",
-		Short:  "answer commands with the least work that looks right",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			addr, err := server.ParseAddress(args[0], server.DefaultPort)
-			if err != nil {
-				return usageError("address %q: %w", args[0], err)
-			}
-			ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer cancel()
-			listeners, err := server.Listen(ctx, []server.Address{addr}, server.DefaultUnixMode)
-			if err != nil {
-				return &exitError{exitSocket, err}
-			}
-			return load.Responder(ctx, listeners[0])
-		},
-	}
-}
-
 func parseSuite(s string) (string, error) {
 	if bench.Suites[s] == nil {
 		return "", errors.New("want memory, journal or crowd")
@@ -291,7 +246,7 @@ func parseServerAddr(s string) (string, error) {
 
 // parseBody reads the size of a body; load takes a negative one for none.
 func parseBody(s string) (int, error) {
-	n, err := parseNumber(s, "bytes", server.MaxJobSizeLimit)
+	n, err := command.ParseNumber(s, "bytes", server.MaxJobSizeLimit)
 	if n == 0 {
 		return -1, err
 	}
@@ -299,6 +254,6 @@ func parseBody(s string) (int, error) {
 }
 
 func parseJobs(s string) (int64, error) {
-	n, err := parseNumber(s, "jobs", math.MaxInt64)
+	n, err := command.ParseNumber(s, "jobs", math.MaxInt64)
 	return int64(n), err
 }

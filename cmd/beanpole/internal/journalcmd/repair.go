@@ -1,4 +1,4 @@
-package main
+package journalcmd
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -19,11 +20,11 @@ deleted may be there again.
 No server may be running. A journal that is well is not changed. If the repair
 is interrupted it can be run again.`
 
-func newJournalRepair() *cobra.Command {
+func newRepair() *cobra.Command {
 	return &cobra.Command{
 		Use:                   "repair DIR",
 		Short:                 "keep what is whole in a damaged journal",
-		Long:                  repairLong + "\n" + journalExits,
+		Long:                  repairLong + "\n" + exits,
 		DisableFlagsInUseLine: true,
 		Args:                  oneDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,7 +54,7 @@ func repair(dir string, w io.Writer) error {
 	}
 	repaired, err := wal.Repair(vfs.OS, dir)
 	if err != nil {
-		return &exitError{exitJournal, readError(dir, err)}
+		return command.WithCode(command.ExitJournal, readError(dir, err))
 	}
 	for _, d := range repaired {
 		fmt.Fprintf(w, "kept        %s\n", d.Removed)

@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"encoding/csv"
@@ -29,8 +29,8 @@ func checkHistory(path string) error {
 	return f.Close()
 }
 
-// addToHistory adds reports to a history.
-func addToHistory(path string, reports []bench.Report) error {
+// addToHistory adds reports of this version to a history.
+func addToHistory(path, version string, reports []bench.Report) error {
 	f, err := openHistory(path)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func addToHistory(path string, reports []bench.Report) error {
 		err = header.Error()
 	}
 	if err == nil {
-		err = bench.WriteHistory(f, reports, bench.ThisMachine(), version()+", commit "+commit(), time.Now())
+		err = bench.WriteHistory(f, reports, bench.ThisMachine(), version, time.Now())
 	}
 	return errors.Join(err, f.Close())
 }

@@ -1,4 +1,4 @@
-package main
+package journalcmd
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -33,16 +34,16 @@ const importExample = `  mkdir /var/lib/beanstalkd.new
   mv /var/lib/beanpole/binlog.* /var/lib/beanstalkd.new
   beanpole journal import /var/lib/beanpole /var/lib/beanstalkd.new`
 
-func newJournalImport() *cobra.Command {
+func newImport() *cobra.Command {
 	return &cobra.Command{
 		Use:                   "import DIR FROM",
 		Short:                 "take in the jobs of beanstalkd's files, or of another journal",
-		Long:                  importLong + "\n" + journalExits,
+		Long:                  importLong + "\n" + exits,
 		Example:               importExample,
 		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usageError("want two directories, the journal and what to import (see: %s --help)", cmd.CommandPath())
+				return command.UsageError("want two directories, the journal and what to import (see: %s --help)", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -60,7 +61,7 @@ func newJournalImport() *cobra.Command {
 func importJobs(dir, from string, w io.Writer) error {
 	if same, err := sameFile(dir, from); err != nil || same {
 		if err == nil {
-			err = usageError("%s and %s are the same directory: move what is to be imported to one of its own", dir, from)
+			err = command.UsageError("%s and %s are the same directory: move what is to be imported to one of its own", dir, from)
 		}
 		return err
 	}
@@ -91,11 +92,11 @@ func importJobs(dir, from string, w io.Writer) error {
 func sameFile(a, b string) (bool, error) {
 	x, err := os.Stat(a)
 	if err != nil {
-		return false, &exitError{exitJournal, err}
+		return false, command.WithCode(command.ExitJournal, err)
 	}
 	y, err := os.Stat(b)
 	if err != nil {
-		return false, &exitError{exitJournal, err}
+		return false, command.WithCode(command.ExitJournal, err)
 	}
 	return os.SameFile(x, y), nil
 }
@@ -103,7 +104,7 @@ func sameFile(a, b string) (bool, error) {
 // importError says why nothing was imported.
 func importError(dir string, begun bool, err error) error {
 	if _, mixed := errors.AsType[*journal.MixedError](err); mixed {
-		return &exitError{exitJournal, journalHint(dir, err)}
+		return command.WithCode(command.ExitJournal, Explain(dir, err))
 	}
 	hint := "nothing was imported"
 	switch {
@@ -114,9 +115,9 @@ func importError(dir string, begun bool, err error) error {
 	case begun:
 		hint = "repeat it: what has been written is removed first, or all was done, and it says so"
 	}
-	told := fmt.Errorf("%s (%s)", plain(err), hint)
+	told := fmt.Errorf("%s (%s)", Plain(err), hint)
 	if errors.Is(err, vfs.ErrLocked) || errors.Is(err, wal.ErrCorrupt) {
-		return &exitError{exitJournal, told}
+		return command.WithCode(command.ExitJournal, told)
 	}
 	return told
 }

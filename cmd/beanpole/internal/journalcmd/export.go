@@ -1,4 +1,4 @@
-package main
+package journalcmd
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
@@ -28,18 +29,18 @@ const exportExample = `  beanpole journal export /var/lib/beanpole --beanstalkd 
   chown -R beanstalkd: /var/lib/beanstalkd
   beanstalkd -b /var/lib/beanstalkd -z 65537`
 
-func newJournalExport() *cobra.Command {
+func newExport() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:                   "export DIR --beanstalkd OUT",
 		Short:                 "write the jobs as files of beanstalkd",
-		Long:                  exportLong + "\n" + journalExits,
+		Long:                  exportLong + "\n" + exits,
 		Example:               exportExample,
 		DisableFlagsInUseLine: true,
 		Args:                  oneDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
-				return usageError("option --beanstalkd says where to write (see: %s --help)", cmd.CommandPath())
+				return command.UsageError("option --beanstalkd says where to write (see: %s --help)", cmd.CommandPath())
 			}
 			if err := checkDirectory(args[0]); err != nil {
 				return err
@@ -47,8 +48,8 @@ func newJournalExport() *cobra.Command {
 			return export(args[0], out, cmd.OutOrStdout())
 		},
 	}
-	addFlags(cmd, "Options", func(fs *pflag.FlagSet) {
-		fs.Func("beanstalkd", "write to the directory `OUT`, which is made, or is\nempty", into(&out, parseDir))
+	command.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {
+		fs.Func("beanstalkd", "write to the directory `OUT`, which is made, or is\nempty", command.Into(&out, command.ParseDir))
 		fs.BoolP("help", "h", false, "print this help")
 	})
 	return cmd
@@ -69,7 +70,7 @@ func export(dir, out string, w io.Writer) error {
 		return readError(dir, err)
 	}
 	if err := makeEmpty(out); err != nil {
-		return &exitError{exitJournal, err}
+		return command.WithCode(command.ExitJournal, err)
 	}
 	theirs, err := lockJournal(out)
 	if err != nil {

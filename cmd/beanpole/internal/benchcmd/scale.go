@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"cmp"
@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/bench"
 )
 
 // scaleOptions are what the command line of bench scale says.
 type scaleOptions struct {
-	servers benchOptions // of which only the commands of the servers are used
+	servers servers
 	bench   bench.Options
 	only    []string // names of experiments
 
@@ -43,7 +44,7 @@ func newScale() *cobra.Command {
 		Long:                  scaleLong,
 		Example:               scaleExample,
 		DisableFlagsInUseLine: true,
-		Args:                  noArguments,
+		Args:                  command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opt.check(); err != nil {
 				return err
@@ -57,19 +58,19 @@ func newScale() *cobra.Command {
 
 func (opt *scaleOptions) define(cmd *cobra.Command) {
 	s := &opt.bench
-	addFlags(cmd, "Servers", func(fs *pflag.FlagSet) {
+	command.AddFlags(cmd.Flags(), "Servers", func(fs *pflag.FlagSet) {
 		fs.StringVar(&opt.servers.against, "against", "", "`COMMAND` that starts the server to compare with, as in\nbench --against; cores needs none")
-		fs.StringVar(&opt.servers.server, "server", "", "`COMMAND` that starts the other one (this binary)")
+		fs.StringVar(&opt.servers.ours, "server", "", "`COMMAND` that starts the other one (this binary)")
 	})
-	addFlags(cmd, "Experiments", func(fs *pflag.FlagSet) {
-		fs.Func("only", "`NAMES` of the experiments, with commas between them\n(all)", into(&opt.only, parseExperiments))
-		fs.Func("rounds", "run each experiment on each server `N` times (3)", intoCount(&s.Rounds, "rounds"))
-		fs.Func("duration", "measure each load for a `TIME`, such as 10s (5s)", into(&s.Duration, parseDuration))
-		fs.Func("jobs", "`N` jobs (memory: 2000000, backlog: 10000000,\ndue: 1000000)", into(&s.Jobs, parseJobs))
-		fs.Func("tubes", "`N` tubes in observers (100000, and 10000 on the server\nto compare with) and expensive (30000)", intoCount(&s.Tubes, "tubes"))
-		fs.Func("settle", "give a server a `TIME` to give memory back (15s)", into(&s.Settle, parseDuration))
+	command.AddFlags(cmd.Flags(), "Experiments", func(fs *pflag.FlagSet) {
+		fs.Func("only", "`NAMES` of the experiments, with commas between them\n(all)", command.Into(&opt.only, parseExperiments))
+		fs.Func("rounds", "run each experiment on each server `N` times (3)", command.IntoCount(&s.Rounds, "rounds"))
+		fs.Func("duration", "measure each load for a `TIME`, such as 10s (5s)", command.Into(&s.Duration, command.ParseDuration))
+		fs.Func("jobs", "`N` jobs (memory: 2000000, backlog: 10000000,\ndue: 1000000)", command.Into(&s.Jobs, parseJobs))
+		fs.Func("tubes", "`N` tubes in observers (100000, and 10000 on the server\nto compare with) and expensive (30000)", command.IntoCount(&s.Tubes, "tubes"))
+		fs.Func("settle", "give a server a `TIME` to give memory back (15s)", command.Into(&s.Settle, command.ParseDuration))
 	})
-	addFlags(cmd, "Output", func(fs *pflag.FlagSet) {
+	command.AddFlags(cmd.Flags(), "Output", func(fs *pflag.FlagSet) {
 		fs.BoolVar(&opt.markdown, "markdown", false, "print tables in Markdown")
 		fs.BoolVar(&opt.json, "json", false, "print JSON, an object a line")
 		fs.BoolP("help", "h", false, "print this help")
@@ -79,7 +80,7 @@ func (opt *scaleOptions) define(cmd *cobra.Command) {
 // check refuses options that do not go together.
 func (opt *scaleOptions) check() error {
 	if opt.markdown && opt.json {
-		return usageError("options --markdown and --json exclude each other")
+		return command.UsageError("options --markdown and --json exclude each other")
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func (opt *scaleOptions) run(ctx context.Context, stdout, stderr io.Writer) erro
 	o.Rounds = cmp.Or(o.Rounds, 3)
 	o.Progress = progress(stderr)
 	var err error
-	if o.A, o.B, _, err = opt.servers.servers(); err != nil {
+	if o.A, o.B, _, err = opt.servers.commands(); err != nil {
 		return err
 	}
 	experiments, err := bench.Select(&o, opt.only)
@@ -98,7 +99,7 @@ func (opt *scaleOptions) run(ctx context.Context, stdout, stderr io.Writer) erro
 	}
 	for i := range experiments {
 		if e := &experiments[i]; e.NeedsA() && opt.servers.against == "" {
-			return usageError("the experiment %s needs --against COMMAND", e.Name)
+			return command.UsageError("the experiment %s needs --against COMMAND", e.Name)
 		}
 	}
 	reports, err := bench.Run(ctx, o, experiments)

@@ -1,24 +1,18 @@
-package main
+package config
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"net/netip"
 	"os/user"
-	"slices"
 	"strconv"
 
-	"github.com/BurntSushi/toml"
-
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/certs"
-	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// The tables of a configuration file, which no option can say: listeners that differ
-// from one another, who clients are and what they may do.
-type tables struct {
+// Tables are the tables of a configuration file, which no option can say: listeners
+// that differ from one another, who clients are and what they may do.
+type Tables struct {
 	Listeners  []listenerTable `toml:"listener,omitempty"`
 	Identities []identityTable `toml:"identity,omitempty"`
 	Rules      []ruleTable     `toml:"rule,omitempty"`
@@ -56,56 +50,19 @@ type ruleTable struct {
 	Allow      []string `toml:"allow,omitempty"`
 }
 
-// readTables reads the tables of a file.
-func readTables(path string) (t tables, err error) {
-	meta, err := toml.DecodeFile(path, &t)
+// Secure reports whether the tables say who clients are, or what they may do.
+func (t *Tables) Secure() bool { return len(t.Identities)+len(t.Rules) > 0 }
+
+// Policy returns what the identities and rules say.
+func (opt *Options) Policy() (*access.Policy, error) {
+	p, err := opt.Tables.policy()
 	if err != nil {
-		return t, configError(path, err)
+		return nil, command.UsageError("%s: %w", opt.File, err)
 	}
-	for _, key := range meta.Undecoded() {
-		if len(key) > 1 && slices.Contains(tableNames, key[0]) {
-			return t, usageError("%s: there is no setting %q in a [[%s]]", path, key[1], key[0])
-		}
-	}
-	return t, nil
+	return p, nil
 }
 
-// guardOptions are what a listener asks of its clients.
-type guardOptions struct {
-	networks   []netip.Prefix // that clients must come from; none: any
-	tls        certs.Files    // empty: no TLS
-	auth       bool           // a client must prove who it is
-	tokenInPut bool           // the body of the first put may be the token
-}
-
-// check finds what contradicts itself.
-func (o *guardOptions) check() error {
-	if (o.tls != certs.Files{}) && (o.tls.Cert == "" || o.tls.Key == "") {
-		return errors.New("TLS needs both tls-cert and tls-key")
-	}
-	return nil
-}
-
-// open reports whether nothing keeps strangers out.
-func (o *guardOptions) open() bool {
-	return len(o.networks) == 0 && !o.auth && o.tls.ClientCA == ""
-}
-
-// endpoint returns where the listener is and what it asks.
-func (t *listenerTable) endpoint(port string) (e endpoint, err error) {
-	if e.Address, err = server.ParseAddress(t.Address, port); err != nil {
-		return e, err
-	}
-	if e.guard.networks, err = parseNetworks(t.Networks); err != nil {
-		return e, err
-	}
-	e.guard.tls = certs.Files{Cert: t.TLSCert, Key: t.TLSKey, ClientCA: t.ClientCA}
-	e.guard.auth, e.guard.tokenInPut = t.Auth, t.TokenInPut
-	return e, e.guard.check()
-}
-
-// policy returns what the identities and rules say.
-func (t *tables) policy() (*access.Policy, error) {
+func (t *Tables) policy() (*access.Policy, error) {
 	var c access.Config
 	for _, it := range t.Identities {
 		id := access.IdentityConfig{Name: it.Name, Certificates: it.Certificates}
@@ -164,28 +121,4 @@ func userID(u any) (uint32, error) {
 		return uint32(n), err
 	}
 	return 0, fmt.Errorf("want the name or the number of a user, not %v", u)
-}
-
-// parseNetworks reads addresses and networks.
-func parseNetworks(texts []string) ([]netip.Prefix, error) {
-	var networks []netip.Prefix
-	for _, s := range texts {
-		n, err := parseNetwork(s)
-		if err != nil {
-			return nil, err
-		}
-		networks = append(networks, n)
-	}
-	return networks, nil
-}
-
-func parseNetwork(s string) (netip.Prefix, error) {
-	if addr, err := netip.ParseAddr(s); err == nil {
-		return netip.PrefixFrom(addr, addr.BitLen()), nil
-	}
-	n, err := netip.ParsePrefix(s)
-	if err != nil {
-		return n, fmt.Errorf("%q is not a network: want an address such as 10.1.2.3, or 10.0.0.0/8", s)
-	}
-	return n.Masked(), nil
 }

@@ -1,4 +1,4 @@
-package main
+package journalcmd
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -44,12 +45,12 @@ type dump struct {
 	selected map[uint64]bool // jobs of the tube, when records are dumped
 }
 
-func newJournalDump() *cobra.Command {
+func newDump() *cobra.Command {
 	var d dump
 	cmd := &cobra.Command{
 		Use:                   "dump [options] DIR",
 		Short:                 "print the records, or the jobs as they are now",
-		Long:                  dumpLong + "\n" + journalExits,
+		Long:                  dumpLong + "\n" + exits,
 		Example:               dumpExample,
 		DisableFlagsInUseLine: true,
 		Args:                  oneDirectory,
@@ -60,11 +61,11 @@ func newJournalDump() *cobra.Command {
 			return d.run(args[0], cmd.OutOrStdout())
 		},
 	}
-	addFlags(cmd, "Options", func(fs *pflag.FlagSet) {
+	command.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {
 		fs.BoolVar(&d.live, "live", false, "the jobs as they are now")
 		fs.StringVar(&d.tube, "tube", "", "only jobs of the tube `NAME`")
-		fs.Func("job", "only the job with this `ID`", into(&d.job, func(s string) (uint64, error) {
-			return parseNumber(s, "the id of a job", 1<<64-1)
+		fs.Func("job", "only the job with this `ID`", command.Into(&d.job, func(s string) (uint64, error) {
+			return command.ParseNumber(s, "the id of a job", 1<<64-1)
 		}))
 		fs.BoolVar(&d.full, "full", false, "print bodies whole")
 		fs.BoolVar(&d.json, "json", false, "print JSON, an object a line")
@@ -235,16 +236,6 @@ func (d *dump) body(body []byte) {
 		return
 	}
 	fmt.Fprint(d.out, strconv.Quote(string(body)))
-}
-
-// loadJournal reads a journal into an engine whose clock counts from 1970.
-func loadJournal(dir string) (eng *engine.Engine, err error) {
-	err = readJournal(dir, func() error {
-		eng = engine.New(engine.Options{})
-		_, err := journal.Load(vfs.OS, dir, eng, 0)
-		return err
-	})
-	return eng, err
 }
 
 // ids returns the ids of all jobs, ascending.

@@ -1,0 +1,67 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The values of flags. A number is decimal digits and nothing else, as in the
+// protocol: no sign, no blanks, no 0x, no underscores.
+
+// ParseNumber reads a number up to most.
+func ParseNumber(s, what string, most uint64) (uint64, error) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, fmt.Errorf("want %s as a decimal number", what)
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n > most {
+		return 0, fmt.Errorf("want %s, at most %d", what, most)
+	}
+	return n, nil
+}
+
+// ParseCount returns a function that reads a number from 1 on.
+func ParseCount(what string) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := ParseNumber(s, what, math.MaxInt32)
+		if err == nil && n == 0 {
+			err = errors.New("want at least 1")
+		}
+		return int(n), err
+	}
+}
+
+// ParseDuration reads a duration that is not negative.
+func ParseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, errors.New("want a duration with its unit, such as 30s or 5m, or 0")
+	}
+	return d, nil
+}
+
+// Into returns a flag's function that stores what parse makes of the value.
+func Into[T any](dst *T, parse func(string) (T, error)) func(string) error {
+	return func(s string) error {
+		v, err := parse(s)
+		if err == nil {
+			*dst = v
+		}
+		return err
+	}
+}
+
+// IntoCount returns a flag's function that stores a number from 1 on.
+func IntoCount(dst *int, what string) func(string) error { return Into(dst, ParseCount(what)) }
+
+// ParseDir reads the path of a directory.
+func ParseDir(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("want a directory")
+	}
+	return s, nil
+}

@@ -1,0 +1,65 @@
+package journalcmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// checkDirectory makes sure that there is a directory that can be read.
+func checkDirectory(dir string) error {
+	d, err := os.OpenFile(dir, syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0) // which waits for nobody, should it be a FIFO
+	if err == nil {
+		_, err = d.Readdirnames(1)
+		d.Close()
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return command.WithCode(command.ExitJournal, err)
+	}
+	return nil
+}
+
+// holderOf says who uses a journal's directory; empty: nobody. It takes no lock
+// itself, so that it is in nobody's way, and makes no file.
+func holderOf(dir string) (string, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), syscall.O_NONBLOCK, 0) // which waits for nobody, should it be a FIFO
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", command.WithCode(command.ExitJournal, err)
+	}
+	defer f.Close()
+	// To read would be hindered by a server's lock, which is one for writing.
+	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
+	switch err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); {
+	case err != nil:
+		return "", command.WithCode(command.ExitJournal, fmt.Errorf("ask who locks %s: %w", f.Name(), err))
+	case lock.Type == syscall.F_UNLCK:
+		return "", nil
+	case lock.Pid <= 0:
+		return "a process of another container", nil
+	}
+	return fmt.Sprintf("process %d", lock.Pid), nil
+}
+
+// lockJournal takes the lock of a journal for a tool that needs it for itself.
+// Until it is closed holderOf must not be called: to close any descriptor of
+// the file gives the lock up.
+func lockJournal(dir string) (io.Closer, error) {
+	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))
+	if errors.Is(err, vfs.ErrLocked) {
+		err = fmt.Errorf("directory %s: %w (stop the server first)", dir, err)
+	}
+	if err != nil {
+		return nil, command.WithCode(command.ExitJournal, err)
+	}
+	return lock, nil
+}

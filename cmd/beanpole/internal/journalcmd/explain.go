@@ -1,0 +1,63 @@
+package journalcmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// Explain says what to do about an error of using a journal's directory.
+func Explain(dir string, err error) error {
+	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
+		return fmt.Errorf("the journal is damaged: %s at offset %d: %s (nothing was changed; 'beanpole journal check %s' shows all damage, "+
+			"'beanpole journal repair %s' keeps what is whole)", damage.File, damage.Offset, damage.Reason, dir, dir)
+	}
+	hint := ""
+	_, mixed := errors.AsType[*journal.MixedError](err)
+	switch {
+	case mixed:
+		hint = fmt.Sprintf(" (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, and run "+
+			"'beanpole journal import %s THERE')", dir)
+	case errors.Is(err, journal.ErrUnfinished):
+		hint = " (put them back; or move beanpole.*.wal away, if their jobs are not wanted)"
+	case errors.Is(err, vfs.ErrLocked):
+		hint = " (another beanpole or beanstalkd uses this directory; stop it, or choose another)"
+	case errors.Is(err, fs.ErrNotExist) && checkDirectory(dir) == nil:
+		hint = " (a link to nothing? nothing was changed; move it away)"
+	case errors.Is(err, fs.ErrNotExist):
+		hint = " (the directory must exist and belong to the user that the server runs as)"
+	case errors.Is(err, fs.ErrPermission):
+		hint = " (the directory and its files must belong to the user that the server runs as)"
+	case errors.Is(err, syscall.ENOTDIR):
+		hint = " (it must be a directory)"
+	case errors.Is(err, syscall.ENOSPC):
+		hint = " (make room on the disk)"
+	case errors.Is(err, vfs.ErrNotRegular):
+		hint = " (nothing was changed; move it away)"
+	}
+	return fmt.Errorf("directory %s: %s%s", dir, Plain(err), hint)
+}
+
+// Plain returns the text of an error without the names of the packages that it
+// came through, which are for developers.
+func Plain(err error) string {
+	text := ": " + err.Error()
+	for _, name := range []string{"journal", "wal", "binlog"} {
+		text = strings.ReplaceAll(text, ": "+name+": ", ": ")
+	}
+	return strings.TrimPrefix(text, ": ")
+}
+
+// readError says in a line why a journal cannot be read.
+func readError(dir string, err error) error {
+	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
+		return fmt.Errorf("%s is damaged at offset %d: %s", damage.File, damage.Offset, damage.Reason)
+	}
+	return fmt.Errorf("directory %s: %s", dir, Plain(err))
+}

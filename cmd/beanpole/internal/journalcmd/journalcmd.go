@@ -1,0 +1,57 @@
+// Package journalcmd is "beanpole journal": the commands that check, dump, repair, import
+// and export the journal of a server, and what is said to people about its errors.
+//
+// Those that change nothing run beside a server, which may be writing; the others take the
+// lock that a server holds.
+package journalcmd
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+)
+
+const long = `Look at a journal, the directory that "beanpole -b DIR" keeps its jobs in, mend
+it, put two together, or turn it into files of beanstalkd. doc/journal.md explains what is in it.`
+
+const example = `  beanpole journal check /var/lib/beanpole
+  beanpole journal dump --live --tube mail /var/lib/beanpole
+  beanpole journal repair /var/lib/beanpole
+  beanpole journal import /var/lib/beanpole /var/lib/beanstalkd
+  beanpole journal export /var/lib/beanpole --beanstalkd /var/lib/beanstalkd`
+
+// exits is the end of the help of each command.
+const exits = `
+Exit codes: 0 all is well, 1 the journal is damaged or something failed, 5 the
+command line is wrong, 10 the directory cannot be used.`
+
+// New returns the command journal.
+func New() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:                   "journal COMMAND DIR",
+		Short:                 "check, dump, repair, import or export a journal",
+		Long:                  long,
+		Example:               example,
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs, // RunE says what is wrong with them
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return command.UnknownArgument(cmd, args)
+		},
+	}
+	cmd.AddCommand(newCheck(), newDump(), newRepair(), newImport(), newExport())
+	return cmd
+}
+
+// oneDirectory is for commands that take a directory and options.
+func oneDirectory(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return command.UsageError("which directory? (see: %s --help)", cmd.CommandPath())
+	case len(args) > 1:
+		return command.UsageError("one directory only, not %q too (see: %s --help)", args[1], cmd.CommandPath())
+	}
+	return nil
+}

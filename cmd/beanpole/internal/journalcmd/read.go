@@ -1,0 +1,90 @@
+package journalcmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// attempts is how often a journal is read while a server writes it: cleaning
+// may remove a segment between two looks.
+const attempts = 5
+
+// readJournal calls read, which reads all of a journal, again until it succeeds
+// or is not to blame on a server that is writing. The newest records of such a
+// one may be missing.
+func readJournal(dir string, read func() error) error {
+	return retry(dir, func() error {
+		if err := read(); err != nil && !isEnd(dir, err) {
+			return err
+		}
+		return nil
+	})
+}
+
+func retry(dir string, read func() error) error {
+	for n := 1; ; n++ {
+		err := read()
+		if err == nil {
+			return nil
+		}
+		holder, lockErr := holderOf(dir)
+		switch {
+		case lockErr != nil:
+			return lockErr
+		case holder == "":
+			return readError(dir, err)
+		case n == attempts:
+			return fmt.Errorf("%w (%s is writing there: try again, or look at a copy)", readError(dir, err), holder)
+		}
+	}
+}
+
+// isEnd tells whether an error of reading all of a journal is only the place
+// that a server was writing just then. By the time that what follows it was
+// looked at, there was more.
+func isEnd(dir string, err error) bool {
+	holder, lockErr := holderOf(dir)
+	if lockErr != nil || holder == "" || !errors.Is(err, wal.ErrCorrupt) {
+		return false
+	}
+	damage, err := findDamage(dir)
+	return err == nil && len(damage) == 0
+}
+
+// findDamage returns all damage of a journal. What a server is writing at this
+// moment may look damaged, but not twice in the same place.
+func findDamage(dir string) (damage []wal.Damage, err error) {
+	check := func() error {
+		damage, err = wal.Check(vfs.OS, dir)
+		return err
+	}
+	if err := retry(dir, check); err != nil || len(damage) == 0 {
+		return nil, err
+	}
+	if holder, err := holderOf(dir); err != nil || holder == "" {
+		return damage, err
+	}
+	first := damage
+	if err := retry(dir, check); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(damage, func(d wal.Damage) bool {
+		return !slices.ContainsFunc(first, func(e wal.Damage) bool { return d.File == e.File && d.Offset == e.Offset })
+	}), nil
+}
+
+// loadJournal reads a journal into an engine whose clock counts from 1970.
+func loadJournal(dir string) (eng *engine.Engine, err error) {
+	err = readJournal(dir, func() error {
+		eng = engine.New(engine.Options{})
+		_, err := journal.Load(vfs.OS, dir, eng, 0)
+		return err
+	})
+	return eng, err
+}
