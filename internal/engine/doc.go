@@ -33,10 +33,10 @@
 // workers, a reserve from a million tubes that have all changed, a million delays
 // that end in the same second. They are done in slices, and other clients have
 // their turns in between. [Engine.ContinueKick] and [Engine.Tick] do the slices,
-// and [Engine.ContinueSweep] those of a clear or a move. The engine counts the
-// work of a turn (work.go), and [Engine.Spent] says when it is enough. Long
-// replies are formatted outside of turns: a list of tubes from a [Names], pages
-// of jobs from a [JobList].
+// [Engine.ContinueSweep] those of a clear or a move, and [Engine.ContinuePage]
+// those of the search for a page of jobs. The engine counts the work of a turn
+// (work.go), and [Engine.Spent] says when it is enough. A list of tubes is
+// formatted outside of turns, from a [Names].
 //
 // # For managers
 //

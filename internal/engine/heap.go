@@ -84,6 +84,12 @@ func (h *jobHeap) due() int64 {
 }
 
 func (h *jobHeap) push(jobs *jobSlab, x entry) {
+	h.append(x)
+	h.up(jobs, h.n-1, x)
+}
+
+// append puts x at the end, wherever it belongs.
+func (h *jobHeap) append(x entry) {
 	page := h.n / entriesPerPage
 	switch {
 	case page == len(h.pages) && page == 0:
@@ -97,7 +103,6 @@ func (h *jobHeap) push(jobs *jobSlab, x entry) {
 	}
 	h.pages[page] = append(h.pages[page], x)
 	h.n++
-	h.up(jobs, h.n-1, x)
 }
 
 // remove removes the job at place i.

@@ -5,20 +5,14 @@ import (
 	"strconv"
 )
 
-// A JobList is a snapshot of the jobs of a tube in one state, in their order: ready
-// ones by (pri, id), delayed and reserved ones by the end of their delay or TTR,
-// buried ones in the order of burying. It never changes, so any goroutine may read
-// it while the engine goes on. [Engine.Listed] tells more about a job that is still
-// there.
-//
-// A list is cheap to make, however many jobs there are: it shares the pages of the
-// engine's heap, of 1024 jobs each. The engine copies a page before it next writes
-// to it.
-type JobList struct {
-	tube  string
-	state State
-	pages [][]entry     // in no order
-	scan  *reservedScan // nil when the list is ready
+// A jobList is a snapshot of the jobs of a tube in one state. It never changes: it
+// shares the pages of the engine's heap, of 1024 jobs each, and the engine copies a page
+// before it next writes to it. So it is cheap to make, however many jobs there are.
+type jobList struct {
+	tube    string
+	state   State
+	jobs    jobHeap       // without order if they are reserved
+	pending *reservedScan // nil when the list is complete
 }
 
 // A reservedScan is the progress of the search for the reserved jobs of a tube,
@@ -63,39 +57,35 @@ func ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// A Listed is an element of a list.
-type Listed struct{ x entry }
-
-// BeginList begins a list. It is complete when ContinueList has returned false.
-func (e *Engine) BeginList(tube []byte, state State) (JobList, Outcome) {
+// list begins a list. It is complete when continueList has returned false.
+func (e *Engine) list(tube []byte, state State) (jobList, Outcome) {
 	t := e.byName[string(tube)]
 	if t == nil {
-		return JobList{}, NotFound
+		return jobList{}, NotFound
 	}
-	l := JobList{tube: t.name, state: state}
+	l := jobList{tube: t.name, state: state}
 	switch h := t.heapOf(state); {
 	case h != nil:
-		l.pages = h.snapshot()
-		e.turnWork += len(l.pages) / looksPerUnit
+		l.jobs = jobHeap{pages: h.snapshot(), n: h.n}
+		e.turnWork += len(l.jobs.pages) / looksPerUnit
 	case state == Reserved:
-		l.pages = [][]entry{nil}
-		l.scan = new(reservedScan)
+		l.pending = new(reservedScan)
 	default:
-		return JobList{}, NotFound
+		return jobList{}, NotFound
 	}
 	return l, OK
 }
 
-// ContinueList does a slice of a list and reports whether there is more to do. Only
+// continueList does a slice of a list and reports whether there is more to do. Only
 // a list of reserved jobs may need several turns: it looks at all jobs that
 // sessions hold, and finds those that stay reserved meanwhile.
-func (e *Engine) ContinueList(l *JobList) (more bool) {
-	if l.scan == nil {
+func (e *Engine) continueList(l *jobList) (more bool) {
+	if l.pending == nil {
 		return false
 	}
 	for n := 0; !e.enough(n); n++ {
 		e.turnWork++
-		h := l.scan
+		h := l.pending
 		switch {
 		case len(h.pages) > 0 && len(h.pages[0]) == 0:
 			h.pages = h.pages[1:]
@@ -103,7 +93,7 @@ func (e *Engine) ContinueList(l *JobList) (more bool) {
 			x := h.pages[0][0]
 			h.pages[0] = h.pages[0][1:]
 			if e.listed(l, x) != nil {
-				l.pages[0] = append(l.pages[0], x)
+				l.jobs.append(x)
 			}
 		case h.session < len(e.sessions):
 			if s := e.sessions[h.session]; s != nil && s.reserved.n > 0 {
@@ -111,31 +101,11 @@ func (e *Engine) ContinueList(l *JobList) (more bool) {
 			}
 			h.session++
 		default:
-			l.scan = nil
+			l.pending = nil
 			return false
 		}
 	}
 	return true
-}
-
-// Page returns the first n jobs behind a cursor, at least 1 or fewer at the end,
-// and the cursor behind them. It needs no turn. It takes time proportional to the
-// length of the list: a few milliseconds for a million jobs.
-func (l *JobList) Page(after Cursor, n int) (page []Listed, next Cursor) {
-	f := firstEntries{after: after, n: max(n, 1)}
-	for _, p := range l.pages {
-		for _, x := range p {
-			f.show(x)
-		}
-	}
-	for f.sort() {
-	}
-	next = after
-	for _, x := range f.heap {
-		page = append(page, Listed{x})
-		next = x.cursor()
-	}
-	return page, next
 }
 
 // cursor returns the place behind an entry.
@@ -150,11 +120,14 @@ type firstEntries struct {
 	sorted int     // how many at the end of heap are in their places
 }
 
-// show adds an entry if it is one of the first so far.
+// passed reports whether an entry is not behind the place.
+func (f *firstEntries) passed(x entry) bool {
+	return f.after.behind && !(entry{hi: f.after.hi, lo: f.after.lo}).before(x)
+}
+
+// show adds an entry, which is behind the place, if it is one of the first so far.
 func (f *firstEntries) show(x entry) (taken bool) {
 	switch {
-	case f.after.behind && !(entry{hi: f.after.hi, lo: f.after.lo}).before(x):
-		return false
 	case len(f.heap) < f.n:
 		f.heap = append(f.heap, x)
 		for i := len(f.heap) - 1; i > 0 && f.heap[(i-1)/2].before(f.heap[i]); i = (i - 1) / 2 {
@@ -196,20 +169,9 @@ func (f *firstEntries) sort() (more bool) {
 	return true
 }
 
-// Listed returns the stats of a job of a list, or NotFound if the job is gone, in
-// another tube or state, or at another place in the order.
-func (e *Engine) Listed(now int64, l *JobList, x Listed) (JobStats, Outcome) {
-	e.turnWork++
-	j := e.listed(l, x.x)
-	if j == nil {
-		return JobStats{}, NotFound
-	}
-	return e.JobStats(now, j.id)
-}
-
 // listed returns the job of an entry, or nil if it is not as the list says any
 // more.
-func (e *Engine) listed(l *JobList, x entry) *job {
+func (e *Engine) listed(l *jobList, x entry) *job {
 	if page := int(x.slot / slotsPerPage); page >= len(e.jobs.pages) || e.jobs.pages[page] == nil {
 		return nil
 	}

@@ -30,8 +30,8 @@ func pageOf(t *testing.T, e *Engine, state State, after Cursor, n int, between f
 	}
 }
 
-// A page is what JobList.Page has, whatever its size and the state.
-func TestPageSearch(t *testing.T) {
+// A page is the jobs behind the cursor, whatever its size and the state.
+func TestPage(t *testing.T) {
 	rng := seeded(t)
 	for _, state := range []State{Ready, Delayed, Buried, Reserved} {
 		e := New(Options{})
@@ -46,67 +46,137 @@ func TestPageSearch(t *testing.T) {
 				e.Bury(s, id, 0)
 			}
 		}
-		l, _ := e.BeginList([]byte(DefaultTube), state)
-		for e.ContinueList(&l) {
+		l, _ := e.list([]byte(DefaultTube), state)
+		for e.continueList(&l) {
 		}
 		for _, n := range []int{0, 1, 7, 999, 3000, 5000} {
-			var after Cursor
+			after, rest := Cursor{}, l.entries()
 			for range 4 {
-				got, next := pageOf(t, e, state, after, n, func() {})
 				var want []uint64
 				end := after
-				if n > 0 {
-					var page []Listed
-					page, end = l.Page(after, n)
-					want = e.idsOf(&l, page)
+				for _, x := range rest[:min(n, len(rest))] {
+					want = append(want, e.jobs.at(x.slot).id)
+					end = x.cursor()
 				}
+				got, next := pageOf(t, e, state, after, n, func() {})
 				if !slices.Equal(got, want) || next != end {
 					t.Fatalf("%v: a page of %d behind %v has %d jobs, want %d", state, n, after, len(got), len(want))
 				}
-				after = next
+				after, rest = next, rest[len(want):]
 			}
 		}
 	}
 }
 
-// Jobs that go while they are looked for are left out, and others come instead: a page
-// with room left is the end.
-func TestPageSearchMeanwhile(t *testing.T) {
+// Who goes from page to page sees every job exactly once that stays, in order, whatever
+// happens between the turns. A page with room left is the end.
+func TestPagesMeanwhile(t *testing.T) {
 	rng := seeded(t)
-	e := New(Options{})
-	e.slice = 20
-	s := e.Open(nil)
-	stays := make(map[uint64]bool)
-	for range 3000 {
-		id, _ := e.Put(0, s, Spec{Pri: rng.Uint32N(9), TTR: 9}, nil)
-		stays[id] = true
-	}
-	seen := make(map[uint64]bool)
-	var after Cursor
-	for {
-		ids, next := pageOf(t, e, Ready, after, 100, func() {
-			for range 5 {
-				id := 1 + rng.Uint64N(3000)
-				e.Delete(s, id)
-				delete(stays, id)
+	for _, state := range []State{Ready, Delayed, Buried, Reserved} {
+		e := New(Options{})
+		e.slice = 50
+		s := e.Open(nil)
+		holders := []*Session{s, e.Open(nil), e.Open(nil)}
+		put := func() uint64 {
+			id, _ := e.Put(0, s, Spec{Pri: rng.Uint32N(5), Delay: count32(state == Delayed) * (1 + rng.Uint32N(5)), TTR: 1 + rng.Uint32N(5)}, nil)
+			if state == Reserved || state == Buried {
+				h := holders[rng.IntN(len(holders))]
+				e.ReserveJob(0, h, id)
+				if state == Buried {
+					e.Bury(h, id, 0)
+				}
 			}
-		})
-		for _, id := range ids {
-			if seen[id] {
-				t.Fatalf("job %d is there twice", id)
+			return id
+		}
+		stays := make(map[uint64]int)
+		for len(stays) < 500 {
+			stays[put()] = 0
+			put()
+		}
+		change := func() {
+			for range 3 {
+				if e.Stats().TotalJobs < 3000 {
+					put()
+				}
+				id := 1 + rng.Uint64N(e.LastID())
+				if _, ok := stays[id]; !ok {
+					for _, h := range holders {
+						e.Delete(h, id)
+					}
+				}
 			}
-			seen[id] = true
 		}
-		if after = next; len(ids) < 100 {
-			break
+		for c, more := (Cursor{}), true; more; {
+			var ids []uint64
+			ids, c = pageOf(t, e, state, c, 10, change)
+			for _, id := range ids {
+				if _, ok := stays[id]; ok {
+					stays[id]++
+				}
+			}
+			more = len(ids) == 10
+			change()
+			if back, err := ParseCursor(c.String()); back != c || err != nil {
+				t.Fatalf("cursor %q is read as %q, %v", c, back, err)
+			}
+		}
+		for id, n := range stays {
+			if n != 1 {
+				t.Errorf("%v: job %d was seen %d times", state, id, n)
+			}
+		}
+		if err := e.Check(); err != nil {
+			t.Error(err)
 		}
 	}
-	if len(stays) == 0 || len(stays) == 3000 {
-		t.Fatalf("%d jobs stay", len(stays))
-	}
-	for id := range stays {
-		if !seen[id] {
-			t.Errorf("job %d stays and is not listed", id)
+}
+
+// A page near the beginning looks at few of the jobs, whatever the heap has gone through,
+// and no page looks at one twice.
+func TestPageLooks(t *testing.T) {
+	const jobs = 100_000
+	rng := seeded(t)
+	for name, fill := range map[string]func(*Engine, *Session){
+		"put in order": func(e *Engine, s *Session) {
+			for range jobs {
+				e.Put(0, s, Spec{TTR: 9}, nil)
+			}
+		},
+		"put with priorities": func(e *Engine, s *Session) {
+			for range jobs {
+				e.Put(0, s, Spec{Pri: rng.Uint32(), TTR: 9}, nil)
+			}
+		},
+		"put and taken for long": func(e *Engine, s *Session) {
+			for range 2 * jobs {
+				e.Put(0, s, Spec{TTR: 9}, nil)
+			}
+			for id := range uint64(jobs) {
+				e.Delete(s, 1+id)
+			}
+		},
+	} {
+		e := New(Options{})
+		s := e.Open(nil)
+		fill(e, s)
+		for _, test := range []struct{ skip, n, most int }{
+			{0, 1, 500},
+			{0, 100, 5000},
+			{1000, 100, 12_000},
+			{jobs - 100, 100, jobs},
+			{0, jobs, jobs},
+		} {
+			after := Cursor{}
+			if test.skip > 0 {
+				_, after = pageOf(t, e, Ready, Cursor{}, test.skip, func() {})
+			}
+			p, _ := e.BeginPage([]byte(DefaultTube), Ready, after, test.n)
+			told := 0
+			for e.ContinuePage(0, &p, func(JobStats, Cursor) { told++ }) {
+			}
+			if told != test.n || p.looks > test.most {
+				t.Errorf("%s: to tell of %d jobs behind %d of %d took %d looks, want %d at most", name, told, test.skip, jobs, p.looks, test.most)
+			}
 		}
 	}
 }

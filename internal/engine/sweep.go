@@ -16,7 +16,7 @@ type Sweep struct {
 
 	to    string // the tube to move jobs to; empty: they are deleted
 	limit uint64 // jobs
-	jobs  JobList
+	jobs  jobList
 	next  frontier
 }
 
@@ -42,11 +42,8 @@ func (e *Engine) beginSweep(tube []byte, to string, state State) (Sweep, Outcome
 	if state == Reserved {
 		return Sweep{}, NotFound
 	}
-	l, o := e.BeginList(tube, state)
-	w := Sweep{to: to, limit: math.MaxUint64, jobs: l, next: frontier{heap: jobHeap{pages: l.pages}}}
-	for _, page := range l.pages {
-		w.next.heap.n += len(page)
-	}
+	l, o := e.list(tube, state)
+	w := Sweep{to: to, limit: math.MaxUint64, jobs: l, next: frontier{heap: l.jobs}}
 	w.next.open(0)
 	return w, o
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -203,40 +204,50 @@ func BenchmarkReserveOfMany(b *testing.B) {
 	}
 }
 
-// BenchmarkList is what a list of a million jobs costs: "within" a turn, "after"
-// it, to the puts and deletes that come next, and for a page of 100 "outside".
-func BenchmarkList(b *testing.B) {
-	const jobs = 1000000
-	e := New(Options{})
-	s := e.Open(nil)
-	for range jobs {
-		e.Put(0, s, Spec{TTR: 60}, benchBody)
-	}
-	list := func() JobList {
-		l, o := e.BeginList([]byte(DefaultTube), Ready)
-		mustOK(b, o)
-		return l
-	}
-	b.Run("within", func(b *testing.B) {
-		for b.Loop() {
-			list()
-		}
-	})
-	b.Run("after", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			list()
-			putReserveDelete(b, e, 0, s)
-		}
-	})
-	b.Run("outside", func(b *testing.B) {
-		l := list()
-		c := Cursor{}
-		for b.Loop() {
-			var page []Listed
-			if page, c = l.Page(c, 100); len(page) < 100 {
-				c = Cursor{}
+// BenchmarkPage is what a page of 1000 jobs costs, out of a million that were put in order,
+// with different priorities, or into a queue that others take from; and what it costs the
+// next put and delete, which find the heap's pages shared.
+func BenchmarkPage(b *testing.B) {
+	const jobs, n = 1_000_000, 1000
+	for _, shape := range []string{"ordered", "priorities", "taken"} {
+		e := New(Options{})
+		s := e.Open(nil)
+		rng := rand.New(rand.NewPCG(1, 2))
+		for i := range 2 * jobs {
+			if shape == "taken" || i < jobs {
+				e.Put(0, s, Spec{Pri: rng.Uint32() * count32(shape == "priorities"), TTR: 60}, benchBody)
 			}
 		}
-	})
+		for id := e.LastID() - jobs; id > 0; id-- {
+			j, _ := e.Reserve(0, s, 0)
+			mustOK(b, e.Delete(s, j.ID))
+		}
+		l, _ := e.list([]byte(DefaultTube), Ready)
+		all := l.entries()
+		for _, at := range []int{0, 10_000, jobs / 2, jobs - n} {
+			b.Run(fmt.Sprintf("%s/at=%d", shape, at), func(b *testing.B) {
+				after := Cursor{}
+				if at > 0 {
+					after = all[at-1].cursor()
+				}
+				looks := 0
+				for b.Loop() {
+					p, o := e.BeginPage([]byte(DefaultTube), Ready, after, n)
+					mustOK(b, o)
+					for e.ContinuePage(0, &p, func(JobStats, Cursor) {}) {
+						e.Tick(0)
+					}
+					looks = p.looks
+				}
+				b.ReportMetric(float64(looks), "looks")
+			})
+		}
+		b.Run(shape+"/next", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				e.BeginPage([]byte(DefaultTube), Ready, Cursor{}, n)
+				putReserveDelete(b, e, 0, s)
+			}
+		})
+	}
 }

@@ -377,20 +377,22 @@ var otherVerbs = map[string]func(tw *twins){
 
 // list returns the ids of jobs in a state, page by page.
 func (tw *twins) list(tube []byte, state State, page int) (ids []uint64, o Outcome) {
-	l, o := tw.e.BeginList(tube, state)
-	for tw.e.ContinueList(&l) {
-	}
-	for c, more := (Cursor{}), o == OK; more; {
-		var jobs []Listed
-		jobs, c = l.Page(c, page)
-		for _, x := range jobs {
-			st, o := tw.e.Listed(tw.now, &l, x)
-			tw.same("listed", []any{st.Tube, st.State, o}, []any{string(tube), state, OK})
-			ids = append(ids, st.ID)
+	for after, more := (Cursor{}), true; more; {
+		p, o := tw.e.BeginPage(tube, state, after, page)
+		if o != OK {
+			return nil, o
 		}
-		more = len(jobs) == page
+		told := 0
+		for tw.e.ContinuePage(tw.now, &p, func(st JobStats, at Cursor) {
+			tw.same("listed", []any{st.Tube, st.State}, []any{string(tube), state})
+			ids = append(ids, st.ID)
+			told++
+			after = at
+		}) {
+		}
+		more = told == page
 	}
-	return ids, o
+	return ids, OK
 }
 
 // sweep goes on to the end.

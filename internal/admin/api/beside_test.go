@@ -278,7 +278,7 @@ func (s backend) post(b *testing.B, path, body string) {
 func (s backend) listAll(b *testing.B, state string) {
 	seen, cursor := 0, ""
 	for {
-		resp, err := http.Get(fmt.Sprintf("http://%s%s/tubes/many/jobs?state=%s&limit=%d&cursor=%s", s.admin, Prefix, state, maxLimit, url.QueryEscape(cursor)))
+		resp, err := http.Get(fmt.Sprintf("http://%s%s/tubes/many/jobs?state=%s&limit=%d&cursor=%s", s.admin, Prefix, state, 1000, url.QueryEscape(cursor)))
 		if err != nil {
 			b.Fatal(err)
 		}

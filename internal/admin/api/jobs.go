@@ -60,37 +60,27 @@ func listJobs(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, badCursor()
 	}
-	list, err := r.list(state)
-	if err != nil {
-		return reply{}, err
-	}
 	page := Jobs{Jobs: []Job{}}
-	listed, next := list.Page(after, n)
-	if len(listed) == n {
-		page.Next = next.String()
-	}
-	err = each(r, listed, func(e *engine.Engine, now int64, x engine.Listed) {
-		if st, o := e.Listed(now, &list, x); o == engine.OK {
-			page.Jobs = append(page.Jobs, jobOf(&st))
-		}
-	})
-	return reply{body: page}, err
-}
-
-// list makes a list of the jobs of the tube.
-func (r *request) list(state engine.State) (l engine.JobList, err error) {
+	var search engine.PageSearch
+	var next engine.Cursor
 	begun := false
-	err = r.turns(func(e *engine.Engine, _ int64) (more bool, err error) {
+	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
 		if !begun {
 			begun = true
 			var o engine.Outcome
-			if l, o = e.BeginList([]byte(r.tube), state); o != engine.OK {
+			if search, o = e.BeginPage([]byte(r.tube), state, after, n); o != engine.OK {
 				return false, r.noTube()
 			}
 		}
-		return e.ContinueList(&l), nil
+		return e.ContinuePage(now, &search, func(st engine.JobStats, at engine.Cursor) {
+			page.Jobs = append(page.Jobs, jobOf(&st))
+			next = at
+		}), nil
 	})
-	return l, err
+	if len(page.Jobs) == n {
+		page.Next = next.String()
+	}
+	return reply{body: page}, err
 }
 
 // largestBody is how long a body is at most that is shown with its job, in bytes.

@@ -192,7 +192,7 @@ func (r *request) query(names ...string) (url.Values, error) {
 
 const (
 	defaultLimit = 100
-	maxLimit     = 1000
+	maxLimit     = 10_000 // as in list-jobs
 )
 
 // pageQuery reads the parameters of a list: those by name, with cursor and limit, and how
