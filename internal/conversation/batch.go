@@ -205,9 +205,10 @@ func (b *Batch) Reset() {
 	b.tasks, b.promises, b.out, b.replies = b.tasks[:0], b.promises[:0], b.out[:0], 0
 }
 
-// closed frees what a conversation has when its session has ended.
+// closed gives up what a conversation has when its session has ended.
 func (c *Conversation) closed() {
 	c.in.free()
+	c.giveBack()
 	c.state, c.sess = Closed, nil
 	c.out, c.rest, c.long = nil, nil, nil
 	c.answer.out, c.answer.rest = nil, nil

@@ -13,6 +13,9 @@ type Limiter interface {
 	// Take takes tokens for n commands, those of the future if need be, and returns
 	// when they may come.
 	Take(now int64, n int) (at int64)
+
+	// GiveBack gives tokens back that were taken and not used.
+	GiveBack(n int)
 }
 
 // Limit bounds how many commands the client gives, until it says who it is, which may
@@ -20,7 +23,8 @@ type Limiter interface {
 //
 // A command that was parsed has its token. When there is none for the next one, the
 // conversation takes one of the future and is Throttled until then. So clients that
-// share a limiter take turns, and each that is woken has something to do.
+// share a limiter take turns, and each that is woken has something to do. A client that goes
+// before leaves its tokens to the others.
 func (c *Conversation) Limit(l Limiter) { c.limiter = l }
 
 // Resume returns when a conversation that is Throttled wants Advance.
@@ -73,9 +77,18 @@ func (c *Conversation) mayResume(now int64) {
 	}
 }
 
+// giveBack gives the tokens back that the conversation has not used.
+func (c *Conversation) giveBack() {
+	if c.limiter != nil && c.credit > 0 {
+		c.limiter.GiveBack(c.credit)
+	}
+	c.credit, c.resume = 0, 0
+}
+
 // identified gives the conversation the limiter of an identity.
 func (c *Conversation) identified(id *access.Identity) {
 	if c.gate.Limiter != nil {
-		c.limiter, c.credit, c.resume = c.gate.Limiter(id), 0, 0
+		c.giveBack()
+		c.limiter = c.gate.Limiter(id)
 	}
 }

@@ -24,6 +24,8 @@ func (m *meter) Take(now int64, n int) (at int64) {
 	return max(now, m.used-m.burst*m.every)
 }
 
+func (m *meter) GiveBack(n int) { m.used -= int64(n) * m.every }
+
 // What is beyond the limit is executed when it may, in its order, and is not asked for
 // before: the client is not told anything of the limit.
 func TestThrottled(t *testing.T) {
@@ -87,6 +89,45 @@ func TestSharedLimiter(t *testing.T) {
 	}
 }
 
+// Those who go before their turn has come leave it to the others: however many there have
+// been, the next one waits no longer than for the command before. The same is true for
+// those who turn out to have a limiter of their own.
+func TestTokensAreGivenBack(t *testing.T) {
+	const every = 1_000_000_000
+	d := newDesk(t)
+	limiter := &meter{every: every, burst: 1}
+	for range 100 {
+		c := d.guest()
+		c.Limit(limiter)
+		c.send("use x\nuse y\nuse z\n")
+		c.wantState(Throttled)
+		c.end()
+	}
+	c := d.guest()
+	c.Limit(limiter)
+	c.send("use x\nuse y\n")
+	c.wantState(Throttled)
+	if wait := c.Resume() - d.now; wait > every {
+		t.Errorf("the next command may come in %d ns, want %d at most", wait, every)
+	}
+
+	gate, auth := testLimitGate(t, func(*access.Identity) Limiter { return &meter{every: 1, burst: 1000} })
+	limiter = &meter{every: every, burst: 1}
+	for range 100 {
+		c := d.guest()
+		c.Guard(gate, "client", nil)
+		c.Limit(limiter)
+		c.send(auth)
+		for c.State() == Throttled {
+			c.resume()
+		}
+		c.want("AUTHENTICATED\n")
+	}
+	if n := limiter.Tokens(d.now + every); n != 1 {
+		t.Errorf("there are %d tokens a second later, want 1", n)
+	}
+}
+
 // A reserve that waits, a long kick, a quit and replies that are not read go well with
 // a limit.
 func TestThrottledStates(t *testing.T) {
@@ -137,22 +178,14 @@ func TestThrottledStates(t *testing.T) {
 // Whoever says who it is has the limiter of its identity from then on.
 func TestLimiterOfIdentity(t *testing.T) {
 	d := newDesk(t)
-	h, err := access.HashOf("a-token-0123456789-0123456789")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := access.New(access.Config{Identities: []access.IdentityConfig{{Name: "mailer", Tokens: []access.Hash{h}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var asked []string
-	gate := &Gate{Policy: func() *access.Policy { return p }, Limiter: func(id *access.Identity) Limiter {
+	gate, auth := testLimitGate(t, func(id *access.Identity) Limiter {
 		asked = append(asked, id.Name())
 		return &meter{every: 1_000_000_000, burst: 1}
-	}}
+	})
 	c := d.guest()
 	c.Guard(gate, "client", nil)
-	c.send("use x\nuse x\nauth a-token-0123456789-0123456789\n")
+	c.send("use x\nuse x\n" + auth)
 	c.want("USING x\nUSING x\nAUTHENTICATED\n")
 	c.send("use y\nuse z\n")
 	c.want("USING y\n")
@@ -163,7 +196,23 @@ func TestLimiterOfIdentity(t *testing.T) {
 	// Also for what comes along with its token.
 	c = d.guest()
 	c.Guard(gate, "client", nil)
-	c.send("auth a-token-0123456789-0123456789\nuse x\nuse y\n")
+	c.send(auth + "use x\nuse y\n")
 	c.want("AUTHENTICATED\nUSING x\n")
 	c.wantState(Throttled)
+}
+
+// testLimitGate returns a gate with one identity, and the command by which a client says
+// that it is that.
+func testLimitGate(t *testing.T, limiter func(*access.Identity) Limiter) (g *Gate, auth string) {
+	t.Helper()
+	const token = "a-token-0123456789-0123456789"
+	h, err := access.HashOf(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := access.New(access.Config{Identities: []access.IdentityConfig{{Name: "mailer", Tokens: []access.Hash{h}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Gate{Policy: func() *access.Policy { return p }, Limiter: limiter}, "auth " + token + "\n"
 }

@@ -144,7 +144,7 @@ func (s *Server) enter(client net.Addr) error {
 	case len(s.mu.streams)+s.mu.sockets >= s.opt.MaxConns:
 		return errFull
 	}
-	return s.limits.enter(client)
+	return s.limits.enter(s.now(), client)
 }
 
 func (s *Server) addStream(c *stream) error {
@@ -162,5 +162,5 @@ func (s *Server) removeStream(c *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.streams, c)
-	s.limits.leave(c.nc.RemoteAddr())
+	s.limits.leave(s.now(), c.nc.RemoteAddr())
 }

@@ -186,7 +186,7 @@ func (l *loop) acceptAll(a *acceptor, accepted []*socket) []*socket {
 // admitSocket gives a new client a conversation and a loop. It closes the socket and
 // returns nil if there are too many or the guard, if there is one, refuses the client.
 func (s *Server) admitSocket(fd Socket, client net.Addr, g *guard) *socket {
-	c := &socket{fd: fd, client: client}
+	c := &socket{fd: fd, client: client, place: notThrottled}
 	id, err := g.check(client, c.user)
 	if err == nil {
 		err = s.addSocket(c)

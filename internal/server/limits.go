@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
@@ -36,7 +34,7 @@ type Limits struct {
 }
 
 // SetLimits replaces the limits. Connections that exceed them by now stay.
-func (s *Server) SetLimits(l Limits) { s.limits.set(l) }
+func (s *Server) SetLimits(l Limits) { s.limits.set(s.now(), l) }
 
 // limits are the Limits in force and what they need to know.
 type limits struct {
@@ -45,9 +43,9 @@ type limits struct {
 	// Guarded by mu.
 	Limits
 	addresses  map[netip.Addr]*visitors // by machine; the zero Addr: of unix sockets
+	departed   []departure              // of addresses without connections, in their order
 	identities map[string]*limiter      // by name; those that have connected
 
-	begun     time.Time     // when now was 0
 	throttled atomic.Uint64 // how often somebody had to wait
 }
 
@@ -55,19 +53,28 @@ type limits struct {
 type visitors struct {
 	connections int
 	limiter     *limiter // of those whom nothing identifies
+	forget      int64    // as the last departure says
+}
+
+// A departure is that of the last client of an address. Its limiter is kept until it is
+// as good as a new one: else a client would only have to connect again to be free of what
+// it has taken.
+type departure struct {
+	machine netip.Addr
+	forget  int64 // ns; when there is no more to keep
 }
 
 var errAddressFull = errors.New("too many connections from its address")
 
-func (l *limits) set(to Limits) {
+func (l *limits) set(now int64, to Limits) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.Limits = to
 	for name, limiter := range l.identities {
-		limiter.set(l.commandsOf(name))
+		limiter.set(now, l.commandsOf(name))
 	}
 	for _, v := range l.addresses {
-		v.limiter.set(l.CommandsPerSecond)
+		v.limiter.set(now, l.CommandsPerSecond)
 	}
 }
 
@@ -105,10 +112,11 @@ func (l *limits) ofIdentity(id *access.Identity) conversation.Limiter {
 }
 
 // enter counts a connection, unless its address has enough.
-func (l *limits) enter(client net.Addr) error {
+func (l *limits) enter(now int64, client net.Addr) error {
 	addr := machine(client)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.forget(now)
 	v := l.addresses[addr]
 	switch {
 	case v == nil:
@@ -125,13 +133,26 @@ func (l *limits) enter(client net.Addr) error {
 }
 
 // leave is called when a connection that has entered has ended.
-func (l *limits) leave(client net.Addr) {
+func (l *limits) leave(now int64, client net.Addr) {
 	addr := machine(client)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.addresses[addr]
 	if v.connections--; v.connections == 0 {
-		delete(l.addresses, addr)
+		v.forget = v.limiter.unused()
+		l.departed = append(l.departed, departure{addr, v.forget})
+	}
+	l.forget(now)
+}
+
+// forget forgets the addresses whose last client has gone long enough ago.
+func (l *limits) forget(now int64) {
+	for len(l.departed) > 0 && l.departed[0].forget <= now {
+		addr := l.departed[0].machine
+		l.departed = l.departed[1:]
+		if v := l.addresses[addr]; v != nil && v.connections == 0 && v.forget <= now {
+			delete(l.addresses, addr)
+		}
 	}
 }
 
@@ -146,46 +167,86 @@ func machine(client net.Addr) netip.Addr {
 	return network.Addr()
 }
 
-// A limiter implements conversation.Limiter. It may be switched off, which costs its
-// users next to nothing. If several loops ask at the same time they may take more than
-// there is; the next have to wait for that.
+// A limiter implements conversation.Limiter: the commands of a second may come at once,
+// and a token is there again when the time is over that the commands before it have been
+// given. It may be switched off, which costs its users next to nothing. If several loops
+// ask at the same time they may take more than there is; the next have to wait for that.
+//
+// It is no rate.Limiter, since that takes nothing back, and makes tokens of the difference
+// when the clocks of two loops differ.
 type limiter struct {
 	limits *limits
-	on     atomic.Bool
-	rate   *rate.Limiter
+	every  atomic.Int64 // ns that a command is given; 0: any number may come
+
+	mu    sync.Mutex
+	taken int64 // when the time of all commands is over that have tokens; ns
 }
 
+// burst is in how much time as many commands may come as can come at once, in ns.
+const burst = int64(time.Second)
+
 func (l *limits) newLimiter(perSecond int) *limiter {
-	k := &limiter{limits: l, rate: rate.NewLimiter(rate.Limit(perSecond), perSecond)}
-	k.on.Store(perSecond > 0)
+	k := &limiter{limits: l}
+	k.every.Store(timeOf(perSecond))
 	return k
 }
 
-// set says how many commands there may be in a second; 0: any number.
-func (l *limiter) set(perSecond int) {
-	if l.on.Store(perSecond > 0); perSecond > 0 {
-		l.rate.SetLimit(rate.Limit(perSecond))
-		l.rate.SetBurst(perSecond)
+// timeOf returns how many ns a command is given; 0 for any number.
+func timeOf(perSecond int) int64 {
+	if perSecond <= 0 {
+		return 0
 	}
+	return max(1, int64(time.Second)/int64(perSecond))
+}
+
+// set says how many commands there may be in a second; 0: any number.
+func (l *limiter) set(now int64, perSecond int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, every := l.every.Load(), timeOf(perSecond)
+	if before > 0 && l.taken > now {
+		l.taken = now + (l.taken-now)/before*every // what was taken counts at the new rate
+	}
+	l.every.Store(every)
 }
 
 // Tokens implements conversation.Limiter.
 func (l *limiter) Tokens(now int64) int {
-	if !l.on.Load() {
+	every := l.every.Load()
+	if every == 0 {
 		return math.MaxInt32
 	}
-	return max(0, int(l.rate.TokensAt(l.limits.begun.Add(time.Duration(now)))))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(max(0, now+burst-max(l.taken, now)) / every)
 }
 
 // Take implements conversation.Limiter.
 func (l *limiter) Take(now int64, n int) (at int64) {
-	if !l.on.Load() {
+	every := l.every.Load()
+	if every == 0 {
 		return now
 	}
-	t := l.limits.begun.Add(time.Duration(now))
-	delay := l.rate.ReserveN(t, min(n, l.rate.Burst())).DelayFrom(t)
-	if n == 1 && delay > 0 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken = max(l.taken, now) + int64(n)*every
+	at = max(now, l.taken-burst)
+	if n == 1 && at > now {
 		l.limits.throttled.Add(1)
 	}
-	return now + int64(delay)
+	return at
+}
+
+// GiveBack implements conversation.Limiter.
+func (l *limiter) GiveBack(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken -= int64(n) * l.every.Load()
+}
+
+// unused returns from when on the limiter is as if nobody had used it.
+func (l *limiter) unused() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.taken
 }

@@ -24,7 +24,7 @@ func (ls *loops) stop(abort bool) {
 
 // check is Server.Check for the sockets. L1. A socket that is open is at its
 // index, and its state says what its poller waits for. L2. A round that is not
-// delivered is unsettled.
+// delivered is unsettled. L3. Who waits for a token is open, and knows its place.
 func (ls *loops) check() error {
 	var broken []error
 	for _, l := range ls.all {
@@ -40,6 +40,11 @@ func (ls *loops) check() error {
 			}
 			if s.State() == conversation.Reading && !s.interest.Has(epoll.Readable) || s.State() == conversation.Writing && !s.interest.Has(epoll.Writable) {
 				broken = append(broken, fmt.Errorf("server: L1: a socket that is %v waits for %#x", s.State(), s.interest))
+			}
+		}
+		for i, s := range l.throttled {
+			if s.place != i || l.socks[s.index] != s {
+				broken = append(broken, fmt.Errorf("server: L3: a socket that is %v waits for a token at %d, and is at %d", s.State(), s.place, i))
 			}
 		}
 		if open != l.open {
@@ -118,5 +123,5 @@ func (s *Server) removeSocket(c *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.sockets--
-	s.limits.leave(c.client)
+	s.limits.leave(s.now(), c.client)
 }

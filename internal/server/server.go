@@ -173,7 +173,6 @@ func New(b *broker.Broker, opt Options) *Server {
 		s.shared.Trace = opt.Logger
 	}
 	s.refusals = newRefusals(s.log)
-	s.limits.begun = s.begun
 	s.SetLimits(opt.Limits)
 	s.stopped = make(chan struct{})
 	s.mu.listeners = make(map[net.Listener]struct{})

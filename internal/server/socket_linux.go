@@ -22,6 +22,8 @@ type socket struct {
 	// Owned by the loop.
 	interest epoll.Events // what the poller waits for
 	pass     uint64       // the last in which it was Ready
+	resumeAt int64        // ns; when it may go on
+	place    int          // in loop.throttled, or notThrottled
 }
 
 // WaitOver implements engine.Waiter: within some turn the wait has ended.
@@ -84,6 +86,7 @@ func (l *loop) remove(s *socket) {
 		return // it has two tasks in one round
 	}
 	s.fd.Close()
+	l.resumeNever(s)
 	l.socks[s.index] = nil
 	l.free = append(l.free, s.index)
 	l.open--
@@ -133,7 +136,7 @@ func (l *loop) untilDue() time.Duration {
 	}
 	at := l.sweepAt
 	if len(l.throttled) > 0 {
-		at = min(at, l.throttled[0].at)
+		at = min(at, l.throttled[0].resumeAt)
 	}
 	return time.Duration(max(0, at-l.srv.now()))
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"net"
 	"strconv"
@@ -98,6 +99,9 @@ func TestThrottledClientGoes(t *testing.T) {
 				c.nc.(*net.TCPConn).SetLinger(0)
 				c.nc.Close()
 				r.eventually("the reset is noticed", func() bool { return r.stats().Sessions == 0 })
+				if err := errors.Join(r.Shutdown(t.Context()), r.Check()); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}
