@@ -247,8 +247,9 @@ func (l *loop) openSessions(sockets []*socket) {
 // Go runtime, too: package net, to which it belongs, closes it and removes the file of
 // a unix socket.
 type listeningSocket struct {
-	raw   syscall.RawConn
-	added bool // to the Poller
+	raw      syscall.RawConn
+	added    bool // to the Poller
+	inherits bool // all who waited before it had its options have been accepted
 }
 
 // AcceptSocket implements Listening.
@@ -260,12 +261,15 @@ func (s *listeningSocket) AcceptSocket() (Socket, net.Addr, error) {
 		return nil, nil, net.ErrClosed
 	}
 	if err != nil {
+		s.inherits = s.inherits || s.added && err == epoll.ErrWouldBlock
 		return nil, nil, err
 	}
 	if !client.IsValid() {
 		return fd, unnamed, nil
 	}
-	setOptions(fd)
+	if !s.inherits {
+		setOptions(fd)
+	}
 	return fd, net.TCPAddrFromAddrPort(client), nil
 }
 
@@ -285,6 +289,7 @@ func (s *listeningSocket) Watch(p Poller, on bool) error {
 		} else {
 			// One from a service manager may block.
 			unix.SetNonblock(int(fd), true)
+			setOptions(epoll.Socket(fd))
 			err = p.Add(epoll.Socket(fd), epoll.Listeners, events)
 			s.added = err == nil
 		}
@@ -294,7 +299,10 @@ func (s *listeningSocket) Watch(p Poller, on bool) error {
 
 // setOptions does for a TCP connection what package net does: small replies leave at
 // once, and the client is asked for a sign of life (keepAlive). An error is that of a
-// connection which has ended already.
+// connection which has ended already, or of a unix socket.
+//
+// On Linux a connection has the options that its listening socket had when the client
+// connected. So they are set once, and only those who connected before that need their own.
 func setOptions(fd epoll.Socket) {
 	for _, o := range []struct{ level, name, value int }{
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},

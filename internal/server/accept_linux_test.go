@@ -111,20 +111,45 @@ func keepBusy(t *testing.T, l net.Listener) (end func()) {
 	}
 }
 
-// What a loop accepts has the options that package net gives to connections.
-func TestOptionsOfAccepted(t *testing.T) {
+// Connections take their options from the socket that listens. A client that had connected
+// before that had any gets its own.
+func TestAcceptedSocketsHaveOptions(t *testing.T) {
 	l := listenOn(t, "tcp")
 	defer l.Close()
-	dialAgain(t, l)
 	raw, err := l.(*net.TCPListener).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, _, err := (&listeningSocket{raw: raw}).AcceptSocket()
+	poll, err := newSystemPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer poll.Close()
+	s := &listeningSocket{raw: raw}
+	dialAgain(t, l)
+	if err := s.Watch(poll, true); err != nil {
+		t.Fatal(err)
+	}
+	checkOptions(t, "connected before", s)
+	if _, _, err := s.AcceptSocket(); err != epoll.ErrWouldBlock {
+		t.Fatalf("nobody waits: %v", err)
+	}
+	if !s.inherits {
+		t.Error("sockets that are accepted from now on would be given options")
+	}
+	dialAgain(t, l)
+	checkOptions(t, "connected afterwards", s)
+}
+
+// checkOptions accepts a client and looks at the options of its socket.
+func checkOptions(t *testing.T, who string, l *listeningSocket) {
+	t.Helper()
+	s, _, err := l.AcceptSocket()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	fd := int(s.(epoll.Socket))
 	for name, o := range map[string]struct{ level, name, want int }{
 		"TCP_NODELAY":   {unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
 		"SO_KEEPALIVE":  {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
@@ -132,8 +157,9 @@ func TestOptionsOfAccepted(t *testing.T) {
 		"TCP_KEEPINTVL": {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15},
 		"TCP_KEEPCNT":   {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4},
 	} {
-		if got, err := unix.GetsockoptInt(int(s.(epoll.Socket)), o.level, o.name); got != o.want {
-			t.Errorf("%s is %d (%v), want %d", name, got, err, o.want)
+		got, err := unix.GetsockoptInt(fd, o.level, o.name)
+		if err != nil || got != o.want {
+			t.Errorf("%s: %s is %d, %v, want %d", who, name, got, err, o.want)
 		}
 	}
 }
