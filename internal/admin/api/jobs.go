@@ -133,7 +133,7 @@ const (
 
 func putJob(r *request) (reply, error) {
 	var in struct {
-		Body       *string `json:"body"`
+		Body       *text   `json:"body"`
 		BodyBase64 *[]byte `json:"body_base64"`
 		Priority   *uint32 `json:"priority"`
 		Delay      uint32  `json:"delay"`

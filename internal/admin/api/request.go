@@ -153,6 +153,9 @@ func (r *request) decode(into any, optional bool) error {
 
 // decodeProblem says what is wrong with the body of a request, and repeats nothing of it.
 func decodeProblem(err error) error {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return problemf(http.StatusRequestEntityTooLarge, "the request has more than %d bytes", e.Limit)
 	}
