@@ -115,8 +115,9 @@ func (j *Journal) lookNext(now int64) (next int64) {
 func (j *Journal) judge(lost wal.LostError) {
 	lost = j.files.Confirm(lost)
 	switch {
-	case len(lost) == 0:
+	case len(lost) == 0 && j.lookout.rewriting == nil:
 		j.trouble.found(j.log)
+	case len(lost) == 0: // what is there now is not what was: see mustRewrite
 	case lost.Gone():
 		j.trouble.lost(j.log, lost)
 		j.mustRewrite(lost)
@@ -186,40 +187,49 @@ func (j *Journal) rewriteJobs(w *rewriting, budget *int64) error {
 	return nil
 }
 
-// endLook waits for the look that is under way. What it found is only needed for
-// the lock, which it may have taken anew: another look follows.
+// endLook waits for the look that is under way, and acts on its result. To look again
+// would not do: a file that was cut short has its length again when the log has healed.
 func (j *Journal) endLook() {
 	if j.lookout.wait(); j.lookout.done {
 		j.lookout.done = false
-		j.files.Confirm(j.lookout.lost)
+		j.judge(j.lookout.lost)
 	}
 }
 
-// lookBeforeClose looks for all files, and writes everything anew if some are lost.
+// lookBeforeClose looks for all files, and writes everything anew if some are lost, or
+// were.
 func (j *Journal) lookBeforeClose() error {
 	for try := 0; ; try++ {
 		if err := j.files.Flush(); err != nil {
 			return err
 		}
 		lost := j.files.Confirm(j.files.Look(math.MaxInt)())
-		if len(lost) == 0 {
-			return nil
-		}
 		switch {
+		case len(lost) == 0 && j.lookout.rewriting == nil:
+			return nil
+		case len(lost) == 0:
 		case try == 3 || errors.Is(lost, vfs.ErrLocked):
 			return lost
 		case !lost.Gone():
 			continue // it may have been an error that passes
+		default:
+			j.trouble.lost(j.log, lost)
+			j.mustRewrite(lost)
 		}
-		if j.files.Err() != nil {
-			if err := j.recover(); err != nil {
-				return errors.Join(lost, err)
-			}
+		if err := j.rewriteAll(); err != nil {
+			return errors.Join(j.trouble.missing, err)
 		}
-		j.mustRewrite(lost)
-		if _, err := j.rewriteSome(math.MaxInt64); err != nil {
-			return errors.Join(lost, err)
-		}
-		j.log.Warn("files of the journal were lost: all jobs were written anew", "err", error(lost))
+		j.log.Warn("files of the journal were lost: all jobs were written anew", "err", j.trouble.missing)
 	}
+}
+
+// rewriteAll does all that rewriteSome does in slices.
+func (j *Journal) rewriteAll() error {
+	if j.files.Err() != nil {
+		if err := j.recover(); err != nil {
+			return err
+		}
+	}
+	_, err := j.rewriteSome(math.MaxInt64)
+	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -19,6 +20,24 @@ import (
 // Whatever happens to the files of a running server, a look tells, and all jobs
 // are written anew: what is deleted stays deleted, nothing is missing.
 func TestLostFiles(t *testing.T) {
+	for how, lose := range map[string]func(fsys vfs.FS, name string) error{
+		"removed": vfs.FS.Remove,
+		"emptied": func(fsys vfs.FS, name string) error { return truncate(fsys, name, 0) },
+		"cut":     func(fsys vfs.FS, name string) error { return truncate(fsys, name, 1000) },
+	} {
+		t.Run(how, func(t *testing.T) { testLostFiles(t, lose) })
+	}
+}
+
+func truncate(fsys vfs.FS, name string, size int64) error {
+	f, err := fsys.OpenWrite(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
+}
+
+func testLostFiles(t *testing.T, loseFile func(fsys vfs.FS, name string) error) {
 	for name, lose := range map[string]func(st wal.Stats, sequence uint64) bool{
 		"the oldest":          func(st wal.Stats, sequence uint64) bool { return sequence == st.Oldest },
 		"one in the middle":   func(st wal.Stats, sequence uint64) bool { return sequence == st.Oldest+2 },
@@ -44,7 +63,7 @@ func TestLostFiles(t *testing.T) {
 				st := j.Stats()
 				for n := uint64(1); n < st.Current+10; n++ {
 					if lose(st.Stats, n) {
-						if err := j.fs.Remove("/" + wal.FileName(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						if err := loseFile(j.fs, "/"+wal.FileName(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 							t.Fatal(err)
 						}
 					}
@@ -127,6 +146,51 @@ func TestDirectoryExchanged(t *testing.T) {
 	if err != nil || report.Jobs != len(ids) {
 		t.Errorf("%d jobs of %d, %v", report.Jobs, len(ids), err)
 	}
+}
+
+// A server that is stopped before everything is written anew does so at the end, even
+// if the files seem to be all there: here a copy is in the place of the directory.
+func TestStopWhileRewriting(t *testing.T) {
+	const jobs = 10000
+	b := newBench(t, Options{SegmentSize: 16 << 20})
+	disk := b.log.fs.(*memfs.FS)
+	name := "/" + wal.FileName(1)
+	var stale []byte
+	for n := range jobs {
+		if n == jobs/2 {
+			stale = fileContents(t, disk, name)
+		}
+		b.turn(func() { b.put(engine.Spec{}, 100) })
+	}
+	if err := disk.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	f, err := disk.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(stale, 0); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for range 4 {
+		b.now += lookPause
+		b.turn(func() {})
+	}
+	if b.log.lookout.rewriting == nil {
+		t.Fatal("all is written anew: there is nothing to test")
+	}
+	if b.log.Stats().Trouble == nil {
+		t.Error("the health is well before all is written anew")
+	}
+	if err := b.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	report, err := Load(disk, "/", engine.New(engine.Options{Logged: true}), 0)
+	if err != nil || report.Jobs != jobs {
+		t.Errorf("%d jobs of %d, %v", report.Jobs, jobs, err)
+	}
+	b.reopen(disk) // for the end of the bench
 }
 
 func fileContents(t *testing.T, disk *memfs.FS, name string) []byte {

@@ -92,11 +92,7 @@ func (l *Log) Look(limit int) func() LostError {
 			if s.End == 0 {
 				continue // void
 			}
-			size, err := l.fs.Size(l.path(s.Sequence))
-			if err == nil && size < s.End {
-				err = fmt.Errorf("%w: the file is shorter than it was, %d bytes are missing", fs.ErrNotExist, s.End-size)
-			}
-			if err != nil {
+			if err := missing(s.End)(l.fs.Size(l.path(s.Sequence))); err != nil {
 				lost = append(lost, Lost{Sequence: s.Sequence, Err: err})
 			}
 		}
@@ -106,7 +102,7 @@ func (l *Log) Look(limit int) func() LostError {
 			}
 		}
 		for _, s := range preallocated {
-			if _, err := l.fs.Size(s.name); errors.Is(err, fs.ErrNotExist) {
+			if err := missing(s.size)(l.fs.Size(s.name)); errors.Is(err, fs.ErrNotExist) {
 				lost = append(lost, Lost{Sequence: s.named, Err: err, preallocated: s.segment})
 			}
 		}
@@ -126,7 +122,30 @@ func (l *Log) lookForLock(lost LostError) LostError {
 	return lost
 }
 
-// look returns an error if the file does not have its name any more.
+// A shortError says how many bytes of a file are missing. To the log they are as lost as
+// a file.
+type shortError int64
+
+func (e shortError) Error() string {
+	return fmt.Sprintf("the file is shorter than it was: %d bytes are missing", int64(e))
+}
+
+// Is makes errors.Is(err, fs.ErrNotExist) work.
+func (e shortError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// missing returns a function that returns an error if a file is shorter than it should
+// be, or if its size is not known.
+func missing(want int64) func(size int64, err error) error {
+	return func(size int64, err error) error {
+		if err == nil && size < want {
+			return shortError(want - size)
+		}
+		return err
+	}
+}
+
+// look returns an error if the file does not have its name any more, or not its
+// length.
 func (s *segment) look() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,6 +155,8 @@ func (s *segment) look() error {
 		return nil // it is sealed
 	case err == nil && !named:
 		return fmt.Errorf("%w: the file that is written has lost its name, %s", fs.ErrNotExist, s.name)
+	case err == nil:
+		return missing(s.size)(s.file.Size())
 	}
 	return err
 }
