@@ -71,8 +71,8 @@ type door struct {
 	closed   chan struct{} // when Close was called
 }
 
-func newDoor(l net.Listener, networks []netip.Prefix, most int) *door {
-	return &door{Listener: l, networks: networks, inside: make(chan struct{}, most), closed: make(chan struct{})}
+func newDoor(l net.Listener, networks []netip.Prefix, limit int) *door {
+	return &door{Listener: l, networks: networks, inside: make(chan struct{}, limit), closed: make(chan struct{})}
 }
 
 // Close implements net.Listener. http.Server ends connections only when Accept has

@@ -30,7 +30,7 @@ func giveMemoryBack(ctx context.Context, q *queue) {
 			return
 		case <-ticks.C:
 		}
-		if now := memoryNow(q); now.worthCleaning(last) {
+		if now := memoryNow(q); now.worthCollecting(last) {
 			runtime.GC() // buffers in a sync.Pool survive one collection
 			debug.FreeOSMemory()
 			last = memoryNow(q)
@@ -38,29 +38,29 @@ func giveMemoryBack(ctx context.Context, q *queue) {
 	}
 }
 
-// A memoryUse is what the heap takes from the system.
+// A memoryUse is what the heap has taken from the system.
 type memoryUse struct {
-	others   int64  // bytes beside jobs and input buffers
-	sessions uint64 // what else there is belongs to them, mostly
+	unaccounted int64  // bytes that are neither jobs nor input buffers
+	sessions    uint64 // most of those bytes belong to them
 }
 
 func memoryNow(q *queue) memoryUse {
-	use := memoryUse{others: -conversation.InputMemory()}
+	use := memoryUse{unaccounted: -conversation.InputMemory()}
 	q.broker.Call(func(e *engine.Engine, _ int64) {
-		use.others -= e.Memory()
+		use.unaccounted -= e.Memory()
 		use.sessions = e.Stats().Sessions
 	})
-	use.others += heapHeld()
+	use.unaccounted += heapHeld()
 	return use
 }
 
-// worthCleaning reports whether enough is held that nothing is known to use, given
-// what was held after the last time.
-func (now memoryUse) worthCleaning(last memoryUse) bool {
-	if now.others > last.others+last.others/4+memoryWorth {
+// worthCollecting reports whether the heap holds much more than it did after the last
+// collection, or still holds much although many sessions have gone.
+func (now memoryUse) worthCollecting(last memoryUse) bool {
+	if now.unaccounted > last.unaccounted+last.unaccounted/4+memoryWorth {
 		return true
 	}
-	return now.others > memoryWorth && now.sessions < last.sessions-last.sessions/4
+	return now.unaccounted > memoryWorth && now.sessions < last.sessions-last.sessions/4
 }
 
 // heapHeld returns how much of the system's memory the heap holds, in bytes.

@@ -4,21 +4,21 @@ import "testing"
 
 // Memory is given back when something has been freed, and not again and again for
 // what is in use.
-func TestMemoryWorthCleaning(t *testing.T) {
+func TestMemoryWorthCollecting(t *testing.T) {
 	const mb = 1 << 20
 	for _, test := range []struct {
 		last, now memoryUse
 		want      bool
 	}{
-		{memoryUse{}, memoryUse{others: 10 * mb}, false},
-		{memoryUse{}, memoryUse{others: 40 * mb}, true},
-		{memoryUse{others: 100 * mb}, memoryUse{others: 150 * mb}, false},
-		{memoryUse{others: 100 * mb}, memoryUse{others: 160 * mb}, true},
+		{memoryUse{}, memoryUse{unaccounted: 10 * mb}, false},
+		{memoryUse{}, memoryUse{unaccounted: 40 * mb}, true},
+		{memoryUse{unaccounted: 100 * mb}, memoryUse{unaccounted: 150 * mb}, false},
+		{memoryUse{unaccounted: 100 * mb}, memoryUse{unaccounted: 160 * mb}, true},
 		{memoryUse{100 * mb, 1000}, memoryUse{100 * mb, 800}, false},
 		{memoryUse{100 * mb, 1000}, memoryUse{100 * mb, 700}, true},
 		{memoryUse{10 * mb, 1000}, memoryUse{10 * mb, 0}, false},
 	} {
-		if got := test.now.worthCleaning(test.last); got != test.want {
+		if got := test.now.worthCollecting(test.last); got != test.want {
 			t.Errorf("%+v after %+v: %v", test.now, test.last, got)
 		}
 	}

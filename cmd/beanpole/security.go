@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A security is what listeners share: the policy in force and the certificates.
+// security has the policy in force and the certificates. All listeners share it.
 type security struct {
 	policy atomic.Pointer[access.Policy]
 	on     bool // there are identities or rules, or a listener wants to know who clients are

@@ -27,7 +27,7 @@ type IdentityConfig struct {
 
 // A RuleConfig gives rights on tubes to identities.
 type RuleConfig struct {
-	Identities []string // names; "*" is everybody, those whom nothing identifies too
+	Identities []string // names; "*" is everybody, also clients that nothing identifies
 	Tubes      []string // patterns: * matches any characters, ? one; empty: all tubes
 	Rights     Rights
 }
@@ -96,7 +96,7 @@ func New(c Config) (*Policy, error) {
 	return p, nil
 }
 
-// add notes by what an identity is recognised.
+// add notes what identifies somebody.
 func (p *Policy) add(c *IdentityConfig, id *Identity) error {
 	if len(c.Tokens)+len(c.Certificates)+len(c.UnixUsers)+len(c.Networks) == 0 {
 		return errors.New("nothing identifies it: it needs a token, a certificate, a unix user or a network")
@@ -133,7 +133,7 @@ func (p *Policy) addNetworks(prefixes []netip.Prefix, id *Identity) error {
 	return nil
 }
 
-// give adds a rule to all whom it concerns.
+// give adds a rule to the identities that it names.
 func (p *Policy) give(c RuleConfig, byName map[string]*Identity) error {
 	if len(c.Identities) == 0 {
 		return fmt.Errorf("it has no identities (%q is everybody)", everybody)
@@ -162,7 +162,7 @@ func (p *Policy) give(c RuleConfig, byName map[string]*Identity) error {
 // Known returns how many identities there are.
 func (p *Policy) Known() int { return p.known }
 
-// Nobody returns the identity of clients whom nothing identifies.
+// Nobody returns the identity of clients that nothing identifies.
 func (p *Policy) Nobody() *Identity { return p.nobody }
 
 // ByToken returns the identity that a token belongs to.
@@ -175,8 +175,8 @@ func (p *Policy) ByToken(token string) (*Identity, bool) {
 	return id, ok
 }
 
-// ByCertificate returns the identity of a client certificate. That the
-// certificate is good is for the caller to have checked.
+// ByCertificate returns the identity of a client certificate. The caller has checked
+// that the certificate is good.
 func (p *Policy) ByCertificate(c *x509.Certificate) (*Identity, bool) {
 	for _, name := range append([]string{c.Subject.CommonName}, c.DNSNames...) {
 		if id, ok := p.byCertificate[name]; ok && name != "" {

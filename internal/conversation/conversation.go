@@ -28,8 +28,8 @@ const (
 	keptAnswer = 1 << 10
 )
 
-// MaxAhead is from how many bytes behind a waiting reserve a driver reads no
-// more of them. It may have to read to notice that the client has gone.
+// MaxAhead is how many bytes behind a waiting reserve a driver may read, which it may
+// have to do to notice that the client has gone. Then it reads no more.
 const MaxAhead = 64 << 10
 
 // A State is where a conversation stands, and what it wants of its driver.
@@ -130,23 +130,23 @@ type Conversation struct {
 	locked     bool // the client must prove who it is before anything else
 	shares     bool // out is a part of the batch's buffer
 	more       bool // there may be whole commands in the input, or a long one goes on
-	waiting    bool // a reserve has no answer yet
+	waiting    bool // a reserve has no answer yet, or one that is not in out
+	answered   bool // the turn that answered the waiting reserve is settled
 	unsettled  bool // the long command has made changes in the last turn
-	failed     bool // and in that one or an earlier one they could not be made durable
-	answered   bool // it has, and the turn that gave it is settled
-	quit       bool // the client has said so
+	failed     bool // changes of the long command could not be made durable
+	quit       bool // the client has said so, or has lost its right to go on
 	http       bool // the client has spoken HTTP
 	eof        bool // the client will send nothing more
-	halfClosed bool // and the engine knows, or will in the next turn
+	halfClosed bool // the engine knows that, or will in the next turn
 
 	limiter Limiter // nil: none
-	credit  int     // tokens that were taken, for commands that are not executed
+	credit  int     // tokens taken for commands that have not been executed
 	resume  int64   // when those may be used; ns, 0: now
 
 	opened   int64 // when the client came; ns
 	progress int64 // when the client last made progress; ns
 	dripped  int   // bytes that it has sent since, of a command that is not complete
-	unacked  int   // bytes that its kernel had not acknowledged when the driver last looked, and those written since
+	unacked  int   // bytes written that the client's kernel has not acknowledged, as far as the driver knows
 
 	// The answer to a waiting reserve. It belongs to the turn that ends the wait,
 	// and from the settlement of that turn on to the driver.
@@ -265,8 +265,8 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		buf = c.in.unread()
 	}
 	t := task{c: c, do: execute, from: len(b.commands), fresh: fresh}
-	most := c.allowance(now)
-	for range most {
+	limit := c.allowance(now)
+	for range limit {
 		if t.parsed == len(buf) {
 			break
 		}
@@ -292,7 +292,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		}
 	}
 	t.to = len(b.commands)
-	t.more = t.more || t.to-t.from == most
+	t.more = t.more || t.to-t.from == limit
 	c.spend(now, t.to-t.from)
 	if t.to > t.from {
 		c.progress, c.dripped = now, 0
@@ -307,7 +307,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	}
 }
 
-// keep drops the first n bytes of what was parsed and keeps the others.
+// keep drops the first n bytes of the input, which are done with, and keeps the others.
 func (c *Conversation) keep(fresh []byte, n int) {
 	switch {
 	case fresh == nil:
@@ -332,8 +332,8 @@ func (c *Conversation) EndInput(b *Batch) {
 	}
 }
 
-// HangUp tells that the client will send nothing more than what the driver can
-// still read: its reserve waits no longer.
+// HangUp tells that the client has hung up: its reserve waits no longer. The driver
+// may still have input to read that came before.
 func (c *Conversation) HangUp(b *Batch) {
 	if c.waiting && !c.halfClosed {
 		c.halfClosed = true

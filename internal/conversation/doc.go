@@ -41,8 +41,8 @@
 //
 //	any state ──End──▶ Leaving ──TurnOver──▶ Closed
 //
-// What a state wants of the driver is said at its constant. A session is opened
-// and ended in a turn, too, and needs no settlement.
+// The constants of State say what each of them wants of the driver. A session is
+// opened and ended in a turn, too; nothing waits for that turn to be settled.
 //
 // A command that the client may not give is refused in Conversation.execute, the only
 // place where commands are executed (gate.go). A client that gives more commands a

@@ -37,7 +37,8 @@ const AuthTimeout = 10 * time.Second
 const insertedToken = 0
 
 // Guard puts a gate before the conversation, which must be new. The client's name is
-// for Refused; id is who something has said that it is, such as its certificate, or nil.
+// for Refused; id is the identity that is known already, from a certificate for
+// example, or nil.
 func (c *Conversation) Guard(g *Gate, client string, id *access.Identity) {
 	c.gate, c.client = g, client
 	c.locked = g.Required && id == nil
@@ -48,7 +49,7 @@ func (c *Conversation) Guard(g *Gate, client string, id *access.Identity) {
 	c.guardParser()
 }
 
-// guardParser makes auth a command. A body that a stranger sends is not worth keeping.
+// guardParser makes auth a command, and does not let a stranger send large bodies.
 func (c *Conversation) guardParser() {
 	if c.gate == nil {
 		return
@@ -104,9 +105,9 @@ func (c *Conversation) refuse(what string) {
 	}
 }
 
-// enter makes the client whom its token says that it is. A token that is not known, or
-// of somebody who may not reserve from a tube that is watched already, ends the
-// conversation.
+// enter gives the client the identity that its token belongs to. The conversation ends
+// if the token is not known, or if that identity may not reserve from a tube that the
+// client watches already.
 func (c *Conversation) enter(e *engine.Engine, cmd *command) {
 	if cmd.identity == nil || cmd.Fault != wire.None || !c.mayKeepWatching(cmd.identity) {
 		c.refuse("the token")

@@ -6,8 +6,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// leastProgress is how many bytes of a command or of replies are progress. Less
-// than that in a StallTimeout is a client that would hold its memory for ever.
+// A client makes progress when it sends leastProgress bytes of a command, or takes as
+// many of its replies. One that does less in a StallTimeout could hold memory for ever.
 const leastProgress = 4 << 10
 
 // received notes that input has come. A client makes progress when a command
@@ -24,8 +24,8 @@ func (c *Conversation) received(now int64, n int) {
 }
 
 // Unacknowledged tells how many bytes of what was written the client's kernel has
-// not acknowledged, in the state Writing. It lets a reader that is slow and steady
-// live, while the buffers between do not let anything be written for long.
+// not acknowledged, in the state Writing. So a client that reads slowly and steadily
+// stays connected, though the buffers on the way may be full for long.
 func (c *Conversation) Unacknowledged(now int64, n int) {
 	switch {
 	case n >= c.unacked:

@@ -5,19 +5,19 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// What is too long for one turn is begun within it and goes on after it. Until
-// it is over nothing else of the conversation is executed.
+// A reply or a command that is too long for one turn begins in that turn and goes on
+// after it. Until it is over, the conversation executes nothing else.
 
 const (
-	// shortList is how many names a list has at most that is formatted at once.
+	// shortList is how many names are formatted at once.
 	shortList = 256
 
-	// listPiece is how many bytes of a longer one are formatted at a time.
+	// listPiece is how many bytes of a longer list are formatted at a time.
 	listPiece = 64 << 10
 
-	// largeBody is from how many bytes on a body is not copied into the reply.
-	// The engine gives bodies above 128 KiB memory of their own, and never
-	// changes it; those below share pages, which are used again.
+	// A body of largeBody bytes or more is not copied into the reply. The engine
+	// gives bodies above 128 KiB memory of their own, and never changes it; smaller
+	// ones share pages, which are used again.
 	largeBody = 128<<10 + 1
 )
 

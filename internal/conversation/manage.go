@@ -7,8 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// The commands of those who manage a queue, which beanstalkd does not have. Each is
-// long.
+// The commands for managing a queue, which beanstalkd does not have. Each may take
+// several turns.
 
 const (
 	// defaultListed is how many jobs list-jobs lists if it is not told.

@@ -18,8 +18,8 @@ type jobList struct {
 // A reservedScan is the progress of the search for the reserved jobs of a tube,
 // which are in the heaps of the sessions that hold them.
 type reservedScan struct {
-	session int       // sessions with a lower number were looked at
-	pages   [][]entry // not looked at yet, of the last of those sessions
+	session int       // the number of the next session to look at
+	pages   [][]entry // of the session before: what was not looked at yet
 }
 
 // A Cursor is a place in a list, behind a job; the zero value is the beginning. It
@@ -111,8 +111,8 @@ func (e *Engine) continueList(l *jobList) (more bool) {
 // cursor returns the place behind an entry.
 func (a entry) cursor() Cursor { return Cursor{a.hi, a.lo, true} }
 
-// firstEntries collects the first n entries behind a place, of those that show was
-// called with.
+// firstEntries collects the first n entries behind a place: show is called with all
+// entries, in any order.
 type firstEntries struct {
 	after  Cursor
 	n      int

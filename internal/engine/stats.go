@@ -43,11 +43,10 @@ type TubeStats struct {
 	Deletes, Pauses          uint64 // commands that succeeded since the tube was made
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
-	// OldestReady is how long the job has been ready that is the next to be reserved,
-	// in ns; 0 if none is ready. If that was reserved before it is how long ago it was
-	// put: a job that fails again and again does not look young. If all jobs have the
-	// same priority it is the oldest ready job; else it is the oldest of those that go
-	// before the others.
+	// OldestReady is how long the next job to be reserved has been ready, in ns; 0 if
+	// none is ready. If that job was reserved before, it is the time since its put: a
+	// job that fails again and again does not look young. The next job is the one that
+	// was put first, among those with the most urgent priority.
 	OldestReady int64
 
 	Queued Total // from ready to reserved, since the tube came to be

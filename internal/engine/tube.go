@@ -11,7 +11,7 @@ const DefaultTube = "default"
 // I3. A tube that is not paused has no ready job or no waiting session.
 // I4. using and watching count the sessions that do so; reserved counts the
 // jobs of this tube that sessions hold; urgent its ready jobs below UrgentPri;
-// bytes those of the bodies of its jobs.
+// bytes the length of all bodies of its jobs.
 //
 // I9. Each tube that something refers to is in Engine.tubes, names and byName,
 // and no other.
@@ -35,8 +35,8 @@ type tube struct {
 
 	waiters     watchList // sessions that wait for a job of this tube, first come first
 	waiting     int       // how many
-	subscribers watchList // of sessions with an index, to be notified of the next job
-	queue       watchHeap // of those that waited when they were notified, first come first
+	subscribers watchList // of sessions with an index: to be notified of the next job
+	queue       watchHeap // of sessions with an index that waited when they were notified, the longest wait first
 	pauseLen    uint32    // s; as given, while paused
 	unpauseAt   int64     // ns; when the pause ends
 	paused      bool
@@ -46,7 +46,7 @@ type tube struct {
 	cmdDelete   uint64
 	cmdPause    uint64
 	queued      Total // from ready to reserved; see Times
-	worked      Total // from reserved to the end of that
+	worked      Total // from reserved to delete, release or bury
 	timer       timer
 }
 

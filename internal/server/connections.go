@@ -8,7 +8,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A Connection is what there is to tell of a client.
+// A Connection describes a client.
 type Connection struct {
 	engine.SessionStats
 	Address  string        // IP and port, or "unix"
@@ -17,7 +17,7 @@ type Connection struct {
 	Jobs     []uint64      // the first that it holds
 }
 
-// ConnectionJobs is how many jobs of those that a client holds a Connection names.
+// ConnectionJobs is how many of the jobs that a client holds a Connection names at most.
 const ConnectionJobs = 100
 
 // A connected is a connection as its session knows it. All but disconnect is for turns.

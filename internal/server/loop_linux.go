@@ -40,7 +40,7 @@ const (
 	// the default size with its line.
 	readSize = 64 << 10
 
-	// maxUnsynced is for how many tasks a sync begins at the latest, though more
+	// maxUnsynced is how many tasks may wait for a sync: then one begins, even if more
 	// sockets are ready.
 	maxUnsynced = 4 * epoll.MaxEvents
 
@@ -65,7 +65,7 @@ const (
 // Where the log syncs, a round is delivered when it is settled. Meanwhile the loop
 // goes on with the sockets that are not in it, and what they change is for the
 // next sync: that begins when the last one has ended, its replies are written, and
-// those who have answered by then are served. So most clients share each sync.
+// the clients that have answered by then are served. So most clients share each sync.
 type loop struct {
 	srv    *Server
 	caller *broker.Caller
@@ -83,7 +83,7 @@ type loop struct {
 	free      []int     // indexes
 	open      int       // sockets
 	sweepAt   int64     // when to look for clients that make no progress
-	throttled throttled // those who wait for a token
+	throttled throttled // sockets that wait for a token
 	stopping  bool      // as the mailbox says
 	aborting  bool
 	ready     []*socket // for the next pass: they have input that was read and not executed
@@ -105,11 +105,11 @@ type loop struct {
 	}
 
 	unused    []*round // rounds that were delivered
-	unsettled int      // rounds whose turn is over
-	syncing   int      // those of them that the sync under way is for
-	unsynced  int      // tasks of those that no sync is for
+	unsettled int      // rounds whose turn is over, but whose changes may not be durable
+	syncing   int      // unsettled rounds that the sync under way is for
+	unsynced  int      // tasks of the other unsettled rounds
 
-	syncedAt int64 // ns; when that began, 0 if it is known to have ended
+	syncedAt int64 // ns; when the sync under way began, 0 if it is known to have ended
 	syncTime int64 // ns; how long one takes, a moving average
 }
 
@@ -240,7 +240,7 @@ func (l *loop) wait() {
 	l.begin()
 }
 
-// begin begins a pass, which serves what is ready. Those who have connected come first.
+// begin begins a pass, which serves what is ready. New clients come first.
 func (l *loop) begin() {
 	if len(l.events) > 0 && l.events[0].Index == epoll.Listeners {
 		l.events = l.events[1:]
@@ -256,10 +256,9 @@ func (l *loop) begin() {
 	l.limit.tasks = max(minRoundTasks, (n+roundsPerPass-1)/roundsPerPass)
 }
 
-// sync has the rounds made durable whose replies wait for that. It waits for a
-// short sync itself: to have another goroutine do it and to hear of its end costs
-// more than the loop could do meanwhile. It reports whether there may be something
-// to do now.
+// sync makes the unsettled rounds durable. The loop runs a short sync itself: to have
+// another goroutine do it and to hear of its end costs more than the loop could do
+// meanwhile. If it has waited there may be something to do now.
 func (l *loop) sync() (waited bool) {
 	l.syncing, l.unsynced = l.unsettled, 0
 	l.syncedAt = l.srv.now()
@@ -271,20 +270,20 @@ func (l *loop) sync() (waited bool) {
 	return true
 }
 
-// settled notes that a round is, and learns how long a sync takes. One that is very
-// long now and then says little about the next.
-func (l *loop) settled() {
-	if l.syncing > 0 && l.syncedAt > 0 { // the first that this sync is for
+// noteSettled notes that a round is settled, and learns how long a sync takes. A single
+// very long one counts little.
+func (l *loop) noteSettled() {
+	if l.syncing > 0 && l.syncedAt > 0 { // the first round that this sync is for
 		took := min(l.srv.now()-l.syncedAt, 4*max(0, int64(l.srv.opt.SlowSync)))
 		l.syncTime += (took - l.syncTime) / 8
 		l.syncedAt = 0
 	}
 	l.unsettled--
-	l.syncing = max(0, l.syncing-1) // they come in order
+	l.syncing = max(0, l.syncing-1) // rounds are settled in order
 }
 
 // readMail deals with what other goroutines, and turns, have sent: it passes
-// answers on to those who waited, delivers rounds, and takes in new sockets.
+// answers on to the sockets that waited, delivers rounds, and takes in new sockets.
 func (l *loop) readMail() {
 	if !l.mail.waiting.Load() {
 		return
@@ -301,7 +300,7 @@ func (l *loop) readMail() {
 		l.proceed(s)
 	}
 	for _, r := range settled {
-		l.settled()
+		l.noteSettled()
 		l.deliver(r)
 	}
 	clear(answered)
@@ -431,7 +430,7 @@ func (l *loop) turn() {
 		l.adapt(r.Replies(), commands)
 		if settled {
 			r.err = err
-			l.readMail() // those who waited have their answers first
+			l.readMail() // sockets that waited get their answers first
 			l.deliver(r)
 		} else {
 			l.unsettled++

@@ -88,9 +88,9 @@ type Options struct {
 	// two processors that Go uses (doc/decisions/0007).
 	Loops int
 
-	// SlowSync is from how long on, on average, a sync of the log is not waited
-	// for by a loop, which then goes on with other clients. 0: 5 ms;
-	// negative: it waits for none.
+	// SlowSync: a loop waits for a sync of the log if syncs take less than this on
+	// average. Otherwise it serves other clients meanwhile. 0: 5 ms; negative: it
+	// waits for none.
 	SlowSync time.Duration
 
 	// Logger gets what happens to connections at level debug, and what an

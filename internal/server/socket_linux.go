@@ -141,8 +141,8 @@ func (l *loop) untilDue() time.Duration {
 	return time.Duration(max(0, at-l.srv.now()))
 }
 
-// dismiss ends, when the server stops, the connections of those who have had
-// all their replies.
+// dismiss ends the connections of clients that have all their replies. It is for a
+// server that stops.
 func (l *loop) dismiss() {
 	for _, s := range l.socks {
 		if s == nil {

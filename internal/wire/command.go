@@ -16,7 +16,7 @@ const crlf = "\r\n"
 type Command struct {
 	Op      Op
 	Fault   Fault
-	Counted bool   // the command's entry of ServerStats.Commands moves: it does for some that are faulty
+	Counted bool   // stats counts the command, as it does some faulty ones
 	ID      uint64 // job
 	Pri     uint32 // put, release, bury
 	Delay   uint32 // seconds: put, release, pause-tube
@@ -121,7 +121,7 @@ func looseTube(line []byte, i int) (tube []byte, end int) {
 	return line[i:end], end
 }
 
-// mayBeMissing reports whether an argument is one.
+// mayBeMissing reports whether a command may be without an argument.
 func (a arg) mayBeMissing() bool {
 	return a == argMaybeIdle || a == argMaybeLimit || a == argMaybeCursor
 }
@@ -180,7 +180,7 @@ func AppendCommand(dst []byte, cmd *Command) []byte {
 	return dst
 }
 
-// lacks reports whether an argument that may be missing is.
+// lacks reports whether the command is without an argument that may be missing.
 func (cmd *Command) lacks(a arg) bool {
 	switch a {
 	case argMaybeIdle:

@@ -16,8 +16,8 @@ import (
 //	  cursor: "40000000000.7"\n
 //	- id: 9\n
 //
-// beanstalkd-pi has a list-jobs with such data, of which the keys id, pri, age, size
-// and time-left are.
+// The form, and the keys id, pri, age, size and time-left, are those of list-jobs in
+// beanstalkd-pi.
 const (
 	listedStart  = "- "
 	listedIndent = "  "

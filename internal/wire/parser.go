@@ -10,8 +10,8 @@ const (
 	// included.
 	MaxLine = 224
 
-	// MaxLongLine is that of commands which beanstalkd does not have and that may
-	// need more, for two names of tubes. Of replies it is not.
+	// MaxLongLine is the same for commands that beanstalkd does not have and that may
+	// name two tubes. No reply has so long a line.
 	MaxLongLine = 512
 
 	// DefaultMaxBody is beanstalkd's default of Parser.MaxBody.
@@ -48,8 +48,8 @@ type Parser struct {
 
 // Next parses one command from the front of buf into cmd and returns how many
 // bytes it takes. If ok is false, cmd holds nothing of use and more input is
-// needed; the n bytes, which may be some all the same, have been discarded. The
-// bytes that were not consumed must be at the front of buf in the next call.
+// needed. Then, too, n may be more than 0: those bytes have been discarded. The
+// bytes that were not taken must be at the front of buf in the next call.
 //
 // A buf that holds MaxLine bytes, and Need bytes if that is more, always gives
 // progress.
@@ -138,8 +138,8 @@ func (p *Parser) parseLine(line []byte, cmd *Command) (size uint32) {
 	return size
 }
 
-// isHTTP reports whether a line, of which this is all or the front, is one that
-// every HTTP/1 request with a body has. A web page can make a browser send such
+// isHTTP reports whether a line, or the front of one, is such as every HTTP/1 request
+// with a body has. A web page can make a browser send such
 // a request to any port of its machine, with a body that is a put; Redis knows it
 // by the same two lines.
 func isHTTP(line []byte) bool {

@@ -115,19 +115,9 @@ func AppendInserted(dst []byte, id uint64) []byte {
 	return appendNumber(dst, Inserted, id)
 }
 
-// AppendBuriedID appends the reply to a put whose job had to be buried.
-func AppendBuriedID(dst []byte, id uint64) []byte {
-	return appendNumber(dst, Buried, id)
-}
-
 // AppendReserved appends the reply to the reserve commands.
 func AppendReserved(dst []byte, id uint64, body []byte) []byte {
 	return AppendJob(dst, Reserved, id, body)
-}
-
-// AppendFound appends the reply to the peek commands.
-func AppendFound(dst []byte, id uint64, body []byte) []byte {
-	return AppendJob(dst, Found, id, body)
 }
 
 // AppendOK appends a reply with data. The dictionaries and lists that the

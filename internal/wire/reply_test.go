@@ -17,10 +17,10 @@ var replyTests = []struct {
 }{
 	{AppendInserted(nil, 1), "INSERTED 1\r\n", Reply{Kind: Inserted, ID: 1}},
 	{AppendInserted(nil, math.MaxUint64), "INSERTED 18446744073709551615\r\n", Reply{Kind: Inserted, ID: math.MaxUint64}},
-	{AppendBuriedID(nil, 7), "BURIED 7\r\n", Reply{Kind: Buried, ID: 7}},
+	{appendNumber(nil, Buried, 7), "BURIED 7\r\n", Reply{Kind: Buried, ID: 7}},
 	{AppendReserved(nil, 7, []byte("a\r\nb")), "RESERVED 7 4\r\na\r\nb\r\n", Reply{Kind: Reserved, ID: 7, Body: []byte("a\r\nb")}},
 	{AppendReserved(nil, 7, nil), "RESERVED 7 0\r\n\r\n", Reply{Kind: Reserved, ID: 7, Body: []byte{}}},
-	{AppendFound(nil, 7, []byte("a")), "FOUND 7 1\r\na\r\n", Reply{Kind: Found, ID: 7, Body: []byte("a")}},
+	{AppendJob(nil, Found, 7, []byte("a")), "FOUND 7 1\r\na\r\n", Reply{Kind: Found, ID: 7, Body: []byte("a")}},
 	{AppendOK(nil, []byte("---\n- default\n")), "OK 14\r\n---\n- default\n\r\n", Reply{Kind: OK, Body: []byte("---\n- default\n")}},
 	{AppendWord(nil, OK), "OK\r\n", Reply{Kind: OK}},
 	{AppendUsing(nil, "mail"), "USING mail\r\n", Reply{Kind: Using, Tube: []byte("mail")}},

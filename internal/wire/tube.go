@@ -13,7 +13,7 @@ var nameChars = func() (t [256]bool) {
 }()
 
 // ValidTube reports whether name can be the name of a tube: 1 to [MaxTube]
-// letters, digits and bytes of -+/;.$_() of which the first is not a hyphen.
+// letters, digits and bytes of -+/;.$_() that do not begin with a hyphen.
 func ValidTube(name []byte) bool {
 	return len(name) <= MaxTube && nameEnd(name, 0) == len(name) && len(name) > 0 && name[0] != '-'
 }

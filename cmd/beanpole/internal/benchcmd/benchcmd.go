@@ -150,8 +150,8 @@ func (opt *options) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// Options for which a suite has values of its own, and those of which a restart
-// makes no use.
+// Options that do not go with --suite, which has its own values for them, and those
+// that do not go with --restart, which does not use them.
 var (
 	ofOneLoad = []string{
 		"mix", "connections", "in-flight", "tubes", "backlog", "occupied", "idle", "workers", "ops", "threads",

@@ -166,8 +166,8 @@ const (
 	byCommandLine source = "command line"
 )
 
-// overrides are pairs of settings of which the one that comes from the stronger
-// source wins.
+// overrides are pairs of settings that exclude each other: the one from the stronger
+// source counts.
 var overrides = map[string]string{
 	"fsync-interval": "no-fsync",
 	"no-fsync":       "fsync-interval",
