@@ -25,12 +25,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/benchcmd"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
@@ -80,7 +82,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 	}
-	root.SetFlagErrorFunc(command.FlagError)
+	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(printHelp)
 	const server = "server"
 	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
@@ -100,4 +102,19 @@ func newRoot() *cobra.Command {
 		}
 	}
 	return root
+}
+
+// flagError says what is wrong with an option. One that comes before its command is taken
+// for one of the server.
+func flagError(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && cmd.Name() == "serve" {
+		name, dashes := e.GetSpecifiedName(), "--"
+		if e.GetSpecifiedShortnames() != "" {
+			name, dashes = name[:1], "-"
+		}
+		if cli.HasOption(name) {
+			return command.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)
+		}
+	}
+	return command.FlagError(cmd, err)
 }

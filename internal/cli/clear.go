@@ -91,22 +91,18 @@ servers each job is looked at and deleted, in two round trips, and the counters 
 go up.`
 
 func newClear() *cobra.Command {
-	var states []string
+	var states stateOption
 	var yes bool
 	cmd := newCommand("clear", "TUBE", "delete the jobs of a tube", func(ctx context.Context, s *session, args []string) error {
-		wanted, err := parseStates(states)
+		wanted, err := states.needed()
 		if err != nil {
 			return err
 		}
-		c, err := s.dial(ctx)
+		c, st, err := s.dialTube(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		st, err := c.StatsTube(ctx, args[0])
-		if err != nil {
-			return err
-		}
 		there := uint64(0)
 		for _, state := range wanted {
 			there += jobsIn(st, state)
@@ -137,49 +133,10 @@ func newClear() *cobra.Command {
 	})
 	cmd.Long = clearLong
 	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear mail --state ready,delayed --yes"
-	cmd.Flags().StringSliceVar(&states, "state", nil, "`STATES`: ready, delayed, buried, with commas between\nthem")
+	states.define(cmd, idleStates, "delete the jobs in these")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.ValidArgsFunction = completeTubes
 	return cmd
-}
-
-// parseStates reads the names of states in which nobody holds a job.
-func parseStates(names []string) ([]client.State, error) {
-	if len(names) == 0 {
-		return nil, usageError("--state is needed: ready, delayed, buried, or several with commas between them")
-	}
-	var states []client.State
-	for _, name := range names {
-		switch s := client.State(name); s {
-		case client.StateReady, client.StateDelayed, client.StateBuried:
-			states = append(states, s)
-		default:
-			return nil, usageError("%q is not a state of jobs that can be taken: ready, delayed or buried", name)
-		}
-	}
-	return states, nil
-}
-
-// countStates says how many jobs of each state a tube has.
-func countStates(st *client.TubeStats, states []client.State) string {
-	var parts []string
-	for _, s := range states {
-		parts = append(parts, fmt.Sprintf("%d %s jobs", jobsIn(st, s), s))
-	}
-	return strings.Join(parts, " and ")
-}
-
-// jobsIn returns how many jobs of a tube are in a state.
-func jobsIn(st *client.TubeStats, s client.State) uint64 {
-	switch s {
-	case client.StateReady:
-		return st.JobsReady
-	case client.StateDelayed:
-		return st.JobsDelayed
-	case client.StateBuried:
-		return st.JobsBuried
-	}
-	return st.JobsReserved
 }
 
 // confirm asks a person. Where there is none it fails.

@@ -19,6 +19,12 @@ func Commands() []*cobra.Command {
 	return all
 }
 
+// HasOption reports whether all commands have an option, by its name or letter.
+func HasOption(name string) bool {
+	flags := newPing().Flags()
+	return flags.Lookup(name) != nil || len(name) == 1 && flags.ShorthandLookup(name) != nil
+}
+
 // Groups returns the groups of the commands, with their titles.
 func Groups() []*cobra.Group {
 	var all []*cobra.Group

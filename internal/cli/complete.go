@@ -56,8 +56,3 @@ func tubeNames(cmd *cobra.Command) []string {
 	}
 	return names
 }
-
-// completeStates completes the names of states.
-func completeStates(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"ready", "delayed", "buried", "reserved"}, cobra.ShellCompDirectiveNoFileComp
-}

@@ -27,16 +27,12 @@ can also go on: with --from, at the id after that of the last whole line.
 
 ` + scanCost
 
-// define adds the options that every scan has.
-func (sc *scan) define(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.Uint64Var(&sc.from, "from", 1, "begin with this `ID`")
-	f.Uint64Var(&sc.to, "last", 0, "end with this `ID`, and do not ask for the newest")
-}
-
 func newExport() *cobra.Command {
 	var sc scan
 	cmd := newCommand("export", "", "write the jobs of a tube or of all, as JSON", func(ctx context.Context, s *session, _ []string) error {
+		if err := sc.check(); err != nil {
+			return err
+		}
 		c, err := s.dial(ctx)
 		if err != nil {
 			return err

@@ -185,7 +185,7 @@ func (im *importer) explain(err error) error {
 func (im *importer) read(n int) ([]job, error) {
 	var jobs []job
 	for len(jobs) < n && im.bad == nil {
-		line, err := im.lines.next()
+		line, err := im.lines.nextFilled()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -194,7 +194,7 @@ func (im *importer) read(n int) ([]job, error) {
 			j, err = im.parse(line)
 		}
 		if err != nil {
-			im.bad = fmt.Errorf("line %d: %w", im.endLine+1, err)
+			im.bad = fmt.Errorf("line %d: %w", im.lines.number, err)
 			break
 		}
 		im.endLine, im.endOffset = im.lines.number, im.lines.offset
@@ -214,7 +214,7 @@ func (im *importer) parse(line []byte) (job, error) {
 		return j, err
 	}
 	if size := int64(len(j.body())); im.most > 0 && size > im.most {
-		return j, fmt.Errorf("the body has %d bytes, and the server takes %d (its option -z)", size, im.most)
+		return j, bodyTooBig(size, im.most)
 	}
 	j.Tube = cmp.Or(im.opt.tube, j.Tube, "default")
 	j.TTR = cmp.Or(j.TTR, seconds(client.DefaultTTR))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -66,17 +67,37 @@ func (j *job) body() []byte {
 // readJob reads a job from a line of JSON.
 func readJob(line []byte) (j job, err error) {
 	if err := json.Unmarshal(line, &j); err != nil {
-		return j, fmt.Errorf("not a job in JSON: %w", err)
+		return j, notJSON(err)
 	}
 	switch {
 	case j.Body != nil && j.Binary != nil:
 		return j, errors.New("it has both body and body_base64")
 	case j.Body == nil && j.Binary == nil:
 		return j, errors.New("it has neither body nor body_base64")
-	case j.Delay < 0 || j.TTR < 0:
-		return j, errors.New("delay and ttr are not negative")
+	case j.Delay < 0 || j.TTR < 0 || j.Delay > mostSeconds || j.TTR > mostSeconds:
+		return j, fmt.Errorf("delay and ttr are seconds, 0 to %d", int64(mostSeconds))
 	}
 	return j, nil
+}
+
+// notJSON says why a line is no job, without our names of types.
+func notJSON(err error) error {
+	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case ok && e.Field == "":
+		return fmt.Errorf("not a job in JSON: it is %s, and not an object", article(e.Value))
+	case ok:
+		return fmt.Errorf("not a job in JSON: %s cannot be %s", e.Field, article(e.Value))
+	}
+	return fmt.Errorf("not a job in JSON: %w", err)
+}
+
+// article puts one before a word.
+func article(word string) string {
+	if strings.ContainsRune("aeiou", rune(word[0])) {
+		return "an " + word
+	}
+	return "a " + word
 }
 
 // printJob prints a job with its body: as JSON, or for people with what is known of
@@ -85,14 +106,42 @@ func (s *session) printJob(j job) error {
 	if s.json {
 		return s.printJSON(j)
 	}
+	if s.printed {
+		fmt.Fprintln(s.out)
+	}
+	s.printed = true
 	fmt.Fprintf(s.out, "job %d", j.ID)
 	if j.Tube != "" {
 		fmt.Fprintf(s.out, " in tube %s: %s, priority %d, age %s, time to run %s", j.Tube, j.State, j.Pri,
 			time.Duration(j.Age)*time.Second, time.Duration(j.TTR)*time.Second)
 	}
-	fmt.Fprintln(s.out)
+	fmt.Fprintln(s.out, j.history())
 	_, err := fmt.Fprintf(s.out, "%s\n", printable(j.body()))
 	return err
+}
+
+// history tells of a job what has become of it so far, as far as anything has.
+func (j *job) history() string {
+	var b strings.Builder
+	switch left := time.Duration(j.TimeLeft) * time.Second; client.State(j.State) {
+	case client.StateDelayed:
+		fmt.Fprintf(&b, ", ready in %s", left)
+	case client.StateReserved:
+		fmt.Fprintf(&b, ", %s left", left)
+	}
+	for _, c := range []struct {
+		what  string
+		times uint64
+	}{{"reserved", j.Reserves}, {"timed out", j.Timeouts}, {"released", j.Releases}, {"buried", j.Buries}, {"kicked", j.Kicks}} {
+		switch c.times {
+		case 0:
+		case 1:
+			fmt.Fprintf(&b, ", %s once", c.what)
+		default:
+			fmt.Fprintf(&b, ", %s %d times", c.what, c.times)
+		}
+	}
+	return b.String()
 }
 
 // printable returns a body as it may be shown on a terminal: text as it is, without
@@ -124,7 +173,7 @@ func parseIDs(args []string) ([]uint64, error) {
 
 // eachID runs f for each of the ids and goes on when a job is not there; that is
 // said at the end.
-func (s *session) eachID(ctx context.Context, args []string, f func(*client.Conn, uint64) error) error {
+func (s *session) eachID(ctx context.Context, args []string, done string, f func(*client.Conn, uint64) error) error {
 	ids, err := parseIDs(args)
 	if err != nil {
 		return err
@@ -134,16 +183,31 @@ func (s *session) eachID(ctx context.Context, args []string, f func(*client.Conn
 		return err
 	}
 	defer c.Close()
-	var missing error
+	n := 0
+	var missing []error
 	for _, id := range ids {
-		if err := f(c, id); errors.Is(err, client.ErrNotFound) {
-			missing = err
-			if len(ids) > 1 {
-				s.note("%v", err)
-			}
-		} else if err != nil {
+		switch err := f(c, id); {
+		case err == nil:
+			n++
+		case isNothing(err):
+			missing = append(missing, s.exit(ctx, err))
+		default:
 			return err
 		}
 	}
-	return missing
+	if done != "" && s.json {
+		if err := s.printJSON(map[string]int{done: n}); err != nil {
+			return err
+		}
+	}
+	if len(missing) < 2 {
+		return errors.Join(missing...)
+	}
+	for _, err := range missing {
+		s.note("%v", err)
+	}
+	if done == "" {
+		return nothing("%d of the %d jobs are not there", len(missing), len(ids))
+	}
+	return nothing("%d of the %d jobs were left as they are", len(missing), len(ids))
 }

@@ -17,7 +17,7 @@ func newPeek() *cobra.Command {
 		if len(args) == 0 {
 			return s.peekNext(ctx, tube)
 		}
-		return s.eachID(ctx, args, func(c *client.Conn, id uint64) error {
+		return s.eachID(ctx, args, "", func(c *client.Conn, id uint64) error {
 			j, err := c.Peek(ctx, id)
 			if err != nil {
 				return err
@@ -32,14 +32,11 @@ func newPeek() *cobra.Command {
 
 // peekNext shows the first job of each state of a tube.
 func (s *session) peekNext(ctx context.Context, tube string) error {
-	c, err := s.dial(ctx)
+	c, _, err := s.dialTube(ctx, tube)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.StatsTube(ctx, tube); err != nil {
-		return err // to use it would make it
-	}
 	if err := c.Use(ctx, tube); err != nil {
 		return err
 	}
@@ -75,7 +72,7 @@ func (s *session) printPeeked(ctx context.Context, c *client.Conn, j *client.Job
 
 func newDelete() *cobra.Command {
 	return newCommand("delete", "ID...", "delete jobs that nobody holds", func(ctx context.Context, s *session, args []string) error {
-		return s.eachID(ctx, args, func(c *client.Conn, id uint64) error {
+		return s.eachID(ctx, args, "deleted", func(c *client.Conn, id uint64) error {
 			return whyNot(ctx, c, id, c.Delete(ctx, id))
 		})
 	})
@@ -86,17 +83,21 @@ func whyNot(ctx context.Context, c *client.Conn, id uint64, err error) error {
 	if !errors.Is(err, client.ErrNotFound) {
 		return err
 	}
-	if st, statsErr := c.StatsJob(ctx, id); statsErr == nil && st.State == client.StateReserved {
-		return fmt.Errorf("%w: another connection holds job %d, for %s more at the most", err, id, st.TimeLeft)
+	st, statsErr := c.StatsJob(ctx, id)
+	switch {
+	case statsErr != nil:
+		return err
+	case st.State == client.StateReserved:
+		return nothing("job %d is reserved: its worker holds it, for %s more at the most", id, st.TimeLeft)
 	}
-	return err
+	return nothing("job %d is %s", id, st.State)
 }
 
 // newHolding returns a command that takes jobs by their ids to do something with them,
 // for what the protocol lets only a connection do that holds the job.
-func newHolding(name, short string, do func(context.Context, *client.Job, *client.JobStats) error) *cobra.Command {
+func newHolding(name, done, short string, do func(context.Context, *client.Job, *client.JobStats) error) *cobra.Command {
 	return newCommand(name, "ID...", short, func(ctx context.Context, s *session, args []string) error {
-		return s.eachID(ctx, args, func(c *client.Conn, id uint64) error {
+		return s.eachID(ctx, args, done, func(c *client.Conn, id uint64) error {
 			j, err := c.ReserveJob(ctx, id)
 			if err != nil {
 				return whyNot(ctx, c, id, err)
@@ -112,7 +113,7 @@ func newHolding(name, short string, do func(context.Context, *client.Job, *clien
 
 func newBury() *cobra.Command {
 	var pri priority
-	cmd := newHolding("bury", "bury jobs that nobody holds", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
+	cmd := newHolding("bury", "buried", "bury jobs that nobody holds", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
 		return j.Bury(ctx, pri.or(st.Pri))
 	})
 	pri.define(cmd)
@@ -122,11 +123,11 @@ func newBury() *cobra.Command {
 func newRelease() *cobra.Command {
 	var pri priority
 	var delay time.Duration
-	cmd := newHolding("release", "make jobs ready, or delay them, whatever they are now", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
+	cmd := newHolding("release", "released", "make jobs ready, or delay them, whatever they are now", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
 		return j.Release(ctx, pri.or(st.Pri), delay)
 	})
 	pri.define(cmd)
-	cmd.Flags().DurationVarP(&delay, "delay", "d", 0, "ready after this `TIME`, such as 10m")
+	durationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
 	return cmd
 }
 
@@ -137,7 +138,7 @@ be had, and counts as a reservation. A worker touches its jobs itself: see 'bean
 work'.`
 
 func newTouch() *cobra.Command {
-	cmd := newHolding("touch", "take jobs, touch them and give them back", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
+	cmd := newHolding("touch", "touched", "take jobs, touch them and give them back", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
 		if err := j.Touch(ctx); err != nil {
 			return err
 		}
@@ -170,16 +171,18 @@ func newKick() *cobra.Command {
 	var count int
 	cmd := newCommand("kick", "[ID...]", "make buried or delayed jobs ready", func(ctx context.Context, s *session, args []string) error {
 		if len(args) > 0 {
-			return s.eachID(ctx, args, func(c *client.Conn, id uint64) error { return c.KickJob(ctx, id) })
+			return s.eachID(ctx, args, "kicked", func(c *client.Conn, id uint64) error {
+				return whyNot(ctx, c, id, c.KickJob(ctx, id))
+			})
 		}
-		c, err := s.dial(ctx)
+		if count < 1 {
+			return usageError("--count must be 1 or more")
+		}
+		c, _, err := s.dialTube(ctx, tube)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if _, err := c.StatsTube(ctx, tube); err != nil {
-			return err // to use it would make it
-		}
 		if err := c.Use(ctx, tube); err != nil {
 			return err
 		}

@@ -22,47 +22,39 @@ No job is changed on the server.
 ` + scanCost
 
 func newJobs() *cobra.Command {
-	var states []string
+	var states stateOption
 	var limit int
 	var sc scan
 	cmd := newCommand("jobs", "TUBE", "list the jobs of a tube", func(ctx context.Context, s *session, args []string) error {
 		if limit < 0 {
 			return usageError("--limit is not negative; 0 is no limit")
 		}
-		for _, name := range states {
-			switch state := client.State(name); state {
-			case client.StateReady, client.StateReserved, client.StateDelayed, client.StateBuried:
-				sc.states = append(sc.states, state)
-			default:
-				return usageError("%q is not a state of jobs: ready, reserved, delayed or buried", name)
-			}
+		if err := sc.check(); err != nil {
+			return err
 		}
-		c, err := s.dial(ctx)
+		wanted, err := states.states()
+		if err != nil {
+			return err
+		}
+		if wanted == nil {
+			wanted = allStates
+		}
+		c, _, err := s.dialTube(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if _, err := c.StatsTube(ctx, args[0]); err != nil {
-			return err
-		}
-		sc.tube, sc.bodies = args[0], true
-		if sc.states == nil {
-			sc.states = allStates
-		}
+		sc.tube, sc.states, sc.bodies = args[0], wanted, true
 		return s.listJobs(ctx, c, sc, limit)
 	})
 	cmd.Long = jobsLong
 	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body"
-	cmd.Flags().StringSliceVar(&states, "state", nil, "only those in these `STATES`: ready, reserved, delayed,\nburied, with commas between them")
+	states.define(cmd, allStates, "only those in these")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
 	sc.define(cmd)
 	cmd.ValidArgsFunction = completeTubes
-	cmd.RegisterFlagCompletionFunc("state", completeStates)
 	return cmd
 }
-
-// allStates are the states in the order in which their jobs are listed.
-var allStates = []client.State{client.StateReady, client.StateReserved, client.StateDelayed, client.StateBuried}
 
 // listJobs prints the jobs that a scan finds.
 func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit int) error {

@@ -59,8 +59,8 @@ func newMirror() *cobra.Command {
 		if opt.to == "" || opt.to == s.server.addr {
 			return usageError("--to is needed: the address of another server")
 		}
-		if opt.every < 10*time.Millisecond {
-			return usageError("--every must be 10ms or more")
+		if err := sc.check(); err != nil {
+			return err
 		}
 		from, err := s.dial(ctx)
 		if err != nil {
@@ -95,7 +95,7 @@ func newMirror() *cobra.Command {
 	f.StringVarP(&sc.tube, "tube", "t", "", "only this `TUBE` (all)")
 	f.StringVar(&opt.progress, "progress", "", "keep in this `FILE` what is copied, to go on when it\nis run again")
 	f.BoolVar(&opt.follow, "follow", false, "go on until interrupted")
-	f.DurationVar(&opt.every, "every", time.Second, "with --follow: look again after this `TIME`")
+	durationVar(f, &opt.every, "every", "", 10*time.Millisecond, time.Second, "with --follow: look again after this `TIME`")
 	sc.define(cmd)
 	return cmd
 }

@@ -27,27 +27,27 @@ a round trip, the others one by one.`
 const slowMove = "the server has no move-jobs: each job is reserved, put anew and deleted, so it gets a new id, and counters go up"
 
 func newMove() *cobra.Command {
-	var states []string
+	var states stateOption
 	var count int
 	cmd := newCommand("move", "FROM TO", "move jobs to another tube", func(ctx context.Context, s *session, args []string) error {
-		wanted, err := parseStates(states)
+		wanted, err := states.needed()
 		if err != nil {
 			return err
 		}
-		if args[0] == args[1] || count < 0 {
-			return usageError("FROM and TO are different tubes, and --count is not negative")
+		switch {
+		case args[0] == args[1]:
+			return usageError("FROM and TO are the same tube")
+		case count < 0:
+			return usageError("--count is not negative; 0 is all")
 		}
 		if err := client.CheckTube(args[1]); err != nil {
 			return err
 		}
-		c, err := s.dial(ctx)
+		c, _, err := s.dialTube(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if _, err := c.StatsTube(ctx, args[0]); err != nil {
-			return err
-		}
 		m := &mover{conn: c, from: args[0], to: args[1], left: count}
 		b := s.newBar("jobs")
 		defer b.end()
@@ -67,10 +67,9 @@ func newMove() *cobra.Command {
 	})
 	cmd.Long = moveLong
 	cmd.Example = "  beanpole move mail mail.later --state delayed\n  beanpole move failed mail --state buried --count 100"
-	cmd.Flags().StringSliceVar(&states, "state", nil, "`STATES`: ready, delayed, buried, with commas between\nthem")
+	states.define(cmd, idleStates, "move the jobs in these")
 	cmd.Flags().IntVarP(&count, "count", "n", 0, "move `N` jobs and no more; 0: all that are there")
 	cmd.ValidArgsFunction = completeTubes
-	cmd.RegisterFlagCompletionFunc("state", completeStates)
 	return cmd
 }
 

@@ -22,7 +22,7 @@ type bar struct {
 
 func (s *session) newBar(what string) *bar {
 	b := &bar{what: what, start: time.Now()}
-	if !s.quiet && term.IsTerminal(os.Stderr.Fd()) {
+	if term.IsTerminal(os.Stderr.Fd()) {
 		b.w = s.err
 		b.model = progress.New(progress.WithWidth(40), progress.WithSolidFill("")) // without colour
 	}

@@ -18,7 +18,8 @@ const putLong = `Put a job, or many. Without BODY the body is what comes on stan
 it. With --lines each line of standard input is the body of a job; with --ndjson
 each line is a job as 'beanpole export' writes it.
 
-The ids of the jobs are printed, one a line.`
+The ids of the jobs are printed, one a line. If a line cannot be put, those before it
+were, and the error says how many of those after it.`
 
 // putOptions say what jobs to put.
 type putOptions struct {
@@ -52,55 +53,65 @@ func newPut() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&opt.tube, "tube", "t", "default", "the `TUBE` to put into")
 	f.Uint32VarP(&opt.pri, "pri", "p", 1024, "priority `N`; smaller is more urgent")
-	f.DurationVarP(&opt.delay, "delay", "d", 0, "ready after this `TIME`, such as 10m")
-	f.DurationVar(&opt.ttr, "ttr", client.DefaultTTR, "time to run: a worker may hold it for this `TIME`")
+	durationVar(f, &opt.delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
+	durationVar(f, &opt.ttr, "ttr", "", time.Second, client.DefaultTTR, "time to run: a worker may hold it for this `TIME`")
 	f.BoolVar(&opt.lines, "lines", false, "a job for each line of standard input")
 	f.BoolVar(&opt.ndjson, "ndjson", false, "a job for each line of JSON on standard input")
 	return cmd
 }
 
-// A jobSource returns one job after the other, and then io.EOF.
-type jobSource func() (client.NewJob, error)
+// A jobSource returns one job after the other, and then io.EOF. Its errors say which
+// line they are about, and so does line of the job that came last; it is 0 where there
+// are no lines.
+type jobSource struct {
+	next func() (client.NewJob, error)
+	line func() int
+}
 
 // source returns the jobs to put.
-func (opt *putOptions) source(in io.Reader, args []string) (jobSource, error) {
+func (opt *putOptions) source(in io.Reader, args []string) (src jobSource, err error) {
 	job := client.NewJob{Tube: opt.tube, Pri: opt.pri, Delay: opt.delay, TTR: opt.ttr}
+	if err := client.CheckTube(job.Tube); err != nil {
+		return src, err
+	}
 	if opt.lines || opt.ndjson {
 		return opt.fromLines(in, job), nil
 	}
 	if len(args) > 0 {
 		job.Body = []byte(args[0])
-	} else {
-		body, err := io.ReadAll(in)
-		if err != nil {
-			return nil, err
-		}
-		job.Body = body
+	} else if job.Body, err = io.ReadAll(in); err != nil {
+		return src, err
 	}
 	given := false
-	return func() (client.NewJob, error) {
+	src.line = func() int { return 0 }
+	src.next = func() (client.NewJob, error) {
 		if given {
 			return job, io.EOF
 		}
 		given = true
 		return job, nil
-	}, nil
+	}
+	return src, nil
 }
 
 // fromLines returns a job for each line, which is its body or describes it.
 func (opt *putOptions) fromLines(in io.Reader, job client.NewJob) jobSource {
 	lines := newLineReader(in)
-	return func() (client.NewJob, error) {
-		line, err := lines.next()
+	next := func() (client.NewJob, error) {
+		next := job
+		if opt.lines {
+			line, err := lines.next()
+			next.Body = line
+			return next, err
+		}
+		line, err := lines.nextFilled()
 		if err != nil {
 			return job, err
 		}
-		next := job
-		if opt.lines {
-			next.Body = line
-			return next, nil
-		}
 		j, err := readJob(line)
+		if err == nil && j.Tube != "" {
+			err = client.CheckTube(j.Tube)
+		}
 		if err != nil {
 			return job, fmt.Errorf("line %d: %w", lines.number, err)
 		}
@@ -113,6 +124,7 @@ func (opt *putOptions) fromLines(in io.Reader, job client.NewJob) jobSource {
 		}
 		return next, nil
 	}
+	return jobSource{next, func() int { return lines.number }}
 }
 
 // A lineReader reads lines of any length.
@@ -139,19 +151,31 @@ func (l *lineReader) next() ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\r")), nil
 }
 
+// nextFilled is next, but for lines without anything.
+func (l *lineReader) nextFilled() ([]byte, error) {
+	for {
+		line, err := l.next()
+		if err != nil || len(bytes.TrimSpace(line)) > 0 {
+			return line, err
+		}
+	}
+}
+
 // putBatch is how many jobs are put in one round trip.
 const putBatch = 500
 
 // putAll puts the jobs and prints their ids. When one cannot be put, the ids of those
-// before it have been printed.
-func (s *session) putAll(ctx context.Context, c *client.Conn, next jobSource) error {
+// before it have been printed, and of those after it that were put in the same round
+// trip.
+func (s *session) putAll(ctx context.Context, c *client.Conn, src jobSource) error {
 	for {
 		var batch []client.NewJob
+		var lines []int
 		var end error
 		for len(batch) < putBatch && end == nil {
 			var j client.NewJob
-			if j, end = next(); end == nil {
-				batch = append(batch, j)
+			if j, end = src.next(); end == nil {
+				batch, lines = append(batch, j), append(lines, src.line())
 			}
 		}
 		ids, err := c.PutMany(ctx, batch)
@@ -164,7 +188,7 @@ func (s *session) putAll(ctx context.Context, c *client.Conn, next jobSource) er
 			}
 		}
 		if err != nil {
-			return err
+			return s.notPut(ctx, c, batch, lines, err)
 		}
 		if errors.Is(end, io.EOF) {
 			return nil
@@ -173,6 +197,48 @@ func (s *session) putAll(ctx context.Context, c *client.Conn, next jobSource) er
 			return end
 		}
 	}
+}
+
+// notPut says which job of a batch could not be put, and why.
+func (s *session) notPut(ctx context.Context, c *client.Conn, batch []client.NewJob, lines []int, err error) error {
+	e, ok := errors.AsType[*client.BatchError](err)
+	if !ok {
+		return err
+	}
+	first, put := -1, 0
+	for i, err := range e.Errs {
+		switch {
+		case err != nil && first < 0:
+			first = i
+		case err == nil && first >= 0:
+			put++
+		}
+	}
+	err = e.Errs[first]
+	if errors.Is(err, client.ErrJobTooBig) {
+		err = tooBig(ctx, c, len(batch[first].Body), err)
+	}
+	if lines[first] == 0 {
+		return err
+	}
+	err = fmt.Errorf("line %d: %w", lines[first], err)
+	if put > 0 {
+		err = fmt.Errorf("%w; %d of the lines after it were put, up to line %d", err, put, lines[len(lines)-1])
+	}
+	return err
+}
+
+// tooBig says how large a body may be.
+func tooBig(ctx context.Context, c *client.Conn, size int, err error) error {
+	st, statsErr := c.Stats(ctx)
+	if statsErr != nil {
+		return err
+	}
+	return bodyTooBig(int64(size), st.MaxJobSize)
+}
+
+func bodyTooBig(size, most int64) error {
+	return fmt.Errorf("the body has %d bytes, and the server takes %d (its option -z)", size, most)
 }
 
 func (s *session) printID(id uint64) error {

@@ -26,6 +26,12 @@ func newReserve() *cobra.Command {
 		if opt.remove && opt.bury || opt.remove && opt.giveIt || opt.bury && opt.giveIt {
 			return usageError("--delete, --bury and --release exclude each other")
 		}
+		switch {
+		case opt.count < 1:
+			return usageError("--count must be 1 or more")
+		case opt.delay != 0 && !opt.giveIt:
+			return usageError("--delay is of --release, which is not given")
+		}
 		c, err := s.dial(ctx)
 		if err != nil {
 			return err
@@ -69,12 +75,12 @@ func newReserve() *cobra.Command {
 	cmd.Long = reserveLong
 	f := cmd.Flags()
 	f.StringSliceVarP(&opt.tubes, "tube", "t", []string{"default"}, "from these `TUBES`; may be repeated")
-	f.DurationVarP(&opt.wait, "wait", "w", -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
+	durationVar(f, &opt.wait, "wait", "w", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
 	f.IntVarP(&opt.count, "count", "n", 1, "take `N` jobs, one after the other")
 	f.BoolVar(&opt.remove, "delete", false, "delete the job when it is printed")
 	f.BoolVar(&opt.bury, "bury", false, "bury it")
 	f.BoolVar(&opt.giveIt, "release", false, "release it")
-	f.DurationVarP(&opt.delay, "delay", "d", 0, "with --release: ready after this `TIME`")
+	durationVar(f, &opt.delay, "delay", "d", 0, 0, "with --release: ready after this `TIME`")
 	return cmd
 }
 

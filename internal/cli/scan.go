@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/beanpole-mq/beanpole/client"
 )
 
@@ -77,6 +79,21 @@ type eachFound func([]found) (more bool, err error)
 type found struct {
 	*client.JobStats
 	body []byte
+}
+
+// define adds the options that every scan has.
+func (sc *scan) define(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Uint64Var(&sc.from, "from", 1, "begin with this `ID`")
+	f.Uint64Var(&sc.to, "last", 0, "end with this `ID`, and do not ask for the newest")
+}
+
+// check says whether the options fit together.
+func (sc *scan) check() error {
+	if sc.to > 0 && sc.from > sc.to {
+		return usageError("--from %d is after --last %d", sc.from, sc.to)
+	}
+	return nil
 }
 
 // resolve fills in what the server must be asked for.

@@ -7,11 +7,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -24,57 +21,15 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// Exit codes besides 0; the package comment says what they mean.
-const (
-	exitFailure      = 1
-	exitNothing      = 2
-	exitDisconnected = 3
-	exitUnauthorized = 4
-	exitUsage        = 5
-)
-
-// An exitError ends the program with a code of its own.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-func (e *exitError) ExitCode() int { return e.code }
-
-func usageError(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
-}
-
-// coded gives an error of the client its exit code.
-func coded(err error) error {
-	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
-		return err
-	}
-	code := exitFailure
-	switch {
-	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrTimedOut):
-		code = exitNothing
-	case errors.Is(err, client.ErrUnauthorized):
-		code = exitUnauthorized
-	case errors.Is(err, client.ErrDisconnected), errors.Is(err, client.ErrOutcomeUnknown):
-		code = exitDisconnected
-	case errors.Is(err, client.ErrInvalid):
-		code = exitUsage
-	}
-	return &exitError{code, err}
-}
-
 // A session is what a command works with.
 type session struct {
 	server serverOptions
 	json   bool
-	quiet  bool // show no progress
 
-	in  io.Reader
-	out *bufio.Writer // flushed when the command ends
-	err io.Writer
+	in      io.Reader
+	out     *bufio.Writer // flushed when the command ends
+	printed bool          // a job was, so the next comes below a blank line
+	err     io.Writer
 }
 
 // serverOptions say where the server is, and who asks.
@@ -100,7 +55,7 @@ func (o *serverOptions) define(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "`ADDR` of the server: HOST:PORT or unix:PATH")
 	fs.StringVar(&o.token, "token", "", "prove who you are with this `TOKEN`; the variable\nBEANPOLE_TOKEN does not show in the list of processes")
 	fs.BoolVar(&o.tokenInPut, "token-in-put", false, "send the token as the body of a put, for servers\nthat are set up so")
-	fs.DurationVar(&o.timeout, "timeout", 30*time.Second, "wait so long for the server, a `TIME` such as 5s")
+	durationVar(fs, &o.timeout, "timeout", "", time.Millisecond, 30*time.Second, "wait so long for the server, a `TIME` such as 5s")
 	fs.BoolVar(&o.tls, "tls", false, "encrypt the connection")
 	fs.StringVar(&o.ca, "tls-ca", "", "trust the authorities in this `FILE`, not the system's")
 	fs.StringVar(&o.cert, "tls-cert", "", "show the certificate in this `FILE`")
@@ -108,16 +63,34 @@ func (o *serverOptions) define(fs *pflag.FlagSet) {
 	fs.StringVar(&o.serverName, "tls-server-name", "", "the `NAME` that the server's certificate must have")
 }
 
+// givenToken returns the token, or "".
+func (o *serverOptions) givenToken() string { return cmp.Or(o.token, os.Getenv("BEANPOLE_TOKEN")) }
+
+// encrypted reports whether the connection is to be that.
+func (o *serverOptions) encrypted() bool {
+	return o.tls || o.ca != "" || o.cert != "" || o.key != "" || o.serverName != ""
+}
+
 // options returns what the client needs.
 func (o *serverOptions) options() (*client.Options, error) {
+	switch {
+	case o.addr == "":
+		return nil, usageError("--addr is empty: want HOST:PORT or unix:PATH")
+	case o.tokenInPut && o.givenToken() == "":
+		return nil, usageError("--token-in-put needs a token: --token, or BEANPOLE_TOKEN")
+	case (o.cert == "") != (o.key == ""):
+		return nil, usageError("--tls-cert and --tls-key need each other")
+	case o.encrypted() && o.serverName == "" && strings.HasPrefix(o.addr, "unix:"):
+		return nil, usageError("TLS over a unix socket needs --tls-server-name: the name in the server's certificate")
+	}
 	opt := &client.Options{
-		Token:       cmp.Or(o.token, os.Getenv("BEANPOLE_TOKEN")),
+		Token:       o.givenToken(),
 		TokenAsPut:  o.tokenInPut,
 		DialTimeout: o.timeout,
 		Timeout:     o.timeout,
 		Reconnect:   client.Never, // a person would rather know
 	}
-	if !o.tls && o.ca == "" && o.cert == "" && o.serverName == "" {
+	if !o.encrypted() {
 		return opt, nil
 	}
 	opt.TLS = &tls.Config{ServerName: o.serverName}
@@ -131,7 +104,7 @@ func (o *serverOptions) options() (*client.Options, error) {
 			return nil, usageError("--tls-ca: there is no certificate in %s", o.ca)
 		}
 	}
-	if o.cert != "" || o.key != "" {
+	if o.cert != "" {
 		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
 		if err != nil {
 			return nil, usageError("--tls-cert and --tls-key: %w", err)
@@ -151,32 +124,35 @@ func (s *session) dial(ctx context.Context) (*client.Conn, error) {
 	return c, nobodyThere(s.server.addr, "--addr or BEANPOLE_ADDR", err)
 }
 
-// nobodyThere says what to do about an error of Dial if there is no server, and where
-// the address comes from.
-func nobodyThere(addr, given string, err error) error {
-	why := ""
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		why = "the connection is refused"
-	case errors.Is(err, fs.ErrNotExist):
-		why = "there is no such socket"
-	default:
-		e, ok := errors.AsType[*net.DNSError](err)
-		if !ok || !e.IsNotFound {
-			return err
-		}
-		why = "there is no such host"
+// dialTube connects to the server and looks whether it has a tube: many commands would
+// make one that is not there.
+func (s *session) dialTube(ctx context.Context, tube string) (*client.Conn, *client.TubeStats, error) {
+	c, err := s.dial(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	return &exitError{exitDisconnected, fmt.Errorf("no server at %s: %s; 'beanpole' starts one, and %s says where it is", addr, why, given)}
+	st, err := c.StatsTube(ctx, tube)
+	if err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	return c, st, nil
 }
 
 // A runner is what a command does.
 type runner func(ctx context.Context, s *session, args []string) error
 
-// newCommand returns a command that needs a server. args are what it takes besides
-// options, by name: "ID..." is one or more, "[ID]" may be missing.
+// newCommand returns a command that needs a server, and can print JSON. args are what it
+// takes besides options, by name: "ID..." is one or more, "[ID]" may be missing.
 func newCommand(name, args, short string, run runner) *cobra.Command {
 	s := &session{}
+	cmd := s.command(name, args, short, run)
+	cmd.Flags().BoolVar(&s.json, "json", false, "print JSON")
+	return cmd
+}
+
+// command is newCommand for one that cannot print JSON.
+func (s *session) command(name, args, short string, run runner) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   strings.TrimSpace(name + " [options] " + args),
 		Short:                 short,
@@ -186,11 +162,10 @@ func newCommand(name, args, short string, run runner) *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			s.in, s.out, s.err = cmd.InOrStdin(), bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
-			return coded(cmp.Or(run(ctx, s, args), s.out.Flush()))
+			return s.exit(ctx, cmp.Or(run(ctx, s, args), s.out.Flush()))
 		},
 	}
 	s.server.define(cmd.Flags())
-	cmd.Flags().BoolVar(&s.json, "json", false, "print JSON")
 	cmd.Flags().SortFlags = false
 	return cmd
 }

@@ -18,12 +18,9 @@ import (
 
 func newTop() *cobra.Command {
 	var every time.Duration
-	cmd := newCommand("top", "", "watch the tubes of a server live", func(ctx context.Context, s *session, _ []string) error {
+	cmd := new(session).command("top", "", "watch the tubes of a server live", func(ctx context.Context, s *session, _ []string) error {
 		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
 			return usageError("top needs a terminal ('beanpole tubes' prints the same once)")
-		}
-		if every < 100*time.Millisecond {
-			return usageError("--every must be 100ms or more")
 		}
 		c, err := s.dial(ctx)
 		if err != nil {
@@ -33,7 +30,7 @@ func newTop() *cobra.Command {
 		return top.Run(ctx, &topServer{ctx: ctx, conn: c}, s.server.addr, every, os.Stdin, os.Stdout)
 	})
 	cmd.Long = "Watch the tubes of a server, their jobs and what is done in them. The key ? shows the\nother keys: they sort and filter, pause, kick, clear, and show a job."
-	cmd.Flags().DurationVar(&every, "every", time.Second, "ask the server again after this `TIME`")
+	durationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
 	return cmd
 }
 
@@ -67,7 +64,7 @@ func (t *topServer) Snapshot() (top.Snapshot, error) {
 	if st.Server != "" {
 		snap.Version = st.Server + " " + st.ServerVersion
 	}
-	tubes, err := loadTubes(t.ctx, t.conn, nil)
+	tubes, _, err := loadTubes(t.ctx, t.conn, nil)
 	for _, tb := range tubes {
 		snap.Tubes = append(snap.Tubes, top.Tube{
 			Name: tb.Name, Ready: tb.Ready, Reserved: tb.Reserved, Delayed: tb.Delayed, Buried: tb.Buried, Waiting: tb.Waiting,

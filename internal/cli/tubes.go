@@ -45,9 +45,12 @@ func newTubes() *cobra.Command {
 			return err
 		}
 		defer c.Close()
-		tubes, err := loadTubes(ctx, c, args)
+		tubes, hidden, err := loadTubes(ctx, c, args)
 		if err != nil {
 			return err
+		}
+		if hidden > 0 {
+			s.note("tubes left out, since the server does not let us look at them: %d", hidden)
 		}
 		return s.printTubes(tubes)
 	})
@@ -57,28 +60,31 @@ func newTubes() *cobra.Command {
 }
 
 // loadTubes asks for the tubes with these names, or for all. One that has gone
-// meanwhile is left out; one that was asked for by name must be there.
-func loadTubes(ctx context.Context, c *client.Conn, names []string) ([]tube, error) {
+// meanwhile is left out, and one that we may not look at is hidden; one that was asked
+// for by name must be there.
+func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []tube, hidden int, err error) {
 	asked := len(names) > 0
 	if !asked {
-		var err error
 		if names, err = c.ListTubes(ctx); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		slices.Sort(names)
 	}
-	var tubes []tube
 	for _, name := range names {
 		st, err := c.StatsTube(ctx, name)
-		if errors.Is(err, client.ErrNotFound) && !asked {
-			continue
+		switch {
+		case err == nil:
+			tubes = append(tubes, newTube(st))
+		case asked:
+			return nil, 0, err
+		case errors.Is(err, client.ErrNotFound):
+		case errors.Is(err, client.ErrUnauthorized):
+			hidden++
+		default:
+			return nil, 0, err
 		}
-		if err != nil {
-			return nil, err
-		}
-		tubes = append(tubes, newTube(st))
 	}
-	return tubes, nil
+	return tubes, hidden, nil
 }
 
 func (s *session) printTubes(tubes []tube) error {
@@ -113,22 +119,22 @@ func newPause() *cobra.Command {
 		if d <= 0 {
 			return usageError("--for must be more than 0 ('beanpole resume' ends a pause)")
 		}
-		return s.pauseAll(ctx, args, d)
+		return s.pauseAll(ctx, args, "paused", d)
 	})
-	cmd.Flags().DurationVarP(&d, "for", "f", time.Hour, "for this `TIME`")
+	durationVar(cmd.Flags(), &d, "for", "f", 0, time.Hour, "for this `TIME`")
 	cmd.ValidArgsFunction = completeTubes
 	return cmd
 }
 
 func newResume() *cobra.Command {
 	cmd := newCommand("resume", "TUBE...", "end the pause of tubes", func(ctx context.Context, s *session, args []string) error {
-		return s.pauseAll(ctx, args, 0)
+		return s.pauseAll(ctx, args, "resumed", 0)
 	})
 	cmd.ValidArgsFunction = completeTubes
 	return cmd
 }
 
-func (s *session) pauseAll(ctx context.Context, tubes []string, d time.Duration) error {
+func (s *session) pauseAll(ctx context.Context, tubes []string, done string, d time.Duration) error {
 	c, err := s.dial(ctx)
 	if err != nil {
 		return err
@@ -138,6 +144,9 @@ func (s *session) pauseAll(ctx context.Context, tubes []string, d time.Duration)
 		if err := c.PauseTube(ctx, t, d); err != nil {
 			return err
 		}
+	}
+	if s.json {
+		return s.printJSON(map[string]int{done: len(tubes)})
 	}
 	return nil
 }
@@ -183,13 +192,22 @@ func newWait() *cobra.Command {
 		defer c.Close()
 		for {
 			left, err := jobsLeft(ctx, c, args, opt.buried)
-			if err != nil || left == 0 {
+			switch {
+			case err != nil:
 				return err
+			case left == 0 && s.json:
+				return s.printJSON(map[string]uint64{"left": 0})
+			case left == 0:
+				return nil
 			}
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-tooLong:
+				if s.json {
+					s.printJSON(map[string]uint64{"left": left})
+					s.out.Flush()
+				}
 				return &exitError{exitNothing, fmt.Errorf("after %s there are %d jobs in %s", opt.most, left, strings.Join(args, ", "))}
 			case <-time.After(opt.every):
 			}
@@ -197,8 +215,8 @@ func newWait() *cobra.Command {
 	})
 	cmd.Long = waitLong
 	f := cmd.Flags()
-	f.DurationVarP(&opt.most, "for", "f", 0, "give up after this `TIME` with exit code 2 (never)")
-	f.DurationVar(&opt.every, "every", time.Second, "ask again after this `TIME`")
+	durationVar(f, &opt.most, "for", "f", 0, 0, "give up after this `TIME` with exit code 2 (never)")
+	durationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
 	f.BoolVar(&opt.buried, "buried", false, "wait for buried jobs to go too")
 	cmd.ValidArgsFunction = completeTubes
 	return cmd

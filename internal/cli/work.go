@@ -60,12 +60,15 @@ type workOptions struct {
 func newWork() *cobra.Command {
 	var opt workOptions
 	cmd := newCommand("work", "COMMAND [ARG...]", "run a command for each job", func(ctx context.Context, s *session, args []string) error {
-		if opt.concurrency < 1 || opt.tries < 0 || opt.stop < 0 {
-			return usageError("--concurrency is 1 or more, --tries and --stop are not negative")
+		switch {
+		case opt.concurrency < 1:
+			return usageError("--concurrency must be 1 or more")
+		case opt.tries < 0:
+			return usageError("--tries is not negative; 0 is any number")
 		}
 		path, err := exec.LookPath(args[0])
 		if err != nil {
-			return usageError("%w", err)
+			return usageError("there is no command %s: %w", args[0], errors.Unwrap(err))
 		}
 		w := &jobRunner{session: s, path: path, args: args}
 		return w.run(ctx, opt)
@@ -77,7 +80,7 @@ func newWork() *cobra.Command {
 	f.StringSliceVarP(&opt.tubes, "tube", "t", []string{"default"}, "from these `TUBES`; may be repeated")
 	f.IntVarP(&opt.concurrency, "concurrency", "c", 1, "run `N` commands at a time")
 	f.IntVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
-	f.DurationVar(&opt.stop, "stop", worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
+	durationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
 	f.SetInterspersed(false) // what follows COMMAND is its own
 	return cmd
 }
@@ -92,16 +95,13 @@ type jobRunner struct {
 }
 
 func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
+	if err := r.try(ctx, opt.tubes); err != nil {
+		return err
+	}
 	server, err := r.server.options()
 	if err != nil {
 		return err
 	}
-	// A worker waits for its server. But here a person may have mistaken it.
-	c, err := client.Dial(ctx, r.server.addr, server)
-	if err != nil {
-		return err
-	}
-	c.Close()
 	server.Reconnect = client.DefaultReconnect
 	w, err := worker.New(r.handle, &worker.Options{
 		Servers:     []string{r.server.addr},
@@ -120,6 +120,20 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 		return err
 	}
 	return w.Run(ctx)
+}
+
+// try looks whether there is a server that lets us have the tubes. A worker waits for
+// both, but here a person may have mistaken them.
+func (r *jobRunner) try(ctx context.Context, tubes []string) error {
+	c, err := r.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	return c.WatchOnly(ctx, tubes...)
 }
 
 // handle runs the command for a job.

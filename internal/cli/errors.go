@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// Exit codes besides 0; the package comment says what they mean.
+const (
+	exitFailure      = 1
+	exitNothing      = 2
+	exitDisconnected = 3
+	exitUnauthorized = 4
+	exitUsage        = 5
+	exitInterrupted  = 130
+)
+
+// An exitError ends the program with a code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+func (e *exitError) ExitCode() int { return e.code }
+
+func usageError(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// nothing is an error about a job or tube that is not there, or not as it would have to
+// be.
+func nothing(format string, args ...any) error {
+	return &exitError{exitNothing, fmt.Errorf(format, args...)}
+}
+
+func isNothing(err error) bool {
+	e, ok := errors.AsType[*exitError](err)
+	return ok && e.code == exitNothing || errors.Is(err, client.ErrNotFound)
+}
+
+// A wordedError is an error of the client in words for a person.
+type wordedError struct {
+	text string
+	error
+}
+
+func (e *wordedError) Error() string { return e.text }
+func (e *wordedError) Unwrap() error { return e.error }
+
+// inWords returns an error with words in the place of a part of its text.
+func inWords(err, part error, words string) error {
+	return &wordedError{strings.Replace(err.Error(), part.Error(), words, 1), err}
+}
+
+// exit returns the error with which a command ends: in words for a person, and with its
+// exit code.
+func (s *session) exit(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
+		return err
+	}
+	e, ok := errors.AsType[*client.Error](err)
+	switch {
+	case ctx.Err() != nil && ok:
+		return &exitError{exitInterrupted, inWords(err, e, "interrupted")}
+	case ctx.Err() != nil:
+		return &exitError{exitInterrupted, inWords(err, ctx.Err(), "interrupted")}
+	case ok:
+		err = inWords(err, e, s.server.words(e))
+	}
+	code := exitFailure
+	switch {
+	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrTimedOut):
+		code = exitNothing
+	case errors.Is(err, client.ErrUnauthorized):
+		code = exitUnauthorized
+	case errors.Is(err, client.ErrDisconnected), errors.Is(err, client.ErrOutcomeUnknown):
+		code = exitDisconnected
+	case errors.Is(err, client.ErrInvalid):
+		code = exitUsage
+		err = &wordedError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // its words say it
+	}
+	return &exitError{code, err}
+}
+
+// words says what an error means, and what to do about it where that is known.
+func (o *serverOptions) words(e *client.Error) string {
+	_, subject, _ := strings.Cut(e.Op, " ")
+	switch {
+	case errors.Is(e, client.ErrNotFound) && subject != "":
+		if _, err := strconv.ParseUint(subject, 10, 64); err == nil {
+			return fmt.Sprintf("there is no job %s at %s", subject, e.Addr)
+		}
+		return fmt.Sprintf("there is no tube %s at %s", subject, e.Addr)
+	case errors.Is(e, client.ErrInvalid), errors.Is(e, client.ErrTimedOut):
+		return e.Err.Error()
+	case errors.Is(e, client.ErrUnauthorized):
+		return o.refused(e)
+	case errors.Is(e, client.ErrUnknownCommand) && e.Op == "connect":
+		return e.Addr + " knows no tokens: leave out --token and BEANPOLE_TOKEN"
+	case errors.Is(e, client.ErrDisconnected):
+		return o.disconnected(e)
+	}
+	return e.Error()
+}
+
+// refused is words for what the server does not allow.
+func (o *serverOptions) refused(e *client.Error) string {
+	switch {
+	case e.Op == "connect":
+		return e.Addr + " does not take the token of --token or BEANPOLE_TOKEN"
+	case o.proof() == "":
+		return fmt.Sprintf("%s refuses %s: it wants a token (--token, BEANPOLE_TOKEN) or a certificate (--tls-cert)", e.Addr, e.Op)
+	}
+	return fmt.Sprintf("%s refuses %s: its rules do not allow that with this %s", e.Addr, e.Op, o.proof())
+}
+
+// proof says how the options prove who asks.
+func (o *serverOptions) proof() string {
+	switch {
+	case o.givenToken() != "":
+		return "token"
+	case o.cert != "":
+		return "certificate"
+	}
+	return ""
+}
+
+// disconnected is words for a connection that cannot be had, or was lost.
+func (o *serverOptions) disconnected(e *client.Error) string {
+	_, noTLS := errors.AsType[tls.RecordHeaderError](e)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](e)
+	name, otherName := errors.AsType[x509.HostnameError](e)
+	_, alert := errors.AsType[tls.AlertError](e)
+	if op, ok := errors.AsType[*net.OpError](e); ok && op.Op == "remote error" {
+		alert = true
+	}
+	switch {
+	case noTLS:
+		return e.Addr + " does not speak TLS: leave out --tls and what begins with it"
+	case unknown:
+		return "the certificate of " + e.Addr + " is of an authority that is not trusted; --tls-ca says which one to trust"
+	case otherName:
+		return fmt.Sprintf("the certificate of %s is for another name (%v); --tls-server-name says for which", e.Addr, name)
+	case alert:
+		return fmt.Sprintf("%s does not take this connection (%v); does it want another certificate (--tls-cert and --tls-key)?", e.Addr, e.Err)
+	case errors.Is(e, context.DeadlineExceeded) && e.Op == "connect" && o.encrypted():
+		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
+	case errors.Is(e, io.EOF) && !o.encrypted():
+		return e.Addr + " has closed the connection; its log says why, and if it wants TLS, say --tls"
+	case errors.Is(e, io.EOF):
+		return e.Addr + " has closed the connection; its log says why"
+	}
+	return e.Error()
+}
+
+// nobodyThere says what to do about an error of Dial if there is no server, and where
+// the address comes from.
+func nobodyThere(addr, given string, err error) error {
+	why := ""
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		why = "the connection is refused"
+	case errors.Is(err, fs.ErrNotExist):
+		why = "there is no such socket"
+	default:
+		e, ok := errors.AsType[*net.DNSError](err)
+		if !ok || !e.IsNotFound {
+			return err
+		}
+		why = "there is no such host"
+		if strings.Contains(addr, "/") {
+			why += " (unix:" + addr + " is a socket)"
+		}
+	}
+	return &exitError{exitDisconnected, fmt.Errorf("no server at %s: %s; 'beanpole' starts one, and %s says where it is", addr, why, given)}
+}
