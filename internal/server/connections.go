@@ -55,6 +55,10 @@ func (s *Server) Disconnect(sess *engine.Session) {
 
 // disconnect implements connected.
 func (c *stream) disconnect() {
+	select {
+	case c.dismissed <- struct{}{}: // if it waits for a token
+	default: // for the second time
+	}
 	if t, ok := c.nc.(*tls.Conn); ok {
 		t.NetConn().Close() // without a farewell, which might have to wait
 		return

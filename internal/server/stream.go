@@ -49,12 +49,14 @@ type stream struct {
 	// Deadlines that are set on nc, ns as Server.now; 0: none.
 	readBy, writeBy int64
 
+	dismissed chan struct{} // has one when a manager has closed the connection
+
 	answered atomic.Bool // a reserve has been answered, and Answered does not know
 	stopped  atomic.Bool // Shutdown wants the connection to end
 }
 
 func newStream(s *Server, nc net.Conn) *stream {
-	c := &stream{srv: s, nc: nc}
+	c := &stream{srv: s, nc: nc, dismissed: make(chan struct{}, 1)}
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(nc.RemoteAddr()))
 	c.caller = s.broker.NewCaller(c)
 	under := nc
@@ -145,6 +147,8 @@ func (c *stream) waitForToken() error {
 	select {
 	case <-c.srv.stopped:
 		return errStopped
+	case <-c.dismissed:
+		return errDismissed
 	case <-time.After(time.Duration(c.Resume() - c.srv.now())):
 	}
 	c.takeBatch()
