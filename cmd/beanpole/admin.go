@@ -97,7 +97,7 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	}
 	o := admin.Options{
 		Version: version(), Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: log,
-		Server: srv.Counts, May: sec.maySeeStats,
+		Server: srv.Counts, Identify: sec.identify, Refused: srv.Refused,
 	}
 	if j := q.journal; j != nil {
 		o.Journal = func() admin.JournalStats {

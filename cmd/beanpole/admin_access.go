@@ -13,12 +13,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// maySeeStats reports whether who sends a request has the right stats on some tube.
-func (s *security) maySeeStats(r *http.Request) bool {
-	id, ok := s.identify(r)
-	return ok && id.MayAnywhere(access.Stats)
-}
-
 // identify returns who sends a request. It is false where there are identities and the
 // client is none of them, or has a token that is not known.
 func (s *security) identify(r *http.Request) (id *access.Identity, ok bool) {

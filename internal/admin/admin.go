@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/histogram"
@@ -40,8 +41,12 @@ type Options struct {
 	// called within turns. Nil: they always can.
 	NotReady func() string
 
-	// May reports whether a request may see figures and profiles. Nil: all may.
-	May func(*http.Request) bool
+	// Identify says who sends a request; false if nobody knows, and somebody must.
+	// Nil: everybody may see everything.
+	Identify func(*http.Request) (*access.Identity, bool)
+
+	// Refused hears of a client that may not see a page. Nil: nobody does.
+	Refused func(client, identity, what string)
 
 	// Profiles adds /debug/pprof/.
 	Profiles bool
@@ -72,7 +77,9 @@ func New(b *broker.Broker, opt Options) http.Handler {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	registry := prometheus.NewRegistry()
+	asked := newRequests()
 	registry.MustRegister(
+		asked,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{broker: b, opt: &opt},
@@ -92,7 +99,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	})
 	if opt.Profiles {
 		for path, h := range map[string]http.HandlerFunc{
-			"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
+			profilesPath: pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
 			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
 		} {
 			mux.Handle("GET "+path, permitted(&opt, h))
@@ -101,7 +108,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	if opt.API != nil {
 		mux.Handle(api.Prefix+"/", opt.API)
 	}
-	return onLoopback(mux)
+	return asked.count(onLoopback(mux))
 }
 
 // index names the pages, to a person who opens the address.
@@ -121,14 +128,29 @@ func index(opt *Options) string {
 	return pages
 }
 
-// permitted answers 401 to those who may not see a page.
+// permitted refuses a page to those who may not see figures of any tube.
 func permitted(opt *Options, page http.Handler) http.Handler {
+	if opt.Identify == nil {
+		return page
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if opt.May != nil && !opt.May(r) {
+		id, known := opt.Identify(r)
+		switch {
+		case !known:
+			opt.refused(r, "", r.URL.Path+" without a token that is known")
 			w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
-			http.Error(w, "a token with the right stats is needed: Authorization: Bearer TOKEN", http.StatusUnauthorized)
-			return
+			http.Error(w, "who are you? Send a token that the server knows: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+		case !id.MayAnywhere(access.Stats):
+			opt.refused(r, id.Name(), r.URL.Path)
+			http.Error(w, "this page needs the right stats on some tube", http.StatusForbidden)
+		default:
+			page.ServeHTTP(w, r)
 		}
-		page.ServeHTTP(w, r)
 	})
+}
+
+func (opt *Options) refused(r *http.Request, identity, what string) {
+	if opt.Refused != nil {
+		opt.Refused(r.RemoteAddr, identity, what)
+	}
 }

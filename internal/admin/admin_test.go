@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/histogram"
@@ -207,8 +208,6 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Health is for everybody; the rest is for those who may see it, and profiles are there
-// only if they were asked for.
 // The first page names all that are there, and these are there.
 func TestIndex(t *testing.T) {
 	opt := everything()
@@ -230,29 +229,64 @@ func TestIndex(t *testing.T) {
 	}
 }
 
+// Health is for everybody; the rest is for those who may see it, and profiles are there
+// only if they were asked for.
 func TestPermission(t *testing.T) {
-	may := func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer good" }
+	policy := policyOf(t)
+	identify := func(r *http.Request) (*access.Identity, bool) {
+		return policy.ByToken(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	}
 	for _, c := range []struct {
 		path, token string
 		profiles    bool
 		code        int
 	}{
-		{"/metrics", "good", false, 200},
+		{"/metrics", good, false, 200},
+		{"/metrics", poor, false, 403},
 		{"/metrics", "bad", false, 401},
 		{"/metrics", "", false, 401},
 		{"/healthz", "", false, 200},
 		{"/readyz", "", false, 200},
-		{"/debug/pprof/", "good", false, 404},
-		{"/debug/pprof/", "good", true, 200},
-		{"/debug/pprof/heap", "good", true, 200},
+		{"/debug/pprof/", good, false, 404},
+		{"/debug/pprof/", good, true, 200},
+		{"/debug/pprof/heap", good, true, 200},
 		{"/debug/pprof/", "", true, 401},
-		{"/nothing", "good", true, 404},
+		{"/debug/pprof/heap", poor, true, 403},
+		{"/nothing", good, true, 404},
 	} {
-		h := New(newQueue(t), Options{May: may, Profiles: c.profiles})
+		heard := 0
+		h := New(newQueue(t), Options{Identify: identify, Refused: func(string, string, string) { heard++ }, Profiles: c.profiles})
 		if code, _ := get(t, h, c.path, c.token); code != c.code {
 			t.Errorf("%s with token %q: %d, want %d", c.path, c.token, code, c.code)
 		}
+		if want := map[int]int{401: 1, 403: 1}[c.code]; heard != want {
+			t.Errorf("%s with token %q: the log heard of it %d times, want %d", c.path, c.token, heard, want)
+		}
 	}
+}
+
+const (
+	good = "good-0123456789-abcdef"
+	poor = "poor-0123456789-abcdef"
+)
+
+// policyOf returns a policy with two tokens, one of which has no right to see figures.
+func policyOf(t *testing.T) *access.Policy {
+	t.Helper()
+	var c access.Config
+	for _, token := range []string{good, poor} {
+		h, err := access.HashOf(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Identities = append(c.Identities, access.IdentityConfig{Name: token[:4], Tokens: []access.Hash{h}})
+	}
+	c.Rules = []access.RuleConfig{{Identities: []string{"good"}, Rights: access.Stats | access.Manage}, {Identities: []string{"poor"}, Rights: access.Put}}
+	p, err := access.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // What comes in on loopback must be for loopback: else a web page could reach it

@@ -22,13 +22,17 @@ func TestDocumented(t *testing.T) {
 	opt := everything()
 	opt.Tubes = DefaultTubes
 	registry := prometheus.NewPedanticRegistry() // which compares what is collected with what is described
-	registry.MustRegister(&collector{broker: newQueue(t), opt: &opt})
+	asked := newRequests()
+	get(t, asked.count(http.NotFoundHandler()), "/", "")
+	registry.MustRegister(&collector{broker: newQueue(t), opt: &opt}, asked)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(families) != len(descs) {
-		t.Errorf("%d metrics are collected, and %d described", len(families), len(descs))
+	described := make(chan *prometheus.Desc, 10)
+	asked.Describe(described)
+	if n := len(descs) + len(described); len(families) != n {
+		t.Errorf("%d metrics are collected, and %d described", len(families), n)
 	}
 	var want []string
 	for _, f := range families {

@@ -148,12 +148,15 @@ func (r *refusals) connection(client net.Addr, err error) {
 // command notes that a command was refused.
 func (r *refusals) command(client, identity, what string) {
 	r.commands.Add(1)
+	r.client(client, identity, what)
+}
+
+func (r *refusals) client(client, identity, what string) {
 	r.log.Warn("a client was refused", "client", client, "identity", identity, "refused", what)
 }
 
-// Refused notes that somebody was refused at another door of the server, as
-// command does.
-func (s *Server) Refused(client, identity, what string) { s.refusals.command(client, identity, what) }
+// Refused tells the log that somebody was refused at another door of the server.
+func (s *Server) Refused(client, identity, what string) { s.refusals.client(client, identity, what) }
 
 // refusalLines is how many refusals are logged in a second, on average.
 const refusalLines = 5

@@ -59,7 +59,7 @@ func New(b *broker.Broker, opt Options) *API {
 	methods := make(map[string][]string) // by path
 	for i := range operations {
 		op := &operations[i]
-		a.mux.Handle(op.method+" "+Prefix+op.path, a.handler(op))
+		a.mux.Handle(op.pattern(), a.handler(op))
 		methods[op.path] = append(methods[op.path], op.method)
 	}
 	a.mux.HandleFunc("GET "+Prefix+"/openapi.yaml", describe)

@@ -42,6 +42,20 @@ var (
 	manageEverywhere = need{access.Manage, false, everywhere}
 )
 
+// OperationOf returns the id of the operation that a request was, by the pattern that
+// it has once it is answered. It is false if that is none.
+func OperationOf(pattern string) (id string, ok bool) {
+	for i := range operations {
+		if op := &operations[i]; op.pattern() == pattern {
+			return op.id, true
+		}
+	}
+	return "", false
+}
+
+// pattern is that of http.ServeMux.
+func (op *operation) pattern() string { return op.method + " " + Prefix + op.path }
+
 // operations is the table, a row an operation.
 var operations = []operation{
 	{"getStats", "GET", "/stats", statsAnywhere, false, false, getStats},

@@ -1,0 +1,114 @@
+package admin
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+)
+
+// requests are the metrics of the requests to the admin listener itself.
+type requests struct {
+	total   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	refused *prometheus.CounterVec
+}
+
+// pages are what a request is, by its pattern, if it is no operation of the API.
+var pages = map[string]string{
+	"GET /{$}": "index", "GET /metrics": "metrics", "GET /healthz": "healthz", "GET /readyz": "readyz",
+	"GET " + api.Prefix + "/openapi.yaml": "openapi",
+}
+
+const (
+	profilesPath = "/debug/pprof/"
+	noOperation  = "unknown"
+)
+
+// operationOf returns what a request was that has been answered.
+func operationOf(r *http.Request) string {
+	if name, ok := pages[r.Pattern]; ok {
+		return name
+	}
+	if strings.HasPrefix(r.Pattern, "GET "+profilesPath) {
+		return "profile"
+	}
+	if id, ok := api.OperationOf(r.Pattern); ok {
+		return id
+	}
+	return noOperation
+}
+
+// refusedReasons are why a page is refused, by the status that says so.
+var refusedReasons = map[int]string{
+	http.StatusUnauthorized:       "unknown client",
+	http.StatusForbidden:          "not allowed",
+	http.StatusMisdirectedRequest: "other host",
+}
+
+func newRequests() *requests {
+	m := &requests{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "beanpole_http_requests_total",
+			Help: "Requests to the admin listener since the start, by operation and class of the status."}, []string{"operation", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "beanpole_http_request_seconds",
+			Help:    "How long requests to the admin listener took, from their headers to the end of the response.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"operation"}), // to half a minute
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "beanpole_http_requests_refused_total",
+			Help: "Requests to the admin listener refused since the start, by reason."}, []string{"reason"}),
+	}
+	for _, reason := range refusedReasons { // from zero: the first one counts, too
+		m.refused.WithLabelValues(reason)
+	}
+	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *requests) Describe(ch chan<- *prometheus.Desc) {
+	m.total.Describe(ch)
+	m.seconds.Describe(ch)
+	m.refused.Describe(ch)
+}
+
+// Collect implements prometheus.Collector.
+func (m *requests) Collect(ch chan<- prometheus.Metric) {
+	m.total.Collect(ch)
+	m.seconds.Collect(ch)
+	m.refused.Collect(ch)
+}
+
+// count counts the requests that a handler answers.
+func (m *requests) count(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		var operation string
+		timer := prometheus.NewTimer(prometheus.ObserverFunc(func(seconds float64) {
+			m.seconds.WithLabelValues(operation).Observe(seconds)
+		}))
+		h.ServeHTTP(answer, r)
+		operation = operationOf(r) // known only now
+		timer.ObserveDuration()
+		m.total.WithLabelValues(operation, statusClass(answer.status)).Inc()
+		if reason, ok := refusedReasons[answer.status]; ok {
+			m.refused.WithLabelValues(reason).Inc()
+		}
+	})
+}
+
+func statusClass(status int) string { return string(rune('0'+status/100)) + "xx" }
+
+// A statusWriter remembers the status of a response.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
