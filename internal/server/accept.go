@@ -9,8 +9,9 @@ import (
 
 // Serve serves the clients of a listener until Shutdown, which closes the listener
 // and makes Serve return nil. The listener belongs to the server from now on: nobody
-// else may accept from it or close it. If somebody closes it all the same, no more
-// clients come, and Serve returns an error at once or with Shutdown.
+// else may accept from it or close it. If somebody closes it all the same, either that
+// has no effect, or no more clients come, and Serve returns an error at once or with
+// Shutdown.
 //
 // On Linux a TCP or unix socket, unless it wants TLS, has an event loop accept its
 // connections: a client that has connected is known to each command stats that comes

@@ -89,6 +89,12 @@ func (s *Server) serveInLoop(l net.Listener, g *guard) bool {
 		s.log.Warn("no event loops: each connection gets a goroutine", "err", err)
 		return false
 	}
+	if l, ok := l.(*net.TCPListener); ok {
+		if taken, err := s.takeListener(l); err == nil {
+			defer s.removeListener(taken)
+			a.listening = &listeningSocket{raw: taken}
+		}
+	}
 	for {
 		first.post(func(m *mailbox) { m.acceptors = append(m.acceptors, a) })
 		select {
@@ -243,11 +249,58 @@ func (l *loop) openSessions(sockets []*socket) {
 	l.opening.Reset()
 }
 
-// A listeningSocket is one of the kernel's. It stays registered with the poller of the
-// Go runtime, too: package net, to which it belongs, closes it and removes the file of
-// a unix socket.
+// A takenListener is a listening TCP socket that was taken away from package net. If the
+// Go runtime waited for it, too, each new client would wake two threads.
+type takenListener struct {
+	fd     epoll.Socket
+	addr   net.Addr
+	closed bool // the lock of accepting guards it
+}
+
+// takeListener takes the socket of a listener, which it closes, unless there is an error.
+func (s *Server) takeListener(l *net.TCPListener) (*takenListener, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closing {
+		return nil, errStopped
+	}
+	fd, err := epoll.Take(l)
+	if err != nil {
+		return nil, err
+	}
+	taken := &takenListener{fd: fd, addr: l.Addr()}
+	s.mu.listeners[taken] = struct{}{}
+	return taken, nil
+}
+
+// Control calls f with the descriptor, as that of syscall.RawConn does.
+func (l *takenListener) Control(f func(fd uintptr)) error {
+	if l.closed {
+		return net.ErrClosed
+	}
+	f(uintptr(l.fd))
+	return nil
+}
+
+// Accept implements net.Listener. It is not called.
+func (l *takenListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+
+// Addr implements net.Listener.
+func (l *takenListener) Addr() net.Addr { return l.addr }
+
+// Close implements net.Listener.
+func (l *takenListener) Close() error {
+	if l.closed {
+		return net.ErrClosed
+	}
+	l.closed = true
+	return l.fd.Close()
+}
+
+// A listeningSocket is one of the kernel's. That of a unix socket stays registered with
+// the poller of the Go runtime: package net, to which it belongs, removes its file.
 type listeningSocket struct {
-	raw      syscall.RawConn
+	raw      interface{ Control(func(fd uintptr)) error }
 	added    bool // to the Poller
 	inherits bool // all who waited before it had its options have been accepted
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -161,6 +162,28 @@ func checkOptions(t *testing.T, who string, l *listeningSocket) {
 		if err != nil || got != o.want {
 			t.Errorf("%s: %s is %d, %v, want %d", who, name, got, err, o.want)
 		}
+	}
+}
+
+// The socket of a TCP listener is the server's own: package net, and with it the Go runtime,
+// has let go of it. It is closed with the server.
+func TestTakenListener(t *testing.T) {
+	r := start(t, Options{})
+	l := listenOn(t, "tcp")
+	r.dialListener(l).do("use x\n", "USING x\n")
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Accept of package net says %v, want that it is closed", err)
+	}
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Close of package net says %v, want that it is closed", err)
+	}
+	dialAgain(t, l).do("use x\n", "USING x\n")
+	if err := r.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if nc, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		nc.Close()
+		t.Error("the server has stopped, and somebody accepts")
 	}
 }
 
