@@ -277,6 +277,9 @@ func (c *checker) slots(what string, s *slots) {
 			free += uint32(p.free[k/64] >> (k % 64) & 1)
 		}
 		c.assert(free == p.nfree, "I10: %s: page %d counts %d free slots, has %d", what, n, p.nfree, free)
+		for _, word := range p.free[:p.first] {
+			c.assert(word == 0, "I10: %s: page %d has a free slot before word %d", what, n, p.first)
+		}
 		if p.storage && free > 0 {
 			open++
 			c.assert(int(p.openPos) < len(s.open) && s.open[p.openPos] == uint32(n), "I10: %s: page %d is not open", what, n)

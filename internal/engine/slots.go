@@ -12,7 +12,8 @@ const slotsPerPage = 1024
 // allocate.
 //
 // I10. A page is in open if and only if it has storage and a free slot; the
-// free count of a page is the number of set bits of its map.
+// free count of a page is the number of set bits of its map. None is set before
+// the word first.
 type slots struct {
 	perPage uint32
 	pages   []slotPage
@@ -26,6 +27,7 @@ type slotPage struct {
 	nfree   uint32
 	openPos uint32 // place in open, while nfree > 0 and the page has storage
 	storage bool
+	first   uint8 // index in free: pages are often filled from the front, and then it need not be searched
 }
 
 func newSlots(perPage int) slots { return slots{perPage: uint32(perPage)} }
@@ -39,10 +41,11 @@ func (s *slots) alloc() (i uint32, fresh bool) {
 	}
 	n := s.open[len(s.open)-1]
 	p := &s.pages[n]
-	for w := range p.free {
+	for w := int(p.first); w < len(p.free); w++ {
 		if p.free[w] == 0 {
 			continue
 		}
+		p.first = uint8(w)
 		bit := bits.TrailingZeros64(p.free[w])
 		p.free[w] &^= 1 << bit
 		if p.nfree == s.perPage {
@@ -82,6 +85,7 @@ func (s *slots) free(i uint32) (page uint32, gone bool) {
 	page = i / s.perPage
 	p, bit := &s.pages[page], i%s.perPage
 	p.free[bit/64] |= 1 << (bit % 64)
+	p.first = min(p.first, uint8(bit/64))
 	if p.nfree++; p.nfree == 1 {
 		p.openPos = uint32(len(s.open))
 		s.open = append(s.open, page)

@@ -204,7 +204,18 @@ func (p *Parser) skipLine(buf []byte, cmd *Command) (n int, ok bool) {
 }
 
 // lineEnd returns the index of the first CR LF, or a negative number if there
-// is none within MaxLine bytes.
+// is none within MaxLine bytes. To look for the LF alone is cheaper: in most lines
+// it is the first one.
 func lineEnd(buf []byte) int {
-	return bytes.Index(buf[:min(len(buf), MaxLine)], []byte(crlf))
+	buf = buf[:min(len(buf), MaxLine)]
+	for from := 0; ; {
+		n := bytes.IndexByte(buf[from:], crlf[1])
+		if n < 0 {
+			return -1
+		}
+		if end := from + n - 1; end >= 0 && buf[end] == crlf[0] {
+			return end
+		}
+		from += n + 1
+	}
 }
