@@ -3,6 +3,10 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/load"
@@ -10,7 +14,6 @@ import (
 
 const (
 	backlogJobs = 10_000_000
-	backlogTube = "backlog"
 
 	emptyQueue = ", empty queue"
 	behindJobs = ", jobs behind"
@@ -20,67 +23,74 @@ const (
 	gcPause = "longest pause of the garbage collector"
 )
 
-var backlogCommands = []string{"put", "reserve"}
-
-// backlogQuantiles are those of interest, by name.
-var backlogQuantiles = []struct {
-	name string
-	of   func(load.Latency) time.Duration
-}{
-	{p50, func(l load.Latency) time.Duration { return l.P50 }},
-	{p99, func(l load.Latency) time.Duration { return l.P99 }},
-	{p999, func(l load.Latency) time.Duration { return l.P999 }},
-}
-
-// backlog times put and reserve in an empty queue, and with a long one.
+// backlog looks at clients in an empty queue, and with a long one behind.
 func backlog(o *Options) Experiment {
-	e := Experiment{
-		Name:    "backlog",
-		Title:   fmt.Sprintf("%d connections that put, reserve and delete, %s jobs behind", interactiveClients, count(o.jobs(backlogJobs))),
-		gctrace: true,
-		trial:   backlogTrial,
+	twice := Target{Of: value, Limit: 2}
+	return Experiment{
+		Name:  "backlog",
+		Title: fmt.Sprintf("%d connections that put, reserve and delete, %s jobs behind", interactiveClients, count(o.jobs(backlogJobs))),
+		goals: []goal{
+			{p50 + slowdown, twice}, {p99 + slowdown, twice}, {p999 + slowdown, twice},
+			{gcPause, Target{Of: value, Limit: 1e6}}, // ns
+		},
+		trial: func(ctx context.Context, t *trial) error {
+			t.server.Env = append(slices.Clip(t.server.Env), "GODEBUG=gctrace=1")
+			return t.start(ctx, t.backlog)
+		},
 	}
-	for _, c := range backlogCommands {
-		for _, q := range backlogQuantiles {
-			e.figures = append(e.figures,
-				Figure{Name: c + " " + q.name + emptyQueue, Unit: Nanoseconds},
-				Figure{Name: c + " " + q.name + behindJobs, Unit: Nanoseconds},
-				Figure{Name: c + " " + q.name + slowdown, Unit: Times, Targets: []Target{{Of: value, Limit: 2}}})
-		}
-	}
-	e.figures = append(e.figures,
-		Figure{Name: gcCount, Unit: Number},
-		Figure{Name: gcPause, Unit: Nanoseconds, Targets: []Target{{Of: value, Limit: 1e6}}})
-	return e
 }
 
-func backlogTrial(ctx context.Context, t *trial) error {
+func (t *trial) backlog(ctx context.Context) error {
 	o := t.clients()
-	o.Prefix, o.ByCommand = backlogTube, true
 	empty, err := load.Run(ctx, o)
 	if err != nil {
 		return err
 	}
-	if err := t.fill(ctx, backlogTube, t.jobs(backlogJobs)); err != nil {
+	if err := t.fill(ctx, o.Prefix, t.jobs(backlogJobs)); err != nil {
 		return err
 	}
 	behind, err := load.Run(ctx, o)
 	if err != nil {
 		return err
 	}
-	for _, c := range backlogCommands {
-		for _, q := range backlogQuantiles {
-			before, after := q.of(empty.ByCommand[c]), q.of(behind.ByCommand[c])
-			t.setTime(c+" "+q.name+emptyQueue, before)
-			t.setTime(c+" "+q.name+behindJobs, after)
-			if before > 0 {
-				t.set(c+" "+q.name+slowdown, float64(after)/float64(before))
-			}
+	for _, q := range []struct {
+		name          string
+		before, after time.Duration
+	}{
+		{p50, empty.Latency.P50, behind.Latency.P50},
+		{p99, empty.Latency.P99, behind.Latency.P99},
+		{p999, empty.Latency.P999, behind.Latency.P999},
+	} {
+		t.setTime(q.name+emptyQueue, q.before)
+		t.setTime(q.name+behindJobs, q.after)
+		t.set(q.name+slowdown, Times, float64(q.after)/float64(q.before))
+	}
+	collections, pause := gcPauses(t.output())
+	if collections == 0 { // it is no Go program
+		collections, pause = math.NaN(), math.NaN()
+	}
+	t.set(gcCount, Number, collections)
+	t.set(gcPause, Nanoseconds, pause)
+	return nil
+}
+
+// gcTrace matches a line that the Go runtime writes for each collection. The phases of
+// "ms clock" are sweep termination, during which the world is stopped, concurrent mark,
+// and mark termination, during which it is stopped again (package runtime, "Environment
+// Variables"):
+//
+//	gc 7 @0.131s 2%: 0.019+1.6+0.004 ms clock, 0.038+0.25/0.9/0+0.009 ms cpu, 4->5->2 MB, ...
+var gcTrace = regexp.MustCompile(`(?m)^gc \d+ @.*: ([\d.]+)\+[\d.]+\+([\d.]+) ms clock`)
+
+// gcPauses returns how many collections a server's output tells of, and the longest pause
+// in ns.
+func gcPauses(output []byte) (collections, longest float64) {
+	for _, m := range gcTrace.FindAllSubmatch(output, -1) {
+		collections++
+		for _, ms := range m[1:] {
+			pause, _ := strconv.ParseFloat(string(ms), 64)
+			longest = max(longest, pause*1e6)
 		}
 	}
-	if collections, pause := t.gc.report(); collections > 0 {
-		t.set(gcCount, float64(collections))
-		t.setTime(gcPause, pause)
-	}
-	return nil
+	return collections, longest
 }

@@ -7,26 +7,26 @@
 //	err = bench.WriteMarkdown(os.Stdout, reports)
 //
 // Data flows one way. Options name the servers and the sizes. The trial of an Experiment
-// measures figures on one server. Run runs it on each server in each round. A Report has
-// the figures of all rounds, and the tables are written from reports.
+// measures figures on one server, and gives each its name, unit and value in one place. Run
+// runs it on each server in each round. A Report has the figures of all rounds, and what
+// came of their targets. The tables are written from reports.
 //
 // # The experiments
 //
-// Suites are lists of loads (package load), a row of a table each: memory, for
-// servers that keep nothing on disk; journal, for servers with a log; and crowd,
-// where tubes, idle connections or waiting workers burden a server without taking
-// part in the load. Experiments are for what a closed loop does not show, how
-// servers behave when something is large:
+// Suites are tables of loads (package load): memory, for servers that keep nothing on
+// disk; journal, for servers with a log; and crowd, where tubes, idle connections or
+// waiting workers burden a server without taking part in the load. Scale is for what a
+// closed loop does not show, how servers behave when something is large:
 //
 //	memory     the resident memory of a long queue, and whether it is given back
-//	backlog    the latency of put and reserve with millions of jobs behind, and the garbage collector's pauses
+//	backlog    the latency of clients with millions of jobs behind, and the garbage collector's pauses
 //	due        the latency of clients while a million jobs of another tube come due in one second
 //	fairness   the latency of clients beside a few connections that keep hundreds of commands in flight
 //	observers  the latency of list-tubes and stats with many tubes, and of clients beside them
 //	expensive  the latency of clients beside others that watch very many tubes, kick or hold very many jobs, or end a pause
-//	cores      the throughput, cost and latency with one processor and with two
 //
-// Restart measures how soon a server serves again after a crash.
+// In fairness, observers and expensive, clients are measured alone, and then beside each of
+// some disturbances. Restart measures how soon a server serves again after a crash.
 //
 // # How it is measured
 //
@@ -44,7 +44,7 @@
 // with another machine. Memory and processor time are the kernel's, from /proc.
 //
 // The results are verified: load.Run checks every reply, jobs are counted, and lists of
-// tubes must name all tubes.
+// tubes must be complete.
 //
-// Start reading at experiment.go, then trial.go.
+// Start reading at experiment.go and trial.go, then suites.go and beside.go.
 package bench

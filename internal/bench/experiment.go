@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/load"
@@ -15,8 +13,7 @@ import (
 // Options say which servers are to be measured, and how large the experiments
 // are. The servers must be given, everything else has a default.
 type Options struct {
-	// A is the server to compare with, B the one that is compared: ratios are
-	// B/A. Cores compares B with itself and needs no A.
+	// A is the server to compare with, B the one that is compared: ratios are B/A.
 	A, B Server
 
 	// Responder, if it has a command, is a process that runs load.Responder. Loads
@@ -29,8 +26,8 @@ type Options struct {
 	// Duration is how long each load is measured. 0 means 5 s.
 	Duration time.Duration
 
-	// Jobs is the number of jobs in memory, backlog, due and Restart. 0 means
-	// 2,000,000, 10,000,000, 1,000,000 and 1,000,000.
+	// Jobs is the number of jobs in memory, backlog, due, expensive and Restart. 0
+	// means 2,000,000, 10,000,000, 1,000,000, 500,000 and 1,000,000.
 	Jobs int64
 
 	// Tubes is the number of tubes in observers and expensive. 0 means 30,000 in
@@ -45,25 +42,6 @@ type Options struct {
 	Progress func(experiment, server string, round int)
 }
 
-// An Experiment is run on each server in each round.
-type Experiment struct {
-	Name  string
-	Title string // what it measures, for the heading of its table; may be empty
-
-	figures []Figure // without values
-	trial   func(context.Context, *trial) error
-	cold    bool // the trial starts the server itself, maybe more than once
-	gctrace bool // the trial wants to know about the server's garbage collector
-	ceiling bool // the responder can answer it too
-	row     bool // see Report
-
-	servers []Server // instead of Options.A and B
-}
-
-// maxCrashes is how often A may crash in an experiment. beanstalkd 1.12 does in one of
-// ten trials of expensive.
-const maxCrashes = 5
-
 // withDefaults returns o complete.
 func (o Options) withDefaults() Options {
 	o.Rounds = cmp.Or(o.Rounds, 5)
@@ -75,37 +53,32 @@ func (o Options) withDefaults() Options {
 // jobs is the number of jobs asked for, or else n.
 func (o *Options) jobs(n int64) int64 { return cmp.Or(o.Jobs, n) }
 
-// Experiments are those of "beanpole bench scale", in the order in which they are
-// run.
-var Experiments = []func(*Options) Experiment{memory, backlog, due, fairness, observers, expensive, cores}
+// An Experiment is run on each server in each round.
+type Experiment struct {
+	Name  string
+	Title string // for the heading of its table; empty: it is a row of the tables of loads
 
-// Names are the names of Experiments.
-func Names() []string {
-	var names []string
-	for _, e := range Experiments {
-		names = append(names, e(new(Options)).Name)
-	}
-	return names
+	goals   []goal
+	ceiling bool // the responder can answer it too
+
+	// trial measures figures on one server, which it starts.
+	trial func(context.Context, *trial) error
 }
 
-// Select returns the experiments with these names, or all if there are none.
-func Select(o *Options, names []string) ([]Experiment, error) {
-	for _, name := range names {
-		if !slices.Contains(Names(), name) {
-			return nil, fmt.Errorf("no experiment is called %q; there are: %s", name, strings.Join(Names(), ", "))
-		}
-	}
-	var all []Experiment
-	for _, make := range Experiments {
-		if e := make(o); len(names) == 0 || slices.Contains(names, e.Name) {
-			all = append(all, e)
-		}
-	}
-	return all, nil
+// A goal is a target for a figure of an experiment.
+type goal struct {
+	figure string
+	Target
 }
 
-// NeedsA reports whether the experiment needs a server to compare with.
-func (e *Experiment) NeedsA() bool { return e.servers == nil }
+// Scale are the experiments of "beanpole bench scale", in the order in which they are run.
+func Scale(o *Options) []Experiment {
+	return []Experiment{memory(o), backlog(o), due(o), fairness(), observers(o), expensive(o)}
+}
+
+// maxCrashes is how often A may crash in an experiment. beanstalkd 1.12 does in one of
+// ten trials of expensive.
+const maxCrashes = 5
 
 // Run runs the experiments. If one fails the others are run all the same: its error is
 // part of the one returned, and the reports are those of the experiments that succeeded.
@@ -124,61 +97,59 @@ func Run(ctx context.Context, o Options, experiments []Experiment) ([]Report, er
 	for i := range experiments {
 		e := &experiments[i]
 		r, err := e.run(ctx, &o)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return done, context.Cause(ctx)
-		}
-		if err != nil {
+		case err != nil:
 			errs = append(errs, fmt.Errorf("bench: %s: %w", e.Name, err))
-			continue
+		default:
+			done = append(done, r)
 		}
-		done = append(done, r)
 	}
 	return done, errors.Join(errs...)
 }
 
 func (e *Experiment) run(ctx context.Context, o *Options) (Report, error) {
-	servers := e.servers
-	if servers == nil {
-		servers = []Server{o.A, o.B}
-	}
+	r := Report{Name: e.Name, Title: e.Title, rounds: o.Rounds, goals: e.goals}
+	servers := [numSides]*Server{sideA: &o.A, sideB: &o.B, sideResponder: &o.Responder}
 	order := []int{sideA, sideB}
 	if e.ceiling && len(o.Responder.Command) > 0 {
-		servers = append(slices.Clip(servers), o.Responder)
 		order = []int{sideResponder, sideA, sideB}
 	}
-	r := Report{Name: e.Name, Title: e.Title, row: e.row}
-	for _, f := range e.figures {
-		f.Targets = slices.Clone(f.Targets)
-		r.Figures = append(r.Figures, f)
-	}
-	for i := range servers {
-		r.Servers[i] = servers[i].DisplayName()
+	for _, side := range order {
+		r.Servers[side] = servers[side].DisplayName()
 	}
 	for round := range o.Rounds {
-		for _, i := range order {
-			if r.LeftOut[i] != "" {
+		for _, side := range order {
+			if r.LeftOut[side] != "" {
 				continue
 			}
 			if o.Progress != nil {
-				o.Progress(e.Name, r.Servers[i], round+1)
+				o.Progress(e.Name, r.Servers[side], round+1)
 			}
-			t := &trial{Options: o, server: servers[i], isA: i == sideA, values: make(map[string]float64)}
-			err := t.run(ctx, e)
-			for i == sideA && errors.Is(err, errDied) && r.Crashes < maxCrashes {
+			measured, err := e.try(ctx, o, *servers[side], side)
+			for side == sideA && errors.Is(err, errDied) && r.Crashes < maxCrashes {
 				r.Crashes++
-				clear(t.values)
-				err = t.run(ctx, e)
+				measured, err = e.try(ctx, o, *servers[side], side)
 			}
 			switch {
 			case errors.Is(err, load.ErrTooSlow):
-				r.LeftOut[i] = err.Error()
+				r.LeftOut[side] = err.Error()
 			case err != nil:
-				return r, fmt.Errorf("%s: %w", r.Servers[i], err)
-			default:
-				r.add(i, t.values)
+				return r, fmt.Errorf("%s: %w", r.Servers[side], err)
 			}
+			r.add(side, round, measured)
 		}
 	}
 	r.sum()
 	return r, nil
+}
+
+// try runs a trial, and returns what it measured, which is nothing after an error.
+func (e *Experiment) try(ctx context.Context, o *Options, s Server, side int) ([]measurement, error) {
+	t := &trial{Options: o, server: s, isA: side == sideA}
+	if err := e.trial(ctx, t); err != nil {
+		return nil, err
+	}
+	return t.measured, nil
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,40 +27,31 @@ func TestTrials(t *testing.T) {
 		s.Command = append(s.Command, "-b", "{dir}")
 		return s
 	}
-	crowd := func(*Options) Experiment {
-		return crowdExperiment("crowd", load.Options{Ops: 10}, load.Options{Ops: 10, Idle: 5, Occupied: 5})
-	}
-	restart := func(o *Options) Experiment { return Restart(o, 0) }
-	for _, make := range append(Experiments, crowd, restart) {
-		o := small()
-		e := make(o)
+	all := append(Scale(small()), Restart(small(), 0),
+		crowdExperiment(row{name: "crowd", load: load.Options{Ops: 10, Idle: 5, Occupied: 5}, goals: []goal{unslowed, smallEach}}))
+	for _, e := range all {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel() // due sleeps most of the time
-			values := runTrial(t, &e, withDir(beanpole()), false)
+			values := runTrial(t, &e, withDir(beanpole()), sideB)
 			if n := values[dueWrong]; n != 0 {
 				t.Errorf("%v jobs were served out of order", n)
 			}
-			for _, f := range e.figures {
-				v, ok := values[f.Name]
-				if !ok && !mayLack(f.Name) || v < 0 && f.Name != memoryEach {
-					t.Errorf("%s is %v, known %v", f.Name, v, ok)
+			for name, v := range values {
+				if math.IsNaN(v) && !mayLack(name) || v < 0 && name != memoryEach {
+					t.Errorf("%s is %v", name, v)
 				}
-				delete(values, f.Name)
 			}
-			if len(values) != 0 {
-				t.Errorf("values of no figure: %v", values)
+			for _, g := range e.goals {
+				if _, ok := values[g.figure]; !ok {
+					t.Errorf("there is no %s, for which there is a target", g.figure)
+				}
 			}
 		})
-		if !e.NeedsA() {
-			continue
-		}
 		t.Run(e.Name+" on beanstalkd", func(t *testing.T) {
 			t.Parallel()
-			values := runTrial(t, &e, withDir(beanstalkd(t)), true)
-			for _, f := range e.figures {
-				_, ok := values[f.Name]
-				if ofCollector := f.Name == gcCount || f.Name == gcPause; ok == ofCollector && !mayLack(f.Name) {
-					t.Errorf("%s is known: %v", f.Name, ok)
+			for name, v := range runTrial(t, &e, withDir(beanstalkd(t)), sideA) {
+				if ofCollector := name == gcCount || name == gcPause; math.IsNaN(v) != ofCollector && !mayLack(name) {
+					t.Errorf("%s is %v", name, v)
 				}
 			}
 		})
@@ -73,34 +65,44 @@ func mayLack(figure string) bool {
 	return figure == cpuPerCommand || strings.HasSuffix(figure, slowdown)
 }
 
-func runTrial(t *testing.T, e *Experiment, s Server, isA bool) map[string]float64 {
+// runTrial returns what a trial has measured, by the names of the figures.
+func runTrial(t *testing.T, e *Experiment, s Server, side int) map[string]float64 {
 	t.Helper()
-	tr := &trial{Options: small(), server: s, isA: isA, values: make(map[string]float64)}
-	if e.Name == "backlog" && !isA {
-		tr.Jobs = 100_000 // so that the garbage collector has something to do
+	o := small()
+	if e.Name == "backlog" && side == sideB {
+		o.Jobs = 100_000 // so that the garbage collector has something to do
 	}
-	if err := tr.run(t.Context(), e); err != nil {
+	all, err := e.try(t.Context(), o, s, side)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return tr.values
+	values := make(map[string]float64)
+	for _, m := range all {
+		if _, ok := values[m.figure]; ok {
+			t.Errorf("two figures %q", m.figure)
+		}
+		values[m.figure] = m.value
+	}
+	if len(values) == 0 {
+		t.Error("nothing was measured")
+	}
+	return values
 }
 
-func TestFigureNamesAreUnique(t *testing.T) {
-	o := small()
-	all := []Experiment{Restart(o, 0)}
-	for _, make := range Experiments {
-		all = append(all, make(o))
-	}
-	for _, suite := range Suites {
-		all = append(all, suite(o)...)
-	}
-	for _, e := range all {
-		seen := make(map[string]bool)
-		for _, f := range e.figures {
-			if seen[f.Name] {
-				t.Errorf("%s has two figures %q", e.Name, f.Name)
+// Targets of suites are for figures that loads have.
+func TestTargetsOfSuites(t *testing.T) {
+	figures := []string{throughput, cpuPerCommand, p50, p99, p999, peakRSS}
+	for name, suite := range Suites {
+		known := figures
+		if name == "crowd" {
+			known = append(known, throughput+ofThatWithout, memoryEach)
+		}
+		for _, e := range suite(small()) {
+			for _, g := range e.goals {
+				if !slices.Contains(known, g.figure) {
+					t.Errorf("%s: a target for %q", e.Name, g.figure)
+				}
 			}
-			seen[f.Name] = true
 		}
 	}
 }
@@ -116,7 +118,7 @@ func TestRun(t *testing.T) {
 	o.A.Name, o.B.Name = "a", "b"
 	all := []Experiment{
 		Load(load.Options{Connections: 2, InFlight: 4, Ops: 200}),
-		loadExperiment("fails", load.Options{Ops: 1, BodySize: 1 << 20}),
+		loadExperiment(row{name: "fails", load: load.Options{Ops: 1, BodySize: 1 << 20}}),
 	}
 	reports, err := Run(t.Context(), o, all)
 	if err == nil || !strings.HasPrefix(err.Error(), "bench: fails: a: load: unexpected reply to put") {
@@ -146,13 +148,14 @@ func TestRun(t *testing.T) {
 // A failure names the experiment and the server, and the other experiments are run.
 func TestRunGoesOnAfterAFailure(t *testing.T) {
 	o := small()
+	idle := Experiment{Name: "idle", trial: func(context.Context, *trial) error { return nil }}
 	o.A = Server{Name: "broken", Command: []string{"sh", "-c", "exit 3"}}
 	o.B = beanpole()
-	reports, err := Run(t.Context(), *o, []Experiment{memory(o), cores(o)})
+	reports, err := Run(t.Context(), *o, []Experiment{memory(o), idle})
 	if err == nil || !strings.Contains(err.Error(), "bench: memory: broken: bench: ") {
 		t.Errorf("error %v", err)
 	}
-	if len(reports) != 1 || reports[0].Name != "cores" || !strings.HasSuffix(reports[0].Servers[sideB], "GOMAXPROCS=2") {
+	if len(reports) != 1 || reports[0].Name != "idle" {
 		t.Errorf("reports %+v", reports)
 	}
 }
@@ -162,15 +165,13 @@ func TestRunGoesOnAfterAFailure(t *testing.T) {
 func TestServerThatIsTooSlow(t *testing.T) {
 	runs := 0
 	e := Experiment{
-		Name:    "patience",
-		figures: []Figure{{Name: "figure", Unit: Number}},
-		cold:    true,
+		Name: "patience",
 		trial: func(_ context.Context, t *trial) error {
 			runs++
 			if t.isA {
 				return fmt.Errorf("not today: %w", load.ErrTooSlow)
 			}
-			t.set("figure", 1)
+			t.set("figure", Number, 1)
 			return nil
 		},
 	}
@@ -192,20 +193,19 @@ func TestServerThatIsTooSlow(t *testing.T) {
 func TestServerThatCrashes(t *testing.T) {
 	crashes := 2
 	e := Experiment{
-		Name:    "life",
-		figures: []Figure{{Name: "figure", Unit: Number}},
-		trial: func(ctx context.Context, t *trial) error {
+		Name: "life",
+		trial: running(func(ctx context.Context, t *trial) error {
 			if crashes > 0 {
 				crashes--
-				t.set("figure", 2) // of no use
+				t.set("figure", Number, 2) // of no use
 				if err := syscall.Kill(t.PID, syscall.SIGKILL); err != nil {
 					return err
 				}
 				return errors.New("connection reset by peer")
 			}
-			t.set("figure", 1)
+			t.set("figure", Number, 1)
 			return nil
-		},
+		}),
 	}
 	s := responder()
 	r, err := e.run(t.Context(), &Options{A: s, B: s, Rounds: 1})
@@ -219,7 +219,7 @@ func TestServerThatCrashes(t *testing.T) {
 		t.Errorf("the report says %q", got)
 	}
 	crashes = 1
-	other := Experiment{Name: e.Name, figures: e.figures, trial: func(ctx context.Context, t *trial) error {
+	other := Experiment{Name: e.Name, trial: func(ctx context.Context, t *trial) error {
 		if t.isA {
 			return nil
 		}
@@ -239,8 +239,7 @@ func TestJobsThatAreRefused(t *testing.T) {
 	s := beanpole()
 	s.Command = append(s.Command, "-z", "63")
 	e := memory(small())
-	tr := &trial{Options: small(), server: s, values: make(map[string]float64)}
-	if err := tr.run(t.Context(), &e); err == nil || !strings.Contains(err.Error(), "unexpected reply to put") {
+	if _, err := e.try(t.Context(), small(), s, sideB); err == nil || !strings.Contains(err.Error(), "unexpected reply to put") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -248,27 +247,10 @@ func TestJobsThatAreRefused(t *testing.T) {
 // A server that forgets its jobs in a crash has not restarted, however soon it
 // answers.
 func TestRestartWithoutTheJobs(t *testing.T) {
-	o := small()
-	e := Restart(o, 0)
-	tr := &trial{Options: o, server: beanpole(), values: make(map[string]float64)}
-	err := tr.run(t.Context(), &e)
+	e := Restart(small(), 0)
+	_, err := e.try(t.Context(), small(), beanpole(), sideB)
 	if err == nil || !strings.Contains(err.Error(), "look for the jobs after the restart") {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestSelect(t *testing.T) {
-	o := small()
-	if _, err := Select(o, []string{"memory", "alchemy"}); err == nil ||
-		!strings.Contains(err.Error(), `no experiment is called "alchemy"; there are: memory, backlog`) {
-		t.Errorf("error %v", err)
-	}
-	some, err := Select(o, []string{"cores", "memory"})
-	if err != nil || len(some) != 2 || some[0].Name != "memory" || !some[0].NeedsA() || some[1].NeedsA() {
-		t.Errorf("selected %+v, error %v", some, err)
-	}
-	if all, err := Select(o, nil); err != nil || len(all) != len(Experiments) {
-		t.Errorf("%d experiments, error %v", len(all), err)
 	}
 }
 
@@ -276,11 +258,11 @@ func TestCancelEndsTheServers(t *testing.T) {
 	errGone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var left string
-	e := Experiment{Name: "patience", trial: func(ctx context.Context, t *trial) error {
+	e := Experiment{Name: "patience", trial: running(func(ctx context.Context, t *trial) error {
 		left = fmt.Sprintf("/proc/%d", t.PID)
 		cancel(errGone)
 		return sleep(ctx, time.Hour)
-	}}
+	})}
 	if _, err := Run(ctx, Options{A: beanpole(), B: beanpole()}, []Experiment{e}); !errors.Is(err, errGone) {
 		t.Errorf("error %v, want the context's cause", err)
 	}
@@ -296,7 +278,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 		"did not start: exit status 3": {Command: []string{"sh", "-c", "echo no luck; exit 3"}},
 		"; it said: no luck":           {Command: []string{"sh", "-c", "echo no luck; exit 3"}},
 	} {
-		p, err := s.Start(t.Context())
+		p, err := s.Start(t.Context(), t.TempDir())
 		if err == nil {
 			p.Stop()
 		}
@@ -306,44 +288,43 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// A server has a directory for as long as it runs; what it writes can be read
-// meanwhile, and its environment be added to.
+// A server has a directory; what it writes can be read meanwhile, and its environment be
+// added to.
 func TestServer(t *testing.T) {
-	s := beanpole()
-	heard := new(tail)
-	s.Env, s.Output = []string{"BEANPOLE_BENCH_TEST=is heard"}, heard
+	s, dir := beanpole(), t.TempDir()
+	s.Env = []string{"BEANPOLE_BENCH_TEST=is heard"}
 	s.Command = append([]string{"sh", "-c", `echo "$BEANPOLE_BENCH_TEST"; exec "$0" "$@" 2>&1`}, s.Command...)
 	s.Command = append(s.Command, "-b", "{dir}")
-	p, err := s.Start(t.Context())
+	p, err := s.Start(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if files, err := filepath.Glob(filepath.Join(p.dir, "*")); err != nil || len(files) == 0 {
+	defer p.Stop()
+	if files, err := os.ReadDir(dir); err != nil || len(files) == 0 {
 		t.Errorf("files %v in the directory, error %v", files, err)
 	}
-	if u, ok := load.UsageOf(p.PID); !ok || u.PID != p.PID || u.RSS <= 0 {
+	if u, ok := load.UsageOf(p.PID); !ok || u.RSS <= 0 {
 		t.Errorf("usage %+v", u)
 	}
-	p.Stop()
-	if got := heard.quoted(); !strings.HasPrefix(got, "; it said: is heard") {
+	if got := p.quoted(); !strings.HasPrefix(got, "; it said: is heard") {
 		t.Errorf("output %q", got)
 	}
-	if p.Died() == nil {
-		t.Error("a process that was stopped is said to live")
+	if err := p.Kill(); err != nil {
+		t.Error(err)
 	}
-	if _, err := os.Stat(p.dir); !os.IsNotExist(err) {
-		t.Errorf("the directory is still there: %v", err)
+	if err := p.why(errors.New("lost")); !errors.Is(err, errDied) {
+		t.Errorf("error %v of a process that was killed", err)
 	}
 }
 
 func TestDialogEndsWithItsServer(t *testing.T) {
 	s := responder()
-	p, err := s.Start(t.Context())
+	p, err := s.Start(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Stop()
-	d, err := p.Dial(t.Context())
+	d, err := load.Dial(t.Context(), p.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,9 +337,15 @@ func TestDialogEndsWithItsServer(t *testing.T) {
 	}
 }
 
-func TestBeside(t *testing.T) {
+func TestDuring(t *testing.T) {
 	errWork, errDisturb := errors.New("work"), errors.New("disturbance")
-	untilDone := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	untilDone := func(ctx context.Context) error { // a cause other than the end is an error
+		<-ctx.Done()
+		if cause := context.Cause(ctx); cause != context.Canceled {
+			return cause
+		}
+		return nil
+	}
 	returns := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
 	for _, tt := range []struct {
 		name          string
@@ -369,35 +356,39 @@ func TestBeside(t *testing.T) {
 		{"the work fails", untilDone, returns(errWork), errWork},
 		{"the disturbance fails and ends the work", returns(errDisturb), untilDone, errDisturb},
 	} {
-		if err := beside(t.Context(), tt.disturb, tt.work); err != tt.want {
+		if err := during(t.Context(), tt.disturb, tt.work); err != tt.want {
 			t.Errorf("%s: error %v, want %v", tt.name, err, tt.want)
 		}
 	}
 }
 
-func TestAnswersToObserversAreChecked(t *testing.T) {
-	list := wire.AppendOK(nil, []byte("---\n- default\n- tube-0\n- tube-1\n- tube-2\n"))
+func TestObserversCountTubes(t *testing.T) {
 	for _, tt := range []struct {
-		check func([]byte, int) error
-		reply []byte
-		tubes int
-		want  string // in the error; empty: none
+		tubesIn func([]byte) (int, error)
+		data    string
+		want    int // -1: an error
 	}{
-		{checkTubeList, list, 3, ""},
-		{checkTubeList, list, 4, `tube "tube-3" is not in the list of 4 names`},
-		{checkTubeList, wire.AppendOK(nil, []byte("tube-0\n")), 1, wire.ErrReply.Error()},
-		{checkStats, wire.AppendOK(nil, []byte("---\ncurrent-tubes: 31\n")), 30, ""},
-		{checkStats, wire.AppendOK(nil, []byte("---\ncurrent-tubes: 29\n")), 30, `current-tubes is "29" where 30 were made`},
-		{checkStats, wire.AppendOK(nil, []byte("---\n")), 30, `current-tubes is ""`},
-		{checkStats, wire.AppendOK(nil, []byte("current-tubes")), 30, wire.ErrReply.Error()},
+		{countListed, "---\n- default\n- tube-0\n- tube-1\n", 3},
+		{countListed, "tube-0\n", -1},
+		{countTubes, "---\ncurrent-tubes: 31\n", 31},
+		{countTubes, "---\ncurrent-jobs: 31\n", -1},
+		{countTubes, "current-tubes", -1},
 	} {
-		var r wire.Reply
-		if n, err := wire.ParseReply(tt.reply, &r); n == 0 || err != nil {
-			t.Fatal(n, err)
+		if n, err := tt.tubesIn([]byte(tt.data)); (err != nil) != (tt.want < 0) || err == nil && n != tt.want {
+			t.Errorf("%q: %d tubes, error %v, want %d", tt.data, n, err, tt.want)
 		}
-		err := tt.check(r.Body, tt.tubes)
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%q: error %v, want %q", r.Body, err, tt.want)
-		}
+	}
+}
+
+// A server that does not tell of all its tubes fails the experiment.
+func TestObserverMissesTubes(t *testing.T) {
+	o := small()
+	e := Experiment{trial: running(func(ctx context.Context, t *trial) error {
+		d := observer("stats", wire.AppendStatsCommand(nil), countTubes)
+		return t.beside(ctx, &d, t.clients())
+	})}
+	_, err := e.try(t.Context(), o, beanpole(), sideB)
+	if want := fmt.Sprintf("stats: the reply tells of 1 tubes where %d were made", o.Tubes); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
 	}
 }

@@ -24,7 +24,7 @@ func WriteHistory(w io.Writer, reports []Report, m Machine, version string, when
 	for i := range reports {
 		r := &reports[i]
 		rate := r.figure(throughput)
-		if rate == nil {
+		if rate.Servers[sideB].Spread == nil {
 			continue
 		}
 		whole := func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }

@@ -12,25 +12,19 @@ const (
 
 // memory puts a long queue and drains it.
 func memory(o *Options) Experiment {
+	const perJob = "RSS per job"
 	return Experiment{
 		Name:  "memory",
 		Title: fmt.Sprintf("%s ready jobs of 64 bytes, then none", count(o.jobs(memoryJobs))),
-		figures: []Figure{
-			{Name: "RSS before", Unit: Bytes},
-			{Name: "RSS with the jobs", Unit: Bytes},
-			{Name: "RSS per job", Unit: Bytes, Targets: []Target{{Of: toA, Limit: 0.7}}},
-			{Name: "RSS after the drain", Unit: Bytes},
-			{Name: "RSS when settled", Unit: Bytes},
-		},
-		trial: func(ctx context.Context, t *trial) error {
+		goals: []goal{atMost(perJob, 0.7)},
+		trial: running(func(ctx context.Context, t *trial) error {
 			n := t.jobs(memoryJobs)
 			t.setRSS("RSS before")
 			if err := t.fill(ctx, memoryTube, n); err != nil {
 				return err
 			}
-			if rss := t.setRSS("RSS with the jobs"); rss > 0 {
-				t.set("RSS per job", rss/float64(n))
-			}
+			rss := t.setRSS("RSS with the jobs")
+			t.set(perJob, Bytes, rss/float64(n))
 			if err := t.drain(ctx, memoryTube, n); err != nil {
 				return err
 			}
@@ -40,6 +34,6 @@ func memory(o *Options) Experiment {
 			}
 			t.setRSS("RSS when settled")
 			return nil
-		},
+		}),
 	}
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -16,13 +17,14 @@ const (
 // A Report is what an experiment found.
 type Report struct {
 	Name    string           `json:"name"`
-	Title   string           `json:"title,omitempty"`
-	Servers [numSides]string `json:"servers"`  // names of A, B and the responder; empty: there is none
-	LeftOut [numSides]string `json:"left_out"` // why a server was not in all rounds; empty: it was
-	Crashes int              `json:"crashes"`  // of A, in trials that were repeated
+	Title   string           `json:"title,omitempty"` // empty: it is a row of the tables of loads
+	Servers [numSides]string `json:"servers"`         // names of A, B and the responder; empty: there is none
+	LeftOut [numSides]string `json:"left_out"`        // why a server was not in all rounds; empty: it was
+	Crashes int              `json:"crashes"`         // of A, in trials that were repeated
 	Figures []Figure         `json:"figures"`
 
-	row bool // it is one of many with the same figures, and a row of their table
+	rounds int
+	goals  []goal
 }
 
 // A Figure is something that an experiment measures: a value in each round.
@@ -69,22 +71,43 @@ const (
 	toResponder = "ratio to the responder"
 )
 
-// figure returns the figure of that name, or nil.
+// figure returns the figure of that name; if there is none, one of which nothing is known.
 func (r *Report) figure(name string) *Figure {
 	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Name == name })
 	if i < 0 {
-		return nil
+		return new(Figure)
 	}
 	return &r.Figures[i]
 }
 
-// add adds the next trial on a server. Nil values: there was none.
-func (r *Report) add(server int, values map[string]float64) {
-	for i := range r.Figures {
-		f := &r.Figures[i]
-		v, known := values[f.Name]
-		f.Servers[server].add(v, known)
+// add adds what a trial has measured on a server in a round.
+func (r *Report) add(side, round int, measured []measurement) {
+	for _, m := range measured {
+		f := r.figure(m.figure)
+		if f.Name == "" {
+			r.Figures = append(r.Figures, r.newFigure(m))
+			f = &r.Figures[len(r.Figures)-1]
+		}
+		if !math.IsNaN(m.value) {
+			f.Servers[side].Values[round] = &m.value
+		}
 	}
+}
+
+// newFigure returns the figure of a measurement, without values.
+func (r *Report) newFigure(m measurement) Figure {
+	f := Figure{Name: m.figure, Unit: m.unit}
+	for side := range f.Servers {
+		if r.Servers[side] != "" {
+			f.Servers[side].Values = make([]*float64, r.rounds)
+		}
+	}
+	for _, g := range r.goals {
+		if g.figure == m.figure {
+			f.Targets = append(f.Targets, g.Target)
+		}
+	}
+	return f
 }
 
 // sum completes a report in which all rounds are.
@@ -104,14 +127,6 @@ func (r *Report) sum() {
 	}
 }
 
-func (s *Series) add(v float64, known bool) {
-	if known {
-		s.Values = append(s.Values, &v)
-	} else {
-		s.Values = append(s.Values, nil)
-	}
-}
-
 func (s *Series) sum() {
 	var all []float64
 	for _, v := range s.Values {
@@ -128,12 +143,11 @@ func (s *Series) sum() {
 // quotients returns the series of over/under. Where there is nothing to divide by,
 // a round has none.
 func quotients(over, under *Series) (q Series) {
-	for i := range min(len(over.Values), len(under.Values)) {
-		o, u := over.Values[i], under.Values[i]
-		if o == nil || u == nil || *u <= 0 {
-			q.add(0, false)
-		} else {
-			q.add(*o / *u, true)
+	q.Values = make([]*float64, min(len(over.Values), len(under.Values)))
+	for i := range q.Values {
+		if o, u := over.Values[i], under.Values[i]; o != nil && u != nil && *u > 0 {
+			ratio := *o / *u
+			q.Values[i] = &ratio
 		}
 	}
 	q.sum()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -14,40 +15,46 @@ import (
 // loadReport is that of a load, with figures chosen for their looks: three rounds
 // of two servers, and of a responder.
 func loadReport(name string) Report {
-	e := loadExperiment(name, load.Options{}, atLeast(1.5), atMost(p99, 1), goal{cpuPerCommand, Target{Of: toResponder, Limit: 1.15}})
-	r := Report{Name: e.Name, Servers: [numSides]string{"old", "new", "responder"}, Figures: e.figures, row: e.row}
-	add := func(side int, rate, p50us, p99us, cpu float64) {
-		r.add(side, map[string]float64{
-			throughput: rate, p50: p50us * 1e3, p99: p99us * 1e3, p999: 2 * p99us * 1e3, cpuPerCommand: cpu * 1e3, peakRSS: 3 << 19,
+	r := Report{
+		Name: name, Servers: [numSides]string{"old", "new", "responder"}, rounds: 3,
+		goals: []goal{atLeast(1.5), atMost(p99, 1), {cpuPerCommand, Target{Of: toResponder, Limit: 1.15}}},
+	}
+	add := func(side, round int, rate, p50us, p99us, cpu float64) {
+		r.add(side, round, []measurement{
+			{throughput, PerSecond, rate}, {cpuPerCommand, Nanoseconds, cpu * 1e3},
+			{p50, Nanoseconds, p50us * 1e3}, {p99, Nanoseconds, p99us * 1e3}, {p999, Nanoseconds, 2 * p99us * 1e3},
+			{peakRSS, Bytes, 3 << 19},
 		})
 	}
-	add(sideA, 100_000, 100, 12_000, 8)
-	add(sideA, 110_000, 110, 12_000, 8)
-	add(sideA, 90_000, 90, 12_000, 8)
-	add(sideB, 200_000, 50, 3_000, 4)
-	add(sideB, 330_000, 55, 3_000, 4)
-	add(sideB, 90_000, 90, 12_000, 8)
-	add(sideResponder, 400_000, 25, 1_000, 2)
-	add(sideResponder, 330_000, 25, 1_000, 4)
-	add(sideResponder, 100_000, 25, 1_000, 8)
+	add(sideA, 0, 100_000, 100, 12_000, 8)
+	add(sideA, 1, 110_000, 110, 12_000, 8)
+	add(sideA, 2, 90_000, 90, 12_000, 8)
+	add(sideB, 0, 200_000, 50, 3_000, 4)
+	add(sideB, 1, 330_000, 55, 3_000, 4)
+	add(sideB, 2, 90_000, 90, 12_000, 8)
+	add(sideResponder, 0, 400_000, 25, 1_000, 2)
+	add(sideResponder, 1, 330_000, 25, 1_000, 4)
+	add(sideResponder, 2, 100_000, 25, 1_000, 8)
 	r.sum()
 	return r
 }
 
 // report is one of an experiment.
 func report() Report {
-	r := Report{Name: "looks", Title: "how it looks", Servers: [numSides]string{"old", "new"}}
-	r.Figures = []Figure{
-		{Name: "RSS", Unit: Bytes, Targets: []Target{{Of: toA, Limit: 0.7}}},
-		{Name: "p99", Unit: Nanoseconds, Targets: []Target{{Of: value, Limit: 20e6}}},
-		{Name: "slower", Unit: Times, Targets: []Target{{Of: value, Limit: 2}, {Of: value, Limit: 1.5}}},
-		{Name: "throughput", Unit: PerSecond},
-		{Name: "pause", Unit: Nanoseconds, Targets: []Target{{Of: value, Limit: 1e6}}},
+	r := Report{Name: "looks", Title: "how it looks", Servers: [numSides]string{"old", "new"}, rounds: 2, goals: []goal{
+		atMost("RSS", 0.7), {"p99", Target{Of: value, Limit: 20e6}}, {"slower", Target{Of: value, Limit: 2}},
+		{"slower", Target{Of: value, Limit: 1.5}}, {"pause", Target{Of: value, Limit: 1e6}},
+	}}
+	add := func(side, round int, rss, p99, slower, rate float64) {
+		r.add(side, round, []measurement{
+			{"RSS", Bytes, rss}, {"p99", Nanoseconds, p99}, {"slower", Times, slower},
+			{"throughput", PerSecond, rate}, {"pause", Nanoseconds, math.NaN()},
+		})
 	}
-	r.add(sideA, map[string]float64{"RSS": 2 << 20, "p99": 1e6, "slower": 1, "throughput": 1234567})
-	r.add(sideB, map[string]float64{"RSS": 1 << 20, "p99": 30e6, "slower": 1.5, "throughput": 0})
-	r.add(sideA, map[string]float64{"RSS": 2 << 20, "p99": 2e6, "slower": 1, "throughput": 0})
-	r.add(sideB, map[string]float64{"RSS": 1 << 20, "p99": 40e6, "slower": 2, "throughput": 5})
+	add(sideA, 0, 2<<20, 1e6, 1, 1234567)
+	add(sideB, 0, 1<<20, 30e6, 1.5, 0)
+	add(sideA, 1, 2<<20, 2e6, 1, 0)
+	add(sideB, 1, 1<<20, 40e6, 2, 5)
 	r.LeftOut[sideA] = "it was asleep"
 	r.sum()
 	return r
@@ -148,7 +155,9 @@ func TestTargets(t *testing.T) {
 		{Target{Of: value, Limit: 8 << 10}, 9 << 10, 0, 0, "<= 8.0 KiB: missed"},
 	} {
 		series := func(v float64) (s Series) {
-			s.add(v, v != 0)
+			if v != 0 {
+				s.Values = []*float64{&v}
+			}
 			s.sum()
 			return s
 		}
@@ -189,9 +198,8 @@ func TestJSON(t *testing.T) {
 func TestHistory(t *testing.T) {
 	when := time.Date(2026, 11, 21, 23, 0, 0, 0, time.FixedZone("", -3600))
 	m := Machine{CPUs: 2, Model: "Model", Kernel: "Linux 6", Arch: "amd64", Go: "go1.26"}
-	little := loadReport("little")
-	little.Figures = loadExperiment("", load.Options{}).figures
-	little.add(sideB, map[string]float64{throughput: 2000.6})
+	little := Report{Name: "little", Servers: [numSides]string{"old", "new"}, rounds: 1}
+	little.add(sideB, 0, []measurement{{throughput, PerSecond, 2000.6}, {cpuPerCommand, Nanoseconds, math.NaN()}})
 	little.sum()
 	other := report()
 	other.Figures = other.Figures[:3]
@@ -268,26 +276,15 @@ func TestProcessorModel(t *testing.T) {
 		t.Errorf("model %q", m)
 	}
 }
-func TestGCTrace(t *testing.T) {
+
+func TestGCPauses(t *testing.T) {
 	const output = `gc 1 @0.015s 1%: 0.011+0.35+0.005 ms clock, 0.022+0.10/0.2/0.0+0.01 ms cpu, 4->4->0 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P
 level=INFO msg="gc is a word: 9+9+9 ms clock"
 gc 2 @1.015s 1%: 0.011+1000+0.25 ms clock, 0.022+0.10/0.2/0.0+0.01 ms cpu, 4->4->0 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)
 scvg: 8 KB released
+gc 1: 1+2 ms clock
 gc 3 @2.015s 1%: 7+1+1`
-	for _, piece := range []int{1, 7, len(output)} {
-		var g gcTrace
-		for rest := output; rest != ""; rest = rest[min(piece, len(rest)):] {
-			if n, err := g.Write([]byte(rest[:min(piece, len(rest))])); err != nil || n == 0 {
-				t.Fatal(n, err)
-			}
-		}
-		if n, longest := g.report(); n != 2 || longest != 250*time.Microsecond {
-			t.Errorf("pieces of %d: %d collections, the longest pause %v, want 2 and 250us", piece, n, longest)
-		}
-	}
-	for _, line := range []string{"", "gc ", "gc 1: 1+2 ms clock", "gc 1: 1+2+x ms clock", "gc 1 1+2+3 ms clock"} {
-		if pause, ok := parseGCTrace(line); ok {
-			t.Errorf("%q is a pause of %v", line, pause)
-		}
+	if n, longest := gcPauses([]byte(output)); n != 2 || longest != 250e3 {
+		t.Errorf("%v collections, the longest pause %v ns, want 2 and 250000", n, longest)
 	}
 }

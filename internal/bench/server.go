@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -31,10 +32,6 @@ type Server struct {
 
 	// Env is added to the environment of this process: "NAME=VALUE".
 	Env []string `json:"env,omitempty"`
-
-	// Output, if not nil, gets what the server writes to its standard output and
-	// error, from one goroutine, until Stop has returned.
-	Output io.Writer `json:"-"`
 }
 
 const (
@@ -42,7 +39,7 @@ const (
 	startPoll    = 5 * time.Millisecond
 	stopTimeout  = 5 * time.Second // from SIGTERM to SIGKILL
 	startTries   = 3               // another process may take the port between our look and the server's bind
-	keptOutput   = 2 << 10
+	quotedOutput = 2 << 10         // bytes of a server's output that an error quotes
 )
 
 var errNotStarted = errors.New("did not start")
@@ -52,7 +49,7 @@ func (s *Server) DisplayName() string {
 	if s.Name != "" || len(s.Command) == 0 {
 		return s.Name
 	}
-	return s.Command[0][strings.LastIndexByte(s.Command[0], os.PathSeparator)+1:]
+	return filepath.Base(s.Command[0])
 }
 
 // A Process is a server that was started. One goroutine, which ends with the
@@ -61,31 +58,16 @@ type Process struct {
 	Addr string // as in load.Options
 	PID  int
 
-	dir    string             // removed by Stop; empty: none
 	cancel context.CancelFunc // sends SIGTERM, later SIGKILL
 	exited chan struct{}      // closed when the process has gone ...
 	err    error              // ... with this
-	output tail
+	log    *os.File           // what it has written to its standard output and error
 }
 
-// Start starts the server and waits until it accepts connections. The process
-// ends when Stop is called or ctx is done; Stop has to be called in any case.
-func (s *Server) Start(ctx context.Context) (*Process, error) {
-	dir, err := os.MkdirTemp("", "beanpole-bench-")
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.startIn(ctx, dir)
-	if err != nil {
-		os.RemoveAll(dir)
-		return nil, err
-	}
-	p.dir = dir
-	return p, nil
-}
-
-// startIn is Start with a directory for {dir} that Stop leaves alone.
-func (s *Server) startIn(ctx context.Context, dir string) (p *Process, err error) {
+// Start starts the server with a directory for {dir} and waits until it accepts
+// connections. The process ends when Stop is called or ctx is done; Stop has to be called
+// in any case.
+func (s *Server) Start(ctx context.Context, dir string) (p *Process, err error) {
 	if len(s.Command) == 0 {
 		return nil, errors.New("bench: a server without a command")
 	}
@@ -109,18 +91,19 @@ func (s *Server) startOnce(ctx context.Context, dir string) (*Process, error) {
 		argv[i] = fillIn(arg)
 	}
 	p := &Process{Addr: fillIn("127.0.0.1:{port}"), exited: make(chan struct{})}
+	if p.log, err = os.CreateTemp("", "beanpole-bench-"); err != nil {
+		return nil, err
+	}
+	os.Remove(p.log.Name()) // the file goes when it is closed
 	ctx, p.cancel = context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) // #nosec G204 -- the command line of the user
 	cmd.Env = append(os.Environ(), s.Env...)
-	var out io.Writer = &p.output
-	if s.Output != nil {
-		out = io.MultiWriter(out, s.Output)
-	}
-	cmd.Stdout, cmd.Stderr = out, out // the same, so that one goroutine writes
+	cmd.Stdout, cmd.Stderr = p.log, p.log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTimeout
 	if err := cmd.Start(); err != nil {
 		p.cancel()
+		p.log.Close()
 		return nil, fmt.Errorf("bench: start %s: %w", s.DisplayName(), err)
 	}
 	p.PID = cmd.Process.Pid
@@ -129,8 +112,8 @@ func (s *Server) startOnce(ctx context.Context, dir string) (*Process, error) {
 		close(p.exited)
 	}()
 	if err := p.awaitAccept(ctx); err != nil {
-		p.Stop()
-		return nil, fmt.Errorf("bench: %s: %w%s", strings.Join(argv, " "), err, p.output.quoted())
+		defer p.Stop()
+		return nil, fmt.Errorf("bench: %s: %w%s", strings.Join(argv, " "), err, p.quoted())
 	}
 	return p, nil
 }
@@ -141,7 +124,7 @@ func (p *Process) awaitAccept(ctx context.Context) error {
 	ticks := time.NewTicker(startPoll)
 	defer ticks.Stop()
 	for {
-		d, err := p.Dial(ctx)
+		d, err := load.Dial(ctx, p.Addr)
 		if err == nil {
 			return d.Close()
 		}
@@ -157,37 +140,37 @@ func (p *Process) awaitAccept(ctx context.Context) error {
 	}
 }
 
-// Stop ends the process, waits for that, and removes its directory.
+// Stop ends the process, and waits for that.
 func (p *Process) Stop() {
 	p.cancel()
 	<-p.exited
-	if p.dir != "" {
-		os.RemoveAll(p.dir)
-	}
+	p.log.Close()
 }
 
-// Kill ends the process at once, as a crash does.
+// Kill ends the process at once, as a crash does, and waits for that.
 func (p *Process) Kill() error {
 	err := syscall.Kill(p.PID, syscall.SIGKILL)
-	p.Stop()
+	<-p.exited
 	return err
 }
 
-// Dial opens a connection to the server.
-func (p *Process) Dial(ctx context.Context) (*load.Dialog, error) { return load.Dial(ctx, p.Addr) }
+// output returns what the process has written so far.
+func (p *Process) output() []byte {
+	text, _ := io.ReadAll(io.NewSectionReader(p.log, 0, math.MaxInt64))
+	return text
+}
+
+// quoted returns the end of the output, ready to end an error message.
+func (p *Process) quoted() string {
+	text := bytes.TrimSpace(p.output())
+	if len(text) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; it said: %s", text[max(len(text)-quotedOutput, 0):])
+}
 
 // errDied is that of a server which has ended by itself.
 var errDied = errors.New("the server is gone")
-
-// Died returns an error that says what the process died of, or nil if it lives.
-func (p *Process) Died() error {
-	select {
-	case <-p.exited:
-		return fmt.Errorf("%w: %v%s", errDied, p.err, p.output.quoted())
-	default:
-		return nil
-	}
-}
 
 // deathTime is how long the end of a process may take to be known when its connections
 // have ended.
@@ -198,9 +181,10 @@ const deathTime = time.Second
 func (p *Process) why(err error) error {
 	select {
 	case <-p.exited:
+		return errors.Join(err, fmt.Errorf("%w: %v%s", errDied, p.err, p.quoted()))
 	case <-time.After(deathTime):
+		return err
 	}
-	return errors.Join(err, p.Died())
 }
 
 // inheritFiles lets the servers that this process will start have as many files
@@ -221,30 +205,4 @@ func freePort() (int, error) {
 		return 0, fmt.Errorf("bench: look for a free port: %w", err)
 	}
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
-}
-
-// A tail keeps the last bytes written to it, for error messages.
-type tail struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, b...)
-	if over := len(t.kept) - keptOutput; over > 0 {
-		t.kept = t.kept[over:]
-	}
-	return len(b), nil
-}
-
-// quoted returns what was kept, ready to end an error message.
-func (t *tail) quoted() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if text := bytes.TrimSpace(t.kept); len(text) > 0 {
-		return fmt.Sprintf("; it said: %s", text)
-	}
-	return ""
 }

@@ -43,14 +43,14 @@ func WriteMarkdown(w io.Writer, reports []Report) error {
 	var sb strings.Builder
 	var rows []*Report
 	for i := range reports {
-		if r := &reports[i]; r.row {
+		if r := &reports[i]; r.Title == "" {
 			rows = append(rows, r)
 		}
 	}
 	writeRows(&sb, rows)
 	for i := range reports {
 		r := &reports[i]
-		if !r.row {
+		if r.Title != "" {
 			fmt.Fprintf(&sb, "\n### %s\n\n", r.heading())
 			r.table().markdown(&sb)
 		}

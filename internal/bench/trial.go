@@ -3,7 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
+	"math"
+	"os"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/load"
@@ -12,53 +13,69 @@ import (
 // A trial is one run of an experiment on a server. Owned by its goroutine.
 type trial struct {
 	*Options
-	*Process // the server, unless the experiment is cold
+	*Process // the server, while it runs
 	server   Server
 	isA      bool
-	gc       *gcTrace           // nil unless asked for
-	values   map[string]float64 // by the name of the figure, in its unit
+	measured []measurement
 }
 
-func (t *trial) run(ctx context.Context, e *Experiment) error {
-	if e.gctrace {
-		t.gc = new(gcTrace)
-		t.server.Env = append(slices.Clip(t.server.Env), gcTraceEnv)
-		t.server.Output = t.gc
-	}
-	if e.cold {
-		return e.trial(ctx, t)
-	}
-	return t.start(ctx, func() error { return e.trial(ctx, t) })
+// A measurement is the value of a figure in a trial.
+type measurement struct {
+	figure string
+	unit   Unit
+	value  float64 // NaN: unknown
 }
 
-// start starts the server for the time of f.
-func (t *trial) start(ctx context.Context, f func() error) (err error) {
-	if t.Process, err = t.server.Start(ctx); err != nil {
+// running makes a trial of a function that wants the server to run.
+func running(f func(context.Context, *trial) error) func(context.Context, *trial) error {
+	return func(ctx context.Context, t *trial) error {
+		return t.start(ctx, func(ctx context.Context) error { return f(ctx, t) })
+	}
+}
+
+// start starts the server for the time of f, with a new directory.
+func (t *trial) start(ctx context.Context, f func(context.Context) error) error {
+	dir, err := os.MkdirTemp("", "beanpole-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	return t.startIn(ctx, dir, f)
+}
+
+// startIn is start with a directory for {dir}. When f has returned its context is done,
+// which closes its connections.
+func (t *trial) startIn(ctx context.Context, dir string, f func(context.Context) error) (err error) {
+	if t.Process, err = t.server.Start(ctx, dir); err != nil {
 		return err
 	}
 	defer t.Stop()
-	if err := f(); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if err := f(ctx); err != nil {
 		return t.why(err)
 	}
 	return nil
 }
 
-// set gives a figure its value in this trial. A figure that a trial does not set
-// is unknown in it.
-func (t *trial) set(name string, value float64) { t.values[name] = value }
+// dial opens a connection to the server, which is closed when ctx is done.
+func (t *trial) dial(ctx context.Context) (*load.Dialog, error) { return load.Dial(ctx, t.Addr) }
+
+// set gives a figure its value in this trial. NaN means that it is unknown.
+func (t *trial) set(figure string, u Unit, value float64) {
+	t.measured = append(t.measured, measurement{figure, u, value})
+}
 
 // setTime is set for a time.
-func (t *trial) setTime(name string, d time.Duration) { t.set(name, float64(d)) }
+func (t *trial) setTime(figure string, d time.Duration) { t.set(figure, Nanoseconds, float64(d)) }
 
-// setRSS is set for the resident memory of the server now, if that is known.
-func (t *trial) setRSS(name string) (rss float64) {
+// setRSS is set for the resident memory of the server now. It returns that, too.
+func (t *trial) setRSS(figure string) (rss float64) {
+	rss = math.NaN()
 	if u, ok := load.UsageOf(t.PID); ok {
 		rss = float64(u.RSS)
-		t.set(name, rss)
 	}
+	t.set(figure, Bytes, rss)
 	return rss
 }
 
@@ -73,25 +90,6 @@ const (
 	peakRSS       = "peak RSS"
 )
 
-// clientFigures are the figures of setClients. Their names end with a description of
-// the clients.
-func clientFigures(who string) []Figure {
-	return append(latencyFigures(who), Figure{Name: throughput + who, Unit: PerSecond})
-}
-
-func (t *trial) setClients(who string, r load.Result) {
-	t.setLatency(who, r.Latency)
-	t.set(throughput+who, r.Throughput)
-}
-
-// latencyFigures are what setLatency sets.
-func latencyFigures(of string) (all []Figure) {
-	for _, name := range []string{p50, p99, longest} {
-		all = append(all, Figure{Name: name + of, Unit: Nanoseconds})
-	}
-	return all
-}
-
 func (t *trial) setLatency(of string, l load.Latency) {
 	t.setTime(p50+of, l.P50)
 	t.setTime(p99+of, l.P99)
@@ -101,13 +99,26 @@ func (t *trial) setLatency(of string, l load.Latency) {
 // interactiveClients is how many clients there are whose latency counts.
 const interactiveClients = 8
 
+// clients are these clients.
 func (t *trial) clients() load.Options {
-	return load.Options{Addr: t.Addr, PID: t.PID, Prefix: "interactive", Connections: interactiveClients, Duration: t.Duration}
+	return load.Options{Addr: t.Addr, Prefix: "interactive", Connections: interactiveClients, Duration: t.Duration}
 }
 
-// interactive are these clients, for a while.
-func (t *trial) interactive(ctx context.Context) (load.Result, error) {
-	return load.Run(ctx, t.clients())
+// measure runs a load of clients, and sets figures whose names end with a description of
+// them.
+func (t *trial) measure(ctx context.Context, of string, clients load.Options) error {
+	r, err := load.Run(ctx, clients)
+	if err != nil {
+		return err
+	}
+	t.setClients(of, r)
+	return nil
+}
+
+// setClients sets figures whose names end with a description of the clients.
+func (t *trial) setClients(of string, r load.Result) {
+	t.setLatency(of, r.Latency)
+	t.set(throughput+of, PerSecond, r.Throughput)
 }
 
 // fill puts n ready jobs into the tube of that name.
@@ -143,15 +154,3 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 const jobTTR = 3600 // s; no job comes back by itself
-
-// batches calls f for n things, 100 at a time: with the number of the first, and
-// how many they are.
-func batches(n int, f func(first, size int) error) error {
-	const size = 100
-	for i := 0; i < n; i += size {
-		if err := f(i, min(size, n-i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}

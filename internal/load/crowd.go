@@ -2,35 +2,18 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"os"
-	"strconv"
-	"syscall"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// ErrTooSlow is wrapped by the error of a run whose crowd did not come together
-// within Options.SetupLimit.
-var ErrTooSlow = errors.New("the server is too slow for this crowd")
-
-const (
-	defaultSetupLimit = 30 * time.Second
-	waitingPoll       = 5 * time.Millisecond
-	occupyBatch       = 64 // tubes that are occupied in one round trip
-	ownFiles          = 64 // that this process has open besides its connections
-)
-
 // A crowd burdens a server without taking part in the load: tubes that have a job,
-// silent connections, waiting workers. A nil crowd is empty.
+// silent connections, waiting workers. The zero value is empty.
 type crowd struct {
-	pid     int
+	idle    []*Dialog
 	members int
-	rss     [2]int64 // of the server, before the crowd came and with it; 0 if unknown
-	idle    []net.Conn
+	before  Usage // of the server, when the crowd had not come; zero if unknown
+	with    Usage // and when it was there
 }
 
 // CrowdUsage is the memory that the server took for a crowd before the load began.
@@ -48,46 +31,45 @@ type CrowdUsage struct {
 
 // gather occupies the tubes and opens the idle connections. Workers come later,
 // with the load. The crowd is to be dispersed, also after an error.
-func gather(ctx context.Context, o *Options) (*crowd, error) {
-	c := &crowd{pid: o.PID}
-	c.rss[0] = readUsage(c.pid).rss
+func (c *crowd) gather(ctx context.Context, o *Options) error {
+	c.before, _ = UsageOf(o.PID)
 	if o.Occupied > 0 {
 		if err := occupy(ctx, o); err != nil {
-			return c, err
+			return err
 		}
 	}
 	if err := c.openIdle(ctx, o); err != nil {
-		return c, err
+		return err
 	}
-	c.count(o.Occupied + o.Idle)
-	return c, nil
+	c.grow(o, o.Occupied+o.Idle)
+	return nil
 }
 
-// count says that the crowd has grown by n.
-func (c *crowd) count(n int) {
+// grow says that n have joined the crowd.
+func (c *crowd) grow(o *Options, n int) {
 	if n > 0 {
 		c.members += n
-		c.rss[1] = readUsage(c.pid).rss
+		c.with, _ = UsageOf(o.PID)
 	}
 }
 
 // usage returns nil if there is no crowd or nothing is known of it.
 func (c *crowd) usage() *CrowdUsage {
-	if c == nil || c.members == 0 || c.rss[0] == 0 || c.rss[1] == 0 {
+	if c.members == 0 || c.before.RSS == 0 || c.with.RSS == 0 {
 		return nil
 	}
 	return &CrowdUsage{
 		Members:   c.members,
-		RSSBefore: c.rss[0],
-		RSSWith:   c.rss[1],
-		RSSEach:   float64(c.rss[1]-c.rss[0]) / float64(c.members),
+		RSSBefore: c.before.RSS,
+		RSSWith:   c.with.RSS,
+		RSSEach:   float64(c.with.RSS-c.before.RSS) / float64(c.members),
 	}
 }
 
 func (c *crowd) disperse() {
-	for _, nc := range c.idle {
-		if nc != nil {
-			nc.Close()
+	for _, d := range c.idle {
+		if d != nil {
+			d.Close()
 		}
 	}
 }
@@ -95,29 +77,28 @@ func (c *crowd) disperse() {
 // openIdle opens the silent connections. Each sends one command, so that the server has
 // made for it what it makes for any connection.
 func (c *crowd) openIdle(ctx context.Context, o *Options) error {
-	c.idle = make([]net.Conn, max(o.Idle, 0))
-	return inParallel(ctx, len(c.idle), func(ctx context.Context, i int) (err error) {
-		if c.idle[i], err = dialServer(ctx, o.Addr); err != nil {
+	c.idle = make([]*Dialog, max(o.Idle, 0))
+	return o.prepareAll(ctx, len(c.idle), "idle connections are open", func(ctx context.Context, i int) (err error) {
+		if c.idle[i], err = Dial(ctx, o.Addr); err != nil {
 			return err
 		}
-		return useTube(ctx, c.idle[i], o)
+		return c.use(i, o)
 	})
 }
 
 // verify checks that the idle connections still work: a server that has closed them had
 // an easier load.
 func (c *crowd) verify(ctx context.Context, o *Options) error {
-	return inParallel(ctx, len(c.idle), func(ctx context.Context, i int) error {
-		return useTube(ctx, c.idle[i], o)
+	return o.prepareAll(ctx, len(c.idle), "idle connections have stayed open", func(ctx context.Context, i int) error {
+		c.idle[i].attach(ctx)
+		return c.use(i, o)
 	})
 }
 
-func useTube(ctx context.Context, nc net.Conn, o *Options) error {
-	err := within(ctx, nc, dialTimeout, func(d *Dialog) error {
-		_, err := d.Do(wire.AppendUse(nil, o.tube(0)), wire.Using)
-		return err
-	})
-	if err != nil {
+// use sends a command on an idle connection, which is then no longer attached.
+func (c *crowd) use(i int, o *Options) error {
+	defer c.idle[i].detach()
+	if _, err := c.idle[i].Do(wire.AppendUse(nil, o.Prefix), wire.Using); err != nil {
 		return fmt.Errorf("idle connection: %w", err)
 	}
 	return nil
@@ -127,87 +108,18 @@ func useTube(ctx context.Context, nc net.Conn, o *Options) error {
 // connection.
 func occupy(ctx context.Context, o *Options) error {
 	body := newBody(o.BodySize)
-	done := 0
-	err := withDialog(ctx, o.Addr, o.SetupLimit, func(d *Dialog) error {
-		for done < o.Occupied {
-			n := min(occupyBatch, o.Occupied-done)
-			var out []byte
-			for i := range n {
-				out = wire.AppendUse(out, fmt.Sprintf("%s-occupied-%d", o.Prefix, done+i))
-				out = wire.AppendPut(out, putPri, 0, putTTR, body)
-			}
-			if err := d.Exchange(out, 2*n, nil, wire.Using, wire.Inserted); err != nil {
-				return err
-			}
-			done += n
+	replies := 0
+	return o.prepare(ctx, func(ctx context.Context) error {
+		d, err := Dial(ctx, o.Addr)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	return o.setupError(err, fmt.Sprintf("%d of %d tubes got their job", done, o.Occupied))
-}
-
-// awaitWorkers returns when all workers of a Wake wait, so that each put wakes one.
-func awaitWorkers(ctx context.Context, o *Options) error {
-	want := max(o.Workers, 1)
-	waiting := 0
-	err := withDialog(ctx, o.Addr, o.SetupLimit, func(d *Dialog) error {
-		for i := 0; i < o.Tubes; {
-			n, err := d.waiting(o.tube(i))
-			if err != nil {
-				return err
+		defer d.Close()
+		return d.Pipeline(2*o.Occupied, func(out []byte, i int) []byte {
+			if i%2 == 0 {
+				return wire.AppendUse(out, fmt.Sprintf("%s-occupied-%d", o.Prefix, i/2))
 			}
-			if waiting = n; n >= want {
-				i++
-				continue
-			}
-			time.Sleep(waitingPoll)
-		}
-		return nil
-	})
-	return o.setupError(err, fmt.Sprintf("%d of %d workers wait on a tube", waiting, want))
-}
-
-// waiting returns how many connections wait for a job of the tube.
-func (d *Dialog) waiting(tube string) (int, error) {
-	r, err := d.Do(wire.AppendStatsTubeCommand(nil, tube), wire.OK)
-	if err != nil {
-		return 0, err
-	}
-	stats, err := wire.ParseDict(r.Body)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(stats["current-waiting"])
-}
-
-func (o *Options) setupError(err error, progress string) error {
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("load: %s in %v: %w", progress, o.SetupLimit, ErrTooSlow)
-	case err != nil:
-		return fmt.Errorf("%s: %w", progress, err)
-	}
-	return nil
-}
-
-// files is the number of files that a run has open at a time.
-func (o *Options) files() int {
-	n := o.Connections + o.Idle + ownFiles
-	if o.Mix == Wake {
-		n += max(o.Workers, o.Connections)
-	}
-	return n
-}
-
-// checkFiles returns an error if this process may not have n files open. (It may
-// have all that the system allows it: Go raises its limit when it starts.)
-func checkFiles(n int) error {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return os.NewSyscallError("getrlimit", err)
-	}
-	if uint64(n) > uint64(limit.Cur) {
-		return fmt.Errorf("load: %d open files are needed and %d are allowed (see: ulimit -Hn)", n, limit.Cur)
-	}
-	return nil
+			return wire.AppendPut(out, putPri, 0, putTTR, body)
+		}, func(*wire.Reply) { replies++ }, wire.Using, wire.Inserted)
+	}, func() string { return fmt.Sprintf("%d of %d tubes got their job", replies/2, o.Occupied) })
 }

@@ -17,8 +17,8 @@ import (
 // Each tube gets its job and keeps it, beside a load that does not see it.
 func TestOccupiedTubes(t *testing.T) {
 	r := newResponder()
-	runOnResponder(t, r, Options{Prefix: "here", Occupied: occupyBatch + 1, Ops: 10})
-	for i := range occupyBatch + 1 {
+	runOnResponder(t, r, Options{Prefix: "here", Occupied: pipelined + 1, Ops: 10})
+	for i := range pipelined + 1 {
 		name := fmt.Sprintf("here-occupied-%d", i)
 		if tube := r.tubes[name]; tube == nil || tube.puts != 1 || tube.reserves != 0 {
 			t.Errorf("tube %s: %+v", name, tube)
@@ -54,24 +54,19 @@ func TestIdleConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := gather(t.Context(), &o)
+	var c crowd
 	defer c.disperse()
+	if err := c.gather(t.Context(), &o); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Dial(t.Context(), addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = withDialog(t.Context(), addr, dialTimeout, func(d *Dialog) error {
-		r, err := d.Do(wire.AppendStatsTubeCommand(nil, DefaultPrefix), wire.OK)
-		if err != nil {
-			return err
-		}
-		stats, err := wire.ParseDict(r.Body)
-		if got := stats["current-using"]; got != "7" {
-			t.Errorf("%s connections use the tube, want 7", got)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	defer d.Close()
+	stats, err := d.Stats(wire.AppendStatsTubeCommand(nil, DefaultPrefix))
+	if got := stats["current-using"]; err != nil || got != "7" {
+		t.Errorf("%s connections use the tube, want 7; error %v", got, err)
 	}
 	if err := c.verify(t.Context(), &o); err != nil {
 		t.Error(err)
@@ -127,15 +122,14 @@ func waitingServer(waiting uint64, body []byte) fakeServer {
 func TestWorkersThatDoNotWait(t *testing.T) {
 	addr := waitingServer(2, nil).start(t)
 	_, err := Run(t.Context(), Options{Addr: addr, Mix: Wake, Workers: 3, SetupLimit: 50 * time.Millisecond})
-	if !errors.Is(err, ErrTooSlow) || !strings.Contains(err.Error(), "load: 2 of 3 workers wait on a tube in 50ms") {
+	if !errors.Is(err, ErrTooSlow) || !strings.Contains(err.Error(), "load: 2 of 3 workers wait in 50ms") {
 		t.Errorf("error %v", err)
 	}
 }
 
 // A job that a worker gets must be one that a producer has just put.
 func TestWorkersCheckWhoseJobTheyGot(t *testing.T) {
-	c := crew{stamp: stampSize}
-	ofTwo, ofThree := c.stamped(newBody(64), 1), c.stamped(newBody(64), 2)
+	ofTwo, ofThree := stamped(newBody(64), 1), stamped(newBody(64), 2)
 	cut := ofTwo[:stampSize-1]
 	wrong := append([]byte(nil), ofTwo...)
 	wrong[stampSize]++
@@ -164,9 +158,9 @@ func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sessions, tubes := newSessions(&o)
-	if len(sessions) != 5 || tubes[0] != tubes[4] {
-		t.Fatalf("%d sessions on tubes %v", len(sessions), tubes)
+	sessions := newSessions(&o)
+	if len(sessions) != 5 {
+		t.Fatalf("%d sessions", len(sessions))
 	}
 	put, work := sessions[1], sessions[4]
 	put.script.(*producer).quota = 2
@@ -180,12 +174,12 @@ func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
 	}
 	hears := func(s *session, reply []byte) {
 		t.Helper()
-		s.w += copy(s.space(), reply)
+		s.in.add(copy(s.in.space(), reply))
 		if err := s.replies(9, warming); err != nil {
 			t.Fatal(err)
 		}
 	}
-	body := work.crew.stamped(newBody(64), 1)
+	body := stamped(newBody(64), 1)
 	if got, want := said(put), string(wire.AppendPut(nil, putPri, 0, putTTR, body)); got != want {
 		t.Fatalf("the producer said %q, want %q", got, want)
 	}
@@ -214,15 +208,14 @@ func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
 // Workers are served in the order in which they came, however many have left.
 func TestResponderWakesTheLongestWaiting(t *testing.T) {
 	r := newResponder()
-	tube := r.tubes[defaultTube]
 	var woken []int
 	add := func(i int) {
-		c := r.newConn(tube)
-		c.attach(func() { woken = append(woken, i) })
+		c := r.newConn()
+		c.wake = func() { woken = append(woken, i) }
 		c.cmd.Op = wire.Reserve
 		c.execute()
 	}
-	producer := r.newConn(tube)
+	producer := r.newConn()
 	for i := range 100 {
 		add(2 * i)
 		add(2*i + 1)
@@ -234,10 +227,7 @@ func TestResponderWakesTheLongestWaiting(t *testing.T) {
 			t.Fatalf("woken %v", woken)
 		}
 	}
-	if len(woken) != 100 || len(tube.waiting)-tube.next != 100 {
-		t.Errorf("%d were woken, %d wait", len(woken), len(tube.waiting)-tube.next)
-	}
-	if len(tube.waiting) > 250 {
-		t.Errorf("the queue of 100 has %d places", len(tube.waiting))
+	if n := len(r.tubes[defaultTube].waiting); len(woken) != 100 || n != 100 {
+		t.Errorf("%d were woken, %d wait", len(woken), n)
 	}
 }

@@ -39,8 +39,8 @@
 // per batch of replies, one epoll_wait for as many connections as are ready, no
 // allocation and no goroutine switch. The responder is driven by the same loop.
 // The loop drives peers, which know commands and replies but no sockets. Run also
-// reports the processor time of the generator itself: when that is near one core per
-// thread, the generator is the limit, and not the server.
+// reports the processor time of the generator itself: when that is near one core,
+// the generator is the limit, and not the server.
 //
 // # What it does not do
 //

@@ -2,11 +2,13 @@ package load
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"runtime"
-	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
@@ -16,13 +18,9 @@ import (
 type loop struct {
 	poll *epoll.Poller
 
-	mu struct {
-		sync.Mutex
-		joining []*link
-		stopped bool // the poller is closed
-	}
+	listener epoll.Socket
+	newPeer  func() peer // for a connection that is accepted; nil: there is no listener
 
-	// Owned by run.
 	links []*link // by index; nil: free
 	free  []int   // indexes
 	woken []*link // have something to write, or are over, without having read
@@ -31,47 +29,75 @@ type loop struct {
 // A link is a connection of a loop, and its peer.
 type link struct {
 	peer
-	conn  net.Conn // until the loop takes its socket
+	*buffers
 	sock  epoll.Socket
 	index int
 	full  bool // the socket took only a part of the last write
 	woken bool // in loop.woken
 }
 
+// errHungUp is the end of a connection that the server closed.
+var errHungUp = errors.New("load: the server closed the connection")
+
+// newLoop returns a loop, which is to be closed.
 func newLoop() (*loop, error) {
 	poll, err := epoll.New()
-	return &loop{poll: poll}, err
-}
-
-// join hands over a connection, also while run runs.
-func (l *loop) join(nc net.Conn, p peer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.mu.stopped {
-		nc.Close()
-		return
+	if err != nil {
+		return nil, err
 	}
-	l.mu.joining = append(l.mu.joining, &link{conn: nc, peer: p})
-	l.poll.Wake()
+	return &loop{poll: poll}, nil
 }
 
-// run returns when ctx is done, or with the first error of a peer's ended. No
-// connection is open then.
+// close closes all connections.
+func (l *loop) close() {
+	for _, k := range l.links {
+		if k != nil {
+			k.sock.Close()
+		}
+	}
+	if l.newPeer != nil {
+		l.listener.Close()
+	}
+	l.poll.Close()
+}
+
+// connect takes a connection over, and lets its peer begin.
+func (l *loop) connect(nc net.Conn, p peer) error {
+	sock, err := epoll.Take(nc)
+	if err != nil {
+		return errors.Join(err, nc.Close())
+	}
+	return l.add(sock, p)
+}
+
+// listen takes a TCP listener over, and accepts connections from now on.
+func (l *loop) listen(nl net.Listener, newPeer func() peer) error {
+	sock, err := epoll.Take(nl)
+	if err != nil {
+		return errors.Join(err, nl.Close())
+	}
+	l.listener, l.newPeer = sock, newPeer
+	return l.poll.Add(sock, epoll.Listeners, epoll.Readable)
+}
+
+// run returns when ctx is done, when no connection is left and none can come, or
+// with the first error of a peer's ended.
 func (l *loop) run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer l.stop()
-	defer context.AfterFunc(ctx, l.wake)()
-	for ctx.Err() == nil {
-		if err := l.addJoined(); err != nil {
-			return err
+	woken := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		l.poll.Wake()
+		close(woken)
+	})
+	defer func() {
+		if !cancel() {
+			<-woken // the poller must not be closed before
 		}
+	}()
+	for ctx.Err() == nil && (l.newPeer != nil || len(l.free) < len(l.links)) {
 		for _, ev := range l.poll.Wait(-1) {
-			k := l.links[ev.Index]
-			if k == nil { // was closed in this round
-				continue
-			}
-			if err := l.handle(k, ev.Events); err != nil {
+			if err := l.handle(ev); err != nil {
 				return err
 			}
 		}
@@ -79,97 +105,15 @@ func (l *loop) run(ctx context.Context) error {
 	return nil
 }
 
-// wake makes run look at its context.
-func (l *loop) wake() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.mu.stopped {
-		l.poll.Wake()
+func (l *loop) handle(ev epoll.Event) error {
+	if ev.Index == epoll.Listeners {
+		return l.accept()
 	}
-}
-
-// stop closes everything.
-func (l *loop) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, k := range l.mu.joining {
-		k.conn.Close()
+	k := l.links[ev.Index]
+	if k == nil { // it was closed in this round
+		return nil
 	}
-	for _, k := range l.links {
-		if k != nil {
-			k.sock.Close()
-		}
-	}
-	l.poll.Close()
-	l.mu.stopped = true
-}
-
-// addJoined begins with the connections that have joined.
-func (l *loop) addJoined() error {
-	l.mu.Lock()
-	joined := l.mu.joining
-	l.mu.joining = nil
-	l.mu.Unlock()
-	for i, k := range joined {
-		if err := l.begin(k); err != nil {
-			for _, k := range joined[i+1:] {
-				k.conn.Close()
-			}
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *loop) begin(k *link) (err error) {
-	if k.sock, err = epoll.Take(k.conn); err != nil {
-		k.conn.Close()
-		return k.ended(err)
-	}
-	if n := len(l.free); n > 0 {
-		k.index = l.free[n-1]
-		l.free = l.free[:n-1]
-		l.links[k.index] = k
-	} else {
-		k.index = len(l.links)
-		l.links = append(l.links, k)
-	}
-	if err := l.poll.Add(k.sock, k.index, epoll.Readable); err != nil {
-		return l.end(k, err)
-	}
-	k.attach(func() {
-		if !k.woken {
-			k.woken = true
-			l.woken = append(l.woken, k)
-		}
-	})
-	return l.send(k)
-}
-
-// handle reads once and answers at once. Another read would most often bring
-// nothing: a closed loop has sent no new commands meanwhile.
-func (l *loop) handle(k *link, events epoll.Events) error {
-	if events != epoll.Writable {
-		space := k.space()
-		if len(space) == 0 {
-			return l.end(k, errAhead)
-		}
-		n, err := k.sock.Read(space)
-		switch err {
-		case nil:
-			err = k.received(n)
-		case epoll.ErrWouldBlock:
-			err = nil
-		case io.EOF:
-			err = errHungUp
-		default:
-			err = os.NewSyscallError("read", err)
-		}
-		if err != nil {
-			return l.end(k, err)
-		}
-	}
-	if err := l.send(k); err != nil {
+	if err := l.serve(k, ev.Events); err != nil {
 		return err
 	}
 	for len(l.woken) > 0 { // to write to one of them may wake more
@@ -185,18 +129,89 @@ func (l *loop) handle(k *link, events epoll.Events) error {
 	return nil
 }
 
+// accept accepts all connections that wait.
+func (l *loop) accept() error {
+	for {
+		sock, _, err := l.listener.Accept()
+		switch err {
+		case nil:
+		case epoll.ErrWouldBlock, unix.ECONNABORTED, unix.EINTR:
+			return nil
+		default:
+			return os.NewSyscallError("accept", err)
+		}
+		// As package net has it, and the servers that are measured.
+		if err := unix.SetsockoptInt(int(sock), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+			sock.Close()
+			return os.NewSyscallError("setsockopt", err)
+		}
+		if err := l.add(sock, l.newPeer()); err != nil {
+			return err
+		}
+	}
+}
+
+// add lets a peer begin with its connection.
+func (l *loop) add(sock epoll.Socket, p peer) error {
+	k := &link{peer: p, buffers: p.bytes(), sock: sock, index: len(l.links)}
+	if n := len(l.free); n > 0 {
+		k.index = l.free[n-1]
+		l.free = l.free[:n-1]
+		l.links[k.index] = k
+	} else {
+		l.links = append(l.links, k)
+	}
+	k.wake = func() {
+		if !k.woken {
+			k.woken = true
+			l.woken = append(l.woken, k)
+		}
+	}
+	err := l.poll.Add(k.sock, k.index, epoll.Readable)
+	if err == nil {
+		err = k.received()
+	}
+	if err != nil {
+		return l.end(k, err)
+	}
+	return l.send(k)
+}
+
+// serve reads once and answers at once. Another read would most often bring
+// nothing: a closed loop has sent no new commands meanwhile.
+func (l *loop) serve(k *link, events epoll.Events) error {
+	if events == epoll.Writable {
+		return l.send(k)
+	}
+	n, err := k.sock.Read(k.in.space())
+	switch err {
+	case nil:
+		k.in.add(n)
+		err = k.received()
+	case epoll.ErrWouldBlock:
+		err = nil
+	case io.EOF:
+		err = errHungUp
+	default:
+		err = os.NewSyscallError("read", err)
+	}
+	if err != nil {
+		return l.end(k, err)
+	}
+	return l.send(k)
+}
+
 // send writes what is pending, as far as the socket takes it, and closes what is
 // over.
 func (l *loop) send(k *link) error {
-	out, n := k.pending(), 0
-	if len(out) > 0 {
-		var err error
-		if n, err = k.sock.Write(out); err != nil {
+	if len(k.out) > 0 {
+		n, err := k.sock.Write(k.out)
+		if err != nil {
 			return l.end(k, os.NewSyscallError("write", err))
 		}
-		k.wrote(n)
+		k.out = k.out[:copy(k.out, k.out[n:])]
 	}
-	if full := n < len(out); full != k.full {
+	if full := len(k.out) > 0; full != k.full {
 		k.full = full
 		events := epoll.Readable
 		if full {

@@ -15,5 +15,7 @@ func newLoop() (*loop, error) {
 	return nil, errors.New("load: the load generator runs on Linux only")
 }
 
-func (*loop) join(net.Conn, peer)       {}
-func (*loop) run(context.Context) error { return errors.ErrUnsupported }
+func (*loop) connect(net.Conn, peer) error           { return errors.ErrUnsupported }
+func (*loop) listen(net.Listener, func() peer) error { return errors.ErrUnsupported }
+func (*loop) run(context.Context) error              { return errors.ErrUnsupported }
+func (*loop) close()                                 {}

@@ -1,28 +1,19 @@
 package load
 
-import "errors"
+import "slices"
 
-// A peer is one end of a connection, ours, as bytes that come and go. It knows
-// no sockets: a loop moves the bytes, and calls it from its goroutine.
+// A peer is one end of a connection, ours. It knows commands and replies, but no
+// sockets: a loop moves the bytes, and calls it from its goroutine.
 type peer interface {
-	// attach is called first. What pending returns then is written at once, and
-	// also, with wake, when the peer got something to say by what another received.
-	attach(wake func())
+	// bytes returns those that come and go. It is always the same.
+	bytes() *buffers
 
-	// space returns where the next read goes. If it is empty, the other end has
-	// sent more than it may.
-	space() []byte
+	// received is called first, when nothing was read yet, and then after each
+	// read. It does what the bytes ask for.
+	received() error
 
-	// received is told that n bytes were read, and does what they ask for.
-	received(n int) error
-
-	// pending returns what has not been written, and wrote is told how much of
-	// that was.
-	pending() []byte
-	wrote(n int)
-
-	// done reports whether the connection is to be closed when all that is pending
-	// has been written.
+	// done reports whether the connection is to be closed when everything has been
+	// written.
 	done() bool
 
 	// ended is called when the connection was closed: with nil because it was over,
@@ -30,48 +21,39 @@ type peer interface {
 	ended(err error) error
 }
 
-var (
-	// errHungUp is the end of a connection that the server closed.
-	errHungUp = errors.New("load: the server closed the connection")
-
-	// errAhead is that of a client that sends on and on behind a waiting reserve.
-	errAhead = errors.New("load: too much behind a waiting reserve")
-)
-
-// Buffers are the bytes of a peer: in[r:w] has been read and not parsed, out has
-// not been written.
+// buffers are the bytes of a peer.
 type buffers struct {
-	in   []byte
-	r, w int
-	out  []byte
-	wake func() // see peer.attach
+	in  input
+	out []byte // not written yet
+
+	// wake asks the loop to write out. A peer calls it for another one, whose out
+	// it has filled. It is set before the first call of received.
+	wake func()
+}
+
+func (b *buffers) bytes() *buffers { return b }
+
+// An input is what was read from a connection.
+type input struct {
+	buf    []byte
+	parsed int // so many bytes at the start of buf
 }
 
 // minSpace is how much a read asks for at least, in bytes.
-const minSpace = 4 << 10
+const minSpace = 8 << 10
 
-// room returns where the next read goes, at least n bytes. The buffer grows if
-// it must.
-func (b *buffers) room(n int) []byte {
-	if len(b.in)-b.w < n && b.r > 0 {
-		b.w = copy(b.in, b.in[b.r:b.w])
-		b.r = 0
+// space returns where the next read goes. It is as long as what is unparsed, so that
+// a reply of megabytes takes few reads.
+func (in *input) space() []byte {
+	if in.parsed > 0 {
+		in.buf = in.buf[:copy(in.buf, in.unparsed())]
+		in.parsed = 0
 	}
-	if len(b.in)-b.w < n {
-		bigger := make([]byte, b.w+max(n, b.w, 2*minSpace))
-		copy(bigger, b.in[:b.w])
-		b.in = bigger
-	}
-	return b.in[b.w:]
+	in.buf = slices.Grow(in.buf, max(minSpace, len(in.buf)))
+	return in.buf[len(in.buf):cap(in.buf)]
 }
 
-// parsed drops the first n bytes of the input.
-func (b *buffers) parsed(n int) {
-	if b.r += n; b.r == b.w {
-		b.r, b.w = 0, 0
-	}
-}
+// add says that n bytes were read into space.
+func (in *input) add(n int) { in.buf = in.buf[:len(in.buf)+n] }
 
-func (b *buffers) unparsed() []byte { return b.in[b.r:b.w] }
-func (b *buffers) pending() []byte  { return b.out }
-func (b *buffers) wrote(n int)      { b.out = b.out[:copy(b.out, b.out[n:])] }
+func (in *input) unparsed() []byte { return in.buf[in.parsed:] }

@@ -6,15 +6,13 @@ import (
 	"net"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // Responder answers the commands of a load with the least work that makes the
 // answers look right, until ctx is done. It is the bare server that the
 // generator's ceiling is measured against, and what a server costs before it has
-// done anything for its clients. It takes l over and closes it.
+// done anything for its clients. It takes l, which is of TCP, over and closes it.
 //
 // A tube is two counters: a put adds one to the jobs that are ready, a reserve
 // takes one away or waits, and every job has the body that was put last. A
@@ -26,7 +24,7 @@ func Responder(ctx context.Context, l net.Listener) error {
 	return newResponder().serve(ctx, l)
 }
 
-// A responder is its tubes. They belong to its loop.
+// A responder is its tubes.
 type responder struct {
 	tubes map[string]*responderTube
 }
@@ -35,12 +33,8 @@ type responderTube struct {
 	puts     uint64
 	reserves uint64
 	body     []byte
-	waiting  []*responderConn // in reserve; from next on, oldest first
-	next     int
+	waiting  []*responderConn // in reserve; oldest first
 }
-
-// maxAhead is how many bytes a client may send behind a waiting reserve.
-const maxAhead = 64 << 10
 
 // A responderConn is the peer of one client.
 type responderConn struct {
@@ -54,33 +48,18 @@ type responderConn struct {
 	quits   bool
 }
 
-func newResponder() *responder {
-	return &responder{tubes: map[string]*responderTube{defaultTube: {}}}
-}
+func newResponder() *responder { return &responder{tubes: map[string]*responderTube{}} }
 
-// serve accepts connections and hands them to a loop.
-func (r *responder) serve(ctx context.Context, l net.Listener) error {
-	loop, err := newLoop()
+func (r *responder) serve(ctx context.Context, nl net.Listener) error {
+	l, err := newLoop()
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return errors.Join(err, nl.Close())
 	}
-	start := r.tubes[defaultTube] // the map is the loop's from now on
-	g, ctx := errgroup.WithContext(ctx)
-	defer context.AfterFunc(ctx, func() { l.Close() })()
-	g.Go(func() error { return loop.run(ctx) })
-	g.Go(func() error {
-		for {
-			nc, err := l.Accept()
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case err != nil:
-				return err
-			}
-			loop.join(nc, r.newConn(start))
-		}
-	})
-	return g.Wait()
+	defer l.close()
+	if err := l.listen(nl, func() peer { return r.newConn() }); err != nil {
+		return err
+	}
+	return l.run(ctx)
 }
 
 func (r *responder) tube(name []byte) *responderTube {
@@ -92,27 +71,23 @@ func (r *responder) tube(name []byte) *responderTube {
 	return t
 }
 
-func (r *responder) newConn(t *responderTube) *responderConn {
+func (r *responder) newConn() *responderConn {
+	t := r.tube([]byte(defaultTube))
 	return &responderConn{responder: r, parser: wire.Parser{MaxBody: maxBody}, used: t, watched: t}
 }
 
-// attach implements peer.
-func (c *responderConn) attach(wake func()) { c.wake = wake }
-
-// space implements peer: there is none for a client that sends on and on behind a
-// waiting reserve.
-func (c *responderConn) space() []byte {
-	ahead := c.w - c.r
-	if c.waiting && ahead >= maxAhead {
-		return nil
+// received implements peer: it executes the commands that are complete.
+func (c *responderConn) received() error {
+	for !c.waiting && !c.quits {
+		n, whole := c.parser.Next(c.in.unparsed(), &c.cmd)
+		if whole {
+			c.execute()
+		}
+		c.in.parsed += n
+		if n == 0 && !whole {
+			break
+		}
 	}
-	return c.room(max(minSpace, c.parser.Need()-ahead))
-}
-
-// received implements peer.
-func (c *responderConn) received(n int) error {
-	c.w += n
-	c.answer()
 	return nil
 }
 
@@ -121,26 +96,10 @@ func (c *responderConn) done() bool { return c.quits }
 
 // ended implements peer. It is no concern of the other connections.
 func (c *responderConn) ended(error) error {
-	if t := c.watched; c.waiting {
-		if i := slices.Index(t.waiting, c); i >= 0 {
-			t.waiting = slices.Delete(t.waiting, i, i+1)
-		}
+	if c.waiting {
+		c.watched.waiting = slices.DeleteFunc(c.watched.waiting, func(w *responderConn) bool { return w == c })
 	}
 	return nil
-}
-
-// answer runs the commands that are complete.
-func (c *responderConn) answer() {
-	for !c.waiting && !c.quits && c.r < c.w {
-		n, whole := c.parser.Next(c.unparsed(), &c.cmd)
-		if whole {
-			c.execute()
-		}
-		c.parsed(n)
-		if n == 0 && !whole {
-			return
-		}
-	}
 }
 
 func (c *responderConn) execute() {
@@ -177,7 +136,7 @@ func (c *responderConn) execute() {
 		c.out = wire.AppendWatching(c.out, 1)
 	case wire.StatsTube:
 		t := c.tube(c.cmd.Tube)
-		c.out = wire.AppendTubeStats(c.out, &wire.TubeStats{Name: string(c.cmd.Tube), Waiting: uint64(len(t.waiting) - t.next)})
+		c.out = wire.AppendTubeStats(c.out, &wire.TubeStats{Name: string(c.cmd.Tube), Waiting: uint64(len(t.waiting))})
 	case wire.Quit:
 		c.quits = true
 	default:
@@ -192,18 +151,13 @@ func (t *responderTube) reserve(c *responderConn) {
 
 // wakeNext gives the job just put to the connection that has waited longest.
 func (t *responderTube) wakeNext() {
-	if t.next == len(t.waiting) {
+	if len(t.waiting) == 0 {
 		return
 	}
-	c := t.waiting[t.next]
-	t.waiting[t.next] = nil
-	t.next++
-	if t.next > len(t.waiting)/2 { // few are moved for each that has left
-		t.waiting = slices.Delete(t.waiting, 0, t.next)
-		t.next = 0
-	}
+	c := t.waiting[0]
+	t.waiting = t.waiting[1:]
 	c.waiting = false
 	t.reserve(c)
-	c.answer() // what it has sent behind the reserve
+	c.received() // what it has sent behind the reserve
 	c.wake()
 }

@@ -2,13 +2,10 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
-	"golang.org/x/sync/errgroup"
 )
 
 // A phase of a run. It only grows.
@@ -28,24 +25,19 @@ const (
 	backlogInFlight = 64
 )
 
-// A run is the state that one execution of a load shares.
+// A run is one execution of a load.
 //
-// Goroutines: Run's own conducts (it sleeps, changes the phase, reads usage);
-// the loops' do the work and have all ended when Run returns.
+// Goroutines: Run's own conducts (it sleeps, changes the phase, reads usage); that of
+// the loop does the work and has ended when Run returns.
 type run struct {
-	opt  Options
-	base time.Time // what moments are relative to
+	opt   Options
+	base  time.Time // what moments are relative to
+	phase atomic.Int32
+	crowd crowd
 
-	phase atomic.Int32 // written by the conductor
-
-	// Written by the loops' goroutines.
-	open    atomic.Int64 // sessions that have not ended
-	failed  atomic.Int64 // those that ended in an error
-	allDone func()       // called when none is open
-
-	// Made before the loops start, filled by them, read after they have ended.
+	// Made before the loop starts, used by its goroutine, read after that has ended.
 	sessions []*session
-	hists    []*hdrhistogram.Histogram
+	tally    tally
 }
 
 func (r *run) now() int64     { return int64(time.Since(r.base)) }
@@ -53,8 +45,7 @@ func (r *run) inPhase() phase { return phase(r.phase.Load()) }
 
 // Run puts the load that o describes on the server and returns what it
 // measured. It ends early with an error when a connection fails, when a reply
-// is not the expected one, or when ctx is done; the Result then counts the
-// failed connections and its other figures mean nothing.
+// is not the expected one, or when ctx is done.
 func Run(ctx context.Context, o Options) (Result, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -63,161 +54,174 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err := checkFiles(o.files()); err != nil {
 		return Result{}, err
 	}
-	crowd, err := gather(ctx, &o)
-	defer crowd.disperse()
-	if err != nil {
-		return Result{Options: o}, err
-	}
-	if res, err := fillBacklog(ctx, o); err != nil {
-		return res, err
-	}
-	res, err := execute(ctx, o, crowd)
-	if err != nil {
-		return res, err
-	}
-	return res, crowd.verify(ctx, &o)
-}
-
-// fillBacklog puts the jobs of Options.Backlog.
-func fillBacklog(ctx context.Context, o Options) (Result, error) {
-	if o.Backlog <= 0 {
-		return Result{}, nil
-	}
-	o.Mix, o.Ops, o.Duration, o.Warmup = Put, o.Backlog, 0, 0
-	o.InFlight = backlogInFlight
-	res, err := execute(ctx, o, nil)
-	if err != nil {
-		err = fmt.Errorf("load: backlog: %w", err)
+	r := newRun(o)
+	defer r.hangUp()
+	res, err := r.execute(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // that is why
 	}
 	return res, err
 }
 
-// execute does one run with options that are complete.
-func execute(ctx context.Context, o Options, crowd *crowd) (Result, error) {
-	r := &run{opt: o, base: time.Now()}
-	res := Result{Options: o}
-	defer r.hangUp()
-	if err := r.dial(ctx); err != nil {
-		return res, err
-	}
-	if o.Mix == Wake {
-		if err := awaitWorkers(ctx, &o); err != nil {
-			return res, err
-		}
-		if o.Workers > 0 {
-			crowd.count(len(r.sessions))
+// newRun takes options that are complete. The run is to be hung up.
+func newRun(o Options) *run {
+	return &run{opt: o, base: time.Now(), tally: tally{latencies: NewRecorder(o.Pace)}}
+}
+
+// hangUp closes the connections that no loop has taken over.
+func (r *run) hangUp() {
+	r.crowd.disperse()
+	for _, s := range r.sessions {
+		if s.conn != nil {
+			s.conn.Close()
 		}
 	}
+}
+
+func (r *run) execute(ctx context.Context) (Result, error) {
+	if err := r.crowd.gather(ctx, &r.opt); err != nil {
+		return Result{}, err
+	}
+	if r.opt.Backlog > 0 {
+		if err := r.fillBacklog(ctx); err != nil {
+			return Result{}, fmt.Errorf("load: backlog: %w", err)
+		}
+	}
+	sp, err := r.load(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	return r.result(sp), r.crowd.verify(ctx, &r.opt)
+}
+
+// fillBacklog puts the jobs of Options.Backlog.
+func (r *run) fillBacklog(ctx context.Context) error {
+	o := r.opt
+	o.Mix, o.Ops, o.Duration, o.Warmup = Put, o.Backlog, 0, 0
+	o.InFlight = backlogInFlight
+	fill := newRun(o)
+	defer fill.hangUp()
+	_, err := fill.load(ctx)
+	return err
+}
+
+// load connects the sessions, and drives them from the first command to the last.
+func (r *run) load(ctx context.Context) (span, error) {
+	if err := r.connect(ctx); err != nil {
+		return span{}, err
+	}
+	if r.opt.Mix == Wake {
+		if err := awaitWorkers(ctx, &r.opt); err != nil {
+			return span{}, err
+		}
+		r.crowd.grow(&r.opt, len(r.sessions))
+	}
+	return r.conduct(ctx, r.drive)
+}
+
+// connect makes the sessions and opens their connections. Each chooses its tube and
+// says what it has to say before the load begins.
+func (r *run) connect(ctx context.Context) error {
+	r.sessions = newSessions(&r.opt)
+	return r.opt.prepareAll(ctx, len(r.sessions), "connections have chosen their tube", func(ctx context.Context, i int) error {
+		s := r.sessions[i]
+		s.run = r
+		d, err := Dial(ctx, r.opt.Addr)
+		if err != nil {
+			return err
+		}
+		defer d.detach()
+		s.conn = d.nc
+		if err := d.ChooseTube(r.opt.Prefix); err != nil {
+			return err
+		}
+		err = d.Send(s.out)
+		s.out = s.out[:0]
+		return err
+	})
+}
+
+// drive returns when all sessions are over, when one has failed, or when ctx is done.
+func (r *run) drive(ctx context.Context) error {
+	l, err := newLoop()
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	for _, s := range r.sessions {
+		if err := l.connect(s.conn, s); err != nil {
+			return err
+		}
+	}
+	return l.run(ctx)
+}
+
+// A mark is what the conductor sees at the beginning and at the end of the measurement.
+type mark struct {
+	at     int64 // ns
+	server Usage
+	known  bool  // server is
+	self   Usage // of this process
+}
+
+func (r *run) mark() (m mark) {
+	m.server, m.known = UsageOf(r.opt.PID)
+	m.self, _ = UsageOf(os.Getpid())
+	m.at = r.now()
+	return m
+}
+
+// A span is the measured part of a run.
+type span struct {
+	from, to mark
+	whole    bool // the load ended by itself: the last reply is the end
+}
+
+// conduct leads the load through the phases and returns when it has ended.
+func (r *run) conduct(ctx context.Context, drive func(context.Context) error) (sp span, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-
-	span, err := r.conduct(ctx, cancel, r.drive)
-	res.Errors = r.failed.Load()
-	if err != nil {
-		return res, err
-	}
-	r.sum(&res, span)
-	res.Crowd = crowd.usage()
-	return res, nil
-}
-
-// A span is what the conductor saw of the measured part of a run.
-type span struct {
-	from, to int64 // ns
-	whole    bool  // the loops ended by themselves: the last reply is the end
-	server   [2]usage
-	client   [2]time.Duration // processor time of this process
-}
-
-// drive divides the connections among the loops and returns when all sessions
-// are over, when one has failed, or when ctx is done. All are closed then.
-func (r *run) drive(ctx context.Context) error {
-	ctx, over := context.WithCancel(ctx)
-	defer over()
-	r.open.Store(int64(len(r.sessions)))
-	r.allDone = over
-	g, ctx := errgroup.WithContext(ctx)
-	n := r.opt.Threads
-	start := func(i int) int { // of loop i; a crew has one loop
-		return i * r.opt.Connections / n * len(r.sessions) / r.opt.Connections
-	}
-	for i := range n {
-		l, err := newLoop()
-		if err != nil {
-			over()
-			return errors.Join(err, g.Wait())
-		}
-		hist := newHistogram()
-		r.hists = append(r.hists, hist)
-		for _, s := range r.sessions[start(i):start(i+1)] {
-			s.tally.hist = hist
-			l.join(s.conn, s)
-		}
-		g.Go(func() error { return l.run(ctx) })
-	}
-	return g.Wait()
-}
-
-// sessionEnded counts a session that has ended.
-func (r *run) sessionEnded(err error) {
-	if err != nil {
-		r.failed.Add(1)
-	}
-	if r.open.Add(-1) == 0 {
-		r.allDone()
-	}
-}
-
-// conduct leads the loops through the phases and returns when they have ended.
-func (r *run) conduct(ctx context.Context, cancel context.CancelCauseFunc, drive func(context.Context) error) (sp span, err error) {
-	done := make(chan error, 1)
-	ended := false
-	wait := func(d time.Duration) { // d 0: for as long as it takes
-		var alarm <-chan time.Time
-		if d > 0 {
-			t := time.NewTimer(d)
-			defer t.Stop()
-			alarm = t.C
-		}
-		select {
-		case <-alarm:
-		case err = <-done:
-			ended = true
-		}
-	}
-	begin := func() {
-		sp.server[0], sp.client[0] = readUsage(r.opt.PID), clientCPU()
-		sp.from = r.now()
+	ended := make(chan struct{})
+	measure := func() {
+		sp.from = r.mark()
 		r.phase.Store(int32(measuring))
 	}
-
 	if r.opt.Warmup == 0 { // every reply counts, from the first
-		begin()
+		measure()
 	}
-	go func() { done <- drive(ctx) }()
+	go func() {
+		defer close(ended)
+		err = drive(ctx)
+	}()
 	if r.opt.Warmup > 0 {
-		wait(r.opt.Warmup)
-		begin()
+		endsWithin(r.opt.Warmup, ended)
+		measure()
 	}
-	if !ended {
-		wait(r.opt.Duration)
-	}
-	sp.whole = ended
-	sp.server[1], sp.client[1] = readUsage(r.opt.PID), clientCPU()
-	sp.to = r.now()
-	if !ended {
-		r.phase.Store(int32(stopping))
-		wait(stopGrace)
-	}
-	if !ended {
+	sp.whole = endsWithin(r.opt.Duration, ended)
+	sp.to = r.mark()
+	r.phase.Store(int32(stopping))
+	if !endsWithin(stopGrace, ended) {
 		cancel(fmt.Errorf("load: the server left commands unanswered for %v after the end of the run", stopGrace))
-		err = <-done
+		<-ended
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		err = cause // that is why they left
+		err = cause // that is why it ended
 	}
 	return sp, err
 }
 
-// longAgo as a deadline ends what a connection is blocked in.
-var longAgo = time.Unix(1, 0)
+// endsWithin waits for the end, for so long at most; 0: for as long as it takes.
+func endsWithin(d time.Duration, ended <-chan struct{}) bool {
+	var alarm <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		alarm = t.C
+	}
+	select {
+	case <-alarm:
+		return false
+	case <-ended:
+		return true
+	}
+}

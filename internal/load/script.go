@@ -94,31 +94,27 @@ func (c *cycle) answered(f flight, r *wire.Reply) (verdict, int64) {
 
 func (c *cycle) done(inFlight int) bool { return inFlight == 0 }
 
-// newSessions makes the sessions of a run and, for each, the tube it uses.
-func newSessions(o *Options) (sessions []*session, tubes []string) {
-	if o.Mix == Wake {
-		return newCrews(o)
-	}
+// newSessions makes the sessions of a run.
+func newSessions(o *Options) []*session {
 	body := newBody(o.BodySize)
+	if o.Mix == Wake {
+		return newCrew(o, body).sessions
+	}
+	var sessions []*session
 	for i := range o.Connections {
 		sessions = append(sessions, newSession(&cycle{mix: o.Mix, quota: o.quota(i)}, o.InFlight, body))
-		tubes = append(tubes, o.tube(i))
 	}
-	return sessions, tubes
+	return sessions
 }
 
-// quota is the number of jobs that connection i may begin.
+// quota is the number of jobs that connection i may begin: one of nearly equal parts of Ops.
 func (o *Options) quota(i int) int64 {
 	if o.Ops <= 0 {
 		return unlimited
 	}
-	return share(o.Ops, o.Connections, i)
-}
-
-// share is the i-th of n nearly equal parts of total.
-func share(total int64, n, i int) int64 {
-	part := total / int64(n)
-	if int64(i) < total%int64(n) {
+	n := int64(o.Connections)
+	part := o.Ops / n
+	if int64(i) < o.Ops%n {
 		part++
 	}
 	return part

@@ -9,7 +9,7 @@ import (
 )
 
 // A session is one connection as the load sees it: it sends commands, checks the
-// replies and times them. Those of a crew have the same loop.
+// replies and times them.
 type session struct {
 	buffers
 
@@ -26,7 +26,6 @@ type session struct {
 	head     int
 	inFlight int
 
-	tally tally
 	reply wire.Reply
 }
 
@@ -36,9 +35,14 @@ type flight struct {
 	sent int64 // ns
 }
 
+const (
+	putPri = 1024
+	putTTR = 3600 // s; long enough that no job of a run comes back
+)
+
 func newSession(sc script, window int, body []byte) *session {
 	return &session{
-		buffers: buffers{wake: func() {}}, // until it is attached
+		buffers: buffers{wake: func() {}}, // until it has a loop
 		script:  sc,
 		put:     wire.AppendPut(nil, putPri, 0, putTTR, body),
 		body:    body,
@@ -46,47 +50,24 @@ func newSession(sc script, window int, body []byte) *session {
 	}
 }
 
-// attach implements peer.
-func (s *session) attach(wake func()) {
-	s.wake = wake
-	s.proceed(s.run.now(), s.run.inPhase())
-}
-
-// space implements peer.
-func (s *session) space() []byte { return s.room(minSpace) }
-
 // received implements peer.
-func (s *session) received(n int) error {
-	s.w += n
+func (s *session) received() error {
 	now, ph := s.run.now(), s.run.inPhase()
 	if err := s.replies(now, ph); err != nil {
 		return err
 	}
-	s.proceed(now, ph)
-	return nil
-}
-
-// proceed fills out, and that of those in its crew that may go on because of it.
-func (s *session) proceed(now int64, ph phase) {
 	s.fill(now, ph)
 	if s.crew != nil {
 		s.crew.proceed(now, ph)
 	}
+	return nil
 }
 
 // done implements peer: the script is over and every command answered.
 func (s *session) done() bool { return s.script.done(s.inFlight) }
 
-// ended implements peer.
-func (s *session) ended(err error) error {
-	s.run.sessionEnded(err)
-	return err
-}
-
-const (
-	putPri = 1024
-	putTTR = 3600 // s; long enough that no job of a run comes back
-)
+// ended implements peer. One failure ends the run.
+func (s *session) ended(err error) error { return err }
 
 // fill appends commands to out until as many are in flight as may be, or the
 // script has none to send.
@@ -117,21 +98,20 @@ func (s *session) fill(now int64, ph phase) {
 // replies parses and checks all whole replies that have been received, now
 // being the time of the read that brought them.
 func (s *session) replies(now int64, ph phase) error {
-	for s.r < s.w {
-		in := s.unparsed()
+	for {
+		in := s.in.unparsed()
 		n, err := wire.ParseReply(in, &s.reply)
 		if err != nil {
 			return fmt.Errorf("load: not a reply: %s: %w", firstLine(in), err)
 		}
 		if n == 0 {
-			break
+			return nil
 		}
 		if err := s.handleReply(now, ph, in[:n]); err != nil {
 			return err
 		}
-		s.parsed(n)
+		s.in.parsed += n
 	}
-	return nil
 }
 
 // handleReply handles s.reply, whose bytes are raw.
@@ -155,10 +135,11 @@ func (s *session) handleReply(now int64, ph phase, raw []byte) error {
 	case ph != measuring || verdict == uncounted:
 		return nil
 	}
-	s.tally.commands++
-	s.tally.last = now
+	t := &s.run.tally
+	t.commands++
+	t.last = now
 	if verdict == timed {
-		s.tally.record(f.op, now-since)
+		t.latencies.record(now - since)
 	}
 	return nil
 }
@@ -167,7 +148,7 @@ func (s *session) handleReply(now int64, ph phase, raw []byte) error {
 func (s *session) wasPut(body []byte) bool {
 	stamp := 0
 	if s.crew != nil {
-		stamp = s.crew.stamp // that part is for the crew to judge
+		stamp = stampSize // that part is for the crew to judge
 	}
 	return len(body) == len(s.body) && bytes.Equal(body[stamp:], s.body[stamp:])
 }

@@ -19,10 +19,10 @@ func newTable(o Options) *table {
 	if err != nil {
 		panic(err)
 	}
-	sessions, _ := newSessions(&o)
 	r := newResponder()
-	sessions[0].tally.hist = newHistogram()
-	return &table{s: sessions[0], r: r, c: r.newConn(r.tubes[defaultTube])}
+	s := newSessions(&o)[0]
+	s.run = newRun(o)
+	return &table{s: s, r: r, c: r.newConn()}
 }
 
 // round sends what the session has to say and delivers the answers in pieces
@@ -30,11 +30,12 @@ func newTable(o Options) *table {
 func (t *table) round(now int64, ph phase, n int) error {
 	t.s.fill(now, ph)
 	for chunk := range slices.Chunk(t.s.out, n) {
-		t.c.received(copy(t.c.space(), chunk))
+		t.c.in.add(copy(t.c.in.space(), chunk))
+		t.c.received()
 	}
 	t.s.out = t.s.out[:0]
 	for chunk := range slices.Chunk(t.c.out, n) {
-		t.s.w += copy(t.s.space(), chunk)
+		t.s.in.add(copy(t.s.in.space(), chunk))
 		if err := t.s.replies(now+7, ph); err != nil {
 			return err
 		}
@@ -53,12 +54,9 @@ func TestSessionTakesBytesInAnyPieces(t *testing.T) {
 			}
 			tb.s.fill(int64(rounds), measuring)
 		}
-		if got := tb.s.tally.commands; got != 150 {
-			t.Errorf("pieces of %d: %d commands, want 150", n, got)
-		}
-		tb.s.tally.flush()
-		if h := tb.s.tally.hist; h.TotalCount() != 150 {
-			t.Errorf("pieces of %d: %d latencies recorded", n, h.TotalCount())
+		tally := &tb.s.run.tally
+		if l := tally.latencies.Latency(); tally.commands != 150 || l.Count != 150 {
+			t.Errorf("pieces of %d: %d commands and %d latencies, want 150", n, tally.commands, l.Count)
 		}
 	}
 }
@@ -72,7 +70,7 @@ func TestSessionStops(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	counted := tb.s.tally.commands
+	counted := tb.s.run.tally.commands
 	for i := 0; ; i++ {
 		if err := tb.round(int64(i), stopping, 1<<20); err != nil {
 			t.Fatal(err)
@@ -88,15 +86,15 @@ func TestSessionStops(t *testing.T) {
 	if tube := tb.r.tubes[defaultTube]; tube.puts == 0 || tube.puts != tube.reserves {
 		t.Errorf("%d puts and %d reserves", tube.puts, tube.reserves)
 	}
-	if tb.s.tally.commands != counted {
-		t.Errorf("counted %d replies while stopping", tb.s.tally.commands-counted)
+	if tb.s.run.tally.commands != counted {
+		t.Errorf("counted %d replies while stopping", tb.s.run.tally.commands-counted)
 	}
 }
 
 // The invariant of which the package comment says that it keeps the loop from hanging.
 func TestReservesNeverOutnumberPuts(t *testing.T) {
 	for _, window := range []int{1, 2, 3, 64} {
-		c := &cycle{quota: unlimited}
+		c := &cycle{mix: PutReserveDelete, quota: unlimited}
 		var flights []wire.Op
 		puts, reserves := 0, 0
 		for id := range uint64(1000) {
@@ -143,17 +141,18 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestShare(t *testing.T) {
+func TestQuota(t *testing.T) {
 	for _, tt := range []struct {
-		total int64
-		want  []int64
-	}{{10, []int64{4, 3, 3}}, {2, []int64{1, 1, 0}}, {9, []int64{3, 3, 3}}} {
+		ops  int64
+		want []int64
+	}{{10, []int64{4, 3, 3}}, {2, []int64{1, 1, 0}}, {9, []int64{3, 3, 3}}, {0, []int64{unlimited, unlimited}}} {
+		o := Options{Ops: tt.ops, Connections: len(tt.want)}
 		var got []int64
 		for i := range tt.want {
-			got = append(got, share(tt.total, len(tt.want), i))
+			got = append(got, o.quota(i))
 		}
 		if !slices.Equal(got, tt.want) {
-			t.Errorf("shares of %d: %v, want %v", tt.total, got, tt.want)
+			t.Errorf("shares of %d: %v, want %v", tt.ops, got, tt.want)
 		}
 	}
 }

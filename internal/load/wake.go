@@ -1,13 +1,18 @@
 package load
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A crew is the sessions on one tube of a Wake: workers that wait in reserve, and
-// producers whose puts wake them. One loop has them all.
+// A crew is the sessions of a Wake: workers that wait in reserve, and producers whose
+// puts wake them.
 //
 // A worker sends delete and the next reserve in one write. A producer puts only when
 // its last job was deleted: then the server has received the next reserve of that
@@ -15,19 +20,17 @@ import (
 // the load begins. So each put finds a waiting worker, and there are as many jobs under
 // way as producers, however many workers there are.
 //
-// The latency is from the put being sent to RESERVED being received. With more
-// than one producer the job itself has to say whose it is: its body begins with
-// the producer's number.
+// The latency is from the put being sent to RESERVED being received. The job itself has
+// to say whose it is: its body begins with the producer's number.
 type crew struct {
 	sessions  []*session // the producers' first
 	producers []producer
-	stamp     int         // bytes of a body that hold the producer's number
 	active    int         // producers that have not ended
 	unblocked []*producer // their jobs were deleted: they may put again
 	dismissed bool        // all were woken because no producer is active
 }
 
-// stampSize is how many bytes a producer's number takes.
+// stampSize is how many bytes of a body hold the producer's number.
 const stampSize = 4
 
 // done reports whether all producers have ended. Then the workers wait for no job.
@@ -52,17 +55,14 @@ func (c *crew) proceed(now int64, ph phase) {
 
 // producerOf returns the producer whose job has this body, or nil if there is none.
 func (c *crew) producerOf(body []byte) *producer {
-	number := 0
-	if c.stamp > 0 {
-		if len(body) < c.stamp {
-			return nil
-		}
-		number = int(binary.BigEndian.Uint32(body))
-	}
-	if number >= len(c.producers) || !c.producers[number].jobOut {
+	if len(body) < stampSize {
 		return nil
 	}
-	return &c.producers[number]
+	n := int(binary.BigEndian.Uint32(body))
+	if n >= len(c.producers) || !c.producers[n].jobOut {
+		return nil
+	}
+	return &c.producers[n]
 }
 
 // A producer is the script of a connection that puts.
@@ -142,43 +142,50 @@ func (w *worker) answered(f flight, r *wire.Reply) (verdict, int64) {
 
 func (w *worker) done(int) bool { return w.crew.done() }
 
-// newCrews makes the sessions of a Wake and, for each, its tube: one crew, or
-// one for each connection.
-func newCrews(o *Options) (sessions []*session, tubes []string) {
-	producers, workers := 1, 1
-	if o.Workers > 0 {
-		producers, workers = o.Connections, o.Workers
+// newCrew makes the sessions of a Wake, whose jobs have the body.
+func newCrew(o *Options, body []byte) *crew {
+	c := &crew{producers: make([]producer, o.Connections), active: o.Connections}
+	for n := range c.producers {
+		c.producers[n] = producer{crew: c, number: n, quota: o.quota(n)}
+		c.sessions = append(c.sessions, newSession(&c.producers[n], 1, stamped(body, n)))
 	}
-	body := newBody(o.BodySize)
-	for i := range o.Connections / producers {
-		c := &crew{producers: make([]producer, producers), active: producers}
-		if producers > 1 {
-			c.stamp = stampSize
-		}
-		for n := range producers {
-			c.producers[n] = producer{crew: c, number: n, quota: o.quota(i + n)}
-			c.sessions = append(c.sessions, newSession(&c.producers[n], 1, c.stamped(body, n)))
-		}
-		for range workers {
-			s := newSession(&worker{crew: c}, workerWindow, body)
-			s.fill(0, warming) // the reserve that it waits in when the load begins
-			c.sessions = append(c.sessions, s)
-		}
-		for _, s := range c.sessions {
-			s.crew = c
-			sessions = append(sessions, s)
-			tubes = append(tubes, o.tube(i))
-		}
+	for range o.Workers {
+		s := newSession(&worker{crew: c}, workerWindow, body)
+		s.fill(0, warming) // the reserve that it waits in when the load begins
+		c.sessions = append(c.sessions, s)
 	}
-	return sessions, tubes
+	for _, s := range c.sessions {
+		s.crew = c
+	}
+	return c
 }
 
 // stamped returns body as producer n puts it.
-func (c *crew) stamped(body []byte, n int) []byte {
-	if c.stamp == 0 {
-		return body
-	}
-	body = append([]byte(nil), body...)
+func stamped(body []byte, n int) []byte {
+	body = slices.Clone(body)
 	binary.BigEndian.PutUint32(body, uint32(n))
 	return body
+}
+
+// awaitWorkers returns when all workers wait, so that each put wakes one.
+func awaitWorkers(ctx context.Context, o *Options) error {
+	const poll = 5 * time.Millisecond
+	waiting := 0
+	return o.prepare(ctx, func(ctx context.Context) error {
+		d, err := Dial(ctx, o.Addr)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		for {
+			stats, err := d.Stats(wire.AppendStatsTubeCommand(nil, o.Prefix))
+			if err == nil {
+				waiting, err = strconv.Atoi(stats["current-waiting"])
+			}
+			if err != nil || waiting >= o.Workers {
+				return err
+			}
+			time.Sleep(poll)
+		}
+	}, func() string { return fmt.Sprintf("%d of %d workers wait", waiting, o.Workers) })
 }

@@ -92,18 +92,16 @@ func (opt *options) define(cmd *cobra.Command) {
 	command.AddFlags(cmd.Flags(), "Load", func(fs *pflag.FlagSet) {
 		fs.Func("addr", "`ADDR` of the server: HOST:PORT or unix:PATH\n(127.0.0.1:11300)", command.Into(&opt.load.Addr, parseServerAddr))
 		fs.Func("mix", "`MIX` of commands: put-reserve-delete, put, drain,\nput-delete, or wake: workers that wait for each job\n(put-reserve-delete)",
-			func(s string) error { return opt.load.Mix.UnmarshalText([]byte(s)) })
+			command.Into(&opt.load.Mix, parseMix))
 		fs.Func("connections", "`N` connections (1)", command.IntoCount(&opt.load.Connections, "connections"))
 		fs.Func("in-flight", "`N` unanswered commands on each connection (1)", command.IntoCount(&opt.load.InFlight, "commands"))
-		fs.Func("tubes", "`N` tubes, shared by the connections (1)", command.IntoCount(&opt.load.Tubes, "tubes"))
 		fs.Func("body", "`BYTES` in the body of a job (64)", command.Into(&opt.load.BodySize, parseBody))
 		fs.Func("backlog", "`N` more jobs lie in the queue meanwhile (0)", command.Into(&opt.load.Backlog, parseJobs))
 		fs.Func("occupied", "`N` tubes besides have one job each (0)", command.IntoCount(&opt.load.Occupied, "tubes"))
 		fs.Func("idle", "`N` connections besides are open and silent (0)", command.IntoCount(&opt.load.Idle, "connections"))
-		fs.Func("workers", "mix wake: `N` workers wait on one tube for the jobs of\nall connections (a worker and a tube for each)", command.IntoCount(&opt.load.Workers, "workers"))
+		fs.Func("workers", "mix wake: `N` workers wait for the jobs of all connections\n(as many)", command.IntoCount(&opt.load.Workers, "workers"))
 		fs.Func("duration", "measure for a `TIME`, such as 10s (5s)", command.Into(&opt.load.Duration, command.ParseDuration))
 		fs.Func("ops", "end after `N` jobs; 0: when the time is over (0)", command.Into(&opt.load.Ops, parseJobs))
-		fs.Func("threads", "`N` threads share the connections (1)", command.IntoCount(&opt.load.Threads, "threads"))
 		fs.Func("pid", "process `ID` of the server, to measure its processor\ntime and memory", command.IntoCount(&opt.load.PID, "a process"))
 	})
 	command.AddFlags(cmd.Flags(), "Comparison", func(fs *pflag.FlagSet) {
@@ -154,7 +152,7 @@ func (opt *options) check(flags *pflag.FlagSet) error {
 // that do not go with --restart, which does not use them.
 var (
 	ofOneLoad = []string{
-		"mix", "connections", "in-flight", "tubes", "backlog", "occupied", "idle", "workers", "ops", "threads",
+		"mix", "connections", "in-flight", "backlog", "occupied", "idle", "workers", "ops",
 	}
 	noSuite   = slices.Concat(ofOneLoad, []string{"body"})
 	noRestart = slices.Concat(ofOneLoad, []string{"duration", "suite", "history"})
@@ -229,6 +227,13 @@ func printReports(w io.Writer, reports []bench.Report, markdown, json bool) erro
 		return bench.WriteMarkdown(w, reports)
 	}
 	return bench.WriteTable(w, reports)
+}
+
+func parseMix(s string) (load.Mix, error) {
+	if !slices.Contains(load.Mixes, load.Mix(s)) {
+		return "", fmt.Errorf("there are: %s", load.Mixes)
+	}
+	return load.Mix(s), nil
 }
 
 func parseSuite(s string) (string, error) {

@@ -27,14 +27,13 @@ type scaleOptions struct {
 
 const scaleLong = `Start two servers again and again and measure how they behave when something is
 large: long queues (memory, backlog), many jobs that come due at once (due),
-connections that flood the server (fairness), many tubes (observers), clients
-that ask much of it with few commands (expensive), and this one with one
-processor and with two (cores). All of it takes most of an hour and
-4 GB of memory.`
+connections that flood the server (fairness), many tubes (observers), and clients
+that ask much of it with few commands (expensive). All of it takes most of an
+hour and 4 GB of memory.`
 
 const scaleExample = `  beanpole bench scale --against beanstalkd --markdown
   beanpole bench scale --against beanstalkd --only memory,due --jobs 100000
-  beanpole bench scale --only cores --rounds 5`
+  beanpole bench scale --against beanstalkd --only fairness --rounds 5`
 
 func newScale() *cobra.Command {
 	var opt scaleOptions
@@ -59,14 +58,14 @@ func newScale() *cobra.Command {
 func (opt *scaleOptions) define(cmd *cobra.Command) {
 	s := &opt.bench
 	command.AddFlags(cmd.Flags(), "Servers", func(fs *pflag.FlagSet) {
-		fs.StringVar(&opt.servers.against, "against", "", "`COMMAND` that starts the server to compare with, as in\nbench --against; cores needs none")
+		fs.StringVar(&opt.servers.against, "against", "", "`COMMAND` that starts the server to compare with, as in\nbench --against")
 		fs.StringVar(&opt.servers.ours, "server", "", "`COMMAND` that starts the other one (this binary)")
 	})
 	command.AddFlags(cmd.Flags(), "Experiments", func(fs *pflag.FlagSet) {
 		fs.Func("only", "`NAMES` of the experiments, with commas between them\n(all)", command.Into(&opt.only, parseExperiments))
 		fs.Func("rounds", "run each experiment on each server `N` times (3)", command.IntoCount(&s.Rounds, "rounds"))
 		fs.Func("duration", "measure each load for a `TIME`, such as 10s (5s)", command.Into(&s.Duration, command.ParseDuration))
-		fs.Func("jobs", "`N` jobs (memory: 2000000, backlog: 10000000,\ndue: 1000000)", command.Into(&s.Jobs, parseJobs))
+		fs.Func("jobs", "`N` jobs (memory: 2000000, backlog: 10000000,\ndue: 1000000, expensive: 500000)", command.Into(&s.Jobs, parseJobs))
 		fs.Func("tubes", "`N` tubes in observers (100000, and 10000 on the server\nto compare with) and expensive (30000)", command.IntoCount(&s.Tubes, "tubes"))
 		fs.Func("settle", "give a server a `TIME` to give memory back (15s)", command.Into(&s.Settle, command.ParseDuration))
 	})
@@ -79,8 +78,11 @@ func (opt *scaleOptions) define(cmd *cobra.Command) {
 
 // check refuses options that do not go together.
 func (opt *scaleOptions) check() error {
-	if opt.markdown && opt.json {
+	switch {
+	case opt.markdown && opt.json:
 		return command.UsageError("options --markdown and --json exclude each other")
+	case opt.servers.against == "":
+		return command.UsageError("bench scale needs --against COMMAND")
 	}
 	return nil
 }
@@ -93,25 +95,23 @@ func (opt *scaleOptions) run(ctx context.Context, stdout, stderr io.Writer) erro
 	if o.A, o.B, _, err = opt.servers.commands(); err != nil {
 		return err
 	}
-	experiments, err := bench.Select(&o, opt.only)
-	if err != nil {
-		return err
-	}
-	for i := range experiments {
-		if e := &experiments[i]; e.NeedsA() && opt.servers.against == "" {
-			return command.UsageError("the experiment %s needs --against COMMAND", e.Name)
-		}
-	}
+	experiments := slices.DeleteFunc(bench.Scale(&o), func(e bench.Experiment) bool {
+		return opt.only != nil && !slices.Contains(opt.only, e.Name)
+	})
 	reports, err := bench.Run(ctx, o, experiments)
 	return errors.Join(err, printReports(stdout, reports, opt.markdown, opt.json)) // what succeeded is worth printing
 }
 
 // parseExperiments reads names with commas between them.
 func parseExperiments(s string) ([]string, error) {
+	var known []string
+	for _, e := range bench.Scale(new(bench.Options)) {
+		known = append(known, e.Name)
+	}
 	names := strings.Split(s, ",")
 	for _, name := range names {
-		if !slices.Contains(bench.Names(), name) {
-			return nil, fmt.Errorf("there are: %s", strings.Join(bench.Names(), ", "))
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there are: %s", strings.Join(known, ", "))
 		}
 	}
 	return names, nil

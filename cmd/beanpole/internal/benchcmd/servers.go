@@ -1,19 +1,19 @@
 package benchcmd
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
-	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // servers are the commands of the servers to compare; empty: none, or this binary.
@@ -55,17 +55,13 @@ func newResponder() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			addr, err := server.ParseAddress(args[0], server.DefaultPort)
-			if err != nil {
-				return command.UsageError("address %q: %w", args[0], err)
-			}
-			ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer cancel()
-			listeners, err := server.Listen(ctx, []server.Address{addr}, server.DefaultUnixMode)
-			if err != nil {
-				return command.WithCode(command.ExitSocket, err)
-			}
-			return load.Responder(ctx, listeners[0])
+			return interruptible(cmd, func(ctx context.Context, _, _ io.Writer) error {
+				l, err := net.Listen("tcp", args[0])
+				if err != nil {
+					return command.WithCode(command.ExitSocket, err)
+				}
+				return load.Responder(ctx, l)
+			})
 		},
 	}
 }

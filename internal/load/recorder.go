@@ -1,0 +1,86 @@
+package load
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// A Recorder takes latencies and sums them up. Those of one batch of replies are often
+// all the same, so that equal ones are recorded together.
+type Recorder struct {
+	histogram *hdrhistogram.Histogram // ns
+	pace      int64                   // ns
+
+	latency int64 // that of the last ones, ns
+	times   int64 // how often it was taken and is not in the histogram yet
+}
+
+// maxLatency is what longer ones are recorded as, in ns.
+const maxLatency = int64(time.Minute)
+
+// NewRecorder returns a recorder for 100 ns to a minute with three significant digits.
+// For pace see Options; it may be 0.
+func NewRecorder(pace time.Duration) *Recorder {
+	return &Recorder{histogram: hdrhistogram.New(100, maxLatency, 3), pace: int64(pace)}
+}
+
+// Record takes a latency.
+func (r *Recorder) Record(latency time.Duration) { r.record(int64(latency)) }
+
+func (r *Recorder) record(ns int64) {
+	ns = min(max(ns, 0), maxLatency)
+	if ns != r.latency {
+		r.flush()
+		r.latency = ns
+	}
+	r.times++
+}
+
+// flush records what was taken. With a pace, that includes the commands that would
+// have been sent while the client waited: one each pace, with the time that each would
+// have waited.
+func (r *Recorder) flush() {
+	if r.times == 0 {
+		return
+	}
+	_ = r.histogram.RecordValues(r.latency, r.times) // it is within the histogram's range
+	if r.pace > 0 {
+		for rest := r.latency - r.pace; rest >= r.pace; rest -= r.pace {
+			_ = r.histogram.RecordValues(rest, r.times)
+		}
+	}
+	r.times = 0
+}
+
+// Latency is the distribution of the latencies so far.
+func (r *Recorder) Latency() Latency {
+	r.flush()
+	h := r.histogram
+	if h.TotalCount() == 0 {
+		return Latency{}
+	}
+	at := func(percentile float64) time.Duration { return time.Duration(h.ValueAtPercentile(percentile)) }
+	return Latency{
+		Count: h.TotalCount(),
+		Mean:  time.Duration(h.Mean()),
+		P50:   at(50),
+		P90:   at(90),
+		P99:   at(99),
+		P999:  at(99.9),
+		Max:   time.Duration(h.Max()),
+	}
+}
+
+// Latency is a distribution of times from a command's write to its reply's
+// read; with Wake, from a put's write to the read of the RESERVED that it caused.
+// The values have three significant digits.
+type Latency struct {
+	Count int64         `json:"count"`
+	Mean  time.Duration `json:"mean_ns"`
+	P50   time.Duration `json:"p50_ns"`
+	P90   time.Duration `json:"p90_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	P999  time.Duration `json:"p999_ns"`
+	Max   time.Duration `json:"max_ns"`
+}
