@@ -3,31 +3,16 @@ package server
 import (
 	"io"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
-	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
 const (
-	// roundInput is how many bytes a round reads, and roundOutput how many
-	// bytes of replies it makes, more or less. What is put is copied from the one
-	// and what is reserved into the other, so both had better stay in the
-	// processor's cache.
-	roundInput  = 256 << 10
-	roundOutput = 256 << 10
-
-	// maxRoundCommands is how many commands a round has at most, more or less,
-	// and minRoundCommands what that comes down to when replies are large.
-	maxRoundCommands = 2048
-	minRoundCommands = 4
-
 	// roundsPerPass is how many rounds share the sockets that are ready at the
 	// same time: a client can go on as soon as its round is over. Where a turn
 	// costs a write to the log there is one round.
@@ -88,9 +73,7 @@ type loop struct {
 	aborting  bool
 	ready     []*socket // for the next pass: they have input that was read and not executed
 
-	// Lists that the mailbox gets back, empty.
-	emptyAnswered []*socket
-	emptySettled  []*round
+	emptyLetters letters // whose lists the mailbox gets back
 
 	// Of the pass, and not dealt with yet.
 	serving []*socket // that were ready
@@ -113,38 +96,6 @@ type loop struct {
 	syncTime int64 // ns; how long one takes, a moving average
 }
 
-// A round is what a loop gathers for one turn, until the replies are written.
-type round struct {
-	*conversation.Batch
-	loop *loop
-	err  error // why the changes are not durable, when it is settled
-}
-
-// Settled implements broker.Settler.
-func (r *round) Settled(err error) {
-	r.err = err
-	m := &r.loop.mail
-	m.Lock()
-	defer m.Unlock()
-	m.settled = append(m.settled, r)
-	r.loop.wake()
-}
-
-// A mailbox is how other goroutines reach a loop.
-type mailbox struct {
-	waiting atomic.Bool // there may be mail
-	sync.Mutex
-	acceptors []*acceptor // to accept from, again
-	joined    []*socket   // new ones
-	answered  []*socket   // whose reserve has been answered
-	settled   []*round    // whose replies can go
-	dismissed []*socket   // to be ended at once
-	stop      bool        // end connections when they have finished what they are about
-	abort     bool        // end them at once
-	asleep    bool        // the loop waits for events: wake it when there is mail
-	closed    bool        // the loop has ended
-}
-
 func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	poll, err := newPoller()
 	if err != nil {
@@ -158,24 +109,6 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	l.opening = conversation.NewBatch(0)
 	l.opener = s.broker.NewCaller(l.opening)
 	return l, nil
-}
-
-// post puts something into the mailbox.
-func (l *loop) post(put func(*mailbox)) {
-	l.mail.Lock()
-	defer l.mail.Unlock()
-	put(&l.mail)
-	l.wake()
-}
-
-// wake tells the loop, unless it has ended, that there is mail; with the mailbox
-// locked.
-func (l *loop) wake() {
-	l.mail.waiting.Store(true)
-	if l.mail.asleep && !l.mail.closed {
-		l.mail.asleep = false
-		l.poll.Wake()
-	}
 }
 
 // run is the loop. It ends when it was told to stop and no socket is left.
@@ -282,50 +215,6 @@ func (l *loop) noteSettled() {
 	l.syncing = max(0, l.syncing-1) // rounds are settled in order
 }
 
-// readMail deals with what other goroutines, and turns, have sent: it passes
-// answers on to the sockets that waited, delivers rounds, and takes in new sockets.
-func (l *loop) readMail() {
-	if !l.mail.waiting.Load() {
-		return
-	}
-	l.mail.Lock()
-	l.mail.waiting.Store(false)
-	acceptors, joined, answered, settled, dismissed := l.mail.acceptors, l.mail.joined, l.mail.answered, l.mail.settled, l.mail.dismissed
-	l.mail.acceptors, l.mail.joined, l.mail.answered, l.mail.settled, l.mail.dismissed = nil, nil, l.emptyAnswered[:0], l.emptySettled[:0], nil
-	abort := l.mail.abort && !l.aborting
-	l.stopping, l.aborting = l.mail.stop, l.mail.abort
-	l.mail.Unlock()
-	for _, s := range answered {
-		s.Answered(l.now)
-		l.proceed(s)
-	}
-	for _, r := range settled {
-		l.noteSettled()
-		l.deliver(r)
-	}
-	clear(answered)
-	clear(settled)
-	l.emptyAnswered, l.emptySettled = answered, settled
-	for _, a := range acceptors {
-		l.acceptFrom(a)
-	}
-	for _, s := range joined {
-		l.join(s)
-	}
-	for _, s := range dismissed {
-		if l.socks[s.index] == s {
-			l.end(s, errDismissed)
-		}
-	}
-	if abort {
-		for _, s := range l.socks {
-			if s != nil {
-				l.end(s, errStopped)
-			}
-		}
-	}
-}
-
 // gather reads and parses, until the round is full.
 func (l *loop) gather() {
 	n := 0
@@ -413,64 +302,6 @@ func (l *loop) read(s *socket) {
 		return
 	}
 	l.proceed(s)
-}
-
-// turn runs one turn of the broker for all that has been gathered. If that is
-// settled at once it delivers the round.
-func (l *loop) turn() {
-	if l.round.AsksForClients() {
-		l.accept()
-	}
-	if r := l.round; r.Len() > 0 {
-		l.round = l.newRound() // what is to be ended from here on goes there
-		commands := r.Commands()
-		l.turning = r
-		settled, err := l.caller.Start(r)
-		r.TurnOver()
-		l.adapt(r.Replies(), commands)
-		if settled {
-			r.err = err
-			l.readMail() // sockets that waited get their answers first
-			l.deliver(r)
-		} else {
-			l.unsettled++
-			l.unsynced += r.Len()
-		}
-	}
-	l.in = l.in[:0]
-}
-
-// Apply implements broker.Request.
-func (l *loop) Apply(e *engine.Engine, now int64) (later int64) { return l.turning.Apply(e, now) }
-
-// newRound returns a round for the next turn.
-func (l *loop) newRound() *round {
-	if n := len(l.unused); n > 0 {
-		r := l.unused[n-1]
-		l.unused = l.unused[:n-1]
-		return r
-	}
-	return &round{Batch: conversation.NewBatch(2 * roundOutput), loop: l}
-}
-
-// adapt lets the next round have fewer commands if the replies of this one were
-// many bytes, and more if they were not.
-func (l *loop) adapt(replies, commands int) {
-	if replies > roundOutput {
-		l.limit.commands = max(minRoundCommands, commands*roundOutput/replies)
-	} else {
-		l.limit.commands = min(maxRoundCommands, l.limit.commands+l.limit.commands/8+1)
-	}
-}
-
-// deliver writes the replies of a round that is settled.
-func (l *loop) deliver(r *round) {
-	r.Settle(r.err)
-	for i := range r.Len() {
-		l.proceed(r.Owner(i).(*socket))
-	}
-	r.Reset()
-	l.unused = append(l.unused, r)
 }
 
 // proceed does for a socket what its conversation wants: it writes, or makes it a

@@ -6,8 +6,8 @@
 //   - On Linux, a few loops serve the sockets, one for every two processors. A
 //     loop waits for all of its sockets at once with epoll, reads from those that
 //     have something, runs one turn of the broker for all of them, and writes all
-//     their replies (loop_linux.go, socket_linux.go). The loops accept connections,
-//     too (accept_linux.go).
+//     their replies (loop_linux.go, round_linux.go, socket_linux.go). The loops
+//     accept connections, too (accept_linux.go).
 //
 //   - A connection that is no socket, and every one on other systems, has a
 //     goroutine, which does the same for it alone (stream.go).

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+const (
+	// roundInput is how many bytes a round reads, and roundOutput how many
+	// bytes of replies it makes, more or less. What is put is copied from the one
+	// and what is reserved into the other, so both had better stay in the
+	// processor's cache.
+	roundInput  = 256 << 10
+	roundOutput = 256 << 10
+
+	// maxRoundCommands is how many commands a round has at most, more or less,
+	// and minRoundCommands what that comes down to when replies are large.
+	maxRoundCommands = 2048
+	minRoundCommands = 4
+)
+
+// A round is what a loop gathers for one turn, until the replies are written.
+type round struct {
+	*conversation.Batch
+	loop *loop
+	err  error // why the changes are not durable, when it is settled
+}
+
+// Settled implements broker.Settler.
+func (r *round) Settled(err error) {
+	r.err = err
+	m := &r.loop.mail
+	m.Lock()
+	defer m.Unlock()
+	m.settled = append(m.settled, r)
+	r.loop.wake()
+}
+
+// turn runs one turn of the broker for all that has been gathered. If that is
+// settled at once it delivers the round.
+func (l *loop) turn() {
+	if l.round.AsksForClients() {
+		l.accept()
+	}
+	if r := l.round; r.Len() > 0 {
+		l.round = l.newRound() // what is to be ended from here on goes there
+		commands := r.Commands()
+		l.turning = r
+		settled, err := l.caller.Start(r)
+		r.TurnOver()
+		l.adapt(r.Replies(), commands)
+		if settled {
+			r.err = err
+			l.readMail() // sockets that waited get their answers first
+			l.deliver(r)
+		} else {
+			l.unsettled++
+			l.unsynced += r.Len()
+		}
+	}
+	l.in = l.in[:0]
+}
+
+// Apply implements broker.Request.
+func (l *loop) Apply(e *engine.Engine, now int64) (later int64) { return l.turning.Apply(e, now) }
+
+// newRound returns a round for the next turn.
+func (l *loop) newRound() *round {
+	if n := len(l.unused); n > 0 {
+		r := l.unused[n-1]
+		l.unused = l.unused[:n-1]
+		return r
+	}
+	return &round{Batch: conversation.NewBatch(2 * roundOutput), loop: l}
+}
+
+// adapt lets the next round have fewer commands if the replies of this one were
+// many bytes, and more if they were not.
+func (l *loop) adapt(replies, commands int) {
+	if replies > roundOutput {
+		l.limit.commands = max(minRoundCommands, commands*roundOutput/replies)
+	} else {
+		l.limit.commands = min(maxRoundCommands, l.limit.commands+l.limit.commands/8+1)
+	}
+}
+
+// deliver writes the replies of a round that is settled.
+func (l *loop) deliver(r *round) {
+	r.Settle(r.err)
+	for i := range r.Len() {
+		l.proceed(r.Owner(i).(*socket))
+	}
+	r.Reset()
+	l.unused = append(l.unused, r)
+}
