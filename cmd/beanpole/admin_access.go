@@ -20,7 +20,7 @@ func (s *security) identify(r *http.Request) (id *access.Identity, ok bool) {
 	if !s.on {
 		return p.Nobody(), true
 	}
-	if token, given := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); given {
+	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		return p.ByToken(token)
 	}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {

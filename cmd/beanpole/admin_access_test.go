@@ -48,17 +48,20 @@ func TestIdentify(t *testing.T) {
 		want   string // - is nobody, who may not come in
 	}{
 		{"nothing is configured", none, "", nil, 0, "192.0.2.1:1", ""},
-		{"a token, but nothing is configured", none, token, nil, 0, "192.0.2.1:1", "-"},
+		{"a token, but nothing is configured", none, "Bearer " + token, nil, 0, "192.0.2.1:1", "-"},
 		{"nothing", all, "", nil, 0, "192.0.2.1:1", "-"},
-		{"a token", all, token, nil, 0, "192.0.2.1:1", "token"},
-		{"a wrong token, from a network that is known", all, token + "x", nil, 0, "10.1.1.1:1", "-"},
+		{"a token", all, "Bearer " + token, nil, 0, "192.0.2.1:1", "token"},
+		{"a wrong token, from a network that is known", all, "Bearer " + token + "x", nil, 0, "10.1.1.1:1", "-"},
+		{"a token, in the way of other clients", all, "bearer " + token, nil, 0, "192.0.2.1:1", "token"},
+		{"no token, from a network that is known", all, "Bearer", nil, 0, "10.1.1.1:1", "-"},
+		{"another scheme, from a network that is known", all, "Basic eDp5", nil, 0, "10.1.1.1:1", "network"},
 		{"a certificate", all, "", certificate, 0, "192.0.2.1:1", "certificate"},
 		{"another certificate", all, "", stranger, 0, "192.0.2.1:1", "-"},
 		{"a user", all, "", nil, 1234, "@", "user"},
 		{"another user", all, "", nil, 1, "@", "-"},
 		{"a network", all, "", nil, 0, "10.1.1.1:1", "network"},
 		{"a link-local address", all, "", nil, 0, "[fe80::1%eth0]:1", "network"},
-		{"all", all, token, certificate, 1234, "10.1.1.1:1", "token"},
+		{"all", all, "Bearer " + token, certificate, 1234, "10.1.1.1:1", "token"},
 		{"all but the token", all, "", certificate, 1234, "10.1.1.1:1", "certificate"},
 	} {
 		s := &security{on: true}
@@ -66,7 +69,7 @@ func TestIdentify(t *testing.T) {
 		r := httptest.NewRequest("GET", "/api/v1/stats", nil)
 		r.RemoteAddr = test.addr
 		if test.token != "" {
-			r.Header.Set("Authorization", "Bearer "+test.token)
+			r.Header.Set("Authorization", test.token)
 		}
 		if test.cert != nil {
 			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{test.cert}}
