@@ -148,6 +148,8 @@ func (o *serverOptions) disconnected(e *client.Error) string {
 		alert = true
 	}
 	switch {
+	case errors.Is(e, syscall.ECONNREFUSED), errors.Is(e, fs.ErrNotExist):
+		return "there is no server at " + e.Addr + " now"
 	case noTLS:
 		return e.Addr + " does not speak TLS: leave out --tls and what begins with it"
 	case unknown:

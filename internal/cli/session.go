@@ -38,6 +38,7 @@ type serverOptions struct {
 	token      string
 	tokenInPut bool
 	timeout    time.Duration
+	reconnect  time.Duration // for how long a lost server is looked for; 0: a person would rather know
 
 	tls        bool
 	ca         string
@@ -88,7 +89,7 @@ func (o *serverOptions) options() (*client.Options, error) {
 		TokenAsPut:  o.tokenInPut,
 		DialTimeout: o.timeout,
 		Timeout:     o.timeout,
-		Reconnect:   client.Never, // a person would rather know
+		Reconnect:   cmp.Or(o.reconnect, client.Never),
 	}
 	if !o.encrypted() {
 		return opt, nil

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,29 +24,50 @@ func newTop() *cobra.Command {
 		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
 			return usageError("top needs a terminal ('beanpole tubes' prints the same once)")
 		}
+		s.server.reconnect = every
 		c, err := s.dial(ctx)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		return top.Run(ctx, &topServer{ctx: ctx, conn: c}, s.server.addr, every, os.Stdin, os.Stdout)
+		return top.Run(ctx, &topServer{session: s, ctx: ctx, conn: c}, s.server.addr, every, os.Stdin, os.Stdout)
 	})
-	cmd.Long = "Watch the tubes of a server, their jobs and what is done in them. The key ? shows the\nother keys: they sort and filter, pause, kick, clear, and show a job."
+	cmd.Long = topLong
 	durationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
 	return cmd
 }
 
+const topLong = `Watch the tubes of a server: their jobs, how old the job is that is next to be
+reserved, who waits for jobs and who would take them, what is put and deleted a second,
+and what was buried since this began. The key ? shows the other keys: they sort and
+filter, pause, kick, clear, and show a job.
+
+If the connection is lost, another one is made when the server is there again.
+
+Each time the server is asked for the statistics of each tube, and for the next job of
+the 100 tubes with the most ready jobs.`
+
+// agesAtOnce is of how many tubes top asks for the next job.
+const agesAtOnce = 100
+
 // A topServer asks a server for what top shows.
 type topServer struct {
-	ctx  context.Context
-	mu   sync.Mutex // what follows uses a tube for more than one command
-	conn *client.Conn
+	*session
+	ctx   context.Context
+	mu    sync.Mutex // what follows uses a tube for more than one command
+	conn  *client.Conn
+	plain bool // the server has no list-jobs
 }
 
 // Snapshot implements top.Server.
 func (t *topServer) Snapshot() (top.Snapshot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	snap, err := t.snapshot()
+	return snap, t.exit(t.ctx, err)
+}
+
+func (t *topServer) snapshot() (top.Snapshot, error) {
 	st, err := t.conn.Stats(t.ctx)
 	if err != nil {
 		return top.Snapshot{}, err
@@ -59,6 +82,7 @@ func (t *topServer) Snapshot() (top.Snapshot, error) {
 		Reserved:    st.JobsReserved,
 		Delayed:     st.JobsDelayed,
 		Buried:      st.JobsBuried,
+		Timeouts:    st.JobTimeouts,
 		Draining:    st.Draining,
 	}
 	if st.Server != "" {
@@ -66,19 +90,78 @@ func (t *topServer) Snapshot() (top.Snapshot, error) {
 	}
 	tubes, _, err := loadTubes(t.ctx, t.conn, nil)
 	for _, tb := range tubes {
+		if tb.Name == defaultTube && tb.Watching > 0 {
+			tb.Watching-- // it is us
+		}
 		snap.Tubes = append(snap.Tubes, top.Tube{
-			Name: tb.Name, Ready: tb.Ready, Reserved: tb.Reserved, Delayed: tb.Delayed, Buried: tb.Buried, Waiting: tb.Waiting,
+			Name: tb.Name, Ready: tb.Ready, Reserved: tb.Reserved, Delayed: tb.Delayed, Buried: tb.Buried, Waiting: tb.Waiting, Watching: tb.Watching,
 			Puts: tb.TotalJobs, Deletes: tb.Deletes, PauseLeft: time.Duration(tb.PauseLeft) * time.Second,
 		})
 	}
-	return snap, err
+	if err != nil {
+		return snap, err
+	}
+	return snap, t.ages(snap.Tubes)
+}
+
+// ages finds out how old the next jobs are, of the tubes that have the most.
+func (t *topServer) ages(tubes []top.Tube) error {
+	var most []*top.Tube
+	for i := range tubes {
+		if tubes[i].Ready > 0 {
+			most = append(most, &tubes[i])
+		}
+	}
+	slices.SortStableFunc(most, func(a, b *top.Tube) int { return cmp.Compare(b.Ready, a.Ready) })
+	most = most[:min(len(most), agesAtOnce)]
+	for _, tb := range most {
+		switch age, err := t.age(tb.Name); {
+		case err == nil:
+			tb.Age, tb.AgeKnown = age, true
+		case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrUnauthorized):
+		default:
+			return err
+		}
+	}
+	if t.plain && len(most) > 0 {
+		return t.conn.Use(t.ctx, defaultTube) // the last one would not go while it is used
+	}
+	return nil
+}
+
+// defaultTube is what a connection uses that uses no other.
+const defaultTube = "default"
+
+// age returns how old the job is that is next to be reserved from a tube.
+func (t *topServer) age(tube string) (time.Duration, error) {
+	if !t.plain {
+		jobs, err := t.conn.ListJobs(t.ctx, tube, client.StateReady, 1, "")
+		switch {
+		case err == nil && len(jobs) == 0:
+			return 0, client.ErrNotFound
+		case err == nil:
+			return jobs[0].Age, nil
+		case !errors.Is(err, client.ErrUnknownCommand):
+			return 0, err
+		}
+		t.plain = true
+	}
+	j, err := peekState(t.ctx, t.conn, tube, client.StateReady)
+	if err != nil {
+		return 0, err
+	}
+	st, err := j.Stats(t.ctx)
+	if err != nil {
+		return 0, err
+	}
+	return st.Age, nil
 }
 
 // Pause implements top.Server.
 func (t *topServer) Pause(tube string, d time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.conn.PauseTube(t.ctx, tube, d)
+	return t.exit(t.ctx, t.conn.PauseTube(t.ctx, tube, d))
 }
 
 // Kick implements top.Server.
@@ -86,16 +169,18 @@ func (t *topServer) Kick(tube string, count int) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.conn.Use(t.ctx, tube); err != nil {
-		return 0, err
+		return 0, t.exit(t.ctx, err)
 	}
-	return t.conn.Kick(t.ctx, count)
+	n, err := t.conn.Kick(t.ctx, count)
+	return n, t.exit(t.ctx, err)
 }
 
 // Clear implements top.Server.
 func (t *topServer) Clear(tube, state string) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return clearState(t.ctx, t.conn, tube, client.State(state), func(int) {}, func() {})
+	n, err := clearState(t.ctx, t.conn, tube, client.State(state), func(int) {}, func() {})
+	return n, t.exit(t.ctx, err)
 }
 
 // Look implements top.Server.
@@ -107,11 +192,11 @@ func (t *topServer) Look(tube, state string) (string, error) {
 		return "no job is " + state, nil
 	}
 	if err != nil {
-		return "", err
+		return "", t.exit(t.ctx, err)
 	}
 	st, err := j.Stats(t.ctx)
 	if err != nil && !errors.Is(err, client.ErrNotFound) {
-		return "", err
+		return "", t.exit(t.ctx, err)
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "job %d", j.ID)

@@ -15,11 +15,19 @@ import (
 type Tube struct {
 	Name                             string
 	Ready, Reserved, Delayed, Buried uint64 // jobs
-	Waiting                          uint64 // workers
+	Waiting, Watching                uint64 // connections
 	Puts, Deletes                    uint64 // since the tube came to be
 	PauseLeft                        time.Duration
-	PutRate, DeleteRate              float64 // a second, since the snapshot before
+	Age                              time.Duration // of the job that is next to be reserved, since its put
+	AgeKnown                         bool
+
+	// Set by the view.
+	PutRate, DeleteRate float64 // a second, since the snapshot before
+	BuriedMore          int64   // than when the view began
 }
+
+// deserted reports whether there is work and nobody who would take it.
+func (t *Tube) deserted() bool { return t.Ready > 0 && t.Watching == 0 && t.PauseLeft == 0 }
 
 // A Snapshot is a server at some moment.
 type Snapshot struct {
@@ -28,8 +36,12 @@ type Snapshot struct {
 	Uptime                           time.Duration
 	Connections, Waiting             uint64
 	Ready, Reserved, Delayed, Buried uint64
+	Timeouts                         uint64 // since the server began: reserved jobs whose time to run was over
 	Draining                         bool
 	Tubes                            []Tube
+
+	// Set by the view: a second, since the snapshot before.
+	PutRate, DeleteRate, TimeoutRate float64
 }
 
 // A Server is what the view looks at. Its methods may take long; each is called
@@ -40,27 +52,6 @@ type Server interface {
 	Kick(tube string, count int) (int, error) // buried jobs, or delayed ones
 	Clear(tube, state string) (int, error)    // delete the jobs of a state
 	Look(tube, state string) (string, error)  // the next job of a state, as text
-}
-
-// A sorting is a column by which the tubes are sorted.
-type sorting struct {
-	title string
-	less  func(a, b *Tube) int // the larger first, but for the name
-}
-
-func byNumber(title string, n func(*Tube) uint64) sorting {
-	return sorting{title, func(a, b *Tube) int { return cmp.Compare(n(b), n(a)) }}
-}
-
-var sortings = []sorting{
-	{"TUBE", func(*Tube, *Tube) int { return 0 }},
-	byNumber("READY", func(t *Tube) uint64 { return t.Ready }),
-	byNumber("RESERVED", func(t *Tube) uint64 { return t.Reserved }),
-	byNumber("DELAYED", func(t *Tube) uint64 { return t.Delayed }),
-	byNumber("BURIED", func(t *Tube) uint64 { return t.Buried }),
-	byNumber("WAITING", func(t *Tube) uint64 { return t.Waiting }),
-	{"PUT/s", func(a, b *Tube) int { return cmp.Compare(b.PutRate, a.PutRate) }},
-	{"DEL/s", func(a, b *Tube) int { return cmp.Compare(b.DeleteRate, a.DeleteRate) }},
 }
 
 // states are the states of jobs that can be looked at and cleared.
@@ -77,7 +68,9 @@ type model struct {
 	err           error  // why the last question failed; nil if it did not
 	note          string // what the last action did
 
-	sort     int // in sortings
+	columns  []bool           // which are shown; once it is, a column stays
+	buried   map[string]int64 // jobs of each tube when the view began
+	sort     int              // in columns
 	reverse  bool
 	filter   textinput.Model
 	shown    []Tube // those that the filter lets through, sorted
@@ -106,7 +99,11 @@ type glance struct {
 func newModel(server Server, addr string, every time.Duration) model {
 	filter := textinput.New()
 	filter.Prompt = "filter: "
-	return model{server: server, addr: addr, every: every, filter: filter, width: 80, height: 24}
+	m := model{server: server, addr: addr, every: every, filter: filter, width: 80, height: 24, columns: make([]bool, len(columns))}
+	for i := range columns {
+		m.columns[i] = columns[i].wanted == nil
+	}
+	return m
 }
 
 // Init implements tea.Model.
@@ -121,6 +118,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case snapshotMsg:
 		if m.err = msg.err; msg.err == nil {
 			msg.snap.rates(&m.snap)
+			m.compare(&msg.snap)
 			m.snap = msg.snap
 			m.arrange()
 		}
@@ -155,6 +153,29 @@ func (s *Snapshot) rates(before *Snapshot) {
 			t.PutRate = float64(t.Puts-o.Puts) / took
 			t.DeleteRate = float64(t.Deletes-o.Deletes) / took
 		}
+		s.PutRate += t.PutRate
+		s.DeleteRate += t.DeleteRate
+	}
+	if s.Timeouts >= before.Timeouts {
+		s.TimeoutRate = float64(s.Timeouts-before.Timeouts) / took
+	}
+}
+
+// compare notes what is more than when the view began, and which columns are wanted
+// now.
+func (m *model) compare(s *Snapshot) {
+	if m.buried == nil {
+		m.buried = make(map[string]int64, len(s.Tubes))
+		for i := range s.Tubes {
+			m.buried[s.Tubes[i].Name] = int64(s.Tubes[i].Buried)
+		}
+	}
+	for i := range s.Tubes {
+		t := &s.Tubes[i]
+		t.BuriedMore = int64(t.Buried) - m.buried[t.Name]
+		for j := range columns {
+			m.columns[j] = m.columns[j] || columns[j].wanted(t)
+		}
 	}
 }
 
@@ -168,7 +189,7 @@ func (m *model) arrange() {
 		}
 	}
 	slices.SortFunc(m.shown, func(a, b Tube) int {
-		order := cmp.Or(sortings[m.sort].less(&a, &b), strings.Compare(a.Name, b.Name))
+		order := cmp.Or(columns[m.sort].less(&a, &b), strings.Compare(a.Name, b.Name))
 		if m.reverse {
 			return -order
 		}
@@ -234,11 +255,9 @@ func (m model) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 	case "end":
 		m.moveTo(len(m.shown) - 1)
 	case "right", "s":
-		m.sort = (m.sort + 1) % len(sortings)
-		m.arrange()
+		m.sortNext(1)
 	case "left":
-		m.sort = (m.sort + len(sortings) - 1) % len(sortings)
-		m.arrange()
+		m.sortNext(len(columns) - 1)
 	case "r":
 		m.reverse = !m.reverse
 		m.arrange()
@@ -248,6 +267,15 @@ func (m model) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 		return m.tubeKey(k.String())
 	}
 	return m, nil
+}
+
+// sortNext sorts by the next column that is shown.
+func (m *model) sortNext(step int) {
+	m.sort = (m.sort + step) % len(columns)
+	for !m.columns[m.sort] {
+		m.sort = (m.sort + step) % len(columns)
+	}
+	m.arrange()
 }
 
 // pauseFor is how long the key p pauses a tube.

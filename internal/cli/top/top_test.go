@@ -26,15 +26,17 @@ type fakeServer struct {
 	tubes []Tube
 	did   []string
 	fail  error
+
+	timeouts uint64
 }
 
 func newFakeServer() *fakeServer {
 	return &fakeServer{now: time.Unix(1e9, 0), tubes: []Tube{
-		{Name: "default", Puts: 10, Deletes: 10},
-		{Name: "mail", Ready: 1234, Reserved: 8, Delayed: 20, Waiting: 0, Puts: 100000, Deletes: 98000},
-		{Name: "reports", Buried: 3, Puts: 3},
-		{Name: "thumbnails-of-all-the-pictures-that-were-ever-sent", Ready: 12345678, Puts: 12345678, PauseLeft: 59*time.Minute + 3*time.Second},
-		{Name: "übergrößen", Waiting: 12, Puts: 7, Deletes: 7},
+		{Name: "default", Puts: 10, Deletes: 10, Watching: 20},
+		{Name: "mail", Ready: 1234, Reserved: 8, Delayed: 20, Watching: 8, Puts: 100000, Deletes: 98000, Age: 83 * time.Second, AgeKnown: true},
+		{Name: "reports", Buried: 3, Puts: 3, Watching: 1},
+		{Name: "thumbnails-of-all-the-pictures-that-were-ever-sent", Ready: 12345678, Puts: 12345678, PauseLeft: 59*time.Minute + 3*time.Second, Age: 27*time.Hour + 5*time.Minute, AgeKnown: true},
+		{Name: "übergrößen", Waiting: 12, Watching: 12, Puts: 7, Deletes: 7},
 	}}
 }
 
@@ -53,8 +55,9 @@ func (f *fakeServer) Snapshot() (Snapshot, error) {
 			f.tubes[i].Deletes += 25
 		}
 	}
+	f.timeouts += 2
 	return Snapshot{At: f.now, Version: "beanpole 1.2.3", Uptime: 26*time.Hour + 3*time.Second, Connections: 42, Waiting: 12,
-		Ready: 12346912, Reserved: 8, Delayed: 20, Buried: 3, Tubes: append([]Tube(nil), f.tubes...)}, nil
+		Ready: 12346912, Reserved: 8, Delayed: 20, Buried: 3, Timeouts: f.timeouts, Tubes: append([]Tube(nil), f.tubes...)}, nil
 }
 
 func (f *fakeServer) note(format string, args ...any) {
@@ -259,10 +262,10 @@ func TestKeys(t *testing.T) {
 	s.wait("hello buried")
 	s.press("q")
 	s.wait("v")
-	s.press("\x1b[D") // left: by deletes
-	s.wait("vDEL/s")
+	s.press("\x1b[D") // left: by the last
+	s.wait("vDELAYED")
 	s.press("r")
-	s.wait("^DEL/s")
+	s.wait("^DELAYED")
 	s.press("q")
 	if err := <-s.ended; err != nil {
 		t.Error(err)
@@ -277,6 +280,47 @@ func TestKeys(t *testing.T) {
 		"look thumbnails-of-all-the-pictures-that-were-ever-sent buried"}
 	if diff := cmp.Diff(want, f.did); diff != "" {
 		t.Errorf("the keys did something else (- want, + did):\n%s", diff)
+	}
+}
+
+// What has changed since the view began, or needs a person.
+func TestAlarms(t *testing.T) {
+	f := newFakeServer()
+	m := newModel(f, "a", time.Second)
+	ask := func() {
+		next, _ := m.Update(m.snapshot()())
+		m = next.(model)
+	}
+	ask()
+	if strings.Contains(m.View(), "+BURIED") {
+		t.Errorf("nothing was buried yet:\n%s", m.View())
+	}
+	f.tubes[2].Buried = 45
+	f.tubes = append(f.tubes, Tube{Name: "zz", Buried: 7, Ready: 1})
+	ask()
+	for _, want := range []string{"+BURIED", "+42", "+7", "a second: 50 put, 25 deleted, 2.0 timed out"} {
+		if !strings.Contains(m.View(), want) {
+			t.Errorf("the screen has no %q:\n%s", want, m.View())
+		}
+	}
+	f.tubes[2].Buried, f.tubes = 3, f.tubes[:5]
+	ask()
+	if !strings.Contains(m.View(), "+BURIED") {
+		t.Errorf("a column that was shown has gone:\n%s", m.View())
+	}
+	if !(&Tube{Ready: 1}).deserted() || (&Tube{Ready: 1, Watching: 1}).deserted() || (&Tube{}).deserted() {
+		t.Error("deserted is ready jobs and nobody who watches")
+	}
+}
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 59 * time.Second: "59s", 59*time.Minute + 59*time.Second: "59m59s", time.Hour: "1h0m", 99*time.Hour + 59*time.Minute + time.Second: "99h59m",
+		100 * time.Hour: "4d", 9999 * 24 * time.Hour: "9999d",
+	} {
+		if got := age(d, true); got != want || len(got) > 6 {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package top
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -10,15 +9,11 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Lines of the screen that are not tubes: two at the top, the titles, one at the
-// bottom.
-const otherLines = 4
+// lowest is how many lines a terminal must have for the rates of the whole server.
+const lowest = 10
 
-// minName is how wide the names of tubes are at least.
+// minName is how wide long names of tubes are at least.
 const minName = 12
-
-// widths are those of the columns behind the name, with the blanks before them.
-var widths = [...]int{8, 10, 9, 8, 9, 7, 7, 9}
 
 var (
 	bold     = lipgloss.NewStyle().Bold(true)
@@ -34,10 +29,23 @@ enter         look at the next ready, delayed or buried job
 p             pause the tube for an hour, or end its pause
 k             kick up to 100 jobs: buried ones, or else delayed
 c             delete all buried, delayed or ready jobs; asks first
-q             quit`
+q             quit
 
-// rows returns how many tubes fit on the screen.
-func (m *model) rows() int { return max(1, m.height-otherLines) }
+AGE       since the put of the job that is next to be reserved
+WAITING   workers with nothing to do   WATCHING   all that would take its jobs
++BURIED   how many more are buried than when this began
+red       more are buried, or nobody watches a tube that has ready jobs`
+
+// rows returns how many tubes fit on the screen: below the head and the titles, above the
+// last line.
+func (m *model) rows() int { return max(1, m.height-m.headLines()-2) }
+
+func (m *model) headLines() int {
+	if m.height < lowest {
+		return 2
+	}
+	return 3
+}
 
 // View implements tea.Model.
 func (m model) View() string {
@@ -60,7 +68,7 @@ func (m model) View() string {
 	return strings.Join(lines, "\n")
 }
 
-// head returns the two lines about the server.
+// head returns the lines about the server.
 func (m *model) head() []string {
 	s := &m.snap
 	first := bold.Render(m.addr)
@@ -70,8 +78,12 @@ func (m *model) head() []string {
 	if s.Draining {
 		first += alarming.Render("  draining")
 	}
-	return []string{first, fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes",
-		s.Ready, s.Reserved, s.Delayed, s.Buried, len(s.Tubes))}
+	lines := []string{
+		first,
+		fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.Ready, s.Reserved, s.Delayed, s.Buried, len(s.Tubes)),
+		fmt.Sprintf("a second: %s put, %s deleted, %s timed out", rate(s.PutRate), rate(s.DeleteRate), rate(s.TimeoutRate)),
+	}
+	return lines[:m.headLines()]
 }
 
 // foot returns the last line: what is asked, what was done, or which keys there are.
@@ -97,27 +109,24 @@ func (m *model) foot() string {
 
 // tubeLines returns the titles and the tubes that fit.
 func (m *model) tubeLines() []string {
-	name := minName
+	name, others := len(columns[0].title)+1, 0
 	for _, t := range m.shown {
-		name = max(name, len(t.Name))
+		name = max(name, ansi.StringWidth(t.Name))
 	}
-	others := 0
-	for _, w := range widths {
-		others += w
+	for i := range columns {
+		if m.columns[i] {
+			others += columns[i].width
+		}
 	}
 	name = min(name, max(minName, m.width-others))
-	titles := make([]string, len(sortings))
-	for i, s := range sortings {
-		titles[i] = s.title
-	}
-	cells := append(titles, "PAUSED")
-	lines := []string{m.titles(cells, name)}
-	end := min(len(m.shown), m.top+m.rows())
-	for i := m.top; i < end; i++ {
-		line := row(tubeCells(&m.shown[i]), name)
-		if i == m.cursor {
+	lines := []string{bold.Render(m.row(name, m.title))}
+	for i := m.top; i < min(len(m.shown), m.top+m.rows()); i++ {
+		t := &m.shown[i]
+		line := m.row(name, func(c int) string { return columns[c].cell(t) })
+		switch {
+		case i == m.cursor:
 			line = reversed.Render(ansi.Truncate(line+strings.Repeat(" ", max(0, m.width-ansi.StringWidth(line))), m.width, ""))
-		} else if m.shown[i].Buried > 0 {
+		case t.BuriedMore > 0 || t.deserted():
 			line = alarming.Render(line)
 		}
 		lines = append(lines, line)
@@ -128,57 +137,34 @@ func (m *model) tubeLines() []string {
 	return lines
 }
 
-// titles returns the titles of the columns, marked where the tubes are sorted.
-func (m *model) titles(cells []string, name int) string {
-	mark := "v"
-	if m.reverse {
-		mark = "^"
+// title returns the title of a column, marked if the tubes are sorted by it.
+func (m *model) title(c int) string {
+	switch {
+	case c != m.sort:
+		return columns[c].title
+	case m.reverse:
+		return "^" + columns[c].title
 	}
-	marked := make([]string, len(cells))
-	copy(marked, cells)
-	marked[m.sort] = mark + cells[m.sort]
-	return bold.Render(row(marked, name))
+	return "v" + columns[c].title
 }
 
-// tubeCells returns the columns of a tube.
-func tubeCells(t *Tube) []string {
-	paused := ""
-	if t.PauseLeft > 0 {
-		paused = t.PauseLeft.Round(time.Second).String()
-	}
-	return []string{t.Name, count(t.Ready), count(t.Reserved), count(t.Delayed), count(t.Buried), count(t.Waiting),
-		rate(t.PutRate), rate(t.DeleteRate), paused}
-}
-
-// row returns cells in columns, the first to the left, and as wide as name.
-func row(cells []string, name int) string {
+// row returns a line of the columns that are shown, as far as they fit as a whole, the
+// first to the left, and as wide as name.
+func (m *model) row(name int, cell func(column int) string) string {
 	var b strings.Builder
-	first := ansi.Truncate(cells[0], name, "…")
+	first := ansi.Truncate(cell(0), name, "…")
 	b.WriteString(first + strings.Repeat(" ", max(0, name-ansi.StringWidth(first))))
-	for i, c := range cells[1:] {
-		fmt.Fprintf(&b, "%*s", widths[i], c)
+	left := m.width - name
+	for c := 1; c < len(columns); c++ {
+		if !m.columns[c] {
+			continue
+		}
+		if left -= columns[c].width; left < 0 {
+			break
+		}
+		fmt.Fprintf(&b, "%*s", columns[c].width, cell(c))
 	}
 	return b.String()
-}
-
-// count writes a number in six characters at most.
-func count(n uint64) string {
-	switch {
-	case n < 1e6:
-		return strconv.FormatUint(n, 10)
-	case n < 1e7:
-		return strconv.FormatFloat(float64(n)/1e6, 'f', 2, 64) + "M"
-	case n < 1e10:
-		return strconv.FormatUint(n/1e6, 10) + "M"
-	}
-	return strconv.FormatUint(n/1e9, 10) + "G"
-}
-
-func rate(r float64) string {
-	if r > 0 && r < 10 {
-		return strconv.FormatFloat(r, 'f', 1, 64)
-	}
-	return count(uint64(r + 0.5))
 }
 
 // lookLines returns the job that is looked at.

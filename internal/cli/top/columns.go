@@ -1,0 +1,104 @@
+package top
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A column of the table of tubes.
+type column struct {
+	title string
+	width int // with the blank before it, where the mark of the sorting goes
+	cell  func(*Tube) string
+	less  func(a, b *Tube) int // the larger first, but for the name
+	// wanted says of a tube that it has something to show here; nil: every tube has. A
+	// column that no tube has wanted yet is left out.
+	wanted func(*Tube) bool
+}
+
+// columns are in the order of what is needed first when something is wrong: a narrow
+// terminal shows the left ones only.
+var columns = []column{
+	{title: "TUBE", cell: func(t *Tube) string { return t.Name }, less: func(*Tube, *Tube) int { return 0 }},
+	counted("READY", 7, nil, func(t *Tube) uint64 { return t.Ready }),
+	{title: "AGE", width: 7, cell: func(t *Tube) string { return age(t.Age, t.Ready > 0 && t.AgeKnown) },
+		less: func(a, b *Tube) int { return cmp.Compare(b.Age, a.Age) }},
+	counted("RESERVED", 9, nil, func(t *Tube) uint64 { return t.Reserved }),
+	counted("WAITING", 8, nil, func(t *Tube) uint64 { return t.Waiting }),
+	counted("WATCHING", 9, nil, func(t *Tube) uint64 { return t.Watching }),
+	counted("BURIED", 7, nil, func(t *Tube) uint64 { return t.Buried }),
+	{title: "+BURIED", width: 8, cell: func(t *Tube) string { return grown(t.BuriedMore) },
+		less:   func(a, b *Tube) int { return cmp.Compare(b.BuriedMore, a.BuriedMore) },
+		wanted: func(t *Tube) bool { return t.BuriedMore != 0 }},
+	{title: "PAUSED", width: 7, cell: func(t *Tube) string { return age(t.PauseLeft, t.PauseLeft > 0) },
+		less:   func(a, b *Tube) int { return cmp.Compare(b.PauseLeft, a.PauseLeft) },
+		wanted: func(t *Tube) bool { return t.PauseLeft > 0 }},
+	{title: "PUT/s", width: 7, cell: func(t *Tube) string { return rate(t.PutRate) },
+		less: func(a, b *Tube) int { return cmp.Compare(b.PutRate, a.PutRate) }},
+	{title: "DEL/s", width: 7, cell: func(t *Tube) string { return rate(t.DeleteRate) },
+		less: func(a, b *Tube) int { return cmp.Compare(b.DeleteRate, a.DeleteRate) }},
+	counted("DELAYED", 8, func(t *Tube) bool { return t.Delayed > 0 }, func(t *Tube) uint64 { return t.Delayed }),
+}
+
+// counted returns a column with a number.
+func counted(title string, width int, wanted func(*Tube) bool, n func(*Tube) uint64) column {
+	return column{
+		title: title, width: width, wanted: wanted,
+		cell: func(t *Tube) string { return count(n(t)) },
+		less: func(a, b *Tube) int { return cmp.Compare(n(b), n(a)) },
+	}
+}
+
+// count writes a number in six characters at most.
+func count(n uint64) string {
+	switch {
+	case n < 1e6:
+		return strconv.FormatUint(n, 10)
+	case n < 1e7:
+		return strconv.FormatFloat(float64(n)/1e6, 'f', 2, 64) + "M"
+	case n < 1e10:
+		return strconv.FormatUint(n/1e6, 10) + "M"
+	}
+	return strconv.FormatUint(n/1e9, 10) + "G"
+}
+
+// grown is count of how much more there is, and nothing for nothing.
+func grown(n int64) string {
+	switch {
+	case n == 0:
+		return ""
+	case n < 0:
+		return "-" + count(uint64(-n))
+	}
+	return "+" + count(uint64(n))
+}
+
+func rate(r float64) string {
+	if r > 0 && r < 10 {
+		return strconv.FormatFloat(r, 'f', 1, 64)
+	}
+	return count(uint64(r + 0.5))
+}
+
+// age writes a time in six characters at most, and nothing where it is not known.
+func age(d time.Duration, known bool) string {
+	if !known {
+		return ""
+	}
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Hour:
+		d = d.Round(time.Second)
+	case d < 100*time.Hour:
+		d = d.Truncate(time.Minute)
+	default:
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+	text := d.String()
+	if d >= time.Hour {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	return text
+}
