@@ -122,6 +122,7 @@ type Counts struct {
 	RefusedCommands     map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
 	MaxConnections      int               // the limit
 	MaxJobSize          int               // of a body, bytes
+	Uptime              time.Duration
 }
 
 // refusalWords are the replies by which a command is refused. Others, such as NOT_FOUND,
@@ -140,6 +141,7 @@ func (s *Server) Counts() Counts {
 		RefusedCommands:     make(map[string]uint64),
 		MaxConnections:      s.opt.MaxConns,
 		MaxJobSize:          s.opt.MaxJobSize,
+		Uptime:              time.Since(s.begun),
 	}
 	for _, w := range refusalWords {
 		c.RefusedCommands[w.String()] = s.shared.Unsuccessful(w)

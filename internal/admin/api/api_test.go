@@ -115,7 +115,7 @@ func TestStory(t *testing.T) {
 	}
 	var st Stats
 	r.want(200, "GET", "/stats", "", &st)
-	if !st.Draining || st.Version != "1.2.3" || st.TotalJobs != 3 || st.Journal.Segments != 2 || st.Connections.Total != 1 || st.Commands["watch"] != 1 {
+	if !st.Draining || st.Version != "1.2.3" || st.TotalJobs != 3 || st.Journal.Segments != 2 || st.Connections.Total != 1 || st.Connections.Limit == 0 || st.MaxJobSize != 65535 || st.Commands["watch"] != 1 {
 		t.Errorf("%+v", st)
 	}
 	r.want(204, "POST", "/undrain", "", nil)
@@ -158,6 +158,9 @@ func TestRefused(t *testing.T) {
 		{"GET", "/connections/1?x", "", 400, "there is no parameter"},
 		{"GET", "/tubes/mail/jobs", "", 400, "state: want one of [ready reserved delayed buried]"},
 		{"GET", "/tubes/mail/jobs?state=ready&cursor=x", "", 400, "cursor: want what a page has as next"},
+		{"GET", "/tubes/mail/jobs?state=ready&bodies=1", "", 400, "bodies: want true or false"},
+		{"GET", "/tubes?cursor=a%2Bb", "", 400, "cursor: want what a page has as next"},
+		{"GET", "/tubes?cursor=bWFpbA%0A", "", 400, "cursor: want"},
 		{"GET", "/tubes/none/jobs?state=reserved", "", 404, "there is no tube none"},
 		{"GET", "/connections?cursor=x", "", 400, "cursor: want"},
 		{"GET", "/connections?cursor=-1", "", 400, "cursor: want"},

@@ -30,6 +30,8 @@ type Job struct {
 	// One of them, if the body is asked for.
 	Body       *string `json:"body,omitempty"`
 	BodyBase64 []byte  `json:"body_base64,omitempty"`
+
+	taken []byte // within a turn; nil: none
 }
 
 // Jobs is a page of jobs.
@@ -46,9 +48,10 @@ func jobOf(st *engine.JobStats) Job {
 	}
 }
 
-// listJobs tells of the jobs of a tube in one state, in their order.
+// listJobs tells of the jobs of a tube in one state, in their order. A page with bodies
+// ends early when they are large.
 func listJobs(r *request) (reply, error) {
-	query, n, err := r.pageQuery("state")
+	query, n, err := r.pageQuery("state", "bodies")
 	if err != nil {
 		return reply{}, err
 	}
@@ -60,10 +63,14 @@ func listJobs(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, badCursor()
 	}
+	withBodies, err := r.asksForBodies(query.Get("bodies"))
+	if err != nil {
+		return reply{}, err
+	}
 	page := Jobs{Jobs: []Job{}}
 	var search engine.PageSearch
 	var next engine.Cursor
-	begun := false
+	size, begun, full := 0, false, false
 	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
 		if !begun {
 			begun = true
@@ -72,43 +79,84 @@ func listJobs(r *request) (reply, error) {
 				return false, r.noTube()
 			}
 		}
-		return e.ContinuePage(now, &search, func(st engine.JobStats, at engine.Cursor) {
-			page.Jobs = append(page.Jobs, jobOf(&st))
+		more = e.ContinuePage(now, &search, func(st engine.JobStats, at engine.Cursor) {
+			if full {
+				return
+			}
+			j := jobOf(&st)
+			if withBodies {
+				size += j.take(e)
+			}
+			page.Jobs = append(page.Jobs, j)
 			next = at
-		}), nil
+			full = len(page.Jobs) == n || size >= largestBody
+		})
+		return more && !full, nil
 	})
-	if len(page.Jobs) == n {
+	if full {
 		page.Next = next.String()
+	}
+	for i := range page.Jobs {
+		page.Jobs[i].showBody()
 	}
 	return reply{body: page}, err
 }
 
-// largestBody is how long a body is at most that is shown with its job, in bytes.
+// asksForBodies reads the parameter bodies, and asks for the right to see them.
+func (r *request) asksForBodies(text string) (bool, error) {
+	switch text {
+	case "", "false":
+		return false, nil
+	case "true":
+		if !r.who.May(access.Peek, r.tube) {
+			return false, problemf(http.StatusForbidden, "%s with bodies needs the right peek on the tube %s, too", r.op.id, r.tube)
+		}
+		return true, nil
+	}
+	return false, problemf(http.StatusBadRequest, "bodies: want true or false")
+}
+
+// largestBody is how long a body is at most that is shown with its job, in bytes, and how
+// much of bodies is enough for a page.
 const largestBody = 1 << 20
+
+// take takes the body of a job within a turn, if it can be shown, and returns its size.
+func (j *Job) take(e *engine.Engine) int {
+	if j.Size > largestBody {
+		return 0
+	}
+	job, _ := e.Peek(j.ID)
+	if j.taken = job.Keep(); j.taken == nil {
+		j.taken = []byte{} // an empty one is shown, too
+	}
+	return len(j.taken)
+}
+
+// showBody makes text of the body that was taken, if any was.
+func (j *Job) showBody() {
+	switch text := string(j.taken); {
+	case j.taken == nil:
+	case utf8.Valid(j.taken):
+		j.Body = &text
+	default:
+		j.BodyBase64 = j.taken
+	}
+}
 
 func getJob(r *request) (reply, error) {
 	if _, err := r.query(); err != nil {
 		return reply{}, err
 	}
 	var j Job
-	var body []byte
-	shown := false
 	err := r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
 		j = jobOf(&st)
-		if shown = st.Size <= largestBody && r.who.May(access.Peek, st.Tube); shown {
-			job, _ := e.Peek(r.job)
-			body = job.Keep()
+		if r.who.May(access.Peek, st.Tube) {
+			j.take(e)
 		}
 		return nil
 	})
-	switch text := string(body); {
-	case err != nil || !shown:
-	case utf8.Valid(body):
-		j.Body = &text
-	default:
-		j.BodyBase64 = body
-	}
+	j.showBody()
 	return reply{body: j}, err
 }
 

@@ -72,9 +72,13 @@ func TestPagesOfTubes(t *testing.T) {
 			want = append(want, name)
 		}
 	})
-	want = append(want, "default")
+	for _, name := range []string{"a+b", "a;b", "a/b", "$(a).b_-", "default"} { // a cursor needs no escaping
+		e := []byte(name)
+		r.in(func(eng *engine.Engine, now int64) { eng.PutInto(now, e, engine.Spec{}, nil) })
+		want = append(want, name)
+	}
 	slices.Sort(want)
-	for _, n := range []int{1000, 701, 700, 33} {
+	for _, n := range []int{1000, 705, 704, 33, 1} {
 		var got []string
 		for cursor, more := "", true; more; more = cursor != "" {
 			var page Tubes
@@ -87,6 +91,46 @@ func TestPagesOfTubes(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%d a page: %d tubes, want %d in order", n, len(got), len(want))
 		}
+	}
+}
+
+// With bodies each job has its own, and large ones make a page shorter.
+func TestPagesWithBodies(t *testing.T) {
+	r := start(t, Options{})
+	bodies := []string{"text", "\xff\xfe", "", strings.Repeat("x", largestBody+1), strings.Repeat("y", largestBody/2), strings.Repeat("z", largestBody/2), "last"}
+	r.in(func(e *engine.Engine, now int64) {
+		for _, body := range bodies {
+			e.PutInto(now, []byte("mail"), engine.Spec{}, []byte(body))
+		}
+	})
+	var got, sizes []int
+	for cursor, more := "", true; more; more = cursor != "" {
+		var page Jobs
+		r.want(200, "GET", "/tubes/mail/jobs?state=ready&bodies=true&cursor="+cursor, "", &page)
+		for _, j := range page.Jobs {
+			want := bodies[j.ID-1]
+			shown := string(j.BodyBase64)
+			if j.Body != nil {
+				shown = *j.Body
+			}
+			if len(want) > largestBody {
+				want = ""
+			} else if (j.Body != nil) == (j.BodyBase64 != nil) {
+				t.Errorf("job %d: want one of body and body_base64", j.ID)
+			}
+			if shown != want {
+				t.Errorf("job %d has the body %.20q, want %.20q", j.ID, shown, want)
+			}
+			got = append(got, int(j.ID))
+		}
+		sizes = append(sizes, len(page.Jobs))
+		cursor = page.Next
+	}
+	if !slices.Equal(got, []int{1, 2, 3, 4, 5, 6, 7}) || !slices.Equal(sizes, []int{6, 1}) {
+		t.Errorf("jobs %v on pages of %v", got, sizes)
+	}
+	if list := r.want(200, "GET", "/tubes/mail/jobs?state=ready&bodies=false", "", nil); strings.Contains(list, `"body`) {
+		t.Error("there are bodies that were not asked for")
 	}
 }
 
@@ -122,7 +166,9 @@ func TestSweeps(t *testing.T) {
 	const jobs = 3000
 	for _, test := range []struct{ path, body, want string }{
 		{"/tubes/mail/clear", `{"state":"ready"}`, `{"deleted":3000}`},
+		{"/tubes/mail/clear", `{"state":"ready","count":2000}`, `{"deleted":2000}`},
 		{"/tubes/mail/move", `{"state":"ready","to":"news"}`, `{"moved":3000}`},
+		{"/tubes/mail/move", `{"state":"ready","to":"news","count":0}`, `{"moved":0}`},
 		{"/tubes/mail/kick", `{"state":"buried"}`, `{"kicked":3000}`},
 		{"/tubes/mail/kick", `{"state":"buried","count":2000}`, `{"kicked":2000}`},
 	} {

@@ -151,6 +151,9 @@ func TestPartlyVisible(t *testing.T) {
 	if got := r.want(200, "GET", "/jobs/3", "", nil); strings.Contains(got, "secret") || strings.Contains(got, "body") {
 		t.Error(got)
 	}
+	if got := r.want(403, "GET", "/tubes/mail/jobs?state=ready&bodies=true", "", nil); !strings.Contains(got, "listJobs with bodies needs the right peek") {
+		t.Error(got)
+	}
 	if got := r.want(403, "GET", "/jobs/1", "", nil); !strings.Contains(got, "getJob needs all of these rights on the tube a: stats") {
 		t.Error(got)
 	}

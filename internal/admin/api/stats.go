@@ -9,6 +9,7 @@ import (
 // Stats are those of the whole server.
 type Stats struct {
 	Version         string            `json:"version"`
+	Uptime          int64             `json:"uptime"` // s
 	Draining        bool              `json:"draining"`
 	Jobs            JobCounts         `json:"jobs"`
 	Urgent          uint64            `json:"urgent"`
@@ -16,10 +17,12 @@ type Stats struct {
 	Memory          int64             `json:"memory_bytes"`
 	TotalJobs       uint64            `json:"total_jobs"`
 	Timeouts        uint64            `json:"timeouts"`
+	MaxJobSize      int               `json:"max_job_size"`
 	Tubes           uint64            `json:"tubes"`
 	Connections     ConnectionCounts  `json:"connections"`
 	Commands        map[string]uint64 `json:"commands"`
 	RefusedCommands map[string]uint64 `json:"refused_commands"`
+	Throttled       uint64            `json:"throttled"`
 	Journal         *Journal          `json:"journal,omitempty"`
 }
 
@@ -33,13 +36,15 @@ type JobCounts struct {
 
 // ConnectionCounts are numbers of connections: now, and since the start.
 type ConnectionCounts struct {
-	Current   uint64 `json:"current"`
-	Producers uint64 `json:"producers"`
-	Workers   uint64 `json:"workers"`
-	Waiting   uint64 `json:"waiting"`
-	Total     uint64 `json:"total"`
-	Rejected  uint64 `json:"rejected"`
-	Refused   uint64 `json:"refused"`
+	Current           uint64 `json:"current"`
+	Limit             int    `json:"limit"`
+	Producers         uint64 `json:"producers"`
+	Workers           uint64 `json:"workers"`
+	Waiting           uint64 `json:"waiting"`
+	Total             uint64 `json:"total"`
+	Rejected          uint64 `json:"rejected"`
+	RejectedOfAddress uint64 `json:"rejected_of_address"`
+	Refused           uint64 `json:"refused"`
 }
 
 // Journal is how the journal is.
@@ -58,21 +63,25 @@ func getStats(r *request) (reply, error) {
 	err := r.turn(func(e *engine.Engine, _ int64) error {
 		st, counts := e.Stats(), r.api.opt.Server.Counts()
 		s = Stats{
-			Version:   r.api.opt.Version,
-			Draining:  e.IsDraining(),
-			Jobs:      JobCounts{st.Ready, st.Reserved, st.Delayed, st.Buried},
-			Urgent:    st.Urgent,
-			BodyBytes: st.Bytes,
-			Memory:    e.Memory(),
-			TotalJobs: st.TotalJobs,
-			Timeouts:  st.Timeouts,
-			Tubes:     st.Tubes,
+			Version:    r.api.opt.Version,
+			Uptime:     seconds(int64(counts.Uptime)),
+			Draining:   e.IsDraining(),
+			Jobs:       JobCounts{st.Ready, st.Reserved, st.Delayed, st.Buried},
+			Urgent:     st.Urgent,
+			BodyBytes:  st.Bytes,
+			Memory:     e.Memory(),
+			TotalJobs:  st.TotalJobs,
+			Timeouts:   st.Timeouts,
+			MaxJobSize: counts.MaxJobSize,
+			Tubes:      st.Tubes,
 			Connections: ConnectionCounts{
-				Current: st.Sessions, Producers: st.Producers, Workers: st.Workers, Waiting: st.Waiting,
-				Total: st.TotalSessions, Rejected: counts.RejectedConnections, Refused: counts.RefusedConnections,
+				Current: st.Sessions, Limit: counts.MaxConnections, Producers: st.Producers, Workers: st.Workers, Waiting: st.Waiting,
+				Total: st.TotalSessions, Rejected: counts.RejectedConnections, RejectedOfAddress: counts.CrowdedConnections,
+				Refused: counts.RefusedConnections,
 			},
 			Commands:        counts.Commands,
 			RefusedCommands: counts.RefusedCommands,
+			Throttled:       counts.Throttled,
 		}
 		if r.api.opt.Journal != nil {
 			j := r.api.opt.Journal()

@@ -52,12 +52,13 @@ func kickTube(r *request) (reply, error) {
 
 func clearTube(r *request) (reply, error) {
 	var in struct {
-		State string `json:"state"`
+		State string  `json:"state"`
+		Count *uint32 `json:"count"`
 	}
 	if err := r.decode(&in, false); err != nil {
 		return reply{}, err
 	}
-	done, err := r.sweepState(in.State, func(e *engine.Engine, state engine.State) (engine.Sweep, engine.Outcome) {
+	done, err := r.sweepState(in.State, in.Count, func(e *engine.Engine, state engine.State) (engine.Sweep, engine.Outcome) {
 		return e.BeginClear([]byte(r.tube), state)
 	})
 	return reply{body: deleted{done}}, err
@@ -65,8 +66,9 @@ func clearTube(r *request) (reply, error) {
 
 func moveJobs(r *request) (reply, error) {
 	var in struct {
-		State string `json:"state"`
-		To    string `json:"to"`
+		State string  `json:"state"`
+		To    string  `json:"to"`
+		Count *uint32 `json:"count"`
 	}
 	if err := r.decode(&in, false); err != nil {
 		return reply{}, err
@@ -84,14 +86,15 @@ func moveJobs(r *request) (reply, error) {
 	if err := r.permittedOn(in.To); err != nil {
 		return reply{}, err
 	}
-	done, err := r.sweepState(in.State, func(e *engine.Engine, state engine.State) (engine.Sweep, engine.Outcome) {
+	done, err := r.sweepState(in.State, in.Count, func(e *engine.Engine, state engine.State) (engine.Sweep, engine.Outcome) {
 		return e.BeginMove([]byte(r.tube), []byte(in.To), state)
 	})
 	return reply{body: moved{done}}, err
 }
 
-// sweepState sweeps the jobs of a state, which nobody holds.
-func (r *request) sweepState(name string, begin func(*engine.Engine, engine.State) (engine.Sweep, engine.Outcome)) (done uint64, err error) {
+// sweepState sweeps the jobs of a state, which nobody holds: the first count of them, if
+// that is given.
+func (r *request) sweepState(name string, count *uint32, begin func(*engine.Engine, engine.State) (engine.Sweep, engine.Outcome)) (done uint64, err error) {
 	state, err := parseState(name, engine.Ready, engine.Delayed, engine.Buried)
 	if err != nil {
 		return 0, err
@@ -101,6 +104,9 @@ func (r *request) sweepState(name string, begin func(*engine.Engine, engine.Stat
 	return r.sweep(
 		func(e *engine.Engine) (o engine.Outcome) {
 			w, o = begin(e, state)
+			if count != nil {
+				w.AtMost(uint64(*count))
+			}
 			return o
 		},
 		func(e *engine.Engine, now int64) (bool, uint64, engine.Outcome) {

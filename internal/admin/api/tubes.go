@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/base64"
 	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -50,12 +51,20 @@ func tubeAt(e *engine.Engine, now int64, name string) (t Tube, ok bool) {
 	}, o == engine.OK
 }
 
+// inCursor is how the name of a tube is a cursor: some of its characters mean something
+// in a query, and a script should not have to know.
+var inCursor = base64.RawURLEncoding
+
 // listTubes tells of the tubes that the client may see, by name. The cursor is the name
 // of the last.
 func listTubes(r *request) (reply, error) {
 	query, n, err := r.pageQuery()
 	if err != nil {
 		return reply{}, err
+	}
+	after, err := inCursor.DecodeString(query.Get("cursor"))
+	if err != nil || inCursor.EncodeToString(after) != query.Get("cursor") {
+		return reply{}, badCursor()
 	}
 	var all engine.Names
 	err = r.turn(func(e *engine.Engine, _ int64) error {
@@ -66,9 +75,9 @@ func listTubes(r *request) (reply, error) {
 		return reply{}, err
 	}
 	page := Tubes{Tubes: []Tube{}}
-	names, more := r.namesAfter(all, query.Get("cursor"), n)
+	names, more := r.namesAfter(all, string(after), n)
 	if more {
-		page.Next = names[n-1]
+		page.Next = inCursor.EncodeToString([]byte(names[n-1]))
 	}
 	err = each(r, names, func(e *engine.Engine, now int64, name string) {
 		if t, ok := tubeAt(e, now, name); ok {
