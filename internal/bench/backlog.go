@@ -46,7 +46,7 @@ func (t *trial) backlog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.fill(ctx, o.Prefix, t.jobs(backlogJobs)); err != nil {
+	if err := t.fill(ctx, o.Tube, t.jobs(backlogJobs)); err != nil {
 		return err
 	}
 	behind, err := load.Run(ctx, o)

@@ -303,7 +303,7 @@ func TestServer(t *testing.T) {
 	if files, err := os.ReadDir(dir); err != nil || len(files) == 0 {
 		t.Errorf("files %v in the directory, error %v", files, err)
 	}
-	if u, ok := load.UsageOf(p.PID); !ok || u.RSS <= 0 {
+	if u := load.UsageOf(p.PID); u.RSS <= 0 {
 		t.Errorf("usage %+v", u)
 	}
 	if got := p.quoted(); !strings.HasPrefix(got, "; it said: is heard") {

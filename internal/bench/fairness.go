@@ -25,7 +25,7 @@ func flood(connections int) disturbance {
 	d.begin = func(begun context.Context, t *trial) (func(context.Context) error, error) {
 		return func(context.Context) error {
 			r, err := load.Run(begun, load.Options{
-				Addr: t.Addr, Prefix: "flood", Duration: t.Duration, Connections: connections, InFlight: floodInFlight,
+				Addr: t.Addr, Tube: "flood", Duration: t.Duration, Connections: connections, InFlight: floodInFlight,
 			})
 			t.set(throughput+" of "+d.name, PerSecond, r.Throughput)
 			return err

@@ -12,7 +12,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-const restartJobs = 1_000_000
+const (
+	restartJobs = 1_000_000
+	restartTube = "restart"
+)
 
 // Restart puts jobs of the given size, as in load.Options, kills the server, and starts it
 // again. The servers' commands have {dir} where they keep their jobs.
@@ -33,12 +36,12 @@ func Restart(o *Options, bodySize int) Experiment {
 
 func (t *trial) restart(ctx context.Context, dir string, bodySize int) error {
 	n := t.jobs(restartJobs)
-	var before load.Usage
+	var before float64 // bytes
 	err := t.startIn(ctx, dir, func(ctx context.Context) error {
-		if err := t.bulk(ctx, load.Options{Mix: load.Put, Ops: n, BodySize: bodySize}, n); err != nil {
+		if err := t.bulk(ctx, load.Options{Mix: load.Put, Tube: restartTube, Ops: n, BodySize: bodySize}, n); err != nil {
 			return err
 		}
-		before, _ = load.UsageOf(t.PID)
+		before = known(load.UsageOf(t.PID).RSS)
 		return t.Kill()
 	})
 	if err != nil {
@@ -54,10 +57,10 @@ func (t *trial) restart(ctx context.Context, dir string, bodySize int) error {
 			return fmt.Errorf("look for the jobs after the restart: %w", err)
 		}
 		t.setTime("time to the first reply", time.Since(began))
-		after, _ := load.UsageOf(t.PID)
-		t.set("RSS before the crash", Bytes, float64(before.RSS))
-		t.set("peak RSS of the restart", Bytes, float64(after.PeakRSS))
-		t.set("peak to RSS before", Times, float64(after.PeakRSS)/float64(before.RSS))
+		peak := known(load.UsageOf(t.PID).PeakRSS)
+		t.set("RSS before the crash", Bytes, before)
+		t.set("peak RSS of the restart", Bytes, peak)
+		t.set("peak to RSS before", Times, peak/before)
 		t.set("disk for a job", Bytes, float64(size)/float64(n))
 		return nil
 	})
@@ -69,7 +72,7 @@ func (t *trial) seeJob(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.ChooseTube(load.DefaultPrefix); err != nil {
+	if err := d.ChooseTube(restartTube); err != nil {
 		return err
 	}
 	_, err = d.Do(wire.AppendPeekReady(nil), wire.Found)

@@ -24,14 +24,14 @@ import (
 // directory that is removed afterwards.
 type Server struct {
 	// Name is what tables call it. Empty means the program's name.
-	Name string `json:"name"`
+	Name string
 
 	// Command is the program and its arguments, such as
 	// {"beanstalkd", "-l", "127.0.0.1", "-p", "{port}"}. No shell is involved.
-	Command []string `json:"command"`
+	Command []string
 
 	// Env is added to the environment of this process: "NAME=VALUE".
-	Env []string `json:"env,omitempty"`
+	Env []string
 }
 
 const (

@@ -114,19 +114,16 @@ func (t *trial) load(ctx context.Context, o load.Options) (load.Result, error) {
 	if err != nil {
 		return r, err
 	}
-	cpu, peak := math.NaN(), math.NaN()
-	if s := r.Server; s != nil {
-		peak = float64(s.PeakRSS)
-		if s.CPUPerCommand > 0 { // the kernel counts in steps
-			cpu = float64(s.CPUPerCommand)
-		}
+	var server load.ServerUsage
+	if r.Server != nil {
+		server = *r.Server
 	}
 	t.set(throughput, PerSecond, r.Throughput)
-	t.set(cpuPerCommand, Nanoseconds, cpu)
+	t.set(cpuPerCommand, Nanoseconds, known(server.CPUPerCommand)) // the kernel counts in steps: it may be 0
 	t.setTime(p50, r.Latency.P50)
 	t.setTime(p99, r.Latency.P99)
 	t.setTime(p999, r.Latency.P999)
-	t.set(peakRSS, Bytes, peak)
+	t.set(peakRSS, Bytes, known(server.PeakRSS))
 	return r, nil
 }
 

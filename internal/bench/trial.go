@@ -69,12 +69,17 @@ func (t *trial) set(figure string, u Unit, value float64) {
 // setTime is set for a time.
 func (t *trial) setTime(figure string, d time.Duration) { t.set(figure, Nanoseconds, float64(d)) }
 
+// known returns the value of what is unknown if it is 0.
+func known[T int64 | time.Duration](v T) float64 {
+	if v == 0 {
+		return math.NaN()
+	}
+	return float64(v)
+}
+
 // setRSS is set for the resident memory of the server now. It returns that, too.
 func (t *trial) setRSS(figure string) (rss float64) {
-	rss = math.NaN()
-	if u, ok := load.UsageOf(t.PID); ok {
-		rss = float64(u.RSS)
-	}
+	rss = known(load.UsageOf(t.PID).RSS)
 	t.set(figure, Bytes, rss)
 	return rss
 }
@@ -101,7 +106,7 @@ const interactiveClients = 8
 
 // clients are these clients.
 func (t *trial) clients() load.Options {
-	return load.Options{Addr: t.Addr, Prefix: "interactive", Connections: interactiveClients, Duration: t.Duration}
+	return load.Options{Addr: t.Addr, Tube: "interactive", Connections: interactiveClients, Duration: t.Duration}
 }
 
 // measure runs a load of clients, and sets figures whose names end with a description of
@@ -123,12 +128,12 @@ func (t *trial) setClients(of string, r load.Result) {
 
 // fill puts n ready jobs into the tube of that name.
 func (t *trial) fill(ctx context.Context, tube string, n int64) error {
-	return t.bulk(ctx, load.Options{Mix: load.Put, Prefix: tube, Ops: n}, n)
+	return t.bulk(ctx, load.Options{Mix: load.Put, Tube: tube, Ops: n}, n)
 }
 
 // drain takes all jobs out of the tube; they must be n.
 func (t *trial) drain(ctx context.Context, tube string, n int64) error {
-	return t.bulk(ctx, load.Options{Mix: load.Drain, Prefix: tube}, 2*n)
+	return t.bulk(ctx, load.Options{Mix: load.Drain, Tube: tube}, 2*n)
 }
 
 // bulk does something to many jobs as fast as it goes, which must be so many commands.

@@ -12,7 +12,7 @@ import (
 type crowd struct {
 	idle    []*Dialog
 	members int
-	before  Usage // of the server, when the crowd had not come; zero if unknown
+	before  Usage // of the server, when the crowd had not come
 	with    Usage // and when it was there
 }
 
@@ -32,7 +32,7 @@ type CrowdUsage struct {
 // gather occupies the tubes and opens the idle connections. Workers come later,
 // with the load. The crowd is to be dispersed, also after an error.
 func (c *crowd) gather(ctx context.Context, o *Options) error {
-	c.before, _ = UsageOf(o.PID)
+	c.before = UsageOf(o.PID)
 	if o.Occupied > 0 {
 		if err := occupy(ctx, o); err != nil {
 			return err
@@ -49,7 +49,7 @@ func (c *crowd) gather(ctx context.Context, o *Options) error {
 func (c *crowd) grow(o *Options, n int) {
 	if n > 0 {
 		c.members += n
-		c.with, _ = UsageOf(o.PID)
+		c.with = UsageOf(o.PID)
 	}
 }
 
@@ -98,7 +98,7 @@ func (c *crowd) verify(ctx context.Context, o *Options) error {
 // use sends a command on an idle connection, which is then no longer attached.
 func (c *crowd) use(i int, o *Options) error {
 	defer c.idle[i].detach()
-	if _, err := c.idle[i].Do(wire.AppendUse(nil, o.Prefix), wire.Using); err != nil {
+	if _, err := c.idle[i].Do(wire.AppendUse(nil, o.Tube), wire.Using); err != nil {
 		return fmt.Errorf("idle connection: %w", err)
 	}
 	return nil
@@ -117,7 +117,7 @@ func occupy(ctx context.Context, o *Options) error {
 		defer d.Close()
 		return d.Pipeline(2*o.Occupied, func(out []byte, i int) []byte {
 			if i%2 == 0 {
-				return wire.AppendUse(out, fmt.Sprintf("%s-occupied-%d", o.Prefix, i/2))
+				return wire.AppendUse(out, fmt.Sprintf("%s-occupied-%d", o.Tube, i/2))
 			}
 			return wire.AppendPut(out, putPri, 0, putTTR, body)
 		}, func(*wire.Reply) { replies++ }, wire.Using, wire.Inserted)

@@ -17,7 +17,7 @@ import (
 // Each tube gets its job and keeps it, beside a load that does not see it.
 func TestOccupiedTubes(t *testing.T) {
 	r := newResponder()
-	runOnResponder(t, r, Options{Prefix: "here", Occupied: pipelined + 1, Ops: 10})
+	runOnResponder(t, r, Options{Tube: "here", Occupied: pipelined + 1, Ops: 10})
 	for i := range pipelined + 1 {
 		name := fmt.Sprintf("here-occupied-%d", i)
 		if tube := r.tubes[name]; tube == nil || tube.puts != 1 || tube.reserves != 0 {
@@ -64,7 +64,7 @@ func TestIdleConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	stats, err := d.Stats(wire.AppendStatsTubeCommand(nil, DefaultPrefix))
+	stats, err := d.Stats(wire.AppendStatsTubeCommand(nil, o.Tube))
 	if got := stats["current-using"]; err != nil || got != "7" {
 		t.Errorf("%s connections use the tube, want 7; error %v", got, err)
 	}

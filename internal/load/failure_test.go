@@ -159,7 +159,7 @@ func TestTubeRefused(t *testing.T) {
 		nc.Write(wire.AppendWord(nil, wire.BadFormat))
 		nc.Read(make([]byte, 1024)) // or the reset could overtake the reply
 	}()
-	_, err = Run(t.Context(), Options{Addr: l.Addr().String(), Prefix: "odd"})
+	_, err = Run(t.Context(), Options{Addr: l.Addr().String(), Tube: "odd"})
 	if err == nil || !strings.Contains(err.Error(), `choose tube "odd": load: unexpected reply: "BAD_FORMAT"`) {
 		t.Errorf("error %v", err)
 	}

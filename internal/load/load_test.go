@@ -109,7 +109,7 @@ func runLoads(t *testing.T, addr string) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := tt.opt
 			o.Addr, o.PID = addr, os.Getpid()
-			o.Prefix = fmt.Sprintf("load-%d", i)
+			o.Tube = fmt.Sprintf("load-%d", i)
 			r, err := Run(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)

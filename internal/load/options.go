@@ -78,9 +78,9 @@ type Options struct {
 	// with ErrTooSlow. 0 means 30 s.
 	SetupLimit time.Duration `json:"setup_limit_ns"`
 
-	// Prefix is the name of the tube, and what the names of those of Occupied begin
+	// Tube is the name of the tube, and what the names of those of Occupied begin
 	// with. Empty means "bench". The tube should be empty before a run.
-	Prefix string `json:"prefix"`
+	Tube string `json:"tube"`
 
 	// PID is the server's process, if it runs on this machine (Linux): its
 	// processor time and memory become part of the result. 0 means unknown.
@@ -93,9 +93,6 @@ type Options struct {
 	Pace time.Duration `json:"pace_ns,omitempty"`
 }
 
-// DefaultPrefix names the tube of a load.
-const DefaultPrefix = "bench"
-
 const (
 	defaultAddr     = "127.0.0.1:11300"
 	defaultBody     = 64 // bytes
@@ -107,7 +104,7 @@ const (
 // withDefaults returns o with every zero replaced by what it stands for.
 func (o Options) withDefaults() (Options, error) {
 	o.Addr = cmp.Or(o.Addr, defaultAddr)
-	o.Prefix = cmp.Or(o.Prefix, DefaultPrefix)
+	o.Tube = cmp.Or(o.Tube, "bench")
 	o.Mix = cmp.Or(o.Mix, PutReserveDelete)
 	o.Connections = max(o.Connections, 1)
 	o.InFlight = max(o.InFlight, 1)

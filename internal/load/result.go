@@ -56,12 +56,12 @@ func (r *run) result(sp span) Result {
 	if res.Elapsed > 0 {
 		res.Throughput = float64(res.Commands) / res.Elapsed.Seconds()
 	}
-	if sp.from.known && sp.to.known {
+	if from, to := sp.from.server, sp.to.server; from.RSS > 0 && to.RSS > 0 {
 		res.Server = &ServerUsage{
 			PID:     r.opt.PID,
-			CPU:     sp.to.server.CPU - sp.from.server.CPU,
-			RSS:     sp.to.server.RSS,
-			PeakRSS: sp.to.server.PeakRSS,
+			CPU:     to.CPU - from.CPU,
+			RSS:     to.RSS,
+			PeakRSS: to.PeakRSS,
 		}
 		if res.Commands > 0 {
 			res.Server.CPUPerCommand = res.Server.CPU / time.Duration(res.Commands)

@@ -132,7 +132,7 @@ func (r *run) connect(ctx context.Context) error {
 		}
 		defer d.detach()
 		s.conn = d.nc
-		if err := d.ChooseTube(r.opt.Prefix); err != nil {
+		if err := d.ChooseTube(r.opt.Tube); err != nil {
 			return err
 		}
 		err = d.Send(s.out)
@@ -158,18 +158,11 @@ func (r *run) drive(ctx context.Context) error {
 
 // A mark is what the conductor sees at the beginning and at the end of the measurement.
 type mark struct {
-	at     int64 // ns
-	server Usage
-	known  bool  // server is
-	self   Usage // of this process
+	server, self Usage // self is this process
+	at           int64 // ns
 }
 
-func (r *run) mark() (m mark) {
-	m.server, m.known = UsageOf(r.opt.PID)
-	m.self, _ = UsageOf(os.Getpid())
-	m.at = r.now()
-	return m
-}
+func (r *run) mark() mark { return mark{UsageOf(r.opt.PID), UsageOf(os.Getpid()), r.now()} }
 
 // A span is the measured part of a run.
 type span struct {

@@ -6,36 +6,36 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Usage is what the kernel says of a process.
+// Usage is what the kernel says of a process. Zero: it says nothing.
 type Usage struct {
 	CPU     time.Duration // user and system, since the process started; in steps of 10 ms
 	RSS     int64         // bytes, now
 	PeakRSS int64         // bytes, since the process started
 }
 
-// UsageOf returns the usage of a process, and false if there is no such process or no
+// UsageOf returns the usage of a process. It is zero if there is no such process or no
 // /proc, or if pid is 0.
-func UsageOf(pid int) (Usage, bool) {
+func UsageOf(pid int) Usage {
 	if pid == 0 {
-		return Usage{}, false
+		return Usage{}
 	}
 	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return Usage{}, false
+		return Usage{}
 	}
 	stat, err := p.Stat()
 	if err != nil {
-		return Usage{}, false
+		return Usage{}
 	}
 	status, err := p.NewStatus()
 	if err != nil {
-		return Usage{}, false
+		return Usage{}
 	}
 	return Usage{
 		CPU:     time.Duration(stat.UTime+stat.STime) * clockTick,
 		RSS:     int64(status.VmRSS),
 		PeakRSS: int64(status.VmHWM),
-	}, true
+	}
 }
 
 // clockTick is the unit of processor time in /proc: USER_HZ is 100 wherever Go runs on

@@ -178,7 +178,7 @@ func awaitWorkers(ctx context.Context, o *Options) error {
 		}
 		defer d.Close()
 		for {
-			stats, err := d.Stats(wire.AppendStatsTubeCommand(nil, o.Prefix))
+			stats, err := d.Stats(wire.AppendStatsTubeCommand(nil, o.Tube))
 			if err == nil {
 				waiting, err = strconv.Atoi(stats["current-waiting"])
 			}

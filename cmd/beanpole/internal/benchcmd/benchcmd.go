@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -162,18 +164,24 @@ func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if opt.servers.against == "" {
 		return opt.measure(ctx, stdout)
 	}
+	var history *os.File // opened before hours are spent on what it is to be told
 	if opt.history != "" {
-		if err := checkHistory(opt.history); err != nil {
+		var err error
+		if history, err = openHistory(opt.history); err != nil {
 			return err
 		}
+		defer history.Close()
 	}
 	o := bench.Options{Rounds: opt.rounds, Duration: opt.load.Duration, Jobs: opt.restart, Progress: progress(stderr)}
 	var err error
 	if o.A, o.B, o.Responder, err = opt.servers.commands(); err != nil {
 		return err
 	}
-	reports, err := bench.Run(ctx, o, opt.experiments(&o))
-	return errors.Join(err, opt.print(stdout, reports)) // what succeeded is worth printing
+	reports, err := bench.Run(ctx, o, opt.experiments(&o)) // what succeeded is worth printing
+	if history != nil {
+		err = errors.Join(err, bench.WriteHistory(history, reports, bench.ThisMachine(), opt.version, time.Now()))
+	}
+	return errors.Join(err, printReports(stdout, reports, opt.markdown, opt.json))
 }
 
 // measure runs one load on a running server.
@@ -204,15 +212,6 @@ func progress(w io.Writer) func(experiment, server string, round int) {
 	return func(experiment, server string, round int) {
 		fmt.Fprintf(w, "%s, round %d: %s\n", experiment, round, server)
 	}
-}
-
-func (opt *options) print(w io.Writer, reports []bench.Report) error {
-	if opt.history != "" {
-		if err := addToHistory(opt.history, opt.version, reports); err != nil {
-			return err
-		}
-	}
-	return printReports(w, reports, opt.markdown, opt.json)
 }
 
 func printReports(w io.Writer, reports []bench.Report, markdown, json bool) error {
