@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -54,8 +55,23 @@ func (r *reloader) read() (s *config.Settings, p *access.Policy, l engine.Limits
 	if p, err = s.Options.Policy(); err != nil {
 		return nil, nil, l, err
 	}
+	if err = maySucceed(r.security.policy.Load(), p); err != nil {
+		return nil, nil, l, err
+	}
 	l, err = s.Options.QueueLimits()
 	return s, p, l, err
+}
+
+// maySucceed refuses a policy that switches security off: the file may just be written,
+// and be empty at this moment.
+func maySucceed(old, p *access.Policy) error {
+	switch {
+	case old.Known() > 0 && p.Known() == 0:
+		return errors.New("the last [[identity]] has gone: to let everybody in takes a restart")
+	case old.HasRules() && !p.HasRules():
+		return errors.New("the last [[rule]] has gone: to let everybody do everything takes a restart")
+	}
+	return nil
 }
 
 // reloadable are the settings that take effect without a restart.

@@ -162,6 +162,10 @@ func (p *Policy) give(c RuleConfig, byName map[string]*Identity) error {
 // Known returns how many identities there are.
 func (p *Policy) Known() int { return p.known }
 
+// HasRules reports whether there are any. If not, everybody who is let in may do
+// everything.
+func (p *Policy) HasRules() bool { return !p.nobody.all }
+
 // Nobody returns the identity of clients that nothing identifies.
 func (p *Policy) Nobody() *Identity { return p.nobody }
 
