@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -91,33 +92,15 @@ func printCommands(w io.Writer, cmd *cobra.Command, group string) {
 // explanations in one column. Those that say where the server is are the same for many
 // commands, and come last.
 func printFlags(w io.Writer, flags *pflag.FlagSet) {
-	type row struct{ title, left, usage string }
-	var rows []row
+	var rows []flagRow
 	width := 0
-	own := flags.Lookup("tls-server-name") != nil // a command of package cli
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
+		if !f.Hidden {
+			r := describeFlag(f)
+			rows, width = append(rows, r), max(width, len(r.left))
 		}
-		name, usage := pflag.UnquoteUsage(f)
-		left := "    --" + f.Name
-		if f.Shorthand != "" {
-			left = "-" + f.Shorthand + ", --" + f.Name
-		}
-		if f.NoOptDefVal == "" && name != "" {
-			left += " " + name
-		}
-		title := "Options" // of cobra's own flags, and where there are few
-		if a := f.Annotations[command.GroupKey]; len(a) > 0 {
-			title = a[0]
-		}
-		if title == cli.ServerTitle || own {
-			usage = withDefault(usage, f)
-		}
-		rows = append(rows, row{title, left, usage})
-		width = max(width, len(left))
 	})
-	slices.SortStableFunc(rows, func(a, b row) int {
+	slices.SortStableFunc(rows, func(a, b flagRow) int {
 		last := map[string]int{cli.ServerTitle: 1}
 		return last[a.title] - last[b.title]
 	})
@@ -132,21 +115,37 @@ func printFlags(w io.Writer, flags *pflag.FlagSet) {
 	}
 }
 
-// withDefault adds the default of an option to its explanation, unless that says what it
-// is.
+// A flagRow is a flag in the help.
+type flagRow struct {
+	title string // of its group
+	left  string // names and value
+	usage string // lines
+}
+
+func describeFlag(f *pflag.Flag) flagRow {
+	value, usage := pflag.UnquoteUsage(f)
+	r := flagRow{title: "Options", left: "    --" + f.Name, usage: withDefault(usage, f)}
+	if a := f.Annotations[command.GroupKey]; len(a) > 0 {
+		r.title = a[0]
+	}
+	if f.Shorthand != "" {
+		r.left = "-" + f.Shorthand + ", --" + f.Name
+	}
+	if f.NoOptDefVal == "" && value != "" {
+		r.left += " " + value
+	}
+	return r
+}
+
+// withDefault adds the default of an option to its explanation, if there is one and the
+// explanation does not end with it.
 func withDefault(usage string, f *pflag.Flag) string {
 	value := strings.Trim(f.DefValue, "[]")
-	if whole, ok := strings.CutSuffix(value, "m0s"); ok && f.Value.Type() == "duration" {
-		value = strings.TrimSuffix(whole+"m", "h0m")
-		if value != whole+"m" {
-			value += "h"
-		}
+	if d, err := time.ParseDuration(value); err == nil && f.Value.Type() == "duration" {
+		value = command.FormatDuration(d)
 	}
-	switch value {
-	case "", "0", "0s", "false":
-		return usage
-	}
-	if strings.HasSuffix(usage, ")") {
+	switch {
+	case value == "", value == "0", value == "0s", value == "false", strings.HasSuffix(usage, ")"):
 		return usage
 	}
 	return usage + " (" + value + ")"

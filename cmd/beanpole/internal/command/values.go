@@ -44,6 +44,18 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// FormatDuration writes what ParseDuration reads, 5m and not 5m0s.
+func FormatDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 // Into returns a flag's function that stores what parse makes of the value.
 func Into[T any](dst *T, parse func(string) (T, error)) func(string) error {
 	return func(s string) error {

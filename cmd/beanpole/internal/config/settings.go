@@ -17,25 +17,22 @@ type setting struct {
 	set   func(string) error
 	value func() any // as TOML has it; nil: it says nothing now
 
-	repeats bool // each value is added to those before it
-	isSwitch
+	repeats  bool // each value is added to those before it
+	isSwitch bool // it may stand on the command line without a value
 }
-
-// isSwitch tells whether the setting may stand on the command line without a
-// value; pflag asks by IsBoolFlag.
-type isSwitch bool
-
-func (b isSwitch) IsBoolFlag() bool { return bool(b) }
 
 func (s *setting) Set(text string) error { return s.set(text) }
 func (s *setting) Type() string          { return "setting" }
 
-// String returns what Set would take to get the same value.
+// String returns what Set would take to get the same value; empty if there is none.
 func (s *setting) String() string {
 	if s.value == nil { // as pflag makes one to compare with
 		return ""
 	}
-	return fmt.Sprint(s.value())
+	if v := s.value(); v != nil {
+		return fmt.Sprint(v)
+	}
+	return ""
 }
 
 // as returns a setting that keeps in dst what parse makes of the text, and shows

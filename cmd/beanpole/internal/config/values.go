@@ -112,17 +112,7 @@ func parseMode(s string) (fs.FileMode, error) {
 
 func showMode(m fs.FileMode) any { return fmt.Sprintf("%#o", m) }
 
-// showDuration writes what command.ParseDuration reads, 5m and not 5m0s.
-func showDuration(d time.Duration) any {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
+func showDuration(d time.Duration) any { return command.FormatDuration(d) }
 
 // parseMillis reads milliseconds; a century is the most that it takes.
 func parseMillis(s string) (time.Duration, error) {
