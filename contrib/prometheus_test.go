@@ -61,7 +61,7 @@ func serve(ctx context.Context, t *testing.T) (addr, pages string) {
 	if out, err := exec.Command("go", "build", "-o", program, "../cmd/beanpole").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	log := start(ctx, t, program, "-p", "0", "--admin", "127.0.0.1:0", "-b", t.TempDir())
+	log := start(ctx, t, program, "-p", "0", "--admin", "127.0.0.1:0", "-b", t.TempDir(), "--max-memory", "100000000")
 	pages = await(t, log, `admin pages" address=(\S+)`)
 	addr = await(t, log, `listening address=(\S+)`)
 	go io.Copy(io.Discard, log)

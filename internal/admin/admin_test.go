@@ -25,7 +25,7 @@ import (
 func newQueue(t *testing.T) *broker.Broker {
 	t.Helper()
 	var clock atomic.Int64
-	b := broker.New(engine.New(engine.Options{}), broker.Options{Now: clock.Load})
+	b := broker.New(engine.New(engine.Options{Limits: engine.Limits{Memory: 1e6}}), broker.Options{Now: clock.Load})
 	t.Cleanup(func() { b.Close() })
 	b.Call(func(e *engine.Engine, now int64) {
 		s := e.Open(nil)
@@ -92,6 +92,8 @@ func TestMetrics(t *testing.T) {
 		`beanpole_jobs{state="buried"} 1`,
 		`beanpole_jobs_urgent 2`,
 		`beanpole_jobs_body_bytes 20`,
+		`beanpole_jobs_memory_used_bytes `,
+		`beanpole_jobs_memory_limit_bytes 1e+06`,
 		`beanpole_jobs_put_total 6`,
 		`beanpole_tubes 3`,
 		`beanpole_tubes_without_metrics 0`,

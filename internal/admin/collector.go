@@ -20,6 +20,8 @@ type snapshot struct {
 	turns    broker.Turns
 	draining bool
 	memory   int64
+	used     int64 // of the memory that jobs may take
+	limit    int64
 	journal  JournalStats
 	server   server.Counts
 	ready    bool
@@ -38,6 +40,7 @@ func look(b *broker.Broker, opt *Options) *snapshot {
 	var names engine.Names
 	b.Call(func(e *engine.Engine, _ int64) {
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
+		s.used, s.limit = e.LimitedMemory()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
 		s.ready = whyNotReady(e, opt) == ""
 		if opt.Journal != nil {
@@ -174,6 +177,8 @@ func (m metrics) queue(s *snapshot) {
 	m.gauge(urgent, float64(st.Urgent))
 	m.gauge(bodies, float64(st.Bytes))
 	m.gauge(memory, float64(s.memory))
+	m.gauge(memoryUsed, float64(s.used))
+	m.gauge(maxMemory, float64(s.limit))
 	m.counter(jobsPut, st.TotalJobs)
 	m.counter(timeouts, st.Timeouts)
 	m.histogram(inQueue, &s.times.Queue, jobTimes)

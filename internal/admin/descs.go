@@ -14,6 +14,8 @@ var (
 	urgent     = desc("jobs_urgent", "Ready jobs with a priority below 1024, now.")
 	bodies     = desc("jobs_body_bytes", "Bytes of the bodies of all jobs, now.")
 	memory     = desc("jobs_memory_bytes", "Memory set aside for jobs, now.")
+	memoryUsed = desc("jobs_memory_used_bytes", "Memory that jobs take now, as --max-memory counts it.")
+	maxMemory  = desc("jobs_memory_limit_bytes", "How much memory jobs may take, --max-memory; 0 if there is no limit.")
 	maxJobSize = desc("job_body_limit_bytes", "How many bytes the body of a job may have.")
 	jobsPut    = desc("jobs_put_total", "Jobs put since the start.")
 	timeouts   = desc("jobs_timed_out_total", "Reservations whose time to run was over, since the start.")

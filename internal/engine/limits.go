@@ -51,6 +51,10 @@ func (e *Engine) SetLimits(l Limits) {
 	e.limited = l.Memory > 0 || l.Tube != nil
 }
 
+// LimitedMemory returns how many bytes all jobs take as Limits.Memory counts, and that
+// limit; 0: there is none.
+func (e *Engine) LimitedMemory() (used, limit int64) { return e.memory(), max(e.limits.Memory, 0) }
+
 // Refusals count what the limits have refused.
 type Refusals struct {
 	Memory   uint64 // jobs, because of Limits.Memory

@@ -56,6 +56,9 @@ func TestLimitsOfJobs(t *testing.T) {
 			if st := e.Stats(); st.Bytes != uint64(n*size) {
 				t.Errorf("%d jobs have %d bytes", n, st.Bytes)
 			}
+			if used, limit := e.LimitedMemory(); used != int64(n)*memoryOf(size) || limit != test.limits.Memory {
+				t.Errorf("%d jobs take %d bytes of %d", n, used, limit)
+			}
 			for id := range e.LastID() + 1 {
 				if e.Delete(s, id) == OK && fill("a")+fill("b") == 0 {
 					t.Errorf("no room after job %d was deleted", id)
