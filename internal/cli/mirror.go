@@ -24,14 +24,16 @@ Jobs change while they are copied. So when all are copied, each is looked at onc
   gone            its copy is deleted, if nobody has taken it there
   kicked, buried,
   new priority,
+  new delay,
   other tube      its copy becomes the same; if somebody has taken it there, it stays
   reserved        its copy is ready: that is what it becomes without its worker
 
-A delay that is changed is not noticed. With --follow this is repeated until you stop
-it. To migrate without losing a job or doing one twice: run it with --follow; stop the
-producers and let them put to the other server; stop the workers; when a round finds
-nothing new, stop this; start the workers at the other server. Until then the other
-server must have no workers, or they do the jobs that are done here too.
+A delay is new if the job is to be ready at another time, by more than the second or so
+that cannot be told. With --follow this is repeated until you stop it. To migrate without
+losing a job or doing one twice: run it with --follow; stop the producers and let them put
+to the other server; stop the workers; when a round finds nothing new, stop this; start
+the workers at the other server. Until then the other server must have no workers, or they
+do the jobs that are done here too.
 
 With --progress FILE it can be run again after it was killed, or has lost a server: it
 goes on, and when a round finds nothing new each job of the first server has exactly one
@@ -111,14 +113,6 @@ type mirror struct {
 	after    uint64 // the newest id of the other server that is known
 
 	copied, changed, removed int // jobs
-}
-
-// A jobCopy is the copy of a job, and what the job was like when it was made.
-type jobCopy struct {
-	id    uint64
-	pri   uint32
-	state client.State
-	tube  string
 }
 
 // resume goes on from where an earlier run with the same file has come to.
@@ -272,24 +266,24 @@ func (m *mirror) lists(ctx context.Context, sc scan) error {
 	}
 	listed := make(map[uint64]struct{})
 	err := sc.pages(ctx, m.from, func(jobs []found) (bool, error) {
-		var fresh, known []*client.JobStats
+		var fresh, known []found
 		for i := range jobs {
 			if m.copies[jobs[i].ID].id == 0 {
-				fresh = append(fresh, jobs[i].JobStats)
+				fresh = append(fresh, jobs[i])
 			} else {
-				known = append(known, jobs[i].JobStats)
+				known = append(known, jobs[i])
 				listed[jobs[i].ID] = struct{}{}
 			}
 		}
 		if err := m.update(ctx, known); err != nil {
 			return false, err
 		}
-		withBodies, err := (&scan{bodies: true}).look(ctx, m.from, fresh)
+		fresh, err := withBodies(ctx, m.from, fresh)
 		if err != nil {
 			return false, err
 		}
-		m.copied += len(withBodies)
-		return true, m.copy(ctx, withBodies)
+		m.copied += len(fresh)
+		return true, m.copy(ctx, fresh)
 	})
 	if err != nil {
 		return err
@@ -303,166 +297,4 @@ func (m *mirror) lists(ctx context.Context, sc scan) error {
 		}
 	}
 	return m.compareAll(ctx, missing)
-}
-
-// copy puts jobs to the other server.
-func (m *mirror) copy(ctx context.Context, found []found) error {
-	if len(found) == 0 {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	jobs := make([]job, len(found))
-	for i := range found {
-		jobs[i] = found[i].exported()
-	}
-	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(a.Tube, b.Tube) })
-	copies := make([]mirrorCopy, len(jobs))
-	for i := range jobs {
-		j := &jobs[i]
-		copies[i] = mirrorCopy{Source: j.ID, Tube: j.Tube, Pri: j.Pri, State: client.State(j.State), Key: mirrorKey(j.Tube, j.Pri, j.TTR, j.body())}
-	}
-	if err := m.log.intend(mirrorRecord{Batch: &mirrorBatch{After: m.after, Jobs: copies}}); err != nil {
-		return err
-	}
-	ids, err := putJobs(context.WithoutCancel(ctx), m.to, jobs)
-	var done []mirrorCopy
-	for i, id := range ids {
-		if id != 0 {
-			m.after = max(m.after, id)
-			copies[i].Copy, copies[i].Key = id, ""
-			m.copies[copies[i].Source] = copies[i].jobCopy()
-			done = append(done, copies[i])
-		}
-	}
-	if err != nil {
-		return err // what was put is found by the next run
-	}
-	return m.log.note(mirrorRecord{Copies: done, Done: true})
-}
-
-// compareAll brings the copies of these jobs up to date.
-func (m *mirror) compareAll(ctx context.Context, ids []uint64) error {
-	for some := range slices.Chunk(ids, scanBatch) {
-		if err := m.compare(ctx, some); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// compare is compareAll for jobs of which all are asked for in a round trip.
-func (m *mirror) compare(ctx context.Context, ids []uint64) error {
-	stats, err := m.from.StatsJobMany(ctx, ids)
-	if err := butNotFound(err); err != nil {
-		return err
-	}
-	var there []*client.JobStats
-	var gone, copies []uint64
-	for i, st := range stats {
-		if st != nil && (m.scan.tube == "" || st.Tube == m.scan.tube) {
-			there = append(there, st)
-		} else {
-			gone, copies = append(gone, ids[i]), append(copies, m.copies[ids[i]].id)
-		}
-	}
-	if err := butNotFound(m.to.DeleteMany(context.WithoutCancel(ctx), copies)); err != nil {
-		return err
-	}
-	for _, id := range gone {
-		delete(m.copies, id)
-	}
-	m.removed += len(gone)
-	if len(gone) > 0 {
-		if err := m.log.note(mirrorRecord{Gone: gone}); err != nil {
-			return err
-		}
-	}
-	return m.update(ctx, there)
-}
-
-// update makes the copies of jobs like them, where they have changed.
-func (m *mirror) update(ctx context.Context, stats []*client.JobStats) error {
-	var changed []*client.JobStats
-	var kicked []mirrorCopy
-	for _, st := range stats {
-		old := m.copies[st.ID]
-		state := st.State
-		if state == client.StateReserved {
-			state = client.StateReady
-		}
-		switch {
-		case state == old.state && st.Pri == old.pri && st.Tube == old.tube:
-		case state == client.StateReady && old.state == client.StateDelayed && st.Pri == old.pri && st.Tube == old.tube:
-			// Its delay may be over there too.
-			if err := ignoreNotFound(m.to.KickJob(ctx, old.id)); err != nil {
-				return err
-			}
-			old.state = state
-			m.copies[st.ID] = old
-			kicked = append(kicked, mirrorCopy{Source: st.ID, Copy: old.id, Tube: old.tube, Pri: old.pri, State: state})
-		default:
-			changed = append(changed, st)
-		}
-	}
-	if len(kicked) > 0 {
-		if err := m.log.note(mirrorRecord{Copies: kicked}); err != nil {
-			return err
-		}
-	}
-	for some := range slices.Chunk(changed, bodyBatch) {
-		if err := m.redo(ctx, some); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// redo makes copies anew. The old ones are deleted first, so that nobody gets both.
-func (m *mirror) redo(ctx context.Context, stats []*client.JobStats) error {
-	jobs, err := (&scan{bodies: true}).look(ctx, m.from, stats) // what has gone the next round will see
-	if err != nil || len(jobs) == 0 {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	ctx = context.WithoutCancel(ctx)
-	ids, copies := make([]uint64, len(jobs)), make([]uint64, len(jobs))
-	for i := range jobs {
-		ids[i], copies[i] = jobs[i].ID, m.copies[jobs[i].ID].id
-	}
-	if err := m.log.intend(mirrorRecord{Redo: ids}); err != nil {
-		return err
-	}
-	err = m.to.DeleteMany(ctx, copies)
-	if butNotFound(err) != nil {
-		return err
-	}
-	errs := make([]error, len(jobs))
-	if batch, ok := errors.AsType[*client.BatchError](err); ok {
-		errs = batch.Errs
-	}
-	m.changed += len(jobs)
-	var again []found
-	var taken []mirrorCopy
-	for i := range jobs {
-		j := &jobs[i]
-		if errs[i] == nil {
-			again = append(again, *j)
-			delete(m.copies, j.ID)
-			continue
-		}
-		// Somebody has taken it there.
-		state := client.State(j.exported().State)
-		taken = append(taken, mirrorCopy{Source: j.ID, Copy: copies[i], Tube: j.Tube, Pri: j.Pri, State: state})
-		m.copies[j.ID] = taken[len(taken)-1].jobCopy()
-	}
-	if len(taken) > 0 {
-		if err := m.log.note(mirrorRecord{Copies: taken}); err != nil {
-			return err
-		}
-	}
-	return m.copy(ctx, again)
 }

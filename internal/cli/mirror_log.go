@@ -57,11 +57,12 @@ type mirrorCopy struct {
 	Tube   string       `json:"tube"`
 	Pri    uint32       `json:"pri"`
 	State  client.State `json:"state"`
+	Due    dueTime      `json:"due,omitzero"`
 	Key    string       `json:"key,omitempty"` // in a batch: what is equal in a job and its copy
 }
 
 func (c *mirrorCopy) jobCopy() jobCopy {
-	return jobCopy{c.Copy, c.Pri, c.State, unique.Make(c.Tube).Value()} // one string for all jobs of a tube
+	return jobCopy{c.Copy, c.Pri, c.State, unique.Make(c.Tube).Value(), c.Due} // one string for all jobs of a tube
 }
 
 // mirrorKey returns what a job and its copy have in common.
@@ -148,7 +149,7 @@ func openMirror(file string, head mirrorHead, st *mirrorState) (*mirrorLog, erro
 		copies := make([]mirrorCopy, len(ids))
 		for i, id := range ids {
 			c := st.copies[id]
-			copies[i] = mirrorCopy{Source: id, Copy: c.id, Tube: c.tube, Pri: c.pri, State: c.state}
+			copies[i] = mirrorCopy{Source: id, Copy: c.id, Tube: c.tube, Pri: c.pri, State: c.state, Due: c.due}
 		}
 		err = errors.Join(err, l.note(mirrorRecord{Copies: copies}))
 	}

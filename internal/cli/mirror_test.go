@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
@@ -46,6 +47,7 @@ type migration struct {
 	source, target *beanpoletest.Server
 	from, look     *client.Conn
 	file           string
+	last           uint64 // the ids to ask for; 0: the jobs are listed
 }
 
 func newMigration(t *testing.T) *migration {
@@ -72,7 +74,7 @@ func (m *migration) run(bytesLeft int) error {
 		return &cutConn{nc, &bytesLeft}, err
 	})
 	s := &session{out: bufio.NewWriter(new(bytes.Buffer)), err: io.Discard}
-	mi := &mirror{session: s, from: m.from, to: to}
+	mi := &mirror{session: s, from: m.from, to: to, scan: scan{to: m.last}}
 	if err := mi.resume(m.Context(), m.file); err != nil {
 		return err
 	}
@@ -218,4 +220,71 @@ func TestMirrorLostJobs(t *testing.T) {
 			t.Errorf("it has put %v", jobs)
 		}
 	}
+}
+
+// A delay that is changed is changed in the copy too, also by a later run; one that only
+// runs down is not.
+func TestMirrorDelay(t *testing.T) {
+	for name, plain := range map[string]bool{"lists": false, "ids": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMigration(t)
+				if plain {
+					m.last = 1000 // asks for each id
+				}
+				ctx := t.Context()
+				ids, err := m.from.PutMany(ctx, []client.NewJob{
+					{Tube: "a", Delay: time.Hour, Body: []byte("later")}, {Tube: "a", Delay: time.Hour, Body: []byte("sooner")},
+					{Tube: "a", Delay: time.Hour, Body: []byte("same")}, {Tube: "a", Body: []byte("ready")},
+				})
+				m.must(err)
+				m.must(m.run(1 << 30))
+				before := m.delays()
+				for _, pause := range []time.Duration{100 * time.Millisecond, 950 * time.Millisecond, 17 * time.Minute} {
+					time.Sleep(pause)
+					m.must(m.run(1 << 30))
+				}
+				for body, after := range m.delays() {
+					if after.id != before[body].id {
+						t.Errorf("the copy of %s was made anew while its delay ran down", body)
+					}
+				}
+				for i, delay := range []time.Duration{2 * time.Hour, 10 * time.Second} {
+					j, err := m.from.ReserveJob(ctx, ids[i])
+					m.must(err)
+					m.must(j.Release(ctx, 0, delay))
+				}
+				m.must(m.run(1 << 30))
+				got := m.delays()
+				for body, want := range map[string]time.Duration{"later": 2 * time.Hour, "sooner": 10 * time.Second, "same": 43*time.Minute - 2*time.Second} {
+					if left := time.Duration(got[body].left) * time.Second; left > want || left < want-2*time.Second {
+						t.Errorf("the copy of %s is ready in %s, want %s", body, left, want)
+					}
+				}
+				if got["same"].id != before["same"].id {
+					t.Error("the copy whose delay had not changed was made anew")
+				}
+			})
+		})
+	}
+}
+
+// A delayed is a job of the other server, and in how many seconds it is ready.
+type delayed struct {
+	id   uint64
+	left int64
+}
+
+// delays returns the delayed jobs of the other server by their bodies.
+func (m *migration) delays() map[string]delayed {
+	m.Helper()
+	jobs := map[string]delayed{}
+	sc := scan{bodies: true, states: []client.State{client.StateDelayed}}
+	m.must(sc.run(m.Context(), m.look, func(found []found) (bool, error) {
+		for i := range found {
+			jobs[string(found[i].body)] = delayed{found[i].ID, seconds(found[i].TimeLeft)}
+		}
+		return true, nil
+	}))
+	return jobs
 }

@@ -164,7 +164,7 @@ func (m *mover) takeReady(ctx context.Context, n int) ([]found, error) {
 	for i, st := range stats {
 		if st != nil { // else somebody has deleted it, its time to run being over
 			st.State = client.StateReady
-			jobs = append(jobs, found{st, reserved[i].Body})
+			jobs = append(jobs, found{JobStats: st, body: reserved[i].Body})
 		}
 	}
 	return jobs, nil
@@ -186,7 +186,7 @@ func (m *mover) takeOne(ctx context.Context, state client.State) ([]found, error
 		}
 		switch {
 		case err == nil && st.State == state:
-			return []found{{st, j.Body}}, nil
+			return []found{{JobStats: st, body: j.Body}}, nil
 		case err != nil && !errors.Is(err, client.ErrNotFound):
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
 )
@@ -53,6 +54,7 @@ func (sc *scan) pagesOf(ctx context.Context, c *client.Conn, tube string, state 
 		limit = min(limit, sc.first)
 	}
 	for cursor := ""; ; {
+		asked := time.Now()
 		page, err := c.ListJobs(ctx, tube, state, limit, cursor)
 		if errors.Is(err, client.ErrNotFound) {
 			return true, nil // the tube has gone
@@ -60,19 +62,20 @@ func (sc *scan) pagesOf(ctx context.Context, c *client.Conn, tube string, state 
 		if err != nil {
 			return false, err
 		}
+		at := span{asked, time.Now()}
 		last := len(page) < limit
 		if !last {
 			cursor = page[limit-1].Cursor
 		}
 		for len(page) > 0 {
-			var batch []*client.JobStats
+			var batch []found
 			for bytes := int64(0); len(page) > 0 && len(batch) < bodyBatch && bytes < bodyBytes; page = page[1:] {
 				j := &page[0]
 				if _, again := seen[j.ID]; again {
 					continue
 				}
 				seen[j.ID] = struct{}{}
-				batch = append(batch, &j.JobStats)
+				batch = append(batch, found{JobStats: &j.JobStats, at: at})
 				bytes += j.Size
 			}
 			jobs, err := sc.look(ctx, c, batch)

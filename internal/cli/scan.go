@@ -79,6 +79,25 @@ type eachFound func([]found) (more bool, err error)
 type found struct {
 	*client.JobStats
 	body []byte
+	at   span // when it was as it says
+}
+
+// A span is the time between a question and its answer.
+type span struct{ asked, answered time.Time }
+
+// due returns when a delayed job is to be ready: not before the first, and not after the
+// second. Its server counts whole seconds.
+func (f *found) due() (earliest, latest time.Time) {
+	return f.at.asked.Add(f.TimeLeft), f.at.answered.Add(f.TimeLeft + time.Second)
+}
+
+// foundIn returns the jobs of which statistics were asked for.
+func foundIn(stats []*client.JobStats, at span) []found {
+	jobs := make([]found, len(stats))
+	for i, st := range stats {
+		jobs[i] = found{JobStats: st, at: at}
+	}
+	return jobs
 }
 
 // define adds the options that every scan has.
@@ -137,13 +156,15 @@ func (sc *scan) ids(ctx context.Context, c *client.Conn, each eachFound) error {
 			ids[i] = next + uint64(i)
 		}
 		next += uint64(len(ids))
+		asked := time.Now()
 		stats, err := c.StatsJobMany(ctx, ids)
 		if err := butNotFound(err); err != nil {
 			return err
 		}
+		at := span{asked, time.Now()}
 		stats = slices.DeleteFunc(stats, func(st *client.JobStats) bool { return !sc.wants(st) })
 		for batch := range slices.Chunk(stats, bodyBatch) {
-			jobs, err := sc.look(ctx, c, batch)
+			jobs, err := sc.look(ctx, c, foundIn(batch, at))
 			if err != nil {
 				return err
 			}
@@ -170,14 +191,18 @@ func (sc *scan) wants(st *client.JobStats) bool {
 }
 
 // look gets the bodies, if they are wanted. Jobs that have gone meanwhile are left out.
-func (sc *scan) look(ctx context.Context, c *client.Conn, stats []*client.JobStats) ([]found, error) {
-	jobs := make([]found, len(stats))
-	ids := make([]uint64, len(stats))
-	for i, st := range stats {
-		jobs[i].JobStats, ids[i] = st, st.ID
-	}
+func (sc *scan) look(ctx context.Context, c *client.Conn, jobs []found) ([]found, error) {
 	if !sc.bodies {
 		return jobs, nil
+	}
+	return withBodies(ctx, c, jobs)
+}
+
+// withBodies returns the jobs that are still there, with their bodies.
+func withBodies(ctx context.Context, c *client.Conn, jobs []found) ([]found, error) {
+	ids := make([]uint64, len(jobs))
+	for i := range jobs {
+		ids[i] = jobs[i].ID
 	}
 	bodies, err := c.PeekMany(ctx, ids)
 	if err := butNotFound(err); err != nil {
@@ -186,7 +211,8 @@ func (sc *scan) look(ctx context.Context, c *client.Conn, stats []*client.JobSta
 	kept := jobs[:0]
 	for i, b := range bodies {
 		if b != nil {
-			kept = append(kept, found{stats[i], b.Body})
+			jobs[i].body = b.Body
+			kept = append(kept, jobs[i])
 		}
 	}
 	return kept, nil
