@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"reflect"
 	"slices"
 	"syscall"
 
@@ -31,6 +32,12 @@ func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, end
 	if files := activation.Files(true); len(files) > 0 {
 		if len(opt.Listen) > 0 || opt.Port != server.DefaultPort || len(opt.Tables.Listeners) > 0 {
 			log.Warn("options -l and -p are ignored, and the listeners of the configuration: the service manager passes the sockets", "sockets", len(files))
+		}
+		for _, e := range endpoints {
+			if !reflect.DeepEqual(e.Guard, opt.Guard) {
+				return nil, command.UsageError("%s: the service manager passes the sockets, so nobody would ask what a [[listener]] asks of its clients: "+
+					"set that at the top of the file, for all sockets", opt.File)
+			}
 		}
 		listeners, err := inherit(files)
 		return guarded(listeners, func(int) config.Guard { return opt.Guard }), err
