@@ -111,7 +111,7 @@ func Run(ctx context.Context, o Options, experiments []Experiment) ([]Report, er
 
 func (e *Experiment) run(ctx context.Context, o *Options) (Report, error) {
 	r := Report{Name: e.Name, Title: e.Title, rounds: o.Rounds, goals: e.goals}
-	servers := [numSides]*Server{sideA: &o.A, sideB: &o.B, sideResponder: &o.Responder}
+	servers := [numSides]Server{sideA: o.A, sideB: o.B, sideResponder: o.Responder}
 	order := []int{sideA, sideB}
 	if e.ceiling && len(o.Responder.Command) > 0 {
 		order = []int{sideResponder, sideA, sideB}
@@ -127,10 +127,10 @@ func (e *Experiment) run(ctx context.Context, o *Options) (Report, error) {
 			if o.Progress != nil {
 				o.Progress(e.Name, r.Servers[side], round+1)
 			}
-			measured, err := e.try(ctx, o, *servers[side], side)
+			measured, err := e.try(ctx, o, servers[side], side)
 			for side == sideA && errors.Is(err, errDied) && r.Crashes < maxCrashes {
 				r.Crashes++
-				measured, err = e.try(ctx, o, *servers[side], side)
+				measured, err = e.try(ctx, o, servers[side], side)
 			}
 			switch {
 			case errors.Is(err, load.ErrTooSlow):

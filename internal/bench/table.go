@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -84,19 +83,19 @@ func (r *Report) leftOut() (lines string) {
 
 // table has a row for each figure.
 func (r *Report) table() table {
-	head := []string{"median (min..max)", r.Servers[sideA], r.Servers[sideB], "ratio", "target"}
 	withResponder := r.Servers[sideResponder] != ""
+	head := []string{"median (min..max)", r.Servers[sideA], r.Servers[sideB], "ratio"}
 	if withResponder {
-		head = slices.Insert(head, 4, r.Servers[sideResponder], "ratio to it")
+		head = append(head, r.Servers[sideResponder], "ratio to it")
 	}
-	t := table{head}
+	t := table{append(head, "target")}
 	for i := range r.Figures {
 		f := &r.Figures[i]
-		row := []string{f.Name, f.Servers[sideA].format(f.Unit.format), f.Servers[sideB].format(f.Unit.format), f.ToA.format(factor), f.targets()}
+		row := []string{f.Name, f.Servers[sideA].format(f.Unit.format), f.Servers[sideB].format(f.Unit.format), f.ToA.format(factor)}
 		if withResponder {
-			row = slices.Insert(row, 4, f.Servers[sideResponder].format(f.Unit.format), f.ToResponder.format(factor))
+			row = append(row, f.Servers[sideResponder].format(f.Unit.format), f.ToResponder.format(factor))
 		}
-		t = append(t, row)
+		t = append(t, append(row, f.targets()))
 	}
 	return t
 }

@@ -152,6 +152,26 @@ func TestWorkersCheckWhoseJobTheyGot(t *testing.T) {
 	}
 }
 
+// The load may be over before its connections have a loop.
+func TestWakeThatIsOverAtOnce(t *testing.T) {
+	o, err := Options{Addr: startResponder(t), Mix: Wake, Connections: 2, Workers: 5}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(o)
+	defer r.hangUp()
+	if err := r.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.phase.Store(int32(stopping))
+	if err := r.drive(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if r.tally.commands != 0 {
+		t.Errorf("%d commands were counted", r.tally.commands)
+	}
+}
+
 // A producer has one job under way, however many workers wait.
 func TestProducerPutsWhenItsJobIsDone(t *testing.T) {
 	o, err := Options{Mix: Wake, Connections: 2, Workers: 3}.withDefaults()

@@ -149,11 +149,17 @@ func (r *run) drive(ctx context.Context) error {
 	}
 	defer l.close()
 	for _, s := range r.sessions {
-		if err := l.connect(s.conn, s); err != nil {
-			return err
+		if err == nil {
+			err = l.connect(s.conn, s)
 		}
 	}
-	return l.run(ctx)
+	if err == nil {
+		err = l.run(ctx)
+	}
+	if err == errNoProducer {
+		return nil
+	}
+	return err
 }
 
 // A mark is what the conductor sees at the beginning and at the end of the measurement.

@@ -66,8 +66,14 @@ func (s *session) received() error {
 // done implements peer: the script is over and every command answered.
 func (s *session) done() bool { return s.script.done(s.inFlight) }
 
-// ended implements peer. One failure ends the run.
-func (s *session) ended(err error) error { return err }
+// ended implements peer. One failure ends the run, and so does the end of the last
+// producer.
+func (s *session) ended(err error) error {
+	if err == nil && s.crew != nil && s.crew.active == 0 {
+		return errNoProducer
+	}
+	return err
+}
 
 // fill appends commands to out until as many are in flight as may be, or the
 // script has none to send.

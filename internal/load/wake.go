@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,17 +28,15 @@ type crew struct {
 	producers []producer
 	active    int         // producers that have not ended
 	unblocked []*producer // their jobs were deleted: they may put again
-	dismissed bool        // all were woken because no producer is active
 }
 
 // stampSize is how many bytes of a body hold the producer's number.
 const stampSize = 4
 
-// done reports whether all producers have ended. Then the workers wait for no job.
-func (c *crew) done() bool { return c.active == 0 }
+// errNoProducer ends the loop of a crew: its workers would wait for ever.
+var errNoProducer = errors.New("load: all producers have ended")
 
-// proceed lets the producers put that may because of what a worker was told, and
-// wakes them all when it is over.
+// proceed lets the producers put that may because of what a worker was told.
 func (c *crew) proceed(now int64, ph phase) {
 	for _, p := range c.unblocked {
 		s := c.sessions[p.number]
@@ -45,12 +44,6 @@ func (c *crew) proceed(now int64, ph phase) {
 		s.wake()
 	}
 	c.unblocked = c.unblocked[:0]
-	if c.done() && !c.dismissed {
-		c.dismissed = true
-		for _, s := range c.sessions {
-			s.wake()
-		}
-	}
 }
 
 // producerOf returns the producer whose job has this body, or nil if there is none.
@@ -140,7 +133,7 @@ func (w *worker) answered(f flight, r *wire.Reply) (verdict, int64) {
 	return unexpected, 0
 }
 
-func (w *worker) done(int) bool { return w.crew.done() }
+func (w *worker) done(int) bool { return false }
 
 // newCrew makes the sessions of a Wake, whose jobs have the body.
 func newCrew(o *Options, body []byte) *crew {
