@@ -16,9 +16,9 @@ type disturbance struct {
 	// limit is for the p99 of the clients beside it. 0 means none.
 	limit time.Duration
 
-	// begin prepares what is not measured, and returns what disturbs. That ends by
-	// itself, or when its context is done. That of begin is done later: then the
-	// connections of the disturbance are closed.
+	// begin prepares the disturbance, while nothing is measured, and returns the
+	// function that disturbs. That ends by itself or when its context is done. The
+	// context of begin is done later; then its connections are closed.
 	begin func(ctx context.Context, t *trial) (disturb func(context.Context) error, err error)
 }
 
@@ -29,37 +29,38 @@ const pace = 100 * time.Microsecond
 
 func (d *disturbance) clients() string { return " of clients beside " + d.name }
 
-// besides is an experiment that measures clients alone, and then beside disturbances.
-type besides struct {
+// disturbed is an experiment that measures clients alone, and then beside each
+// disturbance.
+type disturbed struct {
 	name, title  string
 	prepare      func(context.Context, *trial) error // called first, unless it is nil
 	pace         time.Duration                       // see load.Options
 	disturbances []disturbance
 }
 
-func (b besides) experiment() Experiment {
-	e := Experiment{Name: b.name, Title: b.title, trial: running(b.trial)}
-	for _, d := range b.disturbances {
+func (e disturbed) experiment() Experiment {
+	var goals []goal
+	for _, d := range e.disturbances {
 		if d.limit > 0 {
-			e.goals = append(e.goals, goal{p99 + d.clients(), Target{Of: value, Limit: float64(d.limit)}})
+			goals = append(goals, goal{p99 + d.clients(), Target{Of: value, Limit: float64(d.limit)}})
 		}
 	}
-	return e
+	return Experiment{Name: e.name, Title: e.title, goals: goals, trial: running(e.trial)}
 }
 
-func (b besides) trial(ctx context.Context, t *trial) error {
-	if b.prepare != nil {
-		if err := b.prepare(ctx, t); err != nil {
+func (e disturbed) trial(ctx context.Context, t *trial) error {
+	if e.prepare != nil {
+		if err := e.prepare(ctx, t); err != nil {
 			return err
 		}
 	}
 	clients := t.clients()
-	clients.Pace = b.pace
+	clients.Pace = e.pace
 	if err := t.measure(ctx, " of clients alone", clients); err != nil {
 		return err
 	}
-	for i := range b.disturbances {
-		if err := t.beside(ctx, &b.disturbances[i], clients); err != nil {
+	for i := range e.disturbances {
+		if err := t.beside(ctx, &e.disturbances[i], clients); err != nil {
 			return err
 		}
 	}
@@ -85,8 +86,8 @@ func (t *trial) beside(ctx context.Context, d *disturbance, clients load.Options
 	return nil
 }
 
-// during runs work while another function disturbs. It ends the disturbance when the
-// work is done. If the disturbance fails earlier, so does the work.
+// during runs work and a disturbance at the same time. The end of the work ends the
+// disturbance; a disturbance that fails earlier ends the work.
 func during(ctx context.Context, disturb, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan error, 1)

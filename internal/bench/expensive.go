@@ -23,7 +23,7 @@ const (
 
 // expensive looks at clients beside others that ask much of the server with few commands.
 func expensive(o *Options) Experiment {
-	return besides{
+	return disturbed{
 		name: "expensive",
 		title: fmt.Sprintf("%d connections with one command in flight beside one that watches %s tubes, %d that kick and %d that hold %s jobs",
 			interactiveClients, count(o.watched()), kickers, holders, count(o.jobs(expensiveJobs))),
@@ -144,8 +144,8 @@ func beginResume(ctx context.Context, t *trial) (func(context.Context) error, er
 	if err != nil {
 		return nil, err
 	}
-	boss, workers := group[0], group[1:]
-	if _, err := boss.Do(wire.AppendPauseTube(nil, tube, jobTTR), wire.Paused); err != nil {
+	manager, workers := group[0], group[1:]
+	if _, err := manager.Do(wire.AppendPauseTube(nil, tube, jobTTR), wire.Paused); err != nil {
 		return nil, err
 	}
 	for _, d := range workers {
@@ -154,14 +154,14 @@ func beginResume(ctx context.Context, t *trial) (func(context.Context) error, er
 		}
 	}
 	return func(context.Context) error {
-		if _, err := boss.Do(wire.AppendPauseTube(nil, tube, 0), wire.Paused); err != nil {
+		if _, err := manager.Do(wire.AppendPauseTube(nil, tube, 0), wire.Paused); err != nil {
 			return err
 		}
 		return together(workers, func(d *load.Dialog) error {
 			_, err := d.Receive(wire.Reserved)
 			return err
 		})
-	}, boss.Repeat(pausedWorkers, wire.AppendPut(nil, 0, 0, jobTTR, nil), wire.Inserted)
+	}, manager.Repeat(pausedWorkers, wire.AppendPut(nil, 0, 0, jobTTR, nil), wire.Inserted)
 }
 
 // beginClosing ends connections that hold many jobs each.

@@ -42,7 +42,7 @@ type Options struct {
 	Progress func(experiment, server string, round int)
 }
 
-// withDefaults returns o complete.
+// withDefaults returns o with its zeros replaced.
 func (o Options) withDefaults() Options {
 	o.Rounds = cmp.Or(o.Rounds, 5)
 	o.Duration = cmp.Or(o.Duration, 5*time.Second)

@@ -312,7 +312,7 @@ func TestServer(t *testing.T) {
 	if err := p.Kill(); err != nil {
 		t.Error(err)
 	}
-	if err := p.why(errors.New("lost")); !errors.Is(err, errDied) {
+	if err := p.explain(errors.New("lost")); !errors.Is(err, errDied) {
 		t.Errorf("error %v of a process that was killed", err)
 	}
 }

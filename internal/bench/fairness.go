@@ -12,7 +12,7 @@ const floodInFlight = 256
 // fairness looks at clients that have one command in flight beside connections
 // that keep hundreds.
 func fairness() Experiment {
-	return besides{
+	return disturbed{
 		name:         "fairness",
 		title:        fmt.Sprintf("%d connections with one command in flight beside others with %d", interactiveClients, floodInFlight),
 		disturbances: []disturbance{flood(1), flood(4)},

@@ -18,7 +18,7 @@ func observers(o *Options) Experiment {
 	if n := o.tubes(true); n != o.tubes(false) {
 		title += fmt.Sprintf(" (%s: %s)", o.A.DisplayName(), count(n))
 	}
-	return besides{
+	return disturbed{
 		name:    "observers",
 		title:   title,
 		prepare: makeTubes,

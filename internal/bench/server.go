@@ -172,13 +172,13 @@ func (p *Process) quoted() string {
 // errDied is that of a server which has ended by itself.
 var errDied = errors.New("the server is gone")
 
-// deathTime is how long the end of a process may take to be known when its connections
-// have ended.
+// deathTime is how long it may take until the end of a process is known, after that of
+// its connections.
 const deathTime = time.Second
 
-// why returns what is to be said of an error that a server has caused: also what it died
-// of, if it did.
-func (p *Process) why(err error) error {
+// explain adds to an error that a server may have caused what the server died of, if it
+// did.
+func (p *Process) explain(err error) error {
 	select {
 	case <-p.exited:
 		return errors.Join(err, fmt.Errorf("%w: %v%s", errDied, p.err, p.quoted()))

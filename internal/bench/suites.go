@@ -50,7 +50,7 @@ var memoryRows = []row{
 	{"put 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Put, Ops: 1_000_000}, nil},
 	{"drain 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Drain, Backlog: 1_000_000}, nil},
 	{"wake 1 waiting worker", load.Options{Mix: load.Wake}, noLatencyLost},
-	{"wake 50 waiting workers", load.Options{Connections: 50, Mix: load.Wake}, noLatencyLost},
+	{"wake 50 workers that wait on one tube", load.Options{Connections: 50, Mix: load.Wake}, noLatencyLost},
 }
 
 // journalRows are for servers with a log. Whether they sync before each reply is
@@ -127,7 +127,7 @@ func (t *trial) load(ctx context.Context, o load.Options) (load.Result, error) {
 	return r, nil
 }
 
-// run runs a load on the server, of which commands must be answered.
+// run runs a load on the server. At least one command must be answered.
 func (t *trial) run(ctx context.Context, o load.Options) (load.Result, error) {
 	o.Addr, o.PID = t.Addr, t.PID
 	r, err := load.Run(ctx, o)

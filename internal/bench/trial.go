@@ -26,7 +26,7 @@ type measurement struct {
 	value  float64 // NaN: unknown
 }
 
-// running makes a trial of a function that wants the server to run.
+// running returns a trial that starts the server and calls f.
 func running(f func(context.Context, *trial) error) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
 		return t.start(ctx, func(ctx context.Context) error { return f(ctx, t) })
@@ -53,7 +53,7 @@ func (t *trial) startIn(ctx context.Context, dir string, f func(context.Context)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	if err := f(ctx); err != nil {
-		return t.why(err)
+		return t.explain(err)
 	}
 	return nil
 }
@@ -66,10 +66,10 @@ func (t *trial) set(figure string, u Unit, value float64) {
 	t.measured = append(t.measured, measurement{figure, u, value})
 }
 
-// setTime is set for a time.
+// setTime is set for a figure that is a time.
 func (t *trial) setTime(figure string, d time.Duration) { t.set(figure, Nanoseconds, float64(d)) }
 
-// known returns the value of what is unknown if it is 0.
+// known returns v, or NaN if v is 0, which stands for unknown.
 func known[T int64 | time.Duration](v T) float64 {
 	if v == 0 {
 		return math.NaN()
@@ -77,7 +77,7 @@ func known[T int64 | time.Duration](v T) float64 {
 	return float64(v)
 }
 
-// setRSS is set for the resident memory of the server now. It returns that, too.
+// setRSS sets a figure to the resident memory of the server now, and returns that.
 func (t *trial) setRSS(figure string) (rss float64) {
 	rss = known(load.UsageOf(t.PID).RSS)
 	t.set(figure, Bytes, rss)
@@ -101,16 +101,16 @@ func (t *trial) setLatency(of string, l load.Latency) {
 	t.setTime(longest+of, l.Max)
 }
 
-// interactiveClients is how many clients there are whose latency counts.
+// interactiveClients is the number of clients whose latency is measured.
 const interactiveClients = 8
 
-// clients are these clients.
+// clients is the load of these clients.
 func (t *trial) clients() load.Options {
 	return load.Options{Addr: t.Addr, Tube: "interactive", Connections: interactiveClients, Duration: t.Duration}
 }
 
-// measure runs a load of clients, and sets figures whose names end with a description of
-// them.
+// measure runs a load of clients and sets its figures. Their names end with a description
+// of the clients.
 func (t *trial) measure(ctx context.Context, of string, clients load.Options) error {
 	r, err := load.Run(ctx, clients)
 	if err != nil {
@@ -120,7 +120,7 @@ func (t *trial) measure(ctx context.Context, of string, clients load.Options) er
 	return nil
 }
 
-// setClients sets figures whose names end with a description of the clients.
+// setClients sets the figures of a load of clients.
 func (t *trial) setClients(of string, r load.Result) {
 	t.setLatency(of, r.Latency)
 	t.set(throughput+of, PerSecond, r.Throughput)
@@ -136,7 +136,7 @@ func (t *trial) drain(ctx context.Context, tube string, n int64) error {
 	return t.bulk(ctx, load.Options{Mix: load.Drain, Tube: tube}, 2*n)
 }
 
-// bulk does something to many jobs as fast as it goes, which must be so many commands.
+// bulk runs a load of many jobs as fast as it goes. It must take so many commands.
 func (t *trial) bulk(ctx context.Context, o load.Options, commands int64) error {
 	o.Addr, o.Connections, o.InFlight = t.Addr, 8, 64
 	r, err := load.Run(ctx, o)

@@ -12,7 +12,7 @@ import (
 type crowd struct {
 	idle    []*Dialog
 	members int
-	before  Usage // of the server, when the crowd had not come
+	before  Usage // of the server, before the crowd came
 	with    Usage // and when it was there
 }
 
@@ -45,7 +45,7 @@ func (c *crowd) gather(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// grow says that n have joined the crowd.
+// grow counts n new members, and notes how much memory the server takes now.
 func (c *crowd) grow(o *Options, n int) {
 	if n > 0 {
 		c.members += n
@@ -53,7 +53,7 @@ func (c *crowd) grow(o *Options, n int) {
 	}
 }
 
-// usage returns nil if there is no crowd or nothing is known of it.
+// usage returns nil if there is no crowd, or if the server's memory is unknown.
 func (c *crowd) usage() *CrowdUsage {
 	if c.members == 0 || c.before.RSS == 0 || c.with.RSS == 0 {
 		return nil

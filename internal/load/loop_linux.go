@@ -140,7 +140,7 @@ func (l *loop) accept() error {
 		default:
 			return os.NewSyscallError("accept", err)
 		}
-		// As package net has it, and the servers that are measured.
+		// Package net sets it too, and so do the servers that are measured.
 		if err := unix.SetsockoptInt(int(sock), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 			sock.Close()
 			return os.NewSyscallError("setsockopt", err)
@@ -151,7 +151,7 @@ func (l *loop) accept() error {
 	}
 }
 
-// add lets a peer begin with its connection.
+// add begins to serve a connection.
 func (l *loop) add(sock epoll.Socket, p peer) error {
 	k := &link{peer: p, buffers: p.bytes(), sock: sock, index: len(l.links)}
 	if n := len(l.free); n > 0 {
@@ -227,7 +227,7 @@ func (l *loop) send(k *link) error {
 	return nil
 }
 
-// end closes a connection. What its peer says of that is returned.
+// end closes a connection, and returns what its peer returns.
 func (l *loop) end(k *link, err error) error {
 	k.sock.Close()
 	l.links[k.index] = nil

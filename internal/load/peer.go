@@ -5,11 +5,11 @@ import "slices"
 // A peer is one end of a connection, ours. It knows commands and replies, but no
 // sockets: a loop moves the bytes, and calls it from its goroutine.
 type peer interface {
-	// bytes returns those that come and go. It is always the same.
+	// bytes returns the buffers of the connection, always the same ones.
 	bytes() *buffers
 
-	// received is called first, when nothing was read yet, and then after each
-	// read. It does what the bytes ask for.
+	// received is called once before the first read, and then after each read. It
+	// does what the bytes ask for.
 	received() error
 
 	// done reports whether the connection is to be closed when everything has been

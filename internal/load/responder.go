@@ -94,7 +94,7 @@ func (c *responderConn) received() error {
 // done implements peer.
 func (c *responderConn) done() bool { return c.quits }
 
-// ended implements peer. It is no concern of the other connections.
+// ended implements peer. The other connections go on.
 func (c *responderConn) ended(error) error {
 	if c.waiting {
 		c.watched.waiting = slices.DeleteFunc(c.watched.waiting, func(w *responderConn) bool { return w == c })

@@ -38,7 +38,7 @@ type tally struct {
 	latencies *Recorder
 }
 
-// result makes the result out of what sessions and conductor have left.
+// result sums up what was measured.
 func (r *run) result(sp span) Result {
 	t := &r.tally
 	end := sp.to.at

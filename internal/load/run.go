@@ -162,7 +162,7 @@ func (r *run) drive(ctx context.Context) error {
 	return err
 }
 
-// A mark is what the conductor sees at the beginning and at the end of the measurement.
+// A mark is taken at the beginning and at the end of the measurement.
 type mark struct {
 	server, self Usage // self is this process
 	at           int64 // ns
@@ -209,7 +209,8 @@ func (r *run) conduct(ctx context.Context, drive func(context.Context) error) (s
 	return sp, err
 }
 
-// endsWithin waits for the end, for so long at most; 0: for as long as it takes.
+// endsWithin waits for the end, for d at most, and reports whether it has come. If d is
+// 0 it waits for as long as it takes.
 func endsWithin(d time.Duration, ended <-chan struct{}) bool {
 	var alarm <-chan time.Time
 	if d > 0 {

@@ -22,8 +22,8 @@ const (
 	ownFiles          = 64 // that this process has open besides its connections
 )
 
-// prepare does a step of the preparation, within the limit. If that is over, the error
-// says how far it came.
+// prepare does a step of the preparation. The error of one that takes longer than the
+// limit is ErrTooSlow, and says how far it came.
 func (o *Options) prepare(ctx context.Context, step func(context.Context) error, progress func() string) error {
 	limited, cancel := context.WithTimeout(ctx, o.SetupLimit)
 	defer cancel()
@@ -34,10 +34,10 @@ func (o *Options) prepare(ctx context.Context, step func(context.Context) error,
 	return err
 }
 
-// prepareAll prepares n things, several at a time, until one fails. What says what
-// becomes of them.
-func (o *Options) prepareAll(ctx context.Context, n int, what string, one func(ctx context.Context, i int) error) error {
-	var done atomic.Int64
+// prepareAll prepares n things, several at a time, until one fails. The error of a limit
+// that is over says how many of them are what done says, such as "connections are open".
+func (o *Options) prepareAll(ctx context.Context, n int, done string, one func(ctx context.Context, i int) error) error {
+	var count atomic.Int64
 	return o.prepare(ctx, func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(dialers)
@@ -45,13 +45,13 @@ func (o *Options) prepareAll(ctx context.Context, n int, what string, one func(c
 			g.Go(func() error {
 				err := one(ctx, i)
 				if err == nil {
-					done.Add(1)
+					count.Add(1)
 				}
 				return err
 			})
 		}
 		return g.Wait()
-	}, func() string { return fmt.Sprintf("%d of %d %s", done.Load(), n, what) })
+	}, func() string { return fmt.Sprintf("%d of %d %s", count.Load(), n, done) })
 }
 
 // files is the number of files that a run has open at a time.
