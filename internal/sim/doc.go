@@ -31,7 +31,8 @@
 //   - calls fail for a while, again and again, while clients connect, do a few
 //     things and go (visitors_test.go);
 //   - the disk is full (full_test.go), also a real one where tests may mount one
-//     (tmpfs_linux_test.go).
+//     (tmpfs_linux_test.go);
+//   - all of that at once, and files get lost (storm_test.go).
 //
 // Also, the same work gives the same answers with all options of the journal
 // (same_test.go). beanstalkd's files are taken over completely, wherever the

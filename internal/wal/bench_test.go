@@ -29,6 +29,7 @@ type discardFile struct{ vfs.File }
 func (discardFile) WriteAt(p []byte, off int64) (int, error) { return len(p), nil }
 func (discardFile) Preallocate(int64) error                  { return nil }
 func (discardFile) Truncate(int64) error                     { return nil }
+func (discardFile) Size() (int64, error)                     { return MaxSegmentSize, nil }
 func (discardFile) Sync() error                              { return nil }
 
 // What a record of 100 bytes costs when so many of them are flushed at a time:

@@ -106,7 +106,8 @@ func (s *segment) discardDurable() {
 	s.base += durable
 }
 
-// open opens the file, if it is not open.
+// open opens the file, if it is not open. One that was cut short would get its length
+// back with the first write, but not its header.
 func (s *segment) open(fsys vfs.FS) error {
 	if s.file != nil {
 		return nil
@@ -114,6 +115,10 @@ func (s *segment) open(fsys vfs.FS) error {
 	f, err := fsys.OpenWrite(s.name)
 	if err != nil {
 		return fmt.Errorf("wal: open segment: %w", err)
+	}
+	if size, err := f.Size(); err == nil && size < s.size {
+		f.Close()
+		return fmt.Errorf("wal: open segment: %w", shortError(s.size-size))
 	}
 	s.file = f
 	return nil
@@ -207,14 +212,16 @@ func (s *segment) seal() error {
 
 // truncate removes what a failed segment holds beyond synced, if that works, and
 // closes it. This is only tidy: no start reads that part. It keeps the length of the
-// file, because a shorter one looks damaged.
+// file, because a shorter one looks damaged. One that was cut short by others stays as
+// it is: Log.Look would not miss it otherwise.
 func (s *segment) truncate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file == nil {
 		return
 	}
-	if s.file.Truncate(s.synced.Load()) == nil && s.file.Truncate(s.size) == nil {
+	synced := s.synced.Load()
+	if missing(synced)(s.file.Size()) == nil && s.file.Truncate(synced) == nil && s.file.Truncate(s.size) == nil {
 		_ = s.file.Sync()
 	}
 	s.file.Close()

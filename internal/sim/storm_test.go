@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// Everything happens at once: calls of all kinds fail, in all ways, for a while and
+// again while the journal heals; files get lost; the disk is full; and the power is
+// cut, or the server killed, in the middle of it. What was acknowledged is there.
+func TestStorm(t *testing.T) {
+	eachSeed(t, 5, func(t *testing.T, name string, seed uint64) {
+		opt := anyOptions(seed)
+		opt.Sync = 0 // else a failing disk that is killed may lose what was answered
+		w := newWorld(t, name, seed, opt)
+		w.ledger.anyPauses = true // the end of one cannot be refused
+		w.habits.largest = 1 << w.rng.IntN(9)
+		for range 4 {
+			w.bootThroughFaults()
+			w.storm(80)
+			switch w.rng.IntN(4) {
+			case 0:
+				w.kill()
+			case 1:
+				w.powerCut()
+			case 2:
+				w.calm()
+				if err := w.stop(); err != nil {
+					w.fatalf("shutdown: %v", err)
+				}
+			case 3: // the power goes within the shutdown, or after it
+				w.fsys.Set()
+				w.disk.CutAt(w.disk.Ops() + 1 + w.rng.IntN(100))
+				if err := w.stop(); err != nil {
+					w.ledger.killed()
+				}
+				w.powerCut()
+			}
+			w.fsys.Set()
+		}
+		w.mustBoot()
+		w.calm()
+		w.kill()
+	})
+}
+
+// bootThroughFaults starts the server, at which calls may fail.
+func (w *world) bootThroughFaults() {
+	w.t.Helper()
+	for range w.rng.IntN(4) {
+		fault := w.anyFault()
+		w.fsys.Set(fault)
+		err := w.boot()
+		w.fsys.Set()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, fault.Err) {
+			w.fatalf("start: %v, want %v", err, fault.Err)
+		}
+	}
+	w.mustBoot()
+}
+
+func (w *world) anyFault() faultfs.Fault {
+	ops := []faultfs.Op{faultfs.Any, faultfs.Change, faultfs.Create, faultfs.OpenWrite, faultfs.Rename, faultfs.Remove, faultfs.SyncDir,
+		faultfs.Write, faultfs.Truncate, faultfs.Preallocate, faultfs.Sync}
+	return faultfs.Fault{
+		Op:     ops[w.rng.IntN(len(ops))],
+		N:      1 + w.rng.IntN(12),
+		How:    faultfs.How(w.rng.IntN(3)),
+		Sticky: w.rng.IntN(2) == 0,
+		Err:    []syscall.Errno{syscall.EIO, syscall.EIO, syscall.ENOSPC}[w.rng.IntN(3)],
+	}
+}
+
+// storm does some turns while all goes wrong.
+func (w *world) storm(turns int) {
+	w.t.Helper()
+	for range turns {
+		if err := w.turn(1 + w.rng.IntN(4)); err != nil && !w.log.hasErrors() {
+			w.fatalf("a turn failed and nothing was logged: %v", err)
+		}
+		w.rest()
+		switch w.rng.IntN(16) {
+		case 0, 1:
+			w.fsys.Set(w.anyFault())
+		case 2:
+			w.fsys.Set(w.anyFault(), w.anyFault())
+		case 3, 4:
+			w.fsys.Set()
+		case 5:
+			w.fsys.Set()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+		case 6:
+			w.disk.SetLimit(w.disk.Used() + w.rng.Int64N(8<<10) + 1)
+		case 7, 8:
+			w.disk.SetLimit(0)
+		case 9, 10:
+			w.disk.SetLimit(0) // memfs takes the space of a file that comes back for free
+			w.lookAfterPowerCut()
+		case 11:
+			w.loseFile()
+		}
+	}
+	w.disk.SetLimit(0)
+}
+
+// loseFile removes or cuts a file of the journal, and waits until all is written
+// anew.
+func (w *world) loseFile() {
+	w.t.Helper()
+	names, err := w.disk.List(dir)
+	if err != nil {
+		w.fatalf("%v", err)
+	}
+	name := dir + names[w.rng.IntN(len(names))]
+	// A file that is still written may get its length back before the next look.
+	if w.rng.IntN(2) == 0 || name >= dir+wal.FileName(w.stats().Current) {
+		err = w.disk.Remove(name)
+	} else {
+		err = w.cut(name)
+	}
+	if err != nil {
+		w.fatalf("%v", err)
+	}
+	w.calm()
+}
+
+// cut makes a file shorter.
+func (w *world) cut(name string) error {
+	f, err := w.disk.OpenWrite(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	return f.Truncate(w.rng.Int64N(size + 1))
+}
+
+// calm waits until the journal is well.
+func (w *world) calm() {
+	w.t.Helper()
+	w.fsys.Set()
+	w.disk.SetLimit(0)
+	for range 4 {
+		time.Sleep(6 * time.Second)
+		w.within(func() {})
+	}
+	if err := w.stats().Trouble; err != nil {
+		w.fatalf("the disk is well again, and the journal says: %v", err)
+	}
+}
