@@ -34,8 +34,12 @@ type cleaner struct {
 	stuck    bool    // damage was found
 }
 
-// kept returns what the log would take if everything was written anew, about.
-func (j *Journal) kept() int64 { return j.live + j.pauses.bytes + j.transferBytes() }
+// kept returns what the log would take if everything was written anew, about. The
+// overhead matters where segments are tiny: cleaning would never end without it.
+func (j *Journal) kept() int64 {
+	n := j.live + j.pauses.bytes + j.transferBytes()
+	return n + j.files.Overhead(n)
+}
 
 // cleaningDue tells whether cleaning is due.
 func (j *Journal) cleaningDue() bool {

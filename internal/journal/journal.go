@@ -339,9 +339,12 @@ func (j *Journal) prepare(now int64) (next int64) {
 		return engine.Never
 	}
 	busy, err := j.preparing.ended()
-	if err != nil {
+	switch {
+	case err != nil:
 		j.preparedAt = now
 		j.trouble.notPrepared(j.log, err)
+	case !busy && j.preparedAt == 0: // it worked, though there is something to do again
+		j.trouble.prepared(j.log)
 	}
 	retry := now + cleanPause // to see the result
 	switch {

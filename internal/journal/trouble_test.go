@@ -223,3 +223,19 @@ func inMemory(eng *engine.Engine) string {
 	slices.Sort(all)
 	return strings.Join(all, "\n")
 }
+
+// An error of the background is over when it has worked once, though each turn gives it
+// something to do again.
+func TestBackgroundWorksAgain(t *testing.T) {
+	b := newSickBench(t)
+	b.tryPut(segment / 2)
+	b.log.preparing.start(func() error { return syscall.EIO })
+	b.log.preparing.wait()
+	b.tryPut(segment / 2)
+	b.wantTrouble("cannot be made or removed")
+	for range 3 {
+		b.now += healPause
+		b.tryPut(segment / 2) // which takes the segment that was made ahead
+	}
+	b.wantTrouble("")
+}

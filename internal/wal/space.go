@@ -42,6 +42,10 @@ func smallFor(segmentSize int64) int64 {
 // capacity returns C.
 func (l *Log) capacity() int64 { return l.pool.size - overhead }
 
+// Overhead returns how many bytes the segments take at most besides n bytes of records.
+// Any two that follow each other hold more than one has room for.
+func (l *Log) Overhead(n int64) int64 { return (2*n/l.capacity() + 1) * overhead }
+
 func (l *Log) usable(free int64) int64 { return max(0, free-l.small()+alignment) }
 
 // room returns what R1 is about.
