@@ -144,12 +144,17 @@ func (c *stream) converse() (err error) {
 // waitForToken waits until the conversation may go on.
 func (c *stream) waitForToken() error {
 	c.freeBatch()
+	end, reason := c.Deadline() // of one that must prove who it is
+	at := min(c.Resume(), end)
 	select {
 	case <-c.srv.stopped:
 		return errStopped
 	case <-c.dismissed:
 		return errDismissed
-	case <-time.After(time.Duration(c.Resume() - c.srv.now())):
+	case <-time.After(time.Duration(at - c.srv.now())):
+	}
+	if at < c.Resume() {
+		return reason
 	}
 	c.takeBatch()
 	c.Advance(c.batch, c.srv.now())

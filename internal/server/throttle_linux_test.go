@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 // dialFrom connects a client of an address of the loopback network.
@@ -166,6 +168,29 @@ func TestThrottledStream(t *testing.T) {
 		synctest.Wait()
 		if err := r.Shutdown(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Strangers who must prove who they are have no more time for that when they are throttled.
+func TestThrottledStrangers(t *testing.T) {
+	policy := testPolicy(t)
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{Limits: Limits{CommandsPerSecond: 1}})
+		l := memnet.Listen()
+		r.serveWith(l, Access{Policy: policy, Required: true})
+		begun := time.Now()
+		for range 30 {
+			nc, err := l.Dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			newClient(t, nc).send("use x\n")
+		}
+		time.Sleep(conversation.AuthTimeout + time.Second)
+		synctest.Wait()
+		if n := r.stats().Sessions; n != 0 {
+			t.Errorf("%d sessions after %v, want none", n, time.Since(begun))
 		}
 	})
 }
