@@ -39,8 +39,8 @@ func (s *Server) serve(l net.Listener, g *guard) error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default:
-			// Out of descriptors, most likely. Those who are connected go on;
-			// to try again at once would only burn the processor.
+			// Out of descriptors, most likely. Connected clients go on; to try
+			// again at once would only burn the processor.
 			s.cannotAccept(l, pause.next(err))
 		}
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
-// Loops accept, and not goroutines beside them, so that clients see one another as they
-// do with beanstalkd: stats counts a client as soon as that has connected. The first
-// loop waits for the listening sockets together with its others, and accepts before it
-// serves those. And each loop accepts before a turn in which somebody asks how many
+// The loops accept connections themselves, so that clients see one another as they do
+// with beanstalkd: stats counts a client as soon as it has connected. The first loop
+// waits for the listening sockets together with its other sockets, and accepts before
+// it serves those. And each loop accepts before a turn in which a client asks how many
 // clients there are.
 //
-// To accept is to open the sessions as well, in a turn for that alone, under one lock:
-// whoever has had the lock knows that the engine has everybody who had connected by
-// then. Then the sockets go to their loops.
+// accept also opens the sessions, in a turn for that alone, and holds one lock for all
+// of it. So a loop that has had the lock knows that the engine has a session for each
+// client that had connected by then. Then the sockets go to their loops.
 
 // maxAccepted is how many connections of a listener a loop accepts at a time. Others
 // wait meanwhile.
@@ -41,18 +41,18 @@ type acceptor struct {
 	failed    chan failure // to Serve, which waits and posts the acceptor again
 	pause     backoff
 	paused    bool // after a failure
-	watched   bool // the poller of the first loop reports who waits
+	watched   bool // the poller of the first loop reports new connections
 }
 
 // Listening is what a loop needs of a socket that listens.
 type Listening interface {
 	// AcceptSocket accepts a client. It does not block: the error is
-	// epoll.ErrWouldBlock when nobody waits. The socket is closed when the client
+	// epoll.ErrWouldBlock when none waits. The socket is closed when the client
 	// is refused.
 	AcceptSocket() (Socket, net.Addr, error)
 
 	// Watch makes the poller report, or no longer report, under the index
-	// epoll.Listeners, that somebody waits.
+	// epoll.Listeners, that clients wait.
 	Watch(p Poller, on bool) error
 }
 
@@ -119,8 +119,8 @@ func (l *loop) acceptFrom(a *acceptor) {
 	}
 }
 
-// watch makes the poller of the first loop report, or no longer report, who waits at a
-// listener.
+// watch makes the poller of the first loop report, or no longer report, that clients
+// wait at a listener.
 func (l *loop) watch(a *acceptor, on bool) {
 	a.watched = on
 	if err := a.listening.Watch(l.poll, on); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -165,8 +165,8 @@ func (l *loop) accept() {
 	}
 }
 
-// acceptAll accepts who waits at a listener, and appends the sockets of those who may
-// stay.
+// acceptAll accepts the clients that wait at a listener, and appends the sockets of those
+// that may stay.
 func (l *loop) acceptAll(a *acceptor, accepted []*socket) []*socket {
 	for range maxAccepted {
 		fd, client, err := a.listening.AcceptSocket()
@@ -180,8 +180,8 @@ func (l *loop) acceptAll(a *acceptor, accepted []*socket) []*socket {
 		case epoll.ErrWouldBlock, net.ErrClosed:
 			return accepted
 		default:
-			// Out of descriptors, most likely. Those who are connected go on; to
-			// try again at once would only burn the processor.
+			// Out of descriptors, most likely. Connected clients go on; to try
+			// again at once would only burn the processor.
 			a.fail(err)
 			return accepted
 		}
@@ -192,7 +192,7 @@ func (l *loop) acceptAll(a *acceptor, accepted []*socket) []*socket {
 // admitSocket gives a new client a conversation and a loop. It closes the socket and
 // returns nil if there are too many or the guard, if there is one, refuses the client.
 func (s *Server) admitSocket(fd Socket, client net.Addr, g *guard) *socket {
-	c := &socket{fd: fd, client: client, place: notThrottled}
+	c := &socket{fd: fd, client: client, heapIndex: notThrottled}
 	id, err := g.check(client, c.user)
 	if err == nil {
 		err = s.addSocket(c)
@@ -203,7 +203,7 @@ func (s *Server) admitSocket(fd Socket, client net.Addr, g *guard) *socket {
 		return nil
 	}
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(client))
-	s.place(g, &c.Conversation, client, id)
+	s.restrict(g, &c.Conversation, client, id)
 	s.log.Debug("connected", "client", c.Client())
 	return c
 }
@@ -302,7 +302,7 @@ func (l *takenListener) Close() error {
 type listeningSocket struct {
 	raw      interface{ Control(func(fd uintptr)) error }
 	added    bool // to the Poller
-	inherits bool // all who waited before it had its options have been accepted
+	inherits bool // all clients that came before it had its options have been accepted
 }
 
 // AcceptSocket implements Listening.
@@ -355,7 +355,7 @@ func (s *listeningSocket) Watch(p Poller, on bool) error {
 // connection which has ended already, or of a unix socket.
 //
 // On Linux a connection has the options that its listening socket had when the client
-// connected. So they are set once, and only those who connected before that need their own.
+// connected. So they are set once, and only clients that connected before that need their own.
 func setOptions(fd epoll.Socket) {
 	for _, o := range []struct{ level, name, value int }{
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},

@@ -120,8 +120,8 @@ func (g *guard) handshake(nc *tls.Conn, id *access.Identity) (*access.Identity, 
 	return id, nil
 }
 
-// place puts the gate, if there is one, before a conversation that is new, and limits it.
-func (s *Server) place(g *guard, c *conversation.Conversation, client net.Addr, id *access.Identity) {
+// restrict limits a conversation that is new, and puts the gate before it, if there is one.
+func (s *Server) restrict(g *guard, c *conversation.Conversation, client net.Addr, id *access.Identity) {
 	c.Limit(s.limits.limiterOf(id, client))
 	if g != nil && g.gate != nil {
 		c.Guard(g.gate, client.String(), id)

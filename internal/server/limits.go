@@ -23,10 +23,10 @@ type Limits struct {
 	ConnectionsPerAddress int
 
 	// CommandsPerSecond is how many commands an identity may give in a second, on
-	// all its connections; clients whom nothing identifies count as one if they have
-	// the same address, and all of unix sockets count as one. After a pause there
-	// may be as many at once. What is beyond is not refused: the server does not
-	// read on until the time has come. 0: any number.
+	// all its connections. Clients that nothing identifies count as one if they have
+	// the same address, and all of unix sockets count as one. After a second of
+	// silence as many may come at once. What is beyond is not refused: the server
+	// does not read on until the time has come. 0: any number.
 	CommandsPerSecond int
 
 	// OfIdentity has CommandsPerSecond for identities, by name, that have their own.
@@ -46,22 +46,21 @@ type limits struct {
 	departed   []departure              // of addresses without connections, in their order
 	identities map[string]*limiter      // by name; those that have connected
 
-	throttled atomic.Uint64 // how often somebody had to wait
+	throttled atomic.Uint64 // how often a client had to wait
 }
 
 // visitors are the clients of an address.
 type visitors struct {
 	connections int
-	limiter     *limiter // of those whom nothing identifies
-	forget      int64    // as the last departure says
+	limiter     *limiter // of those that nothing identifies
+	keepUntil   int64    // as the last departure says
 }
 
 // A departure is that of the last client of an address. Its limiter is kept until it is
-// as good as a new one: else a client would only have to connect again to be free of what
-// it has taken.
+// as good as a new one: otherwise a client would get new tokens by connecting again.
 type departure struct {
-	machine netip.Addr
-	forget  int64 // ns; when there is no more to keep
+	machine   netip.Addr
+	keepUntil int64 // ns
 }
 
 var errAddressFull = errors.New("too many connections from its address")
@@ -87,7 +86,7 @@ func (l *limits) commandsOf(identity string) int {
 }
 
 // limiterOf returns the limiter of an identity, or, if id is nil, of the clients of an
-// address, one of whom has entered.
+// address, of which one has entered.
 func (l *limits) limiterOf(id *access.Identity, client net.Addr) conversation.Limiter {
 	if id != nil {
 		return l.ofIdentity(id)
@@ -139,18 +138,18 @@ func (l *limits) leave(now int64, client net.Addr) {
 	defer l.mu.Unlock()
 	v := l.addresses[addr]
 	if v.connections--; v.connections == 0 {
-		v.forget = v.limiter.unused()
-		l.departed = append(l.departed, departure{addr, v.forget})
+		v.keepUntil = v.limiter.newAt()
+		l.departed = append(l.departed, departure{addr, v.keepUntil})
 	}
 	l.forget(now)
 }
 
 // forget forgets the addresses whose last client has gone long enough ago.
 func (l *limits) forget(now int64) {
-	for len(l.departed) > 0 && l.departed[0].forget <= now {
+	for len(l.departed) > 0 && l.departed[0].keepUntil <= now {
 		addr := l.departed[0].machine
 		l.departed = l.departed[1:]
-		if v := l.addresses[addr]; v != nil && v.connections == 0 && v.forget <= now {
+		if v := l.addresses[addr]; v != nil && v.connections == 0 && v.keepUntil <= now {
 			delete(l.addresses, addr)
 		}
 	}
@@ -167,22 +166,22 @@ func machine(client net.Addr) netip.Addr {
 	return network.Addr()
 }
 
-// A limiter implements conversation.Limiter: the commands of a second may come at once,
-// and a token is there again when the time is over that the commands before it have been
-// given. It may be switched off, which costs its users next to nothing. If several loops
-// ask at the same time they may take more than there is; the next have to wait for that.
+// A limiter implements conversation.Limiter by the generic cell rate algorithm: each
+// command takes its share of a second, one after the other, and a burst of them may come
+// at once. It may be switched off, and then costs next to nothing. If several loops ask at
+// the same time they may take more tokens than there are; the next ones wait for that.
 //
-// It is no rate.Limiter, since that takes nothing back, and makes tokens of the difference
-// when the clocks of two loops differ.
+// It is no rate.Limiter: that takes no token back, and makes new ones of the difference
+// between the clocks of two loops.
 type limiter struct {
 	limits *limits
-	every  atomic.Int64 // ns that a command is given; 0: any number may come
+	every  atomic.Int64 // ns; the share of a command. 0: any number may come
 
-	mu    sync.Mutex
-	taken int64 // when the time of all commands is over that have tokens; ns
+	mu        sync.Mutex
+	busyUntil int64 // ns; when the shares of all commands with tokens are over
 }
 
-// burst is in how much time as many commands may come as can come at once, in ns.
+// burst is how many commands may come at once, as the time of their shares in ns.
 const burst = int64(time.Second)
 
 func (l *limits) newLimiter(perSecond int) *limiter {
@@ -191,7 +190,7 @@ func (l *limits) newLimiter(perSecond int) *limiter {
 	return k
 }
 
-// timeOf returns how many ns a command is given; 0 for any number.
+// timeOf returns the share of a command in ns; 0 for any number.
 func timeOf(perSecond int) int64 {
 	if perSecond <= 0 {
 		return 0
@@ -204,8 +203,8 @@ func (l *limiter) set(now int64, perSecond int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, every := l.every.Load(), timeOf(perSecond)
-	if before > 0 && l.taken > now {
-		l.taken = now + (l.taken-now)/before*every // what was taken counts at the new rate
+	if before > 0 && l.busyUntil > now {
+		l.busyUntil = now + (l.busyUntil-now)/before*every // tokens taken count at the new rate
 	}
 	l.every.Store(every)
 }
@@ -218,7 +217,7 @@ func (l *limiter) Tokens(now int64) int {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return int(max(0, now+burst-max(l.taken, now)) / every)
+	return int(max(0, now+burst-max(l.busyUntil, now)) / every)
 }
 
 // Take implements conversation.Limiter.
@@ -229,8 +228,8 @@ func (l *limiter) Take(now int64, n int) (at int64) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.taken = max(l.taken, now) + int64(n)*every
-	at = max(now, l.taken-burst)
+	l.busyUntil = max(l.busyUntil, now) + int64(n)*every
+	at = max(now, l.busyUntil-burst)
 	if n == 1 && at > now {
 		l.limits.throttled.Add(1)
 	}
@@ -241,12 +240,12 @@ func (l *limiter) Take(now int64, n int) (at int64) {
 func (l *limiter) GiveBack(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.taken -= int64(n) * l.every.Load()
+	l.busyUntil -= int64(n) * l.every.Load()
 }
 
-// unused returns from when on the limiter is as if nobody had used it.
-func (l *limiter) unused() int64 {
+// newAt returns when the limiter is as good as a new one.
+func (l *limiter) newAt() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.taken
+	return l.busyUntil
 }

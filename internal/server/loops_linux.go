@@ -43,8 +43,8 @@ func (ls *loops) check() error {
 			}
 		}
 		for i, s := range l.throttled {
-			if s.place != i || l.socks[s.index] != s {
-				broken = append(broken, fmt.Errorf("server: L3: a socket that is %v waits for a token at %d, and is at %d", s.State(), s.place, i))
+			if s.heapIndex != i || l.socks[s.index] != s {
+				broken = append(broken, fmt.Errorf("server: L3: a socket that is %v waits for a token at %d, and is at %d", s.State(), s.heapIndex, i))
 			}
 		}
 		if open != l.open {

@@ -20,10 +20,10 @@ type socket struct {
 	index  int // in loop.socks
 
 	// Owned by the loop.
-	interest epoll.Events // what the poller waits for
-	pass     uint64       // the last in which it was Ready
-	resumeAt int64        // ns; when it may go on
-	place    int          // in loop.throttled, or notThrottled
+	interest  epoll.Events // what the poller waits for
+	pass      uint64       // the last in which it was Ready
+	resumeAt  int64        // ns; when it may go on
+	heapIndex int          // in loop.throttled, or notThrottled
 }
 
 // WaitOver implements engine.Waiter: within some turn the wait has ended.
@@ -86,7 +86,7 @@ func (l *loop) remove(s *socket) {
 		return // it has two tasks in one round
 	}
 	s.fd.Close()
-	l.resumeNever(s)
+	l.unthrottle(s)
 	l.socks[s.index] = nil
 	l.free = append(l.free, s.index)
 	l.open--

@@ -78,7 +78,7 @@ func (c *stream) secure(g *guard, id *access.Identity) error {
 			return err
 		}
 	}
-	c.srv.place(g, &c.Conversation, c.nc.RemoteAddr(), id)
+	c.srv.restrict(g, &c.Conversation, c.nc.RemoteAddr(), id)
 	return nil
 }
 

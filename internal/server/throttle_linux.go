@@ -8,7 +8,7 @@ import (
 )
 
 // throttled is a heap of sockets whose conversations wait for a token, by the time when
-// they may go on. Each knows its place there.
+// they may go on. Each knows its index there.
 type throttled []*socket
 
 func (t throttled) Len() int           { return len(t) }
@@ -16,12 +16,12 @@ func (t throttled) Less(i, j int) bool { return t[i].resumeAt < t[j].resumeAt }
 
 func (t throttled) Swap(i, j int) {
 	t[i], t[j] = t[j], t[i]
-	t[i].place, t[j].place = i, j
+	t[i].heapIndex, t[j].heapIndex = i, j
 }
 
 func (t *throttled) Push(x any) {
 	s := x.(*socket)
-	s.place = len(*t)
+	s.heapIndex = len(*t)
 	*t = append(*t, s)
 }
 
@@ -30,17 +30,17 @@ func (t *throttled) Pop() any {
 	s := (*t)[last]
 	(*t)[last] = nil
 	*t = (*t)[:last]
-	s.place = notThrottled
+	s.heapIndex = notThrottled
 	return s
 }
 
-// notThrottled is the place of a socket that is not among the throttled.
+// notThrottled is the index of a socket that is not in the heap.
 const notThrottled = -1
 
-// throttle lets a socket wait until it has a token. Its end is reported meanwhile, but
-// only once: a client that has hung up may have sent what is to be executed.
+// throttle lets a socket wait until it has a token. The poller reports once meanwhile if
+// the client hangs up, which ends nothing: it may have sent commands before.
 func (l *loop) throttle(s *socket) {
-	if s.place != notThrottled {
+	if s.heapIndex != notThrottled {
 		return
 	}
 	s.resumeAt = s.Resume()
@@ -48,7 +48,7 @@ func (l *loop) throttle(s *socket) {
 	l.expect(s, epoll.Once)
 }
 
-// resume makes those a part of the next pass who have waited long enough.
+// resume makes the sockets that have waited long enough a part of the next pass.
 func (l *loop) resume() {
 	if len(l.throttled) == 0 {
 		return
@@ -61,9 +61,9 @@ func (l *loop) resume() {
 	}
 }
 
-// resumeNever is for a socket that has gone.
-func (l *loop) resumeNever(s *socket) {
-	if s.place != notThrottled {
-		heap.Remove(&l.throttled, s.place)
+// unthrottle takes a socket that has gone out of the heap.
+func (l *loop) unthrottle(s *socket) {
+	if s.heapIndex != notThrottled {
+		heap.Remove(&l.throttled, s.heapIndex)
 	}
 }
