@@ -1,13 +1,17 @@
 package kubernetes
 
 import (
+	"bytes"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	networking "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -27,7 +31,14 @@ func TestScaledObject(t *testing.T) {
 	}
 	var object map[string]any
 	read(t, filepath.Join(keda, "config/crd/bases/keda.sh_scaledobjects.yaml"), &definition)
-	read(t, "scaledobject.yaml", &object)
+	text, err := os.ReadFile("scaledobject.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second, _ := bytes.Cut(text, []byte("\n---\n"))
+	if err := yaml.Unmarshal(first, &object); err != nil {
+		t.Fatal(err)
+	}
 	version := definition.Spec.Versions[0]
 	if want := "keda.sh/" + version.Name; object["apiVersion"] != want || object["kind"] != "ScaledObject" {
 		t.Errorf("it is a %v of %v, KEDA has a ScaledObject of %s", object["kind"], object["apiVersion"], want)
@@ -39,6 +50,7 @@ func TestScaledObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	metadata := object["spec"].(map[string]any)["triggers"].([]any)[0].(map[string]any)["metadata"].(map[string]any)
+	server := metadata["server"].(string)
 	for _, m := range regexp.MustCompile("`keda:\"name=(\\w+),(.*)\"`").FindAllStringSubmatch(string(scaler), -1) {
 		if _, ok := metadata[m[1]]; !ok && !strings.Contains(m[2], "optional") && !strings.Contains(m[2], "default") {
 			t.Errorf("KEDA needs to know %s", m[1])
@@ -47,6 +59,28 @@ func TestScaledObject(t *testing.T) {
 	}
 	if len(metadata) > 0 {
 		t.Errorf("KEDA does not know %v", metadata)
+	}
+	reachable(t, server, decode(t, second).(*networking.NetworkPolicy))
+}
+
+// reachable wants KEDA, which is in another namespace, to find the server and to be let
+// through to it.
+func reachable(t *testing.T, server string, policy *networking.NetworkPolicy) {
+	t.Helper()
+	m := build(t)
+	host, port, _ := strings.Cut(server, ":")
+	if labels := strings.Split(host, "."); len(labels) != 3 || labels[0] != m.service.Name || labels[2] != "svc" {
+		t.Errorf("the server is %s, want %s, its namespace, svc", host, m.service.Name)
+	}
+	if port != strconv.Itoa(int(m.service.Spec.Ports[0].Port)) {
+		t.Errorf("the service has no port %s", port)
+	}
+	if !maps.Equal(policy.Spec.PodSelector.MatchLabels, m.network.Spec.PodSelector.MatchLabels) {
+		t.Errorf("the policy is for other pods: %v", policy.Spec.PodSelector.MatchLabels)
+	}
+	rule := policy.Spec.Ingress[0]
+	if rule.From[0].NamespaceSelector == nil || rule.Ports[0].Port.StrVal != m.service.Spec.Ports[0].TargetPort.StrVal {
+		t.Errorf("the policy does not let another namespace through to the queue: %v", rule)
 	}
 }
 

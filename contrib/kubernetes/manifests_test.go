@@ -3,6 +3,8 @@ package kubernetes
 import (
 	"bytes"
 	"os"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,6 +134,32 @@ func TestManifests(t *testing.T) {
 	}
 	if s := container.SecurityContext; !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" || !*pod.Spec.SecurityContext.RunAsNonRoot {
 		t.Errorf("the container may do more than it needs: %v", s)
+	}
+}
+
+// The pod that looks at a journal finds that of the stateful set, as the same user and
+// with the same image.
+func TestJournalPod(t *testing.T) {
+	text, err := os.ReadFile("journal.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := build(t)
+	pod, server := decode(t, text).(*core.Pod).Spec, m.set.Spec.Template.Spec
+	claim := m.set.Spec.VolumeClaimTemplates[0].Name + "-" + m.set.Name + "-0"
+	if got := pod.Volumes[0].PersistentVolumeClaim.ClaimName; got != claim {
+		t.Errorf("it mounts %s, the jobs are on %s", got, claim)
+	}
+	tool, container := pod.Containers[0], server.Containers[0]
+	if tool.Image != container.Image {
+		t.Errorf("its image is %s, the server's %s", tool.Image, container.Image)
+	}
+	if !reflect.DeepEqual(pod.SecurityContext, server.SecurityContext) || !reflect.DeepEqual(tool.SecurityContext, container.SecurityContext) {
+		t.Errorf("it has other rights than the server: %v, %v", pod.SecurityContext, tool.SecurityContext)
+	}
+	journal := printed(t, m)["journal"]
+	if tool.VolumeMounts[0].MountPath != journal || !slices.Equal(tool.Args, []string{"journal", "check", journal}) {
+		t.Errorf("it runs %q with %v, the journal is %s", tool.Args, tool.VolumeMounts, journal)
 	}
 }
 
