@@ -14,15 +14,18 @@ type PageSearch struct {
 	first firstEntries
 
 	// How far it has come.
-	looks     int      // number of entries that were looked at
-	parents   []uint32 // places of entries whose children are to be looked at
-	sorting   bool     // all were looked at
-	reporting bool     // the first ones are in order
-	reported  int      // of them
+	looks     int    // number of entries that were looked at
+	ahead     []span // places to look at, in order; few, for most are side by side
+	sorting   bool   // all were looked at
+	reporting bool   // the first ones are in order
+	reported  int    // of them
 }
 
-// lookStep is how many families of a heap are a step of a search.
-const lookStep = 64
+// A span is places of a heap that are side by side.
+type span struct{ from, to uint32 }
+
+// lookStep is how many entries of a list are a step of a search.
+const lookStep = 256
 
 // BeginPage prepares to report up to n jobs of a tube in a state behind a cursor, in
 // their order: ready ones by (pri, id), delayed and reserved ones by the end of their delay
@@ -71,37 +74,50 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 
 // look looks at some entries of the list.
 func (e *Engine) look(p *PageSearch) {
-	e.turnWork += 4 * lookStep / looksPerUnit
+	h := &p.list.jobs
 	if p.looks == 0 {
-		e.lookAt(p, 0, 1)
+		p.ahead = []span{{0, uint32(min(h.n, 1))}}
 	}
-	for range lookStep {
-		if len(p.parents) == 0 {
+	parents := (h.n + 2) / 4 // places with children; most entries are leaves
+	e.turnWork += lookStep / looksPerUnit
+	for end := p.looks + lookStep; p.looks < end; {
+		if len(p.ahead) == 0 {
 			p.sorting = true
 			return
 		}
-		first := 4*int(p.parents[0]) + 1
-		p.parents = p.parents[1:]
-		e.lookAt(p, first, first+4)
+		from, to := int(p.ahead[0].from), int(p.ahead[0].to)
+		if from == to {
+			p.ahead = p.ahead[1:]
+			continue
+		}
+		page, at := h.pages[from/entriesPerPage], from%entriesPerPage
+		entries := page[at:min(at+to-from, at+end-p.looks, len(page))]
+		for i, x := range entries {
+			if on := p.first.passed(x) || e.show(p, x); on && from+i < parents {
+				p.open(from + i)
+			}
+		}
+		p.ahead[0].from += uint32(len(entries))
+		p.looks += len(entries)
 	}
 }
 
-// lookAt looks at the entries at some places, as far as there are any, and notes whose
-// children to look at.
-func (e *Engine) lookAt(p *PageSearch, from, to int) {
-	h := &p.list.jobs
-	to = min(to, h.n)
-	for i := from; i < to; i++ {
-		p.looks++
-		switch x := *h.at(i); {
-		case p.first.passed(x):
-		case p.first.show(x):
-			e.turnWork++
-		case p.list.state != Reserved: // so the list is ordered: the children are further behind
-			continue
-		}
-		if 4*i+1 < h.n {
-			p.parents = append(p.parents, uint32(i))
-		}
+// show shows an entry to the first ones, and reports whether its children may be among
+// them, too.
+func (e *Engine) show(p *PageSearch, x entry) bool {
+	if p.first.show(x) {
+		e.turnWork++
+		return true
+	}
+	return p.list.state == Reserved // without order
+}
+
+// open adds the children of an entry to what is to be looked at.
+func (p *PageSearch) open(parent int) {
+	children := span{uint32(4*parent + 1), uint32(min(4*parent+5, p.list.jobs.n))}
+	if last := len(p.ahead) - 1; p.ahead[last].to == children.from {
+		p.ahead[last].to = children.to
+	} else {
+		p.ahead = append(p.ahead, children)
 	}
 }
