@@ -249,8 +249,8 @@ func (n *node) woke() {
 // for the first job on any of them. Priorities count within a server. What
 // [Pool.Reserve] says of its job is true of this one.
 //
-// If no server can be reached the error says so at once; while it waits, servers
-// may come and go.
+// If no server can be reached the error says so at once, so a loop should pause before
+// it asks again; package worker does. While it waits, servers may come and go.
 func (s *Servers) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
 	return s.reserve(ctx, forever, tubes)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/client"
 )
@@ -35,17 +36,20 @@ func completeStats(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 func tubeNames(cmd *cobra.Command) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
-	addr, err := cmd.Flags().GetString("addr")
-	if err != nil {
-		return nil
-	}
-	token, _ := cmd.Flags().GetString("token")
-	server := serverOptions{addr: addr, token: token, timeout: completionTimeout}
+	var server serverOptions
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	server.define(flags)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if flags.Lookup(f.Name) != nil {
+			flags.Set(f.Name, f.Value.String()) // a value that it has taken before
+		}
+	})
+	server.timeout = completionTimeout
 	opt, err := server.options()
 	if err != nil {
 		return nil
 	}
-	c, err := client.Dial(ctx, addr, opt)
+	c, err := client.Dial(ctx, server.addr, opt)
 	if err != nil {
 		return nil
 	}

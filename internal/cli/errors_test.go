@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/tls"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,5 +88,18 @@ func TestWordsOfTLS(t *testing.T) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// The names of tubes are asked for in the way that the command line says so far.
+func TestCompleteTLS(t *testing.T) {
+	ca := certstest.NewCA(t)
+	addr := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}})
+	cmd := newJobs()
+	if err := cmd.ParseFlags([]string{"--addr", addr, "--tls-ca", ca.File}); err != nil {
+		t.Fatal(err)
+	}
+	if names := tubeNames(cmd); !slices.Equal(names, []string{"default"}) {
+		t.Errorf("the tubes are %q, want default", names)
 	}
 }

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
+)
+
+// TestTop drives top in a terminal, against ours and against the real beanstalkd. What its
+// screens look like is tested in package top.
+func TestTop(t *testing.T) {
+	for _, program := range []string{"beanpole", "beanstalkd"} {
+		t.Run(program, func(t *testing.T) {
+			if _, err := exec.LookPath(program); err != nil {
+				t.Skip(err)
+			}
+			addr := "unix:" + filepath.Join(t.TempDir(), "s")
+			startServer(t, program, addr)
+			runBeanpole(t, "put", "--addr", addr, "--tube", "mail", "hello")
+			runBeanpole(t, "put", "--addr", addr, "--tube", "mail", "--delay", "1h", "later")
+			runBeanpole(t, "put", "--addr", addr, "--tube", "old", "bad")
+			runBeanpole(t, "bury", "--addr", addr, "3")
+
+			terminal := startTop(t, addr)
+			// TUBE READY AGE RESERVED WAITING WATCHING BURIED PUT/s DEL/s DELAYED
+			terminal.wait(`(?m)^mail +1 +\d+s +0 +0 +0 +0 +0 +0 +1$`)
+			terminal.wait(`(?m)^old +0 +0 +0 +0 +1 +0 +0 +0$`)
+			runBeanpole(t, "put", "--addr", addr, "--tube", "old", "worse")
+			runBeanpole(t, "bury", "--addr", addr, "4")
+			terminal.wait(`(?m)^old +0 +0 +0 +0 +2 +\+1 `)
+
+			terminal.press("\x1b[B") // down: from default to mail
+			terminal.press("\r")
+			terminal.wait(`hello`)
+			terminal.press("\t")
+			terminal.wait(`later`)
+			terminal.press("x") // back
+			terminal.wait(`TUBE`)
+			terminal.press("k")
+			terminal.wait(`kicked 1 jobs of mail`)
+			terminal.press("p")
+			terminal.wait(`(?m)^mail +2 .* (1h0m|59m\d+s) `)
+			terminal.press("c")
+			terminal.wait(`delete the 2 ready jobs of mail\? y/n`)
+			terminal.press("y")
+			terminal.wait(`deleted 2 ready jobs of mail`)
+			terminal.press("q")
+			if err := terminal.cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// startServer runs a server until the test ends.
+func startServer(t *testing.T, program, addr string) {
+	t.Helper()
+	cmd := exec.Command(program, "-l", addr)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		c, err := net.Dial("unix", strings.TrimPrefix(addr, "unix:"))
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func runBeanpole(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("beanpole", args...).CombinedOutput(); err != nil {
+		t.Fatalf("beanpole %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// A topTerminal is a terminal in which top runs.
+type topTerminal struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	keys io.Writer
+	term vt10x.Terminal
+}
+
+func startTop(t *testing.T, addr string) *topTerminal {
+	t.Helper()
+	const width, height = 100, 14
+	cmd := exec.Command("beanpole", "top", "--addr", addr, "--every", "100ms")
+	cmd.Env = append(cmd.Environ(), "TERM=xterm")
+	ptmx, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: width, Rows: height})
+	if errors.Is(err, syscall.ENOENT) {
+		t.Skip("no pseudo-terminal: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &topTerminal{t: t, cmd: cmd, keys: ptmx, term: vt10x.New(vt10x.WithSize(width, height))}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		io.Copy(s.term, ptmx) // ends with an error where the program ends
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-done
+		ptmx.Close()
+	})
+	return s
+}
+
+func (s *topTerminal) press(keys string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.keys, keys); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// text returns the screen, without the blanks at the ends of lines.
+func (s *topTerminal) text() string {
+	var lines []string
+	for line := range strings.Lines(s.term.String()) {
+		lines = append(lines, strings.TrimRight(line, " \n"))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// wait waits until the screen matches.
+func (s *topTerminal) wait(pattern string) {
+	s.t.Helper()
+	re := regexp.MustCompile(pattern)
+	for deadline := time.Now().Add(30 * time.Second); !re.MatchString(s.text()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the screen never matches %q:\n%s", pattern, s.text())
+		}
+	}
+}
