@@ -73,7 +73,7 @@ func checkConfig(s *config.Settings, w io.Writer) error {
 	if _, err := newSecurity(opt, endpoints, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
-	if _, err := lookupIdentity(opt.User); err != nil {
+	if _, err := lookupAccount(opt.User); err != nil {
 		return err
 	}
 	if dir := opt.Journal.Dir; dir != "" {

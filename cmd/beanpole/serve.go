@@ -89,7 +89,7 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 	if err != nil {
 		return err
 	}
-	who, err := lookupIdentity(opt.User)
+	who, err := lookupAccount(opt.User)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type listening struct {
 // openSockets returns the listening sockets: those that systemd (or another service
 // manager with its protocol) has opened for us, else those of the endpoints. Socket
 // files that it makes belong to owner.
-func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, endpoints []config.Endpoint, owner *identity) ([]listening, error) {
+func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, endpoints []config.Endpoint, owner *account) ([]listening, error) {
 	if files := activation.Files(true); len(files) > 0 {
 		if len(opt.Listen) > 0 || opt.Port != server.DefaultPort || len(opt.Tables.Listeners) > 0 {
 			log.Warn("options -l and -p are ignored, and the listeners of the configuration: the service manager passes the sockets", "sockets", len(files))

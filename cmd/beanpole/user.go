@@ -13,17 +13,17 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// An identity is a user that the process can become, with the primary group
+// An account is a user that the process can become, with the primary group
 // and all others of that user. Nil is the one that it has.
-type identity struct {
+type account struct {
 	name     string
 	uid, gid int
 	groups   []int
 }
 
-// lookupIdentity finds a user by name or number. It fails if the process could
+// lookupAccount finds a user by name or number. It fails if the process could
 // not become that user. Empty is nil.
-func lookupIdentity(name string) (*identity, error) {
+func lookupAccount(name string) (*account, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -42,11 +42,11 @@ func lookupIdentity(name string) (*identity, error) {
 	if err != nil {
 		return nil, command.WithCode(command.ExitLookup, fmt.Errorf("-u %s: groups: %w", name, err))
 	}
-	id := &identity{name: name}
-	if id.uid, err = strconv.Atoi(u.Uid); err != nil {
+	a := &account{name: name}
+	if a.uid, err = strconv.Atoi(u.Uid); err != nil {
 		return nil, command.WithCode(command.ExitLookup, fmt.Errorf("-u %s: user id: %w", name, err))
 	}
-	if id.gid, err = strconv.Atoi(u.Gid); err != nil {
+	if a.gid, err = strconv.Atoi(u.Gid); err != nil {
 		return nil, command.WithCode(command.ExitLookup, fmt.Errorf("-u %s: group id: %w", name, err))
 	}
 	for _, g := range groups {
@@ -54,9 +54,9 @@ func lookupIdentity(name string) (*identity, error) {
 		if err != nil {
 			return nil, command.WithCode(command.ExitLookup, fmt.Errorf("-u %s: group id: %w", name, err))
 		}
-		id.groups = append(id.groups, gid)
+		a.groups = append(a.groups, gid)
 	}
-	return id, id.attainable()
+	return a, a.attainable()
 }
 
 func isUnknown(err error) bool {
@@ -66,28 +66,28 @@ func isUnknown(err error) bool {
 }
 
 // isCurrent tells whether the process is this user already.
-func (id *identity) isCurrent() bool {
-	return id == nil || id.uid != 0 && id.uid == os.Geteuid()
+func (a *account) isCurrent() bool {
+	return a == nil || a.uid != 0 && a.uid == os.Geteuid()
 }
 
-func (id *identity) attainable() error {
-	if id.isCurrent() || os.Geteuid() == 0 {
+func (a *account) attainable() error {
+	if a.isCurrent() || os.Geteuid() == 0 {
 		return nil
 	}
-	return command.WithCode(command.ExitPrivilege, fmt.Errorf("-u %s: only root can become another user; start as root, or as %s without -u", id.name, id.name))
+	return command.WithCode(command.ExitPrivilege, fmt.Errorf("-u %s: only root can become another user; start as root, or as %s without -u", a.name, a.name))
 }
 
 // own gives the user the socket files, which root has made.
-func (id *identity) own(addrs []server.Address) error {
-	if id.isCurrent() {
+func (a *account) own(addrs []server.Address) error {
+	if a.isCurrent() {
 		return nil
 	}
-	for _, a := range addrs {
-		if a.Path == "" {
+	for _, addr := range addrs {
+		if addr.Path == "" {
 			continue
 		}
-		if err := os.Lchown(a.Path, id.uid, id.gid); err != nil {
-			return command.WithCode(command.ExitPrivilege, fmt.Errorf("-u %s: %w", id.name, err))
+		if err := os.Lchown(addr.Path, a.uid, a.gid); err != nil {
+			return command.WithCode(command.ExitPrivilege, fmt.Errorf("-u %s: %w", a.name, err))
 		}
 	}
 	return nil
@@ -95,19 +95,19 @@ func (id *identity) own(addrs []server.Address) error {
 
 // assume makes the process, with all its threads, run as the user, for good.
 // The order matters: only root may change the groups.
-func (id *identity) assume() error {
-	if id.isCurrent() {
+func (a *account) assume() error {
+	if a.isCurrent() {
 		return nil
 	}
-	err := syscall.Setgroups(id.groups)
+	err := syscall.Setgroups(a.groups)
 	if err == nil {
-		err = syscall.Setgid(id.gid)
+		err = syscall.Setgid(a.gid)
 	}
 	if err == nil {
-		err = syscall.Setuid(id.uid)
+		err = syscall.Setuid(a.uid)
 	}
 	if err != nil {
-		return command.WithCode(command.ExitPrivilege, fmt.Errorf("-u %s: cannot become this user: %w", id.name, err))
+		return command.WithCode(command.ExitPrivilege, fmt.Errorf("-u %s: cannot become this user: %w", a.name, err))
 	}
 	return nil
 }

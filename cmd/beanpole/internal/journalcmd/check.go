@@ -48,19 +48,19 @@ func newCheck() *cobra.Command {
 // An inspection is what check finds out.
 type inspection struct {
 	dir    string
-	holder string // who uses the directory; empty: nobody
+	holder string // the process that uses the directory; empty: none
 
 	damage []wal.Damage
 	report wal.Report
 	tally  tally
-	last   string // kind of the last record that a take-over or an import has begun or is done; empty: none
-	before uint64 // the highest id before it
+	last   string // kind of the last record of a take-over or an import; empty: none
+	before uint64 // the highest id before that take-over or import
 	taken  []journal.File
 
 	binlog  binlog.Report // if files of beanstalkd wait to be taken over
 	theirs  tally
-	waiting int                 // so many files of beanstalkd
-	mixed   *journal.MixedError // they are beside a journal that has not taken them over
+	waiting int                 // files of beanstalkd
+	mixed   *journal.MixedError // those of them that the journal has not taken over; nil: none
 }
 
 func (ins *inspection) inspect() (err error) {
@@ -249,8 +249,8 @@ func places(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// A tally counts jobs by state. It takes far less memory than a server: to look
-// at the journal of a large one must not drive that out of memory.
+// A tally counts jobs by state. It takes far less memory than a server does: a check
+// beside a large server must not take the memory that the server needs.
 type tally struct {
 	records     int
 	segments    int              // with records

@@ -15,7 +15,7 @@ import (
 
 // checkDirectory makes sure that there is a directory that can be read.
 func checkDirectory(dir string) error {
-	d, err := os.OpenFile(dir, syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0) // which waits for nobody, should it be a FIFO
+	d, err := os.OpenFile(dir, syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0) // does not block on a FIFO
 	if err == nil {
 		_, err = d.Readdirnames(1)
 		d.Close()
@@ -26,10 +26,10 @@ func checkDirectory(dir string) error {
 	return nil
 }
 
-// holderOf says who uses a journal's directory; empty: nobody. It takes no lock
-// itself, so that it is in nobody's way, and makes no file.
+// holderOf says which process uses a journal's directory; empty: none. It takes no lock
+// itself, so that it hinders no server, and makes no file.
 func holderOf(dir string) (string, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), syscall.O_NONBLOCK, 0) // which waits for nobody, should it be a FIFO
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), syscall.O_NONBLOCK, 0) // does not block on a FIFO
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -37,7 +37,7 @@ func holderOf(dir string) (string, error) {
 		return "", command.WithCode(command.ExitJournal, err)
 	}
 	defer f.Close()
-	// To read would be hindered by a server's lock, which is one for writing.
+	// A lock for reading conflicts with a server's lock, which is one for writing.
 	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
 	switch err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); {
 	case err != nil:
@@ -51,8 +51,8 @@ func holderOf(dir string) (string, error) {
 }
 
 // lockJournal takes the lock of a journal for a tool that needs it for itself.
-// Until it is closed holderOf must not be called: to close any descriptor of
-// the file gives the lock up.
+// Until it is closed, holderOf must not be called: closing any descriptor of the
+// file gives the lock up.
 func lockJournal(dir string) (io.Closer, error) {
 	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))
 	if errors.Is(err, vfs.ErrLocked) {

@@ -11,13 +11,13 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// attempts is how often a journal is read while a server writes it: cleaning
-// may remove a segment between two looks.
+// attempts is how often to read a journal while a server writes it: cleaning may
+// remove a segment in the middle of a reading.
 const attempts = 5
 
-// readJournal calls read, which reads all of a journal, again until it succeeds
-// or is not to blame on a server that is writing. The newest records of such a
-// one may be missing.
+// readJournal calls read, which reads all of a journal. If it fails because a server
+// is writing there, readJournal calls it again. What the server has written last may
+// be missing then.
 func readJournal(dir string, read func() error) error {
 	return retry(dir, func() error {
 		if err := read(); err != nil && !isEnd(dir, err) {
@@ -27,6 +27,8 @@ func readJournal(dir string, read func() error) error {
 	})
 }
 
+// retry calls read until it succeeds, or no server uses the directory, or it has failed
+// often enough.
 func retry(dir string, read func() error) error {
 	for n := 1; ; n++ {
 		err := read()
@@ -45,9 +47,9 @@ func retry(dir string, read func() error) error {
 	}
 }
 
-// isEnd tells whether an error of reading all of a journal is only the place
-// that a server was writing just then. By the time that what follows it was
-// looked at, there was more.
+// isEnd tells whether an error of reading all of a journal is only about the place at
+// which a server was writing at that moment: the records behind it came after it was
+// read.
 func isEnd(dir string, err error) bool {
 	holder, lockErr := holderOf(dir)
 	if lockErr != nil || holder == "" || !errors.Is(err, wal.ErrCorrupt) {
@@ -57,8 +59,8 @@ func isEnd(dir string, err error) bool {
 	return err == nil && len(damage) == 0
 }
 
-// findDamage returns all damage of a journal. What a server is writing at this
-// moment may look damaged, but not twice in the same place.
+// findDamage returns all damage of a journal. The place at which a server is writing
+// may look damaged, but only once.
 func findDamage(dir string) (damage []wal.Damage, err error) {
 	check := func() error {
 		damage, err = wal.Check(vfs.OS, dir)
