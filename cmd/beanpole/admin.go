@@ -121,9 +121,18 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	a.pages.Store(&pages)
 }
 
-// stop ends the pages. Those that are being written are cut off.
+// adminGrace is how long a request may take that is under way when the server stops.
+const adminGrace = time.Second
+
+// stop ends the pages. It waits for requests that are under way, which need the queue, but
+// not for long; the others are cut off.
 func (a *adminServer) stop() {
-	if a != nil {
+	if a == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), adminGrace)
+	defer cancel()
+	if err := a.Shutdown(ctx); err != nil {
 		a.Close()
 	}
 }

@@ -102,7 +102,7 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 	if err != nil {
 		return err
 	}
-	defer pages.stop()
+	defer pages.stop() // for the failures below
 	if err := who.assume(); err != nil {
 		return err
 	}
@@ -130,6 +130,7 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 	failed := signals.wait(log, srv.Drain, r.reload, ended)
 	notify(log, daemon.SdNotifyStopping)
 	stop(ctx, log, srv)
+	pages.stop() // before the queue ends, which they ask
 	reportSocketFiles(log, endpoints, listeners)
 	return cmp.Or(failed, q.broker.Close())
 }
