@@ -5,7 +5,10 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -31,6 +34,67 @@ func TestDesignStops(t *testing.T) {
 		if !declares(f, s[2], s[3]) {
 			t.Errorf("%s: there is no such function", s[0])
 		}
+	}
+}
+
+// DESIGN.md names each room, and no other except those to come.
+func TestDesignRooms(t *testing.T) {
+	text, err := os.ReadFile("DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "\ninternal/\n")
+	list, _, _ = strings.Cut(list, "```")
+	entries, err := os.ReadDir("internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rooms, named []string
+	for _, e := range entries {
+		rooms = append(rooms, e.Name())
+	}
+	for _, m := range regexp.MustCompile(`(?m)^  (\w+)/ +(.*)$`).FindAllStringSubmatch(list, -1) {
+		if !strings.HasSuffix(m[2], "(later)") || slices.Contains(rooms, m[1]) {
+			named = append(named, m[1])
+		}
+	}
+	slices.Sort(named)
+	if !slices.Equal(named, rooms) {
+		t.Errorf("DESIGN.md has the rooms\n%v, the folder has\n%v", named, rooms)
+	}
+}
+
+// mentioned is a file or folder of ours in a document.
+var mentioned = regexp.MustCompile("`((?:\\.ci|client|cmd|contrib|dist|doc|internal)/[\\w./-]+)`")
+
+// The files that documents mention exist.
+func TestMentionedFiles(t *testing.T) {
+	var pages []string
+	for _, glob := range []string{"*.md", "doc/*.md", "doc/decisions/*.md"} {
+		found, err := filepath.Glob(glob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	checked := 0
+	for _, page := range pages {
+		if page == "CHANGELOG.md" {
+			continue // speaks of what was
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range mentioned.FindAllStringSubmatch(string(text), -1) {
+			checked++
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("%s mentions %s: %v", page, m[1], err)
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d files are mentioned", checked)
 	}
 }
 
