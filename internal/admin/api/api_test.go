@@ -162,6 +162,7 @@ func TestRefused(t *testing.T) {
 		{"GET", "/tubes?cursor=a%2Bb", "", 400, "cursor: want what a page has as next"},
 		{"GET", "/tubes?cursor=bWFpbA%0A", "", 400, "cursor: want"},
 		{"GET", "/tubes/none/jobs?state=reserved", "", 404, "there is no tube none"},
+		{"GET", "/connections?limit=1001", "", 400, "limit: want a number from 1 to 1000"},
 		{"GET", "/connections?cursor=x", "", 400, "cursor: want"},
 		{"GET", "/connections?cursor=-1", "", 400, "cursor: want"},
 		{"GET", "/connections/7", "", 404, "there is no connection 7"},

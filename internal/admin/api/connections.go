@@ -59,7 +59,7 @@ func connectionOf(c *server.Connection) Connection {
 // listConnections tells of connections in no particular order. The cursor is the place
 // where the next begin.
 func listConnections(r *request) (reply, error) {
-	query, n, err := r.pageQuery()
+	query, n, err := r.pageQuery(maxConnections)
 	if err != nil {
 		return reply{}, err
 	}

@@ -51,7 +51,7 @@ func jobOf(st *engine.JobStats) Job {
 // listJobs tells of the jobs of a tube in one state, in their order. A page with bodies
 // ends early when they are large.
 func listJobs(r *request) (reply, error) {
-	query, n, err := r.pageQuery("state", "bodies")
+	query, n, err := r.pageQuery(maxLimit, "state", "bodies")
 	if err != nil {
 		return reply{}, err
 	}

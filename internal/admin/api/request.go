@@ -194,15 +194,16 @@ func (r *request) query(names ...string) (url.Values, error) {
 }
 
 const (
-	defaultLimit = 100
-	maxLimit     = 10_000 // as in list-jobs
+	defaultLimit   = 100
+	maxLimit       = 10_000 // as in list-jobs
+	maxConnections = 1000   // each may have a hundred long names
 )
 
 // pageQuery reads the parameters of a list: those by name, with cursor and limit, and how
 // long the page may be.
-func (r *request) pageQuery(names ...string) (query url.Values, n int, err error) {
+func (r *request) pageQuery(most int, names ...string) (query url.Values, n int, err error) {
 	if query, err = r.query(append(names, "cursor", "limit")...); err == nil {
-		n, err = limit(query)
+		n, err = limit(query, most)
 	}
 	return query, n, err
 }
@@ -213,14 +214,14 @@ func badCursor() error {
 }
 
 // limit reads how long a page may be.
-func limit(query url.Values) (int, error) {
+func limit(query url.Values, most int) (int, error) {
 	text := query.Get("limit")
 	if text == "" {
 		return defaultLimit, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxLimit {
-		return 0, problemf(http.StatusBadRequest, "limit: want a number from 1 to %d", maxLimit)
+	if err != nil || n < 1 || n > most {
+		return 0, problemf(http.StatusBadRequest, "limit: want a number from 1 to %d", most)
 	}
 	return n, nil
 }

@@ -58,7 +58,7 @@ var inCursor = base64.RawURLEncoding
 // listTubes tells of the tubes that the client may see, by name. The cursor is the name
 // of the last.
 func listTubes(r *request) (reply, error) {
-	query, n, err := r.pageQuery()
+	query, n, err := r.pageQuery(maxLimit)
 	if err != nil {
 		return reply{}, err
 	}
