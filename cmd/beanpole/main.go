@@ -90,17 +90,11 @@ func newRoot() *cobra.Command {
 		cmd.GroupID = server
 		root.AddCommand(cmd)
 	}
-	root.SetCompletionCommandGroupID(server)
 	root.AddGroup(cli.Groups()...)
 	root.AddCommand(cli.Commands()...)
 	root.AddCommand(newMan())
 	root.SetHelpCommand(newHelp(root))
-	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" {
-			cmd.Short = "print what completes commands in bash, zsh or fish"
-		}
-	}
+	addCompletion(root, server)
 	return root
 }
 

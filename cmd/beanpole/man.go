@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 )
 
 // newMan is for those who make packages: it writes the manual from the help.
@@ -14,8 +16,10 @@ func newMan() *cobra.Command {
 		Use:    "man DIR",
 		Short:  "write the manual pages into a directory",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return command.UsageError("man needs one directory")
+			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil { // #nosec G301 -- manuals are for everybody
 				return fmt.Errorf("man: %w", err)
 			}

@@ -65,6 +65,8 @@ func newImport() *cobra.Command {
 			}
 			in, size = f, info.Size()
 			opt.progress = cmp.Or(opt.progress, args[0]+".progress")
+		} else {
+			s.noteTerminal()
 		}
 		c, err := s.dial(ctx)
 		if err != nil {

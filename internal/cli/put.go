@@ -40,6 +40,9 @@ func newPut() *cobra.Command {
 			return err
 		}
 		defer c.Close()
+		if len(args) == 0 {
+			s.noteTerminal()
+		}
 		jobs, err := opt.source(s.in, args)
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -204,4 +205,11 @@ func (s *session) printJSON(v any) error {
 // note tells a person something that is not the result.
 func (s *session) note(format string, args ...any) {
 	fmt.Fprintf(s.err, "beanpole: "+format+"\n", args...)
+}
+
+// noteTerminal tells a person why nothing happens while standard input is read.
+func (s *session) noteTerminal() {
+	if term.IsTerminal(os.Stdin.Fd()) {
+		s.note("reading from the terminal until control-D")
+	}
 }

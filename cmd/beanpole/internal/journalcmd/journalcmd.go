@@ -12,7 +12,8 @@ import (
 )
 
 const long = `Look at a journal, the directory that "beanpole -b DIR" keeps its jobs in, mend
-it, put two together, or turn it into files of beanstalkd. doc/journal.md explains what is in it.`
+it, put two together, or turn it into files of beanstalkd. doc/journal.md explains
+what is in it.`
 
 const example = `  beanpole journal check /var/lib/beanpole
   beanpole journal dump --live --tube mail /var/lib/beanpole
