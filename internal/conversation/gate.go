@@ -146,8 +146,9 @@ func (c *Conversation) mayKeepWatching(id *access.Identity) bool {
 
 const defaultTube = "default"
 
-// What a command needs: rights, all or any of them, on some tube.
-type need struct {
+// A requirement is what a client needs for a command: rights, all or any of them, on
+// some tube.
+type requirement struct {
 	rights access.Rights
 	any    bool // of the rights
 	on     place
@@ -157,7 +158,8 @@ type need struct {
 type place uint8
 
 const (
-	nowhere  place = iota // none, and no right is needed
+	unstated place = iota // of a command that has no row: it is refused
+	nowhere               // none, and no right is needed
 	named                 // the one that it names
 	used                  // the one in use
 	both                  // the two that it names
@@ -166,8 +168,8 @@ const (
 	anywhere              // some tube
 )
 
-// needs is the table of rights, a row a command.
-var needs = [wire.NumOps]need{
+// requirements is the table of rights, a row a command.
+var requirements = [wire.NumOps]requirement{
 	wire.Put:            {access.Put, false, used},
 	wire.Use:            {access.Put | access.Peek | access.Manage | access.Stats, true, named},
 	wire.Peek:           {access.Peek, false, ofJob},
@@ -193,20 +195,22 @@ var needs = [wire.NumOps]need{
 	wire.Stats:          {access.Stats, false, anywhere},
 	wire.ListTubes:      {access.Stats, false, anywhere},
 
-	wire.Unknown:          {},
-	wire.Ignore:           {},
-	wire.ListTubesWatched: {},
-	wire.ListTubeUsed:     {},
-	wire.Quit:             {},
-	wire.Auth:             {},
+	wire.Unknown:          {on: nowhere},
+	wire.Ignore:           {on: nowhere},
+	wire.ListTubesWatched: {on: nowhere},
+	wire.ListTubeUsed:     {on: nowhere},
+	wire.Quit:             {on: nowhere},
+	wire.Auth:             {on: nowhere},
 }
 
 // may reports whether the client has the rights that a command needs. What does not
 // exist needs none: that is answered as always.
 func (c *Conversation) may(e *engine.Engine, cmd *wire.Command) bool {
-	n := &needs[cmd.Op]
+	n := &requirements[cmd.Op]
 	tube := ""
 	switch n.on {
+	case unstated:
+		return false
 	case nowhere:
 		return true
 	case anywhere:

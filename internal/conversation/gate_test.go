@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -291,4 +292,24 @@ func FuzzAuth(f *testing.F) {
 		}
 		g.end()
 	})
+}
+
+// Each command says what it needs. One that does not is refused, and not open to all.
+func TestRequirements(t *testing.T) {
+	for op := range wire.NumOps {
+		if requirements[op].on == unstated {
+			t.Errorf("%v has no row in requirements", op)
+		}
+	}
+	saved := requirements[wire.Peek]
+	defer func() { requirements[wire.Peek] = saved }()
+	requirements[wire.Peek] = requirement{}
+	policy, err := access.New(access.Config{Rules: []access.RuleConfig{{Identities: []string{"*"}, Tubes: []string{"mail"}, Rights: access.All}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Conversation{identity: policy.Nobody()}
+	if c.may(engine.New(engine.Options{}), &wire.Command{Op: wire.Peek, ID: 1}) {
+		t.Error("a command without a row may be executed")
+	}
 }
