@@ -7,7 +7,7 @@ UNITS ?= /etc/systemd/system
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 ARCH ?= $(shell $(GO) env GOARCH)
 
-.PHONY: all build test race lint scan vulncheck interop fuzz sim crash soak budget bench bench-compare install manual package release image clean
+.PHONY: all build test race test-32 lint scan vulncheck interop fuzz sim crash soak budget bench bench-compare install manual package release image clean
 
 all: lint test build
 
@@ -25,12 +25,17 @@ PROCESSES := /internal/(soak|conformance|conformance/interop)$$
 race: ## the same under the race detector; needs a C compiler
 	$(GO) test -race $$($(GO) list ./... | grep -vE '$(PROCESSES)')
 
-lint: ## gofmt, vet, staticcheck, and that the other systems build
+# Linux on amd64 runs programs of 32 bits, unless its kernel was built without that.
+test-32: ## the server and the client with integers of 32 bits
+	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|budget|load|sim)')
+
+lint: ## gofmt, vet, staticcheck, and that it builds for the other systems
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	GOOS=darwin $(GO) build ./...
 	GOOS=freebsd $(GO) build ./...
+	GOOS=linux GOARCH=386 $(GO) build ./...
 
 # Of gosec's rules these are off:
 #   G104  errors that are not looked at: closing, deadlines, and writes to a

@@ -125,7 +125,7 @@ func (c *Conn) manageIdle(ctx context.Context, q *request, state State, limit in
 		return c.fail(q, fmt.Errorf("%w: jobs that are reserved cannot be taken", ErrInvalid))
 	}
 	if limit == 0 {
-		limit = math.MaxUint32
+		limit = math.MaxInt
 	}
 	return c.manage(ctx, q, state, limit, func(r *wire.Reply) error {
 		*n = int(r.N)
@@ -142,7 +142,7 @@ func (c *Conn) manage(ctx context.Context, q *request, state State, limit int, r
 	if limit <= 0 {
 		return c.fail(q, fmt.Errorf("%w: %d jobs", ErrInvalid, limit))
 	}
-	q.Count = uint32(min(limit, math.MaxUint32))
+	q.Count = uint32(min(uint64(limit), math.MaxUint32))
 	err := c.hold(ctx, q, CheckTube(string(q.Tube)), read)
 	if e, ok := errors.AsType[*Error](err); ok && errors.Is(err, ErrBadFormat) && len(wire.AppendCommand(nil, &q.Command)) > wire.MaxLine {
 		// To a server that does not know the command, its line is too long.

@@ -101,7 +101,7 @@ func (c *Conn) watchOnly(ctx context.Context, tubes []string) error {
 // ones, soonest first. max is at most 4294967295.
 func (c *Conn) Kick(ctx context.Context, max int) (kicked int, err error) {
 	q := request{Command: wire.Command{Op: wire.Kick, Count: uint32(max)}, want: wire.Kicked, tube: usedTube}
-	if max < 0 || max > math.MaxUint32 {
+	if max < 0 || uint64(max) > math.MaxUint32 {
 		return 0, c.fail(&q, fmt.Errorf("%w: %d jobs", ErrInvalid, max))
 	}
 	err = c.hold(ctx, &q, nil, func(r *wire.Reply) error {

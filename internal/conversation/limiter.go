@@ -36,7 +36,7 @@ func (c *Conversation) allowance(now int64) int {
 	if c.limiter == nil {
 		return maxCommands
 	}
-	n := c.limiter.Tokens(now) + c.credit
+	n := min(c.limiter.Tokens(now), maxCommands) + c.credit
 	if n == 0 && c.takeNext(now) {
 		n = c.credit
 	}
