@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -68,5 +69,45 @@ func TestPlainTerminal(t *testing.T) {
 	io.Copy(&text, terminal) // ends with an error where the program ends
 	if err := cmd.Wait(); err != nil || !strings.HasPrefix(text.String(), "beanpole ") || strings.Contains(text.String(), "\x1b") {
 		t.Errorf("%q, %v", text.String(), err)
+	}
+}
+
+// Control-C ends a command that waits for a person.
+func TestInterruptedAtTerminal(t *testing.T) {
+	addr := "unix:" + filepath.Join(t.TempDir(), "s")
+	startServer(t, "beanpole", addr)
+	runBeanpole(t, "put", "--addr", addr, "--tube", "mail", "hello")
+	for asks, args := range map[string][]string{
+		"reading from the terminal":               {"put"},
+		"reading from the terminal until":         {"import"},
+		"delete 1 ready jobs of tube mail? [y/N]": {"clear", "mail", "--state", "ready"},
+	} {
+		cmd := exec.Command("beanpole", append(args, "--addr", addr)...)
+		terminal, err := pty.Start(cmd)
+		if err != nil {
+			t.Skip("no pseudo-terminal: ", err)
+		}
+		defer terminal.Close()
+		stuck := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
+		var text strings.Builder
+		for b := make([]byte, 1); !strings.Contains(text.String(), asks); {
+			if _, err := terminal.Read(b); err != nil {
+				t.Fatalf("%q: it said %q and ended", args, text.String())
+			}
+			text.Write(b)
+		}
+		if _, err := terminal.WriteString("\x03"); err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, terminal)
+		cmd.Wait()
+		stuck.Stop()
+		if code := cmd.ProcessState.ExitCode(); code != 130 {
+			t.Errorf("%q ended with %v, want code 130", args, cmd.ProcessState)
+		}
+	}
+	out, err := exec.Command("beanpole", "tubes", "mail", "--json", "--addr", addr).Output()
+	if err != nil || !strings.Contains(string(out), `"ready":1,`) {
+		t.Errorf("after all that: %s, %v", out, err)
 	}
 }

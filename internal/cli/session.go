@@ -163,7 +163,8 @@ func (s *session) command(name, args, short string, run runner) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			s.in, s.out, s.err = cmd.InOrStdin(), bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
+			context.AfterFunc(ctx, stop) // a second signal ends the program at once
+			s.in, s.out, s.err = &input{ctx: ctx, from: cmd.InOrStdin()}, bufio.NewWriter(cmd.OutOrStdout()), cmd.ErrOrStderr()
 			return s.exit(ctx, cmp.Or(run(ctx, s, args), s.out.Flush()))
 		},
 	}

@@ -39,7 +39,8 @@ What COMMAND prints goes where this prints; with --json to standard error, and s
 output gets an object for each job.
 
 With SIGTERM or SIGINT it takes no more jobs and waits for the commands that run. After
---stop they get SIGTERM too, and their jobs go to other workers. COMMAND is not run by a
+--stop they get SIGTERM too, and their jobs go to other workers. A second signal ends it
+at once: the commands go on, and their jobs go to other workers. COMMAND is not run by a
 shell: sh -c '...' does that.`
 
 // statusBury is the exit status of a command whose job will never succeed. It is
