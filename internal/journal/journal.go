@@ -323,7 +323,11 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	if !j.appendGone() {
 		next = min(next, now+healPause)
 	}
-	next = min(next, j.look(now), j.clean(now), j.reap(now), j.retryReserve(now))
+	next = min(next, j.look(now))
+	if j.failure() != nil { // the file that is written is lost
+		return min(next, j.heal(now))
+	}
+	next = min(next, j.clean(now), j.reap(now), j.retryReserve(now))
 	if j.dirty {
 		next = min(next, now+cleanPause) // for the Flush
 	}

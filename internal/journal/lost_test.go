@@ -108,6 +108,23 @@ func testLostFiles(t *testing.T, loseFile func(fsys vfs.FS, name string) error) 
 	}
 }
 
+// When a look misses the file that is written, the log heals in that turn: no client
+// is refused anything.
+func TestLostTipHealsAtOnce(t *testing.T) {
+	b := newBench(t, Options{SegmentSize: 4096})
+	b.turn(func() { b.put(engine.Spec{}, 100) })
+	if err := b.log.fs.Remove("/" + wal.FileName(b.log.Stats().Current)); err != nil {
+		t.Fatal(err)
+	}
+	b.now += lookPause
+	b.turn(func() {}) // the look begins
+	b.turn(func() {}) // and tells
+	if st := b.log.Stats(); st.Err != nil || st.Trouble == nil {
+		t.Errorf("changes are refused: %v; the health is %v", st.Err, st.Trouble)
+	}
+	b.turn(func() { b.put(engine.Spec{}, 100) })
+}
+
 // A directory that was exchanged for an older copy of it does not count for the
 // one that the server wrote to.
 func TestDirectoryExchanged(t *testing.T) {
