@@ -123,7 +123,7 @@ func newBury() *cobra.Command {
 func newRelease() *cobra.Command {
 	var pri priority
 	var delay time.Duration
-	cmd := newHolding("release", "released", "make jobs ready, or delay them, whatever they are now", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
+	cmd := newHolding("release", "released", "make jobs that nobody holds ready, or delay them", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
 		return j.Release(ctx, pri.or(st.Pri), delay)
 	})
 	pri.define(cmd)
