@@ -179,6 +179,8 @@ func TestRefused(t *testing.T) {
 		{"POST", "/jobs/1/bury", `{"priority":4294967296}`, 400, "priority: want a number"},
 		{"POST", "/jobs/1/bury", `[]`, 400, "the body is not a JSON object of the form"},
 		{"POST", "/jobs/1/kick", `{"x":1}`, 400, "the body has a member that is not in openapi.yaml"},
+		{"POST", "/tubes/mail/pause", `{"seConds":1}`, 400, "the body has a member that is not in openapi.yaml"},
+		{"POST", "/jobs/1/kick", `null`, 400, "the body is not a JSON object"},
 		{"POST", "/tubes/mail/jobs", "", 415, "want a JSON object: Content-Type: application/json"},
 		{"POST", "/tubes/mail/jobs", "{", 400, "the body is empty or ends too soon"},
 		{"POST", "/tubes/mail/jobs", `{"body":"a}`, 400, "the body is empty or ends too soon"},

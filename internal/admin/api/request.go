@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -140,16 +141,45 @@ func (r *request) decode(into any, optional bool) error {
 	if kind != "application/json" {
 		return problemf(http.StatusUnsupportedMediaType, "want a JSON object: Content-Type: application/json")
 	}
+	var members map[string]json.RawMessage
 	d := json.NewDecoder(r.http.Body)
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if err := d.Decode(&members); err != nil {
 		return decodeProblem(err)
+	}
+	if members == nil {
+		return errNoObject
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return problemf(http.StatusBadRequest, "there is something behind the JSON object")
 	}
+	return decodeMembers(members, into)
+}
+
+// decodeMembers puts the members of an object into the struct that into points to. Their
+// names must be as they are described: package json alone would take them in any case.
+func decodeMembers(members map[string]json.RawMessage, into any) error {
+	fields := reflect.ValueOf(into).Elem()
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Tag.Get("json")
+		text, ok := members[name]
+		if !ok {
+			continue
+		}
+		delete(members, name)
+		if err := json.Unmarshal(text, fields.Field(i).Addr().Interface()); err != nil {
+			if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+				e.Field = name
+			}
+			return decodeProblem(err)
+		}
+	}
+	if len(members) > 0 {
+		return problemf(http.StatusBadRequest, "the body has a member that is not in openapi.yaml")
+	}
 	return nil
 }
+
+var errNoObject = problemf(http.StatusBadRequest, "the body is not a JSON object of the form that openapi.yaml describes")
 
 // decodeProblem says what is wrong with the body of a request, and repeats nothing of it.
 func decodeProblem(err error) error {
@@ -162,7 +192,7 @@ func decodeProblem(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		want := map[string]string{"string": "a string", "uint32": "a number from 0 to 4294967295", "[]uint8": "base64"}[e.Type.String()]
 		if e.Field == "" || want == "" {
-			return problemf(http.StatusBadRequest, "the body is not a JSON object of the form that openapi.yaml describes")
+			return errNoObject
 		}
 		return problemf(http.StatusBadRequest, "%s: want %s", e.Field, want)
 	}
@@ -172,7 +202,7 @@ func decodeProblem(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return problemf(http.StatusBadRequest, "the body is empty or ends too soon: want a JSON object")
 	}
-	return problemf(http.StatusBadRequest, "the body has a member that is not in openapi.yaml, or no base64 where that must be")
+	return problemf(http.StatusBadRequest, "there is no base64 where that must be")
 }
 
 // query reads the parameters behind the path. Those that the operation does not have are
