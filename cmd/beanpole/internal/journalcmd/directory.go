@@ -37,6 +37,9 @@ func holderOf(dir string) (string, error) {
 		return "", command.WithCode(command.ExitJournal, err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+		return "", command.WithCode(command.ExitJournal, fmt.Errorf("%s is not a regular file: no server will start (move it away)", f.Name()))
+	}
 	// A lock for reading conflicts with a server's lock, which is one for writing.
 	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
 	switch err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); {
