@@ -13,15 +13,9 @@ import (
 // prefix starts the name of each file; its number follows.
 const prefix = "binlog."
 
-// Detect reports whether a directory holds files of beanstalkd. They may hold no job:
-// beanstalkd always leaves a file.
-func Detect(fsys vfs.FS, dir string) (bool, error) {
-	names, err := Files(fsys, dir)
-	return len(names) > 0, err
-}
-
 // Files returns the names of beanstalkd's files in a directory, without the
-// path, in the order in which they were written.
+// path, in the order in which they were written. They may hold no job: beanstalkd
+// always leaves a file.
 func Files(fsys vfs.FS, dir string) ([]string, error) {
 	nums, _, err := list(fsys, dir)
 	names := make([]string, len(nums))

@@ -156,8 +156,8 @@ func TestWriteLayout(t *testing.T) {
 func TestWriteNothing(t *testing.T) {
 	fsys := dirOf(t)
 	sum, err := Write(fsys, "log", Options{}, slices.Values([]engine.Change{{Kind: engine.LastID}}))
-	if ok, _ := Detect(fsys, "log"); ok || err != nil || sum != (Summary{}) {
-		t.Errorf("files: %v, error: %v, summary: %+v", ok, err, sum)
+	if names, _ := Files(fsys, "log"); len(names) > 0 || err != nil || sum != (Summary{}) {
+		t.Errorf("files: %q, error: %v, summary: %+v", names, err, sum)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestWriteRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("error %v, want %s", err, tc.want)
 		}
-		if ok, _ := Detect(fsys, "log"); ok {
+		if names, _ := Files(fsys, "log"); len(names) > 0 {
 			t.Errorf("after %v there are files", err)
 		}
 	}
