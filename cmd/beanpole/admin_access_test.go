@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -88,42 +89,73 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// The admin pages have so many connections at most, and room again when one ends.
+// The admin pages have so many connections at most. A client that asks nothing makes room
+// for the next; one that is served does not.
 func TestDoor(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := newDoor(l, nil, 2)
-	srv := &http.Server{ConnState: d.changed, Handler: http.NotFoundHandler()}
+	begun, answer := make(chan struct{}), make(chan struct{})
+	srv := &http.Server{ConnState: d.changed, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			begun <- struct{}{}
+			<-answer
+		}
+	})}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(d) }()
-	var open []net.Conn
-	ask := func() net.Conn {
+	dial := func(request string) net.Conn {
 		nc, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		io.WriteString(nc, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		t.Cleanup(func() { nc.Close() })
+		io.WriteString(nc, request)
 		return nc
 	}
-	for range 2 {
-		nc := ask()
-		nc.Read(make([]byte, 1))
-		open = append(open, nc)
+	const short, long = "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /long HTTP/1.1\r\nHost: x\r\n\r\n"
+	wantReply := func(nc net.Conn) {
+		t.Helper()
+		if _, err := http.ReadResponse(bufio.NewReader(nc), nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	third := ask() // waits, and is served when another goes
+	wantEnd := func(nc net.Conn) {
+		t.Helper()
+		if n, err := nc.Read(make([]byte, 1)); n > 0 || err == nil {
+			t.Fatal("the connection goes on")
+		}
+	}
+
+	silent := dial("")
+	idle := dial(short)
+	wantReply(idle)
+	first := dial(long)
+	wantEnd(silent)
+	<-begun
+	second := dial(long)
+	wantEnd(idle)
+	<-begun
+	third := dial(short) // waits until one of them is answered
 	if n := len(d.inside); n != 2 {
 		t.Errorf("%d are inside", n)
 	}
-	open[0].Close()
-	if n, err := third.Read(make([]byte, 1)); n != 1 {
-		t.Error(err)
+	answer <- struct{}{}
+	answer <- struct{}{}
+	wantReply(first)
+	wantReply(second)
+	wantReply(third)
+
+	for range 2 { // the door closes though it is full
+		dial(long)
+		<-begun
 	}
-	srv.Close() // though the door is full
+	dial(short)
+	srv.Close()
 	<-served
-	third.Close()
-	open[1].Close()
+	close(answer)
 }
 
 // A request that is under way when the server stops is answered.
