@@ -21,7 +21,7 @@ const (
 	ruleTests = "prometheus/beanpole.test.yml"
 )
 
-// A metric is a line of the table in doc/operations.md, which a test of internal/admin holds
+// A metric is a line of the table in doc/metrics.md, which a test of internal/admin holds
 // against the program.
 type metric struct {
 	kind   string
@@ -32,12 +32,12 @@ func documented(t *testing.T) map[string]metric {
 	t.Helper()
 	line := regexp.MustCompile("(?m)^\\| `(beanpole_[a-z_]+)` \\| ([a-z]+) \\| ([^|]*) \\|")
 	all := make(map[string]metric)
-	for _, m := range line.FindAllStringSubmatch(read(t, "../doc/operations.md"), -1) {
+	for _, m := range line.FindAllStringSubmatch(read(t, "../doc/metrics.md"), -1) {
 		labels := regexp.MustCompile("[a-z]+").FindAllString(m[3], -1)
 		all[m[1]] = metric{m[2], append(labels, "instance", "job")}
 	}
 	if len(all) == 0 {
-		t.Fatal("doc/operations.md has no table of metrics")
+		t.Fatal("doc/metrics.md has no table of metrics")
 	}
 	return all
 }

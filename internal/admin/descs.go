@@ -3,7 +3,7 @@ package admin
 import "github.com/prometheus/client_golang/prometheus"
 
 // What the metrics are. Names end as Prometheus recommends: _total counts since the
-// start, _bytes are bytes, _seconds are seconds. doc/operations.md has them in a table,
+// start, _bytes are bytes, _seconds are seconds. doc/metrics.md has them in a table,
 // which a test compares with this.
 var (
 	info     = desc("info", "1; the version is a label.", "version")

@@ -16,7 +16,7 @@ import (
 )
 
 // Every metric that is described is collected, and no other. The table in
-// doc/operations.md has each of them, in order, with its kind, its labels and what it
+// doc/metrics.md has each of them, in order, with its kind, its labels and what it
 // means, and nothing else.
 func TestDocumented(t *testing.T) {
 	opt := everything()
@@ -43,7 +43,7 @@ func TestDocumented(t *testing.T) {
 		slices.Sort(labels)
 		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp()))
 	}
-	text, err := os.ReadFile("../../doc/operations.md")
+	text, err := os.ReadFile("../../doc/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
