@@ -140,17 +140,7 @@ func TestDirectoryExchanged(t *testing.T) {
 	if b.log.Stats().Current != 1 {
 		t.Fatal("the test needs one segment")
 	}
-	if err := disk.Remove(name); err != nil {
-		t.Fatal(err)
-	}
-	f, err := disk.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt(stale, 0); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
+	exchange(t, disk, name, stale)
 	for range 8 {
 		b.now += int64(10 * time.Second)
 		b.turn(func() {})
@@ -179,17 +169,7 @@ func TestStopWhileRewriting(t *testing.T) {
 		}
 		b.turn(func() { b.put(engine.Spec{}, 100) })
 	}
-	if err := disk.Remove(name); err != nil {
-		t.Fatal(err)
-	}
-	f, err := disk.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt(stale, 0); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
+	exchange(t, disk, name, stale)
 	for range 4 {
 		b.now += lookPause
 		b.turn(func() {})
@@ -208,6 +188,22 @@ func TestStopWhileRewriting(t *testing.T) {
 		t.Errorf("%d jobs of %d, %v", report.Jobs, jobs, err)
 	}
 	b.reopen(disk) // for the end of the bench
+}
+
+// exchange puts a file with other contents in the place of one.
+func exchange(t *testing.T, disk *memfs.FS, name string, contents []byte) {
+	t.Helper()
+	if err := disk.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	f, err := disk.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(contents, 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func fileContents(t *testing.T, disk *memfs.FS, name string) []byte {
