@@ -50,7 +50,7 @@ scan: ## gosec: what a program on a network had better not do
 vulncheck: ## govulncheck: known vulnerabilities that our code reaches; asks VULNDB
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0 -db $(or $(VULNDB),https://vuln.go.dev) ./...
 
-interop: build ## the real beanstalkd as twin, and real clients of five languages, also with TLS and tokens, and a real Prometheus; installs what it needs
+interop: build ## the real beanstalkd as twin, and real clients of four languages, also with TLS and tokens, and a real Prometheus; installs what it needs
 	internal/conformance/interop/run -md doc/clients.md bin/beanpole
 	$(GO) test ./internal/conformance/interop -count=1 -interop.all
 	$(GO) test ./contrib -count=1 -contrib.prometheus
