@@ -1,6 +1,6 @@
 // Package bench compares two servers: it starts them in turn, runs the same experiments
-// on both, and writes tables of the results. It is behind "beanpole bench --against" and
-// "beanpole bench scale", and it makes the tables of doc/benchmarks.md.
+// on both, and writes tables of the results. It is what "beanpole bench --against" and
+// "beanpole bench scale" run, and it makes the tables of doc/benchmarks.md.
 //
 //	all := bench.Suites["memory"](&o)
 //	reports, err := bench.Run(ctx, o, all)

@@ -189,7 +189,7 @@ func (p *Process) explain(err error) error {
 
 // inheritFiles lets the servers that this process will start have as many files
 // open as it may itself. When Go starts it raises its own limit, and hands the
-// lower one on unless the limit is set anew.
+// lower one on unless the limit is set again.
 func inheritFiles() error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

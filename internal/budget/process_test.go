@@ -163,7 +163,7 @@ func (s *server) kill() {
 		return
 	}
 	if s.pid != 0 {
-		syscall.Kill(s.pid, syscall.SIGKILL) // strace would leave it behind
+		syscall.Kill(s.pid, syscall.SIGKILL) // strace would leave it running
 	}
 	s.cmd.Process.Kill()
 	s.cmd.Wait()

@@ -1,5 +1,5 @@
 // Package load is a closed-loop load generator for servers that speak the
-// beanstalk protocol: the load behind "beanpole bench".
+// beanstalk protocol: the load of "beanpole bench".
 //
 // It puts one load on one server, which must be running:
 //
@@ -45,7 +45,7 @@
 // # What it does not do
 //
 // It runs on Linux only. It has no open-loop (fixed rate) load, no coordination of
-// several generator machines, no TLS. It leaves its jobs behind only in the mix
+// several generator machines, no TLS. It leaves jobs in the queue only in the mix
 // Put, when a Backlog or Occupied tubes were asked for, or when a run fails.
 //
 // Start reading at session.go (a connection), then peer.go, loop_linux.go and

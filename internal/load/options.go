@@ -58,7 +58,7 @@ type Options struct {
 	Warmup time.Duration `json:"warmup_ns"`
 
 	// Backlog is the number of jobs that are put, unmeasured, before the run
-	// begins. Drain takes them away again, the other mixes leave as many behind.
+	// begins. Drain takes them away again, the other mixes leave as many in the queue.
 	Backlog int64 `json:"backlog"`
 
 	// Occupied is the number of additional tubes that have one job each. The jobs

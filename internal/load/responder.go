@@ -158,6 +158,6 @@ func (t *responderTube) wakeNext() {
 	t.waiting = t.waiting[1:]
 	c.waiting = false
 	t.reserve(c)
-	c.received() // what it has sent behind the reserve
+	c.received() // what it has sent after the reserve
 	c.wake()
 }

@@ -118,7 +118,7 @@ type stream struct {
 
 	buf             []byte // data[r:w] has been written and not yet read
 	r, w            int
-	ended           error // the writer has gone: what a read gets behind the data
+	ended           error // the writer has gone: what a read gets after the data
 	abandoned       bool  // the reader has gone
 	readBy, writeBy deadline
 }

@@ -10,7 +10,7 @@
 // # A life
 //
 // A life begins with a start on the journal of the one before, with options
-// drawn anew. First an audit asks for every job that anybody was ever told of
+// of its own, drawn at random. First an audit asks for every job that anybody was ever told of
 // (audit_test.go). Then clients come and go (client_test.go, commands_test.go)
 // and faults happen (faults_test.go): the process is stopped and continued, calls
 // on files fail (strace injects that), the disk is filled (if a tmpfs can be

@@ -59,7 +59,7 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// burnIDs makes ids long: a put without CR LF behind its body costs one.
+// burnIDs makes ids long: a put without CR LF after its body costs one.
 func burnIDs(t *testing.T, srv *server, n int) {
 	t.Helper()
 	nc, err := net.Dial(srv.addrs[0].Network(), srv.addrs[0].String())

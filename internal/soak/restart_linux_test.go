@@ -122,7 +122,7 @@ const (
 // A deletion was asked for, and acknowledged when the clock was there; 0: it was not.
 type deletion struct{ acknowledged int }
 
-// dial connects for good: who is refused while the server restarts ends the test.
+// dial connects; a connection that is refused while the server restarts fails the test.
 func (b *books) dial(ctx context.Context) (*queue.Conn, error) {
 	return queue.Dial(ctx, b.addr, &queue.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := new(net.Dialer).DialContext(ctx, network, addr)

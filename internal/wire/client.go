@@ -114,7 +114,7 @@ func AppendStatsTubeCommand(dst []byte, tube string) []byte {
 	return appendByTube(dst, StatsTube, tube)
 }
 
-// AppendListJobs appends a list-jobs: at most so many jobs, 1 or more, behind a
+// AppendListJobs appends a list-jobs: at most so many jobs, 1 or more, after a
 // cursor; empty, it is the beginning.
 func AppendListJobs(dst []byte, tube string, state State, limit uint32, cursor string) []byte {
 	return AppendCommand(dst, &Command{Op: ListJobs, Tube: []byte(tube), State: state, Count: limit, Text: []byte(cursor)})

@@ -38,7 +38,7 @@
 // The reference is beanstalkd 1.13, also for malformed input: for some verbs it is
 // enough that a line begins with them, kick reads its number as strtoul does, and
 // the body of a put with a bad line is read as commands. Two defects are fixed. In
-// beanstalkd, a CR without an LF behind it hides the end of its line, and an
+// beanstalkd, a CR without an LF after it hides the end of its line, and an
 // over-long line whose CR is the last byte of a full buffer swallows the next
 // line. Here a line ends at its first CR LF.
 //

@@ -37,7 +37,7 @@ type ListedJob struct {
 
 	Reserves, Timeouts, Releases, Buries, Kicks uint64
 
-	Cursor []byte // the place behind the job; aliases the input of ParseListed
+	Cursor []byte // the place after the job; aliases the input of ParseListed
 }
 
 // listedKeys are the numbers in the order in which they are written.

@@ -25,8 +25,8 @@ const (
 // ready for use and accepts empty bodies only.
 //
 // Between two calls it remembers nothing but what is to be discarded. A command
-// that is not complete stays in the caller's buffer, and Next begins with it
-// anew; it looks at the line only, however long the body is.
+// that is not complete stays in the caller's buffer, and Next begins again
+// with it; it looks at the line only, however long the body is.
 type Parser struct {
 	// MaxBody is the size of the largest body that a put may have, in bytes
 	// without CR LF: 0 to LargestMaxBody.

@@ -20,7 +20,7 @@ var allocations = map[string]float64{
 	"reserve-bury-kick":         1, // a kick, which may take several turns
 	"journal-reserve-bury-kick": 1,
 
-	"replay": -1, // not looked at: it builds everything anew
+	"replay": -1, // not looked at: it builds everything each time
 }
 
 // Each scenario works, and allocates nothing.
@@ -70,7 +70,7 @@ func TestUnknownScenario(t *testing.T) {
 	}
 }
 
-// A command that fails is not counted as if it had succeeded, nor is one behind a
+// A command that fails is not counted as if it had succeeded, nor is one after a
 // reserve that waits.
 func TestFailuresAreNoticed(t *testing.T) {
 	for name, send := range map[string]func(*client){
