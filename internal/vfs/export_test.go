@@ -10,5 +10,5 @@ func OpenDevice(name string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return newFile(f)
 }

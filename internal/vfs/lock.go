@@ -31,12 +31,13 @@ func inodeOf(info os.FileInfo) inode {
 }
 
 // Lock locks a file of mode 0600 against other processes, beanstalkd included,
-// and against this one.
+// and against this one. It does not follow a symbolic link: root would create, as its
+// own, whatever file another user lets the link name.
 func (osFS) Lock(name string) (io.Closer, error) {
 	locks.mu.Lock()
 	defer locks.mu.Unlock()
 
-	info, err := os.Stat(name)
+	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // then it is not in locks either
 	case err != nil:
@@ -44,8 +45,11 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	case locks.held[inodeOf(info)]:
 		return nil, fmt.Errorf("lock %s: %w", name, ErrHeld)
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
+		if info != nil && info.Mode()&fs.ModeSymlink != 0 {
+			err = fmt.Errorf("lock %s: it is a symbolic link, and %w", name, ErrNotRegular)
+		}
 		return nil, err
 	}
 	if err = checkRegular(f); err == nil {
@@ -68,7 +72,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 // lockWhole takes the fcntl lock on f, or says who has it.
 func lockWhole(f *os.File) error {
 	whole := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
-	err := ignoringEINTR(func() error { return syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &whole) })
+	err := retry(func() error { return syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &whole) })
 	if err != syscall.EAGAIN && err != syscall.EACCES {
 		return err
 	}

@@ -5,9 +5,11 @@ package vfs
 import (
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 )
 
@@ -16,21 +18,41 @@ var OS FS = osFS{}
 
 type osFS struct{}
 
-// An osFile is an *os.File; Sync and Preallocate differ by system.
-type osFile struct{ *os.File }
+// An osFile is an *os.File whose calls end with an error if a signal interrupts them
+// again and again; package os would repeat them for ever (see retry). Sync and
+// Preallocate differ by system.
+type osFile struct {
+	*os.File
+	conn syscall.RawConn
+}
 
 // open opens a regular file. O_NONBLOCK means nothing to one, but without it the
 // opening of a FIFO waits for a process at the other end.
 func open(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
+	var fd int
+	err := retry(func() (err error) {
+		fd, err = syscall.Open(name, flag|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0o600)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
+	_ = syscall.SetNonblock(fd, false) // so that NewFile does not give it to the poller
+	f := os.NewFile(uintptr(fd), name)
 	if err := checkRegular(f); err != nil {
 		f.Close()
 		return nil, err
 	}
-	return osFile{f}, nil
+	return newFile(f)
+}
+
+func newFile(f *os.File) (File, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return osFile{f, conn}, nil
 }
 
 func checkRegular(f *os.File) error {
@@ -58,7 +80,7 @@ func renameUnlessThere(oldName, newName string) error {
 
 func (osFS) Remove(name string) error {
 	// Not os.Remove, which would remove an empty directory too.
-	if err := ignoringEINTR(func() error { return syscall.Unlink(name) }); err != nil {
+	if err := retry(func() error { return syscall.Unlink(name) }); err != nil {
 		return &fs.PathError{Op: "remove", Path: name, Err: err}
 	}
 	return nil
@@ -87,16 +109,20 @@ func (osFS) List(dir string) ([]string, error) {
 }
 
 func (osFS) SyncDir(dir string) error {
-	d, err := os.Open(dir)
+	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	d, err := newFile(f)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.(osFile).syncDir(), d.Close())
 }
 
 func (osFS) Free(dir string) (int64, error) {
 	var st syscall.Statfs_t
-	if err := ignoringEINTR(func() error { return syscall.Statfs(dir, &st) }); err != nil {
+	if err := retry(func() error { return syscall.Statfs(dir, &st) }); err != nil {
 		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return int64(st.Bavail) * int64(st.Bsize), nil
@@ -135,10 +161,101 @@ func (f osFile) fillZeros(from, to int64) error {
 	return nil
 }
 
-func ignoringEINTR(call func() error) error {
-	for {
-		if err := call(); err != syscall.EINTR {
+// maxInterrupts is how often a call is repeated that a signal has interrupted. On a file
+// that hardly ever happens; a file system that always says so is one that has failed.
+const maxInterrupts = 1000
+
+// retry repeats a call that a signal has interrupted.
+func retry(call func() error) (err error) {
+	for range maxInterrupts {
+		if err = call(); err != syscall.EINTR {
 			return err
 		}
 	}
+	return err
 }
+
+// control makes a system call on the descriptor, which stays open meanwhile.
+func (f osFile) control(op string, call func(fd int) error) error {
+	var callErr error
+	err := f.conn.Control(func(fd uintptr) {
+		callErr = retry(func() error { return call(int(fd)) })
+	})
+	if err != nil { // Control itself has no other reason to fail
+		callErr = fs.ErrClosed
+	}
+	if callErr != nil {
+		return &fs.PathError{Op: op, Path: f.Name(), Err: callErr}
+	}
+	return nil
+}
+
+func (f osFile) Truncate(size int64) error {
+	return f.control("truncate", func(fd int) error { return syscall.Ftruncate(fd, size) })
+}
+
+func (f osFile) WriteAt(b []byte, off int64) (int, error) {
+	return f.transfer("write", syscall.Pwrite, b, off)
+}
+
+func (f osFile) ReadAt(b []byte, off int64) (int, error) {
+	return f.transfer("read", syscall.Pread, b, off)
+}
+
+// A transfer reads or writes all of a buffer. Transfers are used again, because each turn
+// writes once and must not allocate.
+type transfer struct {
+	call func(fd int, b []byte, off int64) (int, error)
+	b    []byte
+	off  int64
+	n    int
+	err  error
+	do   func(fd uintptr) // run
+}
+
+var transfers = sync.Pool{New: func() any {
+	t := new(transfer)
+	t.do = t.run
+	return t
+}}
+
+func (f osFile) transfer(op string, call func(fd int, b []byte, off int64) (int, error), b []byte, off int64) (int, error) {
+	t := transfers.Get().(*transfer)
+	defer transfers.Put(t)
+	t.call, t.b, t.off, t.n, t.err = call, b, off, 0, nil
+	err := f.conn.Control(t.do)
+	t.b = nil
+	switch {
+	case err != nil:
+		err = fs.ErrClosed
+	case t.err == io.EOF:
+		return t.n, io.EOF
+	default:
+		err = t.err
+	}
+	if err != nil {
+		err = &fs.PathError{Op: op, Path: f.Name(), Err: err}
+	}
+	return t.n, err
+}
+
+func (t *transfer) run(fd uintptr) {
+	for interrupts := 0; t.n < len(t.b); {
+		n, err := t.call(int(fd), t.b[t.n:min(len(t.b), t.n+maxTransfer)], t.off+int64(t.n))
+		switch {
+		case err == syscall.EINTR && interrupts < maxInterrupts:
+			interrupts++
+		case err != nil:
+			t.err = err
+			return
+		case n == 0:
+			t.err = io.EOF
+			return
+		default:
+			t.n += n
+		}
+	}
+}
+
+// maxTransfer is the largest size of one system call: some systems refuse 2 GiB.
+const maxTransfer = 1 << 30

@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"syscall"
 
@@ -12,7 +11,7 @@ import (
 // Rename is renameat2 with RENAME_NOREPLACE. File systems without it, NFS among
 // them, say EINVAL.
 func (osFS) Rename(oldName, newName string) error {
-	err := ignoringEINTR(func() error {
+	err := retry(func() error {
 		return unix.Renameat2(unix.AT_FDCWD, oldName, unix.AT_FDCWD, newName, unix.RENAME_NOREPLACE)
 	})
 	switch {
@@ -27,6 +26,8 @@ func (osFS) Rename(oldName, newName string) error {
 // Sync is fdatasync: it writes the size, when that changed, but not the times,
 // which would cost the file system's journal a transaction each time.
 func (f osFile) Sync() error { return f.control("fdatasync", syscall.Fdatasync) }
+
+func (f osFile) syncDir() error { return f.control("fsync", syscall.Fsync) }
 
 // Preallocate is fallocate. File systems without it, NFS before 4.2 among
 // them, get zeros.
@@ -44,25 +45,6 @@ func (f osFile) Preallocate(size int64) error {
 	case err != nil:
 		// A failing fallocate may leave the size, or blocks that it got, behind.
 		return errors.Join(err, f.Truncate(old))
-	}
-	return nil
-}
-
-// control makes a system call on the descriptor, which stays open meanwhile.
-func (f osFile) control(op string, call func(fd int) error) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return &fs.PathError{Op: op, Path: f.Name(), Err: err}
-	}
-	var callErr error
-	err = conn.Control(func(fd uintptr) {
-		callErr = ignoringEINTR(func() error { return call(int(fd)) })
-	})
-	if err != nil { // Control itself has no other reason to fail
-		callErr = fs.ErrClosed
-	}
-	if callErr != nil {
-		return &fs.PathError{Op: op, Path: f.Name(), Err: callErr}
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ func (osFS) Rename(oldName, newName string) error { return renameUnlessThere(old
 // Sync is that of package os: fsync, and on macOS F_FULLFSYNC.
 func (f osFile) Sync() error { return f.File.Sync() }
 
+func (f osFile) syncDir() error { return f.File.Sync() }
+
 // Preallocate writes zeros.
 func (f osFile) Preallocate(size int64) error {
 	old, err := f.Size()

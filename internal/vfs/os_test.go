@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -25,8 +26,12 @@ func TestContract(t *testing.T) {
 }
 
 // TestMain makes the test binary a program that locks a file and waits to be
-// closed, for TestLockProcesses.
+// closed, for TestLockProcesses, or one that makes every call, for TestInterrupted.
 func TestMain(m *testing.M) {
+	if dir := os.Getenv("VFS_TEST_INTERRUPTED"); dir != "" {
+		fmt.Println(useEverything(dir))
+		return
+	}
 	if name := os.Getenv("VFS_TEST_LOCK"); name != "" {
 		_, err := vfs.OS.Lock(name)
 		fmt.Println(err == nil, err)
@@ -207,5 +212,89 @@ func TestNotRegular(t *testing.T) {
 	f.Close()
 	if _, err := vfs.OS.Open(in("loop")); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("open of a link to itself: %v", err)
+	}
+}
+
+// A lock that is a symbolic link is refused, and what it names is not created: root must
+// not make files wherever the owner of a directory wants them.
+func TestLockIsLink(t *testing.T) {
+	dir := t.TempDir()
+	name, target := filepath.Join(dir, "lock"), filepath.Join(dir, "target")
+	if err := os.Symlink(target, name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := vfs.OS.Lock(name); !errors.Is(err, vfs.ErrNotRegular) {
+		t.Errorf("a lock that is a link to nothing: %v", err)
+	}
+	if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the target of the link was created (%v)", err)
+	}
+	if err := os.WriteFile(target, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := vfs.OS.Lock(name); !errors.Is(err, vfs.ErrNotRegular) {
+		t.Errorf("a lock that is a link to a file: %v", err)
+	}
+}
+
+// useEverything makes the calls of a journal, and returns the first error.
+func useEverything(dir string) error {
+	name := filepath.Join(dir, "a")
+	f, err := vfs.OS.Create(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err = f.Preallocate(4096); err == nil {
+		_, err = f.WriteAt([]byte("text"), 0)
+	}
+	if err == nil {
+		_, err = f.ReadAt(make([]byte, 4), 0)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = f.Truncate(100)
+	}
+	if err == nil {
+		err = vfs.OS.SyncDir(dir)
+	}
+	if err == nil {
+		err = vfs.OS.Rename(name, name+"b")
+	}
+	if err == nil {
+		err = vfs.OS.Remove(name + "b")
+	}
+	return err
+}
+
+// A call that a signal interrupts for ever ends with an error.
+func TestInterrupted(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil || runtime.GOOS != "linux" {
+		t.Skip("needs strace")
+	}
+	run := func(t *testing.T, inject string) string {
+		t.Helper()
+		dir := t.TempDir()
+		args := []string{"-f", "-o", os.DevNull, "-P", dir, "-P", filepath.Join(dir, "a"), "-P", filepath.Join(dir, "ab")}
+		child := exec.Command(strace, append(args, "-e", "inject="+inject, os.Args[0])...)
+		child.Env = append(os.Environ(), "VFS_TEST_INTERRUPTED="+dir)
+		out, err := child.CombinedOutput()
+		if err != nil {
+			t.Skipf("strace does not work here: %v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if out := run(t, "fdatasync:error=EINTR:when=1..20"); out != "<nil>\n" {
+		t.Errorf("twenty interrupts: %s", out)
+	}
+	for _, call := range []string{"openat", "fallocate", "pwrite64", "pread64", "fdatasync", "ftruncate", "fsync", "renameat2", "unlinkat,unlink"} {
+		t.Run(call, func(t *testing.T) {
+			if out := run(t, call+":error=EINTR"); !strings.Contains(out, syscall.EINTR.Error()) {
+				t.Errorf("the error is %s", out)
+			}
+		})
 	}
 }

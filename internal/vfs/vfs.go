@@ -82,8 +82,9 @@ type FS interface {
 
 	// Lock takes an exclusive lock on a file. It creates the file if there is none;
 	// the file stays when the lock is closed. It does not wait: the error wraps
-	// ErrLocked if another process, or this one, has the lock. A file that was
-	// removed and made anew has another lock.
+	// ErrLocked if another process, or this one, has the lock, and ErrNotRegular if
+	// the name is not that of a regular file; a symbolic link is not followed. A file
+	// that was removed and made again has another lock.
 	Lock(name string) (io.Closer, error)
 }
 

@@ -29,7 +29,11 @@ func checkDirectory(dir string) error {
 // holderOf says which process uses a journal's directory; empty: none. It takes no lock
 // itself, so that it hinders no server, and makes no file.
 func holderOf(dir string) (string, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), syscall.O_NONBLOCK, 0) // does not block on a FIFO
+	name := filepath.Join(dir, "lock")
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return "", command.WithCode(command.ExitJournal, fmt.Errorf("%s is not a regular file: no server will start (move it away)", name))
+	}
+	f, err := os.OpenFile(name, syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // does not block on a FIFO
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -37,9 +41,6 @@ func holderOf(dir string) (string, error) {
 		return "", command.WithCode(command.ExitJournal, err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return "", command.WithCode(command.ExitJournal, fmt.Errorf("%s is not a regular file: no server will start (move it away)", f.Name()))
-	}
 	// A lock for reading conflicts with a server's lock, which is one for writing.
 	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
 	switch err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); {

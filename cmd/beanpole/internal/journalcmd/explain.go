@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -44,14 +45,19 @@ func Explain(dir string, err error) error {
 	return fmt.Errorf("directory %s: %s%s", dir, Plain(err), hint)
 }
 
-// Plain returns the text of an error without the names of the packages that it
-// came through, which are for developers.
+// Plain returns the text of an error in one line, without the names of the packages that
+// it came through, which are for developers. Joined errors have a line each, and a path
+// may have any character.
 func Plain(err error) string {
-	text := ": " + err.Error()
-	for _, name := range []string{"journal", "wal", "binlog"} {
-		text = strings.ReplaceAll(text, ": "+name+": ", ": ")
+	lines := strings.FieldsFunc(err.Error(), unicode.IsControl)
+	for i, text := range lines {
+		text = ": " + text
+		for _, name := range []string{"journal", "wal", "binlog"} {
+			text = strings.ReplaceAll(text, ": "+name+": ", ": ")
+		}
+		lines[i] = strings.TrimPrefix(text, ": ")
 	}
-	return strings.TrimPrefix(text, ": ")
+	return strings.Join(lines, "; ")
 }
 
 // readError says in a line why a journal cannot be read.
