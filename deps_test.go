@@ -43,6 +43,7 @@ var arrows = map[string]string{
 
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/engine internal/histogram internal/server github.com/prometheus",
 	"internal/admin/api":       "internal/access internal/broker internal/engine internal/server internal/wire",
+	"internal/admin/door":      "",
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
 
@@ -70,7 +71,7 @@ var arrows = map[string]string{
 
 	// The program. Its main package is the only place where the pieces meet.
 	"cmd/beanpole": "cmd/beanpole/internal/benchcmd cmd/beanpole/internal/command cmd/beanpole/internal/config cmd/beanpole/internal/journalcmd " +
-		"internal/access internal/admin internal/admin/api internal/binlog internal/broker internal/certs internal/cli internal/conversation internal/engine internal/histogram internal/journal internal/ratelog internal/server internal/vfs internal/wire " +
+		"internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli internal/conversation internal/engine internal/histogram internal/journal internal/ratelog internal/server internal/vfs internal/wire " +
 		"github.com/coreos/go-systemd github.com/spf13",
 	"cmd/beanpole/internal/command":    "github.com/spf13",
 	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",

@@ -17,21 +17,12 @@ import (
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/admin/door"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-const (
-	// How long a request may take to come, and to be answered; a move of millions of
-	// jobs is one, and a profile may last minutes.
-	adminReadTimeout  = 30 * time.Second
-	adminWriteTimeout = 10 * time.Minute
-
-	adminHeaderBytes = 64 << 10
-
-	// adminConnections is how many connections the admin pages have at most; others
-	// wait. So the journal and the clients of the queue never lack a descriptor.
-	adminConnections = 64
-)
+// adminRequests is how many requests to the admin pages are served at once.
+const adminRequests = 64
 
 // An adminServer serves the admin pages: before the queue is there, that it is not.
 type adminServer struct {
@@ -41,8 +32,8 @@ type adminServer struct {
 }
 
 // listenAdmin opens the socket of the admin pages and serves them. Nil if there are
-// none.
-func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec *security) (*adminServer, error) {
+// none. A socket file belongs to owner.
+func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec *security, owner *account) (*adminServer, error) {
 	if opt.Admin.Addr == "" {
 		return nil, nil
 	}
@@ -54,15 +45,18 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 	if err != nil {
 		return nil, command.WithCode(command.ExitSocket, fmt.Errorf("--admin: %w%s", err, hint(err)))
 	}
+	if err := owner.own([]server.Address{addr}); err != nil {
+		closeAll(listeners)
+		return nil, err
+	}
 	a := &adminServer{listener: listeners[0]}
 	a.pages.Store(new(starting()))
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
-	a.ReadHeaderTimeout, a.ReadTimeout, a.IdleTimeout = 10*time.Second, adminReadTimeout, time.Minute
-	a.WriteTimeout, a.MaxHeaderBytes = adminWriteTimeout, adminHeaderBytes
-	door := newDoor(a.listener, opt.Guard.Networks, adminConnections)
-	a.ConnContext, a.ConnState = withPeer, door.changed
+	d := door.New(a.listener, adminDoor(opt))
+	a.ConnContext = withPeer
+	d.Guard(&a.Server)
 	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
-	var l net.Listener = door
+	var l net.Listener = d
 	if source := sec.certs[opt.Guard.TLS]; source != nil {
 		l = tls.NewListener(l, source.Config())
 	}
@@ -78,6 +72,16 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 			"by identities or by a firewall (doc/security.md)", "address", describe(tcp))
 	}
 	return a, nil
+}
+
+// adminDoor says who may come in, and how many.
+func adminDoor(opt *config.Options) door.Options {
+	return door.Options{
+		Requests: adminRequests,
+		Probe:    admin.IsProbe,
+		Allows:   func(client net.Addr) bool { return server.Allows(opt.Guard.Networks, client) },
+		Machine:  server.Machine,
+	}
 }
 
 // starting returns the pages before the queue is there.

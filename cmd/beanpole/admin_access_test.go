@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -87,75 +86,6 @@ func TestIdentify(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
-}
-
-// The admin pages have so many connections at most. A client that asks nothing makes room
-// for the next; one that is served does not.
-func TestDoor(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := newDoor(l, nil, 2)
-	begun, answer := make(chan struct{}), make(chan struct{})
-	srv := &http.Server{ConnState: d.changed, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/long" {
-			begun <- struct{}{}
-			<-answer
-		}
-	})}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(d) }()
-	dial := func(request string) net.Conn {
-		nc, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { nc.Close() })
-		io.WriteString(nc, request)
-		return nc
-	}
-	const short, long = "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /long HTTP/1.1\r\nHost: x\r\n\r\n"
-	wantReply := func(nc net.Conn) {
-		t.Helper()
-		if _, err := http.ReadResponse(bufio.NewReader(nc), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantEnd := func(nc net.Conn) {
-		t.Helper()
-		if n, err := nc.Read(make([]byte, 1)); n > 0 || err == nil {
-			t.Fatal("the connection goes on")
-		}
-	}
-
-	silent := dial("")
-	idle := dial(short)
-	wantReply(idle)
-	first := dial(long)
-	wantEnd(silent)
-	<-begun
-	second := dial(long)
-	wantEnd(idle)
-	<-begun
-	third := dial(short) // waits until one of them is answered
-	if n := len(d.inside); n != 2 {
-		t.Errorf("%d are inside", n)
-	}
-	answer <- struct{}{}
-	answer <- struct{}{}
-	wantReply(first)
-	wantReply(second)
-	wantReply(third)
-
-	for range 2 { // the door closes though it is full
-		dial(long)
-		<-begun
-	}
-	dial(short)
-	srv.Close()
-	<-served
-	close(answer)
 }
 
 // A request that is under way when the server stops is answered.

@@ -17,7 +17,8 @@ func ownDescriptors(opt *config.Options) int {
 	if opt.Admin.Addr == "" {
 		return serverDescriptors
 	}
-	return serverDescriptors + adminConnections
+	pages := adminDoor(opt)
+	return serverDescriptors + pages.Connections()
 }
 
 // fitConnections returns how many connections there may be, as many as were

@@ -98,7 +98,7 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 		return err
 	}
 	defer closeAll(listeners) // for the failures below; else they are closed by then
-	pages, err := listenAdmin(ctx, log, opt, sec)
+	pages, err := listenAdmin(ctx, log, opt, sec, who)
 	if err != nil {
 		return err
 	}

@@ -111,6 +111,10 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	return asked.count(onLoopback(mux))
 }
 
+// IsProbe reports whether a request asks how the server is, as a load balancer or an
+// orchestrator does.
+func IsProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
+
 // index names the pages, to a person who opens the address.
 func index(opt *Options) string {
 	pages := `beanpole

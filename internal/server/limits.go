@@ -93,7 +93,7 @@ func (l *limits) limiterOf(id *access.Identity, client net.Addr) conversation.Li
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.addresses[machine(client)].limiter
+	return l.addresses[Machine(client)].limiter
 }
 
 // ofIdentity returns the limiter of an identity, which has a name.
@@ -112,7 +112,7 @@ func (l *limits) ofIdentity(id *access.Identity) conversation.Limiter {
 
 // enter counts a connection, unless its address has enough.
 func (l *limits) enter(now int64, client net.Addr) error {
-	addr := machine(client)
+	addr := Machine(client)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(now)
@@ -133,7 +133,7 @@ func (l *limits) enter(now int64, client net.Addr) error {
 
 // leave is called when a connection that has entered has ended.
 func (l *limits) leave(now int64, client net.Addr) {
-	addr := machine(client)
+	addr := Machine(client)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.addresses[addr]
@@ -155,9 +155,9 @@ func (l *limits) forget(now int64) {
 	}
 }
 
-// machine returns what stands for all addresses of a client's machine; the zero Addr if
+// Machine returns what stands for all addresses of a client's machine; the zero Addr if
 // the client has none.
-func machine(client net.Addr) netip.Addr {
+func Machine(client net.Addr) netip.Addr {
 	addr, ok := address(client)
 	if !ok || !addr.Is6() {
 		return addr

@@ -379,7 +379,7 @@ func TestMachine(t *testing.T) {
 		{"2001:db8::1", "2001:db8:0:1::1", false},
 		{"::1", "127.0.0.1", false},
 	} {
-		machineOf := func(ip string) netip.Addr { return machine(&net.TCPAddr{IP: net.ParseIP(ip)}) }
+		machineOf := func(ip string) netip.Addr { return Machine(&net.TCPAddr{IP: net.ParseIP(ip)}) }
 		if got := machineOf(c.a) == machineOf(c.b); got != c.same {
 			t.Errorf("%s and %s are one: %v", c.a, c.b, got)
 		}

@@ -1,0 +1,93 @@
+package door
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// A conn is a connection that has been let in. It knows whether it waits for its client.
+type conn struct {
+	net.Conn
+	door    *Door
+	machine netip.Addr // the zero Addr: any number may be there
+
+	// Guarded by door.mu.
+	handlers int       // that work for it
+	blocked  int       // of these, those that wait for the client to send something
+	probes   int       // of the handlers, those that answer a probe
+	writing  bool      // the client must read
+	since    time.Time // when it began to wait for the client, if it does
+}
+
+// waits reports whether the connection waits for its client.
+func (c *conn) waits() bool { return c.writing || c.blocked == c.handlers }
+
+// note changes what the connection does.
+func (c *conn) note(change func()) {
+	c.door.mu.Lock()
+	defer c.door.mu.Unlock()
+	change()
+	c.since = time.Now()
+}
+
+// chunk is how many bytes a client must read within the stall timeout.
+const chunk = 16 << 10
+
+// Write implements net.Conn. A deadline for the whole is not kept: each part has its own.
+func (c *conn) Write(p []byte) (n int, err error) {
+	defer c.note(func() { c.writing = false })
+	for {
+		part := p[n:min(len(p), n+chunk)]
+		c.note(func() { c.writing = true })
+		c.Conn.SetWriteDeadline(time.Now().Add(stallTimeout))
+		k, err := c.Conn.Write(part)
+		if n += k; err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
+
+// CloseWrite is for http.Server, which ends a connection so before it closes it.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.door.mu.Lock()
+	delete(c.door.inside, c)
+	c.door.mu.Unlock()
+	return c.Conn.Close()
+}
+
+type connKey struct{}
+
+// connContext returns what http.Server.ConnContext is to be. It gives the connections, as
+// the listener has accepted them, to another such function too, if there is one.
+func connContext(also func(context.Context, net.Conn) context.Context) func(context.Context, net.Conn) context.Context {
+	return func(ctx context.Context, nc net.Conn) context.Context {
+		if encrypted, ok := nc.(*tls.Conn); ok {
+			nc = encrypted.NetConn()
+		}
+		c, ok := nc.(*conn)
+		if !ok {
+			return ctx
+		}
+		if also != nil {
+			ctx = also(ctx, c.Conn)
+		}
+		return context.WithValue(ctx, connKey{}, c)
+	}
+}
