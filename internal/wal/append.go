@@ -167,7 +167,7 @@ func (l *Log) sealFirst() error {
 	if err := s.seal(); err != nil {
 		return l.fail(err)
 	}
-	l.sealed = append(l.sealed, Segment{s.sequence, s.closed, current, true})
+	l.sealed = append(l.sealed, Segment{s.sequence, s.closed, true})
 	l.prev, l.prevClosed = Pos{s.sequence, s.closed}, true
 	if cap(s.buf) <= maxKeptBuffer {
 		l.buf = s.buf

@@ -64,7 +64,7 @@ func TestCloseOnFullDisk(t *testing.T) {
 		must(t, l.Close())
 		b := files(t, fsys)[FileName(1)]
 		at := len(b) - int(endSize)
-		if length, internal := recordLength(b[at:]); length != 1 || !internal || current.payload(b[at:])[0] != kindClosing || recordSynced(b[at:]) != int64(at) {
+		if length, internal := recordLength(b[at:]); length != 1 || !internal || payloadOf(b[at:])[0] != kindClosing || recordSynced(b[at:]) != int64(at) {
 			t.Errorf("records of %d bytes: the segment ends with % x", n, b[at:])
 		}
 	}

@@ -60,10 +60,6 @@
 // below) and files that a crash left. The oldest segment's link points to one
 // that was removed, or to 0.
 //
-// Version 1 had no oldest and next records, no size, and one checksum for a
-// record as a whole, at 0, with the payload at 12. Segments of it are read and
-// repaired as they are; new ones are of version 2. record.go has the difference.
-//
 // # What must be there
 //
 // The start notices a lost segment. Each link names the oldest segment that was

@@ -16,7 +16,7 @@ func findLogID(files []found) (uint64, error) {
 	for i := len(files) - 1; i >= 0; i-- {
 		f := &files[i]
 		switch {
-		case errors.Is(f.headerErr, errNewVersion):
+		case errors.Is(f.headerErr, errVersion):
 			return 0, f.corrupt(0, "%v", f.headerErr)
 		case f.headerErr == nil:
 			votes[f.header.log]++
@@ -104,7 +104,7 @@ func (x *examiner) examine(files []found) error {
 			if f.linked && f.link.log == x.id {
 				reason = fmt.Sprintf("the segment before, %s, is missing", FileName(f.link.prev.Segment))
 			}
-			x.patch(f, headerSize, 0, reason, l.appendTo(nil, f.layout, x.seed(f)))
+			x.patch(f, headerSize, 0, reason, l.appendTo(nil, x.seed(f)))
 		}
 		end, i = prev.Offset, next
 	}
@@ -137,7 +137,7 @@ func (x *examiner) segment(f *found, end int64) (used bool, err error) {
 		return false, err
 	}
 	if f.headerErr != nil || f.header.sequence != f.sequence || f.header.log != x.id {
-		x.patch(f, 0, 0, "the header is damaged", header{layout: f.layout, log: x.id, sequence: f.sequence}.encode())
+		x.patch(f, 0, 0, "the header is damaged", header{log: x.id, sequence: f.sequence}.encode())
 	}
 	if f.linked {
 		x.oldest = max(x.oldest, f.link.oldest)
@@ -156,7 +156,7 @@ func (x *examiner) segment(f *found, end int64) (used bool, err error) {
 			x.oldest = max(x.oldest, o.sequence)
 		}
 	}
-	if isLast && f.layout.closes() {
+	if isLast {
 		return true, x.end(f, w, c, at, isShort)
 	}
 	return true, nil
@@ -167,12 +167,12 @@ func (x *examiner) segment(f *found, end int64) (used bool, err error) {
 func (x *examiner) end(f *found, w *window, c contents, at int64, isShort bool) error {
 	if c.closed == 0 || at != c.closed {
 		if isShort {
-			closing := f.layout.appendRecord(nil, x.seed(f), at, headerSize, 1|internalBit, []byte{kindClosing})
+			closing := appendRecord(nil, x.seed(f), at, headerSize, 1|internalBit, []byte{kindClosing})
 			x.patch(f, at, max(endSize, f.size-at), "the file is shorter than it was", closing)
 		}
 		return nil
 	}
-	next, err := w.next(f.layout, x.seed(f), at)
+	next, err := w.next(x.seed(f), at)
 	if err == nil && next != 0 {
 		x.patch(f, at, nextSize, fmt.Sprintf("the segment that follows, %s, is missing, or its beginning is damaged", FileName(next)), nil)
 	}
@@ -197,27 +197,12 @@ type oldestAt struct {
 	sequence uint64
 }
 
-// contents finds all valid records after the link. If neither header nor link tells the
-// version of the segment, it is one in which there are valid records.
+// contents finds all valid records after the link. If there is none where the one before
+// ends, it tries all multiples of 8.
 func (x *examiner) contents(f *found, w *window) (c contents, err error) {
-	if f.headerErr == nil || f.linked {
-		return x.contentsAs(f, w, f.layout)
-	}
-	for _, y := range layouts {
-		if c, err = x.contentsAs(f, w, y); err != nil || len(c.records) > 0 {
-			f.layout = y
-			break
-		}
-	}
-	return c, err
-}
-
-// contentsAs looks for records of a layout. If there is none where the one before ends,
-// it tries all multiples of 8.
-func (x *examiner) contentsAs(f *found, w *window, y *layout) (c contents, err error) {
 	seed := x.seed(f)
-	for off := y.firstRecord(); off < w.size && c.closed == 0; {
-		n, internal, reason, err := w.record(y, seed, off)
+	for off := firstRecord; off < w.size && c.closed == 0; {
+		n, internal, reason, err := w.record(seed, off)
 		if err != nil {
 			return c, err
 		}
@@ -229,7 +214,7 @@ func (x *examiner) contentsAs(f *found, w *window, y *layout) (c contents, err e
 		switch {
 		case last >= 0 && c.records[last].to == off:
 			c.records[last].to += n
-		case last >= 0 && off-c.records[last].to < y.cost(1), last < 0 && off > y.firstRecord() && off-y.firstRecord() < y.cost(1):
+		case last >= 0 && off-c.records[last].to < Cost(1), last < 0 && off > firstRecord && off-firstRecord < Cost(1):
 			// There is no room for a filler, so no record can have been in between:
 			// this is part of a damaged one.
 			off += alignment
@@ -241,7 +226,7 @@ func (x *examiner) contentsAs(f *found, w *window, y *layout) (c contents, err e
 		if o := pointee(kindOldest, internal); o != 0 {
 			c.oldest = append(c.oldest, oldestAt{off - n, o})
 		}
-		if len(internal) > 0 && internal[0] == kindClosing && y.closes() {
+		if len(internal) > 0 && internal[0] == kindClosing {
 			c.closed = off
 		}
 	}
@@ -252,14 +237,14 @@ func (x *examiner) contentsAs(f *found, w *window, y *layout) (c contents, err e
 // if no later segment says where it is. It returns the end of what is whole or can be
 // repaired.
 func (x *examiner) gaps(f *found, w *window, records []span, end int64) (int64, error) {
-	at := f.layout.firstRecord()
+	at := firstRecord
 	for _, s := range records {
 		if end >= 0 && s.from >= end {
 			break
 		}
 		if at < s.from {
 			if end < 0 {
-				proof, err := w.findProof(f.layout, x.seed(f), at, w.size)
+				proof, err := w.findProof(x.seed(f), at, w.size)
 				if err != nil || proof == 0 {
 					return at, err // a torn tail, which Open cuts
 				}
@@ -281,7 +266,7 @@ func (x *examiner) fill(f *found, w *window, from, to int64) error {
 	reason := endOfRecords
 	if from < w.size {
 		var err error
-		if _, _, reason, err = w.record(f.layout, x.seed(f), from); err != nil {
+		if _, _, reason, err = w.record(x.seed(f), from); err != nil {
 			return err
 		}
 	}
@@ -289,7 +274,7 @@ func (x *examiner) fill(f *found, w *window, from, to int64) error {
 		reason = badChecksum
 	}
 	x.damage = append(x.damage, Damage{
-		File: f.path, Offset: from, Length: to - from, Reason: reason, filler: &filler{f.layout, x.seed(f)},
+		File: f.path, Offset: from, Length: to - from, Reason: reason, filler: &filler{x.seed(f)},
 	})
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 
 const (
 	magic      = "beanpole"
-	headerSize = 48 // in both versions
+	version    = 2
+	headerSize = 48
 
 	internalBit = 1 << 31
 	alignment   = 8
@@ -24,19 +25,22 @@ const (
 	kindNext    = 5
 )
 
-// What a segment of the current version holds besides its records. Each segment keeps
+// What a segment holds besides its records. Each segment keeps
 // endSize bytes free, so that it can be closed on a full disk.
 var (
-	firstRecord = current.firstRecord() // offset of the first record after the link
-	closingSize = current.cost(1)
-	nextSize    = current.cost(pointer)
+	firstRecord = headerSize + Cost(linkPayload) // offset of the first record after the link
+	closingSize = Cost(1)
+	nextSize    = Cost(pointer)
 	endSize     = closingSize + nextSize
 	overhead    = firstRecord + endSize
 )
 
 // pointer is the length of an internal payload that names a segment: its kind, 7
-// zeros and the sequence.
-const pointer = 16
+// zeros and the sequence. linkPayload is that of a link.
+const (
+	pointer     = 16
+	linkPayload = 40
+)
 
 // MaxPayload is the largest length of a record's payload in bytes: a gibibyte
 // and some room for what the journal puts beside the largest job.
@@ -107,21 +111,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A header is the beginning of a segment.
 type header struct {
-	layout   *layout // nil means the current one
 	log      uint64
 	sequence uint64
 	created  int64
-	size     int64 // of the file, until the segment is closed; 0 in version 1
+	size     int64 // of the file, until the segment is closed
 }
 
 func (h header) encode() []byte {
-	y := h.layout
-	if y == nil {
-		y = current
-	}
 	b := make([]byte, 0, headerSize)
 	b = append(b, magic...)
-	b = binary.LittleEndian.AppendUint32(b, y.version)
+	b = binary.LittleEndian.AppendUint32(b, version)
 	b = binary.LittleEndian.AppendUint32(b, headerSize)
 	b = binary.LittleEndian.AppendUint64(b, h.log)
 	b = binary.LittleEndian.AppendUint64(b, h.sequence)
@@ -131,8 +130,8 @@ func (h header) encode() []byte {
 }
 
 var (
-	errNoHeader   = errors.New("the header is damaged")
-	errNewVersion = errors.New("the segment was written by a newer version of beanpole")
+	errNoHeader = errors.New("the header is damaged")
+	errVersion  = errors.New("the segment was written by another version of beanpole")
 )
 
 func decodeHeader(b []byte) (header, error) {
@@ -140,12 +139,10 @@ func decodeHeader(b []byte) (header, error) {
 		binary.LittleEndian.Uint32(b[44:]) != crc32.Checksum(b[:44], castagnoli) {
 		return header{}, errNoHeader
 	}
-	y := layoutOf(binary.LittleEndian.Uint32(b[8:]))
-	if y == nil || binary.LittleEndian.Uint32(b[12:]) != headerSize {
-		return header{}, errNewVersion
+	if binary.LittleEndian.Uint32(b[8:]) != version || binary.LittleEndian.Uint32(b[12:]) != headerSize {
+		return header{}, errVersion
 	}
 	return header{
-		layout:   y,
 		log:      binary.LittleEndian.Uint64(b[16:]),
 		sequence: binary.LittleEndian.Uint64(b[24:]),
 		created:  int64(binary.LittleEndian.Uint64(b[32:])),
@@ -165,41 +162,37 @@ func (h header) seed() uint32 {
 type link struct {
 	log    uint64 // as in the header, in case that is damaged
 	prev   Pos    // the end of the segment before; zero in a log's first segment
-	oldest uint64 // sequence of the oldest segment that was needed; 0, not known, in version 1
+	oldest uint64 // sequence of the oldest segment that was needed
 }
 
-func (l link) appendTo(dst []byte, y *layout, seed uint32) []byte {
-	b := make([]byte, 8, y.linkPayload)
+func (l link) appendTo(dst []byte, seed uint32) []byte {
+	b := make([]byte, 8, linkPayload)
 	b[0] = kindLink
 	b = binary.LittleEndian.AppendUint64(b, l.log)
 	b = binary.LittleEndian.AppendUint64(b, l.prev.Segment)
 	b = binary.LittleEndian.AppendUint64(b, uint64(l.prev.Offset))
-	if y.linkPayload > len(b) {
-		b = binary.LittleEndian.AppendUint64(b, l.oldest)
-	}
-	return y.appendRecord(dst, seed, headerSize, headerSize, uint32(len(b))|internalBit, b)
+	b = binary.LittleEndian.AppendUint64(b, l.oldest)
+	return appendRecord(dst, seed, headerSize, headerSize, uint32(len(b))|internalBit, b)
 }
 
 // decodeLink reads the link that begins at b, which is headerSize into a
 // segment with the given sequence.
-func decodeLink(b []byte, y *layout, sequence uint64) (link, bool) {
-	if int64(len(b)) < y.firstRecord()-headerSize {
+func decodeLink(b []byte, sequence uint64) (link, bool) {
+	if int64(len(b)) < firstRecord-headerSize {
 		return link{}, false
 	}
 	n, internal := recordLength(b)
-	if n != y.linkPayload || !internal || b[y.recordHeader] != kindLink {
+	if n != linkPayload || !internal || b[recordHeader] != kindLink {
 		return link{}, false
 	}
-	p := b[y.recordHeader:]
+	p := b[recordHeader:]
 	l := link{
-		log:  binary.LittleEndian.Uint64(p[8:]),
-		prev: Pos{binary.LittleEndian.Uint64(p[16:]), int64(binary.LittleEndian.Uint64(p[24:]))},
-	}
-	if y.linkPayload > 32 {
-		l.oldest = binary.LittleEndian.Uint64(p[32:])
+		log:    binary.LittleEndian.Uint64(p[8:]),
+		prev:   Pos{binary.LittleEndian.Uint64(p[16:]), int64(binary.LittleEndian.Uint64(p[24:]))},
+		oldest: binary.LittleEndian.Uint64(p[32:]),
 	}
 	seed := header{log: l.log, sequence: sequence}.seed()
-	return l, y.check(b, seed, headerSize) == "" && l.prev.Segment < sequence && l.prev.Offset >= 0 && l.oldest <= sequence
+	return l, check(b, seed, headerSize) == "" && l.prev.Segment < sequence && l.prev.Offset >= 0 && l.oldest <= sequence
 }
 
 // pointTo returns an internal payload that names a segment.

@@ -79,7 +79,7 @@ func (l *Log) abandon() {
 	} else {
 		end = 0 // not even its link is durable: the segment is void
 	}
-	l.sealed = append(l.sealed, Segment{suspect.sequence, end, current, closed})
+	l.sealed = append(l.sealed, Segment{suspect.sequence, end, closed})
 	l.pool.putBack(planned)
 	l.open = nil
 	h.sealed, h.prev, h.closed = len(l.sealed), l.prev, l.prevClosed
@@ -98,7 +98,7 @@ func (s *segment) unsynced() []unsaved {
 		b := s.buf[off-s.base:]
 		n, internal := recordLength(b)
 		if !internal {
-			records = append(records, unsaved{Pos{s.sequence, off}, current.payload(b)})
+			records = append(records, unsaved{Pos{s.sequence, off}, payloadOf(b)})
 		}
 		off += Cost(n)
 	}

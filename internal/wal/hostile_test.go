@@ -3,7 +3,6 @@ package wal
 import (
 	"encoding/binary"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
@@ -63,47 +62,5 @@ func TestHostilePayloads(t *testing.T) {
 	got, err := openOnce(mended)
 	if err != nil || len(got) != n || !slices.Equal(got[:n-1], want[1:]) {
 		t.Errorf("%d records of %d, %v", len(got), n, err)
-	}
-}
-
-// What version 1 wrote is read, goes on in the current version, and is cleaned; a
-// damaged record in it is mended, the others are kept, also by one who wrote what
-// looks like records.
-func TestVersion1(t *testing.T) {
-	for _, path := range []string{"testdata/v1.golden", "testdata/v1-closing.golden"} {
-		fsys := load(t, golden(t, path))
-		l := mustOpen(t, fsys, Options{SegmentSize: 512})
-		appendAll(t, l, "new")
-		must(t, l.Close())
-		all := files(t, fsys)
-		for name, b := range all {
-			for off := 0; off < len(b); off += 5 {
-				b := slices.Clone(b)
-				b[off] ^= 4
-				damaged := files(t, fsys)
-				damaged[name] = b
-				fsys := load(t, damaged)
-				if got, err := openOnce(fsys); err == nil {
-					if strings.Join(got, "") != strings.Join(goldenRecords, "")+"new" {
-						t.Errorf("%s, %s, a bit at %d: records %.20q", path, name, off, got)
-					}
-					continue
-				}
-				if _, err := Repair(fsys, testDir); err != nil {
-					t.Fatalf("%s, %s, a bit at %d: %v", path, name, off, err)
-				}
-				got, err := openOnce(fsys)
-				if err != nil || len(got) < len(goldenRecords) {
-					t.Fatalf("%s, %s, a bit at %d: after the repair %d records, %v", path, name, off, len(got), err)
-				}
-			}
-		}
-		l = mustOpen(t, fsys, Options{SegmentSize: 512})
-		must(t, l.RemoveOldest())
-		must(t, l.RemoveOldest())
-		must(t, l.Close())
-		if got, err := openOnce(fsys); err != nil || !slices.Equal(got, []string{"new"}) {
-			t.Errorf("%s: after the removal of its segments %q, %v", path, got, err)
-		}
 	}
 }

@@ -98,7 +98,6 @@ type Segment struct {
 	Sequence uint64
 	End      int64 // offset at which its records end; 0 if it is void
 
-	layout *layout
 	closed bool // what ends at End is a closing record
 }
 

@@ -25,9 +25,8 @@ type found struct {
 	size     int64
 
 	header    header
-	headerErr error // nil, errNoHeader or errNewVersion
+	headerErr error // nil, errNoHeader or errVersion
 
-	layout *layout // that of header or link; of a file that has neither, the current one
 	link   link
 	linked bool // the link is valid
 
@@ -138,17 +137,8 @@ func (f *found) read(fsys vfs.FS) error {
 		return err
 	}
 	f.header, f.headerErr = decodeHeader(b)
-	f.layout = f.header.layout
-	for _, y := range layouts {
-		if f.linked || len(b) <= headerSize || f.layout != nil && f.layout != y {
-			continue
-		}
-		if f.link, f.linked = decodeLink(b[headerSize:], y, f.sequence); f.linked {
-			f.layout = y
-		}
-	}
-	if f.layout == nil {
-		f.layout = current
+	if len(b) > headerSize {
+		f.link, f.linked = decodeLink(b[headerSize:], f.sequence)
 	}
 	return nil
 }
@@ -249,7 +239,7 @@ func (f *found) check() error {
 		return f.corrupt(headerSize, "the link to the segment before is damaged")
 	case f.link.log != f.header.log:
 		return f.corrupt(headerSize, "header and link belong to different logs")
-	case f.end < f.layout.firstRecord():
+	case f.end < firstRecord:
 		return f.corrupt(headerSize, "the next segment says that this one ends at %d", f.end)
 	}
 	return nil

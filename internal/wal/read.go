@@ -44,7 +44,7 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 	if !ok {
 		return from, false, ErrNotSealed
 	}
-	end, y := l.sealed[i].End, l.sealed[i].layout
+	end := l.sealed[i].End
 	if from.Offset == 0 {
 		from.Offset = headerSize
 	}
@@ -55,7 +55,7 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 	if err := r.open(l, from.Segment); err != nil {
 		return from, false, fmt.Errorf("wal: read segment %d: %w", from.Segment, err)
 	}
-	data, reason, err := readRecords(r.file, y, r.buf, from.Offset, end, int(max(1, min(about, defaultBlockSize))))
+	data, reason, err := readRecords(r.file, r.buf, from.Offset, end, int(max(1, min(about, defaultBlockSize))))
 	if err != nil {
 		return from, false, fmt.Errorf("wal: read segment %d: %w", from.Segment, err)
 	}
@@ -64,16 +64,16 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 	}
 	for len(data) > 0 {
 		n, internal := recordLength(data)
-		if reason := y.check(data, r.seed, from.Offset); reason != "" {
+		if reason := check(data, r.seed, from.Offset); reason != "" {
 			return from, false, &CorruptError{l.path(from.Segment), from.Offset, reason}
 		}
 		if !internal {
-			if err := fn(Record{from, y.payload(data)}); err != nil {
+			if err := fn(Record{from, payloadOf(data)}); err != nil {
 				return from, false, err
 			}
 		}
-		from.Offset += y.cost(n)
-		data = data[y.cost(n):]
+		from.Offset += Cost(n)
+		data = data[Cost(n):]
 	}
 	if reason != "" {
 		return from, false, &CorruptError{l.path(from.Segment), from.Offset, reason}

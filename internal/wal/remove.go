@@ -189,7 +189,7 @@ func (p *pool) writeSuccessor(m successor) error {
 		return fmt.Errorf("wal: mark segment: %w", err)
 	}
 	seed := header{log: p.log, sequence: m.at.Segment}.seed()
-	b := current.appendRecord(nil, seed, m.at.Offset, m.at.Offset, pointer|internalBit, pointTo(kindNext, m.next))
+	b := appendRecord(nil, seed, m.at.Offset, m.at.Offset, pointer|internalBit, pointTo(kindNext, m.next))
 	// A file that was cut short must not get its length back: Log.Look would not miss it.
 	err = missing(m.at.Offset)(f.Size())
 	if err == nil {

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -148,18 +147,17 @@ func writeZeros(f vfs.File, from, to int64) error {
 
 // A filler writes records that say nothing.
 type filler struct {
-	layout *layout
-	seed   uint32
+	seed uint32
 }
 
 // write writes the headers of fillers to a stretch of zeros.
 func (r *filler) write(f vfs.File, from, to int64) error {
 	for off := from; off < to; {
 		n := min(to-off, MaxPayload/2)
-		if rest := to - off - n; rest > 0 && rest < r.layout.cost(1) {
-			n -= r.layout.cost(1) // so that what remains has room for a filler
+		if rest := to - off - n; rest > 0 && rest < Cost(1) {
+			n -= Cost(1) // so that what remains has room for a filler
 		}
-		if _, err := f.WriteAt(r.header(off, n-r.layout.recordHeader), off); err != nil {
+		if _, err := f.WriteAt(r.header(off, n-recordHeader), off); err != nil {
 			return err
 		}
 		off += n
@@ -170,18 +168,10 @@ func (r *filler) write(f vfs.File, from, to int64) error {
 // header returns the beginning of a filler with a payload of n bytes, which are
 // its kind and zeros.
 func (r *filler) header(off, n int64) []byte {
-	y := r.layout
-	b := make([]byte, y.recordHeader+1)
-	b[y.recordHeader] = kindFiller
-	binary.LittleEndian.PutUint32(b[4:], uint32(n)|internalBit)
-	binary.LittleEndian.PutUint32(b[8:], headerSize)
-	if y.version == 1 {
-		sum := zerosChecksum(crc32.Update(r.seed^uint32(off), castagnoli, b[4:]), n-1)
-		binary.LittleEndian.PutUint32(b, sum)
-		return b
-	}
-	sum := zerosChecksum(crc32.Checksum(b[y.recordHeader:], castagnoli), n-1)
-	y.putHeader(b, r.seed, off, headerSize, uint32(n)|internalBit, sum)
+	b := make([]byte, recordHeader+1)
+	b[recordHeader] = kindFiller
+	sum := zerosChecksum(crc32.Checksum(b[recordHeader:], castagnoli), n-1)
+	putHeader(b, r.seed, off, headerSize, uint32(n)|internalBit, sum)
 	return b
 }
 

@@ -168,22 +168,22 @@ func (b *block[T]) check() {
 	b.records = b.records[:0]
 	var zero T
 	b.out, b.err, b.oldest, b.closed = zero, nil, 0, false
-	y, seed := b.segment.layout, b.segment.seed()
+	seed := b.segment.seed()
 	for at := int64(0); at < int64(len(b.data)); {
 		rec := b.data[at:]
 		n, internal := recordLength(rec)
-		if reason := y.check(rec, seed, b.off+at); reason != "" {
+		if reason := check(rec, seed, b.off+at); reason != "" {
 			b.bad, b.data = reason, b.data[:at]
 			return
 		}
-		payload := y.payload(rec)
-		at += y.cost(n)
+		payload := payloadOf(rec)
+		at += Cost(n)
 		switch {
 		case !internal:
-			b.records = append(b.records, Record{Pos{b.segment.sequence, b.off + at - y.cost(n)}, payload})
+			b.records = append(b.records, Record{Pos{b.segment.sequence, b.off + at - Cost(n)}, payload})
 		case payload[0] == kindOldest:
 			b.oldest = max(b.oldest, pointee(kindOldest, payload))
-		case payload[0] == kindClosing && y.closes():
+		case payload[0] == kindClosing:
 			b.closed, b.bad, b.data = true, "", b.data[:at]
 			return
 		}
@@ -215,7 +215,7 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 				return nil
 			case b := <-free:
 				b.segment, b.off = f, off
-				if b.data, bad, err = readRecords(file, f.layout, b.data, off, limit, size); err != nil {
+				if b.data, bad, err = readRecords(file, b.data, off, limit, size); err != nil {
 					file.Close()
 					return fmt.Errorf("wal: read %s: %w", f.path, err)
 				}
@@ -235,7 +235,7 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 // readRecords reads whole records into buf. They begin at off and end before limit: at
 // least one record, and about size bytes. It looks at their lengths only. If it knows
 // why there is no record after them, reason says so.
-func readRecords(f vfs.File, y *layout, buf []byte, off, limit int64, size int) (data []byte, reason string, err error) {
+func readRecords(f vfs.File, buf []byte, off, limit int64, size int) (data []byte, reason string, err error) {
 	want := min(limit-off, int64(size))
 	for {
 		if int64(cap(buf)) < want {
@@ -248,10 +248,10 @@ func readRecords(f vfs.File, y *layout, buf []byte, off, limit int64, size int) 
 		at := int64(0)
 		for at < want {
 			left := limit - off - at
-			if want-at < min(left, y.recordHeader) {
+			if want-at < min(left, recordHeader) {
 				break
 			}
-			n, reason := y.frame(buf[at:], left)
+			n, reason := frame(buf[at:], left)
 			if reason != "" {
 				return buf[:at], reason, nil
 			}
@@ -266,7 +266,7 @@ func readRecords(f vfs.File, y *layout, buf []byte, off, limit int64, size int) 
 		if at > 0 {
 			return buf[:at], "", nil
 		}
-		want = max(want, min(limit-off, y.recordHeader))
+		want = max(want, min(limit-off, recordHeader))
 	}
 }
 
@@ -300,7 +300,7 @@ func (l *Log) tidy(report *Report) error {
 		}
 	}
 	for _, f := range sc.segments {
-		l.sealed = append(l.sealed, Segment{f.sequence, f.end, f.layout, f.closed})
+		l.sealed = append(l.sealed, Segment{f.sequence, f.end, f.closed})
 		report.Segments++
 		report.Bytes += f.end
 	}
@@ -314,9 +314,6 @@ func (l *Log) tidy(report *Report) error {
 // complete returns an error if newer segments than the last one are missing, or the
 // end of the last one.
 func (l *Log) complete(last *found) error {
-	if !last.layout.closes() {
-		return nil
-	}
 	if !last.closed {
 		if last.isShort() {
 			return last.corrupt(last.end, "the file is shorter than it was: it has no closing record, and is not as long as one that was not closed")
@@ -328,7 +325,7 @@ func (l *Log) complete(last *found) error {
 		return err
 	}
 	defer w.close()
-	next, err := w.next(last.layout, last.seed(), last.end)
+	next, err := w.next(last.seed(), last.end)
 	if err == nil && next != 0 {
 		err = last.corrupt(last.end, "the segment that follows, %s, is missing, or its beginning is damaged", FileName(next))
 	}
@@ -350,8 +347,6 @@ func (sc *scan) checkOldest() error {
 		return nil
 	case sc.gap != nil:
 		return sc.gap
-	case sc.oldest == 0:
-		return nil // not known: a log of version 1
 	}
 	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(sc.oldest))
 }
@@ -394,23 +389,20 @@ func (l *Log) closeLast(last *found) error {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	size := last.end
-	if last.layout.closes() {
-		if !last.closed {
-			// The zeros overwrite what may look like the name of a next segment.
-			b := last.layout.appendRecord(nil, last.seed(), last.end, last.end, 1|internalBit, []byte{kindClosing})
-			b = append(b, make([]byte, nextSize)...)
-			if _, err := f.WriteAt(b, last.end); err != nil {
-				return err
-			}
-			if err := f.Sync(); err != nil {
-				return err
-			}
-			last.end += closingSize
-			last.closed = true
+	if !last.closed {
+		// The zeros overwrite what may look like the name of a next segment.
+		b := appendRecord(nil, last.seed(), last.end, last.end, 1|internalBit, []byte{kindClosing})
+		b = append(b, make([]byte, nextSize)...)
+		if _, err := f.WriteAt(b, last.end); err != nil {
+			return err
 		}
-		size = last.end + nextSize
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		last.end += closingSize
+		last.closed = true
 	}
+	size := last.end + nextSize
 	if size < last.size {
 		if err := f.Truncate(size); err != nil {
 			return err
@@ -431,7 +423,7 @@ func (l *Log) writeLastSuccessor(last *found) error {
 			return err
 		}
 		defer w.close()
-		if next, err := w.next(f.layout, f.seed(), f.end); err != nil || next == last.sequence {
+		if next, err := w.next(f.seed(), f.end); err != nil || next == last.sequence {
 			return err
 		}
 		return l.pool.writeSuccessor(successor{Pos{f.sequence, f.end}, last.sequence})
@@ -456,7 +448,7 @@ func (l *Log) judge(f *found, x int64, report *Report) error {
 		return err
 	}
 	if !f.closed {
-		proof, err := w.findProof(f.layout, f.seed(), x, last+1)
+		proof, err := w.findProof(f.seed(), x, last+1)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func (s *segment) free() int64 { return s.size - endSize - s.end }
 func (s *segment) begin(prev Pos, oldest uint64, buf []byte) {
 	s.seed = s.header.seed()
 	s.base = headerSize
-	s.buf = link{s.log, prev, oldest}.appendTo(buf[:0], current, s.seed)
+	s.buf = link{s.log, prev, oldest}.appendTo(buf[:0], s.seed)
 	s.end = s.base + int64(len(s.buf))
 }
 
@@ -74,7 +74,7 @@ func (s *segment) reset() { s.buf, s.base, s.end, s.closed = nil, 0, headerSize,
 // internalBit if the record is internal.
 func (s *segment) append(n uint32, parts ...[]byte) Pos {
 	pos := Pos{s.sequence, s.end}
-	s.buf = current.appendRecord(s.buf, s.seed, s.end, s.synced.Load(), n, parts...)
+	s.buf = appendRecord(s.buf, s.seed, s.end, s.synced.Load(), n, parts...)
 	s.end = s.base + int64(len(s.buf))
 	return pos
 }

@@ -52,26 +52,26 @@ func (w *window) at(off, n int64) ([]byte, error) {
 // record looks for a record at off. It returns its size, and of an internal record
 // the beginning of the payload, which may name a segment. If reason is not empty
 // there is no valid record.
-func (w *window) record(y *layout, seed uint32, off int64) (size int64, internal []byte, reason string, err error) {
-	b, err := w.at(off, min(w.size-off, y.recordHeader))
+func (w *window) record(seed uint32, off int64) (size int64, internal []byte, reason string, err error) {
+	b, err := w.at(off, min(w.size-off, recordHeader))
 	if err != nil {
 		return 0, nil, "", err
 	}
-	if size, reason = y.frame(b, w.size-off); reason == "" {
-		reason = y.checkHeader(b, seed, off)
+	if size, reason = frame(b, w.size-off); reason == "" {
+		reason = checkHeader(b, seed, off)
 	}
 	if reason != "" {
 		return 0, nil, reason, nil
 	}
 	n, isInternal := recordLength(b)
-	sum := y.payloadChecksum(b, seed, off)
-	for from, end := off+y.recordHeader, off+y.recordHeader+int64(n); from < end; {
+	sum := payloadChecksum(b)
+	for from, end := off+recordHeader, off+recordHeader+int64(n); from < end; {
 		p, err := w.at(from, min(end-from, defaultBlockSize))
 		if err != nil {
 			return 0, nil, "", err
 		}
 		sum.add(p)
-		if isInternal && from == off+y.recordHeader {
+		if isInternal && from == off+recordHeader {
 			internal = append(internal, p[:min(len(p), pointer)]...)
 		}
 		from += int64(len(p))
@@ -85,16 +85,16 @@ func (w *window) record(y *layout, seed uint32, off int64) (size int64, internal
 // findProof looks behind x, where there is no valid record, for a record that was
 // written when x was known to be durable. It returns its offset, or 0. From end on
 // all bytes are 0.
-func (w *window) findProof(y *layout, seed uint32, x, end int64) (int64, error) {
-	for at := x + alignment; at < end && at+y.recordHeader <= w.size; at += alignment {
-		b, err := w.at(at, y.recordHeader)
+func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
+	for at := x + alignment; at < end && at+recordHeader <= w.size; at += alignment {
+		b, err := w.at(at, recordHeader)
 		if err != nil {
 			return 0, err
 		}
 		if synced := recordSynced(b); synced <= x || synced > at {
 			continue
 		}
-		switch _, _, reason, err := w.record(y, seed, at); {
+		switch _, _, reason, err := w.record(seed, at); {
 		case err != nil:
 			return 0, err
 		case reason == "":
@@ -106,11 +106,11 @@ func (w *window) findProof(y *layout, seed uint32, x, end int64) (int64, error) 
 
 // next returns the sequence that is written behind the closing record which ends at
 // end, or 0.
-func (w *window) next(y *layout, seed uint32, end int64) (uint64, error) {
-	if !y.closes() || end+nextSize > w.size {
+func (w *window) next(seed uint32, end int64) (uint64, error) {
+	if end+nextSize > w.size {
 		return 0, nil
 	}
-	_, payload, reason, err := w.record(y, seed, end)
+	_, payload, reason, err := w.record(seed, end)
 	if err != nil || reason != "" {
 		return 0, err
 	}
