@@ -175,17 +175,40 @@ func retry(call func() error) (err error) {
 	return err
 }
 
+// A control is a system call on the descriptor of a file. Controls and transfers are used
+// again: each turn writes and syncs, and must not allocate.
+type control struct {
+	call func(fd int) error
+	err  error
+	do   func(fd uintptr) // run
+}
+
+var controls = sync.Pool{New: func() any {
+	c := new(control)
+	c.do = c.run
+	return c
+}}
+
+func (c *control) run(fd uintptr) {
+	for range maxInterrupts {
+		if c.err = c.call(int(fd)); c.err != syscall.EINTR {
+			return
+		}
+	}
+}
+
 // control makes a system call on the descriptor, which stays open meanwhile.
 func (f osFile) control(op string, call func(fd int) error) error {
-	var callErr error
-	err := f.conn.Control(func(fd uintptr) {
-		callErr = retry(func() error { return call(int(fd)) })
-	})
+	c := controls.Get().(*control)
+	defer controls.Put(c)
+	c.call = call
+	err := f.conn.Control(c.do)
+	c.call = nil
 	if err != nil { // Control itself has no other reason to fail
-		callErr = fs.ErrClosed
+		return &fs.PathError{Op: op, Path: f.Name(), Err: fs.ErrClosed}
 	}
-	if callErr != nil {
-		return &fs.PathError{Op: op, Path: f.Name(), Err: callErr}
+	if c.err != nil {
+		return &fs.PathError{Op: op, Path: f.Name(), Err: c.err}
 	}
 	return nil
 }
@@ -202,8 +225,7 @@ func (f osFile) ReadAt(b []byte, off int64) (int, error) {
 	return f.transfer("read", syscall.Pread, b, off)
 }
 
-// A transfer reads or writes all of a buffer. Transfers are used again, because each turn
-// writes once and must not allocate.
+// A transfer reads or writes all of a buffer.
 type transfer struct {
 	call func(fd int, b []byte, off int64) (int, error)
 	b    []byte
