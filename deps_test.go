@@ -42,17 +42,19 @@ var arrows = map[string]string{
 	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/engine internal/histogram internal/server github.com/prometheus",
-	"internal/admin/api":       "internal/access internal/broker internal/engine internal/server internal/wire",
+	"internal/admin/api":       "internal/access internal/broker internal/engine internal/jobjson internal/server internal/wire",
 	"internal/admin/door":      "",
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
+
+	"internal/jobjson": "",
 
 	// For programs of others. What is in contrib is no code, and tests hold it against the program.
 	"contrib":             "",
 	"client":              "internal/wire",
 	"client/worker":       "client",
 	"client/beanpoletest": "internal/broker internal/engine internal/memnet internal/server",
-	"internal/cli":        "client client/worker internal/cli/top github.com/charmbracelet github.com/spf13",
+	"internal/cli":        "client client/worker internal/cli/top internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":    "internal/cli/top/background github.com/charmbracelet",
 
 	"internal/cli/top/background": "github.com/charmbracelet",
@@ -75,7 +77,7 @@ var arrows = map[string]string{
 		"github.com/coreos/go-systemd github.com/spf13",
 	"cmd/beanpole/internal/command":    "github.com/spf13",
 	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
-	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/journal internal/vfs internal/wal github.com/spf13",
+	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
 	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/bench internal/load internal/server github.com/spf13",
 }
 

@@ -78,9 +78,9 @@ func TestInterruptedAtTerminal(t *testing.T) {
 	startServer(t, "beanpole", addr)
 	runBeanpole(t, "put", "--addr", addr, "--tube", "mail", "hello")
 	for asks, args := range map[string][]string{
-		"reading from the terminal":               {"put"},
-		"reading from the terminal until":         {"import"},
-		"delete 1 ready jobs of tube mail? [y/N]": {"clear", "mail", "--state", "ready"},
+		"reading from the terminal":              {"put"},
+		"reading from the terminal until":        {"import"},
+		"delete 1 ready job of tube mail? [y/N]": {"clear", "mail", "--state", "ready"},
 	} {
 		cmd := exec.Command("beanpole", append(args, "--addr", addr)...)
 		terminal, err := pty.Start(cmd)

@@ -121,7 +121,7 @@ func newClear() *cobra.Command {
 			total += n
 			if err != nil {
 				b.end()
-				return fmt.Errorf("after %d jobs: %w", total, err)
+				return fmt.Errorf("after %s: %w", countJobs(uint64(total), ""), err)
 			}
 		}
 		b.end()

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 const exportLong = `Write the jobs of a tube, or of all tubes, one JSON object a line. 'beanpole import'
@@ -78,16 +79,11 @@ func (s *session) export(ctx context.Context, c *client.Conn, sc scan) error {
 	return err
 }
 
-// exported returns a job as a file has it: what it takes to put it again, and what
-// has become of it so far.
-func (f *found) exported() job {
+// exported returns a job as it is without the worker that may hold it.
+func (f *found) exported() jobjson.Job {
 	j := newJob(f.ID, f.body, f.JobStats)
-	j.Delay, j.TimeLeft = 0, 0
-	switch f.State {
-	case client.StateReserved:
-		j.State = string(client.StateReady)
-	case client.StateDelayed:
-		j.Delay = max(seconds(f.TimeLeft), 1)
+	if f.State == client.StateReserved {
+		j.State, j.TimeLeft = string(client.StateReady), 0
 	}
 	return j
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 const importLong = `Put the jobs of FILE, or of standard input, which 'beanpole export' has written. Each
@@ -94,8 +95,8 @@ type importer struct {
 	size int64 // of the file; 0: not known
 
 	lines *lineReader
-	bad   error // of the line after the last batch
-	again []job // a batch that was read before
+	bad   error         // of the line after the last batch
+	again []jobjson.Job // a batch that was read before
 	state importState
 	most  int64 // bytes of a body that the server takes
 	put   int   // jobs that this run has put
@@ -184,14 +185,14 @@ func (im *importer) explain(err error) error {
 
 // read reads the jobs of a batch, at most n, the tubes together. A line that cannot
 // be put ends the batch before it; it is an error when it comes first.
-func (im *importer) read(n int) ([]job, error) {
-	var jobs []job
+func (im *importer) read(n int) ([]jobjson.Job, error) {
+	var jobs []jobjson.Job
 	for len(jobs) < n && im.bad == nil {
 		line, err := im.lines.nextFilled()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		var j job
+		var j jobjson.Job
 		if err == nil {
 			j, err = im.parse(line)
 		}
@@ -205,21 +206,23 @@ func (im *importer) read(n int) ([]job, error) {
 	if len(jobs) == 0 {
 		return nil, im.bad
 	}
-	slices.SortStableFunc(jobs, func(a, b job) int { return strings.Compare(a.Tube, b.Tube) })
+	slices.SortStableFunc(jobs, func(a, b jobjson.Job) int { return strings.Compare(a.Tube, b.Tube) })
 	return jobs, nil
 }
 
+// unsaid is what a job has that says nothing of it.
+var unsaid = jobjson.Job{Tube: jobjson.DefaultTube, Priority: jobjson.DefaultPriority, TTR: jobjson.DefaultTTR}
+
 // parse reads a job that can be put.
-func (im *importer) parse(line []byte) (job, error) {
-	j, err := readJob(line)
+func (im *importer) parse(line []byte) (jobjson.Job, error) {
+	j, err := jobjson.Read(line, unsaid)
 	if err != nil {
 		return j, err
 	}
-	if size := int64(len(j.body())); im.most > 0 && size > im.most {
-		return j, bodyTooBig(size, im.most)
+	if im.most > 0 && j.Size > im.most {
+		return j, bodyTooBig(j.Size, im.most)
 	}
-	j.Tube = cmp.Or(im.opt.tube, j.Tube, "default")
-	j.TTR = cmp.Or(j.TTR, seconds(client.DefaultTTR))
+	j.Tube = cmp.Or(im.opt.tube, j.Tube)
 	return j, client.CheckTube(j.Tube)
 }
 
@@ -236,7 +239,7 @@ func (im *importer) batch(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
-	rest := make([]job, 0, len(jobs))
+	rest := make([]jobjson.Job, 0, len(jobs))
 	for i, j := range jobs {
 		if !slices.Contains(im.state.Skip, i) {
 			rest = append(rest, j)
@@ -259,40 +262,19 @@ func (im *importer) batch(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// asideDelay is for jobs that are to be buried: nobody gets them before they are.
-const asideDelay = 365 * 24 * time.Hour
-
-// newJob returns what to put.
-func (j *job) newJob() client.NewJob {
-	n := client.NewJob{Tube: j.Tube, Body: j.body(), Pri: j.Pri, TTR: time.Duration(j.TTR) * time.Second}
-	switch client.State(j.State) {
-	case client.StateBuried:
-		n.Delay = asideDelay
-	case client.StateReady:
-	default:
-		n.Delay = time.Duration(j.Delay) * time.Second
-	}
-	return n
-}
-
 // putJobs puts jobs, and buries those that are to be. The ids come in their order.
-func putJobs(ctx context.Context, c *client.Conn, jobs []job) (ids []uint64, err error) {
+func putJobs(ctx context.Context, c *client.Conn, jobs []jobjson.Job) (ids []uint64, err error) {
 	news := make([]client.NewJob, len(jobs))
 	for i := range jobs {
-		news[i] = jobs[i].newJob()
+		news[i] = putAgain(&jobs[i])
 	}
 	ids, err = c.PutMany(ctx, news)
-	if err != nil {
-		return ids, err
-	}
-	for i := range jobs {
-		if jobs[i].State == string(client.StateBuried) {
-			if err := buryAside(ctx, c, ids[i], jobs[i].Pri); err != nil {
-				return ids, err
-			}
+	for i, id := range ids { // also if others could not be put
+		if id != 0 && isBuried(&jobs[i]) {
+			err = cmp.Or(err, buryAside(ctx, c, id, jobs[i].Priority))
 		}
 	}
-	return ids, nil
+	return ids, err
 }
 
 // buryAfterKill buries a job that a run which was killed has put for that, unless it is.

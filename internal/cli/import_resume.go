@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 // An importState is how far an import has come, as its file has it.
@@ -128,8 +129,8 @@ func (im *importer) recover(ctx context.Context, probe uint64) error {
 				continue
 			}
 			im.state.Skip = append(im.state.Skip, place)
-			if jobs[place].State == string(client.StateBuried) {
-				if err := buryAfterKill(ctx, im.conn, live[i].ID, jobs[place].Pri); err != nil {
+			if isBuried(&jobs[place]) {
+				if err := buryAfterKill(ctx, im.conn, live[i].ID, jobs[place].Priority); err != nil {
 					return false, err
 				}
 			}
@@ -154,7 +155,7 @@ func (im *importer) recover(ctx context.Context, probe uint64) error {
 }
 
 // decide does with doubtful jobs what the user has said.
-func (im *importer) decide(jobs []job, missing int, gone int64) error {
+func (im *importer) decide(jobs []jobjson.Job, missing int, gone int64) error {
 	switch im.opt.doubtful {
 	case "put":
 	case "skip":
@@ -181,7 +182,7 @@ type placeKey struct {
 	body string
 }
 
-func newPlaces(jobs []job, skip []int) places {
+func newPlaces(jobs []jobjson.Job, skip []int) places {
 	p := make(places)
 	skipped := make(map[int]bool)
 	for _, i := range skip {
@@ -189,7 +190,7 @@ func newPlaces(jobs []job, skip []int) places {
 	}
 	for i := range jobs {
 		if !skipped[i] {
-			k := placeKey{jobs[i].Tube, jobs[i].Pri, jobs[i].TTR, string(jobs[i].body())}
+			k := placeKey{jobs[i].Tube, jobs[i].Priority, int64(jobs[i].TTR), string(jobs[i].Bytes())}
 			p[k] = append(p[k], i)
 		}
 	}

@@ -25,7 +25,7 @@ type doubt struct {
 const doubtful = `{"tube":"t","body":"same"}
 {"tube":"u","body":"other"}
 {"tube":"t","body":"same"}
-{"tube":"t","state":"buried","pri":3,"body":"buried"}
+{"tube":"t","state":"buried","priority":3,"body":"buried"}
 {"tube":"t","ttr":5,"body":"same"}
 {"tube":"t","body":"last"}
 `
@@ -55,7 +55,7 @@ func (d *doubt) put(n int) (ids []uint64) {
 		d.Fatal(err)
 	}
 	for i := range jobs[:n] {
-		id, err := d.conn.Put(d.Context(), jobs[i].newJob())
+		id, err := d.conn.Put(d.Context(), putAgain(&jobs[i]))
 		if err != nil {
 			d.Fatal(err)
 		}

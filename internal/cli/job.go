@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,98 +10,42 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
-// A job as JSON has it, here and in the files of export. Times are whole seconds. A
-// body that is not UTF-8 is in body_base64 in place of body.
-type job struct {
-	ID       uint64  `json:"id,omitempty"`
-	Tube     string  `json:"tube,omitempty"`
-	State    string  `json:"state,omitempty"`
-	Pri      uint32  `json:"pri"`
-	Delay    int64   `json:"delay"`
-	TTR      int64   `json:"ttr,omitempty"`
-	Age      int64   `json:"age,omitempty"`
-	TimeLeft int64   `json:"time_left,omitempty"`
-	Reserves uint64  `json:"reserves,omitempty"`
-	Timeouts uint64  `json:"timeouts,omitempty"`
-	Releases uint64  `json:"releases,omitempty"`
-	Buries   uint64  `json:"buries,omitempty"`
-	Kicks    uint64  `json:"kicks,omitempty"`
-	Body     *string `json:"body,omitempty"`
-	Binary   []byte  `json:"body_base64,omitempty"`
-}
-
 // newJob returns a job with what is known of it; st may be nil.
-func newJob(id uint64, body []byte, st *client.JobStats) job {
-	j := job{ID: id}
+func newJob(id uint64, body []byte, st *client.JobStats) jobjson.Job {
+	j := jobjson.Job{ID: id, Size: int64(len(body))}
 	if st != nil {
-		j.Tube, j.State, j.Pri = st.Tube, string(st.State), st.Pri
-		j.Delay, j.TTR, j.Age, j.TimeLeft = seconds(st.Delay), seconds(st.TTR), seconds(st.Age), seconds(st.TimeLeft)
+		j.Tube, j.State, j.Priority = st.Tube, string(st.State), st.Pri
+		j.Delay, j.TTR, j.Age, j.TimeLeft = uint32(seconds(st.Delay)), uint32(seconds(st.TTR)), seconds(st.Age), seconds(st.TimeLeft)
 		j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks = st.Reserves, st.Timeouts, st.Releases, st.Buries, st.Kicks
 	}
-	j.setBody(body)
+	j.SetBody(body)
 	return j
 }
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-func (j *job) setBody(body []byte) {
-	if utf8.Valid(body) {
-		text := string(body)
-		j.Body, j.Binary = &text, nil
-	} else {
-		j.Body, j.Binary = nil, body
+// asideDelay is for jobs that are to be buried: nobody gets them before they are.
+const asideDelay = 365 * 24 * time.Hour
+
+// putAgain returns what to put so that a job is there as it is described. One that is to
+// be buried is put aside for that.
+func putAgain(j *jobjson.Job) client.NewJob {
+	n := client.NewJob{Tube: j.Tube, Body: j.Bytes(), Pri: j.Priority,
+		TTR: time.Duration(j.TTR) * time.Second, Delay: time.Duration(j.DelayAgain()) * time.Second}
+	if isBuried(j) {
+		n.Delay = asideDelay
 	}
+	return n
 }
 
-// body returns the bytes of the body.
-func (j *job) body() []byte {
-	if j.Body != nil {
-		return []byte(*j.Body)
-	}
-	return j.Binary
-}
-
-// readJob reads a job from a line of JSON.
-func readJob(line []byte) (j job, err error) {
-	if err := json.Unmarshal(line, &j); err != nil {
-		return j, notJSON(err)
-	}
-	switch {
-	case j.Body != nil && j.Binary != nil:
-		return j, errors.New("it has both body and body_base64")
-	case j.Body == nil && j.Binary == nil:
-		return j, errors.New("it has neither body nor body_base64")
-	case j.Delay < 0 || j.TTR < 0 || j.Delay > mostSeconds || j.TTR > mostSeconds:
-		return j, fmt.Errorf("delay and ttr are seconds, 0 to %d", int64(mostSeconds))
-	}
-	return j, nil
-}
-
-// notJSON says why a line is no job, without our names of types.
-func notJSON(err error) error {
-	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
-	switch {
-	case ok && e.Field == "":
-		return fmt.Errorf("not a job in JSON: it is %s, and not an object", article(e.Value))
-	case ok:
-		return fmt.Errorf("not a job in JSON: %s cannot be %s", e.Field, article(e.Value))
-	}
-	return fmt.Errorf("not a job in JSON: %w", err)
-}
-
-// article puts one before a word.
-func article(word string) string {
-	if strings.ContainsRune("aeiou", rune(word[0])) {
-		return "an " + word
-	}
-	return "a " + word
-}
+func isBuried(j *jobjson.Job) bool { return j.State == string(client.StateBuried) }
 
 // printJob prints a job with its body: as JSON, or for people with what is known of
 // it above the body.
-func (s *session) printJob(j job) error {
+func (s *session) printJob(j jobjson.Job) error {
 	if s.json {
 		return s.printJSON(j)
 	}
@@ -112,16 +55,16 @@ func (s *session) printJob(j job) error {
 	s.printed = true
 	fmt.Fprintf(s.out, "job %d", j.ID)
 	if j.Tube != "" {
-		fmt.Fprintf(s.out, " in tube %s: %s, priority %d, age %s, time to run %s", j.Tube, j.State, j.Pri,
+		fmt.Fprintf(s.out, " in tube %s: %s, priority %d, age %s, time to run %s", j.Tube, j.State, j.Priority,
 			time.Duration(j.Age)*time.Second, time.Duration(j.TTR)*time.Second)
 	}
-	fmt.Fprintln(s.out, j.history())
-	_, err := fmt.Fprintf(s.out, "%s\n", printable(j.body()))
+	fmt.Fprintln(s.out, history(&j))
+	_, err := fmt.Fprintf(s.out, "%s\n", printable(j.Bytes()))
 	return err
 }
 
 // history tells of a job what has become of it so far, as far as anything has.
-func (j *job) history() string {
+func history(j *jobjson.Job) string {
 	var b strings.Builder
 	switch left := time.Duration(j.TimeLeft) * time.Second; client.State(j.State) {
 	case client.StateDelayed:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 // A jobCopy is the copy of a job, and what the job was like when it was made.
@@ -48,16 +49,16 @@ func (m *mirror) copy(ctx context.Context, found []found) error {
 		return err
 	}
 	slices.SortStableFunc(found, byTube)
-	jobs := make([]job, len(found))
+	jobs := make([]jobjson.Job, len(found))
 	copies := make([]mirrorCopy, len(found))
 	for i := range found {
 		jobs[i] = found[i].exported()
 		j := &jobs[i]
 		if found[i].State == client.StateDelayed {
 			earliest, _ := found[i].due() // some time has passed since it was looked at
-			j.Delay = max(seconds(time.Until(earliest)+time.Second-1), 1)
+			j.TimeLeft = max(seconds(time.Until(earliest)+time.Second-1), 1)
 		}
-		copies[i] = mirrorCopy{Source: j.ID, Tube: j.Tube, Pri: j.Pri, State: client.State(j.State), Due: dueOf(&found[i]), Key: mirrorKey(j.Tube, j.Pri, j.TTR, j.body())}
+		copies[i] = mirrorCopy{Source: j.ID, Tube: j.Tube, Pri: j.Priority, State: client.State(j.State), Due: dueOf(&found[i]), Key: mirrorKey(j.Tube, j.Priority, int64(j.TTR), found[i].body)}
 	}
 	if err := m.log.intend(mirrorRecord{Batch: &mirrorBatch{After: m.after, Jobs: copies}}); err != nil {
 		return err

@@ -90,7 +90,7 @@ func (m *migration) jobs(c *client.Conn) map[string]int {
 	err := sc.run(m.Context(), c, func(found []found) (bool, error) {
 		for i := range found {
 			j := found[i].exported()
-			jobs[j.Tube+" "+j.State+" "+strconv.Itoa(int(j.Pri))+" "+string(j.body())]++
+			jobs[j.Tube+" "+j.State+" "+strconv.Itoa(int(j.Priority))+" "+string(j.Bytes())]++
 		}
 		return true, nil
 	})

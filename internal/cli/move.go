@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 const moveLong = `Move jobs from one tube to another, with their priorities, times to run and bodies;
@@ -55,7 +56,7 @@ func newMove() *cobra.Command {
 		m.progress = func() { b.show(uint64(m.moved), uint64(m.there), m.moved) }
 		for _, state := range wanted {
 			if err := m.move(ctx, state); err != nil {
-				return fmt.Errorf("after %d jobs: %w", m.moved, err)
+				return fmt.Errorf("after %s: %w", countJobs(uint64(m.moved), ""), err)
 			}
 		}
 		b.end()
@@ -196,7 +197,7 @@ func (m *mover) takeOne(ctx context.Context, state client.State) ([]found, error
 
 // place puts jobs that are reserved into the other tube, and deletes them.
 func (m *mover) place(ctx context.Context, taken []found) error {
-	jobs := make([]job, len(taken))
+	jobs := make([]jobjson.Job, len(taken))
 	ids := make([]uint64, len(taken))
 	for i := range taken {
 		jobs[i], ids[i] = taken[i].exported(), taken[i].ID

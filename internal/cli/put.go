@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 const putLong = `Put a job, or many. Without BODY the body is what comes on standard input, all of
 it. With --lines each line of standard input is the body of a job; with --ndjson
-each line is a job as 'beanpole export' writes it.
+each line is a job as 'beanpole export' writes it, and the options are for what a line
+does not say.
 
 The ids of the jobs are printed, one a line. If a line cannot be put, those before it
 were, and the error says how many of those after it.`
@@ -67,27 +69,37 @@ func newPut() *cobra.Command {
 // line they are about, and so does line of the job that came last; it is 0 where there
 // are no lines.
 type jobSource struct {
-	next func() (client.NewJob, error)
+	next func() (jobjson.Job, error)
 	line func() int
 }
 
+// unsaid is what a job has of which nothing else is said.
+func (opt *putOptions) unsaid() jobjson.Job {
+	return jobjson.Job{Tube: opt.tube, Priority: opt.pri, Delay: wholeSeconds(opt.delay), TTR: wholeSeconds(opt.ttr)}
+}
+
+// wholeSeconds rounds up, as the client does.
+func wholeSeconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }
+
 // source returns the jobs to put.
 func (opt *putOptions) source(in io.Reader, args []string) (src jobSource, err error) {
-	job := client.NewJob{Tube: opt.tube, Pri: opt.pri, Delay: opt.delay, TTR: opt.ttr}
-	if err := client.CheckTube(job.Tube); err != nil {
+	if err := client.CheckTube(opt.tube); err != nil {
 		return src, err
 	}
 	if opt.lines || opt.ndjson {
-		return opt.fromLines(in, job), nil
+		return opt.fromLines(in), nil
 	}
+	var body []byte
 	if len(args) > 0 {
-		job.Body = []byte(args[0])
-	} else if job.Body, err = io.ReadAll(in); err != nil {
+		body = []byte(args[0])
+	} else if body, err = io.ReadAll(in); err != nil {
 		return src, err
 	}
 	given := false
 	src.line = func() int { return 0 }
-	src.next = func() (client.NewJob, error) {
+	src.next = func() (jobjson.Job, error) {
+		job := opt.unsaid()
+		job.BodyBase64 = &body
 		if given {
 			return job, io.EOF
 		}
@@ -98,34 +110,26 @@ func (opt *putOptions) source(in io.Reader, args []string) (src jobSource, err e
 }
 
 // fromLines returns a job for each line, which is its body or describes it.
-func (opt *putOptions) fromLines(in io.Reader, job client.NewJob) jobSource {
+func (opt *putOptions) fromLines(in io.Reader) jobSource {
 	lines := newLineReader(in)
-	next := func() (client.NewJob, error) {
-		next := job
+	next := func() (jobjson.Job, error) {
+		job := opt.unsaid()
 		if opt.lines {
 			line, err := lines.next()
-			next.Body = line
-			return next, err
+			job.BodyBase64 = &line
+			return job, err
 		}
 		line, err := lines.nextFilled()
 		if err != nil {
 			return job, err
 		}
-		j, err := readJob(line)
-		if err == nil && j.Tube != "" {
-			err = client.CheckTube(j.Tube)
+		if job, err = jobjson.Read(line, job); err == nil {
+			err = client.CheckTube(job.Tube)
 		}
 		if err != nil {
 			return job, fmt.Errorf("line %d: %w", lines.number, err)
 		}
-		next.Body, next.Pri, next.Delay = j.body(), j.Pri, time.Duration(j.Delay)*time.Second
-		if j.Tube != "" {
-			next.Tube = j.Tube
-		}
-		if j.TTR > 0 {
-			next.TTR = time.Duration(j.TTR) * time.Second
-		}
-		return next, nil
+		return job, nil
 	}
 	return jobSource{next, func() int { return lines.number }}
 }
@@ -172,16 +176,16 @@ const putBatch = 500
 // trip.
 func (s *session) putAll(ctx context.Context, c *client.Conn, src jobSource) error {
 	for {
-		var batch []client.NewJob
+		var batch []jobjson.Job
 		var lines []int
 		var end error
 		for len(batch) < putBatch && end == nil {
-			var j client.NewJob
+			var j jobjson.Job
 			if j, end = src.next(); end == nil {
 				batch, lines = append(batch, j), append(lines, src.line())
 			}
 		}
-		ids, err := c.PutMany(ctx, batch)
+		ids, err := putJobs(ctx, c, batch)
 		for _, id := range ids {
 			if id == 0 {
 				continue
@@ -203,7 +207,7 @@ func (s *session) putAll(ctx context.Context, c *client.Conn, src jobSource) err
 }
 
 // notPut says which job of a batch could not be put, and why.
-func (s *session) notPut(ctx context.Context, c *client.Conn, batch []client.NewJob, lines []int, err error) error {
+func (s *session) notPut(ctx context.Context, c *client.Conn, batch []jobjson.Job, lines []int, err error) error {
 	e, ok := errors.AsType[*client.BatchError](err)
 	if !ok {
 		return err
@@ -219,7 +223,7 @@ func (s *session) notPut(ctx context.Context, c *client.Conn, batch []client.New
 	}
 	err = e.Errs[first]
 	if errors.Is(err, client.ErrJobTooBig) {
-		err = tooBig(ctx, c, len(batch[first].Body), err)
+		err = tooBig(ctx, c, len(batch[first].Bytes()), err)
 	}
 	if lines[first] == 0 {
 		return err

@@ -17,7 +17,7 @@ command ends.`
 func newReserve() *cobra.Command {
 	var opt struct {
 		tubes                []string
-		wait                 time.Duration
+		timeout              time.Duration
 		count                int
 		remove, bury, giveIt bool
 		delay                time.Duration
@@ -41,7 +41,7 @@ func newReserve() *cobra.Command {
 			return err
 		}
 		for n := range opt.count {
-			j, err := reserveWithin(ctx, c, opt.wait)
+			j, err := reserveWithin(ctx, c, opt.timeout)
 			if errors.Is(err, client.ErrTimedOut) && n > 0 {
 				return nil // some is what there was
 			}
@@ -75,7 +75,7 @@ func newReserve() *cobra.Command {
 	cmd.Long = reserveLong
 	f := cmd.Flags()
 	f.StringSliceVarP(&opt.tubes, "tube", "t", []string{"default"}, "from these `TUBES`; may be repeated")
-	durationVar(f, &opt.wait, "wait", "w", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
+	durationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
 	f.IntVarP(&opt.count, "count", "n", 1, "take `N` jobs, one after the other")
 	f.BoolVar(&opt.remove, "delete", false, "delete the job when it is printed")
 	f.BoolVar(&opt.bury, "bury", false, "bury it")

@@ -57,7 +57,7 @@ func (o *serverOptions) define(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "`ADDR` of the server: HOST:PORT or unix:PATH")
 	fs.StringVar(&o.token, "token", "", "prove who you are with this `TOKEN`; the variable\nBEANPOLE_TOKEN does not show in the list of processes")
 	fs.BoolVar(&o.tokenInPut, "token-in-put", false, "send the token as the body of a put, for servers\nthat are set up so")
-	durationVar(fs, &o.timeout, "timeout", "", time.Millisecond, 30*time.Second, "wait so long for the server, a `TIME` such as 5s")
+	durationVar(fs, &o.timeout, "server-timeout", "", time.Millisecond, 30*time.Second, "wait so long for the server to answer, a `TIME`\nsuch as 5s")
 	fs.BoolVar(&o.tls, "tls", false, "encrypt the connection")
 	fs.StringVar(&o.ca, "tls-ca", "", "trust the authorities in this `FILE`, not the system's")
 	fs.StringVar(&o.cert, "tls-cert", "", "show the certificate in this `FILE`")

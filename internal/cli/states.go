@@ -81,9 +81,28 @@ func joinStates(states []client.State, comma, last string) string {
 func countStates(st *client.TubeStats, states []client.State) string {
 	var parts []string
 	for _, s := range states {
-		parts = append(parts, fmt.Sprintf("%d %s jobs", jobsIn(st, s), s))
+		parts = append(parts, countJobs(jobsIn(st, s), string(s)))
 	}
 	return strings.Join(parts, " and ")
+}
+
+// countJobs says how many jobs there are, with a word before "jobs" or none.
+func countJobs(n uint64, kind string) string {
+	if kind != "" {
+		kind += " "
+	}
+	if n == 1 {
+		return "1 " + kind + "job"
+	}
+	return fmt.Sprintf("%d %sjobs", n, kind)
+}
+
+// isOrAre is countJobs after "there".
+func isOrAre(n uint64) string {
+	if n == 1 {
+		return "is " + countJobs(n, "")
+	}
+	return "are " + countJobs(n, "")
 }
 
 // jobsIn returns how many jobs of a tube are in a state.

@@ -177,13 +177,13 @@ not exist is empty.`
 
 func newWait() *cobra.Command {
 	var opt struct {
-		every, most time.Duration
-		buried      bool
+		every, timeout time.Duration
+		buried         bool
 	}
 	cmd := newCommand("wait", "TUBE...", "wait until tubes are empty", func(ctx context.Context, s *session, args []string) error {
 		var tooLong <-chan time.Time
-		if opt.most > 0 {
-			tooLong = time.After(opt.most)
+		if opt.timeout > 0 {
+			tooLong = time.After(opt.timeout)
 		}
 		c, err := s.dial(ctx)
 		if err != nil {
@@ -208,14 +208,14 @@ func newWait() *cobra.Command {
 					s.printJSON(map[string]uint64{"left": left})
 					s.out.Flush()
 				}
-				return &exitError{exitNothing, fmt.Errorf("after %s there are %d jobs in %s", opt.most, left, strings.Join(args, ", "))}
+				return &exitError{exitNothing, fmt.Errorf("after %s there %s in %s", opt.timeout, isOrAre(left), strings.Join(args, ", "))}
 			case <-time.After(opt.every):
 			}
 		}
 	})
 	cmd.Long = waitLong
 	f := cmd.Flags()
-	durationVar(f, &opt.most, "for", "f", 0, 0, "give up after this `TIME` with exit code 2 (never)")
+	durationVar(f, &opt.timeout, "timeout", "", 0, 0, "wait no longer than this `TIME`, and end with exit code 2\n(until they are empty)")
 	durationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
 	f.BoolVar(&opt.buried, "buried", false, "wait for buried jobs to go too")
 	cmd.ValidArgsFunction = completeTubes

@@ -3,35 +3,17 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
-// A Job is what there is to tell of a job. Its times are in seconds.
+// A Job is what there is to tell of a job.
 type Job struct {
-	ID         uint64 `json:"id"`
-	Tube       string `json:"tube"`
-	State      string `json:"state"`
-	Priority   uint32 `json:"priority"`
-	Size       uint32 `json:"size"` // bytes of the body
-	Age        int64  `json:"age"`
-	Delay      uint32 `json:"delay"`
-	TTR        uint32 `json:"ttr"`
-	TimeLeft   int64  `json:"time_left"`
-	ReservedBy uint64 `json:"reserved_by,omitempty"` // id of a connection
-	Reserves   uint32 `json:"reserves"`
-	Timeouts   uint32 `json:"timeouts"`
-	Releases   uint32 `json:"releases"`
-	Buries     uint32 `json:"buries"`
-	Kicks      uint32 `json:"kicks"`
+	jobjson.Job
 
-	// One of them, if the body is asked for.
-	Body       *string `json:"body,omitempty"`
-	BodyBase64 []byte  `json:"body_base64,omitempty"`
-
-	taken []byte // within a turn; nil: none
+	taken []byte // the body, within a turn; nil: none
 }
 
 // Jobs is a page of jobs.
@@ -41,11 +23,11 @@ type Jobs struct {
 }
 
 func jobOf(st *engine.JobStats) Job {
-	return Job{
-		ID: st.ID, Tube: st.Tube, State: st.State.String(), Priority: st.Pri, Size: st.Size,
+	return Job{Job: jobjson.Job{
+		ID: st.ID, Tube: st.Tube, State: st.State.String(), Priority: st.Pri, Size: int64(st.Size),
 		Age: st.Age, Delay: st.Delay, TTR: st.TTR, TimeLeft: st.TimeLeft, ReservedBy: st.Holder,
-		Reserves: st.Reserves, Timeouts: st.Timeouts, Releases: st.Releases, Buries: st.Buries, Kicks: st.Kicks,
-	}
+		Reserves: uint64(st.Reserves), Timeouts: uint64(st.Timeouts), Releases: uint64(st.Releases), Buries: uint64(st.Buries), Kicks: uint64(st.Kicks),
+	}}
 }
 
 // listJobs tells of the jobs of a tube in one state, in their order. A page with bodies
@@ -134,12 +116,8 @@ func (j *Job) take(e *engine.Engine) int {
 
 // showBody makes text of the body that was taken, if any was.
 func (j *Job) showBody() {
-	switch text := string(j.taken); {
-	case j.taken == nil:
-	case utf8.Valid(j.taken):
-		j.Body = &text
-	default:
-		j.BodyBase64 = j.taken
+	if j.taken != nil {
+		j.SetBody(j.taken)
 	}
 }
 
@@ -173,24 +151,18 @@ func getBody(r *request) (reply, error) {
 	return reply{raw: body, isRaw: true}, err
 }
 
-// What a job has that is put without saying so; also in openapi.yaml.
-const (
-	defaultPriority = 1024
-	defaultTTR      = 60
-)
-
 func putJob(r *request) (reply, error) {
 	var in struct {
-		Body       *text   `json:"body"`
-		BodyBase64 *[]byte `json:"body_base64"`
-		Priority   *uint32 `json:"priority"`
-		Delay      uint32  `json:"delay"`
-		TTR        *uint32 `json:"ttr"`
+		Body       *jobjson.Text `json:"body"`
+		BodyBase64 *[]byte       `json:"body_base64"`
+		Priority   *uint32       `json:"priority"`
+		Delay      uint32        `json:"delay"`
+		TTR        *uint32       `json:"ttr"`
 	}
 	if err := r.decode(&in, false); err != nil {
 		return reply{}, err
 	}
-	spec := engine.Spec{Pri: valueOr(in.Priority, defaultPriority), Delay: in.Delay, TTR: valueOr(in.TTR, defaultTTR)}
+	spec := engine.Spec{Pri: valueOr(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: valueOr(in.TTR, jobjson.DefaultTTR)}
 	var body []byte
 	switch {
 	case (in.Body == nil) == (in.BodyBase64 == nil):

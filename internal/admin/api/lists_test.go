@@ -109,10 +109,7 @@ func TestPagesWithBodies(t *testing.T) {
 		r.want(200, "GET", "/tubes/mail/jobs?state=ready&bodies=true&cursor="+cursor, "", &page)
 		for _, j := range page.Jobs {
 			want := bodies[j.ID-1]
-			shown := string(j.BodyBase64)
-			if j.Body != nil {
-				shown = *j.Body
-			}
+			shown := string(j.Bytes())
 			if len(want) > largestBody {
 				want = ""
 			} else if (j.Body != nil) == (j.BodyBase64 != nil) {

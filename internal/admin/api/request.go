@@ -8,13 +8,13 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 // A request is one that is being served.
@@ -152,29 +152,8 @@ func (r *request) decode(into any, optional bool) error {
 	if _, err := d.Token(); err != io.EOF {
 		return problemf(http.StatusBadRequest, "there is something behind the JSON object")
 	}
-	return decodeMembers(members, into)
-}
-
-// decodeMembers puts the members of an object into the struct that into points to. Their
-// names must be as they are described: package json alone would take them in any case.
-func decodeMembers(members map[string]json.RawMessage, into any) error {
-	fields := reflect.ValueOf(into).Elem()
-	for i := range fields.NumField() {
-		name := fields.Type().Field(i).Tag.Get("json")
-		text, ok := members[name]
-		if !ok {
-			continue
-		}
-		delete(members, name)
-		if err := json.Unmarshal(text, fields.Field(i).Addr().Interface()); err != nil {
-			if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-				e.Field = name
-			}
-			return decodeProblem(err)
-		}
-	}
-	if len(members) > 0 {
-		return problemf(http.StatusBadRequest, "the body has a member that is not in openapi.yaml")
+	if err := jobjson.Members(members, into); err != nil {
+		return problemf(http.StatusBadRequest, "%v", err)
 	}
 	return nil
 }
@@ -183,18 +162,8 @@ var errNoObject = problemf(http.StatusBadRequest, "the body is not a JSON object
 
 // decodeProblem says what is wrong with the body of a request, and repeats nothing of it.
 func decodeProblem(err error) error {
-	if p, ok := errors.AsType[*problem](err); ok {
-		return p
-	}
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return problemf(http.StatusRequestEntityTooLarge, "the request has more than %d bytes", e.Limit)
-	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		want := map[string]string{"string": "a string", "uint32": "a number from 0 to 4294967295", "[]uint8": "base64"}[e.Type.String()]
-		if e.Field == "" || want == "" {
-			return errNoObject
-		}
-		return problemf(http.StatusBadRequest, "%s: want %s", e.Field, want)
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return problemf(http.StatusBadRequest, "the body is no JSON, from byte %d on", e.Offset)
@@ -202,7 +171,7 @@ func decodeProblem(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return problemf(http.StatusBadRequest, "the body is empty or ends too soon: want a JSON object")
 	}
-	return problemf(http.StatusBadRequest, "there is no base64 where that must be")
+	return errNoObject
 }
 
 // query reads the parameters behind the path. Those that the operation does not have are

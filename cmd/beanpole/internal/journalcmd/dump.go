@@ -2,6 +2,7 @@ package journalcmd
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -24,11 +26,13 @@ happened to the jobs. With --live, print the jobs as they are now instead, by id
 and the tubes that are paused.
 
 A line begins with segment and offset of the record. Bodies are quoted as in Go
-and shortened to 64 bytes; in JSON they are whole, in base64. Nothing is changed,
-and a server may be running; then the newest records may be missing.`
+and shortened to 64 bytes; in JSON they are whole: those of records in base64, those
+of --live as 'beanpole import' reads them, with notes of paused tubes on standard
+error. Nothing is changed, and a server may be running; then the newest records may
+be missing.`
 
 const dumpExample = `  beanpole journal dump --job 17 DIR       what happened to a job
-  beanpole journal dump --live --json DIR  all jobs, for programs
+  beanpole journal dump --live --json DIR | beanpole import --addr OTHER
   beanpole journal dump --live DIR | grep -c state=buried`
 
 // shownBody is how many bytes of a body are printed without --full.
@@ -41,6 +45,7 @@ type dump struct {
 	job              uint64 // 0: all
 
 	out      *bufio.Writer
+	notes    io.Writer
 	encode   *json.Encoder
 	selected map[uint64]bool // jobs of the tube, when records are dumped
 }
@@ -58,7 +63,7 @@ func newDump() *cobra.Command {
 			if err := checkDirectory(args[0]); err != nil {
 				return err
 			}
-			return d.run(args[0], cmd.OutOrStdout())
+			return d.run(args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	command.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {
@@ -74,9 +79,11 @@ func newDump() *cobra.Command {
 	return cmd
 }
 
-func (d *dump) run(dir string, w io.Writer) error {
+func (d *dump) run(dir string, w, notes io.Writer) error {
+	d.notes = notes
 	d.out = bufio.NewWriterSize(w, 1<<16)
 	d.encode = json.NewEncoder(d.out)
+	d.encode.SetEscapeHTML(false)
 	d.selected = make(map[uint64]bool)
 	what := d.records
 	if d.live {
@@ -139,46 +146,68 @@ func (d *dump) wants(e *journal.Entry) bool {
 	return e.Tube == d.tube
 }
 
-// A liveJob is an Entry without what only a record has.
-type liveJob struct {
-	Segment uint64 `json:"segment,omitempty"` // of the job's whole record
-	journal.Entry
-	Offset *int64  `json:"offset,omitempty"`
-	Kind   *string `json:"kind,omitempty"`
-}
-
 // jobs prints the jobs as they are now, and the pauses that are not over.
 func (d *dump) jobs(dir string) error {
 	eng, err := loadJournal(dir)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids(eng) {
+	now := time.Now().UnixNano()
+	for _, id := range d.order(eng) {
 		c, _ := eng.Snapshot(id)
 		if d.job != 0 && c.ID != d.job || d.tube != "" && c.Tube != d.tube {
 			continue
 		}
-		if err := d.printLive("job", journal.EntryOf(&c)); err != nil {
+		if err := d.printJob(&c, now); err != nil {
 			return err
 		}
 	}
-	now := time.Now().UnixNano()
 	for c := range eng.Pauses {
 		if c.Due <= now || d.job != 0 || d.tube != "" && c.Tube != d.tube {
 			continue
 		}
-		if err := d.printLive("paused", journal.EntryOf(&c)); err != nil {
+		if err := d.printPause(&c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *dump) printLive(what string, e journal.Entry) error {
+func (d *dump) printJob(c *engine.Change, now int64) error {
 	if d.json {
-		return d.encode.Encode(liveJob{Entry: e, Segment: e.Segment})
+		return d.encode.Encode(jobOf(c, now))
 	}
-	fmt.Fprint(d.out, what)
+	fmt.Fprint(d.out, "job")
+	e := journal.EntryOf(c)
+	return d.fields(&e)
+}
+
+// jobOf returns a job as 'beanpole import' reads it.
+func jobOf(c *engine.Change, now int64) *jobjson.Job {
+	j := &jobjson.Job{
+		ID: c.ID, Tube: c.Tube, State: c.State.String(), Priority: c.Pri, Size: int64(len(c.Body)),
+		Age: max(0, now-c.Created) / int64(time.Second), Delay: c.Delay, TTR: c.TTR,
+		Reserves: uint64(c.Reserves), Timeouts: uint64(c.Timeouts), Releases: uint64(c.Releases), Buries: uint64(c.Buries), Kicks: uint64(c.Kicks),
+	}
+	switch {
+	case c.State == engine.Delayed && c.Due > now:
+		j.TimeLeft = (c.Due - now) / int64(time.Second)
+	case c.State == engine.Delayed:
+		j.State = engine.Ready.String() // as it will be when a server reads it
+	}
+	j.SetBody(c.Body)
+	return j
+}
+
+// printPause prints a tube that is paused. Where there are jobs in JSON it is none of
+// them, so it is a note.
+func (d *dump) printPause(c *engine.Change) error {
+	if d.json {
+		_, err := fmt.Fprintf(d.notes, "beanpole: tube %s is paused until %s\n", c.Tube, time.Unix(0, c.Due).Format(time.RFC3339))
+		return err
+	}
+	fmt.Fprint(d.out, "paused")
+	e := journal.EntryOf(c)
 	return d.fields(&e)
 }
 
@@ -238,12 +267,25 @@ func (d *dump) body(body []byte) {
 	fmt.Fprint(d.out, strconv.Quote(string(body)))
 }
 
-// ids returns the ids of all jobs, ascending.
-func ids(eng *engine.Engine) []uint64 {
-	var ids []uint64
-	for c := range eng.Snapshots {
-		ids = append(ids, c.ID)
+// order returns the ids of all jobs, ascending. In JSON the buried jobs come last, in the
+// order of burying, which an import keeps.
+func (d *dump) order(eng *engine.Engine) []uint64 {
+	type place struct {
+		rank int64 // of a buried job
+		id   uint64
 	}
-	slices.Sort(ids)
+	var places []place
+	for c := range eng.Snapshots {
+		p := place{id: c.ID}
+		if d.json && c.State == engine.Buried {
+			p.rank = c.Due
+		}
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.id, b.id)) })
+	ids := make([]uint64, len(places))
+	for i, p := range places {
+		ids[i] = p.id
+	}
 	return ids
 }

@@ -1,26 +1,34 @@
-package api
+package jobjson
 
 import (
 	"encoding/json"
-	"net/http"
+	"errors"
 	"strings"
 	"unicode/utf8"
 )
 
-// A text is a string of a request that is kept byte for byte. Package json would put
+// A Text is a string that is kept byte for byte when it is read. Package json would put
 // U+FFFD in the place of what is not Unicode, and say nothing.
-type text string
+type Text string
 
-// UnmarshalJSON implements json.Unmarshaler. Its errors are problems.
-func (t *text) UnmarshalJSON(literal []byte) error {
+var (
+	errNotString  = errors.New("a string")
+	errNotUnicode = errors.New("Unicode: a body of other bytes can be sent as body_base64")
+)
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Text) UnmarshalJSON(literal []byte) error {
+	if string(literal) == "null" {
+		return nil
+	}
 	var s string
 	if json.Unmarshal(literal, &s) != nil {
-		return problemf(http.StatusBadRequest, "body: want a string")
+		return errNotString
 	}
 	if !utf8.Valid(literal) || strings.Count(s, "\uFFFD") != replacements(string(literal)) {
-		return problemf(http.StatusBadRequest, "body: that is not Unicode: a body of other bytes can be sent as body_base64")
+		return errNotUnicode
 	}
-	*t = text(s)
+	*t = Text(s)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package api
+package jobjson
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ func TestText(t *testing.T) {
 		`"\\ufffd \\\\ud800"`:        `\ufffd \\ud800`,
 		`"\\\ufffd"`:                 "\\\uFFFD",
 	} {
-		var got text
+		var got Text
 		if err := json.Unmarshal([]byte(literal), &got); err != nil || string(got) != want {
 			t.Errorf("%s is %q (%v), want %q", literal, got, err, want)
 		}
@@ -26,7 +26,7 @@ func TestText(t *testing.T) {
 	for _, literal := range []string{
 		"\"caf\xe9\"", "\"\xed\xa0\x80\"", `"\ud800"`, `"\ude00\ud83d"`, `"\ud83dx"`, `"\ufffd\ud83d"`, `"\\ufffd\ud83d"`, `"\\\ufffd\ud83d"`, "\"\\ufffd\xff\"",
 	} {
-		var got text
+		var got Text
 		if err := json.Unmarshal([]byte(literal), &got); err == nil {
 			t.Errorf("%s is %q, want an error", literal, got)
 		}
@@ -43,7 +43,7 @@ func FuzzText(f *testing.F) {
 			t.Skip("package json passes nothing else on")
 		}
 		want, ok := decodeLiteral(literal[1:])
-		var got text
+		var got Text
 		if err := json.Unmarshal(literal, &got); (err == nil) != ok || ok && string(got) != want {
 			t.Errorf("%q is %q (%v), want %q, %v", literal, got, err, want, ok)
 		}
