@@ -26,6 +26,14 @@ func timeout(d time.Duration) (uint32, error) {
 	return seconds("timeout", min(d, wire.MaxTimeout*time.Second))
 }
 
+// count returns a limit as the protocol has it.
+func count(limit int) (uint32, error) {
+	if limit < 1 {
+		return 0, fmt.Errorf("%w: a limit of %d jobs: want 1 or more, or All", ErrInvalid, limit)
+	}
+	return uint32(min(uint64(limit), math.MaxUint32)), nil
+}
+
 // CheckTube returns an error that is [ErrInvalid] if the name cannot be that of a
 // tube: 1 to 200 letters, digits and bytes of -+/;.$_(), the first not a hyphen.
 func CheckTube(tube string) error {

@@ -148,13 +148,13 @@ func TestRefused(t *testing.T) {
 		< UNAUTHORIZED
 		> list-tube-used
 		< USING default
-		> put 0 0 60 1
+		> put 1024 0 60 1
 		> x
 		< UNAUTHORIZED
-		> put 0 0 60 1
+		> put 1024 0 60 1
 		> x
 		< BURIED 7
-		> put 0 0 60 0
+		> put 1024 0 60 0
 		> 
 		< BURIED 8
 		> delete 1
@@ -194,7 +194,7 @@ func TestSenseless(t *testing.T) {
 	// What is left of a body could be taken for commands.
 	for _, reply := range []string{"BAD_FORMAT", "EXPECTED_CRLF"} {
 		t.Run(reply, func(t *testing.T) {
-			c := dial(t, play(t, listen(t), "> put 0 0 60 0\n> \n< "+reply, "> list-tube-used\n< USING default"), nil)
+			c := dial(t, play(t, listen(t), "> put 1024 0 60 0\n> \n< "+reply, "> list-tube-used\n< USING default"), nil)
 			wantErr(t, second(c.Put(t.Context(), client.NewJob{})), client.ErrBadFormat)
 			must(t, c.Ping(t.Context()))
 		})

@@ -56,12 +56,14 @@ type Conn struct {
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	c, err := newConn(addr, opt)
 	if err != nil {
-		return nil, &Error{Op: "connect", Addr: addr, Err: err}
+		return nil, connectError(addr, err)
 	}
 	c.turn <- struct{}{}
 	defer c.release()
-	if err := c.connect(ctx); err != nil {
-		return nil, &Error{Op: "connect", Addr: addr, Err: err}
+	err = c.connect(ctx)
+	c.tell(err)
+	if err != nil {
+		return nil, connectError(addr, err)
 	}
 	return c, nil
 }
@@ -217,7 +219,9 @@ func (c *Conn) ready(ctx context.Context, tube string, repeatable bool) error {
 		if c.cause != nil && c.opt.Reconnect == 0 {
 			return c.closedOr(c.cause)
 		}
-		if err := c.connect(ctx); err != nil {
+		err := c.connect(ctx)
+		c.tell(err)
+		if err != nil {
 			return err
 		}
 	}
@@ -241,9 +245,26 @@ func (c *Conn) ready(ctx context.Context, tube string, repeatable bool) error {
 func (c *Conn) check(err error) error {
 	if err != nil {
 		c.drop(err)
+		c.tell(c.closedOr(err))
 		return c.closedOr(err)
 	}
 	return nil
+}
+
+// tell tells Options.ConnState of a new connection, or of one that was lost or could
+// not be made.
+func (c *Conn) tell(err error) {
+	if c.opt.ConnState == nil || err != nil && !connectionLost(err) {
+		return
+	}
+	c.opt.ConnState(c.addr.text, err)
+}
+
+// connectionLost reports whether an error is that of a connection, or of a server that
+// refuses it: not that of a context, or of Close.
+func connectionLost(err error) bool {
+	return errors.Is(err, ErrDisconnected) || errors.Is(err, ErrProtocol) ||
+		errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrUnknownCommand)
 }
 
 func (c *Conn) drop(cause error) {
@@ -264,9 +285,7 @@ func (c *Conn) closedOr(err error) error {
 	}
 }
 
-func (c *Conn) fail(q *request, err error) error {
-	return &Error{Op: name(&q.Command), Addr: c.addr.text, Err: err}
-}
+func (c *Conn) fail(q *request, err error) error { return commandError(c.addr.text, q, err) }
 
 // unknown says of the error that ended an exchange that the command may have
 // been done.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/beanpole-mq/beanpole/client"
 )
@@ -38,23 +37,23 @@ func TestCommands(t *testing.T) {
 			t.Errorf("tubes %q", tubes)
 		}
 
-		id := get(c.Put(ctx, client.NewJob{Body: []byte("a\r\nb"), Pri: 7, TTR: 90 * time.Second}))
+		id := get(c.Put(ctx, client.NewJob{Body: []byte("a\r\nb"), Priority: 7, TTR: 90 * time.Second}))
 		late := get(c.Put(ctx, client.NewJob{Body: nil, Delay: time.Hour}))
-		want := &client.Job{ID: id, Body: []byte("a\r\nb")}
+		want := client.PeekedJob{ID: id, Body: []byte("a\r\nb")}
 		sameJob(t, get(c.Peek(ctx, id)), want)
 		sameJob(t, get(c.PeekReady(ctx)), want)
-		sameJob(t, get(c.PeekDelayed(ctx)), &client.Job{ID: late, Body: []byte{}})
+		sameJob(t, get(c.PeekDelayed(ctx)), client.PeekedJob{ID: late, Body: []byte{}})
 		wantErr(t, second(c.PeekBuried(ctx)), client.ErrNotFound)
 		wantErr(t, second(c.Peek(ctx, 99)), client.ErrNotFound)
 
 		job := get(c.Reserve(ctx))
-		sameJob(t, job, want)
+		sameJob(t, client.PeekedJob{ID: job.ID, Body: job.Body}, want)
 		if job.Server() != addr {
 			t.Errorf("the job is from %q", job.Server())
 		}
 		must(t, job.Touch(ctx))
 		st := get(job.Stats(ctx))
-		if st.State != client.StateReserved || st.TTR != 90*time.Second || st.TimeLeft != 89*time.Second || st.Pri != 7 || st.Tube != "mail" || st.Reserves != 1 || st.ID != id {
+		if st.State != client.StateReserved || st.TTR != 90*time.Second || st.TimeLeft != 89*time.Second || st.Priority != 7 || st.Tube != "mail" || st.Reserves != 1 || st.ID != id {
 			t.Errorf("%+v", st)
 		}
 		must(t, job.Bury(ctx, 8))
@@ -64,7 +63,7 @@ func TestCommands(t *testing.T) {
 		}
 		job = get(c.ReserveTimeout(ctx, 0))
 		must(t, job.Release(ctx, 9, 1500*time.Millisecond))
-		if st := get(c.StatsJob(ctx, id)); st.State != client.StateDelayed || st.Pri != 9 || st.Delay != 2*time.Second || st.Buries != 1 || st.Releases != 1 || st.Kicks != 1 {
+		if st := get(c.StatsJob(ctx, id)); st.State != client.StateDelayed || st.Priority != 9 || st.Delay != 2*time.Second || st.Buries != 1 || st.Releases != 1 || st.Kicks != 1 {
 			t.Errorf("%+v", st)
 		}
 		must(t, c.KickJob(ctx, id))
@@ -105,16 +104,73 @@ func TestInvalid(t *testing.T) {
 		second(c.Put(ctx, client.NewJob{Tube: "-"})), second(c.Put(ctx, client.NewJob{Tube: "a b"})),
 		second(c.Put(ctx, client.NewJob{Delay: -1})), second(c.Put(ctx, client.NewJob{TTR: -1})),
 		second(c.Put(ctx, client.NewJob{Delay: 1 << 32 * time.Second})),
-		second(c.Kick(ctx, -1)), c.WatchOnly(ctx), c.WatchOnly(ctx, "a", "b c"),
+		second(c.Kick(ctx, -1)), second(c.Kick(ctx, 0)), c.Bury(ctx, 1, -2), c.Release(ctx, 1, 1<<32, 0),
+		second(c.Put(ctx, client.NewJob{Priority: -2})), c.WatchOnly(ctx), c.WatchOnly(ctx, "a", "b c"),
 	} {
 		wantErr(t, err, client.ErrInvalid)
 		var e *client.Error
-		if !errors.As(err, &e) || e.Addr != c.Addr() || e.Op == "" {
+		if !errors.As(err, &e) || e.Addr != c.Addr() || e.Verb == "" {
 			t.Errorf("%#v", err)
 		}
 	}
 	if st := get(c.Stats(ctx)); st.CmdUse+st.CmdWatch+st.CmdIgnore+st.CmdPut+st.CmdReserveWithTimeout+st.CmdKick != 0 {
 		t.Errorf("something was sent: %+v", st)
+	}
+}
+
+// A job that says nothing is an ordinary one; the most urgent has to be asked for.
+func TestPriority(t *testing.T) {
+	ctx := t.Context()
+	c := dial(t, start(t), nil)
+	want := map[client.Priority]uint32{0: 1024, 1024: 1024, client.MostUrgent: 0, 1: 1, 1<<32 - 1: 1<<32 - 1}
+	for p, number := range want {
+		id := get(c.Put(ctx, client.NewJob{Priority: p}))
+		if st := get(c.StatsJob(ctx, id)); st.Priority != number {
+			t.Errorf("put with %d: %d, want %d", p, st.Priority, number)
+		}
+		job := get(c.ReserveJob(ctx, id))
+		must(t, job.Release(ctx, p, 0))
+		st := get(c.StatsJob(ctx, id))
+		if st.Priority != number {
+			t.Errorf("released with %d: %d, want %d", p, st.Priority, number)
+		}
+		must(t, get(c.ReserveJob(ctx, id)).Bury(ctx, client.PriorityOf(st.Priority)))
+		if st := get(c.StatsJob(ctx, id)); st.Priority != number {
+			t.Errorf("buried with %d: %d, want %d", p, st.Priority, number)
+		}
+	}
+}
+
+// An error has its parts, for programs.
+func TestErrorFields(t *testing.T) {
+	ctx := t.Context()
+	c := dial(t, start(t), nil)
+	p := newPool(t, c.Addr(), nil)
+	must(t, c.Use(ctx, "mail"))
+	for _, tc := range []struct {
+		err  error
+		want client.Error
+		text string
+	}{
+		{c.Delete(ctx, 7), client.Error{Verb: "delete", Job: 7}, "delete 7: not found"},
+		{p.Delete(ctx, 7), client.Error{Verb: "delete", Job: 7}, "delete 7: not found"},
+		{c.PauseTube(ctx, "fax", 0), client.Error{Verb: "pause-tube", Tube: "fax"}, "pause-tube fax: not found"},
+		{second(c.PeekBuried(ctx)), client.Error{Verb: "peek-buried", Tube: "mail"}, "peek-buried mail: not found"},
+		{second(c.MoveJobs(ctx, client.Selection{Tube: "a", State: client.StateReady, Limit: 1}, "b")), client.Error{Verb: "move-jobs", Tube: "a"}, "move-jobs a: not found"},
+	} {
+		var e *client.Error
+		if !errors.As(tc.err, &e) || !errors.Is(tc.err, client.ErrNotFound) {
+			t.Fatalf("%#v", tc.err)
+		}
+		tc.want.Addr, tc.want.Err = c.Addr(), e.Err
+		if *e != tc.want || e.Error() != c.Addr()+": "+tc.text {
+			t.Errorf("%v: %+v, want %+v", e, *e, tc.want)
+		}
+	}
+	err := second(c.Put(ctx, client.NewJob{Tube: "fax", Body: make([]byte, 1<<17)}))
+	var e *client.Error
+	if !errors.As(err, &e) || e.Verb != "put" || e.Tube != "fax" || !errors.Is(err, client.ErrJobTooBig) {
+		t.Errorf("%#v", err)
 	}
 }
 
@@ -180,9 +236,9 @@ func TestDialErrors(t *testing.T) {
 	}
 }
 
-func sameJob(t *testing.T, got, want *client.Job) {
+func sameJob(t *testing.T, got, want client.PeekedJob) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(client.Job{})); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -148,7 +148,7 @@ func TestCutPut(t *testing.T) {
 			t.Errorf("%d jobs, %d not certain", st.TotalJobs, maybe)
 		}
 		jobs, _ := dial(t, srv.Addr, &client.Options{Dial: srv.Dial}).PeekMany(ctx, []uint64{1, 2, 3, 4})
-		jobs = slices.DeleteFunc(jobs, func(j *client.Job) bool { return j == nil })
+		jobs = slices.DeleteFunc(jobs, func(j client.PeekedJob) bool { return j.ID == 0 })
 		for i := range jobs[1:] {
 			if jobs[i].Body[0] >= jobs[i+1].Body[0] {
 				t.Errorf("job %d came twice or late", i+1)
@@ -258,13 +258,13 @@ func TestCutOthers(t *testing.T) {
 		}},
 		{"list-tubes", true, func(ctx context.Context, c *client.Conn) error { return second(c.ListTubes(ctx)) }},
 		{"list-jobs", true, func(ctx context.Context, c *client.Conn) error {
-			return second(c.ListJobs(ctx, "mail", client.StateBuried, 5, ""))
+			return second(c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateBuried, Limit: 5}, ""))
 		}},
 		{"flush-tube", false, func(ctx context.Context, c *client.Conn) error {
-			return second(c.FlushTube(ctx, "mail", client.StateBuried, 0))
+			return second(c.FlushTube(ctx, client.Selection{Tube: "mail", State: client.StateBuried, Limit: client.All}))
 		}},
 		{"move-jobs", false, func(ctx context.Context, c *client.Conn) error {
-			return second(c.MoveJobs(ctx, "mail", "other", client.StateBuried, 0))
+			return second(c.MoveJobs(ctx, client.Selection{Tube: "mail", State: client.StateBuried, Limit: client.All}, "other"))
 		}},
 		{"pause-tube", true, func(ctx context.Context, c *client.Conn) error { return c.PauseTube(ctx, "mail", 0) }},
 		{"kick", false, func(ctx context.Context, c *client.Conn) error { return second(c.Kick(ctx, 1)) }},

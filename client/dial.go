@@ -116,7 +116,8 @@ func (c *Conn) authenticate(ctx context.Context, s *stream) error {
 }
 
 // setTubes sends commands of use, watch and ignore in one round trip. refused is
-// the first answer that says no, after which the connection is still good.
+// the first answer that says no, an *Error without the address; after it the connection
+// is still good.
 func setTubes(ctx context.Context, s *stream, cmds []wire.Command) (refused, err error) {
 	if len(cmds) == 0 {
 		return nil, nil
@@ -126,7 +127,7 @@ func setTubes(ctx context.Context, s *stream, cmds []wire.Command) (refused, err
 		append: func(dst []byte, i int) []byte { return wire.AppendCommand(dst, &cmds[i]) },
 		reply: func(i int, r *wire.Reply) error {
 			if r.Kind != wire.Using && r.Kind != wire.Watching && refused == nil {
-				refused = fmt.Errorf("%s: %w", name(&cmds[i]), replyError(r))
+				refused = &Error{Verb: cmds[i].Op.String(), Tube: string(cmds[i].Tube), Err: replyError(r)}
 			}
 			return nil
 		},

@@ -32,15 +32,21 @@
 //   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
 //     [Conn.DeleteMany] and their kin, also of a pool and of a set of servers. A hundred
 //     jobs take one round trip. [DeleteJobs] deletes those that were reserved.
-//   - To list, delete and move the jobs of a tube: [Conn.ListJobs], [Conn.FlushTube]
-//     and [Conn.MoveJobs], which only beanpole has.
+//   - To list, delete and move the jobs of a tube: [Conn.Jobs], [Conn.FlushTube]
+//     and [Conn.MoveJobs], which only beanpole has. With a pool, in [Pool.Do].
 //   - In tests: package beanpoletest, a server inside the test.
 //
 // # Errors
 //
 // Each answer of a server that is no success is an error to be tested for with
-// errors.Is, such as [ErrNotFound] or [ErrTimedOut]. The errors of commands are an
-// [*Error], which tells the command and the server, or a [*BatchError].
+// errors.Is, such as [ErrNotFound] or [ErrTimedOut]. errors.As finds an [*Error] in what
+// the functions and methods of [Conn], [Pool] and [Servers] return: it tells the command,
+// its job or tube, and the server. The error of a batch is a [*BatchError] of those.
+//
+// # Limits
+//
+// A limit is how many jobs a command takes at most: 1 or more, or [All], which has to be
+// said. A limit of 0 is [ErrInvalid].
 //
 // # Contexts
 //
@@ -52,8 +58,8 @@
 //
 // # Connections that are lost
 //
-// A connection that is lost is replaced by itself, uses and watches the same
-// tubes, and shows its token again. A command is sent a second time only if that
+// A connection that is lost is replaced, without a word from the caller: the new one
+// uses and watches the same tubes, and shows its token again. A command is sent a second time only if that
 // does no harm, or if the first certainly did not arrive. If neither is so the
 // error is [ErrOutcomeUnknown]. A put in particular is never repeated in silence:
 //

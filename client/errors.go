@@ -1,8 +1,10 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -85,16 +87,28 @@ var (
 	ErrProtocol = errors.New("unexpected reply")
 )
 
-// An Error says which command failed where. Err wraps one or more of the errors
-// above.
+// An Error says which command failed, and where.
 type Error struct {
-	Op   string // the command and, if it is about a job or tube, which one: "delete 7"
-	Addr string // the server, as it was given to Dial
-	Err  error
+	Verb string // the command as the protocol has it, such as "delete"; or "connect"
+	Job  uint64 // the id of the job that the command is about; 0: none
+	Tube string // the tube that the command is about; empty: none, or many
+	Addr string // the server, as it was given to [Dial]; empty: none in particular
+	Err  error  // why: wraps one or more of the errors above, or the cause of a context
 }
 
-// Error returns the parts, with colons between.
-func (e *Error) Error() string { return e.Addr + ": " + e.Op + ": " + e.Err.Error() }
+// Error returns the parts: "10.0.0.1:11300: delete 7: not found".
+func (e *Error) Error() string {
+	text := e.Verb
+	if e.Job != 0 {
+		text += " " + strconv.FormatUint(e.Job, 10)
+	} else if e.Tube != "" {
+		text += " " + e.Tube
+	}
+	if e.Addr != "" {
+		text = e.Addr + ": " + text
+	}
+	return text + ": " + e.Err.Error()
+}
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
@@ -124,13 +138,30 @@ func replyError(r *wire.Reply) error {
 	return fmt.Errorf("%w: %v", ErrProtocol, r.Kind)
 }
 
-// name describes a command for an Error.
-func name(cmd *wire.Command) string {
-	switch {
-	case cmd.ID != 0:
-		return fmt.Sprint(cmd.Op, " ", cmd.ID)
-	case cmd.Tube != nil:
-		return fmt.Sprint(cmd.Op, " ", string(cmd.Tube))
+// connectError is why there is no connection to a server.
+func connectError(addr string, err error) error {
+	return &Error{Verb: "connect", Addr: addr, Err: err}
+}
+
+// reserveError is why a reserve failed before it was a command to a server.
+func reserveError(addr string, err error) error {
+	return &Error{Verb: wire.Reserve.String(), Addr: addr, Err: err}
+}
+
+// inTime makes the error of a reserve [ErrTimedOut] too, if the deadline of its context
+// has passed and it is not for want of a server.
+func inTime(ctx context.Context, addr string, err error) error {
+	if err == nil || errors.Is(err, ErrTimedOut) || errors.Is(err, ErrDisconnected) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
 	}
-	return cmd.Op.String()
+	return reserveError(addr, fmt.Errorf("%w: %w", ErrTimedOut, err))
+}
+
+// commandError is why a command failed, whose tube may be named by the request only.
+func commandError(addr string, q *request, err error) error {
+	e := &Error{Verb: q.Op.String(), Job: q.ID, Tube: string(q.Tube), Addr: addr, Err: err}
+	if e.Tube == "" && q.tube != usedTube {
+		e.Tube = q.tube
+	}
+	return e
 }

@@ -96,11 +96,11 @@ func ExampleConn_Put() {
 	defer c.Close()
 
 	id, err := c.Put(ctx, client.NewJob{
-		Tube:  "reports",
-		Body:  []byte(`{"month": "May"}`),
-		Pri:   100,             // smaller goes first
-		Delay: time.Hour,       // not before
-		TTR:   5 * time.Minute, // a worker may be silent for so long
+		Tube:     "reports",
+		Body:     []byte(`{"month": "May"}`),
+		Priority: 100,             // smaller goes first
+		Delay:    time.Hour,       // not before
+		TTR:      5 * time.Minute, // a worker may be silent for so long
 	})
 	switch {
 	case errors.Is(err, client.ErrJobTooBig), errors.Is(err, client.ErrDraining):
@@ -114,7 +114,7 @@ func ExampleConn_Put() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(st.Tube, st.State, st.Pri, st.Delay, st.TTR)
+	fmt.Println(st.Tube, st.State, st.Priority, st.Delay, st.TTR)
 	// Output: reports delayed 100 1h0m0s 5m0s
 }
 
@@ -240,11 +240,16 @@ func ExamplePool() {
 	if err := job.Delete(ctx); err != nil {
 		log.Fatal(err)
 	}
-	st, err := pool.StatsTube(ctx, "mail")
+	err = pool.Do(ctx, func(ctx context.Context, c *client.Conn) error { // all else that a Conn can do
+		st, err := c.StatsTube(ctx, "mail")
+		if err == nil {
+			fmt.Println(st.JobsReady, "are left")
+		}
+		return err
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(st.JobsReady, "are left")
 	// Output: 99 are left
 }
 
@@ -336,7 +341,8 @@ func ExampleConn_Jobs() {
 		}
 	}
 
-	for job, err := range c.Jobs(ctx, "mail", client.StateReady) {
+	ready := client.Selection{Tube: "mail", State: client.StateReady, Limit: client.All}
+	for job, err := range c.Jobs(ctx, ready) {
 		if errors.Is(err, client.ErrUnknownCommand) {
 			log.Fatal("this server cannot list jobs")
 		}
@@ -345,7 +351,7 @@ func ExampleConn_Jobs() {
 		}
 		fmt.Printf("job %d: %d bytes, reserved %d times\n", job.ID, job.Size, job.Reserves)
 	}
-	n, err := c.MoveJobs(ctx, "mail", "mail.later", client.StateReady, 0)
+	n, err := c.MoveJobs(ctx, ready, "mail.later")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -45,8 +45,8 @@ func FuzzReplies(f *testing.F) {
 			t.Errorf("%v, %v", ids, err)
 		}
 		c.ListTubes(ctx)
-		c.ListJobs(ctx, "mail", client.StateReady, 5, "")
-		c.FlushTube(ctx, "mail", client.StateReady, 5)
+		c.ListJobs(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5}, "")
+		c.FlushTube(ctx, client.Selection{Tube: "mail", State: client.StateReady, Limit: 5})
 		c.DeleteAndReserve(ctx, 1, nil)
 	})
 }

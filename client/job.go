@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A Job is a job that was reserved or looked at. A reserved job belongs to its
+// A Job is a job that was reserved. It belongs to its
 // connection: only there can it be released, buried, touched, or deleted while
 // it is reserved. Its methods must not be called by several goroutines at a time,
 // Touch apart.
@@ -26,13 +26,13 @@ func (j *Job) Server() string { return j.conn.addr.text }
 func (j *Job) Delete(ctx context.Context) error { return j.finish(j.conn.Delete(ctx, j.ID)) }
 
 // Release gives the job back. See [Conn.Release].
-func (j *Job) Release(ctx context.Context, pri uint32, delay time.Duration) error {
-	return j.finish(j.conn.Release(ctx, j.ID, pri, delay))
+func (j *Job) Release(ctx context.Context, priority Priority, delay time.Duration) error {
+	return j.finish(j.conn.Release(ctx, j.ID, priority, delay))
 }
 
 // Bury sets the job aside. See [Conn.Bury].
-func (j *Job) Bury(ctx context.Context, pri uint32) error {
-	return j.finish(j.conn.Bury(ctx, j.ID, pri))
+func (j *Job) Bury(ctx context.Context, priority Priority) error {
+	return j.finish(j.conn.Bury(ctx, j.ID, priority))
 }
 
 // Touch starts the job's time to run anew. See [Conn.Touch].
@@ -60,11 +60,12 @@ func (c *Conn) Delete(ctx context.Context, id uint64) error {
 }
 
 // Release gives back a job that this connection has reserved, with a new
-// priority. It is ready again, after the delay.
-func (c *Conn) Release(ctx context.Context, id uint64, pri uint32, delay time.Duration) error {
-	q := request{Command: wire.Command{Op: wire.Release, ID: id, Pri: pri}, want: wire.Released}
-	var err error
-	if q.Delay, err = seconds("delay", delay); err != nil {
+// priority. It is ready again, after the delay. [PriorityOf] keeps the priority that
+// [Conn.StatsJob] tells.
+func (c *Conn) Release(ctx context.Context, id uint64, priority Priority, delay time.Duration) error {
+	job := Release{ID: id, Priority: priority, Delay: delay}
+	q, err := job.request()
+	if err != nil {
 		return c.fail(&q, err)
 	}
 	return c.call(ctx, &q)
@@ -72,8 +73,13 @@ func (c *Conn) Release(ctx context.Context, id uint64, pri uint32, delay time.Du
 
 // Bury sets a job aside that this connection has reserved, with a new priority,
 // until it is kicked, deleted, or taken with [Conn.ReserveJob].
-func (c *Conn) Bury(ctx context.Context, id uint64, pri uint32) error {
-	return c.call(ctx, &request{Command: wire.Command{Op: wire.Bury, ID: id, Pri: pri}, want: wire.Buried})
+func (c *Conn) Bury(ctx context.Context, id uint64, priority Priority) error {
+	q := request{Command: wire.Command{Op: wire.Bury, ID: id}, want: wire.Buried}
+	var err error
+	if q.Pri, err = priority.number(); err != nil {
+		return c.fail(&q, err)
+	}
+	return c.call(ctx, &q)
 }
 
 // Touch starts the time to run of a job anew that this connection has reserved.
@@ -84,27 +90,6 @@ func (c *Conn) Touch(ctx context.Context, id uint64) error {
 // KickJob makes a buried or delayed job ready, whatever its tube.
 func (c *Conn) KickJob(ctx context.Context, id uint64) error {
 	return c.byID(ctx, wire.KickJob, wire.Kicked, id)
-}
-
-// Peek shows a job, whatever its state and tube, and changes nothing.
-func (c *Conn) Peek(ctx context.Context, id uint64) (*Job, error) {
-	return c.reserve(ctx, &request{Command: wire.Command{Op: wire.Peek, ID: id}, want: wire.Found})
-}
-
-// PeekReady shows the job of the tube in use that is next to be reserved, or
-// [ErrNotFound].
-func (c *Conn) PeekReady(ctx context.Context) (*Job, error) { return c.peek(ctx, wire.PeekReady) }
-
-// PeekDelayed shows the job of the tube in use whose delay ends next, or
-// [ErrNotFound].
-func (c *Conn) PeekDelayed(ctx context.Context) (*Job, error) { return c.peek(ctx, wire.PeekDelayed) }
-
-// PeekBuried shows the job of the tube in use that is next to be kicked, or
-// [ErrNotFound].
-func (c *Conn) PeekBuried(ctx context.Context) (*Job, error) { return c.peek(ctx, wire.PeekBuried) }
-
-func (c *Conn) peek(ctx context.Context, op wire.Op) (*Job, error) {
-	return c.reserve(ctx, &request{Command: wire.Command{Op: op}, want: wire.Found, tube: usedTube})
 }
 
 func (c *Conn) byID(ctx context.Context, op wire.Op, want wire.Word, id uint64) error {

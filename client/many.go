@@ -98,17 +98,6 @@ func (c *Conn) DeleteMany(ctx context.Context, ids []uint64) error {
 	return c.manyByID(ctx, ids, wire.Delete, wire.Deleted, nil)
 }
 
-// PeekMany is [Conn.Peek] of many jobs in one round trip, or a few. Jobs come in
-// the order of the ids, nil where there is none. An error is a [BatchError].
-func (c *Conn) PeekMany(ctx context.Context, ids []uint64) ([]*Job, error) {
-	jobs := make([]*Job, len(ids))
-	alloc := allocator{conn: c, left: len(ids)}
-	err := c.manyByID(ctx, ids, wire.Peek, wire.Found, func(i int, r *wire.Reply) {
-		jobs[i] = alloc.job(r)
-	})
-	return jobs, err
-}
-
 // StatsJobMany is [Conn.StatsJob] of many jobs in one round trip, or a few. What
 // comes is in the order of the ids, nil where there is nothing. An error is a
 // [BatchError].
@@ -130,25 +119,32 @@ func (c *Conn) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, err
 
 // A Release is a job to be given back, for [Conn.ReleaseMany].
 type Release struct {
-	ID    uint64
-	Pri   uint32
-	Delay time.Duration
+	ID       uint64
+	Priority Priority
+	Delay    time.Duration
 }
 
-// ReleaseMany releases jobs in one round trip, or a few. If one of the delays is
-// invalid, nothing is sent. Otherwise an error is a [BatchError] with the error of
+// request returns the release of the job.
+func (j *Release) request() (q request, err error) {
+	q.Op, q.ID, q.want = wire.Release, j.ID, wire.Released
+	if q.Pri, err = j.Priority.number(); err != nil {
+		return q, err
+	}
+	q.Delay, err = seconds("delay", j.Delay)
+	return q, err
+}
+
+// ReleaseMany releases jobs in one round trip, or a few. If one of the priorities or
+// delays is invalid, nothing is sent. Otherwise an error is a [BatchError] with the error of
 // each release that failed, as [Conn.Release] gives it.
 func (c *Conn) ReleaseMany(ctx context.Context, jobs []Release) error {
 	for i := range jobs {
-		if _, err := seconds("delay", jobs[i].Delay); err != nil {
-			return c.fail(&request{Command: wire.Command{Op: wire.Release, ID: jobs[i].ID}}, err)
+		if q, err := jobs[i].request(); err != nil {
+			return c.fail(&q, err)
 		}
 	}
 	rs := results{n: len(jobs)}
-	return c.allOf(ctx, &rs, func(i int, q *request) {
-		q.Op, q.ID, q.Pri, q.want = wire.Release, jobs[i].ID, jobs[i].Pri, wire.Released
-		q.Delay, _ = seconds("delay", jobs[i].Delay)
-	}, nil)
+	return c.allOf(ctx, &rs, func(i int, q *request) { *q, _ = jobs[i].request() }, nil)
 }
 
 func (c *Conn) manyByID(ctx context.Context, ids []uint64, op wire.Op, want wire.Word, done func(i int, r *wire.Reply)) error {
@@ -232,16 +228,19 @@ func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string,
 	}
 }
 
-// ReserveMany takes up to max jobs in one round trip, or a few if there are
-// thousands. If there is no job it waits up to d for the first, as
-// [Conn.ReserveTimeout] does, but never for a second. It returns at least one job
-// or an error.
-func (c *Conn) ReserveMany(ctx context.Context, max int, d time.Duration) ([]*Job, error) {
+// MaxReserved is how many jobs a ReserveMany takes at most, whatever its limit.
+const MaxReserved = 10_000
+
+// ReserveMany takes up to limit jobs in one round trip, or a few if they are thousands,
+// and at most [MaxReserved]. If there is no job it waits up to d for the first, as
+// [Conn.ReserveTimeout] does, but not for more than one. It returns at least one job or
+// an error.
+func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*Job, error) {
 	q := request{want: wire.Reserved, wait: d}
 	q.Op = wire.ReserveTimeout
 	seconds, err := timeout(d)
-	if max <= 0 {
-		err = fmt.Errorf("%w: %d jobs", ErrInvalid, max)
+	if err == nil {
+		_, err = count(limit)
 	}
 	if err != nil {
 		return nil, c.fail(&q, err)
@@ -253,7 +252,7 @@ func (c *Conn) ReserveMany(ctx context.Context, max int, d time.Duration) ([]*Jo
 	var retry retrier
 	w := waitOf(d)
 	for {
-		jobs, no, err := c.reserveMany(ctx, max, seconds, d)
+		jobs, no, err := c.reserveMany(ctx, min(limit, MaxReserved), seconds, d)
 		switch {
 		case len(jobs) > 0 && err == nil:
 			return jobs, nil
@@ -306,7 +305,7 @@ type allocator struct {
 	conn *Conn
 	left int // how many may come
 	jobs []Job
-	mem  []byte
+	mem  arena
 }
 
 const (
@@ -321,18 +320,21 @@ func (a *allocator) job(r *wire.Reply) *Job {
 	a.left--
 	job := &a.jobs[0]
 	a.jobs = a.jobs[1:]
-	*job = Job{ID: r.ID, Body: a.copy(r.Body), conn: a.conn}
+	*job = Job{ID: r.ID, Body: a.mem.copy(r.Body), conn: a.conn}
 	return job
 }
 
-func (a *allocator) copy(body []byte) []byte {
+// An arena has room for the bodies of several jobs.
+type arena []byte
+
+func (a *arena) copy(body []byte) []byte {
 	if len(body) > bytesAtOnce/4 {
 		return append([]byte(nil), body...)
 	}
-	if len(body) > len(a.mem) {
-		a.mem = make([]byte, bytesAtOnce)
+	if len(body) > len(*a) {
+		*a = make([]byte, bytesAtOnce)
 	}
-	n := copy(a.mem, body)
-	body, a.mem = a.mem[:n:n], a.mem[n:]
+	n := copy(*a, body)
+	body, *a = (*a)[:n:n], (*a)[n:]
 	return body
 }

@@ -44,11 +44,11 @@ func TestMany(t *testing.T) {
 					if job.ID != ids[i] || !bytes.Equal(job.Body, jobs[i].Body) {
 						t.Fatalf("job %d is %d with %d bytes", i, job.ID, len(job.Body))
 					}
-					back[i] = client.Release{ID: job.ID, Pri: uint32(i), Delay: time.Hour}
+					back[i] = client.Release{ID: job.ID, Priority: client.PriorityOf(uint32(i)), Delay: time.Hour}
 				}
 				must(t, c.ReleaseMany(ctx, back))
 				for i, st := range get(c.StatsJobMany(ctx, ids)) {
-					if st.ID != ids[i] || st.State != client.StateDelayed || st.Pri != uint32(i) {
+					if st.ID != ids[i] || st.State != client.StateDelayed || st.Priority != uint32(i) {
 						t.Fatalf("%+v", st)
 					}
 				}
@@ -79,7 +79,7 @@ func TestManyPartly(t *testing.T) {
 		}
 		jobs, err := c.PeekMany(ctx, []uint64{ids[0], 99})
 		wantErrs(t, err, nil, client.ErrNotFound)
-		if jobs[0].ID != ids[0] || jobs[1] != nil {
+		if jobs[0].ID != ids[0] || jobs[1].ID != 0 || jobs[1].Body != nil {
 			t.Error(jobs)
 		}
 		stats, err := c.StatsJobMany(ctx, []uint64{99, ids[0]})

@@ -60,6 +60,13 @@ type Options struct {
 	// [Never] a connection that is lost stays lost.
 	Reconnect time.Duration
 
+	// ConnState, if set, is called with each connection that is made, with a nil
+	// error, and with each that could not be made or was lost, with the reason. A
+	// connection that is given up because a context has ended, or Close was
+	// called, is not lost. It may be called by several goroutines at a time, and
+	// must not use the connection.
+	ConnState func(addr string, err error)
+
 	// Dial, if set, makes the connection in place of a net.Dialer, for example
 	// through a proxy. The network is "tcp" or "unix". What it returns is
 	// encrypted if TLS is set.

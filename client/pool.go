@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -59,7 +60,7 @@ func NewPool(addr string, opt *PoolOptions) (*Pool, error) {
 		o = *opt
 	}
 	if _, err := newConn(addr, &o.Options); err != nil {
-		return nil, &Error{Op: "connect", Addr: addr, Err: err}
+		return nil, connectError(addr, err)
 	}
 	p := &Pool{addr: addr, opt: o.Options, maxIdle: o.MaxIdle, done: make(chan struct{})}
 	if p.maxIdle == 0 {
@@ -114,15 +115,15 @@ func (p *Pool) get(ctx context.Context, tube string) (*Conn, error) {
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():
-			return nil, &Error{Op: "wait for a connection", Addr: p.addr, Err: context.Cause(ctx)}
+			return nil, connectError(p.addr, fmt.Errorf("all %d connections of the pool are in use: %w", cap(p.slots), context.Cause(ctx)))
 		case <-p.done:
-			return nil, &Error{Op: "wait for a connection", Addr: p.addr, Err: ErrClosed}
+			return nil, connectError(p.addr, ErrClosed)
 		}
 	}
 	c, err := p.take(tube)
 	if err != nil {
 		p.freeSlot()
-		return nil, &Error{Op: "connect", Addr: p.addr, Err: err}
+		return nil, connectError(p.addr, err)
 	}
 	return c, nil
 }
@@ -171,17 +172,7 @@ func (p *Pool) freeSlot() {
 	}
 }
 
-// with calls f with a connection.
-func with[T any](ctx context.Context, p *Pool, tube string, f func(c *Conn) (T, error)) (T, error) {
-	c, err := p.get(ctx, tube)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	defer p.put(c)
-	return f(c)
-}
-
+// do is Do, but what the connection watches is left to f.
 func (p *Pool) do(ctx context.Context, f func(c *Conn) error) error {
 	c, err := p.get(ctx, "")
 	if err != nil {
@@ -189,19 +180,6 @@ func (p *Pool) do(ctx context.Context, f func(c *Conn) error) error {
 	}
 	defer p.put(c)
 	return f(c)
-}
-
-// in is with, on a connection on which commands without a tube are about this
-// one.
-func in[T any](ctx context.Context, p *Pool, tube string, f func(c *Conn) (T, error)) (T, error) {
-	return with(ctx, p, tube, func(c *Conn) (T, error) {
-		if err := CheckTube(tube); err != nil {
-			var none T
-			return none, &Error{Op: "use " + tube, Addr: p.addr, Err: err}
-		}
-		c.used = tube
-		return f(c)
-	})
 }
 
 // Put is [Conn.Put].
@@ -220,7 +198,11 @@ func (p *Pool) Put(ctx context.Context, job NewJob) (id uint64, err error) {
 
 // PutMany is [Conn.PutMany].
 func (p *Pool) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
-	return with(ctx, p, "", func(c *Conn) ([]uint64, error) { return c.PutMany(ctx, jobs) })
+	err = p.do(ctx, func(c *Conn) (err error) {
+		ids, err = c.PutMany(ctx, jobs)
+		return err
+	})
+	return ids, err
 }
 
 // Reserve is [Conn.Reserve] from these tubes, or from "default" if there are
@@ -237,19 +219,13 @@ func (p *Pool) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...str
 	return p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.ReserveTimeout(ctx, d)) })
 }
 
-// ReserveJob is [Conn.ReserveJob]. What [Pool.Reserve] says of its job is true of
-// this one.
-func (p *Pool) ReserveJob(ctx context.Context, id uint64) (*Job, error) {
-	return p.reserve(ctx, nil, func(c *Conn) ([]*Job, error) { return one(c.ReserveJob(ctx, id)) })
-}
-
 // ReserveMany is [Conn.ReserveMany] from these tubes, or from "default" if there
 // are none. The jobs share one connection, which they have until the last of them
 // is finished; [DeleteJobs] deletes all at once.
-func (p *Pool) ReserveMany(ctx context.Context, max int, d time.Duration, tubes ...string) ([]*Job, error) {
+func (p *Pool) ReserveMany(ctx context.Context, limit int, d time.Duration, tubes ...string) ([]*Job, error) {
 	var jobs []*Job
 	_, err := p.reserve(ctx, tubes, func(c *Conn) (_ []*Job, err error) {
-		jobs, err = c.ReserveMany(ctx, max, d)
+		jobs, err = c.ReserveMany(ctx, limit, d)
 		return jobs, err
 	})
 	return jobs, err
@@ -261,7 +237,7 @@ func one(job *Job, err error) ([]*Job, error) { return []*Job{job}, err }
 func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*Job, error)) (*Job, error) {
 	c, err := p.get(ctx, "")
 	if err != nil {
-		return nil, err
+		return nil, inTime(ctx, p.addr, err)
 	}
 	if len(tubes) == 0 {
 		tubes = []string{defaultTube}
@@ -278,7 +254,7 @@ func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*
 		}
 	}
 	p.put(c)
-	return nil, err
+	return nil, inTime(ctx, p.addr, err)
 }
 
 // A lease is what the jobs of one connection of a pool have in common.
@@ -317,86 +293,6 @@ func (p *Pool) Delete(ctx context.Context, id uint64) error {
 // [DeleteJobs].
 func (p *Pool) DeleteMany(ctx context.Context, ids []uint64) error {
 	return p.do(ctx, func(c *Conn) error { return c.DeleteMany(ctx, ids) })
-}
-
-// KickJob is [Conn.KickJob].
-func (p *Pool) KickJob(ctx context.Context, id uint64) error {
-	return p.do(ctx, func(c *Conn) error { return c.KickJob(ctx, id) })
-}
-
-// Kick is [Conn.Kick] in a tube.
-func (p *Pool) Kick(ctx context.Context, tube string, max int) (kicked int, err error) {
-	return in(ctx, p, tube, func(c *Conn) (int, error) { return c.Kick(ctx, max) })
-}
-
-// Peek is [Conn.Peek].
-func (p *Pool) Peek(ctx context.Context, id uint64) (*Job, error) {
-	return with(ctx, p, "", func(c *Conn) (*Job, error) { return c.Peek(ctx, id) })
-}
-
-// PeekMany is [Conn.PeekMany].
-func (p *Pool) PeekMany(ctx context.Context, ids []uint64) ([]*Job, error) {
-	return with(ctx, p, "", func(c *Conn) ([]*Job, error) { return c.PeekMany(ctx, ids) })
-}
-
-// PeekReady is [Conn.PeekReady] in a tube.
-func (p *Pool) PeekReady(ctx context.Context, tube string) (*Job, error) {
-	return in(ctx, p, tube, func(c *Conn) (*Job, error) { return c.PeekReady(ctx) })
-}
-
-// PeekDelayed is [Conn.PeekDelayed] in a tube.
-func (p *Pool) PeekDelayed(ctx context.Context, tube string) (*Job, error) {
-	return in(ctx, p, tube, func(c *Conn) (*Job, error) { return c.PeekDelayed(ctx) })
-}
-
-// PeekBuried is [Conn.PeekBuried] in a tube.
-func (p *Pool) PeekBuried(ctx context.Context, tube string) (*Job, error) {
-	return in(ctx, p, tube, func(c *Conn) (*Job, error) { return c.PeekBuried(ctx) })
-}
-
-// ListJobs is [Conn.ListJobs].
-func (p *Pool) ListJobs(ctx context.Context, tube string, state State, limit int, cursor string) ([]ListedJob, error) {
-	return with(ctx, p, "", func(c *Conn) ([]ListedJob, error) { return c.ListJobs(ctx, tube, state, limit, cursor) })
-}
-
-// FlushTube is [Conn.FlushTube].
-func (p *Pool) FlushTube(ctx context.Context, tube string, state State, limit int) (flushed int, err error) {
-	return with(ctx, p, "", func(c *Conn) (int, error) { return c.FlushTube(ctx, tube, state, limit) })
-}
-
-// MoveJobs is [Conn.MoveJobs].
-func (p *Pool) MoveJobs(ctx context.Context, from, to string, state State, limit int) (moved int, err error) {
-	return with(ctx, p, "", func(c *Conn) (int, error) { return c.MoveJobs(ctx, from, to, state, limit) })
-}
-
-// PauseTube is [Conn.PauseTube].
-func (p *Pool) PauseTube(ctx context.Context, tube string, d time.Duration) error {
-	return p.do(ctx, func(c *Conn) error { return c.PauseTube(ctx, tube, d) })
-}
-
-// ListTubes is [Conn.ListTubes].
-func (p *Pool) ListTubes(ctx context.Context) ([]string, error) {
-	return with(ctx, p, "", func(c *Conn) ([]string, error) { return c.ListTubes(ctx) })
-}
-
-// Stats is [Conn.Stats].
-func (p *Pool) Stats(ctx context.Context) (*ServerStats, error) {
-	return with(ctx, p, "", func(c *Conn) (*ServerStats, error) { return c.Stats(ctx) })
-}
-
-// StatsTube is [Conn.StatsTube].
-func (p *Pool) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
-	return with(ctx, p, "", func(c *Conn) (*TubeStats, error) { return c.StatsTube(ctx, tube) })
-}
-
-// StatsJob is [Conn.StatsJob].
-func (p *Pool) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
-	return with(ctx, p, "", func(c *Conn) (*JobStats, error) { return c.StatsJob(ctx, id) })
-}
-
-// StatsJobMany is [Conn.StatsJobMany].
-func (p *Pool) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, error) {
-	return with(ctx, p, "", func(c *Conn) ([]*JobStats, error) { return c.StatsJobMany(ctx, ids) })
 }
 
 // Ping is [Conn.Ping].

@@ -29,29 +29,15 @@ func TestPoolCommands(t *testing.T) {
 		ctx := t.Context()
 		p := newPool(t, addr, nil)
 		must(t, p.Ping(ctx))
-		id := get(p.Put(ctx, client.NewJob{Tube: "mail", Pri: 3}))
+		id := get(p.Put(ctx, client.NewJob{Tube: "mail", Priority: 3}))
 		late := get(p.Put(ctx, client.NewJob{Tube: "mail", Delay: time.Hour}))
-		other := get(p.Put(ctx, client.NewJob{}))
-		for _, job := range []*client.Job{get(p.Peek(ctx, id)), get(p.PeekReady(ctx, "mail"))} {
-			if job.ID != id {
-				t.Errorf("got %d", job.ID)
-			}
-		}
-		if job := get(p.PeekDelayed(ctx, "mail")); job.ID != late {
-			t.Errorf("got %d", job.ID)
-		}
-		if job := get(p.PeekReady(ctx, "default")); job.ID != other {
-			t.Errorf("got %d", job.ID)
-		}
-		wantErr(t, second(p.PeekBuried(ctx, "mail")), client.ErrNotFound)
-		wantErr(t, second(p.PeekBuried(ctx, "-")), client.ErrInvalid)
-
+		get(p.Put(ctx, client.NewJob{}))
 		job := get(p.Reserve(ctx, "mail"))
-		must(t, job.Bury(ctx, 3))
-		if n := get(p.Kick(ctx, "mail", 5)); n != 1 {
-			t.Errorf("kicked %d", n)
+		if job.ID != id {
+			t.Errorf("got %d", job.ID)
 		}
-		must(t, p.KickJob(ctx, late))
+		must(t, job.Release(ctx, 3, 0))
+		must(t, p.Do(ctx, func(ctx context.Context, c *client.Conn) error { return c.KickJob(ctx, late) }))
 		jobs := get(p.ReserveMany(ctx, 5, 0, "mail", "default"))
 		if len(jobs) != 3 {
 			t.Errorf("%d jobs", len(jobs))
@@ -61,30 +47,36 @@ func TestPoolCommands(t *testing.T) {
 		}
 		wantErr(t, second(p.ReserveTimeout(ctx, 0)), client.ErrTimedOut)
 		two := get(p.PutMany(ctx, []client.NewJob{{Tube: "a", Body: []byte("first")}, {}}))
-		if jobs := get(p.PeekMany(ctx, two)); len(jobs) != 2 || string(jobs[0].Body) != "first" {
-			t.Errorf("%+v", jobs)
-		}
-		if sts := get(p.StatsJobMany(ctx, two)); len(sts) != 2 || sts[0].Tube != "a" {
+		if sts := ask(t, p, func(c *client.Conn) ([]*client.JobStats, error) { return c.StatsJobMany(ctx, two) }); len(sts) != 2 || sts[0].Tube != "a" {
 			t.Errorf("%+v", sts)
 		}
 		must(t, p.DeleteMany(ctx, two))
 		must(t, p.Delete(ctx, get(p.Put(ctx, client.NewJob{}))))
-		must(t, get(p.ReserveJob(ctx, get(p.Put(ctx, client.NewJob{Tube: "mail"})))).Release(ctx, 0, 0))
-		must(t, p.PauseTube(ctx, "mail", time.Minute))
-		if st := get(p.StatsTube(ctx, "mail")); st.Pause != time.Minute {
-			t.Errorf("%+v", st)
-		}
-		if st := get(p.StatsJob(ctx, 7)); st.Tube != "mail" {
-			t.Errorf("%+v", st)
-		}
-		if tubes := get(p.ListTubes(ctx)); len(tubes) != 2 {
-			t.Errorf("%q", tubes)
-		}
 		// One at a time takes one connection.
-		if st := get(p.Stats(ctx)); st.Connections != 1 {
+		if st := statsOf(t, p); st.Connections != 1 {
 			t.Errorf("%d connections", st.Connections)
 		}
 	})
+}
+
+// ask asks with a connection of a pool.
+func ask[T any](t *testing.T, p *client.Pool, f func(c *client.Conn) (T, error)) (v T) {
+	t.Helper()
+	must(t, p.Do(t.Context(), func(_ context.Context, c *client.Conn) (err error) {
+		v, err = f(c)
+		return err
+	}))
+	return v
+}
+
+func statsOf(t *testing.T, p *client.Pool) *client.ServerStats {
+	t.Helper()
+	return ask(t, p, func(c *client.Conn) (*client.ServerStats, error) { return c.Stats(t.Context()) })
+}
+
+func statsOfJob(t *testing.T, p *client.Pool, id uint64) *client.JobStats {
+	t.Helper()
+	return ask(t, p, func(c *client.Conn) (*client.JobStats, error) { return c.StatsJob(t.Context(), id) })
 }
 
 // Jobs that were reserved together, or one by one, are deleted together, and their
@@ -97,7 +89,7 @@ func TestDeleteJobs(t *testing.T) {
 	jobs := get(p.ReserveMany(ctx, 298, 0))
 	jobs = append(jobs, get(p.Reserve(ctx)), get(p.Reserve(ctx)))
 	must(t, client.DeleteJobs(ctx, jobs))
-	if st := get(p.Stats(ctx)); st.JobsReady+st.JobsReserved != 0 {
+	if st := statsOf(t, p); st.JobsReady+st.JobsReserved != 0 {
 		t.Errorf("%d jobs are left", st.JobsReady+st.JobsReserved)
 	}
 	get(p.PutMany(ctx, make([]client.NewJob, 3)))
@@ -128,7 +120,7 @@ func TestPoolDo(t *testing.T) {
 			must(t, c.Use(ctx, "mail"))
 			return c.WatchOnly(ctx, "mail", "fax")
 		}))
-		if st := get(p.StatsJob(ctx, get(p.Put(ctx, client.NewJob{})))); st.Tube != "default" {
+		if st := statsOfJob(t, p, get(p.Put(ctx, client.NewJob{}))); st.Tube != "default" {
 			t.Errorf("put to %q", st.Tube)
 		}
 		must(t, get(p.ReserveTimeout(ctx, 0)).Delete(ctx))
@@ -160,7 +152,7 @@ func TestPoolShared(t *testing.T) {
 	if want := int64(each * goroutines * (goroutines - 1) / 2); sum.Load() != want {
 		t.Errorf("the jobs add up to %d, want %d", sum.Load(), want)
 	}
-	if st := get(p.Stats(ctx)); st.JobsReady+st.JobsReserved != 0 || st.TotalConnections > 7 {
+	if st := statsOf(t, p); st.JobsReady+st.JobsReserved != 0 || st.TotalConnections > 7 {
 		t.Errorf("%d ready, %d reserved, %d connections", st.JobsReady, st.JobsReserved, st.TotalConnections)
 	}
 }
@@ -206,7 +198,7 @@ func TestPoolAbandon(t *testing.T) {
 			job.Abandon()
 			job.Abandon()
 			synctest.Wait()
-			if st := get(p.StatsJob(ctx, id)); st.State != client.StateReady || st.Releases != 0 {
+			if st := statsOfJob(t, p, id); st.State != client.StateReady || st.Releases != 0 {
 				t.Errorf("%+v", st)
 			}
 		}

@@ -20,8 +20,8 @@ type NewJob struct {
 	// are told otherwise; see [ErrJobTooBig].
 	Body []byte
 
-	// Pri is the priority: smaller is more urgent, 0 the most urgent.
-	Pri uint32
+	// Priority says which jobs go first. 0 is [DefaultPriority]; see [MostUrgent].
+	Priority Priority
 
 	// Delay is how long the job waits before it is ready.
 	Delay time.Duration
@@ -39,11 +39,14 @@ func (j *NewJob) request(used string) (request, error) {
 		ttr = DefaultTTR
 	}
 	q := request{want: wire.Inserted, tube: j.Tube}
-	q.Op, q.Pri, q.Body = wire.Put, j.Pri, j.Body
+	q.Op, q.Body = wire.Put, j.Body
 	if q.tube == "" {
 		q.tube = used
 	}
 	var err error
+	if q.Pri, err = j.Priority.number(); err != nil {
+		return q, err
+	}
 	if q.TTR, err = seconds("TTR", ttr); err != nil {
 		return q, err
 	}
@@ -64,7 +67,7 @@ func (j *NewJob) request(used string) (request, error) {
 // [ErrBuried] the id is that of the job.
 func (c *Conn) Put(ctx context.Context, job NewJob) (id uint64, err error) {
 	if err := c.acquire(ctx); err != nil {
-		return 0, &Error{Op: wire.Put.String(), Addr: c.addr.text, Err: err}
+		return 0, c.fail(&request{Command: wire.Command{Op: wire.Put}, tube: job.Tube}, err)
 	}
 	defer c.release()
 	q, err := job.request(c.used)

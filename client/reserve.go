@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -36,14 +37,14 @@ func (c *Conn) Reserve(ctx context.Context) (*Job, error) {
 		whole := (time.Until(deadline) + lateAnswer/2).Truncate(time.Second)
 		job, err := c.ReserveTimeout(late, max(whole, 0))
 		if !errors.Is(err, ErrTimedOut) {
-			return job, err
+			return job, inTime(ctx, c.addr.text, err)
 		}
 		pause := time.NewTimer(pollPause)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return nil, errors.Join(err, context.Cause(ctx))
+			return nil, reserveError(c.addr.text, fmt.Errorf("%w: %w", ErrTimedOut, context.Cause(ctx)))
 		}
 	}
 }
@@ -94,9 +95,6 @@ func (c *Conn) reserve(ctx context.Context, q *request) (*Job, error) {
 		return nil, c.fail(q, err)
 	}
 	defer c.release()
-	if q.tube == usedTube {
-		q.tube = c.used
-	}
 	r, err := c.do(ctx, q)
 	if err != nil {
 		return nil, err

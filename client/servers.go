@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // Servers is a set of servers that know nothing of each other, as beanstalkd's
@@ -19,9 +21,13 @@ import (
 //
 // A server that cannot be reached is left alone for a while, a second at first,
 // half a minute in the end, unless there is no other.
+//
+// Its errors are those of the pools: an [*Error], or several that are joined, one for
+// each server that was tried.
 type Servers struct {
-	nodes []*node
-	turn  atomic.Uint64 // moves with each round
+	nodes     []*node
+	reconnect time.Duration // how long a reserve waits for a server
+	turn      atomic.Uint64 // moves with each round
 }
 
 // A node is one of the servers.
@@ -32,6 +38,7 @@ type node struct {
 		sync.Mutex
 		until time.Time // it is left alone
 		pause time.Duration
+		away  time.Time // since when it cannot be reached; zero: it can, as far as is known
 	}
 }
 
@@ -41,27 +48,38 @@ const (
 )
 
 // NewServers returns a set of servers at these addresses, as [Dial] takes them. It
-// does not connect yet. opt may be nil; Reconnect has no effect: a lost connection
-// is tried anew once, then it is another server's turn.
+// does not connect yet. opt may be nil. Reconnect is for how long a reserve goes on when
+// none of the servers can be reached: 0 is [DefaultReconnect]; with [Never] the error
+// comes at once. All else tries each server once.
 func NewServers(addrs []string, opt *PoolOptions) (*Servers, error) {
 	var o PoolOptions
 	if opt != nil {
 		o = *opt
 	}
-	o.Reconnect = time.Nanosecond // room for one attempt
+	s := &Servers{reconnect: o.filled().Reconnect}
+	o.Reconnect = time.Nanosecond // a lost connection is replaced once, then another server is tried
 	if len(addrs) == 0 {
-		return nil, fmt.Errorf("%w: no servers", ErrInvalid)
+		return nil, connectError("", fmt.Errorf("%w: no servers", ErrInvalid))
 	}
-	s := new(Servers)
 	for i, addr := range addrs {
 		if slices.Contains(addrs[:i], addr) {
-			return nil, fmt.Errorf("%w: server %s twice", ErrInvalid, addr)
+			return nil, connectError(addr, fmt.Errorf("%w: the server is named twice", ErrInvalid))
 		}
-		p, err := NewPool(addr, &o)
-		if err != nil {
+		n := new(node)
+		opt := o
+		opt.ConnState = func(addr string, err error) {
+			if err == nil {
+				n.woke()
+			}
+			if o.ConnState != nil {
+				o.ConnState(addr, err)
+			}
+		}
+		var err error
+		if n.Pool, err = NewPool(addr, &opt); err != nil {
 			return nil, err
 		}
-		s.nodes = append(s.nodes, &node{Pool: p})
+		s.nodes = append(s.nodes, n)
 	}
 	return s, nil
 }
@@ -75,7 +93,7 @@ func (s *Servers) Close() error {
 }
 
 // Pools returns the pools of the servers, in the order of the addresses: for
-// statistics, kicks, pauses and all else that is done on each.
+// all that is done on each, with [Pool.Do].
 func (s *Servers) Pools() []*Pool {
 	pools := make([]*Pool, len(s.nodes))
 	for i, n := range s.nodes {
@@ -232,8 +250,12 @@ func (n *node) note(err error) time.Duration {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	now := time.Now()
+	if n.mu.away.IsZero() {
+		n.mu.away = now
+	}
 	n.mu.pause = min(max(2*n.mu.pause, firstRest), maxRest)
-	n.mu.until = time.Now().Add(n.mu.pause)
+	n.mu.until = now.Add(n.mu.pause)
 	return n.mu.pause
 }
 
@@ -241,7 +263,7 @@ func (n *node) note(err error) time.Duration {
 func (n *node) woke() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.mu.pause, n.mu.until = 0, time.Time{}
+	n.mu.pause, n.mu.until, n.mu.away = 0, time.Time{}, time.Time{}
 }
 
 // Reserve takes a job from any of the servers, of these tubes, or of "default" if
@@ -249,45 +271,85 @@ func (n *node) woke() {
 // for the first job on any of them. Priorities count within a server. What
 // [Pool.Reserve] says of its job is true of this one.
 //
-// If no server can be reached the error says so at once, so a loop should pause before
-// it asks again; package worker does. While it waits, servers may come and go.
+// While it waits, servers may come and go. When none can be reached for as long as the
+// Reconnect of [NewServers] says, the error is [ErrDisconnected], joined of those of all
+// servers.
 func (s *Servers) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
-	return s.reserve(ctx, forever, tubes)
+	return first(s.reserve(ctx, 1, forever, tubes))
 }
 
 // ReserveTimeout is [Servers.Reserve] that waits d, rounded up to whole seconds,
 // and then returns [ErrTimedOut]. With 0 it does not wait.
 func (s *Servers) ReserveTimeout(ctx context.Context, d time.Duration, tubes ...string) (*Job, error) {
+	return first(s.reserve(ctx, 1, d, tubes))
+}
+
+func first(jobs []*Job, _ bool, err error) (*Job, error) {
+	if err != nil {
+		return nil, err
+	}
+	return jobs[0], nil
+}
+
+// reserve takes up to limit jobs. If there are none it waits for one.
+func (s *Servers) reserve(ctx context.Context, limit int, d time.Duration, tubes []string) (jobs []*Job, waited bool, err error) {
 	if _, err := timeout(d); err != nil {
-		return nil, err
+		return nil, false, reserveError("", err)
 	}
-	return s.reserve(ctx, d, tubes)
-}
-
-func (s *Servers) reserve(ctx context.Context, d time.Duration, tubes []string) (*Job, error) {
-	jobs, err := s.sweep(ctx, 1, tubes)
+	jobs, err = s.sweep(ctx, limit, tubes)
 	switch {
-	case err == nil:
-		return jobs[0], nil
-	case d == 0 || !errors.Is(err, ErrTimedOut):
-		return nil, err
+	case err == nil || d == 0:
+	case errors.Is(err, ErrTimedOut), s.reconnect > 0 && !s.away().IsZero():
+		var job *Job
+		if job, err = s.await(ctx, d, tubes); err == nil {
+			return []*Job{job}, true, nil
+		}
 	}
-	return s.await(ctx, d, tubes)
+	return jobs, false, inTime(ctx, "", err)
 }
 
-// sweep asks each server once, until it has max jobs. The error, if there is none, is
+// away returns since when none of the servers can be reached; zero: one can, as far as
+// is known.
+func (s *Servers) away() (last time.Time) {
+	for _, n := range s.nodes {
+		n.mu.Lock()
+		since := n.mu.away
+		n.mu.Unlock()
+		if since.IsZero() {
+			return since
+		}
+		if since.After(last) {
+			last = since
+		}
+	}
+	return last
+}
+
+// patience is for how long a reserve that began then is still to wait for a server.
+func (s *Servers) patience(began time.Time) time.Duration {
+	since := s.away()
+	if since.IsZero() {
+		return forever
+	}
+	if since.Before(began) {
+		since = began
+	}
+	return s.reconnect - time.Since(since)
+}
+
+// sweep asks each server once, until it has limit jobs. The error, if there is none, is
 // ErrTimedOut if one of them had to say so.
-func (s *Servers) sweep(ctx context.Context, max int, tubes []string) (jobs []*Job, err error) {
+func (s *Servers) sweep(ctx context.Context, limit int, tubes []string) (jobs []*Job, err error) {
 	var empty error
 	var errs []error
 	for _, n := range awakeFirst(s.rotated()) {
 		if n.rest(time.Now()) == 1 && (empty != nil || len(jobs) > 0) {
 			continue // left alone, and there are others
 		}
-		some, err := n.ReserveMany(ctx, max-len(jobs), 0, tubes...)
+		some, err := n.ReserveMany(ctx, limit-len(jobs), 0, tubes...)
 		jobs = append(jobs, some...)
 		switch n.hear(err); {
-		case len(jobs) == max, ctx.Err() != nil && len(jobs) > 0:
+		case len(jobs) == limit, ctx.Err() != nil && len(jobs) > 0:
 			return jobs, nil
 		case err == nil:
 		case errors.Is(err, ErrTimedOut):
@@ -326,7 +388,7 @@ func (s *Servers) await(ctx context.Context, d time.Duration, tubes []string) (*
 	results := make(chan result)
 	for _, n := range s.nodes {
 		go func() {
-			job, err := n.await(waiting, d, tubes)
+			job, err := s.awaitOne(waiting, n, d, tubes)
 			results <- result{job, err}
 		}()
 	}
@@ -348,7 +410,7 @@ func (s *Servers) await(ctx context.Context, d time.Duration, tubes []string) (*
 		return first, nil
 	}
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, reserveError("", context.Cause(ctx))
 	}
 	// Of equal errors one will do.
 	for _, err := range errs {
@@ -359,9 +421,10 @@ func (s *Servers) await(ctx context.Context, d time.Duration, tubes []string) (*
 	return nil, errors.Join(errs...)
 }
 
-// await waits for a job of one server, which may be away for a while.
-func (n *node) await(ctx context.Context, d time.Duration, tubes []string) (*Job, error) {
-	end := time.Now().Add(d)
+// awaitOne waits for a job of one server, which may be away for a while.
+func (s *Servers) awaitOne(ctx context.Context, n *node, d time.Duration, tubes []string) (*Job, error) {
+	began := time.Now()
+	end := began.Add(d)
 	for {
 		var job *Job
 		var err error
@@ -374,6 +437,11 @@ func (n *node) await(ctx context.Context, d time.Duration, tubes []string) (*Job
 			return job, err
 		}
 		pause := n.note(err)
+		left := s.patience(began)
+		if left <= 0 {
+			return nil, err
+		}
+		pause = min(pause, left)
 		if d != forever && time.Now().Add(pause).After(end) {
 			pause = time.Until(end)
 			err = fmt.Errorf("%w: %w", ErrTimedOut, err)
@@ -393,43 +461,11 @@ func (n *node) await(ctx context.Context, d time.Duration, tubes []string) (*Job
 // Delete deletes a job on its server. A job that was reserved is deleted through
 // the job.
 func (s *Servers) Delete(ctx context.Context, id JobID) error {
-	p, err := s.of(id)
-	if err != nil {
-		return err
+	p := s.Pool(id.Server)
+	if p == nil {
+		return &Error{Verb: wire.Delete.String(), Job: id.ID, Addr: id.Server, Err: errNotInSet}
 	}
 	return p.Delete(ctx, id.ID)
 }
 
-// KickJob makes a buried or delayed job ready on its server.
-func (s *Servers) KickJob(ctx context.Context, id JobID) error {
-	p, err := s.of(id)
-	if err != nil {
-		return err
-	}
-	return p.KickJob(ctx, id.ID)
-}
-
-// Peek shows a job.
-func (s *Servers) Peek(ctx context.Context, id JobID) (*Job, error) {
-	p, err := s.of(id)
-	if err != nil {
-		return nil, err
-	}
-	return p.Peek(ctx, id.ID)
-}
-
-// StatsJob returns what its server knows about a job.
-func (s *Servers) StatsJob(ctx context.Context, id JobID) (*JobStats, error) {
-	p, err := s.of(id)
-	if err != nil {
-		return nil, err
-	}
-	return p.StatsJob(ctx, id.ID)
-}
-
-func (s *Servers) of(id JobID) (*Pool, error) {
-	if p := s.Pool(id.Server); p != nil {
-		return p, nil
-	}
-	return nil, fmt.Errorf("%w: job %v: no such server in the set", ErrInvalid, id)
-}
+var errNotInSet = fmt.Errorf("%w: the set has no such server", ErrInvalid)

@@ -2,9 +2,10 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // PutMany puts jobs in one round trip for each server, or a few if there are
@@ -14,11 +15,11 @@ import (
 // is a [BatchError] with that of each put that failed.
 func (s *Servers) PutMany(ctx context.Context, keys []string, jobs []NewJob) ([]JobID, error) {
 	if keys != nil && len(keys) != len(jobs) {
-		return nil, fmt.Errorf("%w: %d keys for %d jobs", ErrInvalid, len(keys), len(jobs))
+		return nil, commandError("", &putMany, fmt.Errorf("%w: %d keys for %d jobs", ErrInvalid, len(keys), len(jobs)))
 	}
 	for i := range jobs {
 		if _, err := jobs[i].request(defaultTube); err != nil {
-			return nil, fmt.Errorf("job %d: %w", i, err)
+			return nil, commandError("", &putMany, fmt.Errorf("job %d: %w", i, err))
 		}
 	}
 	orders := make([][]*node, len(jobs)) // the servers that each job may still be put to
@@ -59,32 +60,21 @@ func (s *Servers) PutMany(ctx context.Context, keys []string, jobs []NewJob) ([]
 	return ids, nil
 }
 
-// ReserveMany takes up to max jobs of any of the servers, of these tubes, or of
-// "default" if there are none. If there is no job it waits up to d for the first, as
-// [Servers.ReserveTimeout] does, but never for a second. It returns at least one job or
-// an error. The jobs of a server share one connection, as [Pool.ReserveMany] says;
-// [DeleteJobs] deletes them.
-func (s *Servers) ReserveMany(ctx context.Context, max int, d time.Duration, tubes ...string) ([]*Job, error) {
-	if max <= 0 {
-		return nil, fmt.Errorf("%w: %d jobs", ErrInvalid, max)
+// ReserveMany takes up to limit jobs of any of the servers, of these tubes, or of
+// "default" if there are none, and at most [MaxReserved] of each. If there is no job it
+// waits up to d for the first, as [Servers.ReserveTimeout] does, but not for more than
+// one. It returns at least one job or an error. The jobs of a server share one
+// connection, as [Pool.ReserveMany] says; [DeleteJobs] deletes them.
+func (s *Servers) ReserveMany(ctx context.Context, limit int, d time.Duration, tubes ...string) ([]*Job, error) {
+	if _, err := count(limit); err != nil {
+		return nil, reserveError("", err)
 	}
-	if _, err := timeout(d); err != nil {
-		return nil, err
-	}
-	jobs, err := s.sweep(ctx, max, tubes)
-	if d == 0 || !errors.Is(err, ErrTimedOut) {
-		return jobs, err
-	}
-	first, err := s.await(ctx, d, tubes)
-	if err != nil {
-		return nil, err
-	}
-	jobs = []*Job{first}
-	if max > 1 {
-		more, _ := s.sweep(ctx, max-1, tubes) // what there is
+	jobs, waited, err := s.reserve(ctx, limit, d, tubes)
+	if waited && err == nil && limit > 1 {
+		more, _ := s.sweep(ctx, limit-1, tubes) // what there is
 		jobs = append(jobs, more...)
 	}
-	return jobs, nil
+	return jobs, err
 }
 
 // DeleteMany deletes jobs in one round trip for each of their servers, or a few if
@@ -92,9 +82,9 @@ func (s *Servers) ReserveMany(ctx context.Context, max int, d time.Duration, tub
 // a [BatchError] with the error of each delete that failed.
 func (s *Servers) DeleteMany(ctx context.Context, ids []JobID) error {
 	return spread(len(ids), func(i int) string { return ids[i].Server }, func(addr string, places []int) error {
-		p, err := s.of(ids[places[0]])
-		if err != nil {
-			return err
+		p := s.Pool(addr)
+		if p == nil {
+			return &Error{Verb: wire.Delete.String(), Addr: addr, Err: errNotInSet}
 		}
 		numbers := make([]uint64, len(places))
 		for k, i := range places {

@@ -25,20 +25,23 @@ type fleet struct {
 }
 
 func newFleet(t *testing.T, addrs ...string) *fleet {
+	return newFleetWith(t, client.Options{}, addrs...)
+}
+
+func newFleetWith(t *testing.T, opt client.Options, addrs ...string) *fleet {
 	f := &fleet{srv: map[string]*beanpoletest.Server{}}
 	for i, addr := range addrs {
 		addrs[i] = addr + ":11300"
 		f.srv[addrs[i]] = beanpoletest.NewMemory(t)
 	}
+	opt.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if _, away := f.away.Load(addr); away {
+			return nil, errors.New("away")
+		}
+		return f.srv[addr].Dial(ctx, network, addr)
+	}
 	var err error
-	f.Servers, err = client.NewServers(addrs, &client.PoolOptions{Options: client.Options{
-		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if _, away := f.away.Load(addr); away {
-				return nil, errors.New("away")
-			}
-			return f.srv[addr].Dial(ctx, network, addr)
-		},
-	}})
+	f.Servers, err = client.NewServers(addrs, &client.PoolOptions{Options: opt})
 	must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
@@ -69,7 +72,7 @@ func TestServers(t *testing.T) {
 			if i%3 == 2 && (count["a:11300"] != count["b:11300"] || count["b:11300"] != count["c:11300"]) {
 				t.Errorf("after %d: %v", i+1, count)
 			}
-			if st := get(f.StatsJob(ctx, job.JobID())); st.State != client.StateReserved {
+			if st := statsOfJob(t, f.Pool(job.Server()), job.ID); st.State != client.StateReserved {
 				t.Errorf("%+v", st)
 			}
 			must(t, job.Delete(ctx))
@@ -78,9 +81,8 @@ func TestServers(t *testing.T) {
 		wantErr(t, second(f.ReserveTimeout(ctx, 0)), client.ErrTimedOut)
 		job := get(f.Reserve(ctx, "keyed"))
 		must(t, job.Bury(ctx, 0))
-		must(t, f.KickJob(ctx, job.JobID()))
-		if again := get(f.Peek(ctx, job.JobID())); again.JobID() != job.JobID() {
-			t.Error(again.JobID())
+		if st := statsOfJob(t, f.Pool(job.Server()), job.ID); st.State != client.StateBuried {
+			t.Errorf("%+v", st)
 		}
 		must(t, f.Delete(ctx, job.JobID()))
 		wantErr(t, f.Delete(ctx, client.JobID{Server: "x", ID: 1}), client.ErrInvalid)
@@ -97,7 +99,7 @@ func TestServersWait(t *testing.T) {
 			go func() { got <- get(f.Reserve(ctx)) }()
 			synctest.Wait()
 			for _, p := range f.Pools() {
-				if st := get(p.Stats(ctx)); st.Waiting != 1 {
+				if st := statsOf(t, p); st.Waiting != 1 {
 					t.Errorf("%d wait on %s", st.Waiting, p.Addr())
 				}
 			}
@@ -109,7 +111,7 @@ func TestServersWait(t *testing.T) {
 			must(t, job.Delete(ctx))
 			synctest.Wait()
 			for _, p := range f.Pools() {
-				if st := get(p.Stats(ctx)); st.Waiting != 0 {
+				if st := statsOf(t, p); st.Waiting != 0 {
 					t.Errorf("%d wait on %s", st.Waiting, p.Addr())
 				}
 			}
@@ -123,7 +125,7 @@ func TestServersWait(t *testing.T) {
 			synctest.Wait()
 			ready := 0
 			for _, p := range f.Pools() {
-				ready += int(get(p.Stats(ctx)).JobsReady)
+				ready += int(statsOf(t, p).JobsReady)
 			}
 			if ready != 2-left {
 				t.Errorf("%d are ready, want %d", ready, 2-left)
@@ -185,6 +187,62 @@ func TestServersFailover(t *testing.T) {
 	})
 }
 
+// A reserve goes on for as long as it was asked to when no server can be reached, and
+// says what then.
+func TestServersReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f := newFleetWith(t, client.Options{Reconnect: 20 * time.Second}, "a", "b")
+		f.away.Store("a:11300", true)
+		f.away.Store("b:11300", true)
+		wantErr(t, second(f.ReserveTimeout(ctx, 0)), client.ErrDisconnected) // it does not wait
+		for range 2 {
+			began := time.Now()
+			err := second(f.Reserve(ctx))
+			var e *client.Error
+			if wantErr(t, err, client.ErrDisconnected); !errors.As(err, &e) || e.Addr == "" || e.Verb == "" {
+				t.Errorf("%#v", err)
+			}
+			if took := time.Since(began).Round(time.Second); took != 20*time.Second {
+				t.Errorf("it went on for %v", took)
+			}
+		}
+		wantErr(t, second(f.ReserveTimeout(ctx, time.Second)), client.ErrTimedOut)
+
+		h := newFleet(t, "a", "b")
+		h.away.Store("a:11300", true)
+		h.away.Store("b:11300", true)
+		got := make(chan *client.Job)
+		go func() { got <- get(h.Reserve(ctx)) }()
+		synctest.Wait()
+		h.away.Delete("b:11300")
+		get(h.Put(ctx, "", client.NewJob{}))
+		must(t, (<-got).Delete(ctx))
+		// One is there: the other is not waited for, and the wait has no end.
+		go func() { got <- get(h.Reserve(ctx)) }()
+		time.Sleep(time.Hour) // of fake time
+		get(h.Put(ctx, "", client.NewJob{}))
+		must(t, (<-got).Delete(ctx))
+		// The deadline of a context is a timeout, too.
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		err := second(h.Reserve(short))
+		var e *client.Error
+		wantErr(t, err, context.DeadlineExceeded)
+		if wantErr(t, err, client.ErrTimedOut); !errors.As(err, &e) {
+			t.Errorf("%#v", err)
+		}
+
+		i := newFleetWith(t, client.Options{Reconnect: client.Never}, "a")
+		i.away.Store("a:11300", true)
+		began := time.Now()
+		wantErr(t, second(i.Reserve(ctx)), client.ErrDisconnected)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it waited %v, and was told not to", took)
+		}
+	})
+}
+
 // Batches go to the servers that single commands go to, and elsewhere when these are
 // away.
 func TestServersMany(t *testing.T) {
@@ -202,14 +260,16 @@ func TestServersMany(t *testing.T) {
 			if want := f.Order(keys[i])[0]; id.Server != want {
 				t.Errorf("%s is on %s, want %s", keys[i], id.Server, want)
 			}
-			if job := get(f.Peek(ctx, id)); string(job.Body) != keys[i] {
-				t.Errorf("%v is %s", id, job.Body)
-			}
 		}
 		taken := get(f.ReserveMany(ctx, 250, 0, "mail"))
 		taken = append(taken, get(f.ReserveMany(ctx, 250, time.Hour, "mail"))...)
 		if len(taken) != len(jobs) {
 			t.Errorf("took %d jobs", len(taken))
+		}
+		for _, job := range taken {
+			if i := slices.Index(ids, job.JobID()); i < 0 || string(job.Body) != keys[i] {
+				t.Errorf("%v is %s", job.JobID(), job.Body)
+			}
 		}
 		must(t, client.DeleteJobs(ctx, taken))
 		wantErr(t, second(f.ReserveMany(ctx, 5, 0, "mail")), client.ErrTimedOut)
@@ -218,7 +278,7 @@ func TestServersMany(t *testing.T) {
 		// Without keys the servers take turns; an id that is not there is told.
 		ids = get(f.PutMany(ctx, nil, jobs[:9]))
 		for _, p := range f.Pools() {
-			if st := get(p.StatsTube(ctx, "mail")); st.JobsReady != 3 {
+			if st := ask(t, p, func(c *client.Conn) (*client.TubeStats, error) { return c.StatsTube(ctx, "mail") }); st.JobsReady != 3 {
 				t.Errorf("%d jobs are on %s", st.JobsReady, p.Addr())
 			}
 		}
@@ -266,7 +326,7 @@ func TestServersMany(t *testing.T) {
 
 // A put that may have been done is not done elsewhere.
 func TestServersOutcomeUnknown(t *testing.T) {
-	a := play(t, listen(t), "> put 0 0 60 0\n> \n") // and closes
+	a := play(t, listen(t), "> put 1024 0 60 0\n> \n") // and closes
 	srv := beanpoletest.NewServer(t)
 	s := get(client.NewServers([]string{a, srv.Addr}, nil))
 	defer s.Close()
@@ -277,7 +337,7 @@ func TestServersOutcomeUnknown(t *testing.T) {
 		}
 	}
 	wantErr(t, second(s.Put(t.Context(), key, client.NewJob{})), client.ErrOutcomeUnknown)
-	if st := get(s.Pool(srv.Addr).Stats(t.Context())); st.TotalJobs != 0 {
+	if st := statsOf(t, s.Pool(srv.Addr)); st.TotalJobs != 0 {
 		t.Error("it was put twice")
 	}
 }

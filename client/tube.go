@@ -3,8 +3,8 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -83,9 +83,14 @@ func (c *Conn) watchOnly(ctx context.Context, tubes []string) error {
 		if err == nil {
 			break
 		}
-		if err = retry.next(ctx, c, err); err != nil {
-			return c.fail(&q, err)
+		if err = retry.next(ctx, c, err); err == nil {
+			continue
 		}
+		if refused, ok := errors.AsType[*Error](err); ok {
+			refused.Addr = c.addr.text // it says which of the tubes
+			return refused
+		}
+		return c.fail(&q, err)
 	}
 	c.watched = c.watched[:0]
 	for _, tube := range tubes {
@@ -96,13 +101,13 @@ func (c *Conn) watchOnly(ctx context.Context, tubes []string) error {
 	return nil
 }
 
-// Kick makes up to max jobs of the tube in use ready, and returns how many it
-// made so: buried ones if there are any, longest buried first; otherwise delayed
-// ones, soonest first. max is at most 4294967295.
-func (c *Conn) Kick(ctx context.Context, max int) (kicked int, err error) {
-	q := request{Command: wire.Command{Op: wire.Kick, Count: uint32(max)}, want: wire.Kicked, tube: usedTube}
-	if max < 0 || uint64(max) > math.MaxUint32 {
-		return 0, c.fail(&q, fmt.Errorf("%w: %d jobs", ErrInvalid, max))
+// Kick makes up to limit jobs of the tube in use ready, or [All], and returns how many
+// it made so: buried ones if there are any, longest buried first; otherwise delayed
+// ones, soonest first.
+func (c *Conn) Kick(ctx context.Context, limit int) (kicked int, err error) {
+	q := request{Command: wire.Command{Op: wire.Kick}, want: wire.Kicked, tube: usedTube}
+	if q.Count, err = count(limit); err != nil {
+		return 0, c.fail(&q, err)
 	}
 	err = c.hold(ctx, &q, nil, func(r *wire.Reply) error {
 		kicked = int(r.N)

@@ -157,13 +157,13 @@ func (s *slot) fail(job *Job, herr error) Outcome {
 
 func (s *slot) bury(job *Job, st *client.JobStats, herr error) Outcome {
 	o := Outcome{Action: Buried, Err: herr, Tries: int(st.Reserves)}
-	return s.settle(job, o, job.job.Bury(context.WithoutCancel(s.jobs), st.Pri))
+	return s.settle(job, o, job.job.Bury(context.WithoutCancel(s.jobs), client.PriorityOf(st.Priority)))
 }
 
 func (s *slot) release(job *Job, st *client.JobStats, herr error, delay time.Duration) Outcome {
 	delay = max(delay, 0)
 	o := Outcome{Action: Released, Err: herr, Tries: int(st.Reserves), Delay: delay}
-	return s.settle(job, o, job.job.Release(context.WithoutCancel(s.jobs), st.Pri, delay))
+	return s.settle(job, o, job.job.Release(context.WithoutCancel(s.jobs), client.PriorityOf(st.Priority), delay))
 }
 
 // settle gives a job up that could not be buried or released, as when the server's

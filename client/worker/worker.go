@@ -53,21 +53,28 @@ var ErrStillRunning = errors.New("worker: handlers are still running")
 
 // A verdict is an error that says what is to become of the job.
 type verdict struct {
-	error
 	action Action
+	why    error // nil: the handler does not say
 	delay  time.Duration
 }
 
-func (v *verdict) Unwrap() error { return v.error }
+func (v *verdict) Error() string {
+	if v.why == nil {
+		return fmt.Sprintf("worker: the handler wants the job %s", v.action)
+	}
+	return v.why.Error()
+}
+
+func (v *verdict) Unwrap() error { return v.why }
 
 // Bury returns an error for a handler to return that buries the job at once: for
-// jobs that will never succeed.
-func Bury(err error) error { return &verdict{error: err, action: Buried} }
+// jobs that will never succeed. err is why, and may be nil.
+func Bury(err error) error { return &verdict{action: Buried, why: err} }
 
 // Retry returns an error for a handler to return that releases the job with this
-// delay, whatever Options.MaxTries and Options.Backoff say.
+// delay, whatever Options.MaxTries and Options.Backoff say. err is why, and may be nil.
 func Retry(err error, delay time.Duration) error {
-	return &verdict{error: err, action: Released, delay: delay}
+	return &verdict{action: Released, why: err, delay: delay}
 }
 
 // A Worker takes jobs and has them handled.

@@ -192,7 +192,7 @@ func TestBackoffAndBury(t *testing.T) {
 			times = append(times, time.Now())
 			return failure
 		}, worker.Options{MaxTries: 4, Backoff: func(tries int) time.Duration { return time.Duration(tries) * 10 * time.Second }})
-		id := b.put(client.NewJob{Pri: 77})
+		id := b.put(client.NewJob{Priority: 77})
 		time.Sleep(time.Hour)
 		b.wantActions(worker.Released, worker.Released, worker.Released, worker.Buried)
 		for i, o := range b.outcomes {
@@ -203,7 +203,7 @@ func TestBackoffAndBury(t *testing.T) {
 				t.Errorf("try %d came after %v", i+1, times[i].Sub(times[i-1]))
 			}
 		}
-		if st := b.stats(id); st.State != client.StateBuried || st.Pri != 77 {
+		if st := b.stats(id); st.State != client.StateBuried || st.Priority != 77 {
 			t.Errorf("%+v", st)
 		}
 		stop()
@@ -215,8 +215,13 @@ func TestVerdicts(t *testing.T) {
 	bubble(t, func(b *bench) {
 		why := errors.New("why")
 		stop := b.run(func(_ context.Context, job *worker.Job) error {
-			if string(job.Body) == "bury" {
+			switch string(job.Body) {
+			case "bury":
 				return fmt.Errorf("wrapped: %w", worker.Bury(why))
+			case "bury for nothing":
+				return worker.Bury(nil)
+			case "retry for nothing":
+				return worker.Retry(nil, time.Hour)
 			}
 			return worker.Retry(why, time.Hour)
 		}, worker.Options{MaxTries: 1})
@@ -233,6 +238,16 @@ func TestVerdicts(t *testing.T) {
 		}
 		if st := b.stats(retried); st.State != client.StateDelayed || st.Delay != time.Hour {
 			t.Errorf("%+v", st)
+		}
+		// They need not say why.
+		b.outcomes = nil
+		b.put(client.NewJob{Body: []byte("bury for nothing")})
+		b.put(client.NewJob{Body: []byte("retry for nothing")})
+		b.wantActions(worker.Buried, worker.Released)
+		for _, o := range b.outcomes {
+			if want := "worker: the handler wants the job " + string(o.Action); o.Err.Error() != want {
+				t.Errorf("%q, want %q", o.Err, want)
+			}
 		}
 		stop()
 	})

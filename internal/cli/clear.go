@@ -16,9 +16,9 @@ import (
 )
 
 // peekState shows the next job of a state of a tube.
-func peekState(ctx context.Context, c *client.Conn, tube string, state client.State) (*client.Job, error) {
+func peekState(ctx context.Context, c *client.Conn, tube string, state client.State) (client.PeekedJob, error) {
 	if err := c.Use(ctx, tube); err != nil {
-		return nil, err
+		return client.PeekedJob{}, err
 	}
 	switch state {
 	case client.StateReady:
@@ -37,7 +37,7 @@ const sweepBatch = 100_000
 // called with how many so far; slow where the server cannot do it by itself.
 func clearState(ctx context.Context, c *client.Conn, tube string, state client.State, progress func(int), slow func()) (n int, err error) {
 	for {
-		done, err := c.FlushTube(ctx, tube, state, sweepBatch)
+		done, err := c.FlushTube(ctx, client.Selection{Tube: tube, State: state, Limit: sweepBatch})
 		if errors.Is(err, client.ErrUnknownCommand) {
 			slow()
 			return deleteState(ctx, c, tube, state, progress)

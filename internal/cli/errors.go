@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -97,18 +96,16 @@ func (s *session) exit(ctx context.Context, err error) error {
 
 // words says what an error means, and what to do about it where that is known.
 func (o *serverOptions) words(e *client.Error) string {
-	_, subject, _ := strings.Cut(e.Op, " ")
 	switch {
-	case errors.Is(e, client.ErrNotFound) && subject != "":
-		if _, err := strconv.ParseUint(subject, 10, 64); err == nil {
-			return fmt.Sprintf("there is no job %s at %s", subject, e.Addr)
-		}
-		return fmt.Sprintf("there is no tube %s at %s", subject, e.Addr)
+	case errors.Is(e, client.ErrNotFound) && e.Job != 0:
+		return fmt.Sprintf("there is no job %d at %s", e.Job, e.Addr)
+	case errors.Is(e, client.ErrNotFound) && e.Tube != "":
+		return fmt.Sprintf("there is no tube %s at %s", e.Tube, e.Addr)
 	case errors.Is(e, client.ErrInvalid), errors.Is(e, client.ErrTimedOut):
 		return e.Err.Error()
 	case errors.Is(e, client.ErrUnauthorized):
 		return o.refused(e)
-	case errors.Is(e, client.ErrUnknownCommand) && e.Op == "connect":
+	case errors.Is(e, client.ErrUnknownCommand) && e.Verb == "connect":
 		return e.Addr + " knows no tokens: leave out --token and BEANPOLE_TOKEN"
 	case errors.Is(e, client.ErrDisconnected):
 		return o.disconnected(e)
@@ -119,12 +116,23 @@ func (o *serverOptions) words(e *client.Error) string {
 // refused is words for what the server does not allow.
 func (o *serverOptions) refused(e *client.Error) string {
 	switch {
-	case e.Op == "connect":
+	case e.Verb == "connect":
 		return e.Addr + " does not take the token of --token or BEANPOLE_TOKEN"
 	case o.proof() == "":
-		return fmt.Sprintf("%s refuses %s: it wants a token (--token, BEANPOLE_TOKEN) or a certificate (--tls-cert)", e.Addr, e.Op)
+		return fmt.Sprintf("%s refuses %s: it wants a token (--token, BEANPOLE_TOKEN) or a certificate (--tls-cert)", e.Addr, command(e))
 	}
-	return fmt.Sprintf("%s refuses %s: its rules do not allow that with this %s", e.Addr, e.Op, o.proof())
+	return fmt.Sprintf("%s refuses %s: its rules do not allow that with this %s", e.Addr, command(e), o.proof())
+}
+
+// command names the command that failed, with the job or tube that it is about.
+func command(e *client.Error) string {
+	switch {
+	case e.Job != 0:
+		return fmt.Sprint(e.Verb, " ", e.Job)
+	case e.Tube != "":
+		return e.Verb + " " + e.Tube
+	}
+	return e.Verb
 }
 
 // proof says how the options prove who asks.
@@ -158,7 +166,7 @@ func (o *serverOptions) disconnected(e *client.Error) string {
 		return fmt.Sprintf("the certificate of %s is for another name (%v); --tls-server-name says for which", e.Addr, name)
 	case alert:
 		return fmt.Sprintf("%s does not take this connection (%v); does it want another certificate (--tls-cert and --tls-key)?", e.Addr, e.Err)
-	case errors.Is(e, context.DeadlineExceeded) && e.Op == "connect" && o.encrypted():
+	case errors.Is(e, context.DeadlineExceeded) && e.Verb == "connect" && o.encrypted():
 		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
 	case errors.Is(e, io.EOF) && !o.encrypted():
 		return e.Addr + " has closed the connection; its log says why, and if it wants TLS, say --tls"

@@ -308,7 +308,7 @@ func buryAfterKill(ctx context.Context, c *client.Conn, id uint64, pri uint32) e
 func buryAside(ctx context.Context, c *client.Conn, id uint64, pri uint32) error {
 	j, err := c.ReserveJob(ctx, id)
 	if err == nil {
-		err = j.Bury(ctx, pri)
+		err = j.Bury(ctx, client.PriorityOf(pri))
 	}
 	if errors.Is(err, client.ErrNotFound) {
 		return nil

@@ -199,7 +199,7 @@ func newPlaces(jobs []jobjson.Job, skip []int) places {
 
 // take returns the place of a job that was found, once.
 func (p places) take(f *found) (int, bool) {
-	k := placeKey{f.Tube, f.Pri, seconds(f.TTR), string(f.body)}
+	k := placeKey{f.Tube, f.Priority, seconds(f.TTR), string(f.body)}
 	free := p[k]
 	if len(free) == 0 {
 		return 0, false

@@ -17,7 +17,7 @@ import (
 func newJob(id uint64, body []byte, st *client.JobStats) jobjson.Job {
 	j := jobjson.Job{ID: id, Size: int64(len(body))}
 	if st != nil {
-		j.Tube, j.State, j.Priority = st.Tube, string(st.State), st.Pri
+		j.Tube, j.State, j.Priority = st.Tube, string(st.State), st.Priority
 		j.Delay, j.TTR, j.Age, j.TimeLeft = uint32(seconds(st.Delay)), uint32(seconds(st.TTR)), seconds(st.Age), seconds(st.TimeLeft)
 		j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks = st.Reserves, st.Timeouts, st.Releases, st.Buries, st.Kicks
 	}
@@ -33,7 +33,7 @@ const asideDelay = 365 * 24 * time.Hour
 // putAgain returns what to put so that a job is there as it is described. One that is to
 // be buried is put aside for that.
 func putAgain(j *jobjson.Job) client.NewJob {
-	n := client.NewJob{Tube: j.Tube, Body: j.Bytes(), Pri: j.Priority,
+	n := client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: client.PriorityOf(j.Priority),
 		TTR: time.Duration(j.TTR) * time.Second, Delay: time.Duration(j.DelayAgain()) * time.Second}
 	if isBuried(j) {
 		n.Delay = asideDelay

@@ -41,7 +41,7 @@ func (s *session) peekNext(ctx context.Context, tube string) error {
 		return err
 	}
 	found := false
-	for _, peek := range []func(context.Context) (*client.Job, error){c.PeekReady, c.PeekDelayed, c.PeekBuried} {
+	for _, peek := range []func(context.Context) (client.PeekedJob, error){c.PeekReady, c.PeekDelayed, c.PeekBuried} {
 		j, err := peek(ctx)
 		if errors.Is(err, client.ErrNotFound) {
 			continue
@@ -62,7 +62,7 @@ func (s *session) peekNext(ctx context.Context, tube string) error {
 
 // printPeeked prints a job with what the server knows of it, which it may have
 // forgotten by now.
-func (s *session) printPeeked(ctx context.Context, c *client.Conn, j *client.Job) error {
+func (s *session) printPeeked(ctx context.Context, c *client.Conn, j client.PeekedJob) error {
 	st, err := c.StatsJob(ctx, j.ID)
 	if err != nil && !errors.Is(err, client.ErrNotFound) {
 		return err
@@ -114,7 +114,7 @@ func newHolding(name, done, short string, do func(context.Context, *client.Job, 
 func newBury() *cobra.Command {
 	var pri priority
 	cmd := newHolding("bury", "buried", "bury jobs that nobody holds", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
-		return j.Bury(ctx, pri.or(st.Pri))
+		return j.Bury(ctx, pri.or(st))
 	})
 	pri.define(cmd)
 	return cmd
@@ -124,7 +124,7 @@ func newRelease() *cobra.Command {
 	var pri priority
 	var delay time.Duration
 	cmd := newHolding("release", "released", "make jobs that nobody holds ready, or delay them", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
-		return j.Release(ctx, pri.or(st.Pri), delay)
+		return j.Release(ctx, pri.or(st), delay)
 	})
 	pri.define(cmd)
 	durationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
@@ -142,7 +142,7 @@ func newTouch() *cobra.Command {
 		if err := j.Touch(ctx); err != nil {
 			return err
 		}
-		return j.Release(ctx, st.Pri, 0)
+		return j.Release(ctx, client.PriorityOf(st.Priority), 0)
 	})
 	cmd.Long = touchLong
 	return cmd
@@ -159,11 +159,11 @@ func (p *priority) define(cmd *cobra.Command) {
 	cmd.Flags().Uint32VarP(&p.pri, "pri", "p", 0, "with this new priority `N` (that of the job)")
 }
 
-func (p *priority) or(old uint32) uint32 {
+func (p *priority) or(st *client.JobStats) client.Priority {
 	if p.cmd.Flags().Changed("pri") {
-		return p.pri
+		return client.PriorityOf(p.pri)
 	}
-	return old
+	return client.PriorityOf(st.Priority)
 }
 
 func newKick() *cobra.Command {

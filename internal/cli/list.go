@@ -114,7 +114,7 @@ func (f *found) row() []string {
 		body = append(body[:min(len(body), bodyWidth-1)], '…')
 	}
 	return []string{
-		strconv.FormatUint(f.ID, 10), string(f.State), strconv.FormatUint(uint64(f.Pri), 10), f.Age.Round(time.Second).String(),
+		strconv.FormatUint(f.ID, 10), string(f.State), strconv.FormatUint(uint64(f.Priority), 10), f.Age.Round(time.Second).String(),
 		left, strconv.FormatUint(f.Reserves, 10), strconv.Itoa(len(f.body)), string(body),
 	}
 }

@@ -177,7 +177,7 @@ func (m *mirror) settle(ctx context.Context, st *mirrorState, newest uint64, fil
 	sc := scan{from: st.batch.After + 1, to: newest - 1, bodies: true}
 	return sc.ids(ctx, m.to, func(jobs []found) (bool, error) {
 		for i := range jobs {
-			key := mirrorKey(jobs[i].Tube, jobs[i].Pri, seconds(jobs[i].TTR), jobs[i].body)
+			key := mirrorKey(jobs[i].Tube, jobs[i].Priority, seconds(jobs[i].TTR), jobs[i].body)
 			if len(waiting[key]) == 0 {
 				continue
 			}

@@ -133,8 +133,8 @@ func (m *mirror) update(ctx context.Context, jobs []found) error {
 			state = client.StateReady
 		}
 		switch {
-		case state == old.state && st.Pri == old.pri && st.Tube == old.tube && !due.differs(old.due):
-		case state == client.StateReady && old.state == client.StateDelayed && st.Pri == old.pri && st.Tube == old.tube:
+		case state == old.state && st.Priority == old.pri && st.Tube == old.tube && !due.differs(old.due):
+		case state == client.StateReady && old.state == client.StateDelayed && st.Priority == old.pri && st.Tube == old.tube:
 			// Its delay may be over there too.
 			if err := ignoreNotFound(m.to.KickJob(ctx, old.id)); err != nil {
 				return err
@@ -196,7 +196,7 @@ func (m *mirror) redo(ctx context.Context, changed []found) error {
 		}
 		// Somebody has taken it there.
 		state := client.State(j.exported().State)
-		taken = append(taken, mirrorCopy{Source: j.ID, Copy: copies[i], Tube: j.Tube, Pri: j.Pri, State: state, Due: dueOf(j)})
+		taken = append(taken, mirrorCopy{Source: j.ID, Copy: copies[i], Tube: j.Tube, Pri: j.Priority, State: state, Due: dueOf(j)})
 		m.copies[j.ID] = taken[len(taken)-1].jobCopy()
 	}
 	if len(taken) > 0 {

@@ -120,7 +120,7 @@ func (m *migration) fill() (ids []uint64) {
 	ctx := m.Context()
 	ids, err := m.from.PutMany(ctx, []client.NewJob{
 		{Tube: "a", Body: []byte("same")}, {Tube: "a", Body: []byte("same")}, {Tube: "b", Body: []byte("same")},
-		{Tube: "a", Pri: 5, Body: []byte("urgent")}, {Tube: "a", Delay: time.Hour, Body: []byte("late")},
+		{Tube: "a", Priority: 5, Body: []byte("urgent")}, {Tube: "a", Delay: time.Hour, Body: []byte("late")},
 		{Tube: "a", Delay: time.Hour, Body: []byte("later")}, {Tube: "b", Body: []byte("buried")}, {Tube: "b", Body: []byte("last")},
 	})
 	m.must(err)
@@ -128,11 +128,11 @@ func (m *migration) fill() (ids []uint64) {
 	return ids
 }
 
-func (m *migration) bury(id uint64, pri uint32) {
+func (m *migration) bury(id uint64, priority client.Priority) {
 	m.Helper()
 	j, err := m.from.ReserveJob(m.Context(), id)
 	m.must(err)
-	m.must(j.Bury(m.Context(), pri))
+	m.must(j.Bury(m.Context(), priority))
 }
 
 // change changes jobs of all states, in each way.
@@ -143,7 +143,7 @@ func (m *migration) change(ids []uint64) {
 	m.bury(ids[1], 3)
 	m.must(m.from.KickJob(ctx, ids[4]))
 	m.must(m.from.KickJob(ctx, ids[6]))
-	_, err := m.from.MoveJobs(ctx, "b", "c", client.StateReady, 1)
+	_, err := m.from.MoveJobs(ctx, client.Selection{Tube: "b", State: client.StateReady, Limit: 1}, "c")
 	m.must(err)
 	_, err = m.from.PutMany(ctx, []client.NewJob{{Tube: "a", Body: []byte("same")}, {Tube: "d", Body: []byte("new")}})
 	m.must(err)
@@ -188,7 +188,7 @@ func TestLoadMirror(t *testing.T) {
 		t.Fatalf("%+v, %v", st, err)
 	}
 	for id, c := range st.copies {
-		if c.id == 0 || c.tube == "" || c.state == "" || !slices.Contains([]uint32{0, 5, 9}, c.pri) {
+		if c.id == 0 || c.tube == "" || c.state == "" || !slices.Contains([]uint32{1024, 5, 9}, c.pri) {
 			t.Errorf("%d: %+v", id, c)
 		}
 	}

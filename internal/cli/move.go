@@ -101,7 +101,7 @@ func (m *mover) move(ctx context.Context, state client.State) error {
 	}
 	m.there += there
 	for n := sweepBatch; n == sweepBatch && there > 0; there -= n {
-		n, err = m.conn.MoveJobs(ctx, m.from, m.to, state, min(there, sweepBatch))
+		n, err = m.conn.MoveJobs(ctx, client.Selection{Tube: m.from, State: state, Limit: min(there, sweepBatch)}, m.to)
 		if errors.Is(err, client.ErrUnknownCommand) {
 			m.slow()
 			return m.reput(ctx, state, there, st.PauseLeft > 0)
@@ -181,7 +181,7 @@ func (m *mover) takeOne(ctx context.Context, state client.State) ([]found, error
 		if err != nil {
 			return nil, err
 		}
-		st, err := j.Stats(ctx)
+		st, err := m.conn.StatsJob(ctx, j.ID)
 		if err == nil && st.State == state {
 			_, err = m.conn.ReserveJob(ctx, j.ID)
 		}

@@ -55,7 +55,7 @@ func (sc *scan) pagesOf(ctx context.Context, c *client.Conn, tube string, state 
 	}
 	for cursor := ""; ; {
 		asked := time.Now()
-		page, err := c.ListJobs(ctx, tube, state, limit, cursor)
+		page, err := c.ListJobs(ctx, client.Selection{Tube: tube, State: state, Limit: limit}, cursor)
 		if errors.Is(err, client.ErrNotFound) {
 			return true, nil // the tube has gone
 		}

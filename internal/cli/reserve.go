@@ -62,9 +62,9 @@ func newReserve() *cobra.Command {
 			case opt.remove:
 				err = j.Delete(ctx)
 			case opt.bury:
-				err = j.Bury(ctx, st.Pri)
+				err = j.Bury(ctx, client.PriorityOf(st.Priority))
 			case opt.giveIt:
-				err = j.Release(ctx, st.Pri, opt.delay)
+				err = j.Release(ctx, client.PriorityOf(st.Priority), opt.delay)
 			}
 			if err != nil {
 				return err

@@ -42,7 +42,7 @@ func newProbeTube() string { return probePrefix + strings.ToLower(rand.Text()[:1
 
 // putProbe puts a job that tells the newest id.
 func putProbe(ctx context.Context, c *client.Conn, tube string) (id uint64, err error) {
-	id, err = c.Put(ctx, client.NewJob{Tube: tube, Pri: 1<<32 - 1, Delay: probeDelay})
+	id, err = c.Put(ctx, client.NewJob{Tube: tube, Priority: 1<<32 - 1, Delay: probeDelay})
 	if errors.Is(err, client.ErrDraining) {
 		err = fmt.Errorf("%w: it does not tell its newest id", err)
 	}
@@ -210,7 +210,7 @@ func withBodies(ctx context.Context, c *client.Conn, jobs []found) ([]found, err
 	}
 	kept := jobs[:0]
 	for i, b := range bodies {
-		if b != nil {
+		if b.ID != 0 {
 			jobs[i].body = b.Body
 			kept = append(kept, jobs[i])
 		}

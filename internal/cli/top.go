@@ -135,7 +135,7 @@ const defaultTube = "default"
 // age returns how old the job is that is next to be reserved from a tube.
 func (t *topServer) age(tube string) (time.Duration, error) {
 	if !t.plain {
-		jobs, err := t.conn.ListJobs(t.ctx, tube, client.StateReady, 1, "")
+		jobs, err := t.conn.ListJobs(t.ctx, client.Selection{Tube: tube, State: client.StateReady, Limit: 1}, "")
 		switch {
 		case err == nil && len(jobs) == 0:
 			return 0, client.ErrNotFound
@@ -150,7 +150,7 @@ func (t *topServer) age(tube string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	st, err := j.Stats(t.ctx)
+	st, err := t.conn.StatsJob(t.ctx, j.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -194,14 +194,14 @@ func (t *topServer) Look(tube, state string) (string, error) {
 	if err != nil {
 		return "", t.exit(t.ctx, err)
 	}
-	st, err := j.Stats(t.ctx)
+	st, err := t.conn.StatsJob(t.ctx, j.ID)
 	if err != nil && !errors.Is(err, client.ErrNotFound) {
 		return "", t.exit(t.ctx, err)
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "job %d", j.ID)
 	if err == nil {
-		fmt.Fprintf(&text, ", priority %d, age %s, time to run %s", st.Pri, st.Age, st.TTR)
+		fmt.Fprintf(&text, ", priority %d, age %s, time to run %s", st.Priority, st.Age, st.TTR)
 		if st.State == client.StateDelayed {
 			fmt.Fprintf(&text, ", ready in %s", st.TimeLeft)
 		}

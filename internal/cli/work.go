@@ -151,7 +151,7 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 		"BEANPOLE_ADDR="+j.Server,
 		"BEANPOLE_JOB="+strconv.FormatUint(j.ID, 10),
 		"BEANPOLE_TUBE="+st.Tube,
-		"BEANPOLE_PRI="+strconv.FormatUint(uint64(st.Pri), 10),
+		"BEANPOLE_PRI="+strconv.FormatUint(uint64(st.Priority), 10),
 		"BEANPOLE_TRIES="+strconv.FormatUint(st.Reserves, 10),
 		"BEANPOLE_AGE="+strconv.FormatInt(seconds(st.Age), 10),
 	)
