@@ -109,7 +109,10 @@ func TestMemoryGivenBack(t *testing.T) {
 		jobs += int(count(p != nil))
 	}
 	bodies := pagesKept(e.bodies.class(200).pages)
-	heaps := len(e.defaultTube.ready.pages) + len(e.defaultTube.delayed.pages)
+	heaps := len(e.defaultTube.ready.heap.pages) + len(e.defaultTube.delayed.heap.pages)
+	if e.defaultTube.ready.runs != nil || e.defaultTube.delayed.runs != nil {
+		t.Error("an empty queue keeps runs")
+	}
 	if jobs > 1 || bodies > 1 || heaps > 2 || len(e.ids.pages) > 1 {
 		t.Errorf("kept: %d pages of jobs, %d of bodies, %d of heaps, %d of the index; want one each",
 			jobs, bodies, heaps, len(e.ids.pages))

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Check tests every invariant of the package and reports all that are broken,
@@ -37,7 +38,7 @@ type checker struct {
 	e          *Engine
 	broken     []error
 	sum        Stats            // what the tubes and sessions have
-	inHeap     int              // jobs found in heaps
+	inQueue    int              // jobs found in queues and heaps
 	bytes      map[uint32]int64 // of bodies, by number of the tube
 	memory     int64
 	closed     int                   // sessions
@@ -109,14 +110,14 @@ func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bo
 	for k := range h.n {
 		x := *h.at(k)
 		j := c.e.jobs.at(x.slot)
-		c.inHeap++
+		c.inQueue++
 		c.assert(k == 0 || !x.before(*h.at((k - 1) / 4)), "I12: %s: entry %d is before its parent", where, k)
 		c.assert(j.pos == uint32(k), "I12: %s: job %d at %d has pos %d", where, j.id, k, j.pos)
 		c.assert(j.state == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state)
 		if j.state == Reserved {
 			c.assert(x == dueEntry(x.slot, j, x.dueOf()) && x.dueOf() >= j.when+int64(j.ttr)*second, "I18: %s: the TTR of job %d runs out too early", where, j.id)
 		} else {
-			c.assert(x == c.e.entryOf(x.slot, j), "I12: %s: job %d has a stale key", where, j.id)
+			c.assert(x == c.e.jobs.entryOf(x.slot, j) && j.run == inHeap, "I12: %s: job %d has a stale key", where, j.id)
 		}
 		if j.pri < UrgentPri {
 			urgent++
@@ -125,13 +126,69 @@ func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bo
 	return urgent
 }
 
+// queue checks both parts of a queue, and that its jobs agree with being there.
+func (c *checker) queue(where string, q *queue, state State, fits func(*job) bool) (urgent int) {
+	urgent = c.heap(where, &q.heap, state, fits)
+	n := q.heap.n
+	if q.runs != nil {
+		for k := range q.runs.all {
+			urgent += c.run(fmt.Sprintf("%s run %d", where, k), q.runs, uint8(k), state, fits)
+			n += q.runs.all[k].n
+		}
+		for k := range q.runs.order {
+			c.assert(k == 0 || !q.runs.firstOf(k).before(*q.runs.firstOf(k - 1)), "I20: %s: place %d of the order is before the one before", where, k)
+		}
+	}
+	c.assert(q.n == n && (n > 0 || q.runs == nil), "I19: %s: counts %d jobs, has %d", where, q.n, n)
+	return urgent
+}
+
+// run checks one run.
+func (c *checker) run(where string, rs *runs, place uint8, state State, fits func(*job) bool) (urgent int) {
+	r := &rs.all[place]
+	c.assert(slices.Contains(rs.order, place) == (r.n > 0), "I20: %s: has %d jobs, the order is %v", where, r.n, rs.order)
+	c.assert((r.serial == 0) == (r.n == 0), "I21: %s: has %d jobs and serial %d", where, r.n, r.serial)
+	if r.n == 0 {
+		return 0
+	}
+	var before entry
+	n, from := 0, r.head/chunkSlots*chunkSlots
+	for k := range r.chunks {
+		in := 0
+		for at := max(from+uint64(k)*chunkSlots, r.head); at < min(from+uint64(k+1)*chunkSlots, r.end) && r.chunks[k].n > 0; at++ {
+			i := r.chunks[k].slots[at%chunkSlots]
+			if i == none {
+				continue
+			}
+			j := c.e.jobs.at(i)
+			x := c.e.jobs.entryOf(i, j)
+			c.assert(j.run == place && j.pos == uint32(at), "I21: %s: job %d at %d has run %d, pos %d", where, j.id, at, j.run, j.pos)
+			c.assert(j.state == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state)
+			c.assert(streamOf(j) == r.stream, "I21: %s: job %d is of stream %d, not %d", where, j.id, streamOf(j), r.stream)
+			c.assert(n+in == 0 || before.before(x), "I21: %s: job %d is not behind the one before it", where, j.id)
+			c.assert(n+in > 0 || at == r.head && x == r.first, "I21: %s: job %d is the first, at %d", where, j.id, at)
+			if j.pri < UrgentPri {
+				urgent++
+			}
+			in, before = in+1, x
+		}
+		c.assert(in == r.chunks[k].n, "I21: %s: chunk %d counts %d jobs, has %d", where, k, r.chunks[k].n, in)
+		c.assert((r.chunks[k].slots != nil) == (in > 0 || k == len(r.chunks)-1), "I21: %s: chunk %d of %d jobs has storage: %v", where, k, in, r.chunks[k].slots != nil)
+		n += in
+	}
+	c.inQueue += n
+	c.assert(n == r.n && !r.last.before(before), "I21: %s: counts %d jobs, has %d", where, r.n, n)
+	c.assert(uint64(len(r.chunks)) == (r.end-1)/chunkSlots-r.head/chunkSlots+1, "I21: %s: has %d chunks from %d to %d", where, len(r.chunks), r.head, r.end)
+	return urgent
+}
+
 func (c *checker) tube(t *tube) {
 	e := c.e
 	name := fmt.Sprintf("tube %q", t.name)
 	own := func(j *job) bool { return j.tube == t.num }
-	urgent := c.heap(name+" ready", &t.ready, Ready, own)
-	c.heap(name+" delayed", &t.delayed, Delayed, own)
-	c.heap(name+" buried", &t.buried, Buried, own)
+	urgent := c.queue(name+" ready", &t.ready, Ready, own)
+	c.queue(name+" delayed", &t.delayed, Delayed, own)
+	c.queue(name+" buried", &t.buried, Buried, own)
 	c.sum.Urgent += uint64(urgent)
 	c.sum.Ready += uint64(t.ready.n)
 	c.sum.Delayed += uint64(t.delayed.n)
@@ -202,7 +259,7 @@ func (c *checker) subscribers(name string, t *tube) {
 	for w := t.subscribers.first; w != nil; w = w.next {
 		c.listed[subscribed]++
 		c.assert(w.tube == t && w.state == subscribed, "I16: %s: a subscriber is in state %d", name, w.state)
-		c.assert(!t.offers() || w.pos >= 0 && !t.ready.at(0).rank().before(w.rank), "I17: %s: session %d does not know what it offers", name, w.sess.num)
+		c.assert(!t.offers() || w.pos >= 0 && !t.ready.rank().before(w.rank), "I17: %s: session %d does not know what it offers", name, w.sess.num)
 	}
 	c.listed[queued] += len(t.queue)
 	c.watchHeap(name+" queue", t.queue)
@@ -260,7 +317,7 @@ func (c *checker) counts() {
 	c.assert(len(e.byName) == e.names.Len(), "I9: %d tubes have a name, %d are listed", len(e.byName), e.names.Len())
 	c.assert(len(e.tubes)-len(e.tubeNums) == e.names.Len(), "I9: %d tubes have a number, %d are listed", len(e.tubes)-len(e.tubeNums), e.names.Len())
 	c.assert(len(e.sessions)-len(e.sessionNums) == int(c.sum.Sessions)+c.closed, "I15: %d sessions have a number, %d are open and %d closed", len(e.sessions)-len(e.sessionNums), c.sum.Sessions, c.closed)
-	c.assert(c.inHeap == int(e.ids.n), "I1: %d jobs are in heaps, %d in the index", c.inHeap, e.ids.n)
+	c.assert(c.inQueue == int(e.ids.n), "I1: %d jobs are in queues and heaps, %d in the index", c.inQueue, e.ids.n)
 
 	c.assert(e.memory() == c.memory, "I6: memory is %d, not %d", e.memory(), c.memory)
 	want := c.sum

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,8 +14,10 @@ func fullEngine() (e *Engine, me *Session) {
 	e.Ignore(w, []byte(DefaultTube))
 	e.Reserve(0, w, 50)
 	e.Pause(0, []byte("work"), 20)
+	e.jobs.minHeap = 8
 	for range 40 {
 		e.Put(0, me, Spec{Delay: 5}, []byte("hello"))
+		e.Put(0, me, Spec{Delay: 7}, nil)
 	}
 	many := e.Open(nil)
 	e.indexAbove = 2
@@ -84,10 +87,28 @@ func TestCheckReports(t *testing.T) {
 		{"I10", "an empty page too many, among bodies", func(e *Engine, _ *Session) { e.bodies.class(5).slots.empty++ }},
 		{"I11", "a job that cannot be found", func(e *Engine, _ *Session) { e.mustFind(readyJob).id = 20 << 32 }},
 		{"I11", "the count", func(e *Engine, _ *Session) { e.ids.n++ }},
-		{"I12", "an entry before its parent", func(e *Engine, _ *Session) { work(e).delayed.at(3).hi = 0 }},
+		{"I12", "an entry before its parent", func(e *Engine, _ *Session) { work(e).delayed.heap.at(3).hi = 0 }},
 		{"I12", "a stale key", func(e *Engine, _ *Session) { e.mustFind(readyJob).pri++ }},
 		{"I12", "a job that does not know its place", func(e *Engine, _ *Session) { e.mustFind(delayedJob).pos++ }},
-		{"I12", "the count of pages that are shared", func(e *Engine, _ *Session) { work(e).delayed.snapshot(); work(e).delayed.shared.left++ }},
+		{"I12", "the count of pages that are shared", func(e *Engine, _ *Session) { work(e).delayed.heap.snapshot(); work(e).delayed.heap.shared.left++ }},
+		{"I19", "the count of a queue", func(e *Engine, _ *Session) { work(e).delayed.n++ }},
+		{"I19", "the runs of an empty queue", func(e *Engine, _ *Session) { work(e).ready = queue{runs: new(runs)} }},
+		{"I20", "a run after one that it is before", func(e *Engine, _ *Session) { slices.Reverse(work(e).delayed.runs.order) }},
+		{"I20", "a run that is not in the order", func(e *Engine, _ *Session) { work(e).delayed.runs.order = work(e).delayed.runs.order[1:] }},
+		{"I21", "the count of a run", func(e *Engine, _ *Session) { work(e).delayed.runs.all[0].n-- }},
+		{"I21", "the count of a chunk", func(e *Engine, _ *Session) { work(e).delayed.runs.all[0].chunks[0].n++ }},
+		{"I21", "a job after one that it is before", func(e *Engine, _ *Session) {
+			s := work(e).delayed.runs.all[0].chunks[0].slots
+			s[1], s[2] = s[2], s[1]
+		}},
+		{"I21", "a job of another stream", func(e *Engine, _ *Session) { work(e).delayed.runs.all[0].stream++ }},
+		{"I21", "a job behind the last", func(e *Engine, _ *Session) { work(e).delayed.runs.all[0].last.hi-- }},
+		{"I21", "another first job", func(e *Engine, _ *Session) { work(e).delayed.runs.all[0].first.lo++ }},
+		{"I21", "a run that looks empty", func(e *Engine, _ *Session) { work(e).delayed.runs.all[0].serial = 0 }},
+		{"I21", "a chunk too many", func(e *Engine, _ *Session) {
+			r := &work(e).delayed.runs.all[0]
+			r.chunks = append(r.chunks, chunk{slots: new([chunkSlots]slot)})
+		}},
 		{"I13", "a tube's timer is late", func(e *Engine, _ *Session) { work(e).timer.at = 6 * second }},
 		{"I13", "a session's timer is not set", func(e *Engine, me *Session) { e.disarm(&me.timer) }},
 		{"I13", "a timer that does not know its place", func(e *Engine, _ *Session) { e.timers[0].pos++ }},
@@ -126,7 +147,7 @@ func TestCheckReports(t *testing.T) {
 		})
 		seen[test.want] = true
 	}
-	if len(seen) != 18 {
-		t.Errorf("%d invariants are broken here, there are 18", len(seen))
+	if len(seen) != 21 {
+		t.Errorf("%d invariants are broken here, there are 21", len(seen))
 	}
 }

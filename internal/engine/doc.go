@@ -20,10 +20,12 @@
 //
 // A job is a fixed record in a slab without pointers (job.go), its body a slot
 // of a size class (bodies.go), its id an entry of a linear hash table that
-// grows a bucket at a time (index.go). Ten million jobs are some thousands of
-// objects to the garbage collector. A job is in exactly one heap (heap.go):
-// the ready, delayed or buried jobs of its tube, or the reserved jobs of the
-// session that holds it. Whatever comes due has its tube or session in one
+// grows a bucket at a time (index.go). Ten million jobs are some tens of thousands
+// of objects to the garbage collector. A job is in one of the three queues of its tube
+// (queue.go), ready, delayed or buried, or in the heap of the session that has
+// reserved it (heap.go). A queue keeps the jobs that come in order in runs (run.go), where
+// neither a put nor a reserve nor a delete depends on how many there are, and the others
+// in a heap. Whatever comes due has its tube or session in one
 // heap of timers (timer.go).
 //
 // # What takes several turns

@@ -145,16 +145,16 @@ func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
 	return i, j
 }
 
-// attach puts a job, whose state and fields are set, into the heap where it
-// belongs, and counts it there.
+// attach puts a job, whose state and fields are set, into the queue or heap where
+// it belongs, and counts it there.
 func (e *Engine) attach(i slot, j *job) {
 	e.turnWork++
 	t := e.tubeOfJob(j)
 	switch j.state {
 	case Ready:
-		t.ready.push(&e.jobs, readyEntry(i, j))
+		t.ready.push(&e.jobs, i, j)
 		e.stats.Ready++
-		if j.pos == 0 && t.subscribers.first != nil && !t.paused {
+		if t.subscribers.first != nil && !t.paused && t.ready.top() == i {
 			e.notify(t)
 		}
 		if j.pri < UrgentPri {
@@ -162,11 +162,11 @@ func (e *Engine) attach(i slot, j *job) {
 			e.stats.Urgent++
 		}
 	case Delayed:
-		t.delayed.push(&e.jobs, dueEntry(i, j, j.when))
+		t.delayed.push(&e.jobs, i, j)
 		e.stats.Delayed++
 		e.arm(&t.timer, j.when)
 	case Buried:
-		t.buried.push(&e.jobs, dueEntry(i, j, j.when))
+		t.buried.push(&e.jobs, i, j)
 		e.stats.Buried++
 	case Reserved:
 		s := e.sessions[j.holder]
@@ -179,23 +179,23 @@ func (e *Engine) attach(i slot, j *job) {
 	}
 }
 
-// detach takes a job out of its heap and of the counts.
+// detach takes a job out of its queue or heap and of the counts.
 func (e *Engine) detach(i slot, j *job) {
 	e.turnWork++
 	t := e.tubeOfJob(j)
 	switch j.state {
 	case Ready:
-		t.ready.remove(&e.jobs, int(j.pos))
+		e.turnWork += t.ready.remove(&e.jobs, j)
 		e.stats.Ready--
 		if j.pri < UrgentPri {
 			t.urgent--
 			e.stats.Urgent--
 		}
 	case Delayed:
-		t.delayed.remove(&e.jobs, int(j.pos))
+		e.turnWork += t.delayed.remove(&e.jobs, j)
 		e.stats.Delayed--
 	case Buried:
-		t.buried.remove(&e.jobs, int(j.pos))
+		e.turnWork += t.buried.remove(&e.jobs, j)
 		e.stats.Buried--
 	case Reserved:
 		s := e.sessions[j.holder]
@@ -223,7 +223,7 @@ func (e *Engine) requeue(now int64, i slot) {
 }
 
 // addJob puts a job whose fields are set into the index and its tube, and stores
-// the body. The job is in no heap yet; see attach.
+// the body. The job is in no queue yet; see attach.
 func (e *Engine) addJob(i slot, j *job, t *tube, body []byte) {
 	j.tube = t.num
 	j.bodyLen = uint32(len(body))

@@ -47,16 +47,16 @@ func dueEntry(i slot, j *job, due int64) entry {
 	return entry{uint64(due) ^ 1<<63, uint32(j.id), i} // the flipped sign orders negative times first
 }
 
-// entryOf returns the entry that a job has in the heap where it belongs.
-func (e *Engine) entryOf(i slot, j *job) entry {
-	switch j.state {
-	case Ready:
+// entryOf returns the entry of a job in the queue of its state.
+func (s *jobSlab) entryOf(i slot, j *job) entry {
+	if j.state == Ready {
 		return readyEntry(i, j)
-	case Reserved:
-		return dueEntry(i, j, e.ttrEnds(j))
 	}
 	return dueEntry(i, j, j.when)
 }
+
+// entryAt is entryOf for the job in a slot.
+func (s *jobSlab) entryAt(i slot) entry { return s.entryOf(i, s.at(i)) }
 
 // ttrEnds returns when the TTR of a reserved job runs out. Since touches move that, only
 // the heap knows.

@@ -40,8 +40,8 @@ const none = ^slot(0)
 // A job is one record of the slab: fixed size and without pointers, so that the
 // garbage collector never looks at it.
 //
-// I1. A job is in exactly one heap: that of its state in its tube, or the
-// reserved heap of its holder; pos is its place there.
+// I1. A job is in exactly one place: the queue of its state in its tube, or the
+// reserved heap of its holder. pos, and in a queue run, say where.
 //
 // I2. Its tube exists, and so does the session that holds it.
 //
@@ -66,12 +66,13 @@ type job struct {
 	tube     uint32 // number of its tube
 	bodyLen  uint32 // bytes, without CR LF
 	state    State
-	unlogged bool // reserves or timeouts have changed since the last Change. In memory only; it fills a gap here
+	run      uint8 // of its queue, or inHeap
+	unlogged bool  // reserves or timeouts have changed since the last Change. In memory only; it fills a gap here
 
 	// Bookkeeping: in memory only.
 	bodySlot uint32 // where the body is, within the size class of bodyLen
 	chain    slot   // next job of the same bucket of the index
-	pos      uint32 // place in its heap
+	pos      uint32 // place in its heap, or run
 	holder   uint32 // Reserved: number of the session that holds it. Else undefined
 	mark     uint32 // see SetMark; stats-job shows it as file
 
@@ -98,9 +99,12 @@ func (j Job) Keep() []byte {
 type jobSlab struct {
 	slots slots
 	pages []*[slotsPerPage]job
+
+	runsBegun uint64 // see run.serial
+	minHeap   int    // the constant, or less in tests
 }
 
-func newJobSlab() jobSlab { return jobSlab{slots: newSlots(slotsPerPage)} }
+func newJobSlab() jobSlab { return jobSlab{slots: newSlots(slotsPerPage), minHeap: minHeap} }
 
 func (s *jobSlab) at(i slot) *job { return &s.pages[i/slotsPerPage][i%slotsPerPage] }
 

@@ -33,13 +33,13 @@ func (e *Engine) BeginKickTube(name []byte, from State, n uint32) (Kick, Outcome
 }
 
 func beginKick(t *tube, from State, n uint32) Kick {
-	return Kick{tube: t, from: from, left: uint32(min(int64(n), int64(t.heapOf(from).n)))}
+	return Kick{tube: t, from: from, left: uint32(min(int64(n), int64(t.queueOf(from).n)))}
 }
 
 // ContinueKick does a slice of a kick and reports whether there is more to do. A
 // kick ends early only if the Log refuses more.
 func (e *Engine) ContinueKick(now int64, k *Kick) (more bool) {
-	from := k.tube.heapOf(k.from)
+	from := k.tube.queueOf(k.from)
 	for n := 0; k.left > 0; n++ {
 		if e.enough(n) {
 			return true

@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// A jobList is a snapshot of the jobs of a tube in one state. It never changes: it
-// shares the pages of the engine's heap, of 1024 jobs each, and the engine copies a page
-// before it next writes to it. So it is cheap to make, however many jobs there are.
+// A jobList is the jobs of a tube in one state when it was made. It is cheap to make,
+// however many jobs there are: a view of their queue. The reserved ones are collected from
+// the sessions that hold them.
 type jobList struct {
 	tube    string
 	state   State
-	jobs    jobHeap       // without order if they are reserved
+	jobs    queueView     // if they are reserved: a heap without order
 	pending *reservedScan // nil when the list is complete
 }
 
@@ -57,17 +57,18 @@ func ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// list begins a list. It is complete when continueList has returned false.
-func (e *Engine) list(tube []byte, state State) (jobList, Outcome) {
+// list begins a list of the jobs behind a place, which may have others, too. It is complete
+// when continueList has returned false.
+func (e *Engine) list(tube []byte, state State, after Cursor) (jobList, Outcome) {
 	t := e.byName[string(tube)]
 	if t == nil {
 		return jobList{}, NotFound
 	}
 	l := jobList{tube: t.name, state: state}
-	switch h := t.heapOf(state); {
-	case h != nil:
-		l.jobs = jobHeap{pages: h.snapshot(), n: h.n}
-		e.turnWork += len(l.jobs.pages) / looksPerUnit
+	switch q := t.queueOf(state); {
+	case q != nil:
+		l.jobs = q.view(&e.jobs, after)
+		e.turnWork += len(l.jobs.heap.pages)/looksPerUnit + len(l.jobs.runs)*seekWork
 	case state == Reserved:
 		l.pending = new(reservedScan)
 	default:
@@ -93,7 +94,7 @@ func (e *Engine) continueList(l *jobList) (more bool) {
 			x := h.pages[0][0]
 			h.pages[0] = h.pages[0][1:]
 			if e.listed(l, x) != nil {
-				l.jobs.append(x)
+				l.jobs.heap.append(x)
 			}
 		case h.session < len(e.sessions):
 			if s := e.sessions[h.session]; s != nil && s.reserved.n > 0 {
@@ -108,6 +109,9 @@ func (e *Engine) continueList(l *jobList) (more bool) {
 	return true
 }
 
+// before reports whether an entry is behind the place.
+func (c Cursor) before(x entry) bool { return !c.behind || entry{hi: c.hi, lo: c.lo}.before(x) }
+
 // cursor returns the place behind an entry.
 func (a entry) cursor() Cursor { return Cursor{a.hi, a.lo, true} }
 
@@ -118,11 +122,6 @@ type firstEntries struct {
 	n      int
 	heap   []entry // the last of them comes first; or, when sort has said so, in their order
 	sorted int     // how many at the end of heap are in their places
-}
-
-// passed reports whether an entry is not behind the place.
-func (f *firstEntries) passed(x entry) bool {
-	return f.after.behind && !(entry{hi: f.after.hi, lo: f.after.lo}).before(x)
 }
 
 // show adds an entry, which is behind the place, if it is one of the first so far.
@@ -179,7 +178,11 @@ func (e *Engine) listed(l *jobList, x entry) *job {
 	if e.ids.find(j.id) != x.slot || j.state != l.state || e.tubeOfJob(j).name != l.tube {
 		return nil
 	}
-	if now := e.entryOf(x.slot, j); now != x {
+	now := e.jobs.entryOf(x.slot, j)
+	if j.state == Reserved {
+		now = dueEntry(x.slot, j, e.ttrEnds(j))
+	}
+	if now != x {
 		return nil
 	}
 	return j

@@ -98,7 +98,7 @@ func (e *Engine) search(s *Session) (best *tube, done bool) {
 			return nil, true
 		default:
 			w = x.candidates[0]
-			if w.tube.offers() && w.tube.ready.at(0).rank() == w.rank {
+			if w.tube.offers() && w.tube.ready.rank() == w.rank {
 				return w.tube, true
 			}
 		}
@@ -117,10 +117,10 @@ func (x *watchIndex) inspect(w *watch) {
 			heap.Remove(&x.candidates, w.pos)
 		}
 	case w.pos < 0:
-		w.rank = w.tube.ready.at(0).rank()
+		w.rank = w.tube.ready.rank()
 		heap.Push(&x.candidates, w)
 	default:
-		w.rank = w.tube.ready.at(0).rank()
+		w.rank = w.tube.ready.rank()
 		heap.Fix(&x.candidates, w.pos)
 	}
 }
@@ -148,7 +148,11 @@ type rank struct {
 	lo uint32
 }
 
-func (a entry) rank() rank { return rank{a.hi, a.lo} }
+// rank returns the rank of the first job of a queue.
+func (q *queue) rank() rank {
+	x, _ := q.first()
+	return rank{x.hi, x.lo}
+}
 
 func (a rank) before(b rank) bool { return a.hi < b.hi || a.hi == b.hi && a.lo < b.lo }
 

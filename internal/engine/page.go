@@ -3,15 +3,15 @@ package engine
 // A PageSearch finds the first jobs of a tube in one state behind a cursor, and reports
 // them. It takes as many turns as it needs.
 //
-// The jobs are in a heap: none is before its parent. So it looks at the heap from the top,
-// level by level, and not at what is below a job that is too far behind. What it looks at grows
-// with the number of jobs up to the end of the page: the first page of a long list takes a
-// tenth of a millisecond, the last page of a million jobs some five. A heap knows no way past the
-// jobs before a cursor.
+// The jobs that are in runs it finds at once. Those that are in the heap are not before their
+// parents. So it looks at the heap from the top, level by level, and not at what is below a job
+// that is too far behind. What it looks at there grows with the number of jobs up to the end of
+// the page: the last page of a million jobs in a heap takes some five milliseconds. A heap knows
+// no way past the jobs before a cursor.
 type PageSearch struct {
 	list  jobList
-	left  int // jobs to report
-	first firstEntries
+	left  int          // jobs to report
+	first firstEntries // of the heap
 
 	// How far it has come.
 	looks     int    // number of entries that were looked at
@@ -31,7 +31,7 @@ const lookStep = 256
 // their order: ready ones by (pri, id), delayed and reserved ones by the end of their delay
 // or TTR, buried ones in the order of burying. Nothing is done before ContinuePage.
 func (e *Engine) BeginPage(tube []byte, state State, after Cursor, n int) (PageSearch, Outcome) {
-	l, o := e.list(tube, state)
+	l, o := e.list(tube, state, after)
 	return PageSearch{list: l, left: n, first: firstEntries{after: after, n: n}}, o
 }
 
@@ -48,20 +48,21 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 			return true
 		}
 		switch {
-		case p.reporting && p.reported < len(p.first.heap):
-			e.turnWork++
-			x := p.first.heap[p.reported]
-			p.reported++
-			if j := e.listed(&p.list, x); j != nil {
-				st, _ := e.JobStats(now, j.id)
-				each(st, x.cursor())
-				p.left--
-			}
-		case p.reporting && len(p.first.heap) < p.first.n:
-			return false // that was the end of the list
 		case p.reporting:
-			last := p.first.heap[len(p.first.heap)-1]
-			*p = PageSearch{list: p.list, left: p.left, first: firstEntries{after: last.cursor(), n: p.left}}
+			e.turnWork++
+			switch x, ok := p.next(&e.jobs); {
+			case ok:
+				if j := e.listed(&p.list, x); j != nil {
+					st, _ := e.JobStats(now, j.id)
+					each(st, x.cursor())
+					p.left--
+				}
+			case len(p.first.heap) < p.first.n:
+				return false // that was the end of the list
+			default:
+				last := p.first.heap[len(p.first.heap)-1]
+				*p = PageSearch{list: p.list, left: p.left, first: firstEntries{after: last.cursor(), n: p.left}}
+			}
 		case p.sorting:
 			e.turnWork++
 			p.reporting = !p.first.sort()
@@ -72,9 +73,28 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 	return false
 }
 
-// look looks at some entries of the list.
+// next returns the next entry to report and goes past it; ok is false when the rest of the
+// heap has to be searched, if there is any.
+func (p *PageSearch) next(jobs *jobSlab) (x entry, ok bool) {
+	r := p.list.jobs.firstRun(jobs)
+	if p.reported < len(p.first.heap) {
+		if x := p.first.heap[p.reported]; r == nil || x.before(r.x) {
+			p.reported++
+			return x, true
+		}
+	} else if len(p.first.heap) == p.first.n {
+		r = nil // what is next in the heap may be before it
+	}
+	if r == nil {
+		return entry{}, false
+	}
+	r.at++
+	return r.x, true
+}
+
+// look looks at some entries of the heap.
 func (e *Engine) look(p *PageSearch) {
-	h := &p.list.jobs
+	h := &p.list.jobs.heap
 	if p.looks == 0 {
 		p.ahead = []span{{0, uint32(min(h.n, 1))}}
 	}
@@ -93,7 +113,7 @@ func (e *Engine) look(p *PageSearch) {
 		page, at := h.pages[from/entriesPerPage], from%entriesPerPage
 		entries := page[at:min(at+to-from, at+end-p.looks, len(page))]
 		for i, x := range entries {
-			if on := p.first.passed(x) || e.show(p, x); on && from+i < parents {
+			if on := !p.first.after.before(x) || e.show(p, x); on && from+i < parents {
 				p.open(from + i)
 			}
 		}
@@ -114,7 +134,7 @@ func (e *Engine) show(p *PageSearch, x entry) bool {
 
 // open adds the children of an entry to what is to be looked at.
 func (p *PageSearch) open(parent int) {
-	children := span{uint32(4*parent + 1), uint32(min(4*parent+5, p.list.jobs.n))}
+	children := span{uint32(4*parent + 1), uint32(min(4*parent+5, p.list.jobs.heap.n))}
 	if last := len(p.ahead) - 1; p.ahead[last].to == children.from {
 		p.ahead[last].to = children.to
 	} else {

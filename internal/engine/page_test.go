@@ -46,11 +46,11 @@ func TestPage(t *testing.T) {
 				e.Bury(s, id, 0)
 			}
 		}
-		l, _ := e.list([]byte(DefaultTube), state)
+		l, _ := e.list([]byte(DefaultTube), state, Cursor{})
 		for e.continueList(&l) {
 		}
 		for _, n := range []int{0, 1, 7, 999, 3000, 5000} {
-			after, rest := Cursor{}, l.entries()
+			after, rest := Cursor{}, e.entries(&l)
 			for range 4 {
 				var want []uint64
 				end := after

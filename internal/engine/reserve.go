@@ -62,9 +62,12 @@ func (e *Engine) finishReserve(now int64, s *Session, t *tube) (Job, Outcome) {
 func (e *Engine) best(s *Session) *tube {
 	e.turnWork += len(s.watches) / looksPerUnit
 	var best *tube
+	var first entry
 	for _, w := range s.watches {
-		if t := w.tube; t.offers() && (best == nil || t.ready.at(0).before(*best.ready.at(0))) {
-			best = t
+		if t := w.tube; t.offers() {
+			if x, _ := t.ready.first(); best == nil || x.before(first) {
+				best, first = t, x
+			}
 		}
 	}
 	return best

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"container/heap"
 	"math"
 )
 
@@ -17,7 +16,7 @@ type Sweep struct {
 	to    string // the tube to move jobs to; empty: they are deleted
 	limit uint64 // jobs
 	jobs  jobList
-	next  frontier
+	walk  queueWalk
 }
 
 // BeginClear prepares to delete the jobs of a tube in a state: Ready, Delayed or
@@ -42,10 +41,8 @@ func (e *Engine) beginSweep(tube []byte, to string, state State) (Sweep, Outcome
 	if state == Reserved {
 		return Sweep{}, NotFound
 	}
-	l, o := e.list(tube, state)
-	w := Sweep{to: to, limit: math.MaxUint64, jobs: l, next: frontier{heap: l.jobs}}
-	w.next.open(0)
-	return w, o
+	l, o := e.list(tube, state, Cursor{})
+	return Sweep{to: to, limit: math.MaxUint64, jobs: l, walk: newQueueWalk(l.jobs)}, o
 }
 
 // AtMost makes a sweep end after so many jobs.
@@ -54,60 +51,25 @@ func (w *Sweep) AtMost(jobs uint64) { w.limit = jobs }
 // ContinueSweep does a slice of a sweep and reports whether there is more to do. A
 // sweep ends early only if a change is refused.
 func (e *Engine) ContinueSweep(now int64, w *Sweep) (more bool) {
-	for n := 0; w.next.Len() > 0 && w.Done < w.limit; n++ {
+	for n := 0; w.Done < w.limit; n++ {
 		if e.enough(n) {
 			return true
 		}
 		e.turnWork++
-		x := w.next.first()
+		x, ok := w.walk.next(&e.jobs)
+		if !ok {
+			return false
+		}
 		j := e.listed(&w.jobs, x)
 		if j == nil {
-			w.next.advance()
 			continue
 		}
 		if w.Refused = e.sweep(now, w, x.slot, j); w.Refused != OK {
 			return false
 		}
 		w.Done++
-		w.next.advance()
 	}
 	return false
-}
-
-// A frontier walks in order through a heap that does not change. It holds the
-// places of the entries whose parents it has passed.
-type frontier struct {
-	heap   jobHeap
-	places []int
-}
-
-func (f *frontier) first() entry { return *f.heap.at(f.places[0]) }
-
-// advance goes past the first entry.
-func (f *frontier) advance() {
-	i := heap.Pop(f).(int)
-	for c := 4*i + 1; c <= 4*i+4; c++ {
-		f.open(c)
-	}
-}
-
-// open adds a place, if there is one.
-func (f *frontier) open(i int) {
-	if i < f.heap.n {
-		heap.Push(f, i)
-	}
-}
-
-func (f *frontier) Len() int           { return len(f.places) }
-func (f *frontier) Less(i, j int) bool { return f.heap.at(f.places[i]).before(*f.heap.at(f.places[j])) }
-func (f *frontier) Swap(i, j int)      { f.places[i], f.places[j] = f.places[j], f.places[i] }
-func (f *frontier) Push(x any)         { f.places = append(f.places, x.(int)) }
-
-func (f *frontier) Pop() any {
-	last := len(f.places) - 1
-	i := f.places[last]
-	f.places = f.places[:last]
-	return i
 }
 
 // sweep deletes or moves one job.
@@ -154,8 +116,8 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	return OK
 }
 
-// heapOf returns the jobs of a tube in the state Ready, Delayed or Buried, or nil.
-func (t *tube) heapOf(state State) *jobHeap {
+// queueOf returns the jobs of a tube in the state Ready, Delayed or Buried, or nil.
+func (t *tube) queueOf(state State) *queue {
 	switch state {
 	case Ready:
 		return &t.ready

@@ -20,9 +20,9 @@ type tube struct {
 	num       uint32 // place in Engine.tubes; jobs refer to it
 	nameIndex int    // place in Engine.names
 
-	ready   jobHeap // by (pri, id)
-	delayed jobHeap // by (due, id)
-	buried  jobHeap // by (due, id): due is the rank in the order of burying
+	ready   queue // by (pri, id)
+	delayed queue // by (due, id)
+	buried  queue // by (due, id): due is the rank in the order of burying
 
 	reserved int
 	urgent   int

@@ -222,8 +222,8 @@ func BenchmarkPage(b *testing.B) {
 			j, _ := e.Reserve(0, s, 0)
 			mustOK(b, e.Delete(s, j.ID))
 		}
-		l, _ := e.list([]byte(DefaultTube), Ready)
-		all := l.entries()
+		l, _ := e.list([]byte(DefaultTube), Ready, Cursor{})
+		all := e.entries(&l)
 		for _, at := range []int{0, 10_000, jobs / 2, jobs - n} {
 			b.Run(fmt.Sprintf("%s/at=%d", shape, at), func(b *testing.B) {
 				after := Cursor{}

@@ -16,7 +16,8 @@ const (
 	// so each operation ends, and a short one needs one turn only.
 	minSlice = 8
 
-	looksPerUnit = 16      // watched tubes, or entries of a list
+	looksPerUnit = 16      // watched tubes, entries of a list, or places of a run
+	seekWork     = 32      // units to find a place in a run
 	bytesPerUnit = 1 << 10 // of bodies
 )
 

@@ -1,0 +1,159 @@
+package engine
+
+import "container/heap"
+
+// A queueView is the jobs of a queue at a moment. Of the heap it has a snapshot. Of a
+// run it has a part, and goes through that while the queue goes on: no job is ever added
+// there, and those that have left are skipped.
+type queueView struct {
+	heap jobHeap
+	runs []runWalk
+}
+
+// A runWalk goes through a part of a run.
+type runWalk struct {
+	runs   *runs
+	place  uint8
+	serial uint64 // if the run has another by now, all jobs of the part are gone
+	at     uint64 // number in the run: how far it has come
+	end    uint64 // number behind the part
+	x      entry  // of the job at seen
+	seen   uint64
+}
+
+// view returns the jobs behind a place, and those of the heap that are before it.
+func (q *queue) view(jobs *jobSlab, after Cursor) queueView {
+	v := queueView{heap: jobHeap{pages: q.heap.snapshot(), n: q.heap.n}}
+	if q.runs == nil {
+		return v
+	}
+	for _, k := range q.runs.order {
+		r := &q.runs.all[k]
+		v.runs = append(v.runs, runWalk{q.runs, k, r.serial, r.seek(jobs, after), r.end, entry{}, r.end})
+	}
+	return v
+}
+
+// seek returns the number of the first job behind a place, or the end.
+func (r *run) seek(jobs *jobSlab, after Cursor) uint64 {
+	if after.before(r.first) {
+		return r.head
+	}
+	// The first job of the chunk low is not behind the place, and that of high is.
+	low, high := 0, len(r.chunks)
+	for low+1 < high {
+		mid := (low + high) / 2
+		k := mid
+		for k < high && r.chunks[k].n == 0 {
+			k++
+		}
+		if k < high && !after.before(jobs.entryAt(r.chunks[k].first())) {
+			low = k
+		} else {
+			high = mid
+		}
+	}
+	at := max((r.head/chunkSlots+uint64(low))*chunkSlots, r.head)
+	for end := min((r.head/chunkSlots+uint64(low)+1)*chunkSlots, r.end); at < end; at++ {
+		if i := r.chunks[low].slots[at%chunkSlots]; i != none && after.before(jobs.entryAt(i)) {
+			break
+		}
+	}
+	return at
+}
+
+// first returns the first job of a chunk that has one.
+func (c *chunk) first() slot {
+	for _, i := range c.slots {
+		if i != none {
+			return i
+		}
+	}
+	return none
+}
+
+// next goes to the first job that is left, and reports whether there is one.
+func (w *runWalk) next(jobs *jobSlab) bool {
+	r := &w.runs.all[w.place]
+	if r.serial != w.serial {
+		return false
+	}
+	for w.at = max(w.at, r.head); w.at < w.end; {
+		c := &r.chunks[w.at/chunkSlots-r.head/chunkSlots]
+		if c.n == 0 {
+			w.at = (w.at/chunkSlots + 1) * chunkSlots
+			continue
+		}
+		if i := c.slots[w.at%chunkSlots]; i != none {
+			if w.seen != w.at {
+				w.x, w.seen = jobs.entryAt(i), w.at
+			}
+			return true
+		}
+		w.at++
+	}
+	return false
+}
+
+// firstRun returns the walk that is at the first job of all runs, or nil.
+func (v *queueView) firstRun(jobs *jobSlab) *runWalk {
+	var first *runWalk
+	for k := range v.runs {
+		if w := &v.runs[k]; w.next(jobs) && (first == nil || w.x.before(first.x)) {
+			first = w
+		}
+	}
+	return first
+}
+
+// A queueWalk goes through a view in order. Of the heap it holds the places whose parents
+// it has passed.
+type queueWalk struct {
+	queueView
+	places []int
+}
+
+func newQueueWalk(v queueView) queueWalk {
+	w := queueWalk{queueView: v}
+	w.open(0)
+	return w
+}
+
+// next returns the next job and goes past it; ok is false at the end. A job of the heap
+// may have left the queue.
+func (w *queueWalk) next(jobs *jobSlab) (x entry, ok bool) {
+	r := w.firstRun(jobs)
+	switch {
+	case len(w.places) > 0 && (r == nil || w.heap.at(w.places[0]).before(r.x)):
+		i := heap.Pop(w).(int)
+		for c := 4*i + 1; c <= 4*i+4; c++ {
+			w.open(c)
+		}
+		return *w.heap.at(i), true
+	case r != nil:
+		r.at++
+		return r.x, true
+	}
+	return entry{}, false
+}
+
+// open adds a place of the heap, if there is one.
+func (w *queueWalk) open(i int) {
+	if i < w.heap.n {
+		heap.Push(w, i)
+	}
+}
+
+func (w *queueWalk) Len() int { return len(w.places) }
+func (w *queueWalk) Less(i, j int) bool {
+	return w.heap.at(w.places[i]).before(*w.heap.at(w.places[j]))
+}
+func (w *queueWalk) Swap(i, j int) { w.places[i], w.places[j] = w.places[j], w.places[i] }
+func (w *queueWalk) Push(x any)    { w.places = append(w.places, x.(int)) }
+
+func (w *queueWalk) Pop() any {
+	last := len(w.places) - 1
+	i := w.places[last]
+	w.places = w.places[:last]
+	return i
+}
