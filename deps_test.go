@@ -22,7 +22,8 @@ var arrows = map[string]string{
 	// The pure rooms import none of ours, but for the histogram.
 	"internal/histogram": "",
 	"internal/engine":    "internal/histogram",
-	"internal/wire":      "",
+	"internal/rights":    "",
+	"internal/wire":      "internal/rights",
 	"internal/vfs":       "golang.org/x/sys",
 	"internal/epoll":     "golang.org/x/sys",
 
@@ -37,12 +38,12 @@ var arrows = map[string]string{
 	// The turn, and toward clients.
 	"internal/broker":       "internal/engine internal/histogram",
 	"internal/ratelog":      "golang.org/x/time",
-	"internal/access":       "",
-	"internal/conversation": "internal/access internal/engine internal/wire",
+	"internal/access":       "internal/rights",
+	"internal/conversation": "internal/access internal/engine internal/rights internal/wire",
 	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
-	"internal/admin":           "internal/access internal/admin/api internal/broker internal/engine internal/histogram internal/server github.com/prometheus",
-	"internal/admin/api":       "internal/access internal/broker internal/engine internal/jobjson internal/server internal/wire",
+	"internal/admin":           "internal/access internal/admin/api internal/broker internal/engine internal/histogram internal/rights internal/server github.com/prometheus",
+	"internal/admin/api":       "internal/access internal/broker internal/engine internal/jobjson internal/rights internal/server internal/wire",
 	"internal/admin/door":      "",
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
@@ -76,7 +77,7 @@ var arrows = map[string]string{
 		"internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli internal/conversation internal/engine internal/histogram internal/journal internal/ratelog internal/server internal/vfs internal/wire " +
 		"github.com/coreos/go-systemd github.com/spf13",
 	"cmd/beanpole/internal/command":    "github.com/spf13",
-	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
+	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
 	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/bench internal/load internal/server github.com/spf13",
 }

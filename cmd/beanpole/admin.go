@@ -9,12 +9,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/admin/door"
@@ -53,11 +55,11 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 	a.pages.Store(new(starting()))
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
 	d := door.New(a.listener, adminDoor(opt))
-	a.ConnContext = withPeer
+	a.ConnContext = api.WithPeer
 	d.Guard(&a.Server)
 	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	var l net.Listener = d
-	if source := sec.certs[opt.Guard.TLS]; source != nil {
+	if source := sec.certs[opt.Terms.TLS]; source != nil {
 		l = tls.NewListener(l, source.Config())
 	}
 	go func() {
@@ -66,8 +68,8 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 		}
 	}()
 	log.Info("serving the admin pages", "address", describe(a.listener.Addr()))
-	if tcp, ok := a.listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(opt.Guard.Networks) == 0 &&
-		opt.Guard.TLS.ClientCA == "" && sec.policy.Load().Known() == 0 {
+	if tcp, ok := a.listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(opt.Terms.Networks) == 0 &&
+		opt.Terms.TLS.ClientCA == "" && !sec.HasIdentities() {
 		log.Warn("anybody who can reach this address can manage the queue: restrict it with --networks or --tls-client-ca, "+
 			"by identities or by a firewall (doc/security.md)", "address", describe(tcp))
 	}
@@ -79,8 +81,8 @@ func adminDoor(opt *config.Options) door.Options {
 	return door.Options{
 		Requests: adminRequests,
 		Probe:    admin.IsProbe,
-		Allows:   func(client net.Addr) bool { return server.Allows(opt.Guard.Networks, client) },
-		Machine:  server.Machine,
+		Allows:   func(client net.Addr) bool { return opt.Terms.LetIn(server.AddressOf(client)) },
+		Machine:  func(client net.Addr) netip.Addr { return access.Machine(server.AddressOf(client)) },
 	}
 }
 
@@ -99,9 +101,10 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	if a == nil {
 		return
 	}
+	identify := api.Identify(sec.Control)
 	o := admin.Options{
 		Version: version(), Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: log,
-		Server: srv.Counts, Identify: sec.identify, Refused: srv.Refused,
+		Server: srv.Counts, Identify: identify, Refused: srv.Refused,
 	}
 	if j := q.journal; j != nil {
 		o.Journal = func() admin.JournalStats {
@@ -119,7 +122,7 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 		}
 	}
 	o.API = api.New(q.broker, api.Options{
-		Server: srv, Identify: sec.identify, Version: version(), Journal: q.journalHealth(), Logger: log,
+		Server: srv, Identify: identify, Version: version(), Journal: q.journalHealth(), Logger: log,
 	})
 	pages := admin.New(q.broker, o)
 	a.pages.Store(&pages)

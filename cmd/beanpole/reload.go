@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
@@ -28,7 +26,7 @@ type reloader struct {
 // reload reads the configuration again and puts into force what can be changed without
 // a restart. If the configuration is wrong, nothing changes.
 func (r *reloader) reload() {
-	s, policy, limits, err := r.read()
+	s, limits, err := r.read()
 	if err != nil {
 		r.log.Error("the configuration is wrong; the old one stays in force", "err", err)
 		return
@@ -38,7 +36,6 @@ func (r *reloader) reload() {
 			r.log.Error("a certificate cannot be used; the old one stays in force", "err", err)
 		}
 	}
-	r.security.policy.Store(policy)
 	r.queue.broker.Call(func(e *engine.Engine, _ int64) { e.SetLimits(limits) })
 	r.server.SetLimits(s.Options.ClientLimits())
 	r.level.Set(s.Options.LogLevel())
@@ -48,30 +45,19 @@ func (r *reloader) reload() {
 	}
 }
 
-func (r *reloader) read() (s *config.Settings, p *access.Policy, l engine.Limits, err error) {
+// read reads the configuration, and puts its policy into force if all else is good.
+func (r *reloader) read() (s *config.Settings, l engine.Limits, err error) {
 	if s, err = r.line.Read(); err != nil {
-		return nil, nil, l, err
+		return nil, l, err
 	}
-	if p, err = s.Options.Policy(); err != nil {
-		return nil, nil, l, err
+	p, err := s.Options.Policy()
+	if err != nil {
+		return nil, l, err
 	}
-	if err = maySucceed(r.security.policy.Load(), p); err != nil {
-		return nil, nil, l, err
+	if l, err = s.Options.QueueLimits(); err != nil {
+		return nil, l, err
 	}
-	l, err = s.Options.QueueLimits()
-	return s, p, l, err
-}
-
-// maySucceed refuses a policy that switches security off: the file may just be written,
-// and be empty at this moment.
-func maySucceed(old, p *access.Policy) error {
-	switch {
-	case old.Known() > 0 && p.Known() == 0:
-		return errors.New("the last [[identity]] has gone: to let everybody in takes a restart")
-	case old.HasRules() && !p.HasRules():
-		return errors.New("the last [[rule]] has gone: to let everybody do everything takes a restart")
-	}
-	return nil
+	return s, l, r.security.Replace(p)
 }
 
 // reloadable are the settings that take effect without a restart.
@@ -84,7 +70,7 @@ func (r *reloader) needRestart(now *config.Settings) []string {
 	if !reflect.DeepEqual(r.started.Options.Tables.Listeners, now.Options.Tables.Listeners) {
 		names = append(names, "[[listener]]")
 	}
-	if !r.security.on && now.Options.Tables.Secure() {
+	if !r.security.Asks() && now.Options.Tables.Secure() {
 		names = append(names, "the first [[identity]] or [[rule]]")
 	}
 	return names

@@ -111,7 +111,7 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 		return err
 	}
 	spareProcessor()
-	srv := server.New(q.broker, serverOptions(opt, log, q))
+	srv := server.New(q.broker, serverOptions(opt, log, q, sec))
 
 	signals.catchTermination()
 	ctx, cancel := context.WithCancel(ctx)
@@ -136,8 +136,9 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 }
 
 // serverOptions returns what the options say to the server of a queue.
-func serverOptions(opt *config.Options, log *slog.Logger, q *queue) server.Options {
+func serverOptions(opt *config.Options, log *slog.Logger, q *queue, sec *security) server.Options {
 	o := server.Options{
+		Access:       sec.Control,
 		MaxJobSize:   int(min(opt.MaxJobSize, server.MaxJobSizeLimit)),
 		MaxConns:     fitConnections(opt.MaxConns, ownDescriptors(opt), log),
 		Limits:       opt.ClientLimits(),

@@ -22,7 +22,7 @@ import (
 // A listening socket, and what it asks of clients.
 type listening struct {
 	net.Listener
-	guard config.Guard
+	terms config.Terms
 }
 
 // openSockets returns the listening sockets: those that systemd (or another service
@@ -34,13 +34,13 @@ func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, end
 			log.Warn("options -l and -p are ignored, and the listeners of the configuration: the service manager passes the sockets", "sockets", len(files))
 		}
 		for _, e := range endpoints {
-			if !reflect.DeepEqual(e.Guard, opt.Guard) {
+			if !reflect.DeepEqual(e.Terms, opt.Terms) {
 				return nil, command.UsageError("%s: the service manager passes the sockets, so nobody would ask what a [[listener]] asks of its clients: "+
 					"set that at the top of the file, for all sockets", opt.File)
 			}
 		}
 		listeners, err := inherit(files)
-		return guarded(listeners, func(int) config.Guard { return opt.Guard }), err
+		return withTerms(listeners, func(int) config.Terms { return opt.Terms }), err
 	}
 	addrs := make([]server.Address, len(endpoints))
 	for i, e := range endpoints {
@@ -50,7 +50,7 @@ func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, end
 	if err != nil {
 		return nil, command.WithCode(command.ExitSocket, fmt.Errorf("%w%s", err, hint(err)))
 	}
-	all := guarded(listeners, func(i int) config.Guard { return endpoints[i].Guard })
+	all := withTerms(listeners, func(i int) config.Terms { return endpoints[i].Terms })
 	if err := owner.own(addrs); err != nil {
 		closeAll(all)
 		return nil, err
@@ -58,10 +58,10 @@ func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, end
 	return all, nil
 }
 
-func guarded(listeners []net.Listener, guard func(i int) config.Guard) []listening {
+func withTerms(listeners []net.Listener, terms func(i int) config.Terms) []listening {
 	all := make([]listening, len(listeners))
 	for i, l := range listeners {
-		all[i] = listening{l, guard(i)}
+		all[i] = listening{l, terms(i)}
 	}
 	return all
 }

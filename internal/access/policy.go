@@ -1,11 +1,15 @@
 package access
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // A Config is what an operator says of identities and rules. The zero value
@@ -28,8 +32,8 @@ type IdentityConfig struct {
 // A RuleConfig gives rights on tubes to identities.
 type RuleConfig struct {
 	Identities []string // names; "*" is everybody, also clients that nothing identifies
-	Tubes      []string // patterns: * matches any characters, ? one; empty: all tubes
-	Rights     Rights
+	Tubes      []string // patterns: * matches any characters, ? one
+	Rights     rights.Set
 }
 
 // A Policy recognises identities and knows their rights.
@@ -39,7 +43,8 @@ type Policy struct {
 	byUser        map[uint32]*Identity
 	byNetwork     []network // the narrowest first
 	nobody        *Identity
-	known         int
+	identities    int
+	rules         int
 }
 
 type network struct {
@@ -50,13 +55,13 @@ type network struct {
 // An Identity is somebody with rights.
 type Identity struct {
 	name  string
-	all   bool // there are no rules
+	all   bool // it may do everything
 	rules []rule
 }
 
 type rule struct {
 	tubes  Pattern
-	rights Rights
+	rights rights.Set
 }
 
 // everybody is the name that stands for every identity.
@@ -70,7 +75,8 @@ func New(c Config) (*Policy, error) {
 		byCertificate: make(map[string]*Identity),
 		byUser:        make(map[uint32]*Identity),
 		nobody:        &Identity{all: len(c.Rules) == 0},
-		known:         len(c.Identities),
+		identities:    len(c.Identities),
+		rules:         len(c.Rules),
 	}
 	byName := make(map[string]*Identity)
 	for i := range c.Identities {
@@ -92,6 +98,9 @@ func New(c Config) (*Policy, error) {
 		if err := p.give(rc, byName); err != nil {
 			return nil, fmt.Errorf("rule %d: %w", i+1, err)
 		}
+	}
+	for _, id := range append(slices.Collect(maps.Values(byName)), p.nobody) {
+		id.all = id.all || id.given(Pattern.all) == rights.All
 	}
 	return p, nil
 }
@@ -138,10 +147,14 @@ func (p *Policy) give(c RuleConfig, byName map[string]*Identity) error {
 	if len(c.Identities) == 0 {
 		return fmt.Errorf("it has no identities (%q is everybody)", everybody)
 	}
-	if c.Rights == None {
+	if c.Rights == rights.None {
 		return errors.New("it allows nothing")
 	}
-	r := rule{tubes: NewPattern(c.Tubes), rights: c.Rights}
+	tubes, err := NewPattern(c.Tubes)
+	if err != nil {
+		return err
+	}
+	r := rule{tubes, c.Rights}
 	for _, name := range c.Identities {
 		if name == everybody {
 			p.nobody.rules = append(p.nobody.rules, r)
@@ -159,100 +172,104 @@ func (p *Policy) give(c RuleConfig, byName map[string]*Identity) error {
 	return nil
 }
 
-// Known returns how many identities there are.
-func (p *Policy) Known() int { return p.known }
-
-// HasRules reports whether there are any. If not, everybody who is let in may do
-// everything.
-func (p *Policy) HasRules() bool { return !p.nobody.all }
-
 // Nobody returns the identity of clients that nothing identifies.
 func (p *Policy) Nobody() *Identity { return p.nobody }
 
-// ByToken returns the identity that a token belongs to.
-func (p *Policy) ByToken(token string) (*Identity, bool) {
-	h, err := HashOf(token)
-	if err != nil {
-		return nil, false
-	}
-	id, ok := p.byToken[h]
-	return id, ok
+// Evidence is what a client shows of who it is.
+type Evidence struct {
+	Token       []byte            // nil: it has shown none
+	Certificate *x509.Certificate // which has been found good; nil: none
+	User        UnixUser          // at the other end of a unix socket
+	Address     netip.Addr        // that it comes from; the zero Addr: none, as with a unix socket
 }
 
-// ByCertificate returns the identity of a client certificate. The caller has checked
-// that the certificate is good.
-func (p *Policy) ByCertificate(c *x509.Certificate) (*Identity, bool) {
+// A UnixUser is a user of this machine, if Known.
+type UnixUser struct {
+	ID    uint32
+	Known bool
+}
+
+// Identify returns whom the strongest part of the evidence belongs to. If that is nobody it
+// returns Nobody, and false. A token counts alone: one that is not known is not made up for
+// by the rest.
+func (p *Policy) Identify(e Evidence) (id *Identity, known bool) {
+	switch {
+	case e.Token != nil:
+		if h, err := HashOf(e.Token); err == nil {
+			id = p.byToken[h]
+		}
+	default:
+		id = cmp.Or(p.ofCertificate(e.Certificate), p.ofUser(e.User), p.ofAddress(e.Address))
+	}
+	if id == nil {
+		return p.nobody, false
+	}
+	return id, true
+}
+
+func (p *Policy) ofCertificate(c *x509.Certificate) *Identity {
+	if c == nil {
+		return nil
+	}
 	for _, name := range append([]string{c.Subject.CommonName}, c.DNSNames...) {
-		if id, ok := p.byCertificate[name]; ok && name != "" {
-			return id, true
+		if id := p.byCertificate[name]; id != nil && name != "" {
+			return id
 		}
 	}
-	return nil, false
+	return nil
 }
 
-// ByUnixUser returns the identity of a user of this machine.
-func (p *Policy) ByUnixUser(uid uint32) (*Identity, bool) {
-	id, ok := p.byUser[uid]
-	return id, ok
+func (p *Policy) ofUser(u UnixUser) *Identity {
+	if !u.Known {
+		return nil
+	}
+	return p.byUser[u.ID]
 }
 
-// ByNetwork returns the identity of the narrowest network that an address is in. The zone
-// of a link-local address does not matter.
-func (p *Policy) ByNetwork(addr netip.Addr) (*Identity, bool) {
-	addr = addr.Unmap().WithZone("") // a Prefix contains no address with a zone
+// ofAddress returns the identity of the narrowest network that has an address.
+func (p *Policy) ofAddress(addr netip.Addr) *Identity {
+	addr = plain(addr)
 	for _, n := range p.byNetwork {
 		if n.prefix.Contains(addr) {
-			return n.identity, true
+			return n.identity
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // Name returns the identity's name; empty for Nobody.
 func (id *Identity) Name() string { return id.name }
 
-// May reports whether all of the rights are given on a tube.
-func (id *Identity) May(r Rights, tube string) bool { return r&^id.on(tube) == 0 }
+// Unrestricted reports whether the identity may do everything.
+func (id *Identity) Unrestricted() bool { return id.all }
 
-// MayAny reports whether one of the rights is given on a tube.
-func (id *Identity) MayAny(r Rights, tube string) bool { return r&id.on(tube) != 0 }
-
-// MayAnywhere reports whether all of the rights are given on some tube, each
-// perhaps on another.
-func (id *Identity) MayAnywhere(r Rights) bool {
-	if id.all {
+// Meets reports whether the identity has the rights that something needs. The tubes are
+// those that it is about; none, if its place says which they are.
+func (id *Identity) Meets(n rights.Need, tubes ...string) bool {
+	if id.all || n.Place == rights.Nowhere {
 		return true
 	}
-	for _, rule := range id.rules {
-		r &^= rule.rights
+	switch n.Place {
+	case rights.Unstated:
+		return false
+	case rights.SomeTube:
+		return n.MetBy(id.given(func(Pattern) bool { return true }))
+	case rights.EveryTube:
+		return n.MetBy(id.given(Pattern.all))
 	}
-	return r == None
-}
-
-// MayEverywhere reports whether all of the rights are given on every tube.
-func (id *Identity) MayEverywhere(r Rights) bool {
-	if id.all {
-		return true
-	}
-	for _, rule := range id.rules {
-		if rule.tubes.all() {
-			r &^= rule.rights
+	for _, tube := range tubes {
+		if !n.MetBy(id.given(func(p Pattern) bool { return p.Matches(tube) })) {
+			return false
 		}
 	}
-	return r == None
+	return true
 }
 
-// Unrestricted reports whether the identity has every right on every tube.
-func (id *Identity) Unrestricted() bool { return id.MayEverywhere(All) }
-
-// on returns the rights on a tube.
-func (id *Identity) on(tube string) Rights {
-	if id.all {
-		return All
-	}
-	given := None
+// given returns the rights of the rules whose tubes are on.
+func (id *Identity) given(on func(tubes Pattern) bool) rights.Set {
+	given := rights.None
 	for _, rule := range id.rules {
-		if rule.tubes.Matches(tube) {
+		if on(rule.tubes) {
 			given |= rule.rights
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 func TestTokens(t *testing.T) {
@@ -61,10 +63,10 @@ func testPolicy(t *testing.T) *Policy {
 			{Name: "rack", Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("fe80::/64")}},
 		},
 		Rules: []RuleConfig{
-			{Identities: []string{"mailer"}, Tubes: []string{"mail", "mail-*", "m?"}, Rights: Put | Reserve},
-			{Identities: []string{"mailer", "lan"}, Tubes: []string{"log.*"}, Rights: Put},
-			{Identities: []string{"admin"}, Rights: All},
-			{Identities: []string{"*"}, Tubes: []string{"public"}, Rights: Stats},
+			{Identities: []string{"mailer"}, Tubes: []string{"mail", "mail-*", "m?"}, Rights: rights.Put | rights.Reserve},
+			{Identities: []string{"mailer", "lan"}, Tubes: []string{"log.*"}, Rights: rights.Put},
+			{Identities: []string{"admin"}, Tubes: []string{"*"}, Rights: rights.All},
+			{Identities: []string{"*"}, Tubes: []string{"public"}, Rights: rights.Stats},
 		},
 	})
 	if err != nil {
@@ -73,89 +75,112 @@ func testPolicy(t *testing.T) *Policy {
 	return p
 }
 
-func TestWho(t *testing.T) {
+// TestIdentify is who a client is, by what it shows. What comes first in the list of
+// doc/security.md counts.
+func TestIdentify(t *testing.T) {
 	p := testPolicy(t)
 	named := func(cn string, dns ...string) *x509.Certificate {
 		return &x509.Certificate{Subject: pkix.Name{CommonName: cn}, DNSNames: dns}
 	}
+	from := netip.MustParseAddr
 	for _, c := range []struct {
-		what string
-		ask  func() (*Identity, bool)
-		want string // empty: nobody
+		what  string
+		shown Evidence
+		want  string // empty: nobody
 	}{
-		{"token", func() (*Identity, bool) { return p.ByToken(mailToken) }, "mailer"},
-		{"another token", func() (*Identity, bool) { return p.ByToken(mailToken + "x") }, ""},
-		{"no token", func() (*Identity, bool) { return p.ByToken("") }, ""},
-		{"common name", func() (*Identity, bool) { return p.ByCertificate(named("mail.example.com")) }, "mailer"},
-		{"DNS name", func() (*Identity, bool) { return p.ByCertificate(named("x", "y", "mail.example.com")) }, "mailer"},
-		{"no name", func() (*Identity, bool) { return p.ByCertificate(named("")) }, ""},
-		{"root", func() (*Identity, bool) { return p.ByUnixUser(0) }, "admin"},
-		{"another user", func() (*Identity, bool) { return p.ByUnixUser(1) }, ""},
-		{"wide network", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("10.2.3.4")) }, "lan"},
-		{"narrow network", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("10.1.3.4")) }, "rack"},
-		{"IPv4 in IPv6", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("::ffff:10.1.3.4")) }, "rack"},
-		{"IPv6", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("fd12::1")) }, "rack"},
-		{"link-local", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("fe80::1%eth0")) }, "rack"},
-		{"elsewhere", func() (*Identity, bool) { return p.ByNetwork(netip.MustParseAddr("192.0.2.1")) }, ""},
+		{"token", Evidence{Token: []byte(mailToken)}, "mailer"},
+		{"another token", Evidence{Token: []byte(mailToken + "x")}, ""},
+		{"no token", Evidence{Token: []byte{}}, ""},
+		{"common name", Evidence{Certificate: named("mail.example.com")}, "mailer"},
+		{"DNS name", Evidence{Certificate: named("x", "y", "mail.example.com")}, "mailer"},
+		{"no name", Evidence{Certificate: named("")}, ""},
+		{"root", Evidence{User: UnixUser{0, true}}, "admin"},
+		{"another user", Evidence{User: UnixUser{1, true}}, ""},
+		{"wide network", Evidence{Address: from("10.2.3.4")}, "lan"},
+		{"narrow network", Evidence{Address: from("10.1.3.4")}, "rack"},
+		{"IPv4 in IPv6", Evidence{Address: from("::ffff:10.1.3.4")}, "rack"},
+		{"IPv6", Evidence{Address: from("fd12::1")}, "rack"},
+		{"link-local", Evidence{Address: from("fe80::1%eth0")}, "rack"},
+		{"elsewhere", Evidence{Address: from("192.0.2.1")}, ""},
+		{"nothing", Evidence{}, ""},
+		{"all", Evidence{[]byte(adminToken), named("mail.example.com"), UnixUser{0, true}, from("10.1.3.4")}, "admin"},
+		{"all but the token", Evidence{nil, named("mail.example.com"), UnixUser{0, true}, from("10.1.3.4")}, "mailer"},
+		{"a user and a network", Evidence{nil, named("x"), UnixUser{0, true}, from("10.1.3.4")}, "admin"},
+		{"a wrong token, and all else", Evidence{[]byte(mailToken + "x"), named("mail.example.com"), UnixUser{0, true}, from("10.1.3.4")}, ""},
 	} {
-		id, ok := c.ask()
-		got := ""
-		if ok {
-			got = id.Name()
-		}
-		if got != c.want {
-			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		id, known := p.Identify(c.shown)
+		if id.Name() != c.want || known != (c.want != "") {
+			t.Errorf("%s: %q, %v, want %q", c.what, id.Name(), known, c.want)
 		}
 	}
 }
 
-func TestMay(t *testing.T) {
+func TestMeets(t *testing.T) {
 	p := testPolicy(t)
-	id := func(ask *Identity, ok bool) *Identity {
-		if !ok {
+	id := func(e Evidence) *Identity {
+		id, known := p.Identify(e)
+		if !known {
 			t.Fatal("nobody")
 		}
-		return ask
+		return id
 	}
-	mailer, admin := id(p.ByToken(mailToken)), id(p.ByToken(adminToken))
-	lan, rack := id(p.ByNetwork(netip.MustParseAddr("10.2.3.4"))), id(p.ByNetwork(netip.MustParseAddr("10.1.3.4")))
+	mailer, admin := id(Evidence{Token: []byte(mailToken)}), id(Evidence{Token: []byte(adminToken)})
+	lan, rack := id(Evidence{Address: netip.MustParseAddr("10.2.3.4")}), id(Evidence{Address: netip.MustParseAddr("10.1.3.4")})
+	const put, reserve, peek, manage, stats = rights.Put, rights.Reserve, rights.Peek, rights.Manage, rights.Stats
 	for _, c := range []struct {
-		who    *Identity
-		rights Rights
-		tube   string
-		want   bool
+		who  *Identity
+		set  rights.Set
+		tube string
+		want bool
 	}{
-		{mailer, Put, "mail", true},
-		{mailer, Put | Reserve, "mail-out", true},
-		{mailer, Put | Peek, "mail-out", false},
-		{mailer, Reserve, "m1", true},
-		{mailer, Reserve, "m12", false},
-		{mailer, Put, "xmail", false},
-		{mailer, Put, "mail/x", false},
-		{mailer, Put, "log.a/b", true}, // * is any character
-		{mailer, Put, "logxa", false},  // a dot is a dot
-		{mailer, Reserve, "log.a", false},
-		{mailer, Stats, "public", true},
-		{lan, Put, "log.a", true},
-		{rack, Put, "log.a", false},
-		{rack, Stats, "public", true},
-		{p.Nobody(), Stats, "public", true},
-		{p.Nobody(), Put, "public", false},
-		{admin, All, "anything", true},
-		{mailer, None, "anything", true},
+		{mailer, put, "mail", true},
+		{mailer, put | reserve, "mail-out", true},
+		{mailer, put | peek, "mail-out", false},
+		{mailer, reserve, "m1", true},
+		{mailer, reserve, "m12", false},
+		{mailer, put, "xmail", false},
+		{mailer, put, "mail/x", false},
+		{mailer, put, "log.a/b", true}, // * is any character
+		{mailer, put, "logxa", false},  // a dot is a dot
+		{mailer, reserve, "log.a", false},
+		{mailer, stats, "public", true},
+		{lan, put, "log.a", true},
+		{rack, put, "log.a", false},
+		{rack, stats, "public", true},
+		{p.Nobody(), stats, "public", true},
+		{p.Nobody(), put, "public", false},
+		{admin, rights.All, "anything", true},
+		{mailer, rights.None, "anything", true},
 	} {
-		if got := c.who.May(c.rights, c.tube); got != c.want {
-			t.Errorf("may %q %s on %s: %v, want %v", c.who.Name(), c.rights, c.tube, got, c.want)
+		if got := c.who.Meets(c.set.On(rights.NamedTube), c.tube); got != c.want {
+			t.Errorf("may %q %s on %s: %v, want %v", c.who.Name(), c.set, c.tube, got, c.want)
 		}
 	}
-	if !mailer.MayAnywhere(Put|Reserve|Stats) || mailer.MayAnywhere(Manage) || !admin.MayAnywhere(All) || rack.MayAnywhere(Put) {
-		t.Error("MayAnywhere is wrong")
-	}
-	if !admin.MayEverywhere(All) || mailer.MayEverywhere(Put) || rack.MayEverywhere(Stats) || !rack.MayEverywhere(None) {
-		t.Error("MayEverywhere is wrong")
-	}
-	if !admin.Unrestricted() || mailer.Unrestricted() || p.Nobody().Unrestricted() {
-		t.Error("Unrestricted is wrong")
+	for _, c := range []struct {
+		who   *Identity
+		need  rights.Need
+		tubes []string
+		want  bool
+	}{
+		{mailer, (put | peek).OneOn(rights.NamedTube), []string{"mail"}, true},
+		{mailer, (manage | peek).OneOn(rights.NamedTube), []string{"mail"}, false},
+		{mailer, put.On(rights.TwoTubes), []string{"mail", "log.a"}, true},
+		{mailer, put.On(rights.TwoTubes), []string{"mail", "other"}, false},
+		{mailer, put.On(rights.TwoTubes), []string{"other", "mail"}, false},
+		{mailer, peek.On(rights.TubeOfJob), nil, true}, // there is no such job
+		{mailer, peek.On(rights.Unstated), nil, false},
+		{mailer, rights.Need{}, nil, false},
+		{mailer, rights.Free, nil, true},
+		{mailer, (put | reserve | stats).On(rights.SomeTube), nil, true},
+		{mailer, manage.On(rights.SomeTube), nil, false},
+		{rack, put.On(rights.SomeTube), nil, false},
+		{admin, rights.All.On(rights.EveryTube), nil, true},
+		{mailer, put.On(rights.EveryTube), nil, false},
+		{rack, stats.On(rights.EveryTube), nil, false},
+	} {
+		if got := c.who.Meets(c.need, c.tubes...); got != c.want {
+			t.Errorf("%q, %+v, %q: %v, want %v", c.who.Name(), c.need, c.tubes, got, c.want)
+		}
 	}
 }
 
@@ -165,8 +190,9 @@ func TestNoRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, ok := p.ByToken(mailToken)
-	if !ok || !a.May(All, "x") || !a.Unrestricted() || !p.Nobody().MayAnywhere(All) {
+	a, ok := p.Identify(Evidence{Token: []byte(mailToken)})
+	everything := rights.All.On(rights.EveryTube)
+	if !ok || !a.Meets(everything) || !p.Nobody().Meets(everything) {
 		t.Error("without rules not everything is allowed")
 	}
 }
@@ -181,9 +207,10 @@ func TestBadConfig(t *testing.T) {
 		`"b": it has a token of identity "a"`:     {Identities: []IdentityConfig{{Name: "a", Tokens: token}, {Name: "b", Tokens: token}}},
 		`it has a unix user of identity "a"`:      {Identities: []IdentityConfig{{Name: "a", UnixUsers: []uint32{7}}, {Name: "b", UnixUsers: []uint32{7}}}},
 		`the network 10.0.0.0/8 of identity "a"`:  {Identities: []IdentityConfig{{Name: "a", Networks: prefixes("10.0.0.0/8")}, {Name: "b", Networks: prefixes("10.1.1.1/8")}}},
-		`rule 1: there is no identity "x"`:        {Rules: []RuleConfig{{Identities: []string{"x"}, Rights: All}}},
+		`rule 1: there is no identity "x"`:        {Rules: []RuleConfig{{Identities: []string{"x"}, Tubes: []string{"*"}, Rights: rights.All}}},
+		`rule 1: it has no tubes ("*" is every t`: {Rules: []RuleConfig{{Identities: []string{"*"}, Rights: rights.All}}},
 		`rule 1: it allows nothing`:               {Rules: []RuleConfig{{Identities: []string{"*"}}}},
-		`rule 1: it has no identities ("*" is ev`: {Rules: []RuleConfig{{Rights: All}}},
+		`rule 1: it has no identities ("*" is ev`: {Rules: []RuleConfig{{Rights: rights.All}}},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
@@ -198,18 +225,86 @@ func prefixes(s ...string) (ps []netip.Prefix) {
 	return ps
 }
 
-func TestRights(t *testing.T) {
-	r, err := ParseRights([]string{"put", "stats"})
-	if err != nil || r != Put|Stats || r.String() != "put,stats" {
-		t.Errorf("put and stats: %s, %v", r, err)
+// A policy that switches security off is not put into force while the server runs; nor is the
+// first one.
+func TestReplace(t *testing.T) {
+	token := []IdentityConfig{{Name: "a", Tokens: []Hash{hash(t, mailToken)}}}
+	rule := []RuleConfig{{Identities: []string{"*"}, Tubes: []string{"*"}, Rights: rights.Put}}
+	policy := func(c Config) *Policy {
+		p, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
 	}
-	if r, err := ParseRights([]string{"all"}); err != nil || r != All || r.String() != "put,reserve,peek,manage,stats" {
-		t.Errorf("all: %s, %v", r, err)
+	none, both := policy(Config{}), policy(Config{Identities: token, Rules: rule})
+	for _, c := range []struct {
+		what      string
+		old, to   *Policy
+		want      string // error
+		wantAsked bool
+	}{
+		{"the same", both, both, "", true},
+		{"no rule", both, policy(Config{Identities: token}), "the last [[rule]] has gone", true},
+		{"no identity", both, policy(Config{Rules: rule}), "the last [[identity]] has gone", true},
+		{"nothing", both, none, "the last [[identity]] has gone", true},
+		{"the first rule", policy(Config{Identities: token}), both, "", true},
+		{"the first of all", none, both, "", false},
+	} {
+		control, err := NewControl(c.old, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = control.Replace(c.to)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want %q", c.what, err, c.want)
+		}
+		if control.Asks() != c.wantAsked {
+			t.Errorf("%s: clients are asked who they are: %v", c.what, control.Asks())
+		}
 	}
-	if _, err := ParseRights([]string{"write"}); err == nil || !strings.Contains(err.Error(), `no right "write"; the rights are put, `) {
+	if _, err := NewControl(none, []Terms{{}, {Required: true}}); err == nil || !strings.Contains(err.Error(), "nobody could get in") {
 		t.Error(err)
 	}
-	if None.String() != "none" {
-		t.Error(None.String())
+}
+
+// Where there are identities the admin pages are for them alone.
+func TestDemand(t *testing.T) {
+	none, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := New(Config{Rules: []RuleConfig{{Identities: []string{"*"}, Tubes: []string{"*"}, Rights: rights.Stats}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, token := Evidence{Address: netip.MustParseAddr("192.0.2.1")}, Evidence{Token: []byte(mailToken)}
+	wrong := Evidence{Token: []byte("x" + mailToken), Address: netip.MustParseAddr("10.1.1.1")}
+	for _, c := range []struct {
+		what   string
+		policy *Policy
+		shown  Evidence
+		want   string // -: it may not come in
+	}{
+		{"nothing is configured", none, from, ""},
+		{"a token, and nothing is configured", none, token, ""},
+		{"rules alone", rules, from, ""},
+		{"a token, and rules alone", rules, token, "-"},
+		{"nothing is shown", testPolicy(t), Evidence{}, "-"},
+		{"a stranger", testPolicy(t), from, "-"},
+		{"a token", testPolicy(t), token, "mailer"},
+		{"a wrong token, from a network that is known", testPolicy(t), wrong, "-"},
+	} {
+		control, err := NewControl(c.policy, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "-"
+		if id, ok := control.Demand(c.shown); ok {
+			got = id.Name()
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
 	}
 }

@@ -36,7 +36,7 @@ func NewToken() string {
 }
 
 // HashOf returns the hash of a token, or ErrToken.
-func HashOf(token string) (Hash, error) {
+func HashOf[T string | []byte](token T) (Hash, error) {
 	if len(token) < MinToken || len(token) > MaxToken {
 		return Hash{}, ErrToken
 	}

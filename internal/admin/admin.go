@@ -14,6 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/histogram"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -144,7 +145,7 @@ func permitted(opt *Options, page http.Handler) http.Handler {
 			opt.refused(r, "", r.URL.Path+" without a token that is known")
 			w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
 			http.Error(w, "who are you? Send a token that the server knows: Authorization: Bearer TOKEN", http.StatusUnauthorized)
-		case !id.MayAnywhere(access.Stats):
+		case !id.Meets(rights.Stats.On(rights.SomeTube)):
 			opt.refused(r, id.Name(), r.URL.Path)
 			http.Error(w, "this page needs the right stats on some tube", http.StatusForbidden)
 		default:

@@ -14,9 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/histogram"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -235,9 +237,7 @@ func TestIndex(t *testing.T) {
 // only if they were asked for.
 func TestPermission(t *testing.T) {
 	policy := policyOf(t)
-	identify := func(r *http.Request) (*access.Identity, bool) {
-		return policy.ByToken(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
-	}
+	identify := identifyBy(t, policy)
 	for _, c := range []struct {
 		path, token string
 		profiles    bool
@@ -272,6 +272,16 @@ const (
 	poor = "poor-0123456789-abcdef"
 )
 
+// identifyBy returns what tells who sends a request, by a policy.
+func identifyBy(t *testing.T, p *access.Policy) func(*http.Request) (*access.Identity, bool) {
+	t.Helper()
+	control, err := access.NewControl(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api.Identify(control)
+}
+
 // policyOf returns a policy with two tokens, one of which has no right to see figures.
 func policyOf(t *testing.T) *access.Policy {
 	t.Helper()
@@ -283,7 +293,8 @@ func policyOf(t *testing.T) *access.Policy {
 		}
 		c.Identities = append(c.Identities, access.IdentityConfig{Name: token[:4], Tokens: []access.Hash{h}})
 	}
-	c.Rules = []access.RuleConfig{{Identities: []string{"good"}, Rights: access.Stats | access.Manage}, {Identities: []string{"poor"}, Rights: access.Put}}
+	c.Rules = []access.RuleConfig{{Identities: []string{"good"}, Tubes: []string{"*"}, Rights: rights.Stats | rights.Manage},
+		{Identities: []string{"poor"}, Tubes: []string{"*"}, Rights: rights.Put}}
 	p, err := access.New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -1,12 +1,10 @@
 package admin
 
 import (
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
@@ -15,9 +13,7 @@ import (
 // can make up.
 func TestRequests(t *testing.T) {
 	b, policy := newQueue(t), policyOf(t)
-	identify := func(r *http.Request) (*access.Identity, bool) {
-		return policy.ByToken(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
-	}
+	identify := identifyBy(t, policy)
 	h := New(b, Options{Identify: identify, Profiles: true, API: api.New(b, api.Options{Server: server.New(b, server.Options{}), Identify: identify})})
 	for _, request := range []struct{ method, path, token string }{
 		{"GET", "/", ""},

@@ -73,6 +73,14 @@ type Shared struct {
 	StallTimeout time.Duration // how long it may make no progress within one, or with replies; not positive: for ever
 	Trace        *slog.Logger  // gets each command and reply, at level debug; nil: none
 
+	// Access knows who clients are. Nil only if nobody is asked; see Admit.
+	Access *access.Control
+
+	// Refused is told of each command that a client may not give, and of each token
+	// that does not let it in. It is called within turns, and must not block. Nil:
+	// nobody is told.
+	Refused func(c *Conversation, what string)
+
 	// Stats returns what the command stats tells. It is called within turns.
 	Stats func(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.ServerStats
 
@@ -104,7 +112,7 @@ func (s *Shared) newParser() wire.Parser {
 // resetParser makes the parser forget what it has seen of the input that is kept.
 func (c *Conversation) resetParser() {
 	c.parser = c.shared.newParser()
-	c.guardParser()
+	c.limitParser()
 }
 
 // A Conversation is one client as the protocol sees it. It belongs to its driver,
@@ -123,8 +131,8 @@ type Conversation struct {
 	rest *rest  // of the last reply in out; nil if that is whole
 	long long   // command that goes on in the next turn; nil: none
 
-	gate     *Gate            // nil: none
-	identity *access.Identity // who the client is; nil without a gate
+	terms    *access.Terms    // on which the client was let in; nil: it may do everything
+	identity *access.Identity // who the client is; nil without terms
 
 	state      State
 	locked     bool // the client must prove who it is before anything else
@@ -165,6 +173,9 @@ func New(shared *Shared, owner engine.Waiter, client string) Conversation {
 
 // State returns where the conversation stands.
 func (c *Conversation) State() State { return c.state }
+
+// Owner returns the owner that New was given.
+func (c *Conversation) Owner() engine.Waiter { return c.owner }
 
 // Client returns the name that New was given.
 func (c *Conversation) Client() string { return c.client }
@@ -280,7 +291,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		}
 		cmd.end = t.parsed
 		b.asked |= 1 << cmd.Op
-		if c.gate != nil {
+		if c.terms != nil {
 			cmd.identity = c.identify(&cmd.Command)
 		}
 		if c.shared.Trace != nil {

@@ -45,7 +45,7 @@
 // opened and ended in a turn, too; nothing waits for that turn to be settled.
 //
 // A command that the client may not give is refused in Conversation.execute, the only
-// place where commands are executed (gate.go). A client that gives more commands a
+// place where commands are executed (admission.go). A client that gives more commands a
 // second than it may is not refused: its driver reads no more until it may (limiter.go).
 //
 // # Invariants

@@ -17,7 +17,7 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 	}
 	for n < len(commands) && c.ready() && len(c.out) < maxOut && (n == 0 || !e.Spent()) {
 		from, pending := len(c.out), e.PendingChanges()
-		if c.gate == nil || c.passes(e, &commands[n]) {
+		if c.terms == nil || c.passes(e, &commands[n]) {
 			c.command(e, now, &commands[n].Command)
 		}
 		c.promise(b, from, e.PendingChanges() > pending)

@@ -1,6 +1,10 @@
 package conversation
 
-import "github.com/beanpole-mq/beanpole/internal/access"
+import (
+	"net/netip"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+)
 
 // A Limiter bounds how many commands come in a second, from one conversation or from
 // several that share it. Its methods may be called by any goroutine, and do not block.
@@ -19,7 +23,7 @@ type Limiter interface {
 }
 
 // Limit bounds how many commands the client gives, until it says who it is, which may
-// change the limiter (Gate.Limiter). What is beyond is not refused: the client waits.
+// change the limiter. What is beyond is not refused: the client waits.
 //
 // A command that was parsed has its token. When there is none for the next one, the
 // conversation takes one of the future and is Throttled until then. So clients that
@@ -87,8 +91,6 @@ func (c *Conversation) giveBack() {
 
 // identified gives the conversation the limiter of an identity.
 func (c *Conversation) identified(id *access.Identity) {
-	if c.gate.Limiter != nil {
-		c.giveBack()
-		c.limiter = c.gate.Limiter(id)
-	}
+	c.giveBack()
+	c.limiter = c.shared.Access.LimiterOf(id, netip.Addr{})
 }

@@ -111,11 +111,10 @@ func TestTokensAreGivenBack(t *testing.T) {
 		t.Errorf("the next command may come in %d ns, want %d at most", wait, every)
 	}
 
-	gate, auth := testLimitGate(t, func(*access.Identity) Limiter { return &meter{every: 1, burst: 1000} })
+	p, auth := limitedPorter(t, access.Limits{})
 	limiter = &meter{every: every, burst: 1}
 	for range 100 {
-		c := d.guest()
-		c.Guard(gate, "client", nil)
+		c := d.admitted(p)
 		c.Limit(limiter)
 		c.send(auth)
 		for c.State() == Throttled {
@@ -178,41 +177,27 @@ func TestThrottledStates(t *testing.T) {
 // Whoever says who it is has the limiter of its identity from then on.
 func TestLimiterOfIdentity(t *testing.T) {
 	d := newDesk(t)
-	var asked []string
-	gate, auth := testLimitGate(t, func(id *access.Identity) Limiter {
-		asked = append(asked, id.Name())
-		return &meter{every: 1_000_000_000, burst: 1}
-	})
-	c := d.guest()
-	c.Guard(gate, "client", nil)
+	p, auth := limitedPorter(t, access.Limits{OfIdentity: map[string]int{"mailer": 1}})
+	c := d.admitted(p)
 	c.send("use x\nuse x\n" + auth)
 	c.want("USING x\nUSING x\nAUTHENTICATED\n")
 	c.send("use y\nuse z\n")
 	c.want("USING y\n")
 	c.wantState(Throttled)
-	if len(asked) != 1 || asked[0] != "mailer" {
-		t.Errorf("the limiters of %q were asked for", asked)
-	}
+	c.end()
 	// Also for what comes along with its token.
-	c = d.guest()
-	c.Guard(gate, "client", nil)
+	d.now += 2_000_000_000
+	c = d.admitted(p)
 	c.send(auth + "use x\nuse y\n")
 	c.want("AUTHENTICATED\nUSING x\n")
 	c.wantState(Throttled)
 }
 
-// testLimitGate returns a gate with one identity, and the command by which a client says
-// that it is that.
-func testLimitGate(t *testing.T, limiter func(*access.Identity) Limiter) (g *Gate, auth string) {
+// limitedPorter returns a porter that knows one identity, which has the limits, and the command
+// by which a client says that it is that.
+func limitedPorter(t *testing.T, l access.Limits) (p *porter, auth string) {
 	t.Helper()
-	const token = "a-token-0123456789-0123456789"
-	h, err := access.HashOf(token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := access.New(access.Config{Identities: []access.IdentityConfig{{Name: "mailer", Tokens: []access.Hash{h}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Gate{Policy: func() *access.Policy { return p }, Limiter: limiter}, "auth " + token + "\n"
+	p = newPorter(newPolicy(t, nil, "mailer"))
+	p.control.SetLimits(0, l)
+	return p, "auth " + tokenOf("mailer") + "\n"
 }

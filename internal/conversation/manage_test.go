@@ -7,6 +7,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -203,8 +204,8 @@ func TestSweepEndsWithItsClient(t *testing.T) {
 
 // Who may manage one tube moves nothing into another, or out of it.
 func TestMoveNeedsBothTubes(t *testing.T) {
-	p := newPorter(newPolicy(t, []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: access.All}}, "a"))
-	g := newDesk(t).guarded(p)
+	p := newPorter(newPolicy(t, []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: rights.All}}, "a"))
+	g := newDesk(t).admitted(p)
 	g.send("auth " + tokenOf("a") + "\nuse mine\nmove-jobs mine mine2 ready\nmove-jobs mine other ready\nmove-jobs other mine ready\nlist-jobs other ready\nflush-tube other\n")
 	g.want("AUTHENTICATED\nUSING mine\nMOVED 0\n" + strings.Repeat("UNAUTHORIZED\n", 4))
 	g.end()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
 // Serve serves the clients of a listener until Shutdown, which closes the listener
@@ -16,15 +18,19 @@ import (
 // On Linux a TCP or unix socket, unless it wants TLS, has an event loop accept its
 // connections: a client that has connected is known to each command stats that comes
 // later. For any other listener Serve accepts in its caller's goroutine.
-func (s *Server) Serve(l net.Listener) error { return s.serve(l, nil) }
+func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, Terms{}) }
 
-func (s *Server) serve(l net.Listener, g *guard) error {
+// ServeWith is Serve for a listener that asks something of its clients.
+func (s *Server) ServeWith(l net.Listener, t Terms) error {
+	if s.access.Asks() || t.TLS != nil || len(t.Networks) > 0 {
+		s.restricted.Store(true)
+	}
 	if !s.addListener(l) {
 		l.Close()
 		return nil
 	}
 	defer s.removeListener(l)
-	if s.serveInLoop(l, g) {
+	if s.serveInLoop(l, &t) {
 		return nil
 	}
 	var pause backoff
@@ -33,7 +39,7 @@ func (s *Server) serve(l net.Listener, g *guard) error {
 		switch {
 		case err == nil:
 			pause.reset()
-			s.admit(nc, g)
+			s.accept(nc, &t)
 		case s.isClosing():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -75,17 +81,17 @@ func (b *backoff) next(err error) failure {
 	return failure{err, b.d, first}
 }
 
-// admit serves a new connection, or closes it if there are too many or the guard, if
-// there is one, refuses it.
-func (s *Server) admit(nc net.Conn, g *guard) {
-	id, err := g.check(nc.RemoteAddr(), func() (uint32, bool) { return PeerUser(nc) })
+// accept serves a new connection, or closes it if there are too many or the terms of its
+// listener do not let it in.
+func (s *Server) accept(nc net.Conn, t *Terms) {
+	e, err := t.letIn(nc.RemoteAddr(), func() access.UnixUser { return PeerUser(nc) })
 	if err != nil {
 		s.reject(nc.RemoteAddr(), err)
 		nc.Close()
 		return
 	}
-	if g != nil && g.TLS != nil {
-		nc = tls.Server(nc, g.TLS)
+	if t.TLS != nil {
+		nc = tls.Server(nc, t.TLS)
 	}
 	c := newStream(s, nc)
 	if err := s.addStream(c); err != nil {
@@ -96,11 +102,14 @@ func (s *Server) admit(nc net.Conn, g *guard) {
 	go func() {
 		defer s.wg.Done()
 		defer s.removeStream(c)
-		if err := c.secure(g, id); err != nil {
-			s.reject(nc.RemoteAddr(), err)
-			nc.Close()
-			return
+		if encrypted, ok := nc.(*tls.Conn); ok {
+			if err := handshake(encrypted, &e); err != nil {
+				s.reject(nc.RemoteAddr(), err)
+				nc.Close()
+				return
+			}
 		}
+		s.admit(&c.Conversation, t, e)
 		c.serve()
 	}()
 }
@@ -108,7 +117,7 @@ func (s *Server) admit(nc net.Conn, g *guard) {
 // reject notes that a new connection of a client is closed because of err.
 func (s *Server) reject(client net.Addr, err error) {
 	switch {
-	case err == errAddressFull:
+	case err == access.ErrAddressFull:
 		s.crowded.Add(1)
 		s.refusals.log.Warn("a connection was refused", "client", client.String(), "reason", err)
 	case err != errFull:
@@ -145,7 +154,7 @@ func (s *Server) enter(client net.Addr) error {
 	case len(s.mu.streams)+s.mu.sockets >= s.opt.MaxConns:
 		return errFull
 	}
-	return s.limits.enter(s.now(), client)
+	return s.access.Enter(s.now(), AddressOf(client))
 }
 
 func (s *Server) addStream(c *stream) error {
@@ -163,5 +172,5 @@ func (s *Server) removeStream(c *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.streams, c)
-	s.limits.leave(s.now(), c.nc.RemoteAddr())
+	s.access.Leave(s.now(), AddressOf(c.nc.RemoteAddr()))
 }

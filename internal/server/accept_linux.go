@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
@@ -37,7 +38,7 @@ type accepting struct {
 // An acceptor is a listener from which loops accept; the lock of accepting guards it.
 type acceptor struct {
 	listening Listening
-	guard     *guard
+	terms     *Terms
 	failed    chan failure // to Serve, which waits and posts the acceptor again
 	pause     backoff
 	paused    bool // after a failure
@@ -66,11 +67,11 @@ type Network interface {
 
 // serveInLoop is Serve for a listener whose connections are for loops. It returns false
 // at once if they are not, or if there are no loops.
-func (s *Server) serveInLoop(l net.Listener, g *guard) bool {
-	if g != nil && g.TLS != nil {
+func (s *Server) serveInLoop(l net.Listener, t *Terms) bool {
+	if t.TLS != nil {
 		return false
 	}
-	a := &acceptor{guard: g, failed: make(chan failure, 1)}
+	a := &acceptor{terms: t, failed: make(chan failure, 1)}
 	newPoller := newSystemPoller
 	switch l := l.(type) {
 	case *net.TCPListener, *net.UnixListener:
@@ -173,7 +174,7 @@ func (l *loop) acceptAll(a *acceptor, accepted []*socket) []*socket {
 		switch err {
 		case nil:
 			a.pause.reset()
-			if c := l.srv.admitSocket(fd, client, a.guard); c != nil {
+			if c := l.srv.acceptSocket(fd, client, a.terms); c != nil {
 				accepted = append(accepted, c)
 			}
 		case unix.EINTR, unix.ECONNABORTED:
@@ -189,11 +190,11 @@ func (l *loop) acceptAll(a *acceptor, accepted []*socket) []*socket {
 	return accepted
 }
 
-// admitSocket gives a new client a conversation and a loop. It closes the socket and
-// returns nil if there are too many or the guard, if there is one, refuses the client.
-func (s *Server) admitSocket(fd Socket, client net.Addr, g *guard) *socket {
+// acceptSocket gives a new client a conversation and a loop. It closes the socket and
+// returns nil if there are too many or the terms of the listener do not let the client in.
+func (s *Server) acceptSocket(fd Socket, client net.Addr, t *Terms) *socket {
 	c := &socket{fd: fd, client: client, heapIndex: notThrottled}
-	id, err := g.check(client, c.user)
+	e, err := t.letIn(client, c.user)
 	if err == nil {
 		err = s.addSocket(c)
 	}
@@ -203,16 +204,16 @@ func (s *Server) admitSocket(fd Socket, client net.Addr, g *guard) *socket {
 		return nil
 	}
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(client))
-	s.restrict(g, &c.Conversation, client, id)
+	s.admit(&c.Conversation, t, e)
 	s.log.Debug("connected", "client", c.Client())
 	return c
 }
 
 // user returns the user of the process at the other end of a unix socket.
-func (s *socket) user() (uid uint32, ok bool) {
+func (s *socket) user() access.UnixUser {
 	fd, ok := s.fd.(epoll.Socket)
 	if !ok {
-		return 0, false
+		return access.UnixUser{}
 	}
 	return socketUser(int(fd))
 }

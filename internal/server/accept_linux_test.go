@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
@@ -191,7 +192,7 @@ func TestTakenListener(t *testing.T) {
 // limit can be changed meanwhile.
 func TestConnectionsPerAddress(t *testing.T) {
 	log := &logged{}
-	r := start(t, Options{Limits: Limits{ConnectionsPerAddress: 2}, Logger: slog.New(log)})
+	r := start(t, Options{Limits: access.Limits{ConnectionsPerAddress: 2}, Logger: slog.New(log)})
 	l := r.listenTCP()
 	r.serve(l)
 	dialFrom := func(ip string) *client {
@@ -226,7 +227,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 		}
 		newClient(t, nc).do("use x\n", "USING x\n")
 	}
-	r.SetLimits(Limits{ConnectionsPerAddress: 3})
+	r.SetLimits(access.Limits{ConnectionsPerAddress: 3})
 	dialFrom("127.0.0.1").do("use x\n", "USING x\n")
 	dialFrom("127.0.0.1").wantEnd()
 	first.do("quit\n", "")

@@ -83,7 +83,7 @@ func TestDisconnect(t *testing.T) {
 // A client that waits because of its rate is closed as soon as any other.
 func TestDisconnectThrottledStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		r := start(t, Options{Limits: Limits{CommandsPerSecond: 1}})
+		r := start(t, Options{Limits: access.Limits{CommandsPerSecond: 1}})
 		c := r.dial()
 		begun := time.Now()
 		go io.WriteString(c.nc, strings.Repeat("use x\r\n", 1000))
@@ -131,13 +131,9 @@ func TestConnectionIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := access.New(access.Config{Identities: []access.IdentityConfig{{Name: "mailer", Tokens: []access.Hash{h}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, Options{})
+	r := start(t, Options{Access: controlOf(t, access.Config{Identities: []access.IdentityConfig{{Name: "mailer", Tokens: []access.Hash{h}}}})})
 	l := r.listenTCP()
-	r.serveWith(l, Access{Policy: func() *access.Policy { return policy }})
+	r.serve(l)
 	nc, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -67,8 +67,8 @@ func (r *rig) serve(l net.Listener) {
 }
 
 // serveWith is serve for a listener that asks something of its clients.
-func (r *rig) serveWith(l net.Listener, a Access) net.Listener {
-	r.goServe(func() error { return r.ServeWith(l, a) })
+func (r *rig) serveWith(l net.Listener, t Terms) net.Listener {
+	r.goServe(func() error { return r.ServeWith(l, t) })
 	return l
 }
 

@@ -123,5 +123,5 @@ func (s *Server) removeSocket(c *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.sockets--
-	s.limits.leave(s.now(), c.client)
+	s.access.Leave(s.now(), AddressOf(c.client))
 }

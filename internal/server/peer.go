@@ -1,18 +1,22 @@
 package server
 
-import "net"
+import (
+	"net"
 
-// PeerUser returns the user of the process at the other end of a unix socket; ok is
-// false if it cannot be told, or nc is another connection.
-func PeerUser(nc net.Conn) (uid uint32, ok bool) {
+	"github.com/beanpole-mq/beanpole/internal/access"
+)
+
+// PeerUser returns the user of the process at the other end of a unix socket. It is not
+// known if it cannot be told, or nc is another connection.
+func PeerUser(nc net.Conn) (user access.UnixUser) {
 	u, isUnix := nc.(*net.UnixConn)
 	if !isUnix {
-		return 0, false
+		return user
 	}
 	raw, err := u.SyscallConn()
 	if err != nil {
-		return 0, false
+		return user
 	}
-	raw.Control(func(fd uintptr) { uid, ok = socketUser(int(fd)) })
-	return uid, ok
+	raw.Control(func(fd uintptr) { user = socketUser(int(fd)) })
+	return user
 }

@@ -2,13 +2,17 @@
 
 package server
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+)
 
 // socketUser returns the user of the process at the other end of a unix socket.
-func socketUser(fd int) (uid uint32, ok bool) {
+func socketUser(fd int) access.UnixUser {
 	cred, err := unix.GetsockoptXucred(fd, 0, unix.LOCAL_PEERCRED)
 	if err != nil {
-		return 0, false
+		return access.UnixUser{}
 	}
-	return cred.Uid, true
+	return access.UnixUser{ID: cred.Uid, Known: true}
 }

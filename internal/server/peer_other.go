@@ -2,5 +2,7 @@
 
 package server
 
+import "github.com/beanpole-mq/beanpole/internal/access"
+
 // socketUser cannot tell here who is at the other end of a unix socket.
-func socketUser(int) (uid uint32, ok bool) { return 0, false }
+func socketUser(int) access.UnixUser { return access.UnixUser{} }

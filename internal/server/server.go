@@ -43,6 +43,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -68,8 +69,12 @@ type Options struct {
 	// as soon as it is accepted. 0: DefaultMaxConns.
 	MaxConns int
 
+	// Access knows who clients are, and has their limits. Nil: everybody may do
+	// everything, as often as they like.
+	Access *access.Control
+
 	// Limits of clients at first; see SetLimits.
-	Limits Limits
+	Limits access.Limits
 
 	// IdleTimeout is how long a connection may be silent while it waits for
 	// nothing. 0: for ever, as with beanstalkd.
@@ -121,12 +126,12 @@ type Server struct {
 	self   process
 	begun  time.Time
 	shared conversation.Shared
+	access *access.Control
 
-	rejected    atomic.Uint64 // connections over the limit of all
-	crowded     atomic.Uint64 // connections over that of their address
-	limits      limits
-	guarded     atomic.Bool    // some listener has a guard
-	refusals    *refusals      // of connections and commands, by guards
+	rejected    atomic.Uint64  // connections over the limit of all
+	crowded     atomic.Uint64  // connections over that of their address
+	restricted  atomic.Bool    // some listener does not let in everybody
+	refusals    *refusals      // of connections and commands
 	stopped     chan struct{}  // closed by Shutdown
 	httpWarning rate.Sometimes // not a line for each of them
 
@@ -173,6 +178,10 @@ func New(b *broker.Broker, opt Options) *Server {
 		s.shared.Trace = opt.Logger
 	}
 	s.refusals = newRefusals(s.log)
+	if s.access = opt.Access; s.access == nil {
+		s.access = new(access.Control)
+	}
+	s.shared.Access, s.shared.Refused = s.access, s.refusals.command
 	s.SetLimits(opt.Limits)
 	s.stopped = make(chan struct{})
 	s.mu.listeners = make(map[net.Listener]struct{})
@@ -210,6 +219,9 @@ func (s *Server) disconnected(client string, reason error) {
 		})
 	}
 }
+
+// SetLimits replaces the limits of clients. Connections that exceed them by now stay.
+func (s *Server) SetLimits(l access.Limits) { s.access.SetLimits(s.now(), l) }
 
 // now is the clock of the connections' limits: ns since the server was made.
 func (s *Server) now() int64 { return int64(time.Since(s.begun)) }

@@ -118,7 +118,7 @@ func (l *loop) sweep() {
 func (l *loop) sweepEvery() time.Duration {
 	every := time.Hour
 	limits := []time.Duration{l.srv.opt.IdleTimeout, l.srv.opt.StallTimeout, 0}
-	if l.srv.guarded.Load() {
+	if l.srv.access.Asks() {
 		limits[2] = conversation.AuthTimeout
 	}
 	for _, limit := range limits {

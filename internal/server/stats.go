@@ -94,11 +94,11 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.Se
 		{Key: "cmd-move-jobs", Value: strconv.FormatUint(commands[wire.MoveJobs], 10)},
 		{Key: "rejected-connections", Value: strconv.FormatUint(s.rejected.Load(), 10)},
 		{Key: "rejected-connections-of-address", Value: strconv.FormatUint(s.crowded.Load(), 10)},
-		{Key: "throttled", Value: strconv.FormatUint(s.limits.throttled.Load(), 10)},
+		{Key: "throttled", Value: strconv.FormatUint(s.access.Throttled(), 10)},
 		{Key: "max-connections", Value: strconv.Itoa(s.opt.MaxConns)},
 		{Key: "processors", Value: strconv.Itoa(runtime.GOMAXPROCS(0))},
 	}
-	if s.guarded.Load() {
+	if s.restricted.Load() {
 		ws.Extra = append(ws.Extra,
 			wire.Stat{Key: "refused-connections", Value: strconv.FormatUint(s.refusals.connections.Load(), 10)},
 			wire.Stat{Key: "refused-commands", Value: strconv.FormatUint(s.refusals.commands.Load(), 10)})
@@ -136,7 +136,7 @@ func (s *Server) Counts() Counts {
 		Commands:            make(map[string]uint64),
 		RejectedConnections: s.rejected.Load(),
 		CrowdedConnections:  s.crowded.Load(),
-		Throttled:           s.limits.throttled.Load(),
+		Throttled:           s.access.Throttled(),
 		RefusedConnections:  s.refusals.connections.Load(),
 		RefusedCommands:     make(map[string]uint64),
 		MaxConnections:      s.opt.MaxConns,

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -67,19 +66,6 @@ func newStream(s *Server, nc net.Conn) *stream {
 		c.raw, _ = sc.SyscallConn() // an error is that of a closed connection, which reading will tell
 	}
 	return c
-}
-
-// secure encrypts the connection if the guard wants that, and puts its gate before
-// the conversation. id is who the client is known to be.
-func (c *stream) secure(g *guard, id *access.Identity) error {
-	if t, ok := c.nc.(*tls.Conn); ok && g != nil {
-		var err error
-		if id, err = g.handshake(t, id); err != nil {
-			return err
-		}
-	}
-	c.srv.restrict(g, &c.Conversation, c.nc.RemoteAddr(), id)
-	return nil
 }
 
 // batches are for streams that have something to do. There may be many that have

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -36,7 +37,7 @@ func TestFloodIsThrottled(t *testing.T) {
 			t.Run(name+"/loops="+strconv.Itoa(loops), func(t *testing.T) {
 				const rate, flooders, each = 200, 5, 400
 				begun := time.Now()
-				r := startLogged(t, Options{Loops: loops, Limits: Limits{CommandsPerSecond: rate}}, broker.Options{Log: log})
+				r := startLogged(t, Options{Loops: loops, Limits: access.Limits{CommandsPerSecond: rate}}, broker.Options{Log: log})
 				l := listenOn(t, "tcp")
 				r.serve(l)
 				var flood [flooders]*client
@@ -46,7 +47,7 @@ func TestFloodIsThrottled(t *testing.T) {
 				}
 				other := dialFrom(t, "127.0.0.2", l)
 				other.do("put 0 0 9 1\nx\nreserve\ndelete 1\n", "INSERTED 1\nRESERVED 1 1\nx\nDELETED\n")
-				r.eventually("the flood is throttled", func() bool { return r.limits.throttled.Load() > 0 })
+				r.eventually("the flood is throttled", func() bool { return r.access.Throttled() > 0 })
 				for range 20 {
 					done, err := strconv.ParseFloat(other.stat("cmd-list-tube-used"), 64)
 					// Loops that ask at the same time get as many tokens as one could have.
@@ -58,11 +59,11 @@ func TestFloodIsThrottled(t *testing.T) {
 				if n := other.stat("throttled"); n == "0" {
 					t.Error("stats does not tell that anybody was throttled")
 				}
-				r.SetLimits(Limits{CommandsPerSecond: 1_000_000})
+				r.SetLimits(access.Limits{CommandsPerSecond: 1_000_000})
 				for _, c := range flood {
 					c.want(strings.Repeat("USING default\n", each))
 				}
-				r.SetLimits(Limits{})
+				r.SetLimits(access.Limits{})
 				for _, c := range flood {
 					c.do(strings.Repeat("list-tube-used\n", each), strings.Repeat("USING default\n", each))
 				}
@@ -76,12 +77,12 @@ func TestFloodIsThrottled(t *testing.T) {
 func TestThrottledClientGoes(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
-			r := start(t, Options{Limits: Limits{CommandsPerSecond: 50}})
+			r := start(t, Options{Limits: access.Limits{CommandsPerSecond: 50}})
 			l := listenOn(t, network)
 			c := r.dialListener(l)
 			const puts = 60
 			c.send(strings.Repeat("put 0 0 9 1\nx\n", puts))
-			r.eventually("it is throttled", func() bool { return r.limits.throttled.Load() > 0 })
+			r.eventually("it is throttled", func() bool { return r.access.Throttled() > 0 })
 			c.halfClose()
 			c.tb = t
 			for range puts {
@@ -93,11 +94,11 @@ func TestThrottledClientGoes(t *testing.T) {
 				t.Errorf("%d jobs, want %d", n, puts)
 			}
 			if network == "tcp" {
-				r.SetLimits(Limits{CommandsPerSecond: 1})
+				r.SetLimits(access.Limits{CommandsPerSecond: 1})
 				c := dialAgain(t, l)
-				n := r.limits.throttled.Load()
+				n := r.access.Throttled()
 				c.send(strings.Repeat("use x\n", 1000))
-				r.eventually("it is throttled", func() bool { return r.limits.throttled.Load() > n })
+				r.eventually("it is throttled", func() bool { return r.access.Throttled() > n })
 				c.nc.(*net.TCPConn).SetLinger(0)
 				c.nc.Close()
 				r.eventually("the reset is noticed", func() bool { return r.stats().Sessions == 0 })
@@ -112,8 +113,9 @@ func TestThrottledClientGoes(t *testing.T) {
 // An identity has one limit on all its connections, from the moment that it is known, and
 // its own goes before that of all.
 func TestLimitOfIdentity(t *testing.T) {
-	r := start(t, Options{Loops: 1, Limits: Limits{CommandsPerSecond: 1_000_000, OfIdentity: map[string]int{"token": 20, "network": 0}}})
-	l := r.serveWith(listenOn(t, "tcp"), Access{Policy: testPolicy(t)})
+	r := start(t, Options{Loops: 1, Limits: access.Limits{CommandsPerSecond: 1_000_000, OfIdentity: map[string]int{"token": 20, "network": 0}}, Access: testAccess(t)})
+	l := listenOn(t, "tcp")
+	r.serve(l)
 	var clients [2]*client
 	for i := range clients {
 		clients[i] = dialFrom(t, "127.0.0.1", l)
@@ -140,7 +142,7 @@ func TestLimitOfIdentity(t *testing.T) {
 func TestThrottledStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const rate = 10
-		r := start(t, Options{Limits: Limits{CommandsPerSecond: rate}, IdleTimeout: time.Minute, StallTimeout: time.Second})
+		r := start(t, Options{Limits: access.Limits{CommandsPerSecond: rate}, IdleTimeout: time.Minute, StallTimeout: time.Second})
 		c := r.dial()
 		replies := make(chan string)
 		go func() {
@@ -174,11 +176,10 @@ func TestThrottledStream(t *testing.T) {
 
 // Strangers who must prove who they are have no more time for that when they are throttled.
 func TestThrottledStrangers(t *testing.T) {
-	policy := testPolicy(t)
 	bubble(t, func(t *testing.T) {
-		r := start(t, Options{Limits: Limits{CommandsPerSecond: 1}})
+		r := start(t, Options{Limits: access.Limits{CommandsPerSecond: 1}, Access: testAccess(t)})
 		l := memnet.Listen()
-		r.serveWith(l, Access{Policy: policy, Required: true})
+		r.serveWith(l, Terms{Terms: access.Terms{Required: true}})
 		begun := time.Now()
 		for range 30 {
 			nc, err := l.Dial()

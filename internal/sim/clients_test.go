@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -78,7 +79,7 @@ func (a *account) serve(round int) {
 	rng := a.world.rng
 	srv := server.New(a.world.broker, server.Options{
 		Loops: 1 + rng.IntN(2), SlowSync: time.Duration(rng.IntN(2)) - 1,
-		Limits: server.Limits{CommandsPerSecond: rng.IntN(2) * (1 + rng.IntN(100))},
+		Limits: access.Limits{CommandsPerSecond: rng.IntN(2) * (1 + rng.IntN(100))},
 	})
 	l := a.connect(newRand(rng.Uint64()))
 	served := make(chan error, 1)

@@ -1,6 +1,10 @@
 package wire
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/rights"
+)
 
 // Op is a command. The order is that in which beanstalkd tries the verbs; it
 // matters because a verb needs only be a prefix of the line.
@@ -47,36 +51,38 @@ var commands = [NumOps]struct {
 	verb    string       // what a line must begin with, the space included
 	args    [maxArgs]arg // what must follow, up to the end of the line
 	counter string       // key in stats, if beanstalkd shows one
+	need    rights.Need  // what a client must be allowed for it
 }{
-	Put:              {"put ", args(argPri, argDelay, argTTR, argSize), "cmd-put"},
-	Peek:             {"peek ", args(argID), "cmd-peek"},
-	PeekReady:        {"peek-ready", args(), "cmd-peek-ready"},
-	PeekDelayed:      {"peek-delayed", args(), "cmd-peek-delayed"},
-	PeekBuried:       {"peek-buried", args(), "cmd-peek-buried"},
-	ReserveTimeout:   {"reserve-with-timeout ", args(argTimeout, argIgnored), "cmd-reserve-with-timeout"},
-	ReserveJob:       {"reserve-job ", args(argID), ""},
-	Reserve:          {"reserve", args(), "cmd-reserve"},
-	Delete:           {"delete ", args(argID), "cmd-delete"},
-	Release:          {"release ", args(argID, argPri, argDelay), "cmd-release"},
-	Bury:             {"bury ", args(argID, argPri), "cmd-bury"},
-	Kick:             {"kick ", args(argCount, argIgnored), "cmd-kick"},
-	KickJob:          {"kick-job ", args(argID), ""},
-	Touch:            {"touch ", args(argID), "cmd-touch"},
-	StatsJob:         {"stats-job ", args(argID), "cmd-stats-job"},
-	StatsTube:        {"stats-tube ", args(argTube), "cmd-stats-tube"},
-	Stats:            {"stats", args(), "cmd-stats"},
-	Use:              {"use ", args(argTube), "cmd-use"},
-	Watch:            {"watch ", args(argTube), "cmd-watch"},
-	Ignore:           {"ignore ", args(argTube), "cmd-ignore"},
-	ListTubesWatched: {"list-tubes-watched", args(), "cmd-list-tubes-watched"},
-	ListTubeUsed:     {"list-tube-used", args(), "cmd-list-tube-used"},
-	ListTubes:        {"list-tubes", args(), "cmd-list-tubes"},
-	Quit:             {"quit", args(argIgnored), ""},
-	PauseTube:        {"pause-tube", args(argLooseTube, argDelay), "cmd-pause-tube"},
-	ListJobs:         {"list-jobs ", args(argName, argState, argMaybeLimit, argMaybeCursor), ""},
-	FlushTube:        {"flush-tube ", args(argName, argMaybeIdle, argMaybeLimit), ""},
-	MoveJobs:         {"move-jobs ", args(argName, argOther, argIdle, argMaybeLimit), ""},
-	Auth:             {"auth ", args(argToken), ""},
+	Unknown:          {need: rights.Free},
+	Put:              {"put ", args(argPri, argDelay, argTTR, argSize), "cmd-put", rights.Put.On(rights.TubeInUse)},
+	Peek:             {"peek ", args(argID), "cmd-peek", rights.Peek.On(rights.TubeOfJob)},
+	PeekReady:        {"peek-ready", args(), "cmd-peek-ready", rights.Peek.On(rights.TubeInUse)},
+	PeekDelayed:      {"peek-delayed", args(), "cmd-peek-delayed", rights.Peek.On(rights.TubeInUse)},
+	PeekBuried:       {"peek-buried", args(), "cmd-peek-buried", rights.Peek.On(rights.TubeInUse)},
+	ReserveTimeout:   {"reserve-with-timeout ", args(argTimeout, argIgnored), "cmd-reserve-with-timeout", rights.Reserve.On(rights.WatchedTubes)},
+	ReserveJob:       {"reserve-job ", args(argID), "", rights.Reserve.On(rights.TubeOfJob)},
+	Reserve:          {"reserve", args(), "cmd-reserve", rights.Reserve.On(rights.WatchedTubes)},
+	Delete:           {"delete ", args(argID), "cmd-delete", (rights.Reserve | rights.Manage).OneOn(rights.TubeOfJob)},
+	Release:          {"release ", args(argID, argPri, argDelay), "cmd-release", rights.Reserve.On(rights.TubeOfJob)},
+	Bury:             {"bury ", args(argID, argPri), "cmd-bury", rights.Reserve.On(rights.TubeOfJob)},
+	Kick:             {"kick ", args(argCount, argIgnored), "cmd-kick", rights.Manage.On(rights.TubeInUse)},
+	KickJob:          {"kick-job ", args(argID), "", rights.Manage.On(rights.TubeOfJob)},
+	Touch:            {"touch ", args(argID), "cmd-touch", rights.Reserve.On(rights.TubeOfJob)},
+	StatsJob:         {"stats-job ", args(argID), "cmd-stats-job", rights.Stats.On(rights.TubeOfJob)},
+	StatsTube:        {"stats-tube ", args(argTube), "cmd-stats-tube", rights.Stats.On(rights.NamedTube)},
+	Stats:            {"stats", args(), "cmd-stats", rights.Stats.On(rights.SomeTube)},
+	Use:              {"use ", args(argTube), "cmd-use", (rights.Put | rights.Peek | rights.Manage | rights.Stats).OneOn(rights.NamedTube)},
+	Watch:            {"watch ", args(argTube), "cmd-watch", rights.Reserve.On(rights.NamedTube)},
+	Ignore:           {"ignore ", args(argTube), "cmd-ignore", rights.Free},
+	ListTubesWatched: {"list-tubes-watched", args(), "cmd-list-tubes-watched", rights.Free},
+	ListTubeUsed:     {"list-tube-used", args(), "cmd-list-tube-used", rights.Free},
+	ListTubes:        {"list-tubes", args(), "cmd-list-tubes", rights.Stats.On(rights.SomeTube)},
+	Quit:             {"quit", args(argIgnored), "", rights.Free},
+	PauseTube:        {"pause-tube", args(argLooseTube, argDelay), "cmd-pause-tube", rights.Manage.On(rights.NamedTube)},
+	ListJobs:         {"list-jobs ", args(argName, argState, argMaybeLimit, argMaybeCursor), "", rights.Stats.On(rights.NamedTube)},
+	FlushTube:        {"flush-tube ", args(argName, argMaybeIdle, argMaybeLimit), "", rights.Manage.On(rights.NamedTube)},
+	MoveJobs:         {"move-jobs ", args(argName, argOther, argIdle, argMaybeLimit), "", rights.Manage.On(rights.TwoTubes)},
+	Auth:             {"auth ", args(argToken), "", rights.Free},
 }
 
 // arg is one argument of a command, or what is allowed in place of more.
@@ -131,6 +137,9 @@ func (o Op) Counter() string {
 	}
 	return commands[o].counter
 }
+
+// Need returns the rights that a client needs for the command.
+func (o Op) Need() rights.Need { return commands[o].need }
 
 // long reports whether the line may have MaxLongLine bytes. To beanstalkd such a
 // line is too long, and its verb unknown.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 func TestTable(t *testing.T) {
@@ -69,5 +71,14 @@ func TestValidTube(t *testing.T) {
 	}
 	if want := 26 + 26 + 10 + len("-+/;.$_()"); n != want {
 		t.Errorf("%d bytes are name characters, want %d", n, want)
+	}
+}
+
+// Each command says what rights it needs. One that did not would be refused.
+func TestNeeds(t *testing.T) {
+	for op := range NumOps {
+		if op.Need().Place == rights.Unstated {
+			t.Errorf("%v does not say what rights it needs", op)
+		}
 	}
 }

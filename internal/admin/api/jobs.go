@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
@@ -90,10 +89,7 @@ func (r *request) asksForBodies(text string) (bool, error) {
 	case "", "false":
 		return false, nil
 	case "true":
-		if !r.who.May(access.Peek, r.tube) {
-			return false, problemf(http.StatusForbidden, "%s with bodies needs the right peek on the tube %s, too", r.op.id, r.tube)
-		}
-		return true, nil
+		return true, r.permittedOn(peekNamed, "the tube "+r.tube+", for the bodies", r.tube)
 	}
 	return false, problemf(http.StatusBadRequest, "bodies: want true or false")
 }
@@ -129,7 +125,7 @@ func getJob(r *request) (reply, error) {
 	err := r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
 		j = jobOf(&st)
-		if r.who.May(access.Peek, st.Tube) {
+		if r.who.Meets(peekOfJob, st.Tube) {
 			j.take(e)
 		}
 		return nil

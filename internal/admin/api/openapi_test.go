@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // The description and the table of operations have the same operations, and the
@@ -49,18 +51,15 @@ func TestDescription(t *testing.T) {
 }
 
 // needText is how the description names what an operation needs.
-func needText(n *need, id string) string {
-	rights := strings.ReplaceAll(n.rights.String(), ",", " or ")
-	on := map[place][]string{
-		anywhere: {"some tube"}, everywhere: {"every tube"}, named: {"the tube"}, ofJob: {"its tube"},
-	}[n.on][0]
-	switch id {
-	case "getTube":
+func needText(n *rights.Need, id string) string {
+	set := strings.ReplaceAll(n.Rights.String(), ",", " or ")
+	on := map[rights.Place]string{
+		rights.SomeTube: "some tube", rights.EveryTube: "every tube", rights.NamedTube: "the tube", rights.TubeOfJob: "its tube", rights.TwoTubes: "both tubes",
+	}[n.Place]
+	if id == "getTube" {
 		on = "it"
-	case "moveJobs":
-		on = "both tubes"
 	}
-	return fmt.Sprintf("eeds the right %s on %s.", rights, on)
+	return fmt.Sprintf("eeds the right %s on %s.", set, on)
 }
 
 // Whatever the API answers outside of operations is a problem, too.

@@ -1,45 +1,30 @@
 package api
 
-import "github.com/beanpole-mq/beanpole/internal/access"
+import "github.com/beanpole-mq/beanpole/internal/rights"
 
 // An operation is something that the API does.
 type operation struct {
 	id           string // as in openapi.yaml, and in the log
 	method, path string // behind Prefix
-	need         need
+	need         rights.Need
 	changes      bool // something: it is written to the log
 	bringsJob    bool // the request has a body as large as a job's
 	do           func(*request) (reply, error)
 }
 
-// A need is rights, all or any of them, on some place.
-type need struct {
-	rights access.Rights
-	any    bool
-	on     place
-}
-
-// A place says which tubes an operation is about.
-type place uint8
-
-const (
-	anywhere   place = iota // some tube
-	everywhere              // all tubes
-	named                   // the one in the path
-	ofJob                   // that of the job in the path
-)
-
 var (
-	statsAnywhere    = need{access.Stats, false, anywhere}
-	statsNamed       = need{access.Stats, false, named}
-	statsOfJob       = need{access.Stats, false, ofJob}
-	statsEverywhere  = need{access.Stats, false, everywhere}
-	peekOfJob        = need{access.Peek, false, ofJob}
-	putNamed         = need{access.Put, false, named}
-	manageNamed      = need{access.Manage, false, named}
-	manageOfJob      = need{access.Manage, false, ofJob}
-	deleteOfJob      = need{access.Reserve | access.Manage, true, ofJob}
-	manageEverywhere = need{access.Manage, false, everywhere}
+	statsAnywhere    = rights.Stats.On(rights.SomeTube)
+	statsNamed       = rights.Stats.On(rights.NamedTube)
+	statsOfJob       = rights.Stats.On(rights.TubeOfJob)
+	statsEverywhere  = rights.Stats.On(rights.EveryTube)
+	peekOfJob        = rights.Peek.On(rights.TubeOfJob)
+	peekNamed        = rights.Peek.On(rights.NamedTube)
+	putNamed         = rights.Put.On(rights.NamedTube)
+	manageNamed      = rights.Manage.On(rights.NamedTube)
+	manageBoth       = rights.Manage.On(rights.TwoTubes)
+	manageOfJob      = rights.Manage.On(rights.TubeOfJob)
+	deleteOfJob      = (rights.Reserve | rights.Manage).OneOn(rights.TubeOfJob)
+	manageEverywhere = rights.Manage.On(rights.EveryTube)
 )
 
 // OperationOf returns the id of the operation that a request was, by the pattern that
@@ -68,7 +53,7 @@ var operations = []operation{
 	{"pauseTube", "POST", "/tubes/{tube}/pause", manageNamed, true, false, pauseTube},
 	{"resumeTube", "POST", "/tubes/{tube}/resume", manageNamed, true, false, resumeTube},
 	{"clearTube", "POST", "/tubes/{tube}/clear", manageNamed, true, false, clearTube},
-	{"moveJobs", "POST", "/tubes/{tube}/move", manageNamed, true, false, moveJobs},
+	{"moveJobs", "POST", "/tubes/{tube}/move", manageBoth, true, false, moveJobs},
 
 	{"getJob", "GET", "/jobs/{job}", statsOfJob, false, false, getJob},
 	{"getBody", "GET", "/jobs/{job}/body", peekOfJob, false, false, getBody},

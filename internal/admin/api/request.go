@@ -15,6 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // A request is one that is being served.
@@ -29,7 +30,8 @@ type request struct {
 	job        uint64
 	connection uint64
 
-	notes []any // for the audit: names and values
+	notes   []any    // for the audit: names and values
+	refused []string // the tubes on which rights are lacking, for the log
 }
 
 // turn runs f within a turn of the broker and returns when what it has changed is
@@ -88,47 +90,44 @@ func each[T any](r *request, list []T, tell func(e *engine.Engine, now int64, x 
 	})
 }
 
-// permitted asks for the rights that can be asked for before a turn.
+// permitted asks for the rights that an operation needs, unless they are on the tube of a job,
+// which only a turn knows, or on a tube that is yet to be read from the body.
 func (r *request) permitted() error {
-	n := &r.op.need
-	switch n.on {
-	case anywhere:
-		if !r.who.MayAnywhere(n.rights) {
-			return problemf(http.StatusForbidden, "%s needs the right %s on some tube", r.op.id, n.rights)
-		}
-	case everywhere:
-		if !r.who.MayEverywhere(n.rights) {
-			return problemf(http.StatusForbidden, "%s needs the right %s on every tube", r.op.id, n.rights)
-		}
-	case named:
-		return r.permittedOn(r.tube)
+	switch r.op.need.Place {
+	case rights.TubeOfJob:
+		return nil
+	case rights.NamedTube, rights.TwoTubes:
+		return r.permittedOn(r.op.need, "the tube "+r.tube, r.tube)
+	case rights.SomeTube:
+		return r.permittedOn(r.op.need, "some tube")
 	}
-	return nil
+	return r.permittedOn(r.op.need, "every tube")
 }
 
-// permittedJob asks for rights on the tube of the job that the path names. A job that
-// does not exist needs none.
+// permittedJob asks for rights on the tube of the job that the path names. Somebody without
+// them is not told which tube that is. A job that does not exist needs none.
 func (r *request) permittedJob(e *engine.Engine) error {
-	if r.op.need.on != ofJob {
+	if r.op.need.Place != rights.TubeOfJob {
 		return nil
 	}
 	tube, ok := e.TubeOf(r.job)
 	if !ok {
 		return problemf(http.StatusNotFound, "there is no job %d", r.job)
 	}
-	return r.permittedOn(tube)
+	return r.permittedOn(r.op.need, fmt.Sprintf("the tube of job %d", r.job), tube)
 }
 
-func (r *request) permittedOn(tube string) error {
-	n := &r.op.need
-	may, word := r.who.May, "all"
-	if n.any {
-		may, word = r.who.MayAny, "one"
+// permittedOn asks for rights on tubes, of which the answer speaks as where.
+func (r *request) permittedOn(n rights.Need, where string, tubes ...string) error {
+	if r.who.Meets(n, tubes...) {
+		return nil
 	}
-	if !may(n.rights, tube) {
-		return problemf(http.StatusForbidden, "%s needs %s of these rights on the tube %s: %s", r.op.id, word, tube, n.rights)
+	r.refused = tubes
+	word := "all"
+	if n.OneOf {
+		word = "one"
 	}
-	return nil
+	return problemf(http.StatusForbidden, "%s needs %s of these rights on %s: %s", r.op.id, word, where, n.Rights)
 }
 
 // decode reads the body of a request, which is one JSON object. It may be empty if

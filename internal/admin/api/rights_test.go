@@ -11,6 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -21,7 +22,7 @@ func rightsPolicy(t *testing.T) map[string]*access.Identity {
 	var c access.Config
 	known := make(map[string]*access.Identity)
 	hashes := make(map[string]string)
-	add := func(name string, rights access.Rights, tubes ...string) {
+	add := func(name string, set rights.Set, tubes ...string) {
 		token := "token-of-" + strings.ReplaceAll(name, " ", "-") + "-0123456789"
 		h, err := access.HashOf(token)
 		if err != nil {
@@ -29,10 +30,10 @@ func rightsPolicy(t *testing.T) map[string]*access.Identity {
 		}
 		hashes[name] = token
 		c.Identities = append(c.Identities, access.IdentityConfig{Name: name, Tokens: []access.Hash{h}})
-		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{name}, Tubes: tubes, Rights: rights})
+		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{name}, Tubes: tubes, Rights: set})
 	}
-	for _, right := range []access.Rights{access.Put, access.Reserve, access.Peek, access.Manage, access.Stats} {
-		add(right.String(), right)
+	for _, right := range []rights.Set{rights.Put, rights.Reserve, rights.Peek, rights.Manage, rights.Stats} {
+		add(right.String(), right, "*")
 		add(right.String()+" mail", right, "mail")
 		add(right.String()+" other", right, "other")
 	}
@@ -41,7 +42,7 @@ func rightsPolicy(t *testing.T) map[string]*access.Identity {
 		t.Fatal(err)
 	}
 	for name, token := range hashes {
-		known[name], _ = p.ByToken(token)
+		known[name], _ = p.Identify(access.Evidence{Token: []byte(token)})
 	}
 	return known
 }
@@ -151,10 +152,10 @@ func TestPartlyVisible(t *testing.T) {
 	if got := r.want(200, "GET", "/jobs/3", "", nil); strings.Contains(got, "secret") || strings.Contains(got, "body") {
 		t.Error(got)
 	}
-	if got := r.want(403, "GET", "/tubes/mail/jobs?state=ready&bodies=true", "", nil); !strings.Contains(got, "listJobs with bodies needs the right peek") {
+	if got := r.want(403, "GET", "/tubes/mail/jobs?state=ready&bodies=true", "", nil); !strings.Contains(got, "listJobs needs all of these rights on the tube mail, for the bodies: peek") {
 		t.Error(got)
 	}
-	if got := r.want(403, "GET", "/jobs/1", "", nil); !strings.Contains(got, "getJob needs all of these rights on the tube a: stats") {
+	if got := r.want(403, "GET", "/jobs/1", "", nil); !strings.Contains(got, "getJob needs all of these rights on the tube of job 1: stats") {
 		t.Error(got)
 	}
 	who = nil

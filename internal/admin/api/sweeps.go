@@ -83,7 +83,7 @@ func moveJobs(r *request) (reply, error) {
 		return reply{}, problemf(400, "to: that is the tube where they are")
 	}
 	r.note("to", in.To)
-	if err := r.permittedOn(in.To); err != nil {
+	if err := r.permittedOn(r.op.need, "the tube "+in.To, in.To); err != nil {
 		return reply{}, err
 	}
 	done, err := r.sweepState(in.State, in.Count, func(e *engine.Engine, state engine.State) (engine.Sweep, engine.Outcome) {

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"slices"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -98,7 +97,7 @@ func (r *request) namesAfter(all engine.Names, after string, n int) (names []str
 	slices.Sort(names)
 	seen := names[:0]
 	for _, name := range names {
-		if !r.who.May(access.Stats, name) {
+		if !r.who.Meets(statsNamed, name) {
 			continue
 		}
 		if len(seen) == n {

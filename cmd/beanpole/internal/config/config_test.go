@@ -62,8 +62,8 @@ require-auth = true
 	if diff := cmp.Diff([]string{"10.0.0.1", "10.0.0.2"}, opt.Listen); diff != "" {
 		t.Errorf("listen (-want +got):\n%s", diff)
 	}
-	if opt.Port != "12000" || limits.Tubes != 1 || limits.Watches != 3 || opt.IdleTimeout != 5*time.Minute || !opt.Guard.Auth || opt.Verbose != 2 {
-		t.Errorf("port %s, limits %+v, idle timeout %v, auth %v, verbose %d", opt.Port, limits, opt.IdleTimeout, opt.Guard.Auth, opt.Verbose)
+	if opt.Port != "12000" || limits.Tubes != 1 || limits.Watches != 3 || opt.IdleTimeout != 5*time.Minute || !opt.Terms.Required || opt.Verbose != 2 {
+		t.Errorf("port %s, limits %+v, idle timeout %v, auth %v, verbose %d", opt.Port, limits, opt.IdleTimeout, opt.Terms.Required, opt.Verbose)
 	}
 }
 
@@ -117,10 +117,12 @@ func TestFileErrors(t *testing.T) {
 		{"no-fsync = true\nfsync-interval = 5", "exclude each other"},
 		{"[[rule]]\nallows = ['put']", `there is no setting "allows" in a [[rule]]`},
 		{"[[rule]]\nidentities = ['*']\nallow = ['fly']", "rule 1"},
-		{"[[rule]]\nidentities = ['who']\nallow = ['put']", `there is no identity "who"`},
+		{"[[rule]]\nidentities = ['who']\ntubes = ['*']\nallow = ['put']", `there is no identity "who"`},
+		{"[[rule]]\nidentities = ['*']\nallow = ['put']", `rule 1: it has no tubes ("*" is every tube)`},
+		{"[[limit]]\njobs = 1", `limit 1: it has no tubes ("*" is every tube)`},
 		{"[[identity]]\nname = 'x'\nnetworks = ['10.0.0.0/99']", "is not a network"},
 		{"[[identity]]\nname = 'x'\nunix-users = [-1]", "want the name or the number of a user"},
-		{"[[limit]]\njobs = -1", "limit 1: want jobs or bytes"},
+		{"[[limit]]\ntubes = ['*']\njobs = -1", "limit 1: want jobs or bytes"},
 		{"[[listener]]\naddress = '127.0.0.1'\ntls-cert = 'x'", "listener 1: TLS needs both"},
 	} {
 		path := file(t, c.text)
@@ -148,6 +150,7 @@ tubes = ["mail", "mail-*"]
 jobs = 10
 
 [[limit]]
+tubes = ["*"]
 bytes = 1000
 `))
 	if err != nil {

@@ -2,29 +2,27 @@ package config
 
 import (
 	"errors"
-	"net/netip"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A Guard is what a listener asks of its clients.
-type Guard struct {
-	Networks   []netip.Prefix // that clients must come from; none: any
-	TLS        certs.Files    // empty: no TLS
-	Auth       bool           // a client must prove who it is
-	TokenInPut bool           // the body of the first put may be the token
+// Terms are what a listener asks of its clients.
+type Terms struct {
+	access.Terms
+	TLS certs.Files // empty: no TLS
 }
 
 // Open reports whether nothing keeps strangers out.
-func (g *Guard) Open() bool {
-	return len(g.Networks) == 0 && !g.Auth && g.TLS.ClientCA == ""
+func (t *Terms) Open() bool {
+	return len(t.Networks) == 0 && !t.Required && t.TLS.ClientCA == ""
 }
 
 // check finds what contradicts itself.
-func (g *Guard) check() error {
-	if (g.TLS != certs.Files{}) && (g.TLS.Cert == "" || g.TLS.Key == "") {
+func (t *Terms) check() error {
+	if (t.TLS != certs.Files{}) && (t.TLS.Cert == "" || t.TLS.Key == "") {
 		return errors.New("TLS needs both tls-cert and tls-key")
 	}
 	return nil
@@ -33,13 +31,13 @@ func (g *Guard) check() error {
 // An Endpoint is where to listen, and what is asked of clients there.
 type Endpoint struct {
 	server.Address
-	Guard Guard
+	Terms Terms
 }
 
 // Endpoints are where to listen, now that all options are known: the addresses of
 // listen, and the listeners of the configuration file.
 func (opt *Options) Endpoints() ([]Endpoint, error) {
-	if err := opt.Guard.check(); err != nil {
+	if err := opt.Terms.check(); err != nil {
 		return nil, command.UsageError("%w", err)
 	}
 	listen := opt.Listen
@@ -52,7 +50,7 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 		if err != nil {
 			return nil, command.UsageError("%w", err)
 		}
-		endpoints = append(endpoints, Endpoint{a, opt.Guard})
+		endpoints = append(endpoints, Endpoint{a, opt.Terms})
 	}
 	for i, t := range opt.Tables.Listeners {
 		e, err := t.endpoint(opt.Port)
@@ -69,10 +67,10 @@ func (t *listenerTable) endpoint(port string) (e Endpoint, err error) {
 	if e.Address, err = server.ParseAddress(t.Address, port); err != nil {
 		return e, err
 	}
-	if e.Guard.Networks, err = parseNetworks(t.Networks); err != nil {
+	if e.Terms.Networks, err = parseNetworks(t.Networks); err != nil {
 		return e, err
 	}
-	e.Guard.TLS = certs.Files{Cert: t.TLSCert, Key: t.TLSKey, ClientCA: t.ClientCA}
-	e.Guard.Auth, e.Guard.TokenInPut = t.Auth, t.TokenInPut
-	return e, e.Guard.check()
+	e.Terms.TLS = certs.Files{Cert: t.TLSCert, Key: t.TLSKey, ClientCA: t.ClientCA}
+	e.Terms.Required, e.Terms.TokenInPut = t.Auth, t.TokenInPut
+	return e, e.Terms.check()
 }

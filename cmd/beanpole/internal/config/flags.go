@@ -39,11 +39,11 @@ func (opt *Options) defineSockets(fs *pflag.FlagSet) {
 func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
 	define(fs, "networks", "", &setting{set: opt.addNetwork, value: opt.showNetworks, repeats: true}, "serve clients from this `NETWORK` only, 10.0.0.0/8 or\n"+
 		"an address; may be repeated (any)")
-	define(fs, "tls-cert", "", as(&opt.Guard.TLS.Cert, parseFile, unlessEmpty), "encrypt with the certificate in `FILE`, PEM")
-	define(fs, "tls-key", "", as(&opt.Guard.TLS.Key, parseFile, unlessEmpty), "its key, in `FILE`")
-	define(fs, "tls-client-ca", "", as(&opt.Guard.TLS.ClientCA, parseFile, unlessEmpty), "clients need a certificate of an authority in `FILE`")
-	define(fs, "require-auth", "", onOff(&opt.Guard.Auth), "clients must prove who they are")
-	define(fs, "token-in-put", "", onOff(&opt.Guard.TokenInPut), "the body of the first put may be the token")
+	define(fs, "tls-cert", "", as(&opt.Terms.TLS.Cert, parseFile, unlessEmpty), "encrypt with the certificate in `FILE`, PEM")
+	define(fs, "tls-key", "", as(&opt.Terms.TLS.Key, parseFile, unlessEmpty), "its key, in `FILE`")
+	define(fs, "tls-client-ca", "", as(&opt.Terms.TLS.ClientCA, parseFile, unlessEmpty), "clients need a certificate of an authority in `FILE`")
+	define(fs, "require-auth", "", onOff(&opt.Terms.Required), "clients must prove who they are")
+	define(fs, "token-in-put", "", onOff(&opt.Terms.TokenInPut), "the body of the first put may be the token")
 }
 
 func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
@@ -123,16 +123,16 @@ func (opt *Options) showListen() any {
 
 func (opt *Options) addNetwork(s string) error {
 	n, err := parseNetwork(s)
-	opt.Guard.Networks = append(opt.Guard.Networks, n)
+	opt.Terms.Networks = append(opt.Terms.Networks, n)
 	return err
 }
 
 func (opt *Options) showNetworks() any {
-	if len(opt.Guard.Networks) == 0 {
+	if len(opt.Terms.Networks) == 0 {
 		return nil
 	}
 	var texts []string
-	for _, n := range opt.Guard.Networks {
+	for _, n := range opt.Terms.Networks {
 		texts = append(texts, n.String())
 	}
 	return texts

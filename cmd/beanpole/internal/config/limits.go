@@ -4,7 +4,6 @@ import (
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // A limitTable limits tubes.
@@ -15,8 +14,8 @@ type limitTable struct {
 }
 
 // ClientLimits returns what the options say of clients.
-func (opt *Options) ClientLimits() server.Limits {
-	l := server.Limits{
+func (opt *Options) ClientLimits() access.Limits {
+	l := access.Limits{
 		ConnectionsPerAddress: opt.limits.ofAddress,
 		CommandsPerSecond:     opt.limits.commands,
 		OfIdentity:            make(map[string]int),
@@ -45,7 +44,11 @@ func (opt *Options) QueueLimits() (engine.Limits, error) {
 		if t.Jobs < 0 || t.Bytes < 0 || t.Jobs == 0 && t.Bytes == 0 {
 			return l, command.UsageError("%s: limit %d: want jobs or bytes, more than 0", opt.File, i+1)
 		}
-		limits = append(limits, limit{access.NewPattern(t.Tubes), engine.TubeLimits{Jobs: t.Jobs, Bytes: t.Bytes}})
+		tubes, err := access.NewPattern(t.Tubes)
+		if err != nil {
+			return l, command.UsageError("%s: limit %d: %w", opt.File, i+1, err)
+		}
+		limits = append(limits, limit{tubes, engine.TubeLimits{Jobs: t.Jobs, Bytes: t.Bytes}})
 	}
 	l.Tube = func(name string) engine.TubeLimits {
 		for _, l := range limits {

@@ -20,7 +20,7 @@ type Options struct {
 	Port     string
 	UnixMode fs.FileMode
 	User     string // to become; empty: none
-	Guard    Guard  // of the listeners that Listen says, and of the admin pages
+	Terms    Terms  // of the listeners that Listen says, and of the admin pages
 
 	MaxJobSize   uint64 // bytes
 	MaxConns     int

@@ -83,7 +83,7 @@ type Settings struct {
 // each time.
 func (line CommandLine) Read() (*Settings, error) {
 	opt := line.opt
-	opt.Listen, opt.Guard.Networks = slices.Clone(line.opt.Listen), slices.Clone(line.opt.Guard.Networks)
+	opt.Listen, opt.Terms.Networks = slices.Clone(line.opt.Listen), slices.Clone(line.opt.Terms.Networks)
 	s := &Settings{Options: &opt, flags: pflag.NewFlagSet("", pflag.ContinueOnError), from: make(map[string]source)}
 	opt.Define(s.flags)
 	for _, name := range line.given {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // Tables are the tables of a configuration file, which no option can say: listeners
@@ -73,11 +74,11 @@ func (t *Tables) policy() (*access.Policy, error) {
 		c.Identities = append(c.Identities, id)
 	}
 	for i, rt := range t.Rules {
-		rights, err := access.ParseRights(rt.Allow)
+		set, err := rights.Parse(rt.Allow)
 		if err != nil {
 			return nil, fmt.Errorf("rule %d: %w", i+1, err)
 		}
-		c.Rules = append(c.Rules, access.RuleConfig{Identities: rt.Identities, Tubes: rt.Tubes, Rights: rights})
+		c.Rules = append(c.Rules, access.RuleConfig{Identities: rt.Identities, Tubes: rt.Tubes, Rights: set})
 	}
 	return access.New(c)
 }

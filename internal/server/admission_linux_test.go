@@ -17,13 +17,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 const testToken = "a-token-0123456789-0123456789"
 
-// testPolicy knows somebody by a token, a certificate, the user of the test, and a
+// testAccess knows somebody by a token, a certificate, the user of the test, and a
 // network; each may only use a tube of that name.
-func testPolicy(t *testing.T) func() *access.Policy {
+func testAccess(t *testing.T) *access.Control {
 	t.Helper()
 	h, err := access.HashOf(testToken)
 	if err != nil {
@@ -36,13 +37,22 @@ func testPolicy(t *testing.T) func() *access.Policy {
 		{Name: "network", Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}},
 	}}
 	for _, id := range c.Identities {
-		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{id.Name}, Tubes: []string{id.Name}, Rights: access.All})
+		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{id.Name}, Tubes: []string{id.Name}, Rights: rights.All})
 	}
+	return controlOf(t, c)
+}
+
+func controlOf(t *testing.T, c access.Config) *access.Control {
+	t.Helper()
 	p, err := access.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() *access.Policy { return p }
+	control, err := access.NewControl(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return control
 }
 
 func listenLoopback(t *testing.T) net.Listener {
@@ -62,15 +72,15 @@ func TestIdentities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, Options{})
-	a := Access{Policy: testPolicy(t), Required: true}
-	plain := r.serveWith(listenLoopback(t), a)
+	r := start(t, Options{Access: testAccess(t)})
+	terms := Terms{Terms: access.Terms{Required: true}}
+	plain := r.serveWith(listenLoopback(t), terms)
 	unixSocket, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.serveWith(unixSocket, a)
-	secure := a
+	r.serveWith(unixSocket, terms)
+	secure := terms
 	secure.TLS = source.Config()
 	encrypted := r.serveWith(listenLoopback(t), secure)
 	tlsConfig := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", Certificates: []tls.Certificate{ca.Pair("worker")}}
@@ -116,8 +126,8 @@ func TestIdentities(t *testing.T) {
 func TestNetworks(t *testing.T) {
 	log := &logged{}
 	r := start(t, Options{Logger: slog.New(log)})
-	a := Access{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}
-	l := r.serveWith(listenLoopback(t), a)
+	terms := Terms{Terms: access.Terms{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}}
+	l := r.serveWith(listenLoopback(t), terms)
 	nc, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +156,7 @@ func TestSlowHandshakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, Options{})
-	l := r.serveWith(listenLoopback(t), Access{TLS: source.Config()})
+	l := r.serveWith(listenLoopback(t), Terms{TLS: source.Config()})
 	const many = 300
 	for range many {
 		nc, err := net.Dial("tcp", l.Addr().String())
@@ -198,7 +208,7 @@ func TestTLSWaits(t *testing.T) {
 	}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		r := start(t, Options{IdleTimeout: time.Hour})
-		l := r.serveWith(listenLoopback(t), Access{TLS: source.Config()})
+		l := r.serveWith(listenLoopback(t), Terms{TLS: source.Config()})
 		dial := func() *client {
 			nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", MaxVersion: version})
 			if err != nil {

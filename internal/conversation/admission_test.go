@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -33,26 +33,33 @@ func newPolicy(t testing.TB, rules []access.RuleConfig, names ...string) *access
 	return p
 }
 
-// A porter keeps a gate and notes what it refuses.
+// A porter admits clients by a policy, and notes what is refused.
 type porter struct {
-	Gate
+	access.Terms
+	control *access.Control
 	refused []string
 }
 
 func newPorter(p *access.Policy) *porter {
-	po := &porter{}
-	po.Policy = func() *access.Policy { return p }
-	po.Refused = func(client, identity, what string) {
-		po.refused = append(po.refused, fmt.Sprintf("%s as %q: %s", client, identity, what))
+	control, err := access.NewControl(p, nil)
+	if err != nil {
+		panic(err)
 	}
-	return po
+	return &porter{control: control}
 }
 
-// guarded returns a guest in front of a gate.
-func (d *desk) guarded(p *porter) *guest {
+// admitted returns a guest that a porter has let in.
+func (d *desk) admitted(p *porter) *guest { return d.admittedAs(p, nil) }
+
+// admittedAs is admitted for a guest that is known already.
+func (d *desk) admittedAs(p *porter, id *access.Identity) *guest {
+	d.shared.Access = p.control
+	d.shared.Refused = func(c *Conversation, what string) {
+		p.refused = append(p.refused, fmt.Sprintf("%q: %s", c.Identity(), what))
+	}
 	g := &guest{desk: d}
 	g.Conversation = New(&d.shared, g, "")
-	g.Guard(&p.Gate, "client", nil)
+	g.Admit(&p.Terms, id)
 	g.Open(d.batch, d.now)
 	d.turn()
 	return g
@@ -79,7 +86,7 @@ func TestAuth(t *testing.T) {
 		{"a put of the token", "put 0 0 9 24\nTOKEN\n", "UNAUTHORIZED\n"}, // TokenInPut is off
 	} {
 		d := newDesk(t)
-		g := d.guarded(p)
+		g := d.admitted(p)
 		g.send(strings.ReplaceAll(c.send, "TOKEN", tokenOf("a")))
 		if got := strings.ReplaceAll(g.got.String(), "\r", ""); got != c.want {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
@@ -108,22 +115,22 @@ func TestTokenInPut(t *testing.T) {
 	token := put(tokenOf("a"))
 
 	d := newDesk(t)
-	g := d.guarded(p)
+	g := d.admitted(p)
 	g.send(token + put("hello") + token + "peek 2\n")
 	g.want(fmt.Sprintf("INSERTED 0\nINSERTED 1\nINSERTED 2\nFOUND 2 %d\n%s\n", len(tokenOf("a")), tokenOf("a"))) // only the first is one
 	if n := d.eng.Stats().TotalJobs; n != 2 {
 		t.Errorf("%d jobs were put, want 2", n)
 	}
 	g.end()
-	g = d.guarded(p)
+	g = d.admitted(p)
 	g.send(put("wrong") + token)
 	g.want("UNAUTHORIZED\n")
 	g.wantState(Done)
 	g.end()
 }
 
-// Without a gate, auth is what it is to beanstalkd.
-func TestNoGate(t *testing.T) {
+// Where clients are not asked who they are, auth is what it is to beanstalkd.
+func TestNoTerms(t *testing.T) {
 	g := newDesk(t).guest()
 	g.send("auth x\nuse a\n")
 	g.want("UNKNOWN_COMMAND\nUSING a\n")
@@ -135,7 +142,7 @@ func TestAuthTimeout(t *testing.T) {
 	p := newPorter(newPolicy(t, nil, "a"))
 	p.Required = true
 	d := newDesk(t)
-	g, friend := d.guarded(p), d.guarded(p)
+	g, friend := d.admitted(p), d.admitted(p)
 	friend.send("auth " + tokenOf("a") + "\n")
 	d.now += int64(9 * time.Second)
 	g.send("au")
@@ -158,75 +165,75 @@ var verbs = []struct {
 	send string
 	want string // beginning of the reply, if it is allowed
 	any  bool   // one of the rights is enough
-	need access.Rights
+	need rights.Set
 }{
-	{"put 0 0 9 1\nx\n", "INSERTED", false, access.Put},
-	{"use default\n", "USING default", true, access.Put | access.Peek | access.Manage | access.Stats},
-	{"watch default\n", "WATCHING", false, access.Reserve},
-	{"ignore other\n", "WATCHING 1", false, access.None},
-	{"reserve\n", "RESERVED 1", false, access.Reserve},
-	{"reserve-with-timeout 0\n", "RESERVED 1", false, access.Reserve},
-	{"reserve-job 1\n", "RESERVED 1", false, access.Reserve},
-	{"delete 1\n", "DELETED", true, access.Reserve | access.Manage},
-	{"delete 2\n", "DELETED", true, access.Reserve | access.Manage},
-	{"release 2 0 0\n", "RELEASED", false, access.Reserve},
-	{"bury 2 0\n", "BURIED", false, access.Reserve},
-	{"touch 2\n", "TOUCHED", false, access.Reserve},
-	{"kick 1\n", "KICKED 0", false, access.Manage},
-	{"kick-job 1\n", "NOT_FOUND", false, access.Manage},
-	{"pause-tube default 0\n", "PAUSED", false, access.Manage},
-	{"list-jobs default ready\n", "OK ", false, access.Stats},
-	{"flush-tube default\n", "FLUSHED 1", false, access.Manage},
-	{"move-jobs default default2 ready\n", "MOVED 1", false, access.Manage},
-	{"peek 1\n", "FOUND 1", false, access.Peek},
-	{"peek-ready\n", "FOUND 1", false, access.Peek},
-	{"peek-delayed\n", "NOT_FOUND", false, access.Peek},
-	{"peek-buried\n", "NOT_FOUND", false, access.Peek},
-	{"stats\n", "OK ", false, access.Stats},
-	{"stats-tube default\n", "OK ", false, access.Stats},
-	{"stats-job 1\n", "OK ", false, access.Stats},
-	{"list-tubes\n", "OK ", false, access.Stats},
-	{"list-tube-used\n", "USING default", false, access.None},
-	{"list-tubes-watched\n", "OK ", false, access.None},
-	{"peek 99\n", "NOT_FOUND", false, access.None},
-	{"nonsense\n", "UNKNOWN_COMMAND", false, access.None},
-	{"kick x\n", "BAD_FORMAT", false, access.None},
-	{"flush-tube x any\n", "BAD_FORMAT", false, access.None},
+	{"put 0 0 9 1\nx\n", "INSERTED", false, rights.Put},
+	{"use default\n", "USING default", true, rights.Put | rights.Peek | rights.Manage | rights.Stats},
+	{"watch default\n", "WATCHING", false, rights.Reserve},
+	{"ignore other\n", "WATCHING 1", false, rights.None},
+	{"reserve\n", "RESERVED 1", false, rights.Reserve},
+	{"reserve-with-timeout 0\n", "RESERVED 1", false, rights.Reserve},
+	{"reserve-job 1\n", "RESERVED 1", false, rights.Reserve},
+	{"delete 1\n", "DELETED", true, rights.Reserve | rights.Manage},
+	{"delete 2\n", "DELETED", true, rights.Reserve | rights.Manage},
+	{"release 2 0 0\n", "RELEASED", false, rights.Reserve},
+	{"bury 2 0\n", "BURIED", false, rights.Reserve},
+	{"touch 2\n", "TOUCHED", false, rights.Reserve},
+	{"kick 1\n", "KICKED 0", false, rights.Manage},
+	{"kick-job 1\n", "NOT_FOUND", false, rights.Manage},
+	{"pause-tube default 0\n", "PAUSED", false, rights.Manage},
+	{"list-jobs default ready\n", "OK ", false, rights.Stats},
+	{"flush-tube default\n", "FLUSHED 1", false, rights.Manage},
+	{"move-jobs default default2 ready\n", "MOVED 1", false, rights.Manage},
+	{"peek 1\n", "FOUND 1", false, rights.Peek},
+	{"peek-ready\n", "FOUND 1", false, rights.Peek},
+	{"peek-delayed\n", "NOT_FOUND", false, rights.Peek},
+	{"peek-buried\n", "NOT_FOUND", false, rights.Peek},
+	{"stats\n", "OK ", false, rights.Stats},
+	{"stats-tube default\n", "OK ", false, rights.Stats},
+	{"stats-job 1\n", "OK ", false, rights.Stats},
+	{"list-tubes\n", "OK ", false, rights.Stats},
+	{"list-tube-used\n", "USING default", false, rights.None},
+	{"list-tubes-watched\n", "OK ", false, rights.None},
+	{"peek 99\n", "NOT_FOUND", false, rights.None},
+	{"nonsense\n", "UNKNOWN_COMMAND", false, rights.None},
+	{"kick x\n", "BAD_FORMAT", false, rights.None},
+	{"flush-tube x any\n", "BAD_FORMAT", false, rights.None},
 }
 
 // TestRights tries each verb with each set of rights: 32 by 32.
 func TestRights(t *testing.T) {
-	for rights := access.None; rights <= access.All; rights++ {
-		rules := []access.RuleConfig{{Identities: []string{"admin"}, Rights: access.All}}
-		if rights != access.None {
-			rules = append(rules, access.RuleConfig{Identities: []string{"a"}, Tubes: []string{"def*"}, Rights: rights})
+	for set := rights.None; set <= rights.All; set++ {
+		rules := []access.RuleConfig{{Identities: []string{"admin"}, Tubes: []string{"*"}, Rights: rights.All}}
+		if set != rights.None {
+			rules = append(rules, access.RuleConfig{Identities: []string{"a"}, Tubes: []string{"def*"}, Rights: set})
 		}
 		p := newPorter(newPolicy(t, rules, "a", "admin"))
 		for _, v := range verbs {
 			d := newDesk(t)
-			g := d.guarded(p)
+			g := d.admitted(p)
 			// The admin sets up, and is then made the other.
 			g.send("auth " + tokenOf("admin") + "\nput 0 0 9 1\nx\nput 5 0 9 1\ny\nreserve-job 2\n")
-			a, _ := p.Policy().ByToken(tokenOf("a"))
+			a, _ := p.control.Identify(access.Evidence{Token: []byte(tokenOf("a"))})
 			g.identity = a
 			g.got.Reset()
 			before := d.eng.Stats()
 			p.refused = nil
 			g.send(v.send)
 			reply := g.got.String()
-			allowed := v.need&^rights == 0
+			allowed := v.need&^set == 0
 			if v.any {
-				allowed = v.need&rights != 0
+				allowed = v.need&set != 0
 			}
 			switch {
 			case allowed && !strings.HasPrefix(reply, v.want):
-				t.Errorf("with %s: %q is answered %q, want %q", rights, v.send, reply, v.want)
+				t.Errorf("with %s: %q is answered %q, want %q", set, v.send, reply, v.want)
 			case !allowed && reply != "UNAUTHORIZED\r\n":
-				t.Errorf("with %s: %q is answered %q", rights, v.send, reply)
+				t.Errorf("with %s: %q is answered %q", set, v.send, reply)
 			case !allowed && d.eng.Stats() != before:
-				t.Errorf("with %s: %q was refused and changed something", rights, v.send)
+				t.Errorf("with %s: %q was refused and changed something", set, v.send)
 			case !allowed && len(p.refused) != 1 || allowed && len(p.refused) > 0:
-				t.Errorf("with %s: %q: refused %q", rights, v.send, p.refused)
+				t.Errorf("with %s: %q: refused %q", set, v.send, p.refused)
 			}
 			g.wantState(Reading)
 			g.end()
@@ -238,24 +245,20 @@ func TestRights(t *testing.T) {
 // are tubes that were watched before auth.
 func TestWatchedTubes(t *testing.T) {
 	rules := []access.RuleConfig{
-		{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: access.Reserve},
-		{Identities: []string{"*"}, Tubes: []string{"public"}, Rights: access.Reserve},
+		{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Reserve},
+		{Identities: []string{"*"}, Tubes: []string{"public"}, Rights: rights.Reserve},
 	}
 	p := newPorter(newPolicy(t, rules, "a"))
 	d := newDesk(t)
-	g := d.guarded(p)
+	g := d.admitted(p)
 	g.send("watch mine\nwatch public\nauth " + tokenOf("a") + "\nwatch mine\nreserve-with-timeout 0\nignore default\nreserve-with-timeout 0\n")
 	g.want("UNAUTHORIZED\nWATCHING 2\nAUTHENTICATED\nWATCHING 3\nUNAUTHORIZED\nWATCHING 2\nTIMED_OUT\n")
 	g.end()
 
 	// Somebody whose network has let it watch, and whose token does not.
-	g = &guest{desk: d}
-	g.Conversation = New(&d.shared, g, "")
 	admin := newPorter(newPolicy(t, nil, "admin"))
-	id, _ := admin.Policy().ByToken(tokenOf("admin"))
-	g.Guard(&p.Gate, "client", id)
-	g.Open(d.batch, d.now)
-	d.turn()
+	id, _ := admin.control.Identify(access.Evidence{Token: []byte(tokenOf("admin"))})
+	g = d.admittedAs(p, id)
 	g.send("watch other\nauth " + tokenOf("a") + "\nreserve\n")
 	g.want("WATCHING 2\nUNAUTHORIZED\n")
 	g.wantState(Done)
@@ -278,7 +281,7 @@ func FuzzAuth(f *testing.F) {
 		p.Required, p.TokenInPut = true, inPut
 		d := newDesk(t)
 		before := d.eng.Stats()
-		g := d.guarded(p)
+		g := d.admitted(p)
 		for rest := talk; len(rest) > 0 && g.State() == Reading; {
 			n := min(piece, len(rest))
 			g.receiveAll([]byte(rest[:n]))
@@ -292,24 +295,4 @@ func FuzzAuth(f *testing.F) {
 		}
 		g.end()
 	})
-}
-
-// Each command says what it needs. One that does not is refused, and not open to all.
-func TestRequirements(t *testing.T) {
-	for op := range wire.NumOps {
-		if requirements[op].on == unstated {
-			t.Errorf("%v has no row in requirements", op)
-		}
-	}
-	saved := requirements[wire.Peek]
-	defer func() { requirements[wire.Peek] = saved }()
-	requirements[wire.Peek] = requirement{}
-	policy, err := access.New(access.Config{Rules: []access.RuleConfig{{Identities: []string{"*"}, Tubes: []string{"mail"}, Rights: access.All}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := Conversation{identity: policy.Nobody()}
-	if c.may(engine.New(engine.Options{}), &wire.Command{Op: wire.Peek, ID: 1}) {
-		t.Error("a command without a row may be executed")
-	}
 }

@@ -1,0 +1,98 @@
+package access
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+)
+
+// Terms are what a listener asks of its clients. The zero value lets in everybody.
+type Terms struct {
+	// Networks are those that clients must come from; none: any. They do not
+	// concern unix sockets.
+	Networks []netip.Prefix
+
+	// Required makes a client prove who it is before anything else.
+	Required bool
+
+	// TokenInPut lets the body of a put be the token, for clients that cannot send
+	// auth.
+	TokenInPut bool
+}
+
+// LetIn reports whether a client may come from an address; the zero Addr is that of a unix
+// socket.
+func (t *Terms) LetIn(addr netip.Addr) bool {
+	addr = plain(addr)
+	return !addr.IsValid() || len(t.Networks) == 0 || slices.ContainsFunc(t.Networks, func(n netip.Prefix) bool { return n.Contains(addr) })
+}
+
+// A Control admits the clients of a server, on whatever listener: it has the policy and the
+// limits in force. The zero value lets everybody do everything, as often as they like.
+type Control struct {
+	policy atomic.Pointer[Policy] // nil: nobody is asked who he is
+	limits
+}
+
+// NewControl returns the Control of listeners with these terms. It asks nobody who he is if
+// the policy is empty, and no listener wants to know.
+func NewControl(p *Policy, listeners []Terms) (*Control, error) {
+	c := &Control{}
+	required := slices.ContainsFunc(listeners, func(t Terms) bool { return t.Required })
+	switch {
+	case required && p.identities == 0:
+		return nil, errors.New("require-auth: nobody could get in, for there is no [[identity]] in a configuration file")
+	case p.identities+p.rules > 0:
+		c.policy.Store(p)
+	}
+	return c, nil
+}
+
+// Asks reports whether clients are asked who they are, so that auth is a command.
+func (c *Control) Asks() bool { return c.policy.Load() != nil }
+
+// Replace puts another policy into force. It refuses one that switches security off, for the
+// file may just be written, and be empty at this moment. If clients are not asked who they
+// are, it changes nothing: that begins with a restart.
+func (c *Control) Replace(p *Policy) error {
+	old := c.policy.Load()
+	switch {
+	case old == nil:
+		return nil
+	case old.identities > 0 && p.identities == 0:
+		return errors.New("the last [[identity]] has gone: to let everybody in takes a restart")
+	case old.rules > 0 && p.rules == 0:
+		return errors.New("the last [[rule]] has gone: to let everybody do everything takes a restart")
+	}
+	c.policy.Store(p)
+	return nil
+}
+
+// open is the policy of those who ask nobody who he is.
+var open, _ = New(Config{})
+
+// Identify is [Policy.Identify] by the policy in force.
+func (c *Control) Identify(e Evidence) (id *Identity, known bool) {
+	if p := c.policy.Load(); p != nil {
+		return p.Identify(e)
+	}
+	return open.nobody, false
+}
+
+// Demand is Identify for a listener that demands to know who everybody is as soon as there
+// are identities, as the admin pages do. It is false if the client may not come in.
+func (c *Control) Demand(e Evidence) (id *Identity, ok bool) {
+	p := c.policy.Load()
+	if p == nil {
+		return open.nobody, true
+	}
+	id, known := p.Identify(e)
+	return id, known || e.Token == nil && p.identities == 0
+}
+
+// HasIdentities reports whether there are any.
+func (c *Control) HasIdentities() bool {
+	p := c.policy.Load()
+	return p != nil && p.identities > 0
+}

@@ -1,0 +1,105 @@
+package access
+
+import (
+	"math"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// A limiter has as many tokens as there may be commands in a second, and more when their
+// time has come. What is given back others may have. A new rate is true for what was
+// taken before, too.
+func TestLimiter(t *testing.T) {
+	const second = int64(time.Second)
+	l := (&limits{}).newLimiter(10)
+	wantTokens := func(now int64, want int) {
+		t.Helper()
+		if got := l.Tokens(now); got != want {
+			t.Errorf("%d tokens after %v, want %d", got, time.Duration(now), want)
+		}
+	}
+	wantTakes := func(now int64, n int, want int64) {
+		t.Helper()
+		if at := l.Take(now, n); at != want {
+			t.Errorf("%d tokens taken after %v: may come after %v, want %v", n, time.Duration(now), time.Duration(at), time.Duration(want))
+		}
+	}
+	wantTokens(5*second, 10)
+	wantTakes(5*second, 9, 5*second)
+	wantTakes(5*second, 1, 5*second)
+	wantTokens(5*second, 0)
+	wantTakes(5*second, 1, 5*second+second/10)
+	wantTakes(5*second, 2, 5*second+3*second/10)
+	wantTokens(6*second, 7)
+	l.GiveBack(3)
+	wantTokens(6*second, 10)
+	wantTokens(60*second, 10)
+
+	// The clocks of two loops differ a little: nobody gets tokens for that.
+	for range 100 {
+		l.Take(60*second, 1)
+		l.Take(60*second-second/10, 1)
+	}
+	wantTokens(60*second+second/2, 0)
+	l.GiveBack(200)
+
+	wantTakes(60*second, 10+100, 70*second)
+	l.set(60*second, 100)
+	wantTakes(60*second, 1, 60*second+11*second/100)
+	l.set(60*second, 0)
+	wantTokens(60*second, math.MaxInt32)
+	l.set(61*second, 1)
+	wantTakes(61*second, 1, 61*second)
+	wantTakes(61*second, 1, 62*second)
+}
+
+// A client that connects again and again is not free of what it has taken before. An
+// address is forgotten when that no longer matters.
+func TestReconnectingIsNoWayOut(t *testing.T) {
+	l := &limits{}
+	l.SetLimits(0, Limits{CommandsPerSecond: 10})
+	client := netip.MustParseAddr("192.0.2.1")
+	const visits, commands = 20, 5
+	now, done := int64(0), 0
+	for range visits {
+		now += int64(time.Millisecond)
+		if err := l.Enter(now, client); err != nil {
+			t.Fatal(err)
+		}
+		k := l.LimiterOf(nil, client)
+		n := min(commands, k.Tokens(now))
+		k.Take(now, n)
+		done += n
+		l.Leave(now, client)
+	}
+	if done != 10 {
+		t.Errorf("%d commands in %v, want 10", done, time.Duration(now))
+	}
+	other := netip.MustParseAddr("192.0.2.2")
+	now += int64(2 * time.Second)
+	if err := l.Enter(now, other); err != nil {
+		t.Fatal(err)
+	}
+	l.Leave(now, other)
+	if len(l.addresses) != 0 || len(l.departed) != 0 {
+		t.Errorf("%d addresses and %d departures are kept, want none", len(l.addresses), len(l.departed))
+	}
+}
+
+func TestMachine(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"192.0.2.1", "192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"2001:db8::1", "2001:db8::2:0:0:1", true},
+		{"2001:db8::1", "2001:db8:0:1::1", false},
+		{"::1", "127.0.0.1", false},
+	} {
+		if got := Machine(netip.MustParseAddr(c.a)) == Machine(netip.MustParseAddr(c.b)); got != c.same {
+			t.Errorf("%s and %s are one: %v", c.a, c.b, got)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http/httptest"
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+)
+
+// What a request shows of who sends it. That a token is there counts, also if it is empty.
+func TestEvidence(t *testing.T) {
+	certificate := &x509.Certificate{}
+	user, nobody := access.UnixUser{ID: 1234, Known: true}, access.UnixUser{}
+	local := netip.MustParseAddr("10.1.1.1")
+	for _, c := range []struct {
+		what          string
+		authorization string
+		cert          *x509.Certificate
+		user          access.UnixUser
+		addr          string
+		want          access.Evidence
+	}{
+		{"nothing", "", nil, nobody, "@", access.Evidence{}},
+		{"a token", "Bearer x", nil, nobody, "10.1.1.1:1", access.Evidence{Token: []byte("x"), Address: local}},
+		{"in the way of other clients", "bearer x", nil, nobody, "@", access.Evidence{Token: []byte("x")}},
+		{"an empty token", "Bearer", nil, nobody, "@", access.Evidence{Token: []byte{}}},
+		{"another scheme", "Basic eDp5", nil, nobody, "10.1.1.1:1", access.Evidence{Address: local}},
+		{"a certificate", "", certificate, nobody, "10.1.1.1:1", access.Evidence{Certificate: certificate, Address: local}},
+		{"a user", "", nil, user, "@", access.Evidence{User: user}},
+		{"a link-local address", "", nil, nobody, "[fe80::1%eth0]:1", access.Evidence{Address: netip.MustParseAddr("fe80::1%eth0")}},
+	} {
+		r := httptest.NewRequest("GET", "/api/v1/stats", nil)
+		r.RemoteAddr = c.addr
+		if c.authorization != "" {
+			r.Header.Set("Authorization", c.authorization)
+		}
+		if c.cert != nil {
+			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c.cert}}
+		}
+		r = r.WithContext(context.WithValue(r.Context(), peerKey{}, c.user))
+		if got := evidence(r); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+		}
+	}
+}

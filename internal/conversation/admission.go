@@ -1,0 +1,154 @@
+package conversation
+
+import (
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/rights"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// AuthTimeout is how long a client that must prove who it is may take for that.
+const AuthTimeout = 10 * time.Second
+
+// insertedToken is the id in the reply to a put whose body was a token. It is
+// that of no job.
+const insertedToken = 0
+
+// Admit says on which terms the client was let in, and who it is as far as that is known
+// already, from a certificate for example; nil: it is not. The conversation must be new.
+// Without a call of Admit the client may do everything, and auth is no command.
+func (c *Conversation) Admit(terms *access.Terms, id *access.Identity) {
+	c.terms = terms
+	c.locked = terms.Required && id == nil
+	if id == nil {
+		id, _ = c.shared.Access.Identify(access.Evidence{})
+	}
+	c.identity = id
+	c.limitParser()
+}
+
+// limitParser makes auth a command, and does not let a stranger send large bodies.
+func (c *Conversation) limitParser() {
+	if c.terms == nil {
+		return
+	}
+	c.parser.Auth = true
+	if c.locked {
+		c.parser.MaxBody = min(c.parser.MaxBody, access.MaxToken)
+	}
+}
+
+// identify looks up whose token a command has: outside turns, since a driver parses
+// there.
+func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
+	token := cmd.Text
+	switch {
+	case cmd.Op == wire.Put && c.locked && c.terms.TokenInPut:
+		token = cmd.Body
+	case cmd.Op != wire.Auth:
+		return nil
+	}
+	id, known := c.shared.Access.Identify(access.Evidence{Token: token})
+	if !known {
+		return nil
+	}
+	c.parser.MaxBody = c.shared.MaxJobSize // what follows may be here already
+	return id
+}
+
+// passes reports whether a command may be executed. If not, it is answered.
+func (c *Conversation) passes(e *engine.Engine, cmd *command) bool {
+	switch {
+	case cmd.Op == wire.Auth || c.locked && cmd.identity != nil:
+		c.enter(e, cmd)
+		return false
+	case cmd.Fault == wire.FaultHTTP:
+		return true
+	case c.locked:
+		if c.quit = true; cmd.Op != wire.Quit {
+			c.refuse(cmd.Op.String() + " before auth")
+		}
+		return false
+	case cmd.Fault != wire.None || c.identity.Unrestricted():
+		return true
+	}
+	var room [2]string
+	if c.identity.Meets(cmd.Op.Need(), c.tubesOf(e, &cmd.Command, room[:0])...) {
+		return true
+	}
+	c.refuse(cmd.Op.String())
+	return false
+}
+
+// refuse answers that the client may not do something.
+func (c *Conversation) refuse(what string) {
+	c.unsuccessful(wire.Unauthorized)
+	if c.shared.Refused != nil {
+		c.shared.Refused(c, what)
+	}
+}
+
+// enter gives the client the identity that its token belongs to. The conversation ends
+// if the token is not known, or if that identity may not reserve from a tube that the
+// client watches already.
+func (c *Conversation) enter(e *engine.Engine, cmd *command) {
+	if cmd.identity == nil || cmd.Fault != wire.None || !c.mayKeepWatching(cmd.identity) {
+		c.refuse("the token")
+		c.quit = true
+		return
+	}
+	c.identity, c.locked = cmd.identity, false
+	c.identified(cmd.identity)
+	if cmd.Op == wire.Put {
+		c.out = wire.AppendInserted(c.out, insertedToken)
+		return
+	}
+	c.word(wire.Authenticated)
+}
+
+// watchedBefore is how many tubes a client may watch when it says who it is.
+const watchedBefore = 100
+
+// mayKeepWatching reports whether an identity may reserve from the tubes that are
+// watched. The tube default does not count: every client watches it at first.
+func (c *Conversation) mayKeepWatching(id *access.Identity) bool {
+	names := c.sess.WatchedNames()
+	if id.Unrestricted() {
+		return true
+	}
+	if names.Len() > watchedBefore {
+		return false
+	}
+	for i := range names.Len() {
+		if name := names.At(i); name != defaultTube && !id.Meets(wire.Watch.Need(), name) {
+			return false
+		}
+	}
+	return true
+}
+
+const defaultTube = "default"
+
+// tubesOf appends the tubes on which a client needs the rights for a command. A job that does
+// not exist has none: the command is answered as always.
+func (c *Conversation) tubesOf(e *engine.Engine, cmd *wire.Command, tubes []string) []string {
+	switch cmd.Op.Need().Place {
+	case rights.NamedTube:
+		return append(tubes, string(cmd.Tube))
+	case rights.TwoTubes:
+		return append(tubes, string(cmd.Tube), string(cmd.Text))
+	case rights.TubeInUse:
+		return append(tubes, c.sess.Using())
+	case rights.WatchedTubes:
+		if e.Watches(c.sess, defaultTube) {
+			return append(tubes, defaultTube) // the others were looked at when they were added
+		}
+	case rights.TubeOfJob:
+		if tube, ok := e.TubeOf(cmd.ID); ok {
+			return append(tubes, tube)
+		}
+	}
+	return tubes
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/ratelog"
+)
+
+// handshakeTimeout is how long a TLS handshake may take. Each has a goroutine, so it
+// holds up nobody else.
+const handshakeTimeout = 10 * time.Second
+
+// Terms are what a listener asks of its clients. The zero value lets in everybody.
+type Terms struct {
+	access.Terms
+
+	// TLS encrypts the connections. Nil: they are not.
+	TLS *tls.Config
+}
+
+// A refusal is why a connection is refused.
+type refusal struct{ reason string }
+
+func (r *refusal) Error() string { return r.reason }
+
+// letIn returns what a new client shows of who it is, or why it may not come in. user
+// returns the user of the process at the other end, if that is a unix socket.
+func (t *Terms) letIn(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
+	e := access.Evidence{Address: AddressOf(client)}
+	if !t.LetIn(e.Address) {
+		return e, &refusal{"it comes from a network that is not allowed"}
+	}
+	if !e.Address.IsValid() {
+		e.User = user()
+	}
+	return e, nil
+}
+
+// AddressOf returns the address of a client; the zero Addr if it has none, as with a unix
+// socket.
+func AddressOf(client net.Addr) (addr netip.Addr) {
+	if tcp, ok := client.(*net.TCPAddr); ok {
+		addr = tcp.AddrPort().Addr()
+	}
+	return addr
+}
+
+// handshake encrypts a connection and adds the client's certificate, if it has one, to what
+// it shows.
+func handshake(nc *tls.Conn, e *access.Evidence) error {
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	if err := nc.HandshakeContext(ctx); err != nil {
+		return &refusal{fmt.Sprintf("TLS: %v", err)}
+	}
+	if certs := nc.ConnectionState().PeerCertificates; len(certs) > 0 {
+		e.Certificate = certs[0]
+	}
+	return nil
+}
+
+// admit lets a new conversation begin, as that of whom the evidence belongs to.
+func (s *Server) admit(c *conversation.Conversation, t *Terms, e access.Evidence) {
+	id, known := s.access.Identify(e)
+	c.Limit(s.access.LimiterOf(id, e.Address))
+	if !s.access.Asks() {
+		return
+	}
+	if !known {
+		id = nil
+	}
+	c.Admit(&t.Terms, id)
+}
+
+// refusals counts what was refused, and tells the log about some of them.
+type refusals struct {
+	log         *ratelog.Logger
+	connections atomic.Uint64
+	commands    atomic.Uint64
+}
+
+// connection notes that a connection was refused, if err says that.
+func (r *refusals) connection(client net.Addr, err error) {
+	why, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return
+	}
+	r.connections.Add(1)
+	r.log.Warn("a connection was refused", "client", client.String(), "reason", why.reason)
+}
+
+// command notes that a command was refused.
+func (r *refusals) command(c *conversation.Conversation, what string) {
+	r.commands.Add(1)
+	r.client(c.Owner().(connected).address(), c.Identity(), what)
+}
+
+func (r *refusals) client(client, identity, what string) {
+	r.log.Warn("a client was refused", "client", client, "identity", identity, "refused", what)
+}
+
+// Refused tells the log that somebody was refused at another door of the server.
+func (s *Server) Refused(client, identity, what string) { s.refusals.client(client, identity, what) }
+
+// refusalLines is how many refusals are logged in a second, on average.
+const refusalLines = 5
+
+func newRefusals(log *slog.Logger) *refusals {
+	return &refusals{log: ratelog.New(log, refusalLines, 4*refusalLines)}
+}
