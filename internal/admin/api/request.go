@@ -123,11 +123,11 @@ func (r *request) permittedOn(n rights.Need, where string, tubes ...string) erro
 		return nil
 	}
 	r.refused = tubes
-	word := "all"
+	which := "the right"
 	if n.OneOf {
-		word = "one"
+		which = "one of the rights"
 	}
-	return problemf(http.StatusForbidden, "%s needs %s of these rights on %s: %s", r.op.id, word, where, n.Rights)
+	return problemf(http.StatusForbidden, "%s needs %s %s on %s", r.op.id, which, n.Rights, where)
 }
 
 // decode reads the body of a request, which is one JSON object. It may be empty if

@@ -152,10 +152,10 @@ func TestPartlyVisible(t *testing.T) {
 	if got := r.want(200, "GET", "/jobs/3", "", nil); strings.Contains(got, "secret") || strings.Contains(got, "body") {
 		t.Error(got)
 	}
-	if got := r.want(403, "GET", "/tubes/mail/jobs?state=ready&bodies=true", "", nil); !strings.Contains(got, "listJobs needs all of these rights on the tube mail, for the bodies: peek") {
+	if got := r.want(403, "GET", "/tubes/mail/jobs?state=ready&bodies=true", "", nil); !strings.Contains(got, "listJobs needs the right peek on the tube mail, for the bodies") {
 		t.Error(got)
 	}
-	if got := r.want(403, "GET", "/jobs/1", "", nil); !strings.Contains(got, "getJob needs all of these rights on the tube of job 1: stats") {
+	if got := r.want(403, "GET", "/jobs/1", "", nil); !strings.Contains(got, "getJob needs the right stats on the tube of job 1") {
 		t.Error(got)
 	}
 	who = nil
