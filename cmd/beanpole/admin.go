@@ -110,20 +110,22 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 		o.Journal = func() admin.JournalStats {
 			st := j.Stats()
 			return admin.JournalStats{
-				Healthy: st.Trouble == nil, Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live,
+				Healthy: st.Health == nil, Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live,
 				RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.Snapshot(),
 			}
 		}
 		o.NotReady = func() string {
-			if trouble := j.Stats().Trouble; trouble != nil {
-				return "the journal: " + journalcmd.Plain(trouble)
+			if err := j.Stats().Health; err != nil {
+				return "the journal: " + journalcmd.Plain(err)
 			}
 			return ""
 		}
 	}
-	o.API = api.New(q.broker, api.Options{
-		Server: srv, Identify: identify, Version: version(), Journal: q.journalHealth(), Logger: log,
-	})
+	forAPI := api.Options{Server: srv, Identify: identify, Version: version(), Journal: q.journalHealth(), Logger: log}
+	if q.journal != nil {
+		forAPI.RewriteJournal = q.journal.Rewrite
+	}
+	o.API = api.New(q.broker, forAPI)
 	pages := admin.New(q.broker, o)
 	a.pages.Store(&pages)
 }

@@ -116,8 +116,8 @@ func (q *queue) journalHealth() func() api.Journal {
 
 // health says what is the matter with the journal, or ok.
 func health(st journal.Stats) string {
-	if st.Trouble != nil {
-		return journalcmd.Plain(st.Trouble)
+	if st.Health != nil {
+		return journalcmd.Plain(st.Health)
 	}
 	return "ok"
 }

@@ -1,8 +1,6 @@
 package journal
 
 import (
-	"errors"
-
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -31,7 +29,6 @@ type cleaner struct {
 	appended int64   // bytes appended since the last step
 	behind   int64   // bytes that earlier steps should have looked at
 	from     wal.Pos // in the oldest segment: up to here it has been looked at
-	stuck    bool    // damage was found
 }
 
 // kept returns what the log would take if everything was written anew, about. The
@@ -66,17 +63,20 @@ func (j *Journal) clean(now int64) (next int64) {
 			c.behind = max(0, want-(step-budget))
 		}
 	}()
-	if j.lookout.rewriting != nil {
-		return engine.Never // it removes all segments that are to be cleaned
+	if j.rewriting != nil {
+		return j.rewriteTurn(now) // it removes all segments that are to be cleaned
 	}
-	for budget > 0 && j.cleaningDue() && !c.stuck {
+	for budget > 0 && j.cleaningDue() {
 		oldest, ok := j.files.Oldest()
 		if !ok {
 			return engine.Never // all is in the current segment
 		}
 		if j.marks[uint32(oldest.Sequence)] > 0 {
 			n, ok := j.copyJobs(oldest, budget)
-			if !ok {
+			switch {
+			case j.rewriting != nil: // the segment is damaged
+				return now + cleanPause
+			case !ok:
 				return now + healPause // the disk is full, or fails
 			}
 			budget -= n
@@ -89,13 +89,10 @@ func (j *Journal) clean(now int64) (next int64) {
 		}
 		budget -= removalCost
 	}
-	switch {
-	case c.stuck:
-		return engine.Never
-	case j.cleaningDue():
+	if j.cleaningDue() {
 		return now + cleanPause
 	}
-	j.trouble.cleaned(j.log) // there is nothing to do any more
+	j.health.cleaned(j.log) // there is nothing to do any more
 	return engine.Never
 }
 
@@ -112,9 +109,12 @@ func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, ok bool) 
 	if err == nil && done && j.marks[uint32(oldest.Sequence)] > 0 {
 		err = errMarks
 	}
-	if err != nil {
-		j.cleaner.stuck = errors.Is(err, wal.ErrCorrupt) || errors.Is(err, errMarks)
-		j.trouble.notCleaned(j.log, oldest, err)
+	switch {
+	case unreadable(err):
+		j.damaged(oldest.Sequence, err)
+		return 0, false
+	case err != nil:
+		j.health.notCleaned(j.log, oldest, err)
 		return 0, false
 	}
 	return next.Offset - from.Offset, true
@@ -143,7 +143,7 @@ func (j *Journal) copyJob(r wal.Record) error {
 
 // rewriteJob writes a job again, and notes where.
 func (j *Journal) rewriteJob(c *engine.Change) error {
-	at, err := j.rewrite(c)
+	at, err := j.appendWithStandby(c)
 	if err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ func (j *Journal) rewriteJob(c *engine.Change) error {
 	return nil
 }
 
-// rewrite appends a change, and may use the room that is set aside for cleaning.
-func (j *Journal) rewrite(c *engine.Change) (wal.Pos, error) {
+// appendWithStandby appends a change, and may use the room that is set aside for cleaning.
+func (j *Journal) appendWithStandby(c *engine.Change) (wal.Pos, error) {
 	at, err := j.append(c)
 	for err != nil && j.files.Err() == nil && j.unreserveStandby() {
 		at, err = j.append(c)
@@ -170,17 +170,17 @@ func (j *Journal) rewrite(c *engine.Change) (wal.Pos, error) {
 func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
 	done, err := j.copyOtherRecords(oldest.Sequence, budget)
 	if err != nil {
-		j.trouble.notCleaned(j.log, oldest, err)
+		j.health.notCleaned(j.log, oldest, err)
 		return false, err
 	}
 	if !done || !j.durable(j.replacedBy[uint32(oldest.Sequence)]) {
 		return false, nil
 	}
 	if err := j.removeOldest(oldest); err != nil {
-		j.trouble.notCleaned(j.log, oldest, err)
+		j.health.notCleaned(j.log, oldest, err)
 		return false, err
 	}
-	j.trouble.cleaned(j.log)
+	j.health.cleaned(j.log)
 	return true, nil
 }
 
@@ -256,7 +256,7 @@ func (j *Journal) copyTransfers(going uint64) error {
 }
 
 func (j *Journal) copyRecord(going uint64, c engine.Change) error {
-	at, err := j.rewrite(&c)
+	at, err := j.appendWithStandby(&c)
 	if err == nil {
 		j.replacedBy[uint32(going)] = at
 	}

@@ -61,15 +61,16 @@ type Journal struct {
 	undone     *uint64            // the last id before an import that was undone; nil if none was
 	recent     []jobRecord        // all whole records that are not durable, in order, and perhaps some that are
 	cleaner    cleaner
+	rewriting  *rewriting        // nil if the journal is not being rewritten
 	tubes      map[string]string // scratch of cleaning: names
-	trouble    trouble
+	health     health
 	syncedAt   int64 // when the last background sync was started, on the engine's clock
 	preparedAt int64 // when preparing failed last; 0: it has not
 	stats      Stats
 
 	syncing   background // with Options.Sync > 0
 	preparing background
-	lookout   lookout
+	looker    looker
 
 	// What Sync has to make durable. Written by the turn, read by the goroutine
 	// that syncs.
@@ -92,7 +93,7 @@ type Stats struct {
 	Migrated uint64 // records that cleaning wrote again
 	Live     int64  // bytes that all jobs would take if they were written anew
 	Err      error  // why changes are refused now; nil if they are not
-	Trouble  error  // the worst of what is wrong, Err included; nil if all is well
+	Health   error  // the worst of what is wrong, Err included; nil if all is well
 }
 
 // New returns a journal whose Admit can be given to an engine. Open must come
@@ -188,7 +189,7 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 func (j *Journal) appendBacklog() error {
 	for len(j.backlog) > 0 {
 		c := &j.backlog[0]
-		at, err := j.rewrite(c)
+		at, err := j.appendWithStandby(c)
 		if err != nil {
 			j.backlogErr = err
 			return err
@@ -197,7 +198,7 @@ func (j *Journal) appendBacklog() error {
 		j.backlog = j.backlog[1:]
 	}
 	j.backlog, j.backlogErr = nil, nil
-	j.trouble.healed(j.log)
+	j.health.healed(j.log)
 	return nil
 }
 
@@ -277,7 +278,7 @@ func (j *Journal) Flush() (durable bool, err error) {
 	}
 	j.dirty = false
 	if err := j.files.Flush(); err != nil {
-		j.trouble.failed(j.log, err)
+		j.health.failed(j.log, err)
 		return false, fmt.Errorf("journal: %w", err)
 	}
 	j.unsynced += j.unflushed
@@ -324,7 +325,7 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 		next = min(next, now+healPause)
 	}
 	next = min(next, j.look(now))
-	if j.failure() != nil { // the file that is written is lost
+	if j.failure() != nil { // the file that is written is lost: heal in this turn
 		return min(next, j.heal(now))
 	}
 	next = min(next, j.clean(now), j.reap(now), j.retryReserve(now))
@@ -339,16 +340,16 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 // another call only while something is wrong.
 func (j *Journal) prepare(now int64) (next int64) {
 	if !j.files.NeedsPrepare() {
-		j.trouble.prepared(j.log)
+		j.health.prepared(j.log)
 		return engine.Never
 	}
 	busy, err := j.preparing.ended()
 	switch {
 	case err != nil:
 		j.preparedAt = now
-		j.trouble.notPrepared(j.log, err)
+		j.health.notPrepared(j.log, err)
 	case !busy && j.preparedAt == 0: // it worked, though there is something to do again
-		j.trouble.prepared(j.log)
+		j.health.prepared(j.log)
 	}
 	retry := now + cleanPause // to see the result
 	switch {
@@ -359,7 +360,7 @@ func (j *Journal) prepare(now int64) (next int64) {
 		j.preparedAt = 0
 		j.preparing.start(j.files.Prepare)
 	}
-	if j.trouble.notMade == nil {
+	if j.health.notMade == nil {
 		return engine.Never
 	}
 	return retry
@@ -378,7 +379,7 @@ func (j *Journal) syncLater(now int64) (next int64) {
 	busy, err := j.syncing.ended()
 	if err != nil {
 		if err := j.files.Flush(); err != nil { // nil if the log has healed meanwhile
-			j.trouble.failed(j.log, err)
+			j.health.failed(j.log, err)
 			return now
 		}
 	}
@@ -412,13 +413,14 @@ const healPause = int64(time.Second)
 
 // heal tries to recover from a failure, once a second.
 func (j *Journal) heal(now int64) (next int64) {
-	j.trouble.failed(j.log, j.failure())
-	if now < j.trouble.retry {
-		return j.trouble.retry
+	j.lostFiles(j.failure())
+	j.health.failed(j.log, j.failure())
+	if now < j.health.retry {
+		return j.health.retry
 	}
 	if err := j.recover(); err != nil {
-		j.trouble.retry = now + healPause
-		return j.trouble.retry
+		j.health.retry = now + healPause
+		return j.health.retry
 	}
 	return now
 }
@@ -466,7 +468,7 @@ func (j *Journal) Stats() Stats {
 	st.Stats = j.files.Stats()
 	st.Live = j.live
 	st.Err = j.failure()
-	st.Trouble = cmp.Or(j.trouble.worst(), st.Err)
+	st.Health = cmp.Or(j.health.worst(), st.Err)
 	return st
 }
 
@@ -475,9 +477,9 @@ func (j *Journal) Stats() Stats {
 func (j *Journal) Close() error {
 	j.preparing.wait()
 	j.syncing.wait()
-	j.endLook()
 	err := cmp.Or(j.files.Flush(), j.backlogErr)
 	if err != nil {
+		j.lostFiles(err)
 		err = j.recover() // the last chance
 	}
 	if err == nil {
@@ -486,7 +488,7 @@ func (j *Journal) Close() error {
 		err = j.appendUnlogged()
 	}
 	if err == nil {
-		err = j.lookBeforeClose()
+		err = j.completeFiles()
 	}
 	if e := j.files.Close(); err == nil {
 		err = e

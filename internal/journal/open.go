@@ -91,7 +91,7 @@ func (j *Journal) read(report *Report) error {
 		return err
 	}
 	if err := j.reserveMissing(); err != nil {
-		j.trouble.noRoom(j.log, err, 0)
+		j.health.noRoom(j.log, err, 0)
 	}
 	if takeOver {
 		if report.Adopted, err = j.takeOver(theirs); err != nil {

@@ -53,17 +53,39 @@ func (b *bench) reopen(disk *memfs.FS) {
 
 // turn does what a broker does in a turn, and returns when the next has to be.
 func (b *bench) turn(do func()) (next int64) {
+	b.tb.Helper()
+	next, err := b.tryTurn(do)
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	return next
+}
+
+// tryTurn is a turn that may fail.
+func (b *bench) tryTurn(do func()) (next int64, err error) {
 	b.now++
 	b.eng.Tick(b.now)
 	do()
-	if err := errors.Join(b.log.Append(b.eng.TakeChanges()), b.log.commit()); err != nil {
-		b.tb.Fatal(err)
-	}
+	err = errors.Join(b.log.Append(b.eng.TakeChanges()), b.log.commit())
 	next = b.log.Housekeep(b.now)
 	b.log.preparing.wait()
-	b.log.lookout.wait()
+	b.log.looker.wait()
 	b.log.syncing.wait()
-	return next
+	return next, err
+}
+
+// idle runs turns without commands until the journal has looked at its files and has
+// nothing to do any more.
+func (b *bench) idle() {
+	b.tb.Helper()
+	b.now += lookPause
+	for range 1000 {
+		if b.turn(func() {}); b.log.rewriting == nil && !b.log.looker.done {
+			b.turn(func() {}) // which removes files
+			return
+		}
+	}
+	b.tb.Fatal("the journal is never at rest")
 }
 
 // commit flushes, and syncs if that is promised.

@@ -70,7 +70,7 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 		return j.refuse(err, n)
 	}
 	if kind == engine.JobPut {
-		j.trouble.room(j.log, n)
+		j.health.room(j.log, n)
 	}
 	return engine.OK
 }
@@ -78,7 +78,7 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 // refuse notes why there is no room for a record of n bytes, and returns the outcome: a
 // full disk and a failing one are answered differently.
 func (j *Journal) refuse(err error, n int64) engine.Outcome {
-	j.trouble.noRoom(j.log, err, n)
+	j.health.noRoom(j.log, err, n)
 	if wal.NoRoom(err) {
 		return engine.OutOfMemory
 	}
@@ -144,7 +144,7 @@ func (j *Journal) reserveMissing() error {
 // retryReserve makes missing reservations even if no command needs one, and finds out
 // whether there is room again for what was refused.
 func (j *Journal) retryReserve(now int64) (next int64) {
-	if j.space.unreserved == 0 && j.space.standbys == standbys && j.trouble.full == nil {
+	if j.space.unreserved == 0 && j.space.standbys == standbys && j.health.full == nil {
 		return engine.Never
 	}
 	if now < j.space.retry {
@@ -152,13 +152,13 @@ func (j *Journal) retryReserve(now int64) (next int64) {
 	}
 	err := j.reserveMissing()
 	if err == nil {
-		err = j.tryRoom(j.trouble.refused)
+		err = j.tryRoom(j.health.refused)
 	}
 	if err == nil {
-		j.trouble.room(j.log, j.trouble.refused)
+		j.health.room(j.log, j.health.refused)
 		return engine.Never
 	}
-	j.trouble.noRoom(j.log, err, 0)
+	j.health.noRoom(j.log, err, 0)
 	j.space.retry = now + healPause
 	return j.space.retry
 }

@@ -161,7 +161,7 @@ func (w *world) calm() {
 		time.Sleep(6 * time.Second)
 		w.within(func() {})
 	}
-	if err := w.stats().Trouble; err != nil {
+	if err := w.stats().Health; err != nil {
 		w.fatalf("the disk is well again, and the journal says: %v", err)
 	}
 }

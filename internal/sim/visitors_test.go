@@ -31,7 +31,7 @@ func TestVisitorsWhileDiskFails(t *testing.T) {
 			failed += a.serveVisitors(round)
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
-			if err := w.stats().Trouble; err != nil {
+			if err := w.stats().Health; err != nil {
 				w.fatalf("the disk is well again, and the journal says: %v", err)
 			}
 			if sync == 0 && w.rng.IntN(2) == 0 { // else what was answered last may be lost

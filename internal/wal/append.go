@@ -1,6 +1,11 @@
 package wal
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+)
 
 // writable says why nothing can be appended.
 func (l *Log) writable() error {
@@ -135,6 +140,14 @@ func (l *Log) flush() error {
 		}
 		if err := s.renumber(l.fs, l.dir); err != nil {
 			return err
+		}
+		if s.closed > 0 {
+			// The last write gives a file that was cut its length back, with a hole.
+			if err := s.look(); errors.Is(err, fs.ErrNotExist) {
+				err = &LostError{s.sequence, 1, fmt.Errorf("%s: %w", FileName(s.sequence), err)}
+				s.fail(err)
+				return err
+			}
 		}
 		if err := s.flush(); err != nil {
 			return err

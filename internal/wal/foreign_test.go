@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -102,26 +103,24 @@ func TestLargestSequence(t *testing.T) {
 	}
 }
 
-// Looks of a limited size find every file that is lost, in turns.
-func TestLookInTurns(t *testing.T) {
+// A look finds every file that is lost.
+func TestLook(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, testOptions)
 	for range 30 {
 		appendAll(t, l, string(make([]byte, 800)))
 	}
+	if !l.Look()() || l.Confirm() != nil {
+		t.Errorf("before anything is lost: %v", l.Confirm())
+	}
 	must(t, fsys.Remove(l.path(17)))
 	must(t, fsys.Remove(l.path(3)))
-	var lost []uint64
-	for range 8 {
-		for _, f := range l.Confirm(l.Look(4)()) {
-			lost = append(lost, f.Sequence)
-		}
+	if l.Look()() {
+		t.Error("the look misses nothing")
 	}
-	if !slices.Equal(lost, []uint64{3, 17}) {
-		t.Errorf("lost: %d", lost)
-	}
-	if all := l.Confirm(l.Look(1 << 30)()); len(all) != 2 || !all.Gone() {
-		t.Errorf("lost: %v", all)
+	lost, ok := errors.AsType[*LostError](l.Confirm())
+	if !ok || lost.Newest != 17 || lost.Files != 2 || !strings.Contains(lost.Error(), FileName(3)) {
+		t.Errorf("lost: %v", lost)
 	}
 }
 
@@ -132,8 +131,8 @@ func TestLockLost(t *testing.T) {
 	l := mustOpen(t, disk, testOptions)
 	appendAll(t, l, "a")
 	must(t, disk.Remove(lockName(testDir)))
-	if lost := l.Confirm(l.Look(100)()); len(lost) > 0 {
-		t.Errorf("lost: %v", lost)
+	if err := l.Confirm(); err != nil {
+		t.Errorf("lost: %v", err)
 	}
 	if _, err := disk.Lock(lockName(testDir)); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("the log has not locked its directory again: %v", err)
@@ -144,8 +143,11 @@ func TestLockLost(t *testing.T) {
 	must(t, disk.Remove(lockName(testDir)))
 	l.fs = lockedByOther{disk}
 	before := files(t, disk)
-	if lost := l.Confirm(l.Look(100)()); len(lost) != 1 || !errors.Is(lost[0].Err, vfs.ErrLocked) || lost.Gone() {
-		t.Errorf("lost: %v", lost)
+	if l.Look()() {
+		t.Error("a look finds nothing")
+	}
+	if err := l.Confirm(); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("lost: %v", err)
 	}
 	for what, err := range map[string]error{
 		"append": second(l.Append([]byte("c"))), "reserve": l.Reserve(Cost(1)), "recover": l.Recover(nil), "flush": l.Flush(),

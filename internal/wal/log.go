@@ -89,7 +89,6 @@ type Log struct {
 	reader     sealedReader // of ReadSealed
 
 	stolen     error // another process has the lock
-	nextLook   int   // index in sealed of the first one that the next Look looks for
 	prevClosed bool  // what ends at prev is a closing record
 }
 

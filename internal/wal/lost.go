@@ -1,206 +1,175 @@
 package wal
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A Lost is a file of the log that is not where it should be, or that could not be
-// looked for.
-type Lost struct {
-	Sequence uint64
-	Err      error // wraps fs.ErrNotExist if the file is surely gone
-
-	preallocated *segment  // the segment, if it is preallocated; nil if it has records
-	lock         io.Closer // a new lock, if the file of the lock was lost
+// A LostError says that files of the log are not what the log has left there: others have
+// removed, replaced, cut or overwritten them.
+type LostError struct {
+	Newest uint64 // sequence of the newest of the files
+	Files  int    // how many there are
+	First  error  // what is wrong with the oldest
 }
 
-// A stolenError says that another process has the lock now. The files in the directory
-// belong to that process.
-type stolenError struct{ error }
-
-func (e stolenError) Unwrap() error { return e.error }
-
-// A LostError lists files that are lost, or could not be looked for.
-type LostError []Lost
-
-func (e LostError) Error() string {
-	what := "files of the log cannot be looked for"
-	switch {
-	case e.stolen():
-		what = "another process has locked the directory of the log"
-	case e.Gone():
-		what = "files of the log are lost"
+func (e *LostError) Error() string {
+	text := fmt.Sprintf("wal: files of the log are lost: %v", e.First)
+	if e.Files > 1 {
+		text += fmt.Sprintf(", and %d more", e.Files-1)
 	}
-	var names []string
-	for _, lost := range e {
-		name := "lock"
-		if lost.Sequence != 0 {
-			name = FileName(lost.Sequence)
+	return text
+}
+
+func (e *LostError) Unwrap() error { return e.First }
+
+// errChanged says that a file is another one, or has lost something. To the log that is
+// as if the file was gone.
+var errChanged = fmt.Errorf("%w as the log left it", fs.ErrNotExist)
+
+// An expectedFile is a file of the log.
+type expectedFile struct {
+	sequence uint64 // of its name
+	size     int64  // in bytes, at least
+	tip      *segment
+	spare    bool // it is preallocated, and has no records
+}
+
+// expectedFiles returns the files that there should be, except that of the lock.
+func (l *Log) expectedFiles() []expectedFile {
+	var files []expectedFile
+	for _, s := range l.sealed {
+		if s.End > 0 { // not void
+			files = append(files, expectedFile{sequence: s.Sequence, size: s.End})
 		}
-		names = append(names, name)
 	}
-	if len(names) > 3 {
-		names = append(names[:3], fmt.Sprintf("and %d more", len(e)-3))
-	}
-	return fmt.Sprintf("wal: %s: %s: %v", what, strings.Join(names, ", "), e[0].Err)
-}
-
-// Unwrap returns the error of each file.
-func (e LostError) Unwrap() []error {
-	errs := make([]error, len(e))
-	for i, lost := range e {
-		errs[i] = lost.Err
-	}
-	return errs
-}
-
-// Gone reports whether a file is surely gone. It is false if the system could not
-// tell, and if the directory belongs to another process now.
-func (e LostError) Gone() bool { return !e.stolen() && slices.ContainsFunc(e, Lost.gone) }
-
-func (e LostError) stolen() bool {
-	return slices.ContainsFunc(e, func(f Lost) bool { return errors.Is(f.Err, vfs.ErrLocked) })
-}
-
-func (f Lost) gone() bool { return errors.Is(f.Err, fs.ErrNotExist) }
-
-// Look returns a function that looks for the file of the current segment, and for
-// the files of at most so many sealed and preallocated segments. Each Look goes on
-// where the one before ended. Any goroutine may call the function. The owner may
-// have removed a file that it misses meanwhile; see [Log.Confirm].
-func (l *Log) Look(limit int) func() LostError {
-	n := len(l.sealed)
-	if l.nextLook >= n || limit >= n {
-		l.nextLook = 0
-	}
-	sealed := slices.Clone(l.sealed[l.nextLook:min(l.nextLook+min(limit, n), n)])
-	l.nextLook += len(sealed)
-	preallocated := l.pool.list(limit)
-	var tip *segment
 	if len(l.open) > 0 && l.open[0].flushed.Load() > headerSize {
-		tip = l.open[0]
+		files = append(files, expectedFile{sequence: l.open[0].sequence, tip: l.open[0]})
 	}
-	return func() (lost LostError) {
-		for _, s := range sealed {
-			if s.End == 0 {
-				continue // void
-			}
-			if err := missing(s.End)(l.fs.Size(l.path(s.Sequence))); err != nil {
-				lost = append(lost, Lost{Sequence: s.Sequence, Err: err})
-			}
-		}
-		if tip != nil {
-			if err := tip.look(); err != nil {
-				lost = append(lost, Lost{Sequence: tip.sequence, Err: err})
-			}
-		}
-		for _, s := range preallocated {
-			if err := missing(s.size)(l.fs.Size(s.name)); errors.Is(err, fs.ErrNotExist) {
-				lost = append(lost, Lost{Sequence: s.named, Err: err, preallocated: s.segment})
-			}
-		}
-		return l.lookForLock(lost)
-	}
+	return l.pool.appendFiles(files)
 }
 
-// lookForLock takes the lock anew if its file is lost: another server could start
-// otherwise.
-func (l *Log) lookForLock(lost LostError) LostError {
-	switch lock, err := l.fs.Lock(lockName(l.dir)); {
-	case err == nil:
-		lost = append(lost, Lost{Err: fs.ErrNotExist, lock: lock})
-	case errors.Is(err, vfs.ErrLocked) && !errors.Is(err, vfs.ErrHeld):
-		lost = append(lost, Lost{Err: stolenError{err}})
+// look returns what is wrong with a file, or nil. The error wraps fs.ErrNotExist unless
+// the file could not be looked at.
+func (f expectedFile) look(l *Log) (err error) {
+	if f.tip != nil {
+		err = f.tip.look()
+	} else {
+		err = longEnough(f.size)(l.fs.Size(l.path(f.sequence)))
 	}
-	return lost
+	if err != nil {
+		err = fmt.Errorf("%s: %w", FileName(f.sequence), err)
+	}
+	return err
 }
 
-// A shortError says how many bytes of a file are missing. To the log they are as lost as
-// a file.
-type shortError int64
-
-func (e shortError) Error() string {
-	return fmt.Sprintf("the file is shorter than it was: %d bytes are missing", int64(e))
-}
-
-// Is makes errors.Is(err, fs.ErrNotExist) work.
-func (e shortError) Is(target error) bool { return target == fs.ErrNotExist }
-
-// missing returns a function that returns an error if a file is shorter than it should
-// be, or if its size is not known.
-func missing(want int64) func(size int64, err error) error {
+// longEnough returns a function that returns an error if a file is shorter than it was, or
+// if its size is not known.
+func longEnough(want int64) func(size int64, err error) error {
 	return func(size int64, err error) error {
 		if err == nil && size < want {
-			return shortError(want - size)
+			return fmt.Errorf("%w: %d bytes are missing", errChanged, want-size)
 		}
 		return err
 	}
 }
 
-// look returns an error if the file does not have its name any more, or not its
-// length.
+// look returns an error if the file of a segment that is written has lost its name, its
+// length or its header.
 func (s *segment) look() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	named, err := s.file.Named(s.name)
-	switch {
-	case errors.Is(err, fs.ErrClosed):
+	if err == nil && !named {
+		err = fmt.Errorf("%w: it has lost its name", errChanged)
+	}
+	if err == nil {
+		err = longEnough(s.size)(s.file.Size())
+	}
+	header := make([]byte, headerSize)
+	if err == nil {
+		err = readFull(s.file, header, 0)
+	}
+	if err == nil && !bytes.Equal(header, s.header.encode()) {
+		err = fmt.Errorf("%w: its header was overwritten", errChanged)
+	}
+	if errors.Is(err, fs.ErrClosed) {
 		return nil // it is sealed
-	case err == nil && !named:
-		return fmt.Errorf("%w: the file that is written has lost its name, %s", fs.ErrNotExist, s.name)
-	case err == nil:
-		return missing(s.size)(s.file.Size())
 	}
 	return err
 }
 
-// Confirm returns which of the files that a look missed hold records that the log
-// still needs. A lock that was taken anew is the log's from now on; if another
-// process has it, the log never takes records again. If the current segment is gone
-// the log enters the failed state: later records would be lost too. If any file is
-// gone, all preallocated segments are made anew, because they were in the same
-// place. A file that could not be looked for is returned, and nothing follows from
-// it: it may be there.
-func (l *Log) Confirm(lost LostError) (needed LostError) {
-	gone := false // a preallocated one
-	for _, f := range lost {
-		switch _, stolen := f.Err.(stolenError); {
-		case f.lock != nil:
-			l.lock.Close()
-			l.lock = f.lock
-		case stolen:
-			needed = append(needed, f)
-			l.stolen = f.Err
-			l.pool.stolen.Store(true)
-			if len(l.open) > 0 {
-				l.open[0].fail(f.Err)
-				_ = l.fail(f.Err)
-			}
-		case f.preallocated != nil:
-			gone = gone || l.pool.has(f.preallocated, f.Sequence)
-		case slices.ContainsFunc(l.sealed, func(s Segment) bool { return s.Sequence == f.Sequence }):
-			needed = append(needed, f)
-		case len(l.open) > 0 && l.open[0].sequence == f.Sequence:
-			needed = append(needed, f)
-			if f.gone() {
-				l.open[0].fail(LostError{f})
-				_ = l.fail(LostError{f})
+// Look returns a function that reports whether all files of the log seem to be as the log
+// left them. Any goroutine may call it, while the owner goes on and may remove files. If
+// it returns false the owner has to call [Log.Confirm].
+func (l *Log) Look() (seemsWell func() bool) {
+	files := l.expectedFiles()
+	return func() bool {
+		for _, f := range files {
+			if f.look(l) != nil {
+				return false
 			}
 		}
+		lock, err := l.fs.Lock(lockName(l.dir))
+		if err == nil {
+			lock.Close()
+		}
+		return errors.Is(err, vfs.ErrHeld)
 	}
-	if l.stolen == nil && (gone || needed.Gone()) {
+}
+
+// Confirm looks at all files. It takes the lock again if its file was lost, and makes
+// preallocated segments again. After a *[LostError] records that are needed are lost; if
+// the current segment is among them, the log is in the failed state. After any other
+// error files could not be looked at, or another process has the lock: then the log never
+// takes records again.
+func (l *Log) Confirm() error {
+	switch lock, err := l.fs.Lock(lockName(l.dir)); {
+	case err == nil:
+		l.lock.Close()
+		l.lock = lock
+	case errors.Is(err, vfs.ErrLocked) && !errors.Is(err, vfs.ErrHeld):
+		l.stolen = fmt.Errorf("wal: another process has locked the directory of the log: %w", err)
+		l.pool.stolen.Store(true)
+		l.failTip(l.stolen)
+		return l.stolen
+	}
+	var lost LostError
+	var unknown error
+	spares := false // some are lost
+	for _, f := range l.expectedFiles() {
+		switch err := f.look(l); {
+		case err == nil:
+		case f.spare:
+			spares = spares || errors.Is(err, fs.ErrNotExist)
+		case errors.Is(err, fs.ErrNotExist):
+			lost = LostError{max(lost.Newest, f.sequence), lost.Files + 1, cmp.Or(lost.First, err)}
+			if f.tip != nil {
+				l.failTip(&LostError{f.sequence, 1, err})
+			}
+		default:
+			unknown = cmp.Or(unknown, fmt.Errorf("wal: files of the log cannot be looked for: %w", err))
+		}
+	}
+	if spares || lost.Files > 0 { // they are all in the same place
 		_ = l.pool.removeAll()
 		if tip := l.tip(); tip != nil && l.err == nil {
 			// After an error, Reserve and Append try again.
 			_ = errors.Join(l.ensureRoom(tip.free()), l.pool.ensureClaims())
 		}
 	}
-	return needed
+	if lost.Files > 0 {
+		return &lost
+	}
+	return unknown
+}
+
+func (l *Log) failTip(err error) {
+	if len(l.open) > 0 {
+		l.open[0].fail(err)
+		_ = l.fail(err)
+	}
 }

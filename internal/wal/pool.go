@@ -43,28 +43,14 @@ func (p *pool) count() int {
 	return len(p.preallocated)
 }
 
-// A preallocatedFile is the file of a preallocated segment, with the name it had.
-type preallocatedFile struct {
-	*segment
-	name  string
-	named uint64
-}
-
-// list returns the first preallocated segments.
-func (p *pool) list(limit int) (names []preallocatedFile) {
+// appendFiles appends the files of the preallocated segments, with the names they have.
+func (p *pool) appendFiles(files []expectedFile) []expectedFile {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.preallocated[:min(limit, len(p.preallocated))] {
-		names = append(names, preallocatedFile{s, s.name, s.named})
+	for _, s := range p.preallocated {
+		files = append(files, expectedFile{sequence: s.named, size: s.size, spare: true})
 	}
-	return names
-}
-
-// has reports whether a segment is still in the pool, and its file has the same name.
-func (p *pool) has(s *segment, named uint64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Contains(p.preallocated, s) && s.named == named
+	return files
 }
 
 // add makes a preallocated segment.

@@ -190,8 +190,8 @@ func (p *pool) writeSuccessor(m successor) error {
 	}
 	seed := header{log: p.log, sequence: m.at.Segment}.seed()
 	b := appendRecord(nil, seed, m.at.Offset, m.at.Offset, pointer|internalBit, pointTo(kindNext, m.next))
-	// A file that was cut short must not get its length back: Log.Look would not miss it.
-	err = missing(m.at.Offset)(f.Size())
+	// A file that was cut short must not get its length back: a look would not see that.
+	err = longEnough(m.at.Offset)(f.Size())
 	if err == nil {
 		_, err = f.WriteAt(b, m.at.Offset)
 	}

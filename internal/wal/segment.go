@@ -116,9 +116,9 @@ func (s *segment) open(fsys vfs.FS) error {
 	if err != nil {
 		return fmt.Errorf("wal: open segment: %w", err)
 	}
-	if size, err := f.Size(); err == nil && size < s.size {
+	if err := longEnough(s.size)(f.Size()); err != nil {
 		f.Close()
-		return fmt.Errorf("wal: open segment: %w", shortError(s.size-size))
+		return fmt.Errorf("wal: open segment: %w", err)
 	}
 	s.file = f
 	return nil
@@ -213,7 +213,7 @@ func (s *segment) seal() error {
 // truncate removes what a failed segment holds beyond synced, if that works, and
 // closes it. This is only tidy: no start reads that part. It keeps the length of the
 // file, because a shorter one looks damaged. One that was cut short by others stays as
-// it is: Log.Look would not miss it otherwise.
+// it is: a look would not see that otherwise.
 func (s *segment) truncate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +221,7 @@ func (s *segment) truncate() {
 		return
 	}
 	synced := s.synced.Load()
-	if missing(synced)(s.file.Size()) == nil && s.file.Truncate(synced) == nil && s.file.Truncate(s.size) == nil {
+	if longEnough(synced)(s.file.Size()) == nil && s.file.Truncate(synced) == nil && s.file.Truncate(s.size) == nil {
 		_ = s.file.Sync()
 	}
 	s.file.Close()

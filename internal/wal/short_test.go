@@ -74,9 +74,15 @@ func TestCutShort(t *testing.T) {
 			must(t, err)
 			must(t, errors.Join(f.Truncate(headerSize-1), f.Close()))
 			test.after(t, l, fsys)
-			lost := l.Look(100)()
-			if len(lost) != 1 || lost[0].Sequence != test.segment || !lost.Gone() {
-				t.Errorf("lost: %v", []Lost(lost))
+			if l.Look()() {
+				t.Error("a look finds nothing")
+			}
+			err = l.Confirm()
+			if lost, ok := errors.AsType[*LostError](err); ok != (test.segment == 1) || ok && (lost.Newest != 1 || lost.Files != 1) {
+				t.Errorf("lost: %v", err)
+			}
+			if seemsWell := l.Look()(); seemsWell != (test.segment != 1) {
+				t.Errorf("afterwards all seems well: %v", seemsWell)
 			}
 			_ = l.Close()
 		})

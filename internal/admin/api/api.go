@@ -35,6 +35,10 @@ type Options struct {
 	// none.
 	Journal func() Journal
 
+	// RewriteJournal begins to rewrite the whole journal. It is called within turns.
+	// Nil: there is none.
+	RewriteJournal func()
+
 	// Logger gets a line for each change. Nil: nobody does.
 	Logger *slog.Logger
 }

@@ -16,7 +16,8 @@ import (
 
 // TestStory uses every operation once at least.
 func TestStory(t *testing.T) {
-	r := start(t, Options{Version: "1.2.3", Journal: func() Journal { return Journal{"ok", 2, 300, 100} }})
+	rewrites := 0
+	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Journal: func() Journal { return Journal{"ok", 2, 300, 100} }})
 
 	// Jobs.
 	if got := r.want(201, "POST", "/tubes/mail/jobs", `{"body":"hello"}`, nil); got != `{"id":1}` {
@@ -119,6 +120,9 @@ func TestStory(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	r.want(204, "POST", "/undrain", "", nil)
+	if r.want(202, "POST", "/journal/rewrite", "", nil); rewrites != 1 {
+		t.Errorf("the journal was rewritten %d times", rewrites)
+	}
 	r.want(201, "POST", "/tubes/mail/jobs", `{"body":""}`, nil)
 
 	for i := range operations {

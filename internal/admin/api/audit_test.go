@@ -49,6 +49,7 @@ func TestAudit(t *testing.T) {
 		{"DELETE", "/jobs/9", ``, `operation=deleteJob` + by + ` job=9 result="there is no job 9"`},
 		{"POST", "/drain", ``, `operation=drain` + by + ` result=ok`},
 		{"POST", "/undrain", ``, `operation=undrain` + by + ` result=ok`},
+		{"POST", "/journal/rewrite", ``, `operation=rewriteJournal` + by + ` result="there is no journal`},
 		{"DELETE", "/connections/1", ``, `operation=closeConnection` + by + ` connection=1 closed=mem holding=0 result=ok`},
 		{"GET", "/stats", ``, ``}, // forbidden; the server has a line for that
 	} {

@@ -68,4 +68,5 @@ var operations = []operation{
 
 	{"drain", "POST", "/drain", manageEverywhere, true, false, drain},
 	{"undrain", "POST", "/undrain", manageEverywhere, true, false, undrain},
+	{"rewriteJournal", "POST", "/journal/rewrite", manageEverywhere, true, false, rewriteJournal},
 }

@@ -54,6 +54,7 @@ func TestRights(t *testing.T) {
 		"getStats":        "stats, stats mail, stats other",
 		"drain":           "manage",
 		"undrain":         "manage",
+		"rewriteJournal":  "manage",
 		"listTubes":       "stats, stats mail, stats other",
 		"getTube":         "stats, stats mail",
 		"listJobs":        "stats, stats mail",
@@ -81,7 +82,7 @@ func TestRights(t *testing.T) {
 	for name, who := range rightsPolicy(t) {
 		for i := range operations {
 			op := &operations[i]
-			r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
+			r := start(t, Options{RewriteJournal: func() {}, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
 			r.in(func(e *engine.Engine, now int64) {
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 9}, nil)

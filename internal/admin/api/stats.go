@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -102,6 +103,20 @@ func (r *request) setDraining(set func()) (reply, error) {
 	}
 	set()
 	return reply{status: 204}, nil
+}
+
+func rewriteJournal(r *request) (reply, error) {
+	if err := r.decode(&struct{}{}, true); err != nil {
+		return reply{}, err
+	}
+	if r.api.opt.RewriteJournal == nil {
+		return reply{}, problemf(http.StatusConflict, "there is no journal: the jobs are in memory only")
+	}
+	err := r.turn(func(*engine.Engine, int64) error {
+		r.api.opt.RewriteJournal()
+		return nil
+	})
+	return reply{status: 202}, err
 }
 
 // seconds returns whole seconds, as all of the protocol's times are.

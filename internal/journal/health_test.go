@@ -56,13 +56,13 @@ func (b *sickBench) fill(size int) (o engine.Outcome) {
 	return o
 }
 
-func (b *sickBench) wantTrouble(want string) {
+func (b *sickBench) wantHealth(want string) {
 	b.tb.Helper()
-	switch err := b.log.Stats().Trouble; {
+	switch err := b.log.Stats().Health; {
 	case want == "" && err != nil:
-		b.tb.Errorf("trouble is %q, want none", err)
+		b.tb.Errorf("the health is %q, want none", err)
 	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-		b.tb.Errorf("trouble is %v, want %q in it", err, want)
+		b.tb.Errorf("the health is %v, want %q in it", err, want)
 	}
 }
 
@@ -76,12 +76,12 @@ func (b *sickBench) wantSaid(line string, times int) {
 
 // What refuses puts is told by the stats for as long as it does, and by the log
 // when it begins and when it ends, with nobody putting anything.
-func TestTroubleIsTold(t *testing.T) {
+func TestHealthIsTold(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		hinder  func(b *sickBench, on bool)
 		outcome engine.Outcome
-		trouble string
+		health  string
 		begins  string
 	}{
 		{"full disk", func(b *sickBench, on bool) {
@@ -106,7 +106,7 @@ func TestTroubleIsTold(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newSickBench(t)
 			for round := 1; round <= 2; round++ {
-				b.wantTrouble("")
+				b.wantHealth("")
 				test.hinder(b, true)
 				if o := b.fill(1000); o != test.outcome {
 					t.Fatalf("outcome %d, want %d", o, test.outcome)
@@ -115,13 +115,13 @@ func TestTroubleIsTold(t *testing.T) {
 					b.now += healPause / 3
 					b.tryPut(1000)
 				}
-				b.wantTrouble("new jobs are refused: ")
-				b.wantTrouble(test.trouble)
+				b.wantHealth("new jobs are refused: ")
+				b.wantHealth(test.health)
 				b.wantSaid(test.begins, round)
 				b.wantSaid("the journal has room again", round-1)
 				test.hinder(b, false)
 				b.rest()
-				b.wantTrouble("")
+				b.wantHealth("")
 				b.wantSaid("the journal has room again", round)
 			}
 			if o := b.tryPut(1000); o != engine.OK {
@@ -133,7 +133,7 @@ func TestTroubleIsTold(t *testing.T) {
 
 // While large jobs are refused and small ones are not, the log does not say with
 // each that there is room, or none.
-func TestTroubleOfLargeJobs(t *testing.T) {
+func TestHealthOfLargeJobs(t *testing.T) {
 	b := newSickBench(t)
 	b.disk.SetLimit(b.disk.Used() + 8*segment)
 	for range 50 {
@@ -145,12 +145,12 @@ func TestTroubleOfLargeJobs(t *testing.T) {
 		}
 		b.now += healPause
 	}
-	b.wantTrouble("no space left on device")
+	b.wantHealth("no space left on device")
 	b.wantSaid("the journal has no room", 1)
 	b.wantSaid("the journal has room again", 0)
 	b.disk.SetLimit(0)
 	b.rest()
-	b.wantTrouble("")
+	b.wantHealth("")
 	b.wantSaid("the journal has room again", 1)
 }
 
@@ -185,14 +185,14 @@ func TestAppendFails(t *testing.T) {
 	if err := errors.Join(b.eng.Check(), b.log.Check()); err != nil {
 		t.Fatal(err)
 	}
-	b.wantTrouble("input/output error")
+	b.wantHealth("input/output error")
 	if o := b.log.Admit(engine.JobPut, "default", 1); o != engine.Failed {
 		t.Errorf("a put is admitted: %d", o)
 	}
 
 	b.fsys.Set()
 	b.rest()
-	b.wantTrouble("")
+	b.wantHealth("")
 	had := inMemory(b.eng)
 	eng := engine.New(engine.Options{})
 	if _, err := Load(b.disk, "/", eng, 0); err != nil {
@@ -232,10 +232,10 @@ func TestBackgroundWorksAgain(t *testing.T) {
 	b.log.preparing.start(func() error { return syscall.EIO })
 	b.log.preparing.wait()
 	b.tryPut(segment / 2)
-	b.wantTrouble("cannot be made or removed")
+	b.wantHealth("cannot be made or removed")
 	for range 3 {
 		b.now += healPause
 		b.tryPut(segment / 2) // which takes the segment that was made ahead
 	}
-	b.wantTrouble("")
+	b.wantHealth("")
 }

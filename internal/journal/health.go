@@ -1,0 +1,149 @@
+package journal
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// health has what is wrong with a journal. It logs each kind of error once when it begins
+// and once when it ends, and keeps it in between.
+type health struct {
+	full         error // why there is no room; nil if there is
+	refused      int64 // bytes; size of the largest record for which there was no room
+	broken       error // why the log cannot be written; nil if it can
+	missing      error // what is lost on the disk and not rewritten yet; nil if nothing
+	stalled      error // why the journal cannot be rewritten; nil if it can, or need not be
+	notSeen      error // why files could not be looked for; nil if they could
+	notCleanable error // why the log cannot be cleaned; nil if it can
+	notMade      error // why files could not be made or removed in the background
+	retry        int64 // when to try to heal, on the engine's clock
+}
+
+// worst returns the worst error, or nil if all is well.
+func (h *health) worst() error {
+	switch {
+	case h.broken != nil:
+		return fmt.Errorf("changes are refused: %w", h.broken)
+	case h.stalled != nil:
+		return fmt.Errorf("the journal is damaged, and cannot be rewritten: %w", h.stalled)
+	case h.missing != nil:
+		return fmt.Errorf("the journal is damaged, and is being rewritten: %w", h.missing)
+	case h.notSeen != nil:
+		return h.notSeen
+	case h.full != nil:
+		return fmt.Errorf("new jobs are refused: %w", h.full)
+	case h.notCleanable != nil:
+		return fmt.Errorf("the journal cannot be cleaned: %w", h.notCleanable)
+	case h.notMade != nil:
+		return fmt.Errorf("files cannot be made or removed: %w", h.notMade)
+	}
+	return nil
+}
+
+// noRoom notes that there was no room for a record of n bytes.
+func (h *health) noRoom(log *slog.Logger, err error, n int64) {
+	before := h.full
+	h.full, h.refused = err, max(h.refused, n)
+	switch {
+	case before != nil && wal.NoRoom(before) == wal.NoRoom(err):
+	case wal.NoRoom(err):
+		log.Error("the journal has no room: new jobs are refused until there is", "err", err)
+	default:
+		log.Error("the journal cannot make room: new jobs are refused until it can", "err", err)
+	}
+}
+
+// room notes that there is room for a record of n bytes. The error ends only if none
+// of that size was refused: with jobs of several sizes it would come and go with each
+// put otherwise.
+func (h *health) room(log *slog.Logger, n int64) {
+	if h.full != nil && n >= h.refused {
+		h.full, h.refused = nil, 0
+		log.Info("the journal has room again")
+	}
+}
+
+func (h *health) failed(log *slog.Logger, err error) {
+	if h.broken == nil {
+		log.Error("the journal cannot be written: changes are refused until it can", "err", err)
+	}
+	h.broken = err
+}
+
+func (h *health) healed(log *slog.Logger) {
+	if h.broken != nil {
+		h.broken = nil
+		log.Info("the journal is written again, and complete")
+	}
+}
+
+func (h *health) notCleaned(log *slog.Logger, oldest wal.Segment, err error) {
+	if h.notCleanable == nil {
+		log.Error("the journal cannot be cleaned and will grow", "segment", wal.FileName(oldest.Sequence), "err", err)
+	}
+	h.notCleanable = err
+}
+
+func (h *health) cleaned(log *slog.Logger) {
+	if h.notCleanable != nil {
+		h.notCleanable = nil
+		log.Info("the journal is cleaned again")
+	}
+}
+
+// notPrepared notes that the background could not make or remove files. It ignores a
+// full disk: noRoom reports that when it matters.
+func (h *health) notPrepared(log *slog.Logger, err error) {
+	if wal.NoRoom(err) {
+		return
+	}
+	if h.notMade == nil {
+		log.Error("the journal cannot make, mark or remove files in the background; it tries again every second", "err", err)
+	}
+	h.notMade = err
+}
+
+func (h *health) prepared(log *slog.Logger) {
+	if h.notMade != nil {
+		h.notMade = nil
+		log.Info("the journal's files are in order again")
+	}
+}
+
+// damaged notes that records which were durable are lost.
+func (h *health) damaged(log *slog.Logger, err error) {
+	if h.missing == nil {
+		log.Error("the journal is damaged: all jobs are in memory, and the whole journal is rewritten", "err", err)
+	}
+	h.missing = err
+}
+
+// notRewritten notes why the journal cannot be rewritten now.
+func (h *health) notRewritten(log *slog.Logger, err error) {
+	if h.stalled == nil {
+		log.Error("the journal cannot be rewritten; it tries again every second", "err", err)
+	}
+	h.stalled = err
+}
+
+func (h *health) rewritten(log *slog.Logger) {
+	h.missing, h.stalled = nil, nil
+	log.Info("the whole journal was rewritten")
+}
+
+// notLooked notes that it is not known whether the files are there.
+func (h *health) notLooked(log *slog.Logger, err error) {
+	if h.notSeen == nil {
+		log.Error("the journal cannot look for its files; it tries again every few seconds", "err", err)
+	}
+	h.notSeen = err
+}
+
+func (h *health) looked(log *slog.Logger) {
+	if h.notSeen != nil {
+		h.notSeen = nil
+		log.Info("the files of the journal are all there")
+	}
+}

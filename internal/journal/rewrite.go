@@ -1,0 +1,215 @@
+package journal
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"syscall"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// All jobs are in memory. So whatever happens to the files of a running server, the
+// journal is rewritten as a whole: every job, the pauses and the last id go to new
+// segments, and then all older ones are removed. That takes many turns, and commands go
+// on meanwhile. It is done when a look finds that files were lost or cut, when cleaning
+// cannot read what it should, and when an operator asks. Only what is lost counts: that a
+// job is not in the lost segment does not help, because its deletion may have been there.
+
+// lookPause is how long Housekeep waits between two looks at the files.
+const lookPause = int64(5 * time.Second)
+
+// rewriteStep is how many bytes are rewritten in a turn, about.
+const rewriteStep = 512 << 10
+
+// A rewriting is the progress of rewriting everything. A job that is put or moved
+// meanwhile is in the newer segments already.
+type rewriting struct {
+	why   error  // what was lost; nil: an operator asked
+	first uint64 // the segment in which it began; older ones go. 0: it has not begun
+	place int64  // of the next job; see engine.NextSnapshot. Negative: all are written
+	retry int64  // after an error: when to go on, on the engine's clock
+}
+
+// A looker looks at the files in the background.
+type looker struct {
+	background
+	seemsWell bool  // what the last look found; of the goroutine until it has ended
+	done      bool  // a look was begun, and its result was not used yet
+	next      int64 // when to look, on the engine's clock
+}
+
+// Rewrite begins to rewrite the whole journal, in the turns that follow. It must be called
+// within a turn.
+func (j *Journal) Rewrite() {
+	if j.rewriting == nil {
+		j.rewriting = new(rewriting)
+	}
+}
+
+// damaged begins to rewrite the whole journal, because records of a segment are lost
+// which were durable.
+func (j *Journal) damaged(segment uint64, err error) {
+	j.health.damaged(j.log, err)
+	if w := j.rewriting; w == nil || w.why == nil || segment >= w.first {
+		j.rewriting = &rewriting{why: err}
+	}
+}
+
+// lostFiles reports whether an error says that files are lost, and begins to rewrite the
+// whole journal if it does.
+func (j *Journal) lostFiles(err error) bool {
+	lost, ok := errors.AsType[*wal.LostError](err)
+	if ok {
+		j.damaged(lost.Newest, err)
+	}
+	return ok
+}
+
+// unreadable reports whether an error of reading a segment is about what is in it.
+func unreadable(err error) bool {
+	for _, is := range []error{wal.ErrCorrupt, errMarks, errRecord, fs.ErrNotExist, io.ErrUnexpectedEOF, syscall.EIO} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// look acts on the result of the last look, and begins the next one when it is time. A
+// look alone needs no turn: next is engine.Never if all is well.
+func (j *Journal) look(now int64) (next int64) {
+	l := &j.looker
+	if busy, _ := l.ended(); busy {
+		return now + cleanPause
+	}
+	if l.done {
+		l.done = false
+		if err := j.confirm(l.seemsWell); err != nil && !j.lostFiles(err) {
+			j.health.notLooked(j.log, err)
+		}
+	}
+	switch {
+	case now >= l.next:
+		l.next = now + lookPause
+		seemsWell := j.files.Look()
+		l.done = true
+		l.start(func() error {
+			l.seemsWell = seemsWell()
+			return nil
+		})
+		return now + cleanPause
+	case j.health.notSeen != nil:
+		return l.next
+	}
+	return engine.Never
+}
+
+// confirm returns what is wrong with the files, after a look.
+func (j *Journal) confirm(seemsWell bool) (err error) {
+	if !seemsWell {
+		err = j.files.Confirm()
+	}
+	if err == nil {
+		j.health.looked(j.log)
+	}
+	return err
+}
+
+// rewriteTurn continues to rewrite everything, and returns when to go on.
+func (j *Journal) rewriteTurn(now int64) (next int64) {
+	w := j.rewriting
+	if now < w.retry {
+		return w.retry
+	}
+	if err := j.rewriteSome(rewriteStep); err != nil {
+		j.health.notRewritten(j.log, err)
+		w.retry = now + healPause
+		return w.retry
+	}
+	return now + cleanPause
+}
+
+// rewriteSome rewrites about budget bytes, and removes the older segments at the end.
+// After an error it can go on.
+func (j *Journal) rewriteSome(budget int64) error {
+	defer func() { j.cleaner.appended = 0 }()
+	w := j.rewriting
+	if w.first == 0 {
+		at, err := j.appendWithStandby(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()})
+		if err != nil {
+			return err
+		}
+		w.first = at.Segment
+		return nil // the next turn finds the older ones sealed
+	}
+	for w.place >= 0 && budget > 0 {
+		c, next, ok := j.eng.NextSnapshot(w.place)
+		budget -= lookCost
+		if ok && uint64(c.Mark) < w.first {
+			if err := j.rewriteJob(&c); err != nil {
+				return err
+			}
+			budget -= weight(&c)
+		}
+		w.place = next
+	}
+	if w.place >= 0 {
+		return nil
+	}
+	if done, err := j.copyOtherRecords(w.first-1, &budget); err != nil || !done {
+		return err
+	}
+	for oldest, ok := j.files.Oldest(); ok && oldest.Sequence < w.first; oldest, ok = j.files.Oldest() {
+		if budget <= 0 {
+			return nil
+		}
+		if err := j.removeOldest(oldest); err != nil {
+			return err
+		}
+		budget -= removalCost
+	}
+	delete(j.replacedBy, uint32(w.first-1))
+	if at, removing := j.files.RemovalPending(); removing && !j.durable(at) {
+		return nil
+	}
+	j.rewriting = nil
+	j.health.rewritten(j.log)
+	return nil
+}
+
+// completeFiles looks for all files before the journal is closed, and rewrites everything
+// if some are lost, or were and that is not done yet.
+func (j *Journal) completeFiles() (err error) {
+	j.looker.wait()
+	for range 4 { // an error may pass
+		err = cmp.Or(j.files.Flush(), j.confirm(false))
+		lost := j.lostFiles(err)
+		if err == nil && (j.rewriting == nil || j.rewriting.why == nil) {
+			return nil
+		}
+		if err == nil || lost {
+			if e := j.rewriteAll(); e != nil {
+				return errors.Join(j.rewriting.why, e)
+			}
+		}
+	}
+	return err
+}
+
+// rewriteAll does all that rewriteSome does in slices.
+func (j *Journal) rewriteAll() (err error) {
+	if j.files.Err() != nil {
+		err = j.recover()
+	}
+	for err == nil && j.rewriting != nil {
+		if err = j.rewriteSome(math.MaxInt64); err == nil {
+			err = cmp.Or(j.files.Flush(), j.files.Sync())
+		}
+	}
+	return err
+}

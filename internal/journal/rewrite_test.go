@@ -1,0 +1,378 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// What can be done to a file under a running server.
+var damages = map[string]func(fsys vfs.FS, name string) error{
+	"removed": vfs.FS.Remove,
+	"emptied": func(fsys vfs.FS, name string) error {
+		return change(fsys, name, func(f vfs.File) error { return f.Truncate(0) })
+	},
+	"cut": func(fsys vfs.FS, name string) error {
+		return change(fsys, name, func(f vfs.File) error { return f.Truncate(1000) })
+	},
+}
+
+func overwrite(fsys vfs.FS, name string) error {
+	return change(fsys, name, func(f vfs.File) error {
+		size, err := f.Size()
+		if err == nil {
+			_, err = f.WriteAt(make([]byte, size/2), 0)
+		}
+		return err
+	})
+}
+
+func change(fsys vfs.FS, name string, how func(vfs.File) error) error {
+	f, err := fsys.OpenWrite(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(how(f), f.Close())
+}
+
+// A used bench has many segments: of its jobs every third is left, and its tube is paused.
+type usedBench struct {
+	*bench
+	disk *memfs.FS
+	left []uint64
+}
+
+func newUsedBench(t *testing.T) *usedBench {
+	b := &usedBench{bench: newBench(t, Options{SegmentSize: 4096})}
+	b.disk = b.log.fs.(*memfs.FS)
+	for range 200 {
+		b.add(t)
+	}
+	b.turn(func() { b.eng.Pause(b.now, []byte("default"), 1000) })
+	return b
+}
+
+// add puts three jobs and deletes two of them.
+func (b *usedBench) add(t *testing.T) {
+	t.Helper()
+	var ids []uint64
+	b.turn(func() {
+		ids = append(ids, b.put(engine.Spec{}, 100), b.put(engine.Spec{}, 100), b.put(engine.Spec{}, 100))
+	})
+	b.turn(func() { b.eng.Delete(b.s, ids[0]); b.eng.Delete(b.s, ids[2]) })
+	b.left = append(b.left, ids[1])
+}
+
+// kill wants everything to be on the disk, as a server finds it that starts after this one
+// was killed.
+func (b *usedBench) kill(t *testing.T) {
+	t.Helper()
+	after := engine.New(engine.Options{Logged: true})
+	if _, err := Load(b.disk, "/", after, 0); err != nil {
+		t.Fatal(err)
+	}
+	var ids []uint64
+	for c := range after.Snapshots {
+		ids = append(ids, c.ID)
+	}
+	if slices.Sort(ids); !slices.Equal(ids, b.left) {
+		t.Errorf("%d jobs, want %d", len(ids), len(b.left))
+	}
+	if _, paused := after.PauseOf("default"); !paused {
+		t.Error("the pause is lost")
+	}
+}
+
+// Whatever happens to the files of a running server, all jobs are rewritten: what is
+// deleted stays deleted, nothing is missing.
+func TestLostFiles(t *testing.T) {
+	for name, lose := range map[string]func(st wal.Stats, sequence uint64) bool{
+		"the oldest":          func(st wal.Stats, sequence uint64) bool { return sequence == st.Oldest },
+		"one in the middle":   func(st wal.Stats, sequence uint64) bool { return sequence == st.Oldest+2 },
+		"the one written":     func(st wal.Stats, sequence uint64) bool { return sequence == st.Current },
+		"the preallocated":    func(st wal.Stats, sequence uint64) bool { return sequence > st.Current },
+		"all but the current": func(st wal.Stats, sequence uint64) bool { return sequence != st.Current },
+		"all":                 func(wal.Stats, uint64) bool { return true },
+	} {
+		for how, damage := range damages {
+			for _, atClose := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %s, at the end %v", name, how, atClose), func(t *testing.T) {
+					b := newUsedBench(t)
+					st := b.log.Stats().Stats
+					for n := uint64(1); n < st.Current+10; n++ {
+						if lose(st, n) {
+							if err := damage(b.disk, "/"+wal.FileName(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+								t.Fatal(err)
+							}
+						}
+					}
+					if !atClose {
+						b.now += lookPause
+						b.turn(func() {}) // the look begins
+						b.turn(func() {}) // and tells
+						if told, want := b.log.Stats().Health != nil, name != "the preallocated"; told != want {
+							t.Errorf("the health tells of it: %v (%v)", told, b.log.Stats().Health)
+						}
+						if err := b.log.Stats().Err; err != nil {
+							t.Errorf("changes are refused: %v", err)
+						}
+						b.idle()
+						b.kill(t)
+					}
+					if err := errors.Join(b.log.Check(), b.log.Close()); err != nil {
+						t.Fatal(err)
+					}
+					b.kill(t)
+					b.reopen(b.disk) // for the end of the bench
+				})
+			}
+		}
+	}
+}
+
+// A segment that is cut or overwritten while it is written is noticed when it is sealed,
+// though the last write may have given it its length back, and there was no look meanwhile.
+func TestCutAndSealedBetweenLooks(t *testing.T) {
+	damages := map[string]func(vfs.FS, string) error{"overwritten": overwrite}
+	for how, damage := range damages {
+		damages[how] = damage
+	}
+	for how, damage := range damages {
+		t.Run(how, func(t *testing.T) {
+			b := newUsedBench(t)
+			current := b.log.Stats().Current
+			if err := damage(b.disk, "/"+wal.FileName(current)); err != nil {
+				t.Fatal(err)
+			}
+			failed := 0
+			for b.log.Stats().Current == current {
+				var id uint64
+				_, err := b.tryTurn(func() { id = b.put(engine.Spec{}, 100) })
+				b.left = append(b.left, id)
+				if err != nil {
+					failed++
+				}
+			}
+			if failed > 1 {
+				t.Errorf("%d turns have failed", failed)
+			}
+			if b.log.Stats().Health == nil {
+				t.Error("nothing was noticed")
+			}
+			b.idle()
+			b.kill(t)
+		})
+	}
+}
+
+// Cleaning that finds damage does not end there: what it cannot read is in memory.
+func TestCleaningFindsDamage(t *testing.T) {
+	b := newUsedBench(t)
+	oldest := b.log.Stats().Oldest
+	if err := overwrite(b.disk, "/"+wal.FileName(oldest)); err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	for b.log.Stats().Oldest == oldest {
+		b.add(t)
+		told = told || b.log.Stats().Health != nil
+	}
+	if !told {
+		t.Error("the health was never told of it")
+	}
+	b.idle()
+	if err := b.log.Stats().Health; err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	b.kill(t)
+}
+
+// An operator has the whole journal rewritten.
+func TestRewriteOnRequest(t *testing.T) {
+	b := newUsedBench(t)
+	newest := b.log.Stats().Current
+	b.turn(b.log.Rewrite)
+	b.idle()
+	if st := b.log.Stats(); st.Health != nil || st.Oldest < newest {
+		t.Errorf("afterwards the oldest segment is %d, %d was the newest (%v)", st.Oldest, newest, st.Health)
+	}
+	b.kill(t)
+}
+
+// A directory that was exchanged for an older copy of it does not count for the one that
+// the server wrote to, not even if the server is stopped before everything is rewritten.
+func TestDirectoryExchanged(t *testing.T) {
+	for _, atClose := range []bool{false, true} {
+		b := newUsedBench(t)
+		copied := b.disk.Crash(rand.New(rand.NewPCG(1, 2))) // all is synced
+		b.add(t)
+		names, err := copied.List("/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if name != "lock" {
+				exchange(t, b.disk, "/"+name, fileContents(t, copied, "/"+name))
+			}
+		}
+		b.now += lookPause
+		b.turn(func() {}) // the look begins
+		b.turn(func() {}) // and tells
+		if b.log.rewriting == nil {
+			t.Fatal("nothing was noticed")
+		}
+		if !atClose {
+			b.idle()
+			b.kill(t)
+		}
+		if err := b.log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b.kill(t)
+		b.reopen(b.disk) // for the end of the bench
+	}
+}
+
+// exchange puts a file with other contents in the place of one.
+func exchange(t *testing.T, disk *memfs.FS, name string, contents []byte) {
+	t.Helper()
+	if err := disk.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	f, err := disk.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(contents, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fileContents(t *testing.T, disk *memfs.FS, name string) []byte {
+	t.Helper()
+	f, err := disk.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil && size > 0 {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// A file that cannot be looked for is not lost: the health tells the error, and nothing is
+// rewritten or removed, neither then nor at the end.
+func TestLookFails(t *testing.T) {
+	b := newSickBench(t)
+	for range 100 {
+		b.tryPut(100)
+	}
+	before := b.log.Stats()
+	b.fsys.Set(faultfs.Fault{Op: faultfs.Size, Sticky: true})
+	for range 3 {
+		b.now += lookPause
+		b.turn(func() {})
+	}
+	b.wantHealth("cannot be looked for")
+	if after := b.log.Stats(); after.Err != nil || after.Written != before.Written {
+		t.Errorf("the journal refuses changes (%v), or was rewritten: %d records, then %d", after.Err, before.Written, after.Written)
+	}
+	if o := b.tryPut(100); o != engine.OK {
+		t.Errorf("a put meanwhile: outcome %d", o)
+	}
+	b.fsys.Set()
+	for range 2 {
+		b.now += lookPause
+		b.turn(func() {})
+	}
+	b.wantHealth("")
+	b.fsys.Set(faultfs.Fault{Op: faultfs.Size, Sticky: true})
+	if err := b.log.Close(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("close: %v, want EIO", err)
+	}
+	b.fsys.Set()
+	if report, err := Load(b.disk, "/", engine.New(engine.Options{}), 0); err != nil || report.Jobs != 101 || len(report.Torn) > 0 {
+		t.Errorf("afterwards: %+v, %v", report, err)
+	}
+	b.bench.reopen(b.disk) // for the end of the bench
+}
+
+// Many jobs are rewritten in slices, while others are put and deleted. The health tells of
+// the lost file until that is done. While the disk is full that is tried once a second.
+func TestRewriteInSlices(t *testing.T) {
+	const jobs, size = 20000, 100
+	b := newSickBench(t)
+	var ids []uint64
+	for range jobs {
+		ids = append(ids, b.put(engine.Spec{}, size))
+		if len(ids)%100 == 0 {
+			b.turn(func() {})
+		}
+	}
+	lost := b.log.Stats().Oldest
+	if err := b.disk.Remove("/" + wal.FileName(lost)); err != nil {
+		t.Fatal(err)
+	}
+	b.now += lookPause
+	b.turn(func() {}) // the look begins
+	b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true, Err: syscall.ENOSPC})
+	for b.log.health.stalled == nil {
+		b.turn(func() {})
+	}
+	b.wantHealth("cannot be rewritten")
+	written := b.log.Stats().Written
+	for range 10 {
+		b.log.preparedAt = b.now // the background does not try either
+		fired := b.fsys.Fired()
+		if b.log.rewriteTurn(b.now); b.fsys.Fired() > fired {
+			t.Error("it is tried again before a second is over")
+		}
+	}
+	b.fsys.Set()
+	b.now += healPause
+	turns := 0
+	for ; b.log.rewriting != nil; turns++ {
+		if b.log.Stats().Health == nil {
+			t.Fatalf("in turn %d the health is well", turns)
+		}
+		b.turn(func() {
+			b.eng.Delete(b.s, ids[0])
+			ids = append(ids[1:], b.put(engine.Spec{}, size))
+		})
+		if bytes := int64(b.log.Stats().Written-written) * wal.Cost(size); bytes > rewriteStep+4<<10 {
+			t.Fatalf("turn %d has written %d bytes", turns, bytes)
+		}
+		written = b.log.Stats().Written
+	}
+	if turns < jobs*size/rewriteStep {
+		t.Errorf("that took %d turns only", turns)
+	}
+	b.wantHealth("")
+	b.turn(func() {})
+	after := engine.New(engine.Options{Logged: true})
+	if report, err := Load(b.disk, "/", after, 0); err != nil || report.Jobs != jobs {
+		t.Errorf("%d jobs, want %d: %v", report.Jobs, jobs, err)
+	}
+	for _, id := range ids {
+		if _, ok := after.Snapshot(id); !ok {
+			t.Fatalf("job %d is lost", id)
+		}
+	}
+}
