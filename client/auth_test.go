@@ -2,12 +2,14 @@ package client_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -258,6 +260,60 @@ func TestTLS(t *testing.T) {
 	c := dial(t, srv.Addr, &client.Options{Reconnect: client.Never})
 	if err := c.Ping(ctx); err == nil {
 		t.Error("a server with TLS answers a client without")
+	}
+}
+
+// A server without TLS is told from one that cannot be reached, whether it waits for
+// the rest of what it takes for a command, answers, or closes the connection.
+func TestNotTLS(t *testing.T) {
+	opt := &client.Options{TLS: &tls.Config{InsecureSkipVerify: true}, DialTimeout: client.Never}
+	want := func(t *testing.T, addr string) {
+		err := second(client.Dial(t.Context(), addr, opt))
+		wantErr(t, err, client.ErrNotTLS)
+		wantErr(t, err, client.ErrDisconnected)
+		if errors.Is(err, context.Canceled) {
+			t.Errorf("%v: nobody has cancelled it", err)
+		}
+	}
+	eachServer(t, want)
+	for name, hello := range map[string]string{"closes": "", "answers": "UNKNOWN_COMMAND\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			l := listen(t)
+			defer l.Close()
+			go func() {
+				for {
+					nc, err := l.Accept()
+					if err != nil {
+						return
+					}
+					var first [1]byte
+					nc.Read(first[:])
+					if first[0] == 0x16 { // a handshake
+						io.WriteString(nc, hello)
+					} else {
+						io.WriteString(nc, "USING default\r\n")
+					}
+					nc.Close()
+				}
+			}()
+			want(t, l.Addr().String())
+		})
+	}
+	// What is neither is not said to be one.
+	l := listen(t)
+	defer l.Close()
+	go func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			nc.Close()
+		}
+	}()
+	err := second(client.Dial(t.Context(), l.Addr().String(), opt))
+	if wantErr(t, err, client.ErrDisconnected); errors.Is(err, client.ErrNotTLS) {
+		t.Error(err)
 	}
 }
 

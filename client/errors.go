@@ -76,6 +76,10 @@ var (
 	// no other could be had in time. The cause is wrapped too.
 	ErrDisconnected = errors.New("no connection")
 
+	// ErrNotTLS: the server speaks the protocol without encryption, and
+	// [Options].TLS wants it with. It is [ErrDisconnected] too.
+	ErrNotTLS = errors.New("the server does not speak TLS")
+
 	// ErrOutcomeUnknown: the connection was lost after the whole command was
 	// sent and before its reply came. The server may have done it or not.
 	// Nothing is ever sent again after that, unless twice is the same as once:

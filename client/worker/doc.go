@@ -32,8 +32,8 @@
 // delete it, for example. Functions must be ready for that, as with every queue
 // that loses nothing.
 //
-// [Hooks] let a program count, measure, trace and log. A handler can be wrapped
-// too:
+// What goes wrong is logged, with [log/slog]; see [Options].Logger. [Hooks] let a
+// program count, measure and trace. A handler can be wrapped too:
 //
 //	func logged(next worker.Handler) worker.Handler {
 //		return func(ctx context.Context, job *worker.Job) error {

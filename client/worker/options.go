@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -57,6 +58,12 @@ type Options struct {
 
 	// Hooks are called while the worker works.
 	Hooks Hooks
+
+	// Logger gets a line about each job that fails, panics or is lost, about jobs
+	// that cannot be taken, and when a server is away and when it is back; at the
+	// level debug, one about each job that is done. nil: slog.Default. A logger of
+	// slog.DiscardHandler gets none.
+	Logger *slog.Logger
 }
 
 // Hooks let a program watch a worker: count, measure, trace, log. Each may be
@@ -78,6 +85,11 @@ type Hooks struct {
 	// Error is called when jobs cannot be taken: when no server can be reached,
 	// for example. The worker tries again, with growing pauses.
 	Error func(err error)
+
+	// Server is called when a connection to a server is lost or cannot be made,
+	// with the reason, and with nil when there is one again; not again for each
+	// connection and each attempt.
+	Server func(addr string, err error)
 }
 
 // An Action is what became of a job.
@@ -127,6 +139,9 @@ func (opt *Options) filled() (Options, error) {
 	o.StopTimeout = cmp.Or(o.StopTimeout, DefaultStopTimeout)
 	if o.Backoff == nil {
 		o.Backoff = Backoff
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
 	}
 	if o.Concurrency < 0 {
 		return o, fmt.Errorf("worker: concurrency %d: want 1 or more", o.Concurrency)

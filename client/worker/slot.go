@@ -40,9 +40,7 @@ func (s *slot) run(ctx context.Context) {
 		if err == errFinished || ctx.Err() != nil {
 			continue
 		}
-		if s.opt.Hooks.Error != nil {
-			s.opt.Hooks.Error(err)
-		}
+		s.tell.noJobs(err)
 		pause = min(max(2*pause, firstPause), maxPause)
 		sleep(ctx, pause/2+rand.N(pause/2)) // #nosec G404 -- spreads retries
 	}
@@ -73,7 +71,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	if s.opt.CountFirst && s.opt.MaxTries > 0 {
 		st, err := job.Stats(jctx)
 		if err == nil && st.Reserves > uint64(s.opt.MaxTries) {
-			s.finish(jctx, job, s.bury(job, st, errTried))
+			s.tell.finished(jctx, job, s.bury(job, st, errTried))
 			return nil, errFinished
 		}
 	}
@@ -83,7 +81,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	if herr != nil {
 		o := s.fail(job, herr)
 		o.Took = took
-		s.finish(jctx, job, o)
+		s.tell.finished(jctx, job, o)
 		return nil, errFinished
 	}
 	deleted := func(err error) {
@@ -91,7 +89,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 		if err != nil {
 			o.Action, o.Err = Lost, err
 		}
-		s.finish(jctx, job, o)
+		s.tell.finished(jctx, job, o)
 	}
 	if ctx.Err() != nil {
 		deleted(reserved.Delete(context.WithoutCancel(ctx)))
@@ -102,12 +100,6 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 
 // errTried is why a job is buried that has had its tries.
 var errTried = errors.New("worker: the job has had its tries")
-
-func (s *slot) finish(ctx context.Context, job *Job, o Outcome) {
-	if s.opt.Hooks.Finish != nil {
-		s.opt.Hooks.Finish(ctx, job, o)
-	}
-}
 
 // handleTouched runs the handler, while the job is touched.
 func (s *slot) handleTouched(ctx context.Context, job *Job) error {
@@ -122,9 +114,7 @@ func (s *slot) handleTouched(ctx context.Context, job *Job) error {
 func (s *slot) call(ctx context.Context, job *Job) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			if s.opt.Hooks.Panic != nil {
-				s.opt.Hooks.Panic(ctx, job, value, debug.Stack())
-			}
+			s.tell.panicked(ctx, job, value, debug.Stack())
 			err = fmt.Errorf("worker: panic: %v", value)
 		}
 	}()

@@ -81,6 +81,7 @@ func Retry(err error, delay time.Duration) error {
 type Worker struct {
 	handle Handler
 	opt    Options
+	tell   *teller
 }
 
 // New returns a worker. opt may be nil.
@@ -92,6 +93,14 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 	if handle == nil {
 		return nil, errors.New("worker: no handler")
 	}
+	t := &teller{Hooks: &o.Hooks, log: o.Logger, away: make(map[string]bool)}
+	connState := o.Client.ConnState
+	o.Client.ConnState = func(addr string, err error) {
+		t.connection(addr, err)
+		if connState != nil {
+			connState(addr, err)
+		}
+	}
 	// This says what is wrong with the addresses or the token, and connects to
 	// none.
 	servers, err := client.NewServers(o.Servers, &client.PoolOptions{Options: o.Client})
@@ -99,7 +108,7 @@ func New(handle Handler, opt *Options) (*Worker, error) {
 		return nil, err
 	}
 	servers.Close()
-	return &Worker{handle: handle, opt: o}, nil
+	return &Worker{handle: handle, opt: o, tell: t}, nil
 }
 
 // killAfter is how long a handler may take to return after its context has ended.
@@ -107,7 +116,7 @@ const killAfter = 5 * time.Second
 
 // Run works until ctx ends. Then it takes no more jobs, lets the handlers that run
 // finish, and returns nil; see Options.StopTimeout. While no server can be
-// reached it keeps trying, and tells Hooks.Error.
+// reached it keeps trying, and tells Hooks and Logger.
 func (w *Worker) Run(ctx context.Context) error {
 	jobs, cancelJobs := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelJobs(nil)

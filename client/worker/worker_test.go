@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/beanpole-mq/beanpole/client"
@@ -30,6 +34,14 @@ type bench struct {
 	mu       sync.Mutex
 	outcomes []worker.Outcome
 	errs     []error
+	log      strings.Builder // without times
+}
+
+// Write implements io.Writer for the logger.
+func (b *bench) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.log.Write(line)
 }
 
 func bubble(t *testing.T, f func(b *bench)) {
@@ -66,6 +78,13 @@ func (b *bench) run(handle worker.Handler, opt worker.Options) (stop func() erro
 		defer b.mu.Unlock()
 		b.errs = append(b.errs, err)
 	}
+	opt.Logger = slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch a.Key {
+		case slog.TimeKey, "took", "stack":
+			return slog.Attr{}
+		}
+		return a
+	}}))
 	w, err := worker.New(handle, &opt)
 	if err != nil {
 		b.Fatal(err)
@@ -434,6 +453,68 @@ func TestServerAway(t *testing.T) {
 	})
 }
 
+// What goes wrong is in the log: a server that is away and comes back, once each; jobs
+// that fail, panic, or are lost.
+func TestLog(t *testing.T) {
+	bubble(t, func(b *bench) {
+		var away atomic.Bool
+		away.Store(true)
+		var nc atomic.Value
+		var told []string
+		stop := b.run(func(_ context.Context, job *worker.Job) error {
+			switch string(job.Body) {
+			case "fail":
+				return errors.New("no such address")
+			case "panic":
+				panic("oh")
+			case "bury":
+				return worker.Bury(nil)
+			}
+			return nil
+		}, worker.Options{
+			Hooks:       worker.Hooks{Server: func(addr string, err error) { told = append(told, fmt.Sprint(addr, " ", err != nil)) }},
+			Backoff:     func(int) time.Duration { return time.Hour },
+			Concurrency: 1,
+			Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if away.Load() {
+					return nil, errors.New("the network is down")
+				}
+				c, err := b.srv.Dial(ctx, network, addr)
+				nc.Store(c)
+				return c, err
+			}}})
+		time.Sleep(time.Minute)
+		away.Store(false)
+		time.Sleep(time.Minute)
+		for _, body := range []string{"fail", "panic", "bury", "succeed"} {
+			b.put(client.NewJob{Body: []byte(body)})
+		}
+		synctest.Wait()
+		away.Store(true)
+		nc.Load().(net.Conn).Close() // while it waits for a job
+		time.Sleep(time.Minute)
+		away.Store(false)
+		time.Sleep(time.Minute)
+		stop()
+		const want = `level=WARN msg="no connection to the server; trying again" server=memory error="no connection: the network is down"
+level=INFO msg="connected to the server again" server=memory
+level=WARN msg="a job has failed" job=1 server=memory action=released tries=1 delay=1h0m0s error="no such address"
+level=ERROR msg="a handler has panicked" job=2 server=memory panic=oh
+level=WARN msg="a job has failed" job=2 server=memory action=released tries=1 delay=1h0m0s error="worker: panic: oh"
+level=WARN msg="a job has failed" job=3 server=memory action=buried tries=1 delay=0s error="worker: the handler wants the job buried"
+level=DEBUG msg="a job is done" job=4 server=memory action=deleted
+level=WARN msg="no connection to the server; trying again" server=memory error="no connection: use of closed network connection"
+level=INFO msg="connected to the server again" server=memory
+`
+		if diff := cmp.Diff(want, b.log.String()); diff != "" {
+			t.Error(diff)
+		}
+		if want := []string{"memory true", "memory false", "memory true", "memory false"}; !slices.Equal(told, want) {
+			t.Errorf("told %q", told)
+		}
+	})
+}
+
 // From several servers, whichever has jobs.
 func TestManyServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -451,7 +532,7 @@ func TestManyServers(t *testing.T) {
 				return errors.New("once")
 			}
 			return nil
-		}, &worker.Options{Servers: []string{"a", "b"}, Client: opt, Concurrency: 3, Backoff: func(int) time.Duration { return time.Second }})
+		}, &worker.Options{Servers: []string{"a", "b"}, Client: opt, Concurrency: 3, Backoff: func(int) time.Duration { return time.Second }, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

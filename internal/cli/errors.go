@@ -148,7 +148,6 @@ func (o *serverOptions) proof() string {
 
 // disconnected is words for a connection that cannot be had, or was lost.
 func (o *serverOptions) disconnected(e *client.Error) string {
-	_, noTLS := errors.AsType[tls.RecordHeaderError](e)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](e)
 	name, otherName := errors.AsType[x509.HostnameError](e)
 	_, alert := errors.AsType[tls.AlertError](e)
@@ -158,7 +157,7 @@ func (o *serverOptions) disconnected(e *client.Error) string {
 	switch {
 	case errors.Is(e, syscall.ECONNREFUSED), errors.Is(e, fs.ErrNotExist):
 		return "there is no server at " + e.Addr + " now"
-	case noTLS:
+	case errors.Is(e, client.ErrNotTLS):
 		return e.Addr + " does not speak TLS: leave out --tls and what begins with it"
 	case unknown:
 		return "the certificate of " + e.Addr + " is of an authority that is not trusted; --tls-ca says which one to trust"

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strconv"
@@ -114,8 +115,10 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 		StopTimeout: cmp.Or(opt.stop, client.Never),
 		Hooks: worker.Hooks{
 			Finish: r.finished,
-			Error:  func(err error) { r.say("%v; trying again", err) },
+			Error:  r.noJobs,
+			Server: r.connection,
 		},
+		Logger: slog.New(slog.DiscardHandler), // the hooks say it in the words of the other commands
 	})
 	if err != nil {
 		return err
@@ -210,6 +213,22 @@ func (r *jobRunner) finished(_ context.Context, j *worker.Job, o worker.Outcome)
 	defer r.mu.Unlock()
 	r.printJSON(outcome{j.ID, string(o.Action), o.Tries, int64(o.Delay.Round(time.Second) / time.Second), o.Took.Seconds(), text})
 	r.out.Flush()
+}
+
+// connection tells when the server is away, and when it is back.
+func (r *jobRunner) connection(addr string, err error) {
+	if err != nil {
+		r.say("no connection to %s: %v; trying again", addr, err)
+	} else {
+		r.say("connected to %s again", addr)
+	}
+}
+
+// noJobs tells why jobs cannot be taken, but for a connection, of which connection tells.
+func (r *jobRunner) noJobs(err error) {
+	if !errors.Is(err, client.ErrDisconnected) {
+		r.say("%v; trying again", err)
+	}
 }
 
 func (r *jobRunner) say(format string, args ...any) {

@@ -1,0 +1,77 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// A teller tells the hooks and the logger of what happens.
+type teller struct {
+	*Hooks
+	log *slog.Logger
+
+	mu   sync.Mutex
+	away map[string]bool // servers without a connection
+}
+
+// connection hears of each connection that is made, lost, or cannot be made.
+func (t *teller) connection(addr string, err error) {
+	t.mu.Lock()
+	news := t.away[addr] != (err != nil)
+	t.away[addr] = err != nil
+	t.mu.Unlock()
+	if !news {
+		return
+	}
+	if err != nil {
+		t.log.Warn("no connection to the server; trying again", "server", addr, "error", err)
+	} else {
+		t.log.Info("connected to the server again", "server", addr)
+	}
+	if t.Server != nil {
+		t.Server(addr, err)
+	}
+}
+
+// noJobs hears that jobs cannot be taken.
+func (t *teller) noJobs(err error) {
+	if !errors.Is(err, client.ErrDisconnected) { // connection has said that
+		t.log.Warn("jobs cannot be taken; trying again", "error", err)
+	}
+	if t.Error != nil {
+		t.Error(err)
+	}
+}
+
+// panicked hears what a handler has panicked with.
+func (t *teller) panicked(ctx context.Context, job *Job, value any, stack []byte) {
+	t.log.ErrorContext(ctx, "a handler has panicked", "job", job.ID, "server", job.Server, "panic", value, "stack", string(stack))
+	if t.Panic != nil {
+		t.Panic(ctx, job, value, stack)
+	}
+}
+
+// finished hears what has become of a job.
+func (t *teller) finished(ctx context.Context, job *Job, o Outcome) {
+	level, text := slog.LevelWarn, "a job has failed"
+	switch o.Action {
+	case Deleted:
+		level, text = slog.LevelDebug, "a job is done"
+	case Lost:
+		text = "a job is lost to this worker"
+	}
+	if t.log.Enabled(ctx, level) {
+		attrs := []slog.Attr{slog.Uint64("job", job.ID), slog.String("server", job.Server), slog.String("action", string(o.Action)), slog.Duration("took", o.Took)}
+		if o.Err != nil {
+			attrs = append(attrs, slog.Int("tries", o.Tries), slog.Duration("delay", o.Delay), slog.Any("error", o.Err))
+		}
+		t.log.LogAttrs(ctx, level, text, attrs...)
+	}
+	if t.Finish != nil {
+		t.Finish(ctx, job, o)
+	}
+}
