@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +82,24 @@ var arrows = map[string]string{
 	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
 	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/bench internal/load internal/server github.com/spf13",
+}
+
+// TestDecided looks for each module that go.mod requires in the decision about
+// dependencies, which says why it is there.
+func TestDecided(t *testing.T) {
+	page, err := os.ReadFile("doc/decisions/0001-dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "list", "-m", "-f", "{{if not (or .Indirect .Main)}}{{.Path}}{{end}}", "all").Output()
+	if err != nil {
+		t.Fatal("go list:", err)
+	}
+	for _, path := range strings.Fields(string(out)) {
+		if !regexp.MustCompile(`(?m)^\| .*\b` + regexp.QuoteMeta(path) + `\b`).Match(page) {
+			t.Errorf("doc/decisions/0001-dependencies.md has no line about %s", path)
+		}
+	}
 }
 
 // systems are those that the packages are built for.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
-	"github.com/charmbracelet/bubbles/progress"
 	"github.com/charmbracelet/x/term"
 )
 
@@ -15,7 +15,6 @@ import (
 type bar struct {
 	w     io.Writer // nil: nobody looks
 	what  string    // is counted
-	model progress.Model
 	start time.Time
 	last  time.Time // when it was shown
 }
@@ -24,7 +23,6 @@ func (s *session) newBar(what string) *bar {
 	b := &bar{what: what, start: time.Now()}
 	if term.IsTerminal(os.Stderr.Fd()) {
 		b.w = s.err
-		b.model = progress.New(progress.WithWidth(40), progress.WithSolidFill("")) // without colour
 	}
 	return b
 }
@@ -36,8 +34,15 @@ func (b *bar) show(part, total uint64, count int) {
 		return
 	}
 	b.last = now
-	fmt.Fprintf(b.w, "\r%s %d %s, %.0f/s \x1b[K", b.model.ViewAs(float64(part)/float64(max(total, 1))), count, b.what,
+	fmt.Fprintf(b.w, "\r%s %d %s, %.0f/s \x1b[K", gauge(float64(part)/float64(max(total, 1))), count, b.what,
 		float64(count)/max(now.Sub(b.start).Seconds(), 1e-3))
+}
+
+// gauge draws a part of 1.
+func gauge(part float64) string {
+	const width = 35
+	full := int(min(part, 1) * width)
+	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", full), strings.Repeat("░", width-full), 100*part)
 }
 
 // end takes the bar from the screen.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
 )
 
@@ -72,7 +71,7 @@ type model struct {
 	buried   map[string]int64 // jobs of each tube when the view began
 	sort     int              // in columns
 	reverse  bool
-	filter   textinput.Model
+	filter   line
 	shown    []Tube // those that the filter lets through, sorted
 	selected string // name of the tube under the cursor
 	cursor   int    // its place in shown
@@ -97,9 +96,7 @@ type glance struct {
 }
 
 func newModel(server Server, addr string, every time.Duration) model {
-	filter := textinput.New()
-	filter.Prompt = "filter: "
-	m := model{server: server, addr: addr, every: every, filter: filter, width: 80, height: 24, columns: make([]bool, len(columns))}
+	m := model{server: server, addr: addr, every: every, width: 80, height: 24, columns: make([]bool, len(columns))}
 	for i := range columns {
 		m.columns[i] = columns[i].wanted == nil
 	}
@@ -184,7 +181,7 @@ func (m *model) compare(s *Snapshot) {
 func (m *model) arrange() {
 	m.shown = m.shown[:0:0]
 	for _, t := range m.snap.Tubes {
-		if strings.Contains(t.Name, m.filter.Value()) {
+		if strings.Contains(t.Name, m.filter.text) {
 			m.shown = append(m.shown, t)
 		}
 	}
@@ -228,7 +225,7 @@ func (m model) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 		return m, tea.Quit
 	case m.ask != nil:
 		return m.answer(k)
-	case m.filter.Focused():
+	case m.filter.typing:
 		return m.typeFilter(k)
 	case m.help:
 		m.help = false
@@ -262,7 +259,7 @@ func (m model) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 		m.reverse = !m.reverse
 		m.arrange()
 	case "/":
-		return m, m.filter.Focus()
+		m.filter.typing = true
 	default:
 		return m.tubeKey(k.String())
 	}
@@ -339,18 +336,16 @@ func (m model) answer(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 
 // typeFilter edits the filter.
 func (m model) typeFilter(k tea.KeyMsg) (tea.Model, tea.Cmd) {
-	var cmd tea.Cmd
 	switch k.Type {
 	case tea.KeyEnter:
-		m.filter.Blur()
+		m.filter.typing = false
 	case tea.KeyEsc:
-		m.filter.Reset()
-		m.filter.Blur()
+		m.filter = line{}
 	default:
-		m.filter, cmd = m.filter.Update(k)
+		m.filter.key(k)
 	}
 	m.arrange()
-	return m, cmd
+	return m, nil
 }
 
 // lookKey turns to the job of another state, or back to the tubes.

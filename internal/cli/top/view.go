@@ -93,16 +93,16 @@ func (m *model) foot() string {
 		return bold.Render(m.ask.text)
 	case m.err != nil:
 		return alarming.Render(m.err.Error())
-	case m.filter.Focused():
-		return m.filter.View()
+	case m.filter.typing:
+		return "filter: " + m.filter.text + "_"
 	case m.help:
 		return faint.Render("any key goes back")
 	case m.look != nil:
 		return faint.Render("left, right: another state   any other key: back")
 	case m.note != "":
 		return m.note
-	case m.filter.Value() != "":
-		return faint.Render("filter: " + m.filter.Value() + " (/ changes it)   ?: help   q: quit")
+	case m.filter.text != "":
+		return faint.Render("filter: " + m.filter.text + " (/ changes it)   ?: help   q: quit")
 	}
 	return faint.Render("?: help   /: filter   enter: look   p: pause   k: kick   c: clear   q: quit")
 }
