@@ -11,8 +11,11 @@ ARCH ?= $(shell $(GO) env GOARCH)
 
 all: lint test build
 
-build: ## the binary, bin/beanpole
-	$(GO) build -trimpath -buildvcs=auto -o bin/beanpole ./cmd/beanpole
+# What a binary says that it is; without RELEASE, what the history says.
+RELEASED = $(if $(RELEASE),-ldflags "-X main.release=$(RELEASE)")
+
+build: ## the binary, bin/beanpole, which needs no library of the system
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/beanpole ./cmd/beanpole
 
 test: ## everything that needs only Go; what needs beanstalkd is skipped where it is not installed
 	$(GO) vet ./...
@@ -85,7 +88,7 @@ bench-compare: build ## doc/benchmarks.md anew: beanpole beside Debian's beansta
 	mv doc/benchmarks.md.new doc/benchmarks.md
 
 install: ## the binary, its manual, completions and units for systemd, under DESTDIR and PREFIX; as root. RELEASE is what it says that it is
-	$(GO) build -trimpath -buildvcs=auto $(if $(RELEASE),-ldflags "-X main.release=$(RELEASE)") -o bin/beanpole ./cmd/beanpole
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto $(RELEASED) -o bin/beanpole ./cmd/beanpole
 	install -D -m 755 bin/beanpole $(DESTDIR)$(PREFIX)/bin/beanpole
 	$(MAKE) manual TO=$(DESTDIR)$(PREFIX)/share
 	install -D -m 644 dist/beanpole.toml $(DESTDIR)$(PREFIX)/share/doc/beanpole/beanpole.toml
@@ -94,8 +97,8 @@ install: ## the binary, its manual, completions and units for systemd, under DES
 	install -m 644 dist/systemd/beanpole.socket $(DESTDIR)$(UNITS)/beanpole.socket
 
 manual: ## manual pages and completions, in a directory TO like /usr/share
-	GOOS= GOARCH= $(GO) build -o bin/describe ./cmd/beanpole # for this machine, whatever the binary is for
-	env -u BEANPOLE_ADDR bin/describe man $(TO)/man/man1
+	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -tags manual $(RELEASED) -o bin/describe ./cmd/beanpole # for this machine, whatever the binary is for
+	env -u BEANPOLE_ADDR bin/describe man $(TO)/man dist/beanpole.toml
 	for s in bash-completion/completions/beanpole:bash zsh/site-functions/_beanpole:zsh fish/vendor_completions.d/beanpole.fish:fish; do \
 		install -d $(TO)/$$(dirname $${s%:*}) && \
 		bin/describe completion $${s#*:} >$(TO)/$${s%:*} || exit 1; \

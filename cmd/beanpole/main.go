@@ -18,6 +18,7 @@
 //	config      the settings of the server: command line, environment, file
 //	journalcmd  the commands that look at a journal, mend and convert it
 //	benchcmd    the commands that measure
+//	manual      how pages for man(1) are written
 //
 // This package has the other commands, and runs the server: it gives the packages their
 // Options, puts the pieces together, and turns what comes of it into an exit code. Start
@@ -69,6 +70,9 @@ func withCommand(args []string) []string {
 	return args
 }
 
+// commandsToBuild are commands of a binary that is made to build packages.
+var commandsToBuild []func() *cobra.Command
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "beanpole",
@@ -92,7 +96,9 @@ func newRoot() *cobra.Command {
 	}
 	root.AddGroup(cli.Groups()...)
 	root.AddCommand(cli.Commands()...)
-	root.AddCommand(newMan())
+	for _, newCommand := range commandsToBuild {
+		root.AddCommand(newCommand())
+	}
 	root.SetHelpCommand(newHelp(root))
 	addCompletion(root, server)
 	return root

@@ -33,10 +33,9 @@ below.`
 const serveExample = `  beanpole                                     127.0.0.1:11300
   beanpole -l 0.0.0.0 -p 11301                 every IPv4 address, port 11301
   beanpole -l 10.0.0.1 -l unix:/run/bean.sock  a network and a unix socket
-  beanpole -l :: -u nobody -z 1000000          IPv6 and IPv4, 1 MB jobs
+  beanpole -l :: -u nobody -z 1000000          IPv6 and IPv4, 1 MB jobs`
 
-Signals:
-  TERM, INT   stop: finish what has begun, close the connections, exit with 0;
+const serveSignals = `  TERM, INT   stop: finish what has begun, close the connections, exit with 0;
               a second one exits at once
   USR1        drain: refuse new jobs from now on, serve the rest
   HUP         read the configuration, the certificates and the log level again`
@@ -47,7 +46,7 @@ func newServe() *cobra.Command {
 		Use:                   "serve [options]",
 		Short:                 "run the server (the default)",
 		Long:                  serveLong,
-		Example:               serveExample,
+		Example:               serveExample + "\n\nSignals:\n" + serveSignals,
 		DisableFlagsInUseLine: true,
 		Args:                  command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
