@@ -243,10 +243,6 @@ func (e *Engine) Mark(id uint64) (mark uint32, ok bool) {
 	return j.mark, true
 }
 
-// Expect makes room in the index for about so many jobs, which Restore is going
-// to add. It is optional, and takes 4 bytes a job.
-func (e *Engine) Expect(jobs uint64) { e.ids.expect(jobs) }
-
 // Restore applies a change that was logged before. It decides nothing and
 // needs no clock. It is for an engine that has no sessions yet.
 func (e *Engine) Restore(c Change) {

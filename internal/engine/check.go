@@ -26,6 +26,7 @@ func (e *Engine) Check() error {
 	c.assert(c.inState == c.listed, "I16: by state there are %v watches, in the lists %v", c.inState, c.listed)
 	c.counts()
 	c.slots("jobs", &e.jobs.slots)
+	c.slots("nodes", &e.ids.nodes.slots)
 	for i := range e.bodies.classes {
 		c.slots(fmt.Sprintf("bodies of %d bytes", e.bodies.classes[i].size), &e.bodies.classes[i].slots)
 	}
@@ -60,20 +61,47 @@ func (c *checker) assert(ok bool, format string, args ...any) {
 func (c *checker) jobs() {
 	e := c.e
 	n := uint64(0)
-	for b := range e.ids.buckets {
-		for i := *e.ids.bucket(b); i != none; i = e.jobs.at(i).chain {
-			j := e.jobs.at(i)
-			n++
-			c.assert(e.ids.bucketOf(j.id) == b, "I11: job %d is in bucket %d, not %d", j.id, b, e.ids.bucketOf(j.id))
-			c.assert(j.id <= e.lastID, "I7: job %d is above the last id %d", j.id, e.lastID)
-			c.assert(int(j.tube) < len(e.tubes) && e.tubes[j.tube] != nil, "I2: job %d is in tube number %d, which is free", j.id, j.tube)
-			c.assert(j.state != Reserved || int(j.holder) < len(e.sessions) && e.sessions[j.holder] != nil, "I2: job %d is held by session number %d, which is free", j.id, j.holder)
-			c.bytes[j.tube] += int64(j.bodyLen)
-			c.memory += memoryOf(j.bodyLen)
-			c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id)
+	c.index(func(i slot) {
+		j := e.jobs.at(i)
+		n++
+		c.assert(e.ids.find(j.id) == i, "I11: job %d is not found", j.id)
+		c.assert(j.id <= e.lastID, "I7: job %d is above the last id %d", j.id, e.lastID)
+		c.assert(int(j.tube) < len(e.tubes) && e.tubes[j.tube] != nil, "I2: job %d is in tube number %d, which is free", j.id, j.tube)
+		c.assert(j.state != Reserved || int(j.holder) < len(e.sessions) && e.sessions[j.holder] != nil, "I2: job %d is held by session number %d, which is free", j.id, j.holder)
+		c.bytes[j.tube] += int64(j.bodyLen)
+		c.memory += memoryOf(j.bodyLen)
+		c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id)
+	})
+	c.assert(n == e.ids.n, "I11: the index counts %d jobs and has %d", e.ids.n, n)
+}
+
+// index calls each for the jobs in the index, and checks its nodes.
+func (c *checker) index(each func(slot)) {
+	x := &c.e.ids
+	var down func(number uint32, first uint64, shift uint)
+	down = func(number uint32, first uint64, shift uint) {
+		n := x.nodes.at(number)
+		c.assert(!n.empty() || number == x.root || first>>shift>>idBits == x.tip>>shift>>idBits, "I11: the node of id %d and more, bit %d, is empty", first, shift)
+		for k, what := range n {
+			switch id := first | uint64(k)<<shift; {
+			case what == none:
+			case what&isNode != 0:
+				down(what&^isNode, id, shift-idBits)
+			default:
+				each(what)
+			}
 		}
 	}
-	c.assert(n == e.ids.n, "I11: the index counts %d jobs and has %d", e.ids.n, n)
+	down(x.root, 0, x.bits-idBits)
+	for _, r := range x.recent {
+		if r.node != none {
+			number, shift := x.root, x.bits-idBits
+			for ; shift > 0; shift -= idBits {
+				number = *x.nodes.at(number).place(r.prefix<<idBits, shift) &^ isNode
+			}
+			c.assert(number == r.node, "I11: node %d is not that of the ids from %d on", r.node, r.prefix<<idBits)
+		}
+	}
 }
 
 // references counts for each tube what sessions have to do with it.
@@ -228,7 +256,7 @@ func (c *checker) session(s *Session) {
 		c.assert(listed == s.waiting && w.state == unindexed, "I5: %s: waits %v, but in the list of tube %q: %v", name, s.waiting, w.tube.name, listed)
 	}
 	if s.index != nil {
-		c.index(name, s)
+		c.watchIndex(name, s)
 	}
 	c.assert(armed(&s.timer, s.next()), "I13: %s: its timer is too late", name)
 	if s.closed {
@@ -269,8 +297,8 @@ func (c *checker) subscribers(name string, t *tube) {
 	c.assert(!t.offers() || len(t.queue) == 0, "I16: %s: it offers a job, and %d are queued", name, len(t.queue))
 }
 
-// index checks what a session with an index knows of its tubes.
-func (c *checker) index(name string, s *Session) {
+// watchIndex checks what a session with an index knows of its tubes.
+func (c *checker) watchIndex(name string, s *Session) {
 	x := s.index
 	for w := x.pending.first; w != nil; w = w.next {
 		c.listed[pending]++

@@ -19,8 +19,7 @@
 // # Where jobs live
 //
 // A job is a fixed record in a slab without pointers (job.go), its body a slot
-// of a size class (bodies.go), its id an entry of a linear hash table that
-// grows a bucket at a time (index.go). Ten million jobs are some tens of thousands
+// of a size class (bodies.go), its id a place of a tree (index.go). Ten million jobs are some tens of thousands
 // of objects to the garbage collector. A job is in one of the three queues of its tube
 // (queue.go), ready, delayed or buried, or in the heap of the session that has
 // reserved it (heap.go). A queue keeps the jobs that come in order in runs (run.go), where

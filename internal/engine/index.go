@@ -1,140 +1,166 @@
 package engine
 
-// index finds jobs by id. It is a linear hash table (Litwin, 1980): it grows
-// and shrinks by one bucket at a time, so that no put ever waits for a rehash.
-// Buckets are chains through the records of the jobs.
+// index finds jobs by id. It is a tree: a node has a place for each value of four bits of
+// an id, and the root has the highest bits in use. A place has a job if no other id is the
+// same so far, or else a node with the next four bits. So ids side by side take little more
+// than 4 bytes each, and those far apart some tens of bytes. Nothing is ever rebuilt.
 //
-// I11. Each job is in the chain of bucketOf(its id), and n counts them.
+// Most jobs are looked up soon after their neighbours. So the nodes at the bottom, each
+// with sixteen ids side by side, are found without a way through the tree, if they
+// were in use lately.
+//
+// I11. n jobs are in the tree, each on the way of its id. No node is empty but the root and
+// those on the way of the last id that was added: the next one will come there. recent
+// has nodes at the bottom, in their places.
 type index struct {
-	jobs    *jobSlab
-	pages   [][]slot // buckets, bucketsPerPage to a page
-	buckets uint64   // in use; at least minBuckets
-	mask    uint64   // 2^k - 1, with 2^k <= buckets <= 2^(k+1)
-	n       uint64   // jobs
+	jobs   *jobSlab
+	nodes  slab[node]
+	root   uint32
+	bits   uint // of the ids that the root tells apart
+	tip    uint64
+	recent [64]recentNode
+	n      uint64
 }
 
+// A node has jobs, by their slots, and nodes, by their numbers with isNode.
+type node [1 << idBits]uint32
+
 const (
-	bucketsPerPage = 1024
-	minBuckets     = bucketsPerPage
+	idBits = 4
+	isNode = 1 << 31
+
+	// maxJobs is how many jobs an engine can have: their slots are less than isNode.
+	maxJobs = isNode - slotsPerPage
 )
 
+// A recentNode is a node at the bottom.
+type recentNode struct {
+	prefix uint64 // its ids without the last four bits
+	node   uint32 // or none
+}
+
 func newIndex(jobs *jobSlab) index {
-	x := index{jobs: jobs, mask: minBuckets - 1}
-	for x.buckets < minBuckets {
-		x.addBucket()
+	x := index{jobs: jobs, nodes: newSlab[node](), bits: idBits}
+	for k := range x.recent {
+		x.recent[k].node = none
 	}
+	x.root = x.newNode()
 	return x
 }
 
-// bucketOf returns the bucket of an id. Sixteen consecutive ids have sixteen
-// consecutive buckets, one cache line: most jobs are looked up soon after their
-// neighbours, and mixing all bits was three times slower with a million jobs. The
-// higher bits are mixed, because the jobs that stay behind when others are done
-// may share them; then a chain has sixteen jobs at worst.
-func (x *index) bucketOf(id uint64) uint64 {
-	h := id >> 4 * 0x9E3779B97F4A7C15 // 2^64 / golden ratio
-	h = (h^h>>32)<<4 | id&15
-	if b := h & (2*x.mask + 1); b < x.buckets {
-		return b
+func (x *index) newNode() uint32 {
+	number, n := x.nodes.alloc()
+	for k := range n {
+		n[k] = none
 	}
-	return h & x.mask
+	return number
 }
 
-func (x *index) bucket(b uint64) *slot { return &x.pages[b/bucketsPerPage][b%bucketsPerPage] }
+// place returns the place of an id in a node that tells its bits from shift on apart.
+func (n *node) place(id uint64, shift uint) *uint32 { return &n[id>>shift%(1<<idBits)] }
+
+func (n *node) empty() bool {
+	for k := len(n) - 1; k >= 0; k-- { // the jobs with the lower ids go first
+		if n[k] != none {
+			return false
+		}
+	}
+	return true
+}
+
+// end returns the last node on the way of an id, and the shift of its bits there.
+func (x *index) end(id uint64) (n *node, shift uint) {
+	recent := &x.recent[id>>idBits%uint64(len(x.recent))]
+	if recent.node != none && recent.prefix == id>>idBits {
+		return x.nodes.at(recent.node), 0
+	}
+	number, shift := x.root, x.bits-idBits
+	for {
+		n = x.nodes.at(number)
+		next := *n.place(id, shift)
+		if next == none || next&isNode == 0 {
+			break
+		}
+		number, shift = next&^isNode, shift-idBits
+	}
+	if shift == 0 {
+		*recent = recentNode{id >> idBits, number}
+	}
+	return n, shift
+}
 
 // find returns the slot of a job, or none.
 func (x *index) find(id uint64) slot {
-	i := *x.bucket(x.bucketOf(id))
-	for i != none {
-		j := x.jobs.at(i)
-		if j.id == id {
-			return i
-		}
-		i = j.chain
+	if id>>x.bits > 0 {
+		return none
 	}
-	return none
+	n, shift := x.end(id)
+	i := *n.place(id, shift)
+	if i != none && shift > 0 && x.jobs.at(i).id != id {
+		return none
+	}
+	return i
 }
 
-func (x *index) insert(i slot, j *job) {
-	x.link(i, j)
-	if x.n++; x.n > x.buckets {
-		x.split()
+// insert adds a job, whose id no other job has.
+func (x *index) insert(i slot, id uint64) {
+	for id>>x.bits > 0 {
+		old := x.root
+		x.root = x.newNode()
+		x.nodes.at(x.root)[0] = old | isNode
+		x.bits += idBits
+	}
+	n, shift := x.end(id)
+	place := n.place(id, shift)
+	for *place != none { // the two jobs go down until they part
+		other := *place
+		number := x.newNode()
+		*place = number | isNode
+		shift -= idBits
+		n = x.nodes.at(number)
+		*n.place(x.jobs.at(other).id, shift) = other
+		place = n.place(id, shift)
+	}
+	*place = i
+	x.n++
+	if old := x.tip; old>>idBits != id>>idBits {
+		x.tip = id
+		x.prune(old)
 	}
 }
 
-func (x *index) link(i slot, j *job) {
-	head := x.bucket(x.bucketOf(j.id))
-	j.chain = *head
-	*head = i
-}
-
-func (x *index) remove(i slot, j *job) {
-	p := x.bucket(x.bucketOf(j.id))
-	for *p != i {
-		p = &x.jobs.at(*p).chain
-	}
-	*p = j.chain
+// remove removes a job that is there.
+func (x *index) remove(id uint64) {
+	n, shift := x.end(id)
+	*n.place(id, shift) = none
 	x.n--
-	// Four at a time, so that the buckets keep pace with a queue that drains.
-	for k := 0; k < 4 && x.n < x.buckets/4 && x.buckets > minBuckets; k++ {
-		x.merge()
+	if n.empty() {
+		x.prune(id)
 	}
 }
 
-func (x *index) addBucket() {
-	if x.buckets%bucketsPerPage == 0 {
-		x.pages = append(x.pages, make([]slot, bucketsPerPage))
+// prune frees the empty nodes on the way of an id.
+func (x *index) prune(id uint64) {
+	var way [64 / idBits]uint32
+	depth, shift := 0, x.bits-idBits
+	way[0] = x.root
+	for {
+		next := *x.nodes.at(way[depth]).place(id, shift)
+		if next == none || next&isNode == 0 {
+			break
+		}
+		depth, shift = depth+1, shift-idBits
+		way[depth] = next &^ isNode
 	}
-	x.buckets++
-	*x.bucket(x.buckets - 1) = none
-}
-
-// split adds a bucket and moves the jobs that hash to it, all from one chain.
-func (x *index) split() {
-	if x.buckets == 2*(x.mask+1) {
-		x.mask = 2*x.mask + 1
-	}
-	from := x.buckets & x.mask
-	x.addBucket()
-	x.relink(from)
-}
-
-// expect makes the buckets for so many jobs at once. Splitting them one by one
-// while the jobs come would move each job ten times on the way to a million.
-func (x *index) expect(jobs uint64) {
-	for x.buckets < jobs {
-		x.split()
-	}
-}
-
-// merge removes the last bucket and moves its chain to where it came from.
-func (x *index) merge() {
-	last := x.buckets - 1
-	i := *x.bucket(last)
-	x.buckets--
-	if x.buckets == x.mask+1 && x.mask+1 > minBuckets {
-		x.mask >>= 1
-	}
-	for i != none {
-		j := x.jobs.at(i)
-		next := j.chain
-		x.link(i, j)
-		i = next
-	}
-	if x.buckets%bucketsPerPage == 0 {
-		x.pages[len(x.pages)-1] = nil
-		x.pages = x.pages[:len(x.pages)-1]
-	}
-}
-
-func (x *index) relink(b uint64) {
-	head := x.bucket(b)
-	i := *head
-	*head = none
-	for i != none {
-		j := x.jobs.at(i)
-		next := j.chain
-		x.link(i, j)
-		i = next
+	for ; depth > 0; depth-- {
+		if !x.nodes.at(way[depth]).empty() || id>>(shift+idBits) == x.tip>>(shift+idBits) {
+			return
+		}
+		if recent := &x.recent[id>>idBits%uint64(len(x.recent))]; recent.node == way[depth] {
+			recent.node = none
+		}
+		x.nodes.free(way[depth])
+		shift += idBits
+		*x.nodes.at(way[depth-1]).place(id, shift) = none
 	}
 }

@@ -1,149 +1,179 @@
 package engine
 
 import (
-	"fmt"
+	"errors"
 	"math/rand/v2"
 	"testing"
 )
 
 // The ids of jobs that stay behind: consecutive, or what others left of that.
 var idPatterns = map[string]func(k uint64) uint64{
-	"consecutive": func(k uint64) uint64 { return k + 1 },
-	"every 1024":  func(k uint64) uint64 { return k << 10 },
-	"every 2^20":  func(k uint64) uint64 { return k<<20 + 7 },
-	"every 2^32":  func(k uint64) uint64 { return k << 32 },
-	"highest":     func(k uint64) uint64 { return ^k },
-	"mixed":       func(k uint64) uint64 { return k * 0x94D049BB133111EB },
+	"consecutive":           func(k uint64) uint64 { return k + 1 },
+	"consecutive from 2^40": func(k uint64) uint64 { return 1<<40 + k },
+	"every 1024":            func(k uint64) uint64 { return k << 10 },
+	"every 2^20":            func(k uint64) uint64 { return k<<20 + 7 },
+	"every 2^32":            func(k uint64) uint64 { return k << 32 },
+	"pairs":                 func(k uint64) uint64 { return k>>1<<32 | k&1 },
+	"highest":               func(k uint64) uint64 { return ^k },
+	"mixed":                 func(k uint64) uint64 { return k * 0x94D049BB133111EB },
+}
+
+// An indexTwin is an index beside a map.
+type indexTwin struct {
+	t    *testing.T
+	e    Engine
+	x    *index
+	twin map[uint64]slot
+	ids  []uint64 // keys of twin
+}
+
+func newIndexTwin(t *testing.T) *indexTwin {
+	w := &indexTwin{t: t, twin: make(map[uint64]slot)}
+	w.e.jobs = newJobSlab()
+	w.e.ids = newIndex(&w.e.jobs)
+	w.x = &w.e.ids
+	return w
+}
+
+func (w *indexTwin) insert(id uint64) {
+	if w.twin[id] != 0 {
+		return
+	}
+	i, j := w.e.jobs.alloc()
+	for i == 0 { // so that the map has no other 0
+		i, j = w.e.jobs.alloc()
+	}
+	j.id, j.ttr = id, 1
+	w.e.lastID = max(w.e.lastID, id)
+	w.x.insert(i, id)
+	w.twin[id] = i
+	w.ids = append(w.ids, id)
+}
+
+func (w *indexTwin) remove(k int) {
+	id := w.ids[k]
+	w.x.remove(id)
+	w.e.jobs.free(w.twin[id])
+	delete(w.twin, id)
+	w.ids[k] = w.ids[len(w.ids)-1]
+	w.ids = w.ids[:len(w.ids)-1]
+}
+
+// check finds each job that is there and none beside it, and has the nodes checked.
+func (w *indexTwin) check() {
+	w.t.Helper()
+	for id, i := range w.twin {
+		if got := w.x.find(id); got != i {
+			w.t.Fatalf("job %d: found slot %d, want %d", id, got, i)
+		}
+		for bit := range 64 {
+			if other := id ^ 1<<bit; w.twin[other] == 0 && w.x.find(other) != none {
+				w.t.Fatalf("found job %d, which is not there", other)
+			}
+		}
+	}
+	c := checker{e: &w.e}
+	n := 0
+	c.index(func(slot) { n++ })
+	if n != len(w.twin) || w.x.n != uint64(n) {
+		c.assert(false, "the index has %d jobs and counts %d, want %d", n, w.x.n, len(w.twin))
+	}
+	if err := errors.Join(c.broken...); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func TestIndex(t *testing.T) {
 	for name, id := range idPatterns {
 		t.Run(name, func(t *testing.T) {
-			const most = 20000
+			const most = 5000
 			rng := rand.New(rand.NewPCG(3, 4))
-			jobs := newJobSlab()
-			x := newIndex(&jobs)
-			twin := make(map[uint64]slot)
-			var present []uint64
-			insert := func(k uint64) {
-				i, j := jobs.alloc()
-				j.id = id(k)
-				x.insert(i, j)
-				twin[j.id] = i
-				present = append(present, j.id)
-			}
-			remove := func() {
-				k := rng.IntN(len(present))
-				i := twin[present[k]]
-				x.remove(i, jobs.at(i))
-				jobs.free(i)
-				delete(twin, present[k])
-				present[k] = present[len(present)-1]
-				present = present[:len(present)-1]
-			}
-			for k := uint64(0); len(present) < most; k++ {
-				insert(k)
+			w := newIndexTwin(t)
+			for k := uint64(0); len(w.ids) < most; k++ {
+				w.insert(id(k))
 				if rng.IntN(4) == 0 {
-					remove()
+					w.remove(rng.IntN(len(w.ids)))
 				}
-				if k%3000 == 0 {
-					checkIndex(t, &x, twin, id)
-				}
-			}
-			checkIndex(t, &x, twin, id)
-			if x.buckets < most/2 {
-				t.Errorf("%d buckets for %d jobs: it did not grow", x.buckets, most)
-			}
-			for len(present) > 0 {
-				remove()
-				if len(present)%3000 == 0 {
-					checkIndex(t, &x, twin, id)
+				if k%1000 == 0 {
+					w.check()
 				}
 			}
-			if x.buckets != minBuckets || len(x.pages) != minBuckets/bucketsPerPage {
-				t.Errorf("drained, it keeps %d buckets in %d pages", x.buckets, len(x.pages))
+			w.check()
+			for len(w.ids) > 0 {
+				w.remove(rng.IntN(len(w.ids)))
+				if len(w.ids)%1000 == 0 {
+					w.check()
+				}
+			}
+			w.check()
+			if nodes := used(&w.x.nodes.slots); nodes > 64/idBits {
+				t.Errorf("drained, it keeps %d nodes", nodes)
 			}
 		})
 	}
 }
 
-// An index that expects jobs has their buckets before they come, finds those that
-// were there already, and shrinks as ever.
-func TestIndexExpects(t *testing.T) {
-	id := func(k uint64) uint64 { return k }
-	jobs := newJobSlab()
-	x := newIndex(&jobs)
-	twin := make(map[uint64]slot)
-	insert := func(k uint64) {
-		i, j := jobs.alloc()
-		j.id = k
-		x.insert(i, j)
-		twin[k] = i
+// A queue of a few jobs at a time makes a new node for sixteen of them, and the index takes
+// few bytes beside the ids, however far they are apart.
+func TestIndexNodes(t *testing.T) {
+	w := newIndexTwin(t)
+	w.insert(5) // stays
+	made := 0
+	for id := uint64(1_000_000); id < 1_001_600; id++ {
+		before := w.x.recent
+		w.insert(id)
+		w.insert(id + 1600)
+		w.remove(2)
+		w.remove(1)
+		made += int(count(before != w.x.recent))
 	}
-	for k := range uint64(3000) {
-		insert(k)
+	if made > 500 {
+		t.Errorf("%d times other nodes for 3200 ids", made)
 	}
-	for _, n := range []uint64{0, 100, 20000, 50} {
-		x.expect(n)
-		checkIndex(t, &x, twin, id)
-	}
-	if x.buckets != 20000 {
-		t.Errorf("%d buckets, expected were 20000 jobs", x.buckets)
-	}
-	for k := range uint64(17000) {
-		insert(3000 + k)
-	}
-	checkIndex(t, &x, twin, id)
-	if x.buckets != 20000 {
-		t.Errorf("%d buckets for the 20000 jobs that were expected", x.buckets)
-	}
-	for k, i := range twin {
-		x.remove(i, jobs.at(i))
-		delete(twin, k)
-	}
-	checkIndex(t, &x, twin, id)
-	if x.buckets != minBuckets {
-		t.Errorf("drained, it keeps %d buckets", x.buckets)
-	}
-}
-
-// checkIndex finds each job that is there and none that is not, and looks at
-// the length of the chains.
-func checkIndex(t *testing.T, x *index, twin map[uint64]slot, id func(uint64) uint64) {
-	t.Helper()
-	if x.n != uint64(len(twin)) {
-		t.Fatalf("the index counts %d, want %d", x.n, len(twin))
-	}
-	for id, i := range twin {
-		if got := x.find(id); got != i {
-			t.Fatalf("job %d: found slot %d, want %d", id, got, i)
+	w.check()
+	for name, id := range idPatterns {
+		w := newIndexTwin(t)
+		for k := range uint64(5000) {
+			w.insert(id(k))
 		}
-	}
-	for k := range uint64(1000) {
-		if _, ok := twin[id(k<<1)]; !ok && x.find(id(k<<1)) != none {
-			t.Fatalf("found job %d, which is not there", id(k<<1))
+		most := 5000.0 / 15 * 1.1
+		switch name {
+		case "consecutive", "consecutive from 2^40":
+		case "pairs":
+			most = 5000 / 2 * 10
+		default:
+			most = 5000
 		}
-	}
-	if err := x.checkMask(); err != nil {
-		t.Fatal(err)
-	}
-	for b := range x.buckets {
-		length := 0
-		for i := *x.bucket(b); i != none; i = x.jobs.at(i).chain {
-			length++
-		}
-		if length > 48 { // sixteen is what ids with the same low bits have on average
-			t.Fatalf("a chain of %d jobs, with %d jobs in %d buckets", length, x.n, x.buckets)
+		if nodes := used(&w.x.nodes.slots); float64(nodes) > most+64/idBits {
+			t.Errorf("%s: %d nodes for 5000 ids, want %.0f at most", name, nodes, most)
 		}
 	}
 }
 
-func (x *index) checkMask() error {
-	switch size := x.mask + 1; {
-	case size&x.mask != 0, x.buckets < size, x.buckets > 2*size:
-		return fmt.Errorf("%d buckets with mask %#x", x.buckets, x.mask)
-	case uint64(len(x.pages)) != (x.buckets+bucketsPerPage-1)/bucketsPerPage:
-		return fmt.Errorf("%d buckets in %d pages", x.buckets, len(x.pages))
-	}
-	return nil
+// FuzzIndex lets bytes say which ids come and go: each is added if it is not there, and
+// removed if it is.
+func FuzzIndex(f *testing.F) {
+	f.Add([]byte{0, 1, 0, 2, 0, 3, 0, 1, 0, 2, 0, 3})
+	f.Add([]byte{0, 1, 63, 1, 36, 1, 4, 1, 63, 1, 0, 1, 4, 1, 36, 1})
+	f.Add([]byte{60, 15, 60, 14, 56, 15, 60, 15, 60, 14, 1, 15, 1, 31, 1, 47, 56, 15})
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		w := newIndexTwin(t)
+		for ; len(ops) >= 2; ops = ops[2:] {
+			id := uint64(ops[1]) << (ops[0] % 64)
+			if ops[0] >= 64 {
+				id |= uint64(ops[0])
+			}
+			if w.twin[id] == 0 {
+				w.insert(id)
+				continue
+			}
+			for k := range w.ids {
+				if w.ids[k] == id {
+					w.remove(k)
+					break
+				}
+			}
+		}
+		w.check()
+	})
 }

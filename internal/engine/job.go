@@ -71,7 +71,6 @@ type job struct {
 
 	// Bookkeeping: in memory only.
 	bodySlot uint32 // where the body is, within the size class of bodyLen
-	chain    slot   // next job of the same bucket of the index
 	pos      uint32 // place in its heap, or run
 	holder   uint32 // Reserved: number of the session that holds it. Else undefined
 	mark     uint32 // see SetMark; stats-job shows it as file
@@ -97,33 +96,10 @@ func (j Job) Keep() []byte {
 
 // jobSlab holds the records of all jobs.
 type jobSlab struct {
-	slots slots
-	pages []*[slotsPerPage]job
+	slab[job]
 
 	runsBegun uint64 // see run.serial
 	minHeap   int    // the constant, or less in tests
 }
 
-func newJobSlab() jobSlab { return jobSlab{slots: newSlots(slotsPerPage), minHeap: minHeap} }
-
-func (s *jobSlab) at(i slot) *job { return &s.pages[i/slotsPerPage][i%slotsPerPage] }
-
-func (s *jobSlab) alloc() (slot, *job) {
-	i, fresh := s.slots.alloc()
-	if fresh {
-		page := i / slotsPerPage
-		if int(page) == len(s.pages) {
-			s.pages = append(s.pages, nil)
-		}
-		s.pages[page] = new([slotsPerPage]job)
-	}
-	j := s.at(i)
-	*j = job{}
-	return i, j
-}
-
-func (s *jobSlab) free(i slot) {
-	if page, gone := s.slots.free(i); gone {
-		s.pages[page] = nil
-	}
-}
+func newJobSlab() jobSlab { return jobSlab{slab: newSlab[job](), minHeap: minHeap} }

@@ -37,7 +37,7 @@ func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uin
 
 // put adds a job, whose id has been given out, to a tube.
 func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, outcome Outcome) {
-	if e.limited && !e.hasRoom(t, uint32(len(body)), true) {
+	if e.ids.n >= maxJobs || e.limited && !e.hasRoom(t, uint32(len(body)), true) {
 		return 0, OutOfMemory
 	}
 	if o := e.admit(JobPut, t, uint32(len(body))); o != OK {

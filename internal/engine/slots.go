@@ -123,3 +123,34 @@ func (s *slots) nextUsed(i uint32) (used uint32, ok bool) {
 
 // stored returns how many pages have storage.
 func (s *slots) stored() int { return len(s.pages) - len(s.vacant) }
+
+// A slab has records without pointers, each in a slot.
+type slab[T any] struct {
+	slots slots
+	pages []*[slotsPerPage]T
+}
+
+func newSlab[T any]() slab[T] { return slab[T]{slots: newSlots(slotsPerPage)} }
+
+func (s *slab[T]) at(i slot) *T { return &s.pages[i/slotsPerPage][i%slotsPerPage] }
+
+// alloc returns a slot, and the record in it, which is empty.
+func (s *slab[T]) alloc() (slot, *T) {
+	i, fresh := s.slots.alloc()
+	if fresh {
+		page := i / slotsPerPage
+		if int(page) == len(s.pages) {
+			s.pages = append(s.pages, nil)
+		}
+		s.pages[page] = new([slotsPerPage]T)
+	}
+	r := s.at(i)
+	*r = *new(T)
+	return i, r
+}
+
+func (s *slab[T]) free(i slot) {
+	if page, gone := s.slots.free(i); gone {
+		s.pages[page] = nil
+	}
+}

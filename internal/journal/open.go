@@ -31,7 +31,7 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 	var report Report
 	files, err := wal.Open(fsys, dir, wal.Options{
 		SegmentSize: j.opt.SegmentSize,
-		Progress:    j.progress(),
+		Progress:    j.opt.Progress,
 		Stamp:       func() int64 { return j.opt.Epoch },
 	})
 	if err != nil {
@@ -44,24 +44,6 @@ func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, err
 		return report, fmt.Errorf("journal: %w", err)
 	}
 	return report, nil
-}
-
-// progress returns a function that is called while the log is read. The first call
-// tells the engine how many jobs to expect if the rest of the log is like the first
-// block. Some of these are deleted later in the log, but cleaning keeps at least a
-// third alive.
-func (j *Journal) progress() func(done, total int64) {
-	first := true
-	return func(done, total int64) {
-		if first && done > 0 {
-			first = false
-			st := j.eng.Stats()
-			j.eng.Expect(uint64(float64(st.Ready+st.Delayed+st.Buried) * float64(total) / float64(done)))
-		}
-		if j.opt.Progress != nil {
-			j.opt.Progress(done, total)
-		}
-	}
 }
 
 func (j *Journal) read(report *Report) error {
