@@ -45,6 +45,13 @@ type ServerStats struct {
 	CmdListTubesWatched   uint64 `stats:"cmd-list-tubes-watched"`
 	CmdPauseTube          uint64 `stats:"cmd-pause-tube"`
 
+	// Commands that only beanpole counts.
+	CmdReserveJob uint64 `stats:"cmd-reserve-job"`
+	CmdKickJob    uint64 `stats:"cmd-kick-job"`
+	CmdListJobs   uint64 `stats:"cmd-list-jobs"`
+	CmdFlushTube  uint64 `stats:"cmd-flush-tube"`
+	CmdMoveJobs   uint64 `stats:"cmd-move-jobs"`
+
 	JobTimeouts uint64 `stats:"job-timeouts"` // jobs whose time to run was over, since the start
 	TotalJobs   uint64 `stats:"total-jobs"`   // jobs put since the start
 	MaxJobSize  int64  `stats:"max-job-size"` // bytes that a body may have
@@ -78,6 +85,21 @@ type ServerStats struct {
 	// its version.
 	Server        string `stats:"server"`
 	ServerVersion string `stats:"server-version"`
+
+	// What only beanpole tells, the counts since the start.
+	MaxConnections               uint64 `stats:"max-connections"`
+	RejectedConnections          uint64 `stats:"rejected-connections"` // because there were too many
+	RejectedConnectionsOfAddress uint64 `stats:"rejected-connections-of-address"`
+	RefusedConnections           uint64 `stats:"refused-connections"` // of other networks, or with a failed handshake
+	RefusedCommands              uint64 `stats:"refused-commands"`    // answered [ErrUnauthorized]
+	Throttled                    uint64 `stats:"throttled"`           // waits of clients that gave too many commands a second
+	Processors                   uint64 `stats:"processors"`          // that run the server's code at the same time
+
+	// With a journal only.
+	JournalHealth    string `stats:"journal-health"`     // "ok", or what is wrong
+	JournalBytes     uint64 `stats:"journal-bytes"`      // that its files take
+	JournalLiveBytes uint64 `stats:"journal-live-bytes"` // that the jobs would take if they were written again
+	JournalSegments  uint64 `stats:"journal-segments"`   // files with records
 
 	// All has every entry as the server sent it, those without a field too, by
 	// its key on the wire, without quotes.
