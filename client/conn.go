@@ -229,7 +229,7 @@ func (c *Conn) ready(ctx context.Context, tube string, repeatable bool) error {
 		return nil
 	}
 	// The reply must be known before the command is sent: should the server
-	// refuse to use the tube, a put behind it would go to another.
+	// refuse to use the tube, a put after it would go to another.
 	refused, err := setTubes(ctx, c.stream, []wire.Command{{Op: wire.Use, Tube: []byte(tube)}})
 	if err := c.check(err); err != nil {
 		return err

@@ -35,7 +35,7 @@ func (j *Job) Bury(ctx context.Context, priority Priority) error {
 	return j.finish(j.conn.Bury(ctx, j.ID, priority))
 }
 
-// Touch starts the job's time to run anew. See [Conn.Touch].
+// Touch starts the job's time to run again. See [Conn.Touch].
 func (j *Job) Touch(ctx context.Context) error { return j.conn.Touch(ctx, j.ID) }
 
 // Stats returns what the server knows about the job. See [Conn.StatsJob].
@@ -82,7 +82,8 @@ func (c *Conn) Bury(ctx context.Context, id uint64, priority Priority) error {
 	return c.call(ctx, &q)
 }
 
-// Touch starts the time to run of a job anew that this connection has reserved.
+// Touch starts the time to run of a job that this connection has reserved again, from
+// its beginning.
 func (c *Conn) Touch(ctx context.Context, id uint64) error {
 	return c.byID(ctx, wire.Touch, wire.Touched, id)
 }

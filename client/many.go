@@ -58,7 +58,7 @@ func (rs *results) err() error {
 // nothing is sent. A change of the tube from one job to the next costs a round
 // trip: sort the jobs by tube.
 //
-// It is not a transaction: each put is done or not by itself, and puts of others
+// It is not a transaction: each put is done or not, whatever becomes of the others, and puts of others
 // may come between. An error is a [BatchError] with the error of each put that
 // failed, as [Conn.Put] gives it.
 func (c *Conn) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {

@@ -29,7 +29,7 @@ type Job struct {
 	job *client.Job
 }
 
-// Touch starts the job's time to run anew. The worker does so by itself; a handler
+// Touch starts the job's time to run again. The worker does so without being asked; a handler
 // needs it only to know whether the job is still its own: [client.ErrNotFound]
 // says that it is not.
 func (j *Job) Touch(ctx context.Context) error { return j.job.Touch(context.WithoutCancel(ctx)) }
