@@ -13,7 +13,7 @@ import (
 // none.
 type Limits struct {
 	// ConnectionsPerAddress is how many connections of one address may be open. A
-	// further one is closed as soon as it is accepted. 0: any number. A network of
+	// further one is closed if none ends within a second. 0: any number. A network of
 	// IPv6 with 64 bits counts as one address, for that is what a machine is given.
 	// Unix sockets are not limited.
 	ConnectionsPerAddress int

@@ -59,17 +59,20 @@ func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 }
 
 // passes reports whether a command may be executed. If not, it is answered.
-func (c *Conversation) passes(e *engine.Engine, cmd *command) bool {
+func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 	switch {
 	case cmd.Op == wire.Auth || c.locked && cmd.identity != nil:
-		c.enter(e, cmd)
+		c.enter(e, now, cmd)
 		return false
 	case cmd.Fault == wire.FaultHTTP:
 		return true
 	case c.locked:
-		if c.quit = true; cmd.Op != wire.Quit {
-			c.refuse(cmd.Op.String() + " before auth")
+		if cmd.Op == wire.Quit {
+			c.endInTurn(e, now, ErrQuit)
+			return false
 		}
+		c.refuse(cmd.Op.String() + " before auth")
+		c.endInTurn(e, now, ErrUnauthorized)
 		return false
 	case cmd.Fault != wire.None || c.identity.Unrestricted():
 		return true
@@ -93,16 +96,16 @@ func (c *Conversation) refuse(what string) {
 // enter gives the client the identity that its token belongs to. The conversation ends
 // if the token is not known, or if that identity may not reserve from a tube that the
 // client watches already.
-func (c *Conversation) enter(e *engine.Engine, cmd *command) {
+func (c *Conversation) enter(e *engine.Engine, now int64, cmd *command) {
 	if cmd.identity == nil || cmd.Fault != wire.None || !c.mayKeepWatching(cmd.identity) {
 		c.refuse("the token")
-		c.quit = true
+		c.endInTurn(e, now, ErrUnauthorized)
 		return
 	}
 	c.identity, c.locked = cmd.identity, false
 	c.identified(cmd.identity)
 	if cmd.Op == wire.Put {
-		c.out = wire.AppendInserted(c.out, insertedToken)
+		c.out.bytes = wire.AppendInserted(c.out.bytes, insertedToken)
 		return
 	}
 	c.word(wire.Authenticated)

@@ -91,7 +91,7 @@ func TestAuth(t *testing.T) {
 		if got := strings.ReplaceAll(g.got.String(), "\r", ""); got != c.want {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}
-		if done := g.State() == Done; done != !strings.HasPrefix(c.want, "AUTHENTICATED") && !done {
+		if done := g.State() == Closed; done != !strings.HasPrefix(c.want, "AUTHENTICATED") && !done {
 			t.Errorf("%s: %v", c.what, g.State())
 		}
 		if n := d.eng.Stats().TotalJobs; n > uint64(strings.Count(c.want, "INSERTED")) {
@@ -125,7 +125,7 @@ func TestTokenInPut(t *testing.T) {
 	g = d.admitted(p)
 	g.send(put("wrong") + token)
 	g.want("UNAUTHORIZED\n")
-	g.wantState(Done)
+	g.wantState(Closed)
 	g.end()
 }
 
@@ -146,13 +146,13 @@ func TestAuthTimeout(t *testing.T) {
 	friend.send("auth " + tokenOf("a") + "\n")
 	d.now += int64(9 * time.Second)
 	g.send("au")
-	if at, _ := g.Deadline(); at != g.opened+int64(AuthTimeout) {
+	if at, _ := g.deadline(); at != g.progress.opened+int64(AuthTimeout) {
 		t.Errorf("it may take until %d", at)
 	}
-	if _, reason := g.Deadline(); reason != ErrNoAuth {
+	if _, reason := g.deadline(); reason != ErrNoAuth {
 		t.Errorf("it ends because of %v", reason)
 	}
-	if _, reason := friend.Deadline(); reason == ErrNoAuth {
+	if _, reason := friend.deadline(); reason == ErrNoAuth {
 		t.Error("it ends although it has proved who it is")
 	}
 	g.end()
@@ -261,7 +261,7 @@ func TestWatchedTubes(t *testing.T) {
 	g = d.admittedAs(p, id)
 	g.send("watch other\nauth " + tokenOf("a") + "\nreserve\n")
 	g.want("WATCHING 2\nUNAUTHORIZED\n")
-	g.wantState(Done)
+	g.wantState(Closed)
 	g.end()
 }
 

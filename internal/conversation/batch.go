@@ -24,7 +24,7 @@ type action uint8
 
 const (
 	execute   action = iota // commands
-	open                    // make a session
+	enter                   // make a session
 	halfClose               // the client sends nothing more
 	leave                   // end the session
 )
@@ -76,7 +76,7 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 	for i := range b.tasks {
 		t := &b.tasks[i]
 		switch t.do {
-		case open:
+		case enter:
 			t.c.sess = e.Open(t.c.owner)
 		case halfClose:
 			e.HalfClose(t.c.sess)
@@ -96,15 +96,16 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 func (b *Batch) execute(t *task, e *engine.Engine, now int64) (later int64) {
 	c := t.c
 	room := b.out[len(b.out):]
-	c.out = room
+	c.out.bytes = room
 	t.promised[0] = len(b.promises)
 	t.executed, later = c.execute(b, e, now, b.commands[t.from:t.to])
 	t.promised[1] = len(b.promises)
-	if c.shares = cap(c.out) == cap(room); c.shares {
-		b.out = b.out[:len(b.out)+len(c.out)]
+	out := &c.out
+	if out.borrowed = cap(out.bytes) == cap(room); out.borrowed {
+		b.out = b.out[:len(b.out)+len(out.bytes)]
 	}
-	b.replies += len(c.out)
-	c.out = c.out[:len(c.out):len(c.out)] // what is behind belongs to others
+	b.replies += len(out.bytes)
+	out.bytes = out.bytes[:len(out.bytes):len(out.bytes)] // what is behind belongs to others
 	return later
 }
 
@@ -114,7 +115,7 @@ func (b *Batch) TurnOver() {
 	for i := range b.tasks {
 		switch t := &b.tasks[i]; t.do {
 		case leave:
-			t.c.closed()
+			t.c.gone()
 		case execute:
 			b.keepUnexecuted(t)
 		}
@@ -127,23 +128,20 @@ func (b *Batch) TurnOver() {
 func (b *Batch) keepUnexecuted(t *task) {
 	c := t.c
 	n := t.to - t.from
-	c.more = n == 0 || t.more || c.long != nil
+	more := n == 0 || t.more || c.long.command != nil || t.executed < n
 	if t.executed < n {
-		c.credit += n - t.executed
+		c.pace.credit += n - t.executed
 		t.parsed = 0
 		if t.executed > 0 {
 			t.parsed = b.commands[t.from+t.executed-1].end
 		}
-		c.more = true
 		c.resetParser() // it will see that input again
 	}
-	if c.quit {
+	if c.ending.phase == over {
 		c.in.free()
 	} else {
 		c.keep(t.fresh, t.parsed)
-	}
-	if c.in.empty() && c.long == nil {
-		c.more = false
+		c.in.more = more && !c.in.empty()
 	}
 	if c.state == Executing {
 		c.state = Settling
@@ -157,7 +155,7 @@ func (b *Batch) keepUnexecuted(t *task) {
 func (b *Batch) Settle(err error) {
 	for i := range b.tasks {
 		switch t := &b.tasks[i]; t.do {
-		case open:
+		case enter:
 			if t.c.state == Opening {
 				t.c.proceed()
 			}
@@ -168,7 +166,6 @@ func (b *Batch) Settle(err error) {
 			if err != nil {
 				b.fail(t)
 			}
-			t.c.unsettled = false
 			t.c.settle()
 		}
 	}
@@ -177,40 +174,30 @@ func (b *Batch) Settle(err error) {
 // fail turns the replies of a task that depend on the log into errors.
 func (b *Batch) fail(t *task) {
 	c := t.c
-	if c.unsettled {
-		c.failed = true
+	if c.long.changes == unsettled {
+		c.long.changes = lost
 	}
 	promises := b.promises[t.promised[0]:t.promised[1]]
 	if len(promises) == 0 {
 		return
 	}
 	c.shared.broken.Add(uint64(len(promises)))
-	out, at := c.out, 0
-	c.out = make([]byte, 0, len(out))
-	c.shares = false
+	in, at := c.out.bytes, 0
+	out := make([]byte, 0, len(in))
 	for _, s := range promises {
-		c.out = append(c.out, out[at:s.from]...)
-		c.out = wire.AppendWord(c.out, wire.InternalError)
+		out = append(out, in[at:s.from]...)
+		out = wire.AppendWord(out, wire.InternalError)
 		at = s.to
 	}
-	if at == len(out) {
-		c.rest = nil // it was a part of the last of them
+	rest := c.out.rest
+	if at == len(in) {
+		rest = nil // it was a part of the last of them
 	}
-	c.out = append(c.out, out[at:]...)
+	c.out = output{bytes: append(out, in[at:]...), rest: rest}
 }
 
 // Reset empties the batch.
 func (b *Batch) Reset() {
 	clear(b.tasks)
 	b.tasks, b.promises, b.out, b.replies = b.tasks[:0], b.promises[:0], b.out[:0], 0
-}
-
-// closed gives up what a conversation has when its session has ended.
-func (c *Conversation) closed() {
-	c.in.free()
-	c.giveBack()
-	c.state, c.sess = Closed, nil
-	c.out, c.rest, c.long = nil, nil, nil
-	c.answer.out, c.answer.rest = nil, nil
-	c.more, c.waiting, c.answered = false, false, false
 }

@@ -14,40 +14,42 @@ func (c *Conversation) Check() error {
 			broken = append(broken, fmt.Errorf("conversation: "+format, args...))
 		}
 	}
-	toWrite := len(c.out) > 0 || c.rest != nil
 	switch c.state {
 	case Writing:
-		assert(toWrite, "V1: writing, but there is nothing to write")
+		assert(!c.out.empty(), "V1: writing, but there is nothing to write")
 	case Executing, Settling, Leaving:
 	default:
-		assert(!toWrite, "V1: %v, with %d bytes of replies", c.state, len(c.out))
+		assert(c.out.empty(), "V1: %v, with %d bytes of replies", c.state, len(c.out.bytes))
 	}
 	switch c.state {
-	case Reading, Ready, Throttled, Done, Closed:
-		assert(!c.waiting, "V2: %v, but a reserve waits", c.state)
+	case Reading, Ready, Throttled, Lingering, Closed:
+		assert(c.wait.phase == noWait || c.ending.phase == over, "V2: %v, but a reserve waits", c.state)
 	case Waiting:
-		assert(c.waiting, "V2: waiting for no reserve")
+		assert(c.wait.phase == waiting, "V2: waiting for no reserve")
 	}
-	assert(!c.waiting || c.long == nil, "V2: a reserve waits behind a command that goes on")
-	assert(c.waiting || !c.answered, "V3: answered, but not waiting")
-	assert(!c.quit || c.in.empty() && !c.more, "V4: there is input behind a quit")
+	assert(c.wait.phase == noWait || c.long.command == nil, "V2: a reserve waits behind a command that goes on")
+	assert(c.wait.phase != noWait || len(c.wait.answer.bytes) == 0 && c.wait.answer.rest == nil, "V3: an answer, but no wait")
+	assert(c.ending.phase != over || c.in.empty() || c.sess != nil, "V4: there is input after the end of the session")
+	assert(!c.in.more || !c.in.empty() || c.state == Leaving, "V4: commands in no input")
 	if c.state == Reading && c.in.empty() {
 		assert(c.in.asked || c.in.buf == nil, "V5: idle, with a buffer of %d bytes", len(c.in.buf))
-		assert(c.out == nil && cap(c.answer.out) <= keptAnswer, "V5: idle, with buffers for replies of %d and %d bytes", cap(c.out), cap(c.answer.out))
+		assert(c.out.bytes == nil && cap(c.wait.answer.bytes) <= keptAnswer, "V5: idle, with buffers for replies of %d and %d bytes", cap(c.out.bytes), cap(c.wait.answer.bytes))
 	}
-	if r := c.rest; r != nil && c.state != Leaving {
+	if r := c.out.rest; r != nil && c.state != Leaving {
 		assert(len(r.body) > 0 || r.next <= r.names.Len(), "V6: a reply goes on that is over")
 	}
 	switch c.state {
-	case Opening, Leaving, Executing, Done: // Executing, when it opens in the same turn
+	case Lingering, Closed:
+		assert(c.sess == nil && c.ending.phase == over, "V7: %v, with a session", c.state)
+	case Opening, Leaving, Executing: // Executing and Leaving, when it opens in the same turn
 	default:
-		assert((c.sess == nil) == (c.state == Closed), "V7: %v, with a session: %v", c.state, c.sess != nil)
+		assert(c.sess != nil || c.ending.phase == over, "V7: %v, without a session", c.state)
 	}
-	if c.waiting {
+	if c.wait.phase != noWait {
 		assert(c.in.len() < MaxAhead+max(stepInput, len(c.in.buf)/2), "V8: %d bytes behind a waiting reserve", c.in.len())
 	}
 	if c.state == Throttled {
-		assert(c.resume != 0 && c.credit > 0 && c.long == nil, "V9: throttled until %d, with %d tokens", c.resume, c.credit)
+		assert(c.pace.resume != 0 && c.pace.credit > 0 && c.long.command == nil, "V9: throttled until %d, with %d tokens", c.pace.resume, c.pace.credit)
 	}
 	return errors.Join(broken...)
 }

@@ -12,19 +12,20 @@ func TestCheckReports(t *testing.T) {
 		state     State
 		do        func(c *Conversation)
 	}{
-		{"V1", Reading, func(c *Conversation) { c.out = []byte("x") }},
-		{"V1", Writing, func(c *Conversation) { c.out = nil }},
-		{"V2", Reading, func(c *Conversation) { c.waiting = true }},
+		{"V1", Reading, func(c *Conversation) { c.out.bytes = []byte("x") }},
+		{"V1", Writing, func(c *Conversation) { c.out = output{} }},
+		{"V2", Reading, func(c *Conversation) { c.wait.phase = waiting }},
 		{"V2", Waiting, func(c *Conversation) {}},
-		{"V2", Executing, func(c *Conversation) { c.waiting, c.long = true, &kick{} }},
-		{"V3", Reading, func(c *Conversation) { c.answered = true }},
-		{"V4", Executing, func(c *Conversation) { c.quit = true; c.in.append([]byte("x")) }},
+		{"V2", Executing, func(c *Conversation) { c.wait.phase, c.long.command = waiting, &kick{} }},
+		{"V3", Reading, func(c *Conversation) { c.wait.answer.bytes = []byte("x") }},
+		{"V4", Executing, func(c *Conversation) { c.sess, c.ending.phase = nil, over; c.in.append([]byte("x")) }},
 		{"V5", Reading, func(c *Conversation) { c.in.buf = make([]byte, 1) }},
-		{"V5", Reading, func(c *Conversation) { c.answer.out = make([]byte, 2*keptAnswer) }},
-		{"V6", Writing, func(c *Conversation) { c.rest = &rest{next: 1} }},
+		{"V5", Reading, func(c *Conversation) { c.wait.answer.bytes = make([]byte, 2*keptAnswer) }},
+		{"V6", Writing, func(c *Conversation) { c.out.rest = &rest{next: 1} }},
 		{"V7", Closed, func(c *Conversation) {}},
+		{"V7", Lingering, func(c *Conversation) {}},
 		{"V7", Reading, func(c *Conversation) { c.sess = nil }},
-		{"V8", Waiting, func(c *Conversation) { c.waiting = true; c.in.append(make([]byte, 3*MaxAhead)) }},
+		{"V8", Waiting, func(c *Conversation) { c.wait.phase = waiting; c.in.append(make([]byte, 3*MaxAhead)) }},
 	} {
 		g := newDesk(t).guest()
 		g.state = test.state

@@ -1,8 +1,6 @@
 package conversation
 
 import (
-	"errors"
-	"io"
 	"log/slog"
 	"math"
 	"sync/atomic"
@@ -22,17 +20,14 @@ const (
 	// maxOut is how many bytes of replies a turn may leave with a conversation,
 	// give or take one reply; they are written before it goes on.
 	maxOut = 256 << 10
-
-	// keptAnswer is the largest buffer for answers of waiting reserves that a
-	// conversation keeps, in bytes.
-	keptAnswer = 1 << 10
 )
 
 // MaxAhead is how many bytes behind a waiting reserve a driver may read, which it may
 // have to do to notice that the client has gone. Then it reads no more.
 const MaxAhead = 64 << 10
 
-// A State is where a conversation stands, and what it wants of its driver.
+// A State is where a conversation stands, and what it wants of its driver. Besides,
+// Next says when it wants Advance.
 type State uint8
 
 const (
@@ -42,27 +37,17 @@ const (
 	Executing              // nothing: it is in a batch whose turn is to come
 	Settling               // nothing: its replies are not durable yet
 	Writing                // that Output is written: Wrote
-	Throttled              // a turn when it is time to Resume: Advance
+	Throttled              // nothing: it has no token for its next command
 	Waiting                // nothing but to hear when the client hangs up: a reserve waits
-	Done                   // its end: End
 	Leaving                // nothing: its session ends in the turn of a batch
-	Closed                 // nothing any more
+	Lingering              // that input is read and thrown away: Drained
+	Closed                 // that the connection is closed
 )
 
 // String returns the name of a state in lower case.
 func (s State) String() string { return stateNames[s] }
 
-var stateNames = [...]string{"opening", "reading", "ready", "executing", "settling", "writing", "throttled", "waiting", "done", "leaving", "closed"}
-
-// Why a conversation ends by itself; see Reason and Deadline.
-var (
-	ErrQuit    = errors.New("quit")
-	ErrHTTP    = errors.New("spoke HTTP")
-	ErrIdle    = errors.New("silent for longer than the idle timeout")
-	ErrStalled = errors.New("stopped in the middle of a command for longer than the stall timeout")
-	ErrNoAuth  = errors.New("did not prove who it is in time")
-	ErrUnread  = errors.New("left replies unread for longer than the stall timeout")
-)
+var stateNames = [...]string{"opening", "reading", "ready", "executing", "settling", "writing", "throttled", "waiting", "leaving", "lingering", "closed"}
 
 // Shared is what all conversations of a server have in common.
 type Shared struct {
@@ -115,59 +100,46 @@ func (c *Conversation) resetParser() {
 	c.limitParser()
 }
 
+// An Owner is the driver of a conversation, to the engine and to the conversation.
+type Owner interface {
+	// WaitOver is called within a turn when a wait ends. It calls Answer, and when that
+	// turn is settled the driver calls Answered.
+	engine.Waiter
+
+	// Unacknowledged returns how many bytes of what was written the client's kernel has
+	// not acknowledged; a negative number if that cannot be told. It is called in the states Writing
+	// and Lingering.
+	Unacknowledged() int
+}
+
 // A Conversation is one client as the protocol sees it. It belongs to its driver,
 // which lends it to the turn with a batch. Copying one is a mistake.
 type Conversation struct {
 	// Static after New.
 	shared *Shared
 	client string
-	owner  engine.Waiter
+	owner  Owner
 
+	state  State
+	ending ending
 	sess   *engine.Session
 	parser wire.Parser
-	in     input // received and not executed
 
-	out  []byte // replies, or what is left of them to write
-	rest *rest  // of the last reply in out; nil if that is whole
-	long long   // command that goes on in the next turn; nil: none
+	in   input       // received and not executed
+	long longCommand // goes on in the next turn
+	wait wait        // of a reserve
+	out  output      // replies
+
+	progress progress
+	pace     pace
 
 	terms    *access.Terms    // on which the client was let in; nil: it may do everything
 	identity *access.Identity // who the client is; nil without terms
-
-	state      State
-	locked     bool // the client must prove who it is before anything else
-	shares     bool // out is a part of the batch's buffer
-	more       bool // there may be whole commands in the input, or a long one goes on
-	waiting    bool // a reserve has no answer yet, or one that is not in out
-	answered   bool // the turn that answered the waiting reserve is settled
-	unsettled  bool // the long command has made changes in the last turn
-	failed     bool // changes of the long command could not be made durable
-	quit       bool // the client has said so, or has lost its right to go on
-	http       bool // the client has spoken HTTP
-	eof        bool // the client will send nothing more
-	halfClosed bool // the engine knows that, or will in the next turn
-
-	limiter Limiter // nil: none
-	credit  int     // tokens taken for commands that have not been executed
-	resume  int64   // when those may be used; ns, 0: now
-
-	opened   int64 // when the client came; ns
-	progress int64 // when the client last made progress; ns
-	dripped  int   // bytes that it has sent since, of a command that is not complete
-	unacked  int   // bytes written that the client's kernel has not acknowledged, as far as the driver knows
-
-	// The answer to a waiting reserve. It belongs to the turn that ends the wait,
-	// and from the settlement of that turn on to the driver.
-	answer struct {
-		out  []byte
-		rest *rest
-	}
+	locked   bool             // the client must prove who it is before anything else
 }
 
-// New returns the conversation with a client. The engine tells owner when a wait
-// ends; owner calls Answer then, and Answered later. The client's name is for the
-// trace.
-func New(shared *Shared, owner engine.Waiter, client string) Conversation {
+// New returns the conversation with a client, whose name is for the trace.
+func New(shared *Shared, owner Owner, client string) Conversation {
 	return Conversation{shared: shared, owner: owner, client: client, parser: shared.newParser()}
 }
 
@@ -190,39 +162,18 @@ func (c *Conversation) Identity() string {
 }
 
 // Opened returns when Open was called.
-func (c *Conversation) Opened() int64 { return c.opened }
-
-// Reason returns why the conversation is Done.
-func (c *Conversation) Reason() error {
-	switch {
-	case c.http:
-		return ErrHTTP
-	case c.quit:
-		return ErrQuit
-	}
-	return io.EOF
-}
+func (c *Conversation) Opened() int64 { return c.progress.opened }
 
 // Memory returns how many bytes the buffers for input and for replies have. A
 // large body that a reply refers to is not among them.
 func (c *Conversation) Memory() (input, replies int) {
-	return cap(c.in.buf), cap(c.out) + cap(c.answer.out)
+	return cap(c.in.buf), cap(c.out.bytes) + cap(c.wait.answer.bytes)
 }
 
 // Open makes the turn of the batch open a session.
 func (c *Conversation) Open(b *Batch, now int64) {
-	c.progress, c.opened = now, now
-	b.tasks = append(b.tasks, task{c: c, do: open})
-}
-
-// End makes the turn of the batch end the session, whatever the state. What was
-// not written is lost.
-func (c *Conversation) End(b *Batch) {
-	if c.state == Leaving || c.state == Closed {
-		return
-	}
-	c.state = Leaving
-	b.tasks = append(b.tasks, task{c: c, do: leave})
+	c.progress.at, c.progress.opened = now, now
+	b.tasks = append(b.tasks, task{c: c, do: enter})
 }
 
 // Unread reports whether input was received that is not executed. Then the driver
@@ -250,22 +201,8 @@ func (c *Conversation) Filled(now int64, n int) {
 	c.received(now, n)
 	c.in.filled(n)
 	if n > 0 {
-		c.state, c.more = Ready, true
+		c.state, c.in.more = Ready, true
 	}
-}
-
-// Advance makes a conversation that is Ready, or Throttled no longer, a part of the
-// batch, if a command is whole or goes on.
-func (c *Conversation) Advance(b *Batch, now int64) {
-	if c.state == Throttled {
-		c.progress, c.resume = now, 0
-	}
-	if c.long != nil {
-		b.tasks = append(b.tasks, task{c: c, do: execute, from: len(b.commands), to: len(b.commands)})
-		c.state = Executing
-		return
-	}
-	c.parse(b, now, nil)
 }
 
 // parse makes a task of the whole commands in what was received; fresh is nil, or
@@ -275,8 +212,15 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	if fresh == nil {
 		buf = c.in.unread()
 	}
+	if c.ending.phase == unheard && len(buf) > 0 {
+		c.ending.phase = open
+		if err := foreign(buf[0]); err != nil {
+			c.leave(b, err)
+			return
+		}
+	}
 	t := task{c: c, do: execute, from: len(b.commands), fresh: fresh}
-	limit := c.allowance(now)
+	limit := c.pace.allowance(now)
 	for range limit {
 		if t.parsed == len(buf) {
 			break
@@ -304,18 +248,31 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	}
 	t.to = len(b.commands)
 	t.more = t.more || t.to-t.from == limit
-	c.spend(now, t.to-t.from)
+	c.pace.spend(now, t.to-t.from)
 	if t.to > t.from {
-		c.progress, c.dripped = now, 0
+		c.progress.made(now)
 		b.tasks = append(b.tasks, t)
 		c.state = Executing
 		return
 	}
 	c.keep(fresh, t.parsed)
-	c.more = t.more && !c.in.empty()
-	if c.state != Opening || c.eof {
+	c.in.more = t.more && !c.in.empty()
+	if c.state != Opening || c.ending.phase == noInput {
 		c.proceed()
 	}
+}
+
+// foreign returns why a connection is not that of a client of the protocol, judging by its
+// first byte. What follows may be somebody's text that another program passes on, and
+// must not be executed: a TLS hello, for example, has names in it that a web page chooses.
+func foreign(first byte) error {
+	switch {
+	case first == 0x16:
+		return ErrTLS
+	case first < ' ' && first != '\r' && first != '\n' || first > '~':
+		return ErrForeign
+	}
+	return nil
 }
 
 // keep drops the first n bytes of the input, which are done with, and keeps the others.
@@ -334,11 +291,9 @@ func (c *Conversation) keep(fresh []byte, n int) {
 // EndInput tells that the client will send nothing more. What it has sent is
 // executed, but for a command that is not complete.
 func (c *Conversation) EndInput(b *Batch) {
-	c.eof = true
-	switch {
-	case c.waiting:
-		c.HangUp(b)
-	case c.state == Reading, c.state == Opening:
+	c.HangUp(b)
+	c.ending.inputEnds()
+	if c.state == Reading || c.state == Opening {
 		c.proceed()
 	}
 }
@@ -346,14 +301,14 @@ func (c *Conversation) EndInput(b *Batch) {
 // HangUp tells that the client has hung up: its reserve waits no longer. The driver
 // may still have input to read that came before.
 func (c *Conversation) HangUp(b *Batch) {
-	if c.waiting && !c.halfClosed {
-		c.halfClosed = true
+	if c.wait.phase != noWait && c.ending.phase < hungUp {
+		c.ending.phase = hungUp
 		b.tasks = append(b.tasks, task{c: c, do: halfClose})
 	}
 }
 
 // HasHungUp reports whether HangUp or EndInput was called during a wait.
-func (c *Conversation) HasHungUp() bool { return c.halfClosed }
+func (c *Conversation) HasHungUp() bool { return c.ending.phase >= hungUp }
 
 // AheadIsFull reports whether MaxAhead bytes behind a waiting reserve were read.
 func (c *Conversation) AheadIsFull() bool { return c.in.len() >= MaxAhead }
@@ -361,47 +316,42 @@ func (c *Conversation) AheadIsFull() bool { return c.in.len() >= MaxAhead }
 // Answer takes the outcome of a waiting reserve. It is called within the turn that
 // ends the wait, whoever's that is.
 func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
+	a := &c.wait.answer
 	if o != engine.OK {
-		c.answer.out = wire.AppendWord(c.answer.out, outcomeWords[o])
+		a.bytes = wire.AppendWord(a.bytes, outcomeWords[o])
 		return
 	}
-	c.answer.out, c.answer.rest = appendJob(c.answer.out, wire.Reserved, job)
+	a.job(wire.Reserved, job)
 }
 
 // Answered tells that the turn that called Answer is settled. If its changes are
 // not durable the answer goes out all the same: it promises nothing of the log.
 func (c *Conversation) Answered(now int64) {
-	if c.state == Leaving || c.state == Closed {
-		return
+	if c.wait.phase == noWait || c.state == Leaving {
+		return // it has ended meanwhile
 	}
-	c.answered = true
-	c.progress = now
-	c.mayResume(now)
+	c.wait.phase = answered
+	c.progress.at = now
+	c.pace.mayResume(now)
 	if c.state == Waiting || c.state == Writing {
 		c.endWait()
 		c.proceed()
 	}
 }
 
-// endWait puts the answer behind the replies to what came before the reserve.
+// endWait lets the conversation go on after a wait.
 func (c *Conversation) endWait() {
-	c.waiting, c.answered = false, false
-	if len(c.out) == 0 {
-		c.out = c.answer.out // its next use is after this was written
-	} else {
-		c.out = append(c.out, c.answer.out...)
-	}
-	c.rest, c.answer.rest = c.answer.rest, nil
-	if c.answer.out = c.answer.out[:0]; cap(c.answer.out) > keptAnswer {
-		c.answer.out = nil
-	}
-	c.more = !c.in.empty()
+	c.wait.end(&c.out)
+	c.in.more = !c.in.empty()
 }
 
 // settle tells that the turn of a batch with commands of the conversation is
 // settled, in the state Settling.
 func (c *Conversation) settle() {
-	if c.answered {
+	if c.long.changes == unsettled {
+		c.long.changes = settled
+	}
+	if c.wait.phase == answered {
 		c.endWait()
 	}
 	c.proceed()
@@ -409,35 +359,33 @@ func (c *Conversation) settle() {
 
 // proceed decides what comes next when nothing is under way.
 func (c *Conversation) proceed() {
+	stuck := c.wait.phase != noWait || c.pace.resume != 0 && c.long.command == nil && (c.in.more || c.ending.phase < noInput)
+	more := c.in.more || c.long.command != nil
 	switch {
-	case len(c.out) > 0 || c.rest != nil:
+	case !c.out.empty():
 		c.state = Writing
 		return
-	case c.quit:
-		c.in.free()
-		c.state = Done
-	case c.waiting:
-		c.state = Waiting
-	case c.resume != 0 && c.long == nil && (c.more || !c.eof):
-		c.state = Throttled
-	case c.more:
+	case c.ending.phase == over && c.sess == nil:
+		c.gone()
+		return
+	case stuck && !c.ending.isStopping():
+		if c.state = Throttled; c.wait.phase != noWait {
+			c.state = Waiting
+		}
+	case more && !stuck:
 		c.state = Ready
-	case c.eof:
-		c.state = Done
+	case c.ending.phase >= noInput:
+		c.ending.phase = over
+		c.state = Ready
 	default:
 		c.state = Reading
 	}
-	c.out, c.shares, c.unacked = nil, false, 0
+	c.out, c.progress.unacked = output{}, 0
 }
 
 // Output returns replies to write, in the state Writing. There may be more when
 // these are written.
-func (c *Conversation) Output() []byte {
-	if len(c.out) > 0 {
-		return c.out
-	}
-	return c.rest.body
-}
+func (c *Conversation) Output() []byte { return c.out.next() }
 
 // Wrote tells that the client has taken the first n bytes of Output. The driver
 // has to write once, at least, before it uses the batch again: what is left then
@@ -447,25 +395,11 @@ func (c *Conversation) Wrote(now int64, n int) {
 		c.shared.Trace.Debug("replies", "client", c.client, "bytes", n)
 	}
 	if n > 0 {
-		c.progress = now
-		c.unacked += n
+		c.progress.at = now
+		c.progress.unacked += n
 	}
-	c.mayResume(now)
-	if len(c.out) > 0 {
-		c.out = c.out[n:]
-		if len(c.out) > 0 {
-			if c.shares {
-				c.out = append([]byte(nil), c.out...)
-				c.shares = false
-			}
-			return
-		}
-		c.out, c.shares = nil, false
-	} else {
-		c.rest.body = c.rest.body[n:]
+	c.pace.mayResume(now)
+	if c.out.wrote(n); len(c.out.bytes) == 0 {
+		c.proceed()
 	}
-	if c.rest != nil && len(c.rest.body) == 0 {
-		c.continueReply()
-	}
-	c.proceed()
 }

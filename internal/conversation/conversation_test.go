@@ -25,7 +25,7 @@ func TestCommands(t *testing.T) {
 	g.wantState(Reading)
 	g.send("ch b\nnonsense\nquit\nuse never\n")
 	g.want("WATCHING 2\nUNKNOWN_COMMAND\n")
-	g.wantState(Done)
+	g.wantState(Closed)
 	if g.Reason() != ErrQuit {
 		t.Errorf("ends because of %v", g.Reason())
 	}
@@ -43,7 +43,7 @@ func TestAnyPieces(t *testing.T) {
 		d := newDesk(t)
 		g := d.guest()
 		d.taking = rapid.SampledFrom([]int{0, 1, 7, 100_000}).Draw(rt, "taken at a time")
-		for rest := input; len(rest) > 0 && g.State() != Done; {
+		for rest := input; len(rest) > 0 && g.State() != Closed; {
 			n := min(len(rest), rapid.OneOf(rapid.IntRange(1, 30), rapid.IntRange(1, 100_000)).Draw(rt, "piece"))
 			g.receiveAll(rest[:n])
 			rest = rest[n:]
@@ -63,8 +63,7 @@ func TestAnyPieces(t *testing.T) {
 				}
 				g.proceed()
 			}
-			g.wantState(Done)
-			g.end()
+			g.wantState(Closed)
 		}
 	})
 }
@@ -276,12 +275,12 @@ func TestDeadline(t *testing.T) {
 	d := newDesk(t)
 	g := d.guest()
 	deadline := func() int64 {
-		at, _ := g.Deadline()
+		at, _ := g.deadline()
 		return at
 	}
 	wantReason := func(want error) {
 		t.Helper()
-		if _, got := g.Deadline(); got != want {
+		if _, got := g.deadline(); got != want {
 			t.Errorf("would end because of %v, want %v", got, want)
 		}
 	}
@@ -314,15 +313,19 @@ func TestDeadline(t *testing.T) {
 	g.send("peek 1\n")
 	wantReason(ErrUnread)
 	written := d.now
-	g.Unacknowledged(d.now, 100_000) // of earlier replies too
+	acknowledged := func(n int) {
+		g.unacked = n
+		g.look(d.now)
+	}
+	acknowledged(100_000) // of earlier replies too
 	for n := 99_999; n > 98_000; n-- {
 		d.now += limit / 1000
-		g.Unacknowledged(d.now, n)
+		acknowledged(n)
 	}
 	if deadline() > written+limit {
 		t.Errorf("acknowledging a byte at a time moves the deadline by %v", time.Duration(deadline()-written-limit))
 	}
-	g.Unacknowledged(d.now, 90_000)
+	acknowledged(90_000)
 	if deadline() != d.now+limit {
 		t.Errorf("8000 bytes acknowledged give it %v", time.Duration(deadline()-d.now))
 	}
@@ -347,7 +350,7 @@ func TestEnd(t *testing.T) {
 		g.deaf = true
 		g.send(input)
 		g.end()
-		g.End(d.batch)
+		g.End(d.batch, errDisk)
 		if d.batch.Len() != 0 {
 			t.Error("it ends twice")
 		}
@@ -359,7 +362,7 @@ func TestEnd(t *testing.T) {
 		d.now = d.batch.Apply(d.eng, d.now)
 		d.batch.TurnOver()
 		later := NewBatch(0)
-		g.End(later)
+		g.End(later, errDisk)
 		d.now = later.Apply(d.eng, d.now)
 		later.TurnOver()
 		d.batch.Settle(errDisk)
@@ -378,8 +381,9 @@ func TestEndOfInput(t *testing.T) {
 	g := d.guest()
 	g.send("use a\nuse b\nuse")
 	g.EndInput(d.batch)
+	g.proceed()
 	g.want("USING a\nUSING b\n")
-	g.wantState(Done)
+	g.wantState(Closed)
 	if g.Reason() != io.EOF {
 		t.Errorf("ends because of %v", g.Reason())
 	}
@@ -388,7 +392,7 @@ func TestEndOfInput(t *testing.T) {
 	g.EndInput(d.batch)
 	d.turn()
 	g.want("TIMED_OUT\nUSING a\nTIMED_OUT\nUSING b\n")
-	g.wantState(Done)
+	g.wantState(Closed)
 }
 
 // The memory for input is counted while it is in use, however that ends.

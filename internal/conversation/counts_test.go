@@ -44,7 +44,7 @@ func TestCommandsTakeANanosecond(t *testing.T) {
 	one, other, gone := d.guest(), d.guest(), d.guest()
 	one.Receive(d.batch, d.now, []byte("use a\r\nuse b\r\nuse c\r\n"))
 	other.Receive(d.batch, d.now, []byte("use a\r\nuse b\r\n"))
-	gone.End(d.batch)
+	gone.End(d.batch, errDisk)
 	later := d.batch.Apply(d.eng, 1000)
 	if took := later - 1000 + 1; took != 6 {
 		t.Errorf("five commands and the end of a session took %d ns, want 6", took)

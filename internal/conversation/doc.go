@@ -3,7 +3,7 @@
 // in a turn of the broker, and gives back the bytes of the replies.
 //
 // A driver owns it and does the input and output: the event loops of package
-// server, its goroutines for connections that are no sockets, the simulator. No
+// server, its goroutines for connections with TLS, the simulator. No
 // code here blocks, reads a clock, or knows a socket. So a driver may as well feed
 // what it has decrypted, or what another machine has sent.
 //
@@ -15,6 +15,8 @@
 //	batch.Settle(err)              // the changes are durable, or not
 //	n := write(c.Output())
 //	c.Wrote(now, n)
+//	wait(c.Next())                 // besides what the state wants
+//	c.Advance(batch, now)
 //
 // # States
 //
@@ -35,14 +37,24 @@
 //	                     │                        ├── a reserve waits ──▶ Waiting
 //	                     │                        │                        │ Answered
 //	                     │                        │◀─ Writing ◀────────────┘
-//	                     │                        └── quit, or the end of input ──▶ Done
+//	                     │◀── the input has ended ┤
+//	                     │                        └── quit ──▶ Lingering, Closed
+//	                     └─ nothing left ─Advance─▶ Leaving
 //
 //	instead of Reading or Ready ── no token (limiter.go) ──▶ Throttled ──Advance──▶ Executing, Reading
 //
-//	any state ──End──▶ Leaving ──TurnOver──▶ Closed
+//	any state ── End, Stop, or Advance when it is late ──▶ Leaving ──TurnOver──▶ Lingering ──Drained──▶ Closed
 //
 // The constants of State say what each of them wants of the driver. A session is
-// opened and ended in a turn, too; nothing waits for that turn to be settled.
+// opened and ended in a turn, too; nothing waits for that turn to be settled. A quit
+// ends the session in the turn that executes it: who hears of the end of the
+// connection finds its jobs given back.
+//
+// # Time
+//
+// Every limit on time is here (time.go, limiter.go, ending.go). A driver asks Next when
+// the conversation wants to be looked at, and calls Advance then. It may call it at any
+// other time: then nothing is due, and nothing happens.
 //
 // A command that the client may not give is refused in Conversation.execute, the only
 // place where commands are executed (admission.go). A client that gives more commands a
@@ -56,14 +68,14 @@
 //     always in Writing.
 //   - V2. A conversation that waits in a reserve executes nothing, and has
 //     replies to write only to what came before the reserve.
-//   - V3. Only a conversation that waits can have been answered.
-//   - V4. After a quit, or a line of HTTP, nothing more is executed, and no
-//     input is kept.
+//   - V3. There is an answer only while a reserve waits.
+//   - V4. After the end of the session no input is kept, and no commands are expected
+//     where there is no input.
 //   - V5. In the state Reading without unread input a conversation has no buffer,
 //     unless its driver has asked for Space to read into.
 //   - V6. A command or a reply that goes on is not over: some of it is left.
-//   - V7. A session exists from the first turn to the last: not in the states
-//     Opening and Closed.
+//   - V7. A session exists from the first turn on, until the conversation has come to
+//     its end: not in the states Opening, Lingering and Closed.
 //   - V8. The input behind a waiting reserve is less than MaxAhead and what was
 //     received at a time, which is 64 KiB or half the buffer.
 //   - V9. A conversation that is throttled has a token for the next command, and
@@ -76,6 +88,6 @@
 // bytes and one more. A body that is larger than largeBody is not copied into a
 // reply: the reply refers to it, even when the job is deleted meanwhile.
 //
-// Start reading with Conversation in conversation.go, then Batch in batch.go;
-// execute.go has a function for each command.
+// Start reading with Conversation in conversation.go, then Batch in batch.go and
+// ending.go; execute.go has a function for each command.
 package conversation

@@ -9,15 +9,15 @@ import (
 // enough replies, or the turn has done enough; but one at least. Each happens a
 // nanosecond after the one before.
 func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands []command) (n int, later int64) {
-	if c.long != nil {
-		from, pending := len(c.out), e.PendingChanges()
-		c.continueLong(e, now, c.long)
+	if c.long.command != nil {
+		from, pending := len(c.out.bytes), e.PendingChanges()
+		c.continueLong(e, now)
 		c.promise(b, from, e.PendingChanges() > pending)
 		now++
 	}
-	for n < len(commands) && c.ready() && len(c.out) < maxOut && (n == 0 || !e.Spent()) {
-		from, pending := len(c.out), e.PendingChanges()
-		if c.terms == nil || c.passes(e, &commands[n]) {
+	for n < len(commands) && c.ready() && len(c.out.bytes) < maxOut && (n == 0 || !e.Spent()) {
+		from, pending := len(c.out.bytes), e.PendingChanges()
+		if c.terms == nil || c.passes(e, now, &commands[n]) {
 			c.command(e, now, &commands[n].Command)
 		}
 		c.promise(b, from, e.PendingChanges() > pending)
@@ -30,7 +30,7 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 // ready reports whether the next command may be executed, as far as those before
 // are concerned.
 func (c *Conversation) ready() bool {
-	return !c.waiting && !c.quit && c.rest == nil && c.long == nil
+	return c.wait.phase == noWait && c.ending.phase != over && c.out.rest == nil && c.long.command == nil
 }
 
 // promise notes that the reply which begins at from depends on the log. There is
@@ -38,14 +38,14 @@ func (c *Conversation) ready() bool {
 func (c *Conversation) promise(b *Batch, from int, logged bool) {
 	switch {
 	case !logged:
-	case len(c.out) > from:
-		b.promises = append(b.promises, span{from, len(c.out)})
-	default:
-		c.unsettled = true
+	case len(c.out.bytes) > from:
+		b.promises = append(b.promises, span{from, len(c.out.bytes)})
+	case c.long.command != nil && c.long.changes == settled:
+		c.long.changes = unsettled
 	}
 }
 
-func (c *Conversation) word(w wire.Word) { c.out = wire.AppendWord(c.out, w) }
+func (c *Conversation) word(w wire.Word) { c.out.bytes = wire.AppendWord(c.out.bytes, w) }
 
 // done appends the word for success, or that of any other outcome.
 func (c *Conversation) done(o engine.Outcome, success wire.Word) {
@@ -81,7 +81,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 			e.SkipID(c.sess)
 		}
 		if cmd.Fault == wire.FaultHTTP {
-			c.quit, c.http = true, true
+			c.endInTurn(e, now, ErrHTTP)
 			return
 		}
 		c.unsuccessful(cmd.Fault.Word())
@@ -130,7 +130,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 			c.unsuccessful(outcomeWords[o])
 			return
 		}
-		c.out = wire.AppendUsing(c.out, c.sess.Using())
+		c.out.bytes = wire.AppendUsing(c.out.bytes, c.sess.Using())
 	case wire.Watch:
 		c.watch(e, cmd.Tube)
 	case wire.Ignore:
@@ -138,11 +138,11 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.PauseTube:
 		c.done(e.Pause(now, cmd.Tube, cmd.Delay), wire.Paused)
 	case wire.ListTubes:
-		c.list(e.TubeNames())
+		c.out.list(e.TubeNames())
 	case wire.ListTubesWatched:
-		c.list(c.sess.WatchedNames())
+		c.out.list(c.sess.WatchedNames())
 	case wire.ListTubeUsed:
-		c.out = wire.AppendUsing(c.out, c.sess.Using())
+		c.out.bytes = wire.AppendUsing(c.out.bytes, c.sess.Using())
 	case wire.ListJobs:
 		c.listJobs(e, now, cmd)
 	case wire.FlushTube:
@@ -150,13 +150,13 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.MoveJobs:
 		c.moveJobs(e, now, cmd)
 	case wire.Stats:
-		c.out = wire.AppendStats(c.out, c.shared.Stats(e, &c.shared.commands))
+		c.out.bytes = wire.AppendStats(c.out.bytes, c.shared.Stats(e, &c.shared.commands))
 	case wire.StatsTube:
 		c.statsTube(e, now, cmd.Tube)
 	case wire.StatsJob:
 		c.statsJob(e, now, cmd.ID)
 	case wire.Quit:
-		c.quit = true
+		c.endInTurn(e, now, ErrQuit)
 	}
 }
 
@@ -166,13 +166,13 @@ func (c *Conversation) put(e *engine.Engine, now int64, cmd *wire.Command) {
 		c.unsuccessful(outcomeWords[o])
 		return
 	}
-	c.out = wire.AppendInserted(c.out, id)
+	c.out.bytes = wire.AppendInserted(c.out.bytes, id)
 }
 
 func (c *Conversation) reserve(e *engine.Engine, now, timeout int64) {
 	job, o := e.Reserve(now, c.sess, timeout)
 	if o == engine.Waiting {
-		c.waiting = true
+		c.wait.phase = waiting
 		return
 	}
 	c.job(wire.Reserved, job, o)
@@ -184,7 +184,7 @@ func (c *Conversation) job(success wire.Word, job engine.Job, o engine.Outcome) 
 		c.unsuccessful(outcomeWords[o])
 		return
 	}
-	c.out, c.rest = appendJob(c.out, success, job)
+	c.out.job(success, job)
 }
 
 func (c *Conversation) watch(e *engine.Engine, tube []byte) {
@@ -193,7 +193,7 @@ func (c *Conversation) watch(e *engine.Engine, tube []byte) {
 		c.unsuccessful(outcomeWords[o])
 		return
 	}
-	c.out = wire.AppendWatching(c.out, n)
+	c.out.bytes = wire.AppendWatching(c.out.bytes, n)
 }
 
 func (c *Conversation) ignore(e *engine.Engine, tube []byte) {
@@ -202,5 +202,5 @@ func (c *Conversation) ignore(e *engine.Engine, tube []byte) {
 		c.unsuccessful(wire.NotIgnored)
 		return
 	}
-	c.out = wire.AppendWatching(c.out, n)
+	c.out.bytes = wire.AppendWatching(c.out.bytes, n)
 }

@@ -45,7 +45,7 @@ func FuzzConversations(f *testing.F) {
 			if guests[at] == nil {
 				guests[at] = d.guest()
 			}
-			if g := guests[at]; g.State() != Done && g.State() != Closed {
+			if g := guests[at]; g.State() != Closed {
 				if g.State() == Waiting && !g.AheadIsFull() {
 					g.Receive(d.batch, d.now, chunk.Bytes())
 				} else {
@@ -75,7 +75,7 @@ func FuzzConversations(f *testing.F) {
 					g.proceed()
 				}
 			case fuzzLeave:
-				if g.End(d.batch); d.batch.Len() > 0 {
+				if g.End(d.batch, errDisk); d.batch.Len() > 0 {
 					d.turn()
 				}
 				guests[at] = nil
@@ -90,7 +90,7 @@ func FuzzConversations(f *testing.F) {
 				d.now += int64(time.Second)
 				d.turn()
 				for _, g := range guests {
-					if g != nil && g.State() == Throttled && g.Resume() <= d.now {
+					if g != nil && g.State() == Throttled && g.Next() <= d.now {
 						g.resume()
 					}
 				}

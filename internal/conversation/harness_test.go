@@ -46,6 +46,7 @@ type guest struct {
 	desk    *desk
 	got     bytes.Buffer
 	deaf    bool   // takes no replies
+	unacked int    // bytes that the kernel is to say are not acknowledged
 	pending []byte // input that it could not take yet
 }
 
@@ -62,6 +63,9 @@ func (g *guest) WaitOver(job engine.Job, o engine.Outcome) {
 	g.Answer(job, o)
 	g.desk.waits = append(g.desk.waits, g)
 }
+
+// Unacknowledged implements Owner.
+func (g *guest) Unacknowledged() int { return g.unacked }
 
 // turn runs a turn for the batch and settles it.
 func (d *desk) turn() {
@@ -130,7 +134,7 @@ func (g *guest) proceed() {
 			}
 			g.write()
 		case Ready:
-			if g.Advance(d.batch, d.now); g.State() == Executing {
+			if g.Advance(d.batch, d.now); d.batch.Len() > 0 {
 				d.turn()
 			}
 		case Reading:
@@ -140,6 +144,10 @@ func (g *guest) proceed() {
 			input := g.pending
 			g.pending = nil
 			g.receive(input)
+		case Lingering:
+			if !g.Drained(d.now, 0, nil) {
+				return
+			}
 		default:
 			return
 		}
@@ -149,7 +157,7 @@ func (g *guest) proceed() {
 // resume lets a conversation that is throttled go on when it may.
 func (g *guest) resume() {
 	d := g.desk
-	d.now = max(d.now, g.Resume())
+	d.now = max(d.now, g.Next())
 	if g.Advance(d.batch, d.now); d.batch.Len() > 0 {
 		d.turn()
 	}
@@ -201,7 +209,7 @@ func (g *guest) wantState(s State) {
 
 // end ends the session.
 func (g *guest) end() {
-	g.End(g.desk.batch)
+	g.End(g.desk.batch, errDisk)
 	g.desk.turn()
 	g.wantState(Closed)
 }

@@ -16,7 +16,8 @@ const (
 type input struct {
 	buf    []byte
 	r, w   int
-	full   bool // the last read left no room: there may be more
+	more   bool // there may be whole commands in it
+	full   bool // the last read left no room: there may be more to read
 	asked  bool // space was called, and filled or free not yet
 	little int  // reads in a row that a much smaller buffer would have held
 }

@@ -22,75 +22,79 @@ type Limiter interface {
 	GiveBack(n int)
 }
 
-// Limit bounds how many commands the client gives, until it says who it is, which may
-// change the limiter. What is beyond is not refused: the client waits.
+// A pace is how fast a client may give commands.
 //
 // A command that was parsed has its token. When there is none for the next one, the
 // conversation takes one of the future and is Throttled until then. So clients that
 // share a limiter take turns, and each that is woken has something to do. A client that goes
 // before leaves its tokens to the others.
-func (c *Conversation) Limit(l Limiter) { c.limiter = l }
+type pace struct {
+	limiter Limiter // nil: none
+	credit  int     // tokens taken for commands that have not been executed
+	resume  int64   // when those may be used; ns, 0: now
+}
 
-// Resume returns when a conversation that is Throttled wants Advance.
-func (c *Conversation) Resume() int64 { return c.resume }
+// Limit bounds how many commands the client gives, until it says who it is, which may
+// change the limiter (Gate.Limiter). What is beyond is not refused: the client waits.
+func (c *Conversation) Limit(l Limiter) { c.pace.limiter = l }
 
 // allowance returns how many commands may be parsed now. If none, the conversation has
 // a token of the future.
-func (c *Conversation) allowance(now int64) int {
-	if c.limiter == nil {
+func (p *pace) allowance(now int64) int {
+	if p.limiter == nil {
 		return maxCommands
 	}
-	n := min(c.limiter.Tokens(now), maxCommands) + c.credit
-	if n == 0 && c.takeNext(now) {
-		n = c.credit
+	n := min(p.limiter.Tokens(now), maxCommands) + p.credit
+	if n == 0 && p.takeNext(now) {
+		n = p.credit
 	}
 	return min(n, maxCommands)
 }
 
 // spend takes the tokens of n commands that were parsed. If there is none left for
 // another one, it takes that, too.
-func (c *Conversation) spend(now int64, n int) {
-	if c.limiter == nil || n == 0 {
+func (p *pace) spend(now int64, n int) {
+	if p.limiter == nil || n == 0 {
 		return
 	}
-	if n <= c.credit {
-		c.credit -= n
+	if n <= p.credit {
+		p.credit -= n
 	} else {
-		c.limiter.Take(now, n-c.credit)
-		c.credit = 0
+		p.limiter.Take(now, n-p.credit)
+		p.credit = 0
 	}
-	if c.credit == 0 && c.limiter.Tokens(now) == 0 {
-		c.takeNext(now)
+	if p.credit == 0 && p.limiter.Tokens(now) == 0 {
+		p.takeNext(now)
 	}
 }
 
 // takeNext takes the next token that there will be, and reports whether it can be used
 // now.
-func (c *Conversation) takeNext(now int64) bool {
-	c.credit = 1
-	if c.resume = c.limiter.Take(now, 1); c.resume <= now {
-		c.resume = 0
+func (p *pace) takeNext(now int64) bool {
+	p.credit = 1
+	if p.resume = p.limiter.Take(now, 1); p.resume <= now {
+		p.resume = 0
 	}
-	return c.resume == 0
+	return p.resume == 0
 }
 
 // mayResume forgets that the conversation was to wait, if the time has come.
-func (c *Conversation) mayResume(now int64) {
-	if c.resume <= now {
-		c.resume = 0
+func (p *pace) mayResume(now int64) {
+	if p.resume <= now {
+		p.resume = 0
 	}
 }
 
 // giveBack gives the tokens back that the conversation has not used.
-func (c *Conversation) giveBack() {
-	if c.limiter != nil && c.credit > 0 {
-		c.limiter.GiveBack(c.credit)
+func (p *pace) giveBack() {
+	if p.limiter != nil && p.credit > 0 {
+		p.limiter.GiveBack(p.credit)
 	}
-	c.credit, c.resume = 0, 0
+	p.credit, p.resume = 0, 0
 }
 
 // identified gives the conversation the limiter of an identity.
 func (c *Conversation) identified(id *access.Identity) {
-	c.giveBack()
-	c.limiter = c.shared.Access.LimiterOf(id, netip.Addr{})
+	c.pace.giveBack()
+	c.pace.limiter = c.shared.Access.LimiterOf(id, netip.Addr{})
 }

@@ -67,7 +67,7 @@ func TestSharedLimiter(t *testing.T) {
 	for range len(guests) * commands {
 		var next *guest
 		for _, g := range guests {
-			if g.State() == Throttled && (next == nil || g.Resume() < next.Resume()) {
+			if g.State() == Throttled && (next == nil || g.Next() < next.Next()) {
 				next = g
 			}
 		}
@@ -107,7 +107,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 	c.Limit(limiter)
 	c.send("use x\nuse y\n")
 	c.wantState(Throttled)
-	if wait := c.Resume() - d.now; wait > every {
+	if wait := c.Next() - d.now; wait > every {
 		t.Errorf("the next command may come in %d ns, want %d at most", wait, every)
 	}
 
@@ -151,7 +151,7 @@ func TestThrottledStates(t *testing.T) {
 
 	c = limited()
 	c.send("quit\nuse x\n")
-	c.wantState(Done)
+	c.wantState(Closed)
 
 	c = limited()
 	c.deaf = true

@@ -5,61 +5,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A reply or a command that is too long for one turn begins in that turn and goes on
-// after it. Until it is over, the conversation executes nothing else.
-
-const (
-	// shortList is how many names are formatted at once.
-	shortList = 256
-
-	// listPiece is how many bytes of a longer list are formatted at a time.
-	listPiece = 64 << 10
-
-	// A body of largeBody bytes or more is not copied into the reply. The engine
-	// gives bodies above 128 KiB memory of their own, and never changes it; smaller
-	// ones share pages, which are used again.
-	largeBody = 128<<10 + 1
-)
-
-// A rest is what is left of a reply: names that are formatted while it is
-// written, which with 100,000 tubes is over a megabyte, or a large body, or list of
-// jobs.
-type rest struct {
-	body  []byte
-	names engine.Names
-	next  int
-}
-
-// list answers with names.
-func (c *Conversation) list(names engine.Names) {
-	c.out = wire.AppendListStart(c.out, names.Len(), names.Bytes())
-	c.rest = &rest{names: names}
-	if names.Len() <= shortList {
-		c.continueReply()
-	}
-}
-
-// continueReply appends the next piece of a reply, when all before is written.
-func (c *Conversation) continueReply() {
-	r := c.rest
-	for end := len(c.out) + listPiece; len(c.out) < end && r.next < r.names.Len(); r.next++ {
-		c.out = wire.AppendListItem(c.out, r.names.At(r.next))
-	}
-	if r.next == r.names.Len() {
-		c.out = wire.AppendDataEnd(c.out)
-		c.rest = nil
-	}
-}
-
-// appendJob appends a reply with a job, or the part of it before a large body.
-func appendJob(dst []byte, w wire.Word, job engine.Job) ([]byte, *rest) {
-	if len(job.Body) < largeBody {
-		return wire.AppendJob(dst, w, job.ID, job.Body), nil
-	}
-	return wire.AppendJobStart(dst, w, job.ID, len(job.Body)), &rest{body: job.Body}
-}
-
-// A long command may take several turns.
+// A long command begins in one turn and goes on in others. Until it is over, the
+// conversation executes nothing else.
 type long interface {
 	// proceed does as much as a turn should bear, and reports whether there is more
 	// to do.
@@ -69,25 +16,40 @@ type long interface {
 	answer(c *Conversation)
 }
 
+// longCommand is a long command that goes on, and what has become of it.
+type longCommand struct {
+	command long // nil: none
+	changes changes
+}
+
+// changes are what is known of those that a long command has made.
+type changes uint8
+
+const (
+	settled   changes = iota // all are durable
+	unsettled                // it has made some in the last turn
+	lost                     // some could not be made durable
+)
+
 // begin begins a long command.
 func (c *Conversation) begin(e *engine.Engine, now int64, l long) {
-	c.failed = false
-	c.continueLong(e, now, l)
+	c.long = longCommand{command: l}
+	c.continueLong(e, now)
 }
 
 // continueLong does as much of a long command as a turn should bear, and answers when
 // that was all.
-func (c *Conversation) continueLong(e *engine.Engine, now int64, l long) {
-	if l.proceed(c, e, now) {
-		c.long = l
+func (c *Conversation) continueLong(e *engine.Engine, now int64) {
+	l := c.long
+	if l.command.proceed(c, e, now) {
 		return
 	}
-	c.long = nil
-	if c.failed {
+	c.long = longCommand{}
+	if l.changes == lost {
 		c.unsuccessful(wire.InternalError)
 		return
 	}
-	l.answer(c)
+	l.command.answer(c)
 }
 
 // A kick is the command kick.
@@ -102,5 +64,5 @@ func (k *kick) answer(c *Conversation) {
 		c.unsuccessful(outcomeWords[k.Refused])
 		return
 	}
-	c.out = wire.AppendKicked(c.out, uint64(k.Kicked))
+	c.out.bytes = wire.AppendKicked(c.out.bytes, uint64(k.Kicked))
 }

@@ -73,11 +73,11 @@ func (l *listing) proceed(_ *Conversation, e *engine.Engine, now int64) bool {
 
 func (l *listing) answer(c *Conversation) {
 	if len(l.data) < largeBody {
-		c.out = wire.AppendOK(c.out, l.data)
+		c.out.bytes = wire.AppendOK(c.out.bytes, l.data)
 		return
 	}
-	c.out = wire.AppendOKStart(c.out, len(l.data))
-	c.rest = &rest{body: l.data}
+	c.out.bytes = wire.AppendOKStart(c.out.bytes, len(l.data))
+	c.out.rest = &rest{body: l.data}
 }
 
 // A sweep is the command flush-tube or move-jobs.
@@ -145,5 +145,5 @@ func (w *sweep) answer(c *Conversation) {
 		c.unsuccessful(outcomeWords[w.refused])
 		return
 	}
-	c.out = w.append(c.out, w.done)
+	c.out.bytes = w.append(c.out.bytes, w.done)
 }

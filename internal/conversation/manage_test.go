@@ -83,7 +83,7 @@ func TestListManyJobs(t *testing.T) {
 		// The first turn, and then another client's, before the rest.
 		g.Receive(d.batch, d.now, []byte("list-jobs default ready 4294967295 "+cursor+"\r\nuse x\r\n"))
 		if cursor == "" {
-			g.End(d.batch)
+			g.End(d.batch, errDisk)
 			d.turn()
 			g = d.guest()
 			g.Receive(d.batch, d.now, []byte("list-jobs default ready 4294967295\r\nuse x\r\n"))

@@ -11,7 +11,7 @@ func (c *Conversation) statsTube(e *engine.Engine, now int64, name []byte) {
 		c.unsuccessful(outcomeWords[o])
 		return
 	}
-	c.out = wire.AppendTubeStats(c.out, &wire.TubeStats{
+	c.out.bytes = wire.AppendTubeStats(c.out.bytes, &wire.TubeStats{
 		Compat:    c.shared.Compat,
 		Name:      string(name),
 		Urgent:    st.Urgent,
@@ -36,7 +36,7 @@ func (c *Conversation) statsJob(e *engine.Engine, now int64, id uint64) {
 		c.unsuccessful(outcomeWords[o])
 		return
 	}
-	c.out = wire.AppendJobStats(c.out, &wire.JobStats{
+	c.out.bytes = wire.AppendJobStats(c.out.bytes, &wire.JobStats{
 		Compat:   c.shared.Compat,
 		ID:       st.ID,
 		Tube:     st.Tube,

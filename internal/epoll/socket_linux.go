@@ -122,6 +122,11 @@ func (s Socket) Unacknowledged() int {
 	return n
 }
 
+// CloseWrite tells the peer that nothing more will be written.
+func (s Socket) CloseWrite() error {
+	return os.NewSyscallError("shutdown", unix.Shutdown(int(s), unix.SHUT_WR))
+}
+
 // Close closes the socket; a Poller ceases to wait for it. The number may then
 // name another file.
 func (s Socket) Close() error { return os.NewSyscallError("close", unix.Close(int(s))) }

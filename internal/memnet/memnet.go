@@ -79,6 +79,13 @@ type Conn struct{ in, out *stream }
 func (c *Conn) Read(p []byte) (int, error)  { return c.in.read(p) }
 func (c *Conn) Write(p []byte) (int, error) { return c.out.write(p) }
 
+// Unread returns how many bytes have arrived and were not read.
+func (c *Conn) Unread() int {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	return c.in.w - c.in.r
+}
+
 func (c *Conn) CloseWrite() error {
 	c.out.end(io.EOF)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
 // Serve serves the clients of a listener until Shutdown, which closes the listener
@@ -84,34 +85,49 @@ func (b *backoff) next(err error) failure {
 // accept serves a new connection, or closes it if there are too many or the terms of its
 // listener do not let it in.
 func (s *Server) accept(nc net.Conn, t *Terms) {
-	e, err := t.letIn(nc.RemoteAddr(), func() access.UnixUser { return PeerUser(nc) })
-	if err != nil {
-		s.reject(nc.RemoteAddr(), err)
+	if !s.begin() {
 		nc.Close()
-		return
-	}
-	if t.TLS != nil {
-		nc = tls.Server(nc, t.TLS)
-	}
-	c := newStream(s, nc)
-	if err := s.addStream(c); err != nil {
-		nc.Close()
-		s.reject(nc.RemoteAddr(), err)
 		return
 	}
 	go func() {
 		defer s.wg.Done()
-		defer s.removeStream(c)
-		if encrypted, ok := nc.(*tls.Conn); ok {
-			if err := handshake(encrypted, &e); err != nil {
-				s.reject(nc.RemoteAddr(), err)
-				nc.Close()
-				return
-			}
+		if err := s.serveNetConn(nc, t); err != nil {
+			s.reject(nc.RemoteAddr(), err)
+			nc.Close()
 		}
-		s.admit(&c.Conversation, t, e)
-		c.serve()
 	}()
+}
+
+// begin reports whether another goroutine may begin to serve. It is to say when it is done.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closing {
+		return false
+	}
+	s.wg.Add(1)
+	return true
+}
+
+// serveNetConn serves a connection that may stay; else it returns an error.
+func (s *Server) serveNetConn(nc net.Conn, t *Terms) error {
+	e, err := t.letIn(nc.RemoteAddr(), func() access.UnixUser { return PeerUser(nc) })
+	if err != nil {
+		return err
+	}
+	c := newNetConn(s, nc, t.TLS)
+	if err := s.waitForPlace(c); err != nil {
+		return err
+	}
+	defer s.removeNetConn(c)
+	if encrypted, ok := c.nc.(*tls.Conn); ok {
+		if err := handshake(encrypted, &e); err != nil {
+			return err
+		}
+	}
+	s.admit(&c.Conversation, t, e)
+	c.serve()
+	return nil
 }
 
 // reject notes that a new connection of a client is closed because of err.
@@ -150,27 +166,27 @@ var errFull = errors.New("too many connections")
 func (s *Server) enter(client net.Addr) error {
 	switch {
 	case s.mu.closing:
-		return errStopped
-	case len(s.mu.streams)+s.mu.sockets >= s.opt.MaxConns:
+		return conversation.ErrStopped
+	case len(s.mu.netConns)+s.mu.sockets >= s.opt.MaxConns:
 		return errFull
 	}
 	return s.access.Enter(s.now(), AddressOf(client))
 }
 
-func (s *Server) addStream(c *stream) error {
+func (s *Server) addNetConn(c *netConn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.enter(c.nc.RemoteAddr()); err != nil {
 		return err
 	}
-	s.mu.streams[c] = struct{}{}
-	s.wg.Add(1)
+	s.mu.netConns[c] = struct{}{}
 	return nil
 }
 
-func (s *Server) removeStream(c *stream) {
+func (s *Server) removeNetConn(c *netConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.mu.streams, c)
+	delete(s.mu.netConns, c)
 	s.access.Leave(s.now(), AddressOf(c.nc.RemoteAddr()))
+	s.vacancies.announce()
 }

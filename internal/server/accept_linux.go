@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -24,15 +25,31 @@ import (
 // of it. So a loop that has had the lock knows that the engine has a session for each
 // client that had connected by then. Then the sockets go to their loops.
 
-// maxAccepted is how many connections of a listener a loop accepts at a time. Others
-// wait meanwhile.
-const maxAccepted = 1024
+const (
+	// maxAccepted is how many connections of a listener a loop accepts in a pass: they
+	// take as long as the commands of other clients may wait for them.
+	maxAccepted = 16
+
+	// maxForStats is how many it accepts before a turn with a command stats.
+	maxForStats = 1024
+)
 
 // accepting is how clients come to the loops. The lock is held from the accept of a
 // client until its loop has it.
 type accepting struct {
 	sync.Mutex
-	from []*acceptor
+	from     []*acceptor
+	forPlace []newcomer   // they wait for one, in their order
+	vacancy  atomic.Bool  // a connection has ended meanwhile
+	placeBy  atomic.Int64 // ns; until when the first of them waits, 0: there is none
+}
+
+// A newcomer was accepted when there were too many connections, and waits for a place.
+type newcomer struct {
+	fd     Socket
+	client net.Addr
+	terms  *Terms
+	until  int64 // ns as Server.now
 }
 
 // An acceptor is a listener from which loops accept; the lock of accepting guards it.
@@ -107,8 +124,8 @@ func (s *Server) serveInLoop(l net.Listener, t *Terms) bool {
 	}
 }
 
-// acceptFrom begins to accept from a listener, or goes on after a pause.
-func (l *loop) acceptFrom(a *acceptor) {
+// beginAccepting begins to accept from a listener, or goes on after a pause.
+func (l *loop) beginAccepting(a *acceptor) {
 	all := &l.srv.accepting
 	all.Lock()
 	defer all.Unlock()
@@ -138,17 +155,17 @@ func (a *acceptor) fail(err error) {
 	}
 }
 
-// accept accepts all clients that have connected by now. When it returns, their
-// sessions are open.
-func (l *loop) accept() {
+// accept accepts clients that have connected, not more than so many of each listener.
+// When it returns, their sessions are open.
+func (l *loop) accept(atMost int) {
 	all := &l.srv.accepting
 	all.Lock()
 	defer all.Unlock()
-	var accepted []*socket
+	accepted := l.srv.acceptNewcomers(nil)
 	for _, a := range all.from {
 		switch {
 		case !a.paused:
-			accepted = l.acceptAll(a, accepted)
+			accepted = l.acceptFrom(a, atMost, accepted)
 		case a.watched && l.first:
 			l.watch(a, false)
 		}
@@ -166,17 +183,15 @@ func (l *loop) accept() {
 	}
 }
 
-// acceptAll accepts the clients that wait at a listener, and appends the sockets of those
+// acceptFrom accepts clients that wait at a listener, and appends the sockets of those
 // that may stay.
-func (l *loop) acceptAll(a *acceptor, accepted []*socket) []*socket {
-	for range maxAccepted {
+func (l *loop) acceptFrom(a *acceptor, atMost int, accepted []*socket) []*socket {
+	for range atMost {
 		fd, client, err := a.listening.AcceptSocket()
 		switch err {
 		case nil:
 			a.pause.reset()
-			if c := l.srv.acceptSocket(fd, client, a.terms); c != nil {
-				accepted = append(accepted, c)
-			}
+			accepted = l.srv.acceptSocket(fd, client, a.terms, accepted)
 		case unix.EINTR, unix.ECONNABORTED:
 		case epoll.ErrWouldBlock, net.ErrClosed:
 			return accepted
@@ -190,23 +205,77 @@ func (l *loop) acceptAll(a *acceptor, accepted []*socket) []*socket {
 	return accepted
 }
 
-// acceptSocket gives a new client a conversation and a loop. It closes the socket and
-// returns nil if there are too many or the terms of the listener do not let the client in.
-func (s *Server) acceptSocket(fd Socket, client net.Addr, t *Terms) *socket {
-	c := &socket{fd: fd, client: client, heapIndex: notThrottled}
+// acceptSocket appends the socket of a new client if it may stay. It is closed if the terms
+// of the listener do not let the client in, and if there are too many connections, now or
+// for some time.
+func (s *Server) acceptSocket(fd Socket, client net.Addr, t *Terms, accepted []*socket) []*socket {
+	c, err := s.newSocket(fd, client, t)
+	switch {
+	case err == nil:
+		accepted = append(accepted, c)
+	case isFull(err) && s.vacancies.wait():
+		all := &s.accepting
+		all.forPlace = append(all.forPlace, newcomer{fd, client, t, s.now() + int64(placeTime)})
+		all.placeBy.Store(all.forPlace[0].until)
+	default:
+		s.reject(client, err)
+		fd.Close()
+	}
+	return accepted
+}
+
+// acceptNewcomers appends the sockets of newcomers for which there is a place now. It closes
+// those that have waited long enough.
+func (s *Server) acceptNewcomers(accepted []*socket) []*socket {
+	all := &s.accepting
+	now := s.now()
+	if !all.placesAreDue(now) && !s.isClosing() {
+		return accepted
+	}
+	all.vacancy.Store(false)
+	waiting := all.forPlace
+	all.forPlace = nil
+	for _, n := range waiting {
+		c, err := s.newSocket(n.fd, n.client, n.terms)
+		switch {
+		case err == nil:
+			accepted = append(accepted, c)
+		case isFull(err) && now < n.until:
+			all.forPlace = append(all.forPlace, n)
+			continue
+		default:
+			s.reject(n.client, err)
+			n.fd.Close()
+		}
+		s.vacancies.done()
+	}
+	all.placeBy.Store(0)
+	if len(all.forPlace) > 0 {
+		all.placeBy.Store(all.forPlace[0].until)
+	}
+	return accepted
+}
+
+// placesAreDue reports whether it is worth looking at the newcomers.
+func (a *accepting) placesAreDue(now int64) bool {
+	by := a.placeBy.Load()
+	return by != 0 && (now >= by || a.vacancy.Load())
+}
+
+// newSocket gives a new client a conversation and a loop, if it may stay.
+func (s *Server) newSocket(fd Socket, client net.Addr, t *Terms) (*socket, error) {
+	c := &socket{fd: fd, client: client}
 	e, err := t.letIn(client, c.user)
 	if err == nil {
 		err = s.addSocket(c)
 	}
 	if err != nil {
-		fd.Close()
-		s.reject(client, err)
-		return nil
+		return nil, err
 	}
 	c.Conversation = conversation.New(&s.shared, c, s.nameOf(client))
 	s.admit(&c.Conversation, t, e)
 	s.log.Debug("connected", "client", c.Client())
-	return c
+	return c, nil
 }
 
 // user returns the user of the process at the other end of a unix socket.
@@ -263,7 +332,7 @@ func (s *Server) takeListener(l *net.TCPListener) (*takenListener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closing {
-		return nil, errStopped
+		return nil, conversation.ErrStopped
 	}
 	fd, err := epoll.Take(l)
 	if err != nil {

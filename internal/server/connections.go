@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/tls"
 	"net"
 	"time"
 
@@ -17,8 +16,8 @@ type Connection struct {
 	Jobs     []uint64      // the first that it holds
 }
 
-// ConnectionJobs is how many of the jobs that a client holds a Connection names at most.
-const ConnectionJobs = 100
+// MaxNamedJobs is how many of the jobs that a client holds a Connection names at most.
+const MaxNamedJobs = 100
 
 // A connected is a connection as its session knows it. All but disconnect is for turns.
 type connected interface {
@@ -41,7 +40,7 @@ func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (
 		Address:      w.address(),
 		Identity:     w.Identity(),
 		Age:          time.Duration(s.now() - w.Opened()),
-		Jobs:         e.HeldJobs(sess, ConnectionJobs),
+		Jobs:         e.HeldJobs(sess, MaxNamedJobs),
 	}, true
 }
 
@@ -51,24 +50,6 @@ func (s *Server) Disconnect(sess *engine.Session) {
 	if w, ok := sess.Waiter().(connected); ok {
 		w.disconnect()
 	}
-}
-
-// disconnect implements connected.
-func (c *stream) disconnect() {
-	select {
-	case c.dismissed <- struct{}{}: // if it waits for a token
-	default: // for the second time
-	}
-	if t, ok := c.nc.(*tls.Conn); ok {
-		t.NetConn().Close() // without a farewell, which might have to wait
-		return
-	}
-	c.nc.Close()
-}
-
-// address implements connected.
-func (c *stream) address() string {
-	return addressText(c.nc.RemoteAddr())
 }
 
 // addressText returns the text of a client's address; "unix" for one that has none.

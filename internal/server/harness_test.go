@@ -177,16 +177,16 @@ func (c *client) halfClose() {
 	}
 }
 
-// conn returns the server's end of its only stream. Within a bubble, after
+// conn returns the server's end of its only connection with a goroutine. Within a bubble, after
 // synctest.Wait, its fields can be looked at.
-func (r *rig) conn() *stream {
+func (r *rig) conn() *netConn {
 	r.tb.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.mu.streams) != 1 {
-		r.tb.Fatalf("%d streams, want 1", len(r.mu.streams))
+	if len(r.mu.netConns) != 1 {
+		r.tb.Fatalf("%d netConns, want 1", len(r.mu.netConns))
 	}
-	for c := range r.mu.streams {
+	for c := range r.mu.netConns {
 		return c
 	}
 	return nil
@@ -197,7 +197,7 @@ func (r *rig) wantConns(n int) {
 	r.tb.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if have := len(r.mu.streams) + r.mu.sockets; have != n {
+	if have := len(r.mu.netConns) + r.mu.sockets; have != n {
 		r.tb.Errorf("%d connections, want %d", have, n)
 	}
 }

@@ -336,11 +336,9 @@ func TestHTTP(t *testing.T) {
 			c := r.dial()
 			c.do("use a\n", "USING a\n")
 			c.send(request)
-			if !strings.HasPrefix(request, "POST") {
-				c.want("UNKNOWN_COMMAND\n")
-			}
 			c.wantEnd()
 		}
+		synctest.Wait() // the log hears of the last one when its connection is closed
 		if n := r.stats().TotalJobs; n != 0 {
 			t.Errorf("%d jobs were put", n)
 		}

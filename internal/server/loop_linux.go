@@ -66,17 +66,16 @@ type loop struct {
 	opener  *broker.Caller      // with a turn for that
 
 	// Owned by the goroutine.
-	now       int64     // ns, as Server.now; that of the round
-	pass      uint64    // how often it has waited
-	socks     []*socket // by index; nil: free
-	free      []int     // indexes
-	open      int       // sockets
-	yieldAt   int64     // when to yield
-	sweepAt   int64     // when to look for clients that make no progress
-	throttled throttled // sockets that wait for a token
-	stopping  bool      // as the mailbox says
-	aborting  bool
-	ready     []*socket // for the next pass: they have input that was read and not executed
+	now      int64     // ns, as Server.now; that of the round
+	pass     uint64    // how often it has waited
+	socks    []*socket // by index; nil: free
+	free     []int     // indexes
+	open     int       // sockets
+	yieldAt  int64     // when to yield
+	timers   timers    // sockets that want to be looked at later
+	stopping bool      // as the mailbox says
+	aborting bool
+	ready    []*socket // for the next pass: they have input that was read and not executed
 
 	emptyLetters letters // whose lists the mailbox gets back
 
@@ -85,10 +84,11 @@ type loop struct {
 	events  []epoll.Event
 
 	// The round that is gathered; it is lent to the turn.
-	round   *round
-	turning *round   // the one whose turn is under way
-	in      []byte   // input; the commands of the round refer to it
-	limit   struct { // when the round is full
+	round     *round
+	turning   *round         // the one whose turn is under way
+	in        []byte         // input; the commands of the round refer to it
+	discarded [16 << 10]byte // input that nobody wants
+	limit     struct {       // when the round is full
 		tasks, commands, input int
 	}
 
@@ -128,11 +128,8 @@ func (l *loop) run() {
 		l.readMail()
 		l.gather()
 		l.turn()
-		l.sweep()
-		if l.stopping {
-			if l.dismiss(); l.open == 0 {
-				return
-			}
+		if l.stopping && l.open == 0 {
+			return
 		}
 	}
 }
@@ -192,11 +189,14 @@ func (l *loop) wait() {
 
 // begin begins a pass, which serves what is ready. New clients come first.
 func (l *loop) begin() {
-	if len(l.events) > 0 && l.events[0].Index == epoll.Listeners {
+	switch {
+	case len(l.events) > 0 && l.events[0].Index == epoll.Listeners:
 		l.events = l.events[1:]
-		l.accept()
+		l.accept(maxAccepted)
+	case l.first && l.srv.accepting.placesAreDue(l.srv.now()):
+		l.accept(0)
 	}
-	l.resume()
+	l.takeDue()
 	l.pass++
 	l.serving, l.ready = l.ready, l.serving
 	if l.srv.opt.Log != nil {
@@ -239,10 +239,8 @@ func (l *loop) gather() {
 		s := l.serving[n]
 		l.serving[n] = nil
 		s.pass = l.pass
-		if state := s.State(); state == conversation.Ready || state == conversation.Throttled {
-			s.Advance(l.round.Batch, l.now)
-			l.proceed(s)
-		}
+		s.Advance(l.round.Batch, l.now)
+		l.proceed(s)
 	}
 	l.serving = slices.Delete(l.serving, 0, n)
 	for len(l.events) > 0 && !l.full() {
@@ -264,8 +262,8 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 	switch s.State() {
 	case conversation.Opening, conversation.Reading:
 		l.read(s)
-	case conversation.Writing:
-		l.proceed(s) // a write will tell of a reset
+	case conversation.Writing, conversation.Lingering:
+		l.proceed(s) // a write or a read will tell of a reset
 	case conversation.Waiting:
 		// What the client sends behind the reserve stays with the kernel.
 		switch {
@@ -322,28 +320,45 @@ func (l *loop) read(s *socket) {
 }
 
 // proceed does for a socket what its conversation wants: it writes, or makes it a
-// part of the next pass, or ends it.
+// part of the next pass, or waits for an event, or closes it.
 func (l *loop) proceed(s *socket) {
 	if s.State() == conversation.Writing {
 		l.write(s)
 	}
+	if s.State() == conversation.Lingering {
+		l.linger(s)
+	}
 	switch s.State() {
 	case conversation.Ready:
 		l.ready = append(l.ready, s)
-	case conversation.Done:
-		l.end(s, s.Reason())
+		return
 	case conversation.Closed:
 		l.remove(s)
+		return
 	case conversation.Writing:
 		l.expect(s, epoll.Writable)
-	case conversation.Reading:
+	case conversation.Reading, conversation.Lingering:
 		l.expect(s, epoll.Readable|epoll.HalfClosed)
 	case conversation.Throttled:
-		l.throttle(s)
+		// The poller reports once meanwhile if the client hangs up, which ends
+		// nothing: it may have sent commands before.
+		l.expect(s, epoll.Once)
 	case conversation.Waiting:
 		if !s.interest.Has(epoll.HalfClosed) && !s.HasHungUp() {
 			l.expect(s, epoll.Readable|epoll.HalfClosed)
 		}
+	}
+	l.timers.set(s, s.Next())
+}
+
+// linger throws away what the client still sends, until it closes the connection.
+func (l *loop) linger(s *socket) {
+	n, err := s.fd.Read(l.discarded[:])
+	if err == epoll.ErrWouldBlock {
+		err = nil
+	}
+	if s.Drained(l.now, n, err) {
+		s.fd.CloseWrite() // an error is that of a connection that has failed, which reading will tell
 	}
 }
 

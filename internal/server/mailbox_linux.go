@@ -53,7 +53,7 @@ func (l *loop) readMail() {
 	l.mail.waiting.Store(false)
 	got := l.mail.letters
 	l.mail.letters = l.emptyLetters
-	abort := l.mail.abort && !l.aborting
+	stop, abort := l.mail.stop && !l.stopping, l.mail.abort && !l.aborting
 	l.stopping, l.aborting = l.mail.stop, l.mail.abort
 	l.mail.Unlock()
 	for _, s := range got.answered {
@@ -65,7 +65,7 @@ func (l *loop) readMail() {
 		l.deliver(r)
 	}
 	for _, a := range got.acceptors {
-		l.acceptFrom(a)
+		l.beginAccepting(a)
 	}
 	for _, s := range got.joined {
 		l.join(s)
@@ -78,11 +78,7 @@ func (l *loop) readMail() {
 	clear(got.answered)
 	clear(got.settled)
 	l.emptyLetters = letters{answered: got.answered[:0], settled: got.settled[:0]}
-	if abort {
-		for _, s := range l.socks {
-			if s != nil {
-				l.end(s, errStopped)
-			}
-		}
+	if stop || abort {
+		l.stop(abort)
 	}
 }

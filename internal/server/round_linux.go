@@ -40,7 +40,7 @@ func (r *round) Settled(err error) {
 // settled at once it delivers the round.
 func (l *loop) turn() {
 	if l.round.AsksForClients() {
-		l.accept()
+		l.accept(maxForStats)
 	}
 	if r := l.round; r.Len() > 0 {
 		l.round = l.newRound() // what is to be ended from here on goes there

@@ -1,21 +1,40 @@
 // Package server lets clients at the broker through sockets.
 //
 // What a client says and hears is a conversation, a room of its own. This package
-// has what drives conversations, and does their input and output:
+// has what drives conversations, and does their input and output. There are two kinds
+// of connections:
 //
-//   - On Linux, a few loops serve the sockets, one for every two processors. A
-//     loop waits for all of its sockets at once with epoll, reads from those that
-//     have something, runs one turn of the broker for all of them, and writes all
-//     their replies (loop_linux.go, round_linux.go, socket_linux.go). The loops
-//     accept connections, too (accept_linux.go).
+//		                      Server                    server.go
+//		                        │ Serve                 accept.go, vacancies.go, limits.go
+//		         ┌──────────────┴──────────────┐
+//		  TCP and unix sockets,       everything else:
+//		      on Linux                TLS, other systems, tests
+//		         │                             │
+//		  loop, a few of them          netConn, each with
+//		  for all sockets              a goroutine
+//		   │ accept_linux.go           netconn.go
+//		   │ loop_linux.go               │
+//		   │ round_linux.go: a turn      │
+//		   │ mailbox_linux.go            │
+//		   │ timers_linux.go             │
+//		  socket, each of one loop       │
+//		   │ socket_linux.go             │
+//		   └──────────────┬──────────────┘
+//		        conversation.Conversation
 //
-//   - A connection that is no socket, and every one on other systems, has a
-//     goroutine, which does the same for it alone (stream.go).
+//	  - A loop waits for its sockets with epoll, reads from those that have something,
+//	    runs one turn of the broker for all of them, and writes all their replies. It
+//	    accepts connections, too.
 //
-//     srv := server.New(b, server.Options{})
-//     go srv.Serve(listener)        // once for each listener
-//     ...
-//     srv.Shutdown(ctx)
+//	  - The goroutine of a netConn does the same for that alone.
+//
+// Both do what the conversation's State wants, and call Advance when Next says so. They
+// know no other limit on time, but for that of a TLS handshake.
+//
+//	srv := server.New(b, server.Options{})
+//	go srv.Serve(listener)        // once for each listener
+//	...
+//	srv.Shutdown(ctx)
 //
 // # Limits
 //
@@ -66,7 +85,7 @@ type Options struct {
 	MaxJobSize int
 
 	// MaxConns is how many connections may be open. A further one is closed
-	// as soon as it is accepted. 0: DefaultMaxConns.
+	// if none ends within a second. 0: DefaultMaxConns.
 	MaxConns int
 
 	// Access knows who clients are, and has their limits. Nil: everybody may do
@@ -128,12 +147,13 @@ type Server struct {
 	shared conversation.Shared
 	access *access.Control
 
-	rejected    atomic.Uint64  // connections over the limit of all
-	crowded     atomic.Uint64  // connections over that of their address
-	restricted  atomic.Bool    // some listener does not let in everybody
-	refusals    *refusals      // of connections and commands
-	stopped     chan struct{}  // closed by Shutdown
-	httpWarning rate.Sometimes // not a line for each of them
+	rejected       atomic.Uint64 // connections over the limit of all
+	crowded        atomic.Uint64 // connections over that of their address
+	vacancies      vacancies
+	restricted     atomic.Bool    // some listener does not let in everybody
+	refusals       *refusals      // of connections and commands
+	stopped        chan struct{}  // closed by Shutdown
+	foreignWarning rate.Sometimes // not a line for each client that speaks another protocol
 
 	accepting accepting // its lock comes before mu
 
@@ -141,11 +161,11 @@ type Server struct {
 		sync.Mutex
 		closing   bool
 		listeners map[net.Listener]struct{}
-		streams   map[*stream]struct{}
+		netConns  map[*netConn]struct{}
 		loops     loops
 		sockets   int // that the loops serve
 	}
-	wg sync.WaitGroup // one for each stream and loop
+	wg sync.WaitGroup // one for each netConn and loop
 }
 
 // New returns a server of the broker's clients.
@@ -172,7 +192,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now(), httpWarning: rate.Sometimes{Interval: time.Minute}}
+	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now(), foreignWarning: rate.Sometimes{Interval: time.Minute}}
 	s.shared = conversation.Shared{MaxJobSize: opt.MaxJobSize, Compat: opt.Compat, IdleTimeout: opt.IdleTimeout, StallTimeout: opt.StallTimeout, Stats: s.stats}
 	if opt.Trace {
 		s.shared.Trace = opt.Logger
@@ -185,7 +205,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	s.SetLimits(opt.Limits)
 	s.stopped = make(chan struct{})
 	s.mu.listeners = make(map[net.Listener]struct{})
-	s.mu.streams = make(map[*stream]struct{})
+	s.mu.netConns = make(map[*netConn]struct{})
 	return s
 }
 
@@ -206,16 +226,21 @@ func (s *Server) Undrain() {
 
 // Why connections end that the server ends.
 var (
-	errStopped   = errors.New("the server stops")
+	errAborted   = errors.New("the server stops, and has no more time")
 	errDismissed = errors.New("a manager has closed it")
 )
 
 // disconnected logs that a connection has ended, and why.
 func (s *Server) disconnected(client string, reason error) {
 	s.log.Debug("disconnected", "client", client, "reason", reason)
-	if reason == conversation.ErrHTTP {
-		s.httpWarning.Do(func() {
+	switch reason {
+	case conversation.ErrHTTP:
+		s.foreignWarning.Do(func() {
 			s.log.Warn("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
+		})
+	case conversation.ErrTLS:
+		s.foreignWarning.Do(func() {
+			s.log.Warn("a client began a TLS handshake where there is no TLS, and was disconnected")
 		})
 	}
 }
@@ -256,8 +281,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		s.mu.Lock()
-		for c := range s.mu.streams {
-			c.nc.Close()
+		for c := range s.mu.netConns {
+			c.close()
 		}
 		s.mu.loops.stop(true)
 		s.mu.Unlock()
@@ -280,7 +305,7 @@ func (s *Server) stop() {
 	for l := range s.mu.listeners {
 		l.Close()
 	}
-	for c := range s.mu.streams {
+	for c := range s.mu.netConns {
 		c.stop()
 	}
 	s.mu.loops.stop(false)
@@ -292,7 +317,7 @@ func (s *Server) Check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var broken []error
-	for c := range s.mu.streams {
+	for c := range s.mu.netConns {
 		broken = append(broken, c.Check())
 	}
 	return errors.Join(append(broken, s.mu.loops.check())...)

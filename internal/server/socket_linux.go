@@ -2,7 +2,6 @@ package server
 
 import (
 	"net"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -20,11 +19,13 @@ type socket struct {
 	index  int // in loop.socks
 
 	// Owned by the loop.
-	interest  epoll.Events // what the poller waits for
-	pass      uint64       // the last in which it was Ready
-	resumeAt  int64        // ns; when it may go on
-	heapIndex int          // in loop.throttled, or notThrottled
+	interest epoll.Events // what the poller waits for
+	pass     uint64       // the last in which it was Ready
+	timer    timer
 }
+
+// Unacknowledged implements conversation.Owner.
+func (s *socket) Unacknowledged() int { return s.fd.Unacknowledged() }
 
 // WaitOver implements engine.Waiter: within some turn the wait has ended.
 func (s *socket) WaitOver(job engine.Job, outcome engine.Outcome) {
@@ -68,89 +69,47 @@ func (l *loop) join(s *socket) {
 	s.interest = epoll.Readable | epoll.HalfClosed
 	if err := l.poll.Add(s.fd, s.index, s.interest); err != nil {
 		l.end(s, err)
-	}
-}
-
-// end makes the turn of the batch end the session.
-func (l *loop) end(s *socket, reason error) {
-	if state := s.State(); state == conversation.Leaving || state == conversation.Closed {
 		return
 	}
-	s.End(l.round.Batch)
-	l.srv.disconnected(s.Client(), reason)
+	if l.stopping {
+		s.Stop(l.round.Batch)
+	}
+	l.timers.set(s, s.Next())
 }
 
-// remove lets go of a socket whose session has ended.
+// end ends a connection that has failed, or must go at once.
+func (l *loop) end(s *socket, reason error) {
+	if s.End(l.round.Batch, reason); s.State() == conversation.Closed {
+		l.remove(s)
+	}
+}
+
+// remove lets go of a socket whose conversation is over.
 func (l *loop) remove(s *socket) {
 	if l.socks[s.index] != s {
 		return // it has two tasks in one round
 	}
 	s.fd.Close()
-	l.unthrottle(s)
+	l.timers.remove(s)
 	l.socks[s.index] = nil
 	l.free = append(l.free, s.index)
 	l.open--
 	l.srv.removeSocket(s)
+	l.srv.disconnected(s.Client(), s.Reason())
 }
 
-// sweep ends the connections of clients that make no progress. It looks at all
-// of them, but not often: limits are kept to an eighth.
-func (l *loop) sweep() {
-	if l.now < l.sweepAt {
-		return
+// stop ends the connections: at once, or as soon as the clients have all their replies.
+func (l *loop) stop(atOnce bool) {
+	if l.first {
+		l.accept(0) // which closes those that wait for a place
 	}
-	every := int64(l.sweepEvery())
-	l.sweepAt = l.now + every
 	for _, s := range l.socks {
-		if s == nil {
-			continue
-		}
-		if s.State() == conversation.Writing {
-			s.Unacknowledged(l.now, s.fd.Unacknowledged())
-		}
-		if at, reason := s.Deadline(); at <= l.sweepAt {
-			l.end(s, reason)
-		}
-	}
-}
-
-// sweepEvery returns how often to sweep, or an hour if there is no limit.
-func (l *loop) sweepEvery() time.Duration {
-	every := time.Hour
-	limits := []time.Duration{l.srv.opt.IdleTimeout, l.srv.opt.StallTimeout, 0}
-	if l.srv.access.Asks() {
-		limits[2] = conversation.AuthTimeout
-	}
-	for _, limit := range limits {
-		if limit > 0 {
-			every = min(every, max(limit/8, time.Millisecond))
-		}
-	}
-	return every
-}
-
-// untilDue returns how long the loop may wait for events; negative: for ever.
-func (l *loop) untilDue() time.Duration {
-	if l.open == 0 {
-		return -1
-	}
-	at := l.sweepAt
-	if len(l.throttled) > 0 {
-		at = min(at, l.throttled[0].resumeAt)
-	}
-	return time.Duration(max(0, at-l.srv.now()))
-}
-
-// dismiss ends the connections of clients that have all their replies. It is for a
-// server that stops.
-func (l *loop) dismiss() {
-	for _, s := range l.socks {
-		if s == nil {
-			continue
-		}
-		switch s.State() {
-		case conversation.Reading, conversation.Waiting, conversation.Throttled:
-			l.end(s, errStopped)
+		switch {
+		case s == nil:
+		case atOnce:
+			l.end(s, errAborted)
+		default:
+			s.Stop(l.round.Batch)
 		}
 	}
 }

@@ -237,7 +237,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 	c := r.dialListener(listeners[0])
 	c.do("put 0 0 9 2\nhi\nreserve\n", "INSERTED 1\nRESERVED 1 2\nhi\n")
-	if len(r.mu.streams) != 0 {
+	if len(r.mu.netConns) != 0 {
 		t.Error("it was given a goroutine")
 	}
 }

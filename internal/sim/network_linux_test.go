@@ -178,6 +178,8 @@ type socket struct {
 	gone    bool         // the client has closed its end
 	closed  bool         // and the server
 
+	finished bool // the server writes no more
+
 	poller   *poller
 	index    int
 	interest epoll.Events
@@ -238,6 +240,14 @@ func (s *socket) Unacknowledged() int {
 	return s.out.Len()
 }
 
+func (s *socket) CloseWrite() error {
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	s.finished = true
+	s.net.changed.Broadcast()
+	return nil
+}
+
 func (s *socket) Close() error {
 	s.net.mu.Lock()
 	defer s.net.mu.Unlock()
@@ -256,7 +266,7 @@ func (c clientEnd) Read(buf []byte) (int, error) {
 	c.net.mu.Lock()
 	defer c.net.mu.Unlock()
 	for c.out.Len() == 0 {
-		if c.closed || c.gone {
+		if c.closed || c.gone || c.finished {
 			return 0, io.EOF
 		}
 		c.net.changed.Wait()

@@ -138,12 +138,19 @@ func (p *Parser) parseLine(line []byte, cmd *Command) (size uint32) {
 	return size
 }
 
-// isHTTP reports whether a line, or the front of one, is such as every HTTP/1 request
-// with a body has. A web page can make a browser send such
-// a request to any port of its machine, with a body that is a put; Redis knows it
-// by the same two lines.
+// isHTTP reports whether a line, or the front of one, is one of an HTTP/1 request. A web
+// page can make a browser send a request to any port of its machine, with a body that is a
+// put. Redis knows it by two of these lines.
 func isHTTP(line []byte) bool {
-	return hasPrefixFold(line, "POST ") || hasPrefixFold(line, "Host:")
+	if hasPrefixFold(line, "POST ") || hasPrefixFold(line, "Host:") {
+		return true
+	}
+	for _, method := range []string{"GET /", "HEAD /", "PUT /", "DELETE /", "OPTIONS /", "PATCH /", "TRACE /"} {
+		if bytes.HasPrefix(line, []byte(method)) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasPrefixFold reports whether b begins with an ASCII prefix in any case.

@@ -142,7 +142,7 @@ var golden = []struct {
 	{"hOSt:localhost:11300\r\n", []Command{{Fault: FaultHTTP}}},
 	{"POST\r\nHost :\r\n POST /\r\n", []Command{unknown, unknown, unknown}},
 	{"POST /" + strings.Repeat("x", MaxLine) + " HTTP/1.1\r\n", []Command{{Fault: FaultHTTP}}},
-	{"GET /" + strings.Repeat("x", MaxLine) + " HTTP/1.1\r\nhost: a\r\n", []Command{format(Unknown), {Fault: FaultHTTP}}},
+	{"GET /" + strings.Repeat("x", MaxLine) + " HTTP/1.1\r\nhost: a\r\n", []Command{{Fault: FaultHTTP}}},
 	{"list-tubes x\r\n", []Command{format(ListTubes)}},
 	{"list-tubes-watchedx\r\n", []Command{format(ListTubesWatched)}},
 	{"quitnow\r\n", []Command{{Op: Quit, Counted: true}}},

@@ -68,6 +68,9 @@ func (c *client) read() {
 // Apply implements broker.Request.
 func (c *client) Apply(e *engine.Engine, now int64) (later int64) { return c.batch.Apply(e, now) }
 
+// Unacknowledged implements conversation.Owner.
+func (c *client) Unacknowledged() int { return 0 }
+
 // WaitOver implements engine.Waiter.
 func (c *client) WaitOver(job engine.Job, o engine.Outcome) {
 	c.Answer(job, o)

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
@@ -24,7 +23,7 @@ func (ls *loops) stop(abort bool) {
 
 // check is Server.Check for the sockets. L1. A socket that is open is at its
 // index, and its state says what its poller waits for. L2. A round that is not
-// delivered is unsettled. L3. Who waits for a token is open, and knows its place.
+// delivered is unsettled. L3. The timers have open sockets, which know their places.
 func (ls *loops) check() error {
 	var broken []error
 	for _, l := range ls.all {
@@ -42,9 +41,9 @@ func (ls *loops) check() error {
 				broken = append(broken, fmt.Errorf("server: L1: a socket that is %v waits for %#x", s.State(), s.interest))
 			}
 		}
-		for i, s := range l.throttled {
-			if s.heapIndex != i || l.socks[s.index] != s {
-				broken = append(broken, fmt.Errorf("server: L3: a socket that is %v waits for a token at %d, and is at %d", s.State(), s.heapIndex, i))
+		for i, s := range l.timers {
+			if s.timer.place != i+1 || l.socks[s.index] != s {
+				broken = append(broken, fmt.Errorf("server: L3: a socket that is %v is at %d of the timers, and thinks at %d", s.State(), i+1, s.timer.place))
 			}
 		}
 		if open != l.open {
@@ -57,40 +56,6 @@ func (ls *loops) check() error {
 	return errors.Join(broken...)
 }
 
-// A Socket is what a loop needs of a connection. Its methods do not block; they
-// are described at [epoll.Socket], which is the one that is not simulated.
-type Socket interface {
-	Read(buf []byte) (int, error)
-	Write(buf []byte) (int, error)
-	Unacknowledged() int
-	Close() error
-}
-
-// A Poller is what a loop needs to wait for its sockets; see [epoll.Poller].
-type Poller interface {
-	Add(s Socket, index int, events epoll.Events) error
-	Modify(s Socket, index int, events epoll.Events) error
-	Wait(timeout time.Duration) []epoll.Event
-	Wake()
-	Close()
-}
-
-// systemPoller is the Poller for the kernel's sockets.
-type systemPoller struct{ *epoll.Poller }
-
-func newSystemPoller() (Poller, error) {
-	p, err := epoll.New()
-	return systemPoller{p}, err
-}
-
-func (p systemPoller) Add(s Socket, index int, events epoll.Events) error {
-	return p.Poller.Add(s.(epoll.Socket), index, events)
-}
-
-func (p systemPoller) Modify(s Socket, index int, events epoll.Events) error {
-	return p.Poller.Modify(s.(epoll.Socket), index, events)
-}
-
 // startLoops starts the loops, unless they run, and returns the first.
 func (s *Server) startLoops(newPoller func() (Poller, error)) (first *loop, err error) {
 	s.mu.Lock()
@@ -99,7 +64,7 @@ func (s *Server) startLoops(newPoller func() (Poller, error)) (first *loop, err 
 		return s.mu.loops.all[0], nil
 	}
 	if s.mu.closing {
-		return nil, errStopped
+		return nil, conversation.ErrStopped
 	}
 	for range s.opt.Loops {
 		l, err := newLoop(s, newPoller)
@@ -112,11 +77,16 @@ func (s *Server) startLoops(newPoller func() (Poller, error)) (first *loop, err 
 		}
 		s.mu.loops.all = append(s.mu.loops.all, l)
 	}
-	s.mu.loops.all[0].first = true
+	first = s.mu.loops.all[0]
+	first.first = true
+	s.vacancies.tell(func() {
+		s.accepting.vacancy.Store(true)
+		first.post(func(*mailbox) {})
+	})
 	for _, l := range s.mu.loops.all {
 		s.wg.Go(l.run)
 	}
-	return s.mu.loops.all[0], nil
+	return first, nil
 }
 
 func (s *Server) removeSocket(c *socket) {
@@ -124,4 +94,5 @@ func (s *Server) removeSocket(c *socket) {
 	defer s.mu.Unlock()
 	s.mu.sockets--
 	s.access.Leave(s.now(), AddressOf(c.client))
+	s.vacancies.announce()
 }

@@ -17,4 +17,4 @@ func (*loops) check() error { return nil }
 // accepting is for loops, too.
 type accepting struct{ sync.Mutex }
 
-func (s *Server) serveInLoop(net.Listener, *guard) bool { return false }
+func (s *Server) serveInLoop(net.Listener, *Terms) bool { return false }

@@ -1,0 +1,140 @@
+package conversation
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// Why a conversation ends by itself; see Reason.
+var (
+	ErrQuit         = errors.New("quit")
+	ErrHTTP         = errors.New("spoke HTTP")
+	ErrTLS          = errors.New("began a TLS handshake where there is no TLS")
+	ErrForeign      = errors.New("began with bytes that no command begins with")
+	ErrUnauthorized = errors.New("was refused before it had proved who it is")
+	ErrIdle         = errors.New("silent for longer than the idle timeout")
+	ErrStalled      = errors.New("stopped in the middle of a command for longer than the stall timeout")
+	ErrNoAuth       = errors.New("did not prove who it is in time")
+	ErrUnread       = errors.New("left replies unread for longer than the stall timeout")
+	ErrStopped      = errors.New("the server stops")
+)
+
+// lingerTime is how long a client may take to read its last replies and to close the
+// connection.
+const lingerTime = 4 * time.Second
+
+// An ending is how near its end a conversation is, and why it ends.
+type ending struct {
+	phase  phase
+	reason error // nil: it does not end yet, or the input has ended
+	until  int64 // ns; when Lingering is over, 0 before Drained
+}
+
+// A phase is one of a conversation's life. They follow one another; some are left out.
+type phase uint8
+
+const (
+	unheard phase = iota // the client has sent nothing yet
+	open                 // it may send more
+	hungUp               // it has hung up while it waited, which the engine knows; more input may be on its way
+	noInput              // no more input is taken, and what was received is executed
+	over                 // nothing more is executed: the session has ended, or will in the next turn
+)
+
+// inputEnds notes that the client will send nothing more.
+func (e *ending) inputEnds() { e.phase = max(e.phase, noInput) }
+
+// isStopping reports whether the conversation ends because of Stop, and so waits for
+// nothing.
+func (e *ending) isStopping() bool { return e.phase == noInput && e.reason == ErrStopped }
+
+// lingers reports whether the client is given time to read its last replies. If a
+// connection is closed while there is unread input, or some arrives later, the kernel
+// throws away what the client has not received.
+func (e *ending) lingers() bool {
+	return e.reason == ErrQuit || e.reason == ErrStopped || e.reason == ErrUnauthorized
+}
+
+// Reason returns why the conversation ends, or has ended.
+func (c *Conversation) Reason() error {
+	if c.ending.reason == nil {
+		return io.EOF
+	}
+	return c.ending.reason
+}
+
+// endInTurn ends the session within a turn: whatever happens after that turn, or in the
+// rest of it, finds the client gone. Its replies are still written.
+func (c *Conversation) endInTurn(e *engine.Engine, now int64, reason error) {
+	e.Close(now, c.sess)
+	c.sess = nil
+	c.ending = ending{phase: over, reason: reason}
+}
+
+// End ends the conversation, whatever its state, because the connection has failed or
+// must go at once. What was not written is lost.
+func (c *Conversation) End(b *Batch, reason error) {
+	switch c.state {
+	case Leaving, Closed:
+	case Lingering:
+		c.state = Closed
+	default:
+		c.leave(b, reason)
+	}
+}
+
+// Stop ends the conversation when what the client has sent is executed and answered,
+// but without waiting for jobs, or for tokens of a limiter.
+func (c *Conversation) Stop(b *Batch) {
+	switch c.state {
+	case Leaving, Lingering, Closed:
+	case Reading, Waiting, Throttled:
+		c.leave(b, ErrStopped)
+	default:
+		if c.ending.phase != over {
+			c.ending = ending{phase: noInput, reason: ErrStopped}
+		}
+	}
+}
+
+// leave makes the turn of the batch end the session, unless a turn has.
+func (c *Conversation) leave(b *Batch, reason error) {
+	ended := c.ending.phase == over && c.sess == nil
+	c.ending = ending{phase: over, reason: reason}
+	if ended {
+		c.gone()
+		return
+	}
+	c.state = Leaving
+	b.tasks = append(b.tasks, task{c: c, do: leave})
+}
+
+// gone gives up what a conversation has when its session has ended and no reply is to
+// be written.
+func (c *Conversation) gone() {
+	c.in.free()
+	c.pace.giveBack()
+	c.sess, c.out, c.wait, c.long = nil, output{}, wait{}, longCommand{}
+	if c.state = Closed; c.ending.lingers() {
+		c.state = Lingering
+	}
+}
+
+// Drained tells that n bytes of input were read and thrown away in the state Lingering,
+// or with which error that ended. The first call reports whether the client is given
+// time: then the driver half-closes the connection. There is no need for that if there
+// is no input and the client's kernel has acknowledged everything.
+func (c *Conversation) Drained(now int64, n int, ended error) (halfClose bool) {
+	first := c.ending.until == 0
+	if ended != nil || first && n == 0 && c.owner.Unacknowledged() <= 0 {
+		c.state = Closed
+		return false
+	}
+	if first {
+		c.ending.until = now + int64(lingerTime)
+	}
+	return first
+}

@@ -1,0 +1,147 @@
+package conversation
+
+import (
+	"io"
+	"testing"
+	"time"
+)
+
+// A quit ends the session in the turn that executes it, however long the replies before it
+// take: in the same batch, another client finds what was given back.
+func TestQuitEndsInItsTurn(t *testing.T) {
+	d := newDesk(t)
+	b, a := d.guest(), d.guest()
+	b.send("put 0 0 9 1\nx\nreserve\n")
+	b.got.Reset()
+	b.deaf = true
+	b.Receive(d.batch, d.now, []byte("use x\r\nquit\r\n"))
+	a.Receive(d.batch, d.now, []byte("reserve-with-timeout 0\r\n"))
+	d.turn()
+	a.want("RESERVED 1 1\nx\n")
+	b.wantState(Writing)
+	if n := d.eng.Stats().Sessions; n != 1 {
+		t.Errorf("%d sessions, want one", n)
+	}
+	b.deaf = false
+	b.proceed()
+	b.want("USING x\n")
+	b.wantState(Closed)
+
+	// It may be cut off while it writes its last replies.
+	b = d.guest()
+	b.deaf = true
+	b.send("use x\nquit\n")
+	b.wantState(Writing)
+	b.End(d.batch, errDisk)
+	b.wantState(Closed)
+	if d.batch.Len() != 0 || b.Reason() != errDisk {
+		t.Errorf("%d tasks, ends because of %v", d.batch.Len(), b.Reason())
+	}
+}
+
+// A client that may not have its replies yet is given time to read them, and what it
+// sends meanwhile is thrown away.
+func TestLinger(t *testing.T) {
+	linger := func(unacked, unread int) (*desk, *guest) {
+		d := newDesk(t)
+		g := d.guest()
+		g.Receive(d.batch, d.now, []byte("quit\r\n"))
+		d.now = d.batch.Apply(d.eng, d.now)
+		d.batch.TurnOver()
+		d.batch.Settle(nil)
+		d.batch.Reset()
+		g.unacked = unacked
+		g.wantState(Lingering)
+		if half := g.Drained(d.now, unread, nil); half != (unacked+unread > 0) {
+			t.Errorf("%d bytes unacknowledged, %d unread: half-close: %v", unacked, unread, half)
+		}
+		return d, g
+	}
+	_, g := linger(0, 0)
+	g.wantState(Closed)
+
+	d, g := linger(0, 10)
+	g.Drained(d.now, 100, nil)
+	g.wantState(Lingering)
+	g.Drained(d.now, 0, io.EOF)
+	g.wantState(Closed)
+
+	d, g = linger(10, 0)
+	if at := g.Next(); at != d.now+int64(lingerTime) {
+		t.Errorf("it wants to be looked at in %v", time.Duration(at-d.now))
+	}
+	g.Advance(d.batch, g.Next()-1)
+	g.wantState(Lingering)
+	g.Advance(d.batch, g.Next())
+	g.wantState(Closed)
+}
+
+// Stop lets a client have the answers to what it has sent, but waits for nothing else.
+func TestStop(t *testing.T) {
+	for name, c := range map[string]struct{ input, want string }{
+		"idle":      {"", ""},
+		"half":      {"use x\nuse", "USING x\n"},
+		"waiting":   {"use x\nreserve\nuse y\n", "USING x\n"},
+		"throttled": {"use x\nuse y\nuse z\n", "USING x\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			g := d.guest()
+			if name == "throttled" {
+				g.Limit(&meter{every: int64(time.Hour), burst: 1})
+			}
+			g.send(c.input)
+			g.Stop(d.batch)
+			g.wantState(Leaving)
+			d.turn()
+			g.want(c.want)
+			g.wantState(Closed)
+
+			// Before its commands are executed, or their replies written.
+			g = d.guest()
+			if name == "throttled" {
+				g.Limit(&meter{every: int64(time.Hour), burst: 1})
+			}
+			g.deaf = true
+			g.send(c.input)
+			g.Stop(d.batch)
+			g.deaf = false
+			if d.batch.Len() > 0 {
+				d.turn()
+			}
+			g.proceed()
+			g.want(c.want)
+			g.wantState(Closed)
+			if g.Reason() != ErrStopped {
+				t.Errorf("ends because of %v", g.Reason())
+			}
+		})
+	}
+}
+
+// A connection that begins as none of the protocol does ends before anything is executed.
+func TestForeign(t *testing.T) {
+	for input, want := range map[string]error{
+		"\x16\x03\x01\x02\x00\nput 0 0 9 1\nx\n": ErrTLS,
+		"\x00\x01\x00\x00\nput 0 0 9 1\nx\n":     ErrForeign,
+		"\x80\x2e\x01\nput 0 0 9 1\nx\n":         ErrForeign,
+		"\nuse x\nquit\n":                        ErrQuit,
+		"GET / HTTP/1.1\nput 0 0 9 1\nx\n":       ErrHTTP,
+		"PUT /x HTTP/1.1\nput 0 0 9 1\nx\n":      ErrHTTP,
+	} {
+		d := newDesk(t)
+		g := d.guest()
+		g.send(input)
+		g.wantState(Closed)
+		if g.Reason() != want {
+			t.Errorf("%q: ends because of %v, want %v", input, g.Reason(), want)
+		}
+		if st := d.eng.Stats(); st.TotalJobs != 0 || st.Sessions != 0 {
+			t.Errorf("%q: %d jobs, %d sessions", input, st.TotalJobs, st.Sessions)
+		}
+	}
+	d := newDesk(t)
+	g := d.guest()
+	g.send("use x\n\x16\n") // only the first byte counts
+	g.want("USING x\nUNKNOWN_COMMAND\n")
+}

@@ -1,0 +1,130 @@
+package conversation
+
+import (
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+const (
+	// shortList is how many names are formatted at once.
+	shortList = 256
+
+	// listPiece is how many bytes of a longer list are formatted at a time.
+	listPiece = 64 << 10
+
+	// A body of largeBody bytes or more is not copied into the reply. The engine
+	// gives bodies above 128 KiB memory of their own, and never changes it; smaller
+	// ones share pages, which are used again.
+	largeBody = 128<<10 + 1
+
+	// keptAnswer is the largest buffer for answers of waiting reserves that a
+	// conversation keeps, in bytes.
+	keptAnswer = 1 << 10
+)
+
+// output is what is to be written.
+type output struct {
+	bytes    []byte
+	borrowed bool  // bytes is a part of the batch's buffer
+	rest     *rest // of the last reply in bytes; nil if that is whole
+}
+
+func (o *output) empty() bool { return len(o.bytes) == 0 && o.rest == nil }
+
+// next returns the piece that is to be written next.
+func (o *output) next() []byte {
+	if len(o.bytes) > 0 {
+		return o.bytes
+	}
+	return o.rest.body
+}
+
+// wrote takes away the first n bytes of the piece. What is left of a borrowed one is
+// copied.
+func (o *output) wrote(n int) {
+	switch {
+	case len(o.bytes) == 0:
+		o.rest.body = o.rest.body[n:]
+	case n < len(o.bytes):
+		if o.bytes = o.bytes[n:]; o.borrowed {
+			o.bytes, o.borrowed = append([]byte(nil), o.bytes...), false
+		}
+		return
+	default:
+		o.bytes, o.borrowed = nil, false
+	}
+	if o.rest != nil && len(o.rest.body) == 0 {
+		o.continueReply()
+	}
+}
+
+// A rest is what is left of a reply: names that are formatted while it is
+// written, which with 100,000 tubes is over a megabyte, or a large body, or list of
+// jobs.
+type rest struct {
+	body  []byte
+	names engine.Names
+	next  int
+}
+
+// list answers with names.
+func (o *output) list(names engine.Names) {
+	o.bytes = wire.AppendListStart(o.bytes, names.Len(), names.Bytes())
+	o.rest = &rest{names: names}
+	if names.Len() <= shortList {
+		o.continueReply()
+	}
+}
+
+// continueReply appends the next piece of a reply, when all before is written.
+func (o *output) continueReply() {
+	r := o.rest
+	for end := len(o.bytes) + listPiece; len(o.bytes) < end && r.next < r.names.Len(); r.next++ {
+		o.bytes = wire.AppendListItem(o.bytes, r.names.At(r.next))
+	}
+	if r.next == r.names.Len() {
+		o.bytes = wire.AppendDataEnd(o.bytes)
+		o.rest = nil
+	}
+}
+
+// job appends a reply with a job, or the part of it before a large body.
+func (o *output) job(w wire.Word, job engine.Job) {
+	if len(job.Body) < largeBody {
+		o.bytes = wire.AppendJob(o.bytes, w, job.ID, job.Body)
+		return
+	}
+	o.bytes = wire.AppendJobStart(o.bytes, w, job.ID, len(job.Body))
+	o.rest = &rest{body: job.Body}
+}
+
+// A wait is that of a reserve for a job.
+type wait struct {
+	phase waitPhase
+
+	// The answer belongs to the turn that ends the wait, and from the settlement of
+	// that turn on to the driver.
+	answer output
+}
+
+type waitPhase uint8
+
+const (
+	noWait   waitPhase = iota
+	waiting            // there is no answer, or the driver does not know of it yet
+	answered           // the turn that ended the wait is settled; earlier replies have to go first
+)
+
+// end puts the answer after the replies to what came before the reserve.
+func (w *wait) end(out *output) {
+	w.phase = noWait
+	if len(out.bytes) == 0 {
+		out.bytes = w.answer.bytes // its next use is after this was written
+	} else {
+		out.bytes = append(out.bytes, w.answer.bytes...)
+	}
+	out.rest, w.answer.rest = w.answer.rest, nil
+	if w.answer.bytes = w.answer.bytes[:0]; cap(w.answer.bytes) > keptAnswer {
+		w.answer.bytes = nil
+	}
+}

@@ -1,0 +1,138 @@
+package conversation
+
+import (
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A client makes progress when it sends leastProgress bytes of a command, or takes as
+// many of its replies. One that does less in a StallTimeout could hold memory for ever.
+const leastProgress = 4 << 10
+
+// progress is what a client has done last, and when. Times are those of the driver, in ns.
+type progress struct {
+	opened  int64 // when the client came
+	at      int64 // when it last made progress
+	dripped int   // bytes that it has sent since, of a command that is not complete
+	looked  int64 // when the driver last told how much is unacknowledged
+	unacked int   // bytes written that the client's kernel has not acknowledged, as far as that is known
+}
+
+func (p *progress) made(now int64) { p.at, p.dripped = now, 0 }
+
+// received notes that input has come. A client makes progress when a command
+// begins, when one is complete, and every leastProgress bytes of a long one; not
+// with every byte.
+func (c *Conversation) received(now int64, n int) {
+	if c.isIdle() {
+		c.progress.made(now)
+		return
+	}
+	if c.progress.dripped += n; c.progress.dripped >= leastProgress {
+		c.progress.made(now)
+	}
+}
+
+// isIdle reports whether the client is not in the middle of a command.
+func (c *Conversation) isIdle() bool { return c.in.empty() && !c.parser.Discarding() }
+
+// Taken tells that the client's kernel has taken a part of the Output, of which Wrote
+// will tell later. It is for drivers that write through other layers.
+func (c *Conversation) Taken(now int64) { c.progress.at = now }
+
+// look asks how much of what was written is not acknowledged. So a client that reads
+// slowly and steadily stays connected, though the buffers on the way may be full for
+// long.
+func (c *Conversation) look(now int64) {
+	p, n := &c.progress, c.owner.Unacknowledged()
+	switch {
+	case n < 0: // only what the kernel takes counts
+	case n > p.unacked: // the first look, and the buffers hold earlier replies
+		p.unacked = n
+	case p.unacked-n >= leastProgress, n == 0:
+		p.at, p.unacked = now, n
+	}
+	p.looked = now
+}
+
+// Next returns when the conversation wants to be looked at with Advance, in ns, or
+// engine.Never. It may be early, and is never late. It is worth asking when the state has
+// changed, and after Advance.
+func (c *Conversation) Next() int64 {
+	at, _ := c.deadline()
+	switch c.state {
+	case Ready:
+		return 0
+	case Throttled:
+		return min(at, c.pace.resume)
+	case Writing:
+		if limit := int64(c.shared.StallTimeout); limit > 0 {
+			return min(at, max(c.progress.at, c.progress.looked)+limit/4)
+		}
+	}
+	return at
+}
+
+// Advance does what is due, in any state: in Ready, it makes the next commands, or the
+// end of the session, a part of the batch; in Throttled, that is done when there is a
+// token. If the client has taken too long, its session ends in the turn of the batch.
+func (c *Conversation) Advance(b *Batch, now int64) {
+	if c.state == Writing {
+		c.look(now)
+	}
+	if at, reason := c.deadline(); at <= now {
+		c.End(b, reason)
+		return
+	}
+	switch c.state {
+	case Throttled:
+		if now < c.pace.resume {
+			return
+		}
+		c.progress.at, c.pace.resume = now, 0
+	case Ready:
+	default:
+		return
+	}
+	switch {
+	case c.ending.phase == over:
+		c.leave(b, c.ending.reason)
+	case c.long.command != nil:
+		b.tasks = append(b.tasks, task{c: c, do: execute, from: len(b.commands), to: len(b.commands)})
+		c.state = Executing
+	default:
+		c.parse(b, now, nil)
+	}
+}
+
+// deadline returns when the conversation ends by itself, and why: engine.Never if it may
+// stay as it is.
+func (c *Conversation) deadline() (at int64, reason error) {
+	at, reason = c.patience()
+	if by := c.progress.opened + int64(AuthTimeout); c.locked && by < at && c.ending.phase != over {
+		return by, ErrNoAuth
+	}
+	return at, reason
+}
+
+// patience is the deadline of a client that has proved who it is.
+func (c *Conversation) patience() (at int64, reason error) {
+	var limit time.Duration
+	switch {
+	case c.state == Lingering && c.ending.until != 0:
+		return c.ending.until, c.ending.reason
+	case c.state == Writing:
+		limit, reason = c.shared.StallTimeout, ErrUnread
+	case c.state != Reading:
+		return engine.Never, nil
+	case c.isIdle():
+		limit, reason = c.shared.IdleTimeout, ErrIdle
+	default:
+		limit, reason = c.shared.StallTimeout, ErrStalled
+	}
+	if limit <= 0 {
+		return engine.Never, nil
+	}
+	return c.progress.at + int64(limit), reason
+}

@@ -1,0 +1,235 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/certs"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+)
+
+// dialTLS returns how clients connect to a listener with TLS that the rig serves.
+func (r *rig) dialTLS(t *testing.T) func() *client {
+	t.Helper()
+	ca := certstest.NewCA(t)
+	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
+	source, err := certs.Load(certs.Files{Cert: cert, Key: key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := r.serveWith(listenLoopback(t), Terms{TLS: source.Config()})
+	return func() *client {
+		nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newClient(t, nc)
+	}
+}
+
+// dialPlain returns the same for a listener without TLS.
+func (r *rig) dialPlain(t *testing.T) func() *client {
+	l := listenOn(t, "tcp")
+	r.serve(l)
+	return func() *client { return dialAgain(t, l) }
+}
+
+// A client that leaves its replies unread costs nothing: its connection waits, and is
+// closed when the stall timeout has passed. With TLS that took all of a processor.
+func TestUnreadReplies(t *testing.T) {
+	for name, dial := range map[string]func(*rig, *testing.T) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, Options{StallTimeout: 200 * time.Millisecond})
+			dial := dial(r, t)
+			const clients = 20
+			producer := dial()
+			producer.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
+			for range clients {
+				go io.WriteString(dial().nc, strings.Repeat("peek 1\r\n", 2000))
+			}
+			r.eventually("they are disconnected", func() bool { return r.stats().Sessions <= 1 })
+		})
+	}
+}
+
+// writesSlowly is a net.Conn that takes a few bytes of each write until its deadline.
+type writesSlowly struct {
+	net.Conn
+	writes int
+}
+
+func (w *writesSlowly) Write(b []byte) (int, error) {
+	if w.writes++; w.writes%2 == 0 || len(b) < 5000 { // a small one is the handshake's
+		return w.Conn.Write(b)
+	}
+	n, err := w.Conn.Write(b[:min(len(b), 100)])
+	if err == nil {
+		err = &net.OpError{Op: "write", Err: deadlineExceeded{}}
+	}
+	return n, err
+}
+
+type deadlineExceeded struct{}
+
+func (deadlineExceeded) Error() string   { return "i/o timeout" }
+func (deadlineExceeded) Is(e error) bool { return e.Error() == "i/o timeout" }
+
+// A client with TLS that reads slowly and steadily gets the longest reply whole, though
+// deadlines pass while it is written.
+func TestSlowTLSReader(t *testing.T) {
+	r := start(t, Options{MaxJobSize: 4 << 20})
+	ca := certstest.NewCA(t)
+	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
+	source, err := certs.Load(certs.Files{Cert: cert, Key: key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := listenLoopback(t)
+	r.serveWith(slowListener{l}, Terms{TLS: source.Config()})
+	nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, nc)
+	body := strings.Repeat("x", 4<<20)
+	c.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", len(body), body), "INSERTED 1\n")
+	c.do("peek 1\n", fmt.Sprintf("FOUND 1 %d\n%s\n", len(body), body))
+}
+
+type slowListener struct{ net.Listener }
+
+func (l slowListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &writesSlowly{Conn: nc}, nil
+}
+
+// When a client has been told that its connection is over, what it held is there for
+// others, and stats no longer counts it.
+func TestQuitEndsTheSession(t *testing.T) {
+	for name, dial := range map[string]func(*rig, *testing.T) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, Options{Loops: 2})
+			dial := dial(r, t)
+			a := dial()
+			a.do("put 0 0 9 1\nx\n", "INSERTED 1\n")
+			for range 100 {
+				b := dial()
+				b.do("reserve\n", "RESERVED 1 1\nx\n")
+				b.send("quit\n")
+				b.wantEnd()
+				a.do("reserve-with-timeout 0\nrelease 1 0 0\n", "RESERVED 1 1\nx\nRELEASED\n")
+				if n := a.stat("current-connections"); n != "1" {
+					t.Fatalf("stats counts %s connections, want 1", n)
+				}
+			}
+		})
+	}
+}
+
+// A client that goes on sending while the server stops, and that is a little behind with
+// reading, hears of every command that was executed.
+func TestStopTellsWhatWasDone(t *testing.T) {
+	for name, dial := range map[string]func(*rig, *testing.T) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+		t.Run(name, func(t *testing.T) {
+			for range 5 {
+				r := start(t, Options{})
+				c := dial(r, t)()
+				go func() {
+					puts := strings.Repeat("put 0 0 9 1\r\nx\r\n", 100)
+					for {
+						if _, err := io.WriteString(c.nc, puts); err != nil {
+							return
+						}
+					}
+				}()
+				r.eventually("jobs are put", func() bool { return r.stats().TotalJobs > 2000 })
+				stopped := make(chan error, 1)
+				go func() { stopped <- r.Shutdown(t.Context()) }()
+				r.eventually("its session ends", func() bool { return r.stats().Sessions == 0 })
+				replies, err := io.ReadAll(c.nc)
+				if told, done := strings.Count(string(replies), "INSERTED"), r.stats().TotalJobs; uint64(told) != done {
+					t.Errorf("%d puts were executed, the client was told of %d (%v)", done, told, err)
+				}
+				c.nc.Close()
+				if err := <-stopped; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A client that closes one connection and opens another is not one too many.
+func TestReconnectAtTheLimit(t *testing.T) {
+	for name, opt := range map[string]Options{
+		"of all":     {MaxConns: 2, Loops: 2},
+		"of address": {Limits: access.Limits{ConnectionsPerAddress: 2}, Loops: 2},
+	} {
+		for kind, dial := range map[string]func(*rig, *testing.T) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				r := start(t, opt)
+				dial := dial(r, t)
+				other := dial()
+				other.do("use x\n", "USING x\n")
+				for range 50 {
+					c := dial()
+					c.do("use x\n", "USING x\n")
+					c.nc.Close()
+				}
+				if n := r.rejected.Load() + r.crowded.Load(); n != 0 {
+					t.Errorf("%d connections were refused", n)
+				}
+				full := dial()
+				full.do("use x\n", "USING x\n")
+				l := listenOn(t, "tcp")
+				r.serve(l)
+				dialAgain(t, l).wantEnd() // but this one is, after a while
+				if n := r.rejected.Load() + r.crowded.Load(); n != 1 {
+					t.Errorf("%d connections were refused, want one", n)
+				}
+			})
+		}
+	}
+}
+
+// Nothing of a TLS handshake is executed on a port without TLS.
+func TestTLSOnPlainPort(t *testing.T) {
+	r := start(t, Options{})
+	c := r.dialTCP()
+	c.send("\x16\x03\x01\x02\x00\x01\nput 0 0 9 1\nx\n")
+	c.wantEnd()
+	r.eventually("it has gone", func() bool { return r.stats().Sessions == 0 })
+	if n := r.stats().TotalJobs; n != 0 {
+		t.Errorf("%d jobs were put", n)
+	}
+}
+
+// A connection is in a place of the timers only as long as it is open.
+func TestTimersForgetClosedConnections(t *testing.T) {
+	r := start(t, Options{IdleTimeout: time.Hour, Loops: 1})
+	dial := r.dialPlain(t)
+	for range 50 {
+		c := dial()
+		c.do("use x\n", "USING x\n")
+		c.nc.Close()
+	}
+	r.eventually("they have gone", func() bool { return r.stats().Sessions == 0 })
+	if err := r.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := len(r.mu.loops.all[0].timers); n != 0 {
+		t.Errorf("%d connections are to be looked at", n)
+	}
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+}

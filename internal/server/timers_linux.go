@@ -1,0 +1,89 @@
+package server
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// timers is a heap of the sockets whose conversations want to be looked at, by the time
+// when they want that. A time may be early, and is never late: when a conversation wants
+// to be looked at later than it did, its place is left as it is until its time has come.
+type timers []*socket
+
+// A timer is what timers keeps in a socket.
+type timer struct {
+	at    int64 // ns
+	place int   // in the heap, from 1; 0: not there
+}
+
+func (t timers) Len() int           { return len(t) }
+func (t timers) Less(i, j int) bool { return t[i].timer.at < t[j].timer.at }
+
+func (t timers) Swap(i, j int) {
+	t[i], t[j] = t[j], t[i]
+	t[i].timer.place, t[j].timer.place = i+1, j+1
+}
+
+// Push implements heap.Interface.
+func (t *timers) Push(x any) {
+	s := x.(*socket)
+	*t = append(*t, s)
+	s.timer.place = len(*t)
+}
+
+// Pop implements heap.Interface.
+func (t *timers) Pop() any {
+	last := len(*t) - 1
+	s := (*t)[last]
+	(*t)[last] = nil
+	*t = (*t)[:last]
+	s.timer.place = 0
+	return s
+}
+
+// set lets a socket be looked at by a time at the latest.
+func (t *timers) set(s *socket, at int64) {
+	switch {
+	case at == engine.Never:
+	case s.timer.place == 0:
+		s.timer.at = at
+		heap.Push(t, s)
+	case at < s.timer.at:
+		s.timer.at = at
+		heap.Fix(t, s.timer.place-1)
+	}
+}
+
+// remove takes a socket out.
+func (t *timers) remove(s *socket) {
+	if s.timer.place > 0 {
+		heap.Remove(t, s.timer.place-1)
+	}
+}
+
+// takeDue makes the sockets whose time has come a part of the next pass.
+func (l *loop) takeDue() {
+	if len(l.timers) == 0 {
+		return
+	}
+	for now := l.srv.now(); len(l.timers) > 0 && l.timers[0].timer.at <= now; {
+		l.ready = append(l.ready, heap.Pop(&l.timers).(*socket))
+	}
+}
+
+// untilDue returns how long the loop may wait for events; negative: for ever.
+func (l *loop) untilDue() time.Duration {
+	at := int64(engine.Never)
+	if len(l.timers) > 0 {
+		at = l.timers[0].timer.at
+	}
+	if by := l.srv.accepting.placeBy.Load(); l.first && by != 0 {
+		at = min(at, by)
+	}
+	if at == engine.Never {
+		return -1
+	}
+	return time.Duration(max(0, at-l.srv.now()))
+}
