@@ -65,7 +65,7 @@ func (e *Engine) PendingChanges() int { return len(e.changes) }
 
 func (e *Engine) emit(kind ChangeKind, j *job) {
 	if e.opt.Logged {
-		j.unlogged = false
+		j.few &^= unlogged
 		e.changes = append(e.changes, e.changeOf(kind, j))
 	}
 }
@@ -86,7 +86,8 @@ func (e *Engine) emitMoved(j *job, from *tube) {
 		c.From = from.name
 		c.Body = bytes.Clone(e.body(j)) // the job may be deleted, and its slot reused, before the turn ends
 		e.changes = append(e.changes, c)
-		j.unlogged, j.mark = false, 0
+		j.few &^= unlogged
+		j.mark = 0
 	}
 }
 
@@ -108,6 +109,7 @@ func pauseOf(t *tube) Change {
 
 // changeOf describes a job without its body.
 func (e *Engine) changeOf(kind ChangeKind, j *job) Change {
+	cold := e.jobs.coldOf(j)
 	c := Change{
 		Kind:     kind,
 		State:    j.state,
@@ -116,18 +118,18 @@ func (e *Engine) changeOf(kind ChangeKind, j *job) Change {
 		Delay:    j.delay,
 		TTR:      j.ttr,
 		Created:  j.created,
-		Reserves: j.reserves,
-		Timeouts: j.timeouts,
-		Releases: j.releases,
-		Buries:   j.buries,
-		Kicks:    j.kicks,
+		Reserves: cold.reserves,
+		Timeouts: cold.timeouts,
+		Releases: cold.releases,
+		Buries:   cold.buries,
+		Kicks:    cold.kicks,
 		Tube:     e.tubeOfJob(j).name,
 		BodyLen:  int(j.bodyLen),
 		Mark:     j.mark,
 	}
 	switch j.state {
 	case Delayed, Buried:
-		c.Due = j.when
+		c.Due = cold.when
 	case Reserved:
 		c.State = Ready
 	}
@@ -180,7 +182,7 @@ func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
 // change meanwhile.
 func (e *Engine) Unlogged(yield func(Change) bool) {
 	e.each(func(j *job) bool {
-		return !j.unlogged || yield(e.changeOf(JobState, j))
+		return j.few != unlogged || yield(e.changeOf(JobState, j))
 	})
 }
 
@@ -290,14 +292,19 @@ func (e *Engine) restorePut(c Change) {
 }
 
 func (e *Engine) restoreFields(j *job, c Change) {
-	j.state = c.State
-	j.created, j.when = c.Created, c.Due
+	j.state, j.created = c.State, c.Created
 	j.pri, j.delay, j.ttr = c.Pri, c.Delay, c.TTR
-	j.reserves, j.timeouts, j.releases, j.buries, j.kicks = c.Reserves, c.Timeouts, c.Releases, c.Buries, c.Kicks
+	past := coldJob{when: c.Due, reserves: c.Reserves, timeouts: c.Timeouts, releases: c.Releases, buries: c.Buries, kicks: c.Kicks}
 	switch {
 	case j.state == Buried:
-		e.buried = max(e.buried, j.when)
-	case j.state == Ready && j.reserves+j.kicks == 0:
-		j.when = j.created + int64(j.delay)*second // else it is not known when it became ready: now, at the start of the clock
+		e.buried = max(e.buried, c.Due)
+	case j.state == Ready && c.Reserves+c.Kicks == 0:
+		past.when = j.afterDelay() // else it is not known when it became ready: now, at the start of the clock
+	}
+	if j.cold != none || j.state == Buried || past != (coldJob{when: j.afterDelay()}) {
+		*e.jobs.cold(j) = past
+	}
+	if j.state == Buried {
+		e.jobs.pack(j)
 	}
 }

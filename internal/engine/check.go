@@ -10,7 +10,7 @@ import (
 // each with its number. It looks at everything, so it is for tests, and for a
 // server that somebody suspects.
 func (e *Engine) Check() error {
-	c := checker{e: e, references: make(map[uint32]references), bytes: make(map[uint32]int64)}
+	c := checker{e: e, references: make(map[uint32]references), bytes: make(map[uint32]int64), colds: make(map[slot]bool)}
 	c.jobs()
 	c.countReferences()
 	for _, t := range e.tubes {
@@ -26,6 +26,7 @@ func (e *Engine) Check() error {
 	c.assert(c.inState == c.listed, "I16: by state there are %v watches, in the lists %v", c.inState, c.listed)
 	c.counts()
 	c.slots("jobs", &e.jobs.slots)
+	c.slots("cold parts of jobs", &e.jobs.colds.slots)
 	c.slots("nodes", &e.ids.nodes.slots)
 	for i := range e.bodies.classes {
 		c.slots(fmt.Sprintf("bodies of %d bytes", e.bodies.classes[i].size), &e.bodies.classes[i].slots)
@@ -42,6 +43,7 @@ type checker struct {
 	inQueue    int              // jobs found in queues and heaps
 	bytes      map[uint32]int64 // of bodies, by number of the tube
 	memory     int64
+	colds      map[slot]bool         // cold parts of jobs
 	closed     int                   // sessions
 	inState    [queued + 1]int       // watches by their state
 	listed     [queued + 1]int       // watches found in the lists of that state
@@ -67,11 +69,20 @@ func (c *checker) jobs() {
 		c.assert(e.ids.find(j.id) == i, "I11: job %d is not found", j.id)
 		c.assert(j.id <= e.lastID, "I7: job %d is above the last id %d", j.id, e.lastID)
 		c.assert(int(j.tube) < len(e.tubes) && e.tubes[j.tube] != nil, "I2: job %d is in tube number %d, which is free", j.id, j.tube)
-		c.assert(j.state != Reserved || int(j.holder) < len(e.sessions) && e.sessions[j.holder] != nil, "I2: job %d is held by session number %d, which is free", j.id, j.holder)
+		cold := e.jobs.coldOf(j)
+		c.assert(j.state != Reserved || int(cold.holder) < len(e.sessions) && e.sessions[cold.holder] != nil, "I2: job %d is held by session number %d, which is free", j.id, cold.holder)
+		c.assert(j.cold != none || j.state != Reserved && j.state != Buried, "I22: job %d (%v) has no cold part", j.id, j.state)
+		c.assert(j.state == Buried || !j.packed(), "I22: job %d (%v) is packed", j.id, j.state)
+		if j.cold != none && !j.packed() {
+			c.assert(!c.colds[j.cold], "I22: job %d has the cold part of another", j.id)
+			c.colds[j.cold] = true
+		}
 		c.bytes[j.tube] += int64(j.bodyLen)
 		c.memory += memoryOf(j.bodyLen)
 		c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id)
 	})
+	c.assert(len(c.colds) == e.jobs.coldCount, "I22: %d jobs have a cold part, counted are %d", len(c.colds), e.jobs.coldCount)
+	c.memory += int64(len(c.colds)) * coldBytes
 	c.assert(n == e.ids.n, "I11: the index counts %d jobs and has %d", e.ids.n, n)
 }
 
@@ -143,7 +154,7 @@ func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bo
 		c.assert(j.pos == uint32(k), "I12: %s: job %d at %d has pos %d", where, j.id, k, j.pos)
 		c.assert(j.state == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state)
 		if j.state == Reserved {
-			c.assert(x == dueEntry(x.slot, j, x.dueOf()) && x.dueOf() >= j.when+int64(j.ttr)*second, "I18: %s: the TTR of job %d runs out too early", where, j.id)
+			c.assert(x == dueEntry(x.slot, j, x.dueOf()) && x.dueOf() >= c.e.jobs.when(j)+int64(j.ttr)*second, "I18: %s: the TTR of job %d runs out too early", where, j.id)
 		} else {
 			c.assert(x == c.e.jobs.entryOf(x.slot, j) && j.run == inHeap, "I12: %s: job %d has a stale key", where, j.id)
 		}
@@ -244,7 +255,7 @@ func (c *checker) tube(t *tube) {
 func (c *checker) session(s *Session) {
 	e := c.e
 	name := fmt.Sprintf("session %d", s.num)
-	c.heap(name, &s.reserved, Reserved, func(j *job) bool { return j.holder == s.num })
+	c.heap(name, &s.reserved, Reserved, func(j *job) bool { return c.e.jobs.coldOf(j).holder == s.num })
 	c.held(name, s)
 	for _, w := range s.watches {
 		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches tube %q, which is gone", name, w.tube.name)
@@ -322,9 +333,9 @@ func (c *checker) watchHeap(name string, h watchHeap) {
 // held checks the list of the jobs that a session has reserved.
 func (c *checker) held(name string, s *Session) {
 	n, before := 0, none
-	for i := s.held.first; i != none && n <= s.reserved.n; i = c.e.jobs.at(i).heldAfter {
+	for i := s.held.first; i != none && n <= s.reserved.n; i = c.e.jobs.coldAt(i).heldAfter {
 		j := c.e.jobs.at(i)
-		c.assert(j.state == Reserved && j.holder == s.num && j.heldBefore == before, "I14: %s: job %d is wrongly in its list", name, j.id)
+		c.assert(j.state == Reserved && c.e.jobs.cold(j).holder == s.num && c.e.jobs.cold(j).heldBefore == before, "I14: %s: job %d is wrongly in its list", name, j.id)
 		n, before = n+1, i
 	}
 	c.assert(n == s.reserved.n && s.held.last == before, "I14: %s: lists %d reserved jobs, has %d", name, n, s.reserved.n)

@@ -48,10 +48,10 @@ func TestCheckReports(t *testing.T) {
 	}{
 		{"I1", "a job in a heap that is not of its state", func(e *Engine, _ *Session) { e.mustFind(readyJob).state = Buried }},
 		{"I1", "a job in the heap of another tube", func(e *Engine, _ *Session) { e.mustFind(readyJob).tube = e.defaultTube.num }},
-		{"I1", "a job that another session is said to hold", func(e *Engine, _ *Session) { e.mustFind(myJob).holder++ }},
+		{"I1", "a job that another session is said to hold", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).holder++ }},
 		{"I1", "a job in no heap", func(e *Engine, _ *Session) { e.detach(e.lookup(buriedJob)) }},
 		{"I2", "a job in no tube", func(e *Engine, _ *Session) { e.mustFind(myJob).tube = 99 }},
-		{"I2", "a job held by nobody", func(e *Engine, _ *Session) { e.mustFind(myJob).holder = 99 }},
+		{"I2", "a job held by nobody", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).holder = 99 }},
 		{"I3", "a job and a session that waits for it do not meet", func(e *Engine, _ *Session) {
 			w := waiting(e)
 			e.cancelWait(w)
@@ -113,13 +113,17 @@ func TestCheckReports(t *testing.T) {
 			r := &work(e).delayed.runs.all[0]
 			r.chunks = append(r.chunks, chunk{slots: new([chunkSlots]slot)})
 		}},
+		{"I22", "a buried job without a cold part", func(e *Engine, _ *Session) { e.mustFind(buriedJob).cold = none }},
+		{"I22", "a ready job that is packed", func(e *Engine, _ *Session) { e.mustFind(readyJob).few, e.mustFind(readyJob).cold = 1, 0 }},
+		{"I22", "a cold part of two jobs", func(e *Engine, _ *Session) { e.mustFind(readyJob).cold = e.mustFind(myJob).cold }},
+		{"I22", "the count of cold parts", func(e *Engine, _ *Session) { e.jobs.coldCount++ }},
 		{"I13", "a tube's timer is late", func(e *Engine, _ *Session) { work(e).timer.at = 6 * second }},
 		{"I13", "a session's timer is not set", func(e *Engine, me *Session) { e.disarm(&me.timer) }},
 		{"I13", "a timer that does not know its place", func(e *Engine, _ *Session) { e.timers[0].pos++ }},
 		{"I13", "a timer of a session that is gone", func(e *Engine, me *Session) { e.sessions[me.num] = nil }},
 		{"I13", "the timers are no heap", func(e *Engine, _ *Session) { e.timers.Swap(0, 1) }},
 		{"I14", "a held job that is not in the list", func(e *Engine, me *Session) { me.held.remove(&e.jobs, me.held.first) }},
-		{"I14", "a job twice in the list of those held", func(e *Engine, me *Session) { e.mustFind(myJob).heldAfter = me.held.first }},
+		{"I14", "a job twice in the list of those held", func(e *Engine, me *Session) { e.jobs.cold(e.mustFind(myJob)).heldAfter = me.held.first }},
 		{"I15", "a session that is closed and forgotten", func(e *Engine, me *Session) { me.closed, me.waiting = true, true }},
 		{"I15", "a number that is not free again", func(e *Engine, _ *Session) { e.sessions = append(e.sessions, nil) }},
 		{"I16", "a watch that is not where it says", func(e *Engine, _ *Session) { many(e).state = pending }},
@@ -131,7 +135,7 @@ func TestCheckReports(t *testing.T) {
 		{"I16", "a wait beside a pending watch", func(e *Engine, _ *Session) { many(e).sess.waiting = true }},
 		{"I17", "a job that is not found", func(e *Engine, _ *Session) { many(e).pos = -1 }},
 		{"I17", "a job that is found too late", func(e *Engine, _ *Session) { many(e).rank.hi++ }},
-		{"I18", "a TTR that runs out too early", func(e *Engine, _ *Session) { e.mustFind(myJob).when++ }},
+		{"I18", "a TTR that runs out too early", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).when++ }},
 	}
 	seen := make(map[string]bool)
 	for _, test := range tests {
@@ -151,7 +155,7 @@ func TestCheckReports(t *testing.T) {
 		})
 		seen[test.want] = true
 	}
-	if len(seen) != 21 {
-		t.Errorf("%d invariants are broken here, there are 21", len(seen))
+	if len(seen) != 22 {
+		t.Errorf("%d invariants are broken here, there are 22", len(seen))
 	}
 }

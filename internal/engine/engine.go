@@ -121,6 +121,9 @@ func (e *Engine) admit(kind ChangeKind, t *tube, body uint32) Outcome {
 	return e.opt.Admit(kind, t.name, int(body))
 }
 
+// holderOf returns the session that holds a reserved job.
+func (e *Engine) holderOf(j *job) *Session { return e.sessions[e.jobs.cold(j).holder] }
+
 // tubeOfJob returns the tube of a job.
 func (e *Engine) tubeOfJob(j *job) *tube { return e.tubes[j.tube] }
 
@@ -139,7 +142,7 @@ func (e *Engine) lookup(id uint64) (slot, *job) {
 // lookupHeld returns a job that the session has reserved, or none and nil.
 func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
 	i, j := e.lookup(id)
-	if i == none || j.state != Reserved || j.holder != s.num {
+	if i == none || j.state != Reserved || e.jobs.cold(j).holder != s.num {
 		return none, nil
 	}
 	return i, j
@@ -164,13 +167,14 @@ func (e *Engine) attach(i slot, j *job) {
 	case Delayed:
 		t.delayed.push(&e.jobs, i, j)
 		e.stats.Delayed++
-		e.arm(&t.timer, j.when)
+		e.arm(&t.timer, e.jobs.when(j))
 	case Buried:
 		t.buried.push(&e.jobs, i, j)
 		e.stats.Buried++
 	case Reserved:
-		s := e.sessions[j.holder]
-		due := j.when + int64(j.ttr)*second
+		c := e.jobs.cold(j)
+		s := e.sessions[c.holder]
+		due := c.when + int64(j.ttr)*second
 		s.reserved.push(&e.jobs, dueEntry(i, j, due))
 		s.held.push(&e.jobs, i)
 		t.reserved++
@@ -198,7 +202,7 @@ func (e *Engine) detach(i slot, j *job) {
 		e.turnWork += t.buried.remove(&e.jobs, j)
 		e.stats.Buried--
 	case Reserved:
-		s := e.sessions[j.holder]
+		s := e.holderOf(j)
 		s.reserved.remove(&e.jobs, int(j.pos))
 		s.held.remove(&e.jobs, i)
 		t.reserved--
@@ -206,7 +210,7 @@ func (e *Engine) detach(i slot, j *job) {
 	}
 }
 
-// makeReady moves a detached job, which became ready at j.when, to ready and to a
+// makeReady moves a detached job, whose when is set, to ready and to a
 // waiting session, if one is.
 func (e *Engine) makeReady(now int64, i slot, j *job) {
 	j.state = Ready
@@ -218,7 +222,7 @@ func (e *Engine) makeReady(now int64, i slot, j *job) {
 func (e *Engine) requeue(now int64, i slot) {
 	j := e.jobs.at(i)
 	e.detach(i, j)
-	j.when = now
+	e.jobs.cold(j).when = now
 	e.makeReady(now, i, j)
 }
 
@@ -241,6 +245,6 @@ func (e *Engine) removeJob(i slot, j *job) {
 	e.stats.Bytes -= uint64(j.bodyLen)
 	e.ids.remove(j.id)
 	e.bodies.free(j.bodySlot, j.bodyLen)
-	e.jobs.free(i)
+	e.jobs.free(i, j)
 	e.removeIfUnused(t)
 }

@@ -52,7 +52,7 @@ func (s *jobSlab) entryOf(i slot, j *job) entry {
 	if j.state == Ready {
 		return readyEntry(i, j)
 	}
-	return dueEntry(i, j, j.when)
+	return dueEntry(i, j, s.when(j))
 }
 
 // entryAt is entryOf for the job in a slot.
@@ -60,7 +60,7 @@ func (s *jobSlab) entryAt(i slot) entry { return s.entryOf(i, s.at(i)) }
 
 // ttrEnds returns when the TTR of a reserved job runs out. Since touches move that, only
 // the heap knows.
-func (e *Engine) ttrEnds(j *job) int64 { return e.sessions[j.holder].reserved.at(int(j.pos)).dueOf() }
+func (e *Engine) ttrEnds(j *job) int64 { return e.holderOf(j).reserved.at(int(j.pos)).dueOf() }
 
 // dueOf returns the due time in an entry that dueEntry made.
 func (a entry) dueOf() int64 { return int64(a.hi ^ 1<<63) }

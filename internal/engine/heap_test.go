@@ -17,14 +17,14 @@ func TestHeap(t *testing.T) {
 				if state == Ready {
 					return readyEntry(i, jobs.at(i))
 				}
-				return dueEntry(i, jobs.at(i), jobs.at(i).when)
+				return dueEntry(i, jobs.at(i), jobs.when(jobs.at(i)))
 			}
 			first := func(a, b slot) int { // the order that is wanted, said without entries
 				x, y := jobs.at(a), jobs.at(b)
 				if state == Ready {
 					return cmp.Or(cmp.Compare(x.pri, y.pri), cmp.Compare(x.id, y.id))
 				}
-				return cmp.Or(cmp.Compare(x.when, y.when), cmp.Compare(x.id, y.id))
+				return cmp.Or(cmp.Compare(jobs.when(x), jobs.when(y)), cmp.Compare(x.id, y.id))
 			}
 			var h jobHeap
 			var twin []slot
@@ -35,9 +35,9 @@ func TestHeap(t *testing.T) {
 					if state == Ready {
 						j.id += rng.Uint64N(3) << 32 // the order is by the whole id
 					}
-					j.pri, j.when = rng.Uint32N(5), rng.Int64N(1000)-500
+					j.pri, j.created = rng.Uint32N(5), rng.Int64N(1000)-500
 					if rng.IntN(10) == 0 {
-						j.pri, j.when = 1<<32-1, Never
+						j.pri, j.created = 1<<32-1, Never
 					}
 					h.push(&jobs, key(i))
 					twin = append(twin, i)
@@ -48,7 +48,7 @@ func TestHeap(t *testing.T) {
 					}
 					i := twin[k]
 					h.remove(&jobs, int(jobs.at(i).pos))
-					jobs.free(i)
+					jobs.free(i, jobs.at(i))
 					twin = slices.Delete(twin, k, k+1)
 				}
 				checkHeap(t, &h, &jobs, twin, first)
@@ -58,8 +58,8 @@ func TestHeap(t *testing.T) {
 				if h.top() != twin[0] {
 					t.Fatalf("the top is job %+v, want %+v", jobs.at(h.top()), jobs.at(twin[0]))
 				}
-				if state == Delayed && h.due() != jobs.at(twin[0]).when {
-					t.Fatalf("due is %d, want %d", h.due(), jobs.at(twin[0]).when)
+				if state == Delayed && h.due() != jobs.when(jobs.at(twin[0])) {
+					t.Fatalf("due is %d, want %d", h.due(), jobs.when(jobs.at(twin[0])))
 				}
 				h.remove(&jobs, 0)
 				twin = twin[1:]
@@ -108,7 +108,7 @@ func TestHeapEqualKeys(t *testing.T) {
 	for k := range uint64(50) {
 		i, j := jobs.alloc()
 		j.id = k << 32
-		h.push(&jobs, dueEntry(i, j, j.when))
+		h.push(&jobs, dueEntry(i, j, j.created))
 	}
 	seen := make(map[uint64]bool)
 	for h.n > 0 {

@@ -9,10 +9,10 @@ package engine
 type heldList struct{ first, last slot }
 
 func (l *heldList) push(jobs *jobSlab, i slot) {
-	j := jobs.at(i)
-	j.heldBefore, j.heldAfter = l.last, none
+	c := jobs.coldAt(i)
+	c.heldBefore, c.heldAfter = l.last, none
 	if l.last != none {
-		jobs.at(l.last).heldAfter = i
+		jobs.coldAt(l.last).heldAfter = i
 	} else {
 		l.first = i
 	}
@@ -20,15 +20,15 @@ func (l *heldList) push(jobs *jobSlab, i slot) {
 }
 
 func (l *heldList) remove(jobs *jobSlab, i slot) {
-	j := jobs.at(i)
-	if j.heldBefore != none {
-		jobs.at(j.heldBefore).heldAfter = j.heldAfter
+	c := jobs.coldAt(i)
+	if c.heldBefore != none {
+		jobs.coldAt(c.heldBefore).heldAfter = c.heldAfter
 	} else {
-		l.first = j.heldAfter
+		l.first = c.heldAfter
 	}
-	if j.heldAfter != none {
-		jobs.at(j.heldAfter).heldBefore = j.heldBefore
+	if c.heldAfter != none {
+		jobs.coldAt(c.heldAfter).heldBefore = c.heldBefore
 	} else {
-		l.last = j.heldBefore
+		l.last = c.heldBefore
 	}
 }

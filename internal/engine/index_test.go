@@ -53,7 +53,7 @@ func (w *indexTwin) insert(id uint64) {
 func (w *indexTwin) remove(k int) {
 	id := w.ids[k]
 	w.x.remove(id)
-	w.e.jobs.free(w.twin[id])
+	w.e.jobs.free(w.twin[id], w.e.jobs.at(w.twin[id]))
 	delete(w.twin, id)
 	w.ids[k] = w.ids[len(w.ids)-1]
 	w.ids = w.ids[:len(w.ids)-1]

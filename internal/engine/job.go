@@ -45,37 +45,49 @@ const none = ^slot(0)
 //
 // I2. Its tube exists, and so does the session that holds it.
 //
-// I18. The key of a reserved job's heap is when its TTR runs out: when and the TTR, or
-// later if it was touched.
-//
 // I7. No id is above Engine.lastID. I8. The TTR is at least one second.
 type job struct {
 	// Durable: written in Changes and restored from them. Reserved is written
 	// as Ready.
-	id       uint64
-	created  int64  // ns; may be negative after a restart
+	id      uint64
+	created int64  // ns; may be negative after a restart
+	pri     uint32 // smaller is more urgent
+	delay   uint32 // s; of the last put or release
+	ttr     uint32 // s; at least 1
+	tube    uint32 // number of its tube
+	bodyLen uint32 // bytes, without CR LF
+
+	// Bookkeeping: in memory only.
+	bodySlot uint32 // where the body is, within the size class of bodyLen
+	pos      uint32 // place in its heap, or run
+	cold     slot   // of its coldJob, or none. If it is packed: the rank in the order of burying
+	mark     uint32 // see SetMark; stats-job shows it as file
+	state    State  // durable
+	run      uint8  // of its queue, or inHeap
+	few      uint16 // the counts of a packed coldJob; or unlogged, or 0
+}
+
+// A coldJob is the rest of a job's record. Most jobs that wait have none: it is made when a
+// job is first reserved or kicked, and stays until the job is deleted or buried. That of a
+// buried job is packed into the first part of the record, if its numbers are small.
+//
+// I18. The key of a reserved job's heap is when its TTR runs out: when and the TTR, or
+// later if it was touched.
+//
+// I22. Each coldJob is that of one job. A job that is reserved has one, a job that is buried
+// has one or is packed, and no other is packed.
+type coldJob struct {
+	// Durable.
 	when     int64  // ns; Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
-	pri      uint32 // smaller is more urgent
-	delay    uint32 // s; of the last put or release
-	ttr      uint32 // s; at least 1
 	reserves uint32 // times reserved
 	timeouts uint32 // times the TTR ran out
 	releases uint32
 	buries   uint32
 	kicks    uint32
-	tube     uint32 // number of its tube
-	bodyLen  uint32 // bytes, without CR LF
-	state    State
-	run      uint8 // of its queue, or inHeap
-	unlogged bool  // reserves or timeouts have changed since the last Change. In memory only; it fills a gap here
 
-	// Bookkeeping: in memory only.
-	bodySlot uint32 // where the body is, within the size class of bodyLen
-	pos      uint32 // place in its heap, or run
-	holder   uint32 // Reserved: number of the session that holds it. Else undefined
-	mark     uint32 // see SetMark; stats-job shows it as file
-
-	heldBefore, heldAfter slot // Reserved: neighbours in the list of its holder. Else undefined
+	// In memory only.
+	holder                uint32 // Reserved: number of the session that holds it. Else undefined
+	heldBefore, heldAfter slot   // Reserved: neighbours in the list of its holder. Else undefined
 }
 
 // A Job is what a reserve or peek hands out. Body is valid until the next call
@@ -97,9 +109,106 @@ func (j Job) Keep() []byte {
 // jobSlab holds the records of all jobs.
 type jobSlab struct {
 	slab[job]
+	colds     slab[coldJob]
+	coldCount int
 
 	runsBegun uint64 // see run.serial
 	minHeap   int    // the constant, or less in tests
 }
 
-func newJobSlab() jobSlab { return jobSlab{slab: newSlab[job](), minHeap: minHeap} }
+func newJobSlab() jobSlab {
+	return jobSlab{slab: newSlab[job](), colds: newSlab[coldJob](), minHeap: minHeap}
+}
+
+// alloc returns a slot, and the record in it, which is empty.
+func (s *jobSlab) alloc() (slot, *job) {
+	i, j := s.slab.alloc()
+	j.cold = none
+	return i, j
+}
+
+// free frees both records of a job.
+func (s *jobSlab) free(i slot, j *job) {
+	s.freeCold(j)
+	s.slab.free(i)
+}
+
+func (s *jobSlab) freeCold(j *job) {
+	if j.cold != none && !j.packed() {
+		s.colds.free(j.cold)
+		s.coldCount--
+	}
+}
+
+// cold returns the coldJob of a job. It makes one if there is none, or if it is packed.
+func (s *jobSlab) cold(j *job) *coldJob {
+	if j.cold != none && !j.packed() {
+		return s.colds.at(j.cold)
+	}
+	is := s.coldOf(j)
+	i, c := s.colds.alloc()
+	s.coldCount++
+	*c, j.cold, j.few = is, i, 0
+	return c
+}
+
+// coldOf returns what the coldJob of a job says, or would say.
+func (s *jobSlab) coldOf(j *job) coldJob {
+	switch {
+	case j.cold == none:
+		return coldJob{when: j.afterDelay()}
+	case j.packed():
+		c := coldJob{when: int64(j.cold)}
+		for k, count := range c.counts() {
+			*count = uint32(j.few) >> (k * fewBits) % (1 << fewBits)
+		}
+		return c
+	}
+	return *s.colds.at(j.cold)
+}
+
+// when returns coldJob.when.
+func (s *jobSlab) when(j *job) int64 {
+	switch {
+	case j.cold == none:
+		return j.afterDelay()
+	case j.packed():
+		return int64(j.cold)
+	}
+	return s.colds.at(j.cold).when
+}
+
+const (
+	fewBits  = 3
+	unlogged = 1 << 15 // reserves or timeouts have changed since the last Change; then the job is not packed
+)
+
+// packed reports whether the job is buried, and has the numbers of its coldJob in few and cold.
+func (j *job) packed() bool { return j.few&^unlogged != 0 }
+
+// pack packs the coldJob of a buried job, which has not changed since its last Change.
+func (s *jobSlab) pack(j *job) {
+	c := s.coldOf(j)
+	few := uint32(0)
+	for k, count := range c.counts() {
+		if *count >= 1<<fewBits {
+			return
+		}
+		few |= *count << (k * fewBits)
+	}
+	if few > 0 && c.when >= 0 && c.when < int64(none) {
+		s.freeCold(j)
+		j.few, j.cold = uint16(few), uint32(c.when)
+	}
+}
+
+func (c *coldJob) counts() [5]*uint32 {
+	return [...]*uint32{&c.reserves, &c.timeouts, &c.releases, &c.buries, &c.kicks}
+}
+
+// coldAt is cold for the job in a slot.
+func (s *jobSlab) coldAt(i slot) *coldJob { return s.cold(s.at(i)) }
+
+// afterDelay returns when a job becomes ready, or became so, if nothing but its put has
+// happened to it.
+func (j *job) afterDelay() int64 { return j.created + int64(j.delay)*second }

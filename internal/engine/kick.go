@@ -81,9 +81,10 @@ func (e *Engine) kickOne(now int64, i slot) Outcome {
 		return o
 	}
 	e.detach(i, j)
-	j.kicks++
+	c := e.jobs.cold(j)
+	c.kicks++
+	c.when = now
 	j.state = Ready
-	j.when = now
 	e.emit(JobState, j)
 	e.makeReady(now, i, j)
 	return OK

@@ -6,7 +6,8 @@ import "unsafe"
 // delete; nothing is lost when they become tighter. The zero value is no limit.
 type Limits struct {
 	// Memory is how many bytes all jobs may take together. A job takes its body,
-	// rounded up by an eighth at most, and jobBytes.
+	// rounded up by an eighth at most, jobBytes, and coldBytes
+	// once it was reserved, kicked or buried.
 	Memory int64
 
 	// Tubes is how many tubes there may be, default among them.
@@ -27,8 +28,12 @@ type TubeLimits struct {
 }
 
 // jobBytes is what a job takes beside its body: its record, an entry in a heap
-// and one in the index.
-const jobBytes = int64(unsafe.Sizeof(job{}) + unsafe.Sizeof(entry{}) + unsafe.Sizeof(slot(0)))
+// and a place in the index. coldBytes is what is added when it is first reserved, kicked
+// or buried.
+const (
+	jobBytes  = int64(unsafe.Sizeof(job{}) + unsafe.Sizeof(entry{}) + unsafe.Sizeof(slot(0)))
+	coldBytes = int64(unsafe.Sizeof(coldJob{}))
+)
 
 // memoryOf returns how many bytes a job with a body of n bytes takes.
 func memoryOf(n uint32) int64 {
@@ -42,7 +47,9 @@ func memoryOf(n uint32) int64 {
 }
 
 // memory returns how many bytes all jobs take.
-func (e *Engine) memory() int64 { return int64(e.ids.n)*jobBytes + e.bodies.used }
+func (e *Engine) memory() int64 {
+	return int64(e.ids.n)*jobBytes + int64(e.jobs.coldCount)*coldBytes + e.bodies.used
+}
 
 // SetLimits replaces the limits.
 func (e *Engine) SetLimits(l Limits) {

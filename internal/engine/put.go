@@ -54,7 +54,6 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	id = j.id
 
 	j.state = Ready
-	j.when = now + int64(j.delay)*second
 	if j.delay > 0 {
 		j.state = Delayed
 	}

@@ -38,7 +38,8 @@ func newQueueTwin(t *testing.T, state State, least int) *queueTwin {
 func (q *queueTwin) push(stream uint32, id uint64, when int64) {
 	i, j := q.jobs.alloc()
 	q.lastID = max(q.lastID, id)
-	j.id, j.state, j.pri, j.delay, j.when = id, q.state, stream, stream, when
+	j.id, j.state, j.pri, j.delay = id, q.state, stream, stream
+	q.jobs.cold(j).when, j.created = when, when
 	q.q.push(&q.jobs, i, j)
 	q.there = append(q.there, i)
 }
@@ -50,7 +51,7 @@ func (q *queueTwin) remove(n int) {
 		delete(l.ids, q.jobs.at(i).id)
 	}
 	q.q.remove(&q.jobs, q.jobs.at(i))
-	q.jobs.free(i)
+	q.jobs.free(i, q.jobs.at(i))
 	q.there = slices.Delete(q.there, n, n+1)
 }
 
@@ -84,7 +85,7 @@ func (q *queueTwin) compare(a, b slot) int {
 	if q.state == Ready {
 		return cmp.Or(cmp.Compare(x.pri, y.pri), cmp.Compare(x.id, y.id))
 	}
-	return cmp.Or(cmp.Compare(x.when, y.when), cmp.Compare(x.id, y.id))
+	return cmp.Or(cmp.Compare(q.jobs.when(x), q.jobs.when(y)), cmp.Compare(x.id, y.id))
 }
 
 // look begins a walk, and lets those that began before go on.
@@ -186,7 +187,7 @@ func TestQueue(t *testing.T) {
 						}
 					case k < 84:
 						for _, j := range back {
-							q.push(j.pri, j.id, j.when)
+							q.push(j.pri, j.id, j.created)
 						}
 						back = nil
 					case k == 84:

@@ -109,11 +109,12 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 		e.endQueue(now, j)
 	}
 	e.detach(i, j)
+	c := e.jobs.cold(j)
+	c.holder = s.num
+	c.reserves++
+	c.when = now
 	j.state = Reserved
-	j.holder = s.num
-	j.reserves++
-	j.unlogged = true
-	j.when = now
+	j.few = unlogged
 	e.attach(i, j)
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
 	return Job{j.id, e.body(j)}

@@ -30,7 +30,8 @@ func (e *Engine) Stats() Stats {
 // Memory returns how many bytes the records and bodies of jobs take now. Unlike
 // Limits.Memory it includes free slots. It falls when the queue drains.
 func (e *Engine) Memory() int64 {
-	return e.bodies.bytes() + int64(e.jobs.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]job{}))
+	return e.bodies.bytes() + int64(e.jobs.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]job{})) +
+		int64(e.jobs.colds.slots.stored())*int64(unsafe.Sizeof([slotsPerPage]coldJob{}))
 }
 
 // TubeStats is what stats-tube tells.
@@ -76,7 +77,7 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 		Worked:    t.worked,
 	}
 	if t.ready.n > 0 {
-		st.OldestReady = max(0, now-e.jobs.at(t.ready.top()).readySince())
+		st.OldestReady = max(0, now-e.readySince(e.jobs.at(t.ready.top())))
 	}
 	if t.paused && !t.resuming {
 		st.Pause = int64(t.pauseLen)
@@ -136,6 +137,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	if i == none {
 		return JobStats{}, NotFound
 	}
+	cold := e.jobs.coldOf(j)
 	st := JobStats{
 		ID:       j.id,
 		Tube:     e.tubeOfJob(j).name,
@@ -146,17 +148,17 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		TTR:      j.ttr,
 		Mark:     j.mark,
 		Size:     j.bodyLen,
-		Reserves: j.reserves,
-		Timeouts: j.timeouts,
-		Releases: j.releases,
-		Buries:   j.buries,
-		Kicks:    j.kicks,
+		Reserves: cold.reserves,
+		Timeouts: cold.timeouts,
+		Releases: cold.releases,
+		Buries:   cold.buries,
+		Kicks:    cold.kicks,
 	}
 	switch j.state {
 	case Delayed:
-		st.TimeLeft = max(0, j.when-now) / second
+		st.TimeLeft = max(0, cold.when-now) / second
 	case Reserved:
-		st.Holder = e.sessions[j.holder].id
+		st.Holder = e.sessions[cold.holder].id
 		st.TimeLeft = max(0, e.ttrEnds(j)-now) / second
 	}
 	return st, OK

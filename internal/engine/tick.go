@@ -62,8 +62,8 @@ func (e *Engine) tickSession(now int64, s *Session) {
 	case s.reserved.due() <= now:
 		i := s.reserved.top()
 		j := e.jobs.at(i)
-		j.timeouts++
-		j.unlogged = true
+		e.jobs.cold(j).timeouts++
+		j.few = unlogged
 		e.stats.Timeouts++
 		e.requeue(now, i)
 	case s.searching && s.resumeAt <= now:

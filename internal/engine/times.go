@@ -26,7 +26,7 @@ func (e *Engine) Times() *Times { return &e.times }
 
 // endQueue notes that a ready job is reserved.
 func (e *Engine) endQueue(now int64, j *job) {
-	d := max(now-j.when, 0)
+	d := max(now-e.jobs.when(j), 0)
 	e.times.Queue.Record(d)
 	e.tubeOfJob(j).queued.add(d)
 }
@@ -34,16 +34,17 @@ func (e *Engine) endQueue(now int64, j *job) {
 // endWork notes that the work on a reserved job is over. The time is that of the turn,
 // as Tick was told; it may be a few ns before that of the reserve.
 func (e *Engine) endWork(j *job) {
-	d := max(e.now-j.when, 0)
+	d := max(e.now-e.jobs.when(j), 0)
 	e.times.Work.Record(d)
 	e.tubeOfJob(j).worked.add(d)
 }
 
 // readySince returns when a ready job became ready, or, if it was reserved before, when it
 // was put: such a job has waited since then for its work to be done.
-func (j *job) readySince() int64 {
-	if j.reserves > 0 {
+func (e *Engine) readySince(j *job) int64 {
+	c := e.jobs.coldOf(j)
+	if c.reserves > 0 {
 		return j.created
 	}
-	return j.when
+	return c.when
 }

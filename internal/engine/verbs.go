@@ -4,7 +4,7 @@ package engine
 // session.
 func (e *Engine) Delete(s *Session, id uint64) Outcome {
 	i, j := e.lookup(id)
-	if i == none || j.state == Reserved && j.holder != s.num {
+	if i == none || j.state == Reserved && e.jobs.cold(j).holder != s.num {
 		return NotFound
 	}
 	return e.delete(i, j)
@@ -59,9 +59,10 @@ func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome 
 	}
 	e.endWork(j)
 	e.detach(i, j)
+	c := e.jobs.cold(j)
+	c.releases++
+	c.when = now + int64(delay)*second
 	j.pri, j.delay = pri, delay
-	j.releases++
-	j.when = now + int64(delay)*second
 	if delay > 0 {
 		j.state = Delayed
 		e.emit(JobState, j)
@@ -102,12 +103,14 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 		e.endWork(j)
 	}
 	e.detach(i, j)
-	j.pri = pri
-	j.buries++
-	j.state = Buried
+	c := e.jobs.cold(j)
+	c.buries++
 	e.buried++
-	j.when = e.buried
+	c.when = e.buried
+	j.pri = pri
+	j.state = Buried
 	e.emit(JobState, j)
+	e.jobs.pack(j)
 	e.attach(i, j)
 	return OK
 }

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"reflect"
+	"testing"
+	"unsafe"
+)
+
+// The records of ten million jobs are most of what a queue of small jobs takes.
+func TestRecordSizes(t *testing.T) {
+	if n := unsafe.Sizeof(job{}); n != 56 {
+		t.Errorf("a job takes %d bytes, want 56", n)
+	}
+	if n := unsafe.Sizeof(coldJob{}); n != 40 {
+		t.Errorf("its cold part takes %d bytes, want 40", n)
+	}
+}
+
+func buryOften(e *Engine, s *Session, id uint64, times int) {
+	for range times {
+		e.ReserveJob(0, s, id)
+		e.Bury(s, id, 0)
+	}
+}
+
+// A job has a cold part since its first reserve or kick, also after a restart, and none while it
+// is buried, unless its numbers are large.
+func TestColdPart(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(e *Engine, s *Session, id uint64)
+		cold bool
+	}{
+		{"put", func(*Engine, *Session, uint64) {}, false},
+		{"its delay ends", func(e *Engine, _ *Session, _ uint64) { e.Tick(9 * second) }, false},
+		{"move", func(e *Engine, _ *Session, _ uint64) {
+			w, _ := e.BeginMove([]byte(DefaultTube), []byte("other"), Delayed)
+			e.ContinueSweep(0, &w)
+		}, false},
+		{"kick", func(e *Engine, _ *Session, id uint64) { e.KickJob(1, id) }, true},
+		{"bury", func(e *Engine, _ *Session, id uint64) { e.BuryJob(id, 0) }, false},
+		{"seven times reserve and bury", func(e *Engine, s *Session, id uint64) { buryOften(e, s, id, 7) }, false},
+		{"eight times reserve and bury", func(e *Engine, s *Session, id uint64) { buryOften(e, s, id, 8) }, true},
+		{"bury after very many others", func(e *Engine, _ *Session, id uint64) { e.buried = 1 << 32; e.BuryJob(id, 0) }, true},
+		{"bury, reserve", func(e *Engine, s *Session, id uint64) { e.BuryJob(id, 0); e.ReserveJob(0, s, id) }, true},
+		{"reserve and release", func(e *Engine, s *Session, id uint64) {
+			e.ReserveJob(1, s, id)
+			e.Release(2, s, id, 0, 9)
+		}, true},
+	} {
+		e, back := New(Options{Logged: true}), New(Options{Logged: true})
+		s := e.Open(nil)
+		id, _ := e.Put(0, s, Spec{Delay: 9, TTR: 1}, nil)
+		test.do(e, s, id)
+		for _, c := range e.TakeChanges() {
+			back.Restore(c)
+		}
+		back.Tick(e.now)
+		for _, e := range []*Engine{e, back} {
+			if got := e.jobs.coldCount == 1; got != test.cold {
+				t.Errorf("%s: a cold part: %v, want %v", test.name, got, test.cold)
+			}
+			if err := e.Check(); err != nil {
+				t.Error(err)
+			}
+		}
+		want, _ := e.Snapshot(id)
+		got, _ := back.Snapshot(id)
+		if got.Mark, want.Mark = 0, 0; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: after a restart it is %+v, want %+v", test.name, got, want)
+		}
+		e.Delete(s, id)
+		if e.jobs.coldCount > 0 {
+			t.Errorf("%s, delete: the cold part stays", test.name)
+		}
+	}
+}
