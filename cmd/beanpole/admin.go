@@ -107,11 +107,12 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 		Server: srv.Counts, Identify: identify, Refused: srv.Refused,
 	}
 	if j := q.journal; j != nil {
+		o.SyncLasts = q.syncs.lasted
 		o.Journal = func() admin.JournalStats {
 			st := j.Stats()
 			return admin.JournalStats{
 				Healthy: st.Health == nil, Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live,
-				RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.Snapshot(),
+				RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.took.Snapshot(),
 			}
 		}
 		o.NotReady = func() string {

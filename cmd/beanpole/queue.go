@@ -13,7 +13,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/histogram"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -24,7 +23,7 @@ import (
 type queue struct {
 	broker  *broker.Broker
 	journal *journal.Journal // nil: jobs are in memory only
-	syncs   histogram.Shared // of the journal's files: how long they took, in ns
+	syncs   *syncs           // of the journal's files
 	where   string           // the jobs are kept, for the log
 }
 
@@ -47,12 +46,8 @@ func openQueue(opt config.Journal, limits engine.Limits, slow config.Slow, log *
 		Progress:    reading(log),
 	})
 	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits})
-	slowSync := logSlowSyncs(slow.Sync, log)
-	files := vfs.Timed(vfs.OS, now, func(took int64) {
-		q.syncs.Record(took)
-		slowSync(took)
-	})
-	report, err := j.Open(files, opt.Dir, eng)
+	q.syncs = newSyncs(now, slow.Sync, log)
+	report, err := j.Open(vfs.Observed(vfs.OS, q.syncs), opt.Dir, eng)
 	if err != nil {
 		return nil, command.WithCode(command.ExitJournal, journalcmd.Explain(opt.Dir, err))
 	}

@@ -19,17 +19,3 @@ func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
 			"executing", t.Executing, "writing", t.Writing, "housekeeping", t.Housekeeping)
 	}
 }
-
-// logSlowSyncs returns what is told how many ns each sync took, and logs those that took so
-// long; 0: none.
-func logSlowSyncs(after time.Duration, log *slog.Logger) func(took int64) {
-	if after == 0 {
-		return func(int64) {}
-	}
-	lines := ratelog.New(log, 1, 1)
-	return func(took int64) {
-		if took := time.Duration(took); took >= after {
-			lines.Warn("a sync of the journal took long", "took", took)
-		}
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -37,6 +38,10 @@ type Options struct {
 	// Journal returns how the journal is. It is called within turns. Nil: there
 	// is none.
 	Journal func() JournalStats
+
+	// SyncLasts returns how long a sync of the journal has been under way; 0: none is.
+	// Any goroutine may call it. Nil: there is no journal.
+	SyncLasts func() time.Duration
 
 	// NotReady says why clients cannot use the queue; empty: they can. It is
 	// called within turns. Nil: they always can.
@@ -77,13 +82,14 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
+	w := newWatcher(b, &opt)
 	registry := prometheus.NewRegistry()
 	asked := newRequests()
 	registry.MustRegister(
 		asked,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{broker: b, opt: &opt},
+		&collector{watcher: w},
 	)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, index(&opt)) })
@@ -91,13 +97,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 		ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelError),
 	})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if why := notReady(b, &opt); why != "" {
-			http.Error(w, why, http.StatusServiceUnavailable)
-			return
-		}
-		io.WriteString(w, "ok\n")
-	})
+	mux.HandleFunc("GET /readyz", w.serveReady)
 	if opt.Profiles {
 		for path, h := range map[string]http.HandlerFunc{
 			profilesPath: pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,

@@ -70,7 +70,8 @@ func everything() Options {
 	syncs.Record(1 << 20)
 	syncs.Record(3 << 20)
 	return Options{
-		Version: "1.2.3",
+		Version:   "1.2.3",
+		SyncLasts: func() time.Duration { return 0 },
 		Server: func() server.Counts {
 			return server.Counts{Commands: map[string]uint64{"put": 7}, RejectedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}, MaxConnections: 100, MaxJobSize: 65535}
 		},
@@ -128,6 +129,7 @@ func TestMetrics(t *testing.T) {
 		`beanpole_commands_total{verb="put"} 7`,
 		`beanpole_draining 0`,
 		`beanpole_ready 1`,
+		`beanpole_journal_sync_under_way_seconds 0`,
 		`beanpole_journal_healthy 1`,
 		`beanpole_journal_records_total{kind="change"} 6`,
 		`beanpole_journal_records_total{kind="cleaning"} 4`,

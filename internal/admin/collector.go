@@ -35,14 +35,14 @@ type tubeSnapshot struct {
 }
 
 // look takes a snapshot.
-func look(b *broker.Broker, opt *Options) *snapshot {
-	s := &snapshot{}
+func (w *watcher) look() *snapshot {
+	s, b, opt := &snapshot{}, w.broker, w.opt
 	var names engine.Names
-	b.Call(func(e *engine.Engine, _ int64) {
+	b.Look(func(e *engine.Engine, _ int64) {
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.used, s.limit = e.LimitedMemory()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
-		s.ready = whyNotReady(e, opt) == ""
+		s.ready = w.notReadyInTurn(e) == ""
 		if opt.Journal != nil {
 			s.journal = opt.Journal()
 		}
@@ -66,7 +66,7 @@ const tubesPerTurn = 250
 
 // lookAtTubes looks at some of the tubes, in a turn. Those that have gone are left out.
 func (s *snapshot) lookAtTubes(b *broker.Broker, names engine.Names, from, to int) {
-	b.Call(func(e *engine.Engine, now int64) {
+	b.Look(func(e *engine.Engine, now int64) {
 		for i := from; i < to; i++ {
 			name := names.At(i)
 			if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
@@ -76,28 +76,8 @@ func (s *snapshot) lookAtTubes(b *broker.Broker, names engine.Names, from, to in
 	})
 }
 
-// notReady says why clients cannot use the queue; empty: they can.
-func notReady(b *broker.Broker, opt *Options) (why string) {
-	b.Call(func(e *engine.Engine, _ int64) { why = whyNotReady(e, opt) })
-	return why
-}
-
-// whyNotReady is notReady within a turn.
-func whyNotReady(e *engine.Engine, opt *Options) string {
-	switch {
-	case e.IsDraining():
-		return "draining: no new jobs are taken"
-	case opt.NotReady != nil:
-		return opt.NotReady()
-	}
-	return ""
-}
-
 // A collector makes metrics of a snapshot when Prometheus asks.
-type collector struct {
-	broker *broker.Broker
-	opt    *Options
-}
+type collector struct{ *watcher }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
@@ -108,12 +88,19 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	s := look(c.broker, c.opt)
 	m := metrics(ch)
 	m.gauge(info, 1, c.opt.Version)
+	if c.opt.SyncLasts != nil {
+		m.gauge(journalSyncing, c.opt.SyncLasts().Seconds())
+	}
+	s, ok := within(c.watcher, c.look)
+	if !ok { // of the queue nothing is known
+		m.gauge(ready, 0)
+		return
+	}
 	m.queue(s)
 	m.gauge(draining, flag(s.draining))
-	m.gauge(ready, flag(s.ready))
+	m.gauge(ready, flag(s.ready && c.syncLasts() < tooLong))
 	if c.opt.Server != nil {
 		m.server(&s.server)
 	}

@@ -36,9 +36,10 @@ var (
 
 	journalHealthy  = desc("journal_healthy", "1 if changes can be written to the journal.")
 	journalBytes    = desc("journal_bytes", "Bytes of records in all segments.")
-	journalLive     = desc("journal_live_bytes", "Bytes that all jobs would take if they were written anew.")
+	journalLive     = desc("journal_live_bytes", "Bytes that all jobs would take if they were rewritten.")
 	journalSegments = desc("journal_segments", "Segments with records.")
 	journalRecords  = desc("journal_records_total", "Records written since the start, by what for.", "kind")
+	journalSyncing  = desc("journal_sync_under_way_seconds", "How long a sync of the journal has been under way; 0 if none is.")
 	journalSyncs    = desc("journal_sync_seconds", "How long the syncs of the journal's files took.")
 
 	tubes     = desc("tubes", "Tubes now.")

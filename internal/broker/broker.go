@@ -273,6 +273,21 @@ func (b *Broker) Call(f func(e *engine.Engine, now int64)) error {
 	return b.NewCaller(call(f)).Do()
 }
 
+// Look is Call for those who watch: it returns when the turn is over, and does not wait
+// until that is durable, however long the disk takes. So f may see changes that are
+// answered with an error later, and must make none.
+func (b *Broker) Look(f func(e *engine.Engine, now int64)) {
+	defer crash()
+	if settled, _ := b.NewCaller(call(f)).Start(nobody{}); !settled {
+		b.StartSync()
+	}
+}
+
+// nobody does not want to know when a turn is settled.
+type nobody struct{}
+
+func (nobody) Settled(error) {}
+
 // crash lets a panic end the process.
 func crash() {
 	if v := recover(); v != nil {

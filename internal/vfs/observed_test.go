@@ -13,18 +13,33 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs/vfstest"
 )
 
-func TestTimedContract(t *testing.T) {
+func TestObservedContract(t *testing.T) {
 	vfstest.Run(t, func(t *testing.T) (vfs.FS, string) {
-		return vfs.Timed(vfs.OS, func() int64 { return 0 }, func(int64) {}), t.TempDir()
+		return vfs.Observed(vfs.OS, new(observer)), t.TempDir()
 	})
 }
 
+// An observer has a clock that goes on by 7 with each reading.
+type observer struct {
+	now  int64
+	took []int64
+}
+
+func (o *observer) SyncBegins() int64 {
+	o.now += 7
+	return o.now
+}
+
+func (o *observer) SyncEnds(at int64) {
+	o.now += 7
+	o.took = append(o.took, o.now-at)
+}
+
 // Every sync of every file is told of, however the file was opened, and failed ones too.
-func TestTimed(t *testing.T) {
-	now := int64(0)
-	var took []int64
+func TestObserved(t *testing.T) {
+	var o observer
 	faulty := faultfs.New(memfs.New())
-	fs := vfs.Timed(faulty, func() int64 { now += 7; return now }, func(ns int64) { took = append(took, ns) })
+	fs := vfs.Observed(faulty, &o)
 	name := filepath.Join("/", "file")
 	for _, open := range []func(string) (vfs.File, error){fs.Create, fs.OpenWrite, fs.Open} {
 		f, err := open(name)
@@ -46,7 +61,7 @@ func TestTimed(t *testing.T) {
 	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
 		t.Errorf("a sync that fails returns %v", err)
 	}
-	if want := []int64{7, 7, 7, 7}; !slices.Equal(took, want) {
-		t.Errorf("syncs took %v, want %v", took, want)
+	if want := []int64{7, 7, 7, 7}; !slices.Equal(o.took, want) {
+		t.Errorf("syncs took %v, want %v", o.took, want)
 	}
 }

@@ -1,0 +1,104 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A watcher looks into the queue for pages that monitors read. These never wait for the
+// disk: its looks are turns that nobody has to make durable, and if not even a turn is run,
+// because a write hangs, the pages say so.
+type watcher struct {
+	broker *broker.Broker
+	opt    *Options
+	slots  chan struct{} // for looks; those that hang keep theirs
+}
+
+func newWatcher(b *broker.Broker, opt *Options) *watcher {
+	return &watcher{b, opt, make(chan struct{}, maxLooks)}
+}
+
+const (
+	maxLooks = 8 // at once
+
+	// patience is how long a page waits for a turn.
+	patience = time.Second
+
+	// worthSaying and tooLong are for how long a sync may be under way before /readyz
+	// says so, and says that the queue cannot be used: its clients wait for their replies.
+	worthSaying = time.Second
+	tooLong     = 5 * time.Second
+)
+
+// within returns what a look has seen; false if it takes longer than patience.
+func within[T any](w *watcher, look func() T) (seen T, ok bool) {
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case w.slots <- struct{}{}:
+	case <-timeout.C:
+		return seen, false
+	}
+	result := make(chan T, 1)
+	go func() {
+		result <- look()
+		<-w.slots
+	}()
+	select {
+	case seen = <-result:
+		return seen, true
+	case <-timeout.C:
+		return seen, false
+	}
+}
+
+func (w *watcher) syncLasts() time.Duration {
+	if w.opt.SyncLasts == nil {
+		return 0
+	}
+	return w.opt.SyncLasts()
+}
+
+// serveReady serves /readyz.
+func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
+	why, ok := within(w, w.notReady)
+	lasts := w.syncLasts()
+	syncing := fmt.Sprintf("a sync of the journal has been under way for %v", lasts.Round(time.Millisecond))
+	switch {
+	case !ok && lasts > 0:
+		why = "no command was executed for a second: " + syncing
+	case !ok:
+		why = "no command was executed for a second"
+	case why == "" && lasts >= tooLong:
+		why = "the journal: " + syncing
+	}
+	switch {
+	case why != "":
+		http.Error(rw, why, http.StatusServiceUnavailable)
+	case lasts >= worthSaying:
+		fmt.Fprintf(rw, "ok, but %s\n", syncing)
+	default:
+		io.WriteString(rw, "ok\n")
+	}
+}
+
+// notReady says why clients cannot use the queue; empty: they can.
+func (w *watcher) notReady() (why string) {
+	w.broker.Look(func(e *engine.Engine, _ int64) { why = w.notReadyInTurn(e) })
+	return why
+}
+
+func (w *watcher) notReadyInTurn(e *engine.Engine) string {
+	switch {
+	case e.IsDraining():
+		return "draining: no new jobs are taken"
+	case w.opt.NotReady != nil:
+		return w.opt.NotReady()
+	}
+	return ""
+}

@@ -1,0 +1,94 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A hangingLog has a disk that hangs, in a write or in a sync, until it is released.
+type hangingLog struct{ write, sync chan struct{} }
+
+func (l *hangingLog) Append([]engine.Change) error { return nil }
+
+func (l *hangingLog) Flush() (bool, error) {
+	<-l.write
+	return false, nil
+}
+
+func (l *hangingLog) Sync() error {
+	<-l.sync
+	return nil
+}
+
+func (l *hangingLog) Housekeep(int64) int64 { return engine.Never }
+
+func (l *hangingLog) Close() error { return nil }
+
+// Pages for monitors do not wait for the disk. While a sync hangs they say for how long,
+// and in the end that the queue cannot be used; when not even a turn ends, they say so.
+func TestPagesDoNotWaitForTheDisk(t *testing.T) {
+	for _, name := range []string{"a sync", "a write"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				closed, hangs := make(chan struct{}), make(chan struct{})
+				close(closed)
+				seesQueue := name == "a sync"
+				log := &hangingLog{write: hangs, sync: closed}
+				if seesQueue {
+					log = &hangingLog{write: closed, sync: hangs}
+				}
+				start := time.Now()
+				b := broker.New(engine.New(engine.Options{Logged: true}), broker.Options{Log: log})
+				opt := everything()
+				opt.SyncLasts = func() time.Duration { return time.Since(start) }
+				h := New(b, opt)
+				put := make(chan error, 1)
+				go func() {
+					put <- b.Call(func(e *engine.Engine, now int64) {
+						e.PutInto(now, []byte("mail"), engine.Spec{TTR: 1}, nil)
+					})
+				}()
+				synctest.Wait()
+				want := func(code int, text, ready string) {
+					t.Helper()
+					if got, body := get(t, h, "/readyz", ""); got != code || body != text+"\n" {
+						t.Errorf("/readyz: %d %q, want %d %q", got, body, code, text)
+					}
+					_, body := get(t, h, "/metrics", "")
+					if got := after(body, "\nbeanpole_ready "); got != ready {
+						t.Errorf("beanpole_ready is %s, want %s", got, ready)
+					}
+					if lasts := after(body, "\nbeanpole_journal_sync_under_way_seconds "); lasts == "" || lasts == "0" && time.Since(start) > 0 {
+						t.Errorf("a sync has been under way for %q seconds", lasts)
+					}
+					if strings.Contains(body, "\nbeanpole_jobs{") != seesQueue {
+						t.Errorf("the metrics tell of the queue: %v", !seesQueue)
+					}
+				}
+				if seesQueue {
+					want(200, "ok", "1")
+					time.Sleep(2 * time.Second) // of the test's own clock
+					want(200, "ok, but a sync of the journal has been under way for 2s", "1")
+					time.Sleep(10 * time.Second)
+					want(503, "the journal: a sync of the journal has been under way for 12s", "0")
+				} else {
+					want(503, "no command was executed for a second: a sync of the journal has been under way for 1s", "0")
+					for range 2 * maxLooks { // looks that hang are not for ever more
+						get(t, h, "/readyz", "")
+					}
+				}
+				close(hangs)
+				if err := <-put; err != nil {
+					t.Error(err)
+				}
+				b.Close()
+				synctest.Wait()
+			})
+		})
+	}
+}

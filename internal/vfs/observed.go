@@ -1,0 +1,38 @@
+package vfs
+
+// An Observer hears of the Syncs of files, failed ones too. Both methods are called in the
+// goroutine that syncs.
+type Observer interface {
+	SyncBegins() (at int64) // on the clock of the observer
+	SyncEnds(at int64)      // at is what SyncBegins has returned
+}
+
+// Observed returns fs with an observer of the Syncs of its files.
+func Observed(fs FS, o Observer) FS { return &observedFS{fs, o} }
+
+type observedFS struct {
+	FS
+	observer Observer
+}
+
+func (fs *observedFS) Create(name string) (File, error)    { return fs.observed(fs.FS.Create(name)) }
+func (fs *observedFS) Open(name string) (File, error)      { return fs.observed(fs.FS.Open(name)) }
+func (fs *observedFS) OpenWrite(name string) (File, error) { return fs.observed(fs.FS.OpenWrite(name)) }
+
+func (fs *observedFS) observed(f File, err error) (File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &observedFile{f, fs.observer}, nil
+}
+
+type observedFile struct {
+	File
+	observer Observer
+}
+
+func (f *observedFile) Sync() error {
+	at := f.observer.SyncBegins()
+	defer f.observer.SyncEnds(at)
+	return f.File.Sync()
+}
