@@ -31,6 +31,9 @@ type adminServer struct {
 	http.Server
 	listener net.Listener
 	pages    atomic.Pointer[http.Handler]
+
+	record        context.CancelFunc // ends the samples of what the server counts; nil: there are none
+	recordingDone chan struct{}
 }
 
 // listenAdmin opens the socket of the admin pages and serves them. Nil if there are
@@ -126,9 +129,22 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	if q.journal != nil {
 		forAPI.RewriteJournal = q.journal.Rewrite
 	}
-	o.API = api.New(q.broker, forAPI)
+	operations := api.New(q.broker, forAPI)
+	o.API = operations
+	a.startRecording(operations)
 	pages := admin.New(q.broker, o)
 	a.pages.Store(&pages)
+}
+
+// startRecording lets the API take its samples until stop.
+func (a *adminServer) startRecording(operations *api.API) {
+	var ctx context.Context
+	ctx, a.record = context.WithCancel(context.Background())
+	a.recordingDone = make(chan struct{})
+	go func() {
+		defer close(a.recordingDone)
+		operations.Record(ctx)
+	}()
 }
 
 // adminGrace is how long a request may take that is under way when the server stops.
@@ -144,5 +160,10 @@ func (a *adminServer) stop() {
 	defer cancel()
 	if err := a.Shutdown(ctx); err != nil {
 		a.Close()
+	}
+	if a.record != nil {
+		a.record()
+		<-a.recordingDone
+		a.record = nil
 	}
 }

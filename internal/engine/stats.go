@@ -60,6 +60,10 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 	if t == nil {
 		return TubeStats{}, NotFound
 	}
+	return e.tubeStats(now, t), OK
+}
+
+func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 	st := TubeStats{
 		Urgent:    uint64(t.urgent),
 		Ready:     uint64(t.ready.n),
@@ -83,7 +87,25 @@ func (e *Engine) TubeStats(now int64, name []byte) (TubeStats, Outcome) {
 		st.Pause = int64(t.pauseLen)
 		st.PauseLeft = max(0, t.unpauseAt-now) / second
 	}
-	return st, OK
+	return st
+}
+
+// SurveyTubes calls each with the stats of up to n tubes from a place of their list on, and
+// returns the place where to go on: 0 if there are no more. A tube that exists from the first
+// call for place 0 to the last one is reported once, the others once at most. It ends early
+// when the turn has done enough work.
+func (e *Engine) SurveyTubes(now int64, from, n int, each func(name string, st TubeStats)) (next int) {
+	for seen := 0; from < len(e.tubes); from++ {
+		if seen == n || seen > 0 && e.Spent() {
+			return from
+		}
+		seen++
+		e.turnWork++
+		if t := e.tubes[from]; t != nil {
+			each(t.name, e.tubeStats(now, t))
+		}
+	}
+	return 0
 }
 
 // waitingFor counts the sessions that wait for a job of a tube. It has to look at

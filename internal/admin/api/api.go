@@ -45,9 +45,11 @@ type Options struct {
 
 // An API answers the requests.
 type API struct {
-	broker *broker.Broker
-	opt    Options
-	mux    *http.ServeMux
+	broker  *broker.Broker
+	opt     Options
+	mux     *http.ServeMux
+	history *history
+	changes recentChanges
 }
 
 // New returns the handler of all paths that begin with Prefix.
@@ -58,7 +60,7 @@ func New(b *broker.Broker, opt Options) *API {
 	if opt.Identify == nil {
 		opt.Identify = Identify(new(access.Control))
 	}
-	a := &API{broker: b, opt: opt, mux: http.NewServeMux()}
+	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory()}
 	methods := make(map[string][]string) // by path
 	for i := range operations {
 		op := &operations[i]

@@ -109,8 +109,37 @@ func TestStory(t *testing.T) {
 	}
 	r.want(404, "GET", "/tubes/news", "", nil)
 
+	// What has happened.
+	r.sampleServer(100)
+	r.sampleTubes(t.Context(), 100)
+	var past History
+	r.want(200, "GET", "/history?points=3", "", &past)
+	if past.Step != 1 || past.End != 100 || len(past.Series) != numSeries || len(past.Series["ready"]) != 3 || past.Series["ready"][1] != nil || *past.Series["ready"][2] != 0 {
+		t.Errorf("%+v", past)
+	}
+	var recent Recent
+	r.want(200, "GET", "/tubes/default/history", "", &recent)
+	if !slices.Equal(recent.Ready, []uint64{0}) || !slices.Equal(recent.Put, []float64{0}) {
+		t.Errorf("%+v", recent)
+	}
+	var changes Changes
+	r.want(200, "GET", "/changes?limit=2", "", &changes)
+	if len(changes.Changes) != 2 || changes.Changes[0].Operation != "clearTube" || changes.Changes[0].About["count"] != 2.0 || changes.Changes[0].About["state"] != "ready" {
+		t.Errorf("%+v", changes)
+	}
+	var me Me
+	r.want(200, "GET", "/me?tube=news", "", &me)
+	if me.Identity != "" || len(me.Everywhere) != 5 || len(me.Anywhere) != 5 || len(me.Tube) != 5 {
+		t.Errorf("%+v", me)
+	}
+
 	// The server.
 	r.want(204, "POST", "/drain", "", nil)
+	var found Attention
+	r.want(200, "GET", "/attention", "", &found)
+	if len(found.Findings) != 1 || found.Findings[0].Kind != "draining" || found.Total != 1 {
+		t.Errorf("%+v", found)
+	}
 	if got := r.want(503, "POST", "/tubes/mail/jobs", `{"body":""}`, nil); !strings.Contains(got, "drains") {
 		t.Error(got)
 	}
@@ -153,7 +182,19 @@ func TestRefused(t *testing.T) {
 		{"GET", "/tubes?limit=0", "", 400, "limit: want a number from 1 to 10000"},
 		{"GET", "/tubes?limit=10001", "", 400, "limit: want"},
 		{"GET", "/tubes?limit=2&limit=3", "", 400, "the parameter limit is there twice"},
-		{"GET", "/tubes?offset=2", "", 400, `there is no parameter "offset": want ["cursor" "limit"]`},
+		{"GET", "/tubes?offset=2", "", 400, `there is no parameter "offset": want ["sort" "q" "has" "recent" "cursor" "limit"]`},
+		{"GET", "/tubes?sort=size", "", 400, "sort: want one of [body_bytes buried"},
+		{"GET", "/tubes?has=jobs", "", 400, "has: want some of [buried"},
+		{"GET", "/tubes?sort=ready&cursor=bWFpbA", "", 400, "cursor: want"},
+		{"GET", "/tubes?recent=1", "", 400, "recent: want true or false"},
+		{"GET", "/history?step=2", "", 400, "step: want 1 or 60"},
+		{"GET", "/history?step=60&points=1441", "", 400, "points: want a number from 1 to 1440"},
+		{"GET", "/history?points=0", "", 400, "points: want a number from 1 to 3600"},
+		{"GET", "/tubes/none/history", "", 404, "there are no samples of a tube none"},
+		{"GET", "/me?tube=-", "", 400, "cannot be the name of a tube"},
+		{"GET", "/changes?limit=1001", "", 400, "limit: want a number from 1 to 1000"},
+		{"GET", "/attention?limit=0", "", 400, "limit: want"},
+		{"GET", "/connections?waiting=yes", "", 400, "waiting: want true or false"},
 		{"GET", "/tubes?%zz", "", 400, "the query is not well-formed"},
 		{"GET", "/stats?x", "", 400, "there is no parameter"},
 		{"GET", "/jobs/1?x", "", 400, "there is no parameter"},

@@ -2,7 +2,9 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -56,10 +58,46 @@ func connectionOf(c *server.Connection) Connection {
 	return shown
 }
 
+// A connectionFilter says which connections are wanted; the zero value: all.
+type connectionFilter struct {
+	tube             string // used or watched
+	text             string // in the address or the identity
+	waiting, holding bool
+}
+
+func parseConnectionFilter(query url.Values) (f connectionFilter, err error) {
+	f.tube, f.text = query.Get("tube"), query.Get("q")
+	if f.waiting, err = parseBool("waiting", query.Get("waiting")); err != nil {
+		return f, err
+	}
+	f.holding, err = parseBool("holding", query.Get("holding"))
+	return f, err
+}
+
+func (f *connectionFilter) matches(c *server.Connection) bool {
+	return (!f.waiting || c.Waiting) && (!f.holding || c.Held > 0) &&
+		(strings.Contains(c.Address, f.text) || strings.Contains(c.Identity, f.text)) &&
+		(f.tube == "" || c.Using == f.tube || f.watched(c))
+}
+
+func (f *connectionFilter) watched(c *server.Connection) bool {
+	watching := c.SessionStats.Watching
+	for i := range watching.Len() {
+		if watching.At(i) == f.tube {
+			return true
+		}
+	}
+	return false
+}
+
 // listConnections tells of connections in no particular order. The cursor is the place
 // where the next begin.
 func listConnections(r *request) (reply, error) {
-	query, n, err := r.pageQuery(maxConnections)
+	query, n, err := r.pageQuery(maxConnections, "tube", "q", "waiting", "holding")
+	if err != nil {
+		return reply{}, err
+	}
+	filter, err := parseConnectionFilter(query)
 	if err != nil {
 		return reply{}, err
 	}
@@ -74,7 +112,7 @@ func listConnections(r *request) (reply, error) {
 		var sessions []*engine.Session
 		sessions, at = e.Sessions(at, min(perTurn, n-len(found)))
 		for _, s := range sessions {
-			if c, ok := r.api.opt.Server.Connection(e, now, s); ok {
+			if c, ok := r.api.opt.Server.Connection(e, now, s); ok && filter.matches(&c) {
 				found = append(found, c)
 			}
 		}

@@ -85,13 +85,11 @@ func listJobs(r *request) (reply, error) {
 
 // asksForBodies reads the parameter bodies, and asks for the right to see them.
 func (r *request) asksForBodies(text string) (bool, error) {
-	switch text {
-	case "", "false":
-		return false, nil
-	case "true":
+	asked, err := parseBool("bodies", text)
+	if asked {
 		return true, r.permittedOn(peekNamed, "the tube "+r.tube+", for the bodies", r.tube)
 	}
-	return false, problemf(http.StatusBadRequest, "bodies: want true or false")
+	return asked, err
 }
 
 // largestBody is how long a body is at most that is shown with its job, in bytes, and how

@@ -52,6 +52,9 @@ func TestDescription(t *testing.T) {
 
 // needText is how the description names what an operation needs.
 func needText(n *rights.Need, id string) string {
+	if *n == rights.Free {
+		return "eeds no right."
+	}
 	set := strings.ReplaceAll(n.Rights.String(), ",", " or ")
 	on := map[rights.Place]string{
 		rights.SomeTube: "some tube", rights.EveryTube: "every tube", rights.NamedTube: "the tube", rights.TubeOfJob: "its tube", rights.TwoTubes: "both tubes",

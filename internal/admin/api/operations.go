@@ -13,6 +13,7 @@ type operation struct {
 }
 
 var (
+	noRight          = rights.Free
 	statsAnywhere    = rights.Stats.On(rights.SomeTube)
 	statsNamed       = rights.Stats.On(rights.NamedTube)
 	statsOfJob       = rights.Stats.On(rights.TubeOfJob)
@@ -44,9 +45,14 @@ func (op *operation) pattern() string { return op.method + " " + Prefix + op.pat
 // operations is the table, a row an operation.
 var operations = []operation{
 	{"getStats", "GET", "/stats", statsAnywhere, false, false, getStats},
+	{"getHistory", "GET", "/history", statsEverywhere, false, false, getHistory},
+	{"getAttention", "GET", "/attention", statsAnywhere, false, false, getAttention},
+	{"getMe", "GET", "/me", noRight, false, false, getMe},
+	{"listChanges", "GET", "/changes", manageEverywhere, false, false, listChanges},
 
 	{"listTubes", "GET", "/tubes", statsAnywhere, false, false, listTubes},
 	{"getTube", "GET", "/tubes/{tube}", statsNamed, false, false, getTube},
+	{"getTubeHistory", "GET", "/tubes/{tube}/history", statsNamed, false, false, getTubeHistory},
 	{"listJobs", "GET", "/tubes/{tube}/jobs", statsNamed, false, false, listJobs},
 	{"putJob", "POST", "/tubes/{tube}/jobs", putNamed, true, true, putJob},
 	{"kickTube", "POST", "/tubes/{tube}/kick", manageNamed, true, false, kickTube},

@@ -63,7 +63,7 @@ func (r *request) turns(step func(e *engine.Engine, now int64) (more bool, err e
 			time.Sleep(breath)
 		}
 		if r.http.Context().Err() != nil {
-			return problemf(http.StatusServiceUnavailable, "the connection has ended before all was done")
+			return errGone
 		}
 		err := r.turn(func(e *engine.Engine, now int64) (err error) {
 			more, err = step(e, now)
@@ -75,6 +75,9 @@ func (r *request) turns(step func(e *engine.Engine, now int64) (more bool, err e
 	}
 	return nil
 }
+
+// errGone is the answer to a client that has gone, for the log.
+var errGone = problemf(http.StatusServiceUnavailable, "the connection has ended before all was done")
 
 // perTurn is how many things a turn tells at most, be they jobs, tubes or connections.
 const perTurn = 250
@@ -222,6 +225,17 @@ func limit(query url.Values, most int) (int, error) {
 		return 0, problemf(http.StatusBadRequest, "limit: want a number from 1 to %d", most)
 	}
 	return n, nil
+}
+
+// parseBool reads a parameter that is true or false; empty: false.
+func parseBool(name, text string) (bool, error) {
+	switch text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, problemf(http.StatusBadRequest, "%s: want true or false", name)
 }
 
 // parseState reads the name of a state.

@@ -50,13 +50,24 @@ func rightsPolicy(t *testing.T) map[string]*access.Identity {
 // TestRights is the table of every operation against every right: on all tubes, on the
 // tube that the operation is about, and on another.
 func TestRights(t *testing.T) {
+	var names []string
+	known := rightsPolicy(t)
+	for name := range known {
+		names = append(names, name)
+	}
+	everybody := strings.Join(names, ", ")
 	allowed := map[string]string{ // by operation: who may
 		"getStats":        "stats, stats mail, stats other",
+		"getHistory":      "stats",
+		"getAttention":    "stats, stats mail, stats other",
+		"getMe":           everybody,
+		"listChanges":     "manage",
 		"drain":           "manage",
 		"undrain":         "manage",
 		"rewriteJournal":  "manage",
 		"listTubes":       "stats, stats mail, stats other",
 		"getTube":         "stats, stats mail",
+		"getTubeHistory":  "stats, stats mail",
 		"listJobs":        "stats, stats mail",
 		"putJob":          "put, put mail",
 		"kickTube":        "manage, manage mail",
@@ -78,8 +89,8 @@ func TestRights(t *testing.T) {
 		"putJob": `{"body":"x"}`, "pauseTube": `{"seconds":9}`, "clearTube": `{"state":"ready"}`, "moveJobs": `{"state":"ready","to":"another"}`,
 	}
 	jobs := map[string]string{"kickJob": "2", "releaseJob": "3"}
-	names := strings.NewReplacer("{tube}", "mail", "{connection}", "1")
-	for name, who := range rightsPolicy(t) {
+	paths := strings.NewReplacer("{tube}", "mail", "{connection}", "1")
+	for name, who := range known {
 		for i := range operations {
 			op := &operations[i]
 			r := start(t, Options{RewriteJournal: func() {}, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
@@ -89,7 +100,8 @@ func TestRights(t *testing.T) {
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
 			})
 			r.talk("use mail", "reserve-job 3") // connection 1
-			path := names.Replace(op.path)
+			r.sampleTubes(t.Context(), 1)
+			path := paths.Replace(op.path)
 			if id := jobs[op.id]; id != "" {
 				path = strings.Replace(path, "{job}", id, 1)
 			}

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/base64"
 	"slices"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -22,17 +23,35 @@ type Tube struct {
 	Waiting     uint64    `json:"waiting"`
 	Pause       int64     `json:"pause"`      // s
 	PauseLeft   int64     `json:"pause_left"` // s
+	Queue       Durations `json:"queue"`
+	Work        Durations `json:"work"`
+	Recent      *Recent   `json:"recent,omitempty"`
 }
 
-// Tubes is a page of tubes.
+// Durations are how often something took time, and how long all of that took.
+type Durations struct {
+	Count   uint64  `json:"count"`
+	Seconds float64 `json:"seconds"`
+}
+
+func durations(t engine.Total) Durations { return Durations{t.N, t.Sum / float64(time.Second)} }
+
+// Tubes is a page of tubes. Those that match are counted if the page is asked for by anything
+// but the name.
 type Tubes struct {
-	Tubes []Tube `json:"tubes"`
-	Next  string `json:"next,omitempty"`
+	Tubes    []Tube     `json:"tubes"`
+	Next     string     `json:"next,omitempty"`
+	Matching *uint64    `json:"matching,omitempty"`
+	Jobs     *JobCounts `json:"jobs,omitempty"` // of the tubes that match
 }
 
 // tubeAt tells of a tube; ok is false if there is none.
 func tubeAt(e *engine.Engine, now int64, name string) (t Tube, ok bool) {
 	st, o := e.TubeStats(now, []byte(name))
+	return tubeOf(name, &st), o == engine.OK
+}
+
+func tubeOf(name string, st *engine.TubeStats) Tube {
 	return Tube{
 		Name:        name,
 		Jobs:        JobCounts{st.Ready, st.Reserved, st.Delayed, st.Buried},
@@ -47,19 +66,28 @@ func tubeAt(e *engine.Engine, now int64, name string) (t Tube, ok bool) {
 		Waiting:     st.Waiting,
 		Pause:       st.Pause,
 		PauseLeft:   st.PauseLeft,
-	}, o == engine.OK
+		Queue:       durations(st.Queued),
+		Work:        durations(st.Worked),
+	}
 }
 
 // inCursor is how the name of a tube is a cursor: some of its characters mean something
 // in a query, and a script should not have to know.
 var inCursor = base64.RawURLEncoding
 
-// listTubes tells of the tubes that the client may see, by name. The cursor is the name
-// of the last.
+// listTubes tells of the tubes that the client may see, by name unless another order or a
+// filter is asked for. The cursor is the name of the last.
 func listTubes(r *request) (reply, error) {
-	query, n, err := r.pageQuery(maxLimit)
+	query, n, err := r.pageQuery(maxLimit, "sort", "q", "has", "recent")
 	if err != nil {
 		return reply{}, err
+	}
+	recent, err := parseBool("recent", query.Get("recent"))
+	if err != nil {
+		return reply{}, err
+	}
+	if query.Get("sort") != "" || query.Get("q") != "" || query.Get("has") != "" {
+		return r.searchTubes(query, n, recent)
 	}
 	after, err := inCursor.DecodeString(query.Get("cursor"))
 	if err != nil || inCursor.EncodeToString(after) != query.Get("cursor") {
@@ -83,6 +111,9 @@ func listTubes(r *request) (reply, error) {
 			page.Tubes = append(page.Tubes, t)
 		}
 	})
+	if recent {
+		r.api.history.addRecent(page.Tubes)
+	}
 	return reply{body: page}, err
 }
 

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// What there is, is as it was at the sample; what was done adds up; what was not looked at
+// is missing, also when the ring has gone round.
+func TestHistory(t *testing.T) {
+	r := start(t, Options{})
+	put := func(n int) {
+		r.in(func(e *engine.Engine, now int64) {
+			for range n {
+				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
+			}
+		})
+	}
+	show := func(step, points int, series string) string {
+		var h History
+		r.want(200, "GET", fmt.Sprintf("/history?step=%d&points=%d", step, points), "", &h)
+		text := ""
+		for _, v := range h.Series[series] {
+			if v == nil {
+				text += "- "
+			} else {
+				text += fmt.Sprint(*v, " ")
+			}
+		}
+		return text
+	}
+	put(3)
+	r.sampleServer(600) // what was before is no rate
+	put(2)
+	r.sampleServer(601)
+	put(4)
+	r.sampleServer(603)
+	if got := show(1, 5, "ready") + "; " + show(1, 5, "put"); got != "- 3 5 - 9 ; - 0 2 - 4 " {
+		t.Error(got)
+	}
+	put(1)
+	r.sampleServer(603 + secondsKept) // in the place of the one before
+	if got := show(1, 4, "put"); got != "- - - 1 " {
+		t.Error(got)
+	}
+	if got := show(60, 62, "put"); got[:6] != "- 6 - " || got[len(got)-2:] != "1 " {
+		t.Error(got)
+	}
+}
+
+// The last samples of a tube are in their order; one that is gone has none.
+func TestTubeHistory(t *testing.T) {
+	r := start(t, Options{})
+	r.someTubes(2)
+	for i := range tubeSamples + 5 {
+		r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("t-1"), engine.Spec{TTR: 9}, nil) })
+		r.sampleTubes(t.Context(), int64(tubeStep*i))
+	}
+	var recent Recent
+	r.want(200, "GET", "/tubes/t-1/history", "", &recent)
+	if !slices.IsSorted(recent.Ready) || len(recent.Ready) != tubeSamples || recent.Ready[tubeSamples-1] != 2+tubeSamples+5 || recent.Put[9] != 0.1 || recent.PutPerSecond != 0.1 {
+		t.Errorf("%+v", recent)
+	}
+	var page Tubes
+	r.want(200, "GET", "/tubes?recent=true", "", &page)
+	if got := page.Tubes[2].Recent; got == nil || !slices.Equal(got.Ready, recent.Ready) || got.Put != nil {
+		t.Errorf("%+v", got)
+	}
+	r.want(200, "POST", "/tubes/t-1/clear", `{"state":"ready"}`, nil)
+	r.sampleTubes(t.Context(), 1_000_000)
+	r.want(404, "GET", "/tubes/t-1/history", "", nil)
+}
+
+// There are samples of so many tubes at most. One with jobs takes the place of one in
+// which nothing has happened for as long as is remembered.
+func TestTubesKept(t *testing.T) {
+	h := newHistory()
+	empty, busy := &surveyedTube{}, &surveyedTube{TubeStats: engine.TubeStats{Ready: 1}}
+	for i := range tubesKept {
+		if !h.makeRoom(empty, nil) {
+			t.Fatal("there is room")
+		}
+		h.tubes[fmt.Sprint(i)] = new(tubeHistory)
+	}
+	quiet := h.quietTubes()
+	if h.makeRoom(busy, &quiet) {
+		t.Error("nothing is known of the tubes that have samples")
+	}
+	for i := range int64(tubeSamples + 1) {
+		h.tubes["7"].add(i, tubeSample{})
+		h.tubes["8"].add(i, tubeSample{ready: 1})
+		h.tubes["9"].add(i, tubeSample{put: uint32(i)})
+	}
+	quiet = h.quietTubes()
+	if h.makeRoom(empty, &quiet) || !h.makeRoom(busy, &quiet) || h.tubes["7"] != nil || len(quiet) != 0 {
+		t.Error("the tube 7 is to make room for one with jobs, and no other")
+	}
+}
+
+// Record ends with its context, and takes the first samples at once.
+func TestRecord(t *testing.T) {
+	r := start(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.Record(ctx)
+	var h History
+	r.want(200, "GET", "/history?points=1", "", &h)
+	if h.Series["ready"][0] == nil {
+		t.Errorf("%+v", h)
+	}
+}
+
+type benchedAPI struct {
+	*API
+	broker *broker.Broker
+}
+
+func benchRig(b *testing.B) benchedAPI {
+	eng := engine.New(engine.Options{})
+	br := broker.New(eng, broker.Options{})
+	b.Cleanup(func() { br.Close() })
+	return benchedAPI{New(br, Options{Server: server.New(br, server.Options{})}), br}
+}
+
+func (r benchedAPI) get(b *testing.B, path string) {
+	w := httptest.NewRecorder()
+	if r.ServeHTTP(w, newRequest("GET", path, "")); w.Code != 200 {
+		b.Fatal(w.Code, w.Body)
+	}
+}
+
+// BenchmarkRecord is what the samples of a second cost, and those of ten seconds with so
+// many tubes.
+func BenchmarkRecord(b *testing.B) {
+	b.Run("server", func(b *testing.B) {
+		r := benchRig(b)
+		for i := int64(0); b.Loop(); i++ {
+			r.sampleServer(i)
+		}
+	})
+	for _, n := range []int{1000, 100_000} {
+		b.Run(fmt.Sprint("tubes=", n), func(b *testing.B) {
+			r := benchRig(b)
+			r.broker.Call(func(e *engine.Engine, now int64) {
+				for i := range n {
+					e.PutInto(now, fmt.Appendf(nil, "tube-%d", i), engine.Spec{TTR: 9}, nil)
+				}
+			})
+			for i := int64(0); b.Loop(); i++ {
+				r.sampleTubes(b.Context(), i)
+			}
+		})
+	}
+}

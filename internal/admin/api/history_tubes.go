@@ -1,0 +1,187 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// A tubeSample is what is remembered of a tube at a time. The counters are cut to 32 bits:
+// only their differences are used.
+type tubeSample struct {
+	ready, reserved, delayed, buried uint32
+	put, deleted                     uint32
+	oldest                           uint32 // s
+}
+
+// A tubeHistory has the last samples of a tube, the newest at last.
+type tubeHistory struct {
+	samples [tubeSamples]tubeSample
+	n       int   // so many were taken; the newest is at (n-1) % tubeSamples
+	seen    int64 // s since 1970, of the newest
+	quiet   int   // so many samples in a row were of an empty tube in which nothing happened
+}
+
+func (h *tubeHistory) add(unix int64, s tubeSample) {
+	if h.n > 0 && h.isQuiet(s) {
+		h.quiet++
+	} else {
+		h.quiet = 0
+	}
+	h.samples[h.n%tubeSamples] = s
+	h.n++
+	h.seen = unix
+}
+
+// isQuiet reports whether a sample shows no jobs, and nothing that has happened since the one
+// before.
+func (h *tubeHistory) isQuiet(s tubeSample) bool {
+	before := h.samples[(h.n-1)%tubeSamples]
+	return s.ready+s.reserved+s.delayed+s.buried == 0 && s.put == before.put && s.deleted == before.deleted
+}
+
+// all returns the samples, the oldest first.
+func (h *tubeHistory) all() []tubeSample {
+	if h.n <= tubeSamples {
+		return h.samples[:h.n]
+	}
+	first := h.n % tubeSamples
+	return append(append(make([]tubeSample, 0, tubeSamples), h.samples[first:]...), h.samples[:first]...)
+}
+
+// sampleTubes takes a sample of each tube that is remembered, and of others while there is
+// room. Tubes in which nothing happens make room for those in which something does.
+func (a *API) sampleTubes(ctx context.Context, unix int64) {
+	h := a.history
+	h.mu.Lock()
+	quiet := h.quietTubes()
+	h.mu.Unlock()
+	a.survey(ctx, func(t *surveyedTube) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		th := h.tubes[t.name]
+		if th == nil {
+			if !h.makeRoom(t, &quiet) {
+				return
+			}
+			th = new(tubeHistory)
+			h.tubes[t.name] = th
+		}
+		th.add(unix, tubeSample{
+			uint32(t.Ready), uint32(t.Reserved), uint32(t.Delayed), uint32(t.Buried),
+			uint32(t.TotalJobs), uint32(t.Deletes), uint32(t.OldestReady / int64(time.Second)),
+		})
+	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, th := range h.tubes {
+		if th.seen < unix && ctx.Err() == nil {
+			delete(h.tubes, name) // the tube is gone
+		}
+	}
+}
+
+// quietTubes returns the names of the tubes in which nothing has happened for as long as is
+// remembered.
+func (h *history) quietTubes() (names []string) {
+	for name, th := range h.tubes {
+		if th.quiet >= tubeSamples {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// makeRoom reports whether there is room for the samples of a tube. One with jobs takes the
+// place of a quiet one.
+func (h *history) makeRoom(t *surveyedTube, quiet *[]string) bool {
+	if len(h.tubes) < tubesKept {
+		return true
+	}
+	if len(*quiet) == 0 || t.Ready+t.Reserved+t.Delayed+t.Buried == 0 {
+		return false
+	}
+	delete(h.tubes, (*quiet)[0])
+	*quiet = (*quiet)[1:]
+	return true
+}
+
+// Recent is what has happened in a tube in the last minutes.
+type Recent struct {
+	Step             int64     `json:"step"` // s, between two values
+	Ready            []uint64  `json:"ready"`
+	Reserved         []uint64  `json:"reserved,omitempty"`
+	Delayed          []uint64  `json:"delayed,omitempty"`
+	Buried           []uint64  `json:"buried,omitempty"`
+	OldestReady      []uint64  `json:"oldest_ready,omitempty"`
+	Put              []float64 `json:"put,omitempty"` // a second
+	Deleted          []float64 `json:"deleted,omitempty"`
+	PutPerSecond     float64   `json:"put_per_second"` // in the last minute
+	DeletedPerSecond float64   `json:"deleted_per_second"`
+	BuriedMore       int64     `json:"buried_more"` // than at the first of the values
+}
+
+// rateSamples is how many samples the rates of the last minute are made of.
+const rateSamples = 60/tubeStep + 1
+
+// recent returns what is known of a tube, or nil.
+func (h *history) recent(name string) *Recent {
+	th := h.tubes[name]
+	if th == nil {
+		return nil
+	}
+	all := th.all()
+	r := &Recent{Step: tubeStep, Ready: make([]uint64, len(all))}
+	for i := range all {
+		r.Ready[i] = uint64(all[i].ready)
+	}
+	first, last := all[max(0, len(all)-rateSamples)], all[len(all)-1]
+	if spans := min(len(all), rateSamples) - 1; spans > 0 {
+		r.PutPerSecond = float64(last.put-first.put) / float64(spans*tubeStep)
+		r.DeletedPerSecond = float64(last.deleted-first.deleted) / float64(spans*tubeStep)
+	}
+	r.BuriedMore = int64(last.buried) - int64(all[0].buried)
+	return r
+}
+
+// addRecent adds to tubes what has happened in them recently, as far as that is known.
+func (h *history) addRecent(tubes []Tube) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range tubes {
+		tubes[i].Recent = h.recent(tubes[i].Name)
+	}
+}
+
+// recentOf returns all that is known of what has happened in a tube; nil if nothing is.
+func (h *history) recentOf(name string) *Recent {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.recent(name)
+	if r == nil {
+		return nil
+	}
+	all := h.tubes[name].all()
+	for i, s := range all {
+		r.Reserved = append(r.Reserved, uint64(s.reserved))
+		r.Delayed = append(r.Delayed, uint64(s.delayed))
+		r.Buried = append(r.Buried, uint64(s.buried))
+		r.OldestReady = append(r.OldestReady, uint64(s.oldest))
+		before := all[max(0, i-1)]
+		r.Put = append(r.Put, float64(s.put-before.put)/tubeStep)
+		r.Deleted = append(r.Deleted, float64(s.deleted-before.deleted)/tubeStep)
+	}
+	return r
+}
+
+// getTubeHistory tells what has happened in a tube in the last ten minutes.
+func getTubeHistory(r *request) (reply, error) {
+	if _, err := r.query(); err != nil {
+		return reply{}, err
+	}
+	recent := r.api.history.recentOf(r.tube)
+	if recent == nil {
+		return reply{}, problemf(http.StatusNotFound, "there are no samples of a tube %s: up to %d tubes have them, every %d s", r.tube, tubesKept, tubeStep)
+	}
+	return reply{body: recent}, nil
+}

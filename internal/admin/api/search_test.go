@@ -1,0 +1,160 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// someTubes puts i jobs into the tube t-i, for i up to n, and one that is buried into every tenth.
+func (r *rig) someTubes(n int) {
+	r.in(func(e *engine.Engine, now int64) {
+		for i := range n {
+			tube := fmt.Appendf(nil, "t-%d", i)
+			for range i + 1 {
+				e.PutInto(now, tube, engine.Spec{TTR: 9}, nil)
+			}
+			if i%10 == 0 {
+				id, _ := e.PutInto(now, tube, engine.Spec{TTR: 9}, nil)
+				e.BuryJob(id, 0)
+			}
+		}
+	})
+}
+
+func names(tubes []Tube) string {
+	var all []string
+	for i := range tubes {
+		all = append(all, tubes[i].Name)
+	}
+	return strings.Join(all, " ")
+}
+
+// Tubes come in any order, with any filter, page by page, each once; and what matches is
+// counted.
+func TestSearchTubes(t *testing.T) {
+	r := start(t, Options{})
+	r.someTubes(40)
+	for _, test := range []struct{ query, want string }{
+		{"sort=-ready", "t-39 t-38 t-37"},
+		{"sort=ready", "default t-0 t-1"},
+		{"sort=-buried", "t-0 t-10 t-20"},
+		{"sort=name", "default t-0 t-1"},
+		{"sort=-name", "t-9 t-8 t-7"},
+		{"q=fau", "default"},
+		{"q=t-*5", "t-15 t-25 t-35"},
+		{"q=t-1%3F&sort=-total_jobs", "t-19 t-18 t-17"},
+		{"has=buried", "t-0 t-10 t-20"},
+		{"has=buried,paused", ""},
+		{"has=unwatched&sort=-ready", "t-39 t-38 t-37"},
+		{"q=[", ""},
+	} {
+		var page Tubes
+		r.want(200, "GET", "/tubes?limit=3&"+test.query, "", &page)
+		if got := names(page.Tubes); got != test.want {
+			t.Errorf("%s: %s, want %s", test.query, got, test.want)
+		}
+	}
+	for column := range columns {
+		for _, sort := range []string{column, "-" + column} {
+			var all []string
+			for cursor, more := "", true; more; {
+				var page Tubes
+				r.want(200, "GET", "/tubes?limit=7&sort="+sort+"&cursor="+url.QueryEscape(cursor), "", &page)
+				for i := range page.Tubes {
+					all = append(all, page.Tubes[i].Name)
+				}
+				if *page.Matching != 41 || page.Jobs.Ready != 40*41/2 || page.Jobs.Buried != 4 {
+					t.Fatalf("%s: %d tubes match, with %+v", sort, *page.Matching, page.Jobs)
+				}
+				cursor, more = page.Next, page.Next != ""
+			}
+			if slices.Sort(all); len(all) != 41 || len(slices.Compact(all)) != 41 {
+				t.Errorf("%s: the pages have %d tubes", sort, len(all))
+			}
+		}
+	}
+}
+
+// A search shows nobody a tube that it may not see, nor counts it.
+func TestSearchRights(t *testing.T) {
+	known := rightsPolicy(t)
+	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return known["stats mail"], true }})
+	r.someTubes(3)
+	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil) })
+	var page Tubes
+	r.want(200, "GET", "/tubes?sort=-ready", "", &page)
+	if names(page.Tubes) != "mail" || *page.Matching != 1 || page.Jobs.Ready != 1 {
+		t.Errorf("%+v", page)
+	}
+	var found Attention
+	r.want(200, "GET", "/attention", "", &found)
+	if found.Total != 1 || found.Findings[0].Tube != "mail" {
+		t.Errorf("%+v", found)
+	}
+}
+
+// The worst comes first.
+func TestAttention(t *testing.T) {
+	r := start(t, Options{Journal: func() Journal { return Journal{Health: "no space left on device"} }})
+	r.someTubes(1)
+	r.talk("watch watched", "watch t-0")
+	r.in(func(e *engine.Engine, now int64) {
+		e.Pause(now, []byte("t-0"), 30)
+		e.PutInto(now-int64(slowAfter), []byte("watched"), engine.Spec{TTR: 9}, nil)
+		e.PutInto(now, []byte("lonely"), engine.Spec{TTR: 9}, nil)
+	})
+	var found Attention
+	r.want(200, "GET", "/attention", "", &found)
+	var got []string
+	for _, f := range found.Findings {
+		got = append(got, f.Severity+" "+f.Kind+" "+f.Tube)
+	}
+	want := []string{"bad journal ", "bad unwatched lonely", "bad buried t-0", "warning slow watched", "warning paused t-0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.want(200, "GET", "/attention?limit=1", "", &found)
+	if len(found.Findings) != 1 || found.Total != 5 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// Connections are found by what they use, watch, wait for and hold, and by their address.
+func TestSearchConnections(t *testing.T) {
+	r := start(t, Options{})
+	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("held"), engine.Spec{TTR: 90}, nil) })
+	r.talk("watch mail", "reserve-job 1")
+	r.talk("use mail")
+	r.talk("watch other")
+	for query, want := range map[string]int{"": 3, "?tube=mail": 2, "?tube=other": 1, "?holding=true": 1, "?tube=mail&holding=true": 1, "?waiting=true": 0, "?q=nowhere": 0} {
+		var page Connections
+		if r.want(200, "GET", "/connections"+query, "", &page); len(page.Connections) != want {
+			t.Errorf("%s: %d connections, want %d", query, len(page.Connections), want)
+		}
+	}
+}
+
+// BenchmarkSearchTubes is the first page of 100 out of many tubes; ns/turn is how long the
+// turns took that it needs, of which no other client sees more than one.
+func BenchmarkSearchTubes(b *testing.B) {
+	for _, n := range []int{1000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r := benchRig(b)
+			r.broker.Call(func(e *engine.Engine, now int64) {
+				for i := range n {
+					e.PutInto(now, fmt.Appendf(nil, "tube-%d", i), engine.Spec{TTR: 9}, nil)
+				}
+			})
+			for b.Loop() {
+				r.get(b, "/tubes?sort=-ready&limit=100")
+			}
+		})
+	}
+}

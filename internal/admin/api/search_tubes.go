@@ -1,0 +1,236 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+)
+
+// A column is what tubes can be sorted by, besides their names.
+type column func(t *surveyedTube) int64
+
+// columns are those that sort takes.
+var columns = map[string]column{
+	"name":         func(*surveyedTube) int64 { return 0 },
+	"ready":        func(t *surveyedTube) int64 { return int64(t.Ready) },
+	"reserved":     func(t *surveyedTube) int64 { return int64(t.Reserved) },
+	"delayed":      func(t *surveyedTube) int64 { return int64(t.Delayed) },
+	"buried":       func(t *surveyedTube) int64 { return int64(t.Buried) },
+	"urgent":       func(t *surveyedTube) int64 { return int64(t.Urgent) },
+	"body_bytes":   func(t *surveyedTube) int64 { return int64(t.Bytes) },
+	"oldest_ready": oldestReady,
+	"total_jobs":   func(t *surveyedTube) int64 { return int64(t.TotalJobs) },
+	"deletes":      func(t *surveyedTube) int64 { return int64(t.Deletes) },
+	"using":        func(t *surveyedTube) int64 { return int64(t.Using) },
+	"watching":     func(t *surveyedTube) int64 { return int64(t.Watching) },
+	"waiting":      func(t *surveyedTube) int64 { return int64(t.Waiting) },
+	"pause_left":   pauseLeft,
+	"queue":        func(t *surveyedTube) int64 { return mean(t.Queued.Sum, t.Queued.N) },
+	"work":         func(t *surveyedTube) int64 { return mean(t.Worked.Sum, t.Worked.N) },
+}
+
+// oldestReady is the same for a job as long as it waits: else a tube would be on every page.
+func oldestReady(t *surveyedTube) int64 {
+	if t.Ready == 0 {
+		return math.MinInt64
+	}
+	return t.OldestReady - t.at
+}
+
+// pauseLeft is the same as long as the pause lasts.
+func pauseLeft(t *surveyedTube) int64 {
+	if t.Pause == 0 {
+		return math.MinInt64
+	}
+	return t.PauseLeft + t.at/int64(time.Second)
+}
+
+func mean(sum float64, n uint64) int64 { return int64(sum / float64(max(n, 1))) }
+
+// conditions are those that has takes.
+var conditions = map[string]func(t *surveyedTube) bool{
+	"ready":     func(t *surveyedTube) bool { return t.Ready > 0 },
+	"reserved":  func(t *surveyedTube) bool { return t.Reserved > 0 },
+	"delayed":   func(t *surveyedTube) bool { return t.Delayed > 0 },
+	"buried":    func(t *surveyedTube) bool { return t.Buried > 0 },
+	"paused":    func(t *surveyedTube) bool { return t.Pause > 0 },
+	"waiting":   func(t *surveyedTube) bool { return t.Waiting > 0 },
+	"unwatched": func(t *surveyedTube) bool { return t.Ready > 0 && t.Watching == 0 },
+}
+
+// A tubeSearch selects tubes and puts them in an order.
+type tubeSearch struct {
+	column     string
+	key        column
+	descending bool
+	has        []func(*surveyedTube) bool
+	pattern    func(name string) bool
+
+	after *rank // nil: from the first on
+}
+
+// A rank is the place of a tube in the order.
+type rank struct {
+	key  int64
+	name string
+}
+
+// compare compares places in the order: by the column, then by the name.
+func (s *tubeSearch) compare(a, b rank) int {
+	byKey := cmp.Compare(a.key, b.key)
+	if s.descending {
+		byKey = -byKey
+	}
+	byName := cmp.Compare(a.name, b.name)
+	if s.descending && s.column == "name" {
+		byName = -byName
+	}
+	return cmp.Or(byKey, byName)
+}
+
+func (s *tubeSearch) rank(t *surveyedTube) rank { return rank{s.key(t), t.name} }
+
+func (s *tubeSearch) matches(t *surveyedTube) bool {
+	for _, has := range s.has {
+		if !has(t) {
+			return false
+		}
+	}
+	return s.pattern(t.name)
+}
+
+// parseTubeSearch reads the parameters sort, has, q and cursor.
+func parseTubeSearch(query url.Values) (*tubeSearch, error) {
+	s := new(tubeSearch)
+	var err error
+	if s.pattern, err = namePattern(query.Get("q")); err != nil {
+		return nil, err
+	}
+	s.column, s.descending = strings.CutPrefix(query.Get("sort"), "-")
+	s.column = cmp.Or(s.column, "name")
+	if s.key = columns[s.column]; s.key == nil {
+		return nil, problemf(http.StatusBadRequest, "sort: want one of %v, with - before it for the largest first", slices.Sorted(maps.Keys(columns)))
+	}
+	if text := query.Get("has"); text != "" {
+		for name := range strings.SplitSeq(text, ",") {
+			has, ok := conditions[name]
+			if !ok {
+				return nil, problemf(http.StatusBadRequest, "has: want some of %v, with commas between them", slices.Sorted(maps.Keys(conditions)))
+			}
+			s.has = append(s.has, has)
+		}
+	}
+	if text := query.Get("cursor"); text != "" {
+		at, err := inCursor.DecodeString(text)
+		key, name, ok := strings.Cut(string(at), " ")
+		n, err2 := strconv.ParseInt(key, 10, 64)
+		if err != nil || err2 != nil || !ok || inCursor.EncodeToString(at) != text {
+			return nil, badCursor()
+		}
+		s.after = &rank{n, name}
+	}
+	return s, nil
+}
+
+// cursor returns the cursor of what is after a tube.
+func (at rank) cursor() string {
+	return inCursor.EncodeToString(fmt.Appendf(nil, "%d %s", at.key, at.name))
+}
+
+// namePattern returns what matches names of tubes: a glob if the text has * or ?, else any
+// name that has the text in it.
+func namePattern(text string) (matches func(name string) bool, err error) {
+	if text == "" {
+		return func(string) bool { return true }, nil
+	}
+	if !strings.ContainsAny(text, "*?") {
+		return func(name string) bool { return strings.Contains(name, text) }, nil
+	}
+	p, err := access.NewPattern([]string{text})
+	if err != nil {
+		return nil, problemf(http.StatusBadRequest, "q: %v", err)
+	}
+	return p.Matches, nil
+}
+
+// searchTubes answers listTubes with an order or a filter. It looks at all tubes, but keeps
+// those of the page only.
+func (r *request) searchTubes(query url.Values, n int, recent bool) (reply, error) {
+	s, err := parseTubeSearch(query)
+	if err != nil {
+		return reply{}, err
+	}
+	var matching uint64
+	var jobs JobCounts
+	best := firstTubes{search: s, n: n + 1} // one more shows whether there is another page
+	err = r.survey(func(t *surveyedTube) {
+		if !s.matches(t) {
+			return
+		}
+		matching++
+		jobs.add(t)
+		best.show(t)
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	found := best.sorted()
+	page := Tubes{Tubes: make([]Tube, min(n, len(found))), Matching: &matching, Jobs: &jobs}
+	for i := range page.Tubes {
+		page.Tubes[i] = tubeOf(found[i].name, &found[i].TubeStats)
+	}
+	if len(found) > n {
+		page.Next = s.rank(&found[n-1]).cursor()
+	}
+	if recent {
+		r.api.history.addRecent(page.Tubes)
+	}
+	return reply{body: page}, nil
+}
+
+func (c *JobCounts) add(t *surveyedTube) {
+	c.Ready += t.Ready
+	c.Reserved += t.Reserved
+	c.Delayed += t.Delayed
+	c.Buried += t.Buried
+}
+
+// firstTubes keeps the first n tubes in the order of a search, of those that it is shown.
+type firstTubes struct {
+	search *tubeSearch
+	n      int
+	kept   []surveyedTube
+	worst  *rank // of the n first ones that were kept when they were sorted; nil: not yet
+}
+
+func (f *firstTubes) show(t *surveyedTube) {
+	at := f.search.rank(t)
+	if f.search.after != nil && f.search.compare(at, *f.search.after) <= 0 {
+		return
+	}
+	if f.worst != nil && f.search.compare(at, *f.worst) >= 0 {
+		return
+	}
+	f.kept = append(f.kept, *t)
+	if len(f.kept) >= 2*f.n {
+		f.sorted()
+		worst := f.search.rank(&f.kept[len(f.kept)-1])
+		f.worst = &worst
+	}
+}
+
+// sorted returns the first ones, in their order.
+func (f *firstTubes) sorted() []surveyedTube {
+	slices.SortFunc(f.kept, func(a, b surveyedTube) int { return f.search.compare(f.search.rank(&a), f.search.rank(&b)) })
+	f.kept = f.kept[:min(f.n, len(f.kept))]
+	return f.kept
+}
