@@ -45,8 +45,8 @@ type examiner struct {
 	damage []Damage
 }
 
-// foreign notes files that are no part of the log, and returns the others. A segment
-// that has only a wrong name is left to the operator.
+// foreign notes files that are no part of the log, and those that have only a wrong name,
+// and returns the others.
 func (x *examiner) foreign(files []found) ([]found, error) {
 	named := make(map[uint64]bool) // sequences whose file has that header
 	for i := range files {
@@ -66,12 +66,28 @@ func (x *examiner) foreign(files []found) ([]found, error) {
 		case f.header.log != x.id:
 			x.setAside(&f, "the file belongs to another log; what the segment held is lost")
 		case named[f.header.sequence]:
-			x.setAside(&f, "the file is a copy of segment %d; what segment %d held is lost", f.header.sequence, f.sequence)
+			x.setAside(&f, "the file is a copy of %s; what %s held is lost", FileName(f.header.sequence), FileName(f.sequence))
 		default:
-			return nil, f.corrupt(0, "the file was renamed: it is segment %d; give it that name again", f.header.sequence)
+			x.misnamed(&f, files)
 		}
 	}
 	return ours, nil
+}
+
+// misnamed notes a segment that has the name of another one.
+func (x *examiner) misnamed(f *found, files []found) {
+	name := FileName(f.header.sequence)
+	reason := "the file was renamed: it is " + name
+	for _, g := range files {
+		switch {
+		case g.sequence != f.header.sequence:
+		case g.headerErr == nil && g.header.log == x.id:
+			reason += fmt.Sprintf(", and in that place is %s", FileName(g.header.sequence))
+		default:
+			reason += ", and in that place is a file that is no segment of this log"
+		}
+	}
+	x.damage = append(x.damage, Damage{File: f.path, Length: f.size, Reason: reason, sequence: f.header.sequence})
 }
 
 func (x *examiner) setAside(f *found, format string, args ...any) {

@@ -232,7 +232,7 @@ func (f *found) check() error {
 	case f.headerErr != nil:
 		return f.corrupt(0, "%v", f.headerErr)
 	case f.header.sequence != f.sequence:
-		return f.corrupt(0, "the file was renamed, or is a copy: it is segment %d", f.header.sequence)
+		return f.corrupt(0, "the file was renamed, or is a copy: it is %s", FileName(f.header.sequence))
 	case f.size < f.end:
 		return f.corrupt(f.size, "the file is shorter than it was: %d bytes are missing", f.end-f.size)
 	case !f.linked:
@@ -258,7 +258,7 @@ func (l *Log) unlinked(f found, sc *scan) error {
 	case f.headerErr != nil:
 		return f.corrupt(0, "%v", f.headerErr)
 	case f.header.sequence != f.sequence:
-		return f.corrupt(0, "the file was renamed, or is a copy: it is segment %d", f.header.sequence)
+		return f.corrupt(0, "the file was renamed, or is a copy: it is %s", FileName(f.header.sequence))
 	case f.isShort():
 		return f.corrupt(f.size, "the file is shorter than it was, and its beginning is damaged")
 	default:

@@ -1,10 +1,13 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"path/filepath"
+	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
@@ -18,13 +21,15 @@ type Damage struct {
 	Removed string // path of the file that keeps the bytes; Check leaves it empty
 
 	// What Repair does besides keeping the bytes.
-	aside  bool    // rename the file, which is no part of the log
-	filler *filler // write fillers
-	patch  []byte  // write this, and then zeros
+	sequence uint64  // rename the file, which is this segment; 0: it has its name
+	aside    bool    // rename the file, which is no part of the log
+	filler   *filler // write fillers
+	patch    []byte  // write this, and then zeros
 }
 
 // Check looks for all damage that [Repair] would repair, and changes nothing. It reads
-// each file piece by piece. A log that is whole, or has only a torn end, has none.
+// each file piece by piece. A log that is whole, or has only a torn end, has none. If
+// segments have wrong names, Check finds nothing else: first they must get their own.
 func Check(fsys vfs.FS, dir string) ([]Damage, error) {
 	files, err := findSegments(fsys, dir)
 	if err != nil {
@@ -38,6 +43,9 @@ func Check(fsys vfs.FS, dir string) ([]Damage, error) {
 	if files, err = x.foreign(files); err != nil {
 		return nil, err
 	}
+	if misnamed := slices.DeleteFunc(slices.Clone(x.damage), func(d Damage) bool { return d.sequence == 0 }); len(misnamed) > 0 {
+		return misnamed, nil
+	}
 	if err := x.examine(files); err != nil {
 		return nil, err
 	}
@@ -47,8 +55,8 @@ func Check(fsys vfs.FS, dir string) ([]Damage, error) {
 // Repair makes a damaged log usable. Every whole record stays where it is. Repair copies
 // the bytes between them to files beside the segment, named after segment and offsets,
 // with the suffix .removed, and overwrites them with fillers. A file that is no part of
-// the log gets such a name. The records of a missing segment are lost. Repair returns
-// what it has repaired.
+// the log gets such a name, and a segment that has the name of another one its own. The
+// records of a missing segment are lost. Repair returns what it has repaired.
 //
 // Repair locks the log. If it fails or is interrupted it can be run again.
 func Repair(fsys vfs.FS, dir string) (damage []Damage, err error) {
@@ -61,6 +69,73 @@ func Repair(fsys vfs.FS, dir string) (damage []Damage, err error) {
 	if err != nil || len(damage) == 0 {
 		return nil, err
 	}
+	if damage[0].sequence != 0 {
+		if err := rename(fsys, dir, damage); err != nil {
+			return nil, fmt.Errorf("wal: rename segments: %w", err)
+		}
+		others, err := Check(fsys, dir)
+		if err != nil {
+			return nil, err
+		}
+		return mend(fsys, dir, damage, others)
+	}
+	return mend(fsys, dir, nil, damage)
+}
+
+// rename gives segments their names. It never replaces a file: a name that is taken is
+// made free first. A segment there gets an unused name, under which it is found again if
+// Repair is interrupted.
+func rename(fsys vfs.FS, dir string, misnamed []Damage) error {
+	holders := make(map[string]*Damage) // by the names that they have now
+	for i := range misnamed {
+		holders[misnamed[i].File] = &misnamed[i]
+	}
+	move := func(d *Damage, name string) error {
+		from := cmp.Or(d.Removed, d.File)
+		err := fsys.Rename(from, name)
+		if err == nil {
+			delete(holders, from)
+			holders[name] = d
+			d.Removed = name
+		}
+		return err
+	}
+	for i := range misnamed {
+		d := &misnamed[i]
+		own := filepath.Join(dir, FileName(d.sequence))
+		err := move(d, own)
+		if errors.Is(err, fs.ErrExist) {
+			if err = vacate(fsys, dir, own, holders[own], move); err == nil {
+				err = move(d, own)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return fsys.SyncDir(dir)
+}
+
+// vacate makes a name free. The file that has it is a segment which also gets another
+// name, or, if that is nil, no segment.
+func vacate(fsys vfs.FS, dir, name string, holder *Damage, move func(*Damage, string) error) error {
+	if holder == nil {
+		other := Damage{File: name, aside: true}
+		return other.keep(fsys)
+	}
+	files, err := findSegments(fsys, dir)
+	if err != nil {
+		return err
+	}
+	newest := files[len(files)-1].sequence
+	if newest == MaxSequence {
+		return ErrNoSequence
+	}
+	return move(holder, filepath.Join(dir, FileName(newest+1)))
+}
+
+// mend repairs damage, after the damage that was repaired already.
+func mend(fsys vfs.FS, dir string, before, damage []Damage) ([]Damage, error) {
 	for i := range damage {
 		if err := damage[i].keep(fsys); err != nil {
 			return nil, fmt.Errorf("wal: keep damaged bytes: %w", err)
@@ -74,7 +149,7 @@ func Repair(fsys vfs.FS, dir string) (damage []Damage, err error) {
 			return nil, fmt.Errorf("wal: repair: %w", err)
 		}
 	}
-	return damage, nil
+	return append(before, damage...), nil
 }
 
 // keep copies the damaged bytes to a new file, or renames the whole file.

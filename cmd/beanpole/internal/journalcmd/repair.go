@@ -15,7 +15,7 @@ const repairLong = `Make a damaged journal one that a server starts with. Every 
 stays where it is. What is damaged is first copied to files beside the segment,
 whose names end in .removed, and then overwritten by filler. What those bytes
 said is lost: a job may be missing, or be in an earlier state, or one that was
-deleted may be there again.
+deleted may be there again. Segments that were renamed get their names again.
 
 No server may be running. A journal that is well is not changed. If the repair
 is interrupted it can be run again.`
