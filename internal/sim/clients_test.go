@@ -69,7 +69,8 @@ type account struct {
 
 type entry struct {
 	id      uint64 // 0: nobody was told that it was put
-	deletes bool   // somebody has asked to delete it
+	cleared bool   // it is in a tube that others clear
+	deletes bool   // somebody has asked to delete it, or may have
 	deleted bool   // and was told that it is
 }
 
@@ -77,17 +78,25 @@ type entry struct {
 // an error.
 func (a *account) serve(round int) {
 	rng := a.world.rng
-	srv := server.New(a.world.broker, server.Options{
+	opt := server.Options{
 		Loops: 1 + rng.IntN(2), SlowSync: time.Duration(rng.IntN(2)) - 1,
 		Limits: access.Limits{CommandsPerSecond: rng.IntN(2) * (1 + rng.IntN(100))},
-	})
+	}
+	if rng.IntN(2) == 0 {
+		var err error
+		if opt.Access, err = control(); err != nil {
+			a.world.fatalf("%v", err)
+		}
+	}
+	srv := server.New(a.world.broker, opt)
 	l := a.connect(newRand(rng.Uint64()))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	var wg sync.WaitGroup
 	for i := range 4 {
 		nc := l.dial()
-		c := &client{a, l, nc, bufio.NewReader(nc), newRand(a.world.rng.Uint64()), fmt.Sprintf("%d.%d", round, i)}
+		c := newClient(a, l, nc, newRand(a.world.rng.Uint64()), fmt.Sprintf("%d.%d", round, i))
+		c.person, c.throttled = anyPerson(rng, opt.Access != nil), opt.Limits.CommandsPerSecond > 0
 		wg.Go(c.work)
 	}
 	done := make(chan struct{})
@@ -145,16 +154,16 @@ func (a *account) audit() {
 		if id == 0 {
 			e.deleted = true
 		} else {
-			e.id, e.deletes = id, false
+			e.id, e.deletes = id, e.cleared
 			a.ids[id] = body
 		}
 	}
 }
 
-func (a *account) put(body string) {
+func (a *account) put(body string, cleared bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.jobs[body] = new(entry)
+	a.jobs[body] = &entry{cleared: cleared, deletes: cleared}
 }
 
 func (a *account) inserted(body string, id uint64) {
@@ -182,23 +191,31 @@ func (a *account) deleted(body string) {
 	a.jobs[body].deleted = true
 }
 
-// A client is a producer and a worker.
+// A client is a producer, a worker, and somebody who looks after the queue.
 type client struct {
 	*account
-	net  network
-	nc   net.Conn
-	in   *bufio.Reader
-	rng  *rand.Rand
-	name string
+	person
+	net       network
+	nc        net.Conn
+	in        *bufio.Reader
+	rng       *rand.Rand
+	name      string
+	used      string // the tube in use
+	throttled bool   // the server limits its commands
+	crowds    int    // it has put so many
+}
+
+func newClient(a *account, net network, nc net.Conn, rng *rand.Rand, name string) *client {
+	return &client{account: a, person: anybody, net: net, nc: nc, in: bufio.NewReader(nc), rng: rng, name: name, used: "default"}
 }
 
 // work ends when the client has done enough or the server has answered with an
 // error.
 func (c *client) work() {
 	defer func() { c.nc.Close() }()
-	for n := range 60 {
-		ok := true
-		switch c.rng.IntN(9) {
+	ok := c.greet()
+	for n := 0; ok && n < 60; n++ {
+		switch c.rng.IntN(12) {
 		case 0, 1, 2:
 			ok = c.produce(n)
 		case 3, 4, 5:
@@ -208,16 +225,15 @@ func (c *client) work() {
 		case 7:
 			time.Sleep(time.Duration(c.rng.IntN(500)) * time.Millisecond)
 		case 8:
-			c.reconnect()
-		}
-		if !ok {
-			return
+			ok = c.reconnect()
+		default:
+			ok = c.manage()
 		}
 	}
 }
 
-// reconnect hangs up, in the middle of something or not, and begins anew.
-func (c *client) reconnect() {
+// reconnect hangs up, in the middle of something or not, and connects again.
+func (c *client) reconnect() bool {
 	io.WriteString(c.nc, []string{"", "reserve\r\n", "reserve\r\npeek 1\r\n", "put 0 0 1 10\r\nx", "list-tubes\r\nstats\r\n", "quit\r\n"}[c.rng.IntN(6)])
 	if c.rng.IntN(2) == 0 {
 		time.Sleep(time.Duration(c.rng.IntN(100)) * time.Millisecond)
@@ -225,6 +241,7 @@ func (c *client) reconnect() {
 	c.nc.Close()
 	c.nc = c.net.dial()
 	c.in.Reset(c.nc)
+	return c.greet()
 }
 
 // do sends a command and returns the words of the answer; ok is false if it is
@@ -238,9 +255,9 @@ func (c *client) do(format string, args ...any) (words []string, ok bool) {
 
 func (c *client) produce(n int) bool {
 	body := fmt.Sprintf("%s.%d ", c.name, n) + strings.Repeat("x", c.rng.IntN(300))
-	c.put(body)
+	c.put(body, cleared(c.used))
 	words, ok := c.do("put %d %d %d %d\r\n%s\r\n", c.rng.IntN(9), c.rng.IntN(2)*c.rng.IntN(3), 1+c.rng.IntN(9), len(body), body)
-	if ok {
+	if ok && words[0] == "INSERTED" {
 		c.inserted(body, number(words[1]))
 	}
 	return ok

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -66,7 +65,7 @@ func (a *account) serveVisitors(round int) (failed int) {
 		visitors.Go(func() {
 			for n := range 40 {
 				nc := l.dial()
-				c := &client{a, l, nc, bufio.NewReader(nc), rng, fmt.Sprintf("%d.%d.%d", round, i, n)}
+				c := newClient(a, l, nc, rng, fmt.Sprintf("%d.%d.%d", round, i, n))
 				c.visit()
 				time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond)
 			}
@@ -124,7 +123,7 @@ func (c *client) visit() {
 			_, ok = c.do("kick %d\r\n", 1+c.rng.IntN(3))
 		case 7: // put, and do not wait
 			body := fmt.Sprintf("%s.%d unheard", c.name, n)
-			c.put(body)
+			c.put(body, false)
 			fmt.Fprintf(c.nc, "put 1 0 5 %d\r\n%s\r\n", len(body), body)
 			return
 		}
