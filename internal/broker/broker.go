@@ -63,6 +63,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -91,14 +92,17 @@ type Settler interface {
 // disk and a Raft group differ in one thing: how long Sync takes. All calls but
 // Sync are made within turns, so one at a time. After an error the changes that
 // are not durable stay in the Log's care: it must make them durable before any
-// later change, and refuse changes (engine.Options.Admit) until it has.
+// later change, and refuse changes (engine.Options.Admit) until it has. After
+// [ErrDeposed] it drops them instead.
 type Log interface {
 	// Append takes changes in order; it does not keep the slice, nor the bodies.
 	Append(changes []engine.Change) error
 
 	// Flush hands what was appended to the system. It returns true if that is
 	// as durable as was promised, because nothing was appended or because no
-	// sync is promised; otherwise a Sync makes it so.
+	// sync is promised; otherwise a Sync makes it so. It may return false though
+	// nothing was appended: then the turn waits for a Sync all the same, by which
+	// the Log makes sure that what the turn has seen still holds.
 	Flush() (durable bool, err error)
 
 	// Sync makes durable what was flushed before the call, or returns an error
@@ -116,6 +120,14 @@ type Log interface {
 	// under way.
 	Close() error
 }
+
+// ErrDeposed is wrapped by the errors of a Log whose server may no longer decide: the
+// leader of a Raft group that is not the leader any more. The changes that are not
+// durable are dropped. The engine has made them, so it counts no more: until
+// [Broker.Replace] gives the broker another one, nothing is executed or comes due, all
+// requests fail with this error, and the Log returns it from each Append, Flush and Sync,
+// also from a Sync that began before.
+var ErrDeposed = errors.New("broker: this server may no longer decide")
 
 // ErrClosed is the error of turns with Changes that come after Close.
 var ErrClosed = errors.New("broker: closed")
@@ -144,6 +156,8 @@ type Broker struct {
 		sync.Mutex
 		queue []*Caller // the next turn applies their requests
 		led   bool      // a turn runs, or its leader is about to start it
+
+		replace func() *engine.Engine // the next turn begins with the engine that this returns; nil: with its own
 	}
 
 	// Owned by the turn.
@@ -156,6 +170,9 @@ type Broker struct {
 	turns      Turns
 	closed     bool // nothing comes due any more
 	logClosed  bool
+
+	engines atomic.Uint64 // how often the engine was replaced
+	deposed atomic.Bool   // since the Log has returned ErrDeposed, until the engine is replaced
 
 	commit commit // has its own lock
 }
@@ -288,6 +305,18 @@ type nobody struct{}
 
 func (nobody) Settled(error) {}
 
+// Replace gives the broker another engine, which is its own from then on. It calls next
+// within a turn, before anything is executed in it, so that the Log can change its state
+// at the same time. If the broker was deposed it executes requests again. What the old
+// engine knew of sessions is gone: no request must refer to them any more, and who waits
+// in the old engine is not told.
+func (b *Broker) Replace(next func() *engine.Engine) {
+	b.mu.Lock()
+	b.mu.replace = next
+	b.mu.Unlock()
+	b.Look(func(*engine.Engine, int64) {})
+}
+
 // crash lets a panic end the process.
 func crash() {
 	if v := recover(); v != nil {
@@ -295,6 +324,20 @@ func crash() {
 		go panic(text)
 		select {}
 	}
+}
+
+// callOwn is Call for the broker itself: what it does has nothing to do with the engine,
+// and is done also while the broker is deposed.
+func (b *Broker) callOwn(f func()) error {
+	defer crash()
+	return b.NewCaller(own(f)).Do()
+}
+
+type own func()
+
+func (f own) Apply(_ *engine.Engine, now int64) int64 {
+	f()
+	return now
 }
 
 type call func(e *engine.Engine, now int64)
@@ -312,13 +355,13 @@ func (b *Broker) Await(s Settler) { b.settlers = append(b.settlers, s) }
 // Close waits for the running turn, settles all turns, closes the log and stops the
 // timer. Nothing comes due any more. Later turns with Changes fail with ErrClosed.
 func (b *Broker) Close() error {
-	err := b.Call(func(*engine.Engine, int64) {
+	err := b.callOwn(func() {
 		b.closed = true
 		b.timer.Stop()
 	})
 	if b.log != nil {
 		// In a turn of its own: the turn before has flushed its requests.
-		b.Call(func(*engine.Engine, int64) { err = errors.Join(err, b.closeLog()) })
+		b.callOwn(func() { err = errors.Join(err, b.closeLog()) })
 		b.commit.goroutines.Wait()
 	}
 	return err

@@ -170,7 +170,9 @@ func (b *Broker) syncLocked() (more bool) {
 	position := c.flushed
 	c.wanted = position
 	c.mu.Unlock()
+	engines := b.engines.Load()
 	err := b.log.Sync()
+	b.noteDeposed(err, engines)
 	c.mu.Lock()
 	// Meanwhile another turn may have got this position. Its Settlers must be told
 	// before a later turn finds that all is settled.

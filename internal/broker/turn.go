@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -13,12 +14,7 @@ func (b *Broker) turn(c *Caller) step {
 	w := stopwatch{began: b.now(), requests: len(callers)}
 	begin := max(w.began, b.last+1)
 	now := begin
-	if !b.closed {
-		b.eng.Tick(now)
-	}
-	for _, c := range callers {
-		now = c.req.Apply(b.eng, now) + 1
-	}
+	now = b.execute(callers, now)
 	b.last = now
 	b.executed(&w)
 	durable, err := b.flush()
@@ -30,13 +26,37 @@ func (b *Broker) turn(c *Caller) step {
 	return next
 }
 
-// gather takes the queue.
+// gather takes the queue, and the engine that is to be used from now on.
 func (b *Broker) gather() []*Caller {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	callers := b.mu.queue
 	b.mu.queue = b.emptyQueue[:0]
+	if b.mu.replace != nil {
+		b.eng = b.mu.replace()
+		b.mu.replace = nil
+		b.engines.Add(1)
+		b.deposed.Store(false)
+	}
 	return callers
+}
+
+// execute does what has come due, and applies the requests; while the broker is deposed
+// only its own. It returns the time after them.
+func (b *Broker) execute(callers []*Caller, now int64) int64 {
+	deposed := b.deposed.Load()
+	if !b.closed && !deposed {
+		b.eng.Tick(now)
+	}
+	for _, c := range callers {
+		if deposed {
+			if _, ok := c.req.(own); !ok {
+				continue
+			}
+		}
+		now = c.req.Apply(b.eng, now) + 1
+	}
+	return now
 }
 
 // flush hands the changes of this turn to the log.
@@ -44,6 +64,7 @@ func (b *Broker) flush() (durable bool, err error) {
 	if b.log == nil {
 		return true, nil
 	}
+	defer func() { b.noteDeposed(err, b.engines.Load()) }()
 	changes := b.eng.TakeChanges()
 	defer b.eng.RecycleChanges(changes)
 	switch {
@@ -51,12 +72,22 @@ func (b *Broker) flush() (durable bool, err error) {
 		return false, ErrClosed
 	case b.logClosed:
 		return true, nil
+	case b.deposed.Load() && len(changes) == 0:
+		return false, ErrDeposed
 	case len(changes) > 0:
 		if err := b.log.Append(changes); err != nil {
 			return false, err
 		}
 	}
 	return b.log.Flush()
+}
+
+// noteDeposed notes that the log has said so, unless that was about an engine before the
+// present one.
+func (b *Broker) noteDeposed(err error, engines uint64) {
+	if err != nil && errors.Is(err, ErrDeposed) && engines == b.engines.Load() {
+		b.deposed.Store(true)
+	}
 }
 
 // conclude tells the callers of this turn that it is settled, or makes them wait
@@ -91,7 +122,10 @@ func (b *Broker) settleCallers(callers []*Caller, leader *Caller, err error) {
 // housekeep lets the log do its own work, and sets the timer for what comes due
 // next.
 func (b *Broker) housekeep(now int64) {
-	next := b.eng.Next()
+	next := int64(engine.Never)
+	if !b.deposed.Load() {
+		next = b.eng.Next()
+	}
 	if b.log != nil && !b.logClosed {
 		next = min(next, b.log.Housekeep(now))
 	}
@@ -126,5 +160,5 @@ func (b *Broker) schedule(next int64) {
 // tick is a turn for what has come due, or because the log has failed. The timer
 // calls it in a goroutine of its own.
 func (b *Broker) tick() {
-	b.Call(func(*engine.Engine, int64) { b.timerAt = engine.Never })
+	b.callOwn(func() { b.timerAt = engine.Never })
 }

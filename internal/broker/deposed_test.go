@@ -1,0 +1,217 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A raftLog is a Log as a Raft group would be one: what is proposed in one office is
+// committed, in order, or dropped when the office ends.
+type raftLog struct {
+	rng *rand.Rand // of Sync and of what deposes, with mu held
+
+	mu        sync.Mutex
+	office    int // grows with each that begins
+	inOffice  bool
+	proposed  []engine.Change // in this office, not committed
+	appended  []engine.Change // not proposed
+	committed []engine.Change
+}
+
+func (l *raftLog) Append(changes []engine.Change) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.inOffice {
+		return fmt.Errorf("raft: %w", ErrDeposed)
+	}
+	l.appended = append(l.appended, changes...)
+	return nil
+}
+
+func (l *raftLog) Flush() (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.inOffice {
+		return false, fmt.Errorf("raft: %w", ErrDeposed)
+	}
+	l.proposed = append(l.proposed, l.appended...)
+	l.appended = nil
+	return false, nil // a turn that has only read waits, too
+}
+
+func (l *raftLog) Sync() error {
+	l.mu.Lock()
+	office, n := l.office, len(l.proposed)
+	l.mu.Unlock()
+	time.Sleep(time.Millisecond) // of the test's own clock: a round trip
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.inOffice || l.office != office {
+		return fmt.Errorf("raft: %w", ErrDeposed)
+	}
+	l.commit(n)
+	return nil
+}
+
+// commit commits the first of the proposed changes.
+func (l *raftLog) commit(n int) {
+	l.committed = append(l.committed, l.proposed[:n]...)
+	l.proposed = l.proposed[n:]
+}
+
+func (l *raftLog) Housekeep(int64) int64 { return engine.Never }
+
+func (l *raftLog) Close() error { return nil }
+
+// depose ends the office. Some of what was proposed is committed all the same: others have
+// it, and the next leader goes on from there.
+func (l *raftLog) depose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inOffice {
+		l.commit(l.rng.IntN(len(l.proposed) + 1))
+	}
+	l.inOffice, l.proposed, l.appended = false, nil, nil
+}
+
+// elect begins an office, and returns an engine with what is committed.
+func (l *raftLog) elect() *engine.Engine {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.office++
+	l.inOffice = true
+	e := engine.New(engine.Options{Logged: true})
+	for _, c := range l.committed {
+		e.Restore(c)
+	}
+	return e
+}
+
+// A server that is deposed drops what was not committed and executes nothing until it has
+// another engine. So what was acknowledged is there whatever happens, nothing is seen that
+// is not committed, and engine and log agree.
+func TestDeposed(t *testing.T) {
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) { deposedLife(t, seed) })
+	}
+}
+
+func deposedLife(t *testing.T, seed uint64) {
+	log := &raftLog{rng: rand.New(rand.NewPCG(seed, 0))}
+	b := New(log.elect(), Options{Log: log})
+	var mu sync.Mutex
+	acknowledged, seen := make(map[uint64]bool), make(map[uint64]bool)
+	refused := 0
+	var clients sync.WaitGroup
+	for k := range 3 {
+		rng := rand.New(rand.NewPCG(seed, uint64(k+1)))
+		clients.Go(func() {
+			for range 30 {
+				var id, saw uint64
+				applied := false
+				err := b.Call(func(e *engine.Engine, now int64) {
+					applied = true
+					if c, _, ok := e.NextSnapshot(0); ok {
+						saw = c.ID
+					}
+					id, _ = e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60, Delay: uint32(rng.IntN(2))}, nil)
+				})
+				mu.Lock()
+				switch {
+				case err == nil:
+					acknowledged[id] = true
+					seen[saw] = true
+				case !errors.Is(err, ErrDeposed):
+					t.Errorf("seed %d: %v", seed, err)
+				case !applied:
+					refused++
+				}
+				mu.Unlock()
+				time.Sleep(time.Duration(rng.IntN(3000)) * time.Microsecond) // of the test's own clock
+			}
+		})
+	}
+	for range 5 {
+		time.Sleep(time.Duration(1+log.rng.IntN(10)) * time.Millisecond)
+		log.depose()
+		time.Sleep(time.Duration(log.rng.IntN(10)) * time.Millisecond)
+		b.Replace(log.elect)
+	}
+	clients.Wait()
+	if err := b.Call(func(e *engine.Engine, _ int64) {
+		for id := range acknowledged {
+			if _, ok := e.Snapshot(id); !ok {
+				t.Errorf("seed %d: job %d was acknowledged, and is not there", seed, id)
+			}
+		}
+		for id := range seen {
+			if _, ok := e.Snapshot(id); !ok && id != 0 {
+				t.Errorf("seed %d: job %d was seen, and is not there", seed, id)
+			}
+		}
+		committed := make(map[uint64]bool)
+		for _, c := range log.committed {
+			if c.Kind == engine.JobPut {
+				committed[c.ID] = true
+			}
+		}
+		for c := range e.Snapshots {
+			if !committed[c.ID] {
+				t.Errorf("seed %d: job %d is there, and was not committed", seed, c.ID)
+			}
+			delete(committed, c.ID)
+		}
+		if len(committed) > 0 {
+			t.Errorf("seed %d: %d jobs are committed, and not there", seed, len(committed))
+		}
+	}); err != nil {
+		t.Errorf("seed %d: at the end: %v", seed, err)
+	}
+	if err := errors.Join(b.Check(), b.Close()); err != nil {
+		t.Errorf("seed %d: %v", seed, err)
+	}
+	if refused == 0 {
+		t.Logf("seed %d: nobody was refused", seed)
+	}
+}
+
+// While a server is deposed nothing is executed and nothing comes due.
+func TestNothingIsExecutedWhileDeposed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2))}
+		b := New(log.elect(), Options{Log: log})
+		put := func(e *engine.Engine, now int64) {
+			e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60, Delay: 1}, nil)
+		}
+		if err := b.Call(put); err != nil {
+			t.Fatal(err)
+		}
+		log.depose()
+		if err := b.Call(put); !errors.Is(err, ErrDeposed) {
+			t.Errorf("the turn that finds out: %v", err)
+		}
+		time.Sleep(10 * time.Second) // of the test's own clock: the delay is over
+		applied := false
+		if err := b.Call(func(*engine.Engine, int64) { applied = true }); !errors.Is(err, ErrDeposed) || applied {
+			t.Errorf("a later one: %v, and it was executed: %v", err, applied)
+		}
+		b.Replace(log.elect)
+		if err := b.Call(func(e *engine.Engine, _ int64) {
+			if st := e.Stats(); st.Ready != 1 || st.Delayed != 0 {
+				t.Errorf("the new engine has %d ready jobs and %d delayed ones", st.Ready, st.Delayed)
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
