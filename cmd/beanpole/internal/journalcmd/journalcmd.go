@@ -1,5 +1,5 @@
-// Package journalcmd is "beanpole journal": the commands that check, dump, repair, import
-// and export the journal of a server, and what is said to people about its errors.
+// Package journalcmd is "beanpole journal": the commands that check, dump, repair, import,
+// export and back up the journal of a server, and what is said to people about its errors.
 //
 // Those that change nothing run beside a server, which may be writing; the others take the
 // lock that a server holds.
@@ -12,12 +12,13 @@ import (
 )
 
 const long = `Look at a journal, the directory that "beanpole -b DIR" keeps its jobs in, mend
-it, put two together, or turn it into files of beanstalkd. doc/journal.md explains
+it, put two together, back it up, or turn it into files of beanstalkd. doc/journal.md explains
 what is in it.`
 
 const example = `  beanpole journal check /var/lib/beanpole
   beanpole journal dump --live --tube mail /var/lib/beanpole
   beanpole journal repair /var/lib/beanpole
+  beanpole journal backup /var/lib/beanpole /backup/beanpole
   beanpole journal import /var/lib/beanpole /var/lib/beanstalkd
   beanpole journal export /var/lib/beanpole --beanstalkd /var/lib/beanstalkd`
 
@@ -30,7 +31,7 @@ command line is wrong, 10 the directory cannot be used.`
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "journal COMMAND DIR",
-		Short:                 "check, dump, repair, import or export a journal",
+		Short:                 "check, dump, repair, back up, import or export a journal",
 		Long:                  long,
 		Example:               example,
 		DisableFlagsInUseLine: true,
@@ -42,7 +43,7 @@ func New() *cobra.Command {
 			return command.UnknownArgument(cmd, args)
 		},
 	}
-	cmd.AddCommand(newCheck(), newDump(), newRepair(), newImport(), newExport())
+	cmd.AddCommand(newCheck(), newDump(), newRepair(), newImport(), newExport(), newBackup())
 	return cmd
 }
 

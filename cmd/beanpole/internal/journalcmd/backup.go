@@ -1,0 +1,82 @@
+package journalcmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+const backupLong = `Copy a journal to the directory TO, which is made, or is empty. A server may be
+using the journal. All that was answered before the command began is in the copy,
+and of what was done meanwhile the beginning. The copy is read to see that it is
+whole; "beanpole -b TO" starts from it.`
+
+const backupExample = `  beanpole journal backup /var/lib/beanpole /backup/beanpole.$(date +%F)`
+
+func newBackup() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "backup DIR TO",
+		Short:                 "copy a journal, also that of a running server",
+		Long:                  backupLong + "\n" + exits,
+		Example:               backupExample,
+		DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return command.UsageError("want two directories, the journal and where to copy it (see: %s --help)", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkDirectory(args[0]); err != nil {
+				return err
+			}
+			return backup(args[0], args[1], cmd.OutOrStdout())
+		},
+	}
+}
+
+func backup(dir, to string, w io.Writer) error {
+	if err := makeEmpty(to); err != nil {
+		return command.WithCode(command.ExitJournal, err)
+	}
+	var report wal.Report
+	err := retry(dir, func() (err error) {
+		if err = removeSegments(to); err == nil { // of the try before
+			report, err = wal.Copy(vfs.OS, dir, to)
+		}
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, removeSegments(to))
+	}
+	if report.Segments == 0 {
+		return fmt.Errorf("directory %s: there is no journal", dir)
+	}
+	fmt.Fprintf(w, "copied %d records, %d bytes in %d segments, to %s\n", report.Records, report.Bytes, report.Segments, to)
+	return nil
+}
+
+// removeSegments removes what an unfinished copy has left.
+func removeSegments(dir string) error {
+	names, err := vfs.OS.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if ok, _ := filepath.Match("beanpole.*.wal", name); !ok {
+			continue
+		}
+		if err := vfs.OS.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
