@@ -89,6 +89,8 @@ type ServerStats struct {
 	// What only beanpole tells, the counts since the start.
 	MaxConnections               uint64 `stats:"max-connections"`
 	RejectedConnections          uint64 `stats:"rejected-connections"` // because there were too many
+	BuffersMemory                uint64 `stats:"buffers-memory"`       // bytes of input and replies that wait
+	ClosedForMemory              uint64 `stats:"closed-for-memory"`    // connections, because of those bytes
 	RejectedConnectionsOfAddress uint64 `stats:"rejected-connections-of-address"`
 	RefusedConnections           uint64 `stats:"refused-connections"` // of other networks, or with a failed handshake
 	RefusedCommands              uint64 `stats:"refused-commands"`    // answered [ErrUnauthorized]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
 	"time"
@@ -140,6 +141,7 @@ func serverOptions(opt *config.Options, log *slog.Logger, q *queue, sec *securit
 		Access:       sec.Control,
 		MaxJobSize:   int(min(opt.MaxJobSize, server.MaxJobSizeLimit)),
 		MaxConns:     fitConnections(opt.MaxConns, ownDescriptors(opt), log),
+		MaxBuffers:   int64(min(opt.MaxBuffers, math.MaxInt64)),
 		Limits:       opt.ClientLimits(),
 		IdleTimeout:  opt.IdleTimeout,
 		StallTimeout: opt.StallTimeout,
@@ -153,6 +155,9 @@ func serverOptions(opt *config.Options, log *slog.Logger, q *queue, sec *securit
 	// Where we say 0, the server's zero is its default.
 	if o.MaxJobSize == 0 {
 		o.MaxJobSize = -1
+	}
+	if o.MaxBuffers == 0 {
+		o.MaxBuffers = -1
 	}
 	if o.StallTimeout == 0 {
 		o.StallTimeout = -1

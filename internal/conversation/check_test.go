@@ -25,6 +25,7 @@ func TestCheckReports(t *testing.T) {
 		{"V7", Closed, func(c *Conversation) {}},
 		{"V7", Lingering, func(c *Conversation) {}},
 		{"V7", Reading, func(c *Conversation) { c.sess = nil }},
+		{"V10", Closed, func(c *Conversation) { c.holding.bytes = 1 }},
 		{"V8", Waiting, func(c *Conversation) { c.wait.phase = waiting; c.in.append(make([]byte, 3*MaxAhead)) }},
 	} {
 		g := newDesk(t).guest()

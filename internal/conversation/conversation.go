@@ -66,6 +66,9 @@ type Shared struct {
 	// nobody is told.
 	Refused func(c *Conversation, what string)
 
+	// Memory bounds what the conversations hold together.
+	Memory Memory
+
 	// Stats returns what the command stats tells. It is called within turns.
 	Stats func(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.ServerStats
 
@@ -110,6 +113,9 @@ type Owner interface {
 	// not acknowledged; a negative number if that cannot be told. It is called in the states Writing
 	// and Lingering.
 	Unacknowledged() int
+
+	// Dismiss makes the driver end the conversation, soon. Any goroutine may call it.
+	Dismiss(reason error)
 }
 
 // A Conversation is one client as the protocol sees it. It belongs to its driver,
@@ -132,6 +138,7 @@ type Conversation struct {
 
 	progress progress
 	pace     pace
+	holding  holding
 
 	terms    *access.Terms    // on which the client was let in; nil: it may do everything
 	identity *access.Identity // who the client is; nil without terms
@@ -188,6 +195,7 @@ func (c *Conversation) Receive(b *Batch, now int64, input []byte) {
 	c.received(now, len(input))
 	if c.state == Waiting {
 		c.in.append(input)
+		c.account()
 		return
 	}
 	c.parse(b, now, input)
@@ -381,6 +389,7 @@ func (c *Conversation) proceed() {
 		c.state = Reading
 	}
 	c.out, c.progress.unacked = output{}, 0
+	c.account()
 }
 
 // Output returns replies to write, in the state Writing. There may be more when
@@ -399,7 +408,11 @@ func (c *Conversation) Wrote(now int64, n int) {
 		c.progress.unacked += n
 	}
 	c.pace.mayResume(now)
+	piece := len(c.out.next())
 	if c.out.wrote(n); len(c.out.bytes) == 0 {
 		c.proceed()
+	}
+	if n < piece { // the client takes no more for now
+		c.account()
 	}
 }

@@ -80,13 +80,16 @@
 //     received at a time, which is 64 KiB or half the buffer.
 //   - V9. A conversation that is throttled has a token for the next command, and
 //     knows when it can use that.
+//   - V10. A conversation that counts for Memory has its place among those that do, and
+//     one that is closed does not count.
 //
 // # Memory
 //
 // A conversation keeps the input of one command that is not complete, growing with
 // what has arrived and not with what a put announces; and replies up to maxOut
 // bytes and one more. A body that is larger than largeBody is not copied into a
-// reply: the reply refers to it, even when the job is deleted meanwhile.
+// reply: the reply refers to it, even when the job is deleted meanwhile. What all of them
+// keep together has a bound (memory.go).
 //
 // Start reading with Conversation in conversation.go, then Batch in batch.go and
 // ending.go; execute.go has a function for each command.

@@ -121,6 +121,7 @@ func (c *Conversation) gone() {
 	if c.state = Closed; c.ending.lingers() {
 		c.state = Lingering
 	}
+	c.account()
 }
 
 // Drained tells that n bytes of input were read and thrown away in the state Lingering,

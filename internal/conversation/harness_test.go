@@ -25,6 +25,8 @@ type desk struct {
 	waits   []*guest // whose wait has ended
 	taking  int      // how many bytes a guest takes at a time; 0: all
 	failing error    // with which turns are settled
+
+	dismissed []*guest
 }
 
 func newDesk(tb testing.TB) *desk {
@@ -63,6 +65,9 @@ func (g *guest) WaitOver(job engine.Job, o engine.Outcome) {
 	g.Answer(job, o)
 	g.desk.waits = append(g.desk.waits, g)
 }
+
+// Dismiss implements Owner.
+func (g *guest) Dismiss(reason error) { g.desk.dismissed = append(g.desk.dismissed, g) }
 
 // Unacknowledged implements Owner.
 func (g *guest) Unacknowledged() int { return g.unacked }

@@ -54,6 +54,7 @@ func (c *Conversation) look(now int64) {
 		p.at, p.unacked = now, n
 	}
 	p.looked = now
+	c.account()
 }
 
 // Next returns when the conversation wants to be looked at with Advance, in ns, or

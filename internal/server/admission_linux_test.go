@@ -42,19 +42,6 @@ func testAccess(t *testing.T) *access.Control {
 	return controlOf(t, c)
 }
 
-func controlOf(t *testing.T, c access.Config) *access.Control {
-	t.Helper()
-	p, err := access.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	control, err := access.NewControl(p, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return control
-}
-
 func listenLoopback(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -4,6 +4,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -19,13 +20,12 @@ type Connection struct {
 // MaxNamedJobs is how many of the jobs that a client holds a Connection names at most.
 const MaxNamedJobs = 100
 
-// A connected is a connection as its session knows it. All but disconnect is for turns.
+// A connected is a connection as its session knows it. All but Dismiss is for turns.
 type connected interface {
-	engine.Waiter
+	conversation.Owner
 	address() string
 	Identity() string
 	Opened() int64
-	disconnect()
 }
 
 // Connection tells of a session; ok is false if it is not that of a connection. It is
@@ -48,7 +48,7 @@ func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (
 // the client. Replies that it has not read are lost, and what it holds becomes ready.
 func (s *Server) Disconnect(sess *engine.Session) {
 	if w, ok := sess.Waiter().(connected); ok {
-		w.disconnect()
+		w.Dismiss(errDismissed)
 	}
 }
 

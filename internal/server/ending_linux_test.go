@@ -233,3 +233,29 @@ func TestTimersForgetClosedConnections(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Clients that wait with much behind their reserve, or read nothing, take no more memory
+// together than there may be; those that work do not notice.
+func TestBuffersAreBounded(t *testing.T) {
+	for name, dial := range map[string]func(*rig, *testing.T) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, Options{MaxBuffers: 1 << 20, Loops: 2})
+			dial := dial(r, t)
+			worker := dial()
+			for range 40 {
+				c := dial()
+				c.send("watch empty\nignore default\nreserve\n" + strings.Repeat("use x\n", 4000))
+				c.want("WATCHING 2\nWATCHING 1\n")
+				worker.do("put 0 0 9 1\nx\n", "INSERTED ")
+				worker.line("")
+			}
+			r.eventually("some are closed", func() bool { return r.evicted.Load() > 20 })
+			if n := r.shared.Memory.Held(); n > 1<<20 {
+				t.Errorf("the buffers hold %d bytes", n)
+			}
+			if n := worker.stat("closed-for-memory"); n == "0" {
+				t.Error("stats does not tell")
+			}
+		})
+	}
+}

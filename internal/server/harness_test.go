@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/memnet"
@@ -245,4 +246,18 @@ func (c *client) stat(key string) (value string) {
 	}
 	c.tb.Fatalf("stats has no %s:\n%s", key, text)
 	return ""
+}
+
+// controlOf returns what a configuration means.
+func controlOf(t *testing.T, c access.Config) *access.Control {
+	t.Helper()
+	p, err := access.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control, err := access.NewControl(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return control
 }

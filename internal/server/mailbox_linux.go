@@ -22,7 +22,13 @@ type letters struct {
 	settled   []*round    // their replies can go
 	acceptors []*acceptor // to accept from, again
 	joined    []*socket   // new ones
-	dismissed []*socket   // to be ended at once
+	dismissed []dismissal // sockets to be ended at once
+}
+
+// A dismissal says that a socket is to be ended, and why.
+type dismissal struct {
+	socket *socket
+	reason error
 }
 
 // post puts something into the mailbox.
@@ -70,9 +76,9 @@ func (l *loop) readMail() {
 	for _, s := range got.joined {
 		l.join(s)
 	}
-	for _, s := range got.dismissed {
-		if l.socks[s.index] == s {
-			l.end(s, errDismissed)
+	for _, d := range got.dismissed {
+		if l.socks[d.socket.index] == d.socket {
+			l.end(d.socket, d.reason)
 		}
 	}
 	clear(got.answered)

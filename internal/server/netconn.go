@@ -47,9 +47,9 @@ type netConn struct {
 	halfClosed bool                // it lingers
 
 	// What other goroutines want. They call wake after it.
-	answered  atomic.Bool // a reserve has been answered, and Answered does not know
-	stopped   atomic.Bool // Shutdown wants the connection to end
-	dismissed atomic.Bool // a manager has closed it
+	answered  atomic.Bool           // a reserve has been answered, and Answered does not know
+	stopped   atomic.Bool           // Shutdown wants the connection to end
+	dismissed atomic.Pointer[error] // why the connection was closed
 	woken     chan struct{}
 }
 
@@ -92,7 +92,11 @@ func (c *netConn) serve() {
 	c.turn()
 	for c.State() != conversation.Closed {
 		c.heed()
-		if err := c.step(); err != nil {
+		err := c.step()
+		if reason := c.dismissed.Load(); reason != nil {
+			err = *reason
+		}
+		if err != nil && c.State() != conversation.Leaving {
 			c.End(c.newBatch(), err)
 		}
 	}
@@ -101,18 +105,16 @@ func (c *netConn) serve() {
 	c.srv.disconnected(c.Client(), c.Reason())
 }
 
-// heed does what other goroutines want, except that it leaves answers to await.
+// heed stops the conversation if Shutdown wants that.
 func (c *netConn) heed() {
-	if c.stopped.Swap(false) {
-		switch c.State() {
-		case conversation.Reading, conversation.Throttled, conversation.Waiting:
-			c.newBatch() // for the end; other states have no use for a batch
-		}
-		c.Stop(c.batch)
+	if !c.stopped.Swap(false) {
+		return
 	}
-	if c.dismissed.Load() && c.State() != conversation.Leaving {
-		c.End(c.newBatch(), errDismissed)
+	switch c.State() {
+	case conversation.Reading, conversation.Throttled, conversation.Waiting:
+		c.newBatch() // for the end; other states have no use for a batch
 	}
+	c.Stop(c.batch)
 }
 
 // step does what the conversation wants next. After an error it has to end.
@@ -322,9 +324,9 @@ func (c *netConn) stop() {
 // of TLS, which might have to wait.
 func (c *netConn) close() { c.kernel.Close() }
 
-// disconnect implements connected.
-func (c *netConn) disconnect() {
-	c.dismissed.Store(true)
+// Dismiss implements conversation.Owner.
+func (c *netConn) Dismiss(reason error) {
+	c.dismissed.Store(&reason)
 	c.wake()
 	c.close()
 }

@@ -73,6 +73,7 @@ const (
 	DefaultMaxJobSize   = wire.DefaultMaxBody // bytes
 	DefaultMaxConns     = 65536
 	DefaultStallTimeout = time.Minute
+	DefaultMaxBuffers   = 512 << 20 // bytes
 
 	// MaxJobSizeLimit is the most that Options.MaxJobSize may be, in bytes.
 	MaxJobSizeLimit = wire.LargestMaxBody
@@ -104,6 +105,12 @@ type Options struct {
 	// the end of the command.
 	// 0: DefaultStallTimeout; negative: for ever.
 	StallTimeout time.Duration
+
+	// MaxBuffers is how many bytes the buffers of all connections may hold together:
+	// input that is not executed, and replies that are not read. When they hold more,
+	// the connection that has made no progress for longest is closed. It is twice
+	// MaxJobSize at least. 0: DefaultMaxBuffers; negative: any number.
+	MaxBuffers int64
 
 	// Compat is the version of beanstalkd whose protocol is spoken.
 	Compat wire.Compat
@@ -149,6 +156,7 @@ type Server struct {
 
 	rejected       atomic.Uint64 // connections over the limit of all
 	crowded        atomic.Uint64 // connections over that of their address
+	evicted        atomic.Uint64 // connections that held buffers for too long
 	vacancies      vacancies
 	restricted     atomic.Bool    // some listener does not let in everybody
 	refusals       *refusals      // of connections and commands
@@ -183,6 +191,12 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Loops == 0 {
 		opt.Loops = max(1, runtime.GOMAXPROCS(0)/2)
 	}
+	if opt.MaxBuffers == 0 {
+		opt.MaxBuffers = DefaultMaxBuffers
+	}
+	if opt.MaxBuffers > 0 {
+		opt.MaxBuffers = max(opt.MaxBuffers, 2*int64(opt.MaxJobSize))
+	}
 	if opt.SlowSync == 0 {
 		opt.SlowSync = 5 * time.Millisecond
 	}
@@ -197,6 +211,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Trace {
 		s.shared.Trace = opt.Logger
 	}
+	s.shared.Memory.Max = opt.MaxBuffers
 	s.refusals = newRefusals(s.log)
 	if s.access = opt.Access; s.access == nil {
 		s.access = new(access.Control)
@@ -234,6 +249,9 @@ var (
 func (s *Server) disconnected(client string, reason error) {
 	s.log.Debug("disconnected", "client", client, "reason", reason)
 	switch reason {
+	case conversation.ErrMemory:
+		s.evicted.Add(1)
+		s.refusals.log.Warn("a connection was closed", "client", client, "reason", reason)
 	case conversation.ErrHTTP:
 		s.foreignWarning.Do(func() {
 			s.log.Warn("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")

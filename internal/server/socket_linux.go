@@ -46,13 +46,13 @@ func (s *socket) address() string {
 	return addressText(s.client)
 }
 
-// disconnect implements connected. A socket that is just being accepted reaches its
+// Dismiss implements conversation.Owner. A socket that is just being accepted reaches its
 // loop first.
-func (s *socket) disconnect() {
+func (s *socket) Dismiss(reason error) {
 	all := &s.loop.srv.accepting
 	all.Lock()
 	defer all.Unlock()
-	s.loop.post(func(m *mailbox) { m.dismissed = append(m.dismissed, s) })
+	s.loop.post(func(m *mailbox) { m.dismissed = append(m.dismissed, dismissal{s, reason}) })
 }
 
 // join makes a new socket, whose session is open, part of the loop.

@@ -95,6 +95,8 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.Se
 		{Key: "rejected-connections", Value: strconv.FormatUint(s.rejected.Load(), 10)},
 		{Key: "rejected-connections-of-address", Value: strconv.FormatUint(s.crowded.Load(), 10)},
 		{Key: "throttled", Value: strconv.FormatUint(s.access.Throttled(), 10)},
+		{Key: "buffers-memory", Value: strconv.FormatInt(s.shared.Memory.Held(), 10)},
+		{Key: "closed-for-memory", Value: strconv.FormatUint(s.evicted.Load(), 10)},
 		{Key: "max-connections", Value: strconv.Itoa(s.opt.MaxConns)},
 		{Key: "processors", Value: strconv.Itoa(runtime.GOMAXPROCS(0))},
 	}

@@ -71,6 +71,9 @@ func (c *client) Apply(e *engine.Engine, now int64) (later int64) { return c.bat
 // Unacknowledged implements conversation.Owner.
 func (c *client) Unacknowledged() int { return 0 }
 
+// Dismiss implements conversation.Owner.
+func (c *client) Dismiss(reason error) { panic(reason) }
+
 // WaitOver implements engine.Waiter.
 func (c *client) WaitOver(job engine.Job, o engine.Outcome) {
 	c.Answer(job, o)

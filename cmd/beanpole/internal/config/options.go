@@ -24,6 +24,7 @@ type Options struct {
 
 	MaxJobSize   uint64 // bytes
 	MaxConns     int
+	MaxBuffers   uint64        // bytes; 0: any number
 	IdleTimeout  time.Duration // 0: never
 	StallTimeout time.Duration // 0: never
 	Compat       wire.Compat
@@ -91,6 +92,7 @@ func Default() Options {
 		UnixMode:     server.DefaultUnixMode,
 		MaxJobSize:   server.DefaultMaxJobSize,
 		MaxConns:     server.DefaultMaxConns,
+		MaxBuffers:   server.DefaultMaxBuffers,
 		StallTimeout: server.DefaultStallTimeout,
 		Journal:      Journal{asked: wal.DefaultSegmentSize},
 		Admin:        Admin{Tubes: admin.DefaultTubes},
