@@ -44,7 +44,7 @@ var arrows = map[string]string{
 	"internal/conversation": "internal/access internal/engine internal/rights internal/wire",
 	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
-	"internal/admin":           "internal/access internal/admin/api internal/broker internal/engine internal/histogram internal/rights internal/server github.com/prometheus",
+	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/histogram internal/rights internal/server github.com/prometheus",
 	"internal/admin/api":       "internal/access internal/broker internal/engine internal/jobjson internal/rights internal/server internal/wire",
 	"internal/admin/door":      "",
 	"internal/certs":           "",

@@ -108,6 +108,7 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	o := admin.Options{
 		Version: version(), Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: log,
 		Server: srv.Counts, Identify: identify, Refused: srv.Refused,
+		Certificates: sec.expiries, Warnings: func() []string { return certificateWarnings(sec.expiries(), time.Now()) },
 	}
 	if j := q.journal; j != nil {
 		o.SyncLasts = q.syncs.lasted

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 const configLong = `Show how the server would be configured.
@@ -59,6 +62,30 @@ func newConfigCommand(name, short string, run func(*config.Settings, io.Writer) 
 	return cmd
 }
 
+// checkPorts looks the ports up that are names of services, as the start does.
+func checkPorts(opt *config.Options, endpoints []config.Endpoint) error {
+	addrs := make([]server.Address, 0, len(endpoints)+1)
+	for _, e := range endpoints {
+		addrs = append(addrs, e.Address)
+	}
+	if opt.Admin.Addr != "" {
+		addr, err := opt.Admin.Address()
+		if err != nil {
+			return err
+		}
+		addrs = append(addrs, addr)
+	}
+	for _, a := range addrs {
+		if a.Path != "" {
+			continue
+		}
+		if _, err := net.LookupPort("tcp", a.Port); err != nil {
+			return command.WithCode(command.ExitSocket, fmt.Errorf("listen on %s: unknown service %q (want the number of a port, or a name from /etc/services)", a, a.Port))
+		}
+	}
+	return nil
+}
+
 // checkConfig looks for what is wrong as far as it can be known without opening
 // sockets or files.
 func checkConfig(s *config.Settings, w io.Writer) error {
@@ -67,10 +94,14 @@ func checkConfig(s *config.Settings, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := checkPorts(opt, endpoints); err != nil {
+		return err
+	}
 	if _, err := opt.QueueLimits(); err != nil {
 		return err
 	}
-	if _, err := newSecurity(opt, endpoints, slog.New(slog.DiscardHandler)); err != nil {
+	sec, err := newSecurity(opt, endpoints, slog.New(slog.DiscardHandler))
+	if err != nil {
 		return err
 	}
 	if _, err := lookupAccount(opt.User); err != nil {
@@ -80,6 +111,9 @@ func checkConfig(s *config.Settings, w io.Writer) error {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return command.WithCode(command.ExitJournal, fmt.Errorf("journal: %s is not a directory (it must exist)", dir))
 		}
+	}
+	for _, warning := range certificateWarnings(sec.expiries(), time.Now()) {
+		fmt.Fprintln(w, "warning:", warning)
 	}
 	fmt.Fprintln(w, "the configuration is good")
 	return nil

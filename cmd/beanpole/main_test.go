@@ -217,7 +217,7 @@ func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
 // environment is that of the test with the script's variables for beanpole.
 func environment(ts *testscript.TestScript) []string {
 	env := os.Environ()
-	for _, name := range []string{"BEANPOLE_PORT", "BEANPOLE_MAX_JOB_SIZE", "BEANPOLE_NO_FSYNC"} {
+	for _, name := range []string{"BEANPOLE_PORT", "BEANPOLE_MAX_JOB_SIZE", "BEANPOLE_NO_FSYNC", "BEANPOLE_REQUIRE_AUHT"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
@@ -75,7 +76,7 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 	signals := catchSignals()
 	defer signals.release()
 
-	log, level := opt.Logger(stderr)
+	log, level := opt.Logger(stderr, onJournald())
 	opt.LogNotices(log)
 	endpoints, err := opt.Endpoints()
 	if err != nil {
@@ -117,6 +118,7 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go giveMemoryBack(ctx, q)
+	go watchCertificates(ctx, sec, log)
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { ended <- sec.serve(srv, l) }()
@@ -163,6 +165,12 @@ func serverOptions(opt *config.Options, log *slog.Logger, q *queue, sec *securit
 		o.StallTimeout = -1
 	}
 	return o
+}
+
+// onJournald reports whether journald reads the log.
+func onJournald() bool {
+	yes, err := journal.StderrIsJournalStream()
+	return yes && err == nil
 }
 
 // spareProcessor lets Go code run on two processors where there is one: else the

@@ -14,6 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/histogram"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -46,6 +47,13 @@ type Options struct {
 	// NotReady says why clients cannot use the queue; empty: they can. It is
 	// called within turns. Nil: they always can.
 	NotReady func() string
+
+	// Certificates returns when the certificates of the listeners end. Nil: there are none.
+	Certificates func() []certs.Expiry
+
+	// Warnings returns what somebody should see to, though clients can use the queue. Nil:
+	// nothing.
+	Warnings func() []string
 
 	// Identify says who sends a request; false if nobody knows, and somebody must.
 	// Nil: everybody may see everything.

@@ -16,6 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/histogram"
 	"github.com/beanpole-mq/beanpole/internal/rights"
@@ -70,8 +71,9 @@ func everything() Options {
 	syncs.Record(1 << 20)
 	syncs.Record(3 << 20)
 	return Options{
-		Version:   "1.2.3",
-		SyncLasts: func() time.Duration { return 0 },
+		Version:      "1.2.3",
+		SyncLasts:    func() time.Duration { return 0 },
+		Certificates: func() []certs.Expiry { return []certs.Expiry{{File: "tls.crt", End: time.Unix(2e9, 0)}} },
 		Server: func() server.Counts {
 			return server.Counts{Commands: map[string]uint64{"put": 7}, RejectedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}, MaxConnections: 100, MaxJobSize: 65535}
 		},
@@ -128,6 +130,7 @@ func TestMetrics(t *testing.T) {
 		`beanpole_tube_job_work_seconds_count{tube="news"} 1`,
 		`beanpole_commands_total{verb="put"} 7`,
 		`beanpole_draining 0`,
+		`beanpole_tls_certificate_end_timestamp_seconds{file="tls.crt"} 2e+09`,
 		`beanpole_ready 1`,
 		`beanpole_journal_sync_under_way_seconds 0`,
 		`beanpole_journal_healthy 1`,
@@ -211,6 +214,14 @@ func TestHealth(t *testing.T) {
 		if got, want := after(body, "\nbeanpole_ready "), map[int]string{200: "1", 503: "0"}[step.ready]; got != want {
 			t.Errorf("beanpole_ready is %s, want %s", got, want)
 		}
+	}
+}
+
+// What somebody should see to is said by /readyz, which stays ready.
+func TestWarnings(t *testing.T) {
+	opt := Options{Warnings: func() []string { return []string{"the certificate tls.crt ends"} }}
+	if code, body := get(t, New(newQueue(t), opt), "/readyz", ""); code != 200 || body != "ok\nwarning: the certificate tls.crt ends\n" {
+		t.Errorf("/readyz: %d %q", code, body)
 	}
 }
 

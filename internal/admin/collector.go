@@ -107,6 +107,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if c.opt.Journal != nil {
 		m.journal(&s.journal)
 	}
+	if c.opt.Certificates != nil {
+		for _, e := range c.opt.Certificates() {
+			m.gauge(certificateEnd, float64(e.End.Unix()), e.File)
+		}
+	}
 	m.tubes(s.tubes)
 }
 

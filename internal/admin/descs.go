@@ -42,6 +42,8 @@ var (
 	journalSyncing  = desc("journal_sync_under_way_seconds", "How long a sync of the journal has been under way; 0 if none is.")
 	journalSyncs    = desc("journal_sync_seconds", "How long the syncs of the journal's files took.")
 
+	certificateEnd = desc("tls_certificate_end_timestamp_seconds", "When a certificate of a listener ends, or one between it and its authority; in seconds since 1970.", "file")
+
 	tubes     = desc("tubes", "Tubes now.")
 	tubesLeft = desc("tubes_without_metrics", "Tubes that have no metrics of their own, because there are too many.")
 

@@ -80,10 +80,17 @@ func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 	switch {
 	case why != "":
 		http.Error(rw, why, http.StatusServiceUnavailable)
+		return
 	case lasts >= worthSaying:
 		fmt.Fprintf(rw, "ok, but %s\n", syncing)
 	default:
 		io.WriteString(rw, "ok\n")
+	}
+	if w.opt.Warnings == nil {
+		return
+	}
+	for _, warning := range w.opt.Warnings() {
+		fmt.Fprintf(rw, "warning: %s\n", warning)
 	}
 }
 

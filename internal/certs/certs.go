@@ -76,6 +76,34 @@ func (s *Source) Config() *tls.Config {
 	}
 }
 
+// An Expiry says when a certificate ends.
+type Expiry struct {
+	File       string // that has it
+	Begin, End time.Time
+}
+
+// notice is how long before its end a certificate is soon to end, at most.
+const notice = 14 * 24 * time.Hour
+
+// Soon reports whether the certificate has ended or ends soon: in two weeks, or in a fifth
+// of the time for which it is made, if that is less.
+func (e Expiry) Soon(now time.Time) bool {
+	return e.End.Sub(now) < min(notice, e.End.Sub(e.Begin)/5)
+}
+
+// Expiry says when the certificate in use ends, or one between it and its authority, if
+// that ends earlier. It looks at the files as a client does that connects.
+func (s *Source) Expiry() Expiry {
+	e := Expiry{File: s.files.Cert}
+	for _, der := range s.current(time.Now()).Certificates[0].Certificate {
+		c, err := x509.ParseCertificate(der)
+		if err == nil && (e.End.IsZero() || c.NotAfter.Before(e.End)) {
+			e.Begin, e.End = c.NotBefore, c.NotAfter
+		}
+	}
+	return e
+}
+
 // Reload reads the files now, whether they have changed or not.
 func (s *Source) Reload() error {
 	s.mu.Lock()

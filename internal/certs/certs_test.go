@@ -165,3 +165,40 @@ func TestBadFiles(t *testing.T) {
 		}
 	}
 }
+
+// The file that is in use counts, also after it was renewed.
+func TestExpiry(t *testing.T) {
+	ca := certstest.NewCA(t)
+	now := time.Now()
+	hour := now.Add(time.Hour)
+	cert, key := ca.Issue("server", hour)
+	s, err := Load(Files{Cert: cert, Key: key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := s.Expiry(); e.File != cert || e.End.Unix() != hour.Unix() || !e.Begin.Before(now) {
+		t.Errorf("%+v, want an end at %v", e, hour)
+	}
+	ca.Issue("server", hour.Add(time.Hour))
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if e := s.Expiry(); e.End.Unix() != hour.Add(time.Hour).Unix() {
+		t.Errorf("after the renewal: %+v", e)
+	}
+}
+
+func TestSoon(t *testing.T) {
+	begin, day := time.Unix(1e9, 0), 24*time.Hour
+	for _, c := range []struct {
+		lifetime, after time.Duration
+		want            bool
+	}{
+		{90 * day, 75 * day, false}, {90 * day, 77 * day, true}, {90 * day, 91 * day, true},
+		{10 * day, 7 * day, false}, {10 * day, 9 * day, true},
+	} {
+		if got := (Expiry{Begin: begin, End: begin.Add(c.lifetime)}).Soon(begin.Add(c.after)); got != c.want {
+			t.Errorf("of %v after %v: %v", c.lifetime, c.after, got)
+		}
+	}
+}

@@ -250,7 +250,7 @@ func parseServerAddr(s string) (string, error) {
 
 // parseBody reads the size of a body; load takes a negative one for none.
 func parseBody(s string) (int, error) {
-	n, err := command.ParseNumber(s, "bytes", server.MaxJobSizeLimit)
+	n, err := command.ParseSize(s, server.MaxJobSizeLimit)
 	if n == 0 {
 		return -1, err
 	}

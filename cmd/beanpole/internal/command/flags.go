@@ -38,16 +38,24 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return UsageError("%w (see: %s --help)", err, cmd.CommandPath())
 }
 
-// nearestFlag returns the name that a wrong one was meant to be, or "". cobra knows
-// which words are near each other, but compares names of commands only.
+// nearestFlag returns the name that a wrong one was meant to be, or "".
 func nearestFlag(flags *pflag.FlagSet, wrong string) string {
-	names := &cobra.Command{}
+	var names []string
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
-			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+			names = append(names, f.Name)
 		}
 	})
-	return nearest(names, wrong)
+	return Nearest(names, wrong)
+}
+
+// Nearest returns the name that a wrong one was meant to be, or "".
+func Nearest(names []string, wrong string) string {
+	all := &cobra.Command{} // which knows what is near
+	for _, name := range names {
+		all.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	return nearest(all, wrong)
 }
 
 func spelling(f *pflag.Flag) string {

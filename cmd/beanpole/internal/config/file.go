@@ -2,11 +2,14 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
@@ -18,6 +21,7 @@ import (
 // the options, and the tables.
 type configFile struct {
 	path   string
+	text   string
 	values map[string]any // by name; the tables are there too
 	tables Tables
 }
@@ -27,6 +31,7 @@ type configFile struct {
 func readConfigFile(path string, known []string) (*configFile, error) {
 	c := &configFile{path: path}
 	text, err := os.ReadFile(path)
+	c.text = string(text)
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
@@ -38,7 +43,7 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 			continue
 		}
 		if !slices.Contains(known, name) {
-			return nil, command.UsageError("%s: there is no setting %q ('beanpole config print' shows all)", path, name)
+			return nil, command.UsageError("%s: there is no setting %q%s", c.at("", name), name, meant(known, name))
 		}
 		if other := overrides[name]; c.says(name) && c.says(other) {
 			return nil, command.UsageError("%s: %s and %s exclude each other", path, name, other)
@@ -50,16 +55,41 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 	}
 	for _, key := range meta.Undecoded() {
 		if len(key) > 1 && slices.Contains(tableNames, key[0]) {
-			return nil, command.UsageError("%s: there is no setting %q in a [[%s]]", path, key[1], key[0])
+			return nil, command.UsageError("%s: there is no setting %q in a [[%s]]%s", c.at(key[0], key[1]), key[1], key[0], meant(settingsOf(key[0]), key[1]))
 		}
 	}
 	return c, nil
 }
 
+// meant says which of the names a wrong one was meant to be.
+func meant(names []string, wrong string) string {
+	if near := command.Nearest(names, wrong); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return " ('beanpole config print' shows all)"
+}
+
+// at says where a table has a setting, the top of the file if the table is empty.
+func (c *configFile) at(table, name string) string {
+	key := regexp.MustCompile(`^\s*["']?` + regexp.QuoteMeta(name) + `["']?\s*=`)
+	header := regexp.MustCompile(`^\s*\[+\s*([^]\s]+)`)
+	in, n := "", 0
+	for line := range strings.Lines(c.text) {
+		n++
+		if m := header.FindStringSubmatch(line); m != nil {
+			in = m[1]
+		}
+		if in == table && key.MatchString(line) {
+			return fmt.Sprintf("%s, line %d", c.path, n)
+		}
+	}
+	return c.path // a [table] of that name, for instance
+}
+
 // unreadable says why a configuration file cannot be read.
 func unreadable(path string, err error) error {
 	if syntax, ok := errors.AsType[toml.ParseError](err); ok {
-		return command.UsageError("%s: line %d: %s", path, syntax.Position.Line, syntax.Message)
+		return command.UsageError("%s, line %d: %s", path, syntax.Position.Line, syntax.Message)
 	}
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
@@ -84,7 +114,7 @@ func (c *configFile) lookup(f *pflag.Flag, s *setting) (source, []string, error)
 	case !isList:
 		list = []any{v}
 	case !s.repeats:
-		return "", nil, command.UsageError("%s: %s takes one value, not a list", c.path, f.Name)
+		return "", nil, command.UsageError("%s: %s takes one value, not a list", c.at("", f.Name), f.Name)
 	}
 	var values []string
 	for _, v := range list {
@@ -96,8 +126,8 @@ func (c *configFile) lookup(f *pflag.Flag, s *setting) (source, []string, error)
 		case bool:
 			values = append(values, strconv.FormatBool(v))
 		default:
-			return "", nil, command.UsageError("%s: %s: want a string, a whole number, true or false", c.path, f.Name)
+			return "", nil, command.UsageError("%s: %s: want a string, a whole number, true or false", c.at("", f.Name), f.Name)
 		}
 	}
-	return source(c.path), values, nil
+	return source(c.at("", f.Name)), values, nil
 }

@@ -47,8 +47,8 @@ func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
 }
 
 func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
-	define(fs, "max-job-size", "z", as(&opt.MaxJobSize, parseBytes, plainly), "largest body of a job, in `BYTES`, at most\n"+
-		"1073741824 (65535)")
+	define(fs, "max-job-size", "z", as(&opt.MaxJobSize, parseBytes, plainly), "largest body of a job, in `BYTES` or with a unit\n"+
+		"(100kB, 1MiB), at most 1073741824 (65535)")
 	define(fs, "max-connections", "", as(&opt.MaxConns, command.ParseCount("connections"), plainly),
 		fmt.Sprintf("close connections beyond these `N` (%d)", server.DefaultMaxConns))
 	define(fs, "max-connections-per-address", "", as(&opt.limits.ofAddress, parseLimit("connections"), plainly),

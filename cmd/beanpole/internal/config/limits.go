@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -10,7 +12,24 @@ import (
 type limitTable struct {
 	Tubes []string `toml:"tubes,omitempty"` // patterns
 	Jobs  int64    `toml:"jobs,omitempty"`
-	Bytes int64    `toml:"bytes,omitempty"`
+	Bytes size     `toml:"bytes,omitempty"`
+}
+
+// A size is a number of bytes, in the file also with its unit.
+type size int64
+
+// UnmarshalTOML implements toml.Unmarshaler.
+func (s *size) UnmarshalTOML(v any) error {
+	switch v := v.(type) {
+	case int64:
+		*s = size(v)
+		return nil
+	case string:
+		n, err := parseBytes(v)
+		*s = size(n)
+		return err
+	}
+	return errors.New("want bytes")
 }
 
 // ClientLimits returns what the options say of clients.
@@ -48,7 +67,7 @@ func (opt *Options) QueueLimits() (engine.Limits, error) {
 		if err != nil {
 			return l, command.UsageError("%s: limit %d: %w", opt.File, i+1, err)
 		}
-		limits = append(limits, limit{tubes, engine.TubeLimits{Jobs: t.Jobs, Bytes: t.Bytes}})
+		limits = append(limits, limit{tubes, engine.TubeLimits{Jobs: t.Jobs, Bytes: int64(t.Bytes)}})
 	}
 	l.Tube = func(name string) engine.TubeLimits {
 		for _, l := range limits {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -9,15 +10,42 @@ import (
 )
 
 // Logger returns the log that the options ask for, and its level, which can be
-// changed.
-func (opt *Options) Logger(w io.Writer) (*slog.Logger, *slog.LevelVar) {
+// changed. If journald reads it, each line has its priority, and text has no time of its own.
+func (opt *Options) Logger(w io.Writer, journald bool) (*slog.Logger, *slog.LevelVar) {
 	level := &slog.LevelVar{}
 	level.Set(opt.LogLevel())
-	h := &slog.HandlerOptions{Level: level}
-	if opt.jsonLog {
-		return slog.New(slog.NewJSONHandler(w, h)), level
+	o := &slog.HandlerOptions{Level: level}
+	handler := func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, o) }
+	switch {
+	case opt.jsonLog:
+		o.ReplaceAttr = named
+		handler = func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, o) }
+	case journald:
+		o.ReplaceAttr = timeless
 	}
-	return slog.New(slog.NewTextHandler(w, h)), level
+	if journald {
+		return slog.New(newPriorities(w, handler)), level
+	}
+	return slog.New(handler(w)), level
+}
+
+// named makes text of a value that has a name: in JSON it would be a number.
+func named(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() != slog.KindAny {
+		return a
+	}
+	if s, ok := a.Value.Any().(fmt.Stringer); ok {
+		a.Value = slog.StringValue(s.String())
+	}
+	return a
+}
+
+// timeless leaves the time of a record out.
+func timeless(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
 }
 
 // LogLevel is info, with -V debug.
@@ -37,6 +65,9 @@ func (opt *Options) LogNotices(log *slog.Logger) {
 		if o.given {
 			log.Warn("option " + o.letter + " has no effect: the journal is always compacted")
 		}
+	}
+	for _, name := range opt.strangeVariables {
+		log.Warn("an environment variable means nothing", "name", name)
 	}
 	j := &opt.Journal
 	if j.asked < wal.MinSegmentSize || j.asked > wal.MaxSegmentSize {

@@ -39,6 +39,7 @@ type Options struct {
 	limits             limits
 	jsonLog            bool
 	compact, noCompact bool // -c and -n, which do nothing
+	strangeVariables   []string
 }
 
 // Journal says where and how jobs are kept on disk.

@@ -25,6 +25,9 @@ func (s *Settings) Print(w io.Writer) error {
 			return err
 		}
 		r := row{strings.TrimSpace(string(text)), string(cmp.Or(s.from[name], byDefault))}
+		if weaker := s.hidden[name]; weaker != "" {
+			r.from += "; not what " + string(weaker) + " says"
+		}
 		rows, width = append(rows, r), max(width, len(r.setting))
 	}
 	for _, r := range rows {

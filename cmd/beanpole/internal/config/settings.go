@@ -77,6 +77,7 @@ type Settings struct {
 	Options *Options
 	flags   *pflag.FlagSet    // whose values are those of Options
 	from    map[string]source // by name; none: the default
+	hidden  map[string]source // what has no effect, because from is stronger
 }
 
 // Read adds what the environment and the configuration file say. It reads them anew
@@ -84,12 +85,16 @@ type Settings struct {
 func (line CommandLine) Read() (*Settings, error) {
 	opt := line.opt
 	opt.Listen, opt.Terms.Networks = slices.Clone(line.opt.Listen), slices.Clone(line.opt.Terms.Networks)
-	s := &Settings{Options: &opt, flags: pflag.NewFlagSet("", pflag.ContinueOnError), from: make(map[string]source)}
+	s := &Settings{Options: &opt, flags: pflag.NewFlagSet("", pflag.ContinueOnError), from: make(map[string]source), hidden: make(map[string]source)}
 	opt.Define(s.flags)
 	for _, name := range line.given {
 		s.from[name] = byCommandLine
 	}
 	if err := s.add(fromEnvironment); err != nil {
+		return nil, err
+	}
+	var err error
+	if opt.strangeVariables, err = strangeVariables(append(s.Names(), fileFlag)); err != nil {
 		return nil, err
 	}
 	if opt.File == "" {
@@ -107,10 +112,13 @@ func (line CommandLine) Read() (*Settings, error) {
 func (s *Settings) add(lookup func(*pflag.Flag, *setting) (source, []string, error)) error {
 	stronger := maps.Clone(s.from)
 	for f, setting := range s.all {
+		from, values, err := lookup(f, setting)
 		if stronger[f.Name] != "" || stronger[overrides[f.Name]] != "" {
+			if from != "" {
+				s.hidden[f.Name] = from
+			}
 			continue
 		}
-		from, values, err := lookup(f, setting)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"os/user"
+	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -22,6 +24,26 @@ type Tables struct {
 
 // tableNames are the names of the tables.
 var tableNames = []string{"listener", "identity", "rule", "limit"}
+
+// settingsOf returns the names that a table may have.
+func settingsOf(table string) []string {
+	var names []string
+	all := reflect.TypeFor[Tables]()
+	for f := range all.Fields() {
+		if tomlName(f) != table {
+			continue
+		}
+		for g := range f.Type.Elem().Fields() {
+			names = append(names, tomlName(g))
+		}
+	}
+	return names
+}
+
+func tomlName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("toml"), ",")
+	return name
+}
 
 // A listenerTable is a listener with settings of its own.
 type listenerTable struct {

@@ -37,7 +37,7 @@ func parseSwitch(s string) (bool, error) {
 }
 
 func parseBytes(s string) (uint64, error) {
-	return command.ParseNumber(s, "bytes", math.MaxInt64)
+	return command.ParseSize(s, math.MaxInt64)
 }
 
 // parseLimit returns a function that reads a number from 0 on.
