@@ -35,7 +35,8 @@ var arrows = map[string]string{
 	"internal/vfs/vfstest": "internal/vfs",
 	"internal/wal":         "internal/vfs",
 	"internal/binlog":      "internal/engine internal/vfs",
-	"internal/journal":     "internal/binlog internal/engine internal/vfs internal/wal",
+	"internal/record":      "internal/engine",
+	"internal/journal":     "internal/binlog internal/engine internal/record internal/vfs internal/wal",
 
 	// The turn, and toward clients.
 	"internal/broker":       "internal/engine internal/histogram",
@@ -81,7 +82,7 @@ var arrows = map[string]string{
 	"cmd/beanpole/internal/command":    "github.com/spf13",
 	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"cmd/beanpole/internal/manual":     "",
-	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/jobjson internal/journal internal/vfs internal/wal github.com/spf13",
+	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
 	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/bench internal/load internal/server github.com/spf13",
 }
 

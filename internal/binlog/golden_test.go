@@ -15,7 +15,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// With -record, TestGolden makes testdata anew, for which it needs a beanstalkd.
+// With -record, TestGolden makes testdata again, for which it needs a beanstalkd.
 var record = flag.Bool("record", false, "make the golden files")
 
 // golden has a function for each directory of testdata that makes its files in

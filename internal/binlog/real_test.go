@@ -166,7 +166,7 @@ func (d *driver) certain(order []uint64, got map[uint64]engine.Change) []uint64 
 }
 
 // TestReal drives a beanstalkd at random and kills it; reads its files and
-// compares them with what it told; writes them anew, starts a beanstalkd on
+// compares them with what it told; writes them again, starts a beanstalkd on
 // that, and compares again.
 func TestReal(t *testing.T) {
 	for _, tc := range []struct {

@@ -94,7 +94,7 @@ func TestTimer(t *testing.T) {
 	})
 }
 
-// The timer is set anew for what comes due earlier than what it was set for,
+// The timer is set again for what comes due earlier than what it was set for,
 // and nothing that it was set for is forgotten.
 func TestTimerIsSetEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 )
 
 // Taking over the files of a beanstalkd:
@@ -27,7 +28,7 @@ import (
 
 // begun is a transfer that was begun and not done when the last process ended.
 type begun struct {
-	kind engine.ChangeKind // adoptionBegun, importBegun or 0
+	kind engine.ChangeKind // record.AdoptionBegun, record.ImportBegun or 0
 	last uint64            // the highest id before
 }
 
@@ -63,13 +64,13 @@ func (j *Journal) binlogFiles(b begun, hasRecords bool) (names []string, takeOve
 	switch {
 	case err != nil:
 		return nil, false, err
-	case b.kind == adoptionBegun && len(names) == 0:
+	case b.kind == record.AdoptionBegun && len(names) == 0:
 		return nil, false, ErrUnfinished
-	case b.kind == adoptionBegun || !hasRecords || len(names) == 0:
+	case b.kind == record.AdoptionBegun || !hasRecords || len(names) == 0:
 		return names, len(names) > 0, nil
 	}
 	// They must be those that were taken over.
-	var known []File
+	var known []record.File
 	for _, t := range j.transfers {
 		known = append(known, t.files...)
 	}
@@ -84,9 +85,9 @@ func (j *Journal) binlogFiles(b begun, hasRecords bool) (names []string, takeOve
 // before reserveMissing, so that it finds room on a full disk.
 func (j *Journal) undoBegun(b begun) error {
 	switch b.kind {
-	case adoptionBegun:
+	case record.AdoptionBegun:
 		return j.undo(0)
-	case importBegun:
+	case record.ImportBegun:
 		return j.undoImport(b.last)
 	}
 	return nil
@@ -105,7 +106,7 @@ func (j *Journal) takeOver(theirs []string) (*binlog.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := j.append(&engine.Change{Kind: adoptionBegun}); err != nil {
+	if _, err := j.append(&engine.Change{Kind: record.AdoptionBegun}); err != nil {
 		return nil, err
 	}
 	for c := range j.eng.Snapshots {
@@ -113,7 +114,7 @@ func (j *Journal) takeOver(theirs []string) (*binlog.Report, error) {
 			return nil, err
 		}
 	}
-	return &report, j.endTransfer(adoptionDone, files)
+	return &report, j.endTransfer(record.AdoptionDone, files)
 }
 
 // appendJob appends a job that is in the engine and not in the log. It flushes now and
@@ -136,7 +137,7 @@ func (j *Journal) appendJob(c engine.Change) error {
 
 // endTransfer appends the last id and the record that the transfer is done, and makes
 // all durable.
-func (j *Journal) endTransfer(kind engine.ChangeKind, files []File) error {
+func (j *Journal) endTransfer(kind engine.ChangeKind, files []record.File) error {
 	if _, err := j.append(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 		return err
 	}

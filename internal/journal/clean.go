@@ -2,6 +2,7 @@ package journal
 
 import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
@@ -31,7 +32,7 @@ type cleaner struct {
 	from     wal.Pos // in the oldest segment: up to here it has been looked at
 }
 
-// kept returns what the log would take if everything was written anew, about. The
+// kept returns what the log would take if everything was rewritten, about. The
 // overhead matters where segments are tiny: cleaning would never end without it.
 func (j *Journal) kept() int64 {
 	n := j.live + j.pauses.bytes + j.transferBytes()
@@ -122,10 +123,10 @@ func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, ok bool) 
 
 // copyJob writes a job again if r is its whole record.
 func (j *Journal) copyJob(r wal.Record) error {
-	if r.Payload[0] != kindPut {
+	if !record.IsPut(r.Payload) {
 		return nil
 	}
-	c, err := decodeRecord(r.Payload, j.opt.Epoch, j.tubes)
+	c, err := record.Decode(r.Payload, j.opt.Epoch, j.tubes)
 	if err != nil {
 		return err
 	}
@@ -212,9 +213,9 @@ func (j *Journal) durable(at wal.Pos) bool {
 	return false
 }
 
-// reap makes sure that records become durable for which files wait: those that remove
+// awaitRemovals makes sure that records become durable for which files wait: those that remove
 // segments, and the beginnings of new segments.
-func (j *Journal) reap(now int64) (next int64) {
+func (j *Journal) awaitRemovals(now int64) (next int64) {
 	at, removing := j.files.RemovalPending()
 	if removing && j.durable(at) {
 		_, removing = j.files.RemovalPending()

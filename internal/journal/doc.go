@@ -6,7 +6,7 @@
 //	report, err := j.Open(vfs.OS, dir, eng)      // eng has all jobs now
 //	b := broker.New(eng, broker.Options{Log: j, Now: now})
 //
-// record.go draws the bytes of a record; package wal keeps records in segment
+// Package record draws the bytes of a record; package wal keeps records in segment
 // files and knows nothing of what is in them. doc/journal.md is the same for
 // people who operate a server.
 //
@@ -65,5 +65,5 @@
 // When to sync is the broker's choice; what a job is, the engine's; checksums,
 // files and healing are wal's; beanstalkd's files are binlog's.
 //
-// Start reading at record.go, then journal.go.
+// Start reading at journal.go.
 package journal

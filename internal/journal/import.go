@@ -12,6 +12,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
@@ -94,7 +95,7 @@ func Import(fsys vfs.FS, dir, from string, opt Options) (report ImportReport, er
 // A source is a directory whose jobs are imported.
 type source struct {
 	eng    *engine.Engine
-	files  []File         // with all the jobs
+	files  []record.File  // with all the jobs
 	binlog *binlog.Report // nil if it is a journal
 }
 
@@ -185,10 +186,10 @@ func (j *Journal) importAll(src *source, report *ImportReport) error {
 }
 
 // checkNew returns an error if one of the files was imported or taken over before.
-func (j *Journal) checkNew(files []File) error {
+func (j *Journal) checkNew(files []record.File) error {
 	for _, t := range j.transfers {
 		for _, f := range files {
-			if slices.ContainsFunc(t.files, func(g File) bool { return f.Size == g.Size && f.SHA256 == g.SHA256 }) {
+			if slices.ContainsFunc(t.files, func(g record.File) bool { return f.Size == g.Size && f.SHA256 == g.SHA256 }) {
 				return fmt.Errorf("%s: %w (%s)", f.Name, ErrImported, time.Unix(0, t.at).UTC().Format(time.RFC3339))
 			}
 		}
@@ -253,7 +254,7 @@ func (j *Journal) writeTable(moves []move) (path string, err error) {
 
 // importJobs writes the jobs. If it fails, the next start undoes it.
 func (j *Journal) importJobs(src *source, moves []move, last uint64) error {
-	if _, err := j.append(&engine.Change{Kind: importBegun, ID: last}); err != nil {
+	if _, err := j.append(&engine.Change{Kind: record.ImportBegun, ID: last}); err != nil {
 		return err
 	}
 	ranks := lastRank(j.eng)
@@ -269,7 +270,7 @@ func (j *Journal) importJobs(src *source, moves []move, last uint64) error {
 		}
 	}
 	j.eng.Restore(engine.Change{Kind: engine.LastID, ID: src.eng.LastID()})
-	return j.endTransfer(importDone, src.files)
+	return j.endTransfer(record.ImportDone, src.files)
 }
 
 // lastRank returns the highest rank of a buried job.
@@ -287,7 +288,7 @@ func lastRank(eng *engine.Engine) (rank int64) {
 func (j *Journal) undoImport(last uint64) error {
 	err := j.undo(last)
 	if err == nil {
-		_, err = j.append(&engine.Change{Kind: importDone, Body: appendTransfer(nil, j.opt.Epoch, nil)})
+		_, err = j.append(&engine.Change{Kind: record.ImportDone, Body: record.AppendTransfer(nil, j.opt.Epoch, nil)})
 	}
 	if err == nil {
 		err = j.makeDurable()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
@@ -101,7 +102,7 @@ func TestImportKeeps(t *testing.T) {
 	}
 }
 
-func jobLine(c engine.Change) string { return string(appendRecord(nil, &c, 0)) + string(c.Body) }
+func jobLine(c engine.Change) string { return string(record.Append(nil, &c, 0)) + string(c.Body) }
 
 // An import for which the disk has no room leaves nothing behind, and the disk
 // has room to undo it.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -91,7 +92,7 @@ type Stats struct {
 	wal.Stats
 	Written  uint64 // records, since Open, those migrated included
 	Migrated uint64 // records that cleaning wrote again
-	Live     int64  // bytes that all jobs would take if they were written anew
+	Live     int64  // bytes that all jobs would take if they were rewritten
 	Err      error  // why changes are refused now; nil if they are not
 	Health   error  // the worst of what is wrong, Err included; nil if all is well
 }
@@ -212,7 +213,7 @@ func (j *Journal) failure() error {
 
 // append appends the record of a change.
 func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
-	j.buf = appendRecord(j.buf[:0], c, j.opt.Epoch)
+	j.buf = record.Append(j.buf[:0], c, j.opt.Epoch)
 	at, err := j.files.Append(j.buf, c.Body)
 	if err != nil {
 		return at, fmt.Errorf("journal: %w", err)
@@ -328,7 +329,7 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	if j.failure() != nil { // the file that is written is lost: heal in this turn
 		return min(next, j.heal(now))
 	}
-	next = min(next, j.clean(now), j.reap(now), j.retryReserve(now))
+	next = min(next, j.clean(now), j.awaitRemovals(now), j.retryReserve(now))
 	if j.dirty {
 		next = min(next, now+cleanPause) // for the Flush
 	}

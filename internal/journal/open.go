@@ -8,6 +8,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -119,7 +120,7 @@ func (r *replayer) decode(records []wal.Record) (*replayed, error) {
 	b := r.pool.Get().(*replayed)
 	b.changes = b.changes[:0]
 	for _, rec := range records {
-		c, err := decodeRecord(rec.Payload, r.epoch, b.tubes)
+		c, err := record.Decode(rec.Payload, r.epoch, b.tubes)
 		if err != nil {
 			return nil, fmt.Errorf("segment %d at %d: %w", rec.Segment, rec.Offset, err)
 		}
@@ -138,12 +139,12 @@ func (r *replayer) restore(b *replayed) error {
 			r.pauses[c.Tube] = uint64(c.Mark)
 		case engine.LastID:
 			r.lastID = uint64(c.Mark)
-		case adoptionBegun, importBegun:
+		case record.AdoptionBegun, record.ImportBegun:
 			r.begun = begun{c.Kind, c.ID}
 			continue
-		case adoptionDone, importDone:
+		case record.AdoptionDone, record.ImportDone:
 			r.begun = begun{}
-			at, files, _ := decodeTransfer(c.Body)
+			at, files, _ := record.DecodeTransfer(c.Body)
 			if len(files) > 0 {
 				r.transfers = append(r.transfers, newTransfer(c.Kind, at, files, uint64(c.Mark)))
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
@@ -72,7 +73,7 @@ func (j *Journal) lostFiles(err error) bool {
 
 // unreadable reports whether an error of reading a segment is about what is in it.
 func unreadable(err error) bool {
-	for _, is := range []error{wal.ErrCorrupt, errMarks, errRecord, fs.ErrNotExist, io.ErrUnexpectedEOF, syscall.EIO} {
+	for _, is := range []error{wal.ErrCorrupt, errMarks, record.ErrInvalid, fs.ErrNotExist, io.ErrUnexpectedEOF, syscall.EIO} {
 		if errors.Is(err, is) {
 			return true
 		}

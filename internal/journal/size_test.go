@@ -7,9 +7,14 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
+
+// epoch is the moment of the tests at which the engine's clock was 0: 2033-05-18
+// 03:33:20 UTC.
+const epoch = 2_000_000_000_000_000_000
 
 // costOf returns what a record takes in a log.
 func costOf(rec []byte) int64 { return wal.Cost(len(rec)) }
@@ -110,7 +115,7 @@ func (b *bench) put(spec engine.Spec, size int) (id uint64) {
 func (b *bench) fresh() (n int64) {
 	var buf []byte
 	for c := range b.eng.Snapshots {
-		buf = appendRecord(buf[:0], &c, 0)
+		buf = record.Append(buf[:0], &c, 0)
 		n += wal.Cost(len(buf) + len(c.Body))
 	}
 	return n

@@ -6,23 +6,16 @@ import (
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
 // deletion is the room for the deletion of a job, in bytes.
-var deletion = wal.Cost(maxDeleted)
+var deletion = cost(engine.JobDeleted, 0, 0)
 
 // cost returns how many bytes of the log the record of a change takes at most.
 func cost(kind engine.ChangeKind, tube, body int) int64 {
-	switch kind {
-	case engine.JobPut, engine.JobMoved:
-		return wal.Cost(maxJob + 1 + tube + body)
-	case engine.JobState:
-		return wal.Cost(maxJob)
-	case engine.JobDeleted:
-		return deletion
-	}
-	return wal.Cost(maxPaused + tube)
+	return wal.Cost(record.MaxLen(kind, tube, body))
 }
 
 // weight is what a job counts for in live: about the size of its whole record, and the

@@ -7,6 +7,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -28,7 +29,7 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 	if report.Report, err = r.replay(files, eng, epoch); err != nil {
 		return report, fmt.Errorf("journal: %w", err)
 	}
-	if r.begun.kind == adoptionBegun {
+	if r.begun.kind == record.AdoptionBegun {
 		if theirs, err := binlog.Files(fsys, dir); err != nil || len(theirs) == 0 {
 			return report, fmt.Errorf("journal: %w", cmp.Or(err, ErrUnfinished))
 		}
@@ -65,8 +66,8 @@ type Entry struct {
 	Kicks    uint32     `json:"kicks,omitempty"`
 	Body     []byte     `json:"body,omitempty"` // base64 in JSON
 
-	At    *time.Time `json:"at,omitempty"`    // when a take-over or an import was done
-	Files []File     `json:"files,omitempty"` // of which files
+	At    *time.Time    `json:"at,omitempty"`    // when a take-over or an import was done
+	Files []record.File `json:"files,omitempty"` // of which files
 }
 
 // Dump calls f for every record of the journal in a directory, in order.
@@ -81,7 +82,7 @@ func Dump(fsys vfs.FS, dir string, f func(Entry) error) (wal.Report, error) {
 		func(records []wal.Record) ([]wal.Record, error) { return records, nil },
 		func(records []wal.Record) error {
 			for _, rec := range records {
-				c, err := decodeRecord(rec.Payload, 0, tubes)
+				c, err := record.Decode(rec.Payload, 0, tubes)
 				if err != nil {
 					return fmt.Errorf("segment %d at %d: %w", rec.Segment, rec.Offset, err)
 				}
@@ -109,15 +110,15 @@ func openForReading(fsys vfs.FS, dir string) (*wal.Log, error) {
 }
 
 var kindNames = map[engine.ChangeKind]string{
-	engine.JobPut:     "put",
-	engine.JobState:   "state",
-	engine.JobDeleted: "deleted",
-	engine.TubePaused: "paused",
-	engine.LastID:     "last-id",
-	adoptionBegun:     "adoption-begun",
-	adoptionDone:      "adoption-done",
-	importBegun:       "import-begun",
-	importDone:        "import-done",
+	engine.JobPut:        "put",
+	engine.JobState:      "state",
+	engine.JobDeleted:    "deleted",
+	engine.TubePaused:    "paused",
+	engine.LastID:        "last-id",
+	record.AdoptionBegun: "adoption-begun",
+	record.AdoptionDone:  "adoption-done",
+	record.ImportBegun:   "import-begun",
+	record.ImportDone:    "import-done",
 }
 
 // EntryOf describes a change. Its moments must count from 1970, as in an engine that
@@ -131,8 +132,8 @@ func EntryOf(c *engine.Change) Entry {
 	switch c.Kind {
 	case engine.TubePaused:
 		e.Delay, e.Due = &c.Delay, moment(c.Due)
-	case adoptionDone, importDone:
-		at, files, _ := decodeTransfer(c.Body)
+	case record.AdoptionDone, record.ImportDone:
+		at, files, _ := record.DecodeTransfer(c.Body)
 		e.At, e.Files, e.Body = moment(at), files, nil
 	case engine.JobPut, engine.JobState:
 		e.State = c.State.String()

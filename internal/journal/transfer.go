@@ -2,7 +2,6 @@ package journal
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -11,38 +10,31 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// A File is a file whose jobs were taken into the journal. The checksum is
-// cryptographic because clients choose what is in such files.
-type File struct {
-	Name   string `json:"name"`   // without the path
-	Size   int64  `json:"size"`   // bytes
-	SHA256 string `json:"sha256"` // hexadecimal
-}
-
 // identify reads a file and returns its size and checksum.
-func identify(fsys vfs.FS, dir, name string) (File, error) {
+func identify(fsys vfs.FS, dir, name string) (record.File, error) {
 	f, err := fsys.Open(filepath.Join(dir, name))
 	if err != nil {
-		return File{}, err
+		return record.File{}, err
 	}
 	defer f.Close()
 	size, err := f.Size()
 	if err != nil {
-		return File{}, err
+		return record.File{}, err
 	}
 	sum := sha256.New()
 	if _, err := io.CopyBuffer(sum, io.NewSectionReader(f, 0, size), make([]byte, min(size+1, 1<<20))); err != nil {
-		return File{}, fmt.Errorf("read %s: %w", name, err)
+		return record.File{}, fmt.Errorf("read %s: %w", name, err)
 	}
-	return File{name, size, hex.EncodeToString(sum.Sum(nil))}, nil
+	return record.File{Name: name, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
-func identifyAll(fsys vfs.FS, dir string, names []string) ([]File, error) {
-	files := make([]File, len(names))
+func identifyAll(fsys vfs.FS, dir string, names []string) ([]record.File, error) {
+	files := make([]record.File, len(names))
 	for i, name := range names {
 		var err error
 		if files[i], err = identify(fsys, dir, name); err != nil {
@@ -54,7 +46,7 @@ func identifyAll(fsys vfs.FS, dir string, names []string) ([]File, error) {
 
 // NotAdopted returns the names of those of beanstalkd's files in a directory that
 // are not among the files that its journal has taken over.
-func NotAdopted(fsys vfs.FS, dir string, taken []File) ([]string, error) {
+func NotAdopted(fsys vfs.FS, dir string, taken []record.File) ([]string, error) {
 	names, err := binlog.Files(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -74,14 +66,14 @@ func NotAdopted(fsys vfs.FS, dir string, taken []File) ([]string, error) {
 
 // A transfer is a take-over or an import that was done, as its record says.
 type transfer struct {
-	kind    engine.ChangeKind // adoptionDone or importDone
+	kind    engine.ChangeKind // record.AdoptionDone or record.ImportDone
 	at      int64             // ns since 1970
-	files   []File
+	files   []record.File
 	segment uint64 // of the record
 	size    int64  // of the record, bytes in the log
 }
 
-func newTransfer(kind engine.ChangeKind, at int64, files []File, segment uint64) transfer {
+func newTransfer(kind engine.ChangeKind, at int64, files []record.File, segment uint64) transfer {
 	t := transfer{kind: kind, at: at, files: files, segment: segment}
 	t.size = wal.Cost(1 + len(t.change().Body))
 	return t
@@ -89,7 +81,7 @@ func newTransfer(kind engine.ChangeKind, at int64, files []File, segment uint64)
 
 // change returns the change whose record says that the transfer is done.
 func (t *transfer) change() engine.Change {
-	return engine.Change{Kind: t.kind, Body: appendTransfer(nil, t.at, t.files)}
+	return engine.Change{Kind: t.kind, Body: record.AppendTransfer(nil, t.at, t.files)}
 }
 
 // transferBytes returns the size of the records of all transfers.
@@ -98,36 +90,4 @@ func (j *Journal) transferBytes() (n int64) {
 		n += j.transfers[i].size
 	}
 	return n
-}
-
-// appendTransfer appends what follows the kind of the record.
-func appendTransfer(dst []byte, at int64, files []File) []byte {
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
-	for _, f := range files {
-		dst = append(append(dst, byte(len(f.Name))), f.Name...)
-		dst = binary.AppendUvarint(dst, uint64(f.Size))
-		sum, _ := hex.DecodeString(f.SHA256)
-		dst = append(dst, sum...)
-	}
-	return dst
-}
-
-// decodeTransfer is the reverse of appendTransfer. Earlier builds have written nothing
-// here, which stands for no file.
-func decodeTransfer(b []byte) (at int64, files []File, ok bool) {
-	if len(b) == 0 {
-		return 0, nil, true
-	}
-	d := decoder{rest: b}
-	at = d.moment()
-	for len(d.rest) > 0 {
-		name := string(d.bytes(int(d.byte())))
-		size := int64(d.uvarint())
-		sum := d.bytes(sha256.Size)
-		files = append(files, File{name, size, hex.EncodeToString(sum)})
-		if name == "" || size < 0 {
-			d.bad = true
-		}
-	}
-	return at, files, !d.bad
 }

@@ -60,7 +60,7 @@ func copySegment(fsys vfs.FS, from vfs.File, f *found, to string, isLast bool) e
 	}
 	size, err := from.Size()
 	if err == nil && isLast {
-		size, err = copyRecords(from, out, f, size)
+		err = copyRecords(from, out, f, size)
 	} else if err == nil {
 		err = copyBytes(from, out, 0, size)
 	}
@@ -85,18 +85,18 @@ func copyBytes(from, to vfs.File, at, end int64) error {
 	return nil
 }
 
-// copyRecords copies header and valid records of a segment, and returns where they end,
-// with the closing record.
-func copyRecords(from, to vfs.File, f *found, size int64) (int64, error) {
+// copyRecords copies header and valid records of a segment, and ends the copy with a
+// closing record.
+func copyRecords(from, to vfs.File, f *found, size int64) error {
 	if err := copyBytes(from, to, 0, headerSize); err != nil {
-		return 0, err
+		return err
 	}
 	seed, at, closed := f.seed(), int64(headerSize), false
 	for buf, more := []byte(nil), true; more && !closed; {
 		var reason string
 		var err error
 		if buf, reason, err = readRecords(from, buf, at, size, defaultBlockSize); err != nil {
-			return 0, err
+			return err
 		}
 		valid := int64(0)
 		for valid < int64(len(buf)) && !closed && check(buf[valid:], seed, at+valid) == "" {
@@ -106,7 +106,7 @@ func copyRecords(from, to vfs.File, f *found, size int64) (int64, error) {
 		}
 		more = reason == "" && valid == int64(len(buf)) && at+valid < size
 		if _, err := to.WriteAt(buf[:valid], at); err != nil {
-			return 0, err
+			return err
 		}
 		at += valid
 	}
@@ -116,5 +116,5 @@ func copyRecords(from, to vfs.File, f *found, size int64) (int64, error) {
 	}
 	end = append(end, make([]byte, nextSize)...)
 	_, err := to.WriteAt(end, at)
-	return at + int64(len(end)), err
+	return err
 }

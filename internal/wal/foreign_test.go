@@ -124,7 +124,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// A log whose lock file is lost takes the lock anew. If another process was
+// A log whose lock file is lost takes the lock again. If another process was
 // quicker, it writes nothing and removes nothing any more.
 func TestLockLost(t *testing.T) {
 	disk := memfs.New()

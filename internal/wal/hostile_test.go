@@ -19,7 +19,7 @@ func hostile(first, second uint32) string {
 	return string(b)
 }
 
-// Nobody can make a log that takes long to judge, or that cannot be repaired,
+// Nobody can make a log that takes long to check, or that cannot be repaired,
 // with what he writes to it: no payload looks like a record.
 func TestHostilePayloads(t *testing.T) {
 	const n = 248

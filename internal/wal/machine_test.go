@@ -202,7 +202,7 @@ func (m *machine) sync() error {
 }
 
 // flushed returns how many records are flushed. (Positions of those that are
-// gone may occur again: the sequences of a log that became empty begin anew.)
+// gone may occur again: the sequences of a log that became empty begin again.)
 func (m *machine) flushed() int {
 	n := len(m.records)
 	for len(m.log.open) > 0 && n > m.durable {

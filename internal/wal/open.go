@@ -13,7 +13,7 @@ import (
 type scan struct {
 	segments []found // that count, oldest first; empty in a new log
 	remove   []found // files without records: preallocated segments, if they are usable
-	torn     []found // segments whose first write was torn: to be judged, then removed
+	torn     []found // segments whose first write was torn: to be checked, then removed
 	oldest   uint64  // sequence of the oldest segment that is needed; 0: not known yet
 	gap      error   // the log is damaged in this way if a segment before the first one is needed
 }

@@ -151,7 +151,7 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 		switch {
 		case isLast && (b.closed || b.bad != ""):
 			b.segment.end = end
-			return report, nil // the log ends here; tidy judges what follows
+			return report, nil // the log ends here; tidy decides about what follows
 		case b.bad != "":
 			return report, b.segment.corrupt(end, "%s; the segment's records end at %d", b.bad, b.segment.end)
 		case b.closed && end < b.segment.end:
@@ -270,19 +270,19 @@ func readRecords(f vfs.File, buf []byte, off, limit int64, size int) (data []byt
 	}
 }
 
-// tidy judges the ends of the log. If they are good it removes what a crash has left,
+// tidy checks the ends of the log. If they are good it removes what a crash has left,
 // and the log can be written.
 func (l *Log) tidy(report *Report) error {
 	sc := l.scan
 	var last *found
 	if n := len(sc.segments); n > 0 {
 		last = &sc.segments[n-1]
-		if err := l.judge(last, last.end, report); err != nil {
+		if err := l.checkTail(last, last.end, report); err != nil {
 			return err
 		}
 	}
 	for i := range sc.torn {
-		if err := l.judge(&sc.torn[i], headerSize, report); err != nil {
+		if err := l.checkTail(&sc.torn[i], headerSize, report); err != nil {
 			return err
 		}
 	}
@@ -431,9 +431,9 @@ func (l *Log) writeLastSuccessor(last *found) error {
 	return nil
 }
 
-// judge decides about the bytes behind x, where the valid records of the last segment
+// checkTail decides about the bytes behind x, where the valid records of the last segment
 // end: they are the torn end of a write, or damage.
-func (l *Log) judge(f *found, x int64, report *Report) error {
+func (l *Log) checkTail(f *found, x int64, report *Report) error {
 	from := x
 	if f.closed {
 		from += nextSize

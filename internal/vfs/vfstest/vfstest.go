@@ -267,14 +267,14 @@ func testLock(t *testing.T, fsys vfs.FS, dir string) {
 		t.Errorf("second lock: %v, want ErrHeld", err)
 	}
 	must(t, fsys.Rename(name, name+"2"))
-	anew, err := fsys.Lock(name)
+	second, err := fsys.Lock(name)
 	must(t, err)
 	if _, err := fsys.Lock(name + "2"); !errors.Is(err, vfs.ErrHeld) {
 		t.Errorf("second lock of a file that was renamed: %v, want ErrHeld", err)
 	}
 	must(t, first.Close())
 	must(t, fsys.Remove(name+"2"))
-	first = anew
+	first = second
 	other, err := fsys.Lock(filepath.Join(dir, "other"))
 	must(t, err)
 	must(t, other.Close())

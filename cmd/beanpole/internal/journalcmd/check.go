@@ -14,6 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -55,7 +56,7 @@ type inspection struct {
 	tally  tally
 	last   string // kind of the last record of a take-over or an import; empty: none
 	before uint64 // the highest id before that take-over or import
-	taken  []journal.File
+	taken  []record.File
 
 	binlog  binlog.Report // if files of beanstalkd wait to be taken over
 	theirs  tally

@@ -1,4 +1,4 @@
-package journal
+package record
 
 import (
 	"bytes"
@@ -45,24 +45,24 @@ var kinds = []struct {
 	{"paused for a minute", engine.Change{Kind: engine.TubePaused, Tube: "mail", Delay: 60, Due: 61e9}},
 	{"paused no more, or gone", engine.Change{Kind: engine.TubePaused, Tube: "mail", Due: -epoch}},
 	{"last id", engine.Change{Kind: engine.LastID, ID: 1 << 32}},
-	{"adoption begun", engine.Change{Kind: adoptionBegun}},
-	{"adoption done, as earlier builds said it", engine.Change{Kind: adoptionDone}},
-	{"adoption done", engine.Change{Kind: adoptionDone, Body: appendTransfer(nil, epoch, []File{
+	{"adoption begun", engine.Change{Kind: AdoptionBegun}},
+	{"adoption done, as earlier builds said it", engine.Change{Kind: AdoptionDone}},
+	{"adoption done", engine.Change{Kind: AdoptionDone, Body: AppendTransfer(nil, epoch, []File{
 		{"binlog.1", 4096, strings.Repeat("0123456789abcdef", 4)}, {"binlog.12", 10485760, strings.Repeat("fedcba9876543210", 4)},
 	})}},
-	{"import begun", engine.Change{Kind: importBegun, ID: 300}},
-	{"import done", engine.Change{Kind: importDone, Body: appendTransfer(nil, epoch, []File{
+	{"import begun", engine.Change{Kind: ImportBegun, ID: 300}},
+	{"import done", engine.Change{Kind: ImportDone, Body: AppendTransfer(nil, epoch, []File{
 		{"beanpole.0000000000000001.wal", 300, strings.Repeat("ff", 32)},
 	})}},
-	{"import done: it was undone", engine.Change{Kind: importDone, Body: appendTransfer(nil, epoch, nil)}},
+	{"import done: it was undone", engine.Change{Kind: ImportDone, Body: AppendTransfer(nil, epoch, nil)}},
 }
 
 func encode(c *engine.Change, epoch int64) []byte {
-	return append(appendRecord(nil, c, epoch), c.Body...)
+	return append(Append(nil, c, epoch), c.Body...)
 }
 
 func decode(t interface{ Fatalf(string, ...any) }, rec []byte, epoch int64) engine.Change {
-	c, err := decodeRecord(rec, epoch, make(map[string]string))
+	c, err := Decode(rec, epoch, make(map[string]string))
 	if err != nil {
 		t.Fatalf("% x: %v", rec, err)
 	}
@@ -130,7 +130,7 @@ func fromHexLines(t *testing.T, text string) (b []byte) {
 	return b
 }
 
-// What is written is read back, and takes no more room than was reserved.
+// What is written is read back, and takes no more room than MaxLen says.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawChange(t)
@@ -138,14 +138,14 @@ func TestRoundTrip(t *testing.T) {
 		if got := decode(t, rec, epoch); cmp.Diff(c, got) != "" {
 			t.Fatalf("written (-), read (+):\n%s", cmp.Diff(c, got))
 		}
-		if most := cost(c.Kind, len(c.Tube), len(c.Body)); c.Kind < 0x80 && costOf(rec) > most {
-			t.Fatalf("%+v takes %d bytes, reserved were %d", c, costOf(rec), most)
+		if most := MaxLen(c.Kind, len(c.Tube), len(c.Body)); c.Kind < 0x80 && len(rec) > most {
+			t.Fatalf("%+v takes %d bytes, and should take %d at most", c, len(rec), most)
 		}
 		for n := range rec {
 			if c.Kind == engine.JobPut && n >= len(rec)-len(c.Body) {
 				break // a shorter body is a body
 			}
-			if _, err := decodeRecord(rec[:n], epoch, make(map[string]string)); !errors.Is(err, errRecord) {
+			if _, err := Decode(rec[:n], epoch, make(map[string]string)); !errors.Is(err, ErrInvalid) {
 				t.Fatalf("% x is the beginning of % x and is read: %v", rec[:n], rec, err)
 			}
 		}
@@ -156,11 +156,11 @@ func drawChange(t *rapid.T) engine.Change {
 	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
 	moment := func(name string) int64 { return rapid.Int64().Draw(t, name) }
 	c := engine.Change{Kind: rapid.SampledFrom([]engine.ChangeKind{
-		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.LastID, adoptionBegun, adoptionDone, importBegun,
+		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.LastID, AdoptionBegun, AdoptionDone, ImportBegun,
 	}).Draw(t, "kind")}
 	tube := func() string { return string(rapid.SliceOfN(rapid.Byte(), 1, maxTube).Draw(t, "tube")) }
 	switch c.Kind {
-	case engine.JobDeleted, engine.LastID, importBegun:
+	case engine.JobDeleted, engine.LastID, ImportBegun:
 		c.ID = rapid.Uint64().Draw(t, "id")
 	case engine.TubePaused:
 		c.Tube, c.Delay, c.Due = tube(), u32("delay"), moment("due")
@@ -195,10 +195,10 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Add([]byte{kindPaused, 255, 'x'})
 	f.Add(bytes.Repeat([]byte{0xff}, 40))
 	f.Fuzz(func(t *testing.T, rec []byte) {
-		c, err := decodeRecord(rec, epoch, make(map[string]string))
+		c, err := Decode(rec, epoch, make(map[string]string))
 		if err != nil {
-			if !errors.Is(err, errRecord) {
-				t.Fatalf("%v is not errRecord", err)
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatalf("%v is not ErrInvalid", err)
 			}
 			return
 		}

@@ -1,4 +1,13 @@
-package journal
+// Package record is the form of the engine's Changes in bytes: one Change, one record. The
+// journal keeps them in its segments, and a cluster can send them.
+//
+//	rec := record.Append(nil, &change, epoch)        // the head; the Body follows it
+//	change, err := record.Decode(rec, epoch, names)  // of head and Body together
+//
+// The bytes never change: all versions read what an earlier one has written
+// (testdata/records.txt). Checksums, lengths and places of records belong to those who
+// keep them.
+package record
 
 import (
 	"encoding/binary"
@@ -18,9 +27,9 @@ import (
 //	deleted  := kind (3) id
 //	paused   := kind (4) tube seconds until i64         0 seconds: it is not, or is gone
 //	last     := kind (5) id                             the highest id ever given out
-//	adoption := kind (6)                                begun; see adopt.go
+//	adoption := kind (6)                                begun; see package journal
 //	          | kind (7) transfer                       done
-//	import   := kind (8) id                             begun; the highest id before; see import.go
+//	import   := kind (8) id                             begun; the highest id before
 //	          | kind (9) transfer                       done
 //
 //	job      := flags u8 id pri delay ttr created i64 [due] [counters]
@@ -47,26 +56,36 @@ const (
 	stateMask    = flagCounters - 1
 )
 
-// The largest lengths in bytes: maxJob of kind and job together, maxDeleted of a
-// deleted record, maxPaused of a paused record without the name.
-const (
-	maxJob     = 1 + 1 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + 8 + binary.MaxVarintLen64 + 5*binary.MaxVarintLen32
-	maxDeleted = 1 + binary.MaxVarintLen64
-	maxPaused  = 1 + 1 + binary.MaxVarintLen32 + 8
-)
+// MaxLen returns the largest length in bytes that the record of a change can have, with a
+// tube's name and a body of these lengths. It is for the kinds of the engine.
+func MaxLen(kind engine.ChangeKind, tube, body int) int {
+	const job = 1 + 1 + binary.MaxVarintLen64 + 3*binary.MaxVarintLen32 + 8 + binary.MaxVarintLen64 + 5*binary.MaxVarintLen32
+	switch kind {
+	case engine.JobPut, engine.JobMoved:
+		return job + 1 + tube + body
+	case engine.JobState:
+		return job
+	case engine.JobDeleted, engine.LastID:
+		return 1 + binary.MaxVarintLen64
+	}
+	return 1 + 1 + tube + binary.MaxVarintLen32 + 8
+}
 
-// Kinds of changes that only the journal knows. The Body of adoptionDone and importDone
+// Kinds of changes that only a journal knows. The Body of AdoptionDone and ImportDone
 // is a transfer.
 const (
-	adoptionBegun = engine.ChangeKind(0x80 + kindAdoptionBegun)
-	adoptionDone  = engine.ChangeKind(0x80 + kindAdoptionDone)
-	importBegun   = engine.ChangeKind(0x80 + kindImportBegun)
-	importDone    = engine.ChangeKind(0x80 + kindImportDone)
+	AdoptionBegun = engine.ChangeKind(0x80 + kindAdoptionBegun)
+	AdoptionDone  = engine.ChangeKind(0x80 + kindAdoptionDone)
+	ImportBegun   = engine.ChangeKind(0x80 + kindImportBegun)
+	ImportDone    = engine.ChangeKind(0x80 + kindImportDone)
 )
 
-// appendRecord appends the record of c without its Body, which follows it in the log.
+// IsPut reports whether a record is that of a whole job.
+func IsPut(rec []byte) bool { return rec[0] == kindPut }
+
+// Append appends the record of c without its Body, which follows it in the log.
 // epoch is the moment at which the engine's clock was 0.
-func appendRecord(dst []byte, c *engine.Change, epoch int64) []byte {
+func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
 		dst = appendJobFields(append(dst, kindPut), c, epoch)
@@ -81,13 +100,13 @@ func appendRecord(dst []byte, c *engine.Change, epoch int64) []byte {
 		dst = appendMoment(dst, c.Due, epoch)
 	case engine.LastID:
 		dst = binary.AppendUvarint(append(dst, kindLast), c.ID)
-	case adoptionBegun:
+	case AdoptionBegun:
 		dst = append(dst, kindAdoptionBegun)
-	case adoptionDone:
+	case AdoptionDone:
 		dst = append(dst, kindAdoptionDone)
-	case importBegun:
+	case ImportBegun:
 		dst = binary.AppendUvarint(append(dst, kindImportBegun), c.ID)
-	case importDone:
+	case ImportDone:
 		dst = append(dst, kindImportDone)
 	}
 	return dst
@@ -126,13 +145,13 @@ func appendMoment(dst []byte, t, epoch int64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(t+epoch))
 }
 
-// errRecord is wrapped by the error of decodeRecord for bytes that no version of
+// ErrInvalid is wrapped by the error of Decode for bytes that no version of
 // beanpole writes.
-var errRecord = errors.New("not a record of a journal")
+var ErrInvalid = errors.New("not a record of a journal")
 
-// decodeRecord is the reverse of appendRecord. It sets Body and BodyLen too; Body
+// Decode is the reverse of Append. It sets Body and BodyLen too; Body
 // aliases the record. tubes has the names so far, so that each is allocated once.
-func decodeRecord(rec []byte, epoch int64, tubes map[string]string) (engine.Change, error) {
+func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, error) {
 	d := decoder{rest: rec, epoch: epoch, tubes: tubes}
 	var c engine.Change
 	switch kind := d.byte(); kind {
@@ -157,21 +176,21 @@ func decodeRecord(rec []byte, epoch int64, tubes map[string]string) (engine.Chan
 		c.Kind = engine.LastID
 		c.ID = d.uvarint()
 	case kindAdoptionBegun:
-		c.Kind = adoptionBegun
+		c.Kind = AdoptionBegun
 	case kindAdoptionDone:
-		c.Kind = adoptionDone
+		c.Kind = AdoptionDone
 		c.Body = d.transfer()
 	case kindImportBegun:
-		c.Kind = importBegun
+		c.Kind = ImportBegun
 		c.ID = d.uvarint()
 	case kindImportDone:
-		c.Kind = importDone
+		c.Kind = ImportDone
 		c.Body = d.transfer()
 	default:
-		return c, fmt.Errorf("%w: kind %d", errRecord, kind)
+		return c, fmt.Errorf("%w: kind %d", ErrInvalid, kind)
 	}
 	if d.bad || len(d.rest) > 0 {
-		return engine.Change{}, fmt.Errorf("%w: kind %d of %d bytes", errRecord, rec[0], len(rec))
+		return engine.Change{}, fmt.Errorf("%w: kind %d of %d bytes", ErrInvalid, rec[0], len(rec))
 	}
 	return c, nil
 }
@@ -262,7 +281,7 @@ func (d *decoder) tube() string {
 func (d *decoder) transfer() []byte {
 	b := d.rest
 	d.rest = nil
-	if _, _, ok := decodeTransfer(b); !ok {
+	if _, _, ok := DecodeTransfer(b); !ok {
 		d.bad = true
 	}
 	if len(b) == 0 {
