@@ -11,8 +11,8 @@ ARCH ?= $(shell $(GO) env GOARCH)
 
 all: lint test build
 
-# What a binary says that it is; without RELEASE, what the history says.
-RELEASED = $(if $(RELEASE),-ldflags "-X main.release=$(RELEASE)")
+# What a binary says that it is, and without symbols; without RELEASE, what the history says.
+RELEASED = $(if $(RELEASE),-ldflags "-s -w -X main.release=$(RELEASE)")
 
 build: ## the binary, bin/beanpole, which needs no library of the system
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/beanpole ./cmd/beanpole
@@ -87,14 +87,19 @@ bench-compare: build ## doc/benchmarks.md anew: beanpole beside Debian's beansta
 	doc/benchmarks.sh bin/beanpole > doc/benchmarks.md.new
 	mv doc/benchmarks.md.new doc/benchmarks.md
 
-install: ## the binary, its manual, completions and units for systemd, under DESTDIR and PREFIX; as root. RELEASE is what it says that it is
+# The settings of a service are dist/beanpole.toml with a journal, and the admin pages
+# on loopback.
+install: ## the binary, its manual, documentation, completions and units for systemd, under DESTDIR and PREFIX; as root. RELEASE is what it says that it is
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto $(RELEASED) -o bin/beanpole ./cmd/beanpole
 	install -D -m 755 bin/beanpole $(DESTDIR)$(PREFIX)/bin/beanpole
 	$(MAKE) manual TO=$(DESTDIR)$(PREFIX)/share
-	install -D -m 644 dist/beanpole.toml $(DESTDIR)$(PREFIX)/share/doc/beanpole/beanpole.toml
+	install -d $(DESTDIR)$(PREFIX)/share/doc/beanpole
+	install -m 644 doc/*.md README.md CHANGELOG.md $(DESTDIR)$(PREFIX)/share/doc/beanpole
+	sed -e 's/^# \(journal\|admin\) = /\1 = /' dist/beanpole.toml >$(DESTDIR)$(PREFIX)/share/doc/beanpole/beanpole.toml
 	install -d $(DESTDIR)$(UNITS)
-	sed 's|/usr/bin/|$(PREFIX)/bin/|' dist/systemd/beanpole.service >$(DESTDIR)$(UNITS)/beanpole.service
-	install -m 644 dist/systemd/beanpole.socket $(DESTDIR)$(UNITS)/beanpole.socket
+	for unit in service socket; do \
+		sed -e 's|/usr/bin/|$(PREFIX)/bin/|' -e 's|/usr/share/|$(PREFIX)/share/|' dist/systemd/beanpole.$$unit >$(DESTDIR)$(UNITS)/beanpole.$$unit; \
+	done
 
 manual: ## manual pages and completions, in a directory TO like /usr/share
 	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -tags manual $(RELEASED) -o bin/describe ./cmd/beanpole # for this machine, whatever the binary is for
