@@ -97,6 +97,17 @@ type ServerStats struct {
 	Throttled                    uint64 `stats:"throttled"`           // waits of clients that gave too many commands a second
 	Processors                   uint64 `stats:"processors"`          // that run the server's code at the same time
 
+	// ReservedConnections of the MaxConnections are kept for those who look after
+	// the server; ConnectionsFull says that only those are left.
+	ReservedConnections uint64 `stats:"reserved-connections"`
+	ConnectionsFull     bool   `stats:"connections-full"`
+
+	// What the limits of the server have refused.
+	RefusedByMaxMemory  uint64 `stats:"refused-by-max-memory"`  // jobs
+	RefusedByTubeLimit  uint64 `stats:"refused-by-tube-limit"`  // jobs
+	RefusedByMaxTubes   uint64 `stats:"refused-by-max-tubes"`   // new tubes
+	RefusedByMaxWatched uint64 `stats:"refused-by-max-watched"` // watches of one more tube
+
 	// With a journal only.
 	JournalHealth    string `stats:"journal-health"`     // "ok", or what is wrong
 	JournalBytes     uint64 `stats:"journal-bytes"`      // that its files take

@@ -35,7 +35,7 @@ func openQueue(opt config.Journal, limits engine.Limits, slow config.Slow, log *
 	turns := broker.Options{Now: now, SlowTurn: logSlowTurns(slow.Turn, log), SlowAfter: slow.Turn}
 	q := &queue{where: "none, jobs are in memory only"}
 	if opt.Dir == "" {
-		q.broker = broker.New(engine.New(engine.Options{Limits: limits}), turns)
+		q.broker = broker.New(engine.New(engine.Options{Limits: limits, LimitReached: logLimits(log)}), turns)
 		return q, nil
 	}
 	j := journal.New(journal.Options{
@@ -45,7 +45,7 @@ func openQueue(opt config.Journal, limits engine.Limits, slow config.Slow, log *
 		Logger:      log,
 		Progress:    reading(log),
 	})
-	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits})
+	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits, LimitReached: logLimits(log)})
 	q.syncs = newSyncs(now, slow.Sync, log)
 	report, err := j.Open(vfs.Observed(vfs.OS, q.syncs), opt.Dir, eng)
 	if err != nil {

@@ -103,3 +103,37 @@ func TestMachine(t *testing.T) {
 		}
 	}
 }
+
+// Requests take from what the connections of an identity or an address have, and are told when
+// to come again. Nothing is kept of an address for long.
+func TestRequest(t *testing.T) {
+	l := &limits{}
+	l.SetLimits(0, Limits{CommandsPerSecond: 10, OfIdentity: map[string]int{"a": 1}})
+	a, addr := &Identity{name: "a"}, netip.MustParseAddr("192.0.2.1")
+	const second = int64(time.Second)
+	if wait := l.Request(0, a, addr); wait != 0 {
+		t.Errorf("the first: wait %d", wait)
+	}
+	for range 3 { // who is refused takes nothing
+		if wait := l.Request(second/4, a, addr); wait != 3*second/4 {
+			t.Errorf("wait %d", wait)
+		}
+	}
+	if n := l.LimiterOf(a, addr).Tokens(second); n != 1 {
+		t.Errorf("%d tokens later", n)
+	}
+	if err := l.Enter(0, addr); err != nil {
+		t.Fatal(err)
+	}
+	l.LimiterOf(nil, addr).Take(0, 9)
+	if first, next := l.Request(0, nil, addr), l.Request(0, nil, addr); first != 0 || next != second/10 {
+		t.Errorf("beside a connection: %d, %d", first, next)
+	}
+	l.Leave(0, addr)
+	if wait := l.Request(second/2, nil, addr); wait != 0 {
+		t.Errorf("after the connection: wait %d", wait)
+	}
+	if wait := l.Request(10*second, nil, netip.MustParseAddr("192.0.2.2")); wait != 0 || len(l.addresses) != 1 {
+		t.Errorf("wait %d, %d addresses are kept", wait, len(l.addresses))
+	}
+}

@@ -60,7 +60,7 @@ type Options struct {
 	Identify func(*http.Request) (*access.Identity, bool)
 
 	// Refused hears of a client that may not see a page. Nil: nobody does.
-	Refused func(client, identity, what string)
+	Refused func(client, identity, what string, tubes ...string)
 
 	// Profiles adds /debug/pprof/.
 	Profiles bool
@@ -87,23 +87,23 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	if opt.Tubes == 0 {
 		opt.Tubes = DefaultTubes
 	}
+	if opt.Identify == nil {
+		opt.Identify = api.Identify(new(access.Control))
+	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	w := newWatcher(b, &opt)
-	registry := prometheus.NewRegistry()
 	asked := newRequests()
-	registry.MustRegister(
-		asked,
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{watcher: w},
-	)
+	common := []prometheus.Collector{asked, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, index(&opt)) })
-	mux.Handle("GET /metrics", permitted(&opt, promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelError),
-	})))
+	mux.Handle("GET /metrics", permitted(&opt, func(id *access.Identity) http.Handler {
+		registry := prometheus.NewRegistry() // that of one request: what it shows depends on the identity
+		registry.MustRegister(common...)
+		registry.MustRegister(&collector{w, id})
+		return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelError)})
+	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", w.serveReady)
 	if opt.Profiles {
@@ -111,7 +111,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 			profilesPath: pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
 			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
 		} {
-			mux.Handle("GET "+path, permitted(&opt, h))
+			mux.Handle("GET "+path, permitted(&opt, func(*access.Identity) http.Handler { return h }))
 		}
 	}
 	if opt.API != nil {
@@ -142,10 +142,7 @@ func index(opt *Options) string {
 }
 
 // permitted refuses a page to those who may not see figures of any tube.
-func permitted(opt *Options, page http.Handler) http.Handler {
-	if opt.Identify == nil {
-		return page
-	}
+func permitted(opt *Options, page func(*access.Identity) http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, known := opt.Identify(r)
 		switch {
@@ -157,7 +154,7 @@ func permitted(opt *Options, page http.Handler) http.Handler {
 			opt.refused(r, id.Name(), r.URL.Path)
 			http.Error(w, "this page needs the right stats on some tube", http.StatusForbidden)
 		default:
-			page.ServeHTTP(w, r)
+			page(id).ServeHTTP(w, r)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -270,7 +271,7 @@ func TestPermission(t *testing.T) {
 		{"/nothing", good, true, 404},
 	} {
 		heard := 0
-		h := New(newQueue(t), Options{Identify: identify, Refused: func(string, string, string) { heard++ }, Profiles: c.profiles})
+		h := New(newQueue(t), Options{Identify: identify, Refused: func(string, string, string, ...string) { heard++ }, Profiles: c.profiles})
 		if code, _ := get(t, h, c.path, c.token); code != c.code {
 			t.Errorf("%s with token %q: %d, want %d", c.path, c.token, code, c.code)
 		}
@@ -313,6 +314,57 @@ func policyOf(t *testing.T) *access.Policy {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// A server that takes no new connections is not ready, and says why.
+func TestFullIsNotReady(t *testing.T) {
+	counts := server.Counts{MaxConnections: 7}
+	h := New(newQueue(t), Options{Server: func() server.Counts { return counts }})
+	if code, body := get(t, h, "/readyz", ""); code != 200 || body != "ok\n" {
+		t.Errorf("%d %q", code, body)
+	}
+	counts.Full = true
+	if code, body := get(t, h, "/readyz", ""); code != 503 || !strings.Contains(body, "too many connections") || !strings.Contains(body, "max-connections 7") {
+		t.Errorf("%d %q", code, body)
+	}
+}
+
+// everybody returns the identity of those who may see everything.
+func everybody() *access.Identity {
+	id, _ := new(access.Control).Identify(access.Evidence{})
+	return id
+}
+
+// The metrics of tubes are for those who have the right stats on them.
+func TestMetricsOfTubes(t *testing.T) {
+	var c access.Config
+	for name, tubes := range map[string][]string{"mail": {"mail"}, "other": {"other*", "no-such"}, "all": {"*"}} {
+		h, err := access.HashOf(name + "-0123456789-0123456789")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Identities = append(c.Identities, access.IdentityConfig{Name: name, Tokens: []access.Hash{h}})
+		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{name}, Tubes: tubes, Rights: rights.Stats})
+	}
+	c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{"*"}, Tubes: []string{"mail", "news"}, Rights: rights.Put})
+	policy, err := access.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newQueue(t) // with mail and news
+	h := New(b, Options{Identify: identifyBy(t, policy)})
+	for name, want := range map[string][]string{"mail": {"mail"}, "other": nil, "all": {"mail", "news"}} {
+		_, text := get(t, h, "/metrics", name+"-0123456789-0123456789")
+		var got []string
+		for _, tube := range []string{"mail", "news"} {
+			if strings.Contains(text, `tube="`+tube+`"`) {
+				got = append(got, tube)
+			}
+		}
+		if !slices.Equal(got, want) || !strings.Contains(text, "beanpole_jobs{") {
+			t.Errorf("%s sees the metrics of %q, want %q", name, got, want)
+		}
+	}
 }
 
 // What comes in on loopback must be for loopback: else a web page could reach it

@@ -6,9 +6,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/histogram"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -34,8 +36,8 @@ type tubeSnapshot struct {
 	engine.TubeStats
 }
 
-// look takes a snapshot.
-func (w *watcher) look() *snapshot {
+// look takes a snapshot of what an identity may see.
+func (w *watcher) look(id *access.Identity) *snapshot {
 	s, b, opt := &snapshot{}, w.broker, w.opt
 	var names engine.Names
 	b.Look(func(e *engine.Engine, _ int64) {
@@ -51,13 +53,23 @@ func (w *watcher) look() *snapshot {
 		}
 		names = e.TubeNames()
 	})
-	n := min(names.Len(), max(opt.Tubes, 0))
-	s.left = names.Len() - n
-	s.tubes = make([]tubeSnapshot, 0, n)
-	for from := 0; from < n; from += tubesPerTurn {
-		s.lookAtTubes(b, names, from, min(from+tubesPerTurn, n))
+	shown := firstSeen(names, opt.Tubes, id)
+	s.left = names.Len() - len(shown)
+	s.tubes = make([]tubeSnapshot, 0, len(shown))
+	for some := range slices.Chunk(shown, tubesPerTurn) {
+		s.lookAtTubes(b, some)
 	}
 	return s
+}
+
+// firstSeen returns the first n names of tubes whose figures an identity may see.
+func firstSeen(names engine.Names, n int, id *access.Identity) (seen []string) {
+	for i := 0; i < names.Len() && len(seen) < n; i++ {
+		if name := names.At(i); id.Meets(rights.Stats.On(rights.NamedTube), name) {
+			seen = append(seen, name)
+		}
+	}
+	return seen
 }
 
 // tubesPerTurn is how many tubes a turn looks at, which takes about a tenth of a
@@ -65,10 +77,9 @@ func (w *watcher) look() *snapshot {
 const tubesPerTurn = 250
 
 // lookAtTubes looks at some of the tubes, in a turn. Those that have gone are left out.
-func (s *snapshot) lookAtTubes(b *broker.Broker, names engine.Names, from, to int) {
+func (s *snapshot) lookAtTubes(b *broker.Broker, names []string) {
 	b.Look(func(e *engine.Engine, now int64) {
-		for i := from; i < to; i++ {
-			name := names.At(i)
+		for _, name := range names {
 			if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
 				s.tubes = append(s.tubes, tubeSnapshot{name, st})
 			}
@@ -77,7 +88,10 @@ func (s *snapshot) lookAtTubes(b *broker.Broker, names engine.Names, from, to in
 }
 
 // A collector makes metrics of a snapshot when Prometheus asks.
-type collector struct{ *watcher }
+type collector struct {
+	*watcher
+	shownTo *access.Identity // the tubes of others are left out
+}
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
@@ -93,7 +107,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if c.opt.SyncLasts != nil {
 		m.gauge(journalSyncing, c.opt.SyncLasts().Seconds())
 	}
-	s, ok := within(c.watcher, c.look)
+	s, ok := within(c.watcher, func() *snapshot { return c.look(c.shownTo) })
 	if !ok { // of the queue nothing is known
 		m.gauge(ready, 0)
 		return

@@ -24,7 +24,7 @@ func TestDocumented(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry() // which compares what is collected with what is described
 	asked := newRequests()
 	get(t, asked.count(http.NotFoundHandler()), "/", "")
-	registry.MustRegister(&collector{newWatcher(newQueue(t), &opt)}, asked)
+	registry.MustRegister(&collector{newWatcher(newQueue(t), &opt), everybody()}, asked)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -105,7 +105,14 @@ func (w *watcher) notReadyInTurn(e *engine.Engine) string {
 	case e.IsDraining():
 		return "draining: no new jobs are taken"
 	case w.opt.NotReady != nil:
-		return w.opt.NotReady()
+		if why := w.opt.NotReady(); why != "" {
+			return why
+		}
+	}
+	if w.opt.Server != nil {
+		if counts := w.opt.Server(); counts.Full {
+			return fmt.Sprintf("too many connections: new ones are closed (max-connections %d)", counts.MaxConnections)
+		}
 	}
 	return ""
 }

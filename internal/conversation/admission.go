@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -24,6 +25,7 @@ func (c *Conversation) Admit(terms *access.Terms, id *access.Identity) {
 	c.locked = terms.Required && id == nil
 	if id == nil {
 		id, _ = c.shared.Access.Identify(access.Evidence{})
+		c.pace.stranger = true
 	}
 	c.identity = id
 	c.limitParser()
@@ -45,7 +47,7 @@ func (c *Conversation) limitParser() {
 func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 	token := cmd.Text
 	switch {
-	case cmd.Op == wire.Put && c.locked && c.terms.TokenInPut:
+	case cmd.Op == wire.Put && c.terms.TokenInPut:
 		token = cmd.Body
 	case cmd.Op != wire.Auth:
 		return nil
@@ -61,7 +63,7 @@ func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 // passes reports whether a command may be executed. If not, it is answered.
 func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 	switch {
-	case cmd.Op == wire.Auth || c.locked && cmd.identity != nil:
+	case cmd.Op == wire.Auth || cmd.identity != nil:
 		c.enter(e, now, cmd)
 		return false
 	case cmd.Fault == wire.FaultHTTP:
@@ -74,22 +76,44 @@ func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 		c.refuse(cmd.Op.String() + " before auth")
 		c.endInTurn(e, now, ErrUnauthorized)
 		return false
+	case cmd.Fault == wire.FaultRefused:
+		c.refuse(cmd.Op.String(), c.sess.Using())
+		return false
 	case cmd.Fault != wire.None || c.identity.Unrestricted():
 		return true
 	}
 	var room [2]string
-	if c.identity.Meets(cmd.Op.Need(), c.tubesOf(e, &cmd.Command, room[:0])...) {
+	tubes := c.tubesOf(e, &cmd.Command, room[:0])
+	if c.identity.Meets(cmd.Op.Need(), tubes...) {
 		return true
 	}
-	c.refuse(cmd.Op.String())
+	c.refuse(cmd.Op.String(), slices.Clone(tubes)...)
 	return false
 }
 
+// smallPut is how many bytes a put may have, its line included, to be kept until it is
+// complete, whoever it comes from. A token is shorter.
+const smallPut = 1 << 10
+
+// refusesBody reports whether the body of the put that the parser waits for is not to be kept,
+// for the client has no right to put into the tube that it uses. Nothing is under way that
+// could change that.
+func (c *Conversation) refusesBody() bool {
+	if c.terms == nil || c.locked || c.parser.Need() <= smallPut {
+		return false
+	}
+	tube := defaultTube
+	if c.sess != nil {
+		tube = c.sess.Using()
+	}
+	return !c.identity.Meets(wire.Put.Need(), tube)
+}
+
 // refuse answers that the client may not do something.
-func (c *Conversation) refuse(what string) {
+func (c *Conversation) refuse(what string, tubes ...string) {
 	c.unsuccessful(wire.Unauthorized)
 	if c.shared.Refused != nil {
-		c.shared.Refused(c, what)
+		c.shared.Refused(c, what, tubes)
 	}
 }
 

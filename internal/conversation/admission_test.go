@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,8 +55,8 @@ func (d *desk) admitted(p *porter) *guest { return d.admittedAs(p, nil) }
 // admittedAs is admitted for a guest that is known already.
 func (d *desk) admittedAs(p *porter, id *access.Identity) *guest {
 	d.shared.Access = p.control
-	d.shared.Refused = func(c *Conversation, what string) {
-		p.refused = append(p.refused, fmt.Sprintf("%q: %s", c.Identity(), what))
+	d.shared.Refused = func(c *Conversation, what string, tubes []string) {
+		p.refused = append(p.refused, fmt.Sprintf("%q: %s %s", c.Identity(), what, strings.Join(tubes, " ")))
 	}
 	g := &guest{desk: d}
 	g.Conversation = New(&d.shared, g, "")
@@ -109,24 +110,130 @@ func TestAuth(t *testing.T) {
 }
 
 func TestTokenInPut(t *testing.T) {
-	p := newPorter(newPolicy(t, nil, "a"))
+	p := newPorter(newPolicy(t, nil, "a", "b"))
 	p.Required, p.TokenInPut = true, true
 	put := func(body string) string { return fmt.Sprintf("put 0 0 9 %d\n%s\n", len(body), body) }
 	token := put(tokenOf("a"))
 
 	d := newDesk(t)
 	g := d.admitted(p)
-	g.send(token + put("hello") + token + "peek 2\n")
-	g.want(fmt.Sprintf("INSERTED 0\nINSERTED 1\nINSERTED 2\nFOUND 2 %d\n%s\n", len(tokenOf("a")), tokenOf("a"))) // only the first is one
-	if n := d.eng.Stats().TotalJobs; n != 2 {
-		t.Errorf("%d jobs were put, want 2", n)
-	}
+	g.send(token + put("hello"))
+	g.want("INSERTED 0\nINSERTED 1\n")
 	g.end()
 	g = d.admitted(p)
 	g.send(put("wrong") + token)
 	g.want("UNAUTHORIZED\n")
 	g.wantState(Closed)
 	g.end()
+}
+
+// A token that comes in a put is never a job, whatever is known of the client by then, and
+// whether it must prove anything or not.
+func TestTokenIsNoJob(t *testing.T) {
+	p := newPorter(newPolicy(t, nil, "a", "b"))
+	p.TokenInPut = true
+	b, _ := p.control.Identify(access.Evidence{Token: []byte(tokenOf("b"))})
+	put := func(body string) string { return fmt.Sprintf("put 0 0 9 %d\n%s\n", len(body), body) }
+	for _, required := range []bool{false, true} {
+		for _, known := range []*access.Identity{nil, b} {
+			p.Required = required
+			d := newDesk(t)
+			g := d.admittedAs(p, known)
+			token := put(tokenOf("a"))
+			if known != nil || !required {
+				g.send("use x\n")
+				g.want("USING x\n")
+			}
+			for _, half := range []string{token[:20], token[20:]} {
+				g.send(half)
+			}
+			g.want("INSERTED 0\n")
+			if name := g.Identity(); name != "a" {
+				t.Errorf("it is %q", name)
+			}
+			g.send("use y\n" + token + put("hello") + put(tokenOf("a")+"x"))
+			g.want("USING y\nINSERTED 0\nINSERTED 1\nINSERTED 2\n")
+			if n := d.eng.Stats().TotalJobs; n != 2 {
+				t.Errorf("%d jobs were put, want 2", n)
+			}
+			g.end()
+		}
+	}
+}
+
+// A large put that is refused is not kept until it is complete.
+func TestRefusedPutIsNotKept(t *testing.T) {
+	rules := []access.RuleConfig{{Identities: []string{"a"}, Tubes: []string{"mine"}, Rights: rights.Put}}
+	p := newPorter(newPolicy(t, rules, "a"))
+	d := newDesk(t)
+	const size = 250_000
+	body := strings.Repeat("x", size)
+	put := fmt.Sprintf("put 0 0 9 %d\n%s\n", size, body)
+	for _, begin := range []struct{ send, want string }{
+		{"", ""},
+		{"auth " + tokenOf("a") + "\n", "AUTHENTICATED\n"},
+		{"auth " + tokenOf("a") + "\nuse mine\nuse default\n", "AUTHENTICATED\nUSING mine\nUNAUTHORIZED\n"},
+	} {
+		g := d.admitted(p)
+		tube := "default"
+		if strings.Contains(begin.send, "mine") {
+			tube = "mine"
+		}
+		most := 0
+		for rest := []byte(strings.ReplaceAll(begin.send+put+"list-tube-used\n", "\n", "\r\n")); len(rest) > 0; {
+			n := min(10_000, len(rest))
+			g.receiveAll(rest[:n])
+			rest = rest[n:]
+			in, _ := g.Memory()
+			most = max(most, in)
+		}
+		if tube == "mine" {
+			g.want(begin.want + "INSERTED 1\nUSING mine\n")
+			continue
+		}
+		g.want(begin.want + "UNAUTHORIZED\nUSING default\n")
+		if most > 64<<10 {
+			t.Errorf("after %q: %d bytes are kept of a put that is refused", begin.send, most)
+		}
+		if n := len(p.refused); n == 0 || p.refused[n-1] != fmt.Sprintf("%q: put default", g.Identity()) {
+			t.Errorf("refused %q", p.refused)
+		}
+		g.end()
+	}
+}
+
+// Clients that wait for a token of their address are not in the way of those who say who they
+// are: in one piece or in several, by auth or by put, whether they must or not.
+func TestProofNeedsNoToken(t *testing.T) {
+	p := newPorter(newPolicy(t, nil, "a"))
+	p.TokenInPut = true
+	auth := "auth " + tokenOf("a") + "\n"
+	for _, p.Required = range []bool{false, true} {
+		d := newDesk(t)
+		limiter := &meter{every: int64(time.Second), burst: 1}
+		for range 100 {
+			g := d.admitted(p)
+			g.Limit(limiter)
+			g.send("auth wrong\n")
+		}
+		for _, say := range [][]string{{auth}, {auth[:7], auth[7:]}, {auth + "list-tube-used\n"},
+			{fmt.Sprintf("put 0 0 9 %d\n", len(tokenOf("a"))), tokenOf("a") + "\n"}} {
+			g := d.admitted(p)
+			g.Limit(limiter)
+			for _, part := range say {
+				g.wantState(Reading)
+				g.send(part)
+			}
+			if !strings.HasPrefix(g.got.String(), "AUTHENTICATED") && g.got.String() != "INSERTED 0\r\n" {
+				t.Errorf("required: %v: %q is answered %q", p.Required, say, g.got.String())
+			}
+			g.wantState(Reading)
+			g.end()
+		}
+		if n := d.now; n > int64(time.Second) {
+			t.Errorf("it has taken %v", time.Duration(n))
+		}
+	}
 }
 
 // Where clients are not asked who they are, auth is what it is to beanstalkd.
@@ -262,6 +369,38 @@ func TestWatchedTubes(t *testing.T) {
 	g.send("watch other\nauth " + tokenOf("a") + "\nreserve\n")
 	g.want("WATCHING 2\nUNAUTHORIZED\n")
 	g.wantState(Closed)
+	g.end()
+}
+
+// A refusal says which tubes it is about; a change of a tube, or of many jobs, is told.
+func TestRefusalsAndChanges(t *testing.T) {
+	rules := []access.RuleConfig{
+		{Identities: []string{"a"}, Tubes: []string{"mine*"}, Rights: rights.All},
+		{Identities: []string{"*"}, Tubes: []string{"default"}, Rights: rights.Put | rights.Reserve},
+	}
+	p := newPorter(newPolicy(t, rules, "a"))
+	d := newDesk(t)
+	var changes []string
+	d.shared.Changed = func(c *Conversation, command wire.Op, what ...any) {
+		changes = append(changes, strings.TrimSpace(fmt.Sprintf("%q: %v %v", c.Identity(), command, what)))
+	}
+	g := d.admitted(p)
+	g.send("put 0 0 9 1\nx\npeek 1\nkick 1\nstats\npause-tube mine 1\nauth " + tokenOf("a") + "\nmove-jobs mine other ready\nkick-job 1\n")
+	for i, want := range []string{`"": peek default`, `"": kick default`, `"": stats `, `"": pause-tube mine`, `"a": move-jobs mine other`, `"a": kick-job default`} {
+		if i >= len(p.refused) || p.refused[i] != want {
+			t.Errorf("refused %q, want %s at %d", p.refused, want, i)
+		}
+	}
+	if len(changes) > 0 {
+		t.Errorf("what was refused has changed something: %q", changes)
+	}
+	g.send("use mine\n" + strings.Repeat("put 0 0 9 1\nx\n", 5) + strings.Repeat("put 0 100 9 1\nx\n", 3) +
+		"kick 1\nkick 9\nkick 9\npause-tube mine 7\npause-tube mine2 7\nmove-jobs mine mine2 ready 3\nflush-tube mine\nflush-tube mine\nflush-tube mine2 ready 1\n")
+	want := []string{`"a": kick [tube mine count 2]`, `"a": pause-tube [tube mine seconds 7]`, `"a": move-jobs [tube mine to mine2 state ready count 3]`,
+		`"a": flush-tube [tube mine count 5]`, `"a": flush-tube [tube mine2 state ready count 1]`}
+	if !slices.Equal(changes, want) {
+		t.Errorf("changes\n%s\nwant\n%s", strings.Join(changes, "\n"), strings.Join(want, "\n"))
+	}
 	g.end()
 }
 

@@ -61,10 +61,15 @@ type Shared struct {
 	// Access knows who clients are. Nil only if nobody is asked; see Admit.
 	Access *access.Control
 
-	// Refused is told of each command that a client may not give, and of each token
-	// that does not let it in. It is called within turns, and must not block. Nil:
+	// Refused is told of each command that a client may not give, with the tubes on
+	// which it lacks rights, and of each token that does not let it in. It is called
+	// within turns, and must not block. Nil: nobody is told.
+	Refused func(c *Conversation, what string, tubes []string)
+
+	// Changed is told what a command has done to a tube or to many jobs: names and
+	// values, as for the log. It is called within turns, and must not block. Nil:
 	// nobody is told.
-	Refused func(c *Conversation, what string)
+	Changed func(c *Conversation, command wire.Op, what ...any)
 
 	// Memory bounds what the conversations hold together.
 	Memory Memory
@@ -228,7 +233,10 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		}
 	}
 	t := task{c: c, do: execute, from: len(b.commands), fresh: fresh}
-	limit := c.pace.allowance(now)
+	limit, free := c.pace.allowance(now), false
+	if limit == 0 && c.pace.stranger {
+		limit, free = c.allowProof(now, buf)
+	}
 	for range limit {
 		if t.parsed == len(buf) {
 			break
@@ -239,6 +247,10 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		t.parsed += n
 		if !ok {
 			b.commands = b.commands[:len(b.commands)-1]
+			if cmd.Op == wire.Put && len(b.commands) == t.from && c.refusesBody() {
+				c.parser.Refuse()
+				continue
+			}
 			break
 		}
 		cmd.end = t.parsed
@@ -256,7 +268,9 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	}
 	t.to = len(b.commands)
 	t.more = t.more || t.to-t.from == limit
-	c.pace.spend(now, t.to-t.from)
+	if !free {
+		c.pace.spend(now, t.to-t.from)
+	}
 	if t.to > t.from {
 		c.progress.made(now)
 		b.tasks = append(b.tasks, t)

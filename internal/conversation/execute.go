@@ -110,7 +110,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.Touch:
 		c.done(e.Touch(now, c.sess, cmd.ID), wire.Touched)
 	case wire.Kick:
-		c.begin(e, now, &kick{e.BeginKick(c.sess, cmd.Count)})
+		c.begin(e, now, &kick{e.BeginKick(c.sess, cmd.Count), c.sess.Using()})
 	case wire.KickJob:
 		c.done(e.KickJob(now, cmd.ID), wire.Kicked)
 	case wire.Peek:
@@ -136,7 +136,11 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.Ignore:
 		c.ignore(e, cmd.Tube)
 	case wire.PauseTube:
-		c.done(e.Pause(now, cmd.Tube, cmd.Delay), wire.Paused)
+		o := e.Pause(now, cmd.Tube, cmd.Delay)
+		if o == engine.OK {
+			c.changed(cmd.Op, "tube", string(cmd.Tube), "seconds", cmd.Delay)
+		}
+		c.done(o, wire.Paused)
 	case wire.ListTubes:
 		c.out.list(e.TubeNames())
 	case wire.ListTubesWatched:
@@ -157,6 +161,13 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		c.statsJob(e, now, cmd.ID)
 	case wire.Quit:
 		c.endInTurn(e, now, ErrQuit)
+	}
+}
+
+// changed tells what a command has done to a tube or to many jobs.
+func (c *Conversation) changed(command wire.Op, what ...any) {
+	if c.shared.Changed != nil {
+		c.shared.Changed(c, command, what...)
 	}
 }
 

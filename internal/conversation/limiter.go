@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // A Limiter bounds how many commands come in a second, from one conversation or from
@@ -28,27 +29,46 @@ type Limiter interface {
 // conversation takes one of the future and is Throttled until then. So clients that
 // share a limiter take turns, and each that is woken has something to do. A client that goes
 // before leaves its tokens to the others.
+//
+// Strangers share the limiter of their address. Nobody is to be kept by them from saying who
+// he is, so the command for that passes without a token if there is none.
 type pace struct {
-	limiter Limiter // nil: none
-	credit  int     // tokens taken for commands that have not been executed
-	resume  int64   // when those may be used; ns, 0: now
+	limiter  Limiter // nil: none
+	stranger bool    // nobody knows who the client is, and it can say so
+	credit   int     // tokens taken for commands that have not been executed
+	resume   int64   // when those may be used; ns, 0: now
 }
 
 // Limit bounds how many commands the client gives, until it says who it is, which may
-// change the limiter (Gate.Limiter). What is beyond is not refused: the client waits.
+// change the limiter. What is beyond is not refused: the client waits.
 func (c *Conversation) Limit(l Limiter) { c.pace.limiter = l }
 
 // allowance returns how many commands may be parsed now. If none, the conversation has
-// a token of the future.
+// a token of the future, unless it is a stranger's.
 func (p *pace) allowance(now int64) int {
 	if p.limiter == nil {
 		return maxCommands
 	}
 	n := min(p.limiter.Tokens(now), maxCommands) + p.credit
-	if n == 0 && p.takeNext(now) {
+	if n == 0 && !p.stranger && p.takeNext(now) {
 		n = p.credit
 	}
 	return min(n, maxCommands)
+}
+
+// allowProof is allowance for a stranger for whom there is no token. Its next command needs
+// none if that says who it is, or is not complete. For any other it takes the next token that
+// there will be.
+func (c *Conversation) allowProof(now int64, input []byte) (n int, free bool) {
+	p := c.parser // a copy, for c.parser is to see this input again
+	var cmd wire.Command
+	if _, ok := p.Next(input, &cmd); !ok || c.identify(&cmd) != nil {
+		return 1, true
+	}
+	if c.pace.takeNext(now) {
+		return 1, false
+	}
+	return 0, false
 }
 
 // spend takes the tokens of n commands that were parsed. If there is none left for
@@ -63,7 +83,7 @@ func (p *pace) spend(now int64, n int) {
 		p.limiter.Take(now, n-p.credit)
 		p.credit = 0
 	}
-	if p.credit == 0 && p.limiter.Tokens(now) == 0 {
+	if p.credit == 0 && !p.stranger && p.limiter.Tokens(now) == 0 {
 		p.takeNext(now)
 	}
 }
@@ -96,5 +116,5 @@ func (p *pace) giveBack() {
 // identified gives the conversation the limiter of an identity.
 func (c *Conversation) identified(id *access.Identity) {
 	c.pace.giveBack()
-	c.pace.limiter = c.shared.Access.LimiterOf(id, netip.Addr{})
+	c.pace.limiter, c.pace.stranger = c.shared.Access.LimiterOf(id, netip.Addr{}), false
 }

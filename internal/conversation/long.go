@@ -53,7 +53,10 @@ func (c *Conversation) continueLong(e *engine.Engine, now int64) {
 }
 
 // A kick is the command kick.
-type kick struct{ engine.Kick }
+type kick struct {
+	engine.Kick
+	tube string
+}
 
 func (k *kick) proceed(c *Conversation, e *engine.Engine, now int64) bool {
 	return e.ContinueKick(now, &k.Kick)
@@ -63,6 +66,9 @@ func (k *kick) answer(c *Conversation) {
 	if k.Kicked == 0 && k.Refused != engine.OK {
 		c.unsuccessful(outcomeWords[k.Refused])
 		return
+	}
+	if k.Kicked > 1 {
+		c.changed(wire.Kick, "tube", k.tube, "count", k.Kicked)
 	}
 	c.out.bytes = wire.AppendKicked(c.out.bytes, uint64(k.Kicked))
 }

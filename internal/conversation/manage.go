@@ -87,6 +87,10 @@ type sweep struct {
 	done    uint64         // jobs that earlier ones have dealt with
 	refused engine.Outcome
 	append  func(dst []byte, n uint64) []byte // the reply
+
+	// What Shared.Changed is told.
+	command wire.Op
+	about   []any
 }
 
 func (c *Conversation) flushTube(e *engine.Engine, now int64, cmd *wire.Command) {
@@ -118,7 +122,13 @@ func (c *Conversation) moveJobs(e *engine.Engine, now int64, cmd *wire.Command) 
 }
 
 func newSweep(cmd *wire.Command, reply func([]byte, uint64) []byte) *sweep {
-	w := &sweep{left: uint64(cmd.Count), append: reply}
+	w := &sweep{left: uint64(cmd.Count), append: reply, command: cmd.Op, about: []any{"tube", string(cmd.Tube)}}
+	if cmd.Op == wire.MoveJobs {
+		w.about = append(w.about, "to", string(cmd.Text))
+	}
+	if cmd.State != wire.AnyState {
+		w.about = append(w.about, "state", cmd.State.String())
+	}
 	if cmd.Count == 0 {
 		w.left = math.MaxUint64
 	}
@@ -144,6 +154,9 @@ func (w *sweep) answer(c *Conversation) {
 	if w.done == 0 && w.refused != engine.OK {
 		c.unsuccessful(outcomeWords[w.refused])
 		return
+	}
+	if w.done > 0 {
+		c.changed(w.command, append(w.about, "count", w.done)...)
 	}
 	c.out.bytes = w.append(c.out.bytes, w.done)
 }

@@ -29,6 +29,10 @@ type Options struct {
 
 	// Limits hold until SetLimits.
 	Limits Limits
+
+	// LimitReached, if set, is told of each refusal by a limit, and for which tube. It
+	// must not block.
+	LimitReached func(l Limit, tube string)
 }
 
 // Engine is the state of one server. It is not safe for concurrent use.

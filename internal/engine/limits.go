@@ -62,6 +62,34 @@ func (e *Engine) SetLimits(l Limits) {
 // limit; 0: there is none.
 func (e *Engine) LimitedMemory() (used, limit int64) { return e.memory(), max(e.limits.Memory, 0) }
 
+// A Limit is one of those that Limits have.
+type Limit uint8
+
+const (
+	MemoryLimit    Limit = iota // Limits.Memory
+	TubeJobsLimit               // TubeLimits.Jobs
+	TubeBytesLimit              // TubeLimits.Bytes
+	TubesLimit                  // Limits.Tubes
+	WatchesLimit                // Limits.Watches
+)
+
+// refuse notes that a limit has refused something.
+func (e *Engine) refuse(l Limit, tube string) {
+	switch l {
+	case MemoryLimit:
+		e.refused.Memory++
+	case TubeJobsLimit, TubeBytesLimit:
+		e.refused.TubeFull++
+	case TubesLimit:
+		e.refused.Tubes++
+	case WatchesLimit:
+		e.refused.Watches++
+	}
+	if e.opt.LimitReached != nil {
+		e.opt.LimitReached(l, tube)
+	}
+}
+
 // Refusals count what the limits have refused.
 type Refusals struct {
 	Memory   uint64 // jobs, because of Limits.Memory
@@ -78,7 +106,7 @@ func (e *Engine) Refusals() Refusals { return e.refused }
 func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
 	l := &e.limits
 	if isNew && l.Memory > 0 && e.memory()+memoryOf(n) > l.Memory {
-		e.refused.Memory++
+		e.refuse(MemoryLimit, t.name)
 		return false
 	}
 	if l.Tube == nil {
@@ -87,11 +115,15 @@ func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
 	if t.limitsAge != e.limitsAge {
 		t.limits, t.limitsAge = l.Tube(t.name), e.limitsAge
 	}
-	if t.limits.Jobs > 0 && int64(t.jobs()) >= t.limits.Jobs || t.limits.Bytes > 0 && t.bytes+int64(n) > t.limits.Bytes {
-		e.refused.TubeFull++
-		return false
+	switch {
+	case t.limits.Jobs > 0 && int64(t.jobs()) >= t.limits.Jobs:
+		e.refuse(TubeJobsLimit, t.name)
+	case t.limits.Bytes > 0 && t.bytes+int64(n) > t.limits.Bytes:
+		e.refuse(TubeBytesLimit, t.name)
+	default:
+		return true
 	}
-	return true
+	return false
 }
 
 // hasRoomForTube reports whether the tube exists or may be made.
@@ -99,6 +131,6 @@ func (e *Engine) hasRoomForTube(name []byte) bool {
 	if e.limits.Tubes <= 0 || e.names.n < e.limits.Tubes || e.byName[string(name)] != nil {
 		return true
 	}
-	e.refused.Tubes++
+	e.refuse(TubesLimit, string(name))
 	return false
 }

@@ -137,7 +137,7 @@ func (e *Engine) Watch(s *Session, name []byte) (n int, outcome Outcome) {
 		return n, OK
 	}
 	if limit := e.limits.Watches; limit > 0 && n >= limit {
-		e.refused.Watches++
+		e.refuse(WatchesLimit, string(name))
 		return n, OutOfMemory
 	}
 	if !e.hasRoomForTube(name) {

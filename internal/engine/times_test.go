@@ -1,6 +1,10 @@
 package engine
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
 
 // A turn begins at each of these times, in s.
 func TestTimes(t *testing.T) {
@@ -130,7 +134,9 @@ func TestRestoredTimes(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	e := New(Options{Limits: Limits{Tubes: 3, Watches: 2, Memory: 10 * memoryOf(0), Tube: func(name string) TubeLimits {
+	var told []string
+	reached := func(l Limit, tube string) { told = append(told, fmt.Sprint(l, " ", tube)) }
+	e := New(Options{LimitReached: reached, Limits: Limits{Tubes: 3, Watches: 2, Memory: 10 * memoryOf(0), Tube: func(name string) TubeLimits {
 		if name == "small" {
 			return TubeLimits{Jobs: 1}
 		}
@@ -158,4 +164,8 @@ func TestRefusals(t *testing.T) {
 	want(Refusals{TubeFull: 2, Memory: 3, Watches: 1})
 	e.Use(s, []byte("fourth"))
 	want(Refusals{TubeFull: 2, Memory: 3, Watches: 1, Tubes: 1})
+	wantTold := []string{"1 small", "1 small", "0 default", "0 default", "0 default", "4 small", "3 fourth"}
+	if !slices.Equal(told, wantTold) {
+		t.Errorf("told of %q, want %q", told, wantTold)
+	}
 }

@@ -4,13 +4,14 @@
 package ratelog
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 
 	"golang.org/x/time/rate"
 )
 
-// A Logger logs warnings. Any goroutine may use it; it does not wait.
+// A Logger logs lines. Any goroutine may use it; it does not wait.
 type Logger struct {
 	log    *slog.Logger
 	limit  *rate.Limiter
@@ -25,7 +26,12 @@ func New(log *slog.Logger, perSecond, burst int) *Logger {
 
 // Warn logs a line at level WARN, or counts it. The count is the attribute "others" of
 // the next line.
-func (l *Logger) Warn(msg string, args ...any) {
+func (l *Logger) Warn(msg string, args ...any) { l.line(slog.LevelWarn, msg, args) }
+
+// Info is Warn at level INFO.
+func (l *Logger) Info(msg string, args ...any) { l.line(slog.LevelInfo, msg, args) }
+
+func (l *Logger) line(level slog.Level, msg string, args []any) {
 	if !l.limit.Allow() {
 		l.others.Add(1)
 		return
@@ -33,5 +39,5 @@ func (l *Logger) Warn(msg string, args ...any) {
 	if n := l.others.Swap(0); n > 0 {
 		args = append(args, "others", n)
 	}
-	l.log.Warn(msg, args...)
+	l.log.Log(context.Background(), level, msg, args...)
 }

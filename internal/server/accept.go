@@ -8,6 +8,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // Serve serves the clients of a listener until Shutdown, which closes the listener
@@ -116,7 +117,7 @@ func (s *Server) serveNetConn(nc net.Conn, t *Terms) error {
 		return err
 	}
 	c := newNetConn(s, nc, t.TLS)
-	if err := s.waitForPlace(c); err != nil {
+	if err := s.waitForPlace(c, e); err != nil {
 		return err
 	}
 	defer s.removeNetConn(c)
@@ -138,8 +139,11 @@ func (s *Server) reject(client net.Addr, err error) {
 		s.refusals.log.Warn("a connection was refused", "client", client.String(), "reason", err)
 	case err != errFull:
 		s.refusals.connection(client, err)
-	case s.rejected.Add(1) == 1:
-		s.log.Warn("too many connections: new ones are closed", "limit", s.opt.MaxConns)
+	default:
+		s.rejected.Add(1)
+		s.fullWarning.Do(func() {
+			s.log.Warn("too many connections: new ones are closed", "limit", s.opt.MaxConns, "reserved", s.reserved())
+		})
 	}
 }
 
@@ -161,22 +165,43 @@ func (s *Server) removeListener(l net.Listener) {
 
 var errFull = errors.New("too many connections")
 
+// maxReserved is how many connections are kept at most for those who look after the server.
+const maxReserved = 5
+
+// reserved returns how many of the connections are kept for those who look after the server;
+// none if there are few.
+func (s *Server) reserved() int { return min(maxReserved, s.opt.MaxConns/10) }
+
+// connections returns how many there are, with mu locked.
+func (s *Server) connections() int { return len(s.mu.netConns) + s.mu.sockets }
+
+// full reports whether there are as many connections as clients may have that do not look
+// after the server, with mu locked.
+func (s *Server) full() bool { return s.connections() >= s.opt.MaxConns-s.reserved() }
+
+// mayUseReserve reports whether a client may have a connection that is kept. It must show that
+// when it connects, for whoever says it later would keep one until then.
+func (s *Server) mayUseReserve(e access.Evidence) bool {
+	id, known := s.access.Identify(e)
+	return e.Address.Unmap().IsLoopback() || e.User.Known || known && id.Meets(wire.Stats.Need())
+}
+
 // enter counts one more connection of a client, or tells why there is no room for it;
 // with mu locked.
-func (s *Server) enter(client net.Addr) error {
+func (s *Server) enter(e access.Evidence) error {
 	switch {
 	case s.mu.closing:
 		return conversation.ErrStopped
-	case len(s.mu.netConns)+s.mu.sockets >= s.opt.MaxConns:
+	case s.connections() >= s.opt.MaxConns, s.full() && !s.mayUseReserve(e):
 		return errFull
 	}
-	return s.access.Enter(s.now(), AddressOf(client))
+	return s.access.Enter(s.now(), e.Address)
 }
 
-func (s *Server) addNetConn(c *netConn) error {
+func (s *Server) addNetConn(c *netConn, e access.Evidence) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.enter(c.nc.RemoteAddr()); err != nil {
+	if err := s.enter(e); err != nil {
 		return err
 	}
 	s.mu.netConns[c] = struct{}{}

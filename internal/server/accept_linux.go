@@ -267,7 +267,7 @@ func (s *Server) newSocket(fd Socket, client net.Addr, t *Terms) (*socket, error
 	c := &socket{fd: fd, client: client}
 	e, err := t.letIn(client, c.user)
 	if err == nil {
-		err = s.addSocket(c)
+		err = s.addSocket(c, e)
 	}
 	if err != nil {
 		return nil, err
@@ -288,10 +288,10 @@ func (s *socket) user() access.UnixUser {
 }
 
 // addSocket counts a socket and says which loop it is for.
-func (s *Server) addSocket(c *socket) error {
+func (s *Server) addSocket(c *socket, e access.Evidence) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.enter(c.client); err != nil {
+	if err := s.enter(e); err != nil {
 		return err
 	}
 	s.mu.sockets++

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/ratelog"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // handshakeTimeout is how long a TLS handshake may take. Each has a goroutine, so it
@@ -72,7 +74,11 @@ func handshake(nc *tls.Conn, e *access.Evidence) error {
 // admit lets a new conversation begin, as that of whom the evidence belongs to.
 func (s *Server) admit(c *conversation.Conversation, t *Terms, e access.Evidence) {
 	id, known := s.access.Identify(e)
-	c.Limit(s.access.LimiterOf(id, e.Address))
+	if t.Required && !known {
+		c.Limit(s.access.OfStrangers(e.Address))
+	} else {
+		c.Limit(s.access.LimiterOf(id, e.Address))
+	}
 	if !s.access.Asks() {
 		return
 	}
@@ -100,17 +106,33 @@ func (r *refusals) connection(client net.Addr, err error) {
 }
 
 // command notes that a command was refused.
-func (r *refusals) command(c *conversation.Conversation, what string) {
+func (r *refusals) command(c *conversation.Conversation, what string, tubes []string) {
 	r.commands.Add(1)
-	r.client(c.Owner().(connected).address(), c.Identity(), what)
+	r.client(c.Owner().(connected).address(), c.Identity(), what, tubes)
 }
 
-func (r *refusals) client(client, identity, what string) {
-	r.log.Warn("a client was refused", "client", client, "identity", identity, "refused", what)
+func (r *refusals) client(client, identity, what string, tubes []string) {
+	args := []any{"client", client, "identity", identity, "refused", what}
+	if len(tubes) > 0 {
+		args = append(args, "tube", strings.Join(tubes, ", "))
+	}
+	r.log.Warn("a client was refused", args...)
 }
 
-// Refused tells the log that somebody was refused at another door of the server.
-func (s *Server) Refused(client, identity, what string) { s.refusals.client(client, identity, what) }
+// Refused tells the log that a client of the admin pages was refused something, and on which
+// tubes it lacks rights.
+func (s *Server) Refused(client, identity, what string, tubes ...string) {
+	s.refusals.client(client, identity, what, tubes)
+}
+
+// changeLines is how many changes through the protocol are logged in a second, on average.
+const changeLines = 20
+
+// changed tells the log what a command has done to a tube or to many jobs.
+func (s *Server) changed(c *conversation.Conversation, command wire.Op, what ...any) {
+	args := []any{"command", command.String(), "identity", c.Identity(), "client", c.Owner().(connected).address()}
+	s.changes.Info("a change through the protocol", append(args, what...)...)
+}
 
 // refusalLines is how many refusals are logged in a second, on average.
 const refusalLines = 5

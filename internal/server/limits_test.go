@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -15,9 +16,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/memnet"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // A client that stops in the middle of a command is disconnected, and so is one
@@ -260,6 +263,57 @@ func TestMaxConns(t *testing.T) {
 	})
 }
 
+// The last connections are kept for those who look after the server, from this machine or with
+// the right to.
+func TestReservedConnections(t *testing.T) {
+	network := netip.MustParsePrefix("192.0.2.0/24")
+	control := controlOf(t, access.Config{
+		Identities: []access.IdentityConfig{
+			{Name: "operator", Networks: []netip.Prefix{network}},
+			{Name: "worker", Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}},
+		},
+		Rules: []access.RuleConfig{
+			{Identities: []string{"operator"}, Tubes: []string{"mail"}, Rights: rights.Stats},
+			{Identities: []string{"worker"}, Tubes: []string{"*"}, Rights: rights.Reserve},
+		},
+	})
+	for max, kept := range map[int]int{1: 0, 9: 0, 10: 1, 20: 2, 1000: 5} {
+		r := New(nil, Options{MaxConns: max, Access: control})
+		enter := func(e access.Evidence) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			err := r.enter(e)
+			if err == nil {
+				r.mu.sockets++
+			}
+			return err
+		}
+		from := func(addr string) access.Evidence { return access.Evidence{Address: netip.MustParseAddr(addr)} }
+		for i := range max - kept {
+			if err := enter(from("203.0.113.1")); err != nil {
+				t.Fatalf("%d of %d: %v", i, max, err)
+			}
+		}
+		if full := r.Counts().Full; !full {
+			t.Errorf("it is not full with %d of %d", max-kept, max)
+		}
+		for _, e := range []access.Evidence{from("203.0.113.1"), from("198.51.100.7"), {}} {
+			if err := enter(e); err != errFull {
+				t.Errorf("with %d of %d, %v: %v", max-kept, max, e, err)
+			}
+		}
+		looking := []access.Evidence{from("192.0.2.1"), from("127.0.0.1"), from("::1"), from("::ffff:127.0.0.1"), {User: access.UnixUser{ID: 1, Known: true}}}
+		for i := range kept {
+			if err := enter(looking[i]); err != nil {
+				t.Errorf("with %d of %d, %v: %v", max-kept+i, max, looking[i], err)
+			}
+		}
+		if err := enter(from("127.0.0.1")); err != errFull {
+			t.Errorf("with all %d: %v", max, err)
+		}
+	}
+}
+
 // When accepting fails, as it does without free descriptors, the server pauses,
 // longer and longer, says so once, and goes on when it works again.
 func TestAcceptErrors(t *testing.T) {
@@ -361,5 +415,23 @@ func TestEngineLimits(t *testing.T) {
 		r := startEngine(t, Options{}, broker.Options{}, engine.Options{Limits: limits})
 		r.dial().do("use a\nuse b\nwatch a\nwatch b\nput 0 0 9 0\n\nput 0 0 9 0\n\ndelete 1\nput 0 0 9 0\n\n",
 			"USING a\nOUT_OF_MEMORY\nWATCHING 2\nOUT_OF_MEMORY\nINSERTED 1\nOUT_OF_MEMORY\nDELETED\nINSERTED 3\n")
+	})
+}
+
+// The log says what was changed through the protocol, and on which tube somebody lacks a right.
+func TestChangesAreLogged(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log safeBuffer
+		control := controlOf(t, access.Config{Rules: []access.RuleConfig{{Identities: []string{"*"}, Tubes: []string{"mail"}, Rights: rights.All}}})
+		r := start(t, Options{Access: control, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r.dial().do("pause-tube news 5\nuse mail\npause-tube mail 5\n", "UNAUTHORIZED\nUSING mail\nPAUSED\n")
+		for _, want := range []string{
+			`level=WARN msg="a client was refused" client=mem identity="" refused=pause-tube tube=news`,
+			`level=INFO msg="a change through the protocol" command=pause-tube identity="" client=mem tube=mail seconds=5`,
+		} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log has no line %s:\n%s", want, log.String())
+			}
+		}
 	})
 }

@@ -55,6 +55,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -66,6 +67,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/ratelog"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -86,7 +88,9 @@ type Options struct {
 	MaxJobSize int
 
 	// MaxConns is how many connections may be open. A further one is closed
-	// if none ends within a second. 0: DefaultMaxConns.
+	// if none ends within a second. The last tenth of them, but no more than five, are
+	// kept for clients of this machine, and for identities with the right stats that
+	// are known by their network. 0: DefaultMaxConns.
 	MaxConns int
 
 	// Access knows who clients are, and has their limits. Nil: everybody may do
@@ -158,10 +162,12 @@ type Server struct {
 	crowded        atomic.Uint64 // connections over that of their address
 	evicted        atomic.Uint64 // connections that held buffers for too long
 	vacancies      vacancies
-	restricted     atomic.Bool    // some listener does not let in everybody
-	refusals       *refusals      // of connections and commands
+	restricted     atomic.Bool // some listener does not let in everybody
+	refusals       *refusals   // of connections and commands
+	changes        *ratelog.Logger
 	stopped        chan struct{}  // closed by Shutdown
 	foreignWarning rate.Sometimes // not a line for each client that speaks another protocol
+	fullWarning    rate.Sometimes
 
 	accepting accepting // its lock comes before mu
 
@@ -206,7 +212,8 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now(), foreignWarning: rate.Sometimes{Interval: time.Minute}}
+	s := &Server{broker: b, opt: opt, log: opt.Logger, self: newProcess(), begun: time.Now(), foreignWarning: rate.Sometimes{Interval: time.Minute},
+		fullWarning: rate.Sometimes{Interval: time.Minute}}
 	s.shared = conversation.Shared{MaxJobSize: opt.MaxJobSize, Compat: opt.Compat, IdleTimeout: opt.IdleTimeout, StallTimeout: opt.StallTimeout, Stats: s.stats}
 	if opt.Trace {
 		s.shared.Trace = opt.Logger
@@ -216,7 +223,8 @@ func New(b *broker.Broker, opt Options) *Server {
 	if s.access = opt.Access; s.access == nil {
 		s.access = new(access.Control)
 	}
-	s.shared.Access, s.shared.Refused = s.access, s.refusals.command
+	s.changes = ratelog.New(s.log, changeLines, 10*changeLines)
+	s.shared.Access, s.shared.Refused, s.shared.Changed = s.access, s.refusals.command, s.changed
 	s.SetLimits(opt.Limits)
 	s.stopped = make(chan struct{})
 	s.mu.listeners = make(map[net.Listener]struct{})
@@ -265,6 +273,13 @@ func (s *Server) disconnected(client string, reason error) {
 
 // SetLimits replaces the limits of clients. Connections that exceed them by now stay.
 func (s *Server) SetLimits(l access.Limits) { s.access.SetLimits(s.now(), l) }
+
+// TakeToken takes a token for a command that comes another way than through a connection, from
+// an identity or, if that is Nobody, from an address. If there is none it returns how long the
+// client should wait before it tries again; else 0.
+func (s *Server) TakeToken(id *access.Identity, addr netip.Addr) (wait time.Duration) {
+	return time.Duration(s.access.Request(s.now(), id, addr))
+}
 
 // now is the clock of the connections' limits: ns since the server was made.
 func (s *Server) now() int64 { return int64(time.Since(s.begun)) }

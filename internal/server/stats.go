@@ -84,27 +84,37 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.Se
 		OS:               s.self.os,
 		Platform:         s.self.platform,
 	}
+	count := func(key string, n uint64) {
+		ws.Extra = append(ws.Extra, wire.Stat{Key: key, Value: strconv.FormatUint(n, 10)})
+	}
 	ws.Extra = []wire.Stat{
 		{Key: "server", Value: "beanpole", Quoted: true},
 		{Key: "server-version", Value: s.opt.Version, Quoted: true},
-		{Key: "cmd-reserve-job", Value: strconv.FormatUint(commands[wire.ReserveJob], 10)},
-		{Key: "cmd-kick-job", Value: strconv.FormatUint(commands[wire.KickJob], 10)},
-		{Key: "cmd-list-jobs", Value: strconv.FormatUint(commands[wire.ListJobs], 10)},
-		{Key: "cmd-flush-tube", Value: strconv.FormatUint(commands[wire.FlushTube], 10)},
-		{Key: "cmd-move-jobs", Value: strconv.FormatUint(commands[wire.MoveJobs], 10)},
-		{Key: "rejected-connections", Value: strconv.FormatUint(s.rejected.Load(), 10)},
-		{Key: "rejected-connections-of-address", Value: strconv.FormatUint(s.crowded.Load(), 10)},
-		{Key: "throttled", Value: strconv.FormatUint(s.access.Throttled(), 10)},
-		{Key: "buffers-memory", Value: strconv.FormatInt(s.shared.Memory.Held(), 10)},
-		{Key: "closed-for-memory", Value: strconv.FormatUint(s.evicted.Load(), 10)},
-		{Key: "max-connections", Value: strconv.Itoa(s.opt.MaxConns)},
-		{Key: "processors", Value: strconv.Itoa(runtime.GOMAXPROCS(0))},
 	}
+	for _, op := range wire.OwnCounters {
+		count(op.Counter(), commands[op])
+	}
+	count("rejected-connections", s.rejected.Load())
+	count("rejected-connections-of-address", s.crowded.Load())
+	count("throttled", s.access.Throttled())
+	count("buffers-memory", uint64(s.shared.Memory.Held()))
+	count("closed-for-memory", s.evicted.Load())
+	count("max-connections", uint64(s.opt.MaxConns))
+	count("processors", uint64(runtime.GOMAXPROCS(0)))
 	if s.restricted.Load() {
-		ws.Extra = append(ws.Extra,
-			wire.Stat{Key: "refused-connections", Value: strconv.FormatUint(s.refusals.connections.Load(), 10)},
-			wire.Stat{Key: "refused-commands", Value: strconv.FormatUint(s.refusals.commands.Load(), 10)})
+		count("refused-connections", s.refusals.connections.Load())
+		count("refused-commands", s.refusals.commands.Load())
 	}
+	refused := e.Refusals()
+	count("refused-by-max-memory", refused.Memory)
+	count("refused-by-tube-limit", refused.TubeFull)
+	count("refused-by-max-tubes", refused.Tubes)
+	count("refused-by-max-watched", refused.Watches)
+	s.mu.Lock()
+	full := s.full()
+	s.mu.Unlock()
+	count("reserved-connections", uint64(s.reserved()))
+	ws.Extra = append(ws.Extra, wire.Stat{Key: "connections-full", Value: strconv.FormatBool(full)})
 	if s.opt.Log != nil {
 		l := s.opt.Log()
 		ws.OldestSegment, ws.CurrentSegment = l.OldestSegment, l.CurrentSegment
@@ -123,6 +133,7 @@ type Counts struct {
 	RefusedConnections  uint64            // closed by what a listener asks of its clients
 	RefusedCommands     map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
 	MaxConnections      int               // the limit
+	Full                bool              // no connections are left but those that are kept, if any
 	MaxJobSize          int               // of a body, bytes
 	Uptime              time.Duration
 }
@@ -145,6 +156,9 @@ func (s *Server) Counts() Counts {
 		MaxJobSize:          s.opt.MaxJobSize,
 		Uptime:              time.Since(s.begun),
 	}
+	s.mu.Lock()
+	c.Full = s.full()
+	s.mu.Unlock()
 	for _, w := range refusalWords {
 		c.RefusedCommands[w.String()] = s.shared.Unsuccessful(w)
 	}

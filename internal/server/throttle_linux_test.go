@@ -174,6 +174,39 @@ func TestThrottledStream(t *testing.T) {
 	})
 }
 
+// Strangers who wait for a token keep nobody of their address from saying who he is, even if
+// others come in their place again and again.
+func TestStrangersAreNotInTheWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{Limits: access.Limits{CommandsPerSecond: 1}, Access: testAccess(t)})
+		l := memnet.Listen()
+		r.serveWith(l, Terms{Terms: access.Terms{Required: true}})
+		dial := func() *client {
+			nc, err := l.Dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return newClient(t, nc)
+		}
+		begun := time.Now()
+		for range 20 {
+			var strangers [20]*client
+			for i := range strangers {
+				strangers[i] = dial()
+				strangers[i].send("auth " + testToken + "x\n")
+			}
+			synctest.Wait()
+			dial().do("auth "+testToken+"\n", "AUTHENTICATED\n")
+			for _, c := range strangers {
+				c.nc.Close()
+			}
+		}
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("it has taken %v", took)
+		}
+	})
+}
+
 // Strangers who must prove who they are have no more time for that when they are throttled.
 func TestThrottledStrangers(t *testing.T) {
 	bubble(t, func(t *testing.T) {

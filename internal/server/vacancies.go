@@ -80,8 +80,8 @@ func (v *vacancies) announce() {
 }
 
 // waitForPlace counts a connection, as soon as there is a place for it.
-func (s *Server) waitForPlace(c *netConn) error {
-	err := s.addNetConn(c)
+func (s *Server) waitForPlace(c *netConn, e access.Evidence) error {
+	err := s.addNetConn(c, e)
 	if !isFull(err) || !s.vacancies.wait() {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s *Server) waitForPlace(c *netConn) error {
 	defer timeout.Stop()
 	for {
 		ended := s.vacancies.next()
-		if err = s.addNetConn(c); !isFull(err) {
+		if err = s.addNetConn(c, e); !isFull(err) {
 			return err
 		}
 		select {

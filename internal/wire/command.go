@@ -37,6 +37,7 @@ const (
 	FaultUnknown       // no such verb
 	FaultFormat        // a line too long, a NUL in it, or arguments that do not fit the verb
 	FaultTooBig        // put: a body above Parser.MaxBody; it has been skipped
+	FaultRefused       // put: see Parser.Refuse; its body has been skipped
 	FaultNoCRLF        // put: no CR LF after the body; beanstalkd has given the job an id by then
 	FaultHTTP          // a line of an HTTP request: the connection must be closed; what follows is discarded
 )
@@ -49,6 +50,7 @@ var faultWords = [...]Word{
 	FaultUnknown: UnknownCommand,
 	FaultFormat:  BadFormat,
 	FaultTooBig:  JobTooBig,
+	FaultRefused: Unauthorized,
 	FaultNoCRLF:  ExpectedCRLF,
 }
 

@@ -40,15 +40,16 @@ type Parser struct {
 
 	need int // see Need
 
-	// What is being discarded; at most one of them is set.
-	skip    int64 // bytes left of a body that is too big, its CR LF included
+	// What is being discarded; at most one of skip, tooLong and http is set.
+	skip    int64 // bytes left of a body, its CR LF included
+	refused bool  // it is that of a put that Refuse was called for; else it is too big
 	tooLong bool  // a line that is too long, up to its end
 	http    bool  // everything, after FaultHTTP
 }
 
 // Next parses one command from the front of buf into cmd and returns how many
-// bytes it takes. If ok is false, cmd holds nothing of use and more input is
-// needed. Then, too, n may be more than 0: those bytes have been discarded. The
+// bytes it takes. If ok is false, more input is needed, and cmd holds nothing of use but
+// the Op of a put whose line is there and whose body is not. Then, too, n may be more than 0: those bytes have been discarded. The
 // bytes that were not taken must be at the front of buf in the next call.
 //
 // A buf that holds MaxLine bytes, and Need bytes if that is more, always gives
@@ -108,6 +109,11 @@ func (p *Parser) nextLong(buf []byte, cmd *Command) (n int, ok bool) {
 // complete, at most, after Next consumed nothing and asked for more. It is 0 if
 // this is not known because the line has no end yet.
 func (p *Parser) Need() int { return p.need }
+
+// Refuse makes the parser discard a put whose body Next has asked for, as the Op of its
+// command said, and that is not to be executed. The verdict FaultRefused comes after its
+// last byte.
+func (p *Parser) Refuse() { p.skip, p.refused, p.need = int64(p.need), true, 0 }
 
 // Discarding reports whether the parser is within a line or a body that it
 // discards: the client owes more input although nothing is unread.
@@ -184,7 +190,7 @@ func (p *Parser) takeBody(buf []byte, at int, size uint32, cmd *Command) (n int,
 	return n, true
 }
 
-// skipBody discards a body that is too big. The verdict comes after its last
+// skipBody discards a body that is not wanted. The verdict comes after its last
 // byte.
 func (p *Parser) skipBody(buf []byte, cmd *Command) (n int, ok bool) {
 	n = int(min(p.skip, int64(len(buf))))
@@ -193,6 +199,9 @@ func (p *Parser) skipBody(buf []byte, cmd *Command) (n int, ok bool) {
 		return n, false
 	}
 	*cmd = Command{Op: Put, Fault: FaultTooBig, Counted: true}
+	if p.refused {
+		p.refused, cmd.Fault = false, FaultRefused
+	}
 	return n, true
 }
 

@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ServerStats is what stats tells: beanstalkd's 51 keys, and our own.
 type ServerStats struct {
@@ -53,6 +56,17 @@ var counterOrder = [...]Op{
 	Put, Peek, PeekReady, PeekDelayed, PeekBuried, Reserve, ReserveTimeout, Delete, Release, Use, Watch, Ignore, Bury,
 	Kick, Touch, Stats, StatsJob, StatsTube, ListTubes, ListTubeUsed, ListTubesWatched, PauseTube,
 }
+
+// OwnCounters are the counters that beanstalkd does not show, in the order of the table. They
+// are not among those that AppendStats writes, and may follow as Extra.
+var OwnCounters = func() (own []Op) {
+	for op := range NumOps {
+		if op.Counter() != "" && !slices.Contains(counterOrder[:], op) {
+			own = append(own, op)
+		}
+	}
+	return own
+}()
 
 // AppendStats appends the reply to stats.
 func AppendStats(dst []byte, s *ServerStats) []byte {

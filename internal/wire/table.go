@@ -50,7 +50,7 @@ const (
 var commands = [NumOps]struct {
 	verb    string       // what a line must begin with, the space included
 	args    [maxArgs]arg // what must follow, up to the end of the line
-	counter string       // key in stats, if beanstalkd shows one
+	counter string       // key in stats, if it has one
 	need    rights.Need  // what a client must be allowed for it
 }{
 	Unknown:          {need: rights.Free},
@@ -60,13 +60,13 @@ var commands = [NumOps]struct {
 	PeekDelayed:      {"peek-delayed", args(), "cmd-peek-delayed", rights.Peek.On(rights.TubeInUse)},
 	PeekBuried:       {"peek-buried", args(), "cmd-peek-buried", rights.Peek.On(rights.TubeInUse)},
 	ReserveTimeout:   {"reserve-with-timeout ", args(argTimeout, argIgnored), "cmd-reserve-with-timeout", rights.Reserve.On(rights.WatchedTubes)},
-	ReserveJob:       {"reserve-job ", args(argID), "", rights.Reserve.On(rights.TubeOfJob)},
+	ReserveJob:       {"reserve-job ", args(argID), "cmd-reserve-job", rights.Reserve.On(rights.TubeOfJob)},
 	Reserve:          {"reserve", args(), "cmd-reserve", rights.Reserve.On(rights.WatchedTubes)},
 	Delete:           {"delete ", args(argID), "cmd-delete", (rights.Reserve | rights.Manage).OneOn(rights.TubeOfJob)},
 	Release:          {"release ", args(argID, argPri, argDelay), "cmd-release", rights.Reserve.On(rights.TubeOfJob)},
 	Bury:             {"bury ", args(argID, argPri), "cmd-bury", rights.Reserve.On(rights.TubeOfJob)},
 	Kick:             {"kick ", args(argCount, argIgnored), "cmd-kick", rights.Manage.On(rights.TubeInUse)},
-	KickJob:          {"kick-job ", args(argID), "", rights.Manage.On(rights.TubeOfJob)},
+	KickJob:          {"kick-job ", args(argID), "cmd-kick-job", rights.Manage.On(rights.TubeOfJob)},
 	Touch:            {"touch ", args(argID), "cmd-touch", rights.Reserve.On(rights.TubeOfJob)},
 	StatsJob:         {"stats-job ", args(argID), "cmd-stats-job", rights.Stats.On(rights.TubeOfJob)},
 	StatsTube:        {"stats-tube ", args(argTube), "cmd-stats-tube", rights.Stats.On(rights.NamedTube)},
@@ -79,9 +79,9 @@ var commands = [NumOps]struct {
 	ListTubes:        {"list-tubes", args(), "cmd-list-tubes", rights.Stats.On(rights.SomeTube)},
 	Quit:             {"quit", args(argIgnored), "", rights.Free},
 	PauseTube:        {"pause-tube", args(argLooseTube, argDelay), "cmd-pause-tube", rights.Manage.On(rights.NamedTube)},
-	ListJobs:         {"list-jobs ", args(argName, argState, argMaybeLimit, argMaybeCursor), "", rights.Stats.On(rights.NamedTube)},
-	FlushTube:        {"flush-tube ", args(argName, argMaybeIdle, argMaybeLimit), "", rights.Manage.On(rights.NamedTube)},
-	MoveJobs:         {"move-jobs ", args(argName, argOther, argIdle, argMaybeLimit), "", rights.Manage.On(rights.TwoTubes)},
+	ListJobs:         {"list-jobs ", args(argName, argState, argMaybeLimit, argMaybeCursor), "cmd-list-jobs", rights.Stats.On(rights.NamedTube)},
+	FlushTube:        {"flush-tube ", args(argName, argMaybeIdle, argMaybeLimit), "cmd-flush-tube", rights.Manage.On(rights.NamedTube)},
+	MoveJobs:         {"move-jobs ", args(argName, argOther, argIdle, argMaybeLimit), "cmd-move-jobs", rights.Manage.On(rights.TwoTubes)},
 	Auth:             {"auth ", args(argToken), "", rights.Free},
 }
 
@@ -130,7 +130,7 @@ func (o Op) String() string {
 }
 
 // Counter returns the key under which stats shows how often the command was
-// given, or "" if beanstalkd does not show it.
+// given, or "" if it does not.
 func (o Op) Counter() string {
 	if o >= NumOps {
 		return ""
@@ -143,7 +143,7 @@ func (o Op) Need() rights.Need { return commands[o].need }
 
 // long reports whether the line may have MaxLongLine bytes. To beanstalkd such a
 // line is too long, and its verb unknown.
-func (o Op) long() bool { return o == ListJobs || o == FlushTube || o == MoveJobs }
+func (o Op) long() bool { return commands[o].args[0] == argName }
 
 // byFirst lists the commands by the first byte of their verb, in table order.
 var byFirst = func() (t [256][]Op) {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func TestTable(t *testing.T) {
 				t.Errorf("%q is recognized without its space", short)
 			}
 		}
-		shown := slices.Contains(counterOrder[:], op)
+		shown := slices.Contains(counterOrder[:], op) || slices.Contains(OwnCounters, op)
 		if hasCounter := row.counter != ""; hasCounter != shown {
 			t.Errorf("%v: counter %q, shown in stats: %v", op, row.counter, shown)
 		}
@@ -79,6 +80,69 @@ func TestNeeds(t *testing.T) {
 	for op := range NumOps {
 		if op.Need().Place == rights.Unstated {
 			t.Errorf("%v does not say what rights it needs", op)
+		}
+	}
+}
+
+// The page on security says of each command what right it needs.
+func TestRightsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../doc/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := make(map[Op]rights.Set)
+	var set rights.Set
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 {
+			continue
+		}
+		switch right := strings.Trim(cells[1], " `"); {
+		case right == "":
+		case right == "none":
+			set = rights.None
+		default:
+			set = rights.None
+			for _, word := range strings.FieldsFunc(strings.TrimPrefix(right, "one of"), func(r rune) bool { return r == ',' || r == ' ' }) {
+				one, err := rights.Parse([]string{word})
+				if err != nil {
+					set = rights.None
+					break
+				}
+				set |= one
+			}
+		}
+		for _, verb := range strings.FieldsFunc(cells[2], func(r rune) bool { return r == ',' || r == ' ' }) {
+			if op, _ := recognize([]byte(verb + " ")); op.String() == verb {
+				documented[op] |= set
+			}
+		}
+	}
+	for op := Unknown + 1; op < NumOps; op++ {
+		if got, ok := documented[op]; !ok || got != op.Need().Rights {
+			t.Errorf("doc/security.md says of %v: %v, %v; the table: %v", op, got, ok, op.Need().Rights)
+		}
+	}
+}
+
+// Each command has a section in the page on the protocol, and its counter is there.
+func TestCommandsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../doc/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	headings := ""
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "### ") {
+			headings += strings.ReplaceAll(line, ",", " ")
+		}
+	}
+	for op := Unknown + 1; op < NumOps; op++ {
+		if !slices.Contains(strings.Fields(headings), op.String()) && op != Auth { // which doc/security.md explains
+			t.Errorf("doc/protocol.md has no section on %v", op)
+		}
+		if key := op.Counter(); key != "" && !strings.Contains(string(page), "`"+key+"`") && !strings.Contains(string(page), "`"+strings.TrimPrefix(key, "cmd")+"`") {
+			t.Errorf("doc/protocol.md does not know %s", key)
 		}
 	}
 }

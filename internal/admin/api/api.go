@@ -154,6 +154,9 @@ func (r *request) serve() (rep reply, err error) {
 		r.api.opt.Server.Refused(r.http.RemoteAddr, "", r.op.id+" without a token that is known")
 		return rep, problemf(http.StatusUnauthorized, "who are you? Send a token that the server knows: Authorization: Bearer TOKEN")
 	}
+	if wait := r.api.opt.Server.TakeToken(r.who, addressOf(r.http)); wait > 0 {
+		return rep, tooMany(wait)
+	}
 	if err := r.parsePath(); err != nil {
 		return rep, err
 	}
@@ -161,7 +164,7 @@ func (r *request) serve() (rep reply, err error) {
 		rep, err = r.op.do(r)
 	}
 	if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusForbidden {
-		r.api.opt.Server.Refused(r.http.RemoteAddr, r.who.Name(), r.op.id)
+		r.api.opt.Server.Refused(r.http.RemoteAddr, r.who.Name(), r.op.id, r.refused...)
 	} else if r.op.changes {
 		r.audit(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -15,6 +17,8 @@ type problem struct {
 	Status int     `json:"status"`
 	Detail string  `json:"detail"`
 	Done   *uint64 `json:"done,omitempty"` // how many jobs were done before; ours
+
+	retryAfter time.Duration // 0: nobody knows
 }
 
 func (p *problem) Error() string { return p.Detail }
@@ -29,6 +33,9 @@ func writeProblem(w http.ResponseWriter, err error) {
 	if !ok {
 		panic(fmt.Sprintf("api: %v is no problem", err))
 	}
+	if p.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(int64((p.retryAfter+time.Second-1)/time.Second), 10))
+	}
 	writeJSON(w, "application/problem+json", p.Status, p)
 }
 
@@ -37,6 +44,13 @@ func Problem(status int, detail string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, problemf(status, "%s", detail))
 	})
+}
+
+// tooMany says that an identity has used up its commands for now.
+func tooMany(wait time.Duration) error {
+	p := problemf(http.StatusTooManyRequests, "that is more than max-commands-per-second allows, of all commands and requests together: try again later")
+	p.retryAfter = wait
+	return p
 }
 
 // outcomeProblem says why a change was refused that could have been made; nil if it was
