@@ -23,7 +23,8 @@ const module = "github.com/beanpole-mq/beanpole/"
 var arrows = map[string]string{
 	// The pure rooms import none of ours, but for the histogram.
 	"internal/histogram": "",
-	"internal/engine":    "internal/histogram",
+	"internal/engine":    "internal/heap internal/histogram",
+	"internal/heap":      "",
 	"internal/rights":    "",
 	"internal/wire":      "internal/rights",
 	"internal/vfs":       "golang.org/x/sys",
@@ -43,7 +44,7 @@ var arrows = map[string]string{
 	"internal/ratelog":      "golang.org/x/time",
 	"internal/access":       "internal/rights",
 	"internal/conversation": "internal/access internal/engine internal/rights internal/wire",
-	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
+	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/histogram internal/rights internal/server github.com/prometheus",
 	"internal/admin/api":       "internal/access internal/broker internal/engine internal/jobjson internal/rights internal/server internal/wire",

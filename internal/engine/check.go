@@ -326,7 +326,7 @@ func (c *checker) watchIndex(name string, s *Session) {
 func (c *checker) watchHeap(name string, h watchHeap) {
 	for i, w := range h {
 		c.assert(w.pos == i, "I12: %s: watch %d has pos %d", name, i, w.pos)
-		c.assert(i == 0 || !h.Less(i, (i-1)/2), "I12: %s: watch %d is before its parent", name, i)
+		c.assert(i == 0 || !w.Before(h[(i-1)/2]), "I12: %s: watch %d is before its parent", name, i)
 	}
 }
 
@@ -393,6 +393,6 @@ func (c *checker) timers() {
 		c.assert(t.pos == i, "I13: timer %d has pos %d", i, t.pos)
 		there := t.tube != nil && c.e.tubes[t.tube.num] == t.tube || t.sess != nil && c.e.sessions[t.sess.num] == t.sess
 		c.assert(there, "I13: timer %d is of a tube or session that is gone", i)
-		c.assert(i == 0 || !c.e.timers.Less(i, (i-1)/2), "I13: timer %d is before its parent", i)
+		c.assert(i == 0 || !t.Before(c.e.timers[(i-1)/2]), "I13: timer %d is before its parent", i)
 	}
 }

@@ -121,7 +121,10 @@ func TestCheckReports(t *testing.T) {
 		{"I13", "a session's timer is not set", func(e *Engine, me *Session) { e.disarm(&me.timer) }},
 		{"I13", "a timer that does not know its place", func(e *Engine, _ *Session) { e.timers[0].pos++ }},
 		{"I13", "a timer of a session that is gone", func(e *Engine, me *Session) { e.sessions[me.num] = nil }},
-		{"I13", "the timers are no heap", func(e *Engine, _ *Session) { e.timers.Swap(0, 1) }},
+		{"I13", "the timers are no heap", func(e *Engine, _ *Session) {
+			a, b := e.timers[0], e.timers[1]
+			e.timers[0], e.timers[1], a.pos, b.pos = b, a, 1, 0
+		}},
 		{"I14", "a held job that is not in the list", func(e *Engine, me *Session) { me.held.remove(&e.jobs, me.held.first) }},
 		{"I14", "a job twice in the list of those held", func(e *Engine, me *Session) { e.jobs.cold(e.mustFind(myJob)).heldAfter = me.held.first }},
 		{"I15", "a session that is closed and forgotten", func(e *Engine, me *Session) { me.closed, me.waiting = true, true }},

@@ -1,6 +1,6 @@
 package engine
 
-import "container/heap"
+import "github.com/beanpole-mq/beanpole/internal/heap"
 
 // A session that watches many tubes has an index: a reserve does not look at each
 // tube, and the session does not wait in the list of each. Instead, a tube notifies
@@ -68,7 +68,7 @@ func (e *Engine) firstWaiter(t *tube) *Session {
 			s.index.addPending(w)
 		case w.rank.hi != s.waitNumber: // queued in an earlier wait
 			w.rank.hi = s.waitNumber
-			heap.Fix(&t.queue, 0)
+			heap.Fix(t.queue, 0)
 		case first == nil || s.waitNumber < first.waitNumber:
 			return s
 		default:
@@ -121,7 +121,7 @@ func (x *watchIndex) inspect(w *watch) {
 		heap.Push(&x.candidates, w)
 	default:
 		w.rank = w.tube.ready.rank()
-		heap.Fix(&x.candidates, w.pos)
+		heap.Fix(x.candidates, w.pos)
 	}
 }
 
@@ -159,26 +159,8 @@ func (a rank) before(b rank) bool { return a.hi < b.hi || a.hi == b.hi && a.lo <
 // watchHeap is a heap of watches by rank. A watch is in one at most.
 type watchHeap []*watch
 
-func (h watchHeap) Len() int { return len(h) }
+// Before implements heap.Element.
+func (w *watch) Before(o *watch) bool { return w.rank.before(o.rank) }
 
-func (h watchHeap) Less(i, j int) bool { return h[i].rank.before(h[j].rank) }
-
-func (h watchHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].pos, h[j].pos = i, j
-}
-
-func (h *watchHeap) Push(x any) {
-	w := x.(*watch)
-	w.pos = len(*h)
-	*h = append(*h, w)
-}
-
-func (h *watchHeap) Pop() any {
-	old := *h
-	w := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	w.pos = -1
-	return w
-}
+// Moved implements heap.Element.
+func (w *watch) Moved(place int) { w.pos = place }

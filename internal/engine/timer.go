@@ -1,6 +1,6 @@
 package engine
 
-import "container/heap"
+import "github.com/beanpole-mq/beanpole/internal/heap"
 
 // A timer is the moment at which Tick has to look at a tube or a session. It may
 // be too early, never too late: it would cost more to move the timer on every
@@ -44,7 +44,7 @@ func (e *Engine) arm(t *timer, at int64) {
 		heap.Push(&e.timers, t)
 	case at < t.at:
 		t.at = at
-		heap.Fix(&e.timers, t.pos)
+		heap.Fix(e.timers, t.pos)
 	}
 }
 
@@ -55,7 +55,7 @@ func (e *Engine) rearm(t *timer, at int64) {
 		e.disarm(t)
 	case t.pos >= 0:
 		t.at = at
-		heap.Fix(&e.timers, t.pos)
+		heap.Fix(e.timers, t.pos)
 	default:
 		e.arm(t, at)
 	}
@@ -67,40 +67,22 @@ func (e *Engine) disarm(t *timer) {
 	}
 }
 
-// timers is the heap of all timers that are set. At the same moment tubes go
-// before sessions: as in beanstalkd, a job that comes due reaches a worker whose
-// wait would time out at that moment. Otherwise the older goes first, so that the
-// order does not depend on the history of the heap.
+// timers is the heap of all timers that are set.
 type timers []*timer
 
-func (h timers) Len() int { return len(h) }
-
-func (h timers) Less(i, j int) bool {
-	if h[i].at != h[j].at {
-		return h[i].at < h[j].at
+// Before implements heap.Element. At the same moment tubes go before sessions: as in
+// beanstalkd, a job that comes due reaches a worker whose wait would time out at that
+// moment. Otherwise the older goes first, so that the order does not depend on the
+// history of the heap.
+func (t *timer) Before(o *timer) bool {
+	if t.at != o.at {
+		return t.at < o.at
 	}
-	if (h[i].tube != nil) != (h[j].tube != nil) {
-		return h[i].tube != nil
+	if (t.tube != nil) != (o.tube != nil) {
+		return t.tube != nil
 	}
-	return h[i].age < h[j].age
+	return t.age < o.age
 }
 
-func (h timers) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].pos, h[j].pos = i, j
-}
-
-func (h *timers) Push(x any) {
-	t := x.(*timer)
-	t.pos = len(*h)
-	*h = append(*h, t)
-}
-
-func (h *timers) Pop() any {
-	old := *h
-	t := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	t.pos = -1
-	return t
-}
+// Moved implements heap.Element.
+func (t *timer) Moved(place int) { t.pos = place }

@@ -1,6 +1,6 @@
 package engine
 
-import "container/heap"
+import "github.com/beanpole-mq/beanpole/internal/heap"
 
 // A queueView is the jobs of a queue at a moment. Of the heap it has a snapshot. Of a
 // run it has a part, and goes through that while the queue goes on: no job is ever added
@@ -110,8 +110,20 @@ func (v *queueView) firstRun(jobs *jobSlab) *runWalk {
 // it has passed.
 type queueWalk struct {
 	queueView
-	places []int
+	places []heapPlace
 }
+
+// A heapPlace is a place of a queue's heap, with the entry there.
+type heapPlace struct {
+	*entry
+	at int
+}
+
+// Before implements heap.Element.
+func (p heapPlace) Before(o heapPlace) bool { return p.before(*o.entry) }
+
+// Moved implements heap.Element: nobody asks for the place of a place.
+func (p heapPlace) Moved(int) {}
 
 func newQueueWalk(v queueView) queueWalk {
 	w := queueWalk{queueView: v}
@@ -124,12 +136,12 @@ func newQueueWalk(v queueView) queueWalk {
 func (w *queueWalk) next(jobs *jobSlab) (x entry, ok bool) {
 	r := w.firstRun(jobs)
 	switch {
-	case len(w.places) > 0 && (r == nil || w.heap.at(w.places[0]).before(r.x)):
-		i := heap.Pop(w).(int)
-		for c := 4*i + 1; c <= 4*i+4; c++ {
+	case len(w.places) > 0 && (r == nil || w.places[0].before(r.x)):
+		p := heap.Pop(&w.places)
+		for c := 4*p.at + 1; c <= 4*p.at+4; c++ {
 			w.open(c)
 		}
-		return *w.heap.at(i), true
+		return *p.entry, true
 	case r != nil:
 		r.at++
 		return r.x, true
@@ -140,20 +152,6 @@ func (w *queueWalk) next(jobs *jobSlab) (x entry, ok bool) {
 // open adds a place of the heap, if there is one.
 func (w *queueWalk) open(i int) {
 	if i < w.heap.n {
-		heap.Push(w, i)
+		heap.Push(&w.places, heapPlace{w.heap.at(i), i})
 	}
-}
-
-func (w *queueWalk) Len() int { return len(w.places) }
-func (w *queueWalk) Less(i, j int) bool {
-	return w.heap.at(w.places[i]).before(*w.heap.at(w.places[j]))
-}
-func (w *queueWalk) Swap(i, j int) { w.places[i], w.places[j] = w.places[j], w.places[i] }
-func (w *queueWalk) Push(x any)    { w.places = append(w.places, x.(int)) }
-
-func (w *queueWalk) Pop() any {
-	last := len(w.places) - 1
-	i := w.places[last]
-	w.places = w.places[:last]
-	return i
 }

@@ -1,10 +1,10 @@
 package server
 
 import (
-	"container/heap"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/heap"
 )
 
 // timers is a heap of the sockets whose conversations want to be looked at, by the time
@@ -18,30 +18,11 @@ type timer struct {
 	place int   // in the heap, from 1; 0: not there
 }
 
-func (t timers) Len() int           { return len(t) }
-func (t timers) Less(i, j int) bool { return t[i].timer.at < t[j].timer.at }
+// Before implements heap.Element.
+func (s *socket) Before(o *socket) bool { return s.timer.at < o.timer.at }
 
-func (t timers) Swap(i, j int) {
-	t[i], t[j] = t[j], t[i]
-	t[i].timer.place, t[j].timer.place = i+1, j+1
-}
-
-// Push implements heap.Interface.
-func (t *timers) Push(x any) {
-	s := x.(*socket)
-	*t = append(*t, s)
-	s.timer.place = len(*t)
-}
-
-// Pop implements heap.Interface.
-func (t *timers) Pop() any {
-	last := len(*t) - 1
-	s := (*t)[last]
-	(*t)[last] = nil
-	*t = (*t)[:last]
-	s.timer.place = 0
-	return s
-}
+// Moved implements heap.Element.
+func (s *socket) Moved(place int) { s.timer.place = place + 1 }
 
 // set lets a socket be looked at by a time at the latest.
 func (t *timers) set(s *socket, at int64) {
@@ -52,7 +33,7 @@ func (t *timers) set(s *socket, at int64) {
 		heap.Push(t, s)
 	case at < s.timer.at:
 		s.timer.at = at
-		heap.Fix(t, s.timer.place-1)
+		heap.Fix(*t, s.timer.place-1)
 	}
 }
 
@@ -69,7 +50,7 @@ func (l *loop) takeDue() {
 		return
 	}
 	for now := l.srv.now(); len(l.timers) > 0 && l.timers[0].timer.at <= now; {
-		l.ready = append(l.ready, heap.Pop(&l.timers).(*socket))
+		l.ready = append(l.ready, heap.Pop(&l.timers))
 	}
 }
 
