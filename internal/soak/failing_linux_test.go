@@ -8,12 +8,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -77,7 +75,7 @@ func burnIDs(t *testing.T, srv *server, n int) {
 func strace(t *testing.T, srv *server, call, errno string) (stop func()) {
 	t.Helper()
 	calls := filepath.Join(t.TempDir(), "calls")
-	cmd := exec.Command("strace", "-f", "-e", "signal=none", "-o", calls, "-p", fmt.Sprint(srv.pid()), "-e", "trace="+call, "-e", "inject="+call+":error="+errno+":when=10+4")
+	cmd, letGo := tracer("-f", "-e", "signal=none", "-o", calls, "-p", fmt.Sprint(srv.pid()), "-e", "trace="+call, "-e", "inject="+call+":error="+errno+":when=10+4")
 	attached, w := io.Pipe()
 	cmd.Stderr = w
 	if err := cmd.Start(); err != nil {
@@ -93,8 +91,7 @@ func strace(t *testing.T, srv *server, call, errno string) (stop func()) {
 	}
 	go io.Copy(io.Discard, attached)
 	return func() {
-		cmd.Process.Signal(syscall.SIGTERM)
-		cmd.Wait()
+		letGo()
 		text, _ := os.ReadFile(calls)
 		if !strings.Contains(string(text), "(INJECTED)") {
 			t.Errorf("no call failed:\n%.2000s", text)

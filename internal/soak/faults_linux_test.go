@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -75,16 +76,27 @@ func inject(calls, errno string) func(*mishap) error {
 		if f.rng.IntN(2) == 0 {
 			when = fmt.Sprintf(":when=%d+%d", 1+f.rng.IntN(20), 1+f.rng.IntN(5))
 		}
-		cmd := exec.Command("strace", "-f", "-qq", "-o", "/dev/null", "-p", fmt.Sprint(f.srv.pid()),
+		cmd, letGo := tracer("-f", "-qq", "-o", "/dev/null", "-p", fmt.Sprint(f.srv.pid()),
 			"-e", "trace="+calls, "-e", "inject="+calls+":error="+errno+when)
 		if err := cmd.Start(); err != nil {
 			return err
 		}
 		f.rest(4 * time.Second)
-		cmd.Process.Signal(syscall.SIGTERM) // lets the process go; SIGINT may be ignored
-		cmd.Wait()
+		letGo()
 		return nil
 	}
+}
+
+// tracer returns a strace, and a function that makes it let the process go. strace does
+// so at SIGTERM; SIGINT may be ignored. If the process was killed at the wrong moment
+// strace waits for one of its threads for ever, and the process cannot be waited for as
+// long as strace is there.
+func tracer(args ...string) (cmd *exec.Cmd, letGo func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd = exec.CommandContext(ctx, "strace", args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd, func() { cancel(); cmd.Wait() }
 }
 
 // fill leaves no room on the disk.
