@@ -1,0 +1,297 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+)
+
+// ErrDeposed means that the office in which something was decided is over. It may still
+// come to be in the log, if it was proposed before.
+var ErrDeposed = errors.New("core: this member may no longer decide")
+
+// A Log is what a core reads of the member's log.
+type Log interface {
+	raft.Storage
+	State() raftlog.State
+	Last() raftlog.Position
+	// ConfChanges returns the indexes of the entries that change the configuration.
+	ConfChanges() []uint64
+}
+
+// Options of a core. ID, Applied and Torn must be set; for the others 0 means the default.
+type Options struct {
+	ID      uint64           // of this member, not 0
+	Applied raftlog.Position // up to here the journal has every fact
+	Torn    bool             // the log lost its end when it was opened: see the package comment
+
+	Tick          time.Duration // 60 ms
+	ElectionTicks int           // without a leader, before a member stands; 10
+	LeaseTicks    int           // less than ElectionTicks; 6
+
+	Logger *slog.Logger
+}
+
+func (o *Options) setDefaults() {
+	if o.Tick == 0 {
+		o.Tick = 60 * time.Millisecond
+	}
+	if o.ElectionTicks == 0 {
+		o.ElectionTicks = 10
+	}
+	if o.LeaseTicks == 0 {
+		o.LeaseTicks = 6
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Limits of what is under way to one member, and in one piece.
+const (
+	maxMessage       = 1 << 20  // bytes of entries in a message, unless one entry is larger
+	maxInflight      = 64       // messages to a member
+	maxInflightBytes = 64 << 20 // of them
+	maxApplying      = 4 << 20  // bytes of entries that are applied at a time
+)
+
+// A Core is the part of a member that agrees with the others. Its methods are for one
+// goroutine at a time. Moments are nanoseconds of a clock that never stops and never goes back.
+type Core struct {
+	opt  Options
+	log  Log
+	node *raft.RawNode
+
+	// What Raft was last seen to be.
+	term  uint64
+	state raft.StateType
+	lead  uint64
+
+	// Invariants:
+	//  1. office != 0 only if state is Leader and empties >= barrier.
+	//  2. offices only grows; each number of an office was given once.
+	//  3. empties and barriers count from the beginning of the term. The first entry without data
+	//     of a term is its leader's; the others are those that Rebuilt proposed.
+	office   uint64 // in force; 0: none
+	offices  uint64
+	empties  int // entries of this term without data that were applied
+	barriers int // of them an office needs so many
+	resigned bool
+	rebuilt  bool // after resigned: the engine is ready for another office
+
+	applied  raftlog.Position // Done was called for the entries up to here
+	confDone uint64           // the last change of configuration that was applied
+	lease    lease
+	gate     gate
+
+	work Work
+}
+
+// New makes the core of a member from its log. The entries up to o.Applied that come in
+// Work.Apply all the same are there for the changes of configuration among them.
+func New(log Log, o Options) (*Core, error) {
+	o.setDefaults()
+	if last := log.Last(); last.Index < o.Applied.Index {
+		return nil, fmt.Errorf("core: the journal has entry %d, and the log ends with %d: cut it there", o.Applied.Index, last.Index)
+	}
+	state := log.State()
+	applied := o.Applied
+	for _, index := range log.ConfChanges() {
+		if index > state.ConfIndex && index <= applied.Index {
+			applied = raftlog.Position{Index: index - 1}
+			break
+		}
+	}
+	node, err := raft.NewRawNode(&raft.Config{
+		ID:                        o.ID,
+		ElectionTick:              o.ElectionTicks,
+		HeartbeatTick:             1,
+		Storage:                   startLog{log, o.Applied.Index},
+		Applied:                   applied.Index,
+		AsyncStorageWrites:        true,
+		MaxSizePerMsg:             maxMessage,
+		MaxCommittedSizePerReady:  maxApplying,
+		MaxInflightMsgs:           maxInflight,
+		MaxInflightBytes:          maxInflightBytes,
+		CheckQuorum:               true,
+		PreVote:                   true,
+		DisableProposalForwarding: true,
+		StepDownOnRemoval:         true,
+		Logger:                    logger{o.Logger},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("core: %w", err)
+	}
+	c := &Core{opt: o, log: log, node: node, applied: applied, confDone: state.ConfIndex}
+	c.gate.torn = o.Torn
+	c.gate.heard = map[uint64]raftlog.Position{}
+	c.look(0)
+	return c, nil
+}
+
+// startLog is a log whose hard state knows what the journal knows: an entry that was
+// applied was committed.
+type startLog struct {
+	Log
+	applied uint64
+}
+
+func (l startLog) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
+	hard, conf, err := l.Log.InitialState()
+	if err == nil && hard.GetCommit() < l.applied {
+		commit := l.applied
+		hard = &raftpb.HardState{Term: hard.Term, Vote: hard.Vote, Commit: &commit}
+	}
+	return hard, conf, err
+}
+
+// Tick says that about Options.Tick has passed. Ticks that were missed are not made up for.
+func (c *Core) Tick(now int64) {
+	c.gate.ticks++
+	if c.mayCampaign() {
+		c.node.Tick()
+	}
+	c.look(now)
+	c.comeBack()
+	c.askAtTick(now)
+	c.look(now)
+}
+
+// Step takes a message of another member. An error says that it was of no use.
+func (c *Core) Step(now int64, m *raftpb.Message) error {
+	if !c.mayVote(m) {
+		return nil
+	}
+	err := c.node.Step(m)
+	c.look(now)
+	return err
+}
+
+// Propose proposes an entry that was decided in an office. Afterwards the entry may or may not
+// come to be in the log; if the office ends before it was applied, nobody knows which
+// until later entries are there.
+func (c *Core) Propose(office uint64, data []byte) error {
+	if office == 0 || office != c.office {
+		return ErrDeposed
+	}
+	if err := c.node.Propose(data); err != nil {
+		c.Resign()
+		return fmt.Errorf("%w: %w", ErrDeposed, err)
+	}
+	return nil
+}
+
+// ProposeConf proposes a change of the members' roles; see [raft.RawNode.ProposeConfChange].
+func (c *Core) ProposeConf(office uint64, cc *raftpb.ConfChangeV2) error {
+	if office == 0 || office != c.office {
+		return ErrDeposed
+	}
+	return c.node.ProposeConfChange(cc)
+}
+
+// Resign ends the office, though the member may go on leading. In this term the member is not
+// in office again before Rebuilt.
+func (c *Core) Resign() {
+	if c.office != 0 {
+		c.office, c.resigned, c.rebuilt = 0, true, false
+	}
+}
+
+// Rebuilt says that the engine is again what the entries that were applied make it, after an office that
+// was given up. A member that still leads is in office again when everything was applied
+// that it had proposed.
+func (c *Core) Rebuilt(now int64) {
+	c.rebuilt = true
+	c.comeBack()
+	c.look(now)
+}
+
+// comeBack proposes the entry after which a member that has resigned may be in office again. Raft
+// refuses it as long as a transfer is under way.
+func (c *Core) comeBack() {
+	if c.resigned && c.rebuilt && c.node.Propose(nil) == nil {
+		c.resigned = false
+		c.barriers++
+	}
+}
+
+// Transfer hands the leadership to another member, if that one is up to date.
+func (c *Core) Transfer(now int64, to uint64) {
+	c.lease.forbid(c.term)
+	c.node.TransferLeader(to)
+	c.look(now)
+}
+
+// Done takes the responses of a Write that is durable, or of an Apply that is done.
+func (c *Core) Done(now int64, responses []*raftpb.Message) {
+	for _, m := range responses {
+		if m.GetTo() != c.opt.ID {
+			c.work.Send = append(c.work.Send, m)
+			continue
+		}
+		if m.GetType() == raftpb.MsgStorageApplyResp {
+			c.didApply(m.GetEntries())
+		}
+		if err := c.node.Step(m); err != nil {
+			panic(fmt.Sprintf("core: a response of the disk is refused: %v", err))
+		}
+	}
+	c.look(now)
+}
+
+// didApply does what entries that were applied mean to Raft.
+func (c *Core) didApply(entries []*raftpb.Entry) {
+	for _, e := range entries {
+		c.applied = raftlog.Position{Index: e.GetIndex(), Term: e.GetTerm()}
+		switch {
+		case e.GetType() != raftpb.EntryNormal:
+			c.didChange(e)
+		case len(e.GetData()) == 0 && e.GetTerm() == c.term:
+			c.empties++
+		}
+	}
+}
+
+// didChange does what a change of configuration means to Raft, once.
+func (c *Core) didChange(e *raftpb.Entry) {
+	if e.GetIndex() <= c.confDone {
+		return
+	}
+	cc := confChange(e)
+	c.confDone = e.GetIndex()
+	c.work.Group = &Group{Conf: c.node.ApplyConfChange(cc), Index: e.GetIndex(), Context: cc.GetContext()}
+}
+
+// confChange returns the change of configuration of an entry.
+func confChange(e *raftpb.Entry) *raftpb.ConfChangeV2 {
+	if e.GetType() == raftpb.EntryConfChange { // Raft writes the older form where that suffices
+		cc := new(raftpb.ConfChange)
+		mustUnmarshal(e, cc)
+		return cc.AsV2()
+	}
+	cc := new(raftpb.ConfChangeV2)
+	mustUnmarshal(e, cc)
+	return cc
+}
+
+func mustUnmarshal(e *raftpb.Entry, m proto.Message) {
+	if err := proto.Unmarshal(e.GetData(), m); err != nil {
+		panic(fmt.Sprintf("core: entry %d: %v", e.GetIndex(), err)) // its checksum was right
+	}
+}
+
+// Office returns the number of the office in force, or 0.
+func (c *Core) Office() uint64 { return c.office }
+
+// Leader returns who leads, as far as this member knows, and in which term; 0 is nobody.
+func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }
+
+// Applied returns the last entry that was applied.
+func (c *Core) Applied() raftlog.Position { return c.applied }

@@ -1,0 +1,61 @@
+// Package core is how one member of a cluster agrees with the others: a state machine
+// around a [raft.RawNode], without clock, disk, network, goroutine or lock. Its methods are
+// told what happened, and when; Work says what is to be done for it.
+//
+//	c, err := core.New(log, core.Options{ID: 3, Applied: mark, …})
+//	c.Tick(now)            // about every Options.Tick
+//	c.Step(now, message)   // from another member
+//	c.Propose(office, entry)
+//	for work := c.Work(); …
+//		send work.Send
+//		append work.Write; when it is durable: c.Done(now, write.Responses)
+//		apply work.Apply; then: c.Done(now, apply.Responses)
+//
+// # Office
+//
+// A member is in office when it leads and has applied every entry of the leaders before it: then,
+// and only then, its engine may decide. An office has a number that does not come
+// again in the life of a process. What was decided in an office is proposed with its number,
+// and is refused when that office is over, although the member may lead again by then: its
+// engine does not have what it decided before. An office ends with the leadership, with the
+// term, and with the first proposal that Raft refuses, because a later one could be accepted
+// and the log would have a hole.
+//
+// # Lease
+//
+// A reply that changes nothing may go only while no other member can be in office.
+// At each tick a leader asks a majority whether it still leads. Each member that says so takes
+// part in no election for the length of an election timeout from then. So for [Options].LeaseTicks
+// from the moment of the question, less a tenth for clocks that differ in speed, there is no
+// other leader. Three things would break that, and are kept away here:
+//
+//   - A member that was just started does not know of the leader it confirmed: it takes no part in
+//     elections for its first ElectionTicks.
+//   - A transfer of the leadership overrides the wait: from its beginning there is no lease in
+//     that term.
+//   - After a pause of the process the moments of the past say nothing of its ticks: moments are
+//     those of a clock that goes on meanwhile (CLOCK_BOOTTIME), and the lease is looked at in
+//     moments, not in ticks.
+//
+// Without a lease, a reply waits for the answer to a question that was asked after its turn:
+// [Core.Ask] and [Core.Confirmed].
+//
+// # Votes
+//
+// A vote is a promise not to lose what was acknowledged. A member whose log had a torn tail when
+// it was opened may have lost something, so it takes no part in elections until a leader has
+// brought it up to an index that was the leader's after this start, or until it has heard from
+// every voter where its log ends ([Core.Heard]), and nobody's log goes further than the candidate's.
+//
+// # Members
+//
+// The roles of the members are those of the last change of configuration that was
+// applied. Work.Group says when they are to be recorded; the index that is recorded with them
+// says which changes of the log they include, so that none is applied twice.
+//
+// # Not here
+//
+// What entries contain, which member is where, streams to members that need entries that are cut.
+//
+// Start reading at core.go, then lease.go and votes.go.
+package core

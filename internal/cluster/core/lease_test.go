@@ -1,0 +1,110 @@
+package core
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/cryptotest"
+)
+
+// Chance hardly ever finds a moment in which a leader that is none answers. So each of
+// these does all it can to make one, and is stopped by one thing alone.
+var adversaries = []struct {
+	plant plant
+	plays func(w *world, old *member, others []*member)
+}{
+	{"no lease", func(w *world, old *member, others []*member) {
+		// The leader stands still; before it hears anything of the new one, a client asks it.
+		old.paused = w.now + 3*second
+		old.do(0, func() { old.ask(read) })
+		w.putAt(others)
+		w.run(old.paused + second)
+	}},
+	{"a lease during a transfer", func(w *world, old *member, others []*member) {
+		// The leader tells another member to stand at once, and hears of nothing from then on.
+		old.core.Transfer(old.clock(), others[0].id)
+		old.work()
+		for _, o := range others {
+			w.cut[[2]int{int(o.id), int(old.id)}] = true
+		}
+		w.putAt(others)
+		w.readAt(old)
+	}},
+	{"a vote just after a start", func(w *world, old *member, others []*member) {
+		// One member hears no leader for long, but the other one does, and votes for nobody. That
+		// one forgets the leader in a restart.
+		w.part(old, others[0])
+		w.run(w.now + 2*second + w.rng.Int64N(second))
+		others[1].crash(false, false)
+		w.part(old, others[1])
+		others[1].restart()
+		w.putAt(others)
+		w.readAt(old)
+	}},
+}
+
+// part cuts both ways between two members.
+func (w *world) part(a, b *member) {
+	w.cut[[2]int{int(a.id), int(b.id)}], w.cut[[2]int{int(b.id), int(a.id)}] = true, true
+}
+
+// putAt lets clients put at whoever of some members is in office.
+func (w *world) putAt(members []*member) {
+	for _, m := range members {
+		if m.up && m.office != 0 {
+			m.do(0, func() { m.ask(put) })
+		}
+	}
+	w.after(5*ms, func() { w.putAt(members) })
+}
+
+// readAt lets a client read again and again at a member, for a second.
+func (w *world) readAt(m *member) {
+	for end := w.now + second; w.now < end; w.run(w.now + 5*ms) {
+		m.do(0, func() { m.ask(read) })
+	}
+}
+
+// leads lets three members live until one of them is in office.
+func leads(t *testing.T, seed uint64, p plant) (w *world, leader *member, others []*member) {
+	cryptotest.SetGlobalRandom(t, seed)
+	w = &world{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, plant: p, ledger: newLedger()}
+	w.join(3)
+	for leader == nil {
+		w.run(w.now + 10*ms)
+		for i, m := range w.members {
+			if m.office != 0 {
+				leader = m
+				others = append(append(others, w.members[:i]...), w.members[i+1:]...)
+			}
+		}
+	}
+	w.run(w.now + second)
+	return w, leader, others
+}
+
+// A leader that is deposed without knowing it answers nothing that is out of date, however a
+// deposition is brought about; and without what prevents that, it does.
+func TestAdversaries(t *testing.T) {
+	const seeds = 60
+	for _, a := range adversaries {
+		t.Run(string(a.plant), func(t *testing.T) {
+			found := 0
+			for seed := uint64(1); seed <= seeds; seed++ {
+				for _, p := range []plant{"", a.plant} {
+					w, old, others := leads(t, seed, p)
+					a.plays(w, old, others)
+					switch {
+					case p == "" && w.wrong != "":
+						t.Fatalf("seed %d: %s", seed, w.wrong)
+					case w.wrong != "":
+						found++
+					}
+				}
+			}
+			if found == 0 {
+				t.Errorf("in %d seeds the planted mistake did no harm: this shows nothing", seeds)
+			}
+			t.Logf("the planted mistake did harm in %d of %d seeds", found, seeds)
+		})
+	}
+}

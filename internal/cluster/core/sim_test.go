@@ -1,0 +1,698 @@
+package core
+
+import (
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/cryptotest"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+var (
+	seedFlag  = flag.Uint64("core.seed", 0, "the seed of the only run of a simulation")
+	seedsFlag = flag.Uint64("core.seeds", 150, "how many seeds a simulation has")
+)
+
+const (
+	ms     = int64(1_000_000)
+	second = 1000 * ms
+)
+
+// A world is members with disks, clocks and a network, all of which fail, and clients. One
+// goroutine steps it on fake time, so a seed is a run.
+type world struct {
+	rng     *rand.Rand
+	now     int64
+	seq     int
+	events  []event // ascending
+	members []*member
+	cut     map[[2]int]bool // the way from one member to another is cut
+	plant   plant
+	faults  bool // may happen
+
+	ledger
+}
+
+// A plant is a mistake that is made on purpose.
+type plant string
+
+type event struct {
+	at  int64
+	seq int
+	do  func()
+}
+
+func (w *world) after(d int64, do func()) {
+	w.seq++
+	e := event{w.now + d, w.seq, do}
+	i, _ := slices.BinarySearchFunc(w.events, e, func(a, b event) int {
+		if a.at != b.at {
+			return int(min(max(a.at-b.at, -1), 1))
+		}
+		return a.seq - b.seq
+	})
+	w.events = slices.Insert(w.events, i, e)
+}
+
+// run runs what happens until a moment.
+func (w *world) run(until int64) {
+	for len(w.events) > 0 && w.events[0].at <= until && w.wrong == "" {
+		e := w.events[0]
+		w.events = w.events[1:]
+		w.now = e.at
+		e.do()
+	}
+	w.now = until
+}
+
+// A member is a process and its machine.
+type member struct {
+	w      *world
+	id     uint64
+	life   int // counts starts; what belongs to an earlier life is dropped
+	up     bool
+	paused int64 // until when it stands still
+	rate   float64
+	base   int64 // of its clock
+
+	disk    *memfs.FS
+	log     *raftlog.Log
+	core    *Core
+	applied []fact // the journal: what was applied, in order
+	synced  int    // so many of applied survive a crash
+	writing bool
+	writes  []Write
+
+	// The office in force: the engine is ahead of the journal.
+	jobs    map[uint64]bool
+	stamp   int64
+	office  uint64
+	pending []*op
+
+	heard map[uint64]int // the life of each other member that was heard
+}
+
+// A fact is an entry that was applied.
+type fact struct {
+	raftlog.Position
+	stamp int64
+	kind  byte // 0: none of ours
+	id    uint64
+	op    uint64
+}
+
+const entryLength = 25
+
+func (f fact) encode() []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(f.stamp))
+	b = append(b, f.kind)
+	b = binary.LittleEndian.AppendUint64(b, f.id)
+	return binary.LittleEndian.AppendUint64(b, f.op)
+}
+
+func factOf(e *raftpb.Entry) fact {
+	f := fact{Position: raftlog.Position{Index: e.GetIndex(), Term: e.GetTerm()}}
+	if b := e.GetData(); e.GetType() == raftpb.EntryNormal && len(b) == entryLength {
+		f.stamp, f.kind = int64(binary.LittleEndian.Uint64(b)), b[8]
+		f.id, f.op = binary.LittleEndian.Uint64(b[9:]), binary.LittleEndian.Uint64(b[17:])
+	}
+	return f
+}
+
+const (
+	put  = 'p'
+	del  = 'd'
+	read = 'r'
+)
+
+// clock is what the member's clock shows.
+func (m *member) clock() int64 { return m.base + int64(float64(m.w.now)*m.rate) }
+
+// do lets the member do something now, or when it no longer stands still, if it is still the
+// same process then.
+func (m *member) do(delay int64, what func()) {
+	life := m.life
+	var again func()
+	again = func() {
+		switch {
+		case m.life != life || !m.up:
+		case m.w.now < m.paused:
+			m.w.after(m.paused-m.w.now, again)
+		default:
+			what()
+			m.work()
+		}
+	}
+	m.w.after(delay, again)
+}
+
+func (w *world) join(n int) {
+	voters := make([]uint64, n)
+	for i := range voters {
+		voters[i] = uint64(i + 1)
+	}
+	for i := range n {
+		m := &member{w: w, id: uint64(i + 1), disk: memfs.New(), rate: 1, base: 1 + w.rng.Int64N(1000*second)}
+		m.disk.Mkdir("d")
+		w.members = append(w.members, m)
+		m.open()
+		w.must(m.log.SetGroup(&raftpb.ConfState{Voters: voters}, 0, nil))
+		w.must(m.log.Sync())
+		m.boot(false)
+	}
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// open opens the log. If it is damaged, and does not just lack its end, the member is lost.
+func (m *member) open() (found raftlog.Found, ok bool) {
+	log, found, err := raftlog.Open(m.disk, "d", raftlog.Options{SegmentSize: 8 << 10, Recent: 4 << 10, LogID: m.w.rng.Uint64() | 1})
+	if errors.Is(err, wal.ErrCorrupt) && m.id == m.w.damaged {
+		return found, false
+	}
+	m.w.must(err)
+	m.log = log
+	return found, true
+}
+
+// boot starts the process; its log is open.
+func (m *member) boot(torn bool) {
+	w := m.w
+	m.life++
+	m.up, m.writing, m.writes, m.pending, m.office = true, false, nil, nil, 0
+	var mark raftlog.Position
+	if n := len(m.applied); n > 0 {
+		mark = m.applied[n-1].Position
+	}
+	if m.log.Last().Index < mark.Index {
+		m.synced = len(m.applied) // the journal must not lose what the log will not have
+		w.must(m.log.Cut(mark))
+	}
+	w.must(m.log.SetStarts(m.log.State().Starts + 1))
+	w.must(m.log.Sync())
+	if w.plant == "a cut tail votes" {
+		torn = false
+	}
+	c, err := New(m.log, Options{ID: m.id, Applied: mark, Torn: torn})
+	w.must(err)
+	if w.plant == "a vote just after a start" {
+		c.gate.ticks = 1000
+	}
+	m.core, m.heard = c, map[uint64]int{}
+	m.rebuild()
+	m.do(w.rng.Int64N(60*ms), m.tick)
+	for _, other := range w.members {
+		w.greet(m, other)
+		w.greet(other, m)
+	}
+}
+
+// greet lets a member hear where another one's log ends, once in each life of both.
+func (w *world) greet(from, to *member) {
+	if from == to || !from.up || !to.up || to.heard[from.id] == from.life || w.cut[[2]int{int(from.id), int(to.id)}] {
+		return
+	}
+	last, life := from.log.Last(), from.life
+	to.do(w.rng.Int64N(5*ms), func() {
+		if life != from.life || to.heard[from.id] == life {
+			return
+		}
+		switch err := to.core.Heard(to.clock(), from.id, last); err {
+		case nil:
+			to.heard[from.id] = life
+		case ErrBehind: // somebody else must lead
+			to.core.Transfer(to.clock(), w.members[w.rng.IntN(len(w.members))].id)
+		}
+	})
+}
+
+func (m *member) tick() {
+	m.core.Tick(m.clock())
+	for _, other := range m.w.members {
+		m.w.greet(m, other)
+	}
+	m.do(int64(float64(60*ms)/m.rate), m.tick)
+}
+
+// work does what the core wants done.
+func (m *member) work() {
+	w := m.w
+	for {
+		work := m.core.Work(m.clock())
+		m.notice()
+		if work.Idle() {
+			break
+		}
+		for _, msg := range work.Send {
+			m.send(msg)
+		}
+		if work.Group != nil {
+			w.must(m.log.SetGroup(work.Group.Conf, work.Group.Index, nil))
+		}
+		m.writes = append(m.writes, work.Write...)
+		for _, a := range work.Apply {
+			m.apply(a)
+		}
+	}
+	m.write()
+	m.settle()
+}
+
+func (m *member) send(msg *raftpb.Message) {
+	w := m.w
+	to := w.members[msg.GetTo()-1]
+	if m.heard[to.id] != to.life || w.cut[[2]int{int(m.id), int(to.id)}] || w.faults && w.rng.IntN(50) == 0 {
+		return
+	}
+	delay := ms/10 + w.rng.Int64N(3*ms)
+	if w.faults && w.rng.IntN(30) == 0 {
+		delay += w.rng.Int64N(400 * ms)
+	}
+	life := m.life
+	to.do(delay, func() {
+		if to.heard[m.id] == life {
+			to.core.Step(to.clock(), msg)
+		}
+	})
+}
+
+// write writes and syncs all that waits, and then delivers the responses.
+func (m *member) write() {
+	if m.writing || len(m.writes) == 0 {
+		return
+	}
+	batch := m.writes
+	m.writes, m.writing = nil, true
+	var responses []*raftpb.Message
+	for _, b := range batch {
+		m.w.must(m.log.Append(b.Hard, b.Entries))
+		responses = append(responses, b.Responses...)
+	}
+	if m.early(responses) {
+		responses = nil
+	}
+	delay := ms/10 + m.w.rng.Int64N(2*ms)
+	if m.w.faults && m.w.rng.IntN(100) == 0 {
+		delay += m.w.rng.Int64N(second)
+	}
+	m.do(delay, func() {
+		m.w.must(m.log.Sync())
+		m.writing = false
+		m.core.Done(m.clock(), responses)
+		m.w.must(m.log.Prepare())
+	})
+}
+
+// early delivers responses before the sync, if that is the mistake that was planted.
+func (m *member) early(responses []*raftpb.Message) bool {
+	votes := slices.ContainsFunc(responses, func(r *raftpb.Message) bool {
+		return r.GetType() == raftpb.MsgVoteResp
+	})
+	if m.w.plant == "a vote before its sync" && votes || m.w.plant == "an append before its sync" && !votes && len(responses) > 0 {
+		m.do(0, func() { m.core.Done(m.clock(), responses) })
+		return true
+	}
+	return false
+}
+
+func (m *member) apply(a Apply) {
+	for _, e := range a.Entries {
+		f := factOf(e)
+		if n := len(m.applied); n > 0 && f.Index <= m.applied[n-1].Index {
+			continue // the journal has it
+		}
+		if f.kind != 0 && m.w.plant == "the clock is not carried over" && m.office == 0 {
+			f.stamp = 0
+		}
+		m.applied = append(m.applied, f)
+		m.stamp = max(m.stamp, f.stamp)
+		if own := m.office != 0 && slices.ContainsFunc(m.pending, func(o *op) bool { return o.number == f.op }); !own {
+			m.take(f)
+		}
+		m.w.committed(m, f)
+	}
+	m.do(m.w.rng.Int64N(ms), func() { m.core.Done(m.clock(), a.Responses) })
+}
+
+// take makes the engine have a fact.
+func (m *member) take(f fact) {
+	switch f.kind {
+	case put:
+		m.jobs[f.id] = true
+	case del:
+		delete(m.jobs, f.id)
+	}
+}
+
+// rebuild makes the engine what the journal says.
+func (m *member) rebuild() {
+	m.jobs, m.stamp = map[uint64]bool{}, 0
+	for _, f := range m.applied {
+		m.take(f)
+		m.stamp = max(m.stamp, f.stamp)
+	}
+	if m.w.plant == "the clock is not carried over" {
+		m.stamp = 0
+	}
+}
+
+// notice notices that an office has ended or begun.
+func (m *member) notice() {
+	office := m.core.Office()
+	if office == m.office {
+		return
+	}
+	if m.office != 0 {
+		for _, o := range m.pending {
+			m.w.unknown(o)
+		}
+		m.pending = nil
+		m.rebuild()
+		m.core.Rebuilt(m.clock())
+	}
+	if m.office = office; office != 0 {
+		m.w.inOffice(m)
+	}
+}
+
+// An op is what a client asked for.
+type op struct {
+	kind   byte
+	number uint64
+	id     uint64
+	begin  int64
+	seen   []uint64 // by a read
+	office uint64
+	asked  uint64 // a read without a lease waits for the answer to this question
+	stamp  int64
+}
+
+// ask asks the member for something. It is a turn: the engine changes at once.
+func (m *member) ask(kind byte) {
+	w := m.w
+	if m.office == 0 || m.core.Office() != m.office {
+		return
+	}
+	w.ops++
+	o := &op{kind: kind, number: w.ops, begin: w.now, office: m.office}
+	m.stamp = max(m.clock(), m.stamp+1)
+	switch kind {
+	case put:
+		o.id = o.number
+		m.jobs[o.id] = true
+	case del:
+		for id := range m.sorted() {
+			if o.id = id; w.rng.IntN(3) == 0 {
+				break
+			}
+		}
+		if o.id == 0 {
+			return
+		}
+		delete(m.jobs, o.id)
+	case read:
+		o.seen = slices.Collect(m.sorted())
+		if !m.leased() {
+			o.asked = m.core.Ask(m.clock())
+		}
+	}
+	w.begun(o)
+	m.pending = append(m.pending, o)
+	if kind != read {
+		f := fact{stamp: m.stamp, kind: kind, id: o.id, op: o.number}
+		o.stamp = f.stamp
+		if err := m.core.Propose(m.office, f.encode()); err != nil && !errors.Is(err, ErrDeposed) {
+			panic(err)
+		}
+	}
+}
+
+func (m *member) leased() bool {
+	switch m.w.plant {
+	case "no lease":
+		return true
+	case "a lease during a transfer":
+		m.core.lease.none = 0
+	}
+	return m.core.Leased(m.clock())
+}
+
+func (m *member) sorted() func(func(uint64) bool) {
+	return func(yield func(uint64) bool) {
+		ids := make([]uint64, 0, len(m.jobs))
+		for id := range m.jobs {
+			ids = append(ids, id)
+		}
+		slices.Sort(ids)
+		for _, id := range ids {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// settle answers what can be answered, in order: a fact when it was applied, a read when all before
+// it is settled and no other member can be in office.
+func (m *member) settle() {
+	for len(m.pending) > 0 && m.core.Office() == m.office {
+		o := m.pending[0]
+		switch {
+		case o.kind != read:
+			if !slices.ContainsFunc(m.applied[max(0, len(m.applied)-200):], func(f fact) bool { return f.op == o.number }) {
+				return
+			}
+		case m.leased():
+		case o.asked == 0:
+			o.asked = m.core.Ask(m.clock())
+			return
+		case m.core.Confirmed() < o.asked:
+			return
+		}
+		m.pending = m.pending[1:]
+		m.w.answered(o)
+	}
+}
+
+// crash ends the process without a word; the power goes, too, if asked for.
+func (m *member) crash(power, damage bool) {
+	w := m.w
+	m.life++
+	m.up = false
+	if power {
+		m.disk = m.disk.Crash(w.rng)
+		m.applied = m.applied[:m.synced+w.rng.IntN(len(m.applied)-m.synced+1)]
+	} else {
+		m.disk = m.disk.Crash(rand.New(keep{})) // what was written is there
+	}
+	if damage {
+		m.flip()
+	}
+	for _, o := range m.pending {
+		w.unknown(o)
+	}
+	m.pending = nil
+}
+
+// keep draws what leaves everything that was written.
+type keep struct{}
+
+func (keep) Uint64() uint64 { return ^uint64(0) }
+
+// flip damages the last bytes of the log.
+func (m *member) flip() {
+	names, err := m.disk.List("d")
+	m.w.must(err)
+	slices.Sort(names)
+	for _, name := range slices.Backward(names) {
+		if !strings.HasSuffix(name, ".wal") {
+			continue
+		}
+		name = path.Join("d", name)
+		size, err := m.disk.Size(name)
+		m.w.must(err)
+		f, err := m.disk.OpenWrite(name)
+		m.w.must(err)
+		b := make([]byte, size)
+		_, err = f.ReadAt(b, 0)
+		m.w.must(err)
+		end := len(strings.TrimRight(string(b), "\x00"))
+		if end < 200 { // nothing was written to it
+			f.Close()
+			continue
+		}
+		_, err = f.WriteAt([]byte{b[end-1] ^ 1}, int64(end-1))
+		m.w.must(err)
+		m.w.must(f.Sync())
+		f.Close()
+		return
+	}
+}
+
+func (m *member) restart() {
+	if m.up {
+		return
+	}
+	if found, ok := m.open(); ok {
+		m.boot(found.Torn)
+	}
+}
+
+// keepHouse syncs the journal and cuts the log.
+func (m *member) keepHouse() {
+	if m.w.plant != "cut at the unsynced mark" {
+		m.synced = len(m.applied)
+	}
+	upTo := len(m.applied)
+	for _, other := range m.w.members { // nobody must need a stream
+		upTo = min(upTo, other.synced)
+		if m.w.plant == "cut at the unsynced mark" {
+			upTo = len(m.applied)
+		}
+		upTo = min(upTo, len(other.applied))
+	}
+	if upTo > 0 && m.core.Applied().Index >= m.applied[upTo-1].Index {
+		m.w.must(m.log.Cut(m.applied[upTo-1].Position))
+	}
+}
+
+// simulate lets members and clients live for some seconds.
+func simulate(t *testing.T, seed uint64, p plant) *world {
+	cryptotest.SetGlobalRandom(t, seed)
+	w := &world{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, plant: p, faults: true}
+	w.ledger = newLedger()
+	w.join(3 + 2*w.rng.IntN(2))
+	for _, m := range w.members {
+		m.rate = 0.95 + w.rng.Float64()/10
+	}
+	w.clients()
+	w.mishaps()
+	w.run(12 * second)
+	w.heal()
+	before := w.acknowledged
+	w.run(w.now + 6*second)
+	if w.wrong == "" && p == "" && w.acknowledged == before {
+		w.wrong = "nothing is answered though all is well"
+	}
+	w.audit()
+	return w
+}
+
+// clients ask whoever is in office, again and again.
+func (w *world) clients() {
+	var next func()
+	next = func() {
+		for _, m := range w.members {
+			if m.up && m.office != 0 && w.now >= m.paused {
+				kind := []byte{put, put, del, read, read}[w.rng.IntN(5)]
+				m.do(0, func() { m.ask(kind) })
+			}
+		}
+		w.after(w.rng.Int64N(12*ms), next)
+	}
+	next()
+}
+
+// mishaps happen until the faults are over.
+func (w *world) mishaps() {
+	var next func()
+	next = func() {
+		if !w.faults {
+			return
+		}
+		w.mishap()
+		w.after(w.rng.Int64N(500*ms), next)
+	}
+	w.after(second, next)
+	var house func()
+	house = func() {
+		m := w.members[w.rng.IntN(len(w.members))]
+		m.do(0, m.keepHouse)
+		w.after(w.rng.Int64N(300*ms), house)
+	}
+	house()
+}
+
+func (w *world) mishap() {
+	m := w.members[w.rng.IntN(len(w.members))]
+	if w.rng.IntN(2) == 0 { // rather whoever leads
+		for _, l := range w.members {
+			if l.up && l.office != 0 {
+				m = l
+			}
+		}
+	}
+	switch w.rng.IntN(9) {
+	case 0, 1:
+		if m.up {
+			m.crash(w.rng.IntN(2) == 0, false)
+			w.after(w.rng.Int64N(second), m.restart)
+		}
+	case 2:
+		if m.up && w.damaged == 0 && len(w.members) > 3 { // as many as a majority can do without
+			w.damaged = m.id
+			m.crash(true, true)
+			w.after(w.rng.Int64N(second), m.restart)
+		}
+	case 3:
+		for _, m := range w.members { // all at once
+			if m.up {
+				m.crash(true, false)
+				w.after(w.rng.Int64N(300*ms), m.restart)
+			}
+		}
+	case 4:
+		m.paused = w.now + w.rng.Int64N(3*second)
+	case 5, 6:
+		for _, other := range w.members {
+			for _, way := range [][2]int{{int(m.id), int(other.id)}, {int(other.id), int(m.id)}} {
+				if w.rng.IntN(4) > 0 {
+					w.cut[way] = true
+					w.after(w.rng.Int64N(2*second), func() { delete(w.cut, way) })
+				}
+			}
+		}
+	case 7, 8:
+		to := w.members[w.rng.IntN(len(w.members))]
+		if m.up && m.office != 0 && to != m {
+			m.do(0, func() { m.core.Transfer(m.clock(), to.id) })
+		}
+	}
+}
+
+// heal ends all faults.
+func (w *world) heal() {
+	w.faults = false
+	clear(w.cut)
+	for _, m := range w.members {
+		m.paused = 0
+		m.restart()
+	}
+}
+
+func (w *world) String() string {
+	var b strings.Builder
+	for _, m := range w.members {
+		lead, term := uint64(0), uint64(0)
+		if m.core != nil {
+			lead, term = m.core.Leader()
+		}
+		fmt.Fprintf(&b, "%d: up %v, office %d, leader %d in term %d, log to %v, applied %d, %d pending\n", m.id, m.up, m.office, lead, term, m.log.Last(), len(m.applied), len(m.pending))
+	}
+	return b.String()
+}

@@ -1,0 +1,112 @@
+package core
+
+import (
+	"fmt"
+	"log/slog"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// Work is what is to be done.
+type Work struct {
+	Send  []*raftpb.Message // to other members; may be lost
+	Write []Write           // to the log, in this order, after those of earlier Works
+	Apply []Apply           // in this order, after those of earlier Works
+	Group *Group            // to be recorded, if not nil; the latest counts
+}
+
+// A Write is what is to be appended to the log. If it has responses, they are for Done as soon as
+// all of it is durable. Without, it need not be synced.
+type Write struct {
+	Hard      *raftpb.HardState // or nil
+	Entries   []*raftpb.Entry
+	Responses []*raftpb.Message
+}
+
+// An Apply is entries that all members apply, in this order. The responses are for Done.
+// Entries without data, and those that are not [raftpb.EntryNormal], mean something to the core only.
+type Apply struct {
+	Entries   []*raftpb.Entry
+	Responses []*raftpb.Message
+}
+
+// A Group is who takes part, in which role, after the change of configuration at Index.
+type Group struct {
+	Conf    *raftpb.ConfState
+	Index   uint64
+	Context []byte // of the change
+}
+
+// Idle reports whether there is nothing to do.
+func (w *Work) Idle() bool {
+	return len(w.Send)+len(w.Write)+len(w.Apply) == 0 && w.Group == nil
+}
+
+// Work returns what is to be done since the last call.
+func (c *Core) Work(now int64) Work {
+	for c.node.HasReady() {
+		ready := c.node.Ready()
+		for _, m := range ready.Messages {
+			switch m.GetTo() {
+			case raft.LocalAppendThread:
+				c.work.Write = append(c.work.Write, writeOf(m))
+			case raft.LocalApplyThread:
+				c.work.Apply = append(c.work.Apply, Apply{Entries: m.GetEntries(), Responses: m.GetResponses()})
+			default:
+				c.work.Send = append(c.work.Send, m)
+			}
+		}
+		for _, r := range ready.ReadStates {
+			c.answered(r)
+		}
+		c.look(now)
+	}
+	work := c.work
+	c.work = Work{}
+	return work
+}
+
+func writeOf(m *raftpb.Message) Write {
+	w := Write{Entries: m.GetEntries(), Responses: m.GetResponses()}
+	if m.GetTerm() != 0 || m.GetCommit() != 0 || m.GetVote() != 0 {
+		w.Hard = &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}
+	}
+	return w
+}
+
+// look notices what has changed: a term, a leader, an office.
+func (c *Core) look(now int64) {
+	s := c.node.BasicStatus()
+	if s.GetTerm() != c.term {
+		c.empties, c.barriers, c.resigned = 0, 1, false
+		c.lease.begin()
+	}
+	c.term, c.state, c.lead = s.GetTerm(), s.RaftState, s.Lead
+	switch {
+	case c.state != raft.StateLeader:
+		c.office = 0
+		c.lease.begin()
+	case c.office == 0 && !c.resigned && c.empties >= c.barriers:
+		c.offices++
+		c.office = c.offices
+	}
+	c.openGate()
+}
+
+// logger gives what Raft says to a slog.Logger. Raft says much that is of interest only to who
+// looks for a mistake in it.
+type logger struct{ to *slog.Logger }
+
+func (l logger) Debug(v ...any)                   {}
+func (l logger) Debugf(format string, v ...any)   {}
+func (l logger) Info(v ...any)                    { l.to.Debug(fmt.Sprint(v...)) }
+func (l logger) Infof(format string, v ...any)    { l.to.Debug(fmt.Sprintf(format, v...)) }
+func (l logger) Warning(v ...any)                 { l.to.Debug(fmt.Sprint(v...)) }
+func (l logger) Warningf(format string, v ...any) { l.to.Debug(fmt.Sprintf(format, v...)) }
+func (l logger) Error(v ...any)                   { l.to.Error(fmt.Sprint(v...)) }
+func (l logger) Errorf(format string, v ...any)   { l.to.Error(fmt.Sprintf(format, v...)) }
+func (l logger) Fatal(v ...any)                   { panic(fmt.Sprint(v...)) }
+func (l logger) Fatalf(format string, v ...any)   { panic(fmt.Sprintf(format, v...)) }
+func (l logger) Panic(v ...any)                   { panic(fmt.Sprint(v...)) }
+func (l logger) Panicf(format string, v ...any)   { panic(fmt.Sprintf(format, v...)) }

@@ -1,0 +1,60 @@
+// Package raftlog keeps what a member of a cluster must not forget: the entries of
+// Raft's log, its vote, who the members are, how often it was started, and what it
+// knows of the others. It is a [wal.Log] with records of its own, and the Storage of
+// a [raft.RawNode].
+//
+//	log, found, err := raftlog.Open(vfs.OS, dir, raftlog.Options{})
+//	node, err := raft.NewRawNode(&raft.Config{Storage: log, …})
+//	…
+//	err = log.Append(hardState, entries) // of a MsgStorageAppend
+//	err = log.Sync()                     // now its responses may be delivered
+//	…
+//	err = log.Cut(at)                    // entries up to here are in the journal, durably
+//
+// # Records
+//
+// The payload of a record of the wal is a kind and its fields. Numbers are varints.
+//
+//	entry  := 1 term index type data          data: to the end of the payload
+//	hard   := 2 term vote commit
+//	group  := 3 cut-index cut-term conf-index length ConfState member*
+//	              member := id number length address      ConfState: as protobuf
+//	starts := 4 n
+//	peers  := 5 peer*
+//	              peer := id starts term index
+//
+// A record of index i overrides all entries of index i and above that came before it:
+// that is how a conflicting suffix is replaced. Nothing is cut in the middle of a file.
+// Of the other kinds the last record counts. A kind that is not known is an error:
+// a program that is older than the directory must not go on without what it cannot read.
+//
+// # What is in memory
+//
+// The newest entries, at least those of the segment that is written and about
+// [Options].Recent bytes. Older ones are read from their sealed segments, from the
+// nearest of the places that are remembered, one for about 256 KiB. Reading knows
+// an overridden entry by its term: in Raft's log an index and a term name one entry.
+//
+// # Cutting
+//
+// [Log.Cut] says up to which entry the log is not needed any more. Then the oldest
+// segments go, as far as they hold nothing else. The hard state, the group, the starts and
+// the peers are written to the newest segment before, because the last records of those
+// kinds may be in a segment that goes: a vote that is forgotten is a vote given twice.
+//
+// # Failing disks
+//
+// After a failed write or sync nothing is promised until [Log.Recover] has written all
+// records since the last sync to a new segment. No response of a MsgStorageAppend may be
+// delivered before the Sync that covers it has succeeded, if necessary after Recover.
+//
+// # Goroutines
+//
+// One goroutine, the owner, appends, syncs, cuts and recovers. The methods of
+// [raft.Storage] may be called by another one meanwhile. They wait for an append that is
+// under way, and never for a sync.
+//
+// # Not here
+//
+// When to sync, what is committed, what entries mean.
+package raftlog

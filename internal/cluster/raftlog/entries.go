@@ -1,0 +1,257 @@
+package raftlog
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/beanpole-mq/beanpole/internal/wal"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// add takes an entry whose record is at pos, and forgets those that it overrides.
+func (l *Log) add(e *raftpb.Entry, pos wal.Pos) {
+	index := e.GetIndex()
+	if index <= l.last.Index {
+		l.override(index)
+	}
+	l.newest = append(l.newest, kept{e, pos})
+	l.bytes += int64(len(e.GetData()))
+	l.last = Position{Index: index, Term: e.GetTerm()}
+	if n := len(l.terms); n == 0 || l.terms[n-1].Term != e.GetTerm() {
+		l.terms = append(l.terms, l.last)
+	}
+	l.remember(index, pos)
+	if e.GetType() != raftpb.EntryNormal {
+		l.confs = append(l.confs, index)
+	}
+}
+
+// remember remembers the place of an entry if it is not near the last one.
+func (l *Log) remember(index uint64, pos wal.Pos) {
+	if n := len(l.places); n == 0 || l.places[n-1].pos.Segment != pos.Segment || pos.Offset-l.places[n-1].pos.Offset >= placeEvery {
+		l.places = append(l.places, place{index, pos})
+	}
+}
+
+// override forgets the entries from an index on.
+func (l *Log) override(index uint64) {
+	if len(l.newest) > 0 && index >= l.newest[0].GetIndex() {
+		keep := index - l.newest[0].GetIndex()
+		for _, e := range l.newest[keep:] {
+			l.bytes -= int64(len(e.GetData()))
+		}
+		l.newest = slices.Delete(l.newest, int(keep), len(l.newest))
+	} else {
+		l.newest, l.bytes = nil, 0
+	}
+	l.terms = l.terms[:sort.Search(len(l.terms), func(i int) bool { return l.terms[i].Index >= index })]
+	l.places = l.places[:sort.Search(len(l.places), func(i int) bool { return l.places[i].index >= index })]
+	l.confs = slices.DeleteFunc(l.confs, func(i uint64) bool { return i >= index })
+}
+
+// note notes that a segment holds a record, and the index of its entry, if it is one.
+func (l *Log) note(pos wal.Pos, index uint64) {
+	if n := len(l.segments); n == 0 || l.segments[n-1].sequence < pos.Segment {
+		l.segments = append(l.segments, segment{sequence: pos.Segment})
+	}
+	s := &l.segments[len(l.segments)-1]
+	s.highest = max(s.highest, index)
+}
+
+// highestOf returns the highest index of a segment, or 0 if it has no entries.
+func (l *Log) highestOf(sequence uint64) uint64 {
+	for _, s := range l.segments {
+		if s.sequence == sequence {
+			return s.highest
+		}
+	}
+	return 0
+}
+
+// cutAt forgets the entries up to one, and begins there if the log ends before it.
+func (l *Log) cutAt(at Position) {
+	if at.Index >= l.last.Index {
+		l.begin(at)
+	}
+	for len(l.newest) > 0 && l.newest[0].GetIndex() <= at.Index {
+		l.bytes -= int64(len(l.newest[0].GetData()))
+		l.newest = l.newest[1:]
+	}
+	// The run and the place in which the first entry that stays is keep their beginning.
+	for len(l.terms) > 1 && l.terms[1].Index <= at.Index+1 {
+		l.terms = l.terms[1:]
+	}
+	for len(l.places) > 1 && l.places[1].index <= at.Index+1 {
+		l.places = l.places[1:]
+	}
+	l.confs = slices.DeleteFunc(l.confs, func(i uint64) bool { return i <= at.Index })
+	l.state.Cut = at
+}
+
+// begin makes the log empty: its first entry will be the one after a position.
+func (l *Log) begin(after Position) {
+	l.newest, l.bytes, l.terms, l.places, l.confs = nil, 0, nil, nil, nil
+	l.last = after
+}
+
+// forget lets go of the oldest entries in memory if there are too many bytes of
+// them, as far as they are in sealed segments. All that was appended must be flushed.
+func (l *Log) forget() {
+	if l.bytes <= l.recent {
+		return
+	}
+	open := l.wal.Stats().Current // 0: a log that was just opened has none
+	n := 0
+	for ; l.bytes > l.recent && (open == 0 || l.newest[n].pos.Segment < open); n++ {
+		l.bytes -= int64(len(l.newest[n].GetData()))
+	}
+	l.newest = slices.Clone(l.newest[n:]) // the others' memory goes
+}
+
+// InitialState is part of [raft.Storage].
+func (l *Log) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.Hard, l.state.Conf, nil
+}
+
+// FirstIndex is part of [raft.Storage].
+func (l *Log) FirstIndex() (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.Cut.Index + 1, nil
+}
+
+// LastIndex is part of [raft.Storage].
+func (l *Log) LastIndex() (uint64, error) {
+	return l.Last().Index, nil
+}
+
+// ConfChanges returns the indexes of the entries that change the configuration.
+func (l *Log) ConfChanges() []uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.confs)
+}
+
+// Snapshot is part of [raft.Storage]. There are no snapshots: a member that needs
+// entries that are cut is streamed the queue, which is not Raft's business.
+func (l *Log) Snapshot() (*raftpb.Snapshot, error) {
+	return nil, raft.ErrSnapshotTemporarilyUnavailable
+}
+
+// Term is part of [raft.Storage].
+func (l *Log) Term(index uint64) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.term(index)
+}
+
+func (l *Log) term(index uint64) (uint64, error) {
+	switch {
+	case index < l.state.Cut.Index:
+		return 0, raft.ErrCompacted
+	case index == l.state.Cut.Index:
+		return l.state.Cut.Term, nil
+	case index > l.last.Index:
+		return 0, raft.ErrUnavailable
+	}
+	i := sort.Search(len(l.terms), func(i int) bool { return l.terms[i].Index > index })
+	return l.terms[i-1].Term, nil
+}
+
+// Entries is part of [raft.Storage]. It returns at least one entry, and at most so
+// many that their data and headers together have maxSize bytes.
+func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if lo <= l.state.Cut.Index {
+		return nil, raft.ErrCompacted
+	}
+	if hi > l.last.Index+1 {
+		return nil, raft.ErrUnavailable
+	}
+	first := l.last.Index + 1
+	if len(l.newest) > 0 {
+		first = l.newest[0].GetIndex()
+	}
+	if lo >= first {
+		return limited(entriesOf(l.newest[lo-first:hi-first]), maxSize), nil
+	}
+	older, err := l.read(lo, min(hi, first), maxSize)
+	if err != nil {
+		return nil, err
+	}
+	if lo+uint64(len(older)) == first && hi > first {
+		older = append(older, entriesOf(l.newest[:hi-first])...)
+	}
+	return limited(older, maxSize), nil
+}
+
+func entriesOf(newest []kept) []*raftpb.Entry {
+	entries := make([]*raftpb.Entry, len(newest))
+	for i, k := range newest {
+		entries[i] = k.Entry
+	}
+	return entries
+}
+
+// limited returns the longest beginning of some entries that is not larger than a
+// limit, and at least one. Its capacity is its length: Raft may append to it.
+func limited(entries []*raftpb.Entry, maxSize uint64) []*raftpb.Entry {
+	n, size := 0, uint64(0)
+	for n < len(entries) {
+		if size += sizeOf(entries[n]); size > maxSize && n > 0 {
+			break
+		}
+		n++
+	}
+	return slices.Clip(entries[:n:n])
+}
+
+// sizeOf returns about how many bytes an entry has.
+func sizeOf(e *raftpb.Entry) uint64 { return uint64(len(e.GetData())) + 24 }
+
+// read reads the entries from lo to before hi from sealed segments, and stops when it has
+// maxSize bytes.
+func (l *Log) read(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
+	i := sort.Search(len(l.places), func(i int) bool { return l.places[i].index > lo }) - 1
+	var entries []*raftpb.Entry
+	var size uint64
+	at := l.places[max(i, 0)].pos
+	next := lo
+	for next < hi && size <= maxSize {
+		after, done, err := l.wal.ReadSealed(at, placeEvery, func(r wal.Record) error {
+			if r.Payload[0] != kindEntry || next == hi || size > maxSize {
+				return nil
+			}
+			e, err := decodeEntry(r.Payload)
+			if err != nil {
+				return err
+			}
+			// What was overridden, or belongs to before lo, has another index or term.
+			if term, err := l.term(next); err != nil || e.GetIndex() != next || e.GetTerm() != term {
+				return err
+			}
+			entries = append(entries, e)
+			size += sizeOf(e)
+			next++
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if at = after; done {
+			j := slices.IndexFunc(l.segments, func(s segment) bool { return s.sequence > after.Segment })
+			if j < 0 {
+				break
+			}
+			at = wal.Pos{Segment: l.segments[j].sequence}
+		}
+	}
+	if len(entries) == 0 {
+		return nil, raft.ErrUnavailable
+	}
+	return entries, nil
+}

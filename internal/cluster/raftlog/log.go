@@ -1,0 +1,348 @@
+package raftlog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// Options of a log. The zero value works.
+type Options struct {
+	SegmentSize int64 // in bytes; 0 means 16 MiB. As wal.Options
+	Recent      int64 // bytes of entries that stay in memory; 0 means 32 MiB
+	LogID       uint64
+	Stamp       func() int64 // as wal.Options
+}
+
+// A Log keeps the entries and the State of a member. See the package comment for who
+// may call what.
+type Log struct {
+	recent int64 // Options.Recent
+
+	mu    sync.Mutex // over all below, and the wal but for its syncs
+	wal   *wal.Log
+	state State
+	last  Position // the newest entry, or Cut
+
+	// Invariants:
+	//  1. newest holds consecutive entries up to last.Index; the first is newest[0].
+	//  2. terms has the term of each entry after Cut: that of the last run which begins at or below it.
+	//  3. places ascend by index and by position. The records of the entries from places[i].index
+	//     to places[i+1].index-1 are at or after places[i].pos, as far as they are not overridden.
+	//  4. segments ascend. Each entry whose record is in one has an index of at most its highest.
+	//  5. An entry that is not in newest is in a sealed segment.
+	newest   []kept
+	bytes    int64 // of the data of newest
+	terms    []Position
+	places   []place
+	confs    []uint64 // indexes of entries that change the configuration
+	segments []segment
+	scratch  []byte
+}
+
+// A kept is an entry in memory, and where its record is.
+type kept struct {
+	*raftpb.Entry
+	pos wal.Pos
+}
+
+// A place is where the record of an entry is.
+type place struct {
+	index uint64
+	pos   wal.Pos
+}
+
+// A segment is what an earlier or the present segment of the wal holds.
+type segment struct {
+	sequence uint64
+	highest  uint64 // index of its entries; 0 if it has none
+}
+
+const (
+	defaultSegmentSize = 16 << 20
+	defaultRecent      = 32 << 20
+	placeEvery         = 256 << 10 // bytes of a segment from one remembered place to the next
+)
+
+// Found is what Open found beside the State.
+type Found struct {
+	// Torn says that the end of the log was cut off. Nothing shows whether that was a
+	// write under way when the power failed, or whether this member had acknowledged it.
+	Torn bool
+}
+
+// Open opens the log in a directory, which must exist, or begins one.
+// Damage is a [*wal.CorruptError].
+func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
+	l := &Log{recent: opt.Recent}
+	if l.recent == 0 {
+		l.recent = defaultRecent
+	}
+	if opt.SegmentSize == 0 {
+		opt.SegmentSize = defaultSegmentSize
+	}
+	l.state.Hard, l.state.Conf = hardState(0, 0, 0), new(raftpb.ConfState)
+	var err error
+	l.wal, err = wal.Open(fsys, dir, wal.Options{SegmentSize: opt.SegmentSize, LogID: opt.LogID, Stamp: opt.Stamp})
+	if err != nil {
+		return nil, Found{}, err
+	}
+	report, err := wal.Replay(l.wal, decodeBlock, l.restore)
+	if err == nil && len(l.terms) > 0 && l.terms[0].Index > l.state.Cut.Index+1 {
+		err = fmt.Errorf("%w: the entries from %d to %d are missing", errRecord, l.state.Cut.Index+1, l.terms[0].Index-1)
+	}
+	if err != nil {
+		l.wal.Close()
+		return nil, Found{}, err
+	}
+	var found Found
+	for _, t := range report.Torn {
+		found.Torn = found.Torn || !t.Closed
+	}
+	l.forget()
+	return l, found, nil
+}
+
+// A decoded is a record: an entry, or the payload of one of another kind.
+type decoded struct {
+	pos     wal.Pos
+	size    int64
+	entry   *raftpb.Entry
+	payload []byte
+}
+
+func decodeBlock(records []wal.Record) ([]decoded, error) {
+	block := make([]decoded, len(records))
+	for i, r := range records {
+		block[i] = decoded{pos: r.Pos, size: wal.Cost(len(r.Payload))}
+		if r.Payload[0] != kindEntry {
+			block[i].payload = r.Payload
+			continue
+		}
+		e, err := decodeEntry(r.Payload)
+		if err != nil {
+			return nil, fmt.Errorf("%w at %v", err, r.Pos)
+		}
+		block[i].entry = e
+	}
+	return block, nil
+}
+
+func (l *Log) restore(block []decoded) error {
+	for _, d := range block {
+		if d.entry == nil {
+			if err := decodeState(&l.state, d.payload); err != nil {
+				return err
+			}
+			l.note(d.pos, 0)
+			if d.payload[0] == kindGroup {
+				l.cutAt(l.state.Cut)
+			}
+			continue
+		}
+		l.note(d.pos, d.entry.GetIndex())
+		if d.entry.GetIndex() <= l.state.Cut.Index {
+			continue
+		}
+		if d.entry.GetIndex() > l.last.Index+1 {
+			// The segments of the entries between were removed: there must be a cut after them.
+			l.begin(Position{Index: d.entry.GetIndex() - 1})
+		}
+		l.add(d.entry, d.pos)
+	}
+	l.forget()
+	return nil
+}
+
+// Append appends entries, and the hard state if it is not nil, and hands them to the
+// system. Entries of an index that is there override it and all above.
+//
+// After an error of this and of the other methods that write, the log needs Recover; then
+// the same call again does what is left of it.
+func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range entries {
+		if e.GetIndex() <= l.state.Cut.Index || e.GetIndex() > l.last.Index+1 {
+			panic(fmt.Sprintf("raftlog: entry %d appended to a log from %d to %d", e.GetIndex(), l.state.Cut.Index, l.last.Index))
+		}
+		pos, err := l.append(appendEntry(l.scratch[:0], e), e.GetData())
+		if err != nil {
+			return err
+		}
+		l.add(e, pos)
+		l.note(pos, e.GetIndex())
+	}
+	next, payloads := l.state, [][]byte(nil)
+	if hard != nil {
+		next.Hard, payloads = hard, [][]byte{appendHard(nil, hard)}
+	}
+	if err := l.change(next, payloads...); err != nil {
+		return err
+	}
+	l.forget()
+	return nil
+}
+
+// SetGroup records the members and their roles, as they are after the change of configuration at
+// an index; 0 is before any.
+func (l *Log) SetGroup(conf *raftpb.ConfState, index uint64, members []Member) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.state
+	next.Conf, next.ConfIndex, next.Members = conf, index, members
+	return l.change(next, appendGroup(l.scratch[:0], &next))
+}
+
+// SetStarts records the start counter.
+func (l *Log) SetStarts(n uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.state
+	next.Starts = n
+	return l.change(next, appendStarts(l.scratch[:0], n))
+}
+
+// SetPeer records what a peer has shown of itself.
+func (l *Log) SetPeer(id uint64, p Peer) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.state
+	next.Peers = maps.Clone(next.Peers)
+	if next.Peers == nil {
+		next.Peers = map[uint64]Peer{}
+	}
+	next.Peers[id] = p
+	return l.change(next, appendPeers(l.scratch[:0], next.Peers))
+}
+
+// Cut says that entries up to one are not needed any more: a journal has them,
+// durably. An entry beyond the end of the log makes that the log's end: so a log
+// begins whose journal is ahead of it. No more than the segments before that entry go.
+func (l *Log) Cut(at Position) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at.Index < l.state.Cut.Index {
+		return nil
+	}
+	next := l.state
+	next.Cut = at
+	first, err := l.record(appendHard(nil, next.Hard))
+	if err != nil {
+		return err
+	}
+	if err := l.change(next, appendGroup(nil, &next), appendStarts(nil, next.Starts), appendPeers(nil, next.Peers)); err != nil {
+		return err
+	}
+	for {
+		oldest, ok := l.wal.Oldest()
+		if !ok || oldest.Sequence >= first.Segment || l.highestOf(oldest.Sequence) > at.Index {
+			return l.wal.Flush()
+		}
+		if err := l.wal.RemoveOldest(); err != nil {
+			return err
+		}
+		l.segments = slices.DeleteFunc(l.segments, func(s segment) bool { return s.sequence == oldest.Sequence })
+	}
+}
+
+// Sync makes everything durable that was appended before.
+func (l *Log) Sync() error {
+	l.mu.Lock()
+	target := l.wal.Target()
+	l.mu.Unlock()
+	return target.Sync()
+}
+
+// Recover tries to end the failed state that an error of Append or Sync has left; see
+// [wal.Log.Recover]. If it works, everything that was appended is durable.
+func (l *Log) Recover() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wal.Flush() == nil && l.wal.Sync() == nil {
+		return nil
+	}
+	moved := map[wal.Pos]wal.Pos{}
+	if err := l.wal.Recover(func(from, to wal.Pos) {
+		moved[from] = to
+		l.note(to, l.highestOf(from.Segment))
+	}); err != nil {
+		return err
+	}
+	l.places = slices.DeleteFunc(l.places, func(p place) bool { _, ok := moved[p.pos]; return ok })
+	for i := range l.newest {
+		if to, ok := moved[l.newest[i].pos]; ok {
+			l.newest[i].pos = to
+			l.remember(l.newest[i].GetIndex(), to)
+		}
+	}
+	return nil
+}
+
+// Prepare makes segments ahead of time and removes those that are not needed; see
+// [wal.Log.Prepare]. Any goroutine may call it, one at a time.
+func (l *Log) Prepare() error {
+	if !l.wal.NeedsPrepare() {
+		return nil
+	}
+	return l.wal.Prepare()
+}
+
+// Close closes the log in an orderly way.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wal.Close()
+}
+
+// State returns everything but the entries. The caller must not change its maps and slices.
+func (l *Log) State() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
+}
+
+// Last returns the newest entry.
+func (l *Log) Last() Position {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+// append appends a record of the parts to the wal.
+func (l *Log) append(head, data []byte) (wal.Pos, error) {
+	l.scratch = head
+	if len(data) == 0 {
+		return l.wal.Append(head)
+	}
+	return l.wal.Append(head, data)
+}
+
+// record appends a record that is no entry.
+func (l *Log) record(payload []byte) (wal.Pos, error) {
+	pos, err := l.append(payload, nil)
+	if err == nil {
+		l.note(pos, 0)
+	}
+	return pos, err
+}
+
+// change appends records that make the state what is next, and hands all that was
+// appended to the system.
+func (l *Log) change(next State, payloads ...[]byte) error {
+	for _, p := range payloads {
+		if _, err := l.record(p); err != nil {
+			return err
+		}
+	}
+	if next.Cut != l.state.Cut {
+		l.cutAt(next.Cut)
+	}
+	l.state = next
+	return l.wal.Flush()
+}

@@ -1,0 +1,375 @@
+package raftlog
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+var (
+	seedFlag  = flag.Uint64("raftlog.seed", 0, "the seed of the only run")
+	seedsFlag = flag.Uint64("raftlog.seeds", 300, "how many seeds to run")
+)
+
+// seeds runs a test with each seed, or with that of the flag.
+func seeds(t *testing.T, test func(t *testing.T, rng *rand.Rand)) {
+	first, last := uint64(1), *seedsFlag
+	if *seedFlag != 0 {
+		first, last = *seedFlag, *seedFlag
+	}
+	for seed := first; seed <= last; seed++ {
+		test(t, rand.New(rand.NewPCG(seed, 0)))
+		if t.Failed() {
+			t.Fatalf("-raftlog.seed=%d", seed)
+		}
+	}
+}
+
+// A model is what a log should hold.
+type model struct {
+	entries []Position // after cut, consecutive
+	data    map[Position]byte
+	cut     Position
+	hard    Position // of the hard state, its term and commit
+	starts  uint64
+}
+
+func (m model) clone() model {
+	m.entries = append([]Position(nil), m.entries...)
+	return m
+}
+
+func (m *model) last() Position {
+	if n := len(m.entries); n > 0 {
+		return m.entries[n-1]
+	}
+	return m.cut
+}
+
+func (m *model) add(p Position) {
+	m.entries = append(m.entries[:p.Index-m.cut.Index-1:p.Index-m.cut.Index-1], p)
+}
+
+func (m *model) cutAt(at Position) {
+	if n := at.Index - m.cut.Index; n < uint64(len(m.entries)) {
+		m.entries = m.entries[n:]
+	} else {
+		m.entries = nil
+	}
+	m.cut = at
+}
+
+// pair is a log and its model after each record since the last sync.
+type pair struct {
+	t    *testing.T
+	rng  *rand.Rand
+	fsys vfs.FS
+	log  *Log
+	now  model
+	past []model // after each record that may be lost, the state at the last sync first
+	term uint64
+}
+
+func body(p Position) []byte {
+	return fmt.Appendf(nil, "%d of %d %0*d", p.Index, p.Term, int(p.Index*7%400), 1)
+}
+
+func (p *pair) open() Found {
+	p.t.Helper()
+	log, found, err := Open(p.fsys, "d", Options{SegmentSize: 4096, Recent: 3000, LogID: p.rng.Uint64() | 1})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.log = log
+	return found
+}
+
+func (p *pair) step(rec func(*model)) {
+	rec(&p.now)
+	p.past = append(p.past, p.now.clone())
+}
+
+// act does something at random. What it returns can be called again after an error.
+func (p *pair) act() func() error {
+	switch r := p.rng.IntN(20); {
+	case r < 11:
+		return p.append()
+	case r < 16:
+		return p.sync
+	case r < 18:
+		return p.cut()
+	case r < 19:
+		p.step(func(m *model) { m.starts++ })
+		return func() error { return p.log.SetStarts(p.now.starts) }
+	default:
+		return p.log.Prepare
+	}
+}
+
+func (p *pair) sync() error {
+	err := p.log.Sync()
+	if err == nil {
+		p.past = append(p.past[:0], p.now.clone())
+	}
+	return err
+}
+
+func (p *pair) append() func() error {
+	at := p.now.last().Index + 1
+	if p.rng.IntN(5) == 0 { // a conflict
+		p.term++
+		at -= p.rng.Uint64N(at - p.now.cut.Index)
+	}
+	var entries []*raftpb.Entry
+	for range p.rng.IntN(6) {
+		pos := Position{Index: at, Term: p.term}
+		entries = append(entries, &raftpb.Entry{Index: &pos.Index, Term: &pos.Term, Type: raftpb.EntryNormal.Enum(), Data: body(pos)})
+		p.step(func(m *model) { m.add(pos) })
+		at++
+	}
+	var hard *raftpb.HardState
+	if p.rng.IntN(2) == 0 {
+		hard = hardState(p.term, 3, p.now.cut.Index)
+		p.step(func(m *model) { m.hard = Position{Index: hard.GetCommit(), Term: p.term} })
+	}
+	return func() error { return p.log.Append(hard, entries) }
+}
+
+func (p *pair) cut() func() error {
+	at := p.now.cut
+	switch n := len(p.now.entries); {
+	case p.rng.IntN(10) == 0: // a journal that is ahead
+		p.term++
+		at = Position{Index: p.now.last().Index + 1 + p.rng.Uint64N(3), Term: p.term}
+	case n > 0:
+		at = p.now.entries[p.rng.IntN(n)]
+	}
+	p.step(func(m *model) { m.cutAt(at) })
+	return func() error { return p.log.Cut(at) }
+}
+
+// holds reports how the log differs from a model, or "".
+func (p *pair) holds(m model) string {
+	first, _ := p.log.FirstIndex()
+	if first != m.cut.Index+1 || p.log.Last() != m.last() {
+		return fmt.Sprintf("from %d to %v, want from %d to %v", first, p.log.Last(), m.cut.Index+1, m.last())
+	}
+	if term, err := p.log.Term(m.cut.Index); err != nil || term != m.cut.Term {
+		return fmt.Sprintf("term of the cut is %d, %v, want %v", term, err, m.cut)
+	}
+	s := p.log.State()
+	if got := (Position{Index: s.Hard.GetCommit(), Term: s.Hard.GetTerm()}); got != m.hard || s.Starts != m.starts {
+		return fmt.Sprintf("hard state %v and start %d, want %v and %d", got, s.Starts, m.hard, m.starts)
+	}
+	if len(m.entries) == 0 {
+		return ""
+	}
+	var got []*raftpb.Entry
+	for next := first; next <= m.last().Index; {
+		some, err := p.log.Entries(next, m.last().Index+1, p.rng.Uint64N(3000))
+		if err != nil || len(some) == 0 {
+			return fmt.Sprintf("entries from %d: %v", next, err)
+		}
+		got = append(got, some...)
+		next += uint64(len(some))
+	}
+	for i, e := range got {
+		want := m.entries[i]
+		if (Position{Index: e.GetIndex(), Term: e.GetTerm()}) != want || string(e.GetData()) != string(body(want)) {
+			return fmt.Sprintf("entry %d of %d is %q, want %v", e.GetIndex(), e.GetTerm(), e.GetData(), want)
+		}
+		if term, err := p.log.Term(want.Index); err != nil || term != want.Term {
+			return fmt.Sprintf("term of %d is %d, %v, want %d", want.Index, term, err, want.Term)
+		}
+	}
+	return ""
+}
+
+// A log whose power is cut at any moment has, when it is opened again, everything up
+// to a record that is not before the last sync.
+func TestPowerCuts(t *testing.T) {
+	seeds(t, func(t *testing.T, rng *rand.Rand) {
+		disk := memfs.New()
+		disk.Mkdir("d")
+		p := &pair{t: t, rng: rng, fsys: disk, term: 1, past: []model{{}}}
+		for range 4 {
+			p.open()
+			p.find()
+			disk.CutAt(disk.Ops() + 1 + rng.IntN(150))
+			for p.act()() == nil {
+				if rng.IntN(8) == 0 {
+					if diff := p.holds(p.now); diff != "" {
+						t.Error(diff)
+						return
+					}
+				}
+			}
+			disk = disk.Crash(rng)
+			p.fsys = disk
+			if t.Failed() {
+				return
+			}
+		}
+	})
+}
+
+// find finds the record up to which the log came back.
+func (p *pair) find() {
+	p.t.Helper()
+	var diffs []string
+	for i := len(p.past) - 1; i >= 0; i-- {
+		diff := p.holds(p.past[i])
+		if diff == "" {
+			p.now = p.past[i].clone()
+			p.past = p.past[:i+1] // still not durable
+			return
+		}
+		diffs = append(diffs, diff)
+	}
+	p.t.Fatalf("the log has no state since the last sync: %q", diffs)
+}
+
+// A log whose calls fail heals without losing a record, and an orderly end leaves no
+// torn tail.
+func TestFailingCalls(t *testing.T) {
+	seeds(t, func(t *testing.T, rng *rand.Rand) {
+		disk := memfs.New()
+		disk.Mkdir("d")
+		faults := faultfs.New(disk)
+		p := &pair{t: t, rng: rng, fsys: faults, term: 1, past: []model{{}}}
+		p.open()
+		for range 60 {
+			if rng.IntN(4) == 0 {
+				faults.Set(faultfs.Fault{Op: faultfs.Change, N: 1 + rng.IntN(4), How: faultfs.How(rng.IntN(3))})
+			}
+			for act := p.act(); act() != nil; {
+				for p.log.Recover() != nil {
+				}
+			}
+			faults.Set()
+			if diff := p.holds(p.now); diff != "" {
+				t.Error(diff)
+				return
+			}
+		}
+		for p.log.Close() != nil {
+			if err := p.log.Recover(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found := p.open(); found.Torn {
+			t.Error("an orderly end is torn")
+		}
+		if diff := p.holds(p.now); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// What the group consists of, and what is known of the peers, comes back, also when
+// the segments in which it was written first are removed.
+func TestStateOutlivesCuts(t *testing.T) {
+	disk := memfs.New()
+	disk.Mkdir("d")
+	p := &pair{t: t, rng: rand.New(rand.NewPCG(1, 1)), fsys: disk, term: 1}
+	p.open()
+	conf := &raftpb.ConfState{Voters: []uint64{1, math.MaxUint64}, Learners: []uint64{9}}
+	members := []Member{{1, 1, "127.0.0.1:1"}, {math.MaxUint64, 2, ""}, {9, 3, "[::1]:9"}}
+	peer := Peer{Starts: 7, Acknowledged: Position{Index: 8, Term: 9}}
+	if err := errors.Join(p.log.SetGroup(conf, 77, members), p.log.SetPeer(9, peer), p.log.SetStarts(3)); err != nil {
+		t.Fatal(err)
+	}
+	segments := func() int { return p.log.wal.Stats().Segments }
+	for range 50 {
+		if err := errors.Join(p.append()(), p.log.Sync()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := segments()
+	if err := errors.Join(p.log.Cut(p.now.last()), p.log.Sync(), p.log.Prepare()); err != nil {
+		t.Fatal(err)
+	}
+	if segments() >= before || before < 4 {
+		t.Errorf("%d segments, and %d after the cut", before, segments())
+	}
+	if err := p.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.open()
+	s := p.log.State()
+	if !proto.Equal(s.Conf, conf) || !reflect.DeepEqual(s.Members, members) || s.Peers[9] != peer || s.Starts != 3 || s.ConfIndex != 77 {
+		t.Errorf("the state came back as %+v", s)
+	}
+}
+
+// The answers to what the log does not have are those that Raft expects.
+func TestBounds(t *testing.T) {
+	disk := memfs.New()
+	disk.Mkdir("d")
+	p := &pair{t: t, rng: rand.New(rand.NewPCG(1, 1)), fsys: disk, term: 1}
+	p.open()
+	for p.now.last().Index < 9 {
+		if err := p.append()(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := p.now.entries[4]
+	if err := p.log.Cut(at); err != nil {
+		t.Fatal(err)
+	}
+	last := p.log.Last().Index
+	if _, err := p.log.Entries(at.Index, at.Index+2, 100); err != raft.ErrCompacted {
+		t.Errorf("an entry that is cut: %v", err)
+	}
+	if _, err := p.log.Entries(last, last+2, 100); err != raft.ErrUnavailable {
+		t.Errorf("an entry after the end: %v", err)
+	}
+	if _, err := p.log.Term(at.Index - 1); err != raft.ErrCompacted {
+		t.Errorf("the term of an entry before the cut: %v", err)
+	}
+	if _, err := p.log.Term(last + 1); err != raft.ErrUnavailable {
+		t.Errorf("the term of an entry after the end: %v", err)
+	}
+	if _, err := p.log.Snapshot(); err != raft.ErrSnapshotTemporarilyUnavailable {
+		t.Errorf("a snapshot: %v", err)
+	}
+}
+
+// Records of another version, or cut short, are errors and never a panic.
+func FuzzRecord(f *testing.F) {
+	f.Add(appendEntry(nil, &raftpb.Entry{Index: proto.Uint64(1), Term: proto.Uint64(1)}))
+	f.Add(appendHard(nil, hardState(1, 2, 3)))
+	f.Add(appendGroup(nil, &State{Conf: &raftpb.ConfState{Voters: []uint64{1}}, Members: []Member{{1, 2, "a:1"}}}))
+	f.Add(appendStarts(nil, 300))
+	f.Add(appendPeers(nil, map[uint64]Peer{1: {2, Position{3, 4}}}))
+	f.Add([]byte{9})
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		if len(payload) == 0 {
+			return // the wal has no such records
+		}
+		if payload[0] == kindEntry {
+			if e, err := decodeEntry(payload); err == nil {
+				again, err := decodeEntry(append(appendEntry(nil, e), e.GetData()...))
+				if err != nil || !proto.Equal(e, again) {
+					t.Errorf("%v came back as %v, %v", e, again, err)
+				}
+			}
+			return
+		}
+		var s State
+		if err := decodeState(&s, payload); err != nil && !errors.Is(err, errRecord) {
+			t.Errorf("the error %v does not say what it is", err)
+		}
+	})
+}

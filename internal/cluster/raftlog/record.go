@@ -1,0 +1,184 @@
+package raftlog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Kinds of records. They are part of the format.
+const (
+	kindEntry  = 1
+	kindHard   = 2
+	kindGroup  = 3
+	kindStarts = 4
+	kindPeers  = 5
+)
+
+// errRecord is wrapped by the errors of records that cannot be understood.
+var errRecord = errors.New("raftlog: not a record of this version")
+
+// A Position names an entry: in Raft's log there is one of an index and a term.
+type Position struct {
+	Index, Term uint64
+}
+
+// A Member is one of those that keep the queue.
+type Member struct {
+	ID      uint64 // random, never used again
+	Number  uint64 // short, never used again
+	Address string // of its listener for members
+}
+
+// A Peer is what this member remembers of another one, so that it notices when that
+// one's disk was rolled back.
+type Peer struct {
+	Starts       uint64   // the highest start counter that it has shown
+	Acknowledged Position // the highest entry that it has acknowledged to this member
+}
+
+// A State is everything but the entries.
+type State struct {
+	Hard      *raftpb.HardState
+	Conf      *raftpb.ConfState
+	ConfIndex uint64 // the last change of configuration that Conf includes
+	Members   []Member
+	Cut       Position // entries up to this one are not in the log
+	Starts    uint64   // how often the member was started
+	Peers     map[uint64]Peer
+}
+
+func appendEntry(dst []byte, e *raftpb.Entry) []byte {
+	dst = append(dst, kindEntry)
+	for _, v := range [...]uint64{e.GetTerm(), e.GetIndex(), uint64(e.GetType())} {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	return dst // the data follows as a part of its own: it may be large
+}
+
+func appendHard(dst []byte, h *raftpb.HardState) []byte {
+	dst = append(dst, kindHard)
+	for _, v := range [...]uint64{h.GetTerm(), h.GetVote(), h.GetCommit()} {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	return dst
+}
+
+func appendGroup(dst []byte, s *State) []byte {
+	dst = append(dst, kindGroup)
+	for _, v := range [...]uint64{s.Cut.Index, s.Cut.Term, s.ConfIndex} {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	conf, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.Conf)
+	if err != nil {
+		panic(err) // numbers and booleans
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(conf)))
+	dst = append(dst, conf...)
+	for _, m := range s.Members {
+		dst = binary.AppendUvarint(dst, m.ID)
+		dst = binary.AppendUvarint(dst, m.Number)
+		dst = binary.AppendUvarint(dst, uint64(len(m.Address)))
+		dst = append(dst, m.Address...)
+	}
+	return dst
+}
+
+func appendStarts(dst []byte, n uint64) []byte {
+	return binary.AppendUvarint(append(dst, kindStarts), n)
+}
+
+func appendPeers(dst []byte, peers map[uint64]Peer) []byte {
+	dst = append(dst, kindPeers)
+	for _, id := range slices.Sorted(maps.Keys(peers)) {
+		p := peers[id]
+		for _, v := range [...]uint64{id, p.Starts, p.Acknowledged.Term, p.Acknowledged.Index} {
+			dst = binary.AppendUvarint(dst, v)
+		}
+	}
+	return dst
+}
+
+// A reader takes fields from a payload. After the first that is not there, all are zero.
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) number() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.rest, r.bad = nil, true
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) bytes() []byte {
+	n := r.number()
+	if n > uint64(len(r.rest)) {
+		r.rest, r.bad = nil, true
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+// decodeEntry decodes a record of the kind entry, and copies its data.
+func decodeEntry(payload []byte) (*raftpb.Entry, error) {
+	r := reader{rest: payload[1:]}
+	term, index, kind := r.number(), r.number(), r.number()
+	if r.bad || kind > uint64(raftpb.EntryConfChangeV2) || index == 0 {
+		return nil, fmt.Errorf("%w: an entry", errRecord)
+	}
+	e := &raftpb.Entry{Term: &term, Index: &index, Type: raftpb.EntryType(kind).Enum()}
+	if len(r.rest) > 0 {
+		e.Data = slices.Clone(r.rest)
+	}
+	return e, nil
+}
+
+// decodeState decodes a record of another kind into s.
+func decodeState(s *State, payload []byte) error {
+	r := reader{rest: payload[1:]}
+	switch payload[0] {
+	case kindHard:
+		s.Hard = hardState(r.number(), r.number(), r.number())
+	case kindGroup:
+		s.Cut = Position{Index: r.number(), Term: r.number()}
+		s.ConfIndex, s.Conf, s.Members = r.number(), new(raftpb.ConfState), nil
+		if err := proto.Unmarshal(r.bytes(), s.Conf); err != nil {
+			return fmt.Errorf("%w: a group: %w", errRecord, err)
+		}
+		for len(r.rest) > 0 {
+			m := Member{ID: r.number(), Number: r.number()}
+			m.Address = string(r.bytes())
+			s.Members = append(s.Members, m)
+		}
+	case kindStarts:
+		s.Starts = r.number()
+	case kindPeers:
+		s.Peers = map[uint64]Peer{}
+		for len(r.rest) > 0 {
+			id := r.number()
+			s.Peers[id] = Peer{Starts: r.number(), Acknowledged: Position{Term: r.number(), Index: r.number()}}
+		}
+	default:
+		return fmt.Errorf("%w: kind %d", errRecord, payload[0])
+	}
+	if r.bad || len(r.rest) > 0 {
+		return fmt.Errorf("%w: one of kind %d is cut short or too long", errRecord, payload[0])
+	}
+	return nil
+}
+
+func hardState(term, vote, commit uint64) *raftpb.HardState {
+	return &raftpb.HardState{Term: &term, Vote: &vote, Commit: &commit}
+}
