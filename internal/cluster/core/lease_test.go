@@ -4,6 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/cryptotest"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 )
 
 // Chance hardly ever finds a moment in which a leader that is none answers. So each of
@@ -40,6 +43,83 @@ var adversaries = []struct {
 		w.putAt(others)
 		w.readAt(old)
 	}},
+	{"a vote before its sync", twoVotes},
+	{"a cut tail votes", func(w *world, old *member, others []*member) {
+		// A put is acknowledged by the leader and one other. That one loses the end of its log, the leader
+		// is away, and the third never heard of it.
+		w.part(old, others[1])
+		before := w.acknowledged
+		old.do(0, func() { old.ask(put) })
+		for w.acknowledged == before {
+			w.run(w.now + ms/4)
+		}
+		w.damaged = others[0].id
+		others[0].crash(true, true)
+		old.crash(true, false)
+		others[0].restart()
+		w.run(w.now + 5*second)
+		clear(w.cut)
+		old.restart()
+		w.run(w.now + 3*second)
+		w.audit()
+	}},
+}
+
+// A member votes for two candidates of a term, if the power goes after it has answered the first and before
+// it has synced that.
+func twoVotes(w *world, old *member, others []*member) {
+	a, b, d, x, y := old, others[0], others[1], others[2], others[3]
+	for _, m := range w.members {
+		m.crash(false, false)
+		m.restart()
+		m.passive = m != x && m != y
+		m.core.gate.ticks = m.core.opt.ElectionTicks // as if they had been up for long
+	}
+	for _, pair := range [][2]*member{{x, y}, {x, d}, {b, y}, {b, d}} {
+		w.part(pair[0], pair[1])
+	}
+	var votes []func()
+	requests := map[uint64]bool{}
+	w.hold = func(to *member, msg *raftpb.Message) bool {
+		if msg.GetType() != raftpb.MsgVote {
+			return false
+		}
+		requests[msg.GetFrom()] = true
+		if !w.cut[[2]int{int(msg.GetFrom()), int(to.id)}] {
+			votes = append(votes, func() { to.do(ms, func() { to.core.Step(to.clock(), msg) }) })
+		}
+		return true
+	}
+	for end := w.now + 5*second; len(requests) < 2 && w.now < end; {
+		w.run(w.now + ms)
+	}
+	w.hold = nil
+	if len(requests) < 2 || len(votes) != 4 {
+		return // one of them was too late
+	}
+	first, later := votes[:2], votes[2:]
+	a.slow = second
+	for _, vote := range first {
+		vote()
+	}
+	w.run(w.now + 6*ms)
+	a.crash(true, false)
+	a.slow = 0
+	a.restart()
+	a.passive, a.core.gate.ticks = true, a.core.opt.ElectionTicks
+	for _, m := range []*member{x, y} { // whichever was elected, it must not tell
+		if m.core.state == raft.StateLeader {
+			w.part(m, a)
+		}
+	}
+	w.run(w.now + 10*ms)
+	for _, vote := range later {
+		vote()
+	}
+	w.run(w.now + 50*ms)
+	clear(w.cut)
+	w.putAt(w.members)
+	w.run(w.now + 3*second)
 }
 
 // part cuts both ways between two members.
@@ -64,11 +144,11 @@ func (w *world) readAt(m *member) {
 	}
 }
 
-// leads lets three members live until one of them is in office.
-func leads(t *testing.T, seed uint64, p plant) (w *world, leader *member, others []*member) {
+// leads lets members live until one of them is in office.
+func leads(t *testing.T, seed uint64, size int, p plant) (w *world, leader *member, others []*member) {
 	cryptotest.SetGlobalRandom(t, seed)
 	w = &world{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, plant: p, ledger: newLedger()}
-	w.join(3)
+	w.join(size)
 	for leader == nil {
 		w.run(w.now + 10*ms)
 		for i, m := range w.members {
@@ -88,10 +168,13 @@ func TestAdversaries(t *testing.T) {
 	const seeds = 60
 	for _, a := range adversaries {
 		t.Run(string(a.plant), func(t *testing.T) {
-			found := 0
+			found, size := 0, 3
+			if a.plant == "a vote before its sync" {
+				size = 5
+			}
 			for seed := uint64(1); seed <= seeds; seed++ {
 				for _, p := range []plant{"", a.plant} {
-					w, old, others := leads(t, seed, p)
+					w, old, others := leads(t, seed, size, p)
 					a.plays(w, old, others)
 					switch {
 					case p == "" && w.wrong != "":

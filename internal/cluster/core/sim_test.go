@@ -39,7 +39,8 @@ type world struct {
 	members []*member
 	cut     map[[2]int]bool // the way from one member to another is cut
 	plant   plant
-	faults  bool // may happen
+	faults  bool                                       // may happen
+	hold    func(to *member, msg *raftpb.Message) bool // whether a message is kept back
 
 	ledger
 }
@@ -100,7 +101,9 @@ type member struct {
 	office  uint64
 	pending []*op
 
-	heard map[uint64]int // the life of each other member that was heard
+	heard   map[uint64]int // the life of each other member that was heard
+	slow    int64          // so much longer a sync takes
+	passive bool           // counts no ticks, and so never stands for election
 }
 
 // A fact is an entry that was applied.
@@ -242,7 +245,9 @@ func (w *world) greet(from, to *member) {
 }
 
 func (m *member) tick() {
-	m.core.Tick(m.clock())
+	if !m.passive {
+		m.core.Tick(m.clock())
+	}
 	for _, other := range m.w.members {
 		m.w.greet(m, other)
 	}
@@ -276,6 +281,9 @@ func (m *member) work() {
 func (m *member) send(msg *raftpb.Message) {
 	w := m.w
 	to := w.members[msg.GetTo()-1]
+	if w.hold != nil && w.hold(to, msg) {
+		return
+	}
 	if m.heard[to.id] != to.life || w.cut[[2]int{int(m.id), int(to.id)}] || w.faults && w.rng.IntN(50) == 0 {
 		return
 	}
@@ -306,7 +314,7 @@ func (m *member) write() {
 	if m.early(responses) {
 		responses = nil
 	}
-	delay := ms/10 + m.w.rng.Int64N(2*ms)
+	delay := ms/10 + m.w.rng.Int64N(2*ms) + m.slow
 	if m.w.faults && m.w.rng.IntN(100) == 0 {
 		delay += m.w.rng.Int64N(second)
 	}
