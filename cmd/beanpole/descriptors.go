@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // serverDescriptors is how many files the server needs besides its connections: the
@@ -30,9 +31,12 @@ func fitConnections(asked, own int, log *slog.Logger) int {
 		return asked
 	}
 	open := int(min(uint64(limit.Cur), math.MaxInt32))
-	fit := max(1, open-own)
-	if fit >= asked {
+	if asked+server.WaitingRoom(asked) <= open-own {
 		return asked
+	}
+	fit := max(1, (open-own)*8/9)
+	for fit > 1 && fit+server.WaitingRoom(fit) > open-own {
+		fit--
 	}
 	log.Warn("the limit of open files leaves room for fewer connections", "open-files", open, "max-connections", asked, "connections", fit)
 	return fit

@@ -213,7 +213,7 @@ func (s *Server) acceptSocket(fd Socket, client net.Addr, t *Terms, accepted []*
 	switch {
 	case err == nil:
 		accepted = append(accepted, c)
-	case isFull(err) && s.vacancies.wait():
+	case isFull(err) && s.vacancies.wait(WaitingRoom(s.opt.MaxConns)):
 		all := &s.accepting
 		all.forPlace = append(all.forPlace, newcomer{fd, client, t, s.now() + int64(placeTime)})
 		all.placeBy.Store(all.forPlace[0].until)

@@ -20,6 +20,10 @@ const (
 	maxForPlace = 128
 )
 
+// WaitingRoom returns how many new connections may wait for a place at most, where there may be
+// maxConns connections, 1 or more. Each has a descriptor while it waits.
+func WaitingRoom(maxConns int) int { return min(maxForPlace, (maxConns+7)/8) }
+
 // vacancies is how those who wait for a place hear that a connection has ended.
 type vacancies struct {
 	mu      sync.Mutex
@@ -38,11 +42,11 @@ func (v *vacancies) tell(wake func()) {
 // isFull reports whether an error says that there are too many connections.
 func isFull(err error) bool { return err == errFull || err == access.ErrAddressFull }
 
-// wait lets one more wait, and reports whether that is possible.
-func (v *vacancies) wait() bool {
+// wait lets one more wait, of so many at most, and reports whether that is possible.
+func (v *vacancies) wait(most int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.waiting >= maxForPlace {
+	if v.waiting >= most {
 		return false
 	}
 	v.waiting++
@@ -82,7 +86,7 @@ func (v *vacancies) announce() {
 // waitForPlace counts a connection, as soon as there is a place for it.
 func (s *Server) waitForPlace(c *netConn, e access.Evidence) error {
 	err := s.addNetConn(c, e)
-	if !isFull(err) || !s.vacancies.wait() {
+	if !isFull(err) || !s.vacancies.wait(WaitingRoom(s.opt.MaxConns)) {
 		return err
 	}
 	defer s.vacancies.done()
