@@ -88,7 +88,7 @@ var arrows = map[string]string{
 	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"cmd/beanpole/internal/manual":     "",
 	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
-	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/bench internal/load internal/server github.com/spf13",
+	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/bench internal/cli internal/load internal/server internal/wire github.com/spf13",
 }
 
 // TestDecided looks for each module that go.mod requires in the decision about

@@ -250,6 +250,9 @@ func TestCutOthers(t *testing.T) {
 		{"stats-jobs", true, func(ctx context.Context, c *client.Conn) error {
 			return second(c.StatsJobMany(ctx, []uint64{1, 1}))
 		}},
+		{"stats-tubes", true, func(ctx context.Context, c *client.Conn) error {
+			return second(c.StatsTubeMany(ctx, []string{"mail", "mail"}))
+		}},
 		{"peek", true, func(ctx context.Context, c *client.Conn) error { return second(c.Peek(ctx, 1)) }},
 		{"peek-buried", true, func(ctx context.Context, c *client.Conn) error { return second(c.PeekBuried(ctx)) }},
 		{"reserve many", true, func(ctx context.Context, c *client.Conn) error {

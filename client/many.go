@@ -117,6 +117,31 @@ func (c *Conn) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, err
 	return stats, err
 }
 
+// StatsTubeMany is [Conn.StatsTube] of many tubes in one round trip, or a few. What comes
+// is in the order of the names, nil where there is nothing. If one of the names is
+// invalid, nothing is sent. Otherwise an error is a [BatchError].
+func (c *Conn) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeStats, error) {
+	for _, tube := range tubes {
+		if err := CheckTube(tube); err != nil {
+			return nil, c.fail(&request{Command: wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}}, err)
+		}
+	}
+	stats := make([]*TubeStats, len(tubes))
+	var malformed error
+	rs := results{n: len(tubes)}
+	err := c.allOf(ctx, &rs, func(i int, q *request) { q.Op, q.Tube, q.want = wire.StatsTube, []byte(tubes[i]), wire.OK }, func(i int, r *wire.Reply) {
+		st, err := parseStats(r, func(st *TubeStats) *map[string]string { return &st.All })
+		if err != nil {
+			malformed = fmt.Errorf("%w: %w", ErrProtocol, err)
+		}
+		stats[i] = st
+	})
+	if err == nil {
+		err = malformed
+	}
+	return stats, err
+}
+
 // A Release is a job to be given back, for [Conn.ReleaseMany].
 type Release struct {
 	ID       uint64

@@ -153,3 +153,23 @@ func awaitWaiting(t *testing.T, c *client.Conn, n uint64) {
 	for get(c.Stats(t.Context())).Waiting != n {
 	}
 }
+
+// Statistics of many tubes come in their order; of one that is not there, an error.
+func TestStatsTubeMany(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		ctx := t.Context()
+		c := dial(t, addr, nil)
+		for _, tube := range []string{"a", "b", "b"} {
+			if _, err := c.Put(ctx, client.NewJob{Tube: tube}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stats, err := c.StatsTubeMany(ctx, []string{"b", "none", "a"})
+		batch, ok := errors.AsType[*client.BatchError](err)
+		if !ok || stats[0].JobsReady != 2 || stats[1] != nil || stats[2].Name != "a" || batch.Errs[0] != nil || !errors.Is(batch.Errs[1], client.ErrNotFound) {
+			t.Errorf("%v, %v", stats, err)
+		}
+		_, err = c.StatsTubeMany(ctx, []string{"a", "b c"})
+		wantErr(t, err, client.ErrInvalid)
+	})
+}

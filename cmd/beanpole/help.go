@@ -39,7 +39,11 @@ Examples:
   beanpole -l 0.0.0.0 -l unix:/run/bean.sock  the network, and a unix socket
   beanpole -b /var/lib/beanpole               jobs on disk
   beanpole serve --help                       all options of the server
-`
+
+Documentation: ` + documentation + "\n"
+
+// documentation is where the pages for users are.
+const documentation = "https://github.com/beanpole-mq/beanpole/tree/main/doc"
 
 // newHelp is the help command: "beanpole help serve" is "beanpole serve --help".
 func newHelp(root *cobra.Command) *cobra.Command {
@@ -83,7 +87,7 @@ func printHelp(cmd *cobra.Command, _ []string) {
 func printCommands(w io.Writer, cmd *cobra.Command, group string) {
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() && c.GroupID == group {
-			fmt.Fprintf(w, "  %-10s %s\n", c.Name(), c.Short)
+			fmt.Fprintf(w, "  %-11s %s\n", c.Name(), c.Short)
 		}
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,7 +50,7 @@ func main() {
 // code. A failure is one line on stderr that begins with "beanpole: ".
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
-	root.SetArgs(withCommand(args))
+	root.SetArgs(withCommand(root, args))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -61,9 +62,12 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return command.ExitCode(err)
 }
 
-// withCommand makes the bare command line, which is beanstalkd's, that of
-// serve.
-func withCommand(args []string) []string {
+// withCommand makes the bare command line, which is beanstalkd's, that of serve. Options
+// of a command may come before it.
+func withCommand(root *cobra.Command, args []string) []string {
+	if n := cli.LeadingOptions(args); n > 0 && n < len(args) && hasOptions(root, args[n]) {
+		return slices.Concat(args[n:n+1], args[:n], args[n+1:])
+	}
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--help" {
 		return append([]string{"serve"}, args...)
 	}
@@ -72,6 +76,13 @@ func withCommand(args []string) []string {
 
 // commandsToBuild are commands of a binary that is made to build packages.
 var commandsToBuild []func() *cobra.Command
+
+// hasOptions reports whether a word is a command with the options that say where the
+// server is.
+func hasOptions(root *cobra.Command, word string) bool {
+	cmd, _, err := root.Find([]string{word})
+	return err == nil && cmd != root && cmd.Flags().Lookup("server-timeout") != nil
+}
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{

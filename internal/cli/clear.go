@@ -37,7 +37,11 @@ const sweepBatch = 100_000
 // called with how many so far; slow where the server cannot do it by itself.
 func clearState(ctx context.Context, c *client.Conn, tube string, state client.State, progress func(int), slow func()) (n int, err error) {
 	for {
-		done, err := c.FlushTube(ctx, client.Selection{Tube: tube, State: state, Limit: sweepBatch})
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		// Not interrupted, so that it is known how many there were.
+		done, err := c.FlushTube(context.WithoutCancel(ctx), client.Selection{Tube: tube, State: state, Limit: sweepBatch})
 		if errors.Is(err, client.ErrUnknownCommand) {
 			slow()
 			return deleteState(ctx, c, tube, state, progress)
@@ -80,7 +84,7 @@ func deleteState(ctx context.Context, c *client.Conn, tube string, state client.
 	}
 }
 
-const clearLong = `Delete the jobs of a tube that are in the given states. Jobs that a worker holds are
+const clearLong = `Delete the jobs of tubes that are in the given states. Jobs that a worker holds are
 never touched. It asks before, unless --yes is given.
 
 Jobs that come meanwhile are deleted too, so a tube that is being filled may take
@@ -92,51 +96,87 @@ go up.`
 
 func newClear() *cobra.Command {
 	var states stateOption
+	var tubes tubeOption
 	var yes bool
-	cmd := newCommand("clear", "TUBE", "delete the jobs of a tube", func(ctx context.Context, s *session, args []string) error {
+	cmd := newCommand("clear", "[TUBE...]", "delete the jobs of tubes", func(ctx context.Context, s *session, args []string) error {
 		wanted, err := states.needed()
 		if err != nil {
 			return err
 		}
-		c, st, err := s.dialTube(ctx, args[0])
+		names, err := tubes.needed(args)
+		if err != nil {
+			return err
+		}
+		c, err := s.dial(ctx)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		there := uint64(0)
-		for _, state := range wanted {
+		if names, err = expand(ctx, c, names); err != nil {
+			return err
+		}
+		return s.clear(ctx, c, names, wanted, yes)
+	})
+	cmd.Long = clearLong
+	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear 'test.*' --state ready,delayed,buried --yes"
+	tubes.define(cmd, "delete jobs of these")
+	states.define(cmd, idleStates, "delete the jobs in these")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// clear deletes the jobs of tubes that are in some states.
+func (s *session) clear(ctx context.Context, c *client.Conn, tubes []string, states []client.State, yes bool) error {
+	counts := make([]uint64, len(states))
+	there := uint64(0)
+	for _, tube := range tubes {
+		st, err := c.StatsTube(ctx, tube)
+		if err != nil {
+			return err
+		}
+		for i, state := range states {
+			counts[i] += jobsIn(st, state)
 			there += jobsIn(st, state)
 		}
-		if !yes && there > 0 {
-			if err := s.confirm(fmt.Sprintf("delete %s of tube %s?", countStates(st, wanted), args[0])); err != nil {
-				return err
-			}
+	}
+	if !yes && there > 0 {
+		if err := s.confirm(fmt.Sprintf("delete %s of %s?", countStates(counts, states), tubesInWords(tubes))); err != nil {
+			return err
 		}
-		b := s.newBar("jobs")
-		defer b.end()
-		slow := sync.OnceFunc(func() { s.note("the server has no flush-tube: each job is looked at and deleted by itself") })
-		total := 0
-		for _, state := range wanted {
-			n, err := clearState(ctx, c, args[0], state, func(n int) { b.show(uint64(total+n), there, total+n) }, slow)
+	}
+	b := s.newBar("jobs")
+	defer b.end()
+	slow := sync.OnceFunc(func() { s.note("the server has no flush-tube: each job is looked at and deleted by itself") })
+	total := 0
+	for _, tube := range tubes {
+		for _, state := range states {
+			n, err := clearState(ctx, c, tube, state, func(n int) { b.show(uint64(total+n), there, total+n) }, slow)
 			total += n
 			if err != nil {
 				b.end()
 				return fmt.Errorf("after %s: %w", countJobs(uint64(total), ""), err)
 			}
 		}
-		b.end()
-		if s.json {
-			return s.printJSON(map[string]int{"deleted": total})
-		}
-		_, err = fmt.Fprintf(s.out, "deleted %d\n", total)
-		return err
-	})
-	cmd.Long = clearLong
-	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear mail --state ready,delayed --yes"
-	states.define(cmd, idleStates, "delete the jobs in these")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	cmd.ValidArgsFunction = completeTubes
-	return cmd
+	}
+	b.end()
+	if s.json {
+		return s.printJSON(map[string]int{"deleted": total})
+	}
+	_, err := fmt.Fprintf(s.out, "deleted %d\n", total)
+	return err
+}
+
+// tubesInWords names the first of some tubes.
+func tubesInWords(tubes []string) string {
+	const named = 5
+	if len(tubes) == 1 {
+		return "tube " + tubes[0]
+	}
+	text := fmt.Sprintf("%d tubes: %s", len(tubes), strings.Join(tubes[:min(len(tubes), named)], ", "))
+	if len(tubes) > named {
+		text += ", ..."
+	}
+	return text
 }
 
 // confirm asks a person. Where there is none it fails.

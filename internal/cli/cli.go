@@ -1,6 +1,11 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
 
 // Commands returns all commands of this package, in the groups of Groups.
 func Commands() []*cobra.Command {
@@ -25,6 +30,32 @@ func HasOption(name string) bool {
 	return flags.Lookup(name) != nil || len(name) == 1 && flags.ShorthandLookup(name) != nil
 }
 
+// LeadingOptions returns how many arguments at the beginning are options that all commands
+// have, with their values.
+func LeadingOptions(args []string) int {
+	flags := newPing().Flags()
+	n := 0
+	for n < len(args) {
+		var f *pflag.Flag
+		name, _, valued := strings.Cut(args[n], "=")
+		switch {
+		case strings.HasPrefix(name, "--"):
+			f = flags.Lookup(name[2:])
+		case len(name) > 1 && name[0] == '-':
+			f = flags.ShorthandLookup(name[1:2])
+			valued = len(args[n]) > 2
+		}
+		if f == nil {
+			break
+		}
+		n++
+		if !valued && f.NoOptDefVal == "" {
+			n++ // its value
+		}
+	}
+	return min(n, len(args))
+}
+
 // Groups returns the groups of the commands, with their titles.
 func Groups() []*cobra.Group {
 	var all []*cobra.Group
@@ -47,6 +78,9 @@ var groups = []struct {
 	}},
 	{cobra.Group{ID: "mend", Title: "Mend what is stuck:"}, func() []*cobra.Command {
 		return []*cobra.Command{newKick(), newBury(), newRelease(), newTouch(), newDelete(), newPause(), newResume(), newClear(), newMove()}
+	}},
+	{cobra.Group{ID: "admin", Title: "Manage a beanpole, through its admin pages:"}, func() []*cobra.Command {
+		return []*cobra.Command{newConnections(), newDrain(), newUndrain()}
 	}},
 	{cobra.Group{ID: "copy", Title: "Keep, copy and migrate:"}, func() []*cobra.Command {
 		return []*cobra.Command{newExport(), newImport(), newMirror()}

@@ -30,9 +30,15 @@ can also go on: with --from, at the id after that of the last whole line.
 
 func newExport() *cobra.Command {
 	var sc scan
-	cmd := newCommand("export", "", "write the jobs of a tube or of all, as JSON", func(ctx context.Context, s *session, _ []string) error {
+	var tube tubeOption
+	cmd := newCommand("export", "[TUBE]", "write the jobs of a tube or of all, as JSON", func(ctx context.Context, s *session, args []string) (err error) {
 		if err := sc.check(); err != nil {
 			return err
+		}
+		if len(args)+len(tube.given) > 0 {
+			if sc.tube, err = tube.one(args); err != nil {
+				return err
+			}
 		}
 		c, err := s.dial(ctx)
 		if err != nil {
@@ -47,8 +53,8 @@ func newExport() *cobra.Command {
 		return s.export(ctx, c, sc)
 	})
 	cmd.Long = exportLong
-	cmd.Example = "  beanpole export --tube mail >mail.ndjson\n  beanpole export >all.ndjson"
-	cmd.Flags().StringVarP(&sc.tube, "tube", "t", "", "the `TUBE` (all)")
+	cmd.Example = "  beanpole export mail >mail.ndjson\n  beanpole export >all.ndjson"
+	tube.defineOne(cmd, "only the")
 	sc.define(cmd)
 	return cmd
 }

@@ -114,8 +114,7 @@ func parseIDs(args []string) ([]uint64, error) {
 	return ids, nil
 }
 
-// eachID runs f for each of the ids and goes on when a job is not there; that is
-// said at the end.
+// eachID runs f for each of the ids, as eachOf does, with a connection.
 func (s *session) eachID(ctx context.Context, args []string, done string, f func(*client.Conn, uint64) error) error {
 	ids, err := parseIDs(args)
 	if err != nil {
@@ -126,10 +125,16 @@ func (s *session) eachID(ctx context.Context, args []string, done string, f func
 		return err
 	}
 	defer c.Close()
+	return s.eachOf(ctx, ids, done, func(id uint64) error { return f(c, id) })
+}
+
+// eachOf runs f for each of the ids and goes on when a job is not there; that is said at
+// the end. done is what has become of the others; empty: nothing.
+func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(uint64) error) error {
 	n := 0
 	var missing []error
 	for _, id := range ids {
-		switch err := f(c, id); {
+		switch err := f(id); {
 		case err == nil:
 			n++
 		case isNothing(err):

@@ -11,32 +11,64 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
+const peekLong = `Show jobs with their bodies, and change nothing: those with the IDs, or of each TUBE the
+job that is next to be reserved, the one whose delay ends next, and the one that is next
+to be kicked.` + idOrTube
+
+// idOrTube explains arguments that name jobs or tubes.
+const idOrTube = `
+
+An argument of digits only is the id of a job; a tube with such a name can be given with
+--tube.`
+
 func newPeek() *cobra.Command {
-	var tube string
-	cmd := newCommand("peek", "[ID...]", "show jobs, or those that are next in a tube", func(ctx context.Context, s *session, args []string) error {
-		if len(args) == 0 {
-			return s.peekNext(ctx, tube)
+	var tubes tubeOption
+	cmd := newCommand("peek", "[ID|TUBE...]", "show jobs, or those that are next in a tube", func(ctx context.Context, s *session, args []string) error {
+		ids, names, err := tubes.orIDs(args)
+		switch {
+		case err != nil:
+			return err
+		case len(ids) > 0:
+			return s.eachID(ctx, ids, "", func(c *client.Conn, id uint64) error {
+				j, err := c.Peek(ctx, id)
+				if err != nil {
+					return err
+				}
+				return s.printPeeked(ctx, c, j)
+			})
+		case len(names) == 0:
+			names = []string{defaultTube}
 		}
-		return s.eachID(ctx, args, "", func(c *client.Conn, id uint64) error {
-			j, err := c.Peek(ctx, id)
-			if err != nil {
-				return err
-			}
-			return s.printPeeked(ctx, c, j)
-		})
+		return s.peekTubes(ctx, names)
 	})
-	cmd.Long = "Show jobs with their bodies, and change nothing. Without ID, show the job of the\ntube that is next to be reserved, the one whose delay ends next, and the one that\nis next to be kicked."
-	cmd.Flags().StringVarP(&tube, "tube", "t", "default", "without ID: the `TUBE` to look into")
+	cmd.Long = peekLong
+	tubes.define(cmd, "look into these")
 	return cmd
 }
 
-// peekNext shows the first job of each state of a tube.
-func (s *session) peekNext(ctx context.Context, tube string) error {
-	c, _, err := s.dialTube(ctx, tube)
+// peekTubes shows the first jobs of tubes.
+func (s *session) peekTubes(ctx context.Context, names []string) error {
+	c, err := s.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
+	if names, err = expand(ctx, c, names); err != nil {
+		return err
+	}
+	for _, tube := range names {
+		if err := s.peekNext(ctx, c, tube); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// peekNext shows the first job of each state of a tube.
+func (s *session) peekNext(ctx context.Context, c *client.Conn, tube string) error {
+	if _, err := c.StatsTube(ctx, tube); err != nil { // use would make it
+		return err
+	}
 	if err := c.Use(ctx, tube); err != nil {
 		return err
 	}
@@ -88,46 +120,92 @@ func whyNot(ctx context.Context, c *client.Conn, id uint64, err error) error {
 	case statsErr != nil:
 		return err
 	case st.State == client.StateReserved:
-		return nothing("job %d is reserved: its worker holds it, for %s more at the most", id, st.TimeLeft)
+		return nothing("job %d is reserved: its worker holds it, for %s more at the most; of a beanpole, 'release --force' and 'bury --force' take it from the worker", id, st.TimeLeft)
 	}
 	return nothing("job %d is %s", id, st.State)
 }
 
-// newHolding returns a command that takes jobs by their ids to do something with them,
-// for what the protocol lets only a connection do that holds the job.
-func newHolding(name, done, short string, do func(context.Context, *client.Job, *client.JobStats) error) *cobra.Command {
-	return newCommand(name, "ID...", short, func(ctx context.Context, s *session, args []string) error {
-		return s.eachID(ctx, args, done, func(c *client.Conn, id uint64) error {
-			j, err := c.ReserveJob(ctx, id)
-			if err != nil {
-				return whyNot(ctx, c, id, err)
-			}
-			st, err := j.Stats(ctx)
-			if err != nil {
-				return err
-			}
-			return do(ctx, j, st)
-		})
-	})
+// hold takes a job that nobody holds, and does something with it.
+func hold(ctx context.Context, c *client.Conn, id uint64, do func(context.Context, *client.Job, *client.JobStats) error) error {
+	j, err := c.ReserveJob(ctx, id)
+	if err != nil {
+		return whyNot(ctx, c, id, err)
+	}
+	st, err := j.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	return do(ctx, j, st)
+}
+
+// A forcing is what a command does with jobs that a worker holds, if it is told to.
+type forcing struct {
+	yes   bool
+	admin adminOptions
+}
+
+const forceLong = `With --force it takes the jobs from the workers that hold them, too. To those it is as if
+the time to run were over: they are not told, and NOT_FOUND is the answer when they
+delete or release. ` + adminNeeds
+
+func (f *forcing) define(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.yes, "force", false, "take the jobs from workers that hold them")
+	f.admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, "with --force: "+adminUsage)
+}
+
+// take does something with jobs, whoever holds them. verb is what the API calls it.
+func (f *forcing) take(ctx context.Context, s *session, args []string, verb, done string, how any) error {
+	ids, err := parseIDs(args)
+	if err != nil {
+		return err
+	}
+	a, err := s.admin(&f.admin)
+	if err != nil {
+		return err
+	}
+	return s.eachOf(ctx, ids, done, func(id uint64) error { return a.do(ctx, "POST", fmt.Sprintf("/jobs/%d/%s", id, verb), how, nil) })
 }
 
 func newBury() *cobra.Command {
 	var pri priority
-	cmd := newHolding("bury", "buried", "bury jobs that nobody holds", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
-		return j.Bury(ctx, pri.or(st))
+	var force forcing
+	cmd := newCommand("bury", "ID...", "bury jobs", func(ctx context.Context, s *session, args []string) error {
+		if force.yes {
+			return force.take(ctx, s, args, "bury", "buried", struct {
+				Priority *uint32 `json:"priority,omitempty"`
+			}{pri.given()})
+		}
+		return s.eachID(ctx, args, "buried", func(c *client.Conn, id uint64) error {
+			return hold(ctx, c, id, func(ctx context.Context, j *client.Job, st *client.JobStats) error { return j.Bury(ctx, pri.or(st)) })
+		})
 	})
+	cmd.Long = "Bury jobs that nobody holds. " + forceLong
 	pri.define(cmd)
+	force.define(cmd)
 	return cmd
 }
 
 func newRelease() *cobra.Command {
 	var pri priority
 	var delay time.Duration
-	cmd := newHolding("release", "released", "make jobs that nobody holds ready, or delay them", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
-		return j.Release(ctx, pri.or(st), delay)
+	var force forcing
+	cmd := newCommand("release", "ID...", "make jobs ready, or delay them", func(ctx context.Context, s *session, args []string) error {
+		if force.yes {
+			return force.take(ctx, s, args, "release", "released", struct {
+				Priority *uint32 `json:"priority,omitempty"`
+				Delay    uint32  `json:"delay"`
+			}{pri.given(), wholeSeconds(delay)})
+		}
+		return s.eachID(ctx, args, "released", func(c *client.Conn, id uint64) error {
+			return hold(ctx, c, id, func(ctx context.Context, j *client.Job, st *client.JobStats) error {
+				return j.Release(ctx, pri.or(st), delay)
+			})
+		})
 	})
+	cmd.Long = "Make jobs ready that nobody holds, or delay them. " + forceLong
 	pri.define(cmd)
 	durationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
+	force.define(cmd)
 	return cmd
 }
 
@@ -138,11 +216,14 @@ be had, and counts as a reservation. A worker touches its jobs itself: see 'bean
 work'.`
 
 func newTouch() *cobra.Command {
-	cmd := newHolding("touch", "touched", "take jobs, touch them and give them back", func(ctx context.Context, j *client.Job, st *client.JobStats) error {
+	again := func(ctx context.Context, j *client.Job, st *client.JobStats) error {
 		if err := j.Touch(ctx); err != nil {
 			return err
 		}
 		return j.Release(ctx, client.PriorityOf(st.Priority), 0)
+	}
+	cmd := newCommand("touch", "ID...", "take jobs, touch them and give them back", func(ctx context.Context, s *session, args []string) error {
+		return s.eachID(ctx, args, "touched", func(c *client.Conn, id uint64) error { return hold(ctx, c, id, again) })
 	})
 	cmd.Long = touchLong
 	return cmd
@@ -166,23 +247,58 @@ func (p *priority) or(st *client.JobStats) client.Priority {
 	return client.PriorityOf(st.Priority)
 }
 
+// given returns the priority, or nil if none was given.
+func (p *priority) given() *uint32 {
+	if p.cmd.Flags().Changed("pri") {
+		return &p.pri
+	}
+	return nil
+}
+
+const kickLong = `Make jobs ready: those with the IDs, or of each TUBE up to --count, buried ones if there
+are any, else delayed ones.` + idOrTube
+
 func newKick() *cobra.Command {
-	var tube string
+	var tubes tubeOption
 	var count int
-	cmd := newCommand("kick", "[ID...]", "make buried or delayed jobs ready", func(ctx context.Context, s *session, args []string) error {
-		if len(args) > 0 {
-			return s.eachID(ctx, args, "kicked", func(c *client.Conn, id uint64) error {
+	cmd := newCommand("kick", "[ID|TUBE...]", "make buried or delayed jobs ready", func(ctx context.Context, s *session, args []string) error {
+		ids, names, err := tubes.orIDs(args)
+		switch {
+		case err != nil:
+			return err
+		case count < 1:
+			return usageError("--count must be 1 or more")
+		case len(ids) > 0:
+			return s.eachID(ctx, ids, "kicked", func(c *client.Conn, id uint64) error {
 				return whyNot(ctx, c, id, c.KickJob(ctx, id))
 			})
+		case len(names) == 0:
+			return usageError("kick what? Give IDs of jobs, or a tube")
 		}
-		if count < 1 {
-			return usageError("--count must be 1 or more")
-		}
-		c, _, err := s.dialTube(ctx, tube)
-		if err != nil {
+		return s.kickTubes(ctx, names, count)
+	})
+	cmd.Long = kickLong
+	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000\n  beanpole kick 'mail.*'"
+	tubes.define(cmd, "kick jobs of these")
+	cmd.Flags().IntVarP(&count, "count", "n", 1, "at most `N` jobs of a tube")
+	return cmd
+}
+
+// kickTubes kicks so many jobs of each tube.
+func (s *session) kickTubes(ctx context.Context, names []string, count int) error {
+	c, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if names, err = expand(ctx, c, names); err != nil {
+		return err
+	}
+	total := 0
+	for _, tube := range names {
+		if _, err := c.StatsTube(ctx, tube); err != nil { // use would make it
 			return err
 		}
-		defer c.Close()
 		if err := c.Use(ctx, tube); err != nil {
 			return err
 		}
@@ -190,14 +306,11 @@ func newKick() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if s.json {
-			return s.printJSON(map[string]int{"kicked": n})
-		}
-		_, err = fmt.Fprintf(s.out, "kicked %d\n", n)
-		return err
-	})
-	cmd.Long = "Make jobs ready: those with the IDs, or without ID up to --count of a tube, buried ones\nif there are any, else delayed ones."
-	cmd.Flags().StringVarP(&tube, "tube", "t", "default", "without ID: the `TUBE`")
-	cmd.Flags().IntVarP(&count, "count", "n", 1, "without ID: at most `N` jobs")
-	return cmd
+		total += n
+	}
+	if s.json {
+		return s.printJSON(map[string]int{"kicked": total})
+	}
+	_, err = fmt.Fprintf(s.out, "kicked %d\n", total)
+	return err
 }

@@ -25,7 +25,8 @@ func newJobs() *cobra.Command {
 	var states stateOption
 	var limit int
 	var sc scan
-	cmd := newCommand("jobs", "TUBE", "list the jobs of a tube", func(ctx context.Context, s *session, args []string) error {
+	var tube tubeOption
+	cmd := newCommand("jobs", "[TUBE]", "list the jobs of a tube", func(ctx context.Context, s *session, args []string) error {
 		if limit < 0 {
 			return usageError("--limit is not negative; 0 is no limit")
 		}
@@ -39,20 +40,23 @@ func newJobs() *cobra.Command {
 		if wanted == nil {
 			wanted = allStates
 		}
-		c, _, err := s.dialTube(ctx, args[0])
+		sc.states, sc.bodies = wanted, true
+		if sc.tube, err = tube.one(args); err != nil {
+			return err
+		}
+		c, _, err := s.dialTube(ctx, sc.tube)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		sc.tube, sc.states, sc.bodies = args[0], wanted, true
 		return s.listJobs(ctx, c, sc, limit)
 	})
 	cmd.Long = jobsLong
 	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body"
+	tube.defineOne(cmd, "the")
 	states.define(cmd, allStates, "only those in these")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
 	sc.define(cmd)
-	cmd.ValidArgsFunction = completeTubes
 	return cmd
 }
 
@@ -88,7 +92,8 @@ func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit i
 	})
 	b.end()
 	if err == nil && !s.json {
-		columns := []column{{"ID", true}, {"STATE", false}, {"PRI", true}, {"AGE", true}, {"LEFT", true}, {"TRIES", true}, {"BYTES", true}, {"BODY", false}}
+		columns := []column{{title: "ID", number: true}, {title: "STATE"}, {title: "PRI", number: true}, {title: "AGE", number: true}, {title: "LEFT", number: true},
+			{title: "TRIES", number: true}, {title: "BYTES", number: true}, {title: "BODY", least: 10}}
 		err = s.printTable(columns, rows)
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -51,10 +52,10 @@ copied and begin anew.
 
 func newMirror() *cobra.Command {
 	var opt struct {
-		to, token string
-		progress  string
-		follow    bool
-		every     time.Duration
+		to, token, tokenFile string
+		progress             string
+		follow               bool
+		every                time.Duration
 	}
 	var sc scan
 	cmd := newCommand("mirror", "", "copy the jobs of a live server to another; can be resumed", func(ctx context.Context, s *session, _ []string) error {
@@ -73,7 +74,10 @@ func newMirror() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		options.Token = cmp.Or(opt.token, options.Token)
+		if err := readToken(&opt.token, &opt.tokenFile, "to-token"); err != nil {
+			return err
+		}
+		options.Token = cmp.Or(opt.token, os.Getenv("BEANPOLE_TO_TOKEN"), options.Token)
 		to, err := client.Dial(ctx, opt.to, options)
 		if err := nobodyThere(opt.to, "--to", err); err != nil {
 			return err
@@ -93,7 +97,8 @@ func newMirror() *cobra.Command {
 	cmd.Example = "  beanpole mirror --addr old:11300 --to new:11300 --follow --progress old-to-new"
 	f := cmd.Flags()
 	f.StringVar(&opt.to, "to", "", "`ADDR` of the other server")
-	f.StringVar(&opt.token, "to-token", "", "the `TOKEN` for the other server (that of --token)")
+	f.StringVar(&opt.token, "to-token", "", "the `TOKEN` for the other server (that of --token); the\nvariable BEANPOLE_TO_TOKEN does not show in the list of\nprocesses")
+	f.StringVar(&opt.tokenFile, "to-token-file", "", "read it from this `FILE`")
 	f.StringVarP(&sc.tube, "tube", "t", "", "only this `TUBE` (all)")
 	f.StringVar(&opt.progress, "progress", "", "keep in this `FILE` what is copied, to go on when it\nis run again")
 	f.BoolVar(&opt.follow, "follow", false, "go on until interrupted")

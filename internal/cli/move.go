@@ -101,7 +101,11 @@ func (m *mover) move(ctx context.Context, state client.State) error {
 	}
 	m.there += there
 	for n := sweepBatch; n == sweepBatch && there > 0; there -= n {
-		n, err = m.conn.MoveJobs(ctx, client.Selection{Tube: m.from, State: state, Limit: min(there, sweepBatch)}, m.to)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		// Not interrupted, so that it is known how many were moved.
+		n, err = m.conn.MoveJobs(context.WithoutCancel(ctx), client.Selection{Tube: m.from, State: state, Limit: min(there, sweepBatch)}, m.to)
 		if errors.Is(err, client.ErrUnknownCommand) {
 			m.slow()
 			return m.reput(ctx, state, there, st.PauseLeft > 0)

@@ -27,15 +27,29 @@ func (s *session) newBar(what string) *bar {
 	return b
 }
 
-// show shows that part of total is done, and how many of what is counted were.
+// show shows that part of total is done, and how many of what is counted were. A total
+// of 0 is not known.
 func (b *bar) show(part, total uint64, count int) {
 	now := time.Now()
 	if b.w == nil || now.Sub(b.last) < 100*time.Millisecond {
 		return
 	}
 	b.last = now
-	fmt.Fprintf(b.w, "\r%s %d %s, %.0f/s \x1b[K", gauge(float64(part)/float64(max(total, 1))), count, b.what,
-		float64(count)/max(now.Sub(b.start).Seconds(), 1e-3))
+	took := now.Sub(b.start)
+	fmt.Fprint(b.w, "\r")
+	if total > 0 {
+		fmt.Fprint(b.w, gauge(float64(part)/float64(total)), " ")
+	}
+	fmt.Fprintf(b.w, "%d %s, %.0f/s%s \x1b[K", count, b.what, float64(count)/max(took.Seconds(), 1e-3), timeLeft(part, total, took))
+}
+
+// timeLeft says how long the rest will take, if that can be told.
+func timeLeft(part, total uint64, took time.Duration) string {
+	if part == 0 || part >= total || took < time.Second {
+		return ""
+	}
+	left := time.Duration(float64(took) * float64(total-part) / float64(part))
+	return ", " + left.Round(time.Second).String() + " left"
 }
 
 // gauge draws a part of 1.

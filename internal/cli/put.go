@@ -3,20 +3,23 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
-const putLong = `Put a job, or many. Without BODY the body is what comes on standard input, all of
-it. With --lines each line of standard input is the body of a job; with --ndjson
+const putLong = `Put a job, or many. A single argument is BODY, unless --lines or --ndjson is given.
+Without BODY the body is what comes on standard input, all of it. With --lines each line of standard input is the body of a job; with --ndjson
 each line is a job as 'beanpole export' writes it, and the options are for what a line
 does not say.
 
@@ -33,9 +36,10 @@ type putOptions struct {
 
 func newPut() *cobra.Command {
 	var opt putOptions
-	cmd := newCommand("put", "[BODY]", "put a job, or one for each line of input", func(ctx context.Context, s *session, args []string) error {
-		if opt.lines && opt.ndjson || len(args) > 0 && (opt.lines || opt.ndjson) {
-			return usageError("BODY, --lines and --ndjson exclude each other")
+	cmd := newCommand("put", "[TUBE] [BODY]", "put a job, or one for each line of input", func(ctx context.Context, s *session, args []string) error {
+		args, err := opt.takeTube(args)
+		if err != nil {
+			return err
 		}
 		c, err := s.dial(ctx)
 		if err != nil {
@@ -49,20 +53,40 @@ func newPut() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.putAll(ctx, c, jobs)
+		b := s.newBar("jobs")
+		if term.IsTerminal(os.Stdout.Fd()) {
+			b.w = nil // the ids are there
+		}
+		defer b.end()
+		return s.putAll(ctx, c, jobs, b)
 	})
 	cmd.Long = putLong
-	cmd.Example = `  beanpole put --tube mail 'to: a@example.com'
+	cmd.Example = `  beanpole put mail 'to: a@example.com'
   beanpole put --tube mail --delay 10m <message
-  beanpole put --tube urls --lines <urls.txt`
+  beanpole put urls --lines <urls.txt`
 	f := cmd.Flags()
-	f.StringVarP(&opt.tube, "tube", "t", "default", "the `TUBE` to put into")
+	f.StringVarP(&opt.tube, "tube", "t", "", "the `TUBE` to put into, like the argument (default)")
 	f.Uint32VarP(&opt.pri, "pri", "p", 1024, "priority `N`; smaller is more urgent")
 	durationVar(f, &opt.delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
 	durationVar(f, &opt.ttr, "ttr", "", time.Second, client.DefaultTTR, "time to run: a worker may hold it for this `TIME`")
 	f.BoolVar(&opt.lines, "lines", false, "a job for each line of standard input")
 	f.BoolVar(&opt.ndjson, "ndjson", false, "a job for each line of JSON on standard input")
 	return cmd
+}
+
+// takeTube takes the tube from the arguments, and returns the others: the body or nothing.
+func (opt *putOptions) takeTube(args []string) (rest []string, err error) {
+	many := opt.lines || opt.ndjson
+	switch {
+	case opt.lines && opt.ndjson, many && len(args) > 1, many && len(args) > 0 && opt.tube != "":
+		return nil, usageError("BODY, --lines and --ndjson exclude each other")
+	case len(args) > 1 && opt.tube != "":
+		return nil, usageError("a tube is given twice: %s and --tube %s", args[0], opt.tube)
+	case len(args) > 1 || many && len(args) > 0:
+		opt.tube, args = args[0], args[1:]
+	}
+	opt.tube = cmp.Or(opt.tube, defaultTube)
+	return args, nil
 }
 
 // A jobSource returns one job after the other, and then io.EOF. Its errors say which
@@ -174,8 +198,8 @@ const putBatch = 500
 // putAll puts the jobs and prints their ids. When one cannot be put, the ids of those
 // before it have been printed, and of those after it that were put in the same round
 // trip.
-func (s *session) putAll(ctx context.Context, c *client.Conn, src jobSource) error {
-	for {
+func (s *session) putAll(ctx context.Context, c *client.Conn, src jobSource, b *bar) error {
+	for put := 0; ; {
 		var batch []jobjson.Job
 		var lines []int
 		var end error
@@ -194,6 +218,8 @@ func (s *session) putAll(ctx context.Context, c *client.Conn, src jobSource) err
 				return err
 			}
 		}
+		put += len(ids)
+		b.show(0, 0, put)
 		if err != nil {
 			return s.notPut(ctx, c, batch, lines, err)
 		}

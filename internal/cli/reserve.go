@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,19 +11,19 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-const reserveLong = `Take the next job, print it, and then do with it what an option says. Without one
+const reserveLong = `Take the next job of the TUBES (default), print it, and then do with it what an option says. Without one
 it is given back: as with a worker that goes away, it is ready again as soon as the
 command ends.`
 
 func newReserve() *cobra.Command {
 	var opt struct {
-		tubes                []string
+		tubes                tubeOption
 		timeout              time.Duration
 		count                int
 		remove, bury, giveIt bool
 		delay                time.Duration
 	}
-	cmd := newCommand("reserve", "", "take the next job and print it", func(ctx context.Context, s *session, _ []string) error {
+	cmd := newCommand("reserve", "[TUBE...]", "take the next job and print it", func(ctx context.Context, s *session, args []string) error {
 		if opt.remove && opt.bury || opt.remove && opt.giveIt || opt.bury && opt.giveIt {
 			return usageError("--delete, --bury and --release exclude each other")
 		}
@@ -37,7 +38,7 @@ func newReserve() *cobra.Command {
 			return err
 		}
 		defer c.Close()
-		if err := c.WatchOnly(ctx, opt.tubes...); err != nil {
+		if _, err := watchOnly(ctx, c, slices.Concat(args, opt.tubes.given)); err != nil {
 			return err
 		}
 		for n := range opt.count {
@@ -74,7 +75,7 @@ func newReserve() *cobra.Command {
 	})
 	cmd.Long = reserveLong
 	f := cmd.Flags()
-	f.StringSliceVarP(&opt.tubes, "tube", "t", []string{"default"}, "from these `TUBES`; may be repeated")
+	opt.tubes.define(cmd, "from these")
 	durationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
 	f.IntVarP(&opt.count, "count", "n", 1, "take `N` jobs, one after the other")
 	f.BoolVar(&opt.remove, "delete", false, "delete the job when it is printed")
@@ -82,6 +83,17 @@ func newReserve() *cobra.Command {
 	f.BoolVar(&opt.giveIt, "release", false, "release it")
 	durationVar(f, &opt.delay, "delay", "d", 0, 0, "with --release: ready after this `TIME`")
 	return cmd
+}
+
+// watchOnly watches tubes, or default if none were named, and returns them.
+func watchOnly(ctx context.Context, c *client.Conn, names []string) (tubes []string, err error) {
+	if len(names) == 0 {
+		names = []string{defaultTube}
+	}
+	if tubes, err = expand(ctx, c, names); err != nil {
+		return nil, err
+	}
+	return tubes, c.WatchOnly(ctx, tubes...)
 }
 
 // reserveWithin takes a job, and waits for one no longer than wait; negative: for

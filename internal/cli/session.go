@@ -37,6 +37,7 @@ type session struct {
 type serverOptions struct {
 	addr       string
 	token      string
+	tokenFile  string
 	tokenInPut bool
 	timeout    time.Duration
 	reconnect  time.Duration // for how long a lost server is looked for; 0: a person would rather know
@@ -45,6 +46,19 @@ type serverOptions struct {
 	ca         string
 	cert, key  string
 	serverName string
+}
+
+// A Target is where a server is, and who asks: the options of all commands, for one of
+// another package.
+type Target struct{ server serverOptions }
+
+// Define adds the options.
+func (t *Target) Define(fs *pflag.FlagSet) { t.server.define(fs) }
+
+// Options returns what was given: the address, and what a client needs besides.
+func (t *Target) Options() (addr string, opt *client.Options, err error) {
+	opt, err = t.server.options()
+	return t.server.addr, opt, err
 }
 
 // ServerTitle is the title under which the help shows the options that say where the
@@ -56,6 +70,7 @@ func (o *serverOptions) define(fs *pflag.FlagSet) {
 	defer fs.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{"group": {ServerTitle}} })
 	fs.StringVarP(&o.addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "`ADDR` of the server: HOST:PORT or unix:PATH")
 	fs.StringVar(&o.token, "token", "", "prove who you are with this `TOKEN`; the variable\nBEANPOLE_TOKEN does not show in the list of processes")
+	fs.StringVar(&o.tokenFile, "token-file", "", "read the token from this `FILE`")
 	fs.BoolVar(&o.tokenInPut, "token-in-put", false, "send the token as the body of a put, for servers\nthat are set up so")
 	durationVar(fs, &o.timeout, "server-timeout", "", time.Millisecond, 30*time.Second, "wait so long for the server to answer, a `TIME`\nsuch as 5s")
 	fs.BoolVar(&o.tls, "tls", false, "encrypt the connection")
@@ -68,6 +83,26 @@ func (o *serverOptions) define(fs *pflag.FlagSet) {
 // givenToken returns the token, or "".
 func (o *serverOptions) givenToken() string { return cmp.Or(o.token, os.Getenv("BEANPOLE_TOKEN")) }
 
+// readToken puts what is in a file in the place of a token that was not given. option is
+// the name of the token's.
+func readToken(token, file *string, option string) error {
+	if *file == "" {
+		return nil
+	}
+	if *token != "" {
+		return usageError("--%s and --%[1]s-file exclude each other", option)
+	}
+	text, err := os.ReadFile(*file)
+	if err != nil {
+		return usageError("--%s-file: %w", option, err)
+	}
+	*token, *file = strings.TrimSpace(string(text)), ""
+	if *token == "" {
+		return usageError("--%s-file: there is no token in it", option)
+	}
+	return nil
+}
+
 // encrypted reports whether the connection is to be that.
 func (o *serverOptions) encrypted() bool {
 	return o.tls || o.ca != "" || o.cert != "" || o.key != "" || o.serverName != ""
@@ -75,11 +110,14 @@ func (o *serverOptions) encrypted() bool {
 
 // options returns what the client needs.
 func (o *serverOptions) options() (*client.Options, error) {
+	if err := readToken(&o.token, &o.tokenFile, "token"); err != nil {
+		return nil, err
+	}
 	switch {
 	case o.addr == "":
 		return nil, usageError("--addr is empty: want HOST:PORT or unix:PATH")
 	case o.tokenInPut && o.givenToken() == "":
-		return nil, usageError("--token-in-put needs a token: --token, or BEANPOLE_TOKEN")
+		return nil, usageError("--token-in-put needs a token: --token, --token-file or BEANPOLE_TOKEN")
 	case (o.cert == "") != (o.key == ""):
 		return nil, usageError("--tls-cert and --tls-key need each other")
 	case o.encrypted() && o.serverName == "" && strings.HasPrefix(o.addr, "unix:"):

@@ -77,11 +77,11 @@ func joinStates(states []client.State, comma, last string) string {
 	return b.String()
 }
 
-// countStates says how many jobs of each state a tube has.
-func countStates(st *client.TubeStats, states []client.State) string {
+// countStates says how many jobs of each state there are.
+func countStates(counts []uint64, states []client.State) string {
 	var parts []string
-	for _, s := range states {
-		parts = append(parts, countJobs(jobsIn(st, s), string(s)))
+	for i, state := range states {
+		parts = append(parts, countJobs(counts[i], string(state)))
 	}
 	return strings.Join(parts, " and ")
 }

@@ -20,6 +20,7 @@ import (
 
 func newTop() *cobra.Command {
 	var every time.Duration
+	var admin adminOptions
 	cmd := new(session).command("top", "", "watch the tubes of a server live", func(ctx context.Context, s *session, _ []string) error {
 		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
 			return usageError("top needs a terminal ('beanpole tubes' prints the same once)")
@@ -30,22 +31,29 @@ func newTop() *cobra.Command {
 			return err
 		}
 		defer c.Close()
-		return top.Run(ctx, &topServer{session: s, ctx: ctx, conn: c}, s.server.addr, every, os.Stdin, os.Stdout)
+		t := &topServer{session: s, ctx: ctx, conn: c}
+		if admin.addr != "" {
+			if t.pages, err = s.admin(&admin); err != nil {
+				return err
+			}
+		}
+		return top.Run(ctx, t, s.server.addr, every, os.Stdin, os.Stdout)
 	})
 	cmd.Long = topLong
 	durationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
+	admin.define(cmd.Flags(), "", countsUsage)
 	return cmd
 }
 
 const topLong = `Watch the tubes of a server: their jobs, how old the job is that is next to be
 reserved, who waits for jobs and who would take them, what is put and deleted a second,
-and what was buried since this began. The key ? shows the other keys: they sort and
-filter, pause, kick, clear, and show a job.
+and what was buried since this began. Tubes in trouble come first. The key ? shows the
+other keys: they sort and filter, show a job, and pause, kick and clear, which ask first.
 
 If the connection is lost, another one is made when the server is there again.
 
 Each time the server is asked for the statistics of each tube, and for the next job of
-the 100 tubes with the most ready jobs.`
+100 tubes: those on the screen, and those with the most ready jobs.`
 
 // agesAtOnce is of how many tubes top asks for the next job.
 const agesAtOnce = 100
@@ -56,18 +64,19 @@ type topServer struct {
 	ctx   context.Context
 	mu    sync.Mutex // what follows uses a tube for more than one command
 	conn  *client.Conn
-	plain bool // the server has no list-jobs
+	plain bool         // the server has no list-jobs
+	pages *adminClient // nil: nobody has said where they are
 }
 
 // Snapshot implements top.Server.
-func (t *topServer) Snapshot() (top.Snapshot, error) {
+func (t *topServer) Snapshot(onScreen []string) (top.Snapshot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	snap, err := t.snapshot()
+	snap, err := t.snapshot(onScreen)
 	return snap, t.exit(t.ctx, err)
 }
 
-func (t *topServer) snapshot() (top.Snapshot, error) {
+func (t *topServer) snapshot(onScreen []string) (top.Snapshot, error) {
 	st, err := t.conn.Stats(t.ctx)
 	if err != nil {
 		return top.Snapshot{}, err
@@ -88,31 +97,55 @@ func (t *topServer) snapshot() (top.Snapshot, error) {
 	if st.Server != "" {
 		snap.Version = st.Server + " " + st.ServerVersion
 	}
+	counts := make(map[string]*tubeCounts)
+	if t.pages != nil {
+		if counts, err = t.pages.tubeCounts(t.ctx); err != nil {
+			return snap, err
+		}
+	}
 	tubes, _, err := loadTubes(t.ctx, t.conn, nil)
 	for _, tb := range tubes {
 		if tb.Name == defaultTube && tb.Watching > 0 {
 			tb.Watching-- // it is us
 		}
+		more := counts[tb.Name]
+		if more == nil {
+			more = &tubeCounts{}
+		}
 		snap.Tubes = append(snap.Tubes, top.Tube{
 			Name: tb.Name, Ready: tb.Ready, Reserved: tb.Reserved, Delayed: tb.Delayed, Buried: tb.Buried, Waiting: tb.Waiting, Watching: tb.Watching,
 			Puts: tb.TotalJobs, Deletes: tb.Deletes, PauseLeft: time.Duration(tb.PauseLeft) * time.Second,
+			Timeouts: more.Timeouts, Releases: more.Releases,
 		})
 	}
 	if err != nil {
 		return snap, err
 	}
-	return snap, t.ages(snap.Tubes)
+	return snap, t.ages(snap.Tubes, onScreen)
 }
 
-// ages finds out how old the next jobs are, of the tubes that have the most.
-func (t *topServer) ages(tubes []top.Tube) error {
+// ages finds out how old the next jobs are, of the tubes that are on the screen, and of
+// those that have the most.
+func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
 	var most []*top.Tube
 	for i := range tubes {
 		if tubes[i].Ready > 0 {
 			most = append(most, &tubes[i])
 		}
 	}
-	slices.SortStableFunc(most, func(a, b *top.Tube) int { return cmp.Compare(b.Ready, a.Ready) })
+	seen := make(map[string]bool, len(onScreen))
+	for _, name := range onScreen {
+		seen[name] = true
+	}
+	last := func(tb *top.Tube) int {
+		if seen[tb.Name] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(most, func(a, b *top.Tube) int {
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(b.Ready, a.Ready))
+	})
 	most = most[:min(len(most), agesAtOnce)]
 	for _, tb := range most {
 		switch age, err := t.age(tb.Name); {

@@ -1,9 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,8 @@ type tube struct {
 	TotalJobs uint64 `json:"total_jobs"`
 	Deletes   uint64 `json:"deletes"`
 	PauseLeft int64  `json:"pause_left"`
+
+	*tubeCounts // nil: the server was not asked for them
 }
 
 func newTube(st *client.TubeStats) tube {
@@ -39,24 +42,106 @@ func newTube(st *client.TubeStats) tube {
 }
 
 func newTubes() *cobra.Command {
-	cmd := newCommand("tubes", "[NAME...]", "list the tubes with their jobs", func(ctx context.Context, s *session, args []string) error {
+	var o tubesOptions
+	cmd := newCommand("tubes", "[TUBE...]", "list the tubes with their jobs", func(ctx context.Context, s *session, args []string) error {
+		if o.limit < 0 {
+			return usageError("--limit is not negative; 0 is no limit")
+		}
+		if _, ok := tubeOrders[o.sort]; !ok {
+			return usageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
+		}
 		c, err := s.dial(ctx)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		tubes, hidden, err := loadTubes(ctx, c, args)
+		names := slices.Concat(args, o.tubes.given)
+		if names, err = expand(ctx, c, names); err != nil {
+			return err
+		}
+		tubes, hidden, err := loadTubes(ctx, c, names)
 		if err != nil {
 			return err
 		}
 		if hidden > 0 {
 			s.note("tubes left out, since the server does not let us look at them: %d", hidden)
 		}
-		return s.printTubes(tubes)
+		if o.admin.addr != "" {
+			if err := s.addCounts(ctx, &o.admin, tubes); err != nil {
+				return err
+			}
+		}
+		tubes, more := o.pick(tubes)
+		if err := s.printTubes(tubes, o.admin.addr != ""); err != nil {
+			return err
+		}
+		if more > 0 {
+			s.note("tubes that --limit leaves out: %d", more)
+		}
+		return nil
 	})
-	cmd.Long = "List all tubes, or those with the NAMES, with how many jobs they have."
-	cmd.ValidArgsFunction = completeTubes
+	cmd.Long = "List all tubes, or those that are named, with how many jobs they have."
+	cmd.Example = "  beanpole tubes --sort buried --limit 10\n  beanpole tubes 'mail.*'"
+	o.tubes.define(cmd, "list these")
+	f := cmd.Flags()
+	f.StringVar(&o.sort, "sort", "name", "`BY` name, ready, reserved, delayed, buried, waiting or\ntotal; the most first")
+	f.StringVar(&o.filter, "filter", "", "only tubes with this `TEXT` in their names")
+	f.IntVarP(&o.limit, "limit", "n", 0, "list `N` tubes and no more; 0: all")
+	o.admin.define(f, "", countsUsage)
+	cmd.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return slices.Sorted(maps.Keys(tubeOrders)), cobra.ShellCompDirectiveNoFileComp
+	})
 	return cmd
+}
+
+// tubesOptions say which tubes to list, and in which order.
+type tubesOptions struct {
+	tubes        tubeOption
+	sort, filter string
+	limit        int
+	admin        adminOptions
+}
+
+// addCounts adds what only the admin pages tell.
+func (s *session) addCounts(ctx context.Context, admin *adminOptions, tubes []tube) error {
+	a, err := s.admin(admin)
+	if err != nil {
+		return err
+	}
+	counts, err := a.tubeCounts(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range tubes {
+		if tubes[i].tubeCounts = counts[tubes[i].Name]; tubes[i].tubeCounts == nil {
+			tubes[i].tubeCounts = &tubeCounts{} // it has just come, or gone
+		}
+	}
+	return nil
+}
+
+// tubeOrders are what tubes can be sorted by. The larger come first; those that are equal
+// come by name.
+var tubeOrders = map[string]func(*tube) uint64{
+	"name":     func(*tube) uint64 { return 0 },
+	"ready":    func(t *tube) uint64 { return t.Ready },
+	"reserved": func(t *tube) uint64 { return t.Reserved },
+	"delayed":  func(t *tube) uint64 { return t.Delayed },
+	"buried":   func(t *tube) uint64 { return t.Buried },
+	"waiting":  func(t *tube) uint64 { return t.Waiting },
+	"total":    func(t *tube) uint64 { return t.TotalJobs },
+}
+
+// pick returns the tubes that are wanted, in their order, and how many the limit leaves
+// out.
+func (o *tubesOptions) pick(tubes []tube) (picked []tube, more int) {
+	picked = slices.DeleteFunc(tubes, func(t tube) bool { return !strings.Contains(t.Name, o.filter) })
+	by := tubeOrders[o.sort]
+	slices.SortFunc(picked, func(a, b tube) int { return cmp.Or(cmp.Compare(by(&b), by(&a)), strings.Compare(a.Name, b.Name)) })
+	if o.limit > 0 && len(picked) > o.limit {
+		return picked[:o.limit], len(picked) - o.limit
+	}
+	return picked, 0
 }
 
 // loadTubes asks for the tubes with these names, or for all. One that has gone
@@ -70,11 +155,17 @@ func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []tub
 		}
 		slices.Sort(names)
 	}
-	for _, name := range names {
-		st, err := c.StatsTube(ctx, name)
-		switch {
-		case err == nil:
+	stats, err := c.StatsTubeMany(ctx, names)
+	batch, ok := errors.AsType[*client.BatchError](err)
+	if err != nil && !ok {
+		return nil, 0, err
+	}
+	for i, st := range stats {
+		if st != nil {
 			tubes = append(tubes, newTube(st))
+			continue
+		}
+		switch err := batch.Errs[i]; {
 		case asked:
 			return nil, 0, err
 		case errors.Is(err, client.ErrNotFound):
@@ -87,7 +178,7 @@ func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []tub
 	return tubes, hidden, nil
 }
 
-func (s *session) printTubes(tubes []tube) error {
+func (s *session) printTubes(tubes []tube, counted bool) error {
 	if s.json {
 		for _, t := range tubes {
 			if err := s.printJSON(t); err != nil {
@@ -96,8 +187,11 @@ func (s *session) printTubes(tubes []tube) error {
 		}
 		return nil
 	}
-	columns := []column{{"TUBE", false}, {"READY", true}, {"RESERVED", true}, {"DELAYED", true}, {"BURIED", true},
-		{"WAITING", true}, {"TOTAL", true}, {"PAUSED", false}}
+	columns := []column{{title: "TUBE", least: 12}, {title: "READY", number: true}, {title: "RESERVED", number: true}, {title: "DELAYED", number: true},
+		{title: "BURIED", number: true}, {title: "WAITING", number: true}, {title: "TOTAL", number: true}, {title: "PAUSED"}}
+	if counted {
+		columns = slices.Insert(columns, len(columns)-1, column{title: "TIMEOUTS", number: true}, column{title: "RELEASES", number: true}, column{title: "BURIES", number: true})
+	}
 	var rows [][]string
 	for _, t := range tubes {
 		paused := ""
@@ -105,141 +199,14 @@ func (s *session) printTubes(tubes []tube) error {
 			paused = (time.Duration(t.PauseLeft) * time.Second).String()
 		}
 		row := []string{t.Name}
-		for _, n := range []uint64{t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs} {
+		numbers := []uint64{t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs}
+		if counted {
+			numbers = append(numbers, t.Timeouts, t.Releases, t.Buries)
+		}
+		for _, n := range numbers {
 			row = append(row, strconv.FormatUint(n, 10))
 		}
 		rows = append(rows, append(row, paused))
 	}
 	return s.printTable(columns, rows)
-}
-
-func newPause() *cobra.Command {
-	var d time.Duration
-	cmd := newCommand("pause", "TUBE...", "let nobody reserve jobs of tubes for a while", func(ctx context.Context, s *session, args []string) error {
-		if d <= 0 {
-			return usageError("--for must be more than 0 ('beanpole resume' ends a pause)")
-		}
-		return s.pauseAll(ctx, args, "paused", d)
-	})
-	durationVar(cmd.Flags(), &d, "for", "f", 0, time.Hour, "for this `TIME`")
-	cmd.ValidArgsFunction = completeTubes
-	return cmd
-}
-
-func newResume() *cobra.Command {
-	cmd := newCommand("resume", "TUBE...", "end the pause of tubes", func(ctx context.Context, s *session, args []string) error {
-		return s.pauseAll(ctx, args, "resumed", 0)
-	})
-	cmd.ValidArgsFunction = completeTubes
-	return cmd
-}
-
-func (s *session) pauseAll(ctx context.Context, tubes []string, done string, d time.Duration) error {
-	c, err := s.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	for _, t := range tubes {
-		if err := c.PauseTube(ctx, t, d); err != nil {
-			return err
-		}
-	}
-	if s.json {
-		return s.printJSON(map[string]int{done: len(tubes)})
-	}
-	return nil
-}
-
-func newPing() *cobra.Command {
-	return newCommand("ping", "", "ask the server for a sign of life", func(ctx context.Context, s *session, _ []string) error {
-		start := time.Now()
-		c, err := s.dial(ctx)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		err = c.Ping(ctx)
-		if errors.Is(err, client.ErrUnauthorized) && s.server.givenToken() == "" {
-			err = nil // it is there, and wants to know who asks
-		}
-		if err != nil {
-			return err
-		}
-		took := time.Since(start)
-		if s.json {
-			return s.printJSON(map[string]float64{"milliseconds": float64(took.Microseconds()) / 1000})
-		}
-		_, err = fmt.Fprintf(s.out, "%s answers after %s\n", s.server.addr, took.Round(time.Microsecond))
-		return err
-	})
-}
-
-const waitLong = `Wait until tubes have no job that is ready, reserved or delayed: all is done that
-was asked for. Buried jobs do not count, unless --buried is given. A tube that does
-not exist is empty.`
-
-func newWait() *cobra.Command {
-	var opt struct {
-		every, timeout time.Duration
-		buried         bool
-	}
-	cmd := newCommand("wait", "TUBE...", "wait until tubes are empty", func(ctx context.Context, s *session, args []string) error {
-		var tooLong <-chan time.Time
-		if opt.timeout > 0 {
-			tooLong = time.After(opt.timeout)
-		}
-		c, err := s.dial(ctx)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		for {
-			left, err := jobsLeft(ctx, c, args, opt.buried)
-			switch {
-			case err != nil:
-				return err
-			case left == 0 && s.json:
-				return s.printJSON(map[string]uint64{"left": 0})
-			case left == 0:
-				return nil
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-tooLong:
-				if s.json {
-					s.printJSON(map[string]uint64{"left": left})
-					s.out.Flush()
-				}
-				return &exitError{exitNothing, fmt.Errorf("after %s there %s in %s", opt.timeout, isOrAre(left), strings.Join(args, ", "))}
-			case <-time.After(opt.every):
-			}
-		}
-	})
-	cmd.Long = waitLong
-	f := cmd.Flags()
-	durationVar(f, &opt.timeout, "timeout", "", 0, 0, "wait no longer than this `TIME`, and end with exit code 2\n(until they are empty)")
-	durationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
-	f.BoolVar(&opt.buried, "buried", false, "wait for buried jobs to go too")
-	cmd.ValidArgsFunction = completeTubes
-	return cmd
-}
-
-// jobsLeft counts the jobs of tubes.
-func jobsLeft(ctx context.Context, c *client.Conn, tubes []string, buried bool) (n uint64, err error) {
-	for _, name := range tubes {
-		st, err := c.StatsTube(ctx, name)
-		if errors.Is(err, client.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		n += st.JobsReady + st.JobsReserved + st.JobsDelayed
-		if buried {
-			n += st.JobsBuried
-		}
-	}
-	return n, nil
 }

@@ -10,8 +10,11 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -53,7 +56,7 @@ const stopGrace = 3 * time.Second
 
 // workOptions say what to work on, and how.
 type workOptions struct {
-	tubes       []string
+	tubes       tubeOption
 	concurrency int
 	tries       int
 	stop        time.Duration
@@ -61,7 +64,13 @@ type workOptions struct {
 
 func newWork() *cobra.Command {
 	var opt workOptions
-	cmd := newCommand("work", "COMMAND [ARG...]", "run a command for each job", func(ctx context.Context, s *session, args []string) error {
+	var cmd *cobra.Command
+	cmd = newCommand("work", "COMMAND [ARG...]", "run a command for each job", func(ctx context.Context, s *session, args []string) (err error) {
+		if cmd.ArgsLenAtDash() < 0 {
+			if args, err = opt.takeTubes(args); err != nil {
+				return err
+			}
+		}
 		switch {
 		case opt.concurrency < 1:
 			return usageError("--concurrency must be 1 or more")
@@ -75,16 +84,35 @@ func newWork() *cobra.Command {
 		w := &jobRunner{session: s, path: path, args: args}
 		return w.run(ctx, opt)
 	})
-	cmd.Use = "work [options] -- COMMAND [ARG...]"
+	cmd.Use = "work [options] [TUBE...] -- COMMAND [ARG...]"
 	cmd.Long = workLong
-	cmd.Example = "  beanpole work --tube mail -- sendmail -t\n  beanpole work --tube urls --concurrency 8 -- sh -c 'curl -sSfO \"$(cat)\"'"
+	cmd.Example = "  beanpole work mail -- sendmail -t\n  beanpole work --concurrency 8 urls -- sh -c 'curl -sSfO \"$(cat)\"'"
 	f := cmd.Flags()
-	f.StringSliceVarP(&opt.tubes, "tube", "t", []string{"default"}, "from these `TUBES`; may be repeated")
+	opt.tubes.define(cmd, "from these")
 	f.IntVarP(&opt.concurrency, "concurrency", "c", 1, "run `N` commands at a time")
 	f.IntVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
 	durationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
 	f.SetInterspersed(false) // what follows COMMAND is its own
 	return cmd
+}
+
+// takeTubes takes the tubes from the arguments, which stand before "--", and returns the
+// command.
+func (opt *workOptions) takeTubes(args []string) (command []string, err error) {
+	i := slices.Index(args, "--")
+	if i < 0 {
+		return args, nil
+	}
+	for _, name := range args[:i] {
+		if strings.HasPrefix(name, "-") {
+			return nil, usageError("option %s must come before the tubes", name)
+		}
+	}
+	opt.tubes.given = append(opt.tubes.given, args[:i]...)
+	if args = args[i+1:]; len(args) == 0 {
+		return nil, usageError("work needs a COMMAND after --")
+	}
+	return args, nil
 }
 
 // A jobRunner runs a command for each job.
@@ -93,11 +121,14 @@ type jobRunner struct {
 	path string
 	args []string // with the name first
 
+	running atomic.Int64 // commands
+
 	mu sync.Mutex // of what is printed
 }
 
 func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
-	if err := r.try(ctx, opt.tubes); err != nil {
+	tubes, err := r.try(ctx, opt.tubes.given)
+	if err != nil {
 		return err
 	}
 	server, err := r.server.options()
@@ -108,7 +139,7 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 	w, err := worker.New(r.handle, &worker.Options{
 		Servers:     []string{r.server.addr},
 		Client:      *server,
-		Tubes:       opt.tubes,
+		Tubes:       tubes,
 		Concurrency: opt.concurrency,
 		MaxTries:    cmp.Or(opt.tries, -1),
 		CountFirst:  true,
@@ -123,21 +154,35 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 	if err != nil {
 		return err
 	}
+	defer context.AfterFunc(ctx, func() { r.sayWaiting(opt.stop) })()
 	return w.Run(ctx)
 }
 
-// try looks whether there is a server that lets us have the tubes. A worker waits for
+// sayWaiting says why the first control-C does not end the program.
+func (r *jobRunner) sayWaiting(stop time.Duration) {
+	n := r.running.Load()
+	if n == 0 {
+		return
+	}
+	most := "as long as it takes"
+	if stop > 0 {
+		most = "for " + stop.String() + " at the most"
+	}
+	r.say("no more jobs are taken; waiting for %s, %s; a second signal ends this at once", plural(int(n), "command"), most)
+}
+
+// try looks whether there is a server that lets us have the tubes, and returns them. A worker waits for
 // both, but here a person may have mistaken them.
-func (r *jobRunner) try(ctx context.Context, tubes []string) error {
+func (r *jobRunner) try(ctx context.Context, names []string) (tubes []string, err error) {
 	c, err := r.dial(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer c.Close()
 	if err := c.Ping(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	return c.WatchOnly(ctx, tubes...)
+	return watchOnly(ctx, c, names)
 }
 
 // handle runs the command for a job.
@@ -163,7 +208,9 @@ func (r *jobRunner) handle(ctx context.Context, j *worker.Job) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
+	r.running.Add(1)
 	err = cmd.Run()
+	r.running.Add(-1)
 	if errors.Is(err, syscall.EPIPE) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
 		err = nil // it did not want to read all of the body
 	}
@@ -186,10 +233,10 @@ func (r *jobRunner) stdout() io.Writer {
 type outcome struct {
 	ID     uint64  `json:"id"`
 	Action string  `json:"action"`
-	Tries  int     `json:"tries,omitempty"`
-	Delay  int64   `json:"delay,omitempty"`
+	Tries  int     `json:"tries"`
+	Delay  int64   `json:"delay"`
 	Took   float64 `json:"seconds"`
-	Error  string  `json:"error,omitempty"`
+	Error  string  `json:"error"`
 }
 
 // finished tells what has become of a job: of each with JSON, else of those that

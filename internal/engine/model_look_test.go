@@ -57,6 +57,7 @@ func (m *model) sessionDue(now int64, s *modelSession) {
 		m.tell(s, nil, TimedOut)
 	default:
 		held[0].timeouts++
+		m.find(held[0].tube).timeouts++
 		m.stats.Timeouts++
 		m.makeReady(now, now, held[0])
 	}
@@ -71,7 +72,7 @@ func (m *model) tickTo(now int64) {
 
 // tubeStats counts everything anew.
 func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
-	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop, Queued: t.queued, Worked: t.worked}
+	st := TubeStats{TotalJobs: t.puts, Deletes: t.deletes, Pauses: t.stop, Timeouts: t.timeouts, Releases: t.releases, Buries: t.buries, Queued: t.queued, Worked: t.worked}
 	for _, j := range m.jobs {
 		if j.tube == t.name {
 			st.Bytes += uint64(len(j.body))

@@ -26,14 +26,16 @@ type model struct {
 }
 
 type modelTube struct {
-	name           string
-	born           int
-	paused         bool
-	pause          uint32
-	pauseEnds      int64
-	puts           uint64
-	deletes, stop  uint64 // delete and pause-tube commands
-	queued, worked Total
+	name          string
+	born          int
+	paused        bool
+	pause         uint32
+	pauseEnds     int64
+	puts          uint64
+	deletes, stop uint64 // delete and pause-tube commands
+
+	timeouts, releases, buries uint64 // of its jobs
+	queued, worked             Total
 }
 
 type modelSession struct {
@@ -371,6 +373,7 @@ func (m *model) releaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 	m.endWork(j)
 	j.pri, j.delay = pri, delay
 	j.releases++
+	m.find(j.tube).releases++
 	m.settle(now, j)
 	return OK
 }
@@ -392,6 +395,7 @@ func (m *model) buryJob(id uint64, pri uint32) Outcome {
 	}
 	j.pri = pri
 	j.buries++
+	m.find(j.tube).buries++
 	j.state, j.holder, j.buried = Buried, nil, m.tick()
 	j.logged = j.fields
 	return OK

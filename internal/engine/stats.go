@@ -42,6 +42,8 @@ type TubeStats struct {
 	TotalJobs                uint64 // put since the tube was made
 	Using, Watching, Waiting uint64 // sessions now
 	Deletes, Pauses          uint64 // commands that succeeded since the tube was made
+	Timeouts                 uint64 // of its jobs: their TTR ran out, since the tube was made
+	Releases, Buries         uint64 // of its jobs, since the tube was made
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
 	// OldestReady is how long the next job to be reserved has been ready, in ns; 0 if
@@ -77,6 +79,9 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		Waiting:   e.waitingFor(t),
 		Deletes:   t.cmdDelete,
 		Pauses:    t.cmdPause,
+		Timeouts:  t.timeouts,
+		Releases:  t.releases,
+		Buries:    t.buries,
 		Queued:    t.queued,
 		Worked:    t.worked,
 	}

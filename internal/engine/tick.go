@@ -63,6 +63,7 @@ func (e *Engine) tickSession(now int64, s *Session) {
 		i := s.reserved.top()
 		j := e.jobs.at(i)
 		e.jobs.cold(j).timeouts++
+		e.tubeOfJob(j).timeouts++
 		j.few = unlogged
 		e.stats.Timeouts++
 		e.requeue(now, i)

@@ -45,6 +45,9 @@ type tube struct {
 	totalJobs   uint64
 	cmdDelete   uint64
 	cmdPause    uint64
+	timeouts    uint64 // of its jobs, since it came to be
+	releases    uint64
+	buries      uint64
 	queued      Total // from ready to reserved; see Times
 	worked      Total // from reserved to delete, release or bury
 	timer       timer

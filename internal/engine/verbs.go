@@ -63,6 +63,7 @@ func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome 
 	c.releases++
 	c.when = now + int64(delay)*second
 	j.pri, j.delay = pri, delay
+	e.tubeOfJob(j).releases++
 	if delay > 0 {
 		j.state = Delayed
 		e.emit(JobState, j)
@@ -105,6 +106,7 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	e.detach(i, j)
 	c := e.jobs.cold(j)
 	c.buries++
+	e.tubeOfJob(j).buries++
 	e.buried++
 	c.when = e.buried
 	j.pri = pri

@@ -4,7 +4,6 @@
 package jobjson
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,17 +82,7 @@ func (j *Job) DelayAgain() uint32 {
 func Read(object []byte, defaults Job) (Job, error) {
 	j := defaults
 	j.Body, j.BodyBase64, j.TimeLeft = nil, nil, -1
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(object, &members); err != nil {
-		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return j, fmt.Errorf("not a job in JSON: want an object, not %s", e.Value)
-		}
-		return j, fmt.Errorf("not a job in JSON: %w", err)
-	}
-	if members == nil {
-		return j, errors.New("not a job in JSON: want an object, not null")
-	}
-	if err := Members(members, &j); err != nil {
+	if err := unmarshal(object, &j); err != nil {
 		return j, err
 	}
 	switch {

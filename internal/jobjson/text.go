@@ -13,7 +13,7 @@ type Text string
 
 var (
 	errNotString  = errors.New("a string")
-	errNotUnicode = errors.New("Unicode: a body of other bytes can be sent as body_base64")
+	errNotUnicode = errors.New("text in Unicode: a body of other bytes can be sent as body_base64")
 )
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -25,7 +25,7 @@ func (t *Text) UnmarshalJSON(literal []byte) error {
 	if json.Unmarshal(literal, &s) != nil {
 		return errNotString
 	}
-	if !utf8.Valid(literal) || strings.Count(s, "\uFFFD") != replacements(string(literal)) {
+	if n := strings.Count(s, "\uFFFD"); !utf8.Valid(literal) || n > 0 && n != replacements(string(literal)) {
 		return errNotUnicode
 	}
 	*t = Text(s)

@@ -17,6 +17,9 @@ type Tube struct {
 	OldestReady int64     `json:"oldest_ready"` // s
 	TotalJobs   uint64    `json:"total_jobs"`
 	Deletes     uint64    `json:"deletes"`
+	Timeouts    uint64    `json:"timeouts"`
+	Releases    uint64    `json:"releases"`
+	Buries      uint64    `json:"buries"`
 	Pauses      uint64    `json:"pauses"`
 	Using       uint64    `json:"using"`
 	Watching    uint64    `json:"watching"`
@@ -60,6 +63,9 @@ func tubeOf(name string, st *engine.TubeStats) Tube {
 		OldestReady: seconds(st.OldestReady),
 		TotalJobs:   st.TotalJobs,
 		Deletes:     st.Deletes,
+		Timeouts:    st.Timeouts,
+		Releases:    st.Releases,
+		Buries:      st.Buries,
 		Pauses:      st.Pauses,
 		Using:       st.Using,
 		Watching:    st.Watching,

@@ -18,9 +18,16 @@ type column struct {
 	wanted func(*Tube) bool
 }
 
+// byTrouble and name are the first columns. They are always shown.
+const (
+	byTrouble = iota
+	name
+)
+
 // columns are in the order of what is needed first when something is wrong: a narrow
 // terminal shows the left ones only.
 var columns = []column{
+	{title: "!", width: 2, cell: func(t *Tube) string { return t.trouble().mark() }, less: worseFirst},
 	{title: "TUBE", cell: func(t *Tube) string { return t.Name }, less: func(*Tube, *Tube) int { return 0 }},
 	counted("READY", 7, nil, func(t *Tube) uint64 { return t.Ready }),
 	{title: "AGE", width: 7, cell: func(t *Tube) string { return age(t.Age, t.Ready > 0 && t.AgeKnown) },
@@ -32,6 +39,8 @@ var columns = []column{
 	{title: "+BURIED", width: 8, cell: func(t *Tube) string { return grown(t.BuriedMore) },
 		less:   func(a, b *Tube) int { return cmp.Compare(b.BuriedMore, a.BuriedMore) },
 		wanted: func(t *Tube) bool { return t.BuriedMore != 0 }},
+	more("+TIMEOUT", func(t *Tube) uint64 { return t.TimeoutsMore }),
+	more("+RELEASE", func(t *Tube) uint64 { return t.ReleasesMore }),
 	{title: "PAUSED", width: 7, cell: func(t *Tube) string { return age(t.PauseLeft, t.PauseLeft > 0) },
 		less:   func(a, b *Tube) int { return cmp.Compare(b.PauseLeft, a.PauseLeft) },
 		wanted: func(t *Tube) bool { return t.PauseLeft > 0 }},
@@ -40,6 +49,16 @@ var columns = []column{
 	{title: "DEL/s", width: 7, cell: func(t *Tube) string { return rate(t.DeleteRate) },
 		less: func(a, b *Tube) int { return cmp.Compare(b.DeleteRate, a.DeleteRate) }},
 	counted("DELAYED", 8, func(t *Tube) bool { return t.Delayed > 0 }, func(t *Tube) uint64 { return t.Delayed }),
+}
+
+// more returns a column with what has happened since the view began.
+func more(title string, n func(*Tube) uint64) column {
+	return column{
+		title: title, width: len(title) + 1,
+		cell:   func(t *Tube) string { return grown(int64(n(t))) },
+		less:   func(a, b *Tube) int { return cmp.Compare(n(b), n(a)) },
+		wanted: func(t *Tube) bool { return n(t) > 0 },
+	}
 }
 
 // counted returns a column with a number.

@@ -1,17 +1,21 @@
 package top
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	tea "github.com/charmbracelet/bubbletea"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"github.com/hinshun/vt10x"
@@ -28,6 +32,7 @@ type fakeServer struct {
 	fail  error
 
 	timeouts uint64
+	onScreen []string // what it was asked for
 }
 
 func newFakeServer() *fakeServer {
@@ -42,9 +47,10 @@ func newFakeServer() *fakeServer {
 
 // Snapshot is a second later each time; in that, 50 jobs were put into mail and 25
 // were done.
-func (f *fakeServer) Snapshot() (Snapshot, error) {
+func (f *fakeServer) Snapshot(onScreen []string) (Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.onScreen = onScreen
 	if f.fail != nil {
 		return Snapshot{}, f.fail
 	}
@@ -111,18 +117,19 @@ func show(t *testing.T, server *fakeServer, width, height int) *screen {
 	}
 	s := &screen{t: t, server: server, keys: ptmx, term: vt10x.New(vt10x.WithSize(width, height)), ended: make(chan error, 1)}
 	go func() {
-		buf := make([]byte, 4096)
-		for {
-			n, err := ptmx.Read(buf)
+		for runes := bufio.NewReader(ptmx); ; { // a Read may end within a character
+			r, _, err := runes.ReadRune()
 			if err != nil {
 				return
 			}
-			s.term.Write(buf[:n])
+			s.term.Write(utf8.AppendRune(nil, r))
 		}
 	}()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		s.ended <- Run(ctx, server, "10.0.0.1:11300", time.Hour, tty, tty)
+		m := newModel(server, "10.0.0.1:11300", time.Hour)
+		m.now = func() time.Time { return time.Unix(1e9+1, 0) }
+		s.ended <- run(ctx, m, tty, tty)
 		tty.Close()
 	}()
 	t.Cleanup(func() {
@@ -151,7 +158,7 @@ func (s *screen) text() string {
 // wait waits until the screen has a text.
 func (s *screen) wait(part string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(s.text(), part); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(s.text(), part); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("the screen never has %q:\n%s", part, s.text())
 		}
@@ -191,11 +198,11 @@ func TestScreens(t *testing.T) {
 			s := show(t, newFakeServer(), size[0], size[1])
 			s.wait("default")
 			s.golden(name("tubes"))
-			s.press("s") // by ready
+			s.press("ss") // by name, by ready
 			s.wait("vREADY")
 			s.golden(name("by-ready"))
 			s.press("?")
-			s.wait("any key goes back")
+			s.wait("any other key: back")
 			s.golden(name("help"))
 			s.press("x")
 			s.wait("vREADY")
@@ -227,30 +234,38 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the filter ma shows:\n%s", text)
 	}
 	s.press("p")
-	s.wait("mail is paused for 1h0m0s")
-	s.press("k")
-	s.wait("kicked 3 jobs of mail")
-	s.press("/")
-	s.wait("filter: ma")
+	s.wait("pause mail for 1h0m, so that nobody gets its jobs? y/n")
+	s.press("y")
+	s.wait("mail is paused for 1h0m")
+	s.press("K")
+	s.wait("make 20 of the 20 delayed jobs of mail ready? y/n")
+	s.press("y")
+	s.wait("jobs of mail that were made ready: 3")
 	s.press("\x1b") // esc: all
 	s.wait("reports")
 
-	s.press("\x1b[B") // down
+	s.press("jg") // down, and to the first
+	s.wait("> reports")
 	s.press("c")
-	s.wait("delete the 3 buried jobs of reports? y/n")
+	s.wait("delete all buried jobs of reports, 3 now? y/n")
 	s.golden("clear")
 	s.press("n")
-	s.wait("nothing was deleted")
+	s.wait("nothing was done")
 	s.press("c")
 	s.wait("y/n")
 	s.press("y")
-	s.wait("deleted 3 buried jobs of reports")
+	s.wait("buried jobs of reports that were deleted: 3")
 
 	s.press("\x1b[F") // end
 	s.press("c")
 	s.wait("übergrößen has no jobs to delete")
-	s.press("\x1b[A") // up
+	s.press("K")
+	s.wait("übergrößen has no jobs to kick")
+	s.press("kkk") // up, and nothing else
+	s.wait("> thumbnails")
 	s.press("p")
+	s.wait("end the pause of thumbnails-of-all-the-pictures-that-were-ever-sent, which has 59m3s left? y/n")
+	s.press("y")
 	s.wait("is not paused any more")
 	s.press("\r")
 	s.wait("hello ready")
@@ -261,7 +276,7 @@ func TestKeys(t *testing.T) {
 	s.press("\x1b[D")
 	s.wait("hello buried")
 	s.press("q")
-	s.wait("v")
+	s.wait("TUBE")
 	s.press("\x1b[D") // left: by the last
 	s.wait("vDELAYED")
 	s.press("r")
@@ -308,8 +323,112 @@ func TestAlarms(t *testing.T) {
 	if !strings.Contains(m.View(), "+BURIED") {
 		t.Errorf("a column that was shown has gone:\n%s", m.View())
 	}
-	if !(&Tube{Ready: 1}).deserted() || (&Tube{Ready: 1, Watching: 1}).deserted() || (&Tube{}).deserted() {
-		t.Error("deserted is ready jobs and nobody who watches")
+}
+
+// Tubes in trouble come first, are marked without colour, and say what is wrong.
+func TestTrouble(t *testing.T) {
+	for want, tube := range map[trouble]Tube{
+		fine:      {Ready: 1, Watching: 1},
+		hasBuried: {Buried: 1},
+		deserted:  {Ready: 1, Buried: 1},
+		timingOut: {TimeoutsMore: 1, Ready: 1},
+		burying:   {BuriedMore: 1, Buried: 1, TimeoutsMore: 1},
+	} {
+		if got := tube.trouble(); got != want {
+			t.Errorf("%+v is %d, want %d", tube, got, want)
+		}
+	}
+	if tr := (&Tube{Ready: 1, PauseLeft: time.Second}).trouble(); tr != fine {
+		t.Errorf("a paused tube is in trouble: %s", tr.words())
+	}
+	f := newFakeServer()
+	f.tubes = append(f.tubes, Tube{Name: "zz", Ready: 2})
+	m := newModel(f, "a", time.Second)
+	m.width = 120
+	next, _ := m.Update(m.snapshot()())
+	m = next.(model)
+	if m.shown[0].Name != "zz" {
+		t.Errorf("the first is %s", m.shown[0].Name)
+	}
+	for _, want := range []string{"\n>!zz ", "in 6 tubes, 1 in trouble", "zz: jobs are ready, and nobody watches the tube"} {
+		if !strings.Contains(m.View(), want) {
+			t.Errorf("the screen has no %q:\n%s", want, m.View())
+		}
+	}
+}
+
+// The screen says how old it is, also when the server says nothing at all.
+func TestFreshness(t *testing.T) {
+	f := newFakeServer()
+	m := newModel(f, "a", time.Second)
+	now := f.now
+	m.now = func() time.Time { return now }
+	if !strings.Contains(m.View(), "a  asking ...") {
+		t.Errorf("before the first answer:\n%s", m.View())
+	}
+	next, _ := m.Update(m.snapshot()())
+	m = next.(model)
+	for after, want := range map[time.Duration]string{0: "a  0s old", 3 * time.Second: "a  2s old", 90 * time.Second: "a  NO ANSWER FOR 1m29s"} {
+		now = f.now.Add(after)
+		if after > 0 {
+			now = time.Unix(1e9, 0).Add(after)
+		}
+		if !strings.Contains(m.View(), want) {
+			t.Errorf("after %s the screen has no %q:\n%s", after, want, m.View())
+		}
+	}
+}
+
+// A note goes after a while, and what an action has changed is there at once: a second p
+// asks to end the pause.
+func TestNotes(t *testing.T) {
+	f := newFakeServer()
+	m := newModel(f, "a", time.Second)
+	now := f.now
+	m.now = func() time.Time { return now }
+	send := func(msg tea.Msg) (cmd tea.Cmd) {
+		var next tea.Model
+		next, cmd = m.Update(msg)
+		m = next.(model)
+		return cmd
+	}
+	key := func(s string) tea.Cmd { return send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(s)}) }
+	send(m.snapshot()())
+	m.selected = "mail"
+	m.arrange()
+	key("p")
+	send(key("y")())
+	if !strings.Contains(m.View(), "mail is paused for 1h0m") {
+		t.Errorf("after p and y:\n%s", m.View())
+	}
+	key("p")
+	if !strings.Contains(m.View(), "end the pause of mail") {
+		t.Errorf("a second p:\n%s", m.View())
+	}
+	key("n")
+	now = now.Add(noteTime + time.Second)
+	send(clockMsg{})
+	if strings.Contains(m.View(), "nothing was done") {
+		t.Errorf("an old note is still there:\n%s", m.View())
+	}
+	send(doneMsg{err: errors.New("no such right")})
+	send(m.snapshot()())
+	if !strings.Contains(m.View(), "no such right") {
+		t.Errorf("a snapshot has hidden why an action failed:\n%s", m.View())
+	}
+}
+
+// The server is asked for what is on the screen, also with a filter.
+func TestOnScreen(t *testing.T) {
+	f := newFakeServer()
+	m := newModel(f, "a", time.Second)
+	next, _ := m.Update(m.snapshot()())
+	m = next.(model)
+	m.filter.text = "por"
+	m.arrange()
+	m.snapshot()()
+	if diff := cmp.Diff([]string{"reports"}, f.onScreen); diff != "" {
+		t.Errorf("the server was asked for (- want, + was):\n%s", diff)
 	}
 }
 
@@ -332,7 +451,7 @@ func TestRates(t *testing.T) {
 		next, _ := m.Update(m.snapshot()())
 		m = next.(model)
 	}
-	if mail := m.shown[1]; mail.PutRate != 50 || mail.DeleteRate != 25 {
+	if mail := m.shown[slices.IndexFunc(m.shown, func(t Tube) bool { return t.Name == "mail" })]; mail.PutRate != 50 || mail.DeleteRate != 25 {
 		t.Errorf("mail puts %v and deletes %v a second, want 50 and 25", mail.PutRate, mail.DeleteRate)
 	}
 	f.fail = errors.New("the server has gone")
@@ -353,8 +472,10 @@ func TestCursor(t *testing.T) {
 	m := newModel(f, "a", time.Second)
 	next, _ := m.Update(m.snapshot()())
 	m = next.(model)
+	m.sort = name
+	m.arrange()
 	m.moveTo(95)
-	m.sort = 1
+	m.sort = 2 // by ready
 	m.arrange()
 	if m.selected != "tube95" || m.cursor != 4 || m.cursor < m.top || m.cursor >= m.top+m.rows() {
 		t.Errorf("the cursor is on %s, line %d, the first on the screen is %d", m.selected, m.cursor, m.top)

@@ -22,19 +22,22 @@ var (
 	faint    = lipgloss.NewStyle().Faint(true)
 )
 
-const helpText = `up, down, page up, page down, home, end   move
+// helpLines explain the keys and the columns.
+var helpLines = strings.Split(`up, down, k, j, page up, page down, g, G   move
 left, right   sort by another column      r   reverse the order
 /             show tubes whose name has a text; esc: all
 enter         look at the next ready, delayed or buried job
 p             pause the tube for an hour, or end its pause
-k             kick up to 100 jobs: buried ones, or else delayed
-c             delete all buried, delayed or ready jobs; asks first
-q             quit
+K             kick up to 100 jobs: buried ones, or else delayed
+c             delete all buried, delayed or ready jobs
+q             quit;   p, K and c ask before they do it
 
+!         jobs are being buried, workers run out of time, or nobody
+          watches a tube with ready jobs; such tubes come first
 AGE       since the put of the job that is next to be reserved
 WAITING   workers with nothing to do   WATCHING   all that would take its jobs
-+BURIED   how many more are buried than when this began
-red       more are buried, or nobody watches a tube that has ready jobs`
++BURIED, +TIMEOUT, +RELEASE   how many more than when this began
+          (the last two with --admin, from beanpole)`, "\n")
 
 // rows returns how many tubes fit on the screen: below the head and the titles, above the
 // last line.
@@ -52,7 +55,7 @@ func (m model) View() string {
 	lines := m.head()
 	switch {
 	case m.help:
-		lines = append(lines, strings.Split(helpText, "\n")...)
+		lines = append(lines, helpLines[m.helpTop:]...)
 	case m.look != nil:
 		lines = append(lines, m.lookLines()...)
 	default:
@@ -71,62 +74,110 @@ func (m model) View() string {
 // head returns the lines about the server.
 func (m *model) head() []string {
 	s := &m.snap
-	first := bold.Render(m.addr)
+	first := bold.Render(m.addr) + "  " + m.freshness()
 	if !s.At.IsZero() {
-		first += fmt.Sprintf("  %s, up %s, %d connections, %d waiting", s.Version, s.Uptime.Round(time.Second), s.Connections, s.Waiting)
+		first += fmt.Sprintf("  %s, up %s, %s, %d waiting", s.Version, s.Uptime.Round(time.Second), connections(s.Connections), s.Waiting)
 	}
 	if s.Draining {
 		first += alarming.Render("  draining")
 	}
+	jobs := fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.Ready, s.Reserved, s.Delayed, s.Buried, len(s.Tubes))
+	if n := s.inTrouble(); n > 0 {
+		jobs += alarming.Render(fmt.Sprintf(", %d in trouble", n))
+	}
 	lines := []string{
 		first,
-		fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.Ready, s.Reserved, s.Delayed, s.Buried, len(s.Tubes)),
+		jobs,
 		fmt.Sprintf("a second: %s put, %s deleted, %s timed out", rate(s.PutRate), rate(s.DeleteRate), rate(s.TimeoutRate)),
 	}
 	return lines[:m.headLines()]
 }
 
+func connections(n uint64) string {
+	if n == 1 {
+		return "1 connection"
+	}
+	return fmt.Sprintf("%d connections", n)
+}
+
+// inTrouble counts the tubes that need a person.
+func (s *Snapshot) inTrouble() (n int) {
+	for i := range s.Tubes {
+		if s.Tubes[i].trouble().alarming() {
+			n++
+		}
+	}
+	return n
+}
+
+// patience is how much older than it should be the screen may become before that is said
+// aloud.
+const patience = 3 * time.Second
+
+// freshness says how old the screen is.
+func (m *model) freshness() string {
+	if m.snap.At.IsZero() {
+		return "asking ..."
+	}
+	old := max(0, m.now().Sub(m.snap.At)).Truncate(time.Second)
+	if old > m.every+patience {
+		return alarming.Render("NO ANSWER FOR " + age(old, true))
+	}
+	return age(old, true) + " old"
+}
+
 // foot returns the last line: what is asked, what was done, or which keys there are.
 func (m *model) foot() string {
+	const keys = "?: help   /: filter   enter: look   p: pause   K: kick   c: clear   q: quit"
 	switch {
 	case m.ask != nil:
 		return bold.Render(m.ask.text)
-	case m.err != nil:
-		return alarming.Render(m.err.Error())
 	case m.filter.typing:
 		return "filter: " + m.filter.text + "_"
+	case m.note.failed:
+		return alarming.Render(m.note.text)
+	case m.note.text != "":
+		return m.note.text
+	case m.err != nil:
+		return alarming.Render(m.err.Error())
 	case m.help:
-		return faint.Render("any key goes back")
+		return faint.Render("up, down: scroll   any other key: back")
 	case m.look != nil:
 		return faint.Render("left, right: another state   any other key: back")
-	case m.note != "":
-		return m.note
 	case m.filter.text != "":
-		return faint.Render("filter: " + m.filter.text + " (/ changes it)   ?: help   q: quit")
+		return faint.Render("filter: " + m.filter.text + " (/ changes it, esc ends it)   ?: help   q: quit")
 	}
-	return faint.Render("?: help   /: filter   enter: look   p: pause   k: kick   c: clear   q: quit")
+	if t := m.current(); t != nil && t.trouble() != fine {
+		return bold.Render(t.Name+": "+t.trouble().words()) + faint.Render("   "+keys)
+	}
+	return faint.Render(keys)
 }
 
 // tubeLines returns the titles and the tubes that fit.
 func (m *model) tubeLines() []string {
-	name, others := len(columns[0].title)+1, 0
+	width, others := len(columns[name].title)+1, 0
 	for _, t := range m.shown {
-		name = max(name, ansi.StringWidth(t.Name))
+		width = max(width, ansi.StringWidth(t.Name))
 	}
 	for i := range columns {
 		if m.columns[i] {
 			others += columns[i].width
 		}
 	}
-	name = min(name, max(minName, m.width-others))
-	lines := []string{bold.Render(m.row(name, m.title))}
+	width = min(width, max(minName, m.width-others))
+	lines := []string{bold.Render(m.title(byTrouble) + m.row(width, m.title))}
 	for i := m.top; i < min(len(m.shown), m.top+m.rows()); i++ {
 		t := &m.shown[i]
-		line := m.row(name, func(c int) string { return columns[c].cell(t) })
+		cell := func(c int) string { return columns[c].cell(t) }
+		cursor := " "
+		if i == m.cursor {
+			cursor = ">" // for terminals without colour
+		}
+		line := fmt.Sprintf("%s%-1s%s", cursor, cell(byTrouble), m.row(width, cell))
 		switch {
 		case i == m.cursor:
 			line = reversed.Render(ansi.Truncate(line+strings.Repeat(" ", max(0, m.width-ansi.StringWidth(line))), m.width, ""))
-		case t.BuriedMore > 0 || t.deserted():
+		case t.trouble().alarming():
 			line = alarming.Render(line)
 		}
 		lines = append(lines, line)
@@ -139,23 +190,26 @@ func (m *model) tubeLines() []string {
 
 // title returns the title of a column, marked if the tubes are sorted by it.
 func (m *model) title(c int) string {
+	mark := ""
 	switch {
-	case c != m.sort:
-		return columns[c].title
-	case m.reverse:
-		return "^" + columns[c].title
+	case c == m.sort && m.reverse:
+		mark = "^"
+	case c == m.sort:
+		mark = "v"
+	case c == byTrouble:
+		mark = " "
 	}
-	return "v" + columns[c].title
+	return mark + columns[c].title
 }
 
-// row returns a line of the columns that are shown, as far as they fit as a whole, the
-// first to the left, and as wide as name.
-func (m *model) row(name int, cell func(column int) string) string {
+// row returns a line of the columns that are shown, from the name on, as far as they fit
+// as a whole, the first to the left, and as wide as width.
+func (m *model) row(width int, cell func(column int) string) string {
 	var b strings.Builder
-	first := ansi.Truncate(cell(0), name, "…")
-	b.WriteString(first + strings.Repeat(" ", max(0, name-ansi.StringWidth(first))))
-	left := m.width - name
-	for c := 1; c < len(columns); c++ {
+	first := ansi.Truncate(cell(name), width, "…")
+	b.WriteString(first + strings.Repeat(" ", max(0, width-ansi.StringWidth(first))))
+	left := m.width - width - columns[byTrouble].width
+	for c := name + 1; c < len(columns); c++ {
 		if !m.columns[c] {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -19,13 +20,16 @@ import (
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/bench"
+	"github.com/beanpole-mq/beanpole/internal/cli"
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // options are what the command line of bench says.
 type options struct {
-	load load.Options
+	load   load.Options
+	target cli.Target
 
 	servers servers
 	rounds  int
@@ -46,7 +50,9 @@ clients on its tubes.
 With --against, start two servers, run the same load on each of them in turn,
 and print the medians and their ratios. The other server is this binary. Each
 round also runs a process that does nothing but answer: no server can make the
-generator measure more than that. It runs on Linux only.`
+generator measure more than that. It runs on Linux only.
+
+With TLS the generator encrypts too, which takes it longer than the load itself.`
 
 const example = `  beanpole bench --connections 50
   beanpole bench --connections 8 --in-flight 64 --body 1000 --duration 10s
@@ -92,7 +98,6 @@ func interruptible(cmd *cobra.Command, run func(ctx context.Context, stdout, std
 
 func (opt *options) define(cmd *cobra.Command) {
 	command.AddFlags(cmd.Flags(), "Load", func(fs *pflag.FlagSet) {
-		fs.Func("addr", "`ADDR` of the server: HOST:PORT or unix:PATH\n(127.0.0.1:11300)", command.Into(&opt.load.Addr, parseServerAddr))
 		fs.Func("mix", "`MIX` of commands: put-reserve-delete, put, drain,\nput-delete, or wake: workers that wait for each job\n(put-reserve-delete)",
 			command.Into(&opt.load.Mix, parseMix))
 		fs.Func("connections", "`N` connections (1)", command.IntoCount(&opt.load.Connections, "connections"))
@@ -120,6 +125,7 @@ func (opt *options) define(cmd *cobra.Command) {
 		fs.StringVar(&opt.history, "history", "", "add a line for each comparison to this CSV `FILE`")
 		fs.BoolP("help", "h", false, "print this help")
 	})
+	opt.target.Define(cmd.Flags())
 }
 
 // check refuses options that do not go together.
@@ -130,7 +136,7 @@ func (opt *options) check(flags *pflag.FlagSet) error {
 			return command.UsageError("option --%s needs --against COMMAND", name)
 		}
 	}
-	for _, name := range []string{"addr", "pid"} {
+	for _, name := range ofTheServer {
 		if flags.Changed(name) && compares {
 			return command.UsageError("option --%s does not go with --against, which starts the servers", name)
 		}
@@ -148,6 +154,11 @@ func (opt *options) check(flags *pflag.FlagSet) error {
 		return command.UsageError("option --%s does not go with --suite, which has its own loads", noSuite[i])
 	}
 	return nil
+}
+
+// ofTheServer are options of a server that runs already.
+var ofTheServer = []string{
+	"addr", "pid", "token", "token-file", "token-in-put", "tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "server-timeout",
 }
 
 // Options that do not go with --suite, which has its own values for them, and those
@@ -186,6 +197,9 @@ func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // measure runs one load on a running server.
 func (opt *options) measure(ctx context.Context, stdout io.Writer) error {
+	if err := opt.aim(); err != nil {
+		return err
+	}
 	r, err := load.Run(ctx, opt.load)
 	if err != nil {
 		return err
@@ -194,6 +208,28 @@ func (opt *options) measure(ctx context.Context, stdout io.Writer) error {
 		return bench.WriteJSONLines(stdout, r)
 	}
 	return bench.WriteResult(stdout, r)
+}
+
+// aim tells the load where the server is, and how to speak to it.
+func (opt *options) aim() error {
+	addr, o, err := opt.target.Options()
+	if err != nil {
+		return err
+	}
+	if opt.load.Addr, err = parseServerAddr(addr); err != nil {
+		return command.UsageError("--addr: %w", err)
+	}
+	opt.load.SetupLimit = o.Timeout
+	switch {
+	case o.Token != "" && o.TokenAsPut:
+		opt.load.Hello = wire.AppendPut(nil, 0, 0, 1, []byte(o.Token))
+	case o.Token != "":
+		opt.load.Hello = wire.AppendAuth(nil, o.Token)
+	}
+	if opt.load.TLS = o.TLS; o.TLS != nil && o.TLS.ServerName == "" {
+		opt.load.TLS.ServerName, _, err = net.SplitHostPort(opt.load.Addr)
+	}
+	return err
 }
 
 // experiments are what two servers are compared in.

@@ -1,8 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -41,12 +43,16 @@ func FlagError(cmd *cobra.Command, err error) error {
 // nearestFlag returns the name that a wrong one was meant to be, or "".
 func nearestFlag(flags *pflag.FlagSet, wrong string) string {
 	var names []string
+	part := "" // of whose name it is the end
 	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && strings.HasSuffix(f.Name, "-"+wrong) {
+			part = f.Name
+		}
 		if !f.Hidden {
 			names = append(names, f.Name)
 		}
 	})
-	return Nearest(names, wrong)
+	return cmp.Or(Nearest(names, wrong), part)
 }
 
 // Nearest returns the name that a wrong one was meant to be, or "".

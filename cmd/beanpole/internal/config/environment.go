@@ -33,7 +33,7 @@ func variable(option string) string {
 
 // otherVariables are those that commands for the queue read, and what Docker sets for a
 // link that is called beanpole.
-var otherVariables = []string{"BEANPOLE_ADDR", "BEANPOLE_TOKEN", "BEANPOLE_NAME"}
+var otherVariables = []string{"BEANPOLE_ADDR", "BEANPOLE_TOKEN", "BEANPOLE_TO_TOKEN", "BEANPOLE_NAME"}
 
 // ofService matches the variables that Kubernetes sets in a container for each service
 // whose name begins with beanpole.

@@ -1,0 +1,76 @@
+package jobjson
+
+import (
+	"strings"
+	"testing"
+)
+
+// What an object does not say is as in the defaults; what it must not say is named.
+func TestRead(t *testing.T) {
+	defaults := Job{Tube: "default", Priority: 1024, TTR: 60, Delay: 5}
+	for object, want := range map[string]Job{
+		`{"body":""}`: {Tube: "default", Priority: 1024, TTR: 60, Delay: 5},
+		` { "body" : "a\"}," , "priority" : 0 } `:      {Tube: "default", TTR: 60, Delay: 5},
+		`{"b\u006fdy":"x","tube":"t","ttr":0}`:         {Tube: "t", Priority: 1024, TTR: 1, Delay: 5},
+		`{"body_base64":"","id":7,"state":"ready"}`:    {Tube: "default", Priority: 1024, TTR: 60},
+		`{"body":"x","state":"delayed","time_left":9}`: {Tube: "default", Priority: 1024, TTR: 60, Delay: 9},
+		`{"body":"x","state":"delayed","time_left":0}`: {Tube: "default", Priority: 1024, TTR: 60, Delay: 1},
+		`{"body":"x","state":"delayed","delay":3}`:     {Tube: "default", Priority: 1024, TTR: 60, Delay: 3},
+		`{"body":"x","tube":null,"delay":null}`:        {Tube: "default", Priority: 1024, TTR: 60, Delay: 5},
+	} {
+		got, err := Read([]byte(object), defaults)
+		if err != nil || got.Tube != want.Tube || got.Priority != want.Priority || got.TTR != want.TTR || got.DelayAgain() != want.Delay {
+			t.Errorf("%s: %+v, delayed for %d, %v, want %+v", object, got, got.DelayAgain(), err, want)
+		}
+	}
+	for object, want := range map[string]string{
+		`{"body":"x","pri":1}`:               `unknown member "pri"`,
+		`{"body":"x","Priority":1}`:          `unknown member "Priority"`,
+		`{"body":"x","":1}`:                  `unknown member ""`,
+		`{"body":"x","a\"b":1}`:              `unknown member "a\"b"`,
+		`{"body":"x","extra":{"a":[1,"}"]}}`: `unknown member "extra"`,
+		`{"body":"x","priority":-1}`:         "priority: want a number from 0 to 4294967295",
+		`{"body":"x","priority":{}}`:         "priority: want a number from 0 to 4294967295",
+		`{"body":"x","delay":4294967296}`:    "delay: want a number from 0 to 4294967295",
+		`{"body":"x","tube":[]}`:             "tube: want a string",
+		`{"body":1}`:                         "body: want a string",
+		`{"body":"\ud800"}`:                  "body: want text in Unicode: a body of other bytes can be sent as body_base64",
+		`{"body_base64":"%"}`:                "body_base64: want base64",
+		`{"body":"x","body_base64":""}`:      "it has both body and body_base64",
+		`{}`:                                 "it has neither body nor body_base64",
+		`{"body":"x","state":"held"}`:        `state: want one of ["ready" "reserved" "delayed" "buried"]`,
+		`[1]`:                                "not a job in JSON: want an object",
+		`null`:                               "not a job in JSON: want an object",
+		``:                                   "not a job in JSON: want an object",
+		`{"body":"x"`:                        "not a job in JSON: unexpected end of JSON input",
+		`{"body":"x"} {}`:                    "not a job in JSON: invalid character '{' after top-level value",
+	} {
+		if _, err := Read([]byte(object), defaults); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", object, err, want)
+		}
+	}
+}
+
+// FuzzRead looks for what makes it panic, or take a name that there is not.
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{`{"body":"a","tube":"b"}`, `{"body_base64":"YQ==","priority":1}`, `{"body":"a","x":[{"}":1}]}`, `{"\u0062ody":"a"}`, "{}", "[", "{\"body\":\"\xff\"}"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, object []byte) {
+		j, err := Read(object, Job{})
+		if err == nil && j.Bytes() == nil && !strings.Contains(string(object), `""`) {
+			t.Errorf("%q has no body: %+v", object, j)
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	object := []byte(`{"id":1,"tube":"mail","state":"ready","priority":5,"size":11,"age":3,"delay":0,"ttr":60,"time_left":0,` +
+		`"reserves":0,"timeouts":0,"releases":0,"buries":0,"kicks":0,"body":"hello world"}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Read(object, Job{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package jobjson
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// fields are those of Job by their names in JSON.
+var fields = func() map[string]reflect.Type {
+	all := make(map[string]reflect.Type)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Job]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		all[name] = f.Type
+	}
+	return all
+}()
+
+// unmarshal is Members for a Job. An import reads millions, so that it goes over each only
+// twice.
+func unmarshal(object []byte, j *Job) error {
+	if object = bytes.TrimSpace(object); len(object) == 0 || object[0] != '{' {
+		return errors.New("not a job in JSON: want an object")
+	}
+	if err := json.Unmarshal(object, j); err != nil {
+		return whyNot(err)
+	}
+	for rest := object[1:]; ; {
+		rest = bytes.TrimLeft(rest, " \t\r\n,")
+		if rest[0] == '}' {
+			return nil
+		}
+		end := stringEnd(rest)
+		if _, ok := fields[string(rest[1:end-1])]; !ok {
+			var name string
+			if err := json.Unmarshal(rest[:end], &name); err != nil || fields[name] == nil {
+				return &MemberError{Name: name}
+			}
+		}
+		rest = bytes.TrimLeft(rest[end:], " \t\r\n:")
+		rest = rest[valueEnd(rest):]
+	}
+}
+
+// whyNot says what is wrong with an object, by the error of package json.
+func whyNot(err error) error {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return &MemberError{e.Field, wanted(fields[e.Field], err)}
+	}
+	if errors.Is(err, errNotUnicode) || errors.Is(err, errNotString) {
+		return &MemberError{"body", err.Error()}
+	}
+	if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
+		return &MemberError{"body_base64", "base64"}
+	}
+	return fmt.Errorf("not a job in JSON: %w", err)
+}
+
+// stringEnd returns where the string ends that valid JSON begins with.
+func stringEnd(text []byte) int {
+	for i := 1; ; i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+}
+
+// valueEnd returns where the value ends that valid JSON begins with, which is no object and
+// no array: no field of a Job is.
+func valueEnd(text []byte) int {
+	if text[0] == '"' {
+		return stringEnd(text)
+	}
+	return bytes.IndexAny(text, ",} \t\r\n")
+}
