@@ -63,16 +63,16 @@ const maxKeptChanges = maxTurnWork
 // makes the number grow, it has done something that is to be logged.
 func (e *Engine) PendingChanges() int { return len(e.changes) }
 
-func (e *Engine) emit(kind ChangeKind, j *job) {
+func (e *Engine) emit(kind ChangeKind, i slot, j *job) {
 	if e.opt.Logged {
 		j.few &^= unlogged
-		e.changes = append(e.changes, e.changeOf(kind, j))
+		e.changes = append(e.changes, e.changeOf(kind, i, j))
 	}
 }
 
-func (e *Engine) emitPut(j *job, body []byte) {
+func (e *Engine) emitPut(i slot, j *job, body []byte) {
 	if e.opt.Logged {
-		c := e.changeOf(JobPut, j)
+		c := e.changeOf(JobPut, i, j)
 		c.Body = body
 		e.changes = append(e.changes, c)
 	}
@@ -80,14 +80,14 @@ func (e *Engine) emitPut(j *job, body []byte) {
 
 // emitMoved emits the change of a job that is in another tube now. The job loses
 // its mark: the change will have a new record.
-func (e *Engine) emitMoved(j *job, from *tube) {
+func (e *Engine) emitMoved(i slot, j *job, from *tube) {
 	if e.opt.Logged {
-		c := e.changeOf(JobMoved, j)
+		c := e.changeOf(JobMoved, i, j)
 		c.From = from.name
 		c.Body = bytes.Clone(e.body(j)) // the job may be deleted, and its slot reused, before the turn ends
 		e.changes = append(e.changes, c)
 		j.few &^= unlogged
-		j.mark = 0
+		e.jobs.setMark(i, 0)
 	}
 }
 
@@ -108,16 +108,16 @@ func pauseOf(t *tube) Change {
 }
 
 // changeOf describes a job without its body.
-func (e *Engine) changeOf(kind ChangeKind, j *job) Change {
+func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 	cold := e.jobs.coldOf(j)
 	c := Change{
 		Kind:     kind,
 		State:    j.state,
-		ID:       j.id,
+		ID:       j.id(),
 		Pri:      j.pri,
 		Delay:    j.delay,
 		TTR:      j.ttr,
-		Created:  j.created,
+		Created:  j.created(),
 		Reserves: cold.reserves,
 		Timeouts: cold.timeouts,
 		Releases: cold.releases,
@@ -125,7 +125,7 @@ func (e *Engine) changeOf(kind ChangeKind, j *job) Change {
 		Kicks:    cold.kicks,
 		Tube:     e.tubeOfJob(j).name,
 		BodyLen:  int(j.bodyLen),
-		Mark:     j.mark,
+		Mark:     e.jobs.mark(i),
 	}
 	switch j.state {
 	case Delayed, Buried:
@@ -143,7 +143,7 @@ func (e *Engine) Snapshot(id uint64) (Change, bool) {
 	if i == none {
 		return Change{}, false
 	}
-	c := e.changeOf(JobPut, j)
+	c := e.changeOf(JobPut, i, j)
 	c.Body = e.body(j)
 	return c, true
 }
@@ -151,8 +151,8 @@ func (e *Engine) Snapshot(id uint64) (Change, bool) {
 // Snapshots yields every job as Snapshot does, in no particular order. The
 // engine must not change meanwhile.
 func (e *Engine) Snapshots(yield func(Change) bool) {
-	e.each(func(j *job) bool {
-		c := e.changeOf(JobPut, j)
+	e.each(func(i slot, j *job) bool {
+		c := e.changeOf(JobPut, i, j)
 		c.Body = e.body(j)
 		return yield(c)
 	})
@@ -172,7 +172,7 @@ func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
 		return Change{}, (place/slotsPerPage + 1) * slotsPerPage, false
 	}
 	j := e.jobs.at(i)
-	c = e.changeOf(JobPut, j)
+	c = e.changeOf(JobPut, i, j)
 	c.Body = e.body(j)
 	return c, int64(i) + 1, true
 }
@@ -181,13 +181,13 @@ func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
 // its last Change: its counters differ from those in the log. The engine must not
 // change meanwhile.
 func (e *Engine) Unlogged(yield func(Change) bool) {
-	e.each(func(j *job) bool {
-		return j.few != unlogged || yield(e.changeOf(JobState, j))
+	e.each(func(i slot, j *job) bool {
+		return j.few != unlogged || yield(e.changeOf(JobState, i, j))
 	})
 }
 
 // each calls f for every job until it returns false.
-func (e *Engine) each(f func(*job) bool) {
+func (e *Engine) each(f func(slot, *job) bool) {
 	for n := range e.jobs.slots.pages {
 		end := uint32(n+1) * slotsPerPage
 		for i := end - slotsPerPage; i < end; i++ {
@@ -195,7 +195,7 @@ func (e *Engine) each(f func(*job) bool) {
 			if !ok {
 				break
 			}
-			if !f(e.jobs.at(used)) {
+			if !f(used, e.jobs.at(used)) {
 				return
 			}
 			i = used
@@ -228,21 +228,21 @@ func (e *Engine) LastID() uint64 { return e.lastID }
 // SetMark notes a number of the Log's own beside a job: the segment that holds
 // its whole record. It returns false if there is no such job any more.
 func (e *Engine) SetMark(id uint64, mark uint32) bool {
-	i, j := e.lookup(id)
+	i, _ := e.lookup(id)
 	if i == none {
 		return false
 	}
-	j.mark = mark
+	e.jobs.setMark(i, mark)
 	return true
 }
 
 // Mark returns the mark of a job; ok is false if there is no such job.
 func (e *Engine) Mark(id uint64) (mark uint32, ok bool) {
-	i, j := e.lookup(id)
+	i, _ := e.lookup(id)
 	if i == none {
 		return 0, false
 	}
-	return j.mark, true
+	return e.jobs.mark(i), true
 }
 
 // Restore applies a change that was logged before. It decides nothing and
@@ -284,15 +284,16 @@ func (e *Engine) restorePut(c Change) {
 	}
 	t := e.tubeNamed(c.Tube)
 	i, j := e.jobs.alloc()
-	j.id = c.ID
-	j.mark = c.Mark
+	j.setID(c.ID)
+	e.jobs.setMark(i, c.Mark)
 	e.restoreFields(j, c)
 	e.addJob(i, j, t, c.Body)
 	e.attach(i, j)
 }
 
 func (e *Engine) restoreFields(j *job, c Change) {
-	j.state, j.created = c.State, c.Created
+	j.state = c.State
+	j.setCreated(c.Created)
 	j.pri, j.delay, j.ttr = c.Pri, c.Delay, c.TTR
 	past := coldJob{when: c.Due, reserves: c.Reserves, timeouts: c.Timeouts, releases: c.Releases, buries: c.Buries, kicks: c.Kicks}
 	switch {

@@ -85,7 +85,7 @@ func TestCheckReports(t *testing.T) {
 		{"I10", "a free slot too many", func(e *Engine, _ *Session) { e.jobs.slots.pages[0].free[0] |= 1 }},
 		{"I10", "a page that is not open", func(e *Engine, _ *Session) { e.jobs.slots.open = nil }},
 		{"I10", "an empty page too many, among bodies", func(e *Engine, _ *Session) { e.bodies.class(5).slots.empty++ }},
-		{"I11", "a job that cannot be found", func(e *Engine, _ *Session) { e.mustFind(readyJob).id = 20 << 32 }},
+		{"I11", "a job that cannot be found", func(e *Engine, _ *Session) { e.mustFind(readyJob).setID(20 << 32) }},
 		{"I11", "an empty node", func(e *Engine, _ *Session) {
 			*e.ids.nodes.at(e.ids.root).place(1<<(e.ids.bits-idBits), e.ids.bits-idBits) = e.ids.newNode() | isNode
 		}},

@@ -236,7 +236,7 @@ func (e *Engine) addJob(i slot, j *job, t *tube, body []byte) {
 	j.tube = t.num
 	j.bodyLen = uint32(len(body))
 	j.bodySlot = e.bodies.put(body)
-	e.ids.insert(i, j.id)
+	e.ids.insert(i, j.id())
 	t.bytes += int64(j.bodyLen)
 	e.stats.Bytes += uint64(j.bodyLen)
 }
@@ -247,7 +247,7 @@ func (e *Engine) removeJob(i slot, j *job) {
 	e.detach(i, j)
 	t.bytes -= int64(j.bodyLen)
 	e.stats.Bytes -= uint64(j.bodyLen)
-	e.ids.remove(j.id)
+	e.ids.remove(j.id())
 	e.bodies.free(j.bodySlot, j.bodyLen)
 	e.jobs.free(i, j)
 	e.removeIfUnused(t)

@@ -49,8 +49,9 @@ const none = ^slot(0)
 type job struct {
 	// Durable: written in Changes and restored from them. Reserved is written
 	// as Ready.
-	id      uint64
-	created int64  // ns; may be negative after a restart
+	idHalves      halves
+	createdHalves halves // ns; may be negative after a restart
+
 	pri     uint32 // smaller is more urgent
 	delay   uint32 // s; of the last put or release
 	ttr     uint32 // s; at least 1
@@ -61,11 +62,23 @@ type job struct {
 	bodySlot uint32 // where the body is, within the size class of bodyLen
 	pos      uint32 // place in its heap, or run
 	cold     slot   // of its coldJob, or none. If it is packed: the rank in the order of burying
-	mark     uint32 // see SetMark; stats-job shows it as file
 	state    State  // durable
 	run      uint8  // of its queue, or inHeap
 	few      uint16 // the counts of a packed coldJob; or unlogged, or 0
 }
+
+// halves are the two parts of a 64-bit number. So a record has no gap at its end, which would
+// be 4 bytes of each job.
+type halves struct{ low, high uint32 }
+
+func split(n uint64) halves { return halves{uint32(n), uint32(n >> 32)} }
+
+func (h halves) join() uint64 { return uint64(h.high)<<32 | uint64(h.low) }
+
+func (j *job) id() uint64         { return j.idHalves.join() }
+func (j *job) setID(id uint64)    { j.idHalves = split(id) }
+func (j *job) created() int64     { return int64(j.createdHalves.join()) } // ns
+func (j *job) setCreated(t int64) { j.createdHalves = split(uint64(t)) }
 
 // A coldJob is the rest of a job's record. Most jobs that wait have none: it is made when a
 // job is first reserved or kicked, and stays until the job is deleted or buried. That of a
@@ -111,6 +124,7 @@ type jobSlab struct {
 	slab[job]
 	colds     slab[coldJob]
 	coldCount int
+	marks     []*[slotsPerPage]uint32 // by page of the slab; nil where no job has a mark
 
 	runsBegun uint64 // see run.serial
 	minHeap   int    // the constant, or less in tests
@@ -130,7 +144,32 @@ func (s *jobSlab) alloc() (slot, *job) {
 // free frees both records of a job.
 func (s *jobSlab) free(i slot, j *job) {
 	s.freeCold(j)
-	s.slab.free(i)
+	s.setMark(i, 0)
+	if gone := s.slab.free(i); gone && i/slotsPerPage < uint32(len(s.marks)) {
+		s.marks[i/slotsPerPage] = nil
+	}
+}
+
+// mark returns the mark of the job in a slot, or 0; see Engine.SetMark.
+func (s *jobSlab) mark(i slot) uint32 {
+	if page := i / slotsPerPage; page < uint32(len(s.marks)) && s.marks[page] != nil {
+		return s.marks[page][i%slotsPerPage]
+	}
+	return 0
+}
+
+func (s *jobSlab) setMark(i slot, mark uint32) {
+	page := int(i / slotsPerPage)
+	if mark == 0 && (page >= len(s.marks) || s.marks[page] == nil) {
+		return
+	}
+	for len(s.marks) <= page {
+		s.marks = append(s.marks, nil)
+	}
+	if s.marks[page] == nil {
+		s.marks[page] = new([slotsPerPage]uint32)
+	}
+	s.marks[page][i%slotsPerPage] = mark
 }
 
 func (s *jobSlab) freeCold(j *job) {
@@ -211,4 +250,4 @@ func (s *jobSlab) coldAt(i slot) *coldJob { return s.cold(s.at(i)) }
 
 // afterDelay returns when a job becomes ready, or became so, if nothing but its put has
 // happened to it.
-func (j *job) afterDelay() int64 { return j.created + int64(j.delay)*second }
+func (j *job) afterDelay() int64 { return j.created() + int64(j.delay)*second }

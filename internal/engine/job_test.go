@@ -8,8 +8,11 @@ import (
 
 // The records of ten million jobs are most of what a queue of small jobs takes.
 func TestRecordSizes(t *testing.T) {
-	if n := unsafe.Sizeof(job{}); n != 56 {
-		t.Errorf("a job takes %d bytes, want 56", n)
+	if n := unsafe.Sizeof(job{}); n != 52 {
+		t.Errorf("a job takes %d bytes, want 52", n)
+	}
+	if n := unsafe.Sizeof([slotsPerPage]job{}); n%8192 != 0 {
+		t.Errorf("a page of jobs takes %d bytes, no multiple of a page of memory", n)
 	}
 	if n := unsafe.Sizeof(coldJob{}); n != 40 {
 		t.Errorf("its cold part takes %d bytes, want 40", n)

@@ -85,7 +85,7 @@ func (e *Engine) kickOne(now int64, i slot) Outcome {
 	c.kicks++
 	c.when = now
 	j.state = Ready
-	e.emit(JobState, j)
+	e.emit(JobState, i, j)
 	e.makeReady(now, i, j)
 	return OK
 }

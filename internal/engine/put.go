@@ -45,19 +45,19 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	}
 	e.turnWork += len(body) / bytesPerUnit
 	i, j := e.jobs.alloc()
-	j.id = e.lastID
-	j.created = now
+	j.setID(e.lastID)
+	j.setCreated(now)
 	j.pri, j.delay, j.ttr = spec.Pri, spec.Delay, max(spec.TTR, 1)
 	e.addJob(i, j, t, body)
 	t.totalJobs++
 	e.stats.TotalJobs++
-	id = j.id
+	id = j.id()
 
 	j.state = Ready
 	if j.delay > 0 {
 		j.state = Delayed
 	}
-	e.emitPut(j, body)
+	e.emitPut(i, j, body)
 	e.attach(i, j)
 	if j.state == Ready {
 		e.match(now, t)

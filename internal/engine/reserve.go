@@ -90,7 +90,7 @@ func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	e.becomeWorker(s)
 	job := e.reserve(now, s, i)
 	if !wasReady {
-		e.emit(JobState, j)
+		e.emit(JobState, i, j)
 	}
 	return job, OK
 }
@@ -117,7 +117,7 @@ func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	j.few = unlogged
 	e.attach(i, j)
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
-	return Job{j.id, e.body(j)}
+	return Job{j.id(), e.body(j)}
 }
 
 // match gives a job that has become ready to a session that waits for it, if its

@@ -2,9 +2,9 @@ package engine
 
 import "math/bits"
 
-// slotsPerPage is the number of slots in a page of jobs. A page of bodies has no
-// more.
-const slotsPerPage = 1024
+// slotsPerPage is the number of slots in a page of a slab. A page of bodies has no
+// more. As many records of jobs fill pages of memory without a rest.
+const slotsPerPage = 2048
 
 // slots allocates small numbers, which are grouped into pages. The owner keeps the
 // storage of each page, and frees it when the page is empty. One empty page is
@@ -149,8 +149,11 @@ func (s *slab[T]) alloc() (slot, *T) {
 	return i, r
 }
 
-func (s *slab[T]) free(i slot) {
-	if page, gone := s.slots.free(i); gone {
+// free frees a slot, and reports whether the page of its record is gone.
+func (s *slab[T]) free(i slot) (gone bool) {
+	page, gone := s.slots.free(i)
+	if gone {
 		s.pages[page] = nil
 	}
+	return gone
 }

@@ -166,14 +166,14 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	}
 	cold := e.jobs.coldOf(j)
 	st := JobStats{
-		ID:       j.id,
+		ID:       j.id(),
 		Tube:     e.tubeOfJob(j).name,
 		State:    j.state,
 		Pri:      j.pri,
-		Age:      (now - j.created) / second,
+		Age:      (now - j.created()) / second,
 		Delay:    j.delay,
 		TTR:      j.ttr,
-		Mark:     j.mark,
+		Mark:     e.jobs.mark(i),
 		Size:     j.bodyLen,
 		Reserves: cold.reserves,
 		Timeouts: cold.timeouts,
@@ -217,5 +217,5 @@ func (e *Engine) peek(i slot) (Job, Outcome) {
 	}
 	j := e.jobs.at(i)
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
-	return Job{j.id, e.body(j)}, OK
+	return Job{j.id(), e.body(j)}, OK
 }

@@ -81,7 +81,7 @@ func (e *Engine) sweep(now int64, w *Sweep, i slot, j *job) Outcome {
 	if o := e.admit(JobDeleted, t, j.bodyLen); o != OK {
 		return o
 	}
-	e.emit(JobDeleted, j)
+	e.emit(JobDeleted, i, j)
 	e.removeJob(i, j)
 	return OK
 }
@@ -107,7 +107,7 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	from.bytes -= int64(j.bodyLen)
 	to.bytes += int64(j.bodyLen)
 	j.tube = to.num
-	e.emitMoved(j, from)
+	e.emitMoved(i, j, from)
 	e.attach(i, j)
 	if j.state == Ready {
 		e.match(now, to)

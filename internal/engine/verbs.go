@@ -28,7 +28,7 @@ func (e *Engine) delete(i slot, j *job) Outcome {
 		e.endWork(j)
 	}
 	t.cmdDelete++
-	e.emit(JobDeleted, j)
+	e.emit(JobDeleted, i, j)
 	e.removeJob(i, j)
 	return OK
 }
@@ -66,12 +66,12 @@ func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome 
 	e.tubeOfJob(j).releases++
 	if delay > 0 {
 		j.state = Delayed
-		e.emit(JobState, j)
+		e.emit(JobState, i, j)
 		e.attach(i, j)
 		return OK
 	}
 	j.state = Ready
-	e.emit(JobState, j)
+	e.emit(JobState, i, j)
 	e.makeReady(now, i, j)
 	return OK
 }
@@ -111,7 +111,7 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	c.when = e.buried
 	j.pri = pri
 	j.state = Buried
-	e.emit(JobState, j)
+	e.emit(JobState, i, j)
 	e.jobs.pack(j)
 	e.attach(i, j)
 	return OK
