@@ -134,7 +134,7 @@ func (x *index) remove(id uint64) {
 	n, shift := x.end(id)
 	*n.place(id, shift) = none
 	x.n--
-	if n.empty() {
+	if id>>idBits != x.tip>>idBits && n.empty() {
 		x.prune(id)
 	}
 }

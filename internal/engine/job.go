@@ -181,14 +181,17 @@ func (s *jobSlab) freeCold(j *job) {
 
 // cold returns the coldJob of a job. It makes one if there is none, or if it is packed.
 func (s *jobSlab) cold(j *job) *coldJob {
-	if j.cold != none && !j.packed() {
-		return s.colds.at(j.cold)
+	if j.cold == none || j.packed() {
+		s.makeCold(j)
 	}
+	return s.colds.at(j.cold)
+}
+
+func (s *jobSlab) makeCold(j *job) {
 	is := s.coldOf(j)
 	i, c := s.colds.alloc()
 	s.coldCount++
 	*c, j.cold, j.few = is, i, 0
-	return c
 }
 
 // coldOf returns what the coldJob of a job says, or would say.
