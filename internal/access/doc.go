@@ -1,19 +1,38 @@
-// Package access says who a client is and what it may do. It knows no sockets and
-// no protocol: the server shows it what a client brings, and asks it before a
-// command is executed.
+// Package access decides who a client is, what it may do, and how much of it. It knows
+// no sockets and no protocol: the server and the JSON API bring what a client shows,
+// and ask before something is done.
 //
 //	policy, err := access.New(access.Config{Identities: ..., Rules: ...})
-//	id, ok := policy.ByToken(token)
-//	if ok && id.May(access.Put, "mail") { ... }
+//	control, err := access.NewControl(policy, listeners)
+//	id, known := control.Identify(access.Evidence{Address: addr, Certificate: cert})
+//	if id.Meets(rights.Put.On(rights.NamedTube), "mail") { ... }
+//
+// A Control is what all listeners of a server share: the policy and the limits in force.
+// Both can be replaced while the server runs. Terms are what a single listener asks for
+// besides.
+//
+// # Identities and rules
 //
 // An identity is recognised by a token, by the common name or a DNS name of a
 // client certificate, by the user at the other end of a unix socket, or by the
-// network that a client comes from. If a client brings several, the strongest
-// counts, in that order.
+// network that a client comes from. If a client shows several, the strongest
+// counts, in that order; a token that is not known is not made up for by the rest.
+// A client that nothing identifies is Nobody; rules may give rights to that, too.
 //
 // A rule gives identities rights on tubes. What no rule gives is refused. If there are
 // no rules everybody who is let in may do everything: so a server with passwords
-// and nothing else needs none.
+// and nothing else needs none. A rule says its tubes, if need be "*".
+//
+// Identity.Meets is the only place where rights are compared. What a command or an
+// operation of the API needs, is in its row of their tables, in the words of package
+// rights.
+//
+// # Limits
+//
+// Limits bound the connections of an address, and the commands of an identity, or of the
+// address if nothing identifies the client, whether they come through the protocol or the
+// API. Clients that must authenticate and have not done so have a limiter of their own, so
+// they do not delay others. Time is an argument, in ns, on a clock that all callers share.
 //
 // # Tokens
 //
@@ -23,5 +42,5 @@
 // time that takes says nothing about the tokens that there are.
 //
 // A Policy is never changed: to reload the configuration is to make another.
-// All methods may be called by any goroutine.
+// All methods may be called by any goroutine. Start reading with Control in control.go.
 package access

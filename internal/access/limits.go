@@ -101,8 +101,8 @@ func (l *limits) LimiterOf(id *Identity, addr netip.Addr) *Limiter {
 	return l.identities[id.name]
 }
 
-// OfStrangers returns the limiter of the clients of an address that are to prove who they are.
-// It is not that of others, for whom they would stand in the way.
+// OfStrangers returns the limiter of the clients of an address that must prove who they are.
+// It is not that of the other clients, which they would delay.
 func (l *limits) OfStrangers(addr netip.Addr) *Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,8 +30,8 @@ type Limiter interface {
 // share a limiter take turns, and each that is woken has something to do. A client that goes
 // before leaves its tokens to the others.
 //
-// Strangers share the limiter of their address. Nobody is to be kept by them from saying who
-// he is, so the command for that passes without a token if there is none.
+// Strangers share the limiter of their address. They must not keep others from
+// authenticating, so a command that does so passes without a token if there is none.
 type pace struct {
 	limiter  Limiter // nil: none
 	stranger bool    // nobody knows who the client is, and it can say so
