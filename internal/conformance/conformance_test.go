@@ -47,19 +47,9 @@ func TestBeanpole112(t *testing.T) {
 // none can say what it does not do.
 func TestReference(t *testing.T) {
 	server, dialect := beanstalkd(t)
-	each(t, func(t *testing.T, tr *Transcript) {
-		t.Parallel()
-		// beanstalkd now and then loses the timer of a connection that
-		// only waits (its issues 262 and 380), hence the second chance.
-		var err error
-		for range 3 {
-			if err = tr.try(t, server, dialect); err == nil {
-				return
-			}
-			t.Log(err)
-		}
-		t.Fatal("three times")
-	})
+	// beanstalkd now and then loses the timer of a connection that only waits (its
+	// issues 262 and 380), hence more than one chance.
+	run(t, server, dialect, 3)
 }
 
 // TestRecord replaces answers in testdata that the real server does not give,

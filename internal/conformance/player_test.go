@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -16,18 +17,21 @@ func TestInsist(t *testing.T) {
 		err  error
 	}
 	for name, tc := range map[string]struct {
+		chances int
 		results []result
 		want    error
 	}{
-		"right":                        {[]result{{inTime, nil}}, nil},
-		"wrong one time of two":        {[]result{{inTime, wrong}}, wrong},
-		"busy, then right":             {[]result{{late, wrong}, {late, wrong}, {late, nil}}, nil},
-		"busy, then wrong":             {[]result{{late, wrong}, {inTime, wrong}}, wrong},
-		"wrong however often it plays": {[]result{{late, wrong}, {late, wrong}, {late, wrong}, {late, wrong}, {late, wrong}}, wrong},
+		"right":                  {1, []result{{inTime, nil}}, nil},
+		"wrong one time of two":  {1, []result{{inTime, wrong}}, wrong},
+		"busy, then right":       {1, []result{{late, wrong}, {late, wrong}, {late, nil}}, nil},
+		"busy, then wrong":       {1, []result{{late, wrong}, {inTime, wrong}}, wrong},
+		"busy however often":     {1, slices.Repeat([]result{{late, wrong}}, attempts), wrong},
+		"another chance":         {2, []result{{inTime, wrong}, {late, wrong}, {inTime, nil}}, nil},
+		"no chance after others": {2, []result{{inTime, wrong}, {late, wrong}, {inTime, wrong}}, wrong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			played := 0
-			err := insist(func() (time.Duration, error) {
+			err := insist(tc.chances, func() (time.Duration, error) {
 				r := tc.results[played]
 				played++
 				return r.late, r.err

@@ -48,7 +48,7 @@ type generator struct {
 	held map[string][]string // the last few jobs that each connection reserved
 
 	// waits: a worker waits. A burst may wake it, and whether the marker
-	// behind its reserve counts before or after what follows in the burst is
+	// after its reserve counts before or after what follows in the burst is
 	// open; so no burst asks for the counters then.
 	waits bool
 }

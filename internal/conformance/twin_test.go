@@ -104,7 +104,7 @@ func leaveOut(acts []act, err error, play func([]act) error, end time.Time) ([]a
 	return acts, err
 }
 
-// The marker is a job that nobody touches. A peek at it behind each sending
+// The marker is a job that nobody touches. A peek at it after each sending
 // tells when a connection has answered all that was sent before.
 const (
 	marker     = "--marker--"

@@ -109,7 +109,7 @@ func (w *world) bootThroughPowerCuts() {
 	}
 }
 
-// Ids do not begin anew when all records that tell of the highest ones are
+// Ids do not begin at 1 again when all records that tell of the highest ones are
 // cleaned away.
 func TestIDsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -117,7 +117,7 @@ func (w *world) storm(turns int) {
 }
 
 // loseFile removes or cuts a file of the journal, and waits until all is written
-// anew.
+// again.
 func (w *world) loseFile() {
 	w.t.Helper()
 	current := w.stats().Current
