@@ -47,6 +47,8 @@ var arrows = map[string]string{
 	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/histogram internal/rights internal/server github.com/prometheus",
+	"internal/console":         "internal/access internal/admin/api internal/console/decode",
+	"internal/console/decode":  "",
 	"internal/admin/api":       "internal/access internal/broker internal/engine internal/jobjson internal/rights internal/server internal/wire",
 	"internal/admin/door":      "",
 	"internal/certs":           "",
@@ -82,7 +84,7 @@ var arrows = map[string]string{
 
 	// The program. Its main package is the only place where the pieces meet.
 	"cmd/beanpole": "cmd/beanpole/internal/benchcmd cmd/beanpole/internal/command cmd/beanpole/internal/config cmd/beanpole/internal/journalcmd cmd/beanpole/internal/manual " +
-		"internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli internal/conversation internal/engine internal/histogram internal/journal internal/ratelog internal/server internal/vfs internal/wire " +
+		"internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli internal/console internal/conversation internal/engine internal/histogram internal/journal internal/ratelog internal/server internal/vfs internal/wire " +
 		"github.com/coreos/go-systemd github.com/spf13",
 	"cmd/beanpole/internal/command":    "github.com/spf13",
 	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",

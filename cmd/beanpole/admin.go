@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/admin/door"
+	"github.com/beanpole-mq/beanpole/internal/console"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -31,6 +33,8 @@ type adminServer struct {
 	http.Server
 	listener net.Listener
 	pages    atomic.Pointer[http.Handler]
+
+	console *console.Console // nil: there is none
 
 	record        context.CancelFunc // ends the samples of what the server counts; nil: there are none
 	recordingDone chan struct{}
@@ -104,7 +108,8 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	if a == nil {
 		return
 	}
-	identify := api.Identify(sec.Control)
+	sessions := console.NewSessions()
+	identify := sessions.Identify(api.Identify(sec.Control))
 	o := admin.Options{
 		Version: version(), Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: log,
 		Server: srv.Counts, Identify: identify, Refused: srv.Refused,
@@ -133,8 +138,23 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	operations := api.New(q.broker, forAPI)
 	o.API = operations
 	a.startRecording(operations)
+	if opt.Admin.Console {
+		a.console = console.New(operations, console.Options{
+			Identify: identify, Sessions: sessions, ReadOnly: opt.Admin.ConsoleReadOnly, Host: hostname(), Version: version(), Logger: log,
+		})
+		o.Console = a.console
+	}
 	pages := admin.New(q.broker, o)
 	a.pages.Store(&pages)
+}
+
+// hostname returns the name of this machine, for people who have several.
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "this machine"
+	}
+	return name
 }
 
 // startRecording lets the API take its samples until stop.
@@ -156,6 +176,9 @@ const adminGrace = time.Second
 func (a *adminServer) stop() {
 	if a == nil {
 		return
+	}
+	if a.console != nil {
+		a.console.Close() // a stream would not end by itself
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), adminGrace)
 	defer cancel()

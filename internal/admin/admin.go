@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,6 +69,9 @@ type Options struct {
 	// API serves what is under /api/v1/. Nil: nothing.
 	API http.Handler
 
+	// Console serves what is under /console/, to which a browser is led. Nil: nothing.
+	Console http.Handler
+
 	// Logger hears of pages that cannot be written. Nil: nobody does.
 	Logger *slog.Logger
 }
@@ -97,7 +101,14 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	asked := newRequests()
 	common := []prometheus.Collector{asked, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, index(&opt)) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept")
+		if opt.Console != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			http.Redirect(w, r, consolePath, http.StatusSeeOther)
+			return
+		}
+		io.WriteString(w, index(&opt))
+	})
 	mux.Handle("GET /metrics", permitted(&opt, func(id *access.Identity) http.Handler {
 		registry := prometheus.NewRegistry() // that of one request: what it shows depends on the identity
 		registry.MustRegister(common...)
@@ -117,6 +128,9 @@ func New(b *broker.Broker, opt Options) http.Handler {
 	if opt.API != nil {
 		mux.Handle(api.Prefix+"/", opt.API)
 	}
+	if opt.Console != nil {
+		mux.Handle(consolePath, opt.Console)
+	}
 	return asked.count(onLoopback(mux))
 }
 
@@ -134,6 +148,9 @@ func index(opt *Options) string {
 `
 	if opt.API != nil {
 		pages += api.Prefix + `/openapi.yaml   describes the JSON API under ` + api.Prefix + "/\n"
+	}
+	if opt.Console != nil {
+		pages += consolePath + "              the queue in a browser\n"
 	}
 	if opt.Profiles {
 		pages += "/debug/pprof/          profiles of the process\n"

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -400,6 +401,33 @@ func TestRebinding(t *testing.T) {
 			if w.Code != want {
 				t.Errorf("%s on %s for %q: %d, want %d", path, c.local, c.host, w.Code, want)
 			}
+		}
+	}
+}
+
+// A browser is led to the console, a program is told what there is.
+func TestConsole(t *testing.T) {
+	b := broker.New(engine.New(engine.Options{}), broker.Options{})
+	defer b.Close()
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "the console at "+r.URL.Path) })
+	for _, test := range []struct {
+		console      http.Handler
+		accept, path string
+		status       int
+		want         string
+	}{
+		{pages, "text/html,application/xhtml+xml,*/*;q=0.8", "/", 303, "/console/"},
+		{pages, "*/*", "/", 200, "/console/ "},
+		{pages, "", "/console/tubes", 200, "the console at /console/tubes"},
+		{nil, "text/html", "/", 200, "/metrics"},
+		{nil, "text/html", "/console/", 404, ""},
+	} {
+		r := httptest.NewRequest("GET", test.path, nil)
+		r.Header.Set("Accept", test.accept)
+		w := httptest.NewRecorder()
+		New(b, Options{Console: test.console}).ServeHTTP(w, r)
+		if w.Code != test.status || !strings.Contains(w.Body.String()+w.Header().Get("Location"), test.want) {
+			t.Errorf("%s for %q: %d %v %s", test.path, test.accept, w.Code, w.Header(), w.Body)
 		}
 	}
 }

@@ -11,6 +11,7 @@
 //	/healthz       200 as long as the process answers
 //	/readyz        200 if clients can use the queue; else 503 and why they cannot
 //	/debug/pprof/  profiles, if Options.Profiles is set
+//	/console/      pages for a browser: package console
 //	/api/v1/       what is in the queue, and verbs that change it: package api
 //
 // The figures are collected when they are asked for, in a turn of the broker, and some more

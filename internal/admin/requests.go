@@ -24,6 +24,7 @@ var pages = map[string]string{
 
 const (
 	profilesPath = "/debug/pprof/"
+	consolePath  = "/console/"
 	noOperation  = "unknown"
 )
 
@@ -34,6 +35,12 @@ func operationOf(r *http.Request) string {
 	}
 	if strings.HasPrefix(r.Pattern, "GET "+profilesPath) {
 		return "profile"
+	}
+	if _, path, _ := strings.Cut(r.Pattern, " "); strings.HasPrefix(path, consolePath) || strings.HasPrefix(r.Pattern, consolePath) {
+		if path == consolePath+"events" {
+			return "console stream"
+		}
+		return "console"
 	}
 	if id, ok := api.OperationOf(r.Pattern); ok {
 		return id

@@ -19,7 +19,7 @@ func (opt *Options) Define(flags *pflag.FlagSet) {
 	command.AddFlags(flags, "Limits", opt.defineConnectionLimits)
 	command.AddFlags(flags, "Limits of the queue; 0: none (0)", opt.defineQueueLimits)
 	command.AddFlags(flags, "Journal", opt.defineJournal)
-	command.AddFlags(flags, "Admin pages: /metrics, /healthz, /readyz, and the JSON API", opt.defineAdmin)
+	command.AddFlags(flags, "Admin pages: the console, /metrics, /healthz, /readyz, and the JSON API", opt.defineAdmin)
 	command.AddFlags(flags, "Log (on standard error) and others", opt.defineLog)
 }
 
@@ -88,6 +88,8 @@ func (opt *Options) defineAdmin(fs *pflag.FlagSet) {
 	define(fs, "admin", "", as(&opt.Admin.Addr, parseAdmin, unlessEmpty), "serve them on `ADDR`: IP:PORT, :PORT of loopback,\n"+
 		"or unix:PATH (none)")
 	define(fs, "metrics-tubes", "", as(&opt.Admin.Tubes, parseLimit("tubes"), plainly), fmt.Sprintf("give the first `N` tubes metrics of their own (%d)", admin.DefaultTubes))
+	define(fs, "console", "", onOff(&opt.Admin.Console), "serve the console at /console/ too; --console=false:\nno (true)")
+	define(fs, "console-read-only", "", onOff(&opt.Admin.ConsoleReadOnly), "let the console change nothing")
 	define(fs, "admin-profiles", "", onOff(&opt.Admin.Profiles), "add /debug/pprof/")
 }
 

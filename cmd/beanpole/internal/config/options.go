@@ -64,6 +64,8 @@ type Admin struct {
 	Addr     string // as given; empty: there are none
 	Tubes    int    // so many have metrics of their own
 	Profiles bool
+
+	Console, ConsoleReadOnly bool
 }
 
 // defaultAdminPort is the port of --admin if it names none.
@@ -96,7 +98,7 @@ func Default() Options {
 		MaxBuffers:   server.DefaultMaxBuffers,
 		StallTimeout: server.DefaultStallTimeout,
 		Journal:      Journal{asked: wal.DefaultSegmentSize},
-		Admin:        Admin{Tubes: admin.DefaultTubes},
+		Admin:        Admin{Tubes: admin.DefaultTubes, Console: true},
 		Slow:         Slow{Turn: 50 * time.Millisecond, Sync: time.Second},
 	}
 }

@@ -1,0 +1,94 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+)
+
+//go:embed static
+var staticFiles embed.FS
+
+// assets are the files that pages refer to. Their URLs have a part of their sum, so that a
+// browser may keep them for ever.
+type assets struct {
+	urls  map[string]string // by name
+	files map[string]*asset // by "SUM/NAME"
+}
+
+type asset struct {
+	plain []byte
+	kind  string
+	small func() []byte // compressed
+}
+
+func newAssets() *assets {
+	a := &assets{urls: make(map[string]string), files: make(map[string]*asset)}
+	entries, err := staticFiles.ReadDir("static")
+	if err != nil {
+		panic(err) // they are in the program
+	}
+	for _, e := range entries {
+		text, err := staticFiles.ReadFile("static/" + e.Name())
+		if err != nil {
+			panic(err)
+		}
+		sum := sha256.Sum256(text)
+		key := hex.EncodeToString(sum[:8]) + "/" + e.Name()
+		a.urls[e.Name()] = Prefix + "static/" + key
+		a.files[key] = &asset{plain: text, kind: mime.TypeByExtension(path.Ext(e.Name())), small: sync.OnceValue(func() []byte { return compress(text) })}
+	}
+	return a
+}
+
+func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
+	f := a.files[r.PathValue("hash")+"/"+r.PathValue("name")]
+	if f == nil {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Vary", "Accept-Encoding")
+	if acceptsGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		w.Write(f.small())
+		return
+	}
+	w.Write(f.plain)
+}
+
+func acceptsGzip(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+}
+
+func compress(text []byte) []byte {
+	var small bytes.Buffer
+	z := gzip.NewWriter(&small)
+	z.Write(text) // to memory: it cannot fail
+	z.Close()
+	return small.Bytes()
+}
+
+// writeCompressed writes a page, compressed if the browser takes that. There is no secret in a page
+// that its size could betray.
+func writeCompressed(w http.ResponseWriter, r *http.Request, status int, text []byte) {
+	if !acceptsGzip(r) {
+		w.WriteHeader(status)
+		w.Write(text)
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(status)
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	z.Write(text)
+	z.Close()
+}

@@ -1,0 +1,112 @@
+package console
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A chart is lines over time, drawn by the server.
+type chart struct {
+	ID, Title string
+	Lines     []chartLine
+	Max       string
+	From      string // what the left end is
+	Width     int
+	Height    int
+}
+
+type chartLine struct {
+	Name, Class, D, Now string
+	Values              []string // for those who do not see it
+}
+
+const chartWidth, chartHeight = 300, 96
+
+// A point of a series; nil: unknown.
+type point = *float64
+
+// thin makes n points of more: each is the mean of those that it stands for.
+func thin(values []*uint64, n int, perSecond float64) []point {
+	if len(values) == 0 {
+		return nil
+	}
+	n = min(n, len(values))
+	points := make([]point, n)
+	for i := range points {
+		sum, known := 0.0, 0
+		for _, v := range values[i*len(values)/n : (i+1)*len(values)/n] {
+			if v != nil {
+				sum += float64(*v)
+				known++
+			}
+		}
+		if known > 0 {
+			mean := sum / float64(known) / perSecond
+			points[i] = &mean
+		}
+	}
+	return points
+}
+
+// largest returns the largest of some series, and 1 at least.
+func largest(series ...[]point) float64 {
+	most := 1.0
+	for _, points := range series {
+		for _, p := range points {
+			if p != nil {
+				most = max(most, *p)
+			}
+		}
+	}
+	return most
+}
+
+// drawPath returns the attribute d of a path through points. Where one is unknown the line is
+// broken.
+func drawPath(points []point, width, height int, most float64) string {
+	var d strings.Builder
+	pen := byte('M')
+	for i, p := range points {
+		if p == nil {
+			pen = 'M'
+			continue
+		}
+		x := float64(width) * float64(i) / float64(max(1, len(points)-1))
+		y := float64(height) - 1 - (float64(height)-3)*(*p)/most
+		d.WriteByte(pen)
+		d.WriteString(strconv.FormatFloat(x, 'f', 1, 64))
+		d.WriteByte(' ')
+		d.WriteString(strconv.FormatFloat(y, 'f', 1, 64))
+		pen = 'L'
+	}
+	if d.Len() == 0 {
+		return "M0 0"
+	}
+	return d.String()
+}
+
+// under returns the area under a line that is not broken.
+func under(line string, height int) string {
+	if strings.Count(line, "M") != 1 || !strings.Contains(line, "L") {
+		return "M0 0"
+	}
+	last := line[strings.LastIndexByte(line, 'L')+1:]
+	x, _, _ := strings.Cut(last, " ")
+	first, _, _ := strings.Cut(line[1:], " ")
+	return fmt.Sprintf("%sL%s %dL%s %dZ", line, x, height, first, height)
+}
+
+// A spark is a small chart without axes.
+type spark struct{ ID, Line, Area, Class string }
+
+// newSpark draws the last values of a series.
+func newSpark(id, class string, values []uint64, width, height int) spark {
+	points := make([]point, len(values))
+	for i, v := range values {
+		f := float64(v)
+		points[i] = &f
+	}
+	line := drawPath(points, width, height, largest(points))
+	return spark{id, line, under(line, height), class}
+}

@@ -1,0 +1,141 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+)
+
+// A client asks the API within the process.
+type client struct{ api http.Handler }
+
+// A problem is what the API answers to a request that it does not serve.
+type problem struct {
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Done   uint64 `json:"done"`
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+// errUnknown says that nobody knows who asks.
+var errUnknown = errors.New("console: the client is not known")
+
+// isStatus reports whether an error is a problem with a status.
+func isStatus(err error, status int) bool {
+	p, ok := errors.AsType[*problem](err)
+	return ok && p.Status == status
+}
+
+// call asks for something on behalf of whoever sent a request, and reads the answer into a
+// value, if one is given.
+func (c client) call(for_ *http.Request, method, path string, body, into any) error {
+	a, err := c.send(for_, method, path, body)
+	if err != nil {
+		return err
+	}
+	if into == nil || a.body.Len() == 0 {
+		return nil
+	}
+	return json.Unmarshal(a.body.Bytes(), into)
+}
+
+// send asks for something and returns the answer, or a problem.
+func (c client) send(for_ *http.Request, method, path string, body any) (*answer, error) {
+	var content io.Reader
+	length := 0
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content, length = bytes.NewReader(text), len(text)
+	}
+	r, err := http.NewRequestWithContext(api.WithVia(for_.Context(), "console"), method, api.Prefix+path, content)
+	if err != nil {
+		return nil, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("there can be nothing at %.100q", path)}
+	}
+	// What identifies the client.
+	r.RemoteAddr, r.TLS, r.Host = for_.RemoteAddr, for_.TLS, for_.Host
+	for _, name := range []string{"Authorization", "Cookie"} {
+		r.Header[name] = for_.Header[name]
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+		r.ContentLength = int64(length)
+	}
+	r.RequestURI = r.URL.RequestURI()
+	a := &answer{status: http.StatusOK, header: make(http.Header)}
+	c.api.ServeHTTP(a, r)
+	if a.status == http.StatusUnauthorized {
+		return nil, errUnknown
+	}
+	if a.status >= 300 {
+		p := &problem{Status: a.status}
+		if json.Unmarshal(a.body.Bytes(), p) != nil || p.Detail == "" {
+			p.Detail = http.StatusText(a.status)
+		}
+		return nil, p
+	}
+	return a, nil
+}
+
+// An answer keeps what the API writes.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+// tubePath is the path of a tube in the API, and of what is below it.
+func tubePath(tube, below string) string { return "/tubes/" + url.PathEscape(tube) + below }
+
+// withQuery adds parameters to a path; those that are empty are left out.
+func withQuery(path string, pairs ...string) string {
+	v := make(url.Values)
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			v.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(v) == 0 {
+		return path
+	}
+	return path + "?" + v.Encode()
+}
+
+func queryEscape(s string) string { return url.QueryEscape(s) }
+
+// curlOf returns the command that asks the API for the same.
+func curlOf(r *http.Request, method, path string, body any) string {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	text := "curl -s"
+	if method != "GET" && (method != "POST" || body == nil) {
+		text += " -X " + method
+	}
+	target := scheme + "://" + r.Host + api.Prefix + path
+	text += " " + shellQuote(target)
+	if body != nil {
+		content, _ := json.Marshal(body)
+		text += " -H 'Content-Type: application/json' -d " + shellQuote(string(content))
+	}
+	return text
+}

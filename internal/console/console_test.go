@@ -1,0 +1,454 @@
+package console
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// hostile is what strangers may put into bodies.
+var hostile = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre><script>`, `{"displayName":"<script>alert(1)</script>","x":"</script>"}`,
+	"\x00\xff\xfe<script>", `javascript:alert(1)`, `a:1:{s:8:"<script>";s:8:"<script>";}`, "{{.}}", "\u202e\u2028", "",
+}
+
+// everything has a job of each kind, and a tube with a difficult name.
+func everything(t *testing.T) (*rig, []string) {
+	r := start(t, nil, Options{})
+	paths := []string{"", "?span=1h", "?span=24h", "tubes", "tubes?q=mail&has=ready&sort=-buried", "tubes?q=none", "tube/none", "connections", "connections?only=waiting&q=x",
+		"connection/99", "activity", "server", "login", "login?next=/console/tubes", "job/99", "tube/mail/put", "tube/mail/put?from=1", "tube/a%2Fb%3Bc?state=ready",
+		"tube/mail", "tube/mail?state=ready", "tube/mail?state=buried", "tube/mail?state=delayed", "tube/mail?state=reserved", "connection/1",
+		"confirm?do=kick-tube&tube=mail&state=buried", "confirm?do=clear-tube&tube=mail&tube=a%2Fb%3Bc&state=ready", "confirm?do=move-jobs&tube=mail", "confirm?do=pause-tube&tube=mail",
+		"confirm?do=delete-job&job=1", "confirm?do=release-job&job=1", "confirm?do=close-connection&connection=1", "confirm?do=drain", "confirm?do=undrain"}
+	for _, body := range hostile {
+		id := r.put("mail", body)
+		for _, as := range []string{"", "?as=json", "?as=text", "?as=hex", "?as=php"} {
+			paths = append(paths, fmt.Sprintf("job/%d%s", id, as))
+		}
+	}
+	r.put("a/b;c", "x")
+	r.in(func(e *engine.Engine, now int64) {
+		e.BuryJob(2, 1)
+		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 99}, []byte("later"))
+		e.Pause(now, []byte("a/b;c"), 60)
+	})
+	r.talk("watch mail", "reserve-job 3")
+	return r, paths
+}
+
+var tag = regexp.MustCompile(`<(script|img)\b[^>]*>`)
+
+// Every page works without JavaScript, has no script or style of its own, and shows what
+// strangers have written as text.
+func TestPages(t *testing.T) {
+	r, paths := everything(t)
+	for _, path := range paths {
+		w := r.send("GET", "/console/"+path, nil)
+		text := w.Body.String()
+		if w.Code != 200 && !strings.Contains(path, "99") && path != "tube/none" {
+			t.Errorf("%s: %d %s", path, w.Code, r.log)
+		}
+		if got := w.Header().Get("Content-Security-Policy"); got != contentSecurityPolicy || w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: headers %v", path, w.Header())
+		}
+		for _, found := range tag.FindAllString(text, -1) {
+			if !strings.HasPrefix(found, `<script src="/console/static/`) {
+				t.Errorf("%s has %s", path, found)
+			}
+		}
+		if strings.Contains(text, " style=") || strings.Contains(text, "onerror=alert(1)>") || strings.Contains(text, "ZgotmplZ") || strings.Contains(text, "<no value>") {
+			t.Errorf("%s is not as it must be:\n%s", path, text)
+		}
+		if strings.Count(text, "<h1") < 1 || !strings.Contains(text, "</html>") {
+			t.Errorf("%s has no heading, or ends too soon", path)
+		}
+	}
+	if strings.Contains(r.log.String(), "level=ERROR") {
+		t.Error(r.log)
+	}
+	// The fixed form: the names of the first tubes are in the first page.
+	if text := r.page(200, "/console/"); !strings.Contains(text, ">mail</a>") || !strings.Contains(text, `href="/console/tube/a%2Fb%3Bc">a/b;c</a>`) {
+		t.Error(text)
+	}
+	if text := r.page(200, "/console/job/1"); !strings.Contains(text, "&lt;script&gt;alert(1)&lt;/script&gt;") {
+		t.Error(text)
+	}
+	w := r.send("GET", "/console/job/1/body", nil)
+	if w.Header().Get("Content-Type") != "application/octet-stream" || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") || w.Body.String() != hostile[0] {
+		t.Errorf("%v %s", w.Header(), w.Body)
+	}
+}
+
+// Each action does what its page says, through the API; and says what came of it.
+func TestActions(t *testing.T) {
+	r := start(t, nil, Options{})
+	for range 4 {
+		r.put("mail", "x")
+	}
+	r.put("news", "y")
+	r.talk("watch mail", "reserve-job 4")
+	for _, step := range []struct{ form, want string }{
+		{"do=bury-job&job=1&job=2&back=/console/tube/mail", "2 jobs buried."},
+		{"do=kick-job&job=1", "Job 1 kicked."},
+		{"do=kick-tube&tube=mail&state=buried", "1 job kicked."},
+		{"do=move-jobs&tube=mail&state=ready&to=news&count=1", "1 job moved."},
+		{"do=move-jobs&tube=mail&state=ready", "To: want the name of a tube."},
+		{"do=pause-tube&tube=mail&tube=news&seconds=60", "2 tubes paused."},
+		{"do=pause-tube&tube=mail&seconds=soon", "Seconds: want a number"},
+		{"do=resume-tube&tube=mail&tube=nowhere", "1 tube resumed. 1 tube was not: There is no tube nowhere"},
+		{"do=put-job&tube=fresh&body=hello&priority=7&delay=0&ttr=9", "Job 6 was put into fresh."},
+		{"do=put-job&tube=fresh&body=%25%25&base64=yes", "want base64"},
+		{"do=put-job&tube=-x&body=hello", "cannot be the name of a tube"},
+		{"do=release-job&job=4&delay=5", "Job 4 released."},
+		{"do=delete-job&job=6", "Job 6 deleted."},
+		{"do=delete-job&job=6&job=2", "1 job deleted. 1 job was not: There is no job 6."},
+		{"do=clear-tube&tube=news&state=ready", "2 jobs deleted."},
+		{"do=close-connection&connection=1", "Connection 1 closed."},
+		{"do=drain", "The server is draining."},
+		{"do=put-job&tube=fresh&body=hello", "The server drains"},
+		{"do=undrain", "The server is taking jobs again."},
+	} {
+		form, err := url.ParseQuery(step.form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := r.follow(form); !strings.Contains(text, step.want) {
+			t.Errorf("%s: the page does not say %q: %s", step.form, step.want, regexp.MustCompile(`(?s)<p class="note.*?</p>`).FindString(text))
+		}
+	}
+	r.in(func(e *engine.Engine, now int64) {
+		if st, _ := e.TubeStats(now, []byte("mail")); st.Ready != 1 || st.Delayed != 1 || st.Pause != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+	if text := r.page(200, "/console/activity"); !strings.Contains(text, "clearTube") || !strings.Contains(text, "via <b>console</b>") {
+		t.Error(text)
+	}
+}
+
+// What would do harm by mistake is asked for in words, with the count; deleting many jobs asks for
+// the name of the tube.
+func TestConfirm(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		for range typedAbove + 1 {
+			e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
+		}
+	})
+	text := r.page(200, "/console/confirm?do=clear-tube&tube=mail&state=ready&back=//evil.example")
+	for _, want := range []string{"Delete the ready jobs of tube mail?", "<b>1\u202f001</b> ready jobs", `name="must-type" value="mail"`, "curl -s http://example.com/api/v1/tubes/mail/clear", `name="back" value="/console/"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q:\n%s", want, text)
+		}
+	}
+	form := url.Values{"do": {"clear-tube"}, "tube": {"mail"}, "state": {"ready"}, "must-type": {"mail"}, "typed": {"male"}}
+	if w := r.send("POST", "/console/do", form); w.Code != 400 || !strings.Contains(w.Body.String(), "Nothing was deleted") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for _, bad := range []string{"do=nothing", "do=kick-tube", "do=kick-tube" + strings.Repeat("&tube=a&tube=b", 300)} {
+		if w := r.send("GET", "/console/confirm?"+bad, nil); w.Code != 400 {
+			t.Errorf("%.40s: %d", bad, w.Code)
+		}
+	}
+}
+
+// offers reports whether a page has something that changes the queue.
+func offers(text string) bool {
+	return strings.Contains(text, "/console/confirm?") || strings.Contains(text, `name="do"`) || strings.Contains(text, "/put")
+}
+
+// A console that only shows offers nothing, and refuses everything.
+func TestReadOnly(t *testing.T) {
+	r := start(t, nil, Options{ReadOnly: true})
+	r.put("mail", "x")
+	if w := r.send("POST", "/console/do", url.Values{"do": {"delete-job"}, "job": {"1"}}); w.Code != 403 {
+		t.Errorf("%d", w.Code)
+	}
+	r.page(403, "/console/confirm?do=delete-job&job=1")
+	for _, path := range []string{"", "tubes", "tube/mail", "job/1", "server", "connections"} {
+		if text := r.page(200, "/console/"+path); offers(text) {
+			t.Errorf("%s offers a change", path)
+		}
+	}
+	r.page(200, "/console/job/1")
+}
+
+// Nothing changes by a GET, or by what a page of another origin sends.
+func TestForeignPages(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.put("mail", "x")
+	if w := r.send("GET", "/console/do?do=delete-job&job=1", nil); w.Code != 404 {
+		t.Errorf("GET: %d", w.Code)
+	}
+	for _, path := range []string{"do", "login", "logout", "theme"} {
+		h := httptest.NewRequest("POST", "/console/"+path, strings.NewReader("do=delete-job&job=1"))
+		h.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		h.Header.Set("Sec-Fetch-Site", "cross-site")
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, h)
+		if w.Code != 403 {
+			t.Errorf("%s from elsewhere: %d", path, w.Code)
+		}
+	}
+	r.page(200, "/console/job/1")
+	for _, back := range []string{"https://evil.example", "//evil.example", "/console/\\evil", "/console/\r\nX: y", "/api"} {
+		if w := r.send("POST", "/console/theme", url.Values{"back": {back}, "theme": {"dark"}}); w.Header().Get("Location") != "/console/" {
+			t.Errorf("%q leads to %q", back, w.Header().Get("Location"))
+		}
+	}
+}
+
+// Rights are asked for where something is done, not by what a page offers.
+func TestRights(t *testing.T) {
+	r := start(t, policyOf(t), Options{})
+	r.put("mail", "a secret")
+	r.put("payroll", "a secret")
+	mailer := r.login(mailerToken)
+	for _, path := range []string{"", "tubes", "tubes?q=pay", "tube/mail", "job/1"} {
+		if text := r.page(200, "/console/"+path, mailer); strings.Contains(text, "payroll") || strings.Contains(text, "a secret") || offers(text) {
+			t.Errorf("%s shows too much:\n%s", path, text)
+		}
+	}
+	for _, path := range []string{"tube/payroll", "job/2", "job/1/body", "connections", "connection/1", "activity"} {
+		r.page(403, "/console/"+path, mailer)
+	}
+	for _, form := range []string{"do=delete-job&job=1", "do=kick-tube&tube=mail&state=buried", "do=clear-tube&tube=payroll&state=ready", "do=put-job&tube=mail&body=x", "do=drain", "do=pause-tube&tube=mail&seconds=9"} {
+		v, _ := url.ParseQuery(form)
+		if text := r.follow(v, mailer); !strings.Contains(text, "note bad") || !strings.Contains(text, "needs") {
+			t.Errorf("%s was not refused", form)
+		}
+	}
+	if text := r.page(200, "/console/job/1", r.login(rootToken)); !strings.Contains(text, "a secret") || !strings.Contains(text, "root · log out") {
+		t.Error(text)
+	}
+}
+
+// A session stands for a token, and the browser never has that.
+func TestLogin(t *testing.T) {
+	r := start(t, policyOf(t), Options{})
+	w := r.send("GET", "/console/tube/mail?state=ready", nil)
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console/login?next=%2Fconsole%2Ftube%2Fmail%3Fstate%3Dready" {
+		t.Fatalf("%d %v", w.Code, w.Header())
+	}
+	cookie := r.login(rootToken)
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || strings.Contains(cookie.Value, rootToken) || len(cookie.Value) < 40 || cookie.Name != cookiePlain {
+		t.Errorf("%+v", cookie)
+	}
+	r.page(200, "/console/", cookie)
+	h := httptest.NewRequest("GET", "/api/v1/me", nil)
+	h.AddCookie(cookie)
+	w = httptest.NewRecorder()
+	r.api.ServeHTTP(w, h)
+	if !strings.Contains(w.Body.String(), `"identity":"root"`) {
+		t.Errorf("the API does not know the session: %s", w.Body)
+	}
+	r.page(303, "/console/", &http.Cookie{Name: cookiePlain, Value: rootToken})
+
+	// It ends with a logout, and after a while.
+	if w := r.send("POST", "/console/logout", url.Values{}, cookie); w.Code != 303 || w.Result().Cookies()[0].MaxAge >= 0 {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	r.page(303, "/console/", cookie)
+	begun := time.Now()
+	now := begun
+	r.sessions.now = func() time.Time { return now }
+	idle, used := r.login(rootToken), r.login(rootToken)
+	for range 4 {
+		now = now.Add(sessionIdle - time.Minute)
+		if r.sessions.has(requestWith(used)) != (now.Sub(begun) < sessionLongest) {
+			t.Errorf("a session that is used, after %v", now.Sub(begun))
+		}
+	}
+	if r.sessions.has(requestWith(idle)) {
+		t.Error("a session that is not used must end")
+	}
+
+	// Guessing is slow.
+	now = now.Add(time.Hour)
+	for i := range loginsPerMinute + 2 {
+		want := 403
+		if i >= loginsPerMinute {
+			want = 429
+		}
+		if w := r.send("POST", "/console/login", url.Values{"token": {"wrong-token-0123456789"}}); w.Code != want {
+			t.Errorf("attempt %d: %d, want %d", i, w.Code, want)
+		}
+	}
+	now = now.Add(time.Minute)
+	r.login(rootToken)
+	if strings.Contains(r.log.String(), rootToken) {
+		t.Error("the token is in the log")
+	}
+}
+
+func requestWith(c *http.Cookie) *http.Request {
+	h := httptest.NewRequest("GET", "/console/", nil)
+	h.AddCookie(c)
+	return h
+}
+
+// There are so many sessions at most; the one that was used the longest ago makes room.
+func TestManySessions(t *testing.T) {
+	s := NewSessions()
+	now := time.Now()
+	s.now = func() time.Time { now = now.Add(time.Millisecond); return now }
+	first := s.begin("a")
+	for range maxSessions {
+		s.begin("b")
+	}
+	if len(s.open) != maxSessions || s.has(requestWith(&http.Cookie{Name: cookiePlain, Value: first})) {
+		t.Errorf("%d sessions", len(s.open))
+	}
+}
+
+// stream opens a stream of a page on a real connection.
+func (r *rig) stream(srv *httptest.Server, view string) *http.Response {
+	r.t.Helper()
+	resp, err := http.Get(srv.URL + "/console/events?view=" + url.QueryEscape(view))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+// next returns the next values of a stream.
+func next(t *testing.T, from *bufio.Reader) (v liveValues) {
+	t.Helper()
+	for {
+		line, err := from.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			if err := json.Unmarshal([]byte(data), &v); err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+	}
+}
+
+// A stream tells all values at first, and then those that have changed. The last one who looks
+// ends the work.
+func TestStream(t *testing.T) {
+	r := start(t, nil, Options{})
+	srv := httptest.NewServer(r)
+	defer srv.Close()
+	r.put("mail", "x")
+	first := r.stream(srv, "/console/tubes")
+	if first.StatusCode != 200 || first.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%d %v", first.StatusCode, first.Header)
+	}
+	events := bufio.NewReader(first.Body)
+	all := next(t, events)
+	id := (&page{}).Row("mail") + "r"
+	if all.Texts[id].Text != "1" || all.Shape == "" {
+		t.Errorf("%+v", all)
+	}
+	for r.put("mail", "x"); ; {
+		if v, ok := next(t, events).Texts[id]; ok {
+			if v.Text != "2" {
+				t.Errorf("%+v", v)
+			}
+			break
+		}
+	}
+	second := bufio.NewReader(r.stream(srv, "/console/tubes").Body)
+	if all := next(t, second); all.Texts[id].Text != "2" || all.Shape == "" {
+		t.Errorf("the second one is not told all: %+v", all)
+	}
+	for _, view := range []string{"", "/console/login", "/console/do", "http://other/console/", "/api/v1/stats", "/console/tube", "/console/tubes/x", "%"} {
+		if resp := r.stream(srv, view); resp.StatusCode != 400 {
+			t.Errorf("%q: %d", view, resp.StatusCode)
+		}
+	}
+	r.Close()
+	if _, err := io.Copy(io.Discard, events); err != nil {
+		t.Error(err)
+	}
+	for gone := false; !gone; {
+		r.Console.live.mu.Lock()
+		gone = r.Console.live.streams == 0 && len(r.Console.live.views) == 0
+		r.Console.live.mu.Unlock()
+	}
+}
+
+// There are so many streams at most: others are told to ask for the page again.
+func TestManyStreams(t *testing.T) {
+	r := start(t, nil, Options{})
+	srv := httptest.NewServer(r)
+	defer srv.Close()
+	for range maxStreams {
+		if resp := r.stream(srv, "/console/"); resp.StatusCode != 200 {
+			t.Fatal(resp.StatusCode)
+		}
+	}
+	if resp := r.stream(srv, "/console/"); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+	r.Close()
+}
+
+// A stream is only for those who may see the page.
+func TestStreamRights(t *testing.T) {
+	r := start(t, policyOf(t), Options{})
+	if w := r.send("GET", "/console/events?view=/console/tubes", nil); w.Code != 401 {
+		t.Errorf("%d", w.Code)
+	}
+}
+
+// Files are compressed for who takes that, and kept for ever by their sum.
+func TestAssets(t *testing.T) {
+	r := start(t, nil, Options{})
+	for name, path := range r.assets.urls {
+		h := httptest.NewRequest("GET", path, nil)
+		h.Header.Set("Accept-Encoding", "gzip")
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, h)
+		z, err := gzip.NewReader(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		small, _ := io.ReadAll(z)
+		if plain := r.page(200, path); plain != string(small) || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %v", name, w.Header())
+		}
+	}
+	r.page(404, "/console/static/0000000000000000/console.js")
+}
+
+// The first view of a page is small.
+func TestWeight(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		for i := range 200 {
+			e.PutInto(now, fmt.Appendf(nil, "a-tube-with-a-name-%d", i*7919), engine.Spec{TTR: 9}, nil)
+		}
+	})
+	assets := 0
+	for _, f := range r.assets.files {
+		assets += len(f.small())
+	}
+	for path, most := range map[string]int{"": 64 << 10, "tubes": 40 << 10, "tube/default": 40 << 10} {
+		h := httptest.NewRequest("GET", "/console/"+path, nil)
+		h.Header.Set("Accept-Encoding", "gzip")
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, h)
+		t.Logf("%s: %d bytes, and %d of files", path, w.Body.Len(), assets)
+		if w.Body.Len()+assets > most {
+			t.Errorf("%s has %d bytes with its files, more than %d", path, w.Body.Len()+assets, most)
+		}
+	}
+}

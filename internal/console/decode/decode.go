@@ -1,0 +1,241 @@
+package decode
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// Limit is how many bytes of a body are shown.
+	Limit = 256 << 10
+
+	unpackLimit = 8 << 20
+	maxDepth    = 64
+	maxHex      = 16 << 10 // bytes that are shown in hexadecimal
+)
+
+// A View is a way to show a body.
+type View struct {
+	Name, Title string
+	Note        string // what was done to see it, or what is not shown
+	Tokens      []Token
+}
+
+// A Token is a piece of text with what it is: key, string, number, word, punct, or nothing.
+type Token struct{ Class, Text string }
+
+// Views returns the ways to show a body, the best first. There are always text or hex.
+func Views(body []byte) []View {
+	views := append(structured(body, ""), unpacked(body)...)
+	if utf8.Valid(body) {
+		shown, note := cut(body, Limit)
+		views = append(views, View{"text", "Text", note, []Token{{"", shown}}})
+	}
+	shown, note := cut(body, maxHex)
+	return append(views, View{"hex", "Hex", note, []Token{{"", hex.Dump([]byte(shown))}}})
+}
+
+// structured returns the views of a body that has a structure. prefix names what was unpacked.
+func structured(body []byte, prefix string) (views []View) {
+	name := func(s string) string { return strings.TrimPrefix(prefix+"-"+s, "-") }
+	note := map[string]string{"": "", "base64": "decoded from base64", "gzip": "unpacked from gzip", "zlib": "unpacked from zlib"}[prefix]
+	if tokens, ok := fromJSON(body); ok {
+		views = append(views, View{name("json"), title("JSON", prefix), note, tokens})
+	}
+	if text, ok := fromPHP(body); ok {
+		if tokens, ok := fromJSON(text); ok {
+			views = append(views, View{name("php"), title("PHP", prefix), note, tokens})
+		}
+	}
+	if text, ok := fromMessagePack(body); ok {
+		if tokens, ok := fromJSON(text); ok {
+			views = append(views, View{name("msgpack"), title("MessagePack", prefix), note, tokens})
+		}
+	}
+	return views
+}
+
+func title(what, prefix string) string {
+	if prefix == "" {
+		return what
+	}
+	return what + " in " + prefix
+}
+
+// unpacked returns the views of what a body has in it, if it is packed.
+func unpacked(body []byte) (views []View) {
+	for _, p := range packings {
+		inside, ok := p.unpack(body)
+		if !ok {
+			continue
+		}
+		inner := structured(inside, p.name)
+		if len(inner) == 0 && utf8.Valid(inside) && printable(inside) {
+			shown, note := cut(inside, Limit)
+			inner = []View{{p.name + "-text", title("Text", p.name), note, []Token{{"", shown}}}}
+		}
+		views = append(views, inner...)
+	}
+	return views
+}
+
+// packings are ways in which a body has another one in it.
+var packings = []struct {
+	name   string
+	unpack func([]byte) ([]byte, bool)
+}{
+	{"base64", fromBase64},
+	{"gzip", func(b []byte) ([]byte, bool) {
+		if !bytes.HasPrefix(b, []byte{0x1f, 0x8b}) {
+			return nil, false
+		}
+		z, err := gzip.NewReader(bytes.NewReader(b))
+		return readAll(z, err)
+	}},
+	{"zlib", func(b []byte) ([]byte, bool) {
+		if len(b) < 6 || b[0] != 0x78 {
+			return nil, false
+		}
+		z, err := zlib.NewReader(bytes.NewReader(b))
+		return readAll(z, err)
+	}},
+}
+
+// readAll reads what was packed, as far as it may be.
+func readAll(z io.Reader, err error) ([]byte, bool) {
+	if err != nil {
+		return nil, false
+	}
+	inside, err := io.ReadAll(io.LimitReader(z, unpackLimit))
+	return inside, err == nil && len(inside) > 0
+}
+
+// minBase64 is how long a text is at least that is taken for base64: short words may look so.
+const minBase64 = 16
+
+func fromBase64(body []byte) ([]byte, bool) {
+	text := strings.TrimRight(strings.TrimSpace(string(body)), "=")
+	if len(text) < minBase64 || len(text) > unpackLimit {
+		return nil, false
+	}
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if inside, err := encoding.DecodeString(text); err == nil {
+			return inside, true
+		}
+	}
+	return nil, false
+}
+
+// Base64Text returns bytes as base64.
+func Base64Text(body []byte) string { return base64.StdEncoding.EncodeToString(body) }
+
+func cut(body []byte, most int) (text, note string) {
+	if len(body) > most {
+		for most > 0 && !utf8.RuneStart(body[most]) {
+			most--
+		}
+		return string(body[:most]), "only the beginning is shown"
+	}
+	return string(body), ""
+}
+
+func printable(text []byte) bool {
+	for _, c := range string(text) {
+		if c < ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+// fromJSON returns the tokens of an indented JSON value, if the body is an object or a list.
+// Numbers stay as they are written.
+func fromJSON(body []byte) ([]Token, bool) {
+	trimmed := bytes.TrimSpace(body)
+	if len(trimmed) == 0 || trimmed[0] != '{' && trimmed[0] != '[' || len(trimmed) > unpackLimit || tooDeep(trimmed) {
+		return nil, false
+	}
+	var indented bytes.Buffer
+	if json.Indent(&indented, trimmed, "", "  ") != nil {
+		return nil, false
+	}
+	text, note := cut(indented.Bytes(), Limit)
+	if !utf8.ValidString(text) {
+		return nil, false
+	}
+	tokens := tokensOf(text)
+	if note != "" {
+		tokens = append(tokens, Token{"", "\n… " + note})
+	}
+	return tokens, true
+}
+
+// tooDeep reports whether brackets are nested deeper than can be read.
+func tooDeep(text []byte) bool {
+	depth, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// tokensOf cuts indented JSON into pieces that can be coloured.
+func tokensOf(text string) (tokens []Token) {
+	for len(text) > 0 {
+		n, class := 1, "punct"
+		switch c := text[0]; {
+		case c == '"':
+			n = stringLength(text)
+			class = "string"
+			if strings.HasPrefix(text[n:], ":") {
+				class = "key"
+			}
+		case c == '-' || c >= '0' && c <= '9':
+			n, class = prefixLength(text, "+-.eE0123456789"), "number"
+		case c >= 'a' && c <= 'z':
+			n, class = prefixLength(text, "abcdefghijklmnopqrstuvwxyz"), "word"
+		default:
+			n = prefixLength(text, "{}[]:, \n")
+			n = max(n, 1)
+		}
+		tokens = append(tokens, Token{class, text[:n]})
+		text = text[n:]
+	}
+	return tokens
+}
+
+// stringLength returns how long the string is that a text begins with.
+func stringLength(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+func prefixLength(text, of string) int {
+	return len(text) - len(strings.TrimLeft(text, of))
+}

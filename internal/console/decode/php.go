@@ -1,0 +1,171 @@
+package decode
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+)
+
+// fromPHP makes JSON of what PHP's serialize has written: arrays and objects with their
+// properties. Nothing is made of a class but its name.
+func fromPHP(body []byte) ([]byte, bool) {
+	body = bytes.TrimSpace(body)
+	if len(body) < 4 || len(body) > unpackLimit || (body[0] != 'a' && body[0] != 'O') || body[1] != ':' {
+		return nil, false
+	}
+	p := &phpReader{in: body}
+	if !p.value(0) || len(p.in) > 0 {
+		return nil, false
+	}
+	return p.out.Bytes(), true
+}
+
+// A phpReader reads values and writes JSON.
+type phpReader struct {
+	in  []byte
+	out bytes.Buffer
+}
+
+// until reads up to a character, which it skips.
+func (p *phpReader) until(end byte) (string, bool) {
+	i := bytes.IndexByte(p.in, end)
+	if i < 0 || i > 64 {
+		return "", false
+	}
+	text := string(p.in[:i])
+	p.in = p.in[i+1:]
+	return text, true
+}
+
+func (p *phpReader) skip(text string) bool {
+	rest, ok := bytes.CutPrefix(p.in, []byte(text))
+	if ok {
+		p.in = rest
+	}
+	return ok
+}
+
+// quoted reads LENGTH:"TEXT".
+func (p *phpReader) quoted() (string, bool) {
+	text, ok := p.until(':')
+	n, err := strconv.Atoi(text)
+	if !ok || err != nil || n < 0 || n > len(p.in) || !p.skip(`"`) || n > len(p.in) {
+		return "", false
+	}
+	s := string(p.in[:n])
+	p.in = p.in[n:]
+	return s, p.skip(`"`)
+}
+
+func (p *phpReader) value(depth int) bool {
+	if depth > maxDepth || len(p.in) < 2 || p.out.Len() > unpackLimit {
+		return false
+	}
+	kind := p.in[0]
+	if kind == 'N' {
+		p.out.WriteString("null")
+		return p.skip("N;")
+	}
+	if p.in[1] != ':' {
+		return false
+	}
+	p.in = p.in[2:]
+	switch kind {
+	case 'b':
+		text, ok := p.until(';')
+		p.out.WriteString(map[string]string{"0": "false", "1": "true"}[text])
+		return ok && (text == "0" || text == "1")
+	case 'i', 'd', 'r', 'R':
+		return p.number(kind)
+	case 's':
+		s, ok := p.quoted()
+		p.text(s)
+		return ok && p.skip(";")
+	case 'a':
+		return p.members(depth, "")
+	case 'O':
+		class, ok := p.quoted()
+		return ok && p.skip(":") && p.members(depth, class)
+	}
+	return false
+}
+
+func (p *phpReader) number(kind byte) bool {
+	text, ok := p.until(';')
+	if !ok {
+		return false
+	}
+	switch {
+	case kind == 'r' || kind == 'R':
+		p.text("→" + text) // refers to another value
+	case json.Valid([]byte(text)):
+		p.out.WriteString(text)
+	default:
+		p.text(text) // INF, NAN
+	}
+	return true
+}
+
+// members reads COUNT:{KEY VALUE ...}.
+func (p *phpReader) members(depth int, class string) bool {
+	text, ok := p.until(':')
+	n, err := strconv.Atoi(text)
+	if !ok || err != nil || n < 0 || n > len(p.in) || !p.skip("{") {
+		return false
+	}
+	p.out.WriteByte('{')
+	if class != "" {
+		p.out.WriteString(`"@class":`)
+		p.text(class)
+	}
+	for i := range n {
+		if i > 0 || class != "" {
+			p.out.WriteByte(',')
+		}
+		if !p.key() {
+			return false
+		}
+		p.out.WriteByte(':')
+		if !p.value(depth + 1) {
+			return false
+		}
+	}
+	p.out.WriteByte('}')
+	return p.skip("}")
+}
+
+// key reads a key: a number, or a text, which for a property that is not public has its class
+// between zero bytes before it.
+func (p *phpReader) key() bool {
+	switch {
+	case p.skip("i:"):
+		text, ok := p.until(';')
+		p.text(text)
+		return ok
+	case p.skip("s:"):
+		s, ok := p.quoted()
+		if i := bytes.LastIndexByte([]byte(s), 0); i >= 0 {
+			s = s[i+1:]
+		}
+		p.text(s)
+		return ok && p.skip(";")
+	}
+	return false
+}
+
+func (p *phpReader) text(s string) {
+	if !utf8.ValidString(s) {
+		s = strconv.QuoteToASCII(s)
+	}
+	p.out.Write(jsonText(s))
+}
+
+// jsonText returns a text as JSON has it, readable.
+func jsonText(s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.Encode(s) // a string: it cannot fail
+	return bytes.TrimSpace(b.Bytes())
+}

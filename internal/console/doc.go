@@ -1,0 +1,30 @@
+// Package console is the web console: pages for a browser to see a queue and to mend it.
+//
+//	operations := api.New(broker, api.Options{Identify: sessions.Identify(identify), ...})
+//	pages := console.New(operations, console.Options{Sessions: sessions, Identify: ...})
+//	mux.Handle(console.Prefix, pages)
+//
+// # A page
+//
+// Each page is a function that asks the JSON API and fills a template of the folder templates.
+// The console has no other way to the queue: client.go hands requests to the handler of the API
+// within the process, with what identifies the browser's user. So the rights and the audit of both are
+// the same, and everything that the console shows or does can be done with curl, which each page says how.
+//
+// Pages work without JavaScript. Every filter is in the URL. What changes something is a POST,
+// which a page of its own asks for first (actions.go is the table).
+//
+// # Live values
+//
+// A template marks what may change with Live and Line (page.go). While somebody looks, the
+// publisher (live.go) renders each page that is looked at once a second, and sends the texts that
+// differ from those before: never HTML, and never the body of a job. static/console.js puts them in their places.
+//
+// # Safety
+//
+// Templates escape everything; nothing here makes HTML of strings. The Content-Security-Policy
+// permits files of this console only, and nothing inline. Requests that change something are refused if a page of another
+// origin sends them. A session (session.go) stands for the token that somebody has logged in with.
+//
+// Begin to read in console.go.
+package console

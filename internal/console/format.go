@@ -1,0 +1,163 @@
+package console
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// functions are what templates can call.
+var functions = template.FuncMap{
+	"num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
+	"zero": zeroClass, "pathEscape": url.PathEscape, "queryEscape": queryEscape,
+	"since": since, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
+	"plural": plural, "add": func(a, b int) int { return a + b }, "dict": dict,
+}
+
+// whole returns a number of any type that a page has.
+func whole(n any) int64 {
+	v := reflect.ValueOf(n)
+	if v.CanUint() {
+		return int64(min(v.Uint(), math.MaxInt64))
+	}
+	return v.Int()
+}
+
+func numOf(n any) string { return num(whole(n)) }
+
+// dict makes a map of names and values, for a template that takes several.
+func dict(pairs ...any) (map[string]any, error) {
+	m := make(map[string]any)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("dict: %v is no name", pairs[i])
+		}
+		m[name] = pairs[i+1]
+	}
+	return m, nil
+}
+
+const (
+	thinSpace = "\u202f"
+	minus     = "\u2212"
+)
+
+// num groups the digits of a number.
+func num(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	sign := ""
+	if text[0] == '-' {
+		sign, text = minus, text[1:]
+	}
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + thinSpace + text[i:]
+	}
+	return sign + text
+}
+
+// byteSize shows a number of bytes with three digits or so.
+func byteSize(n int64) string {
+	v := float64(n)
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
+		if v < 1000 {
+			return shortNumber(v) + thinSpace + unit
+		}
+		v /= 1024
+	}
+	return shortNumber(v) + thinSpace + "TiB"
+}
+
+// shortNumber shows a number with one decimal, if it is small and has one.
+func shortNumber(v float64) string {
+	if v >= 100 || v == math.Trunc(v) {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64)
+}
+
+// duration shows seconds in the largest unit that fits.
+func duration[T int64 | float64](seconds T) string {
+	s := float64(seconds)
+	switch {
+	case s == 0:
+		return "0" + thinSpace + "s"
+	case s < 0.001:
+		return shortNumber(s*1e6) + thinSpace + "µs"
+	case s < 1:
+		return shortNumber(math.Round(s*1e4)/10) + thinSpace + "ms"
+	case s < 120:
+		return shortNumber(math.Floor(s*10)/10) + thinSpace + "s"
+	case s < 2*3600:
+		return shortNumber(math.Floor(s/60)) + thinSpace + "min"
+	case s < 48*3600:
+		return shortNumber(math.Floor(s/3600)) + thinSpace + "h"
+	}
+	return num(int64(s/86400)) + thinSpace + "d"
+}
+
+// rate shows how often something happens in a second.
+func rate(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v < 100:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return num(int64(v))
+}
+
+// meanText shows the mean of durations.
+func meanText(count uint64, seconds float64) string {
+	if count == 0 {
+		return "–"
+	}
+	return duration(seconds / float64(count))
+}
+
+// zeroClass greys out what is nothing.
+func zeroClass(text string) string {
+	if text == "0" || text == "–" || text == "0"+thinSpace+"s" {
+		return "zero"
+	}
+	return ""
+}
+
+func since(now time.Time, text string) string {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return text
+	}
+	return duration(int64(now.Sub(t).Seconds())) + " ago"
+}
+
+func plural(n uint64, one, many string) string {
+	if n == 1 {
+		return numOf(n) + " " + one
+	}
+	return numOf(n) + " " + many
+}
+
+// sentence begins a text with a capital and ends it with a full stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	first, n := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[n:], ".") + "."
+}
+
+// shellQuote quotes a word for a shell.
+func shellQuote(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=%,+@") == "" && word != "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,176 @@
+package console
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/memnet"
+	"github.com/beanpole-mq/beanpole/internal/rights"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// A rig is a console with a server that runs in the test.
+type rig struct {
+	*Console
+	t        *testing.T
+	broker   *broker.Broker
+	sessions *Sessions
+	api      *api.API
+	log      *bytes.Buffer
+	net      *memnet.Listener
+}
+
+// start makes a rig. The policy says who clients are; nil: everybody may do everything.
+func start(t *testing.T, policy *access.Policy, opt Options) *rig {
+	t.Helper()
+	eng := engine.New(engine.Options{})
+	r := &rig{t: t, broker: broker.New(eng, broker.Options{}), sessions: NewSessions(), log: new(bytes.Buffer), net: memnet.Listen()}
+	srv := server.New(r.broker, server.Options{})
+	control := new(access.Control)
+	if policy != nil {
+		var err error
+		if control, err = access.NewControl(policy, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := slog.New(slog.NewTextHandler(r.log, nil))
+	identify := r.sessions.Identify(api.Identify(control))
+	r.api = api.New(r.broker, api.Options{Server: srv, Identify: identify, Logger: log})
+	opt.Identify, opt.Sessions, opt.Host, opt.Version, opt.Logger = identify, r.sessions, "queue-1", "1.2.3", log
+	r.Console = New(r.api, opt)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(r.net) }()
+	t.Cleanup(func() {
+		r.Close()
+		srv.Shutdown(t.Context())
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		r.broker.Close()
+		if err := eng.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// policyOf returns a policy with two identities: root, who may do everything, and mailer, who
+// may see the tube mail.
+func policyOf(t *testing.T) *access.Policy {
+	t.Helper()
+	hash := func(token string) access.Hash {
+		h, err := access.HashOf(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	p, err := access.New(access.Config{
+		Identities: []access.IdentityConfig{{Name: "root", Tokens: []access.Hash{hash(rootToken)}}, {Name: "mailer", Tokens: []access.Hash{hash(mailerToken)}}},
+		Rules: []access.RuleConfig{
+			{Identities: []string{"root"}, Tubes: []string{"*"}, Rights: rights.All},
+			{Identities: []string{"mailer"}, Tubes: []string{"mail"}, Rights: rights.Stats},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const (
+	rootToken   = "token-of-root-0123456789"
+	mailerToken = "token-of-mailer-0123456789"
+)
+
+// in runs something within a turn.
+func (r *rig) in(f func(e *engine.Engine, now int64)) {
+	r.t.Helper()
+	if err := r.broker.Call(f); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// put puts a job and returns its id.
+func (r *rig) put(tube, body string) (id uint64) {
+	r.t.Helper()
+	r.in(func(e *engine.Engine, now int64) {
+		id, _ = e.PutInto(now, []byte(tube), engine.Spec{Pri: 1024, TTR: 60}, []byte(body))
+	})
+	return id
+}
+
+// talk sends lines on a new connection, and reads as many lines.
+func (r *rig) talk(lines ...string) {
+	r.t.Helper()
+	nc, err := r.net.Dial()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { nc.Close() })
+	for _, line := range lines {
+		if _, err := io.WriteString(nc, line+"\r\n"); err != nil {
+			r.t.Fatal(err)
+		}
+		for reply := make([]byte, 1); reply[0] != '\n'; {
+			if _, err := nc.Read(reply); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// send sends a request as a browser would.
+func (r *rig) send(method, path string, form url.Values, cookies ...*http.Cookie) *httptest.ResponseRecorder {
+	r.t.Helper()
+	h := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
+	if form != nil {
+		h.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for _, c := range cookies {
+		h.AddCookie(c)
+	}
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, h)
+	return w
+}
+
+// page returns a page, which must have a status.
+func (r *rig) page(status int, path string, cookies ...*http.Cookie) string {
+	r.t.Helper()
+	w := r.send("GET", path, nil, cookies...)
+	if w.Code != status {
+		r.t.Fatalf("%s: %d, want %d: %s\n%s", path, w.Code, status, w.Body, r.log)
+	}
+	return w.Body.String()
+}
+
+// follow sends a form and returns the page that it leads to.
+func (r *rig) follow(form url.Values, cookies ...*http.Cookie) string {
+	r.t.Helper()
+	w := r.send("POST", "/console/do", form, cookies...)
+	if w.Code != http.StatusSeeOther {
+		r.t.Fatalf("%v: %d %s", form, w.Code, w.Body)
+	}
+	return r.send("GET", w.Header().Get("Location"), nil, cookies...).Body.String()
+}
+
+// login returns the cookie of a new session.
+func (r *rig) login(token string) *http.Cookie {
+	r.t.Helper()
+	w := r.send("POST", "/console/login", url.Values{"token": {token}, "next": {"/console/tubes"}})
+	if w.Code != http.StatusSeeOther || len(w.Result().Cookies()) != 1 {
+		r.t.Fatalf("login: %d %s", w.Code, w.Body)
+	}
+	return w.Result().Cookies()[0]
+}

@@ -1,0 +1,114 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/console/decode"
+)
+
+// A jobView is the page of a job.
+type jobView struct {
+	api.Job
+	Gone    bool
+	HasBody bool
+	Kind    string
+	Views   []bodyView
+	Shown   *decode.View
+	Steps   []step
+}
+
+// A bodyView is a way to show the body.
+type bodyView struct {
+	Name, Title, Link string
+	Current           bool
+}
+
+// A step is one of the states of a job.
+type step struct {
+	Name, Text string
+	Now        bool
+}
+
+func pathEscape(s string) string { return url.PathEscape(s) }
+
+// jumpToJob leads from the field for an id to the page of the job.
+func jumpToJob(w http.ResponseWriter, r *http.Request) {
+	id := strings.TrimLeft(strings.TrimSpace(r.FormValue("id")), "#")
+	http.Redirect(w, r, Prefix+"job/"+pathEscape(id), http.StatusSeeOther)
+}
+
+func jobPage(r *request) (*page, error) {
+	id := r.PathValue("job")
+	v := &jobView{}
+	err := r.get("/jobs/"+pathEscape(id), &v.Job)
+	title := "Job " + id
+	if isStatus(err, http.StatusNotFound) {
+		v.Gone = true
+		p := newPage("job", title, "tubes", v)
+		p.status, p.Me = http.StatusNotFound, new(api.Me)
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.Steps = stepsOf(&v.Job)
+	if body, ok := bodyOf(&v.Job); ok {
+		v.HasBody, v.Kind = true, decode.Kind(body)
+		v.addViews(body, r.FormValue("as"))
+	}
+	p := newPage("job", title, "tubes", v)
+	p.Curl, p.Me = curlOf(r.Request, "GET", "/jobs/"+id, nil), r.meOn(v.Tube)
+	return p, nil
+}
+
+// addViews decodes the body in each way that fits, and chooses one to show.
+func (v *jobView) addViews(body []byte, as string) {
+	all := decode.Views(body)
+	shown := 0
+	for i := range all {
+		if all[i].Name == as {
+			shown = i
+		}
+	}
+	v.Shown = &all[shown]
+	for i := range all {
+		v.Views = append(v.Views, bodyView{all[i].Name, all[i].Title, withQuery(Prefix+"job/"+strconv.FormatUint(v.ID, 10), "as", all[i].Name), i == shown})
+	}
+}
+
+// stepsOf says where a job is on its way.
+func stepsOf(j *api.Job) []step {
+	steps := []step{
+		{Name: "delayed", Text: "Delayed"}, {Name: "ready", Text: "Ready"}, {Name: "reserved", Text: "Reserved"}, {Name: "buried", Text: "Buried"},
+	}
+	for i := range steps {
+		steps[i].Now = steps[i].Name == j.State
+	}
+	return steps
+}
+
+// body hands out the body of a job, byte for byte, as a file: a browser shows nothing of it.
+func (c *Console) body(w http.ResponseWriter, h *http.Request) {
+	id := h.PathValue("job")
+	a, err := c.api.send(h, "GET", "/jobs/"+pathEscape(id)+"/body", nil)
+	if err != nil {
+		c.show(func(*request) (*page, error) { return nil, err })(w, h)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", `attachment; filename="job-`+onlyDigits(id)+`"`)
+	w.Write(a.body.Bytes())
+}
+
+func onlyDigits(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		return c
+	}, s)
+}

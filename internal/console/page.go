@@ -1,0 +1,163 @@
+package console
+
+import (
+	"errors"
+	"hash/fnv"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+)
+
+// A page is what a template shows. Its exported fields and methods are for templates.
+type page struct {
+	template string
+	status   int
+
+	Title   string
+	Section string // that of the navigation
+	Curl    string // what asks the API for the same
+	Data    any
+	NoLive  bool // nothing on it changes by itself
+
+	// Filled in by fill.
+	Host, Version, Theme, Path string
+	Assets                     map[string]string
+	Identity                   string
+	CanLogOut, ReadOnly, Open  bool
+	Note                       *note
+	Server                     *api.Stats
+	Now                        time.Time
+	Me                         *api.Me
+
+	values *liveValues // nil: nobody wants them
+	shape  []string    // of the rows; see Row
+}
+
+// newPage returns a page that is in order.
+func newPage(template, title, section string, data any) *page {
+	return &page{template: template, status: http.StatusOK, Title: title, Section: section, Data: data}
+}
+
+// fill adds what every page has.
+func (p *page) fill(r *request) {
+	o := &r.console.opt
+	p.Host, p.Version, p.Theme, p.Path = o.Host, o.Version, themeOf(r.Request), r.URL.RequestURI()
+	p.Assets, p.ReadOnly, p.Now = r.console.assets.urls, o.ReadOnly, time.Now().UTC()
+	p.CanLogOut = o.Sessions.has(r.Request)
+	if r.who == nil {
+		return
+	}
+	p.Identity = r.who.Name()
+	p.Open = p.Identity == "" && r.who.Unrestricted()
+	p.Note = r.console.notes.take(r.URL.Query().Get("note"))
+	if p.Server == nil {
+		var st api.Stats
+		if r.get("/stats", &st) == nil {
+			p.Server = &st
+		}
+	}
+	if p.Me == nil {
+		p.Me = new(api.Me)
+		r.get("/me", p.Me)
+	}
+}
+
+// May reports whether the user has a right on some tube, and the console lets it be used.
+func (p *page) May(right string) bool { return has(p.Me.Anywhere, right) && p.mayChange(right) }
+
+// MayEverywhere reports the same of every tube.
+func (p *page) MayEverywhere(right string) bool {
+	return has(p.Me.Everywhere, right) && p.mayChange(right)
+}
+
+// MayHere reports the same of the tube that the page is about.
+func (p *page) MayHere(right string) bool { return has(p.Me.Tube, right) && p.mayChange(right) }
+
+func (p *page) mayChange(right string) bool {
+	return !p.ReadOnly || right == "stats" || right == "peek"
+}
+
+func has(all []string, one string) bool {
+	for _, s := range all {
+		if s == one {
+			return true
+		}
+	}
+	return false
+}
+
+// meOn returns who the user is, with its rights on a tube.
+func (r *request) meOn(tube string) *api.Me {
+	me := new(api.Me)
+	r.get(withQuery("/me", "tube", tube), me)
+	return me
+}
+
+// liveValues are the texts of a page that may change, by their ids.
+type liveValues struct {
+	Texts map[string]value  `json:"v,omitempty"`
+	Lines map[string]string `json:"d,omitempty"` // of charts: the attribute d of a path
+	Shape string            `json:"s,omitempty"` // differs when there are other rows, or in another order
+}
+
+// A value is a text with the class of its element.
+type value struct {
+	Text  string `json:"t"`
+	Class string `json:"c"`
+}
+
+// A Spot is a place of a page whose text may change.
+type Spot struct{ ID, Text, Class string }
+
+// Live marks a text that may change.
+func (p *page) Live(id, text, class string) Spot {
+	if p.values != nil {
+		p.values.Texts[id] = value{text, class}
+	}
+	return Spot{id, text, class}
+}
+
+// A Path is a line of a chart.
+type Path struct{ ID, D string }
+
+// Line marks a line of a chart that may change.
+func (p *page) Line(id, d string) Path {
+	if p.values != nil {
+		p.values.Lines[id] = d
+	}
+	return Path{id, d}
+}
+
+// Row returns a short id for the row of something, and notes that there is one.
+func (p *page) Row(name string) string {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	id := "r" + strconv.FormatUint(h.Sum64(), 36)
+	p.shape = append(p.shape, id)
+	return id
+}
+
+// Shape returns what differs when the page has other rows, or in another order.
+func (p *page) Shape() string {
+	h := fnv.New64a()
+	for _, id := range p.shape {
+		h.Write([]byte(id))
+		h.Write([]byte{' '})
+	}
+	return strconv.FormatUint(h.Sum64(), 36)
+}
+
+// problemPage says why there is no other page.
+func (r *request) problemPage(err error) *page {
+	status, text := http.StatusInternalServerError, "The page cannot be made; the log of the server says why."
+	if p, ok := errors.AsType[*problem](err); ok {
+		status, text = p.Status, sentence(p.Detail)
+	} else {
+		r.console.opt.Logger.Error("a page of the console cannot be made", "path", r.URL.Path, "err", err)
+	}
+	page := newPage("problem", http.StatusText(status), "", text)
+	page.status, page.NoLive = status, true
+	return page
+}

@@ -1,0 +1,144 @@
+// The console works without this file. With it values change by themselves, dialogs open in their place, and there are
+// keys. Nothing here makes HTML of what the server sends as data: texts are set as texts. Pages that are loaded for a part of them were
+// escaped by the server, and the Content-Security-Policy lets no script of theirs run.
+"use strict";
+(() => {
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const keep = (key, value) => { try { value === undefined || localStorage.setItem("beanpole-" + key, value); return localStorage.getItem("beanpole-" + key); } catch { return null; } };
+
+  // Live values. The stream has texts and lines by the ids of their elements.
+  const button = $("#live"), stream = document.body.dataset.live;
+  let shape = $("#foot")?.dataset.shape, source = null, poll = 0, on = keep("live") !== "off", loading = false, stale = false, over = false;
+
+  const show = (state) => { for (const s of ["on", "slow", "lost"]) button.toggleAttribute("data-" + s, s === state); button.textContent = { on: "live", slow: "every 5 s", lost: "reconnecting", off: "paused" }[state]; button.setAttribute("aria-pressed", String(state !== "off")); };
+
+  const apply = (event) => {
+    const values = JSON.parse(event.data);
+    for (const [id, v] of Object.entries(values.v ?? {})) {
+      const e = document.getElementById(id);
+      if (!e) continue;
+      if (e.textContent !== v.t) e.textContent = v.t;
+      if (e.className !== v.c) e.className = v.c;
+    }
+    for (const [id, d] of Object.entries(values.d ?? {})) document.getElementById(id)?.setAttribute("d", d);
+    if (values.s && values.s !== shape) reload();
+  };
+
+  // Other rows, or another order: the page is loaded again, but not under the pointer, and not while rows are selected.
+  const busy = () => over || $("dialog[open]") || $("[data-rows] :checked") || $("main details[open]") || $("#main").contains(document.activeElement) && document.activeElement !== $("#main");
+  const reload = async () => {
+    if (busy()) { stale = true; pill(); return; }
+    if (loading) { stale = true; return; }
+    loading = true; stale = false;
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (!answer.ok && answer.status !== 404) throw new Error(answer.status);
+      replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      $("#moved")?.remove();
+    } catch { stale = true; }
+    setTimeout(() => { loading = false; if (stale) reload(); }, 3000);
+  };
+  const replace = (page) => {
+    const main = $("#main", page), foot = $("#foot", page);
+    if (!main || !foot) return;
+    shape = foot.dataset.shape;
+    $("#main").replaceChildren(...main.childNodes);
+    $("#foot").replaceChildren(...foot.childNodes);
+    prepare();
+  };
+  const pill = () => {
+    if ($("#moved")) return;
+    const b = document.createElement("button");
+    b.id = "moved"; b.className = "moved"; b.textContent = "Rows have changed – show them";
+    b.onclick = () => { over = false; all("[data-rows] :checked").forEach((c) => (c.checked = false)); document.activeElement.blur(); loading = false; reload(); };
+    document.body.append(b);
+  };
+
+  const stop = () => { source?.close(); source = null; clearInterval(poll); poll = 0; };
+  const begin = () => {
+    stop();
+    if (!stream) return;
+    if (!on) return show("off");
+    if (document.hidden) return;
+    source = new EventSource(stream);
+    source.onopen = () => show("on");
+    source.onmessage = apply;
+    source.onerror = () => {
+      if (source?.readyState !== EventSource.CLOSED) return show("lost");
+      show("slow"); // there are too many streams, or the page has none
+      stop();
+      poll = setInterval(() => reload(), 5000);
+    };
+  };
+  if (stream) {
+    button.hidden = false;
+    button.onclick = () => { on = !on; keep("live", on ? "on" : "off"); begin(); };
+    document.addEventListener("visibilitychange", begin);
+    addEventListener("pagehide", stop);
+    addEventListener("pageshow", (e) => e.persisted && begin());
+    begin();
+  }
+
+  // Dialogs: the page that asks, in its place.
+  const dialog = $("#dialog");
+  const ask = async (url) => {
+    try {
+      const answer = await fetch(url, { headers: { Accept: "text/html" } });
+      const part = $("[data-part=confirm]", new DOMParser().parseFromString(await answer.text(), "text/html"));
+      if (!answer.ok || !part) throw new Error(answer.status);
+      dialog.replaceChildren(part);
+      $("[data-cancel]", dialog).onclick = (e) => { e.preventDefault(); dialog.close(); };
+      $("select[name=state]", dialog)?.addEventListener("change", (e) => { const u = new URL(url, location); u.searchParams.set("state", e.target.value); dialog.close(); ask(u); });
+      dialog.showModal();
+      ($("input:not([type=hidden])", dialog) ?? $("[data-cancel]", dialog)).focus();
+    } catch { location.href = url; }
+  };
+  document.addEventListener("click", (e) => { const a = e.target.closest("a[data-dialog]"); if (a && !e.ctrlKey && !e.metaKey && !e.shiftKey) { e.preventDefault(); ask(a.href); } });
+  document.addEventListener("submit", (e) => {
+    const form = e.target;
+    if (!form.matches("[data-confirm]")) return;
+    e.preventDefault();
+    if (!$("[data-rows] :checked:not([data-all])", form)) return;
+    ask(form.action + "?" + new URLSearchParams(new FormData(form, e.submitter)));
+  });
+  document.addEventListener("change", (e) => {
+    if (e.target.closest("#theme, [data-submit]") || e.target.matches("[data-submit]")) e.target.form.requestSubmit();
+    if (e.target.matches("[data-all]")) all("tbody :is(input)[type=checkbox]", e.target.closest("table")).forEach((c) => (c.checked = e.target.checked));
+    if (e.target.matches("[data-rows] input")) count();
+    if (e.target.id === "keysoff") keep("keys", e.target.checked ? "off" : "on");
+  });
+  const count = () => all("[data-count]").forEach((text) => { const n = all("tbody :checked", text.closest("form")).length; text.textContent = n ? n + " selected" : "With the selected"; });
+
+  // Keys.
+  let row = -1, prefix = "";
+  const rows = () => all("[data-rows] tbody tr");
+  const move = (by) => { const list = rows(); list[row]?.classList.remove("here"); row = Math.max(0, Math.min(list.length - 1, row + by)); list[row]?.classList.add("here"); list[row]?.scrollIntoView({ block: "nearest" }); };
+  const go = (where) => { location.href = "/console/" + where; };
+  const click = (selector) => $(selector)?.click();
+  const keys = {
+    "/": () => { const field = $("[data-search]"); field ? field.focus() : go("tubes"); }, j: () => move(1), k: () => move(-1), "[": () => click("a[data-first]"), "]": () => click("a[data-next]"), " ": () => button.click(), "?": () => $("#keys").showModal(),
+    x: () => { const c = $("input[type=checkbox]", rows()[row] ?? document.createElement("p")); if (c) { c.checked = !c.checked; count(); } }, Enter: () => $("td.name a", rows()[row] ?? document.createElement("p"))?.click(),
+    "g o": () => go(""), "g t": () => go("tubes"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"),
+  };
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || keep("keys") === "off" || $("dialog[open]") || e.target.matches("input, select, textarea, [contenteditable]")) return;
+    if ((e.key === " " || e.key === "Enter") && e.target.matches("a, button, summary, [tabindex]")) return;
+    const key = prefix + e.key;
+    prefix = e.key === "g" && !prefix ? "g " : "";
+    if (keys[key]) { e.preventDefault(); keys[key](); }
+  });
+
+  const prepare = () => {
+    row = -1;
+    all("[data-all]").forEach((c) => (c.hidden = false));
+    all("[data-rows]").forEach((t) => { t.onpointerenter = () => (over = true); t.onpointerleave = () => { over = false; if (stale) reload(); }; });
+    over = !!$("[data-rows]:hover");
+    if (new URLSearchParams(location.search).has("note")) { const u = new URL(location); u.searchParams.delete("note"); history.replaceState(null, "", u); }
+  };
+  const help = $("#help");
+  help.hidden = false;
+  help.onclick = () => $("#keys").showModal();
+  $("#keysoff").checked = keep("keys") === "off";
+  prepare();
+})();

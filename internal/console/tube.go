@@ -1,0 +1,258 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/console/decode"
+)
+
+// A tubeView is the page of a tube.
+type tubeView struct {
+	tubeRow
+	State   string
+	States  []stateTab
+	Jobs    []jobRow
+	Next    string
+	First   string // the first page, if this is another one
+	Clients []api.Connection
+	More    bool // clients
+	Charts  []chart
+	Gone    bool
+	Bodies  bool
+}
+
+// A stateTab leads to the jobs in a state.
+type stateTab struct {
+	Name, Title, Link string
+	Count             uint64
+}
+
+// A jobRow is a job in a list.
+type jobRow struct {
+	api.Job
+	Kind    string // what the body says that the job is
+	Preview string
+}
+
+const (
+	jobsPerPage    = 50
+	previewLength  = 160 // characters
+	clientsOfATube = 20
+)
+
+func tubePage(r *request) (*page, error) {
+	name, state := r.PathValue("tube"), r.FormValue("state")
+	v := &tubeView{}
+	err := r.get(tubePath(name, ""), &v.Tube)
+	if isStatus(err, http.StatusNotFound) {
+		return r.tubeGone(name), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.Link = tubeLink(name, "")
+	if state == "" {
+		state = v.busiestState()
+	}
+	v.State = state
+	me := r.meOn(name)
+	v.Bodies = has(me.Tube, "peek")
+	var recent api.Recent
+	var clients api.Connections
+	list := withQuery(tubePath(name, "/jobs"), "state", state, "cursor", r.FormValue("cursor"), "limit", strconv.Itoa(jobsPerPage), "bodies", strconv.FormatBool(v.Bodies))
+	var jobs api.Jobs
+	err = together(
+		func() error { return notFound(r.get(list, &jobs)) },
+		func() error { return notFound(r.get(tubePath(name, "/history"), &recent)) },
+		func() error {
+			return noRight(r.get(withQuery("/connections", "tube", name, "limit", strconv.Itoa(clientsOfATube)), &clients))
+		},
+	)
+	if err != nil {
+		return nil, err
+	}
+	if len(recent.Ready) > 0 {
+		v.Recent = &recent
+		v.Charts = tubeCharts(&recent)
+	}
+	v.Clients, v.More = clients.Connections, clients.Next != ""
+	v.addJobs(r, &jobs)
+	for _, s := range []struct {
+		name, title string
+		count       uint64
+	}{
+		{"ready", "Ready", v.Tube.Jobs.Ready}, {"reserved", "Reserved", v.Tube.Jobs.Reserved},
+		{"delayed", "Delayed", v.Tube.Jobs.Delayed}, {"buried", "Buried", v.Tube.Jobs.Buried},
+	} {
+		v.States = append(v.States, stateTab{s.name, s.title, tubeLink(name, s.name), s.count})
+	}
+	p := newPage("tube", name, "tubes", v)
+	p.Curl, p.Me = curlOf(r.Request, "GET", list, nil), me
+	return p, nil
+}
+
+// notFound forgives that something is not there any more.
+func notFound(err error) error {
+	if isStatus(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}
+
+// tubeGone is the page of a tube that does not exist, or does no longer.
+func (r *request) tubeGone(name string) *page {
+	v := &tubeView{Gone: true}
+	v.Name, v.Link = name, tubeLink(name, "")
+	p := newPage("tube", name, "tubes", v)
+	p.Me, p.status = r.meOn(name), http.StatusNotFound
+	p.Curl = curlOf(r.Request, "GET", tubePath(name, ""), nil)
+	return p
+}
+
+// busiestState is the state that is shown first: what needs attention, or what there is.
+func (v *tubeView) busiestState() string {
+	j := &v.Tube.Jobs
+	switch {
+	case j.Ready > 0:
+		return "ready"
+	case j.Buried > 0:
+		return "buried"
+	case j.Reserved > 0:
+		return "reserved"
+	case j.Delayed > 0:
+		return "delayed"
+	}
+	return "ready"
+}
+
+// addJobs adds the rows of a page of jobs.
+func (v *tubeView) addJobs(r *request, page *api.Jobs) {
+	for i := range page.Jobs {
+		row := jobRow{Job: page.Jobs[i]}
+		if body, ok := bodyOf(&row.Job); ok {
+			row.Kind = decode.Kind(body)
+			row.Preview = preview(body)
+		}
+		v.Jobs = append(v.Jobs, row)
+	}
+	here := Prefix + "tube/" + pathEscape(v.Name)
+	if page.Next != "" {
+		v.Next = withQuery(here, "state", v.State, "cursor", page.Next)
+	}
+	if r.FormValue("cursor") != "" {
+		v.First = withQuery(here, "state", v.State)
+	}
+}
+
+// bodyOf returns the body of a job, if it came with one.
+func bodyOf(j *api.Job) (body []byte, ok bool) {
+	switch {
+	case j.Body != nil:
+		return []byte(*j.Body), true
+	case j.BodyBase64 != nil:
+		return *j.BodyBase64, true
+	}
+	return nil, false
+}
+
+// preview returns the beginning of a body on one line.
+func preview(body []byte) string {
+	if !utf8.Valid(body) {
+		return fmt.Sprintf("%x", body[:min(len(body), previewLength/2)])
+	}
+	text := strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return ' '
+		}
+		return c
+	}, string(body[:min(len(body), 4*previewLength)]))
+	if runes := []rune(text); len(runes) > previewLength {
+		return string(runes[:previewLength]) + "…"
+	}
+	return text
+}
+
+// Order says how the jobs of a state are listed.
+func (v *tubeView) Order() string {
+	switch v.State {
+	case "ready":
+		return "in the order in which they will be reserved"
+	case "buried":
+		return "in the order in which they were buried"
+	case "reserved":
+		return "by the end of their time to run"
+	}
+	return "by the end of their delay"
+}
+
+// tubeCharts draws what has happened in a tube.
+func tubeCharts(recent *api.Recent) []chart {
+	from := duration(int64(len(recent.Ready)-1)*recent.Step) + " ago"
+	whole := func(values []uint64) []point {
+		points := make([]point, len(values))
+		for i, v := range values {
+			f := float64(v)
+			points[i] = &f
+		}
+		return points
+	}
+	float := func(values []float64) []point {
+		points := make([]point, len(values))
+		for i := range values {
+			points[i] = &values[i]
+		}
+		return points
+	}
+	count := func(v float64) string { return num(int64(v)) }
+	draw := func(id, title string, show func(float64) string, lines []chartLine, all ...[]point) chart {
+		most := largest(all...)
+		for i := range lines {
+			lines[i].D = drawPath(all[i], chartWidth, chartHeight, most)
+			lines[i].Now, lines[i].Values = show(lastOf(all[i])), tenth(all[i], show)
+		}
+		return chart{ID: id, Title: title, Lines: lines, Max: show(most), From: from, Width: chartWidth, Height: chartHeight}
+	}
+	return []chart{
+		draw("flow", "Jobs a second", rate, []chartLine{{Name: "put", Class: "reserved"}, {Name: "done", Class: "ready"}}, float(recent.Put), float(recent.Deleted)),
+		draw("jobs", "Jobs", count, []chartLine{{Name: "ready", Class: "ready"}, {Name: "reserved", Class: "reserved"}, {Name: "delayed", Class: "delayed"}, {Name: "buried", Class: "buried"}},
+			whole(recent.Ready), whole(recent.Reserved), whole(recent.Delayed), whole(recent.Buried)),
+		draw("wait", "The next job has waited", func(v float64) string { return duration(int64(v)) }, []chartLine{{Name: "seconds", Class: "plain"}}, whole(recent.OldestReady)),
+	}
+}
+
+// A putView is the page that puts a job; it may begin with one that there is.
+type putView struct {
+	Tube, Body           string
+	Base64               bool
+	Priority, TTR, Delay uint32
+	From                 uint64
+	Problem              string
+}
+
+func putPage(r *request) (*page, error) {
+	v := &putView{Tube: r.PathValue("tube"), Priority: 1024, TTR: 60}
+	if from := r.FormValue("from"); from != "" {
+		var j api.Job
+		if err := r.get("/jobs/"+pathEscape(from), &j); err != nil {
+			return nil, err
+		}
+		v.From, v.Priority, v.TTR = j.ID, j.Priority, j.TTR
+		body, ok := bodyOf(&j)
+		if !ok {
+			return nil, &problem{Status: http.StatusForbidden, Detail: "The body of this job cannot be shown here, so it cannot be put again here."}
+		}
+		v.Body = string(body)
+		if v.Base64 = !utf8.Valid(body); v.Base64 {
+			v.Body = decode.Base64Text(body)
+		}
+	}
+	p := newPage("put", "Put a job", "tubes", v)
+	p.NoLive, p.Me = true, r.meOn(v.Tube)
+	return p, nil
+}
