@@ -21,9 +21,12 @@ const (
 
 	gcCount = "garbage collections, filling included"
 	gcPause = "longest pause of the garbage collector"
+
+	givenBack = "until the memory is given back after a drain"
 )
 
-// backlog looks at clients in an empty queue, and with a long one behind.
+// backlog looks at clients in an empty queue, and with a long one behind, and at how soon the
+// memory is given back when that is drained.
 func backlog(o *Options) Experiment {
 	twice := Target{Of: value, Limit: 2}
 	return Experiment{
@@ -31,7 +34,8 @@ func backlog(o *Options) Experiment {
 		Title: fmt.Sprintf("%d connections that put, reserve and delete, %s jobs behind", interactiveClients, count(o.jobs(backlogJobs))),
 		goals: []goal{
 			{p50 + slowdown, twice}, {p99 + slowdown, twice}, {p999 + slowdown, twice},
-			{gcPause, Target{Of: value, Limit: 1e6}}, // ns
+			{gcPause, Target{Of: value, Limit: 1e6}},    // ns
+			{givenBack, Target{Of: value, Limit: 10e9}}, // ns
 		},
 		trial: func(ctx context.Context, t *trial) error {
 			t.server.Env = append(slices.Clip(t.server.Env), "GODEBUG=gctrace=1")
@@ -42,6 +46,7 @@ func backlog(o *Options) Experiment {
 
 func (t *trial) backlog(ctx context.Context) error {
 	o := t.clients()
+	before := known(load.UsageOf(t.PID).RSS)
 	empty, err := load.Run(ctx, o)
 	if err != nil {
 		return err
@@ -65,6 +70,15 @@ func (t *trial) backlog(ctx context.Context) error {
 		t.setTime(q.name+behindJobs, q.after)
 		t.set(q.name+slowdown, Times, float64(q.after)/float64(q.before))
 	}
+	full := known(load.UsageOf(t.PID).RSS)
+	if err := t.drain(ctx, o.Tube, t.jobs(backlogJobs)); err != nil {
+		return err
+	}
+	back, err := t.untilGivenBack(ctx, before, full)
+	if err != nil {
+		return err
+	}
+	t.setTime(givenBack, back)
 	collections, pause := gcPauses(t.output())
 	if collections == 0 { // it is no Go program
 		collections, pause = math.NaN(), math.NaN()

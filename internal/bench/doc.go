@@ -18,8 +18,8 @@
 // waiting workers burden a server without taking part in the load. Scale is for what a
 // closed loop does not show, how servers behave when something is large:
 //
-//	memory     the resident memory of a long queue, and whether it is given back
-//	backlog    the latency of clients with millions of jobs behind, and the garbage collector's pauses
+//	memory     the resident memory of a long queue, whether it is given back, and that of delayed and buried jobs
+//	backlog    the latency of clients with millions of jobs behind, the garbage collector's pauses, and how soon memory is given back
 //	due        the latency of clients while a million jobs of another tube come due in one second
 //	fairness   the latency of clients beside a few connections that keep hundreds of commands in flight
 //	observers  the latency of list-tubes and stats with many tubes, and of clients beside them

@@ -37,18 +37,18 @@ func suite(o *Options, rows []row, experiment func(row) Experiment) []Experiment
 // memoryRows are for servers that keep nothing on disk.
 var memoryRows = []row{
 	{"1 connection", load.Options{Connections: 1}, append([]goal{atLeast(1)}, noLatencyLost...)},
-	{"8 connections", load.Options{Connections: 8}, ahead},
+	{"8 connections", load.Options{Connections: 8}, append([]goal{ofResponder(throughput, 1), cpuOfResponder(1)}, ahead...)},
 	{"50 connections", load.Options{Connections: 50}, ahead},
 	{"500 connections", load.Options{Connections: 500}, ahead},
-	{"8 connections, 64 in flight", load.Options{Connections: 8, InFlight: 64}, []goal{atLeast(20)}},
+	{"8 connections, 64 in flight", load.Options{Connections: 8, InFlight: 64}, []goal{atLeast(20), ofResponder(throughput, 0.85), cpuOfResponder(1.2)}},
 	{"50 connections, 1 KiB bodies", load.Options{Connections: 50, BodySize: 1 << 10}, []goal{atLeast(1.3)}},
 	{"50 connections, 8 KiB bodies", load.Options{Connections: 50, BodySize: 8 << 10}, []goal{atLeast(1.3)}},
 	// The largest job of a server is 65535 bytes unless it is told otherwise.
 	{"50 connections, 63 KiB bodies", load.Options{Connections: 50, BodySize: 63 << 10}, []goal{atLeast(1.3)}},
 	{"50 connections, 1,000,000 jobs behind", load.Options{Connections: 50, Backlog: 1_000_000}, nil},
 	{"50 connections, put and delete", load.Options{Connections: 50, Mix: load.PutDelete}, nil},
-	{"put 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Put, Ops: 1_000_000}, nil},
-	{"drain 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Drain, Backlog: 1_000_000}, nil},
+	{"put 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Put, Ops: 1_000_000}, bulkGoals},
+	{"drain 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Drain, Backlog: 1_000_000}, bulkGoals},
 	{"wake 1 waiting worker", load.Options{Mix: load.Wake}, noLatencyLost},
 	{"wake 50 workers that wait on one tube", load.Options{Connections: 50, Mix: load.Wake}, noLatencyLost},
 }
@@ -62,7 +62,7 @@ var journalRows = []row{
 	{"64 connections, put and delete", load.Options{Connections: 64, Mix: load.PutDelete}, []goal{atLeast(10)}},
 	{"500 connections, put and delete", load.Options{Connections: 500, Mix: load.PutDelete}, []goal{atLeast(12)}},
 	{"64 connections, put, reserve and delete", load.Options{Connections: 64}, nil},
-	{"8 connections, 64 in flight", load.Options{Connections: 8, InFlight: 64}, nil},
+	{"8 connections, 64 in flight", load.Options{Connections: 8, InFlight: 64}, []goal{ofResponder(throughput, 0.5)}},
 }
 
 // crowdRows show what tubes, connections and workers cost that take no part in the load.
@@ -76,7 +76,8 @@ var crowdRows = []row{
 
 // What is asked of loads.
 var (
-	ahead         = []goal{atLeast(1.3), atMost(cpuPerCommand, 0.8), {cpuPerCommand, Target{Of: toResponder, Limit: 1.15}}, atMost(p99, 1.5)}
+	ahead         = []goal{atLeast(1.3), atMost(cpuPerCommand, 0.8), cpuOfResponder(1.15), atMost(p99, 1.5)}
+	bulkGoals     = []goal{ofResponder(throughput, 0.7), cpuOfResponder(1.7)}
 	noLatencyLost = []goal{atMost(p50, 1), atMost(p99, 1)}
 	unslowed      = goal{throughput + ofThatWithout, Target{Of: value, Limit: 0.9, AtLeast: true}}
 	smallEach     = goal{memoryEach, Target{Of: value, Limit: 8 << 10}} // bytes
@@ -86,6 +87,16 @@ var (
 // generator is the limit.
 func atLeast(times float64) goal {
 	return goal{throughput, Target{Of: toA, Limit: times, AtLeast: true, OrResponder: 0.95}}
+}
+
+// ofResponder asks for a part of what the responder does.
+func ofResponder(figure string, part float64) goal {
+	return goal{figure, Target{Of: toResponder, Limit: part, AtLeast: true}}
+}
+
+// cpuOfResponder asks for a CPU per command that is at most so many times the responder's.
+func cpuOfResponder(times float64) goal {
+	return goal{cpuPerCommand, Target{Of: toResponder, Limit: times}}
 }
 
 // atMost asks for a ratio to A that is not above a limit.

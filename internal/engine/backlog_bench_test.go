@@ -12,20 +12,23 @@ import (
 var backlogs = []int{0, 1_000_000, 10_000_000}
 
 // BenchmarkBacklog is a put, a reserve and a delete in a queue of many jobs, by the
-// order in which their priorities came.
+// order in which their priorities came. It tells how many times as long as in an empty queue
+// that takes, and whether that is what is asked.
 func BenchmarkBacklog(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	falling := uint32(1<<32 - 1)
 	for _, order := range []struct {
 		name         string
+		asked        float64       // times as long as in an empty queue; 0: nothing
 		behind, next func() uint32 // priorities
 	}{
-		{"one priority", func() uint32 { return 1024 }, func() uint32 { return 1024 }},
-		{"urgent job", func() uint32 { return 1024 }, func() uint32 { return 0 }},
-		{"eight priorities", func() uint32 { return rng.Uint32N(8) }, func() uint32 { return rng.Uint32N(8) }},
-		{"random priorities", rng.Uint32, rng.Uint32},
-		{"falling priorities", func() uint32 { falling--; return falling }, func() uint32 { falling--; return falling }},
+		{"one priority", 1.3, func() uint32 { return 1024 }, func() uint32 { return 1024 }},
+		{"urgent job", 1.3, func() uint32 { return 1024 }, func() uint32 { return 0 }},
+		{"eight priorities", 3, func() uint32 { return rng.Uint32N(8) }, func() uint32 { return rng.Uint32N(8) }},
+		{"random priorities", 0, rng.Uint32, rng.Uint32},
+		{"falling priorities", 0, func() uint32 { falling--; return falling }, func() uint32 { falling--; return falling }},
 	} {
+		empty := 0.0 // ns
 		for _, backlog := range backlogs {
 			b.Run(fmt.Sprintf("%s/behind=%d", order.name, backlog), func(b *testing.B) {
 				e := New(Options{})
@@ -42,6 +45,15 @@ func BenchmarkBacklog(b *testing.B) {
 					j, o := e.Reserve(now, s, 0)
 					mustOK(b, o)
 					mustOK(b, e.Delete(s, j.ID))
+				}
+				took := float64(b.Elapsed()) / float64(b.N)
+				if backlog == 0 {
+					empty = took
+				} else if empty > 0 {
+					b.ReportMetric(took/empty, "times-empty")
+					if order.asked > 0 {
+						b.Logf("asked: at most %.1f times an empty queue: met is %v", order.asked, took <= order.asked*empty)
+					}
 				}
 			})
 		}
