@@ -29,6 +29,9 @@ const pace = 100 * time.Microsecond
 
 func (d *disturbance) clients() string { return " of clients beside " + d.name }
 
+// ofClientsAlone are clients beside which nothing else happens.
+const ofClientsAlone = " of clients alone"
+
 // disturbed is an experiment that measures clients alone, and then beside each
 // disturbance.
 type disturbed struct {
@@ -56,7 +59,7 @@ func (e disturbed) trial(ctx context.Context, t *trial) error {
 	}
 	clients := t.clients()
 	clients.Pace = e.pace
-	if err := t.measure(ctx, " of clients alone", clients); err != nil {
+	if err := t.measure(ctx, ofClientsAlone, clients); err != nil {
 		return err
 	}
 	for i := range e.disturbances {

@@ -26,12 +26,12 @@ type Options struct {
 	// Duration is how long each load is measured. 0 means 5 s.
 	Duration time.Duration
 
-	// Jobs is the number of jobs in memory, backlog, due, expensive and Restart. 0
-	// means 2,000,000, 10,000,000, 1,000,000, 500,000 and 1,000,000.
+	// Jobs is the number of jobs in memory, backlog, due, expensive, stalls and Restart. 0
+	// means 2,000,000, 10,000,000, 1,000,000, 500,000, 1,000,000 and 1,000,000.
 	Jobs int64
 
-	// Tubes is the number of tubes in observers and expensive. 0 means 30,000 in
-	// expensive and 100,000 in observers, but 10,000 there for A: to beanstalkd,
+	// Tubes is the number of tubes in observers, stalls and expensive. 0 means 30,000 in
+	// expensive, 20,000 in stalls and 100,000 in observers, but 10,000 there for A: to beanstalkd,
 	// each additional tube costs a look at all others.
 	Tubes int
 
@@ -75,6 +75,9 @@ type goal struct {
 func Scale(o *Options) []Experiment {
 	return []Experiment{memory(o), backlog(o), due(o), fairness(), observers(o), expensive(o)}
 }
+
+// ByName are the experiments that can be asked for by their names.
+func ByName(o *Options) []Experiment { return append(Scale(o), Stalls(o)) }
 
 // maxCrashes is how often A may crash in an experiment. beanstalkd 1.12 does in one of
 // ten trials of expensive.

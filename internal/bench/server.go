@@ -57,6 +57,7 @@ func (s *Server) DisplayName() string {
 type Process struct {
 	Addr string // as in load.Options
 	PID  int
+	Dir  string // for {dir}
 
 	cancel context.CancelFunc // sends SIGTERM, later SIGKILL
 	exited chan struct{}      // closed when the process has gone ...
@@ -90,7 +91,7 @@ func (s *Server) startOnce(ctx context.Context, dir string) (*Process, error) {
 	for i, arg := range s.Command {
 		argv[i] = fillIn(arg)
 	}
-	p := &Process{Addr: fillIn("127.0.0.1:{port}"), exited: make(chan struct{})}
+	p := &Process{Addr: fillIn("127.0.0.1:{port}"), Dir: dir, exited: make(chan struct{})}
 	if p.log, err = os.CreateTemp("", "beanpole-bench-"); err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func listenOn(t *testing.T, network string) net.Listener {
 }
 
 // dialAgain connects a client through a listener that is served.
-func dialAgain(t *testing.T, l net.Listener) *client {
+func dialAgain(t testing.TB, l net.Listener) *client {
 	t.Helper()
 	nc, err := net.Dial(l.Addr().Network(), l.Addr().String())
 	if err != nil {

@@ -42,7 +42,7 @@ func testAccess(t *testing.T) *access.Control {
 	return controlOf(t, c)
 }
 
-func listenLoopback(t *testing.T) net.Listener {
+func listenLoopback(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // dialTLS returns how clients connect to a listener with TLS that the rig serves.
-func (r *rig) dialTLS(t *testing.T) func() *client {
+func (r *rig) dialTLS(t testing.TB) func() *client {
 	t.Helper()
 	ca := certstest.NewCA(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
@@ -34,8 +34,8 @@ func (r *rig) dialTLS(t *testing.T) func() *client {
 }
 
 // dialPlain returns the same for a listener without TLS.
-func (r *rig) dialPlain(t *testing.T) func() *client {
-	l := listenOn(t, "tcp")
+func (r *rig) dialPlain(t testing.TB) func() *client {
+	l := r.listenTCP()
 	r.serve(l)
 	return func() *client { return dialAgain(t, l) }
 }
@@ -43,7 +43,7 @@ func (r *rig) dialPlain(t *testing.T) func() *client {
 // A client that leaves its replies unread costs nothing: its connection waits, and is
 // closed when the stall timeout has passed. With TLS that took all of a processor.
 func TestUnreadReplies(t *testing.T) {
-	for name, dial := range map[string]func(*rig, *testing.T) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, Options{StallTimeout: 200 * time.Millisecond})
 			dial := dial(r, t)
@@ -115,7 +115,7 @@ func (l slowListener) Accept() (net.Conn, error) {
 // When a client has been told that its connection is over, what it held is there for
 // others, and stats no longer counts it.
 func TestQuitEndsTheSession(t *testing.T) {
-	for name, dial := range map[string]func(*rig, *testing.T) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, Options{Loops: 2})
 			dial := dial(r, t)
@@ -138,7 +138,7 @@ func TestQuitEndsTheSession(t *testing.T) {
 // A client that goes on sending while the server stops, and that is a little behind with
 // reading, hears of every command that was executed.
 func TestStopTellsWhatWasDone(t *testing.T) {
-	for name, dial := range map[string]func(*rig, *testing.T) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
 			for range 5 {
 				r := start(t, Options{})
@@ -174,7 +174,7 @@ func TestReconnectAtTheLimit(t *testing.T) {
 		"of all":     {MaxConns: 2, Loops: 2},
 		"of address": {Limits: access.Limits{ConnectionsPerAddress: 2}, Loops: 2},
 	} {
-		for kind, dial := range map[string]func(*rig, *testing.T) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+		for kind, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				r := start(t, opt)
 				dial := dial(r, t)
@@ -237,7 +237,7 @@ func TestTimersForgetClosedConnections(t *testing.T) {
 // Clients that wait with much behind their reserve, or read nothing, take no more memory
 // together than there may be; those that work do not notice.
 func TestBuffersAreBounded(t *testing.T) {
-	for name, dial := range map[string]func(*rig, *testing.T) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, Options{MaxBuffers: 1 << 20, Loops: 2})
 			dial := dial(r, t)
@@ -255,6 +255,26 @@ func TestBuffersAreBounded(t *testing.T) {
 			}
 			if n := worker.stat("closed-for-memory"); n == "0" {
 				t.Error("stats does not tell")
+			}
+		})
+	}
+}
+
+// BenchmarkBesideUnread is one client beside 20 that ask for much and read nothing. An op is
+// a command of that one, the client's part included.
+func BenchmarkBesideUnread(b *testing.B) {
+	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+		b.Run(name, func(b *testing.B) {
+			r := start(b, Options{StallTimeout: time.Hour})
+			dial := dial(r, b)
+			c := dial()
+			c.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
+			for range 20 {
+				go io.WriteString(dial().nc, strings.Repeat("peek 1\r\n", 2000))
+			}
+			r.eventually("they have asked", func() bool { return r.count("peek") > 20*30 })
+			for b.Loop() {
+				c.do("use x\n", "USING x\n")
 			}
 		})
 	}

@@ -29,11 +29,19 @@ const scaleLong = `Start two servers again and again and measure how they behave
 large: long queues (memory, backlog), many jobs that come due at once (due),
 connections that flood the server (fairness), many tubes (observers), and clients
 that ask much of it with few commands (expensive). All of it takes most of an
-hour and 4 GB of memory.`
+hour and 4 GB of memory.
+
+stalls, which has to be asked for, compares two versions of beanpole: how long
+clients wait while others list, export, move, kick and clear very many jobs, while
+jobs come due, connections end or come in thousands, metrics are scraped, or the
+configuration is read again.`
 
 const scaleExample = `  beanpole bench scale --against beanstalkd --markdown
   beanpole bench scale --against beanstalkd --only memory,due --jobs 100000
-  beanpole bench scale --against beanstalkd --only fairness --rounds 5`
+  beanpole bench scale --against beanstalkd --only fairness --rounds 5
+  beanpole bench scale --only stalls --jobs 5000000 --markdown \
+      --against '/usr/bin/beanpole --admin unix:{dir}/admin.socket' \
+      --server './beanpole --admin unix:{dir}/admin.socket'`
 
 func newScale() *cobra.Command {
 	var opt scaleOptions
@@ -65,8 +73,8 @@ func (opt *scaleOptions) define(cmd *cobra.Command) {
 		fs.Func("only", "`NAMES` of the experiments, with commas between them\n(all)", command.Into(&opt.only, parseExperiments))
 		fs.Func("rounds", "run each experiment on each server `N` times (3)", command.IntoCount(&s.Rounds, "rounds"))
 		fs.Func("duration", "measure each load for a `TIME`, such as 10s (5s)", command.Into(&s.Duration, command.ParseDuration))
-		fs.Func("jobs", "`N` jobs (memory: 2000000, backlog: 10000000,\ndue: 1000000, expensive: 500000)", command.Into(&s.Jobs, parseJobs))
-		fs.Func("tubes", "`N` tubes in observers (100000, and 10000 on the server\nto compare with) and expensive (30000)", command.IntoCount(&s.Tubes, "tubes"))
+		fs.Func("jobs", "`N` jobs (memory: 2000000, backlog: 10000000,\ndue: 1000000, expensive: 500000, stalls: 1000000)", command.Into(&s.Jobs, parseJobs))
+		fs.Func("tubes", "`N` tubes in observers (100000, and 10000 on the server\nto compare with), expensive (30000) and stalls (20000)", command.IntoCount(&s.Tubes, "tubes"))
 		fs.Func("settle", "give a server a `TIME` to give memory back (15s)", command.Into(&s.Settle, command.ParseDuration))
 	})
 	command.AddFlags(cmd.Flags(), "Output", func(fs *pflag.FlagSet) {
@@ -95,9 +103,10 @@ func (opt *scaleOptions) run(ctx context.Context, stdout, stderr io.Writer) erro
 	if o.A, o.B, _, err = opt.servers.commands(); err != nil {
 		return err
 	}
-	experiments := slices.DeleteFunc(bench.Scale(&o), func(e bench.Experiment) bool {
-		return opt.only != nil && !slices.Contains(opt.only, e.Name)
-	})
+	experiments := bench.Scale(&o)
+	if opt.only != nil {
+		experiments = slices.DeleteFunc(bench.ByName(&o), func(e bench.Experiment) bool { return !slices.Contains(opt.only, e.Name) })
+	}
 	reports, err := bench.Run(ctx, o, experiments)
 	return errors.Join(err, printReports(stdout, reports, opt.markdown, opt.json)) // what succeeded is worth printing
 }
@@ -105,7 +114,7 @@ func (opt *scaleOptions) run(ctx context.Context, stdout, stderr io.Writer) erro
 // parseExperiments reads names with commas between them.
 func parseExperiments(s string) ([]string, error) {
 	var known []string
-	for _, e := range bench.Scale(new(bench.Options)) {
+	for _, e := range bench.ByName(new(bench.Options)) {
 		known = append(known, e.Name)
 	}
 	names := strings.Split(s, ",")
