@@ -42,9 +42,10 @@ type holding struct {
 	place *list.Element // in Memory.holders; nil: not there
 }
 
-// account tells Memory what the conversation holds.
+// account tells Memory what the conversation holds. The answer to a waiting reserve is not
+// the driver's yet, and a small buffer before.
 func (c *Conversation) account() {
-	held := int64(cap(c.in.buf) + cap(c.wait.answer.bytes))
+	held := int64(cap(c.in.buf))
 	if c.state == Writing {
 		held += c.out.size()
 	}
