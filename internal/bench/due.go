@@ -17,7 +17,7 @@ const (
 
 	dueTimeout  = 20 * time.Second // for a job; after that it is missing
 	slowestPuts = 40_000           // each second, on any server; a plan needs some number
-	planSlack   = time.Second
+	planSlack   = 5 * time.Second  // for a machine that is busy with something else
 )
 
 // due lets very many delayed jobs of one tube come due within the same second.
