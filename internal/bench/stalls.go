@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -85,7 +86,11 @@ func (t *trial) compareWithAlone(disturbances []disturbance) {
 	}
 	alone := values[p99+ofClientsAlone]
 	for _, d := range disturbances {
-		t.set(p99+d.clients()+ofThatAlone, Times, values[p99+d.clients()]/alone)
+		ratio := math.NaN() // if nothing was measured
+		if alone > 0 {
+			ratio = values[p99+d.clients()] / alone
+		}
+		t.set(p99+d.clients()+ofThatAlone, Times, ratio)
 	}
 }
 
