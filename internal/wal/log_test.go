@@ -433,8 +433,13 @@ func TestAppendAllocates(t *testing.T) {
 	}
 }
 
+var raceDetector bool // see race_test.go
+
 // A commit, that is append, flush and sync, allocates nothing.
 func TestCommitAllocates(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
 	l, err := Open(vfs.OS, t.TempDir(), Options{})
 	must(t, err)
 	_, _, err = replayAll(l)
