@@ -29,8 +29,9 @@ type Options struct {
 	// Version is beanpole's.
 	Version string
 
-	// Tubes is how many tubes have metrics of their own: the first ones in the
-	// order of their making. 0: DefaultTubes; negative: none.
+	// Tubes is how many tubes have metrics of their own: those with a backlog, then
+	// those that are in use, and of these the ones with the most jobs. 0: DefaultTubes;
+	// negative: none.
 	Tubes int
 
 	// Server returns what the server counts besides the engine. It is called

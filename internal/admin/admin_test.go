@@ -143,6 +143,9 @@ func TestMetrics(t *testing.T) {
 		`beanpole_tube_body_bytes{tube="mail"} 12`,
 		`beanpole_tube_jobs_put_total{tube="news"} 3`,
 		`beanpole_tube_jobs_deleted_total{tube="news"} 1`,
+		`beanpole_tube_jobs_buried_total{tube="news"} 1`,
+		`beanpole_tube_jobs_released_total{tube="news"} 0`,
+		`beanpole_tube_jobs_timed_out_total{tube="news"} 0`,
 		`beanpole_tube_connections{kind="using",tube="news"} 1`,
 		`go_goroutines `,
 		`process_resident_memory_bytes `,
@@ -170,11 +173,31 @@ func after(body, text string) string {
 	return line
 }
 
-// A server with very many tubes gives the first ones metrics, and says how many it
-// leaves out.
+// A server with very many tubes gives those metrics that matter most, and says how many
+// it leaves out.
+func TestMostOf(t *testing.T) {
+	tube := func(name string, st engine.TubeStats) tubeSnapshot { return tubeSnapshot{name, st} }
+	all := []tubeSnapshot{
+		tube("forgotten", engine.TubeStats{TotalJobs: 900}),
+		tube("watched", engine.TubeStats{TotalJobs: 500, Watching: 1}),
+		tube("watched-more", engine.TubeStats{TotalJobs: 501, Watching: 1}),
+		tube("restored", engine.TubeStats{Buried: 7}),
+		tube("backlog", engine.TubeStats{TotalJobs: 8, Ready: 1}),
+	}
+	for n, want := range []string{"", "backlog", "backlog restored", "backlog restored watched-more", "backlog restored watched-more watched"} {
+		var names []string
+		for _, t := range mostOf(slices.Clone(all), n) {
+			names = append(names, t.name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("the first %d are %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestManyTubes(t *testing.T) {
 	b := newQueue(t)
-	for tubes, want := range map[int]struct{ series, left string }{2: {"default mail", "1"}, -1: {"", "3"}, 9: {"default mail news", "0"}} {
+	for tubes, want := range map[int]struct{ series, left string }{2: {"mail news", "1"}, -1: {"", "3"}, 9: {"default mail news", "0"}} {
 		_, body := get(t, New(b, Options{Tubes: tubes}), "/metrics", "")
 		var names []string
 		for _, name := range []string{"default", "mail", "news"} {

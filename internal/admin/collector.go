@@ -10,11 +10,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/histogram"
-	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A snapshot is what a turn tells, and some more turns about tubes.
+// A snapshot is what a turn tells, and some more turns about tubes: see survey.
 type snapshot struct {
 	stats    engine.Stats
 	times    engine.Times
@@ -27,19 +26,13 @@ type snapshot struct {
 	journal  JournalStats
 	server   server.Counts
 	ready    bool
-	tubes    []tubeSnapshot
-	left     int // tubes that have no metrics of their own
+	names    engine.Names
+	tubes    []tubeSnapshot // that have metrics of their own
 }
 
-type tubeSnapshot struct {
-	name string
-	engine.TubeStats
-}
-
-// look takes a snapshot of what an identity may see.
-func (w *watcher) look(id *access.Identity) *snapshot {
+// look takes a snapshot.
+func (w *watcher) look() *snapshot {
 	s, b, opt := &snapshot{}, w.broker, w.opt
-	var names engine.Names
 	b.Look(func(e *engine.Engine, _ int64) {
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.used, s.limit = e.LimitedMemory()
@@ -51,40 +44,9 @@ func (w *watcher) look(id *access.Identity) *snapshot {
 		if opt.Server != nil {
 			s.server = opt.Server()
 		}
-		names = e.TubeNames()
+		s.names = e.TubeNames()
 	})
-	shown := firstSeen(names, opt.Tubes, id)
-	s.left = names.Len() - len(shown)
-	s.tubes = make([]tubeSnapshot, 0, len(shown))
-	for some := range slices.Chunk(shown, tubesPerTurn) {
-		s.lookAtTubes(b, some)
-	}
 	return s
-}
-
-// firstSeen returns the first n names of tubes whose figures an identity may see.
-func firstSeen(names engine.Names, n int, id *access.Identity) (seen []string) {
-	for i := 0; i < names.Len() && len(seen) < n; i++ {
-		if name := names.At(i); id.Meets(rights.Stats.On(rights.NamedTube), name) {
-			seen = append(seen, name)
-		}
-	}
-	return seen
-}
-
-// tubesPerTurn is how many tubes a turn looks at, which takes about a tenth of a
-// millisecond: clients are not to notice that somebody scrapes.
-const tubesPerTurn = 250
-
-// lookAtTubes looks at some of the tubes, in a turn. Those that have gone are left out.
-func (s *snapshot) lookAtTubes(b *broker.Broker, names []string) {
-	b.Look(func(e *engine.Engine, now int64) {
-		for _, name := range names {
-			if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
-				s.tubes = append(s.tubes, tubeSnapshot{name, st})
-			}
-		}
-	})
 }
 
 // A collector makes metrics of a snapshot when Prometheus asks.
@@ -107,11 +69,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if c.opt.SyncLasts != nil {
 		m.gauge(journalSyncing, c.opt.SyncLasts().Seconds())
 	}
-	s, ok := within(c.watcher, func() *snapshot { return c.look(c.shownTo) })
+	s, ok := within(c.watcher, c.look)
 	if !ok { // of the queue nothing is known
 		m.gauge(ready, 0)
 		return
 	}
+	s.tubes = c.survey(seen(s.names, c.shownTo), c.opt.Tubes)
 	m.queue(s)
 	m.gauge(draining, flag(s.draining))
 	m.gauge(ready, flag(s.ready && c.syncLasts() < tooLong))
@@ -190,7 +153,7 @@ func (m metrics) queue(s *snapshot) {
 	m.histogram(inQueue, &s.times.Queue, jobTimes)
 	m.histogram(inWork, &s.times.Work, jobTimes)
 	m.gauge(tubes, float64(st.Tubes))
-	m.gauge(tubesLeft, float64(s.left))
+	m.gauge(tubesLeft, float64(s.names.Len()-len(s.tubes)))
 	m.gauge(connections, float64(st.Sessions), "all")
 	m.gauge(connections, float64(st.Producers), "producers")
 	m.gauge(connections, float64(st.Workers), "workers")
@@ -255,6 +218,9 @@ func (m metrics) tubes(all []tubeSnapshot) {
 		m.summary(tubeInWork, t.Worked, t.name)
 		m.counter(tubePut, t.TotalJobs, t.name)
 		m.counter(tubeDeletes, t.Deletes, t.name)
+		m.counter(tubeTimeouts, t.Timeouts, t.name)
+		m.counter(tubeReleases, t.Releases, t.name)
+		m.counter(tubeBuries, t.Buries, t.name)
 	}
 }
 

@@ -87,7 +87,7 @@ func (opt *Options) defineJournal(fs *pflag.FlagSet) {
 func (opt *Options) defineAdmin(fs *pflag.FlagSet) {
 	define(fs, "admin", "", as(&opt.Admin.Addr, parseAdmin, unlessEmpty), "serve them on `ADDR`: IP:PORT, :PORT of loopback,\n"+
 		"or unix:PATH (none)")
-	define(fs, "metrics-tubes", "", as(&opt.Admin.Tubes, parseLimit("tubes"), plainly), fmt.Sprintf("give the first `N` tubes metrics of their own (%d)", admin.DefaultTubes))
+	define(fs, "metrics-tubes", "", as(&opt.Admin.Tubes, parseLimit("tubes"), plainly), fmt.Sprintf("give `N` tubes metrics of their own, those that\nmatter most (%d)", admin.DefaultTubes))
 	define(fs, "console", "", onOff(&opt.Admin.Console), "serve the console at /console/ too; --console=false:\nno (true)")
 	define(fs, "console-read-only", "", onOff(&opt.Admin.ConsoleReadOnly), "let the console change nothing")
 	define(fs, "admin-profiles", "", onOff(&opt.Admin.Profiles), "add /debug/pprof/")

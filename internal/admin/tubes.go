@@ -1,0 +1,100 @@
+package admin
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/rights"
+)
+
+type tubeSnapshot struct {
+	name string
+	engine.TubeStats
+}
+
+const (
+	// tubesPerTurn is how many tubes a turn looks at, which takes about a tenth of a
+	// millisecond: clients are not to notice that somebody scrapes.
+	tubesPerTurn = 250
+
+	// breath is the pause between such turns, in which clients are served.
+	breath = time.Millisecond
+)
+
+// seen returns the names of the tubes whose figures an identity may see.
+func seen(names engine.Names, id *access.Identity) []string {
+	var all []string
+	for i := range names.Len() {
+		if name := names.At(i); id.Meets(rights.Stats.On(rights.NamedTube), name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// survey looks at tubes, some in each turn, and returns those that matter most, n at most.
+// It ends early if turns are not run any more.
+func (w *watcher) survey(names []string, n int) []tubeSnapshot {
+	if n <= 0 {
+		return nil
+	}
+	var most []tubeSnapshot
+	for some := range slices.Chunk(names, tubesPerTurn) {
+		if most != nil {
+			time.Sleep(breath)
+		}
+		looked, ok := within(w, func() []tubeSnapshot { return w.lookAtTubes(some) })
+		if !ok {
+			break
+		}
+		if most = append(most, looked...); len(most) > 2*n {
+			most = mostOf(most, n)
+		}
+	}
+	return mostOf(most, n)
+}
+
+// lookAtTubes looks at some of the tubes, in a turn. Those that have gone are left out.
+func (w *watcher) lookAtTubes(names []string) []tubeSnapshot {
+	some := make([]tubeSnapshot, 0, len(names))
+	w.broker.Look(func(e *engine.Engine, now int64) {
+		for _, name := range names {
+			if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
+				some = append(some, tubeSnapshot{name, st})
+			}
+		}
+	})
+	return some
+}
+
+// mostOf returns the n tubes that matter most: those with a backlog, then those that are in
+// use, then others; among these the ones that have had the most jobs. So a tube keeps its
+// place from one scrape to the next, as rates need it.
+func mostOf(tubes []tubeSnapshot, n int) []tubeSnapshot {
+	if len(tubes) <= n {
+		return tubes
+	}
+	slices.SortFunc(tubes, func(a, b tubeSnapshot) int {
+		return cmp.Or(cmp.Compare(b.urgency(), a.urgency()), cmp.Compare(b.weight(), a.weight()), strings.Compare(a.name, b.name))
+	})
+	return tubes[:n]
+}
+
+func (t *tubeSnapshot) urgency() int {
+	switch {
+	case t.Ready+t.Buried > 0:
+		return 2
+	case t.Reserved+t.Delayed+t.Using+t.Watching > 0:
+		return 1
+	}
+	return 0
+}
+
+// weight is how many jobs the tube has had. Those of a journal that was read count, too.
+func (t *tubeSnapshot) weight() uint64 {
+	return max(t.TotalJobs, t.Ready+t.Reserved+t.Delayed+t.Buried)
+}
