@@ -16,9 +16,6 @@ import (
 // 03:33:20 UTC.
 const epoch = 2_000_000_000_000_000_000
 
-// costOf returns what a record takes in a log.
-func costOf(rec []byte) int64 { return wal.Cost(len(rec)) }
-
 // A bench is an engine with a journal, without a broker and on a clock of its
 // own.
 type bench struct {

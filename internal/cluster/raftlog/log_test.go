@@ -39,7 +39,6 @@ func seeds(t *testing.T, test func(t *testing.T, rng *rand.Rand)) {
 // A model is what a log should hold.
 type model struct {
 	entries []Position // after cut, consecutive
-	data    map[Position]byte
 	cut     Position
 	hard    Position // of the hard state, its term and commit
 	starts  uint64
