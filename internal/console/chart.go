@@ -100,12 +100,12 @@ func under(line string, height int) string {
 // A spark is a small chart without axes.
 type spark struct{ ID, Line, Area, Class string }
 
-// newSpark draws the last values of a series.
+// newSpark draws the last values of a series. If there are few, they are at the right.
 func newSpark(id, class string, values []uint64, width, height int) spark {
-	points := make([]point, len(values))
+	points := make([]point, max(len(values), sparkPoints))
 	for i, v := range values {
 		f := float64(v)
-		points[i] = &f
+		points[len(points)-len(values)+i] = &f
 	}
 	line := drawPath(points, width, height, largest(points))
 	return spark{id, line, under(line, height), class}
