@@ -1,0 +1,230 @@
+package browser
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+var (
+	shots   = flag.String("shots", "", "write pictures of pages to this `directory`")
+	address = flag.String("console", "", "use the console at this `URL`, of a server that runs already, for pictures")
+)
+
+// program is the path of the server that is tested.
+var program string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "console")
+	if err != nil {
+		panic(err)
+	}
+	program = filepath.Join(dir, "beanpole")
+	build := exec.Command("go", "build", "-o", program, "./cmd/beanpole")
+	build.Dir = "../../../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// patience is how long anything may take: the machine may be busy.
+const patience = 2 * time.Minute
+
+// A server is the real program.
+type server struct {
+	t           *testing.T
+	port, admin string
+	conn        net.Conn
+	replies     *bufio.Reader
+	stop        func()
+	args        []string
+}
+
+func (s *server) url(path string) string { return "http://" + s.admin + "/console/" + path }
+
+// start runs the program with some arguments.
+func start(t *testing.T, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, port: freePort(t), admin: freePort(t), args: args}
+	s.restart()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// restart runs the program, and waits until it is ready.
+func (s *server) restart() {
+	s.t.Helper()
+	cmd := exec.Command(program, append([]string{"-l", "127.0.0.1", "-p", port(s.port), "--admin", s.admin}, s.args...)...)
+	cmd.Stderr = testLog{s.t}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.conn = nil
+	s.stop = sync.OnceFunc(func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() })
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if r, err := http.Get("http://" + s.admin + "/readyz"); err == nil {
+			r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatal("the server does not become ready")
+		}
+	}
+}
+
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+
+// say gives a command of the protocol and returns the first line of the reply.
+func (s *server) say(command string, body ...string) string {
+	s.t.Helper()
+	if s.conn == nil {
+		conn, err := net.Dial("tcp", s.port)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.conn, s.replies = conn, bufio.NewReader(conn)
+		s.t.Cleanup(func() { conn.Close() })
+	}
+	for _, b := range body {
+		command += fmt.Sprintf(" %d\r\n%s", len(b), b)
+	}
+	fmt.Fprintf(s.conn, "%s\r\n", command)
+	line, err := s.replies.ReadString('\n')
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// put puts jobs with the same body into a tube.
+func (s *server) put(tube, body string, n int) {
+	s.say("use " + tube)
+	for range n {
+		s.say("put 1024 0 60", body)
+	}
+}
+
+// browse returns a context of a new tab.
+func browse(t *testing.T, options ...chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
+	options = append(append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WSURLReadTimeout(patience)), options...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// do does something in the browser.
+func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eval returns what an expression of JavaScript is.
+func eval[T any](t *testing.T, ctx context.Context, expression string) T {
+	t.Helper()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits until an expression of JavaScript is true, also over pages that come and go.
+func until(t *testing.T, ctx context.Context, expression string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience / 2); ; time.Sleep(20 * time.Millisecond) {
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if is && err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
+			t.Fatalf("%s never became true: %v\n%s", expression, err, text)
+		}
+	}
+}
+
+// picture writes a picture of a page, as high as it is.
+func picture(ctx context.Context, t *testing.T, url, file string, width int64, theme string) {
+	t.Helper()
+	do(t, ctx, chromedp.EmulateViewport(width, 800), chromedp.Navigate(url))
+	eval[string](t, ctx, "document.cookie = 'beanpole-theme="+theme+"; path=/console/'")
+	do(t, ctx, chromedp.Navigate(url))
+	until(t, ctx, "!!document.querySelector('#live[data-on], main .confirm, main .form, main .empty')")
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*shots, file), png, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestScreenshots writes pictures, if it is asked for.
+func TestScreenshots(t *testing.T) {
+	if *shots == "" {
+		t.Skip("no -shots")
+	}
+	base := *address
+	if base == "" {
+		base = start(t).url("")
+	}
+	ctx := browse(t)
+	for _, one := range []struct {
+		path, file string
+		width      int64
+		theme      string
+	}{
+		{"", "console-overview.png", 1280, "light"}, {"tubes", "console-tubes.png", 1280, "light"}, {"tube/billing.retry?state=buried", "console-tube-dark.png", 1280, "dark"}, {"tubes", "console-tubes-dark.png", 1280, "dark"},
+		{"", "console-phone.png", 360, "light"}, {"job/3", "console-job.png", 1280, "light"},
+		{"tubes", "console-tubes-phone.png", 360, "dark"}, {"", "console-overview-wide.png", 1920, "dark"}, {"server", "console-server.png", 1280, "light"},
+		{"connections", "console-connections.png", 1280, "light"}, {"activity", "console-activity.png", 1280, "light"},
+		{"confirm?do=clear-tube&tube=mail&state=ready", "console-confirm.png", 1280, "light"}, {"tube/mail/put?from=3", "console-put.png", 1280, "light"},
+	} {
+		picture(ctx, t, base+one.path, one.file, one.width, one.theme)
+	}
+}

@@ -1,0 +1,210 @@
+package browser
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Values change by themselves, other rows come, and a server that was away is found again.
+func TestLive(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 3)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("")))
+	until(t, ctx, "document.querySelector('#n-ready').textContent == '3'")
+	eval[bool](t, ctx, "window.here = true")
+	s.put("mail", "x", 2)
+	until(t, ctx, "document.querySelector('#n-ready').textContent == '5'")
+	s.put("news", "x", 1)
+	until(t, ctx, "[...document.querySelectorAll('td.name')].some(e => e.textContent.includes('news'))")
+	do(t, ctx, chromedp.KeyEvent(" "))
+	until(t, ctx, "document.querySelector('#live').textContent == 'paused'")
+	do(t, ctx, chromedp.KeyEvent(" "))
+	until(t, ctx, "!!document.querySelector('#live[data-on]')")
+	if !eval[bool](t, ctx, "window.here") {
+		t.Error("the page was loaded as a whole")
+	}
+
+	s.stop()
+	until(t, ctx, "!!document.querySelector('#live[data-lost]')")
+	s.restart()
+	until(t, ctx, "!!document.querySelector('#live[data-on]')")
+	until(t, ctx, "document.querySelector('#n-ready').textContent == '0'")
+}
+
+// An action opens a dialog that says what and how many, and does it.
+func TestAction(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 3)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	until(t, ctx, "!document.querySelector('[data-all]').hidden")
+	eval[any](t, ctx, "document.querySelectorAll('tbody input')[1].click()")
+	until(t, ctx, "document.querySelector('[data-count]').textContent == '1 selected'")
+	eval[any](t, ctx, "document.querySelector('button[value=delete-job]').click()")
+	until(t, ctx, "document.querySelector('#dialog[open] h1')?.textContent == 'Delete job 2?'")
+	if !eval[bool](t, ctx, "document.activeElement.matches('[data-cancel]')") {
+		t.Error("the focus is not on Cancel")
+	}
+	eval[any](t, ctx, "document.querySelector('#dialog form button').click()")
+	until(t, ctx, "document.querySelector('.note')?.textContent == 'Job 2 deleted.'")
+
+	eval[any](t, ctx, "[...document.querySelectorAll('a[data-dialog]')].find(a => a.textContent == 'Delete all…').click()")
+	until(t, ctx, "document.querySelector('#dialog[open] .count')?.textContent.includes('2 ready jobs')")
+	eval[any](t, ctx, "document.querySelector('#dialog [data-cancel]').click()")
+	until(t, ctx, "!document.querySelector('#dialog[open]')")
+	if got := s.say("stats-job 1"); !strings.HasPrefix(got, "OK") {
+		t.Error(got)
+	}
+}
+
+// All can be reached with keys.
+func TestKeys(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 3)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("")))
+	until(t, ctx, "!document.querySelector('#help').hidden")
+	do(t, ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent("t"))
+	until(t, ctx, "location.pathname == '/console/tubes' && !document.querySelector('#help').hidden")
+	do(t, ctx, chromedp.KeyEvent("/"))
+	until(t, ctx, "document.activeElement.name == 'q'")
+	eval[any](t, ctx, "document.activeElement.value = ''") // the key comes as a character too, which a person's does not
+	do(t, ctx, chromedp.KeyEvent("mai"))
+	until(t, ctx, "document.activeElement.value == 'mai'")
+	do(t, ctx, chromedp.KeyEvent("\r"))
+	until(t, ctx, "location.search.includes('q=mai') && !document.querySelector('#help').hidden")
+	do(t, ctx, chromedp.KeyEvent("j"), chromedp.KeyEvent("x"))
+	until(t, ctx, "document.querySelector('[data-count]').textContent == '1 selected'")
+	do(t, ctx, chromedp.KeyEvent("\r"))
+	until(t, ctx, "location.pathname == '/console/tube/mail' && !document.querySelector('#help').hidden")
+	do(t, ctx, chromedp.KeyEvent("?"))
+	until(t, ctx, "document.querySelector('#keys').open")
+}
+
+// Pages and actions work without JavaScript.
+func TestWithoutScript(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 3)
+	ctx := browse(t, chromedp.Flag("blink-settings", "scriptEnabled=false"))
+	do(t, ctx, chromedp.Navigate("http://"+s.admin+"/"), chromedp.WaitReady("a.tube[href='/console/tube/mail']"),
+		chromedp.Click("a.tube[href='/console/tube/mail']"), chromedp.WaitReady("input[value='1']"),
+		chromedp.Click("input[value='1']"), chromedp.Click("button[value=bury-job]"), chromedp.WaitReady(".confirm button"),
+		chromedp.Click(".confirm button"), chromedp.WaitReady(".note"))
+	if got := s.say("peek-buried"); !strings.HasPrefix(got, "FOUND 1") {
+		t.Error(got)
+	}
+}
+
+// What strangers have put into bodies is shown, and does nothing.
+func TestHostile(t *testing.T) {
+	s := start(t)
+	for _, body := range []string{"<script>window.bad=1</script>", `"><img src=x onerror="window.bad=1">`, `{"displayName":"<img/src/onerror=window.bad=1>"}`} {
+		s.put("mail", body, 1)
+	}
+	ctx := browse(t)
+	for _, path := range []string{"tube/mail", "job/1", "job/2", "job/3", "job/3?as=text"} {
+		do(t, ctx, chromedp.Navigate(s.url(path)))
+		until(t, ctx, "!!document.querySelector('#live[data-on]')")
+		if eval[bool](t, ctx, "!!window.bad || document.querySelectorAll('main img, main script').length > 0") {
+			t.Errorf("%s runs or shows what a body has in it", path)
+		}
+	}
+}
+
+const (
+	axeVersion = "axe-core-4.14.1.tgz"
+	axeSum     = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745"
+)
+
+// axe returns a program that looks for what keeps people out. Its licence is the MPL: it is
+// fetched for the test, and not kept here.
+func axe(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("no npm to get axe-core with")
+	}
+	dir := t.TempDir()
+	get := exec.Command("npm", "pack", "--silent", strings.TrimSuffix(strings.Replace(axeVersion, "core-", "core@", 1), ".tgz"))
+	get.Dir = dir
+	if out, err := get.CombinedOutput(); err != nil {
+		t.Skipf("npm cannot get axe-core: %v\n%s", err, out)
+	}
+	packed, err := os.ReadFile(filepath.Join(dir, axeVersion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := sha256.Sum256(packed); hex.EncodeToString(sum[:]) != axeSum {
+		t.Fatalf("axe-core has another sum: %x", sum)
+	}
+	if out, err := exec.Command("tar", "xzf", filepath.Join(dir, axeVersion), "-C", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "package", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Nothing on any page keeps people out who use a screen reader, or keys, or see little.
+func TestAccessibility(t *testing.T) {
+	program := axe(t)
+	s := start(t)
+	s.put("mail", `{"job":"Mail","n":1}`, 3)
+	s.say("watch mail")
+	s.say("reserve-job 1")
+	s.replies.ReadString('\n') // its body
+	s.say("bury 1 1024")
+	ctx := browse(t)
+	for _, theme := range []string{"light", "dark"} {
+		for _, path := range []string{"", "tubes", "tube/mail?state=buried", "job/1", "connections", "connection/1", "activity", "server", "login", "tube/mail/put", "confirm?do=clear-tube&tube=mail&state=ready"} {
+			do(t, ctx, chromedp.Navigate(s.url(path)))
+			eval[string](t, ctx, "document.cookie = 'beanpole-theme="+theme+"; path=/console/'")
+			do(t, ctx, chromedp.Navigate(s.url(path)))
+			eval[any](t, ctx, program+"; 0")
+			found := evalLater[[]string](t, ctx, `axe.run().then(r => r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html.slice(0, 150) + " " + (n.any[0]?.message ?? "")).slice(0, 3).join(" | ")))`)
+			for _, violation := range found {
+				t.Errorf("%s, %s: %s", path, theme, violation)
+			}
+		}
+	}
+}
+
+// With 10,000 tubes the pages are there, sorted and filtered.
+func TestManyTubes(t *testing.T) {
+	s := start(t)
+	for i := range 10_000 {
+		s.put(fmt.Sprintf("tenant-%d", i), "x", 1)
+	}
+	s.put("tenant-77", "x", 2)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("tubes")))
+	until(t, ctx, "document.querySelector('tbody td.name').textContent.startsWith('tenant-77')")
+	if n := eval[int](t, ctx, "document.querySelectorAll('tbody tr').length"); n != 100 {
+		t.Errorf("%d rows", n)
+	}
+	do(t, ctx, chromedp.Navigate(s.url("tubes?q=tenant-999*&sort=name")))
+	if n := eval[int](t, ctx, "document.querySelectorAll('tbody tr').length"); n != 11 {
+		t.Errorf("%d tubes match", n)
+	}
+}
+
+// evalLater returns what a promise comes to.
+func evalLater[T any](t *testing.T, ctx context.Context, promise string) T {
+	t.Helper()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](promise, chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
