@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
@@ -108,9 +109,9 @@ func tubePath(tube, below string) string { return "/tubes/" + url.PathEscape(tub
 // withQuery adds parameters to a path; those that are empty are left out.
 func withQuery(path string, pairs ...string) string {
 	v := make(url.Values)
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			v.Set(pairs[i], pairs[i+1])
+	for pair := range slices.Chunk(pairs, 2) {
+		if name, value := pair[0], pair[1]; value != "" {
+			v.Set(name, value)
 		}
 	}
 	if len(v) == 0 {

@@ -146,7 +146,7 @@ func (c *Console) show(make pageFunc) http.HandlerFunc {
 		r := &request{Request: h, console: c}
 		p, err := r.page(make)
 		if errors.Is(err, errUnknown) {
-			http.Redirect(w, h, Prefix+"login?next="+queryEscape(h.URL.RequestURI()), http.StatusSeeOther)
+			http.Redirect(w, h, Prefix+"login?next="+queryEscape(h.URL.RequestURI()), http.StatusSeeOther) // #nosec G710 -- to our own page
 			return
 		}
 		if err != nil {
@@ -192,7 +192,8 @@ func setTheme(w http.ResponseWriter, r *http.Request) {
 	if theme != "light" && theme != "dark" {
 		theme = "auto"
 	}
-	http.SetCookie(w, &http.Cookie{Name: themeCookie, Value: theme, Path: Prefix, MaxAge: int((365 * 24 * time.Hour).Seconds()),
+	http.SetCookie(w, &http.Cookie{Name: themeCookie, // #nosec G124 -- Secure wherever there is TLS
+		Value: theme, Path: Prefix, MaxAge: int((365 * 24 * time.Hour).Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil})
 	http.Redirect(w, r, backFrom(r), http.StatusSeeOther)
 }

