@@ -21,7 +21,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("core.seed", 0, "the seed of the only run of a simulation")
-	seedsFlag = flag.Uint64("core.seeds", 150, "how many seeds a simulation has")
+	seedsFlag = flag.Uint64("core.seeds", 50, "how many seeds a simulation has")
 )
 
 const (
