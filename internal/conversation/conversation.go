@@ -381,12 +381,13 @@ func (c *Conversation) settle() {
 
 // proceed decides what comes next when nothing is under way.
 func (c *Conversation) proceed() {
+	if !c.out.empty() {
+		c.state = Writing
+		return
+	}
 	stuck := c.wait.phase != noWait || c.pace.resume != 0 && c.long.command == nil && (c.in.more || c.ending.phase < noInput)
 	more := c.in.more || c.long.command != nil
 	switch {
-	case !c.out.empty():
-		c.state = Writing
-		return
 	case c.ending.phase == over && c.sess == nil:
 		c.gone()
 		return

@@ -316,7 +316,9 @@ func (l *loop) read(s *socket) {
 		l.end(s, err)
 		return
 	}
-	l.proceed(s)
+	if s.State() != conversation.Executing { // as it is most often: then deliver goes on with it
+		l.proceed(s)
+	}
 }
 
 // proceed does for a socket what its conversation wants: it writes, or makes it a
