@@ -16,18 +16,17 @@ const defaultTube = "default"
 
 // A Conn is a connection to one server: one tube in use, a set of tubes watched,
 // and the jobs reserved. Its methods may be called by several goroutines, which
-// take turns: a Reserve that waits makes the others wait. Use a [Pool] where
-// that is in the way.
+// take turns: a Reserve that waits makes the others wait. Use a [Pool] to avoid
+// that.
 //
-// A connection that was lost comes back with the next command, or with the
-// command under way if that can be sent again without harm, and uses and watches
-// what it did before. The jobs that it had reserved are lost with it: the server
-// makes them ready again.
+// When a connection was lost, the next command makes a new one; so does the command under
+// way, if it can be sent again without harm. The new connection uses and watches the same
+// tubes. The jobs that the lost connection had reserved do not belong to the new one: the
+// server makes them ready again.
 //
-// When the context of a command ends before the reply is there, the connection
-// is given up in the same way, because there is no other way to take a command
-// back. So a job that a cancelled reserve would have got is not lost: it is, or
-// becomes, ready again.
+// When the context of a command ends before its reply arrives, the connection is
+// closed, because there is no other way to take a command back. So a job that a
+// cancelled reserve would have got is not lost: it is, or becomes, ready again.
 type Conn struct {
 	// Static.
 	addr address
@@ -38,7 +37,7 @@ type Conn struct {
 	turn chan struct{}
 
 	stream  *stream  // nil: there is no connection
-	cause   error    // why not; nil before the first
+	cause   error    // why there is no connection; nil before the first
 	used    string   // by Use; the stream may use another for a while
 	watched []string // in the order of Watch
 
@@ -147,8 +146,8 @@ func (c *Conn) release() {
 	}
 }
 
-// rest makes a connection ready for whoever comes next. It reports whether it is
-// of use: whether it is connected, and nobody goes on using it.
+// rest makes a connection ready for its next user. It reports whether the connection
+// can be used: whether it is connected, and no other goroutine still uses it.
 func (c *Conn) rest() bool {
 	select {
 	case c.turn <- struct{}{}:
@@ -160,11 +159,11 @@ func (c *Conn) rest() bool {
 	return c.stream != nil && c.closedOr(nil) == nil
 }
 
-// A request is a command with what the Conn has to know of it.
+// A request is a command with what the Conn has to know about it.
 type request struct {
 	wire.Command
 	want wire.Word     // the reply that means success
-	tube string        // that must be in use; empty: any
+	tube string        // the tube that must be in use; empty: any
 	wait time.Duration // how long the server may delay the reply; see stream.begin
 }
 
@@ -240,7 +239,7 @@ func (c *Conn) ready(ctx context.Context, tube string, repeatable bool) error {
 	return refused
 }
 
-// check gives the connection up after an error: nobody could tell where the next
+// check closes the connection after an error, because it is not known where the next
 // reply begins.
 func (c *Conn) check(err error) error {
 	if err != nil {
@@ -260,8 +259,8 @@ func (c *Conn) tell(err error) {
 	c.opt.ConnState(c.addr.text, err)
 }
 
-// connectionLost reports whether an error is that of a connection, or of a server that
-// refuses it: not that of a context, or of Close.
+// connectionLost reports whether the cause of an error is the connection, or a server
+// that refuses it, and not a context or Close.
 func connectionLost(err error) bool {
 	return errors.Is(err, ErrDisconnected) || errors.Is(err, ErrProtocol) ||
 		errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrUnknownCommand)
@@ -291,15 +290,15 @@ func (c *Conn) fail(q *request, err error) error { return commandError(c.addr.te
 // been done.
 func unknown(err error) error { return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err) }
 
-// outOfStep reports whether, after this answer, the server may take what is left
-// of a body for commands, or has lost its senses.
+// outOfStep reports whether, after this answer, the server may take the rest of a body
+// for commands, or cannot be relied on to answer commands at all.
 func outOfStep(op wire.Op, err error) bool {
 	return errors.Is(err, ErrProtocol) || op == wire.Put && errors.Is(err, ErrBadFormat)
 }
 
 // repeatable has true for the commands that may be sent again when it is not
-// known whether the server has done them: to do them twice is the same, or what
-// the first time did went with its connection.
+// known whether the server has done them: to do them twice has the same effect as to do
+// them once, or the effect of the first time ended with its connection.
 var repeatable = [wire.NumOps]bool{
 	wire.Reserve: true, wire.ReserveTimeout: true, wire.ReserveJob: true, wire.Touch: true,
 	wire.Peek: true, wire.PeekReady: true, wire.PeekDelayed: true, wire.PeekBuried: true,

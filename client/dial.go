@@ -51,7 +51,7 @@ func handshake(ctx context.Context, nc *tls.Conn, addr *address, opt *Options) e
 	ask := time.AfterFunc(silence, func() {
 		answers := speaksPlain(ctx, addr, opt)
 		if answers {
-			cancel() // no handshake will come of this
+			cancel() // the handshake cannot succeed
 		}
 		plain <- answers
 	})
@@ -91,7 +91,7 @@ func speaksPlain(ctx context.Context, addr *address, opt *Options) bool {
 
 var errDialTimeout = fmt.Errorf("connecting took too long: %w", os.ErrDeadlineExceeded)
 
-// connect makes a new connection and brings it to where the last one was.
+// connect makes a new connection and restores the state that the last one had.
 func (c *Conn) connect(ctx context.Context) error {
 	if c.opt.DialTimeout > 0 {
 		var cancel context.CancelFunc
@@ -120,7 +120,7 @@ func (c *Conn) connect(ctx context.Context) error {
 	return nil
 }
 
-// adopt lets Close know of a network connection.
+// adopt makes a network connection known to Close.
 func (c *Conn) adopt(nc net.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *Conn) adopt(nc net.Conn) error {
 	return nil
 }
 
-// restore shows the token, and repeats use and watch.
+// restore sends the token, and repeats use and watch.
 func (c *Conn) restore(ctx context.Context, s *stream) error {
 	if c.opt.Token != "" {
 		if err := c.authenticate(ctx, s); err != nil {
@@ -151,8 +151,8 @@ func (c *Conn) restore(ctx context.Context, s *stream) error {
 	return nil
 }
 
-// authenticate shows the token, and waits for the answer: without it the server
-// would refuse the rest.
+// authenticate sends the token and waits for the answer, because a server that does not
+// accept the token refuses all other commands.
 func (c *Conn) authenticate(ctx context.Context, s *stream) error {
 	return s.pipeline(ctx, &batch{
 		n: 1,

@@ -3,10 +3,10 @@
 //
 // # A work queue in two minutes
 //
-// A program puts a job, some bytes, into a tube. A worker reserves it: from now on
-// the job is the worker's, for as long as its time to run allows. When the work is
-// done the worker deletes the job. If the worker dies instead, or is silent for
-// longer than the time to run, the server gives the job to another.
+// A program puts a job, some bytes, into a tube. A worker reserves it: from then on
+// the job belongs to the worker, for as long as its time to run allows. When the work
+// is done, the worker deletes the job. If the worker dies instead, or is silent for
+// longer than the time to run, the server gives the job to another worker.
 //
 //	c, err := client.Dial(ctx, "127.0.0.1:11300", nil)
 //	if err != nil {
@@ -30,42 +30,47 @@
 //     method of it.
 //   - To spread jobs over servers that do not know each other: [Servers].
 //   - To put, take or delete many jobs at once: [Conn.PutMany], [Conn.ReserveMany],
-//     [Conn.DeleteMany] and their kin, also of a pool and of a set of servers. A hundred
-//     jobs take one round trip. [DeleteJobs] deletes those that were reserved.
+//     [Conn.DeleteMany] and similar methods, which pools and sets of servers have too. A
+//     hundred jobs take one round trip. [DeleteJobs] deletes jobs that were reserved.
 //   - To list, delete and move the jobs of a tube: [Conn.Jobs], [Conn.FlushTube]
-//     and [Conn.MoveJobs], which only beanpole has. With a pool, in [Pool.Do].
+//     and [Conn.MoveJobs], which only beanpole has. With a pool, call them in [Pool.Do].
 //   - In tests: package beanpoletest, a server inside the test.
 //
 // # Errors
 //
-// Each answer of a server that is no success is an error to be tested for with
-// errors.Is, such as [ErrNotFound] or [ErrTimedOut]. errors.As finds an [*Error] in what
-// the functions and methods of [Conn], [Pool] and [Servers] return: it tells the command,
-// its job or tube, and the server. The error of a batch is a [*BatchError] of those.
+// When the answer of a server is not a success, it is returned as an error that can be
+// tested for with errors.Is, such as [ErrNotFound] or [ErrTimedOut]. errors.As finds an
+// [*Error] in the errors of functions and of methods of [Conn], [Pool] and [Servers]: it
+// holds the command, its job or tube, and the server. The error of a batch is a
+// [*BatchError], which holds an [*Error] for each command that failed.
 //
 // # Limits
 //
-// A limit is how many jobs a command takes at most: 1 or more, or [All], which has to be
-// said. A limit of 0 is [ErrInvalid].
+// A limit is the largest number of jobs that a command takes: 1 or more, or [All]. There
+// is no default: a limit of 0 is [ErrInvalid].
 //
 // # Contexts
 //
-// Every method takes a context and returns when it ends, with its cause. What has
-// been sent cannot be taken back, so the connection is given up then, and the
-// server takes back the jobs that it had reserved. Therefore a reserve that is
-// cancelled loses no job: the one it would have got goes to the next who asks. A
-// deadline does not cost a waiting reserve its connection; see [Conn.Reserve].
+// Every method that sends a command takes a context. When the context ends, the method
+// returns its cause. A command that was sent cannot be taken back, so the connection is
+// closed, and the server makes the jobs that it had reserved ready again. Therefore a
+// reserve that is cancelled loses no job: the server gives the job that it would have got
+// to another client. A reserve whose deadline passes keeps its connection; see
+// [Conn.Reserve].
 //
 // # Connections that are lost
 //
-// A connection that is lost is replaced, without a word from the caller: the new one
-// uses and watches the same tubes, and shows its token again. A command is sent a second time only if that
-// does no harm, or if the first certainly did not arrive. If neither is so the
-// error is [ErrOutcomeUnknown]. A put in particular is never repeated in silence:
+// When a connection is lost, the client makes a new one; the caller need not do anything.
+// The new connection uses and watches the same tubes, and sends the token again. A command
+// is sent a second time only if it is harmless to execute it twice, or if the server
+// certainly did not receive it the first time. Otherwise the error is
+// [ErrOutcomeUnknown]. In particular, the client never repeats a put that may have been
+// done:
 //
 //	id, err := pool.Put(ctx, job)
 //	if errors.Is(err, client.ErrOutcomeUnknown) {
-//		// The job may be there. To put it again may make it two; not to, none.
+//		// The job may be there. If it is put again, there may be two of it;
+//		// if it is not, there may be none.
 //	}
 //
 // The jobs that a lost connection had reserved are ready again. Their Delete may
@@ -74,12 +79,12 @@
 //
 // # Times
 //
-// The protocol counts whole seconds, from 0 to 4294967295. Durations are rounded
-// up to them.
+// The protocol counts whole seconds, from 0 to 4294967295. Durations are rounded up to
+// whole seconds.
 //
 // # Servers
 //
 // Tested against beanpole and beanstalkd 1.12. [Conn.ReserveJob] needs beanstalkd
-// 1.12 or later; [Options].Token and [Options].TLS a server that has them, such as
-// beanpole or beanstalkd-rs.
+// 1.12 or later. [Options].Token and [Options].TLS need a server that supports them, such
+// as beanpole or beanstalkd-rs.
 package client

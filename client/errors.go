@@ -29,7 +29,7 @@ var (
 	// ErrNotIgnored: a connection must watch at least one tube. (NOT_IGNORED)
 	ErrNotIgnored = errors.New("the only tube watched cannot be ignored")
 
-	// ErrDraining: the server takes no new jobs. Put to another, or later.
+	// ErrDraining: the server takes no new jobs. Put the job to another server, or later.
 	// (DRAINING)
 	ErrDraining = errors.New("the server takes no new jobs")
 
@@ -50,43 +50,43 @@ var (
 	// defect. The change may have happened. (INTERNAL_ERROR)
 	ErrInternal = errors.New("internal error of the server")
 
-	// ErrUnauthorized: the server does not take the token, or wants one, or
+	// ErrUnauthorized: the server does not accept the token, or requires one, or
 	// does not allow this command. (UNAUTHORIZED)
 	ErrUnauthorized = errors.New("not authorized")
 
-	// ErrUnknownCommand: the server does not know the command: it is one of
-	// beanpole, or newer than the server. (UNKNOWN_COMMAND)
+	// ErrUnknownCommand: the server does not know the command, because only beanpole
+	// has it or because the server is too old. (UNKNOWN_COMMAND)
 	ErrUnknownCommand = errors.New("the server does not know the command")
 
 	// ErrBadFormat: the server does not understand the command. Servers before
-	// beanstalkd 1.12 answer a reserve-job so. (BAD_FORMAT, EXPECTED_CRLF)
+	// beanstalkd 1.12 give this answer to a reserve-job. (BAD_FORMAT, EXPECTED_CRLF)
 	ErrBadFormat = errors.New("the server does not understand the command")
 )
 
-// What can go wrong on this side.
+// Errors of the client itself, and of the network.
 var (
-	// ErrInvalid: an argument that cannot be sent: a tube name that is none, a
-	// negative duration, a malformed address. Nothing was sent.
+	// ErrInvalid: an argument is not valid, such as a malformed tube name or address, or
+	// a negative duration. Nothing was sent.
 	ErrInvalid = errors.New("invalid argument")
 
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("closed")
 
-	// ErrDisconnected: there is no connection, or it was lost under way, and
-	// no other could be had in time. The cause is wrapped too.
+	// ErrDisconnected: there is no connection, or it was lost during the command, and
+	// no new one could be made in time. The cause is wrapped too.
 	ErrDisconnected = errors.New("no connection")
 
-	// ErrNotTLS: the server speaks the protocol without encryption, and
-	// [Options].TLS wants it with. It is [ErrDisconnected] too.
+	// ErrNotTLS: [Options].TLS is set, and the server speaks the protocol without
+	// encryption. The error is also [ErrDisconnected].
 	ErrNotTLS = errors.New("the server does not speak TLS")
 
 	// ErrOutcomeUnknown: the connection was lost after the whole command was
 	// sent and before its reply came. The server may have done it or not.
-	// Nothing is ever sent again after that, unless twice is the same as once:
-	// a put is not.
+	// The client sends such a command again only if doing it twice has the same effect
+	// as doing it once, which is not so for a put.
 	ErrOutcomeUnknown = errors.New("whether the server has done it is not known")
 
-	// ErrProtocol: the server said what no beanstalk server says. The
+	// ErrProtocol: the server sent a reply that does not belong to the protocol. The
 	// connection is closed.
 	ErrProtocol = errors.New("unexpected reply")
 )
@@ -96,7 +96,7 @@ type Error struct {
 	Verb string // the command as the protocol has it, such as "delete"; or "connect"
 	Job  uint64 // the id of the job that the command is about; 0: none
 	Tube string // the tube that the command is about; empty: none, or many
-	Addr string // the server, as it was given to [Dial]; empty: none in particular
+	Addr string // the server, as it was given to [Dial]; empty: no particular server
 	Err  error  // why: wraps one or more of the errors above, or the cause of a context
 }
 
@@ -153,7 +153,7 @@ func reserveError(addr string, err error) error {
 }
 
 // inTime makes the error of a reserve [ErrTimedOut] too, if the deadline of its context
-// has passed and it is not for want of a server.
+// has passed and the cause is not that no server can be reached.
 func inTime(ctx context.Context, addr string, err error) error {
 	if err == nil || errors.Is(err, ErrTimedOut) || errors.Is(err, ErrDisconnected) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
@@ -161,7 +161,7 @@ func inTime(ctx context.Context, addr string, err error) error {
 	return reserveError(addr, fmt.Errorf("%w: %w", ErrTimedOut, err))
 }
 
-// commandError is why a command failed, whose tube may be named by the request only.
+// commandError is why a command failed. Its tube may be known from the request only.
 func commandError(addr string, q *request, err error) error {
 	e := &Error{Verb: q.Op.String(), Job: q.ID, Tube: string(q.Tube), Addr: addr, Err: err}
 	if e.Tube == "" && q.tube != usedTube {

@@ -9,8 +9,8 @@ import (
 
 // A Job is a job that was reserved. It belongs to its
 // connection: only there can it be released, buried, touched, or deleted while
-// it is reserved. Its methods must not be called by several goroutines at a time,
-// Touch apart.
+// it is reserved. Its methods, except Touch, must not be called by several goroutines at
+// a time.
 type Job struct {
 	ID   uint64
 	Body []byte
@@ -38,14 +38,14 @@ func (j *Job) Bury(ctx context.Context, priority Priority) error {
 // Touch starts the job's time to run again. See [Conn.Touch].
 func (j *Job) Touch(ctx context.Context) error { return j.conn.Touch(ctx, j.ID) }
 
-// Stats returns what the server knows about the job. See [Conn.StatsJob].
+// Stats returns the statistics of the job. See [Conn.StatsJob].
 func (j *Job) Stats(ctx context.Context) (*JobStats, error) { return j.conn.StatsJob(ctx, j.ID) }
 
 // Abandon gives up a job that was reserved from a [Pool] or from [Servers], and
 // is not finished: its connection is closed, so that the server makes it ready
 // again, and with it all jobs that the same ReserveMany has reserved. On a job
-// that is finished, or has no pool, it does nothing, so that a defer of it right
-// after a reserve does no harm.
+// that is finished, or has no pool, it does nothing, so it may be deferred right
+// after a reserve.
 func (j *Job) Abandon() {
 	if j.lease != nil {
 		j.conn.Close()
@@ -53,8 +53,8 @@ func (j *Job) Abandon() {
 	}
 }
 
-// Delete removes a job: one that is ready, delayed or buried, or that this
-// connection has reserved. Otherwise the error is [ErrNotFound].
+// Delete removes a job that is ready, delayed or buried, or that this connection has
+// reserved. Otherwise the error is [ErrNotFound].
 func (c *Conn) Delete(ctx context.Context, id uint64) error {
 	return c.byID(ctx, wire.Delete, wire.Deleted, id)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// MaxListed is how many jobs a server tells of at most in one answer.
+// MaxListed is the largest number of jobs that a server lists in one answer.
 const MaxListed = 10_000
 
-// All is the limit of a command that is to take all jobs there are.
+// All is a limit that means all jobs.
 const All = math.MaxInt
 
 // A Selection is the jobs of a tube that are in a state, in the order that
@@ -22,29 +22,30 @@ const All = math.MaxInt
 type Selection struct {
 	Tube  string
 	State State
-	Limit int // 1 or more; [All] sets none
+	Limit int // 1 or more, or [All]
 }
 
-// A ListedJob is what a server tells of a job in a list. Of its JobStats, File and All
-// are missing.
+// A ListedJob describes a job in a list. The fields File and All of its JobStats are not
+// set.
 type ListedJob struct {
 	JobStats
 	Size   int64  // of the body, in bytes
 	Cursor string // the place after the job, for [Conn.ListJobs]
 }
 
-// ListJobs lists jobs of a tube: ready ones as they would be reserved, delayed and
-// reserved ones by the time when that ends, buried ones as they were buried. It changes
-// nothing. It returns one page: the jobs that come after the cursor, from the beginning
-// if that is empty, and at most [MaxListed] of them, whatever the limit. The next page
-// comes after the Cursor of the last job. A page with fewer jobs than both limits is the
-// last one. [Conn.Jobs] goes through all pages.
+// ListJobs lists jobs of a tube: ready jobs in the order in which they would be reserved,
+// delayed and reserved jobs by the time when the delay or the time to run ends, buried
+// jobs in the order in which they were buried. It changes nothing. It returns one page:
+// the jobs after the cursor, or from the beginning if the cursor is empty, and at most
+// [MaxListed] jobs, whatever the limit. To get the next page, pass the Cursor of the last
+// job. A page with fewer jobs than the limit and MaxListed is the last one. [Conn.Jobs]
+// goes through all pages.
 //
 // A job that leaves its state, or changes its place in the order, may be missing from
-// this page and the later ones, or come again.
+// this page and the later ones, or be listed twice.
 //
-// It is a command of beanpole. Other servers answer [ErrUnknownCommand]; there
-// [Conn.StatsJobMany] tells of jobs whose ids are known.
+// Only beanpole has this command. With other servers the error is [ErrUnknownCommand];
+// there [Conn.StatsJobMany] describes jobs whose ids are known.
 func (c *Conn) ListJobs(ctx context.Context, of Selection, cursor string) ([]ListedJob, error) {
 	q := request{Command: wire.Command{Op: wire.ListJobs, Text: []byte(cursor)}, want: wire.OK}
 	var jobs []ListedJob
@@ -78,7 +79,7 @@ func newListedJob(tube string, state State, j *wire.ListedJob) ListedJob {
 	}
 }
 
-// Jobs lists jobs of a tube, with as many calls of [Conn.ListJobs] as that takes. An
+// Jobs lists jobs of a tube, with as many calls of [Conn.ListJobs] as necessary. An
 // error ends the list.
 func (c *Conn) Jobs(ctx context.Context, of Selection) iter.Seq2[*ListedJob, error] {
 	return func(yield func(*ListedJob, error) bool) {
@@ -103,11 +104,11 @@ func (c *Conn) Jobs(ctx context.Context, of Selection) iter.Seq2[*ListedJob, err
 }
 
 // FlushTube deletes jobs of a tube, which must be in the state [StateReady],
-// [StateDelayed] or [StateBuried], and returns how many. Jobs that come meanwhile are not
-// deleted. The server does as much as it can and then answers: give limits where there
-// may be so many jobs that it takes longer than [Options].Timeout.
+// [StateDelayed] or [StateBuried], and returns how many it has deleted. Jobs that are put
+// meanwhile are not deleted. The server answers when it is done: use a limit if there may
+// be so many jobs that this takes longer than [Options].Timeout.
 //
-// It is a command of beanpole; others answer [ErrUnknownCommand].
+// Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
 func (c *Conn) FlushTube(ctx context.Context, of Selection) (flushed int, err error) {
 	q := request{Command: wire.Command{Op: wire.FlushTube}, want: wire.Flushed}
 	err = c.manageIdle(ctx, &q, of, &flushed)
@@ -115,11 +116,12 @@ func (c *Conn) FlushTube(ctx context.Context, of Selection) (flushed int, err er
 }
 
 // MoveJobs moves jobs of a tube, which must be in the state [StateReady], [StateDelayed]
-// or [StateBuried], to another tube, and returns how many. They keep their ids and all
-// else. What [Conn.FlushTube] says of limits is true here too. [ErrNotFound] if there is
-// no such tube to take them from, or both are the same.
+// or [StateBuried], to another tube, and returns how many it has moved. Apart from the
+// tube nothing about the jobs changes, not even their ids. What [Conn.FlushTube] says
+// about limits holds here too. The error is [ErrNotFound] if the tube to take them from
+// does not exist, or if both tubes are the same.
 //
-// It is a command of beanpole; others answer [ErrUnknownCommand].
+// Only beanpole has this command. With other servers the error is [ErrUnknownCommand].
 func (c *Conn) MoveJobs(ctx context.Context, of Selection, to string) (moved int, err error) {
 	q := request{Command: wire.Command{Op: wire.MoveJobs, Tube: []byte(of.Tube), Text: []byte(to)}, want: wire.Moved}
 	if err := CheckTube(to); err != nil {
@@ -153,7 +155,7 @@ func (c *Conn) manage(ctx context.Context, q *request, of Selection, read func(*
 	}
 	err = c.hold(ctx, q, CheckTube(string(q.Tube)), read)
 	if e, ok := errors.AsType[*Error](err); ok && errors.Is(err, ErrBadFormat) && len(wire.AppendCommand(nil, &q.Command)) > wire.MaxLine {
-		// To a server that does not know the command, its line is too long.
+		// A server that does not know the command finds its line too long.
 		e.Err = fmt.Errorf("%w: %w", ErrUnknownCommand, e.Err)
 	}
 	return err

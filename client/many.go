@@ -53,14 +53,14 @@ func (rs *results) err() error {
 	return &BatchError{rs.errs}
 }
 
-// PutMany puts jobs in one round trip, or a few if there are thousands. Ids come
-// in the order of the jobs, 0 where there is none. If one of the jobs is invalid,
-// nothing is sent. A change of the tube from one job to the next costs a round
+// PutMany puts jobs in one round trip, or a few if there are thousands. It returns their
+// ids in the order of the jobs, with 0 for a job that has none. If one of the jobs is
+// invalid, nothing is sent. A change of the tube from one job to the next costs a round
 // trip: sort the jobs by tube.
 //
-// It is not a transaction: each put is done or not, whatever becomes of the others, and puts of others
-// may come between. An error is a [BatchError] with the error of each put that
-// failed, as [Conn.Put] gives it.
+// It is not a transaction: some of the puts may fail while others succeed, and puts of
+// other clients may come between them. The error is a [BatchError] with the error of
+// each put that failed, as [Conn.Put] returns it.
 func (c *Conn) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err error) {
 	if err := c.acquire(ctx); err != nil {
 		return nil, c.fail(&putMany, err)
@@ -91,16 +91,16 @@ func (c *Conn) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err er
 
 var putMany = request{Command: wire.Command{Op: wire.Put}}
 
-// DeleteMany deletes jobs in one round trip, or a few if there are thousands. An
+// DeleteMany deletes jobs in one round trip, or a few if there are thousands. The
 // error is a [BatchError] with the error of each delete that failed, as
-// [Conn.Delete] gives it.
+// [Conn.Delete] returns it.
 func (c *Conn) DeleteMany(ctx context.Context, ids []uint64) error {
 	return c.manyByID(ctx, ids, wire.Delete, wire.Deleted, nil)
 }
 
-// StatsJobMany is [Conn.StatsJob] of many jobs in one round trip, or a few. What
-// comes is in the order of the ids, nil where there is nothing. An error is a
-// [BatchError].
+// StatsJobMany is [Conn.StatsJob] for many jobs, in one round trip or a few. The
+// results are in the order of the ids, with nil for a job that could not be looked up. The
+// error is a [BatchError].
 func (c *Conn) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, error) {
 	stats := make([]*JobStats, len(ids))
 	var malformed error
@@ -117,9 +117,9 @@ func (c *Conn) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, err
 	return stats, err
 }
 
-// StatsTubeMany is [Conn.StatsTube] of many tubes in one round trip, or a few. What comes
-// is in the order of the names, nil where there is nothing. If one of the names is
-// invalid, nothing is sent. Otherwise an error is a [BatchError].
+// StatsTubeMany is [Conn.StatsTube] for many tubes, in one round trip or a few. The
+// results are in the order of the names, with nil for a tube that could not be looked up.
+// If one of the names is invalid, nothing is sent. Otherwise the error is a [BatchError].
 func (c *Conn) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeStats, error) {
 	for _, tube := range tubes {
 		if err := CheckTube(tube); err != nil {
@@ -160,8 +160,8 @@ func (j *Release) request() (q request, err error) {
 }
 
 // ReleaseMany releases jobs in one round trip, or a few. If one of the priorities or
-// delays is invalid, nothing is sent. Otherwise an error is a [BatchError] with the error of
-// each release that failed, as [Conn.Release] gives it.
+// delays is invalid, nothing is sent. Otherwise the error is a [BatchError] with the error
+// of each release that failed, as [Conn.Release] returns it.
 func (c *Conn) ReleaseMany(ctx context.Context, jobs []Release) error {
 	for i := range jobs {
 		if q, err := jobs[i].request(); err != nil {
@@ -177,7 +177,7 @@ func (c *Conn) manyByID(ctx context.Context, ids []uint64, op wire.Op, want wire
 	return c.allOf(ctx, &rs, func(i int, q *request) { q.Op, q.ID, q.want = op, ids[i], want }, done)
 }
 
-// allOf is many, from the first to the last, for commands that are about no tube.
+// allOf is many for all commands of a batch, if they do not depend on the tube in use.
 func (c *Conn) allOf(ctx context.Context, rs *results, build func(int, *request), done func(int, *wire.Reply)) error {
 	if rs.n == 0 {
 		return nil
@@ -194,9 +194,8 @@ func (c *Conn) allOf(ctx context.Context, rs *results, build func(int, *request)
 
 // many sends the commands first to first+n-1 of a batch. build makes command i;
 // done, if it is not nil, gets the replies that mean success, and those to puts
-// whose jobs the server has buried. Commands that the
-// system did not take are sent again on another connection, and those that can be
-// repeated.
+// whose jobs the server has buried. Commands that the system did not take, and commands
+// that can be repeated, are sent again on another connection.
 func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string, build func(int, *request), done func(int, *wire.Reply)) {
 	var out, q request // of the commands, and of the replies
 	var retry retrier
@@ -253,13 +252,13 @@ func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string,
 	}
 }
 
-// MaxReserved is how many jobs a ReserveMany takes at most, whatever its limit.
+// MaxReserved is the largest number of jobs that a ReserveMany takes, whatever its limit.
 const MaxReserved = 10_000
 
-// ReserveMany takes up to limit jobs in one round trip, or a few if they are thousands,
-// and at most [MaxReserved]. If there is no job it waits up to d for the first, as
-// [Conn.ReserveTimeout] does, but not for more than one. It returns at least one job or
-// an error.
+// ReserveMany takes up to limit jobs in one round trip, or a few if there are thousands,
+// and at most [MaxReserved]. If no job is ready, it waits up to d for one, as
+// [Conn.ReserveTimeout] does; it does not wait for further jobs. It returns at least one
+// job or an error.
 func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*Job, error) {
 	q := request{want: wire.Reserved, wait: d}
 	q.Op = wire.ReserveTimeout
@@ -284,7 +283,7 @@ func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*
 		case err == nil:
 			return nil, c.fail(&q, no)
 		}
-		// What it got has gone with the connection.
+		// The jobs that it got were lost with the connection.
 		if err = retry.next(ctx, c, err); err != nil {
 			return nil, c.fail(&q, err)
 		}
@@ -292,7 +291,7 @@ func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*
 	}
 }
 
-// reserveMany makes one attempt. no is the first answer without a job.
+// reserveMany makes one attempt. no is the first answer that holds no job.
 func (c *Conn) reserveMany(ctx context.Context, max int, seconds uint32, wait time.Duration) (jobs []*Job, no, err error) {
 	if err := c.ready(ctx, "", true); err != nil {
 		return nil, nil, err

@@ -20,7 +20,7 @@ const (
 	DefaultReconnect   = 30 * time.Second
 )
 
-// Never is a value of the durations in [Options] of which 0 is a default.
+// Never is a value for those durations in [Options] for which 0 means a default.
 const Never time.Duration = -1
 
 // Options say how to connect. The zero value, and a nil *Options, connect
@@ -28,19 +28,19 @@ const Never time.Duration = -1
 // given, and never changed.
 type Options struct {
 	// TLS, if set, encrypts the connection. An empty ServerName becomes the
-	// host of the address. Put a client certificate here where the server
-	// wants one.
+	// host of the address. If the server requires a client certificate, it
+	// belongs here.
 	TLS *tls.Config
 
 	// Token, if set, is sent with the command auth before anything else: 1 to
-	// 217 bytes of printable ASCII without blanks. A server that does not
-	// take it is an error that is [ErrUnauthorized]; one that does not know
-	// auth, as beanstalkd, one that is [ErrUnknownCommand].
+	// 217 bytes of printable ASCII without blanks. If the server does not
+	// accept the token the error is [ErrUnauthorized]; if it does not know
+	// auth, like beanstalkd, the error is [ErrUnknownCommand].
 	Token string
 
 	// TokenAsPut sends the Token as the body of the first put instead, for
-	// servers that are set up for clients without auth. A server that is not
-	// takes the token for a job of the tube default, where others can read
+	// servers that are set up for clients without auth. Any other server puts
+	// the token as a job into the tube default, where other clients can read
 	// it.
 	TokenAsPut bool
 
@@ -49,22 +49,22 @@ type Options struct {
 	DialTimeout time.Duration
 
 	// Timeout is how long the reply to a command may take, besides the time
-	// that the command itself asks the server to wait. When it is over, or a
-	// quarter later, the connection is given up. 0 is [DefaultTimeout]; [Never] sets no limit.
-	// A Reserve without a deadline has no limit either; TCP keep-alive finds
-	// a server whose machine is gone.
+	// that the command itself asks the server to wait. If it takes longer, the
+	// connection is closed, at most a quarter of the timeout later. 0 is
+	// [DefaultTimeout]; [Never] sets no limit. A Reserve without a deadline has
+	// no limit either; TCP keep-alive detects a server whose machine is gone.
 	Timeout time.Duration
 
 	// Reconnect is for how long a command whose connection is lost tries to
-	// get another one, with growing pauses. 0 is [DefaultReconnect]; with
-	// [Never] a connection that is lost stays lost.
+	// make a new one, with growing pauses. 0 is [DefaultReconnect]; with
+	// [Never] no new connection is made.
 	Reconnect time.Duration
 
-	// ConnState, if set, is called with each connection that is made, with a nil
-	// error, and with each that could not be made or was lost, with the reason. A
-	// connection that is given up because a context has ended, or Close was
-	// called, is not lost. It may be called by several goroutines at a time, and
-	// must not use the connection.
+	// ConnState, if set, is called when a connection was made, with a nil error,
+	// and when one could not be made or was lost, with the reason. A connection
+	// that is closed because a context has ended, or because Close was called,
+	// does not count as lost. The function may be called by several goroutines at
+	// a time, and must not use the connection.
 	ConnState func(addr string, err error)
 
 	// Dial, if set, makes the connection in place of a net.Dialer, for example

@@ -7,9 +7,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A PeekedJob is a job that was looked at, and belongs to whom it belonged before. What
-// is to be done with it is done by its id: [Conn.Delete], [Conn.KickJob],
-// [Conn.ReserveJob].
+// A PeekedJob is a job that was looked at and not reserved. To do something with it, pass
+// its id to [Conn.Delete], [Conn.KickJob] or [Conn.ReserveJob].
 type PeekedJob struct {
 	ID   uint64
 	Body []byte
@@ -53,7 +52,7 @@ func (c *Conn) peek(ctx context.Context, q *request) (job PeekedJob, err error) 
 }
 
 // PeekMany is [Conn.Peek] of many jobs in one round trip, or a few. Jobs come in
-// the order of the ids; one that is not there has the id 0. An error is a [BatchError].
+// the order of the ids; a job that was not found has the id 0. The error is a [BatchError].
 func (c *Conn) PeekMany(ctx context.Context, ids []uint64) ([]PeekedJob, error) {
 	jobs := make([]PeekedJob, len(ids))
 	var bodies arena

@@ -13,11 +13,11 @@ const (
 
 	// ahead is how many commands may be written before the first reply is
 	// read. If a batch is larger, two goroutines write and read: otherwise
-	// both sides could come to wait for ever, we for the server to read more
-	// commands, it for us to read replies. So many short replies fit in the
-	// buffers of any socket, also where each counts a kilobyte, as on Linux;
-	// and the commands that have long replies are so short that so many of
-	// them fit.
+	// both sides could wait for ever, the client for the server to read more
+	// commands, and the server for the client to read replies. This many short
+	// replies fit in the buffers of any socket, also where each counts as a
+	// kilobyte, as on Linux. Commands with long replies are short enough for
+	// this many of them to fit.
 	ahead = 128
 
 	// drainTime is how long replies are read after a write has failed.
@@ -62,7 +62,8 @@ func (s *stream) both(b *batch) error {
 	go func() {
 		err := s.writeAll(b)
 		if err != nil {
-			// What was answered was done, so it is read; but not waited for.
+			// Commands that were answered were done, so the replies that have come
+			// are read; further ones are not waited for.
 			s.nc.SetReadDeadline(time.Now().Add(drainTime))
 		}
 		written <- err
@@ -123,7 +124,7 @@ func (s *stream) readAll(b *batch, n int) error {
 	return nil
 }
 
-// again moves the deadline within an exchange that is getting on.
+// again moves the deadline of an exchange in which something has happened.
 func (s *stream) again(wait time.Duration) error {
 	if err := s.limit(wait); err != nil {
 		return lost(err)

@@ -19,23 +19,21 @@ const DefaultMaxIdle = 8
 type PoolOptions struct {
 	Options
 
-	// MaxConns is how many connections there may be. Who needs one more waits
-	// until one is free, or its context ends. 0 sets no limit. A job that was
-	// reserved takes one until it is finished.
+	// MaxConns is the largest number of connections. A call that needs one more
+	// waits until one is free or its context ends. 0 sets no limit. A reserved
+	// job takes a connection until it is finished.
 	MaxConns int
 
-	// MaxIdle is how many connections are kept while nobody needs them. 0 is
-	// [DefaultMaxIdle]; a negative number keeps none.
+	// MaxIdle is the largest number of idle connections that are kept. 0 is
+	// [DefaultMaxIdle]; with a negative number none are kept.
 	MaxIdle int
 }
 
 // A Pool is a number of connections to one server that any number of goroutines
-// share. It connects when it must, and keeps connections for the next one who
-// needs them.
+// share. It connects when it must, and keeps connections for later calls.
 //
-// The connections of a pool have no tube in use and none watched that a caller
-// could rely on: the methods take tubes as arguments. A tube that is not named is
-// "default".
+// A caller cannot rely on which tubes the connections of a pool use and watch: the
+// methods take tubes as arguments. A tube that is not named is "default".
 type Pool struct {
 	// Static.
 	addr    string
@@ -93,9 +91,9 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// Do calls f with a connection that nobody else uses meanwhile, and that uses and
-// watches "default". f must not keep it, and should finish the jobs that it has
-// reserved: otherwise they stay reserved until their time to run is over.
+// Do calls f with a connection that no other goroutine uses meanwhile, and that uses and
+// watches "default". f must not keep the connection, and should finish the jobs that it
+// has reserved: otherwise they stay reserved until their time to run is over.
 func (p *Pool) Do(ctx context.Context, f func(ctx context.Context, c *Conn) error) error {
 	c, err := p.get(ctx, "")
 	if err != nil {
@@ -206,9 +204,9 @@ func (p *Pool) PutMany(ctx context.Context, jobs []NewJob) (ids []uint64, err er
 }
 
 // Reserve is [Conn.Reserve] from these tubes, or from "default" if there are
-// none. The job has a connection for itself until it is deleted, released, buried
-// or abandoned: one of these must be done. A cancelled context loses no job, and
-// no other job of the pool is touched by it.
+// none. The job has a connection of its own until it is deleted, released, buried
+// or abandoned, so the caller must do one of these. When the context is cancelled, no job
+// is lost, and the other jobs of the pool are not affected.
 func (p *Pool) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
 	return p.reserve(ctx, tubes, func(c *Conn) ([]*Job, error) { return one(c.Reserve(ctx)) })
 }

@@ -7,7 +7,7 @@ import (
 
 // A Priority says which of the ready jobs of a tube goes first: the one with the
 // smallest number. It is a number from 1 to 4294967295, or [MostUrgent], which goes
-// before 1. The zero value is [DefaultPriority], so that a job which says nothing is an
+// before 1. The zero value is [DefaultPriority], so a job whose priority is not set is an
 // ordinary one.
 type Priority int64
 

@@ -7,17 +7,18 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// DefaultTTR is the time to run of a job that names none.
+// DefaultTTR is the time to run of a job whose TTR is not set.
 const DefaultTTR = time.Minute
 
-// A NewJob is a job to be put. Times are whole seconds to the server: fractions
-// are rounded up. They may be up to 4294967295 seconds, 136 years.
+// A NewJob is a job to be put. Its times are sent in whole seconds: fractions are rounded
+// up. The longest time is 4294967295 seconds, 136 years.
 type NewJob struct {
-	// Tube is where to put it; empty, the tube that the connection uses.
+	// Tube is where to put the job. If it is empty, that is the tube that the
+	// connection uses.
 	Tube string
 
-	// Body is any bytes, none too. Servers take up to 65535 of them unless they
-	// are told otherwise; see [ErrJobTooBig].
+	// Body may hold any bytes, and may be empty. Servers take up to 65535 bytes
+	// unless they are configured otherwise; see [ErrJobTooBig].
 	Body []byte
 
 	// Priority says which jobs go first. 0 is [DefaultPriority]; see [MostUrgent].
@@ -26,8 +27,8 @@ type NewJob struct {
 	// Delay is how long the job waits before it is ready.
 	Delay time.Duration
 
-	// TTR, time to run, is how long a worker may hold the job without a sign
-	// of life, at least a second. When it is over, the job is ready again. 0
+	// TTR, the time to run, is how long a worker may hold the job without
+	// touching it, at least a second. When it is over, the job is ready again. 0
 	// is [DefaultTTR].
 	TTR time.Duration
 }
@@ -56,15 +57,15 @@ func (j *NewJob) request(used string) (request, error) {
 	return q, CheckTube(q.tube)
 }
 
-// Put puts a job and returns its id, which the server gives no other job while
-// it runs.
+// Put puts a job and returns its id. As long as the server runs, it gives the id to no
+// other job.
 //
-// A put is never sent a second time unless it is certain that the server did not
-// get the first. If that is not known the error is [ErrOutcomeUnknown], and the
-// caller decides: to put again may give the job twice, not to may lose it.
+// A put is sent a second time only if it is certain that the server did not receive it
+// the first time. If that is not known, the error is [ErrOutcomeUnknown], and the caller
+// decides: if the job is put again, there may be two of it; if not, it may be lost.
 //
 // Errors: [ErrDraining], [ErrJobTooBig], [ErrOutOfMemory], [ErrInternal]; with
-// [ErrBuried] the id is that of the job.
+// [ErrBuried] the returned id is that of the job.
 func (c *Conn) Put(ctx context.Context, job NewJob) (id uint64, err error) {
 	if err := c.acquire(ctx); err != nil {
 		return 0, c.fail(&request{Command: wire.Command{Op: wire.Put}, tube: job.Tube}, err)

@@ -10,19 +10,19 @@ import (
 )
 
 // Reserve takes the next job of the tubes that the connection watches: the one
-// with the smallest priority, and of those the oldest. If there is none it waits,
-// as long as ctx allows.
+// with the smallest priority, and among equals the oldest. If there is none, it waits
+// until ctx ends.
 //
 // If ctx has a deadline, the server is asked to wait until then, so that the
-// connection outlives the deadline; the error is then both [ErrTimedOut] and
-// context.DeadlineExceeded. The server waits whole seconds; for the fraction that
-// is left it is asked ten times a second. If ctx is cancelled, the connection is
-// given up: the server keeps or takes back the job, and takes back all others that
-// this connection has reserved. A connection that holds jobs should therefore
-// reserve with a deadline, or with [Conn.ReserveTimeout].
+// connection is kept when the deadline passes; the error is then both [ErrTimedOut] and
+// context.DeadlineExceeded. The server waits whole seconds; for the rest of the time, a
+// fraction of a second, it is asked ten times a second. If ctx is cancelled, the
+// connection is closed: the server keeps the job or makes it ready again, and makes all
+// other jobs ready that this connection has reserved. A connection that holds jobs should
+// therefore reserve with a deadline, or with [Conn.ReserveTimeout].
 //
-// [ErrDeadlineSoon] means that another job of this connection must be looked
-// after first.
+// [ErrDeadlineSoon] means that the time to run of another job of this connection is nearly
+// over: finish, touch or release that job first.
 func (c *Conn) Reserve(ctx context.Context) (*Job, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -89,7 +89,7 @@ func (c *Conn) ReserveJob(ctx context.Context, id uint64) (*Job, error) {
 	return c.reserve(ctx, &request{Command: wire.Command{Op: wire.ReserveJob, ID: id}, want: wire.Reserved})
 }
 
-// reserve sends a command whose answer is a job.
+// reserve sends a command that is answered with a job.
 func (c *Conn) reserve(ctx context.Context, q *request) (*Job, error) {
 	if err := c.acquire(ctx); err != nil {
 		return nil, c.fail(q, err)
@@ -102,12 +102,11 @@ func (c *Conn) reserve(ctx context.Context, q *request) (*Job, error) {
 	return c.job(&r), nil
 }
 
-// DeleteAndReserve deletes a job and takes the next, in one round trip: what a
-// worker does that is done with one job and wants another. deleted, if it is not
-// nil, is called with the result of the delete, as [Conn.Delete] gives it, before
-// the reserve waits; it must not use the connection. The end of ctx ends only the
-// wait, so that the result of the delete is known. The job comes as from
-// [Conn.Reserve] without a deadline.
+// DeleteAndReserve deletes a job and takes the next, in one round trip. A worker uses it
+// between two jobs. deleted, if it is not nil, is called with the result of the delete, as
+// [Conn.Delete] returns it, before the reserve waits; it must not use the connection. The
+// end of ctx ends only the wait, so the result of the delete is known. The job is reserved
+// as by [Conn.Reserve] without a deadline.
 func (c *Conn) DeleteAndReserve(ctx context.Context, id uint64, deleted func(error)) (*Job, error) {
 	if deleted == nil {
 		deleted = func(error) {}

@@ -15,14 +15,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// Servers is a set of servers that know nothing of each other, as beanstalkd's
-// users spread their load: each job is on one of them. Any number of goroutines
-// may share it. It has a [Pool] for each server.
+// Servers is a set of servers that do not know each other. Each job is on one of them:
+// this is how users of beanstalkd spread their load. Any number of goroutines may share a
+// Servers. It has a [Pool] for each server.
 //
-// A server that cannot be reached is left alone for a while, a second at first,
-// half a minute in the end, unless there is no other.
+// A server that cannot be reached is not tried again for a while, at first for a second and
+// later for up to half a minute, unless there is no other server.
 //
-// Its errors are those of the pools: an [*Error], or several that are joined, one for
+// The errors are those of the pools: an [*Error], or several that are joined, one for
 // each server that was tried.
 type Servers struct {
 	nodes     []*node
@@ -48,9 +48,9 @@ const (
 )
 
 // NewServers returns a set of servers at these addresses, as [Dial] takes them. It
-// does not connect yet. opt may be nil. Reconnect is for how long a reserve goes on when
-// none of the servers can be reached: 0 is [DefaultReconnect]; with [Never] the error
-// comes at once. All else tries each server once.
+// does not connect yet. opt may be nil. Reconnect is for how long a reserve keeps trying
+// when none of the servers can be reached: 0 is [DefaultReconnect]; with [Never] it returns
+// the error at once. All other methods try each server once.
 func NewServers(addrs []string, opt *PoolOptions) (*Servers, error) {
 	var o PoolOptions
 	if opt != nil {
@@ -92,8 +92,8 @@ func (s *Servers) Close() error {
 	return nil
 }
 
-// Pools returns the pools of the servers, in the order of the addresses: for
-// all that is done on each, with [Pool.Do].
+// Pools returns the pools of the servers, in the order of the addresses. Use them, with
+// [Pool.Do], for commands that each server is to execute.
 func (s *Servers) Pools() []*Pool {
 	pools := make([]*Pool, len(s.nodes))
 	for i, n := range s.nodes {
@@ -149,9 +149,9 @@ func (j *Job) JobID() JobID { return JobID{j.Server(), j.ID} }
 
 // Put puts a job on one of the servers. Jobs with the same key go to the same one,
 // as long as it can be reached; see [Servers.Order]. Without a key the servers
-// take turns. Another server is tried where it is certain that the job was not
-// put: the server could not be reached, is draining, or is full. If that is not
-// known the error is [ErrOutcomeUnknown], as with [Conn.Put].
+// take turns. Another server is tried if it is certain that the job was not
+// put, because the server could not be reached, is draining, or is full. If that is not
+// known, the error is [ErrOutcomeUnknown], as with [Conn.Put].
 func (s *Servers) Put(ctx context.Context, key string, job NewJob) (JobID, error) {
 	order := s.order(key)
 	if key == "" {
@@ -174,15 +174,15 @@ func (s *Servers) Put(ctx context.Context, key string, job NewJob) (JobID, error
 }
 
 // mayPutElsewhere reports whether it is certain, after an error, that a job was not
-// put, and worth while to try another server.
+// put, and whether another server may take it.
 func mayPutElsewhere(err error) bool {
 	elsewhere := errors.Is(err, ErrDisconnected) || errors.Is(err, ErrDraining) || errors.Is(err, ErrOutOfMemory)
 	return elsewhere && !errors.Is(err, ErrOutcomeUnknown)
 }
 
 // Order returns the addresses of the servers in the order in which they are tried
-// for a key: by rendezvous hashing (Thaler and Ravishankar, 1996), so that a server
-// more or less moves only its own share of the keys. The weight of a server is the
+// for a key: by rendezvous hashing (Thaler and Ravishankar, 1996), so when a server is
+// added or removed, only its own share of the keys moves. The weight of a server is the
 // 64-bit FNV-1a hash of its address, a zero byte and the key, mixed by the
 // finalizer of MurmurHash3; the largest comes first.
 func (s *Servers) Order(key string) []string {
@@ -224,7 +224,7 @@ func (s *Servers) rotated() []*node {
 	return slices.Concat(s.nodes[first:], s.nodes[:first])
 }
 
-// awakeFirst returns the servers with those at the end that are left alone.
+// awakeFirst returns the servers, those at the end that are left alone at present.
 func awakeFirst(nodes []*node) []*node {
 	now := time.Now()
 	nodes = slices.Clone(nodes)
@@ -267,13 +267,13 @@ func (n *node) woke() {
 }
 
 // Reserve takes a job from any of the servers, of these tubes, or of "default" if
-// there are none. Servers that have jobs are asked in turn; if none has, it waits
-// for the first job on any of them. Priorities count within a server. What
-// [Pool.Reserve] says of its job is true of this one.
+// there are none. Servers that have jobs are asked in turn; if none has a job, it waits
+// for the first job on any of them. Priorities count within a server only. What
+// [Pool.Reserve] says about its job holds for this one too.
 //
-// While it waits, servers may come and go. When none can be reached for as long as the
-// Reconnect of [NewServers] says, the error is [ErrDisconnected], joined of those of all
-// servers.
+// While it waits, servers may become unreachable and come back. When none has been
+// reachable for as long as the Reconnect of [NewServers] says, the error is
+// [ErrDisconnected], which joins the errors of all servers.
 func (s *Servers) Reserve(ctx context.Context, tubes ...string) (*Job, error) {
 	return first(s.reserve(ctx, 1, forever, tubes))
 }
@@ -337,8 +337,8 @@ func (s *Servers) patience(began time.Time) time.Duration {
 	return s.reconnect - time.Since(since)
 }
 
-// sweep asks each server once, until it has limit jobs. The error, if there is none, is
-// ErrTimedOut if one of them had to say so.
+// sweep asks each server once, until it has limit jobs. If there is no job, the error is
+// ErrTimedOut if at least one server has answered so.
 func (s *Servers) sweep(ctx context.Context, limit int, tubes []string) (jobs []*Job, err error) {
 	var empty error
 	var errs []error
@@ -369,7 +369,7 @@ func (s *Servers) sweep(ctx context.Context, limit int, tubes []string) (jobs []
 	return nil, errors.Join(errs...)
 }
 
-// hear notes how a server has answered, if at all.
+// hear notes whether a server has answered, and how.
 func (n *node) hear(err error) {
 	if err == nil || errors.Is(err, ErrTimedOut) {
 		n.woke()

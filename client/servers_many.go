@@ -9,10 +9,10 @@ import (
 )
 
 // PutMany puts jobs in one round trip for each server, or a few if there are
-// thousands. keys has the key of each job, as [Servers.Put] has it; nil for none. Ids
-// come in the order of the jobs. Where it is certain that a job was not put, the other
-// servers are tried. If one of the jobs is invalid, nothing is sent; otherwise an error
-// is a [BatchError] with that of each put that failed.
+// thousands. keys holds the key of each job, as in [Servers.Put]; nil means no keys. The
+// ids are in the order of the jobs. If it is certain that a job was not put, the other
+// servers are tried. If one of the jobs is invalid, nothing is sent; otherwise the error
+// is a [BatchError] with the error of each put that failed.
 func (s *Servers) PutMany(ctx context.Context, keys []string, jobs []NewJob) ([]JobID, error) {
 	if keys != nil && len(keys) != len(jobs) {
 		return nil, commandError("", &putMany, fmt.Errorf("%w: %d keys for %d jobs", ErrInvalid, len(keys), len(jobs)))
@@ -61,9 +61,9 @@ func (s *Servers) PutMany(ctx context.Context, keys []string, jobs []NewJob) ([]
 }
 
 // ReserveMany takes up to limit jobs of any of the servers, of these tubes, or of
-// "default" if there are none, and at most [MaxReserved] of each. If there is no job it
-// waits up to d for the first, as [Servers.ReserveTimeout] does, but not for more than
-// one. It returns at least one job or an error. The jobs of a server share one
+// "default" if there are none, and at most [MaxReserved] from each server. If no job is
+// ready, it waits up to d for one, as [Servers.ReserveTimeout] does; it does not wait for
+// further jobs. It returns at least one job or an error. The jobs of a server share one
 // connection, as [Pool.ReserveMany] says; [DeleteJobs] deletes them.
 func (s *Servers) ReserveMany(ctx context.Context, limit int, d time.Duration, tubes ...string) ([]*Job, error) {
 	if _, err := count(limit); err != nil {
@@ -71,14 +71,14 @@ func (s *Servers) ReserveMany(ctx context.Context, limit int, d time.Duration, t
 	}
 	jobs, waited, err := s.reserve(ctx, limit, d, tubes)
 	if waited && err == nil && limit > 1 {
-		more, _ := s.sweep(ctx, limit-1, tubes) // what there is
+		more, _ := s.sweep(ctx, limit-1, tubes) // jobs that are ready by now
 		jobs = append(jobs, more...)
 	}
 	return jobs, err
 }
 
 // DeleteMany deletes jobs in one round trip for each of their servers, or a few if
-// there are thousands. Jobs that were reserved are deleted with [DeleteJobs]. An error is
+// there are thousands. Jobs that were reserved are deleted with [DeleteJobs]. The error is
 // a [BatchError] with the error of each delete that failed.
 func (s *Servers) DeleteMany(ctx context.Context, ids []JobID) error {
 	return spread(len(ids), func(i int) string { return ids[i].Server }, func(addr string, places []int) error {

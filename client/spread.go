@@ -51,9 +51,9 @@ func pick[T any](all []T, places []int) []T {
 }
 
 // DeleteJobs deletes jobs that were reserved, of a [Conn], a [Pool] or [Servers], in
-// one round trip for each connection that holds some of them, or a few if they are
-// thousands. An error is a [BatchError] with the error of each delete that failed, as
-// [Job.Delete] gives it.
+// one round trip for each connection that holds some of them, or a few if there are
+// thousands. The error is a [BatchError] with the error of each delete that failed, as
+// [Job.Delete] returns it.
 func DeleteJobs(ctx context.Context, jobs []*Job) error {
 	return spread(len(jobs), func(i int) *Conn { return jobs[i].conn }, func(c *Conn, places []int) error {
 		ids := make([]uint64, len(places))

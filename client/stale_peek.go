@@ -13,7 +13,7 @@ import (
 const staleAfter = 100 * time.Millisecond
 
 // stale reports whether the server has closed the connection while it was
-// silent. It makes no promise: a server can close it any moment.
+// silent. That is a hint only: a server can close it any moment.
 func (s *stream) stale() bool {
 	if s.now()-s.active < staleAfter {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// ServerStats is what a server tells of itself. A number that the server does not
-// send is 0. "Since the start" is since the start of the server.
+// ServerStats holds the statistics of a server. A number that the server does not
+// send is 0. "Since the start" means since the start of the server.
 type ServerStats struct {
 	// Jobs now. Urgent ones are ready, with a priority below 1024.
 	JobsUrgent   uint64 `stats:"current-jobs-urgent"`
@@ -86,7 +86,7 @@ type ServerStats struct {
 	Server        string `stats:"server"`
 	ServerVersion string `stats:"server-version"`
 
-	// What only beanpole tells, the counts since the start.
+	// Only beanpole has these. Counts are since the start.
 	MaxConnections               uint64 `stats:"max-connections"`
 	RejectedConnections          uint64 `stats:"rejected-connections"` // because there were too many
 	BuffersMemory                uint64 `stats:"buffers-memory"`       // bytes of input and replies that wait
@@ -97,12 +97,12 @@ type ServerStats struct {
 	Throttled                    uint64 `stats:"throttled"`           // waits of clients that gave too many commands a second
 	Processors                   uint64 `stats:"processors"`          // that run the server's code at the same time
 
-	// ReservedConnections of the MaxConnections are kept for those who look after
-	// the server; ConnectionsFull says that only those are left.
+	// ReservedConnections of the MaxConnections are kept for administrators;
+	// ConnectionsFull says that only those are left.
 	ReservedConnections uint64 `stats:"reserved-connections"`
 	ConnectionsFull     bool   `stats:"connections-full"`
 
-	// What the limits of the server have refused.
+	// Counts of what the limits of the server have refused.
 	RefusedByMaxMemory  uint64 `stats:"refused-by-max-memory"`  // jobs
 	RefusedByTubeLimit  uint64 `stats:"refused-by-tube-limit"`  // jobs
 	RefusedByMaxTubes   uint64 `stats:"refused-by-max-tubes"`   // new tubes
@@ -114,12 +114,12 @@ type ServerStats struct {
 	JournalLiveBytes uint64 `stats:"journal-live-bytes"` // that the jobs would take if they were written again
 	JournalSegments  uint64 `stats:"journal-segments"`   // files with records
 
-	// All has every entry as the server sent it, those without a field too, by
-	// its key on the wire, without quotes.
+	// All holds every entry that the server sent, also those without a field here, by
+	// its key on the wire. The quotes of strings are removed.
 	All map[string]string
 }
 
-// TubeStats is what a server tells of a tube.
+// TubeStats holds the statistics of a tube.
 type TubeStats struct {
 	Name string `stats:"name"`
 
@@ -129,15 +129,15 @@ type TubeStats struct {
 	JobsReserved uint64 `stats:"current-jobs-reserved"`
 	JobsDelayed  uint64 `stats:"current-jobs-delayed"`
 	JobsBuried   uint64 `stats:"current-jobs-buried"`
-	TotalJobs    uint64 `stats:"total-jobs"` // put since the tube came to be
+	TotalJobs    uint64 `stats:"total-jobs"` // jobs put since the tube was created
 
 	// Connections now.
 	Using    uint64 `stats:"current-using"`
 	Watching uint64 `stats:"current-watching"`
 	Waiting  uint64 `stats:"current-waiting"`
 
-	CmdDelete    uint64 `stats:"cmd-delete"`     // jobs deleted since the tube came to be
-	CmdPauseTube uint64 `stats:"cmd-pause-tube"` // pauses since the tube came to be
+	CmdDelete    uint64 `stats:"cmd-delete"`     // jobs deleted since the tube was created
+	CmdPauseTube uint64 `stats:"cmd-pause-tube"` // pauses since the tube was created
 
 	Pause     time.Duration `stats:"pause"` // as it was given; 0: not paused
 	PauseLeft time.Duration `stats:"pause-time-left"`
@@ -156,7 +156,7 @@ const (
 	StateBuried   State = "buried"
 )
 
-// JobStats is what a server tells of a job.
+// JobStats holds the statistics of a job.
 type JobStats struct {
 	ID       uint64        `stats:"id"`
 	Tube     string        `stats:"tube"`
@@ -178,17 +178,17 @@ type JobStats struct {
 	All map[string]string // as in [ServerStats]
 }
 
-// Stats returns what the server tells of itself.
+// Stats returns the statistics of the server.
 func (c *Conn) Stats(ctx context.Context) (*ServerStats, error) {
 	return stats(ctx, c, wire.Command{Op: wire.Stats}, nil, func(st *ServerStats) *map[string]string { return &st.All })
 }
 
-// StatsTube returns what the server tells of a tube, or [ErrNotFound].
+// StatsTube returns the statistics of a tube, or [ErrNotFound].
 func (c *Conn) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
 	return stats(ctx, c, wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}, CheckTube(tube), func(st *TubeStats) *map[string]string { return &st.All })
 }
 
-// StatsJob returns what the server tells of a job, or [ErrNotFound].
+// StatsJob returns the statistics of a job, or [ErrNotFound].
 func (c *Conn) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
 	return stats(ctx, c, wire.Command{Op: wire.StatsJob, ID: id}, nil, func(st *JobStats) *map[string]string { return &st.All })
 }
@@ -233,7 +233,8 @@ func decode(entries map[string]string, st reflect.Value) error {
 	return nil
 }
 
-// set sets a field from text. A time.Duration is seconds, maybe with a fraction.
+// set sets a field from text. A time.Duration is given in seconds, possibly with a
+// fraction.
 func set(field reflect.Value, text string) error {
 	switch p := field.Addr().Interface().(type) {
 	case *time.Duration:

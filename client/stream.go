@@ -21,13 +21,14 @@ const (
 const forever time.Duration = 1<<63 - 1
 
 // A stream is one network connection: commands go out, replies come in, in the
-// same order. After an error there is no way to go on with it.
+// same order. After an error it cannot be used any more.
 //
-// An exchange is begin, any number of writes and reads, end.
+// An exchange consists of a call of begin, any number of writes and reads, and a call of
+// end.
 type stream struct {
 	nc      net.Conn
 	timeout time.Duration // for a reply, besides what the command waits; 0: none
-	using   string        // the tube that the server has in use for us
+	using   string        // the tube in use, as far as the server is concerned
 
 	out  []byte // what is to be written
 	in   []byte // what was read; the replies yet to be parsed are in[r:w]
@@ -40,9 +41,10 @@ type stream struct {
 
 	ctx context.Context // of the exchange under way
 
-	// What interrupts an exchange. To have a context call us costs more than
-	// all else, so that stays as it is from one exchange to the next that has
-	// the same one, which is told by its channel.
+	// What interrupts an exchange. To register a function with a context costs
+	// more than everything else, so the registration is kept for the next
+	// exchange if that has the same context. Contexts are compared by their
+	// channels.
 	mu struct {
 		sync.Mutex
 		watched <-chan struct{} // of the context that calls us at its end; nil: none does
@@ -219,5 +221,5 @@ func lost(err error) error {
 	return fmt.Errorf("%w: %w", ErrDisconnected, err)
 }
 
-// errNoReply is a deadline exceeded in better words.
+// errNoReply is a deadline exceeded with a clearer message.
 var errNoReply = fmt.Errorf("the server did not answer in time: %w", os.ErrDeadlineExceeded)

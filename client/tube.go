@@ -15,8 +15,9 @@ import (
 // turn has come. It is not the name of a tube.
 const usedTube = "-"
 
-// Use makes the tube the one that puts without a tube, kicks, and peeks at
-// states are about. It comes to be if it was not there.
+// Use selects the tube for puts that name no tube, for [Conn.Kick], and for
+// [Conn.PeekReady], [Conn.PeekDelayed] and [Conn.PeekBuried]. The server creates the tube
+// if it does not exist.
 func (c *Conn) Use(ctx context.Context, tube string) error {
 	q := request{Command: wire.Command{Op: wire.Use, Tube: []byte(tube)}, want: wire.Using}
 	return c.hold(ctx, &q, CheckTube(tube), func(*wire.Reply) error {
@@ -26,7 +27,7 @@ func (c *Conn) Use(ctx context.Context, tube string) error {
 }
 
 // Watch adds a tube to those that Reserve takes jobs from, and returns how many
-// there are now. At first it is the tube "default".
+// there are now. A new connection watches the tube "default".
 func (c *Conn) Watch(ctx context.Context, tube string) (watched int, err error) {
 	q := request{Command: wire.Command{Op: wire.Watch, Tube: []byte(tube)}, want: wire.Watching}
 	err = c.hold(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
@@ -40,7 +41,7 @@ func (c *Conn) Watch(ctx context.Context, tube string) (watched int, err error) 
 }
 
 // Ignore takes a tube from those that Reserve takes jobs from, and returns how
-// many are left. The last one cannot be taken: [ErrNotIgnored].
+// many are left. The last one cannot be ignored: the error is [ErrNotIgnored].
 func (c *Conn) Ignore(ctx context.Context, tube string) (watched int, err error) {
 	q := request{Command: wire.Command{Op: wire.Ignore, Tube: []byte(tube)}, want: wire.Watching}
 	err = c.hold(ctx, &q, CheckTube(tube), func(r *wire.Reply) error {
@@ -102,8 +103,8 @@ func (c *Conn) watchOnly(ctx context.Context, tubes []string) error {
 }
 
 // Kick makes up to limit jobs of the tube in use ready, or [All], and returns how many
-// it made so: buried ones if there are any, longest buried first; otherwise delayed
-// ones, soonest first.
+// it has made ready. If there are buried jobs it takes those, the ones buried longest
+// first; otherwise it takes delayed jobs, those that are due soonest first.
 func (c *Conn) Kick(ctx context.Context, limit int) (kicked int, err error) {
 	q := request{Command: wire.Command{Op: wire.Kick}, want: wire.Kicked, tube: usedTube}
 	if q.Count, err = count(limit); err != nil {
@@ -116,9 +117,9 @@ func (c *Conn) Kick(ctx context.Context, limit int) (kicked int, err error) {
 	return kicked, err
 }
 
-// PauseTube stops Reserve from taking jobs of the tube, for everybody, for d,
-// rounded up to whole seconds. 0 ends a pause. [ErrNotFound] if there is no such
-// tube.
+// PauseTube stops Reserve from taking jobs of the tube, for all clients, for d,
+// rounded up to whole seconds. 0 ends a pause. The error is [ErrNotFound] if there is no
+// such tube.
 func (c *Conn) PauseTube(ctx context.Context, tube string, d time.Duration) error {
 	q := request{Command: wire.Command{Op: wire.PauseTube, Tube: []byte(tube)}, want: wire.Paused}
 	var err error
@@ -158,7 +159,7 @@ func (c *Conn) ListTubeUsed(ctx context.Context) (tube string, err error) {
 	return tube, err
 }
 
-// Ping asks the server for a sign of life.
+// Ping checks that the server answers commands.
 func (c *Conn) Ping(ctx context.Context) error {
 	_, err := c.ListTubeUsed(ctx)
 	return err

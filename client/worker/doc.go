@@ -14,23 +14,23 @@
 //	defer stop()
 //	return w.Run(ctx)
 //
-// What becomes of a job is what the function returns. nil: it is deleted. An error:
-// it is released, with its priority and a delay that doubles with each try, and
-// buried after ten tries. An error of [Bury] or [Retry]: what that says. A panic
-// is an error too. The tries are those that the server counts, so they add up over
+// What the function returns decides what becomes of the job. If it returns nil, the job
+// is deleted. If it returns an error or panics, the job is released, with its priority
+// and a delay that doubles with each try, and buried after ten tries. Errors made by
+// [Bury] and [Retry] override that. The server counts the tries, so they add up over
 // workers and restarts.
 //
 // While the function runs, the job is touched at every third of its time to run.
-// Jobs can therefore have a short one: it only says how long the queue waits for a
+// So jobs can have a short time to run: it only says how long the queue waits for a
 // worker that has died.
 //
 // When its context ends, a worker takes no more jobs and lets the functions that
-// run finish their work, for [Options].StopTimeout. Then their contexts are
-// cancelled, and what they have not finished is ready again at once.
+// run finish their work, for at most [Options].StopTimeout. Then their contexts are
+// cancelled, and the jobs that they have not finished are ready again at once.
 //
-// A job may be handled twice: when its worker loses the connection before it could
-// delete it, for example. Functions must be ready for that, as with every queue
-// that loses nothing.
+// A job may be handled twice, for example when its worker loses the connection before it
+// could delete the job. Functions must be prepared for that, as with every queue that
+// delivers at least once.
 //
 // What goes wrong is logged, with [log/slog]; see [Options].Logger. [Hooks] let a
 // program count, measure and trace. A handler can be wrapped too:
@@ -44,8 +44,8 @@
 //
 // # Connections
 //
-// Each job that is worked on at a time has a connection of its own, as in the
-// protocol a reserved job belongs to its connection and a waiting reserve blocks
-// it. On that connection a job is deleted and the next taken in one round trip.
-// With several servers it has a connection to each.
+// A worker has as many connections as it works on jobs at a time ([Options].Concurrency),
+// since in the protocol a reserved job belongs to its connection and a waiting reserve
+// blocks it. On a connection a job is deleted and the next one taken in one round trip.
+// With several servers there are as many connections to each of them.
 package worker

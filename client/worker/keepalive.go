@@ -19,7 +19,7 @@ type keeper struct {
 	done  chan struct{} // closed when the goroutine has ended
 }
 
-// keepAlive touches the job until stop is called, three times as often as need be.
+// keepAlive touches the job until stop is called, three times as often as necessary.
 // When it finds that the job is lost it ends the handler's context.
 func keepAlive(ctx context.Context, cancel context.CancelCauseFunc, job *Job) *keeper {
 	k := &keeper{quit: make(chan struct{}), done: make(chan struct{})}

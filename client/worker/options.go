@@ -41,10 +41,10 @@ type Options struct {
 	// [DefaultMaxTries]; negative: no limit.
 	MaxTries int
 
-	// CountFirst asks for that count before each job too, and buries those that
-	// have had their tries: jobs that kill their worker, or make it miss the
-	// time to run, do not get as far as returning an error. It costs a round
-	// trip a job.
+	// CountFirst asks for that count before each job too, and buries jobs that
+	// have had their tries: the handler of a job that kills its worker, or takes
+	// longer than its time to run, does not come to return an error. It costs a
+	// round trip for each job.
 	CountFirst bool
 
 	// Backoff is how long a job rests after its nth failure, n from 1 up.
@@ -61,8 +61,8 @@ type Options struct {
 
 	// Logger gets a line about each job that fails, panics or is lost, about jobs
 	// that cannot be taken, and when a server is away and when it is back; at the
-	// level debug, one about each job that is done. nil: slog.Default. A logger of
-	// slog.DiscardHandler gets none.
+	// level debug also a line about each job that is done. nil: slog.Default. To
+	// log nothing, use a logger with slog.DiscardHandler.
 	Logger *slog.Logger
 }
 
@@ -86,9 +86,9 @@ type Hooks struct {
 	// for example. The worker tries again, with growing pauses.
 	Error func(err error)
 
-	// Server is called when a connection to a server is lost or cannot be made,
-	// with the reason, and with nil when there is one again; not again for each
-	// connection and each attempt.
+	// Server is called with the reason when a connection to a server is lost or
+	// cannot be made, and with nil when there is a connection again. It is called
+	// once for a change, not for each connection and each attempt.
 	Server func(addr string, err error)
 }
 

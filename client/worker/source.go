@@ -7,7 +7,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// A source is where a slot has its jobs from. It holds one at a time.
+// A source is where a slot gets its jobs from. It holds one at a time.
 type source interface {
 	// reserve waits for a job.
 	reserve(ctx context.Context) (*client.Job, error)
@@ -16,7 +16,7 @@ type source interface {
 	// became of the delete before it waits; the end of ctx ends only the wait.
 	next(ctx context.Context, job *client.Job, deleted func(error)) (*client.Job, error)
 
-	// giveUp has the server take a job back without a word.
+	// giveUp closes the connection of a job, so that the server makes it ready again.
 	giveUp(job *client.Job)
 
 	// close closes all connections. It may be called at any time.

@@ -34,8 +34,7 @@ type Job struct {
 // says that it is not.
 func (j *Job) Touch(ctx context.Context) error { return j.job.Touch(context.WithoutCancel(ctx)) }
 
-// Stats returns what the server knows about the job: its tube, its tries, and so
-// on.
+// Stats returns the statistics of the job: its tube, its tries, and so on.
 func (j *Job) Stats(ctx context.Context) (*client.JobStats, error) {
 	return j.job.Stats(context.WithoutCancel(ctx))
 }
@@ -77,7 +76,7 @@ func Retry(err error, delay time.Duration) error {
 	return &verdict{action: Released, why: err, delay: delay}
 }
 
-// A Worker takes jobs and has them handled.
+// A Worker takes jobs and calls a handler for each.
 type Worker struct {
 	handle Handler
 	opt    Options
