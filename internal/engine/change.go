@@ -37,6 +37,7 @@ type Change struct {
 	Body    []byte // valid until the end of the turn
 	BodyLen int    // bytes; also where Body is not set
 	Mark    uint32 // of the job when the change was made; see SetMark
+	Slot    uint32 // where the engine has the job, or had; see SetMark
 }
 
 // TakeChanges returns the changes since the last call, in order. They belong to
@@ -126,6 +127,7 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 		Tube:     e.tubeOfJob(j).name,
 		BodyLen:  int(j.bodyLen),
 		Mark:     e.jobs.mark(i),
+		Slot:     i,
 	}
 	switch j.state {
 	case Delayed, Buried:
@@ -225,24 +227,16 @@ func (e *Engine) PauseOf(tube string) (Change, bool) {
 // LastID returns the highest id ever given out.
 func (e *Engine) LastID() uint64 { return e.lastID }
 
-// SetMark notes a number of the Log's own beside a job: the segment that holds
-// its whole record. It returns false if there is no such job any more.
-func (e *Engine) SetMark(id uint64, mark uint32) bool {
-	i, _ := e.lookup(id)
-	if i == none {
-		return false
-	}
-	e.jobs.setMark(i, mark)
-	return true
-}
-
-// Mark returns the mark of a job; ok is false if there is no such job.
-func (e *Engine) Mark(id uint64) (mark uint32, ok bool) {
-	i, _ := e.lookup(id)
-	if i == none {
+// SetMark notes a number of the Log's own beside the job of a Change: the segment that
+// holds its whole record. It returns the mark that the job had before; ok is false if
+// there is no such job any more.
+func (e *Engine) SetMark(c *Change, mark uint32) (before uint32, ok bool) {
+	if !e.jobs.slots.isUsed(c.Slot) || e.jobs.at(c.Slot).id() != c.ID {
 		return 0, false
 	}
-	return e.jobs.mark(i), true
+	before = e.jobs.mark(c.Slot)
+	e.jobs.setMark(c.Slot, mark)
+	return before, true
 }
 
 // Restore applies a change that was logged before. It decides nothing and

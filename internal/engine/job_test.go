@@ -69,7 +69,7 @@ func TestColdPart(t *testing.T) {
 		}
 		want, _ := e.Snapshot(id)
 		got, _ := back.Snapshot(id)
-		if got.Mark, want.Mark = 0, 0; !reflect.DeepEqual(got, want) {
+		if got.Slot, want.Slot = 0, 0; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: after a restart it is %+v, want %+v", test.name, got, want)
 		}
 		e.Delete(s, id)

@@ -147,6 +147,7 @@ func inBuriedOrder(jobs map[uint64]Change) []uint64 {
 func plainJobs(jobs map[uint64]Change) map[uint64]Change {
 	plain := make(map[uint64]Change, len(jobs))
 	for id, c := range jobs {
+		c.Slot = 0
 		if c.State == Buried {
 			c.Due = 0
 		}
@@ -372,19 +373,36 @@ func TestReserveJobIsLogged(t *testing.T) {
 	}
 }
 
+// A mark belongs to the job of a change, and not to the one that has its slot later.
 func TestMark(t *testing.T) {
-	e := New(Options{})
-	e.Put(0, e.Open(nil), Spec{}, nil)
-	e.SetMark(1, 77)
-	e.SetMark(2, 78)
-	if mark, ok := e.Mark(1); mark != 77 || !ok {
-		t.Errorf("mark is %d, %v", mark, ok)
+	e := New(Options{Logged: true})
+	s := e.Open(nil)
+	e.Put(0, s, Spec{}, nil)
+	put := e.TakeChanges()[0]
+	for _, want := range []uint32{0, 77} {
+		if before, ok := e.SetMark(&put, want+77); before != want || !ok {
+			t.Errorf("mark was %d, %v; want %d", before, ok, want)
+		}
 	}
-	if _, ok := e.Mark(2); ok {
-		t.Error("a job that is not has a mark")
-	}
-	if st, _ := e.JobStats(0, 1); st.Mark != 77 {
+	if st, _ := e.JobStats(0, 1); st.Mark != 154 {
 		t.Errorf("stats-job shows mark %d", st.Mark)
+	}
+	e.Delete(s, 1)
+	if deleted := e.TakeChanges()[0]; deleted.Mark != 154 {
+		t.Errorf("the deletion has mark %d", deleted.Mark)
+	}
+	if _, ok := e.SetMark(&put, 78); ok {
+		t.Error("a job that was deleted got a mark")
+	}
+	e.Put(0, s, Spec{}, nil)
+	if second := e.TakeChanges()[0]; second.Slot != put.Slot {
+		t.Fatal("the second job is in another slot")
+	}
+	if _, ok := e.SetMark(&put, 78); ok {
+		t.Error("a job got the mark of another one")
+	}
+	if st, _ := e.JobStats(0, 2); st.Mark != 0 {
+		t.Errorf("the second job has mark %d", st.Mark)
 	}
 }
 

@@ -121,6 +121,12 @@ func (s *slots) nextUsed(i uint32) (used uint32, ok bool) {
 	return 0, false
 }
 
+// isUsed reports whether slot i, which was allocated once, is not free now.
+func (s *slots) isUsed(i uint32) bool {
+	p, bit := &s.pages[i/s.perPage], i%s.perPage
+	return p.storage && p.free[bit/64]>>(bit%64)&1 == 0
+}
+
 // stored returns how many pages have storage.
 func (s *slots) stored() int { return len(s.pages) - len(s.vacant) }
 

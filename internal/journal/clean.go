@@ -130,28 +130,15 @@ func (j *Journal) copyJob(r wal.Record) error {
 	if err != nil {
 		return err
 	}
-	mark, ok := j.eng.Mark(c.ID)
-	if !ok || uint64(mark) != r.Segment {
+	job, ok := j.eng.Snapshot(c.ID)
+	if !ok || uint64(job.Mark) != r.Segment {
 		return nil
 	}
-	snapshot, _ := j.eng.Snapshot(c.ID)
-	err = j.rewriteJob(&snapshot)
+	_, err = j.appendWithStandby(&job)
 	if err == nil {
 		j.stats.Migrated++
 	}
 	return err
-}
-
-// rewriteJob writes a job again, and notes where.
-func (j *Journal) rewriteJob(c *engine.Change) error {
-	at, err := j.appendWithStandby(c)
-	if err != nil {
-		return err
-	}
-	j.unmark(c.Mark)
-	j.replaced(c.Mark, at)
-	j.markJob(c.ID, at)
-	return nil
 }
 
 // appendWithStandby appends a change, and may use the room that is set aside for cleaning.

@@ -265,6 +265,7 @@ func (j *Journal) importJobs(src *source, moves []move, last uint64) error {
 			c.Due += ranks
 		}
 		j.eng.Restore(c)
+		c, _ = j.eng.Snapshot(c.ID)
 		if err := j.appendJob(c); err != nil {
 			return err
 		}

@@ -82,7 +82,7 @@ func TestImportKeeps(t *testing.T) {
 		if here.State == engine.Buried && came.Due <= 3 {
 			t.Errorf("job %d has rank %d", came.ID, came.Due)
 		}
-		came.ID, came.Mark = here.ID, here.Mark
+		came.ID, came.Mark, came.Slot = here.ID, here.Mark, here.Slot
 		if here.State == engine.Buried {
 			came.Due -= 3
 		}

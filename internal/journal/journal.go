@@ -117,30 +117,27 @@ func New(opt Options) *Journal {
 	return j
 }
 
-// Append implements broker.Log.
+// Append implements broker.Log. Admit has reserved room for each change but a TubeGone,
+// which nobody waits for.
 func (j *Journal) Append(changes []engine.Change) error {
 	before := len(j.backlog)
 	for i := range changes {
 		c := &changes[i]
-		if c.Kind == engine.TubeGone {
-			if j.backlogErr != nil || !j.tryAppend(c) {
-				j.pauses.gone = append(j.pauses.gone, c.Tube) // Housekeep will append it
-			}
-			continue
+		if c.Kind != engine.TubeGone {
+			j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
+			j.weigh(c)
 		}
-		j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
-		j.weigh(c)
-		if j.backlogErr == nil {
-			at, err := j.append(c)
-			if err == nil {
-				j.note(c, at)
-				continue
-			}
-			j.backlogErr = err
+		err := j.backlogErr
+		if err == nil {
+			_, err = j.append(c)
 		}
-		owed := *c
-		owed.Body = bytes.Clone(c.Body)
-		j.backlog = append(j.backlog, owed)
+		switch {
+		case err == nil:
+		case c.Kind == engine.TubeGone:
+			j.pauses.gone = append(j.pauses.gone, c.Tube) // Housekeep will append it
+		default:
+			j.owe(c, err)
+		}
 	}
 	if len(j.backlog) > before {
 		return j.backlogErr
@@ -148,20 +145,15 @@ func (j *Journal) Append(changes []engine.Change) error {
 	return nil
 }
 
-func (j *Journal) tryAppend(c *engine.Change) bool {
-	_, err := j.append(c)
-	return err == nil
-}
-
-// weigh updates live and marks for a change of a job.
+// weigh updates live for a change of a job. If a record of the job is replaced, its mark is
+// not counted any more.
 func (j *Journal) weigh(c *engine.Change) {
 	switch c.Kind {
 	case engine.JobPut:
 		j.live += weight(c)
 	case engine.JobMoved:
-		if mark, _ := j.eng.Mark(c.ID); mark != 0 { // it was put, or moved, in the same turn
+		if mark, _ := j.eng.SetMark(c, 0); mark != 0 { // it was put, or moved, in the same turn
 			c.Mark = mark
-			j.eng.SetMark(c.ID, 0)
 		}
 		j.unmark(c.Mark)
 		before := *c
@@ -173,45 +165,7 @@ func (j *Journal) weigh(c *engine.Change) {
 	}
 }
 
-// note notes where the record of a change is.
-func (j *Journal) note(c *engine.Change, at wal.Pos) {
-	switch c.Kind {
-	case engine.JobPut:
-		j.markJob(c.ID, at)
-	case engine.JobMoved:
-		j.replaced(c.Mark, at)
-		j.markJob(c.ID, at)
-	case engine.JobDeleted:
-		j.replaced(c.Mark, at)
-	}
-}
-
-// appendBacklog appends the backlog.
-func (j *Journal) appendBacklog() error {
-	for len(j.backlog) > 0 {
-		c := &j.backlog[0]
-		at, err := j.appendWithStandby(c)
-		if err != nil {
-			j.backlogErr = err
-			return err
-		}
-		j.note(c, at)
-		j.backlog = j.backlog[1:]
-	}
-	j.backlog, j.backlogErr = nil, nil
-	j.health.healed(j.log)
-	return nil
-}
-
-// failure returns why nothing can be appended, or nil.
-func (j *Journal) failure() error {
-	if err := j.files.Err(); err != nil {
-		return err
-	}
-	return j.backlogErr
-}
-
-// append appends the record of a change.
+// append appends the record of a change, and notes where it is.
 func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	j.buf = record.Append(j.buf[:0], c, j.opt.Epoch)
 	at, err := j.files.Append(j.buf, c.Body)
@@ -224,13 +178,22 @@ func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	j.bytes += n
 	j.unflushed += n
 	j.cleaner.appended += n
-	j.noteOtherRecord(c, at)
+	j.note(c, at)
 	return at, nil
 }
 
-// noteOtherRecord notes where the last record of the last id, or of a pause, is.
-func (j *Journal) noteOtherRecord(c *engine.Change, at wal.Pos) {
+// note notes where the record of a change is, and which record it replaces.
+func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
+	case engine.JobPut, engine.JobMoved:
+		j.replaced(c.Mark, at)
+		if before, ok := j.eng.SetMark(c, uint32(at.Segment)); ok { // else its deletion follows in the same turn
+			j.unmark(before)
+			j.marks[uint32(at.Segment)]++
+			j.recent = append(j.recent, jobRecord{at, c.ID})
+		}
+	case engine.JobDeleted:
+		j.replaced(c.Mark, at)
 	case engine.LastID:
 		j.lastID = at.Segment
 	case engine.TubeGone, engine.TubePaused:
@@ -245,15 +208,6 @@ func (j *Journal) noteOtherRecord(c *engine.Change, at wal.Pos) {
 	}
 }
 
-// markJob notes where the whole record of a job is now. The job may be deleted already:
-// then its deletion follows in the same turn.
-func (j *Journal) markJob(id uint64, at wal.Pos) {
-	if j.eng.SetMark(id, uint32(at.Segment)) {
-		j.marks[uint32(at.Segment)]++
-		j.recent = append(j.recent, jobRecord{at, id})
-	}
-}
-
 // replaced notes that a record replaces one of the segment that is the mark of its job.
 func (j *Journal) replaced(mark uint32, by wal.Pos) {
 	if mark != 0 {
@@ -261,8 +215,7 @@ func (j *Journal) replaced(mark uint32, by wal.Pos) {
 	}
 }
 
-// unmark removes a mark from the counts. It is 0 if the job was put and deleted in the
-// same turn.
+// unmark removes a mark from the counts. It is 0 if the job has had no record before.
 func (j *Journal) unmark(mark uint32) {
 	if mark == 0 {
 		return
@@ -270,6 +223,36 @@ func (j *Journal) unmark(mark uint32) {
 	if j.marks[mark]--; j.marks[mark] == 0 {
 		delete(j.marks, mark)
 	}
+}
+
+// owe adds a change to the backlog.
+func (j *Journal) owe(c *engine.Change, err error) {
+	owed := *c
+	owed.Body = bytes.Clone(c.Body)
+	j.backlog, j.backlogErr = append(j.backlog, owed), err
+}
+
+// appendBacklog appends the backlog.
+func (j *Journal) appendBacklog() error {
+	for len(j.backlog) > 0 {
+		c := &j.backlog[0]
+		if _, err := j.appendWithStandby(c); err != nil {
+			j.backlogErr = err
+			return err
+		}
+		j.backlog = j.backlog[1:]
+	}
+	j.backlog, j.backlogErr = nil, nil
+	j.health.healed(j.log)
+	return nil
+}
+
+// failure returns why nothing can be appended, or nil.
+func (j *Journal) failure() error {
+	if err := j.files.Err(); err != nil {
+		return err
+	}
+	return j.backlogErr
 }
 
 // Flush implements broker.Log.
@@ -440,10 +423,10 @@ func (j *Journal) recover() error {
 	}
 	for _, p := range j.recent {
 		if to, ok := moved[p.at]; ok {
-			if mark, ok := j.eng.Mark(p.id); ok && uint64(mark) == p.at.Segment {
-				j.unmark(mark)
-				j.replaced(mark, to)
-				j.eng.SetMark(p.id, uint32(to.Segment))
+			if c, ok := j.eng.Snapshot(p.id); ok && uint64(c.Mark) == p.at.Segment {
+				j.unmark(c.Mark)
+				j.replaced(c.Mark, to)
+				j.eng.SetMark(&c, uint32(to.Segment))
 				j.marks[uint32(to.Segment)]++
 			}
 		}

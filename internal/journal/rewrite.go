@@ -152,7 +152,7 @@ func (j *Journal) rewriteSome(budget int64) error {
 		c, next, ok := j.eng.NextSnapshot(w.place)
 		budget -= lookCost
 		if ok && uint64(c.Mark) < w.first {
-			if err := j.rewriteJob(&c); err != nil {
+			if _, err := j.appendWithStandby(&c); err != nil {
 				return err
 			}
 			budget -= weight(&c)
