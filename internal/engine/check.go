@@ -82,6 +82,7 @@ func (c *checker) jobs() {
 		c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id())
 	})
 	c.assert(len(c.colds) == e.jobs.coldCount, "I22: %d jobs have a cold part, counted are %d", len(c.colds), e.jobs.coldCount)
+	c.assert(!c.colds[e.jobs.spareCold], "I22: the spare cold part is that of a job")
 	c.memory += int64(len(c.colds)) * coldBytes
 	c.assert(n == e.ids.n, "I11: the index counts %d jobs and has %d", e.ids.n, n)
 }
@@ -333,9 +334,9 @@ func (c *checker) watchHeap(name string, h watchHeap) {
 // held checks the list of the jobs that a session has reserved.
 func (c *checker) held(name string, s *Session) {
 	n, before := 0, none
-	for i := s.held.first; i != none && n <= s.reserved.n; i = c.e.jobs.coldAt(i).heldAfter {
+	for i := s.held.first; i != none && n <= s.reserved.n; i = c.e.jobs.coldOf(c.e.jobs.at(i)).heldAfter {
 		j := c.e.jobs.at(i)
-		c.assert(j.state == Reserved && c.e.jobs.cold(j).holder == s.num && c.e.jobs.cold(j).heldBefore == before, "I14: %s: job %d is wrongly in its list", name, j.id())
+		c.assert(j.state == Reserved && c.e.jobs.held(j).holder == s.num && c.e.jobs.held(j).heldBefore == before, "I14: %s: job %d is wrongly in its list", name, j.id())
 		n, before = n+1, i
 	}
 	c.assert(n == s.reserved.n && s.held.last == before, "I14: %s: lists %d reserved jobs, has %d", name, n, s.reserved.n)

@@ -116,6 +116,7 @@ func TestCheckReports(t *testing.T) {
 		{"I22", "a buried job without a cold part", func(e *Engine, _ *Session) { e.mustFind(buriedJob).cold = none }},
 		{"I22", "a ready job that is packed", func(e *Engine, _ *Session) { e.mustFind(readyJob).few, e.mustFind(readyJob).cold = 1, 0 }},
 		{"I22", "a cold part of two jobs", func(e *Engine, _ *Session) { e.mustFind(readyJob).cold = e.mustFind(myJob).cold }},
+		{"I22", "a cold part of a job that is spare, too", func(e *Engine, _ *Session) { e.jobs.spareCold = e.mustFind(myJob).cold }},
 		{"I22", "the count of cold parts", func(e *Engine, _ *Session) { e.jobs.coldCount++ }},
 		{"I13", "a tube's timer is late", func(e *Engine, _ *Session) { work(e).timer.at = 6 * second }},
 		{"I13", "a session's timer is not set", func(e *Engine, me *Session) { e.disarm(&me.timer) }},
@@ -125,7 +126,7 @@ func TestCheckReports(t *testing.T) {
 			a, b := e.timers[0], e.timers[1]
 			e.timers[0], e.timers[1], a.pos, b.pos = b, a, 1, 0
 		}},
-		{"I14", "a held job that is not in the list", func(e *Engine, me *Session) { me.held.remove(&e.jobs, me.held.first) }},
+		{"I14", "a held job that is not in the list", func(e *Engine, me *Session) { me.held.remove(&e.jobs, e.jobs.heldAt(me.held.first)) }},
 		{"I14", "a job twice in the list of those held", func(e *Engine, me *Session) { e.jobs.cold(e.mustFind(myJob)).heldAfter = me.held.first }},
 		{"I15", "a session that is closed and forgotten", func(e *Engine, me *Session) { me.closed, me.waiting = true, true }},
 		{"I15", "a number that is not free again", func(e *Engine, _ *Session) { e.sessions = append(e.sessions, nil) }},

@@ -126,7 +126,7 @@ func (e *Engine) admit(kind ChangeKind, t *tube, body uint32) Outcome {
 }
 
 // holderOf returns the session that holds a reserved job.
-func (e *Engine) holderOf(j *job) *Session { return e.sessions[e.jobs.cold(j).holder] }
+func (e *Engine) holderOf(j *job) *Session { return e.sessions[e.jobs.held(j).holder] }
 
 // tubeOfJob returns the tube of a job.
 func (e *Engine) tubeOfJob(j *job) *tube { return e.tubes[j.tube] }
@@ -146,7 +146,7 @@ func (e *Engine) lookup(id uint64) (slot, *job) {
 // lookupHeld returns a job that the session has reserved, or none and nil.
 func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
 	i, j := e.lookup(id)
-	if i == none || j.state != Reserved || e.jobs.cold(j).holder != s.num {
+	if i == none || j.state != Reserved || e.jobs.held(j).holder != s.num {
 		return none, nil
 	}
 	return i, j
@@ -176,11 +176,11 @@ func (e *Engine) attach(i slot, j *job) {
 		t.buried.push(&e.jobs, i, j)
 		e.stats.Buried++
 	case Reserved:
-		c := e.jobs.cold(j)
+		c := e.jobs.held(j)
 		s := e.sessions[c.holder]
 		due := c.when + int64(j.ttr)*second
 		s.reserved.push(&e.jobs, dueEntry(i, j, due))
-		s.held.push(&e.jobs, i)
+		s.held.push(&e.jobs, i, c)
 		t.reserved++
 		e.stats.Reserved++
 		e.arm(&s.timer, due)
@@ -206,9 +206,10 @@ func (e *Engine) detach(i slot, j *job) {
 		e.turnWork += t.buried.remove(&e.jobs, j)
 		e.stats.Buried--
 	case Reserved:
-		s := e.holderOf(j)
+		c := e.jobs.held(j)
+		s := e.sessions[c.holder]
 		s.reserved.remove(&e.jobs, int(j.pos))
-		s.held.remove(&e.jobs, i)
+		s.held.remove(&e.jobs, c)
 		t.reserved--
 		e.stats.Reserved--
 	}
@@ -226,7 +227,7 @@ func (e *Engine) makeReady(now int64, i slot, j *job) {
 func (e *Engine) requeue(now int64, i slot) {
 	j := e.jobs.at(i)
 	e.detach(i, j)
-	e.jobs.cold(j).when = now
+	e.jobs.held(j).when = now
 	e.makeReady(now, i, j)
 }
 

@@ -8,26 +8,24 @@ package engine
 // I14. It has the jobs of the session's reserved heap, and no others.
 type heldList struct{ first, last slot }
 
-func (l *heldList) push(jobs *jobSlab, i slot) {
-	c := jobs.coldAt(i)
+func (l *heldList) push(jobs *jobSlab, i slot, c *coldJob) {
 	c.heldBefore, c.heldAfter = l.last, none
 	if l.last != none {
-		jobs.coldAt(l.last).heldAfter = i
+		jobs.heldAt(l.last).heldAfter = i
 	} else {
 		l.first = i
 	}
 	l.last = i
 }
 
-func (l *heldList) remove(jobs *jobSlab, i slot) {
-	c := jobs.coldAt(i)
+func (l *heldList) remove(jobs *jobSlab, c *coldJob) {
 	if c.heldBefore != none {
-		jobs.coldAt(c.heldBefore).heldAfter = c.heldAfter
+		jobs.heldAt(c.heldBefore).heldAfter = c.heldAfter
 	} else {
 		l.first = c.heldAfter
 	}
 	if c.heldAfter != none {
-		jobs.coldAt(c.heldAfter).heldBefore = c.heldBefore
+		jobs.heldAt(c.heldAfter).heldBefore = c.heldBefore
 	} else {
 		l.last = c.heldBefore
 	}

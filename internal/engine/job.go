@@ -87,8 +87,8 @@ func (j *job) setCreated(t int64) { j.createdHalves = split(uint64(t)) }
 // I18. The key of a reserved job's heap is when its TTR runs out: when and the TTR, or
 // later if it was touched.
 //
-// I22. Each coldJob is that of one job. A job that is reserved has one, a job that is buried
-// has one or is packed, and no other is packed.
+// I22. Each coldJob is that of one job, and the spare one of none. A job that is reserved has
+// one, a job that is buried has one or is packed, and no other is packed.
 type coldJob struct {
 	// Durable.
 	when     int64  // ns; Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
@@ -124,6 +124,7 @@ type jobSlab struct {
 	slab[job]
 	colds     slab[coldJob]
 	coldCount int
+	spareCold slot                    // of colds, kept for the next job that needs one; or none
 	marks     []*[slotsPerPage]uint32 // by page of the slab; nil where no job has a mark
 
 	runsBegun uint64 // see run.serial
@@ -131,7 +132,7 @@ type jobSlab struct {
 }
 
 func newJobSlab() jobSlab {
-	return jobSlab{slab: newSlab[job](), colds: newSlab[coldJob](), minHeap: minHeap}
+	return jobSlab{slab: newSlab[job](), colds: newSlab[coldJob](), spareCold: none, minHeap: minHeap}
 }
 
 // alloc returns a slot, and the record in it, which is empty.
@@ -173,9 +174,14 @@ func (s *jobSlab) setMark(i slot, mark uint32) {
 }
 
 func (s *jobSlab) freeCold(j *job) {
-	if j.cold != none && !j.packed() {
+	if j.cold == none || j.packed() {
+		return
+	}
+	s.coldCount--
+	if s.spareCold == none {
+		s.spareCold = j.cold
+	} else {
 		s.colds.free(j.cold)
-		s.coldCount--
 	}
 }
 
@@ -189,10 +195,19 @@ func (s *jobSlab) cold(j *job) *coldJob {
 
 func (s *jobSlab) makeCold(j *job) {
 	is := s.coldOf(j)
-	i, c := s.colds.alloc()
+	i := s.spareCold
+	if s.spareCold = none; i == none {
+		i, _ = s.colds.alloc()
+	}
 	s.coldCount++
-	*c, j.cold, j.few = is, i, 0
+	*s.colds.at(i), j.cold, j.few = is, i, 0
 }
+
+// held returns the coldJob of a reserved job, which has one.
+func (s *jobSlab) held(j *job) *coldJob { return s.colds.at(j.cold) }
+
+// heldAt is held for the job in a slot.
+func (s *jobSlab) heldAt(i slot) *coldJob { return s.held(s.at(i)) }
 
 // coldOf returns what the coldJob of a job says, or would say.
 func (s *jobSlab) coldOf(j *job) coldJob {
@@ -247,9 +262,6 @@ func (s *jobSlab) pack(j *job) {
 func (c *coldJob) counts() [5]*uint32 {
 	return [...]*uint32{&c.reserves, &c.timeouts, &c.releases, &c.buries, &c.kicks}
 }
-
-// coldAt is cold for the job in a slot.
-func (s *jobSlab) coldAt(i slot) *coldJob { return s.cold(s.at(i)) }
 
 // afterDelay returns when a job becomes ready, or became so, if nothing but its put has
 // happened to it.

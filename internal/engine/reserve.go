@@ -105,11 +105,11 @@ func (e *Engine) becomeWorker(s *Session) {
 // reserve gives a job that is not reserved to a session.
 func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	j := e.jobs.at(i)
+	c := e.jobs.cold(j)
 	if j.state == Ready {
-		e.endQueue(now, j)
+		e.endQueue(now, j, c.when)
 	}
 	e.detach(i, j)
-	c := e.jobs.cold(j)
 	c.holder = s.num
 	c.reserves++
 	c.when = now

@@ -60,7 +60,7 @@ func (e *Engine) HeldJobs(s *Session, n int) (ids []uint64) {
 	for i := s.held.first; i != none && len(ids) < n; {
 		j := e.jobs.at(i)
 		ids = append(ids, j.id())
-		i = e.jobs.cold(j).heldAfter
+		i = e.jobs.held(j).heldAfter
 		e.turnWork++
 	}
 	return ids

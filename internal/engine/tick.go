@@ -62,7 +62,7 @@ func (e *Engine) tickSession(now int64, s *Session) {
 	case s.reserved.due() <= now:
 		i := s.reserved.top()
 		j := e.jobs.at(i)
-		e.jobs.cold(j).timeouts++
+		e.jobs.held(j).timeouts++
 		e.tubeOfJob(j).timeouts++
 		j.few = unlogged
 		e.stats.Timeouts++

@@ -24,9 +24,9 @@ func (t *Total) add(d int64) {
 // within a turn.
 func (e *Engine) Times() *Times { return &e.times }
 
-// endQueue notes that a ready job is reserved.
-func (e *Engine) endQueue(now int64, j *job) {
-	d := max(now-e.jobs.when(j), 0)
+// endQueue notes that a job which was ready since a time is reserved.
+func (e *Engine) endQueue(now int64, j *job, since int64) {
+	d := max(now-since, 0)
 	e.times.Queue.Record(d)
 	e.tubeOfJob(j).queued.add(d)
 }
@@ -34,7 +34,7 @@ func (e *Engine) endQueue(now int64, j *job) {
 // endWork notes that the work on a reserved job is over. The time is that of the turn,
 // as Tick was told; it may be a few ns before that of the reserve.
 func (e *Engine) endWork(j *job) {
-	d := max(e.now-e.jobs.when(j), 0)
+	d := max(e.now-e.jobs.held(j).when, 0)
 	e.times.Work.Record(d)
 	e.tubeOfJob(j).worked.add(d)
 }

@@ -4,7 +4,7 @@ package engine
 // session.
 func (e *Engine) Delete(s *Session, id uint64) Outcome {
 	i, j := e.lookup(id)
-	if i == none || j.state == Reserved && e.jobs.cold(j).holder != s.num {
+	if i == none || j.state == Reserved && e.jobs.held(j).holder != s.num {
 		return NotFound
 	}
 	return e.delete(i, j)
@@ -59,7 +59,7 @@ func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome 
 	}
 	e.endWork(j)
 	e.detach(i, j)
-	c := e.jobs.cold(j)
+	c := e.jobs.held(j)
 	c.releases++
 	c.when = now + int64(delay)*second
 	j.pri, j.delay = pri, delay
