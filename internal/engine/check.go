@@ -106,12 +106,12 @@ func (c *checker) index(each func(slot)) {
 	}
 	down(x.root, 0, x.bits-idBits)
 	for _, r := range x.recent {
-		if r.node != none {
+		if r.node != nil {
 			number, shift := x.root, x.bits-idBits
-			for ; shift > 0; shift -= idBits {
+			for ; shift > r.shift; shift -= idBits {
 				number = *x.nodes.at(number).place(r.prefix<<idBits, shift) &^ isNode
 			}
-			c.assert(number == r.node, "I11: node %d is not that of the ids from %d on", r.node, r.prefix<<idBits)
+			c.assert(x.nodes.at(number) == r.node, "I11: the recent node of the ids from %d on is not node %d", r.prefix<<idBits, number)
 		}
 	}
 }

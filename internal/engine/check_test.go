@@ -89,7 +89,7 @@ func TestCheckReports(t *testing.T) {
 		{"I11", "an empty node", func(e *Engine, _ *Session) {
 			*e.ids.nodes.at(e.ids.root).place(1<<(e.ids.bits-idBits), e.ids.bits-idBits) = e.ids.newNode() | isNode
 		}},
-		{"I11", "a node that is not the recent one", func(e *Engine, _ *Session) { e.ids.recent[0].node = 1 }},
+		{"I11", "a node that is not the recent one", func(e *Engine, _ *Session) { e.ids.recent[0].node = new(node) }},
 		{"I11", "the count", func(e *Engine, _ *Session) { e.ids.n++ }},
 		{"I12", "an entry before its parent", func(e *Engine, _ *Session) { work(e).delayed.heap.at(3).hi = 0 }},
 		{"I12", "a stale key", func(e *Engine, _ *Session) { e.mustFind(readyJob).pri++ }},

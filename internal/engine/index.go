@@ -5,13 +5,12 @@ package engine
 // same so far, or else a node with the next four bits. So ids side by side take little more
 // than 4 bytes each, and those far apart some tens of bytes. Nothing is ever rebuilt.
 //
-// Most jobs are looked up soon after their neighbours. So the nodes at the bottom, each
-// with sixteen ids side by side, are found without a way through the tree, if they
-// were in use lately.
+// Most jobs are looked up soon after their neighbours. So the tree keeps where the ways of
+// ids ended lately, once for each sixteen ids side by side, and goes on from there.
 //
 // I11. n jobs are in the tree, each on the way of its id. No node is empty but the root and
-// those on the way of the last id that was added: the next one will come there. recent
-// has nodes at the bottom, in their places.
+// those on the way of the last id that was added: the next one will come there. Each node in
+// recent is on the way of its ids.
 type index struct {
 	jobs   *jobSlab
 	nodes  slab[node]
@@ -33,17 +32,15 @@ const (
 	maxJobs = isNode - slotsPerPage
 )
 
-// A recentNode is a node at the bottom.
+// A recentNode is a node on the way of sixteen ids.
 type recentNode struct {
-	prefix uint64 // its ids without the last four bits
-	node   uint32 // or none
+	prefix uint64 // the ids without their last four bits
+	node   *node  // or nil
+	shift  uint   // of the bits that it tells apart
 }
 
 func newIndex(jobs *jobSlab) index {
 	x := index{jobs: jobs, nodes: newSlab[node](), bits: idBits}
-	for k := range x.recent {
-		x.recent[k].node = none
-	}
 	x.root = x.newNode()
 	return x
 }
@@ -71,22 +68,26 @@ func (n *node) empty() bool {
 // end returns the last node on the way of an id, and the shift of its bits there.
 func (x *index) end(id uint64) (n *node, shift uint) {
 	recent := &x.recent[id>>idBits%uint64(len(x.recent))]
-	if recent.node != none && recent.prefix == id>>idBits {
-		return x.nodes.at(recent.node), 0
+	if recent.node == nil || recent.prefix != id>>idBits {
+		*recent = recentNode{id >> idBits, x.nodes.at(x.root), x.bits - idBits}
 	}
-	number, shift := x.root, x.bits-idBits
 	for {
-		n = x.nodes.at(number)
-		next := *n.place(id, shift)
+		next := *recent.node.place(id, recent.shift)
 		if next == none || next&isNode == 0 {
-			break
+			return recent.node, recent.shift
 		}
-		number, shift = next&^isNode, shift-idBits
+		recent.node, recent.shift = x.nodes.at(next&^isNode), recent.shift-idBits
 	}
-	if shift == 0 {
-		*recent = recentNode{id >> idBits, number}
+}
+
+// forget takes a node, which is on the way of an id, out of recent.
+func (x *index) forget(n *node, id uint64, shift uint) {
+	first := id >> (shift + idBits) << shift
+	for k := range min(uint64(len(x.recent)), 1<<shift) {
+		if recent := &x.recent[(first+k)%uint64(len(x.recent))]; recent.node == n {
+			*recent = recentNode{}
+		}
 	}
-	return n, shift
 }
 
 // find returns the slot of a job, or none.
@@ -153,12 +154,11 @@ func (x *index) prune(id uint64) {
 		way[depth] = next &^ isNode
 	}
 	for ; depth > 0; depth-- {
-		if !x.nodes.at(way[depth]).empty() || id>>(shift+idBits) == x.tip>>(shift+idBits) {
+		n := x.nodes.at(way[depth])
+		if !n.empty() || id>>(shift+idBits) == x.tip>>(shift+idBits) {
 			return
 		}
-		if recent := &x.recent[id>>idBits%uint64(len(x.recent))]; recent.node == way[depth] {
-			recent.node = none
-		}
+		x.forget(n, id, shift)
 		x.nodes.free(way[depth])
 		shift += idBits
 		*x.nodes.at(way[depth-1]).place(id, shift) = none
