@@ -108,10 +108,12 @@ func (h *jobHeap) append(x entry) {
 // remove removes the job at place i.
 func (h *jobHeap) remove(jobs *jobSlab, i int) {
 	h.n--
-	page := h.n / entriesPerPage
-	last := h.pages[page][h.n%entriesPerPage]
-	h.pages[page] = h.pages[page][:h.n%entriesPerPage]
-	h.trim()
+	page, k := &h.pages[h.n/entriesPerPage], h.n%entriesPerPage
+	last := (*page)[k]
+	*page = (*page)[:k]
+	if len(h.pages) > 1 {
+		h.trim()
+	}
 	if i == h.n {
 		return
 	}

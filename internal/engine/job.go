@@ -187,20 +187,22 @@ func (s *jobSlab) freeCold(j *job) {
 
 // cold returns the coldJob of a job. It makes one if there is none, or if it is packed.
 func (s *jobSlab) cold(j *job) *coldJob {
-	if j.cold == none || j.packed() {
-		s.makeCold(j)
+	if j.cold != none && !j.packed() {
+		return s.colds.at(j.cold)
 	}
-	return s.colds.at(j.cold)
-}
-
-func (s *jobSlab) makeCold(j *job) {
-	is := s.coldOf(j)
 	i := s.spareCold
 	if s.spareCold = none; i == none {
 		i, _ = s.colds.alloc()
 	}
 	s.coldCount++
-	*s.colds.at(i), j.cold, j.few = is, i, 0
+	c := s.colds.at(i)
+	if j.packed() {
+		*c = j.unpacked()
+	} else {
+		*c = coldJob{when: j.afterDelay()}
+	}
+	j.cold, j.few = i, 0
+	return c
 }
 
 // held returns the coldJob of a reserved job, which has one.
@@ -215,13 +217,18 @@ func (s *jobSlab) coldOf(j *job) coldJob {
 	case j.cold == none:
 		return coldJob{when: j.afterDelay()}
 	case j.packed():
-		c := coldJob{when: int64(j.cold)}
-		for k, count := range c.counts() {
-			*count = uint32(j.few) >> (k * fewBits) % (1 << fewBits)
-		}
-		return c
+		return j.unpacked()
 	}
 	return *s.colds.at(j.cold)
+}
+
+// unpacked returns what the coldJob of a packed job would say.
+func (j *job) unpacked() coldJob {
+	c := coldJob{when: int64(j.cold)}
+	for k, count := range c.counts() {
+		*count = uint32(j.few) >> (k * fewBits) % (1 << fewBits)
+	}
+	return c
 }
 
 // when returns coldJob.when.

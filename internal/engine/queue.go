@@ -46,6 +46,9 @@ func (q *queue) first() (x entry, ok bool) {
 
 // top returns the first job, or none.
 func (q *queue) top() slot {
+	if q.runs == nil {
+		return q.heap.top()
+	}
 	if x, ok := q.first(); ok {
 		return x.slot
 	}
@@ -68,10 +71,11 @@ func (q *queue) push(jobs *jobSlab, i slot, j *job) {
 	if q.runs == nil && long {
 		q.runs = new(runs)
 	}
-	if q.runs == nil || !q.runs.push(jobs, x, j, long) {
-		j.run = inHeap
-		q.heap.push(jobs, x)
+	if q.runs != nil && q.runs.push(jobs, x, j, long) {
+		return
 	}
+	j.run = inHeap
+	q.heap.push(jobs, x)
 }
 
 // remove removes a job. It returns how many units of work that was beyond the usual.

@@ -42,19 +42,19 @@ func (s *slots) alloc() (i uint32, fresh bool) {
 	n := s.open[len(s.open)-1]
 	p := &s.pages[n]
 	for w := int(p.first); w < len(p.free); w++ {
-		if p.free[w] == 0 {
+		word := p.free[w]
+		if word == 0 {
 			continue
 		}
 		p.first = uint8(w)
-		bit := bits.TrailingZeros64(p.free[w])
-		p.free[w] &^= 1 << bit
+		p.free[w] = word & (word - 1) // without its lowest bit
 		if p.nfree == s.perPage {
 			s.empty--
 		}
 		if p.nfree--; p.nfree == 0 {
 			s.open = s.open[:len(s.open)-1]
 		}
-		return n*s.perPage + uint32(w*64+bit), fresh
+		return n*s.perPage + uint32(w*64+bits.TrailingZeros64(word)), fresh
 	}
 	panic("engine: an open page has no free slot")
 }
