@@ -28,6 +28,7 @@ var arrows = map[string]string{
 	"internal/rights":    "",
 	"internal/wire":      "internal/rights",
 	"internal/vfs":       "golang.org/x/sys",
+	"internal/freeport":  "golang.org/x/sys",
 	"internal/epoll":     "golang.org/x/sys",
 
 	// Toward the disk.
@@ -72,10 +73,10 @@ var arrows = map[string]string{
 
 	// Judges and tools. conformance needs an address only.
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
-	"internal/bench":         "internal/load internal/wire golang.org/x/sync golang.org/x/sys",
+	"internal/bench":         "internal/freeport internal/load internal/wire golang.org/x/sync golang.org/x/sys",
 	"internal/budget":        "",
 	"internal/budget/driver": "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
-	"internal/conformance":   "",
+	"internal/conformance":   "internal/freeport",
 
 	"internal/conformance/interop": "",
 	"internal/memnet":              "",

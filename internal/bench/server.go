@@ -7,21 +7,20 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/freeport"
 	"github.com/beanpole-mq/beanpole/internal/load"
 )
 
 // A Server says how to start a server. In Command, {port} stands for a TCP port that
-// is free on 127.0.0.1, where the server is to listen, and {dir} for a new empty
-// directory that is removed afterwards.
+// is free on 127.0.0.1, where the server is to listen with SO_REUSEADDR, and {dir} for a
+// new empty directory that is removed afterwards.
 type Server struct {
 	// Name is what tables call it. Empty means the program's name.
 	Name string
@@ -38,11 +37,8 @@ const (
 	startTimeout = 2 * time.Minute // a server may read a large log before it listens
 	startPoll    = 5 * time.Millisecond
 	stopTimeout  = 5 * time.Second // from SIGTERM to SIGKILL
-	startTries   = 3               // another process may take the port between our look and the server's bind
 	quotedOutput = 2 << 10         // bytes of a server's output that an error quotes
 )
-
-var errNotStarted = errors.New("did not start")
 
 // DisplayName is Name, or the program's name.
 func (s *Server) DisplayName() string {
@@ -68,25 +64,16 @@ type Process struct {
 // Start starts the server with a directory for {dir} and waits until it accepts
 // connections. The process ends when Stop is called or ctx is done; Stop has to be called
 // in any case.
-func (s *Server) Start(ctx context.Context, dir string) (p *Process, err error) {
+func (s *Server) Start(ctx context.Context, dir string) (*Process, error) {
 	if len(s.Command) == 0 {
 		return nil, errors.New("bench: a server without a command")
 	}
-	for range startTries {
-		p, err = s.startOnce(ctx, dir)
-		if !errors.Is(err, errNotStarted) || ctx.Err() != nil {
-			break
-		}
-	}
-	return p, err
-}
-
-func (s *Server) startOnce(ctx context.Context, dir string) (*Process, error) {
-	port, err := freePort()
+	port, err := freeport.Reserve()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("bench: %w", err)
 	}
-	fillIn := strings.NewReplacer("{port}", strconv.Itoa(port), "{dir}", dir).Replace
+	defer port.Release()
+	fillIn := strings.NewReplacer("{port}", port.String(), "{dir}", dir).Replace
 	argv := make([]string, len(s.Command))
 	for i, arg := range s.Command {
 		argv[i] = fillIn(arg)
@@ -133,7 +120,7 @@ func (p *Process) awaitAccept(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-p.exited:
-			return fmt.Errorf("%w: %v", errNotStarted, p.err)
+			return fmt.Errorf("did not start: %v", p.err)
 		case <-timeout:
 			return fmt.Errorf("does not accept connections at %s: %w", p.Addr, err)
 		case <-ticks.C:
@@ -197,13 +184,4 @@ func inheritFiles() error {
 		return os.NewSyscallError("getrlimit", err)
 	}
 	return os.NewSyscallError("setrlimit", syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
-}
-
-// freePort returns a port that was free a moment ago.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("bench: look for a free port: %w", err)
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }

@@ -6,11 +6,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/freeport"
 )
 
 // A Process starts a server program, each time on a free port of 127.0.0.1.
@@ -22,8 +22,8 @@ type Process struct {
 // Start implements [Server].
 func (p Process) Start(tb testing.TB, args []string) Instance {
 	tb.Helper()
-	// Another program may take the port between our look and the server's
-	// bind; then the server exits and the next port is tried.
+	// Where a port cannot be reserved, another program may take it before the server
+	// binds it; then the server exits and the next port is tried.
 	var err error
 	for range 5 {
 		var in *processInstance
@@ -44,11 +44,12 @@ type processInstance struct {
 }
 
 func (p Process) start(args []string) (*processInstance, error) {
-	port, err := freePort()
+	port, err := freeport.Reserve()
 	if err != nil {
 		return nil, err
 	}
-	argv := []string{"-l", "127.0.0.1", "-p", strconv.Itoa(port)}
+	defer port.Release()
+	argv := []string{"-l", "127.0.0.1", "-p", port.String()}
 	argv = append(append(argv, p.Args...), args...)
 	var output bytes.Buffer              // read only after exited is closed
 	cmd := exec.Command(p.Path, argv...) // #nosec G204 -- the server under test
@@ -56,7 +57,7 @@ func (p Process) start(args []string) (*processInstance, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	in := &processInstance{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), cmd: cmd, exited: make(chan struct{})}
+	in := &processInstance{addr: net.JoinHostPort("127.0.0.1", port.String()), cmd: cmd, exited: make(chan struct{})}
 	go func() {
 		cmd.Wait()
 		close(in.exited)
@@ -98,31 +99,4 @@ func (in *processInstance) stop() {
 	}
 	in.cmd.Process.Signal(os.Kill)
 	<-in.exited
-}
-
-// ports remembers what freePort handed out, since two parallel tests may ask
-// before either server has bound its port.
-var ports struct {
-	sync.Mutex
-	taken map[int]bool
-}
-
-func freePort() (int, error) {
-	ports.Lock()
-	defer ports.Unlock()
-	if ports.taken == nil {
-		ports.taken = make(map[int]bool)
-	}
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return 0, err
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		if !ports.taken[port] {
-			ports.taken[port] = true
-			return port, nil
-		}
-	}
 }

@@ -1,0 +1,58 @@
+package freeport
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+)
+
+// A reserved port is nobody's until a server binds it, which may do so at once.
+func TestReserve(t *testing.T) {
+	p, err := Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := net.JoinHostPort("127.0.0.1", p.String())
+	if nc, err := net.Dial("tcp", addr); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("connection %v, error %v before a server listens", nc, err)
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p.Release()
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+}
+
+// Who asks for any port does not get one that is reserved.
+func TestReservedPortsAreNotGiven(t *testing.T) {
+	const n = 400 // so many that one of them would be given, among the 28,000 that there are
+	reserved := make(map[string]bool)
+	for range n {
+		p, err := Reserve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Release()
+		reserved[p.String()] = true
+	}
+	if len(reserved) != n {
+		t.Errorf("%d ports are reserved, want %d", len(reserved), n)
+	}
+	for range 2 * n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if _, port, _ := net.SplitHostPort(l.Addr().String()); reserved[port] {
+			t.Fatalf("port %s is given, though it is reserved", port)
+		}
+	}
+}
