@@ -68,7 +68,7 @@ func (b *Batch) AsksForClients() bool { return b.asked&(1<<wire.Stats|1<<wire.St
 func (b *Batch) Replies() int { return b.replies }
 
 // Owner returns the owner of the conversation that has task i.
-func (b *Batch) Owner(i int) engine.Waiter { return b.tasks[i].c.owner }
+func (b *Batch) Owner(i int) Owner { return b.tasks[i].c.owner }
 
 // Apply does what the conversations want, each thing a nanosecond after the one
 // before, and returns the time of the last. It is called within a turn.

@@ -159,7 +159,7 @@ func New(shared *Shared, owner Owner, client string) Conversation {
 func (c *Conversation) State() State { return c.state }
 
 // Owner returns the owner that New was given.
-func (c *Conversation) Owner() engine.Waiter { return c.owner }
+func (c *Conversation) Owner() Owner { return c.owner }
 
 // Client returns the name that New was given.
 func (c *Conversation) Client() string { return c.client }
@@ -267,9 +267,10 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		}
 	}
 	t.to = len(b.commands)
-	t.more = t.more || t.to-t.from == limit
+	all := t.to-t.from == limit
+	t.more = t.more || all
 	if !free {
-		c.pace.spend(now, t.to-t.from)
+		c.pace.spend(now, t.to-t.from, all)
 	}
 	if t.to > t.from {
 		c.progress.made(now)

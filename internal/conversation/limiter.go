@@ -71,9 +71,9 @@ func (c *Conversation) allowProof(now int64, input []byte) (n int, free bool) {
 	return 0, false
 }
 
-// spend takes the tokens of n commands that were parsed. If there is none left for
-// another one, it takes that, too.
-func (p *pace) spend(now int64, n int) {
+// spend takes the tokens of n commands that were parsed, which may be all that there were
+// for. If there is none left for another one, it takes that, too.
+func (p *pace) spend(now int64, n int, all bool) {
 	if p.limiter == nil || n == 0 {
 		return
 	}
@@ -83,7 +83,7 @@ func (p *pace) spend(now int64, n int) {
 		p.limiter.Take(now, n-p.credit)
 		p.credit = 0
 	}
-	if p.credit == 0 && !p.stranger && p.limiter.Tokens(now) == 0 {
+	if all && p.credit == 0 && !p.stranger && p.limiter.Tokens(now) == 0 {
 		p.takeNext(now)
 	}
 }

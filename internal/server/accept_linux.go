@@ -227,11 +227,10 @@ func (s *Server) acceptSocket(fd Socket, client net.Addr, t *Terms, accepted []*
 // acceptNewcomers appends the sockets of newcomers for which there is a place now. It closes
 // those that have waited long enough.
 func (s *Server) acceptNewcomers(accepted []*socket) []*socket {
-	all := &s.accepting
-	now := s.now()
-	if !all.placesAreDue(now) && !s.isClosing() {
+	if !s.placesAreDue() && !s.isClosing() {
 		return accepted
 	}
+	all, now := &s.accepting, s.now()
 	all.vacancy.Store(false)
 	waiting := all.forPlace
 	all.forPlace = nil
@@ -257,9 +256,9 @@ func (s *Server) acceptNewcomers(accepted []*socket) []*socket {
 }
 
 // placesAreDue reports whether it is worth looking at the newcomers.
-func (a *accepting) placesAreDue(now int64) bool {
-	by := a.placeBy.Load()
-	return by != 0 && (now >= by || a.vacancy.Load())
+func (s *Server) placesAreDue() bool {
+	by := s.accepting.placeBy.Load()
+	return by != 0 && (s.accepting.vacancy.Load() || s.now() >= by)
 }
 
 // newSocket gives a new client a conversation and a loop, if it may stay.

@@ -193,7 +193,7 @@ func (l *loop) begin() {
 	case len(l.events) > 0 && l.events[0].Index == epoll.Listeners:
 		l.events = l.events[1:]
 		l.accept(maxAccepted)
-	case l.first && l.srv.accepting.placesAreDue(l.srv.now()):
+	case l.first && l.srv.placesAreDue():
 		l.accept(0)
 	}
 	l.takeDue()
