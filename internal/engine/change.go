@@ -297,9 +297,10 @@ func (e *Engine) restoreFields(j *job, c Change) {
 		past.when = j.afterDelay() // else it is not known when it became ready: now, at the start of the clock
 	}
 	if j.cold != none || j.state == Buried || past != (coldJob{when: j.afterDelay()}) {
-		*e.jobs.cold(j) = past
-	}
-	if j.state == Buried {
-		e.jobs.pack(j)
+		c := e.jobs.cold(j)
+		*c = past
+		if j.state == Buried {
+			e.jobs.pack(j, c)
+		}
 	}
 }

@@ -85,7 +85,11 @@ func (h *jobHeap) due() int64 {
 
 func (h *jobHeap) push(jobs *jobSlab, x entry) {
 	h.append(x)
-	h.up(jobs, h.n-1, x)
+	if h.n > 1 {
+		h.up(jobs, h.n-1, x)
+	} else {
+		jobs.at(x.slot).pos = 0
+	}
 }
 
 // append puts x at the end, wherever it belongs.

@@ -251,8 +251,7 @@ const (
 func (j *job) packed() bool { return j.few&^unlogged != 0 }
 
 // pack packs the coldJob of a buried job, which has not changed since its last Change.
-func (s *jobSlab) pack(j *job) {
-	c := s.coldOf(j)
+func (s *jobSlab) pack(j *job, c *coldJob) {
 	few := uint32(0)
 	for k, count := range c.counts() {
 		if *count >= 1<<fewBits {
@@ -261,8 +260,9 @@ func (s *jobSlab) pack(j *job) {
 		few |= *count << (k * fewBits)
 	}
 	if few > 0 && c.when >= 0 && c.when < int64(none) {
+		rank := uint32(c.when)
 		s.freeCold(j)
-		j.few, j.cold = uint16(few), uint32(c.when)
+		j.few, j.cold = uint16(few), rank
 	}
 }
 

@@ -112,7 +112,7 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	j.pri = pri
 	j.state = Buried
 	e.emit(JobState, i, j)
-	e.jobs.pack(j)
+	e.jobs.pack(j, c)
 	e.attach(i, j)
 	return OK
 }
