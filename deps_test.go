@@ -44,7 +44,7 @@ var arrows = map[string]string{
 	"internal/broker":       "internal/engine internal/histogram",
 	"internal/ratelog":      "golang.org/x/time",
 	"internal/access":       "internal/rights",
-	"internal/conversation": "internal/access internal/engine internal/rights internal/wire",
+	"internal/conversation": "internal/access internal/broker internal/engine internal/rights internal/wire",
 	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/histogram internal/rights internal/server github.com/prometheus",

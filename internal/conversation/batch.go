@@ -1,7 +1,10 @@
 package conversation
 
 import (
+	"errors"
+
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -115,6 +118,7 @@ func (b *Batch) TurnOver() {
 	for i := range b.tasks {
 		switch t := &b.tasks[i]; t.do {
 		case leave:
+			t.c.wait = wait{}
 			t.c.gone()
 		case execute:
 			b.keepUnexecuted(t)
@@ -151,8 +155,13 @@ func (b *Batch) keepUnexecuted(t *task) {
 
 // Settle is called by the driver when the changes of the turn, and all before
 // them, are durable, or when err says that they could not be made so. Then the
-// replies can go.
+// replies can go. After [broker.ErrDeposed] there are none, and the conversations are
+// closed: whatever was decided may never have been.
 func (b *Batch) Settle(err error) {
+	if errors.Is(err, broker.ErrDeposed) {
+		b.abandon(err)
+		return
+	}
 	for i := range b.tasks {
 		switch t := &b.tasks[i]; t.do {
 		case enter:
@@ -167,6 +176,17 @@ func (b *Batch) Settle(err error) {
 				b.fail(t)
 			}
 			t.c.settle()
+		}
+	}
+}
+
+// abandon closes the conversations. Those that are in another batch by now end with
+// that one.
+func (b *Batch) abandon(reason error) {
+	for i := range b.tasks {
+		switch c := b.tasks[i].c; c.state {
+		case Opening, Settling, Waiting:
+			c.abandon(reason)
 		}
 	}
 }

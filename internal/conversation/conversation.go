@@ -1,12 +1,14 @@
 package conversation
 
 import (
+	"errors"
 	"log/slog"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -348,10 +350,15 @@ func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 }
 
 // Answered tells that the turn that called Answer is settled. If its changes are
-// not durable the answer goes out all the same: it promises nothing of the log.
-func (c *Conversation) Answered(now int64) {
-	if c.wait.phase == noWait || c.state == Leaving {
+// not durable the answer goes out all the same: it promises nothing of the log. Only after
+// [broker.ErrDeposed] it does not: the job may be one that never was.
+func (c *Conversation) Answered(now int64, err error) {
+	switch {
+	case c.wait.phase == noWait, c.state == Leaving, c.state == Closed:
 		return // it has ended meanwhile
+	case errors.Is(err, broker.ErrDeposed):
+		c.abandon(err)
+		return
 	}
 	c.wait.phase = answered
 	c.progress.at = now

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -143,7 +145,7 @@ func TestWaitEndsInItsOwnTurn(t *testing.T) {
 	d.now = d.batch.Apply(d.eng, d.now)
 	d.batch.TurnOver()
 	worker.wantState(Settling)
-	worker.Answered(d.now) // before the batch is settled
+	worker.Answered(d.now, nil) // before the batch is settled
 	d.waits = nil
 	worker.wantState(Settling)
 	d.batch.Settle(nil)
@@ -180,6 +182,49 @@ func TestSettleFails(t *testing.T) {
 	d.failing = errDisk
 	c.send("use a\nreserve-job 5\nuse b\n")
 	c.want("USING a\nINTERNAL_ERROR\nUSING b\n")
+}
+
+// A server that is deposed hands out nothing: neither replies to what only looked, nor the
+// answer to a reserve that has waited.
+func TestDeposed(t *testing.T) {
+	d := newDesk(t)
+	deposed := fmt.Errorf("raft: %w", broker.ErrDeposed)
+	worker, other, producer, quitter, idle := d.guest(), d.guest(), d.guest(), d.guest(), d.guest()
+	worker.send("reserve\n")
+	other.send("watch x\nreserve\n")
+	other.got.Reset()
+	d.failing = deposed
+	producer.send("put 0 0 9 2\nhi\n")
+	quitter.send("peek 1\nquit\n")
+	newcomer := d.guest()
+	for _, g := range []*guest{worker, producer, quitter, newcomer} {
+		g.want("")
+		g.wantState(Closed)
+		if !errors.Is(g.Reason(), broker.ErrDeposed) {
+			t.Errorf("the reason is %v", g.Reason())
+		}
+	}
+	other.wantState(Waiting)
+	idle.wantState(Reading)
+
+	// The client hangs up while it waits.
+	other.HangUp(d.batch)
+	d.turn()
+	other.want("")
+	other.wantState(Closed)
+
+	// A turn that is under way ends the wait of a conversation that is closed.
+	idle.Receive(d.batch, d.now, []byte("reserve\r\n"))
+	d.now = d.batch.Apply(d.eng, d.now)
+	d.batch.TurnOver()
+	d.batch.Settle(deposed)
+	d.batch.Reset()
+	idle.wantState(Closed)
+	idle.WaitOver(engine.Job{ID: 7}, engine.OK)
+	idle.Answered(d.now, deposed)
+	d.waits = nil
+	idle.want("")
+	idle.wantState(Closed)
 }
 
 // A kick is one answer, after as many turns as it takes; if one of them was not
@@ -368,7 +413,7 @@ func TestEnd(t *testing.T) {
 		d.batch.Settle(errDisk)
 		d.batch.Reset()
 		for _, g := range d.waits {
-			g.Answered(d.now)
+			g.Answered(d.now, d.failing)
 		}
 		d.waits = nil
 		g.wantState(Closed)

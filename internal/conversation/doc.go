@@ -48,7 +48,8 @@
 // The constants of State say what each of them wants of the driver. A session is
 // opened and ended in a turn, too; nothing waits for that turn to be settled. A quit
 // ends the session in the turn that executes it: who hears of the end of the
-// connection finds its jobs given back.
+// connection finds its jobs given back. If the server may no longer decide
+// ([broker.ErrDeposed]) the conversations of the turn are closed at once, without a word.
 //
 // # Time
 //

@@ -112,12 +112,19 @@ func (c *Conversation) leave(b *Batch, reason error) {
 	b.tasks = append(b.tasks, task{c: c, do: leave})
 }
 
+// abandon ends the conversation at once and without a word: its session belongs to an engine
+// that counts no more. A turn may be under way there that ends its wait.
+func (c *Conversation) abandon(reason error) {
+	c.ending = ending{phase: over, reason: reason}
+	c.gone()
+}
+
 // gone gives up what a conversation has when its session has ended and no reply is to
 // be written.
 func (c *Conversation) gone() {
 	c.in.free()
 	c.pace.giveBack()
-	c.sess, c.out, c.wait, c.long = nil, output{}, wait{}, longCommand{}
+	c.sess, c.out, c.long = nil, output{}, longCommand{}
 	if c.state = Closed; c.ending.lingers() {
 		c.state = Lingering
 	}

@@ -91,7 +91,7 @@ func (d *desk) turn() {
 	}
 	d.batch.Reset()
 	for _, g := range d.waits {
-		g.Answered(d.now)
+		g.Answered(d.now, d.failing)
 	}
 	all = append(all, d.waits...)
 	d.waits = nil

@@ -63,7 +63,7 @@ func (l *loop) readMail() {
 	l.stopping, l.aborting = l.mail.stop, l.mail.abort
 	l.mail.Unlock()
 	for _, s := range got.answered {
-		s.Answered(l.now)
+		s.Answered(l.now, s.waitErr)
 		l.proceed(s)
 	}
 	for _, r := range got.settled {

@@ -48,6 +48,7 @@ type netConn struct {
 
 	// What other goroutines want. They call wake after it.
 	answered  atomic.Bool           // a reserve has been answered, and Answered does not know
+	waitErr   error                 // what Settled was told of that; set before answered
 	stopped   atomic.Bool           // Shutdown wants the connection to end
 	dismissed atomic.Pointer[error] // why the connection was closed
 	woken     chan struct{}
@@ -248,7 +249,8 @@ func (c *netConn) WaitOver(job engine.Job, outcome engine.Outcome) {
 }
 
 // Settled implements broker.Settler: the turn that ended the wait is settled.
-func (c *netConn) Settled(error) {
+func (c *netConn) Settled(err error) {
+	c.waitErr = err
 	c.answered.Store(true)
 	c.wake()
 }
@@ -259,7 +261,7 @@ func (c *netConn) await() error {
 	c.freeBatch()
 	switch {
 	case c.answered.Swap(false):
-		c.Answered(c.srv.now())
+		c.Answered(c.srv.now(), c.waitErr)
 		return nil
 	case !c.AheadIsFull():
 		return c.receive()

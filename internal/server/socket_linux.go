@@ -18,6 +18,8 @@ type socket struct {
 	loop   *loop
 	index  int // in loop.socks
 
+	waitErr error // what Settled was told; set before the loop has the letter
+
 	// Owned by the loop.
 	interest epoll.Events // what the poller waits for
 	pass     uint64       // the last in which it was Ready
@@ -34,9 +36,10 @@ func (s *socket) WaitOver(job engine.Job, outcome engine.Outcome) {
 }
 
 // Settled implements broker.Settler: the turn that ended the wait is settled.
-func (s *socket) Settled(error) {
+func (s *socket) Settled(err error) {
 	s.loop.mail.Lock()
 	defer s.loop.mail.Unlock()
+	s.waitErr = err
 	s.loop.mail.answered = append(s.loop.mail.answered, s)
 	s.loop.wake()
 }

@@ -83,7 +83,7 @@ func (c *client) WaitOver(job engine.Job, o engine.Outcome) {
 // Settled implements broker.Settler.
 func (c *client) Settled(err error) {
 	must(err)
-	c.Answered(c.queue.now.Load())
+	c.Answered(c.queue.now.Load(), nil)
 	c.read()
 }
 
