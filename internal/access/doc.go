@@ -1,6 +1,6 @@
 // Package access decides who a client is, what it may do, and how much of it. It knows
-// no sockets and no protocol: the server and the JSON API bring what a client shows,
-// and ask before something is done.
+// no sockets and no protocol: the server and the JSON API pass the evidence that a client
+// has given, and ask before they execute anything.
 //
 //	policy, err := access.New(access.Config{Identities: ..., Rules: ...})
 //	control, err := access.NewControl(policy, listeners)
@@ -8,23 +8,23 @@
 //	if id.Meets(rights.Put.On(rights.NamedTube), "mail") { ... }
 //
 // A Control is what all listeners of a server share: the policy and the limits in force.
-// Both can be replaced while the server runs. Terms are what a single listener asks for
-// besides.
+// Both can be replaced while the server runs. Terms are the additional requirements of a
+// single listener.
 //
 // # Identities and rules
 //
 // An identity is recognised by a token, by the common name or a DNS name of a
 // client certificate, by the user at the other end of a unix socket, or by the
 // network that a client comes from. If a client shows several, the strongest
-// counts, in that order; a token that is not known is not made up for by the rest.
-// A client that nothing identifies is Nobody; rules may give rights to that, too.
+// counts, in that order; a client with an unknown token is not identified, whatever else it
+// shows. A client without an identity is Nobody; rules may give rights to Nobody, too.
 //
-// A rule gives identities rights on tubes. What no rule gives is refused. If there are
-// no rules everybody who is let in may do everything: so a server with passwords
-// and nothing else needs none. A rule says its tubes, if need be "*".
+// A rule gives identities rights on tubes. Everything that no rule allows is refused. If
+// there are no rules, every client that is admitted may do everything: so a server that
+// only wants passwords needs no rules. A rule must name its tubes; "*" means all.
 //
-// Identity.Meets is the only place where rights are compared. What a command or an
-// operation of the API needs, is in its row of their tables, in the words of package
+// Identity.Meets is the only place where rights are compared. The tables of commands and
+// of operations of the API say which rights each of them needs, in the terms of package
 // rights.
 //
 // # Limits

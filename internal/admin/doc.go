@@ -1,6 +1,5 @@
-// Package admin serves HTTP to those who watch a server: metrics for Prometheus,
-// health for load balancers and orchestrators, and profiles for whoever looks for
-// what is slow.
+// Package admin serves HTTP to monitor a server: metrics for Prometheus, health for load
+// balancers and orchestrators, and profiles to find out what is slow.
 //
 //	h := admin.New(broker, admin.Options{...})
 //	http.Serve(listener, h)
@@ -14,7 +13,7 @@
 //	/console/      pages for a browser: package console
 //	/api/v1/       what is in the queue, and verbs that change it: package api
 //
-// The figures are collected when they are asked for, in a turn of the broker, and some more
-// for the tubes: each looks at a few hundred of them, so that no client has to wait for long.
-// There are metrics of Options.Tubes tubes at most.
+// The figures are collected on request, in a turn of the broker. Those of the tubes take
+// some more turns, each of which looks at a few hundred tubes, so that no client has to
+// wait for long. At most Options.Tubes tubes have metrics.
 package admin

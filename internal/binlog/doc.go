@@ -1,5 +1,5 @@
-// Package binlog reads and writes the log files of beanstalkd, its binlog. So jobs can
-// be taken over from a beanstalkd, and given back to one.
+// Package binlog reads and writes the log files of beanstalkd, its binlog, so that jobs
+// can be taken over from a beanstalkd, and given back to one.
 //
 //	names, err := binlog.Files(vfs.OS, dir)                         // is there anything?
 //	report, err := binlog.Read(vfs.OS, dir, opt, func(c engine.Change) error {

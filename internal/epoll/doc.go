@@ -1,4 +1,4 @@
-// Package epoll is what the program asks of Linux to serve many sockets from one
+// Package epoll wraps the system calls of Linux for serving many sockets from one
 // goroutine. A Poller waits for all of them at once; a Socket is one of them, and
 // its methods never block:
 //

@@ -1,5 +1,5 @@
-// Package api is the JSON API for those who manage a queue: what is in it, as lists,
-// and verbs that change it. openapi.yaml describes it; a test holds that against the
+// Package api is the JSON API for managing a queue: it lists what is in the queue, and has
+// verbs that change it. openapi.yaml describes it, and a test compares that with the
 // handlers. doc/api.md shows how it is used.
 //
 //	h := api.New(broker, api.Options{Server: srv, ...})
@@ -7,11 +7,11 @@
 //
 // # A request
 //
-// operations.go is the table, one row an operation: its path, the right that it needs
-// and on what, and its function. Serve (api.go) says who the client is, asks for the
+// operations.go is the table, one row for each operation: its path, the right that it
+// needs and on what, and its function. Serve (api.go) identifies the client, checks the
 // right, and calls the function. Within that, request.turn is the only way to the
-// engine. What is long, such as a list or a move of a million jobs, takes many turns
-// with a bounded amount of work each, so that it holds up nobody.
+// engine. A long operation, such as a list or a move of a million jobs, takes many turns
+// with a bounded amount of work each, so that it does not delay clients.
 //
 // # Errors
 //
@@ -20,12 +20,13 @@
 //
 // # Changes
 //
-// Each operation that changes something writes one line to the log (audit.go): who,
-// from where, what, on what, how many, and the result; never a body or a token.
+// Each operation that changes something writes one line to the log (audit.go), with the
+// identity, the address, the operation, its object, the number of jobs, and the result. The
+// line never has a body or a token.
 //
 // # Browsers
 //
 // Operations that change something are refused if a browser sends them for a page of
-// another origin. Package admin refuses requests by other names than those of this
-// machine on loopback.
+// another origin. On loopback, package admin refuses requests for any host name that is
+// not one of this machine.
 package api
