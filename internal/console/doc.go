@@ -1,4 +1,4 @@
-// Package console is the web console: pages for a browser to see a queue and to mend it.
+// Package console is the web console: pages for a browser to look at a queue and to manage it.
 //
 //	operations := api.New(broker, api.Options{Identify: sessions.Identify(identify), ...})
 //	pages := console.New(operations, console.Options{Sessions: sessions, Identify: ...})
@@ -9,16 +9,16 @@
 // Each page is a function that asks the JSON API and fills a template of the folder templates.
 // The console has no other way to the queue: client.go hands requests to the handler of the API
 // within the process, with what identifies the browser's user. So the rights and the audit of both are
-// the same, and everything that the console shows or does can be done with curl, which each page says how.
+// the same, and everything that the console shows or does can be done with curl; each page shows the command.
 //
-// Pages work without JavaScript. Every filter is in the URL. What changes something is a POST,
-// which a page of its own asks for first (actions.go is the table).
+// Pages work without JavaScript. Every filter is in the URL. Every change is a POST, and
+// a page of its own asks for confirmation first (actions.go is the table).
 //
 // # Live values
 //
-// A template marks what may change with Live and Line (page.go). While somebody looks, the
-// publisher (live.go) renders each page that is looked at once a second, and sends the texts that
-// differ from those before: never HTML, and never the body of a job. static/console.js puts them in their places.
+// A template marks values that may change with Live and Line (page.go). Once a second the
+// publisher (live.go) renders each page that is open in a browser, and sends the texts that
+// have changed: never HTML, and never the body of a job. static/console.js puts them in their places.
 //
 // # Safety
 //
@@ -26,5 +26,5 @@
 // permits files of this console only, and nothing inline. Requests that change something are refused if a page of another
 // origin sends them. A session (session.go) stands for the token that somebody has logged in with.
 //
-// Begin to read in console.go.
+// Start reading at console.go.
 package console

@@ -1,5 +1,5 @@
-// Package interop holds the real program against real clients of other languages.
-// What is here are tests only:
+// Package interop tests the real program with real clients in other languages. It has
+// tests only:
 //
 //	run          libraries for the protocol: the whole life of a job, beside beanstalkd
 //	*_test.go    TLS and tokens: certificates good and bad, old versions, slow handshakes
