@@ -22,7 +22,7 @@ type retired struct {
 	removedBy Pos
 }
 
-// A successor is the name of the next segment, which is to be written behind the
+// A successor is the name of the next segment, which is to be written after the
 // closing record that ends at a position.
 type successor struct {
 	at   Pos
@@ -180,7 +180,7 @@ func (p *pool) removeSegment(sequence uint64) error {
 	return nil
 }
 
-// writeSuccessor writes the name of the next segment behind a closing record. There is
+// writeSuccessor writes the name of the next segment after a closing record. There is
 // room for it in the file. If a crash tears it, the log counts as without it.
 func (p *pool) writeSuccessor(m successor) error {
 	path := filepath.Join(p.dir, FileName(m.at.Segment))

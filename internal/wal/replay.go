@@ -163,7 +163,7 @@ func replay[T any](l *Log, decode func([]Record) (T, error), apply func(T) error
 }
 
 // check checks the records of the block and lists those that are not internal. It cuts
-// the block behind a closing record, which is always the last one.
+// the block after a closing record, which is always the last one.
 func (b *block[T]) check() {
 	b.records = b.records[:0]
 	var zero T
@@ -431,7 +431,7 @@ func (l *Log) writeLastSuccessor(last *found) error {
 	return nil
 }
 
-// checkTail decides about the bytes behind x, where the valid records of the last segment
+// checkTail decides about the bytes after x, where the valid records of the last segment
 // end: they are the torn end of a write, or damage.
 func (l *Log) checkTail(f *found, x int64, report *Report) error {
 	from := x

@@ -58,7 +58,7 @@ func (s *segment) begin(prev Pos, oldest uint64, buf []byte) {
 	s.end = s.base + int64(len(s.buf))
 }
 
-// close appends the closing record, and keeps room behind it for the name of the
+// close appends the closing record, and keeps room after it for the name of the
 // next segment.
 func (s *segment) close() {
 	s.append(1|internalBit, []byte{kindClosing})

@@ -82,7 +82,7 @@ func (w *window) record(seed uint32, off int64) (size int64, internal []byte, re
 	return size, internal, "", nil
 }
 
-// findProof looks behind x, where there is no valid record, for a record that was
+// findProof looks after x, where there is no valid record, for a record that was
 // written when x was known to be durable. It returns its offset, or 0. From end on
 // all bytes are 0.
 func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
@@ -104,7 +104,7 @@ func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
 	return 0, nil
 }
 
-// next returns the sequence that is written behind the closing record which ends at
+// next returns the sequence that is written after the closing record which ends at
 // end, or 0.
 func (w *window) next(seed uint32, end int64) (uint64, error) {
 	if end+nextSize > w.size {
