@@ -107,14 +107,11 @@ func newClear() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		c, err := s.dial(ctx)
+		c, names, err := s.dialTubes(ctx, names)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if names, err = expand(ctx, c, names); err != nil {
-			return err
-		}
 		return s.clear(ctx, c, names, wanted, yes)
 	})
 	cmd.Long = clearLong

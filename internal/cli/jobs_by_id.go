@@ -48,14 +48,11 @@ func newPeek() *cobra.Command {
 
 // peekTubes shows the first jobs of tubes.
 func (s *session) peekTubes(ctx context.Context, names []string) error {
-	c, err := s.dial(ctx)
+	c, names, err := s.dialTubes(ctx, names)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if names, err = expand(ctx, c, names); err != nil {
-		return err
-	}
 	for _, tube := range names {
 		if err := s.peekNext(ctx, c, tube); err != nil {
 			return err
@@ -286,14 +283,11 @@ func newKick() *cobra.Command {
 
 // kickTubes kicks so many jobs of each tube.
 func (s *session) kickTubes(ctx context.Context, names []string, count int) error {
-	c, err := s.dial(ctx)
+	c, names, err := s.dialTubes(ctx, names)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if names, err = expand(ctx, c, names); err != nil {
-		return err
-	}
 	total := 0
 	for _, tube := range names {
 		if _, err := c.StatsTube(ctx, tube); err != nil { // use would make it

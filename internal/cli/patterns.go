@@ -87,6 +87,20 @@ func matchesAny(names []string, tube string) bool {
 	})
 }
 
+// dialTubes connects, and returns the names of the tubes that names and patterns stand for
+// on that server; see expand.
+func (s *session) dialTubes(ctx context.Context, names []string) (*client.Conn, []string, error) {
+	c, err := s.dial(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if names, err = expand(ctx, c, names); err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	return c, names, nil
+}
+
 // expand returns the names of the tubes that names and patterns stand for, each once. A
 // pattern that fits none is an error, as a name is of which there is no tube.
 func expand(ctx context.Context, c *client.Conn, names []string) ([]string, error) {

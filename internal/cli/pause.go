@@ -36,14 +36,11 @@ func (s *session) pauseAll(ctx context.Context, tubes *tubeOption, args []string
 	if err != nil {
 		return err
 	}
-	c, err := s.dial(ctx)
+	c, names, err := s.dialTubes(ctx, names)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if names, err = expand(ctx, c, names); err != nil {
-		return err
-	}
 	for _, t := range names {
 		if err := c.PauseTube(ctx, t, d); err != nil {
 			return err
