@@ -132,7 +132,7 @@ func New(log Log, o Options) (*Core, error) {
 	c := &Core{opt: o, log: log, node: node, applied: applied, confDone: state.ConfIndex}
 	c.gate.torn = o.Torn
 	c.gate.heard = map[uint64]raftlog.Position{}
-	c.look(0)
+	c.look()
 	return c, nil
 }
 
@@ -158,10 +158,10 @@ func (c *Core) Tick(now int64) {
 	if c.mayCampaign() {
 		c.node.Tick()
 	}
-	c.look(now)
+	c.look()
 	c.comeBack()
 	c.askAtTick(now)
-	c.look(now)
+	c.look()
 }
 
 // Step takes a message of another member. An error says that it was of no use.
@@ -170,7 +170,7 @@ func (c *Core) Step(now int64, m *raftpb.Message) error {
 		return nil
 	}
 	err := c.node.Step(m)
-	c.look(now)
+	c.look()
 	return err
 }
 
@@ -210,7 +210,7 @@ func (c *Core) Resign() {
 func (c *Core) Rebuilt(now int64) {
 	c.rebuilt = true
 	c.comeBack()
-	c.look(now)
+	c.look()
 }
 
 // comeBack proposes the entry after which a member that has resigned may be in office again. Raft
@@ -226,7 +226,7 @@ func (c *Core) comeBack() {
 func (c *Core) Transfer(now int64, to uint64) {
 	c.lease.forbid(c.term)
 	c.node.TransferLeader(to)
-	c.look(now)
+	c.look()
 }
 
 // Done takes the responses of a Write that is durable, or of an Apply that is done.
@@ -243,7 +243,7 @@ func (c *Core) Done(now int64, responses []*raftpb.Message) {
 			panic(fmt.Sprintf("core: a response of the disk is refused: %v", err))
 		}
 	}
-	c.look(now)
+	c.look()
 }
 
 // didApply does what entries that were applied mean to Raft.

@@ -68,8 +68,6 @@ func (w *world) begun(o *op) {
 	}
 }
 
-func (w *world) unknown(*op) {}
-
 func (w *world) answered(o *op) {
 	w.acknowledged++
 	switch o.kind {

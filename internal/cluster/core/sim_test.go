@@ -386,10 +386,7 @@ func (m *member) notice() {
 		return
 	}
 	if m.office != 0 {
-		for _, o := range m.pending {
-			m.w.unknown(o)
-		}
-		m.pending = nil
+		m.pending = nil // nobody knows what became of them
 		m.rebuild()
 		m.core.Rebuilt(m.clock())
 	}
@@ -405,9 +402,7 @@ type op struct {
 	id     uint64
 	begin  int64
 	seen   []uint64 // by a read
-	office uint64
-	asked  uint64 // a read without a lease waits for the answer to this question
-	stamp  int64
+	asked  uint64   // a read without a lease waits for the answer to this question
 }
 
 // ask asks the member for something. It is a turn: the engine changes at once.
@@ -417,7 +412,7 @@ func (m *member) ask(kind byte) {
 		return
 	}
 	w.ops++
-	o := &op{kind: kind, number: w.ops, begin: w.now, office: m.office}
+	o := &op{kind: kind, number: w.ops, begin: w.now}
 	m.stamp = max(m.clock(), m.stamp+1)
 	switch kind {
 	case put:
@@ -443,7 +438,6 @@ func (m *member) ask(kind byte) {
 	m.pending = append(m.pending, o)
 	if kind != read {
 		f := fact{stamp: m.stamp, kind: kind, id: o.id, op: o.number}
-		o.stamp = f.stamp
 		if err := m.core.Propose(m.office, f.encode()); err != nil && !errors.Is(err, ErrDeposed) {
 			panic(err)
 		}
@@ -510,9 +504,6 @@ func (m *member) crash(power, damage bool) {
 	}
 	if damage {
 		m.flip()
-	}
-	for _, o := range m.pending {
-		w.unknown(o)
 	}
 	m.pending = nil
 }

@@ -30,7 +30,7 @@ var ErrBehind = errors.New("core: the log of the member ends before what it has 
 // error is ErrBehind, no message may pass before another term.
 func (c *Core) Heard(now int64, id uint64, last raftlog.Position) error {
 	c.gate.heard[id] = last
-	c.look(now)
+	c.look()
 	if c.state == raft.StateLeader && c.node.Status().Progress[id].Match > last.Index {
 		return ErrBehind
 	}

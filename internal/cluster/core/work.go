@@ -60,7 +60,7 @@ func (c *Core) Work(now int64) Work {
 		for _, r := range ready.ReadStates {
 			c.answered(r)
 		}
-		c.look(now)
+		c.look()
 	}
 	work := c.work
 	c.work = Work{}
@@ -76,7 +76,7 @@ func writeOf(m *raftpb.Message) Write {
 }
 
 // look notices what has changed: a term, a leader, an office.
-func (c *Core) look(now int64) {
+func (c *Core) look() {
 	s := c.node.BasicStatus()
 	if s.GetTerm() != c.term {
 		c.empties, c.barriers, c.resigned = 0, 1, false
