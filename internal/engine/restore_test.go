@@ -121,6 +121,7 @@ func restored(t *testing.T, tw *twins, want map[uint64]Change, logs ...[]Change)
 	tw.same("jobs", plainJobs(got), plainJobs(want))
 	tw.same("last id", e.LastID(), last)
 	tw.same("pauses", pausesOf(e, tw.now), pausesOfModel(tw.m, tw.now))
+	tw.same("digest", e.Digest(tw.now, 0), tw.e.Digest(tw.now, 0))
 	e.Tick(tw.now)
 	if err := e.Check(); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,316 @@
+package engine
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+var catchupSeeds = flag.Uint64("engine.catchup-seeds", 300, "how many seeds TestCatchUp has")
+
+// A group is a log of entries that a leader decides and others are told of, without a
+// network: engines that lead, follow, and catch up while the others go on.
+type group struct {
+	src     *rand.Rand
+	planted catchupFault
+	now     int64
+	term    int
+
+	log       []logEntry // of index 1 and above
+	committed int
+
+	leader   *Engine
+	sessions []*Session
+
+	follower *Engine
+	applied  int // by the follower
+
+	joiner *joiner
+	joined int // how many joiners have caught up
+	thrown int // how many walks were thrown away
+}
+
+// A logEntry is what one turn has changed.
+type logEntry struct {
+	term    int
+	changes []Change
+}
+
+// catchupFault is a mistake that a test must find.
+type catchupFault int
+
+const (
+	noFault     catchupFault = iota
+	mergedTail               // changes are applied while the walk goes on
+	uncommitted              // the walk over a leader counts before its last entry is committed
+)
+
+// A joiner is an empty engine that is filled by a walk over another one, and then by the
+// entries since the walk began.
+type joiner struct {
+	eng     *Engine
+	donor   *Engine
+	leading bool  // the donor is the leader
+	place   int64 // of the walk; negative: it is over
+	applied int   // index of the last entry that is in eng; before the end of the walk: of that before the walk
+	end     int   // index of the last entry that the donor had made or applied when the walk ended
+}
+
+func newGroup(seed uint64, planted catchupFault) *group {
+	g := &group{src: rand.New(rand.NewPCG(seed, seed)), planted: planted, follower: New(Options{Logged: true})}
+	g.elect()
+	return g
+}
+
+// elect makes an engine that has applied all that is committed the leader's, and drops what
+// is not committed, as if the leader had died.
+func (g *group) elect() {
+	if g.joiner != nil && g.awaits(g.joiner) {
+		g.joiner = nil
+		g.thrown++
+	}
+	g.log = g.log[:g.committed]
+	g.term++
+	g.leader = g.replayed(g.committed)
+	g.sessions = nil
+	for range 4 {
+		g.sessions = append(g.sessions, g.leader.Open(nil))
+	}
+}
+
+// replayed returns an engine that was told the first n entries.
+func (g *group) replayed(n int) *Engine {
+	e := New(Options{Logged: true})
+	for _, entry := range g.log[:n] {
+		restoreAll(e, entry.changes)
+	}
+	return e
+}
+
+func restoreAll(e *Engine, changes []Change) {
+	for _, c := range changes {
+		e.Restore(c)
+	}
+}
+
+// turn lets the leader decide something.
+func (g *group) turn() {
+	g.now += g.src.Int64N(second)
+	g.leader.Tick(g.now)
+	for range 1 + g.src.IntN(3) {
+		g.verb()
+	}
+	if changes := g.leader.TakeChanges(); len(changes) > 0 {
+		g.log = append(g.log, logEntry{g.term, changes})
+	}
+}
+
+// verb is one of a random session.
+func (g *group) verb() {
+	e, r, n := g.leader, g.src, g.src.IntN(len(g.sessions))
+	s := g.sessions[n]
+	if s.waiting {
+		return
+	}
+	id := 1 + r.Uint64N(e.LastID()+1)
+	if r.IntN(2) == 0 && s.held.first != none {
+		id = e.jobs.at(s.held.first).id()
+	}
+	tube := []byte{'a' + byte(r.IntN(4))}
+	state := []State{Ready, Delayed, Buried}[r.IntN(3)]
+	switch r.IntN(16) {
+	case 0, 1, 2:
+		e.Use(s, tube)
+		e.Put(g.now, s, Spec{uint32(r.IntN(3)), uint32(r.IntN(3)), 1}, fmt.Appendf(nil, "%d of %d", e.LastID(), g.term))
+	case 3:
+		e.Watch(s, tube)
+	case 4, 5, 6:
+		e.Reserve(g.now, s, 0)
+	case 7:
+		e.Release(g.now, s, id, uint32(r.IntN(3)), uint32(r.IntN(3)))
+	case 8:
+		e.Bury(s, id, 1)
+	case 9:
+		e.Kick(g.now, s, uint32(r.IntN(3)))
+	case 10:
+		e.ReserveJob(g.now, s, id)
+	case 11:
+		e.Pause(g.now, tube, uint32(r.IntN(3)))
+	case 12:
+		e.Close(g.now, s)
+		g.sessions[n] = e.Open(nil)
+	case 13:
+		if w, o := e.BeginMove(tube, []byte{'a' + byte(r.IntN(4))}, state); o == OK {
+			w.AtMost(2)
+			for e.ContinueSweep(g.now, &w) {
+			}
+		}
+	case 14, 15:
+		e.Delete(s, id)
+	}
+}
+
+// follow lets the follower apply some of what is committed.
+func (g *group) follow(atMost int) {
+	for ; g.applied < g.committed && atMost > 0; atMost-- {
+		restoreAll(g.follower, g.log[g.applied].changes)
+		g.applied++
+	}
+}
+
+// catchUp lets the joiner come a little nearer to the others.
+func (g *group) catchUp() {
+	j := g.joiner
+	switch {
+	case j == nil:
+		g.join()
+	case j.place >= 0:
+		g.walk(j)
+	case !g.awaits(j):
+		g.tail(j, 1+g.src.IntN(4))
+	}
+}
+
+// awaits reports whether the leader that the joiner has walked over may still lose its office
+// before all that it had decided is committed: then what the walk has seen has never been.
+func (g *group) awaits(j *joiner) bool {
+	return j.leading && g.planted != uncommitted && (j.place >= 0 || g.committed < j.end)
+}
+
+// join begins a walk over the leader or the follower.
+func (g *group) join() {
+	g.joiner = &joiner{eng: New(Options{Logged: true}), donor: g.follower, applied: g.applied}
+	if g.src.IntN(2) == 0 {
+		g.joiner.donor, g.joiner.leading, g.joiner.applied = g.leader, true, len(g.log)
+	}
+}
+
+// walk sends a few jobs to the joiner.
+func (g *group) walk(j *joiner) {
+	for range 1 + g.src.IntN(4) {
+		c, next, ok := j.donor.NextSnapshot(j.place)
+		if ok {
+			c.Body = bytes.Clone(c.Body)
+			j.eng.Restore(c)
+		}
+		if j.place = next; next < 0 {
+			break
+		}
+	}
+	if g.planted == mergedTail {
+		g.tail(j, 2)
+	}
+	if j.place >= 0 {
+		return
+	}
+	for c := range j.donor.Pauses {
+		j.eng.Restore(c)
+	}
+	j.eng.Restore(Change{Kind: LastID, ID: j.donor.LastID()})
+	if j.end = g.applied; j.leading {
+		j.end = len(g.log)
+	}
+}
+
+// tail lets the joiner apply entries that are committed.
+func (g *group) tail(j *joiner, atMost int) {
+	for ; j.applied < g.committed && atMost > 0; atMost-- {
+		restoreAll(j.eng, g.log[j.applied].changes)
+		j.applied++
+	}
+}
+
+// compare compares all engines that have applied the same, and makes the joiner the follower
+// if it has caught up.
+func (g *group) compare() error {
+	j := g.joiner
+	if j == nil || j.place >= 0 || j.applied < j.end || g.awaits(j) {
+		return nil
+	}
+	if err := j.eng.Check(); err != nil {
+		return err
+	}
+	want := g.replayed(min(j.applied, g.committed))
+	if got, want := j.eng.Digest(g.now, 0), want.Digest(g.now, 0); got != want {
+		return fmt.Errorf("a joiner that has caught up to %d has the digest %x, and what is committed %x", j.applied, got, want)
+	}
+	if got, want := g.follower.Digest(g.now, 0), g.replayed(g.applied).Digest(g.now, 0); got != want {
+		return fmt.Errorf("the follower has the digest %x at %d, and what is committed %x", got, g.applied, want)
+	}
+	if got, want := j.eng.LastID(), want.LastID(); got < want {
+		return fmt.Errorf("the joiner's last id is %d, below %d", got, want)
+	}
+	if g.committed == len(g.log) {
+		if got, want := g.leader.Digest(g.now, 0), g.replayed(g.committed).Digest(g.now, 0); got != want {
+			return fmt.Errorf("the leader has the digest %x at %d, and what is committed %x", got, g.committed, want)
+		}
+	}
+	g.follower, g.applied, g.joiner = j.eng, j.applied, nil
+	g.joined++
+	return nil
+}
+
+func (g *group) run(steps int) error {
+	for range steps {
+		switch k := g.src.IntN(100); {
+		case k < 50:
+			g.turn()
+		case k < 65:
+			g.committed += g.src.IntN(len(g.log) - g.committed + 1)
+		case k < 75:
+			g.follow(1 + g.src.IntN(8))
+		case k < 98:
+			g.catchUp()
+		case k < 99:
+			g.elect()
+		default:
+			g.joiner = nil // it was killed
+		}
+		if err := g.compare(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestCatchUp runs engines that lead, follow and catch up with the others by a walk over one
+// of them and the entries since the walk began, and compares them.
+func TestCatchUp(t *testing.T) {
+	joined, thrown := 0, 0
+	first := *seedFlag
+	if first != 0 {
+		*catchupSeeds = 1
+	}
+	for seed := first; seed < first+*catchupSeeds; seed++ {
+		g := newGroup(seed, noFault)
+		if err := g.run(600); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		joined, thrown = joined+g.joined, thrown+g.thrown
+	}
+	t.Logf("%d joiners caught up, %d walks were thrown away", joined, thrown)
+	if first == 0 && (joined == 0 || thrown == 0) {
+		t.Error("the test tries nothing")
+	}
+}
+
+// TestCatchUpPlanted plants the mistakes that the order of a walk and what follows it is there
+// to prevent.
+func TestCatchUpPlanted(t *testing.T) {
+	for name, fault := range map[string]catchupFault{
+		"changes are applied during the walk":      mergedTail,
+		"a leader's walk counts before it commits": uncommitted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(2000) {
+				if err := newGroup(seed, fault).run(600); err != nil {
+					t.Logf("found with seed %d: %v", seed, err)
+					return
+				}
+			}
+			t.Error("nobody has noticed")
+		})
+	}
+}
