@@ -49,7 +49,7 @@ lint: ## gofmt, vet, staticcheck, and that it builds for the other systems
 #   G115  conversions of integers: the parser, the decoders of the journal and the
 #         options check their ranges, and are fuzzed
 #   G304  names of files in variables: an operator names them, never a client
-# A line that another rule would stop says why it is right, behind "#nosec".
+# A line that another rule would stop says why it is right, after "#nosec".
 scan: ## gosec: what a program on a network had better not do
 	$(GO) run github.com/securego/gosec/v2/cmd/gosec@v2.27.1 -quiet -exclude=G104,G115,G304 ./...
 
@@ -87,7 +87,7 @@ budget: ## instructions, system calls and allocations per command against their 
 bench: ## benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-bench-compare: build ## doc/benchmarks.md anew: beanpole beside Debian's beanstalkd
+bench-compare: build ## writes doc/benchmarks.md: beanpole beside Debian's beanstalkd
 	doc/benchmarks.sh bin/beanpole > doc/benchmarks.md.new
 	mv doc/benchmarks.md.new doc/benchmarks.md
 

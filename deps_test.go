@@ -74,6 +74,7 @@ var arrows = map[string]string{
 	// Judges and tools. conformance needs an address only.
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
 	"internal/bench":         "internal/freeport internal/load internal/wire golang.org/x/sync golang.org/x/sys",
+	"internal/bench/compare": "internal/bench internal/load",
 	"internal/budget":        "",
 	"internal/budget/driver": "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
 	"internal/conformance":   "internal/freeport",
@@ -91,7 +92,7 @@ var arrows = map[string]string{
 	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"cmd/beanpole/internal/manual":     "",
 	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
-	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/bench internal/cli internal/load internal/server internal/wire github.com/spf13",
+	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/cli internal/load internal/server internal/wire github.com/spf13",
 }
 
 // TestDecided looks for each module that go.mod requires in the decision about

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints doc/benchmarks.md, measured anew: beanpole beside Debian's beanstalkd.
+# Prints doc/benchmarks.md, measured again: beanpole beside Debian's beanstalkd.
 # It adds a line for each comparison to doc/benchmarks-history.csv.
 #
 #   doc/benchmarks.sh BEANPOLE
@@ -21,9 +21,11 @@ jobs=${JOBS:-1000000}
 here=$(cd "$(dirname "$0")" && pwd)
 history=$here/benchmarks-history.csv
 
-# bench says in the page when a load could not be measured: its row is missing.
-bench() { "$beanpole" bench --rounds "$rounds" --markdown "$@" || printf '\n**Not all of it was measured**: run it again, for longer.\n'; }
-suite() { bench --duration "$duration" --history "$history" --suite "$@"; }
+(cd "$here/.." && go build -o bin/compare ./internal/bench/compare)
+
+# compare says in the page when a load could not be measured: its row is missing.
+compare() { "$here/../bin/compare" -rounds "$rounds" -markdown "$@" || printf '\n**Not all of it was measured**: run it again, for longer.\n'; }
+suite() { compare -duration "$duration" -history "$history" -suite "$@"; }
 
 # measured runs one load on a server with a journal of the given segment size,
 # and tells how many records cleaning has moved meanwhile.
@@ -54,11 +56,11 @@ commands() (
 	for _ in $(seq "$scale"); do
 		for program in "$beanpole" beanstalkd; do
 			name=$(basename "$program")
-			anew
+			restart
 			seq "$jobs" | "$beanpole" put --tube big --lines >/dev/null
 			clocked export "$jobs" export --tube big
 			mv "$dir/out" "$dir/file"
-			anew
+			restart
 			clocked import "$jobs" import "$dir/file"
 			rm "$dir/file.progress"
 			seq "$few" | "$beanpole" put --tube few --lines >/dev/null
@@ -73,8 +75,8 @@ commands() (
 	done
 )
 
-# anew starts the program of commands, in place of the one that runs.
-anew() {
+# restart starts the program of commands, in place of the one that runs.
+restart() {
 	[ -z "$pid" ] || { kill "$pid" && wait "$pid" || true; }
 	rm -f "$dir/socket"
 	"$program" -l "unix:$dir/socket" 2>/dev/null &
@@ -108,51 +110,51 @@ $(date -u +%Y-%m-%d), $(beanstalkd -v), beanpole at commit $(git -C "$here" rev-
 
 ## In memory
 
-\`beanpole bench --suite memory --against beanstalkd --rounds $rounds --duration $duration --markdown\`
+\`compare -suite memory -rounds $rounds -duration $duration -markdown beanstalkd beanpole\`
 
-$(suite memory --against beanstalkd)
+$(suite memory beanstalkd "$beanpole")
 
 ## With a sync before each reply
 
-\`beanpole bench --suite journal --against 'beanstalkd -b {dir} -f 0' --server 'beanpole -b {dir}' --rounds $rounds --duration $duration --markdown\`
+\`compare -suite journal -rounds $rounds -duration $duration -markdown 'beanstalkd -b {dir} -f 0' 'beanpole -b {dir}'\`
 
-$(suite journal --against 'beanstalkd -b {dir} -f 0' --server "$beanpole -b {dir}")
+$(suite journal 'beanstalkd -b {dir} -f 0' "$beanpole -b {dir}")
 
 ## With a sync every 50 ms
 
-Both with their logs, \`--connections 50 --against 'beanstalkd -b {dir} -f 50' --server 'beanpole -b {dir} -f 50'\`:
+Both with their logs, \`compare -connections 50 'beanstalkd -b {dir} -f 50' 'beanpole -b {dir} -f 50'\`:
 
-$(bench --connections 50 --duration "$duration" --history "$history" --against 'beanstalkd -b {dir} -f 50' --server "$beanpole -b {dir} -f 50")
+$(compare -connections 50 -duration "$duration" -history "$history" 'beanstalkd -b {dir} -f 50' "$beanpole -b {dir} -f 50")
 
-What the journal costs: beanpole in memory beside itself with \`-f 50\`, \`--connections 50 --against beanpole --server 'beanpole -b {dir} -f 50'\`:
+What the journal costs: beanpole in memory beside itself with \`-f 50\`, \`compare -connections 50 beanpole 'beanpole -b {dir} -f 50'\`:
 
-$(bench --connections 50 --duration "$duration" --history "$history" --against "$beanpole" --server "$beanpole -b {dir} -f 50")
+$(compare -connections 50 -duration "$duration" -history "$history" "$beanpole" "$beanpole -b {dir} -f 50")
 
 ## Crowds
 
 Tubes with a job in each, idle connections and waiting workers burden a server without taking part in the load. Each server is measured without
 them and with them, in turn.
 
-\`beanpole bench --suite crowd --against beanstalkd --rounds $rounds --duration $duration --markdown\`
+\`compare -suite crowd -rounds $rounds -duration $duration -markdown beanstalkd beanpole\`
 
-$(suite crowd --against beanstalkd)
+$(suite crowd beanstalkd "$beanpole")
 
 ## At scale
 
-\`beanpole bench scale --against beanstalkd --rounds $scale --duration $duration --markdown\`
+\`compare -suite scale -rounds $scale -duration $duration -markdown beanstalkd beanpole\`
 
-$("$beanpole" bench scale --against beanstalkd --rounds "$scale" --duration "$duration" --markdown)
+$(compare -suite scale -rounds "$scale" -duration "$duration" beanstalkd "$beanpole")
 
 ## Restart
 
 Jobs of 64 bytes are put, the server is killed, and started again:
-\`beanpole bench --restart 1000000 --against 'beanstalkd -b {dir}' --server 'beanpole -b {dir}' --rounds $rounds --markdown\`
+\`compare -suite restart -jobs 1000000 -rounds $rounds -markdown 'beanstalkd -b {dir}' 'beanpole -b {dir}'\`
 
-$(bench --restart 1000000 --against 'beanstalkd -b {dir}' --server "$beanpole -b {dir}")
+$(compare -suite restart -jobs 1000000 'beanstalkd -b {dir}' "$beanpole -b {dir}")
 
 With 5,000,000 jobs, $scale rounds:
 
-$(bench --rounds "$scale" --restart 5000000 --against 'beanstalkd -b {dir}' --server "$beanpole -b {dir}")
+$(compare -suite restart -rounds "$scale" -jobs 5000000 'beanstalkd -b {dir}' "$beanpole -b {dir}")
 
 ## Cleaning
 

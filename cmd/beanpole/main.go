@@ -7,7 +7,7 @@
 //	beanpole put|peek|tubes|...     for a person at the keyboard: see package cli
 //	beanpole token new|hash         make tokens for clients
 //	beanpole journal COMMAND DIR    check, dump, repair or export a journal
-//	beanpole bench [options]        measure a server, or compare two
+//	beanpole bench [options]        measure a server
 //	beanpole version                what this binary was built from
 //	beanpole help [command]
 //
@@ -17,7 +17,7 @@
 //	command     what commands share: exit codes, errors of the command line, flags
 //	config      the settings of the server: command line, environment, file
 //	journalcmd  the commands that look at a journal, mend and convert it
-//	benchcmd    the commands that measure
+//	benchcmd    the command that measures a server
 //	manual      how pages for man(1) are written
 //
 // This package has the other commands, and runs the server: it gives the packages their
@@ -101,7 +101,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpFunc(printHelp)
 	const server = "server"
 	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
-	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journalcmd.New(), benchcmd.New(version() + ", commit " + commit()), newVersion()} {
+	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journalcmd.New(), benchcmd.New(), newVersion()} {
 		cmd.GroupID = server
 		root.AddCommand(cmd)
 	}

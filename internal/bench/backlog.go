@@ -31,7 +31,7 @@ func backlog(o *Options) Experiment {
 	twice := Target{Of: value, Limit: 2}
 	return Experiment{
 		Name:  "backlog",
-		Title: fmt.Sprintf("%d connections that put, reserve and delete, %s jobs behind", interactiveClients, count(o.jobs(backlogJobs))),
+		Title: fmt.Sprintf("%d connections that put, reserve and delete, %s jobs behind", interactiveClients, load.Count(o.jobs(backlogJobs))),
 		goals: []goal{
 			{p50 + slowdown, twice}, {p99 + slowdown, twice}, {p999 + slowdown, twice},
 			{gcPause, Target{Of: value, Limit: 1e6}},    // ns
@@ -68,7 +68,7 @@ func (t *trial) backlog(ctx context.Context) error {
 	} {
 		t.setTime(q.name+emptyQueue, q.before)
 		t.setTime(q.name+behindJobs, q.after)
-		t.set(q.name+slowdown, Times, float64(q.after)/float64(q.before))
+		t.set(q.name+slowdown, load.Times, float64(q.after)/float64(q.before))
 	}
 	full := known(load.UsageOf(t.PID).RSS)
 	if err := t.drain(ctx, o.Tube, t.jobs(backlogJobs)); err != nil {
@@ -83,8 +83,8 @@ func (t *trial) backlog(ctx context.Context) error {
 	if collections == 0 { // it is no Go program
 		collections, pause = math.NaN(), math.NaN()
 	}
-	t.set(gcCount, Number, collections)
-	t.set(gcPause, Nanoseconds, pause)
+	t.set(gcCount, load.Number, collections)
+	t.set(gcPause, load.Nanoseconds, pause)
 	return nil
 }
 

@@ -1,9 +1,8 @@
 // Package bench compares two servers: it starts them in turn, runs the same experiments
-// on both, and writes tables of the results. It is what "beanpole bench --against" and
-// "beanpole bench scale" run, and it makes the tables of doc/benchmarks.md.
+// on both, and writes tables of the results. The program in compare is its command line, and
+// makes the tables of doc/benchmarks.md.
 //
-//	all := bench.Suites["memory"](&o)
-//	reports, err := bench.Run(ctx, o, all)
+//	reports, err := bench.Run(ctx, o, bench.Suites["memory"](&o))
 //	err = bench.WriteMarkdown(os.Stdout, reports)
 //
 // Data flows one way. Options name the servers and the sizes. The trial of an Experiment
@@ -15,18 +14,19 @@
 //
 // Suites are tables of loads (package load): memory, for servers that keep nothing on
 // disk; journal, for servers with a log; and crowd, where tubes, idle connections or
-// waiting workers burden a server without taking part in the load. Scale is for what a
+// waiting workers burden a server without taking part in the load. The suite scale is for what a
 // closed loop does not show, how servers behave when something is large:
 //
 //	memory     the resident memory of a long queue, whether it is given back, and that of delayed and buried jobs
-//	backlog    the latency of clients with millions of jobs behind, the garbage collector's pauses, and how soon memory is given back
+//	backlog    the latency of clients with millions of jobs in the queue, the garbage collector's pauses, and how soon memory is given back
 //	due        the latency of clients while a million jobs of another tube come due in one second
 //	fairness   the latency of clients beside a few connections that keep hundreds of commands in flight
 //	observers  the latency of list-tubes and stats with many tubes, and of clients beside them
 //	expensive  the latency of clients beside others that watch very many tubes, kick or hold very many jobs, or end a pause
 //
 // In fairness, observers and expensive, clients are measured alone, and then beside each of
-// some disturbances. Restart measures how soon a server serves again after a crash.
+// some disturbances. Restart measures how soon a server serves again after a crash. Stalls
+// compares two versions of beanpole: how long clients wait while others do what takes long.
 //
 // # How it is measured
 //

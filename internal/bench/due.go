@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -24,7 +25,7 @@ const (
 func due(o *Options) Experiment {
 	return Experiment{
 		Name:  "due",
-		Title: fmt.Sprintf("%s delayed jobs that come due within one second, beside %d clients of another tube", count(o.jobs(dueJobs)), interactiveClients),
+		Title: fmt.Sprintf("%s delayed jobs that come due within one second, beside %d clients of another tube", load.Count(o.jobs(dueJobs)), interactiveClients),
 		goals: []goal{{p99 + dueWhile, Target{Of: value, Limit: 20e6}}, {dueWrong, Target{Of: value, Limit: 0}}}, // ns
 		trial: running(func(ctx context.Context, t *trial) error {
 			clients := t.clients()
@@ -89,6 +90,6 @@ func (t *trial) checkOrder(ctx context.Context, n int) error {
 		}
 		last = max(last, r.ID)
 	}, wire.Reserved)
-	t.set(dueWrong, Number, float64(wrong))
+	t.set(dueWrong, load.Number, float64(wrong))
 	return err
 }

@@ -26,7 +26,7 @@ func expensive(o *Options) Experiment {
 	return disturbed{
 		name: "expensive",
 		title: fmt.Sprintf("%d connections with one command in flight beside one that watches %s tubes, %d that kick and %d that hold %s jobs",
-			interactiveClients, count(o.watched()), kickers, holders, count(o.jobs(expensiveJobs))),
+			interactiveClients, load.Count(o.watched()), kickers, holders, load.Count(o.jobs(expensiveJobs))),
 		pace: pace,
 		disturbances: []disturbance{
 			{"reserves from many tubes", 10 * time.Millisecond, beginReserves},

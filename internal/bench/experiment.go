@@ -26,7 +26,7 @@ type Options struct {
 	// Duration is how long each load is measured. 0 means 5 s.
 	Duration time.Duration
 
-	// Jobs is the number of jobs in memory, backlog, due, expensive, stalls and Restart. 0
+	// Jobs is the number of jobs in memory, backlog, due, expensive, stalls and restart. 0
 	// means 2,000,000, 10,000,000, 1,000,000, 500,000, 1,000,000 and 1,000,000.
 	Jobs int64
 
@@ -70,14 +70,6 @@ type goal struct {
 	figure string
 	Target
 }
-
-// Scale are the experiments of "beanpole bench scale", in the order in which they are run.
-func Scale(o *Options) []Experiment {
-	return []Experiment{memory(o), backlog(o), due(o), fairness(), observers(o), expensive(o)}
-}
-
-// ByName are the experiments that can be asked for by their names.
-func ByName(o *Options) []Experiment { return append(Scale(o), Stalls(o)) }
 
 // maxCrashes is how often A may crash in an experiment. beanstalkd 1.12 does in one of
 // ten trials of expensive.

@@ -21,13 +21,13 @@ func fairness() Experiment {
 
 // flood is a load on some connections. It lasts as long as that of the clients.
 func flood(connections int) disturbance {
-	d := disturbance{name: "a flood from " + plural(connections, "connection")}
+	d := disturbance{name: "a flood from " + load.Plural(connections, "connection")}
 	d.begin = func(begun context.Context, t *trial) (func(context.Context) error, error) {
 		return func(context.Context) error {
 			r, err := load.Run(begun, load.Options{
 				Addr: t.Addr, Tube: "flood", Duration: t.Duration, Connections: connections, InFlight: floodInFlight,
 			})
-			t.set(throughput+" of "+d.name, PerSecond, r.Throughput)
+			t.set(throughput+" of "+d.name, load.PerSecond, r.Throughput)
 			return err
 		}, nil
 	}

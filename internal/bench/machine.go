@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/beanpole-mq/beanpole/internal/load"
 )
 
 // A Machine describes the machine of a measurement.
@@ -52,5 +54,5 @@ func (m Machine) String() string {
 	if m.Model != "" {
 		model = " of " + m.Model
 	}
-	return fmt.Sprintf("%s%s, %s %s, %s", plural(m.CPUs, "core"), model, m.Kernel, m.Arch, m.Go)
+	return fmt.Sprintf("%s%s, %s %s, %s", load.Plural(m.CPUs, "core"), model, m.Kernel, m.Arch, m.Go)
 }

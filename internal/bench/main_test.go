@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/beanpole-mq/beanpole/internal/conformance"
+	"github.com/beanpole-mq/beanpole/internal/load"
 )
 
 // binary is our server, built once for all tests.
@@ -19,6 +22,10 @@ var binary string
 func TestMain(m *testing.M) {
 	if runtime.GOOS != "linux" {
 		fmt.Println("the load generator runs on Linux only")
+		return
+	}
+	if len(os.Args) == 3 && os.Args[1] == "responder" { // started by a test
+		respond(os.Args[2])
 		return
 	}
 	goleak.VerifyTestMain(built{m})
@@ -47,7 +54,16 @@ func beanpole() Server {
 }
 
 func responder() Server {
-	return Server{Name: "responder", Command: []string{binary, "bench", "responder", "127.0.0.1:{port}"}}
+	return Server{Name: "responder", Command: []string{os.Args[0], "responder", "127.0.0.1:{port}"}}
+}
+
+// respond is the process of a responder.
+func respond(addr string) {
+	l, err := net.Listen("tcp", addr)
+	if err == nil {
+		err = load.Responder(context.Background(), l)
+	}
+	fmt.Fprintln(os.Stderr, err)
 }
 
 // beanstalkd is the real one, or the test is skipped.

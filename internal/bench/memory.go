@@ -28,7 +28,7 @@ func memory(o *Options) Experiment {
 	}
 	return Experiment{
 		Name:  "memory",
-		Title: fmt.Sprintf("%s ready jobs of 64 bytes, then none; as many delayed and buried ones", count(o.jobs(memoryJobs))),
+		Title: fmt.Sprintf("%s ready jobs of 64 bytes, then none; as many delayed and buried ones", load.Count(o.jobs(memoryJobs))),
 		goals: []goal{atMost(perJob, most), atMost(perDelayedJob, most), atMost(perBuriedJob, most)},
 		trial: func(ctx context.Context, t *trial) error {
 			n := t.jobs(memoryJobs)
@@ -47,7 +47,7 @@ func memory(o *Options) Experiment {
 					if err := s.put(d, int(n)); err != nil {
 						return err
 					}
-					t.set(s.figure, Bytes, known(load.UsageOf(t.PID).RSS)/float64(n))
+					t.set(s.figure, load.Bytes, known(load.UsageOf(t.PID).RSS)/float64(n))
 					return nil
 				})
 				if err != nil {
@@ -65,7 +65,7 @@ func (t *trial) memoryOfReady(ctx context.Context, n int64) error {
 		return err
 	}
 	rss := t.setRSS("RSS with the jobs")
-	t.set(perJob, Bytes, rss/float64(n))
+	t.set(perJob, load.Bytes, rss/float64(n))
 	if err := t.drain(ctx, memoryTube, n); err != nil {
 		return err
 	}

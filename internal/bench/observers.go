@@ -14,9 +14,9 @@ import (
 // observers looks at a server with very many tubes while somebody asks for
 // their list, or for the statistics, again and again.
 func observers(o *Options) Experiment {
-	title := count(o.tubes(false)) + " tubes"
+	title := load.Count(o.tubes(false)) + " tubes"
 	if n := o.tubes(true); n != o.tubes(false) {
-		title += fmt.Sprintf(" (%s: %s)", o.A.DisplayName(), count(n))
+		title += fmt.Sprintf(" (%s: %s)", o.A.DisplayName(), load.Count(n))
 	}
 	return disturbed{
 		name:    "observers",

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/load"
 )
 
 // The servers of an experiment.
@@ -30,7 +32,7 @@ type Report struct {
 // A Figure is something that an experiment measures: a value in each round.
 type Figure struct {
 	Name        string           `json:"name"`
-	Unit        Unit             `json:"unit"`
+	Unit        load.Unit        `json:"unit"`
 	Servers     [numSides]Series `json:"servers"`      // A, B, the responder
 	ToA         Series           `json:"to_a"`         // B/A of each round; empty where that says nothing
 	ToResponder Series           `json:"to_responder"` // B/responder
@@ -117,7 +119,7 @@ func (r *Report) sum() {
 		for s := range f.Servers {
 			f.Servers[s].sum()
 		}
-		if f.Unit.comparable() {
+		if f.Unit.Comparable() {
 			f.ToA = quotients(&f.Servers[sideB], &f.Servers[sideA])
 			f.ToResponder = quotients(&f.Servers[sideB], &f.Servers[sideResponder])
 		}
@@ -202,16 +204,16 @@ func (t *Target) judge(f *Figure) {
 
 // describe says what was asked, and verdict what came of it.
 func (t *Target) describe(f *Figure) string {
-	relation, limit, of := "<=", factor(t.Limit), t.Of+" "
+	relation, limit, of := "<=", load.Factor(t.Limit), t.Of+" "
 	if t.AtLeast {
 		relation = ">="
 	}
 	if t.Of == value {
-		limit, of = f.Unit.format(t.Limit), ""
+		limit, of = f.Unit.Format(t.Limit), ""
 	}
 	s := of + relation + " " + limit
 	if t.OrResponder > 0 {
-		s += ", or " + factor(t.OrResponder) + " of the responder's"
+		s += ", or " + load.Factor(t.OrResponder) + " of the responder's"
 	}
 	return s
 }

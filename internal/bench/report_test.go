@@ -21,9 +21,9 @@ func loadReport(name string) Report {
 	}
 	add := func(side, round int, rate, p50us, p99us, cpu float64) {
 		r.add(side, round, []measurement{
-			{throughput, PerSecond, rate}, {cpuPerCommand, Nanoseconds, cpu * 1e3},
-			{p50, Nanoseconds, p50us * 1e3}, {p99, Nanoseconds, p99us * 1e3}, {p999, Nanoseconds, 2 * p99us * 1e3},
-			{peakRSS, Bytes, 3 << 19},
+			{throughput, load.PerSecond, rate}, {cpuPerCommand, load.Nanoseconds, cpu * 1e3},
+			{p50, load.Nanoseconds, p50us * 1e3}, {p99, load.Nanoseconds, p99us * 1e3}, {p999, load.Nanoseconds, 2 * p99us * 1e3},
+			{peakRSS, load.Bytes, 3 << 19},
 		})
 	}
 	add(sideA, 0, 100_000, 100, 12_000, 8)
@@ -47,8 +47,8 @@ func report() Report {
 	}}
 	add := func(side, round int, rss, p99, slower, rate float64) {
 		r.add(side, round, []measurement{
-			{"RSS", Bytes, rss}, {"p99", Nanoseconds, p99}, {"slower", Times, slower},
-			{"throughput", PerSecond, rate}, {"pause", Nanoseconds, math.NaN()},
+			{"RSS", load.Bytes, rss}, {"p99", load.Nanoseconds, p99}, {"slower", load.Times, slower},
+			{"throughput", load.PerSecond, rate}, {"pause", load.Nanoseconds, math.NaN()},
 		})
 	}
 	add(sideA, 0, 2<<20, 1e6, 1, 1234567)
@@ -161,7 +161,7 @@ func TestTargets(t *testing.T) {
 			s.sum()
 			return s
 		}
-		f := Figure{Unit: Bytes, ToA: series(tt.toA), ToResponder: series(tt.toResponder)}
+		f := Figure{Unit: load.Bytes, ToA: series(tt.toA), ToResponder: series(tt.toResponder)}
 		f.Servers[sideB] = series(tt.b)
 		tt.target.judge(&f)
 		if got := tt.target.describe(&f) + ": " + tt.target.verdict(); got != tt.want {
@@ -184,7 +184,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("the second one came back as %+v, error %v", second, err)
 	}
 	rss, pause := r.Figures[0], r.Figures[4]
-	if rss.ToA.Median != 0.5 || rss.Targets[0].Met == nil || !*rss.Targets[0].Met || rss.Targets[0].Of != toA || rss.Unit != Bytes {
+	if rss.ToA.Median != 0.5 || rss.Targets[0].Met == nil || !*rss.Targets[0].Met || rss.Targets[0].Of != toA || rss.Unit != load.Bytes {
 		t.Errorf("RSS came back as %+v", rss)
 	}
 	a := pause.Servers[sideA]
@@ -199,7 +199,7 @@ func TestHistory(t *testing.T) {
 	when := time.Date(2026, 11, 21, 23, 0, 0, 0, time.FixedZone("", -3600))
 	m := Machine{CPUs: 2, Model: "Model", Kernel: "Linux 6", Arch: "amd64", Go: "go1.26"}
 	little := Report{Name: "little", Servers: [numSides]string{"old", "new"}, rounds: 1}
-	little.add(sideB, 0, []measurement{{throughput, PerSecond, 2000.6}, {cpuPerCommand, Nanoseconds, math.NaN()}})
+	little.add(sideB, 0, []measurement{{throughput, load.PerSecond, 2000.6}, {cpuPerCommand, load.Nanoseconds, math.NaN()}})
 	little.sum()
 	other := report()
 	other.Figures = other.Figures[:3]
@@ -216,55 +216,6 @@ func TestHistory(t *testing.T) {
 	fields, err := csv.NewReader(strings.NewReader(want)).Read()
 	if err != nil || len(fields) != len(HistoryHeader) {
 		t.Errorf("%d fields, the header has %d (%v)", len(fields), len(HistoryHeader), err)
-	}
-}
-
-func TestFormat(t *testing.T) {
-	for _, tt := range []struct {
-		unit  Unit
-		value float64
-		want  string
-	}{
-		{Bytes, 182.4, "182 bytes"},
-		{Bytes, 8 << 10, "8.0 KiB"},
-		{Bytes, -2048, "-2.0 KiB"},
-		{Bytes, 70_000, "0.1 MiB"},
-		{Nanoseconds, 209, "0.21 us"},
-		{Nanoseconds, 999_600, "1000 us"},
-		{Nanoseconds, 12_345_678, "12.3 ms"},
-		{Nanoseconds, 1.5e9, "1.50 s"},
-		{PerSecond, 999, "999/s"},
-		{Number, 1_000_000, "1,000,000"},
-		{Times, 0.0123, "0.012 times"},
-		{Times, 24.44, "24.4 times"},
-	} {
-		if got := tt.unit.format(tt.value); got != tt.want {
-			t.Errorf("%v %s is printed %q, want %q", tt.value, tt.unit, got, tt.want)
-		}
-	}
-}
-
-func TestWriteResult(t *testing.T) {
-	r := load.Result{
-		Options: load.Options{Connections: 2, Idle: 3}, Commands: 3000, Elapsed: time.Second, Throughput: 3000,
-		Latency:      load.Latency{P50: time.Millisecond, P90: 2 * time.Millisecond, P99: 3 * time.Millisecond, P999: 4 * time.Millisecond, Max: 5 * time.Millisecond},
-		GeneratorCPU: time.Second / 2,
-		Server:       &load.ServerUsage{CPU: time.Second / 4, CPUPerCommand: 83 * time.Microsecond, RSS: 3 << 20, PeakRSS: 4 << 20},
-		Crowd:        &load.CrowdUsage{Members: 3, RSSBefore: 1 << 20, RSSWith: 2 << 20, RSSEach: 512},
-	}
-	var b strings.Builder
-	if err := WriteResult(&b, r); err != nil {
-		t.Fatal(err)
-	}
-	const want = `put-reserve-delete, 2 connections, 1 in flight, 64-byte bodies, beside 3 idle connections
-  throughput  3,000 commands/s (3000 in 1s)
-  latency     p50 1.00 ms  p90 2.00 ms  p99 3.00 ms  p99.9 4.00 ms  max 5.00 ms
-  server      83.0 us CPU per command, 25% of a core, RSS 3.0 MiB, peak 4.0 MiB
-  crowd       RSS 1.0 MiB before it came, 2.0 MiB with it: 512 bytes each
-  generator   50% of a core
-`
-	if got := b.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -17,28 +17,28 @@ const (
 	restartTube = "restart"
 )
 
-// Restart puts jobs of the given size, as in load.Options, kills the server, and starts it
-// again. The servers' commands have {dir} where they keep their jobs.
-func Restart(o *Options, bodySize int) Experiment {
+// restart puts jobs, kills the server, and starts it again. The servers' commands have {dir}
+// where they keep their jobs.
+func restart(o *Options) Experiment {
 	return Experiment{
 		Name:  "restart",
-		Title: fmt.Sprintf("%s jobs, a crash, and a start", count(o.jobs(restartJobs))),
+		Title: fmt.Sprintf("%s jobs, a crash, and a start", load.Count(o.jobs(restartJobs))),
 		trial: func(ctx context.Context, t *trial) error {
 			dir, err := os.MkdirTemp("", "beanpole-bench-")
 			if err != nil {
 				return err
 			}
 			defer os.RemoveAll(dir)
-			return t.restart(ctx, dir, bodySize)
+			return t.restart(ctx, dir)
 		},
 	}
 }
 
-func (t *trial) restart(ctx context.Context, dir string, bodySize int) error {
+func (t *trial) restart(ctx context.Context, dir string) error {
 	n := t.jobs(restartJobs)
 	var before float64 // bytes
 	err := t.startIn(ctx, dir, func(ctx context.Context) error {
-		if err := t.bulk(ctx, load.Options{Mix: load.Put, Tube: restartTube, Ops: n, BodySize: bodySize}, n); err != nil {
+		if err := t.bulk(ctx, load.Options{Mix: load.Put, Tube: restartTube, Ops: n}, n); err != nil {
 			return err
 		}
 		before = known(load.UsageOf(t.PID).RSS)
@@ -58,10 +58,10 @@ func (t *trial) restart(ctx context.Context, dir string, bodySize int) error {
 		}
 		t.setTime("time to the first reply", time.Since(began))
 		peak := known(load.UsageOf(t.PID).PeakRSS)
-		t.set("RSS before the crash", Bytes, before)
-		t.set("peak RSS of the restart", Bytes, peak)
-		t.set("peak to RSS before", Times, peak/before)
-		t.set("disk for a job", Bytes, float64(size)/float64(n))
+		t.set("RSS before the crash", load.Bytes, before)
+		t.set("peak RSS of the restart", load.Bytes, peak)
+		t.set("peak to RSS before", load.Times, peak/before)
+		t.set("disk for a job", load.Bytes, float64(size)/float64(n))
 		return nil
 	})
 }

@@ -30,10 +30,10 @@ const (
 	adminSocket = "admin.socket"
 )
 
-// Stalls looks at how long clients wait while somebody else does what takes long. Both
+// stalls looks at how long clients wait while somebody else does what takes long. Both
 // servers have to be beanpole: most of the commands are its own. Metrics are scraped if the
 // servers are given --admin unix:{dir}/admin.socket.
-func Stalls(o *Options) Experiment {
+func stalls(o *Options) Experiment {
 	disturbances := []disturbance{
 		{name: "list", begin: beginList},
 		{name: "export", begin: beginExport},
@@ -49,7 +49,7 @@ func Stalls(o *Options) Experiment {
 	e := disturbed{
 		name: "stalls",
 		title: fmt.Sprintf("%d connections with one command in flight beside others that list, move, clear and more of %s jobs in %s tubes",
-			interactiveClients, count(o.jobs(stallJobs)), count(o.stallTubes())),
+			interactiveClients, load.Count(o.jobs(stallJobs)), load.Count(o.stallTubes())),
 		pace:         pace,
 		prepare:      prepareStalls,
 		disturbances: disturbances,
@@ -90,7 +90,7 @@ func (t *trial) compareWithAlone(disturbances []disturbance) {
 		if alone > 0 {
 			ratio = values[p99+d.clients()] / alone
 		}
-		t.set(p99+d.clients()+ofThatAlone, Times, ratio)
+		t.set(p99+d.clients()+ofThatAlone, load.Times, ratio)
 	}
 }
 

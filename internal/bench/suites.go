@@ -15,12 +15,19 @@ type row struct {
 	goals []goal
 }
 
-// Suites are lists of experiments by name. Each load is measured for Options.Duration, or
-// until its jobs are done.
+// Suites are lists of experiments by name, each in the order in which they are run. Each load
+// is measured for Options.Duration, or until its jobs are done.
 var Suites = map[string]func(*Options) []Experiment{
 	"memory":  func(o *Options) []Experiment { return suite(o, memoryRows, loadExperiment) },
 	"journal": func(o *Options) []Experiment { return suite(o, journalRows, loadExperiment) },
 	"crowd":   func(o *Options) []Experiment { return suite(o, crowdRows, crowdExperiment) },
+	"scale":   scale,
+	"stalls":  func(o *Options) []Experiment { return []Experiment{stalls(o)} },
+	"restart": func(o *Options) []Experiment { return []Experiment{restart(o)} },
+}
+
+func scale(o *Options) []Experiment {
+	return []Experiment{memory(o), backlog(o), due(o), fairness(), observers(o), expensive(o)}
 }
 
 func suite(o *Options, rows []row, experiment func(row) Experiment) []Experiment {
@@ -129,12 +136,12 @@ func (t *trial) load(ctx context.Context, o load.Options) (load.Result, error) {
 	if r.Server != nil {
 		server = *r.Server
 	}
-	t.set(throughput, PerSecond, r.Throughput)
-	t.set(cpuPerCommand, Nanoseconds, known(server.CPUPerCommand)) // the kernel counts in steps: it may be 0
+	t.set(throughput, load.PerSecond, r.Throughput)
+	t.set(cpuPerCommand, load.Nanoseconds, known(server.CPUPerCommand)) // the kernel counts in steps: it may be 0
 	t.setTime(p50, r.Latency.P50)
 	t.setTime(p99, r.Latency.P99)
 	t.setTime(p999, r.Latency.P999)
-	t.set(peakRSS, Bytes, known(server.PeakRSS))
+	t.set(peakRSS, load.Bytes, known(server.PeakRSS))
 	return r, nil
 }
 
@@ -175,15 +182,15 @@ func crowdExperiment(r row) Experiment {
 			if err != nil {
 				return err
 			}
-			t.set(throughput+without, PerSecond, alone.Throughput)
-			t.set(throughput+ofThatWithout, Times, crowded.Throughput/alone.Throughput)
+			t.set(throughput+without, load.PerSecond, alone.Throughput)
+			t.set(throughput+ofThatWithout, load.Times, crowded.Throughput/alone.Throughput)
 			t.setTime(p99+without, alone.Latency.P99)
-			t.set(p99+ofThatWithout, Times, float64(crowded.Latency.P99)/float64(alone.Latency.P99))
+			t.set(p99+ofThatWithout, load.Times, float64(crowded.Latency.P99)/float64(alone.Latency.P99))
 			each := math.NaN()
 			if crowded.Crowd != nil {
 				each = crowded.Crowd.RSSEach
 			}
-			t.set(memoryEach, Bytes, each)
+			t.set(memoryEach, load.Bytes, each)
 			return nil
 		})
 	}

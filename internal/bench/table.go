@@ -1,10 +1,13 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/beanpole-mq/beanpole/internal/load"
 )
 
 // A table is rows of cells, the first of them the head.
@@ -71,7 +74,7 @@ func (r *Report) heading() string {
 // leftOut has a line for each server that was left out, and one if A crashed.
 func (r *Report) leftOut() (lines string) {
 	if r.Crashes > 0 {
-		lines = fmt.Sprintf("%s crashed in %s, and was started again\n", r.Servers[sideA], plural(r.Crashes, "trial"))
+		lines = fmt.Sprintf("%s crashed in %s, and was started again\n", r.Servers[sideA], load.Plural(r.Crashes, "trial"))
 	}
 	for i, why := range r.LeftOut {
 		if why != "" {
@@ -91,9 +94,9 @@ func (r *Report) table() table {
 	t := table{append(head, "target")}
 	for i := range r.Figures {
 		f := &r.Figures[i]
-		row := []string{f.Name, f.Servers[sideA].format(f.Unit.format), f.Servers[sideB].format(f.Unit.format), f.ToA.format(factor)}
+		row := []string{f.Name, f.Servers[sideA].format(f.Unit.Format), f.Servers[sideB].format(f.Unit.Format), f.ToA.format(load.Factor)}
 		if withResponder {
-			row = append(row, f.Servers[sideResponder].format(f.Unit.format), f.ToResponder.format(factor))
+			row = append(row, f.Servers[sideResponder].format(f.Unit.Format), f.ToResponder.format(load.Factor))
 		}
 		t = append(t, append(row, f.targets()))
 	}
@@ -129,7 +132,7 @@ func writeRows(sb *strings.Builder, reports []*Report) {
 			f := &r.Figures[i]
 			for j := range f.Targets {
 				t := &f.Targets[j]
-				targets = append(targets, []string{name, f.Name, t.describe(f), t.subject(f).median(factor), t.verdict()})
+				targets = append(targets, []string{name, f.Name, t.describe(f), t.subject(f).median(load.Factor), t.verdict()})
 				name = ""
 			}
 		}
@@ -158,12 +161,24 @@ func wide(reports []*Report, figures []string) table {
 		row := []string{r.Name}
 		for _, name := range figures {
 			f := r.figure(name)
-			row = append(row, f.Servers[sideA].median(f.Unit.format), f.Servers[sideB].median(f.Unit.format), f.ToA.format(factor))
+			row = append(row, f.Servers[sideA].median(f.Unit.Format), f.Servers[sideB].median(f.Unit.Format), f.ToA.format(load.Factor))
 			if withResponder {
-				row = append(row, f.ToResponder.format(factor))
+				row = append(row, f.ToResponder.format(load.Factor))
 			}
 		}
 		t = append(t, row)
 	}
 	return t
+}
+
+// WriteJSONLines writes each value, such as a Machine or a Report,
+// as JSON on a line of its own.
+func WriteJSONLines[T any](w io.Writer, values ...T) error {
+	enc := json.NewEncoder(w)
+	for _, v := range values {
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }

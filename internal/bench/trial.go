@@ -22,7 +22,7 @@ type trial struct {
 // A measurement is the value of a figure in a trial.
 type measurement struct {
 	figure string
-	unit   Unit
+	unit   load.Unit
 	value  float64 // NaN: unknown
 }
 
@@ -62,12 +62,12 @@ func (t *trial) startIn(ctx context.Context, dir string, f func(context.Context)
 func (t *trial) dial(ctx context.Context) (*load.Dialog, error) { return load.Dial(ctx, t.Addr) }
 
 // set gives a figure its value in this trial. NaN means that it is unknown.
-func (t *trial) set(figure string, u Unit, value float64) {
+func (t *trial) set(figure string, u load.Unit, value float64) {
 	t.measured = append(t.measured, measurement{figure, u, value})
 }
 
 // setTime is set for a figure that is a time.
-func (t *trial) setTime(figure string, d time.Duration) { t.set(figure, Nanoseconds, float64(d)) }
+func (t *trial) setTime(figure string, d time.Duration) { t.set(figure, load.Nanoseconds, float64(d)) }
 
 // known returns v, or NaN if v is 0, which stands for unknown.
 func known[T int64 | time.Duration](v T) float64 {
@@ -80,7 +80,7 @@ func known[T int64 | time.Duration](v T) float64 {
 // setRSS sets a figure to the resident memory of the server now, and returns that.
 func (t *trial) setRSS(figure string) (rss float64) {
 	rss = known(load.UsageOf(t.PID).RSS)
-	t.set(figure, Bytes, rss)
+	t.set(figure, load.Bytes, rss)
 	return rss
 }
 
@@ -123,7 +123,7 @@ func (t *trial) measure(ctx context.Context, of string, clients load.Options) er
 // setClients sets the figures of a load of clients.
 func (t *trial) setClients(of string, r load.Result) {
 	t.setLatency(of, r.Latency)
-	t.set(throughput+of, PerSecond, r.Throughput)
+	t.set(throughput+of, load.PerSecond, r.Throughput)
 }
 
 // fill puts n ready jobs into the tube of that name.

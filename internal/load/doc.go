@@ -45,7 +45,7 @@
 // # What it does not do
 //
 // It runs on Linux only. It has no open-loop (fixed rate) load, no coordination of
-// several generator machines, no TLS. It leaves jobs in the queue only in the mix
+// several generator machines. It leaves jobs in the queue only in the mix
 // Put, when a Backlog or Occupied tubes were asked for, or when a run fails.
 //
 // Start reading at session.go (a connection), then peer.go, loop_linux.go and

@@ -152,7 +152,7 @@ func (o *Options) check() error {
 	case o.Backlog > 0:
 		return errors.New("load: the mix wake needs workers that wait, so it cannot have a backlog")
 	case o.Workers < o.Connections:
-		return fmt.Errorf("load: %s are too few for the puts of %s", plural(o.Workers, "worker"), plural(o.Connections, "connection"))
+		return fmt.Errorf("load: %s are too few for the puts of %s", Plural(o.Workers, "worker"), Plural(o.Connections, "connection"))
 	case o.BodySize < stampSize:
 		return fmt.Errorf("load: workers need bodies of at least %d bytes, to know whose job they got", stampSize)
 	}
@@ -164,23 +164,16 @@ func (o Options) Describe() string {
 	if complete, err := o.withDefaults(); err == nil {
 		o = complete
 	}
-	s := fmt.Sprintf("%s, %s, %d in flight", o.Mix, plural(o.Connections, "connection"), o.InFlight)
+	s := fmt.Sprintf("%s, %s, %d in flight", o.Mix, Plural(o.Connections, "connection"), o.InFlight)
 	if o.Mix == Wake {
-		s = fmt.Sprintf("%s, %s, %s on one tube", o.Mix, plural(o.Connections, "producer"), plural(o.Workers, "worker"))
+		s = fmt.Sprintf("%s, %s, %s on one tube", o.Mix, Plural(o.Connections, "producer"), Plural(o.Workers, "worker"))
 	}
 	s += fmt.Sprintf(", %d-byte bodies", o.BodySize)
 	if o.Occupied > 0 {
-		s += fmt.Sprintf(", beside %s with a job", plural(o.Occupied, "tube"))
+		s += fmt.Sprintf(", beside %s with a job", Plural(o.Occupied, "tube"))
 	}
 	if o.Idle > 0 {
-		s += fmt.Sprintf(", beside %s", plural(o.Idle, "idle connection"))
+		s += fmt.Sprintf(", beside %s", Plural(o.Idle, "idle connection"))
 	}
 	return s
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -1,9 +1,12 @@
-package benchcmd
+package main
 
 import (
+	"debug/buildinfo"
 	"encoding/csv"
 	"fmt"
 	"os"
+	"os/exec"
+	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/bench"
 )
@@ -26,4 +29,24 @@ func openHistory(path string) (*os.File, error) {
 		return nil, fmt.Errorf("history: %w", err)
 	}
 	return f, nil
+}
+
+// versionOf returns the version and the commit that the program of a server was built from,
+// or "" if it does not say: a program in Go does.
+func versionOf(s bench.Server) string {
+	path, err := exec.LookPath(s.Command[0])
+	if err != nil {
+		return ""
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	version := strings.TrimPrefix(info.Main.Version, "v")
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			version += ", commit " + setting.Value
+		}
+	}
+	return version
 }

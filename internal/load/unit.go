@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"fmt"
@@ -16,12 +16,12 @@ const (
 	Number      Unit = "number"
 )
 
-// comparable reports whether the ratio of two values says anything: a quotient
+// Comparable reports whether the ratio of two values says anything: a quotient
 // is a ratio already, and of a number it is not known whether more is better.
-func (u Unit) comparable() bool { return u != Times && u != Number }
+func (u Unit) Comparable() bool { return u != Times && u != Number }
 
-// format prints a value for people.
-func (u Unit) format(v float64) string {
+// Format prints a value for people.
+func (u Unit) Format(v float64) string {
 	switch u {
 	case Bytes:
 		switch size := math.Abs(v); {
@@ -40,11 +40,11 @@ func (u Unit) format(v float64) string {
 		}
 		return threeDigits(v/1e3) + " us"
 	case PerSecond:
-		return count(v) + "/s"
+		return Count(v) + "/s"
 	case Times:
-		return factor(v) + " times"
+		return Factor(v) + " times"
 	}
-	return count(v)
+	return Count(v)
 }
 
 func threeDigits(v float64) string {
@@ -57,8 +57,8 @@ func threeDigits(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// factor prints a ratio with two or three digits that say something.
-func factor(f float64) string {
+// Factor prints a ratio with two or three digits that say something.
+func Factor(f float64) string {
 	switch {
 	case f < 0.1:
 		return fmt.Sprintf("%.3f", f)
@@ -68,8 +68,8 @@ func factor(f float64) string {
 	return fmt.Sprintf("%.1f", f)
 }
 
-// count prints 1234567.8 as 1,234,568.
-func count[T int | int64 | float64](n T) string {
+// Count prints 1234567.8 as 1,234,568.
+func Count[T int | int64 | float64](n T) string {
 	s := fmt.Sprintf("%.0f", math.Round(float64(n)))
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -77,9 +77,10 @@ func count[T int | int64 | float64](n T) string {
 	return s
 }
 
-func plural(n int, noun string) string {
+// Plural prints a number of things: 1 job, 1,000 jobs.
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return count(n) + " " + noun + "s"
+	return Count(n) + " " + noun + "s"
 }

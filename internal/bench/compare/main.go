@@ -1,0 +1,218 @@
+// Command compare starts two servers in turn, runs the same experiments on both, and prints
+// tables of what it measured. It runs on Linux only.
+//
+//	go run ./internal/bench/compare [flags] A B
+//
+// A and B are the commands that start the servers. In them {port} is a free port and {dir} a
+// new directory; a command without {port} gets -l 127.0.0.1 -p {port} besides. Ratios are
+// B/A:
+//
+//	compare -connections 50 beanstalkd bin/beanpole
+//	compare -suite journal -markdown 'beanstalkd -b {dir} -f 0' 'bin/beanpole -b {dir}'
+//	compare -suite scale -only 'memory|due' -jobs 100000 beanstalkd bin/beanpole
+//	compare -suite stalls 'old/beanpole --admin unix:{dir}/admin.socket' 'bin/beanpole --admin unix:{dir}/admin.socket'
+//
+// Without -suite it runs the one load that the flags describe. Package bench says what the
+// suites are and how they are measured; all of scale takes most of an hour and 4 GB of
+// memory.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/bench"
+	"github.com/beanpole-mq/beanpole/internal/load"
+)
+
+// options are what the command line says.
+type options struct {
+	bench bench.Options
+	load  load.Options
+	suite string
+	only  *regexp.Regexp // nil: all
+
+	markdown, json bool
+	history        string // file
+
+	responder string // address
+}
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	opt, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(2)
+	}
+	if err := opt.run(ctx, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+// parse reads the command line; with -h it prints what there is, and ends the process.
+func parse(args []string) (*options, error) {
+	opt := new(options)
+	flags := flag.NewFlagSet("compare", flag.ExitOnError)
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), "usage: compare [flags] A B\n\nA and B are the commands that start two servers.\n\n")
+		flags.PrintDefaults()
+	}
+	opt.define(flags)
+	flags.Parse(args) // ends the process if it fails
+	return opt, opt.check(flags)
+}
+
+func (opt *options) define(flags *flag.FlagSet) {
+	flags.StringVar(&opt.suite, "suite", "", "run the experiments of `NAME`: "+strings.Join(suites(), ", "))
+	flags.Func("only", "run those whose names match the `REGEXP`", func(s string) (err error) {
+		opt.only, err = regexp.Compile(s)
+		return err
+	})
+	flags.IntVar(&opt.bench.Rounds, "rounds", 5, "run each experiment on each server `N` times")
+	flags.DurationVar(&opt.bench.Duration, "duration", 5*time.Second, "measure each load for this `TIME`")
+	flags.Int64Var(&opt.bench.Jobs, "jobs", 0, "`N` jobs in scale, stalls and restart (as many as bench.Options says)")
+	flags.IntVar(&opt.bench.Tubes, "tubes", 0, "`N` tubes in scale and stalls (as many as bench.Options says)")
+	flags.DurationVar(&opt.bench.Settle, "settle", 15*time.Second, "give a server this `TIME` to give memory back, in scale")
+
+	flags.StringVar((*string)(&opt.load.Mix), "mix", string(load.PutReserveDelete), fmt.Sprintf("the `MIX` of commands: %s", load.Mixes))
+	flags.IntVar(&opt.load.Connections, "connections", 1, "`N` connections")
+	flags.IntVar(&opt.load.InFlight, "in-flight", 1, "`N` unanswered commands on each connection")
+	flags.IntVar(&opt.load.BodySize, "body", 64, "`BYTES` in the body of a job; negative: none")
+	flags.Int64Var(&opt.load.Backlog, "backlog", 0, "`N` more jobs lie in the queue meanwhile")
+	flags.IntVar(&opt.load.Occupied, "occupied", 0, "`N` tubes besides have one job each")
+	flags.IntVar(&opt.load.Idle, "idle", 0, "`N` connections besides are open and silent")
+	flags.IntVar(&opt.load.Workers, "workers", 0, "mix wake: `N` workers wait for the jobs of all connections (as many)")
+	flags.Int64Var(&opt.load.Ops, "ops", 0, "end after `N` jobs; 0: when the time is over")
+
+	flags.BoolVar(&opt.markdown, "markdown", false, "print tables in Markdown")
+	flags.BoolVar(&opt.json, "json", false, "print JSON, an object a line")
+	flags.StringVar(&opt.history, "history", "", "add a line for each load to this CSV `FILE`")
+	flags.StringVar(&opt.responder, "responder", "", "only answer at this `ADDRESS`: the process that shows the ceiling of the load generator")
+}
+
+func suites() []string { return slices.Sorted(maps.Keys(bench.Suites)) }
+
+// Flags that say nothing with -suite, and those that say nothing without.
+var (
+	ofOneLoad = []string{"mix", "connections", "in-flight", "body", "backlog", "occupied", "idle", "workers", "ops"}
+	ofSuites  = []string{"only", "jobs", "tubes", "settle"}
+)
+
+// check takes the commands, and refuses flags that do not go together.
+func (opt *options) check(flags *flag.FlagSet) (err error) {
+	if opt.responder != "" {
+		return nil
+	}
+	unused, why := ofSuites, "needs -suite"
+	if opt.suite != "" {
+		unused, why = ofOneLoad, "does not go with -suite, which has its own loads"
+	}
+	flags.Visit(func(f *flag.Flag) {
+		if slices.Contains(unused, f.Name) {
+			err = fmt.Errorf("-%s %s", f.Name, why)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case flags.NArg() != 2:
+		return fmt.Errorf("want the commands of two servers, not %d (-h says more)", flags.NArg())
+	case opt.suite != "" && bench.Suites[opt.suite] == nil:
+		return fmt.Errorf("there is no suite %q; there are: %s", opt.suite, strings.Join(suites(), ", "))
+	case opt.markdown && opt.json:
+		return errors.New("-markdown and -json exclude each other")
+	case opt.bench.Rounds < 1, opt.bench.Duration <= 0:
+		return errors.New("-rounds and -duration must be positive")
+	}
+	opt.bench.A = bench.Server{Command: withPort(strings.Fields(flags.Arg(0)))}
+	opt.bench.B = bench.Server{Command: withPort(strings.Fields(flags.Arg(1)))}
+	return nil
+}
+
+// withPort makes a command that does not say where to listen use a free port.
+func withPort(command []string) []string {
+	if len(command) == 0 || slices.ContainsFunc(command, func(arg string) bool { return strings.Contains(arg, "{port}") }) {
+		return command
+	}
+	return append(command, "-l", "127.0.0.1", "-p", "{port}")
+}
+
+func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if opt.responder != "" {
+		l, err := net.Listen("tcp", opt.responder)
+		if err != nil {
+			return err
+		}
+		return load.Responder(ctx, l)
+	}
+	o := opt.bench
+	o.Progress = func(experiment, server string, round int) { // people see that something goes on
+		fmt.Fprintf(stderr, "%s, round %d: %s\n", experiment, round, server)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o.Responder = bench.Server{Name: "responder", Command: []string{self, "-responder", "127.0.0.1:{port}"}}
+	experiments, err := opt.experiments(&o)
+	if err != nil {
+		return err
+	}
+	var history *os.File // opened before hours are spent on what it is to be told
+	if opt.history != "" {
+		if history, err = openHistory(opt.history); err != nil {
+			return err
+		}
+		defer history.Close()
+	}
+	reports, err := bench.Run(ctx, o, experiments) // what succeeded is worth printing
+	if history != nil {
+		err = errors.Join(err, bench.WriteHistory(history, reports, bench.ThisMachine(), versionOf(o.B), time.Now()))
+	}
+	return errors.Join(err, opt.print(stdout, reports))
+}
+
+// experiments are what the servers are compared in.
+func (opt *options) experiments(o *bench.Options) ([]bench.Experiment, error) {
+	if opt.suite == "" {
+		opt.load.Duration = opt.bench.Duration
+		return []bench.Experiment{bench.Load(opt.load)}, nil
+	}
+	all := bench.Suites[opt.suite](o)
+	if opt.only != nil {
+		all = slices.DeleteFunc(all, func(e bench.Experiment) bool { return !opt.only.MatchString(e.Name) })
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no experiment of the suite %s matches %q", opt.suite, opt.only)
+	}
+	return all, nil
+}
+
+func (opt *options) print(w io.Writer, reports []bench.Report) error {
+	m := bench.ThisMachine()
+	switch {
+	case len(reports) == 0:
+		return nil
+	case opt.json:
+		return errors.Join(bench.WriteJSONLines(w, m), bench.WriteJSONLines(w, reports...))
+	case opt.markdown:
+		fmt.Fprintf(w, "%s\n\n", m)
+		return bench.WriteMarkdown(w, reports)
+	}
+	return bench.WriteTable(w, reports)
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/beanpole-mq/beanpole/internal/conformance"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"compare": main})
+}
+
+// TestScript tells the stories in testdata, with our server there as beanpole.
+func TestScript(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the load generator runs on Linux only")
+	}
+	dir := t.TempDir()
+	if err := conformance.Build(filepath.Join(dir, "beanpole")); err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", dir+string(os.PathListSeparator)+env.Getenv("PATH"))
+			return nil
+		},
+	})
+}
