@@ -60,6 +60,7 @@ var arrows = map[string]string{
 	// Toward other members. Nothing of it is in the program yet.
 	"internal/cluster/raftlog": "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/core":    "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
+	"internal/cluster/catchup": "internal/engine internal/record",
 
 	// For programs of others. What is in contrib is no code, and tests hold it against the program.
 	"contrib":             "",
