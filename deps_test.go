@@ -58,9 +58,11 @@ var arrows = map[string]string{
 	"internal/jobjson": "",
 
 	// Toward other members. Nothing of it is in the program yet.
-	"internal/cluster/raftlog": "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
-	"internal/cluster/core":    "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
-	"internal/cluster/catchup": "internal/engine internal/record",
+	"internal/cluster/raftlog":   "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
+	"internal/cluster/core":      "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
+	"internal/cluster/catchup":   "internal/engine internal/record",
+	"internal/cluster/directory": "",
+	"internal/cluster/transport": "internal/cluster/directory internal/cluster/raftlog github.com/hashicorp/yamux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",
 
 	// For programs of others. What is in contrib is no code, and tests hold it against the program.
 	"contrib":             "",

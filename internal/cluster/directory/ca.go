@@ -1,0 +1,207 @@
+package directory
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+	"time"
+)
+
+// Credentials are what a member shows to others, and by what it knows them.
+type Credentials struct {
+	Cluster     string // the cluster's id
+	ID          uint64 // of the member
+	Certificate tls.Certificate
+	CA          *x509.Certificate
+	caKey       crypto.Signer
+}
+
+// NewCluster returns the id of a new cluster: 128 random bits in hexadecimal.
+func NewCluster() string {
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// maxID is the largest id of a member: numbers up to here mean the same to all readers of JSON.
+const maxID = 1<<53 - 1
+
+// NewID returns a random id for a member: at least 1, and less than 2^53.
+func NewID() uint64 {
+	n, err := rand.Int(rand.Reader, big.NewInt(maxID))
+	if err != nil {
+		panic(err) // never fails
+	}
+	return n.Uint64() + 1
+}
+
+// NewCA returns the credentials of the first member of a cluster, with an authority of its own.
+func NewCA(cluster string, id uint64) (*Credentials, error) {
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, fmt.Errorf("directory: %w", err)
+	}
+	template := certificate(cluster, "beanpole cluster")
+	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
+	template.KeyUsage = x509.KeyUsageCertSign
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	if err != nil {
+		return nil, fmt.Errorf("directory: %w", err)
+	}
+	ca, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("directory: %w", err)
+	}
+	authority := &Credentials{Cluster: cluster, CA: ca, caKey: key}
+	return authority.Issue(id)
+}
+
+// Issue makes the credentials of another member of the same cluster.
+func (c *Credentials) Issue(id uint64) (*Credentials, error) {
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, fmt.Errorf("directory: %w", err)
+	}
+	template := certificate(c.Cluster, "member "+strconv.FormatUint(id, 10))
+	template.DNSNames = []string{MemberName(c.Cluster, id), AnyMember(c.Cluster)}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	der, err := x509.CreateCertificate(rand.Reader, template, c.CA, public, c.caKey)
+	if err != nil {
+		return nil, fmt.Errorf("directory: %w", err)
+	}
+	pair := tls.Certificate{Certificate: [][]byte{der, c.CA.Raw}, PrivateKey: key}
+	return &Credentials{Cluster: c.Cluster, ID: id, Certificate: pair, CA: c.CA, caKey: c.caKey}, nil
+}
+
+// certificate returns what all certificates of a cluster have in common.
+func certificate(cluster, name string) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: new(big.Int).SetUint64(NewID()),
+		Subject:      pkix.Name{Organization: []string{cluster}, CommonName: name},
+		NotBefore:    time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), // clocks of machines differ
+		NotAfter:     time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+	}
+}
+
+// MemberName is the name by which a certificate is that of one member of a cluster.
+func MemberName(cluster string, id uint64) string {
+	return strconv.FormatUint(id, 10) + "." + AnyMember(cluster)
+}
+
+// AnyMember is the name that is in the certificates of all members of a cluster.
+func AnyMember(cluster string) string { return cluster + ".beanpole" }
+
+// MemberOf returns the member whose certificate this is, if it is one of the cluster; the
+// certificate was verified.
+func MemberOf(cluster string, c *x509.Certificate) (id uint64, ok bool) {
+	for _, name := range c.DNSNames {
+		var rest string
+		if n, _ := fmt.Sscanf(name, "%d.%s", &id, &rest); n == 2 && name == MemberName(cluster, id) && id != 0 {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// Fingerprint returns the SHA-256 sum of a certificate in hexadecimal.
+func Fingerprint(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// A Bundle is credentials as they go to a member that joins: PEM of the authority and its key,
+// of the member's certificate and its key.
+type Bundle struct {
+	CA     string `json:"ca"`
+	CAKey  string `json:"ca_key"`
+	Member string `json:"member"`
+	Key    string `json:"key"`
+}
+
+// Bundle encodes the credentials.
+func (c *Credentials) Bundle() (Bundle, error) {
+	caKey, err := encodeKey(c.caKey)
+	if err != nil {
+		return Bundle{}, err
+	}
+	key, err := encodeKey(c.Certificate.PrivateKey)
+	if err != nil {
+		return Bundle{}, err
+	}
+	return Bundle{CA: encodeCertificate(c.CA.Raw), CAKey: caKey, Member: encodeCertificate(c.Certificate.Certificate[0]), Key: key}, nil
+}
+
+// Credentials decodes a bundle. The error says which part of it is wrong.
+func (b Bundle) Credentials(cluster string, id uint64) (*Credentials, error) {
+	ca, err := decodeCertificate(b.CA)
+	if err != nil {
+		return nil, fmt.Errorf("ca.crt: %w", err)
+	}
+	caKey, err := decodeKey(b.CAKey)
+	if err != nil {
+		return nil, fmt.Errorf("ca.key: %w", err)
+	}
+	leaf, err := decodeCertificate(b.Member)
+	if err != nil {
+		return nil, fmt.Errorf("member.crt: %w", err)
+	}
+	key, err := decodeKey(b.Key)
+	if err != nil {
+		return nil, fmt.Errorf("member.key: %w", err)
+	}
+	if of, ok := MemberOf(cluster, leaf); !ok || of != id {
+		return nil, fmt.Errorf("member.crt: it is not the certificate of member %d of cluster %s", id, cluster)
+	}
+	if err := leaf.CheckSignatureFrom(ca); err != nil {
+		return nil, fmt.Errorf("member.crt: %w", err)
+	}
+	pair := tls.Certificate{Certificate: [][]byte{leaf.Raw, ca.Raw}, PrivateKey: key}
+	return &Credentials{Cluster: cluster, ID: id, Certificate: pair, CA: ca, caKey: caKey}, nil
+}
+
+func encodeCertificate(der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+func encodeKey(key crypto.PrivateKey) (string, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return "", fmt.Errorf("directory: %w", err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), nil
+}
+
+func decodeCertificate(text string) (*x509.Certificate, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, errors.New("it is not a certificate in PEM")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+func decodeKey(text string) (crypto.Signer, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil || block.Type != "PRIVATE KEY" {
+		return nil, errors.New("it is not a private key in PEM")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("it is not a key that can sign")
+	}
+	return signer, nil
+}

@@ -1,0 +1,260 @@
+package directory
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// Names below DIR.
+const (
+	sub        = "cluster"
+	memberFile = "member.json"
+	logDir     = "log"
+	tokensDir  = "tokens"
+)
+
+// ErrNone says that a directory is not that of a member.
+var ErrNone = errors.New("it is not the directory of a member of a cluster")
+
+// A Member is what a member knows of itself.
+type Member struct {
+	Cluster string `json:"cluster"` // id, never used again
+	ID      uint64 `json:"id"`      // never used again
+	Listen  string `json:"listen"`  // address for the other members: host and port
+
+	// Contacts are members that a new one asks to be admitted. None: it is admitted.
+	Contacts []string `json:"contacts,omitempty"`
+}
+
+// A Directory is that of a member.
+type Directory struct {
+	Member
+	Credentials *Credentials
+	dir         string
+}
+
+// Exists reports whether a directory is that of a member. The error says that one was begun and
+// not finished, or that this cannot be told.
+func Exists(dir string) (bool, error) {
+	_, err := os.Stat(filepath.Join(dir, sub, memberFile))
+	if err == nil {
+		return true, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return false, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, sub)); err == nil {
+		return false, fmt.Errorf("%s is not complete: cluster init or cluster join was interrupted (run it again)", filepath.Join(dir, sub))
+	}
+	return false, nil
+}
+
+// Open reads the directory of a member; the error wraps ErrNone if it is not one.
+func Open(dir string) (*Directory, error) {
+	is, err := Exists(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !is {
+		return nil, fmt.Errorf("directory %s: %w (see: beanpole cluster --help)", dir, ErrNone)
+	}
+	d := &Directory{dir: dir}
+	text, err := os.ReadFile(d.path(memberFile))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &d.Member); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.path(memberFile), err)
+	}
+	if d.ID == 0 || d.Cluster == "" || d.Listen == "" {
+		return nil, fmt.Errorf("%s: it has no id, cluster or listen", d.path(memberFile))
+	}
+	var b Bundle
+	for name, to := range b.files() {
+		text, err := os.ReadFile(d.path(name))
+		if err != nil {
+			return nil, err
+		}
+		*to = string(text)
+	}
+	if d.Credentials, err = b.Credentials(d.Cluster, d.ID); err != nil {
+		return nil, fmt.Errorf("directory %s: %w", filepath.Join(dir, sub), err)
+	}
+	return d, nil
+}
+
+// files returns the parts of a bundle by the names of their files.
+func (b *Bundle) files() map[string]*string {
+	return map[string]*string{"ca.crt": &b.CA, "ca.key": &b.CAKey, "member.crt": &b.Member, "member.key": &b.Key}
+}
+
+// Begin makes DIR/cluster for a member, and DIR if need be. What an interrupted Begin has left
+// goes. The directory is not that of a member before Finish.
+func Begin(dir string, m Member, c *Credentials) (*Directory, error) {
+	if is, err := Exists(dir); is {
+		return nil, fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
+	} else if err == nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	d := &Directory{Member: m, Credentials: c, dir: dir}
+	if err := d.clear(); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"", tokensDir, logDir} {
+		if err := os.Mkdir(d.path(name), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	b, err := c.Bundle()
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range b.files() {
+		if err := writeFile(d.path(name), []byte(*text)); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// clear removes what an interrupted Begin has left, and nothing else.
+func (d *Directory) clear() error {
+	entries, err := os.ReadDir(d.path(""))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ours := []string{tokensDir, logDir, memberFile + ".new"}
+	for name := range new(Bundle).files() {
+		ours = append(ours, name)
+	}
+	for _, e := range entries {
+		if !slices.Contains(ours, e.Name()) {
+			return fmt.Errorf("%s is in the way: no member has made it (move it away)", d.path(e.Name()))
+		}
+	}
+	return os.RemoveAll(d.path(""))
+}
+
+// Finish makes the directory that of a member.
+func (d *Directory) Finish() error {
+	if err := d.write(); err != nil {
+		return err
+	}
+	return d.own()
+}
+
+// Admitted notes that the member is one of the cluster, and need not ask for that again.
+func (d *Directory) Admitted() error {
+	d.Contacts = nil
+	return d.write()
+}
+
+// write writes member.json in one step.
+func (d *Directory) write() error {
+	text, err := json.MarshalIndent(d.Member, "", "  ")
+	if err != nil {
+		return err
+	}
+	next := d.path(memberFile + ".new")
+	if err := os.RemoveAll(next); err != nil {
+		return err
+	}
+	if err := writeFile(next, append(text, '\n')); err != nil {
+		return err
+	}
+	if err := os.Rename(next, d.path(memberFile)); err != nil {
+		return err
+	}
+	return syncDirs(d.path(tokensDir), d.path(""), d.dir)
+}
+
+// Remove makes the directory that of a single server again: only the journal stays.
+func (d *Directory) Remove() error {
+	if err := os.Remove(d.path(memberFile)); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(d.path("")); err != nil {
+		return err
+	}
+	return syncDirs(d.dir)
+}
+
+// Log returns where the log of the cluster is.
+func (d *Directory) Log() string { return d.path(logDir) }
+
+func (d *Directory) path(name string) string { return filepath.Join(d.dir, sub, name) }
+
+// own gives all files below DIR to the owner of DIR, if root has made them.
+func (d *Directory) own() error {
+	info, err := os.Stat(d.dir)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || os.Geteuid() != 0 || st.Uid == 0 {
+		return nil
+	}
+	return filepath.WalkDir(d.dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, int(st.Uid), int(st.Gid))
+	})
+}
+
+// CheckAddress says what is wrong with the address of a member, which others must be able
+// to connect to.
+func CheckAddress(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("want HOST:PORT, such as 10.0.0.1:11400, not %q", addr)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("want a port from 1 to 65535 in %q", addr)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		return fmt.Errorf("want an address in %q by which the other members reach this one", addr)
+	}
+	return nil
+}
+
+// writeFile makes a file that only its owner may read, durably.
+func writeFile(name string, text []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncDirs makes the names in directories durable.
+func syncDirs(dirs ...string) error {
+	for _, dir := range dirs {
+		f, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		err = f.Sync()
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package directory
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// begin makes the directory of the first member of a cluster.
+func begin(t *testing.T, dir string) *Directory {
+	t.Helper()
+	cluster, id := NewCluster(), NewID()
+	c, err := NewCA(cluster, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Begin(dir, Member{Cluster: cluster, ID: id, Listen: "10.0.0.1:11400"}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestOpen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "queue")
+	made := begin(t, dir)
+	d, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.ID != made.ID || d.Cluster != made.Cluster || d.Listen != made.Listen || d.Contacts != nil {
+		t.Errorf("read %+v, wrote %+v", d.Member, made.Member)
+	}
+	if Fingerprint(d.Credentials.CA) != Fingerprint(made.Credentials.CA) {
+		t.Error("the authority is another one")
+	}
+	err = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: others have permissions: %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(dir, made.Member, made.Credentials); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("a second Begin: %v", err)
+	}
+}
+
+func TestNotAMember(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(dir); !errors.Is(err, ErrNone) {
+		t.Errorf("a directory without cluster: %v", err)
+	}
+	if is, err := Exists(filepath.Join(dir, "none")); is || err != nil {
+		t.Errorf("no directory: %v, %v", is, err)
+	}
+}
+
+// What an interrupted Begin leaves is no member's, and does not hinder the next one. What others
+// have put there stays.
+func TestInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	c, err := NewCA(NewCluster(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Member{Cluster: c.Cluster, ID: 1, Listen: "10.0.0.1:11400"}
+	if _, err := Begin(dir, m, c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "run it again") {
+		t.Errorf("without Finish: %v", err)
+	}
+	d, err := Begin(dir, m, c)
+	if err == nil {
+		err = d.Finish()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "journal")
+	if err := os.MkdirAll(filepath.Join(other, "cluster", "photos"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(other, m, c); err == nil || !strings.Contains(err.Error(), "photos") {
+		t.Errorf("a directory of somebody else: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(other, "cluster", "photos")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAdmittedAndRemove(t *testing.T) {
+	dir := t.TempDir()
+	d := begin(t, dir)
+	d.Contacts = []string{"10.0.0.2:11400"}
+	if err := d.write(); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(dir)
+	if err != nil || len(d.Contacts) != 1 {
+		t.Fatal(d.Contacts, err)
+	}
+	if err := d.Admitted(); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = Open(dir); err != nil || d.Contacts != nil {
+		t.Fatal(d.Contacts, err)
+	}
+	if err := d.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := Exists(dir); is || err != nil {
+		t.Error(is, err)
+	}
+}
+
+func TestToken(t *testing.T) {
+	d := begin(t, t.TempDir())
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	made, err := d.NewToken(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := made.String()
+	if strings.ContainsAny(line, " \n") {
+		t.Errorf("%q is more than one word", line)
+	}
+	token, err := ParseToken(line + "\n")
+	if err != nil || token != made {
+		t.Fatalf("%q is read as %+v, %v", line, token, err)
+	}
+	if err := d.Redeem(token.Secret+"x", now); !errors.Is(err, ErrToken) {
+		t.Errorf("another secret: %v", err)
+	}
+	if err := d.Redeem(token.Secret, now.Add(TokenLife-time.Second)); err != nil {
+		t.Errorf("within the hour: %v", err)
+	}
+	if err := d.Redeem(token.Secret, now); !errors.Is(err, ErrToken) {
+		t.Errorf("a second time: %v", err)
+	}
+	late, err := d.NewToken(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Redeem(late.Secret, now.Add(TokenLife)); !errors.Is(err, ErrToken) {
+		t.Errorf("after an hour: %v", err)
+	}
+	if left, err := os.ReadDir(d.path(tokensDir)); err != nil || len(left) != 0 {
+		t.Errorf("files are left: %v, %v", left, err)
+	}
+}
+
+// Of many who redeem a token at the same time one succeeds.
+func TestTokenOnce(t *testing.T) {
+	d := begin(t, t.TempDir())
+	now := time.Now()
+	token, err := d.NewToken(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var good atomic.Int32
+	for range 16 {
+		wg.Go(func() {
+			if d.Redeem(token.Secret, now) == nil {
+				good.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if good.Load() != 1 {
+		t.Errorf("it was good %d times", good.Load())
+	}
+}
+
+func TestBadTokens(t *testing.T) {
+	for _, line := range []string{"", "x", "beanpole-join-1.a.b.c@d", "beanpole-join-2." + strings.Repeat("0", 32) + "." + strings.Repeat("0", 64) + ".s@a:1"} {
+		if _, err := ParseToken(line); err == nil {
+			t.Errorf("%q is taken for a token", line)
+		}
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	first, err := NewCA(NewCluster(), NewID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := first.Issue(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := second.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := b.Credentials(first.Cluster, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if third, err := read.Issue(8); err != nil || third.ID != 8 {
+		t.Errorf("a member that joined cannot admit another: %v", err)
+	}
+	if _, err := b.Credentials(first.Cluster, 8); err == nil {
+		t.Error("the certificate of member 7 is taken for that of member 8")
+	}
+	if _, err := b.Credentials(NewCluster(), 7); err == nil {
+		t.Error("the certificate is taken for that of another cluster")
+	}
+	stranger, err := NewCA(first.Cluster, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged, err := stranger.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged.CA = b.CA
+	if _, err := forged.Credentials(first.Cluster, 7); err == nil {
+		t.Error("a certificate of another authority is taken")
+	}
+	for range 1000 {
+		if id := NewID(); id == 0 || id > maxID {
+			t.Fatal(id)
+		}
+	}
+}
+
+func TestCheckAddress(t *testing.T) {
+	for addr, good := range map[string]bool{
+		"10.0.0.1:11400": true, "[::1]:11400": true, "queue-0.queue:11400": true,
+		"": false, "10.0.0.1": false, "10.0.0.1:0": false, "10.0.0.1:x": false, ":11400": false, "0.0.0.0:11400": false, "[::]:1": false,
+	} {
+		if err := CheckAddress(addr); (err == nil) != good {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+}

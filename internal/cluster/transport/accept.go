@@ -1,0 +1,178 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/hashicorp/yamux"
+)
+
+// accept accepts connections until Close.
+func (t *Transport) accept() {
+	config := serverConfig(t.opt.Credentials)
+	pause := firstPause
+	for {
+		nc, err := t.opt.Listener.Accept()
+		switch {
+		case t.ctx.Err() != nil:
+			if err == nil {
+				nc.Close()
+			}
+			return
+		case err != nil: // out of descriptors, most likely
+			t.refused.Do(func() { t.log.Warn("cannot accept connections of members", "err", err) })
+			select {
+			case <-t.ctx.Done():
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, maxPause)
+			continue
+		}
+		pause = firstPause
+		if tcp, ok := nc.(*net.TCPConn); ok {
+			tcp.SetKeepAliveConfig(keepAlive)
+		}
+		if t.add(nc) {
+			t.wg.Go(func() {
+				defer t.remove(nc)
+				if err := t.serve(tls.Server(nc, config)); err != nil && t.ctx.Err() == nil {
+					t.refused.Do(func() { t.log.Warn("a connection of a member was closed", "client", nc.RemoteAddr(), "err", err) })
+				}
+			})
+		}
+	}
+}
+
+func (t *Transport) add(nc net.Conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		nc.Close()
+		return false
+	}
+	t.conns[nc] = struct{}{}
+	return true
+}
+
+func (t *Transport) remove(nc net.Conn) {
+	nc.Close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.conns, nc)
+}
+
+// handshake encrypts a connection. Strangers may connect, so only some do at a time.
+func (t *Transport) handshake(conn *tls.Conn) (from uint64, protocol string, err error) {
+	ctx, cancel := context.WithTimeout(t.ctx, handshakeTimeout)
+	defer cancel()
+	select {
+	case t.rooms <- struct{}{}:
+		defer func() { <-t.rooms }()
+	case <-ctx.Done():
+		return 0, "", errors.New("too many connect at the same time")
+	}
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return 0, "", err
+	}
+	return peerOf(t.opt.Credentials, conn.ConnectionState())
+}
+
+// serve serves a connection that was accepted. The error is for the log.
+func (t *Transport) serve(conn *tls.Conn) error {
+	from, protocol, err := t.handshake(conn)
+	if err != nil {
+		return err
+	}
+	switch protocol {
+	case forMessages:
+		err = t.receive(conn, from, maxSmall, silence, true)
+	case forEntries:
+		err = t.receive(conn, from, maxEntries, 0, false)
+	case forClients:
+		err = t.serveClients(conn, from)
+	case forCatchUp:
+		t.opt.CatchUp(from, conn)
+	case forRequest:
+		err = t.answer(conn, func(ctx context.Context, body []byte) ([]byte, error) { return t.opt.Request(ctx, from, body) })
+	case forJoin:
+		err = t.answer(conn, func(ctx context.Context, body []byte) ([]byte, error) {
+			return t.opt.Join(ctx, conn.RemoteAddr(), body)
+		})
+	}
+	if err != nil && from != 0 {
+		err = fmt.Errorf("member %d: %w", from, err)
+	}
+	return err
+}
+
+// receive greets a member and takes its messages, each of so many bytes at most. A connection is closed
+// that is silent for longer than it may be; 0 is for ever. Pings are sent back.
+func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.Duration, pings bool) error {
+	conn.SetDeadline(time.Now().Add(handshakeTimeout))
+	r := bufio.NewReaderSize(conn, 64<<10)
+	h, err := readGreeting(r)
+	if err != nil {
+		return err
+	}
+	if err := t.opt.Raft.Greet(from, h); err != nil {
+		writeGreeting(conn, greeting{Error: err.Error()})
+		return fmt.Errorf("it is refused: %w", err)
+	}
+	own := t.opt.Raft.Greeting()
+	if err := writeGreeting(conn, greeting{Hello: &own}); err != nil {
+		return err
+	}
+	conn.SetDeadline(time.Time{})
+	pong := appendFrame(nil, nil)
+	for {
+		if silent > 0 {
+			conn.SetReadDeadline(time.Now().Add(silent))
+		}
+		frame, err := readFrame(r, most)
+		switch {
+		case err != nil:
+			return ended(err)
+		case len(frame) > 0:
+			m, err := parseMessage(frame, from, t.self)
+			if err != nil {
+				return err
+			}
+			t.opt.Raft.Step(m)
+		case pings:
+			conn.SetWriteDeadline(time.Now().Add(silence))
+			if _, err := conn.Write(pong); err != nil {
+				return ended(err)
+			}
+		}
+	}
+}
+
+// ended returns nil for the errors of a connection that the other side has ended, or that has
+// failed, about which it says enough who dials.
+func ended(err error) error {
+	if errors.Is(err, errFrame) {
+		return err
+	}
+	return nil
+}
+
+// serveClients serves the clients that a member passes on.
+func (t *Transport) serveClients(conn *tls.Conn, from uint64) error {
+	session, err := yamux.Server(newBatcher(conn), streamConfig())
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	for {
+		s, err := session.AcceptStream()
+		if err != nil {
+			return nil // it has ended
+		}
+		t.wg.Go(func() { t.opt.Client(from, stream{s}) })
+	}
+}

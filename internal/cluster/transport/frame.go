@@ -1,0 +1,145 @@
+package transport
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// The largest frames, in bytes.
+const (
+	maxSmall   = 1 << 20       // a hello, a request, a message without entries
+	maxEntries = 1<<30 + 1<<21 // a message with entries: the largest job, and what is around it
+)
+
+// grow is how many bytes are allocated at first for a frame that announces more.
+const grow = 64 << 10
+
+// errFrame is wrapped by the errors of frames that are too long.
+var errFrame = errors.New("a frame is longer than it may be")
+
+// readFrame reads a frame of at most so many bytes. What it allocates is at most twice what
+// has arrived.
+func readFrame(r io.Reader, most int) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	length := binary.BigEndian.Uint32(head[:])
+	if uint64(length) > uint64(most) {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", errFrame, length, most)
+	}
+	n := int(length)
+	frame := make([]byte, 0, min(n, grow))
+	for len(frame) < n {
+		piece := min(n-len(frame), max(grow, len(frame)))
+		at := len(frame)
+		frame = slices.Grow(frame, piece)[:at+piece]
+		if _, err := io.ReadFull(r, frame[at:]); err != nil {
+			return nil, noEOF(err)
+		}
+	}
+	return frame, nil
+}
+
+// noEOF makes the end of the input within a frame an error.
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func appendFrame(dst, frame []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(frame)))
+	return append(dst, frame...)
+}
+
+// appendMessage appends the frame of a message.
+func appendMessage(dst []byte, m *raftpb.Message) ([]byte, error) {
+	at := len(dst)
+	dst, err := proto.MarshalOptions{}.MarshalAppend(append(dst, 0, 0, 0, 0), m)
+	if err != nil {
+		return dst[:at], err
+	}
+	length := len(dst) - at - 4
+	if length > maxEntries {
+		return dst[:at], fmt.Errorf("%w: a message of %d bytes", errFrame, length)
+	}
+	binary.BigEndian.PutUint32(dst[at:], uint32(length))
+	return dst, nil
+}
+
+// received are the kinds of messages that members send to each other. All others are of a
+// member to itself, or of clients of Raft that are not used here.
+var received = []raftpb.MessageType{
+	raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgSnap,
+	raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp, raftpb.MsgTimeoutNow, raftpb.MsgReadIndex, raftpb.MsgReadIndexResp,
+}
+
+// parseMessage reads a message that one member has sent to another.
+func parseMessage(frame []byte, from, to uint64) (*raftpb.Message, error) {
+	m := new(raftpb.Message)
+	if err := proto.Unmarshal(frame, m); err != nil {
+		return nil, fmt.Errorf("not a message of Raft: %w", err)
+	}
+	switch {
+	case m.GetFrom() != from || m.GetTo() != to:
+		return nil, fmt.Errorf("a message from %d to %d came from %d to %d", m.GetFrom(), m.GetTo(), from, to)
+	case !slices.Contains(received, m.GetType()):
+		return nil, fmt.Errorf("a message of kind %v is not for other members", m.GetType())
+	case slices.Contains(m.GetEntries(), nil):
+		return nil, errors.New("a message has an entry that is nil")
+	}
+	return m, nil
+}
+
+// withEntries reports whether a message goes to the connection for entries. Those that
+// replicate keep their order, also if they only say what is committed.
+func withEntries(m *raftpb.Message) bool {
+	return m.GetType() == raftpb.MsgApp || m.GetType() == raftpb.MsgSnap
+}
+
+// A greeting is what both sides of a connection for messages say first, in JSON. With an
+// error there is nothing else to say.
+type greeting struct {
+	Hello *Hello `json:"hello,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+func writeGreeting(w io.Writer, g greeting) error {
+	text, err := json.Marshal(g)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(appendFrame(nil, text))
+	return err
+}
+
+// A refusal is what the other side has said instead of hello, or instead of an answer.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func readGreeting(r io.Reader) (Hello, error) {
+	var g greeting
+	text, err := readFrame(r, maxSmall)
+	if err == nil {
+		err = json.Unmarshal(text, &g)
+	}
+	switch {
+	case err != nil:
+		return Hello{}, err
+	case g.Error != "":
+		return Hello{}, refusal(g.Error)
+	case g.Hello == nil:
+		return Hello{}, errors.New("it does not say hello")
+	}
+	return *g.Hello, nil
+}

@@ -1,0 +1,290 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+)
+
+const (
+	pingEvery = 500 * time.Millisecond
+	silence   = 5 * time.Second // after which a connection is closed
+
+	firstPause = 20 * time.Millisecond // between tries to connect
+	maxPause   = time.Second
+
+	maxQueued      = 4096     // messages that wait for a connection
+	maxQueuedBytes = 80 << 20 // of their entries; one larger message may wait alone
+)
+
+// A link is what this member has to another one: the connections that it has made, and what
+// waits for them.
+type link struct {
+	t       *Transport
+	id      uint64
+	address string
+	ctx     context.Context
+	close   context.CancelFunc
+	up      atomic.Bool // both connections are there
+
+	messages, entries queue
+	streams           streams
+}
+
+func newLink(t *Transport, m raftlog.Member) *link {
+	l := &link{t: t, id: m.ID, address: m.Address}
+	l.ctx, l.close = context.WithCancel(t.ctx)
+	l.messages.wake, l.entries.wake = make(chan struct{}, 1), make(chan struct{}, 1)
+	return l
+}
+
+func (l *link) send(m *raftpb.Message) {
+	if withEntries(m) {
+		l.entries.put(m)
+	} else {
+		l.messages.put(m)
+	}
+}
+
+// run connects, and connects again.
+func (l *link) run() {
+	defer l.streams.close()
+	pause, said := firstPause, ""
+	wasUp := false
+	for l.ctx.Err() == nil {
+		err := l.connect()
+		if l.ctx.Err() != nil {
+			return
+		}
+		if l.up.Swap(false) {
+			pause, said, wasUp = firstPause, "", true
+			l.t.log.Info("the connection to a member has ended", "member", l.id, "address", l.address, "err", err)
+			l.t.opt.Raft.Unreachable(l.id)
+			continue // at once: if nothing listens there any more, the process has ended
+		}
+		l.t.opt.Raft.Unreachable(l.id)
+		if wasUp && errors.Is(err, syscall.ECONNREFUSED) {
+			l.t.opt.Raft.Refused(l.id)
+		}
+		wasUp = false
+		if text := err.Error(); text != said {
+			said = text
+			l.t.log.Warn("a member cannot be reached", "member", l.id, "address", l.address, "err", err)
+		}
+		select {
+		case <-l.ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause/2)): // #nosec G404 -- spreads tries
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// connect makes both connections and serves them until one fails.
+func (l *link) connect() error {
+	messages, err := l.dial(forMessages)
+	if err != nil {
+		return err
+	}
+	defer messages.Close()
+	entries, err := l.dial(forEntries)
+	if err != nil {
+		return err
+	}
+	defer entries.Close()
+	l.messages.open()
+	l.entries.open()
+	defer l.messages.shut()
+	defer l.entries.shut()
+	l.up.Store(true)
+	l.t.log.Info("connected to a member", "member", l.id, "address", l.address)
+
+	ctx, cancel := context.WithCancelCause(l.ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, f := range []func() error{
+		func() error { return l.write(ctx, messages, &l.messages, pingEvery) },
+		func() error { return l.write(ctx, entries, &l.entries, 0) },
+		func() error { return readPings(messages) },
+		func() error { return waitForEnd(entries) },
+	} {
+		wg.Go(func() { cancel(f()) })
+	}
+	<-ctx.Done()
+	messages.NetConn().Close() // without a farewell, for which a dead machine would have to be waited for
+	entries.NetConn().Close()
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// dial makes one of the connections, on which both sides have said hello.
+func (l *link) dial(protocol string) (*tls.Conn, error) {
+	conn, err := dial(l.ctx, l.t.opt.Credentials, l.address, l.id, protocol)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.greet(conn); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (l *link) greet(conn *tls.Conn) error {
+	conn.SetDeadline(time.Now().Add(handshakeTimeout))
+	own := l.t.opt.Raft.Greeting()
+	if err := writeGreeting(conn, greeting{Hello: &own}); err != nil {
+		return err
+	}
+	h, err := readGreeting(conn)
+	if err != nil {
+		return err
+	}
+	if err := l.t.opt.Raft.Greet(l.id, h); err != nil {
+		return fmt.Errorf("this member refuses member %d: %w", l.id, err)
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// write writes what is in a queue, and empty frames where pings are asked for.
+func (l *link) write(ctx context.Context, conn *tls.Conn, q *queue, pings time.Duration) error {
+	var ping <-chan time.Time
+	if pings > 0 {
+		ticker := time.NewTicker(pings)
+		defer ticker.Stop()
+		ping = ticker.C
+	}
+	var buf []byte
+	for {
+		select {
+		case <-ctx.Done():
+			return errClosed
+		case <-q.wake:
+		case <-ping:
+			buf = appendFrame(buf, nil)
+		}
+		messages, lost := q.take()
+		if lost {
+			l.t.opt.Raft.Unreachable(l.id)
+		}
+		for _, m := range messages {
+			var err error
+			if buf, err = appendMessage(buf, m); err != nil {
+				return err
+			}
+			if len(buf) >= writeSize {
+				if buf, err = writeAll(conn, buf); err != nil {
+					return err
+				}
+			}
+		}
+		var err error
+		if buf, err = writeAll(conn, buf); err != nil {
+			return err
+		}
+	}
+}
+
+// writeSize is how many bytes of messages are written at a time, at least if there are more.
+const writeSize = 256 << 10
+
+// writeAll writes a buffer, and returns it empty. The member must take each part of it within the
+// time of a silence.
+func writeAll(conn *tls.Conn, buf []byte) ([]byte, error) {
+	for at := 0; at < len(buf); at += writeSize {
+		conn.SetWriteDeadline(time.Now().Add(silence))
+		if _, err := conn.Write(buf[at:min(len(buf), at+writeSize)]); err != nil {
+			return nil, err
+		}
+	}
+	if cap(buf) > 4*writeSize {
+		return nil, nil // it was for a large job
+	}
+	return buf[:0], nil
+}
+
+// readPings reads the empty frames that come back.
+func readPings(conn *tls.Conn) error {
+	r := bufio.NewReaderSize(conn, 64)
+	for {
+		conn.SetReadDeadline(time.Now().Add(silence))
+		if _, err := readFrame(r, 0); err != nil {
+			return err
+		}
+	}
+}
+
+// waitForEnd reads from a connection on which nothing comes.
+func waitForEnd(conn *tls.Conn) error {
+	_, err := conn.Read(make([]byte, 1))
+	if err == nil {
+		err = errors.New("it sends something where nothing was asked for")
+	}
+	return err
+}
+
+// A queue is messages that wait for a connection.
+type queue struct {
+	wake chan struct{} // has one when there are messages
+
+	mu       sync.Mutex
+	isOpen   bool
+	messages []*raftpb.Message
+	bytes    int
+	lost     bool
+}
+
+// put appends a message, unless nobody takes them.
+func (q *queue) put(m *raftpb.Message) {
+	size := 0
+	for _, e := range m.GetEntries() {
+		size += len(e.GetData())
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case !q.isOpen:
+		return
+	case len(q.messages) >= maxQueued, q.bytes > 0 && q.bytes+size > maxQueuedBytes:
+		q.lost = true
+	default:
+		q.messages = append(q.messages, m)
+		q.bytes += size
+	}
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the messages, and whether some were lost since the last call.
+func (q *queue) take() (messages []*raftpb.Message, lost bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	messages, lost = q.messages, q.lost
+	q.messages, q.bytes, q.lost = nil, 0, false
+	return messages, lost
+}
+
+func (q *queue) open() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.isOpen = true
+}
+
+// shut drops what waits, and what comes.
+func (q *queue) shut() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.isOpen, q.messages, q.bytes = false, nil, 0
+}

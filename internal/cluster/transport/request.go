@@ -1,0 +1,84 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+)
+
+// requestTimeout is how long a request may take.
+const requestTimeout = 30 * time.Second
+
+// The first byte of an answer.
+const (
+	answered = 0 // the rest is the answer
+	failed   = 1 // the rest is the text of an error
+)
+
+// Request asks the member at an address; id 0 is any member of the cluster. An error that the
+// member has answered has its text.
+func Request(ctx context.Context, c *directory.Credentials, addr string, id uint64, body []byte) ([]byte, error) {
+	conn, err := dial(ctx, c, addr, id, forRequest)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, conn, body)
+}
+
+// Join asks a member to be admitted, of whose cluster only the fingerprint of the authority is known.
+func Join(ctx context.Context, addr, fingerprint string, body []byte) ([]byte, error) {
+	conn, err := dialPinned(ctx, addr, fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, conn, body)
+}
+
+func ask(ctx context.Context, conn *tls.Conn, body []byte) ([]byte, error) {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.NetConn().Close() })()
+	conn.SetDeadline(time.Now().Add(requestTimeout))
+	_, err := conn.Write(appendFrame(nil, body))
+	var reply []byte
+	if err == nil {
+		reply, err = readFrame(conn, maxSmall)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("the member has closed the connection without an answer")
+	case err != nil:
+		return nil, err
+	case len(reply) == 0:
+		return nil, errors.New("the answer is empty")
+	case reply[0] == failed:
+		return nil, refusal(reply[1:])
+	}
+	return reply[1:], nil
+}
+
+// answer reads a request and answers it.
+func (t *Transport) answer(conn *tls.Conn, do func(ctx context.Context, body []byte) ([]byte, error)) error {
+	ctx, cancel := context.WithTimeout(t.ctx, requestTimeout)
+	defer cancel()
+	conn.SetDeadline(time.Now().Add(requestTimeout))
+	body, err := readFrame(conn, maxSmall)
+	if err != nil {
+		return err
+	}
+	reply := []byte{answered}
+	if text, err := do(ctx, body); err != nil {
+		reply = append([]byte{failed}, err.Error()...)
+	} else {
+		reply = append(reply, text...)
+	}
+	if _, err := conn.Write(appendFrame(nil, reply)); err != nil {
+		return err
+	}
+	return conn.CloseWrite()
+}

@@ -1,0 +1,203 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"golang.org/x/time/rate"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+)
+
+// A Hello is what each side of a connection says of itself before the first message.
+type Hello struct {
+	Term      uint64 `json:"term"`
+	Vote      uint64 `json:"vote"`
+	LastTerm  uint64 `json:"last_term"`
+	LastIndex uint64 `json:"last_index"`
+	Starts    uint64 `json:"starts"`
+	Level     uint64 `json:"level"`
+	Version   string `json:"version"`
+}
+
+// Raft is the member whose messages are carried. Its methods are called by several goroutines.
+type Raft interface {
+	Greeting() Hello
+	// Greet is told what another member has said. An error refuses that member.
+	Greet(from uint64, h Hello) error
+	// Step takes a message.
+	Step(m *raftpb.Message)
+	// Unreachable says that messages to a member were lost.
+	Unreachable(id uint64)
+	// Refused says that nothing listens any more where a member was connected: its process has ended.
+	Refused(id uint64)
+}
+
+// Options of a Transport. All but Logger must be set.
+type Options struct {
+	Listener    net.Listener // for other members; the transport closes it
+	Credentials *directory.Credentials
+	Raft        Raft
+
+	// Client serves a client of another member, until its connection ends.
+	Client func(from uint64, conn net.Conn)
+
+	// CatchUp serves a member that needs what is not in the log any more.
+	CatchUp func(from uint64, conn net.Conn)
+
+	// Request answers a request of another member, or of a command beside it.
+	Request func(ctx context.Context, from uint64, body []byte) ([]byte, error)
+
+	// Join answers somebody who has no certificate. The error goes to him.
+	Join func(ctx context.Context, client net.Addr, body []byte) ([]byte, error)
+
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+// A Transport connects a member with the others. See the package comment.
+type Transport struct {
+	opt     Options
+	log     *slog.Logger
+	self    uint64
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	refused rate.Sometimes // connections, for the log
+	rooms   chan struct{}  // one for each handshake under way
+
+	mu    sync.Mutex
+	links map[uint64]*link
+	conns map[net.Conn]struct{} // that were accepted
+}
+
+// maxHandshakes is how many handshakes may be under way. Those who come meanwhile wait.
+const maxHandshakes = 64
+
+// New returns a transport that listens.
+func New(opt Options) *Transport {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	t := &Transport{
+		opt: opt, log: opt.Logger, self: opt.Credentials.ID, rooms: make(chan struct{}, maxHandshakes),
+		refused: rate.Sometimes{Interval: time.Second}, links: make(map[uint64]*link), conns: make(map[net.Conn]struct{}),
+	}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.wg.Go(t.accept)
+	return t
+}
+
+// Close ends all connections, and waits until nothing is called any more.
+func (t *Transport) Close() {
+	t.mu.Lock()
+	t.cancel()
+	t.opt.Listener.Close()
+	for c := range t.conns {
+		c.Close()
+	}
+	for _, l := range t.links {
+		l.close()
+	}
+	t.mu.Unlock()
+	t.wg.Wait()
+}
+
+// SetMembers says who there is now. Members that are new are connected to, those that are not
+// among them any more are let go.
+func (t *Transport) SetMembers(members []raftlog.Member) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return
+	}
+	now := make(map[uint64]bool)
+	for _, m := range members {
+		if m.ID == t.self {
+			continue
+		}
+		now[m.ID] = true
+		if old := t.links[m.ID]; old != nil {
+			if old.address == m.Address {
+				continue
+			}
+			old.close()
+		}
+		l := newLink(t, m)
+		t.links[m.ID] = l
+		t.wg.Go(l.run)
+	}
+	for id, l := range t.links {
+		if !now[id] {
+			l.close()
+			delete(t.links, id)
+		}
+	}
+}
+
+// Send sends messages to other members. It never blocks, and may lose them.
+func (t *Transport) Send(messages []*raftpb.Message) {
+	for _, m := range messages {
+		if l := t.link(m.GetTo()); l != nil {
+			l.send(m)
+		}
+	}
+}
+
+// Reachable reports whether a member is connected.
+func (t *Transport) Reachable(id uint64) bool {
+	l := t.link(id)
+	return l != nil && l.up.Load()
+}
+
+func (t *Transport) link(id uint64) *link {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.links[id]
+}
+
+// address returns where a member listens.
+func (t *Transport) address(id uint64) (string, error) {
+	l := t.link(id)
+	if l == nil {
+		return "", fmt.Errorf("there is no other member %d", id)
+	}
+	return l.address, nil
+}
+
+// Client returns a stream to another member, for a client that is passed on to it. CloseWrite
+// of the stream says that there will be no more input.
+func (t *Transport) Client(id uint64) (net.Conn, error) {
+	l := t.link(id)
+	if l == nil {
+		return nil, fmt.Errorf("there is no other member %d", id)
+	}
+	return l.client(t.ctx)
+}
+
+// CatchUp connects to another member, whose Options.CatchUp gets the other end.
+func (t *Transport) CatchUp(ctx context.Context, id uint64) (net.Conn, error) {
+	addr, err := t.address(id)
+	if err != nil {
+		return nil, err
+	}
+	return dial(ctx, t.opt.Credentials, addr, id, forCatchUp)
+}
+
+// Request asks another member.
+func (t *Transport) Request(ctx context.Context, id uint64, body []byte) ([]byte, error) {
+	addr, err := t.address(id)
+	if err != nil {
+		return nil, err
+	}
+	return Request(ctx, t.opt.Credentials, addr, id, body)
+}
+
+// errClosed says that a connection was ended by this side.
+var errClosed = errors.New("closed")

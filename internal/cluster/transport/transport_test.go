@@ -1,0 +1,360 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/goleak"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long something may take that must happen.
+const patience = 30 * time.Second
+
+// A peer is a member with its transport, and what it has heard.
+type peer struct {
+	*Transport
+	credentials *directory.Credentials
+	address     string
+	steps       chan *raftpb.Message
+	refused     chan uint64
+	ups         ups
+	step        func(*raftpb.Message) // in place of steps; nil: none
+
+	mu     sync.Mutex
+	greet  error
+	hellos map[uint64]Hello
+}
+
+func (p *peer) Greeting() Hello { return Hello{Term: p.credentials.ID, Version: "test"} }
+
+func (p *peer) Greet(from uint64, h Hello) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hellos[from] = h
+	return p.greet
+}
+
+func (p *peer) Step(m *raftpb.Message) {
+	if p.step != nil {
+		p.step(m)
+		return
+	}
+	p.steps <- m
+}
+
+func (p *peer) Unreachable(uint64) {}
+
+func (p *peer) Refused(id uint64) {
+	select {
+	case p.refused <- id:
+	default:
+	}
+}
+
+// newPeers makes so many members that do not run yet.
+func newPeers(t *testing.T, n int) []*peer {
+	t.Helper()
+	c, err := directory.NewCA(directory.NewCluster(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*peer
+	for i := range n {
+		own, err := c.Issue(uint64(i + 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, &peer{credentials: own, address: "127.0.0.1:0", steps: make(chan *raftpb.Message, 100), refused: make(chan uint64, 1), ups: make(ups, 100), hellos: map[uint64]Hello{}})
+	}
+	return all
+}
+
+// start lets a member listen. In the end of the test it is closed.
+func (p *peer) start(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.address = l.Addr().String()
+	p.Transport = New(Options{
+		Listener: l, Credentials: p.credentials, Raft: p, Logger: slog.New(p.ups),
+		Client:  func(from uint64, conn net.Conn) { echo(conn) },
+		CatchUp: func(from uint64, conn net.Conn) { echo(conn) },
+		Request: func(_ context.Context, from uint64, body []byte) ([]byte, error) {
+			if string(body) == "fail" {
+				return nil, errors.New("as you wish")
+			}
+			return append([]byte{byte('0' + from)}, body...), nil
+		},
+		Join: func(_ context.Context, _ net.Addr, body []byte) ([]byte, error) {
+			return append([]byte("join "), body...), nil
+		},
+	})
+	t.Cleanup(p.Close)
+}
+
+func echo(conn net.Conn) {
+	defer conn.Close()
+	io.Copy(conn, conn)
+}
+
+// members returns the members for SetMembers.
+func members(peers []*peer) (all []raftlog.Member) {
+	for _, p := range peers {
+		all = append(all, raftlog.Member{ID: p.credentials.ID, Address: p.address})
+	}
+	return all
+}
+
+// run makes members that are connected.
+func run(t *testing.T, n int) []*peer {
+	t.Helper()
+	peers := newPeers(t, n)
+	for _, p := range peers {
+		p.start(t)
+	}
+	for _, p := range peers {
+		p.SetMembers(members(peers))
+	}
+	for _, p := range peers {
+		p.connected(t, peers)
+	}
+	return peers
+}
+
+// connected waits until a member is connected to the others.
+func (p *peer) connected(t *testing.T, peers []*peer) {
+	t.Helper()
+	for _, to := range peers {
+		for to != p && !p.Reachable(to.credentials.ID) {
+			select {
+			case <-p.ups:
+			case <-time.After(patience):
+				t.Fatal("not connected")
+			}
+		}
+	}
+}
+
+// ups is a log that tells of connections only.
+type ups chan struct{}
+
+func (u ups) Enabled(context.Context, slog.Level) bool { return true }
+func (u ups) WithAttrs([]slog.Attr) slog.Handler       { return u }
+func (u ups) WithGroup(string) slog.Handler            { return u }
+
+func (u ups) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "connected to a member" {
+		u <- struct{}{}
+	}
+	return nil
+}
+
+func message(kind raftpb.MessageType, from, to uint64, data []byte) *raftpb.Message {
+	m := &raftpb.Message{Type: kind.Enum(), From: &from, To: &to}
+	if data != nil {
+		m.Entries = []*raftpb.Entry{{Data: data}}
+	}
+	return m
+}
+
+// arrives waits for a message.
+func (p *peer) arrives(t *testing.T, kind raftpb.MessageType) *raftpb.Message {
+	t.Helper()
+	for {
+		select {
+		case m := <-p.steps:
+			if m.GetType() == kind {
+				return m
+			}
+		case <-time.After(patience):
+			t.Fatalf("no message of kind %v arrives", kind)
+		}
+	}
+}
+
+func TestMessages(t *testing.T) {
+	peers := run(t, 3)
+	large := bytes.Repeat([]byte("x"), 3*grow+17)
+	for _, from := range peers {
+		for _, to := range peers {
+			if from == to {
+				continue
+			}
+			a, b := from.credentials.ID, to.credentials.ID
+			from.Send([]*raftpb.Message{message(raftpb.MsgHeartbeat, a, b, nil), message(raftpb.MsgApp, a, b, large)})
+			m := to.arrives(t, raftpb.MsgApp)
+			if m.GetFrom() != a || len(m.GetEntries()) != 1 || !bytes.Equal(m.GetEntries()[0].GetData(), large) {
+				t.Errorf("from %d to %d another message arrives", a, b)
+			}
+			if h := to.hellos[a]; h.Term != a || h.Version != "test" {
+				t.Errorf("%d says hello as %+v", a, h)
+			}
+		}
+	}
+}
+
+// A member that is busy with entries hears heartbeats all the same.
+func TestHeartbeatsDoNotWait(t *testing.T) {
+	peers := newPeers(t, 2)
+	busy, heard := make(chan struct{}), make(chan struct{}, 1)
+	peers[1].step = func(m *raftpb.Message) {
+		if m.GetType() == raftpb.MsgApp {
+			<-busy
+			return
+		}
+		heard <- struct{}{}
+	}
+	for _, p := range peers {
+		p.start(t)
+	}
+	t.Cleanup(func() { close(busy) }) // before Close
+	peers[0].SetMembers(members(peers))
+	peers[0].connected(t, peers)
+	for range 3 { // far more than sockets hold
+		peers[0].Send([]*raftpb.Message{message(raftpb.MsgApp, 1, 2, make([]byte, 20<<20))})
+	}
+	peers[0].Send([]*raftpb.Message{message(raftpb.MsgHeartbeat, 1, 2, nil)})
+	select {
+	case <-heard:
+	case <-time.After(patience):
+		t.Fatal("the heartbeat waits for the entries")
+	}
+}
+
+// A member that ends and comes back is connected again, and the others hear that its process
+// has ended.
+func TestReconnect(t *testing.T) {
+	peers := run(t, 2)
+	peers[1].Close()
+	select {
+	case id := <-peers[0].refused:
+		if id != 2 {
+			t.Errorf("member %d has ended", id)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody hears that the process has ended")
+	}
+	peers[1].start(t)
+	peers[0].connected(t, peers)
+	peers[0].Send([]*raftpb.Message{message(raftpb.MsgVote, 1, 2, nil)})
+	peers[1].arrives(t, raftpb.MsgVote)
+}
+
+func TestSetMembers(t *testing.T) {
+	peers := run(t, 3)
+	peers[0].SetMembers(members(peers[:2]))
+	if peers[0].Reachable(3) {
+		t.Error("a member that was removed is reachable")
+	}
+	if _, err := peers[0].Client(3); err == nil {
+		t.Error("clients are passed on to a member that was removed")
+	}
+	peers[0].SetMembers(members(peers))
+	peers[0].connected(t, peers)
+}
+
+// A member that is refused sends no message, and gets none.
+func TestGreetRefuses(t *testing.T) {
+	peers := newPeers(t, 2)
+	peers[1].greet = errors.New("its disk was rolled back")
+	for _, p := range peers {
+		p.start(t)
+	}
+	conn, err := dial(t.Context(), peers[0].credentials, peers[1].address, 2, forMessages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := writeGreeting(conn, greeting{Hello: &Hello{}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readGreeting(conn); err == nil || err.Error() != "its disk was rolled back" {
+		t.Errorf("the member is told %v", err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection goes on")
+	}
+}
+
+func TestClients(t *testing.T) {
+	peers := run(t, 2)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			conn, err := peers[0].Client(2)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			sent := bytes.Repeat([]byte("0123456789"), 50_000)
+			go func() {
+				conn.Write(sent)
+				conn.(interface{ CloseWrite() error }).CloseWrite()
+			}()
+			got, err := io.ReadAll(conn)
+			if err != nil || !bytes.Equal(got, sent) {
+				t.Errorf("%d bytes come back, of %d: %v", len(got), len(sent), err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestRequests(t *testing.T) {
+	peers := run(t, 2)
+	ctx := t.Context()
+	if reply, err := peers[0].Request(ctx, 2, []byte("hello")); err != nil || string(reply) != "1hello" {
+		t.Errorf("%q, %v", reply, err)
+	}
+	if _, err := peers[0].Request(ctx, 2, []byte("fail")); err == nil || err.Error() != "as you wish" {
+		t.Error(err)
+	}
+	if reply, err := Request(ctx, peers[0].credentials, peers[0].address, 0, []byte("a command")); err != nil || string(reply) != "1a command" {
+		t.Errorf("%q, %v", reply, err)
+	}
+	if _, err := Request(ctx, peers[0].credentials, peers[1].address, 1, nil); err == nil {
+		t.Error("member 2 answers in place of member 1")
+	}
+	conn, err := peers[0].CatchUp(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var got [3]byte
+	if _, err := conn.Write([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, got[:]); err != nil || string(got[:]) != "abc" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestJoin(t *testing.T) {
+	peers := newPeers(t, 1)
+	peers[0].start(t)
+	fingerprint := directory.Fingerprint(peers[0].credentials.CA)
+	if reply, err := Join(t.Context(), peers[0].address, fingerprint, []byte("me")); err != nil || string(reply) != "join me" {
+		t.Errorf("%q, %v", reply, err)
+	}
+	other := newPeers(t, 1)[0].credentials.CA
+	if _, err := Join(t.Context(), peers[0].address, directory.Fingerprint(other), nil); err == nil || !strings.Contains(err.Error(), "not of the cluster") {
+		t.Errorf("another cluster: %v", err)
+	}
+}
