@@ -209,7 +209,7 @@ func (d *Damage) mend(fsys vfs.FS) error {
 	return errors.Join(err, f.Close())
 }
 
-var zeros = make([]byte, defaultBlockSize)
+var zeros [defaultBlockSize]byte
 
 func writeZeros(f vfs.File, from, to int64) error {
 	for off := from; off < to; off += int64(len(zeros)) {
