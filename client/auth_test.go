@@ -143,7 +143,7 @@ func TestTokenAgain(t *testing.T) {
 }
 
 // A server that refuses a command leaves the connection as it was; a refused use
-// stops the put behind it.
+// stops the put after it.
 func TestRefused(t *testing.T) {
 	c := dial(t, play(t, listen(t), `
 		> use secret

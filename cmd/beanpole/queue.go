@@ -72,11 +72,11 @@ func reading(log *slog.Logger) func(done, total int64) {
 func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duration) {
 	for _, t := range r.Torn {
 		if t.Closed {
-			log.Warn("the journal's last file had bytes behind its end; they were removed, no server has written them there",
+			log.Warn("the journal's last file had bytes after its end, which no server wrote; they were removed",
 				"file", t.File, "offset", t.Offset, "bytes", t.Length)
 			continue
 		}
-		log.Warn("the journal ended in a write that a crash had cut short; it was removed: it was not durable, so without -f and -F nobody had been told that it was done",
+		log.Warn("the journal ended in a write that a crash had cut short; it was removed: it was not durable, so without -f and -F no client had been told that it was done",
 			"file", t.File, "offset", t.Offset, "bytes", t.Length)
 	}
 	if r.Adopted != nil {

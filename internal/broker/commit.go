@@ -232,7 +232,7 @@ func (b *Broker) Check() error {
 	last := c.settled + 1
 	for _, w := range c.waiting {
 		if w.position < last || w.position > c.flushed {
-			return fmt.Errorf("broker: a waiter for position %d is behind one for %d; flushed is %d", w.position, last, c.flushed)
+			return fmt.Errorf("broker: a waiter for position %d comes after one for %d; flushed is %d", w.position, last, c.flushed)
 		}
 		last = w.position
 		if w.caller != nil && c.settled == c.wanted {

@@ -19,23 +19,24 @@ import (
 
 const importLong = `Put the jobs of FILE, or of standard input, which 'beanpole export' has written. Each
 gets its tube, priority, time to run, delay and body, and is buried if it was; it gets
-a new id, and its counters begin anew.
+a new id, and its counters start at zero.
 
-With FILE, how far it has come is kept in FILE.progress (or where --progress says,
+FILE.progress keeps how far the import of FILE has come (or the file of --progress,
 which also works with standard input). If the command is interrupted, killed, or loses
-its server, run it again in the same way: it goes on where it was, and each job is
-there once. It ends with exit code 0 when all jobs are there, and once that is so does
-nothing more; to import FILE again, remove FILE.progress.
+its server, run it again in the same way. It goes on where it was, and each job is put
+once. When all jobs have been put, the exit code is 0, and further runs do nothing; to
+import FILE again, remove FILE.progress.
 
-How that works: jobs are put in batches of 1000, and before each its place is written
-down. When a batch was under way, nobody knows what of it the server has got. So the
-jobs that are newer than the batch before are looked at, and those that are equal in
-tube, priority, time to run and body are not put again. What cannot be told from that is
-whether a job is missing because it was not put, or because a worker has taken it
-since. The server's counters tell that jobs have gone; then the command stops and says
-so, and you say --doubtful put (a job may be done twice) or --doubtful skip (one may be
-lost). This cannot happen while nobody deletes jobs: pause the tubes to be sure. If
-other programs put jobs meanwhile that are equal in all that, they are taken for these.`
+How that works: jobs are put in batches of 1000, and the place of each batch is written
+to FILE.progress before it is put. If the command stops within a batch, it is unknown
+which of its jobs the server has. So the next run looks at the jobs that are newer than
+the batch before, and does not put again those that are equal in tube, priority, time
+to run and body. It cannot tell whether a job is missing because it was not put, or
+because a worker has taken it since. If the server's counters show that jobs have gone,
+the command stops and says so. Then choose: --doubtful put (a job may be done twice) or
+--doubtful skip (a job may be lost). This cannot happen while no jobs are deleted: pause
+the tubes to be sure. Jobs that other programs put meanwhile, and that are equal in all
+that, count as jobs of the file.`
 
 // importBatch is how many jobs are put in one round trip.
 const importBatch = 1000

@@ -46,7 +46,7 @@ func loadState(file, addr string) (st importState, err error) {
 		return st, err
 	}
 	if err := json.Unmarshal(data, &st); err != nil || st.Probe == "" || st.Offset < 0 || st.Batch < 0 {
-		return st, fmt.Errorf("%s is not the progress of an import; remove it to begin anew", file)
+		return st, fmt.Errorf("%s is not the progress of an import; remove it to start over", file)
 	}
 	if st.Addr != addr {
 		return st, usageError("%s is of an import to %s; for another server choose another file with --progress", file, st.Addr)
@@ -86,7 +86,7 @@ func (im *importer) settle(ctx context.Context) error {
 		return err
 	}
 	if probe <= im.state.After {
-		return fmt.Errorf("the server has begun anew, without its jobs: its newest id is %d, and was %d; to import all again, remove %s",
+		return fmt.Errorf("the server has restarted without its jobs: its newest id is %d, and was %d; to import all again, remove %s",
 			probe, im.state.After, im.opt.progress)
 	}
 	if im.state.Batch > 0 {

@@ -188,7 +188,7 @@ func TestImportLostID(t *testing.T) {
 func TestImportServerAnew(t *testing.T) {
 	d := newDoubt(t)
 	d.state.After, d.state.Batch = 1000, 0
-	if err := d.run(""); err == nil || !strings.Contains(err.Error(), "has begun anew") {
+	if err := d.run(""); err == nil || !strings.Contains(err.Error(), "has restarted") {
 		t.Error(err)
 	}
 }

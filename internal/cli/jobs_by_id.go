@@ -206,11 +206,11 @@ func newRelease() *cobra.Command {
 	return cmd
 }
 
-const touchLong = `Start the time to run of jobs anew. Only the connection that holds a job can do that:
-a job that a worker holds is out of reach, and one that nobody holds has no time to
-run. So this takes each job, touches it, and gives it back: it shows that the job can
-be had, and counts as a reservation. A worker touches its jobs itself: see 'beanpole
-work'.`
+const touchLong = `Restart the time to run of jobs. Only the connection that holds a job can do that. So
+this command cannot touch a job that a worker holds, and a job that is not held has no
+time to run. It takes each job, touches it, and gives it back: that shows that the job
+can be reserved, and counts as a reservation. A worker touches its jobs itself: see
+'beanpole work'.`
 
 func newTouch() *cobra.Command {
 	again := func(ctx context.Context, j *client.Job, st *client.JobStats) error {

@@ -15,11 +15,11 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-const mirrorLong = `Copy the jobs of a live server to another, to migrate. The first is only read, apart
-from what is said below; in the other each job gets a new id, and its counters begin
-anew. The connection options are for both.
+const mirrorLong = `Copy the jobs of a live server to another one, to migrate. The first server is only read,
+apart from what is said below. In the other one each job gets a new id, and its counters
+start at zero. The connection options are for both servers.
 
-Jobs change while they are copied. So when all are copied, each is looked at once more:
+Jobs change while they are copied. So when all have been copied, each is looked at again:
 
   new             it is copied
   gone            its copy is deleted, if nobody has taken it there
@@ -32,21 +32,22 @@ Jobs change while they are copied. So when all are copied, each is looked at onc
 A delay is new if the job is to be ready at another time, by more than the second or so
 that cannot be told. With --follow this is repeated until you stop it. To migrate without
 losing a job or doing one twice: run it with --follow; stop the producers and let them put
-to the other server; stop the workers; when a round finds nothing new, stop this; start
-the workers at the other server. Until then the other server must have no workers, or they
-do the jobs that are done here too.
+to the other server; stop the workers; when a round finds nothing new, stop the mirror;
+start the workers at the other server. Until then the other server must have no workers,
+or jobs are done on both servers.
 
-With --progress FILE it can be run again after it was killed, or has lost a server: it
-goes on, and when a round finds nothing new each job of the first server has exactly one
-copy. In FILE is which job is a copy of which, about 100 bytes for each, and what is
-about to be put or deleted at the other server, written and synced before that is done.
-When a batch was being put, the jobs that are newer there than those before it are looked
-at, and those that are equal in tube, priority, time to run and body are its copies. This
-holds while nobody takes jobs from the other server, and nobody puts jobs there that are
-equal in all that. It stops if one of the servers has begun anew, without its jobs.
+With --progress FILE it can be run again after it was killed, or has lost a server. Then
+it goes on where it was, and when a round finds nothing new each job of the first server
+has exactly one copy. FILE says which job is a copy of which, in about 100 bytes for each
+job, and what is about to be put or deleted at the other server; that is written and
+synced before it is done. If it was stopped while it put a batch, it looks at the jobs of
+the other server that are newer than the batch before. Those that are equal to a job of
+the batch in tube, priority, time to run and body count as its copies. That is right if
+no client takes jobs from the other server, or puts jobs there that are equal in all that.
+The mirror stops if one of the servers has restarted without its jobs.
 
-Without --progress this is kept in memory only: when it is killed, clear what it has
-copied and begin anew.
+Without --progress all that is in memory only: if the mirror is killed, clear what it has
+copied and start over.
 
 ` + scanCost
 
@@ -155,14 +156,14 @@ func (m *mirror) settle(ctx context.Context, st *mirrorState, newest uint64, fil
 		highest = max(highest, st.batch.After)
 	}
 	if newest <= highest {
-		return fmt.Errorf("%s has begun anew, without its jobs: its newest id is %d, and was %d; to copy all again, remove %s", m.to.Addr(), newest, highest, file)
+		return fmt.Errorf("%s has restarted without its jobs: its newest id is %d, and was %d; to copy all again, remove %s", m.to.Addr(), newest, highest, file)
 	}
 	switch id, err := newestID(ctx, m.from); {
 	case errors.Is(err, client.ErrDraining): // it does not tell
 	case err != nil:
 		return err
 	case id <= source:
-		return fmt.Errorf("%s has begun anew, without its jobs: its newest id is %d, and was %d; to copy all again, clear what was copied and remove %s", m.from.Addr(), id, source, file)
+		return fmt.Errorf("%s has restarted without its jobs: its newest id is %d, and was %d; to copy all again, clear what was copied and remove %s", m.from.Addr(), id, source, file)
 	}
 	for source := range st.redo {
 		if c, ok := st.copies[source]; ok {

@@ -159,7 +159,7 @@ func (m *mirror) update(ctx context.Context, jobs []found) error {
 	return nil
 }
 
-// redo makes copies anew. The old ones are deleted first, so that nobody gets both.
+// redo makes copies again. The old ones are deleted first, so that no worker gets both.
 func (m *mirror) redo(ctx context.Context, changed []found) error {
 	jobs, err := withBodies(ctx, m.from, changed) // what has gone the next round will see
 	if err != nil || len(jobs) == 0 {

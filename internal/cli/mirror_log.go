@@ -33,7 +33,7 @@ type mirrorRecord struct {
 	Batch  *mirrorBatch `json:"batch,omitempty"`  // these are about to be put
 	Copies []mirrorCopy `json:"copies,omitempty"` // these are copies now
 	Done   bool         `json:"done,omitempty"`   // the last batch is put: what of it is no copy was refused
-	Redo   []uint64     `json:"redo,omitempty"`   // the copies of these jobs are about to be deleted, and made anew
+	Redo   []uint64     `json:"redo,omitempty"`   // the copies of these jobs are about to be deleted, and made again
 	Gone   []uint64     `json:"gone,omitempty"`   // these jobs have no copies any more
 }
 
@@ -102,7 +102,7 @@ func loadMirror(file string, head mirrorHead) (st mirrorState, err error) {
 		data = rest
 		var r mirrorRecord
 		if err := json.Unmarshal(line, &r); err != nil || (n == 1) != (r.Mirror != nil) {
-			return st, fmt.Errorf("%s is not the progress of a mirror (line %d); remove it, and clear what was copied, to begin anew", file, n)
+			return st, fmt.Errorf("%s is not the progress of a mirror (line %d); remove it, and clear what was copied, to start over", file, n)
 		}
 		if r.Mirror != nil && *r.Mirror != head {
 			return st, usageError("%s is of a mirror from %s to %s, tube %q; for another choose another file with --progress", file, r.Mirror.From, r.Mirror.To, r.Mirror.Tube)
@@ -133,7 +133,7 @@ func (st *mirrorState) apply(r *mirrorRecord) {
 	}
 }
 
-// openMirror begins the log anew with what is known. The file is the old one or the new
+// openMirror begins a new log with what is known. The file is the old one or the new
 // one at any moment.
 func openMirror(file string, head mirrorHead, st *mirrorState) (*mirrorLog, error) {
 	if file == "" {

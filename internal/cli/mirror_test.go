@@ -197,7 +197,7 @@ func TestLoadMirror(t *testing.T) {
 	}
 }
 
-// A server that has begun anew has other jobs with the same ids.
+// A server that has restarted without its jobs has other jobs with the same ids.
 func TestMirrorLostJobs(t *testing.T) {
 	for _, source := range []bool{true, false} {
 		m := newMigration(t)
@@ -246,7 +246,7 @@ func TestMirrorDelay(t *testing.T) {
 				}
 				for body, after := range m.delays() {
 					if after.id != before[body].id {
-						t.Errorf("the copy of %s was made anew while its delay ran down", body)
+						t.Errorf("the copy of %s was made again while its delay ran down", body)
 					}
 				}
 				for i, delay := range []time.Duration{2 * time.Hour, 10 * time.Second} {
@@ -262,7 +262,7 @@ func TestMirrorDelay(t *testing.T) {
 					}
 				}
 				if got["same"].id != before["same"].id {
-					t.Error("the copy whose delay had not changed was made anew")
+					t.Error("the copy whose delay had not changed was made again")
 				}
 			})
 		})

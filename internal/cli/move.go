@@ -19,13 +19,13 @@ worker holds are not touched.
 beanpole moves them by itself (move-jobs): they keep their ids, ages and counters, and a
 job is in one of the tubes at any moment. Other servers have no command for that. There
 each job is reserved, which keeps workers from it, put into the other tube, and then
-deleted: it gets a new id, its counters begin anew, and the counters of puts, reserves
+deleted: it gets a new id, its counters start at zero, and the counters of puts, reserves
 and deletes go up. If the command is killed between the put and the delete, up to 500
 jobs are in both tubes; none is lost. A job takes four commands: ready ones hundreds in
 a round trip, the others one by one.`
 
 // slowMove is what the command says where that is so.
-const slowMove = "the server has no move-jobs: each job is reserved, put anew and deleted, so it gets a new id, and counters go up"
+const slowMove = "the server has no move-jobs: each job is reserved, put again and deleted, so it gets a new id, and counters go up"
 
 func newMove() *cobra.Command {
 	var states stateOption

@@ -74,7 +74,7 @@ func (b *bare) reserve(n int) error {
 	return b.send(n, bareReserve, "RESERVED ", bodySize+len("\r\n"))
 }
 
-func (b *bare) send(n int, command []byte, reply string, behind int) error {
+func (b *bare) send(n int, command []byte, reply string, after int) error {
 	for range n {
 		if _, err := b.Write(command); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (b *bare) send(n int, command []byte, reply string, behind int) error {
 		if err != nil || !bytes.HasPrefix(line, []byte(reply)) {
 			return fmt.Errorf("%q: %w", line, err)
 		}
-		if _, err := b.in.Discard(behind); err != nil {
+		if _, err := b.in.Discard(after); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ var races = []race{
 		b.wantEnd()
 		a.take()
 	}},
-	{"quit behind other commands", func(a, b *talker) {
+	{"quit after other commands", func(a, b *talker) {
 		a.put()
 		b.send("reserve\r\nuse x\r\nquit")
 		b.wantJob("RESERVED")

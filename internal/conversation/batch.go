@@ -39,7 +39,7 @@ type task struct {
 	from, to int    // commands: Batch.commands[from:to]; none if a long command goes on
 	fresh    []byte // the driver's buffer that they were parsed from; nil: it is c.in
 	parsed   int    // bytes of that which are no longer needed when all are executed
-	more     bool   // there may be whole commands behind them
+	more     bool   // there may be whole commands after them
 	executed int    // commands
 	promised [2]int // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
 }
@@ -108,7 +108,7 @@ func (b *Batch) execute(t *task, e *engine.Engine, now int64) (later int64) {
 		b.out = b.out[:len(b.out)+len(out.bytes)]
 	}
 	b.replies += len(out.bytes)
-	out.bytes = out.bytes[:len(out.bytes):len(out.bytes)] // what is behind belongs to others
+	out.bytes = out.bytes[:len(out.bytes):len(out.bytes)] // what comes after belongs to others
 	return later
 }
 

@@ -27,7 +27,7 @@ func (c *Conversation) Check() error {
 	case Waiting:
 		assert(c.wait.phase == waiting, "V2: waiting for no reserve")
 	}
-	assert(c.wait.phase == noWait || c.long.command == nil, "V2: a reserve waits behind a command that goes on")
+	assert(c.wait.phase == noWait || c.long.command == nil, "V2: a reserve waits after a command that goes on")
 	assert(c.wait.phase != noWait || len(c.wait.answer.bytes) == 0 && c.wait.answer.rest == nil, "V3: an answer, but no wait")
 	assert(c.ending.phase != over || c.in.empty() || c.sess != nil, "V4: there is input after the end of the session")
 	assert(!c.in.more || !c.in.empty() || c.state == Leaving, "V4: commands in no input")
@@ -46,7 +46,7 @@ func (c *Conversation) Check() error {
 		assert(c.sess != nil || c.ending.phase == over, "V7: %v, without a session", c.state)
 	}
 	if c.wait.phase != noWait {
-		assert(c.in.len() < MaxAhead+max(stepInput, len(c.in.buf)/2), "V8: %d bytes behind a waiting reserve", c.in.len())
+		assert(c.in.len() < MaxAhead+max(stepInput, len(c.in.buf)/2), "V8: %d bytes after a waiting reserve", c.in.len())
 	}
 	if c.state == Throttled {
 		assert(c.pace.resume != 0 && c.pace.credit > 0 && c.long.command == nil, "V9: throttled until %d, with %d tokens", c.pace.resume, c.pace.credit)

@@ -24,7 +24,7 @@ const (
 	maxOut = 256 << 10
 )
 
-// MaxAhead is how many bytes behind a waiting reserve a driver may read, which it may
+// MaxAhead is how many bytes after a waiting reserve a driver may read, which it may
 // have to do to notice that the client has gone. Then it reads no more.
 const MaxAhead = 64 << 10
 
@@ -335,7 +335,7 @@ func (c *Conversation) HangUp(b *Batch) {
 // HasHungUp reports whether HangUp or EndInput was called during a wait.
 func (c *Conversation) HasHungUp() bool { return c.ending.phase >= hungUp }
 
-// AheadIsFull reports whether MaxAhead bytes behind a waiting reserve were read.
+// AheadIsFull reports whether MaxAhead bytes after a waiting reserve were read.
 func (c *Conversation) AheadIsFull() bool { return c.in.len() >= MaxAhead }
 
 // Answer takes the outcome of a waiting reserve. It is called within the turn that

@@ -98,8 +98,8 @@ func drawInput(t *rapid.T) []byte {
 	return []byte(input[:len(input)-rapid.IntRange(0, min(5, len(input))).Draw(t, "cut off")])
 }
 
-// A reserve waits; what is behind it is executed after the answer, which comes
-// behind the replies to what was before.
+// A reserve waits; what follows it is executed after the answer, which comes
+// after the replies to what was before.
 func TestWait(t *testing.T) {
 	d := newDesk(t)
 	worker, producer := d.guest(), d.guest()

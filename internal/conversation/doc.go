@@ -47,8 +47,8 @@
 //
 // The constants of State say what each of them wants of the driver. A session is
 // opened and ended in a turn, too; nothing waits for that turn to be settled. A quit
-// ends the session in the turn that executes it: who hears of the end of the
-// connection finds its jobs given back. If the server may no longer decide
+// ends the session in the turn that executes it: a client that sees the end of the
+// connection can rely on its jobs being ready again. If the server may no longer decide
 // ([broker.ErrDeposed]) the conversations of the turn are closed at once, without a word.
 //
 // # Time
@@ -77,7 +77,7 @@
 //   - V6. A command or a reply that goes on is not over: some of it is left.
 //   - V7. A session exists from the first turn on, until the conversation has come to
 //     its end: not in the states Opening, Lingering and Closed.
-//   - V8. The input behind a waiting reserve is less than MaxAhead and what was
+//   - V8. The input after a waiting reserve is less than MaxAhead and what was
 //     received at a time, which is 64 KiB or half the buffer.
 //   - V9. A conversation that is throttled has a token for the next command, and
 //     knows when it can use that.

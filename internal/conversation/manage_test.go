@@ -172,7 +172,7 @@ func TestListGoesOnWithoutTheLog(t *testing.T) {
 	}
 }
 
-// What is moved keeps its id, and goes to a worker who waits there.
+// What is moved keeps its id, and goes to a worker that waits there.
 func TestMoveToAWorker(t *testing.T) {
 	d := newDesk(t)
 	worker, g := d.guest(), d.guest()

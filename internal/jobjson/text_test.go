@@ -50,7 +50,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// decodeLiteral decodes a valid literal of a string behind its first quote; ok is false if
+// decodeLiteral decodes a valid literal of a string after its first quote; ok is false if
 // it has something that is not Unicode.
 func decodeLiteral(s []byte) (decoded string, ok bool) {
 	var b []byte

@@ -234,7 +234,7 @@ func TestTimersForgetClosedConnections(t *testing.T) {
 	}
 }
 
-// Clients that wait with much behind their reserve, or read nothing, take no more memory
+// Clients that wait with much after their reserve, or read nothing, take no more memory
 // together than there may be; those that work do not notice.
 func TestBuffersAreBounded(t *testing.T) {
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {

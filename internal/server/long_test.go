@@ -84,7 +84,7 @@ func (r *rig) buryMany() {
 }
 
 // A kick of very many jobs lets others in between its turns, kicks them all, and
-// is followed by what the client sent behind it.
+// is followed by what the client sent after it.
 func TestLongKick(t *testing.T) {
 	onBoth(t, func(t *testing.T, dial func(*rig) *client) {
 		r := start(t, Options{})

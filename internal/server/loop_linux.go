@@ -265,7 +265,7 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 	case conversation.Writing, conversation.Lingering:
 		l.proceed(s) // a write or a read will tell of a reset
 	case conversation.Waiting:
-		// What the client sends behind the reserve stays with the kernel.
+		// What the client sends after the reserve stays with the kernel.
 		switch {
 		case events.Has(epoll.Failed):
 			l.end(s, unix.ECONNRESET)
@@ -290,7 +290,7 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 }
 
 // read reads once: into the round's buffer or, if there is unread input already,
-// behind that.
+// after that.
 func (l *loop) read(s *socket) {
 	var n int
 	var err error

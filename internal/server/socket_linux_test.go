@@ -54,8 +54,8 @@ type sent string
 func (s sent) GoString() string { return fmt.Sprintf("%.40q (%d bytes)", string(s), len(s)) }
 
 // drawTalk draws what a client sends, as pieces that are sent one by one. A quit
-// comes last: input behind it resets the connection, and that may overtake the
-// replies. A reserve that may wait has little behind it: without a socket, much
+// comes last: input after it resets the connection, and that may overtake the
+// replies. A reserve that may wait has little after it: without a socket, much
 // ends the connection.
 func drawTalk(t *rapid.T, maxJob int) [][]byte {
 	id := rapid.IntRange(1, 30)
@@ -290,7 +290,7 @@ func TestShutdownInTimeTCP(t *testing.T) {
 }
 
 // A body as large as the limit arrives whole and leaves whole, and a job of any
-// size fits behind a small command.
+// size fits after a small command.
 func TestLargeBodyTCP(t *testing.T) {
 	const size = 5 << 20
 	r := start(t, Options{MaxJobSize: size})

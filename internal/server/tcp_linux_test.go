@@ -30,9 +30,9 @@ func (r *rig) eventually(what string, is func() bool) {
 func (r *rig) nobodyWaits() bool { return r.stats().Waiting == 0 }
 
 // A hang-up is noticed while the client waits in a reserve, however much it has
-// sent behind that: the job that comes next goes to somebody else.
+// sent after that: the job that comes next goes to somebody else.
 func TestHangUpWhileWaitingTCP(t *testing.T) {
-	for name, behind := range map[string]int{
+	for name, after := range map[string]int{
 		"nothing":             0,
 		"a little":            100,
 		"all that is read":    conversation.MaxAhead,
@@ -55,7 +55,7 @@ func TestHangUpWhileWaitingTCP(t *testing.T) {
 				setReadBuffer(t, l, 4*conversation.MaxAhead)
 				c := r.dialListener(l)
 				command := "use x\n"
-				n := behind / (len(command) + 1)
+				n := after / (len(command) + 1)
 				c.send("reserve\n" + strings.Repeat(command, n))
 				r.eventually("it waits", func() bool { return r.stats().Waiting == 1 })
 				hangUp(c)
@@ -83,7 +83,7 @@ func setReadBuffer(tb testing.TB, l net.Listener, size int) {
 	}
 }
 
-// What a client sends behind a waiting reserve, beyond what the server reads
+// What a client sends after a waiting reserve, beyond what the server reads
 // ahead, is executed after the answer.
 func TestReadAheadTCP(t *testing.T) {
 	r := start(t, Options{})
@@ -123,8 +123,8 @@ func TestUrgentData(t *testing.T) {
 	}
 	urgent()
 	c.do("use x\n", "USING x\n")
-	for i, behind := range []int{0, 2 * conversation.MaxAhead} {
-		n := behind / len("use x\r\n")
+	for i, after := range []int{0, 2 * conversation.MaxAhead} {
+		n := after / len("use x\r\n")
 		c.send("reserve\n" + strings.Repeat("use x\n", n))
 		urgent()
 		r.eventually("it waits", func() bool { return r.stats().Waiting == 1 })

@@ -48,20 +48,20 @@ func TestAnswerAtAnyMoment(t *testing.T) {
 }
 
 // Who hangs up or half-closes while waiting waits no longer, and what was sent
-// behind the reserve is executed.
+// after the reserve is executed.
 func TestHangUpWhileWaiting(t *testing.T) {
-	for name, behind := range map[string]string{
-		"nothing behind":   "",
-		"a command behind": "put 0 0 9 1\nx\n",
-		"half a command":   "put 0 0 9 100\nx",
-		"almost too much":  strings.Repeat("list-tube-used\n", conversation.MaxAhead/16-1),
+	for name, after := range map[string]string{
+		"nothing after":   "",
+		"a command after": "put 0 0 9 1\nx\n",
+		"half a command":  "put 0 0 9 100\nx",
+		"almost too much": strings.Repeat("list-tube-used\n", conversation.MaxAhead/16-1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				r := start(t, Options{})
 				halfClosed, closed := r.dial(), r.dial()
 				for _, c := range []*client{halfClosed, closed} {
-					c.send("watch empty\nignore default\nreserve\n" + behind)
+					c.send("watch empty\nignore default\nreserve\n" + after)
 					c.want("WATCHING 2\nWATCHING 1\n")
 				}
 				synctest.Wait()
@@ -78,12 +78,12 @@ func TestHangUpWhileWaiting(t *testing.T) {
 				}
 				halfClosed.want("TIMED_OUT\n")
 				switch {
-				case strings.HasSuffix(behind, "x\n"):
+				case strings.HasSuffix(after, "x\n"):
 					halfClosed.want("INSERTED 1\n")
 					if st.TotalJobs < 1 {
 						t.Error("the client that can still read has put no job")
 					}
-				case strings.HasPrefix(behind, "list"):
+				case strings.HasPrefix(after, "list"):
 					halfClosed.want(strings.Repeat("USING default\n", conversation.MaxAhead/16-1))
 				}
 				halfClosed.wantEnd()
@@ -92,7 +92,7 @@ func TestHangUpWhileWaiting(t *testing.T) {
 	}
 }
 
-// What is pipelined behind a waiting reserve is kept and executed after it, but
+// What is pipelined after a waiting reserve is kept and executed after it, but
 // not without bound: where the server cannot watch for a hang-up without
 // reading, the connection ends.
 func TestReadAheadIsBounded(t *testing.T) {
@@ -102,7 +102,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 		c.send("reserve\n" + strings.Repeat("watch x\n", 1000))
 		synctest.Wait()
 		if in, _ := r.conn().Memory(); in > 4*conversation.MaxAhead {
-			t.Errorf("a buffer of %d bytes for what is behind a reserve", in)
+			t.Errorf("a buffer of %d bytes for what follows a reserve", in)
 		}
 		producer := r.dial()
 		producer.do("put 0 0 9 1\nx\n", "INSERTED 1\n")

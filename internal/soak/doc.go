@@ -1,6 +1,6 @@
-// Package soak runs the real program for as long as one likes, with clients and
-// faults drawn at random, and holds it against a ledger of what the clients were
-// told. It has tests only, for Linux.
+// Package soak runs the real program for any length of time, with clients and faults
+// drawn at random, and compares it with a ledger of the answers that clients got. It has
+// tests only, for Linux.
 //
 //	go test ./internal/soak                             some 20 seconds, as a part of all tests
 //	make soak DURATION=2h                               longer
@@ -10,7 +10,7 @@
 // # A life
 //
 // A life begins with a start on the journal of the one before, with options
-// of its own, drawn at random. First an audit asks for every job that anybody was ever told of
+// of its own, drawn at random. First an audit asks for every job that a client ever got an answer about
 // (audit_test.go). Then clients come and go (client_test.go, commands_test.go)
 // and faults happen (faults_test.go): the process is stopped and continued, calls
 // on files fail (strace injects that), the disk is filled (if a tmpfs can be
@@ -36,7 +36,7 @@
 //   - every command is answered, in order, with a reply that it can have; errors
 //     come only in lives that have seen a fault of their kind, and puts are taken
 //     again when that is over;
-//   - a server whose socket is held open while it restarts refuses nobody
+//   - a server whose socket is held open while it restarts refuses no connection
 //     (restart_test.go, with a ledger of its own);
 //   - the process does not end by itself, and its log has no panic.
 //

@@ -151,7 +151,7 @@ func once(l *ledger, rng *rand.Rand, srv *server) (inserted bool, err error) {
 	}
 	var r wire.Reply
 	if err = c.read(&r, false); err == nil || len(c.in) > 0 {
-		return inserted, wrong("behind the answer: %v, %q", r.Kind, c.in)
+		return inserted, wrong("after the answer: %v, %q", r.Kind, c.in)
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil

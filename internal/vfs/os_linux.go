@@ -43,7 +43,7 @@ func (f osFile) Preallocate(size int64) error {
 	case errors.Is(err, syscall.EOPNOTSUPP):
 		return nil
 	case err != nil:
-		// A failing fallocate may leave the size, or blocks that it got, behind.
+		// A failing fallocate may leave the size changed, or blocks that it got.
 		return errors.Join(err, f.Truncate(old))
 	}
 	return nil

@@ -229,7 +229,7 @@ func TestRefused(t *testing.T) {
 		{"POST", "/tubes/mail/jobs", "", 415, "want a JSON object: Content-Type: application/json"},
 		{"POST", "/tubes/mail/jobs", "{", 400, "the body is empty or ends too soon"},
 		{"POST", "/tubes/mail/jobs", `{"body":"a}`, 400, "the body is empty or ends too soon"},
-		{"POST", "/tubes/mail/jobs", `{"body":"a"}x`, 400, "there is something behind the JSON object"},
+		{"POST", "/tubes/mail/jobs", `{"body":"a"}x`, 400, "the body goes on after the JSON object"},
 		{"POST", "/tubes/mail/jobs", `{"body" "a"}`, 400, "the body is no JSON, from byte 9 on"},
 		{"POST", "/tubes/mail/jobs", `{}`, 400, "want one of body and body_base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":"a","body_base64":""}`, 400, "want one of body and body_base64"},

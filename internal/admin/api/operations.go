@@ -5,7 +5,7 @@ import "github.com/beanpole-mq/beanpole/internal/rights"
 // An operation is something that the API does.
 type operation struct {
 	id           string // as in openapi.yaml, and in the log
-	method, path string // behind Prefix
+	method, path string // after Prefix
 	need         rights.Need
 	changes      bool // something: it is written to the log
 	bringsJob    bool // the request has a body as large as a job's

@@ -152,7 +152,7 @@ func (r *request) decode(into any, optional bool) error {
 		return errNoObject
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return problemf(http.StatusBadRequest, "there is something behind the JSON object")
+		return problemf(http.StatusBadRequest, "the body goes on after the JSON object")
 	}
 	if err := jobjson.Members(members, into); err != nil {
 		return problemf(http.StatusBadRequest, "%v", err)
@@ -176,7 +176,7 @@ func decodeProblem(err error) error {
 	return errNoObject
 }
 
-// query reads the parameters behind the path. Those that the operation does not have are
+// query reads the parameters after the path. Those that the operation does not have are
 // an error, for they are misspelt most likely.
 func (r *request) query(names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.http.URL.RawQuery)

@@ -123,7 +123,7 @@ func listTubes(r *request) (reply, error) {
 	return reply{body: page}, err
 }
 
-// namesAfter returns the first n names behind one, of those that the client may see, and
+// namesAfter returns the first n names after one, of those that the client may see, and
 // whether there are more.
 func (r *request) namesAfter(all engine.Names, after string, n int) (names []string, more bool) {
 	for i := range all.Len() {

@@ -21,7 +21,7 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
-var update = flag.Bool("top.update", false, "write the screens anew; then look at them")
+var update = flag.Bool("top.update", false, "write the screens; then look at them")
 
 // A fakeServer has tubes that a script changes.
 type fakeServer struct {

@@ -80,7 +80,7 @@ type Settings struct {
 	hidden  map[string]source // what has no effect, because from is stronger
 }
 
-// Read adds what the environment and the configuration file say. It reads them anew
+// Read adds what the environment and the configuration file say. It reads them again
 // each time.
 func (line CommandLine) Read() (*Settings, error) {
 	opt := line.opt

@@ -184,7 +184,7 @@ func (ins *inspection) print(w io.Writer) {
 		switch {
 		case ins.holder != "":
 		case t.Closed:
-			line("extra", "%s at offset %d: %d bytes behind the journal's end, which no server wrote; the next start removes them",
+			line("extra", "%s at offset %d: %d bytes after the journal's end, which no server wrote; the next start removes them",
 				filepath.Base(t.File), t.Offset, t.Length)
 		default:
 			line("torn tail", "%s at offset %d: %d bytes of a write that a crash cut short; the next start removes them",

@@ -48,7 +48,7 @@ func retry(dir string, read func() error) error {
 }
 
 // isEnd tells whether an error of reading all of a journal is only about the place at
-// which a server was writing at that moment: the records behind it came after it was
+// which a server was writing at that moment: the records after it came after it was
 // read.
 func isEnd(dir string, err error) bool {
 	holder, lockErr := holderOf(dir)
