@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"errors"
+
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/wal"
@@ -73,11 +75,13 @@ func (j *Journal) clean(now int64) (next int64) {
 			return engine.Never // all is in the current segment
 		}
 		if j.marks[uint32(oldest.Sequence)] > 0 {
-			n, ok := j.copyJobs(oldest, budget)
+			n, err := j.copyJobs(oldest, budget)
 			switch {
 			case j.rewriting != nil: // the segment is damaged
 				return now + cleanPause
-			case !ok:
+			case errors.Is(err, errInFlight):
+				return engine.Never // the turn that appends a fact of the job will go on
+			case err != nil:
 				return now + healPause // the disk is full, or fails
 			}
 			budget -= n
@@ -97,10 +101,14 @@ func (j *Journal) clean(now int64) (next int64) {
 	return engine.Never
 }
 
+// errInFlight means that the state of a job that the journal should have is not known before
+// a fact of it that is in flight was appended.
+var errInFlight = errors.New("a fact of a job is in flight")
+
 // copyJobs looks at about budget bytes of the oldest segment, and writes the jobs again
-// whose whole record is there. It returns how many bytes it looked at, or false if it
-// cannot go on now.
-func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, ok bool) {
+// whose whole record is there. It returns how many bytes it looked at, or why it cannot
+// go on now.
+func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, err error) {
 	if j.cleaner.from.Segment != oldest.Sequence {
 		j.cleaner.from = wal.Pos{Segment: oldest.Sequence}
 	}
@@ -113,12 +121,10 @@ func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, ok bool) 
 	switch {
 	case unreadable(err):
 		j.damaged(oldest.Sequence, err)
-		return 0, false
-	case err != nil:
+	case err != nil && !errors.Is(err, errInFlight):
 		j.health.notCleaned(j.log, oldest, err)
-		return 0, false
 	}
-	return next.Offset - from.Offset, true
+	return next.Offset - from.Offset, err
 }
 
 // copyJob writes a job again if r is its whole record.
@@ -130,9 +136,14 @@ func (j *Journal) copyJob(r wal.Record) error {
 	if err != nil {
 		return err
 	}
-	job, ok := j.eng.Snapshot(c.ID)
+	job, ok := j.markOf(c.ID)
 	if !ok || uint64(job.Mark) != r.Segment {
 		return nil
+	}
+	if _, ok := j.inFlight.jobs[c.ID]; ok {
+		if job = c; !j.inFlight.committed(&job) {
+			return errInFlight
+		}
 	}
 	_, err = j.appendWithStandby(&job)
 	if err == nil {
@@ -213,14 +224,17 @@ func (j *Journal) awaitRemovals(now int64) (next int64) {
 	return engine.Never
 }
 
-// copyOtherRecords writes the last id, the transfers and the pauses again, if their
-// last records are in a segment that is about to be removed. It lowers budget; done is
-// false if that was not enough.
+// copyOtherRecords writes the last id, the last Applied, the transfers and the pauses again,
+// if their last records are in a segment that is about to be removed. It lowers budget;
+// done is false if that was not enough.
 func (j *Journal) copyOtherRecords(going uint64, budget *int64) (done bool, err error) {
 	if j.lastID <= going {
 		if err := j.copyRecord(going, engine.Change{Kind: engine.LastID, ID: j.eng.LastID()}); err != nil {
 			return false, err
 		}
+	}
+	if err := j.copyApplied(going); err != nil {
+		return false, err
 	}
 	if err := j.copyTransfers(going); err != nil {
 		return false, err

@@ -27,6 +27,11 @@ type Options struct {
 	// is 0.
 	Epoch int64
 
+	// Member says that the journal is that of a member of a cluster: it gets what the
+	// members have agreed on, by AppendCommitted, and nothing else. Then Sync should be
+	// positive: nobody waits for a sync.
+	Member bool
+
 	// Logger is told of damage, full disks and failures. Nil: nothing is logged.
 	Logger *slog.Logger
 
@@ -58,6 +63,10 @@ type Journal struct {
 	backlog    []engine.Change    // J5: what could not be appended, in order
 	backlogErr error              // why; nil if there is no backlog
 	lastID     uint64             // segment of the last record of the last id
+	applied    applied            // of a member of a cluster
+	inFlight   inFlight           // J6: of the leader of a cluster
+	appended   int                // so many facts of the entry that AppendCommitted is about were appended before
+	now        int64              // of the last Housekeep on the engine's clock; of a member: of the last entry
 	transfers  []transfer         // what was taken over and imported
 	undone     *uint64            // the last id before an import that was undone; nil if none was
 	recent     []jobRecord        // all whole records that are not durable, in order, and perhaps some that are
@@ -105,7 +114,8 @@ func New(opt Options) *Journal {
 		log:        opt.Logger,
 		marks:      make(map[uint32]int),
 		replacedBy: make(map[uint32]wal.Pos),
-		pauses:     newPauses(make(map[string]uint64)),
+		pauses:     newPauses(make(map[string]pause)),
+		inFlight:   inFlight{jobs: make(map[uint64]flight)},
 		tubes:      make(map[string]string),
 	}
 	if j.opt.SegmentSize == 0 {
@@ -167,6 +177,15 @@ func (j *Journal) weigh(c *engine.Change) {
 
 // append appends the record of a change, and notes where it is.
 func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
+	at, err := j.write(c)
+	if err == nil {
+		j.note(c, at)
+	}
+	return at, err
+}
+
+// write appends the record of a change.
+func (j *Journal) write(c *engine.Change) (wal.Pos, error) {
 	j.buf = record.Append(j.buf[:0], c, j.opt.Epoch)
 	at, err := j.files.Append(j.buf, c.Body)
 	if err != nil {
@@ -178,7 +197,6 @@ func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
 	j.bytes += n
 	j.unflushed += n
 	j.cleaner.appended += n
-	j.note(c, at)
 	return at, nil
 }
 
@@ -187,7 +205,7 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
 		j.replaced(c.Mark, at)
-		if before, ok := j.eng.SetMark(c, uint32(at.Segment)); ok { // else its deletion follows in the same turn
+		if before, ok := j.setMark(c, at.Segment); ok { // else its deletion follows in the same turn
 			j.unmark(before)
 			j.marks[uint32(at.Segment)]++
 			j.recent = append(j.recent, jobRecord{at, c.ID})
@@ -196,14 +214,16 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 		j.replaced(c.Mark, at)
 	case engine.LastID:
 		j.lastID = at.Segment
+	case record.AppliedMark:
+		j.noteApplied(c, at)
 	case engine.TubeGone, engine.TubePaused:
 		if old, ok := j.pauses.at[c.Tube]; ok {
-			j.replacedBy[uint32(old)] = at
+			j.replacedBy[uint32(old.segment)] = at
 		}
 		if c.Delay == 0 {
 			j.pauses.ended(c.Tube)
 		} else {
-			j.pauses.noted(c.Tube, at.Segment)
+			j.pauses.noted(c, at.Segment)
 		}
 	}
 }
@@ -301,6 +321,9 @@ func (j *Journal) trimRecent() {
 
 // Housekeep implements broker.Log.
 func (j *Journal) Housekeep(now int64) (next int64) {
+	if !j.opt.Member {
+		j.now = now
+	}
 	next = j.syncLater(now)
 	if j.failure() != nil {
 		return j.heal(now)
@@ -423,10 +446,10 @@ func (j *Journal) recover() error {
 	}
 	for _, p := range j.recent {
 		if to, ok := moved[p.at]; ok {
-			if c, ok := j.eng.Snapshot(p.id); ok && uint64(c.Mark) == p.at.Segment {
+			if c, ok := j.markOf(p.id); ok && uint64(c.Mark) == p.at.Segment {
 				j.unmark(c.Mark)
 				j.replaced(c.Mark, to)
-				j.eng.SetMark(&c, uint32(to.Segment))
+				j.setMark(&c, to.Segment)
 				j.marks[uint32(to.Segment)]++
 			}
 		}
@@ -439,6 +462,7 @@ func (j *Journal) recover() error {
 	// The new places of these records are not known. 0 makes cleaning write them
 	// again.
 	j.lastID = 0
+	j.applied.healed()
 	for i := range j.transfers {
 		j.transfers[i].segment = 0
 	}
@@ -457,7 +481,8 @@ func (j *Journal) Stats() Stats {
 }
 
 // Close implements broker.Log. It also writes the counters of jobs that have changed
-// without a record.
+// without a record, unless the journal is a member's. What is in flight then is forgotten: Open reads what
+// was agreed on into another engine.
 func (j *Journal) Close() error {
 	j.preparing.wait()
 	j.syncing.wait()
@@ -469,7 +494,9 @@ func (j *Journal) Close() error {
 	if err == nil {
 		for len(j.pauses.gone) > 0 && j.appendGone() {
 		}
-		err = j.appendUnlogged()
+		if !j.opt.Member {
+			err = j.appendUnlogged()
+		}
 	}
 	if err == nil {
 		err = j.completeFiles()

@@ -3,7 +3,6 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 
 	"github.com/beanpole-mq/beanpole/internal/binlog"
@@ -53,11 +52,8 @@ func (j *Journal) read(report *Report) error {
 	if report.Report, err = r.replay(j.files, j.eng, j.opt.Epoch); err != nil {
 		return err
 	}
-	maps.DeleteFunc(r.pauses, func(tube string, _ uint64) bool {
-		_, paused := j.eng.PauseOf(tube)
-		return !paused
-	})
 	j.pauses, j.lastID, j.transfers = newPauses(r.pauses), r.lastID, r.transfers
+	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // all that was read is durable
 	jobs := 0
 	for c := range j.eng.Snapshots {
 		jobs++
@@ -67,6 +63,9 @@ func (j *Journal) read(report *Report) error {
 	j.bytes = j.files.Stats().Bytes
 	j.space.unreserved = jobs
 	theirs, takeOver, err := j.binlogFiles(r.begun, report.Records > 0)
+	if takeOver && j.opt.Member {
+		err = &MixedError{theirs} // the other members would not have the jobs
+	}
 	if err != nil {
 		return err
 	}
@@ -75,6 +74,9 @@ func (j *Journal) read(report *Report) error {
 	}
 	if err := j.reserveMissing(); err != nil {
 		j.health.noRoom(j.log, err, 0)
+	}
+	if err := j.leaveCluster(); err != nil {
+		return err
 	}
 	if takeOver {
 		if report.Adopted, err = j.takeOver(theirs); err != nil {
@@ -89,6 +91,17 @@ func (j *Journal) read(report *Report) error {
 	return nil
 }
 
+// leaveCluster notes that the journal is not that of a member any more, if it was: what comes
+// now is in no cluster's log.
+func (j *Journal) leaveCluster() error {
+	if j.opt.Member || j.applied.last == (Applied{}) {
+		return nil
+	}
+	c := Applied{}.Change()
+	_, err := j.appendWithStandby(&c)
+	return err
+}
+
 // A replayer reads a log into an engine, and notes where the last records are of the
 // pauses, the last id and the transfers.
 type replayer struct {
@@ -96,8 +109,10 @@ type replayer struct {
 	epoch int64
 	pool  sync.Pool // of *replayed
 
-	pauses    map[string]uint64
+	pauses    map[string]pause
 	lastID    uint64
+	applied   Applied
+	appliedIn uint64
 	begun     begun
 	transfers []transfer
 }
@@ -110,7 +125,7 @@ type replayed struct {
 
 func (r *replayer) replay(files *wal.Log, eng *engine.Engine, epoch int64) (wal.Report, error) {
 	r.eng, r.epoch = eng, epoch
-	r.pauses = make(map[string]uint64)
+	r.pauses = make(map[string]pause)
 	r.pool.New = func() any { return &replayed{tubes: make(map[string]string)} }
 	return wal.Replay(files, r.decode, r.restore)
 }
@@ -136,9 +151,16 @@ func (r *replayer) restore(b *replayed) error {
 		c := &b.changes[i]
 		switch c.Kind {
 		case engine.TubePaused:
-			r.pauses[c.Tube] = uint64(c.Mark)
+			r.pauses[c.Tube] = pause{uint64(c.Mark), c.Due, c.Delay}
+			if c.Delay == 0 {
+				delete(r.pauses, c.Tube)
+			}
 		case engine.LastID:
 			r.lastID = uint64(c.Mark)
+		case record.AppliedMark:
+			r.applied, _ = record.DecodeApplied(c.Body)
+			r.appliedIn = uint64(c.Mark)
+			continue
 		case record.AdoptionBegun, record.ImportBegun:
 			r.begun = begun{c.Kind, c.ID}
 			continue

@@ -6,14 +6,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// pauses says where the last record of each pause is, so that none is lost with its
-// segment. There may be very many pauses, and cleaning must find those of the oldest
-// segment without looking at the others.
+// pauses has the last record of each pause, so that none is lost with its segment.
+// There may be very many pauses, and cleaning must find those of the oldest segment
+// without looking at the others.
 type pauses struct {
-	at    map[string]uint64 // J4: tube -> segment of the last record, or an older one
-	queue []pausedTube      // J4: all of at, and some stale ones; by segment
-	gone  []string          // tubes whose TubeGone could not be appended
-	bytes int64             // size of the records of at
+	at    map[string]pause // J4: tube -> its last record
+	queue []pausedTube     // J4: all of at, and some stale ones; by segment
+	gone  []string         // tubes whose TubeGone could not be appended
+	bytes int64            // size of the records of at
+}
+
+// A pause is what its last record says.
+type pause struct {
+	segment uint64 // of the record, or an older one
+	due     int64  // ns on the engine's clock
+	delay   uint32 // s
 }
 
 type pausedTube struct {
@@ -21,10 +28,10 @@ type pausedTube struct {
 	segment uint64
 }
 
-func newPauses(at map[string]uint64) pauses {
+func newPauses(at map[string]pause) pauses {
 	p := pauses{at: at}
-	for tube, segment := range at {
-		p.queue = append(p.queue, pausedTube{tube, segment})
+	for tube, last := range at {
+		p.queue = append(p.queue, pausedTube{tube, last.segment})
 		p.bytes += pauseWeight(tube)
 	}
 	slices.SortFunc(p.queue, func(a, b pausedTube) int { return int(int64(a.segment - b.segment)) })
@@ -33,15 +40,15 @@ func newPauses(at map[string]uint64) pauses {
 
 func pauseWeight(tube string) int64 { return cost(engine.TubePaused, len(tube), 0) }
 
-// noted notes that the last record of a pause is in the newest segment now.
-func (p *pauses) noted(tube string, segment uint64) {
-	old, ok := p.at[tube]
+// noted notes the last record of a pause, which is in the newest segment.
+func (p *pauses) noted(c *engine.Change, segment uint64) {
+	old, ok := p.at[c.Tube]
 	if !ok {
-		p.bytes += pauseWeight(tube)
+		p.bytes += pauseWeight(c.Tube)
 	}
-	if old != segment {
-		p.at[tube] = segment
-		p.queue = append(p.queue, pausedTube{tube, segment})
+	p.at[c.Tube] = pause{segment, c.Due, c.Delay}
+	if old.segment != segment {
+		p.queue = append(p.queue, pausedTube{c.Tube, segment})
 	}
 }
 
@@ -57,8 +64,9 @@ func (p *pauses) ended(tube string) {
 func (p *pauses) moved(failed uint64) {
 	for i := len(p.queue) - 1; i >= 0 && p.queue[i].segment > failed; i-- {
 		q := &p.queue[i]
-		if p.at[q.tube] == q.segment {
-			p.at[q.tube] = failed
+		if last := p.at[q.tube]; last.segment == q.segment {
+			last.segment = failed
+			p.at[q.tube] = last
 		}
 		q.segment = failed
 	}
@@ -74,11 +82,10 @@ func (j *Journal) copyPauses(going uint64, budget *int64) (done bool, err error)
 		}
 		q := p.queue[0]
 		*budget -= pauseWeight(q.tube)
-		if p.at[q.tube] == q.segment {
-			c, paused := j.eng.PauseOf(q.tube)
-			if !paused {
+		if last := p.at[q.tube]; last.segment == q.segment {
+			if last.due <= j.now {
 				p.ended(q.tube)
-			} else if err := j.copyRecord(going, c); err != nil {
+			} else if err := j.copyRecord(going, engine.Change{Kind: engine.TubePaused, Tube: q.tube, Delay: last.delay, Due: last.due}); err != nil {
 				return false, err
 			}
 		}

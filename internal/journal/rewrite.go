@@ -128,7 +128,9 @@ func (j *Journal) rewriteTurn(now int64) (next int64) {
 		return w.retry
 	}
 	if err := j.rewriteSome(rewriteStep); err != nil {
-		j.health.notRewritten(j.log, err)
+		if !errors.Is(err, errInFlight) {
+			j.health.notRewritten(j.log, err)
+		}
 		w.retry = now + healPause
 		return w.retry
 	}
@@ -151,7 +153,7 @@ func (j *Journal) rewriteSome(budget int64) error {
 	for w.place >= 0 && budget > 0 {
 		c, next, ok := j.eng.NextSnapshot(w.place)
 		budget -= lookCost
-		if ok && uint64(c.Mark) < w.first {
+		if ok && j.inFlight.committed(&c) && uint64(c.Mark) < w.first {
 			if _, err := j.appendWithStandby(&c); err != nil {
 				return err
 			}
@@ -161,6 +163,10 @@ func (j *Journal) rewriteSome(budget int64) error {
 	}
 	if w.place >= 0 {
 		return nil
+	}
+	if j.opt.Member && j.marksBefore(w.first) { // of jobs with a fact in flight
+		w.place = 0
+		return errInFlight
 	}
 	if done, err := j.copyOtherRecords(w.first-1, &budget); err != nil || !done {
 		return err
@@ -181,6 +187,16 @@ func (j *Journal) rewriteSome(budget int64) error {
 	j.rewriting = nil
 	j.health.rewritten(j.log)
 	return nil
+}
+
+// marksBefore reports whether the whole record of a job is in a segment before one.
+func (j *Journal) marksBefore(first uint64) bool {
+	for segment := range j.marks {
+		if uint64(segment) < first {
+			return true
+		}
+	}
+	return false
 }
 
 // completeFiles looks for all files before the journal is closed, and rewrites everything

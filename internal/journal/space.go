@@ -101,6 +101,25 @@ func (j *Journal) admitDeletion() engine.Outcome {
 	return engine.OK
 }
 
+// reserveForDeletion makes the reservation for the deletion of a job that nobody has admitted.
+func (j *Journal) reserveForDeletion() {
+	if j.files.Reserve(deletion) != nil {
+		j.space.unreserved++
+		return
+	}
+	j.space.held++
+}
+
+// unreserveDeletion gives up the reservation for a deletion, which is about to be written.
+func (j *Journal) unreserveDeletion() {
+	if j.space.held == 0 {
+		j.space.unreserved--
+		return
+	}
+	j.space.held--
+	j.files.Unreserve(deletion)
+}
+
 // reserveDeletion uses one of the reservations for deletions. If there is none it makes
 // one.
 func (j *Journal) reserveDeletion() error {

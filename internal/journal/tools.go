@@ -48,7 +48,7 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 type Entry struct {
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"` // bytes
-	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done, import-begun, import-done
+	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done, import-begun, import-done, applied
 
 	ID       uint64     `json:"id,omitempty"` // of import-begun: the highest before
 	Tube     string     `json:"tube,omitempty"`
@@ -66,8 +66,10 @@ type Entry struct {
 	Kicks    uint32     `json:"kicks,omitempty"`
 	Body     []byte     `json:"body,omitempty"` // base64 in JSON
 
-	At    *time.Time    `json:"at,omitempty"`    // when a take-over or an import was done
+	At    *time.Time    `json:"at,omitempty"`    // when a take-over or an import was done, or an entry made
 	Files []record.File `json:"files,omitempty"` // of which files
+	Index uint64        `json:"index,omitempty"` // of the entry of a cluster's log that was applied
+	Term  uint64        `json:"term,omitempty"`  // of that entry
 }
 
 // Dump calls f for every record of the journal in a directory, in order.
@@ -119,6 +121,7 @@ var kindNames = map[engine.ChangeKind]string{
 	record.AdoptionDone:  "adoption-done",
 	record.ImportBegun:   "import-begun",
 	record.ImportDone:    "import-done",
+	record.AppliedMark:   "applied",
 }
 
 // EntryOf describes a change. Its moments must count from 1970, as in an engine that
@@ -135,6 +138,9 @@ func EntryOf(c *engine.Change) Entry {
 	case record.AdoptionDone, record.ImportDone:
 		at, files, _ := record.DecodeTransfer(c.Body)
 		e.At, e.Files, e.Body = moment(at), files, nil
+	case record.AppliedMark:
+		at, _ := record.DecodeApplied(c.Body)
+		e.At, e.Index, e.Term, e.Body = moment(at.Stamp), at.Index, at.Term, nil
 	case engine.JobPut, engine.JobState:
 		e.State = c.State.String()
 		e.Pri, e.Delay, e.TTR, e.Created = &c.Pri, &c.Delay, c.TTR, moment(c.Created)

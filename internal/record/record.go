@@ -21,7 +21,7 @@ import (
 // group first, as in package encoding/binary); fixed numbers are little-endian.
 // Moments are nanoseconds since 1970.
 //
-//	record   := put | state | deleted | paused | last | adoption | import
+//	record   := put | state | deleted | paused | last | adoption | import | applied
 //	put      := kind (1) job tube body                  a job, whole
 //	state    := kind (2) job                            a job's new state
 //	deleted  := kind (3) id
@@ -31,6 +31,7 @@ import (
 //	          | kind (7) transfer                       done
 //	import   := kind (8) id                             begun; the highest id before
 //	          | kind (9) transfer                       done
+//	applied  := kind (10) index term stamp i64          a member of a cluster: all up to this entry is in the records before
 //
 //	job      := flags u8 id pri delay ttr created i64 [due] [counters]
 //	flags    := state (1 ready, 3 delayed, 4 buried) + 16 if there are counters
@@ -52,6 +53,8 @@ const (
 	kindImportBegun   = 8
 	kindImportDone    = 9
 
+	kindApplied = 10
+
 	flagCounters = 16
 	stateMask    = flagCounters - 1
 )
@@ -72,12 +75,13 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 }
 
 // Kinds of changes that only a journal knows. The Body of AdoptionDone and ImportDone
-// is a transfer.
+// is a transfer, that of AppliedMark an Applied.
 const (
 	AdoptionBegun = engine.ChangeKind(0x80 + kindAdoptionBegun)
 	AdoptionDone  = engine.ChangeKind(0x80 + kindAdoptionDone)
 	ImportBegun   = engine.ChangeKind(0x80 + kindImportBegun)
 	ImportDone    = engine.ChangeKind(0x80 + kindImportDone)
+	AppliedMark   = engine.ChangeKind(0x80 + kindApplied)
 )
 
 // IsPut reports whether a record is that of a whole job.
@@ -108,6 +112,8 @@ func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 		dst = binary.AppendUvarint(append(dst, kindImportBegun), c.ID)
 	case ImportDone:
 		dst = append(dst, kindImportDone)
+	case AppliedMark:
+		dst = append(dst, kindApplied)
 	}
 	return dst
 }
@@ -186,6 +192,9 @@ func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, er
 	case kindImportDone:
 		c.Kind = ImportDone
 		c.Body = d.transfer()
+	case kindApplied:
+		c.Kind = AppliedMark
+		c.Body = d.applied()
 	default:
 		return c, fmt.Errorf("%w: kind %d", ErrInvalid, kind)
 	}
@@ -286,6 +295,16 @@ func (d *decoder) transfer() []byte {
 	}
 	if len(b) == 0 {
 		return nil
+	}
+	return b
+}
+
+// applied returns the rest if it is an Applied.
+func (d *decoder) applied() []byte {
+	b := d.rest
+	d.rest = nil
+	if _, ok := DecodeApplied(b); !ok {
+		d.bad = true
 	}
 	return b
 }

@@ -55,6 +55,8 @@ var kinds = []struct {
 		{"beanpole.0000000000000001.wal", 300, strings.Repeat("ff", 32)},
 	})}},
 	{"import done: it was undone", engine.Change{Kind: ImportDone, Body: AppendTransfer(nil, epoch, nil)}},
+	{"applied up to entry 1000 of term 7", Applied{1000, 7, epoch}.Change()},
+	{"applied: of no cluster any more", Applied{}.Change()},
 }
 
 func encode(c *engine.Change, epoch int64) []byte {
@@ -156,7 +158,7 @@ func drawChange(t *rapid.T) engine.Change {
 	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
 	moment := func(name string) int64 { return rapid.Int64().Draw(t, name) }
 	c := engine.Change{Kind: rapid.SampledFrom([]engine.ChangeKind{
-		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.LastID, AdoptionBegun, AdoptionDone, ImportBegun,
+		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.LastID, AdoptionBegun, AdoptionDone, ImportBegun, AppliedMark,
 	}).Draw(t, "kind")}
 	tube := func() string { return string(rapid.SliceOfN(rapid.Byte(), 1, maxTube).Draw(t, "tube")) }
 	switch c.Kind {
@@ -164,6 +166,8 @@ func drawChange(t *rapid.T) engine.Change {
 		c.ID = rapid.Uint64().Draw(t, "id")
 	case engine.TubePaused:
 		c.Tube, c.Delay, c.Due = tube(), u32("delay"), moment("due")
+	case AppliedMark:
+		c = Applied{rapid.Uint64().Draw(t, "index"), rapid.Uint64().Draw(t, "term"), moment("stamp")}.Change()
 	case engine.JobPut, engine.JobState:
 		c.ID, c.Pri, c.Delay, c.TTR = rapid.Uint64().Draw(t, "id"), u32("pri"), u32("delay"), max(1, u32("ttr"))
 		c.State = rapid.SampledFrom([]engine.State{engine.Ready, engine.Delayed, engine.Buried}).Draw(t, "state")

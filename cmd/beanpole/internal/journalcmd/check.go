@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +59,8 @@ type inspection struct {
 	before uint64 // the highest id before that take-over or import
 	taken  []record.File
 
+	applied *journal.Entry // the last of a member of a cluster; nil: there is none
+
 	binlog  binlog.Report // if files of beanstalkd wait to be taken over
 	theirs  tally
 	waiting int                 // files of beanstalkd
@@ -81,7 +84,7 @@ func (ins *inspection) inspect() (err error) {
 
 // count reads the journal, which is not damaged.
 func (ins *inspection) count() (err error) {
-	ins.tally, ins.last, ins.taken = newTally(), "", nil
+	ins.tally, ins.last, ins.taken, ins.applied = newTally(), "", nil, nil
 	ins.report, err = journal.Dump(vfs.OS, ins.dir, func(e journal.Entry) error {
 		t := &ins.tally
 		t.records++
@@ -101,6 +104,8 @@ func (ins *inspection) count() (err error) {
 		case "adoption-done", "import-done":
 			ins.last = e.Kind
 			ins.taken = append(ins.taken, e.Files...)
+		case "applied":
+			ins.applied = new(e)
 		}
 		return nil
 	})
@@ -179,6 +184,9 @@ func (ins *inspection) print(w io.Writer) {
 			line("bytes", "%d", ins.report.Bytes)
 		}
 		line("jobs", "%s", t)
+		if a := ins.applied; a != nil && a.Index > 0 {
+			line("applied", "entry %d of term %d, of %s, of the cluster's log", a.Index, a.Term, a.At.Format(time.RFC3339))
+		}
 	}
 	for _, t := range ins.report.Torn {
 		switch {
@@ -223,8 +231,11 @@ func (ins *inspection) printBinlog(line func(what, format string, args ...any)) 
 func (ins *inspection) verdict() error {
 	switch {
 	case len(ins.damage) > 0:
-		return fmt.Errorf("directory %s: the journal is damaged in %s ('beanpole journal repair %s' keeps what is whole; copy the directory first)",
-			ins.dir, places(len(ins.damage)), ins.dir)
+		what := fmt.Sprintf("'beanpole journal repair %s' keeps what is whole; copy the directory first", ins.dir)
+		if isMember(ins.dir) {
+			what = rejoin(ins.dir)
+		}
+		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, places(len(ins.damage)), what)
 	case ins.mixed != nil:
 		return fmt.Errorf("no server will start: %w", Explain(ins.dir, ins.mixed))
 	case ins.last == "adoption-begun" && ins.waiting == 0:

@@ -54,6 +54,27 @@ func holderOf(dir string) (string, error) {
 	return fmt.Sprintf("process %d", lock.Pid), nil
 }
 
+// isMember reports whether a directory is that of a member of a cluster.
+func isMember(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, "cluster"))
+	return err == nil && info.IsDir()
+}
+
+// refuseMember returns an error if a directory is that of a member of a cluster, where a
+// command would change what the members have agreed on.
+func refuseMember(dir, name, instead string) error {
+	if !isMember(dir) {
+		return nil
+	}
+	return command.WithCode(command.ExitJournal, fmt.Errorf("directory %s is that of a member of a cluster, whose journal %s must not change: "+
+		"it would differ from those of the other members (%s)", dir, name, instead))
+}
+
+// rejoin says how a member gets a journal that is well.
+func rejoin(dir string) string {
+	return fmt.Sprintf("the other members have all of it: 'beanpole cluster rejoin %s'", dir)
+}
+
 // lockJournal takes the lock of a journal for a tool that needs it for itself.
 // Until it is closed, holderOf must not be called: closing any descriptor of the
 // file gives the lock up.

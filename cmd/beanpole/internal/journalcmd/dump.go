@@ -247,6 +247,8 @@ func (d *dump) fields(e *journal.Entry) error {
 	count("releases", uint64(e.Releases))
 	count("buries", uint64(e.Buries))
 	count("kicks", uint64(e.Kicks))
+	count("index", e.Index)
+	count("term", e.Term)
 	moment("at", e.At)
 	for _, f := range e.Files {
 		text("file", f.Name)

@@ -16,8 +16,12 @@ import (
 // Explain says what to do about an error of using a journal's directory.
 func Explain(dir string, err error) error {
 	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
-		return fmt.Errorf("the journal is damaged: %s at offset %d: %s (nothing was changed; 'beanpole journal check %s' shows all damage, "+
-			"'beanpole journal repair %s' keeps what is whole)", damage.File, damage.Offset, damage.Reason, dir, dir)
+		what := fmt.Sprintf("'beanpole journal repair %s' keeps what is whole", dir)
+		if isMember(dir) {
+			what = rejoin(dir)
+		}
+		return fmt.Errorf("the journal is damaged: %s at offset %d: %s (nothing was changed; 'beanpole journal check %s' shows all damage, %s)",
+			damage.File, damage.Offset, damage.Reason, dir, what)
 	}
 	hint := ""
 	_, mixed := errors.AsType[*journal.MixedError](err)

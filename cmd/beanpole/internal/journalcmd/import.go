@@ -65,6 +65,9 @@ func importJobs(dir, from string, w io.Writer) error {
 		}
 		return err
 	}
+	if err := refuseMember(dir, "import", "'beanpole journal dump --live --json FROM | beanpole import --addr ADDR' puts the jobs as a client"); err != nil {
+		return err
+	}
 	r, err := journal.Import(vfs.OS, dir, from, journal.Options{Epoch: time.Now().UnixNano()})
 	if err != nil {
 		return importError(dir, r.Begun, err)

@@ -18,7 +18,8 @@ said is lost: a job may be missing, or be in an earlier state, or one that was
 deleted may be there again. Segments that were renamed get their names again.
 
 No server may be running. A journal that is well is not changed. If the repair
-is interrupted it can be run again.`
+is interrupted it can be run again. The journal of a member of a cluster is not
+repaired: the other members have what it had.`
 
 func newRepair() *cobra.Command {
 	return &cobra.Command{
@@ -37,6 +38,9 @@ func newRepair() *cobra.Command {
 }
 
 func repair(dir string, w io.Writer) error {
+	if err := refuseMember(dir, "repair", rejoin(dir)); err != nil {
+		return err
+	}
 	lock, err := lockJournal(dir)
 	if err != nil {
 		return err

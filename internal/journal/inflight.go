@@ -1,0 +1,124 @@
+package journal
+
+import "github.com/beanpole-mq/beanpole/internal/engine"
+
+// inFlight has what the engine of a leader has done, and the journal does not have yet: facts
+// that are not committed, or are and were not appended yet. Meanwhile neither the place of such a
+// job's whole record nor its committed state can be asked of the engine.
+type inFlight struct {
+	jobs     map[uint64]flight
+	reserved []int64 // for each fact, in order, the bytes that Admit has reserved for its record
+}
+
+// A flight is a job with facts in flight, as the journal has it.
+type flight struct {
+	facts int            // J6: in flight, at least one
+	mark  uint32         // J6: segment of the whole record; 0: it has none
+	slot  uint32         // see engine.Change.Slot
+	tube  string         // unless mark is 0
+	state *engine.Change // nil: not known, because none of the facts since the engine was the same is in the journal
+}
+
+// isJob reports whether a change is one of a job.
+func isJob(kind engine.ChangeKind) bool {
+	switch kind {
+	case engine.JobPut, engine.JobState, engine.JobDeleted, engine.JobMoved:
+		return true
+	}
+	return false
+}
+
+// add notes a fact, for which some bytes are reserved.
+func (in *inFlight) add(c *engine.Change, reserved int64) {
+	in.reserved = append(in.reserved, reserved)
+	if !isJob(c.Kind) {
+		return
+	}
+	f, ok := in.jobs[c.ID]
+	if !ok {
+		f = flight{mark: c.Mark, slot: c.Slot, tube: c.Tube}
+		switch c.Kind {
+		case engine.JobPut:
+			f.mark = 0
+		case engine.JobMoved:
+			f.tube = c.From
+		}
+	}
+	f.facts++
+	in.jobs[c.ID] = f
+}
+
+// committed makes c, a job as its engine has it, what the journal says of it. ok is false if
+// that is not known before another fact of the job is appended.
+func (in *inFlight) committed(c *engine.Change) (ok bool) {
+	f, ok := in.jobs[c.ID]
+	if !ok {
+		return true
+	}
+	if f.state == nil {
+		return false
+	}
+	body, n := c.Body, c.BodyLen
+	*c = *f.state
+	c.Kind, c.Tube, c.Body, c.BodyLen, c.Mark, c.Slot = engine.JobPut, f.tube, body, n, f.mark, f.slot
+	return true
+}
+
+// Executed takes changes that the engine has made, and that a cluster has not agreed on yet.
+// It is for the leader, in place of Append. AppendCommitted will come for each of them, in
+// the same order, or the journal is closed.
+func (j *Journal) Executed(changes []engine.Change) {
+	for i := range changes {
+		c := &changes[i]
+		n := int64(0)
+		if c.Kind != engine.TubeGone {
+			n = cost(c.Kind, len(c.Tube), len(c.Body))
+		}
+		j.inFlight.add(c, n)
+		c.Mark = 0 // the flight has it
+		j.weigh(c)
+	}
+}
+
+// landed notes that a fact of a job was appended.
+func (j *Journal) landed(c *engine.Change) {
+	in := &j.inFlight
+	f := in.jobs[c.ID]
+	f.facts--
+	switch {
+	case c.Kind == engine.JobDeleted:
+		j.unmark(f.mark)
+		delete(in.jobs, c.ID)
+	case f.facts == 0:
+		j.eng.SetMark(&engine.Change{ID: c.ID, Slot: f.slot}, f.mark)
+		delete(in.jobs, c.ID)
+	default:
+		if c.Kind == engine.JobPut {
+			f.tube = c.Tube
+		}
+		f.state = new(*c)
+		f.state.Body = nil
+		in.jobs[c.ID] = f
+	}
+}
+
+// markOf returns the segment of a job's whole record, or false if there is no such job.
+func (j *Journal) markOf(id uint64) (c engine.Change, ok bool) {
+	if f, ok := j.inFlight.jobs[id]; ok {
+		return engine.Change{ID: id, Mark: f.mark, Slot: f.slot}, true
+	}
+	return j.eng.Snapshot(id)
+}
+
+// setMark notes the segment of a job's whole record, and returns the one before; ok is false if there
+// is no such job any more.
+func (j *Journal) setMark(c *engine.Change, segment uint64) (before uint32, ok bool) {
+	if len(j.inFlight.jobs) > 0 {
+		if f, ok := j.inFlight.jobs[c.ID]; ok {
+			before, f.mark = f.mark, uint32(segment)
+			j.inFlight.jobs[c.ID] = f
+			return before, true
+		}
+	}
+	return j.eng.SetMark(c, uint32(segment))
+}
