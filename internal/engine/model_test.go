@@ -401,6 +401,45 @@ func (m *model) buryJob(id uint64, pri uint32) Outcome {
 	return OK
 }
 
+func (m *model) alterJob(now int64, id uint64, pri, ttr, delay *uint32) Outcome {
+	j := m.jobs[id]
+	if j == nil || j.state == Reserved || j.state == Buried && delay != nil {
+		return NotFound
+	}
+	if pri != nil {
+		j.pri = *pri
+	}
+	if ttr != nil {
+		j.ttr = max(*ttr, 1)
+	}
+	since := j.since
+	if j.state == Delayed {
+		since = now
+	}
+	if delay != nil {
+		j.delay = *delay
+		m.settle(now, j)
+		if j.state == Ready {
+			j.since = since
+		}
+	}
+	j.logged = j.fields
+	return OK
+}
+
+func (m *model) moveJob(now int64, id uint64, to string) Outcome {
+	j := m.jobs[id]
+	if j == nil || j.state == Reserved || j.tube == to {
+		return NotFound
+	}
+	from := j.tube
+	j.tube = m.tube(to).name
+	j.logged = j.fields
+	m.match(now)
+	m.collect(from)
+	return OK
+}
+
 func (m *model) touch(now int64, s *modelSession, id uint64) Outcome {
 	j := m.mine(s, id)
 	if j == nil {

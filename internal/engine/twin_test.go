@@ -373,6 +373,24 @@ var otherVerbs = map[string]func(tw *twins){
 		id, pri := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), pick(tw.src, "pri", pris)
 		tw.same("bury job", tw.e.BuryJob(id, pri), tw.m.buryJob(id, pri))
 	},
+	"alter job": func(tw *twins) {
+		id, which := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), tw.src.intn("fields", 8)
+		var a Alteration
+		for k, f := range []struct {
+			field **uint32
+			of    []uint32
+		}{{&a.Pri, pris}, {&a.TTR, delays}, {&a.Delay, delays}} {
+			if which&(1<<k) != 0 {
+				v := pick(tw.src, "value", f.of)
+				*f.field = &v
+			}
+		}
+		tw.same("alter job", tw.e.AlterJob(tw.now, id, a), tw.m.alterJob(tw.now, id, a.Pri, a.TTR, a.Delay))
+	},
+	"move job": func(tw *twins) {
+		id, to := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), tw.tube()
+		tw.same("move job", tw.e.MoveJob(tw.now, id, string(to)), tw.m.moveJob(tw.now, id, string(to)))
+	},
 	"late": func(tw *twins) { tw.advance() }, // what is due stays so for a while
 }
 
