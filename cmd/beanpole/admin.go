@@ -34,7 +34,8 @@ type adminServer struct {
 	listener net.Listener
 	pages    atomic.Pointer[http.Handler]
 
-	console *console.Console // nil: there is none
+	console    *console.Console // nil: there is none
+	operations *api.API         // nil: the queue is not there yet
 
 	record        context.CancelFunc // ends the samples of what the server counts; nil: there are none
 	recordingDone chan struct{}
@@ -119,7 +120,7 @@ func starting() http.Handler {
 }
 
 // ready puts the pages of a queue in the place of those of the start.
-func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv *server.Server, sec *security) {
+func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv *server.Server, sec *security, about *facts) {
 	if a == nil {
 		return
 	}
@@ -146,12 +147,15 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 			return ""
 		}
 	}
-	forAPI := api.Options{Server: srv, Identify: identify, Version: version(), Journal: q.journalHealth(), Logger: log}
+	about.admin = listening{a.listener, opt.Terms}
+	forAPI := api.Options{
+		Server: srv, Identify: identify, Version: version(), Journal: q.journalHealth(), Logger: log, Facts: about.tell, LimitOf: about.limitOf,
+	}
 	if q.journal != nil {
 		forAPI.RewriteJournal = q.journal.Rewrite
 	}
 	operations := api.New(q.broker, forAPI)
-	o.API = operations
+	o.API, a.operations = operations, operations
 	a.startRecording(operations)
 	if opt.Admin.Console {
 		a.console = console.New(operations, console.Options{
@@ -194,6 +198,9 @@ func (a *adminServer) stop() {
 	}
 	if a.console != nil {
 		a.console.Close() // a stream would not end by itself
+	}
+	if a.operations != nil {
+		a.operations.Close() // its tasks
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), adminGrace)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 type reloader struct {
 	line    config.CommandLine
 	started *config.Settings // that the server was started with
+	facts   *facts           // is told what was read
 
 	log      *slog.Logger
 	level    *slog.LevelVar // of log
@@ -39,6 +40,7 @@ func (r *reloader) reload() {
 	r.queue.broker.Call(func(e *engine.Engine, _ int64) { e.SetLimits(limits) })
 	r.server.SetLimits(s.Options.ClientLimits())
 	r.level.Set(s.Options.LogLevel())
+	r.facts.latest.Store(s)
 	r.log.Info("the configuration was read again")
 	if names := r.needRestart(s); len(names) > 0 {
 		r.log.Warn("some settings have changed that take effect with the next restart", "settings", strings.Join(names, ", "))

@@ -125,10 +125,11 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 		log.Info("listening", "address", describe(l.Addr()))
 		sec.warn(log, l)
 	}
-	pages.ready(opt, log, q, srv, sec)
+	about := newFacts(s, sec, listeners)
+	pages.ready(opt, log, q, srv, sec, about)
 	log.Info("ready", "version", version(), "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
-	r := reloader{line: line, started: s, log: log, level: level, security: sec, queue: q, server: srv}
+	r := reloader{line: line, started: s, facts: about, log: log, level: level, security: sec, queue: q, server: srv}
 	failed := signals.wait(log, srv.Drain, r.reload, ended)
 	notify(log, daemon.SdNotifyStopping)
 	stop(ctx, log, srv)

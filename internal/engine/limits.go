@@ -62,6 +62,14 @@ func (e *Engine) SetLimits(l Limits) {
 // limit; 0: there is none.
 func (e *Engine) LimitedMemory() (used, limit int64) { return e.memory(), max(e.limits.Memory, 0) }
 
+// LimitsOf returns the limits of a tube, which need not exist.
+func (e *Engine) LimitsOf(tube string) TubeLimits {
+	if e.limits.Tube == nil {
+		return TubeLimits{}
+	}
+	return e.limits.Tube(tube)
+}
+
 // A Limit is one of those that Limits have.
 type Limit uint8
 

@@ -59,6 +59,9 @@ func wanted(t reflect.Type, err error) string {
 	case reflect.String:
 		return "a string"
 	case reflect.Slice:
+		if t.Elem().Kind() != reflect.Uint8 {
+			return "a list of numbers"
+		}
 		return "base64"
 	case reflect.Uint32:
 		return "a number from 0 to 4294967295"

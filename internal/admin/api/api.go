@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -39,6 +40,12 @@ type Options struct {
 	// Nil: there is none.
 	RewriteJournal func()
 
+	// Facts returns what the server is and how it was started. Nil: nobody knows.
+	Facts func() ServerFacts
+
+	// LimitOf returns where the limits of a tube come from; empty: it has none. Nil: nobody knows.
+	LimitOf func(tube string) string
+
 	// Logger gets a line for each change. Nil: nobody does.
 	Logger *slog.Logger
 }
@@ -50,6 +57,9 @@ type API struct {
 	mux     *http.ServeMux
 	history *history
 	changes recentChanges
+
+	tasks    tasks
+	searches chan struct{} // has one for each search that runs
 }
 
 // New returns the handler of all paths that begin with Prefix.
@@ -60,7 +70,7 @@ func New(b *broker.Broker, opt Options) *API {
 	if opt.Identify == nil {
 		opt.Identify = Identify(new(access.Control))
 	}
-	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory()}
+	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), searches: make(chan struct{}, maxSearches)}
 	methods := make(map[string][]string) // by path
 	for i := range operations {
 		op := &operations[i]
@@ -118,7 +128,7 @@ func describe(w http.ResponseWriter, _ *http.Request) {
 func (a *API) handler(op *operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
 		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(op))
-		r := &request{api: a, op: op, http: h}
+		r := &request{api: a, op: op, http: h, control: http.NewResponseController(w)}
 		rep, err := r.serve()
 		if err != nil {
 			if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusUnauthorized {
@@ -127,7 +137,7 @@ func (a *API) handler(op *operation) http.Handler {
 			writeProblem(w, err)
 			return
 		}
-		rep.write(w)
+		rep.write(w, h)
 	})
 }
 
@@ -141,11 +151,19 @@ const (
 )
 
 func (a *API) maxBody(op *operation) int64 {
-	if op.bringsJob {
-		return smallBody + jsonPerByte*int64(a.opt.Server.MaxJobSize())
+	switch op.brings {
+	case aList:
+		return maxTaskBytes
+	case aJob:
+		return a.maxJSON()
+	case aLotOfJobs:
+		return math.MaxInt64
 	}
 	return smallBody
 }
+
+// maxJSON is how long a job may be in JSON, in bytes.
+func (a *API) maxJSON() int64 { return smallBody + jsonPerByte*int64(a.opt.Server.MaxJobSize()) }
 
 // serve does what a request asks for.
 func (r *request) serve() (rep reply, err error) {
@@ -185,6 +203,12 @@ func (r *request) parsePath() (err error) {
 		}
 		r.note("job", r.job)
 	}
+	if text := r.http.PathValue("task"); text != "" {
+		if r.task, err = parseID(text, "task"); err != nil {
+			return err
+		}
+		r.note("task", r.task)
+	}
 	if text := r.http.PathValue("connection"); text != "" {
 		if r.connection, err = parseID(text, "connection"); err != nil {
 			return err
@@ -201,6 +225,8 @@ func checkTube(name string) error {
 	}
 	return nil
 }
+
+func formatID(id uint64) string { return strconv.FormatUint(id, 10) }
 
 func parseID(text, what string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 10, 64)

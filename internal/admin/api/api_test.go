@@ -17,7 +17,7 @@ import (
 // TestStory uses every operation once at least.
 func TestStory(t *testing.T) {
 	rewrites := 0
-	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Journal: func() Journal { return Journal{"ok", 2, 300, 100} }})
+	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Facts: func() ServerFacts { return ServerFacts{Version: "1.2.3", PID: 9} }, Journal: func() Journal { return Journal{"ok", 2, 300, 100} }})
 
 	// Jobs.
 	if got := r.want(201, "POST", "/tubes/mail/jobs", `{"body":"hello"}`, nil); got != `{"id":1}` {
@@ -133,6 +133,59 @@ func TestStory(t *testing.T) {
 		t.Errorf("%+v", me)
 	}
 
+	// Changes, copies, searches, tasks and streams.
+	r.want(201, "POST", "/tubes/mail/jobs", `{"body":"{\"user\":{\"id\":17}}","delay":100}`, nil)
+	r.want(204, "PATCH", "/jobs/4", `{"priority":5,"delay":0,"ttr":7}`, nil)
+	if got := r.want(201, "POST", "/jobs/4/copy", `{"to":"news"}`, nil); got != `{"id":5}` {
+		t.Error(got)
+	}
+	r.want(200, "GET", "/jobs/5", "", &j)
+	if j.Tube != "news" || j.Priority != 5 || j.TTR != 7 || j.State != "ready" || *j.Body != `{"user":{"id":17}}` {
+		t.Errorf("%+v", j)
+	}
+	var hits Found
+	r.want(200, "GET", "/search?pointer=/user/id&equals=17", "", &hits)
+	if len(hits.Jobs) != 2 || hits.Jobs[0].ID != 4 || hits.Next != "" || hits.Looked != 2 || *hits.Total != 2 {
+		t.Errorf("%+v", hits)
+	}
+	r.want(200, "GET", "/tubes/mail/search?text=user", "", &hits)
+	if len(hits.Jobs) != 1 || hits.Jobs[0].ID != 4 {
+		t.Errorf("%+v", hits)
+	}
+	lines := r.want(200, "GET", "/tubes/mail/export", "", nil)
+	if !strings.Contains(lines, `"id":4`) || strings.Contains(lines, `"id":5`) {
+		t.Error(lines)
+	}
+	everything := r.want(200, "GET", "/export", "", nil)
+	if strings.Count(everything, "\n") != 1 {
+		t.Error(everything)
+	}
+	if got := r.stream("/import", everything); got != `{"imported":2}` {
+		t.Error(got)
+	}
+	if got := r.stream("/tubes/other/import", lines); got != `{"imported":1}` {
+		t.Error(got)
+	}
+	var task Task
+	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &task)
+	r.want(200, "GET", fmt.Sprintf("/tasks/%d?wait=60", task.ID), "", &task)
+	if task.Status != "done" || task.Done != 2 || task.Ended == "" {
+		t.Errorf("%+v", task)
+	}
+	r.want(204, "DELETE", fmt.Sprintf("/tasks/%d", task.ID), "", nil)
+	var all Tasks
+	r.want(200, "GET", "/tasks", "", &all)
+	if len(all.Tasks) != 1 || all.Tasks[0].ID != task.ID {
+		t.Errorf("%+v", all)
+	}
+	r.want(200, "POST", "/tubes/news/clear", `{"state":"ready"}`, nil)
+	r.want(200, "POST", "/tubes/other/clear", `{"state":"ready"}`, nil)
+	var facts ServerFacts
+	r.want(200, "GET", "/server", "", &facts)
+	if facts.Version != "1.2.3" || facts.PID != 9 {
+		t.Errorf("%+v", facts)
+	}
+
 	// The server.
 	r.want(204, "POST", "/drain", "", nil)
 	var found Attention
@@ -145,7 +198,7 @@ func TestStory(t *testing.T) {
 	}
 	var st Stats
 	r.want(200, "GET", "/stats", "", &st)
-	if !st.Draining || st.Version != "1.2.3" || st.TotalJobs != 3 || st.Journal.Segments != 2 || st.Connections.Total != 1 || st.Connections.Limit == 0 || st.MaxJobSize != 65535 || st.Commands["watch"] != 1 {
+	if !st.Draining || st.Version != "1.2.3" || st.TotalJobs != 8 || st.Journal.Segments != 2 || st.Connections.Total != 1 || st.Connections.Limit == 0 || st.MaxJobSize != 65535 || st.Commands["watch"] != 1 {
 		t.Errorf("%+v", st)
 	}
 	r.want(204, "POST", "/undrain", "", nil)

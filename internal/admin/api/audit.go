@@ -24,14 +24,19 @@ func (r *request) audit(err error) {
 		}
 		result = p.Detail
 	}
+	r.record(r.op.id, result)
+}
+
+// record writes the line of something that has changed the queue, or could not.
+func (r *request) record(operation, result string) {
 	via, _ := r.http.Context().Value(viaKey{}).(string)
 	if via != "" {
 		r.note("via", via)
 	}
-	args := append([]any{"operation", r.op.id, "identity", r.who.Name(), "client", r.http.RemoteAddr}, r.notes...)
+	args := append([]any{"operation", operation, "identity", r.who.Name(), "client", r.http.RemoteAddr}, r.notes...)
 	r.api.opt.Logger.Info("a change through the API", append(args, "result", result)...)
 
-	c := Change{Time: time.Now().UTC().Format(time.RFC3339), Operation: r.op.id, Identity: r.who.Name(), Client: r.http.RemoteAddr,
+	c := Change{Time: time.Now().UTC().Format(time.RFC3339), Operation: operation, Identity: r.who.Name(), Client: r.http.RemoteAddr,
 		About: make(map[string]any), Result: result}
 	for i := 0; i+1 < len(r.notes); i += 2 {
 		if name, ok := r.notes[i].(string); ok {

@@ -61,6 +61,7 @@ func startWith(t *testing.T, opt Options, sopt server.Options, eopt engine.Optio
 	served := make(chan error, 1)
 	go func() { served <- opt.Server.Serve(r.net) }()
 	t.Cleanup(func() {
+		r.API.Close()
 		opt.Server.Shutdown(t.Context())
 		if err := <-served; err != nil {
 			t.Error(err)
@@ -143,6 +144,23 @@ func (r *rig) want(status int, method, path, body string, into any) string {
 		}
 	}
 	return response
+}
+
+// stream sends jobs in JSON, a line each, and returns the response, which must be that they were put.
+func (r *rig) stream(path, lines string) string {
+	r.t.Helper()
+	code, response := r.sendStream(path, lines)
+	if code != http.StatusOK {
+		r.t.Fatalf("%s: %d %s", path, code, response)
+	}
+	return response
+}
+
+func (r *rig) sendStream(path, lines string) (status int, response string) {
+	r.t.Helper()
+	h := newRequest("POST", path, lines)
+	h.Header.Set("Content-Type", ndjson)
+	return r.send(h, lines)
 }
 
 // judge fails the test if a response is not as it is described, or if a request was

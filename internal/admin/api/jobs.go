@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -175,11 +174,7 @@ func putJob(r *request) (reply, error) {
 		id, o = e.PutInto(now, []byte(r.tube), spec, body)
 		return outcomeProblem(o)
 	})
-	if err != nil {
-		return reply{}, err
-	}
-	r.note("job", id)
-	return reply{status: http.StatusCreated, body: inserted{id}, location: fmt.Sprintf("%s/jobs/%d", Prefix, id)}, nil
+	return r.put("job", id, err)
 }
 
 type inserted struct {
@@ -197,6 +192,68 @@ func deleteJob(r *request) (reply, error) {
 	return r.onJob("deleted: bury it first, which takes it from whoever holds it", func(e *engine.Engine, _ int64, st *engine.JobStats) engine.Outcome {
 		return e.DeleteJob(st.ID)
 	})
+}
+
+var errNothingToChange = problemf(http.StatusBadRequest, "want priority, delay or ttr: nothing is to change")
+
+// changeJob changes a job that nobody holds.
+func changeJob(r *request) (reply, error) {
+	var in struct {
+		Priority *uint32 `json:"priority"`
+		Delay    *uint32 `json:"delay"`
+		TTR      *uint32 `json:"ttr"`
+	}
+	if err := r.decode(&in, false); err != nil {
+		return reply{}, err
+	}
+	if in.Priority == nil && in.Delay == nil && in.TTR == nil {
+		return reply{}, errNothingToChange
+	}
+	return r.onJob("changed so: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
+		return e.AlterJob(now, st.ID, engine.Alteration{Pri: in.Priority, TTR: in.TTR, Delay: in.Delay})
+	})
+}
+
+// copyJob puts a job with the body of another one into a tube.
+func copyJob(r *request) (reply, error) {
+	var in struct {
+		To       string  `json:"to"`
+		Priority *uint32 `json:"priority"`
+		Delay    uint32  `json:"delay"`
+		TTR      *uint32 `json:"ttr"`
+	}
+	if err := r.decode(&in, false); err != nil {
+		return reply{}, err
+	}
+	if in.To == "" {
+		return reply{}, problemf(http.StatusBadRequest, "to: want the name of a tube")
+	}
+	if err := checkTube(in.To); err != nil {
+		return reply{}, err
+	}
+	r.note("to", in.To)
+	if err := r.permittedOn(putNamed, "the tube "+in.To, in.To); err != nil {
+		return reply{}, err
+	}
+	var id uint64
+	err := r.turn(func(e *engine.Engine, now int64) error {
+		st, _ := e.JobStats(now, r.job)
+		from, _ := e.Peek(r.job)
+		spec := engine.Spec{Pri: valueOr(in.Priority, st.Pri), Delay: in.Delay, TTR: valueOr(in.TTR, st.TTR)}
+		var o engine.Outcome
+		id, o = e.PutInto(now, []byte(in.To), spec, from.Keep())
+		return outcomeProblem(o)
+	})
+	return r.put("copy", id, err)
+}
+
+// put answers that a job was put, which the audit names so.
+func (r *request) put(as string, id uint64, err error) (reply, error) {
+	if err != nil {
+		return reply{}, err
+	}
+	r.note(as, id)
+	return reply{status: http.StatusCreated, body: inserted{id}, location: Prefix + "/jobs/" + formatID(id)}, nil
 }
 
 func kickJob(r *request) (reply, error) {

@@ -55,14 +55,18 @@ func needText(n *rights.Need, id string) string {
 	if *n == rights.Free {
 		return "eeds no right."
 	}
-	set := strings.ReplaceAll(n.Rights.String(), ",", " or ")
+	join := " and "
+	if n.OneOf {
+		join = " or "
+	}
+	set := strings.ReplaceAll(n.Rights.String(), ",", join)
 	on := map[rights.Place]string{
 		rights.SomeTube: "some tube", rights.EveryTube: "every tube", rights.NamedTube: "the tube", rights.TubeOfJob: "its tube", rights.TwoTubes: "both tubes",
 	}[n.Place]
 	if id == "getTube" {
 		on = "it"
 	}
-	return fmt.Sprintf("eeds the right %s on %s.", set, on)
+	return fmt.Sprintf("eeds the right %s on %s", set, on)
 }
 
 // Whatever the API answers outside of operations is a problem, too.
@@ -78,7 +82,7 @@ func TestOutsideOperations(t *testing.T) {
 		{"GET", "/tubes/a/b", 404, ""},
 		{"PUT", "/tubes/a/jobs", 405, "GET, HEAD, POST"},
 		{"GET", "/drain", 405, "POST"},
-		{"PATCH", "/jobs/1", 405, "DELETE, GET, HEAD"},
+		{"PUT", "/jobs/1", 405, "DELETE, GET, HEAD, PATCH"},
 		{"POST", "/openapi.yaml", 405, "GET, HEAD"},
 	} {
 		h := newRequest(test.method, test.path, "")

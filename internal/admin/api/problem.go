@@ -71,8 +71,11 @@ func outcomeProblem(o engine.Outcome) error {
 
 // partly adds to a problem how many jobs were done before it.
 func partly(err error, done uint64) error {
-	if p, ok := errors.AsType[*problem](err); ok {
-		p.Done = &done
+	p, ok := errors.AsType[*problem](err)
+	if !ok || done == 0 {
+		return err
 	}
-	return err
+	more := *p // some problems are values that others share
+	more.Done = &done
+	return &more
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"mime"
 	"net/http"
@@ -25,10 +26,13 @@ type request struct {
 	http *http.Request
 	who  *access.Identity
 
+	control *http.ResponseController
+
 	// What the path names, as far as it does.
 	tube       string
 	job        uint64
 	connection uint64
+	task       uint64
 
 	notes   []any    // for the audit: names and values
 	refused []string // the tubes on which rights are lacking, for the log
@@ -255,9 +259,10 @@ type reply struct {
 	raw      []byte
 	isRaw    bool
 	location string
+	stream   func(w http.ResponseWriter) // writes the body, and its headers
 }
 
-func (rep *reply) write(w http.ResponseWriter) {
+func (rep *reply) write(w http.ResponseWriter, h *http.Request) {
 	if rep.location != "" {
 		w.Header().Set("Location", rep.location)
 	}
@@ -265,6 +270,8 @@ func (rep *reply) write(w http.ResponseWriter) {
 		rep.status = http.StatusOK
 	}
 	switch {
+	case rep.stream != nil:
+		rep.stream(w)
 	case rep.isRaw:
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Content-Disposition", "attachment") // no page of ours: nobody knows what is in it
@@ -273,17 +280,40 @@ func (rep *reply) write(w http.ResponseWriter) {
 		w.Write(rep.raw)
 	case rep.body == nil:
 		w.WriteHeader(rep.status)
+	case h.Method == http.MethodGet || h.Method == http.MethodHead:
+		writeTagged(w, h, rep.body)
 	default:
 		writeJSON(w, "application/json", rep.status, rep.body)
 	}
 }
 
+// tagSeed makes the tags of this process differ from those of another.
+var tagSeed = maphash.MakeSeed()
+
+// writeTagged answers with a value, or 304 if the client has just that already.
+func writeTagged(w http.ResponseWriter, h *http.Request, body any) {
+	text := jsonOf(body)
+	tag := fmt.Sprintf(`"%x"`, maphash.Bytes(tagSeed, text))
+	w.Header().Set("ETag", tag)
+	if h.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(text)
+}
+
 func writeJSON(w http.ResponseWriter, kind string, status int, body any) {
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	w.Write(jsonOf(body))
+}
+
+// jsonOf returns a value in a line of JSON.
+func jsonOf(body any) []byte {
 	text, err := json.Marshal(body)
 	if err != nil {
 		panic(fmt.Sprintf("api: %T cannot be JSON: %v", body, err))
 	}
-	w.Header().Set("Content-Type", kind)
-	w.WriteHeader(status)
-	w.Write(append(text, '\n'))
+	return append(text, '\n')
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -38,6 +39,9 @@ func rightsPolicy(t *testing.T) map[string]*access.Identity {
 		add(right.String()+" mail", right, "mail")
 		add(right.String()+" other", right, "other")
 	}
+	add("both", rights.Stats|rights.Peek, "*")
+	add("both mail", rights.Stats|rights.Peek, "mail")
+	add("both other", rights.Stats|rights.Peek, "other")
 	p, err := access.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -58,39 +62,54 @@ func TestRights(t *testing.T) {
 	}
 	everybody := strings.Join(names, ", ")
 	allowed := map[string]string{ // by operation: who may
-		"getStats":        "stats, stats mail, stats other",
-		"getHistory":      "stats",
-		"getAttention":    "stats, stats mail, stats other",
+		"getStats":        "stats, stats mail, stats other, both, both mail, both other",
+		"getHistory":      "stats, both",
+		"getAttention":    "stats, stats mail, stats other, both, both mail, both other",
 		"getMe":           everybody,
 		"listChanges":     "manage",
 		"drain":           "manage",
 		"undrain":         "manage",
 		"rewriteJournal":  "manage",
-		"listTubes":       "stats, stats mail, stats other",
-		"getTube":         "stats, stats mail",
-		"getTubeHistory":  "stats, stats mail",
-		"listJobs":        "stats, stats mail",
+		"listTubes":       "stats, stats mail, stats other, both, both mail, both other",
+		"getTube":         "stats, stats mail, both, both mail",
+		"getTubeHistory":  "stats, stats mail, both, both mail",
+		"listJobs":        "stats, stats mail, both, both mail",
 		"putJob":          "put, put mail",
 		"kickTube":        "manage, manage mail",
 		"pauseTube":       "manage, manage mail",
 		"resumeTube":      "manage, manage mail",
 		"clearTube":       "manage, manage mail",
 		"moveJobs":        "manage", // the other tube, too
-		"getJob":          "stats, stats mail",
-		"getBody":         "peek, peek mail",
+		"getJob":          "stats, stats mail, both, both mail",
+		"getBody":         "peek, peek mail, both, both mail",
 		"deleteJob":       "manage, manage mail, reserve, reserve mail",
 		"kickJob":         "manage, manage mail",
 		"buryJob":         "manage, manage mail",
 		"releaseJob":      "manage, manage mail",
-		"listConnections": "stats",
-		"getConnection":   "stats",
+		"listConnections": "stats, both",
+		"getConnection":   "stats, both",
 		"closeConnection": "manage",
+		"getServer":       "manage",
+		"listTasks":       "manage, manage mail, manage other",
+		"getTask":         "manage, manage mail",
+		"cancelTask":      "manage, manage mail",
+		"startTask":       "manage, manage mail",
+		"searchAll":       "both, both mail, both other",
+		"searchTube":      "both, both mail",
+		"exportAll":       "both, both mail, both other",
+		"exportTube":      "both, both mail",
+		"importAll":       "put, put mail",
+		"importTube":      "put, put mail",
+		"changeJob":       "manage, manage mail",
+		"copyJob":         "", // needs put on the other tube, too
 	}
 	bodies := map[string]string{
 		"putJob": `{"body":"x"}`, "pauseTube": `{"seconds":9}`, "clearTube": `{"state":"ready"}`, "moveJobs": `{"state":"ready","to":"another"}`,
+		"startTask": `{"do":"delete","ids":[1]}`, "changeJob": `{"priority":9}`, "copyJob": `{"to":"mail"}`,
+		"importAll": `{"tube":"mail","body":"x"}`, "importTube": `{"body":"x"}`,
 	}
 	jobs := map[string]string{"kickJob": "2", "releaseJob": "3"}
-	paths := strings.NewReplacer("{tube}", "mail", "{connection}", "1")
+	paths := strings.NewReplacer("{tube}", "mail", "{connection}", "1", "{task}", "1")
 	for name, who := range known {
 		for i := range operations {
 			op := &operations[i]
@@ -111,7 +130,12 @@ func TestRights(t *testing.T) {
 				path += "?state=ready"
 			}
 			before := r.everything()
-			code, body := r.do(op.method, path, bodies[op.id])
+			r.tasks.start(t.Context(), Task{Tube: "mail"}, func(context.Context, *runningTask) {})
+			h := newRequest(op.method, path, bodies[op.id])
+			if op.brings == aLotOfJobs {
+				h.Header.Set("Content-Type", ndjson)
+			}
+			code, body := r.send(h, bodies[op.id])
 			may := false
 			for _, one := range strings.Split(allowed[op.id], ", ") {
 				may = may || one == name

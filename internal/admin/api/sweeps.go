@@ -131,7 +131,7 @@ func (r *request) sweep(begin func(*engine.Engine) engine.Outcome, goOn func(e *
 		return more, outcomeProblem(refused)
 	})
 	r.note("count", done)
-	if err != nil && done > 0 {
+	if err != nil {
 		err = partly(err, done)
 	}
 	return done, err

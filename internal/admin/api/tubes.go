@@ -29,6 +29,14 @@ type Tube struct {
 	Queue       Durations `json:"queue"`
 	Work        Durations `json:"work"`
 	Recent      *Recent   `json:"recent,omitempty"`
+	Limit       *Limit    `json:"limit,omitempty"`
+}
+
+// A Limit is how much a tube takes.
+type Limit struct {
+	Jobs  int64  `json:"jobs"`  // 0: any number
+	Bytes int64  `json:"bytes"` // of bodies; 0: any number
+	From  string `json:"from"`  // what has set it
 }
 
 // Durations are how often something took time, and how long all of that took.
@@ -155,8 +163,14 @@ func getTube(r *request) (reply, error) {
 		if t, ok = tubeAt(e, now, r.tube); !ok {
 			return r.noTube()
 		}
+		if l := e.LimitsOf(r.tube); l != (engine.TubeLimits{}) {
+			t.Limit = &Limit{Jobs: l.Jobs, Bytes: l.Bytes}
+		}
 		return nil
 	})
+	if t.Limit != nil && r.api.opt.LimitOf != nil {
+		t.Limit.From = r.api.opt.LimitOf(r.tube)
+	}
 	return reply{body: t}, err
 }
 

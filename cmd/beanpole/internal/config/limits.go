@@ -2,6 +2,8 @@ package config
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -30,6 +32,16 @@ func (s *size) UnmarshalTOML(v any) error {
 		return err
 	}
 	return errors.New("want bytes")
+}
+
+// LimitOf returns which of the tables limits a tube; empty: none.
+func (t *Tables) LimitOf(tube string) string {
+	for i, l := range t.Limits {
+		if p, err := access.NewPattern(l.Tubes); err == nil && p.Matches(tube) {
+			return fmt.Sprintf("[[limit]] %d, of the tubes %s", i+1, strings.Join(l.Tubes, ", "))
+		}
+	}
+	return ""
 }
 
 // ClientLimits returns what the options say of clients.

@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 )
 
-// Print prints the settings as a configuration file that has the same effect, with
-// the source of each.
-func (s *Settings) Print(w io.Writer) error {
-	type row struct{ setting, from string }
-	var rows []row
-	width := 0
+// A Row is a setting that says something, with its source.
+type Row struct{ Name, Value, From string } // Value is as TOML has it
+
+// Rows returns the settings that say something, in the order of the help.
+func (s *Settings) Rows() ([]Row, error) {
+	var rows []Row
 	for _, name := range s.Names() {
 		v := s.flags.Lookup(name).Value.(*setting).value()
 		if v == nil {
@@ -22,33 +23,52 @@ func (s *Settings) Print(w io.Writer) error {
 		}
 		text, err := toml.Marshal(map[string]any{name: v})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		r := row{strings.TrimSpace(string(text)), string(cmp.Or(s.from[name], byDefault))}
+		_, value, _ := strings.Cut(strings.TrimSpace(string(text)), " = ")
+		r := Row{name, value, string(cmp.Or(s.from[name], byDefault))}
 		if weaker := s.hidden[name]; weaker != "" {
-			r.from += "; not what " + string(weaker) + " says"
+			r.From += "; not what " + string(weaker) + " says"
 		}
-		rows, width = append(rows, r), max(width, len(r.setting))
+		rows = append(rows, r)
 	}
-	for _, r := range rows {
-		if _, err := fmt.Fprintf(w, "%-*s  # %s\n", width, r.setting, r.from); err != nil {
-			return err
-		}
-	}
-	return printTables(w, s.Options.Tables)
+	return rows, nil
 }
 
-// printTables prints the tables, without the hashes of tokens.
-func printTables(w io.Writer, t Tables) error {
-	for i := range t.Identities {
-		for j := range t.Identities[i].Tokens {
-			t.Identities[i].Tokens[j] = "sha256:..."
+// Print prints the settings as a configuration file that has the same effect, with
+// the source of each.
+func (s *Settings) Print(w io.Writer) error {
+	rows, err := s.Rows()
+	if err != nil {
+		return err
+	}
+	width := 0
+	for _, r := range rows {
+		width = max(width, len(r.Name)+len(" = ")+len(r.Value))
+	}
+	for _, r := range rows {
+		if _, err := fmt.Fprintf(w, "%-*s  # %s\n", width, r.Name+" = "+r.Value, r.From); err != nil {
+			return err
 		}
 	}
-	text, err := toml.Marshal(t)
-	if err != nil || len(text) == 0 {
+	text, err := s.Options.Tables.Text()
+	if err != nil || text == "" {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "\n%s", text)
 	return err
+}
+
+// Text returns the tables as TOML, without the hashes of tokens.
+func (t Tables) Text() (string, error) {
+	t.Identities = slices.Clone(t.Identities)
+	for i := range t.Identities {
+		tokens := slices.Clone(t.Identities[i].Tokens)
+		for j := range tokens {
+			tokens[j] = "sha256:..."
+		}
+		t.Identities[i].Tokens = tokens
+	}
+	text, err := toml.Marshal(t)
+	return string(text), err
 }

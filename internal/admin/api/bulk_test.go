@@ -1,0 +1,424 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// putAll puts jobs with bodies into a tube.
+func (r *rig) putAll(tube string, bodies ...string) {
+	r.t.Helper()
+	r.in(func(e *engine.Engine, now int64) {
+		for _, body := range bodies {
+			e.PutInto(now, []byte(tube), engine.Spec{Pri: 1024, TTR: 60}, []byte(body))
+		}
+	})
+}
+
+// find goes over all pages of a search and returns the ids that were found.
+func (r *rig) find(path string, query ...string) (ids []uint64, pages int) {
+	r.t.Helper()
+	v := make(url.Values)
+	for pair := range slices.Chunk(query, 2) {
+		v.Set(pair[0], pair[1])
+	}
+	for looked := uint64(0); ; {
+		var page Found
+		r.want(200, "GET", path+"?"+v.Encode(), "", &page)
+		pages++
+		for _, j := range page.Jobs {
+			ids = append(ids, j.ID)
+		}
+		if page.Looked < looked {
+			r.t.Fatalf("it has looked at %d jobs, and at %d before", page.Looked, looked)
+		}
+		looked = page.Looked
+		if page.Next == "" {
+			return ids, pages
+		}
+		v.Set("cursor", page.Next)
+	}
+}
+
+// A search finds what has a text in it, matches a regular expression, or has a value.
+func TestSearchBodies(t *testing.T) {
+	r := start(t, Options{})
+	r.putAll("mail",
+		"hello world", // 1
+		`{"user":{"id":17,"name":"ann"},"tags":["a","b"]}`, // 2
+		`{"user":{"id":1.70e1,"name":"Ann"}}`,              // 3
+		`{"a/b":{"m~n":true},"\u0075ser":{"id":"17"}}`,     // 4
+		"\xff\x00binary world",                             // 5
+		`[{"x":null}]`,                                     // 6
+		`17`,                                               // 7
+		`{"user":{"id":17`,                                 // 8: no JSON
+	)
+	for _, test := range []struct {
+		query []string
+		want  []uint64
+	}{
+		{nil, []uint64{1, 2, 3, 4, 5, 6, 7, 8}},
+		{[]string{"text", "world"}, []uint64{1, 5}},
+		{[]string{"text", ""}, []uint64{1, 2, 3, 4, 5, 6, 7, 8}},
+		{[]string{"text", "World"}, nil},
+		{[]string{"regexp", "(?i)hello|ANN"}, []uint64{1, 2, 3}},
+		{[]string{"regexp", "^hello"}, []uint64{1}},
+		{[]string{"pointer", "/user/id"}, []uint64{2, 3, 4}},
+		{[]string{"pointer", "/user/id", "equals", "17"}, []uint64{2, 4}},
+		{[]string{"pointer", "/user", "equals", `{"id":"17"}`}, []uint64{4}},
+		{[]string{"pointer", "/tags/1", "equals", "b"}, []uint64{2}},
+		{[]string{"pointer", "/tags/01"}, nil},
+		{[]string{"pointer", "/tags/2"}, nil},
+		{[]string{"pointer", "/a~1b/m~0n", "equals", "true"}, []uint64{4}},
+		{[]string{"pointer", "/0/x", "equals", "null"}, []uint64{6}},
+		{[]string{"pointer", ""}, []uint64{2, 3, 4, 6, 7}},
+		{[]string{"pointer", "", "equals", "17"}, []uint64{7}},
+		{[]string{"state", "buried"}, nil},
+	} {
+		for _, limit := range []string{"1", "3", "100"} {
+			if got, _ := r.find("/tubes/mail/search", append([]string{"limit", limit}, test.query...)...); !slices.Equal(got, test.want) {
+				t.Errorf("%q, %s a page: %d, want %d", test.query, limit, got, test.want)
+			}
+		}
+	}
+	for query, want := range map[string]string{
+		"regexp=(":                          "regexp: error parsing regexp: missing closing ): `(`; the syntax is RE2's",
+		"pointer=user":                      "pointer: want a JSON pointer, such as /user/id",
+		"text=a&regexp=b":                   "want one of text, regexp and pointer",
+		"equals=b":                          "equals: want a pointer, too",
+		"state=held":                        "state: want one of [ready reserved delayed buried], or none for all",
+		"cursor=abc":                        "cursor: want what a page has as next, or nothing",
+		"text=" + strings.Repeat("x", 1025): "text: want 1024 bytes at most",
+	} {
+		var p problem
+		if r.want(400, "GET", "/search?"+query, "", &p); p.Detail != want {
+			t.Errorf("%.30s: %s, want %s", query, p.Detail, want)
+		}
+	}
+	r.want(404, "GET", "/tubes/none/search", "", nil)
+}
+
+// A search of all tubes goes over each state of each, however its pages are cut; a page ends when
+// enough was looked at, also if nothing was found.
+func TestSearchAll(t *testing.T) {
+	r := start(t, Options{})
+	var want []uint64
+	rng := rand.New(rand.NewPCG(1, 2))
+	byTube := make(map[string][]uint64)
+	r.in(func(e *engine.Engine, now int64) {
+		for range 200 {
+			tube := fmt.Sprintf("t%d", rng.IntN(30))
+			id, _ := e.PutInto(now, []byte(tube), engine.Spec{Pri: rng.Uint32N(5), TTR: 60}, []byte("needle"))
+			if rng.IntN(3) == 0 {
+				e.BuryJob(id, 0)
+			}
+			byTube[tube] = append(byTube[tube], id)
+		}
+	})
+	for _, ids := range byTube {
+		want = append(want, ids...)
+	}
+	slices.Sort(want)
+	for _, limit := range []string{"3", "7", "1000"} {
+		got, _ := r.find("/search", "text", "needle", "limit", limit)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s a page: %d jobs, want %d", limit, len(got), len(want))
+		}
+	}
+	r.in(func(e *engine.Engine, now int64) {
+		for range jobsPerSearch + 2*perPage {
+			e.PutInto(now, []byte("many"), engine.Spec{TTR: 60}, nil)
+		}
+	})
+	if got, pages := r.find("/tubes/many/search", "text", "needle"); len(got) != 0 || pages != 2 {
+		t.Errorf("%d jobs on %d pages", len(got), pages)
+	}
+}
+
+// A task does what is asked for to the jobs that are named or match, and says what it has left out.
+func TestTasks(t *testing.T) {
+	for _, test := range []struct {
+		request string
+		done    uint64
+		skipped map[string]uint64
+		state   string // of the tubes after
+	}{
+		{`{"do":"kick","state":"buried"}`, 2, nil, "mail ready=5 reserved=1 delayed=1 buried=0 other=1"},
+		{`{"do":"kick","state":"delayed","count":9}`, 1, nil, "mail ready=4 reserved=1 delayed=0 buried=2 other=1"},
+		{`{"do":"delete","state":"ready","text":"a"}`, 2, nil, "mail ready=1 reserved=1 delayed=1 buried=2 other=1"},
+		{`{"do":"delete","state":"ready","regexp":"^b","count":0}`, 0, nil, "mail ready=3 reserved=1 delayed=1 buried=2 other=1"},
+		{`{"do":"bury","state":"reserved","priority":3}`, 1, nil, "mail ready=3 reserved=0 delayed=1 buried=3 other=1"},
+		{`{"do":"release","state":"reserved","delay":99}`, 1, nil, "mail ready=3 reserved=0 delayed=2 buried=2 other=1"},
+		{`{"do":"move","state":"ready","count":2,"to":"other"}`, 2, nil, "mail ready=1 reserved=1 delayed=1 buried=2 other=3"},
+		{`{"do":"change","state":"ready","delay":50,"priority":1}`, 3, nil, "mail ready=0 reserved=1 delayed=4 buried=2 other=1"},
+		{`{"do":"delete","ids":[1,5,6,7,8,9,99]}`, 3, map[string]uint64{"gone": 2, "in another tube": 1, "reserved": 1}, "mail ready=2 reserved=1 delayed=1 buried=0 other=1"},
+		{`{"do":"kick","ids":[1,5]}`, 1, map[string]uint64{"ready": 1}, "mail ready=4 reserved=1 delayed=1 buried=1 other=1"},
+		{`{"do":"change","ids":[5,6],"delay":3}`, 0, map[string]uint64{"buried": 2}, "mail ready=3 reserved=1 delayed=1 buried=2 other=1"},
+	} {
+		r := start(t, Options{})
+		r.putAll("mail", "a", "b", "a", "d", "buried a", "buried b", "held") // 4 is delayed
+		r.putAll("other", "x")                                               // 8
+		r.in(func(e *engine.Engine, now int64) {
+			e.AlterJob(now, 4, engine.Alteration{Delay: new(uint32(77))})
+			e.BuryJob(5, 1)
+			e.BuryJob(6, 1)
+			e.PutInto(now, []byte("gone"), engine.Spec{}, nil)
+			e.DeleteJob(9)
+		})
+		r.talk("watch mail", "reserve-job 7")
+		var task Task
+		r.want(202, "POST", "/tubes/mail/tasks", test.request, &task)
+		r.want(200, "GET", fmt.Sprintf("/tasks/%d?wait=60", task.ID), "", &task)
+		if task.Status != "done" || task.Done != test.done || !maps.Equal(task.Skipped, test.skipped) && len(test.skipped)+len(task.Skipped) > 0 {
+			t.Errorf("%s: %+v", test.request, task)
+		}
+		var state string
+		r.in(func(e *engine.Engine, now int64) {
+			st, _ := e.TubeStats(now, []byte("mail"))
+			other, _ := e.TubeStats(now, []byte("other"))
+			state = fmt.Sprintf("mail ready=%d reserved=%d delayed=%d buried=%d other=%d", st.Ready, st.Reserved, st.Delayed, st.Buried, other.Ready)
+		})
+		if state != test.state {
+			t.Errorf("%s: %s, want %s", test.request, state, test.state)
+		}
+		if line := r.lastLine(); !strings.Contains(line, "operation=endTask") || !strings.Contains(line, fmt.Sprintf("count=%d", test.done)) || !strings.Contains(line, "result=ok") {
+			t.Error(line)
+		}
+	}
+}
+
+// What a task cannot be about is refused, and said.
+func TestTasksRefused(t *testing.T) {
+	r := start(t, Options{})
+	r.putAll("mail", "x")
+	for request, want := range map[string]string{
+		`{"do":"eat","state":"ready"}`:                                  "do: want one of [bury change delete kick move release]",
+		`{"do":"kick","state":"ready"}`:                                 "state: want one of [buried delayed]",
+		`{"do":"kick"}`:                                                 "want one of state and ids",
+		`{"do":"kick","state":"buried","ids":[1]}`:                      "want one of state and ids",
+		`{"do":"kick","state":"buried","to":"x"}`:                       "kick does not take to",
+		`{"do":"move","state":"ready"}`:                                 "to: want the name of a tube",
+		`{"do":"move","state":"ready","to":"mail"}`:                     "to: that is the tube where they are",
+		`{"do":"move","state":"ready","to":"-x"}`:                       `"-x" cannot be the name of a tube`,
+		`{"do":"change","state":"ready"}`:                               "want priority, delay or ttr: nothing is to change",
+		`{"do":"change","state":"buried","delay":1}`:                    "delay: a buried job has none: kick it",
+		`{"do":"delete","ids":[1],"text":"x"}`:                          "ids: there is a search, too: want one of them",
+		`{"do":"delete","ids":["x"]}`:                                   "ids: want a list of numbers",
+		`{"do":"delete","ids":[` + strings.Repeat("1,", maxIDs) + "1]}": "ids: want 10000 at most",
+	} {
+		h := newRequest("POST", "/tubes/mail/tasks", request)
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, h)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), `"detail":"`+strings.ReplaceAll(want, `"`, `\"`)) {
+			t.Errorf("%.60s: %d %s, want %s", request, w.Code, w.Body, want)
+		}
+	}
+	// A task on a tube that there is none of finds no jobs: it has one reason less to be refused.
+	var task Task
+	r.want(202, "POST", "/tubes/none/tasks", `{"do":"delete","state":"ready"}`, &task)
+	if r.want(200, "GET", "/tasks/1?wait=60", "", &task); task.Status != "done" || task.Found != 0 {
+		t.Errorf("%+v", task)
+	}
+}
+
+// A task can be cancelled; so many run at once, and so many are remembered.
+func TestManyTasks(t *testing.T) {
+	r := start(t, Options{})
+	running := make(chan struct{}, maxTasks)
+	for range maxTasks {
+		r.tasks.start(t.Context(), Task{Tube: "mail"}, func(ctx context.Context, task *runningTask) {
+			running <- struct{}{}
+			<-ctx.Done()
+			r.tasks.change(task, func(one *Task) { one.Status, one.Ended = taskCancelled, one.Started })
+		})
+	}
+	for range maxTasks {
+		<-running
+	}
+	var p problem
+	r.want(503, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &p)
+	if !strings.Contains(p.Detail, "4 tasks run already") {
+		t.Error(p.Detail)
+	}
+	var task Task
+	r.want(200, "GET", "/tasks/2", "", &task)
+	if task.Ended != "" {
+		t.Errorf("%+v", task)
+	}
+	r.want(204, "DELETE", "/tasks/2", "", nil)
+	r.want(200, "GET", "/tasks/2", "", &task)
+	if task.Status != "cancelled" || task.Ended == "" {
+		t.Errorf("%+v", task)
+	}
+	for range tasksKept {
+		r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","ids":[]}`, &task)
+		r.want(200, "GET", fmt.Sprintf("/tasks/%d?wait=60", task.ID), "", nil)
+	}
+	var all Tasks
+	r.want(200, "GET", "/tasks", "", &all)
+	if len(all.Tasks) != tasksKept || all.Tasks[0].ID != task.ID {
+		t.Errorf("%d tasks are remembered, the newest is %d", len(all.Tasks), all.Tasks[0].ID)
+	}
+	r.want(404, "GET", "/tasks/2", "", nil)
+	r.want(400, "GET", "/tasks/1?wait=61", "", nil)
+}
+
+// A task that is refused half-way says why.
+func TestTaskFails(t *testing.T) {
+	r := startWith(t, Options{}, server.Options{}, engine.Options{Limits: engine.Limits{
+		Tube: func(name string) engine.TubeLimits {
+			return engine.TubeLimits{Jobs: map[string]int64{"small": 2}[name]}
+		},
+	}}, broker.Options{})
+	r.putAll("mail", "1", "2", "3")
+	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"move","state":"ready","to":"small"}`, nil)
+	var task Task
+	r.want(200, "GET", "/tasks/1?wait=60", "", &task)
+	if task.Status != "failed" || task.Done != 2 || !strings.Contains(task.Problem, "a limit is reached") {
+		t.Errorf("%+v", task)
+	}
+	var tube Tube
+	r.want(200, "GET", "/tubes/small", "", &tube)
+	if tube.Limit == nil || tube.Limit.Jobs != 2 {
+		t.Errorf("%+v", tube.Limit)
+	}
+}
+
+// What was exported is imported as it was, but for what a server gives itself.
+func TestExportImport(t *testing.T) {
+	r := start(t, Options{})
+	big := strings.Repeat("x", 60_000)
+	r.putAll("mail", "plain", "", "\xff\xfe", "buried", "held", "later", "\u2028</script>", big)
+	r.in(func(e *engine.Engine, now int64) {
+		e.BuryJob(4, 9)
+		e.AlterJob(now, 6, engine.Alteration{Delay: new(uint32(1000)), Pri: new(uint32(3)), TTR: new(uint32(5))})
+	})
+	r.talk("watch mail", "reserve-job 5")
+	lines := r.want(200, "GET", "/tubes/mail/export", "", nil)
+	if got := r.stream("/tubes/copy/import", "\n"+lines+"\r\n\n"); got != `{"imported":8}` {
+		t.Fatal(got)
+	}
+	var jobs []jobjson.Job
+	for line := range strings.SplitSeq(r.want(200, "GET", "/tubes/copy/export", "", nil), "\n") {
+		var j jobjson.Job
+		if err := json.Unmarshal([]byte(line), &j); err != nil {
+			t.Fatal(err)
+		}
+		jobs = append(jobs, j)
+	}
+	got := make(map[string]string)
+	for _, j := range jobs {
+		got[string(j.Bytes())] = fmt.Sprintf("%s %d %d", j.State, j.Priority, j.TTR)
+	}
+	want := map[string]string{"plain": "ready 1024 60", "": "ready 1024 60", "\xff\xfe": "ready 1024 60", "buried": "buried 9 60", "held": "ready 1024 60",
+		"later": "delayed 3 5", "\u2028</script>": "ready 1024 60", big: "ready 1024 60"}
+	if !maps.Equal(got, want) {
+		t.Errorf("%.200v", got)
+	}
+	if got := r.want(200, "GET", "/tubes/mail/export?state=ready&text=plain", "", nil); !strings.HasPrefix(got, `{"id":1,`) || strings.Contains(got, "\n") {
+		t.Error(got)
+	}
+}
+
+// An import says at which line it ends, and how many jobs it has put before.
+func TestImportRefused(t *testing.T) {
+	r := startWith(t, Options{}, server.Options{MaxJobSize: 10}, engine.Options{}, broker.Options{})
+	for _, test := range []struct {
+		path, lines string
+		status      int
+		detail      string
+		done        uint64
+	}{
+		{"/tubes/t/import", "{\"body\":\"1\"}\n{\"body\":\"2\"}\n\n{\"bodi\":\"3\"}\n{\"body\":\"4\"}", 400, `line 4: unknown member "bodi"`, 2},
+		{"/tubes/t/import", `{"body":"12345678901"}`, 413, "line 1: the body of a job has 10 bytes at most", 0},
+		{"/tubes/t/import", strings.Repeat("x", 70_000), 413, "line 1 has more than 65556 bytes", 0},
+		{"/import", `{"body":"x"}`, 400, "line 1: tube: want the name of a tube", 0},
+		{"/import", `{"body":"x","tube":"-t"}`, 400, `line 1: "-t" cannot be the name of a tube`, 0},
+	} {
+		code, text := r.sendStream(test.path, test.lines)
+		var p problem
+		if err := json.Unmarshal([]byte(text), &p); err != nil || code != test.status || !strings.HasPrefix(p.Detail, test.detail) || (p.Done == nil) != (test.done == 0) || p.Done != nil && *p.Done != test.done {
+			t.Errorf("%.40s: %d %s", test.lines, code, text)
+		}
+	}
+	r.want(415, "POST", "/import", `{"body":"x","tube":"t"}`, nil)
+}
+
+// A job is changed where nobody holds it.
+func TestChangeJob(t *testing.T) {
+	r := start(t, Options{})
+	r.putAll("mail", "a", "b", "c")
+	r.in(func(e *engine.Engine, _ int64) { e.BuryJob(2, 0) })
+	r.talk("watch mail", "reserve-job 3")
+	for _, test := range []struct {
+		path, request string
+		status        int
+		detail        string
+	}{
+		{"/jobs/1", `{"priority":7,"ttr":0}`, 204, ""},
+		{"/jobs/1", `{"delay":100}`, 204, ""},
+		{"/jobs/2", `{"priority":7}`, 204, ""},
+		{"/jobs/2", `{"delay":7}`, 409, "job 2 is buried and cannot be changed so"},
+		{"/jobs/3", `{"priority":7}`, 409, "job 3 is reserved and cannot be changed so"},
+		{"/jobs/1", `{}`, 400, "want priority, delay or ttr"},
+		{"/jobs/1", `{"priority":-7}`, 400, "priority: want a number"},
+		{"/jobs/9", `{"priority":7}`, 404, "there is no job 9"},
+	} {
+		if code, text := r.do("PATCH", test.path, test.request); code != test.status || !strings.Contains(text, test.detail) {
+			t.Errorf("%s %s: %d %s", test.path, test.request, code, text)
+		}
+	}
+	r.in(func(e *engine.Engine, now int64) {
+		if st, _ := e.JobStats(now, 1); st.State != engine.Delayed || st.Pri != 7 || st.TTR != 1 || st.Delay != 100 || st.TimeLeft < 90 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// Who has just what is there is not told again.
+func TestTags(t *testing.T) {
+	r := start(t, Options{})
+	r.putAll("mail", "x")
+	get := func(tag string) (status int, after string) {
+		h := newRequest("GET", "/tasks", "")
+		h.Header.Set("If-None-Match", tag)
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, h)
+		return w.Code, w.Header().Get("ETag")
+	}
+	_, tag := get("")
+	if code, again := get(tag); code != 304 || again != tag {
+		t.Errorf("%d, %s and then %s", code, tag, again)
+	}
+	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","ids":[]}`, nil)
+	r.want(200, "GET", "/tasks/1?wait=60", "", nil)
+	if code, other := get(tag); code != 200 || other == tag {
+		t.Errorf("%d %s", code, other)
+	}
+}
+
+// A cursor that was made up is refused.
+func FuzzSearchCursor(f *testing.F) {
+	f.Add("")
+	f.Add(searchCursor{"mail", engine.Buried, engine.Cursor{}, 7}.String())
+	f.Add(base64.RawURLEncoding.EncodeToString([]byte("a 1 40000000000.1 5")))
+	f.Fuzz(func(t *testing.T, text string) {
+		if c, err := parseSearchCursor(text); err == nil && text != "" && c.String() != text {
+			t.Errorf("%q is %+v, which is %q", text, c, c.String())
+		}
+	})
+}

@@ -1,0 +1,213 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// Found is a page of a search: the jobs that match, of those that were looked at.
+type Found struct {
+	Jobs   []Job   `json:"jobs"`
+	Next   string  `json:"next,omitempty"`
+	Looked uint64  `json:"looked"`          // since the first page
+	Total  *uint64 `json:"total,omitempty"` // jobs that there are to look at, now
+}
+
+const (
+	// A page of a search ends when it has looked at so many jobs, or at so much of their bodies: so
+	// each answer comes soon, and who has seen enough asks for no more.
+	jobsPerSearch  = 50_000
+	bytesPerSearch = 32 << 20
+
+	// maxSearches is how many pages are searched at once; others wait for their turn.
+	maxSearches = 2
+)
+
+// searchTube looks for jobs of a tube by their bodies, searchAll for those of all tubes.
+func searchTube(r *request) (reply, error) { return r.searchJobs([]string{r.tube}) }
+
+func searchAll(r *request) (reply, error) { return r.searchJobs(nil) }
+
+// searchJobs looks for jobs by their bodies, in some tubes; nil: in all of which the client may
+// see the bodies.
+func (r *request) searchJobs(tubes []string) (reply, error) {
+	query, n, err := r.pageQuery(maxLimit, append([]string{"state"}, searchNames...)...)
+	if err != nil {
+		return reply{}, err
+	}
+	states, match, err := parseSearch(query)
+	if err != nil {
+		return reply{}, err
+	}
+	at, err := parseSearchCursor(query.Get("cursor"))
+	if err != nil {
+		return reply{}, err
+	}
+	select {
+	case r.api.searches <- struct{}{}:
+		defer func() { <-r.api.searches }()
+	case <-r.http.Context().Done():
+		return reply{}, errGone
+	}
+	page := Found{Jobs: []Job{}, Looked: at.looked}
+	if tubes, page.Total, err = r.searched(tubes, states); err != nil {
+		return reply{}, err
+	}
+	w := jobWalk{places: placesOf(tubes, states), bodies: searchedBytes}
+	at.seek(&w, states)
+	err = r.walk(&w, page.filler(&w, at, match, n))
+	return reply{body: page}, err
+}
+
+// searched returns the tubes that a search is about, and how many jobs there are to look at, if the
+// client may know that.
+func (r *request) searched(tubes []string, states []engine.State) (found []string, total *uint64, err error) {
+	err = r.turn(func(e *engine.Engine, now int64) error {
+		var n uint64
+		if len(tubes) > 0 {
+			st, o := e.TubeStats(now, []byte(tubes[0]))
+			if o != engine.OK {
+				return r.noTube()
+			}
+			n = countOf(states, st.Ready, st.Reserved, st.Delayed, st.Buried)
+			found, total = tubes, &n
+			return nil
+		}
+		names := e.TubeNames()
+		for i := range names.Len() {
+			found = append(found, names.At(i))
+		}
+		if st := e.Stats(); r.who.Meets(statsEverywhere) {
+			n = countOf(states, st.Ready, st.Reserved, st.Delayed, st.Buried)
+			total = &n
+		}
+		return nil
+	})
+	if len(tubes) == 0 {
+		found = slices.DeleteFunc(found, func(name string) bool { return !r.who.Meets(bodiesNamed, name) })
+		slices.Sort(found)
+	}
+	return found, total, err
+}
+
+// countOf adds up the jobs of some states.
+func countOf(states []engine.State, ready, reserved, delayed, buried uint64) (n uint64) {
+	counts := map[engine.State]uint64{engine.Ready: ready, engine.Reserved: reserved, engine.Delayed: delayed, engine.Buried: buried}
+	for _, s := range states {
+		n += counts[s]
+	}
+	return n
+}
+
+// filler returns what adds the jobs of a slice that match to the page, and reports whether the
+// page goes on.
+func (page *Found) filler(w *jobWalk, at searchCursor, match bodyMatch, n int) func([]walkedJob) bool {
+	looked, bytes, shown := 0, 0, 0
+	return func(slice []walkedJob) bool {
+		for i := range slice {
+			j := &slice[i]
+			looked++
+			bytes += len(j.body)
+			page.Looked++
+			if match == nil || match(j.body) {
+				one := jobOf(&j.JobStats)
+				if j.Size <= largestBody {
+					one.SetBody(slices.Clone(j.body))
+					shown += len(j.body)
+				}
+				page.Jobs = append(page.Jobs, one)
+			}
+			if len(page.Jobs) == n || shown >= largestBody {
+				page.Next = searchCursor{j.Tube, j.State, j.at, page.Looked}.String()
+				return false
+			}
+		}
+		if len(w.places) > 0 && (looked >= jobsPerSearch || bytes >= bytesPerSearch) {
+			page.Next = searchCursor{w.places[0].tube, w.places[0].state, w.after, page.Looked}.String()
+			return false
+		}
+		return true
+	}
+}
+
+// A searchCursor is where a search goes on.
+type searchCursor struct {
+	tube   string // empty: at the beginning
+	state  engine.State
+	at     engine.Cursor
+	looked uint64
+}
+
+// String returns the cursor as text that needs no escaping in a URL.
+func (c searchCursor) String() string {
+	return inCursor.EncodeToString(fmt.Appendf(nil, "%s %d %v %d", c.tube, c.state, c.at, c.looked))
+}
+
+func parseSearchCursor(text string) (c searchCursor, err error) {
+	if text == "" {
+		return c, nil
+	}
+	raw, err := inCursor.DecodeString(text)
+	parts := strings.Split(string(raw), " ")
+	if err != nil || len(parts) != 4 {
+		return c, badCursor()
+	}
+	state, err := strconv.ParseUint(parts[1], 10, 8)
+	if err != nil {
+		return c, badCursor()
+	}
+	c.tube, c.state = parts[0], engine.State(state)
+	if c.at, err = engine.ParseCursor(parts[2]); err != nil {
+		return c, badCursor()
+	}
+	if c.looked, err = strconv.ParseUint(parts[3], 10, 64); err != nil || c.String() != text {
+		return c, badCursor()
+	}
+	return c, nil
+}
+
+// seek lets a walk go on at a cursor. The tubes of the walk are in the order of their names.
+func (c *searchCursor) seek(w *jobWalk, states []engine.State) {
+	if c.tube == "" {
+		return
+	}
+	rank := slices.Index(states, c.state)
+	for len(w.places) > 0 {
+		at := w.places[0]
+		if at.tube > c.tube || at.tube == c.tube && slices.Index(states, at.state) >= rank {
+			break
+		}
+		w.places = w.places[1:]
+	}
+	if len(w.places) > 0 && w.places[0] == (place{c.tube, c.state}) {
+		w.after = c.at
+	}
+}
+
+// parseSearch reads which jobs a query is about.
+func parseSearch(query url.Values) (states []engine.State, match bodyMatch, err error) {
+	if states, err = parseStates(query); err != nil {
+		return nil, nil, err
+	}
+	by := searchIn(query)
+	match, err = by.match()
+	return states, match, err
+}
+
+// parseStates reads the parameter state; without it: all of them.
+func parseStates(query url.Values) ([]engine.State, error) {
+	if !query.Has("state") {
+		return allStates, nil
+	}
+	one, err := parseState(query.Get("state"), allStates...)
+	if err != nil {
+		return nil, problemf(http.StatusBadRequest, "state: want one of %v, or none for all", allStates)
+	}
+	return []engine.State{one}, nil
+}

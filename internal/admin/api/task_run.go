@@ -1,0 +1,217 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// startTask begins work on many jobs of a tube: those that are named, or those in a state, all or
+// only some by their bodies.
+func startTask(r *request) (reply, error) {
+	var in taskRequest
+	if err := r.decode(&in, false); err != nil {
+		return reply{}, err
+	}
+	job := &taskRun{request: r, in: &in}
+	if err := job.check(); err != nil {
+		return reply{}, err
+	}
+	if err := job.permitted(); err != nil {
+		return reply{}, err
+	}
+	about := job.describe()
+	own := *r // the request is over when this is answered
+	own.http, own.notes = r.http.Clone(context.WithoutCancel(r.http.Context())), nil
+	job.request = &own
+	task, err := r.api.tasks.start(own.http.Context(), about, job.run)
+	if err != nil {
+		return reply{}, err
+	}
+	r.note("task", task.ID)
+	r.note("do", in.Do)
+	return reply{status: http.StatusAccepted, body: task, location: Prefix + "/tasks/" + formatID(task.ID)}, nil
+}
+
+// A taskRun is a task with what it needs.
+type taskRun struct {
+	*request // its context is that of the task while it runs
+	in       *taskRequest
+	verb     bulkVerb
+	state    engine.State // 0: the jobs are named
+	match    bodyMatch
+	task     *runningTask
+}
+
+// check reads what is asked for.
+func (t *taskRun) check() (err error) {
+	in, ok := t.in, false
+	if t.verb, ok = bulkVerbs[in.Do]; !ok {
+		return problemf(http.StatusBadRequest, "do: want one of %v", slices.Sorted(maps.Keys(bulkVerbs)))
+	}
+	for _, name := range in.given() {
+		if !slices.Contains(t.verb.takes, name) {
+			return problemf(http.StatusBadRequest, "%s does not take %s", in.Do, name)
+		}
+	}
+	switch {
+	case in.Do == "change" && len(in.given()) == 0:
+		return errNothingToChange
+	case in.Do == "move" && in.To == nil:
+		return problemf(http.StatusBadRequest, "to: want the name of a tube")
+	case in.To != nil && *in.To == t.tube:
+		return problemf(http.StatusBadRequest, "to: that is the tube where they are")
+	case (in.State == nil) == (in.IDs == nil):
+		return problemf(http.StatusBadRequest, "want one of state and ids")
+	case in.IDs != nil && len(*in.IDs) > maxIDs:
+		return problemf(http.StatusBadRequest, "ids: want %d at most", maxIDs)
+	}
+	if in.To != nil {
+		if err := checkTube(*in.To); err != nil {
+			return err
+		}
+	}
+	if in.State != nil {
+		if t.state, err = parseState(*in.State, t.verb.states...); err != nil {
+			return err
+		}
+		if t.state == engine.Buried && in.Delay != nil {
+			return problemf(http.StatusBadRequest, "delay: a buried job has none: kick it")
+		}
+	}
+	by := bodySearch{in.Text, in.Regexp, in.Pointer, in.Equals}
+	if t.match, err = by.match(); err == nil && t.match != nil && in.IDs != nil {
+		err = problemf(http.StatusBadRequest, "ids: there is a search, too: want one of them")
+	}
+	return err
+}
+
+// permitted asks for the rights that the operation alone does not need: on the other tube, and to
+// see the bodies, for their number would tell of them.
+func (t *taskRun) permitted() error {
+	if t.in.To != nil {
+		t.note("to", *t.in.To)
+		if err := t.permittedOn(t.op.need, "the tube "+*t.in.To, *t.in.To); err != nil {
+			return err
+		}
+	}
+	if t.match != nil {
+		return t.permittedOn(bodiesNamed, "the tube "+t.tube+", for the bodies", t.tube)
+	}
+	return nil
+}
+
+// describe returns the task as it is shown.
+func (t *taskRun) describe() Task {
+	one := Task{Do: t.in.Do, Tube: t.tube, Search: t.match != nil, Identity: t.who.Name()}
+	if t.state != 0 {
+		one.State = t.state.String()
+		t.note("state", t.state)
+	}
+	if t.in.To != nil {
+		one.To = *t.in.To
+	}
+	return one
+}
+
+// run does the task, and says in the log what came of it.
+func (t *taskRun) run(ctx context.Context, task *runningTask) {
+	t.http, t.task = t.http.WithContext(ctx), task
+	err, result := t.work(), "ok"
+	t.api.tasks.change(task, func(one *Task) {
+		one.Ended = time.Now().UTC().Format(time.RFC3339)
+		switch {
+		case err == nil:
+			one.Status = taskDone
+		case ctx.Err() != nil:
+			one.Status, result = taskCancelled, taskCancelled
+		default:
+			one.Status, one.Problem, result = taskFailed, err.Error(), err.Error()
+		}
+		t.note("task", one.ID)
+		t.note("tube", one.Tube)
+		t.note("do", one.Do)
+		t.note("count", one.Done)
+	})
+	t.record("endTask", result)
+}
+
+// work looks for the jobs first, and then does what is asked for to each: so none is met twice.
+func (t *taskRun) work() error {
+	ids, err := t.jobs()
+	if err != nil {
+		return err
+	}
+	t.api.tasks.change(t.task, func(one *Task) { one.Status, one.Found = taskWorks, uint64(len(ids)) })
+	return t.turns(func(e *engine.Engine, now int64) (more bool, err error) {
+		done, skipped := uint64(0), make(map[string]uint64)
+		for n := 0; len(ids) > 0 && n < perTurn && (n == 0 || !e.Spent()); n++ {
+			why, o := t.one(e, now, ids[0])
+			if err = outcomeProblem(o); err != nil {
+				break
+			}
+			if why != "" {
+				skipped[why]++
+			} else {
+				done++
+			}
+			ids = ids[1:]
+		}
+		t.api.tasks.change(t.task, func(one *Task) {
+			one.Done += done
+			for why, n := range skipped {
+				one.Skipped[why] += n
+			}
+		})
+		return len(ids) > 0, err
+	})
+}
+
+// jobs returns the ids of the jobs that the task is about.
+func (t *taskRun) jobs() (ids []uint64, err error) {
+	if t.in.IDs != nil {
+		ids = *t.in.IDs
+		return ids[:min(uint64(len(ids)), t.in.limit())], nil
+	}
+	w := jobWalk{places: []place{{t.tube, t.state}}}
+	if t.match != nil {
+		w.bodies = searchedBytes
+	}
+	err = t.walk(&w, func(slice []walkedJob) bool {
+		for i := range slice {
+			if uint64(len(ids)) == t.in.limit() {
+				return false
+			}
+			if t.match == nil || t.match(slice[i].body) {
+				ids = append(ids, slice[i].ID)
+			}
+		}
+		t.api.tasks.change(t.task, func(one *Task) {
+			one.Looked += uint64(len(slice))
+			one.Found = uint64(len(ids))
+		})
+		return true
+	})
+	return ids, err
+}
+
+// one does what is asked for to a job, unless something has happened to it meanwhile.
+func (t *taskRun) one(e *engine.Engine, now int64, id uint64) (skipped string, o engine.Outcome) {
+	st, o := e.JobStats(now, id)
+	switch {
+	case o != engine.OK:
+		return "gone", engine.OK
+	case st.Tube != t.tube:
+		return "in another tube", engine.OK
+	case t.state != 0 && st.State != t.state || !slices.Contains(t.verb.states, st.State):
+		return st.State.String(), engine.OK
+	}
+	if o = t.verb.do(e, now, &st, t.in); o == engine.NotFound {
+		return st.State.String(), engine.OK
+	}
+	return "", o
+}

@@ -1,0 +1,291 @@
+package api
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A Task is work on many jobs of a tube, which goes on after its request was answered.
+type Task struct {
+	ID       uint64            `json:"id"`
+	Do       string            `json:"do"`
+	Tube     string            `json:"tube"`
+	State    string            `json:"state,omitempty"` // of the jobs; empty: they were named
+	Search   bool              `json:"search"`          // only those whose bodies match
+	To       string            `json:"to,omitempty"`
+	Identity string            `json:"identity"`
+	Started  string            `json:"started"`
+	Ended    string            `json:"ended,omitempty"`
+	Status   string            `json:"status"`
+	Looked   uint64            `json:"looked"` // jobs that were looked at, while it looks for those that match
+	Found    uint64            `json:"found"`  // jobs that it is about, so far
+	Done     uint64            `json:"done"`
+	Skipped  map[string]uint64 `json:"skipped"` // by reason
+	Problem  string            `json:"problem,omitempty"`
+}
+
+// The states of a task.
+const (
+	taskLooks     = "looking"
+	taskWorks     = "working"
+	taskDone      = "done"
+	taskCancelled = "cancelled"
+	taskFailed    = "failed"
+)
+
+// Tasks are the tasks that run, and the last ones that have ended; the newest first.
+type Tasks struct {
+	Tasks []Task `json:"tasks"`
+}
+
+const (
+	maxTasks     = 4       // that run at once
+	tasksKept    = 100     // that have ended
+	maxIDs       = 10_000  // of a task
+	longestWait  = 60      // s
+	maxTaskBytes = 1 << 18 // of a request: so many ids with 20 digits
+)
+
+// tasks are those of an API.
+type tasks struct {
+	mu      sync.Mutex
+	all     []*runningTask // the oldest first
+	last    uint64         // id
+	running int
+	closed  bool
+	group   sync.WaitGroup
+}
+
+// A runningTask is a task that runs, or has run.
+type runningTask struct {
+	cancel context.CancelFunc
+	over   chan struct{} // closed when it has ended
+
+	Task // guarded by tasks.mu
+}
+
+// start runs a task in the background, if there is room for one more. base is not cancelled.
+func (t *tasks) start(base context.Context, one Task, run func(ctx context.Context, task *runningTask)) (Task, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running == maxTasks || t.closed {
+		p := problemf(http.StatusServiceUnavailable, "%d tasks run already: wait until one of them ends, or cancel it", t.running)
+		p.retryAfter = time.Second
+		return one, p
+	}
+	t.last++
+	t.running++
+	one.ID, one.Started, one.Status, one.Skipped = t.last, time.Now().UTC().Format(time.RFC3339), taskLooks, make(map[string]uint64)
+	ctx, cancel := context.WithCancel(base)
+	task := &runningTask{cancel: cancel, over: make(chan struct{}), Task: one}
+	t.all = append(t.all, task)
+	t.forget()
+	t.group.Go(func() {
+		defer cancel()
+		run(ctx, task)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.running--
+		close(task.over)
+	})
+	return task.copy(), nil
+}
+
+// forget drops the oldest tasks that have ended, if there are too many.
+func (t *tasks) forget() {
+	for i := 0; len(t.all) > tasksKept && i < len(t.all); {
+		if t.all[i].Ended != "" {
+			t.all = slices.Delete(t.all, i, i+1)
+		} else {
+			i++
+		}
+	}
+}
+
+// close cancels what runs, and waits until it has ended.
+func (t *tasks) close() {
+	t.mu.Lock()
+	t.closed = true
+	for _, task := range t.all {
+		task.cancel()
+	}
+	t.mu.Unlock()
+	t.group.Wait()
+}
+
+// find returns a task, or nil.
+func (t *tasks) find(id uint64) *runningTask {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, task := range t.all {
+		if task.ID == id {
+			return task
+		}
+	}
+	return nil
+}
+
+// change changes what is known of a task.
+func (t *tasks) change(task *runningTask, f func(*Task)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f(&task.Task)
+}
+
+// copy returns a task as it is. The caller holds tasks.mu.
+func (task *runningTask) copy() Task {
+	one := task.Task
+	one.Skipped = make(map[string]uint64)
+	for why, n := range task.Skipped {
+		one.Skipped[why] = n
+	}
+	return one
+}
+
+// Close ends the tasks. It is to be called before the queue ends.
+func (a *API) Close() { a.tasks.close() }
+
+// listTasks tells of the tasks on tubes that the client may manage.
+func listTasks(r *request) (reply, error) {
+	if _, err := r.query(); err != nil {
+		return reply{}, err
+	}
+	t := &r.api.tasks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	page := Tasks{Tasks: []Task{}}
+	for _, task := range slices.Backward(t.all) {
+		if r.who.Meets(manageNamed, task.Tube) {
+			page.Tasks = append(page.Tasks, task.copy())
+		}
+	}
+	return reply{body: page}, nil
+}
+
+// findTask returns the task that the path names, if the client may manage its tube.
+func (r *request) findTask() (*runningTask, error) {
+	task := r.api.tasks.find(r.task)
+	if task == nil {
+		return nil, problemf(http.StatusNotFound, "there is no task %d: those that have ended are forgotten after %d others", r.task, tasksKept)
+	}
+	return task, r.permittedOn(manageNamed, "the tube of the task", task.Tube)
+}
+
+// getTask tells of a task, at once or when it has ended.
+func getTask(r *request) (reply, error) {
+	query, err := r.query("wait")
+	if err != nil {
+		return reply{}, err
+	}
+	wait := 0
+	if text := query.Get("wait"); text != "" {
+		if wait, err = strconv.Atoi(text); err != nil || wait < 0 || wait > longestWait {
+			return reply{}, problemf(http.StatusBadRequest, "wait: want a number from 0 to %d, in seconds", longestWait)
+		}
+	}
+	task, err := r.findTask()
+	if err != nil {
+		return reply{}, err
+	}
+	late := time.NewTimer(time.Duration(wait) * time.Second)
+	defer late.Stop()
+	select {
+	case <-task.over:
+	case <-late.C:
+	case <-r.http.Context().Done():
+	}
+	r.api.tasks.mu.Lock()
+	defer r.api.tasks.mu.Unlock()
+	return reply{body: task.copy()}, nil
+}
+
+// cancelTask ends a task. What it has done stays done.
+func cancelTask(r *request) (reply, error) {
+	task, err := r.findTask()
+	if err != nil {
+		return reply{}, err
+	}
+	r.note("tube", task.Tube)
+	task.cancel()
+	<-task.over
+	return reply{status: http.StatusNoContent}, nil
+}
+
+// A taskRequest is what starts a task.
+type taskRequest struct {
+	Do       string    `json:"do"`
+	State    *string   `json:"state"`
+	IDs      *[]uint64 `json:"ids"`
+	Text     *string   `json:"text"`
+	Regexp   *string   `json:"regexp"`
+	Pointer  *string   `json:"pointer"`
+	Equals   *string   `json:"equals"`
+	Count    *uint32   `json:"count"`
+	To       *string   `json:"to"`
+	Priority *uint32   `json:"priority"`
+	Delay    *uint32   `json:"delay"`
+	TTR      *uint32   `json:"ttr"`
+}
+
+// given returns the names of the members that are there of those that only some verbs take.
+func (in *taskRequest) given() (names []string) {
+	for _, one := range []struct {
+		name  string
+		there bool
+	}{{"to", in.To != nil}, {"priority", in.Priority != nil}, {"delay", in.Delay != nil}, {"ttr", in.TTR != nil}} {
+		if one.there {
+			names = append(names, one.name)
+		}
+	}
+	return names
+}
+
+// A bulkVerb is what a task does to each job.
+type bulkVerb struct {
+	takes  []string       // members of the request
+	states []engine.State // in which jobs may be
+	do     func(e *engine.Engine, now int64, st *engine.JobStats, in *taskRequest) engine.Outcome
+}
+
+var (
+	kickable = []engine.State{engine.Buried, engine.Delayed}
+	buriable = []engine.State{engine.Ready, engine.Delayed, engine.Reserved}
+	held     = []engine.State{engine.Reserved}
+	free     = []engine.State{engine.Ready, engine.Delayed, engine.Buried}
+)
+
+var bulkVerbs = map[string]bulkVerb{
+	"kick": {nil, kickable, func(e *engine.Engine, now int64, st *engine.JobStats, _ *taskRequest) engine.Outcome {
+		return e.KickJob(now, st.ID)
+	}},
+	"bury": {[]string{"priority"}, buriable, func(e *engine.Engine, _ int64, st *engine.JobStats, in *taskRequest) engine.Outcome {
+		return e.BuryJob(st.ID, valueOr(in.Priority, st.Pri))
+	}},
+	"release": {[]string{"priority", "delay"}, held, func(e *engine.Engine, now int64, st *engine.JobStats, in *taskRequest) engine.Outcome {
+		return e.ReleaseJob(now, st.ID, valueOr(in.Priority, st.Pri), valueOr(in.Delay, 0))
+	}},
+	"delete": {nil, free, func(e *engine.Engine, _ int64, st *engine.JobStats, _ *taskRequest) engine.Outcome {
+		return e.DeleteJob(st.ID)
+	}},
+	"move": {[]string{"to"}, free, func(e *engine.Engine, now int64, st *engine.JobStats, in *taskRequest) engine.Outcome {
+		return e.MoveJob(now, st.ID, *in.To)
+	}},
+	"change": {[]string{"priority", "delay", "ttr"}, free, func(e *engine.Engine, now int64, st *engine.JobStats, in *taskRequest) engine.Outcome {
+		return e.AlterJob(now, st.ID, engine.Alteration{Pri: in.Priority, TTR: in.TTR, Delay: in.Delay})
+	}},
+}
+
+// limit returns how many jobs the task is about at most.
+func (in *taskRequest) limit() uint64 {
+	if in.Count == nil {
+		return math.MaxUint64
+	}
+	return uint64(*in.Count)
+}

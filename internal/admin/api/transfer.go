@@ -1,0 +1,220 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// ndjson is the kind of a stream of jobs, one in each line.
+const ndjson = "application/x-ndjson"
+
+func exportTube(r *request) (reply, error) { return r.export([]string{r.tube}) }
+
+func exportAll(r *request) (reply, error) { return r.export(nil) }
+
+// export streams the jobs of some tubes with their bodies; nil: of all of which the client may see
+// the bodies. Once the stream has begun nothing can be refused: if it cannot go on, the connection ends.
+func (r *request) export(tubes []string) (reply, error) {
+	query, err := r.query(append([]string{"state"}, searchNames...)...)
+	if err != nil {
+		return reply{}, err
+	}
+	states, match, err := parseSearch(query)
+	if err != nil {
+		return reply{}, err
+	}
+	if tubes, _, err = r.searched(tubes, states); err != nil {
+		return reply{}, err
+	}
+	return reply{stream: func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", ndjson)
+		w.Header().Set("Content-Disposition", `attachment; filename="jobs.ndjson"`)
+		out := bufio.NewWriterSize(w, 64<<10)
+		whole := jobWalk{places: placesOf(tubes, states), bodies: server.MaxJobSizeLimit}
+		if err := r.walk(&whole, exporter(out, match)); err != nil || out.Flush() != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}}, nil
+}
+
+// exporter returns what writes the jobs of a slice that match.
+func exporter(out *bufio.Writer, match bodyMatch) func([]walkedJob) bool {
+	lines := json.NewEncoder(out)
+	return func(slice []walkedJob) bool {
+		for i := range slice {
+			j := &slice[i]
+			if match != nil && !match(j.body[:min(len(j.body), searchedBytes)]) {
+				continue
+			}
+			one := jobOf(&j.JobStats)
+			one.SetBody(j.body)
+			if lines.Encode(&one) != nil {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+type imported struct {
+	Imported uint64 `json:"imported"`
+}
+
+const (
+	// A turn of an import puts so many jobs at most, or so many bytes of bodies.
+	jobsPerImport  = 250
+	bytesPerImport = 1 << 20
+
+	// importPatience is how long the next part of an import may take to come.
+	importPatience = 30 * time.Second
+)
+
+// importJobs puts the jobs of a stream: into the tube of the path, or else into those that they name.
+// What was put before something was wrong stays.
+func importJobs(r *request) (reply, error) {
+	if _, err := r.query(); err != nil {
+		return reply{}, err
+	}
+	if kind, _, _ := mime.ParseMediaType(r.http.Header.Get("Content-Type")); kind != ndjson {
+		return reply{}, problemf(http.StatusUnsupportedMediaType, "want a job in JSON on each line: Content-Type: %s", ndjson)
+	}
+	in := &importer{request: r, lines: bufio.NewReaderSize(r.http.Body, 64<<10)}
+	var err error
+	for more := true; more && err == nil; {
+		r.control.SetReadDeadline(time.Now().Add(importPatience)) // a recorder of a test has none
+		if more, err = in.read(); len(in.batch) > 0 {
+			if refused := in.put(); refused != nil {
+				err = refused
+			}
+		}
+	}
+	r.note("count", in.done)
+	if err != nil {
+		return reply{}, partly(err, in.done)
+	}
+	return reply{body: imported{in.done}}, nil
+}
+
+// An importer puts the jobs of a stream.
+type importer struct {
+	*request
+	lines *bufio.Reader
+	line  int // number of the last one that was read
+	batch []jobjson.Job
+	done  uint64
+}
+
+// read reads the jobs of the next batch, and reports whether there may be more.
+func (in *importer) read() (more bool, err error) {
+	in.batch = in.batch[:0]
+	for size := 0; len(in.batch) < jobsPerImport && size < bytesPerImport; {
+		text, err := in.nextLine()
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		j, err := jobjson.Read(text, jobjson.Job{Tube: in.tube, Priority: jobjson.DefaultPriority, TTR: jobjson.DefaultTTR})
+		if err == nil {
+			err = in.check(&j)
+		}
+		if err != nil {
+			if p, ok := errors.AsType[*problem](err); ok {
+				return false, problemf(p.Status, "line %d: %s", in.line, p.Detail)
+			}
+			return false, problemf(http.StatusBadRequest, "line %d: %v", in.line, err)
+		}
+		in.batch = append(in.batch, j)
+		size += int(j.Size)
+	}
+	return true, nil
+}
+
+// nextLine returns the next line that is not empty.
+func (in *importer) nextLine() ([]byte, error) {
+	for {
+		in.line++
+		var line []byte
+		for {
+			part, err := in.lines.ReadSlice('\n')
+			line = append(line, part...)
+			if int64(len(line)) > in.api.maxJSON() {
+				return nil, problemf(http.StatusRequestEntityTooLarge, "line %d has more than %d bytes", in.line, in.api.maxJSON())
+			}
+			if err == bufio.ErrBufferFull {
+				continue
+			}
+			if err == io.EOF && len(bytes.TrimSpace(line)) == 0 {
+				return nil, io.EOF
+			}
+			if err != nil && err != io.EOF {
+				return nil, problemf(http.StatusBadRequest, "the stream ends in the middle, at line %d", in.line)
+			}
+			break
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+// check looks at where a job is to go, and at its size.
+func (in *importer) check(j *jobjson.Job) error {
+	if in.tube != "" {
+		j.Tube = in.tube
+	}
+	if j.Tube == "" {
+		return problemf(http.StatusBadRequest, "tube: want the name of a tube")
+	}
+	if err := checkTube(j.Tube); err != nil {
+		return err
+	}
+	if most := in.api.opt.Server.MaxJobSize(); j.Size > int64(most) {
+		return problemf(http.StatusRequestEntityTooLarge, "the body of a job has %d bytes at most", most)
+	}
+	return in.permittedOn(putNamed, "the tube "+j.Tube, j.Tube)
+}
+
+// asideDelay is for jobs that are to be buried: nobody gets them before they are.
+const asideDelay = 365 * 24 * 3600 // s
+
+// put puts the batch, in as many turns as that takes.
+func (in *importer) put() error {
+	left := slices.Clone(in.batch)
+	return in.turns(func(e *engine.Engine, now int64) (more bool, err error) {
+		for n := 0; len(left) > 0 && (n == 0 || !e.Spent()); n++ {
+			if err := putAgain(e, now, &left[0]); err != nil {
+				return false, err
+			}
+			in.done++
+			left = left[1:]
+		}
+		return len(left) > 0, nil
+	})
+}
+
+// putAgain puts a job as it is described: a job that was reserved is ready.
+func putAgain(e *engine.Engine, now int64, j *jobjson.Job) error {
+	spec := engine.Spec{Pri: j.Priority, Delay: j.DelayAgain(), TTR: j.TTR}
+	buried := j.State == engine.Buried.String()
+	if buried {
+		spec.Delay = asideDelay
+	}
+	id, o := e.PutInto(now, []byte(j.Tube), spec, j.Bytes())
+	if o == engine.OK && buried {
+		o = e.BuryJob(id, j.Priority)
+	}
+	return outcomeProblem(o)
+}
