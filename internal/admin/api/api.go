@@ -186,6 +186,9 @@ func (r *request) serve() (rep reply, err error) {
 	} else if r.op.changes {
 		r.audit(err)
 	}
+	if r.after != nil {
+		r.after()
+	}
 	return rep, err
 }
 

@@ -240,11 +240,12 @@ func TestManyTasks(t *testing.T) {
 	r := start(t, Options{})
 	running := make(chan struct{}, maxTasks)
 	for range maxTasks {
-		r.tasks.start(t.Context(), Task{Tube: "mail"}, func(ctx context.Context, task *runningTask) {
+		_, begin, _ := r.tasks.start(t.Context(), Task{Tube: "mail"}, func(ctx context.Context, task *runningTask) {
 			running <- struct{}{}
 			<-ctx.Done()
 			r.tasks.change(task, func(one *Task) { one.Status, one.Ended = taskCancelled, one.Started })
 		})
+		begin()
 	}
 	for range maxTasks {
 		<-running

@@ -36,6 +36,7 @@ type request struct {
 
 	notes   []any    // for the audit: names and values
 	refused []string // the tubes on which rights are lacking, for the log
+	after   func()   // is called when the audit has its line; nil: nothing is
 }
 
 // turn runs f within a turn of the broker and returns when what it has changed is

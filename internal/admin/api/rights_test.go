@@ -130,7 +130,8 @@ func TestRights(t *testing.T) {
 				path += "?state=ready"
 			}
 			before := r.everything()
-			r.tasks.start(t.Context(), Task{Tube: "mail"}, func(context.Context, *runningTask) {})
+			_, begin, _ := r.tasks.start(t.Context(), Task{Tube: "mail"}, func(context.Context, *runningTask) {})
+			begin()
 			h := newRequest(op.method, path, bodies[op.id])
 			if op.brings == aLotOfJobs {
 				h.Header.Set("Content-Type", ndjson)

@@ -28,10 +28,11 @@ func startTask(r *request) (reply, error) {
 	own := *r // the request is over when this is answered
 	own.http, own.notes = r.http.Clone(context.WithoutCancel(r.http.Context())), nil
 	job.request = &own
-	task, err := r.api.tasks.start(own.http.Context(), about, job.run)
+	task, begin, err := r.api.tasks.start(own.http.Context(), about, job.run)
 	if err != nil {
 		return reply{}, err
 	}
+	r.after = begin
 	r.note("task", task.ID)
 	r.note("do", in.Do)
 	return reply{status: http.StatusAccepted, body: task, location: Prefix + "/tasks/" + formatID(task.ID)}, nil

@@ -71,14 +71,15 @@ type runningTask struct {
 	Task // guarded by tasks.mu
 }
 
-// start runs a task in the background, if there is room for one more. base is not cancelled.
-func (t *tasks) start(base context.Context, one Task, run func(ctx context.Context, task *runningTask)) (Task, error) {
+// start prepares a task, if there is room for one more, and returns what lets it run in the background.
+// base is not cancelled.
+func (t *tasks) start(base context.Context, one Task, run func(ctx context.Context, task *runningTask)) (shown Task, begin func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running == maxTasks || t.closed {
 		p := problemf(http.StatusServiceUnavailable, "%d tasks run already: wait until one of them ends, or cancel it", t.running)
 		p.retryAfter = time.Second
-		return one, p
+		return one, nil, p
 	}
 	t.last++
 	t.running++
@@ -87,15 +88,17 @@ func (t *tasks) start(base context.Context, one Task, run func(ctx context.Conte
 	task := &runningTask{cancel: cancel, over: make(chan struct{}), Task: one}
 	t.all = append(t.all, task)
 	t.forget()
+	begun := make(chan struct{})
 	t.group.Go(func() {
 		defer cancel()
+		<-begun
 		run(ctx, task)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.running--
 		close(task.over)
 	})
-	return task.copy(), nil
+	return task.copy(), func() { close(begun) }, nil
 }
 
 // forget drops the oldest tasks that have ended, if there are too many.
