@@ -169,6 +169,8 @@ type Broker struct {
 	last       int64 // the time when the last request was applied
 	turns      Turns
 	closed     bool // nothing comes due any more
+	following  bool // see Follow
+	refused    bool // in this turn, because of that
 	logClosed  bool
 
 	engines atomic.Uint64 // how often the engine was replaced
@@ -316,6 +318,11 @@ func (b *Broker) Replace(next func() *engine.Engine) {
 	b.mu.Unlock()
 	b.Look(func(*engine.Engine, int64) {})
 }
+
+// Follow says whether the engine follows another server's, or decides itself, as it does from the beginning.
+// While it follows, nothing comes due in it, and requests fail with [ErrDeposed] but for those of Call and
+// Look, which must make no change. The Log calls it, within a turn, or whoever made the broker, before the first.
+func (b *Broker) Follow(following bool) { b.following = following }
 
 // crash lets a panic end the process.
 func crash() {

@@ -215,3 +215,46 @@ func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 		}
 	})
 }
+
+// clientRequest is a request as a client's is: not one of Call or Look.
+type clientRequest struct{ f func(e *engine.Engine, now int64) }
+
+func (r clientRequest) Apply(e *engine.Engine, now int64) int64 {
+	r.f(e, now)
+	return now
+}
+
+// While the engine follows another server's, those who watch see it as it is, clients are refused, and
+// nothing comes due.
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2)), inOffice: true}
+		eng := engine.New(engine.Options{Logged: true})
+		eng.Restore(engine.Change{Kind: engine.JobPut, ID: 7, TTR: 1, Tube: "mail", State: engine.Delayed, Due: int64(time.Second)})
+		b := New(eng, Options{Log: log})
+		b.Follow(true)
+		ready := func() (n int64) {
+			b.Look(func(e *engine.Engine, _ int64) { n = int64(e.Stats().Ready) })
+			return n
+		}
+		time.Sleep(10 * time.Second) // of the test's own clock: the delay is over
+		if n := ready(); n != 0 {
+			t.Errorf("%d jobs are ready, though the engine follows", n)
+		}
+		applied := false
+		client := b.NewCaller(clientRequest{func(*engine.Engine, int64) { applied = true }})
+		if err := client.Do(); !errors.Is(err, ErrDeposed) || applied {
+			t.Errorf("a client: %v, and it was executed: %v", err, applied)
+		}
+		b.callOwn(func() { b.Follow(false) })
+		if n := ready(); n != 1 {
+			t.Errorf("%d jobs are ready in an engine that decides", n)
+		}
+		if err := client.Do(); err != nil || !applied {
+			t.Errorf("a client: %v, and it was executed: %v", err, applied)
+		}
+		if err := errors.Join(b.Check(), b.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}

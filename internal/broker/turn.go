@@ -15,9 +15,14 @@ func (b *Broker) turn(c *Caller) step {
 	begin := max(w.began, b.last+1)
 	now := begin
 	now = b.execute(callers, now)
-	b.last = now
+	if !b.following { // what follows may have been told another time meanwhile
+		b.last = now
+	}
 	b.executed(&w)
 	durable, err := b.flush()
+	if b.refused {
+		durable, err = b.refuse(durable, err)
+	}
 	next := b.conclude(callers, c, durable, err)
 	b.flushed(&w)
 	b.housekeep(now)
@@ -45,18 +50,28 @@ func (b *Broker) gather() []*Caller {
 // only its own. It returns the time after them.
 func (b *Broker) execute(callers []*Caller, now int64) int64 {
 	deposed := b.deposed.Load()
-	if !b.closed && !deposed {
+	if !b.closed && !deposed && !b.following {
 		b.eng.Tick(now)
 	}
 	for _, c := range callers {
-		if deposed {
-			if _, ok := c.req.(own); !ok {
-				continue
-			}
+		if (deposed || b.following) && !b.permits(c.req, deposed) {
+			continue
 		}
 		now = c.req.Apply(b.eng, now) + 1
 	}
 	return now
+}
+
+// permits reports whether a request is applied though the engine does not decide.
+func (b *Broker) permits(r Request, deposed bool) bool {
+	switch r.(type) {
+	case own:
+		return true
+	case call:
+		return !deposed
+	}
+	b.refused = true
+	return false
 }
 
 // flush hands the changes of this turn to the log.
@@ -80,6 +95,14 @@ func (b *Broker) flush() (durable bool, err error) {
 		}
 	}
 	return b.log.Flush()
+}
+
+// refuse makes a turn fail in which a request was refused.
+func (b *Broker) refuse(durable bool, err error) (bool, error) {
+	if b.refused = false; err == nil {
+		err = ErrDeposed
+	}
+	return durable, err
 }
 
 // noteDeposed notes that the log has said so, unless that was about an engine before the
@@ -123,7 +146,7 @@ func (b *Broker) settleCallers(callers []*Caller, leader *Caller, err error) {
 // next.
 func (b *Broker) housekeep(now int64) {
 	next := int64(engine.Never)
-	if !b.deposed.Load() {
+	if !b.deposed.Load() && !b.following {
 		next = b.eng.Next()
 	}
 	if b.log != nil && !b.logClosed {

@@ -36,6 +36,10 @@ type Options struct {
 	ElectionTicks int           // without a leader, before a member stands; 10
 	LeaseTicks    int           // less than ElectionTicks; 6
 
+	// Beacon, if not nil, returns what a leader tells all members about every tick. They
+	// find it with BeaconOf. A tick may miss its beacon, and one may come twice.
+	Beacon func() []byte
+
 	Logger *slog.Logger
 }
 
@@ -86,8 +90,15 @@ type Core struct {
 	resigned bool
 	rebuilt  bool // after resigned: the engine is ready for another office
 
+	// What was proposed in the office in force. Invariant:
+	//  4. own has the indexes of the entries that Raft has given out to be written and that are
+	//     not committed, in order; before them committed entries of the office are committed.
+	own       []uint64
+	committed uint64
+
 	applied  raftlog.Position // Done was called for the entries up to here
 	confDone uint64           // the last change of configuration that was applied
+	confAsk  bool             // one was proposed in this term, and not applied
 	lease    lease
 	gate     gate
 
@@ -155,7 +166,12 @@ func (l startLog) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 // Tick says that about Options.Tick has passed. Ticks that were missed are not made up for.
 func (c *Core) Tick(now int64) {
 	c.gate.ticks++
-	if c.mayCampaign() {
+	switch {
+	case c.lead == 0 && c.isAlone():
+		if c.state == raft.StateFollower {
+			c.node.Campaign() // who would not vote for it?
+		}
+	case c.mayCampaign():
 		c.node.Tick()
 	}
 	c.look()
@@ -165,7 +181,7 @@ func (c *Core) Tick(now int64) {
 }
 
 // Step takes a message of another member. An error says that it was of no use.
-func (c *Core) Step(now int64, m *raftpb.Message) error {
+func (c *Core) Step(m *raftpb.Message) error {
 	if !c.mayVote(m) {
 		return nil
 	}
@@ -174,26 +190,43 @@ func (c *Core) Step(now int64, m *raftpb.Message) error {
 	return err
 }
 
-// Propose proposes an entry that was decided in an office. Afterwards the entry may or may not
-// come to be in the log; if the office ends before it was applied, nobody knows which
+// Propose proposes entries that were decided in an office, none of them empty. Afterwards they may or may not
+// come to be in the log; if the office ends before they are committed, nobody knows which
 // until later entries are there.
-func (c *Core) Propose(office uint64, data []byte) error {
+func (c *Core) Propose(office uint64, entries ...[]byte) error {
 	if office == 0 || office != c.office {
 		return ErrDeposed
 	}
-	if err := c.node.Propose(data); err != nil {
+	m := &raftpb.Message{From: &c.opt.ID, Type: raftpb.MsgProp.Enum()}
+	for _, data := range entries {
+		m.Entries = append(m.Entries, &raftpb.Entry{Data: data})
+	}
+	if err := c.node.Step(m); err != nil {
 		c.Resign()
 		return fmt.Errorf("%w: %w", ErrDeposed, err)
 	}
 	return nil
 }
 
-// ProposeConf proposes a change of the members' roles; see [raft.RawNode.ProposeConfChange].
+// Committed returns how many of the entries that were proposed in the office in force are committed:
+// no leader can be without them any more. They need not be on the disk of this member.
+func (c *Core) Committed() uint64 { return c.committed }
+
+// ErrChanging means that another change of the configuration is under way.
+var ErrChanging = errors.New("core: another change of the members is under way")
+
+// ProposeConf proposes a change of the members' roles; see [raft.RawNode.ProposeConfChange]. One change is
+// under way at a time. (Raft would make an entry without data of a second one, and those have a meaning here.)
 func (c *Core) ProposeConf(office uint64, cc *raftpb.ConfChangeV2) error {
-	if office == 0 || office != c.office {
+	switch {
+	case office == 0 || office != c.office:
 		return ErrDeposed
+	case c.confAsk || len(c.node.Status().Config.Voters[1]) > 0:
+		return ErrChanging
 	}
-	return c.node.ProposeConfChange(cc)
+	err := c.node.ProposeConfChange(cc)
+	c.confAsk = err == nil
+	return err
 }
 
 // Resign ends the office, though the member may go on leading. In this term the member is not
@@ -207,7 +240,7 @@ func (c *Core) Resign() {
 // Rebuilt says that the engine is again what the entries that were applied make it, after an office that
 // was given up. A member that still leads is in office again when everything was applied
 // that it had proposed.
-func (c *Core) Rebuilt(now int64) {
+func (c *Core) Rebuilt() {
 	c.rebuilt = true
 	c.comeBack()
 	c.look()
@@ -223,14 +256,14 @@ func (c *Core) comeBack() {
 }
 
 // Transfer hands the leadership to another member, if that one is up to date.
-func (c *Core) Transfer(now int64, to uint64) {
+func (c *Core) Transfer(to uint64) {
 	c.lease.forbid(c.term)
 	c.node.TransferLeader(to)
 	c.look()
 }
 
 // Done takes the responses of a Write that is durable, or of an Apply that is done.
-func (c *Core) Done(now int64, responses []*raftpb.Message) {
+func (c *Core) Done(responses []*raftpb.Message) {
 	for _, m := range responses {
 		if m.GetTo() != c.opt.ID {
 			c.work.Send = append(c.work.Send, m)
@@ -265,7 +298,7 @@ func (c *Core) didChange(e *raftpb.Entry) {
 		return
 	}
 	cc := confChange(e)
-	c.confDone = e.GetIndex()
+	c.confDone, c.confAsk = e.GetIndex(), false
 	c.work.Group = &Group{Conf: c.node.ApplyConfChange(cc), Index: e.GetIndex(), Context: cc.GetContext()}
 }
 
@@ -292,6 +325,12 @@ func (c *Core) Office() uint64 { return c.office }
 
 // Leader returns who leads, as far as this member knows, and in which term; 0 is nobody.
 func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }
+
+// Status returns what Raft knows of itself and, at a leader, of the others.
+func (c *Core) Status() raft.Status { return c.node.Status() }
+
+// Unreachable says that messages to another member are lost.
+func (c *Core) Unreachable(id uint64) { c.node.ReportUnreachable(id) }
 
 // Applied returns the last entry that was applied.
 func (c *Core) Applied() raftlog.Position { return c.applied }

@@ -4,12 +4,12 @@
 //
 //	c, err := core.New(log, core.Options{ID: 3, Applied: mark, …})
 //	c.Tick(now)            // about every Options.Tick
-//	c.Step(now, message)   // from another member
+//	c.Step(message)        // from another member
 //	c.Propose(office, entry)
 //	for work := c.Work(); …
 //		send work.Send
-//		append work.Write; when it is durable: c.Done(now, write.Responses)
-//		apply work.Apply; then: c.Done(now, apply.Responses)
+//		append work.Write; when it is durable: c.Done(write.Responses)
+//		apply work.Apply; then: c.Done(apply.Responses)
 //
 // # Office
 //

@@ -24,7 +24,7 @@ var adversaries = []struct {
 	}},
 	{"a lease during a transfer", func(w *world, old *member, others []*member) {
 		// The leader tells another member to stand at once, and hears of nothing from then on.
-		old.core.Transfer(old.clock(), others[0].id)
+		old.core.Transfer(others[0].id)
 		old.work()
 		for _, o := range others {
 			w.cut[[2]int{int(o.id), int(old.id)}] = true
@@ -86,7 +86,7 @@ func twoVotes(w *world, old *member, others []*member) {
 		}
 		requests[msg.GetFrom()] = true
 		if !w.cut[[2]int{int(msg.GetFrom()), int(to.id)}] {
-			votes = append(votes, func() { to.do(ms, func() { to.core.Step(to.clock(), msg) }) })
+			votes = append(votes, func() { to.do(ms, func() { to.core.Step(msg) }) })
 		}
 		return true
 	}

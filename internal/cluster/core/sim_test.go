@@ -235,11 +235,11 @@ func (w *world) greet(from, to *member) {
 		if life != from.life || to.heard[from.id] == life {
 			return
 		}
-		switch err := to.core.Heard(to.clock(), from.id, last); err {
+		switch err := to.core.Heard(from.id, last); err {
 		case nil:
 			to.heard[from.id] = life
 		case ErrBehind: // somebody else must lead
-			to.core.Transfer(to.clock(), w.members[w.rng.IntN(len(w.members))].id)
+			to.core.Transfer(w.members[w.rng.IntN(len(w.members))].id)
 		}
 	})
 }
@@ -258,7 +258,7 @@ func (m *member) tick() {
 func (m *member) work() {
 	w := m.w
 	for {
-		work := m.core.Work(m.clock())
+		work := m.core.Work()
 		m.notice()
 		if work.Idle() {
 			break
@@ -294,7 +294,7 @@ func (m *member) send(msg *raftpb.Message) {
 	life := m.life
 	to.do(delay, func() {
 		if to.heard[m.id] == life {
-			to.core.Step(to.clock(), msg)
+			to.core.Step(msg)
 		}
 	})
 }
@@ -321,7 +321,7 @@ func (m *member) write() {
 	m.do(delay, func() {
 		m.w.must(m.log.Sync())
 		m.writing = false
-		m.core.Done(m.clock(), responses)
+		m.core.Done(responses)
 		m.w.must(m.log.Prepare())
 	})
 }
@@ -332,7 +332,7 @@ func (m *member) early(responses []*raftpb.Message) bool {
 		return r.GetType() == raftpb.MsgVoteResp
 	})
 	if m.w.plant == "a vote before its sync" && votes || m.w.plant == "an append before its sync" && !votes && len(responses) > 0 {
-		m.do(0, func() { m.core.Done(m.clock(), responses) })
+		m.do(0, func() { m.core.Done(responses) })
 		return true
 	}
 	return false
@@ -354,7 +354,7 @@ func (m *member) apply(a Apply) {
 		}
 		m.w.committed(m, f)
 	}
-	m.do(m.w.rng.Int64N(ms), func() { m.core.Done(m.clock(), a.Responses) })
+	m.do(m.w.rng.Int64N(ms), func() { m.core.Done(a.Responses) })
 }
 
 // take makes the engine have a fact.
@@ -388,7 +388,7 @@ func (m *member) notice() {
 	if m.office != 0 {
 		m.pending = nil // nobody knows what became of them
 		m.rebuild()
-		m.core.Rebuilt(m.clock())
+		m.core.Rebuilt()
 	}
 	if m.office = office; office != 0 {
 		m.w.inOffice(m)
@@ -669,7 +669,7 @@ func (w *world) mishap() {
 	case 7, 8:
 		to := w.members[w.rng.IntN(len(w.members))]
 		if m.up && m.office != 0 && to != m {
-			m.do(0, func() { m.core.Transfer(m.clock(), to.id) })
+			m.do(0, func() { m.core.Transfer(to.id) })
 		}
 	}
 }

@@ -28,7 +28,7 @@ var ErrBehind = errors.New("core: the log of the member ends before what it has 
 // Heard says where the log of another member ended when its process began. It must be called before the
 // first Step of a message of that process, and before a message is sent to it. If the
 // error is ErrBehind, no message may pass before another term.
-func (c *Core) Heard(now int64, id uint64, last raftlog.Position) error {
+func (c *Core) Heard(id uint64, last raftlog.Position) error {
 	c.gate.heard[id] = last
 	c.look()
 	if c.state == raft.StateLeader && c.node.Status().Progress[id].Match > last.Index {
@@ -46,8 +46,13 @@ func (c *Core) mayCampaign() bool {
 	if !c.gate.torn {
 		return true
 	}
+	return c.isAlone() || c.isFurthest(c.log.Last())
+}
+
+// isAlone reports whether this member is the only voter.
+func (c *Core) isAlone() bool {
 	voters := c.voters()
-	return len(voters) == 1 && voters[0] == c.opt.ID || c.isFurthest(c.log.Last())
+	return len(voters) == 1 && voters[0] == c.opt.ID
 }
 
 // mayVote reports whether a message may go to Raft: whether it is no request for a vote that this member

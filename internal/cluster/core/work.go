@@ -44,12 +44,13 @@ func (w *Work) Idle() bool {
 }
 
 // Work returns what is to be done since the last call.
-func (c *Core) Work(now int64) Work {
+func (c *Core) Work() Work {
 	for c.node.HasReady() {
 		ready := c.node.Ready()
 		for _, m := range ready.Messages {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
+				c.number(m.GetEntries())
 				c.work.Write = append(c.work.Write, writeOf(m))
 			case raft.LocalApplyThread:
 				c.work.Apply = append(c.work.Apply, Apply{Entries: m.GetEntries(), Responses: m.GetResponses()})
@@ -67,6 +68,18 @@ func (c *Core) Work(now int64) Work {
 	return work
 }
 
+// number notes the indexes of entries that were proposed in the office in force.
+func (c *Core) number(entries []*raftpb.Entry) {
+	if c.office == 0 {
+		return
+	}
+	for _, e := range entries {
+		if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
+			c.own = append(c.own, e.GetIndex())
+		}
+	}
+}
+
 func writeOf(m *raftpb.Message) Write {
 	w := Write{Entries: m.GetEntries(), Responses: m.GetResponses()}
 	if m.GetTerm() != 0 || m.GetCommit() != 0 || m.GetVote() != 0 {
@@ -79,7 +92,8 @@ func writeOf(m *raftpb.Message) Write {
 func (c *Core) look() {
 	s := c.node.BasicStatus()
 	if s.GetTerm() != c.term {
-		c.empties, c.barriers, c.resigned = 0, 1, false
+		c.empties, c.barriers, c.resigned, c.confAsk = 0, 1, false, false
+		c.office = 0
 		c.lease.begin()
 	}
 	c.term, c.state, c.lead = s.GetTerm(), s.RaftState, s.Lead
@@ -90,6 +104,11 @@ func (c *Core) look() {
 	case c.office == 0 && !c.resigned && c.empties >= c.barriers:
 		c.offices++
 		c.office = c.offices
+		c.own, c.committed = c.own[:0], 0
+	}
+	for c.office != 0 && len(c.own) > 0 && c.own[0] <= s.GetCommit() {
+		c.own = c.own[1:]
+		c.committed++
 	}
 	c.openGate()
 }

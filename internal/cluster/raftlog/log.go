@@ -22,7 +22,8 @@ type Options struct {
 // A Log keeps the entries and the State of a member. See the package comment for who
 // may call what.
 type Log struct {
-	recent int64 // Options.Recent
+	recent      int64 // Options.Recent
+	segmentSize int64 // Options.SegmentSize
 
 	mu    sync.Mutex // over all below, and the wal but for its syncs
 	wal   *wal.Log
@@ -86,6 +87,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
 	if opt.SegmentSize == 0 {
 		opt.SegmentSize = defaultSegmentSize
 	}
+	l.segmentSize = opt.SegmentSize
 	l.state.Hard, l.state.Conf = hardState(0, 0, 0), new(raftpb.ConfState)
 	var err error
 	l.wal, err = wal.Open(fsys, dir, wal.Options{SegmentSize: opt.SegmentSize, LogID: opt.LogID, Stamp: opt.Stamp})
@@ -249,6 +251,24 @@ func (l *Log) Cut(at Position) error {
 		}
 		l.segments = slices.DeleteFunc(l.segments, func(s segment) bool { return s.sequence == oldest.Sequence })
 	}
+}
+
+// Frees reports whether a Cut at an entry would remove a segment.
+func (l *Log) Frees(index uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return index > l.state.Cut.Index && len(l.segments) > 1 && l.segments[0].highest <= index
+}
+
+// Beyond returns the index of the last entry that is not among the newest bytes of the log, about.
+func (l *Log) Beyond(bytes int64) (index uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := int(bytes / l.segmentSize)
+	for i := 0; i < len(l.segments)-1-kept; i++ {
+		index = max(index, l.segments[i].highest)
+	}
+	return index
 }
 
 // Sync makes everything durable that was appended before.

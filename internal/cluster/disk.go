@@ -1,0 +1,165 @@
+package cluster
+
+import (
+	"sync"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/core"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+)
+
+// A disk is the goroutine that writes Raft's log. It takes all that waits, writes it, syncs once, and then
+// delivers the responses.
+type disk struct {
+	m *Member
+
+	mu    sync.Mutex
+	waits []diskWork
+	begun int64 // when the sync under way began, on Options.Now; 0: none is
+	wake  chan struct{}
+}
+
+// diskWork is what the raft loop wants written, in this order.
+type diskWork struct {
+	writes  []core.Write
+	group   *core.Group // or nil
+	members []raftlog.Member
+	peer    *peerRecord      // or nil
+	cut     raftlog.Position // the journal has this durably; zero: no cut
+	shared  uint64           // all members have the log up to here
+}
+
+type peerRecord struct {
+	id uint64
+	raftlog.Peer
+}
+
+func newDisk(m *Member) *disk { return &disk{m: m, wake: make(chan struct{}, 1)} }
+
+func (d *disk) add(w diskWork) {
+	d.mu.Lock()
+	d.waits = append(d.waits, w)
+	d.mu.Unlock()
+	signal(d.wake)
+}
+
+func (d *disk) run() {
+	for {
+		select {
+		case <-d.wake:
+		case <-d.m.stop:
+			return
+		}
+		d.mu.Lock()
+		batch := d.waits
+		d.waits = nil
+		d.mu.Unlock()
+		d.write(batch)
+		if err := d.m.log.Prepare(); err != nil {
+			d.m.opt.Logger.Warn("a segment of the cluster's log cannot be made ahead of time", "err", err)
+		}
+	}
+}
+
+// write writes a batch, and delivers its responses when it is durable.
+func (d *disk) write(batch []diskWork) {
+	var responses []*raftpb.Message
+	for _, w := range batch {
+		d.try(func() error { return d.append(w) })
+		for _, write := range w.writes {
+			responses = append(responses, write.Responses...)
+		}
+	}
+	if len(responses) == 0 {
+		return
+	}
+	d.setBegun(d.m.opt.Now())
+	d.try(d.m.log.Sync)
+	d.setBegun(0)
+	d.m.mail.post(func() { d.m.raft.core.Done(responses) })
+}
+
+// append appends what is wanted. After an error the same call does what is left of it.
+func (d *disk) append(w diskWork) error {
+	log := d.m.log
+	for _, write := range w.writes {
+		if err := log.Append(write.Hard, write.Entries); err != nil {
+			return err
+		}
+	}
+	if w.group != nil {
+		if err := log.SetGroup(w.group.Conf, w.group.Index, w.members); err != nil {
+			return err
+		}
+		d.m.wake()
+	}
+	if w.peer != nil {
+		if err := log.SetPeer(w.peer.id, w.peer.Peer); err != nil {
+			return err
+		}
+	}
+	return d.cut(w.cut, w.shared)
+}
+
+// cut cuts the log, if that frees something, at what the journal has durably and all members have, or where more than
+// Options.Keep bytes stay.
+func (d *disk) cut(synced raftlog.Position, shared uint64) error {
+	log := d.m.log
+	index := min(synced.Index, max(shared, log.Beyond(d.m.opt.Keep)))
+	if !log.Frees(index) {
+		return nil
+	}
+	term, err := log.Term(index)
+	if err != nil {
+		return nil // it is cut already
+	}
+	return log.Cut(raftlog.Position{Index: index, Term: term})
+}
+
+// recoverPause is how long the disk waits between two attempts to write what could not be written.
+const recoverPause = time.Second
+
+// try does something with the log until it works. Until then nothing is acknowledged.
+func (d *disk) try(do func() error) {
+	err := do()
+	if err == nil {
+		return
+	}
+	m := d.m
+	m.opt.Logger.Error("the cluster's log cannot be written: this member acknowledges nothing until it can", "err", err)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-pause.C:
+		case <-m.stop:
+			return
+		}
+		if err = m.log.Recover(); err == nil {
+			if err = do(); err == nil {
+				m.opt.Logger.Info("the cluster's log is written again")
+				return
+			}
+		}
+		m.opt.Logger.Debug("the cluster's log cannot be written yet", "err", err)
+		pause.Reset(recoverPause)
+	}
+}
+
+func (d *disk) setBegun(at int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.begun = at
+}
+
+// hangs returns for how long a sync has been under way, in nanoseconds.
+func (d *disk) hangs(now int64) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.begun == 0 {
+		return 0
+	}
+	return now - d.begun
+}

@@ -1,0 +1,55 @@
+// Package cluster is a member of a cluster: several servers that keep one queue, so that it survives the loss of a
+// machine. To the broker a member is a [broker.Log] for which to be durable is to be with a majority.
+//
+//	cluster.Init(vfs.OS, dir, self)                  // once, for the first member
+//	m, err := cluster.Open(cluster.Options{Dir: dir, Self: self, Transport: t})
+//	b := m.Broker()                                  // its turns decide while this member is in office
+//	m.Step(message)                                  // what the transport hears of other members
+//
+// # A turn at the leader
+//
+// A turn is executed before anybody agrees. Append gives its changes to the journal, which notes that they are
+// under way, and makes an entry of them. Flush proposes it. Sync waits until a majority has it on disk; then the
+// replies go. A later turn appends the entry's facts to the journal, which is not synced for that: as long as
+// it is not, the entry is in Raft's log.
+//
+// A turn without changes needs no entry. Its replies go at once if the lease says that nobody else can lead
+// (package core); otherwise Sync asks the majority.
+//
+// # Followers
+//
+// A follower restores what is committed into its engine, and appends it to its journal, a bounded part with each
+// turn. Nothing comes due there: that a delay has ended is no fact. When it is elected it has all jobs,
+// and none is reserved.
+//
+// # Offices
+//
+// The engine decides in an office of package core. When that ends, the engine has done what may never have been. So
+// all turns fail with [broker.ErrDeposed], the server closes its clients ([Options].Deposed), and the engine
+// is made again: the journal has what was applied, the log the rest.
+//
+// # Two logs
+//
+// DIR has the journal, as a single server has one, DIR/cluster/log Raft's log. The journal says up to which entry it has
+// all facts. A start applies what comes after it again. Raft's log is cut at what the journal has durably, and
+// every other member has, but not more than [Options].Keep bytes stay for those that are away.
+//
+// # Goroutines
+//
+// The raft loop owns the core; it is told by letters in a mailbox, and touches neither disk nor network. The append goroutine
+// owns Raft's log: it takes all that waits, writes once, syncs once, and tells the loop. Turns run where the
+// broker runs them; a goroutine asks for one when something was committed at a follower, or an office has begun or
+// ended. Close ends all of them.
+//
+// # Locks
+//
+// Member.mu is over what the raft loop tells the others: shared, and what is to be applied. Nobody waits for a disk, a turn or
+// the network while holding it.
+//
+// # Not here
+//
+// Connections between members, who may join, what clients at a follower see. A member that needs entries
+// which are cut cannot catch up by itself.
+//
+// Start reading at member.go, then turn.go, then office.go.
+package cluster

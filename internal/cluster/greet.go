@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+)
+
+// A Hello is what a member says of itself before anything else.
+type Hello struct {
+	Term, Vote          uint64
+	LastTerm, LastIndex uint64 // of its log
+	Starts              uint64 // how often it was started
+	Level               uint64 // of entries: the highest that it knows
+	Version             string // of its program
+}
+
+var (
+	// ErrRolledBack means that another member has lost what it had: its disk was restored from an older copy. It
+	// must be removed and join as a new member.
+	ErrRolledBack = errors.New("cluster: the member's disk is older than what this one has heard of it: it must join again as a new member")
+
+	// ErrNotMember means that another member was removed, or is not known yet.
+	ErrNotMember = errors.New("cluster: not a member")
+
+	// ErrTooOld means that the program of another member does not know what may be in the log.
+	ErrTooOld = errors.New("cluster: the member's version of beanpole is too old for this cluster")
+
+	// ErrStopped means that this member has failed or is closed.
+	ErrStopped = errors.New("cluster: this member takes no part any more")
+)
+
+// A peer is what this member knows of another one.
+type peer struct {
+	hello        Hello
+	heard        int64            // when a message came last, on Options.Now; 0: none has
+	acknowledged raftlog.Position // the highest that it has acknowledged to this member
+	recorded     raftlog.Peer     // what Raft's log has of it
+}
+
+// peer returns what is known of another member.
+func (m *Member) peer(id uint64) *peer {
+	p := m.raft.peers[id]
+	if p == nil {
+		known := m.log.State().Peers[id]
+		p = &peer{recorded: known, acknowledged: known.Acknowledged}
+		m.raft.peers[id] = p
+	}
+	return p
+}
+
+// heardOf notes that a message has come.
+func (m *Member) heardOf(id uint64, message *raftpb.Message) {
+	p := m.peer(id)
+	p.heard = m.opt.Now()
+	if message.GetType() != raftpb.MsgAppResp || message.GetReject() {
+		return
+	}
+	if term, err := m.log.Term(message.GetIndex()); err == nil {
+		if at := (raftlog.Position{Index: message.GetIndex(), Term: term}); isBefore(p.acknowledged, at) {
+			p.acknowledged = at
+		}
+	}
+}
+
+// isBefore reports whether the log that ends with a lacks something of one that ends with b.
+func isBefore(a, b raftlog.Position) bool {
+	return a.Term < b.Term || a.Term == b.Term && a.Index < b.Index
+}
+
+// Greeting returns what this member says first.
+func (m *Member) Greeting() Hello {
+	s, last := m.log.State(), m.log.Last()
+	return Hello{
+		Term: s.Hard.GetTerm(), Vote: s.Hard.GetVote(),
+		LastTerm: last.Term, LastIndex: last.Index,
+		Starts: s.Starts, Level: entry.Level, Version: m.opt.Version,
+	}
+}
+
+// Greet takes what another member has said first. It must be called before a message of that connection is given to
+// Step, and before one is sent to it. After an error no message may pass.
+func (m *Member) Greet(from uint64, h Hello) (err error) {
+	if !m.inLoop(func() { err = m.greet(from, h) }) {
+		return ErrStopped
+	}
+	return err
+}
+
+func (m *Member) greet(from uint64, h Hello) error {
+	if !m.isMember(from) {
+		return ErrNotMember
+	}
+	if h.Level < entry.Level {
+		return fmt.Errorf("%w: it knows level %d, and level %d is needed", ErrTooOld, h.Level, entry.Level)
+	}
+	p, last := m.peer(from), raftlog.Position{Index: h.LastIndex, Term: h.LastTerm}
+	if h.Starts < p.recorded.Starts || isBefore(last, p.acknowledged) {
+		return ErrRolledBack
+	}
+	if err := m.raft.core.Heard(from, last); err != nil {
+		return err
+	}
+	if p.hello = h; h.Starts > p.recorded.Starts {
+		p.recorded.Starts = h.Starts
+		m.record(from, p)
+	}
+	return nil
+}
+
+// record writes what is known of another member.
+func (m *Member) record(id uint64, p *peer) {
+	p.recorded.Acknowledged = p.acknowledged
+	m.disk.add(diskWork{peer: &peerRecord{id, p.recorded}})
+}
+
+func (m *Member) isMember(id uint64) bool {
+	for _, k := range m.raft.members {
+		if k.ID == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,354 @@
+package cluster
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/core"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+)
+
+// A change of the members is a change of Raft's configuration whose context is the list of the
+// members after it. There is one at a time.
+
+var (
+	// ErrNotLeader means that only the leader can do what was asked for.
+	ErrNotLeader = errors.New("cluster: this member does not lead")
+
+	// ErrBusy means that another change of the members, or a transfer, is under way.
+	ErrBusy = errors.New("cluster: another change of the members is under way; try again")
+)
+
+// Add adds a member that learns what the others have, and makes it a voter when it has caught up. It returns when
+// this member has recorded the first of that; then Group has the new one.
+func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
+	return m.add(ctx, added, 0)
+}
+
+func (m *Member) add(ctx context.Context, added raftlog.Member, inPlaceOf uint64) error {
+	err := m.changeGroup(func() error {
+		var number uint64
+		for _, k := range m.raft.members {
+			number = max(number, k.Number)
+			switch {
+			case k.ID == added.ID && k.Address == added.Address:
+				return nil // it was asked for before
+			case k.ID == added.ID || k.Address == added.Address:
+				return fmt.Errorf("cluster: there is a member %x at %s already", k.ID, k.Address)
+			}
+		}
+		added.Number = number + 1
+		if inPlaceOf != 0 {
+			m.raft.swaps[added.ID] = inPlaceOf
+		}
+		return m.proposeGroup(append(slices.Clone(m.raft.members), added), raftpb.ConfChangeAddLearnerNode, added.ID)
+	})
+	if err != nil {
+		return err
+	}
+	return m.await(ctx, func() bool {
+		return slices.ContainsFunc(m.log.State().Members, func(k raftlog.Member) bool { return k.ID == added.ID })
+	})
+}
+
+// Remove removes a member, whether it lives or not. Its directory is of no use after that.
+func (m *Member) Remove(ctx context.Context, id uint64) error {
+	err := m.changeGroup(func() error {
+		if !m.isMember(id) {
+			return fmt.Errorf("%w: %x", ErrNotMember, id)
+		}
+		if voters := m.raft.core.Status().Config.Voters[0]; len(voters) == 1 && hasKey(voters, id) {
+			return errors.New("cluster: the last voter cannot be removed")
+		}
+		return m.proposeGroup(m.without(id), raftpb.ConfChangeRemoveNode, id)
+	})
+	if err != nil {
+		return err
+	}
+	return m.await(ctx, func() bool { return m.hasNot(id) })
+}
+
+// Replace adds a member, and when that has caught up makes it a voter and removes another one in a single step. So
+// a member that is dead never lowers the number of those that may fail.
+func (m *Member) Replace(ctx context.Context, old uint64, added raftlog.Member) error {
+	known := false
+	if !m.inLoop(func() { known = m.isMember(old) }) {
+		return ErrStopped
+	}
+	if !known {
+		return fmt.Errorf("%w: %x", ErrNotMember, old)
+	}
+	if err := m.add(ctx, added, old); err != nil {
+		return err
+	}
+	return m.await(ctx, func() bool { return m.hasNot(old) })
+}
+
+// Transfer lets another voter lead; 0 is the one that has most of the log. Turns that were decided are settled before.
+func (m *Member) Transfer(ctx context.Context, to uint64) error {
+	var term uint64
+	err := m.changeGroup(func() error {
+		if to == 0 {
+			to = m.bestSuccessor()
+		}
+		self := m.opt.Self.ID
+		if voters := m.raft.core.Status().Config.Voters[0]; to == self || !hasKey(voters, to) {
+			return fmt.Errorf("cluster: the leadership cannot go to %x: only to another voter that can be reached", to)
+		}
+		_, term = m.raft.core.Leader()
+		m.raft.successor, m.raft.giveUpAt = to, m.opt.Now()+10*int64(m.opt.Tick)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for {
+		watch := m.Watch()
+		switch lead := m.Lead(); {
+		case lead.Term > term && lead.Leader != 0:
+			if lead.Leader != to {
+				return fmt.Errorf("cluster: %x was elected, and not %x", lead.Leader, to)
+			}
+			return nil
+		case lead.Term == term && lead.Office > 0 && !m.isDraining():
+			return fmt.Errorf("cluster: %x has not taken over; this member leads on", to)
+		}
+		if err := m.pause(ctx, watch); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *Member) isDraining() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shared.draining
+}
+
+// handOver gives the leadership away when everything is committed that was decided.
+func (m *Member) handOver() {
+	r := &m.raft
+	if r.successor == 0 {
+		return
+	}
+	office := r.core.Office()
+	m.mu.Lock()
+	settled := len(m.pending) == 0 && m.shared.draining
+	m.mu.Unlock()
+	switch {
+	case office != 0 && settled && m.opt.Now() < r.giveUpAt:
+		r.core.Resign()
+		r.core.Transfer(r.successor)
+		r.successor = 0
+	case office == 0, m.opt.Now() >= r.giveUpAt:
+		r.core.Resign() // what is under way is lost; the engine goes back to what is committed
+		r.successor = 0
+	}
+}
+
+// bestSuccessor returns the voter that has most of the log, of those that were heard lately; 0 if there is none.
+func (m *Member) bestSuccessor() (id uint64) {
+	s := m.raft.core.Status()
+	var most uint64
+	for voter := range s.Config.Voters[0] {
+		if p := s.Progress[voter]; voter != m.opt.Self.ID && m.isReachable(voter) && p.Match >= most {
+			id, most = voter, p.Match
+		}
+	}
+	return id
+}
+
+// changeGroup runs f in the raft loop if this member is in office.
+func (m *Member) changeGroup(f func() error) (err error) {
+	if !m.inLoop(func() {
+		switch {
+		case m.raft.core.Office() == 0:
+			err = ErrNotLeader
+		case m.raft.successor != 0:
+			err = ErrBusy
+		default:
+			err = f()
+		}
+	}) {
+		return ErrStopped
+	}
+	if errors.Is(err, core.ErrChanging) {
+		return ErrBusy
+	}
+	return err
+}
+
+// proposeGroup proposes a change of one member's role, and who the members are after it.
+func (m *Member) proposeGroup(members []raftlog.Member, change raftpb.ConfChangeType, id uint64) error {
+	return m.proposeChanges(members, &raftpb.ConfChangeSingle{Type: change.Enum(), NodeId: &id})
+}
+
+func (m *Member) proposeChanges(members []raftlog.Member, changes ...*raftpb.ConfChangeSingle) error {
+	cc := &raftpb.ConfChangeV2{Changes: changes, Context: encodeMembers(members)}
+	return m.raft.core.ProposeConf(m.raft.core.Office(), cc)
+}
+
+// await waits until the log's state is as wanted, or this member leads no more.
+func (m *Member) await(ctx context.Context, wanted func() bool) error {
+	for {
+		watch := m.Watch()
+		if wanted() {
+			return nil
+		}
+		if m.Lead().Leader != m.opt.Self.ID {
+			return fmt.Errorf("%w any more; the change may happen or not", ErrNotLeader)
+		}
+		if err := m.pause(ctx, watch); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *Member) pause(ctx context.Context, watch <-chan struct{}) error {
+	select {
+	case <-watch:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.stop:
+		return ErrStopped
+	}
+}
+
+// wake lets those look again who wait for a change of the members.
+func (m *Member) wake() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.announce()
+}
+
+func (m *Member) hasNot(id uint64) bool {
+	return !slices.ContainsFunc(m.log.State().Members, func(k raftlog.Member) bool { return k.ID == id })
+}
+
+func (m *Member) without(id uint64) []raftlog.Member {
+	return slices.DeleteFunc(slices.Clone(m.raft.members), func(k raftlog.Member) bool { return k.ID == id })
+}
+
+func hasKey[V any](set map[uint64]V, id uint64) bool {
+	_, ok := set[id]
+	return ok
+}
+
+// manage does at each tick what a leader has to do for the others.
+func (m *Member) manage() {
+	r := &m.raft
+	s := r.core.Status()
+	if r.core.Office() == 0 {
+		clear(r.goals)
+		return
+	}
+	r.shared = s.GetCommit()
+	for _, p := range s.Progress {
+		r.shared = min(r.shared, p.Match)
+	}
+	m.promote(s.GetCommit())
+	m.recordPeers()
+}
+
+// promote makes a learner a voter that has what was committed when it came.
+func (m *Member) promote(commit uint64) {
+	r := &m.raft
+	s := r.core.Status()
+	for id := range s.Config.Learners {
+		goal, ok := r.goals[id]
+		if !ok {
+			goal = commit
+			r.goals[id] = goal
+		}
+		if s.Progress[id].Match < goal || !m.isReachable(id) {
+			continue
+		}
+		if err := m.makeVoter(id); err != nil {
+			m.opt.Logger.Debug("a learner cannot become a voter yet", "member", id, "err", err)
+		}
+		return
+	}
+}
+
+func (m *Member) makeVoter(id uint64) error {
+	old := m.raft.swaps[id]
+	if old == 0 || !m.isMember(old) {
+		return m.proposeGroup(m.raft.members, raftpb.ConfChangeAddNode, id)
+	}
+	return m.proposeChanges(m.without(old),
+		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: &id},
+		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &old})
+}
+
+// recordPeers records once in a while what others have acknowledged, so that a disk that was rolled back is noticed
+// by the next life of this member, too.
+func (m *Member) recordPeers() {
+	for id, p := range m.raft.peers {
+		if p.acknowledged.Index >= p.recorded.Acknowledged.Index+recordEvery {
+			m.record(id, p)
+		}
+	}
+}
+
+// recordEvery is how many entries a member acknowledges from one record of that to the next.
+const recordEvery = 10_000
+
+// regroup takes the members after a change.
+func (m *Member) regroup(g *core.Group) {
+	r := &m.raft
+	if len(g.Context) > 0 {
+		members, err := decodeMembers(g.Context)
+		if err != nil {
+			m.fail(fmt.Errorf("cluster: the members of entry %d: %w", g.Index, err))
+			return
+		}
+		r.members = members
+	}
+	m.disk.add(diskWork{group: g, members: r.members})
+	m.opt.Transport.SetMembers(r.members)
+}
+
+// listLevel begins a list of members.
+const listLevel = 1
+
+// encodeMembers encodes a list of members: the level, and of each id, number, length of address (varints), address.
+func encodeMembers(members []raftlog.Member) []byte {
+	b := []byte{listLevel}
+	for _, k := range members {
+		b = binary.AppendUvarint(b, k.ID)
+		b = binary.AppendUvarint(b, k.Number)
+		b = binary.AppendUvarint(b, uint64(len(k.Address)))
+		b = append(b, k.Address...)
+	}
+	return b
+}
+
+var errList = errors.New("not a list of members that this version of beanpole knows")
+
+func decodeMembers(b []byte) (members []raftlog.Member, err error) {
+	if len(b) == 0 || b[0] != listLevel {
+		return nil, errList
+	}
+	for b = b[1:]; len(b) > 0; {
+		var v [3]uint64
+		for i := range v {
+			n := 0
+			if v[i], n = binary.Uvarint(b); n <= 0 {
+				return nil, errList
+			}
+			b = b[n:]
+		}
+		if v[2] > uint64(len(b)) {
+			return nil, errList
+		}
+		members = append(members, raftlog.Member{ID: v[0], Number: v[1], Address: string(b[:v[2]])})
+		b = b[v[2]:]
+	}
+	return members, nil
+}

@@ -1,0 +1,322 @@
+package cluster
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/cluster/core"
+	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// A Transport brings messages to other members.
+type Transport interface {
+	// Send sends messages, those to one member in their order. It must not block, and may lose some.
+	Send(messages []*raftpb.Message)
+
+	// SetMembers says who the members are, this one included. It must not block.
+	SetMembers(members []raftlog.Member)
+}
+
+// Options of a Member. Dir, Self.ID and Transport must be set; for the others the zero value is a default.
+type Options struct {
+	FS   vfs.FS         // nil: vfs.OS
+	Dir  string         // with the journal, and cluster/log
+	Self raftlog.Member // ID and Address
+
+	Transport Transport
+
+	// Deposed, if not nil, is called when an office has ended. It must not return before no request of a client
+	// of that office will be applied any more; all that come meanwhile fail with broker.ErrDeposed.
+	Deposed func()
+
+	Journal journal.Options // the Member sets Epoch and Sync
+	Engine  engine.Options  // the Member sets Logged and Admit
+	Broker  broker.Options  // the Member sets Log and Now
+	Log     raftlog.Options // of Raft's log; SegmentSize 0: 64 MiB
+
+	Keep int64         // bytes of Raft's log that are kept for members that are away; 0: 1 GiB
+	Tick time.Duration // see core.Options; 0: 60 ms
+
+	// Now is a clock that goes on while the machine sleeps, never goes back and never shows 0, in nanoseconds. Nil: the system's.
+	Now func() int64
+
+	Version string // of this program, for Status of others
+	Logger  *slog.Logger
+}
+
+func (o *Options) setDefaults() {
+	if o.FS == nil {
+		o.FS = vfs.OS
+	}
+	if o.Log.SegmentSize == 0 {
+		o.Log.SegmentSize = 64 << 20
+	}
+	if o.Now == nil {
+		o.Now = systemClock()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Keep = cmp.Or(o.Keep, 1<<30)
+	o.Tick = cmp.Or(o.Tick, 60*time.Millisecond)
+	o.Journal.Sync = cmp.Or(o.Journal.Sync, journalSync)
+	o.Journal.Logger = cmp.Or(o.Journal.Logger, o.Logger)
+}
+
+// journalSync is how long the journal may wait for a sync. Raft's log is cut at what was synced.
+const journalSync = 2 * time.Second
+
+// A Member is this process's part of the cluster. Its methods may be called from any goroutine.
+type Member struct {
+	opt    Options
+	log    *raftlog.Log
+	broker *broker.Broker
+	clock  clock
+	mail   *mailbox
+	disk   *disk
+
+	raft raftState // owned by the raft loop
+	turn turnState // owned by the turn
+
+	spoilt atomic.Bool // the engine is to be made again
+
+	turns chan struct{} // has something if a turn is to run for the member itself
+	stop  chan struct{} // closed by Close, or when the member has failed
+	done  sync.WaitGroup
+
+	mu      sync.Mutex
+	changed sync.Cond  // of shared; with mu
+	shared  shared     // what the raft loop says
+	queue   applyQueue // from the raft loop to the turn
+	stuck   bool       // the journal does not take what is in it
+	timed   bool       // a turn comes for it
+	target  target     // what Sync waits for
+	pending []flight   // proposals that are not committed, in order
+	weight  weight     // of pending
+	lead    Leadership
+	watch   chan struct{} // closed at the next change of lead
+	err     error         // why the member has failed
+	closed  bool
+}
+
+// shared is what the raft loop tells the others.
+type shared struct {
+	leader, term uint64
+	office       uint64 // in force in the core; 0: none
+	draining     bool   // nothing more is to be decided in it: the leadership goes to another member
+	committed    uint64 // so many proposals of the office are
+	confirmed    uint64 // the last question to a majority that was answered
+	leased       int64  // until when nobody else leads, on Options.Now; 0: no lease
+}
+
+// serving returns the office in which the engine may decide; 0: none.
+func (s *shared) serving() uint64 {
+	if s.draining {
+		return 0
+	}
+	return s.office
+}
+
+// LogDir returns the directory of Raft's log in that of a member.
+func LogDir(dir string) string { return filepath.Join(dir, "cluster", "log") }
+
+// Open opens the journal and Raft's log of a member, and takes part in the cluster. The Transport may
+// call Greet and Step as soon as it wants to.
+func Open(o Options) (*Member, error) {
+	o.setDefaults()
+	m := &Member{
+		opt:   o,
+		clock: clock{now: o.Now},
+		mail:  newMailbox(),
+		turns: make(chan struct{}, 1),
+		stop:  make(chan struct{}),
+		watch: make(chan struct{}),
+	}
+	m.changed.L = &m.mu
+	m.raft = raftState{peers: map[uint64]*peer{}, goals: map[uint64]uint64{}, swaps: map[uint64]uint64{}}
+	log, found, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	m.log = log
+	if err := m.open(found); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	return m, nil
+}
+
+// open reads the journal and starts all that runs.
+func (m *Member) open(found raftlog.Found) error {
+	state := m.log.State()
+	if len(state.Members) == 0 {
+		return fmt.Errorf("cluster: %s has no members: the directory was not made by init or join", LogDir(m.opt.Dir))
+	}
+	if err := m.setClock(state); err != nil {
+		return err
+	}
+	eng, err := m.openJournal()
+	if err != nil {
+		return err
+	}
+	if err := m.startCore(found); err != nil {
+		return errors.Join(err, m.turn.journal.Close())
+	}
+	opt := m.opt.Broker
+	opt.Log, opt.Now = turnLog{m}, m.clock.engine
+	m.broker = broker.New(eng, opt)
+	m.broker.Follow(true)
+	m.disk = newDisk(m)
+	m.raft.members = state.Members
+	m.opt.Transport.SetMembers(state.Members)
+	m.done.Go(m.raftLoop)
+	m.done.Go(m.disk.run)
+	m.done.Go(m.runTurns)
+	return nil
+}
+
+// setClock sets the clock by that of the machine and the stamps in the log, and chooses where the engine's begins: not
+// after any time that the cluster can have.
+func (m *Member) setClock(state raftlog.State) error {
+	stamp, err := lastStamp(m.log, state.Hard.GetCommit())
+	if err != nil {
+		return err
+	}
+	wall := time.Now().UnixNano()
+	m.clock.offset.Store(wall - m.clock.now())
+	m.clock.notBefore(stamp + 1)
+	voters := state.Conf.GetVoters()
+	switch {
+	case len(voters) == 1 && voters[0] == m.opt.Self.ID:
+		m.clock.epoch = m.clock.time()
+	case stamp > 0:
+		m.clock.epoch = stamp
+	default:
+		m.clock.epoch = wall - int64(24*time.Hour) // the leader's clock may be so much slower
+	}
+	m.opt.Journal.Epoch = m.clock.epoch
+	return nil
+}
+
+// lastStamp returns the stamp of the last entry that is known to be committed and has one, or 0.
+func lastStamp(log *raftlog.Log, commit uint64) (int64, error) {
+	first, _ := log.FirstIndex()
+	last, _ := log.LastIndex()
+	for index := min(commit, last); index >= first; index-- {
+		entries, err := log.Entries(index, index+1, 0)
+		if err != nil {
+			return 0, fmt.Errorf("cluster: %w", err)
+		}
+		if e := entries[0]; e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
+			return stampOf(e)
+		}
+	}
+	return 0, nil
+}
+
+func stampOf(e *raftpb.Entry) (int64, error) {
+	stamp, err := entry.Stamp(e.GetData())
+	if err != nil {
+		return 0, fmt.Errorf("cluster: entry %d: %w", e.GetIndex(), err)
+	}
+	return stamp, nil
+}
+
+// openJournal reads the journal into a new engine.
+func (m *Member) openJournal() (*engine.Engine, error) {
+	t := &m.turn
+	opt := m.opt.Engine
+	opt.Logged, opt.Admit = true, m.admit
+	eng := engine.New(opt)
+	t.journal = journal.New(m.opt.Journal)
+	if _, err := t.journal.Open(m.opt.FS, m.opt.Dir, eng); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	t.applied = t.journal.Applied()
+	m.clock.notBefore(t.applied.Stamp + 1)
+	return eng, nil
+}
+
+// startCore makes the log begin where the journal ends, if it ends before, and starts the core.
+func (m *Member) startCore(found raftlog.Found) error {
+	mark := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
+	if cut := m.log.State().Cut; mark.Index < cut.Index {
+		if mark.Index > 0 || cut != begun {
+			return fmt.Errorf("cluster: the journal has the entries up to %d, and the log begins after %d: this member must join again", mark.Index, cut.Index)
+		}
+		mark = cut // what was there before the cluster
+	}
+	var err error
+	if m.log.Last().Index < mark.Index {
+		err = m.log.Cut(mark)
+	}
+	if err = errors.Join(err, m.log.SetStarts(m.log.State().Starts+1)); err == nil {
+		err = m.log.Sync() // a start that others have heard of is counted
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	m.raft.core, err = core.New(m.log, core.Options{
+		ID:      m.opt.Self.ID,
+		Applied: mark,
+		Torn:    found.Torn,
+		Tick:    m.opt.Tick,
+		Beacon:  m.beacon,
+		Logger:  m.opt.Logger,
+	})
+	return err
+}
+
+// Broker returns the broker of the member's engine.
+func (m *Member) Broker() *broker.Broker { return m.broker }
+
+// fail stops the member: what it cannot do, it must not skip.
+func (m *Member) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil && !m.closed {
+		m.err = err
+		m.opt.Logger.Error("this member of the cluster stops", "err", err)
+		close(m.stop)
+		m.shared = shared{}
+		m.changed.Broadcast()
+	}
+}
+
+// Failed returns a channel that is closed when the member has failed or is closed; Err says why.
+func (m *Member) Failed() <-chan struct{} { return m.stop }
+
+// Err returns why the member has failed, or nil.
+func (m *Member) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
+// Close ends the part in the cluster, and closes broker, journal and log. Turns that are not settled
+// fail.
+func (m *Member) Close() error {
+	m.mu.Lock()
+	if !m.closed && m.err == nil {
+		close(m.stop)
+	}
+	m.closed = true
+	m.shared = shared{}
+	m.changed.Broadcast()
+	m.mu.Unlock()
+	m.done.Wait()
+	m.broker.Close() // turns that are not settled fail; what counts is closeErr
+	return errors.Join(m.turn.closeErr, m.log.Close(), m.Err())
+}
