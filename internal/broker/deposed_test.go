@@ -217,7 +217,9 @@ func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 }
 
 // clientRequest is a request as a client's is: not one of Call or Look.
-type clientRequest struct{ f func(e *engine.Engine, now int64) }
+type clientRequest struct {
+	f func(e *engine.Engine, now int64)
+}
 
 func (r clientRequest) Apply(e *engine.Engine, now int64) int64 {
 	r.f(e, now)

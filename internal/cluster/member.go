@@ -42,7 +42,7 @@ type Options struct {
 	// of that office will be applied any more; all that come meanwhile fail with broker.ErrDeposed.
 	Deposed func()
 
-	Journal journal.Options // the Member sets Epoch and Sync
+	Journal journal.Options // the Member sets Epoch and Member; Sync 0: 2 s
 	Engine  engine.Options  // the Member sets Logged and Admit
 	Broker  broker.Options  // the Member sets Log and Now
 	Log     raftlog.Options // of Raft's log; SegmentSize 0: 64 MiB
@@ -206,7 +206,7 @@ func (m *Member) setClock(state raftlog.State) error {
 	default:
 		m.clock.epoch = wall - int64(24*time.Hour) // the leader's clock may be so much slower
 	}
-	m.opt.Journal.Epoch = m.clock.epoch
+	m.opt.Journal.Epoch, m.opt.Journal.Member = m.clock.epoch, true
 	return nil
 }
 

@@ -1,0 +1,413 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+const dir = "/"
+
+// A world is machines with disks, and a network between them, in a synctest bubble: time is fake.
+type world struct {
+	t     *testing.T
+	start time.Time
+	opt   Options // of all members, but for what is a machine's own
+
+	mu       sync.Mutex
+	rng      *rand.Rand
+	machines []*machine
+	cut      map[[2]uint64]bool // the way from one to another is cut
+	ledger   ledger
+	log      strings.Builder
+}
+
+// A machine has a disk and, while it is up, a member.
+type machine struct {
+	w    *world
+	id   uint64
+	disk *memfs.FS
+
+	// With world.mu.
+	member *Member // nil: it is down
+	life   int
+	ways   map[uint64]*way // to other machines
+
+	deposed int // how often its clients were closed
+}
+
+// A way is the connection to another machine, in one direction.
+type way struct {
+	lives  [2]int        // of both ends, when they greeted each other
+	latest time.Duration // when the last message arrives
+}
+
+func newWorld(t *testing.T, seed uint64, n int) *world {
+	w := &world{t: t, start: time.Now(), rng: rand.New(rand.NewPCG(seed, 1)), cut: map[[2]uint64]bool{}, ledger: newLedger()}
+	for i := range n {
+		m := w.machine()
+		if i == 0 {
+			w.must(Init(m.disk, dir, m.self()))
+			m.boot()
+			w.leader()
+			continue
+		}
+		w.join(m)
+	}
+	return w
+}
+
+func (w *world) machine() *machine {
+	m := &machine{w: w, id: uint64(len(w.machines) + 1), disk: memfs.New(), ways: map[uint64]*way{}}
+	w.machines = append(w.machines, m)
+	return m
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.fatalf("%v", err)
+	}
+}
+
+func (w *world) fatalf(format string, args ...any) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.t.Fatalf("%s\nlog:\n%s", fmt.Sprintf(format, args...), w.log.String())
+}
+
+// Write takes lines of the log.
+func (w *world) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintf(&w.log, "%6d ms %s", time.Since(w.start).Milliseconds(), b)
+	return len(b), nil
+}
+
+func (m *machine) self() raftlog.Member {
+	return raftlog.Member{ID: m.id, Address: fmt.Sprintf("10.0.0.%d:11400", m.id)}
+}
+
+// join adds a machine to the cluster, and waits until it is a voter.
+func (w *world) join(m *machine) {
+	w.t.Helper()
+	l := w.leader()
+	w.must(l.Add(w.t.Context(), m.self()))
+	w.must(Join(m.disk, dir, l.Group()))
+	m.boot()
+	w.until("the member is a voter", func() bool { return w.roleOf(m.id) == Voter })
+}
+
+func (w *world) roleOf(id uint64) Role {
+	s, err := w.leader().Status()
+	w.must(err)
+	for _, k := range s.Members {
+		if k.ID == id {
+			return k.Role
+		}
+	}
+	return ""
+}
+
+// boot starts the member of a machine.
+func (m *machine) boot() {
+	m.w.t.Helper()
+	m.w.must(m.start())
+}
+
+func (m *machine) start() error {
+	o := m.w.opt
+	o.FS, o.Dir, o.Self, o.Transport = m.disk, dir, m.self(), m
+	o.Now = func() int64 { return int64(time.Since(m.w.start)) + 1 }
+	o.Deposed = func() { m.deposed++ }
+	o.Logger = slog.New(slog.NewTextHandler(m.w, &slog.HandlerOptions{Level: slog.LevelDebug})).With("member", m.id)
+	member, err := Open(o)
+	if err != nil {
+		return err
+	}
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	m.member = member
+	m.life++
+	return nil
+}
+
+// Send is part of Transport.
+func (m *machine) Send(messages []*raftpb.Message) {
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	life := m.life
+	for _, msg := range messages {
+		m.send(msg, life)
+	}
+}
+
+func (m *machine) send(msg *raftpb.Message, life int) {
+	w := m.w
+	to := int(msg.GetTo()) - 1
+	if to >= len(w.machines) || w.cut[[2]uint64{m.id, msg.GetTo()}] {
+		return
+	}
+	b, err := proto.Marshal(msg)
+	if err != nil {
+		panic(err)
+	}
+	at := m.way(msg.GetTo())
+	delay := time.Since(w.start) + 100*time.Microsecond + time.Duration(w.rng.IntN(400))*time.Microsecond
+	at.latest = max(at.latest+1, delay) // in order
+	time.AfterFunc(at.latest-time.Since(w.start), func() { m.deliver(w.machines[to], b, life) })
+}
+
+func (m *machine) way(to uint64) *way {
+	if m.ways[to] == nil {
+		m.ways[to] = new(way)
+	}
+	return m.ways[to]
+}
+
+// SetMembers is part of Transport.
+func (m *machine) SetMembers([]raftlog.Member) {}
+
+// deliver brings a message to another machine, after both have said who they are.
+func (m *machine) deliver(to *machine, b []byte, life int) {
+	w := m.w
+	w.mu.Lock()
+	way := m.way(to.id)
+	from, member := m.member, to.member
+	lives := [2]int{m.life, to.life}
+	known := way.lives == lives
+	cut := w.cut[[2]uint64{m.id, to.id}]
+	w.mu.Unlock()
+	if from == nil || member == nil || m.life != life || cut {
+		return
+	}
+	if !known {
+		if errors.Join(member.Greet(m.id, from.Greeting()), from.Greet(to.id, member.Greeting())) != nil {
+			return
+		}
+		w.mu.Lock()
+		way.lives = lives
+		w.mu.Unlock()
+	}
+	msg := new(raftpb.Message)
+	if err := proto.Unmarshal(b, msg); err != nil {
+		panic(err)
+	}
+	member.Step(msg)
+}
+
+// keep draws what leaves everything that was written to a disk.
+type keep struct{}
+
+func (keep) Uint64() uint64 { return ^uint64(0) }
+
+// kill ends the process of a machine without a word; if power is set, the machine loses its power.
+func (m *machine) kill(power bool) {
+	w := m.w
+	w.mu.Lock()
+	member := m.member
+	m.member = nil
+	m.life++
+	luck := rand.New(keep{})
+	if power {
+		luck = w.rng
+	}
+	old := m.disk
+	m.disk = old.Crash(luck)
+	w.mu.Unlock()
+	if member != nil {
+		old.Cut()
+		member.Close() // of its goroutines; its disk is not that of the machine any more
+	}
+}
+
+// leader waits until a member is in office, and returns it.
+func (w *world) leader() *Member {
+	w.t.Helper()
+	var leader *Member
+	w.until("somebody leads", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		var term uint64
+		leader = nil
+		for _, m := range w.machines {
+			if m.member == nil {
+				continue
+			}
+			if l := m.member.Lead(); l.Office != 0 && l.Term > term {
+				leader, term = m.member, l.Term
+			}
+		}
+		return leader != nil
+	})
+	return leader
+}
+
+func (w *world) machineOf(member *Member) *machine { return w.machines[member.opt.Self.ID-1] }
+
+// until lets fake time go on until something is so.
+func (w *world) until(what string, so func() bool) {
+	w.t.Helper()
+	for range 3000 {
+		if so() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.fatalf("after 30 s it is not so that %s", what)
+}
+
+// part cuts both ways between a machine and all others.
+func (w *world) part(m *machine) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.machines {
+		if o != m {
+			w.cut[[2]uint64{m.id, o.id}], w.cut[[2]uint64{o.id, m.id}] = true, true
+		}
+	}
+}
+
+func (w *world) heal() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.cut)
+}
+
+// A ledger has what clients were told.
+type ledger struct {
+	puts, deletes map[uint64]bool // by id: acknowledged
+	tried         map[uint64]bool // a delete may have happened
+}
+
+func newLedger() ledger {
+	return ledger{puts: map[uint64]bool{}, deletes: map[uint64]bool{}, tried: map[uint64]bool{}}
+}
+
+// put puts a job at a member, and reports whether that was acknowledged.
+func (w *world) put(m *Member, tube string, spec engine.Spec, body string) (id uint64, err error) {
+	outcome := engine.Failed
+	err = m.Broker().Call(func(e *engine.Engine, now int64) {
+		id, outcome = e.PutInto(now, []byte(tube), spec, []byte(body))
+	})
+	if err == nil && outcome != engine.OK {
+		return 0, fmt.Errorf("the put is refused: %d", outcome)
+	}
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.ledger.puts[id] = true
+	}
+	return id, err
+}
+
+// delete deletes some job at a member.
+func (w *world) delete(m *Member) error {
+	var id uint64
+	err := m.Broker().Call(func(e *engine.Engine, _ int64) {
+		if c, _, ok := e.NextSnapshot(0); ok && e.DeleteJob(c.ID) == engine.OK {
+			id = c.ID
+		}
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if id != 0 {
+		w.ledger.tried[id] = true
+		if err == nil {
+			w.ledger.deletes[id] = true
+		}
+	}
+	return err
+}
+
+// audit waits until all members that are up have the same, and holds that against the ledger.
+func (w *world) audit() {
+	w.t.Helper()
+	w.until("all have applied the same", func() bool {
+		synctest.Wait()
+		index := uint64(0)
+		for _, m := range w.machines {
+			if m.member == nil {
+				continue
+			}
+			applied := m.applied()
+			if index != 0 && applied != index {
+				return false
+			}
+			index = applied
+		}
+		return true
+	})
+	var want uint64
+	for _, m := range w.machines {
+		if m.member == nil {
+			continue
+		}
+		digest := m.digest()
+		if want == 0 {
+			want = digest
+		}
+		if digest != want {
+			w.fatalf("member %d has another queue than the first one", m.id)
+		}
+		m.check()
+	}
+}
+
+func (m *machine) applied() (index uint64) {
+	m.member.Broker().Look(func(*engine.Engine, int64) { index = m.member.turn.applied.Index })
+	return index
+}
+
+func (m *machine) digest() (sum uint64) {
+	member := m.member
+	later := member.clock.time() + int64(1000*time.Hour) // all that is delayed counts as ready
+	member.Broker().Look(func(e *engine.Engine, _ int64) { sum = e.Digest(later-member.clock.epoch, member.clock.epoch) })
+	return sum
+}
+
+// check holds the queue of a member against the ledger.
+func (m *machine) check() {
+	w := m.w
+	w.t.Helper()
+	var err error
+	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
+		err = errors.Join(e.Check(), m.member.turn.journal.Check())
+		for id := range w.ledger.puts {
+			if _, ok := e.Snapshot(id); !ok && !w.ledger.tried[id] {
+				err = errors.Join(err, fmt.Errorf("job %d was acknowledged, and is gone", id))
+			}
+		}
+		for id := range w.ledger.deletes {
+			if _, ok := e.Snapshot(id); ok {
+				err = errors.Join(err, fmt.Errorf("the delete of job %d was acknowledged, and it is there", id))
+			}
+		}
+	})
+	if err != nil {
+		w.fatalf("member %d: %v", m.id, err)
+	}
+}
+
+func (w *world) close() {
+	for _, m := range w.machines {
+		if m.member != nil {
+			w.must(errors.Join(m.member.Broker().Check(), m.member.Close()))
+			m.member = nil
+		}
+	}
+}
