@@ -80,6 +80,19 @@ func (c *Control) Identify(e Evidence) (id *Identity, known bool) {
 	return open.nobody, false
 }
 
+// ByName returns the identity of a name, as another server of the same queue has found it out; ok
+// is false if there is none. If nobody is asked who he is, all names are as good.
+func (c *Control) ByName(name string) (id *Identity, ok bool) {
+	p := c.policy.Load()
+	if p == nil {
+		return open.nobody, true
+	}
+	if id := p.byName[name]; id != nil {
+		return id, true
+	}
+	return p.nobody, false
+}
+
 // Demand is Identify for a listener that demands to know who everybody is as soon as there
 // are identities, as the admin pages do. It is false if the client may not come in.
 func (c *Control) Demand(e Evidence) (id *Identity, ok bool) {

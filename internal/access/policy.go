@@ -42,6 +42,7 @@ type Policy struct {
 	byCertificate map[string]*Identity
 	byUser        map[uint32]*Identity
 	byNetwork     []network // the narrowest first
+	byName        map[string]*Identity
 	nobody        *Identity
 	identities    int
 	rules         int
@@ -74,32 +75,32 @@ func New(c Config) (*Policy, error) {
 		byToken:       make(map[Hash]*Identity),
 		byCertificate: make(map[string]*Identity),
 		byUser:        make(map[uint32]*Identity),
+		byName:        make(map[string]*Identity),
 		nobody:        &Identity{all: len(c.Rules) == 0},
 		identities:    len(c.Identities),
 		rules:         len(c.Rules),
 	}
-	byName := make(map[string]*Identity)
 	for i := range c.Identities {
 		ic := &c.Identities[i]
 		if ic.Name == "" || ic.Name == everybody {
 			return nil, fmt.Errorf("identity %d: want a name, and not %q", i+1, everybody)
 		}
-		if byName[ic.Name] != nil {
+		if p.byName[ic.Name] != nil {
 			return nil, fmt.Errorf("identity %q is there twice", ic.Name)
 		}
 		id := &Identity{name: ic.Name, all: len(c.Rules) == 0}
-		byName[ic.Name] = id
+		p.byName[ic.Name] = id
 		if err := p.add(ic, id); err != nil {
 			return nil, fmt.Errorf("identity %q: %w", ic.Name, err)
 		}
 	}
 	slices.SortStableFunc(p.byNetwork, func(a, b network) int { return b.prefix.Bits() - a.prefix.Bits() })
 	for i, rc := range c.Rules {
-		if err := p.give(rc, byName); err != nil {
+		if err := p.give(rc); err != nil {
 			return nil, fmt.Errorf("rule %d: %w", i+1, err)
 		}
 	}
-	for _, id := range append(slices.Collect(maps.Values(byName)), p.nobody) {
+	for _, id := range append(slices.Collect(maps.Values(p.byName)), p.nobody) {
 		id.all = id.all || id.given(Pattern.all) == rights.All
 	}
 	return p, nil
@@ -143,7 +144,7 @@ func (p *Policy) addNetworks(prefixes []netip.Prefix, id *Identity) error {
 }
 
 // give adds a rule to the identities that it names.
-func (p *Policy) give(c RuleConfig, byName map[string]*Identity) error {
+func (p *Policy) give(c RuleConfig) error {
 	if len(c.Identities) == 0 {
 		return fmt.Errorf("it has no identities (%q is everybody)", everybody)
 	}
@@ -158,12 +159,12 @@ func (p *Policy) give(c RuleConfig, byName map[string]*Identity) error {
 	for _, name := range c.Identities {
 		if name == everybody {
 			p.nobody.rules = append(p.nobody.rules, r)
-			for _, id := range byName {
+			for _, id := range p.byName {
 				id.rules = append(id.rules, r)
 			}
 			continue
 		}
-		id := byName[name]
+		id := p.byName[name]
 		if id == nil {
 			return fmt.Errorf("there is no identity %q", name)
 		}

@@ -76,8 +76,8 @@ type Shared struct {
 	// Memory bounds what the conversations hold together.
 	Memory Memory
 
-	// Stats returns what the command stats tells. It is called within turns.
-	Stats func(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.ServerStats
+	// Stats returns what the command stats tells to a client. It is called within turns.
+	Stats func(e *engine.Engine, commands *[wire.NumOps]uint64, asker Owner) *wire.ServerStats
 
 	// Owned by the turn: how often each command was given, as stats counts, and how
 	// often each word was the reply that is not the one for success.

@@ -154,7 +154,7 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	case wire.MoveJobs:
 		c.moveJobs(e, now, cmd)
 	case wire.Stats:
-		c.out.bytes = wire.AppendStats(c.out.bytes, c.shared.Stats(e, &c.shared.commands))
+		c.out.bytes = wire.AppendStats(c.out.bytes, c.shared.Stats(e, &c.shared.commands, c.owner))
 	case wire.StatsTube:
 		c.statsTube(e, now, cmd.Tube)
 	case wire.StatsJob:

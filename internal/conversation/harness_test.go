@@ -31,7 +31,7 @@ type desk struct {
 
 func newDesk(tb testing.TB) *desk {
 	d := &desk{tb: tb, eng: engine.New(engine.Options{Logged: true}), batch: NewBatch(1 << 10)}
-	d.shared = Shared{MaxJobSize: 300_000, StallTimeout: time.Minute, Stats: func(*engine.Engine, *[wire.NumOps]uint64) *wire.ServerStats {
+	d.shared = Shared{MaxJobSize: 300_000, StallTimeout: time.Minute, Stats: func(*engine.Engine, *[wire.NumOps]uint64, Owner) *wire.ServerStats {
 		return &wire.ServerStats{}
 	}}
 	tb.Cleanup(func() {

@@ -126,6 +126,10 @@ func (s *Server) serveNetConn(nc net.Conn, t *Terms) error {
 			return err
 		}
 	}
+	if s.opt.Member != nil {
+		s.serveAtMember(c, t, e)
+		return nil
+	}
 	s.admit(&c.Conversation, t, e)
 	c.serve()
 	return nil
@@ -173,7 +177,7 @@ const maxReserved = 5
 func (s *Server) reserved() int { return min(maxReserved, s.opt.MaxConns/10) }
 
 // connections returns how many there are, with mu locked.
-func (s *Server) connections() int { return len(s.mu.netConns) + s.mu.sockets }
+func (s *Server) connections() int { return len(s.mu.netConns) - s.mu.visitors + s.mu.sockets }
 
 // full reports whether there are as many connections as clients may have that do not look
 // after the server, with mu locked.
@@ -212,6 +216,11 @@ func (s *Server) removeNetConn(c *netConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.netConns, c)
+	s.leave(c)
+	if c.visitor != nil {
+		s.mu.visitors--
+		return
+	}
 	s.access.Leave(s.now(), AddressOf(c.nc.RemoteAddr()))
 	s.vacancies.announce()
 }

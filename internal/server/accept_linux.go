@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -213,6 +214,8 @@ func (s *Server) acceptSocket(fd Socket, client net.Addr, t *Terms, accepted []*
 	switch {
 	case err == nil:
 		accepted = append(accepted, c)
+	case err == errElsewhere:
+		s.acceptElsewhere(fd, client, t)
 	case isFull(err) && s.vacancies.wait(WaitingRoom(s.opt.MaxConns)):
 		all := &s.accepting
 		all.forPlace = append(all.forPlace, newcomer{fd, client, t, s.now() + int64(placeTime)})
@@ -239,6 +242,8 @@ func (s *Server) acceptNewcomers(accepted []*socket) []*socket {
 		switch {
 		case err == nil:
 			accepted = append(accepted, c)
+		case err == errElsewhere:
+			s.acceptElsewhere(n.fd, n.client, n.terms)
 		case isFull(err) && now < n.until:
 			all.forPlace = append(all.forPlace, n)
 			continue
@@ -277,6 +282,23 @@ func (s *Server) newSocket(fd Socket, client net.Addr, t *Terms) (*socket, error
 	return c, nil
 }
 
+// acceptElsewhere gives a client that this member does not serve itself a goroutine.
+func (s *Server) acceptElsewhere(fd Socket, client net.Addr, t *Terms) {
+	own, ok := fd.(epoll.Socket)
+	if !ok { // of a network that has no connections of another kind
+		fd.Close()
+		return
+	}
+	f := os.NewFile(uintptr(own), client.String())
+	nc, err := net.FileConn(f) // has its own copy of the descriptor
+	f.Close()
+	if err != nil {
+		s.reject(client, err)
+		return
+	}
+	s.accept(nc, t)
+}
+
 // user returns the user of the process at the other end of a unix socket.
 func (s *socket) user() access.UnixUser {
 	fd, ok := s.fd.(epoll.Socket)
@@ -290,6 +312,9 @@ func (s *socket) user() access.UnixUser {
 func (s *Server) addSocket(c *socket, e access.Evidence) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.opt.Member != nil && !s.mu.lead.Here {
+		return errElsewhere
+	}
 	if err := s.enter(e); err != nil {
 		return err
 	}

@@ -74,10 +74,15 @@ func handshake(nc *tls.Conn, e *access.Evidence) error {
 // admit lets a new conversation begin, as that of whom the evidence belongs to.
 func (s *Server) admit(c *conversation.Conversation, t *Terms, e access.Evidence) {
 	id, known := s.access.Identify(e)
+	s.admitAs(c, t, id, known, e.Address)
+}
+
+// admitAs is admit for a client of an address that is somebody, if known.
+func (s *Server) admitAs(c *conversation.Conversation, t *Terms, id *access.Identity, known bool, addr netip.Addr) {
 	if t.Required && !known {
-		c.Limit(s.access.OfStrangers(e.Address))
+		c.Limit(s.access.OfStrangers(addr))
 	} else {
-		c.Limit(s.access.LimiterOf(id, e.Address))
+		c.Limit(s.access.LimiterOf(id, addr))
 	}
 	if !s.access.Asks() {
 		return

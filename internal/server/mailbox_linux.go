@@ -23,6 +23,7 @@ type letters struct {
 	acceptors []*acceptor // to accept from, again
 	joined    []*socket   // new ones
 	dismissed []dismissal // sockets to be ended at once
+	everybody error       // why all sockets are to be ended at once; nil: they are not
 }
 
 // A dismissal says that a socket is to be ended, and why.
@@ -80,6 +81,9 @@ func (l *loop) readMail() {
 		if l.socks[d.socket.index] == d.socket {
 			l.end(d.socket, d.reason)
 		}
+	}
+	if got.everybody != nil {
+		l.endAll(got.everybody)
 	}
 	clear(got.answered)
 	clear(got.settled)

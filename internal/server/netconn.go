@@ -45,6 +45,8 @@ type netConn struct {
 	batch      *conversation.Batch // lent to the turn; nil while there is nothing to do
 	readBy     int64               // ns as Server.now, the deadline that is set; 0: none
 	halfClosed bool                // it lingers
+	ahead      []byte              // input that was read before serve
+	visitor    *visitor            // whose client it is; nil: this server's
 
 	// What other goroutines want. They call wake after it.
 	answered  atomic.Bool           // a reserve has been answered, and Answered does not know
@@ -52,6 +54,10 @@ type netConn struct {
 	stopped   atomic.Bool           // Shutdown wants the connection to end
 	dismissed atomic.Pointer[error] // why the connection was closed
 	woken     chan struct{}
+
+	place   place                    // Server.mu guards it
+	stream  atomic.Pointer[net.Conn] // to the leader, which ends with the connection
+	lingers atomic.Bool              // the leader has ended it
 }
 
 func newNetConn(s *Server, nc net.Conn, tlsConfig *tls.Config) *netConn {
@@ -168,6 +174,12 @@ func (c *netConn) read() error {
 	if !c.Unread() {
 		return c.receive()
 	}
+	if len(c.ahead) > 0 {
+		n := copy(c.Space(), c.ahead)
+		c.ahead = c.ahead[n:]
+		c.Filled(c.srv.now(), n)
+		return nil
+	}
 	n, err := c.nc.Read(c.Space())
 	if n == 0 {
 		return c.readError(err)
@@ -178,6 +190,12 @@ func (c *netConn) read() error {
 
 // receive reads into the buffer of the connection.
 func (c *netConn) receive() error {
+	if len(c.ahead) > 0 {
+		n := copy(c.buf[:], c.ahead)
+		c.ahead = c.ahead[n:]
+		c.Receive(c.newBatch(), c.srv.now(), c.buf[:n])
+		return nil
+	}
 	n, err := c.nc.Read(c.buf[:])
 	if n == 0 {
 		return c.readError(err)
@@ -324,7 +342,12 @@ func (c *netConn) stop() {
 
 // close closes the connection under the hands of its goroutine, and without the farewell
 // of TLS, which might have to wait.
-func (c *netConn) close() { c.kernel.Close() }
+func (c *netConn) close() {
+	c.kernel.Close()
+	if stream := c.stream.Load(); stream != nil {
+		(*stream).Close()
+	}
+}
 
 // Dismiss implements conversation.Owner.
 func (c *netConn) Dismiss(reason error) {

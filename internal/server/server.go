@@ -43,6 +43,12 @@
 // that makes no progress in the middle of a command, or does not read its replies,
 // is disconnected after Options.StallTimeout.
 //
+// # Members of a cluster
+//
+// With Options.Member the server serves clients only while its member is in office (member.go). Else it passes
+// their bytes on to the leader (relay.go), whose server takes them for a netConn (visitor.go), or lets them
+// wait for one (lobby.go).
+//
 // # Goroutines
 //
 // One for each loop, started with the first socket, or one for each connection;
@@ -142,6 +148,10 @@ type Options struct {
 	// beanstalkd's default, which it shows even without a log.
 	SegmentSize int64
 
+	// Member is of the server of a member of a cluster, which serves nobody before
+	// Follow. Nil: it is the only server of its queue.
+	Member *Member
+
 	// Log tells of the journal, for stats. It is called within turns. Nil:
 	// there is none.
 	Log func() LogStats
@@ -178,6 +188,13 @@ type Server struct {
 		netConns  map[*netConn]struct{}
 		loops     loops
 		sockets   int // that the loops serve
+
+		// Of a member of a cluster.
+		lead        Leadership
+		leadChanged chan struct{} // closed when lead changes
+		here        int           // netConns that are served by this server's engine
+		visitors    int           // netConns of clients of other members
+		left        sync.Cond     // a connection is not served any more
 	}
 	wg sync.WaitGroup // one for each netConn and loop
 }
@@ -209,6 +226,9 @@ func New(b *broker.Broker, opt Options) *Server {
 	if opt.SegmentSize == 0 {
 		opt.SegmentSize = defaultSegmentSize
 	}
+	if m := opt.Member; m != nil && m.Patience == 0 {
+		m.Patience = DefaultPatience
+	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -229,6 +249,8 @@ func New(b *broker.Broker, opt Options) *Server {
 	s.stopped = make(chan struct{})
 	s.mu.listeners = make(map[net.Listener]struct{})
 	s.mu.netConns = make(map[*netConn]struct{})
+	s.mu.leadChanged = make(chan struct{})
+	s.mu.left.L = &s.mu.Mutex
 	return s
 }
 

@@ -21,6 +21,13 @@ func (ls *loops) stop(abort bool) {
 	}
 }
 
+// dismiss ends all connections at once.
+func (ls *loops) dismiss(reason error) {
+	for _, l := range ls.all {
+		l.post(func(m *mailbox) { m.everybody = reason })
+	}
+}
+
 // check is Server.Check for the sockets. L1. A socket that is open is at its
 // index, and its state says what its poller waits for. L2. A round that is not
 // delivered is unsettled. L3. The timers have open sockets, which know their places.
@@ -93,6 +100,7 @@ func (s *Server) removeSocket(c *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.sockets--
+	s.mu.left.Broadcast()
 	s.access.Leave(s.now(), AddressOf(c.client))
 	s.vacancies.announce()
 }

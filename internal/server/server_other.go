@@ -14,6 +14,8 @@ func (*loops) stop(bool) {}
 
 func (*loops) check() error { return nil }
 
+func (*loops) dismiss(error) {}
+
 // accepting is for loops, too.
 type accepting struct{ sync.Mutex }
 

@@ -106,13 +106,22 @@ func (l *loop) stop(atOnce bool) {
 	if l.first {
 		l.accept(0) // which closes those that wait for a place
 	}
+	if atOnce {
+		l.endAll(errAborted)
+		return
+	}
 	for _, s := range l.socks {
-		switch {
-		case s == nil:
-		case atOnce:
-			l.end(s, errAborted)
-		default:
+		if s != nil {
 			s.Stop(l.round.Batch)
+		}
+	}
+}
+
+// endAll ends all connections at once.
+func (l *loop) endAll(reason error) {
+	for _, s := range l.socks {
+		if s != nil {
+			l.end(s, reason)
 		}
 	}
 }

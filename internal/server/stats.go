@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -51,9 +52,9 @@ func cpu() (user, system time.Duration) {
 	return time.Duration(r.Utime.Nano()), time.Duration(r.Stime.Nano())
 }
 
-// stats returns what the command stats tells, within a turn. It counts how often
+// stats returns what the command stats tells to a client, within a turn; commands is how often
 // each command was given.
-func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.ServerStats {
+func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker conversation.Owner) *wire.ServerStats {
 	st := e.Stats()
 	user, system := cpu()
 	ws := &wire.ServerStats{
@@ -120,6 +121,9 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64) *wire.Se
 		ws.OldestSegment, ws.CurrentSegment = l.OldestSegment, l.CurrentSegment
 		ws.RecordsMigrated, ws.RecordsWritten = l.RecordsMigrated, l.RecordsWritten
 		ws.Extra = append(ws.Extra, l.Extra...)
+	}
+	if m := s.opt.Member; m != nil {
+		ws.Extra = append(ws.Extra, m.Stats(s.askedMember(asker))...)
 	}
 	return ws
 }

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// The server of a member of a cluster serves clients only while the member is in office. At other
+// members a client's bytes go to the leader and back (relay.go), and the leader serves it as a visitor
+// (visitor.go). Without a leader a new client waits (lobby.go). When the leadership changes, all
+// clients' connections end, at all members: each connects again, as after a restart.
+
+// DefaultPatience is how long a command waits for a leader.
+const DefaultPatience = 10 * time.Second
+
+// A Member is what the server of a member of a cluster needs to know of that.
+type Member struct {
+	// ID is that of this member.
+	ID uint64
+
+	// Dial opens a stream to the leader, whose Server.ServeVisitor gets the other end.
+	Dial func(leader uint64) (net.Conn, error)
+
+	// Patience is how long a command waits for a leader before it is answered
+	// INTERNAL_ERROR. 0: DefaultPatience.
+	Patience time.Duration
+
+	// Stats returns what stats tells of the cluster, to a client of the member that is given. It is called
+	// within turns.
+	Stats func(asked uint64) []wire.Stat
+}
+
+// A Leadership says who leads, as one member knows it.
+type Leadership struct {
+	Here   bool   // this member is in office: clients are served here
+	Leader uint64 // who leads; 0: nobody
+	Term   uint64
+}
+
+// A place is where a connection is served.
+type place uint8
+
+const (
+	inLobby place = iota // nowhere yet
+	here                 // by this server's engine
+	away                 // by the leader
+)
+
+var (
+	errLeadership = errors.New("the leader of the cluster has changed")
+	errElsewhere  = errors.New("this member does not lead") // never leaves the package
+)
+
+// Follow says who leads now. If that has changed, it ends the connections of all clients but those that
+// wait for a leader, and returns when no request of theirs will be applied any more.
+func (s *Server) Follow(lead Leadership) {
+	s.accepting.Lock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.lead != lead {
+		s.mu.lead = lead
+		close(s.mu.leadChanged)
+		s.mu.leadChanged = make(chan struct{})
+		for c := range s.mu.netConns {
+			if c.place != inLobby {
+				c.Dismiss(errLeadership)
+			}
+		}
+		s.mu.loops.dismiss(errLeadership)
+	}
+	s.accepting.Unlock()
+	for !lead.Here && s.mu.here+s.mu.sockets > 0 {
+		s.mu.left.Wait()
+	}
+}
+
+// leadership returns who leads, and a channel that is closed when that changes.
+func (s *Server) leadership() (Leadership, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.lead, s.mu.leadChanged
+}
+
+// occupy notes where a connection is served, unless the leadership has changed.
+func (s *Server) occupy(c *netConn, p place, lead Leadership) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.lead != lead {
+		return false
+	}
+	c.place = p
+	if p == here {
+		s.mu.here++
+	}
+	return true
+}
+
+// leave notes that a connection is served no more, with mu locked.
+func (s *Server) leave(c *netConn) {
+	if c.place == here {
+		s.mu.here--
+	}
+	c.place = inLobby
+	s.mu.left.Broadcast()
+}
+
+// serveAtMember serves a connection wherever the leader is, as soon as there is one.
+func (s *Server) serveAtMember(c *netConn, t *Terms, e access.Evidence) {
+	defer c.nc.Close()
+	l := s.newLobby(c, t, e)
+	for c.dismissed.Load() == nil {
+		lead, changed := s.leadership()
+		var retry time.Duration
+		switch {
+		case lead.Here && s.occupy(c, here, lead):
+			if err := s.letBegin(c, t, e); err != nil {
+				s.reject(c.nc.RemoteAddr(), err)
+				return
+			}
+			c.ahead = l.input
+			c.serve()
+			return
+		case lead.Leader == s.opt.Member.ID, lead.Leader == 0:
+		case c.visitor != nil:
+			return // of somebody who thinks that this member leads
+		case s.occupy(c, away, lead):
+			err := s.relay(c, l, lead.Leader)
+			if err == nil {
+				return
+			}
+			s.log.Debug("the leader cannot be reached", "client", c.Client(), "err", err)
+			s.mu.Lock()
+			s.leave(c)
+			s.mu.Unlock()
+			retry = leaderRetry
+		}
+		if err := l.wait(changed, retry); err != nil {
+			s.disconnected(c.Client(), err)
+			return
+		}
+	}
+}
+
+// leaderRetry is how long a connection waits before it tries again to reach a leader.
+const leaderRetry = 250 * time.Millisecond
+
+// letBegin lets the conversation of a connection begin: as that of a visitor, or of whom the
+// evidence belongs to.
+func (s *Server) letBegin(c *netConn, t *Terms, e access.Evidence) error {
+	if c.visitor == nil {
+		s.admit(&c.Conversation, t, e)
+		return nil
+	}
+	id, known := s.access.ByName(c.visitor.Identity)
+	if !known && c.visitor.Identity != "" {
+		return &refusal{"the leader knows no identity " + c.visitor.Identity}
+	}
+	s.admitAs(&c.Conversation, t, id, known, e.Address)
+	return nil
+}
+
+// askedMember returns the member that a client has asked.
+func (s *Server) askedMember(asker conversation.Owner) uint64 {
+	if c, ok := asker.(*netConn); ok && c.visitor != nil {
+		return c.visitor.Member
+	}
+	return s.opt.Member.ID
+}
