@@ -72,21 +72,29 @@ func (e disturbed) trial(ctx context.Context, t *trial) error {
 
 // beside measures clients while they are disturbed.
 func (t *trial) beside(ctx context.Context, d *disturbance, clients load.Options) error {
+	r, err := t.disturb(ctx, d, func(ctx context.Context) (load.Result, error) { return load.Run(ctx, clients) })
+	if err != nil {
+		return err
+	}
+	t.setClients(d.clients(), r) // not before the disturbance has set its figures
+	return nil
+}
+
+// disturb measures clients while the server of the trial is disturbed.
+func (t *trial) disturb(ctx context.Context, d *disturbance, clients func(context.Context) (load.Result, error)) (r load.Result, err error) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	var r load.Result
 	disturb, err := d.begin(ctx, t)
 	if err == nil {
 		err = during(ctx, disturb, func(ctx context.Context) (err error) {
-			r, err = load.Run(ctx, clients)
+			r, err = clients(ctx)
 			return err
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", d.name, err)
+		return r, fmt.Errorf("%s: %w", d.name, err)
 	}
-	t.setClients(d.clients(), r) // not before the disturbance has set its figures
-	return nil
+	return r, nil
 }
 
 // during runs work and a disturbance at the same time. The end of the work ends the

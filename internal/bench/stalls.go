@@ -1,11 +1,11 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -33,6 +33,10 @@ const (
 // stalls looks at how long clients wait while somebody else does what takes long. Both
 // servers have to be beanpole: most of the commands are its own. Metrics are scraped if the
 // servers are given --admin unix:{dir}/admin.socket.
+//
+// What takes long also takes processors, from the clients that are measured and from any other
+// process. So each disturbance is tried twice: at the server of the clients, and at another one of
+// the same kind, on the same machine. What clients of the first wait longer is the server's doing.
 func stalls(o *Options) Experiment {
 	disturbances := []disturbance{
 		{name: "list", begin: beginList},
@@ -46,53 +50,55 @@ func stalls(o *Options) Experiment {
 		{name: "reload", begin: beginReload},
 		{name: "clear", begin: beginClear}, // what the others have left
 	}
-	e := disturbed{
-		name: "stalls",
-		title: fmt.Sprintf("%d connections with one command in flight beside others that list, move, clear and more of %s jobs in %s tubes",
+	e := Experiment{
+		Name: "stalls",
+		Title: fmt.Sprintf("%d connections with a command each millisecond beside others that list, move, clear and more of %s jobs in %s tubes",
 			interactiveClients, load.Count(o.jobs(stallJobs)), load.Count(o.stallTubes())),
-		pace:         pace,
-		prepare:      prepareStalls,
-		disturbances: disturbances,
-	}.experiment()
-	for _, d := range disturbances {
-		e.goals = append(e.goals, goal{p99 + d.clients() + ofThatAlone, Target{Of: value, Limit: 2}})
+		trial: running(func(ctx context.Context, t *trial) error {
+			other := &trial{Options: t.Options, server: t.server, isA: t.isA}
+			return other.start(ctx, func(ctx context.Context) error { return t.stalls(ctx, other, disturbances) })
+		}),
 	}
-	inner := e.trial
-	e.trial = func(ctx context.Context, t *trial) error {
-		if err := inner(ctx, t); err != nil {
-			return err
-		}
-		t.compareWithAlone(disturbances)
-		return nil
+	for _, d := range disturbances {
+		e.goals = append(e.goals, goal{p99 + d.clients() + toElsewhere, Target{Of: value, Limit: 2}})
 	}
 	return e
 }
 
-const ofThatAlone = ", of that alone"
+const (
+	elsewhere   = " of another server"
+	toElsewhere = ", to that of another server"
+)
+
+// stalls measures clients alone, and beside disturbances of another server and of their own.
+func (t *trial) stalls(ctx context.Context, other *trial, disturbances []disturbance) error {
+	if err := cmp.Or(prepareStalls(ctx, t), prepareStalls(ctx, other)); err != nil {
+		return err
+	}
+	alone, err := t.steady(ctx)
+	if err != nil {
+		return err
+	}
+	t.setClients(ofClientsAlone, alone)
+	for i := range disturbances {
+		d := &disturbances[i]
+		control, err := other.disturb(ctx, d, t.steady)
+		if err != nil {
+			return err
+		}
+		r, err := t.disturb(ctx, d, t.steady)
+		if err != nil {
+			return err
+		}
+		t.setLatency(d.clients()+elsewhere, control.Latency)
+		t.setClients(d.clients(), r)
+		t.set(p99+d.clients()+toElsewhere, load.Times, float64(r.Latency.P99)/float64(max(control.Latency.P99, alone.Latency.P99)))
+	}
+	return nil
+}
 
 // stallTubes is the number of tubes beside which clients are measured.
-func (o *Options) stallTubes() int {
-	if o.Tubes > 0 {
-		return o.Tubes
-	}
-	return stallTubes
-}
-
-// compareWithAlone sets how many times longer clients waited beside each disturbance.
-func (t *trial) compareWithAlone(disturbances []disturbance) {
-	values := make(map[string]float64)
-	for _, m := range t.measured {
-		values[m.figure] = m.value
-	}
-	alone := values[p99+ofClientsAlone]
-	for _, d := range disturbances {
-		ratio := math.NaN() // if nothing was measured
-		if alone > 0 {
-			ratio = values[p99+d.clients()] / alone
-		}
-		t.set(p99+d.clients()+ofThatAlone, load.Times, ratio)
-	}
-}
+func (o *Options) stallTubes() int { return cmp.Or(o.Tubes, stallTubes) }
 
 // prepareStalls puts the jobs, and one in each of the tubes.
 func prepareStalls(ctx context.Context, t *trial) error {

@@ -24,6 +24,10 @@ type PageSearch struct {
 // A span is places of a heap that are side by side.
 type span struct{ from, to uint32 }
 
+// maxTold is how many jobs a slice of a search reports at most. What is done with one takes several
+// times as long as to find it: 500 of them kept every other client waiting for 0.2 ms.
+const maxTold = 64
+
 // lookStep is how many entries of a list are a step of a search.
 const lookStep = 256
 
@@ -43,8 +47,8 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 	if e.continueList(&p.list) {
 		return true
 	}
-	for n := 0; p.left > 0; n++ {
-		if e.enough(n) {
+	for n, told := 0, 0; p.left > 0; n++ {
+		if e.enough(n) || told == maxTold {
 			return true
 		}
 		switch {
@@ -56,6 +60,7 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 					st, _ := e.JobStats(now, j.id())
 					each(st, x.cursor())
 					p.left--
+					told++
 				}
 			case len(p.first.heap) < p.first.n:
 				return false // that was the end of the list
