@@ -178,7 +178,7 @@ func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 		if err == nil {
 			break
 		}
-		if sent && !repeatable[q.Op] {
+		if sent && !q.Op.Repeatable() {
 			err = unknown(err)
 		} else if err = retry.next(ctx, c, err); err == nil {
 			if q.Op == wire.ReserveTimeout {
@@ -201,7 +201,7 @@ func (c *Conn) do(ctx context.Context, q *request) (wire.Reply, error) {
 // try makes one attempt. sent tells whether the system took the whole command:
 // if not, the server cannot have done it.
 func (c *Conn) try(ctx context.Context, q *request, r *wire.Reply) (sent bool, err error) {
-	if err := c.ready(ctx, q.tube, repeatable[q.Op]); err != nil {
+	if err := c.ready(ctx, q.tube, q.Op.Repeatable()); err != nil {
 		return false, err
 	}
 	sent, err = c.stream.exchange(ctx, &q.Command, q.wait, r)
@@ -294,15 +294,4 @@ func unknown(err error) error { return fmt.Errorf("%w: %w", ErrOutcomeUnknown, e
 // for commands, or cannot be relied on to answer commands at all.
 func outOfStep(op wire.Op, err error) bool {
 	return errors.Is(err, ErrProtocol) || op == wire.Put && errors.Is(err, ErrBadFormat)
-}
-
-// repeatable has true for the commands that may be sent again when it is not
-// known whether the server has done them: to do them twice has the same effect as to do
-// them once, or the effect of the first time ended with its connection.
-var repeatable = [wire.NumOps]bool{
-	wire.Reserve: true, wire.ReserveTimeout: true, wire.ReserveJob: true, wire.Touch: true,
-	wire.Peek: true, wire.PeekReady: true, wire.PeekDelayed: true, wire.PeekBuried: true,
-	wire.Stats: true, wire.StatsJob: true, wire.StatsTube: true,
-	wire.Use: true, wire.Watch: true, wire.Ignore: true, wire.PauseTube: true,
-	wire.ListTubes: true, wire.ListTubeUsed: true, wire.ListTubesWatched: true, wire.ListJobs: true,
 }

@@ -201,7 +201,7 @@ func (c *Conn) many(ctx context.Context, rs *results, first, n int, tube string,
 	var retry retrier
 	for end := first + n; first < end; {
 		build(first, &q)
-		again := repeatable[q.Op]
+		again := q.Op.Repeatable()
 		b := batch{
 			n: end - first,
 			append: func(dst []byte, i int) []byte {

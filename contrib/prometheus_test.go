@@ -3,6 +3,7 @@ package contrib_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -20,12 +21,13 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 )
 
 var withPrometheus = flag.Bool("contrib.prometheus", false, "run a Prometheus beside a server under load, and ask it for all that the dashboard shows")
 
 // patience is how long Prometheus may take to have data of everything.
-const patience = 90 * time.Second
+const patience = 5 * time.Minute
 
 // TestPrometheus asks a Prometheus that scrapes a busy server for every expression of the
 // dashboard: each must give data.
@@ -35,7 +37,9 @@ func TestPrometheus(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	addr, pages := serve(ctx, t)
+	ca := certstest.NewCA(t)
+	addr, pages := serve(ctx, t, ca)
+	opt := &client.Options{TLS: &tls.Config{RootCAs: ca.Pool()}}
 	api := scrape(ctx, t, pages)
 	left := expressions(t)
 	defer func() {
@@ -45,7 +49,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}()
 	for len(left) > 0 {
-		work(ctx, t, addr)
+		work(ctx, t, addr, opt)
 		for what, expr := range left {
 			if ok, err := hasData(ctx, api, expr); err == nil && ok { // at first it has not started yet
 				delete(left, what)
@@ -54,14 +58,17 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// serve starts a server with a journal, and returns its address and that of its admin pages.
-func serve(ctx context.Context, t *testing.T) (addr, pages string) {
+// serve starts a server with a journal and TLS, and returns its address and that of its admin
+// pages.
+func serve(ctx context.Context, t *testing.T, ca *certstest.CA) (addr, pages string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "beanpole")
 	if out, err := exec.Command("go", "build", "-o", program, "../cmd/beanpole").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	log := start(ctx, t, program, "-p", "0", "--admin", "127.0.0.1:0", "-b", t.TempDir(), "--max-memory", "100000000")
+	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
+	log := start(ctx, t, program, "-p", "0", "--admin", "127.0.0.1:0", "-b", t.TempDir(), "--max-memory", "100000000",
+		"--tls-cert", cert, "--tls-key", key)
 	pages = await(t, log, `admin pages" address=(\S+)`)
 	addr = await(t, log, `listening address=(\S+)`)
 	go io.Copy(io.Discard, log)
@@ -72,7 +79,7 @@ func serve(ctx context.Context, t *testing.T) (addr, pages string) {
 func scrape(ctx context.Context, t *testing.T, pages string) (api string) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "prometheus.yml")
-	text := fmt.Sprintf("scrape_configs:\n- job_name: beanpole\n  scrape_interval: 1s\n  static_configs: [{targets: ['%s']}]\n", pages)
+	text := fmt.Sprintf("scrape_configs:\n- job_name: beanpole\n  scrape_interval: 1s\n  scheme: https\n  tls_config: {insecure_skip_verify: true}\n  static_configs: [{targets: ['%s']}]\n", pages)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -124,28 +131,26 @@ func await(t *testing.T, log *bufio.Reader, expr string) string {
 
 // work is a second of a queue's life: jobs in each state and of every fate, a tube that
 // is paused, workers that wait, and a command that is refused.
-func work(ctx context.Context, t *testing.T, addr string) {
+func work(ctx context.Context, t *testing.T, addr string, opt *client.Options) {
 	t.Helper()
-	c, err := client.Dial(ctx, addr, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	put := func(tube string, delay time.Duration) {
-		if _, err := c.Put(ctx, client.NewJob{Tube: tube, Body: []byte("hello"), Delay: delay}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	must := func(err error) {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range 4 {
-		put("mail", 0)
+	c, err := client.Dial(ctx, addr, opt)
+	must(err)
+	defer c.Close()
+	put := func(tube string, delay, ttr time.Duration) {
+		_, err := c.Put(ctx, client.NewJob{Tube: tube, Body: []byte("hello"), Delay: delay, TTR: ttr})
+		must(err)
 	}
-	put("mail", time.Hour)
-	put("backlog", 0)
+	for range 4 {
+		put("mail", 0, time.Minute)
+	}
+	put("mail", time.Hour, time.Minute)
+	put("backlog", 0, time.Minute)
 	must(c.PauseTube(ctx, "backlog", time.Hour))
 	must(c.WatchOnly(ctx, "mail"))
 	for i := range 4 {
@@ -162,10 +167,17 @@ func work(ctx context.Context, t *testing.T, addr string) {
 		case 3: // it is held during the wait
 		}
 	}
-	must(c.WatchOnly(ctx, "quiet"))
-	if _, err := c.ReserveTimeout(ctx, time.Second); !errors.Is(err, client.ErrTimedOut) {
-		t.Fatal(err)
-	}
+	sleepy, err := client.Dial(ctx, addr, opt)
+	must(err)
+	defer sleepy.Close()
+	put("slow", 0, time.Second)
+	must(sleepy.WatchOnly(ctx, "slow"))
+	_, err = sleepy.Reserve(ctx)
+	must(err)
+	must(c.WatchOnly(ctx, "slow"))
+	job, err := c.Reserve(ctx) // when the time to run is over
+	must(err)
+	must(job.Delete(ctx))
 }
 
 // hasData reports whether an expression has a value that is a number.

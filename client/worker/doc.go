@@ -46,6 +46,7 @@
 //
 // A worker has as many connections as it works on jobs at a time ([Options].Concurrency),
 // since in the protocol a reserved job belongs to its connection and a waiting reserve
-// blocks it. On a connection a job is deleted and the next one taken in one round trip.
-// With several servers there are as many connections to each of them.
+// blocks it. A job is deleted and the next one taken in one round trip. With several servers
+// there are as many connections to each of them, and the delete takes a round trip of its
+// own.
 package worker

@@ -31,18 +31,18 @@ func (t *Terms) LetIn(addr netip.Addr) bool {
 // A Control admits the clients of a server, on whatever listener: it has the policy and the
 // limits in force. The zero value lets everybody do everything, as often as they like.
 type Control struct {
-	policy atomic.Pointer[Policy] // nil: nobody is asked who he is
+	policy atomic.Pointer[Policy] // nil: clients are not asked who they are
 	limits
 }
 
-// NewControl returns the Control of listeners with these terms. It asks nobody who he is if
-// the policy is empty, and no listener wants to know.
+// NewControl returns the Control of listeners with these terms. It does not ask clients who
+// they are if the policy is empty and no listener requires it.
 func NewControl(p *Policy, listeners []Terms) (*Control, error) {
 	c := &Control{}
 	required := slices.ContainsFunc(listeners, func(t Terms) bool { return t.Required })
 	switch {
 	case required && p.identities == 0:
-		return nil, errors.New("require-auth: nobody could get in, for there is no [[identity]] in a configuration file")
+		return nil, errors.New("require-auth needs an [[identity]] in the configuration file: without one no client could log in")
 	case p.identities+p.rules > 0:
 		c.policy.Store(p)
 	}
@@ -61,15 +61,15 @@ func (c *Control) Replace(p *Policy) error {
 	case old == nil:
 		return nil
 	case old.identities > 0 && p.identities == 0:
-		return errors.New("the last [[identity]] has gone: to let everybody in takes a restart")
+		return errors.New("the configuration file has no [[identity]] any more: to serve clients without authentication, restart the server")
 	case old.rules > 0 && p.rules == 0:
-		return errors.New("the last [[rule]] has gone: to let everybody do everything takes a restart")
+		return errors.New("the configuration file has no [[rule]] any more: to give all clients all rights, restart the server")
 	}
 	c.policy.Store(p)
 	return nil
 }
 
-// open is the policy of those who ask nobody who he is.
+// open is the policy where clients are not asked who they are.
 var open, _ = New(Config{})
 
 // Identify is [Policy.Identify] by the policy in force.

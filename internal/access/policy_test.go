@@ -245,9 +245,9 @@ func TestReplace(t *testing.T) {
 		wantAsked bool
 	}{
 		{"the same", both, both, "", true},
-		{"no rule", both, policy(Config{Identities: token}), "the last [[rule]] has gone", true},
-		{"no identity", both, policy(Config{Rules: rule}), "the last [[identity]] has gone", true},
-		{"nothing", both, none, "the last [[identity]] has gone", true},
+		{"no rule", both, policy(Config{Identities: token}), "no [[rule]] any more", true},
+		{"no identity", both, policy(Config{Rules: rule}), "no [[identity]] any more", true},
+		{"nothing", both, none, "no [[identity]] any more", true},
 		{"the first rule", policy(Config{Identities: token}), both, "", true},
 		{"the first of all", none, both, "", false},
 	} {
@@ -263,7 +263,7 @@ func TestReplace(t *testing.T) {
 			t.Errorf("%s: clients are asked who they are: %v", c.what, control.Asks())
 		}
 	}
-	if _, err := NewControl(none, []Terms{{}, {Required: true}}); err == nil || !strings.Contains(err.Error(), "nobody could get in") {
+	if _, err := NewControl(none, []Terms{{}, {Required: true}}); err == nil || !strings.Contains(err.Error(), "require-auth needs an [[identity]]") {
 		t.Error(err)
 	}
 }

@@ -169,6 +169,10 @@ func (m metrics) queue(s *snapshot) {
 
 func (m metrics) server(s *server.Counts) {
 	m.gauge(maxConnections, float64(s.MaxConnections))
+	m.gauge(full, flag(s.Full))
+	m.counter(evicted, s.ClosedForMemory)
+	m.gauge(buffers, float64(s.Buffers))
+	m.gauge(maxBuffers, float64(s.MaxBuffers))
 	m.gauge(maxJobSize, float64(s.MaxJobSize))
 	m.counter(rejected, s.RejectedConnections, "too many")
 	m.counter(rejected, s.CrowdedConnections, "too many of one address")

@@ -124,7 +124,7 @@ func (r *Report) sum() {
 			f.ToResponder = quotients(&f.Servers[sideB], &f.Servers[sideResponder])
 		}
 		for j := range f.Targets {
-			f.Targets[j].judge(f)
+			f.Targets[j].evaluate(f)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (t *Target) subject(f *Figure) *Series {
 	return &f.Servers[sideB]
 }
 
-func (t *Target) judge(f *Figure) {
+func (t *Target) evaluate(f *Figure) {
 	s := t.subject(f)
 	if s.Spread == nil {
 		return

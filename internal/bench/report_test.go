@@ -163,7 +163,7 @@ func TestTargets(t *testing.T) {
 		}
 		f := Figure{Unit: load.Bytes, ToA: series(tt.toA), ToResponder: series(tt.toResponder)}
 		f.Servers[sideB] = series(tt.b)
-		tt.target.judge(&f)
+		tt.target.evaluate(&f)
 		if got := tt.target.describe(&f) + ": " + tt.target.verdict(); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.target, got, tt.want)
 		}

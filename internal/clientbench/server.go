@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/freeport"
 )
 
 // A server is a process that was started to be measured.
@@ -16,17 +18,13 @@ type server struct {
 
 // startServer starts a program that takes beanstalkd's flags on a free port.
 func startServer(program string) (*server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Reserve()
 	if err != nil {
 		return nil, err
 	}
-	addr := l.Addr().String()
-	l.Close()
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
-	}
-	s := &server{filepath.Base(program), addr, exec.Command(program, "-l", host, "-p", port)}
+	defer port.Release()
+	addr := net.JoinHostPort("127.0.0.1", port.String())
+	s := &server{filepath.Base(program), addr, exec.Command(program, "-l", "127.0.0.1", "-p", port.String())}
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}

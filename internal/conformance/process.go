@@ -36,6 +36,12 @@ func (p Process) Start(tb testing.TB, args []string) Instance {
 	return nil
 }
 
+// A server has two minutes to start, on a machine that is busy with other things.
+const (
+	startPoll  = 10 * time.Millisecond
+	startPolls = 12_000
+)
+
 type processInstance struct {
 	addr   string
 	cmd    *exec.Cmd
@@ -62,14 +68,14 @@ func (p Process) start(args []string) (*processInstance, error) {
 		cmd.Wait()
 		close(in.exited)
 	}()
-	for range 1000 {
+	for range startPolls {
 		if in.first, err = net.Dial("tcp", in.addr); err == nil {
 			return in, nil
 		}
 		select {
 		case <-in.exited:
 			return nil, fmt.Errorf("%s exited: %v\n%s", cmd, cmd.ProcessState, output.Bytes())
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(startPoll):
 		}
 	}
 	in.stop()

@@ -77,7 +77,7 @@ type loop struct {
 	aborting bool
 	ready    []*socket // for the next pass: they have input that was read and not executed
 
-	emptyLetters letters // whose lists the mailbox gets back
+	noMessages messages // whose lists the mailbox gets back
 
 	// Of the pass, and not dealt with yet.
 	serving []*socket // that were ready

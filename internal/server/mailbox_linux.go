@@ -9,15 +9,15 @@ import (
 type mailbox struct {
 	waiting atomic.Bool // there may be mail
 	sync.Mutex
-	letters
+	messages
 	stop   bool // end connections when they have finished what they are about
 	abort  bool // end them at once
 	asleep bool // the loop waits for events: wake it when there is mail
 	closed bool // the loop has ended
 }
 
-// letters are what was sent to a loop and not dealt with yet.
-type letters struct {
+// messages are what was sent to a loop and not dealt with yet.
+type messages struct {
 	answered  []*socket   // their reserves have been answered
 	settled   []*round    // their replies can go
 	acceptors []*acceptor // to accept from, again
@@ -58,8 +58,8 @@ func (l *loop) readMail() {
 	}
 	l.mail.Lock()
 	l.mail.waiting.Store(false)
-	got := l.mail.letters
-	l.mail.letters = l.emptyLetters
+	got := l.mail.messages
+	l.mail.messages = l.noMessages
 	stop, abort := l.mail.stop && !l.stopping, l.mail.abort && !l.aborting
 	l.stopping, l.aborting = l.mail.stop, l.mail.abort
 	l.mail.Unlock()
@@ -87,7 +87,7 @@ func (l *loop) readMail() {
 	}
 	clear(got.answered)
 	clear(got.settled)
-	l.emptyLetters = letters{answered: got.answered[:0], settled: got.settled[:0]}
+	l.noMessages = messages{answered: got.answered[:0], settled: got.settled[:0]}
 	if stop || abort {
 		l.stop(abort)
 	}

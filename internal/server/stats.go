@@ -138,6 +138,9 @@ type Counts struct {
 	RefusedCommands     map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
 	MaxConnections      int               // the limit
 	Full                bool              // no connections are left but those that are kept, if any
+	Buffers             int64             // bytes that the input and the replies of clients take
+	MaxBuffers          int64             // the limit of that; 0: none
+	ClosedForMemory     uint64            // connections closed because of that limit
 	MaxJobSize          int               // of a body, bytes
 	Uptime              time.Duration
 }
@@ -157,6 +160,9 @@ func (s *Server) Counts() Counts {
 		RefusedConnections:  s.refusals.connections.Load(),
 		RefusedCommands:     make(map[string]uint64),
 		MaxConnections:      s.opt.MaxConns,
+		Buffers:             s.shared.Memory.Held(),
+		MaxBuffers:          max(s.opt.MaxBuffers, 0),
+		ClosedForMemory:     s.evicted.Load(),
 		MaxJobSize:          s.opt.MaxJobSize,
 		Uptime:              time.Since(s.begun),
 	}

@@ -117,9 +117,9 @@ func (l *ledger) powerCut(now time.Time, sync time.Duration) {
 	}
 }
 
-// judge finds out how many facts were found, or what is wrong. If it is well
+// check finds out how many facts were found, or what is wrong. If it is well
 // they become the base.
-func (l *ledger) judge(found *state, now time.Time) error {
+func (l *ledger) check(found *state, now time.Time) error {
 	now = now.Add(100 * time.Microsecond) // the broker's clock may be so much ahead: it moves with each request
 	s := l.base.clone()
 	for i := range l.sure {

@@ -66,7 +66,7 @@ func (w *world) boot() error {
 	if err != nil {
 		return err
 	}
-	if err := w.ledger.judge(found, time.Now()); err != nil {
+	if err := w.ledger.check(found, time.Now()); err != nil {
 		w.fatalf("after a restart: %v", err)
 	}
 	return nil

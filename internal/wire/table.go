@@ -52,38 +52,45 @@ var commands = [NumOps]struct {
 	args    [maxArgs]arg // what must follow, up to the end of the line
 	counter string       // key in stats, if it has one
 	need    rights.Need  // what a client must be allowed for it
+	repeat  bool         // see Repeatable
 }{
 	Unknown:          {need: rights.Free},
-	Put:              {"put ", args(argPri, argDelay, argTTR, argSize), "cmd-put", rights.Put.On(rights.TubeInUse)},
-	Peek:             {"peek ", args(argID), "cmd-peek", rights.Peek.On(rights.TubeOfJob)},
-	PeekReady:        {"peek-ready", args(), "cmd-peek-ready", rights.Peek.On(rights.TubeInUse)},
-	PeekDelayed:      {"peek-delayed", args(), "cmd-peek-delayed", rights.Peek.On(rights.TubeInUse)},
-	PeekBuried:       {"peek-buried", args(), "cmd-peek-buried", rights.Peek.On(rights.TubeInUse)},
-	ReserveTimeout:   {"reserve-with-timeout ", args(argTimeout, argIgnored), "cmd-reserve-with-timeout", rights.Reserve.On(rights.WatchedTubes)},
-	ReserveJob:       {"reserve-job ", args(argID), "cmd-reserve-job", rights.Reserve.On(rights.TubeOfJob)},
-	Reserve:          {"reserve", args(), "cmd-reserve", rights.Reserve.On(rights.WatchedTubes)},
-	Delete:           {"delete ", args(argID), "cmd-delete", (rights.Reserve | rights.Manage).OneOn(rights.TubeOfJob)},
-	Release:          {"release ", args(argID, argPri, argDelay), "cmd-release", rights.Reserve.On(rights.TubeOfJob)},
-	Bury:             {"bury ", args(argID, argPri), "cmd-bury", rights.Reserve.On(rights.TubeOfJob)},
-	Kick:             {"kick ", args(argCount, argIgnored), "cmd-kick", rights.Manage.On(rights.TubeInUse)},
-	KickJob:          {"kick-job ", args(argID), "cmd-kick-job", rights.Manage.On(rights.TubeOfJob)},
-	Touch:            {"touch ", args(argID), "cmd-touch", rights.Reserve.On(rights.TubeOfJob)},
-	StatsJob:         {"stats-job ", args(argID), "cmd-stats-job", rights.Stats.On(rights.TubeOfJob)},
-	StatsTube:        {"stats-tube ", args(argTube), "cmd-stats-tube", rights.Stats.On(rights.NamedTube)},
-	Stats:            {"stats", args(), "cmd-stats", rights.Stats.On(rights.SomeTube)},
-	Use:              {"use ", args(argTube), "cmd-use", (rights.Put | rights.Peek | rights.Manage | rights.Stats).OneOn(rights.NamedTube)},
-	Watch:            {"watch ", args(argTube), "cmd-watch", rights.Reserve.On(rights.NamedTube)},
-	Ignore:           {"ignore ", args(argTube), "cmd-ignore", rights.Free},
-	ListTubesWatched: {"list-tubes-watched", args(), "cmd-list-tubes-watched", rights.Free},
-	ListTubeUsed:     {"list-tube-used", args(), "cmd-list-tube-used", rights.Free},
-	ListTubes:        {"list-tubes", args(), "cmd-list-tubes", rights.Stats.On(rights.SomeTube)},
-	Quit:             {"quit", args(argIgnored), "", rights.Free},
-	PauseTube:        {"pause-tube", args(argLooseTube, argDelay), "cmd-pause-tube", rights.Manage.On(rights.NamedTube)},
-	ListJobs:         {"list-jobs ", args(argName, argState, argMaybeLimit, argMaybeCursor), "cmd-list-jobs", rights.Stats.On(rights.NamedTube)},
-	FlushTube:        {"flush-tube ", args(argName, argMaybeIdle, argMaybeLimit), "cmd-flush-tube", rights.Manage.On(rights.NamedTube)},
-	MoveJobs:         {"move-jobs ", args(argName, argOther, argIdle, argMaybeLimit), "cmd-move-jobs", rights.Manage.On(rights.TwoTubes)},
-	Auth:             {"auth ", args(argToken), "", rights.Free},
+	Put:              {"put ", args(argPri, argDelay, argTTR, argSize), "cmd-put", rights.Put.On(rights.TubeInUse), once},
+	Peek:             {"peek ", args(argID), "cmd-peek", rights.Peek.On(rights.TubeOfJob), again},
+	PeekReady:        {"peek-ready", args(), "cmd-peek-ready", rights.Peek.On(rights.TubeInUse), again},
+	PeekDelayed:      {"peek-delayed", args(), "cmd-peek-delayed", rights.Peek.On(rights.TubeInUse), again},
+	PeekBuried:       {"peek-buried", args(), "cmd-peek-buried", rights.Peek.On(rights.TubeInUse), again},
+	ReserveTimeout:   {"reserve-with-timeout ", args(argTimeout, argIgnored), "cmd-reserve-with-timeout", rights.Reserve.On(rights.WatchedTubes), again},
+	ReserveJob:       {"reserve-job ", args(argID), "cmd-reserve-job", rights.Reserve.On(rights.TubeOfJob), again},
+	Reserve:          {"reserve", args(), "cmd-reserve", rights.Reserve.On(rights.WatchedTubes), again},
+	Delete:           {"delete ", args(argID), "cmd-delete", (rights.Reserve | rights.Manage).OneOn(rights.TubeOfJob), once},
+	Release:          {"release ", args(argID, argPri, argDelay), "cmd-release", rights.Reserve.On(rights.TubeOfJob), once},
+	Bury:             {"bury ", args(argID, argPri), "cmd-bury", rights.Reserve.On(rights.TubeOfJob), once},
+	Kick:             {"kick ", args(argCount, argIgnored), "cmd-kick", rights.Manage.On(rights.TubeInUse), once},
+	KickJob:          {"kick-job ", args(argID), "cmd-kick-job", rights.Manage.On(rights.TubeOfJob), once},
+	Touch:            {"touch ", args(argID), "cmd-touch", rights.Reserve.On(rights.TubeOfJob), again},
+	StatsJob:         {"stats-job ", args(argID), "cmd-stats-job", rights.Stats.On(rights.TubeOfJob), again},
+	StatsTube:        {"stats-tube ", args(argTube), "cmd-stats-tube", rights.Stats.On(rights.NamedTube), again},
+	Stats:            {"stats", args(), "cmd-stats", rights.Stats.On(rights.SomeTube), again},
+	Use:              {"use ", args(argTube), "cmd-use", (rights.Put | rights.Peek | rights.Manage | rights.Stats).OneOn(rights.NamedTube), again},
+	Watch:            {"watch ", args(argTube), "cmd-watch", rights.Reserve.On(rights.NamedTube), again},
+	Ignore:           {"ignore ", args(argTube), "cmd-ignore", rights.Free, again},
+	ListTubesWatched: {"list-tubes-watched", args(), "cmd-list-tubes-watched", rights.Free, again},
+	ListTubeUsed:     {"list-tube-used", args(), "cmd-list-tube-used", rights.Free, again},
+	ListTubes:        {"list-tubes", args(), "cmd-list-tubes", rights.Stats.On(rights.SomeTube), again},
+	Quit:             {"quit", args(argIgnored), "", rights.Free, once},
+	PauseTube:        {"pause-tube", args(argLooseTube, argDelay), "cmd-pause-tube", rights.Manage.On(rights.NamedTube), again},
+	ListJobs:         {"list-jobs ", args(argName, argState, argMaybeLimit, argMaybeCursor), "cmd-list-jobs", rights.Stats.On(rights.NamedTube), again},
+	FlushTube:        {"flush-tube ", args(argName, argMaybeIdle, argMaybeLimit), "cmd-flush-tube", rights.Manage.On(rights.NamedTube), once},
+	MoveJobs:         {"move-jobs ", args(argName, argOther, argIdle, argMaybeLimit), "cmd-move-jobs", rights.Manage.On(rights.TwoTubes), once},
+	Auth:             {"auth ", args(argToken), "", rights.Free, once},
 }
+
+// Whether a command may be given again, see Repeatable.
+const (
+	once  = false
+	again = true
+)
 
 // arg is one argument of a command, or what is allowed in place of more.
 type arg uint8
@@ -140,6 +147,11 @@ func (o Op) Counter() string {
 
 // Need returns the rights that a client needs for the command.
 func (o Op) Need() rights.Need { return commands[o].need }
+
+// Repeatable reports whether a client may send the command again when it does not know
+// whether the server has executed it: to execute it twice has the same effect as to execute it
+// once, or the effect of the first time ended with its connection.
+func (o Op) Repeatable() bool { return commands[o].repeat }
 
 // long reports whether the line may have MaxLongLine bytes. To beanstalkd such a
 // line is too long, and its verb unknown.

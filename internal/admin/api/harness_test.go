@@ -126,7 +126,7 @@ func (r *rig) send(h *http.Request, body string) (status int, response string) {
 	r.t.Helper()
 	w := httptest.NewRecorder()
 	r.ServeHTTP(w, h)
-	r.judge(h, body, w)
+	r.conforms(h, body, w)
 	return w.Code, strings.TrimSuffix(w.Body.String(), "\n")
 }
 
@@ -163,9 +163,9 @@ func (r *rig) sendStream(path, lines string) (status int, response string) {
 	return r.send(h, lines)
 }
 
-// judge fails the test if a response is not as it is described, or if a request was
+// conforms fails the test if a response is not as it is described, or if a request was
 // served that is not.
-func (r *rig) judge(h *http.Request, body string, w *httptest.ResponseRecorder) {
+func (r *rig) conforms(h *http.Request, body string, w *httptest.ResponseRecorder) {
 	r.t.Helper()
 	_, pattern := r.mux.Handler(h)
 	method, path, ok := strings.Cut(pattern, " "+Prefix)

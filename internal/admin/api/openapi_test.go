@@ -88,7 +88,7 @@ func TestOutsideOperations(t *testing.T) {
 		h := newRequest(test.method, test.path, "")
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, h)
-		r.judge(h, "", w)
+		r.conforms(h, "", w)
 		if w.Code != test.status || w.Header().Get("Allow") != test.allow {
 			t.Errorf("%s %s: %d, %q", test.method, test.path, w.Code, w.Header().Get("Allow"))
 		}

@@ -187,7 +187,7 @@ func TestOneLimit(t *testing.T) {
 		h := newRequest("POST", "/tubes/mail/jobs", `{"body":"x"}`)
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, h)
-		r.judge(h, `{"body":"x"}`, w)
+		r.conforms(h, `{"body":"x"}`, w)
 		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%q: %d, Retry-After %q", who.Name(), w.Code, w.Header().Get("Retry-After"))
 		}
