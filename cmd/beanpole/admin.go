@@ -153,6 +153,7 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	}
 	if q.journal != nil {
 		forAPI.RewriteJournal = q.journal.Rewrite
+		forAPI.Backup = func() (api.Backup, error) { return openBackup(opt.Journal.Dir) }
 	}
 	operations := api.New(q.broker, forAPI)
 	o.API, a.operations = operations, operations

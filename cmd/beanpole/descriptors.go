@@ -19,18 +19,34 @@ func ownDescriptors(opt *config.Options) int {
 		return serverDescriptors
 	}
 	pages := adminDoor(opt)
-	return serverDescriptors + pages.Connections()
+	own := serverDescriptors + pages.Connections()
+	if opt.Journal.Dir != "" {
+		own += backupDescriptors()
+	}
+	return own
+}
+
+// maxBackupDescriptors is how many segments of a journal are open at most while they are sent.
+const maxBackupDescriptors = 4096
+
+// backupDescriptors returns how many files a backup through the admin pages may have open: a
+// sixteenth of all.
+func backupDescriptors() int { return int(min(openFiles()/16, maxBackupDescriptors)) }
+
+// openFiles returns how many files the process may have open. The limit is its hard one: the
+// Go runtime has raised the other.
+func openFiles() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return math.MaxInt32
+	}
+	return min(uint64(limit.Cur), math.MaxInt32)
 }
 
 // fitConnections returns how many connections there may be, as many as were
-// asked for at most, so that the journal never lacks a descriptor. The limit of
-// the process is its hard one: the Go runtime has raised the other.
+// asked for at most, so that the journal never lacks a descriptor.
 func fitConnections(asked, own int, log *slog.Logger) int {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return asked
-	}
-	open := int(min(uint64(limit.Cur), math.MaxInt32))
+	open := int(openFiles())
 	if asked+server.WaitingRoom(asked) <= open-own {
 		return asked
 	}

@@ -107,6 +107,7 @@ func newRoot() *cobra.Command {
 	}
 	root.AddGroup(cli.Groups()...)
 	root.AddCommand(cli.Commands()...)
+	root.AddCommand(cli.NewBackup(journalcmd.Unpack))
 	for _, newCommand := range commandsToBuild {
 		root.AddCommand(newCommand())
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -107,6 +108,22 @@ func (q *queue) journalHealth() func() api.Journal {
 		st := q.journal.Stats()
 		return api.Journal{Health: health(st), Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live}
 	}
+}
+
+// openBackup opens the segments of the journal to be sent to somebody, or returns nil if there
+// are none.
+func openBackup(dir string) (api.Backup, error) {
+	most := backupDescriptors()
+	b, err := journal.OpenBackup(vfs.OS, dir, most)
+	switch {
+	case errors.Is(err, journal.ErrNothing):
+		return nil, nil
+	case errors.Is(err, journal.ErrTooManySegments):
+		return nil, fmt.Errorf("%w, more than %d: raise the limit of open files or the size of segments (-s), or use \"beanpole journal backup\" on the machine of the server", err, most)
+	case err != nil:
+		return nil, err
+	}
+	return b, nil
 }
 
 // health says what is the matter with the journal, or ok.

@@ -32,12 +32,14 @@ const (
 // adminOptions say where the admin pages of the server are.
 type adminOptions struct {
 	addr string
+	name string // of the option
 }
 
 // define adds the option. otherwise is where they are if nothing is said.
 func (o *adminOptions) define(fs *pflag.FlagSet, otherwise, usage string) {
-	fs.StringVar(&o.addr, "admin", cmp.Or(os.Getenv("BEANPOLE_ADMIN"), otherwise), usage)
-	fs.Lookup("admin").Annotations = map[string][]string{"group": {ServerTitle}}
+	o.name = cmp.Or(o.name, "admin")
+	fs.StringVar(&o.addr, o.name, cmp.Or(os.Getenv("BEANPOLE_ADMIN"), otherwise), usage)
+	fs.Lookup(o.name).Annotations = map[string][]string{"group": {ServerTitle}}
 }
 
 // countsUsage explains the option where it tells more.
@@ -88,7 +90,7 @@ func (o *adminOptions) endpoint() (network, addr string, err error) {
 		return "unix", path, nil
 	}
 	if o.addr == "" || strings.Contains(o.addr, "/") {
-		return "", "", usageError("--admin %q: want HOST:PORT, :PORT of loopback, or unix:PATH", o.addr)
+		return "", "", usageError("--%s %q: want HOST:PORT, :PORT of loopback, or unix:PATH", o.name, o.addr)
 	}
 	host, port, err := net.SplitHostPort(o.addr)
 	if err != nil {
@@ -105,17 +107,33 @@ type problem struct {
 
 // do sends a request with in as JSON, and reads the answer into out; either may be nil.
 func (a *adminClient) do(ctx context.Context, method, path string, in, out any) error {
+	answer, err := a.ask(ctx, method, path, in)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(answer).Decode(out); err != nil {
+		return a.noAPI(err.Error())
+	}
+	return nil
+}
+
+// ask sends a request with in as JSON, if it is not nil, and returns the answer to be read.
+func (a *adminClient) ask(ctx context.Context, method, path string, in any) (io.ReadCloser, error) {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		body = bytes.NewReader(text)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, a.base+apiPrefix+path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -125,19 +143,13 @@ func (a *adminClient) do(ctx context.Context, method, path string, in, out any) 
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {
-		return a.unreachable(ctx, err)
+		return nil, a.unreachable(ctx, err)
 	}
-	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
-		return a.refused(resp)
+		defer resp.Body.Close()
+		return nil, a.refused(resp)
 	}
-	if out == nil {
-		return nil
-	}
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return a.noAPI(err.Error())
-	}
-	return nil
+	return resp.Body, nil
 }
 
 // tubeCounts is what the API tells of a tube and the protocol does not: how often its jobs

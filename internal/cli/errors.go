@@ -64,10 +64,16 @@ func inWords(err, part error, words string) error {
 	return &wordedError{strings.Replace(err.Error(), part.Error(), words, 1), err}
 }
 
+// A coded error has an exit code already: one of ours, or of the program's.
+type coded interface {
+	error
+	ExitCode() int
+}
+
 // exit returns the error with which a command ends: in words for a person, and with its
 // exit code.
 func (s *session) exit(ctx context.Context, err error) error {
-	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
+	if _, ok := errors.AsType[coded](err); ok || err == nil {
 		return err
 	}
 	e, ok := errors.AsType[*client.Error](err)

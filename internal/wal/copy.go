@@ -1,8 +1,10 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -13,37 +15,42 @@ import (
 // that was flushed before the call is in it, and of what was flushed meanwhile the
 // beginning.
 //
-// First all files are opened, so that it does not matter when the other process removes
-// one. If that has happened before, the error wraps fs.ErrNotExist or is a
-// [*CorruptError], and Copy can be called again.
+// If the other process has removed a file before all were open, the error wraps
+// fs.ErrNotExist or is a [*CorruptError], and Copy can be called again.
 func Copy(fsys vfs.FS, dir, to string) (Report, error) {
-	l, err := Open(fsys, dir, Options{ReadOnly: true})
+	files, err := OpenFiles(fsys, dir, 0)
 	if err != nil {
 		return Report{}, err
 	}
-	var files []vfs.File
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
-	segments := l.scan.segments
-	for i := range segments {
-		f, err := fsys.Open(segments[i].path)
-		if err != nil {
-			return Report{}, fmt.Errorf("wal: copy: %w", err)
-		}
-		files = append(files, f)
+	defer files.Close()
+	err = files.Each(func(name string, _ int64, content io.Reader) error {
+		return WriteFile(fsys, filepath.Join(to, name), content)
+	})
+	if err != nil {
+		return Report{}, err
 	}
-	for i := len(segments) - 1; i >= 0; i-- { // the last one grows
-		if err := copySegment(fsys, files[i], &segments[i], to, i == len(segments)-1); err != nil {
-			return Report{}, fmt.Errorf("wal: copy %s: %w", segments[i].path, err)
-		}
+	return Verify(fsys, to)
+}
+
+// WriteFile writes the copy of a file of a log, and makes its content durable.
+func WriteFile(fsys vfs.FS, path string, content io.Reader) error {
+	out, err := fsys.Create(path)
+	if err != nil {
+		return err
 	}
-	if err := fsys.SyncDir(to); err != nil {
+	_, err = io.CopyBuffer(io.NewOffsetWriter(out, 0), content, make([]byte, defaultBlockSize))
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
+}
+
+// Verify makes the names of a copy durable, and reads all of it.
+func Verify(fsys vfs.FS, dir string) (Report, error) {
+	if err := fsys.SyncDir(dir); err != nil {
 		return Report{}, fmt.Errorf("wal: copy: %w", err)
 	}
-	copied, err := Open(fsys, to, Options{ReadOnly: true})
+	copied, err := Open(fsys, dir, Options{ReadOnly: true})
 	if err != nil {
 		return Report{}, err
 	}
@@ -51,52 +58,98 @@ func Copy(fsys vfs.FS, dir, to string) (Report, error) {
 	return Replay(copied, nothing, func(int) error { return nil })
 }
 
-// copySegment copies a segment: the last one up to its last record, which a closing
-// record follows.
-func copySegment(fsys vfs.FS, from vfs.File, f *found, to string, isLast bool) error {
-	out, err := fsys.Create(filepath.Join(to, filepath.Base(f.path)))
-	if err != nil {
-		return err
-	}
-	size, err := from.Size()
-	if err == nil && isLast {
-		err = copyRecords(from, out, f, size)
-	} else if err == nil {
-		err = copyBytes(from, out, 0, size)
-	}
-	if err == nil {
-		err = out.Sync()
-	}
-	return errors.Join(err, out.Close())
+// Files are the segments of a log, open to be copied. It does not matter any more when the
+// process that writes the log removes one, which then takes its room until Close.
+type Files struct {
+	segments []found
+	open     []vfs.File // in the same order
 }
 
-func copyBytes(from, to vfs.File, at, end int64) error {
-	buf := make([]byte, min(end-at, defaultBlockSize))
-	for at < end {
-		b := buf[:min(end-at, int64(len(buf)))]
-		if err := readFull(from, b, at); err != nil {
-			return err
+// ErrTooMany is the error of OpenFiles for a log of more files than it may open.
+var ErrTooMany = errors.New("wal: too many files to open them all")
+
+// OpenFiles opens the files of a log, at most so many; 0: all. See Copy for its errors.
+func OpenFiles(fsys vfs.FS, dir string, most int) (*Files, error) {
+	l, err := Open(fsys, dir, Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	files := &Files{segments: l.scan.segments}
+	if most > 0 && len(files.segments) > most {
+		return nil, ErrTooMany
+	}
+	for i := range files.segments {
+		f, err := fsys.Open(files.segments[i].path)
+		if err != nil {
+			files.Close()
+			return nil, fmt.Errorf("wal: copy: %w", err)
 		}
-		if _, err := to.WriteAt(b, at); err != nil {
-			return err
+		files.open = append(files.open, f)
+	}
+	return files, nil
+}
+
+// Close closes the files.
+func (s *Files) Close() {
+	for _, f := range s.open {
+		f.Close()
+	}
+}
+
+// Len returns how many files there are.
+func (s *Files) Len() int { return len(s.segments) }
+
+// Each calls f for each file, the newest first, with its length in bytes. The newest file has
+// the records that are there when it is read, and ends as if the log had been closed. Others
+// have nothing after their end either: the file may lose what is there while it is read.
+func (s *Files) Each(f func(name string, size int64, content io.Reader) error) error {
+	for i := len(s.segments) - 1; i >= 0; i-- { // the last one grows
+		file, at := s.open[i], s.segments[i].end
+		end, err := make([]byte, nextSize), error(nil)
+		if i == len(s.segments)-1 {
+			at, end, err = endOf(file, &s.segments[i])
+		} else {
+			err = readNext(file, end, at)
 		}
-		at += int64(len(b))
+		if err == nil {
+			content := io.MultiReader(io.NewSectionReader(file, 0, at), bytes.NewReader(end))
+			err = f(filepath.Base(s.segments[i].path), at+int64(len(end)), content)
+		}
+		if err != nil {
+			return fmt.Errorf("wal: copy %s: %w", s.segments[i].path, err)
+		}
 	}
 	return nil
 }
 
-// copyRecords copies header and valid records of a segment, and ends the copy with a
-// closing record.
-func copyRecords(from, to vfs.File, f *found, size int64) error {
-	if err := copyBytes(from, to, 0, headerSize); err != nil {
-		return err
+// readNext reads the name of the next segment, if it is there yet.
+func readNext(file vfs.File, b []byte, at int64) error {
+	n, err := file.ReadAt(b, at)
+	if errors.Is(err, io.EOF) {
+		clear(b[n:])
+		return nil
 	}
-	seed, at, closed := f.seed(), int64(headerSize), false
+	return err
+}
+
+// endOf finds the end of the valid records of a segment, and returns what a copy has after
+// it: a closing record, unless the segment has one, and no name of a next segment.
+func endOf(from vfs.File, f *found) (at int64, end []byte, err error) {
+	size, err := from.Size()
+	if err != nil {
+		return 0, nil, err
+	}
+	seed, closed := f.seed(), false
+	at = headerSize
 	for buf, more := []byte(nil), true; more && !closed; {
 		var reason string
-		var err error
-		if buf, reason, err = readRecords(from, buf, at, size, defaultBlockSize); err != nil {
-			return err
+		buf, reason, err = readRecords(from, buf, at, size, defaultBlockSize)
+		if shorter, e := from.Size(); errors.Is(err, io.ErrUnexpectedEOF) && e == nil && shorter < size {
+			size = shorter // it was cut to its records, because it is full
+			continue
+		}
+		if err != nil {
+			return 0, nil, err
 		}
 		valid := int64(0)
 		for valid < int64(len(buf)) && !closed && check(buf[valid:], seed, at+valid) == "" {
@@ -105,16 +158,11 @@ func copyRecords(from, to vfs.File, f *found, size int64) error {
 			valid += Cost(n)
 		}
 		more = reason == "" && valid == int64(len(buf)) && at+valid < size
-		if _, err := to.WriteAt(buf[:valid], at); err != nil {
-			return err
-		}
 		at += valid
 	}
-	end := make([]byte, 0, endSize)
+	end = make([]byte, 0, endSize)
 	if !closed {
 		end = appendRecord(end, seed, at, at, 1|internalBit, []byte{kindClosing})
 	}
-	end = append(end, make([]byte, nextSize)...)
-	_, err := to.WriteAt(end, at)
-	return err
+	return at, append(end, make([]byte, nextSize)...), nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	_ "embed"
 
@@ -46,7 +47,12 @@ type Options struct {
 	// LimitOf returns where the limits of a tube come from; empty: it has none. Nil: nobody knows.
 	LimitOf func(tube string) string
 
-	// Logger gets a line for each change. Nil: nobody does.
+	// Backup opens a copy of the journal. It is called outside of turns, and not again
+	// before the copy is closed. Its error is for the client. It is nil if there is nothing to
+	// copy yet. Nil: there is no journal.
+	Backup func() (Backup, error)
+
+	// Logger gets a line for each change, and for each backup. Nil: nobody does.
 	Logger *slog.Logger
 }
 
@@ -60,6 +66,8 @@ type API struct {
 
 	tasks    tasks
 	searches chan struct{} // has one for each search that runs
+
+	backingUp atomic.Bool
 }
 
 // New returns the handler of all paths that begin with Prefix.

@@ -17,7 +17,7 @@ import (
 // TestStory uses every operation once at least.
 func TestStory(t *testing.T) {
 	rewrites := 0
-	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Facts: func() ServerFacts { return ServerFacts{Version: "1.2.3", PID: 9} }, Journal: func() Journal { return Journal{"ok", 2, 300, 100} }})
+	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Backup: emptyBackup, Facts: func() ServerFacts { return ServerFacts{Version: "1.2.3", PID: 9} }, Journal: func() Journal { return Journal{"ok", 2, 300, 100} }})
 
 	// Jobs.
 	if got := r.want(201, "POST", "/tubes/mail/jobs", `{"body":"hello"}`, nil); got != `{"id":1}` {
@@ -205,6 +205,7 @@ func TestStory(t *testing.T) {
 	if r.want(202, "POST", "/journal/rewrite", "", nil); rewrites != 1 {
 		t.Errorf("the journal was rewritten %d times", rewrites)
 	}
+	r.want(200, "GET", "/journal", "", nil)
 	r.want(201, "POST", "/tubes/mail/jobs", `{"body":""}`, nil)
 
 	for i := range operations {

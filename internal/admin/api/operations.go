@@ -35,6 +35,7 @@ var (
 	bodiesAnywhere   = (rights.Stats | rights.Peek).On(rights.SomeTube)
 	putAnywhere      = rights.Put.On(rights.SomeTube)
 	peekNamed        = rights.Peek.On(rights.NamedTube)
+	peekEverywhere   = rights.Peek.On(rights.EveryTube)
 	putNamed         = rights.Put.On(rights.NamedTube)
 	manageNamed      = rights.Manage.On(rights.NamedTube)
 	manageBoth       = rights.Manage.On(rights.TwoTubes)
@@ -105,5 +106,6 @@ var operations = []operation{
 
 	{"drain", "POST", "/drain", manageEverywhere, true, little, drain},
 	{"undrain", "POST", "/undrain", manageEverywhere, true, little, undrain},
+	{"getJournal", "GET", "/journal", peekEverywhere, false, little, getJournal},
 	{"rewriteJournal", "POST", "/journal/rewrite", manageEverywhere, true, little, rewriteJournal},
 }

@@ -69,6 +69,7 @@ func TestRights(t *testing.T) {
 		"listChanges":     "manage",
 		"drain":           "manage",
 		"undrain":         "manage",
+		"getJournal":      "peek, both",
 		"rewriteJournal":  "manage",
 		"listTubes":       "stats, stats mail, stats other, both, both mail, both other",
 		"getTube":         "stats, stats mail, both, both mail",
@@ -113,7 +114,7 @@ func TestRights(t *testing.T) {
 	for name, who := range known {
 		for i := range operations {
 			op := &operations[i]
-			r := start(t, Options{RewriteJournal: func() {}, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
+			r := start(t, Options{RewriteJournal: func() {}, Backup: emptyBackup, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
 			r.in(func(e *engine.Engine, now int64) {
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 9}, nil)

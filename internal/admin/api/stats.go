@@ -105,12 +105,15 @@ func (r *request) setDraining(set func()) (reply, error) {
 	return reply{status: 204}, nil
 }
 
+// errNoJournal is the answer to what concerns a journal.
+var errNoJournal = problemf(http.StatusConflict, "there is no journal: the jobs are in memory only")
+
 func rewriteJournal(r *request) (reply, error) {
 	if err := r.decode(&struct{}{}, true); err != nil {
 		return reply{}, err
 	}
 	if r.api.opt.RewriteJournal == nil {
-		return reply{}, problemf(http.StatusConflict, "there is no journal: the jobs are in memory only")
+		return reply{}, errNoJournal
 	}
 	err := r.turn(func(*engine.Engine, int64) error {
 		r.api.opt.RewriteJournal()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -60,7 +61,7 @@ func backup(dir, to string, w io.Writer) error {
 	if report.Segments == 0 {
 		return fmt.Errorf("directory %s: there is no journal", dir)
 	}
-	fmt.Fprintf(w, "copied %d records, %d bytes in %d segments, to %s\n", report.Records, report.Bytes, report.Segments, to)
+	tellCopied(w, report, to)
 	return nil
 }
 
@@ -79,4 +80,38 @@ func removeSegments(dir string) error {
 		}
 	}
 	return nil
+}
+
+// Unpack makes an archive that a server sends the journal in a directory, which is made or is
+// empty.
+func Unpack(dir string, ask func() (io.ReadCloser, error), out io.Writer) error {
+	if err := makeEmpty(dir); err != nil {
+		return command.WithCode(command.ExitJournal, err)
+	}
+	archive, err := ask()
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	report, err := journal.ReadBackup(vfs.OS, dir, archive)
+	if err != nil {
+		return errors.Join(unpackError(dir, err), removeSegments(dir))
+	}
+	tellCopied(out, report, dir)
+	return nil
+}
+
+// unpackError says what an error of ReadBackup means.
+func unpackError(dir string, err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the server has ended the connection before all was sent; its log may say why")
+	case errors.Is(err, wal.ErrCorrupt):
+		return fmt.Errorf("what came is not whole (the disk of the server may be damaged: \"beanpole journal check\" there): %w", readError(dir, err))
+	}
+	return err
+}
+
+func tellCopied(w io.Writer, report wal.Report, to string) {
+	fmt.Fprintf(w, "copied %d records, %d bytes in %d segments, to %s\n", report.Records, report.Bytes, report.Segments, to)
 }
