@@ -61,7 +61,7 @@ var arrows = map[string]string{
 	"internal/cluster/raftlog":   "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/core":      "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/entry":     "internal/engine internal/record",
-	"internal/cluster":           "internal/broker internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/engine internal/journal internal/vfs go.etcd.io/raft golang.org/x/sys google.golang.org/protobuf",
+	"internal/cluster":           "internal/broker internal/cluster/catchup internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/engine internal/journal internal/vfs go.etcd.io/raft golang.org/x/sys google.golang.org/protobuf",
 	"internal/cluster/catchup":   "internal/engine internal/record",
 	"internal/cluster/directory": "",
 	"internal/cluster/transport": "internal/cluster/directory internal/cluster/raftlog github.com/hashicorp/yamux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",

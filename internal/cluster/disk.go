@@ -23,12 +23,14 @@ type disk struct {
 
 // diskWork is what the raft loop wants written, in this order.
 type diskWork struct {
-	writes  []core.Write
-	group   *core.Group // or nil
-	members []raftlog.Member
-	peer    *peerRecord      // or nil
-	cut     raftlog.Position // the journal has this durably; zero: no cut
-	shared  uint64           // all members have the log up to here
+	core       *core.Core // of writes
+	writes     []core.Write
+	group      *core.Group // or nil
+	members    []raftlog.Member
+	peer       *peerRecord      // or nil
+	cut        raftlog.Position // the journal has this durably; zero: no cut
+	everywhere uint64           // all members have the log up to here
+	begin      *beginning       // or nil
 }
 
 type peerRecord struct {
@@ -66,8 +68,12 @@ func (d *disk) run() {
 // write writes a batch, and delivers its responses when it is durable.
 func (d *disk) write(batch []diskWork) {
 	var responses []*raftpb.Message
+	var of *core.Core
 	for _, w := range batch {
 		d.try(func() error { return d.append(w) })
+		if w.core != of && w.core != nil {
+			of, responses = w.core, nil // nobody waits for those of an earlier core
+		}
 		for _, write := range w.writes {
 			responses = append(responses, write.Responses...)
 		}
@@ -78,7 +84,16 @@ func (d *disk) write(batch []diskWork) {
 	d.setBegun(d.m.opt.Now())
 	d.try(d.m.log.Sync)
 	d.setBegun(0)
-	d.m.mail.post(func() { d.m.raft.core.Done(responses) })
+	d.m.answer(of, responses)
+}
+
+// answer delivers responses to the core, unless there is another one by now.
+func (m *Member) answer(c *core.Core, responses []*raftpb.Message) {
+	m.mail.post(func() {
+		if m.raft.core == c {
+			c.Done(responses)
+		}
+	})
 }
 
 // append appends what is wanted. After an error the same call does what is left of it.
@@ -100,14 +115,17 @@ func (d *disk) append(w diskWork) error {
 			return err
 		}
 	}
-	return d.cut(w.cut, w.shared)
+	if w.begin != nil {
+		return w.begin.write(log)
+	}
+	return d.cut(w.cut, w.everywhere)
 }
 
 // cut cuts the log, if that frees something, at what the journal has durably and all members have, or where more than
 // Options.Keep bytes stay.
-func (d *disk) cut(synced raftlog.Position, shared uint64) error {
+func (d *disk) cut(synced raftlog.Position, everywhere uint64) error {
 	log := d.m.log
-	index := min(synced.Index, max(shared, log.Beyond(d.m.opt.Keep)))
+	index := min(synced.Index, max(everywhere, log.Beyond(d.m.opt.Keep)))
 	if !log.Frees(index) {
 		return nil
 	}

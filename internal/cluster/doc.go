@@ -34,6 +34,9 @@
 // all facts. A start applies what comes after it again. Raft's log is cut at what the journal has durably, and
 // every other member has, but not more than [Options].Keep bytes stay for those that are away.
 //
+// A member whose next entry is cut everywhere receives the whole queue from another one, and goes on with the log from
+// there (walk.go). So does one that joins a cluster which was made of a single server's journal.
+//
 // # Goroutines
 //
 // The raft loop owns the core; it is told by letters in a mailbox, and touches neither disk nor network. The append goroutine
@@ -48,8 +51,7 @@
 //
 // # Not here
 //
-// Connections between members, who may join, what clients at a follower see. A member that needs entries
-// which are cut cannot catch up by itself.
+// Connections between members, who may join, what clients at a follower see.
 //
 // Start reading at member.go, then turn.go, then office.go.
 package cluster

@@ -248,10 +248,11 @@ func (m *Member) manage() {
 		clear(r.goals)
 		return
 	}
-	r.shared = s.GetCommit()
+	r.everywhere = s.GetCommit()
 	for _, p := range s.Progress {
-		r.shared = min(r.shared, p.Match)
+		r.everywhere = min(r.everywhere, p.Match)
 	}
+	m.findDonor(&s)
 	m.promote(s.GetCommit())
 	m.recordPeers()
 }

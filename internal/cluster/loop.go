@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/binary"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -12,13 +11,19 @@ import (
 
 // raftState is owned by the raft loop.
 type raftState struct {
-	core    *core.Core
-	members []raftlog.Member
-	told    uint64            // the leader whose time was heard last
-	peers   map[uint64]*peer  // what is known of other members in this life
-	shared  uint64            // all members have the log up to here, as far as is known
-	goals   map[uint64]uint64 // learner -> the entry with which it has caught up
-	swaps   map[uint64]uint64 // learner -> the voter in whose place it comes
+	core       *core.Core
+	members    []raftlog.Member
+	told       uint64            // the leader whose time was heard last
+	peers      map[uint64]*peer  // what is known of other members in this life
+	everywhere uint64            // all members have the log up to here, as far as is known
+	goals      map[uint64]uint64 // learner -> the entry with which it has caught up
+	swaps      map[uint64]uint64 // learner -> the voter in whose place it comes
+
+	// Of a member that needs entries which are cut.
+	donor   uint64   // who is to send a walk, as the leader says
+	needy   []uint64 // at the leader: those that need one
+	walking bool     // one is received
+	partial bool     // engine and journal do not have everything: the member takes no part but for heartbeats
 
 	successor uint64 // the leadership is to go to that one; 0: to nobody
 	giveUpAt  int64  // when to go on leading if it has not, on Options.Now
@@ -33,8 +38,7 @@ func (m *Member) raftLoop() {
 		select {
 		case <-m.mail.wake:
 		case <-ticker.C:
-			m.raft.core.Tick(m.opt.Now())
-			m.manage()
+			m.tick()
 		case <-m.stop:
 			return
 		}
@@ -45,6 +49,14 @@ func (m *Member) raftLoop() {
 		clear(letters)
 		m.work()
 	}
+}
+
+func (m *Member) tick() {
+	if m.raft.partial {
+		return // it must not stand for election
+	}
+	m.raft.core.Tick(m.opt.Now())
+	m.manage()
 }
 
 // work does what the core wants done.
@@ -59,8 +71,9 @@ func (m *Member) work() {
 		if work.Group != nil {
 			m.regroup(work.Group)
 		}
-		m.disk.add(diskWork{writes: work.Write})
+		m.disk.add(diskWork{core: m.raft.core, writes: work.Write})
 		if len(work.Send) > 0 {
+			m.addBeacons(work.Send)
 			m.opt.Transport.Send(work.Send)
 		}
 		m.give(work.Apply)
@@ -117,7 +130,10 @@ func (m *Member) Step(message *raftpb.Message) {
 	m.mail.post(func() {
 		from := message.GetFrom()
 		m.heardOf(from, message)
-		m.hear(message)
+		m.takeBeacon(message)
+		if m.raft.partial && message.GetType() != raftpb.MsgHeartbeat {
+			return
+		}
 		if err := m.raft.core.Step(message); err != nil {
 			m.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
 		}
@@ -142,29 +158,8 @@ func (m *Member) inLoop(f func()) bool {
 	}
 }
 
-// beaconLength is the length of what a leader tells all members with its heartbeats: the cluster's time,
-// and up to which entry all members have the log.
-const beaconLength = 16
-
-func (m *Member) beacon() []byte {
-	b := binary.LittleEndian.AppendUint64(make([]byte, 0, beaconLength), uint64(m.clock.time()))
-	return binary.LittleEndian.AppendUint64(b, m.raft.shared)
-}
-
-// hear takes the leader's beacon from a message.
-func (m *Member) hear(message *raftpb.Message) {
-	b := core.BeaconOf(message)
-	_, term := m.raft.core.Leader()
-	if len(b) < beaconLength || message.GetTerm() < term {
-		return
-	}
-	m.clock.hear(int64(binary.LittleEndian.Uint64(b)), message.GetFrom() != m.raft.told)
-	m.raft.told = message.GetFrom()
-	m.raft.shared = binary.LittleEndian.Uint64(b[8:])
-}
-
 // journalSynced hears that the journal has the entries up to one durably. The loop has done by then what the
 // changes of configuration among them mean, so the roles of the members are recorded before the log is cut.
 func (m *Member) journalSynced(at raftlog.Position) {
-	m.disk.add(diskWork{cut: at, shared: m.raft.shared})
+	m.disk.add(diskWork{cut: at, everywhere: m.raft.everywhere})
 }

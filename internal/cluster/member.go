@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -41,6 +43,10 @@ type Options struct {
 	// Deposed, if not nil, is called when an office has ended. It must not return before no request of a client
 	// of that office will be applied any more; all that come meanwhile fail with broker.ErrDeposed.
 	Deposed func()
+
+	// Fetch, if not nil, connects to another member so that its Donate writes what is read here. It is called when this
+	// member needs entries that the others do not have any more.
+	Fetch func(ctx context.Context, donor uint64) (io.ReadCloser, error)
 
 	Journal journal.Options // the Member sets Epoch and Member; Sync 0: 2 s
 	Engine  engine.Options  // the Member sets Logged and Admit
@@ -167,6 +173,12 @@ func (m *Member) open(found raftlog.Found) error {
 	if err := m.setClock(state); err != nil {
 		return err
 	}
+	if m.raft.partial = m.isPartial(); m.raft.partial {
+		m.turn.walking, m.stuck = true, true
+		if err := m.removeJournal(); err != nil {
+			return err
+		}
+	}
 	eng, err := m.openJournal()
 	if err != nil {
 		return err
@@ -253,10 +265,11 @@ func (m *Member) openJournal() (*engine.Engine, error) {
 func (m *Member) startCore(found raftlog.Found) error {
 	mark := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
 	if cut := m.log.State().Cut; mark.Index < cut.Index {
-		if mark.Index > 0 || cut != begun {
+		if !m.raft.partial && (mark.Index > 0 || cut != begun) {
 			return fmt.Errorf("cluster: the journal has the entries up to %d, and the log begins after %d: this member must join again", mark.Index, cut.Index)
 		}
-		mark = cut // what was there before the cluster
+		mark = cut // what was there before the cluster, or will be there after a walk
+		m.turn.applied.Index, m.turn.applied.Term = cut.Index, cut.Term
 	}
 	var err error
 	if m.log.Last().Index < mark.Index {
@@ -268,14 +281,21 @@ func (m *Member) startCore(found raftlog.Found) error {
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
+	return m.newCore(mark, found.Torn)
+}
+
+// newCore makes a core whose engine has the entries up to one.
+func (m *Member) newCore(applied raftlog.Position, torn bool) (err error) {
 	m.raft.core, err = core.New(m.log, core.Options{
 		ID:      m.opt.Self.ID,
-		Applied: mark,
-		Torn:    found.Torn,
+		Applied: applied,
+		Torn:    torn,
 		Tick:    m.opt.Tick,
-		Beacon:  m.beacon,
 		Logger:  m.opt.Logger,
 	})
+	if err == nil {
+		m.queue = applyQueue{core: m.raft.core}
+	}
 	return err
 }
 

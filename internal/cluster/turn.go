@@ -27,6 +27,7 @@ type turnState struct {
 
 	office  uint64 // in which the engine decides; 0: it follows
 	spoilt  bool
+	walking bool // engine and journal do not have everything: see walk.go
 	builder entry.Builder
 	facts   int   // in builder
 	retryAt int64 // when to try to append again what the journal could not take, on the engine's clock; 0: now
@@ -243,6 +244,7 @@ func (m *Member) reportSynced() {
 
 // applyQueue has entries that are committed, and not applied.
 type applyQueue struct {
+	core  *core.Core // that has committed them
 	waits []core.Apply
 	at    int // entries of the first that are done
 }
@@ -276,7 +278,10 @@ const (
 // apply applies what is committed, as much as a turn can bear.
 func (m *Member) apply(now int64) (next int64) {
 	t := &m.turn
-	if now < t.retryAt {
+	switch {
+	case t.walking:
+		return engine.Never
+	case now < t.retryAt:
 		return t.retryAt
 	}
 	if t.retryAt != 0 {
@@ -303,10 +308,10 @@ func (m *Member) apply(now int64) (next int64) {
 		done.bytes += int64(len(e.GetData()))
 		done.facts += facts
 		m.mu.Lock()
-		responses := m.queue.took()
+		responses, of := m.queue.took(), m.queue.core
 		m.mu.Unlock()
 		if len(responses) > 0 {
-			m.mail.post(func() { m.raft.core.Done(responses) })
+			m.answer(of, responses)
 		}
 	}
 	return now

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -56,18 +58,28 @@ type way struct {
 }
 
 func newWorld(t *testing.T, seed uint64, n int) *world {
-	w := &world{t: t, start: time.Now(), rng: rand.New(rand.NewPCG(seed, 1)), cut: map[[2]uint64]bool{}, ledger: newLedger()}
-	for i := range n {
+	w := emptyWorld(t, seed)
+	w.grow(n)
+	return w
+}
+
+func emptyWorld(t *testing.T, seed uint64) *world {
+	return &world{t: t, start: time.Now(), rng: rand.New(rand.NewPCG(seed, 1)), cut: map[[2]uint64]bool{}, ledger: newLedger()}
+}
+
+// grow adds machines until there are n members.
+func (w *world) grow(n int) {
+	w.t.Helper()
+	for len(w.machines) < n {
 		m := w.machine()
-		if i == 0 {
-			w.must(Init(m.disk, dir, m.self()))
-			m.boot()
-			w.leader()
+		if len(w.machines) > 1 {
+			w.join(m)
 			continue
 		}
-		w.join(m)
+		w.must(Init(m.disk, dir, m.self()))
+		m.boot()
+		w.leader()
 	}
-	return w
 }
 
 func (w *world) machine() *machine {
@@ -134,6 +146,7 @@ func (m *machine) start() error {
 	o.FS, o.Dir, o.Self, o.Transport = m.disk, dir, m.self(), m
 	o.Now = func() int64 { return int64(time.Since(m.w.start)) + 1 }
 	o.Deposed = func() { m.deposed++ }
+	o.Fetch = m.fetch
 	o.Logger = slog.New(slog.NewTextHandler(m.w, &slog.HandlerOptions{Level: slog.LevelDebug})).With("member", m.id)
 	member, err := Open(o)
 	if err != nil {
@@ -144,6 +157,21 @@ func (m *machine) start() error {
 	m.member = member
 	m.life++
 	return nil
+}
+
+// fetch connects to a donor.
+func (m *machine) fetch(ctx context.Context, donor uint64) (io.ReadCloser, error) {
+	w := m.w
+	w.mu.Lock()
+	member := w.machines[donor-1].member
+	cut := w.cut[[2]uint64{donor, m.id}]
+	w.mu.Unlock()
+	if member == nil || cut {
+		return nil, errors.New("no route to host")
+	}
+	r, to := io.Pipe()
+	go func() { to.CloseWithError(member.Donate(ctx, to)) }()
+	return r, nil
 }
 
 // Send is part of Transport.
@@ -267,6 +295,12 @@ func (w *world) until(what string, so func() bool) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+	for _, m := range w.machines {
+		if m.member != nil {
+			s, err := m.member.Status()
+			fmt.Fprintf(w, "%d: %+v %v %v applied %v\n", m.id, s, err, m.member.Err(), m.applied())
+		}
 	}
 	w.fatalf("after 30 s it is not so that %s", what)
 }

@@ -36,10 +36,6 @@ type Options struct {
 	ElectionTicks int           // without a leader, before a member stands; 10
 	LeaseTicks    int           // less than ElectionTicks; 6
 
-	// Beacon, if not nil, returns what a leader tells all members about every tick. They
-	// find it with BeaconOf. A tick may miss its beacon, and one may come twice.
-	Beacon func() []byte
-
 	Logger *slog.Logger
 }
 
@@ -96,9 +92,10 @@ type Core struct {
 	own       []uint64
 	committed uint64
 
-	applied  raftlog.Position // Done was called for the entries up to here
-	confDone uint64           // the last change of configuration that was applied
-	confAsk  bool             // one was proposed in this term, and not applied
+	applied  raftlog.Position  // Done was called for the entries up to here
+	confDone uint64            // the last change of configuration that was applied
+	conf     *raftpb.ConfState // after that one
+	confAsk  bool              // one was proposed in this term, and not applied
 	lease    lease
 	gate     gate
 
@@ -140,7 +137,7 @@ func New(log Log, o Options) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
 	}
-	c := &Core{opt: o, log: log, node: node, applied: applied, confDone: state.ConfIndex}
+	c := &Core{opt: o, log: log, node: node, applied: applied, confDone: state.ConfIndex, conf: state.Conf}
 	c.gate.torn = o.Torn
 	c.gate.heard = map[uint64]raftlog.Position{}
 	c.look()
@@ -299,7 +296,8 @@ func (c *Core) didChange(e *raftpb.Entry) {
 	}
 	cc := confChange(e)
 	c.confDone, c.confAsk = e.GetIndex(), false
-	c.work.Group = &Group{Conf: c.node.ApplyConfChange(cc), Index: e.GetIndex(), Context: cc.GetContext()}
+	c.conf = c.node.ApplyConfChange(cc)
+	c.work.Group = &Group{Conf: c.conf, Index: e.GetIndex(), Context: cc.GetContext()}
 }
 
 // confChange returns the change of configuration of an entry.
@@ -325,6 +323,9 @@ func (c *Core) Office() uint64 { return c.office }
 
 // Leader returns who leads, as far as this member knows, and in which term; 0 is nobody.
 func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }
+
+// Conf returns the roles of the members after the last change of configuration that was applied, and its index.
+func (c *Core) Conf() (*raftpb.ConfState, uint64) { return c.conf, c.confDone }
 
 // Status returns what Raft knows of itself and, at a leader, of the others.
 func (c *Core) Status() raft.Status { return c.node.Status() }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/raftpb"
 )
 
 // A lease is what a leader knows of its majority. Questions have ascending numbers; one is under way
@@ -73,47 +72,32 @@ func (c *Core) ask(now int64) {
 	l := &c.lease
 	l.asked++
 	l.askedAt, l.underWay = now, true
-	context := c.context(l.asked)
-	if c.opt.Beacon != nil {
-		context = append(context, c.opt.Beacon()...)
-	}
-	c.node.ReadIndex(context)
+	c.node.ReadIndex(c.context(l.asked))
 }
 
-// contextLength is the length of what makes the context of a question unique.
-const contextLength = 32
-
-// context returns that part of the context of a question which no other question has: not of another
+// context returns the context of a question, which no other question has: not of another
 // member, another life of this one, or another term.
 func (c *Core) context(number uint64) []byte {
-	b := make([]byte, 0, 2*contextLength)
+	var b []byte
 	for _, v := range [...]uint64{c.opt.ID, c.log.State().Starts, c.term, number} {
 		b = binary.BigEndian.AppendUint64(b, v)
 	}
 	return b
 }
 
-// BeaconOf returns the beacon of the leader that has sent a message, or nil if that brings none.
-func BeaconOf(m *raftpb.Message) []byte {
-	b := m.GetContext()
-	if m.GetType() != raftpb.MsgHeartbeat || len(b) <= contextLength || binary.BigEndian.Uint64(b) != m.GetFrom() {
-		return nil
-	}
-	return b[contextLength:]
-}
-
 // answered takes the answer to a question.
 func (c *Core) answered(r raft.ReadState) {
-	l := &c.lease
-	switch context := string(r.RequestCtx[:min(len(r.RequestCtx), contextLength)]); {
-	case context == string(c.context(0)):
+	switch string(r.RequestCtx) {
+	case string(c.context(0)):
 		c.gate.upTo, c.gate.answered = r.Index, true
-	case l.underWay && context == string(c.context(l.asked)):
-		l.underWay = false
-		l.confirmed, l.at = l.asked, l.askedAt
-		if l.again {
-			l.again = false
-			c.ask(l.askedAt) // no later than it was asked for: the lease is the shorter for it
+	case string(c.context(c.lease.asked)):
+		if l := &c.lease; l.underWay {
+			l.underWay = false
+			l.confirmed, l.at = l.asked, l.askedAt
+			if l.again {
+				l.again = false
+				c.ask(l.askedAt) // no later than it was asked for: the lease is the shorter for it
+			}
 		}
 	}
 }

@@ -69,9 +69,10 @@ func (l *Log) highestOf(sequence uint64) uint64 {
 	return 0
 }
 
-// cutAt forgets the entries up to one, and begins there if the log ends before it.
+// cutAt forgets the entries up to one, and begins there if the log ends before it, or has another one of that index.
 func (l *Log) cutAt(at Position) {
-	if at.Index >= l.last.Index {
+	i := sort.Search(len(l.terms), func(i int) bool { return l.terms[i].Index > at.Index })
+	if at.Index >= l.last.Index || i > 0 && l.terms[i-1].Term != at.Term {
 		l.begin(at)
 	}
 	for len(l.newest) > 0 && l.newest[0].GetIndex() <= at.Index {

@@ -224,8 +224,8 @@ func (l *Log) SetPeer(id uint64, p Peer) error {
 }
 
 // Cut says that entries up to one are not needed any more: a journal has them,
-// durably. An entry beyond the end of the log makes that the log's end: so a log
-// begins whose journal is ahead of it. No more than the segments before that entry go.
+// durably. An entry beyond the end of the log makes that the log's end, and so does one of another term than the
+// log's of that index, which others have not agreed on: so a log begins whose journal is ahead of it. No more than the segments before that entry go.
 func (l *Log) Cut(at Position) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// A beacon is what a leader tells another member with each heartbeat, after Raft's context of that:
+//
+//	beacon := time everywhere donor needy* n     each 8 bytes; n: number of those before it
+//
+// time is the cluster's; all members have the log up to everywhere; donor sends a walk to those that need one.
+
+// addBeacons adds the beacon to heartbeats that are about to be sent.
+func (m *Member) addBeacons(messages []*raftpb.Message) {
+	var b []byte
+	for _, msg := range messages {
+		if msg.GetType() != raftpb.MsgHeartbeat {
+			continue
+		}
+		if b == nil {
+			b = m.beacon()
+		}
+		msg.Context = slices.Concat(msg.GetContext(), b)
+	}
+}
+
+func (m *Member) beacon() []byte {
+	r := &m.raft
+	words := append([]uint64{uint64(m.clock.time()), r.everywhere, r.donor}, r.needy...)
+	words = append(words, uint64(len(words)))
+	b := make([]byte, 0, 8*len(words))
+	for _, v := range words {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return b
+}
+
+// takeBeacon takes the beacon out of a heartbeat.
+func (m *Member) takeBeacon(msg *raftpb.Message) {
+	if msg.GetType() != raftpb.MsgHeartbeat {
+		return
+	}
+	words, context := splitBeacon(msg.GetContext())
+	msg.Context = context
+	if _, term := m.raft.core.Leader(); len(words) < 3 || msg.GetTerm() < term {
+		return
+	}
+	r := &m.raft
+	m.clock.hear(int64(words[0]), msg.GetFrom() != r.told)
+	r.told = msg.GetFrom()
+	r.everywhere, r.donor = words[1], words[2]
+	if r.partial || slices.Contains(words[3:], m.opt.Self.ID) {
+		m.startWalk()
+	}
+}
+
+// splitBeacon returns the words of a beacon and the context before it.
+func splitBeacon(b []byte) (words []uint64, context []byte) {
+	if len(b) < 8 {
+		return nil, nil
+	}
+	rest, n := b[:len(b)-8], binary.LittleEndian.Uint64(b[len(b)-8:])
+	if n > uint64(len(rest))/8 {
+		return nil, nil
+	}
+	begin := len(rest) - 8*int(n)
+	for i := begin; i < len(rest); i += 8 {
+		words = append(words, binary.LittleEndian.Uint64(rest[i:]))
+	}
+	if begin > 0 {
+		context = rest[:begin]
+	}
+	return words, context
+}
