@@ -70,9 +70,10 @@ fuzz: ## each fuzz target for FUZZTIME
 		done; \
 	done
 
-sim: ## the whole server with power cuts, and members of a cluster with everything that fails, SEEDS seeds each
+sim: ## the whole server with power cuts, members of a cluster and their journals with everything that fails, SEEDS seeds each
 	$(GO) test ./internal/sim -timeout 0 -sim.seeds=$(or $(SEEDS),5000)
 	$(GO) test ./internal/cluster/core -timeout 0 -run 'TestSimulation|TestPlanted' -core.seeds=$(or $(SEEDS),5000) -core.planted=2000
+	$(GO) test ./internal/journal -timeout 0 -run 'TestMembers' -journal.seeds=$(or $(SEEDS),5000)
 
 crash: ## kill -9 of the real process under load, ROUNDS times
 	$(GO) test ./internal/soak -run Crash -timeout 0 -crash.rounds=$(or $(ROUNDS),200)

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -11,7 +12,7 @@ import (
 )
 
 // sent returns changes as another member gets them.
-func sent(t *testing.T, changes []engine.Change) (got []engine.Change) {
+func sent(t testing.TB, changes []engine.Change) (got []engine.Change) {
 	t.Helper()
 	for i := range changes {
 		c, err := record.Decode(append(record.Append(nil, &changes[i], epoch), changes[i].Body...), epoch, make(map[string]string))
@@ -23,7 +24,7 @@ func sent(t *testing.T, changes []engine.Change) (got []engine.Change) {
 	return got
 }
 
-func openMember(t *testing.T, fsys vfs.FS, dir string) (*Journal, *engine.Engine) {
+func openMember(t testing.TB, fsys vfs.FS, dir string) (*Journal, *engine.Engine) {
 	t.Helper()
 	j := New(Options{SegmentSize: segment, Epoch: epoch, Member: true, Sync: 1})
 	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
@@ -111,4 +112,181 @@ func TestCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	restart(disks[1], "/", eng.Digest(100, epoch), at)
+}
+
+// A leads is a leader whose entries are committed a turn later, and appended another turn later.
+type leads struct {
+	*bench
+	entries [][]engine.Change
+	at      Applied
+}
+
+func newLeads(t *testing.T, disk *memfs.FS) *leads {
+	t.Helper()
+	j, eng := openMember(t, disk, "/")
+	return &leads{bench: &bench{tb: t, log: j, eng: eng, s: eng.Open(nil)}}
+}
+
+// turn does something, and appends what was done two turns before.
+func (l *leads) turn(do func()) {
+	l.tb.Helper()
+	l.now += int64(cleanPause)
+	do()
+	changes := l.eng.TakeChanges()
+	l.entries = append(l.entries, sent(l.tb, changes))
+	l.log.Executed(changes)
+	if len(l.entries) > 2 {
+		l.append(l.entries[0])
+		l.entries = l.entries[1:]
+	}
+	if err := errors.Join(l.log.files.Flush(), l.log.files.Sync()); err != nil {
+		l.tb.Fatal(err)
+	}
+	l.log.Housekeep(l.now)
+	l.log.preparing.wait()
+	l.log.looker.wait()
+	l.log.syncing.wait()
+}
+
+func (l *leads) append(changes []engine.Change) {
+	l.tb.Helper()
+	l.at = Applied{Index: l.at.Index + 1, Term: 1, Stamp: l.now}
+	if err := l.log.AppendCommitted(changes, l.at); err != nil {
+		l.tb.Fatal(err)
+	}
+}
+
+// A job that has a fact in flight in every turn keeps neither cleaning nor rewriting from going on. What they
+// write of it is what was committed last.
+func TestHotJob(t *testing.T) {
+	disk := memfs.New()
+	l := newLeads(t, disk)
+	var hot uint64
+	l.turn(func() { hot = l.put(engine.Spec{}, 100) })
+	begins := l.log.Stats().Oldest
+	buried := false
+	toggle := func() {
+		l.turn(func() {
+			if buried = !buried; buried {
+				l.eng.ReserveJob(l.now, l.s, hot)
+				l.eng.Bury(l.s, hot, uint32(l.now))
+			} else {
+				l.eng.KickJob(l.now, hot)
+			}
+			l.eng.Delete(l.s, l.put(engine.Spec{}, 1000))
+		})
+	}
+	for range 500 {
+		toggle()
+	}
+	if st := l.log.Stats(); st.Oldest < begins+3 {
+		t.Errorf("cleaning does not go on: the oldest segment is %d, was %d", st.Oldest, begins)
+	}
+	l.log.Rewrite()
+	for range 51 {
+		toggle()
+	}
+	if l.log.rewriting != nil {
+		t.Error("rewriting does not end")
+	}
+	if err := l.log.Check(); err != nil {
+		t.Fatal(err)
+	}
+	_, eng := openMember(t, disk.Crash(rand.New(rand.NewPCG(1, 2))), "/")
+	c, ok := eng.Snapshot(hot)
+	now, _ := l.eng.Snapshot(hot)
+	if !ok || c.State != engine.Buried || now.State != engine.Buried || c.Pri == now.Pri {
+		t.Errorf("after a restart the job is %+v; in the engine, which is two turns ahead, it is %+v", c, now)
+	}
+}
+
+// A disk that is full keeps a follower from jobs, and from all that comes after them, and not from deletions.
+// When it has room again it goes on where it was.
+func TestFullFollower(t *testing.T) {
+	disk := memfs.New()
+	j, eng := openMember(t, disk, "/")
+	put := func(id uint64) []engine.Change {
+		return sent(t, []engine.Change{
+			{Kind: engine.JobPut, State: engine.Ready, ID: id, TTR: 1, Tube: "default", Body: make([]byte, 5000)},
+			{Kind: engine.JobState, State: engine.Ready, ID: id, TTR: 1, Kicks: uint32(id)},
+		})
+	}
+	disk.SetLimit(disk.Used() + 10*segment)
+	at := Applied{Term: 1}
+	for {
+		at.Index++
+		if err := j.AppendCommitted(put(at.Index), at); err != nil {
+			at.Index--
+			break
+		}
+	}
+	if at.Index == 0 || j.Applied() != at {
+		t.Fatalf("applied %+v, want %+v", j.Applied(), at)
+	}
+	if err := j.Check(); err != nil {
+		t.Fatal(err)
+	}
+	full := at
+	full.Index++
+	disk.SetLimit(0)
+	if err := j.AppendCommitted(put(full.Index), full); err != nil {
+		t.Fatal(err)
+	}
+	disk.SetLimit(1)
+	at = full
+	for id := range full.Index {
+		at.Index++
+		if err := j.AppendCommitted([]engine.Change{{Kind: engine.JobDeleted, ID: id + 1}}, at); err != nil {
+			t.Fatalf("on a full disk job %d cannot be deleted: %v", id+1, err)
+		}
+	}
+	if st := eng.Stats(); st.Ready != 0 || j.Applied() != at {
+		t.Errorf("%d jobs are left, and applied is %+v, want %+v", st.Ready, j.Applied(), at)
+	}
+	if err := errors.Join(j.Check(), j.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A journal that is opened without being a member's belongs to no cluster any more.
+func TestLeaveCluster(t *testing.T) {
+	disk := memfs.New()
+	j, _ := openMember(t, disk, "/")
+	at := Applied{Index: 7, Term: 3, Stamp: epoch}
+	if err := errors.Join(j.AppendCommitted(nil, at), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var entries []Entry
+	if _, err := Dump(disk, "/", func(e Entry) error {
+		entries = append(entries, e)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].Kind != "applied" || entries[0].Index != 7 || entries[0].Term != 3 || entries[0].At.UnixNano() != epoch {
+		t.Errorf("the dump is %+v", entries)
+	}
+	single := New(Options{SegmentSize: segment})
+	if _, err := single.Open(disk, "/", engine.New(engine.Options{Logged: true, Admit: single.Admit})); err != nil {
+		t.Fatal(err)
+	}
+	if err := single.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := openMember(t, disk, "/")
+	if again.Applied() != (Applied{}) {
+		t.Errorf("the journal of a cluster of one has %+v", again.Applied())
+	}
+	again.Close()
+}
+
+// A member takes nothing over from a beanstalkd: the others would not have it.
+func TestMemberTakesNothingOver(t *testing.T) {
+	fsys := newDirs(t)
+	writeTheirs(t, fsys, "/a", 1, 2, 3)
+	j := New(Options{Member: true})
+	_, err := j.Open(fsys, "/a", engine.New(engine.Options{Logged: true, Admit: j.Admit}))
+	if _, ok := errors.AsType[*MixedError](err); !ok {
+		t.Errorf("Open: %v, want a MixedError", err)
+	}
 }

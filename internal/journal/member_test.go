@@ -1,0 +1,411 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// A group is the members of a cluster that have nothing but a journal each: what they agree
+// on is a list in memory, and a seed decides when an entry of it is committed, who leads, what
+// is dropped when a leader is deposed, and what fails.
+type group struct {
+	mu        sync.Mutex
+	changed   sync.Cond // committed, or the leader
+	rng       *rand.Rand
+	opt       Options
+	planted   planted
+	pace      int // about so many entries are committed at a time
+	entries   []entry
+	committed int // so many of them
+	term      uint64
+	leader    *member // nil: there is none
+	members   []*member
+
+	ledger *engine.Engine // has the facts of the entries that were committed
+
+	seen tally
+}
+
+// An entry has the records of its facts.
+type entry struct {
+	facts [][]byte
+	at    Applied
+}
+
+// tally counts what has happened, over all seeds.
+type tally struct {
+	Committed, Dropped, Deposed, Crashed, Looked, Migrated, InFlight, Failed int
+}
+
+// changes returns the facts of an entry as a member gets them.
+func (e *entry) changes(epoch int64) (changes []engine.Change) {
+	tubes := make(map[string]string)
+	for _, rec := range e.facts {
+		c, err := record.Decode(rec, epoch, tubes)
+		if err != nil {
+			panic(err)
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+func newGroup(seed uint64, p planted) *group {
+	g := &group{rng: rand.New(rand.NewPCG(seed, 17)), ledger: engine.New(engine.Options{}), planted: p, term: 1}
+	g.changed.L = &g.mu
+	g.pace = 1 + g.rng.IntN(8)
+	g.opt = Options{SegmentSize: 512 << g.rng.IntN(4), Member: true, Sync: time.Duration(1+g.rng.IntN(300)) * time.Millisecond}
+	for range 2 {
+		m := &member{g: g, disk: memfs.New()}
+		g.members = append(g.members, m)
+		m.boot()
+	}
+	return g
+}
+
+// commit commits some more entries.
+func (g *group) commit(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for ; n > 0 && g.committed < len(g.entries); n-- {
+		e := &g.entries[g.committed]
+		for _, c := range e.changes(0) {
+			g.ledger.Restore(c)
+		}
+		g.committed++
+		g.seen.Committed++
+	}
+	g.changed.Broadcast()
+}
+
+// depose ends the office of the leader. Of what it has not committed some is dropped.
+func (g *group) depose() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leader == nil {
+		return
+	}
+	g.seen.Deposed++
+	kept := g.committed + g.rng.IntN(len(g.entries)-g.committed+1)
+	g.seen.Dropped += len(g.entries) - kept
+	g.entries = g.entries[:kept]
+	g.leader.deposed = true
+	g.leader = nil
+	g.term++
+	g.changed.Broadcast()
+}
+
+// elect makes a member the leader, when it has applied all.
+func (g *group) elect(m *member) {
+	g.commit(len(g.entries))
+	m.applySome(len(g.entries))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !m.deposed && m.j.Applied().Index == uint64(g.committed) {
+		g.leader = m
+	}
+}
+
+// A member is the Log of its own broker.
+type member struct {
+	g      *group
+	disk   *memfs.FS
+	fsys   *faultfs.FS
+	epoch  int64  // ns since 1970, when the engine's clock was 0
+	cut    uint64 // its copy of the entries begins after this one
+	began  time.Time
+	j      *Journal
+	eng    *engine.Engine
+	b      *broker.Broker
+	crew   []*engine.Session
+	facts  [][]byte // of the turn
+	wrong  error
+	budget int // entries to apply in the next turn
+
+	// Of the leader.
+	deposed  bool              // its engine has to be made again
+	executed [][]engine.Change // of entries that are not applied; for what is planted
+}
+
+// boot starts the member on its disk.
+func (m *member) boot() {
+	m.fsys = faultfs.New(m.disk)
+	m.began = time.Now()
+	m.epoch = m.began.UnixNano()
+	m.b = broker.New(m.open(), broker.Options{Log: m, Now: func() int64 { return int64(time.Since(m.began)) }})
+}
+
+// open reads the journal into another engine.
+func (m *member) open() *engine.Engine {
+	opt := m.g.opt
+	opt.Epoch = m.epoch
+	m.j = New(opt)
+	m.eng = engine.New(engine.Options{Logged: true, Admit: m.j.Admit})
+	m.crew, m.facts, m.executed, m.deposed = nil, nil, nil, false
+	_, err := m.j.Open(m.fsys, "/", m.eng)
+	if wal.NoRoom(err) {
+		m.disk.SetLimit(0)
+		return m.open()
+	}
+	if err != nil {
+		if m.deposed = m.dark(); !m.deposed { // else it has no engine before the next start
+			m.fail(err)
+		}
+		m.j = nil
+		return m.eng
+	}
+	m.fail(m.known(m.j.Applied()))
+	return m.eng
+}
+
+// known returns an error unless the entries after a mark are there.
+func (m *member) known(a Applied) error {
+	switch {
+	case a.Index > uint64(m.g.committed):
+		return errors.New("the journal has what is not committed")
+	case a.Index < m.cut:
+		return errors.New("the log was cut where the journal still needs it")
+	case a.Index > 0 && m.g.entries[a.Index-1].at != a:
+		return errors.New("the journal has the mark of another entry")
+	}
+	return nil
+}
+
+func (m *member) fail(err error) {
+	if m.wrong == nil && err != nil {
+		m.wrong = err
+	}
+}
+
+// Append implements broker.Log.
+func (m *member) Append(changes []engine.Change) error {
+	g := m.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leader != m {
+		return broker.ErrDeposed
+	}
+	var kept []engine.Change
+	for i := range changes {
+		c := &changes[i]
+		m.facts = append(m.facts, append(record.Append(nil, c, m.epoch), c.Body...))
+		kept = append(kept, *c)
+		kept[i].Body = bytes.Clone(c.Body)
+	}
+	m.executed = append(m.executed, kept)
+	if g.planted != cleanedInFlight {
+		m.j.Executed(changes)
+	}
+	return nil
+}
+
+// Flush proposes an entry.
+func (m *member) Flush() (durable bool, err error) {
+	g := m.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m.deposed {
+		return false, broker.ErrDeposed
+	}
+	if len(m.facts) == 0 {
+		return true, nil
+	}
+	at := Applied{Index: uint64(len(g.entries)) + 1, Term: g.term, Stamp: time.Now().UnixNano()}
+	g.entries = append(g.entries, entry{m.facts, at})
+	m.facts = nil
+	return false, nil
+}
+
+// Sync waits for the commit.
+func (m *member) Sync() error {
+	g := m.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for want := len(g.entries); g.leader == m && g.committed < want; {
+		g.changed.Wait()
+	}
+	if g.leader != m {
+		return broker.ErrDeposed
+	}
+	return nil
+}
+
+// Housekeep applies what was committed.
+func (m *member) Housekeep(now int64) (next int64) {
+	m.g.mu.Lock()
+	defer m.g.mu.Unlock()
+	if m.deposed || m.wrong != nil {
+		return engine.Never
+	}
+	m.apply()
+	m.j.Flush()
+	return m.j.Housekeep(now)
+}
+
+// Close implements broker.Log.
+func (m *member) Close() error {
+	if m.j == nil { // it was not read
+		return nil
+	}
+	return m.j.Close()
+}
+
+// apply applies some entries.
+func (m *member) apply() {
+	g := m.g
+	for ; m.budget > 0 && m.j.Applied().Index < uint64(g.committed); m.budget-- {
+		e := &g.entries[m.j.Applied().Index]
+		if err := m.append(e); err != nil {
+			g.seen.Failed++
+			return
+		}
+		if g.leader == m {
+			m.executed = m.executed[1:]
+		}
+	}
+	m.cut = max(m.cut, m.j.Synced().Index)
+	if g.planted == cutUnsynced {
+		m.cut = m.j.Applied().Index
+	}
+	g.seen.InFlight = max(g.seen.InFlight, len(m.j.inFlight.reserved))
+}
+
+// append appends an entry, or does what is planted.
+func (m *member) append(e *entry) error {
+	changes := e.changes(m.epoch)
+	switch m.g.planted {
+	case markFirst:
+		if err := m.j.AppendCommitted(nil, e.at); err != nil {
+			return err
+		}
+		m.j.Flush()
+		return m.j.AppendCommitted(changes, Applied{})
+	case cleanedInFlight:
+		if m.g.leader == m && m.j.appended == 0 {
+			m.j.Executed(m.executed[0])
+		}
+	}
+	err := m.j.AppendCommitted(changes, e.at)
+	if m.g.planted == putNotCounted {
+		for id, f := range m.j.inFlight.jobs {
+			if _, ok := m.eng.Snapshot(id); !ok {
+				m.j.unmark(f.mark)
+				f.mark = 0
+				m.j.inFlight.jobs[id] = f
+			}
+		}
+	}
+	return err
+}
+
+// turn does something in a turn of the member's broker, and does not wait for a commit.
+func (m *member) turn(f func(e *engine.Engine, now int64)) {
+	m.b.Look(func(e *engine.Engine, now int64) {
+		if m.wrong == nil && m.j != nil && m.g.planted == nothing {
+			m.fail(errors.Join(e.Check(), m.j.Check()))
+		}
+		f(e, now)
+	})
+	synctest.Wait()
+}
+
+// applySome applies so many of the entries that are committed, unless the disk fails.
+func (m *member) applySome(n int) {
+	m.g.mu.Lock()
+	m.budget = n
+	m.g.mu.Unlock()
+	m.turn(func(*engine.Engine, int64) {})
+}
+
+// rebuild makes the engine of a deposed leader again, from its journal.
+func (m *member) rebuild() {
+	if !m.deposed {
+		return
+	}
+	m.turn(func(*engine.Engine, int64) {}) // so that the broker hears of it
+	m.b.Replace(func() *engine.Engine {
+		m.fsys.Set()
+		m.Close()
+		return m.open()
+	})
+	synctest.Wait()
+}
+
+// stop keeps the member from doing anything more.
+func (m *member) stop() {
+	m.g.mu.Lock()
+	defer m.g.mu.Unlock()
+	m.deposed = true
+}
+
+// crash ends the process, with or without the machine, and starts it again.
+func (m *member) crash(power bool) {
+	g := m.g
+	g.seen.Crashed++
+	if g.leader == m {
+		g.depose()
+	}
+	m.stop()
+	if power {
+		m.disk.Cut()
+	}
+	m.fsys.Set(faultfs.Fault{Op: faultfs.Any, Sticky: true}) // the process is dead
+	m.b.Close()
+	synctest.Wait()
+	m.fsys.Set()
+	if power {
+		m.disk = m.disk.Crash(g.rng)
+	}
+	m.boot()
+}
+
+// dark reports whether the power of the member is cut.
+func (m *member) dark() bool {
+	_, err := m.disk.List("/")
+	return errors.Is(err, memfs.ErrPowerCut)
+}
+
+// compare compares an engine that has all that is committed with the ledger.
+func (m *member) compare(e *engine.Engine, epoch int64, what string) {
+	now := time.Now().UnixNano() + int64(time.Millisecond)
+	if got, want := e.Digest(now-epoch, epoch), m.g.ledger.Digest(now, 0); got != want {
+		m.fail(errors.New(what + " differs from what was committed:\n" + differences(e, epoch, m.g.ledger, now)))
+	}
+}
+
+// lookAtDisk reads what a power cut would leave of the disk now, and adds what comes after it.
+func (m *member) lookAtDisk() {
+	g := m.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen.Looked++
+	opt := g.opt
+	opt.Epoch = m.epoch
+	j := New(opt)
+	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit})
+	disk := m.disk.Crash(g.rng)
+	disk.SetLimit(0)
+	if _, err := j.Open(disk, "/", eng); err != nil {
+		m.fail(err)
+		return
+	}
+	defer j.Close()
+	m.fail(m.known(j.Applied()))
+	for n := j.Applied().Index; m.wrong == nil && n < uint64(g.committed); n++ {
+		e := &g.entries[n]
+		m.fail(j.AppendCommitted(e.changes(m.epoch), e.at))
+	}
+	m.fail(errors.Join(eng.Check(), j.Check()))
+	m.compare(eng, m.epoch, "the disk")
+}
