@@ -254,11 +254,10 @@ func (m *machine) kill(power bool) {
 	if power {
 		luck = w.rng
 	}
-	old := m.disk
-	m.disk = old.Crash(luck)
+	m.disk.Cut() // nothing that the process does from now on is on the disk of the next one
+	m.disk = m.disk.Crash(luck)
 	w.mu.Unlock()
 	if member != nil {
-		old.Cut()
 		member.Close() // of its goroutines; its disk is not that of the machine any more
 	}
 }
@@ -396,10 +395,44 @@ func (w *world) audit() {
 			want = digest
 		}
 		if digest != want {
-			w.fatalf("member %d has another queue than the first one", m.id)
+			w.fatalf("member %d has another queue than the first one:\n%s", m.id, w.difference(m))
 		}
 		m.check()
 	}
+}
+
+// difference says how the queue of a machine differs from that of the first one that is up.
+func (w *world) difference(m *machine) string {
+	var first *machine
+	for _, o := range w.machines {
+		if first == nil && o.member != nil {
+			first = o
+		}
+	}
+	a, b := first.jobs(), m.jobs()
+	var out strings.Builder
+	for id, text := range a {
+		if b[id] != text {
+			fmt.Fprintf(&out, "member %d: %s\nmember %d: %s\n", first.id, text, m.id, b[id])
+		}
+	}
+	for id, text := range b {
+		if a[id] == "" {
+			fmt.Fprintf(&out, "member %d has also: %s\n", m.id, text)
+		}
+	}
+	return out.String()
+}
+
+func (m *machine) jobs() map[uint64]string {
+	jobs := map[uint64]string{}
+	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
+		for c := range e.Snapshots {
+			epoch := m.member.clock.epoch
+			jobs[c.ID] = fmt.Sprintf("%d in %s, state %d, pri %d, delay %d, created %d, due %d, body %q", c.ID, c.Tube, c.State, c.Pri, c.Delay, c.Created+epoch, c.Due+epoch, c.Body)
+		}
+	})
+	return jobs
 }
 
 func (m *machine) applied() (index uint64) {
