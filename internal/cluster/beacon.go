@@ -9,9 +9,10 @@ import (
 
 // A beacon is what a leader tells another member with each heartbeat, after Raft's context of that:
 //
-//	beacon := time everywhere donor needy* n     each 8 bytes; n: number of those before it
+//	beacon := time everywhere cut donor needy* n     each 8 bytes; n: number of those before it
 //
-// time is the cluster's; all members have the log up to everywhere; donor sends a walk to those that need one.
+// time is the cluster's; all members have the log up to everywhere; the leader's begins after cut; donor sends a walk to
+// those that need one.
 
 // addBeacons adds the beacon to heartbeats that are about to be sent.
 func (m *Member) addBeacons(messages []*raftpb.Message) {
@@ -29,7 +30,7 @@ func (m *Member) addBeacons(messages []*raftpb.Message) {
 
 func (m *Member) beacon() []byte {
 	r := &m.raft
-	words := append([]uint64{uint64(m.clock.time()), r.everywhere, r.donor}, r.needy...)
+	words := append([]uint64{uint64(m.clock.time()), r.everywhere, m.log.State().Cut.Index, r.donor}, r.needy...)
 	words = append(words, uint64(len(words)))
 	b := make([]byte, 0, 8*len(words))
 	for _, v := range words {
@@ -45,15 +46,17 @@ func (m *Member) takeBeacon(msg *raftpb.Message) {
 	}
 	words, context := splitBeacon(msg.GetContext())
 	msg.Context = context
-	if _, term := m.raft.core.Leader(); len(words) < 3 || msg.GetTerm() < term {
+	if _, term := m.raft.core.Leader(); len(words) < 4 || msg.GetTerm() < term {
 		return
 	}
 	r := &m.raft
 	m.clock.hear(int64(words[0]), msg.GetFrom() != r.told)
 	r.told = msg.GetFrom()
-	r.everywhere, r.donor = words[1], words[2]
-	if r.partial || slices.Contains(words[3:], m.opt.Self.ID) {
-		m.startWalk()
+	r.everywhere, r.donor = words[1], words[3]
+	// A member that knows an entry to be committed which the leader has lacks nothing, whatever the leader knew of it.
+	lacks := m.raft.core.Status().GetCommit() < words[2] && slices.Contains(words[4:], m.opt.Self.ID)
+	if r.partial || lacks {
+		m.startWalk(words[2])
 	}
 }
 

@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -46,7 +49,7 @@ func (w *world) load(clients int) (stop func()) {
 				select {
 				case <-done:
 					return
-				case <-time.After(time.Duration(1+rng.IntN(20)) * time.Millisecond):
+				case <-time.After(time.Duration(1+rng.IntN(40)) * time.Millisecond):
 				}
 				m := w.whoLeads()
 				switch {
@@ -74,32 +77,96 @@ func (w *world) whoLeads() *Member {
 	return nil
 }
 
-// Nothing that was acknowledged is lost when members are killed, lose their power, or are cut off.
-func TestThree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
-		stop := w.load(5)
-		for round := range 12 {
-			time.Sleep(time.Second)
-			m := w.machineOf(w.leader())
-			if round%4 == 3 { // a follower
-				m = w.machines[m.id%3]
-			}
-			switch round % 3 {
-			case 0, 1:
-				m.kill(round%3 == 1)
-				time.Sleep(2 * time.Second)
-				m.boot()
-			case 2:
-				w.part(m)
-				time.Sleep(3 * time.Second)
-				w.heal()
-			}
+// Nothing that was acknowledged is lost, and all members have the same, whatever happens to a minority of them.
+func TestLives(t *testing.T) {
+	first, last := uint64(1), *seedsFlag
+	if *seedFlag != 0 {
+		first, last = *seedFlag, *seedFlag
+	}
+	for seed := first; seed <= last; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { life(t, seed) })
+		})
+	}
+}
+
+var (
+	seedFlag  = flag.Uint64("cluster.seed", 0, "the seed of the only run of TestLives")
+	seedsFlag = flag.Uint64("cluster.seeds", 4, "how many seeds TestLives has")
+)
+
+func life(t *testing.T, seed uint64) {
+	w := emptyWorld(t, seed)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	w.opt.Log.SegmentSize, w.opt.Log.Recent, w.opt.Keep = 8<<10, 4<<10, 32<<10
+	w.opt.Journal.SegmentSize, w.opt.Journal.Sync = 16<<10, 200*time.Millisecond
+	w.grow(3 + 2*rng.IntN(2))
+	stop := w.load(3)
+	for range 8 {
+		time.Sleep(time.Duration(rng.IntN(1500)) * time.Millisecond)
+		w.mishap(rng)
+	}
+	w.recover()
+	time.Sleep(3 * time.Second)
+	before := len(w.ledger.puts)
+	time.Sleep(time.Second)
+	stop()
+	if len(w.ledger.puts) == before {
+		w.fatalf("nothing is acknowledged though all is well")
+	}
+	w.audit()
+	t.Logf("%d members, %d puts and %d deletes acknowledged, %d walks", len(w.machines), len(w.ledger.puts), len(w.ledger.deletes), strings.Count(w.log.String(), "the whole queue was received"))
+	w.close()
+}
+
+// mishap lets something happen to a member, to the leader most often.
+func (w *world) mishap(rng *rand.Rand) {
+	l := w.leader()
+	m := w.machineOf(l)
+	if rng.IntN(3) == 0 {
+		m = w.machines[rng.IntN(len(w.machines))]
+	}
+	if m.member == nil {
+		return
+	}
+	switch rng.IntN(6) {
+	case 0, 1:
+		m.kill(rng.IntN(2) == 0)
+		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond) // long enough that the others cut what it needs
+		m.boot()
+	case 2:
+		w.part(m)
+		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
+		w.heal()
+	case 3: // one way only
+		w.mu.Lock()
+		for _, o := range w.machines {
+			w.cut[[2]uint64{o.id, m.id}] = true
 		}
-		time.Sleep(3 * time.Second)
-		stop()
-		w.audit()
-		t.Logf("%d puts and %d deletes were acknowledged", len(w.ledger.puts), len(w.ledger.deletes))
-		w.close()
-	})
+		w.mu.Unlock()
+		time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		w.heal()
+	case 4:
+		ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Second)
+		l.Transfer(ctx, w.machines[rng.IntN(len(w.machines))].id) // it may be refused
+		cancel()
+	case 5: // all lose their power
+		for _, o := range w.machines {
+			o.kill(true)
+		}
+		for _, o := range w.machines {
+			time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
+			o.boot()
+		}
+	}
+}
+
+// recover ends all faults.
+func (w *world) recover() {
+	w.heal()
+	for _, m := range w.machines {
+		if m.member == nil {
+			m.boot()
+		}
+	}
 }

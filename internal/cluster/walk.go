@@ -48,8 +48,8 @@ func (m *Member) findDonor(s *raft.Status) {
 // donorLag is how many entries a donor may be behind the leader.
 const donorLag = 10_000
 
-// startWalk begins to receive a walk, if none is being received.
-func (m *Member) startWalk() {
+// startWalk begins to receive a walk that is not older than an entry, if none is being received.
+func (m *Member) startWalk(cut uint64) {
 	r := &m.raft
 	if r.walking || m.opt.Fetch == nil || r.donor == 0 || r.donor == m.opt.Self.ID {
 		return
@@ -59,7 +59,7 @@ func (m *Member) startWalk() {
 	m.done.Go(func() {
 		ctx, cancel := m.context()
 		defer cancel()
-		if err := m.receive(ctx, donor); err != nil && ctx.Err() == nil {
+		if err := m.receive(ctx, donor, cut); err != nil && ctx.Err() == nil {
 			m.opt.Logger.Warn("the queue could not be received from another member; it is tried again", "from", donor, "err", err)
 			m.sleep(ctx, recoverPause)
 		}
@@ -88,7 +88,7 @@ func (m *Member) sleep(ctx context.Context, d time.Duration) {
 }
 
 // receive receives a walk, and makes this member one that goes on from there.
-func (m *Member) receive(ctx context.Context, donor uint64) error {
+func (m *Member) receive(ctx context.Context, donor, cut uint64) error {
 	stream, err := m.opt.Fetch(ctx, donor)
 	if err != nil {
 		return err
@@ -104,6 +104,9 @@ func (m *Member) receive(ctx context.Context, donor uint64) error {
 	})
 	if err != nil {
 		return err
+	}
+	if from, own := got.From.Index, m.log.State().Cut.Index; from < max(cut, own) {
+		return fmt.Errorf("cluster: the walk began at entry %d; the leader's log begins after %d, this member's after %d", from, cut, own)
 	}
 	group, err := readGroup(in)
 	if err != nil {

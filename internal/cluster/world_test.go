@@ -142,6 +142,7 @@ func (m *machine) boot() {
 }
 
 func (m *machine) start() error {
+	fmt.Fprintf(m.w, "%d starts\n", m.id)
 	o := m.w.opt
 	o.FS, o.Dir, o.Self, o.Transport = m.disk, dir, m.self(), m
 	o.Now = func() int64 { return int64(time.Since(m.w.start)) + 1 }
@@ -246,6 +247,7 @@ func (keep) Uint64() uint64 { return ^uint64(0) }
 // kill ends the process of a machine without a word; if power is set, the machine loses its power.
 func (m *machine) kill(power bool) {
 	w := m.w
+	fmt.Fprintf(w, "%d is killed; power %v\n", m.id, power)
 	w.mu.Lock()
 	member := m.member
 	m.member = nil
@@ -325,10 +327,11 @@ func (w *world) heal() {
 type ledger struct {
 	puts, deletes map[uint64]bool // by id: acknowledged
 	tried         map[uint64]bool // a delete may have happened
+	at            map[uint64]time.Duration
 }
 
 func newLedger() ledger {
-	return ledger{puts: map[uint64]bool{}, deletes: map[uint64]bool{}, tried: map[uint64]bool{}}
+	return ledger{puts: map[uint64]bool{}, deletes: map[uint64]bool{}, tried: map[uint64]bool{}, at: map[uint64]time.Duration{}}
 }
 
 // put puts a job at a member, and reports whether that was acknowledged.
@@ -343,7 +346,7 @@ func (w *world) put(m *Member, tube string, spec engine.Spec, body string) (id u
 	if err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.ledger.puts[id] = true
+		w.ledger.puts[id], w.ledger.at[id] = true, time.Since(w.start)
 	}
 	return id, err
 }
@@ -370,18 +373,14 @@ func (w *world) delete(m *Member) error {
 // audit waits until all members that are up have the same, and holds that against the ledger.
 func (w *world) audit() {
 	w.t.Helper()
-	w.until("all have applied the same", func() bool {
+	w.until("all have applied what is committed", func() bool {
 		synctest.Wait()
-		index := uint64(0)
+		s, err := w.leader().Status()
+		w.must(err)
 		for _, m := range w.machines {
-			if m.member == nil {
-				continue
-			}
-			applied := m.applied()
-			if index != 0 && applied != index {
+			if m.member != nil && m.applied() != s.Commit {
 				return false
 			}
-			index = applied
 		}
 		return true
 	})
@@ -397,7 +396,11 @@ func (w *world) audit() {
 		if digest != want {
 			w.fatalf("member %d has another queue than the first one:\n%s", m.id, w.difference(m))
 		}
-		m.check()
+	}
+	for _, m := range w.machines {
+		if m.member != nil {
+			m.check()
+		}
 	}
 }
 
@@ -429,7 +432,7 @@ func (m *machine) jobs() map[uint64]string {
 	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
 		for c := range e.Snapshots {
 			epoch := m.member.clock.epoch
-			jobs[c.ID] = fmt.Sprintf("%d in %s, state %d, pri %d, delay %d, created %d, due %d, body %q", c.ID, c.Tube, c.State, c.Pri, c.Delay, c.Created+epoch, c.Due+epoch, c.Body)
+			jobs[c.ID] = fmt.Sprintf("%d in %s, pri %d, delay %d, created %d, body %q", c.ID, c.Tube, c.Pri, c.Delay, c.Created+epoch, c.Body)
 		}
 	})
 	return jobs
@@ -456,7 +459,7 @@ func (m *machine) check() {
 		err = errors.Join(e.Check(), m.member.turn.journal.Check())
 		for id := range w.ledger.puts {
 			if _, ok := e.Snapshot(id); !ok && !w.ledger.tried[id] {
-				err = errors.Join(err, fmt.Errorf("job %d was acknowledged, and is gone", id))
+				err = errors.Join(err, fmt.Errorf("job %d was acknowledged at %d ms, and is gone", id, w.ledger.at[id].Milliseconds()))
 			}
 		}
 		for id := range w.ledger.deletes {
