@@ -7,7 +7,7 @@ UNITS ?= /etc/systemd/system
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 ARCH ?= $(shell $(GO) env GOARCH)
 
-.PHONY: all build test race test-32 lint scan vulncheck interop fuzz sim crash soak budget bench bench-compare install manual package release image clean
+.PHONY: all build test race test-32 lint scan vulncheck interop fuzz sim model crash soak budget bench bench-compare install manual package release image clean
 
 all: lint test build
 
@@ -26,7 +26,7 @@ test: ## everything that needs only Go; what needs beanstalkd is skipped where i
 PROCESSES := /internal/(soak|conformance|conformance/interop)$$
 
 # One goroutine steps the members of a cluster: there is nothing to race.
-SIMULATED := /internal/cluster/core$$
+SIMULATED := /internal/cluster/(core|model)$$
 
 race: ## the same under the race detector; needs a C compiler
 	$(GO) test -race $$($(GO) list ./... | grep -vE '$(PROCESSES)|$(SIMULATED)')
@@ -74,6 +74,9 @@ sim: ## the whole server with power cuts, members of a cluster and their journal
 	$(GO) test ./internal/sim -timeout 0 -sim.seeds=$(or $(SEEDS),5000)
 	$(GO) test ./internal/cluster/core -timeout 0 -run 'TestSimulation|TestPlanted' -core.seeds=$(or $(SEEDS),5000) -core.planted=2000
 	$(GO) test ./internal/journal -timeout 0 -run 'TestMembers' -journal.seeds=$(or $(SEEDS),5000)
+
+model: ## all states of a model of the cluster's own parts, up to STATES for each run, a minute for ten million
+	$(GO) test ./internal/cluster/model -timeout 0 -v -count=1 -model.states=$(or $(STATES),30000000)
 
 crash: ## kill -9 of the real process under load, ROUNDS times
 	$(GO) test ./internal/soak -run Crash -timeout 0 -crash.rounds=$(or $(ROUNDS),200)

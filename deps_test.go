@@ -60,6 +60,7 @@ var arrows = map[string]string{
 	// Toward other members. Nothing of it is in the program yet.
 	"internal/cluster/raftlog":   "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/core":      "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
+	"internal/cluster/model":     "",
 	"internal/cluster/entry":     "internal/engine internal/record",
 	"internal/cluster":           "internal/broker internal/cluster/catchup internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/engine internal/journal internal/vfs go.etcd.io/raft golang.org/x/sys google.golang.org/protobuf",
 	"internal/cluster/catchup":   "internal/engine internal/record",

@@ -1,0 +1,140 @@
+package model
+
+// What an office decides, and how it ends.
+
+// look is core's: after each step a leader that has applied enough is in office.
+func (m *member) look() {
+	if !m.leads || m.office != 0 || m.resigned {
+		return
+	}
+	empties := uint8(0)
+	for i := uint8(1); i <= m.applied; i++ {
+		if m.log[i].fact == 0 && m.log[i].term == m.term {
+			empties++
+		}
+	}
+	if empties >= m.barriers {
+		m.offices++
+		m.office = m.offices
+		m.own, m.owns = [boxSize]uint8{}, 0
+	}
+}
+
+// takeOffice lets the engine decide.
+func (m *member) takeOffice() {
+	if m.decides == 0 && !m.spoilt && m.office != 0 {
+		m.decides = m.office
+		m.executed, m.execs = [boxSize]fact{}, 0
+	}
+}
+
+// execute lets a turn do something to a job.
+func (w *world) execute(m, job int, kind fact) {
+	a := &w.s.members[m]
+	here := a.engine[job] == ready || a.engine[job] == buried
+	switch {
+	case job > 0 && a.engine[job-1] == never, // ids go up
+		a.decides == 0 || w.s.facts == 0 || a.letters == boxSize || a.execs == boxSize,
+		kind == put && a.engine[job] != never, kind == bury && a.engine[job] != ready, kind == del && !here:
+		return
+	}
+	f := factOf(job, kind)
+	w.step("%d executes %d of job %d", m, kind, job)
+	n := &w.next.members[m]
+	w.next.facts--
+	n.engine.apply(f)
+	if a.office != a.decides { // Append sees that, and the turn fails
+		n.depose(w.planted)
+	} else {
+		n.executed[n.execs] = f
+		n.execs++
+		n.post(letter{office: a.decides, fact: f})
+	}
+	w.done()
+}
+
+func (m *member) post(l letter) {
+	m.box[m.letters] = l
+	m.letters++
+}
+
+// depose notes that the engine has done what may never have been.
+func (m *member) depose(planted string) {
+	m.decides, m.spoilt = 0, true
+	if planted == "the engine is kept when the office ends" {
+		m.spoilt = false
+	}
+}
+
+func (w *world) notice(m int) {
+	if a := &w.s.members[m]; a.decides != 0 && a.office != a.decides {
+		w.step("%d sees that its office is over", m)
+		w.next.members[m].depose(w.planted)
+		w.done()
+	}
+}
+
+// readLetter is the raft loop: the next letter of its mailbox. Raft may refuse a proposal.
+func (w *world) readLetter(m int, refused bool) {
+	a := &w.s.members[m]
+	if a.letters == 0 || refused && w.s.refusals == 0 || a.last+1 >= logSize {
+		return
+	}
+	l := a.box[0]
+	inForce := l.office == a.office && a.office != 0
+	if w.planted == "a proposal carries no office" {
+		inForce = a.office != 0
+	}
+	if refused && (l.rebuilt || !inForce) {
+		return
+	}
+	w.step("the loop of %d takes %+v, refused: %v", m, l, refused)
+	n := &w.next.members[m]
+	copy(n.box[:], a.box[1:])
+	n.letters--
+	n.box[n.letters] = letter{}
+	switch {
+	case l.rebuilt:
+		if a.resigned && a.leads {
+			n.append(entry{term: a.term})
+			n.barriers++
+			n.resigned = false
+		}
+	case refused:
+		w.next.refusals--
+		if w.planted != "a refused proposal leaves a hole" {
+			n.office, n.resigned = 0, true
+		}
+	case inForce && a.owns < boxSize:
+		n.append(entry{a.term, l.fact})
+		n.own[n.owns] = n.last
+		n.owns++
+	}
+	w.done()
+}
+
+// rebuild reads the journal into another engine.
+func (w *world) rebuild(m int) {
+	if a := &w.s.members[m]; a.spoilt && a.letters < boxSize {
+		w.step("%d reads its journal again", m)
+		n := &w.next.members[m]
+		n.engine, n.spoilt = a.journal, false
+		if w.planted != "a walk goes on over another engine" {
+			w.next.breakWalk(m)
+		}
+		n.post(letter{rebuilt: true})
+		w.done()
+	}
+}
+
+// checkReplies looks at the replies that may go: their entries are committed.
+func (w *world) checkReplies(m *member) {
+	if m.decides == 0 || m.decides != m.office {
+		return
+	}
+	for i := range min(m.execs, m.owns) {
+		if index := m.own[i]; index <= m.commit && w.next.committed[index].fact != m.executed[i] {
+			w.wrong("%d is acknowledged as entry %d, which is %d", m.executed[i], index, w.next.committed[index].fact)
+		}
+	}
+}
