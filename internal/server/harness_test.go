@@ -116,11 +116,17 @@ func (r *rig) listenTCP() net.Listener {
 func (r *rig) dialListener(l net.Listener) *client {
 	r.tb.Helper()
 	r.serve(l)
+	return dialTo(r.tb, l)
+}
+
+// dialTo connects a client to a listener that the server has.
+func dialTo(tb testing.TB, l net.Listener) *client {
+	tb.Helper()
 	nc, err := net.Dial(l.Addr().Network(), l.Addr().String())
 	if err != nil {
-		r.tb.Fatal(err)
+		tb.Fatal(err)
 	}
-	return newClient(r.tb, nc)
+	return newClient(tb, nc)
 }
 
 // A client is one end of a connection whose failures end the test.

@@ -5,12 +5,15 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // The tests here are about what only the kernel's sockets do.
@@ -143,4 +146,59 @@ func TestSlowReaderTCP(t *testing.T) {
 	slow.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
 	go io.WriteString(slow.nc, strings.Repeat("peek 1\r\n", 100_000))
 	r.eventually("it is disconnected", func() bool { return r.stats().Sessions == 0 })
+}
+
+// A deposingLog is one whose server may no longer decide from the next change on.
+type deposingLog struct {
+	failingLog
+	armed atomic.Bool
+}
+
+func (l *deposingLog) Append(changes []engine.Change) error {
+	if l.armed.Load() {
+		l.err = fmt.Errorf("raft: %w", broker.ErrDeposed)
+	}
+	return l.err
+}
+
+// When a server is deposed, its loops close the sockets of everybody who was in that turn or
+// gives a command after it, without a word. Those that are silent end when somebody else
+// leads. Then nothing refers to the old engine, and another one can serve new clients.
+func TestLogDeposedTCP(t *testing.T) {
+	log := &deposingLog{}
+	r := startLogged(t, Options{Loops: 2}, broker.Options{Log: log})
+	l := r.listenTCP()
+	clients := []*client{r.dialListener(l)}
+	for len(clients) < 6 {
+		clients = append(clients, dialTo(t, l))
+	}
+	worker, producer, holder, late := clients[0], clients[1], clients[2], clients[3]
+	silent := clients[4:] // one on each loop
+	holder.do("put 0 0 99 1\nh\nreserve\n", "INSERTED 1\nRESERVED 1 1\nh\n")
+	for _, c := range append(silent, late) {
+		c.do("use x\n", "USING x\n")
+	}
+	worker.send("reserve\n")
+	r.eventually("the worker waits", func() bool { return r.stats().Waiting == 1 })
+
+	log.armed.Store(true)
+	producer.send("list-tube-used\nput 0 0 9 1\na\nlist-tube-used\n")
+	producer.wantEnd()
+	worker.wantEnd()
+	holder.send("delete 1\n")
+	holder.wantEnd()
+	late.send("list-tube-used\n")
+	late.wantEnd()
+	r.Follow(Leadership{Leader: 7})
+	for _, c := range silent {
+		c.wantEnd()
+	}
+	r.wantConns(0)
+
+	r.broker.Replace(func() *engine.Engine {
+		log.armed.Store(false)
+		log.err = nil
+		return engine.New(engine.Options{Logged: true})
+	})
+	dialTo(t, l).do("put 0 0 9 1\na\nreserve\n", "INSERTED 1\nRESERVED 1 1\na\n")
 }
