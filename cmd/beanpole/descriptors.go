@@ -47,13 +47,20 @@ func openFiles() uint64 {
 // asked for at most, so that the journal never lacks a descriptor.
 func fitConnections(asked, own int, log *slog.Logger) int {
 	open := int(openFiles())
-	if asked+server.WaitingRoom(asked) <= open-own {
+	fit := fitting(asked, open-own)
+	if fit == asked {
 		return asked
-	}
-	fit := max(1, (open-own)*8/9)
-	for fit > 1 && fit+server.WaitingRoom(fit) > open-own {
-		fit--
 	}
 	log.Warn("the limit of open files leaves room for fewer connections", "open-files", open, "max-connections", asked, "connections", fit)
 	return fit
+}
+
+// fitting returns the largest number of connections, up to the one asked for, for which there
+// are files, also for those that wait until one ends; 1 at least.
+func fitting(asked, files int) int {
+	n := min(asked, files)
+	for n > 1 && n+server.WaitingRoom(n) > files {
+		n--
+	}
+	return max(n, 1)
 }
