@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,19 +103,9 @@ func (c *Conn) DeleteMany(ctx context.Context, ids []uint64) error {
 // results are in the order of the ids, with nil for a job that could not be looked up. The
 // error is a [BatchError].
 func (c *Conn) StatsJobMany(ctx context.Context, ids []uint64) ([]*JobStats, error) {
-	stats := make([]*JobStats, len(ids))
-	var malformed error
-	err := c.manyByID(ctx, ids, wire.StatsJob, wire.OK, func(i int, r *wire.Reply) {
-		st, err := parseStats(r, func(st *JobStats) *map[string]string { return &st.All })
-		if err != nil {
-			malformed = fmt.Errorf("%w: %w", ErrProtocol, err)
-		}
-		stats[i] = st
+	return statsMany(ctx, c, len(ids), func(st *JobStats) *map[string]string { return &st.All }, func(i int, q *request) {
+		q.Op, q.ID, q.want = wire.StatsJob, ids[i], wire.OK
 	})
-	if err == nil {
-		err = malformed
-	}
-	return stats, err
 }
 
 // StatsTubeMany is [Conn.StatsTube] for many tubes, in one round trip or a few. The
@@ -126,20 +117,25 @@ func (c *Conn) StatsTubeMany(ctx context.Context, tubes []string) ([]*TubeStats,
 			return nil, c.fail(&request{Command: wire.Command{Op: wire.StatsTube, Tube: []byte(tube)}}, err)
 		}
 	}
-	stats := make([]*TubeStats, len(tubes))
+	return statsMany(ctx, c, len(tubes), func(st *TubeStats) *map[string]string { return &st.All }, func(i int, q *request) {
+		q.Op, q.Tube, q.want = wire.StatsTube, []byte(tubes[i]), wire.OK
+	})
+}
+
+// statsMany sends n commands that are answered with statistics, and returns those, with nil where
+// there are none.
+func statsMany[S any](ctx context.Context, c *Conn, n int, all func(*S) *map[string]string, build func(int, *request)) ([]*S, error) {
+	stats := make([]*S, n)
 	var malformed error
-	rs := results{n: len(tubes)}
-	err := c.allOf(ctx, &rs, func(i int, q *request) { q.Op, q.Tube, q.want = wire.StatsTube, []byte(tubes[i]), wire.OK }, func(i int, r *wire.Reply) {
-		st, err := parseStats(r, func(st *TubeStats) *map[string]string { return &st.All })
+	rs := results{n: n}
+	err := c.allOf(ctx, &rs, build, func(i int, r *wire.Reply) {
+		st, err := parseStats(r, all)
 		if err != nil {
 			malformed = fmt.Errorf("%w: %w", ErrProtocol, err)
 		}
 		stats[i] = st
 	})
-	if err == nil {
-		err = malformed
-	}
-	return stats, err
+	return stats, cmp.Or(err, malformed)
 }
 
 // A Release is a job to be given back, for [Conn.ReleaseMany].

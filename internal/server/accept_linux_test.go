@@ -195,20 +195,11 @@ func TestConnectionsPerAddress(t *testing.T) {
 	r := start(t, Options{Limits: access.Limits{ConnectionsPerAddress: 2}, Logger: slog.New(log)})
 	l := r.listenTCP()
 	r.serve(l)
-	dialFrom := func(ip string) *client {
-		t.Helper()
-		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
-		nc, err := d.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return newClient(t, nc)
-	}
-	first := dialFrom("127.0.0.1")
+	first := dialFrom(t, "127.0.0.1", l)
 	first.do("use x\n", "USING x\n")
-	dialFrom("127.0.0.1").do("use x\n", "USING x\n")
-	dialFrom("127.0.0.1").wantEnd()
-	other := dialFrom("127.0.0.2")
+	dialFrom(t, "127.0.0.1", l).do("use x\n", "USING x\n")
+	dialFrom(t, "127.0.0.1", l).wantEnd()
+	other := dialFrom(t, "127.0.0.2", l)
 	if got := other.stat("rejected-connections-of-address"); got != "1" {
 		t.Errorf("%s connections were rejected, want 1", got)
 	}
@@ -228,12 +219,12 @@ func TestConnectionsPerAddress(t *testing.T) {
 		newClient(t, nc).do("use x\n", "USING x\n")
 	}
 	r.SetLimits(access.Limits{ConnectionsPerAddress: 3})
-	dialFrom("127.0.0.1").do("use x\n", "USING x\n")
-	dialFrom("127.0.0.1").wantEnd()
+	dialFrom(t, "127.0.0.1", l).do("use x\n", "USING x\n")
+	dialFrom(t, "127.0.0.1", l).wantEnd()
 	first.do("quit\n", "")
 	first.wantEnd()
 	for { // until the server has let go of it
-		nc := dialFrom("127.0.0.1").nc
+		nc := dialFrom(t, "127.0.0.1", l).nc
 		io.WriteString(nc, "use x\r\n")
 		if _, err := io.ReadFull(nc, make([]byte, len("USING x\r\n"))); err == nil {
 			break

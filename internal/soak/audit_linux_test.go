@@ -68,7 +68,7 @@ func (c *client) auditJobs(ids []uint64) (found int, err error) {
 	var text []byte
 	for _, id := range ids {
 		text = wire.AppendPeek(text, id)
-		text = wire.AppendStatsJobCommand(text, id)
+		text = wire.AppendCommand(text, &wire.Command{Op: wire.StatsJob, ID: id})
 	}
 	go c.write(text)
 	for _, id := range ids {

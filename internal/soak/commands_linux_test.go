@@ -174,7 +174,7 @@ func (c *client) reserve(seconds int, ever bool) *command {
 }
 
 func (c *client) reserveJob(j *job) *command {
-	cmd := c.make(wire.AppendReserveJob(nil, j.id), wire.Reserved, wire.NotFound)
+	cmd := c.make(wire.AppendCommand(nil, &wire.Command{Op: wire.ReserveJob, ID: j.id}), wire.Reserved, wire.NotFound)
 	a := c.try(j, ready)
 	cmd.then = func(r *wire.Reply) error {
 		c.answered(a, r, wire.Reserved)
@@ -289,7 +289,7 @@ func (c *client) delete(j *job) *command {
 }
 
 func (c *client) kickJob(j *job) *command {
-	cmd := c.make(wire.AppendKickJob(nil, j.id), wire.Kicked, wire.NotFound)
+	cmd := c.make(wire.AppendCommand(nil, &wire.Command{Op: wire.KickJob, ID: j.id}), wire.Kicked, wire.NotFound)
 	a := c.try(j, ready)
 	cmd.then = func(r *wire.Reply) error {
 		c.answered(a, r, wire.Kicked)

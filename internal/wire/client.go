@@ -1,7 +1,7 @@
 package wire
 
-// Each of these functions appends one command as a client sends it. Tube names
-// must be valid; see ValidTube.
+// Each of these functions appends one command as a client sends it, for programs that load
+// and test servers; others use AppendCommand. Tube names must be valid; see ValidTube.
 
 // AppendAuth appends an auth, the first command on a connection that must prove
 // who it is. It is beanstalkd-rs's verb; beanstalkd does not know it. A token is
@@ -25,10 +25,6 @@ func AppendReserveTimeout(dst []byte, seconds uint32) []byte {
 	return AppendCommand(dst, &Command{Op: ReserveTimeout, Timeout: seconds})
 }
 
-func AppendReserveJob(dst []byte, id uint64) []byte {
-	return appendByID(dst, ReserveJob, id)
-}
-
 func AppendDelete(dst []byte, id uint64) []byte {
 	return appendByID(dst, Delete, id)
 }
@@ -50,24 +46,12 @@ func AppendKick(dst []byte, bound uint32) []byte {
 	return AppendCommand(dst, &Command{Op: Kick, Count: bound})
 }
 
-func AppendKickJob(dst []byte, id uint64) []byte {
-	return appendByID(dst, KickJob, id)
-}
-
 func AppendPeek(dst []byte, id uint64) []byte {
 	return appendByID(dst, Peek, id)
 }
 
 func AppendPeekReady(dst []byte) []byte {
 	return appendVerb(dst, PeekReady)
-}
-
-func AppendPeekDelayed(dst []byte) []byte {
-	return appendVerb(dst, PeekDelayed)
-}
-
-func AppendPeekBuried(dst []byte) []byte {
-	return appendVerb(dst, PeekBuried)
 }
 
 func AppendUse(dst []byte, tube string) []byte {
@@ -91,22 +75,9 @@ func AppendListTubes(dst []byte) []byte {
 	return appendVerb(dst, ListTubes)
 }
 
-func AppendListTubeUsed(dst []byte) []byte {
-	return appendVerb(dst, ListTubeUsed)
-}
-
-func AppendListTubesWatched(dst []byte) []byte {
-	return appendVerb(dst, ListTubesWatched)
-}
-
 // AppendStatsCommand appends the command; AppendStats appends the reply.
 func AppendStatsCommand(dst []byte) []byte {
 	return appendVerb(dst, Stats)
-}
-
-// AppendStatsJobCommand appends the command; AppendJobStats appends the reply.
-func AppendStatsJobCommand(dst []byte, id uint64) []byte {
-	return appendByID(dst, StatsJob, id)
 }
 
 // AppendStatsTubeCommand appends the command; AppendTubeStats appends the reply.
@@ -129,10 +100,6 @@ func AppendFlushTube(dst []byte, tube string, state State, limit uint32) []byte 
 // AppendMoveJobs appends a move-jobs: at most so many jobs, or all if that is 0.
 func AppendMoveJobs(dst []byte, from, to string, state State, limit uint32) []byte {
 	return AppendCommand(dst, &Command{Op: MoveJobs, Tube: []byte(from), Text: []byte(to), State: state, Count: limit})
-}
-
-func AppendQuit(dst []byte) []byte {
-	return appendVerb(dst, Quit)
 }
 
 func appendVerb(dst []byte, op Op) []byte {

@@ -23,25 +23,10 @@ whole; "beanpole -b TO" starts from it.`
 const backupExample = `  beanpole journal backup /var/lib/beanpole /backup/beanpole.$(date +%F)`
 
 func newBackup() *cobra.Command {
-	return &cobra.Command{
-		Use:                   "backup DIR TO",
-		Short:                 "copy a journal, also that of a running server",
-		Long:                  backupLong + "\n" + exits,
-		Example:               backupExample,
-		DisableFlagsInUseLine: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return command.UsageError("want two directories, the journal and where to copy it (see: %s --help)", cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkDirectory(args[0]); err != nil {
-				return err
-			}
+	return newCommand("backup DIR TO", "copy a journal, also that of a running server",
+		backupLong, backupExample, twoDirectories("where to copy it"), func(cmd *cobra.Command, args []string) error {
 			return backup(args[0], args[1], cmd.OutOrStdout())
-		},
-	}
+		})
 }
 
 func backup(dir, to string, w io.Writer) error {

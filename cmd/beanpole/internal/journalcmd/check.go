@@ -26,25 +26,16 @@ records may be missing. Of a directory with files of beanstalkd it tells what a
 server that is started there would take over.`
 
 func newCheck() *cobra.Command {
-	return &cobra.Command{
-		Use:                   "check DIR",
-		Short:                 "read everything, change nothing, say what is there",
-		Long:                  checkLong + "\n" + exits,
-		DisableFlagsInUseLine: true,
-		Args:                  oneDirectory,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	return newCommand("check DIR", "read everything, change nothing, say what is there",
+		checkLong, "", oneDirectory, func(cmd *cobra.Command, args []string) error {
 			dir := args[0]
-			if err := checkDirectory(dir); err != nil {
-				return err
-			}
 			ins := inspection{dir: dir}
 			if err := ins.inspect(); err != nil {
 				return err
 			}
 			ins.print(cmd.OutOrStdout())
 			return ins.verdict()
-		},
-	}
+		})
 }
 
 // An inspection is what check finds out.

@@ -52,20 +52,10 @@ type dump struct {
 
 func newDump() *cobra.Command {
 	var d dump
-	cmd := &cobra.Command{
-		Use:                   "dump [options] DIR",
-		Short:                 "print the records, or the jobs as they are now",
-		Long:                  dumpLong + "\n" + exits,
-		Example:               dumpExample,
-		DisableFlagsInUseLine: true,
-		Args:                  oneDirectory,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkDirectory(args[0]); err != nil {
-				return err
-			}
+	cmd := newCommand("dump [options] DIR", "print the records, or the jobs as they are now",
+		dumpLong, dumpExample, oneDirectory, func(cmd *cobra.Command, args []string) error {
 			return d.run(args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
-	}
+		})
 	command.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {
 		fs.BoolVar(&d.live, "live", false, "the jobs as they are now")
 		fs.StringVar(&d.tube, "tube", "", "only jobs of the tube `NAME`")

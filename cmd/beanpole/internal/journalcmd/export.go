@@ -31,23 +31,13 @@ const exportExample = `  beanpole journal export /var/lib/beanpole --beanstalkd 
 
 func newExport() *cobra.Command {
 	var out string
-	cmd := &cobra.Command{
-		Use:                   "export DIR --beanstalkd OUT",
-		Short:                 "write the jobs as files of beanstalkd",
-		Long:                  exportLong + "\n" + exits,
-		Example:               exportExample,
-		DisableFlagsInUseLine: true,
-		Args:                  oneDirectory,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("export DIR --beanstalkd OUT", "write the jobs as files of beanstalkd",
+		exportLong, exportExample, oneDirectory, func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return command.UsageError("option --beanstalkd says where to write (see: %s --help)", cmd.CommandPath())
 			}
-			if err := checkDirectory(args[0]); err != nil {
-				return err
-			}
 			return export(args[0], out, cmd.OutOrStdout())
-		},
-	}
+		})
 	command.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {
 		fs.Func("beanstalkd", "write to the directory `OUT`, which is made, or is\nempty", command.Into(&out, command.ParseDir))
 		fs.BoolP("help", "h", false, "print this help")

@@ -35,27 +35,13 @@ const importExample = `  mkdir /var/lib/beanstalkd.new
   beanpole journal import /var/lib/beanpole /var/lib/beanstalkd.new`
 
 func newImport() *cobra.Command {
-	return &cobra.Command{
-		Use:                   "import DIR FROM",
-		Short:                 "take in the jobs of beanstalkd's files, or of another journal",
-		Long:                  importLong + "\n" + exits,
-		Example:               importExample,
-		DisableFlagsInUseLine: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return command.UsageError("want two directories, the journal and what to import (see: %s --help)", cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, dir := range args {
-				if err := checkDirectory(dir); err != nil {
-					return err
-				}
+	return newCommand("import DIR FROM", "take in the jobs of beanstalkd's files, or of another journal",
+		importLong, importExample, twoDirectories("what to import"), func(cmd *cobra.Command, args []string) error {
+			if err := checkDirectory(args[1]); err != nil {
+				return err
 			}
 			return importJobs(args[0], args[1], cmd.OutOrStdout())
-		},
-	}
+		})
 }
 
 func importJobs(dir, from string, w io.Writer) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 )
 
-const long = `Look at a journal, the directory that "beanpole -b DIR" keeps its jobs in, mend
+const long = `Look at a journal, the directory that "beanpole -b DIR" keeps its jobs in, repair
 it, put two together, back it up, or turn it into files of beanstalkd. doc/journal.md explains
 what is in it.`
 
@@ -45,6 +45,35 @@ func New() *cobra.Command {
 	}
 	cmd.AddCommand(newCheck(), newDump(), newRepair(), newImport(), newExport(), newBackup())
 	return cmd
+}
+
+// newCommand returns a command about the journal in the directory that is its first argument, which
+// it looks at before the command runs.
+func newCommand(use, short, long, example string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:                   use,
+		Short:                 short,
+		Long:                  long + "\n" + exits,
+		Example:               example,
+		DisableFlagsInUseLine: true,
+		Args:                  args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkDirectory(args[0]); err != nil {
+				return err
+			}
+			return run(cmd, args)
+		},
+	}
+}
+
+// twoDirectories is for commands that take two directories; the second is for this.
+func twoDirectories(second string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return command.UsageError("want two directories, the journal and %s (see: %s --help)", second, cmd.CommandPath())
+		}
+		return nil
+	}
 }
 
 // oneDirectory is for commands that take a directory and options.

@@ -22,19 +22,10 @@ is interrupted it can be run again. The journal of a member of a cluster is not
 repaired: the other members have what it had.`
 
 func newRepair() *cobra.Command {
-	return &cobra.Command{
-		Use:                   "repair DIR",
-		Short:                 "keep what is whole in a damaged journal",
-		Long:                  repairLong + "\n" + exits,
-		DisableFlagsInUseLine: true,
-		Args:                  oneDirectory,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkDirectory(args[0]); err != nil {
-				return err
-			}
+	return newCommand("repair DIR", "keep what is whole in a damaged journal",
+		repairLong, "", oneDirectory, func(cmd *cobra.Command, args []string) error {
 			return repair(args[0], cmd.OutOrStdout())
-		},
-	}
+		})
 }
 
 func repair(dir string, w io.Writer) error {
