@@ -139,6 +139,9 @@ func TestStory(t *testing.T) {
 	if got := r.want(201, "POST", "/jobs/4/copy", `{"to":"news"}`, nil); got != `{"id":5}` {
 		t.Error(got)
 	}
+	r.want(204, "POST", "/jobs/5/move", `{"to":"olds"}`, nil)
+	r.want(409, "POST", "/jobs/5/move", `{"to":"olds"}`, nil)
+	r.want(204, "POST", "/jobs/5/move", `{"to":"news"}`, nil)
 	r.want(200, "GET", "/jobs/5", "", &j)
 	if j.Tube != "news" || j.Priority != 5 || j.TTR != 7 || j.State != "ready" || *j.Body != `{"user":{"id":17}}` {
 		t.Errorf("%+v", j)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // A Job is what there is to tell of a job.
@@ -214,6 +215,34 @@ func changeJob(r *request) (reply, error) {
 	})
 }
 
+// moveJob moves a job that nobody holds to another tube.
+func moveJob(r *request) (reply, error) {
+	var in struct {
+		To string `json:"to"`
+	}
+	if err := r.decode(&in, false); err != nil {
+		return reply{}, err
+	}
+	if err := r.permittedTo(in.To, manageNamed); err != nil {
+		return reply{}, err
+	}
+	return r.onJob("moved there: a worker holds it, or it is there already", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
+		return e.MoveJob(now, st.ID, in.To)
+	})
+}
+
+// permittedTo asks for rights on the tube to which something goes.
+func (r *request) permittedTo(tube string, n rights.Need) error {
+	if tube == "" {
+		return problemf(http.StatusBadRequest, "to: want the name of a tube")
+	}
+	if err := checkTube(tube); err != nil {
+		return err
+	}
+	r.note("to", tube)
+	return r.permittedOn(n, "the tube "+tube, tube)
+}
+
 // copyJob puts a job with the body of another one into a tube.
 func copyJob(r *request) (reply, error) {
 	var in struct {
@@ -225,14 +254,7 @@ func copyJob(r *request) (reply, error) {
 	if err := r.decode(&in, false); err != nil {
 		return reply{}, err
 	}
-	if in.To == "" {
-		return reply{}, problemf(http.StatusBadRequest, "to: want the name of a tube")
-	}
-	if err := checkTube(in.To); err != nil {
-		return reply{}, err
-	}
-	r.note("to", in.To)
-	if err := r.permittedOn(putNamed, "the tube "+in.To, in.To); err != nil {
+	if err := r.permittedTo(in.To, putNamed); err != nil {
 		return reply{}, err
 	}
 	var id uint64

@@ -96,6 +96,7 @@ var operations = []operation{
 	{"changeJob", "PATCH", "/jobs/{job}", manageOfJob, true, little, changeJob},
 	{"copyJob", "POST", "/jobs/{job}/copy", bodyOfJob, true, little, copyJob},
 	{"deleteJob", "DELETE", "/jobs/{job}", deleteOfJob, true, little, deleteJob},
+	{"moveJob", "POST", "/jobs/{job}/move", manageOfJob, true, little, moveJob},
 	{"kickJob", "POST", "/jobs/{job}/kick", manageOfJob, true, little, kickJob},
 	{"buryJob", "POST", "/jobs/{job}/bury", manageOfJob, true, little, buryJob},
 	{"releaseJob", "POST", "/jobs/{job}/release", manageOfJob, true, little, releaseJob},

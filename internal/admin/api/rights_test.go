@@ -102,11 +102,12 @@ func TestRights(t *testing.T) {
 		"importAll":       "put, put mail",
 		"importTube":      "put, put mail",
 		"changeJob":       "manage, manage mail",
-		"copyJob":         "", // needs put on the other tube, too
+		"copyJob":         "",       // needs put on the other tube, too
+		"moveJob":         "manage", // on the other tube, too
 	}
 	bodies := map[string]string{
 		"putJob": `{"body":"x"}`, "pauseTube": `{"seconds":9}`, "clearTube": `{"state":"ready"}`, "moveJobs": `{"state":"ready","to":"another"}`,
-		"startTask": `{"do":"delete","ids":[1]}`, "changeJob": `{"priority":9}`, "copyJob": `{"to":"mail"}`,
+		"startTask": `{"do":"delete","ids":[1]}`, "changeJob": `{"priority":9}`, "copyJob": `{"to":"mail"}`, "moveJob": `{"to":"another"}`,
 		"importAll": `{"tube":"mail","body":"x"}`, "importTube": `{"body":"x"}`,
 	}
 	jobs := map[string]string{"kickJob": "2", "releaseJob": "3"}

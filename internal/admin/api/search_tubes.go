@@ -36,6 +36,10 @@ var columns = map[string]column{
 	"pause_left":   pauseLeft,
 	"queue":        func(t *surveyedTube) int64 { return mean(t.Queued.Sum, t.Queued.N) },
 	"work":         func(t *surveyedTube) int64 { return mean(t.Worked.Sum, t.Worked.N) },
+	"timeouts":     func(t *surveyedTube) int64 { return int64(t.Timeouts) },
+	"releases":     func(t *surveyedTube) int64 { return int64(t.Releases) },
+	"buries":       func(t *surveyedTube) int64 { return int64(t.Buries) },
+	"trouble":      trouble,
 }
 
 // oldestReady is the same for a job as long as it waits: else a tube would be on every page.
@@ -52,6 +56,18 @@ func pauseLeft(t *surveyedTube) int64 {
 		return math.MinInt64
 	}
 	return t.PauseLeft + t.at/int64(time.Second)
+}
+
+// trouble puts tubes that need attention first, the worst of them first of all.
+func trouble(t *surveyedTube) (weight int64) {
+	for _, f := range appendTubeFindings(nil, t) {
+		if f.Severity == bad {
+			weight += 1 << 50
+		} else {
+			weight += 1 << 40
+		}
+	}
+	return weight + min(int64(t.Buried), 1<<40-1)
 }
 
 func mean(sum float64, n uint64) int64 { return int64(sum / float64(max(n, 1))) }

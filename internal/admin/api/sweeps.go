@@ -73,17 +73,10 @@ func moveJobs(r *request) (reply, error) {
 	if err := r.decode(&in, false); err != nil {
 		return reply{}, err
 	}
-	if in.To == "" {
-		return reply{}, problemf(400, "to: want the name of a tube")
-	}
-	if err := checkTube(in.To); err != nil {
-		return reply{}, err
-	}
 	if in.To == r.tube {
 		return reply{}, problemf(400, "to: that is the tube where they are")
 	}
-	r.note("to", in.To)
-	if err := r.permittedOn(r.op.need, "the tube "+in.To, in.To); err != nil {
+	if err := r.permittedTo(in.To, r.op.need); err != nil {
 		return reply{}, err
 	}
 	done, err := r.sweepState(in.State, in.Count, func(e *engine.Engine, state engine.State) (engine.Sweep, engine.Outcome) {

@@ -71,11 +71,6 @@ func (t *taskRun) check() (err error) {
 	case in.IDs != nil && len(*in.IDs) > maxIDs:
 		return problemf(http.StatusBadRequest, "ids: want %d at most", maxIDs)
 	}
-	if in.To != nil {
-		if err := checkTube(*in.To); err != nil {
-			return err
-		}
-	}
 	if in.State != nil {
 		if t.state, err = parseState(*in.State, t.verb.states...); err != nil {
 			return err
@@ -95,8 +90,7 @@ func (t *taskRun) check() (err error) {
 // see the bodies, for their number would tell of them.
 func (t *taskRun) permitted() error {
 	if t.in.To != nil {
-		t.note("to", *t.in.To)
-		if err := t.permittedOn(t.op.need, "the tube "+*t.in.To, *t.in.To); err != nil {
+		if err := t.permittedTo(*t.in.To, t.op.need); err != nil {
 			return err
 		}
 	}
