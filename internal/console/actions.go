@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -30,6 +31,7 @@ const (
 	aTube
 	aJob
 	aConnection
+	aTask
 )
 
 // A call is a request to the API.
@@ -46,15 +48,12 @@ var actions = map[string]action{
 	"resume-tube": {Verb: "Resume", on: aTube, done: "resumed", call: func(tube string, _ url.Values) call {
 		return call{"POST", tubePath(tube, "/resume"), nil}
 	}},
-	"kick-tube": {Verb: "Kick", on: aTube, many: true, fields: []string{"state", "count"}, done: "kicked", call: func(tube string, v url.Values) call {
-		return call{"POST", tubePath(tube, "/kick"), texts(numbers(v, "count"), v, "state")}
-	}},
-	"clear-tube": {Verb: "Delete", on: aTube, many: true, danger: true, fields: []string{"state", "count"}, done: "deleted", call: func(tube string, v url.Values) call {
-		return call{"POST", tubePath(tube, "/clear"), texts(numbers(v, "count"), v, "state")}
-	}},
-	"move-jobs": {Verb: "Move", on: aTube, many: true, fields: []string{"state", "count", "to"}, done: "moved", call: func(tube string, v url.Values) call {
-		return call{"POST", tubePath(tube, "/move"), texts(numbers(v, "count"), v, "state", "to")}
-	}},
+	"kick-tube":    bulk("Kick", "kicked", "kick"),
+	"bury-jobs":    bulk("Bury", "buried", "bury"),
+	"release-jobs": bulk("Release", "released", "release", "delay"),
+	"clear-tube":   bulk("Delete", "deleted", "delete"),
+	"move-jobs":    bulk("Move", "moved", "move", "to"),
+	"change-jobs":  bulk("Change", "changed", "change", "priority", "delay", "ttr"),
 	"put-job": {Verb: "Put", on: aTube, fields: []string{"body", "base64", "priority", "delay", "ttr"}, done: "put", call: func(tube string, v url.Values) call {
 		body, name := numbers(v, "priority", "delay", "ttr"), "body"
 		if v.Get("base64") != "" {
@@ -75,6 +74,18 @@ var actions = map[string]action{
 	"delete-job": {Verb: "Delete", on: aJob, danger: true, done: "deleted", call: func(job string, _ url.Values) call {
 		return call{"DELETE", "/jobs/" + pathEscape(job), nil}
 	}},
+	"change-job": {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", call: func(job string, v url.Values) call {
+		return call{"PATCH", "/jobs/" + pathEscape(job), numbers(v, "priority", "delay", "ttr")}
+	}},
+	"copy-job": {Verb: "Copy", on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", call: func(job string, v url.Values) call {
+		return call{"POST", "/jobs/" + pathEscape(job) + "/copy", texts(numbers(v, "priority", "delay", "ttr"), v, "to")}
+	}},
+	"move-job": {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", call: func(job string, v url.Values) call {
+		return call{"POST", "/jobs/" + pathEscape(job) + "/move", texts(make(map[string]any), v, "to")}
+	}},
+	"cancel-task": {Verb: "Cancel", on: aTask, done: "cancelled", call: func(id string, _ url.Values) call {
+		return call{"DELETE", "/tasks/" + pathEscape(id), nil}
+	}},
 	"close-connection": {Verb: "Close", on: aConnection, danger: true, done: "closed", call: func(id string, _ url.Values) call {
 		return call{"DELETE", "/connections/" + pathEscape(id), nil}
 	}},
@@ -84,6 +95,31 @@ var actions = map[string]action{
 	"undrain": {Verb: "Take jobs again", on: theServer, done: "taking jobs again", call: func(string, url.Values) call {
 		return call{"POST", "/undrain", nil}
 	}},
+}
+
+// searchFields are those of a search, as the API has them.
+var searchFields = []string{"text", "regexp", "pointer", "equals"}
+
+// bulk returns an action on the jobs of a tube in a state: all, or those whose bodies match.
+func bulk(verb, done, do string, fields ...string) action {
+	return action{Verb: verb, on: aTube, many: true, danger: do == "delete", fields: append([]string{"state", "count"}, fields...), done: done,
+		call: func(tube string, v url.Values) call {
+			body := texts(numbers(v, "count"), v, "state")
+			body["do"] = do
+			for _, name := range fields {
+				if name == "to" {
+					texts(body, v, name)
+				} else {
+					maps.Copy(body, numbers(v, name))
+				}
+			}
+			for _, name := range searchFields {
+				if v.Has(name) {
+					body[name] = v.Get(name) // with its blanks
+				}
+			}
+			return call{"POST", tubePath(tube, "/tasks"), body}
+		}}
 }
 
 // numbers takes fields of a form that are numbers; what is empty is left out, and what is none
@@ -120,6 +156,8 @@ func (a *action) targets(v url.Values) []string {
 		return v["job"]
 	case aConnection:
 		return v["connection"]
+	case aTask:
+		return v["task"]
 	}
 	return []string{""}
 }
@@ -157,6 +195,7 @@ type confirmation struct {
 	Typed   string // what must be typed; empty: nothing
 	Back    string
 	Values  url.Values
+	Search  string // which of the jobs, in words; empty: all
 	Job     *api.Job
 }
 
@@ -166,12 +205,23 @@ func (c *confirmation) Danger() bool { return c.danger }
 // Many reports whether it is about the jobs of a tube.
 func (c *confirmation) Many() bool { return c.many }
 
+// SearchFields are what the form passes on of a search.
+func (c *confirmation) SearchFields() map[string]string {
+	all := make(map[string]string)
+	for _, name := range searchFields {
+		if c.many && c.Values.Has(name) {
+			all[name] = c.Values.Get(name)
+		}
+	}
+	return all
+}
+
 // Takes reports whether the action takes a field.
 func (c *confirmation) Takes(field string) bool { return slices.Contains(c.fields, field) }
 
 // Name is the field of the targets.
 func (c *confirmation) Name() string {
-	return [...]string{theServer: "server", aTube: "tube", aJob: "job", aConnection: "connection"}[c.on]
+	return [...]string{theServer: "server", aTube: "tube", aJob: "job", aConnection: "connection", aTask: "task"}[c.on]
 }
 
 // Sentence says what will be done, and to how much.
@@ -190,7 +240,11 @@ func (c *confirmation) Sentence() string {
 	if !c.many {
 		return fmt.Sprintf("%s %s?", c.Verb, subject)
 	}
-	return fmt.Sprintf("%s the %s jobs of %s?", c.Verb, c.State, subject)
+	which := ""
+	if c.Search != "" {
+		which = " " + c.Search
+	}
+	return fmt.Sprintf("%s the %s jobs of %s%s?", c.Verb, c.State, subject, which)
 }
 
 // Consequence says what that means.
@@ -200,22 +254,33 @@ func (c *confirmation) Consequence() string {
 		return "Deleted jobs cannot be brought back."
 	case "kick-tube", "kick-job":
 		return "They become ready, and workers may take them at once."
+	case "change-job", "change-jobs":
+		return "What is empty stays as it is. A delay begins now; 0 makes the job ready."
+	case "copy-job":
+		return "This makes a new job with the same body. The other one stays as it is."
+	case "cancel-task":
+		return "What it has done stays done."
 	case "close-connection":
 		return "The jobs that it holds become ready again. Its client may connect again."
 	case "pause-tube":
 		return "No job of it is handed out meanwhile. Jobs can be put."
-	case "bury-job":
-		return "Nobody gets it until it is kicked. If somebody holds it, it is taken from them."
-	case "release-job":
-		return "It is taken from whoever holds it, and becomes ready, or delayed."
+	case "bury-job", "bury-jobs":
+		return "Nobody gets them until they are kicked. Who holds one loses it."
+	case "release-job", "release-jobs":
+		return "They are taken from whoever holds them, and become ready, or delayed."
 	}
 	return ""
 }
 
 // States are those that the action can be about.
 func (c *confirmation) States() []string {
-	if c.Do == "kick-tube" {
+	switch c.Do {
+	case "kick-tube":
 		return []string{"buried", "delayed"}
+	case "release-jobs":
+		return []string{"reserved"}
+	case "bury-jobs":
+		return []string{"ready", "delayed", "reserved"}
 	}
 	return []string{"ready", "delayed", "buried"}
 }
@@ -241,7 +306,14 @@ func confirmPage(r *request) (*page, error) {
 		c.Values.Set("state", c.State)
 	}
 	if c.many {
+		c.Search = searchOf(c.Values).words()
 		c.count(r)
+	}
+	if c.on == aJob && len(targets) == 1 && (c.Takes("ttr") || c.Takes("to")) {
+		c.Job = new(api.Job)
+		if err := r.get("/jobs/"+pathEscape(targets[0]), c.Job); err != nil {
+			return nil, err
+		}
 	}
 	if c.danger && c.Known && c.Count > typedAbove {
 		c.Typed = targets[0]
@@ -256,8 +328,8 @@ func confirmPage(r *request) (*page, error) {
 }
 
 func emptyAsNil(body map[string]any) any {
-	if len(body) == 0 {
-		return nil
+	if body == nil {
+		return nil // and not a map that is nil
 	}
 	return body
 }
@@ -271,7 +343,7 @@ func (c *confirmation) count(r *request) {
 			c.Known = false
 			return
 		}
-		c.Count += map[string]uint64{"ready": t.Jobs.Ready, "delayed": t.Jobs.Delayed, "buried": t.Jobs.Buried}[c.State]
+		c.Count += map[string]uint64{"ready": t.Jobs.Ready, "delayed": t.Jobs.Delayed, "buried": t.Jobs.Buried, "reserved": t.Jobs.Reserved}[c.State]
 	}
 }
 
@@ -320,61 +392,100 @@ func withNote(back, word string) string {
 
 // perform does an action to each target, and says what came of it.
 func (r *request) perform(a *action, targets []string, v url.Values) note {
-	var jobs, done uint64
-	var last struct {
-		ID                     uint64
-		Kicked, Deleted, Moved *uint64
-	}
-	failures := make(map[string]int)
-	var first string
+	var sum outcome
+	failures := 0
 	for _, target := range targets {
 		what := a.call(target, v)
-		last.Kicked, last.Deleted, last.Moved = nil, nil, nil
+		var last answered
 		err := r.console.api.call(r.Request, what.method, what.path, emptyAsNil(what.body), &last)
-		for _, n := range []*uint64{last.Kicked, last.Deleted, last.Moved} {
-			if n != nil {
-				jobs += *n
+		if err == nil && a.many {
+			err = r.wait(&last.Task)
+			sum.jobs += last.Done
+			for _, n := range last.Skipped {
+				sum.skipped += n
+			}
+			if err == nil && last.Ended == "" {
+				sum.running = append(sum.running, last.Task.ID)
 			}
 		}
 		if err == nil {
-			done++
+			sum.done++
+			sum.id = last.Task.ID
 			continue
 		}
-		text := err.Error()
-		if p, ok := err.(*problem); ok {
-			jobs += p.Done
+		if failures++; failures == 1 {
+			sum.why = err.Error()
 		}
-		if len(failures) == 0 {
-			first = text
-		}
-		failures[text]++
 	}
-	return a.outcome(v.Get("do"), targets, jobs, done, last.ID, len(failures) > 0, first, uint64(len(targets))-done)
+	return a.outcome(v, targets, &sum)
+}
+
+// An answered is what the API answers to an action: a task, or the id of a job.
+type answered struct{ api.Task }
+
+// taskPatience is how long a page waits for a task, in seconds, before it says that it goes on.
+const taskPatience = "2"
+
+// wait waits until a task has ended, but not for long.
+func (r *request) wait(t *api.Task) error {
+	if err := r.get(withQuery("/tasks/"+strconv.FormatUint(t.ID, 10), "wait", taskPatience), t); err != nil {
+		return err
+	}
+	if t.Problem != "" {
+		return &problem{Detail: t.Problem}
+	}
+	return nil
+}
+
+// An outcome is what came of an action.
+type outcome struct {
+	done    uint64 // targets
+	jobs    uint64
+	skipped uint64 // jobs that had changed
+	running []uint64
+	id      uint64
+	why     string // the first failure; empty: none
 }
 
 // outcome says what came of an action.
-func (a *action) outcome(do string, targets []string, jobs, done, id uint64, failed bool, why string, skipped uint64) note {
+func (a *action) outcome(v url.Values, targets []string, sum *outcome) note {
 	var text string
-	what := map[subject][2]string{aTube: {"tube", "tubes"}, aJob: {"job", "jobs"}, aConnection: {"connection", "connections"}, theServer: {"server", "servers"}}[a.on]
-	switch {
+	what := map[subject][2]string{aTube: {"tube", "tubes"}, aJob: {"job", "jobs"}, aConnection: {"connection", "connections"}, theServer: {"server", "servers"}, aTask: {"task", "tasks"}}[a.on]
+	failed := sum.why != ""
+	switch do := v.Get("do"); {
 	case a.many:
-		text = fmt.Sprintf("%s %s.", plural(jobs, "job", "jobs"), a.done)
+		text = sum.ofJobs(a)
 	case do == "put-job" && !failed:
-		text = fmt.Sprintf("Job %d was put into %s.", id, targets[0])
+		text = fmt.Sprintf("Job %d was put into %s.", sum.id, targets[0])
+	case do == "copy-job" && len(targets) == 1 && !failed:
+		text = fmt.Sprintf("Job %d is a copy of job %s, in %s.", sum.id, targets[0], v.Get("to"))
 	case a.on == theServer && !failed:
 		text = fmt.Sprintf("The server is %s.", a.done)
 	case len(targets) == 1 && !failed:
 		text = fmt.Sprintf("%s %s %s.", sentenceCase(what[0]), targets[0], a.done)
-	case done > 0:
-		text = fmt.Sprintf("%s %s.", plural(done, what[0], what[1]), a.done)
+	case sum.done > 0:
+		text = fmt.Sprintf("%s %s.", plural(sum.done, what[0], what[1]), a.done)
 	}
 	if !failed {
-		return note{Text: text}
+		return note{Text: text, Tasks: sum.running}
 	}
 	if len(targets) == 1 {
-		return note{Text: strings.TrimSpace(text + " " + sentence(why)), Bad: true}
+		return note{Text: strings.TrimSpace(text + " " + sentence(sum.why)), Bad: true}
 	}
-	return note{Text: strings.TrimSpace(fmt.Sprintf("%s %s not: %s", text, plural(skipped, what[0]+" was", what[1]+" were"), sentence(why))), Bad: true}
+	left := uint64(len(targets)) - sum.done
+	return note{Text: strings.TrimSpace(fmt.Sprintf("%s %s not: %s", text, plural(left, what[0]+" was", what[1]+" were"), sentence(sum.why))), Bad: true}
+}
+
+// ofJobs says what came of an action on many jobs.
+func (sum *outcome) ofJobs(a *action) string {
+	text := fmt.Sprintf("%s %s", plural(sum.jobs, "job", "jobs"), a.done)
+	if sum.skipped > 0 {
+		text += fmt.Sprintf(", %s left out, for they had changed", numOf(sum.skipped))
+	}
+	if len(sum.running) > 0 {
+		return text + " so far; it goes on."
+	}
+	return text + "."
 }
 
 func sentenceCase(text string) string { return strings.TrimSuffix(sentence(text), ".") }

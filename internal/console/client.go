@@ -41,10 +41,7 @@ func (c client) call(for_ *http.Request, method, path string, body, into any) er
 	if err != nil {
 		return err
 	}
-	if into == nil || a.body.Len() == 0 {
-		return nil
-	}
-	return json.Unmarshal(a.body.Bytes(), into)
+	return a.read(into)
 }
 
 // send asks for something and returns the answer, or a problem.
@@ -58,6 +55,29 @@ func (c client) send(for_ *http.Request, method, path string, body any) (*answer
 		}
 		content, length = bytes.NewReader(text), len(text)
 	}
+	r, err := newCall(for_, method, path, content)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+		r.ContentLength = int64(length)
+	}
+	return c.ask(r)
+}
+
+// ask lets the API answer a request.
+func (c client) ask(r *http.Request) (*answer, error) {
+	a := &answer{status: http.StatusOK, header: make(http.Header)}
+	c.api.ServeHTTP(a, r)
+	if a.status >= 300 {
+		return nil, a.problem()
+	}
+	return a, nil
+}
+
+// newCall returns a request to the API on behalf of whoever has sent another.
+func newCall(for_ *http.Request, method, path string, content io.Reader) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(api.WithVia(for_.Context(), "console"), method, api.Prefix+path, content)
 	if err != nil {
 		return nil, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("there can be nothing at %.100q", path)}
@@ -67,24 +87,31 @@ func (c client) send(for_ *http.Request, method, path string, body any) (*answer
 	for _, name := range []string{"Authorization", "Cookie"} {
 		r.Header[name] = for_.Header[name]
 	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-		r.ContentLength = int64(length)
-	}
 	r.RequestURI = r.URL.RequestURI()
-	a := &answer{status: http.StatusOK, header: make(http.Header)}
-	c.api.ServeHTTP(a, r)
-	if a.status == http.StatusUnauthorized {
-		return nil, errUnknown
+	return r, nil
+}
+
+// A download passes a stream of the API on, but keeps a problem.
+type download struct {
+	http.ResponseWriter
+	kept *answer // nil: it is passed on
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (d *download) WriteHeader(status int) {
+	if status >= 300 {
+		d.kept = &answer{header: make(http.Header), status: status}
+		return
 	}
-	if a.status >= 300 {
-		p := &problem{Status: a.status}
-		if json.Unmarshal(a.body.Bytes(), p) != nil || p.Detail == "" {
-			p.Detail = http.StatusText(a.status)
-		}
-		return nil, p
+	d.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (d *download) Write(p []byte) (int, error) {
+	if d.kept != nil {
+		return d.kept.Write(p)
 	}
-	return a, nil
+	return d.ResponseWriter.Write(p)
 }
 
 // An answer keeps what the API writes.
@@ -92,6 +119,26 @@ type answer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
+}
+
+// read reads the answer into a value, if there is one.
+func (a *answer) read(into any) error {
+	if into == nil || a.body.Len() == 0 {
+		return nil
+	}
+	return json.Unmarshal(a.body.Bytes(), into)
+}
+
+// problem returns what the answer says, which is none that was wished for.
+func (a *answer) problem() error {
+	if a.status == http.StatusUnauthorized {
+		return errUnknown
+	}
+	p := &problem{Status: a.status}
+	if json.Unmarshal(a.body.Bytes(), p) != nil || p.Detail == "" {
+		p.Detail = http.StatusText(a.status)
+	}
+	return p
 }
 
 // Header implements http.ResponseWriter.

@@ -58,7 +58,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	return sets
 })
 
-var pageNames = []string{"overview", "tubes", "tube", "put", "job", "connections", "connection", "activity", "server", "confirm", "login", "problem"}
+var pageNames = []string{"overview", "tubes", "tube", "put", "import", "search", "job", "connections", "connection", "activity", "server", "confirm", "login", "problem"}
 
 // New returns the handler of all paths that begin with Prefix. api is that of the JSON API.
 func New(api http.Handler, opt Options) *Console {
@@ -72,7 +72,7 @@ func New(api http.Handler, opt Options) *Console {
 	c := &Console{opt: opt, api: client{api}, mux: http.NewServeMux(), assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
-		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/put": putPage, "job/{job}": jobPage,
+		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage,
 		"connections": connectionsPage, "connection/{connection}": connectionPage, "activity": activityPage, "server": serverPage,
 		"confirm": confirmPage,
 	} {
@@ -80,6 +80,8 @@ func New(api http.Handler, opt Options) *Console {
 	}
 	c.mux.HandleFunc("GET "+Prefix+"job", jumpToJob)
 	c.mux.HandleFunc("GET "+Prefix+"job/{job}/body", c.body)
+	c.mux.HandleFunc("GET "+Prefix+"tube/{tube}/export", c.export)
+	c.mux.HandleFunc("POST "+Prefix+"tube/{tube}/import", c.takeFile)
 	c.mux.HandleFunc("GET "+Prefix+"events", c.events)
 	c.mux.HandleFunc("POST "+Prefix+"do", c.do)
 	c.mux.HandleFunc("GET "+Prefix+"login", c.loginPage)
@@ -112,15 +114,20 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a web page of another origin cannot change anything here", http.StatusForbidden)
 		return
 	}
-	if r.Method == http.MethodPost {
+	if r.Method == http.MethodPost && !bringsFile(r.URL.Path) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	}
 	c.mux.ServeHTTP(w, r)
 }
 
-// maxForm is how many bytes a form has at most: one with the body of a job, each byte of
-// which may be three.
+// maxForm is how many bytes a form has at most, but for one with a file: one with the body of a job, each
+// byte of which may be three.
 const maxForm = 8 << 20
+
+// bringsFile reports whether a form that is sent to a path has a file, of any size.
+func bringsFile(path string) bool {
+	return strings.HasPrefix(path, Prefix+"tube/") && strings.HasSuffix(path, "/import")
+}
 
 // Close ends the streams of those who look. Later ones end at once.
 func (c *Console) Close() { c.live.close() }

@@ -2,10 +2,12 @@ package console
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -27,7 +29,10 @@ var hostile = []string{
 func everything(t *testing.T) (*rig, []string) {
 	r := start(t, nil, Options{})
 	paths := []string{"", "?span=1h", "?span=24h", "tubes", "tubes?q=mail&has=ready&sort=-buried", "tubes?q=none", "tube/none", "connections", "connections?only=waiting&q=x",
-		"connection/99", "activity", "server", "login", "login?next=/console/tubes", "job/99", "tube/mail/put", "tube/mail/put?from=1", "tube/a%2Fb%3Bc?state=ready",
+		"connection/99", "activity", "server", "login", "login?next=/console/tubes", "job/99", "tube/mail/put", "tube/mail/put?from=1", "tube/mail/import", "tubes?sort=-trouble&cols=total&cols=buried", "tubes?cols=none,ready,size",
+		"search", "search?what=script", "search?what=script&tube=mail&state=ready", "search?by=regexp&what=(?i)SCRIPT&tube=mail", "search?by=pointer&what=/x", "search?what=nothing", "search?what=x&tube=none",
+		"confirm?do=change-job&job=1", "confirm?do=copy-job&job=1", "confirm?do=move-job&job=1&job=2", "confirm?do=change-jobs&tube=mail&state=ready", "confirm?do=release-jobs&tube=mail", "confirm?do=bury-jobs&tube=mail&state=ready",
+		"confirm?do=clear-tube&tube=mail&state=ready&text=<script>alert(1)</script>", "confirm?do=cancel-task&task=1", "tube/a%2Fb%3Bc?state=ready",
 		"tube/mail", "tube/mail?state=ready", "tube/mail?state=buried", "tube/mail?state=delayed", "tube/mail?state=reserved", "connection/1",
 		"confirm?do=kick-tube&tube=mail&state=buried", "confirm?do=clear-tube&tube=mail&tube=a%2Fb%3Bc&state=ready", "confirm?do=move-jobs&tube=mail", "confirm?do=pause-tube&tube=mail",
 		"confirm?do=delete-job&job=1", "confirm?do=release-job&job=1", "confirm?do=close-connection&connection=1", "confirm?do=drain", "confirm?do=undrain"}
@@ -114,6 +119,17 @@ func TestActions(t *testing.T) {
 		{"do=delete-job&job=6", "Job 6 deleted."},
 		{"do=delete-job&job=6&job=2", "1 job deleted. 1 job was not: There is no job 6."},
 		{"do=clear-tube&tube=news&state=ready", "2 jobs deleted."},
+		{"do=put-job&tube=fresh&body=needle", "Job 7 was put into fresh."},
+		{"do=change-job&job=7&priority=3&delay=&ttr=", "Job 7 changed."},
+		{"do=change-job&job=7&priority=&delay=&ttr=", "nothing is to change"},
+		{"do=copy-job&job=7&to=other", "Job 8 is a copy of job 7, in other."},
+		{"do=move-job&job=8&to=fresh", "Job 8 moved."},
+		{"do=change-jobs&tube=fresh&state=ready&delay=99", "2 jobs changed."},
+		{"do=kick-tube&tube=fresh&state=delayed&text=nothing", "0 jobs kicked."},
+		{"do=kick-tube&tube=fresh&state=delayed&text=needle", "2 jobs kicked."},
+		{"do=bury-jobs&tube=fresh&state=ready&count=1", "1 job buried."},
+		{"do=clear-tube&tube=fresh&state=ready&regexp=(", "Regexp: error parsing"},
+		{"do=cancel-task&task=1", "Task 1 cancelled."},
 		{"do=close-connection&connection=1", "Connection 1 closed."},
 		{"do=drain", "The server is draining."},
 		{"do=put-job&tube=fresh&body=hello", "The server drains"},
@@ -132,7 +148,7 @@ func TestActions(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
-	if text := r.page(200, "/console/activity"); !strings.Contains(text, "clearTube") || !strings.Contains(text, "via <b>console</b>") {
+	if text := r.page(200, "/console/activity"); !strings.Contains(text, "endTask") || !strings.Contains(text, "via <b>console</b>") {
 		t.Error(text)
 	}
 }
@@ -147,7 +163,7 @@ func TestConfirm(t *testing.T) {
 		}
 	})
 	text := r.page(200, "/console/confirm?do=clear-tube&tube=mail&state=ready&back=//evil.example")
-	for _, want := range []string{"Delete the ready jobs of tube mail?", "<b>1\u202f001</b> ready jobs", `name="must-type" value="mail"`, "curl -s http://example.com/api/v1/tubes/mail/clear", `name="back" value="/console/"`} {
+	for _, want := range []string{"Delete the ready jobs of tube mail?", "<b>1\u202f001</b> ready jobs", `name="must-type" value="mail"`, "curl -s http://example.com/api/v1/tubes/mail/tasks", `name="back" value="/console/"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q:\n%s", want, text)
 		}
@@ -353,7 +369,7 @@ func TestStream(t *testing.T) {
 	}
 	events := bufio.NewReader(first.Body)
 	all := next(t, events)
-	id := (&page{}).Row("mail") + "r"
+	id := (&page{}).Row("mail") + "ready"
 	if all.Texts[id].Text != "1" || all.Shape == "" {
 		t.Errorf("%+v", all)
 	}
@@ -450,5 +466,89 @@ func TestWeight(t *testing.T) {
 		if w.Body.Len()+assets > most {
 			t.Errorf("%s has %d bytes with its files, more than %d", path, w.Body.Len()+assets, most)
 		}
+	}
+}
+
+// A file of jobs is put into a tube; what comes out is a file again. Who may not is told so.
+func TestTransfer(t *testing.T) {
+	r := start(t, nil, Options{})
+	upload := func(lines string) string {
+		var form bytes.Buffer
+		parts := multipart.NewWriter(&form)
+		file, err := parts.CreateFormFile("file", "jobs.ndjson")
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(file, lines)
+		parts.Close()
+		h := httptest.NewRequest("POST", "/console/tube/mail/import", &form)
+		h.Header.Set("Content-Type", parts.FormDataContentType())
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, h)
+		if w.Code != http.StatusSeeOther {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		return r.page(200, w.Header().Get("Location"))
+	}
+	if text := upload("{\"body\":\"one\"}\n{\"body\":\"two\",\"state\":\"buried\"}\n"); !strings.Contains(text, "2 jobs were put into mail.") {
+		t.Error(text)
+	}
+	if text := upload("{\"body\":\"three\"}\n{\"body\":4}\n"); !strings.Contains(text, "1 job was put into mail. Line 2: body: want a string.") {
+		t.Error(text)
+	}
+	w := r.send("GET", "/console/tube/mail/export?state=ready&text=three", nil)
+	if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") || strings.Count(w.Body.String(), "\n") != 1 || !strings.Contains(w.Body.String(), "three") {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if w := r.send("GET", "/console/tube/none/export", nil); w.Code != 404 || !strings.Contains(w.Body.String(), "<h1") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := r.send("POST", "/console/tube/mail/import", url.Values{"file": {"x"}}); w.Code != 400 {
+		t.Errorf("%d", w.Code)
+	}
+}
+
+// A search shows what it has found, how far it has looked, and what can be done with all of it.
+func TestSearch(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		for i := range 60_000 {
+			body := "hay"
+			if i == 59_999 {
+				body = "a needle"
+			}
+			e.PutInto(now, []byte("mail"), engine.Spec{Pri: 9, TTR: 9}, []byte(body))
+		}
+	})
+	text := r.page(200, "/console/search?what=needle&tube=mail&state=ready")
+	if !strings.Contains(text, "Nothing found in 50\u202f") || !strings.Contains(text, " of 60\u202f000 jobs so far<") {
+		t.Error(text)
+	}
+	link := regexp.MustCompile(`href="(/console/search[^"]*cursor[^"]*)"`).FindStringSubmatch(text)
+	if link == nil {
+		t.Fatal("there is no way to look further")
+	}
+	text = r.page(200, strings.ReplaceAll(link[1], "&amp;", "&"))
+	for _, want := range []string{"1 found in 60\u202f000 of 60\u202f000 jobs<", "That is all", ">60000</a>", "do=clear-tube", "text=needle", "/console/tube/mail/export?state=ready&amp;text=needle"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q: %s", want, text)
+		}
+	}
+}
+
+// The columns of the tubes are in the URL; those in trouble can be first.
+func TestColumns(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.put("calm", "x")
+	r.put("calm", "x")
+	r.put("sick", "x")
+	r.talk("watch calm", "watch sick")
+	r.in(func(e *engine.Engine, _ int64) { e.BuryJob(3, 0) })
+	text := r.page(200, "/console/tubes?sort=-trouble&cols=size&cols=buried")
+	if i, k := strings.Index(text, ">sick</a>"), strings.Index(text, ">calm</a>"); i < 0 || k < i {
+		t.Errorf("sick is at %d, calm at %d", i, k)
+	}
+	if strings.Contains(text, `data-label="Ready"`) || strings.Count(text, `data-label="Bodies"`) != 3 || !strings.Contains(text, "cols=size%2Cburied&amp;sort=-name") && !strings.Contains(text, "cols=size%2Cburied&amp;sort=name") {
+		t.Error(text)
 	}
 }

@@ -7,8 +7,9 @@ import (
 
 // A note tells what an action has done, on the page after it.
 type note struct {
-	Text string
-	Bad  bool
+	Text  string
+	Bad   bool
+	Tasks []uint64 // that go on
 }
 
 // notes waits for the page that shows them. The URL has only a random word, so nobody can

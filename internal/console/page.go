@@ -64,6 +64,14 @@ func (p *page) fill(r *request) {
 	}
 }
 
+// PageCurl is the command that the layout shows: that of a question stands with it.
+func (p *page) PageCurl() string {
+	if p.template == "confirm" {
+		return ""
+	}
+	return p.Curl
+}
+
 // May reports whether the user has a right on some tube, and the console lets it be used.
 func (p *page) May(right string) bool { return has(p.Me.Anywhere, right) && p.mayChange(right) }
 
@@ -117,6 +125,15 @@ func (p *page) Live(id, text, class string) Spot {
 		p.values.Texts[id] = value{text, class}
 	}
 	return Spot{id, text, class}
+}
+
+// Text marks the text of a cell that may change, and returns it. The id of its element is that of the row
+// and a key.
+func (p *page) Text(row, key, text, class string) string {
+	if p.values != nil {
+		p.values.Texts[row+key] = value{text, class}
+	}
+	return text
 }
 
 // A Path is a line of a chart.

@@ -25,6 +25,8 @@ type tubeView struct {
 	Charts  []chart
 	Gone    bool
 	Bodies  bool
+	Kinds   [][2]string // of searches
+	Bulk    []bulkLink  // what can be done with all jobs of the state
 }
 
 // A stateTab leads to the jobs in a state.
@@ -83,6 +85,7 @@ func tubePage(r *request) (*page, error) {
 	}
 	v.Clients, v.More = clients.Connections, clients.Next != ""
 	v.addJobs(r, &jobs)
+	v.Kinds, v.Bulk = searchKinds, bulkLinks(name, state, r.URL.RequestURI(), nil)
 	for _, s := range []struct {
 		name, title string
 		count       uint64
@@ -133,14 +136,7 @@ func (v *tubeView) busiestState() string {
 
 // addJobs adds the rows of a page of jobs.
 func (v *tubeView) addJobs(r *request, page *api.Jobs) {
-	for i := range page.Jobs {
-		row := jobRow{Job: page.Jobs[i]}
-		if body, ok := bodyOf(&row.Job); ok {
-			row.Kind = decode.Kind(body)
-			row.Preview = preview(body)
-		}
-		v.Jobs = append(v.Jobs, row)
-	}
+	v.Jobs = jobRows(page.Jobs)
 	here := Prefix + "tube/" + pathEscape(v.Name)
 	if page.Next != "" {
 		v.Next = withQuery(here, "state", v.State, "cursor", page.Next)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 // A tubeQuery is what the URL of a list of tubes says.
 type tubeQuery struct {
 	Sort, Q, Has, Cursor string
+	Columns              []string // their names; none: the usual ones
 	Limit                int
 }
 
@@ -21,60 +23,145 @@ type tubeTable struct {
 	Matching uint64
 	Jobs     api.JobCounts
 	Next     string
-	Columns  []tubeColumn
+	Columns  []tubeColumn // that it has
+	All      []tubeColumn // that it may have
 }
 
-// A tubeColumn is one that can be sorted by.
+// A tubeColumn is one that the table may have.
 type tubeColumn struct {
 	Name, Title, Hint string
+	Sort              string // what the API calls it; empty: it cannot be sorted by
 	Link, Sorted      string // ascending, descending, or nothing
+	Usual             bool   // it is there unless others are asked for
+	Chosen            bool
+	wide              bool // it is left out where there is little room
+	text              func(t *tubeRow) string
+	class             func(t *tubeRow, text string) string // nil: grey if it is nothing
 }
 
 // A tubeRow is a tube with what is shown of it.
 type tubeRow struct {
 	api.Tube
-	ID    string // of its element
 	Link  string
 	Spark spark
+	Cells []cell
 }
+
+// A cell is what a row has in a column.
+type cell struct{ Key, Text, Class, Label string }
 
 // Unwatched reports whether jobs are ready that nobody will take.
-func (t tubeRow) Unwatched() bool { return t.Jobs.Ready > 0 && t.Watching == 0 }
+func (t *tubeRow) Unwatched() bool { return t.Jobs.Ready > 0 && t.Watching == 0 }
 
-// OldestClass marks a wait that is long.
-func (t tubeRow) OldestClass() string {
-	if t.OldestReady >= 60 {
-		return "late"
-	}
-	return zeroClass(duration(t.OldestReady))
+// count returns what shows a number of a tube.
+func count(of func(t *api.Tube) uint64) func(t *tubeRow) string {
+	return func(t *tubeRow) string { return numOf(of(&t.Tube)) }
 }
 
-// PutRate and DoneRate are how many jobs a second are put and deleted.
-func (t tubeRow) PutRate() string {
-	if t.Recent == nil {
-		return "–"
+// recentRate returns what shows how often something has happened lately.
+func recentRate(of func(r *api.Recent) float64) func(t *tubeRow) string {
+	return func(t *tubeRow) string {
+		if t.Recent == nil {
+			return "–"
+		}
+		return rate(of(t.Recent))
 	}
-	return rate(t.Recent.PutPerSecond)
 }
 
-func (t tubeRow) DoneRate() string {
-	if t.Recent == nil {
-		return "–"
+// hotIf marks what is wrong.
+func hotIf(is func(t *tubeRow) bool) func(t *tubeRow, text string) string {
+	return func(t *tubeRow, text string) string {
+		if is(t) {
+			return "hot"
+		}
+		return zeroClass(text)
 	}
-	return rate(t.Recent.DeletedPerSecond)
 }
 
-// tubeColumns are those of the table, after the name.
+// tubeColumns are those that there are, after the name, in their order.
 var tubeColumns = []tubeColumn{
-	{Name: "ready", Title: "Ready"},
-	{Name: "reserved", Title: "Reserved"},
-	{Name: "delayed", Title: "Delayed"},
-	{Name: "buried", Title: "Buried"},
-	{Name: "oldest_ready", Title: "Next waits", Hint: "how long the job has been ready that is the next to be reserved"},
-	{Name: "", Title: "Put/s", Hint: "in the last minute"},
-	{Name: "", Title: "Done/s", Hint: "deletes, in the last minute"},
-	{Name: "work", Title: "Works", Hint: "how long a job is reserved, on average"},
-	{Name: "watching", Title: "Workers", Hint: "connections that watch it"},
+	{Name: "ready", Title: "Ready", Sort: "ready", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Ready })},
+	{Name: "urgent", Title: "Urgent", Hint: "ready, with a priority below 1024", Sort: "urgent", text: count(func(t *api.Tube) uint64 { return t.Urgent })},
+	{Name: "reserved", Title: "Reserved", Sort: "reserved", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Reserved })},
+	{Name: "delayed", Title: "Delayed", Sort: "delayed", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Delayed })},
+	{Name: "buried", Title: "Buried", Sort: "buried", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Buried }),
+		class: hotIf(func(t *tubeRow) bool { return t.Jobs.Buried > 0 })},
+	{Name: "oldest", Title: "Next waits", Hint: "how long the job has been ready that is the next to be reserved", Sort: "oldest_ready", Usual: true,
+		text: func(t *tubeRow) string { return duration(t.OldestReady) }, class: func(t *tubeRow, text string) string {
+			if t.OldestReady >= 60 {
+				return "late"
+			}
+			return zeroClass(text)
+		}},
+	{Name: "put", Title: "Put/s", Hint: "in the last minute", Usual: true, wide: true, text: recentRate(func(r *api.Recent) float64 { return r.PutPerSecond })},
+	{Name: "done", Title: "Done/s", Hint: "deletes, in the last minute", Usual: true, wide: true, text: recentRate(func(r *api.Recent) float64 { return r.DeletedPerSecond })},
+	{Name: "queue", Title: "Waited", Hint: "how long a job was ready before it was reserved, on average", Sort: "queue", wide: true,
+		text: func(t *tubeRow) string { return meanText(t.Queue.Count, t.Queue.Seconds) }},
+	{Name: "work", Title: "Works", Hint: "how long a job is reserved, on average", Sort: "work", Usual: true, wide: true,
+		text: func(t *tubeRow) string { return meanText(t.Work.Count, t.Work.Seconds) }},
+	{Name: "workers", Title: "Workers", Hint: "connections that watch it", Sort: "watching", Usual: true, wide: true,
+		text: count(func(t *api.Tube) uint64 { return t.Watching }), class: hotIf((*tubeRow).Unwatched)},
+	{Name: "waiting", Title: "Waiting", Hint: "connections that wait for a job", Sort: "waiting", wide: true, text: count(func(t *api.Tube) uint64 { return t.Waiting })},
+	{Name: "using", Title: "Using", Hint: "connections that put into it", Sort: "using", wide: true, text: count(func(t *api.Tube) uint64 { return t.Using })},
+	{Name: "size", Title: "Bodies", Hint: "bytes of the bodies of all jobs", Sort: "body_bytes", wide: true, text: func(t *tubeRow) string { return byteSize(whole(t.BodyBytes)) }},
+	{Name: "total", Title: "Put so far", Sort: "total_jobs", wide: true, text: count(func(t *api.Tube) uint64 { return t.TotalJobs })},
+	{Name: "deletes", Title: "Deletes", Sort: "deletes", wide: true, text: count(func(t *api.Tube) uint64 { return t.Deletes })},
+	{Name: "timeouts", Title: "Timeouts", Hint: "how often the time to run of a job was over", Sort: "timeouts", wide: true, text: count(func(t *api.Tube) uint64 { return t.Timeouts })},
+	{Name: "releases", Title: "Releases", Sort: "releases", wide: true, text: count(func(t *api.Tube) uint64 { return t.Releases })},
+	{Name: "buries", Title: "Buries", Sort: "buries", wide: true, text: count(func(t *api.Tube) uint64 { return t.Buries })},
+}
+
+// columns returns all columns, those that are chosen marked.
+func (q tubeQuery) columns() []tubeColumn {
+	all := slices.Clone(tubeColumns)
+	for i := range all {
+		c := &all[i]
+		if c.Chosen = c.Usual; len(q.Columns) > 0 {
+			c.Chosen = slices.Contains(q.Columns, c.Name)
+		}
+		if c.Sort != "" {
+			c.Link, c.Sorted = q.sortedBy(c.Sort), q.direction(c.Sort)
+		}
+	}
+	return all
+}
+
+// fill fills in what a row has in each column.
+func (t *tubeRow) fill(columns []tubeColumn) {
+	t.Cells = make([]cell, 0, len(columns))
+	for i := range columns {
+		c := &columns[i]
+		one := cell{Key: c.Name, Text: c.text(t), Label: c.Title}
+		if c.class != nil {
+			one.Class = c.class(t, one.Text)
+		} else {
+			one.Class = zeroClass(one.Text)
+		}
+		if c.wide {
+			one.Class = strings.TrimSpace("opt " + one.Class)
+		}
+		t.Cells = append(t.Cells, one)
+	}
+}
+
+// Troubled is the page with those first that need attention.
+func (t tubeTable) Troubled() string {
+	q := t.Query
+	q.Sort, q.Cursor = "-trouble", ""
+	return q.link()
+}
+
+// Busiest is the page in the usual order, UsualColumns the one with the usual columns.
+func (t tubeTable) Busiest() string {
+	q := t.Query
+	q.Sort, q.Cursor = defaultTubeSort, ""
+	return q.link()
+}
+
+func (t tubeTable) UsualColumns() string {
+	q := t.Query
+	q.Columns = nil
+	return q.link()
 }
 
 // tubeFilters are what the page offers besides a text.
@@ -89,23 +176,23 @@ func (r *request) tubeTable(q tubeQuery) (tubeTable, error) {
 	if err := r.get(q.path(), &found); err != nil {
 		return tubeTable{}, err
 	}
-	t := tubeTable{Query: q, Next: found.Next}
+	t := tubeTable{Query: q, Next: found.Next, All: q.columns()}
+	for _, c := range t.All {
+		if c.Chosen {
+			t.Columns = append(t.Columns, c)
+		}
+	}
 	if found.Matching != nil {
 		t.Matching, t.Jobs = *found.Matching, *found.Jobs
 	}
+	t.Rows = make([]tubeRow, len(found.Tubes))
 	for i := range found.Tubes {
-		row := tubeRow{Tube: found.Tubes[i], Link: tubeLink(found.Tubes[i].Name, "")}
+		row := &t.Rows[i]
+		row.Tube, row.Link = found.Tubes[i], tubeLink(found.Tubes[i].Name, "")
 		if recent := row.Recent; recent != nil {
 			row.Spark = newSpark("", "ready", recent.Ready, tubeSpark, tubeSparkHeight)
 		}
-		t.Rows = append(t.Rows, row)
-	}
-	for _, c := range tubeColumns {
-		if c.Name != "" {
-			c.Link = q.sortedBy(c.Name)
-			c.Sorted = q.direction(c.Name)
-		}
-		t.Columns = append(t.Columns, c)
+		row.fill(t.Columns)
 	}
 	return t, nil
 }
@@ -120,7 +207,7 @@ func (q tubeQuery) link() string {
 	if q.Sort == defaultTubeSort {
 		q.Sort = ""
 	}
-	return withQuery(Prefix+"tubes", "sort", q.Sort, "q", q.Q, "has", q.Has, "cursor", q.Cursor)
+	return withQuery(Prefix+"tubes", "sort", q.Sort, "q", q.Q, "has", q.Has, "cols", strings.Join(q.Columns, ","), "cursor", q.Cursor)
 }
 
 // sortedBy returns the page in the order of a column: the largest first, or the other way
@@ -185,7 +272,7 @@ type tubesView struct {
 
 func tubesPage(r *request) (*page, error) {
 	v := r.URL.Query()
-	q := tubeQuery{Sort: v.Get("sort"), Q: strings.TrimSpace(v.Get("q")), Has: v.Get("has"), Cursor: v.Get("cursor"), Limit: tubesPerPage}
+	q := tubeQuery{Sort: v.Get("sort"), Q: strings.TrimSpace(v.Get("q")), Has: v.Get("has"), Cursor: v.Get("cursor"), Limit: tubesPerPage, Columns: columnNames(v["cols"])}
 	if q.Sort == "" {
 		q.Sort = defaultTubeSort
 	}
@@ -196,6 +283,17 @@ func tubesPage(r *request) (*page, error) {
 	p := newPage("tubes", "Tubes", "tubes", &tubesView{Table: t, Filters: tubeFilters})
 	p.Curl = curlOf(r.Request, "GET", q.path(), nil)
 	return p, nil
+}
+
+// columnNames reads the names of columns, each with a parameter of its own or with commas between
+// them. Those that there are not are left out.
+func columnNames(texts []string) (names []string) {
+	for _, name := range strings.Split(strings.Join(texts, ","), ",") {
+		if slices.ContainsFunc(tubeColumns, func(c tubeColumn) bool { return c.Name == name }) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // tubeLink is the page of a tube, and of its jobs in a state.

@@ -110,6 +110,26 @@
   });
   const count = () => all("[data-count]").forEach((text) => { const n = all("tbody :checked", text.closest("form")).length; text.textContent = n ? n + " selected" : "With the selected"; });
 
+  // A search goes on by itself until the page is full, as long as one looks.
+  const full = 50;
+  const further = async (link) => {
+    const body = $("[data-found]"), title = link.textContent;
+    let stopped = false;
+    link.textContent = "Stop";
+    link.onclick = (e) => { e.preventDefault(); stopped = true; };
+    for (let next = link.href; !stopped && (body?.children.length ?? 0) < full; ) {
+      const part = new DOMParser().parseFromString(await (await fetch(next, { headers: { Accept: "text/html" } })).text(), "text/html");
+      const found = all("[data-found] tr", part), more = $("a[data-continue]", part), told = $("[data-progress] span", part);
+      if (!told || (found.length && !body)) { location.replace(next); return; }
+      body?.append(...found);
+      $("[data-progress] span").textContent = told.textContent.replace(/^.*?(?= in )/, (text) => (body?.children.length ? body.children.length + " found" : text));
+      if (!more) { link.replaceWith("That is all."); return; }
+      link.href = next = more.href;
+    }
+    link.textContent = title;
+    link.onclick = null;
+  };
+
   // Keys.
   let row = -1, prefix = "";
   const rows = () => all("[data-rows] tbody tr");
@@ -119,7 +139,7 @@
   const keys = {
     "/": () => { const field = $("[data-search]"); field ? field.focus() : go("tubes"); }, j: () => move(1), k: () => move(-1), "[": () => click("a[data-first]"), "]": () => click("a[data-next]"), " ": () => button.click(), "?": () => $("#keys").showModal(),
     x: () => { const c = $("input[type=checkbox]", rows()[row] ?? document.createElement("p")); if (c) { c.checked = !c.checked; count(); } }, Enter: () => $("td.name a", rows()[row] ?? document.createElement("p"))?.click(),
-    "g o": () => go(""), "g t": () => go("tubes"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"),
+    "g o": () => go(""), "g t": () => go("tubes"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"), "g f": () => go("search"),
   };
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || keep("keys") === "off" || $("dialog[open]") || e.target.matches("input, select, textarea, [contenteditable]")) return;
@@ -131,6 +151,8 @@
 
   const prepare = () => {
     row = -1;
+    const link = $("a[data-continue]");
+    if (link && all("[data-found] tr").length < full) further(link);
     all("[data-all]").forEach((c) => (c.hidden = false));
     all("[data-rows]").forEach((t) => { t.onpointerenter = () => (over = true); t.onpointerleave = () => { over = false; if (stale) reload(); }; });
     over = !!$("[data-rows]:hover");

@@ -1,0 +1,157 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/console/decode"
+)
+
+// A bodySearch is which bodies the form of a search asks for.
+type bodySearch struct{ By, What string }
+
+// searchKinds are the ways to search, in the order of the form.
+var searchKinds = [][2]string{{"text", "has the text"}, {"regexp", "matches the regular expression"}, {"pointer", "has in JSON"}}
+
+// params returns the search as parameters of the API. What a JSON pointer must be is after "=".
+func (s bodySearch) params() []string {
+	switch {
+	case s.What == "":
+		return nil
+	case s.By == "pointer":
+		pointer, equals, there := strings.Cut(s.What, "=")
+		if pointer = strings.TrimSpace(pointer); there {
+			return []string{"pointer", pointer, "equals", strings.Trim(strings.TrimSpace(equals), `"`)}
+		}
+		return []string{"pointer", pointer}
+	}
+	return []string{s.By, s.What}
+}
+
+// searchOf reads the search that a form or a URL has as the parameters of the API.
+func searchOf(v url.Values) bodySearch {
+	for _, kind := range searchKinds {
+		if text := v.Get(kind[0]); text != "" {
+			if v.Has("equals") {
+				text += " = " + v.Get("equals")
+			}
+			return bodySearch{kind[0], text}
+		}
+	}
+	return bodySearch{}
+}
+
+// words says which jobs are wanted; empty: all.
+func (s bodySearch) words() string {
+	switch {
+	case s.What == "":
+		return ""
+	case s.By == "text":
+		return "whose bodies have the text “" + s.What + "”"
+	case s.By == "regexp":
+		return "whose bodies match " + s.What
+	}
+	return "whose bodies have in JSON " + s.What
+}
+
+// A searchView is the page of a search.
+type searchView struct {
+	Tube, State string // empty: any
+	bodySearch
+	Kinds    [][2]string
+	Asked    bool
+	Jobs     []jobRow
+	Looked   uint64
+	Total    uint64 // 0: not known
+	Continue string // there is more to look at
+	Params   []string
+	Bulk     []bulkLink // what can be done with all that match
+	Export   string
+}
+
+// A bulkLink leads to the question whether something is to be done with many jobs.
+type bulkLink struct {
+	Title, Link string
+	Danger      bool
+}
+
+// searchPage looks for jobs by their bodies: as far as one answer of the API goes.
+func searchPage(r *request) (*page, error) {
+	q := r.URL.Query()
+	v := &searchView{Tube: strings.TrimSpace(q.Get("tube")), State: q.Get("state"), bodySearch: bodySearch{q.Get("by"), q.Get("what")}, Kinds: searchKinds}
+	if !slices.ContainsFunc(searchKinds, func(kind [2]string) bool { return kind[0] == v.By }) {
+		v.By = "text"
+	}
+	p := newPage("search", "Search", "tubes", v)
+	p.NoLive = true
+	if v.Tube != "" {
+		p.Me = r.meOn(v.Tube)
+	}
+	if v.Params = v.params(); v.Params == nil {
+		return p, nil
+	}
+	v.Asked = true
+	var found api.Found
+	path := v.path("/search", "cursor", q.Get("cursor"), "limit", strconv.Itoa(jobsPerPage))
+	if err := r.get(path, &found); err != nil && !(v.Tube != "" && isStatus(err, http.StatusNotFound)) {
+		return nil, err
+	}
+	v.Looked = found.Looked
+	if found.Total != nil {
+		v.Total = max(*found.Total, v.Looked)
+	}
+	v.Jobs = jobRows(found.Jobs)
+	if found.Next != "" {
+		v.Continue = v.link("cursor", found.Next)
+	}
+	if v.Tube != "" {
+		v.Export = withQuery(Prefix+"tube/"+pathEscape(v.Tube)+"/export", append([]string{"state", v.State}, v.Params...)...)
+		v.Bulk = bulkLinks(v.Tube, v.State, r.URL.RequestURI(), v.Params)
+	}
+	p.Curl = curlOf(r.Request, "GET", path, nil)
+	return p, nil
+}
+
+// path is that of the API, of the tube or of all.
+func (v *searchView) path(below string, more ...string) string {
+	path := below
+	if v.Tube != "" {
+		path = tubePath(v.Tube, below)
+	}
+	return withQuery(path, append(append([]string{"state", v.State}, v.Params...), more...)...)
+}
+
+// link is the URL of the page.
+func (v *searchView) link(more ...string) string {
+	return withQuery(Prefix+"search", append([]string{"tube", v.Tube, "state", v.State, "by", v.By, "what", v.What}, more...)...)
+}
+
+// bulkLinks are what can be done with all jobs of a tube in a state, or with those of a search.
+func bulkLinks(tube, state, back string, search []string) (all []bulkLink) {
+	c := new(confirmation)
+	for _, one := range []struct{ do, title string }{
+		{"kick-tube", "Kick"}, {"release-jobs", "Release"}, {"bury-jobs", "Bury"}, {"change-jobs", "Change"}, {"move-jobs", "Move"}, {"clear-tube", "Delete"},
+	} {
+		if c.Do = one.do; slices.Contains(c.States(), state) {
+			link := withQuery(Prefix+"confirm", append([]string{"do", one.do, "state", state, "tube", tube, "back", back}, search...)...)
+			all = append(all, bulkLink{one.title + "…", link, one.do == "clear-tube"})
+		}
+	}
+	return all
+}
+
+// jobRows returns the rows of jobs that came with their bodies, or without.
+func jobRows(jobs []api.Job) (rows []jobRow) {
+	for i := range jobs {
+		row := jobRow{Job: jobs[i]}
+		if body, ok := bodyOf(&row.Job); ok {
+			row.Kind, row.Preview = decode.Kind(body), preview(body)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
