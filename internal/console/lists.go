@@ -91,7 +91,7 @@ func (t *taskRow) What() string {
 	case t.Search:
 		text += " " + t.State + " jobs that match"
 	default:
-		text += " all " + t.State + " jobs"
+		text += " " + t.State + " jobs"
 	}
 	if t.To != "" {
 		return text + " to " + t.To
