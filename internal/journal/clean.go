@@ -136,14 +136,16 @@ func (j *Journal) copyJob(r wal.Record) error {
 	if err != nil {
 		return err
 	}
-	job, ok := j.markOf(c.ID)
+	job, ok := j.eng.Snapshot(c.ID)
+	if f, flies := j.inFlight.of(c.ID); flies {
+		job, ok = c, true // with the body of the record
+		job.Mark = f.mark
+	}
 	if !ok || uint64(job.Mark) != r.Segment {
 		return nil
 	}
-	if _, ok := j.inFlight.jobs[c.ID]; ok {
-		if job = c; !j.inFlight.committed(&job) {
-			return errInFlight
-		}
+	if !j.inFlight.committed(&job) {
+		return errInFlight
 	}
 	_, err = j.appendWithStandby(&job)
 	if err == nil {

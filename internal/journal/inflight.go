@@ -28,6 +28,15 @@ func isJob(kind engine.ChangeKind) bool {
 	return false
 }
 
+// of returns what is in flight of a job, if anything is.
+func (in *inFlight) of(id uint64) (f flight, ok bool) {
+	if len(in.jobs) == 0 { // as in a single server
+		return f, false
+	}
+	f, ok = in.jobs[id]
+	return f, ok
+}
+
 // add notes a fact, for which some bytes are reserved.
 func (in *inFlight) add(c *engine.Change, reserved int64) {
 	in.reserved = append(in.reserved, reserved)
@@ -51,7 +60,7 @@ func (in *inFlight) add(c *engine.Change, reserved int64) {
 // committed makes c, a job as its engine has it, what the journal says of it. ok is false if
 // that is not known before another fact of the job is appended.
 func (in *inFlight) committed(c *engine.Change) (ok bool) {
-	f, ok := in.jobs[c.ID]
+	f, ok := in.of(c.ID)
 	if !ok {
 		return true
 	}
@@ -104,21 +113,19 @@ func (j *Journal) landed(c *engine.Change) {
 
 // markOf returns the segment of a job's whole record, or false if there is no such job.
 func (j *Journal) markOf(id uint64) (c engine.Change, ok bool) {
-	if f, ok := j.inFlight.jobs[id]; ok {
+	if f, ok := j.inFlight.of(id); ok {
 		return engine.Change{ID: id, Mark: f.mark, Slot: f.slot}, true
 	}
 	return j.eng.Snapshot(id)
 }
 
-// setMark notes the segment of a job's whole record, and returns the one before; ok is false if there
-// is no such job any more.
-func (j *Journal) setMark(c *engine.Change, segment uint64) (before uint32, ok bool) {
-	if len(j.inFlight.jobs) > 0 {
-		if f, ok := j.inFlight.jobs[c.ID]; ok {
-			before, f.mark = f.mark, uint32(segment)
-			j.inFlight.jobs[c.ID] = f
-			return before, true
-		}
+// setMark notes the segment of the whole record of a job that has facts in flight, and returns the
+// one before; ok is false if the job has none.
+func (in *inFlight) setMark(id uint64, segment uint32) (before uint32, ok bool) {
+	f, ok := in.of(id)
+	if ok {
+		before, f.mark = f.mark, segment
+		in.jobs[id] = f
 	}
-	return j.eng.SetMark(c, uint32(segment))
+	return before, ok
 }

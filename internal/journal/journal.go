@@ -138,11 +138,13 @@ func (j *Journal) Append(changes []engine.Change) error {
 			j.weigh(c)
 		}
 		err := j.backlogErr
+		var at wal.Pos
 		if err == nil {
-			_, err = j.append(c)
+			at, err = j.write(c)
 		}
 		switch {
 		case err == nil:
+			j.note(c, at)
 		case c.Kind == engine.TubeGone:
 			j.pauses.gone = append(j.pauses.gone, c.Tube) // Housekeep will append it
 		default:
@@ -205,7 +207,11 @@ func (j *Journal) note(c *engine.Change, at wal.Pos) {
 	switch c.Kind {
 	case engine.JobPut, engine.JobMoved:
 		j.replaced(c.Mark, at)
-		if before, ok := j.setMark(c, at.Segment); ok { // else its deletion follows in the same turn
+		before, ok := j.inFlight.setMark(c.ID, uint32(at.Segment))
+		if !ok {
+			before, ok = j.eng.SetMark(c, uint32(at.Segment))
+		}
+		if ok { // else its deletion follows in the same turn
 			j.unmark(before)
 			j.marks[uint32(at.Segment)]++
 			j.recent = append(j.recent, jobRecord{at, c.ID})
@@ -449,7 +455,9 @@ func (j *Journal) recover() error {
 			if c, ok := j.markOf(p.id); ok && uint64(c.Mark) == p.at.Segment {
 				j.unmark(c.Mark)
 				j.replaced(c.Mark, to)
-				j.setMark(&c, to.Segment)
+				if _, ok := j.inFlight.setMark(c.ID, uint32(to.Segment)); !ok {
+					j.eng.SetMark(&c, uint32(to.Segment))
+				}
 				j.marks[uint32(to.Segment)]++
 			}
 		}
