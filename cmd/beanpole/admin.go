@@ -134,14 +134,14 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	if j := q.journal; j != nil {
 		o.SyncLasts = q.syncs.lasted
 		o.Journal = func() admin.JournalStats {
-			st := j.Stats()
+			st := j().Stats()
 			return admin.JournalStats{
 				Healthy: st.Health == nil, Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live,
 				RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.took.Snapshot(),
 			}
 		}
 		o.NotReady = func() string {
-			if err := j.Stats().Health; err != nil {
+			if err := j().Stats().Health; err != nil {
 				return "the journal: " + journalcmd.Plain(err)
 			}
 			return ""
@@ -152,7 +152,7 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 		Server: srv, Identify: identify, Version: version(), Journal: q.journalHealth(), Logger: log, Facts: about.tell, LimitOf: about.limitOf,
 	}
 	if q.journal != nil {
-		forAPI.RewriteJournal = q.journal.Rewrite
+		forAPI.RewriteJournal = func() { q.journal().Rewrite() }
 		forAPI.Backup = func() (api.Backup, error) { return openBackup(opt.Journal.Dir) }
 	}
 	operations := api.New(q.broker, forAPI)

@@ -7,6 +7,7 @@
 //	beanpole put|peek|tubes|...     for a person at the keyboard: see package cli
 //	beanpole token new|hash         make tokens for clients
 //	beanpole journal COMMAND DIR    check, dump, repair or export a journal
+//	beanpole cluster COMMAND ...    make a cluster, ask and change who its members are
 //	beanpole bench [options]        measure a server
 //	beanpole version                what this binary was built from
 //	beanpole help [command]
@@ -17,6 +18,7 @@
 //	command     what commands share: exit codes, errors of the command line, flags
 //	config      the settings of the server: command line, environment, file
 //	journalcmd  the commands that look at a journal, mend and convert it
+//	clustercmd  the commands that make members of a cluster
 //	benchcmd    the command that measures a server
 //	manual      how pages for man(1) are written
 //
@@ -37,6 +39,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/benchcmd"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/clustercmd"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
 	"github.com/beanpole-mq/beanpole/internal/cli"
@@ -101,7 +104,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpFunc(printHelp)
 	const server = "server"
 	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
-	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journalcmd.New(), benchcmd.New(), newVersion()} {
+	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journalcmd.New(), clustercmd.New(), benchcmd.New(), newVersion()} {
 		cmd.GroupID = server
 		root.AddCommand(cmd)
 	}

@@ -41,7 +41,9 @@ func TestMain(m *testing.M) {
 //	recipes NAME JOURNAL FILE CHAPTER
 //	                                run the commands that a chapter of a page names: they must succeed
 //	examples NAME FILE              run the examples of a page against the admin pages of a server
-//	signal NAME SIGNAL              send TERM, INT, HUP or USR1 to a server
+//	port NAME                       set $NAME to a free port of 127.0.0.1
+//	until REGEXP PROGRAM ARG...     run the program until its stdout has a match, which is the stdout then
+//	signal NAME SIGNAL              send TERM, INT, HUP, USR1 or KILL to a server
 //	logs NAME REGEXP                wait until the server has logged a match
 //	exited NAME CODE                wait until the server has exited, with this code
 //	killed NAME                     wait until the server was ended by a signal
@@ -101,6 +103,8 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		"worker": scriptWorker,
 		"flood":  scriptFlood,
 		"fetch":  scriptFetch,
+		"port":   scriptPort,
+		"until":  scriptUntil,
 		"signal": scriptSignal,
 		"logs":   scriptLogs,
 		"exited": scriptExited,
@@ -468,7 +472,7 @@ func expect(r io.Reader, want string) error {
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	p := running(ts, neg, args, 2)
 	sig, ok := map[string]os.Signal{
-		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1,
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "KILL": syscall.SIGKILL,
 	}[args[1]]
 	if !ok {
 		ts.Fatalf("unknown signal %s", args[1])

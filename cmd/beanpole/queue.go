@@ -13,6 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -23,9 +24,10 @@ import (
 // A queue is an engine with its broker, and its journal if there is one.
 type queue struct {
 	broker  *broker.Broker
-	journal *journal.Journal // nil: jobs are in memory only
-	syncs   *syncs           // of the journal's files
-	where   string           // the jobs are kept, for the log
+	journal func() *journal.Journal // nil: jobs are in memory only
+	member  *member                 // of the cluster that keeps the queue; nil: there is none
+	syncs   *syncs                  // of the journal's files
+	where   string                  // the jobs are kept, for the log
 }
 
 // openQueue makes the queue and reads the journal into it. The engine's clock
@@ -39,23 +41,33 @@ func openQueue(opt config.Journal, limits engine.Limits, slow config.Slow, log *
 		q.broker = broker.New(engine.New(engine.Options{Limits: limits, LimitReached: logLimits(log)}), turns)
 		return q, nil
 	}
-	j := journal.New(journal.Options{
-		SegmentSize: opt.SegmentSize(),
-		Sync:        opt.Fsync,
-		Epoch:       start.UnixNano(),
-		Logger:      log,
-		Progress:    reading(log),
-	})
-	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits, LimitReached: logLimits(log)})
+	jopt := journal.Options{SegmentSize: opt.SegmentSize(), Sync: opt.Fsync, Epoch: start.UnixNano(), Logger: log, Progress: reading(log)}
 	q.syncs = newSyncs(now, slow.Sync, log)
+	isMember, err := directory.Exists(opt.Dir)
+	if err != nil {
+		return nil, command.WithCode(command.ExitJournal, err)
+	}
+	if isMember {
+		return q, q.openMember(opt.Dir, jopt, engine.Options{Limits: limits, LimitReached: logLimits(log)}, turns, log)
+	}
+	j := journal.New(jopt)
+	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits, LimitReached: logLimits(log)})
 	report, err := j.Open(vfs.Observed(vfs.OS, q.syncs), opt.Dir, eng)
 	if err != nil {
 		return nil, command.WithCode(command.ExitJournal, journalcmd.Explain(opt.Dir, err))
 	}
 	logReport(log, opt.Dir, report, time.Since(start))
 	turns.Log = j
-	q.broker, q.journal, q.where = broker.New(eng, turns), j, opt.Dir
+	q.broker, q.journal, q.where = broker.New(eng, turns), func() *journal.Journal { return j }, opt.Dir
 	return q, nil
+}
+
+// close ends the queue.
+func (q *queue) close() error {
+	if q.member != nil {
+		return q.member.close()
+	}
+	return q.broker.Close()
 }
 
 // reading returns a function that says once a second how far the reading of a
@@ -105,7 +117,7 @@ func (q *queue) journalHealth() func() api.Journal {
 		return nil
 	}
 	return func() api.Journal {
-		st := q.journal.Stats()
+		st := q.journal().Stats()
 		return api.Journal{Health: health(st), Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live}
 	}
 }
@@ -140,7 +152,7 @@ func (q *queue) logStats() func() server.LogStats {
 		return nil
 	}
 	return func() server.LogStats {
-		st := q.journal.Stats()
+		st := q.journal().Stats()
 		return server.LogStats{
 			OldestSegment:   st.Oldest,
 			CurrentSegment:  st.Current,

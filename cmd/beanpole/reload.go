@@ -37,7 +37,7 @@ func (r *reloader) reload() {
 			r.log.Error("a certificate cannot be used; the old one stays in force", "err", err)
 		}
 	}
-	r.queue.broker.Call(func(e *engine.Engine, _ int64) { e.SetLimits(limits) })
+	r.queue.broker.Look(func(e *engine.Engine, _ int64) { e.SetLimits(limits) })
 	r.server.SetLimits(s.Options.ClientLimits())
 	r.level.Set(s.Options.LogLevel())
 	r.facts.latest.Store(s)

@@ -113,6 +113,7 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 	}
 	spareProcessor()
 	srv := server.New(q.broker, serverOptions(opt, log, q, sec))
+	stopped := q.serve(srv)
 
 	signals.catchTermination()
 	ctx, cancel := context.WithCancel(ctx)
@@ -130,12 +131,13 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 	log.Info("ready", "version", version(), "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
 	r := reloader{line: line, started: s, facts: about, log: log, level: level, security: sec, queue: q, server: srv}
-	failed := signals.wait(log, srv.Drain, r.reload, ended)
+	failed := signals.wait(log, srv.Drain, r.reload, ended, stopped)
 	notify(log, daemon.SdNotifyStopping)
+	q.handOver(log)
 	stop(ctx, log, srv)
 	pages.stop() // before the queue ends, which they ask
 	reportSocketFiles(log, endpoints, listeners)
-	return cmp.Or(failed, q.broker.Close())
+	return cmp.Or(failed, q.close())
 }
 
 // serverOptions returns what the options say to the server of a queue.
@@ -154,6 +156,7 @@ func serverOptions(opt *config.Options, log *slog.Logger, q *queue, sec *securit
 		Version:      version(),
 		SegmentSize:  opt.Journal.SegmentSize(),
 		Log:          q.logStats(),
+		Member:       q.forServer(),
 	}
 	// Where we say 0, the server's zero is its default.
 	if o.MaxJobSize == 0 {

@@ -29,8 +29,9 @@ func (q signalQueue) release() { signal.Stop(q) }
 
 // wait handles signals until one of them ends the server, and then gives that
 // one its default action back, so that a second one kills at once. It returns
-// early, with an error, when a listener has ended by itself.
-func (q signalQueue) wait(log *slog.Logger, drain, reload func(), ended <-chan error) error {
+// early, with an error, when a listener has ended by itself, or the member of a
+// cluster has stopped.
+func (q signalQueue) wait(log *slog.Logger, drain, reload func(), ended, stopped <-chan error) error {
 	for {
 		select {
 		case sig := <-q:
@@ -46,6 +47,8 @@ func (q signalQueue) wait(log *slog.Logger, drain, reload func(), ended <-chan e
 			}
 		case err := <-ended:
 			return command.WithCode(command.ExitSocket, fmt.Errorf("a listening socket has failed: %w", err))
+		case err := <-stopped:
+			return command.WithCode(command.ExitJournal, err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (m *Member) add(ctx context.Context, added raftlog.Member, inPlaceOf uint64
 			case k.ID == added.ID && k.Address == added.Address:
 				return nil // it was asked for before
 			case k.ID == added.ID || k.Address == added.Address:
-				return fmt.Errorf("cluster: there is a member %x at %s already", k.ID, k.Address)
+				return fmt.Errorf("cluster: there is a member %d at %s already", k.ID, k.Address)
 			}
 		}
 		added.Number = number + 1
@@ -60,7 +60,7 @@ func (m *Member) add(ctx context.Context, added raftlog.Member, inPlaceOf uint64
 func (m *Member) Remove(ctx context.Context, id uint64) error {
 	err := m.changeGroup(func() error {
 		if !m.isMember(id) {
-			return fmt.Errorf("%w: %x", ErrNotMember, id)
+			return fmt.Errorf("%w: %d", ErrNotMember, id)
 		}
 		if voters := m.raft.core.Status().Config.Voters[0]; len(voters) == 1 && hasKey(voters, id) {
 			return errors.New("cluster: the last voter cannot be removed")
@@ -81,7 +81,7 @@ func (m *Member) Replace(ctx context.Context, old uint64, added raftlog.Member) 
 		return ErrStopped
 	}
 	if !known {
-		return fmt.Errorf("%w: %x", ErrNotMember, old)
+		return fmt.Errorf("%w: %d", ErrNotMember, old)
 	}
 	if err := m.add(ctx, added, old); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 		}
 		self := m.opt.Self.ID
 		if voters := m.raft.core.Status().Config.Voters[0]; to == self || !hasKey(voters, to) {
-			return fmt.Errorf("cluster: the leadership cannot go to %x: only to another voter that can be reached", to)
+			return fmt.Errorf("cluster: the leadership cannot go to %d: only to another voter that can be reached", to)
 		}
 		_, term = m.raft.core.Leader()
 		m.raft.successor, m.raft.giveUpAt = to, m.opt.Now()+10*int64(m.opt.Tick)
@@ -112,11 +112,11 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 		switch lead := m.Lead(); {
 		case lead.Term > term && lead.Leader != 0:
 			if lead.Leader != to {
-				return fmt.Errorf("cluster: %x was elected, and not %x", lead.Leader, to)
+				return fmt.Errorf("cluster: %d was elected, and not %d", lead.Leader, to)
 			}
 			return nil
 		case lead.Term == term && lead.Office > 0 && !m.isDraining():
-			return fmt.Errorf("cluster: %x has not taken over; this member leads on", to)
+			return fmt.Errorf("cluster: %d has not taken over; this member leads on", to)
 		}
 		if err := m.pause(ctx, watch); err != nil {
 			return err

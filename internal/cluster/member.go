@@ -97,6 +97,8 @@ type Member struct {
 	raft raftState // owned by the raft loop
 	turn turnState // owned by the turn
 
+	opened atomic.Pointer[journal.Journal] // turn.journal, for others
+
 	spoilt atomic.Bool // the engine is to be made again
 
 	turns chan struct{} // has something if a turn is to run for the member itself
@@ -256,6 +258,7 @@ func (m *Member) openJournal() (*engine.Engine, error) {
 	if _, err := t.journal.Open(m.opt.FS, m.opt.Dir, eng); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
+	m.opened.Store(t.journal)
 	t.applied = t.journal.Applied()
 	m.clock.notBefore(t.applied.Stamp + 1)
 	return eng, nil
@@ -301,6 +304,9 @@ func (m *Member) newCore(applied raftlog.Position, torn bool) (err error) {
 
 // Broker returns the broker of the member's engine.
 func (m *Member) Broker() *broker.Broker { return m.broker }
+
+// Journal returns the member's journal, for those who watch. Another engine has another journal.
+func (m *Member) Journal() *journal.Journal { return m.opened.Load() }
 
 // fail stops the member: what it cannot do, it must not skip.
 func (m *Member) fail(err error) {

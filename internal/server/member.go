@@ -117,7 +117,10 @@ func (s *Server) serveAtMember(c *netConn, t *Terms, e access.Evidence) {
 		lead, changed := s.leadership()
 		var retry time.Duration
 		switch {
-		case lead.Here && s.occupy(c, here, lead):
+		case lead.Here:
+			if !s.occupy(c, here, lead) {
+				continue
+			}
 			if err := s.letBegin(c, t, e); err != nil {
 				s.reject(c.nc.RemoteAddr(), err)
 				return
@@ -126,17 +129,13 @@ func (s *Server) serveAtMember(c *netConn, t *Terms, e access.Evidence) {
 			c.serve()
 			return
 		case lead.Leader == s.opt.Member.ID, lead.Leader == 0:
-		case c.visitor != nil:
-			return // of somebody who thinks that this member leads
-		case s.occupy(c, away, lead):
-			err := s.relay(c, l, lead.Leader)
+		case c.visitor != nil: // its member knows already that this one leads, or does not know yet that it leads no more
+		default:
+			err := s.relay(c, l, lead)
 			if err == nil {
 				return
 			}
 			s.log.Debug("the leader cannot be reached", "client", c.Client(), "err", err)
-			s.mu.Lock()
-			s.leave(c)
-			s.mu.Unlock()
 			retry = leaderRetry
 		}
 		if err := l.wait(changed, retry); err != nil {

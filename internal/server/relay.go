@@ -19,16 +19,19 @@ const relayLinger = 5 * time.Second
 
 // relay passes a client's bytes to the leader, and back, until one of them has ended. An error says that nothing
 // has reached the leader.
-func (s *Server) relay(c *netConn, l *lobby, leader uint64) error {
+func (s *Server) relay(c *netConn, l *lobby, lead Leadership) error {
 	hello, err := l.visitor.append(nil)
 	if err != nil {
 		return err
 	}
-	stream, err := s.opt.Member.Dial(leader)
+	stream, err := s.opt.Member.Dial(lead.Leader)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
+	if !s.occupy(c, away, lead) {
+		return errLeadership
+	}
 	c.stream.Store(&stream)
 	if c.dismissed.Load() != nil {
 		return nil

@@ -110,7 +110,7 @@ func (v visitorConn) CloseWrite() error {
 }
 
 // ServeVisitor serves a client that another member passes on, until its stream ends. If this member does
-// not lead, that is at once.
+// not lead, the client waits until it does.
 func (s *Server) ServeVisitor(member uint64, stream net.Conn) {
 	defer stream.Close()
 	if !s.begin() {

@@ -30,7 +30,8 @@ type Member struct {
 	ID      uint64 `json:"id"`      // never used again
 	Listen  string `json:"listen"`  // address for the other members: host and port
 
-	// Contacts are members that a new one asks to be admitted. None: it is admitted.
+	// Contacts are where the other members listen, as this one knew it last. Commands ask there when
+	// this member does not run.
 	Contacts []string `json:"contacts,omitempty"`
 }
 
@@ -156,9 +157,12 @@ func (d *Directory) Finish() error {
 	return d.own()
 }
 
-// Admitted notes that the member is one of the cluster, and need not ask for that again.
-func (d *Directory) Admitted() error {
-	d.Contacts = nil
+// SetContacts notes where the other members listen. It is for one goroutine at a time.
+func (d *Directory) SetContacts(addrs []string) error {
+	if slices.Equal(addrs, d.Contacts) {
+		return nil
+	}
+	d.Contacts = addrs
 	return d.write()
 }
 
@@ -179,6 +183,26 @@ func (d *Directory) write() error {
 		return err
 	}
 	return syncDirs(d.path(tokensDir), d.path(""), d.dir)
+}
+
+// Refound makes the directory that of the first member of a new cluster. The log must be
+// made so before. If it is interrupted, Open fails, and it can be done again.
+func (d *Directory) Refound(c *Credentials) error {
+	b, err := c.Bundle()
+	if err != nil {
+		return err
+	}
+	for name, text := range b.files() {
+		if err := os.Remove(d.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := writeFile(d.path(name), []byte(*text)); err != nil {
+			return err
+		}
+	}
+	d.Member = Member{Cluster: c.Cluster, ID: c.ID, Listen: d.Listen}
+	d.Credentials = c
+	return d.Finish()
 }
 
 // Remove makes the directory that of a single server again: only the journal stays.

@@ -104,21 +104,14 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-func TestAdmittedAndRemove(t *testing.T) {
+func TestContactsAndRemove(t *testing.T) {
 	dir := t.TempDir()
 	d := begin(t, dir)
-	d.Contacts = []string{"10.0.0.2:11400"}
-	if err := d.write(); err != nil {
+	if err := d.SetContacts([]string{"10.0.0.2:11400"}); err != nil {
 		t.Fatal(err)
 	}
 	d, err := Open(dir)
-	if err != nil || len(d.Contacts) != 1 {
-		t.Fatal(d.Contacts, err)
-	}
-	if err := d.Admitted(); err != nil {
-		t.Fatal(err)
-	}
-	if d, err = Open(dir); err != nil || d.Contacts != nil {
+	if err != nil || len(d.Contacts) != 1 || d.Contacts[0] != "10.0.0.2:11400" {
 		t.Fatal(d.Contacts, err)
 	}
 	if err := d.Remove(); err != nil {

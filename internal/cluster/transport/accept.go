@@ -119,11 +119,11 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 	if err != nil {
 		return err
 	}
-	if err := t.opt.Raft.Greet(from, h); err != nil {
+	if err := t.raft.Greet(from, h); err != nil {
 		writeGreeting(conn, greeting{Error: err.Error()})
 		return fmt.Errorf("it is refused: %w", err)
 	}
-	own := t.opt.Raft.Greeting()
+	own := t.raft.Greeting()
 	if err := writeGreeting(conn, greeting{Hello: &own}); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 			if err != nil {
 				return err
 			}
-			t.opt.Raft.Step(m)
+			t.raft.Step(m)
 		case pings:
 			conn.SetWriteDeadline(time.Now().Add(silence))
 			if _, err := conn.Write(pong); err != nil {

@@ -1,8 +1,9 @@
 // Package transport connects the members of a cluster: TLS 1.3 in which both sides show
 // certificates of the cluster's own authority, on one port.
 //
-//	t, err := transport.New(transport.Options{Listener: l, Credentials: c, Raft: member, …})
-//	t.SetMembers(members)
+//	t := transport.New(transport.Options{Listener: l, Credentials: c, …})
+//	member, err := cluster.Open(cluster.Options{Transport: t, …})  // calls SetMembers
+//	t.Start(member)
 //	t.Send(messages)                      // of Raft
 //	conn, err := t.Client(id)             // a stream for a client that is passed on
 //	reply, err := t.Request(ctx, id, …)

@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster"
 )
 
 // The largest frames, in bytes.
@@ -109,8 +111,8 @@ func withEntries(m *raftpb.Message) bool {
 // A greeting is what both sides of a connection for messages say first, in JSON. With an
 // error there is nothing else to say.
 type greeting struct {
-	Hello *Hello `json:"hello,omitempty"`
-	Error string `json:"error,omitempty"`
+	Hello *cluster.Hello `json:"hello,omitempty"`
+	Error string         `json:"error,omitempty"`
 }
 
 func writeGreeting(w io.Writer, g greeting) error {
@@ -122,12 +124,12 @@ func writeGreeting(w io.Writer, g greeting) error {
 	return err
 }
 
-// A refusal is what the other side has said instead of hello, or instead of an answer.
-type refusal string
+// A Refusal is what the other side has said instead of hello, or as the error that is the answer to a request.
+type Refusal string
 
-func (r refusal) Error() string { return string(r) }
+func (r Refusal) Error() string { return string(r) }
 
-func readGreeting(r io.Reader) (Hello, error) {
+func readGreeting(r io.Reader) (cluster.Hello, error) {
 	var g greeting
 	text, err := readFrame(r, maxSmall)
 	if err == nil {
@@ -135,11 +137,11 @@ func readGreeting(r io.Reader) (Hello, error) {
 	}
 	switch {
 	case err != nil:
-		return Hello{}, err
+		return cluster.Hello{}, err
 	case g.Error != "":
-		return Hello{}, refusal(g.Error)
+		return cluster.Hello{}, Refusal(g.Error)
 	case g.Hello == nil:
-		return Hello{}, errors.New("it does not say hello")
+		return cluster.Hello{}, errors.New("it does not say hello")
 	}
 	return *g.Hello, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 )
 
@@ -88,7 +89,7 @@ func TestHostileMembers(t *testing.T) {
 			}
 			defer conn.Close()
 			conn.SetDeadline(time.Now().Add(patience))
-			if err := writeGreeting(conn, greeting{Hello: &Hello{}}); err != nil {
+			if err := writeGreeting(conn, greeting{Hello: &cluster.Hello{}}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := readGreeting(conn); err != nil {

@@ -70,12 +70,12 @@ func (l *link) run() {
 		if l.up.Swap(false) {
 			pause, said, wasUp = firstPause, "", true
 			l.t.log.Info("the connection to a member has ended", "member", l.id, "address", l.address, "err", err)
-			l.t.opt.Raft.Unreachable(l.id)
+			l.t.raft.Unreachable(l.id)
 			continue // at once: if nothing listens there any more, the process has ended
 		}
-		l.t.opt.Raft.Unreachable(l.id)
-		if wasUp && errors.Is(err, syscall.ECONNREFUSED) {
-			l.t.opt.Raft.Refused(l.id)
+		l.t.raft.Unreachable(l.id)
+		if wasUp && errors.Is(err, syscall.ECONNREFUSED) && l.t.opt.Refused != nil {
+			l.t.opt.Refused(l.id)
 		}
 		wasUp = false
 		if text := err.Error(); text != said {
@@ -142,7 +142,7 @@ func (l *link) dial(protocol string) (*tls.Conn, error) {
 
 func (l *link) greet(conn *tls.Conn) error {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	own := l.t.opt.Raft.Greeting()
+	own := l.t.raft.Greeting()
 	if err := writeGreeting(conn, greeting{Hello: &own}); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (l *link) greet(conn *tls.Conn) error {
 	if err != nil {
 		return err
 	}
-	if err := l.t.opt.Raft.Greet(l.id, h); err != nil {
+	if err := l.t.raft.Greet(l.id, h); err != nil {
 		return fmt.Errorf("this member refuses member %d: %w", l.id, err)
 	}
 	return conn.SetDeadline(time.Time{})
@@ -175,7 +175,7 @@ func (l *link) write(ctx context.Context, conn *tls.Conn, q *queue, pings time.D
 		}
 		messages, lost := q.take()
 		if lost {
-			l.t.opt.Raft.Unreachable(l.id)
+			l.t.raft.Unreachable(l.id)
 		}
 		for _, m := range messages {
 			var err error

@@ -57,7 +57,7 @@ func ask(ctx context.Context, conn *tls.Conn, body []byte) ([]byte, error) {
 	case len(reply) == 0:
 		return nil, errors.New("the answer is empty")
 	case reply[0] == failed:
-		return nil, refusal(reply[1:])
+		return nil, Refusal(reply[1:])
 	}
 	return reply[1:], nil
 }

@@ -12,39 +12,30 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"golang.org/x/time/rate"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A Hello is what each side of a connection says of itself before the first message.
-type Hello struct {
-	Term      uint64 `json:"term"`
-	Vote      uint64 `json:"vote"`
-	LastTerm  uint64 `json:"last_term"`
-	LastIndex uint64 `json:"last_index"`
-	Starts    uint64 `json:"starts"`
-	Level     uint64 `json:"level"`
-	Version   string `json:"version"`
-}
-
 // Raft is the member whose messages are carried. Its methods are called by several goroutines.
 type Raft interface {
-	Greeting() Hello
+	Greeting() cluster.Hello
 	// Greet is told what another member has said. An error refuses that member.
-	Greet(from uint64, h Hello) error
+	Greet(from uint64, h cluster.Hello) error
 	// Step takes a message.
 	Step(m *raftpb.Message)
 	// Unreachable says that messages to a member were lost.
 	Unreachable(id uint64)
-	// Refused says that nothing listens any more where a member was connected: its process has ended.
-	Refused(id uint64)
 }
 
-// Options of a Transport. All but Logger must be set.
+// Options of a Transport. All but Refused and Logger must be set.
 type Options struct {
 	Listener    net.Listener // for other members; the transport closes it
 	Credentials *directory.Credentials
-	Raft        Raft
+
+	// Refused is told that nothing listens any more where a member was connected: its process has
+	// ended. Nil: nobody is told.
+	Refused func(id uint64)
 
 	// Client serves a client of another member, until its connection ends.
 	Client func(from uint64, conn net.Conn)
@@ -66,6 +57,7 @@ type Transport struct {
 	opt     Options
 	log     *slog.Logger
 	self    uint64
+	raft    Raft // static after Start; nil before
 	ctx     context.Context
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -80,7 +72,7 @@ type Transport struct {
 // maxHandshakes is how many handshakes may be under way. Those who come meanwhile wait.
 const maxHandshakes = 64
 
-// New returns a transport that listens.
+// New returns a transport that does nothing before Start.
 func New(opt Options) *Transport {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -90,8 +82,21 @@ func New(opt Options) *Transport {
 		refused: rate.Sometimes{Interval: time.Second}, links: make(map[uint64]*link), conns: make(map[net.Conn]struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	t.wg.Go(t.accept)
 	return t
+}
+
+// Start accepts connections and makes them, for a member.
+func (t *Transport) Start(raft Raft) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return
+	}
+	t.raft = raft
+	t.wg.Go(t.accept)
+	for _, l := range t.links {
+		t.wg.Go(l.run)
+	}
 }
 
 // Close ends all connections, and waits until nothing is called any more.
@@ -131,7 +136,9 @@ func (t *Transport) SetMembers(members []raftlog.Member) {
 		}
 		l := newLink(t, m)
 		t.links[m.ID] = l
-		t.wg.Go(l.run)
+		if t.raft != nil {
+			t.wg.Go(l.run)
+		}
 	}
 	for id, l := range t.links {
 		if !now[id] {
@@ -198,6 +205,15 @@ func (t *Transport) Request(ctx context.Context, id uint64, body []byte) ([]byte
 	}
 	return Request(ctx, t.opt.Credentials, addr, id, body)
 }
+
+// Nobody is the transport of a member that is alone.
+type Nobody struct{}
+
+// Send implements cluster.Transport.
+func (Nobody) Send([]*raftpb.Message) {}
+
+// SetMembers implements cluster.Transport.
+func (Nobody) SetMembers([]raftlog.Member) {}
 
 // errClosed says that a connection was ended by this side.
 var errClosed = errors.New("closed")

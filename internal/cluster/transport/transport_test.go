@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/goleak"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
@@ -36,12 +37,14 @@ type peer struct {
 
 	mu     sync.Mutex
 	greet  error
-	hellos map[uint64]Hello
+	hellos map[uint64]cluster.Hello
 }
 
-func (p *peer) Greeting() Hello { return Hello{Term: p.credentials.ID, Version: "test"} }
+func (p *peer) Greeting() cluster.Hello {
+	return cluster.Hello{Term: p.credentials.ID, Version: "test"}
+}
 
-func (p *peer) Greet(from uint64, h Hello) error {
+func (p *peer) Greet(from uint64, h cluster.Hello) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hellos[from] = h
@@ -58,7 +61,7 @@ func (p *peer) Step(m *raftpb.Message) {
 
 func (p *peer) Unreachable(uint64) {}
 
-func (p *peer) Refused(id uint64) {
+func (p *peer) ended(id uint64) {
 	select {
 	case p.refused <- id:
 	default:
@@ -78,7 +81,7 @@ func newPeers(t *testing.T, n int) []*peer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, &peer{credentials: own, address: "127.0.0.1:0", steps: make(chan *raftpb.Message, 100), refused: make(chan uint64, 1), ups: make(ups, 100), hellos: map[uint64]Hello{}})
+		all = append(all, &peer{credentials: own, address: "127.0.0.1:0", steps: make(chan *raftpb.Message, 100), refused: make(chan uint64, 1), ups: make(ups, 100), hellos: map[uint64]cluster.Hello{}})
 	}
 	return all
 }
@@ -92,7 +95,7 @@ func (p *peer) start(t *testing.T) {
 	}
 	p.address = l.Addr().String()
 	p.Transport = New(Options{
-		Listener: l, Credentials: p.credentials, Raft: p, Logger: slog.New(p.ups),
+		Listener: l, Credentials: p.credentials, Refused: p.ended, Logger: slog.New(p.ups),
 		Client:  func(from uint64, conn net.Conn) { echo(conn) },
 		CatchUp: func(from uint64, conn net.Conn) { echo(conn) },
 		Request: func(_ context.Context, from uint64, body []byte) ([]byte, error) {
@@ -105,6 +108,7 @@ func (p *peer) start(t *testing.T) {
 			return append([]byte("join "), body...), nil
 		},
 	})
+	p.Start(p)
 	t.Cleanup(p.Close)
 }
 
@@ -281,7 +285,7 @@ func TestGreetRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := writeGreeting(conn, greeting{Hello: &Hello{}}); err != nil {
+	if err := writeGreeting(conn, greeting{Hello: &cluster.Hello{}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := readGreeting(conn); err == nil || err.Error() != "its disk was rolled back" {

@@ -1,0 +1,85 @@
+// Package clustercmd is "beanpole cluster": the commands that make members of a cluster, and ask and change who
+// they are.
+package clustercmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+)
+
+const long = `Make a cluster: three or five servers that keep one queue, so that it survives the
+loss of a machine. Each member has a directory, DIR, which "beanpole -b DIR" serves
+as a member once one of the commands init and join has made it. Clients
+connect to any member. doc/cluster.md explains how to run one.`
+
+const example = `  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400
+  beanpole cluster token /var/lib/beanpole > token
+  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.2:11400
+  beanpole cluster status /var/lib/beanpole`
+
+// exits is the end of the help of each command.
+const exits = `
+Exit codes: 0 it is done, 1 it failed, 5 the command line is wrong, 10 the directory
+cannot be used.`
+
+// New returns the command cluster.
+func New() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:                   "cluster COMMAND ...",
+		Short:                 "make a cluster, and ask and change who its members are",
+		Long:                  long,
+		Example:               example,
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs, // RunE says what is wrong with them
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return command.UnknownArgument(cmd, args)
+		},
+	}
+	cmd.AddCommand(newInit(), newToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newLeave(), newRejoin(), newRecover())
+	return cmd
+}
+
+// arguments is for commands that take so many arguments, which are described.
+func arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return command.UsageError("want %s (see: %s --help)", what, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// open opens the directory of a member.
+func open(dir string) (*directory.Directory, error) {
+	d, err := directory.Open(dir)
+	if err != nil {
+		return nil, command.WithCode(command.ExitJournal, err)
+	}
+	return d, nil
+}
+
+// parseID reads the id of a member.
+func parseID(text string) (uint64, error) {
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || id == 0 {
+		return 0, command.UsageError("%q is not the id of a member (see: beanpole cluster status DIR)", text)
+	}
+	return id, nil
+}
+
+// patience is how long a command waits for the cluster.
+const patience = 30 * time.Second
+
+func withPatience(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(cmd.Context(), patience, fmt.Errorf("the cluster has not answered within %v", patience))
+}

@@ -1,0 +1,269 @@
+package clustercmd
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/control"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+func newInit() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "init DIR --listen HOST:PORT",
+		Short: "make a directory that of the first member of a cluster",
+		Long: `Make DIR that of the first member of a new cluster. It may be empty, or have the
+journal of a single server, which must not run: no job of it is touched or copied.
+Other members connect to the address of --listen, so it must be one by which they
+reach this machine.
+` + exits,
+		Example:               "  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(1, 1, "one directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkListen(listen); err != nil {
+				return err
+			}
+			id, err := initialize(args[0], listen)
+			if err != nil {
+				return command.WithCode(command.ExitJournal, err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d\n", id)
+			return err
+		},
+	}
+	defineListen(cmd, &listen)
+	return cmd
+}
+
+func defineListen(cmd *cobra.Command, listen *string) {
+	cmd.Flags().StringVar(listen, "listen", "", "`HOST:PORT` where the other members reach this one")
+}
+
+func checkListen(listen string) error {
+	if listen == "" {
+		return command.UsageError("--listen is missing: the address by which the other members reach this one, such as 10.0.0.1:11400")
+	}
+	if err := directory.CheckAddress(listen); err != nil {
+		return command.UsageError("--listen: %w", err)
+	}
+	return nil
+}
+
+// initialize makes the first member of a cluster.
+func initialize(dir, listen string) (id uint64, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return 0, err
+	}
+	lock, err := lockJournal(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	m := directory.Member{Cluster: directory.NewCluster(), ID: directory.NewID(), Listen: listen}
+	credentials, err := directory.NewCA(m.Cluster, m.ID)
+	if err != nil {
+		return 0, err
+	}
+	d, err := directory.Begin(dir, m, credentials)
+	if err != nil {
+		return 0, err
+	}
+	if err := cluster.Init(vfs.OS, dir, raftlog.Member{ID: m.ID, Address: listen}); err != nil {
+		return 0, err
+	}
+	return m.ID, d.Finish()
+}
+
+// lockJournal takes the lock that a server holds.
+func lockJournal(dir string) (io.Closer, error) {
+	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))
+	if errors.Is(err, vfs.ErrLocked) {
+		err = fmt.Errorf("directory %s: %w (stop the server first)", dir, err)
+	}
+	return lock, err
+}
+
+func newToken() *cobra.Command {
+	return &cobra.Command{
+		Use:   "token DIR",
+		Short: "print a token by which one server can join",
+		Long: `Print a token, one line, by which one server can join the cluster of the member
+whose directory this is. It is good once, for an hour, at this member. Whoever has it can become a
+member, so keep it as you keep a password.
+` + exits,
+		Example:               "  beanpole cluster token /var/lib/beanpole > token",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(1, 1, "one directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := open(args[0])
+			if err != nil {
+				return err
+			}
+			t, err := d.NewToken(time.Now())
+			if err != nil {
+				return command.WithCode(command.ExitJournal, err)
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), t)
+			return err
+		},
+	}
+}
+
+// A joining is what a member joins with.
+type joining struct {
+	tokenFile string
+	listen    string
+}
+
+func (j *joining) define(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&j.tokenFile, "token-file", "", "`FILE` with the token; - is the standard input")
+	defineListen(cmd, &j.listen)
+}
+
+func newJoin() *cobra.Command {
+	var j joining
+	cmd := &cobra.Command{
+		Use:   "join DIR HOST:PORT --token-file FILE --listen HOST:PORT",
+		Short: "make a directory that of a further member",
+		Long: `Make DIR, which must be empty, that of a further member of a cluster. The address is
+that of the member that has made the token. When "beanpole -b DIR" runs, the new member learns
+what the others have, and then votes, by itself.
+` + exits,
+		Example:               "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.2:11400",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(2, 2, "a directory and the address of a member"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return j.run(cmd, args[0], args[1], 0)
+		},
+	}
+	j.define(cmd)
+	return cmd
+}
+
+func newReplace() *cobra.Command {
+	var j joining
+	cmd := &cobra.Command{
+		Use:   "replace ID DIR HOST:PORT --token-file FILE --listen HOST:PORT",
+		Short: "join in place of a member that is lost",
+		Long: `Join a cluster as "beanpole cluster join" does, in place of the member ID. That one is
+removed in the moment in which the new one has caught up and votes: so the cluster never has
+more members that may be lost than before.
+` + exits,
+		Example:               "  beanpole cluster replace 5577006791947779 /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.4:11400",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(3, 3, "the id of a member, a directory and the address of another member"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			return j.run(cmd, args[1], args[2], id)
+		},
+	}
+	j.define(cmd)
+	return cmd
+}
+
+func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) error {
+	if err := checkListen(j.listen); err != nil {
+		return err
+	}
+	if err := directory.CheckAddress(addr); err != nil {
+		return command.UsageError("the address of the member: %w", err)
+	}
+	t, err := readToken(j.tokenFile, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	if err := mayJoin(dir); err != nil {
+		return command.WithCode(command.ExitJournal, err)
+	}
+	ctx, cancel := withPatience(cmd)
+	defer cancel()
+	joined, err := control.Join(ctx, addr, t, j.listen, inPlaceOf)
+	if err != nil {
+		return fmt.Errorf("join at %s: %w", addr, err)
+	}
+	if err := settle(dir, j.listen, joined); err != nil {
+		return command.WithCode(command.ExitJournal, err)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d\n", joined.ID)
+	return err
+}
+
+// readToken reads the token in a file.
+func readToken(file string, stdin io.Reader) (directory.Token, error) {
+	if file == "" {
+		return directory.Token{}, command.UsageError("--token-file is missing: what beanpole cluster token DIR prints at a member")
+	}
+	var line string
+	if file == "-" {
+		line, _ = bufio.NewReader(stdin).ReadString('\n')
+	} else {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return directory.Token{}, err
+		}
+		line = string(text)
+	}
+	t, err := directory.ParseToken(strings.TrimSpace(line))
+	if err != nil {
+		return t, command.UsageError("--token-file %s: %w", file, err)
+	}
+	return t, nil
+}
+
+// mayJoin reports whether a directory can become that of a member: it has no jobs of its own.
+func mayJoin(dir string) error {
+	if is, err := directory.Exists(dir); is {
+		return fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
+	} else if err != nil {
+		return nil // a join that was interrupted
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	isOfSystem := func(e os.DirEntry) bool { return e.Name() == "lost+found" }
+	if entries = slices.DeleteFunc(entries, isOfSystem); err == nil && len(entries) > 0 {
+		err = fmt.Errorf("directory %s is not empty: a member that joins gets its jobs from the others", dir)
+	}
+	return err
+}
+
+// settle makes the directory of a member that has joined.
+func settle(dir, listen string, j control.Joined) error {
+	credentials, err := j.Bundle.Credentials(j.Cluster, j.ID)
+	if err != nil {
+		return err
+	}
+	var contacts []string
+	for _, m := range j.Group.Members {
+		if m.ID != j.ID {
+			contacts = append(contacts, m.Address)
+		}
+	}
+	d, err := directory.Begin(dir, directory.Member{Cluster: j.Cluster, ID: j.ID, Listen: listen, Contacts: contacts}, credentials)
+	if err != nil {
+		return err
+	}
+	if err := cluster.Join(vfs.OS, dir, j.Group); err != nil {
+		return err
+	}
+	return d.Finish()
+}

@@ -1,0 +1,127 @@
+package clustercmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/control"
+)
+
+func newStatus() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status DIR [--json]",
+		Short: "show the members of a cluster, and who leads",
+		Long: `Show the members of the cluster of the member whose directory this is: who leads, which of
+them vote, whether they can be reached, and how many entries of the log they lack. The leader is
+asked if there is one. The exit code is 1 if there is no majority.
+` + exits,
+		Example:               "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(1, 1, "one directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := open(args[0])
+			if err != nil {
+				return err
+			}
+			ctx, cancel := withPatience(cmd)
+			defer cancel()
+			s, err := control.Ask[control.Status](ctx, d, control.Request{Do: control.DoStatus})
+			if err != nil {
+				return err
+			}
+			if err := printStatus(cmd.OutOrStdout(), s, asJSON); err != nil {
+				return err
+			}
+			if !s.Quorum {
+				return fmt.Errorf("the cluster has no majority: nothing can be changed until enough members are back")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
+	return cmd
+}
+
+func printStatus(w io.Writer, s control.Status, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(s)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tADDRESS\tROLE\tREACHABLE\tAPPLIED\tLAG\tVERSION")
+	for _, m := range s.Members {
+		reachable, version := "yes", m.Version
+		if !m.Reachable {
+			reachable = "no"
+		}
+		if version == "" {
+			version = "?"
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%d\t%s\n", m.ID, m.Address, m.Role, reachable, m.Applied, m.Lag, version)
+	}
+	return table.Flush()
+}
+
+// change asks for something that has no answer.
+func change(cmd *cobra.Command, dir string, r control.Request) error {
+	d, err := open(dir)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := withPatience(cmd)
+	defer cancel()
+	_, err = control.Ask[struct{}](ctx, d, r)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+func newRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove DIR ID",
+		Short: "remove a member",
+		Long: `Remove the member ID from the cluster of the member whose directory this is. It need not
+run. Its directory is of no use after that, and its id is never used again.
+` + exits,
+		Example:               "  beanpole cluster remove /var/lib/beanpole 5577006791947779",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(2, 2, "a directory and the id of a member"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[1])
+			if err != nil {
+				return err
+			}
+			return change(cmd, args[0], control.Request{Do: control.DoRemove, ID: id})
+		},
+	}
+}
+
+func newTransfer() *cobra.Command {
+	return &cobra.Command{
+		Use:   "transfer DIR [ID]",
+		Short: "let another member lead",
+		Long: `Let the member ID lead, or the one that is most up to date. All clients' connections
+end, as with a restart; nothing is lost. A leader that is stopped does this by itself.
+` + exits,
+		Example:               "  beanpole cluster transfer /var/lib/beanpole",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(1, 2, "a directory and perhaps the id of a member"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := control.Request{Do: control.DoTransfer}
+			if len(args) > 1 {
+				id, err := parseID(args[1])
+				if err != nil {
+					return err
+				}
+				r.ID = id
+			}
+			return change(cmd, args[0], r)
+		},
+	}
+}

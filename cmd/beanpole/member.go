@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/control"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A member is the part of this process in a cluster.
+type member struct {
+	*cluster.Member
+	dir       *directory.Directory
+	transport *transport.Transport
+	control   control.Control
+	log       *slog.Logger
+	opened    chan struct{} // closed when Member is there
+	done      sync.WaitGroup
+
+	contacts atomic.Pointer[[]string] // where the other members are
+	writing  sync.Mutex               // held to note that
+
+	mu     sync.Mutex
+	server *server.Server // nil: there are no clients yet
+	over   uint64         // the last office that has ended
+}
+
+// openMember opens the queue of a member, which takes part in its cluster from then on.
+func (q *queue) openMember(dir string, j journal.Options, e engine.Options, b broker.Options, log *slog.Logger) error {
+	d, err := directory.Open(dir)
+	if err != nil {
+		return command.WithCode(command.ExitJournal, err)
+	}
+	listener, err := listenForMembers(d.Listen)
+	if err != nil {
+		return command.WithCode(command.ExitSocket, fmt.Errorf("the address for the other members: %w%s", err, hint(err)))
+	}
+	m := &member{dir: d, log: log, opened: make(chan struct{})}
+	m.control = control.Control{Member: m, Directory: d}
+	m.transport = transport.New(transport.Options{
+		Listener: listener, Credentials: d.Credentials,
+		Client: m.serveClient, CatchUp: m.serveCatchUp, Request: m.answer, Join: m.admit,
+		Logger: log,
+	})
+	m.control.Transport = m.transport
+	j.Sync = 0 // nobody waits for it
+	m.Member, err = cluster.Open(cluster.Options{
+		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen},
+		Transport: membersOf{m.transport, m}, Deposed: m.deposed,
+		Journal: j, Engine: e, Broker: b, Version: version(), Logger: log,
+	})
+	if err != nil {
+		m.transport.Close()
+		return command.WithCode(command.ExitJournal, journalcmd.Explain(dir, err))
+	}
+	close(m.opened)
+	m.transport.Start(m)
+	log.Info("this server is a member of a cluster", "member", d.ID, "cluster", d.Cluster, "address", d.Listen)
+	q.member, q.broker, q.journal, q.where = m, m.Broker(), m.Journal, dir
+	return nil
+}
+
+// listenForMembers listens where the other members connect to. If that is not an address of this machine, as behind
+// a translation of addresses, it listens on the port of all its addresses.
+func listenForMembers(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		_, port, _ := net.SplitHostPort(addr)
+		l, err = net.Listen("tcp", net.JoinHostPort("", port))
+	}
+	return l, err
+}
+
+// membersOf is the transport as the member has it.
+type membersOf struct {
+	*transport.Transport
+	m *member
+}
+
+// SetMembers implements cluster.Transport. It notes where the others are, for commands.
+func (t membersOf) SetMembers(members []raftlog.Member) {
+	t.Transport.SetMembers(members)
+	var contacts []string
+	for _, k := range members {
+		if k.ID != t.m.dir.ID {
+			contacts = append(contacts, k.Address)
+		}
+	}
+	t.m.contacts.Store(&contacts)
+	t.m.done.Go(func() {
+		t.m.writing.Lock()
+		defer t.m.writing.Unlock()
+		if err := t.m.dir.SetContacts(*t.m.contacts.Load()); err != nil {
+			t.m.log.Warn("cannot note where the other members are", "err", err)
+		}
+	})
+}
+
+func (m *member) answer(ctx context.Context, from uint64, body []byte) ([]byte, error) {
+	return m.control.Request(ctx, from, body)
+}
+
+func (m *member) admit(ctx context.Context, client net.Addr, body []byte) ([]byte, error) {
+	m.log.Info("somebody asks to join the cluster", "client", client)
+	return m.control.Join(ctx, client, body)
+}
+
+func (m *member) serveClient(from uint64, conn net.Conn) {
+	m.mu.Lock()
+	srv := m.server
+	m.mu.Unlock()
+	if srv == nil {
+		conn.Close()
+		return
+	}
+	srv.ServeVisitor(from, conn)
+}
+
+func (m *member) serveCatchUp(_ uint64, conn net.Conn) { conn.Close() }
+
+// serve lets a server have the clients. What it returns gets an error if the queue cannot go on.
+func (q *queue) serve(srv *server.Server) <-chan error {
+	stopped := make(chan error, 1)
+	m := q.member
+	if m == nil {
+		return stopped
+	}
+	m.mu.Lock()
+	m.server = srv
+	m.mu.Unlock()
+	m.done.Go(func() {
+		for {
+			changed := m.Watch()
+			m.follow(0)
+			select {
+			case <-changed:
+			case <-m.Failed():
+				m.follow(m.Lead().Office)
+				if err := m.Err(); err != nil {
+					stopped <- err
+				}
+				return
+			}
+		}
+	})
+	return stopped
+}
+
+// follow tells the server who leads. Clients that are served in an office that is over have gone when it returns.
+func (m *member) follow(over uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.over = max(m.over, over)
+	if m.server == nil {
+		return
+	}
+	lead := m.Lead()
+	m.server.Follow(server.Leadership{Here: lead.Office > m.over, Leader: lead.Leader, Term: lead.Term})
+}
+
+// deposed is called when an office has ended.
+func (m *member) deposed() {
+	<-m.opened
+	m.follow(m.Lead().Office)
+}
+
+// forServer returns what a server needs to know of the cluster; nil if there is none.
+func (q *queue) forServer() *server.Member {
+	m := q.member
+	if m == nil {
+		return nil
+	}
+	return &server.Member{ID: m.dir.ID, Dial: m.transport.Client, Stats: m.stats}
+}
+
+// stats returns what stats tells of the cluster to a client of a member.
+func (m *member) stats(asked uint64) []wire.Stat {
+	s, err := m.Status()
+	if err != nil {
+		return nil
+	}
+	var lag uint64
+	for _, k := range s.Members {
+		if k.ID == asked {
+			lag = k.Lag
+		}
+	}
+	number := func(key string, n uint64) wire.Stat { return wire.Stat{Key: key, Value: strconv.FormatUint(n, 10)} }
+	quorum := "no"
+	if s.Quorum {
+		quorum = "yes"
+	}
+	return []wire.Stat{
+		number("cluster-members", uint64(len(s.Members))),
+		number("cluster-leader", s.Leader),
+		number("cluster-member", asked),
+		number("cluster-term", s.Term),
+		number("cluster-lag", lag),
+		{Key: "cluster-quorum", Value: quorum, Quoted: true},
+	}
+}
+
+// handOverTime is how long a leader that stops tries to let another member lead.
+const handOverTime = 2 * time.Second
+
+// handOver lets another member lead before this one stops, if there is another.
+func (q *queue) handOver(log *slog.Logger) {
+	m := q.member
+	if m == nil || m.Lead().Office == 0 || len(m.Group().Members) == 1 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
+	defer cancel()
+	if err := m.Transfer(ctx, 0); err != nil {
+		log.Warn("no other member has taken over before this one stops", "err", err)
+	}
+}
+
+// close ends the part in the cluster.
+func (m *member) close() error {
+	err := m.Close()
+	m.transport.Close()
+	m.done.Wait()
+	return err
+}

@@ -1,0 +1,52 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
+)
+
+// Ask asks the member whose directory this is or, if that does not run, another one that it knows.
+func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (reply Reply, err error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return reply, err
+	}
+	var errs []error
+	for _, addr := range slices.Compact(append([]string{d.Listen}, d.Contacts...)) {
+		text, err := transport.Request(ctx, d.Credentials, addr, 0, body)
+		if _, answered := errors.AsType[transport.Refusal](err); answered {
+			return reply, err
+		}
+		if err == nil {
+			return reply, json.Unmarshal(text, &reply)
+		}
+		errs = append(errs, err)
+	}
+	return reply, fmt.Errorf("no member of the cluster answers: %w", errors.Join(errs...))
+}
+
+// Join asks the member at an address to be admitted with a token, as a member that listens at another
+// address, and in place of a member if that is not 0.
+func Join(ctx context.Context, addr string, t directory.Token, listen string, inPlaceOf uint64) (j Joined, err error) {
+	body, err := json.Marshal(joinRequest{Secret: t.Secret, Listen: listen, InPlaceOf: inPlaceOf})
+	if err != nil {
+		return j, err
+	}
+	text, err := transport.Join(ctx, addr, t.Fingerprint, body)
+	if err != nil {
+		return j, err
+	}
+	if err := json.Unmarshal(text, &j); err != nil {
+		return j, fmt.Errorf("the answer of the member at %s: %w", addr, err)
+	}
+	if j.Cluster != t.Cluster {
+		return j, errors.New("the member is of another cluster than the token")
+	}
+	return j, nil
+}
