@@ -86,7 +86,7 @@ func (m *Member) Replace(ctx context.Context, old uint64, added raftlog.Member) 
 	if err := m.add(ctx, added, old); err != nil {
 		return err
 	}
-	return m.await(ctx, func() bool { return m.hasNot(old) })
+	return m.await(ctx, func() bool { return m.hasNot(old) && len(m.log.State().Conf.GetVotersOutgoing()) == 0 })
 }
 
 // Transfer lets another voter lead; 0 is the one that has most of the log. Turns that were decided are settled before.

@@ -27,7 +27,8 @@ type turnState struct {
 
 	office  uint64 // in which the engine decides; 0: it follows
 	spoilt  bool
-	walking bool // engine and journal do not have everything: see walk.go
+	walking bool   // engine and journal do not have everything: see walk.go
+	wholeAt uint64 // from this entry on the engine has a state that the log says
 	builder entry.Builder
 	facts   int   // in builder
 	retryAt int64 // when to try to append again what the journal could not take, on the engine's clock; 0: now

@@ -112,7 +112,7 @@ func (m *Member) receive(ctx context.Context, donor, cut uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := m.begin(ctx, journal.Applied(got.From), group); err != nil {
+	if err := m.begin(ctx, got, group); err != nil {
 		return err
 	}
 	m.opt.Logger.Info("the whole queue was received", "jobs", got.Jobs, "bytes", got.Bytes, "entry", got.From.Index)
@@ -214,7 +214,8 @@ func (b *beginning) write(log *raftlog.Log) error {
 }
 
 // begin ends a walk: engine and journal have all, and the log begins there.
-func (m *Member) begin(ctx context.Context, from journal.Applied, g Group) error {
+func (m *Member) begin(ctx context.Context, got catchup.Received, g Group) error {
+	from := journal.Applied(got.From)
 	b := &beginning{at: raftlog.Position{Index: from.Index, Term: from.Term}, conf: new(raftpb.ConfState), index: g.Index, members: g.Members, done: make(chan struct{})}
 	if err := proto.Unmarshal(g.Conf, b.conf); err != nil {
 		return err
@@ -237,7 +238,9 @@ func (m *Member) begin(ctx context.Context, from journal.Applied, g Group) error
 	if err := m.opt.FS.SyncDir(filepath.Dir(m.partialFile())); err != nil {
 		return err
 	}
-	m.broker.Look(func(*engine.Engine, int64) { m.turn.walking, m.turn.applied = false, from })
+	m.broker.Look(func(*engine.Engine, int64) {
+		m.turn.walking, m.turn.applied, m.turn.wholeAt = false, from, got.Until.Index
+	})
 	var err error
 	m.inLoop(func() { err = m.goOn(b) })
 	return err
@@ -275,11 +278,10 @@ func (m *Member) goOn(b *beginning) error {
 
 // Donate writes what another member receives that was told to fetch it from this one.
 func (m *Member) Donate(ctx context.Context, w io.Writer) error {
-	walking := true
 	d := &catchup.Donor{
 		Turn: func(f func(e *engine.Engine)) {
 			m.broker.Look(func(e *engine.Engine, _ int64) {
-				if walking = m.turn.walking; !walking {
+				if t := &m.turn; !t.walking && t.applied.Index >= t.wholeAt {
 					f(e)
 				}
 			})

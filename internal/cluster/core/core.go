@@ -269,7 +269,8 @@ func (c *Core) Done(responses []*raftpb.Message) {
 		if m.GetType() == raftpb.MsgStorageApplyResp {
 			c.didApply(m.GetEntries())
 		}
-		if err := c.node.Step(m); err != nil {
+		// A leader that was removed is nobody to itself.
+		if err := c.node.Step(m); err != nil && !errors.Is(err, raft.ErrStepPeerNotFound) {
 			panic(fmt.Sprintf("core: a response of the disk is refused: %v", err))
 		}
 	}
