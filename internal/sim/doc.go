@@ -7,7 +7,7 @@
 //	go test ./internal/sim -sim.seeds=5000    thousands of seeds
 //	go test ./internal/sim -sim.seed=1234     one seed, such as one that failed
 //
-// # How it is judged
+// # How it is checked
 //
 // A recorder stands between the broker and the journal and keeps every Change
 // (ledger_test.go). The journal promises one thing: after a restart, the state is
