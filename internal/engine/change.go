@@ -66,7 +66,7 @@ func (e *Engine) PendingChanges() int { return len(e.changes) }
 
 func (e *Engine) emit(kind ChangeKind, i slot, j *job) {
 	if e.opt.Logged {
-		j.few &^= unlogged
+		j.packing &^= unlogged
 		e.changes = append(e.changes, e.changeOf(kind, i, j))
 	}
 }
@@ -87,7 +87,7 @@ func (e *Engine) emitMoved(i slot, j *job, from *tube) {
 		c.From = from.name
 		c.Body = bytes.Clone(e.body(j)) // the job may be deleted, and its slot reused, before the turn ends
 		e.changes = append(e.changes, c)
-		j.few &^= unlogged
+		j.packing &^= unlogged
 		e.jobs.setMark(i, 0)
 	}
 }
@@ -113,12 +113,12 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 	cold := e.jobs.coldOf(j)
 	c := Change{
 		Kind:     kind,
-		State:    j.state,
-		ID:       j.id(),
+		State:    j.state(),
+		ID:       j.id,
 		Pri:      j.pri,
-		Delay:    j.delay,
+		Delay:    j.delay(),
 		TTR:      j.ttr,
-		Created:  j.created(),
+		Created:  j.created,
 		Reserves: cold.reserves,
 		Timeouts: cold.timeouts,
 		Releases: cold.releases,
@@ -129,7 +129,7 @@ func (e *Engine) changeOf(kind ChangeKind, i slot, j *job) Change {
 		Mark:     e.jobs.mark(i),
 		Slot:     i,
 	}
-	switch j.state {
+	switch j.state() {
 	case Delayed, Buried:
 		c.Due = cold.when
 	case Reserved:
@@ -184,7 +184,7 @@ func (e *Engine) NextSnapshot(place int64) (c Change, next int64, ok bool) {
 // change meanwhile.
 func (e *Engine) Unlogged(yield func(Change) bool) {
 	e.each(func(i slot, j *job) bool {
-		return j.few != unlogged || yield(e.changeOf(JobState, i, j))
+		return j.packing&unlogged == 0 || yield(e.changeOf(JobState, i, j))
 	})
 }
 
@@ -231,7 +231,7 @@ func (e *Engine) LastID() uint64 { return e.lastID }
 // holds its whole record. It returns the mark that the job had before; ok is false if
 // there is no such job any more.
 func (e *Engine) SetMark(c *Change, mark uint32) (before uint32, ok bool) {
-	if !e.jobs.slots.isUsed(c.Slot) || e.jobs.at(c.Slot).id() != c.ID {
+	if !e.jobs.slots.isUsed(c.Slot) || e.jobs.at(c.Slot).id != c.ID {
 		return 0, false
 	}
 	before = e.jobs.mark(c.Slot)
@@ -278,7 +278,7 @@ func (e *Engine) restorePut(c Change) {
 	}
 	t := e.tubeNamed(c.Tube)
 	i, j := e.jobs.alloc()
-	j.setID(c.ID)
+	j.id = c.ID
 	e.jobs.setMark(i, c.Mark)
 	e.restoreFields(j, c)
 	e.addJob(i, j, t, c.Body)
@@ -286,21 +286,24 @@ func (e *Engine) restorePut(c Change) {
 }
 
 func (e *Engine) restoreFields(j *job, c Change) {
-	j.state = c.State
-	j.setCreated(c.Created)
-	j.pri, j.delay, j.ttr = c.Pri, c.Delay, c.TTR
+	if j.packed() {
+		e.jobs.cold(j) // the delay is alone again
+	}
+	j.setState(c.State)
+	j.created = c.Created
+	j.pri, j.delayAndCounts, j.ttr = c.Pri, c.Delay, c.TTR
 	past := coldJob{when: c.Due, reserves: c.Reserves, timeouts: c.Timeouts, releases: c.Releases, buries: c.Buries, kicks: c.Kicks}
 	switch {
-	case j.state == Buried:
+	case c.State == Buried:
 		e.buried = max(e.buried, c.Due)
-	case j.state == Ready && c.Reserves+c.Kicks == 0:
+	case c.State == Ready && c.Reserves+c.Kicks == 0:
 		past.when = j.afterDelay() // else it is not known when it became ready: now, at the start of the clock
 	}
-	if j.cold != none || j.state == Buried || past != (coldJob{when: j.afterDelay()}) {
-		c := e.jobs.cold(j)
-		*c = past
-		if j.state == Buried {
-			e.jobs.pack(j, c)
+	if j.cold != none || c.State == Buried || past != (coldJob{when: j.afterDelay()}) {
+		cold := e.jobs.cold(j)
+		*cold = past
+		if c.State == Buried {
+			e.jobs.pack(j, cold)
 		}
 	}
 }

@@ -66,20 +66,20 @@ func (c *checker) jobs() {
 	c.index(func(i slot) {
 		j := e.jobs.at(i)
 		n++
-		c.assert(e.ids.find(j.id()) == i, "I11: job %d is not found", j.id())
-		c.assert(j.id() <= e.lastID, "I7: job %d is above the last id %d", j.id(), e.lastID)
-		c.assert(int(j.tube) < len(e.tubes) && e.tubes[j.tube] != nil, "I2: job %d is in tube number %d, which is free", j.id(), j.tube)
+		c.assert(e.ids.find(j.id) == i, "I11: job %d is not found", j.id)
+		c.assert(j.id <= e.lastID, "I7: job %d is above the last id %d", j.id, e.lastID)
+		c.assert(int(j.tube()) < len(e.tubes) && e.tubes[j.tube()] != nil, "I2: job %d is in tube number %d, which is free", j.id, j.tube())
 		cold := e.jobs.coldOf(j)
-		c.assert(j.state != Reserved || int(cold.holder) < len(e.sessions) && e.sessions[cold.holder] != nil, "I2: job %d is held by session number %d, which is free", j.id(), cold.holder)
-		c.assert(j.cold != none || j.state != Reserved && j.state != Buried, "I22: job %d (%v) has no cold part", j.id(), j.state)
-		c.assert(j.state == Buried || !j.packed(), "I22: job %d (%v) is packed", j.id(), j.state)
+		c.assert(j.state() != Reserved || int(cold.holder) < len(e.sessions) && e.sessions[cold.holder] != nil, "I2: job %d is held by session number %d, which is free", j.id, cold.holder)
+		c.assert(j.cold != none || j.state() != Reserved && j.state() != Buried, "I22: job %d (%v) has no cold part", j.id, j.state())
+		c.assert(j.state() == Buried || !j.packed(), "I22: job %d (%v) is packed", j.id, j.state())
 		if j.cold != none && !j.packed() {
-			c.assert(!c.colds[j.cold], "I22: job %d has the cold part of another", j.id())
+			c.assert(!c.colds[j.cold], "I22: job %d has the cold part of another", j.id)
 			c.colds[j.cold] = true
 		}
-		c.bytes[j.tube] += int64(j.bodyLen)
+		c.bytes[j.tube()] += int64(j.bodyLen)
 		c.memory += memoryOf(j.bodyLen)
-		c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id())
+		c.assert(j.ttr > 0, "I8: job %d has no TTR", j.id)
 	})
 	c.assert(len(c.colds) == e.jobs.coldCount, "I22: %d jobs have a cold part, counted are %d", len(c.colds), e.jobs.coldCount)
 	c.assert(!c.colds[e.jobs.spareCold], "I22: the spare cold part is that of a job")
@@ -133,7 +133,7 @@ func (c *checker) countReferences() {
 			add(w.tube.num, 0, 1, 0)
 		}
 		for k := range s.reserved.n {
-			add(c.e.jobs.at(s.reserved.at(k).slot).tube, 0, 0, 1)
+			add(c.e.jobs.at(s.reserved.at(k).slot).tube(), 0, 0, 1)
 		}
 	}
 }
@@ -152,12 +152,12 @@ func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bo
 		j := c.e.jobs.at(x.slot)
 		c.inQueue++
 		c.assert(k == 0 || !x.before(*h.at((k - 1) / 4)), "I12: %s: entry %d is before its parent", where, k)
-		c.assert(j.pos == uint32(k), "I12: %s: job %d at %d has pos %d", where, j.id(), k, j.pos)
-		c.assert(j.state == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id(), j.state)
-		if j.state == Reserved {
-			c.assert(x == dueEntry(x.slot, j, x.dueOf()) && x.dueOf() >= c.e.jobs.when(j)+int64(j.ttr)*second, "I18: %s: the TTR of job %d runs out too early", where, j.id())
+		c.assert(j.pos == uint32(k), "I12: %s: job %d at %d has pos %d", where, j.id, k, j.pos)
+		c.assert(j.state() == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state())
+		if j.state() == Reserved {
+			c.assert(x == dueEntry(x.slot, j, x.dueOf()) && x.dueOf() >= c.e.jobs.when(j)+int64(j.ttr)*second, "I18: %s: the TTR of job %d runs out too early", where, j.id)
 		} else {
-			c.assert(x == c.e.jobs.entryOf(x.slot, j) && j.run == inHeap, "I12: %s: job %d has a stale key", where, j.id())
+			c.assert(x == c.e.jobs.entryOf(x.slot, j) && j.run() == inHeap, "I12: %s: job %d has a stale key", where, j.id)
 		}
 		if j.pri < UrgentPri {
 			urgent++
@@ -202,11 +202,11 @@ func (c *checker) run(where string, rs *runs, place uint8, state State, fits fun
 			}
 			j := c.e.jobs.at(i)
 			x := c.e.jobs.entryOf(i, j)
-			c.assert(j.run == place && j.pos == uint32(at), "I21: %s: job %d at %d has run %d, pos %d", where, j.id(), at, j.run, j.pos)
-			c.assert(j.state == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id(), j.state)
-			c.assert(streamOf(j) == r.stream, "I21: %s: job %d is of stream %d, not %d", where, j.id(), streamOf(j), r.stream)
-			c.assert(n+in == 0 || before.before(x), "I21: %s: job %d is not behind the one before it", where, j.id())
-			c.assert(n+in > 0 || at == r.head && x == r.first, "I21: %s: job %d is the first, at %d", where, j.id(), at)
+			c.assert(j.run() == place && j.pos == uint32(at), "I21: %s: job %d at %d has run %d, pos %d", where, j.id, at, j.run(), j.pos)
+			c.assert(j.state() == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state())
+			c.assert(streamOf(j) == r.stream, "I21: %s: job %d is of stream %d, not %d", where, j.id, streamOf(j), r.stream)
+			c.assert(n+in == 0 || before.before(x), "I21: %s: job %d is not behind the one before it", where, j.id)
+			c.assert(n+in > 0 || at == r.head && x == r.first, "I21: %s: job %d is the first, at %d", where, j.id, at)
 			if j.pri < UrgentPri {
 				urgent++
 			}
@@ -225,7 +225,7 @@ func (c *checker) run(where string, rs *runs, place uint8, state State, fits fun
 func (c *checker) tube(t *tube) {
 	e := c.e
 	name := fmt.Sprintf("tube %q", t.name)
-	own := func(j *job) bool { return j.tube == t.num }
+	own := func(j *job) bool { return j.tube() == t.num }
 	urgent := c.queue(name+" ready", &t.ready, Ready, own)
 	c.queue(name+" delayed", &t.delayed, Delayed, own)
 	c.queue(name+" buried", &t.buried, Buried, own)
@@ -336,7 +336,7 @@ func (c *checker) held(name string, s *Session) {
 	n, before := 0, none
 	for i := s.held.first; i != none && n <= s.reserved.n; i = c.e.jobs.coldOf(c.e.jobs.at(i)).heldAfter {
 		j := c.e.jobs.at(i)
-		c.assert(j.state == Reserved && c.e.jobs.held(j).holder == s.num && c.e.jobs.held(j).heldBefore == before, "I14: %s: job %d is wrongly in its list", name, j.id())
+		c.assert(j.state() == Reserved && c.e.jobs.held(j).holder == s.num && c.e.jobs.held(j).heldBefore == before, "I14: %s: job %d is wrongly in its list", name, j.id)
 		n, before = n+1, i
 	}
 	c.assert(n == s.reserved.n && s.held.last == before, "I14: %s: lists %d reserved jobs, has %d", name, n, s.reserved.n)

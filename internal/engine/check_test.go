@@ -46,11 +46,11 @@ func TestCheckReports(t *testing.T) {
 		want, what string
 		corrupt    func(e *Engine, me *Session)
 	}{
-		{"I1", "a job in a heap that is not of its state", func(e *Engine, _ *Session) { e.mustFind(readyJob).state = Buried }},
-		{"I1", "a job in the heap of another tube", func(e *Engine, _ *Session) { e.mustFind(readyJob).tube = e.defaultTube.num }},
+		{"I1", "a job in a heap that is not of its state", func(e *Engine, _ *Session) { e.mustFind(readyJob).setState(Buried) }},
+		{"I1", "a job in the heap of another tube", func(e *Engine, _ *Session) { e.mustFind(readyJob).setTube(e.defaultTube.num) }},
 		{"I1", "a job that another session is said to hold", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).holder++ }},
 		{"I1", "a job in no heap", func(e *Engine, _ *Session) { e.detach(e.lookup(buriedJob)) }},
-		{"I2", "a job in no tube", func(e *Engine, _ *Session) { e.mustFind(myJob).tube = 99 }},
+		{"I2", "a job in no tube", func(e *Engine, _ *Session) { e.mustFind(myJob).setTube(99) }},
 		{"I2", "a job held by nobody", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).holder = 99 }},
 		{"I3", "a job and a session that waits for it do not meet", func(e *Engine, _ *Session) {
 			w := waiting(e)
@@ -85,7 +85,7 @@ func TestCheckReports(t *testing.T) {
 		{"I10", "a free slot too many", func(e *Engine, _ *Session) { e.jobs.slots.pages[0].free[0] |= 1 }},
 		{"I10", "a page that is not open", func(e *Engine, _ *Session) { e.jobs.slots.open = nil }},
 		{"I10", "an empty page too many, among bodies", func(e *Engine, _ *Session) { e.bodies.class(5).slots.empty++ }},
-		{"I11", "a job that cannot be found", func(e *Engine, _ *Session) { e.mustFind(readyJob).setID(20 << 32) }},
+		{"I11", "a job that cannot be found", func(e *Engine, _ *Session) { e.mustFind(readyJob).id = 20 << 32 }},
 		{"I11", "an empty node", func(e *Engine, _ *Session) {
 			*e.ids.nodes.at(e.ids.root).place(1<<(e.ids.bits-idBits), e.ids.bits-idBits) = e.ids.newNode() | isNode
 		}},
@@ -114,7 +114,7 @@ func TestCheckReports(t *testing.T) {
 			r.chunks = append(r.chunks, chunk{slots: new([chunkSlots]slot)})
 		}},
 		{"I22", "a buried job without a cold part", func(e *Engine, _ *Session) { e.mustFind(buriedJob).cold = none }},
-		{"I22", "a ready job that is packed", func(e *Engine, _ *Session) { e.mustFind(readyJob).few, e.mustFind(readyJob).cold = 1, 0 }},
+		{"I22", "a ready job that is packed", func(e *Engine, _ *Session) { e.mustFind(readyJob).cold = isPacked }},
 		{"I22", "a cold part of two jobs", func(e *Engine, _ *Session) { e.mustFind(readyJob).cold = e.mustFind(myJob).cold }},
 		{"I22", "a cold part of a job that is spare, too", func(e *Engine, _ *Session) { e.jobs.spareCold = e.mustFind(myJob).cold }},
 		{"I22", "the count of cold parts", func(e *Engine, _ *Session) { e.jobs.coldCount++ }},

@@ -129,7 +129,7 @@ func (e *Engine) admit(kind ChangeKind, t *tube, body uint32) Outcome {
 func (e *Engine) holderOf(j *job) *Session { return e.sessions[e.jobs.held(j).holder] }
 
 // tubeOfJob returns the tube of a job.
-func (e *Engine) tubeOfJob(j *job) *tube { return e.tubes[j.tube] }
+func (e *Engine) tubeOfJob(j *job) *tube { return e.tubes[j.tube()] }
 
 // body returns the body of a job.
 func (e *Engine) body(j *job) []byte { return e.bodies.get(j.bodySlot, j.bodyLen) }
@@ -146,7 +146,7 @@ func (e *Engine) lookup(id uint64) (slot, *job) {
 // lookupHeld returns a job that the session has reserved, or none and nil.
 func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
 	i, j := e.lookup(id)
-	if i == none || j.state != Reserved || e.jobs.held(j).holder != s.num {
+	if i == none || j.state() != Reserved || e.jobs.held(j).holder != s.num {
 		return none, nil
 	}
 	return i, j
@@ -157,7 +157,7 @@ func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
 func (e *Engine) attach(i slot, j *job) {
 	e.turnWork++
 	t := e.tubeOfJob(j)
-	switch j.state {
+	switch j.state() {
 	case Ready:
 		t.ready.push(&e.jobs, i, j)
 		e.stats.Ready++
@@ -191,7 +191,7 @@ func (e *Engine) attach(i slot, j *job) {
 func (e *Engine) detach(i slot, j *job) {
 	e.turnWork++
 	t := e.tubeOfJob(j)
-	switch j.state {
+	switch j.state() {
 	case Ready:
 		e.turnWork += t.ready.remove(&e.jobs, j)
 		e.stats.Ready--
@@ -218,7 +218,7 @@ func (e *Engine) detach(i slot, j *job) {
 // makeReady moves a detached job, whose when is set, to ready and to a
 // waiting session, if one is.
 func (e *Engine) makeReady(now int64, i slot, j *job) {
-	j.state = Ready
+	j.setState(Ready)
 	e.attach(i, j)
 	e.match(now, e.tubeOfJob(j))
 }
@@ -234,10 +234,10 @@ func (e *Engine) requeue(now int64, i slot) {
 // addJob puts a job whose fields are set into the index and its tube, and stores
 // the body. The job is in no queue yet; see attach.
 func (e *Engine) addJob(i slot, j *job, t *tube, body []byte) {
-	j.tube = t.num
+	j.setTube(t.num)
 	j.bodyLen = uint32(len(body))
 	j.bodySlot = e.bodies.put(body)
-	e.ids.insert(i, j.id())
+	e.ids.insert(i, j.id)
 	t.bytes += int64(j.bodyLen)
 	e.stats.Bytes += uint64(j.bodyLen)
 }
@@ -248,7 +248,7 @@ func (e *Engine) removeJob(i slot, j *job) {
 	e.detach(i, j)
 	t.bytes -= int64(j.bodyLen)
 	e.stats.Bytes -= uint64(j.bodyLen)
-	e.ids.remove(j.id())
+	e.ids.remove(j.id)
 	e.bodies.free(j.bodySlot, j.bodyLen)
 	e.jobs.free(i, j)
 	e.removeIfUnused(t)

@@ -40,16 +40,16 @@ type entry struct {
 func (a entry) before(b entry) bool { return a.hi < b.hi || a.hi == b.hi && a.lo < b.lo }
 
 func readyEntry(i slot, j *job) entry {
-	return entry{uint64(j.pri)<<32 | j.id()>>32, uint32(j.id()), i}
+	return entry{uint64(j.pri)<<32 | j.id>>32, uint32(j.id), i}
 }
 
 func dueEntry(i slot, j *job, due int64) entry {
-	return entry{uint64(due) ^ 1<<63, uint32(j.id()), i} // the flipped sign orders negative times first
+	return entry{uint64(due) ^ 1<<63, uint32(j.id), i} // the flipped sign orders negative times first
 }
 
 // entryOf returns the entry of a job in the queue of its state.
 func (s *jobSlab) entryOf(i slot, j *job) entry {
-	if j.state == Ready {
+	if j.state() == Ready {
 		return readyEntry(i, j)
 	}
 	return dueEntry(i, j, s.when(j))

@@ -22,24 +22,24 @@ func TestHeap(t *testing.T) {
 			first := func(a, b slot) int { // the order that is wanted, said without entries
 				x, y := jobs.at(a), jobs.at(b)
 				if state == Ready {
-					return cmp.Or(cmp.Compare(x.pri, y.pri), cmp.Compare(x.id(), y.id()))
+					return cmp.Or(cmp.Compare(x.pri, y.pri), cmp.Compare(x.id, y.id))
 				}
-				return cmp.Or(cmp.Compare(jobs.when(x), jobs.when(y)), cmp.Compare(x.id(), y.id()))
+				return cmp.Or(cmp.Compare(jobs.when(x), jobs.when(y)), cmp.Compare(x.id, y.id))
 			}
 			var h jobHeap
 			var twin []slot
 			for step := range 6000 {
 				if grow := step < 4000; len(twin) == 0 || rng.IntN(100) < 25+60*int(count(grow)) {
 					i, j := jobs.alloc()
-					j.setID(uint64(step) + 1)
+					j.id = uint64(step) + 1
 					if state == Ready {
-						j.setID(j.id() + rng.Uint64N(3)<<32) // the order is by the whole id
+						j.id = j.id + rng.Uint64N(3)<<32 // the order is by the whole id
 					}
 					j.pri = rng.Uint32N(5)
-					j.setCreated(rng.Int64N(1000) - 500)
+					j.created = rng.Int64N(1000) - 500
 					if rng.IntN(10) == 0 {
 						j.pri = 1<<32 - 1
-						j.setCreated(Never)
+						j.created = Never
 					}
 					h.push(&jobs, key(i))
 					twin = append(twin, i)
@@ -109,13 +109,13 @@ func TestHeapEqualKeys(t *testing.T) {
 	var h jobHeap
 	for k := range uint64(50) {
 		i, j := jobs.alloc()
-		j.setID(k << 32)
-		h.push(&jobs, dueEntry(i, j, j.created()))
+		j.id = k << 32
+		h.push(&jobs, dueEntry(i, j, j.created))
 	}
 	seen := make(map[uint64]bool)
 	for h.n > 0 {
 		i := h.top()
-		seen[jobs.at(i).id()] = true
+		seen[jobs.at(i).id] = true
 		h.remove(&jobs, 0)
 	}
 	if len(seen) != 50 {

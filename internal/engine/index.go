@@ -97,7 +97,7 @@ func (x *index) find(id uint64) slot {
 	}
 	n, shift := x.end(id)
 	i := *n.place(id, shift)
-	if i != none && shift > 0 && x.jobs.at(i).id() != id {
+	if i != none && shift > 0 && x.jobs.at(i).id != id {
 		return none
 	}
 	return i
@@ -119,7 +119,7 @@ func (x *index) insert(i slot, id uint64) {
 		*place = number | isNode
 		shift -= idBits
 		n = x.nodes.at(number)
-		*n.place(x.jobs.at(other).id(), shift) = other
+		*n.place(x.jobs.at(other).id, shift) = other
 		place = n.place(id, shift)
 	}
 	*place = i

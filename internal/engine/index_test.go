@@ -43,7 +43,7 @@ func (w *indexTwin) insert(id uint64) {
 	for i == 0 { // so that the map has no other 0
 		i, j = w.e.jobs.alloc()
 	}
-	j.setID(id)
+	j.id = id
 	j.ttr = 1
 	w.e.lastID = max(w.e.lastID, id)
 	w.x.insert(i, id)

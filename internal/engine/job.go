@@ -47,38 +47,52 @@ const none = ^slot(0)
 //
 // I7. No id is above Engine.lastID. I8. The TTR is at least one second.
 type job struct {
-	// Durable: written in Changes and restored from them. Reserved is written
-	// as Ready.
-	idHalves      halves
-	createdHalves halves // ns; may be negative after a restart
+	// Durable: written in Changes and restored from them.
+	id      uint64
+	created int64 // ns; may be negative after a restart
 
-	pri     uint32 // smaller is more urgent
-	delay   uint32 // s; of the last put or release
-	ttr     uint32 // s; at least 1
-	tube    uint32 // number of its tube
-	bodyLen uint32 // bytes, without CR LF
+	pri            uint32 // smaller is more urgent
+	delayAndCounts uint32 // s of the last put or release; beside that, if the job is packed, the counts of its coldJob
+	ttr            uint32 // s; at least 1
+	bodyLen        uint32 // bytes, without CR LF
 
 	// Bookkeeping: in memory only.
 	bodySlot uint32 // where the body is, within the size class of bodyLen
 	pos      uint32 // place in its heap, or run
-	cold     slot   // of its coldJob, or none. If it is packed: the rank in the order of burying
-	state    State  // durable
-	run      uint8  // of its queue, or inHeap
-	few      uint16 // the counts of a packed coldJob; or unlogged, or 0
+	cold     uint32 // slot of its coldJob, or none; if the job is packed, isPacked and the rank in the order of burying
+	packing  uint32 // number of its tube, run of its queue, and the bits below
 }
 
-// halves are the two parts of a 64-bit number. So a record has no gap at its end, which would
-// be 4 bytes of each job.
-type halves struct{ low, high uint32 }
+// The parts of job.packing. The tube and the state are durable; Reserved is written as Ready.
+const (
+	stateBits = 2
+	unlogged  = 1 << stateBits // reserves or timeouts have changed since the last Change
+	runShift  = stateBits + 1
+	runBits   = 5
+	tubeShift = runShift + runBits
 
-func split(n uint64) halves { return halves{uint32(n), uint32(n >> 32)} }
+	maxTubes = 1 << (32 - tubeShift)
+)
 
-func (h halves) join() uint64 { return uint64(h.high)<<32 | uint64(h.low) }
+func (j *job) state() State     { return State(j.packing&(1<<stateBits-1)) + Ready }
+func (j *job) setState(s State) { j.packing = j.packing&^(1<<stateBits-1) | uint32(s-Ready) }
 
-func (j *job) id() uint64         { return j.idHalves.join() }
-func (j *job) setID(id uint64)    { j.idHalves = split(id) }
-func (j *job) created() int64     { return int64(j.createdHalves.join()) } // ns
-func (j *job) setCreated(t int64) { j.createdHalves = split(uint64(t)) }
+func (j *job) tube() uint32     { return j.packing >> tubeShift }
+func (j *job) setTube(t uint32) { j.packing = j.packing&(1<<tubeShift-1) | t<<tubeShift }
+
+// run returns the run of the queue where the job is, or inHeap.
+func (j *job) run() uint8 { return uint8(j.packing >> runShift % (1 << runBits)) }
+func (j *job) setRun(k uint8) {
+	j.packing = j.packing&^((1<<runBits-1)<<runShift) | uint32(k)<<runShift
+}
+
+// delay returns the delay of the last put or release, in s.
+func (j *job) delay() uint32 {
+	if j.packed() {
+		return j.delayAndCounts % (1 << packedDelayBits)
+	}
+	return j.delayAndCounts
+}
 
 // A coldJob is the rest of a job's record. Most jobs that wait have none: it is made when a
 // job is first reserved or kicked, and stays until the job is deleted or buried. That of a
@@ -122,10 +136,11 @@ func (j Job) Keep() []byte {
 // jobSlab holds the records of all jobs.
 type jobSlab struct {
 	slab[job]
-	colds     slab[coldJob]
-	coldCount int
-	spareCold slot                    // of colds, kept for the next job that needs one; or none
-	marks     []*[slotsPerPage]uint32 // by page of the slab; nil where no job has a mark
+	colds      slab[coldJob]
+	coldCount  int
+	spareCold  slot                    // of colds, kept for the next job that needs one; or none
+	spareChunk *[chunkSlots]slot       // of runs; or nil
+	marks      []*[slotsPerPage]uint32 // by page of the slab; nil where no job has a mark
 
 	runsBegun uint64 // see run.serial
 	minHeap   int    // the constant, or less in tests
@@ -201,7 +216,7 @@ func (s *jobSlab) cold(j *job) *coldJob {
 	} else {
 		*c = coldJob{when: j.afterDelay()}
 	}
-	j.cold, j.few = i, 0
+	j.cold, j.delayAndCounts = i, j.delay()
 	return c
 }
 
@@ -224,9 +239,11 @@ func (s *jobSlab) coldOf(j *job) coldJob {
 
 // unpacked returns what the coldJob of a packed job would say.
 func (j *job) unpacked() coldJob {
-	c := coldJob{when: int64(j.cold)}
-	for k, count := range c.counts() {
-		*count = uint32(j.few) >> (k * fewBits) % (1 << fewBits)
+	c := coldJob{when: int64(j.cold &^ isPacked)}
+	counts := j.delayAndCounts >> packedDelayBits
+	for _, count := range c.counts() {
+		*count = counts % (1 << packedCountBits)
+		counts >>= packedCountBits
 	}
 	return c
 }
@@ -237,33 +254,36 @@ func (s *jobSlab) when(j *job) int64 {
 	case j.cold == none:
 		return j.afterDelay()
 	case j.packed():
-		return int64(j.cold)
+		return int64(j.cold &^ isPacked)
 	}
 	return s.colds.at(j.cold).when
 }
 
+// A job is packed as long as it is buried and the numbers of its coldJob fit beside those of the
+// record: its rank into cold, and its counts beside the delay, which is no longer than a day.
 const (
-	fewBits  = 3
-	unlogged = 1 << 15 // reserves or timeouts have changed since the last Change; then the job is not packed
+	isPacked        = 1 << 31
+	packedCountBits = 3
+	packedDelayBits = 32 - 5*packedCountBits
 )
 
-// packed reports whether the job is buried, and has the numbers of its coldJob in few and cold.
-func (j *job) packed() bool { return j.few&^unlogged != 0 }
+func (j *job) packed() bool { return j.cold&isPacked != 0 && j.cold != none }
 
-// pack packs the coldJob of a buried job, which has not changed since its last Change.
+// pack packs the coldJob of a buried job, if it fits.
 func (s *jobSlab) pack(j *job, c *coldJob) {
-	few := uint32(0)
+	if c.when < 0 || c.when >= int64(none&^isPacked) || j.delayAndCounts >= 1<<packedDelayBits {
+		return
+	}
+	packed := j.delayAndCounts
 	for k, count := range c.counts() {
-		if *count >= 1<<fewBits {
+		if *count >= 1<<packedCountBits {
 			return
 		}
-		few |= *count << (k * fewBits)
+		packed |= *count << (packedDelayBits + k*packedCountBits)
 	}
-	if few > 0 && c.when >= 0 && c.when < int64(none) {
-		rank := uint32(c.when)
-		s.freeCold(j)
-		j.few, j.cold = uint16(few), rank
-	}
+	rank := uint32(c.when)
+	s.freeCold(j)
+	j.cold, j.delayAndCounts = rank|isPacked, packed
 }
 
 func (c *coldJob) counts() [5]*uint32 {
@@ -271,5 +291,5 @@ func (c *coldJob) counts() [5]*uint32 {
 }
 
 // afterDelay returns when a job becomes ready, or became so, if nothing but its put has
-// happened to it.
-func (j *job) afterDelay() int64 { return j.created() + int64(j.delay)*second }
+// happened to it: it is not packed.
+func (j *job) afterDelay() int64 { return j.created + int64(j.delayAndCounts)*second }

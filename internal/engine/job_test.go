@@ -8,8 +8,8 @@ import (
 
 // The records of ten million jobs are most of what a queue of small jobs takes.
 func TestRecordSizes(t *testing.T) {
-	if n := unsafe.Sizeof(job{}); n != 52 {
-		t.Errorf("a job takes %d bytes, want 52", n)
+	if n := unsafe.Sizeof(job{}); n != 48 {
+		t.Errorf("a job takes %d bytes, want 48", n)
 	}
 	if n := unsafe.Sizeof([slotsPerPage]job{}); n%8192 != 0 {
 		t.Errorf("a page of jobs takes %d bytes, no multiple of a page of memory", n)
@@ -44,7 +44,17 @@ func TestColdPart(t *testing.T) {
 		{"bury", func(e *Engine, _ *Session, id uint64) { e.BuryJob(id, 0) }, false},
 		{"seven times reserve and bury", func(e *Engine, s *Session, id uint64) { buryOften(e, s, id, 7) }, false},
 		{"eight times reserve and bury", func(e *Engine, s *Session, id uint64) { buryOften(e, s, id, 8) }, true},
-		{"bury after very many others", func(e *Engine, _ *Session, id uint64) { e.buried = 1 << 32; e.BuryJob(id, 0) }, true},
+		{"bury with a delay of two days", func(e *Engine, s *Session, id uint64) {
+			e.ReserveJob(0, s, id)
+			e.Release(0, s, id, 0, 2*86400)
+			e.BuryJob(id, 0)
+		}, true},
+		{"bury with a delay of a day", func(e *Engine, s *Session, id uint64) {
+			e.ReserveJob(0, s, id)
+			e.Release(0, s, id, 0, 86400)
+			e.BuryJob(id, 0)
+		}, false},
+		{"bury after very many others", func(e *Engine, _ *Session, id uint64) { e.buried = 1 << 31; e.BuryJob(id, 0) }, true},
 		{"bury, reserve", func(e *Engine, s *Session, id uint64) { e.BuryJob(id, 0); e.ReserveJob(0, s, id) }, true},
 		{"reserve and release", func(e *Engine, s *Session, id uint64) {
 			e.ReserveJob(1, s, id)

@@ -69,7 +69,7 @@ func (e *Engine) Kick(now int64, s *Session, n uint32) (kicked uint32) {
 // KickJob makes one job ready that is buried or delayed, whatever its tube.
 func (e *Engine) KickJob(now int64, id uint64) Outcome {
 	i, j := e.lookup(id)
-	if i == none || j.state != Buried && j.state != Delayed {
+	if i == none || j.state() != Buried && j.state() != Delayed {
 		return NotFound
 	}
 	return e.kickOne(now, i)
@@ -84,7 +84,7 @@ func (e *Engine) kickOne(now int64, i slot) Outcome {
 	c := e.jobs.cold(j)
 	c.kicks++
 	c.when = now
-	j.state = Ready
+	j.setState(Ready)
 	e.emit(JobState, i, j)
 	e.makeReady(now, i, j)
 	return OK

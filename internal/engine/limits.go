@@ -136,7 +136,11 @@ func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
 
 // hasRoomForTube reports whether the tube exists or may be made.
 func (e *Engine) hasRoomForTube(name []byte) bool {
-	if e.limits.Tubes <= 0 || e.names.n < e.limits.Tubes || e.byName[string(name)] != nil {
+	most := maxTubes
+	if e.limits.Tubes > 0 {
+		most = min(most, e.limits.Tubes)
+	}
+	if e.names.n < most || e.byName[string(name)] != nil {
 		return true
 	}
 	e.refuse(TubesLimit, string(name))

@@ -175,11 +175,11 @@ func (e *Engine) listed(l *jobList, x entry) *job {
 		return nil
 	}
 	j := e.jobs.at(x.slot) // the slot may have another job by now, or none
-	if e.ids.find(j.id()) != x.slot || j.state != l.state || e.tubeOfJob(j).name != l.tube {
+	if e.ids.find(j.id) != x.slot || j.state() != l.state || e.tubeOfJob(j).name != l.tube {
 		return nil
 	}
 	now := e.jobs.entryOf(x.slot, j)
-	if j.state == Reserved {
+	if j.state() == Reserved {
 		now = dueEntry(x.slot, j, e.ttrEnds(j))
 	}
 	if now != x {

@@ -57,7 +57,7 @@ func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, a
 			switch x, ok := p.next(&e.jobs); {
 			case ok:
 				if j := e.listed(&p.list, x); j != nil {
-					st, _ := e.JobStats(now, j.id())
+					st, _ := e.JobStats(now, j.id)
 					each(st, x.cursor())
 					p.left--
 					told++

@@ -55,7 +55,7 @@ func TestPage(t *testing.T) {
 				var want []uint64
 				end := after
 				for _, x := range rest[:min(n, len(rest))] {
-					want = append(want, e.jobs.at(x.slot).id())
+					want = append(want, e.jobs.at(x.slot).id)
 					end = x.cursor()
 				}
 				got, next := pageOf(t, e, state, after, n, func() {})

@@ -45,21 +45,21 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 	}
 	e.turnWork += len(body) / bytesPerUnit
 	i, j := e.jobs.alloc()
-	j.setID(e.lastID)
-	j.setCreated(now)
-	j.pri, j.delay, j.ttr = spec.Pri, spec.Delay, max(spec.TTR, 1)
+	j.id = e.lastID
+	j.created = now
+	j.pri, j.delayAndCounts, j.ttr = spec.Pri, spec.Delay, max(spec.TTR, 1)
 	e.addJob(i, j, t, body)
 	t.totalJobs++
 	e.stats.TotalJobs++
-	id = j.id()
+	id = j.id
 
-	j.state = Ready
-	if j.delay > 0 {
-		j.state = Delayed
+	j.setState(Ready)
+	if spec.Delay > 0 {
+		j.setState(Delayed)
 	}
 	e.emitPut(i, j, body)
 	e.attach(i, j)
-	if j.state == Ready {
+	if j.state() == Ready {
 		e.match(now, t)
 	}
 	return id, OK

@@ -22,11 +22,11 @@ const minHeap = 64
 
 // streamOf returns the stream of a job in the queue of its state.
 func streamOf(j *job) uint32 {
-	switch j.state {
+	switch j.state() {
 	case Ready:
 		return j.pri
 	case Delayed:
-		return j.delay
+		return j.delay()
 	}
 	return 0
 }
@@ -74,13 +74,13 @@ func (q *queue) push(jobs *jobSlab, i slot, j *job) {
 	if q.runs != nil && q.runs.push(jobs, x, j, long) {
 		return
 	}
-	j.run = inHeap
+	j.setRun(inHeap)
 	q.heap.push(jobs, x)
 }
 
 // remove removes a job. It returns how many units of work that was beyond the usual.
 func (q *queue) remove(jobs *jobSlab, j *job) (work int) {
-	if j.run == inHeap {
+	if j.run() == inHeap {
 		q.heap.remove(jobs, int(j.pos))
 	} else {
 		work = q.runs.remove(jobs, j)

@@ -38,10 +38,11 @@ func newQueueTwin(t *testing.T, state State, least int) *queueTwin {
 func (q *queueTwin) push(stream uint32, id uint64, when int64) {
 	i, j := q.jobs.alloc()
 	q.lastID = max(q.lastID, id)
-	j.setID(id)
-	j.state, j.pri, j.delay = q.state, stream, stream
+	j.id = id
+	j.setState(q.state)
+	j.pri, j.delayAndCounts = stream, stream
 	q.jobs.cold(j).when = when
-	j.setCreated(when)
+	j.created = when
 	q.q.push(&q.jobs, i, j)
 	q.there = append(q.there, i)
 }
@@ -50,7 +51,7 @@ func (q *queueTwin) push(stream uint32, id uint64, when int64) {
 func (q *queueTwin) remove(n int) {
 	i := q.there[n]
 	for _, l := range q.looks {
-		delete(l.ids, q.jobs.at(i).id())
+		delete(l.ids, q.jobs.at(i).id)
 	}
 	q.q.remove(&q.jobs, q.jobs.at(i))
 	q.jobs.free(i, q.jobs.at(i))
@@ -85,16 +86,16 @@ func (q *queueTwin) drain() {
 func (q *queueTwin) compare(a, b slot) int {
 	x, y := q.jobs.at(a), q.jobs.at(b)
 	if q.state == Ready {
-		return cmp.Or(cmp.Compare(x.pri, y.pri), cmp.Compare(x.id(), y.id()))
+		return cmp.Or(cmp.Compare(x.pri, y.pri), cmp.Compare(x.id, y.id))
 	}
-	return cmp.Or(cmp.Compare(q.jobs.when(x), q.jobs.when(y)), cmp.Compare(x.id(), y.id()))
+	return cmp.Or(cmp.Compare(q.jobs.when(x), q.jobs.when(y)), cmp.Compare(x.id, y.id))
 }
 
 // look begins a walk, and lets those that began before go on.
 func (q *queueTwin) look() {
 	l := &twinLook{walk: newQueueWalk(q.q.view(&q.jobs, Cursor{})), ids: map[uint64]bool{}}
 	for _, i := range q.there {
-		l.ids[q.jobs.at(i).id()] = true
+		l.ids[q.jobs.at(i).id] = true
 	}
 	q.looks = append(q.looks, l)
 	for _, l := range q.looks {
@@ -121,7 +122,7 @@ func (q *queueTwin) goOn(l *twinLook, steps int) {
 		}
 		l.last = x
 		if p := x.slot / slotsPerPage; int(p) < len(q.jobs.pages) && q.jobs.pages[p] != nil && q.jobs.entryAt(x.slot) == x {
-			delete(l.ids, q.jobs.at(x.slot).id())
+			delete(l.ids, q.jobs.at(x.slot).id)
 		}
 	}
 }
@@ -154,7 +155,7 @@ func (q *queueTwin) check() {
 		}
 		want := 0
 		for _, i := range q.there[n+1:] {
-			want += int(count(q.jobs.at(i).run != inHeap))
+			want += int(count(q.jobs.at(i).run() != inHeap))
 		}
 		if in != want {
 			q.t.Fatalf("behind job %d of %d the runs have %d, want %d", n, len(q.there), in, want)
@@ -189,7 +190,7 @@ func TestQueue(t *testing.T) {
 						}
 					case k < 84:
 						for _, j := range back {
-							q.push(j.pri, j.id(), j.created())
+							q.push(j.pri, j.id, j.created)
 						}
 						back = nil
 					case k == 84:
@@ -236,7 +237,7 @@ func FuzzQueue(f *testing.F) {
 				}
 			case what == 3 && q.lastID > 0: // one that was there before, or has never been
 				id := 1 + uint64(how)%q.lastID
-				if !slices.ContainsFunc(q.there, func(i slot) bool { return q.jobs.at(i).id() == id }) {
+				if !slices.ContainsFunc(q.there, func(i slot) bool { return q.jobs.at(i).id == id }) {
 					q.push(uint32(how%20), id, 0)
 				}
 			case what == 4 && n > 0:
@@ -267,7 +268,7 @@ func TestQueueHoles(t *testing.T) {
 	r := &q.q.runs.all[0]
 	stays := map[slot]bool{r.chunks[0].first(): true, r.chunks[len(r.chunks)-1].first(): true}
 	for _, i := range q.there {
-		if j := q.jobs.at(i); j.run == 0 && !stays[i] {
+		if j := q.jobs.at(i); j.run() == 0 && !stays[i] {
 			if work := q.q.remove(&q.jobs, j); work > 2*chunkSlots/looksPerUnit {
 				t.Fatalf("a job in the middle took %d units", work)
 			}

@@ -78,10 +78,10 @@ func (e *Engine) best(s *Session) *tube {
 // reservation ends.
 func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	i, j := e.lookup(id)
-	if i == none || j.state == Reserved {
+	if i == none || j.state() == Reserved {
 		return Job{}, NotFound
 	}
-	wasReady := j.state == Ready
+	wasReady := j.state() == Ready
 	if !wasReady {
 		if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
 			return Job{}, o
@@ -106,18 +106,18 @@ func (e *Engine) becomeWorker(s *Session) {
 func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	j := e.jobs.at(i)
 	c := e.jobs.cold(j)
-	if j.state == Ready {
+	if j.state() == Ready {
 		e.endQueue(now, j, c.when)
 	}
 	e.detach(i, j)
 	c.holder = s.num
 	c.reserves++
 	c.when = now
-	j.state = Reserved
-	j.few = unlogged
+	j.setState(Reserved)
+	j.packing |= unlogged
 	e.attach(i, j)
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
-	return Job{j.id(), e.body(j)}
+	return Job{j.id, e.body(j)}
 }
 
 // match gives a job that has become ready to a session that waits for it, if its

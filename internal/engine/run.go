@@ -41,6 +41,18 @@ type chunk struct {
 	n     int
 }
 
+// newChunk returns storage for a chunk.
+func (s *jobSlab) newChunk() *[chunkSlots]slot {
+	slots := s.spareChunk
+	if s.spareChunk = nil; slots == nil {
+		slots = new([chunkSlots]slot)
+	}
+	return slots
+}
+
+// freeChunk takes the storage of a chunk away. Some is kept: as one run ends, another begins.
+func (s *jobSlab) freeChunk(c *chunk) { s.spareChunk, c.slots = c.slots, nil }
+
 const (
 	chunkSlots = 256
 	maxChunks  = 1 << 31 / chunkSlots // so that a pos is a number without doubt
@@ -65,8 +77,9 @@ func (rs *runs) push(jobs *jobSlab, x entry, j *job, mayOpen bool) (ok bool) {
 		rs.order = append(rs.order, k)
 		rs.rise(len(rs.order) - 1)
 	}
-	j.run, j.pos = k, uint32(r.end)
-	r.append(x)
+	j.setRun(k)
+	j.pos = uint32(r.end)
+	r.append(jobs, x)
 	return true
 }
 
@@ -103,16 +116,13 @@ func (rs *runs) place(stream uint32) uint8 {
 }
 
 // append appends a job.
-func (r *run) append(x entry) {
+func (r *run) append(jobs *jobSlab, x entry) {
 	last := int(r.end/chunkSlots - r.head/chunkSlots)
 	if last == len(r.chunks) {
-		var next chunk
 		if last > 0 && r.chunks[last-1].n == 0 {
-			next, r.chunks[last-1] = r.chunks[last-1], next
-		} else {
-			next.slots = new([chunkSlots]slot)
+			jobs.freeChunk(&r.chunks[last-1])
 		}
-		r.chunks = append(r.chunks, next)
+		r.chunks = append(r.chunks, chunk{slots: jobs.newChunk()})
 	}
 	c := &r.chunks[last]
 	c.slots[r.end%chunkSlots] = x.slot
@@ -125,24 +135,25 @@ func (r *run) append(x entry) {
 // remove removes a job. It returns the units of work that it took to find the first one
 // that is left.
 func (rs *runs) remove(jobs *jobSlab, j *job) (work int) {
-	r := &rs.all[j.run]
+	r := &rs.all[j.run()]
 	at := r.head + uint64(j.pos-uint32(r.head))
 	c := &r.chunks[at/chunkSlots-r.head/chunkSlots]
 	c.slots[at%chunkSlots] = none
 	c.n--
 	r.n--
+	if c.n == 0 && at/chunkSlots < (r.end-1)/chunkSlots {
+		jobs.freeChunk(c)
+	}
 	switch {
 	case r.n == 0:
 		r.reset()
-		k := slices.Index(rs.order, j.run)
+		k := slices.Index(rs.order, j.run())
 		rs.order = slices.Delete(rs.order, k, k+1)
 	case at == r.head:
 		work = r.advance()
 		i := r.chunks[0].slots[r.head%chunkSlots]
 		r.first = jobs.entryOf(i, jobs.at(i))
-		rs.sink(slices.Index(rs.order, j.run))
-	case c.n == 0 && at/chunkSlots < (r.end-1)/chunkSlots:
-		c.slots = nil
+		rs.sink(slices.Index(rs.order, j.run()))
 	}
 	return work
 }
@@ -151,7 +162,6 @@ func (rs *runs) remove(jobs *jobSlab, j *job) (work int) {
 func (r *run) advance() (work int) {
 	gone := 0
 	for r.chunks[gone].n == 0 {
-		r.chunks[gone].slots = nil
 		gone++
 	}
 	if gone > 0 {

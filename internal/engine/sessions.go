@@ -59,7 +59,7 @@ func (e *Engine) SessionStats(now int64, s *Session) SessionStats {
 func (e *Engine) HeldJobs(s *Session, n int) (ids []uint64) {
 	for i := s.held.first; i != none && len(ids) < n; {
 		j := e.jobs.at(i)
-		ids = append(ids, j.id())
+		ids = append(ids, j.id)
 		i = e.jobs.held(j).heldAfter
 		e.turnWork++
 	}

@@ -166,12 +166,12 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 	}
 	cold := e.jobs.coldOf(j)
 	st := JobStats{
-		ID:       j.id(),
+		ID:       j.id,
 		Tube:     e.tubeOfJob(j).name,
-		State:    j.state,
+		State:    j.state(),
 		Pri:      j.pri,
-		Age:      (now - j.created()) / second,
-		Delay:    j.delay,
+		Age:      (now - j.created) / second,
+		Delay:    j.delay(),
 		TTR:      j.ttr,
 		Mark:     e.jobs.mark(i),
 		Size:     j.bodyLen,
@@ -181,7 +181,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Buries:   cold.buries,
 		Kicks:    cold.kicks,
 	}
-	switch j.state {
+	switch j.state() {
 	case Delayed:
 		st.TimeLeft = max(0, cold.when-now) / second
 	case Reserved:
@@ -217,5 +217,5 @@ func (e *Engine) peek(i slot) (Job, Outcome) {
 	}
 	j := e.jobs.at(i)
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
-	return Job{j.id(), e.body(j)}, OK
+	return Job{j.id, e.body(j)}, OK
 }

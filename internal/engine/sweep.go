@@ -106,10 +106,10 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	e.detach(i, j)
 	from.bytes -= int64(j.bodyLen)
 	to.bytes += int64(j.bodyLen)
-	j.tube = to.num
+	j.setTube(to.num)
 	e.emitMoved(i, j, from)
 	e.attach(i, j)
-	if j.state == Ready {
+	if j.state() == Ready {
 		e.match(now, to)
 	}
 	e.removeIfUnused(from)

@@ -64,7 +64,7 @@ func (e *Engine) tickSession(now int64, s *Session) {
 		j := e.jobs.at(i)
 		e.jobs.held(j).timeouts++
 		e.tubeOfJob(j).timeouts++
-		j.few = unlogged
+		j.packing |= unlogged
 		e.stats.Timeouts++
 		e.requeue(now, i)
 	case s.searching && s.resumeAt <= now:

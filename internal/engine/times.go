@@ -44,7 +44,7 @@ func (e *Engine) endWork(j *job) {
 func (e *Engine) readySince(j *job) int64 {
 	c := e.jobs.coldOf(j)
 	if c.reserves > 0 {
-		return j.created()
+		return j.created
 	}
 	return c.when
 }

@@ -4,7 +4,7 @@ package engine
 // session.
 func (e *Engine) Delete(s *Session, id uint64) Outcome {
 	i, j := e.lookup(id)
-	if i == none || j.state == Reserved && e.jobs.held(j).holder != s.num {
+	if i == none || j.state() == Reserved && e.jobs.held(j).holder != s.num {
 		return NotFound
 	}
 	return e.delete(i, j)
@@ -13,7 +13,7 @@ func (e *Engine) Delete(s *Session, id uint64) Outcome {
 // DeleteJob is Delete without a session, for a job that is not reserved.
 func (e *Engine) DeleteJob(id uint64) Outcome {
 	i, j := e.lookup(id)
-	if i == none || j.state == Reserved {
+	if i == none || j.state() == Reserved {
 		return NotFound
 	}
 	return e.delete(i, j)
@@ -24,7 +24,7 @@ func (e *Engine) delete(i slot, j *job) Outcome {
 	if o := e.admit(JobDeleted, t, j.bodyLen); o != OK {
 		return o
 	}
-	if j.state == Reserved {
+	if j.state() == Reserved {
 		e.endWork(j)
 	}
 	t.cmdDelete++
@@ -47,7 +47,7 @@ func (e *Engine) Release(now int64, s *Session, id uint64, pri, delay uint32) Ou
 // as if the TTR had run out.
 func (e *Engine) ReleaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 	i, j := e.lookup(id)
-	if i == none || j.state != Reserved {
+	if i == none || j.state() != Reserved {
 		return NotFound
 	}
 	return e.giveBack(now, i, j, pri, delay)
@@ -62,15 +62,15 @@ func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome 
 	c := e.jobs.held(j)
 	c.releases++
 	c.when = now + int64(delay)*second
-	j.pri, j.delay = pri, delay
+	j.pri, j.delayAndCounts = pri, delay
 	e.tubeOfJob(j).releases++
 	if delay > 0 {
-		j.state = Delayed
+		j.setState(Delayed)
 		e.emit(JobState, i, j)
 		e.attach(i, j)
 		return OK
 	}
-	j.state = Ready
+	j.setState(Ready)
 	e.emit(JobState, i, j)
 	e.makeReady(now, i, j)
 	return OK
@@ -90,7 +90,7 @@ func (e *Engine) Bury(s *Session, id uint64, pri uint32) Outcome {
 // session it is as if the TTR had run out.
 func (e *Engine) BuryJob(id uint64, pri uint32) Outcome {
 	i, j := e.lookup(id)
-	if i == none || j.state == Buried {
+	if i == none || j.state() == Buried {
 		return NotFound
 	}
 	return e.bury(i, j, pri)
@@ -100,7 +100,7 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
 		return o
 	}
-	if j.state == Reserved {
+	if j.state() == Reserved {
 		e.endWork(j)
 	}
 	e.detach(i, j)
@@ -110,7 +110,7 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 	e.buried++
 	c.when = e.buried
 	j.pri = pri
-	j.state = Buried
+	j.setState(Buried)
 	e.emit(JobState, i, j)
 	e.jobs.pack(j, c)
 	e.attach(i, j)
