@@ -139,6 +139,7 @@ type jobSlab struct {
 	colds      slab[coldJob]
 	coldCount  int
 	spareCold  slot                    // of colds, kept for the next job that needs one; or none
+	spareRuns  *runs                   // of a queue that has become empty, for the next one that becomes long; or nil
 	spareChunk *[chunkSlots]slot       // of runs; or nil
 	marks      []*[slotsPerPage]uint32 // by page of the slab; nil where no job has a mark
 

@@ -69,7 +69,7 @@ func (q *queue) push(jobs *jobSlab, i slot, j *job) {
 	x := jobs.entryOf(i, j)
 	long := q.heap.n >= jobs.minHeap
 	if q.runs == nil && long {
-		q.runs = new(runs)
+		q.runs = jobs.newRuns()
 	}
 	if q.runs != nil && q.runs.push(jobs, x, j, long) {
 		return
@@ -85,7 +85,8 @@ func (q *queue) remove(jobs *jobSlab, j *job) (work int) {
 	} else {
 		work = q.runs.remove(jobs, j)
 	}
-	if q.n--; q.n == 0 {
+	if q.n--; q.n == 0 && q.runs != nil {
+		jobs.freeRuns(q.runs)
 		q.runs = nil
 	}
 	return work

@@ -41,6 +41,27 @@ type chunk struct {
 	n     int
 }
 
+// newRuns returns runs without jobs.
+func (s *jobSlab) newRuns() *runs {
+	rs := s.spareRuns
+	if s.spareRuns = nil; rs == nil {
+		rs = new(runs)
+	}
+	return rs
+}
+
+// freeRuns takes back runs without jobs.
+func (s *jobSlab) freeRuns(rs *runs) {
+	for k := range rs.all {
+		if chunks := rs.all[k].chunks; len(chunks) > 0 {
+			s.freeChunk(&chunks[len(chunks)-1])
+		}
+	}
+	clear(rs.all)
+	*rs = runs{all: rs.all, order: rs.order[:0]}
+	s.spareRuns = rs
+}
+
 // newChunk returns storage for a chunk.
 func (s *jobSlab) newChunk() *[chunkSlots]slot {
 	slots := s.spareChunk
