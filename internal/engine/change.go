@@ -64,10 +64,10 @@ const maxKeptChanges = maxTurnWork
 // makes the number grow, it has done something that is to be logged.
 func (e *Engine) PendingChanges() int { return len(e.changes) }
 
-func (e *Engine) emit(kind ChangeKind, i slot, j *job) {
+func (e *Engine) emitState(i slot, j *job) {
 	if e.opt.Logged {
 		j.packing &^= unlogged
-		e.changes = append(e.changes, e.changeOf(kind, i, j))
+		e.changes = append(e.changes, e.changeOf(JobState, i, j))
 	}
 }
 
@@ -106,6 +106,13 @@ func (e *Engine) emitGone(t *tube) {
 
 func pauseOf(t *tube) Change {
 	return Change{Kind: TubePaused, Tube: t.name, Delay: t.pauseLen, Due: t.unpauseAt}
+}
+
+// emitDeleted emits the change of a job of a tube that is about to be removed.
+func (e *Engine) emitDeleted(t *tube, i slot, j *job) {
+	if e.opt.Logged {
+		e.changes = append(e.changes, Change{Kind: JobDeleted, ID: j.id, Tube: t.name, BodyLen: int(j.bodyLen), Mark: e.jobs.mark(i), Slot: i})
+	}
 }
 
 // changeOf describes a job without its body.
@@ -247,9 +254,10 @@ func (e *Engine) Restore(c Change) {
 		e.restorePut(c)
 	case JobState:
 		if i, j := e.lookup(c.ID); i != none {
-			e.detach(i, j)
+			t := e.tubeOfJob(j)
+			e.detach(t, j)
 			e.restoreFields(j, c)
-			e.attach(i, j)
+			e.attach(t, i, j)
 		}
 	case JobDeleted:
 		if i, j := e.lookup(c.ID); i != none {
@@ -282,7 +290,7 @@ func (e *Engine) restorePut(c Change) {
 	e.jobs.setMark(i, c.Mark)
 	e.restoreFields(j, c)
 	e.addJob(i, j, t, c.Body)
-	e.attach(i, j)
+	e.attach(t, i, j)
 }
 
 func (e *Engine) restoreFields(j *job, c Change) {

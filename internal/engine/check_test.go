@@ -49,7 +49,10 @@ func TestCheckReports(t *testing.T) {
 		{"I1", "a job in a heap that is not of its state", func(e *Engine, _ *Session) { e.mustFind(readyJob).setState(Buried) }},
 		{"I1", "a job in the heap of another tube", func(e *Engine, _ *Session) { e.mustFind(readyJob).setTube(e.defaultTube.num) }},
 		{"I1", "a job that another session is said to hold", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).holder++ }},
-		{"I1", "a job in no heap", func(e *Engine, _ *Session) { e.detach(e.lookup(buriedJob)) }},
+		{"I1", "a job in no heap", func(e *Engine, _ *Session) {
+			j := e.mustFind(buriedJob)
+			e.detach(e.tubeOfJob(j), j)
+		}},
 		{"I2", "a job in no tube", func(e *Engine, _ *Session) { e.mustFind(myJob).setTube(99) }},
 		{"I2", "a job held by nobody", func(e *Engine, _ *Session) { e.jobs.cold(e.mustFind(myJob)).holder = 99 }},
 		{"I3", "a job and a session that waits for it do not meet", func(e *Engine, _ *Session) {

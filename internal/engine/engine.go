@@ -154,9 +154,8 @@ func (e *Engine) lookupHeld(s *Session, id uint64) (slot, *job) {
 
 // attach puts a job, whose state and fields are set, into the queue or heap where
 // it belongs, and counts it there.
-func (e *Engine) attach(i slot, j *job) {
+func (e *Engine) attach(t *tube, i slot, j *job) {
 	e.turnWork++
-	t := e.tubeOfJob(j)
 	switch j.state() {
 	case Ready:
 		t.ready.push(&e.jobs, i, j)
@@ -188,9 +187,8 @@ func (e *Engine) attach(i slot, j *job) {
 }
 
 // detach takes a job out of its queue or heap and of the counts.
-func (e *Engine) detach(i slot, j *job) {
+func (e *Engine) detach(t *tube, j *job) {
 	e.turnWork++
-	t := e.tubeOfJob(j)
 	switch j.state() {
 	case Ready:
 		e.turnWork += t.ready.remove(&e.jobs, j)
@@ -217,18 +215,19 @@ func (e *Engine) detach(i slot, j *job) {
 
 // makeReady moves a detached job, whose when is set, to ready and to a
 // waiting session, if one is.
-func (e *Engine) makeReady(now int64, i slot, j *job) {
+func (e *Engine) makeReady(now int64, t *tube, i slot, j *job) {
 	j.setState(Ready)
-	e.attach(i, j)
-	e.match(now, e.tubeOfJob(j))
+	e.attach(t, i, j)
+	e.match(now, t)
 }
 
 // requeue makes a reserved job ready because its session has lost it.
 func (e *Engine) requeue(now int64, i slot) {
 	j := e.jobs.at(i)
-	e.detach(i, j)
+	t := e.tubeOfJob(j)
+	e.detach(t, j)
 	e.jobs.held(j).when = now
-	e.makeReady(now, i, j)
+	e.makeReady(now, t, i, j)
 }
 
 // addJob puts a job whose fields are set into the index and its tube, and stores
@@ -245,7 +244,7 @@ func (e *Engine) addJob(i slot, j *job, t *tube, body []byte) {
 // removeJob removes a job for good.
 func (e *Engine) removeJob(i slot, j *job) {
 	t := e.tubeOfJob(j)
-	e.detach(i, j)
+	e.detach(t, j)
 	t.bytes -= int64(j.bodyLen)
 	e.stats.Bytes -= uint64(j.bodyLen)
 	e.ids.remove(j.id)

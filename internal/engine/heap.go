@@ -65,7 +65,7 @@ func (e *Engine) ttrEnds(j *job) int64 { return e.holderOf(j).reserved.at(int(j.
 // dueOf returns the due time in an entry that dueEntry made.
 func (a entry) dueOf() int64 { return int64(a.hi ^ 1<<63) }
 
-func (h *jobHeap) at(i int) *entry { return &h.pages[i/entriesPerPage][i%entriesPerPage] }
+func (h *jobHeap) at(i int) *entry { return &h.pages[uint(i)/entriesPerPage][uint(i)%entriesPerPage] }
 
 // top returns the first job, or none.
 func (h *jobHeap) top() slot {
@@ -94,7 +94,7 @@ func (h *jobHeap) push(jobs *jobSlab, x entry) {
 
 // append puts x at the end, wherever it belongs.
 func (h *jobHeap) append(x entry) {
-	page := h.n / entriesPerPage
+	page := int(uint(h.n) / entriesPerPage)
 	switch {
 	case page == len(h.pages) && page == 0:
 		h.pages = append(h.pages, nil)
@@ -105,14 +105,15 @@ func (h *jobHeap) append(x entry) {
 		h.unshare(page)
 		h.unsharePath(h.n)
 	}
-	h.pages[page] = append(h.pages[page], x)
+	p := &h.pages[page]
+	*p = append(*p, x)
 	h.n++
 }
 
 // remove removes the job at place i.
 func (h *jobHeap) remove(jobs *jobSlab, i int) {
 	h.n--
-	page, k := &h.pages[h.n/entriesPerPage], h.n%entriesPerPage
+	page, k := &h.pages[uint(h.n)/entriesPerPage], uint(h.n)%entriesPerPage
 	last := (*page)[k]
 	*page = (*page)[:k]
 	if len(h.pages) > 1 {

@@ -77,15 +77,16 @@ func (e *Engine) KickJob(now int64, id uint64) Outcome {
 
 func (e *Engine) kickOne(now int64, i slot) Outcome {
 	j := e.jobs.at(i)
-	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+	t := e.tubeOfJob(j)
+	if o := e.admit(JobState, t, j.bodyLen); o != OK {
 		return o
 	}
-	e.detach(i, j)
+	e.detach(t, j)
 	c := e.jobs.cold(j)
 	c.kicks++
 	c.when = now
 	j.setState(Ready)
-	e.emit(JobState, i, j)
-	e.makeReady(now, i, j)
+	e.emitState(i, j)
+	e.makeReady(now, t, i, j)
 	return OK
 }

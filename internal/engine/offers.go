@@ -79,13 +79,12 @@ func (e *Engine) firstWaiter(t *tube) *Session {
 	return first
 }
 
-// search returns the tube whose first ready job has the smallest (pri, id), or
-// nil if there is none. If done is false the turn has no time for more, and the
+// search returns the ready job with the smallest (pri, id), or none. If done is false the turn has no time for more, and the
 // next call continues.
 //
 // Notifications that come faster than it can look do not keep it busy without end:
 // when it has looked as often as there are tubes, it chooses from its candidates.
-func (e *Engine) search(s *Session) (best *tube, done bool) {
+func (e *Engine) search(s *Session) (best slot, done bool) {
 	x := s.index
 	for n := 0; !e.enough(n); n++ {
 		w := x.pending.first
@@ -95,17 +94,17 @@ func (e *Engine) search(s *Session) (best *tube, done bool) {
 			w.state = subscribed
 			w.tube.subscribers.push(w)
 		case len(x.candidates) == 0:
-			return nil, true
+			return none, true
 		default:
 			w = x.candidates[0]
 			if w.tube.offers() && w.tube.ready.rank() == w.rank {
-				return w.tube, true
+				return w.tube.ready.top(), true
 			}
 		}
 		e.turnWork++
 		x.inspect(w)
 	}
-	return nil, false
+	return none, false
 }
 
 // inspect finds out what a tube offers now.

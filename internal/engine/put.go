@@ -58,7 +58,7 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 		j.setState(Delayed)
 	}
 	e.emitPut(i, j, body)
-	e.attach(i, j)
+	e.attach(t, i, j)
 	if j.state() == Ready {
 		e.match(now, t)
 	}

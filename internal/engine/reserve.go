@@ -21,33 +21,33 @@ func (e *Engine) Reserve(now int64, s *Session, timeout int64) (Job, Outcome) {
 		return e.finishReserve(now, s, e.best(s))
 	}
 	s.index.looks = 0
-	t, done := e.search(s)
+	i, done := e.search(s)
 	if !done {
 		s.searching, s.resumeAt = true, now
 		e.arm(&s.timer, now)
 		return Job{}, Waiting
 	}
-	return e.finishReserve(now, s, t)
+	return e.finishReserve(now, s, i)
 }
 
 // continueSearch continues a search that was too long for one turn.
 func (e *Engine) continueSearch(now int64, s *Session) {
-	t, done := e.search(s)
+	i, done := e.search(s)
 	if !done {
 		s.resumeAt = now
 		return
 	}
 	s.searching = false
-	if job, o := e.finishReserve(now, s, t); o != Waiting {
+	if job, o := e.finishReserve(now, s, i); o != Waiting {
 		s.waiter.WaitOver(job, o)
 	}
 }
 
-// finishReserve ends a search, which has found a tube or none.
-func (e *Engine) finishReserve(now int64, s *Session, t *tube) (Job, Outcome) {
+// finishReserve ends a search, which has found a job or none.
+func (e *Engine) finishReserve(now int64, s *Session, i slot) (Job, Outcome) {
 	switch {
-	case t != nil:
-		return e.reserve(now, s, t.ready.top()), OK
+	case i != none:
+		return e.reserve(now, s, i), OK
 	case s.deadlineSoon(now):
 		return Job{}, DeadlineSoon
 	case s.waitUntil <= now, s.halfClosed:
@@ -57,20 +57,19 @@ func (e *Engine) finishReserve(now int64, s *Session, t *tube) (Job, Outcome) {
 	return Job{}, Waiting
 }
 
-// best returns the tube whose first ready job has the smallest (pri, id), among
-// those that a session without an index watches.
-func (e *Engine) best(s *Session) *tube {
+// best returns the ready job with the smallest (pri, id), among those of the tubes that a
+// session without an index watches, or none.
+func (e *Engine) best(s *Session) slot {
 	e.turnWork += len(s.watches) / looksPerUnit
-	var best *tube
-	var first entry
+	best := entry{slot: none}
 	for _, w := range s.watches {
 		if t := w.tube; t.offers() {
-			if x, _ := t.ready.first(); best == nil || x.before(first) {
-				best, first = t, x
+			if x, _ := t.ready.first(); best.slot == none || x.before(best) {
+				best = x
 			}
 		}
 	}
-	return best
+	return best.slot
 }
 
 // ReserveJob reserves a job by id, whatever its tube, unless it is reserved
@@ -90,7 +89,7 @@ func (e *Engine) ReserveJob(now int64, s *Session, id uint64) (Job, Outcome) {
 	e.becomeWorker(s)
 	job := e.reserve(now, s, i)
 	if !wasReady {
-		e.emit(JobState, i, j)
+		e.emitState(i, j)
 	}
 	return job, OK
 }
@@ -105,17 +104,18 @@ func (e *Engine) becomeWorker(s *Session) {
 // reserve gives a job that is not reserved to a session.
 func (e *Engine) reserve(now int64, s *Session, i slot) Job {
 	j := e.jobs.at(i)
+	t := e.tubeOfJob(j)
 	c := e.jobs.cold(j)
 	if j.state() == Ready {
-		e.endQueue(now, j, c.when)
+		e.endQueue(now, t, c.when)
 	}
-	e.detach(i, j)
+	e.detach(t, j)
 	c.holder = s.num
 	c.reserves++
 	c.when = now
 	j.setState(Reserved)
 	j.packing |= unlogged
-	e.attach(i, j)
+	e.attach(t, i, j)
 	e.turnWork += int(j.bodyLen) / bytesPerUnit // which the caller copies
 	return Job{j.id, e.body(j)}
 }

@@ -174,9 +174,22 @@ func (rs *runs) remove(jobs *jobSlab, j *job) (work int) {
 		work = r.advance()
 		i := r.chunks[0].slots[r.head%chunkSlots]
 		r.first = jobs.entryOf(i, jobs.at(i))
-		rs.sink(slices.Index(rs.order, j.run()))
+		if rs.sink(slices.Index(rs.order, j.run())); len(rs.order) > 1 {
+			r.prefetch(jobs)
+		}
 	}
 	return work
+}
+
+// prefetch asks for the record of a job that is soon the first. The jobs of one of several runs
+// are far apart in memory, and the processor cannot foresee which is next.
+func (r *run) prefetch(jobs *jobSlab) {
+	const ahead = 8
+	if at := r.head%chunkSlots + ahead; at < chunkSlots && r.head+ahead < r.end {
+		if i := r.chunks[0].slots[at]; i != none {
+			prefetch(jobs.at(i))
+		}
+	}
 }
 
 // advance moves head to the first job that is left.

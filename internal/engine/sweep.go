@@ -81,7 +81,7 @@ func (e *Engine) sweep(now int64, w *Sweep, i slot, j *job) Outcome {
 	if o := e.admit(JobDeleted, t, j.bodyLen); o != OK {
 		return o
 	}
-	e.emit(JobDeleted, i, j)
+	e.emitDeleted(t, i, j)
 	e.removeJob(i, j)
 	return OK
 }
@@ -103,12 +103,12 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	if e.opt.Logged {
 		e.turnWork += int(j.bodyLen) / bytesPerUnit // which is copied for the Log
 	}
-	e.detach(i, j)
+	e.detach(from, j)
 	from.bytes -= int64(j.bodyLen)
 	to.bytes += int64(j.bodyLen)
 	j.setTube(to.num)
 	e.emitMoved(i, j, from)
-	e.attach(i, j)
+	e.attach(to, i, j)
 	if j.state() == Ready {
 		e.match(now, to)
 	}

@@ -36,8 +36,8 @@ func (e *Engine) tickTube(now int64, t *tube) {
 	case t.delayed.due() <= now:
 		i := t.delayed.top()
 		j := e.jobs.at(i)
-		e.detach(i, j)
-		e.makeReady(now, i, j)
+		e.detach(t, j)
+		e.makeReady(now, t, i, j)
 	case t.paused && t.unpauseAt <= now:
 		e.unpause(now, t)
 		if e.tubes[t.num] != t {

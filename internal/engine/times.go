@@ -24,19 +24,19 @@ func (t *Total) add(d int64) {
 // within a turn.
 func (e *Engine) Times() *Times { return &e.times }
 
-// endQueue notes that a job which was ready since a time is reserved.
-func (e *Engine) endQueue(now int64, j *job, since int64) {
+// endQueue notes that a job of a tube which was ready since a time is reserved.
+func (e *Engine) endQueue(now int64, t *tube, since int64) {
 	d := max(now-since, 0)
 	e.times.Queue.Record(d)
-	e.tubeOfJob(j).queued.add(d)
+	t.queued.add(d)
 }
 
-// endWork notes that the work on a reserved job is over. The time is that of the turn,
+// endWork notes that the work on a reserved job of a tube is over. The time is that of the turn,
 // as Tick was told; it may be a few ns before that of the reserve.
-func (e *Engine) endWork(j *job) {
+func (e *Engine) endWork(t *tube, j *job) {
 	d := max(e.now-e.jobs.held(j).when, 0)
 	e.times.Work.Record(d)
-	e.tubeOfJob(j).worked.add(d)
+	t.worked.add(d)
 }
 
 // readySince returns when a ready job became ready, or, if it was reserved before, when it

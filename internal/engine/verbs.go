@@ -25,10 +25,10 @@ func (e *Engine) delete(i slot, j *job) Outcome {
 		return o
 	}
 	if j.state() == Reserved {
-		e.endWork(j)
+		e.endWork(t, j)
 	}
 	t.cmdDelete++
-	e.emit(JobDeleted, i, j)
+	e.emitDeleted(t, i, j)
 	e.removeJob(i, j)
 	return OK
 }
@@ -54,25 +54,26 @@ func (e *Engine) ReleaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 }
 
 func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome {
-	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+	t := e.tubeOfJob(j)
+	if o := e.admit(JobState, t, j.bodyLen); o != OK {
 		return o
 	}
-	e.endWork(j)
-	e.detach(i, j)
+	e.endWork(t, j)
+	e.detach(t, j)
 	c := e.jobs.held(j)
 	c.releases++
 	c.when = now + int64(delay)*second
 	j.pri, j.delayAndCounts = pri, delay
-	e.tubeOfJob(j).releases++
+	t.releases++
 	if delay > 0 {
 		j.setState(Delayed)
-		e.emit(JobState, i, j)
-		e.attach(i, j)
+		e.emitState(i, j)
+		e.attach(t, i, j)
 		return OK
 	}
 	j.setState(Ready)
-	e.emit(JobState, i, j)
-	e.makeReady(now, i, j)
+	e.emitState(i, j)
+	e.makeReady(now, t, i, j)
 	return OK
 }
 
@@ -97,23 +98,24 @@ func (e *Engine) BuryJob(id uint64, pri uint32) Outcome {
 }
 
 func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
-	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+	t := e.tubeOfJob(j)
+	if o := e.admit(JobState, t, j.bodyLen); o != OK {
 		return o
 	}
 	if j.state() == Reserved {
-		e.endWork(j)
+		e.endWork(t, j)
 	}
-	e.detach(i, j)
+	e.detach(t, j)
 	c := e.jobs.cold(j)
 	c.buries++
-	e.tubeOfJob(j).buries++
+	t.buries++
 	e.buried++
 	c.when = e.buried
 	j.pri = pri
 	j.setState(Buried)
-	e.emit(JobState, i, j)
+	e.emitState(i, j)
 	e.jobs.pack(j, c)
-	e.attach(i, j)
+	e.attach(t, i, j)
 	return OK
 }
 

@@ -1,0 +1,8 @@
+//go:build amd64 || arm64
+
+package engine
+
+// prefetch asks the processor to read a record that will be needed soon.
+//
+//go:noescape
+func prefetch(j *job)
