@@ -10,27 +10,28 @@ type Alteration struct {
 // AlterJob changes a job that is ready, delayed or buried.
 func (e *Engine) AlterJob(now int64, id uint64, a Alteration) Outcome {
 	i, j := e.lookup(id)
-	if i == none || j.state == Reserved || j.state == Buried && a.Delay != nil {
+	if i == none || j.state() == Reserved || j.state() == Buried && a.Delay != nil {
 		return NotFound
 	}
-	if o := e.admit(JobState, e.tubeOfJob(j), j.bodyLen); o != OK {
+	t := e.tubeOfJob(j)
+	if o := e.admit(JobState, t, j.bodyLen); o != OK {
 		return o
 	}
-	if j.state == Buried { // whose place in the order is its rank
+	if j.state() == Buried { // whose place in the order is its rank
 		a.apply(j)
-		e.emit(JobState, i, j)
+		e.emitState(i, j)
 		return OK
 	}
-	e.detach(i, j)
+	e.detach(t, j)
 	a.apply(j)
 	if a.Delay != nil {
 		e.setDelay(now, j, *a.Delay)
 	}
-	e.emit(JobState, i, j)
-	if j.state == Ready {
-		e.makeReady(now, i, j)
+	e.emitState(i, j)
+	if j.state() == Ready {
+		e.makeReady(now, t, i, j)
 	} else {
-		e.attach(i, j)
+		e.attach(t, i, j)
 	}
 	return OK
 }
@@ -48,20 +49,20 @@ func (a *Alteration) apply(j *job) {
 // setDelay begins or ends the delay of a detached job.
 func (e *Engine) setDelay(now int64, j *job, delay uint32) {
 	c := e.jobs.cold(j)
-	if delay > 0 || j.state == Delayed {
+	if delay > 0 || j.state() == Delayed {
 		c.when = now + int64(delay)*second
 	}
-	j.delay = delay
-	j.state = Ready
+	j.delayAndCounts = delay
+	j.setState(Ready)
 	if delay > 0 {
-		j.state = Delayed
+		j.setState(Delayed)
 	}
 }
 
 // MoveJob moves a job that is ready, delayed or buried to another tube, as a Sweep does.
 func (e *Engine) MoveJob(now int64, id uint64, to string) Outcome {
 	i, j := e.lookup(id)
-	if i == none || j.state == Reserved || e.tubeOfJob(j).name == to {
+	if i == none || j.state() == Reserved || e.tubeOfJob(j).name == to {
 		return NotFound
 	}
 	return e.move(now, i, j, to)

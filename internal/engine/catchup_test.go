@@ -116,7 +116,7 @@ func (g *group) verb() {
 	}
 	id := 1 + r.Uint64N(e.LastID()+1)
 	if r.IntN(2) == 0 && s.held.first != none {
-		id = e.jobs.at(s.held.first).id()
+		id = e.jobs.at(s.held.first).id
 	}
 	tube := []byte{'a' + byte(r.IntN(4))}
 	state := []State{Ready, Delayed, Buried}[r.IntN(3)]
