@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -11,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -168,5 +172,17 @@ func (w *world) recover() {
 		if m.member == nil {
 			m.boot()
 		}
+	}
+}
+
+// An entry that comes when the office is over already is not taken for one of the office: it may be of the next
+// leader. The raft loop ends the office before it hands over such an entry, also in the middle of a turn.
+func TestEntryAfterOffice(t *testing.T) {
+	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}, turns: make(chan struct{}, 1)}
+	m.turn.office = 1
+	m.shared = shared{office: 2}
+	m.queue.add([]core.Apply{{Entries: []*raftpb.Entry{{}}}})
+	if m.apply(0); !m.turn.spoilt || m.queue.next() == nil {
+		t.Errorf("the entry was applied; the engine is spoilt: %v", m.turn.spoilt)
 	}
 }

@@ -292,8 +292,12 @@ func (m *Member) apply(now int64) (next int64) {
 	for done := (weight{}); done.bytes < maxApplyBytes && done.facts < maxApplyFacts; {
 		m.mu.Lock()
 		e := m.queue.next()
+		over := t.office != 0 && m.shared.serving() != t.office
 		m.mu.Unlock()
-		if e == nil {
+		if over { // the entry may be of another leader, and the journal would take it for one of this office
+			m.depose()
+		}
+		if e == nil || over {
 			return engine.Never
 		}
 		facts, err := m.applyEntry(e)
