@@ -88,7 +88,15 @@ func writeCompressed(w http.ResponseWriter, r *http.Request, status int, text []
 	}
 	w.Header().Set("Content-Encoding", "gzip")
 	w.WriteHeader(status)
-	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	z := quickZip.Get().(*gzip.Writer)
+	z.Reset(w)
 	z.Write(text)
 	z.Close()
+	quickZip.Put(z)
 }
+
+// quickZip has writers: each takes a megabyte.
+var quickZip = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	return z
+}}

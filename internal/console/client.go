@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
@@ -76,9 +77,13 @@ func (c client) ask(r *http.Request) (*answer, error) {
 	return a, nil
 }
 
+// tubesAge is how old a list of tubes may be: a page is made once a second, and some have several.
+const tubesAge = 900 * time.Millisecond
+
 // newCall returns a request to the API on behalf of whoever has sent another.
 func newCall(for_ *http.Request, method, path string, content io.Reader) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(api.WithVia(for_.Context(), "console"), method, api.Prefix+path, content)
+	ctx := api.WithAge(api.WithVia(for_.Context(), "console"), tubesAge)
+	r, err := http.NewRequestWithContext(ctx, method, api.Prefix+path, content)
 	if err != nil {
 		return nil, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("there can be nothing at %.100q", path)}
 	}

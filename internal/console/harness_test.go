@@ -22,7 +22,7 @@ import (
 // A rig is a console with a server that runs in the test.
 type rig struct {
 	*Console
-	t        *testing.T
+	t        testing.TB
 	broker   *broker.Broker
 	sessions *Sessions
 	api      *api.API
@@ -31,7 +31,7 @@ type rig struct {
 }
 
 // start makes a rig. The policy says who clients are; nil: everybody may do everything.
-func start(t *testing.T, policy *access.Policy, opt Options) *rig {
+func start(t testing.TB, policy *access.Policy, opt Options) *rig {
 	t.Helper()
 	eng := engine.New(engine.Options{})
 	r := &rig{t: t, broker: broker.New(eng, broker.Options{}), sessions: NewSessions(), log: new(bytes.Buffer), net: memnet.Listen()}

@@ -127,13 +127,23 @@ func (p *page) Live(id, text, class string) Spot {
 	return Spot{id, text, class}
 }
 
-// Text marks the text of a cell that may change, and returns it. The id of its element is that of the row
-// and a key.
-func (p *page) Text(row, key, text, class string) string {
-	if p.values != nil {
-		p.values.Texts[row+key] = value{text, class}
+// Rows marks the rows of a table of tubes, and what may change in them. It returns the rows. (To call a
+// method for each cell would take most of the time of the page.)
+func (p *page) Rows(rows []tubeRow) []tubeRow {
+	for i := range rows {
+		row := &rows[i]
+		p.shape = append(p.shape, row.ID)
+		if p.values == nil {
+			continue
+		}
+		for _, c := range row.Cells {
+			p.values.Texts[c.ID] = value{c.Text, c.Class}
+		}
+		if row.Spark.Line != "" {
+			p.values.Lines[row.Spark.ID], p.values.Lines[row.Spark.ID+"-area"] = row.Spark.Line, row.Spark.Area
+		}
 	}
-	return text
+	return rows
 }
 
 // A Path is a line of a chart.
@@ -149,11 +159,15 @@ func (p *page) Line(id, d string) Path {
 
 // Row returns a short id for the row of something, and notes that there is one.
 func (p *page) Row(name string) string {
-	h := fnv.New64a()
-	h.Write([]byte(name))
-	id := "r" + strconv.FormatUint(h.Sum64(), 36)
+	id := rowID(name)
 	p.shape = append(p.shape, id)
 	return id
+}
+
+func rowID(name string) string {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return "r" + strconv.FormatUint(h.Sum64(), 36)
 }
 
 // Shape returns what differs when the page has other rows, or in another order.

@@ -42,13 +42,14 @@ type tubeColumn struct {
 // A tubeRow is a tube with what is shown of it.
 type tubeRow struct {
 	api.Tube
+	ID    string // of its element
 	Link  string
 	Spark spark
 	Cells []cell
 }
 
 // A cell is what a row has in a column.
-type cell struct{ Key, Text, Class, Label string }
+type cell struct{ ID, Text, Class, Label string }
 
 // Unwatched reports whether jobs are ready that nobody will take.
 func (t *tubeRow) Unwatched() bool { return t.Jobs.Ready > 0 && t.Watching == 0 }
@@ -131,7 +132,7 @@ func (t *tubeRow) fill(columns []tubeColumn) {
 	t.Cells = make([]cell, 0, len(columns))
 	for i := range columns {
 		c := &columns[i]
-		one := cell{Key: c.Name, Text: c.text(t), Label: c.Title}
+		one := cell{ID: t.ID + c.Name, Text: c.text(t), Label: c.Title}
 		if c.class != nil {
 			one.Class = c.class(t, one.Text)
 		} else {
@@ -188,9 +189,9 @@ func (r *request) tubeTable(q tubeQuery) (tubeTable, error) {
 	t.Rows = make([]tubeRow, len(found.Tubes))
 	for i := range found.Tubes {
 		row := &t.Rows[i]
-		row.Tube, row.Link = found.Tubes[i], tubeLink(found.Tubes[i].Name, "")
+		row.Tube, row.ID, row.Link = found.Tubes[i], rowID(found.Tubes[i].Name), tubeLink(found.Tubes[i].Name, "")
 		if recent := row.Recent; recent != nil {
-			row.Spark = newSpark("", "ready", recent.Ready, tubeSpark, tubeSparkHeight)
+			row.Spark = newSpark(row.ID+"s", "ready", recent.Ready, tubeSpark, tubeSparkHeight)
 		}
 		row.fill(t.Columns)
 	}

@@ -63,6 +63,7 @@ type API struct {
 	mux     *http.ServeMux
 	history *history
 	changes recentChanges
+	surveys surveys
 
 	tasks    tasks
 	searches chan struct{} // has one for each search that runs
@@ -193,6 +194,7 @@ func (r *request) serve() (rep reply, err error) {
 		r.api.opt.Server.Refused(r.http.RemoteAddr, r.who.Name(), r.op.id, r.refused...)
 	} else if r.op.changes {
 		r.audit(err)
+		r.api.surveys.forget()
 	}
 	if r.after != nil {
 		r.after()

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -16,6 +17,7 @@ const (
 	tubeStep    = 10        // s, between two samples of a tube
 	tubeSamples = 60        // of a tube: ten minutes
 	tubesKept   = 1000      // that have samples
+	lookStep    = 60        // s, between two looks for tubes that should have samples
 	noTime      = int64(-1) // of a sample that was not taken
 )
 
@@ -104,6 +106,7 @@ type history struct {
 	minutes ring
 	tubes   map[string]*tubeHistory
 	now     int64 // s since 1970, of the last sample
+	looked  int64 // s since 1970, when all tubes were looked at
 
 	// Of Record only.
 	totals  sample // since the start, of the sample before
@@ -111,17 +114,18 @@ type history struct {
 }
 
 func newHistory() *history {
-	return &history{seconds: newRing(1, secondsKept), minutes: newRing(60, minutesKept), tubes: make(map[string]*tubeHistory)}
+	return &history{seconds: newRing(1, secondsKept), minutes: newRing(60, minutesKept), tubes: make(map[string]*tubeHistory), looked: math.MinInt64 / 2}
 }
 
 // Record takes a sample of the whole server each second, and of up to a thousand tubes every ten
-// seconds, until the context ends.
+// seconds, until the context ends. It looks at the others once a minute.
 func (a *API) Record(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		now := time.Now().Unix()
 		a.sampleServer(now)
+		a.surveys.expire()
 		if n%tubeStep == 0 {
 			a.sampleTubes(ctx, now)
 		}

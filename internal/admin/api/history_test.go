@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -157,5 +159,77 @@ func BenchmarkRecord(b *testing.B) {
 				r.sampleTubes(b.Context(), i)
 			}
 		})
+	}
+}
+
+// Where there are more tubes than have samples, all are looked at once a minute only; a tube that goes makes
+// room at once.
+func TestManyTubes(t *testing.T) {
+	r := start(t, Options{})
+	r.in(func(e *engine.Engine, now int64) {
+		for i := range tubesKept + 10 {
+			e.PutInto(now, fmt.Appendf(nil, "t-%d", i), engine.Spec{TTR: 9}, nil)
+		}
+	})
+	samples := func() (tubes, most int) {
+		for _, th := range r.history.tubes {
+			most = max(most, th.n)
+		}
+		return len(r.history.tubes), most
+	}
+	for i := range 3 {
+		r.sampleTubes(t.Context(), int64(i*tubeStep))
+	}
+	if n, most := samples(); n != tubesKept || most != 3 || r.history.looked != 0 {
+		t.Errorf("%d tubes with up to %d samples, looked at %d", n, most, r.history.looked)
+	}
+	r.sampleTubes(t.Context(), lookStep)
+	if r.history.looked != lookStep {
+		t.Errorf("looked at %d", r.history.looked)
+	}
+	for name := range r.history.tubes {
+		if name != "default" {
+			r.want(200, "POST", "/tubes/"+name+"/clear", `{"state":"ready"}`, nil)
+			break
+		}
+	}
+	r.sampleTubes(t.Context(), lookStep+tubeStep)
+	if n, _ := samples(); n != tubesKept-1 {
+		t.Errorf("%d tubes have samples, and one is gone", n)
+	}
+	r.sampleTubes(t.Context(), lookStep+2*tubeStep)
+	if n, _ := samples(); n != tubesKept || r.history.looked != lookStep+2*tubeStep {
+		t.Errorf("%d tubes have samples, and there is room for one; looked at %d", n, r.history.looked)
+	}
+}
+
+// Lists that may be old share a survey, until something is changed through the API.
+func TestSharedSurvey(t *testing.T) {
+	r := start(t, Options{})
+	r.someTubes(2)
+	matching := func(age time.Duration) uint64 {
+		h := newRequest("GET", "/tubes?sort=-ready", "")
+		if age > 0 {
+			h = h.WithContext(WithAge(h.Context(), age))
+		}
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, h)
+		var page Tubes
+		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+			t.Fatal(err)
+		}
+		return page.Jobs.Ready
+	}
+	before := matching(time.Hour)
+	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("t-1"), engine.Spec{TTR: 9}, nil) })
+	if got := matching(time.Hour); got != before {
+		t.Errorf("%d jobs, and %d in a list that may be old", before, got)
+	}
+	if got := matching(0); got != before+1 {
+		t.Errorf("%d jobs in a list of now, want %d", got, before+1)
+	}
+	r.want(201, "POST", "/tubes/t-1/jobs", `{"body":""}`, nil)
+	if got := matching(time.Hour); got != before+2 {
+		t.Errorf("%d jobs after a change, want %d", got, before+2)
 	}
 }

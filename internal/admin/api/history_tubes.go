@@ -2,8 +2,12 @@ package api
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // A tubeSample is what is remembered of a tube at a time. The counters are cut to 32 bits:
@@ -49,14 +53,18 @@ func (h *tubeHistory) all() []tubeSample {
 	return append(append(make([]tubeSample, 0, tubeSamples), h.samples[first:]...), h.samples[:first]...)
 }
 
-// sampleTubes takes a sample of each tube that is remembered, and of others while there is
-// room. Tubes in which nothing happens make room for those in which something does.
+// sampleTubes takes a sample of each tube that is remembered, and now and then looks at all tubes for
+// others. Tubes in which nothing happens make room for those in which something does.
 func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h := a.history
 	h.mu.Lock()
-	quiet := h.quietTubes()
+	quiet, names := h.quietTubes(), slices.Collect(maps.Keys(h.tubes))
+	full := len(names) == tubesKept && unix-h.looked < lookStep
+	if !full {
+		h.looked = unix
+	}
 	h.mu.Unlock()
-	a.survey(ctx, func(t *surveyedTube) {
+	sample := func(t *surveyedTube) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		th := h.tubes[t.name]
@@ -71,12 +79,37 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 			uint32(t.Ready), uint32(t.Reserved), uint32(t.Delayed), uint32(t.Buried),
 			uint32(t.TotalJobs), uint32(t.Deletes), uint32(t.OldestReady / int64(time.Second)),
 		})
-	})
+	}
+	if full {
+		a.look(ctx, names, sample)
+	} else {
+		a.survey(ctx, sample)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name, th := range h.tubes {
 		if th.seen < unix && ctx.Err() == nil {
 			delete(h.tubes, name) // the tube is gone
+		}
+	}
+}
+
+// look tells of the tubes of a list that there are.
+func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTube)) {
+	for some := range slices.Chunk(names, perTurn) {
+		var found []surveyedTube
+		a.broker.Call(func(e *engine.Engine, now int64) {
+			for _, name := range some {
+				if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
+					found = append(found, surveyedTube{name, now, st})
+				}
+			}
+		})
+		for i := range found {
+			tell(&found[i])
+		}
+		if time.Sleep(breath); ctx.Err() != nil {
+			return
 		}
 	}
 }

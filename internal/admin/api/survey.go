@@ -2,13 +2,14 @@ package api
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// perSurvey is how many tubes a turn copies the stats of. That takes some 0.1 ms.
-const perSurvey = 1500
+// perSurvey is how many tubes a turn copies the stats of. That takes half a millisecond or so.
+const perSurvey = 2500
 
 // A surveyedTube is a tube with its stats.
 type surveyedTube struct {
@@ -43,10 +44,84 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 	return nil
 }
 
+// A sharedSurvey is what a survey has found, for those who can bear that it is not of just now.
+type sharedSurvey struct {
+	done  chan struct{} // closed when it is complete
+	begun time.Time
+	tubes []surveyedTube
+}
+
+// surveys keeps the last survey that was shared.
+type surveys struct {
+	mu   sync.Mutex
+	last *sharedSurvey // nil: none that is of use
+}
+
+// forget drops the survey: something has changed, and who has changed it wants to see that.
+func (s *surveys) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = nil
+}
+
+// expire drops the survey if it is too old for everybody, for it may be large.
+func (s *surveys) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil && time.Since(s.last.begun) > surveyKept {
+		s.last = nil
+	}
+}
+
+const surveyKept = 5 * time.Second
+
+// take returns the last survey if it began no longer ago than may be, or else a new one, which
+// the caller then has to make.
+func (s *surveys) take(age time.Duration) (one *sharedSurvey, isNew bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil && time.Since(s.last.begun) <= age {
+		return s.last, false
+	}
+	s.last = &sharedSurvey{done: make(chan struct{}), begun: time.Now()}
+	return s.last, true
+}
+
+type ageKey struct{}
+
+// WithAge returns a context for requests whose lists of tubes may be so old. Several that come
+// at once then share the work. What was changed through the API is always seen.
+func WithAge(ctx context.Context, age time.Duration) context.Context {
+	return context.WithValue(ctx, ageKey{}, age)
+}
+
+// shared tells of all tubes as they were not longer ago than the context permits.
+func (a *API) shared(ctx context.Context, tell func(t *surveyedTube)) error {
+	age, ok := ctx.Value(ageKey{}).(time.Duration)
+	if !ok {
+		return a.survey(ctx, tell)
+	}
+	one, isNew := a.surveys.take(age)
+	if isNew {
+		// Others wait for it, so that it does not end when this client goes.
+		a.survey(context.WithoutCancel(ctx), func(t *surveyedTube) { one.tubes = append(one.tubes, *t) })
+		close(one.done)
+	}
+	select {
+	case <-one.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for i := range one.tubes {
+		tell(&one.tubes[i])
+	}
+	return nil
+}
+
 // survey tells of all tubes that the client may see.
 func (r *request) survey(tell func(t *surveyedTube)) error {
 	all := r.who.Meets(statsEverywhere)
-	if r.api.survey(r.http.Context(), func(t *surveyedTube) {
+	if r.api.shared(r.http.Context(), func(t *surveyedTube) {
 		if all || r.who.Meets(statsNamed, t.name) {
 			tell(t)
 		}

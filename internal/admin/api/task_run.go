@@ -132,6 +132,7 @@ func (t *taskRun) run(ctx context.Context, task *runningTask) {
 		t.note("do", one.Do)
 		t.note("count", one.Done)
 	})
+	t.api.surveys.forget()
 	t.record("endTask", result)
 }
 
