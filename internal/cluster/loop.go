@@ -158,8 +158,12 @@ func (m *Member) inLoop(f func()) bool {
 	}
 }
 
-// journalSynced hears that the journal has the entries up to one durably. The loop has done by then what the
-// changes of configuration among them mean, so the roles of the members are recorded before the log is cut.
+// journalSynced hears that the journal has the entries up to one durably. The log is cut there only when the core has
+// done what the changes of configuration before it mean, so that the members' roles are recorded before. After a
+// start the journal can be ahead of that.
 func (m *Member) journalSynced(at raftlog.Position) {
+	if applied := m.raft.core.Applied(); applied.Index < at.Index {
+		at = applied
+	}
 	m.disk.add(diskWork{cut: at, everywhere: m.raft.everywhere})
 }

@@ -34,7 +34,7 @@ func TestPlanted(t *testing.T) {
 	} {
 		t.Run(string(p), func(t *testing.T) {
 			for seed := uint64(1); seed <= *plantedFlag; seed++ {
-				if found := planted(t, seed, p); found != "" {
+				if found := found(func() string { return simulate(t, seed, p).wrong }); found != "" {
 					t.Logf("seed %d: %s", seed, found)
 					return
 				}
@@ -44,12 +44,12 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// planted returns what a run with a mistake shows; a panic of Raft is a find, too.
-func planted(t *testing.T, seed uint64, p plant) (found string) {
+// found returns what a run with a mistake shows; a panic of Raft is a find, too.
+func found(run func() string) (wrong string) {
 	defer func() {
 		if r := recover(); r != nil {
-			found = fmt.Sprint("panic: ", r)
+			wrong = fmt.Sprint("panic: ", r)
 		}
 	}()
-	return simulate(t, seed, p).wrong
+	return run()
 }

@@ -9,6 +9,8 @@ import (
 type ledger struct {
 	wrong        string // what was found first
 	ops          uint64
+	changes      int    // of the members, proposed
+	lastChange   uint64 // index of the last one that was applied
 	acknowledged int
 	damaged      uint64            // the member whose log was damaged
 	entries      map[uint64]fact   // that were applied anywhere, by index
@@ -95,6 +97,20 @@ func (w *world) checkRead(o *op) {
 	}
 }
 
+// checkRoles checks that all who have applied the same have the same members.
+func (w *world) checkRoles(most *member) {
+	for _, m := range w.members {
+		if !m.up || m.gone || most.core == nil || m.core.Applied() != most.core.Applied() {
+			continue
+		}
+		conf, _ := m.core.Conf()
+		want, _ := most.core.Conf()
+		if err := want.Equivalent(conf); err != nil {
+			w.fail("members %d and %d have other roles: %v", m.id, most.id, err)
+		}
+	}
+}
+
 // audit compares what was acknowledged with what is there.
 func (w *world) audit() {
 	if w.wrong != "" {
@@ -106,6 +122,7 @@ func (w *world) audit() {
 			most = m
 		}
 	}
+	w.checkRoles(most)
 	jobs, ever := map[uint64]bool{}, map[uint64]bool{}
 	for _, f := range most.applied {
 		switch f.kind {

@@ -40,6 +40,7 @@ type world struct {
 	cut     map[[2]int]bool // the way from one member to another is cut
 	plant   plant
 	faults  bool                                       // may happen
+	uncut   bool                                       // no log is cut: somebody will need all of it
 	hold    func(to *member, msg *raftpb.Message) bool // whether a message is kept back
 
 	ledger
@@ -92,6 +93,7 @@ type member struct {
 	core    *Core
 	applied []fact // the journal: what was applied, in order
 	synced  int    // so many of applied survive a crash
+	doneAt  int64 // when the last Apply is done
 	writing bool
 	writes  []Write
 
@@ -102,6 +104,7 @@ type member struct {
 	pending []*op
 
 	heard   map[uint64]int // the life of each other member that was heard
+	gone    bool           // it was removed
 	slow    int64          // so much longer a sync takes
 	passive bool           // counts no ticks, and so never stands for election
 }
@@ -256,7 +259,6 @@ func (m *member) tick() {
 
 // work does what the core wants done.
 func (m *member) work() {
-	w := m.w
 	for {
 		work := m.core.Work()
 		m.notice()
@@ -267,7 +269,7 @@ func (m *member) work() {
 			m.send(msg)
 		}
 		if work.Group != nil {
-			w.must(m.log.SetGroup(work.Group.Conf, work.Group.Index, nil))
+			m.regroup(work.Group)
 		}
 		m.writes = append(m.writes, work.Write...)
 		for _, a := range work.Apply {
@@ -280,6 +282,9 @@ func (m *member) work() {
 
 func (m *member) send(msg *raftpb.Message) {
 	w := m.w
+	if msg.GetTo() > uint64(len(w.members)) {
+		return // it is only about to be added
+	}
 	to := w.members[msg.GetTo()-1]
 	if w.hold != nil && w.hold(to, msg) {
 		return
@@ -354,7 +359,9 @@ func (m *member) apply(a Apply) {
 		}
 		m.w.committed(m, f)
 	}
-	m.do(m.w.rng.Int64N(ms), func() { m.core.Done(a.Responses) })
+	at := max(m.doneAt, m.w.now+m.w.rng.Int64N(ms)) // in their order
+	m.doneAt = at
+	m.do(at-m.w.now, func() { m.core.Done(a.Responses) })
 }
 
 // take makes the engine have a fact.
@@ -544,7 +551,7 @@ func (m *member) flip() {
 }
 
 func (m *member) restart() {
-	if m.up {
+	if m.up || m.gone {
 		return
 	}
 	if found, ok := m.open(); ok {
@@ -558,7 +565,13 @@ func (m *member) keepHouse() {
 		m.synced = len(m.applied)
 	}
 	upTo := len(m.applied)
+	if m.w.uncut {
+		return
+	}
 	for _, other := range m.w.members { // nobody must need a stream
+		if other.gone {
+			continue
+		}
 		upTo = min(upTo, other.synced)
 		if m.w.plant == "cut at the unsynced mark" {
 			upTo = len(m.applied)

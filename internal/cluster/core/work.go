@@ -24,7 +24,8 @@ type Write struct {
 	Responses []*raftpb.Message
 }
 
-// An Apply is entries that all members apply, in this order. The responses are for Done.
+// An Apply is entries that all members apply, in this order. The responses are for Done, those of an earlier Apply
+// first.
 // Entries without data, and those that are not [raftpb.EntryNormal], mean something to the core only.
 type Apply struct {
 	Entries   []*raftpb.Entry
