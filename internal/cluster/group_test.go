@@ -213,3 +213,39 @@ func TestNoMajority(t *testing.T) {
 		w.close()
 	})
 }
+
+// When the leader's machine refuses connections the others do not wait for an election timeout. A refusal of a machine
+// that does not lead, or of an earlier term, does nothing.
+func TestFastFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		w.refusals = true
+		stop := w.load(3)
+		for range 6 {
+			time.Sleep(time.Second)
+			l := w.leader()
+			term := l.Lead().Term
+			for _, m := range w.machines {
+				if m.member != l {
+					m.member.Refused(m.id%3+1, term-1)
+					m.member.Refused(m.id, term)
+				}
+			}
+			time.Sleep(300 * time.Millisecond)
+			if lead := w.leader().Lead(); lead.Term != term {
+				w.fatalf("there is another term after refusals that mean nothing: %+v", lead)
+			}
+			m := w.machineOf(l)
+			began := time.Now()
+			m.kill(false)
+			w.leader()
+			if gap := time.Since(began); gap > 200*time.Millisecond {
+				t.Errorf("nobody led for %v", gap)
+			}
+			m.boot()
+		}
+		stop()
+		w.audit()
+		w.close()
+	})
+}

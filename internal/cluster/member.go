@@ -53,6 +53,10 @@ type Options struct {
 	Broker  broker.Options  // the Member sets Log and Now
 	Log     raftlog.Options // of Raft's log; SegmentSize 0: 64 MiB
 
+	// FastFailover makes Refused count. It must be off where something else than the member's machine can refuse a
+	// connection for it: a proxy, or a firewall that rejects.
+	FastFailover bool
+
 	Keep int64         // bytes of Raft's log that are kept for members that are away; 0: 1 GiB
 	Tick time.Duration // see core.Options; 0: 60 ms
 

@@ -102,6 +102,7 @@ var (
 func life(t *testing.T, seed uint64) {
 	w := emptyWorld(t, seed)
 	rng := rand.New(rand.NewPCG(seed, 2))
+	w.refusals = rng.IntN(2) == 0
 	w.opt.Log.SegmentSize, w.opt.Log.Recent, w.opt.Keep = 8<<10, 4<<10, 32<<10
 	w.opt.Journal.SegmentSize, w.opt.Journal.Sync = 16<<10, 200*time.Millisecond
 	w.grow(3 + 2*rng.IntN(2))

@@ -34,6 +34,7 @@ type world struct {
 	machines []*machine
 	cut      map[[2]uint64]bool // the way from one to another is cut
 	ledger   ledger
+	refusals bool // a machine refuses connections when its process is dead
 	log      strings.Builder
 }
 
@@ -150,6 +151,7 @@ func (m *machine) start() error {
 	o.Now = func() int64 { return int64(time.Since(m.w.start)) + 1 }
 	o.Deposed = func() { m.deposed++ }
 	o.Fetch = m.fetch
+	o.FastFailover = true
 	o.Logger = slog.New(slog.NewTextHandler(m.w, &slog.HandlerOptions{Level: slog.LevelDebug})).With("member", m.id)
 	member, err := Open(o)
 	if err != nil {
@@ -262,7 +264,22 @@ func (m *machine) kill(power bool) {
 	m.disk = m.disk.Crash(luck)
 	w.mu.Unlock()
 	if member != nil {
+		w.refuse(m, member.Lead().Term)
 		member.Close() // of its goroutines; its disk is not that of the machine any more
+	}
+}
+
+// refuse lets the others notice that a machine refuses connections, if it does and not the whole machine is down.
+func (w *world) refuse(m *machine, term uint64) {
+	if !w.refusals {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.machines {
+		if o.member != nil {
+			o.member.Refused(m.id, term)
+		}
 	}
 }
 

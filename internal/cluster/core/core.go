@@ -259,6 +259,25 @@ func (c *Core) Transfer(to uint64) {
 	c.look()
 }
 
+// Forget says that the leader of a term is dead for certain, and not only silent: so nobody needs to wait until an
+// election timeout has passed. It returns false if another one leads by now.
+func (c *Core) Forget(leader, term uint64) bool {
+	if c.lead != leader || c.term != term || leader == c.opt.ID || leader == 0 {
+		return false
+	}
+	err := c.node.ForgetLeader()
+	c.look()
+	return err == nil && c.lead == 0
+}
+
+// Stand makes this member stand for election now, if nobody leads since Forget in that term.
+func (c *Core) Stand(term uint64) {
+	if c.lead == 0 && c.term == term && c.gate.ticks >= c.opt.ElectionTicks && c.mayCampaign() {
+		c.node.Campaign() // an error says that it is no voter
+		c.look()
+	}
+}
+
 // Done takes the responses of a Write that is durable, or of an Apply that is done.
 func (c *Core) Done(responses []*raftpb.Message) {
 	for _, m := range responses {

@@ -93,7 +93,7 @@ type member struct {
 	core    *Core
 	applied []fact // the journal: what was applied, in order
 	synced  int    // so many of applied survive a crash
-	doneAt  int64 // when the last Apply is done
+	doneAt  int64  // when the last Apply is done
 	writing bool
 	writes  []Write
 
