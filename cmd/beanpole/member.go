@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strconv"
@@ -66,7 +67,7 @@ func (q *queue) openMember(dir string, j journal.Options, e engine.Options, b br
 	j.Sync = 0 // nobody waits for it
 	m.Member, err = cluster.Open(cluster.Options{
 		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen},
-		Transport: membersOf{m.transport, m}, Deposed: m.deposed,
+		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.fetch,
 		Journal: j, Engine: e, Broker: b, Version: version(), Logger: log,
 	})
 	if err != nil {
@@ -136,7 +137,24 @@ func (m *member) serveClient(from uint64, conn net.Conn) {
 	srv.ServeVisitor(from, conn)
 }
 
-func (m *member) serveCatchUp(_ uint64, conn net.Conn) { conn.Close() }
+// serveCatchUp sends another member what the log does not have any more.
+func (m *member) serveCatchUp(to uint64, conn net.Conn) {
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // who gets the stream sends nothing
+		conn.Read(make([]byte, 1))
+		cancel()
+	}()
+	if err := m.Donate(ctx, conn); err != nil {
+		m.log.Warn("a member has not got all that it lacks", "member", to, "err", err)
+	}
+}
+
+// fetch connects to the donor of what this member lacks.
+func (m *member) fetch(ctx context.Context, donor uint64) (io.ReadCloser, error) {
+	return m.transport.CatchUp(ctx, donor)
+}
 
 // serve lets a server have the clients. What it returns gets an error if the queue cannot go on.
 func (q *queue) serve(srv *server.Server) <-chan error {

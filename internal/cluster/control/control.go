@@ -149,7 +149,7 @@ func (c *Control) change(ctx context.Context, r Request) (reply any, err error) 
 	case DoRemove:
 		return c.remove(ctx, r)
 	case DoTransfer:
-		return struct{}{}, c.Member.Transfer(ctx, r.ID)
+		return struct{}{}, c.transfer(ctx, r.ID)
 	}
 	return nil, fmt.Errorf("%q cannot be asked for: the members are of different versions", r.Do)
 }
@@ -190,7 +190,7 @@ func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) 
 	if r.ID != c.Directory.ID || len(c.Member.Group().Members) == 1 {
 		return struct{}{}, c.Member.Remove(ctx, r.ID)
 	}
-	if err := c.Member.Transfer(ctx, 0); err != nil {
+	if err := c.transfer(ctx, 0); err != nil {
 		return nil, err
 	}
 	lead, err := c.leader(ctx)
@@ -198,6 +198,20 @@ func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) 
 		return nil, err
 	}
 	return c.passOn(ctx, lead.Leader, r)
+}
+
+// transferTries is how often a member is asked to take over: one that was just started declines.
+const transferTries = 4
+
+// transfer lets another member lead.
+func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
+	for range transferTries {
+		err = c.Member.Transfer(ctx, to)
+		if err == nil || c.Member.Lead().Office == 0 {
+			return err
+		}
+	}
+	return err
 }
 
 // Status returns what this member knows.

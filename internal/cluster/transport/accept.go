@@ -96,7 +96,7 @@ func (t *Transport) serve(conn *tls.Conn) error {
 	case forClients:
 		err = t.serveClients(conn, from)
 	case forCatchUp:
-		t.opt.CatchUp(from, conn)
+		t.opt.CatchUp(from, patient{conn})
 	case forRequest:
 		err = t.answer(conn, func(ctx context.Context, body []byte) ([]byte, error) { return t.opt.Request(ctx, from, body) })
 	case forJoin:
@@ -108,6 +108,17 @@ func (t *Transport) serve(conn *tls.Conn) error {
 		err = fmt.Errorf("member %d: %w", from, err)
 	}
 	return err
+}
+
+// patient is a connection whose other end must take each write within catchUpStall.
+type patient struct{ *tls.Conn }
+
+// catchUpStall is how long a member may take for a piece of what it lacks.
+const catchUpStall = time.Minute
+
+func (p patient) Write(b []byte) (int, error) {
+	p.SetWriteDeadline(time.Now().Add(catchUpStall))
+	return p.Conn.Write(b)
 }
 
 // receive greets a member and takes its messages, each of so many bytes at most. A connection is closed
