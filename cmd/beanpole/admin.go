@@ -155,6 +155,18 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 		forAPI.RewriteJournal = func() { q.journal().Rewrite() }
 		forAPI.Backup = func() (api.Backup, error) { return openBackup(opt.Journal.Dir) }
 	}
+	if m := q.member; m != nil {
+		health := o.NotReady
+		o.NotReady = func() string {
+			if err := m.Ready(); err != nil {
+				return journalcmd.Plain(err)
+			}
+			return health()
+		}
+		o.Cluster = m.metrics
+		forAPI.MayChange = m.mayChange
+		forAPI.Cluster = m.forAPI
+	}
 	operations := api.New(q.broker, forAPI)
 	o.API, a.operations = operations, operations
 	a.startRecording(operations)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
+	"github.com/beanpole-mq/beanpole/internal/admin"
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
@@ -235,6 +237,52 @@ func (m *member) stats(asked uint64) []wire.Stat {
 		number("cluster-term", s.Term),
 		number("cluster-lag", lag),
 		{Key: "cluster-quorum", Value: quorum, Quoted: true},
+	}
+}
+
+// metrics returns what /metrics shows of the cluster.
+func (m *member) metrics() (s admin.ClusterStats, ok bool) {
+	known, err := m.Status()
+	if err != nil {
+		return s, false
+	}
+	s = admin.ClusterStats{
+		Leads: m.Lead().Office != 0, Quorum: known.Quorum, Term: known.Term,
+		Roles:     map[string]int{string(cluster.Leader): 0, string(cluster.Voter): 0, string(cluster.Learner): 0},
+		Reachable: make(map[string]bool),
+	}
+	for _, k := range known.Members {
+		s.Roles[string(k.Role)]++
+		if k.ID == m.dir.ID {
+			s.Lag = k.Lag
+		} else {
+			s.Reachable[strconv.FormatUint(k.ID, 10)] = k.Reachable
+		}
+	}
+	return s, true
+}
+
+// forAPI returns what the JSON API shows of the cluster.
+func (m *member) forAPI() (c api.Cluster, err error) {
+	s, err := m.control.Status()
+	c = api.Cluster{Leader: s.Leader, Term: s.Term, Quorum: s.Quorum, Members: []api.ClusterMember{}}
+	for _, k := range s.Members {
+		c.Members = append(c.Members, api.ClusterMember{
+			ID: k.ID, Address: k.Address, Role: string(k.Role), Reachable: k.Reachable, Applied: k.Applied, Lag: k.Lag, Version: k.Version,
+		})
+	}
+	return c, err
+}
+
+// mayChange says why the JSON API cannot change anything at this member; empty: it can.
+func (m *member) mayChange() string {
+	switch lead := m.Lead(); {
+	case lead.Office != 0:
+		return ""
+	case lead.Leader == 0 || lead.Leader == m.dir.ID:
+		return "the cluster has no leader at the moment, so nothing can be changed: try again"
+	default:
+		return fmt.Sprintf("only the leader can change something, which is member %d: ask it", lead.Leader)
 	}
 }
 

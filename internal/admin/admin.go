@@ -50,6 +50,10 @@ type Options struct {
 	// called within turns. Nil: they always can.
 	NotReady func() string
 
+	// Cluster returns what this member knows of its cluster; ok is false if that is nothing at the moment. It is not
+	// called within turns. Nil: there is no cluster.
+	Cluster func() (s ClusterStats, ok bool)
+
 	// Certificates returns when the certificates of the listeners end. Nil: there are none.
 	Certificates func() []certs.Expiry
 
@@ -85,6 +89,14 @@ type JournalStats struct {
 	RecordsWritten   uint64              // since the start
 	RecordsMigrated  uint64              // of these, by cleaning
 	Syncs            histogram.Histogram // how long they took; ns
+}
+
+// ClusterStats are what a member knows of its cluster.
+type ClusterStats struct {
+	Leads, Quorum bool
+	Term, Lag     uint64
+	Roles         map[string]int  // how many members are leader, voter and learner
+	Reachable     map[string]bool // the other members, by id
 }
 
 // New returns the pages.

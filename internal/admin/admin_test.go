@@ -79,6 +79,9 @@ func everything() Options {
 		Server: func() server.Counts {
 			return server.Counts{Commands: map[string]uint64{"put": 7}, RejectedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}, MaxConnections: 100, MaxJobSize: 65535}
 		},
+		Cluster: func() (ClusterStats, bool) {
+			return ClusterStats{Leads: true, Quorum: true, Term: 7, Lag: 3, Roles: map[string]int{"leader": 1, "voter": 2, "learner": 0}, Reachable: map[string]bool{"41": false}}, true
+		},
 		Journal: func() JournalStats {
 			return JournalStats{Healthy: true, Segments: 2, Bytes: 300, LiveBytes: 100, RecordsWritten: 10, RecordsMigrated: 4, Syncs: syncs}
 		},
@@ -93,6 +96,12 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, line := range []string{
 		`beanpole_info{version="1.2.3"} 1`,
+		`beanpole_cluster_leads 1`,
+		`beanpole_cluster_quorum 1`,
+		`beanpole_cluster_term 7`,
+		`beanpole_cluster_lag_entries 3`,
+		`beanpole_cluster_members{role="voter"} 2`,
+		`beanpole_cluster_member_reachable{member="41"} 0`,
 		`beanpole_jobs{state="ready"} 2`,
 		`beanpole_jobs{state="reserved"} 1`,
 		`beanpole_jobs{state="delayed"} 1`,

@@ -69,6 +69,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if c.opt.SyncLasts != nil {
 		m.gauge(journalSyncing, c.opt.SyncLasts().Seconds())
 	}
+	if c.opt.Cluster != nil {
+		if s, ok := c.opt.Cluster(); ok {
+			m.cluster(&s)
+		}
+	}
 	s, ok := within(c.watcher, c.look)
 	if !ok { // of the queue nothing is known
 		m.gauge(ready, 0)
@@ -194,6 +199,19 @@ func (m metrics) journal(s *JournalStats) {
 	m.counter(journalRecords, s.RecordsWritten-s.RecordsMigrated, "change")
 	m.counter(journalRecords, s.RecordsMigrated, "cleaning")
 	m.histogram(journalSyncs, &s.Syncs, workTimes)
+}
+
+func (m metrics) cluster(s *ClusterStats) {
+	m.gauge(clusterLeads, flag(s.Leads))
+	m.gauge(clusterQuorum, flag(s.Quorum))
+	m.gauge(clusterTerm, float64(s.Term))
+	m.gauge(clusterLag, float64(s.Lag))
+	for role, n := range s.Roles {
+		m.gauge(clusterMembers, float64(n), role)
+	}
+	for id, reachable := range s.Reachable {
+		m.gauge(clusterReachable, flag(reachable), id)
+	}
 }
 
 // tubes gives the metrics of each tube. They come in the order in which Prometheus's library

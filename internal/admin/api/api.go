@@ -52,6 +52,12 @@ type Options struct {
 	// copy yet. Nil: there is no journal.
 	Backup func() (Backup, error)
 
+	// MayChange says why nothing can be changed here at the moment; empty: it can. Nil: it always can.
+	MayChange func() string
+
+	// Cluster returns what this member of a cluster knows of that. Nil: there is no cluster.
+	Cluster func() (Cluster, error)
+
 	// Logger gets a line for each change, and for each backup. Nil: nobody does.
 	Logger *slog.Logger
 }
@@ -188,6 +194,9 @@ func (r *request) serve() (rep reply, err error) {
 		return rep, err
 	}
 	if err = r.permitted(); err == nil {
+		err = r.possible()
+	}
+	if err == nil {
 		rep, err = r.op.do(r)
 	}
 	if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusForbidden {
@@ -200,6 +209,16 @@ func (r *request) serve() (rep reply, err error) {
 		r.after()
 	}
 	return rep, err
+}
+
+// possible returns why a change cannot be made here at the moment, or nil.
+func (r *request) possible() error {
+	if r.op.changes && r.api.opt.MayChange != nil {
+		if why := r.api.opt.MayChange(); why != "" {
+			return problemf(http.StatusServiceUnavailable, "%s", why)
+		}
+	}
+	return nil
 }
 
 // parsePath reads what the path names.

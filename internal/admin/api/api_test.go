@@ -17,7 +17,7 @@ import (
 // TestStory uses every operation once at least.
 func TestStory(t *testing.T) {
 	rewrites := 0
-	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Backup: emptyBackup, Facts: func() ServerFacts { return ServerFacts{Version: "1.2.3", PID: 9} }, Journal: func() Journal { return Journal{"ok", 2, 300, 100} }})
+	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Cluster: oneMember, Backup: emptyBackup, Facts: func() ServerFacts { return ServerFacts{Version: "1.2.3", PID: 9} }, Journal: func() Journal { return Journal{"ok", 2, 300, 100} }})
 
 	// Jobs.
 	if got := r.want(201, "POST", "/tubes/mail/jobs", `{"body":"hello"}`, nil); got != `{"id":1}` {
@@ -126,6 +126,11 @@ func TestStory(t *testing.T) {
 	r.want(200, "GET", "/changes?limit=2", "", &changes)
 	if len(changes.Changes) != 2 || changes.Changes[0].Operation != "clearTube" || changes.Changes[0].About["count"] != 2.0 || changes.Changes[0].About["state"] != "ready" {
 		t.Errorf("%+v", changes)
+	}
+	var cluster Cluster
+	r.want(200, "GET", "/cluster", "", &cluster)
+	if len(cluster.Members) != 1 || cluster.Members[0].ID != cluster.Leader || cluster.Leader == 0 {
+		t.Errorf("%+v", cluster)
 	}
 	var me Me
 	r.want(200, "GET", "/me?tube=news", "", &me)

@@ -66,6 +66,7 @@ var operations = []operation{
 	{"getMe", "GET", "/me", noRight, false, little, getMe},
 	{"listChanges", "GET", "/changes", manageEverywhere, false, little, listChanges},
 
+	{"getCluster", "GET", "/cluster", statsAnywhere, false, little, getCluster},
 	{"getServer", "GET", "/server", manageEverywhere, false, little, getServer},
 
 	{"listTasks", "GET", "/tasks", manageAnywhere, false, little, listTasks},

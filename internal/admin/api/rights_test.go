@@ -66,6 +66,7 @@ func TestRights(t *testing.T) {
 		"getHistory":      "stats, both",
 		"getAttention":    "stats, stats mail, stats other, both, both mail, both other",
 		"getMe":           everybody,
+		"getCluster":      "stats, stats mail, stats other, both, both mail, both other",
 		"listChanges":     "manage",
 		"drain":           "manage",
 		"undrain":         "manage",
@@ -115,7 +116,7 @@ func TestRights(t *testing.T) {
 	for name, who := range known {
 		for i := range operations {
 			op := &operations[i]
-			r := start(t, Options{RewriteJournal: func() {}, Backup: emptyBackup, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
+			r := start(t, Options{RewriteJournal: func() {}, Cluster: oneMember, Backup: emptyBackup, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
 			r.in(func(e *engine.Engine, now int64) {
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 9}, nil)
