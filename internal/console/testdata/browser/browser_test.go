@@ -3,6 +3,7 @@ package browser
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"net"
@@ -56,14 +57,18 @@ type server struct {
 	replies     *bufio.Reader
 	stop        func()
 	args        []string
+	scheme      string
 }
 
-func (s *server) url(path string) string { return "http://" + s.admin + "/console/" + path }
+func (s *server) url(path string) string { return s.scheme + "://" + s.admin + "/console/" + path }
 
 // start runs the program with some arguments.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
-	s := &server{t: t, port: freePort(t), admin: freePort(t), args: args}
+	s := &server{t: t, port: freePort(t), admin: freePort(t), args: args, scheme: "http"}
+	if slices.Contains(args, "--tls-cert") {
+		s.scheme = "https"
+	}
 	s.restart()
 	t.Cleanup(func() { s.stop() })
 	return s
@@ -80,7 +85,7 @@ func (s *server) restart() {
 	s.conn = nil
 	s.stop = sync.OnceFunc(func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() })
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if r, err := http.Get("http://" + s.admin + "/readyz"); err == nil {
+		if r, err := anyCertificate.Get(s.scheme + "://" + s.admin + "/readyz"); err == nil {
 			r.Body.Close()
 			if r.StatusCode == http.StatusOK {
 				return
@@ -91,6 +96,9 @@ func (s *server) restart() {
 		}
 	}
 }
+
+// anyCertificate asks servers whose certificates nobody has signed.
+var anyCertificate = http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
 type testLog struct{ t *testing.T }
 
@@ -130,6 +138,50 @@ func (s *server) say(command string, body ...string) string {
 		s.t.Fatal(err)
 	}
 	return strings.TrimSpace(line)
+}
+
+// task starts work on many jobs through the API, and waits until it has ended.
+func (s *server) task(tube, request string) {
+	s.t.Helper()
+	r, err := http.Post("http://"+s.admin+"/api/v1/tubes/"+tube+"/tasks", "application/json", strings.NewReader(request))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusAccepted {
+		s.t.Fatal(r.Status)
+	}
+	s.taskEnds(r.Header.Get("Location"))
+}
+
+// taskEnds waits until a task has ended.
+func (s *server) taskEnds(path string) {
+	s.t.Helper()
+	r, err := http.Get("http://" + s.admin + path + "?wait=60")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Body.Close()
+}
+
+// fill puts many jobs fast: body returns that of each.
+func (s *server) fill(tube string, n int, body func(i int) string) {
+	s.t.Helper()
+	s.say("use " + tube)
+	const batch = 1000
+	for from := 0; from < n; from += batch {
+		var commands strings.Builder
+		for i := from; i < from+batch; i++ {
+			b := body(i)
+			fmt.Fprintf(&commands, "put 1024 0 60 %d\r\n%s\r\n", len(b), b)
+		}
+		go s.conn.Write([]byte(commands.String()))
+		for range batch {
+			if line, err := s.replies.ReadString('\n'); err != nil || !strings.HasPrefix(line, "INSERTED") {
+				s.t.Fatal(line, err)
+			}
+		}
+	}
 }
 
 // put puts jobs with the same body into a tube.

@@ -58,7 +58,7 @@ func TestAction(t *testing.T) {
 	eval[any](t, ctx, "document.querySelector('#dialog form button').click()")
 	until(t, ctx, "document.querySelector('.note')?.textContent == 'Job 2 deleted.'")
 
-	eval[any](t, ctx, "[...document.querySelectorAll('a[data-dialog]')].find(a => a.textContent == 'Delete all…').click()")
+	eval[any](t, ctx, "document.querySelector('a[data-dialog].danger').click()")
 	until(t, ctx, "document.querySelector('#dialog[open] .count')?.textContent.includes('2 ready jobs')")
 	eval[any](t, ctx, "document.querySelector('#dialog [data-cancel]').click()")
 	until(t, ctx, "!document.querySelector('#dialog[open]')")
@@ -165,9 +165,11 @@ func TestAccessibility(t *testing.T) {
 	s.say("reserve-job 1")
 	s.replies.ReadString('\n') // its body
 	s.say("bury 1 1024")
+	s.task("mail", `{"do":"change","state":"ready","priority":7}`)
 	ctx := browse(t)
 	for _, theme := range []string{"light", "dark"} {
-		for _, path := range []string{"", "tubes", "tube/mail?state=buried", "job/1", "connections", "connection/1", "activity", "server", "login", "tube/mail/put", "confirm?do=clear-tube&tube=mail&state=ready"} {
+		for _, path := range []string{"", "tubes", "tube/mail?state=buried", "job/1", "connections", "connection/1", "activity", "server", "login", "tube/mail/put", "tube/mail/import", "search", "search?what=job&tube=mail&state=ready", "tubes?cols=size,total&sort=-trouble",
+			"confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=change-job&job=2", "confirm?do=move-jobs&tube=mail&state=ready&text=x"} {
 			do(t, ctx, chromedp.Navigate(s.url(path)))
 			eval[string](t, ctx, "document.cookie = 'beanpole-theme="+theme+"; path=/console/'")
 			do(t, ctx, chromedp.Navigate(s.url(path)))

@@ -1,0 +1,209 @@
+package browser
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A search goes on by itself to the end, and what it has found can be handled as a whole.
+func TestSearch(t *testing.T) {
+	s := start(t)
+	s.fill("mail", 120_000, func(i int) string { return fmt.Sprintf(`{"n":%d}`, i) })
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	do(t, ctx, chromedp.SetValue("select[name=by]", "pointer"), chromedp.SendKeys("input[name=what]", "/n = 119999\r"))
+	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '120000'")
+	until(t, ctx, "document.querySelector('[data-progress]').textContent.includes('1 found in 120\u202f000 of 120\u202f000 jobs')")
+	eval[any](t, ctx, "document.querySelector('a.danger[data-dialog]').click()")
+	until(t, ctx, "document.querySelector('#dialog[open] .count')?.textContent.includes('those that match of 120\u202f000 ready jobs')")
+	do(t, ctx, chromedp.SendKeys("#dialog input[name=typed]", "mail\r"))
+	until(t, ctx, "!!document.querySelector('.note')")
+	s.taskEnds("/api/v1/tasks/1")
+	if got := s.say("peek 120000"); got != "NOT_FOUND" {
+		t.Error(got)
+	}
+
+	do(t, ctx, chromedp.Navigate(s.url("tube/mail?state=ready")))
+	eval[any](t, ctx, "document.querySelector('a.danger[data-dialog]').click()")
+	do(t, ctx, chromedp.WaitVisible("#dialog input[name=typed]"), chromedp.SendKeys("#dialog input[name=typed]", "mail\r"))
+	until(t, ctx, "!!document.querySelector('.note')")
+	do(t, ctx, chromedp.Navigate(s.url("activity")))
+	until(t, ctx, "document.querySelector('tbody td[data-label=Status]')?.textContent == 'done'")
+	if got := s.say("peek-ready"); got != "NOT_FOUND" {
+		t.Error(got)
+	}
+}
+
+// All that a mouse does can be done with keys alone.
+func TestKeyboardOnly(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 3)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	until(t, ctx, "!document.querySelector('[data-all]').hidden")
+	do(t, ctx, chromedp.KeyEvent("j"), chromedp.KeyEvent("j"), chromedp.KeyEvent("x"))
+	until(t, ctx, "document.querySelector('[data-count]').textContent == '1 selected'")
+	tabTo(t, ctx, "button[value=bury-job]")
+	do(t, ctx, chromedp.KeyEvent("\r"))
+	until(t, ctx, "document.querySelector('#dialog[open] h1')?.textContent == 'Bury job 2?'")
+	tabTo(t, ctx, "#dialog button.go")
+	do(t, ctx, chromedp.KeyEvent("\r"))
+	until(t, ctx, "document.querySelector('.note')?.textContent == 'Job 2 buried.'")
+}
+
+// tabTo presses the tabulator until an element has the focus.
+func tabTo(t *testing.T, ctx context.Context, selector string) {
+	t.Helper()
+	for range 200 {
+		if eval[bool](t, ctx, "document.activeElement.matches('"+selector+"')") {
+			return
+		}
+		do(t, ctx, chromedp.KeyEvent("\t"))
+	}
+	t.Fatalf("the tabulator does not come to %s", selector)
+}
+
+// What is done in one tab is seen in another; what is gone is said to be gone.
+func TestTwoTabs(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 3)
+	one := browse(t)
+	do(t, one, chromedp.Navigate(s.url("tube/mail")))
+	two, cancel := chromedp.NewContext(one)
+	t.Cleanup(cancel)
+	do(t, two, chromedp.Navigate(s.url("job/2")))
+	until(t, two, "!!document.querySelector('#live[data-on]')")
+	eval[any](t, two, "[...document.querySelectorAll('a[data-dialog]')].find(a => a.textContent == 'Bury…').click()")
+	until(t, two, "!!document.querySelector('#dialog[open] button.go')")
+	eval[any](t, two, "document.querySelector('#dialog button.go').click()")
+	until(t, two, "document.querySelector('.note')?.textContent == 'Job 2 buried.'")
+	until(t, one, "document.querySelector('#c-buried')?.textContent == '1' || document.hidden")
+	do(t, one, chromedp.Navigate(s.url("tube/mail?state=buried")))
+	until(t, one, "document.querySelector('tbody .tube')?.textContent == '2'")
+	s.say("delete 2")
+	do(t, two, chromedp.Navigate(s.url("job/2")))
+	until(t, two, "document.body.textContent.includes('There is no such job now')")
+}
+
+// A slow network shows pages late, and whole; actions work.
+func TestSlowNetwork(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 3)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate("about:blank"), chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		if err := tab.Call(ctx, "Network.enable", map[string]any{}, nil); err != nil {
+			return err
+		}
+		return tab.Call(ctx, "Network.emulateNetworkConditions", map[string]any{"offline": false, "latency": 300, "downloadThroughput": 40_000, "uploadThroughput": 10_000}, nil)
+	}))
+	do(t, ctx, chromedp.Navigate(s.url("")))
+	until(t, ctx, "document.querySelector('#n-ready').textContent == '3' && !!document.querySelector('#live[data-on]')")
+	s.put("mail", "x", 2)
+	until(t, ctx, "document.querySelector('#n-ready').textContent == '5'")
+	do(t, ctx, chromedp.Navigate(s.url("job/1")))
+	until(t, ctx, "!document.querySelector('#help').hidden")
+	eval[any](t, ctx, "document.querySelector('a.danger[data-dialog]').click()")
+	until(t, ctx, "!!document.querySelector('#dialog[open] button.danger')")
+	eval[any](t, ctx, "document.querySelector('#dialog button.danger').click()")
+	until(t, ctx, "document.querySelector('.note')?.textContent == 'Job 1 deleted.'")
+}
+
+const testToken = "token-of-the-browser-0123456789"
+
+// secured returns the arguments of a server with an identity, and with TLS if that is wanted.
+func secured(t *testing.T, encrypted bool) []string {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	args := []string{"--config", write("beanpole.toml", fmt.Sprintf("[[identity]]\nname = \"ann\"\ntokens = [\"sha256:%x\"]\n[[rule]]\nidentities = [\"ann\"]\ntubes = [\"*\"]\nallow = [\"all\"]\n",
+		sha256.Sum256([]byte(testToken))))}
+	if !encrypted {
+		return args
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(args, "--tls-cert", write("tls.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))),
+		"--tls-key", write("tls.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))))
+}
+
+// Somebody without a token sees nothing; with it, everything that it may; and nothing after the logout.
+func TestLogin(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		s := start(t, secured(t, encrypted)...)
+		ctx := browse(t, chromedp.Flag("ignore-certificate-errors", true))
+		do(t, ctx, chromedp.Navigate(s.url("server")))
+		until(t, ctx, "location.pathname == '/console/login'")
+		do(t, ctx, chromedp.SendKeys("input[name=token]", "wrong-token-0123456789\r"))
+		until(t, ctx, "document.querySelector('[role=alert]')?.textContent.includes('does not know this token')")
+		do(t, ctx, chromedp.SendKeys("input[name=token]", testToken+"\r"))
+		until(t, ctx, "location.pathname == '/console/server' && !!document.querySelector('#live[data-on]')")
+		if text := eval[string](t, ctx, "document.body.innerText + document.cookie"); len(text) < 1000 {
+			t.Errorf("the page has %d characters", len(text))
+		}
+		if eval[bool](t, ctx, "document.documentElement.outerHTML.includes('"+testToken+"') || document.cookie.includes('session')") {
+			t.Error("the page knows the token or its session")
+		}
+		if encrypted {
+			if got := eval[string](t, ctx, "performance.getEntriesByType('navigation')[0].nextHopProtocol"); got != "h2" {
+				t.Errorf("with TLS the page came by %s", got)
+			}
+			if got := eval[string](t, ctx, "[...document.querySelectorAll('td')].find(e => e.textContent.endsWith('tls.crt'))?.textContent ?? ''"); got == "" {
+				t.Error("the certificate is not on the page of the server")
+			}
+		}
+		eval[any](t, ctx, "document.querySelector('form[action=\"/console/logout\"] button').click()")
+		until(t, ctx, "location.pathname == '/console/login'")
+		do(t, ctx, chromedp.Navigate(s.url("tubes")))
+		until(t, ctx, "location.pathname == '/console/login'")
+	}
+}
+
+// With a million jobs the pages are there, and a search goes over all of them.
+func TestMillionJobs(t *testing.T) {
+	if os.Getenv("BEANPOLE_LONG") == "" {
+		t.Skip("BEANPOLE_LONG is not set")
+	}
+	s := start(t)
+	s.fill("mail", 1_000_000, func(i int) string { return fmt.Sprintf(`{"job":"Send","to":"user%d@example.com"}`, i) })
+	ctx := browse(t)
+	for _, path := range []string{"", "tubes", "tube/mail", "job/999999"} {
+		began := time.Now()
+		do(t, ctx, chromedp.Navigate(s.url(path)))
+		until(t, ctx, "!!document.querySelector('#live[data-on]')")
+		t.Logf("%q is there and live after %v", path, time.Since(began))
+	}
+	began := time.Now()
+	do(t, ctx, chromedp.Navigate(s.url("search?what=user999998@&tube=mail")))
+	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '999999'")
+	t.Logf("the job was found after %v", time.Since(began))
+}
