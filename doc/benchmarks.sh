@@ -47,6 +47,13 @@ clients() {
 	(cd "$here/../internal/clientbench" && go run . -server "$beanpole" -server beanstalkd -rounds "$rounds")
 }
 
+# cluster measures puts at a cluster of three, beside a single server and NATS JetStream, and kills its leader.
+cluster() {
+	cd "$here/../internal/clusterbench"
+	go run . -beanpole "$beanpole" -rounds "$rounds" -duration "$duration"
+	go run . -beanpole "$beanpole" -kills 50
+}
+
 # commands measures what the command line does with many jobs, on both servers in
 # turn, and prints a table.
 commands() (
@@ -168,6 +175,13 @@ $(measured 1073741824)
 -s 1048576
 $(measured 1048576)
 \`\`\`
+
+## A cluster
+
+Three members on one machine, with one disk and its processors: \`cd internal/clusterbench && go run . -beanpole beanpole -rounds $rounds -duration $duration\`.
+What differs from NATS JetStream is said in the comment of that package.
+
+$(cluster)
 
 ## The Go client
 

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A process is one of beanpole.
+type process struct {
+	program, dir string
+	addr         string // for clients
+	cmd          *exec.Cmd
+}
+
+// start starts the process, and returns when it answers clients.
+func (s *process) start(ctx context.Context) error {
+	_, port, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		return err
+	}
+	s.cmd = exec.CommandContext(ctx, s.program, "-l", "127.0.0.1", "-p", port, "-b", s.dir)
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	for {
+		nc, err := net.Dial("tcp", s.addr)
+		if err == nil {
+			return nc.Close()
+		}
+		if s.hasEnded() {
+			return fmt.Errorf("%s -b %s has ended; run it by hand to see why", s.program, s.dir)
+		}
+		if err := pause(ctx); err != nil {
+			return fmt.Errorf("%s does not listen on %s: %w", s.program, s.addr, err)
+		}
+	}
+}
+
+// hasEnded reports whether the process has ended by itself.
+func (s *process) hasEnded() bool {
+	p, err := procfs.NewProc(s.cmd.Process.Pid)
+	if err != nil {
+		return true
+	}
+	st, err := p.Stat()
+	return err != nil || st.State == "Z"
+}
+
+func (s *process) kill() {
+	if s.cmd != nil && s.cmd.Process != nil {
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+	}
+}
+
+// pause waits a little.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(20 * time.Millisecond):
+		return nil
+	}
+}
+
+// put measures puts at an address, and removes the jobs.
+func put(ctx context.Context, addr string, connections, body int, duration time.Duration) (load.Result, error) {
+	r, err := load.Run(ctx, load.Options{Addr: addr, Mix: load.Put, Tube: "jobs", Connections: connections, BodySize: body, Duration: duration})
+	if err != nil {
+		return r, err
+	}
+	d, err := load.Dial(ctx, addr)
+	if err != nil {
+		return r, err
+	}
+	defer d.Close()
+	_, err = d.Do(wire.AppendFlushTube(nil, "jobs", wire.AnyState, 0), wire.Flushed)
+	return r, err
+}
+
+// A single is one server.
+type single struct{ process }
+
+func startSingle(ctx context.Context, program, dir string) (*single, error) {
+	ports, err := reservePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	s := &single{process{program: program, dir: dir, addr: net.JoinHostPort("127.0.0.1", ports[0])}}
+	return s, s.start(ctx)
+}
+
+func (s *single) name() string { return "single server, sync before each reply" }
+func (s *single) pids() []int  { return []int{s.cmd.Process.Pid} }
+func (s *single) stop()        { s.kill() }
+
+func (s *single) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
+	return put(ctx, s.addr, connections, body, duration)
+}
+
+// A cluster is three servers that keep one queue.
+type cluster struct {
+	program string
+	members []*process
+	listen  []string // for the other members
+}
+
+func startCluster(ctx context.Context, program, dir string) (*cluster, error) {
+	ports, err := reservePorts(2 * members)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{program: program}
+	for i := range members {
+		c.members = append(c.members, &process{program: program, dir: filepath.Join(dir, fmt.Sprint(i)), addr: net.JoinHostPort("127.0.0.1", ports[i])})
+		c.listen = append(c.listen, net.JoinHostPort("127.0.0.1", ports[members+i]))
+	}
+	for i, m := range c.members {
+		err := c.admit(ctx, i)
+		if err == nil {
+			err = m.start(ctx)
+		}
+		if err == nil {
+			err = c.settle(ctx, i+1)
+		}
+		if err != nil {
+			c.stop()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// admit makes the directory of a member.
+func (c *cluster) admit(ctx context.Context, i int) error {
+	m := c.members[i]
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+		return err
+	}
+	if i == 0 {
+		_, err := c.command(ctx, "init", m.dir, "--listen", c.listen[0])
+		return err
+	}
+	token, err := c.command(ctx, "token", c.members[0].dir)
+	if err != nil {
+		return err
+	}
+	file := m.dir + ".token"
+	if err := os.WriteFile(file, token, 0o600); err != nil {
+		return err
+	}
+	_, err = c.command(ctx, "join", m.dir, c.listen[0], "--token-file", file, "--listen", c.listen[i])
+	return err
+}
+
+// command runs a command of beanpole cluster.
+func (c *cluster) command(ctx context.Context, args ...string) ([]byte, error) {
+	out, err := exec.CommandContext(ctx, c.program, append([]string{"cluster"}, args...)...).Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
+		}
+		return nil, fmt.Errorf("cluster %s: %w", args[0], err)
+	}
+	return out, nil
+}
+
+// status is what the command status prints with --json, as far as it is used here.
+type status struct {
+	Members []struct {
+		Address   string `json:"address"`
+		Role      string `json:"role"`
+		Reachable bool   `json:"reachable"`
+		Lag       int64  `json:"lag"`
+	} `json:"members"`
+	Quorum bool `json:"quorum"`
+}
+
+// settle waits until so many members take part fully, and one of them leads.
+func (c *cluster) settle(ctx context.Context, n int) error {
+	for {
+		leader, voters := c.look(ctx)
+		if leader >= 0 && voters == n {
+			return nil
+		}
+		if err := pause(ctx); err != nil {
+			return fmt.Errorf("%d of %d members take part: %w", voters, n, err)
+		}
+	}
+}
+
+// look returns which member leads, or -1, and how many take part fully.
+func (c *cluster) look(ctx context.Context) (leader, voters int) {
+	leader = -1
+	for _, m := range c.members {
+		out, err := c.command(ctx, "status", m.dir, "--json")
+		var s status
+		if err != nil || json.Unmarshal(out, &s) != nil || !s.Quorum {
+			continue
+		}
+		for _, k := range s.Members {
+			if k.Role == "leader" {
+				for i := range c.listen {
+					if c.listen[i] == k.Address {
+						leader = i
+					}
+				}
+			}
+			if k.Reachable && k.Role != "learner" {
+				voters++
+			}
+		}
+		return leader, voters
+	}
+	return leader, voters
+}
+
+func (c *cluster) stop() {
+	for _, m := range c.members {
+		m.kill()
+	}
+}
+
+// at is a cluster whose clients are all at one member.
+type at struct {
+	*cluster
+	leader bool // or a follower
+}
+
+func (a at) name() string {
+	if a.leader {
+		return "cluster of three, at the leader"
+	}
+	return "cluster of three, at a follower"
+}
+
+func (a at) pids() (pids []int) {
+	for _, m := range a.members {
+		pids = append(pids, m.cmd.Process.Pid)
+	}
+	return pids
+}
+
+func (a at) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
+	leader, _ := a.look(ctx)
+	if leader < 0 {
+		return load.Result{}, errors.New("the cluster has no leader")
+	}
+	if !a.leader {
+		leader = (leader + 1) % members
+	}
+	return put(ctx, a.members[leader].addr, connections, body, duration)
+}

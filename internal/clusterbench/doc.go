@@ -1,0 +1,21 @@
+// Clusterbench measures what it costs to keep a queue on three machines: puts of clients at a single beanpole that
+// syncs before each reply, at the leader and at a follower of a cluster of three, and at a cluster of three
+// NATS JetStream servers that sync always. Each round measures all of them in turn, and ratios are those of the same
+// round. It prints a table in Markdown.
+//
+//	go run . -beanpole ../../bin/beanpole -rounds 5 -duration 2s
+//
+// All servers and clients share this machine, its processors and its disk.
+//
+// # What differs
+//
+// A put of beanpole is a command on a connection of its own, and the generator is one thread. A put of JetStream is
+// a publication that waits for its acknowledgement, through the Go client of NATS, a connection for each client, with its
+// goroutines: that generator takes more of the processors. The stream is a work queue with three replicas,
+// its clients are at its leader.
+//
+// With -kills N it kills the leader of the cluster N times instead, and prints for how long a client that puts one job
+// after the other, and looks for the new leader by itself, had no answer.
+//
+// It is a module of its own, so that nobody else needs NATS.
+package main

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/load"
+)
+
+// options are what the command line says.
+type options struct {
+	program     string
+	rounds      int
+	duration    time.Duration
+	connections []int
+	body        int
+	kills       int
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == serveJetStream {
+		if err := runJetStream(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "clusterbench: jetstream:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	opt := options{connections: []int{1, 64, 500}}
+	flag.StringVar(&opt.program, "beanpole", "beanpole", "the `PROGRAM`")
+	flag.IntVar(&opt.rounds, "rounds", 5, "measure `N` times")
+	flag.DurationVar(&opt.duration, "duration", 2*time.Second, "measure each load for this `TIME`")
+	flag.IntVar(&opt.body, "body", 256, "`BYTES` in the body of a job")
+	flag.IntVar(&opt.kills, "kills", 0, "kill the leader `N` times instead, and measure the gaps")
+	flag.Func("connections", "`NUMBERS` of connections, with commas between them (1,64,500)", func(s string) error {
+		opt.connections = nil
+		for word := range strings.SplitSeq(s, ",") {
+			n, err := strconv.Atoi(word)
+			if err != nil || n < 1 {
+				return fmt.Errorf("not a number of connections: %q", word)
+			}
+			opt.connections = append(opt.connections, n)
+		}
+		return nil
+	})
+	flag.Parse()
+	if flag.NArg() > 0 || opt.rounds < 1 || opt.duration <= 0 || opt.kills < 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	if err := opt.run(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "clusterbench:", err)
+		os.Exit(1)
+	}
+}
+
+func (opt *options) run(ctx context.Context, w io.Writer) error {
+	dir, err := os.MkdirTemp("", "clusterbench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	cluster, err := startCluster(ctx, opt.program, filepath.Join(dir, "cluster"))
+	if err != nil {
+		return err
+	}
+	defer cluster.stop()
+	if opt.kills > 0 {
+		return opt.measureGaps(ctx, w, cluster)
+	}
+	single, err := startSingle(ctx, opt.program, filepath.Join(dir, "single"))
+	if err != nil {
+		return err
+	}
+	defer single.stop()
+	jetstream, err := startJetStream(ctx, filepath.Join(dir, "jetstream"))
+	if err != nil {
+		return err
+	}
+	defer jetstream.stop()
+	return opt.compare(ctx, w, []contender{single, at{cluster, true}, at{cluster, false}, jetstream})
+}
+
+// A contender takes puts.
+type contender interface {
+	name() string
+	pids() []int // of all its servers
+
+	// put has connections put jobs, one after the other, each when the last one is acknowledged.
+	put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error)
+}
+
+// A cell is what was measured of a contender with a number of connections in a round.
+type cell struct {
+	rate, p50, p99 float64 // 1/s, ns, ns
+	cpu            float64 // of all servers, ns a put
+}
+
+// compare measures all contenders, and prints the table.
+func (opt *options) compare(ctx context.Context, w io.Writer, contenders []contender) error {
+	fmt.Fprintf(w, "Puts of %d bytes, medians of %d rounds of %v. The ratio is that of the rates of the same round, to the single server: its median, smallest and largest.\n\n", opt.body, opt.rounds, opt.duration)
+	fmt.Fprint(w, "| clients | | puts/s | ratio | p50 | p99 | CPU a put, all servers |\n|--:|---|--:|--:|--:|--:|--:|\n")
+	for _, connections := range opt.connections {
+		cells := make([][]cell, len(contenders))
+		for range opt.rounds {
+			for i, c := range contenders {
+				measured, err := opt.measure(ctx, c, connections)
+				if err != nil {
+					return fmt.Errorf("%s, %d connections: %w", c.name(), connections, err)
+				}
+				cells[i] = append(cells[i], measured)
+			}
+		}
+		for i, c := range contenders {
+			of := func(f func(cell) float64) float64 { return median(cells[i], f) }
+			fmt.Fprintf(w, "| %d | %s | %.0f | %s | %v | %v | %v |\n", connections, c.name(), of(rate), ratios(cells[i], cells[0]),
+				short(of(func(c cell) float64 { return c.p50 })), short(of(func(c cell) float64 { return c.p99 })), short(of(func(c cell) float64 { return c.cpu })))
+		}
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+func (opt *options) measure(ctx context.Context, c contender, connections int) (cell, error) {
+	before := usage(c.pids())
+	r, err := c.put(ctx, connections, opt.body, opt.duration)
+	if err != nil {
+		return cell{}, err
+	}
+	spent := usage(c.pids()) - before
+	return cell{r.Throughput, float64(r.Latency.P50), float64(r.Latency.P99), float64(spent) / float64(max(1, r.Commands))}, nil
+}
+
+// usage is the processor time that processes have taken.
+func usage(pids []int) (sum time.Duration) {
+	for _, pid := range pids {
+		sum += load.UsageOf(pid).CPU
+	}
+	return sum
+}
+
+func rate(c cell) float64 { return c.rate }
+
+func median(cells []cell, of func(cell) float64) float64 {
+	values := make([]float64, len(cells))
+	for i, c := range cells {
+		values[i] = of(c)
+	}
+	return middle(values)
+}
+
+// ratios returns the median, the smallest and the largest of the ratios of the rates within a round.
+func ratios(a, b []cell) string {
+	all := make([]float64, len(a))
+	for i := range a {
+		all[i] = a[i].rate / b[i].rate
+	}
+	return fmt.Sprintf("%.2f (%.2f..%.2f)", middle(all), slices.Min(all), slices.Max(all))
+}
+
+func middle(values []float64) float64 {
+	values = slices.Sorted(slices.Values(values))
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}
+
+// short returns a time in ns, with three digits.
+func short(ns float64) time.Duration {
+	d := time.Duration(ns)
+	for unit := time.Nanosecond; ; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+}
