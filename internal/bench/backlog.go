@@ -15,9 +15,9 @@ import (
 const (
 	backlogJobs = 10_000_000
 
-	emptyQueue = ", empty queue"
-	behindJobs = ", jobs behind"
-	slowdown   = ", slower with jobs behind"
+	emptyQueue  = ", empty queue"
+	withBacklog = ", with a backlog"
+	slowdown    = ", slower with a backlog"
 
 	gcCount = "garbage collections, filling included"
 	gcPause = "longest pause of the garbage collector"
@@ -25,13 +25,13 @@ const (
 	givenBack = "until the memory is given back after a drain"
 )
 
-// backlog looks at clients in an empty queue, and with a long one behind, and at how soon the
+// backlog looks at clients in an empty queue, and in a long one, and at how soon the
 // memory is given back when that is drained.
 func backlog(o *Options) Experiment {
 	twice := Target{Of: value, Limit: 2}
 	return Experiment{
 		Name:  "backlog",
-		Title: fmt.Sprintf("%d connections that put, reserve and delete, %s jobs behind", interactiveClients, load.Count(o.jobs(backlogJobs))),
+		Title: fmt.Sprintf("%d connections that put, reserve and delete, %s jobs in the queue", interactiveClients, load.Count(o.jobs(backlogJobs))),
 		goals: []goal{
 			{p50 + slowdown, twice}, {p99 + slowdown, twice}, {p999 + slowdown, twice},
 			{gcPause, Target{Of: value, Limit: 1e6}},    // ns
@@ -54,7 +54,7 @@ func (t *trial) backlog(ctx context.Context) error {
 	if err := t.fill(ctx, o.Tube, t.jobs(backlogJobs)); err != nil {
 		return err
 	}
-	behind, err := load.Run(ctx, o)
+	long, err := load.Run(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func (t *trial) backlog(ctx context.Context) error {
 		name          string
 		before, after time.Duration
 	}{
-		{p50, empty.Latency.P50, behind.Latency.P50},
-		{p99, empty.Latency.P99, behind.Latency.P99},
-		{p999, empty.Latency.P999, behind.Latency.P999},
+		{p50, empty.Latency.P50, long.Latency.P50},
+		{p99, empty.Latency.P99, long.Latency.P99},
+		{p999, empty.Latency.P999, long.Latency.P999},
 	} {
 		t.setTime(q.name+emptyQueue, q.before)
-		t.setTime(q.name+behindJobs, q.after)
+		t.setTime(q.name+withBacklog, q.after)
 		t.set(q.name+slowdown, load.Times, float64(q.after)/float64(q.before))
 	}
 	full := known(load.UsageOf(t.PID).RSS)

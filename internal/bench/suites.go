@@ -52,7 +52,7 @@ var memoryRows = []row{
 	{"50 connections, 8 KiB bodies", load.Options{Connections: 50, BodySize: 8 << 10}, []goal{atLeast(1.3)}},
 	// The largest job of a server is 65535 bytes unless it is told otherwise.
 	{"50 connections, 63 KiB bodies", load.Options{Connections: 50, BodySize: 63 << 10}, []goal{atLeast(1.3)}},
-	{"50 connections, 1,000,000 jobs behind", load.Options{Connections: 50, Backlog: 1_000_000}, nil},
+	{"50 connections, 1,000,000 jobs in the queue", load.Options{Connections: 50, Backlog: 1_000_000}, nil},
 	{"50 connections, put and delete", load.Options{Connections: 50, Mix: load.PutDelete}, nil},
 	{"put 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Put, Ops: 1_000_000}, bulkGoals},
 	{"drain 1,000,000 jobs", load.Options{Connections: 8, InFlight: 64, Mix: load.Drain, Backlog: 1_000_000}, bulkGoals},

@@ -3,7 +3,8 @@ package command
 import (
 	"cmp"
 	"errors"
-	"strconv"
+	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,13 +28,13 @@ func FlagError(cmd *cobra.Command, err error) error {
 	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		cause := e.Unwrap()
-		switch {
-		case e.GetFlag().Value.Type() == "bool":
+		switch e.GetFlag().Value.Type() {
+		case "bool":
 			cause = errors.New("want true or false")
-		case errors.Is(cause, strconv.ErrSyntax):
+		case "uint32":
+			cause = fmt.Errorf("want a number from 0 to %d", uint32(math.MaxUint32))
+		case "int", "uint64":
 			cause = errors.New("want a number")
-		case errors.Is(cause, strconv.ErrRange):
-			cause = strconv.ErrRange // without the name of a function
 		}
 		return UsageError("bad value %q for %s: %w", e.GetValue(), spelling(e.GetFlag()), cause)
 	}
