@@ -86,6 +86,7 @@ func programPage(root *cobra.Command) manual.Page {
 		manual.Section{Title: "FILES", Items: []manual.Item{
 			{Name: "/etc/beanpole/beanpole.toml", Text: "the settings of the service; see beanpole.toml(5)"},
 			{Name: "/var/lib/beanpole", Text: "the journal of the service: files beanpole.*.wal"},
+			{Name: "/var/lib/beanpole/cluster", Text: "what makes it that of a member of a cluster: keys, certificates, tokens and the cluster's log"},
 			{Name: "/usr/share/doc/beanpole", Text: "the documentation: how to operate, secure and watch a server, the protocol, the JSON API"},
 		}},
 		manual.Section{Title: "EXIT STATUS", Items: exitStatus},

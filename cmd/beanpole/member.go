@@ -83,13 +83,20 @@ func (q *queue) openMember(dir string, j journal.Options, e engine.Options, b br
 	return nil
 }
 
-// listenForMembers listens where the other members connect to. If that is not an address of this machine, as behind
+// listenForMembers listens where the other members connect to. If that is a name, or no address of this machine, as behind
 // a translation of addresses, it listens on the port of all its addresses.
 func listenForMembers(addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	everywhere := net.JoinHostPort("", port)
+	if net.ParseIP(host) == nil {
+		return net.Listen("tcp", everywhere)
+	}
 	l, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRNOTAVAIL) {
-		_, port, _ := net.SplitHostPort(addr)
-		l, err = net.Listen("tcp", net.JoinHostPort("", port))
+		l, err = net.Listen("tcp", everywhere)
 	}
 	return l, err
 }

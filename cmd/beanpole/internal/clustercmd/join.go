@@ -35,15 +35,7 @@ reach this machine.
 		DisableFlagsInUseLine: true,
 		Args:                  arguments(1, 1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkListen(listen); err != nil {
-				return err
-			}
-			id, err := initialize(args[0], listen)
-			if err != nil {
-				return command.WithCode(command.ExitJournal, err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d\n", id)
-			return err
+			return makeFirst(cmd, args[0], listen)
 		},
 	}
 	defineListen(cmd, &listen)
@@ -99,7 +91,8 @@ func lockJournal(dir string) (io.Closer, error) {
 }
 
 func newToken() *cobra.Command {
-	return &cobra.Command{
+	var out string
+	cmd := &cobra.Command{
 		Use:   "token DIR",
 		Short: "print a token by which one server can join",
 		Long: `Print a token, one line, by which one server can join the cluster of the member
@@ -118,10 +111,23 @@ member, so keep it as you keep a password.
 			if err != nil {
 				return command.WithCode(command.ExitJournal, err)
 			}
+			if out != "" {
+				return writeToken(out, t)
+			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), t)
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&out, "out", "", "write it to a `FILE`, which only its owner can read")
+	return cmd
+}
+
+// writeToken writes a token to a file, in place of one that is there.
+func writeToken(name string, t directory.Token) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(name, []byte(t.String()+"\n"), 0o600)
 }
 
 // A joining is what a member joins with.
@@ -137,22 +143,50 @@ func (j *joining) define(cmd *cobra.Command) {
 
 func newJoin() *cobra.Command {
 	var j joining
+	var bootstrap bool
 	cmd := &cobra.Command{
 		Use:   "join DIR HOST:PORT --token-file FILE --listen HOST:PORT",
 		Short: "make a directory that of a further member",
 		Long: `Make DIR, which must be empty, that of a further member of a cluster. The address is
 that of the member that has made the token. When "beanpole -b DIR" runs, the new member learns
 what the others have, and then votes, by itself.
+
+With --bootstrap all members can have the same command, in a manifest for example: where DIR
+is that of a member already nothing is done, and where the address is that of --listen
+the first member is made, as by "beanpole cluster init".
 ` + exits,
 		Example:               "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.2:11400",
 		DisableFlagsInUseLine: true,
 		Args:                  arguments(2, 2, "a directory and the address of a member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return j.run(cmd, args[0], args[1], 0)
+			dir, addr := args[0], args[1]
+			if bootstrap {
+				if is, _ := directory.Exists(dir); is {
+					return nil
+				}
+				if addr == j.listen {
+					return makeFirst(cmd, dir, j.listen)
+				}
+			}
+			return j.run(cmd, dir, addr, 0)
 		},
 	}
 	j.define(cmd)
+	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "make the first member where the address is that of --listen, and do nothing where there is a member")
 	return cmd
+}
+
+// makeFirst makes the first member of a cluster and prints its id.
+func makeFirst(cmd *cobra.Command, dir, listen string) error {
+	if err := checkListen(listen); err != nil {
+		return err
+	}
+	id, err := initialize(dir, listen)
+	if err != nil {
+		return command.WithCode(command.ExitJournal, err)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d\n", id)
+	return err
 }
 
 func newReplace() *cobra.Command {
