@@ -168,7 +168,7 @@ func (e *Engine) Snapshots(yield func(Change) bool) {
 }
 
 // NextSnapshot is for visiting all jobs in several turns. It returns a job at a
-// place or behind it, as Snapshot does, and the place behind that job. Places begin
+// place or after it, as Snapshot does, and the place after that job. Places begin
 // at 0; next is negative at the end. If ok is false there was no job in some hundreds
 // of places, and the caller goes on at next. A job that is there all the time is
 // visited exactly once.

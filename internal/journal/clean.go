@@ -30,7 +30,7 @@ const (
 // A cleaner is the progress of cleaning.
 type cleaner struct {
 	appended int64   // bytes appended since the last step
-	behind   int64   // bytes that earlier steps should have looked at
+	missed   int64   // bytes that earlier steps should have looked at
 	from     wal.Pos // in the oldest segment: up to here it has been looked at
 }
 
@@ -53,7 +53,7 @@ func (j *Journal) cleaningLate() bool { return j.bytes > 2*j.kept()+j.opt.Segmen
 // clean does a step of cleaning, if it is due, and returns when the next is.
 func (j *Journal) clean(now int64) (next int64) {
 	c := &j.cleaner
-	want := c.behind + cleanRatio*c.appended
+	want := c.missed + cleanRatio*c.appended
 	step := max(cleanStep, want)
 	if !j.cleaningLate() {
 		step = min(step, maxCleanStep)
@@ -61,9 +61,9 @@ func (j *Journal) clean(now int64) (next int64) {
 	budget := step
 	defer func() {
 		c.appended = 0 // what cleaning itself appends is no reason to do more
-		c.behind = 0
+		c.missed = 0
 		if j.cleaningDue() {
-			c.behind = max(0, want-(step-budget))
+			c.missed = max(0, want-(step-budget))
 		}
 	}()
 	if j.rewriting != nil {

@@ -97,7 +97,7 @@ func TestCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := copied.Digest(100, epoch), eng.Digest(100, epoch); got != want {
-		t.Errorf("the sums of the leader and of who follows it are %x and %x", want, got)
+		t.Errorf("the sums of the leader and of its follower are %x and %x", want, got)
 	}
 	if err := follower.files.Flush(); err != nil {
 		t.Fatal(err)
@@ -114,21 +114,21 @@ func TestCommitted(t *testing.T) {
 	restart(disks[1], "/", eng.Digest(100, epoch), at)
 }
 
-// A leads is a leader whose entries are committed a turn later, and appended another turn later.
-type leads struct {
+// A lateLeader is a leader whose entries are appended two turns later.
+type lateLeader struct {
 	*bench
 	entries [][]engine.Change
 	at      Applied
 }
 
-func newLeads(t *testing.T, disk *memfs.FS) *leads {
+func newLateLeader(t *testing.T, disk *memfs.FS) *lateLeader {
 	t.Helper()
 	j, eng := openMember(t, disk, "/")
-	return &leads{bench: &bench{tb: t, log: j, eng: eng, s: eng.Open(nil)}}
+	return &lateLeader{bench: &bench{tb: t, log: j, eng: eng, s: eng.Open(nil)}}
 }
 
 // turn does something, and appends what was done two turns before.
-func (l *leads) turn(do func()) {
+func (l *lateLeader) turn(do func()) {
 	l.tb.Helper()
 	l.now += int64(cleanPause)
 	do()
@@ -148,7 +148,7 @@ func (l *leads) turn(do func()) {
 	l.log.syncing.wait()
 }
 
-func (l *leads) append(changes []engine.Change) {
+func (l *lateLeader) append(changes []engine.Change) {
 	l.tb.Helper()
 	l.at = Applied{Index: l.at.Index + 1, Term: 1, Stamp: l.now}
 	if err := l.log.AppendCommitted(changes, l.at); err != nil {
@@ -160,7 +160,7 @@ func (l *leads) append(changes []engine.Change) {
 // write of it is what was committed last.
 func TestHotJob(t *testing.T) {
 	disk := memfs.New()
-	l := newLeads(t, disk)
+	l := newLateLeader(t, disk)
 	var hot uint64
 	l.turn(func() { hot = l.put(engine.Spec{}, 100) })
 	begins := l.log.Stats().Oldest

@@ -104,7 +104,7 @@ func TestImportKeeps(t *testing.T) {
 
 func jobLine(c engine.Change) string { return string(record.Append(nil, &c, 0)) + string(c.Body) }
 
-// An import for which the disk has no room leaves nothing behind, and the disk
+// An import for which the disk has no room leaves nothing, and the disk
 // has room to undo it.
 func TestImportWithoutRoom(t *testing.T) {
 	disk := newDirs(t)

@@ -5,8 +5,8 @@
 //	change, err := record.Decode(rec, epoch, names)  // of head and Body together
 //
 // The bytes never change: all versions read what an earlier one has written
-// (testdata/records.txt). Checksums, lengths and places of records belong to those who
-// keep them.
+// (testdata/records.txt). Checksums, lengths and places of records are the business of the
+// packages that keep them.
 package record
 
 import (

@@ -69,7 +69,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	return &heldLock{f, inodeOf(info)}, nil
 }
 
-// lockWhole takes the fcntl lock on f, or says who has it.
+// lockWhole takes the fcntl lock on f, or says which process has it.
 func lockWhole(f *os.File) error {
 	whole := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
 	err := retry(func() error { return syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &whole) })

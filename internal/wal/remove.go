@@ -12,7 +12,7 @@ import (
 
 // The log itself says which segments must be there, so that a lost one is noticed.
 // Each link names the oldest segment that is needed. When that changes, so does a
-// record, and the file is removed when that record is durable. Behind the closing
+// record, and the file is removed when that record is durable. After the closing
 // record of a segment the next one is named, when the link of the next is durable.
 
 // A retired segment is not needed any more. Its file is removed when the record

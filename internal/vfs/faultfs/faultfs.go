@@ -252,8 +252,8 @@ func get[T any](f *FS, op Op, name string, call func() (T, error)) (T, error) {
 	return v, err
 }
 
-// open makes a call that opens a file. One that fails After leaves no handle
-// behind, but what it did to the disk stays.
+// open makes a call that opens a file. One that fails After leaves no open
+// handle, but what it did to the disk stays.
 func (f *FS) open(op Op, name string, call func(string) (vfs.File, error)) (vfs.File, error) {
 	base, err := get(f, op, name, func() (vfs.File, error) { return call(name) })
 	if err != nil {

@@ -45,7 +45,7 @@ func holderOf(dir string) (string, error) {
 	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
 	switch err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); {
 	case err != nil:
-		return "", command.WithCode(command.ExitJournal, fmt.Errorf("ask who locks %s: %w", f.Name(), err))
+		return "", command.WithCode(command.ExitJournal, fmt.Errorf("ask which process locks %s: %w", f.Name(), err))
 	case lock.Type == syscall.F_UNLCK:
 		return "", nil
 	case lock.Pid <= 0:
