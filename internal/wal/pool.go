@@ -310,8 +310,10 @@ func (p *pool) adopt(f *found) bool {
 	if err != nil {
 		return false
 	}
-	// A file that was copied may have holes.
-	if err := errors.Join(file.Preallocate(f.size), file.Close()); err != nil {
+	// A file that was copied may have holes. The process that made it may have ended before the
+	// header was durable, or may have failed to sync it.
+	_, err = file.WriteAt(f.header.encode(), 0)
+	if err := errors.Join(err, file.Preallocate(f.size), file.Sync(), file.Close()); err != nil {
 		return false
 	}
 	p.mu.Lock()

@@ -1,11 +1,13 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"syscall"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
@@ -112,6 +114,33 @@ func TestSealedWhileItsZerosAreSynced(t *testing.T) {
 	l.pool.mu.Unlock()
 	if err != nil || s.failure() != nil {
 		t.Errorf("syncing the zeros: %v; the segment: %v", err, s.failure())
+	}
+	must(t, l.Close())
+}
+
+// The header of a file that an earlier process made is durable before records are written to it, though that process
+// has ended before it was.
+func TestHeaderOfAdoptedFile(t *testing.T) {
+	disk := memfs.New()
+	fsys := faultfs.New(disk)
+	opt := Options{SegmentSize: 4096, LogID: 7}
+	l := mustOpen(t, fsys, opt)
+	fsys.Set(faultfs.Fault{Op: faultfs.Sync, N: 1, Sticky: true}, faultfs.Fault{Op: faultfs.Remove, N: 1, Sticky: true})
+	if err := l.Reserve(Cost(20)); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Reserve: %v", err)
+	}
+	l.Close() // which cannot do anything
+	fsys.Set()
+	l = mustOpen(t, fsys, opt)
+	if l.pool.count() == 0 {
+		t.Fatal("there is no file from before")
+	}
+	_, err := l.Append(bytes.Repeat([]byte("a"), 2000)) // some sectors
+	must(t, errors.Join(err, l.Flush()))
+	for seed := range uint64(100) {
+		if _, err := openOnce(disk.Crash(newRand(seed))); err != nil {
+			t.Fatalf("after power cut %d: %v", seed, err)
+		}
 	}
 	must(t, l.Close())
 }
