@@ -29,8 +29,8 @@
 //
 // The tool is cachegrind. Callgrind dies of the Go runtime's signals, and mistakes
 // its switches of stacks for calls. Two counts of the driver differ by about a
-// thousandth, with a journal by a hundredth. Garbage collection is off in the
-// driver, and on in the server.
+// thousandth, with a journal by a hundredth. Garbage collection is off: it
+// would fall into some runs and not into others.
 //
 // # The budgets
 //

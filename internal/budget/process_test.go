@@ -33,10 +33,11 @@ func build(t *testing.T, pkg string) string {
 	return path
 }
 
-// quiet is the environment of what is counted: one processor, and goroutines are
+// quiet is the environment of what is counted: one processor, no garbage collection, which
+// would fall into some runs and not into others, and goroutines are
 // not interrupted by a clock, which would be other places in each run.
 func quiet() []string {
-	return append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
+	return append(os.Environ(), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1")
 }
 
 // A load is a server, and what beanpole bench puts on it.

@@ -34,6 +34,15 @@ func TestAllocations(t *testing.T) {
 				id, _ := e.Put(now, w, spec, body)
 				e.Delete(w, id)
 			}},
+			{"a queue becomes long, and empty", func() {
+				for range 200 {
+					e.Put(now, w, spec, body)
+				}
+				for range 200 {
+					j, _ := e.Reserve(now, w, 0)
+					e.Delete(w, j.ID)
+				}
+			}},
 			{"wait, timeout", func() { e.Reserve(now, w, 1); now += second; e.Tick(now) }},
 		}
 		for _, test := range tests {

@@ -53,11 +53,12 @@ func (s *jobSlab) newRuns() *runs {
 // freeRuns takes back runs without jobs.
 func (s *jobSlab) freeRuns(rs *runs) {
 	for k := range rs.all {
-		if chunks := rs.all[k].chunks; len(chunks) > 0 {
+		chunks := rs.all[k].chunks
+		if len(chunks) > 0 {
 			s.freeChunk(&chunks[len(chunks)-1])
 		}
+		rs.all[k] = run{chunks: chunks[:0]}
 	}
-	clear(rs.all)
 	*rs = runs{all: rs.all, order: rs.order[:0]}
 	s.spareRuns = rs
 }
