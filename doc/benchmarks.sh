@@ -54,6 +54,12 @@ cluster() {
 	go run . -beanpole "$beanpole" -kills 50
 }
 
+# engine measures the engine with very many jobs, in orders that suit it and in others.
+large='Backlog|Fill|Middle|EverySecond|ReleaseAll|Memory|Drain'
+engine() {
+	(cd "$here/.." && go test ./internal/engine -run '^$' -bench "$large" -cpu 1 -timeout 30m) | sed -n 's/^Benchmark//p'
+}
+
 # commands measures what the command line does with many jobs, on both servers in
 # turn, and prints a table.
 commands() (
@@ -151,6 +157,18 @@ $(suite crowd beanstalkd "$beanpole")
 \`compare -suite scale -rounds $scale -duration $duration -markdown beanstalkd beanpole\`
 
 $(compare -suite scale -rounds "$scale" -duration "$duration" beanstalkd "$beanpole")
+
+The memory of both with their logs, \`compare -suite scale -only '^memory$' -rounds $scale -markdown 'beanstalkd -b {dir}' 'beanpole -b {dir}'\`:
+
+$(compare -suite scale -only '^memory$' -rounds "$scale" 'beanstalkd -b {dir}' "$beanpole -b {dir}")
+
+## The engine alone
+
+Without sockets, with a million and ten million jobs in the queue: \`go test ./internal/engine -run '^$' -bench '$large' -cpu 1\`
+
+\`\`\`
+$(engine)
+\`\`\`
 
 ## Restart
 

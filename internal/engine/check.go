@@ -368,7 +368,7 @@ func (c *checker) counts() {
 func (c *checker) slots(what string, s *slots) {
 	open, empty := 0, 0
 	for n := range s.pages {
-		p := &s.pages[n]
+		p := s.pages[n]
 		free := uint32(0)
 		for k := range s.perPage {
 			free += uint32(p.free[k/64] >> (k % 64) & 1)

@@ -10,7 +10,8 @@ type Limits struct {
 	// once it was reserved, kicked or buried.
 	Memory int64
 
-	// Tubes is how many tubes there may be, default among them.
+	// Tubes is how many tubes there may be, default among them. There are never more than
+	// 16,777,216.
 	Tubes int
 
 	// Watches is how many tubes a session may watch.

@@ -16,7 +16,7 @@ const slotsPerPage = 2048
 // the word first.
 type slots struct {
 	perPage uint32
-	pages   []slotPage
+	pages   []*slotPage
 	open    []uint32 // numbers of the pages with a free slot
 	vacant  []uint32 // numbers of the pages without storage
 	empty   int      // pages with storage and every slot free
@@ -40,7 +40,7 @@ func (s *slots) alloc() (i uint32, fresh bool) {
 		fresh = true
 	}
 	n := s.open[len(s.open)-1]
-	p := &s.pages[n]
+	p := s.pages[n]
 	for w := int(p.first); w < len(p.free); w++ {
 		word := p.free[w]
 		if word == 0 {
@@ -67,9 +67,9 @@ func (s *slots) openPage() {
 		s.vacant = s.vacant[:last]
 	} else {
 		n = uint32(len(s.pages))
-		s.pages = append(s.pages, slotPage{})
+		s.pages = append(s.pages, new(slotPage))
 	}
-	p := &s.pages[n]
+	p := s.pages[n]
 	for i := range s.perPage {
 		p.free[i/64] |= 1 << (i % 64)
 	}
@@ -83,7 +83,7 @@ func (s *slots) openPage() {
 // free frees slot i. If gone is true, the owner must free the storage of the page.
 func (s *slots) free(i uint32) (page uint32, gone bool) {
 	page = i / s.perPage
-	p, bit := &s.pages[page], i%s.perPage
+	p, bit := s.pages[page], i%s.perPage
 	p.free[bit/64] |= 1 << (bit % 64)
 	p.first = min(p.first, uint8(bit/64))
 	if p.nfree++; p.nfree == 1 {
@@ -109,7 +109,7 @@ func (s *slots) free(i uint32) (page uint32, gone bool) {
 // nextUsed returns the first used slot of a page from i on, which is in that page. If
 // there is none, ok is false.
 func (s *slots) nextUsed(i uint32) (used uint32, ok bool) {
-	p, first := &s.pages[i/s.perPage], i/s.perPage*s.perPage
+	p, first := s.pages[i/s.perPage], i/s.perPage*s.perPage
 	if !p.storage {
 		return 0, false
 	}
@@ -123,7 +123,7 @@ func (s *slots) nextUsed(i uint32) (used uint32, ok bool) {
 
 // isUsed reports whether slot i, which was allocated once, is not free now.
 func (s *slots) isUsed(i uint32) bool {
-	p, bit := &s.pages[i/s.perPage], i%s.perPage
+	p, bit := s.pages[i/s.perPage], i%s.perPage
 	return p.storage && p.free[bit/64]>>(bit%64)&1 == 0
 }
 
