@@ -7,7 +7,7 @@ UNITS ?= /etc/systemd/system
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 ARCH ?= $(shell $(GO) env GOARCH)
 
-.PHONY: all build test race test-32 lint scan vulncheck interop fuzz sim model crash soak budget bench bench-compare install manual package release image clean
+.PHONY: all build test race test-32 lint scan vulncheck interop fuzz sim model crash soak cluster-soak budget bench bench-compare install manual package release image clean
 
 all: lint test build
 
@@ -83,6 +83,9 @@ crash: ## kill -9 of the real process under load, ROUNDS times
 
 soak: ## random clients, faults and restarts for DURATION, against a ledger; takes a SEED and a PROGRAM; uses strace, and a tmpfs if it may mount one
 	$(GO) test ./internal/soak -run Soak -timeout 0 -v -count=1 -soak.for=$(or $(DURATION),1h) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
+
+cluster-soak: ## three members as processes, with ROUNDS faults under load, histories checked with porcupine; takes a SEED and a PROGRAM
+	$(GO) test ./internal/soak -run 'TestCluster$$' -timeout 0 -v -count=1 -cluster.rounds=$(or $(ROUNDS),50) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
 
 budget: ## instructions, system calls and allocations per command against their budgets; UPDATE=1 writes new ones; needs valgrind and strace
 	$(GO) test -run Alloc -count=1 ./...

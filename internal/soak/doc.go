@@ -40,6 +40,15 @@
 //     (restart_test.go, with a ledger of its own);
 //   - the process does not end by itself, and its log has no panic.
 //
+// # A cluster
+//
+// TestCluster runs three members, with clients that use any of them, while members are killed, stopped,
+// restarted and replaced (cluster_test.go). Afterwards the history of each job is held against that of one queue, by
+// porcupine (cluster_history_test.go): what was acknowledged has happened, once, and what was not answered may
+// have happened at any time after it was sent. The members' journals must have the same jobs in the end.
+//
+//	make cluster-soak ROUNDS=50
+//
 // # Seeds
 //
 // A seed draws options, clients, commands and faults. The processes and the

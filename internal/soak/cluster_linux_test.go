@@ -1,0 +1,389 @@
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/freeport"
+)
+
+var clusterRounds = flag.Int("cluster.rounds", 2, "how many faults happen to the cluster of TestCluster")
+
+// TestCluster runs three members with clients that put, look at, reserve, bury, kick and delete jobs
+// through any of them, while faults happen to the members. Nothing that was acknowledged is
+// lost or undone, and the history of each job is one of a single queue.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	s := newSoak(t, *soakSeed)
+	c := newGroup(s)
+	defer c.stop()
+	h := newHistory()
+	load := c.begin(h)
+	defer load.end()
+	load.await(acksPerRound)
+	gaps := make(map[string][]time.Duration)
+	for round := range *clusterRounds {
+		f := clusterFaults[round%len(clusterFaults)]
+		t.Logf("round %d: %s", round+1, f.name)
+		began := h.now()
+		f.do(c)
+		load.await(acksPerRound)
+		c.awaitAll()
+		load.await(acksPerRound)
+		gap := load.probes.longest(began)
+		gaps[f.name] = append(gaps[f.name], gap)
+		t.Logf("round %d: %s: no put was acknowledged for %v", round+1, f.name, gap.Round(time.Millisecond))
+	}
+	load.end()
+	c.audit(h)
+	for name, all := range gaps {
+		slices.Sort(all)
+		t.Logf("%s: median %v, worst %v of %d", name, all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond), len(all))
+	}
+	t.Logf("%d puts, %d deletes and %d other commands were acknowledged, %d were not answered", h.count("put"), h.count("delete"), h.others(), h.unknown())
+	h.check(t)
+	c.stop()
+	c.compare()
+}
+
+// acksPerRound is how many commands are acknowledged before and after each fault.
+const acksPerRound = 200
+
+// clusterFaults are what happens, in turn.
+var clusterFaults = []struct {
+	name string
+	do   func(c *group)
+}{
+	{"kill -9 of the leader", func(c *group) { c.restartAfter(c.leader(), func(p *process) { p.kill() }) }},
+	{"kill -9 of all at once", func(c *group) {
+		for _, p := range c.members {
+			p.srv.cmd.Process.Kill()
+		}
+		var starts sync.WaitGroup
+		for _, p := range c.members {
+			<-p.srv.exited
+			starts.Go(func() { c.must(p.start()) })
+		}
+		starts.Wait()
+	}},
+	{"SIGSTOP of the leader", func(c *group) {
+		p := c.leader()
+		p.srv.cmd.Process.Signal(syscall.SIGSTOP)
+		c.awaitLeaderBut(p)
+		p.srv.cmd.Process.Signal(syscall.SIGCONT)
+	}},
+	{"transfer", func(c *group) {
+		to := c.leader().next()
+		if out, err := to.command("cluster", "transfer", to.dir); err != nil {
+			c.s.t.Logf("the leadership was not handed over: %v: %s", err, out) // it may lead by now
+		}
+	}},
+	{"kill -9 of a follower", func(c *group) { c.restartAfter(c.leader().next(), func(p *process) { p.kill() }) }},
+	{"a member is removed, and joins as another one", func(c *group) {
+		leader := c.leader()
+		p := leader.next()
+		c.run("cluster", "remove", leader.dir, fmt.Sprint(c.idOf(p)))
+		p.kill()
+		c.must(os.RemoveAll(p.dir))
+		c.join(p)
+	}},
+	{"rolling restart", func(c *group) {
+		for _, p := range c.members {
+			c.restartAfter(p, func(p *process) { p.terminate() })
+			c.awaitAll()
+		}
+	}},
+}
+
+// A group is the members.
+type group struct {
+	s       *soak
+	members []*process
+	stopped bool
+}
+
+// A process is a member: a directory with two ports, and the program that runs on it.
+type process struct {
+	c    *group
+	dir  string
+	port *freeport.Port // of clients
+	addr string         // of other members
+	srv  *server
+}
+
+func newGroup(s *soak) *group {
+	c := &group{s: s}
+	for i := range 3 {
+		p := &process{c: c, dir: filepath.Join(s.t.TempDir(), fmt.Sprintf("member%d", i))}
+		port, err := freeport.Reserve()
+		c.must(err)
+		s.t.Cleanup(port.Release)
+		p.port = port
+		listen, err := freeport.Reserve()
+		c.must(err)
+		s.t.Cleanup(listen.Release)
+		p.addr = "127.0.0.1:" + listen.String()
+		c.members = append(c.members, p)
+		if i == 0 {
+			c.run("cluster", "init", p.dir, "--listen", p.addr)
+			c.must(p.start())
+		} else {
+			c.join(p)
+		}
+	}
+	return c
+}
+
+// join makes an empty directory that of a new member, and waits until that is a voter.
+func (c *group) join(p *process) {
+	token := filepath.Join(c.s.t.TempDir(), "token")
+	leader := c.leader()
+	until(c.s.t, "there is a token", func() bool {
+		text, err := leader.command("cluster", "token", leader.dir)
+		return err == nil && os.WriteFile(token, text, 0o600) == nil
+	})
+	c.run("cluster", "join", p.dir, leader.addr, "--token-file", token, "--listen", p.addr)
+	c.must(p.start())
+	c.awaitAll()
+}
+
+func (c *group) must(err error) {
+	if err != nil {
+		c.s.t.Helper()
+		c.s.t.Error(err)
+	}
+}
+
+// run runs a command of the program, which must succeed.
+func (c *group) run(args ...string) {
+	c.s.t.Helper()
+	if out, err := exec.Command(c.s.program, args...).CombinedOutput(); err != nil {
+		c.s.t.Fatalf("%q: %v\n%s", args, err, out)
+	}
+}
+
+func (p *process) command(args ...string) ([]byte, error) {
+	out, err := exec.Command(p.c.s.program, args...).Output()
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, e.Stderr)
+	}
+	return out, err
+}
+
+// start starts the member; it may be that nobody leads yet.
+func (p *process) start() (err error) {
+	if p.srv, err = start(p.c.s.program, []string{"-b", p.dir, "-l", "127.0.0.1", "-p", p.port.String()}, nil); err != nil {
+		return fmt.Errorf("%w\n%s", err, p.srv.log.end())
+	}
+	return nil
+}
+
+func (p *process) kill() {
+	p.srv.cmd.Process.Kill()
+	<-p.srv.exited
+}
+
+// terminate stops the member in an orderly way.
+func (p *process) terminate() {
+	p.srv.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.srv.exited:
+	case <-time.After(patience):
+		p.c.s.t.Errorf("a member does not stop\n%s", p.srv.log.end())
+		p.kill()
+	}
+	if code := p.srv.cmd.ProcessState.ExitCode(); code != 0 {
+		p.c.s.t.Errorf("a member ends with code %d\n%s", code, p.srv.log.end())
+	}
+}
+
+// next returns another member.
+func (p *process) next() *process {
+	i := slices.Index(p.c.members, p)
+	return p.c.members[(i+1)%len(p.c.members)]
+}
+
+// restartAfter ends a member, lets the others go on without it, and starts it again.
+func (c *group) restartAfter(p *process, end func(*process)) {
+	end(p)
+	c.awaitLeaderBut(p)
+	c.must(p.start())
+}
+
+// stop ends all members.
+func (c *group) stop() {
+	if c.stopped {
+		return
+	}
+	c.stopped = true
+	for _, p := range c.members {
+		if p.srv != nil && p.srv.alive() {
+			p.srv.cmd.Process.Signal(syscall.SIGCONT)
+			p.terminate()
+		}
+	}
+	if c.s.t.Failed() {
+		for _, p := range c.members {
+			c.s.t.Logf("the log of %s:\n%s", p.addr, p.srv.log.end())
+		}
+	}
+}
+
+// memberStatus is what cluster status tells of one.
+type memberStatus struct {
+	ID        uint64 `json:"id"`
+	Address   string `json:"address"`
+	Role      string `json:"role"`
+	Reachable bool   `json:"reachable"`
+	Lag       uint64 `json:"lag"`
+}
+
+type groupStatus struct {
+	Members []memberStatus `json:"members"`
+	Quorum  bool           `json:"quorum"`
+}
+
+func (p *process) status() (st groupStatus, ok bool) {
+	out, err := p.command("cluster", "status", p.dir, "--json")
+	return st, err == nil && json.Unmarshal(out, &st) == nil
+}
+
+// leaderBut returns the member that leads, as another one than p says, or nil.
+func (c *group) leaderBut(p *process) *process {
+	for _, asked := range c.members {
+		if asked == p || asked.srv == nil || !asked.srv.alive() {
+			continue
+		}
+		st, ok := asked.status()
+		if !ok || !st.Quorum {
+			continue
+		}
+		for _, m := range st.Members {
+			i := slices.IndexFunc(c.members, func(p *process) bool { return p.addr == m.Address })
+			if m.Role == "leader" && i >= 0 && c.members[i] != p {
+				return c.members[i]
+			}
+		}
+	}
+	return nil
+}
+
+// idOf returns the id of a member.
+func (c *group) idOf(p *process) (id uint64) {
+	st, _ := c.leader().status()
+	for _, m := range st.Members {
+		if m.Address == p.addr {
+			id = m.ID
+		}
+	}
+	return id
+}
+
+// leader waits until somebody leads.
+func (c *group) leader() *process { return c.awaitLeaderBut(nil) }
+
+func (c *group) awaitLeaderBut(p *process) (leader *process) {
+	until(c.s.t, "somebody leads", func() bool {
+		leader = c.leaderBut(p)
+		return leader != nil
+	})
+	return leader
+}
+
+// awaitAll waits until all that have joined are voters, and up to date.
+func (c *group) awaitAll() {
+	until(c.s.t, "all members are voters, and up to date", func() bool {
+		leader := c.leaderBut(nil)
+		if leader == nil {
+			return false
+		}
+		st, ok := leader.status()
+		return ok && len(st.Members) == len(c.members) && !slices.ContainsFunc(st.Members, func(m memberStatus) bool {
+			return m.Role == "learner" || !m.Reachable || m.Lag > 5000
+		})
+	})
+}
+
+// until waits for something that happens in other processes.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(3 * patience)
+	for pause := time.Millisecond; !is(); pause = min(2*pause, 200*time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// audit looks at each job of which an id is known, when nobody changes anything any more.
+func (c *group) audit(h *history) {
+	clients := &clients{c: c, h: h, timeout: commandTimeout}
+	defer clients.disconnect()
+	for _, id := range h.ids() {
+		until(c.s.t, fmt.Sprintf("somebody says whether there is a job %d", id), func() bool { return clients.do("peek", id) })
+	}
+}
+
+// compare compares what the members have on their disks.
+func (c *group) compare() {
+	t := c.s.t
+	var first []string
+	for _, p := range c.members {
+		out, err := p.command("journal", "dump", "--live", "--full", "--json", p.dir)
+		if err != nil {
+			t.Errorf("%s: %v", p.dir, err)
+			return
+		}
+		jobs := liveJobs(t, out)
+		if p == c.members[0] {
+			first = jobs
+		} else if !slices.Equal(first, jobs) {
+			t.Errorf("%s has other jobs than %s: %d and %d\n%s", p.addr, c.members[0].addr, len(jobs), len(first), difference(jobs, first))
+		}
+	}
+}
+
+// liveJobs returns a line for each job of a dump.
+func liveJobs(t *testing.T, dump []byte) (lines []string) {
+	for line := range strings.Lines(string(dump)) {
+		var j struct {
+			ID    uint64 `json:"id"`
+			Tube  string `json:"tube"`
+			State string `json:"state"`
+			Body  string `json:"body"`
+		}
+		if err := json.Unmarshal([]byte(line), &j); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		lines = append(lines, fmt.Sprintf("%012d %s %s %s", j.ID, j.Tube, j.State, j.Body))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func difference(a, b []string) string {
+	var diff []string
+	for _, line := range a {
+		if !slices.Contains(b, line) {
+			diff = append(diff, "+"+line)
+		}
+	}
+	for _, line := range b {
+		if !slices.Contains(a, line) {
+			diff = append(diff, "-"+line)
+		}
+	}
+	return strings.Join(diff[:min(len(diff), 20)], "\n")
+}
