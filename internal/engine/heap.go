@@ -132,7 +132,7 @@ func (h *jobHeap) remove(jobs *jobSlab, i int) {
 	}
 }
 
-// trim frees empty pages, except one behind the last in use.
+// trim frees empty pages, except one after the last in use.
 func (h *jobHeap) trim() {
 	if used := (h.n + entriesPerPage - 1) / entriesPerPage; len(h.pages) > used+1 {
 		last := len(h.pages) - 1

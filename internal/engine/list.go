@@ -22,14 +22,14 @@ type reservedScan struct {
 	pages   [][]entry // of the session before: what was not looked at yet
 }
 
-// A Cursor is a place in a list, behind a job; the zero value is the beginning. It
+// A Cursor is a place in a list, after a job; the zero value is the beginning. It
 // is valid for later lists of the same tube and state too: a reader that goes from
 // page to page sees each job exactly once that stays there and keeps its place in
 // the order.
 type Cursor struct {
-	hi     uint64
-	lo     uint32
-	behind bool // behind a job; else the beginning
+	hi    uint64
+	lo    uint32
+	after bool // after a job; else the beginning
 }
 
 // String returns the cursor as text: hexadecimal digits and a dot, or nothing for
@@ -38,7 +38,7 @@ func (c Cursor) String() string { return string(c.Append(nil)) }
 
 // Append appends the cursor as text.
 func (c Cursor) Append(dst []byte) []byte {
-	if !c.behind {
+	if !c.after {
 		return dst
 	}
 	dst = append(strconv.AppendUint(dst, c.hi, 16), '.')
@@ -47,8 +47,8 @@ func (c Cursor) Append(dst []byte) []byte {
 
 // ParseCursor is the reverse of String.
 func ParseCursor(text string) (Cursor, error) {
-	c := Cursor{behind: text != ""}
-	if c.behind {
+	c := Cursor{after: text != ""}
+	if c.after {
 		fmt.Sscanf(text, "%x.%x", &c.hi, &c.lo)
 	}
 	if c.String() != text {
@@ -57,7 +57,7 @@ func ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// list begins a list of the jobs behind a place, which may have others, too. It is complete
+// list begins a list of the jobs after a place, which may have others, too. It is complete
 // when continueList has returned false.
 func (e *Engine) list(tube []byte, state State, after Cursor) (jobList, Outcome) {
 	t := e.byName[string(tube)]
@@ -109,13 +109,13 @@ func (e *Engine) continueList(l *jobList) (more bool) {
 	return true
 }
 
-// before reports whether an entry is behind the place.
-func (c Cursor) before(x entry) bool { return !c.behind || entry{hi: c.hi, lo: c.lo}.before(x) }
+// before reports whether an entry is after the place.
+func (c Cursor) before(x entry) bool { return !c.after || entry{hi: c.hi, lo: c.lo}.before(x) }
 
-// cursor returns the place behind an entry.
+// cursor returns the place after an entry.
 func (a entry) cursor() Cursor { return Cursor{a.hi, a.lo, true} }
 
-// firstEntries collects the first n entries behind a place: show is called with all
+// firstEntries collects the first n entries after a place: show is called with all
 // entries, in any order.
 type firstEntries struct {
 	after  Cursor
@@ -124,7 +124,7 @@ type firstEntries struct {
 	sorted int     // how many at the end of heap are in their places
 }
 
-// show adds an entry, which is behind the place, if it is one of the first so far.
+// show adds an entry, which is after the place, if it is one of the first so far.
 func (f *firstEntries) show(x entry) (taken bool) {
 	switch {
 	case len(f.heap) < f.n:

@@ -87,7 +87,7 @@ func (l *nameList) remove(i int) (last string) {
 	return last
 }
 
-// trim frees empty pages, except one behind the last in use.
+// trim frees empty pages, except one after the last in use.
 func (l *nameList) trim() {
 	if keep := usedPages(l.n) + 1; len(l.pages) > keep {
 		clear(l.pages[keep:])

@@ -18,7 +18,7 @@ import "github.com/beanpole-mq/beanpole/internal/heap"
 // queued. A session that waits has no pending watch and no candidate.
 //
 // I17. A subscribed watch of a tube that offers a job is a candidate of its
-// session, with a rank not behind that job.
+// session, with a rank not after that job.
 type watchState uint8
 
 const (

@@ -1,6 +1,6 @@
 package engine
 
-// A PageSearch finds the first jobs of a tube in one state behind a cursor, and reports
+// A PageSearch finds the first jobs of a tube in one state after a cursor, and reports
 // them. It takes as many turns as it needs.
 //
 // The jobs that are in runs it finds at once. Those that are in the heap are not before their
@@ -31,7 +31,7 @@ const maxTold = 64
 // lookStep is how many entries of a list are a step of a search.
 const lookStep = 256
 
-// BeginPage prepares to report up to n jobs of a tube in a state behind a cursor, in
+// BeginPage prepares to report up to n jobs of a tube in a state after a cursor, in
 // their order: ready ones by (pri, id), delayed and reserved ones by the end of their delay
 // or TTR, buried ones in the order of burying. Nothing is done before ContinuePage.
 func (e *Engine) BeginPage(tube []byte, state State, after Cursor, n int) (PageSearch, Outcome) {
@@ -40,7 +40,7 @@ func (e *Engine) BeginPage(tube []byte, state State, after Cursor, n int) (PageS
 }
 
 // ContinuePage does a slice of a search and reports whether there is more to do. It calls
-// each with the present stats of the jobs, in their order, and with the place behind each.
+// each with the present stats of the jobs, in their order, and with the place after each.
 // It skips jobs that are no longer in the state, or have another place in the order, and
 // goes on to the next. So if there are fewer than n, the list has no more.
 func (e *Engine) ContinuePage(now int64, p *PageSearch, each func(st JobStats, at Cursor)) (more bool) {

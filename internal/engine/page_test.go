@@ -30,7 +30,7 @@ func pageOf(t *testing.T, e *Engine, state State, after Cursor, n int, between f
 	}
 }
 
-// A page is the jobs behind the cursor, whatever its size and the state.
+// A page is the jobs after the cursor, whatever its size and the state.
 func TestPage(t *testing.T) {
 	rng := seeded(t)
 	for _, state := range []State{Ready, Delayed, Buried, Reserved} {
@@ -60,7 +60,7 @@ func TestPage(t *testing.T) {
 				}
 				got, next := pageOf(t, e, state, after, n, func() {})
 				if !slices.Equal(got, want) || next != end {
-					t.Fatalf("%v: a page of %d behind %v has %d jobs, want %d", state, n, after, len(got), len(want))
+					t.Fatalf("%v: a page of %d after %v has %d jobs, want %d", state, n, after, len(got), len(want))
 				}
 				after, rest = next, rest[len(want):]
 			}
@@ -175,7 +175,7 @@ func TestPageLooks(t *testing.T) {
 			for e.ContinuePage(0, &p, func(JobStats, Cursor) { told++ }) {
 			}
 			if told != test.n || p.looks > test.most {
-				t.Errorf("%s: to tell of %d jobs behind %d of %d took %d looks, want %d at most", name, told, test.skip, jobs, p.looks, test.most)
+				t.Errorf("%s: to tell of %d jobs after %d of %d took %d looks, want %d at most", name, told, test.skip, jobs, p.looks, test.most)
 			}
 		}
 	}

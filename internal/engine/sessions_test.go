@@ -64,7 +64,7 @@ func TestSessionStats(t *testing.T) {
 	}
 }
 
-// A put that is refused leaves no tube behind.
+// A put that is refused leaves no tube.
 func TestPutIntoRefused(t *testing.T) {
 	for _, test := range []struct {
 		name string

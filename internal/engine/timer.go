@@ -10,7 +10,7 @@ import "github.com/beanpole-mq/beanpole/internal/heap"
 // of its pause. That of a session is not later than the first TTR it holds and,
 // while it waits, its timeout and the first TTR less the margin. An operation that
 // did not end in a turn sets the timer to the moment of that turn: so it goes on
-// in the next, behind what was due before. A tube or session that is gone has no
+// in the next, after what was due before. A tube or session that is gone has no
 // timer set.
 type timer struct {
 	at  int64  // ns

@@ -28,7 +28,7 @@ func TestTimes(t *testing.T) {
 			e.Put(ticked(e, 1), s, Spec{TTR: 100, Delay: 10}, nil)
 			e.Reserve(ticked(e, 13), s, 0) // it was due at 11
 		}, Total{1, 2e9}, Total{}},
-		{"to be buried is not time in the queue, and touches do not begin the work anew", func(e *Engine, s *Session) {
+		{"to be buried is not time in the queue, and touches do not restart the work", func(e *Engine, s *Session) {
 			id, _ := e.Put(ticked(e, 0), s, spec, nil)
 			e.Reserve(ticked(e, 1), s, 0)
 			e.Touch(ticked(e, 5), s, id)

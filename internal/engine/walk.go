@@ -16,12 +16,12 @@ type runWalk struct {
 	place  uint8
 	serial uint64 // if the run has another by now, all jobs of the part are gone
 	at     uint64 // number in the run: how far it has come
-	end    uint64 // number behind the part
+	end    uint64 // number after the part
 	x      entry  // of the job at seen
 	seen   uint64
 }
 
-// view returns the jobs behind a place, and those of the heap that are before it.
+// view returns the jobs after a place, and those of the heap that are before it.
 func (q *queue) view(jobs *jobSlab, after Cursor) queueView {
 	v := queueView{heap: jobHeap{pages: q.heap.snapshot(), n: q.heap.n}}
 	if q.runs == nil {
@@ -34,12 +34,12 @@ func (q *queue) view(jobs *jobSlab, after Cursor) queueView {
 	return v
 }
 
-// seek returns the number of the first job behind a place, or the end.
+// seek returns the number of the first job after a place, or the end.
 func (r *run) seek(jobs *jobSlab, after Cursor) uint64 {
 	if after.before(r.first) {
 		return r.head
 	}
-	// The first job of the chunk low is not behind the place, and that of high is.
+	// The first job of the chunk low is not after the place, and that of high is.
 	low, high := 0, len(r.chunks)
 	for low+1 < high {
 		mid := (low + high) / 2

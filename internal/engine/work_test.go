@@ -7,7 +7,7 @@ import (
 	"weak"
 )
 
-// Whatever a command does counts, be it jobs or bytes, and Tick begins anew.
+// Whatever a command does counts, be it jobs or bytes, and Tick starts at zero.
 func TestSpent(t *testing.T) {
 	for _, test := range []struct {
 		name string
