@@ -222,29 +222,11 @@ func (q *queue) forServer() *server.Member {
 
 // stats returns what stats tells of the cluster to a client of a member.
 func (m *member) stats(asked uint64) []wire.Stat {
-	s, err := m.Status()
+	s, err := m.control.Status()
 	if err != nil {
 		return nil
 	}
-	var lag uint64
-	for _, k := range s.Members {
-		if k.ID == asked {
-			lag = k.Lag
-		}
-	}
-	number := func(key string, n uint64) wire.Stat { return wire.Stat{Key: key, Value: strconv.FormatUint(n, 10)} }
-	quorum := "no"
-	if s.Quorum {
-		quorum = "yes"
-	}
-	return []wire.Stat{
-		number("cluster-members", uint64(len(s.Members))),
-		number("cluster-leader", s.Leader),
-		number("cluster-member", asked),
-		number("cluster-term", s.Term),
-		number("cluster-lag", lag),
-		{Key: "cluster-quorum", Value: quorum, Quoted: true},
-	}
+	return s.Stats(asked)
 }
 
 // metrics returns what /metrics shows of the cluster.

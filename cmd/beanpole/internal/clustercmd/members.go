@@ -9,29 +9,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/internal/cli"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 )
 
 func newStatus() *cobra.Command {
 	var asJSON bool
+	var target cli.Target
 	cmd := &cobra.Command{
-		Use:   "status DIR [--json]",
+		Use:   "status DIR|-a ADDR [--json]",
 		Short: "show the members of a cluster, and who leads",
 		Long: `Show the members of the cluster of the member whose directory this is: who leads, which of
 them vote, whether they can be reached, and how many entries of the log they lack. The leader is
-asked if there is one. The exit code is 1 if there is no majority.
+asked if there is one. With -a any member is asked, at its port for clients. The exit
+code is 1 if there is no majority.
 ` + exits,
-		Example:               "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json",
+		Example:               "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status -a 10.0.0.2:11300",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(1, 1, "one directory"),
+		Args:                  arguments(0, 1, "one directory, or -a ADDR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := open(args[0])
-			if err != nil {
-				return err
-			}
 			ctx, cancel := withPatience(cmd)
 			defer cancel()
-			s, err := control.Ask[control.Status](ctx, d, control.Request{Do: control.DoStatus})
+			s, err := status(ctx, cmd, args, &target)
 			if err != nil {
 				return err
 			}
@@ -44,8 +45,37 @@ asked if there is one. The exit code is 1 if there is no majority.
 			return nil
 		},
 	}
+	target.Define(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
 	return cmd
+}
+
+// status asks the member of a directory or, with -a, one at its port for clients.
+func status(ctx context.Context, cmd *cobra.Command, args []string, target *cli.Target) (s control.Status, err error) {
+	switch asked := cmd.Flags().Changed("addr"); {
+	case asked == (len(args) > 0):
+		return s, command.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
+	case !asked:
+		d, err := open(args[0])
+		if err != nil {
+			return s, err
+		}
+		return control.Ask[control.Status](ctx, d, control.Request{Do: control.DoStatus})
+	}
+	addr, opt, err := target.Options()
+	if err != nil {
+		return s, err
+	}
+	c, err := client.Dial(ctx, addr, opt)
+	if err != nil {
+		return s, err
+	}
+	defer c.Close()
+	st, err := c.Stats(ctx)
+	if err != nil {
+		return s, err
+	}
+	return control.ReadStats(st.All)
 }
 
 func printStatus(w io.Writer, s control.Status, asJSON bool) error {
