@@ -130,7 +130,7 @@ func (m *Member) isDraining() bool {
 	return m.shared.draining
 }
 
-// handOver gives the leadership away when everything is committed that was decided.
+// handOver gives the leadership away when everything is committed that was decided, and those who wait for it know.
 func (m *Member) handOver() {
 	r := &m.raft
 	if r.successor == 0 {
@@ -138,8 +138,12 @@ func (m *Member) handOver() {
 	}
 	office := r.core.Office()
 	m.mu.Lock()
-	settled := len(m.pending) == 0 && m.shared.draining
+	committed := m.shared.draining && len(m.pending) == 0
+	settled := committed && (m.target.last == 0 || m.synced == m.target)
 	m.mu.Unlock()
+	if committed && !settled {
+		m.broker.StartSync() // perhaps nobody waits, and so nobody has asked
+	}
 	switch {
 	case office != 0 && settled && m.opt.Now() < r.giveUpAt:
 		r.core.Resign()
