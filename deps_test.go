@@ -83,6 +83,7 @@ var arrows = map[string]string{
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
 	"internal/bench":         "internal/freeport internal/load internal/wire golang.org/x/sync golang.org/x/sys",
 	"internal/bench/compare": "internal/bench internal/load",
+	"internal/bench/console": "internal/bench github.com/HdrHistogram",
 	"internal/budget":        "",
 	"internal/budget/driver": "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
 	"internal/conformance":   "internal/freeport",

@@ -10,8 +10,10 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -410,6 +412,46 @@ func TestTags(t *testing.T) {
 	if code, other := get(tag); code != 200 || other == tag {
 		t.Errorf("%d %s", code, other)
 	}
+}
+
+// FuzzValueAt compares with a reader of whole values.
+func FuzzValueAt(f *testing.F) {
+	for _, body := range []string{`{"a":{"b":[1,{"c":"x"}]}}`, `[[],[1]]`, `{"a\"}":"]","a":1,"a":{"b" : 2}}`, ` { "a" : [ ] } `, `"x"`, `{"\u0061":{"b":"y"}}`, "{\"\xff\":1}"} {
+		f.Add(body, "a", "b")
+		f.Add(body, "1", "0")
+	}
+	f.Fuzz(func(t *testing.T, body, first, second string) {
+		if !json.Valid([]byte(body)) || !utf8.ValidString(body) || strings.Contains(body, `\u`) {
+			t.Skip("a reader of whole values puts other characters there")
+		}
+		path := []string{first, second}
+		got, ok := valueAt([]byte(body), path)
+		var whole any
+		if err := json.Unmarshal([]byte(body), &whole); err != nil {
+			t.Skip("a number is too large for it")
+		}
+		for _, name := range path {
+			var there bool
+			switch v := whole.(type) {
+			case map[string]any:
+				whole, there = v[name]
+			case []any:
+				if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v) && strconv.Itoa(i) == name {
+					whole, there = v[i], true
+				}
+			}
+			if !there {
+				if ok {
+					t.Errorf("%q at %q: %s, want nothing", body, path, got)
+				}
+				return
+			}
+		}
+		var value any
+		if err := json.Unmarshal(got, &value); !ok || err != nil || fmt.Sprint(value) != fmt.Sprint(whole) {
+			t.Errorf("%q at %q: %s (%v), want %v", body, path, got, ok, whole)
+		}
+	})
 }
 
 // A cursor that was made up is refused.

@@ -3,9 +3,11 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -86,8 +88,12 @@ func pointerMatch(pointer string, equals *string) (bodyMatch, error) {
 	for i := range path {
 		path[i] = unescape.Replace(path[i])
 	}
+	must := slices.DeleteFunc(slices.Clone(path), func(name string) bool { return !isPlain(name) || isIndex(name) })
+	if equals != nil && isPlain(*equals) {
+		must = append(must, *equals)
+	}
 	return func(body []byte) bool {
-		if !mayHave(body, path) {
+		if !mayHave(body, must) || !json.Valid(body) {
 			return false
 		}
 		value, ok := valueAt(body, path)
@@ -95,53 +101,113 @@ func pointerMatch(pointer string, equals *string) (bodyMatch, error) {
 	}, nil
 }
 
-// mayHave reports whether the names of a path are in a body, or may be there in another form. It
-// saves reading most of those that have no such value.
-func mayHave(body []byte, path []string) bool {
-	if bytes.IndexByte(body, '\\') >= 0 {
-		return true
-	}
-	for _, name := range path {
-		if _, err := strconv.Atoi(name); err != nil && !bytes.Contains(body, []byte(name)) {
-			return false
+// isPlain reports whether a text can be written in JSON in one other way only: with \u.
+func isPlain(text string) bool {
+	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:@") == ""
+}
+
+func isIndex(name string) bool {
+	i, err := strconv.Atoi(name)
+	return err == nil && i >= 0 && strconv.Itoa(i) == name
+}
+
+// mayHave reports whether texts are in a body, or may be there in another form. It saves reading most of
+// those that have no such value.
+func mayHave(body []byte, texts []string) bool {
+	for _, text := range texts {
+		if !bytes.Contains(body, []byte(text)) {
+			return bytes.Contains(body, []byte(`\u`))
 		}
 	}
 	return true
 }
 
-// valueAt returns the value at a path in JSON.
+// valueAt returns the value at a path in valid JSON. Of members with the same name it takes the last, as
+// most readers do.
 func valueAt(text json.RawMessage, path []string) (value json.RawMessage, ok bool) {
+	text = bytes.TrimSpace(text)
 	for _, name := range path {
-		text = bytes.TrimSpace(text)
+		var found json.RawMessage
 		switch {
-		case len(text) > 0 && text[0] == '{':
-			var members map[string]json.RawMessage
-			if json.Unmarshal(text, &members) != nil {
-				return nil, false
+		case text[0] == '{':
+			for key, value := range members(text) {
+				if saysJSON(key, name) {
+					found = value
+				}
 			}
-			if text, ok = members[name]; !ok {
-				return nil, false
+		case text[0] == '[' && isIndex(name):
+			i := 0
+			for _, value := range members(text) {
+				if strconv.Itoa(i) == name {
+					found = value
+				}
+				i++
 			}
-		case len(text) > 0 && text[0] == '[':
-			var list []json.RawMessage
-			if json.Unmarshal(text, &list) != nil {
-				return nil, false
-			}
-			i, err := strconv.Atoi(name)
-			if err != nil || i < 0 || i >= len(list) || strconv.Itoa(i) != name {
-				return nil, false
-			}
-			text = list[i]
-		default:
+		}
+		if found == nil {
 			return nil, false
 		}
+		text = found
 	}
-	return bytes.TrimSpace(text), len(path) > 0 || json.Valid(text)
+	return text, true
+}
+
+const blanks = " \t\r\n"
+
+// members yields the members of an object that is valid, with their names as they are written; or the
+// elements of a list, without.
+func members(text json.RawMessage) iter.Seq2[json.RawMessage, json.RawMessage] {
+	return func(yield func(key, value json.RawMessage) bool) {
+		isObject := text[0] == '{'
+		for rest := bytes.TrimLeft(text[1:], blanks); rest[0] != '}' && rest[0] != ']'; rest = bytes.TrimLeft(rest, blanks+",") {
+			var key json.RawMessage
+			if isObject {
+				end := valueEnd(rest)
+				key, rest = rest[:end], bytes.TrimLeft(rest[end:], blanks+":")
+			}
+			end := valueEnd(rest)
+			if !yield(key, rest[:end]) {
+				return
+			}
+			rest = rest[end:]
+		}
+	}
+}
+
+// valueEnd returns where the value ends that valid JSON begins with.
+func valueEnd(text []byte) int {
+	depth, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			if inString = !inString; !inString && depth == 0 {
+				return i + 1
+			}
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth == 0 {
+				return i // of the value around this one
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case depth == 0 && strings.IndexByte(blanks+",", c) >= 0:
+			return i
+		}
+	}
+	return len(text)
 }
 
 // saysJSON reports whether a value is a string with a text, or is written as the text.
 func saysJSON(value json.RawMessage, text string) bool {
 	if len(value) > 0 && value[0] == '"' {
+		if plain := value[1 : len(value)-1]; bytes.IndexByte(plain, '\\') < 0 {
+			return string(plain) == text
+		}
 		var s string
 		return json.Unmarshal(value, &s) == nil && s == text
 	}
