@@ -1,9 +1,6 @@
 package cluster
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
 // A leader that is silent may live, and have a lease. One whose machine refuses connections to its port has no
 // process any more: then there is no need to wait.
@@ -19,14 +16,20 @@ func (m *Member) Refused(id, term uint64) {
 			return
 		}
 		m.opt.Logger.Info("the leader's machine refuses connections: another one is elected", "leader", id, "term", term)
-		// Not all at once: votes that are split cost an election timeout.
-		time.AfterFunc(standAfter+rand.N(standSpread), func() {
+		// One after the other: votes that are split cost an election timeout.
+		turn := 0
+		for _, k := range m.raft.members {
+			if k.ID != id && k.ID < m.opt.Self.ID {
+				turn++
+			}
+		}
+		time.AfterFunc(standAfter+time.Duration(turn)*standEvery, func() {
 			m.mail.post(func() { m.raft.core.Stand(term) })
 		})
 	})
 }
 
 const (
-	standAfter  = 20 * time.Millisecond
-	standSpread = 60 * time.Millisecond
+	standAfter = 20 * time.Millisecond
+	standEvery = 40 * time.Millisecond
 )
