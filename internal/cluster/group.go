@@ -101,7 +101,7 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 			return fmt.Errorf("cluster: the leadership cannot go to %d: only to another voter that can be reached", to)
 		}
 		_, term = m.raft.core.Leader()
-		m.raft.successor, m.raft.giveUpAt = to, m.opt.Now()+10*int64(m.opt.Tick)
+		m.drain(to)
 		return nil
 	})
 	if err != nil {
@@ -130,29 +130,28 @@ func (m *Member) isDraining() bool {
 	return m.shared.draining
 }
 
-// handOver gives the leadership away when everything is committed that was decided, and those who wait for it know.
+// drain lets nothing more be decided, and the leadership go to another member when everything is settled.
+func (m *Member) drain(successor uint64) {
+	r := &m.raft
+	r.successor, r.settled, r.giveUpAt = successor, false, m.opt.Now()+10*int64(m.opt.Tick)
+	m.publish()
+}
+
+// handOver gives the leadership away when all turns of the office are settled: nobody waits for an answer.
 func (m *Member) handOver() {
 	r := &m.raft
 	if r.successor == 0 {
 		return
 	}
-	office := r.core.Office()
-	m.mu.Lock()
-	committed := m.shared.draining && len(m.pending) == 0
-	settled := committed && (m.target.last == 0 || m.synced == m.target)
-	m.mu.Unlock()
-	if committed && !settled {
-		m.broker.StartSync() // perhaps nobody waits, and so nobody has asked
+	inOffice, inTime := r.core.Office() != 0, m.opt.Now() < r.giveUpAt
+	if inOffice && !r.settled && inTime {
+		return
 	}
-	switch {
-	case office != 0 && settled && m.opt.Now() < r.giveUpAt:
-		r.core.Resign()
+	r.core.Resign() // if it is not settled what is under way is lost; the engine goes back to what is committed
+	if inOffice && r.settled && inTime {
 		r.core.Transfer(r.successor)
-		r.successor = 0
-	case office == 0, m.opt.Now() >= r.giveUpAt:
-		r.core.Resign() // what is under way is lost; the engine goes back to what is committed
-		r.successor = 0
 	}
+	r.successor = 0
 }
 
 // bestSuccessor returns the voter that has most of the log, of those that were heard lately; 0 if there is none.

@@ -196,6 +196,9 @@ func TestNoMajority(t *testing.T) {
 			t.Errorf("it took %v of fake time", took)
 		}
 		time.Sleep(time.Second)
+		if w.machineOf(l).deposed.Load() == 0 {
+			t.Error("its clients were not closed")
+		}
 		if lead := l.Lead(); lead.Office != 0 || l.Ready() == nil {
 			t.Errorf("without a majority it says %+v, ready: %v", lead, l.Ready())
 		}

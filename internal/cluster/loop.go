@@ -3,6 +3,7 @@ package cluster
 import (
 	"time"
 
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
@@ -26,6 +27,7 @@ type raftState struct {
 	partial bool     // engine and journal do not have everything: the member takes no part but for heartbeats
 
 	successor uint64 // the leadership is to go to that one; 0: to nobody
+	settled   bool   // all turns of the office are
 	giveUpAt  int64  // when to go on leading if it has not, on Options.Now
 }
 
@@ -55,8 +57,38 @@ func (m *Member) tick() {
 	if m.raft.partial {
 		return // it must not stand for election
 	}
+	if m.diskIsGone() {
+		return // without heartbeats the others elect another leader
+	}
 	m.raft.core.Tick(m.opt.Now())
 	m.manage()
+}
+
+// How long the disk of a leader may hang before the leadership goes to another member, and before it gives it up
+// without knowing to whom.
+const (
+	slowDisk = int64(time.Second)
+	goneDisk = 3 * int64(time.Second)
+)
+
+// diskIsGone hands the leadership over if the disk hangs. It returns true if the disk hangs so long that the member can
+// lead no more, though it has nobody to hand over to.
+func (m *Member) diskIsGone() bool {
+	r := &m.raft
+	now := m.opt.Now()
+	hangs := m.disk.hangs(now)
+	if hangs < slowDisk || r.core.Office() == 0 {
+		return hangs >= goneDisk && r.core.Status().RaftState == raft.StateLeader
+	}
+	if to := m.bestSuccessor(); to != 0 && r.successor == 0 {
+		m.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(hangs), "successor", to)
+		m.drain(to)
+	}
+	if hangs >= goneDisk && len(r.core.Status().Config.Voters[0]) > 1 {
+		r.core.Resign()
+		return true
+	}
+	return false
 }
 
 // work does what the core wants done.

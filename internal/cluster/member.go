@@ -116,7 +116,6 @@ type Member struct {
 	stuck   bool       // the journal does not take what is in it
 	timed   bool       // a turn comes for it
 	target  target     // what Sync waits for
-	synced  target     // what Sync has waited for
 	pending []flight   // proposals that are not committed, in order
 	weight  weight     // of pending
 	lead    Leadership

@@ -113,10 +113,10 @@ func life(t *testing.T, seed uint64) {
 	}
 	w.recover()
 	time.Sleep(3 * time.Second)
-	before := len(w.ledger.puts)
+	before := w.acknowledged()
 	time.Sleep(time.Second)
 	stop()
-	if len(w.ledger.puts) == before {
+	if w.acknowledged() == before {
 		w.fatalf("nothing is acknowledged though all is well")
 	}
 	w.audit()

@@ -118,7 +118,8 @@ func (m *Member) stopped() bool {
 
 // rebuild makes the engine what the journal says.
 func (m *Member) rebuild() {
-	m.broker.Call(func(*engine.Engine, int64) {}) // all turns of the office are settled
+	m.broker.Call(func(*engine.Engine, int64) {}) // then all turns of the office are settled
+	m.mail.post(func() { m.raft.settled = true })
 	if m.opt.Deposed != nil {
 		m.opt.Deposed()
 	}

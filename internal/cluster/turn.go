@@ -191,10 +191,6 @@ func (m turnLog) Sync() error {
 	if !in() {
 		return broker.ErrDeposed
 	}
-	m.synced = t
-	if m.shared.draining {
-		m.mail.post(func() {}) // the loop waits for it
-	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,7 +50,8 @@ type machine struct {
 	life   int
 	ways   map[uint64]*way // to other machines
 
-	deposed int // how often its clients were closed
+	deposed atomic.Int32 // how often its clients were closed
+	hang    hang
 }
 
 // A way is the connection to another machine, in one direction.
@@ -147,9 +149,9 @@ func (m *machine) boot() {
 func (m *machine) start() error {
 	fmt.Fprintf(m.w, "%d starts\n", m.id)
 	o := m.w.opt
-	o.FS, o.Dir, o.Self, o.Transport = m.disk, dir, m.self(), m
+	o.FS, o.Dir, o.Self, o.Transport = &hangFS{m.disk, &m.hang}, dir, m.self(), m
 	o.Now = func() int64 { return int64(time.Since(m.w.start)) + 1 }
-	o.Deposed = func() { m.deposed++ }
+	o.Deposed = func() { m.deposed.Add(1) }
 	o.Fetch = m.fetch
 	o.FastFailover = true
 	o.Logger = slog.New(slog.NewTextHandler(m.w, &slog.HandlerOptions{Level: slog.LevelDebug})).With("member", m.id)
@@ -368,6 +370,13 @@ func (w *world) put(m *Member, tube string, spec engine.Spec, body string) (id u
 		w.ledger.puts[id], w.ledger.at[id] = true, time.Since(w.start)
 	}
 	return id, err
+}
+
+// acknowledged returns how many puts were acknowledged.
+func (w *world) acknowledged() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.ledger.puts)
 }
 
 // delete deletes some job at a member.
