@@ -26,6 +26,8 @@ func Explain(dir string, err error) error {
 	hint := ""
 	_, mixed := errors.AsType[*journal.MixedError](err)
 	switch {
+	case mixed && isMember(dir):
+		hint = " (nothing was changed; this is a member of a cluster, which takes nothing over: move those files to a directory of their own)"
 	case mixed:
 		hint = fmt.Sprintf(" (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, and run "+
 			"'beanpole journal import %s THERE')", dir)
