@@ -49,7 +49,7 @@ type member struct {
 }
 
 // openMember opens the queue of a member, which takes part in its cluster from then on.
-func (q *queue) openMember(dir string, j journal.Options, e engine.Options, b broker.Options, log *slog.Logger) error {
+func (q *queue) openMember(dir string, fastFailover bool, j journal.Options, e engine.Options, b broker.Options, log *slog.Logger) error {
 	d, err := directory.Open(dir)
 	if err != nil {
 		return command.WithCode(command.ExitJournal, err)
@@ -62,6 +62,7 @@ func (q *queue) openMember(dir string, j journal.Options, e engine.Options, b br
 	m.control = control.Control{Member: m, Directory: d}
 	m.transport = transport.New(transport.Options{
 		Listener: listener, Credentials: d.Credentials,
+		Refused: m.refused, Term: func() uint64 { return m.Lead().Term },
 		Client: m.serveClient, CatchUp: m.serveCatchUp, Request: m.answer, Join: m.admit,
 		Logger: log,
 	})
@@ -69,7 +70,7 @@ func (q *queue) openMember(dir string, j journal.Options, e engine.Options, b br
 	j.Sync = 0 // nobody waits for it
 	m.Member, err = cluster.Open(cluster.Options{
 		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen},
-		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.fetch,
+		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.fetch, FastFailover: fastFailover,
 		Journal: j, Engine: e, Broker: b, Version: version(), Logger: log,
 	})
 	if err != nil {
@@ -134,6 +135,9 @@ func (m *member) admit(ctx context.Context, client net.Addr, body []byte) ([]byt
 	m.log.Info("somebody asks to join the cluster", "client", client)
 	return m.control.Join(ctx, client, body)
 }
+
+// refused is told that another member's process has ended.
+func (m *member) refused(id, term uint64) { m.Member.Refused(id, term) }
 
 func (m *member) serveClient(from uint64, conn net.Conn) {
 	m.mu.Lock()

@@ -48,7 +48,7 @@ func openQueue(opt config.Journal, limits engine.Limits, slow config.Slow, log *
 		return nil, command.WithCode(command.ExitJournal, err)
 	}
 	if isMember {
-		return q, q.openMember(opt.Dir, jopt, engine.Options{Limits: limits, LimitReached: logLimits(log)}, turns, log)
+		return q, q.openMember(opt.Dir, opt.FastFailover, jopt, engine.Options{Limits: limits, LimitReached: logLimits(log)}, turns, log)
 	}
 	j := journal.New(jopt)
 	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits, LimitReached: logLimits(log)})

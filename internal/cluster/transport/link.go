@@ -61,23 +61,23 @@ func (l *link) send(m *raftpb.Message) {
 func (l *link) run() {
 	defer l.streams.close()
 	pause, said := firstPause, ""
-	wasUp := false
+	known := false // once it was connected
 	for l.ctx.Err() == nil {
+		term := l.t.term()
 		err := l.connect()
 		if l.ctx.Err() != nil {
 			return
 		}
 		if l.up.Swap(false) {
-			pause, said, wasUp = firstPause, "", true
+			pause, said, known = firstPause, "", true
 			l.t.log.Info("the connection to a member has ended", "member", l.id, "address", l.address, "err", err)
 			l.t.raft.Unreachable(l.id)
 			continue // at once: if nothing listens there any more, the process has ended
 		}
 		l.t.raft.Unreachable(l.id)
-		if wasUp && errors.Is(err, syscall.ECONNREFUSED) && l.t.opt.Refused != nil {
-			l.t.opt.Refused(l.id)
+		if known && errors.Is(err, syscall.ECONNREFUSED) && l.t.opt.Refused != nil {
+			l.t.opt.Refused(l.id, term)
 		}
-		wasUp = false
 		if text := err.Error(); text != said {
 			said = text
 			l.t.log.Warn("a member cannot be reached", "member", l.id, "address", l.address, "err", err)
@@ -88,6 +88,14 @@ func (l *link) run() {
 		}
 		pause = min(2*pause, maxPause)
 	}
+}
+
+// term is what Refused is told.
+func (t *Transport) term() uint64 {
+	if t.opt.Term == nil {
+		return 0
+	}
+	return t.opt.Term()
 }
 
 // connect makes both connections and serves them until one fails.

@@ -28,14 +28,15 @@ type Raft interface {
 	Unreachable(id uint64)
 }
 
-// Options of a Transport. All but Refused and Logger must be set.
+// Options of a Transport. All but Refused, Term and Logger must be set.
 type Options struct {
 	Listener    net.Listener // for other members; the transport closes it
 	Credentials *directory.Credentials
 
 	// Refused is told that nothing listens any more where a member was connected: its process has
-	// ended. Nil: nobody is told.
-	Refused func(id uint64)
+	// ended. With it comes what Term returned before the attempt to connect. Nil: nobody is told.
+	Refused func(id, term uint64)
+	Term    func() uint64
 
 	// Client serves a client of another member, until its connection ends.
 	Client func(from uint64, conn net.Conn)

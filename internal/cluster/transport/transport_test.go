@@ -61,7 +61,10 @@ func (p *peer) Step(m *raftpb.Message) {
 
 func (p *peer) Unreachable(uint64) {}
 
-func (p *peer) ended(id uint64) {
+func (p *peer) ended(id, term uint64) {
+	if term != 7 {
+		id = 0
+	}
 	select {
 	case p.refused <- id:
 	default:
@@ -95,7 +98,7 @@ func (p *peer) start(t *testing.T) {
 	}
 	p.address = l.Addr().String()
 	p.Transport = New(Options{
-		Listener: l, Credentials: p.credentials, Refused: p.ended, Logger: slog.New(p.ups),
+		Listener: l, Credentials: p.credentials, Refused: p.ended, Term: func() uint64 { return 7 }, Logger: slog.New(p.ups),
 		Client:  func(from uint64, conn net.Conn) { echo(conn) },
 		CatchUp: func(from uint64, conn net.Conn) { echo(conn) },
 		Request: func(_ context.Context, from uint64, body []byte) ([]byte, error) {

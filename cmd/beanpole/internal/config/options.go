@@ -47,6 +47,8 @@ type Journal struct {
 	Dir   string        // empty: in memory only
 	Fsync time.Duration // as journal.Options.Sync has it
 
+	FastFailover bool // of a member of a cluster: see cluster.Options
+
 	asked uint64 // size of a segment in bytes, as given
 }
 
@@ -97,7 +99,7 @@ func Default() Options {
 		MaxConns:     server.DefaultMaxConns,
 		MaxBuffers:   server.DefaultMaxBuffers,
 		StallTimeout: server.DefaultStallTimeout,
-		Journal:      Journal{asked: wal.DefaultSegmentSize},
+		Journal:      Journal{asked: wal.DefaultSegmentSize, FastFailover: true},
 		Admin:        Admin{Tubes: admin.DefaultTubes, Console: true},
 		Slow:         Slow{Turn: 50 * time.Millisecond, Sync: time.Second},
 	}
