@@ -92,8 +92,9 @@ func (m *Member) Replace(ctx context.Context, old uint64, added raftlog.Member) 
 // Transfer lets another voter lead; 0 is the one that has most of the log. Turns that were decided are settled before.
 func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	var term uint64
+	anybody := to == 0
 	err := m.changeGroup(func() error {
-		if to == 0 {
+		if anybody {
 			to = m.bestSuccessor()
 		}
 		self := m.opt.Self.ID
@@ -111,7 +112,7 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 		watch := m.Watch()
 		switch lead := m.Lead(); {
 		case lead.Term > term && lead.Leader != 0:
-			if lead.Leader != to {
+			if lead.Leader != to && (!anybody || lead.Leader == m.opt.Self.ID) {
 				return fmt.Errorf("cluster: %d was elected, and not %d", lead.Leader, to)
 			}
 			return nil
