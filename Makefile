@@ -72,7 +72,8 @@ fuzz: ## each fuzz target for FUZZTIME
 
 sim: ## the whole server with power cuts, members of a cluster and their journals with everything that fails, SEEDS seeds each
 	$(GO) test ./internal/sim -timeout 0 -sim.seeds=$(or $(SEEDS),5000)
-	$(GO) test ./internal/cluster/core -timeout 0 -run 'TestSimulation|TestPlanted' -core.seeds=$(or $(SEEDS),5000) -core.planted=2000
+	$(GO) test ./internal/cluster/core -timeout 0 -run 'TestSimulation|TestPlanted|TestMembers' -core.seeds=$(or $(SEEDS),5000) -core.memberseeds=$(or $(SEEDS),5000) -core.planted=2000
+	$(GO) test ./internal/cluster -timeout 0 -run TestLives -cluster.seeds=$(or $(SEEDS),5000)
 	$(GO) test ./internal/journal -timeout 0 -run 'TestMembers' -journal.seeds=$(or $(SEEDS),5000)
 
 model: ## all states of a model of the cluster's own parts, up to STATES for each run, a minute for ten million
