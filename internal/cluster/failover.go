@@ -16,7 +16,7 @@ func (m *Member) Refused(id, term uint64) {
 			return
 		}
 		m.opt.Logger.Info("the leader's machine refuses connections: another one is elected", "leader", id, "term", term)
-		// One after the other: votes that are split cost an election timeout.
+		// One after the other: votes that are split cost an election timeout, and a vote takes a sync.
 		turn := 0
 		for _, k := range m.raft.members {
 			if k.ID != id && k.ID < m.opt.Self.ID {
@@ -31,5 +31,5 @@ func (m *Member) Refused(id, term uint64) {
 
 const (
 	standAfter = 20 * time.Millisecond
-	standEvery = 40 * time.Millisecond
+	standEvery = 120 * time.Millisecond
 )

@@ -237,7 +237,7 @@ func (c *Control) add(ctx context.Context, r Request) (cluster.Group, error) {
 		return c.Member.Group(), err
 	}
 	replaced := make(chan error, 1)
-	go func() { // it goes on until the new member, which is to start after the answer, has caught up
+	go func() { // #nosec G118 -- it goes on until the new member, which is to start after the answer, has caught up
 		ctx, cancel := context.WithTimeout(context.Background(), replaceTimeout)
 		defer cancel()
 		replaced <- c.Member.Replace(ctx, r.InPlaceOf, added)

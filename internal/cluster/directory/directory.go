@@ -231,11 +231,16 @@ func (d *Directory) own() error {
 	if !ok || os.Geteuid() != 0 || st.Uid == 0 {
 		return nil
 	}
-	return filepath.WalkDir(d.dir, func(path string, _ fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(d.dir) // its owner may put links there meanwhile
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.Lchown(path, int(st.Uid), int(st.Gid))
+		return root.Lchown(path, int(st.Uid), int(st.Gid))
 	})
 }
 
