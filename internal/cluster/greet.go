@@ -38,6 +38,7 @@ var (
 type peer struct {
 	hello        Hello
 	heard        int64            // when a message came last, on Options.Now; 0: none has
+	linked       bool             // it has said hello, and was not unreachable since
 	acknowledged raftlog.Position // the highest that it has acknowledged to this member
 	recorded     raftlog.Peer     // what Raft's log has of it
 }
@@ -105,6 +106,7 @@ func (m *Member) greet(from uint64, h Hello) error {
 	if err := m.raft.core.Heard(from, last); err != nil {
 		return err
 	}
+	p.linked = true
 	if p.hello = h; h.Starts > p.recorded.Starts {
 		p.recorded.Starts = h.Starts
 		m.record(from, p)

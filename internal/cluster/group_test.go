@@ -101,7 +101,9 @@ func TestMembers(t *testing.T) {
 		}
 
 		gone := w.machineOf(w.leader())
-		w.must(gone.member.Remove(t.Context(), gone.id))
+		if err := gone.member.Remove(t.Context(), gone.id); err != nil && !errors.Is(err, ErrNotLeader) {
+			w.fatalf("a leader cannot be removed: %v", err) // it may not hear that it was
+		}
 		w.until("another one leads", func() bool { m := w.whoLeads(); return m != nil && m.opt.Self.ID != gone.id })
 		w.must(gone.member.Close())
 		gone.member = nil
@@ -249,6 +251,39 @@ func TestFastFailover(t *testing.T) {
 		}
 		stop()
 		w.audit()
+		w.close()
+	})
+}
+
+// Members that follow send each other nothing, and know all the same who is there.
+func TestReachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		unreachable := func(m *machine) (n int) {
+			s, err := m.member.Status()
+			w.must(err)
+			for _, k := range s.Members {
+				if !k.Reachable {
+					n++
+				}
+			}
+			return n
+		}
+		for _, m := range w.machines {
+			for _, other := range w.machines {
+				if m != other {
+					w.must(m.member.Greet(other.id, other.member.Greeting()))
+				}
+			}
+			w.until("a member reaches all", func() bool { return unreachable(m) == 0 })
+		}
+		follower := w.machines[2]
+		if w.machineOf(w.leader()) == follower {
+			follower = w.machines[1]
+		}
+		gone := 6 - follower.id - w.leader().opt.Self.ID
+		follower.member.Unreachable(gone)
+		w.until("the follower has lost one", func() bool { return unreachable(follower) == 1 })
 		w.close()
 	})
 }

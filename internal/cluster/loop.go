@@ -174,7 +174,10 @@ func (m *Member) Step(message *raftpb.Message) {
 
 // Unreachable says that messages to another member are lost.
 func (m *Member) Unreachable(id uint64) {
-	m.mail.post(func() { m.raft.core.Unreachable(id) })
+	m.mail.post(func() {
+		m.peer(id).linked = false
+		m.raft.core.Unreachable(id)
+	})
 }
 
 // inLoop runs f in the raft loop and returns when it has run. It returns false if the member has failed or is

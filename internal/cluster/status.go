@@ -66,7 +66,8 @@ func (m *Member) status() Status {
 			ms.Reachable, ms.Applied, ms.Version = true, c.Applied().Index, m.opt.Version
 		} else {
 			p := m.peer(k.ID)
-			ms.Reachable, ms.Version = m.isReachable(k.ID), p.hello.Version
+			ms.Version = p.hello.Version
+			ms.Reachable = m.isReachable(k.ID) || p.linked && s.Leader != s.Self // members that follow send each other nothing
 			if of, ok := raft.Progress[k.ID]; ok {
 				ms.Applied = min(of.Match, s.Commit)
 				ms.Cut = of.Match+1 < first
