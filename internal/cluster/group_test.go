@@ -106,7 +106,9 @@ func TestMembers(t *testing.T) {
 		}
 		w.until("another one leads", func() bool { m := w.whoLeads(); return m != nil && m.opt.Self.ID != gone.id })
 		w.must(gone.member.Close())
+		w.mu.Lock()
 		gone.member = nil
+		w.mu.Unlock()
 		time.Sleep(time.Second)
 		if roles := w.roles(); len(roles) != 2 || roles[gone.id] != "" {
 			w.fatalf("the roles are %v after %d was removed", roles, gone.id)
