@@ -22,6 +22,10 @@ var (
 
 	// ErrBusy means that another change of the members, or a transfer, is under way.
 	ErrBusy = errors.New("cluster: another change of the members is under way; try again")
+
+	// ErrDeclined means that the member that was to lead has not taken over, and that this one leads on, or again. A member
+	// declines in its first 0.6 s.
+	ErrDeclined = errors.New("cluster: the leadership was not taken over")
 )
 
 // Add adds a member that learns what the others have, and makes it a voter when it has caught up. It returns when
@@ -113,11 +117,14 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 		switch lead := m.Lead(); {
 		case lead.Term > term && lead.Leader != 0:
 			if lead.Leader != to && (!anybody || lead.Leader == m.opt.Self.ID) {
+				if lead.Leader == m.opt.Self.ID {
+					return fmt.Errorf("%w by %d", ErrDeclined, to)
+				}
 				return fmt.Errorf("cluster: %d was elected, and not %d", lead.Leader, to)
 			}
 			return nil
 		case lead.Term == term && lead.Office > 0 && !m.isDraining():
-			return fmt.Errorf("cluster: %d has not taken over; this member leads on", to)
+			return fmt.Errorf("%w by %d", ErrDeclined, to)
 		}
 		if err := m.pause(ctx, watch); err != nil {
 			return err

@@ -206,8 +206,14 @@ const transferTries = 4
 // transfer lets another member lead.
 func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
 	for range transferTries {
-		err = c.Member.Transfer(ctx, to)
-		if err == nil || c.Member.Lead().Office == 0 {
+		if err = c.Member.Transfer(ctx, to); !errors.Is(err, cluster.ErrDeclined) {
+			return err
+		}
+		lead, waitErr := c.leader(ctx) // it may have to be elected again
+		if waitErr != nil {
+			return waitErr
+		}
+		if lead.Leader != c.Directory.ID {
 			return err
 		}
 	}
