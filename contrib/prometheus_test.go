@@ -170,6 +170,7 @@ func work(ctx context.Context, t *testing.T, addr string, opt *client.Options) {
 	sleepy, err := client.Dial(ctx, addr, opt)
 	must(err)
 	defer sleepy.Close()
+	put("slow", time.Hour, time.Minute) // it stays, and the tube with it: what is counted of a tube ends with that
 	put("slow", 0, time.Second)
 	must(sleepy.WatchOnly(ctx, "slow"))
 	_, err = sleepy.Reserve(ctx)
