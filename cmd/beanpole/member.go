@@ -63,7 +63,7 @@ func (q *queue) openMember(dir string, fastFailover bool, j journal.Options, e e
 	m.transport = transport.New(transport.Options{
 		Listener: listener, Credentials: d.Credentials,
 		Refused: m.refused, Term: func() uint64 { return m.Lead().Term },
-		Client: m.serveClient, CatchUp: m.serveCatchUp, Request: m.answer, Join: m.admit,
+		Client: m.serveClient, CatchUp: m.serveCatchUp, Request: m.control.Request, Join: m.admit,
 		Logger: log,
 	})
 	m.control.Transport = m.transport
@@ -125,10 +125,6 @@ func (t membersOf) SetMembers(members []raftlog.Member) {
 			t.m.log.Warn("cannot note where the other members are", "err", err)
 		}
 	})
-}
-
-func (m *member) answer(ctx context.Context, from uint64, body []byte) ([]byte, error) {
-	return m.control.Request(ctx, from, body)
 }
 
 func (m *member) admit(ctx context.Context, client net.Addr, body []byte) ([]byte, error) {

@@ -99,8 +99,7 @@ of the members must. ALL JOBS IN DIR ARE REMOVED: the new member gets them from 
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d\n", id)
-			return err
+			return printID(cmd, id)
 		},
 	}
 }

@@ -31,22 +31,12 @@ cannot be used.`
 
 // New returns the command cluster.
 func New() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:                   "cluster COMMAND ...",
-		Short:                 "make a cluster, and ask and change who its members are",
-		Long:                  long,
-		Example:               example,
-		DisableFlagsInUseLine: true,
-		Args:                  cobra.ArbitraryArgs, // RunE says what is wrong with them
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return command.UnknownArgument(cmd, args)
-		},
-	}
-	cmd.AddCommand(newInit(), newToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newLeave(), newRejoin(), newRecover())
-	return cmd
+	return command.Group(&cobra.Command{
+		Use:     "cluster COMMAND ...",
+		Short:   "make a cluster, and ask and change who its members are",
+		Long:    long,
+		Example: example,
+	}, newInit(), newToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newLeave(), newRejoin(), newRecover())
 }
 
 // arguments is for commands that take so many arguments, which are described.
@@ -75,6 +65,12 @@ func parseID(text string) (uint64, error) {
 		return 0, command.UsageError("%q is not the id of a member (see: beanpole cluster status DIR)", text)
 	}
 	return id, nil
+}
+
+// printID prints the id that a member was given.
+func printID(cmd *cobra.Command, id uint64) error {
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "member %d\n", id)
+	return err
 }
 
 // patience is how long a command waits for the cluster.

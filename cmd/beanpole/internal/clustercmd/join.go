@@ -185,8 +185,7 @@ func makeFirst(cmd *cobra.Command, dir, listen string) error {
 	if err != nil {
 		return command.WithCode(command.ExitJournal, err)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d\n", id)
-	return err
+	return printID(cmd, id)
 }
 
 func newReplace() *cobra.Command {
@@ -236,8 +235,7 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 	if err := settle(dir, j.listen, joined); err != nil {
 		return command.WithCode(command.ExitJournal, err)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "member %d\n", joined.ID)
-	return err
+	return printID(cmd, joined.ID)
 }
 
 // readToken reads the token in a file.

@@ -10,6 +10,20 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return UnknownArgument(cmd, args)
 }
 
+// Group makes a command one that only has others: without arguments it prints its help.
+func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.DisableFlagsInUseLine = true
+	cmd.Args = cobra.ArbitraryArgs // RunE says what is wrong with them
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return UnknownArgument(cmd, args)
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 // UnknownArgument returns the error for arguments that a command does not take, and
 // names the subcommand that was perhaps meant.
 func UnknownArgument(cmd *cobra.Command, args []string) error {

@@ -29,22 +29,12 @@ command line is wrong, 10 the directory cannot be used.`
 
 // New returns the command journal.
 func New() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:                   "journal COMMAND DIR",
-		Short:                 "check, dump, repair, back up, import or export a journal",
-		Long:                  long,
-		Example:               example,
-		DisableFlagsInUseLine: true,
-		Args:                  cobra.ArbitraryArgs, // RunE says what is wrong with them
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return command.UnknownArgument(cmd, args)
-		},
-	}
-	cmd.AddCommand(newCheck(), newDump(), newRepair(), newImport(), newExport(), newBackup())
-	return cmd
+	return command.Group(&cobra.Command{
+		Use:     "journal COMMAND DIR",
+		Short:   "check, dump, repair, back up, import or export a journal",
+		Long:    long,
+		Example: example,
+	}, newCheck(), newDump(), newRepair(), newImport(), newExport(), newBackup())
 }
 
 // newCommand returns a command about the journal in the directory that is its first argument, which
