@@ -136,10 +136,16 @@ func (s *Series) sum() {
 			all = append(all, *v)
 		}
 	}
-	if n := len(all); n > 0 {
-		slices.Sort(all)
-		s.Spread = &Spread{Median: (all[(n-1)/2] + all[n/2]) / 2, Min: all[0], Max: all[n-1]}
+	if len(all) > 0 {
+		s.Spread = NewSpread(all)
 	}
+}
+
+// NewSpread returns the spread of values, of which there must be one at least.
+func NewSpread(values []float64) *Spread {
+	values = slices.Sorted(slices.Values(values))
+	n := len(values)
+	return &Spread{Median: (values[(n-1)/2] + values[n/2]) / 2, Min: values[0], Max: values[n-1]}
 }
 
 // quotients returns the series of over/under. Where there is nothing to divide by,

@@ -11,57 +11,28 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/procfs"
-
+	"github.com/beanpole-mq/beanpole/internal/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// A process is one of beanpole.
+// A process is a beanpole with a directory of its own.
 type process struct {
+	*bench.Process
 	program, dir string
-	addr         string // for clients
-	cmd          *exec.Cmd
 }
 
-// start starts the process, and returns when it answers clients.
-func (s *process) start(ctx context.Context) error {
-	_, port, err := net.SplitHostPort(s.addr)
-	if err != nil {
-		return err
-	}
-	s.cmd = exec.CommandContext(ctx, s.program, "-l", "127.0.0.1", "-p", port, "-b", s.dir)
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	for {
-		nc, err := net.Dial("tcp", s.addr)
-		if err == nil {
-			return nc.Close()
-		}
-		if s.hasEnded() {
-			return fmt.Errorf("%s -b %s has ended; run it by hand to see why", s.program, s.dir)
-		}
-		if err := pause(ctx); err != nil {
-			return fmt.Errorf("%s does not listen on %s: %w", s.program, s.addr, err)
-		}
-	}
+// start starts the process, in place of one that was killed, and returns when it answers clients.
+func (p *process) start(ctx context.Context) (err error) {
+	p.stop()
+	server := bench.Server{Command: []string{p.program, "-l", "127.0.0.1", "-p", "{port}", "-b", "{dir}"}}
+	p.Process, err = server.Start(ctx, p.dir)
+	return err
 }
 
-// hasEnded reports whether the process has ended by itself.
-func (s *process) hasEnded() bool {
-	p, err := procfs.NewProc(s.cmd.Process.Pid)
-	if err != nil {
-		return true
-	}
-	st, err := p.Stat()
-	return err != nil || st.State == "Z"
-}
-
-func (s *process) kill() {
-	if s.cmd != nil && s.cmd.Process != nil {
-		s.cmd.Process.Kill()
-		s.cmd.Wait()
+func (p *process) stop() {
+	if p.Process != nil {
+		p.Process.Stop()
 	}
 }
 
@@ -94,23 +65,18 @@ func put(ctx context.Context, addr string, connections, body int, duration time.
 type single struct{ process }
 
 func startSingle(ctx context.Context, program, dir string) (*single, error) {
-	ports, err := reservePorts(1)
-	if err != nil {
-		return nil, err
-	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &single{process{program: program, dir: dir, addr: net.JoinHostPort("127.0.0.1", ports[0])}}
+	s := &single{process{program: program, dir: dir}}
 	return s, s.start(ctx)
 }
 
 func (s *single) name() string { return "single server, sync before each reply" }
-func (s *single) pids() []int  { return []int{s.cmd.Process.Pid} }
-func (s *single) stop()        { s.kill() }
+func (s *single) pids() []int  { return []int{s.PID} }
 
 func (s *single) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
-	return put(ctx, s.addr, connections, body, duration)
+	return put(ctx, s.Addr, connections, body, duration)
 }
 
 // A cluster is three servers that keep one queue.
@@ -118,17 +84,18 @@ type cluster struct {
 	program string
 	members []*process
 	listen  []string // for the other members
+	ports   ports    // of listen
 }
 
 func startCluster(ctx context.Context, program, dir string) (*cluster, error) {
-	ports, err := reservePorts(2 * members)
+	ports, err := reservePorts(members)
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{program: program}
+	c := &cluster{program: program, ports: ports}
 	for i := range members {
-		c.members = append(c.members, &process{program: program, dir: filepath.Join(dir, fmt.Sprint(i)), addr: net.JoinHostPort("127.0.0.1", ports[i])})
-		c.listen = append(c.listen, net.JoinHostPort("127.0.0.1", ports[members+i]))
+		c.members = append(c.members, &process{program: program, dir: filepath.Join(dir, fmt.Sprint(i))})
+		c.listen = append(c.listen, net.JoinHostPort("127.0.0.1", ports[i].String()))
 	}
 	for i, m := range c.members {
 		err := c.admit(ctx, i)
@@ -233,8 +200,9 @@ func (c *cluster) look(ctx context.Context) (leader, voters int) {
 
 func (c *cluster) stop() {
 	for _, m := range c.members {
-		m.kill()
+		m.stop()
 	}
+	c.ports.release()
 }
 
 // at is a cluster whose clients are all at one member.
@@ -252,7 +220,7 @@ func (a at) name() string {
 
 func (a at) pids() (pids []int) {
 	for _, m := range a.members {
-		pids = append(pids, m.cmd.Process.Pid)
+		pids = append(pids, m.PID)
 	}
 	return pids
 }
@@ -265,5 +233,5 @@ func (a at) put(ctx context.Context, connections, body int, duration time.Durati
 	if !a.leader {
 		leader = (leader + 1) % members
 	}
-	return put(ctx, a.members[leader].addr, connections, body, duration)
+	return put(ctx, a.members[leader].Addr, connections, body, duration)
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -21,8 +21,9 @@ func (opt *options) measureGaps(ctx context.Context, w io.Writer, c *cluster) er
 		}
 		gaps = append(gaps, float64(gap))
 	}
+	s := bench.NewSpread(gaps)
 	fmt.Fprintf(w, "The leader killed %d times: a client that looks for the new one has no answer for %v (median), %v at most.\n",
-		opt.kills, short(middle(gaps)), short(slices.Max(gaps)))
+		opt.kills, short(s.Median), short(s.Max))
 	return nil
 }
 
@@ -42,11 +43,8 @@ func (opt *options) measureGap(ctx context.Context, c *cluster) (gap time.Durati
 			return 0, err
 		}
 	}
-	killed := make(chan struct{})
-	go func() {
-		defer close(killed)
-		c.members[leader].kill()
-	}()
+	killed := make(chan error, 1)
+	go func() { killed <- c.members[leader].Kill() }()
 	last := time.Now()
 	for s.lost == 0 {
 		if err := s.put(ctx); err != nil {
@@ -56,7 +54,9 @@ func (opt *options) measureGap(ctx context.Context, c *cluster) (gap time.Durati
 		gap, last = max(gap, now.Sub(last)), now
 	}
 	s.hangUp()
-	<-killed
+	if err := <-killed; err != nil {
+		return 0, err
+	}
 	if err := c.members[leader].start(ctx); err != nil {
 		return 0, err
 	}
@@ -76,7 +76,7 @@ type seeker struct {
 func (s *seeker) put(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if s.d == nil {
-			d, err := load.Dial(ctx, s.members[s.next].addr)
+			d, err := load.Dial(ctx, s.members[s.next].Addr)
 			if err != nil {
 				s.next = (s.next + 1) % members
 				time.Sleep(time.Millisecond)

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/beanpole-mq/beanpole/internal/bench"
 	"github.com/beanpole-mq/beanpole/internal/freeport"
 	"github.com/beanpole-mq/beanpole/internal/load"
 )
@@ -31,32 +30,29 @@ const (
 
 // A jetStream is three servers, each a process of its own.
 type jetStream struct {
-	servers []*exec.Cmd
-	clients []string // their addresses
-	leader  string   // the address of the stream's leader
+	servers []*bench.Process
+	ports   ports  // for each other
+	leader  string // the address of the stream's leader
 }
 
 func startJetStream(ctx context.Context, dir string) (*jetStream, error) {
-	ports, err := reservePorts(2 * members)
+	ports, err := reservePorts(members)
 	if err != nil {
 		return nil, err
 	}
+	j := &jetStream{ports: ports}
 	var routes []string
-	for i := range members {
-		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%s", ports[members+i]))
+	for _, p := range ports {
+		routes = append(routes, "nats://127.0.0.1:"+p.String())
 	}
-	j := &jetStream{}
-	for i := range members {
-		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%s\njetstream { store_dir: %q, sync_interval: always }\ncluster { name: c, listen: 127.0.0.1:%s, routes: [%s] }\n",
-			i, ports[i], filepath.Join(dir, fmt.Sprint(i)), ports[members+i], strings.Join(routes, ", "))
-		cmd := exec.CommandContext(ctx, os.Args[0], serveJetStream)
-		cmd.Stdin, cmd.Stderr = strings.NewReader(config), os.Stderr
-		if err := cmd.Start(); err != nil {
+	for i, p := range ports {
+		s := bench.Server{Command: []string{os.Args[0], serveJetStream, serverName(i), "{port}", p.String(), strings.Join(routes, ","), "{dir}"}}
+		started, err := s.Start(ctx, filepath.Join(dir, serverName(i)))
+		if err != nil {
 			j.stop()
 			return nil, err
 		}
-		j.servers = append(j.servers, cmd)
-		j.clients = append(j.clients, fmt.Sprintf("nats://127.0.0.1:%s", ports[i]))
+		j.servers = append(j.servers, started)
 	}
 	if err := j.create(ctx); err != nil {
 		j.stop()
@@ -65,37 +61,50 @@ func startJetStream(ctx context.Context, dir string) (*jetStream, error) {
 	return j, nil
 }
 
-// reservePorts returns free ports.
-func reservePorts(n int) (ports []string, err error) {
+func serverName(i int) string { return fmt.Sprintf("n%d", i) }
+
+// ports are reserved for servers that are to find each other.
+type ports []*freeport.Port
+
+func reservePorts(n int) (ports, error) {
+	var ps ports
 	for range n {
 		p, err := freeport.Reserve()
 		if err != nil {
+			ps.release()
 			return nil, err
 		}
-		defer p.Release()
-		ports = append(ports, p.String())
+		ps = append(ps, p)
 	}
-	return ports, nil
+	return ps, nil
 }
 
-// runJetStream is a JetStream server with the configuration that it reads.
-func runJetStream(in io.Reader, _ io.Writer) error {
-	f, err := os.CreateTemp("", "jetstream-")
+func (ps ports) release() {
+	for _, p := range ps {
+		p.Release()
+	}
+}
+
+// runJetStream is a JetStream server. Its arguments are its name, its ports for clients and for the others, the addresses of all, and
+// its directory.
+func runJetStream(args []string) error {
+	if len(args) != 5 {
+		return errors.New("want five arguments")
+	}
+	clients, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, bufio.NewReader(in))
-	err = errors.Join(err, f.Close())
-	defer os.Remove(f.Name())
+	others, err := strconv.Atoi(args[2])
 	if err != nil {
 		return err
 	}
-	opt, err := server.ProcessConfigFile(f.Name())
-	if err != nil {
-		return err
-	}
-	opt.NoLog = true
-	s, err := server.NewServer(opt)
+	s, err := server.NewServer(&server.Options{
+		ServerName: args[0], Host: "127.0.0.1", Port: clients, NoLog: true, NoSigs: true,
+		JetStream: true, StoreDir: args[4], SyncAlways: true,
+		Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: others},
+		Routes:  server.RoutesFromStr(args[3]),
+	})
 	if err != nil {
 		return err
 	}
@@ -106,7 +115,7 @@ func runJetStream(in io.Reader, _ io.Writer) error {
 
 // create makes the stream, as soon as the servers have found each other.
 func (j *jetStream) create(ctx context.Context) error {
-	nc, err := nats.Connect(strings.Join(j.clients, ","), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
+	nc, err := nats.Connect(url(j.servers[0]), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {
 		return err
 	}
@@ -121,10 +130,12 @@ func (j *jetStream) create(ctx context.Context) error {
 		if err == nil {
 			info, infoErr := s.Info(ctx)
 			if infoErr == nil && info.Cluster != nil && info.Cluster.Leader != "" {
-				var i int
-				_, err = fmt.Sscanf(info.Cluster.Leader, "n%d", &i)
-				j.leader = j.clients[i]
-				return err
+				for i, p := range j.servers {
+					if serverName(i) == info.Cluster.Leader {
+						j.leader = url(p)
+					}
+				}
+				return nil
 			}
 		}
 		select {
@@ -139,17 +150,19 @@ func (j *jetStream) name() string { return "JetStream, 3 replicas, sync always" 
 
 func (j *jetStream) pids() (pids []int) {
 	for _, s := range j.servers {
-		pids = append(pids, s.Process.Pid)
+		pids = append(pids, s.PID)
 	}
 	return pids
 }
 
 func (j *jetStream) stop() {
 	for _, s := range j.servers {
-		s.Process.Kill()
-		s.Wait()
+		s.Stop()
 	}
+	j.ports.release()
 }
+
+func url(p *bench.Process) string { return "nats://" + p.Addr }
 
 func (j *jetStream) put(ctx context.Context, connections, body int, duration time.Duration) (load.Result, error) {
 	clients := make([]jetstream.JetStream, connections)

@@ -8,12 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
 )
 
@@ -28,8 +28,8 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == serveJetStream {
-		if err := runJetStream(os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == serveJetStream {
+		if err := runJetStream(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, "clusterbench: jetstream:", err)
 			os.Exit(1)
 		}
@@ -157,7 +157,7 @@ func median(cells []cell, of func(cell) float64) float64 {
 	for i, c := range cells {
 		values[i] = of(c)
 	}
-	return middle(values)
+	return bench.NewSpread(values).Median
 }
 
 // ratios returns the median, the smallest and the largest of the ratios of the rates within a round.
@@ -166,12 +166,8 @@ func ratios(a, b []cell) string {
 	for i := range a {
 		all[i] = a[i].rate / b[i].rate
 	}
-	return fmt.Sprintf("%.2f (%.2f..%.2f)", middle(all), slices.Min(all), slices.Max(all))
-}
-
-func middle(values []float64) float64 {
-	values = slices.Sorted(slices.Values(values))
-	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+	s := bench.NewSpread(all)
+	return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max)
 }
 
 // short returns a time in ns, with three digits.
