@@ -7,7 +7,7 @@ UNITS ?= /etc/systemd/system
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 ARCH ?= $(shell $(GO) env GOARCH)
 
-.PHONY: all build test race test-32 lint scan vulncheck interop fuzz sim model crash soak cluster-soak budget bench bench-compare install manual package release image clean
+.PHONY: all build test race busy test-32 lint scan vulncheck interop fuzz sim model crash soak cluster-soak budget bench bench-compare install manual package release image clean
 
 all: lint test build
 
@@ -19,7 +19,7 @@ build: ## the binary, bin/beanpole, which needs no library of the system
 
 test: ## everything that needs only Go; what needs beanstalkd is skipped where it is not installed
 	$(GO) vet ./...
-	$(GO) test ./...
+	$(GO) test -timeout 20m ./...
 
 # These run a process of the real program, which is not built with the race
 # detector: it would look for races in the test alone.
@@ -29,7 +29,10 @@ PROCESSES := /internal/(soak|conformance|conformance/interop)$$
 SIMULATED := /internal/cluster/(core|model)$$
 
 race: ## the same under the race detector; needs a C compiler
-	$(GO) test -race $$($(GO) list ./... | grep -vE '$(PROCESSES)|$(SIMULATED)')
+	$(GO) test -timeout 20m -race $$($(GO) list ./... | grep -vE '$(PROCESSES)|$(SIMULATED)')
+
+busy: ## make test and make race ROUNDS times, beside BUSY processes that only compute
+	.ci/busy $(or $(ROUNDS),20) $(or $(BUSY),8)
 
 # Linux on amd64 runs programs of 32 bits, unless its kernel was built without that.
 test-32: ## the server and the client with integers of 32 bits
@@ -60,6 +63,7 @@ vulncheck: ## govulncheck: known vulnerabilities that our code reaches; asks VUL
 interop: build ## the real beanstalkd as twin, and real clients of four languages, also with TLS and tokens, and a real Prometheus; installs what it needs
 	internal/conformance/interop/run -md doc/clients.md bin/beanpole
 	$(GO) test ./internal/conformance/interop -count=1 -interop.all
+	$(GO) test ./internal/conformance/interop -count=1 -interop.all -interop.follower -run 'TestTLS/somebody|TestTokenInPut'
 	$(GO) test ./contrib -count=1 -contrib.prometheus
 	contrib/grafana/check
 	$(GO) test ./internal/conformance -count=1 -run 'TestTwin|TestReference|TestBeanpole' -twin.rounds=$(or $(ROUNDS),20)
@@ -86,8 +90,8 @@ crash: ## kill -9 of the real process under load, ROUNDS times
 soak: ## random clients, faults and restarts for DURATION, against a ledger; takes a SEED and a PROGRAM; uses strace, and a tmpfs if it may mount one
 	$(GO) test ./internal/soak -run Soak -timeout 0 -v -count=1 -soak.for=$(or $(DURATION),1h) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
 
-cluster-soak: ## three members as processes, with ROUNDS faults under load, histories checked with porcupine; takes a SEED and a PROGRAM
-	$(GO) test ./internal/soak -run 'TestCluster$$' -timeout 0 -v -count=1 -cluster.rounds=$(or $(ROUNDS),50) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
+cluster-soak: ## three members as processes, with ROUNDS faults under load, those of the name FAULTS or all, histories checked with porcupine; takes a SEED, a PROGRAM, and an OLD one to change to and back
+	$(GO) test ./internal/soak -run 'TestCluster$$' -timeout 0 -v -count=1 -cluster.rounds=$(or $(ROUNDS),50) -cluster.faults='$(FAULTS)' -cluster.old=$(abspath $(OLD)) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
 
 budget: ## instructions, system calls and allocations per command against their budgets; UPDATE=1 writes new ones; needs valgrind and strace
 	$(GO) test -run Alloc -count=1 ./...
@@ -96,9 +100,8 @@ budget: ## instructions, system calls and allocations per command against their 
 bench: ## benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-bench-compare: build ## writes doc/benchmarks.md: beanpole beside Debian's beanstalkd
-	doc/benchmarks.sh bin/beanpole > doc/benchmarks.md.new
-	mv doc/benchmarks.md.new doc/benchmarks.md
+bench-compare: build ## measures what is in doc/benchmarks.md, part by part: beanpole beside Debian's beanstalkd
+	doc/benchmarks.sh bin/beanpole
 
 # The settings of a service are dist/beanpole.toml with a journal, and the admin pages
 # on loopback.

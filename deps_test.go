@@ -50,7 +50,7 @@ var arrows = map[string]string{
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "internal/access internal/admin/api internal/console/decode",
 	"internal/console/decode":  "",
-	"internal/admin/api":       "internal/access internal/broker internal/engine internal/jobjson internal/rights internal/server internal/wire",
+	"internal/admin/api":       "client internal/access internal/broker internal/cluster/status internal/engine internal/jobjson internal/rights internal/server internal/wire",
 	"internal/admin/door":      "",
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
@@ -62,12 +62,14 @@ var arrows = map[string]string{
 	"internal/cluster/core":      "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/model":     "",
 	"internal/cluster/entry":     "internal/engine internal/record",
-	"internal/cluster":           "internal/broker internal/cluster/catchup internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/engine internal/journal internal/vfs go.etcd.io/raft golang.org/x/sys google.golang.org/protobuf",
+	"internal/cluster":           "internal/broker internal/cluster/catchup internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/cluster/status internal/engine internal/journal internal/vfs go.etcd.io/raft golang.org/x/sys google.golang.org/protobuf",
 	"internal/cluster/catchup":   "internal/engine internal/record",
 	"internal/cluster/directory": "",
-	"internal/cluster/transport": "internal/cluster internal/cluster/directory internal/cluster/raftlog github.com/hashicorp/yamux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",
+	"internal/cluster/status":    "internal/wire",
+	"internal/mux":               "",
+	"internal/cluster/transport": "internal/access internal/cluster internal/cluster/directory internal/cluster/raftlog internal/mux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",
 
-	"internal/cluster/control": "internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/transport internal/wire",
+	"internal/cluster/control": "internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport",
 
 	// For programs of others. What is in contrib is no code, and tests hold it against the program.
 	"contrib":             "",
@@ -83,7 +85,9 @@ var arrows = map[string]string{
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
 	"internal/bench":         "internal/freeport internal/load internal/wire golang.org/x/sync golang.org/x/sys",
 	"internal/bench/compare": "internal/bench internal/load",
-	"internal/bench/console": "internal/bench github.com/HdrHistogram",
+	"internal/bench/plot":    "internal/bench internal/load",
+	"internal/bench/console": "internal/bench internal/load internal/wire",
+	"internal/demo":          "client golang.org/x/sync",
 	"internal/budget":        "",
 	"internal/budget/driver": "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
 	"internal/conformance":   "internal/freeport",
@@ -95,9 +99,9 @@ var arrows = map[string]string{
 
 	// The program. Its main package is the only place where the pieces meet.
 	"cmd/beanpole": "cmd/beanpole/internal/benchcmd cmd/beanpole/internal/clustercmd cmd/beanpole/internal/command cmd/beanpole/internal/config cmd/beanpole/internal/journalcmd cmd/beanpole/internal/manual " +
-		"internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/transport internal/console internal/conversation internal/engine internal/histogram internal/journal internal/ratelog internal/server internal/vfs internal/wire " +
+		"internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/console internal/conversation internal/engine internal/histogram internal/journal internal/ratelog internal/server internal/vfs internal/wire " +
 		"github.com/coreos/go-systemd github.com/spf13",
-	"cmd/beanpole/internal/clustercmd": "client cmd/beanpole/internal/command internal/cli internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/transport internal/vfs github.com/spf13",
+	"cmd/beanpole/internal/clustercmd": "client cmd/beanpole/internal/command internal/cli internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
 	"cmd/beanpole/internal/command":    "github.com/spf13",
 	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"cmd/beanpole/internal/manual":     "",

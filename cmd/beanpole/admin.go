@@ -32,13 +32,10 @@ const adminRequests = 64
 type adminServer struct {
 	http.Server
 	listener net.Listener
+	others   []otherServer // that the console shows
 	pages    atomic.Pointer[http.Handler]
 
-	console    *console.Console // nil: there is none
-	operations *api.API         // nil: the queue is not there yet
-
-	record        context.CancelFunc // ends the samples of what the server counts; nil: there are none
-	recordingDone chan struct{}
+	console *console.Console // nil: there is none
 }
 
 // listenAdmin opens the socket of the admin pages and serves them. Nil if there are
@@ -51,6 +48,10 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 	if err != nil {
 		return nil, command.UsageError("--admin: %w", err)
 	}
+	others, err := readOthers(opt)
+	if err != nil {
+		return nil, err
+	}
 	listeners, err := server.Listen(ctx, []server.Address{addr}, opt.UnixMode)
 	if err != nil {
 		return nil, command.WithCode(command.ExitSocket, fmt.Errorf("--admin: %w%s", err, hint(err)))
@@ -59,7 +60,7 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 		closeAll(listeners)
 		return nil, err
 	}
-	a := &adminServer{listener: listeners[0]}
+	a := &adminServer{listener: listeners[0], others: others}
 	a.pages.Store(new(starting()))
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
 	d := door.New(a.listener, adminDoor(opt))
@@ -76,6 +77,9 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 		}
 	}()
 	log.Info("serving the admin pages", "address", describe(a.listener.Addr()))
+	for _, warning := range otherWarnings(opt, others) {
+		log.Warn(warning)
+	}
 	if tcp, ok := a.listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(opt.Terms.Networks) == 0 &&
 		opt.Terms.TLS.ClientCA == "" && !sec.HasIdentities() {
 		log.Warn("anybody who can reach this address can manage the queue: restrict it with --networks or --tls-client-ca, "+
@@ -120,15 +124,13 @@ func starting() http.Handler {
 }
 
 // ready puts the pages of a queue in the place of those of the start.
-func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv *server.Server, sec *security, about *facts) {
+func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv *server.Server, sec *security, operations *operations) {
 	if a == nil {
 		return
 	}
-	sessions := console.NewSessions()
-	identify := sessions.Identify(api.Identify(sec.Control))
 	o := admin.Options{
 		Version: version(), Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: log,
-		Server: srv.Counts, Identify: identify, Refused: srv.Refused,
+		API: operations, Server: srv.Counts, Identify: operations.identify, Refused: srv.Refused,
 		Certificates: sec.expiries, Warnings: func() []string { return certificateWarnings(sec.expiries(), time.Now()) },
 	}
 	if j := q.journal; j != nil {
@@ -147,14 +149,6 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 			return ""
 		}
 	}
-	about.admin = listening{a.listener, opt.Terms}
-	forAPI := api.Options{
-		Server: srv, Identify: identify, Version: version(), Journal: q.journalHealth(), Logger: log, Facts: about.tell, LimitOf: about.limitOf,
-	}
-	if q.journal != nil {
-		forAPI.RewriteJournal = func() { q.journal().Rewrite() }
-		forAPI.Backup = func() (api.Backup, error) { return openBackup(opt.Journal.Dir) }
-	}
 	if m := q.member; m != nil {
 		health := o.NotReady
 		o.NotReady = func() string {
@@ -164,15 +158,11 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 			return health()
 		}
 		o.Cluster = m.metrics
-		forAPI.MayChange = m.mayChange
-		forAPI.Cluster = m.forAPI
 	}
-	operations := api.New(q.broker, forAPI)
-	o.API, a.operations = operations, operations
-	a.startRecording(operations)
 	if opt.Admin.Console {
 		a.console = console.New(operations, console.Options{
-			Identify: identify, Sessions: sessions, ReadOnly: opt.Admin.ConsoleReadOnly, Host: hostname(), Version: version(), Logger: log,
+			Identify: operations.identify, Sessions: operations.sessions, ReadOnly: opt.Admin.ConsoleReadOnly, Host: hostname(), Version: version(), Logger: log,
+			Servers: consoleServers(operations.API, a.others),
 		})
 		o.Console = a.console
 	}
@@ -189,17 +179,6 @@ func hostname() string {
 	return name
 }
 
-// startRecording lets the API take its samples until stop.
-func (a *adminServer) startRecording(operations *api.API) {
-	var ctx context.Context
-	ctx, a.record = context.WithCancel(context.Background())
-	a.recordingDone = make(chan struct{})
-	go func() {
-		defer close(a.recordingDone)
-		operations.Record(ctx)
-	}()
-}
-
 // adminGrace is how long a request may take that is under way when the server stops.
 const adminGrace = time.Second
 
@@ -212,17 +191,9 @@ func (a *adminServer) stop() {
 	if a.console != nil {
 		a.console.Close() // a stream would not end by itself
 	}
-	if a.operations != nil {
-		a.operations.Close() // its tasks
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), adminGrace)
 	defer cancel()
 	if err := a.Shutdown(ctx); err != nil {
 		a.Close()
-	}
-	if a.record != nil {
-		a.record()
-		<-a.recordingDone
-		a.record = nil
 	}
 }

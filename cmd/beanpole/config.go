@@ -112,7 +112,11 @@ func checkConfig(s *config.Settings, w io.Writer) error {
 			return command.WithCode(command.ExitJournal, fmt.Errorf("journal: %s is not a directory (it must exist)", dir))
 		}
 	}
-	for _, warning := range certificateWarnings(sec.expiries(), time.Now()) {
+	others, err := readOthers(opt)
+	if err != nil {
+		return err
+	}
+	for _, warning := range append(certificateWarnings(sec.expiries(), time.Now()), otherWarnings(opt, others)...) {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	fmt.Fprintln(w, "the configuration is good")

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"os"
 	"runtime"
 	"slices"
@@ -18,12 +21,15 @@ type facts struct {
 	latest    atomic.Pointer[config.Settings] // that were read last
 	security  *security
 	listeners []listening
-	admin     listening
-	journal   string // directory; empty: there is none
+	admin     *listening // nil: there are no admin pages
+	journal   string     // directory; empty: there is none
 }
 
-func newFacts(s *config.Settings, sec *security, listeners []listening) *facts {
+func newFacts(s *config.Settings, sec *security, listeners []listening, pages *adminServer) *facts {
 	f := &facts{since: time.Now(), started: s, security: sec, listeners: listeners, journal: s.Options.Journal.Dir}
+	if pages != nil {
+		f.admin = &listening{pages.listener, s.Options.Terms}
+	}
 	f.latest.Store(s)
 	return f
 }
@@ -38,7 +44,9 @@ func (f *facts) tell() api.ServerFacts {
 	for _, l := range f.listeners {
 		told.Listeners = append(told.Listeners, l.fact("clients"))
 	}
-	told.Listeners = append(told.Listeners, f.admin.fact("admin pages"))
+	if f.admin != nil {
+		told.Listeners = append(told.Listeners, f.admin.fact("admin pages"))
+	}
 	for _, e := range f.security.expiries() {
 		told.Certificates = append(told.Certificates, api.Certificate{
 			File: e.File, Begins: e.Begin.UTC().Format(time.RFC3339), Ends: e.End.UTC().Format(time.RFC3339), Soon: e.Soon(time.Now()),
@@ -77,11 +85,32 @@ func rowsOf(s *config.Settings) map[string]config.Row {
 // tables returns those in force.
 func (f *facts) tables() config.Tables {
 	t, started := f.latest.Load().Options.Tables, f.started.Options.Tables
-	t.Listeners = started.Listeners
+	t.Listeners, t.Servers = started.Listeners, started.Servers
 	if !f.security.Asks() {
 		t.Identities, t.Rules = started.Identities, started.Rules
 	}
 	return t
+}
+
+// sharedSettings are those that should be the same at all members of a cluster, because the leader's count for clients
+// of all, or because they say how the members agree.
+var sharedSettings = []string{"max-job-size", "compat", "max-memory", "max-tubes", "max-watched", "max-commands-per-second", "cluster-fast-failover"}
+
+// shared returns what should be the same at all members: values of settings, and sums of tables, by name.
+func (f *facts) shared() map[string]string {
+	all := make(map[string]string)
+	for _, s := range f.settings() {
+		if slices.Contains(sharedSettings, s.Name) {
+			all[s.Name] = s.Value
+		}
+	}
+	t := f.tables()
+	for name, table := range map[string]any{"[[identity]]": t.Identities, "[[rule]]": t.Rules, "[[limit]]": t.Limits} {
+		text, _ := json.Marshal(table) // it has texts and numbers
+		sum := sha256.Sum256(text)
+		all[name] = hex.EncodeToString(sum[:8])
+	}
+	return all
 }
 
 // limitOf returns which table limits a tube.

@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 //	examples NAME FILE              run the examples of a page against the admin pages of a server
 //	port NAME                       set $NAME to a free port of 127.0.0.1
 //	until REGEXP PROGRAM ARG...     run the program until its stdout has a match, which is the stdout then
+//	plant DIR JOB                   delete a job in the journal of a member, of which the cluster does not know
 //	signal NAME SIGNAL              send TERM, INT, HUP, USR1 or KILL to a server
 //	logs NAME REGEXP                wait until the server has logged a match
 //	exited NAME CODE                wait until the server has exited, with this code
@@ -105,6 +106,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		"fetch":  scriptFetch,
 		"port":   scriptPort,
 		"until":  scriptUntil,
+		"plant":  scriptPlant,
 		"signal": scriptSignal,
 		"logs":   scriptLogs,
 		"exited": scriptExited,

@@ -16,12 +16,12 @@ import (
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
 	"github.com/beanpole-mq/beanpole/internal/admin"
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
@@ -36,6 +36,7 @@ type member struct {
 	dir       *directory.Directory
 	transport *transport.Transport
 	control   control.Control
+	api       *apiRelay
 	log       *slog.Logger
 	opened    chan struct{} // closed when Member is there
 	done      sync.WaitGroup
@@ -59,11 +60,12 @@ func (q *queue) openMember(dir string, fastFailover bool, j journal.Options, e e
 		return command.WithCode(command.ExitSocket, fmt.Errorf("the address for the other members: %w%s", err, hint(err)))
 	}
 	m := &member{dir: d, log: log, opened: make(chan struct{})}
-	m.control = control.Control{Member: m, Directory: d}
+	m.control.Member, m.control.Directory = m, d
+	m.api = newAPIRelay(m, log)
 	m.transport = transport.New(transport.Options{
 		Listener: listener, Credentials: d.Credentials,
 		Refused: m.refused, Term: func() uint64 { return m.Lead().Term },
-		Client: m.serveClient, CatchUp: m.serveCatchUp, Request: m.control.Request, Join: m.admit,
+		Client: m.serveClient, CatchUp: m.serveCatchUp, Admin: m.api.take, Request: m.control.Request, Join: m.admit,
 		Logger: log,
 	})
 	m.control.Transport = m.transport
@@ -74,14 +76,23 @@ func (q *queue) openMember(dir string, fastFailover bool, j journal.Options, e e
 		Journal: j, Engine: e, Broker: b, Version: version(), Logger: log,
 	})
 	if err != nil {
+		m.api.close()
 		m.transport.Close()
-		return command.WithCode(command.ExitJournal, journalcmd.Explain(dir, err))
+		return command.WithCode(command.ExitJournal, m.explain(dir, err))
 	}
 	close(m.opened)
 	m.transport.Start(m)
 	log.Info("this server is a member of a cluster", "member", d.ID, "cluster", d.Cluster, "address", d.Listen)
 	q.member, q.broker, q.journal, q.where = m, m.Broker(), m.Journal, dir
 	return nil
+}
+
+// explain says what to do after an error that has stopped a member.
+func (m *member) explain(dir string, err error) error {
+	if errors.Is(err, cluster.ErrRemoved) {
+		return fmt.Errorf("%w ('beanpole cluster rejoin %s' makes it a new member, with the jobs of the others)", err, dir)
+	}
+	return journalcmd.Explain(dir, err)
 }
 
 // listenForMembers listens where the other members connect to. If that is a name, or no address of this machine, as behind
@@ -184,13 +195,20 @@ func (q *queue) serve(srv *server.Server) <-chan error {
 			case <-m.Failed():
 				m.follow(m.Lead().Office)
 				if err := m.Err(); err != nil {
-					stopped <- err
+					stopped <- m.explain(q.where, err)
 				}
 				return
 			}
 		}
 	})
 	return stopped
+}
+
+// compareSettings lets the members say which settings differ between them.
+func (q *queue) compareSettings(about *facts) {
+	if m := q.member; m != nil {
+		m.done.Go(func() { m.control.CompareSettings(about.shared, m.log, m.Failed()) })
+	}
 }
 
 // follow tells the server who leads. Clients that are served in an office that is over have gone when it returns.
@@ -237,7 +255,7 @@ func (m *member) metrics() (s admin.ClusterStats, ok bool) {
 	}
 	s = admin.ClusterStats{
 		Leads: m.Lead().Office != 0, Quorum: known.Quorum, Term: known.Term,
-		Roles:     map[string]int{string(cluster.Leader): 0, string(cluster.Voter): 0, string(cluster.Learner): 0},
+		Roles:     map[string]int{string(status.Leader): 0, string(status.Voter): 0, string(status.Learner): 0},
 		Reachable: make(map[string]bool),
 	}
 	for _, k := range known.Members {
@@ -249,30 +267,6 @@ func (m *member) metrics() (s admin.ClusterStats, ok bool) {
 		}
 	}
 	return s, true
-}
-
-// forAPI returns what the JSON API shows of the cluster.
-func (m *member) forAPI() (c api.Cluster, err error) {
-	s, err := m.control.Status()
-	c = api.Cluster{Leader: s.Leader, Term: s.Term, Quorum: s.Quorum, Members: []api.ClusterMember{}}
-	for _, k := range s.Members {
-		c.Members = append(c.Members, api.ClusterMember{
-			ID: k.ID, Address: k.Address, Role: string(k.Role), Reachable: k.Reachable, Applied: k.Applied, Lag: k.Lag, Version: k.Version,
-		})
-	}
-	return c, err
-}
-
-// mayChange says why the JSON API cannot change anything at this member; empty: it can.
-func (m *member) mayChange() string {
-	switch lead := m.Lead(); {
-	case lead.Office != 0:
-		return ""
-	case lead.Leader == 0 || lead.Leader == m.dir.ID:
-		return "the cluster has no leader at the moment, so nothing can be changed: try again"
-	default:
-		return fmt.Sprintf("only the leader can change something, which is member %d: ask it", lead.Leader)
-	}
 }
 
 // handOverTime is how long a leader that stops tries to let another member lead.
@@ -294,6 +288,7 @@ func (q *queue) handOver(log *slog.Logger) {
 // close ends the part in the cluster.
 func (m *member) close() error {
 	err := m.Close()
+	m.api.close()
 	m.transport.Close()
 	m.done.Wait()
 	return err

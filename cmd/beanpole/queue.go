@@ -73,8 +73,12 @@ func (q *queue) close() error {
 // reading returns a function that says once a second how far the reading of a
 // long journal has come.
 func reading(log *slog.Logger) func(done, total int64) {
-	last := time.Now()
+	last, before := time.Now(), int64(0)
 	return func(done, total int64) {
+		if done < before {
+			last = time.Now() // another reading has begun, as after a deposition
+		}
+		before = done
 		if now := time.Now(); now.Sub(last) >= time.Second {
 			last = now
 			log.Info("reading the journal", "done", fmt.Sprintf("%d%%", 100*done/max(total, 1)), "bytes", done, "of", total)

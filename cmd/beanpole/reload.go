@@ -37,7 +37,7 @@ func (r *reloader) reload() {
 			r.log.Error("a certificate cannot be used; the old one stays in force", "err", err)
 		}
 	}
-	r.queue.broker.Look(func(e *engine.Engine, _ int64) { e.SetLimits(limits) })
+	r.queue.broker.Configure(func(e *engine.Engine) { e.SetLimits(limits) })
 	r.server.SetLimits(s.Options.ClientLimits())
 	r.level.Set(s.Options.LogLevel())
 	r.facts.latest.Store(s)
@@ -59,6 +59,9 @@ func (r *reloader) read() (s *config.Settings, l engine.Limits, err error) {
 	if l, err = s.Options.QueueLimits(); err != nil {
 		return nil, l, err
 	}
+	if _, err = s.Options.OtherServers(); err != nil {
+		return nil, l, err
+	}
 	return s, l, r.security.Replace(p)
 }
 
@@ -71,6 +74,9 @@ func (r *reloader) needRestart(now *config.Settings) []string {
 	names := slices.DeleteFunc(now.Changed(r.started), func(name string) bool { return slices.Contains(reloadable, name) })
 	if !reflect.DeepEqual(r.started.Options.Tables.Listeners, now.Options.Tables.Listeners) {
 		names = append(names, "[[listener]]")
+	}
+	if !reflect.DeepEqual(r.started.Options.Tables.Servers, now.Options.Tables.Servers) {
+		names = append(names, "[[console-server]]")
 	}
 	if !r.security.Asks() && now.Options.Tables.Secure() {
 		names = append(names, "the first [[identity]] or [[rule]]")

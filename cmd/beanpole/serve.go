@@ -120,14 +120,16 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 	defer cancel()
 	go giveMemoryBack(ctx, q)
 	go watchCertificates(ctx, sec, log)
+	about := newFacts(s, sec, listeners, pages)
+	q.compareSettings(about)
+	operations := newOperations(opt, log, q, srv, sec, about)
+	pages.ready(opt, log, q, srv, sec, operations) // before a client is served, who may ask for them next
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { ended <- sec.serve(srv, l) }()
 		log.Info("listening", "address", describe(l.Addr()))
 		sec.warn(log, l)
 	}
-	about := newFacts(s, sec, listeners)
-	pages.ready(opt, log, q, srv, sec, about)
 	log.Info("ready", "version", version(), "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
 	r := reloader{line: line, started: s, facts: about, log: log, level: level, security: sec, queue: q, server: srv}
@@ -135,7 +137,8 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, std
 	notify(log, daemon.SdNotifyStopping)
 	q.handOver(log)
 	stop(ctx, log, srv)
-	pages.stop() // before the queue ends, which they ask
+	operations.stop() // before the queue ends, which they ask
+	pages.stop()
 	reportSocketFiles(log, endpoints, listeners)
 	return cmp.Or(failed, q.close())
 }

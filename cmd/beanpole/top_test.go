@@ -31,7 +31,7 @@ func TestTop(t *testing.T) {
 			runBeanpole(t, "put", "--addr", addr, "--tube", "old", "bad")
 			runBeanpole(t, "bury", "--addr", addr, "3")
 
-			terminal := startTop(t, addr)
+			terminal := startTop(t, addr, "100ms", 100, 14)
 			// TUBE READY AGE RESERVED WAITING WATCHING BURIED PUT/s DEL/s DELAYED
 			terminal.wait(`(?m)^.!mail +1 +\d+s +0 +0 +0 +0 +0 +0 +1$`)
 			terminal.wait(`(?m)^. old +0 +0 +0 +0 +1 +0 +0 +0$`)
@@ -107,12 +107,11 @@ type topTerminal struct {
 	term vt10x.Terminal
 }
 
-func startTop(t *testing.T, addr string) *topTerminal {
+func startTop(t *testing.T, addr, every string, width, height int) *topTerminal {
 	t.Helper()
-	const width, height = 100, 14
-	cmd := exec.Command("beanpole", "top", "--addr", addr, "--every", "100ms")
+	cmd := exec.Command("beanpole", "top", "--addr", addr, "--every", every)
 	cmd.Env = append(cmd.Environ(), "TERM=xterm")
-	ptmx, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: width, Rows: height})
+	ptmx, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)})
 	if errors.Is(err, syscall.ENOENT) {
 		t.Skip("no pseudo-terminal: ", err)
 	}

@@ -26,7 +26,9 @@
 //
 // In fairness, observers and expensive, clients are measured alone, and then beside each of
 // some disturbances. Restart measures how soon a server serves again after a crash. Stalls
-// compares two versions of beanpole: how long clients wait while others do what takes long.
+// compares two versions of beanpole: how long clients wait while others do what takes long, which
+// are its experiments: list, export, move, clear, kick, due, disconnect, connect storm, scrape and
+// reload.
 //
 // # How it is measured
 //

@@ -30,39 +30,43 @@ const (
 	adminSocket = "admin.socket"
 )
 
-// stalls looks at how long clients wait while somebody else does what takes long. Both
-// servers have to be beanpole: most of the commands are its own. Metrics are scraped if the
-// servers are given --admin unix:{dir}/admin.socket.
+// stalls looks at how long clients wait while somebody else does what takes long, with an
+// experiment for each such thing. Both servers have to be beanpole: most of the commands are its
+// own. Metrics are scraped if the servers are given --admin unix:{dir}/admin.socket.
 //
 // What takes long also takes processors, from the clients that are measured and from any other
 // process. So each disturbance is tried twice: at the server of the clients, and at another one of
 // the same kind, on the same machine. What clients of the first wait longer is the server's doing.
-func stalls(o *Options) Experiment {
-	disturbances := []disturbance{
+func stalls(o *Options) (all []Experiment) {
+	for _, d := range []disturbance{
 		{name: "list", begin: beginList},
 		{name: "export", begin: beginExport},
 		{name: "move", begin: beginMove},
+		{name: "clear", begin: beginClear},
 		{name: "kick", begin: beginKick},
 		{name: "due", begin: beginDue},
 		{name: "disconnect", begin: beginDisconnect},
 		{name: "connect storm", begin: beginStorm},
 		{name: "scrape", begin: beginScrape},
 		{name: "reload", begin: beginReload},
-		{name: "clear", begin: beginClear}, // what the others have left
+	} {
+		all = append(all, stall(o, &d))
 	}
-	e := Experiment{
-		Name: "stalls",
-		Title: fmt.Sprintf("%d connections with a command each millisecond beside others that list, move, clear and more of %s jobs in %s tubes",
+	return all
+}
+
+// stall is the experiment with one disturbance.
+func stall(o *Options, d *disturbance) Experiment {
+	return Experiment{
+		Name: d.name,
+		Title: fmt.Sprintf("%d connections with a command each millisecond beside it, with %s jobs in %s tubes",
 			interactiveClients, load.Count(o.jobs(stallJobs)), load.Count(o.stallTubes())),
+		goals: []goal{{p99 + d.clients() + toElsewhere, Target{Of: value, Limit: 2}}},
 		trial: running(func(ctx context.Context, t *trial) error {
 			other := &trial{Options: t.Options, server: t.server, isA: t.isA}
-			return other.start(ctx, func(ctx context.Context) error { return t.stalls(ctx, other, disturbances) })
+			return other.start(ctx, func(ctx context.Context) error { return t.stall(ctx, other, d) })
 		}),
 	}
-	for _, d := range disturbances {
-		e.goals = append(e.goals, goal{p99 + d.clients() + toElsewhere, Target{Of: value, Limit: 2}})
-	}
-	return e
 }
 
 const (
@@ -70,8 +74,8 @@ const (
 	toElsewhere = ", to that of another server"
 )
 
-// stalls measures clients alone, and beside disturbances of another server and of their own.
-func (t *trial) stalls(ctx context.Context, other *trial, disturbances []disturbance) error {
+// stall measures clients alone, and beside the disturbance of another server and of their own.
+func (t *trial) stall(ctx context.Context, other *trial, d *disturbance) error {
 	if err := cmp.Or(prepareStalls(ctx, t), prepareStalls(ctx, other)); err != nil {
 		return err
 	}
@@ -79,21 +83,18 @@ func (t *trial) stalls(ctx context.Context, other *trial, disturbances []disturb
 	if err != nil {
 		return err
 	}
-	t.setClients(ofClientsAlone, alone)
-	for i := range disturbances {
-		d := &disturbances[i]
-		control, err := other.disturb(ctx, d, t.steady)
-		if err != nil {
-			return err
-		}
-		r, err := t.disturb(ctx, d, t.steady)
-		if err != nil {
-			return err
-		}
-		t.setLatency(d.clients()+elsewhere, control.Latency)
-		t.setClients(d.clients(), r)
-		t.set(p99+d.clients()+toElsewhere, load.Times, float64(r.Latency.P99)/float64(max(control.Latency.P99, alone.Latency.P99)))
+	control, err := other.disturb(ctx, d, t.steady)
+	if err != nil {
+		return err
 	}
+	r, err := t.disturb(ctx, d, t.steady)
+	if err != nil {
+		return err
+	}
+	t.setClients(ofClientsAlone, alone)
+	t.setLatency(d.clients()+elsewhere, control.Latency)
+	t.setClients(d.clients(), r)
+	t.set(p99+d.clients()+toElsewhere, load.Times, float64(r.Latency.P99)/float64(max(control.Latency.P99, alone.Latency.P99)))
 	return nil
 }
 
@@ -118,7 +119,10 @@ func prepareStalls(ctx context.Context, t *trial) error {
 	if _, err := d.Do(wire.AppendUse(nil, manyTube), wire.Using); err != nil {
 		return err
 	}
-	return d.Repeat(int(t.jobs(stallJobs)), wire.AppendPut(nil, 0, 0, jobTTR, make([]byte, 64)), wire.Inserted)
+	begin := time.Now()
+	err = d.Repeat(int(t.jobs(stallJobs)), wire.AppendPut(nil, 0, 0, jobTTR, make([]byte, 64)), wire.Inserted)
+	t.filling = time.Since(begin)
+	return err
 }
 
 // pages lists the jobs of the tube page by page, and calls each for the ids of a page.
@@ -204,11 +208,15 @@ func beginKick(ctx context.Context, t *trial) (func(context.Context) error, erro
 // beginDue has jobs come due within a second while the clients are measured.
 func beginDue(ctx context.Context, t *trial) (func(context.Context) error, error) {
 	n := int(t.jobs(stallJobs))
-	end := time.Now().Add(planSlack + time.Duration(n)*(time.Second/slowestPuts))
+	end := time.Now().Add(planSlack + 2*t.filling)
 	if err := t.putDelayed(ctx, n, end); err != nil {
 		return nil, err
 	}
-	if err := sleep(ctx, time.Until(end)-2*time.Second); err != nil {
+	early := time.Until(end) - 2*time.Second
+	if early < 0 {
+		return nil, fmt.Errorf("%d jobs could not be put before they came due", n)
+	}
+	if err := sleep(ctx, early); err != nil {
 		return nil, err
 	}
 	return func(context.Context) error { return nil }, nil

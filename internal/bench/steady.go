@@ -16,8 +16,15 @@ import (
 // as they can take all processors for themselves, and so wait for them with every other process.
 const steadyInterval = time.Millisecond
 
-// steady measures clients that put, reserve and delete at a fixed rate.
+// steady measures such clients for the duration of the options.
 func (t *trial) steady(ctx context.Context) (load.Result, error) {
+	begin := time.Now()
+	return Steady(ctx, t.Addr, func() bool { return time.Since(begin) >= t.Duration })
+}
+
+// Steady measures clients that put, reserve and delete at a fixed rate, until over says that it is
+// enough. Each looks after that when its job is deleted, so none is left.
+func Steady(ctx context.Context, addr string, over func() bool) (load.Result, error) {
 	var (
 		mu       sync.Mutex
 		recorder = load.NewRecorder(steadyInterval)
@@ -27,7 +34,7 @@ func (t *trial) steady(ctx context.Context) (load.Result, error) {
 	)
 	for i := range interactiveClients {
 		clients.Go(func() error {
-			d, err := t.dial(ctx)
+			d, err := load.Dial(ctx, addr)
 			if err != nil {
 				return err
 			}
@@ -49,12 +56,11 @@ func (t *trial) steady(ctx context.Context) (load.Result, error) {
 				commands++
 				return r, err
 			}
-			for time.Since(begin) < t.Duration {
-				if err := cycle(timed); err != nil {
+			for { // once at least: clients that have done nothing have measured nothing
+				if err := cycle(timed); err != nil || over() {
 					return err
 				}
 			}
-			return nil
 		})
 	}
 	if err := clients.Wait(); err != nil {

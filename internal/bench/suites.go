@@ -22,7 +22,7 @@ var Suites = map[string]func(*Options) []Experiment{
 	"journal": func(o *Options) []Experiment { return suite(o, journalRows, loadExperiment) },
 	"crowd":   func(o *Options) []Experiment { return suite(o, crowdRows, crowdExperiment) },
 	"scale":   scale,
-	"stalls":  func(o *Options) []Experiment { return []Experiment{stalls(o)} },
+	"stalls":  stalls,
 	"restart": func(o *Options) []Experiment { return []Experiment{restart(o)} },
 }
 

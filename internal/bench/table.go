@@ -1,9 +1,12 @@
 package bench
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -169,6 +172,19 @@ func wide(reports []*Report, figures []string) table {
 		t = append(t, row)
 	}
 	return t
+}
+
+// Save writes values, such as reports, to a file: as JSON, each on a line of its own, after a line
+// that describes this machine. A file that is there is replaced as a whole.
+func Save[T any](path string, values []T) error {
+	var lines bytes.Buffer
+	if err := errors.Join(WriteJSONLines(&lines, ThisMachine()), WriteJSONLines(&lines, values...)); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", lines.Bytes(), 0o644); err != nil { // #nosec G306 -- measurements are for everybody
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // WriteJSONLines writes each value, such as a Machine or a Report,

@@ -17,6 +17,7 @@ type trial struct {
 	server   Server
 	isA      bool
 	measured []measurement
+	filling  time.Duration // how long stalls took to put the jobs
 }
 
 // A measurement is the value of a figure in a trial.

@@ -52,6 +52,12 @@
 //  5. What has come due by the start of a turn happens before its requests.
 //  6. Each request has a later time than the one before.
 //
+// # What is due
+//
+// A timer runs a turn when something comes due. If that is more than a turn can bear, an event
+// loop that was named by TellMoreDue runs the others: so its sockets are served between
+// them, and no other goroutine takes turns and processors from it.
+//
 // The package starts goroutines for the timer, when something comes due, and
 // for syncs. Close ends them.
 package broker
@@ -157,7 +163,7 @@ type Broker struct {
 		queue []*Caller // the next turn applies their requests
 		led   bool      // a turn runs, or its leader is about to start it
 
-		replace func() *engine.Engine // the next turn begins with the engine that this returns; nil: with its own
+		replace func(*engine.Engine) *engine.Engine // the next turn begins with the engine that this returns; nil: with its own
 	}
 
 	// Owned by the turn.
@@ -172,6 +178,8 @@ type Broker struct {
 	following  bool // see Follow
 	refused    bool // in this turn, because of that
 	logClosed  bool
+
+	moreDue atomic.Pointer[func()] // see TellMoreDue
 
 	engines atomic.Uint64 // how often the engine was replaced
 	deposed atomic.Bool   // since the Log has returned ErrDeposed, until the engine is replaced
@@ -302,17 +310,27 @@ func (b *Broker) Look(f func(e *engine.Engine, now int64)) {
 	}
 }
 
+// Configure lets f change settings of the engine, which are no part of the queue, in a turn: also while the broker is
+// deposed or follows. The next engine inherits them.
+func (b *Broker) Configure(f func(e *engine.Engine)) {
+	defer crash()
+	if settled, _ := b.NewCaller(own(func() { f(b.eng) })).Start(nobody{}); !settled {
+		b.StartSync()
+	}
+}
+
 // nobody does not want to know when a turn is settled.
 type nobody struct{}
 
 func (nobody) Settled(error) {}
 
-// Replace gives the broker another engine, which is its own from then on. It calls next
+// Replace gives the broker another engine, which is its own from then on. It calls next with the old one
 // within a turn, before anything is executed in it, so that the Log can change its state
-// at the same time. If the broker was deposed it executes requests again. What the old
-// engine knew of sessions is gone: no request must refer to them any more, and who waits
-// in the old engine is not told.
-func (b *Broker) Replace(next func() *engine.Engine) {
+// at the same time. If the broker was deposed it executes requests again. What was set on the old engine
+// while it ran holds for the next one; see [engine.Engine.Inherit]. What it
+// knew of sessions is gone: no request must refer to them any more, and who waits
+// in the old engine is not told. Next may return the old one without its sessions.
+func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
 	b.mu.Lock()
 	b.mu.replace = next
 	b.mu.Unlock()
@@ -333,7 +351,7 @@ func crash() {
 	}
 }
 
-// callOwn is Call for the broker itself: what it does has nothing to do with the engine,
+// callOwn is Call for the broker itself: what it does has nothing to do with the queue,
 // and is done also while the broker is deposed.
 func (b *Broker) callOwn(f func()) error {
 	defer crash()
@@ -358,6 +376,13 @@ func (f call) Apply(e *engine.Engine, now int64) int64 {
 // only from within a turn. It is for the engine's waiters: the turn of another
 // caller ends their waits.
 func (b *Broker) Await(s Settler) { b.settlers = append(b.settlers, s) }
+
+// TellMoreDue makes the broker call f at the end of each turn after which something is still
+// due, because it was more than the turn could bear. f must not block. Whom it tells should call
+// Do or Start soon, and does best to serve others in between: nothing else is faster then. If
+// nobody does, the broker runs such turns itself, now and then. Before TellMoreDue it does
+// so at once.
+func (b *Broker) TellMoreDue(f func()) { b.moreDue.Store(&f) }
 
 // Close waits for the running turn, settles all turns, closes the log and stops the
 // timer. Nothing comes due any more. Later turns with Changes fail with ErrClosed.

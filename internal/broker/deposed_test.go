@@ -82,7 +82,7 @@ func (l *raftLog) depose() {
 }
 
 // elect begins an office, and returns an engine with what is committed.
-func (l *raftLog) elect() *engine.Engine {
+func (l *raftLog) elect(*engine.Engine) *engine.Engine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.office++
@@ -105,7 +105,7 @@ func TestDeposed(t *testing.T) {
 
 func deposedLife(t *testing.T, seed uint64) {
 	log := &raftLog{rng: rand.New(rand.NewPCG(seed, 0))}
-	b := New(log.elect(), Options{Log: log})
+	b := New(log.elect(nil), Options{Log: log})
 	var mu sync.Mutex
 	acknowledged, seen := make(map[uint64]bool), make(map[uint64]bool)
 	refused := 0
@@ -156,6 +156,8 @@ func deposedLife(t *testing.T, seed uint64) {
 				t.Errorf("seed %d: job %d was seen, and is not there", seed, id)
 			}
 		}
+		log.mu.Lock() // a sync of an earlier turn may still end
+		defer log.mu.Unlock()
 		committed := make(map[uint64]bool)
 		for _, c := range log.committed {
 			if c.Kind == engine.JobPut {
@@ -186,7 +188,7 @@ func deposedLife(t *testing.T, seed uint64) {
 func TestNothingIsExecutedWhileDeposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2))}
-		b := New(log.elect(), Options{Log: log})
+		b := New(log.elect(nil), Options{Log: log})
 		put := func(e *engine.Engine, now int64) {
 			e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60, Delay: 1}, nil)
 		}

@@ -189,6 +189,61 @@ func TestTickInPieces(t *testing.T) {
 	})
 }
 
+// Whoever asked for it is told that a turn has left something due, and runs the other turns.
+// If it does not, the broker does.
+func TestTellMoreDue(t *testing.T) {
+	for _, helps := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			const jobs = 10000 // several times what one Tick does
+			b := newBroker(t, nil)
+			told, ended := make(chan bool, 1), make(chan bool)
+			var tells atomic.Int64
+			b.TellMoreDue(func() {
+				tells.Add(1)
+				select {
+				case told <- true:
+				default:
+				}
+			})
+			if helps {
+				go func() {
+					defer close(ended)
+					for range told {
+						b.Call(func(*engine.Engine, int64) {})
+					}
+				}()
+			} else {
+				close(ended)
+			}
+			w := newWorker(b)
+			b.Call(func(e *engine.Engine, now int64) {
+				for range jobs {
+					e.Put(now, w.s, engine.Spec{Delay: 10}, nil)
+				}
+			})
+			if n := tells.Load(); n != 0 {
+				t.Errorf("told %d times before anything was due", n)
+			}
+			began := time.Now()
+			time.Sleep(10*time.Second + time.Millisecond)
+			ready := 0
+			count := func() {
+				b.Call(func(e *engine.Engine, _ int64) { ready = int(e.Stats().Ready) })
+			}
+			if count(); (ready == jobs) != helps || ready == 0 {
+				t.Errorf("with help %v, %d of %d jobs are ready at once", helps, ready, jobs)
+			}
+			time.Sleep(time.Minute)
+			if count(); ready != jobs || tells.Load() < 2 {
+				t.Errorf("%d of %d jobs are ready %v after they were put; told %d times", ready, jobs, time.Since(began), tells.Load())
+			}
+			close(told)
+			<-ended
+			b.TellMoreDue(func() {})
+		})
+	}
+}
+
 // After Close nothing comes due any more and the engine is left alone, even
 // if the timer has just gone off.
 func TestCloseStopsTimer(t *testing.T) {

@@ -38,7 +38,9 @@ func (b *Broker) gather() []*Caller {
 	callers := b.mu.queue
 	b.mu.queue = b.emptyQueue[:0]
 	if b.mu.replace != nil {
-		b.eng = b.mu.replace()
+		old := b.eng
+		b.eng = b.mu.replace(old)
+		b.eng.Inherit(old)
 		b.mu.replace = nil
 		b.engines.Add(1)
 		b.deposed.Store(false)
@@ -147,13 +149,29 @@ func (b *Broker) settleCallers(callers []*Caller, leader *Caller, err error) {
 func (b *Broker) housekeep(now int64) {
 	next := int64(engine.Never)
 	if !b.deposed.Load() && !b.following {
-		next = b.eng.Next()
+		if next = b.eng.Next(); next <= now {
+			next = b.leaveDue(now)
+		}
 	}
 	if b.log != nil && !b.logClosed {
 		next = min(next, b.log.Housekeep(now))
 	}
 	b.schedule(next)
 }
+
+// leaveDue says that more has come due than the turn could bear, and returns when the timer has
+// to see to it.
+func (b *Broker) leaveDue(now int64) int64 {
+	tell := b.moreDue.Load()
+	if tell == nil || b.closed {
+		return now
+	}
+	(*tell)()
+	return now + int64(moreDuePatience)
+}
+
+// moreDuePatience is how long the timer waits for whoever was told that more is due.
+const moreDuePatience = 5 * time.Millisecond
 
 // passLead gives the lead to the first caller that has queued up meanwhile, if
 // there is one.

@@ -1,6 +1,11 @@
 package cluster
 
-import "sync/atomic"
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+)
 
 // clock is the cluster's time, in nanoseconds since 1970. The leader's clock is the cluster's: entries and
 // beacons carry it, so that the next leader goes on from there, and delays keep their lengths whatever
@@ -31,4 +36,39 @@ func (c *clock) notBefore(time int64) {
 	if behind := time - c.time(); behind > 0 {
 		c.offset.Add(behind)
 	}
+}
+
+// farOff is how much the clock of a machine may differ from those of the majority before that is worth a warning.
+const farOff = time.Hour
+
+// agreeOnTime lets a leader that has heard of the cluster's time from nobody, and has only the clock of its machine,
+// go by the clocks of the majority: a clock that is a day ahead would end all delays.
+func (m *Member) agreeOnTime() {
+	m.raft.told = m.opt.Self.ID
+	agreed, known := m.majorityTime()
+	if !known {
+		return
+	}
+	off := time.Duration(m.clock.time() - agreed)
+	if off.Abs() > farOff {
+		m.opt.Logger.Warn("the clock of this machine is far off: the cluster's time goes by those of the majority", "ahead", off.Round(time.Second))
+	}
+	m.clock.offset.Add(int64(-off))
+}
+
+// majorityTime returns the latest time that the clocks of a majority of the voters have reached. It is false if too few have
+// said theirs.
+func (m *Member) majorityTime() (time int64, known bool) {
+	voters := m.raft.core.Status().Config.Voters[0]
+	times := []int64{m.clock.time()}
+	for id := range voters {
+		if p := m.raft.peers[id]; id != m.opt.Self.ID && p != nil && p.hello.Time != 0 {
+			times = append(times, m.opt.Now()+p.ahead)
+		}
+	}
+	slices.SortFunc(times, func(a, b int64) int { return cmp.Compare(b, a) })
+	if majority := len(voters)/2 + 1; majority <= len(times) {
+		return times[majority-1], true
+	}
+	return 0, false
 }

@@ -17,16 +17,19 @@ type disk struct {
 
 	mu    sync.Mutex
 	waits []diskWork
-	begun int64 // when the sync under way began, on Options.Now; 0: none is
+	begun int64 // when the batch under way began, on Options.Now; 0: none is
 	wake  chan struct{}
+
+	removed bool // the log says that this member was; owned by the goroutine
 }
 
 // diskWork is what the raft loop wants written, in this order.
 type diskWork struct {
 	core       *core.Core // of writes
 	writes     []core.Write
-	group      *core.Group // or nil
-	members    []raftlog.Member
+	roster     *roster          // or nil
+	removed    bool             // this member was
+	mended     bool             // what the log lost at its end is there again
 	peer       *peerRecord      // or nil
 	cut        raftlog.Position // the journal has this durably; zero: no cut
 	everywhere uint64           // all members have the log up to here
@@ -67,10 +70,14 @@ func (d *disk) run() {
 
 // write writes a batch, and delivers its responses when it is durable.
 func (d *disk) write(batch []diskWork) {
+	d.setBegun(d.m.opt.Now())
+	defer d.setBegun(0)
 	var responses []*raftpb.Message
 	var of *core.Core
 	for _, w := range batch {
-		d.try(func() error { return d.append(w) })
+		if !d.try(func() error { return d.append(w) }) {
+			return // what comes after it has nothing to stand on
+		}
 		if w.core != of && w.core != nil {
 			of, responses = w.core, nil // nobody waits for those of an earlier core
 		}
@@ -78,13 +85,9 @@ func (d *disk) write(batch []diskWork) {
 			responses = append(responses, write.Responses...)
 		}
 	}
-	if len(responses) == 0 {
-		return
+	if len(responses) > 0 && d.try(d.m.log.Sync) {
+		d.m.answer(of, responses)
 	}
-	d.setBegun(d.m.opt.Now())
-	d.try(d.m.log.Sync)
-	d.setBegun(0)
-	d.m.answer(of, responses)
 }
 
 // answer delivers responses to the core, unless there is another one by now.
@@ -98,17 +101,28 @@ func (m *Member) answer(c *core.Core, responses []*raftpb.Message) {
 
 // append appends what is wanted. After an error the same call does what is left of it.
 func (d *disk) append(w diskWork) error {
+	if d.removed { // an earlier change, heard of only now, would make it a member again
+		return nil
+	}
 	log := d.m.log
 	for _, write := range w.writes {
 		if err := log.Append(write.Hard, write.Entries); err != nil {
 			return err
 		}
 	}
-	if w.group != nil {
-		if err := log.SetGroup(w.group.Conf, w.group.Index, w.members); err != nil {
+	if w.roster != nil {
+		if err := w.roster.write(log); err != nil {
 			return err
 		}
 		d.m.wake()
+	}
+	if w.removed {
+		err := d.m.writeRemoved()
+		d.removed = err == nil
+		return err
+	}
+	if w.mended {
+		return log.SetStarts(log.State().Starts, false)
 	}
 	if w.peer != nil {
 		if err := log.SetPeer(w.peer.id, w.peer.Peer); err != nil {
@@ -139,11 +153,12 @@ func (d *disk) cut(synced raftlog.Position, everywhere uint64) error {
 // recoverPause is how long the disk waits between two attempts to write what could not be written.
 const recoverPause = time.Second
 
-// try does something with the log until it works. Until then nothing is acknowledged.
-func (d *disk) try(do func() error) {
+// try does something with the log until it works. Until then nothing is acknowledged. It returns false if
+// the member ends before.
+func (d *disk) try(do func() error) bool {
 	err := do()
 	if err == nil {
-		return
+		return true
 	}
 	m := d.m
 	m.opt.Logger.Error("the cluster's log cannot be written: this member acknowledges nothing until it can", "err", err)
@@ -153,12 +168,12 @@ func (d *disk) try(do func() error) {
 		select {
 		case <-pause.C:
 		case <-m.stop:
-			return
+			return false
 		}
 		if err = m.log.Recover(); err == nil {
 			if err = do(); err == nil {
 				m.opt.Logger.Info("the cluster's log is written again")
-				return
+				return true
 			}
 		}
 		m.opt.Logger.Debug("the cluster's log cannot be written yet", "err", err)
@@ -172,7 +187,7 @@ func (d *disk) setBegun(at int64) {
 	d.begun = at
 }
 
-// hangs returns for how long a sync has been under way, in nanoseconds.
+// hangs returns for how long the disk has been at work on the same batch, in nanoseconds, or has failed.
 func (d *disk) hangs(now int64) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

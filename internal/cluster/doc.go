@@ -9,7 +9,8 @@
 // # A turn at the leader
 //
 // A turn is executed before anybody agrees. Append gives its changes to the journal, which notes that they are
-// under way, and makes an entry of them. Flush proposes it. Sync waits until a majority has it on disk; then the
+// under way, and makes an entry of them. Sync proposes the entries of all turns that have flushed theirs, in one message to each
+// of the others, and waits until a majority has them on disk; then the
 // replies go. A later turn appends the entry's facts to the journal, which is not synced for that: as long as
 // it is not, the entry is in Raft's log.
 //
@@ -39,7 +40,7 @@
 //
 // # Goroutines
 //
-// The raft loop owns the core; it is told by letters in a mailbox, and touches neither disk nor network. The append goroutine
+// The raft loop owns the core; it is told by functions in a mailbox, and touches neither disk nor network. The append goroutine
 // owns Raft's log: it takes all that waits, writes once, syncs once, and tells the loop. Turns run where the
 // broker runs them; a goroutine asks for one when something was committed at a follower, or an office has begun or
 // ended. Close ends all of them.

@@ -15,7 +15,9 @@ type Hello struct {
 	Term, Vote          uint64
 	LastTerm, LastIndex uint64 // of its log
 	Starts              uint64 // how often it was started
+	Number              uint64 // see raftlog.Member
 	Level               uint64 // of entries: the highest that it knows
+	Time                int64  // that its clock shows: the cluster's, if it has heard of that; 0: a version that does not say it
 	Version             string // of its program
 }
 
@@ -24,8 +26,11 @@ var (
 	// must be removed and join as a new member.
 	ErrRolledBack = errors.New("cluster: the member's disk is older than what this one has heard of it: it must join again as a new member")
 
-	// ErrNotMember means that another member was removed, or is not known yet.
+	// ErrNotMember means that there is no such member: it was removed, or is not known yet.
 	ErrNotMember = errors.New("cluster: not a member")
+
+	// ErrRemoved means that a member was removed. It can only join again as a new one.
+	ErrRemoved = errors.New("this member was removed from the cluster")
 
 	// ErrTooOld means that the program of another member does not know what may be in the log.
 	ErrTooOld = errors.New("cluster: the member's version of beanpole is too old for this cluster")
@@ -37,6 +42,7 @@ var (
 // A peer is what this member knows of another one.
 type peer struct {
 	hello        Hello
+	ahead        int64            // at hello its clock showed so much more than Options.Now
 	heard        int64            // when a message came last, on Options.Now; 0: none has
 	linked       bool             // it has said hello, and was not unreachable since
 	acknowledged raftlog.Position // the highest that it has acknowledged to this member
@@ -79,7 +85,7 @@ func (m *Member) Greeting() Hello {
 	return Hello{
 		Term: s.Hard.GetTerm(), Vote: s.Hard.GetVote(),
 		LastTerm: last.Term, LastIndex: last.Index,
-		Starts: s.Starts, Level: entry.Level, Version: m.opt.Version,
+		Starts: s.Starts, Number: m.number, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
 	}
 }
 
@@ -93,11 +99,15 @@ func (m *Member) Greet(from uint64, h Hello) (err error) {
 }
 
 func (m *Member) greet(from uint64, h Hello) error {
-	if !m.isMember(from) {
+	switch {
+	case m.isMember(from):
+	case h.Number > 0 && h.Number <= m.raft.numbers: // what comes next in this member's log may name it
+		return ErrRemoved
+	default:
 		return ErrNotMember
 	}
-	if h.Level < entry.Level {
-		return fmt.Errorf("%w: it knows level %d, and level %d is needed", ErrTooOld, h.Level, entry.Level)
+	if h.Level < entry.Written {
+		return fmt.Errorf("%w: it knows level %d, and level %d is needed", ErrTooOld, h.Level, entry.Written)
 	}
 	p, last := m.peer(from), raftlog.Position{Index: h.LastIndex, Term: h.LastTerm}
 	if h.Starts < p.recorded.Starts || isBefore(last, p.acknowledged) {
@@ -106,7 +116,7 @@ func (m *Member) greet(from uint64, h Hello) error {
 	if err := m.raft.core.Heard(from, last); err != nil {
 		return err
 	}
-	p.linked = true
+	p.linked, p.ahead = true, h.Time-m.opt.Now()
 	if p.hello = h; h.Starts > p.recorded.Starts {
 		p.recorded.Starts = h.Starts
 		m.record(from, p)

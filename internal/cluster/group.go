@@ -14,7 +14,7 @@ import (
 )
 
 // A change of the members is a change of Raft's configuration whose context is the list of the
-// members after it. There is one at a time.
+// members. Those of it are left that have a role after the change. There is one change at a time.
 
 var (
 	// ErrNotLeader means that only the leader can do what was asked for.
@@ -29,27 +29,26 @@ var (
 )
 
 // Add adds a member that learns what the others have, and makes it a voter when it has caught up. It returns when
-// this member has recorded the first of that; then Group has the new one.
+// this member has recorded the first of that; then Group has the new one. If added.Replaces is set that member, which may be dead,
+// is removed in the step in which the new one gets its vote: so it never lowers the number of those that may fail. Whoever leads
+// by then takes both steps. added.Number is chosen here.
 func (m *Member) Add(ctx context.Context, added raftlog.Member) error {
-	return m.add(ctx, added, 0)
-}
-
-func (m *Member) add(ctx context.Context, added raftlog.Member, inPlaceOf uint64) error {
 	err := m.changeGroup(func() error {
-		var number uint64
+		old := added.Replaces
+		if old != 0 && !m.isMember(old) {
+			return fmt.Errorf("%w: %d", ErrNotMember, old)
+		}
 		for _, k := range m.raft.members {
-			number = max(number, k.Number)
 			switch {
 			case k.ID == added.ID && k.Address == added.Address:
 				return nil // it was asked for before
-			case k.ID == added.ID || k.Address == added.Address:
-				return fmt.Errorf("cluster: there is a member %d at %s already", k.ID, k.Address)
+			case k.ID == added.ID || k.Address == added.Address && k.ID != old:
+				return fmt.Errorf("cluster: there is a member %d at %s already: if it is lost, replace or remove that one (beanpole cluster replace, remove)", k.ID, k.Address)
+			case old != 0 && k.Replaces == old:
+				return fmt.Errorf("cluster: member %d is to be replaced by %d already; remove that one first", old, k.ID)
 			}
 		}
-		added.Number = number + 1
-		if inPlaceOf != 0 {
-			m.raft.swaps[added.ID] = inPlaceOf
-		}
+		added.Number = m.raft.numbers + 1
 		return m.proposeGroup(append(slices.Clone(m.raft.members), added), raftpb.ConfChangeAddLearnerNode, added.ID)
 	})
 	if err != nil {
@@ -69,28 +68,12 @@ func (m *Member) Remove(ctx context.Context, id uint64) error {
 		if voters := m.raft.core.Status().Config.Voters[0]; len(voters) == 1 && hasKey(voters, id) {
 			return errors.New("cluster: the last voter cannot be removed")
 		}
-		return m.proposeGroup(m.without(id), raftpb.ConfChangeRemoveNode, id)
+		return m.proposeGroup(m.raft.members, raftpb.ConfChangeRemoveNode, id)
 	})
 	if err != nil {
 		return err
 	}
 	return m.await(ctx, func() bool { return m.hasNot(id) })
-}
-
-// Replace adds a member, and when that has caught up makes it a voter and removes another one in a single step. So
-// a member that is dead never lowers the number of those that may fail.
-func (m *Member) Replace(ctx context.Context, old uint64, added raftlog.Member) error {
-	known := false
-	if !m.inLoop(func() { known = m.isMember(old) }) {
-		return ErrStopped
-	}
-	if !known {
-		return fmt.Errorf("%w: %d", ErrNotMember, old)
-	}
-	if err := m.add(ctx, added, old); err != nil {
-		return err
-	}
-	return m.await(ctx, func() bool { return m.hasNot(old) && len(m.log.State().Conf.GetVotersOutgoing()) == 0 })
 }
 
 // Transfer lets another voter lead; 0 is the one that has most of the log. Turns that were decided are settled before.
@@ -156,7 +139,7 @@ func (m *Member) handOver() {
 		return
 	}
 	r.core.Resign() // if it is not settled what is under way is lost; the engine goes back to what is committed
-	if inOffice && r.settled && inTime {
+	if inOffice {
 		r.core.Transfer(r.successor)
 	}
 	r.successor = 0
@@ -194,13 +177,17 @@ func (m *Member) changeGroup(f func() error) (err error) {
 	return err
 }
 
-// proposeGroup proposes a change of one member's role, and who the members are after it.
+// proposeGroup proposes a change of one member's role, and the list of the members.
 func (m *Member) proposeGroup(members []raftlog.Member, change raftpb.ConfChangeType, id uint64) error {
 	return m.proposeChanges(members, &raftpb.ConfChangeSingle{Type: change.Enum(), NodeId: &id})
 }
 
 func (m *Member) proposeChanges(members []raftlog.Member, changes ...*raftpb.ConfChangeSingle) error {
-	cc := &raftpb.ConfChangeV2{Changes: changes, Context: encodeMembers(members)}
+	numbers := m.raft.numbers
+	for _, k := range members {
+		numbers = max(numbers, k.Number)
+	}
+	cc := &raftpb.ConfChangeV2{Changes: changes, Context: encodeMembers(members, numbers)}
 	return m.raft.core.ProposeConf(m.raft.core.Office(), cc)
 }
 
@@ -215,6 +202,9 @@ func (m *Member) await(ctx context.Context, wanted func() bool) error {
 			return fmt.Errorf("%w any more; the change may happen or not", ErrNotLeader)
 		}
 		if err := m.pause(ctx, watch); err != nil {
+			if wanted() { // this member was removed, for example
+				return nil
+			}
 			return err
 		}
 	}
@@ -242,8 +232,15 @@ func (m *Member) hasNot(id uint64) bool {
 	return !slices.ContainsFunc(m.log.State().Members, func(k raftlog.Member) bool { return k.ID == id })
 }
 
-func (m *Member) without(id uint64) []raftlog.Member {
-	return slices.DeleteFunc(slices.Clone(m.raft.members), func(k raftlog.Member) bool { return k.ID == id })
+func without(members []raftlog.Member, id uint64) []raftlog.Member {
+	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.Member) bool { return k.ID == id })
+}
+
+// withRole returns those of a list that have a role. A voter that another one replaces has one, and is needed, until the
+// majority of the voters before is needed no more.
+func withRole(members []raftlog.Member, conf *raftpb.ConfState) []raftlog.Member {
+	ids := slices.Concat(conf.GetVoters(), conf.GetVotersOutgoing(), conf.GetLearners(), conf.GetLearnersNext())
+	return slices.DeleteFunc(slices.Clone(members), func(k raftlog.Member) bool { return !slices.Contains(ids, k.ID) })
 }
 
 func hasKey[V any](set map[uint64]V, id uint64) bool {
@@ -288,12 +285,19 @@ func (m *Member) promote(commit uint64) {
 	}
 }
 
+// makeVoter gives a learner its vote, and removes the member that it replaces.
 func (m *Member) makeVoter(id uint64) error {
-	old := m.raft.swaps[id]
-	if old == 0 || !m.isMember(old) {
-		return m.proposeGroup(m.raft.members, raftpb.ConfChangeAddNode, id)
+	var old uint64
+	members := slices.Clone(m.raft.members)
+	for i := range members {
+		if members[i].ID == id {
+			old, members[i].Replaces = members[i].Replaces, 0
+		}
 	}
-	return m.proposeChanges(m.without(old),
+	if old == 0 || !m.isMember(old) {
+		return m.proposeGroup(members, raftpb.ConfChangeAddNode, id)
+	}
+	return m.proposeChanges(members,
 		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: &id},
 		&raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &old})
 }
@@ -314,53 +318,77 @@ const recordEvery = 10_000
 // regroup takes the members after a change.
 func (m *Member) regroup(g *core.Group) {
 	r := &m.raft
+	members := r.members
 	if len(g.Context) > 0 {
-		members, err := decodeMembers(g.Context)
-		if err != nil {
+		var err error
+		if members, r.numbers, err = decodeMembers(g.Context); err != nil {
 			m.fail(fmt.Errorf("cluster: the members of entry %d: %w", g.Index, err))
 			return
 		}
-		r.members = members
 	}
-	m.disk.add(diskWork{group: g, members: r.members})
+	r.members = withRole(members, g.Conf)
+	m.disk.add(diskWork{roster: &roster{g.Conf, g.Index, r.members, r.numbers}})
 	m.opt.Transport.SetMembers(r.members)
+	m.note()
+	if !m.isMember(m.opt.Self.ID) {
+		m.leave()
+	}
 }
 
-// listLevel begins a list of members.
+// A roster is who the members are, and in which roles, after the change of configuration at an index.
+type roster struct {
+	conf    *raftpb.ConfState
+	index   uint64
+	members []raftlog.Member
+	numbers uint64
+}
+
+func (r *roster) write(log *raftlog.Log) error {
+	return log.SetGroup(r.conf, r.index, r.members, r.numbers)
+}
+
+// Rejected says that another member has answered this one's hello with an error. If it knows that this member was
+// removed, this one stops.
+func (m *Member) Rejected(by uint64, err error) {
+	if errors.Is(err, ErrRemoved) {
+		m.opt.Logger.Debug("another member says that this one was removed", "member", by)
+		m.mail.post(m.leave)
+	}
+}
+
+// leave stops this member for good: it was removed. The log has that first, for the next start.
+func (m *Member) leave() { m.disk.add(diskWork{removed: true}) }
+
+// writeRemoved records that this member is none, and stops it.
+func (m *Member) writeRemoved() error {
+	s := m.log.State()
+	r := roster{s.Conf, s.ConfIndex, without(s.Members, m.opt.Self.ID), s.Numbers}
+	if err := errors.Join(r.write(m.log), m.log.Sync()); err != nil {
+		return err
+	}
+	m.fail(ErrRemoved)
+	return nil
+}
+
+// The context of a change of configuration:
+//
+//	list := level numbers member*     level 1; numbers: the highest that a member was ever given
 const listLevel = 1
 
-// encodeMembers encodes a list of members: the level, and of each id, number, length of address (varints), address.
-func encodeMembers(members []raftlog.Member) []byte {
-	b := []byte{listLevel}
-	for _, k := range members {
-		b = binary.AppendUvarint(b, k.ID)
-		b = binary.AppendUvarint(b, k.Number)
-		b = binary.AppendUvarint(b, uint64(len(k.Address)))
-		b = append(b, k.Address...)
-	}
-	return b
+func encodeMembers(members []raftlog.Member, numbers uint64) []byte {
+	return raftlog.AppendMembers(binary.AppendUvarint([]byte{listLevel}, numbers), members)
 }
 
 var errList = errors.New("not a list of members that this version of beanpole knows")
 
-func decodeMembers(b []byte) (members []raftlog.Member, err error) {
+func decodeMembers(b []byte) (members []raftlog.Member, numbers uint64, err error) {
 	if len(b) == 0 || b[0] != listLevel {
-		return nil, errList
+		return nil, 0, errList
 	}
-	for b = b[1:]; len(b) > 0; {
-		var v [3]uint64
-		for i := range v {
-			n := 0
-			if v[i], n = binary.Uvarint(b); n <= 0 {
-				return nil, errList
-			}
-			b = b[n:]
-		}
-		if v[2] > uint64(len(b)) {
-			return nil, errList
-		}
-		members = append(members, raftlog.Member{ID: v[0], Number: v[1], Address: string(b[:v[2]])})
-		b = b[v[2]:]
+	numbers, n := binary.Uvarint(b[1:])
+	if n <= 0 {
+		return nil, 0, errList
 	}
-	return members, nil
+	members, err = raftlog.ParseMembers(b[1+n:])
+	return members, numbers, err
 }

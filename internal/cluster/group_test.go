@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,15 +11,16 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // roles returns the roles of all members, as the leader knows them.
-func (w *world) roles() map[uint64]Role {
+func (w *world) roles() map[uint64]status.Role {
 	w.t.Helper()
 	s, err := w.leader().Status()
 	w.must(err)
-	roles := map[uint64]Role{}
+	roles := map[uint64]status.Role{}
 	for _, k := range s.Members {
 		roles[k.ID] = k.Role
 	}
@@ -49,6 +51,20 @@ func TestTransfer(t *testing.T) {
 		}
 		stop()
 		w.audit()
+		if n := w.logged("read from the journal again"); n > 0 {
+			t.Errorf("%d engines were made again, though nothing was undone", n)
+		}
+		kept := w.machines[0].digest()
+		for _, m := range w.machines { // what is made again from the journal is the same
+			m.kill(false)
+		}
+		for _, m := range w.machines {
+			m.boot()
+		}
+		w.audit()
+		if again := w.machines[0].digest(); again != kept {
+			t.Errorf("the digest is %x, and was %x before the restart", again, kept)
+		}
 		w.leader().Broker().Look(func(e *engine.Engine, _ int64) {
 			for c := range e.Snapshots {
 				if !w.ledger.puts[c.ID] {
@@ -66,8 +82,10 @@ func TestTransferToNobody(t *testing.T) {
 		w := newWorld(t, 1, 3)
 		l := w.leader()
 		w.part(w.machines[2])
-		if l.Transfer(t.Context(), 3) == nil {
-			t.Error("a member that cannot be reached has taken over")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if err := l.Transfer(ctx, 3); !errors.Is(err, ErrDeclined) {
+			t.Errorf("a transfer to a member that cannot be reached: %v", err)
 		}
 		if w.leader() != l {
 			t.Error("another member leads")
@@ -87,15 +105,11 @@ func TestMembers(t *testing.T) {
 		stop := w.load(3)
 		w.machines[2].kill(true)
 		added := w.machine()
-		done := make(chan error, 1)
-		l := w.leader()
-		go func() { done <- l.Replace(t.Context(), 3, added.self()) }()
-		w.until("the new member is known", func() bool { return w.roles()[4] == Learner })
-		w.must(Join(added.disk, dir, l.Group()))
+		w.must(w.replace(3, added))
 		added.boot()
-		w.must(<-done)
-		want := map[uint64]Role{1: Voter, 2: Voter, 4: Voter}
-		want[w.leader().opt.Self.ID] = Leader
+		w.until("the dead member is replaced", func() bool { return w.roles()[4] != status.Learner && w.roles()[3] == "" })
+		want := map[uint64]status.Role{1: status.Voter, 2: status.Voter, 4: status.Voter}
+		want[w.leader().opt.Self.ID] = status.Leader
 		if got := w.roles(); !reflect.DeepEqual(got, want) {
 			w.fatalf("the roles are %v, want %v", got, want)
 		}
@@ -105,15 +119,12 @@ func TestMembers(t *testing.T) {
 			w.fatalf("a leader cannot be removed: %v", err) // it may not hear that it was
 		}
 		w.until("another one leads", func() bool { m := w.whoLeads(); return m != nil && m.opt.Self.ID != gone.id })
-		w.must(gone.member.Close())
-		w.mu.Lock()
-		gone.member = nil
-		w.mu.Unlock()
+		w.removed(gone)
 		time.Sleep(time.Second)
 		if roles := w.roles(); len(roles) != 2 || roles[gone.id] != "" {
 			w.fatalf("the roles are %v after %d was removed", roles, gone.id)
 		}
-		if err := w.leader().Greet(gone.id, Hello{Level: 1}); !errors.Is(err, ErrNotMember) {
+		if err := w.leader().Greet(gone.id, Hello{Level: 1, Number: 1}); !errors.Is(err, ErrRemoved) {
 			t.Errorf("a member that was removed is greeted: %v", err)
 		}
 		stop()
@@ -132,6 +143,22 @@ func TestMembers(t *testing.T) {
 	})
 }
 
+// A member that others have told that it was removed may learn of an earlier change only then. It does not become one again by that.
+func TestEarlierChangeAfterRemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		gone := w.machines[w.leader().opt.Self.ID%3] // a follower
+		m := gone.member
+		m.mail.post(func() {
+			m.leave()
+			s := m.log.State()
+			m.disk.add(diskWork{roster: &roster{s.Conf, s.ConfIndex, s.Members, s.Numbers}})
+		})
+		w.removed(gone)
+		w.close()
+	})
+}
+
 // Changes of the members are refused where they make no sense.
 func TestGroupErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +169,8 @@ func TestGroupErrors(t *testing.T) {
 			"add at a follower":    {other.Add(t.Context(), raftlog.Member{ID: 9, Address: "x:1"}), ErrNotLeader},
 			"remove at a follower": {other.Remove(t.Context(), 1), ErrNotLeader},
 			"remove nobody":        {l.Remove(t.Context(), 9), ErrNotMember},
-			"replace nobody":       {l.Replace(t.Context(), 9, raftlog.Member{ID: 10, Address: "x:1"}), ErrNotMember},
+			"replace nobody":       {l.Add(t.Context(), raftlog.Member{ID: 10, Address: "x:1", Replaces: 9}), ErrNotMember},
+			"greet a stranger":     {l.Greet(9, Hello{Level: 1, Number: 4}), ErrNotMember},
 		} {
 			if !errors.Is(c.err, c.want) {
 				t.Errorf("%s: %v, want %v", name, c.err, c.want)
@@ -274,7 +302,7 @@ func TestReachable(t *testing.T) {
 		for _, m := range w.machines {
 			for _, other := range w.machines {
 				if m != other {
-					w.must(m.member.Greet(other.id, other.member.Greeting()))
+					w.until("a member knows another", func() bool { return m.member.Greet(other.id, other.member.Greeting()) == nil })
 				}
 			}
 			w.until("a member reaches all", func() bool { return unreachable(m) == 0 })
@@ -287,5 +315,134 @@ func TestReachable(t *testing.T) {
 		follower.member.Unreachable(gone)
 		w.until("the follower has lost one", func() bool { return unreachable(follower) == 1 })
 		w.close()
+	})
+}
+
+// A machine that is lost is replaced by one with the same address.
+func TestReplaceAtAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		l := w.leader()
+		lost, fresh := w.machines[l.opt.Self.ID%3], w.machine()
+		lost.kill(true)
+		added := fresh.self()
+		added.Address, added.Replaces = lost.self().Address, lost.id
+		w.must(l.Add(t.Context(), added))
+		w.must(Join(fresh.disk, dir, l.Group()))
+		fresh.boot()
+		w.until("it has replaced the other one", func() bool { return w.roleOf(fresh.id) == status.Voter && w.roleOf(lost.id) == "" })
+		w.audit()
+		w.close()
+	})
+}
+
+// replace adds a machine to the cluster in place of a member. It is not started.
+func (w *world) replace(old uint64, m *machine) error {
+	w.t.Helper()
+	added := m.self()
+	added.Replaces = old
+	l := w.leader()
+	if err := l.Add(w.t.Context(), added); err != nil {
+		return err
+	}
+	return Join(m.disk, dir, l.Group())
+}
+
+// The next leader carries on with a replacement. The member that was replaced hears of it when it comes back.
+func TestReplaceOutlivesLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		time.Sleep(time.Second)
+		l := w.leader()
+		dead := w.machines[l.opt.Self.ID%3]
+		dead.kill(true)
+		added := w.machine()
+		w.must(w.replace(dead.id, added))
+		if err := l.Add(t.Context(), raftlog.Member{ID: 9, Address: "x:1", Replaces: dead.id}); err == nil {
+			t.Error("a member is replaced twice")
+		}
+		w.must(l.Transfer(t.Context(), 0))
+		added.boot()
+		w.until("the dead member is replaced", func() bool { return w.roles()[dead.id] == "" && w.roles()[added.id] == status.Voter })
+		dead.boot()
+		w.removed(dead)
+		w.audit()
+		w.close()
+	})
+}
+
+// A member is replaced that lives, and whose vote is needed until then. A member that was down meanwhile knows of it afterwards.
+func TestReplaceLiving(t *testing.T) {
+	for _, n := range []int{2, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1, n)
+				time.Sleep(time.Second)
+				l := w.leader().opt.Self.ID
+				old, asleep := w.machines[l%uint64(n)], w.machines[(l+1)%uint64(n)]
+				if n > 2 {
+					asleep.kill(true)
+				}
+				added := w.machine()
+				w.must(w.replace(old.id, added))
+				added.boot()
+				w.removed(old)
+				w.until("the member is replaced", func() bool { return w.roles()[added.id] == status.Voter })
+				if n > 2 {
+					asleep.boot()
+					w.until("it knows of that", func() bool { return reflect.DeepEqual(asleep.member.Group(), w.leader().Group()) })
+				}
+				w.audit()
+				w.close()
+			})
+		})
+	}
+}
+
+// The number of a member that was removed is not given to another one, also after a restart.
+func TestNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		for n := range uint64(2) {
+			time.Sleep(time.Second)
+			last := w.machines[len(w.machines)-1]
+			if w.leader() == last.member {
+				w.must(w.leader().Transfer(t.Context(), 0))
+			}
+			w.must(w.leader().Remove(t.Context(), last.id))
+			w.removed(last)
+			for _, m := range w.machines {
+				if m.member != nil && n == 1 {
+					m.kill(true)
+					m.boot()
+				}
+			}
+			w.join(w.machine())
+			for _, k := range w.leader().Group().Members {
+				if k.ID == 4+n && k.Number != 4+n {
+					t.Errorf("the new member is %+v", k)
+				}
+			}
+		}
+		w.close()
+	})
+}
+
+// Who asks for the status, within a turn perhaps, waits for nobody.
+func TestStatusDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		l := w.leader()
+		release := make(chan struct{})
+		l.mail.post(func() { <-release })
+		time.Sleep(time.Second)
+		if s, err := l.Status(); err != nil || s.Leader != 1 || s.Term != l.Lead().Term || len(s.Members) != 1 || !s.Members[0].Reachable {
+			t.Errorf("%+v, %v", s, err)
+		}
+		close(release)
+		w.close()
+		if _, err := l.Status(); !errors.Is(err, ErrStopped) {
+			t.Errorf("a member that is closed: %v", err)
+		}
 	})
 }

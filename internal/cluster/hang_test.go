@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,17 +12,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// A hang makes the syncs of a disk wait.
-type hang struct {
+// A trouble is what a disk has: it hangs, or is full.
+type trouble struct {
 	mu    sync.Mutex
-	until chan struct{} // nil: it does not hang
+	until chan struct{}                   // nil: nothing waits
+	waits func(name string) bool          // writes to such a file wait; nil: syncs of all do
+	full  func(name string) bool          // such a file cannot be made, or become larger; nil: all can
+	late  func(name string) time.Duration // a sync of such a file is answered so much too soon; nil: none is
 }
 
-func (h *hang) begin() (end func()) {
+// hang lets the writes to some files wait, or, with nil, the syncs of all.
+func (h *trouble) hang(writes func(name string) bool) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	until := make(chan struct{})
-	h.until = until
+	h.until, h.waits = until, writes
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -29,40 +35,88 @@ func (h *hang) begin() (end func()) {
 	}
 }
 
-func (h *hang) wait() {
+// fill leaves no room for some files; nil: all have room.
+func (h *trouble) fill(full func(name string) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.full = full
+}
+
+// wait waits if a sync hangs or, with a name, a write.
+func (h *trouble) wait(name string) {
 	h.mu.Lock()
 	until := h.until
+	if name != "" && (h.waits == nil || !h.waits(name)) || name == "" && h.waits != nil {
+		until = nil
+	}
 	h.mu.Unlock()
 	if until != nil {
 		<-until
 	}
 }
 
-// hangFS is a disk that can hang.
-type hangFS struct {
+func (h *trouble) room(name string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.full != nil && h.full(name) {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// troubledFS is a disk that has trouble.
+type troubledFS struct {
 	vfs.FS
-	hang *hang
+	*trouble
 }
 
-type hangFile struct {
+type troubledFile struct {
 	vfs.File
-	hang *hang
+	*trouble
+	name string
 }
 
-func (f *hangFile) Sync() error {
-	f.hang.wait()
+func (f *troubledFile) Sync() error {
+	f.wait("")
+	if f.late != nil {
+		if d := f.late(f.name); d > 0 {
+			time.AfterFunc(d, func() { f.File.Sync() }) // it may be closed by then
+			return nil
+		}
+	}
 	return f.File.Sync()
 }
 
-func (d *hangFS) Create(name string) (vfs.File, error) { return d.file(d.FS.Create(name)) }
+func (f *troubledFile) WriteAt(b []byte, at int64) (int, error) {
+	f.wait(f.name)
+	size, err := f.File.Size()
+	if err == nil && at+int64(len(b)) > size {
+		err = f.room(f.name)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(b, at)
+}
 
-func (d *hangFS) OpenWrite(name string) (vfs.File, error) { return d.file(d.FS.OpenWrite(name)) }
+func (d *troubledFS) Create(name string) (vfs.File, error) {
+	if err := d.room(name); err != nil {
+		return nil, err
+	}
+	f, err := d.FS.Create(name)
+	return d.file(name, f, err)
+}
 
-func (d *hangFS) file(f vfs.File, err error) (vfs.File, error) {
+func (d *troubledFS) OpenWrite(name string) (vfs.File, error) {
+	f, err := d.FS.OpenWrite(name)
+	return d.file(name, f, err)
+}
+
+func (d *troubledFS) file(name string, f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hangFile{f, d.hang}, nil
+	return &troubledFile{f, d.trouble, name}, nil
 }
 
 // A leader whose disk hangs commits with the disks of the others, hands the leadership over, and comes back when its
@@ -72,7 +126,7 @@ func TestDiskHangs(t *testing.T) {
 		w := newWorld(t, 1, 3)
 		time.Sleep(time.Second)
 		l := w.leader()
-		end := w.machineOf(l).hang.begin()
+		end := w.machineOf(l).trouble.hang(nil)
 		began := time.Now()
 		for time.Since(began) < 500*time.Millisecond {
 			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's disk hangs")
@@ -101,7 +155,7 @@ func TestOnlyDiskHangs(t *testing.T) {
 		w := newWorld(t, 1, 1)
 		time.Sleep(time.Second)
 		l := w.leader()
-		end := w.machines[0].hang.begin()
+		end := w.machines[0].trouble.hang(nil)
 		put := make(chan error)
 		go func() {
 			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, "while the only disk hangs")
@@ -116,4 +170,135 @@ func TestOnlyDiskHangs(t *testing.T) {
 		w.audit()
 		w.close()
 	})
+}
+
+// A leader whose writes hang is replaced as soon as one whose syncs do: of the journal, for which its turns wait, although Raft's log
+// is written; and of Raft's log.
+func TestWritesHang(t *testing.T) {
+	for name, waits := range map[string]func(name string) bool{"of the journal": isOfJournal, "of the log": isOfLog} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1, 3)
+				time.Sleep(time.Second)
+				l := w.leader()
+				end := w.machineOf(l).trouble.hang(waits)
+				began := time.Now()
+				for range 3 {
+					go w.put(l, "mail", engine.Spec{TTR: 60}, "while the leader's writes hang") // it may fail
+				}
+				w.until("another one leads", func() bool { m := w.whoLeads(); return m != nil && m != l })
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("the leader kept the leadership for %v of fake time", took)
+				}
+				for range 50 {
+					_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "while a follower's writes hang")
+					w.must(err)
+				}
+				end()
+				w.audit()
+				w.close()
+			})
+		})
+	}
+}
+
+// When the disks of all are full each lets another one lead once, and then they stay.
+func TestAllDisksAreFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		time.Sleep(time.Second)
+		for _, m := range w.machines {
+			m.trouble.fill(isOfJournal)
+		}
+		offices := map[uint64]bool{} // by term
+		for began := time.Now(); time.Since(began) < 4*time.Minute; time.Sleep(20 * time.Millisecond) {
+			l := w.leader()
+			offices[l.Lead().Term] = true
+			w.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
+		}
+		if n := len(offices); n < 2 || n > 4 {
+			t.Errorf("there were %d offices, with three members", n)
+		}
+		for _, m := range w.machines {
+			m.trouble.fill(nil)
+		}
+		w.audit()
+		w.close()
+	})
+}
+
+// large is the body of a job, of which few fill a segment.
+var large = strings.Repeat("x", 4<<10)
+
+// A leader whose disk is full lets another member lead, which has room.
+func TestDiskIsFull(t *testing.T) {
+	for name, full := range map[string]func(name string) bool{
+		"all of it":              func(string) bool { return true },
+		"for the journal":        isOfJournal,
+		"for the log of entries": isOfLog,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1, 3)
+				time.Sleep(time.Second)
+				l := w.leader()
+				of := &w.machineOf(l).trouble
+				of.fill(full)
+				w.until("another one leads", func() bool {
+					w.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
+					m := w.whoLeads()
+					return m != nil && m != l
+				})
+				for range 50 {
+					_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, large)
+					w.must(err)
+				}
+				of.fill(nil)
+				w.audit()
+				w.close()
+			})
+		})
+	}
+}
+
+func isOfJournal(name string) bool { return !isOfLog(name) }
+
+func isOfLog(name string) bool { return strings.Contains(name, "/cluster/") }
+
+// A member whose journal is full may win an election. As it cannot serve it lets another one lead.
+func TestFullMemberIsElected(t *testing.T) {
+	won := false
+	for seed := range uint64(8) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, seed, 3)
+			time.Sleep(time.Second)
+			l := w.leader()
+			full := w.machines[0]
+			if full.member == l {
+				full = w.machines[1]
+			}
+			full.trouble.fill(isOfJournal)
+			for range 200 { // more than its segments have room for
+				_, err := w.put(l, "mail", engine.Spec{TTR: 60}, large)
+				w.must(err)
+			}
+			w.machineOf(l).kill(false)
+			w.until("the member that has room leads", func() bool {
+				s, err := full.member.Status()
+				w.must(err)
+				won = won || s.Leader == full.id
+				m := w.whoLeads()
+				return m != nil && m != full.member
+			})
+			_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, large)
+			w.must(err)
+			full.trouble.fill(nil)
+			w.machineOf(l).boot()
+			w.audit()
+			w.close()
+		})
+	}
+	if !won {
+		t.Error("the full member was never elected")
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
@@ -22,7 +23,7 @@ var begun = raftlog.Position{Index: 1, Term: 1}
 // not be running; no job of it is touched.
 func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	self.Number = 1
-	g := Group{Members: []raftlog.Member{self}}
+	g := Group{Members: []raftlog.Member{self}, Numbers: self.Number}
 	var err error
 	if g.Conf, err = proto.Marshal(&raftpb.ConfState{Voters: []uint64{self.ID}}); err != nil {
 		return err
@@ -33,9 +34,27 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	}
 	var from raftlog.Position
 	if slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".wal") || strings.HasPrefix(n, "binlog.") }) {
-		from = begun
+		// The copy of a member's journal has entries of that one's cluster. The log goes on after them, since later terms
+		// must be higher.
+		if from, err = appliedOf(fsys, dir); err != nil {
+			return fmt.Errorf("cluster: %w", err)
+		}
+		if from.Index == 0 {
+			from = begun
+		}
 	}
 	return makeLog(fsys, dir, g, from)
+}
+
+// appliedOf returns the last entry whose facts are in a journal, as that says.
+func appliedOf(fsys vfs.FS, dir string) (at raftlog.Position, err error) {
+	_, err = journal.Dump(fsys, dir, func(e journal.Entry) error {
+		if e.Kind == "applied" {
+			at = raftlog.Position{Index: e.Index, Term: e.Term}
+		}
+		return nil
+	})
+	return at, err
 }
 
 // A Group is who the members are, and in which roles, after the change of configuration at an index.
@@ -43,6 +62,7 @@ type Group struct {
 	Conf    []byte // a ConfState of Raft
 	Index   uint64
 	Members []raftlog.Member
+	Numbers uint64 // the highest Number that a member was ever given
 }
 
 // Join makes an empty directory that of a member which was added to a cluster. The group is that of a member
@@ -81,7 +101,7 @@ func makeLog(fsys vfs.FS, dir string, g Group, from raftlog.Position) (err error
 			return fmt.Errorf("cluster: %w", err)
 		}
 	}
-	if err := errors.Join(log.SetGroup(conf, g.Index, g.Members), log.Sync()); err != nil {
+	if err := errors.Join(log.SetGroup(conf, g.Index, g.Members, g.Numbers), log.Sync()); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	return nil
@@ -94,5 +114,5 @@ func (m *Member) Group() Group {
 	if err != nil {
 		panic(err) // numbers and booleans
 	}
-	return Group{Conf: conf, Index: s.ConfIndex, Members: slices.Clone(s.Members)}
+	return Group{Conf: conf, Index: s.ConfIndex, Members: slices.Clone(s.Members), Numbers: s.Numbers}
 }

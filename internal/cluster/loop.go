@@ -14,25 +14,29 @@ import (
 type raftState struct {
 	core       *core.Core
 	members    []raftlog.Member
-	told       uint64            // the leader whose time was heard last
+	numbers    uint64            // the highest Number that a member was ever given
+	told       uint64            // the leader whose time was heard last; this member, if nobody's was and it has led
 	peers      map[uint64]*peer  // what is known of other members in this life
 	everywhere uint64            // all members have the log up to here, as far as is known
 	goals      map[uint64]uint64 // learner -> the entry with which it has caught up
-	swaps      map[uint64]uint64 // learner -> the voter in whose place it comes
 
 	// Of a member that needs entries which are cut.
 	donor   uint64   // who is to send a walk, as the leader says
 	needy   []uint64 // at the leader: those that need one
 	walking bool     // one is received
+	torn    bool     // Raft's log says that it lost its end, and may lack something
 	partial bool     // engine and journal do not have everything: the member takes no part but for heartbeats
 
 	successor uint64 // the leadership is to go to that one; 0: to nobody
 	settled   bool   // all turns of the office are
 	giveUpAt  int64  // when to go on leading if it has not, on Options.Now
+	staysTo   int64  // until then a member in office does not make way again, on Options.Now
+	triesAt   int64  // nor one that leads and is in none until then
 }
 
 // raftLoop runs the core.
 func (m *Member) raftLoop() {
+	defer close(m.looped)
 	ticker := time.NewTicker(m.opt.Tick) // it drops ticks that come too fast: at most one waits
 	defer ticker.Stop()
 	m.work()
@@ -41,14 +45,15 @@ func (m *Member) raftLoop() {
 		case <-m.mail.wake:
 		case <-ticker.C:
 			m.tick()
+			m.note()
 		case <-m.stop:
 			return
 		}
-		letters := m.mail.take()
-		for _, letter := range letters {
-			letter()
+		calls := m.mail.take()
+		for _, call := range calls {
+			call()
 		}
-		clear(letters)
+		clear(calls)
 		m.work()
 	}
 }
@@ -62,9 +67,10 @@ func (m *Member) tick() {
 	}
 	m.raft.core.Tick(m.opt.Now())
 	m.manage()
+	m.makeWay(m.opt.Now())
 }
 
-// How long the disk of a leader may hang before the leadership goes to another member, and before it gives it up
+// How long the disk of a leader may hang or fail before the leadership goes to another member, and before it gives it up
 // without knowing to whom.
 const (
 	slowDisk = int64(time.Second)
@@ -76,7 +82,7 @@ const (
 func (m *Member) diskIsGone() bool {
 	r := &m.raft
 	now := m.opt.Now()
-	hangs := m.disk.hangs(now)
+	hangs := max(m.disk.hangs(now), m.journalHangs(now))
 	if hangs < slowDisk || r.core.Office() == 0 {
 		return hangs >= goneDisk && r.core.Status().RaftState == raft.StateLeader
 	}
@@ -91,12 +97,52 @@ func (m *Member) diskIsGone() bool {
 	return false
 }
 
+// journalHangs returns for how long a turn has waited for the disk of the journal, in nanoseconds.
+func (m *Member) journalHangs(now int64) int64 {
+	since := m.journaling.Load()
+	if since == 0 {
+		return 0
+	}
+	return now - since
+}
+
+// stay is how long a member stays in office, once it has made way. If all journals are full, leading in turns helps nobody.
+const stay = 5 * int64(time.Minute)
+
+// makeWay hands the leadership over if the journal has taken no jobs for a while: that of another member may.
+func (m *Member) makeWay(now int64) {
+	r := &m.raft
+	m.mu.Lock()
+	since := m.refusing
+	m.mu.Unlock()
+	if since == 0 || now-since < slowDisk || now < r.triesAt || r.successor != 0 || r.core.Status().RaftState != raft.StateLeader {
+		return
+	}
+	inOffice := r.core.Office() != 0
+	to := m.bestSuccessor()
+	if to == 0 || inOffice && now < r.staysTo {
+		return
+	}
+	r.triesAt = now + slowDisk
+	m.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "successor", to)
+	if inOffice {
+		r.staysTo = now + stay
+		m.drain(to)
+	} else { // it does not take what was agreed on before, so this member cannot serve at all
+		r.core.Transfer(to)
+	}
+}
+
 // work does what the core wants done.
 func (m *Member) work() {
 	for {
 		work := m.raft.core.Work()
 		m.publish()
 		m.handOver()
+		if m.raft.torn && !m.raft.core.Torn() {
+			m.raft.torn = false
+			m.disk.add(diskWork{mended: true})
+		}
 		if work.Idle() {
 			return
 		}
@@ -117,6 +163,9 @@ func (m *Member) publish() {
 	c := m.raft.core
 	leader, term := c.Leader()
 	now := shared{leader, term, c.Office(), m.raft.successor != 0, c.Committed(), c.Confirmed(), c.LeasedUntil()}
+	if now.office != 0 && m.raft.told == 0 {
+		m.agreeOnTime()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed || m.err != nil || now == m.shared {
@@ -124,6 +173,9 @@ func (m *Member) publish() {
 	}
 	before := m.shared
 	m.shared = now
+	if now.leader != before.leader || now.term != before.term || now.office != before.office {
+		m.note()
+	}
 	if now.serving() != before.serving() {
 		signal(m.turns)
 	}
@@ -132,23 +184,35 @@ func (m *Member) publish() {
 	m.changed.Broadcast()
 }
 
-// applyPause is how soon there is a turn for what is to be applied at a leader. Usually there is another one before.
-const applyPause = 2 * time.Millisecond
+// How soon there is a turn for what is to be applied. At a leader there usually is another one before.
+const (
+	leaderPause   = 2 * time.Millisecond
+	followerPause = 10 * time.Millisecond // so many entries share a turn
+)
 
 // give hands over entries that are to be applied.
 func (m *Member) give(apply []core.Apply) {
 	if len(apply) == 0 {
 		return
 	}
+	if m.opt.meddle != nil {
+		apply = m.opt.meddle(m, apply)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.queue.add(apply)
+	pause := leaderPause
 	switch {
-	case m.shared.serving() == 0:
-		signal(m.turns)
-	case !m.timed:
+	case m.shared.serving() != 0:
+	case m.shared.leader == 0, m.shared.leader == m.opt.Self.ID:
+		signal(m.turns) // nobody is served before all is applied
+		return
+	default:
+		pause = followerPause
+	}
+	if !m.timed {
 		m.timed = true
-		time.AfterFunc(applyPause, func() {
+		time.AfterFunc(pause, func() {
 			m.mu.Lock()
 			m.timed = false
 			m.mu.Unlock()
@@ -183,14 +247,14 @@ func (m *Member) Unreachable(id uint64) {
 // inLoop runs f in the raft loop and returns when it has run. It returns false if the member has failed or is
 // closed.
 func (m *Member) inLoop(f func()) bool {
-	done := make(chan struct{})
-	m.mail.post(func() { f(); close(done) })
+	done := false
+	ran := make(chan struct{})
+	m.mail.post(func() { f(); done = true; close(ran) })
 	select {
-	case <-done:
-		return true
-	case <-m.stop:
-		return false
+	case <-ran:
+	case <-m.looped: // f runs no more; it may have
 	}
+	return done
 }
 
 // journalSynced hears that the journal has the entries up to one durably. The log is cut there only when the core has

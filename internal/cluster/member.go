@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,11 @@ type Options struct {
 	// Now is a clock that goes on while the machine sleeps, never goes back and never shows 0, in nanoseconds. Nil: the system's.
 	Now func() int64
 
+	// Wall is the machine's clock, in nanoseconds since 1970. Nil: the system's.
+	Wall func() int64
+
+	meddle func(m *Member, apply []core.Apply) []core.Apply // a test's, with what is to be applied; nil: nobody does
+
 	Version string // of this program, for Status of others
 	Logger  *slog.Logger
 }
@@ -76,6 +82,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Now == nil {
 		o.Now = systemClock()
+	}
+	if o.Wall == nil {
+		o.Wall = func() int64 { return time.Now().UnixNano() }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -92,6 +101,7 @@ const journalSync = 2 * time.Second
 // A Member is this process's part of the cluster. Its methods may be called from any goroutine.
 type Member struct {
 	opt    Options
+	number uint64 // raftlog.Member.Number of this one; static
 	log    *raftlog.Log
 	broker *broker.Broker
 	clock  clock
@@ -103,25 +113,33 @@ type Member struct {
 
 	opened atomic.Pointer[journal.Journal] // turn.journal, for others
 
-	spoilt atomic.Bool // the engine is to be made again
+	over  atomic.Bool            // turnState.over, for others
+	known atomic.Pointer[Status] // see Status
+
+	journaling atomic.Int64 // since when a turn has been at work on the journal, on Options.Now; 0: none is
 
 	turns chan struct{} // has something if a turn is to run for the member itself
 	stop  chan struct{} // closed by Close, or when the member has failed
 	done  sync.WaitGroup
 
-	mu      sync.Mutex
-	changed sync.Cond  // of shared; with mu
-	shared  shared     // what the raft loop says
-	queue   applyQueue // from the raft loop to the turn
-	stuck   bool       // the journal does not take what is in it
-	timed   bool       // a turn comes for it
-	target  target     // what Sync waits for
-	pending []flight   // proposals that are not committed, in order
-	weight  weight     // of pending
-	lead    Leadership
-	watch   chan struct{} // closed at the next change of lead
-	err     error         // why the member has failed
-	closed  bool
+	looped chan struct{} // closed when the raft loop has ended
+
+	mu       sync.Mutex
+	changed  sync.Cond  // of shared; with mu
+	shared   shared     // what the raft loop says
+	queue    applyQueue // from the raft loop to the turn
+	stuck    bool       // the journal does not take what is in it
+	refusing int64      // since when the journal has taken no jobs, on Options.Now; 0: it does
+	timed    bool       // a turn comes for it
+	target   target     // what Sync waits for
+	flushed  [][]byte   // entries up to target that are not proposed
+	pending  []flight   // what turns have flushed that is not committed, in order
+	weight   weight     // of pending
+	undone   bool       // in the office of the target the engine has done what may never be committed
+	lead     Leadership
+	watch    chan struct{} // closed at the next change of lead
+	err      error         // why the member has failed
+	closed   bool
 }
 
 // shared is what the raft loop tells the others.
@@ -155,10 +173,12 @@ func Open(o Options) (*Member, error) {
 		mail:  newMailbox(),
 		turns: make(chan struct{}, 1),
 		stop:  make(chan struct{}),
-		watch: make(chan struct{}),
+
+		looped: make(chan struct{}),
+		watch:  make(chan struct{}),
 	}
 	m.changed.L = &m.mu
-	m.raft = raftState{peers: map[uint64]*peer{}, goals: map[uint64]uint64{}, swaps: map[uint64]uint64{}}
+	m.raft = raftState{peers: map[uint64]*peer{}, goals: map[uint64]uint64{}}
 	log, found, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
@@ -176,10 +196,19 @@ func (m *Member) open(found raftlog.Found) error {
 	if len(state.Members) == 0 {
 		return fmt.Errorf("cluster: %s has no members: the directory was not made by init or join", LogDir(m.opt.Dir))
 	}
+	self := slices.IndexFunc(state.Members, func(k raftlog.Member) bool { return k.ID == m.opt.Self.ID })
+	if self < 0 {
+		return ErrRemoved
+	}
+	m.number = state.Members[self].Number
 	if err := m.setClock(state); err != nil {
 		return err
 	}
-	if m.raft.partial = m.isPartial(); m.raft.partial {
+	partial, err := isPartial(m.opt.FS, m.opt.Dir)
+	if err != nil {
+		return err
+	}
+	if m.raft.partial = partial; partial {
 		m.turn.walking, m.stuck = true, true
 		if err := m.removeJournal(); err != nil {
 			return err
@@ -190,15 +219,16 @@ func (m *Member) open(found raftlog.Found) error {
 		return err
 	}
 	if err := m.startCore(found); err != nil {
-		return errors.Join(err, m.turn.journal.Close())
+		return errors.Join(err, m.turn.closeJournal())
 	}
 	opt := m.opt.Broker
 	opt.Log, opt.Now = turnLog{m}, m.clock.engine
 	m.broker = broker.New(eng, opt)
 	m.broker.Follow(true)
 	m.disk = newDisk(m)
-	m.raft.members = state.Members
+	m.raft.members, m.raft.numbers = state.Members, state.Numbers
 	m.opt.Transport.SetMembers(state.Members)
+	m.note()
 	m.done.Go(m.raftLoop)
 	m.done.Go(m.disk.run)
 	m.done.Go(m.runTurns)
@@ -212,7 +242,7 @@ func (m *Member) setClock(state raftlog.State) error {
 	if err != nil {
 		return err
 	}
-	wall := time.Now().UnixNano()
+	wall := m.opt.Wall()
 	m.clock.offset.Store(wall - m.clock.now())
 	m.clock.notBefore(stamp + 1)
 	voters := state.Conf.GetVoters()
@@ -222,7 +252,7 @@ func (m *Member) setClock(state raftlog.State) error {
 	case stamp > 0:
 		m.clock.epoch = stamp
 	default:
-		m.clock.epoch = wall - int64(24*time.Hour) // the leader's clock may be so much slower
+		m.clock.epoch = wall - 10*365*24*int64(time.Hour) // the clock of this machine may be wrong by years
 	}
 	m.opt.Journal.Epoch, m.opt.Journal.Member = m.clock.epoch, true
 	return nil
@@ -258,11 +288,12 @@ func (m *Member) openJournal() (*engine.Engine, error) {
 	opt := m.opt.Engine
 	opt.Logged, opt.Admit = true, m.admit
 	eng := engine.New(opt)
-	t.journal = journal.New(m.opt.Journal)
-	if _, err := t.journal.Open(m.opt.FS, m.opt.Dir, eng); err != nil {
+	j := journal.New(m.opt.Journal)
+	if _, err := j.Open(m.opt.FS, m.opt.Dir, eng); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	m.opened.Store(t.journal)
+	t.journal, t.shut = j, false
+	m.opened.Store(j)
 	t.applied = t.journal.Applied()
 	m.clock.notBefore(t.applied.Stamp + 1)
 	return eng, nil
@@ -282,11 +313,14 @@ func (m *Member) startCore(found raftlog.Found) error {
 	if m.log.Last().Index < mark.Index {
 		err = m.log.Cut(mark)
 	}
-	if err = errors.Join(err, m.log.SetStarts(m.log.State().Starts+1)); err == nil {
+	if err = errors.Join(err, m.log.SetStarts(m.log.State().Starts+1, found.Torn)); err == nil {
 		err = m.log.Sync() // a start that others have heard of is counted
 	}
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
+	}
+	if m.raft.torn = found.Torn; found.Torn {
+		m.opt.Logger.Warn("the log of the cluster has lost its end: this member takes no part in elections until it has what a leader has, or has heard from all voters", "last", m.log.Last())
 	}
 	return m.newCore(mark, found.Torn)
 }
@@ -318,9 +352,12 @@ func (m *Member) fail(err error) {
 	defer m.mu.Unlock()
 	if m.err == nil && !m.closed {
 		m.err = err
-		m.opt.Logger.Error("this member of the cluster stops", "err", err)
+		if err != ErrRemoved { // that is no failure of its own
+			m.opt.Logger.Error("this member of the cluster stops", "err", err)
+		}
 		close(m.stop)
 		m.shared = shared{}
+		m.tell()
 		m.changed.Broadcast()
 	}
 }

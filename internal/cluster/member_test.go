@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -42,10 +42,41 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// load puts and deletes at whoever leads until the world is told to stop.
+// What asks the raft loop is answered, or told that the member is closed, and nothing of it runs after that.
+func TestAskWhileClosing(t *testing.T) {
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1, 1)
+			m := w.leader()
+			var asking sync.WaitGroup
+			for range 4 {
+				asking.Go(func() {
+					for {
+						var s Status
+						if !m.inLoop(func() { s = m.status() }) {
+							return
+						}
+						if len(s.Members) != 1 {
+							t.Errorf("%+v", s)
+							return
+						}
+					}
+				})
+			}
+			w.close()
+			asking.Wait()
+		})
+	}
+}
+
+// load puts, deletes and works at whoever leads until the world is told to stop.
 func (w *world) load(clients int) (stop func()) {
 	done := make(chan struct{})
 	var all sync.WaitGroup
+	for n := range 2 {
+		k := &worker{w: w, rng: rand.New(rand.NewPCG(uint64(n), 6))}
+		all.Go(func() { k.run(done) })
+	}
 	for k := range clients {
 		rng := rand.New(rand.NewPCG(uint64(k), 5))
 		all.Go(func() {
@@ -60,6 +91,8 @@ func (w *world) load(clients int) (stop func()) {
 				case m == nil:
 				case rng.IntN(3) == 0:
 					w.delete(m)
+				case rng.IntN(8) == 0:
+					w.put(m, laterTube, engine.Spec{TTR: 60, Delay: uint32(3 + rng.IntN(8))}, fmt.Sprint("later job", k, n))
 				default:
 					w.put(m, fmt.Sprint("tube", rng.IntN(3)), engine.Spec{TTR: 60, Delay: uint32(rng.IntN(3))}, fmt.Sprint("job", k, n))
 				}
@@ -89,7 +122,7 @@ func TestLives(t *testing.T) {
 	}
 	for seed := first; seed <= last; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { life(t, seed) })
+			synctest.Test(t, func(t *testing.T) { emptyWorld(t, seed).live(seed) })
 		})
 	}
 }
@@ -99,28 +132,38 @@ var (
 	seedsFlag = flag.Uint64("cluster.seeds", 4, "how many seeds TestLives has")
 )
 
-func life(t *testing.T, seed uint64) {
-	w := emptyWorld(t, seed)
-	rng := rand.New(rand.NewPCG(seed, 2))
-	w.refusals = rng.IntN(2) == 0
+// small makes the logs of members so small that one that is away for a while needs a walk.
+func (w *world) small() {
 	w.opt.Log.SegmentSize, w.opt.Log.Recent, w.opt.Keep = 8<<10, 4<<10, 32<<10
 	w.opt.Journal.SegmentSize, w.opt.Journal.Sync = 16<<10, 200*time.Millisecond
-	w.grow(3 + 2*rng.IntN(2))
-	stop := w.load(3)
+}
+
+// live lets members and their clients live through some mishaps.
+func (w *world) live(seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	w.refusals = rng.IntN(2) == 0
+	w.small()
+	size := 3 + 2*rng.IntN(2)
+	w.offOf = 2 + rng.Uint64N(uint64(size-1)) // the first member's clock is the cluster's from the beginning
+	w.grow(size)
+	w.preload(1200)
+	w.stop = w.load(3)
 	for range 8 {
 		time.Sleep(time.Duration(rng.IntN(1500)) * time.Millisecond)
 		w.mishap(rng)
+		w.checkDelays()
 	}
 	w.recover()
 	time.Sleep(3 * time.Second)
 	before := w.acknowledged()
 	time.Sleep(time.Second)
-	stop()
+	w.stop()
+	w.stop = nil
 	if w.acknowledged() == before {
 		w.fatalf("nothing is acknowledged though all is well")
 	}
 	w.audit()
-	t.Logf("%d members, %d puts and %d deletes acknowledged, %d walks", len(w.machines), len(w.ledger.puts), len(w.ledger.deletes), strings.Count(w.log.String(), "the whole queue was received"))
+	w.t.Logf("%d members, %d puts and %d deletes acknowledged, %d walks", len(w.machines), len(w.ledger.puts), len(w.ledger.deletes), w.logged("the whole queue was received"))
 	w.close()
 }
 
@@ -179,11 +222,11 @@ func (w *world) recover() {
 // An entry that comes when the office is over already is not taken for one of the office: it may be of the next
 // leader. The raft loop ends the office before it hands over such an entry, also in the middle of a turn.
 func TestEntryAfterOffice(t *testing.T) {
-	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}, turns: make(chan struct{}, 1)}
+	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}, turns: make(chan struct{}, 1), broker: broker.New(engine.New(engine.Options{}), broker.Options{})}
 	m.turn.office = 1
 	m.shared = shared{office: 2}
 	m.queue.add([]core.Apply{{Entries: []*raftpb.Entry{{}}}})
-	if m.apply(0); !m.turn.spoilt || m.queue.next() == nil {
-		t.Errorf("the entry was applied; the engine is spoilt: %v", m.turn.spoilt)
+	if m.apply(0); !m.turn.over || m.queue.next() == nil {
+		t.Errorf("the entry was applied; the office is over: %v", m.turn.over)
 	}
 }

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -56,7 +58,7 @@ func (m *Member) takeOffice(now int64) (next int64) {
 	}
 	t.office = m.shared.serving()
 	m.target = target{office: t.office}
-	m.pending, m.weight = nil, weight{}
+	m.flushed, m.pending, m.weight = nil, nil, weight{}
 	m.broker.Follow(false)
 	before := m.clock.time()
 	m.clock.notBefore(t.applied.Stamp + 1)
@@ -65,25 +67,39 @@ func (m *Member) takeOffice(now int64) (next int64) {
 	}
 	m.opt.Logger.Info("this member leads the cluster", "term", m.shared.term, "entry", t.applied.Index)
 	m.tell()
-	return now // what is due
+	return min(now, m.clock.engine()) // what is due
 }
 
-// depose notes, in a turn, that the engine has done what may never have been.
-func (m *Member) depose() {
+// serves reports whether the engine's office is that in which the member serves clients.
+func (m *Member) serves() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shared.serving() == m.turn.office
+}
+
+// depose notes, in a turn, that the engine's office has ended: later turns execute nothing before endOffice. undone says that
+// the engine has done what was not proposed.
+func (m *Member) depose(undone bool) {
 	t := &m.turn
-	if t.spoilt {
+	if undone {
+		m.mu.Lock()
+		m.undone = true
+		m.mu.Unlock()
+	}
+	if t.over {
 		return
 	}
 	if t.office != 0 {
 		m.opt.Logger.Warn("this member does not lead the cluster any more", "entry", t.applied.Index)
 	}
-	t.office, t.spoilt, t.facts = 0, true, 0
+	t.office, t.over, t.facts = 0, true, 0
 	t.builder.Reset()
-	m.spoilt.Store(true)
+	m.broker.Follow(true)
+	m.over.Store(true)
 	signal(m.turns)
 }
 
-// runTurns runs turns for the member itself, and makes another engine when the present one is spoilt.
+// runTurns runs turns for the member itself, and ends offices.
 func (m *Member) runTurns() {
 	for {
 		select {
@@ -93,8 +109,8 @@ func (m *Member) runTurns() {
 		}
 		for m.wantsTurn() && !m.stopped() {
 			m.broker.Look(func(*engine.Engine, int64) {}) // Housekeep does it
-			if m.spoilt.Load() {
-				m.rebuild()
+			if m.over.Load() {
+				m.endOffice()
 			}
 		}
 	}
@@ -104,7 +120,7 @@ func (m *Member) runTurns() {
 func (m *Member) wantsTurn() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.spoilt.Load() || m.queue.next() != nil && !m.stuck || m.shared.serving() != m.target.office
+	return m.over.Load() || m.queue.next() != nil && !m.stuck || m.shared.serving() != m.target.office
 }
 
 func (m *Member) stopped() bool {
@@ -116,46 +132,78 @@ func (m *Member) stopped() bool {
 	}
 }
 
-// rebuild makes the engine what the journal says.
-func (m *Member) rebuild() {
+// endOffice makes an engine whose office has ended one that follows. If all that it has done is committed it only loses its
+// sessions. Else it has done what may never have been, and is made again from the journal, and from the log.
+func (m *Member) endOffice() {
 	m.broker.Call(func(*engine.Engine, int64) {}) // then all turns of the office are settled
-	m.mail.post(func() { m.raft.settled = true })
+	m.mail.post(func() {
+		m.raft.settled = true
+		m.handOver() // before the core hears of Rebuilt, if it has to resign
+	})
 	if m.opt.Deposed != nil {
 		m.opt.Deposed()
 	}
-	m.broker.Replace(func() *engine.Engine {
+	failed := false
+	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
+		undone := m.beginFollowing()
+		if !undone {
+			m.opt.Logger.Info("the engine has done nothing that is not committed: it goes on without its sessions", "reserved", eng.Stats().Reserved)
+			eng.DropSessions(m.clock.engine())
+			return eng
+		}
 		began := time.Now()
-		eng, err := m.readAgain()
+		again, err := m.readAgain()
+		if _, ofDisk := errors.AsType[syscall.Errno](err); ofDisk {
+			m.opt.Logger.Error("the journal cannot be read again; it is tried again, and this member takes no part until then", "err", err)
+			failed = true
+			m.depose(true)
+			return eng
+		}
 		if err != nil {
 			m.fail(err)
 			return engine.New(engine.Options{})
 		}
-		st := eng.Stats()
+		st := again.Stats()
 		m.opt.Logger.Info("the queue was read from the journal again", "jobs", st.Ready+st.Delayed+st.Buried, "took", time.Since(began))
-		return eng
+		return again
 	})
+	if failed {
+		select {
+		case <-time.After(recoverPause):
+		case <-m.stop:
+		}
+		return
+	}
 	m.mail.post(func() { m.raft.core.Rebuilt() })
+}
+
+// beginFollowing forgets the office that has ended, within a turn. It returns whether the engine has done in it what
+// may never be committed.
+func (m *Member) beginFollowing() (undone bool) {
+	t := &m.turn
+	t.over, t.retryAt = false, 0
+	m.over.Store(false)
+	m.broker.Follow(true)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	undone = m.undone
+	m.target, m.flushed, m.pending, m.weight, m.undone, m.stuck = target{}, nil, nil, weight{}, false, false
+	return undone
 }
 
 // readAgain closes the journal and reads it into another engine. It is called within a turn.
 func (m *Member) readAgain() (*engine.Engine, error) {
 	t := &m.turn
-	before := t.applied.Index
-	if err := t.journal.Close(); err != nil {
+	t.reached = max(t.reached, t.applied.Index)
+	if err := t.closeJournal(); err != nil {
 		m.opt.Logger.Warn("the journal could not be closed in an orderly way", "err", err)
 	}
 	eng, err := m.openJournal()
 	if err != nil {
 		return nil, fmt.Errorf("cluster: the journal cannot be read again: %w", err)
 	}
-	t.spoilt, t.retryAt = false, 0
-	m.spoilt.Store(false)
-	m.broker.Follow(true)
-	m.mu.Lock()
-	m.target, m.pending, m.weight = target{}, nil, weight{}
-	m.mu.Unlock()
-	for t.applied.Index < before { // the journal has lost what it could not write; the log still has it
-		entries, err := m.log.Entries(t.applied.Index+1, before+1, maxApplyBytes)
+	for t.applied.Index < t.reached { // the journal has lost what it could not write; the log still has it
+		entries, err := m.log.Entries(t.applied.Index+1, t.reached+1, maxApplyBytes)
 		if err != nil {
 			return nil, fmt.Errorf("cluster: entry %d: %w", t.applied.Index+1, err)
 		}
@@ -165,5 +213,6 @@ func (m *Member) readAgain() (*engine.Engine, error) {
 			}
 		}
 	}
+	t.reached = 0
 	return eng, nil
 }

@@ -5,62 +5,41 @@ import (
 	"fmt"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
-// A Role is what a member does in the cluster.
-type Role string
-
-// The roles of members.
-const (
-	Leader  Role = "leader"
-	Voter   Role = "voter"
-	Learner Role = "learner" // it has no vote yet: it is catching up
-)
-
-// A Status is what a member knows of the cluster. Only the leader knows how far the others are.
+// A Status is what a member knows of the cluster.
 type Status struct {
-	Self    uint64
-	Leader  uint64 // 0: nobody is known
-	Term    uint64
-	Quorum  bool // a majority is heard: changes can be agreed on
-	Commit  uint64
-	Members []MemberStatus
+	status.Cluster
+	Self   uint64
+	Commit uint64
 }
 
-// A MemberStatus is what is known of a member. Applied and Lag are known of all members at the leader, and
-// elsewhere of the member itself.
-type MemberStatus struct {
-	ID        uint64
-	Address   string
-	Role      Role
-	Reachable bool
-	Applied   uint64 // the last entry that it has, of those that are committed
-	Lag       uint64 // entries that are committed and that it does not have
-	Cut       bool   // it needs entries that the leader does not have any more
-	Version   string // "": not known
-}
-
-// Status returns what this member knows of the cluster.
-func (m *Member) Status() (s Status, err error) {
-	if !m.inLoop(func() { s = m.status() }) {
+// Status returns what this member knew of the cluster at its last tick or, if that was later, when the members or the
+// leader changed last. It waits for nobody, so it may be called within a turn. The caller must not change Members.
+func (m *Member) Status() (Status, error) {
+	if m.stopped() {
 		return Status{}, ErrStopped
 	}
-	return s, nil
+	return *m.known.Load(), nil
 }
+
+// note lets Status have what this member knows, in the raft loop.
+func (m *Member) note() { m.known.Store(new(m.status())) }
 
 func (m *Member) status() Status {
 	c := m.raft.core
 	raft := c.Status()
 	s := Status{Self: m.opt.Self.ID, Commit: raft.GetCommit()}
+	s.Members = []status.Member{}
 	s.Leader, s.Term = c.Leader()
-	first, _ := m.log.FirstIndex()
 	for _, k := range m.raft.members {
-		ms := MemberStatus{ID: k.ID, Address: k.Address, Role: Voter}
+		ms := status.Member{ID: k.ID, Address: k.Address, Role: status.Voter}
 		if hasKey(raft.Config.Learners, k.ID) {
-			ms.Role = Learner
+			ms.Role = status.Learner
 		}
 		if k.ID == s.Leader {
-			ms.Role = Leader
+			ms.Role = status.Leader
 		}
 		if k.ID == s.Self {
 			ms.Reachable, ms.Applied, ms.Version = true, c.Applied().Index, m.opt.Version
@@ -70,7 +49,6 @@ func (m *Member) status() Status {
 			ms.Reachable = m.isReachable(k.ID) || p.linked && s.Leader != s.Self // members that follow send each other nothing
 			if of, ok := raft.Progress[k.ID]; ok {
 				ms.Applied = min(of.Match, s.Commit)
-				ms.Cut = of.Match+1 < first
 			}
 		}
 		if ms.Applied > 0 || len(raft.Progress) > 0 {

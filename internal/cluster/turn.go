@@ -18,7 +18,7 @@ import (
 // Invariants:
 //  1. office != 0 only if the engine has the facts of all entries up to applied, and what was decided in that
 //     office, and nothing else.
-//  2. While spoilt the engine counts no more: nothing is applied or decided before it is made again.
+//  2. While over nothing is applied or decided: see endOffice.
 type turnState struct {
 	journal *journal.Journal
 	applied journal.Applied // the journal and the engine have the entries up to here
@@ -26,19 +26,23 @@ type turnState struct {
 	decoder entry.Decoder
 
 	office  uint64 // in which the engine decides; 0: it follows
-	spoilt  bool
+	over    bool   // an office has ended, and the engine is still as it was in that
 	walking bool   // engine and journal do not have everything: see walk.go
 	wholeAt uint64 // from this entry on the engine has a state that the log says
 	builder entry.Builder
-	facts   int   // in builder
-	retryAt int64 // when to try to append again what the journal could not take, on the engine's clock; 0: now
+	facts   int     // in builder
+	census  *Census // hears of the facts that are applied; nil: nobody does
+	retryAt int64   // when to try to append again what the journal could not take, on the engine's clock; 0: now
+	refuses bool    // the journal takes no jobs
+	shut    bool    // the journal is closed: it could not be read again
+	reached uint64  // the journal is to have the entries up to here, when it could not be read again; 0: it could
 
 	closeErr error // of the journal
 }
 
-// flight is what was proposed by a turn.
+// flight is what a turn has flushed.
 type flight struct {
-	last   uint64 // the number of its last proposal in its office
+	last   uint64 // the number of its last entry in its office
 	weight weight
 }
 
@@ -48,7 +52,7 @@ type weight struct {
 	facts int
 }
 
-// A turn waits as long as more than this is proposed and not committed.
+// A turn waits as long as more than this is flushed and not committed.
 const (
 	maxPendingBytes = 64 << 20
 	maxPendingFacts = 200_000
@@ -60,7 +64,7 @@ type turnLog struct{ *Member }
 // target is what Sync has to wait for: the turns that were flushed.
 type target struct {
 	office uint64
-	last   uint64 // number of the last proposal
+	last   uint64 // number of the last entry
 }
 
 // admit is asked by the engine before each change.
@@ -71,24 +75,24 @@ func (m *Member) admit(kind engine.ChangeKind, tube string, body int) engine.Out
 	return m.turn.journal.Admit(kind, tube, body)
 }
 
-// mayDecide reports whether the engine's office is in force. If not, and there was one, the engine is
-// spoilt.
-func (m turnLog) mayDecide() bool {
-	t := &m.turn
+// isWhole reports whether the engine is as the log says at applied, or has decided what comes after that.
+func (t *turnState) isWhole() bool {
+	return !t.walking && !t.over && t.applied.Index >= t.wholeAt && (t.office != 0 || t.journal.InFlight() == 0)
+}
+
+// mayPropose reports whether the engine's office is in force. What a turn has done when the leadership is about to
+// go to another member is still proposed; no later turn decides anything.
+func (m *Member) mayPropose() bool {
 	m.mu.Lock()
-	in := t.office != 0 && m.shared.serving() == t.office
-	m.mu.Unlock()
-	if t.office != 0 && !in {
-		m.depose()
-	}
-	return in
+	defer m.mu.Unlock()
+	return m.turn.office != 0 && m.shared.office == m.turn.office
 }
 
 // Append implements broker.Log.
 func (m turnLog) Append(changes []engine.Change) error {
 	t := &m.turn
-	if !m.mayDecide() {
-		m.depose() // the engine has done what no entry will have
+	if !m.mayPropose() {
+		m.depose(true)
 		return broker.ErrDeposed
 	}
 	t.journal.Executed(changes)
@@ -99,18 +103,18 @@ func (m turnLog) Append(changes []engine.Change) error {
 	return nil
 }
 
-// Flush implements broker.Log: it proposes what was appended.
+// Flush implements broker.Log: what was appended is proposed by the next Sync, with what other turns have flushed by then.
 func (m turnLog) Flush() (durable bool, err error) {
 	t := &m.turn
 	switch {
-	case t.spoilt:
+	case t.over:
 		return false, broker.ErrDeposed
 	case t.office == 0:
 		return true, nil // those who watch a follower are told what it has
-	case !m.mayDecide():
+	case !m.mayPropose():
+		m.depose(t.facts > 0)
 		return false, broker.ErrDeposed
-	}
-	if t.facts == 0 {
+	case t.facts == 0:
 		return m.isLeased(), nil
 	}
 	entries := t.builder.Entries(m.clock.time())
@@ -119,16 +123,10 @@ func (m turnLog) Flush() (durable bool, err error) {
 		w.bytes += int64(len(e))
 	}
 	t.facts = 0
-	if !m.depart(uint64(len(entries)), w) {
-		m.depose()
+	if !m.depart(entries, w) {
+		m.depose(true)
 		return false, broker.ErrDeposed
 	}
-	office := t.office
-	m.mail.post(func() {
-		if err := m.raft.core.Propose(office, entries...); err != nil {
-			m.opt.Logger.Debug("the entries of a turn are refused", "office", office, "err", err)
-		}
-	})
 	return false, nil
 }
 
@@ -140,28 +138,50 @@ func (m *Member) isLeased() bool {
 	return now < m.shared.leased
 }
 
-// depart notes that entries are about to be proposed. If too much is under way already it waits; the office may end
+// depart notes that entries are to be proposed. If too much is under way already it waits; the office may end
 // meanwhile, and then it returns false.
-func (m *Member) depart(entries uint64, w weight) bool {
+func (m *Member) depart(entries [][]byte, w weight) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for m.shared.serving() == m.turn.office && (m.weight.bytes > maxPendingBytes || m.weight.facts > maxPendingFacts) {
+	for m.shared.office == m.turn.office && (m.weight.bytes > maxPendingBytes || m.weight.facts > maxPendingFacts) {
+		m.propose()
 		m.changed.Wait()
 	}
-	if m.shared.serving() != m.turn.office {
+	if m.shared.office != m.turn.office {
 		return false
 	}
-	m.target.last += entries
+	m.flushed = append(m.flushed, entries...)
+	m.target.last += uint64(len(entries))
 	m.pending = append(m.pending, flight{m.target.last, w})
 	m.weight.bytes += w.bytes
 	m.weight.facts += w.facts
 	return true
 }
 
-// land forgets what is committed of what was proposed. The caller holds mu.
+// propose proposes what was flushed. The caller holds mu.
+func (m *Member) propose() {
+	if len(m.flushed) == 0 {
+		return
+	}
+	office, entries := m.target.office, m.flushed
+	m.flushed = nil
+	m.mail.post(func() {
+		if err := m.raft.core.Propose(office, entries...); err != nil {
+			m.opt.Logger.Debug("the entries of a turn are refused", "office", office, "err", err)
+		}
+	})
+}
+
+// land forgets what is committed of what was proposed. When the office has ended nobody knows whether the rest ever will be.
+// The caller holds mu.
 func (m *Member) land() {
+	if m.shared.office != m.target.office {
+		m.undone = m.undone || len(m.pending) > 0
+		m.flushed, m.pending, m.weight = nil, nil, weight{}
+		return
+	}
 	n := 0
-	for n < len(m.pending) && (m.shared.office != m.target.office || m.pending[n].last <= m.shared.committed) {
+	for n < len(m.pending) && m.pending[n].last <= m.shared.committed {
 		m.weight.bytes -= m.pending[n].weight.bytes
 		m.weight.facts -= m.pending[n].weight.facts
 		n++
@@ -169,8 +189,8 @@ func (m *Member) land() {
 	m.pending = m.pending[n:]
 }
 
-// Sync implements broker.Log: it waits until everything that was proposed is committed, and nobody else
-// can lead.
+// Sync implements broker.Log: it proposes everything that was flushed, and waits until that is committed, and nobody
+// else can lead.
 func (m turnLog) Sync() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -178,6 +198,7 @@ func (m turnLog) Sync() error {
 	if t.office == 0 {
 		return nil // what is not settled has failed by itself
 	}
+	m.propose()
 	in := func() bool { return m.shared.office == t.office }
 	for in() && m.shared.committed < t.last {
 		m.changed.Wait()
@@ -210,12 +231,14 @@ func (m *Member) ask() *uint64 {
 // Housekeep implements broker.Log: it applies a part of what is committed.
 func (m turnLog) Housekeep(now int64) (next int64) {
 	t := &m.turn
-	if t.office != 0 {
-		m.mayDecide()
+	if t.office != 0 && !m.serves() {
+		m.depose(false)
 	}
-	if t.spoilt {
-		return engine.Never // the goroutine of turns makes another engine
+	if t.over {
+		return engine.Never // the goroutine of turns ends the office
 	}
+	m.journaling.Store(m.opt.Now())
+	defer m.journaling.Store(0)
 	next = m.apply(now)
 	if t.office == 0 {
 		next = min(next, m.takeOffice(now))
@@ -225,13 +248,23 @@ func (m turnLog) Housekeep(now int64) (next int64) {
 	}
 	next = min(next, t.journal.Housekeep(now))
 	m.reportSynced()
+	m.reportRefusal()
 	return next
 }
 
 // Close implements broker.Log.
 func (m turnLog) Close() error {
-	m.turn.closeErr = m.turn.journal.Close()
+	m.turn.closeErr = m.turn.closeJournal()
 	return m.turn.closeErr
+}
+
+// closeJournal closes the journal, unless it is.
+func (t *turnState) closeJournal() error {
+	if t.shut {
+		return nil
+	}
+	t.shut = true
+	return t.journal.Close()
 }
 
 // reportSynced tells the raft loop what the journal has durably.
@@ -240,6 +273,22 @@ func (m *Member) reportSynced() {
 	if s := t.journal.Synced(); s.Index > t.told.Index {
 		t.told = s
 		m.mail.post(func() { m.journalSynced(raftlog.Position{Index: s.Index, Term: s.Term}) })
+	}
+}
+
+// reportRefusal tells the raft loop when the journal begins to refuse jobs, and when it takes them again.
+func (m *Member) reportRefusal() {
+	t := &m.turn
+	refuses := t.retryAt != 0 || t.journal.Refuses()
+	if refuses == t.refuses {
+		return
+	}
+	t.refuses = refuses
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refusing = 0
+	if refuses {
+		m.refusing = m.opt.Now()
 	}
 }
 
@@ -292,12 +341,11 @@ func (m *Member) apply(now int64) (next int64) {
 	for done := (weight{}); done.bytes < maxApplyBytes && done.facts < maxApplyFacts; {
 		m.mu.Lock()
 		e := m.queue.next()
-		over := t.office != 0 && m.shared.serving() != t.office
 		m.mu.Unlock()
-		if over { // the entry may be of another leader, and the journal would take it for one of this office
-			m.depose()
+		if t.office != 0 && !m.serves() { // the entry may be of another leader, and the journal would take it for one of this office
+			m.depose(false)
 		}
-		if e == nil || over {
+		if e == nil || t.over {
 			return engine.Never
 		}
 		facts, err := m.applyEntry(e)
@@ -307,7 +355,7 @@ func (m *Member) apply(now int64) (next int64) {
 			m.setStuck(true)
 			return t.retryAt
 		}
-		if t.spoilt {
+		if t.over {
 			return engine.Never
 		}
 		done.bytes += int64(len(e.GetData()))
@@ -340,7 +388,7 @@ func (m *Member) applyEntry(e *raftpb.Entry) (facts int, err error) {
 	if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
 		if at.Stamp, changes, err = t.decoder.Decode(e.GetData(), m.clock.epoch); err != nil {
 			m.fail(fmt.Errorf("cluster: entry %d: %w", e.GetIndex(), err))
-			t.spoilt = true
+			t.over = true
 			return 0, nil
 		}
 	}
@@ -348,5 +396,8 @@ func (m *Member) applyEntry(e *raftpb.Entry) (facts int, err error) {
 		return 0, err
 	}
 	t.applied = at
+	if t.census != nil {
+		t.census.note(at.Index, changes)
+	}
 	return len(changes), nil
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // A member whose next entry the leader does not have any more gets a walk over another one's engine (package catchup), and
@@ -99,8 +101,14 @@ func (m *Member) receive(ctx context.Context, donor, cut uint64) error {
 		return err
 	}
 	in := bufio.NewReaderSize(stream, 64<<10) // Receive reads through this one, and not beyond the walk
+	gentleUntil := time.Now().Add(gentleWalk)
 	got, err := catchup.Receive(in, m.clock.epoch, func(changes []engine.Change) error {
-		return m.take(ctx, changes, journal.Applied{})
+		began := time.Now()
+		err := m.take(ctx, changes, journal.Applied{})
+		if now := time.Now(); now.Before(gentleUntil) {
+			m.sleep(ctx, walkRest*min(now.Sub(began), maxWork))
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -112,6 +120,13 @@ func (m *Member) receive(ctx context.Context, donor, cut uint64) error {
 	if err != nil {
 		return err
 	}
+	if !slices.ContainsFunc(group.Members, func(k raftlog.Member) bool { return k.ID == m.opt.Self.ID }) {
+		if m.number <= group.Numbers {
+			m.mail.post(m.leave)
+			return ErrRemoved
+		}
+		return fmt.Errorf("cluster: member %d does not know this one yet", donor)
+	}
 	if err := m.begin(ctx, got, group); err != nil {
 		return err
 	}
@@ -119,12 +134,27 @@ func (m *Member) receive(ctx context.Context, donor, cut uint64) error {
 	return nil
 }
 
-// partialFile is in the directory of a member that is partial.
-func (m *Member) partialFile() string { return filepath.Join(m.opt.Dir, "cluster", "receiving") }
+// A walk takes of processors and disks which the others may need for their clients. So the member that receives it rests after
+// each part for walkRest times as long as that took, and so the donor has to wait, too. Not for longer than gentleWalk: the others keep
+// the log since the walk began, and not all of it for ever.
+const (
+	walkRest   = 5
+	maxWork    = 50 * time.Millisecond // that counts: the disk may have hung
+	gentleWalk = 20 * time.Second
+)
 
-func (m *Member) isPartial() bool {
-	_, err := m.opt.FS.Size(m.partialFile())
-	return err == nil
+// partialFile is in the directory of a member that is partial.
+func (m *Member) partialFile() string { return partialFile(m.opt.Dir) }
+
+func partialFile(dir string) string { return filepath.Join(dir, "cluster", "receiving") }
+
+// isPartial reports whether the journal has only a part of a walk. What cannot be looked at is not taken for whole.
+func isPartial(fsys vfs.FS, dir string) (bool, error) {
+	_, err := fsys.Size(partialFile(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // becomePartial throws the journal away.
@@ -132,7 +162,11 @@ func (m *Member) becomePartial() error {
 	if !m.inLoop(func() { m.raft.partial = true }) {
 		return ErrStopped
 	}
-	if !m.isPartial() {
+	partial, err := isPartial(m.opt.FS, m.opt.Dir)
+	if err != nil {
+		return err
+	}
+	if !partial {
 		f, err := m.opt.FS.Create(m.partialFile())
 		if err != nil {
 			return err
@@ -141,16 +175,17 @@ func (m *Member) becomePartial() error {
 			return err
 		}
 	}
-	var err error
-	m.broker.Replace(func() *engine.Engine {
+	m.broker.Replace(func(*engine.Engine) *engine.Engine {
 		t := &m.turn
-		t.office, t.walking, t.spoilt = 0, true, false
-		m.spoilt.Store(false)
+		t.office, t.walking, t.over = 0, true, false
+		t.endCensus(errors.New("cluster: the member has begun to receive the whole queue")) // it skips entries
+		m.over.Store(false)
 		m.broker.Follow(true)
 		m.mu.Lock()
-		m.stuck, m.target = true, target{}
+		m.stuck, m.target, m.flushed, m.pending, m.weight, m.undone = true, target{}, nil, nil, weight{}, false
 		m.mu.Unlock()
-		t.journal.Close() // what it could not write is of no use
+		t.closeJournal() // what it could not write is of no use
+		t.reached = 0
 		err = m.removeJournal()
 		eng, openErr := m.openJournal()
 		if err = errors.Join(err, openErr); err != nil {
@@ -198,15 +233,13 @@ func (m *Member) take(ctx context.Context, changes []engine.Change, at journal.A
 
 // A beginning is where a member's log begins after a walk, and who the members are.
 type beginning struct {
-	at      raftlog.Position
-	conf    *raftpb.ConfState
-	index   uint64
-	members []raftlog.Member
-	done    chan struct{}
+	roster
+	at   raftlog.Position
+	done chan struct{}
 }
 
 func (b *beginning) write(log *raftlog.Log) error {
-	if err := errors.Join(log.Cut(b.at), log.SetGroup(b.conf, b.index, b.members), log.Sync()); err != nil {
+	if err := errors.Join(log.Cut(b.at), b.roster.write(log), log.Sync()); err != nil {
 		return err
 	}
 	close(b.done)
@@ -216,7 +249,10 @@ func (b *beginning) write(log *raftlog.Log) error {
 // begin ends a walk: engine and journal have all, and the log begins there.
 func (m *Member) begin(ctx context.Context, got catchup.Received, g Group) error {
 	from := journal.Applied(got.From)
-	b := &beginning{at: raftlog.Position{Index: from.Index, Term: from.Term}, conf: new(raftpb.ConfState), index: g.Index, members: g.Members, done: make(chan struct{})}
+	b := &beginning{
+		roster: roster{new(raftpb.ConfState), g.Index, g.Members, g.Numbers},
+		at:     raftlog.Position{Index: from.Index, Term: from.Term}, done: make(chan struct{}),
+	}
 	if err := proto.Unmarshal(g.Conf, b.conf); err != nil {
 		return err
 	}
@@ -265,7 +301,7 @@ func (m *Member) goOn(b *beginning) error {
 		m.fail(err)
 		return err
 	}
-	r.partial, r.members = false, b.members
+	r.partial, r.members, r.numbers = false, b.members, b.numbers
 	m.opt.Transport.SetMembers(b.members)
 	_, term := r.core.Leader()
 	if r.told != 0 {
@@ -278,19 +314,29 @@ func (m *Member) goOn(b *beginning) error {
 
 // Donate writes what another member receives that was told to fetch it from this one.
 func (m *Member) Donate(ctx context.Context, w io.Writer) error {
-	d := &catchup.Donor{
+	return m.donate(ctx, w, m.donor(ctx))
+}
+
+// donor returns this member's part in a walk over its engine.
+func (m *Member) donor(ctx context.Context) *catchup.Donor {
+	var walked *engine.Engine
+	return &catchup.Donor{
 		Turn: func(f func(e *engine.Engine)) {
 			m.broker.Look(func(e *engine.Engine, _ int64) {
-				if t := &m.turn; !t.walking && t.applied.Index >= t.wholeAt {
+				if m.turn.isWhole() {
+					walked = e
 					f(e)
 				}
 			})
 		},
 		Applied: func() catchup.Mark { return catchup.Mark(m.turn.applied) },
-		Settled: m.settled,
+		Settled: func(context.Context) (catchup.Mark, error) { return m.settled(walked) },
 		Pause:   func() { m.sleep(ctx, time.Millisecond) },
 		Epoch:   m.clock.epoch,
 	}
+}
+
+func (m *Member) donate(ctx context.Context, w io.Writer, d *catchup.Donor) error {
 	if _, err := catchup.Send(ctx, w, d); err != nil {
 		return err
 	}
@@ -301,13 +347,20 @@ func (m *Member) Donate(ctx context.Context, w io.Writer) error {
 	return writeGroup(w, g)
 }
 
-// settled returns an entry from which on nothing can be lost that the engine has.
-func (m *Member) settled(context.Context) (mark catchup.Mark, err error) {
-	decides := false
-	if err := m.broker.Call(func(*engine.Engine, int64) {
-		mark, decides = catchup.Mark(m.turn.applied), m.turn.office != 0
-	}); err != nil || !decides {
+// settled returns an entry from which on nothing can be lost that an engine has.
+func (m *Member) settled(walked *engine.Engine) (mark catchup.Mark, err error) {
+	t, same, decides := &m.turn, false, false
+	err = m.broker.Call(func(e *engine.Engine, _ int64) {
+		same = e == walked && t.isWhole()
+		mark, decides = catchup.Mark(t.applied), t.office != 0
+	})
+	switch {
+	case err != nil:
 		return mark, err
+	case !same:
+		return mark, errors.New("cluster: the office of this member has ended meanwhile")
+	case !decides:
+		return mark, nil
 	}
 	if !m.inLoop(func() {
 		// All that the engine has is of this term by now, or of an earlier one.
@@ -326,7 +379,7 @@ func (m *Member) group() Group {
 	if err != nil {
 		panic(err) // numbers and booleans
 	}
-	return Group{Conf: b, Index: index, Members: m.raft.members}
+	return Group{Conf: b, Index: index, Members: m.raft.members, Numbers: m.raft.numbers}
 }
 
 // maxGroup is the length of a group in bytes, at most.

@@ -1,14 +1,21 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
 // A single server's journal becomes a cluster's. Members that join it get what was in it before, also if they, or
@@ -34,7 +41,11 @@ func fromSingleServer(t *testing.T, kill string) {
 	w.must(Join(joiner.disk, dir, l.Group()))
 	joiner.boot()
 	if kill != "" {
-		w.until("a walk is under way", joiner.member.isPartial)
+		w.until("a walk is under way", func() bool {
+			partial, err := isPartial(joiner.disk, dir)
+			w.must(err)
+			return partial
+		})
 		victim := joiner
 		if kill == "donor" {
 			victim = m
@@ -43,7 +54,7 @@ func fromSingleServer(t *testing.T, kill string) {
 		time.Sleep(time.Second)
 		victim.boot()
 	}
-	w.until("the member is a voter", func() bool { return w.roleOf(joiner.id) == Voter })
+	w.until("the member is a voter", func() bool { return w.roleOf(joiner.id) == status.Voter })
 	w.grow(3)
 	time.Sleep(time.Second)
 	stop()
@@ -77,4 +88,76 @@ func (w *world) jobs() (n int64) {
 		n = int64(st.Ready + st.Delayed)
 	})
 	return n
+}
+
+// A hidden is a disk that does not tell of the file that marks a part of the queue.
+type hidden struct{ vfs.FS }
+
+func (h hidden) Size(name string) (int64, error) {
+	if name == partialFile(dir) {
+		return 0, syscall.EIO
+	}
+	return h.FS.Size(name)
+}
+
+// A member does not start that cannot see whether its journal is only a part of the queue.
+func TestUnknownWhetherPartial(t *testing.T) {
+	disk := memfs.New()
+	self := raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
+	if err := Init(disk, dir, self); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Open(Options{FS: hidden{disk}, Dir: dir, Self: self, Journal: journal.Options{Member: true, Sync: time.Second}})
+	if !errors.Is(err, syscall.EIO) {
+		if err == nil {
+			m.Close()
+		}
+		t.Fatalf("the member starts: %v", err)
+	}
+}
+
+// A copy of a member's journal, which has the mark of an entry of a late term, becomes another cluster's.
+func TestFromBackup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		m := w.machines[0]
+		for range 5 { // each start is a term
+			_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "old")
+			w.must(err)
+			m.kill(false)
+			m.boot()
+		}
+		term := w.leader().Lead().Term
+		w.must(m.member.Close())
+		names, err := m.disk.List(LogDir(dir))
+		w.must(err)
+		for _, name := range names {
+			w.must(m.disk.Remove(filepath.Join(LogDir(dir), name)))
+		}
+		w.must(Init(m.disk, dir, m.self()))
+		m.boot()
+		if now := w.leader().Lead().Term; now <= term {
+			t.Errorf("the new cluster begins with term %d, and the journal is of term %d", now, term)
+		}
+		stop := w.load(2)
+		w.grow(3)
+		for _, o := range w.machines {
+			o.kill(true)
+			time.Sleep(2 * time.Second)
+			o.boot()
+			w.until("all are heard", func() bool {
+				s, err := w.leader().Status()
+				w.must(err)
+				for _, k := range s.Members {
+					if !k.Reachable || k.Lag > 10 {
+						return false
+					}
+				}
+				return true
+			})
+		}
+		stop()
+		w.audit()
+		w.close()
+	})
 }

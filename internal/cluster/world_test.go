@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
@@ -35,8 +39,14 @@ type world struct {
 	machines []*machine
 	cut      map[[2]uint64]bool // the way from one to another is cut
 	ledger   ledger
-	refusals bool // a machine refuses connections when its process is dead
-	log      strings.Builder
+	plant    plant
+	offOf    uint64 // the clock of this machine is wrong
+	stop     func() // ends the load; nil: there is none
+	walked   func() // a member has sent a walk; nil: nobody wants to know
+	refusals bool   // a machine refuses connections when its process is dead
+
+	logMu sync.Mutex // not mu: a member may log while it is asked something under mu
+	log   strings.Builder
 }
 
 // A machine has a disk and, while it is up, a member.
@@ -44,6 +54,7 @@ type machine struct {
 	w    *world
 	id   uint64
 	disk *memfs.FS
+	off  time.Duration // its clock is so much ahead
 
 	// With world.mu.
 	member *Member // nil: it is down
@@ -51,7 +62,7 @@ type machine struct {
 	ways   map[uint64]*way // to other machines
 
 	deposed atomic.Int32 // how often its clients were closed
-	hang    hang
+	trouble trouble
 }
 
 // A way is the connection to another machine, in one direction.
@@ -89,6 +100,9 @@ func (w *world) grow(n int) {
 
 func (w *world) machine() *machine {
 	m := &machine{w: w, id: uint64(len(w.machines) + 1), disk: memfs.New(), ways: map[uint64]*way{}}
+	if m.id == w.offOf {
+		m.off = time.Duration(w.rng.Int64N(int64(48*time.Hour))) - 24*time.Hour
+	}
 	w.machines = append(w.machines, m)
 	return m
 }
@@ -102,17 +116,27 @@ func (w *world) must(err error) {
 
 func (w *world) fatalf(format string, args ...any) {
 	w.t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	if w.plant != "" {
+		panic(found(fmt.Sprintf(format, args...)))
+	}
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
 	w.t.Fatalf("%s\nlog:\n%s", fmt.Sprintf(format, args...), w.log.String())
 }
 
 // Write takes lines of the log.
 func (w *world) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
 	fmt.Fprintf(&w.log, "%6d ms %s", time.Since(w.start).Milliseconds(), b)
 	return len(b), nil
+}
+
+// logged returns how often the log has a text.
+func (w *world) logged(text string) int {
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
+	return strings.Count(w.log.String(), text)
 }
 
 func (m *machine) self() raftlog.Member {
@@ -126,10 +150,10 @@ func (w *world) join(m *machine) {
 	w.must(l.Add(w.t.Context(), m.self()))
 	w.must(Join(m.disk, dir, l.Group()))
 	m.boot()
-	w.until("the member is a voter", func() bool { return w.roleOf(m.id) == Voter })
+	w.until("the member is a voter", func() bool { return w.roleOf(m.id) == status.Voter })
 }
 
-func (w *world) roleOf(id uint64) Role {
+func (w *world) roleOf(id uint64) status.Role {
 	s, err := w.leader().Status()
 	w.must(err)
 	for _, k := range s.Members {
@@ -149,15 +173,35 @@ func (m *machine) boot() {
 func (m *machine) start() error {
 	fmt.Fprintf(m.w, "%d starts\n", m.id)
 	o := m.w.opt
-	o.FS, o.Dir, o.Self, o.Transport = &hangFS{m.disk, &m.hang}, dir, m.self(), m
+	o.FS, o.Dir, o.Self, o.Transport = &troubledFS{m.disk, &m.trouble}, dir, m.self(), m
 	o.Now = func() int64 { return int64(time.Since(m.w.start)) + 1 }
-	o.Deposed = func() { m.deposed.Add(1) }
+	o.Wall = func() int64 { return time.Now().Add(m.off).UnixNano() }
+	o.Deposed = func() {
+		m.deposed.Add(1)
+		m.w.mu.Lock()
+		member := m.member
+		m.w.mu.Unlock()
+		if m.w.plant == keptEngine && member != nil {
+			member.forgetUndone()
+		}
+	}
+	switch m.w.plant {
+	case skippedEntry:
+		o.meddle = skipLast
+	case unsyncedMark:
+		m.trouble.late = func(name string) time.Duration { return lateIf(isOfJournal(name)) }
+	case earlyAnswer:
+		m.trouble.late = func(name string) time.Duration { return lateIf(!isOfJournal(name)) }
+	}
 	o.Fetch = m.fetch
 	o.FastFailover = true
 	o.Logger = slog.New(slog.NewTextHandler(m.w, &slog.HandlerOptions{Level: slog.LevelDebug})).With("member", m.id)
 	member, err := Open(o)
 	if err != nil {
 		return err
+	}
+	if m.w.plant == followerTick {
+		member.done.Go(member.tickOn)
 	}
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
@@ -177,8 +221,40 @@ func (m *machine) fetch(ctx context.Context, donor uint64) (io.ReadCloser, error
 		return nil, errors.New("no route to host")
 	}
 	r, to := io.Pipe()
-	go func() { to.CloseWithError(member.Donate(ctx, to)) }()
-	return r, nil
+	go func() { to.CloseWithError(w.donate(ctx, member, to)) }()
+	if w.plant == shortTail {
+		defer r.Close()
+		walk, err := io.ReadAll(slow{r})
+		if err == nil {
+			walk, err = shorten(walk)
+		}
+		return io.NopCloser(bytes.NewReader(walk)), err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{slow{r}, r}, nil
+}
+
+// donate lets a member send a walk.
+func (w *world) donate(ctx context.Context, member *Member, to io.Writer) error {
+	donate := member.Donate
+	if w.plant == hastyWalk {
+		donate = member.donateHastily
+	}
+	err := donate(ctx, to)
+	if w.walked != nil {
+		w.walked()
+	}
+	return err
+}
+
+// slow is a connection that takes its time.
+type slow struct{ io.Reader }
+
+func (s slow) Read(b []byte) (int, error) {
+	time.Sleep(3 * time.Millisecond)
+	return s.Reader.Read(b)
 }
 
 // Send is part of Transport.
@@ -214,8 +290,16 @@ func (m *machine) way(to uint64) *way {
 	return m.ways[to]
 }
 
-// SetMembers is part of Transport.
-func (m *machine) SetMembers([]raftlog.Member) {}
+// SetMembers is part of Transport: members that are none any more have to greet this one again.
+func (m *machine) SetMembers(members []raftlog.Member) {
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	for _, o := range m.w.machines {
+		if !slices.ContainsFunc(members, func(k raftlog.Member) bool { return k.ID == o.id }) {
+			delete(o.ways, m.id)
+		}
+	}
+}
 
 // deliver brings a message to another machine, after both have said who they are.
 func (m *machine) deliver(to *machine, b []byte, life int) {
@@ -227,11 +311,19 @@ func (m *machine) deliver(to *machine, b []byte, life int) {
 	known := way.lives == lives
 	cut := w.cut[[2]uint64{m.id, to.id}]
 	w.mu.Unlock()
-	if from == nil || member == nil || m.life != life || cut {
+	if from == nil || member == nil || lives[0] != life || cut {
 		return
 	}
 	if !known {
-		if errors.Join(member.Greet(m.id, from.Greeting()), from.Greet(to.id, member.Greeting())) != nil {
+		if w.plant == forgottenPeer {
+			member.forget(m.id)
+			from.forget(to.id)
+		}
+		if err := member.Greet(m.id, from.Greeting()); err != nil {
+			from.Rejected(to.id, err)
+			return
+		}
+		if from.Greet(to.id, member.Greeting()) != nil {
 			return
 		}
 		w.mu.Lock()
@@ -244,6 +336,9 @@ func (m *machine) deliver(to *machine, b []byte, life int) {
 	}
 	member.Step(msg)
 }
+
+// keptAll is the luck of a disk that keeps all that was written.
+func keptAll() *rand.Rand { return rand.New(keep{}) }
 
 // keep draws what leaves everything that was written to a disk.
 type keep struct{}
@@ -258,7 +353,7 @@ func (m *machine) kill(power bool) {
 	member := m.member
 	m.member = nil
 	m.life++
-	luck := rand.New(keep{})
+	luck := keptAll()
 	if power {
 		luck = w.rng
 	}
@@ -349,15 +444,16 @@ type ledger struct {
 	puts, deletes map[uint64]bool // by id: acknowledged
 	tried         map[uint64]bool // a delete may have happened
 	at            map[uint64]time.Duration
+	due           map[uint64]time.Duration // not before then is the job ready
 }
 
 func newLedger() ledger {
-	return ledger{puts: map[uint64]bool{}, deletes: map[uint64]bool{}, tried: map[uint64]bool{}, at: map[uint64]time.Duration{}}
+	return ledger{puts: map[uint64]bool{}, deletes: map[uint64]bool{}, tried: map[uint64]bool{}, at: map[uint64]time.Duration{}, due: map[uint64]time.Duration{}}
 }
 
 // put puts a job at a member, and reports whether that was acknowledged.
 func (w *world) put(m *Member, tube string, spec engine.Spec, body string) (id uint64, err error) {
-	outcome := engine.Failed
+	outcome, began := engine.Failed, time.Since(w.start)
 	err = m.Broker().Call(func(e *engine.Engine, now int64) {
 		id, outcome = e.PutInto(now, []byte(tube), spec, []byte(body))
 	})
@@ -368,8 +464,46 @@ func (w *world) put(m *Member, tube string, spec engine.Spec, body string) (id u
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.ledger.puts[id], w.ledger.at[id] = true, time.Since(w.start)
+		if tube == laterTube {
+			w.ledger.due[id] = began + time.Duration(spec.Delay)*time.Second
+		}
 	}
 	return id, err
+}
+
+// laterTube has jobs with delays that nobody kicks or reserves.
+const laterTube = "later"
+
+// preload puts so many jobs that a walk takes several turns.
+func (w *world) preload(jobs int) {
+	const turn = 400
+	for n := 0; n < jobs; n += turn {
+		w.must(w.leader().Broker().Call(func(e *engine.Engine, now int64) {
+			for i := range turn {
+				id, _ := e.PutInto(now, []byte("old"), engine.Spec{TTR: 60}, fmt.Appendf(nil, "old job %d", n+i))
+				w.ledger.puts[id] = true
+			}
+		}))
+	}
+}
+
+// checkDelays checks that no delay has ended too soon. The times of members differ by some milliseconds.
+func (w *world) checkDelays() {
+	l := w.leader()
+	w.mu.Lock()
+	due := maps.Clone(w.ledger.due)
+	w.mu.Unlock()
+	var early string
+	l.Broker().Look(func(e *engine.Engine, _ int64) {
+		for id, at := range due {
+			if c, ok := e.Snapshot(id); ok && c.State == engine.Ready && time.Since(w.start) < at-100*time.Millisecond {
+				early = fmt.Sprintf("job %d is ready at member %d %v too soon", id, l.opt.Self.ID, at-time.Since(w.start))
+			}
+		}
+	})
+	if early != "" {
+		w.fatalf("%s", early)
+	}
 }
 
 // acknowledged returns how many puts were acknowledged.
@@ -403,8 +537,11 @@ func (w *world) audit() {
 	w.t.Helper()
 	w.until("all have applied what is committed", func() bool {
 		synctest.Wait()
-		s, err := w.leader().Status()
-		w.must(err)
+		var s Status
+		l := w.leader()
+		if !l.inLoop(func() { s = l.status() }) { // what Status says may be old
+			return false
+		}
 		for _, m := range w.machines {
 			if m.member != nil && m.applied() != s.Commit {
 				return false
@@ -498,6 +635,21 @@ func (m *machine) check() {
 	})
 	if err != nil {
 		w.fatalf("member %d: %v", m.id, err)
+	}
+}
+
+// removed waits until the member of a machine has stopped because it was removed.
+func (w *world) removed(m *machine) {
+	w.t.Helper()
+	w.until("the member that was removed stops", func() bool { return errors.Is(m.member.Err(), ErrRemoved) })
+	if err := m.member.Close(); !errors.Is(err, ErrRemoved) {
+		w.fatalf("member %d was removed, and says %v", m.id, err)
+	}
+	w.mu.Lock()
+	m.member = nil
+	w.mu.Unlock()
+	if err := m.start(); !errors.Is(err, ErrRemoved) {
+		w.fatalf("member %d was removed, and starts: %v", m.id, err)
 	}
 }
 

@@ -52,13 +52,18 @@ func put(ctx context.Context, addr string, connections, body int, duration time.
 	if err != nil {
 		return r, err
 	}
+	return r, flush(ctx, addr)
+}
+
+// flush removes the jobs of put.
+func flush(ctx context.Context, addr string) error {
 	d, err := load.Dial(ctx, addr)
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer d.Close()
 	_, err = d.Do(wire.AppendFlushTube(nil, "jobs", wire.AnyState, 0), wire.Flushed)
-	return r, err
+	return err
 }
 
 // A single is one server.
@@ -88,6 +93,17 @@ type cluster struct {
 }
 
 func startCluster(ctx context.Context, program, dir string) (*cluster, error) {
+	c, err := newCluster(program, dir)
+	if err == nil {
+		if err = c.form(ctx); err != nil {
+			c.stop()
+		}
+	}
+	return c, err
+}
+
+// newCluster returns a cluster of which nothing runs yet.
+func newCluster(program, dir string) (*cluster, error) {
 	ports, err := reservePorts(members)
 	if err != nil {
 		return nil, err
@@ -97,6 +113,11 @@ func startCluster(ctx context.Context, program, dir string) (*cluster, error) {
 		c.members = append(c.members, &process{program: program, dir: filepath.Join(dir, fmt.Sprint(i))})
 		c.listen = append(c.listen, net.JoinHostPort("127.0.0.1", ports[i].String()))
 	}
+	return c, nil
+}
+
+// form makes a cluster of what the first directory has.
+func (c *cluster) form(ctx context.Context) error {
 	for i, m := range c.members {
 		err := c.admit(ctx, i)
 		if err == nil {
@@ -106,11 +127,10 @@ func startCluster(ctx context.Context, program, dir string) (*cluster, error) {
 			err = c.settle(ctx, i+1)
 		}
 		if err != nil {
-			c.stop()
-			return nil, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // admit makes the directory of a member.

@@ -17,5 +17,10 @@
 // With -kills N it kills the leader of the cluster N times instead, and prints for how long a client that puts one job
 // after the other, and looks for the new leader by itself, had no answer.
 //
+// With -joins N it lets a follower join again N times instead, as a new member with nothing, while clients put jobs at the leader of a
+// queue that has -jobs jobs. It gets them by a walk over another member's engine, because the first was a single server that had
+// them. It prints the clients' rate before, from the start of the new member until it votes, and after. So there are three
+// processes all the time: on one machine another one would take some of the processors from the others for good.
+//
 // It is a module of its own, so that nobody else needs NATS.
 package main

@@ -22,8 +22,8 @@ func (opt *options) measureGaps(ctx context.Context, w io.Writer, c *cluster) er
 		gaps = append(gaps, float64(gap))
 	}
 	s := bench.NewSpread(gaps)
-	fmt.Fprintf(w, "The leader killed %d times: a client that looks for the new one has no answer for %v (median), %v at most.\n",
-		opt.kills, short(s.Median), short(s.Max))
+	fmt.Fprintf(w, "The leader killed %d times: a client that looks for the new one has no answer for %s (median), %s at most.\n",
+		opt.kills, load.Nanoseconds.Format(s.Median), load.Nanoseconds.Format(s.Max))
 	return nil
 }
 

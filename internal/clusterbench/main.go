@@ -25,6 +25,9 @@ type options struct {
 	connections []int
 	body        int
 	kills       int
+	joins       int
+	jobs        int
+	save        string // file
 }
 
 func main() {
@@ -40,7 +43,10 @@ func main() {
 	flag.IntVar(&opt.rounds, "rounds", 5, "measure `N` times")
 	flag.DurationVar(&opt.duration, "duration", 2*time.Second, "measure each load for this `TIME`")
 	flag.IntVar(&opt.body, "body", 256, "`BYTES` in the body of a job")
+	flag.StringVar(&opt.save, "save", "", "write the figures to this `FILE` besides, as JSON: charts are drawn from that")
 	flag.IntVar(&opt.kills, "kills", 0, "kill the leader `N` times instead, and measure the gaps")
+	flag.IntVar(&opt.joins, "joins", 0, "let a member join again `N` times instead, and measure what that costs the clients at the leader")
+	flag.IntVar(&opt.jobs, "jobs", 500_000, "how many `JOBS` a member that joins has to catch up with")
 	flag.Func("connections", "`NUMBERS` of connections, with commas between them (1,64,500)", func(s string) error {
 		opt.connections = nil
 		for word := range strings.SplitSeq(s, ",") {
@@ -53,7 +59,7 @@ func main() {
 		return nil
 	})
 	flag.Parse()
-	if flag.NArg() > 0 || opt.rounds < 1 || opt.duration <= 0 || opt.kills < 0 {
+	if flag.NArg() > 0 || opt.rounds < 1 || opt.duration <= 0 || opt.kills < 0 || opt.joins < 0 || opt.jobs < 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -71,6 +77,9 @@ func (opt *options) run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if opt.joins > 0 {
+		return opt.measureJoins(ctx, w, filepath.Join(dir, "cluster"))
+	}
 	cluster, err := startCluster(ctx, opt.program, filepath.Join(dir, "cluster"))
 	if err != nil {
 		return err
@@ -111,6 +120,7 @@ type cell struct {
 func (opt *options) compare(ctx context.Context, w io.Writer, contenders []contender) error {
 	fmt.Fprintf(w, "Puts of %d bytes, medians of %d rounds of %v. The ratio is that of the rates of the same round, to the single server: its median, smallest and largest.\n\n", opt.body, opt.rounds, opt.duration)
 	fmt.Fprint(w, "| clients | | puts/s | ratio | p50 | p99 | CPU a put, all servers |\n|--:|---|--:|--:|--:|--:|--:|\n")
+	var all []bench.Puts
 	for _, connections := range opt.connections {
 		cells := make([][]cell, len(contenders))
 		for range opt.rounds {
@@ -123,12 +133,17 @@ func (opt *options) compare(ctx context.Context, w io.Writer, contenders []conte
 			}
 		}
 		for i, c := range contenders {
-			of := func(f func(cell) float64) float64 { return median(cells[i], f) }
-			fmt.Fprintf(w, "| %d | %s | %.0f | %s | %v | %v | %v |\n", connections, c.name(), of(rate), ratios(cells[i], cells[0]),
-				short(of(func(c cell) float64 { return c.p50 })), short(of(func(c cell) float64 { return c.p99 })), short(of(func(c cell) float64 { return c.cpu })))
+			p := sum(cells[i], cells[0])
+			p.Contender, p.Clients = c.name(), connections
+			fmt.Fprintf(w, "| %d | %s | %.0f | %.2f (%.2f..%.2f) | %s | %s | %s |\n", p.Clients, p.Contender, p.Rate.Median, p.Ratio.Median, p.Ratio.Min, p.Ratio.Max,
+				load.Nanoseconds.Format(p.P50), load.Nanoseconds.Format(p.P99), load.Nanoseconds.Format(p.CPU))
+			all = append(all, p)
 		}
 	}
 	fmt.Fprintln(w)
+	if opt.save != "" {
+		return bench.Save(opt.save, all)
+	}
 	return nil
 }
 
@@ -150,32 +165,20 @@ func usage(pids []int) (sum time.Duration) {
 	return sum
 }
 
-func rate(c cell) float64 { return c.rate }
-
-func median(cells []cell, of func(cell) float64) float64 {
-	values := make([]float64, len(cells))
-	for i, c := range cells {
-		values[i] = of(c)
-	}
-	return bench.NewSpread(values).Median
-}
-
-// ratios returns the median, the smallest and the largest of the ratios of the rates within a round.
-func ratios(a, b []cell) string {
-	all := make([]float64, len(a))
-	for i := range a {
-		all[i] = a[i].rate / b[i].rate
-	}
-	s := bench.NewSpread(all)
-	return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max)
-}
-
-// short returns a time in ns, with three digits.
-func short(ns float64) time.Duration {
-	d := time.Duration(ns)
-	for unit := time.Nanosecond; ; unit *= 10 {
-		if d < 1000*unit {
-			return d.Round(unit)
+// sum sums up the rounds of a contender, beside those of the one that it is compared with.
+func sum(cells, first []cell) bench.Puts {
+	spread := func(of func(round int) float64) bench.Spread {
+		values := make([]float64, len(cells))
+		for i := range cells {
+			values[i] = of(i)
 		}
+		return *bench.NewSpread(values)
+	}
+	return bench.Puts{
+		Rate:  spread(func(i int) float64 { return cells[i].rate }),
+		Ratio: spread(func(i int) float64 { return cells[i].rate / first[i].rate }),
+		P50:   spread(func(i int) float64 { return cells[i].p50 }).Median,
+		P99:   spread(func(i int) float64 { return cells[i].p99 }).Median,
+		CPU:   spread(func(i int) float64 { return cells[i].cpu }).Median,
 	}
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -17,6 +18,7 @@ type action struct {
 	Verb   string // on the button
 	on     subject
 	danger bool
+	plain  bool     // a beanstalkd can do it
 	many   bool     // on many jobs: it says how many
 	fields []string // what it takes, of the form
 	call   func(target string, v url.Values) call
@@ -42,10 +44,10 @@ type call struct {
 
 // actions is the table, by the name in forms.
 var actions = map[string]action{
-	"pause-tube": {Verb: "Pause", on: aTube, fields: []string{"seconds"}, done: "paused", call: func(tube string, v url.Values) call {
+	"pause-tube": {Verb: "Pause", plain: true, on: aTube, fields: []string{"seconds"}, done: "paused", call: func(tube string, v url.Values) call {
 		return call{"POST", tubePath(tube, "/pause"), numbers(v, "seconds")}
 	}},
-	"resume-tube": {Verb: "Resume", on: aTube, done: "resumed", call: func(tube string, _ url.Values) call {
+	"resume-tube": {Verb: "Resume", plain: true, on: aTube, done: "resumed", call: func(tube string, _ url.Values) call {
 		return call{"POST", tubePath(tube, "/resume"), nil}
 	}},
 	"kick-tube":    bulk("Kick", "kicked", "kick"),
@@ -54,7 +56,7 @@ var actions = map[string]action{
 	"clear-tube":   bulk("Delete", "deleted", "delete"),
 	"move-jobs":    bulk("Move", "moved", "move", "to"),
 	"change-jobs":  bulk("Change", "changed", "change", "priority", "delay", "ttr"),
-	"put-job": {Verb: "Put", on: aTube, fields: []string{"body", "base64", "priority", "delay", "ttr"}, done: "put", call: func(tube string, v url.Values) call {
+	"put-job": {Verb: "Put", plain: true, on: aTube, fields: []string{"body", "base64", "priority", "delay", "ttr"}, done: "put", call: func(tube string, v url.Values) call {
 		body, name := numbers(v, "priority", "delay", "ttr"), "body"
 		if v.Get("base64") != "" {
 			name = "body_base64"
@@ -62,7 +64,7 @@ var actions = map[string]action{
 		body[name] = v.Get("body")
 		return call{"POST", tubePath(tube, "/jobs"), body}
 	}},
-	"kick-job": {Verb: "Kick", on: aJob, done: "kicked", call: func(job string, _ url.Values) call {
+	"kick-job": {Verb: "Kick", plain: true, on: aJob, done: "kicked", call: func(job string, _ url.Values) call {
 		return call{"POST", "/jobs/" + pathEscape(job) + "/kick", nil}
 	}},
 	"bury-job": {Verb: "Bury", on: aJob, done: "buried", call: func(job string, _ url.Values) call {
@@ -71,19 +73,19 @@ var actions = map[string]action{
 	"release-job": {Verb: "Release", on: aJob, fields: []string{"priority", "delay"}, done: "released", call: func(job string, v url.Values) call {
 		return call{"POST", "/jobs/" + pathEscape(job) + "/release", numbers(v, "priority", "delay")}
 	}},
-	"delete-job": {Verb: "Delete", on: aJob, danger: true, done: "deleted", call: func(job string, _ url.Values) call {
+	"delete-job": {Verb: "Delete", plain: true, on: aJob, danger: true, done: "deleted", call: func(job string, _ url.Values) call {
 		return call{"DELETE", "/jobs/" + pathEscape(job), nil}
 	}},
 	"change-job": {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", call: func(job string, v url.Values) call {
 		return call{"PATCH", "/jobs/" + pathEscape(job), numbers(v, "priority", "delay", "ttr")}
 	}},
-	"copy-job": {Verb: "Copy", on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", call: func(job string, v url.Values) call {
+	"copy-job": {Verb: "Copy", plain: true, on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", call: func(job string, v url.Values) call {
 		return call{"POST", "/jobs/" + pathEscape(job) + "/copy", texts(numbers(v, "priority", "delay", "ttr"), v, "to")}
 	}},
 	"move-job": {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", call: func(job string, v url.Values) call {
 		return call{"POST", "/jobs/" + pathEscape(job) + "/move", texts(make(map[string]any), v, "to")}
 	}},
-	"cancel-task": {Verb: "Cancel", on: aTask, done: "cancelled", call: func(id string, _ url.Values) call {
+	"cancel-task": {Verb: "Cancel", plain: true, on: aTask, done: "cancelled", call: func(id string, _ url.Values) call {
 		return call{"DELETE", "/tasks/" + pathEscape(id), nil}
 	}},
 	"close-connection": {Verb: "Close", on: aConnection, danger: true, done: "closed", call: func(id string, _ url.Values) call {
@@ -102,7 +104,7 @@ var searchFields = []string{"text", "regexp", "pointer", "equals"}
 
 // bulk returns an action on the jobs of a tube in a state: all, or those whose bodies match.
 func bulk(verb, done, do string, fields ...string) action {
-	return action{Verb: verb, on: aTube, many: true, danger: do == "delete", fields: append([]string{"state", "count"}, fields...), done: done,
+	return action{Verb: verb, on: aTube, many: true, danger: do == "delete", plain: do == "delete" || do == "kick", fields: append([]string{"state", "count"}, fields...), done: done,
 		call: func(tube string, v url.Values) call {
 			body := texts(numbers(v, "count"), v, "state")
 			body["do"] = do
@@ -164,11 +166,14 @@ func (a *action) targets(v url.Values) []string {
 
 const maxTargets = 500
 
-// parse returns the action that a form is about, with what it is done to.
-func parseAction(v url.Values) (a action, targets []string, err error) {
+// parseAction returns the action that a form is about, with what it is done to.
+func (s *site) parseAction(v url.Values) (a action, targets []string, err error) {
 	a, ok := actions[v.Get("do")]
 	if !ok {
 		return a, nil, &problem{Status: http.StatusBadRequest, Detail: "There is no such action."}
+	}
+	if !s.does(v.Get("do")) {
+		return a, nil, &problem{Status: http.StatusNotImplemented, Detail: "A beanstalkd cannot do that: its protocol has no command for it."}
 	}
 	targets = slices.Compact(slices.Clone(a.targets(v)))
 	if len(targets) == 0 {
@@ -289,15 +294,15 @@ func confirmPage(r *request) (*page, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, &problem{Status: http.StatusBadRequest, Detail: "The form cannot be read."}
 	}
-	a, targets, err := parseAction(r.Form)
+	a, targets, err := r.site.parseAction(r.Form)
 	if err != nil {
 		return nil, err
 	}
-	if r.console.opt.ReadOnly {
+	if r.isReadOnly() {
 		return nil, errReadOnly
 	}
 	c := &confirmation{action: a, Do: r.Form.Get("do"), Targets: targets, Tube: a.on == aTube, State: r.Form.Get("state"), Values: r.Form,
-		Back: ownPath(r.Form.Get("back"))}
+		Back: ownPath(cmp.Or(r.Form.Get("back"), r.site.base))}
 	if c.many && !slices.Contains(c.States(), c.State) {
 		c.State = c.States()[0]
 		if c.Do == "clear-tube" || c.Do == "move-jobs" {
@@ -323,7 +328,7 @@ func confirmPage(r *request) (*page, error) {
 	}
 	p := newPage("confirm", c.Verb, "", c)
 	what := c.call(targets[0], c.Values)
-	p.Curl, p.NoLive = curlOf(r.Request, what.method, what.path, emptyAsNil(what.body)), true
+	p.Curl, p.NoLive = r.curl(what.method, what.path, emptyAsNil(what.body)), true
 	return p, nil
 }
 
@@ -347,20 +352,23 @@ func (c *confirmation) count(r *request) {
 	}
 }
 
-var errReadOnly = &problem{Status: http.StatusForbidden, Detail: "This console only shows (--console-read-only): nothing can be changed here."}
+var errReadOnly = &problem{Status: http.StatusForbidden, Detail: "This console only shows (--console-read-only, or read-only of the server): nothing can be changed here."}
+
+// isReadOnly reports whether the console changes nothing at the server.
+func (r *request) isReadOnly() bool { return r.console.opt.ReadOnly || r.site.isReadOnly() }
 
 // do does what a form asks for, and leads back to the page that it came from.
 func (c *Console) do(w http.ResponseWriter, h *http.Request) {
-	r := &request{Request: h, console: c}
+	r := c.newRequest(h)
 	var next string
 	_, err := r.page(func(r *request) (*page, error) {
-		if c.opt.ReadOnly {
+		if r.isReadOnly() {
 			return nil, errReadOnly
 		}
 		if err := h.ParseForm(); err != nil {
 			return nil, &problem{Status: http.StatusBadRequest, Detail: "The form cannot be read, or is too large: the API takes larger jobs."}
 		}
-		a, targets, err := parseAction(h.PostForm)
+		a, targets, err := r.site.parseAction(h.PostForm)
 		if err != nil {
 			return nil, err
 		}
@@ -397,7 +405,7 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 	for _, target := range targets {
 		what := a.call(target, v)
 		var last answered
-		err := r.console.api.call(r.Request, what.method, what.path, emptyAsNil(what.body), &last)
+		err := r.site.call(r.Request, what.method, what.path, emptyAsNil(what.body), &last)
 		if err == nil && a.many {
 			err = r.wait(&last.Task)
 			sum.jobs += last.Done

@@ -15,12 +15,7 @@ import (
 // that took, cpu-ms how much of a processor, which is the same on a busy machine; kB is what a page weighs compressed.
 func BenchmarkPage(b *testing.B) {
 	r := start(b, nil, Options{})
-	r.in(func(e *engine.Engine, now int64) {
-		body := []byte(`{"job":"App\\Jobs\\Send","to":"somebody@example.com"}`)
-		for i := range 1_000_000 {
-			e.PutInto(now, fmt.Appendf(nil, "tenant-%d", i%10_000), engine.Spec{Pri: uint32(i % 7), TTR: 60}, body)
-		}
-	})
+	r.fillTenants()
 	for _, one := range []struct{ name, path string }{
 		{"overview", ""}, {"tubes", "tubes"}, {"problems", "tubes?sort=-trouble"}, {"tube", "tube/tenant-7"}, {"job", "job/77"}, {"server", "server"},
 	} {
@@ -45,9 +40,41 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
+// fillTenants puts a million jobs into 10,000 tubes.
+func (r *rig) fillTenants() {
+	r.in(func(e *engine.Engine, now int64) {
+		body := []byte(`{"job":"App\\Jobs\\Send","to":"somebody@example.com"}`)
+		for i := range 1_000_000 {
+			e.PutInto(now, fmt.Appendf(nil, "tenant-%d", i%10_000), engine.Spec{Pri: uint32(i % 7), TTR: 60}, body)
+		}
+	})
+}
+
 // processor returns how long this process has had a processor.
 func processor() time.Duration {
 	var used syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkLive finds out what is on a page of the same server, as is done once a second while somebody looks at it.
+func BenchmarkLive(b *testing.B) {
+	r := start(b, nil, Options{})
+	r.fillTenants()
+	for _, path := range []string{"", "tubes", "tube/tenant-7", "server"} {
+		b.Run("/"+path, func(b *testing.B) {
+			h := httptest.NewRequest("GET", "/console/events?view=/console/"+path, nil)
+			used, n := processor(), 0
+			for ; b.Loop(); n++ {
+				asked, page, err := r.viewOf(h)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := r.live.values(asked, page); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((processor()-used).Microseconds())/1000/float64(n), "cpu-ms")
+		})
+	}
 }

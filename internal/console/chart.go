@@ -19,6 +19,22 @@ type chart struct {
 type chartLine struct {
 	Name, Class, D, Now string
 	Values              []string // for those who do not see it
+
+	points []point
+}
+
+// newChart draws lines, of which the name, class and points are known.
+func newChart(id, title, from string, show func(float64) string, lines ...chartLine) chart {
+	most := 0.0
+	for _, l := range lines {
+		most = max(most, largest(l.points))
+	}
+	for i := range lines {
+		l := &lines[i]
+		l.D = drawPath(l.points, chartWidth, chartHeight, most)
+		l.Now, l.Values = show(lastOf(l.points)), tenth(l.points, show)
+	}
+	return chart{ID: id, Title: title, Lines: lines, Max: show(most), From: from, Width: chartWidth, Height: chartHeight}
 }
 
 const chartWidth, chartHeight = 300, 96
@@ -49,36 +65,45 @@ func thin(values []*uint64, n int, perSecond float64) []point {
 	return points
 }
 
-// largest returns the largest of some series, and 1 at least.
-func largest(series ...[]point) float64 {
-	most := 1.0
-	for _, points := range series {
-		for _, p := range points {
-			if p != nil {
-				most = max(most, *p)
-			}
+// largest returns the largest of a series, or 0.
+func largest(points []point) float64 {
+	most := 0.0
+	for _, p := range points {
+		if p != nil {
+			most = max(most, *p)
 		}
 	}
 	return most
 }
 
-// drawPath returns the attribute d of a path through points. Where one is unknown the line is
-// broken.
+// longestGap is how many points in a row may be unknown without a break of the line: on a busy machine some are missed.
+const longestGap = 10
+
+// drawPath returns the attribute d of a path through points, which is as high as most, or as 1 if
+// that is less. Where many are unknown the line is broken. What was nothing all the time has no line: a red one along the axis
+// would say that something is wrong.
 func drawPath(points []point, width, height int, most float64) string {
+	if largest(points) == 0 {
+		return "M0 0"
+	}
 	var d strings.Builder
-	pen := byte('M')
+	most = max(1, most)
+	last := -longestGap - 2 // that is known
 	for i, p := range points {
 		if p == nil {
-			pen = 'M'
 			continue
 		}
+		pen := byte('L')
+		if i-last > longestGap+1 {
+			pen = 'M'
+		}
+		last = i
 		x := float64(width) * float64(i) / float64(max(1, len(points)-1))
 		y := float64(height) - 1 - (float64(height)-3)*(*p)/most
 		d.WriteByte(pen)
 		d.WriteString(strconv.FormatFloat(x, 'f', 1, 64))
 		d.WriteByte(' ')
 		d.WriteString(strconv.FormatFloat(y, 'f', 1, 64))
-		pen = 'L'
 	}
 	if d.Len() == 0 {
 		return "M0 0"

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"time"
 
@@ -38,15 +39,19 @@ func isStatus(err error, status int) bool {
 // call asks for something on behalf of whoever sent a request, and reads the answer into a
 // value, if one is given.
 func (c client) call(for_ *http.Request, method, path string, body, into any) error {
-	a, err := c.send(for_, method, path, body)
+	a, err := c.asked(for_, method, path, body, into)
 	if err != nil {
 		return err
 	}
-	return a.read(into)
+	return a.read()
 }
 
 // send asks for something and returns the answer, or a problem.
 func (c client) send(for_ *http.Request, method, path string, body any) (*answer, error) {
+	return c.asked(for_, method, path, body, nil)
+}
+
+func (c client) asked(for_ *http.Request, method, path string, body, into any) (*answer, error) {
 	var content io.Reader
 	length := 0
 	if body != nil {
@@ -64,12 +69,12 @@ func (c client) send(for_ *http.Request, method, path string, body any) (*answer
 		r.Header.Set("Content-Type", "application/json")
 		r.ContentLength = int64(length)
 	}
-	return c.ask(r)
+	return c.ask(r, into)
 }
 
-// ask lets the API answer a request.
-func (c client) ask(r *http.Request) (*answer, error) {
-	a := &answer{status: http.StatusOK, header: make(http.Header)}
+// ask lets the API answer a request, for a value that the answer will be read into, if there is one.
+func (c client) ask(r *http.Request, into any) (*answer, error) {
+	a := &answer{status: http.StatusOK, header: make(http.Header), into: into}
 	c.api.ServeHTTP(a, r)
 	if a.status >= 300 {
 		return nil, a.problem()
@@ -124,14 +129,32 @@ type answer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
+	into   any  // a pointer to what the answer is wanted as; nil: as it is written
+	taken  bool // it is there
 }
 
-// read reads the answer into a value, if there is one.
-func (a *answer) read(into any) error {
-	if into == nil || a.body.Len() == 0 {
+// Take implements api.Taker: a value of the type that is wanted need not become JSON and be read again, which takes longer than
+// all else that is done for a long list.
+func (a *answer) Take(body any) bool {
+	if a.into == nil {
+		return false
+	}
+	to, from := reflect.ValueOf(a.into).Elem(), reflect.ValueOf(body)
+	if from.Kind() == reflect.Pointer && !from.IsNil() {
+		from = from.Elem()
+	}
+	if a.taken = from.Type() == to.Type(); a.taken {
+		to.Set(from)
+	}
+	return a.taken
+}
+
+// read reads the answer into the value that it is wanted as, if there is one.
+func (a *answer) read() error {
+	if a.into == nil || a.taken || a.body.Len() == 0 {
 		return nil
 	}
-	return json.Unmarshal(a.body.Bytes(), into)
+	return json.Unmarshal(a.body.Bytes(), a.into)
 }
 
 // problem returns what the answer says, which is none that was wished for.
@@ -174,17 +197,22 @@ func withQuery(path string, pairs ...string) string {
 
 func queryEscape(s string) string { return url.QueryEscape(s) }
 
-// curlOf returns the command that asks the API for the same.
-func curlOf(r *http.Request, method, path string, body any) string {
-	scheme := "http"
+// curl returns the command that asks the API for the same; empty: the server has no API.
+func (r *request) curl(method, path string, body any) string {
+	origin := "http://" + r.Host
 	if r.TLS != nil {
-		scheme = "https"
+		origin = "https://" + r.Host
+	}
+	if other := r.site.other; other != nil {
+		if origin = other.URL; origin == "" {
+			return ""
+		}
 	}
 	text := "curl -s"
 	if method != "GET" && (method != "POST" || body == nil) {
 		text += " -X " + method
 	}
-	target := scheme + "://" + r.Host + api.Prefix + path
+	target := origin + api.Prefix + path
 	text += " " + shellQuote(target)
 	if body != nil {
 		content, _ := json.Marshal(body)

@@ -1,13 +1,17 @@
 package console
 
 import (
+	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"html/template"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
+	plain "text/template"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -28,6 +32,9 @@ type Options struct {
 	// ReadOnly refuses everything that changes the queue.
 	ReadOnly bool
 
+	// Servers are those that it shows besides its own.
+	Servers []Server
+
 	// Host is the name of the machine, to be shown; Version is beanpole's.
 	Host, Version string
 
@@ -37,30 +44,41 @@ type Options struct {
 
 // A Console answers the requests.
 type Console struct {
-	opt    Options
-	api    client
-	mux    *http.ServeMux
-	notes  notes
-	live   *publisher
-	assets *assets
+	opt     Options
+	sites   []*site // the first is the own server
+	mux     *http.ServeMux
+	notes   notes
+	glances glances
+	live    *publisher
+	assets  *assets
 }
 
 //go:embed templates
 var templateFiles embed.FS
 
 // templates has a set for each page: its own definitions and those of the layout.
-var templates = sync.OnceValue(func() map[string]*template.Template {
-	sets := make(map[string]*template.Template)
+var templates = forEachPage(func(files ...string) *template.Template {
+	return template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, files...))
+})
+
+// liveTemplates are the same without the escaping, which takes half of the time: what they write is never seen, see publisher.values.
+var liveTemplates = forEachPage(func(files ...string) *plain.Template {
+	return plain.Must(plain.New("layout.html").Funcs(functions).ParseFS(templateFiles, files...))
+})
+
+// forEachPage returns what parses the files of each page, when it is asked for first: all at once would take the first who looks
+// tens of milliseconds.
+func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
+	sets := make(map[string]func() T)
 	for _, name := range pageNames {
-		t := template.New("layout.html").Funcs(functions)
-		sets[name] = template.Must(t.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
+		sets[name] = sync.OnceValue(func() T { return parse("templates/layout.html", "templates/parts.html", "templates/"+name+".html") })
 	}
 	return sets
-})
+}
 
 var pageNames = []string{"overview", "tubes", "tube", "put", "import", "search", "job", "connections", "connection", "activity", "server", "confirm", "login", "problem"}
 
-// New returns the handler of all paths that begin with Prefix. api is that of the JSON API.
+// New returns the handler of all paths that begin with Prefix. api is that of the JSON API of the own server.
 func New(api http.Handler, opt Options) *Console {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -69,21 +87,21 @@ func New(api http.Handler, opt Options) *Console {
 		p, _ := access.New(access.Config{}) // without rules there is nothing to be wrong
 		opt.Identify = func(*http.Request) (*access.Identity, bool) { return p.Nobody(), true }
 	}
-	c := &Console{opt: opt, api: client{api}, mux: http.NewServeMux(), assets: newAssets()}
+	c := &Console{opt: opt, sites: sitesOf(api, &opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]*glance)}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
 		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage,
 		"connections": connectionsPage, "connection/{connection}": connectionPage, "activity": activityPage, "server": serverPage,
 		"confirm": confirmPage,
 	} {
-		c.mux.HandleFunc("GET "+Prefix+pattern, c.show(page))
+		c.ofEachServer("GET", pattern, c.show(page))
 	}
-	c.mux.HandleFunc("GET "+Prefix+"job", jumpToJob)
-	c.mux.HandleFunc("GET "+Prefix+"job/{job}/body", c.body)
-	c.mux.HandleFunc("GET "+Prefix+"tube/{tube}/export", c.export)
-	c.mux.HandleFunc("POST "+Prefix+"tube/{tube}/import", c.takeFile)
+	c.ofEachServer("GET", "job", c.jumpToJob)
+	c.ofEachServer("GET", "job/{job}/body", c.body)
+	c.ofEachServer("GET", "tube/{tube}/export", c.export)
+	c.ofEachServer("POST", "tube/{tube}/import", c.takeFile)
+	c.ofEachServer("POST", "do", c.do)
 	c.mux.HandleFunc("GET "+Prefix+"events", c.events)
-	c.mux.HandleFunc("POST "+Prefix+"do", c.do)
 	c.mux.HandleFunc("GET "+Prefix+"login", c.loginPage)
 	c.mux.HandleFunc("POST "+Prefix+"login", c.login)
 	c.mux.HandleFunc("POST "+Prefix+"logout", c.logout)
@@ -93,6 +111,12 @@ func New(api http.Handler, opt Options) *Console {
 		return nil, &problem{Status: http.StatusNotFound, Detail: "There is no such page."}
 	}))
 	return c
+}
+
+// ofEachServer lets a handler serve a path of the own server, and that of each of the others.
+func (c *Console) ofEachServer(method, pattern string, serve http.HandlerFunc) {
+	c.mux.HandleFunc(method+" "+Prefix+pattern, serve)
+	c.mux.HandleFunc(method+" "+Prefix+"s/{server}/"+pattern, serve)
 }
 
 // contentSecurityPolicy permits files of the console only, and nothing that stands in a page.
@@ -126,7 +150,7 @@ const maxForm = 8 << 20
 
 // bringsFile reports whether a form that is sent to a path has a file, of any size.
 func bringsFile(path string) bool {
-	return strings.HasPrefix(path, Prefix+"tube/") && strings.HasSuffix(path, "/import")
+	return strings.Contains(path, "/tube/") && strings.HasSuffix(path, "/import")
 }
 
 // Close ends the streams of those who look. Later ones end at once.
@@ -136,12 +160,24 @@ func (c *Console) Close() { c.live.close() }
 type request struct {
 	*http.Request
 	console *Console
+	site    *site // the server that the page is about
 	who     *access.Identity
+}
+
+func (c *Console) newRequest(h *http.Request) *request {
+	return &request{Request: h, console: c, site: c.siteOf(h.PathValue("server"))}
+}
+
+// detached returns a request that goes on when the client has gone.
+func (r *request) detached() *request {
+	own := *r
+	own.Request = r.Request.WithContext(context.WithoutCancel(r.Context()))
+	return &own
 }
 
 // get asks the API for something.
 func (r *request) get(path string, into any) error {
-	return r.console.api.call(r.Request, "GET", path, nil, into)
+	return r.site.call(r.Request, "GET", path, nil, into)
 }
 
 // A pageFunc makes a page.
@@ -150,7 +186,7 @@ type pageFunc func(r *request) (*page, error)
 // show serves a page to those who are known, and lets others log in.
 func (c *Console) show(make pageFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, h *http.Request) {
-		r := &request{Request: h, console: c}
+		r := c.newRequest(h)
 		p, err := r.page(make)
 		if errors.Is(err, errUnknown) {
 			http.Redirect(w, h, Prefix+"login?next="+queryEscape(h.URL.RequestURI()), http.StatusSeeOther) // #nosec G710 -- to our own page
@@ -174,23 +210,32 @@ func (r *request) page(make pageFunc) (*page, error) {
 
 // write renders a page with its layout.
 func (c *Console) write(w http.ResponseWriter, r *request, p *page) {
-	text, err := c.render(r, p)
-	if err != nil {
+	text := pageTexts.Get().(*bytes.Buffer)
+	defer pageTexts.Put(text)
+	text.Reset()
+	if err := c.render(text, r, p); err != nil {
 		c.opt.Logger.Error("a page of the console cannot be made", "page", p.template, "err", err)
 		http.Error(w, "the page cannot be made: the log of the server says why", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Vary", "Cookie, Accept-Encoding")
-	writeCompressed(w, r.Request, p.status, text)
+	writeCompressed(w, r.Request, p.status, text.Bytes())
 }
 
-// render returns the HTML of a page. It notes the live values of the page.
-func (c *Console) render(r *request, p *page) ([]byte, error) {
+// pageTexts keeps buffers for the HTML of pages.
+var pageTexts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// render writes the HTML of a page.
+func (c *Console) render(w io.Writer, r *request, p *page) error {
 	p.fill(r)
-	var text strings.Builder
-	err := templates()[p.template].Execute(&text, p)
-	return []byte(text.String()), err
+	return templates[p.template]().Execute(w, p)
+}
+
+// note lets a page note its live values.
+func (c *Console) note(r *request, p *page) error {
+	p.fill(r)
+	return liveTemplates[p.template]().Execute(io.Discard, p)
 }
 
 // setTheme keeps the choice of the colours in a cookie, so that the first page has them.

@@ -552,3 +552,19 @@ func TestColumns(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A line goes on where a few samples were missed, and is broken where there are none for long.
+func TestBrokenLine(t *testing.T) {
+	points := make([]point, 40)
+	for _, i := range []int{0, 1, 12, 30, 31} {
+		v := 1.0
+		points[i] = &v
+	}
+	d := drawPath(points, 390, 10, 1)
+	if strings.Count(d, "M") != 2 || !strings.HasPrefix(d, "M0.0 ") || !strings.Contains(d, "M300.0 ") {
+		t.Error(d)
+	}
+	if d := drawPath(make([]point, 3), 10, 10, 1); d != "M0 0" {
+		t.Error(d)
+	}
+}

@@ -18,7 +18,7 @@ var functions = template.FuncMap{
 	"num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
 	"zero": zeroClass, "pathEscape": url.PathEscape, "queryEscape": queryEscape,
 	"since": since, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
-	"plural": plural, "add": func(a, b int) int { return a + b }, "dict": dict,
+	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "add": func(a, b int) int { return a + b }, "dict": dict,
 }
 
 // whole returns a number of any type that a page has.
@@ -80,7 +80,7 @@ func shortNumber(v float64) string {
 	if v >= 100 || v == math.Trunc(v) {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
-	return strconv.FormatFloat(v, 'f', 1, 64)
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
 
 // duration shows seconds in the largest unit that fits.

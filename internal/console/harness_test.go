@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
@@ -28,10 +31,17 @@ type rig struct {
 	api      *api.API
 	log      *bytes.Buffer
 	net      *memnet.Listener
+	server   *server.Server
 }
 
 // start makes a rig. The policy says who clients are; nil: everybody may do everything.
 func start(t testing.TB, policy *access.Policy, opt Options) *rig {
+	t.Helper()
+	return startWith(t, policy, opt, func(*api.API) []Server { return nil })
+}
+
+// startWith makes a rig whose console shows other servers, too.
+func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *api.API) []Server, tune ...func(*api.Options)) *rig {
 	t.Helper()
 	eng := engine.New(engine.Options{})
 	r := &rig{t: t, broker: broker.New(eng, broker.Options{}), sessions: NewSessions(), log: new(bytes.Buffer), net: memnet.Listen()}
@@ -45,13 +55,19 @@ func start(t testing.TB, policy *access.Policy, opt Options) *rig {
 	}
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	identify := r.sessions.Identify(api.Identify(control))
-	r.api = api.New(r.broker, api.Options{Server: srv, Identify: identify, Logger: log})
+	forAPI := api.Options{Server: srv, Identify: identify, Logger: log}
+	for _, f := range tune {
+		f(&forAPI)
+	}
+	r.api = api.New(r.broker, forAPI)
 	opt.Identify, opt.Sessions, opt.Host, opt.Version, opt.Logger = identify, r.sessions, "queue-1", "1.2.3", log
+	opt.Servers, r.server = others(r.api), srv
 	r.Console = New(r.api, opt)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(r.net) }()
 	t.Cleanup(func() {
 		r.Close()
+		r.api.Close()
 		srv.Shutdown(t.Context())
 		if err := <-served; err != nil {
 			t.Error(err)
@@ -173,4 +189,24 @@ func (r *rig) login(token string) *http.Cookie {
 		r.t.Fatalf("login: %d %s", w.Code, w.Body)
 	}
 	return w.Result().Cookies()[0]
+}
+
+// listen returns a listener of a port of its own.
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// until waits until something is so.
+func until(t testing.TB, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come to that")
+		}
+	}
 }

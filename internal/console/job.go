@@ -36,9 +36,10 @@ type step struct {
 func pathEscape(s string) string { return url.PathEscape(s) }
 
 // jumpToJob leads from the field for an id to the page of the job.
-func jumpToJob(w http.ResponseWriter, r *http.Request) {
+func (c *Console) jumpToJob(w http.ResponseWriter, h *http.Request) {
+	r := c.newRequest(h)
 	id := strings.TrimLeft(strings.TrimSpace(r.FormValue("id")), "#")
-	http.Redirect(w, r, Prefix+"job/"+pathEscape(id), http.StatusSeeOther)
+	http.Redirect(w, h, r.site.base+"job/"+pathEscape(id), http.StatusSeeOther)
 }
 
 func jobPage(r *request) (*page, error) {
@@ -58,16 +59,16 @@ func jobPage(r *request) (*page, error) {
 	v.Steps = stepsOf(&v.Job)
 	if body, ok := bodyOf(&v.Job); ok {
 		v.HasBody, v.Kind = true, decode.Kind(body)
-		v.addViews(body, r.FormValue("as"))
+		v.addViews(r, body)
 	}
 	p := newPage("job", title, "tubes", v)
-	p.Curl, p.Me = curlOf(r.Request, "GET", "/jobs/"+id, nil), r.meOn(v.Tube)
+	p.Curl, p.Me = r.curl("GET", "/jobs/"+id, nil), r.meOn(v.Tube)
 	return p, nil
 }
 
 // addViews decodes the body in each way that fits, and chooses one to show.
-func (v *jobView) addViews(body []byte, as string) {
-	all := decode.Views(body)
+func (v *jobView) addViews(r *request, body []byte) {
+	all, as := decode.Views(body), r.FormValue("as")
 	shown := 0
 	for i := range all {
 		if all[i].Name == as {
@@ -76,7 +77,7 @@ func (v *jobView) addViews(body []byte, as string) {
 	}
 	v.Shown = &all[shown]
 	for i := range all {
-		v.Views = append(v.Views, bodyView{all[i].Name, all[i].Title, withQuery(Prefix+"job/"+strconv.FormatUint(v.ID, 10), "as", all[i].Name), i == shown})
+		v.Views = append(v.Views, bodyView{all[i].Name, all[i].Title, withQuery(r.site.base+"job/"+strconv.FormatUint(v.ID, 10), "as", all[i].Name), i == shown})
 	}
 }
 
@@ -94,7 +95,8 @@ func stepsOf(j *api.Job) []step {
 // body hands out the body of a job, byte for byte, as a file: a browser shows nothing of it.
 func (c *Console) body(w http.ResponseWriter, h *http.Request) {
 	id := h.PathValue("job")
-	a, err := c.api.send(h, "GET", "/jobs/"+pathEscape(id)+"/body", nil)
+	r := c.newRequest(h)
+	a, err := r.site.send(h, "GET", "/jobs/"+pathEscape(id)+"/body", nil)
 	if err != nil {
 		c.show(func(*request) (*page, error) { return nil, err })(w, h)
 		return

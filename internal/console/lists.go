@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
@@ -35,13 +37,13 @@ func connectionsPage(r *request) (*page, error) {
 	}
 	v.Rows = found.Connections
 	if found.Next != "" {
-		v.Next = withQuery(Prefix+"connections", "tube", v.Tube, "q", v.Q, "only", v.Only, "cursor", found.Next)
+		v.Next = withQuery(r.site.base+"connections", "tube", v.Tube, "q", v.Q, "only", v.Only, "cursor", found.Next)
 	}
 	if r.FormValue("cursor") != "" {
-		v.First = withQuery(Prefix+"connections", "tube", v.Tube, "q", v.Q, "only", v.Only)
+		v.First = withQuery(r.site.base+"connections", "tube", v.Tube, "q", v.Q, "only", v.Only)
 	}
 	p := newPage("connections", "Connections", "connections", v)
-	p.Curl = curlOf(r.Request, "GET", path, nil)
+	p.Curl = r.curl("GET", path, nil)
 	return p, nil
 }
 
@@ -59,7 +61,7 @@ func connectionPage(r *request) (*page, error) {
 		return nil, err
 	}
 	p := newPage("connection", "Connection "+id, "connections", v)
-	p.Curl = curlOf(r.Request, "GET", "/connections/"+id, nil)
+	p.Curl = r.curl("GET", "/connections/"+id, nil)
 	if err != nil {
 		v.Gone, p.status = true, http.StatusNotFound
 	}
@@ -129,7 +131,7 @@ func activityPage(r *request) (*page, error) {
 	if running != nil && audit != nil {
 		return nil, audit
 	}
-	if err := errors.Join(noRight(audit), noRight(running)); err != nil {
+	if err := errors.Join(optional(audit), optional(running)); err != nil {
 		return nil, err
 	}
 	v.MayAudit, v.Changes = audit == nil, changes.Changes
@@ -137,14 +139,41 @@ func activityPage(r *request) (*page, error) {
 		v.Tasks = append(v.Tasks, newTaskRow(t))
 	}
 	p := newPage("activity", "Activity", "activity", v)
-	p.Curl = curlOf(r.Request, "GET", "/tasks", nil)
+	p.Curl = r.curl("GET", "/tasks", nil)
 	return p, nil
 }
 
 // A serverView is the page of the server.
 type serverView struct {
 	api.Stats
-	Facts *api.ServerFacts // nil: the user may not see them
+	Facts   *api.ServerFacts // nil: the user may not see them
+	Cluster *api.Cluster     // nil: it is not a member of one
+	Trouble string           // why it is not known how the cluster is
+	Where   string           // the address of another server; empty: it is the own
+}
+
+// ChosenSettings are those that somebody has set, DefaultSettings the others.
+func (v *serverView) ChosenSettings() []api.Setting { return v.settings(false) }
+
+func (v *serverView) DefaultSettings() []api.Setting { return v.settings(true) }
+
+func (v *serverView) settings(byDefault bool) (some []api.Setting) {
+	for _, s := range v.Facts.Settings {
+		if (s.From == "default") == byDefault {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// RefusedAny reports whether a command was refused, or had to wait.
+func (v *serverView) RefusedAny() bool {
+	for _, n := range v.RefusedCommands {
+		if n > 0 {
+			return true
+		}
+	}
+	return v.Throttled > 0
 }
 
 // Filled says how much of their limit the jobs take.
@@ -166,11 +195,48 @@ func serverPage(r *request) (*page, error) {
 	switch err := r.get("/server", &facts); {
 	case err == nil:
 		v.Facts = &facts
-	case noRight(err) != nil:
+	case optional(err) != nil:
 		return nil, err
+	}
+	if err := v.addCluster(r); err != nil {
+		return nil, err
+	}
+	if other := r.site.other; other != nil {
+		v.Where = cmp.Or(other.URL, other.Beanstalkd)
 	}
 	p := newPage("server", "Server", "server", v)
 	p.Server = &v.Stats
-	p.Curl = curlOf(r.Request, "GET", "/server", nil)
+	p.Curl = r.curl("GET", "/server", nil)
 	return p, nil
+}
+
+// addCluster adds the cluster, if the server is a member of one: what is wrong first, then the leader.
+func (v *serverView) addCluster(r *request) error {
+	var c api.Cluster
+	switch err := r.get("/cluster", &c); {
+	case isStatus(err, http.StatusServiceUnavailable):
+		v.Cluster, v.Trouble = &c, err.Error()
+		return nil
+	case err != nil:
+		return optional(notFound(err))
+	}
+	order := func(m *api.ClusterMember) int {
+		switch {
+		case !m.Reachable:
+			return 0
+		case m.Role == "leader":
+			return 1
+		}
+		return 2
+	}
+	c.Members = slices.Clone(c.Members) // they may be those of the server
+	slices.SortStableFunc(c.Members, func(a, b api.ClusterMember) int { return cmp.Or(order(&a)-order(&b), cmp.Compare(a.ID, b.ID)) })
+	v.Cluster = &c
+	switch {
+	case c.Leader == 0:
+		v.Trouble = "there is no leader: the queue can be used when one is elected"
+	case !c.Quorum:
+		v.Trouble = "the leader does not hear a majority: nothing can be changed"
+	}
+	return nil
 }

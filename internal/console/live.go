@@ -25,6 +25,7 @@ type publisher struct {
 	console *Console
 	done    chan struct{}
 	once    sync.Once
+	making  sync.Mutex
 
 	mu      sync.Mutex
 	views   map[string]*view
@@ -130,14 +131,19 @@ func (p *publisher) publish(v *view) {
 	}
 }
 
-// values returns what may change of a page.
+// values returns what may change of a page. Pages of the own server are made one after the other: were all made at once, they would
+// take all processors, and the clients of the queue would wait.
 func (p *publisher) values(r *request, make_ pageFunc) (*liveValues, error) {
+	if r.site.other == nil {
+		p.making.Lock()
+		defer p.making.Unlock()
+	}
 	made, err := r.page(make_)
 	if err != nil {
 		return nil, err
 	}
 	made.values = &liveValues{Texts: make(map[string]value), Lines: make(map[string]string)}
-	if _, err := p.console.render(r, made); err != nil {
+	if err := p.console.note(r, made); err != nil {
 		return nil, err
 	}
 	made.values.Shape = made.Shape()
@@ -248,6 +254,12 @@ func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
 	if !ok {
 		return nil, nil, errNoView
 	}
+	server := ""
+	if below, ok := strings.CutPrefix(path, "s/"); ok {
+		if server, path, ok = strings.Cut(below, "/"); !ok {
+			return nil, nil, errNoView
+		}
+	}
 	name, rest, _ := strings.Cut(path, "/")
 	page := livePages[name]
 	value, err := url.PathUnescape(rest)
@@ -257,7 +269,8 @@ func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
 	asked := h.Clone(h.Context())
 	asked.URL, asked.RequestURI, asked.Form = u, u.RequestURI(), nil
 	asked.SetPathValue(name, value)
-	return &request{Request: asked, console: c}, page, nil
+	asked.SetPathValue("server", server)
+	return c.newRequest(asked), page, nil
 }
 
 var errNoView = errors.New("console: there is no such view")

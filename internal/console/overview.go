@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"sync"
@@ -10,8 +11,10 @@ import (
 
 // An overview is what the first page shows.
 type overview struct {
+	Servers   []serverRow // if there are several
 	Attention []attention
 	More      int // findings that are not shown
+	Kinds     []findingKind
 	Charts    []chart
 	Sparks    map[string]spark
 	Span      string
@@ -58,24 +61,26 @@ func overviewPage(r *request) (*page, error) {
 	var stats api.Stats
 	var history, minutes api.History
 	var oldest api.Tubes
-	table := tubeQuery{Sort: "-ready", Limit: overviewTubes}
-	err := together(
+	table := tubeQuery{Sort: "-ready", Limit: overviewTubes, site: r.site}
+	err := r.site.together(
 		func() error { return r.get("/stats", &stats) },
 		func() error { return r.get(fmt.Sprintf("/attention?limit=%d", shownFindings), &found) },
 		func() error { return r.get("/tubes?sort=-oldest_ready&has=ready&limit=1", &oldest) },
 		func() (err error) { o.Tubes, err = r.tubeTable(table); return err },
-		func() error { return noRight(r.get("/history?points=60", &minutes)) },
+		func() error { return optional(r.get("/history?points=60", &minutes)) },
 		func() error {
-			return noRight(r.get(fmt.Sprintf("/history?step=%d&points=%d", spans[span].step, spans[span].points), &history))
+			return optional(r.get(fmt.Sprintf("/history?step=%d&points=%d", spans[span].step, spans[span].points), &history))
 		},
 	)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range found.Findings {
-		o.Attention = append(o.Attention, newAttention(f))
+		o.Attention = append(o.Attention, r.newAttention(f))
 	}
-	o.More = found.Total - len(found.Findings)
+	if o.More = found.Total - len(found.Findings); o.More > 0 {
+		o.Kinds = r.findingKinds(found.Kinds)
+	}
 	if len(oldest.Tubes) > 0 {
 		o.Oldest = &oldest.Tubes[0]
 	}
@@ -85,44 +90,71 @@ func overviewPage(r *request) (*page, error) {
 	}
 	p := newPage("overview", "Overview", "overview", o)
 	p.Server = &stats
-	p.Curl = curlOf(r.Request, "GET", "/attention", nil)
+	if r.site.other == nil {
+		o.Servers = r.serverRows(r.meHere(), serverRow{Stats: stats, Found: found.Total, Worst: worst(found.Findings)})
+	}
+	p.Curl = r.curl("GET", "/attention", nil)
 	return p, nil
 }
 
+// A findingKind is how many findings there are of a kind, and where they can be seen.
+type findingKind struct {
+	Name, Text, Link string
+	N                int
+}
+
+// findingKinds are those of tubes: when there are more than the page has room for, none of one kind hides the others.
+func (r *request) findingKinds(counts map[string]int) (kinds []findingKind) {
+	for _, k := range []struct{ name, text, sort, has string }{
+		{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"},
+		{"slow", "whose workers do not keep up", "-oldest_ready", "ready"}, {"paused", "paused", "", "paused"},
+	} {
+		if n := counts[k.name]; n > 0 {
+			kinds = append(kinds, findingKind{k.name, k.text, withQuery(r.site.base+"tubes", "sort", k.sort, "has", k.has), n})
+		}
+	}
+	return kinds
+}
+
 // newAttention says where one can do something about a finding.
-func newAttention(f api.Finding) attention {
-	a := attention{Finding: f, Link: Prefix + "server", Do: "Server"}
+func (r *request) newAttention(f api.Finding) attention {
+	a := attention{Finding: f, Link: r.site.base + "server", Do: "Server"}
+	if f.Kind == "cluster" {
+		a.Link, a.Do = r.site.base+"server#cluster", "Cluster"
+	}
 	if f.Kind == "connections" {
-		a.Link, a.Do = Prefix+"connections", "Connections"
+		a.Link, a.Do = r.site.base+"connections", "Connections"
 	}
 	if f.Tube != "" {
-		a.Link, a.Do = tubeLink(f.Tube, ""), "Open"
+		a.Link, a.Do = r.tubeLink(f.Tube, ""), "Open"
 		if f.Kind == "buried" {
-			a.Link, a.Do = tubeLink(f.Tube, "buried"), "See them"
+			a.Link, a.Do = r.tubeLink(f.Tube, "buried"), "See them"
 		}
 	}
 	return a
 }
 
-// together runs functions at once, and returns an error of one of them.
-func together(all ...func() error) error {
+// together runs functions that ask the server, and returns an error of one of them. Another server is asked for all at once, as each
+// answer takes a while to come. In this process that would take more processors, which the clients of the queue need.
+func (s *site) together(all ...func() error) error {
 	errs := make([]error, len(all))
+	if s.other == nil {
+		for i, f := range all {
+			errs[i] = f()
+		}
+		return cmp.Or(errs...)
+	}
 	var group sync.WaitGroup
 	for i, f := range all {
 		group.Go(func() { errs[i] = f() })
 	}
 	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
-// noRight forgives that somebody has no right to something that a page can do without.
-func noRight(err error) error {
-	if isStatus(err, http.StatusForbidden) {
+// optional forgives that somebody has no right to something that a page can do without, or that the server cannot do it.
+func optional(err error) error {
+	if isStatus(err, http.StatusForbidden) || isStatus(err, http.StatusNotImplemented) {
 		return nil
 	}
 	return err
@@ -131,39 +163,15 @@ func noRight(err error) error {
 // overviewCharts draws what the server has counted.
 func overviewCharts(h *api.History, from string) []chart {
 	perSecond := float64(h.Step)
-	line := func(name, title, class string, perSecond float64) (chartLine, []point) {
-		points := thin(h.Series[name], chartPoints, perSecond)
-		return chartLine{Name: title, Class: class}, points
-	}
-	draw := func(id, title string, show func(float64) string, lines ...struct {
-		series, title, class string
-		per                  float64
-	}) chart {
-		c := chart{ID: id, Title: title, From: from, Width: chartWidth, Height: chartHeight}
-		var all [][]point
-		for _, l := range lines {
-			one, points := line(l.series, l.title, l.class, l.per)
-			c.Lines, all = append(c.Lines, one), append(all, points)
-		}
-		most := largest(all...)
-		c.Max = show(most)
-		for i := range c.Lines {
-			c.Lines[i].D = drawPath(all[i], chartWidth, chartHeight, most)
-			c.Lines[i].Now = show(lastOf(all[i]))
-			c.Lines[i].Values = tenth(all[i], show)
-		}
-		return c
-	}
-	type one = struct {
-		series, title, class string
-		per                  float64
+	line := func(series, name, class string, perSecond float64) chartLine {
+		return chartLine{Name: name, Class: class, points: thin(h.Series[series], chartPoints, perSecond)}
 	}
 	count := func(v float64) string { return num(int64(v)) }
 	return []chart{
-		draw("flow", "Jobs a second", rate, one{"put", "put", "reserved", perSecond}, one{"deletes", "done", "ready", perSecond}),
-		draw("trouble", "Trouble a second", rate, one{"timeouts", "timed out", "delayed", perSecond}, one{"refused", "refused", "buried", perSecond}),
-		draw("jobs", "Jobs", count, one{"ready", "ready", "ready", 1}, one{"delayed", "delayed", "delayed", 1}, one{"buried", "buried", "buried", 1}),
-		draw("clients", "Connections", count, one{"connections", "all", "plain", 1}, one{"waiting", "waiting", "reserved", 1}),
+		newChart("flow", "Jobs a second", from, rate, line("put", "put", "plain", perSecond), line("deletes", "done", "accent", perSecond)),
+		newChart("trouble", "Trouble a second", from, rate, line("timeouts", "timed out", "warned", perSecond), line("refused", "refused", "plain", perSecond)),
+		newChart("jobs", "Jobs", from, count, line("ready", "ready", "ready", 1), line("delayed", "delayed", "delayed", 1), line("buried", "buried", "buried", 1)),
+		newChart("clients", "Connections", from, count, line("connections", "all", "plain", 1), line("waiting", "waiting", "accent", 1)),
 	}
 }
 

@@ -23,6 +23,9 @@ type page struct {
 
 	// Filled in by fill.
 	Host, Version, Theme, Path string
+	Base                       string // what the URLs of the server's pages begin with
+	Plain                      bool   // the server is a beanstalkd
+	Sites                      []siteLink
 	Assets                     map[string]string
 	Identity                   string
 	CanLogOut, ReadOnly, Open  bool
@@ -43,8 +46,9 @@ func newPage(template, title, section string, data any) *page {
 // fill adds what every page has.
 func (p *page) fill(r *request) {
 	o := &r.console.opt
-	p.Host, p.Version, p.Theme, p.Path = o.Host, o.Version, themeOf(r.Request), r.URL.RequestURI()
-	p.Assets, p.ReadOnly, p.Now = r.console.assets.urls, o.ReadOnly, time.Now().UTC()
+	p.Host, p.Version, p.Theme, p.Path = r.site.name, o.Version, themeOf(r.Request), r.URL.RequestURI()
+	p.Base, p.Plain = r.site.base, r.site.isPlain()
+	p.Assets, p.ReadOnly, p.Now = r.console.assets.urls, r.isReadOnly(), time.Now().UTC()
 	p.CanLogOut = o.Sessions.has(r.Request)
 	if r.who == nil {
 		return
@@ -62,7 +66,37 @@ func (p *page) fill(r *request) {
 		p.Me = new(api.Me)
 		r.get("/me", p.Me)
 	}
+	p.Sites = r.siteLinks()
 }
+
+// A siteLink leads to another server.
+type siteLink struct {
+	Name, Link string
+	Current    bool
+}
+
+// siteLinks returns the servers that there are, if there are several that the user may see.
+func (r *request) siteLinks() (links []siteLink) {
+	if !r.hasOthers(r.meHere()) {
+		return nil
+	}
+	for _, s := range r.console.sites {
+		links = append(links, siteLink{s.name, s.base, s == r.site})
+	}
+	return links
+}
+
+// meHere returns who the user is to the server of this process, if the console shows others.
+func (r *request) meHere() *api.Me {
+	me := new(api.Me)
+	if len(r.console.sites) > 1 {
+		r.console.sites[0].call(r.Request, "GET", "/me", nil, me)
+	}
+	return me
+}
+
+// Does reports whether an action is possible with the server.
+func (p *page) Does(do string) bool { return !p.Plain || actions[do].plain }
 
 // PageCurl is the command that the layout shows: that of a question stands with it.
 func (p *page) PageCurl() string {
@@ -127,8 +161,8 @@ func (p *page) Live(id, text, class string) Spot {
 	return Spot{id, text, class}
 }
 
-// Rows marks the rows of a table of tubes, and what may change in them. It returns the rows. (To call a
-// method for each cell would take most of the time of the page.)
+// Rows marks the rows of a table of tubes, and what may change in them. (To call a method for each cell would take most of the time
+// of the page.) It returns the rows that are to be written: none if nobody will see the HTML.
 func (p *page) Rows(rows []tubeRow) []tubeRow {
 	for i := range rows {
 		row := &rows[i]
@@ -142,6 +176,9 @@ func (p *page) Rows(rows []tubeRow) []tubeRow {
 		if row.Spark.Line != "" {
 			p.values.Lines[row.Spark.ID], p.values.Lines[row.Spark.ID+"-area"] = row.Spark.Line, row.Spark.Area
 		}
+	}
+	if p.values != nil {
+		return nil
 	}
 	return rows
 }
@@ -189,6 +226,8 @@ func (r *request) problemPage(err error) *page {
 		r.console.opt.Logger.Error("a page of the console cannot be made", "path", r.URL.Path, "err", err)
 	}
 	page := newPage("problem", http.StatusText(status), "", text)
-	page.status, page.NoLive = status, true
+	// A server that does not answer is asked again.
+	page.status, page.NoLive = status, status != http.StatusBadGateway
+	page.shape = append(page.shape, "problem")
 	return page
 }

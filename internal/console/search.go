@@ -62,6 +62,7 @@ func (s bodySearch) words() string {
 type searchView struct {
 	Tube, State string // empty: any
 	bodySearch
+	Base     string // of the server's pages
 	Kinds    [][2]string
 	Asked    bool
 	Jobs     []jobRow
@@ -82,7 +83,7 @@ type bulkLink struct {
 // searchPage looks for jobs by their bodies: as far as one answer of the API goes.
 func searchPage(r *request) (*page, error) {
 	q := r.URL.Query()
-	v := &searchView{Tube: strings.TrimSpace(q.Get("tube")), State: q.Get("state"), bodySearch: bodySearch{q.Get("by"), q.Get("what")}, Kinds: searchKinds}
+	v := &searchView{Base: r.site.base, Tube: strings.TrimSpace(q.Get("tube")), State: q.Get("state"), bodySearch: bodySearch{q.Get("by"), q.Get("what")}, Kinds: searchKinds}
 	if !slices.ContainsFunc(searchKinds, func(kind [2]string) bool { return kind[0] == v.By }) {
 		v.By = "text"
 	}
@@ -109,10 +110,10 @@ func searchPage(r *request) (*page, error) {
 		v.Continue = v.link("cursor", found.Next)
 	}
 	if v.Tube != "" {
-		v.Export = withQuery(Prefix+"tube/"+pathEscape(v.Tube)+"/export", append([]string{"state", v.State}, v.Params...)...)
-		v.Bulk = bulkLinks(v.Tube, v.State, r.URL.RequestURI(), v.Params)
+		v.Export = withQuery(r.tubeLink(v.Tube, "")+"/export", append([]string{"state", v.State}, v.Params...)...)
+		v.Bulk = r.bulkLinks(v.Tube, v.State, v.Params)
 	}
-	p.Curl = curlOf(r.Request, "GET", path, nil)
+	p.Curl = r.curl("GET", path, nil)
 	return p, nil
 }
 
@@ -127,17 +128,17 @@ func (v *searchView) path(below string, more ...string) string {
 
 // link is the URL of the page.
 func (v *searchView) link(more ...string) string {
-	return withQuery(Prefix+"search", append([]string{"tube", v.Tube, "state", v.State, "by", v.By, "what", v.What}, more...)...)
+	return withQuery(v.Base+"search", append([]string{"tube", v.Tube, "state", v.State, "by", v.By, "what", v.What}, more...)...)
 }
 
 // bulkLinks are what can be done with all jobs of a tube in a state, or with those of a search.
-func bulkLinks(tube, state, back string, search []string) (all []bulkLink) {
+func (r *request) bulkLinks(tube, state string, search []string) (all []bulkLink) {
 	c := new(confirmation)
 	for _, one := range []struct{ do, title string }{
 		{"kick-tube", "Kick"}, {"release-jobs", "Release"}, {"bury-jobs", "Bury"}, {"change-jobs", "Change"}, {"move-jobs", "Move"}, {"clear-tube", "Delete"},
 	} {
-		if c.Do = one.do; slices.Contains(c.States(), state) {
-			link := withQuery(Prefix+"confirm", append([]string{"do", one.do, "state", state, "tube", tube, "back", back}, search...)...)
+		if c.Do = one.do; slices.Contains(c.States(), state) && r.site.does(one.do) {
+			link := withQuery(r.site.base+"confirm", append([]string{"do", one.do, "state", state, "tube", tube, "back", r.URL.RequestURI()}, search...)...)
 			all = append(all, bulkLink{one.title + "…", link, one.do == "clear-tube"})
 		}
 	}

@@ -169,7 +169,7 @@ func (c *Console) loginPage(w http.ResponseWriter, h *http.Request) {
 func (c *Console) askForToken(w http.ResponseWriter, h *http.Request, status int, form loginForm) {
 	p := newPage("login", "Log in", "", form)
 	p.status, p.NoLive = status, true
-	c.write(w, &request{Request: h, console: c}, p)
+	c.write(w, c.newRequest(h), p)
 }
 
 func (c *Console) login(w http.ResponseWriter, h *http.Request) {

@@ -15,13 +15,13 @@ func importPage(r *request) (*page, error) {
 	tube := r.PathValue("tube")
 	p := newPage("import", "Import jobs", "tubes", importView{tube})
 	p.NoLive, p.Me = true, r.meOn(tube)
-	p.Curl = curlOf(r.Request, "POST", tubePath(tube, "/import"), nil) + " -H 'Content-Type: application/x-ndjson' --data-binary @jobs.ndjson"
+	p.Curl = r.curl("POST", tubePath(tube, "/import"), nil) + " -H 'Content-Type: application/x-ndjson' --data-binary @jobs.ndjson"
 	return p, nil
 }
 
 // export passes on what the API exports of a tube, as a file.
 func (c *Console) export(w http.ResponseWriter, h *http.Request) {
-	tube := h.PathValue("tube")
+	r, tube := c.newRequest(h), h.PathValue("tube")
 	q := url.Values{}
 	for _, name := range append([]string{"state"}, searchFields...) {
 		if h.URL.Query().Get(name) != "" {
@@ -35,7 +35,7 @@ func (c *Console) export(w http.ResponseWriter, h *http.Request) {
 	call, err := newCall(h, "GET", path, nil)
 	if err == nil {
 		out := &download{ResponseWriter: w}
-		if c.api.api.ServeHTTP(out, call); out.kept == nil {
+		if r.site.api.ServeHTTP(out, call); out.kept == nil {
 			return
 		}
 		err = out.kept.problem()
@@ -47,9 +47,9 @@ func (c *Console) export(w http.ResponseWriter, h *http.Request) {
 func (c *Console) takeFile(w http.ResponseWriter, h *http.Request) {
 	tube := h.PathValue("tube")
 	var next string
-	r := &request{Request: h, console: c}
+	r := c.newRequest(h)
 	_, err := r.page(func(r *request) (*page, error) {
-		if c.opt.ReadOnly {
+		if r.isReadOnly() {
 			return nil, errReadOnly
 		}
 		file, err := fileOf(h)
@@ -63,7 +63,7 @@ func (c *Console) takeFile(w http.ResponseWriter, h *http.Request) {
 		} else if err != nil {
 			return nil, err
 		}
-		next = withNote(tubeLink(tube, ""), c.notes.add(one))
+		next = withNote(r.tubeLink(tube, ""), c.notes.add(one))
 		return nil, nil
 	})
 	if err != nil {
@@ -98,9 +98,9 @@ func (r *request) importFrom(tube string, lines io.Reader) (uint64, error) {
 	}
 	call.Header.Set("Content-Type", "application/x-ndjson")
 	var done struct{ Imported uint64 }
-	a, err := r.console.api.ask(call)
+	a, err := r.site.ask(call, &done)
 	if err == nil {
-		err = a.read(&done)
+		err = a.read()
 	}
 	return done.Imported, err
 }

@@ -58,7 +58,7 @@ func tubePage(r *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Link = tubeLink(name, "")
+	v.Link = r.tubeLink(name, "")
 	if state == "" {
 		state = v.busiestState()
 	}
@@ -69,11 +69,11 @@ func tubePage(r *request) (*page, error) {
 	var clients api.Connections
 	list := withQuery(tubePath(name, "/jobs"), "state", state, "cursor", r.FormValue("cursor"), "limit", strconv.Itoa(jobsPerPage), "bodies", strconv.FormatBool(v.Bodies))
 	var jobs api.Jobs
-	err = together(
+	err = r.site.together(
 		func() error { return notFound(r.get(list, &jobs)) },
-		func() error { return notFound(r.get(tubePath(name, "/history"), &recent)) },
+		func() error { return optional(notFound(r.get(tubePath(name, "/history"), &recent))) },
 		func() error {
-			return noRight(r.get(withQuery("/connections", "tube", name, "limit", strconv.Itoa(clientsOfATube)), &clients))
+			return optional(r.get(withQuery("/connections", "tube", name, "limit", strconv.Itoa(clientsOfATube)), &clients))
 		},
 	)
 	if err != nil {
@@ -85,7 +85,7 @@ func tubePage(r *request) (*page, error) {
 	}
 	v.Clients, v.More = clients.Connections, clients.Next != ""
 	v.addJobs(r, &jobs)
-	v.Kinds, v.Bulk = searchKinds, bulkLinks(name, state, r.URL.RequestURI(), nil)
+	v.Kinds, v.Bulk = searchKinds, r.bulkLinks(name, state, nil)
 	for _, s := range []struct {
 		name, title string
 		count       uint64
@@ -93,10 +93,10 @@ func tubePage(r *request) (*page, error) {
 		{"ready", "Ready", v.Tube.Jobs.Ready}, {"reserved", "Reserved", v.Tube.Jobs.Reserved},
 		{"delayed", "Delayed", v.Tube.Jobs.Delayed}, {"buried", "Buried", v.Tube.Jobs.Buried},
 	} {
-		v.States = append(v.States, stateTab{s.name, s.title, tubeLink(name, s.name), s.count})
+		v.States = append(v.States, stateTab{s.name, s.title, r.tubeLink(name, s.name), s.count})
 	}
 	p := newPage("tube", name, "tubes", v)
-	p.Curl, p.Me = curlOf(r.Request, "GET", list, nil), me
+	p.Curl, p.Me = r.curl("GET", list, nil), me
 	return p, nil
 }
 
@@ -111,10 +111,10 @@ func notFound(err error) error {
 // tubeGone is the page of a tube that does not exist, or does no longer.
 func (r *request) tubeGone(name string) *page {
 	v := &tubeView{Gone: true}
-	v.Name, v.Link = name, tubeLink(name, "")
+	v.Name, v.Link = name, r.tubeLink(name, "")
 	p := newPage("tube", name, "tubes", v)
 	p.Me, p.status = r.meOn(name), http.StatusNotFound
-	p.Curl = curlOf(r.Request, "GET", tubePath(name, ""), nil)
+	p.Curl = r.curl("GET", tubePath(name, ""), nil)
 	return p
 }
 
@@ -137,7 +137,7 @@ func (v *tubeView) busiestState() string {
 // addJobs adds the rows of a page of jobs.
 func (v *tubeView) addJobs(r *request, page *api.Jobs) {
 	v.Jobs = jobRows(page.Jobs)
-	here := Prefix + "tube/" + pathEscape(v.Name)
+	here := r.tubeLink(v.Name, "")
 	if page.Next != "" {
 		v.Next = withQuery(here, "state", v.State, "cursor", page.Next)
 	}
@@ -206,19 +206,13 @@ func tubeCharts(recent *api.Recent) []chart {
 		return points
 	}
 	count := func(v float64) string { return num(int64(v)) }
-	draw := func(id, title string, show func(float64) string, lines []chartLine, all ...[]point) chart {
-		most := largest(all...)
-		for i := range lines {
-			lines[i].D = drawPath(all[i], chartWidth, chartHeight, most)
-			lines[i].Now, lines[i].Values = show(lastOf(all[i])), tenth(all[i], show)
-		}
-		return chart{ID: id, Title: title, Lines: lines, Max: show(most), From: from, Width: chartWidth, Height: chartHeight}
-	}
 	return []chart{
-		draw("flow", "Jobs a second", rate, []chartLine{{Name: "put", Class: "reserved"}, {Name: "done", Class: "ready"}}, float(recent.Put), float(recent.Deleted)),
-		draw("jobs", "Jobs", count, []chartLine{{Name: "ready", Class: "ready"}, {Name: "reserved", Class: "reserved"}, {Name: "delayed", Class: "delayed"}, {Name: "buried", Class: "buried"}},
-			whole(recent.Ready), whole(recent.Reserved), whole(recent.Delayed), whole(recent.Buried)),
-		draw("wait", "The next job has waited", func(v float64) string { return duration(int64(v)) }, []chartLine{{Name: "seconds", Class: "plain"}}, whole(recent.OldestReady)),
+		newChart("flow", "Jobs a second", from, rate, chartLine{Name: "put", Class: "plain", points: float(recent.Put)}, chartLine{Name: "done", Class: "accent", points: float(recent.Deleted)}),
+		newChart("jobs", "Jobs", from, count,
+			chartLine{Name: "ready", Class: "ready", points: whole(recent.Ready)}, chartLine{Name: "reserved", Class: "reserved", points: whole(recent.Reserved)},
+			chartLine{Name: "delayed", Class: "delayed", points: whole(recent.Delayed)}, chartLine{Name: "buried", Class: "buried", points: whole(recent.Buried)}),
+		newChart("wait", "The next job has waited", from, func(v float64) string { return duration(int64(v)) },
+			chartLine{Name: "seconds", Class: "plain", points: whole(recent.OldestReady)}),
 	}
 }
 

@@ -14,6 +14,7 @@ type tubeQuery struct {
 	Sort, Q, Has, Cursor string
 	Columns              []string // their names; none: the usual ones
 	Limit                int
+	site                 *site
 }
 
 // A tubeTable is a list of tubes.
@@ -35,6 +36,7 @@ type tubeColumn struct {
 	Usual             bool   // it is there unless others are asked for
 	Chosen            bool
 	wide              bool // it is left out where there is little room
+	plain             bool // a beanstalkd has it, too
 	text              func(t *tubeRow) string
 	class             func(t *tubeRow, text string) string // nil: grey if it is nothing
 }
@@ -81,14 +83,19 @@ func hotIf(is func(t *tubeRow) bool) func(t *tubeRow, text string) string {
 
 // tubeColumns are those that there are, after the name, in their order.
 var tubeColumns = []tubeColumn{
-	{Name: "ready", Title: "Ready", Sort: "ready", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Ready })},
-	{Name: "urgent", Title: "Urgent", Hint: "ready, with a priority below 1024", Sort: "urgent", text: count(func(t *api.Tube) uint64 { return t.Urgent })},
-	{Name: "reserved", Title: "Reserved", Sort: "reserved", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Reserved })},
-	{Name: "delayed", Title: "Delayed", Sort: "delayed", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Delayed })},
-	{Name: "buried", Title: "Buried", Sort: "buried", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Buried }),
+	{Name: "ready", plain: true, Title: "Ready", Sort: "ready", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Ready })},
+	{Name: "urgent", plain: true, Title: "Urgent", Hint: "ready, with a priority below 1024", Sort: "urgent", text: count(func(t *api.Tube) uint64 { return t.Urgent })},
+	{Name: "reserved", plain: true, Title: "Reserved", Sort: "reserved", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Reserved })},
+	{Name: "delayed", plain: true, Title: "Delayed", Sort: "delayed", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Delayed })},
+	{Name: "buried", plain: true, Title: "Buried", Sort: "buried", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Buried }),
 		class: hotIf(func(t *tubeRow) bool { return t.Jobs.Buried > 0 })},
 	{Name: "oldest", Title: "Next waits", Hint: "how long the job has been ready that is the next to be reserved", Sort: "oldest_ready", Usual: true,
-		text: func(t *tubeRow) string { return duration(t.OldestReady) }, class: func(t *tubeRow, text string) string {
+		text: func(t *tubeRow) string {
+			if t.Jobs.Ready == 0 {
+				return "–"
+			}
+			return duration(t.OldestReady)
+		}, class: func(t *tubeRow, text string) string {
 			if t.OldestReady >= 60 {
 				return "late"
 			}
@@ -100,13 +107,13 @@ var tubeColumns = []tubeColumn{
 		text: func(t *tubeRow) string { return meanText(t.Queue.Count, t.Queue.Seconds) }},
 	{Name: "work", Title: "Works", Hint: "how long a job is reserved, on average", Sort: "work", Usual: true, wide: true,
 		text: func(t *tubeRow) string { return meanText(t.Work.Count, t.Work.Seconds) }},
-	{Name: "workers", Title: "Workers", Hint: "connections that watch it", Sort: "watching", Usual: true, wide: true,
+	{Name: "workers", plain: true, Title: "Workers", Hint: "connections that watch it", Sort: "watching", Usual: true, wide: true,
 		text: count(func(t *api.Tube) uint64 { return t.Watching }), class: hotIf((*tubeRow).Unwatched)},
-	{Name: "waiting", Title: "Waiting", Hint: "connections that wait for a job", Sort: "waiting", wide: true, text: count(func(t *api.Tube) uint64 { return t.Waiting })},
-	{Name: "using", Title: "Using", Hint: "connections that put into it", Sort: "using", wide: true, text: count(func(t *api.Tube) uint64 { return t.Using })},
+	{Name: "waiting", plain: true, Title: "Waiting", Hint: "connections that wait for a job", Sort: "waiting", wide: true, text: count(func(t *api.Tube) uint64 { return t.Waiting })},
+	{Name: "using", plain: true, Title: "Using", Hint: "connections that put into it", Sort: "using", wide: true, text: count(func(t *api.Tube) uint64 { return t.Using })},
 	{Name: "size", Title: "Bodies", Hint: "bytes of the bodies of all jobs", Sort: "body_bytes", wide: true, text: func(t *tubeRow) string { return byteSize(whole(t.BodyBytes)) }},
-	{Name: "total", Title: "Put so far", Sort: "total_jobs", wide: true, text: count(func(t *api.Tube) uint64 { return t.TotalJobs })},
-	{Name: "deletes", Title: "Deletes", Sort: "deletes", wide: true, text: count(func(t *api.Tube) uint64 { return t.Deletes })},
+	{Name: "total", plain: true, Title: "Put so far", Sort: "total_jobs", wide: true, text: count(func(t *api.Tube) uint64 { return t.TotalJobs })},
+	{Name: "deletes", plain: true, Title: "Deletes", Sort: "deletes", wide: true, text: count(func(t *api.Tube) uint64 { return t.Deletes })},
 	{Name: "timeouts", Title: "Timeouts", Hint: "how often the time to run of a job was over", Sort: "timeouts", wide: true, text: count(func(t *api.Tube) uint64 { return t.Timeouts })},
 	{Name: "releases", Title: "Releases", Sort: "releases", wide: true, text: count(func(t *api.Tube) uint64 { return t.Releases })},
 	{Name: "buries", Title: "Buries", Sort: "buries", wide: true, text: count(func(t *api.Tube) uint64 { return t.Buries })},
@@ -115,9 +122,12 @@ var tubeColumns = []tubeColumn{
 // columns returns all columns, those that are chosen marked.
 func (q tubeQuery) columns() []tubeColumn {
 	all := slices.Clone(tubeColumns)
+	if q.site.isPlain() {
+		all = slices.DeleteFunc(all, func(c tubeColumn) bool { return !c.plain })
+	}
 	for i := range all {
 		c := &all[i]
-		if c.Chosen = c.Usual; len(q.Columns) > 0 {
+		if c.Chosen = c.Usual || q.site.isPlain(); len(q.Columns) > 0 {
 			c.Chosen = slices.Contains(q.Columns, c.Name)
 		}
 		if c.Sort != "" {
@@ -189,7 +199,7 @@ func (r *request) tubeTable(q tubeQuery) (tubeTable, error) {
 	t.Rows = make([]tubeRow, len(found.Tubes))
 	for i := range found.Tubes {
 		row := &t.Rows[i]
-		row.Tube, row.ID, row.Link = found.Tubes[i], rowID(found.Tubes[i].Name), tubeLink(found.Tubes[i].Name, "")
+		row.Tube, row.ID, row.Link = found.Tubes[i], rowID(found.Tubes[i].Name), r.tubeLink(found.Tubes[i].Name, "")
 		if recent := row.Recent; recent != nil {
 			row.Spark = newSpark(row.ID+"s", "ready", recent.Ready, tubeSpark, tubeSparkHeight)
 		}
@@ -208,7 +218,7 @@ func (q tubeQuery) link() string {
 	if q.Sort == defaultTubeSort {
 		q.Sort = ""
 	}
-	return withQuery(Prefix+"tubes", "sort", q.Sort, "q", q.Q, "has", q.Has, "cols", strings.Join(q.Columns, ","), "cursor", q.Cursor)
+	return withQuery(q.site.base+"tubes", "sort", q.Sort, "q", q.Q, "has", q.Has, "cols", strings.Join(q.Columns, ","), "cursor", q.Cursor)
 }
 
 // sortedBy returns the page in the order of a column: the largest first, or the other way
@@ -273,7 +283,7 @@ type tubesView struct {
 
 func tubesPage(r *request) (*page, error) {
 	v := r.URL.Query()
-	q := tubeQuery{Sort: v.Get("sort"), Q: strings.TrimSpace(v.Get("q")), Has: v.Get("has"), Cursor: v.Get("cursor"), Limit: tubesPerPage, Columns: columnNames(v["cols"])}
+	q := tubeQuery{Sort: v.Get("sort"), Q: strings.TrimSpace(v.Get("q")), Has: v.Get("has"), Cursor: v.Get("cursor"), Limit: tubesPerPage, Columns: columnNames(v["cols"]), site: r.site}
 	if q.Sort == "" {
 		q.Sort = defaultTubeSort
 	}
@@ -282,7 +292,7 @@ func tubesPage(r *request) (*page, error) {
 		return nil, err
 	}
 	p := newPage("tubes", "Tubes", "tubes", &tubesView{Table: t, Filters: tubeFilters})
-	p.Curl = curlOf(r.Request, "GET", q.path(), nil)
+	p.Curl = r.curl("GET", q.path(), nil)
 	return p, nil
 }
 
@@ -298,6 +308,6 @@ func columnNames(texts []string) (names []string) {
 }
 
 // tubeLink is the page of a tube, and of its jobs in a state.
-func tubeLink(name, state string) string {
-	return withQuery(Prefix+"tube/"+url.PathEscape(name), "state", state)
+func (r *request) tubeLink(name, state string) string {
+	return withQuery(r.site.base+"tube/"+url.PathEscape(name), "state", state)
 }

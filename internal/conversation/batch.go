@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
@@ -72,6 +73,16 @@ func (b *Batch) Replies() int { return b.replies }
 
 // Owner returns the owner of the conversation that has task i.
 func (b *Batch) Owner(i int) Owner { return b.tasks[i].c.owner }
+
+// another adds a command, which is to be filled in. It has no identity.
+func (b *Batch) another() *command {
+	n := len(b.commands)
+	if n == cap(b.commands) {
+		b.commands = slices.Grow(b.commands, 1)
+	}
+	b.commands = b.commands[:n+1] // those after the end are zero, or were not whole
+	return &b.commands[n]
+}
 
 // Apply does what the conversations want, each thing a nanosecond after the one
 // before, and returns the time of the last. It is called within a turn.

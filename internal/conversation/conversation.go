@@ -243,8 +243,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		if t.parsed == len(buf) {
 			break
 		}
-		b.commands = append(b.commands, command{})
-		cmd := &b.commands[len(b.commands)-1]
+		cmd := b.another()
 		n, ok := c.parser.Next(buf[t.parsed:], &cmd.Command)
 		t.parsed += n
 		if !ok {

@@ -32,8 +32,7 @@ func newBodies() *bodies {
 	b := &bodies{large: bodyClass{slots: newSlots(1)}}
 	for i := range b.classes {
 		size := classSize(i)
-		perPage := min(slotsPerPage, bodyPageBytes/size)
-		b.classes[i] = bodyClass{size: uint32(size), slots: newSlots(perPage)}
+		b.classes[i] = bodyClass{size: uint32(size), slots: newSlots(min(slotsPerPage, bodyPageBytes/size))}
 	}
 	return b
 }
@@ -71,7 +70,7 @@ func (b *bodies) put(body []byte) uint32 {
 	}
 	c := b.class(uint32(len(body)))
 	i, fresh := c.slots.alloc()
-	page := i / c.slots.perPage
+	page, _ := c.slots.pageOf(i)
 	if fresh && int(page) == len(c.pages) {
 		c.pages = append(c.pages, nil)
 	}
@@ -125,6 +124,7 @@ func (b *bodies) bytes() int64 {
 }
 
 func (c *bodyClass) at(i, n uint32) []byte {
-	off := i % c.slots.perPage * c.size
-	return c.pages[i/c.slots.perPage][off : off+n : off+n]
+	page, place := c.slots.pageOf(i)
+	off := place * c.size
+	return c.pages[page][off : off+n : off+n]
 }

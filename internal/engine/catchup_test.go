@@ -29,6 +29,7 @@ type group struct {
 
 	joiner *joiner
 	joined int // how many joiners have caught up
+	kept   int // how many leaders have followed after they had led
 	thrown int // how many walks were thrown away
 }
 
@@ -72,12 +73,40 @@ func (g *group) elect() {
 		g.thrown++
 	}
 	g.log = g.log[:g.committed]
+	g.begin(g.replayed(g.committed))
+}
+
+// begin makes an engine the leader's.
+func (g *group) begin(leader *Engine) {
 	g.term++
-	g.leader = g.replayed(g.committed)
-	g.sessions = nil
+	g.leader, g.sessions = leader, nil
 	for range 4 {
-		g.sessions = append(g.sessions, g.leader.Open(nil))
+		g.sessions = append(g.sessions, leader.Open(nil))
 	}
+}
+
+// handOver makes the follower the leader, and the leader, whose decisions are all committed, the follower.
+func (g *group) handOver() error {
+	g.committed = len(g.log)
+	g.follow(g.committed)
+	old := g.leader
+	g.begin(g.follower)
+	g.follower = old
+	if j := g.joiner; j != nil && j.donor == g.leader {
+		j.leading = true
+	}
+	old.DropSessions(g.now)
+	if err := old.Check(); err != nil {
+		return err
+	}
+	if n := len(old.TakeChanges()); n > 0 {
+		return fmt.Errorf("an engine that has dropped its sessions has made %d changes", n)
+	}
+	if got, want := old.Digest(g.now, 0), g.replayed(g.committed).Digest(g.now, 0); got != want {
+		return fmt.Errorf("a leader without its sessions has the digest %x at %d, and what is committed %x", got, g.committed, want)
+	}
+	g.kept++
+	return nil
 }
 
 // replayed returns an engine that was told the first n entries.
@@ -263,8 +292,12 @@ func (g *group) run(steps int) error {
 			g.follow(1 + g.src.IntN(8))
 		case k < 98:
 			g.catchUp()
-		case k < 99:
+		case k < 99 && g.src.IntN(2) == 0:
 			g.elect()
+		case k < 99:
+			if err := g.handOver(); err != nil {
+				return err
+			}
 		default:
 			g.joiner = nil // it was killed
 		}
@@ -278,7 +311,7 @@ func (g *group) run(steps int) error {
 // TestCatchUp runs engines that lead, follow and catch up with the others by a walk over one
 // of them and the entries since the walk began, and compares them.
 func TestCatchUp(t *testing.T) {
-	joined, thrown := 0, 0
+	joined, thrown, kept := 0, 0, 0
 	first := *seedFlag
 	if first != 0 {
 		*catchupSeeds = 1
@@ -288,10 +321,10 @@ func TestCatchUp(t *testing.T) {
 		if err := g.run(600); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		joined, thrown = joined+g.joined, thrown+g.thrown
+		joined, thrown, kept = joined+g.joined, thrown+g.thrown, kept+g.kept
 	}
-	t.Logf("%d joiners caught up, %d walks were thrown away", joined, thrown)
-	if first == 0 && (joined == 0 || thrown == 0) {
+	t.Logf("%d joiners caught up, %d walks were thrown away, %d leaders have followed", joined, thrown, kept)
+	if first == 0 && (joined == 0 || thrown == 0 || kept == 0) {
 		t.Error("the test tries nothing")
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 )
 
@@ -29,6 +30,9 @@ func (e *Engine) Check() error {
 	c.slots("cold parts of jobs", &e.jobs.colds.slots)
 	c.slots("nodes", &e.ids.nodes.slots)
 	for i := range e.bodies.classes {
+		if e.bodies.classes[i].slots.pages == nil {
+			continue
+		}
 		c.slots(fmt.Sprintf("bodies of %d bytes", e.bodies.classes[i].size), &e.bodies.classes[i].slots)
 	}
 	c.slots("large bodies", &e.bodies.large.slots)
@@ -138,8 +142,8 @@ func (c *checker) countReferences() {
 	}
 }
 
-// heap checks one heap: its order, and that its jobs agree with being there.
-func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bool) (urgent int) {
+// heap checks one heap: its order, if it has one, and that its jobs agree with being there.
+func (c *checker) heap(where string, h *jobHeap, ordered bool, state State, fits func(*job) bool) (urgent int) {
 	if h.shared != nil {
 		left := 0
 		for _, is := range h.shared.byPage {
@@ -151,7 +155,7 @@ func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bo
 		x := *h.at(k)
 		j := c.e.jobs.at(x.slot)
 		c.inQueue++
-		c.assert(k == 0 || !x.before(*h.at((k - 1) / 4)), "I12: %s: entry %d is before its parent", where, k)
+		c.assert(k == 0 || !ordered || !x.before(*h.at((k - 1) / 4)), "I12: %s: entry %d is before its parent", where, k)
 		c.assert(j.pos == uint32(k), "I12: %s: job %d at %d has pos %d", where, j.id, k, j.pos)
 		c.assert(j.state() == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state())
 		if j.state() == Reserved {
@@ -168,7 +172,7 @@ func (c *checker) heap(where string, h *jobHeap, state State, fits func(*job) bo
 
 // queue checks both parts of a queue, and that its jobs agree with being there.
 func (c *checker) queue(where string, q *queue, state State, fits func(*job) bool) (urgent int) {
-	urgent = c.heap(where, &q.heap, state, fits)
+	urgent = c.heap(where, &q.heap, true, state, fits)
 	n := q.heap.n
 	if q.runs != nil {
 		for k := range q.runs.all {
@@ -256,7 +260,7 @@ func (c *checker) tube(t *tube) {
 func (c *checker) session(s *Session) {
 	e := c.e
 	name := fmt.Sprintf("session %d", s.num)
-	c.heap(name, &s.reserved, Reserved, func(j *job) bool { return c.e.jobs.coldOf(j).holder == s.num })
+	c.heap(name, &s.reserved, !s.closed, Reserved, func(j *job) bool { return c.e.jobs.coldOf(j).holder == s.num })
 	c.held(name, s)
 	for _, w := range s.watches {
 		c.assert(e.byName[w.tube.name] == w.tube, "I9: %s: watches tube %q, which is gone", name, w.tube.name)
@@ -369,14 +373,15 @@ func (c *checker) slots(what string, s *slots) {
 	open, empty := 0, 0
 	for n := range s.pages {
 		p := s.pages[n]
-		free := uint32(0)
-		for k := range s.perPage {
-			free += uint32(p.free[k/64] >> (k % 64) & 1)
+		free, before := uint32(0), uint32(0)
+		for k, word := range p.free {
+			if k == int(p.first) {
+				before = free
+			}
+			free += uint32(bits.OnesCount64(word))
 		}
 		c.assert(free == p.nfree, "I10: %s: page %d counts %d free slots, has %d", what, n, p.nfree, free)
-		for _, word := range p.free[:p.first] {
-			c.assert(word == 0, "I10: %s: page %d has a free slot before word %d", what, n, p.first)
-		}
+		c.assert(before == 0, "I10: %s: page %d has a free slot before word %d", what, n, p.first)
 		if p.storage && free > 0 {
 			open++
 			c.assert(int(p.openPos) < len(s.open) && s.open[p.openPos] == uint32(n), "I10: %s: page %d is not open", what, n)

@@ -60,3 +60,57 @@ func (e *Engine) closeStep(now int64, s *Session) (ok bool) {
 	}
 	return true
 }
+
+// DropSessions forgets all sessions at once, without a Change, and without giving a job to anybody or telling a Waiter.
+// The jobs that were reserved are ready. It is for a server that is one of several with the same jobs, and may not decide
+// any more: afterwards the engine is as if it had restored what it has done. It costs a step for each session, watch,
+// reserved job and tube.
+func (e *Engine) DropSessions(now int64) {
+	for _, s := range e.sessions {
+		if s != nil {
+			e.dropTubes(s)
+		}
+	}
+	for _, s := range e.sessions {
+		if s == nil {
+			continue
+		}
+		for s.held.first != none {
+			e.giveUp(now, s.held.first)
+		}
+		e.disarm(&s.timer)
+	}
+	e.sessions, e.sessionNums = nil, nil
+	e.stats.Sessions, e.stats.Producers, e.stats.Workers = 0, 0, 0
+	for _, t := range e.tubes {
+		if t != nil {
+			t.keptByPause = t.paused
+			e.removeIfUnused(t)
+		}
+	}
+}
+
+// dropTubes makes a session one that waits for nothing, and has no tubes.
+func (e *Engine) dropTubes(s *Session) {
+	e.cancelWait(s)
+	for _, w := range s.watches {
+		if s.index != nil {
+			s.index.remove(w)
+		}
+		w.tube.watching--
+	}
+	if s.use != nil { // else it was about to be closed
+		s.use.using--
+	}
+	s.watches, s.use = nil, nil
+}
+
+// giveUp makes a reserved job ready, and offers it to nobody.
+func (e *Engine) giveUp(now int64, i slot) {
+	j := e.jobs.at(i)
+	t := e.tubeOfJob(j)
+	e.detach(t, j)
+	e.jobs.held(j).when = now
+	j.setState(Ready)
+	e.attach(t, i, j)
+}

@@ -120,3 +120,90 @@ func TestCloseManyTubes(t *testing.T) {
 		t.Errorf("at once there are left\n%q, in slices\n%q", lists[0], lists[1])
 	}
 }
+
+// To give back a job of a session that has gone takes no more work when it has held very many. A
+// tick does as little of it where changes are logged: this is none.
+func TestCloseWork(t *testing.T) {
+	for _, logged := range []bool{false, true} {
+		testCloseWork(t, Options{Logged: logged})
+	}
+}
+
+func testCloseWork(t *testing.T, opt Options) {
+	rng := seeded(t)
+	work := func(held int) float64 {
+		e := New(opt)
+		s := e.Open(nil)
+		for range held {
+			e.Put(0, s, Spec{TTR: 1 + rng.Uint32N(1000)}, nil)
+		}
+		for range held {
+			mustReserve(t, e, 0, s, 0, OK)
+		}
+		e.Tick(0)
+		e.Close(0, s)
+		total := e.turnWork
+		for e.Next() <= 0 {
+			if e.Tick(0); e.turnWork > maxTurnWork/tickShare+3*maxSlice {
+				t.Fatalf("one tick did %d units of work", e.turnWork)
+			}
+			total += e.turnWork
+		}
+		if err := e.Check(); err != nil {
+			t.Error(err)
+		}
+		return float64(total) / float64(held)
+	}
+	if few, many := work(500), work(50_000); many > 1.1*few {
+		t.Errorf("%.1f units of work a job of many, %.1f of few", many, few)
+	}
+}
+
+// All sessions go at once, whatever they are doing, and nothing is left of them but jobs that are ready.
+func TestDropSessions(t *testing.T) {
+	const now = 7 * second
+	e := New(Options{Logged: true})
+	e.indexAbove = 3
+	tubes := [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d"), []byte("paused"), []byte("empty")}
+	var all []*Session
+	for n := range 8 {
+		s := e.Open(deaf{})
+		all = append(all, s)
+		e.Use(s, tubes[n%len(tubes)])
+		for k := range n {
+			e.Watch(s, tubes[k%len(tubes)])
+		}
+		e.Put(0, s, Spec{TTR: 60, Delay: uint32(n % 2)}, []byte("job"))
+	}
+	e.Pause(now, []byte("paused"), 60)
+	for id := uint64(1); id < 6; id++ {
+		e.ReserveJob(now, all[id%2], id)
+	}
+	for _, s := range all[2:7] {
+		e.Reserve(now, s, Forever)
+	}
+	e.slice, e.workLimit = 2, 4
+	e.Reserve(now, all[7], Forever) // a search that takes more turns than one
+	e.Close(now, all[1])            // and so does this
+	e.TakeChanges()
+	if st := e.Stats(); st.Waiting == 0 || st.Reserved == 0 || !all[7].searching || e.sessions[all[1].num] == nil {
+		t.Fatalf("the test tries nothing: %+v", st)
+	}
+	e.DropSessions(now)
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+	if st := e.Stats(); st.Sessions+st.Producers+st.Workers+st.Waiting+st.Reserved != 0 || st.Ready+st.Delayed != 8 {
+		t.Errorf("%+v", st)
+	}
+	if n := e.PendingChanges(); n != 0 {
+		t.Errorf("there are %d changes", n)
+	}
+	if c, ok := e.PauseOf("paused"); !ok || c.Delay != 60 {
+		t.Errorf("the pause is %+v, %v", c, ok)
+	}
+	e.Tick(now + 61*second)
+	if err := e.Check(); err != nil {
+		t.Error(err)
+	}
+}

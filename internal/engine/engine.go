@@ -63,9 +63,10 @@ type Engine struct {
 	waitsBegun uint64
 	indexAbove int // a session that watches more tubes than this has an index
 
-	turnWork  int // work done in this turn; the unit is that of maxTurnWork
-	workLimit int // maxTurnWork, or less in tests
-	slice     int // maxSlice, or less in tests
+	turnWork   int // work done in this turn; the unit is that of maxTurnWork
+	turnLogged int // bytes of the bodies of jobs that were moved in this turn, if that is logged
+	workLimit  int // maxTurnWork, or less in tests
+	slice      int // maxSlice or maxLoggedSlice, or less in tests
 
 	timers     timers
 	timersMade uint64
@@ -89,6 +90,9 @@ func New(opt Options) *Engine {
 		workLimit:  maxTurnWork,
 		slice:      maxSlice,
 	}
+	if opt.Logged {
+		e.slice = maxLoggedSlice
+	}
 	e.ids = newIndex(&e.jobs)
 	e.SetLimits(opt.Limits)
 	e.defaultTube = e.tubeNamed(DefaultTube)
@@ -103,6 +107,12 @@ func (e *Engine) Undrain() { e.draining = false }
 
 // IsDraining tells whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }
+
+// Inherit takes over what was set on another engine while it ran: the limits, and whether it drains.
+func (e *Engine) Inherit(from *Engine) {
+	e.SetLimits(from.limits)
+	e.draining = from.draining
+}
 
 // assignNumber gives x a number by which the records of jobs can refer to it. It
 // uses a free number, or the next one.
@@ -206,7 +216,12 @@ func (e *Engine) detach(t *tube, j *job) {
 	case Reserved:
 		c := e.jobs.held(j)
 		s := e.sessions[c.holder]
-		s.reserved.remove(&e.jobs, int(j.pos))
+		if s.closed {
+			s.reserved.removeLoosely(&e.jobs, int(j.pos))
+		} else {
+			e.turnWork += s.reserved.removalWork()
+			s.reserved.remove(&e.jobs, int(j.pos))
+		}
 		s.held.remove(&e.jobs, c)
 		t.reserved--
 		e.stats.Reserved--

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -12,7 +13,8 @@ import (
 //
 // The keys are in the entries: a comparison reads no job record.
 //
-// I12. An entry is not before its parent, and the job of entry i has pos i.
+// I12. The job of entry i has pos i. An entry is not before its parent, except in the heap
+// of a closed session.
 type jobHeap struct {
 	pages  [][]entry
 	n      int
@@ -112,13 +114,7 @@ func (h *jobHeap) append(x entry) {
 
 // remove removes the job at place i.
 func (h *jobHeap) remove(jobs *jobSlab, i int) {
-	h.n--
-	page, k := &h.pages[uint(h.n)/entriesPerPage], uint(h.n)%entriesPerPage
-	last := (*page)[k]
-	*page = (*page)[:k]
-	if len(h.pages) > 1 {
-		h.trim()
-	}
+	last := h.takeLast()
 	if i == h.n {
 		return
 	}
@@ -131,6 +127,31 @@ func (h *jobHeap) remove(jobs *jobSlab, i int) {
 		h.down(jobs, i, last)
 	}
 }
+
+// removeLoosely is remove without the care for the order of the others. It is for a heap
+// of which nobody asks any more which job is the first.
+func (h *jobHeap) removeLoosely(jobs *jobSlab, i int) {
+	if last := h.takeLast(); i < h.n {
+		h.unshare(i / entriesPerPage)
+		h.set(jobs, i, last)
+	}
+}
+
+// takeLast takes the entry at the last place.
+func (h *jobHeap) takeLast() entry {
+	h.n--
+	page, k := &h.pages[uint(h.n)/entriesPerPage], uint(h.n)%entriesPerPage
+	last := (*page)[k]
+	*page = (*page)[:k]
+	if len(h.pages) > 1 {
+		h.trim()
+	}
+	return last
+}
+
+// removalWork returns the units of work that it takes to remove a job, beyond the usual.
+// Each level below the first page is two cache misses, and has two bits of a place.
+func (h *jobHeap) removalWork() int { return bits.Len(uint(h.n) / entriesPerPage) }
 
 // trim frees empty pages, except one after the last in use.
 func (h *jobHeap) trim() {

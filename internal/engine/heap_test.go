@@ -122,3 +122,38 @@ func TestHeapEqualKeys(t *testing.T) {
 		t.Errorf("got %d different jobs back, want 50", len(seen))
 	}
 }
+
+// Whoever removes jobs loosely gets all of them, and a snapshot does not see it.
+func TestHeapRemoveLoosely(t *testing.T) {
+	jobs := newJobSlab()
+	rng := seeded(t)
+	var h jobHeap
+	left := make(map[slot]bool)
+	for k := range uint64(5 * entriesPerPage) {
+		i, j := jobs.alloc()
+		j.id = k
+		h.push(&jobs, dueEntry(i, j, rng.Int64()))
+		left[i] = true
+	}
+	pages := h.snapshot()
+	before := slices.Concat(pages...)
+	for len(left) > 0 {
+		i := h.at(rng.IntN(h.n)).slot
+		if rng.IntN(2) == 0 {
+			i = h.at(0).slot
+		}
+		if !left[i] {
+			t.Fatalf("job %d is there twice", jobs.at(i).id)
+		}
+		delete(left, i)
+		h.removeLoosely(&jobs, int(jobs.at(i).pos))
+		for k := 0; k < h.n; k += 1 + h.n/8 {
+			if got := jobs.at(h.at(k).slot).pos; got != uint32(k) {
+				t.Fatalf("the job at %d has pos %d", k, got)
+			}
+		}
+	}
+	if h.n != 0 || !slices.Equal(slices.Concat(pages...), before) {
+		t.Errorf("%d jobs are left, or the snapshot has changed", h.n)
+	}
+}

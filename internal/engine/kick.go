@@ -41,7 +41,7 @@ func beginKick(t *tube, from State, n uint32) Kick {
 func (e *Engine) ContinueKick(now int64, k *Kick) (more bool) {
 	from := k.tube.queueOf(k.from)
 	for n := 0; k.left > 0; n++ {
-		if e.enough(n) {
+		if e.enoughChanges(n) {
 			return true
 		}
 		if from.n == 0 {

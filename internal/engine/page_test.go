@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"testing"
 )
@@ -194,5 +195,28 @@ func TestSweepAtMost(t *testing.T) {
 	}
 	if st, _ := e.TubeStats(0, []byte("other")); w.Done != 20 || st.Ready != 20 {
 		t.Errorf("%d of %d jobs were moved", st.Ready, w.Done)
+	}
+}
+
+// A slice of a search is as short where changes are logged: it makes none.
+func TestPageSlices(t *testing.T) {
+	const jobs = 3 * maxLoggedSlice * lookStep
+	rng := seeded(t)
+	e := New(Options{Logged: true})
+	s := e.Open(nil)
+	for range jobs {
+		e.Put(0, s, Spec{Pri: rng.Uint32(), TTR: 9}, nil)
+		e.TakeChanges()
+	}
+	p, _ := e.BeginPage([]byte(DefaultTube), Ready, Cursor{hi: math.MaxUint64, after: true}, 1)
+	most := 0
+	for !p.sorting {
+		e.Tick(0)
+		before := p.looks
+		e.ContinuePage(0, &p, nil)
+		most = max(most, p.looks-before)
+	}
+	if p.looks < jobs/2 || most > maxSlice*lookStep {
+		t.Errorf("a slice has looked at %d of %d jobs", most, p.looks)
 	}
 }

@@ -81,6 +81,7 @@ func (q *queue) push(jobs *jobSlab, i slot, j *job) {
 // remove removes a job. It returns how many units of work that was beyond the usual.
 func (q *queue) remove(jobs *jobSlab, j *job) (work int) {
 	if j.run() == inHeap {
+		work = q.heap.removalWork()
 		q.heap.remove(jobs, int(j.pos))
 	} else {
 		work = q.runs.remove(jobs, j)

@@ -15,7 +15,8 @@ const slotsPerPage = 2048
 // free count of a page is the number of set bits of its map. None is set before
 // the word first.
 type slots struct {
-	perPage uint32
+	perPage uint32 // 1<<shift
+	shift   uint8
 	pages   []*slotPage
 	open    []uint32 // numbers of the pages with a free slot
 	vacant  []uint32 // numbers of the pages without storage
@@ -30,10 +31,20 @@ type slotPage struct {
 	first   uint8 // index in free: pages are often filled from the front, and then it need not be searched
 }
 
-func newSlots(perPage int) slots { return slots{perPage: uint32(perPage)} }
+// newSlots returns slots of which as many as possible, a power of two, are in a page, but not
+// more than atMost.
+func newSlots(atMost int) slots {
+	shift := bits.Len(uint(atMost)) - 1
+	return slots{perPage: 1 << shift, shift: uint8(shift)}
+}
+
+// pageOf returns the number of the page that slot i is in, and its place there.
+func (s *slots) pageOf(i uint32) (page, place uint32) {
+	return i >> (s.shift % 32), i & (s.perPage - 1)
+}
 
 // alloc returns a free slot, and fresh when the owner has to make the storage
-// of its page first. Slot i is in page i / perPage.
+// of its page first.
 func (s *slots) alloc() (i uint32, fresh bool) {
 	if len(s.open) == 0 {
 		s.openPage()
@@ -54,7 +65,7 @@ func (s *slots) alloc() (i uint32, fresh bool) {
 		if p.nfree--; p.nfree == 0 {
 			s.open = s.open[:len(s.open)-1]
 		}
-		return n*s.perPage + uint32(w*64+bits.TrailingZeros64(word)), fresh
+		return n<<(s.shift%32) + uint32(w*64+bits.TrailingZeros64(word)), fresh
 	}
 	panic("engine: an open page has no free slot")
 }
@@ -82,8 +93,8 @@ func (s *slots) openPage() {
 
 // free frees slot i. If gone is true, the owner must free the storage of the page.
 func (s *slots) free(i uint32) (page uint32, gone bool) {
-	page = i / s.perPage
-	p, bit := s.pages[page], i%s.perPage
+	page, bit := s.pageOf(i)
+	p := s.pages[page]
 	p.free[bit/64] |= 1 << (bit % 64)
 	p.first = min(p.first, uint8(bit/64))
 	if p.nfree++; p.nfree == 1 {
@@ -109,13 +120,14 @@ func (s *slots) free(i uint32) (page uint32, gone bool) {
 // nextUsed returns the first used slot of a page from i on, which is in that page. If
 // there is none, ok is false.
 func (s *slots) nextUsed(i uint32) (used uint32, ok bool) {
-	p, first := s.pages[i/s.perPage], i/s.perPage*s.perPage
+	page, place := s.pageOf(i)
+	p := s.pages[page]
 	if !p.storage {
 		return 0, false
 	}
-	for k := i - first; k < s.perPage; k++ {
+	for k := place; k < s.perPage; k++ {
 		if p.free[k/64]>>(k%64)&1 == 0 {
-			return first + k, true
+			return page<<(s.shift%32) + k, true
 		}
 	}
 	return 0, false
@@ -123,7 +135,8 @@ func (s *slots) nextUsed(i uint32) (used uint32, ok bool) {
 
 // isUsed reports whether slot i, which was allocated once, is not free now.
 func (s *slots) isUsed(i uint32) bool {
-	p, bit := s.pages[i/s.perPage], i%s.perPage
+	page, bit := s.pageOf(i)
+	p := s.pages[page]
 	return p.storage && p.free[bit/64]>>(bit%64)&1 == 0
 }
 

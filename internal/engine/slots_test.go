@@ -28,9 +28,13 @@ func checkSlots(s *slots) error {
 // A twin knows which slots are taken and which pages have storage, and nothing
 // else.
 func TestSlots(t *testing.T) {
-	for _, perPage := range []int{1, 2, 3, 64, 65, slotsPerPage} {
-		rng := rand.New(rand.NewPCG(uint64(perPage), 1))
-		s := newSlots(perPage)
+	for _, atMost := range []int{1, 2, 3, 64, 65, slotsPerPage} {
+		rng := rand.New(rand.NewPCG(uint64(atMost), 1))
+		s := newSlots(atMost)
+		perPage := int(s.perPage)
+		if perPage > atMost || 2*perPage <= atMost {
+			t.Errorf("%d in a page, at most %d fit", perPage, atMost)
+		}
 		taken := make(map[uint32]bool)
 		storage := make(map[uint32]bool)
 		var list []uint32

@@ -52,7 +52,7 @@ func (w *Sweep) AtMost(jobs uint64) { w.limit = jobs }
 // sweep ends early only if a change is refused.
 func (e *Engine) ContinueSweep(now int64, w *Sweep) (more bool) {
 	for n := 0; w.Done < w.limit; n++ {
-		if e.enough(n) {
+		if e.enoughChanges(n) {
 			return true
 		}
 		e.turnWork++
@@ -102,6 +102,7 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	}
 	if e.opt.Logged {
 		e.turnWork += int(j.bodyLen) / bytesPerUnit // which is copied for the Log
+		e.turnLogged += int(j.bodyLen)
 	}
 	e.detach(from, j)
 	from.bytes -= int64(j.bodyLen)

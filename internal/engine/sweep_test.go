@@ -190,3 +190,38 @@ func TestResume(t *testing.T) {
 		t.Errorf("changes are %+v", changes)
 	}
 }
+
+// However large the jobs are that are moved, a turn gives the Log so many bytes of them: others
+// wait until these are durable. Small jobs take no more turns for that.
+func TestMoveLogsLittleInATurn(t *testing.T) {
+	for _, test := range []struct{ body, jobs, turns int }{
+		{64, 5 * maxLoggedSlice, 6},
+		{1 << 10, 1000, 8},
+		{50_000, 30, 11},
+		{maxLogged, 5, 6},
+	} {
+		e := New(Options{Logged: true})
+		s := e.Open(nil)
+		e.Use(s, []byte("from"))
+		for range test.jobs {
+			e.Put(0, s, Spec{}, make([]byte, test.body))
+		}
+		e.TakeChanges()
+		w, _ := e.BeginMove([]byte("from"), []byte("to"), Ready)
+		turns := 0
+		for more := true; more; turns++ {
+			e.Tick(0)
+			more = e.ContinueSweep(0, &w)
+			logged := 0
+			for _, c := range e.TakeChanges() {
+				logged += c.BodyLen
+			}
+			if logged >= maxLogged+test.body {
+				t.Errorf("bodies of %d bytes: a turn has logged %d bytes", test.body, logged)
+			}
+		}
+		if w.Done != uint64(test.jobs) || turns != test.turns {
+			t.Errorf("bodies of %d bytes: %d jobs in %d turns, want %d in %d", test.body, w.Done, turns, test.jobs, test.turns)
+		}
+	}
+}

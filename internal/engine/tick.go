@@ -3,12 +3,12 @@ package engine
 // Tick begins a turn. It does what has come due by now, in the order of time:
 // delayed jobs and jobs whose TTR ran out become ready, pauses end, waits time
 // out, and operations that were too long for one turn go on. At the same moment
-// tubes go before sessions, and the older goes before the newer. Tick uses half of
+// tubes go before sessions, and the older goes before the newer. Tick uses an eighth of
 // a turn's work at most, and leaves the rest to the commands. What it does not
 // reach stays due, and Next says so.
 func (e *Engine) Tick(now int64) {
-	e.turnWork, e.now = 0, now
-	for !e.halfSpent() && len(e.timers) > 0 && e.timers[0].at <= now {
+	e.turnWork, e.turnLogged, e.now = 0, 0, now
+	for !e.tickSpent() && len(e.timers) > 0 && e.timers[0].at <= now {
 		e.turnWork++
 		t := e.timers[0]
 		switch next := t.next(); {

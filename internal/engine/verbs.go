@@ -184,7 +184,7 @@ func (e *Engine) unpause(now int64, t *tube) {
 		e.notify(t)
 	}
 	for n := 0; e.serve(now, t); n++ {
-		if n >= minSlice && e.halfSpent() {
+		if n >= minSlice && e.tickSpent() {
 			t.resuming, t.unpauseAt = true, now
 			e.arm(&t.timer, now)
 			return

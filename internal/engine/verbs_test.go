@@ -494,7 +494,7 @@ func TestTickLimit(t *testing.T) {
 		before := e.Stats()
 		e.Tick(second)
 		ticks++
-		if done := before.Delayed - e.Stats().Delayed; done == 0 || e.turnWork > maxTurnWork/2+2 || e.Spent() {
+		if done := before.Delayed - e.Stats().Delayed; done == 0 || e.turnWork > maxTurnWork/tickShare+2 || e.Spent() {
 			t.Fatalf("one tick did %d, %d units of work", done, e.turnWork)
 		}
 		id := mustReserve(t, e, second, s, 0, OK)

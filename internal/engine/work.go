@@ -9,8 +9,22 @@ const (
 	// Most turns do far less.
 	maxTurnWork = 8192
 
-	// maxSlice is how many jobs, or tubes, a long operation moves at a time.
-	maxSlice = 500
+	// tickShare: Tick does an eighth of that at most. When jobs come due by the million, each
+	// command waits for as much.
+	tickShare = 8
+
+	// maxSlice is how many jobs, or tubes, a long operation moves at a time. It takes some
+	// tens of microseconds; what a turn costs besides is a hundredth of that.
+	maxSlice = 128
+
+	// maxLoggedSlice is the same for operations whose changes are logged: after each slice they
+	// may have to wait for a sync, which takes longer than any slice.
+	maxLoggedSlice = 500
+
+	// maxLogged is how many bytes of bodies such an operation gives to the Log in a turn, and perhaps one
+	// body more: the replies to all other clients wait until those are durable, too. The journal cleans
+	// four times as much in the turn, and no more than 512 KiB while it is not late.
+	maxLogged = 128 << 10
 
 	// minSlice is how many of them it moves even when the turn has done enough:
 	// so each operation ends, and a short one needs one turn only.
@@ -29,12 +43,16 @@ const (
 // A turn begins with Tick.
 func (e *Engine) Spent() bool { return e.turnWork >= e.workLimit }
 
-// halfSpent reports whether Tick has done its share: the other half is for the
-// commands.
-func (e *Engine) halfSpent() bool { return e.turnWork >= e.workLimit/2 }
+// tickSpent reports whether Tick has done its share. The rest is for the commands.
+func (e *Engine) tickSpent() bool { return e.turnWork >= e.workLimit/tickShare }
 
 // enough reports whether a long operation has moved enough for this turn after
 // the given number of steps.
 func (e *Engine) enough(steps int) bool {
-	return steps >= e.slice || steps >= minSlice && e.Spent()
+	return steps >= min(e.slice, maxSlice) || steps >= minSlice && e.Spent()
+}
+
+// enoughChanges is enough for an operation whose changes are logged, if there is a Log.
+func (e *Engine) enoughChanges(steps int) bool {
+	return steps >= e.slice || steps >= minSlice && e.Spent() || steps > 0 && e.turnLogged >= maxLogged
 }

@@ -147,3 +147,6 @@ func (h *health) looked(log *slog.Logger) {
 		log.Info("the files of the journal are all there")
 	}
 }
+
+// Refuses reports whether new jobs were refused, and none was taken since.
+func (j *Journal) Refuses() bool { return j.failure() != nil || j.health.full != nil }

@@ -89,6 +89,9 @@ func (j *Journal) Executed(changes []engine.Change) {
 	}
 }
 
+// InFlight returns how many facts are in flight. It must be called within a turn.
+func (j *Journal) InFlight() int { return len(j.inFlight.reserved) }
+
 // landed notes that a fact of a job was appended.
 func (j *Journal) landed(c *engine.Change) {
 	in := &j.inFlight

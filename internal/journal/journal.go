@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"log/slog"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -127,160 +125,6 @@ func New(opt Options) *Journal {
 	return j
 }
 
-// Append implements broker.Log. Admit has reserved room for each change but a TubeGone,
-// which nobody waits for.
-func (j *Journal) Append(changes []engine.Change) error {
-	before := len(j.backlog)
-	for i := range changes {
-		c := &changes[i]
-		if c.Kind != engine.TubeGone {
-			j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
-			j.weigh(c)
-		}
-		err := j.backlogErr
-		var at wal.Pos
-		if err == nil {
-			at, err = j.write(c)
-		}
-		switch {
-		case err == nil:
-			j.note(c, at)
-		case c.Kind == engine.TubeGone:
-			j.pauses.gone = append(j.pauses.gone, c.Tube) // Housekeep will append it
-		default:
-			j.owe(c, err)
-		}
-	}
-	if len(j.backlog) > before {
-		return j.backlogErr
-	}
-	return nil
-}
-
-// weigh updates live for a change of a job. If a record of the job is replaced, its mark is
-// not counted any more.
-func (j *Journal) weigh(c *engine.Change) {
-	switch c.Kind {
-	case engine.JobPut:
-		j.live += weight(c)
-	case engine.JobMoved:
-		if mark, _ := j.eng.SetMark(c, 0); mark != 0 { // it was put, or moved, in the same turn
-			c.Mark = mark
-		}
-		j.unmark(c.Mark)
-		before := *c
-		before.Tube = c.From
-		j.live += weight(c) - weight(&before)
-	case engine.JobDeleted:
-		j.live -= weight(c)
-		j.unmark(c.Mark)
-	}
-}
-
-// append appends the record of a change, and notes where it is.
-func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
-	at, err := j.write(c)
-	if err == nil {
-		j.note(c, at)
-	}
-	return at, err
-}
-
-// write appends the record of a change.
-func (j *Journal) write(c *engine.Change) (wal.Pos, error) {
-	j.buf = record.Append(j.buf[:0], c, j.opt.Epoch)
-	at, err := j.files.Append(j.buf, c.Body)
-	if err != nil {
-		return at, fmt.Errorf("journal: %w", err)
-	}
-	j.dirty = true
-	j.stats.Written++
-	n := wal.Cost(len(j.buf) + len(c.Body))
-	j.bytes += n
-	j.unflushed += n
-	j.cleaner.appended += n
-	return at, nil
-}
-
-// note notes where the record of a change is, and which record it replaces.
-func (j *Journal) note(c *engine.Change, at wal.Pos) {
-	switch c.Kind {
-	case engine.JobPut, engine.JobMoved:
-		j.replaced(c.Mark, at)
-		before, ok := j.inFlight.setMark(c.ID, uint32(at.Segment))
-		if !ok {
-			before, ok = j.eng.SetMark(c, uint32(at.Segment))
-		}
-		if ok { // else its deletion follows in the same turn
-			j.unmark(before)
-			j.marks[uint32(at.Segment)]++
-			j.recent = append(j.recent, jobRecord{at, c.ID})
-		}
-	case engine.JobDeleted:
-		j.replaced(c.Mark, at)
-	case engine.LastID:
-		j.lastID = at.Segment
-	case record.AppliedMark:
-		j.noteApplied(c, at)
-	case engine.TubeGone, engine.TubePaused:
-		if old, ok := j.pauses.at[c.Tube]; ok {
-			j.replacedBy[uint32(old.segment)] = at
-		}
-		if c.Delay == 0 {
-			j.pauses.ended(c.Tube)
-		} else {
-			j.pauses.noted(c, at.Segment)
-		}
-	}
-}
-
-// replaced notes that a record replaces one of the segment that is the mark of its job.
-func (j *Journal) replaced(mark uint32, by wal.Pos) {
-	if mark != 0 {
-		j.replacedBy[mark] = by
-	}
-}
-
-// unmark removes a mark from the counts. It is 0 if the job has had no record before.
-func (j *Journal) unmark(mark uint32) {
-	if mark == 0 {
-		return
-	}
-	if j.marks[mark]--; j.marks[mark] == 0 {
-		delete(j.marks, mark)
-	}
-}
-
-// owe adds a change to the backlog.
-func (j *Journal) owe(c *engine.Change, err error) {
-	owed := *c
-	owed.Body = bytes.Clone(c.Body)
-	j.backlog, j.backlogErr = append(j.backlog, owed), err
-}
-
-// appendBacklog appends the backlog.
-func (j *Journal) appendBacklog() error {
-	for len(j.backlog) > 0 {
-		c := &j.backlog[0]
-		if _, err := j.appendWithStandby(c); err != nil {
-			j.backlogErr = err
-			return err
-		}
-		j.backlog = j.backlog[1:]
-	}
-	j.backlog, j.backlogErr = nil, nil
-	j.health.healed(j.log)
-	return nil
-}
-
-// failure returns why nothing can be appended, or nil.
-func (j *Journal) failure() error {
-	if err := j.files.Err(); err != nil {
-		return err
-	}
-	return j.backlogErr
-}
-
 // Flush implements broker.Log.
 func (j *Journal) Flush() (durable bool, err error) {
 	if !j.dirty {
@@ -291,7 +135,7 @@ func (j *Journal) Flush() (durable bool, err error) {
 		j.health.failed(j.log, err)
 		return false, fmt.Errorf("journal: %w", err)
 	}
-	j.unsynced += j.unflushed
+	j.unsynced += max(j.unflushed, 1) // records that remove segments are not counted
 	j.unflushed = 0
 	j.setTarget()
 	j.trimRecent()
@@ -419,63 +263,6 @@ func (j *Journal) syncLater(now int64) (next int64) {
 func (j *Journal) startSync(now int64) {
 	j.syncing.start(j.files.Target().Sync)
 	j.syncedAt, j.unsynced = now, 0
-}
-
-// healPause is how long Housekeep waits between two attempts to heal.
-const healPause = int64(time.Second)
-
-// heal tries to recover from a failure, once a second.
-func (j *Journal) heal(now int64) (next int64) {
-	j.lostFiles(j.failure())
-	j.health.failed(j.log, j.failure())
-	if now < j.health.retry {
-		return j.health.retry
-	}
-	if err := j.recover(); err != nil {
-		j.health.retry = now + healPause
-		return j.health.retry
-	}
-	return now
-}
-
-// recover gets the log out of its failed state.
-func (j *Journal) recover() error {
-	if j.files.Err() == nil && j.backlogErr != nil {
-		return j.appendBacklog()
-	}
-	moved, failed := make(map[wal.Pos]wal.Pos), uint64(0)
-	if err := j.files.Recover(func(from, to wal.Pos) {
-		moved[from] = to
-		failed = cmp.Or(failed, from.Segment) // the records come in order
-	}); err != nil {
-		return err
-	}
-	for _, p := range j.recent {
-		if to, ok := moved[p.at]; ok {
-			if c, ok := j.markOf(p.id); ok && uint64(c.Mark) == p.at.Segment {
-				j.unmark(c.Mark)
-				j.replaced(c.Mark, to)
-				if _, ok := j.inFlight.setMark(c.ID, uint32(to.Segment)); !ok {
-					j.eng.SetMark(&c, uint32(to.Segment))
-				}
-				j.marks[uint32(to.Segment)]++
-			}
-		}
-	}
-	if failed != 0 {
-		j.pauses.moved(failed)
-	}
-	j.recent = j.recent[:0]
-	j.setTarget()
-	// The new places of these records are not known. 0 makes cleaning write them
-	// again.
-	j.lastID = 0
-	j.applied.healed()
-	for i := range j.transfers {
-		j.transfers[i].segment = 0
-	}
-	j.bytes = j.files.Stats().Bytes
-	return j.appendBacklog()
 }
 
 // Stats describes the journal. It must be called within a turn.

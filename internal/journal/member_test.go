@@ -334,7 +334,7 @@ func (m *member) rebuild() {
 		return
 	}
 	m.turn(func(*engine.Engine, int64) {}) // so that the broker hears of it
-	m.b.Replace(func() *engine.Engine {
+	m.b.Replace(func(*engine.Engine) *engine.Engine {
 		m.fsys.Set()
 		m.Close()
 		return m.open()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -207,6 +208,29 @@ func TestRewriteOnRequest(t *testing.T) {
 		t.Errorf("afterwards the oldest segment is %d, %d was the newest (%v)", st.Oldest, newest, st.Health)
 	}
 	b.kill(t)
+}
+
+// With syncs in the background, too, rewriting ends though nothing else happens: the record that removes the last of
+// the older segments is synced by itself.
+func TestRewriteEndsAtRest(t *testing.T) {
+	const pause = 100 * time.Millisecond
+	b := newBench(t, Options{SegmentSize: 4096, Sync: pause})
+	putAndDelete := func() { b.eng.Delete(b.s, b.put(engine.Spec{}, 100)) }
+	b.turn(putAndDelete)
+	if err := b.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.reopen(b.log.fs.(*memfs.FS))
+	b.turn(putAndDelete) // in another segment
+	b.now += int64(time.Second)
+	b.turn(b.log.Rewrite)
+	for range 20 {
+		b.now += int64(pause)
+		b.turn(func() {})
+	}
+	if _, waits := b.log.files.RemovalPending(); waits || b.log.rewriting != nil {
+		t.Errorf("a file waits to be removed: %v; the rewriting has not ended: %v", waits, b.log.rewriting != nil)
+	}
 }
 
 // A directory that was exchanged for an older copy of it does not count for the one that

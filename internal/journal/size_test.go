@@ -45,7 +45,7 @@ func newBench(tb testing.TB, opt Options) *bench {
 // reopen goes on with another server on a disk.
 func (b *bench) reopen(disk *memfs.FS) {
 	b.tb.Helper()
-	b.log = New(Options{SegmentSize: b.log.opt.SegmentSize})
+	b.log = New(Options{SegmentSize: b.log.opt.SegmentSize, Sync: b.log.opt.Sync})
 	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
 	if _, err := b.log.Open(disk, "/", b.eng); err != nil {
 		b.tb.Fatal(err)
@@ -131,6 +131,10 @@ func (b *bench) small(when string) {
 
 // The log stays small whatever goes on, and when nothing does cleaning ends.
 func TestSize(t *testing.T) {
+	turns := 10_000
+	if raceDetector {
+		turns = 2_000
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, work := range map[string]func(b *bench) func(){
 		"one old job and an endless cycle of delayed releases": func(b *bench) func() {
@@ -179,7 +183,7 @@ func TestSize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{SegmentSize: segment, Epoch: epoch})
 			do := work(b)
-			for n := range 10000 {
+			for n := range turns {
 				before := b.log.Stats().Bytes
 				b.turn(do)
 				if n%100 == 0 {

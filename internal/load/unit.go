@@ -34,11 +34,11 @@ func (u Unit) Format(v float64) string {
 	case Nanoseconds:
 		switch {
 		case v >= 1e9:
-			return threeDigits(v/1e9) + " s"
+			return ThreeDigits(v/1e9) + " s"
 		case v >= 1e6:
-			return threeDigits(v/1e6) + " ms"
+			return ThreeDigits(v/1e6) + " ms"
 		}
-		return threeDigits(v/1e3) + " us"
+		return ThreeDigits(v/1e3) + " us"
 	case PerSecond:
 		return Count(v) + "/s"
 	case Times:
@@ -47,7 +47,8 @@ func (u Unit) Format(v float64) string {
 	return Count(v)
 }
 
-func threeDigits(v float64) string {
+// ThreeDigits prints a value that is not negative with three digits, and two places after the point at most.
+func ThreeDigits(v float64) string {
 	switch {
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)

@@ -177,7 +177,9 @@ const maxReserved = 5
 func (s *Server) reserved() int { return min(maxReserved, s.opt.MaxConns/10) }
 
 // connections returns how many there are, with mu locked.
-func (s *Server) connections() int { return len(s.mu.netConns) - s.mu.visitors + s.mu.sockets }
+func (s *Server) connections() int {
+	return len(s.mu.netConns) - s.mu.visitors + s.mu.sockets + s.mu.relayed
+}
 
 // full reports whether there are as many connections as clients may have that do not look
 // after the server, with mu locked.
@@ -213,6 +215,9 @@ func (s *Server) addNetConn(c *netConn, e access.Evidence) error {
 }
 
 func (s *Server) removeNetConn(c *netConn) {
+	if c.moved {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.netConns, c)

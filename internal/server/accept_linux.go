@@ -29,7 +29,7 @@ import (
 const (
 	// maxAccepted is how many connections of a listener a loop accepts in a pass: they
 	// take as long as the commands of other clients may wait for them.
-	maxAccepted = 16
+	maxAccepted = 8
 
 	// maxForStats is how many it accepts before a turn with a command stats.
 	maxForStats = 1024
@@ -319,9 +319,7 @@ func (s *Server) addSocket(c *socket, e access.Evidence) error {
 		return err
 	}
 	s.mu.sockets++
-	ls := &s.mu.loops
-	c.loop = ls.all[ls.next]
-	ls.next = (ls.next + 1) % len(ls.all)
+	c.loop, c.leads = s.mu.loops.take(), s.mu.leads
 	return nil
 }
 

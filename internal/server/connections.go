@@ -24,6 +24,7 @@ const MaxNamedJobs = 100
 type connected interface {
 	conversation.Owner
 	address() string
+	visits() *visitor // nil: a client of this server
 	Identity() string
 	Opened() int64
 }

@@ -69,7 +69,7 @@ func TestLogDeposed(t *testing.T) {
 		producer.send("put 0 0 9 1\na\n")
 		producer.wantEnd()
 		worker.wantEnd()
-		r.broker.Replace(func() *engine.Engine {
+		r.broker.Replace(func(*engine.Engine) *engine.Engine {
 			log.err = nil
 			return engine.New(engine.Options{Logged: true})
 		})

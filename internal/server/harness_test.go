@@ -23,6 +23,8 @@ type rig struct {
 	eng *engine.Engine
 	net *memnet.Listener
 
+	addr string // of a listener of the kernel, if it has one
+
 	served []<-chan error // of each Serve that goes on until Shutdown
 }
 

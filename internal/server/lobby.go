@@ -18,7 +18,8 @@ const maxLobby = 66 << 10
 
 // A lobby is where a client waits for a leader. What it sends is kept, and is executed as if it had been sent
 // when the leader was there. Only stats is answered at once, by what this member knows. A command that has
-// waited for too long is answered INTERNAL_ERROR, and a reserve at the end of its timeout.
+// waited for too long is answered INTERNAL_ERROR, at its end if it is longer than what is kept, and a reserve at the
+// end of its timeout.
 type lobby struct {
 	srv     *Server
 	c       *netConn
@@ -27,7 +28,11 @@ type lobby struct {
 	stats   bool        // the client may ask for stats
 
 	input []byte    // that is not answered
-	since time.Time // when the first command of it began to wait
+	since time.Time // when the first command of it began to wait, or more of it came that is discarded
+
+	// discards is not nil while the rest of a command is discarded that is longer than maxLobby and has waited for
+	// too long. Until its end the connection stays here.
+	discards *wire.Parser
 }
 
 func (s *Server) newLobby(c *netConn, t *Terms, e access.Evidence) *lobby {
@@ -62,14 +67,12 @@ func (l *lobby) wait(changed <-chan struct{}, retry time.Duration) error {
 		if err != nil {
 			return err
 		}
-		if due.IsZero() || !until.IsZero() && until.Before(due) {
+		if l.discards == nil && (due.IsZero() || !until.IsZero() && until.Before(due)) {
 			due = until
 		}
 		l.c.nc.SetReadDeadline(due)
-		select {
-		case <-changed:
+		if l.discards == nil && isClosed(changed) {
 			return l.c.nc.SetReadDeadline(time.Time{})
-		default:
 		}
 		switch err := l.read(due); {
 		case l.c.dismissed.Load() != nil:
@@ -78,9 +81,18 @@ func (l *lobby) wait(changed <-chan struct{}, retry time.Duration) error {
 			return conversation.ErrStopped
 		case err != nil:
 			return err
-		case !until.IsZero() && !time.Now().Before(until):
+		case l.discards == nil && !until.IsZero() && !time.Now().Before(until):
 			return l.c.nc.SetReadDeadline(time.Time{})
 		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -99,7 +111,7 @@ func (l *lobby) read(due time.Time) error {
 	}
 	buf := make([]byte, min(relayBuffer, maxLobby-len(l.input)))
 	n, err := l.c.nc.Read(buf)
-	if n > 0 && len(l.input) == 0 {
+	if n > 0 && (len(l.input) == 0 || l.discards != nil) {
 		l.since = time.Now()
 	}
 	l.input = append(l.input, buf[:n]...)
@@ -114,19 +126,17 @@ func (l *lobby) read(due time.Time) error {
 
 // answer answers what is not to wait any longer, and returns when there is more to do; the zero time is never.
 func (l *lobby) answer() (due time.Time, err error) {
-	for len(l.input) > 0 {
-		p := l.parser
-		var cmd wire.Command
-		n, ok := p.Next(l.input, &cmd)
-		a := l.incomplete()
-		if ok {
-			a = l.answerTo(&cmd)
-		}
+	for len(l.input) > 0 || l.discards != nil {
+		n, a := l.first()
 		if a.never {
 			return time.Time{}, nil
 		}
 		if due = l.since.Add(a.after); time.Now().Before(due) {
 			return due, nil
+		}
+		if a.discard {
+			l.discard()
+			continue
 		}
 		if _, err := l.c.nc.Write(a.reply); err != nil {
 			return due, err
@@ -140,22 +150,51 @@ func (l *lobby) answer() (due time.Time, err error) {
 	return time.Time{}, nil
 }
 
+// first returns the outcome of the first command, and its length if it is whole.
+func (l *lobby) first() (n int, a outcome) {
+	var cmd wire.Command
+	if l.discards != nil {
+		n, ok := l.discards.Next(l.input, &cmd)
+		if ok {
+			l.discards = nil
+			return n, outcome{reply: wire.AppendWord(nil, wire.InternalError)}
+		}
+		l.input = l.input[n:]
+		return 0, l.stalls()
+	}
+	p := l.parser
+	switch n, ok := p.Next(l.input, &cmd); {
+	case ok:
+		return n, l.answerTo(&cmd)
+	case len(l.input) >= maxLobby: // more is not kept
+		return 0, outcome{after: l.srv.opt.Member.Patience, discard: true}
+	}
+	return 0, l.stalls()
+}
+
+// discard begins to discard the first command, which is not whole.
+func (l *lobby) discard() {
+	p := l.parser
+	var cmd wire.Command
+	n, _ := p.Next(l.input, &cmd)
+	if n == 0 { // it waits for the body of a put; what is too long is discarded anyway
+		p.Refuse()
+	}
+	l.input, l.discards = l.input[n:], &p
+}
+
 // An outcome is what becomes of the first command if no leader comes.
 type outcome struct {
 	never bool          // it waits
 	after time.Duration // since it began to wait
 	reply []byte
 	end   error // of the connection, after the reply; nil: it goes on
+
+	discard bool // there is no reply before its end
 }
 
-// errNoLeader ends a connection whose command is longer than the lobby keeps.
-var errNoLeader = errors.New("there was no leader for a large command")
-
-// incomplete is the outcome of a command that has not arrived as a whole.
-func (l *lobby) incomplete() outcome {
-	if len(l.input) >= maxLobby { // more is not kept, and what follows it cannot be found
-		return outcome{after: l.srv.opt.Member.Patience, end: errNoLeader}
-	}
+// stalls is the outcome of a command that has not arrived as a whole.
+func (l *lobby) stalls() outcome {
 	stall := l.srv.opt.StallTimeout
 	return outcome{never: stall <= 0, after: stall, end: conversation.ErrStalled}
 }

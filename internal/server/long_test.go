@@ -128,7 +128,7 @@ func TestTurnsAreBoundedByWork(t *testing.T) {
 		r.buryMany()
 		c := dial(r)
 		r.broker.Call(func(*engine.Engine, int64) { log.most = 0 })
-		const kicks = 100 // of which each is done in one turn
+		const kicks = 200 // of which each is done in one turn
 		c.do(strings.Repeat(fmt.Sprintf("kick %d\n", manyKicked/kicks), kicks),
 			strings.Repeat(fmt.Sprintf("KICKED %d\n", manyKicked/kicks), kicks))
 		most := 0

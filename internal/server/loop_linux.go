@@ -14,13 +14,10 @@ import (
 )
 
 const (
-	// roundsPerPass is how many rounds share the sockets that are ready at the
-	// same time: a client can go on as soon as its round is over. Where a turn
-	// costs a write to the log there is one round.
-	roundsPerPass = 4
-
-	// minRoundTasks is how many sockets a round has at least, if so many are ready.
-	minRoundTasks = 2
+	// maxRoundTasks is how many sockets a round has at most where a turn costs no write to
+	// a log. The replies to fewer wake their clients at nearly the same time; among
+	// more, the first need not wait for the last.
+	maxRoundTasks = 64
 
 	// readSize is how many bytes are read from one socket at a time: a job of
 	// the default size with its line.
@@ -32,6 +29,10 @@ const (
 
 	// yieldPause is how long the loop goes on before it yields; ns.
 	yieldPause = int64(5 * time.Millisecond)
+
+	// closesPerRound is how many sockets are closed in a round. The kernel takes ten times as
+	// long for it as for a read, and thousands of clients may leave at once.
+	closesPerRound = 4
 
 	// writesPerRound is how many pieces of a long reply a socket is given in a
 	// round; others come in between.
@@ -66,22 +67,23 @@ type loop struct {
 	opener  *broker.Caller      // with a turn for that
 
 	// Owned by the goroutine.
-	now      int64     // ns, as Server.now; that of the round
-	pass     uint64    // how often it has waited
-	socks    []*socket // by index; nil: free
-	free     []int     // indexes
-	open     int       // sockets
-	yieldAt  int64     // when to yield
-	timers   timers    // sockets that want to be looked at later
-	stopping bool      // as the mailbox says
+	now      int64  // ns, as Server.now; that of the round
+	pass     uint64 // how often it has waited
+	socks    places[socket]
+	yieldAt  int64  // when to yield
+	timers   timers // sockets that want to be looked at later
+	moreDue  bool   // a turn is needed even if no socket has anything for it
+	stopping bool   // as the mailbox says
 	aborting bool
 	ready    []*socket // for the next pass: they have input that was read and not executed
+	gone     []*socket // their conversations are over, and they are to be closed
 
 	noMessages messages // whose lists the mailbox gets back
 
 	// Of the pass, and not dealt with yet.
 	serving []*socket // that were ready
 	events  []epoll.Event
+	arrived []*socket // streams to which something has happened; for the next pass, too
 
 	// The round that is gathered; it is lent to the turn.
 	round     *round
@@ -108,7 +110,10 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	}
 	l := &loop{srv: s, poll: poll}
 	l.round = l.newRound()
-	l.limit.tasks, l.limit.commands, l.limit.input = epoll.MaxEvents, maxRoundCommands, roundInput
+	l.limit.tasks, l.limit.commands, l.limit.input = maxRoundTasks, maxRoundCommands, roundInput
+	if s.opt.Log != nil {
+		l.limit.tasks = epoll.MaxEvents
+	}
 	l.in = make([]byte, 0, l.limit.input+readSize)
 	l.caller = s.broker.NewCaller(l)
 	l.opening = conversation.NewBatch(0)
@@ -128,7 +133,8 @@ func (l *loop) run() {
 		l.readMail()
 		l.gather()
 		l.turn()
-		if l.stopping && l.open == 0 {
+		l.closeSome()
+		if l.stopping && l.socks.taken() == 0 {
 			return
 		}
 	}
@@ -161,16 +167,16 @@ func (l *loop) wait() {
 	if l.unsettled > 0 && l.syncing == 0 {
 		l.events = nil
 		more := false
-		if l.unsynced < min(l.open, maxUnsynced) {
+		if l.unsynced < min(l.socks.taken(), maxUnsynced) {
 			l.events = l.poll.Wait(0)
-			more = len(l.events)+len(l.ready)+l.round.Len() > 0
+			more = len(l.events)+len(l.ready)+len(l.arrived)+l.round.Len() > 0 || l.mail.streams.Load()
 		}
 		if more || l.sync() {
 			l.begin()
 			return
 		}
 	}
-	if len(l.ready)+l.round.Len() == 0 {
+	if len(l.ready)+len(l.gone)+len(l.arrived)+l.round.Len() == 0 && !l.moreDue {
 		l.mail.Lock()
 		if !l.mail.waiting.Load() {
 			timeout = l.untilDue()
@@ -199,20 +205,15 @@ func (l *loop) begin() {
 	l.takeDue()
 	l.pass++
 	l.serving, l.ready = l.ready, l.serving
-	if l.srv.opt.Log != nil {
-		return
-	}
-	n := len(l.serving) + len(l.events)
-	l.limit.tasks = max(minRoundTasks, (n+roundsPerPass-1)/roundsPerPass)
 }
 
 // sync makes the unsettled rounds durable. The loop runs a short sync itself: to have
 // another goroutine do it and to hear of its end costs more than the loop could do
-// meanwhile. If it has waited there may be something to do now.
+// meanwhile, unless there is more due. If it has waited there may be something to do now.
 func (l *loop) sync() (waited bool) {
 	l.syncing, l.unsynced = l.unsettled, 0
 	l.syncedAt = l.srv.now()
-	if l.syncTime >= int64(l.srv.opt.SlowSync) {
+	if l.moreDue || l.syncTime >= int64(l.srv.opt.SlowSync) {
 		l.srv.broker.StartSync()
 		return false
 	}
@@ -246,9 +247,12 @@ func (l *loop) gather() {
 	for len(l.events) > 0 && !l.full() {
 		ev := l.events[0]
 		l.events = l.events[1:]
-		if s := l.socks[ev.Index]; s != nil && s.pass != l.pass {
+		if s := l.socks.all[ev.Index]; s != nil && s.pass != l.pass {
 			l.handle(s, ev.Events)
 		}
+	}
+	if len(l.arrived) > 0 {
+		l.serveStreams()
 	}
 }
 
@@ -386,6 +390,11 @@ func (l *loop) expect(s *socket, events epoll.Events) {
 		return
 	}
 	s.interest = events
+	if v, ok := s.fd.(*streamSocket); ok {
+		v.interest = events
+		l.look(s, v)
+		return
+	}
 	if err := l.poll.Modify(s.fd, s.index, events); err != nil {
 		l.end(s, err)
 	}

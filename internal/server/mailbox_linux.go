@@ -8,6 +8,7 @@ import (
 // A mailbox is how other goroutines reach a loop.
 type mailbox struct {
 	waiting atomic.Bool // there may be mail
+	streams atomic.Bool // of streams that may be ready
 	sync.Mutex
 	messages
 	stop   bool // end connections when they have finished what they are about
@@ -22,8 +23,12 @@ type messages struct {
 	settled   []*round    // their replies can go
 	acceptors []*acceptor // to accept from, again
 	joined    []*socket   // new ones
+	entered   []*socket   // visitors, whose sessions are not open
+	arrived   []*socket   // streams to which something has happened
 	dismissed []dismissal // sockets to be ended at once
-	everybody error       // why all sockets are to be ended at once; nil: they are not
+	everybody error       // why all sockets are to be ended at once that are older than before; nil: they are not
+	before    uint32      // as socket.leads
+	moreDue   bool        // a turn has left something due
 }
 
 // A dismissal says that a socket is to be ended, and why.
@@ -37,6 +42,14 @@ func (l *loop) post(put func(*mailbox)) {
 	l.mail.Lock()
 	defer l.mail.Unlock()
 	put(&l.mail)
+	l.wake()
+}
+
+// tellMoreDue asks for a turn, for what the last one has left due.
+func (l *loop) tellMoreDue() {
+	l.mail.Lock()
+	defer l.mail.Unlock()
+	l.mail.moreDue = true
 	l.wake()
 }
 
@@ -58,6 +71,7 @@ func (l *loop) readMail() {
 	}
 	l.mail.Lock()
 	l.mail.waiting.Store(false)
+	l.mail.streams.Store(false)
 	got := l.mail.messages
 	l.mail.messages = l.noMessages
 	stop, abort := l.mail.stop && !l.stopping, l.mail.abort && !l.aborting
@@ -77,17 +91,28 @@ func (l *loop) readMail() {
 	for _, s := range got.joined {
 		l.join(s)
 	}
+	if len(got.entered) > 0 {
+		l.openSessions(got.entered)
+		for _, s := range got.entered {
+			l.join(s)
+		}
+	}
+	for _, s := range got.arrived {
+		l.look(s, s.fd.(*streamSocket))
+	}
 	for _, d := range got.dismissed {
-		if l.socks[d.socket.index] == d.socket {
+		if l.socks.all[d.socket.index] == d.socket {
 			l.end(d.socket, d.reason)
 		}
 	}
 	if got.everybody != nil {
-		l.endAll(got.everybody)
+		l.endAll(got.everybody, got.before)
 	}
+	l.moreDue = l.moreDue || got.moreDue
 	clear(got.answered)
 	clear(got.settled)
-	l.noMessages = messages{answered: got.answered[:0], settled: got.settled[:0]}
+	clear(got.arrived)
+	l.noMessages = messages{answered: got.answered[:0], settled: got.settled[:0], arrived: got.arrived[:0]}
 	if stop || abort {
 		l.stop(abort)
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -64,6 +65,7 @@ func (s *Server) Follow(lead Leadership) {
 	defer s.mu.Unlock()
 	if s.mu.lead != lead {
 		s.mu.lead = lead
+		s.mu.leads++
 		close(s.mu.leadChanged)
 		s.mu.leadChanged = make(chan struct{})
 		for c := range s.mu.netConns {
@@ -71,7 +73,8 @@ func (s *Server) Follow(lead Leadership) {
 				c.Dismiss(errLeadership)
 			}
 		}
-		s.mu.loops.dismiss(errLeadership)
+		s.mu.loops.dismiss(errLeadership, s.mu.leads)
+		s.mu.relays.dismiss(s.mu.leads)
 	}
 	s.accepting.Unlock()
 	for !lead.Here && s.mu.here+s.mu.sockets > 0 {
@@ -111,17 +114,28 @@ func (s *Server) leave(c *netConn) {
 
 // serveAtMember serves a connection wherever the leader is, as soon as there is one.
 func (s *Server) serveAtMember(c *netConn, t *Terms, e access.Evidence) {
-	defer c.nc.Close()
+	defer func() {
+		if !c.moved {
+			c.nc.Close()
+		}
+	}()
 	l := s.newLobby(c, t, e)
 	for c.dismissed.Load() == nil {
 		lead, changed := s.leadership()
 		var retry time.Duration
 		switch {
 		case lead.Here:
-			if !s.occupy(c, here, lead) {
+			moved, err := s.moveToLoop(c, l, t, lead)
+			if c.moved = moved; moved {
+				return
+			}
+			if err == nil && !s.occupy(c, here, lead) {
 				continue
 			}
-			if err := s.letBegin(c, t, e); err != nil {
+			if err == nil {
+				err = s.letBegin(c, t, e)
+			}
+			if err != nil {
 				s.reject(c.nc.RemoteAddr(), err)
 				return
 			}
@@ -155,18 +169,22 @@ func (s *Server) letBegin(c *netConn, t *Terms, e access.Evidence) error {
 		s.admit(&c.Conversation, t, e)
 		return nil
 	}
-	id, known := s.access.ByName(c.visitor.Identity)
-	if !known && c.visitor.Identity != "" {
-		return &refusal{"the leader knows no identity " + c.visitor.Identity}
+	return s.letVisitorBegin(&c.Conversation, t, c.visitor, e.Address)
+}
+
+func (s *Server) letVisitorBegin(c *conversation.Conversation, t *Terms, v *visitor, addr netip.Addr) error {
+	id, known := s.access.ByName(v.Identity)
+	if !known && v.Identity != "" {
+		return &refusal{"the leader knows no identity " + v.Identity}
 	}
-	s.admitAs(&c.Conversation, t, id, known, e.Address)
+	s.admitAs(c, t, id, known, addr)
 	return nil
 }
 
 // askedMember returns the member that a client has asked.
 func (s *Server) askedMember(asker conversation.Owner) uint64 {
-	if c, ok := asker.(*netConn); ok && c.visitor != nil {
-		return c.visitor.Member
+	if c, ok := asker.(connected); ok && c.visits() != nil {
+		return c.visits().Member
 	}
 	return s.opt.Member.ID
 }

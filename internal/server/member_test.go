@@ -213,13 +213,55 @@ func TestLobbyWithoutLeader(t *testing.T) {
 			go io.WriteString(long.nc, crlf.Replace(strings.Repeat("x", 65535)+"\n"))
 			long.want("INTERNAL_ERROR\n")
 			long.nc.Close()
-			larger := r.dial()
-			larger.send("put 0 0 60 99999\n")
-			go io.WriteString(larger.nc, strings.Repeat("x", 99999))
-			larger.wantEnd()
 			synctest.Wait()
 			r.wantConns(0)
 		}
+	})
+}
+
+// A command that is longer than what is kept waits like any other, and the next one after it is understood.
+func TestLobbyOfLargeJobs(t *testing.T) {
+	const whole, tooBig = 99_999, 200_000
+	large := func(size int) string {
+		return fmt.Sprintf("put 0 0 60 %d\n%s\n", size, strings.Repeat("x", size))
+	}
+	bubble(t, func(t *testing.T) {
+		c := startCrew(t, 2, Options{MaxJobSize: 100_000})
+		for _, size := range []int{whole, tooBig} {
+			client := c.members[1].dial()
+			go io.WriteString(client.nc, crlf.Replace(large(size)+"reserve-with-timeout 0\n"))
+			began := time.Now()
+			client.want("INTERNAL_ERROR\n")
+			if waited := time.Since(began); waited != DefaultPatience {
+				t.Errorf("a put of %d bytes has waited for %v", size, waited)
+			}
+			client.want("TIMED_OUT\n")
+			client.nc.Close()
+
+			// Half of it arrives when there is a leader: it is answered by whoever has the other half.
+			slow := c.members[1].dial()
+			text := crlf.Replace(large(size))
+			half := len(text) - 10
+			go io.WriteString(slow.nc, text[:half])
+			time.Sleep(DefaultPatience + time.Second)
+			c.elect(1)
+			synctest.Wait()
+			go io.WriteString(slow.nc, text[half:]+crlf.Replace("use mail\n"))
+			slow.want("INTERNAL_ERROR\nUSING mail\n")
+			slow.nc.Close()
+			c.elect(0)
+
+			// The client does not go on.
+			stalls := c.members[1].dial()
+			go io.WriteString(stalls.nc, text[:half])
+			stalls.wantEnd()
+		}
+		early := c.members[1].dial()
+		go io.WriteString(early.nc, crlf.Replace(large(whole)+large(tooBig)))
+		time.Sleep(time.Second)
+		c.elect(1)
+		early.want("INSERTED 1\nJOB_TOO_BIG\n")
+		early.nc.Close()
 	})
 }
 

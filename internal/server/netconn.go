@@ -47,6 +47,7 @@ type netConn struct {
 	halfClosed bool                // it lingers
 	ahead      []byte              // input that was read before serve
 	visitor    *visitor            // whose client it is; nil: this server's
+	moved      bool                // a loop drives the connection now
 
 	// What other goroutines want. They call wake after it.
 	answered  atomic.Bool           // a reserve has been answered, and Answered does not know
@@ -358,6 +359,9 @@ func (c *netConn) Dismiss(reason error) {
 
 // address implements connected.
 func (c *netConn) address() string { return addressText(c.nc.RemoteAddr()) }
+
+// visits implements connected.
+func (c *netConn) visits() *visitor { return c.visitor }
 
 // A kernelConn is the connection that the kernel knows, below TLS if there is TLS. The
 // deadlines of writes are set here, because a tls.Conn is broken once one has passed.

@@ -28,7 +28,11 @@ func (s *Server) relay(c *netConn, l *lobby, lead Leadership) error {
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer func() {
+		if !c.moved {
+			stream.Close()
+		}
+	}()
 	if !s.occupy(c, away, lead) {
 		return errLeadership
 	}
@@ -40,6 +44,9 @@ func (s *Server) relay(c *netConn, l *lobby, lead Leadership) error {
 		return nil // perhaps some of it has arrived
 	}
 	l.input = nil
+	if c.moved = s.relayInLoop(c, stream, lead); c.moved {
+		return nil
+	}
 	replies := make(chan struct{})
 	go func() {
 		defer close(replies)

@@ -43,6 +43,7 @@ func (l *loop) turn() {
 		l.accept(maxForStats)
 	}
 	if r := l.round; r.Len() > 0 {
+		l.moreDue = false
 		l.round = l.newRound() // what is to be ended from here on goes there
 		commands := r.Commands()
 		l.turning = r
@@ -57,9 +58,24 @@ func (l *loop) turn() {
 			l.unsettled++
 			l.unsynced += r.Len()
 		}
+	} else if l.moreDue {
+		l.runDue()
 	}
 	l.in = l.in[:0]
 }
+
+// runDue runs a turn for what the one before has left due. Nobody waits until it is settled.
+func (l *loop) runDue() {
+	l.moreDue = false
+	if settled, _ := l.opener.Start(nobody{}); !settled && l.unsettled == 0 {
+		l.srv.broker.StartSync()
+	}
+}
+
+// nobody implements broker.Settler.
+type nobody struct{}
+
+func (nobody) Settled(error) {}
 
 // Apply implements broker.Request.
 func (l *loop) Apply(e *engine.Engine, now int64) (later int64) { return l.turning.Apply(e, now) }

@@ -46,12 +46,13 @@
 // # Members of a cluster
 //
 // With Options.Member the server serves clients only while its member is in office (member.go). Else it passes
-// their bytes on to the leader (relay.go), whose server takes them for a netConn (visitor.go), or lets them
-// wait for one (lobby.go).
+// their bytes on to the leader (relay.go), whose server takes them for its own (visitor.go), or lets them
+// wait for one (lobby.go). On Linux all this needs goroutines only while a client comes: after that a loop of its own passes on
+// the bytes of all clients without TLS (relay_linux.go), and the leader's loops drive their conversations (stream_linux.go).
 //
 // # Goroutines
 //
-// One for each loop, started with the first socket, or one for each connection;
+// One for each loop, started with the first socket, or one for each connection, and two for each that has TLS and is passed on;
 // Serve starts them and Shutdown ends them. Serve itself runs in its caller's, where
 // it accepts the connections that are not for loops (accept.go).
 package server
@@ -191,9 +192,12 @@ type Server struct {
 
 		// Of a member of a cluster.
 		lead        Leadership
+		leads       uint32        // how often lead has changed
 		leadChanged chan struct{} // closed when lead changes
 		here        int           // netConns that are served by this server's engine
-		visitors    int           // netConns of clients of other members
+		visitors    int           // connections of clients of other members
+		relays      *relayLoop    // started with the first client that it has
+		relayed     int           // clients that it has
 		left        sync.Cond     // a connection is not served any more
 	}
 	wg sync.WaitGroup // one for each netConn and loop
@@ -259,13 +263,13 @@ func (s *Server) MaxJobSize() int { return s.opt.MaxJobSize }
 
 // Drain makes puts be answered DRAINING from now on.
 func (s *Server) Drain() {
-	s.broker.Call(func(e *engine.Engine, _ int64) { e.Drain() })
+	s.broker.Configure((*engine.Engine).Drain)
 	s.log.Info("draining: no puts are taken any more")
 }
 
 // Undrain makes puts be taken again.
 func (s *Server) Undrain() {
-	s.broker.Call(func(e *engine.Engine, _ int64) { e.Undrain() })
+	s.broker.Configure((*engine.Engine).Undrain)
 	s.log.Info("puts are taken again")
 }
 
@@ -340,6 +344,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			c.close()
 		}
 		s.mu.loops.stop(true)
+		s.mu.relays.dismiss(s.mu.leads + 1)
 		s.mu.Unlock()
 		<-done
 		return ctx.Err()
@@ -364,6 +369,7 @@ func (s *Server) stop() {
 		c.stop()
 	}
 	s.mu.loops.stop(false)
+	s.mu.relays.stop()
 }
 
 // Check tests the invariants of all conversations and reports all that are broken.

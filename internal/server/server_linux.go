@@ -21,10 +21,10 @@ func (ls *loops) stop(abort bool) {
 	}
 }
 
-// dismiss ends all connections at once.
-func (ls *loops) dismiss(reason error) {
+// dismiss ends all connections at once that were there before the leadership changed for the nth time.
+func (ls *loops) dismiss(reason error, nth uint32) {
 	for _, l := range ls.all {
-		l.post(func(m *mailbox) { m.everybody = reason })
+		l.post(func(m *mailbox) { m.everybody, m.before = reason, nth })
 	}
 }
 
@@ -35,7 +35,7 @@ func (ls *loops) check() error {
 	var broken []error
 	for _, l := range ls.all {
 		open := 0
-		for i, s := range l.socks {
+		for i, s := range l.socks.all {
 			if s == nil {
 				continue
 			}
@@ -49,12 +49,12 @@ func (ls *loops) check() error {
 			}
 		}
 		for i, s := range l.timers {
-			if s.timer.place != i+1 || l.socks[s.index] != s {
+			if s.timer.place != i+1 || l.socks.all[s.index] != s {
 				broken = append(broken, fmt.Errorf("server: L3: a socket that is %v is at %d of the timers, and thinks at %d", s.State(), i+1, s.timer.place))
 			}
 		}
-		if open != l.open {
-			broken = append(broken, fmt.Errorf("server: L1: %d sockets are open, %d counted", open, l.open))
+		if open != l.socks.taken() {
+			broken = append(broken, fmt.Errorf("server: L1: %d sockets are open, %d counted", open, l.socks.taken()))
 		}
 		if l.syncing > l.unsettled {
 			broken = append(broken, fmt.Errorf("server: L2: %d rounds are being synced, of %d", l.syncing, l.unsettled))
@@ -90,6 +90,7 @@ func (s *Server) startLoops(newPoller func() (Poller, error)) (first *loop, err 
 		s.accepting.vacancy.Store(true)
 		first.post(func(*mailbox) {})
 	})
+	s.broker.TellMoreDue(first.tellMoreDue)
 	for _, l := range s.mu.loops.all {
 		s.wg.Go(l.run)
 	}
@@ -101,6 +102,10 @@ func (s *Server) removeSocket(c *socket) {
 	defer s.mu.Unlock()
 	s.mu.sockets--
 	s.mu.left.Broadcast()
+	if c.visitor != nil {
+		s.mu.visitors--
+		return
+	}
 	s.access.Leave(s.now(), AddressOf(c.client))
 	s.vacancies.announce()
 }

@@ -14,9 +14,20 @@ func (*loops) stop(bool) {}
 
 func (*loops) check() error { return nil }
 
-func (*loops) dismiss(error) {}
+func (*loops) dismiss(error, uint32) {}
 
 // accepting is for loops, too.
 type accepting struct{ sync.Mutex }
+
+// A relayLoop is for Linux, too.
+type relayLoop struct{}
+
+func (*relayLoop) stop() {}
+
+func (*relayLoop) dismiss(uint32) {}
+
+func (s *Server) relayInLoop(*netConn, net.Conn, Leadership) bool { return false }
+
+func (s *Server) moveToLoop(*netConn, *lobby, *Terms, Leadership) (bool, error) { return false, nil }
 
 func (s *Server) serveInLoop(net.Listener, *Terms) bool { return false }

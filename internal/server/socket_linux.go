@@ -1,7 +1,9 @@
 package server
 
 import (
+	"math"
 	"net"
+	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -13,16 +15,19 @@ type socket struct {
 	conversation.Conversation
 
 	// Static after join.
-	fd     Socket
-	client net.Addr
-	loop   *loop
-	index  int // in loop.socks
+	fd      Socket
+	client  net.Addr
+	visitor *visitor // whose client it is; nil: this server's
+	loop    *loop
+	index   int    // in loop.socks
+	leads   uint32 // Server.mu.leads when it came
 
-	waitErr error // what Settled was told; set before the loop has the letter
+	waitErr error // what Settled was told; set before the loop is told
 
 	// Owned by the loop.
 	interest epoll.Events // what the poller waits for
 	pass     uint64       // the last in which it was Ready
+	gone     bool         // it is to be closed
 	timer    timer
 }
 
@@ -49,6 +54,9 @@ func (s *socket) address() string {
 	return addressText(s.client)
 }
 
+// visits implements connected.
+func (s *socket) visits() *visitor { return s.visitor }
+
 // Dismiss implements conversation.Owner. A socket that is just being accepted reaches its
 // loop first.
 func (s *socket) Dismiss(reason error) {
@@ -60,17 +68,11 @@ func (s *socket) Dismiss(reason error) {
 
 // join makes a new socket, whose session is open, part of the loop.
 func (l *loop) join(s *socket) {
-	if n := len(l.free); n > 0 {
-		s.index = l.free[n-1]
-		l.free = l.free[:n-1]
-		l.socks[s.index] = s
-	} else {
-		s.index = len(l.socks)
-		l.socks = append(l.socks, s)
-	}
-	l.open++
+	s.index = l.socks.add(s)
 	s.interest = epoll.Readable | epoll.HalfClosed
-	if err := l.poll.Add(s.fd, s.index, s.interest); err != nil {
+	if v, ok := s.fd.(*streamSocket); ok {
+		l.watchStream(s, v)
+	} else if err := l.poll.Add(s.fd, s.index, s.interest); err != nil {
 		l.end(s, err)
 		return
 	}
@@ -89,16 +91,25 @@ func (l *loop) end(s *socket, reason error) {
 
 // remove lets go of a socket whose conversation is over.
 func (l *loop) remove(s *socket) {
-	if l.socks[s.index] != s {
-		return // it has two tasks in one round
+	if s.gone {
+		return // it has two tasks in one round, or its poller has reported something since
 	}
-	s.fd.Close()
+	s.gone = true
 	l.timers.remove(s)
-	l.socks[s.index] = nil
-	l.free = append(l.free, s.index)
-	l.open--
-	l.srv.removeSocket(s)
-	l.srv.disconnected(s.Client(), s.Reason())
+	l.gone = append(l.gone, s)
+}
+
+// closeSome closes sockets that are gone, not many at a time. Until then they count as
+// connections.
+func (l *loop) closeSome() {
+	n := min(len(l.gone), closesPerRound)
+	for _, s := range l.gone[:n] {
+		s.fd.Close()
+		l.socks.remove(s.index)
+		l.srv.removeSocket(s)
+		l.srv.disconnected(s.Client(), s.Reason())
+	}
+	l.gone = slices.Delete(l.gone, 0, n)
 }
 
 // stop ends the connections: at once, or as soon as the clients have all their replies.
@@ -107,20 +118,20 @@ func (l *loop) stop(atOnce bool) {
 		l.accept(0) // which closes those that wait for a place
 	}
 	if atOnce {
-		l.endAll(errAborted)
+		l.endAll(errAborted, math.MaxUint32)
 		return
 	}
-	for _, s := range l.socks {
+	for _, s := range l.socks.all {
 		if s != nil {
 			s.Stop(l.round.Batch)
 		}
 	}
 }
 
-// endAll ends all connections at once.
-func (l *loop) endAll(reason error) {
-	for _, s := range l.socks {
-		if s != nil {
+// endAll ends all connections at once that came before the leadership changed for the nth time.
+func (l *loop) endAll(reason error, nth uint32) {
+	for _, s := range l.socks.all {
+		if s != nil && s.leads < nth {
 			l.end(s, reason)
 		}
 	}

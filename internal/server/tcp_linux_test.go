@@ -195,7 +195,7 @@ func TestLogDeposedTCP(t *testing.T) {
 	}
 	r.wantConns(0)
 
-	r.broker.Replace(func() *engine.Engine {
+	r.broker.Replace(func(*engine.Engine) *engine.Engine {
 		log.armed.Store(false)
 		log.err = nil
 		return engine.New(engine.Options{Logged: true})

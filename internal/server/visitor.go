@@ -112,7 +112,12 @@ func (v visitorConn) CloseWrite() error {
 // ServeVisitor serves a client that another member passes on, until its stream ends. If this member does
 // not lead, the client waits until it does.
 func (s *Server) ServeVisitor(member uint64, stream net.Conn) {
-	defer stream.Close()
+	moved := false
+	defer func() {
+		if !moved {
+			stream.Close()
+		}
+	}()
 	if !s.begin() {
 		return
 	}
@@ -133,6 +138,7 @@ func (s *Server) ServeVisitor(member uint64, stream net.Conn) {
 	if s.addVisitor(c) == nil {
 		defer s.removeNetConn(c)
 		s.serveAtMember(c, v.terms(), access.Evidence{Address: AddressOf(addr)})
+		moved = c.moved
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 var (
 	seedsFlag = flag.Int("sim.seeds", 100, "how many `lives` to simulate")
+	firstFlag = flag.Int("sim.first", 0, "the `seed` of the first of them")
 	seedFlag  = flag.Int64("sim.seed", -1, "the only `seed` to simulate")
 )
 
@@ -24,7 +25,8 @@ var (
 func eachSeed(t *testing.T, oneIn int, life func(t *testing.T, name string, seed uint64)) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed is always the same life
-	from, to := uint64(0), uint64(max(1, *seedsFlag/oneIn))
+	from := uint64(*firstFlag / oneIn)
+	to := max(from+1, uint64((*firstFlag+*seedsFlag)/oneIn))
 	if *seedFlag >= 0 {
 		from, to = uint64(*seedFlag), uint64(*seedFlag)+1
 	}

@@ -104,7 +104,7 @@ func (k *clients) connect() bool {
 	}
 	p := k.c.members[k.first%len(k.c.members)]
 	k.first++
-	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+p.port.String(), k.timeout)
+	conn, err := net.DialTimeout("tcp", p.clients, k.timeout)
 	if err != nil {
 		return false
 	}

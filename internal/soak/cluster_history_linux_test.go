@@ -23,6 +23,7 @@ type history struct {
 	known    []uint64 // ids of acknowledged puts, in their order
 	acks     int
 	sessions int
+	full     bool // a disk was: commands may be refused
 	wrong    []string
 }
 
@@ -42,6 +43,7 @@ const (
 	unknown result = iota
 	done
 	notFound
+	refused // it has not happened
 )
 
 func newHistory() *history {
@@ -49,6 +51,13 @@ func newHistory() *history {
 }
 
 func (h *history) now() int64 { return int64(time.Since(h.began)) }
+
+// diskIsFull says that commands may be refused from now on.
+func (h *history) diskIsFull() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.full = true
+}
 
 func (h *history) newSession() int {
 	h.mu.Lock()
@@ -87,6 +96,9 @@ func (h *history) answered(o *op, reply, body string) bool {
 			h.wrong = append(h.wrong, fmt.Sprintf("job %d has the body %q, and was put with %q", o.id, body, want))
 		}
 		o.result = done
+	case word == "OUT_OF_MEMORY" && h.full:
+		o.result = refused
+		return false // another member may have room
 	case reply == "", word == "INTERNAL_ERROR":
 		return false
 	default:
@@ -144,7 +156,9 @@ func (h *history) count(verb string) int {
 }
 
 func (h *history) others() int {
-	return h.tally(func(o *op) bool { return o.verb != "put" && o.verb != "delete" && o.result != unknown })
+	return h.tally(func(o *op) bool {
+		return o.verb != "put" && o.verb != "delete" && (o.result == done || o.result == notFound)
+	})
 }
 
 func (h *history) unknown() int { return h.tally(func(o *op) bool { return o.result == unknown }) }
@@ -220,7 +234,7 @@ func (h *history) check(t *testing.T) {
 	byJob := make(map[uint64][]porcupine.Operation)
 	ops := make(map[uint64][]*op)
 	for _, o := range h.ops {
-		if o.id != 0 {
+		if o.id != 0 && o.result != refused {
 			byJob[o.id] = append(byJob[o.id], porcupine.Operation{ClientId: o.session, Input: o, Call: o.call, Return: o.returned})
 			ops[o.id] = append(ops[o.id], o)
 		}
@@ -230,7 +244,7 @@ func (h *history) check(t *testing.T) {
 		if porcupine.CheckOperationsTimeout(model, operations, time.Minute) != porcupine.Ok {
 			t.Errorf("what clients were told of job %d cannot be of one queue:", id)
 			for _, o := range ops[id] {
-				t.Errorf("  %8.3f to %8.3f s: %s by session %d: %s", float64(o.call)/1e9, float64(o.returned)/1e9, o.verb, o.session, [...]string{"not answered", "done", "not found"}[o.result])
+				t.Errorf("  %8.3f to %8.3f s: %s by session %d: %s", float64(o.call)/1e9, float64(o.returned)/1e9, o.verb, o.session, [...]string{"not answered", "done", "not found", "refused"}[o.result])
 			}
 			return
 		}

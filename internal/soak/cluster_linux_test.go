@@ -1,51 +1,63 @@
 package soak
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/beanpole-mq/beanpole/internal/freeport"
 )
 
-var clusterRounds = flag.Int("cluster.rounds", 2, "how many faults happen to the cluster of TestCluster")
+var (
+	clusterRounds = flag.Int("cluster.rounds", 3, "how many faults happen to the cluster of TestCluster")
+	clusterKinds  = flag.String("cluster.faults", "", "only faults whose name matches this regular expression")
+)
 
 // TestCluster runs three members with clients that put, look at, reserve, bury, kick and delete jobs
 // through any of them, while faults happen to the members. Nothing that was acknowledged is
 // lost or undone, and the history of each job is one of a single queue.
 func TestCluster(t *testing.T) {
 	t.Parallel()
+	if isolate(t) {
+		return
+	}
 	s := newSoak(t, *soakSeed)
 	c := newGroup(s)
 	defer c.stop()
+	faults := c.possible(regexp.MustCompile(*clusterKinds))
 	h := newHistory()
-	load := c.begin(h)
-	defer load.end()
-	load.await(acksPerRound)
+	c.load = c.begin(h)
+	defer c.load.end()
+	c.load.await(acksPerRound)
 	gaps := make(map[string][]time.Duration)
 	for round := range *clusterRounds {
-		f := clusterFaults[round%len(clusterFaults)]
+		f := faults[round%len(faults)]
 		t.Logf("round %d: %s", round+1, f.name)
 		began := h.now()
 		f.do(c)
-		load.await(acksPerRound)
+		c.load.await(acksPerRound)
 		c.awaitAll()
-		load.await(acksPerRound)
-		gap := load.probes.longest(began)
+		c.load.await(acksPerRound)
+		gap := c.load.probes.longest(began)
 		gaps[f.name] = append(gaps[f.name], gap)
 		t.Logf("round %d: %s: no put was acknowledged for %v", round+1, f.name, gap.Round(time.Millisecond))
 	}
-	load.end()
+	c.load.end()
 	c.audit(h)
 	for name, all := range gaps {
 		slices.Sort(all)
@@ -60,100 +72,138 @@ func TestCluster(t *testing.T) {
 // acksPerRound is how many commands are acknowledged before and after each fault.
 const acksPerRound = 200
 
-// clusterFaults are what happens, in turn.
-var clusterFaults = []struct {
-	name string
-	do   func(c *group)
-}{
-	{"kill -9 of the leader", func(c *group) { c.restartAfter(c.leader(), func(p *process) { p.kill() }) }},
-	{"kill -9 of all at once", func(c *group) {
-		for _, p := range c.members {
-			p.srv.cmd.Process.Kill()
-		}
-		var starts sync.WaitGroup
-		for _, p := range c.members {
-			<-p.srv.exited
-			starts.Go(func() { c.must(p.start()) })
-		}
-		starts.Wait()
-	}},
-	{"SIGSTOP of the leader", func(c *group) {
-		p := c.leader()
-		p.srv.cmd.Process.Signal(syscall.SIGSTOP)
-		c.awaitLeaderBut(p)
-		p.srv.cmd.Process.Signal(syscall.SIGCONT)
-	}},
-	{"transfer", func(c *group) {
-		to := c.leader().next()
-		if out, err := to.command("cluster", "transfer", to.dir); err != nil {
-			c.s.t.Logf("the leadership was not handed over: %v: %s", err, out) // it may lead by now
-		}
-	}},
-	{"kill -9 of a follower", func(c *group) { c.restartAfter(c.leader().next(), func(p *process) { p.kill() }) }},
-	{"a member is removed, and joins as another one", func(c *group) {
-		leader := c.leader()
-		p := leader.next()
-		c.run("cluster", "remove", leader.dir, fmt.Sprint(c.idOf(p)))
-		p.kill()
-		c.must(os.RemoveAll(p.dir))
-		c.join(p)
-	}},
-	{"rolling restart", func(c *group) {
-		for _, p := range c.members {
-			c.restartAfter(p, func(p *process) { p.terminate() })
-			c.awaitAll()
-		}
-	}},
-}
-
 // A group is the members.
 type group struct {
 	s       *soak
 	members []*process
+	network *network // nil: all are on this machine
+	small   bool     // their disks are
+	load    *load
 	stopped bool
 }
 
 // A process is a member: a directory with two ports, and the program that runs on it.
 type process struct {
-	c    *group
-	dir  string
-	port *freeport.Port // of clients
-	addr string         // of other members
-	srv  *server
+	c       *group
+	dir     string
+	program string
+	host    *host  // nil: this machine
+	clients string // address of clients
+	addr    string // of other members
+	moves   int    // how often that has changed
+	srv     *server
 }
 
+// newGroup starts three members, of which the first has the journal of a single server. So all others need a copy of that
+// besides the log.
 func newGroup(s *soak) *group {
 	c := &group{s: s}
+	if isIsolated() {
+		c.network = newNetwork(s.t)
+	}
 	for i := range 3 {
-		p := &process{c: c, dir: filepath.Join(s.t.TempDir(), fmt.Sprintf("member%d", i))}
-		port, err := freeport.Reserve()
-		c.must(err)
-		s.t.Cleanup(port.Release)
-		p.port = port
-		listen, err := freeport.Reserve()
-		c.must(err)
-		s.t.Cleanup(listen.Release)
-		p.addr = "127.0.0.1:" + listen.String()
+		p := &process{c: c, dir: filepath.Join(c.disk(), fmt.Sprintf("member%d", i)), program: s.program}
+		if c.network != nil {
+			p.host = c.network.add()
+			p.clients = p.host.ip + ":11300"
+		} else {
+			p.clients = freeAddress(s.t)
+		}
+		p.move()
 		c.members = append(c.members, p)
 		if i == 0 {
+			c.fillQueue(p)
 			c.run("cluster", "init", p.dir, "--listen", p.addr)
 			c.must(p.start())
 		} else {
-			c.join(p)
+			c.admit(p, "join")
 		}
 	}
 	return c
 }
 
-// join makes an empty directory that of a new member, and waits until that is a voter.
-func (c *group) join(p *process) {
+// disk returns a directory for a member, on a small disk of its own with odd seeds.
+func (c *group) disk() string {
+	dir := c.s.t.TempDir()
+	c.small = c.network != nil && c.s.seed%2 == 1
+	if c.small {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=400m"); err != nil {
+			c.s.t.Fatal(err)
+		}
+		c.s.t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	}
+	return dir
+}
+
+func freeAddress(t *testing.T) string {
+	port, err := freeport.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(port.Release)
+	return "127.0.0.1:" + port.String()
+}
+
+// move gives a member another address for the others.
+func (p *process) move() {
+	if p.host == nil {
+		p.addr = freeAddress(p.c.s.t)
+		return
+	}
+	p.moves++
+	p.addr = fmt.Sprintf("%s:%d", p.host.ip, 11400+p.moves)
+}
+
+// fillQueue puts jobs into the queue of a single server, whose journal it leaves.
+func (c *group) fillQueue(p *process) {
+	c.must(os.Mkdir(p.dir, 0o700))
+	srv, err := start(p.program, []string{"-b", p.dir, "-l", "127.0.0.1:0"}, nil)
+	if err != nil {
+		c.s.t.Fatalf("%v\n%s", err, srv.log.end())
+	}
+	conn, err := net.Dial("tcp", srv.addrs[0].String())
+	if err != nil {
+		c.s.t.Fatal(err)
+	}
+	const jobs = 500
+	io.WriteString(conn, strings.Repeat("put 0 0 60 5\r\nfirst\r\n", jobs)+"quit\r\n")
+	if replies, err := io.ReadAll(conn); strings.Count(string(replies), "INSERTED") != jobs {
+		c.s.t.Fatalf("%v: %.200q", err, replies)
+	}
+	conn.Close()
+	srv.cmd.Process.Signal(syscall.SIGTERM)
+	<-srv.exited
+}
+
+// possible returns the faults of a name that can happen here.
+func (c *group) possible(name *regexp.Regexp) (faults []clusterFault) {
+	for _, f := range clusterFaults {
+		if !name.MatchString(f.name) {
+			continue
+		}
+		if f.needs != nil {
+			if err := f.needs(c); err != nil {
+				c.s.t.Logf("without %q: %v", f.name, err)
+				continue
+			}
+		}
+		faults = append(faults, f)
+	}
+	if len(faults) == 0 {
+		c.s.t.Skip("no such fault can happen here")
+	}
+	return faults
+}
+
+// admit makes an empty directory that of a new member, by cluster join or replace, and waits until that is a voter.
+func (c *group) admit(p *process, command ...string) {
 	token := filepath.Join(c.s.t.TempDir(), "token")
 	leader := c.leader()
 	until(c.s.t, "there is a token", func() bool {
 		text, err := leader.command("cluster", "token", leader.dir)
 		return err == nil && os.WriteFile(token, text, 0o600) == nil
 	})
-	c.run("cluster", "join", p.dir, leader.addr, "--token-file", token, "--listen", p.addr)
+	c.run(append(append([]string{"cluster"}, command...), p.dir, leader.addr, "--token-file", token, "--listen", p.addr)...)
 	c.must(p.start())
 	c.awaitAll()
 }
@@ -174,7 +224,13 @@ func (c *group) run(args ...string) {
 }
 
 func (p *process) command(args ...string) ([]byte, error) {
-	out, err := exec.Command(p.c.s.program, args...).Output()
+	limit := commandTimeout // the network may swallow what it says
+	if args[0] == "journal" {
+		limit = patience
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, p.c.s.program, args...).Output()
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%w: %s", err, e.Stderr)
 	}
@@ -183,7 +239,12 @@ func (p *process) command(args ...string) ([]byte, error) {
 
 // start starts the member; it may be that nobody leads yet.
 func (p *process) start() (err error) {
-	if p.srv, err = start(p.c.s.program, []string{"-b", p.dir, "-l", "127.0.0.1", "-p", p.port.String()}, nil); err != nil {
+	host, port, _ := net.SplitHostPort(p.clients)
+	program, args := p.program, []string{"-b", p.dir, "-s", "20000", "-l", host, "-p", port}
+	if p.host != nil {
+		program, args = p.host.command(program, args...)
+	}
+	if p.srv, err = start(program, args, nil); err != nil {
 		return fmt.Errorf("%w\n%s", err, p.srv.log.end())
 	}
 	return nil

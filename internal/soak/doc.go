@@ -42,12 +42,19 @@
 //
 // # A cluster
 //
-// TestCluster runs three members, with clients that use any of them, while members are killed, stopped,
-// restarted and replaced (cluster_test.go). Afterwards the history of each job is held against that of one queue, by
+// TestCluster runs three members, with clients that use any of them, while faults happen (cluster_faults_test.go): members
+// are killed, stopped, restarted, removed and replaced, the network between them is parted, their disks hang, fail and
+// fill up. Afterwards the history of each job is held against that of one queue, by
 // porcupine (cluster_history_test.go): what was acknowledged has happened, once, and what was not answered may
 // have happened at any time after it was sent. The members' journals must have the same jobs in the end.
 //
 //	make cluster-soak ROUNDS=50
+//	make cluster-soak ROUNDS=50 FAULTS='cut off|hears'   only those of such a name
+//	make cluster-soak OLD=/usr/bin/beanpole              also members that change to another version and back
+//
+// Where the system permits it the test runs in namespaces of its own, in which each member has a network to itself
+// (cluster_network_test.go). Root is not needed for that, but programs: ip, nsenter and strace. Faults
+// that are not possible are left out, and the test says why.
 //
 // # Seeds
 //

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -76,6 +77,19 @@ func strace(t *testing.T, srv *server, call, errno string) (stop func()) {
 	t.Helper()
 	calls := filepath.Join(t.TempDir(), "calls")
 	cmd, letGo := tracer("-f", "-e", "signal=none", "-o", calls, "-p", fmt.Sprint(srv.pid()), "-e", "trace="+call, "-e", "inject="+call+":error="+errno+":when=10+4")
+	awaitAttached(t, cmd)
+	return func() {
+		letGo()
+		text, _ := os.ReadFile(calls)
+		if !strings.Contains(string(text), "(INJECTED)") {
+			t.Errorf("no call failed:\n%.2000s", text)
+		}
+	}
+}
+
+// awaitAttached starts a tracer and waits until it traces.
+func awaitAttached(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
 	attached, w := io.Pipe()
 	cmd.Stderr = w
 	if err := cmd.Start(); err != nil {
@@ -90,13 +104,6 @@ func strace(t *testing.T, srv *server, call, errno string) (stop func()) {
 		t.Skipf("strace may not attach: %s", says[:n])
 	}
 	go io.Copy(io.Discard, attached)
-	return func() {
-		letGo()
-		text, _ := os.ReadFile(calls)
-		if !strings.Contains(string(text), "(INJECTED)") {
-			t.Errorf("no call failed:\n%.2000s", text)
-		}
-	}
 }
 
 // comeAndGo lets 24 clients come and go until puts enough have failed.

@@ -101,19 +101,29 @@ func tracer(args ...string) (cmd *exec.Cmd, letGo func()) {
 
 // fill leaves no room on the disk.
 func (f *mishap) fill() error {
-	name := filepath.Join(f.dir, "..", "ballast")
-	defer os.Remove(name)
-	file, err := os.Create(name)
+	empty, err := fillDisk(filepath.Join(f.dir, "..", "ballast"))
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	f.rest(4 * time.Second)
+	empty()
+	return nil
+}
+
+// fillDisk makes a file that takes all the room of its disk, and returns what removes it.
+func fillDisk(name string) (empty func(), err error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
 	for size := int64(64 << 20); size >= 4096; size /= 2 {
 		for at, _ := file.Seek(0, 2); unix.Fallocate(int(file.Fd()), 0, at, size) == nil; at, _ = file.Seek(0, 2) {
 		}
 	}
-	f.rest(4 * time.Second)
-	return nil
+	return func() {
+		os.Remove(name)
+		file.Close()
+	}, nil
 }
 
 // starve leaves the server no descriptors but for a few.

@@ -163,12 +163,25 @@ func (l *Log) undo(h *healing) {
 	}
 	l.sealed, l.open, l.successors = l.sealed[:h.sealed], nil, nil
 	l.prev, l.prevClosed = h.prev, h.closed
-	for _, s := range failed {
-		if removeFile(l.fs, l.path(s.Sequence)) != nil {
-			l.sealed = append(l.sealed, Segment{Sequence: s.Sequence})
-		}
+	for _, s := range l.removeNewestFirst(failed) {
+		l.sealed = append(l.sealed, Segment{Sequence: s.Sequence})
 	}
 	h.sealed = len(l.sealed)
+}
+
+// removeNewestFirst removes the files of segments, and returns those whose files it leaves. Each removal
+// is durable before the next one: a power cut may bring any of the others back, and the link of a
+// segment whose predecessor did not come back looks like damage.
+func (l *Log) removeNewestFirst(segments []Segment) (left []Segment) {
+	for i := len(segments) - 1; i >= 0; i-- {
+		if removeFile(l.fs, l.path(segments[i].Sequence)) != nil {
+			return segments[:i+1]
+		}
+		if i > 0 && l.fs.SyncDir(l.dir) != nil {
+			return segments[:i]
+		}
+	}
+	return nil
 }
 
 // truncateSuspect cuts the suspect when its records are durable elsewhere. It never

@@ -50,3 +50,37 @@ func TestRemovalWaitsForHealing(t *testing.T) {
 	}
 	must(t, l.Close())
 }
+
+// An attempt to heal fails when it has written some segments, and removes them. The power goes: any of the
+// removals may be undone, and the log opens all the same.
+func TestPowerCutAfterFailedHealing(t *testing.T) {
+	failed := 0
+	for n := 1; n <= 40; n++ {
+		disk := memfs.New()
+		fsys := faultfs.New(disk)
+		l := mustOpen(t, fsys, Options{SegmentSize: 512})
+		appendAll(t, l, "durable")
+		must(t, l.Sync())
+		for range 30 { // which fill several segments
+			_, err := l.Append([]byte("some record that is not durable, and is written again"))
+			must(t, err)
+		}
+		fsys.Set(faultfs.Fault{Op: faultfs.Write})
+		if err := l.Flush(); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("flush: %v, want EIO", err)
+		}
+		fsys.Set(faultfs.Fault{Op: faultfs.Sync, N: n})
+		if l.Recover(nil) == nil {
+			continue
+		}
+		failed++
+		fsys.Set()
+		for seed := range uint64(50) {
+			after := mustOpen(t, disk.Crash(newRand(seed)), Options{SegmentSize: 512})
+			must(t, after.Close())
+		}
+	}
+	if failed < 3 {
+		t.Errorf("%d attempts to heal have failed, in too few ways", failed)
+	}
+}

@@ -65,6 +65,18 @@ func (p *Parser) Next(buf []byte, cmd *Command) (n int, ok bool) {
 	case p.http:
 		return len(buf), false
 	}
+	if n, size := p.parsePlain(buf, cmd); n > 0 {
+		if cmd.Op == Put {
+			return p.takeBody(buf, n, size, cmd)
+		}
+		return n, true
+	}
+	return p.nextLine(buf, cmd)
+}
+
+// nextLine is Next for any line.
+func (p *Parser) nextLine(buf []byte, cmd *Command) (n int, ok bool) {
+	*cmd = Command{}
 	end := lineEnd(buf)
 	if end < 0 {
 		if len(buf) < MaxLine {
@@ -224,6 +236,9 @@ func (p *Parser) skipLine(buf []byte, cmd *Command) (n int, ok bool) {
 // it is the first one.
 func lineEnd(buf []byte) int {
 	buf = buf[:min(len(buf), MaxLine)]
+	if n := bytes.IndexByte(buf, crlf[1]); n > 0 && buf[n-1] == crlf[0] {
+		return n - 1
+	}
 	for from := 0; ; {
 		n := bytes.IndexByte(buf[from:], crlf[1])
 		if n < 0 {

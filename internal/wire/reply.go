@@ -105,10 +105,15 @@ func (w Word) String() string {
 }
 
 // AppendWord appends a reply that is one word and nothing else.
-func AppendWord(dst []byte, w Word) []byte {
-	dst = append(dst, replies[w].word...)
-	return append(dst, crlf...)
-}
+func AppendWord(dst []byte, w Word) []byte { return append(dst, lines[w]...) }
+
+// lines are the words as whole replies, and starts as what more follows.
+var lines, starts = func() (lines, starts [numWords]string) {
+	for w := range replies {
+		lines[w], starts[w] = replies[w].word+crlf, replies[w].word+" "
+	}
+	return lines, starts
+}()
 
 // AppendInserted appends the reply to a put.
 func AppendInserted(dst []byte, id uint64) []byte {
@@ -158,8 +163,7 @@ func AppendMoved(dst []byte, n uint64) []byte {
 }
 
 func appendNumber(dst []byte, w Word, n uint64) []byte {
-	dst = append(dst, replies[w].word...)
-	dst = append(dst, ' ')
+	dst = append(dst, starts[w]...)
 	dst = strconv.AppendUint(dst, n, 10)
 	return append(dst, crlf...)
 }
@@ -174,8 +178,7 @@ func AppendJob(dst []byte, w Word, id uint64, body []byte) []byte {
 // AppendJobStart begins a reply with a job, for a body that is too large to be
 // copied. The body, of so many bytes, and AppendDataEnd must follow.
 func AppendJobStart(dst []byte, w Word, id uint64, size int) []byte {
-	dst = append(dst, replies[w].word...)
-	dst = append(dst, ' ')
+	dst = append(dst, starts[w]...)
 	dst = strconv.AppendUint(dst, id, 10)
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, uint64(size), 10)

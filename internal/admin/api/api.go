@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,8 +53,13 @@ type Options struct {
 	// copy yet. Nil: there is no journal.
 	Backup func() (Backup, error)
 
-	// MayChange says why nothing can be changed here at the moment; empty: it can. Nil: it always can.
-	MayChange func() string
+	// Leader returns what brings a request to the leader of the cluster, whose FromMembers answers it; nil if that is
+	// this server. The error says why nobody leads at the moment. Nil: there is no cluster.
+	Leader func() (http.RoundTripper, error)
+
+	// IdentifyByName says who sends a request that another member has passed on, by the name that it has found out,
+	// which may be empty, and the client's address. It must be given if FromMembers is used.
+	IdentifyByName func(name string, client netip.Addr) (*access.Identity, bool)
 
 	// Cluster returns what this member of a cluster knows of that. Nil: there is no cluster.
 	Cluster func() (Cluster, error)
@@ -75,6 +81,8 @@ type API struct {
 	searches chan struct{} // has one for each search that runs
 
 	backingUp atomic.Bool
+
+	others []*otherServer
 }
 
 // New returns the handler of all paths that begin with Prefix.
@@ -89,7 +97,7 @@ func New(b *broker.Broker, opt Options) *API {
 	methods := make(map[string][]string) // by path
 	for i := range operations {
 		op := &operations[i]
-		a.mux.Handle(op.pattern(), a.handler(op))
+		a.mux.Handle(op.pattern(), a.handler(op, nil))
 		methods[op.path] = append(methods[op.path], op.method)
 	}
 	a.mux.HandleFunc("GET "+Prefix+"/openapi.yaml", describe)
@@ -139,11 +147,11 @@ func describe(w http.ResponseWriter, _ *http.Request) {
 	w.Write(description)
 }
 
-// handler returns what serves an operation.
-func (a *API) handler(op *operation) http.Handler {
+// handler returns what serves an operation, at another server if there is one.
+func (a *API) handler(op *operation, other *otherServer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
 		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(op))
-		r := &request{api: a, op: op, http: h, control: http.NewResponseController(w)}
+		r := &request{api: a, op: op, http: h, other: other, work: &a.tasks, control: http.NewResponseController(w)}
 		rep, err := r.serve()
 		if err != nil {
 			if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusUnauthorized {
@@ -183,9 +191,12 @@ func (a *API) maxJSON() int64 { return smallBody + jsonPerByte*int64(a.opt.Serve
 // serve does what a request asks for.
 func (r *request) serve() (rep reply, err error) {
 	var ok bool
-	if r.who, ok = r.api.opt.Identify(r.http); !ok {
+	if r.who, ok = r.identify(); !ok {
 		r.api.opt.Server.Refused(r.http.RemoteAddr, "", r.op.id+" without a token that is known")
 		return rep, problemf(http.StatusUnauthorized, "who are you? Send a token that the server knows: Authorization: Bearer TOKEN")
+	}
+	if rep, ok, err := r.elsewhere(); ok {
+		return rep, err
 	}
 	if wait := r.api.opt.Server.TakeToken(r.who, addressOf(r.http)); wait > 0 {
 		return rep, tooMany(wait)
@@ -194,14 +205,18 @@ func (r *request) serve() (rep reply, err error) {
 		return rep, err
 	}
 	if err = r.permitted(); err == nil {
-		err = r.possible()
+		err = r.parseQuery()
 	}
 	if err == nil {
-		rep, err = r.op.do(r)
+		if r.other != nil {
+			rep, err = r.other.do(r)
+		} else {
+			rep, err = r.op.do(r)
+		}
 	}
 	if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusForbidden {
 		r.api.opt.Server.Refused(r.http.RemoteAddr, r.who.Name(), r.op.id, r.refused...)
-	} else if r.op.changes {
+	} else if r.op.changes() {
 		r.audit(err)
 		r.api.surveys.forget()
 	}
@@ -211,18 +226,11 @@ func (r *request) serve() (rep reply, err error) {
 	return rep, err
 }
 
-// possible returns why a change cannot be made here at the moment, or nil.
-func (r *request) possible() error {
-	if r.op.changes && r.api.opt.MayChange != nil {
-		if why := r.api.opt.MayChange(); why != "" {
-			return problemf(http.StatusServiceUnavailable, "%s", why)
-		}
-	}
-	return nil
-}
-
 // parsePath reads what the path names.
 func (r *request) parsePath() (err error) {
+	if r.other != nil {
+		r.note("server", r.other.name)
+	}
 	if r.tube = r.http.PathValue("tube"); r.tube != "" {
 		if err := checkTube(r.tube); err != nil {
 			return err

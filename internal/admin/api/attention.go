@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -22,8 +23,9 @@ type Finding struct {
 
 // Attention is what an operator should look at.
 type Attention struct {
-	Findings []Finding `json:"findings"`
-	Total    int       `json:"total"`
+	Findings []Finding      `json:"findings"`
+	Total    int            `json:"total"`
+	Kinds    map[string]int `json:"kinds"` // how many there are of each, also of those that are not on the page
 }
 
 const (
@@ -37,33 +39,47 @@ const (
 
 // getAttention looks for what an operator should look at, the worst first.
 func getAttention(r *request) (reply, error) {
-	query, err := r.query("limit")
+	n, err := r.limit(maxFindings)
 	if err != nil {
 		return reply{}, err
 	}
-	n, err := limit(query, maxFindings)
-	if err != nil {
-		return reply{}, err
-	}
-	var found []Finding
-	if r.who.Meets(statsEverywhere) {
-		if found, err = r.serverFindings(); err != nil {
+	var room []Finding // for those of a tube: each may have some
+	if r.other == nil && r.who.Meets(statsEverywhere) {
+		if room, err = r.serverFindings(); err != nil {
 			return reply{}, err
 		}
+		room = append(room, r.api.clusterFindings()...)
 	}
-	err = r.survey(func(t *surveyedTube) { found = appendTubeFindings(found, t) })
+	page := Attention{Findings: []Finding{}, Kinds: make(map[string]int)}
+	worst := firstOf[Finding]{n: n, compare: compareFindings}
+	show := func(found []Finding) {
+		page.Total += len(found)
+		for _, f := range found {
+			page.Kinds[f.Kind]++
+			worst.show(f)
+		}
+	}
+	show(room)
+	err = r.survey(func(t *surveyedTube) {
+		room = appendTubeFindings(room[:0], t)
+		show(room)
+	})
 	if err != nil {
 		return reply{}, err
 	}
-	slices.SortStableFunc(found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.Count, a.Count),
-			cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
-	})
-	page := Attention{Findings: append([]Finding{}, found[:min(n, len(found))]...), Total: len(found)}
-	for i := range page.Findings {
-		page.Findings[i].addGrowth(r.api.history)
+	page.Findings = append(page.Findings, worst.sorted()...)
+	if r.other == nil {
+		for i := range page.Findings {
+			page.Findings[i].addGrowth(r.api.history)
+		}
 	}
 	return reply{body: page}, nil
+}
+
+// compareFindings puts the worst first.
+func compareFindings(a, b Finding) int {
+	return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.Count, a.Count),
+		cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
 }
 
 // rank puts what concerns the server before what concerns a tube.
@@ -92,6 +108,54 @@ func (r *request) serverFindings() (found []Finding, err error) {
 		return nil
 	})
 	return found, err
+}
+
+// clusterFindings are those of the cluster, as this member knows it.
+func (a *API) clusterFindings() (found []Finding) {
+	if a.opt.Cluster == nil {
+		return nil
+	}
+	add := func(severity, format string, args ...any) {
+		found = append(found, Finding{Kind: "cluster", Severity: severity, Text: fmt.Sprintf(format, args...)})
+	}
+	c, err := a.opt.Cluster()
+	switch {
+	case err != nil:
+		add(bad, "this member does not know how the cluster is: %v", err)
+		return found
+	case c.Leader == 0:
+		add(bad, "the cluster has no leader: the queue can be used when one is elected")
+	case !c.Quorum:
+		add(bad, "the leader does not hear a majority of the members: nothing can be changed")
+	}
+	voters, up := 0, 0
+	var versions []string
+	for _, m := range c.Members {
+		if m.Version != "" && !slices.Contains(versions, m.Version) {
+			versions = append(versions, m.Version)
+		}
+		if m.Role != "learner" {
+			if voters++; m.Reachable {
+				up++
+			}
+		}
+	}
+	for _, m := range c.Members {
+		switch more := up - voters/2 - 1; {
+		case m.Reachable:
+		case m.Role == "learner":
+			add(warning, "member %d at %s, which learns, cannot be reached", m.ID, m.Address)
+		case more > 0:
+			add(bad, "member %d at %s cannot be reached; the cluster bears the loss of %d more", m.ID, m.Address, more)
+		default:
+			add(bad, "member %d at %s cannot be reached; the cluster bears no further loss", m.ID, m.Address)
+		}
+	}
+	if len(versions) > 1 {
+		slices.Sort(versions)
+		add(warning, "the members run different versions: %s", strings.Join(versions, ", "))
+	}
+	return found
 }
 
 // appendTubeFindings appends those of a tube.

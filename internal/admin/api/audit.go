@@ -105,11 +105,7 @@ func (c *recentChanges) newest(n int) []Change {
 }
 
 func listChanges(r *request) (reply, error) {
-	query, err := r.query("limit")
-	if err != nil {
-		return reply{}, err
-	}
-	n, err := limit(query, changesKept)
+	n, err := r.limit(changesKept)
 	if err != nil {
 		return reply{}, err
 	}

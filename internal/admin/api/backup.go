@@ -16,9 +16,6 @@ type Backup interface {
 // getJournal sends a backup. A second one at the same time would only slow down the first,
 // and take as many open files again.
 func getJournal(r *request) (reply, error) {
-	if _, err := r.query(); err != nil {
-		return reply{}, err
-	}
 	a := r.api
 	if a.opt.Backup == nil {
 		return reply{}, errNoJournal

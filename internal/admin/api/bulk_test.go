@@ -321,6 +321,9 @@ func TestExportImport(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &j); err != nil {
 			t.Fatal(err)
 		}
+		if j.State == "buried" && j.Delay > 1 {
+			t.Errorf("a buried job has a delay of %d s", j.Delay)
+		}
 		jobs = append(jobs, j)
 	}
 	got := make(map[string]string)

@@ -1,6 +1,17 @@
 package api
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+)
 
 func oneMember() (Cluster, error) {
 	return Cluster{Leader: 41, Term: 7, Quorum: true, Members: []ClusterMember{{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Applied: 9, Version: "1.2.3"}}}, nil
@@ -11,17 +22,117 @@ func TestNoCluster(t *testing.T) {
 	r.want(404, "GET", "/cluster", "", nil)
 }
 
-// Where nothing can be changed, what only reads goes on.
-func TestMayChange(t *testing.T) {
-	why := "only the leader can change something"
-	r := start(t, Options{MayChange: func() string { return why }})
-	r.talk("put 0 0 60 1\r\na")
+// through is the way to a leader in the same process.
+type through struct {
+	leader http.Handler
+	err    error
+}
+
+func (t *through) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	w := httptest.NewRecorder()
+	t.leader.ServeHTTP(w, r.Clone(r.Context()))
+	return w.Result(), nil
+}
+
+// A member that does not lead passes on what is about the queue, with the name of who asks, whose rights are the leader's.
+func TestLeader(t *testing.T) {
+	known := rightsPolicy(t)
+	leader := start(t, Options{
+		Leader: func() (http.RoundTripper, error) { return nil, nil },
+		IdentifyByName: func(name string, client netip.Addr) (*access.Identity, bool) {
+			if client.String() != "192.0.2.1" {
+				t.Errorf("the leader hears of a client at %v", client)
+			}
+			return known[name], true
+		},
+	})
+	leader.talk("put 0 0 60 1\r\na")
+	way := &through{leader: leader.FromMembers()}
+	var nobody error
+	who := "stats"
+	follower := start(t, Options{
+		Leader: func() (http.RoundTripper, error) {
+			if nobody != nil {
+				return nil, nobody
+			}
+			return way, nil
+		},
+		Identify: func(*http.Request) (*access.Identity, bool) { return known[who], true },
+		Cluster:  oneMember,
+	})
+	follower.want(200, "GET", "/jobs/1", "", nil)
+	who = "manage"
+	follower.want(204, "POST", "/jobs/1/bury", "", nil)
+	if log := leader.log.String(); !strings.Contains(log, "operation=buryJob identity=manage client=192.0.2.1:1234 job=1 tube=default result=ok") {
+		t.Errorf("the leader has logged %s", log)
+	}
+	if strings.Contains(follower.log.String(), "buryJob") {
+		t.Errorf("the follower has logged %s", follower.log)
+	}
+	who = "stats"
+	follower.want(404, "GET", "/jobs/7", "", nil)
+	follower.want(200, "GET", "/cluster", "", nil)
+	follower.want(403, "DELETE", "/jobs/1", "", nil)
+	who = "both"
+
+	// Without an answer of the leader what only reads is answered by what the member itself has.
+	way.err = errors.New("no route to host")
 	var p problem
-	r.want(503, "POST", "/jobs/1/bury", "", &p)
-	if p.Detail != why {
+	follower.want(503, "DELETE", "/jobs/1", "", &p)
+	if !strings.Contains(p.Detail, "may have happened (no route to host)") {
 		t.Errorf("%+v", p)
 	}
-	r.want(200, "GET", "/jobs/1", "", nil)
-	why = ""
-	r.want(204, "POST", "/jobs/1/bury", "", nil)
+	way.err = fmt.Errorf("%w: connection refused", ErrNotSent)
+	follower.want(503, "DELETE", "/jobs/1", "", &p)
+	if strings.Contains(p.Detail, "happened") || !strings.Contains(p.Detail, "refused") {
+		t.Errorf("%+v", p)
+	}
+	follower.want(404, "GET", "/jobs/1", "", nil)
+	nobody = errors.New("there is no leader")
+	follower.want(503, "DELETE", "/jobs/1", "", &p)
+	if p.Detail != nobody.Error() {
+		t.Errorf("%+v", p)
+	}
+	follower.want(404, "GET", "/jobs/1", "", nil)
+
+	// What was passed on is not passed on again.
+	nobody, way.err, way.leader = nil, nil, follower.FromMembers()
+	follower.opt.IdentifyByName = leader.opt.IdentifyByName
+	follower.want(503, "DELETE", "/jobs/1", "", nil)
+}
+
+// What is wrong with the cluster is among what needs attention.
+func TestClusterFindings(t *testing.T) {
+	up := func(id uint64, role status.Role, version string) ClusterMember {
+		return ClusterMember{ID: id, Address: "host:1", Role: role, Reachable: true, Version: version}
+	}
+	for _, c := range []struct {
+		cluster Cluster
+		err     error
+		want    []string // severity and a part of the text
+	}{
+		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{up(1, "leader", "1"), up(2, "voter", "1")}}, nil, nil},
+		{Cluster{Members: []ClusterMember{up(1, "voter", "1")}}, nil, []string{"bad the cluster has no leader"}},
+		{Cluster{Leader: 1, Members: []ClusterMember{up(1, "leader", "1"), {ID: 2, Role: "voter"}, {ID: 3, Role: "voter"}}}, nil,
+			[]string{"bad the leader does not hear a majority", "bad member 2 at  cannot be reached; the cluster bears no further loss", "bad member 3"}},
+		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{up(1, "leader", "1"), up(2, "voter", "2"), up(3, "voter", "2"), up(4, "voter", ""), {ID: 5, Role: "voter"}, {ID: 6, Role: "learner"}}}, nil,
+			[]string{"bad member 5 at  cannot be reached; the cluster bears the loss of 1 more", "warning member 6 at , which learns", "warning the members run different versions: 1, 2"}},
+		{Cluster{}, errors.New("closed"), []string{"bad this member does not know how the cluster is: closed"}},
+	} {
+		r := start(t, Options{Cluster: func() (Cluster, error) { return c.cluster, c.err }})
+		var found Attention
+		r.want(200, "GET", "/attention", "", &found)
+		if len(found.Findings) != len(c.want) {
+			t.Errorf("%+v: %+v", c.cluster, found)
+			continue
+		}
+		for i, f := range found.Findings {
+			if f.Kind != "cluster" || !strings.HasPrefix(f.Severity+" "+f.Text, c.want[i]) {
+				t.Errorf("%+v, want %s", f, c.want[i])
+			}
+		}
+	}
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -65,12 +64,12 @@ type connectionFilter struct {
 	waiting, holding bool
 }
 
-func parseConnectionFilter(query url.Values) (f connectionFilter, err error) {
-	f.tube, f.text = query.Get("tube"), query.Get("q")
-	if f.waiting, err = parseBool("waiting", query.Get("waiting")); err != nil {
+func (r *request) connectionFilter() (f connectionFilter, err error) {
+	f.tube, f.text = r.query.Get("tube"), r.query.Get("q")
+	if f.waiting, err = r.isTrue("waiting"); err != nil {
 		return f, err
 	}
-	f.holding, err = parseBool("holding", query.Get("holding"))
+	f.holding, err = r.isTrue("holding")
 	return f, err
 }
 
@@ -93,16 +92,16 @@ func (f *connectionFilter) watched(c *server.Connection) bool {
 // listConnections tells of connections in no particular order. The cursor is the place
 // where the next begin.
 func listConnections(r *request) (reply, error) {
-	query, n, err := r.pageQuery(maxConnections, "tube", "q", "waiting", "holding")
+	n, err := r.limit(maxConnections)
 	if err != nil {
 		return reply{}, err
 	}
-	filter, err := parseConnectionFilter(query)
+	filter, err := r.connectionFilter()
 	if err != nil {
 		return reply{}, err
 	}
 	at := 0
-	if text := query.Get("cursor"); text != "" {
+	if text := r.query.Get("cursor"); text != "" {
 		if at, err = strconv.Atoi(text); err != nil || at < 1 {
 			return reply{}, badCursor()
 		}
@@ -152,9 +151,6 @@ func (r *request) findConnection() (c server.Connection, s *engine.Session, err 
 }
 
 func getConnection(r *request) (reply, error) {
-	if _, err := r.query(); err != nil {
-		return reply{}, err
-	}
 	c, _, err := r.findConnection()
 	return reply{body: connectionOf(&c)}, err
 }

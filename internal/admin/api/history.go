@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -33,7 +32,7 @@ const (
 	seriesWaiting
 	seriesPut
 	seriesReserves
-	seriesDone
+	seriesDeletes
 	seriesTimeouts
 	seriesRefused
 	seriesCommands
@@ -83,8 +82,9 @@ func (r *ring) add(unix int64, s *sample) {
 // last returns the last n samples up to a time by series; nil is where there is none.
 func (r *ring) last(unix int64, n int) [numSeries][]*uint64 {
 	var all [numSeries][]*uint64
+	var values [numSeries][]uint64 // one allocation each, not one a value
 	for k := range all {
-		all[k] = make([]*uint64, n)
+		all[k], values[k] = make([]*uint64, n), make([]uint64, n)
 	}
 	for i := range n {
 		at := unix/r.step - int64(n-1-i)
@@ -93,7 +93,8 @@ func (r *ring) last(unix int64, n int) [numSeries][]*uint64 {
 			continue
 		}
 		for k, v := range r.value[place] {
-			all[k][i] = &v
+			values[k][i] = v
+			all[k][i] = &values[k][i]
 		}
 	}
 	return all
@@ -146,7 +147,7 @@ func (a *API) sampleServer(unix int64) {
 		s = sample{
 			seriesReady: st.Ready, seriesReserved: st.Reserved, seriesDelayed: st.Delayed, seriesBuried: st.Buried,
 			seriesMemory: uint64(e.Memory()), seriesConnections: st.Sessions, seriesWaiting: st.Waiting,
-			seriesPut: st.TotalJobs, seriesReserves: e.Times().Queue.Count(), seriesDone: counts.Commands["delete"],
+			seriesPut: st.TotalJobs, seriesReserves: e.Times().Queue.Count(), seriesDeletes: counts.Commands["delete"],
 			seriesTimeouts: st.Timeouts,
 		}
 		for _, n := range counts.RefusedCommands {
@@ -184,23 +185,18 @@ type History struct {
 
 // getHistory tells what the whole server has counted, by the second or by the minute.
 func getHistory(r *request) (reply, error) {
-	query, err := r.query("step", "points")
-	if err != nil {
-		return reply{}, err
-	}
 	h := r.api.history
 	from, n := &h.seconds, 600
-	switch query.Get("step") {
+	switch r.query.Get("step") {
 	case "", "1":
 	case "60":
 		from, n = &h.minutes, 60
 	default:
 		return reply{}, problemf(http.StatusBadRequest, "step: want 1 or 60, in seconds")
 	}
-	if text := query.Get("points"); text != "" {
-		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > len(from.at) {
-			return reply{}, problemf(http.StatusBadRequest, "points: want a number from 1 to %d", len(from.at))
-		}
+	n, err := r.number("points", n, 1, len(from.at))
+	if err != nil {
+		return reply{}, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -209,9 +209,6 @@ func (h *history) recentOf(name string) *Recent {
 
 // getTubeHistory tells what has happened in a tube in the last ten minutes.
 func getTubeHistory(r *request) (reply, error) {
-	if _, err := r.query(); err != nil {
-		return reply{}, err
-	}
 	recent := r.api.history.recentOf(r.tube)
 	if recent == nil {
 		return reply{}, problemf(http.StatusNotFound, "there are no samples of a tube %s: up to %d tubes have them, every %d s", r.tube, tubesKept, tubeStep)

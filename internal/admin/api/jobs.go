@@ -32,19 +32,19 @@ func jobOf(st *engine.JobStats) Job {
 // listJobs tells of the jobs of a tube in one state, in their order. A page with bodies
 // ends early when they are large.
 func listJobs(r *request) (reply, error) {
-	query, n, err := r.pageQuery(maxLimit, "state", "bodies")
+	n, err := r.limit(maxLimit)
 	if err != nil {
 		return reply{}, err
 	}
-	state, err := parseState(query.Get("state"), engine.Ready, engine.Reserved, engine.Delayed, engine.Buried)
+	state, err := parseState(r.query.Get("state"), allStates...)
 	if err != nil {
 		return reply{}, err
 	}
-	after, err := engine.ParseCursor(query.Get("cursor"))
+	after, err := engine.ParseCursor(r.query.Get("cursor"))
 	if err != nil {
 		return reply{}, badCursor()
 	}
-	withBodies, err := r.asksForBodies(query.Get("bodies"))
+	withBodies, err := r.asksForBodies()
 	if err != nil {
 		return reply{}, err
 	}
@@ -84,8 +84,8 @@ func listJobs(r *request) (reply, error) {
 }
 
 // asksForBodies reads the parameter bodies, and asks for the right to see them.
-func (r *request) asksForBodies(text string) (bool, error) {
-	asked, err := parseBool("bodies", text)
+func (r *request) asksForBodies() (bool, error) {
+	asked, err := r.isTrue("bodies")
 	if asked {
 		return true, r.permittedOn(peekNamed, "the tube "+r.tube+", for the bodies", r.tube)
 	}
@@ -116,9 +116,6 @@ func (j *Job) showBody() {
 }
 
 func getJob(r *request) (reply, error) {
-	if _, err := r.query(); err != nil {
-		return reply{}, err
-	}
 	var j Job
 	err := r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
@@ -133,9 +130,6 @@ func getJob(r *request) (reply, error) {
 }
 
 func getBody(r *request) (reply, error) {
-	if _, err := r.query(); err != nil {
-		return reply{}, err
-	}
 	var body []byte
 	err := r.turn(func(e *engine.Engine, _ int64) error {
 		job, _ := e.Peek(r.job)
@@ -145,7 +139,8 @@ func getBody(r *request) (reply, error) {
 	return reply{raw: body, isRaw: true}, err
 }
 
-func putJob(r *request) (reply, error) {
+// jobToPut reads a job that is to be put.
+func (r *request) jobToPut() (spec engine.Spec, body []byte, err error) {
 	var in struct {
 		Body       *jobjson.Text `json:"body"`
 		BodyBase64 *[]byte       `json:"body_base64"`
@@ -154,23 +149,28 @@ func putJob(r *request) (reply, error) {
 		TTR        *uint32       `json:"ttr"`
 	}
 	if err := r.decode(&in, false); err != nil {
-		return reply{}, err
+		return spec, nil, err
 	}
-	spec := engine.Spec{Pri: valueOr(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: valueOr(in.TTR, jobjson.DefaultTTR)}
-	var body []byte
+	spec = engine.Spec{Pri: valueOr(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: valueOr(in.TTR, jobjson.DefaultTTR)}
 	switch {
 	case (in.Body == nil) == (in.BodyBase64 == nil):
-		return reply{}, problemf(400, "want one of body and body_base64")
+		return spec, nil, problemf(http.StatusBadRequest, "want one of body and body_base64")
 	case in.Body != nil:
-		body = []byte(*in.Body)
-	default:
-		body = *in.BodyBase64
+		return spec, []byte(*in.Body), nil
+	}
+	return spec, *in.BodyBase64, nil
+}
+
+func putJob(r *request) (reply, error) {
+	spec, body, err := r.jobToPut()
+	if err != nil {
+		return reply{}, err
 	}
 	if most := r.api.opt.Server.MaxJobSize(); len(body) > most {
 		return reply{}, problemf(http.StatusRequestEntityTooLarge, "the body of a job has %d bytes at most", most)
 	}
 	var id uint64
-	err := r.turn(func(e *engine.Engine, now int64) error {
+	err = r.turn(func(e *engine.Engine, now int64) error {
 		var o engine.Outcome
 		id, o = e.PutInto(now, []byte(r.tube), spec, body)
 		return outcomeProblem(o)
@@ -243,22 +243,30 @@ func (r *request) permittedTo(tube string, n rights.Need) error {
 	return r.permittedOn(n, "the tube "+tube, tube)
 }
 
+// A copyRequest is what a copy of a job is to be.
+type copyRequest struct {
+	To       string  `json:"to"`
+	Priority *uint32 `json:"priority"`
+	Delay    uint32  `json:"delay"`
+	TTR      *uint32 `json:"ttr"`
+}
+
+// copyOfJob reads what a copy is to be.
+func (r *request) copyOfJob() (in copyRequest, err error) {
+	if err := r.decode(&in, false); err != nil {
+		return in, err
+	}
+	return in, r.permittedTo(in.To, putNamed)
+}
+
 // copyJob puts a job with the body of another one into a tube.
 func copyJob(r *request) (reply, error) {
-	var in struct {
-		To       string  `json:"to"`
-		Priority *uint32 `json:"priority"`
-		Delay    uint32  `json:"delay"`
-		TTR      *uint32 `json:"ttr"`
-	}
-	if err := r.decode(&in, false); err != nil {
-		return reply{}, err
-	}
-	if err := r.permittedTo(in.To, putNamed); err != nil {
+	in, err := r.copyOfJob()
+	if err != nil {
 		return reply{}, err
 	}
 	var id uint64
-	err := r.turn(func(e *engine.Engine, now int64) error {
+	err = r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
 		from, _ := e.Peek(r.job)
 		spec := engine.Spec{Pri: valueOr(in.Priority, st.Pri), Delay: in.Delay, TTR: valueOr(in.TTR, st.TTR)}

@@ -16,12 +16,8 @@ type Me struct {
 
 // getMe tells the client who it is. Everybody may ask.
 func getMe(r *request) (reply, error) {
-	query, err := r.query("tube")
-	if err != nil {
-		return reply{}, err
-	}
 	me := Me{Identity: r.who.Name(), Anywhere: r.rightsOn(rights.SomeTube), Everywhere: r.rightsOn(rights.EveryTube)}
-	if tube := query.Get("tube"); tube != "" {
+	if tube := r.query.Get("tube"); tube != "" {
 		if err := checkTube(tube); err != nil {
 			return reply{}, err
 		}

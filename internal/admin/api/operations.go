@@ -1,16 +1,23 @@
 package api
 
-import "github.com/beanpole-mq/beanpole/internal/rights"
+import (
+	"net/http"
+
+	"github.com/beanpole-mq/beanpole/internal/rights"
+)
 
 // An operation is something that the API does.
 type operation struct {
 	id           string // as in openapi.yaml, and in the log
 	method, path string // after Prefix
 	need         rights.Need
-	changes      bool // something: it is written to the log
+	takes        string // the names of its parameters
 	brings       bringing
 	do           func(*request) (reply, error)
 }
+
+// changes reports whether the operation may change something: then it is written to the log.
+func (op *operation) changes() bool { return op.method != http.MethodGet }
 
 // bringing is how large the body of a request may be.
 type bringing uint8
@@ -58,56 +65,66 @@ func OperationOf(pattern string) (id string, ok bool) {
 // pattern is that of http.ServeMux.
 func (op *operation) pattern() string { return op.method + " " + Prefix + op.path }
 
+// isLocal reports whether the operation is about the server that is asked, also at a member of a cluster that
+// does not lead.
+func (op *operation) isLocal() bool {
+	switch op.path {
+	case "/cluster", "/server", "/journal", "/journal/rewrite":
+		return true
+	}
+	return false
+}
+
 // operations is the table, a row an operation.
 var operations = []operation{
-	{"getStats", "GET", "/stats", statsAnywhere, false, little, getStats},
-	{"getHistory", "GET", "/history", statsEverywhere, false, little, getHistory},
-	{"getAttention", "GET", "/attention", statsAnywhere, false, little, getAttention},
-	{"getMe", "GET", "/me", noRight, false, little, getMe},
-	{"listChanges", "GET", "/changes", manageEverywhere, false, little, listChanges},
+	{"getStats", "GET", "/stats", statsAnywhere, "", little, getStats},
+	{"getHistory", "GET", "/history", statsEverywhere, "step points", little, getHistory},
+	{"getAttention", "GET", "/attention", statsAnywhere, "limit", little, getAttention},
+	{"getMe", "GET", "/me", noRight, "tube", little, getMe},
+	{"listChanges", "GET", "/changes", manageEverywhere, "limit", little, listChanges},
 
-	{"getCluster", "GET", "/cluster", statsAnywhere, false, little, getCluster},
-	{"getServer", "GET", "/server", manageEverywhere, false, little, getServer},
+	{"getCluster", "GET", "/cluster", statsAnywhere, "", little, getCluster},
+	{"getServer", "GET", "/server", manageEverywhere, "", little, getServer},
 
-	{"listTasks", "GET", "/tasks", manageAnywhere, false, little, listTasks},
-	{"getTask", "GET", "/tasks/{task}", manageAnywhere, false, little, getTask},
-	{"cancelTask", "DELETE", "/tasks/{task}", manageAnywhere, true, little, cancelTask},
+	{"listTasks", "GET", "/tasks", manageAnywhere, "", little, listTasks},
+	{"getTask", "GET", "/tasks/{task}", manageAnywhere, "wait", little, getTask},
+	{"cancelTask", "DELETE", "/tasks/{task}", manageAnywhere, "", little, cancelTask},
 
-	{"searchAll", "GET", "/search", bodiesAnywhere, false, little, searchAll},
-	{"exportAll", "GET", "/export", bodiesAnywhere, false, little, exportAll},
-	{"importAll", "POST", "/import", putAnywhere, true, aLotOfJobs, importJobs},
+	{"searchAll", "GET", "/search", bodiesAnywhere, "state text regexp pointer equals cursor limit", little, searchAll},
+	{"exportAll", "GET", "/export", bodiesAnywhere, "state text regexp pointer equals", little, exportAll},
+	{"importAll", "POST", "/import", putAnywhere, "", aLotOfJobs, importJobs},
 
-	{"listTubes", "GET", "/tubes", statsAnywhere, false, little, listTubes},
-	{"getTube", "GET", "/tubes/{tube}", statsNamed, false, little, getTube},
-	{"getTubeHistory", "GET", "/tubes/{tube}/history", statsNamed, false, little, getTubeHistory},
-	{"listJobs", "GET", "/tubes/{tube}/jobs", statsNamed, false, little, listJobs},
-	{"putJob", "POST", "/tubes/{tube}/jobs", putNamed, true, aJob, putJob},
-	{"kickTube", "POST", "/tubes/{tube}/kick", manageNamed, true, little, kickTube},
-	{"pauseTube", "POST", "/tubes/{tube}/pause", manageNamed, true, little, pauseTube},
-	{"resumeTube", "POST", "/tubes/{tube}/resume", manageNamed, true, little, resumeTube},
-	{"clearTube", "POST", "/tubes/{tube}/clear", manageNamed, true, little, clearTube},
-	{"moveJobs", "POST", "/tubes/{tube}/move", manageBoth, true, little, moveJobs},
-	{"startTask", "POST", "/tubes/{tube}/tasks", manageNamed, true, aList, startTask},
-	{"searchTube", "GET", "/tubes/{tube}/search", bodiesNamed, false, little, searchTube},
-	{"exportTube", "GET", "/tubes/{tube}/export", bodiesNamed, false, little, exportTube},
-	{"importTube", "POST", "/tubes/{tube}/import", putNamed, true, aLotOfJobs, importJobs},
+	{"listTubes", "GET", "/tubes", statsAnywhere, "sort q has recent cursor limit", little, listTubes},
+	{"getTube", "GET", "/tubes/{tube}", statsNamed, "", little, getTube},
+	{"getTubeHistory", "GET", "/tubes/{tube}/history", statsNamed, "", little, getTubeHistory},
+	{"listJobs", "GET", "/tubes/{tube}/jobs", statsNamed, "state bodies cursor limit", little, listJobs},
+	{"putJob", "POST", "/tubes/{tube}/jobs", putNamed, "", aJob, putJob},
+	{"kickTube", "POST", "/tubes/{tube}/kick", manageNamed, "", little, kickTube},
+	{"pauseTube", "POST", "/tubes/{tube}/pause", manageNamed, "", little, pauseTube},
+	{"resumeTube", "POST", "/tubes/{tube}/resume", manageNamed, "", little, resumeTube},
+	{"clearTube", "POST", "/tubes/{tube}/clear", manageNamed, "", little, clearTube},
+	{"moveJobs", "POST", "/tubes/{tube}/move", manageBoth, "", little, moveJobs},
+	{"startTask", "POST", "/tubes/{tube}/tasks", manageNamed, "", aList, startTask},
+	{"searchTube", "GET", "/tubes/{tube}/search", bodiesNamed, "state text regexp pointer equals cursor limit", little, searchTube},
+	{"exportTube", "GET", "/tubes/{tube}/export", bodiesNamed, "state text regexp pointer equals", little, exportTube},
+	{"importTube", "POST", "/tubes/{tube}/import", putNamed, "", aLotOfJobs, importJobs},
 
-	{"getJob", "GET", "/jobs/{job}", statsOfJob, false, little, getJob},
-	{"getBody", "GET", "/jobs/{job}/body", peekOfJob, false, little, getBody},
-	{"changeJob", "PATCH", "/jobs/{job}", manageOfJob, true, little, changeJob},
-	{"copyJob", "POST", "/jobs/{job}/copy", bodyOfJob, true, little, copyJob},
-	{"deleteJob", "DELETE", "/jobs/{job}", deleteOfJob, true, little, deleteJob},
-	{"moveJob", "POST", "/jobs/{job}/move", manageOfJob, true, little, moveJob},
-	{"kickJob", "POST", "/jobs/{job}/kick", manageOfJob, true, little, kickJob},
-	{"buryJob", "POST", "/jobs/{job}/bury", manageOfJob, true, little, buryJob},
-	{"releaseJob", "POST", "/jobs/{job}/release", manageOfJob, true, little, releaseJob},
+	{"getJob", "GET", "/jobs/{job}", statsOfJob, "", little, getJob},
+	{"getBody", "GET", "/jobs/{job}/body", peekOfJob, "", little, getBody},
+	{"changeJob", "PATCH", "/jobs/{job}", manageOfJob, "", little, changeJob},
+	{"copyJob", "POST", "/jobs/{job}/copy", bodyOfJob, "", little, copyJob},
+	{"deleteJob", "DELETE", "/jobs/{job}", deleteOfJob, "", little, deleteJob},
+	{"moveJob", "POST", "/jobs/{job}/move", manageOfJob, "", little, moveJob},
+	{"kickJob", "POST", "/jobs/{job}/kick", manageOfJob, "", little, kickJob},
+	{"buryJob", "POST", "/jobs/{job}/bury", manageOfJob, "", little, buryJob},
+	{"releaseJob", "POST", "/jobs/{job}/release", manageOfJob, "", little, releaseJob},
 
-	{"listConnections", "GET", "/connections", statsEverywhere, false, little, listConnections},
-	{"getConnection", "GET", "/connections/{connection}", statsEverywhere, false, little, getConnection},
-	{"closeConnection", "DELETE", "/connections/{connection}", manageEverywhere, true, little, closeConnection},
+	{"listConnections", "GET", "/connections", statsEverywhere, "tube q waiting holding cursor limit", little, listConnections},
+	{"getConnection", "GET", "/connections/{connection}", statsEverywhere, "", little, getConnection},
+	{"closeConnection", "DELETE", "/connections/{connection}", manageEverywhere, "", little, closeConnection},
 
-	{"drain", "POST", "/drain", manageEverywhere, true, little, drain},
-	{"undrain", "POST", "/undrain", manageEverywhere, true, little, undrain},
-	{"getJournal", "GET", "/journal", peekEverywhere, false, little, getJournal},
-	{"rewriteJournal", "POST", "/journal/rewrite", manageEverywhere, true, little, rewriteJournal},
+	{"drain", "POST", "/drain", manageEverywhere, "", little, drain},
+	{"undrain", "POST", "/undrain", manageEverywhere, "", little, undrain},
+	{"getJournal", "GET", "/journal", peekEverywhere, "", little, getJournal},
+	{"rewriteJournal", "POST", "/journal/rewrite", manageEverywhere, "", little, rewriteJournal},
 }

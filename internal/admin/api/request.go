@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -26,6 +27,10 @@ type request struct {
 	http *http.Request
 	who  *access.Identity
 
+	other *otherServer                         // that is to do it; nil: this one
+	tubes func(tell func(*surveyedTube)) error // the tubes of another server; nil: those of this one
+	work  *tasks                               // of the server
+
 	control *http.ResponseController
 
 	// What the path names, as far as it does.
@@ -33,6 +38,8 @@ type request struct {
 	job        uint64
 	connection uint64
 	task       uint64
+
+	query url.Values // of the parameters that the operation has
 
 	notes   []any    // for the audit: names and values
 	refused []string // the tubes on which rights are lacking, for the log
@@ -51,7 +58,7 @@ func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 	switch {
 	case refused != nil:
 		return refused
-	case err != nil && r.op.changes:
+	case err != nil && r.op.changes():
 		return problemf(http.StatusInternalServerError, "it is done, but could not be written to the journal: a restart may undo it; the log of the server has the reason")
 	}
 	return nil
@@ -101,6 +108,9 @@ func each[T any](r *request, list []T, tell func(e *engine.Engine, now int64, x 
 // permitted asks for the rights that an operation needs, unless they are on the tube of a job,
 // which only a turn knows, or on a tube that is yet to be read from the body.
 func (r *request) permitted() error {
+	if r.other != nil {
+		return r.other.permitted(r)
+	}
 	switch r.op.need.Place {
 	case rights.TubeOfJob:
 		return nil
@@ -181,22 +191,22 @@ func decodeProblem(err error) error {
 	return errNoObject
 }
 
-// query reads the parameters after the path. Those that the operation does not have are
+// parseQuery reads the parameters after the path. Those that the operation does not have are
 // an error, for they are misspelt most likely.
-func (r *request) query(names ...string) (url.Values, error) {
-	values, err := url.ParseQuery(r.http.URL.RawQuery)
-	if err != nil {
-		return nil, problemf(http.StatusBadRequest, "the query is not well-formed")
+func (r *request) parseQuery() (err error) {
+	if r.query, err = url.ParseQuery(r.http.URL.RawQuery); err != nil {
+		return problemf(http.StatusBadRequest, "the query is not well-formed")
 	}
-	for name, all := range values {
+	names := strings.Fields(r.op.takes)
+	for name, values := range r.query {
 		if !slices.Contains(names, name) {
-			return nil, problemf(http.StatusBadRequest, "there is no parameter %.40q: want %q", name, names)
+			return problemf(http.StatusBadRequest, "there is no parameter %.40q: %s takes %q", name, r.op.id, names)
 		}
-		if len(all) > 1 {
-			return nil, problemf(http.StatusBadRequest, "the parameter %s is there twice", name)
+		if len(values) > 1 {
+			return problemf(http.StatusBadRequest, "the parameter %s is there twice", name)
 		}
 	}
-	return values, nil
+	return nil
 }
 
 const (
@@ -205,36 +215,30 @@ const (
 	maxConnections = 1000   // each may have a hundred long names
 )
 
-// pageQuery reads the parameters of a list: those by name, with cursor and limit, and how
-// long the page may be.
-func (r *request) pageQuery(most int, names ...string) (query url.Values, n int, err error) {
-	if query, err = r.query(append(names, "cursor", "limit")...); err == nil {
-		n, err = limit(query, most)
-	}
-	return query, n, err
-}
-
 // badCursor is the answer to a cursor that came with no page.
 func badCursor() error {
 	return problemf(http.StatusBadRequest, "cursor: want what a page has as next, or nothing")
 }
 
 // limit reads how long a page may be.
-func limit(query url.Values, most int) (int, error) {
-	text := query.Get("limit")
+func (r *request) limit(most int) (int, error) { return r.number("limit", defaultLimit, 1, most) }
+
+// number reads a parameter that is a number; other: if it is left out.
+func (r *request) number(name string, other, least, most int) (int, error) {
+	text := r.query.Get(name)
 	if text == "" {
-		return defaultLimit, nil
+		return other, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return 0, problemf(http.StatusBadRequest, "limit: want a number from 1 to %d", most)
+	if err != nil || n < least || n > most {
+		return 0, problemf(http.StatusBadRequest, "%s: want a number from %d to %d", name, least, most)
 	}
 	return n, nil
 }
 
-// parseBool reads a parameter that is true or false; empty: false.
-func parseBool(name, text string) (bool, error) {
-	switch text {
+// isTrue reads a parameter that is true or false; false: if it is left out.
+func (r *request) isTrue(name string) (bool, error) {
+	switch r.query.Get(name) {
 	case "", "false":
 		return false, nil
 	case "true":
@@ -263,6 +267,14 @@ type reply struct {
 	stream   func(w http.ResponseWriter) // writes the body, and its headers
 }
 
+// A Taker is a http.ResponseWriter within the process, to which a value that a GET is answered with can be handed as it is, and
+// not as JSON. It may keep the value.
+type Taker interface {
+	http.ResponseWriter
+	// Take reports whether it has taken the value. Nothing is written then.
+	Take(body any) bool
+}
+
 func (rep *reply) write(w http.ResponseWriter, h *http.Request) {
 	if rep.location != "" {
 		w.Header().Set("Location", rep.location)
@@ -282,6 +294,9 @@ func (rep *reply) write(w http.ResponseWriter, h *http.Request) {
 	case rep.body == nil:
 		w.WriteHeader(rep.status)
 	case h.Method == http.MethodGet || h.Method == http.MethodHead:
+		if t, ok := w.(Taker); ok && t.Take(rep.body) {
+			return
+		}
 		writeTagged(w, h, rep.body)
 	default:
 		writeJSON(w, "application/json", rep.status, rep.body)

@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,15 +36,15 @@ func searchAll(r *request) (reply, error) { return r.searchJobs(nil) }
 // searchJobs looks for jobs by their bodies, in some tubes; nil: in all of which the client may
 // see the bodies.
 func (r *request) searchJobs(tubes []string) (reply, error) {
-	query, n, err := r.pageQuery(maxLimit, append([]string{"state"}, searchNames...)...)
+	n, err := r.limit(maxLimit)
 	if err != nil {
 		return reply{}, err
 	}
-	states, match, err := parseSearch(query)
+	states, match, err := r.jobSearch()
 	if err != nil {
 		return reply{}, err
 	}
-	at, err := parseSearchCursor(query.Get("cursor"))
+	at, err := parseSearchCursor(r.query.Get("cursor"))
 	if err != nil {
 		return reply{}, err
 	}
@@ -190,24 +189,17 @@ func (c *searchCursor) seek(w *jobWalk, states []engine.State) {
 	}
 }
 
-// parseSearch reads which jobs a query is about.
-func parseSearch(query url.Values) (states []engine.State, match bodyMatch, err error) {
-	if states, err = parseStates(query); err != nil {
-		return nil, nil, err
+// jobSearch reads which jobs are looked for: those in a state, or all, whose bodies match.
+func (r *request) jobSearch() (states []engine.State, match bodyMatch, err error) {
+	states = allStates
+	if r.query.Has("state") {
+		one, err := parseState(r.query.Get("state"), allStates...)
+		if err != nil {
+			return nil, nil, problemf(http.StatusBadRequest, "state: want one of %v, or none for all", allStates)
+		}
+		states = []engine.State{one}
 	}
-	by := searchIn(query)
+	by := searchIn(r.query)
 	match, err = by.match()
 	return states, match, err
-}
-
-// parseStates reads the parameter state; without it: all of them.
-func parseStates(query url.Values) ([]engine.State, error) {
-	if !query.Has("state") {
-		return allStates, nil
-	}
-	one, err := parseState(query.Get("state"), allStates...)
-	if err != nil {
-		return nil, problemf(http.StatusBadRequest, "state: want one of %v, or none for all", allStates)
-	}
-	return []engine.State{one}, nil
 }

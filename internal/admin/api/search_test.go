@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -121,7 +122,7 @@ func TestAttention(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	r.want(200, "GET", "/attention?limit=1", "", &found)
-	if len(found.Findings) != 1 || found.Total != 5 {
+	if kinds := map[string]int{"journal": 1, "unwatched": 1, "buried": 1, "slow": 1, "paused": 1}; len(found.Findings) != 1 || found.Total != 5 || !maps.Equal(found.Kinds, kinds) {
 		t.Errorf("%+v", found)
 	}
 }

@@ -60,7 +60,8 @@ func pauseLeft(t *surveyedTube) int64 {
 
 // trouble puts tubes that need attention first, the worst of them first of all.
 func trouble(t *surveyedTube) (weight int64) {
-	for _, f := range appendTubeFindings(nil, t) {
+	var room [3]Finding // all tubes are asked for a page
+	for _, f := range appendTubeFindings(room[:0], t) {
 		if f.Severity == bad {
 			weight += 1 << 50
 		} else {
@@ -180,21 +181,22 @@ func namePattern(text string) (matches func(name string) bool, err error) {
 
 // searchTubes answers listTubes with an order or a filter. It looks at all tubes, but keeps
 // those of the page only.
-func (r *request) searchTubes(query url.Values, n int, recent bool) (reply, error) {
-	s, err := parseTubeSearch(query)
+func (r *request) searchTubes(n int, recent bool) (reply, error) {
+	s, err := parseTubeSearch(r.query)
 	if err != nil {
 		return reply{}, err
 	}
 	var matching uint64
 	var jobs JobCounts
-	best := firstTubes{search: s, n: n + 1} // one more shows whether there is another page
+	// One more shows whether there is another page.
+	best := firstOf[rankedTube]{n: n + 1, compare: func(a, b rankedTube) int { return s.compare(a.rank, b.rank) }}
 	err = r.survey(func(t *surveyedTube) {
 		if !s.matches(t) {
 			return
 		}
 		matching++
 		jobs.add(t)
-		best.show(t)
+		s.show(&best, t)
 	})
 	if err != nil {
 		return reply{}, err
@@ -202,12 +204,12 @@ func (r *request) searchTubes(query url.Values, n int, recent bool) (reply, erro
 	found := best.sorted()
 	page := Tubes{Tubes: make([]Tube, min(n, len(found))), Matching: &matching, Jobs: &jobs}
 	for i := range page.Tubes {
-		page.Tubes[i] = tubeOf(found[i].name, &found[i].TubeStats)
+		page.Tubes[i] = tubeOf(found[i].rank.name, &found[i].TubeStats)
 	}
 	if len(found) > n {
-		page.Next = s.rank(&found[n-1]).cursor()
+		page.Next = found[n-1].rank.cursor()
 	}
-	if recent {
+	if recent && r.other == nil {
 		r.api.history.addRecent(page.Tubes)
 	}
 	return reply{body: page}, nil
@@ -220,33 +222,18 @@ func (c *JobCounts) add(t *surveyedTube) {
 	c.Buried += t.Buried
 }
 
-// firstTubes keeps the first n tubes in the order of a search, of those that it is shown.
-type firstTubes struct {
-	search *tubeSearch
-	n      int
-	kept   []surveyedTube
-	worst  *rank // of the n first ones that were kept when they were sorted; nil: not yet
+// A rankedTube is a tube with its place in the order.
+type rankedTube struct {
+	rank
+	*surveyedTube
 }
 
-func (f *firstTubes) show(t *surveyedTube) {
-	at := f.search.rank(t)
-	if f.search.after != nil && f.search.compare(at, *f.search.after) <= 0 {
+// show lets the first tubes have another one, if it is after those of the pages before.
+func (s *tubeSearch) show(first *firstOf[rankedTube], t *surveyedTube) {
+	at := s.rank(t)
+	if s.after != nil && s.compare(at, *s.after) <= 0 || !first.wants(rankedTube{rank: at}) {
 		return
 	}
-	if f.worst != nil && f.search.compare(at, *f.worst) >= 0 {
-		return
-	}
-	f.kept = append(f.kept, *t)
-	if len(f.kept) >= 2*f.n {
-		f.sorted()
-		worst := f.search.rank(&f.kept[len(f.kept)-1])
-		f.worst = &worst
-	}
-}
-
-// sorted returns the first ones, in their order.
-func (f *firstTubes) sorted() []surveyedTube {
-	slices.SortFunc(f.kept, func(a, b surveyedTube) int { return f.search.compare(f.search.rank(&a), f.search.rank(&b)) })
-	f.kept = f.kept[:min(f.n, len(f.kept))]
-	return f.kept
+	kept := *t
+	first.show(rankedTube{at, &kept})
 }

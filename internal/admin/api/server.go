@@ -58,9 +58,6 @@ type MemoryFacts struct {
 
 // getServer tells what the server is.
 func getServer(r *request) (reply, error) {
-	if _, err := r.query(); err != nil {
-		return reply{}, err
-	}
 	facts := ServerFacts{Version: r.api.opt.Version}
 	if r.api.opt.Facts != nil {
 		facts = r.api.opt.Facts()

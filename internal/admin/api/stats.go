@@ -57,9 +57,6 @@ type Journal struct {
 }
 
 func getStats(r *request) (reply, error) {
-	if _, err := r.query(); err != nil {
-		return reply{}, err
-	}
 	var s Stats
 	err := r.turn(func(e *engine.Engine, _ int64) error {
 		st, counts := e.Stats(), r.api.opt.Server.Counts()
@@ -102,7 +99,7 @@ func (r *request) setDraining(set func()) (reply, error) {
 		return reply{}, err
 	}
 	set()
-	return reply{status: 204}, nil
+	return reply{status: http.StatusNoContent}, nil
 }
 
 // errNoJournal is the answer to what concerns a journal.
@@ -119,7 +116,7 @@ func rewriteJournal(r *request) (reply, error) {
 		r.api.opt.RewriteJournal()
 		return nil
 	})
-	return reply{status: 202}, err
+	return reply{status: http.StatusAccepted}, err
 }
 
 // seconds returns whole seconds, as all of the protocol's times are.

@@ -55,6 +55,7 @@ type sharedSurvey struct {
 type surveys struct {
 	mu   sync.Mutex
 	last *sharedSurvey // nil: none that is of use
+	size int           // how many tubes the one before had
 }
 
 // forget drops the survey: something has changed, and who has changed it wants to see that.
@@ -83,8 +84,16 @@ func (s *surveys) take(age time.Duration) (one *sharedSurvey, isNew bool) {
 	if s.last != nil && time.Since(s.last.begun) <= age {
 		return s.last, false
 	}
-	s.last = &sharedSurvey{done: make(chan struct{}), begun: time.Now()}
+	s.last = &sharedSurvey{done: make(chan struct{}), begun: time.Now(), tubes: make([]surveyedTube, 0, s.size+s.size/8)}
 	return s.last, true
+}
+
+// complete ends a survey that take has returned as a new one.
+func (s *surveys) complete(one *sharedSurvey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size = len(one.tubes)
+	close(one.done)
 }
 
 type ageKey struct{}
@@ -105,7 +114,7 @@ func (a *API) shared(ctx context.Context, tell func(t *surveyedTube)) error {
 	if isNew {
 		// Others wait for it, so that it does not end when this client goes.
 		a.survey(context.WithoutCancel(ctx), func(t *surveyedTube) { one.tubes = append(one.tubes, *t) })
-		close(one.done)
+		a.surveys.complete(one)
 	}
 	select {
 	case <-one.done:
@@ -120,6 +129,9 @@ func (a *API) shared(ctx context.Context, tell func(t *surveyedTube)) error {
 
 // survey tells of all tubes that the client may see.
 func (r *request) survey(tell func(t *surveyedTube)) error {
+	if r.tubes != nil {
+		return r.tubes(tell)
+	}
 	all := r.who.Meets(statsEverywhere)
 	if r.api.shared(r.http.Context(), func(t *surveyedTube) {
 		if all || r.who.Meets(statsNamed, t.name) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"math"
+	"net/http"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -74,7 +75,7 @@ func moveJobs(r *request) (reply, error) {
 		return reply{}, err
 	}
 	if in.To == r.tube {
-		return reply{}, problemf(400, "to: that is the tube where they are")
+		return reply{}, problemf(http.StatusBadRequest, "to: that is the tube where they are")
 	}
 	if err := r.permittedTo(in.To, r.op.need); err != nil {
 		return reply{}, err

@@ -24,17 +24,25 @@ func startTask(r *request) (reply, error) {
 	if err := job.permitted(); err != nil {
 		return reply{}, err
 	}
-	about := job.describe()
+	return job.begin(func(context.Context) error { return job.all() })
+}
+
+// begin begins a task whose work is done in the background.
+func (t *taskRun) begin(work func(ctx context.Context) error) (reply, error) {
+	about, r := t.describe(), t.request
 	own := *r // the request is over when this is answered
 	own.http, own.notes = r.http.Clone(context.WithoutCancel(r.http.Context())), nil
-	job.request = &own
-	task, begin, err := r.api.tasks.start(own.http.Context(), about, job.run)
+	if r.other != nil {
+		own.note("server", r.other.name)
+	}
+	t.request = &own
+	task, begin, err := r.work.start(own.http.Context(), about, func(ctx context.Context, task *runningTask) { t.run(ctx, task, work) })
 	if err != nil {
 		return reply{}, err
 	}
 	r.after = begin
 	r.note("task", task.ID)
-	r.note("do", in.Do)
+	r.note("do", t.in.Do)
 	return reply{status: http.StatusAccepted, body: task, location: Prefix + "/tasks/" + formatID(task.ID)}, nil
 }
 
@@ -114,10 +122,10 @@ func (t *taskRun) describe() Task {
 }
 
 // run does the task, and says in the log what came of it.
-func (t *taskRun) run(ctx context.Context, task *runningTask) {
+func (t *taskRun) run(ctx context.Context, task *runningTask, work func(ctx context.Context) error) {
 	t.http, t.task = t.http.WithContext(ctx), task
-	err, result := t.work(), "ok"
-	t.api.tasks.change(task, func(one *Task) {
+	err, result := work(ctx), "ok"
+	t.work.change(task, func(one *Task) {
 		one.Ended = time.Now().UTC().Format(time.RFC3339)
 		switch {
 		case err == nil:
@@ -136,13 +144,13 @@ func (t *taskRun) run(ctx context.Context, task *runningTask) {
 	t.record("endTask", result)
 }
 
-// work looks for the jobs first, and then does what is asked for to each: so none is met twice.
-func (t *taskRun) work() error {
+// all looks for the jobs first, and then does what is asked for to each: so none is met twice.
+func (t *taskRun) all() error {
 	ids, err := t.jobs()
 	if err != nil {
 		return err
 	}
-	t.api.tasks.change(t.task, func(one *Task) { one.Status, one.Found = taskWorks, uint64(len(ids)) })
+	t.work.change(t.task, func(one *Task) { one.Status, one.Found = taskWorks, uint64(len(ids)) })
 	return t.turns(func(e *engine.Engine, now int64) (more bool, err error) {
 		done, skipped := uint64(0), make(map[string]uint64)
 		for n := 0; len(ids) > 0 && n < perTurn && (n == 0 || !e.Spent()); n++ {
@@ -157,7 +165,7 @@ func (t *taskRun) work() error {
 			}
 			ids = ids[1:]
 		}
-		t.api.tasks.change(t.task, func(one *Task) {
+		t.work.change(t.task, func(one *Task) {
 			one.Done += done
 			for why, n := range skipped {
 				one.Skipped[why] += n
@@ -186,7 +194,7 @@ func (t *taskRun) jobs() (ids []uint64, err error) {
 				ids = append(ids, slice[i].ID)
 			}
 		}
-		t.api.tasks.change(t.task, func(one *Task) {
+		t.work.change(t.task, func(one *Task) {
 			one.Looked += uint64(len(slice))
 			one.Found = uint64(len(ids))
 		})

@@ -2,10 +2,10 @@ package api
 
 import (
 	"context"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -145,22 +145,21 @@ func (t *tasks) change(task *runningTask, f func(*Task)) {
 // copy returns a task as it is. The caller holds tasks.mu.
 func (task *runningTask) copy() Task {
 	one := task.Task
-	one.Skipped = make(map[string]uint64)
-	for why, n := range task.Skipped {
-		one.Skipped[why] = n
-	}
+	one.Skipped = maps.Clone(task.Skipped)
 	return one
 }
 
 // Close ends the tasks. It is to be called before the queue ends.
-func (a *API) Close() { a.tasks.close() }
+func (a *API) Close() {
+	a.tasks.close()
+	for _, other := range a.others {
+		other.server.close()
+	}
+}
 
 // listTasks tells of the tasks on tubes that the client may manage.
 func listTasks(r *request) (reply, error) {
-	if _, err := r.query(); err != nil {
-		return reply{}, err
-	}
-	t := &r.api.tasks
+	t := r.work
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	page := Tasks{Tasks: []Task{}}
@@ -174,7 +173,7 @@ func listTasks(r *request) (reply, error) {
 
 // findTask returns the task that the path names, if the client may manage its tube.
 func (r *request) findTask() (*runningTask, error) {
-	task := r.api.tasks.find(r.task)
+	task := r.work.find(r.task)
 	if task == nil {
 		return nil, problemf(http.StatusNotFound, "there is no task %d: those that have ended are forgotten after %d others", r.task, tasksKept)
 	}
@@ -183,15 +182,9 @@ func (r *request) findTask() (*runningTask, error) {
 
 // getTask tells of a task, at once or when it has ended.
 func getTask(r *request) (reply, error) {
-	query, err := r.query("wait")
+	wait, err := r.number("wait", 0, 0, longestWait)
 	if err != nil {
 		return reply{}, err
-	}
-	wait := 0
-	if text := query.Get("wait"); text != "" {
-		if wait, err = strconv.Atoi(text); err != nil || wait < 0 || wait > longestWait {
-			return reply{}, problemf(http.StatusBadRequest, "wait: want a number from 0 to %d, in seconds", longestWait)
-		}
 	}
 	task, err := r.findTask()
 	if err != nil {
@@ -204,8 +197,8 @@ func getTask(r *request) (reply, error) {
 	case <-late.C:
 	case <-r.http.Context().Done():
 	}
-	r.api.tasks.mu.Lock()
-	defer r.api.tasks.mu.Unlock()
+	r.work.mu.Lock()
+	defer r.work.mu.Unlock()
 	return reply{body: task.copy()}, nil
 }
 

@@ -26,11 +26,7 @@ func exportAll(r *request) (reply, error) { return r.export(nil) }
 // export streams the jobs of some tubes with their bodies; nil: of all of which the client may see
 // the bodies. Once the stream has begun nothing can be refused: if it cannot go on, the connection ends.
 func (r *request) export(tubes []string) (reply, error) {
-	query, err := r.query(append([]string{"state"}, searchNames...)...)
-	if err != nil {
-		return reply{}, err
-	}
-	states, match, err := parseSearch(query)
+	states, match, err := r.jobSearch()
 	if err != nil {
 		return reply{}, err
 	}
@@ -83,9 +79,6 @@ const (
 // importJobs puts the jobs of a stream: into the tube of the path, or else into those that they name.
 // What was put before something was wrong stays.
 func importJobs(r *request) (reply, error) {
-	if _, err := r.query(); err != nil {
-		return reply{}, err
-	}
 	if kind, _, _ := mime.ParseMediaType(r.http.Header.Get("Content-Type")); kind != ndjson {
 		return reply{}, problemf(http.StatusUnsupportedMediaType, "want a job in JSON on each line: Content-Type: %s", ndjson)
 	}
@@ -187,9 +180,6 @@ func (in *importer) check(j *jobjson.Job) error {
 	return in.permittedOn(putNamed, "the tube "+j.Tube, j.Tube)
 }
 
-// asideDelay is for jobs that are to be buried: nobody gets them before they are.
-const asideDelay = 365 * 24 * 3600 // s
-
 // put puts the batch, in as many turns as that takes.
 func (in *importer) put() error {
 	left := slices.Clone(in.batch)
@@ -210,7 +200,7 @@ func putAgain(e *engine.Engine, now int64, j *jobjson.Job) error {
 	spec := engine.Spec{Pri: j.Priority, Delay: j.DelayAgain(), TTR: j.TTR}
 	buried := j.State == engine.Buried.String()
 	if buried {
-		spec.Delay = asideDelay
+		spec.Delay = max(j.Delay, 1) // so that no worker who waits gets it in this turn
 	}
 	id, o := e.PutInto(now, []byte(j.Tube), spec, j.Bytes())
 	if o == engine.OK && buried {

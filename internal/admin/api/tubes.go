@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/base64"
+	"net/http"
 	"slices"
 	"time"
 
@@ -92,19 +93,20 @@ var inCursor = base64.RawURLEncoding
 // listTubes tells of the tubes that the client may see, by name unless another order or a
 // filter is asked for. The cursor is the name of the last.
 func listTubes(r *request) (reply, error) {
-	query, n, err := r.pageQuery(maxLimit, "sort", "q", "has", "recent")
+	n, err := r.limit(maxLimit)
 	if err != nil {
 		return reply{}, err
 	}
-	recent, err := parseBool("recent", query.Get("recent"))
+	recent, err := r.isTrue("recent")
 	if err != nil {
 		return reply{}, err
 	}
-	if query.Get("sort") != "" || query.Get("q") != "" || query.Get("has") != "" {
-		return r.searchTubes(query, n, recent)
+	if r.query.Get("sort") != "" || r.query.Get("q") != "" || r.query.Get("has") != "" {
+		return r.searchTubes(n, recent)
 	}
-	after, err := inCursor.DecodeString(query.Get("cursor"))
-	if err != nil || inCursor.EncodeToString(after) != query.Get("cursor") {
+	cursor := r.query.Get("cursor")
+	after, err := inCursor.DecodeString(cursor)
+	if err != nil || inCursor.EncodeToString(after) != cursor {
 		return reply{}, badCursor()
 	}
 	var all engine.Names
@@ -154,9 +156,6 @@ func (r *request) namesAfter(all engine.Names, after string, n int) (names []str
 }
 
 func getTube(r *request) (reply, error) {
-	if _, err := r.query(); err != nil {
-		return reply{}, err
-	}
 	var t Tube
 	err := r.turn(func(e *engine.Engine, now int64) error {
 		var ok bool
@@ -175,22 +174,31 @@ func getTube(r *request) (reply, error) {
 }
 
 func (r *request) noTube() error {
-	return problemf(404, "there is no tube %s: a tube is there while it has jobs, or a connection uses or watches it", r.tube)
+	return problemf(http.StatusNotFound, "there is no tube %s: a tube is there while it has jobs, or a connection uses or watches it", r.tube)
 }
 
-func pauseTube(r *request) (reply, error) {
+// pauseSeconds reads how long to pause.
+func (r *request) pauseSeconds() (uint32, error) {
 	var in struct {
 		Seconds *uint32 `json:"seconds"`
 	}
 	if err := r.decode(&in, false); err != nil {
-		return reply{}, err
+		return 0, err
 	}
 	if in.Seconds == nil || *in.Seconds == 0 {
-		return reply{}, problemf(400, "seconds: want how long to pause, 1 or more; resume ends a pause")
+		return 0, problemf(http.StatusBadRequest, "seconds: want how long to pause, 1 or more; resume ends a pause")
 	}
 	r.note("seconds", *in.Seconds)
-	return reply{status: 204}, r.onTube(func(e *engine.Engine, now int64) engine.Outcome {
-		return e.Pause(now, []byte(r.tube), *in.Seconds)
+	return *in.Seconds, nil
+}
+
+func pauseTube(r *request) (reply, error) {
+	seconds, err := r.pauseSeconds()
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusNoContent}, r.onTube(func(e *engine.Engine, now int64) engine.Outcome {
+		return e.Pause(now, []byte(r.tube), seconds)
 	})
 }
 
@@ -198,7 +206,7 @@ func resumeTube(r *request) (reply, error) {
 	if err := r.decode(&struct{}{}, true); err != nil {
 		return reply{}, err
 	}
-	return reply{status: 204}, r.onTube(func(e *engine.Engine, now int64) engine.Outcome {
+	return reply{status: http.StatusNoContent}, r.onTube(func(e *engine.Engine, now int64) engine.Outcome {
 		return e.Resume(now, []byte(r.tube))
 	})
 }

@@ -39,6 +39,10 @@ const (
 	// perPage is how many jobs the engine looks for at once: it keeps 16 bytes for each.
 	perPage = 10_000
 
+	// jobsPerTurn is how many jobs a turn takes at most. A turn of so many is a fifth of a millisecond, and each is followed by a pause
+	// of one: with fewer, a search of a million jobs would be pauses.
+	jobsPerTurn = 500
+
 	// keptBody is the size from which on a body need not be copied; see engine.Job.Keep.
 	keptBody = 128 << 10
 )
@@ -58,8 +62,8 @@ func placesOf(tubes []string, states []engine.State) []place {
 // not reached yet.
 func (w *jobWalk) next(e *engine.Engine, now int64) (more bool) {
 	w.slice, w.arena = w.slice[:0], w.arena[:0]
-	for n := 0; len(w.places) > 0 && len(w.slice) < perTurn && (n == 0 || !e.Spent()); n++ {
-		if n >= perTurn {
+	for n := 0; len(w.places) > 0 && len(w.slice) < jobsPerTurn && (n == 0 || !e.Spent()); n++ {
+		if n >= jobsPerTurn {
 			return true
 		}
 		w.goOn(e, now)

@@ -11,6 +11,7 @@
 //	compare -suite journal -markdown 'beanstalkd -b {dir} -f 0' 'bin/beanpole -b {dir}'
 //	compare -suite scale -only 'memory|due' -jobs 100000 beanstalkd bin/beanpole
 //	compare -suite stalls 'old/beanpole --admin unix:{dir}/admin.socket' 'bin/beanpole --admin unix:{dir}/admin.socket'
+//	compare -suite stalls -only 'kick|clear' -jobs 5000000 -rounds 1 'old/beanpole -b {dir} -f 0' 'bin/beanpole -b {dir} -f 0'
 //
 // Without -suite it runs the one load that the flags describe. Package bench says what the
 // suites are and how they are measured; all of scale takes most of an hour and 4 GB of
@@ -45,7 +46,7 @@ type options struct {
 	only  *regexp.Regexp // nil: all
 
 	markdown, json bool
-	history        string // file
+	save, history  string // files
 
 	responder string // address
 }
@@ -101,6 +102,7 @@ func (opt *options) define(flags *flag.FlagSet) {
 
 	flags.BoolVar(&opt.markdown, "markdown", false, "print tables in Markdown")
 	flags.BoolVar(&opt.json, "json", false, "print JSON, an object a line")
+	flags.StringVar(&opt.save, "save", "", "write JSON to this `FILE` besides, as -json prints it: charts are drawn from that")
 	flags.StringVar(&opt.history, "history", "", "add a line for each load to this CSV `FILE`")
 	flags.StringVar(&opt.responder, "responder", "", "only answer at this `ADDRESS`: the process that shows the ceiling of the load generator")
 }
@@ -183,6 +185,9 @@ func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	reports, err := bench.Run(ctx, o, experiments) // what succeeded is worth printing
 	if history != nil {
 		err = errors.Join(err, bench.WriteHistory(history, reports, bench.ThisMachine(), versionOf(o.B), time.Now()))
+	}
+	if opt.save != "" && len(reports) > 0 && ctx.Err() == nil { // else the figures of before are better than a part of them
+		err = errors.Join(err, bench.Save(opt.save, reports))
 	}
 	return errors.Join(err, opt.print(stdout, reports))
 }

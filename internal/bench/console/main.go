@@ -1,183 +1,147 @@
 // Command console measures the web console of a server with 10,000 tubes and 1,000,000 jobs, while
-// clients use other tubes: how long its pages take and what they weigh, what ten viewers cost the
-// clients, and how long a search in all bodies takes. It prints tables in Markdown.
+// clients use another tube: how long its pages take and what they weigh, what ten viewers cost the
+// clients, how long a search in all bodies takes, and what the console costs when nobody looks. It prints tables in Markdown.
 //
 //	console BEANPOLE
+//
+// If beanstalkd is installed, it is asked for what beanstalk_console asks it for its page of all tubes: a list of them, and the
+// statistics of each. That is what such a page takes at least, without PHP.
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/beanpole-mq/beanpole/internal/bench"
 )
 
-var (
-	tubes  = flag.Int("tubes", 10_000, "`N`, with jobs")
-	jobs   = flag.Int("jobs", 1_000_000, "`N`, in all tubes together")
-	views  = flag.Int("views", 200, "ask for each page `N` times")
-	lasts  = flag.Duration("lasts", 10*time.Second, "measure clients for this `TIME` each")
-	people = flag.Int("viewers", 10, "`N` viewers that look at live pages")
-)
+// options say how much is measured.
+type options struct {
+	tubes, jobs int // in all tubes together
+	views       int // of each page
+	viewers     int
+	lasts       time.Duration // how long clients are measured each, and servers without any
+}
 
 func main() {
+	var opt options
+	flag.IntVar(&opt.tubes, "tubes", 10_000, "`N` tubes with jobs")
+	flag.IntVar(&opt.jobs, "jobs", 1_000_000, "`N` jobs, in all tubes together")
+	flag.IntVar(&opt.views, "views", 200, "ask for each page `N` times")
+	flag.DurationVar(&opt.lasts, "lasts", 4*time.Second, "measure clients for this `TIME` each, and servers without any")
+	flag.IntVar(&opt.viewers, "viewers", 10, "`N` viewers that look at live pages")
 	flag.Parse()
-	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: console [options] BEANPOLE")
+	if flag.NArg() != 1 || opt.tubes < 1 || opt.jobs < opt.tubes || opt.views < 1 || opt.lasts <= 0 || opt.viewers < 1 {
+		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(context.Background(), flag.Arg(0)); err != nil {
+	if err := opt.run(context.Background(), os.Stdout, flag.Arg(0)); err != nil {
 		fmt.Fprintln(os.Stderr, "console:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, beanpole string) error {
+func (opt *options) run(ctx context.Context, w io.Writer, beanpole string) error {
+	s, err := opt.start(ctx, beanpole)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	other, err := opt.start(ctx, beanpole)
+	if err != nil {
+		return err
+	}
+	defer other.stop()
+	if err := opt.pages(ctx, w, s); err != nil {
+		return err
+	}
+	if err := opt.besides(ctx, w); err != nil {
+		return err
+	}
+	if err := opt.watched(ctx, w, s, other); err != nil {
+		return err
+	}
+	if err := opt.searches(ctx, w, s); err != nil {
+		return err
+	}
+	return opt.idle(ctx, w, beanpole)
+}
+
+// A site is a server with its admin listener.
+type site struct {
+	http.Client
+	*bench.Process
+	stop func()
+}
+
+// start starts a server, and puts the jobs.
+func (opt *options) start(ctx context.Context, beanpole string, args ...string) (*site, error) {
+	s, err := startEmpty(ctx, append([]string{beanpole, "-l", "127.0.0.1", "-p", "{port}", "--admin", "unix:{dir}/admin"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := fill(ctx, s.Addr, opt.tubes, opt.jobs); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func startEmpty(ctx context.Context, command ...string) (*site, error) {
 	dir, err := os.MkdirTemp("", "console")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	server := bench.Server{Command: []string{beanpole, "-l", "127.0.0.1", "-p", "{port}", "--admin", "unix:{dir}/admin"}}
+	server := bench.Server{Command: command}
 	p, err := server.Start(ctx, dir)
 	if err != nil {
-		return err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	defer p.Stop()
-	if err := fill(p.Addr, *tubes, *jobs); err != nil {
-		return err
-	}
-	s := &site{http.Client{Transport: &http.Transport{
+	s := &site{Process: p, stop: func() {
+		p.Stop()
+		os.RemoveAll(dir)
+	}}
+	s.Transport = &http.Transport{
 		DisableCompression: true, // it is weighed as it comes
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "admin"))
 		},
-	}}}
-	for _, print := range []func(context.Context, *site, string) error{pages, viewers, search} {
-		if err := print(ctx, s, p.Addr); err != nil {
-			return err
-		}
 	}
-	return nil
+	return s, nil
 }
 
-// A site is the admin listener of the server.
-type site struct{ http.Client }
-
-// get asks for a page, compressed, and returns how long it is.
-func (s *site) get(ctx context.Context, path string, body func(io.Reader) error) (size int64, err error) {
+// get asks for a page, compressed, and hands it to a function.
+func (s *site) get(ctx context.Context, path string, body func(io.Reader) error) error {
 	r, err := http.NewRequestWithContext(ctx, "GET", "http://localhost"+path, nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	r.Header.Set("Accept-Encoding", "gzip")
 	answer, err := s.Do(r)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s: %s", path, answer.Status)
+		return fmt.Errorf("%s: %s", path, answer.Status)
 	}
-	if body != nil {
-		return 0, body(answer.Body)
-	}
-	return io.Copy(io.Discard, answer.Body)
+	return body(answer.Body)
 }
 
-func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 3)
-}
-
-// pages asks for each page many times, one after the other, while clients use the queue.
-func pages(ctx context.Context, s *site, addr string) error {
-	fmt.Printf("| page | compressed, kB | p50, ms | p99, ms |\n|---|--:|--:|--:|\n")
-	stop := observe(addr)
-	defer stop()
-	for _, page := range []struct{ name, path string }{
-		{"overview", ""}, {"tubes, most ready first", "tubes"}, {"tubes, problems first", "tubes?sort=-trouble"}, {"tubes by a pattern", "tubes?q=tenant-7*"},
-		{"a tube", "tube/tenant-7"}, {"a job", "job/77"}, {"connections", "connections"}, {"activity", "activity"}, {"server", "server"},
-	} {
-		h := newHistogram()
-		var size int64
-		for range *views {
-			began := time.Now()
-			n, err := s.get(ctx, "/console/"+page.path, nil)
-			if err != nil {
-				return err
-			}
-			h.RecordValue(time.Since(began).Microseconds())
-			size = n
-		}
-		fmt.Printf("| %s | %.1f | %.1f | %.1f |\n", page.name, float64(size)/1000, float64(h.ValueAtQuantile(50))/1000, float64(h.ValueAtQuantile(99))/1000)
+// beanstalkd is the real one, or empty if it is not installed.
+func beanstalkd() string {
+	path, err := exec.LookPath("beanstalkd")
+	if err != nil {
+		return ""
 	}
-	fmt.Println()
-	return nil
-}
-
-// viewers measures the clients while nobody looks, and while some look at live pages; three times
-// each, in turn.
-func viewers(ctx context.Context, s *site, addr string) error {
-	alone, watched := newHistogram(), newHistogram()
-	for range 3 {
-		stop := observe(addr)
-		time.Sleep(*lasts / 3)
-		alone.Merge(stop())
-		ctx, cancel := context.WithCancel(ctx)
-		for i := range *people {
-			view := []string{"/console/", "/console/tubes", "/console/tubes%3Fsort=-trouble", "/console/tube/tenant-7"}[i%4]
-			go s.get(ctx, "/console/events?view="+view, nil)
-		}
-		stop = observe(addr)
-		time.Sleep(*lasts / 3)
-		watched.Merge(stop())
-		cancel()
-	}
-	fmt.Printf("| commands of 8 clients | p50, ms | p99, ms |\n|---|--:|--:|\n")
-	for _, row := range []struct {
-		name string
-		h    *hdrhistogram.Histogram
-	}{{"nobody looks", alone}, {fmt.Sprintf("%d live viewers", *people), watched}} {
-		fmt.Printf("| %s | %.2f | %.2f |\n", row.name, float64(row.h.ValueAtQuantile(50))/1000, float64(row.h.ValueAtQuantile(99))/1000)
-	}
-	fmt.Println()
-	return nil
-}
-
-// search looks for the last job of all, and notes when the first answer and when the job was there.
-func search(ctx context.Context, s *site, addr string) error {
-	fmt.Printf("| search in all bodies | first answer, s | all, s | clients' p99 meanwhile, ms |\n|---|--:|--:|--:|\n")
-	for _, one := range []struct{ name, query string }{
-		{"text", "text=nowhere"}, {"regular expression", "regexp=user%5B0-9%5D%2B%24"}, {"JSON pointer", "pointer=/n&equals=-1"},
-	} {
-		stop := observe(addr)
-		began := time.Now()
-		var first, all time.Duration
-		for cursor := ""; ; {
-			var page struct{ Next string }
-			_, err := s.get(ctx, "/api/v1/search?"+one.query+"&cursor="+cursor, func(r io.Reader) error { return json.NewDecoder(r).Decode(&page) })
-			if err != nil {
-				return err
-			}
-			if all = time.Since(began); first == 0 {
-				first = all
-			}
-			if cursor = page.Next; cursor == "" {
-				break
-			}
-		}
-		h := stop()
-		fmt.Printf("| %s | %.2f | %.2f | %.2f |\n", one.name, first.Seconds(), all.Seconds(), float64(h.ValueAtQuantile(99))/1000)
-	}
-	return nil
+	return path
 }

@@ -64,7 +64,9 @@ func (m model) View() string {
 	for len(lines) < m.height-1 {
 		lines = append(lines, "")
 	}
-	lines = append(lines[:max(0, m.height-1)], m.foot())
+	// The last cell of the screen stays empty. After a screen has become smaller, the rest of the old one is erased from the
+	// cursor on, which would stand on that cell.
+	lines = append(lines[:max(0, m.height-1)], ansi.Truncate(m.foot(), max(0, m.width-1), ""))
 	for i, line := range lines {
 		lines[i] = ansi.Truncate(line, m.width, "")
 	}

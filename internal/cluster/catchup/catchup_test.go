@@ -224,7 +224,7 @@ func TestDonorReplaced(t *testing.T) {
 		q.work(r)
 	}
 	d := q.donor()
-	d.Pause = func() { q.broker.Replace(func() *engine.Engine { return engine.New(engine.Options{}) }) }
+	d.Pause = func() { q.broker.Replace(func(*engine.Engine) *engine.Engine { return engine.New(engine.Options{}) }) }
 	if _, err := Send(t.Context(), io.Discard, d); !errors.Is(err, errReplaced) {
 		t.Errorf("with another engine: %v", err)
 	}

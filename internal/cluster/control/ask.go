@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
@@ -17,7 +18,7 @@ func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (rep
 	if err != nil {
 		return reply, err
 	}
-	var errs []error
+	var why []string
 	for _, addr := range slices.Compact(append([]string{d.Listen}, d.Contacts...)) {
 		text, err := transport.Request(ctx, d.Credentials, addr, 0, body)
 		if _, answered := errors.AsType[transport.Refusal](err); answered {
@@ -26,9 +27,9 @@ func Ask[Reply any](ctx context.Context, d *directory.Directory, r Request) (rep
 		if err == nil {
 			return reply, json.Unmarshal(text, &reply)
 		}
-		errs = append(errs, err)
+		why = append(why, err.Error())
 	}
-	return reply, fmt.Errorf("no member of the cluster answers: %w", errors.Join(errs...))
+	return reply, fmt.Errorf("no member of the cluster answers; does its server run? (%s)", strings.Join(why, "; "))
 }
 
 // Join asks the member at an address to be admitted with a token, as a member that listens at another

@@ -7,20 +7,24 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
 // What can be asked for.
 const (
-	DoStatus   = "status"   // the answer is a Status
+	DoStatus   = "status"   // the answer is a status.Cluster
 	DoAdd      = "add"      // a member: ID, Address; InPlaceOf if not 0. The answer is a cluster.Group
 	DoRemove   = "remove"   // the member ID
 	DoTransfer = "transfer" // the leadership to the member ID; 0: whoever is best
+	DoCensus   = "census"   // a step of a comparison at the member ID: Census
+	DoSettings = "settings" // the Settings of who asks are compared with the leader's. The answer has the names of those that differ
 )
 
 // A Request is what is asked for.
@@ -29,26 +33,11 @@ type Request struct {
 	ID        uint64 `json:"id,omitempty"`
 	Address   string `json:"address,omitempty"`
 	InPlaceOf uint64 `json:"in_place_of,omitempty"`
+	IfThere   bool   `json:"if_there,omitempty"`  // to remove who is not a member is no error
 	PassedOn  bool   `json:"passed_on,omitempty"` // by a member that does not lead
-}
 
-// A Status is what one member knows of the cluster.
-type Status struct {
-	Members []MemberStatus `json:"members"`
-	Leader  uint64         `json:"leader"` // 0: nobody
-	Term    uint64         `json:"term"`
-	Quorum  bool           `json:"quorum"` // a majority is heard
-}
-
-// A MemberStatus is what is known of a member.
-type MemberStatus struct {
-	ID        uint64       `json:"id"`
-	Address   string       `json:"address"`
-	Role      cluster.Role `json:"role"`
-	Reachable bool         `json:"reachable"`
-	Applied   uint64       `json:"applied"` // the last entry that it has, of those that are committed
-	Lag       uint64       `json:"lag"`     // committed entries that it does not have
-	Version   string       `json:"version"` // "": not known
+	Census   *CensusRequest    `json:"census,omitempty"`
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // A Member is what is asked of a [cluster.Member].
@@ -58,9 +47,10 @@ type Member interface {
 	Watch() <-chan struct{}
 	Group() cluster.Group
 	Add(ctx context.Context, added raftlog.Member) error
-	Replace(ctx context.Context, old uint64, added raftlog.Member) error
 	Remove(ctx context.Context, id uint64) error
 	Transfer(ctx context.Context, to uint64) error
+	BeginCensus(due int64) (c *cluster.Census, from uint64, err error)
+	EndCensus(c *cluster.Census)
 }
 
 // A Transport passes requests on; see [transport.Transport].
@@ -68,11 +58,14 @@ type Transport interface {
 	Request(ctx context.Context, id uint64, body []byte) ([]byte, error)
 }
 
-// A Control answers what is asked of a member. Its fields are static.
+// A Control answers what is asked of a member. Its exported fields are static.
 type Control struct {
 	Member    Member
 	Directory *directory.Directory
 	Transport Transport
+
+	census   censusDesk
+	settings settingsDesk
 }
 
 // Request answers another member, or a command.
@@ -81,22 +74,39 @@ func (c *Control) Request(ctx context.Context, from uint64, body []byte) ([]byte
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("not a request: %w", err)
 	}
+	if r.Do == DoSettings {
+		return json.Marshal(c.settings.take(from, r.Settings))
+	}
 	reply, err := c.do(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, forPeople(err)
 	}
 	return json.Marshal(reply)
 }
 
+// forPeople returns an error whose text does not have the name of the package that it is from.
+func forPeople(err error) error { return plain{err} }
+
+type plain struct{ error }
+
+func (e plain) Error() string { return strings.ReplaceAll(e.error.Error(), "cluster: ", "") }
+
+func (e plain) Unwrap() error { return e.error }
+
 func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
-	if r.Do == DoStatus {
+	switch r.Do {
+	case DoStatus:
 		return c.status(ctx, r)
+	case DoCensus:
+		return c.takeCensus(ctx, r)
 	}
 	for {
 		reply, err := c.try(ctx, r)
 		if !errors.Is(err, errAgain) {
 			return reply, err
 		}
+		// Who was to be removed may have been, unless the change has not even begun.
+		r.IfThere = r.IfThere || !errors.Is(err, cluster.ErrBusy)
 		select {
 		case <-time.After(againPause):
 		case <-ctx.Done():
@@ -106,7 +116,7 @@ func (c *Control) do(ctx context.Context, r Request) (reply any, err error) {
 }
 
 // errAgain is wrapped by errors that pass: another change is under way, which may be that a member that has caught up
-// votes; or the leader does not answer, in whose place there will be another one.
+// votes; or the leader does not answer, or has just ceased to lead, in whose place there will be another one.
 var errAgain = errors.New("nothing was changed; try again")
 
 // againPause is how long a change waits before it is tried again.
@@ -118,15 +128,16 @@ func (c *Control) try(ctx context.Context, r Request) (reply any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if lead.Leader == c.Directory.ID || r.PassedOn {
+	isHere, passes := lead.Leader == c.Directory.ID || r.PassedOn, false
+	if isHere {
 		reply, err = c.change(ctx, r)
-		if errors.Is(err, cluster.ErrBusy) {
-			err = fmt.Errorf("%w: %w", errAgain, err)
-		}
-		return reply, err
+		passes = errors.Is(err, cluster.ErrBusy)
+	} else {
+		reply, err = c.passOn(ctx, lead.Leader, r)
+		_, refused := errors.AsType[transport.Refusal](err)
+		passes = err != nil && !refused
 	}
-	reply, err = c.passOn(ctx, lead.Leader, r)
-	if _, refused := errors.AsType[transport.Refusal](err); err != nil && !refused {
+	if passes || errors.Is(err, cluster.ErrNotLeader) && !r.PassedOn {
 		err = fmt.Errorf("%w: %w", errAgain, err)
 	}
 	return reply, err
@@ -188,7 +199,11 @@ func (c *Control) passOn(ctx context.Context, leader uint64, r Request) (reply j
 // remove removes a member. A leader that is to be removed lets another one lead before.
 func (c *Control) remove(ctx context.Context, r Request) (reply any, err error) {
 	if r.ID != c.Directory.ID || len(c.Member.Group().Members) == 1 {
-		return struct{}{}, c.Member.Remove(ctx, r.ID)
+		err := c.Member.Remove(ctx, r.ID)
+		if r.IfThere && errors.Is(err, cluster.ErrNotMember) {
+			err = nil
+		}
+		return struct{}{}, err
 	}
 	if err := c.transfer(ctx, 0); err != nil {
 		return nil, err
@@ -205,6 +220,9 @@ const transferTries = 4
 
 // transfer lets another member lead.
 func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
+	if to == c.Directory.ID && c.Member.Lead().Office != 0 {
+		return nil // it leads already
+	}
 	for range transferTries {
 		if err = c.Member.Transfer(ctx, to); !errors.Is(err, cluster.ErrDeclined) {
 			return err
@@ -221,52 +239,27 @@ func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
 }
 
 // Status returns what this member knows.
-func (c *Control) Status() (Status, error) {
+func (c *Control) Status() (status.Cluster, error) {
 	known, err := c.Member.Status()
 	if err != nil {
-		return Status{}, err
+		return status.Cluster{}, err
 	}
-	s := Status{Leader: known.Leader, Term: known.Term, Quorum: known.Quorum, Members: []MemberStatus{}}
-	for _, m := range known.Members {
-		s.Members = append(s.Members, MemberStatus{
-			ID: m.ID, Address: m.Address, Role: m.Role, Reachable: m.Reachable, Applied: m.Applied, Lag: m.Lag, Version: m.Version,
-		})
+	s := known.Cluster
+	if s.Members = slices.Clone(s.Members); known.Leader == known.Self {
+		for i := range s.Members {
+			if m := &s.Members[i]; m.ID != known.Self {
+				m.Differs = c.settings.of(m.ID)
+			}
+		}
 	}
 	return s, nil
 }
 
 // add adds a member, and returns when it is a learner.
 func (c *Control) add(ctx context.Context, r Request) (cluster.Group, error) {
-	added := raftlog.Member{ID: r.ID, Address: r.Address}
-	if r.InPlaceOf == 0 {
-		err := c.Member.Add(ctx, added)
-		return c.Member.Group(), err
-	}
-	replaced := make(chan error, 1)
-	go func() { // #nosec G118 -- it goes on until the new member, which is to start after the answer, has caught up
-		ctx, cancel := context.WithTimeout(context.Background(), replaceTimeout)
-		defer cancel()
-		replaced <- c.Member.Replace(ctx, r.InPlaceOf, added)
-	}()
-	for {
-		changed := c.Member.Watch()
-		g := c.Member.Group()
-		if slices.ContainsFunc(g.Members, func(m raftlog.Member) bool { return m.ID == r.ID }) {
-			return g, nil
-		}
-		select {
-		case <-changed:
-		case err := <-replaced:
-			return c.Member.Group(), err
-		case <-ctx.Done():
-			return g, ctx.Err()
-		}
-	}
+	err := c.Member.Add(ctx, raftlog.Member{ID: r.ID, Address: r.Address, Replaces: r.InPlaceOf})
+	return c.Member.Group(), err
 }
-
-// replaceTimeout is how long a new member may take to catch up before somebody has to remove the one that it
-// replaces.
-const replaceTimeout = 24 * time.Hour
 
 // A joinRequest is what somebody asks who has a token.
 type joinRequest struct {
@@ -308,7 +301,7 @@ func (c *Control) Join(ctx context.Context, _ net.Addr, body []byte) ([]byte, er
 	}
 	reply, err := c.do(ctx, Request{Do: DoAdd, ID: j.ID, Address: r.Listen, InPlaceOf: r.InPlaceOf})
 	if err != nil {
-		return nil, fmt.Errorf("%w (the token is used up; make another)", err)
+		return nil, fmt.Errorf("%w (the token is used up; make another)", forPeople(err))
 	}
 	switch g := reply.(type) {
 	case cluster.Group:

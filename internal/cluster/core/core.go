@@ -30,7 +30,7 @@ type Log interface {
 type Options struct {
 	ID      uint64           // of this member, not 0
 	Applied raftlog.Position // up to here the journal has every fact
-	Torn    bool             // the log lost its end when it was opened: see the package comment
+	Torn    bool             // the log lost its end when it was opened, or earlier: see the package comment
 
 	Tick          time.Duration // 60 ms
 	ElectionTicks int           // without a leader, before a member stands; 10
@@ -99,6 +99,10 @@ type Core struct {
 	lease    lease
 	gate     gate
 
+	hard *raftpb.HardState          // as Raft has it
+	owed bool                       // no Write has it: only its commit is new
+	late map[uint64]*raftpb.Message // by member: what is sent at the next tick at the latest
+
 	work Work
 }
 
@@ -137,7 +141,7 @@ func New(log Log, o Options) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
 	}
-	c := &Core{opt: o, log: log, node: node, applied: applied, confDone: state.ConfIndex, conf: state.Conf}
+	c := &Core{opt: o, log: log, node: node, applied: applied, confDone: state.ConfIndex, conf: state.Conf, hard: state.Hard, late: map[uint64]*raftpb.Message{}}
 	c.gate.torn = o.Torn
 	c.gate.heard = map[uint64]raftlog.Position{}
 	c.look()
@@ -163,6 +167,7 @@ func (l startLog) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 // Tick says that about Options.Tick has passed. Ticks that were missed are not made up for.
 func (c *Core) Tick(now int64) {
 	c.gate.ticks++
+	c.sendLate()
 	switch {
 	case c.lead == 0 && c.isAlone():
 		if c.state == raft.StateFollower {
@@ -317,7 +322,11 @@ func (c *Core) didChange(e *raftpb.Entry) {
 	cc := confChange(e)
 	c.confDone, c.confAsk = e.GetIndex(), false
 	c.conf = c.node.ApplyConfChange(cc)
-	c.work.Group = &Group{Conf: c.conf, Index: e.GetIndex(), Context: cc.GetContext()}
+	context := cc.GetContext()
+	if before := c.work.Group; len(context) == 0 && before != nil {
+		context = before.Context
+	}
+	c.work.Group = &Group{Conf: c.conf, Index: e.GetIndex(), Context: context}
 }
 
 // confChange returns the change of configuration of an entry.

@@ -45,7 +45,8 @@
 // A vote is a promise not to lose what was acknowledged. A member whose log had a torn tail when
 // it was opened may have lost something, so it takes no part in elections until a leader has
 // brought it up to an index that was the leader's after this start, or until it has heard from
-// every voter where its log ends ([Core.Heard]), and nobody's log goes further than the candidate's.
+// every voter where its log ends ([Core.Heard]), and nobody's log goes further than the candidate's. [Core.Torn] says how long
+// that must outlive a restart: the next start finds no torn tail any more.
 //
 // # Members
 //

@@ -44,25 +44,33 @@ var adversaries = []struct {
 		w.readAt(old)
 	}},
 	{"a vote before its sync", twoVotes},
-	{"a cut tail votes", func(w *world, old *member, others []*member) {
-		// A put is acknowledged by the leader and one other. That one loses the end of its log, the leader
-		// is away, and the third never heard of it.
-		w.part(old, others[1])
-		before := w.acknowledged
-		old.do(0, func() { old.ask(put) })
-		for w.acknowledged == before {
-			w.run(w.now + ms/4)
-		}
-		w.damaged = others[0].id
-		others[0].crash(true, true)
-		old.crash(true, false)
+	{"a cut tail votes", func(w *world, old *member, others []*member) { cutTail(w, old, others, 1) }},
+	{"a cut tail votes after another start", func(w *world, old *member, others []*member) { cutTail(w, old, others, 2) }},
+}
+
+// A put is acknowledged by the leader and one other. That one loses the end of its log, the leader is away, and the third
+// never heard of it.
+func cutTail(w *world, old *member, others []*member, starts int) {
+	w.part(old, others[1])
+	before := w.acknowledged
+	old.do(0, func() { old.ask(put) })
+	for w.acknowledged == before {
+		w.run(w.now + ms/4)
+	}
+	w.damaged = others[0].id
+	others[0].crash(true, true)
+	old.crash(true, false)
+	others[0].restart()
+	for range starts - 1 { // these find no torn tail
+		w.run(w.now + w.rng.Int64N(500*ms))
+		others[0].crash(true, false)
 		others[0].restart()
-		w.run(w.now + 5*second)
-		clear(w.cut)
-		old.restart()
-		w.run(w.now + 3*second)
-		w.audit()
-	}},
+	}
+	w.run(w.now + 5*second)
+	clear(w.cut)
+	old.restart()
+	w.run(w.now + 3*second)
+	w.audit()
 }
 
 // A member votes for two candidates of a term, if the power goes after it has answered the first and before

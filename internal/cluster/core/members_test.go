@@ -17,7 +17,7 @@ var memberSeedsFlag = flag.Uint64("core.memberseeds", 40, "how many seeds TestMe
 // regroup records the roles of the members.
 func (m *member) regroup(g *Group) {
 	w := m.w
-	record := func() { w.must(m.log.SetGroup(g.Conf, g.Index, nil)) }
+	record := func() { w.must(m.log.SetGroup(g.Conf, g.Index, nil, 0)) }
 	if w.plant == "roles are recorded after a cut" {
 		m.do(second, record)
 	} else {
@@ -49,7 +49,7 @@ func (w *world) welcome(id uint64, g *Group) {
 	m.disk.Mkdir("d")
 	w.members = append(w.members, m)
 	m.open()
-	w.must(m.log.SetGroup(g.Conf, g.Index, nil))
+	w.must(m.log.SetGroup(g.Conf, g.Index, nil, 0))
 	w.must(m.log.Sync())
 	m.boot(false)
 }

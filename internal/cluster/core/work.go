@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -36,7 +38,7 @@ type Apply struct {
 type Group struct {
 	Conf    *raftpb.ConfState
 	Index   uint64
-	Context []byte // of the change
+	Context []byte // of the change or, if that has none, of the one before in the same Work
 }
 
 // Idle reports whether there is nothing to do.
@@ -52,11 +54,13 @@ func (c *Core) Work() Work {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
 				c.number(m.GetEntries())
-				c.work.Write = append(c.work.Write, writeOf(m))
+				if w := c.writeOf(m); !w.isEmpty() {
+					c.work.Write = append(c.work.Write, w)
+				}
 			case raft.LocalApplyThread:
 				c.work.Apply = append(c.work.Apply, Apply{Entries: m.GetEntries(), Responses: m.GetResponses()})
 			default:
-				c.work.Send = append(c.work.Send, m)
+				c.send(m)
 			}
 		}
 		for _, r := range ready.ReadStates {
@@ -81,12 +85,43 @@ func (c *Core) number(entries []*raftpb.Entry) {
 	}
 }
 
-func writeOf(m *raftpb.Message) Write {
+// writeOf returns what is to be written. What is committed is no promise: it is written only beside something else.
+func (c *Core) writeOf(m *raftpb.Message) Write {
 	w := Write{Entries: m.GetEntries(), Responses: m.GetResponses()}
+	promise := len(w.Entries) > 0
 	if m.GetTerm() != 0 || m.GetCommit() != 0 || m.GetVote() != 0 {
-		w.Hard = &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}
+		promise = promise || m.GetTerm() != c.hard.GetTerm() || m.GetVote() != c.hard.GetVote()
+		c.hard, c.owed = &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}, true
+	}
+	if c.owed && promise {
+		w.Hard, c.owed = c.hard, false
 	}
 	return w
+}
+
+func (w *Write) isEmpty() bool { return w.Hard == nil && len(w.Entries)+len(w.Responses) == 0 }
+
+// send hands over a message. An append without entries tells a follower what is committed, or asks it where its log ends.
+// It waits for the next append to that member, which does both, or for the next tick.
+func (c *Core) send(m *raftpb.Message) {
+	if m.GetType() == raftpb.MsgApp {
+		if len(m.GetEntries()) == 0 {
+			c.late[m.GetTo()] = m
+			return
+		}
+		delete(c.late, m.GetTo())
+	}
+	c.work.Send = append(c.work.Send, m)
+}
+
+// sendLate sends what has waited, unless it is of a term that is over.
+func (c *Core) sendLate() {
+	for _, id := range slices.Sorted(maps.Keys(c.late)) {
+		if m := c.late[id]; m.GetTerm() == c.term {
+			c.work.Send = append(c.work.Send, m)
+		}
+	}
+	clear(c.late)
 }
 
 // look notices what has changed: a term, a leader, an office.

@@ -158,6 +158,29 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// A server that redeems one token does not remove another one that a command is just writing; what stays
+// unwritten goes when the token would.
+func TestTokenBeingWritten(t *testing.T) {
+	d := begin(t, t.TempDir())
+	half := d.tokenFile("another")
+	if err := writeFile(half, nil); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	if err := d.Redeem("unknown", now); !errors.Is(err, ErrToken) {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(half); err != nil {
+		t.Errorf("the token was removed: %v", err)
+	}
+	if err := d.Redeem("unknown", now.Add(TokenLife+time.Minute)); !errors.Is(err, ErrToken) {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an hour later: %v", err)
+	}
+}
+
 // Of many who redeem a token at the same time one succeeds.
 func TestTokenOnce(t *testing.T) {
 	d := begin(t, t.TempDir())

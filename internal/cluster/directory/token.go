@@ -80,7 +80,8 @@ func (d *Directory) tokenFile(secret string) string {
 	return filepath.Join(d.path(tokensDir), hex.EncodeToString(sum[:]))
 }
 
-// forgetTokens removes tokens that have expired, and files that are none.
+// forgetTokens removes tokens that have expired, and files that are none; one that is young may be a token
+// that is just being written.
 func (d *Directory) forgetTokens(now time.Time) error {
 	entries, err := os.ReadDir(d.path(tokensDir))
 	if err != nil {
@@ -96,7 +97,14 @@ func (d *Directory) forgetTokens(now time.Time) error {
 			return fmt.Errorf("directory: %w", err)
 		}
 		end, err := time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
-		if err == nil && now.Before(end) {
+		if err != nil {
+			info, err := e.Info()
+			if err != nil {
+				continue // it has just been removed
+			}
+			end = info.ModTime().Add(TokenLife)
+		}
+		if now.Before(end) {
 			continue
 		}
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -16,6 +16,7 @@
 package entry
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -39,8 +40,14 @@ const (
 	headLength = 1 + 8
 )
 
-// Level is the highest level that this program knows, and the one that it writes.
-const Level = 1
+const (
+	// Level is the highest level that this program knows.
+	Level = 1
+
+	// Written is the level in use: the one of the entries that this program writes. It follows Level in a later version, so that
+	// members of two versions that come one after the other understand each other while one replaces the other.
+	Written = 1
+)
 
 // wanted is how many bytes an entry has at most, unless it has a single change.
 const wanted = 1 << 20
@@ -48,7 +55,7 @@ const wanted = 1 << 20
 // A Builder collects the changes of a turn.
 type Builder struct {
 	done [][]byte
-	open []byte // head without stamp, and items
+	open []byte // head without stamp, and items; reused
 	head []byte // scratch
 }
 
@@ -68,8 +75,11 @@ func (b *Builder) Add(c *engine.Change, epoch int64) {
 }
 
 func (b *Builder) close() {
-	b.done = append(b.done, b.open)
-	b.open = nil // Raft keeps the entry
+	if len(b.open) > wanted { // one large change
+		b.done, b.open = append(b.done, b.open), nil
+		return
+	}
+	b.done, b.open = append(b.done, bytes.Clone(b.open)), b.open[:0] // Raft keeps the entry
 }
 
 // Entries returns the entries of all that was added, and forgets that. stamp is the cluster's time in ns since 1970.
@@ -80,14 +90,14 @@ func (b *Builder) Entries(stamp int64) [][]byte {
 	entries := b.done
 	b.done = nil
 	for _, e := range entries {
-		e[0] = Level
+		e[0] = Written
 		binary.LittleEndian.PutUint64(e[1:], uint64(stamp))
 	}
 	return entries
 }
 
 // Reset forgets what was added.
-func (b *Builder) Reset() { b.done, b.open = nil, nil }
+func (b *Builder) Reset() { b.done, b.open = nil, b.open[:0] }
 
 var (
 	// ErrUnknown is wrapped by the error of Decode for an entry of a level, or with an item, that this program does not know.
@@ -111,7 +121,7 @@ func Stamp(data []byte) (int64, error) {
 	if len(data) < headLength {
 		return 0, fmt.Errorf("%w: it has %d bytes", ErrInvalid, len(data))
 	}
-	if data[0] != Level {
+	if data[0] == 0 || data[0] > Level {
 		return 0, fmt.Errorf("%w: level %d", ErrUnknown, data[0])
 	}
 	return int64(binary.LittleEndian.Uint64(data[1:])), nil

@@ -25,17 +25,40 @@ func (m *member) takeOffice() {
 	if m.decides == 0 && !m.spoilt && m.office != 0 {
 		m.decides = m.office
 		m.executed, m.execs = [boxSize]fact{}, 0
+		m.undone, m.ownTo, m.kept = false, 0, 0
+	}
+}
+
+// loseOffice is the end of an office in the core. What was decided in it and is not committed may never be.
+func (m *member) loseOffice(planted string) {
+	if m.office != 0 && m.decides == m.office {
+		m.ownTo = 0
+		if m.owns > 0 {
+			m.ownTo = m.own[m.owns-1]
+		}
+		m.undone = m.ownTo > m.commit || m.execs > m.owns && planted != "what waits for the loop counts as committed"
+	}
+	m.office = 0
+}
+
+// reserve lets a turn hand out a job. That is no fact.
+func (w *world) reserve(m, job int) {
+	if a := &w.s.members[m]; a.decides != 0 && w.s.reserves > 0 && a.engine[job] == ready {
+		w.step("%d reserves job %d", m, job)
+		w.next.reserves--
+		w.next.members[m].engine[job] = reserved
+		w.done()
 	}
 }
 
 // execute lets a turn do something to a job.
 func (w *world) execute(m, job int, kind fact) {
 	a := &w.s.members[m]
-	here := a.engine[job] == ready || a.engine[job] == buried
+	here := a.engine[job].isThere()
 	switch {
 	case job > 0 && a.engine[job-1] == never, // ids go up
 		a.decides == 0 || w.s.facts == 0 || a.letters == boxSize || a.execs == boxSize,
-		kind == put && a.engine[job] != never, kind == bury && a.engine[job] != ready, kind == del && !here:
+		kind == put && a.engine[job] != never, kind == bury && (!here || a.engine[job] == buried), kind == del && !here:
 		return
 	}
 	f := factOf(job, kind)
@@ -44,7 +67,7 @@ func (w *world) execute(m, job int, kind fact) {
 	w.next.facts--
 	n.engine.apply(f)
 	if a.office != a.decides { // Append sees that, and the turn fails
-		n.depose(w.planted)
+		n.depose(true)
 	} else {
 		n.executed[n.execs] = f
 		n.execs++
@@ -58,18 +81,15 @@ func (m *member) post(l letter) {
 	m.letters++
 }
 
-// depose notes that the engine has done what may never have been.
-func (m *member) depose(planted string) {
-	m.decides, m.spoilt = 0, true
-	if planted == "the engine is kept when the office ends" {
-		m.spoilt = false
-	}
+// depose notes that the office of the engine is over. undone: it has done what was not even proposed.
+func (m *member) depose(undone bool) {
+	m.decides, m.spoilt, m.undone = 0, true, m.undone || undone
 }
 
 func (w *world) notice(m int) {
 	if a := &w.s.members[m]; a.decides != 0 && a.office != a.decides {
 		w.step("%d sees that its office is over", m)
-		w.next.members[m].depose(w.planted)
+		w.next.members[m].depose(false)
 		w.done()
 	}
 }
@@ -103,7 +123,8 @@ func (w *world) readLetter(m int, refused bool) {
 	case refused:
 		w.next.refusals--
 		if w.planted != "a refused proposal leaves a hole" {
-			n.office, n.resigned = 0, true
+			n.loseOffice(w.planted)
+			n.resigned = true
 		}
 	case inForce && a.owns < boxSize:
 		n.append(entry{a.term, l.fact})
@@ -113,18 +134,32 @@ func (w *world) readLetter(m int, refused bool) {
 	w.done()
 }
 
-// rebuild reads the journal into another engine.
-func (w *world) rebuild(m int) {
-	if a := &w.s.members[m]; a.spoilt && a.letters < boxSize {
+// endOffice makes an engine whose office is over one that follows: it reads the journal into another engine, or keeps this one
+// if all that it has done is committed.
+func (w *world) endOffice(m int) {
+	a := &w.s.members[m]
+	if !a.spoilt || a.letters == boxSize {
+		return
+	}
+	if a.undone && w.planted != "the engine is kept when the office ends" {
 		w.step("%d reads its journal again", m)
 		n := &w.next.members[m]
-		n.engine, n.spoilt = a.journal, false
+		n.engine, n.kept = a.journal, 0
 		if w.planted != "a walk goes on over another engine" {
 			w.next.breakWalk(m)
 		}
-		n.post(letter{rebuilt: true})
-		w.done()
+	} else {
+		w.step("%d keeps its engine", m)
+		n := &w.next.members[m]
+		n.kept = a.ownTo
+		if w.planted != "a kept engine keeps its reservations" {
+			n.engine.dropSessions()
+		}
 	}
+	n := &w.next.members[m]
+	n.spoilt, n.undone, n.ownTo = false, false, 0
+	n.post(letter{rebuilt: true})
+	w.done()
 }
 
 // checkReplies looks at the replies that may go: their entries are committed.

@@ -22,8 +22,8 @@ func (w *world) elect(m, voter int) {
 	for i := range n.members {
 		term = max(term, n.members[i].term)
 	}
-	n.members[m].learn(term + 1)
-	n.members[voter].learn(term + 1)
+	n.members[m].learn(term+1, w.planted)
+	n.members[voter].learn(term+1, w.planted)
 	leader := &n.members[m]
 	leader.leads = true
 	leader.append(entry{term: term + 1})
@@ -31,9 +31,10 @@ func (w *world) elect(m, voter int) {
 }
 
 // learn tells a member of a term. The core's office is over; the turn does not know yet.
-func (m *member) learn(term uint8) {
+func (m *member) learn(term uint8, planted string) {
 	if term > m.term {
-		m.term, m.leads, m.office, m.resigned, m.barriers = term, false, 0, false, 1
+		m.loseOffice(planted)
+		m.term, m.leads, m.resigned, m.barriers = term, false, false, 1
 		m.own, m.owns = [boxSize]uint8{}, 0
 	}
 }
@@ -63,7 +64,7 @@ func (w *world) copyLog(leader, follower int) {
 	}
 	w.step("copy %d to %d", leader, follower)
 	n := &w.next.members[follower]
-	n.learn(l.term)
+	n.learn(l.term, w.planted)
 	n.commit = commit
 	if same < l.last {
 		n.log, n.last = l.log, l.last

@@ -29,9 +29,35 @@ type jobState uint8
 const (
 	never jobState = iota
 	ready
+	reserved // in the engine of who decides, and nowhere else
 	buried
 	gone
 )
+
+// isThere reports whether the job exists.
+func (s jobState) isThere() bool { return s == ready || s == reserved || s == buried }
+
+// committed returns the state as facts tell it.
+func (s jobState) committed() jobState {
+	switch s {
+	case reserved:
+		return ready
+	case gone:
+		return never
+	}
+	return s
+}
+
+// dropSessions is engine.DropSessions.
+func (q *queue) dropSessions() {
+	for i := range q {
+		if q[i] == reserved {
+			q[i] = ready
+		}
+	}
+}
+
+func (q *queue) hasReserved() bool { return q[0] == reserved || q[1] == reserved }
 
 // apply is engine.Restore: it decides nothing.
 func (q *queue) apply(f fact) {
@@ -39,10 +65,10 @@ func (q *queue) apply(f fact) {
 		return
 	}
 	job := &q[f.job()]
-	switch here := *job == ready || *job == buried; {
+	switch {
 	case f.kind() == put:
 		*job = ready
-	case f.kind() == bury && here:
+	case f.kind() == bury && job.isThere():
 		*job = buried
 	case f.kind() == del:
 		*job = gone
@@ -52,14 +78,7 @@ func (q *queue) apply(f fact) {
 // equal reports whether clients would see the same.
 func (q queue) equal(other queue) bool {
 	for i := range q {
-		a, b := q[i], other[i]
-		if a == gone {
-			a = never
-		}
-		if b == gone {
-			b = never
-		}
-		if a != b {
+		if q[i].committed() != other[i].committed() {
 			return false
 		}
 	}
@@ -103,6 +122,9 @@ type member struct {
 	engine   queue
 	decides  uint8 // the office in which the engine decides; 0: it follows
 	spoilt   bool
+	undone   bool          // in its last office the engine has done what may never be committed
+	ownTo    uint8         // the last entry of that office
+	kept     uint8         // entries up to here are for the journal only: the engine was kept, and has decided them
 	executed [boxSize]fact // in that office
 	execs    uint8
 	box      [boxSize]letter
@@ -138,14 +160,14 @@ type state struct {
 	commits   uint8
 
 	// What may still happen.
-	terms, facts, crashes, refusals, walks uint8
+	terms, facts, crashes, refusals, walks, reserves uint8
 }
 
 // bounds say how much may happen.
-type bounds struct{ terms, facts, crashes, refusals, walks uint8 }
+type bounds struct{ terms, facts, crashes, refusals, walks, reserves uint8 }
 
 func newState(b bounds) state {
-	return state{terms: b.terms, facts: b.facts, crashes: b.crashes, refusals: b.refusals, walks: b.walks}
+	return state{terms: b.terms, facts: b.facts, crashes: b.crashes, refusals: b.refusals, walks: b.walks, reserves: b.reserves}
 }
 
 // replay returns what the first n committed entries make.

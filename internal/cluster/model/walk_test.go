@@ -5,7 +5,7 @@ package model
 // beginWalk lets a member begin to receive a walk: its next entry is cut at the donor.
 func (w *world) beginWalk(donor, to int) {
 	d, t := &w.s.members[donor], &w.s.members[to]
-	if w.s.walks == 0 || w.s.walk.active || donor == to || d.spoilt || d.applied < d.whole || t.leads || t.last >= d.cut {
+	if w.s.walks == 0 || w.s.walk.active || donor == to || !w.isWhole(d) || t.leads || t.last >= d.cut {
 		return
 	}
 	w.step("a walk over %d for %d begins", donor, to)
@@ -13,20 +13,27 @@ func (w *world) beginWalk(donor, to int) {
 	w.next.walk = walk{active: true, donor: uint8(donor), to: uint8(to), from: d.applied, merged: d.applied}
 	n := &w.next.members[to]
 	n.decides, n.spoilt, n.office = 0, false, 0
+	n.undone, n.ownTo, n.kept = false, 0, 0
 	n.box, n.letters = [boxSize]letter{}, 0
 	w.done()
+}
+
+// isWhole reports whether the engine of a donor is as the log says where the donor is, or has decided what comes after that.
+func (w *world) isWhole(d *member) bool {
+	inFlight := d.decides == 0 && d.applied < d.kept && w.planted != "a kept engine is walked before its journal has it"
+	return !d.spoilt && !inFlight && d.applied >= d.whole
 }
 
 // visit sends the next job.
 func (w *world) visit() {
 	k := w.s.walk
 	d := &w.s.members[k.donor]
-	if !k.active || k.broken || k.place == jobs || d.spoilt {
+	if !k.active || k.broken || k.place == jobs || !w.isWhole(d) {
 		return
 	}
 	w.step("the walk visits job %d", k.place)
-	if job := d.engine[k.place]; job == ready || job == buried {
-		w.next.walk.queue[k.place] = job
+	if job := d.engine[k.place]; job.isThere() {
+		w.next.walk.queue[k.place] = job.committed()
 	}
 	w.next.walk.place++
 	w.done()
@@ -47,7 +54,7 @@ func (w *world) merge() {
 func (w *world) endWalk() {
 	k := w.s.walk
 	d := &w.s.members[k.donor]
-	if !k.active || k.broken || k.place < jobs || d.spoilt {
+	if !k.active || k.broken || k.place < jobs || !w.isWhole(d) {
 		return
 	}
 	until := d.applied

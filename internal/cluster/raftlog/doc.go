@@ -17,9 +17,9 @@
 //
 //	entry  := 1 term index type data          data: to the end of the payload
 //	hard   := 2 term vote commit
-//	group  := 3 cut-index cut-term conf-index length ConfState member*
-//	              member := id number length address      ConfState: as protobuf
-//	starts := 4 n
+//	group  := 3 cut-index cut-term conf-index numbers length ConfState member*
+//	              member := id number replaces length address      ConfState: as protobuf
+//	starts := 4 n [1]                         1: the log's end was cut off, and that is not made good yet
 //	peers  := 5 peer*
 //	              peer := id starts term index
 //
@@ -51,8 +51,8 @@
 // # Goroutines
 //
 // One goroutine, the owner, appends, syncs, cuts and recovers. The methods of
-// [raft.Storage] may be called by another one meanwhile. They wait for an append that is
-// under way, and never for a sync.
+// [raft.Storage] may be called by another one meanwhile. They never wait for the disk, but
+// to read entries that are in sealed segments: then for a write that is under way, too.
 //
 // # Not here
 //

@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"errors"
 	"slices"
 	"sort"
 
@@ -166,20 +167,17 @@ func (l *Log) term(index uint64) (uint64, error) {
 // many that their data and headers together have maxSize bytes.
 func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if lo <= l.state.Cut.Index {
-		return nil, raft.ErrCompacted
+	entries, err := l.recently(lo, hi)
+	l.mu.Unlock()
+	if err != errSealed {
+		return limited(entries, maxSize), err
 	}
-	if hi > l.last.Index+1 {
-		return nil, raft.ErrUnavailable
+	l.owner.Lock() // so nothing changes meanwhile
+	defer l.owner.Unlock()
+	if entries, err = l.recently(lo, hi); err != errSealed { // the log was cut meanwhile, or has lost its end
+		return limited(entries, maxSize), err
 	}
-	first := l.last.Index + 1
-	if len(l.newest) > 0 {
-		first = l.newest[0].GetIndex()
-	}
-	if lo >= first {
-		return limited(entriesOf(l.newest[lo-first:hi-first]), maxSize), nil
-	}
+	first := l.firstRecent()
 	older, err := l.read(lo, min(hi, first), maxSize)
 	if err != nil {
 		return nil, err
@@ -188,6 +186,31 @@ func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 		older = append(older, entriesOf(l.newest[:hi-first])...)
 	}
 	return limited(older, maxSize), nil
+}
+
+// errSealed says that entries are in sealed segments, and not in memory.
+var errSealed = errors.New("raftlog: not in memory")
+
+// recently returns entries that are in memory.
+func (l *Log) recently(lo, hi uint64) ([]*raftpb.Entry, error) {
+	switch first := l.firstRecent(); {
+	case lo <= l.state.Cut.Index:
+		return nil, raft.ErrCompacted
+	case hi > l.last.Index+1:
+		return nil, raft.ErrUnavailable
+	case lo < first:
+		return nil, errSealed
+	default:
+		return entriesOf(l.newest[lo-first : hi-first]), nil
+	}
+}
+
+// firstRecent returns the index of the first entry in memory, or that of the next one that is appended.
+func (l *Log) firstRecent() uint64 {
+	if len(l.newest) > 0 {
+		return l.newest[0].GetIndex()
+	}
+	return l.last.Index + 1
 }
 
 func entriesOf(newest []kept) []*raftpb.Entry {

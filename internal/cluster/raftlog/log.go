@@ -17,6 +17,7 @@ type Options struct {
 	Recent      int64 // bytes of entries that stay in memory; 0 means 32 MiB
 	LogID       uint64
 	Stamp       func() int64 // as wal.Options
+	ReadOnly    bool         // as wal.Options
 }
 
 // A Log keeps the entries and the State of a member. See the package comment for who
@@ -25,8 +26,13 @@ type Log struct {
 	recent      int64 // Options.Recent
 	segmentSize int64 // Options.SegmentSize
 
-	mu    sync.Mutex // over all below, and the wal but for its syncs
-	wal   *wal.Log
+	// owner is held by who writes, while the disk works, too, and mu besides for each change of what is in memory. So
+	// whoever has either may read that, and those who have mu only never wait for the disk.
+	owner   sync.Mutex // over the wal, but for its syncs, and scratch
+	wal     *wal.Log
+	scratch []byte
+
+	mu    sync.Mutex // over all below; locked after owner
 	state State
 	last  Position // the newest entry, or Cut
 
@@ -43,7 +49,6 @@ type Log struct {
 	places   []place
 	confs    []uint64 // indexes of entries that change the configuration
 	segments []segment
-	scratch  []byte
 }
 
 // A kept is an entry in memory, and where its record is.
@@ -73,7 +78,8 @@ const (
 // Found is what Open found beside the State.
 type Found struct {
 	// Torn says that the end of the log was cut off. Nothing shows whether that was a
-	// write under way when the power failed, or whether this member had acknowledged it.
+	// write under way when the power failed, or whether this member had acknowledged it. It is said again at
+	// each start until SetStarts says that it was made good.
 	Torn bool
 }
 
@@ -90,7 +96,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
 	l.segmentSize = opt.SegmentSize
 	l.state.Hard, l.state.Conf = hardState(0, 0, 0), new(raftpb.ConfState)
 	var err error
-	l.wal, err = wal.Open(fsys, dir, wal.Options{SegmentSize: opt.SegmentSize, LogID: opt.LogID, Stamp: opt.Stamp})
+	l.wal, err = wal.Open(fsys, dir, wal.Options{SegmentSize: opt.SegmentSize, LogID: opt.LogID, Stamp: opt.Stamp, ReadOnly: opt.ReadOnly})
 	if err != nil {
 		return nil, Found{}, err
 	}
@@ -102,7 +108,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
 		l.wal.Close()
 		return nil, Found{}, err
 	}
-	var found Found
+	found := Found{Torn: l.state.Torn}
 	for _, t := range report.Torn {
 		found.Torn = found.Torn || !t.Closed
 	}
@@ -167,8 +173,8 @@ func (l *Log) restore(block []decoded) error {
 // After an error of this and of the other methods that write, the log needs Recover; then
 // the same call again does what is left of it.
 func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.owner.Lock()
+	defer l.owner.Unlock()
 	for _, e := range entries {
 		if e.GetIndex() <= l.state.Cut.Index || e.GetIndex() > l.last.Index+1 {
 			panic(fmt.Sprintf("raftlog: entry %d appended to a log from %d to %d", e.GetIndex(), l.state.Cut.Index, l.last.Index))
@@ -177,8 +183,10 @@ func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
 		if err != nil {
 			return err
 		}
-		l.add(e, pos)
-		l.note(pos, e.GetIndex())
+		l.update(func() {
+			l.add(e, pos)
+			l.note(pos, e.GetIndex())
+		})
 	}
 	next, payloads := l.state, [][]byte(nil)
 	if hard != nil {
@@ -187,33 +195,33 @@ func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
 	if err := l.change(next, payloads...); err != nil {
 		return err
 	}
-	l.forget()
+	l.update(l.forget)
 	return nil
 }
 
 // SetGroup records the members and their roles, as they are after the change of configuration at
-// an index; 0 is before any.
-func (l *Log) SetGroup(conf *raftpb.ConfState, index uint64, members []Member) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// an index; 0 is before any. numbers is the highest Number that a member was ever given.
+func (l *Log) SetGroup(conf *raftpb.ConfState, index uint64, members []Member, numbers uint64) error {
+	l.owner.Lock()
+	defer l.owner.Unlock()
 	next := l.state
-	next.Conf, next.ConfIndex, next.Members = conf, index, members
+	next.Conf, next.ConfIndex, next.Members, next.Numbers = conf, index, members, numbers
 	return l.change(next, appendGroup(l.scratch[:0], &next))
 }
 
-// SetStarts records the start counter.
-func (l *Log) SetStarts(n uint64) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// SetStarts records the start counter, and whether the member may still lack what was cut off from the log's end.
+func (l *Log) SetStarts(n uint64, torn bool) error {
+	l.owner.Lock()
+	defer l.owner.Unlock()
 	next := l.state
-	next.Starts = n
-	return l.change(next, appendStarts(l.scratch[:0], n))
+	next.Starts, next.Torn = n, torn
+	return l.change(next, appendStarts(l.scratch[:0], &next))
 }
 
 // SetPeer records what a peer has shown of itself.
 func (l *Log) SetPeer(id uint64, p Peer) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.owner.Lock()
+	defer l.owner.Unlock()
 	next := l.state
 	next.Peers = maps.Clone(next.Peers)
 	if next.Peers == nil {
@@ -227,8 +235,8 @@ func (l *Log) SetPeer(id uint64, p Peer) error {
 // durably. An entry beyond the end of the log makes that the log's end, and so does one of another term than the
 // log's of that index, which others have not agreed on: so a log begins whose journal is ahead of it. No more than the segments before that entry go.
 func (l *Log) Cut(at Position) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.owner.Lock()
+	defer l.owner.Unlock()
 	if at.Index < l.state.Cut.Index {
 		return nil
 	}
@@ -238,7 +246,7 @@ func (l *Log) Cut(at Position) error {
 	if err != nil {
 		return err
 	}
-	if err := l.change(next, appendGroup(nil, &next), appendStarts(nil, next.Starts), appendPeers(nil, next.Peers)); err != nil {
+	if err := l.change(next, appendGroup(nil, &next), appendStarts(nil, &next), appendPeers(nil, next.Peers)); err != nil {
 		return err
 	}
 	for {
@@ -249,7 +257,9 @@ func (l *Log) Cut(at Position) error {
 		if err := l.wal.RemoveOldest(); err != nil {
 			return err
 		}
-		l.segments = slices.DeleteFunc(l.segments, func(s segment) bool { return s.sequence == oldest.Sequence })
+		l.update(func() {
+			l.segments = slices.DeleteFunc(l.segments, func(s segment) bool { return s.sequence == oldest.Sequence })
+		})
 	}
 }
 
@@ -273,27 +283,29 @@ func (l *Log) Beyond(bytes int64) (index uint64) {
 
 // Sync makes everything durable that was appended before.
 func (l *Log) Sync() error {
-	l.mu.Lock()
+	l.owner.Lock()
 	target := l.wal.Target()
-	l.mu.Unlock()
+	l.owner.Unlock()
 	return target.Sync()
 }
 
 // Recover tries to end the failed state that an error of Append or Sync has left; see
 // [wal.Log.Recover]. If it works, everything that was appended is durable.
 func (l *Log) Recover() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.owner.Lock()
+	defer l.owner.Unlock()
 	if l.wal.Flush() == nil && l.wal.Sync() == nil {
 		return nil
 	}
 	moved := map[wal.Pos]wal.Pos{}
 	if err := l.wal.Recover(func(from, to wal.Pos) {
 		moved[from] = to
-		l.note(to, l.highestOf(from.Segment))
+		l.update(func() { l.note(to, l.highestOf(from.Segment)) })
 	}); err != nil {
 		return err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.places = slices.DeleteFunc(l.places, func(p place) bool { _, ok := moved[p.pos]; return ok })
 	for i := range l.newest {
 		if to, ok := moved[l.newest[i].pos]; ok {
@@ -315,8 +327,8 @@ func (l *Log) Prepare() error {
 
 // Close closes the log in an orderly way.
 func (l *Log) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.owner.Lock()
+	defer l.owner.Unlock()
 	return l.wal.Close()
 }
 
@@ -334,6 +346,13 @@ func (l *Log) Last() Position {
 	return l.last
 }
 
+// update changes what is in memory. The caller holds owner.
+func (l *Log) update(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+}
+
 // append appends a record of the parts to the wal.
 func (l *Log) append(head, data []byte) (wal.Pos, error) {
 	l.scratch = head
@@ -347,7 +366,7 @@ func (l *Log) append(head, data []byte) (wal.Pos, error) {
 func (l *Log) record(payload []byte) (wal.Pos, error) {
 	pos, err := l.append(payload, nil)
 	if err == nil {
-		l.note(pos, 0)
+		l.update(func() { l.note(pos, 0) })
 	}
 	return pos, err
 }
@@ -360,9 +379,11 @@ func (l *Log) change(next State, payloads ...[]byte) error {
 			return err
 		}
 	}
-	if next.Cut != l.state.Cut {
-		l.cutAt(next.Cut)
-	}
-	l.state = next
+	l.update(func() {
+		if next.Cut != l.state.Cut {
+			l.cutAt(next.Cut)
+		}
+		l.state = next
+	})
 	return l.wal.Flush()
 }

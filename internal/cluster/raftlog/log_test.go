@@ -110,7 +110,7 @@ func (p *pair) act() func() error {
 		return p.cut()
 	case r < 19:
 		p.step(func(m *model) { m.starts++ })
-		return func() error { return p.log.SetStarts(p.now.starts) }
+		return func() error { return p.log.SetStarts(p.now.starts, false) }
 	default:
 		return p.log.Prepare
 	}
@@ -284,9 +284,9 @@ func TestStateOutlivesCuts(t *testing.T) {
 	p := &pair{t: t, rng: rand.New(rand.NewPCG(1, 1)), fsys: disk, term: 1}
 	p.open()
 	conf := &raftpb.ConfState{Voters: []uint64{1, math.MaxUint64}, Learners: []uint64{9}}
-	members := []Member{{1, 1, "127.0.0.1:1"}, {math.MaxUint64, 2, ""}, {9, 3, "[::1]:9"}}
+	members := []Member{{1, 1, "127.0.0.1:1", 0}, {math.MaxUint64, 2, "", 0}, {9, 3, "[::1]:9", math.MaxUint64}}
 	peer := Peer{Starts: 7, Acknowledged: Position{Index: 8, Term: 9}}
-	if err := errors.Join(p.log.SetGroup(conf, 77, members), p.log.SetPeer(9, peer), p.log.SetStarts(3)); err != nil {
+	if err := errors.Join(p.log.SetGroup(conf, 77, members, 4), p.log.SetPeer(9, peer), p.log.SetStarts(3, true)); err != nil {
 		t.Fatal(err)
 	}
 	segments := func() int { return p.log.wal.Stats().Segments }
@@ -307,7 +307,7 @@ func TestStateOutlivesCuts(t *testing.T) {
 	}
 	p.open()
 	s := p.log.State()
-	if !proto.Equal(s.Conf, conf) || !reflect.DeepEqual(s.Members, members) || s.Peers[9] != peer || s.Starts != 3 || s.ConfIndex != 77 {
+	if !proto.Equal(s.Conf, conf) || !reflect.DeepEqual(s.Members, members) || s.Peers[9] != peer || s.Starts != 3 || !s.Torn || s.ConfIndex != 77 || s.Numbers != 4 {
 		t.Errorf("the state came back as %+v", s)
 	}
 }
@@ -349,8 +349,8 @@ func TestBounds(t *testing.T) {
 func FuzzRecord(f *testing.F) {
 	f.Add(appendEntry(nil, &raftpb.Entry{Index: proto.Uint64(1), Term: proto.Uint64(1)}))
 	f.Add(appendHard(nil, hardState(1, 2, 3)))
-	f.Add(appendGroup(nil, &State{Conf: &raftpb.ConfState{Voters: []uint64{1}}, Members: []Member{{1, 2, "a:1"}}}))
-	f.Add(appendStarts(nil, 300))
+	f.Add(appendGroup(nil, &State{Conf: &raftpb.ConfState{Voters: []uint64{1}}, Members: []Member{{1, 2, "a:1", 3}}, Numbers: 4}))
+	f.Add(appendStarts(nil, &State{Starts: 300, Torn: true}))
 	f.Add(appendPeers(nil, map[uint64]Peer{1: {2, Position{3, 4}}}))
 	f.Add([]byte{9})
 	f.Fuzz(func(t *testing.T, payload []byte) {

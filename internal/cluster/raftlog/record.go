@@ -30,9 +30,10 @@ type Position struct {
 
 // A Member is one of those that keep the queue.
 type Member struct {
-	ID      uint64 // random, never used again
-	Number  uint64 // short, never used again
-	Address string // of its listener for members
+	ID       uint64 // random, never used again
+	Number   uint64 // short, never used again
+	Address  string // of its listener for members
+	Replaces uint64 // the id of the member that goes when this one, a learner yet, gets its vote; 0: none
 }
 
 // A Peer is what this member remembers of another one, so that it notices when that
@@ -48,8 +49,10 @@ type State struct {
 	Conf      *raftpb.ConfState
 	ConfIndex uint64 // the last change of configuration that Conf includes
 	Members   []Member
+	Numbers   uint64   // the highest Number that a member was ever given
 	Cut       Position // entries up to this one are not in the log
 	Starts    uint64   // how often the member was started
+	Torn      bool     // the end of the log was cut off, and it is not known yet that nothing lacks
 	Peers     map[uint64]Peer
 }
 
@@ -71,7 +74,7 @@ func appendHard(dst []byte, h *raftpb.HardState) []byte {
 
 func appendGroup(dst []byte, s *State) []byte {
 	dst = append(dst, kindGroup)
-	for _, v := range [...]uint64{s.Cut.Index, s.Cut.Term, s.ConfIndex} {
+	for _, v := range [...]uint64{s.Cut.Index, s.Cut.Term, s.ConfIndex, s.Numbers} {
 		dst = binary.AppendUvarint(dst, v)
 	}
 	conf, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.Conf)
@@ -80,17 +83,40 @@ func appendGroup(dst []byte, s *State) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(conf)))
 	dst = append(dst, conf...)
-	for _, m := range s.Members {
-		dst = binary.AppendUvarint(dst, m.ID)
-		dst = binary.AppendUvarint(dst, m.Number)
-		dst = binary.AppendUvarint(dst, uint64(len(m.Address)))
+	return AppendMembers(dst, s.Members)
+}
+
+// AppendMembers appends a list of members: of each id, number, the id that it replaces, length of the address (varints), address.
+func AppendMembers(dst []byte, members []Member) []byte {
+	for _, m := range members {
+		for _, v := range [...]uint64{m.ID, m.Number, m.Replaces, uint64(len(m.Address))} {
+			dst = binary.AppendUvarint(dst, v)
+		}
 		dst = append(dst, m.Address...)
 	}
 	return dst
 }
 
-func appendStarts(dst []byte, n uint64) []byte {
-	return binary.AppendUvarint(append(dst, kindStarts), n)
+// ParseMembers is the reverse of AppendMembers.
+func ParseMembers(b []byte) (members []Member, err error) {
+	r := reader{rest: b}
+	for len(r.rest) > 0 {
+		m := Member{ID: r.number(), Number: r.number(), Replaces: r.number()}
+		m.Address = string(r.bytes())
+		members = append(members, m)
+	}
+	if r.bad {
+		return nil, fmt.Errorf("%w: a list of members", errRecord)
+	}
+	return members, nil
+}
+
+func appendStarts(dst []byte, s *State) []byte {
+	dst = binary.AppendUvarint(append(dst, kindStarts), s.Starts)
+	if s.Torn {
+		dst = append(dst, 1)
+	}
+	return dst
 }
 
 func appendPeers(dst []byte, peers map[uint64]Peer) []byte {
@@ -153,17 +179,18 @@ func decodeState(s *State, payload []byte) error {
 		s.Hard = hardState(r.number(), r.number(), r.number())
 	case kindGroup:
 		s.Cut = Position{Index: r.number(), Term: r.number()}
-		s.ConfIndex, s.Conf, s.Members = r.number(), new(raftpb.ConfState), nil
+		s.ConfIndex, s.Numbers, s.Conf = r.number(), r.number(), new(raftpb.ConfState)
 		if err := proto.Unmarshal(r.bytes(), s.Conf); err != nil {
 			return fmt.Errorf("%w: a group: %w", errRecord, err)
 		}
-		for len(r.rest) > 0 {
-			m := Member{ID: r.number(), Number: r.number()}
-			m.Address = string(r.bytes())
-			s.Members = append(s.Members, m)
+		var err error
+		if s.Members, err = ParseMembers(r.rest); err != nil {
+			return err
 		}
+		r.rest = nil
 	case kindStarts:
 		s.Starts = r.number()
+		s.Torn = len(r.rest) > 0 && r.number() == 1
 	case kindPeers:
 		s.Peers = map[uint64]Peer{}
 		for len(r.rest) > 0 {

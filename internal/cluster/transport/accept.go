@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net"
 	"time"
-
-	"github.com/hashicorp/yamux"
 )
 
 // accept accepts connections until Close.
@@ -55,8 +53,15 @@ func (t *Transport) add(nc net.Conn) bool {
 		nc.Close()
 		return false
 	}
-	t.conns[nc] = struct{}{}
+	t.conns[nc] = 0
 	return true
+}
+
+// belongs notes which member a connection belongs to, and ends with its membership.
+func (t *Transport) belongs(nc net.Conn, to uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conns[nc] = to
 }
 
 func (t *Transport) remove(nc net.Conn) {
@@ -70,12 +75,11 @@ func (t *Transport) remove(nc net.Conn) {
 func (t *Transport) handshake(conn *tls.Conn) (from uint64, protocol string, err error) {
 	ctx, cancel := context.WithTimeout(t.ctx, handshakeTimeout)
 	defer cancel()
-	select {
-	case t.rooms <- struct{}{}:
-		defer func() { <-t.rooms }()
-	case <-ctx.Done():
+	leave, err := t.rooms.enter(ctx, conn.RemoteAddr())
+	if err != nil {
 		return 0, "", errors.New("too many connect at the same time")
 	}
+	defer leave()
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return 0, "", err
 	}
@@ -89,14 +93,20 @@ func (t *Transport) serve(conn *tls.Conn) error {
 		return err
 	}
 	switch protocol {
+	case forMessages, forEntries, forClients:
+		t.belongs(conn.NetConn(), from)
+	}
+	switch protocol {
 	case forMessages:
 		err = t.receive(conn, from, maxSmall, silence, true)
 	case forEntries:
 		err = t.receive(conn, from, maxEntries, 0, false)
 	case forClients:
-		err = t.serveClients(conn, from)
+		t.serveClients(conn, from)
 	case forCatchUp:
 		t.opt.CatchUp(from, patient{conn})
+	case forAdmin:
+		t.opt.Admin(from, conn)
 	case forRequest:
 		err = t.answer(conn, func(ctx context.Context, body []byte) ([]byte, error) { return t.opt.Request(ctx, from, body) })
 	case forJoin:
@@ -131,7 +141,7 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 		return err
 	}
 	if err := t.raft.Greet(from, h); err != nil {
-		writeGreeting(conn, greeting{Error: err.Error()})
+		writeGreeting(conn, greeting{Refusal: refuse(err)})
 		return fmt.Errorf("it is refused: %w", err)
 	}
 	own := t.raft.Greeting()
@@ -140,11 +150,15 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 	}
 	conn.SetDeadline(time.Time{})
 	pong := appendFrame(nil, nil)
+	var frame []byte // parseMessage copies what it keeps
 	for {
 		if silent > 0 {
 			conn.SetReadDeadline(time.Now().Add(silent))
 		}
-		frame, err := readFrame(r, most)
+		if cap(frame) > 4*writeSize {
+			frame = nil // it was for a large job
+		}
+		frame, err = readFrameInto(frame, r, most)
 		switch {
 		case err != nil:
 			return ended(err)
@@ -170,20 +184,4 @@ func ended(err error) error {
 		return err
 	}
 	return nil
-}
-
-// serveClients serves the clients that a member passes on.
-func (t *Transport) serveClients(conn *tls.Conn, from uint64) error {
-	session, err := yamux.Server(newBatcher(conn), streamConfig())
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	for {
-		s, err := session.AcceptStream()
-		if err != nil {
-			return nil // it has ended
-		}
-		t.wg.Go(func() { t.opt.Client(from, stream{s}) })
-	}
 }

@@ -16,8 +16,9 @@
 //
 //	messages   votes, heartbeats, acknowledgements; from the one who dials
 //	entries    messages of Raft with entries; from the one who dials
-//	clients    streams for clients, multiplexed by yamux; opened by the one who dials
+//	clients    streams for clients (package mux); opened by the one who dials
 //	catch-up   what a member needs whose entries are not in the log any more
+//	admin      HTTP: requests of the JSON API, which are passed on
 //	request    a question and its answer
 //	join       the same for one who has no certificate yet, but a token
 //
@@ -48,7 +49,7 @@
 // # Goroutines
 //
 // One accepts; one for each connection that was accepted. For each other member one dials, and while it is
-// connected two write and two read. Each connection for clients has those of yamux, and one that writes. Close ends all.
+// connected two write and two read. Each connection for clients has two. Close ends all.
 //
 // # Not here
 //

@@ -28,7 +28,10 @@ var errFrame = errors.New("a frame is longer than it may be")
 
 // readFrame reads a frame of at most so many bytes. What it allocates is at most twice what
 // has arrived.
-func readFrame(r io.Reader, most int) ([]byte, error) {
+func readFrame(r io.Reader, most int) ([]byte, error) { return readFrameInto(nil, r, most) }
+
+// readFrameInto is readFrame with a buffer for the frame, which is used as far as it suffices.
+func readFrameInto(buf []byte, r io.Reader, most int) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
@@ -38,9 +41,9 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", errFrame, length, most)
 	}
 	n := int(length)
-	frame := make([]byte, 0, min(n, grow))
+	frame := slices.Grow(buf[:0], min(n, grow))
 	for len(frame) < n {
-		piece := min(n-len(frame), max(grow, len(frame)))
+		piece := min(n-len(frame), max(cap(frame)-len(frame), grow, len(frame)))
 		at := len(frame)
 		frame = slices.Grow(frame, piece)[:at+piece]
 		if _, err := io.ReadFull(r, frame[at:]); err != nil {
@@ -108,11 +111,11 @@ func withEntries(m *raftpb.Message) bool {
 	return m.GetType() == raftpb.MsgApp || m.GetType() == raftpb.MsgSnap
 }
 
-// A greeting is what both sides of a connection for messages say first, in JSON. With an
-// error there is nothing else to say.
+// A greeting is what both sides of a connection for messages say first, in JSON. After a
+// refusal there is nothing else to say.
 type greeting struct {
-	Hello *cluster.Hello `json:"hello,omitempty"`
-	Error string         `json:"error,omitempty"`
+	Hello   *cluster.Hello `json:"hello,omitempty"`
+	Refusal *Refusal       `json:"refusal,omitempty"`
 }
 
 func writeGreeting(w io.Writer, g greeting) error {
@@ -124,10 +127,38 @@ func writeGreeting(w io.Writer, g greeting) error {
 	return err
 }
 
-// A Refusal is what the other side has said instead of hello, or as the error that is the answer to a request.
-type Refusal string
+// A Refusal is what the other side has said instead of hello, or as the error that is the answer to a request. For
+// errors.Is it is the error of package cluster that its code stands for.
+type Refusal struct {
+	Code string `json:"code,omitempty"` // one of codes, or empty
+	Text string `json:"text"`
+}
 
-func (r Refusal) Error() string { return string(r) }
+// codes are the errors that mean something to the one who is refused. They are part of the protocol between members.
+var codes = map[string]error{
+	"removed":     cluster.ErrRemoved,
+	"not_member":  cluster.ErrNotMember,
+	"rolled_back": cluster.ErrRolledBack,
+	"too_old":     cluster.ErrTooOld,
+	"not_leader":  cluster.ErrNotLeader,
+	"busy":        cluster.ErrBusy,
+	"declined":    cluster.ErrDeclined,
+	"stopped":     cluster.ErrStopped,
+}
+
+// refuse returns what to say of an error.
+func refuse(err error) *Refusal {
+	for code, known := range codes {
+		if errors.Is(err, known) {
+			return &Refusal{code, err.Error()}
+		}
+	}
+	return &Refusal{Text: err.Error()}
+}
+
+func (r Refusal) Error() string { return r.Text }
+
+func (r Refusal) Unwrap() error { return codes[r.Code] }
 
 func readGreeting(r io.Reader) (cluster.Hello, error) {
 	var g greeting
@@ -138,8 +169,8 @@ func readGreeting(r io.Reader) (cluster.Hello, error) {
 	switch {
 	case err != nil:
 		return cluster.Hello{}, err
-	case g.Error != "":
-		return cluster.Hello{}, Refusal(g.Error)
+	case g.Refusal != nil:
+		return cluster.Hello{}, *g.Refusal
 	case g.Hello == nil:
 		return cluster.Hello{}, errors.New("it does not say hello")
 	}

@@ -75,6 +75,9 @@ func (l *link) run() {
 			continue // at once: if nothing listens there any more, the process has ended
 		}
 		l.t.raft.Unreachable(l.id)
+		if refusal, ok := errors.AsType[Refusal](err); ok {
+			l.t.raft.Rejected(l.id, refusal)
+		}
 		if known && errors.Is(err, syscall.ECONNREFUSED) && l.t.opt.Refused != nil {
 			l.t.opt.Refused(l.id, term)
 		}

@@ -3,7 +3,9 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -16,7 +18,7 @@ const requestTimeout = 30 * time.Second
 // The first byte of an answer.
 const (
 	answered = 0 // the rest is the answer
-	failed   = 1 // the rest is the text of an error
+	failed   = 1 // the rest is a Refusal, in JSON
 )
 
 // Request asks the member at an address; id 0 is any member of the cluster. An error that the
@@ -57,7 +59,11 @@ func ask(ctx context.Context, conn *tls.Conn, body []byte) ([]byte, error) {
 	case len(reply) == 0:
 		return nil, errors.New("the answer is empty")
 	case reply[0] == failed:
-		return nil, Refusal(reply[1:])
+		var r Refusal
+		if err := json.Unmarshal(reply[1:], &r); err != nil {
+			return nil, fmt.Errorf("the answer is a refusal that cannot be read: %w", err)
+		}
+		return nil, r
 	}
 	return reply[1:], nil
 }
@@ -72,11 +78,14 @@ func (t *Transport) answer(conn *tls.Conn, do func(ctx context.Context, body []b
 		return err
 	}
 	reply := []byte{answered}
-	if text, err := do(ctx, body); err != nil {
-		reply = append([]byte{failed}, err.Error()...)
-	} else {
-		reply = append(reply, text...)
+	text, err := do(ctx, body)
+	if err != nil {
+		reply[0] = failed
+		if text, err = json.Marshal(refuse(err)); err != nil {
+			return err
+		}
 	}
+	reply = append(reply, text...)
 	if _, err := conn.Write(appendFrame(nil, reply)); err != nil {
 		return err
 	}

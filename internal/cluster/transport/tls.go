@@ -22,9 +22,10 @@ const (
 	forCatchUp  = "beanpole-catch-up/1"
 	forRequest  = "beanpole-request/1"
 	forJoin     = "beanpole-join/1"
+	forAdmin    = "beanpole-admin/1"
 )
 
-var protocols = []string{forMessages, forEntries, forClients, forCatchUp, forRequest, forJoin}
+var protocols = []string{forMessages, forEntries, forClients, forCatchUp, forRequest, forJoin, forAdmin}
 
 // handshakeTimeout is how long connecting may take, and a TLS handshake.
 const handshakeTimeout = 5 * time.Second
@@ -121,6 +122,12 @@ func dialConfig(ctx context.Context, addr string, config *tls.Config) (*tls.Conn
 func explain(err error) error {
 	if strings.Contains(err.Error(), "no application protocol") {
 		return fmt.Errorf("the member there is of another version: %w", err)
+	}
+	if _, isAnother := errors.AsType[x509.HostnameError](err); isAnother {
+		return fmt.Errorf("another member is there now: %w", err)
+	}
+	if _, isStrange := errors.AsType[x509.UnknownAuthorityError](err); isStrange {
+		return fmt.Errorf("what is there is of another cluster: %w", err)
 	}
 	return err
 }

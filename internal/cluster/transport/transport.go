@@ -26,6 +26,8 @@ type Raft interface {
 	Step(m *raftpb.Message)
 	// Unreachable says that messages to a member were lost.
 	Unreachable(id uint64)
+	// Rejected is told that a member has refused this one, and why.
+	Rejected(by uint64, err error)
 }
 
 // Options of a Transport. All but Refused, Term and Logger must be set.
@@ -43,6 +45,9 @@ type Options struct {
 
 	// CatchUp serves a member that needs what is not in the log any more.
 	CatchUp func(from uint64, conn net.Conn)
+
+	// Admin serves the JSON API to another member, until the connection ends.
+	Admin func(from uint64, conn net.Conn)
 
 	// Request answers a request of another member, or of a command beside it.
 	Request func(ctx context.Context, from uint64, body []byte) ([]byte, error)
@@ -63,15 +68,12 @@ type Transport struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	refused rate.Sometimes // connections, for the log
-	rooms   chan struct{}  // one for each handshake under way
+	rooms   *rooms
 
 	mu    sync.Mutex
 	links map[uint64]*link
-	conns map[net.Conn]struct{} // that were accepted
+	conns map[net.Conn]uint64 // that were accepted; if one ends with the membership of a member, that
 }
-
-// maxHandshakes is how many handshakes may be under way. Those who come meanwhile wait.
-const maxHandshakes = 64
 
 // New returns a transport that does nothing before Start.
 func New(opt Options) *Transport {
@@ -79,8 +81,8 @@ func New(opt Options) *Transport {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	t := &Transport{
-		opt: opt, log: opt.Logger, self: opt.Credentials.ID, rooms: make(chan struct{}, maxHandshakes),
-		refused: rate.Sometimes{Interval: time.Second}, links: make(map[uint64]*link), conns: make(map[net.Conn]struct{}),
+		opt: opt, log: opt.Logger, self: opt.Credentials.ID, rooms: newRooms(),
+		refused: rate.Sometimes{Interval: time.Second}, links: make(map[uint64]*link), conns: make(map[net.Conn]uint64),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t
@@ -116,7 +118,7 @@ func (t *Transport) Close() {
 }
 
 // SetMembers says who there is now. Members that are new are connected to, those that are not
-// among them any more are let go.
+// among them any more are let go. Their connections end, so they hear why when they connect again.
 func (t *Transport) SetMembers(members []raftlog.Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,6 +149,11 @@ func (t *Transport) SetMembers(members []raftlog.Member) {
 			delete(t.links, id)
 		}
 	}
+	for c, from := range t.conns {
+		if from != 0 && !now[from] {
+			c.Close()
+		}
+	}
 }
 
 // Send sends messages to other members. It never blocks, and may lose them.
@@ -156,12 +163,6 @@ func (t *Transport) Send(messages []*raftpb.Message) {
 			l.send(m)
 		}
 	}
-}
-
-// Reachable reports whether a member is connected.
-func (t *Transport) Reachable(id uint64) bool {
-	l := t.link(id)
-	return l != nil && l.up.Load()
 }
 
 func (t *Transport) link(id uint64) *link {
@@ -196,6 +197,15 @@ func (t *Transport) CatchUp(ctx context.Context, id uint64) (net.Conn, error) {
 		return nil, err
 	}
 	return dial(ctx, t.opt.Credentials, addr, id, forCatchUp)
+}
+
+// Admin connects to another member, whose Options.Admin gets the other end.
+func (t *Transport) Admin(ctx context.Context, id uint64) (net.Conn, error) {
+	addr, err := t.address(id)
+	if err != nil {
+		return nil, err
+	}
+	return dial(ctx, t.opt.Credentials, addr, id, forAdmin)
 }
 
 // Request asks another member.

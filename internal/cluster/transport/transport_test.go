@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +37,8 @@ type peer struct {
 	ups         ups
 	step        func(*raftpb.Message) // in place of steps; nil: none
 
+	rejected chan error // why another one has refused this one
+
 	mu     sync.Mutex
 	greet  error
 	hellos map[uint64]cluster.Hello
@@ -61,6 +65,13 @@ func (p *peer) Step(m *raftpb.Message) {
 
 func (p *peer) Unreachable(uint64) {}
 
+func (p *peer) Rejected(by uint64, err error) {
+	select {
+	case p.rejected <- err:
+	default:
+	}
+}
+
 func (p *peer) ended(id, term uint64) {
 	if term != 7 {
 		id = 0
@@ -84,7 +95,7 @@ func newPeers(t *testing.T, n int) []*peer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, &peer{credentials: own, address: "127.0.0.1:0", steps: make(chan *raftpb.Message, 100), refused: make(chan uint64, 1), ups: make(ups, 100), hellos: map[uint64]cluster.Hello{}})
+		all = append(all, &peer{credentials: own, address: "127.0.0.1:0", steps: make(chan *raftpb.Message, 100), refused: make(chan uint64, 1), rejected: make(chan error, 1), ups: make(ups, 100), hellos: map[uint64]cluster.Hello{}})
 	}
 	return all
 }
@@ -144,11 +155,17 @@ func run(t *testing.T, n int) []*peer {
 	return peers
 }
 
+// isConnected reports whether a member is connected to another one.
+func (p *peer) isConnected(id uint64) bool {
+	l := p.link(id)
+	return l != nil && l.up.Load()
+}
+
 // connected waits until a member is connected to the others.
 func (p *peer) connected(t *testing.T, peers []*peer) {
 	t.Helper()
 	for _, to := range peers {
-		for to != p && !p.Reachable(to.credentials.ID) {
+		for to != p && !p.isConnected(to.credentials.ID) {
 			select {
 			case <-p.ups:
 			case <-time.After(patience):
@@ -266,7 +283,7 @@ func TestReconnect(t *testing.T) {
 func TestSetMembers(t *testing.T) {
 	peers := run(t, 3)
 	peers[0].SetMembers(members(peers[:2]))
-	if peers[0].Reachable(3) {
+	if peers[0].isConnected(3) {
 		t.Error("a member that was removed is reachable")
 	}
 	if _, err := peers[0].Client(3); err == nil {
@@ -324,6 +341,26 @@ func TestClients(t *testing.T) {
 	wg.Wait()
 }
 
+// A stream whose deadline has passed says so as other connections do, and goes on after that: so a server wakes who reads.
+func TestDeadlineOfStream(t *testing.T) {
+	conn, err := run(t, 2)[0].Client(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	time.AfterFunc(time.Millisecond, func() { conn.SetReadDeadline(time.Unix(1, 0)) })
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the error of a read is %v", err)
+	}
+	conn.SetReadDeadline(time.Time{})
+	if _, err := conn.Write([]byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRequests(t *testing.T) {
 	peers := run(t, 2)
 	ctx := t.Context()
@@ -363,5 +400,35 @@ func TestJoin(t *testing.T) {
 	other := newPeers(t, 1)[0].credentials.CA
 	if _, err := Join(t.Context(), peers[0].address, directory.Fingerprint(other), nil); err == nil || !strings.Contains(err.Error(), "not of the cluster") {
 		t.Errorf("another cluster: %v", err)
+	}
+}
+
+// The connections of a member that is removed end. When it connects again it hears why.
+func TestRemoved(t *testing.T) {
+	peers := run(t, 2)
+	other := peers[1]
+	other.mu.Lock()
+	other.greet = fmt.Errorf("wrapped: %w", cluster.ErrRemoved)
+	other.mu.Unlock()
+	other.SetMembers([]raftlog.Member{{ID: 2, Address: other.address}})
+	select {
+	case err := <-peers[0].rejected:
+		if !errors.Is(err, cluster.ErrRemoved) || err.Error() != other.greet.Error() {
+			t.Errorf("it hears %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not hear that it was removed")
+	}
+}
+
+// What a refusal means survives the way to the other member.
+func TestRefusalCodes(t *testing.T) {
+	for code, err := range codes {
+		if r := refuse(fmt.Errorf("member 7: %w", err)); r.Code != code || !errors.Is(*r, err) || r.Error() != "member 7: "+err.Error() {
+			t.Errorf("%s: %+v", code, r)
+		}
+	}
+	if r := refuse(io.EOF); errors.Is(*r, io.EOF) || r.Text != "EOF" {
+		t.Errorf("%+v", r)
 	}
 }

@@ -117,7 +117,9 @@ func stunnel(t *testing.T, addr string, s side) string {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return background(t, "stunnel", file).await(t, regexp.MustCompile(`bound to (127\.0\.0\.1:\d+)`))[1]
+	l := newLog()
+	background(t, l, "stunnel", file)
+	return l.await(t, regexp.MustCompile(`bound to (127\.0\.0\.1:\d+)`))[1]
 }
 
 // say sends text and returns all that comes back.

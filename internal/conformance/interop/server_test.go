@@ -12,9 +12,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/freeport"
 )
 
-var all = flag.Bool("interop.all", false, "talk to clients of all languages, which must be installed; otherwise to those of Go only")
+var (
+	all      = flag.Bool("interop.all", false, "talk to clients of all languages, which must be installed; otherwise to those of Go only")
+	follower = flag.Bool("interop.follower", false, "let clients talk to a member of a cluster of three that does not lead, and not to a single server")
+)
 
 // patience is how long anything may take that must happen.
 const patience = time.Minute
@@ -33,7 +38,7 @@ func need(t *testing.T, program string) {
 // A server is a process of beanpole.
 type server struct {
 	addrs []string // in the order of its listeners
-	log   *log
+	log   *log     // with -interop.follower also that of the other members
 }
 
 // serve starts a server with a configuration for the length of the test.
@@ -47,18 +52,73 @@ func serve(t *testing.T, config string) *server {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{log: background(t, program, "--config", file)}
-	s.log.await(t, regexp.MustCompile(`msg=ready`))
-	for _, m := range regexp.MustCompile(`msg=listening address=(\S+)`).FindAllStringSubmatch(s.log.String(), -1) {
+	s := &server{log: newLog()}
+	args := []string{"--config", file}
+	if *follower {
+		args = append(args, "-b", joinCluster(t, s.log, program, args))
+	}
+	own := s.run(t, program, args)
+	for _, m := range regexp.MustCompile(`msg=listening address=(\S+)`).FindAllStringSubmatch(own.String(), -1) {
 		s.addrs = append(s.addrs, m[1])
 	}
 	return s
 }
 
-// background runs a program until the end of the test, and returns its log.
-func background(t *testing.T, program string, args ...string) *log {
+// run starts a process until it is ready, and returns its own log.
+func (s *server) run(t *testing.T, program string, args []string) *log {
 	t.Helper()
-	l := newLog()
+	own := newLog()
+	own.all = s.log
+	background(t, own, program, args...)
+	own.await(t, regexp.MustCompile(`msg=ready`))
+	return own
+}
+
+// joinCluster starts two members of a cluster with the same arguments, and returns the directory of a third one.
+func joinCluster(t *testing.T, all *log, program string, args []string) (dir string) {
+	t.Helper()
+	command := func(args ...string) []byte {
+		var text []byte
+		for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // there may be no leader yet
+			var err error
+			if text, err = exec.Command(program, append([]string{"cluster"}, args...)...).Output(); err == nil {
+				return text
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%q: %v", args, err)
+			}
+		}
+	}
+	listen := func() string {
+		port, err := freeport.Reserve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(port.Release)
+		return "127.0.0.1:" + port.String()
+	}
+	home, leader := t.TempDir(), listen()
+	first, token := filepath.Join(home, "0"), filepath.Join(home, "token")
+	command("init", first, "--listen", leader)
+	s := &server{log: all}
+	s.run(t, program, append(args, "-b", first))
+	for i := range 2 {
+		if dir != "" {
+			s.run(t, program, append(args, "-b", dir))
+		}
+		if err := os.WriteFile(token, command("token", first), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dir = filepath.Join(home, fmt.Sprint(i+1))
+		command("status", first)
+		command("join", dir, leader, "--token-file", token, "--listen", listen())
+	}
+	return dir
+}
+
+// background runs a program until the end of the test. What it says is added to its log.
+func background(t *testing.T, l *log, program string, args ...string) {
+	t.Helper()
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = l, l
 	if err := cmd.Start(); err != nil {
@@ -76,7 +136,6 @@ func background(t *testing.T, program string, args ...string) *log {
 			t.Logf("[log of %s]\n%s", filepath.Base(program), l)
 		}
 	})
-	return l
 }
 
 // A log is what a process has written so far.
@@ -84,11 +143,15 @@ type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 	more chan struct{} // closed and replaced when there is more
+	all  *log          // nil, or one that gets the same
 }
 
 func newLog() *log { return &log{more: make(chan struct{})} }
 
 func (l *log) Write(b []byte) (int, error) {
+	if l.all != nil {
+		l.all.Write(b)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.more)

@@ -34,8 +34,9 @@
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       if (!answer.ok && answer.status !== 404) throw new Error(answer.status);
-      replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      $("#moved")?.remove();
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (busy()) { stale = true; pill(); }
+      else { replace(page); $("#moved")?.remove(); }
     } catch { stale = true; }
     setTimeout(() => { loading = false; if (stale) reload(); }, 3000);
   };
@@ -110,6 +111,10 @@
   });
   const count = () => all("[data-count]").forEach((text) => { const n = all("tbody :checked", text.closest("form")).length; text.textContent = n ? n + " selected" : "With the selected"; });
 
+  // A menu closes like one.
+  document.addEventListener("click", (e) => all("details.menu[open]").forEach((m) => m.contains(e.target) || (m.open = false)));
+  document.addEventListener("keydown", (e) => { const m = e.key === "Escape" && $("details.menu[open]"); if (m) { m.open = false; $("summary", m).focus(); } });
+
   // A search goes on by itself until the page is full, as long as one looks.
   const full = 50;
   const further = async (link) => {
@@ -133,17 +138,27 @@
   // Keys.
   let row = -1, prefix = "";
   const rows = () => all("[data-rows] tbody tr");
-  const move = (by) => { const list = rows(); list[row]?.classList.remove("here"); row = Math.max(0, Math.min(list.length - 1, row + by)); list[row]?.classList.add("here"); list[row]?.scrollIntoView({ block: "nearest" }); };
-  const go = (where) => { location.href = "/console/" + where; };
+  const move = (by) => { const list = rows(); list[row]?.classList.remove("here"); row = Math.max(0, Math.min(list.length - 1, row + by)); list[row]?.classList.add("here"); list[row]?.scrollIntoView({ block: "nearest" }); $("td.name a", list[row] ?? document.createElement("p"))?.focus({ preventScroll: true }); };
+  // What a key does to the selected rows, or else to the one that j and k have come to, or else to what the page is about.
+  const act = (...names) => {
+    const form = $("main form[data-confirm]"), button = form && names.map((n) => $("button[value=" + n + "]", form)).find(Boolean);
+    const here = $("tbody .here input[type=checkbox]");
+    if (button && here && !$("tbody :checked", form)) { here.checked = true; count(); }
+    if (button && $("tbody :checked", form)) form.requestSubmit(button);
+    else names.map((n) => $('main a[data-dialog][href*="do=' + n + '&"]')).find(Boolean)?.click();
+  };
+  const go = (where) => { location.href = document.body.dataset.base + where; };
   const click = (selector) => $(selector)?.click();
   const keys = {
     "/": () => { const field = $("[data-search]"); field ? field.focus() : go("tubes"); }, j: () => move(1), k: () => move(-1), "[": () => click("a[data-first]"), "]": () => click("a[data-next]"), " ": () => button.click(), "?": () => $("#keys").showModal(),
     x: () => { const c = $("input[type=checkbox]", rows()[row] ?? document.createElement("p")); if (c) { c.checked = !c.checked; count(); } }, Enter: () => $("td.name a", rows()[row] ?? document.createElement("p"))?.click(),
-    "g o": () => go(""), "g t": () => go("tubes"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"), "g f": () => go("search"),
+    "g o": () => go(""), "g t": () => go("tubes"), "g c": () => go("connections"), "g a": () => go("activity"), "g s": () => go("server"), K: () => act("kick-job", "kick-tube"), B: () => act("bury-job"), D: () => act("delete-job", "clear-tube"), m: () => act("move-job"), p: () => act("pause-tube", "resume-tube"),
+    u: () => all(".crumbs a").pop()?.click(), s: () => { const menu = $(".sites"); if (menu) { menu.open = true; $("a", menu).focus(); } }, "g f": () => go("search"),
   };
+  const isSeen = (e) => e.getClientRects().length > 0; // the field of a dialog that was closed still has the focus, and is not
   document.addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || keep("keys") === "off" || $("dialog[open]") || e.target.matches("input, select, textarea, [contenteditable]")) return;
-    if ((e.key === " " || e.key === "Enter") && e.target.matches("a, button, summary, [tabindex]")) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || keep("keys") === "off" || $("dialog[open]") || isSeen(e.target) && e.target.matches("input:not([type=checkbox]), select, textarea, [contenteditable]")) return;
+    if ((e.key === " " || e.key === "Enter") && e.target.matches("a, button, summary, input, [tabindex]")) return;
     const key = prefix + e.key;
     prefix = e.key === "g" && !prefix ? "g " : "";
     if (keys[key]) { e.preventDefault(); keys[key](); }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,10 +35,16 @@ remove"; its server ends, and its directory is of no use after that.
 				return err
 			}
 			if len(d.Contacts) > 0 {
-				return change(cmd, args[0], control.Request{Do: control.DoRemove, ID: d.ID})
+				// Its server may have ended before it could answer; then another one was asked.
+				return change(cmd, args[0], control.Request{Do: control.DoRemove, ID: d.ID, IfThere: true})
 			}
 			ctx, cancel := withPatience(cmd)
 			defer cancel()
+			if holder, err := command.HolderOf(args[0]); err != nil {
+				return err
+			} else if holder != "" {
+				return command.WithCode(command.ExitJournal, fmt.Errorf("directory %s is used by %s (stop the server first)", args[0], holder))
+			}
 			if err := becomeSingle(ctx, args[0], d); err != nil {
 				return command.WithCode(command.ExitJournal, err)
 			}
@@ -121,8 +126,7 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (id uint64,
 	if joined.Bundle, err = credentials.Bundle(); err != nil {
 		return 0, err
 	}
-	_, err = control.Ask[struct{}](ctx, d, control.Request{Do: control.DoRemove, ID: d.ID})
-	if err != nil && !strings.Contains(err.Error(), cluster.ErrNotMember.Error()) {
+	if _, err := control.Ask[struct{}](ctx, d, control.Request{Do: control.DoRemove, ID: d.ID, IfThere: true}); err != nil {
 		return 0, err
 	}
 	joined.Group, err = control.Ask[cluster.Group](ctx, d, control.Request{Do: control.DoAdd, ID: joined.ID, Address: d.Listen})

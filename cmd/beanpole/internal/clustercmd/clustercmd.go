@@ -36,7 +36,7 @@ func New() *cobra.Command {
 		Short:   "make a cluster, and ask and change who its members are",
 		Long:    long,
 		Example: example,
-	}, newInit(), newToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newLeave(), newRejoin(), newRecover())
+	}, newInit(), newToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newVerify(), newLeave(), newRejoin(), newRecover())
 }
 
 // arguments is for commands that take so many arguments, which are described.

@@ -1,10 +1,12 @@
 package clustercmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -13,26 +15,34 @@ import (
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/cli"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
 func newStatus() *cobra.Command {
-	var asJSON bool
+	var asJSON, isOffline bool
 	var target cli.Target
 	cmd := &cobra.Command{
-		Use:   "status DIR|-a ADDR [--json]",
+		Use:   "status DIR|-a ADDR [--offline] [--json]",
 		Short: "show the members of a cluster, and who leads",
 		Long: `Show the members of the cluster of the member whose directory this is: who leads, which of
 them vote, whether they can be reached, and how many entries of the log they lack. The leader is
 asked if there is one. With -a any member is asked, at its port for clients. The exit
 code is 1 if there is no majority.
+
+With --offline nobody is asked: it shows what the directory has, whose server need not run. The
+members are those that this one knew last. To choose the directory for "beanpole cluster recover",
+take the one whose log ends with the highest term, and of several the one with the highest entry.
 ` + exits,
-		Example:               "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status -a 10.0.0.2:11300",
+		Example:               "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole",
 		DisableFlagsInUseLine: true,
 		Args:                  arguments(0, 1, "one directory, or -a ADDR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isOffline {
+				return showOffline(cmd, args, asJSON)
+			}
 			ctx, cancel := withPatience(cmd)
 			defer cancel()
-			s, err := status(ctx, cmd, args, &target)
+			s, err := ask(ctx, cmd, args, &target)
 			if err != nil {
 				return err
 			}
@@ -47,11 +57,24 @@ code is 1 if there is no majority.
 	}
 	target.Define(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
+	cmd.Flags().BoolVar(&isOffline, "offline", false, "show what the directory has, and ask nobody")
 	return cmd
 }
 
-// status asks the member of a directory or, with -a, one at its port for clients.
-func status(ctx context.Context, cmd *cobra.Command, args []string, target *cli.Target) (s control.Status, err error) {
+// showOffline shows what a directory has.
+func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
+	if len(args) == 0 || cmd.Flags().Changed("addr") {
+		return command.UsageError("--offline wants a directory, and not -a ADDR (see: %s --help)", cmd.CommandPath())
+	}
+	o, err := inspect(args[0])
+	if err != nil {
+		return err
+	}
+	return cmp.Or(o.print(cmd.OutOrStdout(), asJSON), o.verdict())
+}
+
+// ask asks the member of a directory or, with -a, one at its port for clients.
+func ask(ctx context.Context, cmd *cobra.Command, args []string, target *cli.Target) (s status.Cluster, err error) {
 	switch asked := cmd.Flags().Changed("addr"); {
 	case asked == (len(args) > 0):
 		return s, command.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
@@ -60,7 +83,7 @@ func status(ctx context.Context, cmd *cobra.Command, args []string, target *cli.
 		if err != nil {
 			return s, err
 		}
-		return control.Ask[control.Status](ctx, d, control.Request{Do: control.DoStatus})
+		return control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
 	}
 	addr, opt, err := target.Options()
 	if err != nil {
@@ -75,10 +98,10 @@ func status(ctx context.Context, cmd *cobra.Command, args []string, target *cli.
 	if err != nil {
 		return s, err
 	}
-	return control.ReadStats(st.All)
+	return status.ReadStats(st.All)
 }
 
-func printStatus(w io.Writer, s control.Status, asJSON bool) error {
+func printStatus(w io.Writer, s status.Cluster, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(s)
 	}
@@ -94,7 +117,15 @@ func printStatus(w io.Writer, s control.Status, asJSON bool) error {
 		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%d\t%s\n", m.ID, m.Address, m.Role, reachable, m.Applied, m.Lag, version)
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, m := range s.Members {
+		if len(m.Differs) > 0 {
+			fmt.Fprintf(w, "member %d has other settings than the leader, whose count: %s\n", m.ID, strings.Join(m.Differs, ", "))
+		}
+	}
+	return nil
 }
 
 // change asks for something that has no answer.

@@ -14,16 +14,17 @@ import (
 )
 
 // Tables are the tables of a configuration file, which no option can say: listeners
-// that differ from one another, who clients are and what they may do.
+// that differ from one another, who clients are and what they may do, and other servers.
 type Tables struct {
 	Listeners  []listenerTable `toml:"listener,omitempty"`
 	Identities []identityTable `toml:"identity,omitempty"`
 	Rules      []ruleTable     `toml:"rule,omitempty"`
 	Limits     []limitTable    `toml:"limit,omitempty"`
+	Servers    []serverTable   `toml:"console-server,omitempty"`
 }
 
 // tableNames are the names of the tables.
-var tableNames = []string{"listener", "identity", "rule", "limit"}
+var tableNames = []string{"listener", "identity", "rule", "limit", "console-server"}
 
 // settingsOf returns the names that a table may have.
 func settingsOf(table string) []string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
@@ -59,7 +60,7 @@ type inspection struct {
 }
 
 func (ins *inspection) inspect() (err error) {
-	if ins.holder, err = holderOf(ins.dir); err != nil {
+	if ins.holder, err = command.HolderOf(ins.dir); err != nil {
 		return err
 	}
 	if ins.damage, err = findDamage(ins.dir); err != nil {

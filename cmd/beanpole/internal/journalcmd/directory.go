@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -24,34 +23,6 @@ func checkDirectory(dir string) error {
 		return command.WithCode(command.ExitJournal, err)
 	}
 	return nil
-}
-
-// holderOf says which process uses a journal's directory; empty: none. It takes no lock
-// itself, so that it hinders no server, and makes no file.
-func holderOf(dir string) (string, error) {
-	name := filepath.Join(dir, "lock")
-	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return "", command.WithCode(command.ExitJournal, fmt.Errorf("%s is not a regular file: no server will start (move it away)", name))
-	}
-	f, err := os.OpenFile(name, syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // does not block on a FIFO
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", command.WithCode(command.ExitJournal, err)
-	}
-	defer f.Close()
-	// A lock for reading conflicts with a server's lock, which is one for writing.
-	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
-	switch err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); {
-	case err != nil:
-		return "", command.WithCode(command.ExitJournal, fmt.Errorf("ask which process locks %s: %w", f.Name(), err))
-	case lock.Type == syscall.F_UNLCK:
-		return "", nil
-	case lock.Pid <= 0:
-		return "a process of another container", nil
-	}
-	return fmt.Sprintf("process %d", lock.Pid), nil
 }
 
 // isMember reports whether a directory is that of a member of a cluster.
@@ -76,7 +47,7 @@ func rejoin(dir string) string {
 }
 
 // lockJournal takes the lock of a journal for a tool that needs it for itself.
-// Until it is closed, holderOf must not be called: closing any descriptor of the
+// Until it is closed, command.HolderOf must not be called: closing any descriptor of the
 // file gives the lock up.
 func lockJournal(dir string) (io.Closer, error) {
 	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -35,7 +36,7 @@ func retry(dir string, read func() error) error {
 		if err == nil {
 			return nil
 		}
-		holder, lockErr := holderOf(dir)
+		holder, lockErr := command.HolderOf(dir)
 		switch {
 		case lockErr != nil:
 			return lockErr
@@ -51,7 +52,7 @@ func retry(dir string, read func() error) error {
 // which a server was writing at that moment: the records after it came after it was
 // read.
 func isEnd(dir string, err error) bool {
-	holder, lockErr := holderOf(dir)
+	holder, lockErr := command.HolderOf(dir)
 	if lockErr != nil || holder == "" || !errors.Is(err, wal.ErrCorrupt) {
 		return false
 	}
@@ -69,7 +70,7 @@ func findDamage(dir string) (damage []wal.Damage, err error) {
 	if err := retry(dir, check); err != nil || len(damage) == 0 {
 		return nil, err
 	}
-	if holder, err := holderOf(dir); err != nil || holder == "" {
+	if holder, err := command.HolderOf(dir); err != nil || holder == "" {
 		return damage, err
 	}
 	first := damage

@@ -22,6 +22,7 @@ import (
 
 var (
 	shots   = flag.String("shots", "", "write pictures of pages to this `directory`")
+	warm    = flag.Duration("warm", 2*time.Minute, "let clients work for this `time` before pictures are taken")
 	address = flag.String("console", "", "use the console at this `URL`, of a server that runs already, for pictures")
 )
 
@@ -198,7 +199,7 @@ func browse(t *testing.T, options ...chromedp.ExecAllocatorOption) context.Conte
 	options = append(append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WSURLReadTimeout(patience)), options...)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // a test looks at many pages
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
@@ -256,14 +257,38 @@ func picture(ctx context.Context, t *testing.T, url, file string, width int64, t
 	}
 }
 
-// TestScreenshots writes pictures, if it is asked for.
+// keepBusy lets the queue of a shop work on the server until the test ends, and returns when that has gone on for -warm.
+func keepBusy(t *testing.T, s *server) {
+	t.Helper()
+	demo := filepath.Join(t.TempDir(), "demo")
+	build := exec.Command("go", "build", "-o", demo, "./internal/demo")
+	build.Dir = "../../../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(demo, s.port)
+	cmd.Stderr = testLog{t}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	time.Sleep(*warm) // the charts are of the last ten minutes
+}
+
+// TestScreenshots writes pictures, if it is asked for:
+//
+//	go test -run TestScreenshots -timeout 1h -warm 11m -shots DIR
+//
+// Those of doc/ are console-overview.png and -dark.png, console-tubes-dark.png and console-search.png.
 func TestScreenshots(t *testing.T) {
 	if *shots == "" {
 		t.Skip("no -shots")
 	}
 	base := *address
 	if base == "" {
-		base = start(t).url("")
+		s := start(t)
+		base = s.url("")
+		keepBusy(t, s)
 	}
 	ctx := browse(t)
 	for _, one := range []struct {
@@ -271,13 +296,13 @@ func TestScreenshots(t *testing.T) {
 		width      int64
 		theme      string
 	}{
-		{"", "console-overview.png", 1280, "light"}, {"tubes", "console-tubes.png", 1280, "light"}, {"tube/billing.retry?state=buried", "console-tube-dark.png", 1280, "dark"}, {"tubes", "console-tubes-dark.png", 1280, "dark"},
+		{"", "console-overview.png", 1280, "light"}, {"", "console-overview-dark.png", 1280, "dark"}, {"tubes", "console-tubes.png", 1280, "light"}, {"tube/billing.retry?state=buried", "console-tube-dark.png", 1280, "dark"}, {"tubes", "console-tubes-dark.png", 1280, "dark"},
 		{"", "console-phone.png", 360, "light"}, {"job/3", "console-job.png", 1280, "light"},
 		{"tubes", "console-tubes-phone.png", 360, "dark"}, {"", "console-overview-wide.png", 1920, "dark"}, {"server", "console-server.png", 1280, "light"},
 		{"connections", "console-connections.png", 1280, "light"}, {"activity", "console-activity.png", 1280, "light"},
 		{"confirm?do=clear-tube&tube=mail&state=ready", "console-confirm.png", 1280, "light"}, {"tube/mail/put?from=3", "console-put.png", 1280, "light"},
-		{"search?what=declined&tube=billing.retry&state=buried", "console-search.png", 1280, "light"}, {"search?what=user1", "console-search-phone.png", 360, "dark"}, {"tube/mail/import", "console-import.png", 1280, "light"},
-		{"tubes?sort=-trouble", "console-problems.png", 1920, "dark"}, {"tube/mail", "console-tube-phone.png", 360, "light"}, {"tube/mail", "console-tube-wide.png", 1920, "light"}, {"tube/hostile", "console-hostile.png", 1280, "dark"},
+		{"search?what=%22attempt%22%3A4&tube=billing.retry&state=buried", "console-search.png", 1280, "light"}, {"search?what=user1", "console-search-phone.png", 360, "dark"}, {"tube/mail/import", "console-import.png", 1280, "light"},
+		{"tubes?sort=-trouble", "console-problems.png", 1920, "dark"}, {"tube/mail", "console-tube-phone.png", 360, "light"}, {"tube/mail", "console-tube-wide.png", 1920, "light"}, {"tube/reports", "console-reports-dark.png", 1280, "dark"},
 		{"activity", "console-activity-phone.png", 360, "dark"}, {"server", "console-server-phone.png", 360, "light"}, {"server", "console-server-dark.png", 1280, "dark"}, {"job/3", "console-job-phone.png", 360, "dark"},
 		{"confirm?do=change-job&job=3", "console-change.png", 1280, "dark"},
 	} {

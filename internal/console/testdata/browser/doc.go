@@ -1,7 +1,7 @@
 // Package browser tests the console of the real program in a real browser, headless Chromium.
 // It is a module of its own: its libraries are not in the server's go.mod.
 //
-//	go test ./...                                   pages, actions, keys, accessibility, slow networks, TLS
+//	go test ./...                                   pages, every action, keys, accessibility, slow networks, TLS, clusters
 //	BEANPOLE_LONG=1 go test -run Million -v ./...   the same pages with a million jobs, and a search over them
 //	go test -run Screenshots -shots ../../../../doc   writes the pictures of doc/console.md
 package browser

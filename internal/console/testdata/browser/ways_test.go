@@ -65,6 +65,42 @@ func TestKeyboardOnly(t *testing.T) {
 	until(t, ctx, "document.querySelector('.note')?.textContent == 'Job 2 buried.'")
 }
 
+// A key opens the dialog of what it does: to the selected rows, to the one that the keys have come to, or to what the page is about.
+// Where somebody types it is a letter.
+func TestActionKeys(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 3)
+	ctx := browse(t)
+	asks := func(title string) {
+		t.Helper()
+		until(t, ctx, "document.querySelector('#dialog[open] h1')?.textContent == '"+title+"'")
+		eval[any](t, ctx, "document.querySelector('#dialog [data-cancel]').click()")
+		until(t, ctx, "!document.querySelector('#dialog[open]')")
+	}
+	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	until(t, ctx, "!document.querySelector('#help').hidden")
+	do(t, ctx, chromedp.KeyEvent("p"))
+	asks("Pause tube mail?")
+	do(t, ctx, chromedp.KeyEvent("j"), chromedp.KeyEvent("j"))
+	until(t, ctx, "document.activeElement.textContent == '2'") // a screen reader is there, too
+	do(t, ctx, chromedp.KeyEvent("B"))
+	asks("Bury job 2?")
+	do(t, ctx, chromedp.KeyEvent("j"), chromedp.KeyEvent("x"), chromedp.KeyEvent("D"))
+	asks("Delete 2 jobs?")
+	do(t, ctx, chromedp.KeyEvent("/"))
+	until(t, ctx, "document.activeElement.name == 'what'")
+	do(t, ctx, chromedp.KeyEvent("D"))
+	until(t, ctx, "document.activeElement.value.endsWith('D')")
+	do(t, ctx, chromedp.Navigate(s.url("job/1")))
+	until(t, ctx, "!document.querySelector('#help').hidden")
+	do(t, ctx, chromedp.KeyEvent("m"))
+	asks("Move job 1?")
+	do(t, ctx, chromedp.KeyEvent("u"))
+	until(t, ctx, "location.pathname == '/console/tube/mail' && !document.querySelector('#help').hidden")
+	do(t, ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent("s"))
+	until(t, ctx, "location.pathname == '/console/server'")
+}
+
 // tabTo presses the tabulator until an element has the focus.
 func tabTo(t *testing.T, ctx context.Context, selector string) {
 	t.Helper()
@@ -125,7 +161,7 @@ func TestSlowNetwork(t *testing.T) {
 const testToken = "token-of-the-browser-0123456789"
 
 // secured returns the arguments of a server with an identity, and with TLS if that is wanted.
-func secured(t *testing.T, encrypted bool) []string {
+func secured(t *testing.T, name string, encrypted bool) []string {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -134,8 +170,8 @@ func secured(t *testing.T, encrypted bool) []string {
 		}
 		return path
 	}
-	args := []string{"--config", write("beanpole.toml", fmt.Sprintf("[[identity]]\nname = \"ann\"\ntokens = [\"sha256:%x\"]\n[[rule]]\nidentities = [\"ann\"]\ntubes = [\"*\"]\nallow = [\"all\"]\n",
-		sha256.Sum256([]byte(testToken))))}
+	args := []string{"--config", write("beanpole.toml", fmt.Sprintf("[[identity]]\nname = %q\ntokens = [\"sha256:%x\"]\n[[rule]]\nidentities = [%q]\ntubes = [\"*\"]\nallow = [\"all\"]\n",
+		name, sha256.Sum256([]byte(testToken)), name))}
 	if !encrypted {
 		return args
 	}
@@ -159,7 +195,7 @@ func secured(t *testing.T, encrypted bool) []string {
 // Somebody without a token sees nothing; with it, everything that it may; and nothing after the logout.
 func TestLogin(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
-		s := start(t, secured(t, encrypted)...)
+		s := start(t, secured(t, "ann", encrypted)...)
 		ctx := browse(t, chromedp.Flag("ignore-certificate-errors", true))
 		do(t, ctx, chromedp.Navigate(s.url("server")))
 		until(t, ctx, "location.pathname == '/console/login'")

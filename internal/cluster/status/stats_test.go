@@ -1,4 +1,4 @@
-package control
+package status
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 // What stats shows is what a command reads from it.
 func TestStats(t *testing.T) {
-	s := Status{Leader: 41, Term: 7, Quorum: true, Members: []MemberStatus{
+	s := Cluster{Leader: 41, Term: 7, Quorum: true, Members: []Member{
 		{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Applied: 9, Version: "1.2.3"},
 		{ID: 42, Address: "[::1]:11400", Role: "learner", Applied: 5, Lag: 5},
 	}}

@@ -1,4 +1,4 @@
-package control
+package status
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -19,12 +18,12 @@ const (
 	keyLag     = "cluster-lag" // entries that the member lacks which was asked
 	keyQuorum  = "cluster-quorum"
 
-	// keyEach and a number from 1 on: a member as MemberStatus.text writes it.
+	// keyEach and a number from 1 on: a member as Member.text writes it.
 	keyEach = "cluster-member-"
 )
 
 // Stats returns what stats shows to a client of a member.
-func (s Status) Stats(asked uint64) []wire.Stat {
+func (s Cluster) Stats(asked uint64) []wire.Stat {
 	number := func(key string, n uint64) wire.Stat { return wire.Stat{Key: key, Value: strconv.FormatUint(n, 10)} }
 	var lag uint64
 	for _, m := range s.Members {
@@ -47,7 +46,7 @@ func (s Status) Stats(asked uint64) []wire.Stat {
 }
 
 // ReadStats returns what the values of stats say.
-func ReadStats(all map[string]string) (s Status, err error) {
+func ReadStats(all map[string]string) (s Cluster, err error) {
 	text := func(key string) string { return strings.Trim(all[key], `"`) }
 	if text(keyMembers) == "" {
 		return s, errors.New("the server is not a member of a cluster")
@@ -63,7 +62,7 @@ func ReadStats(all map[string]string) (s Status, err error) {
 		return s, fmt.Errorf("%s: %w", keyTerm, err)
 	}
 	s.Quorum = text(keyQuorum) == yesOrNo(true)
-	s.Members = []MemberStatus{}
+	s.Members = []Member{}
 	for i := range n {
 		key := keyEach + strconv.Itoa(i+1)
 		m, err := readMember(text(key))
@@ -76,11 +75,11 @@ func ReadStats(all map[string]string) (s Status, err error) {
 }
 
 // text returns a member as one line: id, address, role, whether it is reachable, applied, lag and version.
-func (m MemberStatus) text() string {
+func (m Member) text() string {
 	return fmt.Sprintf("%d %s %s %s %d %d %s", m.ID, m.Address, m.Role, yesOrNo(m.Reachable), m.Applied, m.Lag, m.Version)
 }
 
-func readMember(text string) (m MemberStatus, err error) {
+func readMember(text string) (m Member, err error) {
 	fields := strings.SplitN(text, " ", 7)
 	if len(fields) < 7 {
 		return m, fmt.Errorf("%q is not a member", text)
@@ -90,7 +89,7 @@ func readMember(text string) (m MemberStatus, err error) {
 			return m, fmt.Errorf("%q is not a member: %w", text, err)
 		}
 	}
-	m.Address, m.Role, m.Reachable, m.Version = fields[1], cluster.Role(fields[2]), fields[3] == yesOrNo(true), fields[6]
+	m.Address, m.Role, m.Reachable, m.Version = fields[1], Role(fields[2]), fields[3] == yesOrNo(true), fields[6]
 	return m, nil
 }
 

@@ -1,0 +1,332 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/rights"
+)
+
+// An other is another server, for tests.
+type other struct {
+	asked []string // operations
+	err   error
+}
+
+func (o *other) do(r *request) (reply, error) {
+	o.asked = append(o.asked, r.op.id)
+	return reply{}, o.err
+}
+
+func (o *other) close() {}
+
+// ask sends a request to a handler.
+func ask(h http.Handler, method, path, body string) (int, string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, newRequest(method, path, body))
+	return w.Code, strings.TrimSpace(w.Body.String())
+}
+
+// Another server does what an operation asks for only for those who may see all here, and changes something only for those who
+// may do everything, unless it can only be looked at.
+func TestElsewhereRights(t *testing.T) {
+	known := rightsPolicy(t)
+	all, err := access.New(access.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known["all"] = all.Nobody()
+	who := ""
+	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return known[who], known[who] != nil }})
+	for _, readOnly := range []bool{false, true} {
+		o := new(other)
+		h := r.Elsewhere("far", readOnly, o)
+		for name := range known {
+			who = name
+			for i := range operations {
+				op := &operations[i]
+				o.asked = nil
+				path := strings.NewReplacer("{tube}", "mail", "{job}", "1", "{task}", "1", "{connection}", "1").Replace(op.path)
+				code, text := ask(h, op.method, path, "")
+				may := name == "all" && !(readOnly && op.changes()) || name == "both" && !op.changes() && op.need.Rights&^(rights.Stats|rights.Peek) == 0
+				if may != (len(o.asked) == 1) || may != (code == http.StatusOK) {
+					t.Errorf("%s as %s, read-only %v: asked %v, %d %s", op.id, name, readOnly, o.asked, code, text)
+				}
+			}
+		}
+		who = "nobody that there is"
+		if code, _ := ask(h, "GET", "/stats", ""); code != http.StatusUnauthorized {
+			t.Errorf("somebody unknown: %d", code)
+		}
+	}
+	if log := r.log.String(); !strings.Contains(log, "operation=deleteJob") || !strings.Contains(log, "server=far") {
+		t.Error(log)
+	}
+	who = "all"
+	var changes Changes
+	r.want(200, "GET", "/changes?limit=1000", "", &changes)
+	if c := changes.Changes[0]; c.About["server"] != "far" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A server that does not answer is not asked again at once.
+func TestElsewhereAway(t *testing.T) {
+	r := start(t, Options{})
+	o := &other{err: errors.New("no route to host")}
+	h := r.Elsewhere("far", false, o)
+	for range 3 {
+		if code, text := ask(h, "GET", "/stats", ""); code != http.StatusBadGateway || !strings.Contains(text, "far does not answer: no route to host") {
+			t.Errorf("%d %s", code, text)
+		}
+	}
+	if len(o.asked) != 1 {
+		t.Errorf("it was asked for %v", o.asked)
+	}
+}
+
+// far starts another beanpole that is managed with a token, and returns it by way of here.
+func far(t *testing.T, here *rig) (there *rig, h http.Handler) {
+	t.Helper()
+	const token = "token-of-the-other-server-01234"
+	hash, err := access.HashOf(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := access.New(access.Config{
+		Identities: []access.IdentityConfig{{Name: "console", Tokens: []access.Hash{hash}}},
+		Rules:      []access.RuleConfig{{Identities: []string{"console"}, Tubes: []string{"*"}, Rights: rights.All}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	control, err := access.NewControl(policy, []access.Terms{{Required: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there = start(t, Options{Identify: Identify(control)})
+	s := httptest.NewServer(there)
+	t.Cleanup(s.Close)
+	return there, here.Elsewhere("far", false, NewRemote(RemoteOptions{URL: s.URL, Token: func() (string, error) { return token, nil }}))
+}
+
+// step is a request to another server, and what must be in the answer.
+type step struct {
+	method, path, body string
+	status             int
+	want               string
+}
+
+func steps(t *testing.T, h http.Handler, all ...step) {
+	t.Helper()
+	for _, s := range all {
+		if code, text := ask(h, s.method, s.path, s.body); code != s.status || !strings.Contains(text, s.want) {
+			t.Errorf("%s %s %s: %d %s, want %d %q", s.method, s.path, s.body, code, text, s.status, s.want)
+		}
+	}
+}
+
+// Another beanpole does what it is asked for, with the token of the configuration.
+func TestRemote(t *testing.T) {
+	here := start(t, Options{})
+	there, h := far(t, here)
+	steps(t, h,
+		step{"POST", "/tubes/mail/jobs", `{"body":"one","priority":7}`, 201, `{"id":1}`},
+		step{"POST", "/tubes/a%2Fb/jobs", `{"body":"two"}`, 201, `{"id":2}`},
+		step{"GET", "/tubes?sort=-ready&q=mail", "", 200, `"name":"mail"`},
+		step{"GET", "/tubes/a%2Fb/jobs?state=ready&bodies=true", "", 200, `"body":"two"`},
+		step{"GET", "/jobs/1", "", 200, `"priority":7`},
+		step{"GET", "/jobs/1/body", "", 200, "one"},
+		step{"GET", "/jobs/9", "", 404, "there is no job 9"},
+		step{"GET", "/tubes?wrong=1", "", 400, "there is no parameter"},
+		step{"GET", "/me?tube=mail", "", 200, `{"identity":"","anywhere":["put","reserve","peek","manage","stats"]`},
+		step{"POST", "/tubes/mail/jobs", `{"body":1}`, 400, "body: want a string"},
+		step{"GET", "/tubes/mail/export", "", 200, `"body":"one"`},
+		step{"POST", "/jobs/1/bury", "", 204, ""},
+		step{"POST", "/tubes/mail/tasks", `{"do":"kick","state":"buried"}`, 202, `"do":"kick"`},
+		step{"GET", "/tasks/1?wait=5", "", 200, `"done":1`},
+		step{"DELETE", "/jobs/1", "", 204, ""},
+	)
+	w := httptest.NewRecorder()
+	bring := httptest.NewRequest("POST", Prefix+"/tubes/mail/import", strings.NewReader(`{"body":"three"}`+"\n"))
+	bring.ContentLength = 0 // as the console sends it
+	bring.Header.Set("Content-Type", ndjson)
+	if h.ServeHTTP(w, bring); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"imported":1`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	var st Stats
+	here.want(200, "GET", "/stats", "", &st)
+	if st.TotalJobs != 0 {
+		t.Error("it was done here")
+	}
+	if !strings.Contains(there.log.String(), "operation=deleteJob identity=console") || !strings.Contains(here.log.String(), "operation=deleteJob") {
+		t.Errorf("there: %s\nhere: %s", there.log, here.log)
+	}
+}
+
+// What the client has shown of itself stays here; what is no API of a beanpole is said to be none, and leads nowhere else.
+func TestRemoteStrangers(t *testing.T) {
+	here := start(t, Options{})
+	followed := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed = true }))
+	t.Cleanup(elsewhere.Close)
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }, "not the admin pages of a beanpole: 302 Found"},
+		"html":     {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "it answers with"},
+		"no JSON": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, "{")
+		}, "it answers with"},
+		"unknown": {func(w http.ResponseWriter, _ *http.Request) { writeProblem(w, problemf(401, "who?")) }, "it wants a token that it knows"},
+		"endless": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Write(make([]byte, 1001))
+		}, "has more than"},
+		"no answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		"secrets": {func(w http.ResponseWriter, r *http.Request) {
+			writeProblem(w, problemf(409, "got %q %q", r.Header.Get("Authorization"), r.Header.Get("Cookie")))
+		}, `got \"\" \"\"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(c.answer)
+			t.Cleanup(s.Close)
+			r := newRequest("GET", "/stats", "")
+			r.Header.Set("Authorization", "Bearer mine")
+			r.Header.Set("Cookie", "session=mine")
+			w := httptest.NewRecorder()
+			there := NewRemote(RemoteOptions{URL: s.URL})
+			there.(*remote).largest = 1000
+			here.Elsewhere(name, false, there).ServeHTTP(w, r)
+			if !strings.Contains(w.Body.String(), c.want) || w.Code == http.StatusUnauthorized {
+				t.Errorf("%d %s, want %s", w.Code, w.Body, c.want)
+			}
+		})
+	}
+	if followed {
+		t.Error("a redirect was followed")
+	}
+}
+
+// A server with the protocol alone does what the protocol can, and says of the rest that it cannot.
+func TestBeanstalkd(t *testing.T) {
+	for name, begin := range map[string]func(t *testing.T) string{"beanstalkd": realBeanstalkd, "beanpole": overTCP} {
+		t.Run(name, func(t *testing.T) {
+			here := start(t, Options{})
+			s, err := NewBeanstalkd(begin(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := here.Elsewhere("old", false, s)
+			steps(t, h,
+				step{"POST", "/tubes/mail/jobs", `{"body":"one","priority":7,"ttr":9}`, 201, `{"id":1}`},
+				step{"POST", "/tubes/mail/jobs", `{"body_base64":"AP8="}`, 201, `{"id":2}`},
+				step{"POST", "/tubes/later/jobs", `{"body":"x","delay":100}`, 201, `{"id":3}`},
+				step{"GET", "/stats", "", 200, `"jobs":{"ready":2,"reserved":0,"delayed":1,"buried":0}`},
+				step{"GET", "/tubes?sort=-ready&limit=1&recent=true", "", 200, `"name":"mail"`},
+				step{"GET", "/tubes?sort=-ready&has=delayed", "", 200, `{"tubes":[{"name":"later"`},
+				step{"GET", "/tubes/mail", "", 200, `"total_jobs":2`},
+				step{"GET", "/tubes/none", "", 404, "there is no tube none"},
+				step{"GET", "/attention", "", 200, `"kind":"unwatched"`},
+				step{"GET", "/tubes/mail/jobs?state=ready&bodies=true&limit=50", "", 200, `{"jobs":[{"id":1,"tube":"mail","state":"ready","priority":7,"size":3`},
+				step{"GET", "/tubes/mail/jobs?state=buried", "", 200, `{"jobs":[]}`},
+				step{"GET", "/tubes/mail/jobs?state=reserved", "", 200, `{"jobs":[]}`},
+				step{"GET", "/tubes/none/jobs?state=ready", "", 404, "there is no tube none"},
+				step{"GET", "/jobs/2", "", 200, `"body_base64":"AP8="`},
+				step{"GET", "/jobs/1/body", "", 200, "one"},
+				step{"GET", "/jobs/99", "", 404, "there is no job 99"},
+				step{"POST", "/jobs/1/copy", `{"to":"mail"}`, 201, `{"id":4}`},
+				step{"POST", "/jobs/3/kick", "", 204, ""},
+				step{"POST", "/jobs/3/kick", "", 409, "job 3 is ready and cannot be kicked"},
+				step{"DELETE", "/jobs/3", "", 204, ""},
+				step{"DELETE", "/jobs/3", "", 404, "there is no job 3"},
+				step{"POST", "/tubes/mail/pause", `{"seconds":60}`, 204, ""},
+				step{"POST", "/tubes/none/pause", `{"seconds":60}`, 404, "there is no tube none"},
+				step{"GET", "/tubes/mail", "", 200, `"pause":60`},
+				step{"POST", "/tubes/mail/resume", "", 204, ""},
+				step{"GET", "/tubes/mail", "", 200, `"pause":0`},
+				step{"POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready","count":2}`, 202, `"do":"delete"`},
+				step{"GET", "/tasks/1?wait=20", "", 200, `"found":2,"done":2`},
+				step{"POST", "/tubes/later/jobs", `{"body":"x","delay":100}`, 201, `{"id":5}`},
+				step{"POST", "/tubes/later/tasks", `{"do":"kick","state":"delayed"}`, 202, `"do":"kick"`},
+				step{"GET", "/tasks/2?wait=20", "", 200, `"status":"done"`},
+				step{"GET", "/jobs/5", "", 200, `"state":"ready"`},
+				step{"POST", "/tubes/mail/tasks", `{"do":"move","state":"ready","to":"other"}`, 501, "can kick or delete"},
+				step{"POST", "/tubes/mail/tasks", `{"do":"kick","state":"ready"}`, 400, "state: want one of"},
+				step{"GET", "/connections", "", 501, "its protocol has no command for it"},
+				step{"POST", "/drain", "", 501, "its protocol has no command for it"},
+				step{"GET", "/tasks", "", 200, `"id":2`},
+				step{"GET", "/changes?limit=1000", "", 200, `"operation":"endTask"`},
+				step{"GET", "/me", "", 200, `"everywhere":["put","reserve","peek","manage","stats"]`},
+				step{"POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, 202, ""},
+				step{"GET", "/tasks/3?wait=20", "", 200, `"status":"done"`},
+				step{"GET", "/tubes/mail", "", 404, "there is no tube mail"}, // no connection keeps it
+			)
+			var changes Changes
+			here.want(200, "GET", "/changes?limit=1000", "", &changes)
+			for _, c := range changes.Changes {
+				if c.About["server"] != "old" {
+					t.Errorf("%+v", c)
+				}
+			}
+		})
+	}
+}
+
+// realBeanstalkd starts a beanstalkd and returns its address.
+func realBeanstalkd(t *testing.T) string {
+	path, err := exec.LookPath("beanstalkd")
+	if err != nil {
+		t.Skip("there is no beanstalkd here")
+	}
+	dir, err := os.MkdirTemp("", "old") // the path of a socket may have about 100 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "s")
+	cmd := exec.Command(path, "-l", "unix:"+socket)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-ended
+		os.RemoveAll(dir)
+	})
+	for {
+		if nc, err := net.Dial("unix", socket); err == nil {
+			nc.Close()
+			return "unix:" + socket
+		}
+		select {
+		case err := <-ended:
+			t.Fatal("beanstalkd has ended:", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// overTCP starts a beanpole and returns its address.
+func overTCP(t *testing.T) string {
+	r := start(t, Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go r.opt.Server.Serve(l) // until the rig ends
+	return l.Addr().String()
+}

@@ -1,0 +1,30 @@
+package api
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// The first things of an order are kept, in that order; of equal ones those that came first. No more is kept than twice as many.
+func TestFirstOf(t *testing.T) {
+	type thing struct{ key, came int }
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		first := firstOf[thing]{n: 1 + rnd.IntN(10), compare: func(a, b thing) int { return cmp.Compare(a.key, b.key) }}
+		var all []thing
+		for came := range rnd.IntN(100) {
+			x := thing{rnd.IntN(20), came}
+			all = append(all, x)
+			first.show(x)
+			if len(first.kept) >= 2*first.n {
+				t.Fatalf("%d are kept for %d", len(first.kept), first.n)
+			}
+		}
+		slices.SortStableFunc(all, first.compare)
+		if got, want := first.sorted(), all[:min(first.n, len(all))]; !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v of %v", got, want, all)
+		}
+	}
+}

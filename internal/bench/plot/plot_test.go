@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/bench"
+	"github.com/beanpole-mq/beanpole/internal/load"
+)
+
+// page is what compare and clusterbench have saved for doc/benchmarks.md.
+const page = "../../../doc/benchmarks"
+
+// classes finds the names of the classes of the style sheet.
+var classes = regexp.MustCompile(`\.([a-z]+)\{`)
+
+// What was saved for the page is drawn, each chart as XML that has nothing of other hosts, no code, and no class that the
+// style sheet does not know, and which names the figures for those who do not see it.
+func TestCharts(t *testing.T) {
+	dir := t.TempDir()
+	files, err := filepath.Glob(filepath.Join(page, "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(f)), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run(dir); err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, m := range classes.FindAllStringSubmatch(style, -1) {
+		known[m[1]] = true
+	}
+	for _, p := range plots {
+		text, err := os.ReadFile(filepath.Join(dir, p.name+".svg"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		var elements []string
+		for d := xml.NewDecoder(strings.NewReader(string(text))); ; {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", p.name, err)
+			}
+			e, ok := token.(xml.StartElement)
+			if !ok {
+				continue
+			}
+			elements = append(elements, e.Name.Local)
+			for _, a := range e.Attr {
+				for _, class := range strings.Fields(a.Value) {
+					if a.Name.Local == "class" && !known[class] {
+						t.Errorf("%s: the style sheet has no class %s", p.name, class)
+					}
+				}
+			}
+		}
+		if got := strings.Join(elements[:4], " "); got != "svg title desc style" {
+			t.Errorf("%s begins with %s", p.name, got)
+		}
+		for _, e := range elements {
+			if !strings.Contains(" svg title desc style text tspan rect path ", " "+e+" ") {
+				t.Errorf("%s has an element %s", p.name, e)
+			}
+		}
+		if size := len(text); size > 20<<10 {
+			t.Errorf("%s: %d bytes", p.name, size)
+		}
+	}
+}
+
+// A bar is as long as its value is large, and has its ratio behind it.
+func TestBars(t *testing.T) {
+	c := chart{title: "a < b", better: "longer is better", unit: load.PerSecond, kinds: servers, groups: []group{
+		{"first", []bar{{0, 100_000, 90_000, 110_000, true, 0}, {1, 200_000, 200_000, 200_000, true, 2}, {2, 400_000, 400_000, 400_000, true, 0}}},
+		{"second", []bar{{}, {1, 12, 12, 12, true, 0}, {2, 1_230_000, 1_230_000, 1_230_000, true, 0}}},
+	}}
+	text := string(c.svg())
+	var widths []float64
+	for _, m := range regexp.MustCompile(`<rect class="\w+" x="178.5" y="[0-9.]+" width="([0-9.]+)"`).FindAllStringSubmatch(text, -1) {
+		w, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		widths = append(widths, w)
+	}
+	longest := float64(chartWidth - labels - values)
+	want := []float64{longest * 10 / 123, longest * 20 / 123, longest * 40 / 123, 1, longest}
+	if len(widths) != len(want) {
+		t.Fatal(widths)
+	}
+	for i := range want {
+		if d := widths[i] - want[i]; d > 0.1 || d < -0.1 {
+			t.Errorf("the bars are %v long, not %v", widths, want)
+		}
+	}
+	for _, want := range []string{
+		"<title id=\"t\">a &lt; b</title>", `>100 k</text>`, `>200 k<tspan class="ratio" dx="8">2.0×</tspan></text>`, ">1.23 M<", ">12.0<", "gave up",
+		"first: beanstalkd 100 k, beanpole 200 k", "prefers-color-scheme:dark",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the chart has no %s:\n%s", want, text)
+		}
+	}
+}
+
+// Figures that were not measured are left out, and so is a chart without any: the one of before stays.
+func TestMissing(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "throughput.svg")
+	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rows := []bench.Puts{{Contender: "cluster of three, at the leader", Clients: 1, Rate: bench.Spread{Median: 8, Min: 7, Max: 9}}}
+	if err := bench.Save(filepath.Join(dir, "cluster.json"), rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(dir); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(old); string(text) != "old" || err != nil {
+		t.Error(string(text), err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "cluster.svg")); !strings.Contains(string(text), "1 client: cluster of three, at the leader 8") || err != nil {
+		t.Error(string(text), err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "memory.json"), []byte("{}\n{\"name\":"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(dir); err == nil {
+		t.Error("a file that ends within a line is not noticed")
+	}
+}

@@ -1,0 +1,213 @@
+package top
+
+import (
+	"fmt"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// keys does what several keys ask for that were pressed fast, and come together. What
+// comes after a question in them is no answer to it.
+func (m model) keys(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+	if k.Type != tea.KeyRunes || len(k.Runes) == 1 || m.filter.typing {
+		return m.key(k)
+	}
+	if k.Paste {
+		return m, nil
+	}
+	var all []tea.Cmd
+	for _, r := range k.Runes {
+		next, cmd := m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}})
+		m, all = next.(model), append(all, cmd)
+		if m.ask != nil {
+			break
+		}
+	}
+	return m, tea.Batch(all...)
+}
+
+// key does what a key asks for.
+func (m model) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+	switch {
+	case k.Type == tea.KeyCtrlC:
+		return m, tea.Quit
+	case m.ask != nil:
+		return m.answer(k)
+	case m.filter.typing:
+		return m.typeFilter(k)
+	case m.help:
+		return m.helpKey(k)
+	case m.look != nil:
+		return m.lookKey(k)
+	}
+	m.note = note{}
+	switch k.String() {
+	case "q":
+		return m, tea.Quit
+	case "?", "h":
+		m.help, m.helpTop = true, 0
+	case "up", "k":
+		m.moveTo(m.cursor - 1)
+	case "down", "j":
+		m.moveTo(m.cursor + 1)
+	case "pgup":
+		m.moveTo(m.cursor - m.rows())
+	case "pgdown":
+		m.moveTo(m.cursor + m.rows())
+	case "home", "g":
+		m.moveTo(0)
+	case "end", "G":
+		m.moveTo(len(m.shown) - 1)
+	case "right", "s":
+		m.sortNext(1)
+	case "left":
+		m.sortNext(len(columns) - 1)
+	case "r":
+		m.reverse = !m.reverse
+		m.arrange()
+	case "/":
+		m.filter.typing = true
+	case "esc":
+		m.filter = line{}
+		m.arrange()
+	default:
+		return m.tubeKey(k.String())
+	}
+	return m, nil
+}
+
+// sortNext sorts by the next column that is shown.
+func (m *model) sortNext(step int) {
+	m.sort = (m.sort + step) % len(columns)
+	for !m.columns[m.sort] {
+		m.sort = (m.sort + step) % len(columns)
+	}
+	m.arrange()
+}
+
+// pauseFor is how long the key p pauses a tube.
+const pauseFor = time.Hour
+
+// kickCount is how many jobs the key K kicks.
+const kickCount = 100
+
+// tubeKey does what a key asks for that concerns the tube under the cursor.
+func (m model) tubeKey(key string) (tea.Model, tea.Cmd) {
+	t := m.current()
+	if t == nil {
+		return m, nil
+	}
+	switch key {
+	case "p":
+		m.askToPause(t)
+	case "K":
+		m.askToKick(t)
+	case "c":
+		m.askToClear(t)
+	case "enter":
+		m.look = &glance{tube: t.Name, text: "..."}
+		return m, m.lookAt(t.Name, states[0])
+	}
+	return m, nil
+}
+
+// askToPause asks before a tube is paused, or its pause is ended.
+func (m *model) askToPause(t *Tube) {
+	if t.PauseLeft > 0 {
+		m.ask = &question{fmt.Sprintf("end the pause of %s, which has %s left? y/n", t.Name, age(t.PauseLeft, true)), "ending the pause of " + t.Name, m.pause(t.Name, 0)}
+		return
+	}
+	m.ask = &question{fmt.Sprintf("pause %s for %s, so that nobody gets its jobs? y/n", t.Name, age(pauseFor, true)), "pausing " + t.Name, m.pause(t.Name, pauseFor)}
+}
+
+// askToKick asks before jobs are made ready: buried ones if there are any, else delayed.
+func (m *model) askToKick(t *Tube) {
+	state, jobs := "buried", t.Buried
+	if jobs == 0 {
+		state, jobs = "delayed", t.Delayed
+	}
+	if jobs == 0 {
+		m.say(t.Name + " has no jobs to kick")
+		return
+	}
+	m.ask = &question{
+		fmt.Sprintf("make %d of the %d %s jobs of %s ready? y/n", min(jobs, kickCount), jobs, state, t.Name),
+		"kicking jobs of " + t.Name,
+		m.kick(t.Name, kickCount),
+	}
+}
+
+// askToClear asks before the jobs of the first state that has any are deleted:
+// buried ones, then delayed, then ready.
+func (m *model) askToClear(t *Tube) {
+	for _, s := range []struct {
+		state string
+		jobs  uint64
+	}{{"buried", t.Buried}, {"delayed", t.Delayed}, {"ready", t.Ready}} {
+		if s.jobs > 0 {
+			m.ask = &question{
+				fmt.Sprintf("delete all %s jobs of %s, %d now? y/n", s.state, t.Name, s.jobs),
+				"deleting jobs of " + t.Name,
+				m.clear(t.Name, s.state),
+			}
+			return
+		}
+	}
+	m.say(t.Name + " has no jobs to delete")
+}
+
+// answer takes a yes, or anything else as a no.
+func (m model) answer(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+	q := m.ask
+	m.ask = nil
+	if k.String() == "y" {
+		m.say(q.doing + " ...")
+		return m, q.do
+	}
+	m.say("nothing was done")
+	return m, nil
+}
+
+// helpKey scrolls the help, or goes back to the tubes.
+func (m model) helpKey(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+	switch k.String() {
+	case "up", "k":
+		m.helpTop = max(0, m.helpTop-1)
+	case "down", "j":
+		m.helpTop = max(0, min(m.helpTop+1, len(helpLines)-m.rows()-1))
+	default:
+		m.help = false
+	}
+	return m, nil
+}
+
+// typeFilter edits the filter.
+func (m model) typeFilter(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+	switch k.Type {
+	case tea.KeyEnter:
+		m.filter.typing = false
+	case tea.KeyEsc:
+		m.filter = line{}
+	default:
+		m.filter.key(k)
+	}
+	m.arrange()
+	return m, nil
+}
+
+// lookKey turns to the job of another state, or back to the tubes.
+func (m model) lookKey(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+	step := 0
+	switch k.String() {
+	case "right", "tab":
+		step = 1
+	case "left":
+		step = len(states) - 1
+	default:
+		m.look = nil
+		return m, nil
+	}
+	m.look = &glance{tube: m.look.tube, state: (m.look.state + step) % len(states), text: "..."}
+	return m, m.lookAt(m.look.tube, states[m.look.state])
+}

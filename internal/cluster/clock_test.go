@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// offset returns how much a member's time is ahead of the true one.
+func (m *Member) offset() time.Duration { return time.Duration(m.clock.time() - time.Now().UnixNano()) }
+
+// When all members are started again, and one whose clock is far off is elected, the cluster's time is that of the others:
+// a clock that is ahead would end delays too soon, and one that is behind leave out the time in which nobody ran.
+func TestClockFarOff(t *testing.T) {
+	for name, off := range map[string]time.Duration{"days ahead": 48 * time.Hour, "minutes ahead": 10 * time.Minute, "days behind": -48 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1, 3)
+				w.machines[1].off = off
+				led := 0
+				for n := 0; n < 3 || led == 0 && n < 100; n++ { // who is elected is random
+					_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60, Delay: 3600}, "later")
+					w.must(err)
+					for _, m := range w.machines {
+						m.kill(false)
+					}
+					time.Sleep(3 * time.Hour)
+					for _, m := range w.machines {
+						m.boot()
+					}
+					l := w.leader()
+					if w.machineOf(l) == w.machines[1] {
+						led++
+					}
+					if d := l.offset(); d.Abs() > time.Second {
+						w.fatalf("the cluster's time is off by %v", d)
+					}
+				}
+				if led == 0 {
+					t.Error("the member whose clock is off was never elected first")
+				}
+				w.audit()
+				w.close()
+			})
+		})
+	}
+}
+
+// A small difference of the clocks changes nothing, nor does one between too few members that are heard.
+func TestClockOfMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		l := w.leader()
+		for _, c := range []struct {
+			ahead [2]time.Duration // of the others
+			known bool
+			want  time.Duration // of the majority, ahead of this one
+		}{
+			{[2]time.Duration{-time.Hour, time.Hour}, true, 0},
+			{[2]time.Duration{time.Minute, time.Hour}, true, time.Minute},
+			{[2]time.Duration{-time.Hour, -time.Minute}, true, -time.Minute},
+		} {
+			var got int64
+			known := false
+			l.inLoop(func() {
+				for i, id := range []uint64{w.machineOf(l).id%3 + 1, (w.machineOf(l).id+1)%3 + 1} {
+					l.raft.peers[id].ahead = l.clock.offset.Load() + int64(c.ahead[i])
+				}
+				got, known = l.majorityTime()
+			})
+			if d := time.Duration(got - l.clock.time()); known != c.known || d != c.want {
+				t.Errorf("%v: %v ahead, known: %v", c.ahead, d, known)
+			}
+		}
+		known := true
+		l.inLoop(func() {
+			for _, p := range l.raft.peers {
+				p.hello.Time = 0 // an older version
+			}
+			_, known = l.majorityTime()
+		})
+		if known {
+			t.Error("one member of three is a majority")
+		}
+		w.close()
+	})
+}
+
+// A member joins whose clock is days ahead. When it leads, delays have their lengths.
+func TestClockOfJoiner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 2)
+		m := w.machine()
+		m.off = 48 * time.Hour
+		w.join(m)
+		time.Sleep(time.Second)
+		w.must(w.leader().Transfer(t.Context(), m.id))
+		w.until("it leads", func() bool { return w.whoLeads() == m.member })
+		id, err := w.put(m.member, "mail", engine.Spec{TTR: 60, Delay: 2}, "soon")
+		w.must(err)
+		state := func() (s engine.State) {
+			w.must(m.member.Broker().Call(func(e *engine.Engine, _ int64) {
+				c, _ := e.Snapshot(id)
+				s = c.State
+			}))
+			return s
+		}
+		time.Sleep(1900 * time.Millisecond)
+		if s := state(); s != engine.Delayed {
+			t.Errorf("after 1.9 s the job is %v", s)
+		}
+		time.Sleep(200 * time.Millisecond)
+		if s := state(); s != engine.Ready {
+			t.Errorf("after 2.1 s the job is %v", s)
+		}
+		w.close()
+	})
+}
+
+// Members of two versions understand each other as long as the entries are of a level that both know.
+func TestLevels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 2)
+		l := w.leader()
+		other := w.machines[w.machineOf(l).id%2]
+		for level, want := range map[uint64]error{entry.Written - 1: ErrTooOld, entry.Written: nil, entry.Level + 1: nil} {
+			h := other.member.Greeting()
+			h.Level = level
+			if err := l.Greet(other.id, h); !errors.Is(err, want) {
+				t.Errorf("level %d: %v", level, err)
+			}
+		}
+		w.close()
+	})
+}

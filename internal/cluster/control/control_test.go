@@ -1,0 +1,83 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
+)
+
+// A follower is a member that knows who leads.
+type follower struct{ Member }
+
+func (follower) Watch() <-chan struct{}   { return nil }
+func (follower) Lead() cluster.Leadership { return cluster.Leadership{Leader: 41, Term: 7} }
+
+// A chief is a member that leads.
+type chief struct{ Member }
+
+func (chief) Watch() <-chan struct{}   { return nil }
+func (chief) Lead() cluster.Leadership { return cluster.Leadership{Leader: 42, Term: 7, Office: 1} }
+
+// To let a member lead that does is no error.
+func TestLeadsAlready(t *testing.T) {
+	control := Control{Member: chief{}, Directory: &directory.Directory{}}
+	control.Directory.ID = 42
+	if _, err := control.Request(t.Context(), 0, []byte(`{"do":"transfer","id":42}`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// leaders answer what is passed on to the leader, one after the other.
+type leaders []func(r Request) error
+
+func (l *leaders) Request(_ context.Context, _ uint64, body []byte) ([]byte, error) {
+	var r Request
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, err
+	}
+	answer := (*l)[0]
+	*l = (*l)[1:]
+	return []byte("{}"), answer(r)
+}
+
+// A change goes to the next leader when the one that was asked leads no more, or has died meanwhile. Who is gone by then
+// was removed; who never was a member is still an error.
+func TestLeaderChanges(t *testing.T) {
+	noLeader := transport.Refusal{Code: "not_leader", Text: "this member does not lead"}
+	notMember := transport.Refusal{Code: "not_member", Text: "there is no such member"}
+	refuses := func(with error) func(Request) error { return func(Request) error { return with } }
+	unless := func(r Request) error {
+		if r.IfThere {
+			return nil
+		}
+		return notMember
+	}
+	for name, c := range map[string]struct {
+		leaders leaders
+		want    error
+	}{
+		"leads no more":      {leaders{refuses(noLeader), unless}, nil},
+		"does not answer":    {leaders{refuses(errors.New("connection refused")), unless}, nil},
+		"nobody was removed": {leaders{unless}, cluster.ErrNotMember},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				control := Control{Member: follower{}, Directory: &directory.Directory{}, Transport: &c.leaders}
+				control.Directory.ID = 42
+				_, err := control.Request(t.Context(), 0, []byte(`{"do":"remove","id":43}`))
+				if !errors.Is(err, c.want) {
+					t.Errorf("%v", err)
+				}
+				if len(c.leaders) > 0 {
+					t.Errorf("%d leaders were not asked", len(c.leaders))
+				}
+			})
+		})
+	}
+}

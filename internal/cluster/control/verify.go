@@ -1,0 +1,250 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+)
+
+// A Comparison is what Verify has found. Members have the same queue if their digests are the same.
+type Comparison struct {
+	Same    bool             `json:"same"` // all were compared, and have the same
+	From    uint64           `json:"from"`
+	Until   uint64           `json:"until"`
+	Members []ComparedMember `json:"members"`
+
+	// Differences are some of the jobs that differ. There can be more.
+	Differences []Difference `json:"differences"`
+}
+
+// A ComparedMember is what was found at one member. Jobs that were changed in an entry after From, up to Until, were not
+// compared.
+type ComparedMember struct {
+	ID      uint64      `json:"id"`
+	Address string      `json:"address"`
+	Role    status.Role `json:"role"`
+	Jobs    uint64      `json:"jobs"`    // that were compared
+	Changed uint64      `json:"changed"` // that were not
+	Digest  string      `json:"digest"`  // empty: it was not compared
+	Differs bool        `json:"differs"` // from what most members have
+	Problem string      `json:"problem,omitempty"`
+
+	sums *cluster.CensusSums
+}
+
+// A Difference is something that a member has otherwise than most.
+type Difference struct {
+	Member uint64 `json:"member"`
+	Job    uint64 `json:"job,omitempty"` // 0: it is the pause of a tube
+	Kind   string `json:"kind"`          // missing, extra or other
+}
+
+// maxDifferences is how many differences of a member are named.
+const maxDifferences = 10
+
+// An Asker asks a member to do a step of a comparison.
+type Asker func(ctx context.Context, member uint64, r CensusRequest) (CensusReply, error)
+
+// A verification is a comparison under way.
+type verification struct {
+	ask         Asker
+	name        uint64
+	due         int64
+	from, until uint64
+	members     []ComparedMember
+}
+
+// stepPause is the time between two questions whether a member has done something.
+const stepPause = 50 * time.Millisecond
+
+// Verify compares the queues of members, which go on meanwhile.
+func Verify(ctx context.Context, members []status.Member, ask Asker) Comparison {
+	v := verification{ask: ask, name: rand.Uint64() >> 11} // #nosec G404 -- names a comparison, and is no secret
+	for _, m := range members {
+		v.members = append(v.members, ComparedMember{ID: m.ID, Address: m.Address, Role: m.Role})
+	}
+	v.each(func(m *ComparedMember) error {
+		reply, err := v.step(ctx, m, CensusRequest{Step: censusBegin, Due: v.due})
+		v.due, v.from = max(v.due, reply.Due), max(v.from, reply.From)
+		return err
+	})
+	v.each(func(m *ComparedMember) error {
+		_, err := v.step(ctx, m, CensusRequest{Step: censusWalk, From: v.from})
+		return err
+	})
+	v.each(func(m *ComparedMember) error {
+		return v.await(ctx, m, CensusRequest{Step: censusState}, func(r *CensusReply) bool {
+			v.until = max(v.until, r.Until)
+			return r.Until != 0
+		})
+	})
+	v.each(func(m *ComparedMember) error {
+		return v.await(ctx, m, CensusRequest{Step: censusSums, From: v.from, Until: v.until}, func(r *CensusReply) bool {
+			m.sums = r.Sums
+			return r.Sums != nil
+		})
+	})
+	c := v.compare(ctx)
+	v.each(func(m *ComparedMember) error {
+		v.step(ctx, m, CensusRequest{Step: censusEnd}) // it gives up by itself, too
+		return nil
+	})
+	return c
+}
+
+// each does something with each member that has no problem yet.
+func (v *verification) each(f func(m *ComparedMember) error) {
+	for i := range v.members {
+		if m := &v.members[i]; m.Problem == "" {
+			if err := f(m); err != nil {
+				m.Problem, m.sums = err.Error(), nil
+			}
+		}
+	}
+}
+
+func (v *verification) step(ctx context.Context, m *ComparedMember, r CensusRequest) (CensusReply, error) {
+	r.Name = v.name
+	return v.ask(ctx, m.ID, r)
+}
+
+// await repeats a step until its answer is there.
+func (v *verification) await(ctx context.Context, m *ComparedMember, r CensusRequest, done func(*CensusReply) bool) error {
+	for {
+		reply, err := v.step(ctx, m, r)
+		if err != nil || done(&reply) {
+			return err
+		}
+		select {
+		case <-time.After(stepPause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// compare holds the sums of the members against those that most have.
+func (v *verification) compare(ctx context.Context) Comparison {
+	c := Comparison{Same: true, From: v.from, Until: v.until, Members: v.members, Differences: []Difference{}}
+	for i := range c.Members {
+		if m := &c.Members[i]; m.sums != nil {
+			m.Jobs, m.Changed, m.Digest = m.sums.Jobs, m.sums.Changed, digestOf(m.sums)
+		}
+	}
+	usual := v.usual()
+	for i := range c.Members {
+		m := &c.Members[i]
+		if m.sums == nil {
+			c.Same = false
+			continue
+		}
+		if m.Differs = m.Digest != usual.Digest; m.Differs {
+			c.Same = false
+			c.Differences = append(c.Differences, v.differences(ctx, m, usual)...)
+		}
+	}
+	return c
+}
+
+// usual returns a member that has what most have; if there are several such groups, it is of that of the leader, if this is
+// one of them.
+func (v *verification) usual() (most *ComparedMember) {
+	votes := make(map[string]int)
+	for _, m := range v.members {
+		if m.sums != nil {
+			votes[m.Digest] += 2
+			if m.Role == status.Leader {
+				votes[m.Digest]++
+			}
+		}
+	}
+	best := 0
+	for i := range v.members {
+		if m := &v.members[i]; m.sums != nil && votes[m.Digest] > best {
+			most, best = m, votes[m.Digest]
+		}
+	}
+	return most
+}
+
+// digestOf returns a short text that is the same for the same sums.
+func digestOf(s *cluster.CensusSums) string {
+	h := sha256.New()
+	for _, n := range append([]uint64{s.Jobs, s.Changed}, s.Buckets...) {
+		h.Write(binary.LittleEndian.AppendUint64(nil, n))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// differences names some jobs that a member has otherwise than another one.
+func (v *verification) differences(ctx context.Context, m, usual *ComparedMember) (found []Difference) {
+	for bucket := range m.sums.Buckets {
+		if m.sums.Buckets[bucket] == usual.sums.Buckets[bucket] {
+			continue
+		}
+		r := CensusRequest{Step: censusOf, From: v.from, Until: v.until, Bucket: bucket}
+		want, err := v.step(ctx, usual, r)
+		if err != nil {
+			return found
+		}
+		got, err := v.step(ctx, m, r)
+		if err != nil {
+			return found
+		}
+		found = append(found, difference(m.ID, got.In, want.In)...)
+		if len(found) >= maxDifferences {
+			return found[:maxDifferences]
+		}
+	}
+	return found
+}
+
+// difference returns how what a member has differs from what is usual.
+func difference(member uint64, got, want []cluster.Counted) (found []Difference) {
+	hashes := make(map[uint64]uint64)
+	for _, k := range want {
+		hashes[k.Key] = k.Hash
+	}
+	add := func(key uint64, kind string) {
+		found = append(found, Difference{Member: member, Job: cluster.JobOf(key), Kind: kind})
+	}
+	for _, k := range got {
+		hash, ok := hashes[k.Key]
+		switch {
+		case !ok:
+			add(k.Key, "extra")
+		case hash != k.Hash:
+			add(k.Key, "other")
+		}
+		delete(hashes, k.Key)
+	}
+	for key := range hashes {
+		add(key, "missing")
+	}
+	slices.SortFunc(found, func(a, b Difference) int { return cmp.Compare(a.Job, b.Job) })
+	return found
+}
+
+// String says what the difference is.
+func (d Difference) String() string {
+	what := "the pause of a tube"
+	if d.Job != 0 {
+		what = fmt.Sprintf("job %d", d.Job)
+	}
+	switch d.Kind {
+	case "missing":
+		return fmt.Sprintf("member %d does not have %s", d.Member, what)
+	case "extra":
+		return fmt.Sprintf("member %d has %s, and the others do not", d.Member, what)
+	}
+	return fmt.Sprintf("member %d has %s otherwise than the others", d.Member, what)
+}

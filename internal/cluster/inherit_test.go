@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// What was set on an engine while it ran outlives a deposition, also one after which the engine is made again.
+func TestSettingsOutliveDeposition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		l := w.leader()
+		l.Broker().Configure(func(e *engine.Engine) { e.SetLimits(engine.Limits{Memory: 1 << 20}) })
+		w.part(w.machineOf(l))
+		if _, err := w.put(l, "mail", engine.Spec{TTR: 60}, "not acknowledged"); err == nil {
+			t.Fatal("a put without a majority was acknowledged")
+		}
+		l.Broker().Configure((*engine.Engine).Drain) // also when the office has just ended
+		w.heal()
+		time.Sleep(time.Second)
+		if w.logged("read from the journal again") == 0 {
+			t.Error("the engine was not made again")
+		}
+		l.Broker().Look(func(e *engine.Engine, _ int64) {
+			if _, limit := e.LimitedMemory(); limit != 1<<20 || !e.IsDraining() {
+				t.Errorf("the limit of memory is %d, it drains: %v", limit, e.IsDraining())
+			}
+		})
+		w.close()
+	})
+}

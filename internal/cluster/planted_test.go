@@ -1,0 +1,275 @@
+package cluster
+
+import (
+	"context"
+	"encoding/binary"
+	"flag"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/catchup"
+	"github.com/beanpole-mq/beanpole/internal/cluster/core"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A plant is a mistake that is made on purpose.
+type plant string
+
+const (
+	skippedEntry plant = "the last entry of another leader is skipped"
+	unsyncedMark plant = "the log is cut at a mark that is not synced"
+	earlyAnswer  plant = "an answer goes before its sync"
+	shortTail    plant = "the log is applied from the end of a walk on"
+	followerTick plant = "what follows ticks"
+	keptEngine   plant = "an engine is kept that has done what was dropped"
+
+	forgottenPeer plant = "the hello of a disk that was rolled back is accepted"
+	hastyWalk     plant = "a leader's walk is not awaited"
+)
+
+var (
+	plantedFlag = flag.Uint64("cluster.planted", 2000, "in how many seeds a planted mistake must be found")
+
+	raceDetector bool // it makes everything some ten times slower
+)
+
+// A found is what a world with a mistake panics with.
+type found string
+
+// finds returns what goes wrong in a life of a world with a mistake.
+func finds(t *testing.T, seed uint64, p plant, live func(w *world)) (what string) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, seed)
+		w.plant = p
+		defer func() {
+			r := recover()
+			if r == nil {
+				return
+			}
+			f, ok := r.(found)
+			if !ok {
+				panic(r)
+			}
+			what = string(f)
+			w.abandon()
+		}()
+		live(w)
+	})
+	return what
+}
+
+// abandon ends a world in which something has gone wrong.
+func (w *world) abandon() {
+	w.mu.Lock()
+	var members []*Member
+	for _, m := range w.machines {
+		if m.member != nil {
+			members = append(members, m.member)
+		}
+		m.member = nil
+	}
+	w.mu.Unlock()
+	for _, m := range members {
+		m.Close()
+	}
+	if w.stop != nil {
+		w.stop()
+	}
+}
+
+// Each mistake that is planted is found. A simulation that does not find them proves nothing.
+func TestPlanted(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector finds nothing more here than in TestLives")
+	}
+	for _, p := range []plant{skippedEntry, unsyncedMark, earlyAnswer, shortTail, followerTick, keptEngine} {
+		t.Run(string(p), func(t *testing.T) {
+			for seed := uint64(1); seed <= *plantedFlag; seed++ {
+				if what := finds(t, seed, p, func(w *world) { w.live(seed) }); what != "" {
+					t.Logf("seed %d: %.200s", seed, what)
+					return
+				}
+			}
+			t.Errorf("not found in %d seeds", *plantedFlag)
+		})
+	}
+}
+
+// skipLast drops what the last entry of an earlier term has, if it is to be applied together with the first of this one.
+func skipLast(m *Member, apply []core.Apply) []core.Apply {
+	if lead, _ := m.raft.core.Leader(); lead != m.opt.Self.ID {
+		return apply
+	}
+	for i := range apply {
+		entries := slices.Clone(apply[i].Entries)
+		for k := 1; k < len(entries); k++ {
+			if last := entries[k-1]; len(entries[k].GetData()) == 0 && last.GetTerm() < entries[k].GetTerm() {
+				entries[k-1] = &raftpb.Entry{Index: last.Index, Term: last.Term, Type: raftpb.EntryNormal.Enum()}
+			}
+		}
+		apply[i].Entries = entries
+	}
+	return apply
+}
+
+// lateIf is how much too soon a sync is answered.
+func lateIf(planted bool) time.Duration {
+	if planted {
+		return 100 * time.Millisecond
+	}
+	return 0
+}
+
+// forgetUndone makes the member forget that its engine has done what may never be committed.
+func (m *Member) forgetUndone() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.undone = false
+}
+
+// tickOn lets what is due come due at a member that follows.
+func (m *Member) tickOn() {
+	for !m.stopped() {
+		m.broker.Look(func(e *engine.Engine, now int64) {
+			if m.turn.office == 0 && !m.turn.over {
+				e.Tick(now)
+			}
+		})
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// forget makes the member forget what it knows of another one.
+func (m *Member) forget(id uint64) {
+	m.inLoop(func() {
+		p := m.peer(id)
+		p.recorded, p.acknowledged = raftlog.Peer{}, raftlog.Position{}
+	})
+}
+
+// donateHastily sends a walk without waiting until what it has seen cannot be lost.
+func (m *Member) donateHastily(ctx context.Context, w io.Writer) error {
+	d := m.donor(ctx)
+	d.Settled = func(context.Context) (mark catchup.Mark, err error) {
+		m.broker.Look(func(*engine.Engine, int64) { mark = d.Applied() })
+		return mark, nil
+	}
+	return m.donate(ctx, w, d)
+}
+
+// shorten makes a walk one that says that it began when it ended.
+func shorten(walk []byte) ([]byte, error) {
+	const head, mark = 8, 24 // see package catchup
+	at := head + mark
+	for {
+		if at >= len(walk) {
+			return nil, io.ErrUnexpectedEOF
+		}
+		length, n := binary.Uvarint(walk[at:])
+		at += n + int(length)
+		if length == 0 {
+			break
+		}
+	}
+	if at+mark > len(walk) {
+		return nil, io.ErrUnexpectedEOF
+	}
+	copy(walk[head:], walk[at:at+mark])
+	return walk, nil
+}
+
+// Chance hardly ever brings about what makes these mistakes do harm.
+var adversaries = []struct {
+	plant plant
+	plays func(w *world)
+}{
+	{forgottenPeer, rollBack},
+	{hastyWalk, walkOverLeader},
+}
+
+// Without what prevents it, an adversary does harm; with it, it does none.
+func TestAdversaries(t *testing.T) {
+	for _, a := range adversaries {
+		t.Run(string(a.plant), func(t *testing.T) {
+			harm := 0
+			for seed := uint64(1); seed <= 5; seed++ {
+				finds(t, seed, "", a.plays) // fails if it does
+				if what := finds(t, seed, a.plant, a.plays); what != "" {
+					t.Logf("seed %d: %.200s", seed, what)
+					harm++
+				}
+			}
+			if harm == 0 {
+				t.Error("the planted mistake did no harm: this shows nothing")
+			}
+		})
+	}
+}
+
+// rollBack restores the disk of a member from a copy that is older than what it has acknowledged, while the leader is down and
+// the third has not heard of that.
+func rollBack(w *world) {
+	w.grow(3)
+	time.Sleep(time.Second)
+	leader := w.machineOf(w.leader())
+	old, third := w.machines[leader.id%3], w.machines[(leader.id+1)%3]
+	disk := old.disk.Crash(keptAll())
+	for range 2 {
+		old.kill(false)
+		old.boot()
+		w.must(third.member.Greet(old.id, old.member.Greeting())) // all members connect to each other
+		time.Sleep(2 * time.Second)
+	}
+	w.part(third)
+	_, err := w.put(leader.member, "mail", engine.Spec{TTR: 60}, "acknowledged by two")
+	w.must(err)
+	leader.kill(true)
+	old.kill(true)
+	old.disk = disk
+	w.heal()
+	old.boot()
+	time.Sleep(5 * time.Second)
+	leader.boot()
+	time.Sleep(3 * time.Second)
+	old.kill(true)
+	w.audit()
+	w.close()
+}
+
+// walkOverLeader lets a member receive a walk over a leader whose engine has what is never committed.
+func walkOverLeader(w *world) {
+	w.small()
+	w.grow(3)
+	time.Sleep(time.Second)
+	leader := w.machineOf(w.leader())
+	other, joiner := w.machines[leader.id%3], w.machines[(leader.id+1)%3]
+	joiner.kill(false)
+	for range 300 { // so that it needs a walk
+		_, err := w.put(leader.member, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 500))
+		w.must(err)
+	}
+	time.Sleep(time.Second)
+	w.part(other)
+	alone := sync.OnceFunc(func() {
+		w.heal()
+		w.part(leader)
+	})
+	w.walked = alone
+	go w.put(leader.member, "mail", engine.Spec{TTR: 60}, "never acknowledged")
+	joiner.boot()
+	time.Sleep(2 * time.Second)
+	alone()
+	time.Sleep(5 * time.Second)
+	w.heal()
+	time.Sleep(5 * time.Second)
+	w.audit()
+	w.close()
+}

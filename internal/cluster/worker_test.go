@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// A verb is a request of a client, which only an engine that decides executes.
+type verb func(e *engine.Engine, now int64)
+
+// Apply implements broker.Request.
+func (v verb) Apply(e *engine.Engine, now int64) int64 {
+	v(e, now)
+	return now
+}
+
+// A worker is a client with a session, at whoever leads. When the office of its session ends it begins another one.
+type worker struct {
+	w       *world
+	rng     *rand.Rand
+	member  *Member
+	office  uint64
+	session *engine.Session
+	waits   bool // owned by the turn
+}
+
+// WaitOver implements engine.Waiter.
+func (k *worker) WaitOver(engine.Job, engine.Outcome) { k.waits = false }
+
+// errOffice says that the office of a session is over.
+var errOffice = errors.New("the session's office is over")
+
+// do executes a verb of the session.
+func (k *worker) do(f verb) error {
+	err := errOffice
+	if failed := k.member.Broker().NewCaller(verb(func(e *engine.Engine, now int64) {
+		if k.member.turn.office == k.office { // who was deposed closes its clients before another office begins
+			err = nil
+			f(e, now)
+		}
+	})).Do(); failed != nil {
+		err = failed
+	}
+	if errors.Is(err, errOffice) || errors.Is(err, broker.ErrDeposed) {
+		k.session = nil
+	}
+	return err
+}
+
+// begin begins a session at whoever leads. It returns false if nobody does.
+func (k *worker) begin() bool {
+	if k.member = k.w.whoLeads(); k.member == nil {
+		return false
+	}
+	k.office = k.member.Lead().Office
+	return k.do(func(e *engine.Engine, _ int64) {
+		k.session, k.waits = e.Open(k), false
+		for n := range 3 {
+			e.Watch(k.session, fmt.Appendf(nil, "tube%d", n))
+		}
+	}) == nil
+}
+
+// run works until it is told to stop.
+func (k *worker) run(done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(time.Duration(1+k.rng.IntN(20)) * time.Millisecond):
+		}
+		if k.session != nil || k.begin() {
+			k.step()
+		}
+	}
+}
+
+// step does something with what the session has reserved, or with others.
+func (k *worker) step() {
+	var tried uint64
+	what, tube := k.rng.IntN(10), fmt.Appendf(nil, "tube%d", k.rng.IntN(4))
+	pri, delay := uint32(k.rng.IntN(3)), uint32(k.rng.IntN(3))
+	err := k.do(func(e *engine.Engine, now int64) {
+		s := k.session
+		if k.waits {
+			return
+		}
+		var id uint64
+		if held := e.HeldJobs(s, 1); len(held) > 0 {
+			id = held[0]
+		}
+		switch what {
+		case 0, 1, 2:
+			_, o := e.Reserve(now, s, int64(pri))
+			k.waits = o == engine.Waiting
+		case 3:
+			e.Release(now, s, id, pri, delay)
+		case 4:
+			e.Bury(s, id, pri)
+		case 5:
+			e.Kick(now, s, 3)
+		case 6:
+			e.Pause(now, tube, delay)
+		case 7:
+			e.Use(s, tube)
+			e.Touch(now, s, id)
+		case 8:
+			if c, ok := e.Snapshot(1 + e.LastID()/2); ok && c.Tube != laterTube {
+				e.ReserveJob(now, s, c.ID)
+			}
+		case 9:
+			if e.Delete(s, id) == engine.OK {
+				tried = id
+			}
+		}
+	})
+	k.w.mu.Lock()
+	defer k.w.mu.Unlock()
+	if tried != 0 {
+		k.w.ledger.tried[tried] = true
+		if err == nil {
+			k.w.ledger.deletes[tried] = true
+		}
+	}
+}

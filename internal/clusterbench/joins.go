@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/bench"
+	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A joining is what one member that joins was measured to cost.
+type joining struct {
+	before, while, after float64 // puts/s of the clients at the leader
+	took                 time.Duration
+}
+
+// measureJoins lets a member join again and again, and prints what the clients at the leader get meanwhile.
+func (opt *options) measureJoins(ctx context.Context, w io.Writer, dir string) error {
+	c, err := newCluster(opt.program, dir)
+	if err != nil {
+		return err
+	}
+	defer c.stop()
+	if err := opt.fill(ctx, c.members[0]); err != nil {
+		return err
+	}
+	if err := c.form(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "Puts of %d bytes at the leader of three members with %d jobs, one of which joins again with nothing: medians of %d rounds, smallest and largest.\n\n", opt.body, opt.jobs, opt.joins)
+	fmt.Fprint(w, "| clients | puts/s before | while it joins, of that | after, of that | it votes after |\n|--:|--:|--:|--:|--:|\n")
+	for _, connections := range opt.connections {
+		var all []joining
+		for range opt.joins {
+			j, err := opt.measureJoin(ctx, c, connections)
+			if err != nil {
+				return fmt.Errorf("%d connections: %w", connections, err)
+			}
+			all = append(all, j)
+		}
+		of := func(value func(j joining) float64) *bench.Spread {
+			values := make([]float64, len(all))
+			for i := range all {
+				values[i] = value(all[i])
+			}
+			return bench.NewSpread(values)
+		}
+		before, took := of(func(j joining) float64 { return j.before }), of(func(j joining) float64 { return j.took.Seconds() })
+		while, after := of(func(j joining) float64 { return j.while / j.before }), of(func(j joining) float64 { return j.after / j.before })
+		fmt.Fprintf(w, "| %d | %.0f | %.2f (%.2f..%.2f) | %.2f (%.2f..%.2f) | %.1f s (%.1f..%.1f) |\n", connections, before.Median,
+			while.Median, while.Min, while.Max, after.Median, after.Min, after.Max, took.Median, took.Min, took.Max)
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// fill puts the jobs into the journal of a single server.
+func (opt *options) fill(ctx context.Context, p *process) error {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return err
+	}
+	if err := p.start(ctx); err != nil {
+		return err
+	}
+	defer p.stop()
+	_, err := load.Run(ctx, load.Options{Addr: p.Addr, Mix: load.Put, Tube: "backlog", Connections: 8, InFlight: 64, BodySize: opt.body, Ops: int64(opt.jobs)})
+	return err
+}
+
+// measureJoin lets a member join while clients put jobs at the leader.
+func (opt *options) measureJoin(ctx context.Context, c *cluster, connections int) (j joining, err error) {
+	leader, voters := c.look(ctx)
+	if leader < 0 || voters != members {
+		return j, errors.New("the cluster has no leader, or not all members take part")
+	}
+	addr := c.members[leader].Addr
+	d, err := load.Dial(ctx, addr)
+	if err != nil {
+		return j, err
+	}
+	defer d.Close()
+	loading, end := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := load.Run(loading, load.Options{Addr: addr, Mix: load.Put, Tube: "jobs", Connections: connections, BodySize: opt.body, Duration: time.Hour, Warmup: -1})
+		ended <- err
+	}()
+	j, err = opt.watchJoin(ctx, c, (leader+1)%members, d)
+	end()
+	if loadErr := <-ended; !errors.Is(loadErr, context.Canceled) {
+		err = errors.Join(err, loadErr)
+	}
+	return j, errors.Join(err, flush(ctx, addr))
+}
+
+// watchJoin counts the puts of a leader before a member joins in its own place, while it does, and after.
+func (opt *options) watchJoin(ctx context.Context, c *cluster, i int, d *load.Dialog) (j joining, err error) {
+	last, at := 0.0, time.Now()
+	lap := func() (rate float64) { // since the last call
+		stats, statsErr := d.Stats(wire.AppendStatsCommand(nil))
+		puts, numberErr := strconv.ParseFloat(stats["cmd-put"], 64)
+		now := time.Now()
+		rate = (puts - last) / now.Sub(at).Seconds()
+		last, at, err = puts, now, errors.Join(err, statsErr, numberErr)
+		return rate
+	}
+	time.Sleep(opt.duration / 2) // the load settles
+	lap()
+	time.Sleep(opt.duration)
+	j.before = lap()
+	m := c.members[i]
+	m.stop()
+	if _, err := c.command(ctx, "rejoin", m.dir); err != nil {
+		return j, err
+	}
+	lap()
+	began := at
+	if err := m.start(ctx); err != nil {
+		return j, err
+	}
+	if err := c.settle(ctx, members); err != nil {
+		return j, err
+	}
+	j.while = lap()
+	j.took = at.Sub(began)
+	time.Sleep(opt.duration)
+	j.after = lap()
+	return j, err
+}

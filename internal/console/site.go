@@ -1,0 +1,223 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+)
+
+// A Server is another server that the console shows, besides that of its process. Where it is, nobody but the configuration says.
+type Server struct {
+	Name string       // a part of the URLs of its pages
+	API  http.Handler // its operations, for those who may use them; see api.API.Elsewhere
+
+	URL        string // of its admin pages, to be shown; empty: it is a beanstalkd
+	Beanstalkd string // its address, to be shown; empty: it is a beanpole
+
+	ReadOnly bool // nothing is changed there
+}
+
+// A site is a server as its pages see it. They are written once, and ask its API, whichever server that is: what a
+// beanstalkd cannot do is answered 501, and not offered.
+type site struct {
+	client
+	name  string
+	base  string  // what the paths of its pages begin with
+	other *Server // nil: it is the server of this process
+}
+
+// sitesOf returns the own server, and the others.
+func sitesOf(own http.Handler, opt *Options) []*site {
+	all := []*site{{client: client{own}, name: opt.Host, base: Prefix}}
+	for i := range opt.Servers {
+		s := &opt.Servers[i]
+		all = append(all, &site{client: client{s.API}, name: s.Name, base: Prefix + "s/" + pathEscape(s.Name) + "/", other: s})
+	}
+	return all
+}
+
+// siteOf returns the site with a name; the empty one is the own.
+func (c *Console) siteOf(name string) *site {
+	if name == "" {
+		return c.sites[0]
+	}
+	for _, s := range c.sites[1:] {
+		if s.name == name {
+			return s
+		}
+	}
+	return &site{client: client{api.Problem(http.StatusNotFound, "there is no such server: the configuration says which there are")}, name: name, base: Prefix, other: new(Server)}
+}
+
+// isPlain reports whether the server is a beanstalkd.
+func (s *site) isPlain() bool { return s.other != nil && s.other.Beanstalkd != "" }
+
+// isReadOnly reports whether nothing is changed there.
+func (s *site) isReadOnly() bool { return s.other != nil && s.other.ReadOnly }
+
+// does reports whether an action is possible with the server.
+func (s *site) does(do string) bool { return !s.isPlain() || actions[do].plain }
+
+// mayLeave reports whether somebody may use the other servers, by the rights on this one.
+func mayLeave(me *api.Me) bool { return has(me.Everywhere, "stats") && has(me.Everywhere, "peek") }
+
+// A serverRow is a server in the list of all.
+type serverRow struct {
+	ID, Name, Link, Kind string
+	Known                bool   // it has been asked
+	Why                  string // it does not answer; empty: it does
+	Stats                api.Stats
+	Found                int    // findings
+	Worst                string // severity of the worst; empty: there is none
+}
+
+// glances are what was seen last of the other servers. Nobody asks them while nobody looks at the list.
+type glances struct {
+	mu     sync.Mutex
+	byName map[string]*glance
+}
+
+// A glance is what was seen of a server.
+type glance struct {
+	row  serverRow
+	at   time.Time
+	next chan struct{} // closed when there is a newer one; nil: nobody asks
+}
+
+const (
+	glanceAge = 900 * time.Millisecond
+	// glancePatience is how long a page waits for the other servers. It then shows what was seen before.
+	glancePatience = 150 * time.Millisecond
+)
+
+// of returns what was seen of a server, and what to wait for to see more: nil if that is not long ago.
+func (g *glances) of(r *request, s *site) (row serverRow, next <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.byName[s.name]
+	if one == nil {
+		one = new(glance)
+		g.byName[s.name] = one
+	}
+	if time.Since(one.at) > glanceAge && one.next == nil {
+		one.next = make(chan struct{})
+		go g.look(r.detached(), s, one)
+	}
+	return one.row, one.next
+}
+
+// look asks a server.
+func (g *glances) look(r *request, s *site, one *glance) {
+	row := s.glance(r)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one.row, one.at = row, time.Now()
+	close(one.next)
+	one.next = nil
+}
+
+// glance asks a server for the numbers that the list has.
+func (s *site) glance(r *request) serverRow {
+	row := serverRow{Known: true}
+	var found api.Attention
+	err := s.together(
+		func() error { return s.call(r.Request, "GET", "/stats", nil, &row.Stats) },
+		func() error { return s.call(r.Request, "GET", "/attention?limit=1", nil, &found) },
+	)
+	if err != nil {
+		row.Why = strings.TrimPrefix(err.Error(), s.name+" ")
+		return row
+	}
+	row.Found, row.Worst = found.Total, worst(found.Findings)
+	return row
+}
+
+// worst returns the severity of the first of findings, which is the worst; empty: there are none.
+func worst(findings []api.Finding) string {
+	if len(findings) == 0 {
+		return ""
+	}
+	return findings[0].Severity
+}
+
+// Cells are what the list shows of a server, after its name.
+func (s *serverRow) Cells() []cell {
+	number := func(id, label string, n uint64, hot bool) cell {
+		c := cell{ID: id, Label: label, Text: num(int64(n))}
+		if c.Class = zeroClass(c.Text); hot && n > 0 {
+			c.Class = "hot"
+		}
+		if !s.Known || s.Why != "" {
+			c.Text, c.Class = "–", "zero"
+		}
+		return c
+	}
+	st := &s.Stats
+	cells := []cell{
+		number("ready", "Ready", st.Jobs.Ready, false), number("reserved", "Reserved", st.Jobs.Reserved, false), number("delayed", "Delayed", st.Jobs.Delayed, false),
+		number("buried", "Buried", st.Jobs.Buried, true), number("workers", "Workers", st.Connections.Workers, false), number("tubes", "Tubes", st.Tubes, false),
+	}
+	wide := cells[4:] // only in wide windows
+	for i := range wide {
+		wide[i].Class += " opt"
+	}
+	return append(cells, s.attention())
+}
+
+// attention says what is wrong with a server.
+func (s *serverRow) attention() cell {
+	c := cell{ID: "state", Label: "Needs attention", Class: "l"}
+	switch {
+	case s.Why != "":
+		c.Text, c.Class = s.Why, "l why late"
+	case !s.Known:
+		c.Text, c.Class = "is being asked…", "l why zero"
+	case s.Found == 0:
+		c.Text, c.Class = "nothing", "l zero"
+	case s.Worst == "bad":
+		c.Text, c.Class = num(int64(s.Found)), "l hot"
+	default:
+		c.Text, c.Class = num(int64(s.Found)), "l late"
+	}
+	return c
+}
+
+// serverRows returns the list of all servers, if there are several that the user may see.
+func (r *request) serverRows(me *api.Me, own serverRow) (rows []serverRow) {
+	if !r.hasOthers(me) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), glancePatience)
+	defer cancel()
+	g := &r.console.glances
+	for _, s := range r.console.sites[1:] {
+		g.of(r, s) // all of them are asked at once
+	}
+	own.Known = true
+	for i, s := range r.console.sites {
+		row := own
+		if i > 0 {
+			var next <-chan struct{}
+			if row, next = g.of(r, s); next != nil {
+				select {
+				case <-next:
+					row, _ = g.of(r, s)
+				case <-ctx.Done():
+				}
+			}
+		}
+		row.ID, row.Name, row.Link, row.Kind = rowID("server "+s.base), s.name, s.base, "beanpole"
+		if s.isPlain() {
+			row.Kind = "beanstalkd"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// hasOthers reports whether there are other servers that somebody with rights may see.
+func (r *request) hasOthers(me *api.Me) bool { return len(r.console.sites) > 1 && mayLeave(me) }

@@ -1,0 +1,257 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+)
+
+// overTCP lets a rig serve the protocol and its API on ports.
+func (r *rig) overTCP() (protocol, admin string) {
+	r.t.Helper()
+	l := listen(r.t)
+	go r.server.Serve(l) // until the rig ends
+	s := httptest.NewServer(r.api)
+	r.t.Cleanup(s.Close)
+	return l.Addr().String(), s.URL
+}
+
+// several starts a console with three other servers: a beanpole, one that is used as if it were a beanstalkd, and one that is away.
+func several(t *testing.T, opt Options) (own, far, old *rig) {
+	t.Helper()
+	far, old = start(t, nil, Options{}), start(t, nil, Options{})
+	_, url := far.overTCP()
+	address, _ := old.overTCP()
+	plain, err := api.NewBeanstalkd(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own = startWith(t, nil, opt, func(a *api.API) []Server {
+		return []Server{
+			{Name: "far", URL: url, API: a.Elsewhere("far", false, api.NewRemote(api.RemoteOptions{URL: url}))},
+			{Name: "old", Beanstalkd: address, API: a.Elsewhere("old", false, plain)},
+			{Name: "away", ReadOnly: true, URL: "http://127.0.0.1:1", API: a.Elsewhere("away", true, api.NewRemote(api.RemoteOptions{URL: "http://127.0.0.1:1"}))},
+		}
+	})
+	return own, far, old
+}
+
+var consoleLink = regexp.MustCompile(`(?:href|action)="(/console/[^"]*)"`)
+
+// Each page is there for each server, and leads to pages of the same server.
+func TestServers(t *testing.T) {
+	own, far, old := several(t, Options{})
+	for _, r := range []*rig{far, old} {
+		r.put("mail", `{"n":1}`)
+		r.put("mail", "x")
+		r.talk("watch mail", "reserve-job 2")
+	}
+	for _, server := range []string{"far", "old"} {
+		for _, path := range []string{"", "tubes", "tubes?sort=-trouble&cols=total,size", "tube/mail", "tube/mail?state=buried", "tube/mail?state=reserved", "tube/none", "job/1", "job/2", "job/99", "activity", "server",
+			"connections", "search?what=n&tube=mail", "tube/mail/put?from=1", "tube/mail/import", "confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=delete-job&job=1", "confirm?do=drain"} {
+			base := "/console/s/" + server + "/"
+			w := own.send("GET", base+path, nil)
+			text := w.Body.String()
+			if w.Code != 200 && w.Code != 404 && w.Code != 501 || w.Code == 501 && server == "far" {
+				t.Errorf("%s %s: %d %s", server, path, w.Code, text)
+			}
+			main := text[strings.Index(text, "<main"):]
+			if strings.Contains(text, "ZgotmplZ") || strings.Contains(text, "<no value>") {
+				t.Errorf("%s %s: %s", server, path, text)
+			}
+			for _, link := range consoleLink.FindAllStringSubmatch(main, -1) {
+				if !strings.HasPrefix(link[1], base) {
+					t.Errorf("%s %s leads to %s", server, path, link[1])
+				}
+				if back := regexp.MustCompile(`back=([^&"]*)`).FindStringSubmatch(link[1]); back != nil {
+					if to, err := url.QueryUnescape(back[1]); err != nil || !strings.HasPrefix(to, base) {
+						t.Errorf("%s %s leads back to %s", server, path, to)
+					}
+				}
+			}
+		}
+	}
+	if text := own.page(200, "/console/s/far/tubes"); !strings.Contains(text, "curl -s &#39;http://127.0.0.1:") || !strings.Contains(text, ">mail</a>") {
+		t.Error(text)
+	}
+	if text := own.page(200, "/console/s/old/job/2"); strings.Contains(text, "Bury…") || strings.Contains(text, "curl") || !strings.Contains(text, "Copy…") {
+		t.Error(text)
+	}
+	if text := own.page(200, "/console/s/old/tube/mail?state=reserved"); !strings.Contains(text, "does not show which jobs are reserved") {
+		t.Error(text)
+	}
+	if text := own.page(200, "/console/s/old/"); !strings.Contains(text, "keeps nothing of how it was") {
+		t.Error(text)
+	}
+	if text := own.page(501, "/console/s/old/connections"); !strings.Contains(text, "A beanstalkd cannot do that") {
+		t.Error(text)
+	}
+	if text := own.page(404, "/console/s/none/"); !strings.Contains(text, "There is no such server") {
+		t.Error(text)
+	}
+	if text := own.page(502, "/console/s/away/tubes"); !strings.Contains(text, "Away does not answer") || !strings.Contains(text, "data-live") {
+		t.Error(text)
+	}
+}
+
+// What is done at another server is done there, is noted here, and leads back to its page.
+func TestServerActions(t *testing.T) {
+	own, far, old := several(t, Options{})
+	for _, r := range []*rig{far, old} {
+		for range 3 {
+			r.put("mail", "x")
+		}
+	}
+	for _, step := range []struct{ server, form, want string }{
+		{"far", "do=bury-job&job=1", "Job 1 buried."},
+		{"far", "do=clear-tube&tube=mail&state=ready", "2 jobs deleted."},
+		{"far", "do=drain", "The server is draining."},
+		{"old", "do=delete-job&job=1", "Job 1 deleted."},
+		{"old", "do=pause-tube&tube=mail&seconds=9", "Tube mail paused."},
+		{"old", "do=clear-tube&tube=mail&state=ready", "2 jobs deleted."},
+		{"old", "do=put-job&tube=fresh&body=hello&delay=7", "Job 4 was put into fresh."},
+		{"old", "do=kick-tube&tube=fresh&state=delayed", "1 job kicked."},
+		{"old", "do=copy-job&job=4&to=other", "Job 5 is a copy of job 4, in other."},
+	} {
+		form, err := url.ParseQuery(step.form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := "/console/s/" + step.server + "/"
+		form.Set("back", base+"tubes")
+		w := own.send("POST", base+"do", form)
+		if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || !strings.HasPrefix(to, base+"tubes?note=") || !strings.Contains(own.page(200, to), step.want) {
+			t.Errorf("%s: %d %s, want %s: %s", step.form, w.Code, to, step.want, w.Body)
+		}
+	}
+	if w := own.send("POST", "/console/s/old/do", url.Values{"do": {"bury-job"}, "job": {"1"}}); w.Code != http.StatusNotImplemented {
+		t.Errorf("a bury at a beanstalkd: %d", w.Code)
+	}
+	if w := own.send("POST", "/console/s/away/do", url.Values{"do": {"delete-job"}, "job": {"1"}}); w.Code != http.StatusForbidden {
+		t.Errorf("a delete at a server that is only looked at: %d", w.Code)
+	}
+	if text := own.page(200, "/console/activity"); !strings.Contains(text, "server <b>old</b>") {
+		t.Error(text)
+	}
+	if text := own.page(200, "/console/s/old/activity"); !strings.Contains(text, "copyJob") || strings.Contains(text, "server <b>far</b>") {
+		t.Error(text)
+	}
+}
+
+// The overview has all servers, and waits for none that is away.
+func TestServerList(t *testing.T) {
+	own, far, _ := several(t, Options{})
+	for range 1234 {
+		far.put("mail", "x")
+	}
+	until(t, func() bool {
+		text := own.page(200, "/console/")
+		return strings.Contains(text, "1\u202f234") && strings.Contains(text, `href="/console/s/old/"`) && strings.Contains(text, ">does not answer: ")
+	})
+	if text := own.page(200, "/console/tubes"); !strings.Contains(text, `<a href="/console/s/away/">away</a>`) {
+		t.Error(text)
+	}
+}
+
+// Who may not see all here does not hear of the other servers, and cannot use them.
+func TestServerRights(t *testing.T) {
+	far := start(t, nil, Options{})
+	far.put("mail", "secret")
+	_, address := far.overTCP()
+	own := startWith(t, policyOf(t), Options{}, func(a *api.API) []Server {
+		return []Server{{Name: "far", URL: address, API: a.Elsewhere("far", false, api.NewRemote(api.RemoteOptions{URL: address}))}}
+	})
+	root, mailer := own.login(rootToken), own.login(mailerToken)
+	if text := own.page(200, "/console/", mailer); strings.Contains(text, "/console/s/") {
+		t.Error(text)
+	}
+	if text := own.page(403, "/console/s/far/tube/mail", mailer); strings.Contains(text, "secret") {
+		t.Error(text)
+	}
+	if text := own.page(200, "/console/s/far/tube/mail", root); !strings.Contains(text, "secret") {
+		t.Error(text)
+	}
+	if w := own.send("GET", "/console/s/far/", nil); w.Code != http.StatusSeeOther {
+		t.Errorf("without a session: %d", w.Code)
+	}
+	if w := own.send("POST", "/console/s/far/do", url.Values{"do": {"delete-job"}, "job": {"1"}, "back": {"/console/s/far/tubes"}}, mailer); w.Code != http.StatusSeeOther {
+		t.Errorf("%d", w.Code)
+	}
+	var st api.Stats
+	far.sites[0].call(httptest.NewRequest("GET", "/", nil), "GET", "/stats", nil, &st)
+	if st.Jobs.Ready != 1 {
+		t.Error("the job was deleted without a right")
+	}
+}
+
+// Whatever another server answers is shown as text.
+func TestHostileServer(t *testing.T) {
+	bad := `<script>alert(1)</script>`
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		text, _ := json.Marshal(map[string]any{
+			"version": bad, "name": bad, "tubes": []any{map[string]any{"name": bad, "jobs": map[string]int{"ready": 1}}}, "findings": []any{map[string]any{"kind": bad, "severity": bad, "tube": bad, "text": bad}}, "total": 1,
+			"jobs": map[string]int{"ready": 1}, "everywhere": []string{"stats", "peek"}, "commands": map[string]int{bad: 1},
+		})
+		if strings.HasSuffix(r.URL.Path, "/jobs") {
+			text = fmt.Appendf(nil, `{"jobs":[{"id":1,"tube":%q,"state":%q,"body":%q}]}`, bad, bad, bad)
+		}
+		if strings.Contains(r.URL.Path, "/jobs/") {
+			text = fmt.Appendf(nil, `{"id":1,"tube":%q,"state":%q,"body":%q}`, bad, bad, bad)
+		}
+		if strings.HasSuffix(r.URL.Path, "/tubes") {
+			text = fmt.Appendf(nil, `{"tubes":[{"name":%q}],"matching":1,"jobs":{}}`, bad)
+		}
+		w.Write(text)
+	}))
+	t.Cleanup(s.Close)
+	own := startWith(t, nil, Options{}, func(a *api.API) []Server {
+		return []Server{{Name: "bad", URL: s.URL, API: a.Elsewhere("bad", false, api.NewRemote(api.RemoteOptions{URL: s.URL}))}}
+	})
+	for _, path := range []string{"/console/", "/console/s/bad/", "/console/s/bad/tubes", "/console/s/bad/tube/mail", "/console/s/bad/job/1", "/console/s/bad/server", "/console/s/bad/connections", "/console/s/bad/activity"} {
+		w := own.send("GET", path, nil)
+		for _, found := range tag.FindAllString(w.Body.String(), -1) {
+			if !strings.HasPrefix(found, `<script src="/console/static/`) {
+				t.Errorf("%s has %s", path, found)
+			}
+		}
+	}
+}
+
+// A member of a cluster shows the others, what is wrong first; a server that is none shows nothing of it.
+func TestCluster(t *testing.T) {
+	c := api.Cluster{Leader: 2, Term: 7, Quorum: true, Members: []api.ClusterMember{
+		{ID: 1, Address: "10.0.0.1:11400", Role: "voter", Reachable: true, Applied: 90, Lag: 3, Version: "1.2"},
+		{ID: 2, Address: "10.0.0.2:11400", Role: "leader", Reachable: true, Applied: 93, Version: "1.2"},
+		{ID: 3, Address: "<script>", Role: "voter"},
+	}}
+	var err error
+	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) { o.Cluster = func() (api.Cluster, error) { return c, err } })
+	text := r.page(200, "/console/server")
+	places := []int{strings.Index(text, "&lt;script&gt;"), strings.Index(text, "10.0.0.2"), strings.Index(text, "10.0.0.1")}
+	if places[0] < 0 || places[0] > places[1] || places[1] > places[2] || !strings.Contains(text, `member <span id="cl-leader" class="">2</span> leads`) {
+		t.Errorf("%v %s", places, text)
+	}
+	if text := r.page(200, "/console/"); !strings.Contains(text, "member 3 at &lt;script&gt; cannot be reached; the cluster bears no further loss") || !strings.Contains(text, `href="/console/server#cluster">Cluster</a>`) {
+		t.Error(text)
+	}
+	c.Leader, c.Quorum = 0, false
+	if text := r.page(200, "/console/server"); !strings.Contains(text, "There is no leader: the queue can be used when one is elected.") {
+		t.Error(text)
+	}
+	err = errors.New("the member is closed")
+	if text := r.page(200, "/console/server"); !strings.Contains(text, "The member is closed.") {
+		t.Error(text)
+	}
+	if text := start(t, nil, Options{}).page(200, "/console/server"); strings.Contains(text, "luster") {
+		t.Error(text)
+	}
+}

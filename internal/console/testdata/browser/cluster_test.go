@@ -1,0 +1,107 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// members starts a cluster of three. The first leads it.
+func members(t *testing.T) []*server {
+	t.Helper()
+	dir := t.TempDir()
+	run := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command(program, append([]string{"cluster"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("cluster %q: %v\n%s", args, err, out)
+		}
+	}
+	first, token := freePort(t), filepath.Join(dir, "token")
+	var all []*server
+	for i := range 3 {
+		files := filepath.Join(dir, fmt.Sprint(i))
+		if i == 0 {
+			run("init", files, "--listen", first)
+		} else {
+			run("token", filepath.Join(dir, "0"), "--out", token)
+			run("join", files, first, "--token-file", token, "--listen", freePort(t))
+		}
+		all = append(all, start(t, "-b", files))
+	}
+	return all
+}
+
+// The section of the page of the server, as a person reads it: of each member the role, and whether it can be reached.
+const memberRows = "[...document.querySelectorAll('[aria-label=Members] tbody tr')].map(r => r.querySelector('[data-label=Role]').textContent + ' ' + r.querySelector('[data-label=Reachable]').textContent)"
+
+func showsMembers(t *testing.T, ctx context.Context, want string) {
+	t.Helper()
+	until(t, ctx, memberRows+".sort().join() == '"+want+"'")
+}
+
+// At each member one sees the same cluster, what is wrong with it while it happens, and who leads then. Nobody is kept out of the pages.
+func TestCluster(t *testing.T) {
+	all := members(t)
+	leader, follower, third := all[0], all[1], all[2]
+	leader.put("mail", `{"job":"Mail"}`, 3)
+	ctx := browse(t)
+	for _, s := range []*server{leader, follower} {
+		do(t, ctx, chromedp.Navigate(s.url("server")))
+		showsMembers(t, ctx, "leader yes,voter yes,voter yes")
+		do(t, ctx, chromedp.Navigate(s.url("")))
+		until(t, ctx, "document.querySelector('#n-ready').textContent == '3' && !document.querySelector('#attention-h + *').textContent.includes('cluster')")
+		if *shots != "" {
+			name := map[*server]string{leader: "leader", follower: "follower"}[s]
+			picture(ctx, t, s.url("server"), "console-cluster-"+name+".png", 1280, "light")
+			picture(ctx, t, s.url("server"), "console-cluster-"+name+"-phone.png", 360, "dark")
+		}
+	}
+
+	do(t, ctx, chromedp.Navigate(follower.url("server")))
+	showsMembers(t, ctx, "leader yes,voter yes,voter yes")
+	eval[bool](t, ctx, "window.here = true")
+	third.stop()
+	showsMembers(t, ctx, "leader yes,voter no,voter yes")
+	if !eval[bool](t, ctx, "!!window.here") {
+		t.Error("the page was loaded as a whole")
+	}
+	do(t, ctx, chromedp.Navigate(follower.url("")))
+	until(t, ctx, "document.querySelector('.attention .bad p')?.textContent.includes('the cluster bears no further loss')")
+	eval[any](t, ctx, "document.querySelector('.attention .button').click()")
+	until(t, ctx, "location.pathname == '/console/server' && location.hash == '#cluster'")
+	if *shots != "" {
+		picture(ctx, t, follower.url(""), "console-cluster-loss.png", 1280, "dark")
+	}
+	third.restart()
+	do(t, ctx, chromedp.Navigate(follower.url("server")))
+	showsMembers(t, ctx, "leader yes,voter yes,voter yes")
+
+	leader.stop()
+	showsMembers(t, ctx, "leader yes,voter no,voter yes")
+	do(t, ctx, chromedp.Navigate(follower.url("")))
+	until(t, ctx, "document.querySelector('#n-ready').textContent == '3'")
+}
+
+// The pages of a cluster keep nobody out: at the leader, at a follower, and when a member is lost.
+func TestClusterAccessibility(t *testing.T) {
+	program := axe(t)
+	all := members(t)
+	ctx := browse(t)
+	look := func(want string) {
+		t.Helper()
+		for _, s := range all[:2] {
+			do(t, ctx, chromedp.Navigate(s.url("server")))
+			showsMembers(t, ctx, want)
+			for _, path := range []string{"", "server"} {
+				inBothThemes(t, ctx, program, s.url(path))
+			}
+		}
+	}
+	look("leader yes,voter yes,voter yes")
+	all[2].stop()
+	look("leader yes,voter no,voter yes")
+}

@@ -1,0 +1,97 @@
+package browser
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// beanstalkd starts one and returns its address.
+func beanstalkd(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("beanstalkd")
+	if err != nil {
+		t.Skip("there is no beanstalkd here")
+	}
+	address := freePort(t)
+	cmd := exec.Command(path, "-l", "127.0.0.1", "-p", port(address))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if nc, err := net.Dial("tcp", address); err == nil {
+			nc.Close()
+			return address
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("beanstalkd does not listen")
+		}
+	}
+}
+
+// showing returns the arguments of a server whose console shows others, by their names and addresses.
+func showing(t *testing.T, others ...[2]string) []string {
+	t.Helper()
+	text := ""
+	for _, o := range others {
+		text += fmt.Sprintf("[[console-server]]\nname = %q\naddress = %q\n", o[0], o[1])
+	}
+	path := filepath.Join(t.TempDir(), "beanpole.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--config", path}
+}
+
+// The pages of other servers keep nobody out.
+func TestServersAccessibility(t *testing.T) {
+	program := axe(t)
+	far, old := start(t), &server{t: t, port: beanstalkd(t)}
+	far.put("mail", "x", 3)
+	old.put("legacy-tube", "y", 5)
+	s := start(t, showing(t, [2]string{"mail-eu", far.admin}, [2]string{"legacy", "beanstalk://" + old.port}, [2]string{"away", "127.0.0.1:1"})...)
+	ctx := browse(t)
+	for _, path := range []string{"", "s/legacy/tubes", "s/legacy/tube/legacy-tube", "s/legacy/tube/legacy-tube?state=reserved", "s/legacy/job/1", "s/legacy/server", "s/away/"} {
+		inBothThemes(t, ctx, program, s.url(path))
+	}
+}
+
+// From the list of servers one comes to another beanpole and to a beanstalkd, sees them live, and does something there. One that
+// goes away is said to be away, and is there again by itself.
+func TestServers(t *testing.T) {
+	far, old := start(t), &server{t: t, port: beanstalkd(t)}
+	far.put("mail", "x", 3)
+	old.put("legacy-tube", "y", 5)
+	s := start(t, showing(t, [2]string{"mail-eu", far.admin}, [2]string{"legacy", "beanstalk://" + old.port})...)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("")))
+	until(t, ctx, "[...document.querySelectorAll('[aria-label=Servers] tbody tr')].map(e => e.cells[1].textContent).join() == '0,3,5'")
+	eval[any](t, ctx, "document.querySelector('[aria-label=Servers] a[href=\"/console/s/legacy/\"]').click()")
+	until(t, ctx, "location.pathname == '/console/s/legacy/' && document.querySelector('#n-ready')?.textContent == '5' && !!document.querySelector('#live[data-on]')")
+	old.put("legacy-tube", "y", 1)
+	until(t, ctx, "document.querySelector('#n-ready').textContent == '6'")
+	do(t, ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent("t"))
+	until(t, ctx, "location.pathname == '/console/s/legacy/tubes' && !document.querySelector('#help').hidden")
+	do(t, ctx, chromedp.Navigate(s.url("s/legacy/tube/legacy-tube")))
+	until(t, ctx, "!document.querySelector('#help').hidden")
+	eval[any](t, ctx, "[...document.querySelectorAll('a[data-dialog]')].find(a => a.textContent == 'Delete…').click()")
+	until(t, ctx, "document.querySelector('#dialog[open] .count')?.textContent.includes('6 ready jobs')")
+	eval[any](t, ctx, "document.querySelector('#dialog form button').click()")
+	until(t, ctx, "document.querySelector('.note')?.textContent == '6 jobs deleted.'")
+
+	eval[any](t, ctx, "document.querySelector('.sites summary').click()")
+	eval[any](t, ctx, "document.querySelector('.sites a[href=\"/console/s/mail-eu/\"]').click()")
+	until(t, ctx, "location.pathname == '/console/s/mail-eu/' && document.querySelector('#n-ready')?.textContent == '3' && !!document.querySelector('#live[data-on]')")
+	far.stop()
+	do(t, ctx, chromedp.Navigate(s.url("s/mail-eu/tubes")))
+	until(t, ctx, "document.querySelector('main').textContent.includes('does not answer')")
+	far.restart()
+	until(t, ctx, "location.pathname == '/console/s/mail-eu/tubes' && !document.querySelector('main').textContent.includes('does not answer')")
+}

@@ -1,0 +1,215 @@
+// Command demo fills an empty server with the queue of a shop that does not exist, and works on it until
+// it is stopped. The pictures in doc/ show that queue; it is good for looking at top and the console too.
+//
+//	demo ADDR
+//
+// Some of it needs somebody to look at it: reports wait for workers that do not come, and payments are declined
+// and buried.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// A tube is what is put into a tube at the beginning, and then.
+type tube struct {
+	name string
+	body func(n int) string
+
+	delayed, buried, ready int // at the beginning
+
+	puts     float64 // a second, on average: they come and go in waves
+	burst    int     // jobs at once besides, each minute and a half
+	workers  int
+	work     time.Duration // for a job
+	declined int           // of so many jobs one is buried; 0: none
+}
+
+var tubes = []tube{
+	{name: "mail", body: laravel("SendMail"), delayed: 120, puts: 4, workers: 4, work: 300 * time.Millisecond},
+	{name: "mail.bulk", body: laravel("SendNewsletter"), puts: 28, burst: 500, workers: 7, work: 110 * time.Millisecond},
+	{name: "billing", body: payment, puts: 2, workers: 2, work: 200 * time.Millisecond},
+	{name: "billing.retry", body: payment, buried: 37, ready: 6, puts: 0.4, workers: 1, work: 400 * time.Millisecond, declined: 4},
+	{name: "reports", body: report, ready: 900},
+	{name: "webhooks", body: webhook, puts: 15, workers: 4, work: 150 * time.Millisecond},
+	{name: "import.csv", body: rows, puts: 29, burst: 900, workers: 7, work: 100 * time.Millisecond},
+	{name: "thumbnails", body: rows, puts: 9, burst: 1200, workers: 7, work: 120 * time.Millisecond},
+	{name: "search.index", body: webhook, puts: 3, workers: 2, work: 80 * time.Millisecond},
+	{name: "push", body: webhook, puts: 12, workers: 7, work: 90 * time.Millisecond},
+	{name: "audit", body: rows, puts: 11, workers: 7, work: 70 * time.Millisecond},
+	{name: "cleanup", body: laravel("PruneSessions"), puts: 6, workers: 2, work: 160 * time.Millisecond},
+}
+
+func laravel(class string) func(int) string {
+	return func(n int) string {
+		return fmt.Sprintf(`{"uuid":"0192f0c4-7a1e-7b3c-9d2e-%012x","displayName":"App\\Jobs\\%s","job":"Illuminate\\Queue\\CallQueuedHandler@call","maxTries":5,"timeout":60,"data":{"to":"user%d@example.com","template":"welcome","locale":"en"}}`, n*7919, class, n)
+	}
+}
+
+func payment(n int) string {
+	return fmt.Sprintf(`{"order":%d,"customer":"cus_%05d","amount":%d.%02d,"currency":"EUR","attempt":%d,"last_error":"card declined"}`, 48200+n, n*37%100000, 10+n%90, n%100, 1+n%4)
+}
+
+func report(n int) string {
+	return fmt.Sprintf(`a:3:{s:6:"report";s:5:"sales";s:5:"month";s:7:"2026-%02d";s:5:"store";i:%d;}`, 1+n%12, 100+n%75)
+}
+
+func webhook(n int) string {
+	return fmt.Sprintf(`{"url":"https://partner%d.example.com/hooks","event":"order.shipped","order":%d}`, n%9, 48200+n)
+}
+
+func rows(n int) string {
+	return fmt.Sprintf("%d;2026-11-22;%s;%d.%02d;EUR", n, strings.Repeat("ABCDEFGH"[n%8:n%8+1], 6), n%400, n%100)
+}
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: demo ADDR")
+		os.Exit(2)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx, os.Args[1]); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// run fills the queue, and then puts and works until the context is done.
+func run(ctx context.Context, addr string) error {
+	for i := range tubes {
+		if err := tubes[i].fill(ctx, addr); err != nil {
+			return err
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range tubes {
+		t := &tubes[i]
+		if t.puts > 0 {
+			g.Go(func() error { return t.produce(ctx, addr) })
+		}
+		for range t.workers {
+			g.Go(func() error { return t.labour(ctx, addr) })
+		}
+	}
+	return g.Wait()
+}
+
+// fill puts what is there at the beginning.
+func (t *tube) fill(ctx context.Context, addr string) error {
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	n := 0
+	put := func(count int, delay time.Duration) error {
+		for range count {
+			n++
+			if _, err := c.Put(ctx, client.NewJob{Tube: t.name, Body: []byte(t.body(n)), Delay: delay, TTR: time.Minute}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := put(t.delayed, time.Hour); err != nil {
+		return err
+	}
+	if err := put(t.buried, 0); err != nil {
+		return err
+	}
+	if t.buried > 0 {
+		if err := c.WatchOnly(ctx, t.name); err != nil {
+			return err
+		}
+	}
+	for range t.buried {
+		job, err := c.Reserve(ctx)
+		if err != nil {
+			return err
+		}
+		if err := job.Bury(ctx, client.DefaultPriority); err != nil {
+			return err
+		}
+	}
+	return put(t.ready, 0)
+}
+
+// produce puts jobs, in waves and at times many at once.
+func (t *tube) produce(ctx context.Context, addr string) error {
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	const step = 200 * time.Millisecond
+	ticks := time.NewTicker(step)
+	defer ticks.Stop()
+	begin, phase := time.Now(), float64(len(t.name))
+	due := float64(t.burst) // at the next tick
+	n := 1000
+	for bursts := 1; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticks.C:
+		}
+		since := time.Since(begin)
+		due += t.puts * step.Seconds() * (1 + 0.6*math.Sin(phase+since.Seconds()/40))
+		if since > time.Duration(bursts)*burstEvery+time.Duration(phase)*time.Second {
+			bursts++
+			due += float64(t.burst)
+		}
+		for ; due >= 1; due-- {
+			n++
+			if _, err := c.Put(ctx, client.NewJob{Tube: t.name, Body: []byte(t.body(n)), TTR: time.Minute}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+const burstEvery = 90 * time.Second
+
+// labour is a worker.
+func (t *tube) labour(ctx context.Context, addr string) error {
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.WatchOnly(ctx, t.name); err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		job, err := c.Reserve(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(t.work):
+		}
+		if t.declined > 0 && n%t.declined == 0 {
+			err = job.Bury(ctx, client.DefaultPriority)
+		} else {
+			err = job.Delete(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

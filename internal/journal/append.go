@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"fmt"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/record"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// Append implements broker.Log. Admit has reserved room for each change but a TubeGone,
+// which nobody waits for.
+func (j *Journal) Append(changes []engine.Change) error {
+	before := len(j.backlog)
+	for i := range changes {
+		c := &changes[i]
+		if c.Kind != engine.TubeGone {
+			j.files.Unreserve(cost(c.Kind, len(c.Tube), len(c.Body)))
+			j.weigh(c)
+		}
+		err := j.backlogErr
+		var at wal.Pos
+		if err == nil {
+			at, err = j.write(c)
+		}
+		switch {
+		case err == nil:
+			j.note(c, at)
+		case c.Kind == engine.TubeGone:
+			j.pauses.gone = append(j.pauses.gone, c.Tube) // Housekeep will append it
+		default:
+			j.owe(c, err)
+		}
+	}
+	if len(j.backlog) > before {
+		return j.backlogErr
+	}
+	return nil
+}
+
+// weigh updates live for a change of a job. If a record of the job is replaced, its mark is
+// not counted any more.
+func (j *Journal) weigh(c *engine.Change) {
+	switch c.Kind {
+	case engine.JobPut:
+		j.live += weight(c)
+	case engine.JobMoved:
+		if mark, _ := j.eng.SetMark(c, 0); mark != 0 { // it was put, or moved, in the same turn
+			c.Mark = mark
+		}
+		j.unmark(c.Mark)
+		before := *c
+		before.Tube = c.From
+		j.live += weight(c) - weight(&before)
+	case engine.JobDeleted:
+		j.live -= weight(c)
+		j.unmark(c.Mark)
+	}
+}
+
+// append appends the record of a change, and notes where it is.
+func (j *Journal) append(c *engine.Change) (wal.Pos, error) {
+	at, err := j.write(c)
+	if err == nil {
+		j.note(c, at)
+	}
+	return at, err
+}
+
+// write appends the record of a change.
+func (j *Journal) write(c *engine.Change) (wal.Pos, error) {
+	j.buf = record.Append(j.buf[:0], c, j.opt.Epoch)
+	at, err := j.files.Append(j.buf, c.Body)
+	if err != nil {
+		return at, fmt.Errorf("journal: %w", err)
+	}
+	j.dirty = true
+	j.stats.Written++
+	n := wal.Cost(len(j.buf) + len(c.Body))
+	j.bytes += n
+	j.unflushed += n
+	j.cleaner.appended += n
+	return at, nil
+}
+
+// note notes where the record of a change is, and which record it replaces.
+func (j *Journal) note(c *engine.Change, at wal.Pos) {
+	switch c.Kind {
+	case engine.JobPut, engine.JobMoved:
+		j.replaced(c.Mark, at)
+		before, ok := j.inFlight.setMark(c.ID, uint32(at.Segment))
+		if !ok {
+			before, ok = j.eng.SetMark(c, uint32(at.Segment))
+		}
+		if ok { // else its deletion follows in the same turn
+			j.unmark(before)
+			j.marks[uint32(at.Segment)]++
+			j.recent = append(j.recent, jobRecord{at, c.ID})
+		}
+	case engine.JobDeleted:
+		j.replaced(c.Mark, at)
+	case engine.LastID:
+		j.lastID = at.Segment
+	case record.AppliedMark:
+		j.noteApplied(c, at)
+	case engine.TubeGone, engine.TubePaused:
+		if old, ok := j.pauses.at[c.Tube]; ok {
+			j.replacedBy[uint32(old.segment)] = at
+		}
+		if c.Delay == 0 {
+			j.pauses.ended(c.Tube)
+		} else {
+			j.pauses.noted(c, at.Segment)
+		}
+	}
+}
+
+// replaced notes that a record replaces one of the segment that is the mark of its job.
+func (j *Journal) replaced(mark uint32, by wal.Pos) {
+	if mark != 0 {
+		j.replacedBy[mark] = by
+	}
+}
+
+// unmark removes a mark from the counts. It is 0 if the job has had no record before.
+func (j *Journal) unmark(mark uint32) {
+	if mark == 0 {
+		return
+	}
+	if j.marks[mark]--; j.marks[mark] == 0 {
+		delete(j.marks, mark)
+	}
+}

@@ -1,0 +1,282 @@
+package mux
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrWouldBlock is what TryRead returns when there is nothing to read yet.
+var ErrWouldBlock error = syscall.EAGAIN
+
+// ErrGone is the error of writes to a stream that the other side reads no more.
+var ErrGone = errors.New("mux: the other side has closed the stream")
+
+// A Stream is a connection within another one. The session's mu guards its fields.
+type Stream struct {
+	s  *Session
+	id uint32
+
+	changed sync.Cond // with the session's mu
+	notify  func()
+	told    bool // is in the session's list
+
+	in     []byte // that has arrived; nil if all was read
+	at     int    // so much of it was read
+	read   int    // bytes that were read since the last credit that was given
+	credit int    // bytes that may be sent
+	ended  bool   // nothing more will arrive
+	gone   bool   // the other side reads no more
+	shut   bool   // this side sends no more
+	closed bool   // by this side
+
+	readBy, writeBy deadline
+}
+
+// Notify makes a function be called whenever there is more to read, or less in the way of a write that did not take everything. It is
+// called by any goroutine, perhaps for nothing, and must not block.
+func (st *Stream) Notify(f func()) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.notify = f
+}
+
+// Ready reports whether TryRead and TryWrite would do something, and whether the other side will send no more.
+func (st *Stream) Ready() (readable, writable, ended bool) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	over := st.s.err != nil || st.closed
+	return st.unread() > 0 || st.ended || over, over || st.gone || st.credit > 0 && len(st.s.pending) < maxPending, st.ended || over
+}
+
+// TryRead reads what is there. The error is ErrWouldBlock if there is nothing yet, and io.EOF if nothing more will come.
+func (st *Stream) TryRead(b []byte) (int, error) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.tryRead(b)
+}
+
+func (st *Stream) tryRead(b []byte) (int, error) {
+	switch {
+	case st.closed:
+		return 0, net.ErrClosed
+	case st.in != nil:
+	case st.ended:
+		return 0, io.EOF
+	case st.s.err != nil:
+		return 0, st.s.err
+	default:
+		return 0, ErrWouldBlock
+	}
+	n := copy(b, st.in[st.at:])
+	if st.at += n; st.at == len(st.in) {
+		st.free()
+	}
+	if st.read += n; st.read >= Window/4 && !st.ended {
+		st.s.frame(st.id, kindCredit, st.read, nil)
+		st.read = 0
+	}
+	return n, nil
+}
+
+// Unread returns how many bytes have arrived and were not read.
+func (st *Stream) Unread() int {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.unread()
+}
+
+func (st *Stream) unread() int { return len(st.in) - st.at }
+
+// Small buffers are used again, so that a command costs no allocation.
+const (
+	spareSize  = 4 << 10
+	maxSpare   = 256 // buffers of a session
+	firstSpare = 512 // bytes
+)
+
+// take takes bytes that have arrived.
+func (st *Stream) take(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	if n := len(st.s.spare); st.in == nil && n > 0 {
+		st.in, st.s.spare = st.s.spare[n-1], st.s.spare[:n-1]
+	} else if st.in == nil {
+		st.in = make([]byte, 0, max(firstSpare, len(b)))
+	}
+	if st.at > len(st.in)/2 {
+		st.in, st.at = st.in[:copy(st.in, st.in[st.at:])], 0
+	}
+	st.in = append(st.in, b...)
+}
+
+// free gives up the buffer of what has arrived.
+func (st *Stream) free() {
+	if st.in != nil && cap(st.in) <= spareSize && len(st.s.spare) < maxSpare {
+		st.s.spare = append(st.s.spare, st.in[:0])
+	}
+	st.in, st.at = nil, 0
+}
+
+// PutBack makes bytes that were read be the next to be read.
+func (st *Stream) PutBack(b []byte) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if len(b) > 0 {
+		st.in, st.at = append(b[:len(b):len(b)], st.in[st.at:]...), 0
+		st.read -= len(b)
+	}
+}
+
+// TryWrite writes what may be under way, which may be nothing, and returns how much that was.
+func (st *Stream) TryWrite(b []byte) (int, error) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.tryWrite(b)
+}
+
+func (st *Stream) tryWrite(b []byte) (n int, err error) {
+	switch {
+	case st.closed || st.shut:
+		return 0, net.ErrClosed
+	case st.s.err != nil:
+		return 0, st.s.err
+	case st.gone:
+		return 0, ErrGone
+	case len(st.s.pending) >= maxPending:
+		st.s.blocked = append(st.s.blocked, st)
+		return 0, nil
+	}
+	if n = min(len(b), st.credit); n > 0 {
+		st.s.frame(st.id, kindData, n, b[:n])
+		st.credit -= n
+	}
+	return n, nil
+}
+
+// Read implements net.Conn.
+func (st *Stream) Read(b []byte) (int, error) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	for {
+		n, err := st.tryRead(b)
+		switch {
+		case err != ErrWouldBlock || len(b) == 0:
+			return n, err
+		case st.readBy.passed():
+			return 0, os.ErrDeadlineExceeded
+		}
+		st.changed.Wait()
+	}
+}
+
+// Write implements net.Conn.
+func (st *Stream) Write(b []byte) (n int, err error) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	for {
+		m, err := st.tryWrite(b[n:])
+		n += m
+		switch {
+		case err != nil || n == len(b):
+			return n, err
+		case st.writeBy.passed():
+			return n, os.ErrDeadlineExceeded
+		case m == 0:
+			st.changed.Wait()
+		}
+	}
+}
+
+// CloseWrite says that nothing more will be written. What the other side writes can still be read.
+func (st *Stream) CloseWrite() error {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if !st.shut && !st.closed {
+		st.shut = true
+		st.s.frame(st.id, kindEnd, 0, nil)
+	}
+	return nil
+}
+
+// Close implements net.Conn. What was written before still arrives.
+func (st *Stream) Close() error {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if st.closed {
+		return nil
+	}
+	st.closed = true
+	st.free()
+	delete(st.s.streams, st.id)
+	if !st.gone {
+		st.s.frame(st.id, kindGone, 0, nil)
+	}
+	st.readBy.stop()
+	st.writeBy.stop()
+	st.changed.Broadcast()
+	return nil
+}
+
+// LocalAddr implements net.Conn.
+func (st *Stream) LocalAddr() net.Addr { return st.s.conn.LocalAddr() }
+
+// RemoteAddr implements net.Conn.
+func (st *Stream) RemoteAddr() net.Addr { return st.s.conn.RemoteAddr() }
+
+// SetDeadline implements net.Conn.
+func (st *Stream) SetDeadline(t time.Time) error {
+	st.setDeadline(&st.readBy, t)
+	st.setDeadline(&st.writeBy, t)
+	return nil
+}
+
+// SetReadDeadline implements net.Conn.
+func (st *Stream) SetReadDeadline(t time.Time) error {
+	st.setDeadline(&st.readBy, t)
+	return nil
+}
+
+// SetWriteDeadline implements net.Conn.
+func (st *Stream) SetWriteDeadline(t time.Time) error {
+	st.setDeadline(&st.writeBy, t)
+	return nil
+}
+
+// A deadline is when a read or a write gives up.
+type deadline struct {
+	at    time.Time // zero: never
+	timer *time.Timer
+}
+
+func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
+
+func (d *deadline) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+}
+
+func (st *Stream) setDeadline(d *deadline, t time.Time) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	d.stop()
+	if d.at = t; t.IsZero() || st.closed {
+		return
+	}
+	if left := time.Until(t); left > 0 {
+		d.timer = time.AfterFunc(left, func() {
+			st.s.mu.Lock()
+			defer st.s.mu.Unlock()
+			st.changed.Broadcast()
+		})
+		return
+	}
+	st.changed.Broadcast()
+}

@@ -1,0 +1,374 @@
+package server
+
+import (
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/epoll"
+)
+
+// A relayLoop passes on the bytes of clients to the leader, and back: of all that have a socket of the kernel, from one goroutine.
+// Clients with TLS have goroutines of their own (relay.go).
+type relayLoop struct {
+	srv  *Server
+	poll Poller
+
+	mail struct {
+		sync.Mutex
+		relayMail
+		asleep bool // the loop waits for events: wake it when there is mail
+		closed bool // the loop has ended
+	}
+
+	// Owned by the goroutine.
+	clients   places[relayed]
+	stopping  bool
+	lingering []*relayed // are closed when their time has come
+	buf       [maxRelayBuffer]byte
+}
+
+// relayMail is what others want of a relayLoop.
+type relayMail struct {
+	joined  []*relayed
+	arrived []*relayed // something has happened to their streams
+	before  uint32     // those are to be ended at once whose leads is less
+	stop    bool       // they are to be ended when what they have sent is answered, and then the loop
+}
+
+// A relayed client is one whose bytes a relayLoop passes on.
+type relayed struct {
+	fd     epoll.Socket
+	client net.Addr
+	stream Stream
+	index  int
+	leads  uint32 // Server.mu.leads when it came
+
+	interest epoll.Events
+	input    []byte // of the client, that the stream has not taken
+	replies  []byte // of the leader, that the client has not taken
+	shut     bool   // the client sends no more, and the leader knows
+	ended    bool   // the leader sends no more, and the client knows
+	closeAt  time.Time
+}
+
+// relayInLoop lets the loop pass on a client's bytes. It returns false if the connection stays with its goroutine.
+func (s *Server) relayInLoop(c *netConn, stream net.Conn, lead Leadership) bool {
+	st, ok := stream.(Stream)
+	if !ok || c.nc != net.Conn(c.kernel) || c.kernel.raw == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closing || s.mu.lead != lead {
+		return false
+	}
+	rl, err := s.startRelayLoop()
+	if err != nil {
+		return false
+	}
+	client := c.nc.RemoteAddr()
+	fd, err := epoll.Take(c.kernel.Conn)
+	if err != nil {
+		return false
+	}
+	delete(s.mu.netConns, c)
+	s.mu.relayed++
+	rl.post(func(m *relayMail) {
+		m.joined = append(m.joined, &relayed{fd: fd, client: client, stream: st, leads: s.mu.leads})
+	})
+	return true
+}
+
+// startRelayLoop starts the loop, unless it runs, with mu locked.
+func (s *Server) startRelayLoop() (*relayLoop, error) {
+	if s.mu.relays != nil {
+		return s.mu.relays, nil
+	}
+	poll, err := newSystemPoller()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.relays = &relayLoop{srv: s, poll: poll}
+	s.wg.Go(s.mu.relays.run)
+	return s.mu.relays, nil
+}
+
+// post puts something into the mailbox. A nil loop has no clients.
+func (l *relayLoop) post(put func(*relayMail)) {
+	if l == nil {
+		return
+	}
+	l.mail.Lock()
+	defer l.mail.Unlock()
+	put(&l.mail.relayMail)
+	l.wake()
+}
+
+// dismiss ends all connections at once that were there before the leadership changed for the nth time.
+func (l *relayLoop) dismiss(nth uint32) { l.post(func(m *relayMail) { m.before = nth }) }
+
+// stop lets all clients have the replies to what they have sent, and ends their connections and the loop.
+func (l *relayLoop) stop() { l.post(func(m *relayMail) { m.stop = true }) }
+
+func (l *relayLoop) wake() {
+	if l.mail.asleep && !l.mail.closed {
+		l.mail.asleep = false
+		l.poll.Wake()
+	}
+}
+
+func (l *relayLoop) run() {
+	for !l.stopping || l.clients.taken() > 0 {
+		l.serve(l.wait())
+		l.closeOverdue()
+	}
+	l.mail.Lock()
+	defer l.mail.Unlock()
+	l.mail.closed = true
+	l.poll.Close()
+}
+
+// wait returns what has come, and the events of the sockets.
+func (l *relayLoop) wait() (relayMail, []epoll.Event) {
+	timeout := time.Duration(-1)
+	if len(l.lingering) > 0 {
+		timeout = lingerCheck
+	}
+	l.mail.Lock()
+	if m := &l.mail.relayMail; len(m.joined)+len(m.arrived) > 0 || m.before > 0 || m.stop && !l.stopping {
+		timeout = 0
+	}
+	l.mail.asleep = timeout != 0
+	l.mail.Unlock()
+	events := l.poll.Wait(timeout)
+	l.mail.Lock()
+	defer l.mail.Unlock()
+	l.mail.asleep = false
+	got := l.mail.relayMail
+	l.mail.relayMail = relayMail{stop: got.stop}
+	return got, events
+}
+
+// lingerCheck is how often the loop looks for clients that take too long to close their connections.
+const lingerCheck = time.Second
+
+func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
+	for _, r := range got.joined {
+		l.join(r)
+	}
+	for _, r := range got.arrived {
+		if l.has(r) && len(r.input) > 0 {
+			l.passOn(r)
+		}
+		if l.has(r) {
+			l.passBack(r)
+		}
+	}
+	for _, ev := range events {
+		r := l.clients.all[ev.Index]
+		switch {
+		case r == nil:
+		case ev.Events.Has(epoll.Failed):
+			l.end(r)
+		default:
+			if ev.Events.Has(epoll.Readable | epoll.HalfClosed | epoll.HungUp) {
+				l.passOn(r)
+			}
+			if l.has(r) && ev.Events.Has(epoll.Writable) {
+				l.passBack(r)
+			}
+		}
+	}
+	if got.before > 0 {
+		l.each(func(r *relayed) {
+			if r.leads < got.before {
+				l.end(r)
+			}
+		})
+	}
+	if got.stop && !l.stopping {
+		l.stopping = true
+		l.each(l.shut)
+	}
+}
+
+func (l *relayLoop) has(r *relayed) bool { return l.clients.all[r.index] == r }
+
+func (l *relayLoop) each(do func(*relayed)) {
+	for _, r := range l.clients.all {
+		if r != nil {
+			do(r)
+		}
+	}
+}
+
+func (l *relayLoop) join(r *relayed) {
+	r.index = l.clients.add(r)
+	r.interest = epoll.Readable
+	if err := l.poll.Add(r.fd, r.index, r.interest); err != nil {
+		l.end(r)
+		return
+	}
+	r.stream.Notify(func() {
+		l.mail.Lock()
+		defer l.mail.Unlock()
+		l.mail.arrived = append(l.mail.arrived, r)
+		l.wake()
+	})
+	l.passBack(r)
+	if l.stopping && l.has(r) {
+		l.shut(r)
+	}
+}
+
+// passOn passes on what the client has sent, once.
+func (l *relayLoop) passOn(r *relayed) {
+	if r.ended { // it is thrown away until the client closes the connection
+		if n, err := r.fd.Read(l.buf[:]); n == 0 && err != epoll.ErrWouldBlock {
+			l.end(r)
+		}
+		return
+	}
+	if len(r.input) == 0 && !r.shut {
+		n, err := r.fd.Read(l.buf[:])
+		switch {
+		case err == io.EOF:
+			l.shut(r)
+			return
+		case err == epoll.ErrWouldBlock:
+			return
+		case err != nil:
+			l.end(r)
+			return
+		}
+		r.input = l.buf[:n]
+	}
+	if len(r.input) > 0 {
+		n, err := r.stream.TryWrite(r.input)
+		if err != nil { // its replies may still come
+			r.input, r.shut = nil, true
+		} else if n < len(r.input) {
+			r.input = slices.Clone(r.input[n:])
+		} else if r.input = nil; r.shut {
+			r.stream.CloseWrite()
+		}
+	}
+	l.expect(r)
+}
+
+// passBack passes back what the leader has answered.
+func (l *relayLoop) passBack(r *relayed) {
+	for l.has(r) && !r.ended {
+		if len(r.replies) == 0 {
+			n, err := r.stream.TryRead(l.buf[:])
+			switch {
+			case err == epoll.ErrWouldBlock:
+				l.expect(r)
+				return
+			case err == io.EOF:
+				l.answered(r)
+				return
+			case err != nil:
+				l.end(r)
+				return
+			}
+			r.replies = l.buf[:n]
+		}
+		n, err := r.fd.Write(r.replies)
+		switch {
+		case err != nil:
+			l.end(r)
+		case n < len(r.replies):
+			r.replies = slices.Clone(r.replies[n:])
+			if _, _, ended := r.stream.Ready(); ended && r.closeAt.IsZero() {
+				l.closeBy(r, l.srv.opt.StallTimeout) // who does not take the last replies
+			}
+			l.expect(r)
+			return
+		default:
+			r.replies = nil
+		}
+	}
+}
+
+// shut tells the leader that the client sends no more: what it has sent is answered before.
+func (l *relayLoop) shut(r *relayed) {
+	r.shut = true
+	if len(r.input) == 0 {
+		r.stream.CloseWrite()
+	}
+	l.expect(r)
+}
+
+// answered tells the client that there are no more replies, and gives it time to close its connection.
+func (l *relayLoop) answered(r *relayed) {
+	r.ended, r.input = true, nil
+	r.fd.CloseWrite() // an error is that of a connection that has failed, which reading will tell
+	l.closeBy(r, relayLinger)
+	l.expect(r)
+}
+
+func (l *relayLoop) closeBy(r *relayed, after time.Duration) {
+	if r.closeAt.IsZero() {
+		l.lingering = append(l.lingering, r)
+	}
+	if after <= 0 {
+		after = DefaultStallTimeout
+	}
+	r.closeAt = time.Now().Add(after)
+}
+
+// closeOverdue closes the connections of clients that linger for too long.
+func (l *relayLoop) closeOverdue() {
+	if len(l.lingering) == 0 {
+		return
+	}
+	now := time.Now()
+	l.lingering = slices.DeleteFunc(l.lingering, func(r *relayed) bool {
+		if l.has(r) && now.After(r.closeAt) {
+			l.end(r)
+		}
+		return !l.has(r)
+	})
+}
+
+// expect tells the poller what to wait for.
+func (l *relayLoop) expect(r *relayed) {
+	events := epoll.Events(0)
+	if r.ended || !r.shut && len(r.input) == 0 {
+		events |= epoll.Readable
+	}
+	if len(r.replies) > 0 {
+		events |= epoll.Writable
+	}
+	if events == r.interest || !l.has(r) {
+		return
+	}
+	r.interest = events
+	if err := l.poll.Modify(r.fd, r.index, events); err != nil {
+		l.end(r)
+	}
+}
+
+// end closes a connection.
+func (l *relayLoop) end(r *relayed) {
+	if !l.has(r) {
+		return
+	}
+	r.fd.Close()
+	r.stream.Close()
+	l.clients.remove(r.index)
+	l.srv.removeRelayed(r)
+}
+
+func (s *Server) removeRelayed(r *relayed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.relayed--
+	s.mu.left.Broadcast()
+	s.access.Leave(s.now(), AddressOf(r.client))
+	s.vacancies.announce()
+}

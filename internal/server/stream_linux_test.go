@@ -1,0 +1,200 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/memnet"
+	"github.com/beanpole-mq/beanpole/internal/mux"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// startLinkedCrew starts members whose streams are those of package mux, and which have event loops, as in the
+// program. Clients of its members are to come through sockets of the kernel.
+func startLinkedCrew(t *testing.T, n int, opt Options) *crew {
+	t.Helper()
+	c := &crew{}
+	for i := range n {
+		id := uint64(i + 1)
+		o := opt
+		var mu sync.Mutex
+		links := make(map[uint64]*mux.Session)
+		o.Member = &Member{ID: id, Dial: func(leader uint64) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			link := links[leader]
+			if link == nil {
+				own, other := memnet.Pipe()
+				link = mux.New(own, nil)
+				far := mux.New(other, func(s *mux.Stream) { go c.members[leader-1].ServeVisitor(id, s) })
+				t.Cleanup(func() {
+					link.Close()
+					far.Close()
+				})
+				links[leader] = link
+			}
+			return link.Open()
+		}, Stats: func(asked uint64) []wire.Stat {
+			return []wire.Stat{{Key: "cluster-member", Value: strconv.FormatUint(asked, 10)}}
+		}}
+		r := start(t, o)
+		r.serve(r.tcp())
+		c.members = append(c.members, r)
+	}
+	return c
+}
+
+// tcp returns the listener that dialTCP of a member of a linked crew connects to.
+func (r *rig) tcp() net.Listener {
+	l := r.listenTCP()
+	r.addr = l.Addr().String()
+	return l
+}
+
+// visit connects a client to a member of a linked crew.
+func (r *rig) visit() *client {
+	r.tb.Helper()
+	nc, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return newClient(r.tb, nc)
+}
+
+// wantServed wants a server to serve so many connections with goroutines, with loops, and to pass on so many.
+func (r *rig) wantServed(goroutines, loops, passedOn int) {
+	r.tb.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a, b, c := len(r.mu.netConns), r.mu.sockets, r.mu.relayed; a != goroutines || b != loops || c != passedOn {
+		r.tb.Errorf("%d connections have goroutines, %d loops, %d are passed on; want %d, %d and %d", a, b, c, goroutines, loops, passedOn)
+	}
+}
+
+// waitServed waits until a server serves so many connections.
+func (r *rig) waitServed(loops, passedOn int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.mu.netConns) > 0 || r.mu.sockets != loops || r.mu.relayed != passedOn {
+		r.mu.left.Wait()
+	}
+}
+
+// Clients of other members cost no goroutines, neither there nor at the leader.
+func TestRelayInLoops(t *testing.T) {
+	c := startLinkedCrew(t, 3, Options{MaxJobSize: 1 << 20})
+	c.elect(1)
+	leader, follower, worker := c.members[0].visit(), c.members[1].visit(), c.members[2].visit()
+	follower.do("use mail\nput 0 0 60 5\nhello\n", "USING mail\nINSERTED 1\n")
+	leader.do("peek 1\n", "FOUND 1 5\nhello\n")
+	worker.send("watch mail\nreserve\n")
+	worker.want("WATCHING 2\nRESERVED 1 5\nhello\n")
+	for i, client := range []*client{leader, follower, worker} {
+		if got := client.stat("cluster-member"); got != strconv.Itoa(i+1) {
+			t.Errorf("a client of member %d has asked member %s", i+1, got)
+		}
+	}
+	c.members[0].wantServed(0, 3, 0)
+	c.members[1].wantServed(0, 0, 1)
+	c.members[2].wantServed(0, 0, 1)
+	large := strings.Repeat("x", 1<<20)
+	for i := range 5 { // more than may be under way
+		follower.do(fmt.Sprintf("put 0 0 60 %d\n%s\n", len(large), large), fmt.Sprintf("INSERTED %d\n", i+2))
+	}
+	for i := range 5 {
+		worker.do("reserve\n", fmt.Sprintf("RESERVED %d %d\n%s\n", i+2, len(large), large))
+	}
+	worker.send("reserve\n")
+	follower.do("put 0 0 60 1\nx\n", "INSERTED 7\n")
+	worker.want("RESERVED 7 1\nx\n")
+	worker.nc.Close()
+	c.members[2].waitServed(0, 0)
+	c.members[0].waitServed(2, 0)
+	leader.do("use mail\npeek-ready\n", "USING mail\nFOUND 1 5\nhello\n")
+}
+
+// A client that does not read its replies holds up no other, and gets them when it does.
+func TestRelayOfSlowReader(t *testing.T) {
+	c := startLinkedCrew(t, 2, Options{MaxJobSize: 1 << 20})
+	c.elect(1)
+	other, slow := c.members[1].visit(), c.members[1].visit()
+	large := strings.Repeat("x", 1<<20)
+	other.do(fmt.Sprintf("put 0 0 60 %d\n%s\n", len(large), large), "INSERTED 1\n")
+	const peeks = 30
+	slow.send(strings.Repeat("peek 1\n", peeks))
+	other.do("put 0 0 60 1\nx\n", "INSERTED 2\n")
+	slow.halfClose()
+	for range peeks {
+		slow.want(fmt.Sprintf("FOUND 1 %d\n%s\n", len(large), large))
+	}
+	slow.wantEnd()
+}
+
+// The last replies come through loops, too, and the connections end.
+func TestRelayInLoopsEnds(t *testing.T) {
+	c := startLinkedCrew(t, 2, Options{})
+	c.elect(1)
+	half := c.members[1].visit()
+	half.send("put 0 0 60 1\nx\n")
+	half.halfClose()
+	half.want("INSERTED 1\n")
+	half.wantEnd()
+	half.nc.Close()
+	quits := c.members[1].visit()
+	quits.send("put 0 0 60 1\nx\nquit\n")
+	quits.want("INSERTED 2\n")
+	quits.wantEnd()
+	quits.nc.Close()
+	waits := c.members[1].visit()
+	waits.send("watch none\nignore default\nreserve\n")
+	waits.want("WATCHING 2\nWATCHING 1\n")
+	waits.halfClose()
+	waits.want("TIMED_OUT\n")
+	waits.wantEnd()
+	waits.nc.Close()
+	c.members[0].waitServed(0, 0)
+	c.members[1].waitServed(0, 0)
+}
+
+// When another member leads, the connections have ended, those at members that pass them on, too.
+func TestLeadershipEndsRelays(t *testing.T) {
+	c := startLinkedCrew(t, 3, Options{})
+	c.elect(1)
+	var clients []*client
+	for i := range 30 {
+		client := c.members[i%3].visit()
+		client.do("use x\nput 0 0 60 1\nx\n", fmt.Sprintf("USING x\nINSERTED %d\n", i+1))
+		clients = append(clients, client)
+	}
+	clients[1].send("reserve\n")
+	c.elect(2)
+	if st := c.members[0].stats(); st.Sessions != 0 {
+		t.Errorf("the old leader's engine has %d sessions", st.Sessions)
+	}
+	for _, client := range clients {
+		io.Copy(io.Discard, client.nc)
+	}
+	again := c.members[0].visit()
+	again.do("list-tube-used\n", "USING default\n")
+}
+
+// A member that stops lets the clients that it passes on have their replies.
+func TestShutdownOfRelays(t *testing.T) {
+	c := startLinkedCrew(t, 2, Options{})
+	c.elect(1)
+	client := c.members[1].visit()
+	client.do("put 0 0 60 5\nhello\n", "INSERTED 1\n")
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.members[1].Shutdown(t.Context()) }()
+	client.wantEnd()
+	client.nc.Close()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	c.members[0].waitServed(0, 0)
+}
