@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -17,8 +18,14 @@ import (
 	"time"
 )
 
-// patience ends what hangs.
-const patience = 2 * time.Minute
+const (
+	// patience ends what hangs.
+	patience = 2 * time.Minute
+
+	// listeners is how many sockets a server has without clients. They are not counted when
+	// it says that it is ready: it is just then replacing the descriptor of this one.
+	listeners = 1
+)
 
 // build builds one of our programs and returns its path. How is fixed: the
 // instructions of another build would be others.
@@ -43,7 +50,6 @@ func quiet() []string {
 // A load is a server, and what beanpole bench puts on it.
 type load struct {
 	name    string
-	serve   []string // arguments of the server; {dir} is a new directory
 	bench   []string // arguments of the load generator
 	jobs    int      // that it puts in a run
 	journal bool
@@ -54,7 +60,7 @@ type load struct {
 // and the tool wrote on their standard error.
 func (l *load) run(t *testing.T, tool []string, beanpole string, times int) (commands int, log string) {
 	t.Helper()
-	args := slices.Concat(tool, []string{beanpole, "serve", "-l", "127.0.0.1:0", "--log-format", "json"}, l.serve)
+	args := slices.Concat(tool, []string{beanpole, "serve", "-l", "127.0.0.1:0", "--log-format", "json"})
 	if l.journal {
 		args = append(args, "-b", t.TempDir())
 	}
@@ -138,7 +144,28 @@ func (s *server) bench(t *testing.T, beanpole string, args []string) (commands i
 	if err := json.Unmarshal(out, &result); err != nil || result.Commands == 0 {
 		t.Fatalf("bench: %v in %s", err, out)
 	}
+	for s.sockets(t) > listeners { // else it is stopped while it closes them, in one run sooner than in another
+		if ctx.Err() != nil {
+			t.Fatal("the server does not close the connections of the load")
+		}
+		time.Sleep(time.Millisecond)
+	}
 	return result.Commands
+}
+
+// sockets returns how many the server has.
+func (s *server) sockets(t *testing.T) (n int) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.pid))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the files of process %d: %v", s.pid, err)
+	}
+	for _, f := range files {
+		if to, _ := os.Readlink(f); strings.HasPrefix(to, "socket:") { // an error: it was closed meanwhile
+			n++
+		}
+	}
+	return n
 }
 
 // stop ends the server as a service manager would, and returns its log.
