@@ -81,8 +81,11 @@ func deleteFirst(ctx context.Context, c *client.Conn, state string) (n uint64, s
 	if err == nil {
 		err = c.Delete(ctx, found.ID)
 	}
-	if errors.Is(err, client.ErrNotFound) {
+	switch {
+	case err == nil:
+		return 1, "", nil
+	case errors.Is(err, client.ErrNotFound):
 		return 1, "gone", nil
 	}
-	return 1, "", err
+	return 0, "", err
 }

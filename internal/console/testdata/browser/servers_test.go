@@ -1,11 +1,14 @@
 package browser
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +64,79 @@ func TestServersAccessibility(t *testing.T) {
 	for _, path := range []string{"", "s/legacy/tubes", "s/legacy/tube/legacy-tube", "s/legacy/tube/legacy-tube?state=reserved", "s/legacy/job/1", "s/legacy/server", "s/away/"} {
 		inBothThemes(t, ctx, program, s.url(path))
 	}
+}
+
+// holdingDeletes returns the address of a server that passes on what it is sent to the one at an address, until there is a
+// delete: from there on nothing is answered.
+func holdingDeletes(t *testing.T, address string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", address)
+			if err != nil {
+				client.Close()
+				return
+			}
+			go func() { io.Copy(client, server); client.Close() }()
+			go func() {
+				defer server.Close()
+				for lines := bufio.NewReader(client); ; {
+					line, err := lines.ReadString('\n')
+					if err != nil {
+						return
+					}
+					if !strings.HasPrefix(line, "delete ") {
+						io.WriteString(server, line)
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// A task that takes long can be cancelled: it says so, and leaves what it has not done.
+func TestCancelTask(t *testing.T) {
+	old := &server{t: t, port: beanstalkd(t)}
+	old.put("mail", "x", 5)
+	s := start(t, showing(t, [2]string{"legacy", "beanstalk://" + holdingDeletes(t, old.port)})...)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("s/legacy/confirm?do=clear-tube&tube=mail&state=ready")))
+	until(t, ctx, "document.querySelector('.confirm .bar button')")
+	eval[any](t, ctx, "document.querySelector('.confirm .bar button').click()")
+	until(t, ctx, "document.querySelector('.note')")
+	do(t, ctx, chromedp.Navigate(s.url("s/legacy/activity")))
+	until(t, ctx, "document.querySelector('form [value=cancel-task]')")
+	eval[any](t, ctx, "document.querySelector('form:has([value=cancel-task]) button').click()")
+	until(t, ctx, "document.querySelector('[aria-label=Tasks] [data-label=Status]')?.textContent == 'cancelled'")
+	if far := eval[string](t, ctx, "document.querySelector('[aria-label=Tasks] [data-label=Done]').textContent"); far != "0 of 5" {
+		t.Errorf("%s jobs are said to be deleted", far)
+	}
+	if stats := old.say("stats-tube mail"); !strings.HasPrefix(stats, "OK ") {
+		t.Fatal(stats)
+	}
+	for range 30 {
+		line, err := old.replies.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(line, "current-jobs-ready: ") {
+			if line != "current-jobs-ready: 5\n" {
+				t.Error(line)
+			}
+			return
+		}
+	}
+	t.Error("no count of ready jobs")
 }
 
 // From the list of servers one comes to another beanpole and to a beanstalkd, sees them live, and does something there. One that
