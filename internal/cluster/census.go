@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/cluster/catchup"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -30,10 +31,8 @@ const CensusTime = 10 * time.Minute
 const CensusBuckets = 4096
 
 const (
-	censusJobs   = 500       // looked at in a turn, at most
-	censusBytes  = 256 << 10 // of their bodies, about
-	censusPlaces = 2048      // looks for jobs in a turn, and for pauses, at most
-	censusFacts  = 8 << 20   // noted, at most: 128 MiB
+	censusBytes = 256 << 10 // of bodies that are looked at in a turn, about
+	censusFacts = 8 << 20   // noted, at most: 128 MiB
 )
 
 // A Census is the part of one member in one. Its methods may be called from any goroutine.
@@ -186,7 +185,7 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 			return err
 		}
 	}
-	w := censusWalk{c: c, hasher: engine.Hasher{Now: c.due - c.m.clock.epoch, Epoch: c.m.clock.epoch}}
+	w := censusWalk{hasher: engine.Hasher{Now: c.due - c.m.clock.epoch, Epoch: c.m.clock.epoch}}
 	for !w.over {
 		same := false
 		c.m.broker.Look(func(e *engine.Engine, _ int64) {
@@ -194,7 +193,7 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 				w.engine = e
 			}
 			if same = w.engine == e && c.m.turn.isWhole(); same {
-				w.slice()
+				w.over = w.tour.Slice(e, censusBytes, w.add)
 			}
 		})
 		if !same {
@@ -238,47 +237,18 @@ func (c *Census) pause(ctx context.Context, d time.Duration) error {
 
 // A censusWalk is a walk over an engine. Its fields are those of its turns.
 type censusWalk struct {
-	c      *Census
 	hasher engine.Hasher
 	engine *engine.Engine
+	tour   catchup.Walk
 	seen   []Counted
-	place  int64        // of the next job; see engine.NextSnapshot
-	names  engine.Names // of tubes, when all jobs had been visited
-	tube   int          // the next of them
 	over   bool
 }
 
-// slice takes what one turn visits: jobs, then pauses.
-func (w *censusWalk) slice() {
-	for jobs, bytes, looks := 0, 0, 0; w.place >= 0; looks++ {
-		if jobs == censusJobs || looks == censusPlaces || bytes > censusBytes {
-			return
-		}
-		c, next, ok := w.engine.NextSnapshot(w.place)
-		if ok {
-			w.add(&c)
-			jobs++
-			bytes += len(c.Body)
-		}
-		if w.place = next; next < 0 {
-			w.names = w.engine.TubeNames()
-		}
-	}
-	for looks := 0; w.tube < w.names.Len(); w.tube++ {
-		if looks++; looks > censusPlaces {
-			return
-		}
-		if c, paused := w.engine.PauseOf(w.names.At(w.tube)); paused {
-			w.add(&c)
-		}
-	}
-	w.over = true
-}
-
-func (w *censusWalk) add(c *engine.Change) {
+func (w *censusWalk) add(c *engine.Change) (bytes int) {
 	if hash := w.hasher.Hash(c); hash != 0 {
 		w.seen = append(w.seen, Counted{keyOf(c), hash})
 	}
+	return len(c.Body)
 }
 
 // Walked returns an entry such that what was walked over has nothing of a later one. over is false while the walk goes on.

@@ -38,8 +38,8 @@ func isStatus(err error, status int) bool {
 
 // call asks for something on behalf of whoever sent a request, and reads the answer into a
 // value, if one is given.
-func (c client) call(for_ *http.Request, method, path string, body, into any) error {
-	a, err := c.asked(for_, method, path, body, into)
+func (c client) call(origin *http.Request, method, path string, body, into any) error {
+	a, err := c.asked(origin, method, path, body, into)
 	if err != nil {
 		return err
 	}
@@ -47,11 +47,11 @@ func (c client) call(for_ *http.Request, method, path string, body, into any) er
 }
 
 // send asks for something and returns the answer, or a problem.
-func (c client) send(for_ *http.Request, method, path string, body any) (*answer, error) {
-	return c.asked(for_, method, path, body, nil)
+func (c client) send(origin *http.Request, method, path string, body any) (*answer, error) {
+	return c.asked(origin, method, path, body, nil)
 }
 
-func (c client) asked(for_ *http.Request, method, path string, body, into any) (*answer, error) {
+func (c client) asked(origin *http.Request, method, path string, body, into any) (*answer, error) {
 	var content io.Reader
 	length := 0
 	if body != nil {
@@ -61,7 +61,7 @@ func (c client) asked(for_ *http.Request, method, path string, body, into any) (
 		}
 		content, length = bytes.NewReader(text), len(text)
 	}
-	r, err := newCall(for_, method, path, content)
+	r, err := newCall(origin, method, path, content)
 	if err != nil {
 		return nil, err
 	}
@@ -86,16 +86,16 @@ func (c client) ask(r *http.Request, into any) (*answer, error) {
 const tubesAge = 900 * time.Millisecond
 
 // newCall returns a request to the API on behalf of whoever has sent another.
-func newCall(for_ *http.Request, method, path string, content io.Reader) (*http.Request, error) {
-	ctx := api.WithAge(api.WithVia(for_.Context(), "console"), tubesAge)
+func newCall(origin *http.Request, method, path string, content io.Reader) (*http.Request, error) {
+	ctx := api.WithAge(api.WithVia(origin.Context(), "console"), tubesAge)
 	r, err := http.NewRequestWithContext(ctx, method, api.Prefix+path, content)
 	if err != nil {
 		return nil, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("there can be nothing at %.100q", path)}
 	}
 	// What identifies the client.
-	r.RemoteAddr, r.TLS, r.Host = for_.RemoteAddr, for_.TLS, for_.Host
+	r.RemoteAddr, r.TLS, r.Host = origin.RemoteAddr, origin.TLS, origin.Host
 	for _, name := range []string{"Authorization", "Cookie"} {
-		r.Header[name] = for_.Header[name]
+		r.Header[name] = origin.Header[name]
 	}
 	r.RequestURI = r.URL.RequestURI()
 	return r, nil

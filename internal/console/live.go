@@ -133,12 +133,12 @@ func (p *publisher) publish(v *view) {
 
 // values returns what may change of a page. Pages of the own server are made one after the other: were all made at once, they would
 // take all processors, and the clients of the queue would wait.
-func (p *publisher) values(r *request, make_ pageFunc) (*liveValues, error) {
+func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	if r.site.other == nil {
 		p.making.Lock()
 		defer p.making.Unlock()
 	}
-	made, err := r.page(make_)
+	made, err := r.page(makePage)
 	if err != nil {
 		return nil, err
 	}
@@ -219,9 +219,9 @@ var livePages = map[string]pageFunc{
 
 // events is the stream of a page, whose path is the parameter view.
 func (c *Console) events(w http.ResponseWriter, h *http.Request) {
-	r, page, err := c.viewOf(h)
+	r, makePage, err := c.viewOf(h)
 	if err == nil {
-		_, err = r.page(func(*request) (*page_, error) { return nil, nil })
+		_, err = r.page(func(*request) (*page, error) { return nil, nil })
 	}
 	switch {
 	case errors.Is(err, errUnknown):
@@ -231,7 +231,7 @@ func (c *Console) events(w http.ResponseWriter, h *http.Request) {
 		http.Error(w, "there is no stream of this page", http.StatusBadRequest)
 		return
 	}
-	v, leave, ok := c.live.join(r, page)
+	v, leave, ok := c.live.join(r, makePage)
 	if !ok {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "there are too many streams: ask for the page again instead", http.StatusServiceUnavailable)
@@ -241,8 +241,6 @@ func (c *Console) events(w http.ResponseWriter, h *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	c.stream(w, h, v)
 }
-
-type page_ = page
 
 // viewOf returns a request for the page that a stream is about.
 func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {

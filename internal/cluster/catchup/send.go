@@ -67,10 +67,8 @@ type Sent struct {
 }
 
 const (
-	sliceJobs   = 500     // visited in a turn, at most
-	sliceBytes  = 1 << 20 // of a turn, about
-	slicePlaces = 2048    // looks for jobs in a turn, and for pauses, at most
-	keptBuffer  = 4 << 20 // of a larger slice, which had a large job, the memory is given back
+	sliceBytes = 1 << 20 // of a turn, about
+	keptBuffer = 4 << 20 // of a larger slice, which had a large job, the memory is given back
 )
 
 // Send walks over the engine of a donor and writes all that there is. It reports what it has
@@ -90,11 +88,9 @@ type sender struct {
 	buf   []byte // of one turn
 	head  []byte // scratch
 
-	eng   *engine.Engine // that is walked
-	place int64          // of the next job; see engine.NextSnapshot
-	names engine.Names   // of tubes, when all jobs had been visited
-	tube  int            // the next of them
-	done  bool
+	eng  *engine.Engine // that is walked
+	tour Walk
+	done bool
 }
 
 // errReplaced: the donor has lost its office, or has caught up itself, and has another engine.
@@ -128,38 +124,22 @@ func (s *sender) walk(ctx context.Context) error {
 	return s.end(ctx)
 }
 
-// slice takes what one turn visits: jobs, then pauses, and then the last id.
+// slice takes what one turn visits; after all jobs and pauses, the last id.
 func (s *sender) slice() {
-	for jobs, looks := 0, 0; s.place >= 0; looks++ {
-		if jobs == sliceJobs || looks == slicePlaces || len(s.buf) > sliceBytes {
-			return
-		}
-		c, next, ok := s.eng.NextSnapshot(s.place)
-		if ok {
-			s.add(&c)
-			s.sent.Jobs++
-			jobs++
-		}
-		if s.place = next; next < 0 {
-			s.names = s.eng.TubeNames()
-		}
+	if s.done = s.tour.Slice(s.eng, sliceBytes, s.add); s.done {
+		s.add(&engine.Change{Kind: engine.LastID, ID: s.eng.LastID()})
 	}
-	for looks := 0; s.tube < s.names.Len(); s.tube++ {
-		if looks++; looks > slicePlaces {
-			return
-		}
-		if c, paused := s.eng.PauseOf(s.names.At(s.tube)); paused {
-			s.add(&c)
-		}
-	}
-	s.add(&engine.Change{Kind: engine.LastID, ID: s.eng.LastID()})
-	s.done = true
 }
 
-func (s *sender) add(c *engine.Change) {
+func (s *sender) add(c *engine.Change) (bytes int) {
+	before := len(s.buf)
 	s.head = record.Append(s.head[:0], c, s.donor.Epoch)
 	s.buf = binary.AppendUvarint(s.buf, uint64(len(s.head)+len(c.Body)))
 	s.buf = append(append(s.buf, s.head...), c.Body...)
+	if c.Kind == engine.JobPut {
+		s.sent.Jobs++
+	}
+	return len(s.buf) - before
 }
 
 func (s *sender) end(ctx context.Context) (err error) {

@@ -1,0 +1,43 @@
+package catchup
+
+import "github.com/beanpole-mq/beanpole/internal/engine"
+
+const (
+	sliceJobs   = 500  // visited in a turn, at most
+	slicePlaces = 2048 // looks for jobs in a turn, and for pauses, at most
+)
+
+// A Walk visits all jobs of an engine, each as the JobPut that would restore it, and then all pauses, in slices
+// of a turn each. What is there all the time is visited exactly once. The zero Walk has visited nothing.
+type Walk struct {
+	place int64        // of the next job; see engine.NextSnapshot
+	names engine.Names // of tubes, when all jobs had been visited
+	tube  int          // the next of them
+}
+
+// Slice visits what one turn may, and reports whether that was the last. visit returns how many bytes
+// it has dealt with; a slice ends after so many.
+func (w *Walk) Slice(e *engine.Engine, bytes int, visit func(*engine.Change) (bytes int)) (over bool) {
+	for jobs, looks := 0, 0; w.place >= 0; looks++ {
+		if jobs == sliceJobs || looks == slicePlaces || bytes < 0 {
+			return false
+		}
+		c, next, ok := e.NextSnapshot(w.place)
+		if ok {
+			bytes -= visit(&c)
+			jobs++
+		}
+		if w.place = next; next < 0 {
+			w.names = e.TubeNames()
+		}
+	}
+	for looks := 0; w.tube < w.names.Len(); w.tube++ {
+		if looks++; looks > slicePlaces {
+			return false
+		}
+		if c, paused := e.PauseOf(w.names.At(w.tube)); paused {
+			visit(&c)
+		}
+	}
+	return true
+}
