@@ -81,17 +81,13 @@ func Verify(ctx context.Context, members []status.Member, ask Asker) Comparison 
 		_, err := v.step(ctx, m, CensusRequest{Step: censusWalk, From: v.from})
 		return err
 	})
-	v.each(func(m *ComparedMember) error {
-		return v.await(ctx, m, CensusRequest{Step: censusState}, func(r *CensusReply) bool {
-			v.until = max(v.until, r.Until)
-			return r.Until != 0
-		})
+	v.await(ctx, CensusRequest{Step: censusState}, func(_ *ComparedMember, r *CensusReply) bool {
+		v.until = max(v.until, r.Until)
+		return r.Until != 0
 	})
-	v.each(func(m *ComparedMember) error {
-		return v.await(ctx, m, CensusRequest{Step: censusSums, From: v.from, Until: v.until}, func(r *CensusReply) bool {
-			m.sums = r.Sums
-			return r.Sums != nil
-		})
+	v.await(ctx, CensusRequest{Step: censusSums, From: v.from, Until: v.until}, func(m *ComparedMember, r *CensusReply) bool {
+		m.sums = r.Sums
+		return r.Sums != nil
 	})
 	c := v.compare(ctx)
 	v.each(func(m *ComparedMember) error {
@@ -117,17 +113,37 @@ func (v *verification) step(ctx context.Context, m *ComparedMember, r CensusRequ
 	return v.ask(ctx, m.ID, r)
 }
 
-// await repeats a step until its answer is there.
-func (v *verification) await(ctx context.Context, m *ComparedMember, r CensusRequest, done func(*CensusReply) bool) error {
+// await repeats a step at each member until its answer is there. Those that have answered are asked for their state
+// meanwhile: a member that nobody asks for censusSilence gives up, and another one may take longer than that.
+func (v *verification) await(ctx context.Context, r CensusRequest, done func(*ComparedMember, *CensusReply) bool) {
+	answered := make(map[uint64]bool)
 	for {
-		reply, err := v.step(ctx, m, r)
-		if err != nil || done(&reply) {
+		all := true
+		v.each(func(m *ComparedMember) error {
+			if answered[m.ID] {
+				_, err := v.step(ctx, m, CensusRequest{Step: censusState})
+				return err
+			}
+			reply, err := v.step(ctx, m, r)
+			if err == nil {
+				answered[m.ID] = done(m, &reply)
+				all = all && answered[m.ID]
+			}
 			return err
+		})
+		if all {
+			return
 		}
 		select {
 		case <-time.After(stepPause):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			v.each(func(m *ComparedMember) error {
+				if answered[m.ID] {
+					return nil
+				}
+				return context.Cause(ctx)
+			})
+			return
 		}
 	}
 }

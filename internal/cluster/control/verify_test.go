@@ -73,3 +73,33 @@ func TestVerify(t *testing.T) {
 		t.Errorf("of two that differ it is not the leader: %+v", c)
 	}
 }
+
+// A member that has done its part is asked on while another one takes its time: it would give up otherwise.
+func TestVerifyOfSlowMember(t *testing.T) {
+	const patience = 3 // so often another one is asked before a member gives up
+	for _, slowStep := range []string{censusState, censusSums} {
+		waits := map[uint64]int{} // how often others were asked since a member was
+		slow := 0
+		ask := func(_ context.Context, member uint64, r CensusRequest) (reply CensusReply, err error) {
+			if waits[member] > patience {
+				return reply, errors.New("it was given up")
+			}
+			waits[member] = 0
+			waits[83-member]++
+			if member == 41 && r.Step == slowStep && slow < 2*patience {
+				slow++
+				return reply, nil
+			}
+			switch r.Step {
+			case censusState:
+				reply.Until = 7
+			case censusSums:
+				reply.Sums = &cluster.CensusSums{Jobs: 2, Buckets: make([]uint64, cluster.CensusBuckets)}
+			}
+			return reply, nil
+		}
+		if c := Verify(t.Context(), []status.Member{{ID: 41}, {ID: 42}}, ask); !c.Same {
+			t.Errorf("one takes its time with %s: %+v", slowStep, c.Members)
+		}
+	}
+}
