@@ -152,6 +152,63 @@ func TestWindow(t *testing.T) {
 	})
 }
 
+// A gatedConn writes nothing while its gate is locked.
+type gatedConn struct {
+	net.Conn
+	gate chan struct{} // full: locked
+}
+
+func (c *gatedConn) Write(b []byte) (int, error) {
+	c.gate <- struct{}{}
+	defer func() { <-c.gate }()
+	return c.Conn.Write(b)
+}
+
+// The other side has read what a stream has sent, while very much of other streams waits to be written. When that has
+// been written, a loop that waits to write to the stream hears of it.
+func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a, b := memnet.Pipe()
+		conn := &gatedConn{a, make(chan struct{}, 1)}
+		streams := make(chan *Stream, 1000)
+		own, other := New(conn, nil), New(b, func(s *Stream) { streams <- s })
+		defer other.Close()
+		defer own.Close()
+		full, unread := connect(t, own, streams)
+		if n, err := full.TryWrite(make([]byte, 2*Window)); n != Window || err != nil {
+			t.Fatal(n, err)
+		}
+		told := 0
+		full.Notify(func() { told++ })
+		synctest.Wait()
+
+		conn.gate <- struct{}{}
+		for n := 1; n > 0; {
+			s, err := own.Open()
+			if err == nil {
+				n, err = s.TryWrite(make([]byte, Window))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n, err := unread.Read(make([]byte, Window)); n != Window || err != nil {
+			t.Fatal(n, err)
+		}
+		synctest.Wait()
+		if _, writable, _ := full.Ready(); writable || told == 0 {
+			t.Errorf("told %d times of credit; ready to write: %v, though nothing can be written", told, writable)
+		}
+
+		told = 0
+		<-conn.gate
+		synctest.Wait()
+		if _, writable, _ := full.Ready(); !writable || told == 0 {
+			t.Errorf("told %d times of room; ready to write: %v", told, writable)
+		}
+	})
+}
+
 // A loop hears of what arrives, and can put back what it has read too much.
 func TestNotify(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -290,6 +290,9 @@ func (s *Session) handle(id uint32, kind byte, length int, b []byte) error {
 		if st.credit += length; st.credit > Window {
 			return fmt.Errorf("%w: stream %d may send more than there is room for", errProtocol, id)
 		}
+		if len(s.pending) >= maxPending { // it can send nothing yet, and is to be told when it can
+			s.blocked = append(s.blocked, st)
+		}
 	default:
 		return fmt.Errorf("%w: kind %d", errProtocol, kind)
 	}
