@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -123,8 +124,12 @@ func (w *world) audit() {
 		}
 	}
 	w.checkRoles(most)
+	facts := most.applied
+	if !w.mayLead() {
+		facts = w.written()
+	}
 	jobs, ever := map[uint64]bool{}, map[uint64]bool{}
-	for _, f := range most.applied {
+	for _, f := range facts {
 		switch f.kind {
 		case put:
 			jobs[f.id], ever[f.id] = true, true
@@ -149,4 +154,28 @@ func (w *world) audit() {
 			}
 		}
 	}
+}
+
+// written returns what is in the journal and the log of the member whose log ends last. If nobody leads after a start, what
+// is committed is there, and nobody has applied it.
+func (w *world) written() []fact {
+	var most *member
+	for _, m := range w.members {
+		if m.up && (most == nil || m.log.Last().After(most.log.Last())) {
+			most = m
+		}
+	}
+	facts := slices.Clone(most.applied)
+	next := uint64(1)
+	if n := len(facts); n > 0 {
+		next = facts[n-1].Index + 1
+	}
+	if last := most.log.Last().Index; next <= last {
+		entries, err := most.log.Entries(next, last+1, math.MaxUint64)
+		w.must(err)
+		for _, e := range entries {
+			facts = append(facts, factOf(e))
+		}
+	}
+	return facts
 }

@@ -76,7 +76,7 @@ func (c *Core) isFurthest(at raftlog.Position) bool {
 		if id == c.opt.ID {
 			last, ok = c.log.Last(), true
 		}
-		if !ok || last.Term > at.Term || last.Term == at.Term && last.Index > at.Index {
+		if !ok || last.After(at) {
 			return false
 		}
 	}

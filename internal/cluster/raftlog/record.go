@@ -28,6 +28,11 @@ type Position struct {
 	Index, Term uint64
 }
 
+// After reports whether a log that ends with p is ahead of one that ends with q, by Raft's order.
+func (p Position) After(q Position) bool {
+	return p.Term > q.Term || p.Term == q.Term && p.Index > q.Index
+}
+
 // A Member is one of those that keep the queue.
 type Member struct {
 	ID       uint64 // random, never used again
