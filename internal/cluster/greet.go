@@ -68,15 +68,10 @@ func (m *Member) heardOf(id uint64, message *raftpb.Message) {
 		return
 	}
 	if term, err := m.log.Term(message.GetIndex()); err == nil {
-		if at := (raftlog.Position{Index: message.GetIndex(), Term: term}); isBefore(p.acknowledged, at) {
+		if at := (raftlog.Position{Index: message.GetIndex(), Term: term}); at.After(p.acknowledged) {
 			p.acknowledged = at
 		}
 	}
-}
-
-// isBefore reports whether the log that ends with a lacks something of one that ends with b.
-func isBefore(a, b raftlog.Position) bool {
-	return a.Term < b.Term || a.Term == b.Term && a.Index < b.Index
 }
 
 // Greeting returns what this member says first.
@@ -110,7 +105,7 @@ func (m *Member) greet(from uint64, h Hello) error {
 		return fmt.Errorf("%w: it knows level %d, and level %d is needed", ErrTooOld, h.Level, entry.Written)
 	}
 	p, last := m.peer(from), raftlog.Position{Index: h.LastIndex, Term: h.LastTerm}
-	if h.Starts < p.recorded.Starts || isBefore(last, p.acknowledged) {
+	if h.Starts < p.recorded.Starts || p.acknowledged.After(last) {
 		return ErrRolledBack
 	}
 	if err := m.raft.core.Heard(from, last); err != nil {
