@@ -104,6 +104,40 @@ func TestLeader(t *testing.T) {
 	follower.want(503, "DELETE", "/jobs/1", "", nil)
 }
 
+// A member that does not lead passes on all of a file of jobs, also if nobody says how long that is, as the console.
+func TestLeaderTakesFile(t *testing.T) {
+	leader := start(t, Options{
+		Leader:         func() (http.RoundTripper, error) { return nil, nil },
+		IdentifyByName: func(string, netip.Addr) (*access.Identity, bool) { return new(access.Control).ByName("") },
+	})
+	s := httptest.NewServer(leader.FromMembers())
+	t.Cleanup(s.Close)
+	way := &over{to: s.Listener.Addr().String()}
+	t.Cleanup(way.CloseIdleConnections)
+	follower := start(t, Options{Leader: func() (http.RoundTripper, error) { return way, nil }})
+	const line = `{"body":"a"}` + "\n"
+	for _, length := range []int64{0, -1, int64(len(line))} {
+		w := httptest.NewRecorder()
+		bring := httptest.NewRequest("POST", Prefix+"/tubes/mail/import", strings.NewReader(line))
+		bring.ContentLength = length
+		bring.Header.Set("Content-Type", ndjson)
+		if follower.ServeHTTP(w, bring); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"imported":1`) {
+			t.Errorf("a file of %d bytes: %d %s", length, w.Code, w.Body)
+		}
+	}
+}
+
+// over is the way to a leader by the network.
+type over struct {
+	http.Transport
+	to string
+}
+
+func (o *over) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.URL.Host = o.to
+	return o.Transport.RoundTrip(r)
+}
+
 // What is wrong with the cluster is among what needs attention.
 func TestClusterFindings(t *testing.T) {
 	up := func(id uint64, role status.Role, version string) ClusterMember {

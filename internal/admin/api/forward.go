@@ -98,8 +98,10 @@ func (r *request) passOn(leader http.RoundTripper) (rep reply, err error) {
 	if err != nil {
 		return rep, err
 	}
-	to.ContentLength = h.ContentLength
-	if h.ContentLength == 0 {
+	switch to.ContentLength = h.ContentLength; {
+	case r.op.brings == aLotOfJobs:
+		to.ContentLength = -1 // the console does not know it
+	case h.ContentLength == 0:
 		to.Body = http.NoBody
 	}
 	for _, name := range passedHeaders {
