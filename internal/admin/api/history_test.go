@@ -80,6 +80,26 @@ func TestTubeHistory(t *testing.T) {
 	r.want(404, "GET", "/tubes/t-1/history", "", nil)
 }
 
+// A tube that has gone and come again since the last sample begins to count from nothing.
+func TestTubeHistoryAgain(t *testing.T) {
+	h := newHistory()
+	th := new(tubeHistory)
+	h.tubes["mail"] = th
+	for i, s := range []tubeSample{{put: 1<<32 - 10, deleted: 1<<32 - 20}, {put: 10, deleted: 20}, {put: 3, deleted: 3}, {put: 4, deleted: 3}} {
+		th.add(int64(i*tubeStep), s)
+	}
+	r := h.recentOf("mail")
+	if want := []float64{0, 2, 0.3, 0.1}; !slices.Equal(r.Put, want) {
+		t.Errorf("put: %v, want %v", r.Put, want)
+	}
+	if want := []float64{0, 4, 0.3, 0}; !slices.Equal(r.Deleted, want) {
+		t.Errorf("deleted: %v, want %v", r.Deleted, want)
+	}
+	if r.PutPerSecond != 24.0/(3*tubeStep) || r.DeletedPerSecond != 43.0/(3*tubeStep) {
+		t.Errorf("%v put a second, %v deleted", r.PutPerSecond, r.DeletedPerSecond)
+	}
+}
+
 // There are samples of so many tubes at most. One with jobs takes the place of one in
 // which nothing has happened for as long as is remembered.
 func TestTubesKept(t *testing.T) {

@@ -168,13 +168,26 @@ func (h *history) recent(name string) *Recent {
 	for i := range all {
 		r.Ready[i] = uint64(all[i].ready)
 	}
-	first, last := all[max(0, len(all)-rateSamples)], all[len(all)-1]
-	if spans := min(len(all), rateSamples) - 1; spans > 0 {
-		r.PutPerSecond = float64(last.put-first.put) / float64(spans*tubeStep)
-		r.DeletedPerSecond = float64(last.deleted-first.deleted) / float64(spans*tubeStep)
+	if last := all[max(0, len(all)-rateSamples):]; len(last) > 1 {
+		var put, deleted uint64
+		for i := range last[1:] {
+			put += more(last[i].put, last[i+1].put)
+			deleted += more(last[i].deleted, last[i+1].deleted)
+		}
+		took := float64((len(last) - 1) * tubeStep)
+		r.PutPerSecond, r.DeletedPerSecond = float64(put)/took, float64(deleted)/took
 	}
-	r.BuriedMore = int64(last.buried) - int64(all[0].buried)
+	r.BuriedMore = int64(all[len(all)-1].buried) - int64(all[0].buried)
 	return r
+}
+
+// more returns how much has happened between two samples of a counter. One that goes back is that of a tube that has gone and come
+// again, and has begun at nothing.
+func more(before, now uint32) uint64 {
+	if d := now - before; d < 1<<31 {
+		return uint64(d)
+	}
+	return uint64(now)
 }
 
 // addRecent adds to tubes what has happened in them recently, as far as that is known.
@@ -201,8 +214,8 @@ func (h *history) recentOf(name string) *Recent {
 		r.Buried = append(r.Buried, uint64(s.buried))
 		r.OldestReady = append(r.OldestReady, uint64(s.oldest))
 		before := all[max(0, i-1)]
-		r.Put = append(r.Put, float64(s.put-before.put)/tubeStep)
-		r.Deleted = append(r.Deleted, float64(s.deleted-before.deleted)/tubeStep)
+		r.Put = append(r.Put, float64(more(before.put, s.put))/tubeStep)
+		r.Deleted = append(r.Deleted, float64(more(before.deleted, s.deleted))/tubeStep)
 	}
 	return r
 }
