@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -50,7 +51,7 @@ func jobPage(r *request) (*page, error) {
 	if isStatus(err, http.StatusNotFound) {
 		v.Gone = true
 		p := newPage("job", title, "tubes", v)
-		p.status, p.Me = http.StatusNotFound, new(api.Me)
+		p.status, p.Me, p.shape = http.StatusNotFound, new(api.Me), []string{"gone"}
 		return p, nil
 	}
 	if err != nil {
@@ -63,6 +64,9 @@ func jobPage(r *request) (*page, error) {
 	}
 	p := newPage("job", title, "tubes", v)
 	p.Curl, p.Me = r.curl("GET", "/jobs/"+id, nil), r.meOn(v.Tube)
+	still := v.Job.Job // all but what changes by itself
+	still.Body, still.BodyBase64, still.Age, still.TimeLeft = nil, nil, 0, 0
+	p.shape = append(p.shape, fmt.Sprintf("%+v", still))
 	return p, nil
 }
 

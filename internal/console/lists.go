@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
@@ -65,6 +67,9 @@ func connectionPage(r *request) (*page, error) {
 	if err != nil {
 		v.Gone, p.status = true, http.StatusNotFound
 	}
+	still := v.Connection // all but what changes by itself
+	still.Age, still.Waited = 0, 0
+	p.shape = append(p.shape, fmt.Sprintf("%+v", still))
 	return p, nil
 }
 
@@ -99,6 +104,18 @@ func (t *taskRow) What() string {
 		return text + " to " + t.To
 	}
 	return text
+}
+
+// Left says how many jobs were left out, and why.
+func (t *taskRow) Left() string {
+	if len(t.Skipped) == 0 {
+		return "0"
+	}
+	var all []string
+	for _, why := range slices.Sorted(maps.Keys(t.Skipped)) {
+		all = append(all, num(whole(t.Skipped[why]))+" "+why)
+	}
+	return strings.Join(all, ", ")
 }
 
 // Far says how far a task is.
@@ -206,6 +223,10 @@ func serverPage(r *request) (*page, error) {
 	}
 	p := newPage("server", "Server", "server", v)
 	p.Server = &v.Stats
+	p.shape = append(p.shape, fmt.Sprint(v.Draining))
+	if v.Journal != nil {
+		p.shape = append(p.shape, v.Journal.Health)
+	}
 	p.Curl = r.curl("GET", "/server", nil)
 	return p, nil
 }

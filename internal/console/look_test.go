@@ -2,7 +2,9 @@ package console
 
 import (
 	"fmt"
+	"html/template"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -45,6 +47,69 @@ func TestServerIsShort(t *testing.T) {
 	if html := r.page(200, "/console/server"); strings.Contains(html, "Nothing was refused.") || !strings.Contains(html, "UNKNOWN_COMMAND") || strings.Contains(html, "OUT_OF_MEMORY") {
 		t.Error(html)
 	}
+}
+
+// A page whose stream tells of no other rows shows, with the values of the stream, what it would show if it were loaded again.
+func TestLivePagesAreTrue(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.put("mail", "x")
+	paths := []string{"", "tubes", "tube/mail", "tube/news", "job/1", "job/2", "connections", "server"}
+	before := make(map[string]string)
+	load := func() {
+		for _, path := range paths {
+			before[path] = r.send("GET", "/console/"+path, nil).Body.String()
+		}
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+	}{
+		{"put", func() { r.put("mail", "y") }},
+		{"the job that waits longest is another", func() {
+			r.put("news", "z")
+			r.in(func(e *engine.Engine, now int64) { e.DeleteJob(1); e.DeleteJob(2) })
+		}},
+		{"pause", func() { r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("news"), 1000) }) }},
+		{"time goes by", func() { r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("news"), 2000) }) }},
+		{"watch", func() { r.talk("watch news", "watch mail") }},
+		{"resume", func() { r.in(func(e *engine.Engine, now int64) { e.Pause(now, []byte("news"), 0) }) }},
+		{"bury", func() { r.in(func(e *engine.Engine, now int64) { e.BuryJob(3, 7) }) }},
+		{"drain", func() { r.in(func(e *engine.Engine, now int64) { e.Drain() }) }},
+		{"delete", func() { r.in(func(e *engine.Engine, now int64) { e.DeleteJob(3) }) }},
+	} {
+		load()
+		step.do()
+		// A change through the API, even one that fails, lets the lists of tubes be made anew.
+		r.api.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/api/v1/tubes/none/resume", nil))
+		for _, path := range paths {
+			asked, page, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/"+path, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			live, err := r.live.values(asked, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(before[path], `data-shape="`+live.Shape+`"`) {
+				continue // it is loaded again
+			}
+			got, want := live.applied(before[path]), live.applied(r.send("GET", "/console/"+path, nil).Body.String())
+			if got != want {
+				t.Errorf("after %s, %q shows\n%s\nand loaded again\n%s", step.name, path, got, want)
+			}
+		}
+	}
+}
+
+// applied returns the part of a page that is loaded again, with the values of a stream.
+func (v *liveValues) applied(html string) string {
+	_, html, _ = strings.Cut(html, "<main")
+	html, _, _ = strings.Cut(html, "</main>")
+	for id, one := range v.Texts {
+		span := regexp.MustCompile(`id="` + regexp.QuoteMeta(id) + `" class="[^"]*"([^>]*)>[^<]*<`)
+		html = span.ReplaceAllLiteralString(html, `id="`+id+`" class="`+one.Class+`">`+template.HTMLEscapeString(one.Text)+"<")
+	}
+	return html
 }
 
 // What a stream says of a page is what stands in its HTML.

@@ -90,6 +90,9 @@ func overviewPage(r *request) (*page, error) {
 	}
 	p := newPage("overview", "Overview", "overview", o)
 	p.Server = &stats
+	if o.Oldest != nil {
+		p.shape = append(p.shape, "oldest "+o.Oldest.Name)
+	}
 	if r.site.other == nil {
 		o.Servers = r.serverRows(r.meHere(), serverRow{Stats: stats, Found: found.Total, Worst: worst(found.Findings)})
 	}

@@ -167,8 +167,17 @@ func (p *page) Rows(rows []tubeRow) []tubeRow {
 	for i := range rows {
 		row := &rows[i]
 		p.shape = append(p.shape, row.ID)
+		if row.Unwatched() {
+			p.shape = append(p.shape, "unwatched")
+		}
+		if row.Pause > 0 {
+			p.shape = append(p.shape, "paused")
+		}
 		if p.values == nil {
 			continue
+		}
+		if row.Pause > 0 {
+			p.values.Texts[row.ID+"-pause"] = value{row.Paused(), "tag"}
 		}
 		for _, c := range row.Cells {
 			p.values.Texts[c.ID] = value{c.Text, c.Class}

@@ -97,6 +97,7 @@ func tubePage(r *request) (*page, error) {
 	}
 	p := newPage("tube", name, "tubes", v)
 	p.Curl, p.Me = r.curl("GET", list, nil), me
+	p.shape = append(p.shape, fmt.Sprint(v.Unwatched(), v.Pause > 0)) // tags, and what can be done
 	return p, nil
 }
 
@@ -113,7 +114,7 @@ func (r *request) tubeGone(name string) *page {
 	v := &tubeView{Gone: true}
 	v.Name, v.Link = name, r.tubeLink(name, "")
 	p := newPage("tube", name, "tubes", v)
-	p.Me, p.status = r.meOn(name), http.StatusNotFound
+	p.Me, p.status, p.shape = r.meOn(name), http.StatusNotFound, []string{"gone"}
 	p.Curl = r.curl("GET", tubePath(name, ""), nil)
 	return p
 }

@@ -56,6 +56,9 @@ type cell struct{ ID, Text, Class, Label string }
 // Unwatched reports whether jobs are ready that nobody will take.
 func (t *tubeRow) Unwatched() bool { return t.Jobs.Ready > 0 && t.Watching == 0 }
 
+// Paused says for how much longer the tube is paused.
+func (t *tubeRow) Paused() string { return "paused " + duration(t.PauseLeft) }
+
 // count returns what shows a number of a tube.
 func count(of func(t *api.Tube) uint64) func(t *tubeRow) string {
 	return func(t *tubeRow) string { return numOf(of(&t.Tube)) }
