@@ -24,6 +24,8 @@ type beanstalkd struct {
 	listed time.Time // when tubes were asked for
 	took   time.Duration
 	tubes  []surveyedTube // as they were
+	failed time.Time      // when they were asked for in vain
+	why    error
 }
 
 // NewBeanstalkd returns a server by its address, HOST:PORT. Nothing is connected yet.
@@ -165,11 +167,18 @@ func commandsOf(stats map[string]string) map[string]uint64 {
 
 // survey tells of all tubes as they were a moment ago: the longer that takes, the longer.
 func (b *beanstalkd) survey(ctx context.Context, tell func(*surveyedTube)) error {
+	came := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.failed.After(came) {
+		return b.why // whoever has waited meanwhile does not wait once more for the same
+	}
 	if begun := time.Now(); begun.Sub(b.listed) > max(time.Second, 20*b.took) {
 		tubes, err := b.allTubes(ctx)
 		if err != nil {
+			if ctx.Err() == nil { // else it is the client that has gone
+				b.failed, b.why = time.Now(), err
+			}
 			return err
 		}
 		b.tubes, b.listed, b.took = tubes, begun, time.Since(begun)
