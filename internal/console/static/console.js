@@ -52,7 +52,7 @@
     if ($("#moved")) return;
     const b = document.createElement("button");
     b.id = "moved"; b.className = "moved"; b.textContent = "Rows have changed – show them";
-    b.onclick = () => { over = false; all("[data-rows] :checked").forEach((c) => (c.checked = false)); document.activeElement.blur(); loading = false; reload(); };
+    b.onclick = () => { over = false; all("[data-rows] :checked").forEach((c) => (c.checked = false)); all("main details[open]").forEach((d) => (d.open = false)); document.activeElement.blur(); loading = false; reload(); };
     document.body.append(b);
   };
 

@@ -101,6 +101,20 @@ func TestActionKeys(t *testing.T) {
 	until(t, ctx, "location.pathname == '/console/server'")
 }
 
+// Rows are not exchanged while something is open; the button that says so closes it, and shows them.
+func TestShowRows(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 1)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	until(t, ctx, "document.querySelector('#live[data-on]')")
+	eval[any](t, ctx, "void (document.querySelector('main details.curl').open = true)")
+	s.put("mail", "y", 1)
+	until(t, ctx, "document.querySelector('#moved')")
+	eval[any](t, ctx, "document.querySelector('#moved').click()")
+	until(t, ctx, "document.querySelectorAll('.jobs tbody tr').length == 2 && !document.querySelector('#moved')")
+}
+
 // tabTo presses the tabulator until an element has the focus.
 func tabTo(t *testing.T, ctx context.Context, selector string) {
 	t.Helper()
