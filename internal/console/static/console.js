@@ -44,7 +44,9 @@
     const main = $("#main", page), foot = $("#foot", page);
     if (!main || !foot) return;
     shape = foot.dataset.shape;
+    const note = $("#main > .note"); // what was done stays on the page, which is asked for without it
     $("#main").replaceChildren(...main.childNodes);
+    if (note && !$("#main > .note")) $("#main").prepend(note);
     $("#foot").replaceChildren(...foot.childNodes);
     prepare();
   };

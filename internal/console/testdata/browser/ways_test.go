@@ -115,6 +115,22 @@ func TestShowRows(t *testing.T) {
 	until(t, ctx, "document.querySelectorAll('.jobs tbody tr').length == 2 && !document.querySelector('#moved')")
 }
 
+// What an action has done stands on the page also when other rows are shown.
+func TestNoteStays(t *testing.T) {
+	s := start(t)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("tube/mail/put")))
+	until(t, ctx, "document.querySelector('main form [name=body]')")
+	eval[any](t, ctx, "document.querySelector('[name=body]').value = 'x'")
+	eval[any](t, ctx, "document.querySelector('main form button').click()")
+	until(t, ctx, "document.querySelector('#live[data-on]') && document.querySelectorAll('.jobs tbody tr').length == 1")
+	s.put("mail", "y", 1)
+	until(t, ctx, "document.querySelectorAll('.jobs tbody tr').length == 2")
+	if got := eval[string](t, ctx, "document.querySelector('main > .note')?.textContent ?? ''"); got != "Job 1 was put into mail." {
+		t.Errorf("the note is %q", got)
+	}
+}
+
 // tabTo presses the tabulator until an element has the focus.
 func tabTo(t *testing.T, ctx context.Context, selector string) {
 	t.Helper()
