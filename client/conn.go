@@ -146,17 +146,20 @@ func (c *Conn) release() {
 	}
 }
 
-// rest makes a connection ready for its next user. It reports whether the connection
-// can be used: whether it is connected, and no other goroutine still uses it.
-func (c *Conn) rest() bool {
+// rest makes a connection ready for its next user, and returns the tube that it uses. It reports whether the
+// connection can be used: whether it is connected, and no other goroutine still uses it.
+func (c *Conn) rest() (using string, ok bool) {
 	select {
 	case c.turn <- struct{}{}:
 		defer c.release()
 	default:
-		return false
+		return "", false
 	}
 	c.used = defaultTube
-	return c.stream != nil && c.closedOr(nil) == nil
+	if c.stream == nil || c.closedOr(nil) != nil {
+		return "", false
+	}
+	return c.stream.using, true
 }
 
 // A request is a command with what the Conn has to know about it.

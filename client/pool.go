@@ -45,9 +45,16 @@ type Pool struct {
 	mu struct {
 		sync.Mutex
 		closed bool
-		idle   []*Conn // the last one used is the last
+		idle   []idleConn // the last one used is the last
 		all    map[*Conn]struct{}
 	}
+}
+
+// An idleConn is a connection that nobody is to use. Those who have kept a job that is finished may use it all
+// the same, and so it may be lost at any time.
+type idleConn struct {
+	*Conn
+	using string // the tube that it used when it came back
 }
 
 // NewPool returns a pool of connections to the server at addr, as [Dial] takes
@@ -135,11 +142,11 @@ func (p *Pool) take(tube string) (*Conn, error) {
 	if n := len(p.mu.idle); n > 0 {
 		i := n - 1
 		if tube != "" {
-			if j := slices.IndexFunc(p.mu.idle, func(c *Conn) bool { return c.stream.using == tube }); j >= 0 {
+			if j := slices.IndexFunc(p.mu.idle, func(c idleConn) bool { return c.using == tube }); j >= 0 {
 				i = j
 			}
 		}
-		c := p.mu.idle[i]
+		c := p.mu.idle[i].Conn
 		p.mu.idle = slices.Delete(p.mu.idle, i, i+1)
 		return c, nil
 	}
@@ -156,12 +163,14 @@ func (p *Pool) put(c *Conn) {
 	defer p.freeSlot()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.mu.closed || len(p.mu.idle) >= p.maxIdle || !c.rest() {
-		delete(p.mu.all, c)
-		c.Close()
-		return
+	if !p.mu.closed && len(p.mu.idle) < p.maxIdle {
+		if using, ok := c.rest(); ok {
+			p.mu.idle = append(p.mu.idle, idleConn{c, using})
+			return
+		}
 	}
-	p.mu.idle = append(p.mu.idle, c)
+	delete(p.mu.all, c)
+	c.Close()
 }
 
 func (p *Pool) freeSlot() {

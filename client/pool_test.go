@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -155,6 +156,32 @@ func TestPoolShared(t *testing.T) {
 	if st := statsOf(t, p); st.JobsReady+st.JobsReserved != 0 || st.TotalConnections > 7 {
 		t.Errorf("%d ready, %d reserved, %d connections", st.JobsReady, st.JobsReserved, st.TotalConnections)
 	}
+}
+
+// Somebody keeps a job that is finished, and touches it: a heartbeat may come late. The server has gone meanwhile, so
+// the connection is lost that the pool has for others.
+func TestPoolLateTouch(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		ctx := t.Context()
+		var last net.Conn
+		gone := false
+		opt := client.Options{Reconnect: time.Nanosecond, Dial: func(ctx context.Context, network, address string) (nc net.Conn, err error) {
+			if gone {
+				return nil, errors.New("connection refused")
+			}
+			last, err = new(net.Dialer).DialContext(ctx, network, address)
+			return last, err
+		}}
+		p := newPool(t, addr, &client.PoolOptions{Options: opt})
+		get(p.Put(ctx, client.NewJob{}))
+		job := get(p.Reserve(ctx))
+		must(t, job.Delete(ctx))
+		gone = true
+		last.Close()
+		wantErr(t, job.Touch(ctx), client.ErrDisconnected)
+		gone = false
+		get(p.Put(ctx, client.NewJob{Tube: "mail"}))
+	})
 }
 
 // No more than MaxConns, and no more than MaxIdle are kept.
