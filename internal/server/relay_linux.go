@@ -344,6 +344,9 @@ func (l *relayLoop) expect(r *relayed) {
 	if len(r.replies) > 0 {
 		events |= epoll.Writable
 	}
+	if events == 0 {
+		events = epoll.Once // that the client has hung up is reported all the same, and would be again and again
+	}
 	if events == r.interest || !l.has(r) {
 		return
 	}

@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/epoll"
 	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/mux"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -196,5 +200,72 @@ func TestShutdownOfRelays(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
+	c.members[0].waitServed(0, 0)
+}
+
+// hangUps is a Poller that finds out whether its loop has nothing to do after a hang-up, or hears of it again and again.
+type hangUps struct {
+	Poller
+	heard int           // how often it was told; the goroutine of the loop owns it
+	over  chan struct{} // closed when one of the two has turned out
+	spins bool          // set before that
+}
+
+func (p *hangUps) Wait(timeout time.Duration) []epoll.Event {
+	const many = 1000
+	looks := p.heard > 0 && p.heard < many
+	if looks {
+		timeout = 0
+	}
+	events := p.Poller.Wait(timeout)
+	if looks && len(events) == 0 {
+		p.heard = many
+		close(p.over)
+	}
+	for _, ev := range events {
+		if ev.Has(epoll.HungUp) && p.heard < many {
+			if p.heard++; p.heard == many {
+				p.spins = true
+				close(p.over)
+			}
+		}
+	}
+	return events
+}
+
+// A client of a unix socket closes its connection while the leader is busy. Until that has answered there is nothing to do.
+func TestRelayedUnixClientHangsUp(t *testing.T) {
+	c := startLinkedCrew(t, 2, Options{})
+	m := c.members[1]
+	system, err := newSystemPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	poll := &hangUps{Poller: system, over: make(chan struct{})}
+	m.mu.Lock()
+	m.mu.relays = &relayLoop{srv: m.Server, poll: poll}
+	m.wg.Go(m.mu.relays.run)
+	m.mu.Unlock()
+	c.elect(1)
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := m.dialListener(l)
+	client.do("use x\n", "USING x\n")
+	busy, release := make(chan struct{}), make(chan struct{})
+	go c.members[0].broker.Call(func(*engine.Engine, int64) {
+		close(busy)
+		<-release
+	})
+	<-busy
+	client.send("use y\n")
+	client.nc.Close()
+	<-poll.over
+	if poll.spins {
+		t.Error("the loop hears of the hang-up again and again")
+	}
+	close(release)
+	m.waitServed(0, 0)
 	c.members[0].waitServed(0, 0)
 }
