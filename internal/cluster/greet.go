@@ -60,11 +60,15 @@ func (m *Member) peer(id uint64) *peer {
 	return p
 }
 
-// heardOf notes that a message has come.
+// heardOf notes that a message has come. What a member has acknowledged is an entry of this one's log only in the term in which
+// this one leads: later there can be another entry of that index.
 func (m *Member) heardOf(id uint64, message *raftpb.Message) {
 	p := m.peer(id)
 	p.heard = m.opt.Now()
 	if message.GetType() != raftpb.MsgAppResp || message.GetReject() {
+		return
+	}
+	if leader, term := m.raft.core.Leader(); leader != m.opt.Self.ID || message.GetTerm() != term {
 		return
 	}
 	if term, err := m.log.Term(message.GetIndex()); err == nil {

@@ -230,3 +230,36 @@ func TestEntryAfterOffice(t *testing.T) {
 		t.Errorf("the entry was applied; the office is over: %v", m.turn.over)
 	}
 }
+
+// What a member has acknowledged in an earlier term, and what comes late, says nothing of the entry that has the index
+// by now: the member would count as rolled back.
+func TestLateAcknowledgement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		time.Sleep(time.Second) // all know that they vote
+		first := w.machineOf(w.leader())
+		first.kill(false)
+		w.leader()
+		first.boot()
+		l := w.leader() // in a later term
+		m := w.machines[0]
+		if m.member == l {
+			m = w.machines[1]
+		}
+		w.part(m)
+		for range 5 {
+			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, "new")
+			w.must(err)
+		}
+		earlier, last := l.Lead().Term-1, l.log.Last().Index
+		l.Step(&raftpb.Message{
+			Type: raftpb.MsgAppResp.Enum(), From: &m.id, To: &l.opt.Self.ID, Term: &earlier, Index: &last,
+		})
+		if err := l.Greet(m.id, m.member.Greeting()); err != nil {
+			t.Errorf("the member is refused: %v", err)
+		}
+		w.heal()
+		w.audit()
+		w.close()
+	})
+}
