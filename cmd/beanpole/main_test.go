@@ -500,6 +500,8 @@ func (p *process) awaitExit(ts *testscript.TestScript) *os.ProcessState {
 	select {
 	case <-p.exited:
 	case <-time.After(patience):
+		p.cmd.Process.Signal(syscall.SIGQUIT) // its log tells what its goroutines wait for
+		<-p.exited
 		ts.Fatalf("the server does not exit")
 	}
 	return p.cmd.ProcessState
