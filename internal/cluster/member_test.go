@@ -226,8 +226,24 @@ func TestEntryAfterOffice(t *testing.T) {
 	m.turn.office = 1
 	m.shared = shared{office: 2}
 	m.queue.add([]core.Apply{{Entries: []*raftpb.Entry{{}}}})
-	if m.apply(0); !m.turn.over || m.queue.next() == nil {
+	if m.apply(0); !m.turn.over || m.queue.isEmpty() {
 		t.Errorf("the entry was applied; the office is over: %v", m.turn.over)
+	}
+}
+
+// A turn that has applied an entry when another core begins, after a walk, takes nothing away from that one's queue.
+func TestQueueOfNextCore(t *testing.T) {
+	before, after := new(core.Core), new(core.Core)
+	q := applyQueue{core: before}
+	q.add([]core.Apply{{Entries: []*raftpb.Entry{{}}}})
+	_, of := q.next()
+	q = applyQueue{core: after}
+	if q.took(of); !q.isEmpty() || q.at != 0 {
+		t.Errorf("of an empty queue %d were taken", q.at)
+	}
+	q.add([]core.Apply{{Entries: []*raftpb.Entry{{}}}})
+	if q.took(of); q.isEmpty() {
+		t.Error("an entry of the next core was taken")
 	}
 }
 

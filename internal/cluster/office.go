@@ -120,7 +120,7 @@ func (m *Member) runTurns() {
 func (m *Member) wantsTurn() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.over.Load() || m.queue.next() != nil && !m.stuck || m.shared.serving() != m.target.office
+	return m.over.Load() || !m.queue.isEmpty() && !m.stuck || m.shared.serving() != m.target.office
 }
 
 func (m *Member) stopped() bool {

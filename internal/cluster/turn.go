@@ -301,16 +301,22 @@ type applyQueue struct {
 
 func (q *applyQueue) add(apply []core.Apply) { q.waits = append(q.waits, apply...) }
 
-// next returns the next entry, or nil.
-func (q *applyQueue) next() *raftpb.Entry {
-	if len(q.waits) == 0 {
-		return nil
+func (q *applyQueue) isEmpty() bool { return len(q.waits) == 0 }
+
+// next returns the next entry, or nil, and the core that has committed it.
+func (q *applyQueue) next() (*raftpb.Entry, *core.Core) {
+	if q.isEmpty() {
+		return nil, q.core
 	}
-	return q.waits[0].Entries[q.at]
+	return q.waits[0].Entries[q.at], q.core
 }
 
-// took removes the next entry. If it was the last of an Apply, it returns that one's responses.
-func (q *applyQueue) took() (responses []*raftpb.Message) {
+// took removes the next entry, which is of a core. If it was the last of an Apply, it returns that one's responses. If there
+// is another core by now, after a walk, it removes nothing: the queue is another one.
+func (q *applyQueue) took(of *core.Core) (responses []*raftpb.Message) {
+	if q.core != of {
+		return nil
+	}
 	q.at++
 	if first := &q.waits[0]; q.at == len(first.Entries) {
 		responses = first.Responses
@@ -340,7 +346,7 @@ func (m *Member) apply(now int64) (next int64) {
 	}
 	for done := (weight{}); done.bytes < maxApplyBytes && done.facts < maxApplyFacts; {
 		m.mu.Lock()
-		e := m.queue.next()
+		e, of := m.queue.next()
 		m.mu.Unlock()
 		if t.office != 0 && !m.serves() { // the entry may be of another leader, and the journal would take it for one of this office
 			m.depose(false)
@@ -361,7 +367,7 @@ func (m *Member) apply(now int64) (next int64) {
 		done.bytes += int64(len(e.GetData()))
 		done.facts += facts
 		m.mu.Lock()
-		responses, of := m.queue.took(), m.queue.core
+		responses := m.queue.took(of)
 		m.mu.Unlock()
 		if len(responses) > 0 {
 			m.answer(of, responses)
