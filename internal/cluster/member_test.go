@@ -231,6 +231,21 @@ func TestEntryAfterOffice(t *testing.T) {
 	}
 }
 
+// A member whose clock was a day ahead, until it heard the leader's, does not wait a day before it tries again what its journal
+// could not take.
+func TestRetryAfterClockIsSetBack(t *testing.T) {
+	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}}
+	now := int64(time.Hour)
+	m.turn.retryAt = now + int64(recoverPause)/2
+	if next := m.apply(now); next != m.turn.retryAt {
+		t.Errorf("tried again before its time, at %d", now)
+	}
+	m.turn.retryAt = now + 24*int64(time.Hour)
+	if m.apply(now); m.turn.retryAt != 0 {
+		t.Error("it waits for a day")
+	}
+}
+
 // A turn that has applied an entry when another core begins, after a walk, takes nothing away from that one's queue.
 func TestQueueOfNextCore(t *testing.T) {
 	before, after := new(core.Core), new(core.Core)

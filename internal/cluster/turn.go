@@ -337,7 +337,7 @@ func (m *Member) apply(now int64) (next int64) {
 	switch {
 	case t.walking:
 		return engine.Never
-	case now < t.retryAt:
+	case now < t.retryAt && t.retryAt <= now+int64(recoverPause): // else the cluster's time has been set back since
 		return t.retryAt
 	}
 	if t.retryAt != 0 {
