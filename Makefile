@@ -36,7 +36,7 @@ busy: ## make test and make race ROUNDS times, beside BUSY processes that only c
 
 # Linux on amd64 runs programs of 32 bits, unless its kernel was built without that.
 test-32: ## the server and the client with integers of 32 bits
-	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|budget|load|sim)')
+	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|budget|load|sim)')
 
 lint: ## gofmt, vet, staticcheck, and that it builds for the other systems
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
@@ -62,8 +62,8 @@ vulncheck: ## govulncheck: known vulnerabilities that our code reaches; asks VUL
 
 interop: build ## the real beanstalkd as twin, and real clients of four languages, also with TLS and tokens, and a real Prometheus; installs what it needs
 	internal/conformance/interop/run -md doc/clients.md bin/beanpole
-	$(GO) test ./internal/conformance/interop -count=1 -interop.all
-	$(GO) test ./internal/conformance/interop -count=1 -interop.all -interop.follower -run 'TestTLS/somebody|TestTokenInPut'
+	$(GO) test ./internal/conformance/interop -timeout 20m -count=1 -interop.all
+	$(GO) test ./internal/conformance/interop -timeout 20m -count=1 -interop.all -interop.follower -run 'TestTLS/somebody|TestTokenInPut'
 	$(GO) test ./contrib -count=1 -contrib.prometheus
 	contrib/grafana/check
 	$(GO) test ./internal/conformance -count=1 -run 'TestTwin|TestReference|TestBeanpole' -twin.rounds=$(or $(ROUNDS),20)
