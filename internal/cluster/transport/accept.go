@@ -108,9 +108,9 @@ func (t *Transport) serve(conn *tls.Conn) error {
 	case forAdmin:
 		t.opt.Admin(from, conn)
 	case forRequest:
-		err = t.answer(conn, func(ctx context.Context, body []byte) ([]byte, error) { return t.opt.Request(ctx, from, body) })
+		err = t.answer(conn, maxSmall, func(ctx context.Context, body []byte) ([]byte, error) { return t.opt.Request(ctx, from, body) })
 	case forJoin:
-		err = t.answer(conn, func(ctx context.Context, body []byte) ([]byte, error) {
+		err = t.answer(conn, maxJoin, func(ctx context.Context, body []byte) ([]byte, error) {
 			return t.opt.Join(ctx, conn.RemoteAddr(), body)
 		})
 	}

@@ -16,6 +16,7 @@ import (
 
 // The largest frames, in bytes.
 const (
+	maxJoin    = 4 << 10       // a request to join, from anybody: a token and an address
 	maxSmall   = 1 << 20       // a hello, a request, a message without entries
 	maxEntries = 1<<30 + 1<<21 // a message with entries: the largest job, and what is around it
 )

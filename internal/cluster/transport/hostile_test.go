@@ -108,6 +108,20 @@ func TestHostileMembers(t *testing.T) {
 	}
 }
 
+// A stranger may send a request to join, and no more than one takes.
+func TestLongJoin(t *testing.T) {
+	peers := newPeers(t, 1)
+	peers[0].start(t)
+	fingerprint := directory.Fingerprint(peers[0].credentials.CA)
+	whole := bytes.Repeat([]byte("x"), maxJoin)
+	if reply, err := Join(t.Context(), peers[0].address, fingerprint, whole); err != nil || string(reply) != "join "+string(whole) {
+		t.Errorf("one that is as long as it may be is answered with %d bytes, %v", len(reply), err)
+	}
+	if reply, err := Join(t.Context(), peers[0].address, fingerprint, append(whole, 'x')); err == nil {
+		t.Errorf("one that is longer is answered with %d bytes", len(reply))
+	}
+}
+
 // closedByPeer reports whether an error is not that of a deadline.
 func closedByPeer(err error) bool {
 	timeout, ok := err.(interface{ Timeout() bool })

@@ -68,12 +68,12 @@ func ask(ctx context.Context, conn *tls.Conn, body []byte) ([]byte, error) {
 	return reply[1:], nil
 }
 
-// answer reads a request and answers it.
-func (t *Transport) answer(conn *tls.Conn, do func(ctx context.Context, body []byte) ([]byte, error)) error {
+// answer reads a request of at most so many bytes and answers it.
+func (t *Transport) answer(conn *tls.Conn, most int, do func(ctx context.Context, body []byte) ([]byte, error)) error {
 	ctx, cancel := context.WithTimeout(t.ctx, requestTimeout)
 	defer cancel()
 	conn.SetDeadline(time.Now().Add(requestTimeout))
-	body, err := readFrame(conn, maxSmall)
+	body, err := readFrame(conn, most)
 	if err != nil {
 		return err
 	}
