@@ -26,6 +26,8 @@ type relayLoop struct {
 	// Owned by the goroutine.
 	clients   places[relayed]
 	stopping  bool
+	ready     []*relayed // for the next round: something has happened to their streams, or more may be there than was their share of this one
+	serving   []*relayed // those of this round
 	lingering []*relayed // are closed when their time has come
 	buf       [maxRelayBuffer]byte
 }
@@ -51,7 +53,9 @@ type relayed struct {
 	replies  []byte // of the leader, that the client has not taken
 	shut     bool   // the client sends no more, and the leader knows
 	ended    bool   // the leader sends no more, and the client knows
+	listed   bool   // in relayLoop.ready
 	closeAt  time.Time
+	unacked  int // bytes that the client's kernel had not acknowledged when closeAt was set for its last replies
 }
 
 // relayInLoop lets the loop pass on a client's bytes. It returns false if the connection stays with its goroutine.
@@ -138,7 +142,7 @@ func (l *relayLoop) wait() (relayMail, []epoll.Event) {
 		timeout = lingerCheck
 	}
 	l.mail.Lock()
-	if m := &l.mail.relayMail; len(m.joined)+len(m.arrived) > 0 || m.before > 0 || m.stop && !l.stopping {
+	if m := &l.mail.relayMail; len(l.ready)+len(m.joined)+len(m.arrived) > 0 || m.before > 0 || m.stop && !l.stopping {
 		timeout = 0
 	}
 	l.mail.asleep = timeout != 0
@@ -156,10 +160,15 @@ func (l *relayLoop) wait() (relayMail, []epoll.Event) {
 const lingerCheck = time.Second
 
 func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
+	for _, r := range got.arrived {
+		l.list(r)
+	}
+	l.serving, l.ready = l.ready, l.serving[:0]
 	for _, r := range got.joined {
 		l.join(r)
 	}
-	for _, r := range got.arrived {
+	for _, r := range l.serving {
+		r.listed = false
 		if l.has(r) && len(r.input) > 0 {
 			l.passOn(r)
 		}
@@ -167,6 +176,7 @@ func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 			l.passBack(r)
 		}
 	}
+	clear(l.serving)
 	for _, ev := range events {
 		r := l.clients.all[ev.Index]
 		switch {
@@ -177,7 +187,7 @@ func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 			if ev.Events.Has(epoll.Readable | epoll.HalfClosed | epoll.HungUp) {
 				l.passOn(r)
 			}
-			if l.has(r) && ev.Events.Has(epoll.Writable) {
+			if l.has(r) && !r.listed && ev.Events.Has(epoll.Writable) {
 				l.passBack(r)
 			}
 		}
@@ -192,6 +202,14 @@ func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 	if got.stop && !l.stopping {
 		l.stopping = true
 		l.each(l.shut)
+	}
+}
+
+// list lets the next round look at a client's stream. It is listed once, however often something happens to it.
+func (l *relayLoop) list(r *relayed) {
+	if !r.listed {
+		r.listed = true
+		l.ready = append(l.ready, r)
 	}
 }
 
@@ -259,9 +277,12 @@ func (l *relayLoop) passOn(r *relayed) {
 	l.expect(r)
 }
 
-// passBack passes back what the leader has answered.
+// passBack passes back what the leader has answered. If that comes as fast as the client takes it, others come in between.
 func (l *relayLoop) passBack(r *relayed) {
-	for l.has(r) && !r.ended {
+	if r.ended {
+		return
+	}
+	for range writesPerRound {
 		if len(r.replies) == 0 {
 			n, err := r.stream.TryRead(l.buf[:])
 			switch {
@@ -281,6 +302,7 @@ func (l *relayLoop) passBack(r *relayed) {
 		switch {
 		case err != nil:
 			l.end(r)
+			return
 		case n < len(r.replies):
 			r.replies = slices.Clone(r.replies[n:])
 			if _, _, ended := r.stream.Ready(); ended && r.closeAt.IsZero() {
@@ -292,6 +314,8 @@ func (l *relayLoop) passBack(r *relayed) {
 			r.replies = nil
 		}
 	}
+	l.list(r)
+	l.expect(r)
 }
 
 // shut tells the leader that the client sends no more: what it has sent is answered before.

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/epoll"
+)
+
+// endlessStream is a stream of a leader that answers as fast as its client takes it, which is so many pieces.
+type endlessStream struct {
+	net.Conn // nil
+	client   net.Conn
+	pieces   int
+	last     int // bytes of the last piece, which the client has not read
+	ended    bool
+	drains   bool // the client reads a piece before the next comes
+}
+
+func (s *endlessStream) TryRead(b []byte) (int, error) {
+	if s.drains {
+		if _, err := io.ReadFull(s.client, make([]byte, s.last)); err != nil {
+			return 0, err
+		}
+	}
+	if s.pieces == 0 {
+		return 0, io.EOF
+	}
+	s.pieces--
+	s.last = len(b)
+	return len(b), nil
+}
+
+func (s *endlessStream) Ready() (readable, writable, ended bool) { return true, true, s.ended }
+
+func (s *endlessStream) TryWrite(b []byte) (int, error) { return len(b), nil }
+func (s *endlessStream) CloseWrite() error              { return nil }
+func (s *endlessStream) PutBack([]byte)                 {}
+func (s *endlessStream) Notify(func())                  {}
+func (s *endlessStream) Close() error                   { return nil }
+
+// newRelayLoop returns a loop that the test runs, and a client for it.
+func newRelayLoop(t *testing.T, stream *endlessStream) (*relayLoop, *relayed) {
+	t.Helper()
+	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if stream.client, err = net.Dial("unix", listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stream.client.Close() })
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := epoll.Take(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	poll, err := newSystemPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{})
+	r.mu.Lock()
+	r.mu.relayed++
+	r.mu.Unlock()
+	l := &relayLoop{srv: r.Server, poll: poll}
+	c := &relayed{fd: fd, client: conn.RemoteAddr(), stream: stream}
+	t.Cleanup(func() {
+		l.end(c)
+		poll.Close()
+	})
+	return l, c
+}
+
+// A client that reads as fast as its leader answers has a share of each round, as a local one has, and no more.
+func TestRelayOfFastReader(t *testing.T) {
+	stream := &endlessStream{pieces: 10*writesPerRound + 1, drains: true}
+	l, c := newRelayLoop(t, stream)
+	for got := (relayMail{joined: []*relayed{c}}); !c.ended; got, _ = l.wait() {
+		before := stream.pieces
+		l.serve(got, nil)
+		if n := before - stream.pieces; n > writesPerRound {
+			t.Fatalf("a round passes back %d pieces of one client, want %d at most", n, writesPerRound)
+		}
+	}
+	if stream.pieces > 0 {
+		t.Errorf("%d pieces are left", stream.pieces)
+	}
+}
