@@ -29,6 +29,7 @@ type relayLoop struct {
 	ready     []*relayed // for the next round: something has happened to their streams, or more may be there than was their share of this one
 	serving   []*relayed // those of this round
 	lingering []*relayed // are closed when their time has come
+	lookedAt  time.Time  // when the loop last looked for those
 	buf       [maxRelayBuffer]byte
 }
 
@@ -299,6 +300,9 @@ func (l *relayLoop) passBack(r *relayed) {
 			r.replies = l.buf[:n]
 		}
 		n, err := r.fd.Write(r.replies)
+		if n > 0 && !r.closeAt.IsZero() {
+			l.letTake(r)
+		}
 		switch {
 		case err != nil:
 			l.end(r)
@@ -306,7 +310,7 @@ func (l *relayLoop) passBack(r *relayed) {
 		case n < len(r.replies):
 			r.replies = slices.Clone(r.replies[n:])
 			if _, _, ended := r.stream.Ready(); ended && r.closeAt.IsZero() {
-				l.closeBy(r, l.srv.opt.StallTimeout) // who does not take the last replies
+				l.letTake(r)
 			}
 			l.expect(r)
 			return
@@ -335,6 +339,26 @@ func (l *relayLoop) answered(r *relayed) {
 	l.expect(r)
 }
 
+// lastTaken is how many bytes of the last replies a client's kernel has to acknowledge in a stall timeout, unless it takes more of
+// them. It is what is asked of local clients.
+const lastTaken = 4 << 10
+
+// letTake gives a client time to take the last replies, and again whenever it has taken some: the leader has ended the stream
+// and does not look at it any more.
+func (l *relayLoop) letTake(r *relayed) {
+	r.unacked = r.fd.Unacknowledged()
+	l.closeBy(r, l.srv.opt.StallTimeout)
+}
+
+// takes reports whether a client has taken something of the last replies since letTake.
+func (r *relayed) takes() bool {
+	if r.ended {
+		return false
+	}
+	n := r.fd.Unacknowledged()
+	return r.unacked-n >= lastTaken || n == 0 && r.unacked > 0
+}
+
 func (l *relayLoop) closeBy(r *relayed, after time.Duration) {
 	if r.closeAt.IsZero() {
 		l.lingering = append(l.lingering, r)
@@ -351,8 +375,16 @@ func (l *relayLoop) closeOverdue() {
 		return
 	}
 	now := time.Now()
+	if now.Sub(l.lookedAt) < lingerCheck {
+		return
+	}
+	l.lookedAt = now
 	l.lingering = slices.DeleteFunc(l.lingering, func(r *relayed) bool {
-		if l.has(r) && now.After(r.closeAt) {
+		switch {
+		case !l.has(r):
+		case r.takes():
+			l.letTake(r)
+		case now.After(r.closeAt):
 			l.end(r)
 		}
 		return !l.has(r)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
@@ -91,5 +92,42 @@ func TestRelayOfFastReader(t *testing.T) {
 	}
 	if stream.pieces > 0 {
 		t.Errorf("%d pieces are left", stream.pieces)
+	}
+}
+
+// The leader has ended the stream. A client that takes the last replies slowly gets all the time that it uses, and one that takes
+// nothing does not.
+func TestRelayOfSteadyReader(t *testing.T) {
+	stream := &endlessStream{pieces: 100, ended: true}
+	l, c := newRelayLoop(t, stream)
+	got := relayMail{joined: []*relayed{c}}
+	for l.serve(got, nil); c.closeAt.IsZero(); l.serve(got, nil) { // until the client's kernel takes no more
+		got, _ = l.wait()
+	}
+	late := func() { c.closeAt, l.lookedAt = time.Now().Add(-time.Second), time.Time{} }
+	read := func() {
+		t.Helper()
+		if _, err := io.ReadFull(stream.client, make([]byte, maxRelayBuffer)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 5 {
+		read()
+		late()
+		l.serve(relayMail{arrived: []*relayed{c}}, nil) // which writes more
+		if l.closeOverdue(); !l.has(c) {
+			t.Fatal("the client has taken some of the last replies, and has lost the others")
+		}
+	}
+	read()
+	late()
+	if l.closeOverdue(); !l.has(c) {
+		t.Fatal("the client's kernel has acknowledged some of the last replies, and the client has lost the others")
+	}
+	late()
+	l.serve(relayMail{arrived: []*relayed{c}}, nil)
+	late()
+	if l.closeOverdue(); l.has(c) {
+		t.Error("the client takes nothing and stays connected")
 	}
 }
