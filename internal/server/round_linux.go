@@ -64,10 +64,11 @@ func (l *loop) turn() {
 	l.in = l.in[:0]
 }
 
-// runDue runs a turn for what the one before has left due. Nobody waits until it is settled.
+// runDue runs a turn for what the one before has left due. No round waits until it is settled, but answers of its waiters may. So
+// the loop asks for a sync, unless it will for a round that the sync under way is not for.
 func (l *loop) runDue() {
 	l.moreDue = false
-	if settled, _ := l.opener.Start(nobody{}); !settled && l.unsettled == 0 {
+	if settled, _ := l.opener.Start(nobody{}); !settled && l.unsettled == l.syncing {
 		l.srv.broker.StartSync()
 	}
 }

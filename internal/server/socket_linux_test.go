@@ -487,3 +487,43 @@ func TestLoopGoesOnDuringSync(t *testing.T) {
 	b.want("INTERNAL_ERROR\n")
 	a.want("USING x\n")
 }
+
+// gatedLog is a broker.Log each of whose turns needs a sync, which does not end before it is let go.
+type gatedLog struct {
+	failingLog
+	begins chan struct{}
+	gate   chan struct{} // closed: syncs end
+}
+
+func (l *gatedLog) Flush() (durable bool, err error) { return false, nil }
+
+func (l *gatedLog) Sync() error {
+	l.begins <- struct{}{}
+	<-l.gate
+	return nil
+}
+
+// All rounds of a loop wait for the sync that is under way when it runs a turn for what is due. That turn gets a sync, too.
+func TestDueDuringSync(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		log := &gatedLog{begins: make(chan struct{}, 10), gate: make(chan struct{})}
+		r := startLogged(t, Options{}, broker.Options{Log: log})
+		l, err := newLoop(r.Server, newSystemPoller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.close()
+		if settled, _ := l.opener.Start(l.round); settled {
+			t.Fatal("the turn of a round is settled without a sync")
+		}
+		l.unsettled, l.syncing = 1, 1
+		r.broker.StartSync()
+		<-log.begins
+		l.runDue()
+		close(log.gate)
+		synctest.Wait()
+		if len(log.begins) == 0 {
+			t.Error("nobody asks for the sync of the turn")
+		}
+	})
+}
