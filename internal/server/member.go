@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -24,8 +25,9 @@ type Member struct {
 	// ID is that of this member.
 	ID uint64
 
-	// Dial opens a stream to the leader, whose Server.ServeVisitor gets the other end.
-	Dial func(leader uint64) (net.Conn, error)
+	// Dial opens a stream to the leader, whose Server.ServeVisitor gets the other end. It returns when the
+	// context is done, at the latest.
+	Dial func(ctx context.Context, leader uint64) (net.Conn, error)
 
 	// Patience is how long a command waits for a leader before it is answered
 	// INTERNAL_ERROR. 0: DefaultPatience.
@@ -66,8 +68,8 @@ func (s *Server) Follow(lead Leadership) {
 	if s.mu.lead != lead {
 		s.mu.lead = lead
 		s.mu.leads++
-		close(s.mu.leadChanged)
-		s.mu.leadChanged = make(chan struct{})
+		s.mu.endLead()
+		s.mu.leading, s.mu.endLead = context.WithCancel(context.Background())
 		for c := range s.mu.netConns {
 			if c.place != inLobby {
 				c.Dismiss(errLeadership)
@@ -82,11 +84,11 @@ func (s *Server) Follow(lead Leadership) {
 	}
 }
 
-// leadership returns who leads, and a channel that is closed when that changes.
-func (s *Server) leadership() (Leadership, <-chan struct{}) {
+// leadership returns who leads, and a context that is done when that changes.
+func (s *Server) leadership() (Leadership, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mu.lead, s.mu.leadChanged
+	return s.mu.lead, s.mu.leading
 }
 
 // occupy notes where a connection is served, unless the leadership has changed.
@@ -121,7 +123,7 @@ func (s *Server) serveAtMember(c *netConn, t *Terms, e access.Evidence) {
 	}()
 	l := s.newLobby(c, t, e)
 	for c.dismissed.Load() == nil {
-		lead, changed := s.leadership()
+		lead, leading := s.leadership()
 		var retry time.Duration
 		switch {
 		case lead.Here:
@@ -145,22 +147,27 @@ func (s *Server) serveAtMember(c *netConn, t *Terms, e access.Evidence) {
 		case lead.Leader == s.opt.Member.ID, lead.Leader == 0:
 		case c.visitor != nil: // its member knows already that this one leads, or does not know yet that it leads no more
 		default:
-			err := s.relay(c, l, lead)
+			err := s.relay(leading, c, l, lead)
 			if err == nil {
 				return
 			}
 			s.log.Debug("the leader cannot be reached", "client", c.Client(), "err", err)
 			retry = leaderRetry
 		}
-		if err := l.wait(changed, retry); err != nil {
+		if err := l.wait(leading.Done(), retry); err != nil {
 			s.disconnected(c.Client(), err)
 			return
 		}
 	}
 }
 
-// leaderRetry is how long a connection waits before it tries again to reach a leader.
-const leaderRetry = 250 * time.Millisecond
+const (
+	// leaderRetry is how long a connection waits before it tries again to reach a leader.
+	leaderRetry = 250 * time.Millisecond
+
+	// leaderWait is how long it tries to. Meanwhile nobody looks at its commands, which may have waited for too long.
+	leaderWait = time.Second
+)
 
 // letBegin lets the conversation of a connection begin: as that of a visitor, or of whom the
 // evidence belongs to.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ import (
 // used.
 type crew struct {
 	members []*rig
-	down    atomic.Bool // nobody can be reached
+	down    atomic.Bool   // nobody can be reached
+	silent  atomic.Uint64 // whoever connects to this member waits in vain
 	term    uint64
 }
 
@@ -37,7 +39,11 @@ func startCrew(t *testing.T, n int, opt Options) *crew {
 		o := opt
 		o.Member = &Member{
 			ID: id,
-			Dial: func(leader uint64) (net.Conn, error) {
+			Dial: func(ctx context.Context, leader uint64) (net.Conn, error) {
+				if leader == c.silent.Load() {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
 				if c.down.Load() {
 					return nil, errors.New("unreachable")
 				}
@@ -180,6 +186,21 @@ func TestLobby(t *testing.T) {
 			worker.nc.Close()
 			c.elect(0)
 		}
+	})
+}
+
+// A leader that drops packets holds up no client for longer than none at all, and not when there is another one.
+func TestLobbyOfSilentLeader(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := startCrew(t, 3, Options{})
+		c.silent.Store(1)
+		c.elect(1)
+		client := c.members[1].dial()
+		client.do("put 0 0 60 1\na\n", "INTERNAL_ERROR\n")
+		client.send("put 0 0 60 1\nb\n")
+		synctest.Wait()
+		c.elect(3)
+		client.want("INSERTED 1\n")
 	})
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -18,13 +19,15 @@ const (
 const relayLinger = 5 * time.Second
 
 // relay passes a client's bytes to the leader, and back, until one of them has ended. An error says that nothing
-// has reached the leader.
-func (s *Server) relay(c *netConn, l *lobby, lead Leadership) error {
+// has reached the leader. The context is done when the leadership changes.
+func (s *Server) relay(leading context.Context, c *netConn, l *lobby, lead Leadership) error {
 	hello, err := l.visitor.append(nil)
 	if err != nil {
 		return err
 	}
-	stream, err := s.opt.Member.Dial(lead.Leader)
+	ctx, cancel := context.WithTimeout(leading, leaderWait)
+	stream, err := s.opt.Member.Dial(ctx, lead.Leader)
+	cancel()
 	if err != nil {
 		return err
 	}

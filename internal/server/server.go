@@ -191,14 +191,15 @@ type Server struct {
 		sockets   int // that the loops serve
 
 		// Of a member of a cluster.
-		lead        Leadership
-		leads       uint32        // how often lead has changed
-		leadChanged chan struct{} // closed when lead changes
-		here        int           // netConns that are served by this server's engine
-		visitors    int           // connections of clients of other members
-		relays      *relayLoop    // started with the first client that it has
-		relayed     int           // clients that it has
-		left        sync.Cond     // a connection is not served any more
+		lead     Leadership
+		leads    uint32             // how often lead has changed
+		leading  context.Context    // done when lead changes
+		endLead  context.CancelFunc // of leading
+		here     int                // netConns that are served by this server's engine
+		visitors int                // connections of clients of other members
+		relays   *relayLoop         // started with the first client that it has
+		relayed  int                // clients that it has
+		left     sync.Cond          // a connection is not served any more
 	}
 	wg sync.WaitGroup // one for each netConn and loop
 }
@@ -253,7 +254,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	s.stopped = make(chan struct{})
 	s.mu.listeners = make(map[net.Listener]struct{})
 	s.mu.netConns = make(map[*netConn]struct{})
-	s.mu.leadChanged = make(chan struct{})
+	s.mu.leading, s.mu.endLead = context.WithCancel(context.Background())
 	s.mu.left.L = &s.mu.Mutex
 	return s
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -28,7 +29,7 @@ func startLinkedCrew(t *testing.T, n int, opt Options) *crew {
 		o := opt
 		var mu sync.Mutex
 		links := make(map[uint64]*mux.Session)
-		o.Member = &Member{ID: id, Dial: func(leader uint64) (net.Conn, error) {
+		o.Member = &Member{ID: id, Dial: func(_ context.Context, leader uint64) (net.Conn, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			link := links[leader]

@@ -5,7 +5,7 @@
 //	member, err := cluster.Open(cluster.Options{Transport: t, …})  // calls SetMembers
 //	t.Start(member)
 //	t.Send(messages)                      // of Raft
-//	conn, err := t.Client(id)             // a stream for a client that is passed on
+//	conn, err := t.Client(ctx, id)        // a stream for a client that is passed on
 //	reply, err := t.Request(ctx, id, …)
 //	t.Close()
 //
@@ -49,7 +49,7 @@
 // # Goroutines
 //
 // One accepts; one for each connection that was accepted. For each other member one dials, and while it is
-// connected two write and two read. Each connection for clients has two. Close ends all.
+// connected two write and two read. Each connection for clients has two, and one while it is dialed. Close ends all.
 //
 // # Not here
 //

@@ -181,13 +181,13 @@ func (t *Transport) address(id uint64) (string, error) {
 }
 
 // Client returns a stream to another member, for a client that is passed on to it. CloseWrite
-// of the stream says that there will be no more input.
-func (t *Transport) Client(id uint64) (net.Conn, error) {
+// of the stream says that there will be no more input. The context is for how long the caller waits.
+func (t *Transport) Client(ctx context.Context, id uint64) (net.Conn, error) {
 	l := t.link(id)
 	if l == nil {
 		return nil, fmt.Errorf("there is no other member %d", id)
 	}
-	return l.client(t.ctx)
+	return l.client(ctx)
 }
 
 // CatchUp connects to another member, whose Options.CatchUp gets the other end.

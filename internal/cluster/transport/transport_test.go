@@ -286,7 +286,7 @@ func TestSetMembers(t *testing.T) {
 	if peers[0].isConnected(3) {
 		t.Error("a member that was removed is reachable")
 	}
-	if _, err := peers[0].Client(3); err == nil {
+	if _, err := peers[0].Client(t.Context(), 3); err == nil {
 		t.Error("clients are passed on to a member that was removed")
 	}
 	peers[0].SetMembers(members(peers))
@@ -321,7 +321,7 @@ func TestClients(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			conn, err := peers[0].Client(2)
+			conn, err := peers[0].Client(t.Context(), 2)
 			if err != nil {
 				t.Error(err)
 				return
@@ -341,9 +341,53 @@ func TestClients(t *testing.T) {
 	wg.Wait()
 }
 
+// A member that drops packets does not hold up who would not wait for it any longer.
+func TestClientOfSilentMember(t *testing.T) {
+	peers := newPeers(t, 2)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts, so nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	peers[1].address = silent.Addr().String()
+	peers[0].start(t)
+	peers[0].SetMembers(members(peers))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 3 {
+		if _, err := peers[0].Client(ctx, 2); !errors.Is(err, context.Canceled) {
+			t.Errorf("who gives up is told %v", err)
+		}
+	}
+}
+
+// Clients that come while somebody dials share what comes of it, and do not dial one after the other.
+func TestClientsShareDialing(t *testing.T) {
+	peers := newPeers(t, 2)
+	peers[0].start(t)
+	peers[0].SetMembers(members(peers))
+	failed := errors.New("the network is down")
+	d := &dialing{done: make(chan struct{})}
+	st := &peers[0].link(2).streams
+	st.mu.Lock()
+	st.dialing = d
+	st.mu.Unlock()
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			if _, err := peers[0].Client(t.Context(), 2); err != failed {
+				t.Errorf("a client is told %v", err)
+			}
+		})
+	}
+	d.err = failed
+	close(d.done)
+	wg.Wait()
+}
+
 // A stream whose deadline has passed says so as other connections do, and goes on after that: so a server wakes who reads.
 func TestDeadlineOfStream(t *testing.T) {
-	conn, err := run(t, 2)[0].Client(2)
+	conn, err := run(t, 2)[0].Client(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
