@@ -149,12 +149,16 @@ func (a *answer) Take(body any) bool {
 	return a.taken
 }
 
-// read reads the answer into the value that it is wanted as, if there is one.
+// read reads the answer into the value that it is wanted as, if there is one. Another server may answer anything: what is missing
+// is nothing, and what cannot be read is a problem of that server.
 func (a *answer) read() error {
 	if a.into == nil || a.taken || a.body.Len() == 0 {
 		return nil
 	}
-	return json.Unmarshal(a.body.Bytes(), a.into)
+	if err := json.Unmarshal(a.body.Bytes(), a.into); err != nil {
+		return &problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the answer of the server cannot be read: %v", err)}
+	}
+	return nil
 }
 
 // problem returns what the answer says, which is none that was wished for.

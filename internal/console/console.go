@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	plain "text/template"
@@ -207,6 +208,20 @@ func (r *request) page(make pageFunc) (*page, error) {
 	}
 	return make(r)
 }
+
+// survive calls what makes a part of a page in a goroutine of the console's own. A panic there would end the whole server, and the queue with it;
+// in a handler net/http stops it.
+func (c *Console) survive(f func() error) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			c.opt.Logger.Error("a page of the console cannot be made", "panic", why, "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	return f()
+}
+
+var errPanic = errors.New("the page cannot be made: the log of this server says why")
 
 // write renders a page with its layout.
 func (c *Console) write(w http.ResponseWriter, r *request, p *page) {

@@ -113,7 +113,11 @@ func (p *publisher) publish(v *view) {
 		if one == nil {
 			return
 		}
-		now, err := p.values(one.request, v.page)
+		var now *liveValues
+		err := p.console.survive(func() (err error) {
+			now, err = p.values(one.request, v.page)
+			return err
+		})
 		switch {
 		case err == nil:
 			p.send(v, now, now.without(&before))

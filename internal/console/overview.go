@@ -62,7 +62,7 @@ func overviewPage(r *request) (*page, error) {
 	var history, minutes api.History
 	var oldest api.Tubes
 	table := tubeQuery{Sort: "-ready", Limit: overviewTubes, site: r.site}
-	err := r.site.together(
+	err := r.together(r.site,
 		func() error { return r.get("/stats", &stats) },
 		func() error { return r.get(fmt.Sprintf("/attention?limit=%d", shownFindings), &found) },
 		func() error { return r.get("/tubes?sort=-oldest_ready&has=ready&limit=1", &oldest) },
@@ -137,9 +137,9 @@ func (r *request) newAttention(f api.Finding) attention {
 	return a
 }
 
-// together runs functions that ask the server, and returns an error of one of them. Another server is asked for all at once, as each
+// together runs functions that ask a server, and returns an error of one of them. Another server is asked for all at once, as each
 // answer takes a while to come. In this process that would take more processors, which the clients of the queue need.
-func (s *site) together(all ...func() error) error {
+func (r *request) together(s *site, all ...func() error) error {
 	errs := make([]error, len(all))
 	if s.other == nil {
 		for i, f := range all {
@@ -149,7 +149,7 @@ func (s *site) together(all ...func() error) error {
 	}
 	var group sync.WaitGroup
 	for i, f := range all {
-		group.Go(func() { errs[i] = f() })
+		group.Go(func() { errs[i] = r.console.survive(f) })
 	}
 	group.Wait()
 	return cmp.Or(errs...)

@@ -112,7 +112,10 @@ func (g *glances) of(r *request, s *site) (row serverRow, next <-chan struct{}) 
 
 // look asks a server.
 func (g *glances) look(r *request, s *site, one *glance) {
-	row := s.glance(r)
+	row := serverRow{Known: true}
+	if err := r.console.survive(func() error { row = s.glance(r); return nil }); err != nil {
+		row.Why = err.Error()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one.row, one.at = row, time.Now()
@@ -124,7 +127,7 @@ func (g *glances) look(r *request, s *site, one *glance) {
 func (s *site) glance(r *request) serverRow {
 	row := serverRow{Known: true}
 	var found api.Attention
-	err := s.together(
+	err := r.together(s,
 		func() error { return s.call(r.Request, "GET", "/stats", nil, &row.Stats) },
 		func() error { return s.call(r.Request, "GET", "/attention?limit=1", nil, &found) },
 	)

@@ -69,7 +69,7 @@ func tubePage(r *request) (*page, error) {
 	var clients api.Connections
 	list := withQuery(tubePath(name, "/jobs"), "state", state, "cursor", r.FormValue("cursor"), "limit", strconv.Itoa(jobsPerPage), "bodies", strconv.FormatBool(v.Bodies))
 	var jobs api.Jobs
-	err = r.site.together(
+	err = r.together(r.site,
 		func() error { return notFound(r.get(list, &jobs)) },
 		func() error { return optional(notFound(r.get(tubePath(name, "/history"), &recent))) },
 		func() error {

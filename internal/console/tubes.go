@@ -197,7 +197,10 @@ func (r *request) tubeTable(q tubeQuery) (tubeTable, error) {
 		}
 	}
 	if found.Matching != nil {
-		t.Matching, t.Jobs = *found.Matching, *found.Jobs
+		t.Matching = *found.Matching
+	}
+	if found.Jobs != nil {
+		t.Jobs = *found.Jobs
 	}
 	t.Rows = make([]tubeRow, len(found.Tubes))
 	for i := range found.Tubes {

@@ -163,7 +163,7 @@ func (s *remote) read(ctx context.Context, r *request, answer *http.Response) (r
 // problemOf returns what the other server answers to a request that it does not serve.
 func problemOf(text []byte) error {
 	p := new(problem)
-	if err := json.Unmarshal(text, p); err != nil || p.Status < 400 {
+	if err := json.Unmarshal(text, p); err != nil || p.Status < 400 || p.Status > 599 { // others cannot be passed on
 		return errors.New("its answer cannot be read")
 	}
 	if p.Status == http.StatusUnauthorized { // it is we who are not known there, and not the client here
