@@ -30,6 +30,17 @@ type attention struct {
 	Link, Do string
 }
 
+// Grown says how many more buried jobs there are than before; nothing: not more.
+func (a *attention) Grown() string {
+	switch {
+	case a.More <= 0:
+		return ""
+	case a.Over == 0: // another version
+		return ", " + num(a.More) + " more than before"
+	}
+	return ", " + num(a.More) + " more than " + duration(a.Over) + " ago"
+}
+
 // spans are what charts can show, with the step and the number of samples.
 var spans = map[string]struct {
 	step, points int

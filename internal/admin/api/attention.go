@@ -17,7 +17,8 @@ type Finding struct {
 	Tube     string `json:"tube,omitempty"`
 	Count    uint64 `json:"count,omitempty"`
 	Seconds  int64  `json:"seconds,omitempty"`
-	More     int64  `json:"more,omitempty"` // than ten minutes ago
+	More     int64  `json:"more,omitempty"` // than Over seconds ago
+	Over     int64  `json:"over,omitempty"` // s; 0: not known
 	Text     string `json:"text"`
 }
 
@@ -180,7 +181,7 @@ func appendTubeFindings(found []Finding, t *surveyedTube) []Finding {
 	return found
 }
 
-// addGrowth says how many more buried jobs there are than ten minutes ago.
+// addGrowth says how many more buried jobs there are than ten minutes ago, or than at the first sample if that is later.
 func (f *Finding) addGrowth(h *history) {
 	if f.Kind != "buried" {
 		return
@@ -188,6 +189,8 @@ func (f *Finding) addGrowth(h *history) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if recent := h.recent(f.Tube); recent != nil {
-		f.More = recent.BuriedMore
+		if f.More = recent.BuriedMore; f.More != 0 {
+			f.Over = int64(len(recent.Ready)-1) * recent.Step
+		}
 	}
 }

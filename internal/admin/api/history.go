@@ -14,7 +14,7 @@ const (
 	secondsKept = 3600      // an hour
 	minutesKept = 24 * 60   // a day
 	tubeStep    = 10        // s, between two samples of a tube
-	tubeSamples = 60        // of a tube: ten minutes
+	tubeSamples = 61        // of a tube: the first and the last are ten minutes apart
 	tubesKept   = 1000      // that have samples
 	lookStep    = 60        // s, between two looks for tubes that should have samples
 	noTime      = int64(-1) // of a sample that was not taken

@@ -253,3 +253,26 @@ func TestSharedSurvey(t *testing.T) {
 		t.Errorf("%d jobs after a change, want %d", got, before+2)
 	}
 }
+
+// How much has been added is said with the time in which it was.
+func TestGrowth(t *testing.T) {
+	r := start(t, Options{})
+	bury := func() {
+		r.in(func(e *engine.Engine, now int64) {
+			id, _ := e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
+			e.BuryJob(id, 0)
+		})
+	}
+	bury()
+	for i, want := range []struct{ more, over int64 }{0: {}, 1: {1, 10}, 2: {2, 20}, 10: {10, 100}, 60: {60, 600}, 61: {60, 600}, 70: {60, 600}} {
+		r.sampleTubes(t.Context(), int64(tubeStep*i))
+		if i < 3 || want.more > 0 {
+			var found Attention
+			r.want(200, "GET", "/attention", "", &found)
+			if got := found.Findings[0]; got.Kind != "buried" || got.More != want.more || got.Over != want.over {
+				t.Errorf("after %d s: %+v", i*tubeStep, got)
+			}
+		}
+		bury()
+	}
+}
