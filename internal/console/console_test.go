@@ -245,6 +245,9 @@ func TestRights(t *testing.T) {
 			t.Errorf("%s was not refused", form)
 		}
 	}
+	if text := r.page(403, "/console/connections", mailer); !strings.Contains(text, "<p>listConnections needs the right ") {
+		t.Error(text)
+	}
 	if text := r.page(200, "/console/job/1", r.login(rootToken)); !strings.Contains(text, "a secret") || !strings.Contains(text, "root · log out") {
 		t.Error(text)
 	}

@@ -145,13 +145,16 @@ func plural(n uint64, one, many string) string {
 	return numOf(n) + " " + many
 }
 
-// sentence begins a text with a capital and ends it with a full stop.
+// sentence begins a text with a capital, unless that is a name with one inside, and ends it with a full stop.
 func sentence(text string) string {
 	if text == "" {
 		return ""
 	}
 	first, n := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[n:], ".") + "."
+	if word, _, _ := strings.Cut(text[n:], " "); word == strings.ToLower(word) {
+		first = unicode.ToUpper(first)
+	}
+	return string(first) + strings.TrimSuffix(text[n:], ".") + "."
 }
 
 // shellQuote quotes a word for a shell.

@@ -132,7 +132,7 @@ func (s *site) glance(r *request) serverRow {
 		func() error { return s.call(r.Request, "GET", "/attention?limit=1", nil, &found) },
 	)
 	if err != nil {
-		row.Why = strings.TrimPrefix(err.Error(), s.name+" ")
+		row.Why = strings.TrimPrefix(err.Error(), "the server "+s.name+" ")
 		return row
 	}
 	row.Found, row.Worst = found.Total, worst(found.Findings)

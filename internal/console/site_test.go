@@ -97,7 +97,7 @@ func TestServers(t *testing.T) {
 	if text := own.page(404, "/console/s/none/"); !strings.Contains(text, "There is no such server") {
 		t.Error(text)
 	}
-	if text := own.page(502, "/console/s/away/tubes"); !strings.Contains(text, "Away does not answer") || !strings.Contains(text, "data-live") {
+	if text := own.page(502, "/console/s/away/tubes"); !strings.Contains(text, "<p>The server away does not answer: ") || !strings.Contains(text, "data-live") {
 		t.Error(text)
 	}
 }

@@ -60,7 +60,7 @@ func (e *otherServer) needed(op *operation) rights.Need {
 // permitted asks for the rights here.
 func (e *otherServer) permitted(r *request) error {
 	if r.op.changes() && e.readOnly {
-		return problemf(http.StatusForbidden, "%s can only be looked at here: the configuration has read-only for it", e.name)
+		return problemf(http.StatusForbidden, "the server %s can only be looked at here: the configuration has read-only for it", e.name)
 	}
 	return r.permittedOn(e.needed(r.op), "every tube of this server, for it is about another one")
 }
@@ -111,7 +111,7 @@ func (e *otherServer) gone(why error) error {
 }
 
 func (e *otherServer) problem() error {
-	p := problemf(http.StatusBadGateway, "%s does not answer: %v", e.name, e.why)
+	p := problemf(http.StatusBadGateway, "the server %s does not answer: %v", e.name, e.why)
 	p.retryAfter = awayFor
 	return p
 }
