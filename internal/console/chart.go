@@ -21,6 +21,7 @@ type chartLine struct {
 	Values              []string // for those who do not see it
 
 	points []point
+	latest []point // of each second, for Now; none: points are that
 }
 
 // newChart draws lines, of which the name, class and points are known.
@@ -32,7 +33,10 @@ func newChart(id, title, from string, show func(float64) string, lines ...chartL
 	for i := range lines {
 		l := &lines[i]
 		l.D = drawPath(l.points, chartWidth, chartHeight, most)
-		l.Now, l.Values = show(lastOf(l.points)), tenth(l.points, show)
+		if len(l.latest) == 0 {
+			l.latest = l.points
+		}
+		l.Now, l.Values = show(lastOf(l.latest)), tenth(l.points, show)
 	}
 	return chart{ID: id, Title: title, Lines: lines, Max: show(most), From: from, Width: chartWidth, Height: chartHeight}
 }

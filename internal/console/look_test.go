@@ -159,3 +159,29 @@ func TestGrown(t *testing.T) {
 		t.Errorf("fewer: %q", got)
 	}
 }
+
+// The legend of a chart has the value of now, as the figures above it, and not the mean that the last point of the line is.
+func TestLegend(t *testing.T) {
+	burst := make([]*uint64, 600)
+	for i := range burst {
+		burst[i] = new(uint64)
+	}
+	*burst[599] = 3416
+	calm := burst[:540]
+	all := func(step int64, of []*uint64) *api.History {
+		return &api.History{Step: step, Series: map[string][]*uint64{"put": of, "ready": of}}
+	}
+	for name, c := range map[string]struct {
+		h, lately *api.History
+		want      string
+	}{
+		"ten minutes":                    {all(1, burst), all(1, burst[540:]), "3\u202f416"},
+		"a day":                          {all(60, calm), all(1, burst[540:]), "3\u202f416"},
+		"a server that says only a part": {all(1, calm), new(api.History), "0"},
+	} {
+		charts := overviewCharts(c.h, c.lately, "")
+		if flow, jobs := charts[0].Lines[0], charts[2].Lines[0]; flow.Name != "put" || flow.Now != c.want || jobs.Name != "ready" || jobs.Now != c.want || charts[2].Max != c.want {
+			t.Errorf("%s: %s %s, want %s", name, flow.Now, jobs.Now, c.want)
+		}
+	}
+}

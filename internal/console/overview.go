@@ -96,7 +96,7 @@ func overviewPage(r *request) (*page, error) {
 		o.Oldest = &oldest.Tubes[0]
 	}
 	if o.MayCharts = history.Step > 0; o.MayCharts {
-		o.Charts = overviewCharts(&history, spans[span].from)
+		o.Charts = overviewCharts(&history, &minutes, spans[span].from)
 		o.Sparks = overviewSparks(&minutes)
 	}
 	p := newPage("overview", "Overview", "overview", o)
@@ -174,18 +174,27 @@ func optional(err error) error {
 	return err
 }
 
-// overviewCharts draws what the server has counted.
-func overviewCharts(h *api.History, from string) []chart {
+// overviewCharts draws what the server has counted. A point is the mean of some time, the value of now that of the last second: so it
+// is the same as elsewhere on the page, whatever the chart spans.
+func overviewCharts(h, lately *api.History, from string) []chart {
 	perSecond := float64(h.Step)
 	line := func(series, name, class string, perSecond float64) chartLine {
-		return chartLine{Name: name, Class: class, points: thin(h.Series[series], chartPoints, perSecond)}
+		return chartLine{Name: name, Class: class, points: thin(h.Series[series], chartPoints, perSecond), latest: thin(lately.Series[series], len(lately.Series[series]), 1)}
+	}
+	level := func(series, name, class string) chartLine { // ends at the value of now: a mean would be below what there is
+		l := line(series, name, class, 1)
+		if n := len(l.points); n > 0 && len(l.latest) > 0 {
+			now := lastOf(l.latest)
+			l.points[n-1] = &now
+		}
+		return l
 	}
 	count := func(v float64) string { return num(int64(v)) }
 	return []chart{
 		newChart("flow", "Jobs a second", from, rate, line("put", "put", "plain", perSecond), line("deletes", "done", "accent", perSecond)),
 		newChart("trouble", "Trouble a second", from, rate, line("timeouts", "timed out", "warned", perSecond), line("refused", "refused", "plain", perSecond)),
-		newChart("jobs", "Jobs", from, count, line("ready", "ready", "ready", 1), line("delayed", "delayed", "delayed", 1), line("buried", "buried", "buried", 1)),
-		newChart("clients", "Connections", from, count, line("connections", "all", "plain", 1), line("waiting", "waiting", "accent", 1)),
+		newChart("jobs", "Jobs", from, count, level("ready", "ready", "ready"), level("delayed", "delayed", "delayed"), level("buried", "buried", "buried")),
+		newChart("clients", "Connections", from, count, level("connections", "all", "plain"), level("waiting", "waiting", "accent")),
 	}
 }
 
