@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
 
 // Prefix is what all paths begin with.
@@ -79,8 +80,8 @@ func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 
 var pageNames = []string{"overview", "tubes", "tube", "put", "import", "search", "job", "connections", "connection", "activity", "server", "confirm", "login", "problem"}
 
-// New returns the handler of all paths that begin with Prefix. api is that of the JSON API of the own server.
-func New(api http.Handler, opt Options) *Console {
+// New returns the handler of all paths that begin with Prefix. own is that of the JSON API of the own server.
+func New(own http.Handler, opt Options) *Console {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -88,7 +89,7 @@ func New(api http.Handler, opt Options) *Console {
 		p, _ := access.New(access.Config{}) // without rules there is nothing to be wrong
 		opt.Identify = func(*http.Request) (*access.Identity, bool) { return p.Nobody(), true }
 	}
-	c := &Console{opt: opt, sites: sitesOf(api, &opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]*glance)}, assets: newAssets()}
+	c := &Console{opt: opt, sites: sitesOf(own, &opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]*glance)}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
 		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage,
@@ -169,10 +170,15 @@ func (c *Console) newRequest(h *http.Request) *request {
 	return &request{Request: h, console: c, site: c.siteOf(h.PathValue("server"))}
 }
 
-// detached returns a request that goes on when the client has gone.
+// detached returns a request that goes on when the client has gone, in a goroutine that holds nothing.
 func (r *request) detached() *request {
+	return r.with(api.WithWait(context.WithoutCancel(r.Context()), func(wait func()) { wait() }))
+}
+
+// with returns a request with another context.
+func (r *request) with(ctx context.Context) *request {
 	own := *r
-	own.Request = r.Request.WithContext(context.WithoutCancel(r.Context()))
+	own.Request = r.Request.WithContext(ctx)
 	return &own
 }
 

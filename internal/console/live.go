@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
 
 const (
@@ -136,11 +138,17 @@ func (p *publisher) publish(v *view) {
 }
 
 // values returns what may change of a page. Pages of the own server are made one after the other: were all made at once, they would
-// take all processors, and the clients of the queue would wait.
+// take all processors, and the clients of the queue would wait. While one only waits, for the leader of the cluster or for the servers of the list,
+// the next is made.
 func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	if r.site.other == nil {
 		p.making.Lock()
 		defer p.making.Unlock()
+		r = r.with(api.WithWait(r.Context(), func(wait func()) {
+			p.making.Unlock()
+			defer p.making.Lock() // also when it panics
+			wait()
+		}))
 	}
 	made, err := r.page(makePage)
 	if err != nil {

@@ -206,11 +206,13 @@ func (r *request) serverRows(me *api.Me, own serverRow) (rows []serverRow) {
 		if i > 0 {
 			var next <-chan struct{}
 			if row, next = g.of(r, s); next != nil {
-				select {
-				case <-next:
-					row, _ = g.of(r, s)
-				case <-ctx.Done():
-				}
+				api.Wait(ctx, func() {
+					select {
+					case <-next:
+						row, _ = g.of(r, s)
+					case <-ctx.Done():
+					}
+				})
 			}
 		}
 		row.ID, row.Name, row.Link, row.Kind = rowID("server "+s.base), s.name, s.base, "beanpole"

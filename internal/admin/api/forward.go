@@ -78,7 +78,7 @@ func (r *request) elsewhere() (rep reply, ok bool, err error) {
 	case passedOn: // once is enough
 		return rep, true, problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed: try again")
 	case err == nil:
-		if rep, err = r.passOn(leader); err == nil {
+		if Wait(r.http.Context(), func() { rep, err = r.passOn(leader) }); err == nil {
 			return rep, true, nil
 		}
 	}
@@ -86,6 +86,23 @@ func (r *request) elsewhere() (rep reply, ok bool, err error) {
 		return rep, true, problemf(http.StatusServiceUnavailable, "%v", err)
 	}
 	return rep, false, nil
+}
+
+type waitKey struct{}
+
+// WithWait returns a context for the requests of somebody who holds what others need. idle is given what waits for another server,
+// and has to call it: so that can be let go meanwhile.
+func WithWait(ctx context.Context, idle func(wait func())) context.Context {
+	return context.WithValue(ctx, waitKey{}, idle)
+}
+
+// Wait calls what waits for another server, by way of what WithWait was given, if it was.
+func Wait(ctx context.Context, wait func()) {
+	if idle, ok := ctx.Value(waitKey{}).(func(wait func())); ok {
+		idle(wait)
+		return
+	}
+	wait()
 }
 
 // ErrNotSent is wrapped by the errors of Options.Leader's RoundTripper if the leader has heard nothing of the request.

@@ -1,0 +1,79 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+)
+
+// A slowLeader answers nothing before it is let, and then that it cannot be reached.
+type slowLeader struct{ asked, let chan struct{} }
+
+func (l slowLeader) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == api.Prefix+"/tubes" {
+		select {
+		case l.asked <- struct{}{}:
+		default:
+		}
+		<-l.let
+	}
+	return nil, errors.New("no route to host")
+}
+
+// While a page of the own server waits for the leader of the cluster, the others are made.
+func TestSlowLeader(t *testing.T) {
+	slow := slowLeader{make(chan struct{}), make(chan struct{})}
+	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
+		o.Leader = func() (http.RoundTripper, error) { return slow, nil }
+	})
+	values := func(path string, made *atomic.Bool) {
+		asked, page, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/"+path, nil))
+		if err == nil {
+			_, err = r.live.values(asked, page)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		made.Store(true)
+	}
+	var first, second atomic.Bool
+	go values("tubes", &first)
+	<-slow.asked
+	go values("server", &second)
+	until(t, func() bool { return second.Load() })
+	if first.Load() {
+		t.Error("the first page has not waited")
+	}
+	close(slow.let)
+	until(t, func() bool { return first.Load() })
+	if !r.live.making.TryLock() {
+		t.Error("it is still held")
+	}
+}
+
+// To wait for the other servers holds up no other page.
+func TestSlowServer(t *testing.T) {
+	let := make(chan struct{})
+	slow := http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
+		<-let
+		api.Wait(h.Context(), func() {}) // nothing is held where it is asked
+	})
+	r := startWith(t, nil, Options{}, func(*api.API) []Server { return []Server{{Name: "slow", API: slow}} })
+	asked, _, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := 0
+	asked = asked.with(api.WithWait(asked.Context(), func(wait func()) { waits++; wait() }))
+	if _, err := asked.page(overviewPage); err != nil {
+		t.Error(err)
+	}
+	close(let)
+	if waits != 1 {
+		t.Errorf("it has waited %d times", waits)
+	}
+}
