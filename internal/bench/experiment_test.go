@@ -303,6 +303,14 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Stop()
+	d, err := load.Dial(t.Context(), p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.Do(wire.AppendUse(nil, "mail"), wire.Using); err != nil { // it listens before it has opened its journal
+		t.Fatal(err)
+	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) == 0 {
 		t.Errorf("files %v in the directory, error %v", files, err)
 	}
