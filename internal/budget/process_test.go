@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,6 +66,7 @@ func (l *load) run(t *testing.T, tool []string, beanpole string, times int) (com
 		args = append(args, "-b", t.TempDir())
 	}
 	s := start(t, args)
+	s.greet(t)
 	commands = s.bench(t, beanpole, append(l.bench, "--ops", strconv.Itoa(times*l.jobs)))
 	return commands, s.stop(t)
 }
@@ -130,6 +132,25 @@ func (s *server) awaitReady(log io.Reader) bool {
 	return false
 }
 
+// greet waits until the server has answered a client. It says that it is ready before it waits for its clients: those that come at
+// once cost calls of their own, and in one run there are more of them than in another.
+func (s *server) greet(t *testing.T) {
+	t.Helper()
+	nc, err := net.DialTimeout("tcp", s.addr, patience)
+	if err == nil {
+		nc.SetDeadline(time.Now().Add(patience))
+		_, err = nc.Write([]byte("list-tube-used\r\n"))
+	}
+	if err == nil {
+		_, err = bufio.NewReader(nc).ReadString('\n')
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+	s.awaitNobody(t)
+}
+
 // bench puts a load on the server and returns how many commands that were.
 func (s *server) bench(t *testing.T, beanpole string, args []string) (commands int) {
 	t.Helper()
@@ -144,13 +165,18 @@ func (s *server) bench(t *testing.T, beanpole string, args []string) (commands i
 	if err := json.Unmarshal(out, &result); err != nil || result.Commands == 0 {
 		t.Fatalf("bench: %v in %s", err, out)
 	}
-	for s.sockets(t) > listeners { // else it is stopped while it closes them, in one run sooner than in another
-		if ctx.Err() != nil {
-			t.Fatal("the server does not close the connections of the load")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	s.awaitNobody(t) // else it is stopped while it closes them, in one run sooner than in another
 	return result.Commands
+}
+
+// awaitNobody waits until the server has closed all connections.
+func (s *server) awaitNobody(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); s.sockets(t) > listeners; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the server does not close the connections of its clients")
+		}
+	}
 }
 
 // sockets returns how many the server has.
