@@ -422,6 +422,7 @@ func (m *model) alterJob(now int64, id uint64, pri, ttr, delay *uint32) Outcome 
 		if j.state == Ready {
 			j.since = since
 		}
+		return OK
 	}
 	j.logged = j.fields
 	return OK
