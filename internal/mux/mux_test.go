@@ -185,6 +185,7 @@ func TestNotifyWhenRoomComesAfterCredit(t *testing.T) {
 		conn.gate <- struct{}{}
 		for n := 1; n > 0; {
 			s, err := own.Open()
+			synctest.Wait() // the first frame is what the gate holds up; the others wait behind it
 			if err == nil {
 				n, err = s.TryWrite(make([]byte, Window))
 			}
