@@ -14,6 +14,7 @@ import (
 type Hello struct {
 	Term, Vote          uint64
 	LastTerm, LastIndex uint64 // of its log
+	Torn                bool   // it may lack what was cut off from that log's end
 	Starts              uint64 // how often it was started
 	Number              uint64 // see raftlog.Member
 	Level               uint64 // of entries: the highest that it knows
@@ -83,7 +84,7 @@ func (m *Member) Greeting() Hello {
 	s, last := m.log.State(), m.log.Last()
 	return Hello{
 		Term: s.Hard.GetTerm(), Vote: s.Hard.GetVote(),
-		LastTerm: last.Term, LastIndex: last.Index,
+		LastTerm: last.Term, LastIndex: last.Index, Torn: s.Torn,
 		Starts: s.Starts, Number: m.number, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
 	}
 }
@@ -112,7 +113,11 @@ func (m *Member) greet(from uint64, h Hello) error {
 	if h.Starts < p.recorded.Starts || p.acknowledged.After(last) {
 		return ErrRolledBack
 	}
-	if err := m.raft.core.Heard(from, last); err != nil {
+	if err := m.raft.core.Heard(from, last, h.Torn); err != nil {
+		if to := m.bestSuccessor(); to != 0 && m.raft.successor == 0 {
+			m.opt.Logger.Warn("the log of a member may lack what it has acknowledged: another one is to lead, which does not rely on that", "member", from, "successor", to)
+			m.drain(to)
+		}
 		return err
 	}
 	p.linked, p.ahead = true, h.Time-m.opt.Now()

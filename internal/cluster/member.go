@@ -299,7 +299,7 @@ func (m *Member) openJournal() (*engine.Engine, error) {
 	return eng, nil
 }
 
-// startCore makes the log begin where the journal ends, if it ends before, and starts the core.
+// startCore makes the log begin where the journal ends, if it does not have that entry, and starts the core.
 func (m *Member) startCore(found raftlog.Found) error {
 	mark := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
 	if cut := m.log.State().Cut; mark.Index < cut.Index {
@@ -310,7 +310,7 @@ func (m *Member) startCore(found raftlog.Found) error {
 		m.turn.applied.Index, m.turn.applied.Term = cut.Index, cut.Term
 	}
 	var err error
-	if m.log.Last().Index < mark.Index {
+	if !m.log.Has(mark) {
 		err = m.log.Cut(mark)
 	}
 	if err = errors.Join(err, m.log.SetStarts(m.log.State().Starts+1, found.Torn)); err == nil {

@@ -22,6 +22,8 @@ type Log interface {
 	raft.Storage
 	State() raftlog.State
 	Last() raftlog.Position
+	// Has reports whether an entry is in the log, or was cut.
+	Has(raftlog.Position) bool
 	// ConfChanges returns the indexes of the entries that change the configuration.
 	ConfChanges() []uint64
 }
@@ -110,8 +112,8 @@ type Core struct {
 // Work.Apply all the same are there for the changes of configuration among them.
 func New(log Log, o Options) (*Core, error) {
 	o.setDefaults()
-	if last := log.Last(); last.Index < o.Applied.Index {
-		return nil, fmt.Errorf("core: the journal has entry %d, and the log ends with %d: cut it there", o.Applied.Index, last.Index)
+	if !log.Has(o.Applied) {
+		return nil, fmt.Errorf("core: the journal has entry %v, and the log, which ends with %v, does not: cut it there", o.Applied, log.Last())
 	}
 	state := log.State()
 	applied := o.Applied

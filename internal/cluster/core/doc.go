@@ -48,6 +48,10 @@
 // every voter where its log ends ([Core.Heard]), and nobody's log goes further than the candidate's. [Core.Torn] says how long
 // that must outlive a restart: the next start finds no torn tail any more.
 //
+// If the records that replaced other entries are gone, those entries are back. A leader that has heard acknowledgements of
+// such a member in its term would tell it that they are committed, so there it says nothing to the member before
+// another one leads ([ErrBehind]).
+//
 // # Members
 //
 // The roles of the members are those of the last change of configuration that was

@@ -44,6 +44,31 @@ var adversaries = []struct {
 		w.readAt(old)
 	}},
 	{"a vote before its sync", twoVotes},
+	{"what a torn end brings back counts", func(w *world, old *member, others []*member) {
+		// Entries that only the leader has are replaced by one of its successor, which it acknowledges; that one is lost
+		// by its disk, and those are back.
+		w.part(old, others[0])
+		w.part(old, others[1])
+		for range 3 {
+			old.do(0, func() { old.ask(put) })
+		}
+		w.run(w.now + 3*second)
+		end := old.log.Last()
+		clear(w.cut)
+		for range 200 {
+			w.run(w.now + ms)
+			if last := old.log.Last(); last.Index < end.Index && last.Term > end.Term && !old.writing {
+				break
+			}
+		}
+		w.run(w.now + 20*ms)
+		w.damaged = old.id
+		old.crash(true, true)
+		old.restart()
+		w.putAt(w.members)
+		w.run(w.now + 3*second)
+		w.audit()
+	}},
 	{"a cut tail votes", func(w *world, old *member, others []*member) { cutTail(w, old, others, 1) }},
 	{"a cut tail votes after another start", func(w *world, old *member, others []*member) { cutTail(w, old, others, 2) }},
 }

@@ -205,7 +205,7 @@ func (m *member) boot(torn bool) {
 	if n := len(m.applied); n > 0 {
 		mark = m.applied[n-1].Position
 	}
-	if m.log.Last().Index < mark.Index {
+	if !m.log.Has(mark) {
 		m.synced = len(m.applied) // the journal must not lose what the log will not have
 		w.must(m.log.Cut(mark))
 	}
@@ -237,11 +237,12 @@ func (w *world) greet(from, to *member) {
 		return
 	}
 	last, life := from.log.Last(), from.life
+	torn := from.log.State().Torn && w.plant != "what a torn end brings back counts"
 	to.do(w.rng.Int64N(5*ms), func() {
 		if life != from.life || to.heard[from.id] == life {
 			return
 		}
-		switch err := to.core.Heard(from.id, last); err {
+		switch err := to.core.Heard(from.id, last, torn); err {
 		case nil:
 			to.heard[from.id] = life
 		case ErrBehind: // somebody else must lead

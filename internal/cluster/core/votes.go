@@ -20,21 +20,35 @@ type gate struct {
 	heard    map[uint64]raftlog.Position // where the logs of others ended when they were last heard
 }
 
-// ErrBehind means that the log of another member ends before what it has acknowledged to this
+// ErrBehind means that the log of another member may lack what it has acknowledged to this
 // leader in this term. Raft cannot take that back, so there is nothing to say to that member before
 // somebody else leads.
-var ErrBehind = errors.New("core: the log of the member ends before what it has acknowledged")
+var ErrBehind = errors.New("core: the log of the member may lack what it has acknowledged")
 
-// Heard says where the log of another member ended when its process began. It must be called before the
-// first Step of a message of that process, and before a message is sent to it. If the
+// Heard says where the log of another member ended when its process began, and whether that end is torn. It must be
+// called before the first Step of a message of that process, and before a message is sent to it. If the
 // error is ErrBehind, no message may pass before another term.
-func (c *Core) Heard(id uint64, last raftlog.Position) error {
+func (c *Core) Heard(id uint64, last raftlog.Position, torn bool) error {
 	c.gate.heard[id] = last
 	c.look()
-	if c.state == raft.StateLeader && c.node.Status().Progress[id].Match > last.Index {
+	if c.state != raft.StateLeader {
+		return nil
+	}
+	match := c.node.Status().Progress[id].Match
+	if match > last.Index || match > 0 && torn && !c.shares(last) {
 		return ErrBehind
 	}
 	return nil
+}
+
+// shares reports whether a log that ends with an entry is a beginning of this leader's. One with a torn end need not be, even
+// up to what it has acknowledged: if the entries that replaced others are gone, the others are back.
+func (c *Core) shares(last raftlog.Position) bool {
+	if last.Term == c.term {
+		return true // this leader made it
+	}
+	term, err := c.log.Term(last.Index)
+	return err == nil && term == last.Term
 }
 
 // Torn reports whether the member may have lost what it acknowledged, and takes no part in elections.

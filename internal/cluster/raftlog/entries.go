@@ -163,6 +163,14 @@ func (l *Log) term(index uint64) (uint64, error) {
 	return l.terms[i-1].Term, nil
 }
 
+// Has reports whether an entry is in the log, or was cut, as far as is known of what was cut.
+func (l *Log) Has(at Position) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	term, err := l.term(at.Index)
+	return err == raft.ErrCompacted || err == nil && term == at.Term
+}
+
 // Entries is part of [raft.Storage]. It returns at least one entry, and at most so
 // many that their data and headers together have maxSize bytes.
 func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
