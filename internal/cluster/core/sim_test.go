@@ -101,6 +101,7 @@ type member struct {
 	jobs    map[uint64]bool
 	stamp   int64
 	office  uint64
+	reached uint64 // the last op that was applied in it: they are applied in their order
 	pending []*op
 
 	heard   map[uint64]int // the life of each other member that was heard
@@ -364,6 +365,9 @@ func (m *member) apply(a Apply) {
 		if own := m.office != 0 && slices.ContainsFunc(m.pending, func(o *op) bool { return o.number == f.op }); !own {
 			m.take(f)
 		}
+		if m.office != 0 && f.kind != 0 {
+			m.reached = f.op
+		}
 		m.w.committed(m, f)
 	}
 	at := max(m.doneAt, m.w.now+m.w.rng.Int64N(ms)) // in their order
@@ -404,6 +408,7 @@ func (m *member) notice() {
 		m.rebuild()
 		m.core.Rebuilt()
 	}
+	m.reached = 0
 	if m.office = office; office != 0 {
 		m.w.inOffice(m)
 	}
@@ -490,7 +495,7 @@ func (m *member) settle() {
 		o := m.pending[0]
 		switch {
 		case o.kind != read:
-			if !slices.ContainsFunc(m.applied[max(0, len(m.applied)-200):], func(f fact) bool { return f.op == o.number }) {
+			if o.number > m.reached {
 				return
 			}
 		case m.leased():
