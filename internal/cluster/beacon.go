@@ -53,11 +53,25 @@ func (m *Member) takeBeacon(msg *raftpb.Message) {
 	m.clock.hear(int64(words[0]), msg.GetFrom() != r.told)
 	r.told = msg.GetFrom()
 	r.everywhere, r.donor = words[1], words[3]
-	// A member that knows an entry to be committed which the leader has lacks nothing, whatever the leader knew of it.
-	lacks := m.raft.core.Status().GetCommit() < words[2] && slices.Contains(words[4:], m.opt.Self.ID)
-	if r.partial || lacks {
-		m.startWalk(words[2])
+	cut, needy := words[2], slices.Contains(words[4:], m.opt.Self.ID)
+	switch {
+	case r.partial, needy && m.raft.core.Status().GetCommit() < cut:
+		m.startWalk(cut)
+	case needy && m.raft.core.Applied().Index >= cut:
+		m.acknowledge(m.raft.core.Applied().Index) // it lacks nothing, and the leader does not know that
 	}
+}
+
+// acknowledge tells the leader that this member has all up to an entry, which is committed. Raft does so when it is sent a snapshot,
+// also one that it does not need; here there are none.
+func (m *Member) acknowledge(index uint64) {
+	if m.raft.told == 0 {
+		return
+	}
+	_, term := m.raft.core.Leader()
+	m.opt.Transport.Send([]*raftpb.Message{{
+		Type: raftpb.MsgAppResp.Enum(), From: &m.opt.Self.ID, To: &m.raft.told, Term: &term, Index: &index,
+	}})
 }
 
 // splitBeacon returns the words of a beacon and the context before it.

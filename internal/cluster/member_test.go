@@ -141,7 +141,7 @@ func (w *world) small() {
 // live lets members and their clients live through some mishaps.
 func (w *world) live(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	w.refusals = rng.IntN(2) == 0
+	w.refusals, w.patient = rng.IntN(2) == 0, rng.IntN(2) == 0
 	w.small()
 	size := 3 + 2*rng.IntN(2)
 	w.offOf = 2 + rng.Uint64N(uint64(size-1)) // the first member's clock is the cluster's from the beginning
@@ -154,7 +154,7 @@ func (w *world) live(seed uint64) {
 		w.checkDelays()
 	}
 	w.recover()
-	time.Sleep(3 * time.Second)
+	time.Sleep(4 * time.Second)
 	before := w.acknowledged()
 	time.Sleep(time.Second)
 	w.stop()
@@ -177,7 +177,7 @@ func (w *world) mishap(rng *rand.Rand) {
 	if m.member == nil {
 		return
 	}
-	switch rng.IntN(6) {
+	switch rng.IntN(7) {
 	case 0, 1:
 		m.kill(rng.IntN(2) == 0)
 		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond) // long enough that the others cut what it needs
@@ -206,6 +206,26 @@ func (w *world) mishap(rng *rand.Rand) {
 			time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
 			o.boot()
 		}
+	case 6:
+		w.flap(rng)
+	}
+}
+
+// flap cuts some ways for a short time, again and again.
+func (w *world) flap(rng *rand.Rand) {
+	for range 5 {
+		w.mu.Lock()
+		for _, from := range w.machines {
+			for _, to := range w.machines {
+				if rng.IntN(2) == 0 {
+					w.cut[[2]uint64{from.id, to.id}] = true
+				}
+			}
+		}
+		w.mu.Unlock()
+		time.Sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
+		w.heal()
+		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
 	}
 }
 

@@ -303,12 +303,7 @@ func (m *Member) goOn(b *beginning) error {
 	}
 	r.partial, r.members, r.numbers = false, b.members, b.numbers
 	m.opt.Transport.SetMembers(b.members)
-	_, term := r.core.Leader()
-	if r.told != 0 {
-		m.opt.Transport.Send([]*raftpb.Message{{
-			Type: raftpb.MsgAppResp.Enum(), From: &m.opt.Self.ID, To: &r.told, Term: &term, Index: &b.at.Index,
-		}})
-	}
+	m.acknowledge(b.at.Index)
 	return nil
 }
 

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
@@ -80,6 +83,44 @@ func (w *world) single(m *machine, jobs int) {
 		}))
 	}
 	w.must(b.Close())
+}
+
+// A member that lacks nothing says so to a leader which takes it for one that lacks entries that are cut.
+func TestLacksNothing(t *testing.T) {
+	for _, index := range []uint64{0, 1} {
+		t.Run(fmt.Sprint(index), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { lacksNothing(t, index) })
+		})
+	}
+}
+
+// lacksNothing lets a leader, whose log is cut, hear from a member only that it has the entries up to one.
+func lacksNothing(t *testing.T, index uint64) {
+	w := emptyWorld(t, 1)
+	w.small()
+	w.grow(3)
+	stop := w.load(3)
+	w.until("the logs are cut", func() bool {
+		return !slices.ContainsFunc(w.machines, func(m *machine) bool { return m.member.log.State().Cut.Index < 100 })
+	})
+	before := w.machineOf(w.leader())
+	next, other := w.machines[before.id%3], w.machines[(before.id+1)%3]
+	w.mu.Lock()
+	w.cut[[2]uint64{other.id, next.id}] = true
+	w.mu.Unlock()
+	w.must(w.leader().Transfer(t.Context(), next.id))
+	w.until("it leads", func() bool { return next.member.Lead().Office != 0 })
+	term := next.member.Lead().Term
+	next.member.Step(&raftpb.Message{Type: raftpb.MsgAppResp.Enum(), From: &other.id, To: &next.id, Term: &term, Index: &index})
+	time.Sleep(time.Second)
+	w.heal()
+	stop()
+	w.until("it is up to date", func() bool { return other.applied() == next.applied() })
+	if n := w.logged("it receives the whole queue"); n > 0 {
+		t.Errorf("it has received the whole queue %d times", n)
+	}
+	w.audit()
+	w.close()
 }
 
 func (w *world) jobs() (n int64) {

@@ -44,6 +44,7 @@ type world struct {
 	stop     func() // ends the load; nil: there is none
 	walked   func() // a member has sent a walk; nil: nobody wants to know
 	refusals bool   // a machine refuses connections when its process is dead
+	patient  bool   // connections outlive short cuts
 
 	logMu sync.Mutex // not mu: a member may log while it is asked something under mu
 	log   strings.Builder
@@ -65,11 +66,29 @@ type machine struct {
 	trouble trouble
 }
 
-// A way is the connection to another machine, in one direction.
+// A way is what connects a machine to another one, in one direction: two connections, of which each delivers in order.
 type way struct {
-	lives  [2]int        // of both ends, when they greeted each other
-	latest time.Duration // when the last message arrives
+	lives             [2]int // of both ends, when they greeted each other
+	messages, entries lane   // without entries, and with them
 }
+
+// A lane is a connection. What it has sent over a way that is cut it sends again, after pauses that double, as TCP does; or
+// it breaks, and all that is under way is lost.
+type lane struct {
+	underWay []parcel // in order
+	pause    time.Duration
+}
+
+type parcel struct {
+	b    []byte        // the message
+	life int           // of the machine that has sent it
+	at   time.Duration // when it arrives
+}
+
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 2 * firstPause << 2 // after that the connection has been silent for too long
+)
 
 func newWorld(t *testing.T, seed uint64, n int) *world {
 	w := emptyWorld(t, seed)
@@ -270,17 +289,51 @@ func (m *machine) Send(messages []*raftpb.Message) {
 func (m *machine) send(msg *raftpb.Message, life int) {
 	w := m.w
 	to := int(msg.GetTo()) - 1
-	if to >= len(w.machines) || w.cut[[2]uint64{m.id, msg.GetTo()}] {
+	if to >= len(w.machines) || !w.patient && w.cut[[2]uint64{m.id, msg.GetTo()}] {
 		return
 	}
 	b, err := proto.Marshal(msg)
 	if err != nil {
 		panic(err)
 	}
-	at := m.way(msg.GetTo())
-	delay := time.Since(w.start) + 100*time.Microsecond + time.Duration(w.rng.IntN(400))*time.Microsecond
-	at.latest = max(at.latest+1, delay) // in order
-	time.AfterFunc(at.latest-time.Since(w.start), func() { m.deliver(w.machines[to], b, life) })
+	way := m.way(msg.GetTo())
+	l := &way.messages
+	if len(msg.GetEntries()) > 0 {
+		l = &way.entries
+	}
+	at := time.Since(w.start) + 100*time.Microsecond + time.Duration(w.rng.IntN(400))*time.Microsecond
+	l.underWay = append(l.underWay, parcel{b, life, at})
+	if len(l.underWay) == 1 {
+		m.expect(w.machines[to], l)
+	}
+}
+
+// expect lets the first parcel of a lane arrive when it is time.
+func (m *machine) expect(to *machine, l *lane) {
+	time.AfterFunc(l.underWay[0].at-time.Since(m.w.start), func() { m.arrive(to, l) })
+}
+
+// arrive delivers the first parcel of a lane, unless the way is cut.
+func (m *machine) arrive(to *machine, l *lane) {
+	w := m.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first := l.underWay[0]
+	switch {
+	case !w.cut[[2]uint64{m.id, to.id}]:
+		w.mu.Unlock()
+		m.deliver(to, first.b, first.life)
+		w.mu.Lock()
+		l.pause, l.underWay = 0, l.underWay[1:]
+	case w.patient && l.pause < lastPause:
+		l.pause = max(2*l.pause, firstPause)
+		l.underWay[0].at += l.pause
+	default:
+		l.pause, l.underWay = 0, nil
+	}
+	if len(l.underWay) > 0 {
+		m.expect(to, l)
+	}
 }
 
 func (m *machine) way(to uint64) *way {
@@ -309,9 +362,8 @@ func (m *machine) deliver(to *machine, b []byte, life int) {
 	from, member := m.member, to.member
 	lives := [2]int{m.life, to.life}
 	known := way.lives == lives
-	cut := w.cut[[2]uint64{m.id, to.id}]
 	w.mu.Unlock()
-	if from == nil || member == nil || lives[0] != life || cut {
+	if from == nil || member == nil || lives[0] != life {
 		return
 	}
 	if !known {

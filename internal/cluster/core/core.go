@@ -186,12 +186,18 @@ func (c *Core) Tick(now int64) {
 
 // Step takes a message of another member. An error says that it was of no use.
 func (c *Core) Step(m *raftpb.Message) error {
-	if !c.mayVote(m) {
+	if !c.mayVote(m) || c.saysOnlyTerm(m) {
 		return nil
 	}
 	err := c.node.Step(m)
 	c.look()
 	return err
+}
+
+// saysOnlyTerm reports whether a message is Raft's answer to a late one of an earlier term, which says that the term is this one, and
+// nothing else. Raft would take it for one that acknowledges entry 0, and go through the whole log from the first entry on.
+func (c *Core) saysOnlyTerm(m *raftpb.Message) bool {
+	return m.GetType() == raftpb.MsgAppResp && !m.GetReject() && m.GetIndex() == 0 && m.GetTerm() == c.term
 }
 
 // Propose proposes entries that were decided in an office, none of them empty. Afterwards they may or may not

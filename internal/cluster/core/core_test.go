@@ -95,3 +95,31 @@ func TestCommitsTravelWithEntries(t *testing.T) {
 		}
 	}
 }
+
+// A member that answers a late message of an earlier term says in which term it is. That acknowledges nothing, not even that its log is
+// empty.
+func TestAnswerSaysOnlyTerm(t *testing.T) {
+	w, leader, others := leads(t, 1, 3, "")
+	next, other := others[0], others[1]
+	w.cut[[2]int{int(other.id), int(next.id)}] = true // it does not acknowledge the first entry of the term
+	leader.do(0, func() { leader.core.Transfer(next.id) })
+	w.run(w.now + second)
+	if next.office == 0 {
+		t.Fatal("it does not lead")
+	}
+	before := next.core.Status().Progress[other.id]
+	_, term := next.core.Leader()
+	late := term - 1
+	var answer *raftpb.Message
+	other.core.Step(&raftpb.Message{Type: raftpb.MsgApp.Enum(), From: &next.id, To: &other.id, Term: &late})
+	for _, write := range other.core.Work().Write {
+		answer = write.Responses[len(write.Responses)-1]
+	}
+	if answer == nil || answer.GetTo() != next.id {
+		t.Fatalf("the answer is %v", answer)
+	}
+	next.core.Step(answer)
+	if after := next.core.Status().Progress[other.id]; after.Next != before.Next || after.State != before.State {
+		t.Errorf("the leader takes %v for what the member has, and %v before", after, before)
+	}
+}
