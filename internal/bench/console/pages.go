@@ -129,9 +129,9 @@ func (opt *options) besides(ctx context.Context, w io.Writer) error {
 var views = []string{"/console/", "/console/tubes", "/console/tubes%3Fsort=-trouble", "/console/tube/tenant-7"}
 
 // watched measures the clients while nobody looks, while some look at live pages, and while they look at those of
-// another server on the same machine, which takes the same processors: in turn, three times each.
+// another server on the same machine, which takes the same processors: in turn, seven times each.
 func (opt *options) watched(ctx context.Context, w io.Writer, s, other *site) error {
-	const rounds = 3
+	const rounds = 7
 	rows := []struct {
 		name string
 		at   *site
