@@ -288,6 +288,12 @@ func (c *group) stop() {
 		return
 	}
 	c.stopped = true
+	if c.s.t.Failed() {
+		for _, p := range c.members {
+			out, err := p.command("cluster", "status", p.dir)
+			c.s.t.Logf("what %s says of the cluster: %v\n%s", p.addr, err, out)
+		}
+	}
 	for _, p := range c.members {
 		if p.srv != nil && p.srv.alive() {
 			p.srv.cmd.Process.Signal(syscall.SIGCONT)
