@@ -14,6 +14,7 @@ type clock struct {
 	now    func() int64 // Options.Now
 	epoch  int64        // the cluster's time at which the engine's clock was 0
 	offset atomic.Int64 // the cluster's time is now() plus this
+	heard  int64        // when the leader's time was heard last, on now; of the raft loop
 }
 
 func (c *clock) time() int64 { return c.now() + c.offset.Load() }
@@ -21,15 +22,21 @@ func (c *clock) time() int64 { return c.now() + c.offset.Load() }
 // engine is the engine's clock, for [broker.Options].
 func (c *clock) engine() int64 { return max(c.time()-c.epoch, 0) }
 
-// hear takes the time of the leader, as it was when a message was sent. A message that took long says too little, so
-// the clock follows those that say more at once, and the others slowly. first: it is the first one of that leader.
-func (c *clock) hear(time int64, first bool) {
-	offset, said := c.offset.Load(), time-c.now()
-	if said < offset && !first {
-		said = offset - (offset-said)/16
+// hear takes the time of the leader, as it was when a message was sent, in the raft loop. A message that took long says too little. So
+// the clock follows those that say more at once; for those that say less it only goes a sixteenth slower, however many of them come
+// together. The first message of a leader is followed at once if it says less than a late one could: a clock that is so far ahead is wrong.
+func (c *clock) hear(said int64, first bool) {
+	now, before := c.now(), c.offset.Load()
+	offset, slower := said-now, min(now-c.heard, int64(time.Second))/16
+	c.heard = now
+	if behind := before - offset; behind > 0 && (!first || behind <= latest) {
+		offset = before - min(behind, slower)
 	}
-	c.offset.Store(said)
+	c.offset.Store(offset)
 }
+
+// latest is how late a message can come, in nanoseconds: a connection is closed that is silent for longer.
+const latest = 5 * int64(time.Second)
 
 // notBefore makes the clock show at least a time.
 func (c *clock) notBefore(time int64) {

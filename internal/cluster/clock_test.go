@@ -137,3 +137,31 @@ func TestLevels(t *testing.T) {
 		w.close()
 	})
 }
+
+// Late messages of a leader, however many come together, hold a member's time back by less than they are late, and those that are not late
+// correct it.
+func TestClockOfLateMessages(t *testing.T) {
+	now := int64(time.Hour)
+	c := clock{now: func() int64 { return now }}
+	const tick = int64(60 * time.Millisecond)
+	c.hear(now+tick, true) // a clock that is behind is wrong
+	if c.time() != now+tick {
+		t.Fatalf("the time is off by %v", time.Duration(c.time()-now-tick))
+	}
+	lateness := 2 * int64(time.Second)
+	now += lateness
+	for late := lateness; late > 0; late -= tick { // all that was under way comes at once
+		c.hear(now+tick-late, late == lateness)
+	}
+	if off := time.Duration(now + tick - c.time()); off < 0 || off > 100*time.Millisecond {
+		t.Errorf("after late messages the time is behind by %v", off)
+	}
+	now += tick
+	if c.hear(now+tick, false); c.time() != now+tick {
+		t.Errorf("after one that is not late the time is off by %v", time.Duration(c.time()-now-tick))
+	}
+	now += tick
+	if c.hear(now-int64(time.Hour), true); c.time() != now-int64(time.Hour) {
+		t.Errorf("a clock that is an hour ahead is not set back: %v", time.Duration(now-c.time()))
+	}
+}
