@@ -14,7 +14,7 @@
 # draws the charts again, and measures nothing. doc/benchmarks-history.csv gets a line for each load of
 # memory, journal, interval and crowd.
 #
-# These variables say how much is measured. All of it takes an hour and a half on two cores, half an hour with the
+# These variables say how much is measured. All of it takes two hours on two cores, half an hour with the
 # values on the right, and with these a quarter of an hour for the parts that charts are drawn from and console:
 #
 #   doc/benchmarks.sh BEANPOLE memory journal crowd footprint restart cluster console
@@ -39,7 +39,7 @@ scale=${SCALE_ROUNDS:-3}
 jobs=${JOBS:-1000000}
 kills=${KILLS:-50}
 views=${VIEWS:-200}
-parts=(memory journal interval crowd footprint backlog due fairness observers expensive engine restart cleaning cluster client commands console)
+parts=(memory journal interval crowd footprint backlog due fairness observers expensive stalls engine restart cleaning cluster client commands console)
 
 # compare measures something, and saves it under a name. It says in the page when a load could not be measured: its row is missing.
 compare() { "$here/../bin/compare" -save "$saved/$1.json" -markdown "${@:2}" || printf '\n**Not all of it was measured**: run it again, for longer.\n'; }
@@ -224,6 +224,20 @@ due() { atScale due; }
 fairness() { atScale fairness; }
 observers() { atScale observers; }
 expensive() { atScale expensive; }
+
+stalls() {
+	local admin='--admin unix:{dir}/admin.socket' jobs=${SCALE_JOBS:-5000000}
+	cat <<-PART
+		## Beside what takes long
+
+		How long clients wait while somebody else does what takes long: in memory, and with a sync before each reply. The same is done at another server first, of which the clients see only that
+		it takes processors. Their p99 beside that is the measure, and it is to be twice as high at most.
+
+		\`compare -suite stalls -jobs $jobs -rounds $scale -duration $duration -markdown 'beanpole $admin' 'beanpole -b {dir} -f 0 $admin'\`
+
+		$(compare stalls -suite stalls -jobs "$jobs" -rounds "$scale" -duration "$duration" "$beanpole $admin" "$beanpole -b {dir} -f 0 $admin")
+	PART
+}
 
 engine() {
 	local figures
