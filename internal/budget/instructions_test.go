@@ -16,10 +16,12 @@ import (
 
 // What rows that are new may be above their budget: two counts of the driver
 // differ by up to 0.02, those of a server, with the moments at which input
-// comes, by up to 0.05.
+// comes, by up to 0.05. A write to the journal that takes long, because the machine
+// is busy, makes Go's scheduler let another thread go on: that was up to 0.10.
 const (
-	driverAbove = 0.05
-	serverAbove = 0.10
+	driverAbove  = 0.05
+	journalAbove = 0.12
+	serverAbove  = 0.10
 )
 
 var serverInstructions = []load{
@@ -45,7 +47,12 @@ func TestInstructions(t *testing.T) {
 	driver, beanpole := build(t, "internal/budget/driver"), build(t, "cmd/beanpole")
 	for _, name := range scenarios(t, driver) {
 		t.Run(name, func(t *testing.T) {
-			tab.hold(t, driverRun(driver, name), func(string) float64 { return driverAbove })
+			tab.hold(t, driverRun(driver, name), func(name string) float64 {
+				if strings.HasPrefix(name, "journal-") {
+					return journalAbove
+				}
+				return driverAbove
+			})
 		})
 	}
 	for _, l := range serverInstructions {
@@ -100,8 +107,7 @@ func driverRun(driver, scenario string) run {
 	}
 }
 
-// memoryDir returns a directory in memory, where there is one. A write that waits for a busy disk takes a tenth more instructions: Go's
-// scheduler lets another thread go on meanwhile.
+// memoryDir returns a directory in memory, where there is one, so that no write waits for a busy disk.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "budget")

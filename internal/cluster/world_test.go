@@ -61,6 +61,7 @@ type machine struct {
 	member *Member // nil: it is down
 	life   int
 	ways   map[uint64]*way // to other machines
+	peers  []uint64        // those that it connects to
 
 	deposed atomic.Int32 // how often its clients were closed
 	trouble trouble
@@ -80,7 +81,7 @@ type lane struct {
 }
 
 type parcel struct {
-	b    []byte        // the message
+	b    []byte        // the message; empty: a ping
 	life int           // of the machine that has sent it
 	at   time.Duration // when it arrives
 }
@@ -226,7 +227,25 @@ func (m *machine) start() error {
 	defer m.w.mu.Unlock()
 	m.member = member
 	m.life++
+	m.ping(m.life)
 	return nil
+}
+
+// ping says something to all that this machine connects to, again and again, as connections do: so it hears of those to which it sends
+// no messages of Raft. With world.mu.
+func (m *machine) ping(life int) {
+	for _, id := range m.peers {
+		if to := int(id) - 1; id != m.id && to < len(m.w.machines) {
+			m.post(m.w.machines[to], &m.way(id).messages, nil, life)
+		}
+	}
+	time.AfterFunc(500*time.Millisecond, func() {
+		m.w.mu.Lock()
+		defer m.w.mu.Unlock()
+		if m.life == life && m.member != nil {
+			m.ping(life)
+		}
+	})
 }
 
 // fetch connects to a donor.
@@ -289,7 +308,7 @@ func (m *machine) Send(messages []*raftpb.Message) {
 func (m *machine) send(msg *raftpb.Message, life int) {
 	w := m.w
 	to := int(msg.GetTo()) - 1
-	if to >= len(w.machines) || !w.patient && w.cut[[2]uint64{m.id, msg.GetTo()}] {
+	if to >= len(w.machines) {
 		return
 	}
 	b, err := proto.Marshal(msg)
@@ -301,10 +320,19 @@ func (m *machine) send(msg *raftpb.Message, life int) {
 	if len(msg.GetEntries()) > 0 {
 		l = &way.entries
 	}
+	m.post(w.machines[to], l, b, life)
+}
+
+// post sends a parcel, with world.mu.
+func (m *machine) post(to *machine, l *lane, b []byte, life int) {
+	w := m.w
+	if !w.patient && w.cut[[2]uint64{m.id, to.id}] {
+		return
+	}
 	at := time.Since(w.start) + 100*time.Microsecond + time.Duration(w.rng.IntN(400))*time.Microsecond
 	l.underWay = append(l.underWay, parcel{b, life, at})
 	if len(l.underWay) == 1 {
-		m.expect(w.machines[to], l)
+		m.expect(to, l)
 	}
 }
 
@@ -347,6 +375,10 @@ func (m *machine) way(to uint64) *way {
 func (m *machine) SetMembers(members []raftlog.Member) {
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
+	m.peers = m.peers[:0]
+	for _, k := range members {
+		m.peers = append(m.peers, k.ID)
+	}
 	for _, o := range m.w.machines {
 		if !slices.ContainsFunc(members, func(k raftlog.Member) bool { return k.ID == o.id }) {
 			delete(o.ways, m.id)
@@ -381,6 +413,9 @@ func (m *machine) deliver(to *machine, b []byte, life int) {
 		w.mu.Lock()
 		way.lives = lives
 		w.mu.Unlock()
+	}
+	if len(b) == 0 {
+		return
 	}
 	msg := new(raftpb.Message)
 	if err := proto.Unmarshal(b, msg); err != nil {
@@ -709,7 +744,9 @@ func (w *world) close() {
 	for _, m := range w.machines {
 		if m.member != nil {
 			w.must(errors.Join(m.member.Broker().Check(), m.member.Close()))
+			w.mu.Lock()
 			m.member = nil
+			w.mu.Unlock()
 		}
 	}
 }
