@@ -235,7 +235,7 @@ stalls() {
 
 		\`compare -suite stalls -jobs $jobs -rounds $scale -duration $duration -markdown 'beanpole $admin' 'beanpole -b {dir} -f 0 $admin'\`
 
-		$(compare stalls -suite stalls -jobs "$jobs" -rounds "$scale" -duration "$duration" "$beanpole $admin" "$beanpole -b {dir} -f 0 $admin")
+		$(large stalls -suite stalls -jobs "$jobs" "$beanpole $admin" "$beanpole -b {dir} -f 0 $admin")
 	PART
 }
 

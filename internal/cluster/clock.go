@@ -35,7 +35,7 @@ func (c *clock) hear(said int64, first bool) {
 	c.offset.Store(offset)
 }
 
-// latest is how late a message can come, in nanoseconds: a connection is closed that is silent for longer.
+// latest is how late a message can come, in nanoseconds: package transport closes a connection that is silent for longer.
 const latest = 5 * int64(time.Second)
 
 // notBefore makes the clock show at least a time.

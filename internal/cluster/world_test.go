@@ -88,7 +88,7 @@ type parcel struct {
 
 const (
 	firstPause = 200 * time.Millisecond
-	lastPause  = 2 * firstPause << 2 // after that the connection has been silent for too long
+	lastPause  = 8 * firstPause // after that the connection has been silent for too long
 )
 
 func newWorld(t *testing.T, seed uint64, n int) *world {
