@@ -324,13 +324,15 @@ type nobody struct{}
 
 func (nobody) Settled(error) {}
 
-// Replace gives the broker another engine, which is its own from then on. It calls next with the old one
-// within a turn, before anything is executed in it, so that the Log can change its state
-// at the same time. If the broker was deposed it executes requests again. What was set on the old engine
+// Replace gives the broker another engine, which is its own from then on. First it waits until all turns before are settled:
+// a sync of the next engine's Log would say nothing of them. Turns that come in between must fail by themselves, as those of
+// a Log do that has been deposed. Then it calls next with the old engine, within a turn, before anything is executed in it,
+// so that the Log can change its state at the same time. If the broker was deposed it executes requests again. What was set on the old engine
 // while it ran holds for the next one; see [engine.Engine.Inherit]. What it
 // knew of sessions is gone: no request must refer to them any more, and who waits
 // in the old engine is not told. Next may return the old one without its sessions.
 func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
+	b.callOwn(func() {})
 	b.mu.Lock()
 	b.mu.replace = next
 	b.mu.Unlock()

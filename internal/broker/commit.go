@@ -52,10 +52,20 @@ func (c *blocked) Settled(err error) {
 }
 
 // addTurn gives the running turn its position, and reports whether it is settled
-// already.
-func (c *commit) addTurn(durable bool, err error) (settled bool) {
+// already. If not, its callers and Settlers wait, and addTurn returns what the leader of the
+// turn does next. This is one step: nobody would tell them of a sync that ended in between.
+func (c *commit) addTurn(durable bool, callers []*Caller, leader *Caller, settlers []Settler, err error) (settled bool, next step) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.place(durable, err) {
+		return true, stepReturn
+	}
+	return false, c.enlist(callers, leader, settlers, err)
+}
+
+// place gives the running turn its position, and reports whether it is settled already.
+// The caller holds mu.
+func (c *commit) place(durable bool, err error) (settled bool) {
 	before := c.flushed
 	if !durable || err != nil {
 		c.flushed++
@@ -69,10 +79,8 @@ func (c *commit) addTurn(durable bool, err error) (settled bool) {
 // enlist makes the callers and Settlers of the running turn wait until it is
 // settled. Callers of Start return. If a caller of Do waits and no goroutine has
 // the lead, that caller gets it, preferably the leader of the turn. enlist returns
-// what the leader of the turn does next.
+// what the leader of the turn does next. The caller holds mu.
 func (c *commit) enlist(callers []*Caller, leader *Caller, settlers []Settler, err error) (next step) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, s := range settlers {
 		c.waiting = append(c.waiting, waiter{c.flushed, s, nil, err})
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,7 +32,10 @@ func (l *raftLog) Append(changes []engine.Change) error {
 	if !l.inOffice {
 		return fmt.Errorf("raft: %w", ErrDeposed)
 	}
-	l.appended = append(l.appended, changes...)
+	for _, c := range changes {
+		c.Body = slices.Clone(c.Body)
+		l.appended = append(l.appended, c)
+	}
 	return nil
 }
 
@@ -107,27 +111,31 @@ func deposedLife(t *testing.T, seed uint64) {
 	log := &raftLog{rng: rand.New(rand.NewPCG(seed, 0))}
 	b := New(log.elect(nil), Options{Log: log})
 	var mu sync.Mutex
-	acknowledged, seen := make(map[uint64]bool), make(map[uint64]bool)
+	acknowledged, seen := make(map[uint64]string), make(map[uint64]string) // bodies: the number of a job that is lost is given again
 	refused := 0
 	var clients sync.WaitGroup
 	for k := range 3 {
 		rng := rand.New(rand.NewPCG(seed, uint64(k+1)))
 		clients.Go(func() {
-			for range 30 {
-				var id, saw uint64
-				applied := false
+			for i := range 30 {
+				var id uint64
+				var saw uint64
+				var sawBody string
+				applied, body := false, fmt.Sprintf("job %d of client %d", i, k)
 				err := b.Call(func(e *engine.Engine, now int64) {
 					applied = true
 					if c, _, ok := e.NextSnapshot(0); ok {
-						saw = c.ID
+						saw, sawBody = c.ID, string(c.Body)
 					}
-					id, _ = e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60, Delay: uint32(rng.IntN(2))}, nil)
+					id, _ = e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60, Delay: uint32(rng.IntN(2))}, []byte(body))
 				})
 				mu.Lock()
 				switch {
 				case err == nil:
-					acknowledged[id] = true
-					seen[saw] = true
+					acknowledged[id] = body
+					if saw != 0 {
+						seen[saw] = sawBody
+					}
 				case !errors.Is(err, ErrDeposed):
 					t.Errorf("seed %d: %v", seed, err)
 				case !applied:
@@ -146,14 +154,14 @@ func deposedLife(t *testing.T, seed uint64) {
 	}
 	clients.Wait()
 	if err := b.Call(func(e *engine.Engine, _ int64) {
-		for id := range acknowledged {
-			if _, ok := e.Snapshot(id); !ok {
-				t.Errorf("seed %d: job %d was acknowledged, and is not there", seed, id)
+		for id, body := range acknowledged {
+			if c, ok := e.Snapshot(id); !ok || string(c.Body) != body {
+				t.Errorf("seed %d: %s was acknowledged as %d, which is %q", seed, body, id, c.Body)
 			}
 		}
-		for id := range seen {
-			if _, ok := e.Snapshot(id); !ok && id != 0 {
-				t.Errorf("seed %d: job %d was seen, and is not there", seed, id)
+		for id, body := range seen {
+			if c, ok := e.Snapshot(id); !ok || string(c.Body) != body {
+				t.Errorf("seed %d: %s was seen as %d, which is %q", seed, body, id, c.Body)
 			}
 		}
 		log.mu.Lock() // a sync of an earlier turn may still end
@@ -182,6 +190,29 @@ func deposedLife(t *testing.T, seed uint64) {
 	if refused == 0 {
 		t.Logf("seed %d: nobody was refused", seed)
 	}
+}
+
+// A turn that is not settled when its engine is replaced fails, though the log is in another office by the time of the sync
+// that it waits for.
+func TestReplaceSettlesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2))}
+		b := New(log.elect(nil), Options{Log: log})
+		put := func() {
+			if err := b.Call(putting("a job")); !errors.Is(err, ErrDeposed) {
+				t.Errorf("a job of an office that has ended: %v", err)
+			}
+		}
+		go put() // leads a sync
+		synctest.Wait()
+		go put() // waits for the next one
+		synctest.Wait()
+		log.depose()
+		b.Replace(log.elect)
+		if err := errors.Join(b.Check(), b.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // While a server is deposed nothing is executed and nothing comes due.
@@ -258,6 +289,27 @@ func TestFollow(t *testing.T) {
 			t.Errorf("a client: %v, and it was executed: %v", err, applied)
 		}
 		if err := errors.Join(b.Check(), b.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While another engine is made, which may read a journal from a disk that hangs, whoever has a request queues up and has it
+// executed in the next turn.
+func TestQueueWhileReplacing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, nil)
+		done := make(chan error)
+		b.Replace(func(old *engine.Engine) *engine.Engine {
+			if !b.mu.TryLock() {
+				t.Fatal("nobody can queue up")
+			}
+			b.mu.Unlock()
+			go func() { done <- b.Call(putting("a job")) }()
+			synctest.Wait()
+			return old
+		})
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})

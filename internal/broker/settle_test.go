@@ -165,3 +165,31 @@ func TestTurnWhileOthersAreTold(t *testing.T) {
 		}
 	})
 }
+
+// A turn that comes as a sync ends is settled by that sync, or waits for it: it is always told.
+func TestTurnAsSyncEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t, newFakeLog())
+		writer, reader := b.NewCaller(&request{apply: putting("a job")}), b.NewCaller(&request{apply: func(*engine.Engine, int64) {}})
+		heard := make(hearing, 2)
+		var later atomic.Int32
+		for i := range 50_000 {
+			told := 1
+			writer.Start(heard)
+			b.StartSync()
+			for range i % 1_000 { // so that the sync ends at any moment of the turn
+				later.Add(1)
+			}
+			if settled, _ := reader.Start(heard); !settled {
+				told++
+			}
+			for range told { // a deadlock if one is not told
+				<-heard
+			}
+		}
+		synctest.Wait()
+		if err := b.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -34,14 +34,13 @@ func (b *Broker) turn(c *Caller) step {
 // gather takes the queue, and the engine that is to be used from now on.
 func (b *Broker) gather() []*Caller {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	callers := b.mu.queue
-	b.mu.queue = b.emptyQueue[:0]
-	if b.mu.replace != nil {
+	callers, replace := b.mu.queue, b.mu.replace
+	b.mu.queue, b.mu.replace = b.emptyQueue[:0], nil
+	b.mu.Unlock()
+	if replace != nil {
 		old := b.eng
-		b.eng = b.mu.replace(old)
+		b.eng = replace(old) // which may read a journal
 		b.eng.Inherit(old)
-		b.mu.replace = nil
 		b.engines.Add(1)
 		b.deposed.Store(false)
 	}
@@ -118,11 +117,12 @@ func (b *Broker) noteDeposed(err error, engines uint64) {
 // conclude tells the callers of this turn that it is settled, or makes them wait
 // for a sync. It returns what the leader does next.
 func (b *Broker) conclude(callers []*Caller, leader *Caller, durable bool, err error) step {
-	next := stepReturn
-	if b.log == nil || b.commit.addTurn(durable, err) {
+	settled, next := true, stepReturn
+	if b.log != nil {
+		settled, next = b.commit.addTurn(durable, callers, leader, b.settlers, err)
+	}
+	if settled {
 		b.settleCallers(callers, leader, err)
-	} else {
-		next = b.commit.enlist(callers, leader, b.settlers, err)
 	}
 	clear(callers)
 	b.emptyQueue = callers
