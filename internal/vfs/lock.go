@@ -23,13 +23,6 @@ var locks struct {
 	held map[inode]bool
 }
 
-type inode struct{ dev, ino uint64 }
-
-func inodeOf(info os.FileInfo) inode {
-	st := info.Sys().(*syscall.Stat_t)
-	return inode{uint64(st.Dev), uint64(st.Ino)}
-}
-
 // Lock locks a file of mode 0600 against other processes, beanstalkd included,
 // and against this one. It does not follow a symbolic link: root would create, as its
 // own, whatever file another user lets the link name.
@@ -37,26 +30,25 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	locks.mu.Lock()
 	defer locks.mu.Unlock()
 
-	info, err := os.Lstat(name)
+	st, err := stat(syscall.Lstat, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // then it is not in locks either
 	case err != nil:
 		return nil, err
-	case locks.held[inodeOf(info)]:
+	case st.Mode&syscall.S_IFMT == syscall.S_IFLNK:
+		return nil, fmt.Errorf("lock %s: it is a symbolic link, and %w", name, ErrNotRegular)
+	case locks.held[inodeOf(&st)]:
 		return nil, fmt.Errorf("lock %s: %w", name, ErrHeld)
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0o600)
+	f, err := openAny(name, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW)
 	if err != nil {
-		if info != nil && info.Mode()&fs.ModeSymlink != 0 {
-			err = fmt.Errorf("lock %s: it is a symbolic link, and %w", name, ErrNotRegular)
-		}
 		return nil, err
 	}
-	if err = checkRegular(f); err == nil {
-		info, err = f.Stat()
+	if st, err = f.stat(); err == nil && !isRegular(&st) {
+		err = ErrNotRegular
 	}
 	if err == nil {
-		err = lockWhole(f)
+		err = lockWhole(f.File)
 	}
 	if err != nil {
 		f.Close()
@@ -65,8 +57,8 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	if locks.held == nil {
 		locks.held = make(map[inode]bool)
 	}
-	locks.held[inodeOf(info)] = true
-	return &heldLock{f, inodeOf(info)}, nil
+	locks.held[inodeOf(&st)] = true
+	return &heldLock{f, inodeOf(&st)}, nil
 }
 
 // lockWhole takes the fcntl lock on f, or says which process has it.
@@ -84,7 +76,7 @@ func lockWhole(f *os.File) error {
 }
 
 type heldLock struct {
-	f     *os.File
+	f     io.Closer
 	inode inode
 }
 

@@ -18,64 +18,92 @@ var OS FS = osFS{}
 
 type osFS struct{}
 
-// An osFile is an *os.File whose calls end with an error if a signal interrupts them
-// again and again; package os would repeat them for ever (see retry). Sync and
-// Preallocate differ by system.
+// Calls end with an error if a signal interrupts them again and again; package os would
+// repeat them for ever (see retry). So it is not asked to open, look at, rename or list anything.
+
+// An osFile is an *os.File with calls of ours. Sync and Preallocate differ by system.
 type osFile struct {
 	*os.File
 	conn syscall.RawConn
 }
 
-// open opens a regular file. O_NONBLOCK means nothing to one, but without it the
-// opening of a FIFO waits for a process at the other end.
+// open opens a regular file.
 func open(name string, flag int) (File, error) {
+	f, err := openAny(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	if st, err := f.stat(); err != nil || !isRegular(&st) {
+		f.Close()
+		return nil, cmp.Or(err, error(&fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}))
+	}
+	return f, nil
+}
+
+// openAny opens a file or a directory. O_NONBLOCK means nothing to one, but without it the
+// opening of a FIFO waits for a process at the other end.
+func openAny(name string, flag int) (f osFile, err error) {
 	var fd int
-	err := retry(func() (err error) {
+	err = retry(func() (err error) {
 		fd, err = syscall.Open(name, flag|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0o600)
 		return err
 	})
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		return f, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	_ = syscall.SetNonblock(fd, false) // so that NewFile does not give it to the poller
-	f := os.NewFile(uintptr(fd), name)
-	if err := checkRegular(f); err != nil {
+	f.File = os.NewFile(uintptr(fd), name)
+	if f.conn, err = f.SyscallConn(); err != nil {
 		f.Close()
-		return nil, err
 	}
-	return newFile(f)
+	return f, err
 }
 
-func newFile(f *os.File) (File, error) {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return osFile{f, conn}, nil
+func (f osFile) stat() (st syscall.Stat_t, err error) {
+	err = f.control("stat", func(fd int) error { return syscall.Fstat(fd, &st) })
+	return st, err
 }
 
-func checkRegular(f *os.File) error {
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: f.Name(), Err: ErrNotRegular}
+// stat describes a file by its name, with syscall.Stat or syscall.Lstat.
+func stat(call func(string, *syscall.Stat_t) error, name string) (st syscall.Stat_t, err error) {
+	if err = retry(func() error { return call(name, &st) }); err != nil {
+		err = &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
-	return err
+	return st, err
 }
+
+func isRegular(st *syscall.Stat_t) bool { return st.Mode&syscall.S_IFMT == syscall.S_IFREG }
+
+// An inode is what names of one file have in common.
+type inode struct{ dev, ino uint64 }
+
+func inodeOf(st *syscall.Stat_t) inode { return inode{uint64(st.Dev), uint64(st.Ino)} }
 
 func (osFS) Create(name string) (File, error)    { return open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL) }
 func (osFS) Open(name string) (File, error)      { return open(name, os.O_RDONLY) }
 func (osFS) OpenWrite(name string) (File, error) { return open(name, os.O_RDWR) }
 
-func (osFS) Mkdir(dir string) error { return os.Mkdir(dir, 0o700) }
+func (osFS) Mkdir(dir string) error {
+	if err := retry(func() error { return syscall.Mkdir(dir, 0o700) }); err != nil {
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: err}
+	}
+	return nil
+}
 
 // renameUnlessThere is Rename where the system has no call for it. A file of the
 // new name that is made in between is replaced.
 func renameUnlessThere(oldName, newName string) error {
-	if _, err := os.Lstat(newName); !errors.Is(err, fs.ErrNotExist) {
-		return &os.LinkError{Op: "rename", Old: oldName, New: newName, Err: cmp.Or(err, error(syscall.EEXIST))}
+	_, err := stat(syscall.Lstat, newName)
+	switch {
+	case err == nil:
+		err = syscall.EEXIST
+	case errors.Is(err, fs.ErrNotExist):
+		err = retry(func() error { return syscall.Rename(oldName, newName) })
 	}
-	return os.Rename(oldName, newName)
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: oldName, New: newName, Err: err}
+	}
+	return nil
 }
 
 func (osFS) Remove(name string) error {
@@ -87,37 +115,40 @@ func (osFS) Remove(name string) error {
 }
 
 func (osFS) Size(name string) (int64, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
+	st, err := stat(syscall.Stat, name)
+	return st.Size, err
 }
 
-func (osFS) List(dir string) ([]string, error) {
-	d, err := os.Open(dir)
+func (osFS) List(dir string) (names []string, err error) {
+	d, err := openAny(dir, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	if err != nil {
-		return nil, err
+	buf := make([]byte, 1<<13)
+	for {
+		var n int
+		err := d.control("list", func(fd int) (err error) {
+			n, err = syscall.ReadDirent(fd, buf)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			slices.Sort(names)
+			return names, nil
+		}
+		_, _, names = syscall.ParseDirent(buf[:n], -1, names)
 	}
-	slices.Sort(names)
-	return names, nil
 }
 
 func (osFS) SyncDir(dir string) error {
-	f, err := os.Open(dir)
+	d, err := openAny(dir, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	d, err := newFile(f)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.(osFile).syncDir(), d.Close())
+	return errors.Join(d.syncDir(), d.Close())
 }
 
 func (osFS) Free(dir string) (int64, error) {
@@ -129,23 +160,20 @@ func (osFS) Free(dir string) (int64, error) {
 }
 
 func (f osFile) Size() (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
+	st, err := f.stat()
+	return st.Size, err
 }
 
 func (f osFile) Named(name string) (bool, error) {
-	mine, err := f.Stat()
+	mine, err := f.stat()
 	if err != nil {
 		return false, err
 	}
-	other, err := os.Stat(name)
+	other, err := stat(syscall.Stat, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return err == nil && os.SameFile(mine, other), err
+	return err == nil && inodeOf(&mine) == inodeOf(&other), err
 }
 
 // fillZeros is Preallocate where the system has nothing better.

@@ -261,6 +261,12 @@ func useEverything(dir string) error {
 		err = vfs.OS.SyncDir(dir)
 	}
 	if err == nil {
+		_, err = f.Named(name)
+	}
+	if err == nil {
+		_, err = vfs.OS.List(dir)
+	}
+	if err == nil {
 		err = vfs.OS.Rename(name, name+"b")
 	}
 	if err == nil {
@@ -275,10 +281,13 @@ func TestInterrupted(t *testing.T) {
 	if err != nil || runtime.GOOS != "linux" {
 		t.Skip("needs strace")
 	}
-	run := func(t *testing.T, inject string) string {
+	run := func(t *testing.T, inject string, names ...string) string {
 		t.Helper()
 		dir := t.TempDir()
-		args := []string{"-f", "-o", os.DevNull, "-P", dir, "-P", filepath.Join(dir, "a"), "-P", filepath.Join(dir, "ab")}
+		args := []string{"-f", "-o", os.DevNull}
+		for _, name := range names {
+			args = append(args, "-P", filepath.Join(dir, name))
+		}
 		child := exec.Command(strace, append(args, "-e", "inject="+inject, os.Args[0])...)
 		child.Env = append(os.Environ(), "VFS_TEST_INTERRUPTED="+dir)
 		out, err := child.CombinedOutput()
@@ -287,12 +296,15 @@ func TestInterrupted(t *testing.T) {
 		}
 		return string(out)
 	}
-	if out := run(t, "fdatasync:error=EINTR:when=1..20"); out != "<nil>\n" {
+	if out := run(t, "fdatasync:error=EINTR:when=1..20", "a"); out != "<nil>\n" {
 		t.Errorf("twenty interrupts: %s", out)
 	}
-	for _, call := range []string{"openat", "fallocate", "pwrite64", "pread64", "fdatasync", "/^ftruncate", "fsync", "renameat2", "unlinkat,unlink"} {
-		t.Run(call, func(t *testing.T) {
-			if out := run(t, call+":error=EINTR"); !strings.Contains(out, syscall.EINTR.Error()) {
+	for _, test := range []struct{ call, name string }{
+		{"openat", "a"}, {"fallocate", "a"}, {"pwrite64", "a"}, {"pread64", "a"}, {"fdatasync", "a"}, {"/^ftruncate", "a"}, {"/^fstat", "a"},
+		{"openat", "."}, {"fsync", "."}, {"getdents64", "."}, {"/fstatat", "a"}, {"renameat2", "a"}, {"unlinkat,unlink", "ab"},
+	} {
+		t.Run(test.call+" "+test.name, func(t *testing.T) {
+			if out := run(t, test.call+":error=EINTR", test.name); !strings.Contains(out, syscall.EINTR.Error()) {
 				t.Errorf("the error is %s", out)
 			}
 		})

@@ -47,7 +47,7 @@ func (f *found) isShort() bool { return f.headerErr == nil && f.size < f.header.
 // If the log is open already, the error wraps vfs.ErrLocked. If a segment is missing or
 // the beginning of one is damaged, it is a [*CorruptError].
 func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
-	l := &Log{fs: fsys, dir: dir, opt: opt}
+	l := &Log{fs: fsys, dir: dir, opt: opt, pool: pool{mu: vfs.NewWorkLock()}}
 	if !opt.ReadOnly {
 		lock, err := fsys.Lock(lockName(dir))
 		if err != nil {

@@ -27,7 +27,10 @@ type pool struct {
 	prepared atomic.Bool  // the next segment of the usual size is filled with zeros
 	stolen   atomic.Bool  // the directory is another process's: nothing is made or removed
 
-	mu           sync.Mutex
+	// mu is held while a file is made, too. Who only looks at what there is takes listed, and never waits for the disk:
+	// preallocated changes with both held.
+	mu           vfs.WorkLock
+	listed       sync.Mutex    // locked after mu
 	preallocated []*segment    // by sequence
 	next         uint64        // sequence of the next segment to make
 	claims       map[int64]int // size of a large segment -> number of reservations
@@ -38,15 +41,22 @@ type pool struct {
 func (p *pool) usable() int64 { return p.size - overhead - smallFor(p.size) + alignment }
 
 func (p *pool) count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.listed.Lock()
+	defer p.listed.Unlock()
 	return len(p.preallocated)
+}
+
+// list changes which segments are preallocated. The caller holds mu.
+func (p *pool) list(segments []*segment) {
+	p.listed.Lock()
+	defer p.listed.Unlock()
+	p.preallocated = segments
 }
 
 // appendFiles appends the files of the preallocated segments, with the names they have.
 func (p *pool) appendFiles(files []expectedFile) []expectedFile {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.listed.Lock()
+	defer p.listed.Unlock()
 	for _, s := range p.preallocated {
 		files = append(files, expectedFile{sequence: s.named, size: s.size, spare: true})
 	}
@@ -68,7 +78,7 @@ func (p *pool) addLocked(size int64) error {
 	if p.stolen.Load() {
 		return vfs.ErrLocked
 	}
-	s := &segment{size: size, end: headerSize}
+	s := &segment{size: size, end: headerSize, mu: vfs.NewWorkLock()}
 	s.flushed.Store(headerSize)
 	s.synced.Store(headerSize)
 	err := fs.ErrExist
@@ -89,7 +99,7 @@ func (p *pool) addLocked(size int64) error {
 	if err != nil {
 		return fmt.Errorf("wal: make segment: %w", err)
 	}
-	p.preallocated = append(p.preallocated, s)
+	p.list(append(p.preallocated, s))
 	if size == p.size {
 		p.room.Add(p.usable())
 	}
@@ -150,7 +160,7 @@ func (p *pool) acquire(size int64) *segment {
 		skipped.sequence = p.next
 		p.next++
 	}
-	p.preallocated = append(p.preallocated[i+1:], p.preallocated[:i]...)
+	p.list(slices.Concat(p.preallocated[i+1:], p.preallocated[:i]))
 	p.uncount(s)
 	return s
 }
@@ -186,7 +196,7 @@ func (p *pool) putBack(segments []*segment) {
 			p.room.Add(p.usable())
 		}
 	}
-	p.preallocated = append(slices.Clone(segments), p.preallocated...)
+	p.list(slices.Concat(segments, p.preallocated))
 }
 
 // countSize counts the preallocated segments of a size.
@@ -239,9 +249,12 @@ func (p *pool) unclaim(size int64) {
 }
 
 // trim removes large segments that are not claimed, and one of the usual size if
-// there are two more than the reservations need. The removal need not be durable.
+// there are two more than the reservations need. The removal need not be durable. While a file is made it does nothing: there is a
+// next time.
 func (p *pool) trim(reserved int64) {
-	p.mu.Lock()
+	if !p.mu.TryLock() {
+		return
+	}
 	defer p.mu.Unlock()
 	excess := 0
 	if p.room.Load() >= reserved+3*p.usable() {
@@ -256,7 +269,7 @@ func (p *pool) trim(reserved int64) {
 		default:
 			continue
 		}
-		p.preallocated = slices.Delete(p.preallocated, i, i+1)
+		p.list(slices.Concat(p.preallocated[:i], p.preallocated[i+1:]))
 		p.uncount(s)
 		_ = p.remove(s) // if it fails, the next start removes the file
 	}
@@ -291,7 +304,7 @@ func (p *pool) removeExcept(room int64) error {
 		}
 		errs = append(errs, p.remove(s))
 	}
-	p.preallocated = kept
+	p.list(kept)
 	p.room.Store(have)
 	p.prepared.Store(false)
 	return errors.Join(errs...)
@@ -318,10 +331,10 @@ func (p *pool) adopt(f *found) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &segment{name: f.path, named: f.sequence, header: f.header, size: f.size, end: headerSize}
+	s := &segment{name: f.path, named: f.sequence, header: f.header, size: f.size, end: headerSize, mu: vfs.NewWorkLock()}
 	s.flushed.Store(headerSize)
 	s.synced.Store(headerSize)
-	p.preallocated = append(p.preallocated, s)
+	p.list(append(p.preallocated, s))
 	p.room.Add(p.usable())
 	p.next = f.sequence + 1
 	return true

@@ -3,7 +3,6 @@ package wal
 import (
 	"fmt"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -41,7 +40,7 @@ type segment struct {
 
 	// mu is held during a sync. The file is closed only with mu held. synced is
 	// written with mu held, and read by any goroutine.
-	mu     sync.Mutex
+	mu     vfs.WorkLock
 	synced atomic.Int64
 	err    error // why the file cannot be trusted beyond synced
 	failed atomic.Bool
