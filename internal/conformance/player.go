@@ -42,7 +42,7 @@ func run(t *testing.T, s Server, d Dialect, chances int) {
 	t.Run("together", func(t *testing.T) {
 		each(t, func(t *testing.T, tr *Transcript) {
 			t.Parallel()
-			if late, err := tr.timed(t, s, d); err != nil {
+			if late, err := timed(func() error { return tr.try(t, s, d) }); err != nil {
 				if late < tooLate && chances == 1 {
 					t.Fatal(err)
 				}
@@ -55,7 +55,7 @@ func run(t *testing.T, s Server, d Dialect, chances int) {
 	})
 	for _, tr := range again {
 		t.Run(tr.Name, func(t *testing.T) {
-			if err := insist(chances, func() (time.Duration, error) { return tr.timed(t, s, d) }); err != nil {
+			if err := insist(chances, func() (time.Duration, error) { return timed(func() error { return tr.try(t, s, d) }) }); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -92,8 +92,8 @@ func insist(chances int, play func() (late time.Duration, err error)) (err error
 	return err
 }
 
-// timed is try that tells how late the machine was meanwhile.
-func (t *Transcript) timed(tb testing.TB, s Server, d Dialect) (late time.Duration, err error) {
+// timed plays, and tells how late the machine was meanwhile.
+func timed(play func() error) (late time.Duration, err error) {
 	stop := make(chan struct{})
 	latest := make(chan time.Duration)
 	go func() {
@@ -113,7 +113,7 @@ func (t *Transcript) timed(tb testing.TB, s Server, d Dialect) (late time.Durati
 		close(stop)
 		late = <-latest
 	}()
-	return 0, t.try(tb, s, d)
+	return 0, play()
 }
 
 // RunInBubble plays every transcript inside a testing/synctest bubble of its

@@ -43,6 +43,15 @@ func TestAllocations(t *testing.T) {
 					e.Delete(w, j.ID)
 				}
 			}},
+			{"eight priorities", func() {
+				for i := range uint32(1000) {
+					e.Put(now, w, Spec{Pri: i % 8, TTR: 60}, body)
+				}
+				for range 1000 {
+					j, _ := e.Reserve(now, w, 0)
+					e.Delete(w, j.ID)
+				}
+			}},
 			{"wait, timeout", func() { e.Reserve(now, w, 1); now += second; e.Tick(now) }},
 		}
 		for _, test := range tests {

@@ -14,6 +14,7 @@ func (e *Engine) Check() error {
 	c := checker{e: e, references: make(map[uint32]references), bytes: make(map[uint32]int64), colds: make(map[slot]bool)}
 	c.jobs()
 	c.countReferences()
+	c.marks()
 	for _, t := range e.tubes {
 		if t != nil {
 			c.tube(t)
@@ -89,6 +90,17 @@ func (c *checker) jobs() {
 	c.assert(!c.colds[e.jobs.spareCold], "I22: the spare cold part is that of a job")
 	c.memory += int64(len(c.colds)) * coldBytes
 	c.assert(n == e.ids.n, "I11: the index counts %d jobs and has %d", e.ids.n, n)
+}
+
+// marks checks that only jobs have marks.
+func (c *checker) marks() {
+	jobs := &c.e.jobs
+	for page, marks := range jobs.marks {
+		for k := 0; marks != nil && k < slotsPerPage; k++ {
+			i := slot(page*slotsPerPage + k)
+			c.assert(marks[k] == 0 || page < len(jobs.pages) && jobs.pages[page] != nil && c.e.ids.find(jobs.at(i).id) == i, "I23: slot %d is free, and has mark %d", i, marks[k])
+		}
+	}
 }
 
 // index calls each for the jobs in the index, and checks its nodes.
@@ -209,7 +221,7 @@ func (c *checker) run(where string, rs *runs, place uint8, state State, fits fun
 			c.assert(j.run() == place && j.pos == uint32(at), "I21: %s: job %d at %d has run %d, pos %d", where, j.id, at, j.run(), j.pos)
 			c.assert(j.state() == state && fits(j), "I1: %s: job %d (%v) does not belong there", where, j.id, j.state())
 			c.assert(streamOf(j) == r.stream, "I21: %s: job %d is of stream %d, not %d", where, j.id, streamOf(j), r.stream)
-			c.assert(n+in == 0 || before.before(x), "I21: %s: job %d is not behind the one before it", where, j.id)
+			c.assert(n+in == 0 || before.before(x), "I21: %s: job %d is not after the one before it", where, j.id)
 			c.assert(n+in > 0 || at == r.head && x == r.first, "I21: %s: job %d is the first, at %d", where, j.id, at)
 			if j.pri < UrgentPri {
 				urgent++

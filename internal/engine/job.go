@@ -103,6 +103,8 @@ func (j *job) delay() uint32 {
 //
 // I22. Each coldJob is that of one job, and the spare one of none. A job that is reserved has
 // one, a job that is buried has one or is packed, and no other is packed.
+//
+// I23. Only slots with jobs have marks.
 type coldJob struct {
 	// Durable.
 	when     int64  // ns; Delayed: becomes ready. Ready: became ready. Reserved: was reserved. Buried: rank in the order of burying
@@ -136,12 +138,12 @@ func (j Job) Keep() []byte {
 // jobSlab holds the records of all jobs.
 type jobSlab struct {
 	slab[job]
-	colds      slab[coldJob]
-	coldCount  int
-	spareCold  slot                    // of colds, kept for the next job that needs one; or none
-	spareRuns  *runs                   // of a queue that has become empty, for the next one that becomes long; or nil
-	spareChunk *[chunkSlots]slot       // of runs; or nil
-	marks      []*[slotsPerPage]uint32 // by page of the slab; nil where no job has a mark
+	colds       slab[coldJob]
+	coldCount   int
+	spareCold   slot                    // of colds, kept for the next job that needs one; or none
+	spareRuns   *runs                   // of a queue that has become empty, for the next one that becomes long; or nil
+	spareChunks []*[chunkSlots]slot     // of runs: at most one for each of a queue
+	marks       []*[slotsPerPage]uint32 // by page of the slab; nil where no job has a mark
 
 	runsBegun uint64 // see run.serial
 	minHeap   int    // the constant, or less in tests

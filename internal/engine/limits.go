@@ -68,7 +68,18 @@ func (e *Engine) LimitsOf(tube string) TubeLimits {
 	if e.limits.Tube == nil {
 		return TubeLimits{}
 	}
+	if t := e.byName[tube]; t != nil {
+		return e.limitsOf(t)
+	}
 	return e.limits.Tube(tube)
+}
+
+// limitsOf returns the limits of a tube, which are looked up once until there are others.
+func (e *Engine) limitsOf(t *tube) TubeLimits {
+	if t.limitsAge != e.limitsAge {
+		t.limits, t.limitsAge = e.limits.Tube(t.name), e.limitsAge
+	}
+	return t.limits
 }
 
 // A Limit is one of those that Limits have.
@@ -121,13 +132,11 @@ func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
 	if l.Tube == nil {
 		return true
 	}
-	if t.limitsAge != e.limitsAge {
-		t.limits, t.limitsAge = l.Tube(t.name), e.limitsAge
-	}
+	most := e.limitsOf(t)
 	switch {
-	case t.limits.Jobs > 0 && int64(t.jobs()) >= t.limits.Jobs:
+	case most.Jobs > 0 && int64(t.jobs()) >= most.Jobs:
 		e.refuse(TubeJobsLimit, t.name)
-	case t.limits.Bytes > 0 && t.bytes+int64(n) > t.limits.Bytes:
+	case most.Bytes > 0 && t.bytes+int64(n) > most.Bytes:
 		e.refuse(TubeBytesLimit, t.name)
 	default:
 		return true

@@ -11,7 +11,7 @@ import (
 type jobList struct {
 	tube    string
 	state   State
-	jobs    queueView     // if they are reserved: a heap without order
+	jobs    queueView     // if they are reserved: without order
 	pending *reservedScan // nil when the list is complete
 }
 
@@ -68,7 +68,7 @@ func (e *Engine) list(tube []byte, state State, after Cursor) (jobList, Outcome)
 	switch q := t.queueOf(state); {
 	case q != nil:
 		l.jobs = q.view(&e.jobs, after)
-		e.turnWork += len(l.jobs.heap.pages)/looksPerUnit + len(l.jobs.runs)*seekWork
+		e.turnWork += l.jobs.cost()
 	case state == Reserved:
 		l.pending = new(reservedScan)
 	default:
@@ -94,7 +94,7 @@ func (e *Engine) continueList(l *jobList) (more bool) {
 			x := h.pages[0][0]
 			h.pages[0] = h.pages[0][1:]
 			if e.listed(l, x) != nil {
-				l.jobs.heap.append(x)
+				l.jobs.add(x)
 			}
 		case h.session < len(e.sessions):
 			if s := e.sessions[h.session]; s != nil && s.reserved.n > 0 {
@@ -114,59 +114,6 @@ func (c Cursor) before(x entry) bool { return !c.after || entry{hi: c.hi, lo: c.
 
 // cursor returns the place after an entry.
 func (a entry) cursor() Cursor { return Cursor{a.hi, a.lo, true} }
-
-// firstEntries collects the first n entries after a place: show is called with all
-// entries, in any order.
-type firstEntries struct {
-	after  Cursor
-	n      int
-	heap   []entry // the last of them comes first; or, when sort has said so, in their order
-	sorted int     // how many at the end of heap are in their places
-}
-
-// show adds an entry, which is after the place, if it is one of the first so far.
-func (f *firstEntries) show(x entry) (taken bool) {
-	switch {
-	case len(f.heap) < f.n:
-		f.heap = append(f.heap, x)
-		for i := len(f.heap) - 1; i > 0 && f.heap[(i-1)/2].before(f.heap[i]); i = (i - 1) / 2 {
-			f.heap[i], f.heap[(i-1)/2] = f.heap[(i-1)/2], f.heap[i]
-		}
-		return true
-	case !x.before(f.heap[0]):
-		return false
-	}
-	f.heap[0] = x
-	f.down(f.heap)
-	return true
-}
-
-// down moves the first entry of a heap to where it belongs.
-func (f *firstEntries) down(heap []entry) {
-	for i := 0; 2*i+1 < len(heap); {
-		c := 2*i + 1
-		if c+1 < len(heap) && heap[c].before(heap[c+1]) {
-			c++
-		}
-		if !heap[i].before(heap[c]) {
-			return
-		}
-		heap[i], heap[c] = heap[c], heap[i]
-		i = c
-	}
-}
-
-// sort puts one entry in its place, and reports whether there is more to do.
-func (f *firstEntries) sort() (more bool) {
-	last := len(f.heap) - f.sorted - 1
-	if last <= 0 {
-		return false
-	}
-	f.heap[0], f.heap[last] = f.heap[last], f.heap[0]
-	f.down(f.heap[:last])
-	f.sorted++
-	return true
-}
 
 // listed returns the job of an entry, or nil if it is not as the list says any
 // more.

@@ -175,8 +175,8 @@ func TestPageLooks(t *testing.T) {
 			told := 0
 			for e.ContinuePage(0, &p, func(JobStats, Cursor) { told++ }) {
 			}
-			if told != test.n || p.looks > test.most {
-				t.Errorf("%s: to tell of %d jobs after %d of %d took %d looks, want %d at most", name, told, test.skip, jobs, p.looks, test.most)
+			if told != test.n || p.search.looks > test.most {
+				t.Errorf("%s: to tell of %d jobs after %d of %d took %d looks, want %d at most", name, told, test.skip, jobs, p.search.looks, test.most)
 			}
 		}
 	}
@@ -210,13 +210,13 @@ func TestPageSlices(t *testing.T) {
 	}
 	p, _ := e.BeginPage([]byte(DefaultTube), Ready, Cursor{hi: math.MaxUint64, after: true}, 1)
 	most := 0
-	for !p.sorting {
+	for !p.search.sorting {
 		e.Tick(0)
-		before := p.looks
+		before := p.search.looks
 		e.ContinuePage(0, &p, nil)
-		most = max(most, p.looks-before)
+		most = max(most, p.search.looks-before)
 	}
-	if p.looks < jobs/2 || most > maxSlice*lookStep {
-		t.Errorf("a slice has looked at %d of %d jobs", most, p.looks)
+	if p.search.looks < jobs/2 || most > maxSlice*lookStep {
+		t.Errorf("a slice has looked at %d of %d jobs", most, p.search.looks)
 	}
 }

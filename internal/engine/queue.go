@@ -1,7 +1,7 @@
 package engine
 
 // A queue is the jobs of a tube in one state, in the order of their keys. It has two
-// parts, which nothing outside this file and walk.go knows: runs for the jobs that come
+// parts, which only this file, walk.go and search.go know: runs for the jobs that come
 // in order, and a heap for all others. To append to a run, or to take its first job,
 // touches a few cache lines however many jobs there are, and a place in a run takes 4
 // bytes. The heap touches a record at each level, and an entry takes 16.
@@ -13,7 +13,7 @@ package engine
 type queue struct {
 	n    int
 	heap jobHeap
-	runs *runs // nil until the heap is no small one; nil again when the queue is empty
+	runs *runs // nil until the heap has minHeap jobs; nil again when the queue is empty
 }
 
 // minHeap is how many jobs are in the heap before a queue has runs: so a short queue

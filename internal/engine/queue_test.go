@@ -19,6 +19,7 @@ type queueTwin struct {
 	lastID uint64
 	there  []slot // in the order of coming
 	looks  []*twinLook
+	late   bool // the numbers in a run begin below 1<<32, of which a job has the low bits
 }
 
 // A twinLook is a walk through the queue that goes on while jobs come and leave.
@@ -44,6 +45,13 @@ func (q *queueTwin) push(stream uint32, id uint64, when int64) {
 	q.jobs.cold(j).when = when
 	j.created = when
 	q.q.push(&q.jobs, i, j)
+	if q.late && j.run() != inHeap {
+		if r := &q.q.runs.all[j.run()]; r.end == 1 {
+			r.head = 1<<32 - 2*chunkSlots
+			r.end = r.head + 1
+			j.pos = uint32(r.head)
+		}
+	}
 	q.there = append(q.there, i)
 }
 
@@ -144,7 +152,7 @@ func (q *queueTwin) check() {
 		v := q.q.view(&q.jobs, after)
 		for r := v.firstRun(&q.jobs); r != nil; r = nil {
 			if !after.before(r.x) {
-				q.t.Fatalf("behind %v there is %v", after, r.x)
+				q.t.Fatalf("after %v there is %v", after, r.x)
 			}
 		}
 		in := 0
@@ -158,7 +166,7 @@ func (q *queueTwin) check() {
 			want += int(count(q.jobs.at(i).run() != inHeap))
 		}
 		if in != want {
-			q.t.Fatalf("behind job %d of %d the runs have %d, want %d", n, len(q.there), in, want)
+			q.t.Fatalf("after job %d of %d the runs have %d, want %d", n, len(q.there), in, want)
 		}
 	}
 }
@@ -171,6 +179,7 @@ func TestQueue(t *testing.T) {
 			t.Run(fmt.Sprintf("%v, %d streams", state, streams), func(t *testing.T) {
 				rng := seeded(t)
 				q := newQueueTwin(t, state, rng.IntN(2)*minHeap)
+				q.late = rng.IntN(2) == 0
 				var back []job
 				for step := range 5000 {
 					switch k := rng.IntN(100); {
@@ -279,5 +288,18 @@ func TestQueueHoles(t *testing.T) {
 	}
 	if work := q.q.remove(&q.jobs, q.jobs.at(r.chunks[0].first())); work > jobs/chunkSlots/looksPerUnit+2*chunkSlots/looksPerUnit {
 		t.Errorf("the job before all holes took %d units", work)
+	}
+}
+
+// A run takes no more jobs than can be told apart by the low bits of their numbers.
+func TestLongestRun(t *testing.T) {
+	rs := runs{all: []run{{n: 1, chunks: make([]chunk, maxChunks-1)}}}
+	next := entry{hi: 1}
+	if k := rs.find(next, 0); k != 0 {
+		t.Errorf("a run with room for a chunk does not take a job: %d", k)
+	}
+	rs.all[0].chunks = make([]chunk, maxChunks)
+	if k := rs.find(next, 0); k != inHeap {
+		t.Errorf("a run of 1<<31 places takes a job: %d", k)
 	}
 }

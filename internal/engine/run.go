@@ -17,12 +17,12 @@ const (
 )
 
 // A run is jobs of one stream in the order of their keys. A job is appended if its key
-// is behind those of all others. One that is removed leaves a hole, and no other is
+// is after those of all others. One that is removed leaves a hole, and no other is
 // moved. A stream may have several runs: jobs that were reserved and come back in order
 // make a second one, with keys before those of the first. A run without jobs waits for
 // the next of its stream, until another stream needs its place.
 //
-// I21. The keys of the jobs ascend, and none is behind last. first is the key of the job
+// I21. The keys of the jobs ascend, and none is after last. first is the key of the job
 // at head, the first that is there. The chunks are those from head to end; each counts
 // its jobs, and has storage if it has any or is the last. Together they have n. A job
 // has the place of its run in runs.all as run, and the low bits of its number as pos.
@@ -65,15 +65,22 @@ func (s *jobSlab) freeRuns(rs *runs) {
 
 // newChunk returns storage for a chunk.
 func (s *jobSlab) newChunk() *[chunkSlots]slot {
-	slots := s.spareChunk
-	if s.spareChunk = nil; slots == nil {
-		slots = new([chunkSlots]slot)
+	last := len(s.spareChunks) - 1
+	if last < 0 {
+		return new([chunkSlots]slot)
 	}
+	slots := s.spareChunks[last]
+	s.spareChunks = s.spareChunks[:last]
 	return slots
 }
 
-// freeChunk takes the storage of a chunk away. Some is kept: as one run ends, another begins.
-func (s *jobSlab) freeChunk(c *chunk) { s.spareChunk, c.slots = c.slots, nil }
+// freeChunk takes the storage of a chunk away. Some is kept: as one run becomes shorter, another becomes longer.
+func (s *jobSlab) freeChunk(c *chunk) {
+	if len(s.spareChunks) < maxRuns {
+		s.spareChunks = append(s.spareChunks, c.slots)
+	}
+	c.slots = nil
+}
 
 const (
 	chunkSlots = 256
@@ -221,7 +228,7 @@ func (r *run) reset() {
 }
 
 // rise and sink move the run at a place of order to where it belongs: when its first job
-// is before, or behind, the one that was first until now.
+// is before, or after, the one that was first until now.
 func (rs *runs) rise(n int) {
 	for ; n > 0 && rs.firstOf(n).before(*rs.firstOf(n - 1)); n-- {
 		rs.order[n-1], rs.order[n] = rs.order[n], rs.order[n-1]

@@ -12,6 +12,11 @@ func TestSweepMeanwhile(t *testing.T) {
 	for round := range 200 {
 		e := New(Options{})
 		e.slice = 1 + rng.IntN(5)
+		e.jobs.minHeap = rng.IntN(4)
+		jobs := rng.IntN(60)
+		if round%20 < 3 { // so many that runs have several chunks
+			e.slice, jobs = 50, 3*chunkSlots
+		}
 		s := e.Open(nil)
 		e.Use(s, []byte("from"))
 		e.Watch(s, []byte("from"))
@@ -25,7 +30,7 @@ func TestSweepMeanwhile(t *testing.T) {
 			return id
 		}
 		old := make(map[uint64]bool)
-		for range rng.IntN(60) {
+		for range jobs {
 			old[put()] = true
 		}
 		w, o := e.BeginClear([]byte("from"), state)
@@ -63,7 +68,7 @@ func TestSweepMeanwhile(t *testing.T) {
 			if here := o == OK && st.Tube == "from" && st.State == state; here && old[id] {
 				t.Errorf("%v: job %d is still there", state, id)
 			}
-			if o == OK && st.Tube == "to" && !old[id] && id > uint64(60) {
+			if o == OK && st.Tube == "to" && !old[id] && id > uint64(jobs) {
 				t.Errorf("%v: job %d was put later, and moved", state, id)
 			}
 		}

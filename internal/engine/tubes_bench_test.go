@@ -237,7 +237,7 @@ func BenchmarkPage(b *testing.B) {
 					for e.ContinuePage(0, &p, func(JobStats, Cursor) {}) {
 						e.Tick(0)
 					}
-					looks = p.looks
+					looks = p.search.looks
 				}
 				b.ReportMetric(float64(looks), "looks")
 			})

@@ -318,7 +318,9 @@ var otherVerbs = map[string]func(tw *twins){
 	},
 	"tick": func(tw *twins) {
 		tw.advance()
-		tw.e.Tick(tw.now)
+		for turns := 0; turns == 0 || turns < 100 && tw.e.Next() <= tw.now; turns++ { // many may be due
+			tw.e.Tick(tw.now)
+		}
 		tw.m.tickTo(tw.now)
 		next, _ := tw.m.next()
 		if got := tw.e.Next(); got <= tw.now || got > next {
@@ -554,6 +556,24 @@ func TestRandom(t *testing.T) {
 		}
 	}
 	t.Logf("waits that ended with a job: %d, timed out: %d, deadline soon: %d", heard[OK], heard[TimedOut], heard[DeadlineSoon])
+}
+
+// TestRandomLong begins with queues whose runs have several chunks.
+func TestRandomLong(t *testing.T) {
+	tw := randomTwins(t, Options{})
+	tw.e.jobs.minHeap = 0
+	p := tw.pairs[0]
+	for i := range 5 * chunkSlots {
+		spec := Spec{Pri: 1, Delay: uint32(i % 2 * 100), TTR: 100}
+		id, o := tw.e.Put(tw.now, p.e, spec, nil)
+		tw.same("put", []any{id, o}, []any{tw.m.put(tw.now, p.m, spec, nil), OK})
+	}
+	names := verbs()
+	for range *opsFlag / 50 {
+		tw.m.heard, tw.heard = nil, nil
+		tw.verb(pick(tw.src, "verb", names))
+		tw.compare()
+	}
 }
 
 func randomTwins(t *testing.T, opt Options) *twins {

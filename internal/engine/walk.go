@@ -34,6 +34,12 @@ func (q *queue) view(jobs *jobSlab, after Cursor) queueView {
 	return v
 }
 
+// cost returns the units of work that it took to make the view.
+func (v *queueView) cost() int { return len(v.heap.pages)/looksPerUnit + len(v.runs)*seekWork }
+
+// add adds a job to a view without order.
+func (v *queueView) add(x entry) { v.heap.append(x) }
+
 // seek returns the number of the first job after a place, or the end.
 func (r *run) seek(jobs *jobSlab, after Cursor) uint64 {
 	if after.before(r.first) {

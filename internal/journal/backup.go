@@ -91,7 +91,7 @@ func unpack(fsys vfs.FS, dir string, r io.Reader) (report wal.Report, err error)
 		case err != nil:
 			return report, err
 		}
-		if ok, _ := filepath.Match("beanpole.*.wal", head.Name); !ok || head.Typeflag != tar.TypeReg {
+		if !wal.IsFileName(head.Name) || head.Typeflag != tar.TypeReg {
 			return report, fmt.Errorf("%w: it has the file %.80q", ErrNotBackup, head.Name)
 		}
 		if err := wal.WriteFile(fsys, filepath.Join(dir, head.Name), archive); err != nil { // #nosec G305 -- the pattern has no separator

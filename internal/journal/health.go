@@ -21,11 +21,22 @@ type health struct {
 	retry        int64 // when to try to heal, on the engine's clock
 }
 
+// refusal says why changes, or new jobs, are refused; nil: they are not.
+func (h *health) refusal() error {
+	switch {
+	case h.broken != nil:
+		return fmt.Errorf("changes are refused: %w", h.broken)
+	case h.full != nil:
+		return fmt.Errorf("new jobs are refused: %w", h.full)
+	}
+	return nil
+}
+
 // worst returns the worst error, or nil if all is well.
 func (h *health) worst() error {
 	switch {
 	case h.broken != nil:
-		return fmt.Errorf("changes are refused: %w", h.broken)
+		return h.refusal()
 	case h.stalled != nil:
 		return fmt.Errorf("the journal is damaged, and cannot be rewritten: %w", h.stalled)
 	case h.missing != nil:
@@ -33,7 +44,7 @@ func (h *health) worst() error {
 	case h.notSeen != nil:
 		return h.notSeen
 	case h.full != nil:
-		return fmt.Errorf("new jobs are refused: %w", h.full)
+		return h.refusal()
 	case h.notCleanable != nil:
 		return fmt.Errorf("the journal cannot be cleaned: %w", h.notCleanable)
 	case h.notMade != nil:

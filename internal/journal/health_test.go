@@ -66,7 +66,15 @@ func (b *sickBench) wantHealth(want string) {
 	}
 }
 
-// saidOnce wants a line of the log to be there so many times.
+// wantRefusal wants jobs to be refused, or not.
+func (b *sickBench) wantRefusal(want bool) {
+	b.tb.Helper()
+	if err := b.log.Stats().Refusal; (err != nil) != want {
+		b.tb.Errorf("jobs are refused because of %v, want a refusal: %v", err, want)
+	}
+}
+
+// wantSaid wants a line of the log to be there so many times.
 func (b *sickBench) wantSaid(line string, times int) {
 	b.tb.Helper()
 	if n := strings.Count(b.said.String(), line); n != times {
@@ -117,11 +125,13 @@ func TestHealthIsTold(t *testing.T) {
 				}
 				b.wantHealth("new jobs are refused: ")
 				b.wantHealth(test.health)
+				b.wantRefusal(true)
 				b.wantSaid(test.begins, round)
 				b.wantSaid("the journal has room again", round-1)
 				test.hinder(b, false)
 				b.rest()
 				b.wantHealth("")
+				b.wantRefusal(false)
 				b.wantSaid("the journal has room again", round)
 			}
 			if o := b.tryPut(1000); o != engine.OK {
@@ -233,6 +243,7 @@ func TestBackgroundWorksAgain(t *testing.T) {
 	b.log.preparing.wait()
 	b.tryPut(segment / 2)
 	b.wantHealth("cannot be made or removed")
+	b.wantRefusal(false)
 	for range 3 {
 		b.now += healPause
 		b.tryPut(segment / 2) // which takes the segment that was made ahead

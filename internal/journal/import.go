@@ -14,6 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
 // Taking the jobs of another directory into a journal:
@@ -144,10 +145,7 @@ func (s *source) identifySegments(fsys vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool {
-		ok, _ := filepath.Match("beanpole.*.wal", name)
-		return !ok
-	})
+	names = slices.DeleteFunc(names, func(name string) bool { return !wal.IsFileName(name) })
 	s.files, err = identifyAll(fsys, dir, names)
 	return err
 }

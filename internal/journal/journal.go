@@ -101,6 +101,7 @@ type Stats struct {
 	Migrated uint64 // records that cleaning wrote again
 	Live     int64  // bytes that all jobs would take if they were rewritten
 	Err      error  // why changes are refused now; nil if they are not
+	Refusal  error  // why changes, or new jobs, are refused; nil if they are not
 	Health   error  // the worst of what is wrong, Err included; nil if all is well
 }
 
@@ -271,6 +272,7 @@ func (j *Journal) Stats() Stats {
 	st.Stats = j.files.Stats()
 	st.Live = j.live
 	st.Err = j.failure()
+	st.Refusal = cmp.Or(j.health.refusal(), st.Err)
 	st.Health = cmp.Or(j.health.worst(), st.Err)
 	return st
 }

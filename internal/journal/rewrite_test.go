@@ -124,7 +124,7 @@ func TestLostFiles(t *testing.T) {
 						if told, want := b.log.Stats().Health != nil, name != "the preallocated"; told != want {
 							t.Errorf("the health tells of it: %v (%v)", told, b.log.Stats().Health)
 						}
-						if err := b.log.Stats().Err; err != nil {
+						if err := b.log.Stats().Refusal; err != nil {
 							t.Errorf("changes are refused: %v", err)
 						}
 						b.idle()

@@ -53,7 +53,7 @@ type Entry struct {
 	ID       uint64     `json:"id,omitempty"` // of import-begun: the highest before
 	Tube     string     `json:"tube,omitempty"`
 	State    string     `json:"state,omitempty"` // ready, delayed, buried
-	Pri      *uint32    `json:"pri,omitempty"`
+	Pri      *uint32    `json:"priority,omitempty"`
 	Delay    *uint32    `json:"delay,omitempty"` // seconds
 	TTR      uint32     `json:"ttr,omitempty"`   // seconds
 	Created  *time.Time `json:"created,omitempty"`

@@ -46,7 +46,6 @@ var kinds = []struct {
 	{"paused no more, or gone", engine.Change{Kind: engine.TubePaused, Tube: "mail", Due: -epoch}},
 	{"last id", engine.Change{Kind: engine.LastID, ID: 1 << 32}},
 	{"adoption begun", engine.Change{Kind: AdoptionBegun}},
-	{"adoption done, as earlier builds said it", engine.Change{Kind: AdoptionDone}},
 	{"adoption done", engine.Change{Kind: AdoptionDone, Body: AppendTransfer(nil, epoch, []File{
 		{"binlog.1", 4096, strings.Repeat("0123456789abcdef", 4)}, {"binlog.12", 10485760, strings.Repeat("fedcba9876543210", 4)},
 	})}},
@@ -166,6 +165,8 @@ func drawChange(t *rapid.T) engine.Change {
 		c.ID = rapid.Uint64().Draw(t, "id")
 	case engine.TubePaused:
 		c.Tube, c.Delay, c.Due = tube(), u32("delay"), moment("due")
+	case AdoptionDone:
+		c.Body = AppendTransfer(nil, moment("at"), nil) // with fewer files it would be a record, too
 	case AppliedMark:
 		c = Applied{rapid.Uint64().Draw(t, "index"), rapid.Uint64().Draw(t, "term"), moment("stamp")}.Change()
 	case engine.JobPut, engine.JobState:

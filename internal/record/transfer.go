@@ -27,12 +27,8 @@ func AppendTransfer(dst []byte, at int64, files []File) []byte {
 	return dst
 }
 
-// DecodeTransfer is the reverse of AppendTransfer. Nothing at all stands for no file; ok is
-// false for bytes that are no transfer.
+// DecodeTransfer is the reverse of AppendTransfer; ok is false for bytes that are no transfer.
 func DecodeTransfer(b []byte) (at int64, files []File, ok bool) {
-	if len(b) == 0 {
-		return 0, nil, true
-	}
 	d := decoder{rest: b}
 	at = d.moment()
 	for len(d.rest) > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
@@ -221,7 +222,7 @@ func (c *client) work() {
 		case 3, 4, 5:
 			ok = c.consume()
 		case 6:
-			_, ok = c.do("kick %d\r\n", 1+c.rng.IntN(3))
+			_, ok = c.ask(rights.Manage, []string{c.used}, "kick %d\r\n", 1+c.rng.IntN(3))
 		case 7:
 			time.Sleep(time.Duration(c.rng.IntN(500)) * time.Millisecond)
 		case 8:
@@ -256,7 +257,7 @@ func (c *client) do(format string, args ...any) (words []string, ok bool) {
 func (c *client) produce(n int) bool {
 	body := fmt.Sprintf("%s.%d ", c.name, n) + strings.Repeat("x", c.rng.IntN(300))
 	c.put(body, cleared(c.used))
-	words, ok := c.do("put %d %d %d %d\r\n%s\r\n", c.rng.IntN(9), c.rng.IntN(2)*c.rng.IntN(3), 1+c.rng.IntN(9), len(body), body)
+	words, ok := c.ask(rights.Put, []string{c.used}, "put %d %d %d %d\r\n%s\r\n", c.rng.IntN(9), c.rng.IntN(2)*c.rng.IntN(3), 1+c.rng.IntN(9), len(body), body)
 	if ok && words[0] == "INSERTED" {
 		c.inserted(body, number(words[1]))
 	}

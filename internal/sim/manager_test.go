@@ -20,13 +20,26 @@ import (
 type person struct {
 	token string // empty: a stranger
 	may   rights.Set
+	tubes string // on this one; "*": on all
 }
 
 var (
-	anybody  = person{may: rights.All} // to a server that asks nobody
+	anybody  = person{may: rights.All, tubes: "*"} // to a server that asks nobody
 	stranger = person{}
-	people   = []person{{"token-of-the-manager", rights.All}, {"token-of-all-the-workers", rights.Put | rights.Reserve}}
+	people   = []person{
+		{"token-of-the-manager", rights.All, "*"},
+		{"token-of-all-the-workers", rights.Put | rights.Reserve, "*"},
+		{"token-of-the-postmaster", rights.All, "mail"},
+	}
 )
+
+// on returns the rights that a person has on a tube.
+func (p *person) on(tube string) rights.Set {
+	if p.tubes != "*" && p.tubes != tube {
+		return rights.None
+	}
+	return p.may
+}
 
 // control returns what a server has to know of the people.
 func control() (*access.Control, error) {
@@ -37,7 +50,7 @@ func control() (*access.Control, error) {
 			return nil, err
 		}
 		c.Identities = append(c.Identities, access.IdentityConfig{Name: p.token, Tokens: []access.Hash{hash}})
-		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{p.token}, Tubes: []string{"*"}, Rights: p.may})
+		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{p.token}, Tubes: []string{p.tubes}, Rights: p.may})
 	}
 	policy, err := access.New(c)
 	if err != nil {
@@ -70,24 +83,48 @@ func (c *client) greet() bool {
 	return ok
 }
 
-// ask is do of a command that needs a right.
-func (c *client) ask(need rights.Set, format string, args ...any) (words []string, ok bool) {
+// ask is do of a command that needs one of some rights on each of some tubes or, without tubes, on any.
+func (c *client) ask(need rights.Set, tubes []string, format string, args ...any) (words []string, ok bool) {
+	may := c.may&need != 0
+	for _, tube := range tubes {
+		may = may && c.on(tube)&need != 0
+	}
 	words, ok = c.do(format, args...)
-	if ok && (words[0] == "UNAUTHORIZED") == (c.may&need != 0) {
-		c.world.t.Errorf("%s: who has the rights %v is answered %s to %s", c.world.name, c.may, words, fmt.Sprintf(format, args...))
+	if ok && (words[0] == "UNAUTHORIZED") == may {
+		c.world.t.Errorf("%s: who has the rights %v on %s is answered %s to %s", c.world.name, c.may, c.tubes, words, fmt.Sprintf(format, args...))
 	}
 	return words, ok
 }
 
 // read is ask of a command whose answer has data, which it returns.
-func (c *client) read(need rights.Set, format string, args ...any) (data string, ok bool) {
-	words, ok := c.ask(need, format, args...)
-	if !ok || words[0] != "OK" && words[0] != "FOUND" && words[0] != "RESERVED" {
-		return "", ok
+func (c *client) read(need rights.Set, tubes []string, format string, args ...any) (data string, ok bool) {
+	words, ok := c.ask(need, tubes, format, args...)
+	if !ok {
+		return "", false
+	}
+	return c.dataOf(words)
+}
+
+// dataOf reads the data that an answer has, if it has any.
+func (c *client) dataOf(words []string) (data string, ok bool) {
+	if words[0] != "OK" && words[0] != "FOUND" && words[0] != "RESERVED" {
+		return "", true
 	}
 	b := make([]byte, number(words[len(words)-1])+2)
 	_, err := io.ReadFull(c.in, b)
 	return string(b), err == nil
+}
+
+// askOf is do of a command about a job, which needs a right on its tube if there is such a job. It returns the data of the answer.
+func (c *client) askOf(need rights.Set, verb string, id int) (data string, ok bool) {
+	words, ok := c.do("%s %d\r\n", verb, id)
+	if !ok {
+		return "", false
+	}
+	if refused := words[0] == "UNAUTHORIZED" || words[0] == "NOT_FOUND"; !refused && c.may&need == 0 || c.tubes == "*" && c.may&need != 0 && words[0] == "UNAUTHORIZED" {
+		c.world.t.Errorf("%s: who has the rights %v on %s is answered %s to %s", c.world.name, c.may, c.tubes, words, verb)
+	}
+	return c.dataOf(words)
 }
 
 // Tubes that jobs are moved between. Those of the second kind are cleared, too.
@@ -106,66 +143,64 @@ func (c *client) manage() (ok bool) {
 	}
 	k := c.rng.IntN(2)
 	tube, other, state, id := tubes[k], tubes[1-k], jobStates[c.rng.IntN(3)], 1+c.rng.IntN(200)
-	switch c.rng.IntN(15) {
+	switch c.rng.IntN(16) {
 	case 0:
 		return c.list(tube, jobStates[c.rng.IntN(4)], 1+c.rng.IntN(600))
 	case 1:
-		_, ok = c.ask(rights.Manage, "move-jobs %s %s %s %d\r\n", tube, other, state, 1+c.rng.IntN(900))
+		_, ok = c.ask(rights.Manage, tubes, "move-jobs %s %s %s %d\r\n", tube, other, state, 1+c.rng.IntN(900))
 	case 2:
-		_, ok = c.ask(rights.Manage, "move-jobs %s %s %s\r\n", tube, other, state)
+		_, ok = c.ask(rights.Manage, tubes, "move-jobs %s %s %s\r\n", tube, other, state)
 	case 3:
-		_, ok = c.ask(rights.Manage, "flush-tube %s %s %d\r\n", clearedTubes[k], state, 1+c.rng.IntN(900))
+		_, ok = c.ask(rights.Manage, clearedTubes[k:k+1], "flush-tube %s %s %d\r\n", clearedTubes[k], state, 1+c.rng.IntN(900))
 	case 4:
-		_, ok = c.ask(rights.Manage, "kick 1000000\r\n")
+		_, ok = c.ask(rights.Manage, []string{c.used}, "kick 1000000\r\n")
 	case 5:
-		_, ok = c.ask(rights.Manage, "pause-tube %s %d\r\n", tube, c.rng.IntN(3))
+		_, ok = c.ask(rights.Manage, []string{tube}, "pause-tube %s %d\r\n", tube, c.rng.IntN(3))
 	case 6:
-		_, ok = c.read(rights.Peek, "peek-%s\r\n", jobStates[c.rng.IntN(3)])
+		_, ok = c.read(rights.Peek, []string{c.used}, "peek-%s\r\n", jobStates[c.rng.IntN(3)])
 	case 7:
-		_, ok = c.read(rights.Stats, "%s\r\n", []string{"stats", "stats-tube default", "list-tubes"}[c.rng.IntN(3)])
+		_, ok = c.read(rights.Stats, nil, "%s\r\n", []string{"stats", "list-tubes"}[c.rng.IntN(2)])
 	case 8:
 		return c.use(tube)
 	case 9:
 		return c.watchMany()
 	case 10:
 		return c.crowd()
-	// What is about a job needs the rights on its tube only if there is one.
 	case 11:
-		_, ok = c.do("kick-job %d\r\n", id)
+		_, ok = c.askOf(rights.Manage, "kick-job", id)
 	case 12:
-		_, ok = c.do("touch %d\r\n", id)
+		_, ok = c.askOf(rights.Reserve, "touch", id)
 	case 13:
-		words, ok := c.do("stats-job %d\r\n", id)
-		if !ok || words[0] != "OK" {
-			return ok
+		var data string
+		data, ok = c.askOf(rights.Stats, "stats-job", id)
+		if m := tubeOf.FindStringSubmatch(data); m != nil && c.on(m[1])&rights.Stats == 0 {
+			c.world.t.Errorf("%s: who may look at %s is told of a job of %s", c.world.name, c.tubes, m[1])
 		}
-		_, err := io.ReadFull(c.in, make([]byte, number(words[1])+2))
-		return err == nil
 	case 14:
-		words, ok := c.do("reserve-job %d\r\n", id)
-		if !ok || words[0] != "RESERVED" {
-			return ok
-		}
-		_, err := io.ReadFull(c.in, make([]byte, number(words[2])+2))
-		return err == nil
+		_, ok = c.askOf(rights.Reserve, "reserve-job", id)
+	case 15:
+		_, ok = c.read(rights.Stats, []string{tube}, "stats-tube %s\r\n", tube)
 	}
 	return ok
 }
 
 func (c *client) use(tube string) bool {
-	words, ok := c.ask(rights.Put|rights.Peek|rights.Manage|rights.Stats, "use %s\r\n", tube)
+	words, ok := c.ask(rights.Put|rights.Peek|rights.Manage|rights.Stats, []string{tube}, "use %s\r\n", tube)
 	if ok && words[0] == "USING" {
 		c.used = tube
 	}
 	return ok
 }
 
-var cursorOf = regexp.MustCompile(`cursor: "?([0-9a-f.]+)`)
+var (
+	cursorOf = regexp.MustCompile(`cursor: "?([0-9a-f.]+)`)
+	tubeOf   = regexp.MustCompile(`(?m)^tube: "?([^"\n]+)`)
+)
 
 // list lists the jobs of a tube, page by page.
 func (c *client) list(tube, state string, limit int) bool {
 	for cursor := ""; ; {
-		data, ok := c.read(rights.Stats, "list-jobs %s %s %d%s\r\n", tube, state, limit, cursor)
+		data, ok := c.read(rights.Stats, []string{tube}, "list-jobs %s %s %d%s\r\n", tube, state, limit, cursor)
 		last := cursorOf.FindAllStringSubmatch(data, -1)
 		if !ok || len(last) < limit {
 			return ok
@@ -183,18 +218,18 @@ func (c *client) watchMany() bool {
 			if _, ok := c.do("ignore w%d\r\n", i); !ok {
 				return false
 			}
-		} else if _, ok := c.ask(rights.Reserve, "watch w%d\r\n", i); !ok {
+		} else if _, ok := c.ask(rights.Reserve, []string{fmt.Sprint("w", i)}, "watch w%d\r\n", i); !ok {
 			return false
 		}
 	}
-	_, ok := c.do("watch mail\r\n")
+	_, ok := c.ask(rights.Reserve, keptTubes[1:], "watch mail\r\n")
 	return ok && c.use(fmt.Sprintf("w%d", c.rng.IntN(70)))
 }
 
 // crowd puts so many jobs at once that to kick, move, list or clear them takes several
 // turns.
 func (c *client) crowd() bool {
-	if c.throttled || c.may&rights.Put == 0 || !c.use(clearedTubes[0]) || !cleared(c.used) {
+	if c.throttled || c.on(clearedTubes[0])&rights.Put == 0 || !c.use(clearedTubes[0]) || !cleared(c.used) {
 		return true
 	}
 	c.crowds++
@@ -219,11 +254,11 @@ func (c *client) crowd() bool {
 	var ok bool
 	switch c.rng.IntN(4) {
 	case 0:
-		_, ok = c.ask(rights.Manage, "kick 700\r\n")
+		_, ok = c.ask(rights.Manage, []string{c.used}, "kick 700\r\n")
 	case 1:
-		_, ok = c.ask(rights.Manage, "move-jobs %s %s delayed\r\n", clearedTubes[0], clearedTubes[1])
+		_, ok = c.ask(rights.Manage, clearedTubes, "move-jobs %s %s delayed\r\n", clearedTubes[0], clearedTubes[1])
 	case 2:
-		_, ok = c.ask(rights.Manage, "flush-tube %s delayed\r\n", clearedTubes[0])
+		_, ok = c.ask(rights.Manage, clearedTubes[:1], "flush-tube %s delayed\r\n", clearedTubes[0])
 	case 3:
 		ok = c.list(clearedTubes[0], "delayed", 250)
 	}
