@@ -50,10 +50,12 @@ func (m *Member) takeBeacon(msg *raftpb.Message) {
 		return
 	}
 	r := &m.raft
-	m.clock.hear(int64(words[0]), msg.GetFrom() != r.told)
+	m.clock.hear(int64(words[0]), m.mayBeLate(msg.GetFrom()))
 	r.told = msg.GetFrom()
+	m.peer(r.told).asked = 0
 	r.everywhere, r.donor = words[1], words[3]
 	cut, needy := words[2], slices.Contains(words[4:], m.opt.Self.ID)
+	r.near = cut
 	switch {
 	case r.partial, needy && m.raft.core.Status().GetCommit() < cut:
 		m.startWalk(cut)

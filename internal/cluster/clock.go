@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,16 +24,27 @@ func (c *clock) time() int64 { return c.now() + c.offset.Load() }
 func (c *clock) engine() int64 { return max(c.time()-c.epoch, 0) }
 
 // hear takes the time of the leader, as it was when a message was sent, in the raft loop. A message that took long says too little. So
-// the clock follows those that say more at once; for those that say less it only goes a sixteenth slower, however many of them come
-// together. The first message of a leader is followed at once if it says less than a late one could: a clock that is so far ahead is wrong.
-func (c *clock) hear(said int64, first bool) {
+// the clock follows those that say more at once; for those that say less, by what a late one may, it only goes a sixteenth slower,
+// however many of them come together.
+func (c *clock) hear(said int64, mayBeLate int64) {
 	now, before := c.now(), c.offset.Load()
 	offset, slower := said-now, min(now-c.heard, int64(time.Second))/16
 	c.heard = now
-	if behind := before - offset; behind > 0 && (!first || behind <= latest) {
+	if behind := before - offset; behind > 0 && behind <= mayBeLate {
 		offset = before - min(behind, slower)
 	}
 	c.offset.Store(offset)
+}
+
+// mayBeLate says how far behind this member's clock a message of a leader may be because it took long, in nanoseconds, for clock.hear.
+func (m *Member) mayBeLate(leader uint64) int64 {
+	switch m.raft.told {
+	case 0: // the clock is only that of the machine, and knows no better
+		return 0
+	case leader:
+		return math.MaxInt64
+	}
+	return latest // a clock that is further ahead is wrong
 }
 
 // latest is how late a message can come, in nanoseconds: package transport closes a connection that is silent for longer.
@@ -63,8 +75,8 @@ func (m *Member) agreeOnTime() {
 	m.clock.offset.Add(int64(-off))
 }
 
-// majorityTime returns the latest time that the clocks of a majority of the voters have reached. It is false if too few have
-// said theirs.
+// majorityTime returns the time that the middle one of the voters' clocks shows, of two the earlier one: a single one that is wrong is
+// not it, unless only two are known. It is false if fewer than a majority have said theirs.
 func (m *Member) majorityTime() (time int64, known bool) {
 	voters := m.raft.core.Status().Config.Voters[0]
 	times := []int64{m.clock.time()}
@@ -74,8 +86,5 @@ func (m *Member) majorityTime() (time int64, known bool) {
 		}
 	}
 	slices.SortFunc(times, func(a, b int64) int { return cmp.Compare(b, a) })
-	if majority := len(voters)/2 + 1; majority <= len(times) {
-		return times[majority-1], true
-	}
-	return 0, false
+	return times[len(times)/2], len(times) > len(voters)/2
 }

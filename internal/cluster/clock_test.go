@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,53 @@ func TestClockOfMajority(t *testing.T) {
 	})
 }
 
+// Of three clocks that are known among five members, the middle one counts: neither one that is ahead nor one that is behind.
+func TestClockOfThreeAmongFive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 5)
+		l := w.leader()
+		for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
+			var off time.Duration
+			l.inLoop(func() {
+				ahead := []int64{0, int64(wrong)}
+				for id, p := range l.raft.peers {
+					p.hello.Time = 0
+					if id != l.opt.Self.ID && len(ahead) > 0 {
+						p.hello.Time, p.ahead, ahead = 1, l.clock.offset.Load()+ahead[0], ahead[1:]
+					}
+				}
+				got, _ := l.majorityTime()
+				off = time.Duration(got - l.clock.time())
+			})
+			if off != 0 {
+				t.Errorf("with one clock %v ahead the time is off by %v", wrong, off)
+			}
+		}
+		w.close()
+	})
+}
+
+// A member starts whose clock is somewhat ahead, and leads soon after. No delay ends too soon: it took the cluster's time at once.
+func TestClockOfFreshMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		l := w.leader()
+		m := w.machines[w.machineOf(l).id%3]
+		m.kill(false)
+		m.off = 3 * time.Second
+		m.boot()
+		time.Sleep(time.Second)
+		before := l.offset()
+		w.must(l.Transfer(t.Context(), m.id))
+		w.until("it leads", func() bool { return w.whoLeads() == m.member })
+		if jump := m.member.offset() - before; jump.Abs() > 20*time.Millisecond {
+			t.Errorf("the cluster's time has jumped by %v", jump)
+		}
+		w.audit()
+		w.close()
+	})
+}
+
 // A member joins whose clock is days ahead. When it leads, delays have their lengths.
 func TestClockOfJoiner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -144,24 +192,24 @@ func TestClockOfLateMessages(t *testing.T) {
 	now := int64(time.Hour)
 	c := clock{now: func() int64 { return now }}
 	const tick = int64(60 * time.Millisecond)
-	c.hear(now+tick, true) // a clock that is behind is wrong
+	c.hear(now+tick, 0) // a clock that is behind is wrong
 	if c.time() != now+tick {
 		t.Fatalf("the time is off by %v", time.Duration(c.time()-now-tick))
 	}
 	lateness := 2 * int64(time.Second)
 	now += lateness
 	for late := lateness; late > 0; late -= tick { // all that was under way comes at once
-		c.hear(now+tick-late, late == lateness)
+		c.hear(now+tick-late, latest)
 	}
 	if off := time.Duration(now + tick - c.time()); off < 0 || off > 100*time.Millisecond {
 		t.Errorf("after late messages the time is behind by %v", off)
 	}
 	now += tick
-	if c.hear(now+tick, false); c.time() != now+tick {
+	if c.hear(now+tick, math.MaxInt64); c.time() != now+tick {
 		t.Errorf("after one that is not late the time is off by %v", time.Duration(c.time()-now-tick))
 	}
 	now += tick
-	if c.hear(now-int64(time.Hour), true); c.time() != now-int64(time.Hour) {
+	if c.hear(now-int64(time.Hour), latest); c.time() != now-int64(time.Hour) {
 		t.Errorf("a clock that is an hour ahead is not set back: %v", time.Duration(now-c.time()))
 	}
 }

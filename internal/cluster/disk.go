@@ -33,6 +33,7 @@ type diskWork struct {
 	peer       *peerRecord      // or nil
 	cut        raftlog.Position // the journal has this durably; zero: no cut
 	everywhere uint64           // all members have the log up to here
+	near       uint64           // all that can be reached have
 	begin      *beginning       // or nil
 }
 
@@ -61,22 +62,25 @@ func (d *disk) run() {
 		batch := d.waits
 		d.waits = nil
 		d.mu.Unlock()
-		d.write(batch)
+		if !d.write(batch) {
+			return
+		}
 		if err := d.m.log.Prepare(); err != nil {
 			d.m.opt.Logger.Warn("a segment of the cluster's log cannot be made ahead of time", "err", err)
 		}
 	}
 }
 
-// write writes a batch, and delivers its responses when it is durable.
-func (d *disk) write(batch []diskWork) {
+// write writes a batch, and delivers its responses when it is durable. It returns false if the member ends before: then nothing may be
+// written any more, since something is missing before it.
+func (d *disk) write(batch []diskWork) bool {
 	d.setBegun(d.m.opt.Now())
 	defer d.setBegun(0)
 	var responses []*raftpb.Message
 	var of *core.Core
 	for _, w := range batch {
-		if !d.try(func() error { return d.append(w) }) {
-			return // what comes after it has nothing to stand on
+		if !d.append(w) {
+			return false
 		}
 		if w.core != of && w.core != nil {
 			of, responses = w.core, nil // nobody waits for those of an earlier core
@@ -88,6 +92,7 @@ func (d *disk) write(batch []diskWork) {
 	if len(responses) > 0 && d.try(d.m.log.Sync) {
 		d.m.answer(of, responses)
 	}
+	return true
 }
 
 // answer delivers responses to the core, unless there is another one by now.
@@ -99,17 +104,22 @@ func (m *Member) answer(c *core.Core, responses []*raftpb.Message) {
 	})
 }
 
-// append appends what is wanted. After an error the same call does what is left of it.
-func (d *disk) append(w diskWork) error {
+// append appends what is wanted. It returns false if the member ends before.
+func (d *disk) append(w diskWork) bool {
 	if d.removed { // an earlier change, heard of only now, would make it a member again
-		return nil
+		return true
 	}
-	log := d.m.log
-	for _, write := range w.writes {
-		if err := log.Append(write.Hard, write.Entries); err != nil {
-			return err
+	for _, write := range w.writes { // each is tried by itself: it may override what the one before has
+		if !d.try(func() error { return d.m.log.Append(write.Hard, write.Entries) }) {
+			return false
 		}
 	}
+	return d.try(func() error { return d.record(w) })
+}
+
+// record records what is wanted beside entries. After an error the same call does what is left of it.
+func (d *disk) record(w diskWork) error {
+	log := d.m.log
 	if w.roster != nil {
 		if err := w.roster.write(log); err != nil {
 			return err
@@ -132,14 +142,15 @@ func (d *disk) append(w diskWork) error {
 	if w.begin != nil {
 		return w.begin.write(log)
 	}
-	return d.cut(w.cut, w.everywhere)
+	return d.cut(w)
 }
 
 // cut cuts the log, if that frees something, at what the journal has durably and all members have, or where more than
-// Options.Keep bytes stay.
-func (d *disk) cut(synced raftlog.Position, everywhere uint64) error {
-	log := d.m.log
-	index := min(synced.Index, max(everywhere, log.Beyond(d.m.opt.Keep)))
+// Options.Keep bytes stay, but not before those have it that can be reached, unless they lag by keptNear times as much: else a
+// member which needs longer for a walk than the log lasts would begin again and again.
+func (d *disk) cut(w diskWork) error {
+	log, keep := d.m.log, d.m.opt.Keep
+	index := min(w.cut.Index, max(w.everywhere, min(w.near, log.Beyond(keep)), log.Beyond(keptNear*keep)))
 	if !log.Frees(index) {
 		return nil
 	}
@@ -149,6 +160,8 @@ func (d *disk) cut(synced raftlog.Position, everywhere uint64) error {
 	}
 	return log.Cut(raftlog.Position{Index: index, Term: term})
 }
+
+const keptNear = 4
 
 // recoverPause is how long the disk waits between two attempts to write what could not be written.
 const recoverPause = time.Second

@@ -1,5 +1,5 @@
 // Package cluster is a member of a cluster: several servers that keep one queue, so that it survives the loss of a
-// machine. To the broker a member is a [broker.Log] for which to be durable is to be with a majority.
+// machine. To the broker a member is a [broker.Log] whose changes are durable when a majority has them.
 //
 //	cluster.Init(vfs.OS, dir, self)                  // once, for the first member
 //	m, err := cluster.Open(cluster.Options{Dir: dir, Self: self, Transport: t})
@@ -25,7 +25,7 @@
 //
 // # Offices
 //
-// The engine decides in an office of package core. When that ends, the engine has done what may never have been. So
+// The engine decides in an office of package core. When that ends, the engine may have made changes that were never committed. So
 // all turns fail with [broker.ErrDeposed], the server closes its clients ([Options].Deposed), and the engine
 // is made again: the journal has what was applied, the log the rest.
 //
@@ -33,7 +33,8 @@
 //
 // DIR has the journal, as a single server has one, DIR/cluster/log Raft's log. The journal says up to which entry it has
 // all facts. A start applies what comes after it again. Raft's log is cut at what the journal has durably, and
-// every other member has, but not more than [Options].Keep bytes stay for those that are away.
+// every other member has, but not more than [Options].Keep bytes stay for those that are away, and four times as much for those that
+// catch up.
 //
 // A member whose next entry is cut everywhere receives the whole queue from another one, and goes on with the log from
 // there (walk.go). So does one that joins a cluster which was made of a single server's journal.

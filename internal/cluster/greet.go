@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
 
@@ -17,6 +18,7 @@ type Hello struct {
 	Torn                bool   // it may lack what was cut off from that log's end
 	Starts              uint64 // how often it was started
 	Number              uint64 // see raftlog.Member
+	Address             string // at which it listens for other members; empty: a version that does not say it
 	Level               uint64 // of entries: the highest that it knows
 	Time                int64  // that its clock shows: the cluster's, if it has heard of that; 0: a version that does not say it
 	Version             string // of its program
@@ -27,8 +29,12 @@ var (
 	// must be removed and join as a new member.
 	ErrRolledBack = errors.New("cluster: the member's disk is older than what this one has heard of it: it must join again as a new member")
 
-	// ErrNotMember means that there is no such member: it was removed, or is not known yet.
+	// ErrNotMember means that there is no such member.
 	ErrNotMember = errors.New("cluster: not a member")
+
+	// ErrDamaged is that of a member whose directory has lost something. What it had promised to the others nobody knows, so it can only
+	// join again as a new one.
+	ErrDamaged = errors.New("this member must join again")
 
 	// ErrRemoved means that a member was removed. It can only join again as a new one.
 	ErrRemoved = errors.New("this member was removed from the cluster")
@@ -48,6 +54,7 @@ type peer struct {
 	linked       bool             // it has said hello, and was not unreachable since
 	acknowledged raftlog.Position // the highest that it has acknowledged to this member
 	recorded     raftlog.Peer     // what Raft's log has of it
+	asked        int64            // to lead, as the journal of this member took no jobs, and has not led since; on Options.Now, 0: it was not
 }
 
 // peer returns what is known of another member.
@@ -85,7 +92,7 @@ func (m *Member) Greeting() Hello {
 	return Hello{
 		Term: s.Hard.GetTerm(), Vote: s.Hard.GetVote(),
 		LastTerm: last.Term, LastIndex: last.Index, Torn: s.Torn,
-		Starts: s.Starts, Number: m.number, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
+		Starts: s.Starts, Number: m.number, Address: m.opt.Self.Address, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
 	}
 }
 
@@ -103,7 +110,7 @@ func (m *Member) greet(from uint64, h Hello) error {
 	case m.isMember(from):
 	case h.Number > 0 && h.Number <= m.raft.numbers: // what comes next in this member's log may name it
 		return ErrRemoved
-	default:
+	case !m.meet(from, h):
 		return ErrNotMember
 	}
 	if h.Level < entry.Written {
@@ -114,7 +121,7 @@ func (m *Member) greet(from uint64, h Hello) error {
 		return ErrRolledBack
 	}
 	if err := m.raft.core.Heard(from, last, h.Torn); err != nil {
-		if to := m.bestSuccessor(); to != 0 && m.raft.successor == 0 {
+		if to := m.bestSuccessor(anyVoter); to != 0 && m.raft.successor == 0 {
 			m.opt.Logger.Warn("the log of a member may lack what it has acknowledged: another one is to lead, which does not rely on that", "member", from, "successor", to)
 			m.drain(to)
 		}
@@ -126,6 +133,31 @@ func (m *Member) greet(from uint64, h Hello) error {
 		m.record(from, p)
 	}
 	return nil
+}
+
+// maxNewcomers is how many members may be connected that are not known yet.
+const maxNewcomers = 16
+
+// meet lets a member connect that is not known yet, for it has a certificate and a higher number than any known one: it was added while this one was
+// away, which may hear of that from nobody else, if the new one leads. It returns false if there are too many.
+func (m *Member) meet(id uint64, h Hello) bool {
+	r := &m.raft
+	if slices.ContainsFunc(r.newcomers, func(k raftlog.Member) bool { return k.ID == id }) {
+		return true
+	}
+	if h.Number == 0 || h.Address == "" || len(r.newcomers) == maxNewcomers {
+		return false
+	}
+	r.newcomers = append(r.newcomers, raftlog.Member{ID: id, Address: h.Address, Number: h.Number})
+	m.connect()
+	return true
+}
+
+// connect says to the transport who there is.
+func (m *Member) connect() {
+	r := &m.raft
+	r.newcomers = slices.DeleteFunc(r.newcomers, func(k raftlog.Member) bool { return k.Number <= r.numbers })
+	m.opt.Transport.SetMembers(slices.Concat(r.members, r.newcomers))
 }
 
 // record writes what is known of another member.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
@@ -82,7 +83,7 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	anybody := to == 0
 	err := m.changeGroup(func() error {
 		if anybody {
-			to = m.bestSuccessor()
+			to = m.bestSuccessor(anyVoter)
 		}
 		self := m.opt.Self.ID
 		if voters := m.raft.core.Status().Config.Voters[0]; to == self || !hasKey(voters, to) {
@@ -145,17 +146,19 @@ func (m *Member) handOver() {
 	r.successor = 0
 }
 
-// bestSuccessor returns the voter that has most of the log, of those that were heard lately; 0 if there is none.
-func (m *Member) bestSuccessor() (id uint64) {
+// bestSuccessor returns the voter that has most of the log, of those that were heard lately and that suit; 0 if there is none.
+func (m *Member) bestSuccessor(suits func(id uint64) bool) (id uint64) {
 	s := m.raft.core.Status()
 	var most uint64
 	for voter := range s.Config.Voters[0] {
-		if p := s.Progress[voter]; voter != m.opt.Self.ID && m.isReachable(voter) && p.Match >= most {
+		if p := s.Progress[voter]; voter != m.opt.Self.ID && m.isReachable(voter) && p.Match >= most && suits(voter) {
 			id, most = voter, p.Match
 		}
 	}
 	return id
 }
+
+func anyVoter(uint64) bool { return true }
 
 // changeGroup runs f in the raft loop if this member is in office.
 func (m *Member) changeGroup(f func() error) (err error) {
@@ -248,21 +251,33 @@ func hasKey[V any](set map[uint64]V, id uint64) bool {
 	return ok
 }
 
-// manage does at each tick what a leader has to do for the others.
+// manage does at each tick what a leader has to do for the others. It says who needs a walk before it is in office, too: the office begins
+// when a majority has its first entry, and one of those may be needed for that.
 func (m *Member) manage() {
 	r := &m.raft
 	s := r.core.Status()
+	if s.RaftState == raft.StateLeader {
+		m.findLags(&s)
+		m.findDonor(&s)
+	}
 	if r.core.Office() == 0 {
 		clear(r.goals)
 		return
 	}
-	r.everywhere = s.GetCommit()
-	for _, p := range s.Progress {
-		r.everywhere = min(r.everywhere, p.Match)
-	}
-	m.findDonor(&s)
 	m.promote(s.GetCommit())
 	m.recordPeers()
+}
+
+// findLags finds up to where all have the log, and all that can be reached.
+func (m *Member) findLags(s *raft.Status) {
+	r := &m.raft
+	r.everywhere, r.near = s.GetCommit(), s.GetCommit()
+	for id, p := range s.Progress {
+		r.everywhere = min(r.everywhere, p.Match)
+		if m.isReachable(id) {
+			r.near = min(r.near, p.Match)
+		}
+	}
 }
 
 // promote makes a learner a voter that has what was committed when it came.
@@ -328,7 +343,7 @@ func (m *Member) regroup(g *core.Group) {
 	}
 	r.members = withRole(members, g.Conf)
 	m.disk.add(diskWork{roster: &roster{g.Conf, g.Index, r.members, r.numbers}})
-	m.opt.Transport.SetMembers(r.members)
+	m.connect()
 	m.note()
 	if !m.isMember(m.opt.Self.ID) {
 		m.leave()

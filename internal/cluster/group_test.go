@@ -469,3 +469,37 @@ func TestStatusDoesNotWait(t *testing.T) {
 		}
 	})
 }
+
+// A member that was away while another one was replaced takes part again though it knows only of one that is dead, and not of the new one,
+// which leads.
+func TestNewcomerLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		time.Sleep(time.Second)
+		first := w.machineOf(w.leader())
+		away, lost := w.machines[first.id%3], w.machines[(first.id+1)%3]
+		away.kill(false)
+		joiner := w.machine()
+		w.join(joiner)
+		w.must(w.leader().Remove(t.Context(), lost.id))
+		w.removed(lost)
+		time.Sleep(time.Second) // the new one must know of that
+		w.must(w.leader().Transfer(t.Context(), joiner.id))
+		w.until("the new member leads", func() bool { return w.whoLeads() == joiner.member })
+		first.kill(false)
+		away.boot()
+		if l := w.leader(); l != joiner.member && l != away.member {
+			t.Error("somebody else leads")
+		}
+		_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "a job")
+		w.must(err)
+		first.boot()
+		w.audit()
+		away.member.inLoop(func() {
+			if n := len(away.member.raft.newcomers); n != 0 {
+				t.Errorf("%d newcomers are not known in the end", n)
+			}
+		})
+		w.close()
+	})
+}

@@ -28,12 +28,12 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	if g.Conf, err = proto.Marshal(&raftpb.ConfState{Voters: []uint64{self.ID}}); err != nil {
 		return err
 	}
-	names, err := fsys.List(dir)
+	has, err := hasJournal(fsys, dir)
 	if err != nil {
-		return fmt.Errorf("cluster: %w", err)
+		return err
 	}
 	var from raftlog.Position
-	if slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".wal") || strings.HasPrefix(n, "binlog.") }) {
+	if has {
 		// The copy of a member's journal has entries of that one's cluster. The log goes on after them, since later terms
 		// must be higher.
 		if from, err = appliedOf(fsys, dir); err != nil {
@@ -46,6 +46,15 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	return makeLog(fsys, dir, g, from)
 }
 
+// hasJournal reports whether a directory has files of a journal.
+func hasJournal(fsys vfs.FS, dir string) (bool, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return false, fmt.Errorf("cluster: %w", err)
+	}
+	return slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".wal") }), nil
+}
+
 // appliedOf returns the last entry whose facts are in a journal, as that says.
 func appliedOf(fsys vfs.FS, dir string) (at raftlog.Position, err error) {
 	_, err = journal.Dump(fsys, dir, func(e journal.Entry) error {
@@ -55,6 +64,16 @@ func appliedOf(fsys vfs.FS, dir string) (at raftlog.Position, err error) {
 		return nil
 	})
 	return at, err
+}
+
+// IsUnused reports whether the journal in a directory has no record: no job was ever put there.
+func IsUnused(fsys vfs.FS, dir string) (bool, error) {
+	used := errors.New("used")
+	_, err := journal.Dump(fsys, dir, func(journal.Entry) error { return used })
+	if errors.Is(err, used) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // A Group is who the members are, and in which roles, after the change of configuration at an index.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,7 +16,7 @@ type Inspection struct {
 	Commit  uint64 // the last entry that it knows to be agreed on
 	Cut     raftlog.Position
 	Last    raftlog.Position
-	Members []InspectedMember // as the member knows them
+	Members []InspectedMember // as the member knows them; none: its log cannot be read, and all above is unknown
 
 	Applied raftlog.Position // the last entry whose facts are in the journal
 
@@ -30,15 +31,71 @@ type InspectedMember struct {
 	Role    status.Role // Voter or Learner: who leads is in no directory
 }
 
+// logError is the error of a log that cannot be opened.
+func logError(err error) error {
+	if raftlog.IsDamage(err) {
+		return fmt.Errorf("%w: the cluster's log is damaged: %w", ErrDamaged, err)
+	}
+	return fmt.Errorf("cluster: %w", err)
+}
+
+// logIsGone is the error of a log without members, which no member has: init and join write them.
+func logIsGone(dir string) error {
+	return fmt.Errorf("%w: the cluster's log is gone: %s has no members", ErrDamaged, LogDir(dir))
+}
+
+// journalIsBehind is the error of a journal that has lost entries which the log does not have any more. It is nil if the log begins
+// with a single server's journal, which has no entry of the cluster.
+func journalIsBehind(applied, cut raftlog.Position) error {
+	if applied.Index == 0 && cut == begun {
+		return nil
+	}
+	return journalHasLost(applied, cut)
+}
+
+func journalHasLost(applied, cut raftlog.Position) error {
+	return fmt.Errorf("%w: the journal has the entries up to %d, and the cluster's log begins after %d", ErrDamaged, applied.Index, cut.Index)
+}
+
+// checkBeginning returns an error if a log begins with a single server's journal, which is gone.
+func checkBeginning(fsys vfs.FS, dir string, cut raftlog.Position) error {
+	if cut != begun {
+		return nil
+	}
+	has, err := hasJournal(fsys, dir)
+	if err == nil && !has {
+		err = journalHasLost(raftlog.Position{}, cut)
+	}
+	return err
+}
+
 // Inspect reads the directory of a member and changes nothing. If a server uses it, its newest entries may be
-// missing. An error says what is damaged; what could be read before is returned with it.
+// missing. An error says what is damaged; what could be read is returned with it.
 func Inspect(fsys vfs.FS, dir string) (i Inspection, err error) {
+	err = i.readLog(fsys, dir)
+	var partialErr, journalErr error
+	i.Partial, partialErr = isPartial(fsys, dir)
+	i.Applied, journalErr = appliedOf(fsys, dir)
+	if err = errors.Join(err, partialErr, journalErr); err != nil || i.Partial || i.Applied.Index >= i.Cut.Index {
+		return i, err
+	}
+	if err := journalIsBehind(i.Applied, i.Cut); err != nil {
+		return i, err
+	}
+	i.Applied = i.Cut // what is in the journal of a single server
+	return i, checkBeginning(fsys, dir, i.Cut)
+}
+
+func (i *Inspection) readLog(fsys vfs.FS, dir string) error {
 	log, found, err := raftlog.Open(fsys, LogDir(dir), raftlog.Options{ReadOnly: true})
 	if err != nil {
-		return i, fmt.Errorf("cluster: the log: %w", err)
+		return logError(err)
 	}
 	defer log.Close() // it was only read
 	s := log.State()
+	if len(s.Members) == 0 {
+		return logIsGone(dir)
+	}
 	i.Term, i.Commit = s.Hard.GetTerm(), s.Hard.GetCommit()
 	i.Cut, i.Last, i.Torn = s.Cut, log.Last(), found.Torn
 	for _, m := range s.Members {
@@ -48,12 +105,5 @@ func Inspect(fsys vfs.FS, dir string) (i Inspection, err error) {
 		}
 		i.Members = append(i.Members, InspectedMember{m.ID, m.Address, role})
 	}
-	if i.Partial, err = isPartial(fsys, dir); err != nil {
-		return i, err
-	}
-	i.Applied, err = appliedOf(fsys, dir)
-	if i.Applied.Index < i.Cut.Index && i.Cut == begun {
-		i.Applied = i.Cut // what is in the journal of a single server
-	}
-	return i, err
+	return nil
 }

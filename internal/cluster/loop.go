@@ -15,9 +15,11 @@ type raftState struct {
 	core       *core.Core
 	members    []raftlog.Member
 	numbers    uint64            // the highest Number that a member was ever given
+	newcomers  []raftlog.Member  // connected members that are not known yet; see meet
 	told       uint64            // the leader whose time was heard last; this member, if nobody's was and it has led
 	peers      map[uint64]*peer  // what is known of other members in this life
 	everywhere uint64            // all members have the log up to here, as far as is known
+	near       uint64            // all that the leader can reach have; at a follower, the leader keeps what comes after it
 	goals      map[uint64]uint64 // learner -> the entry with which it has caught up
 
 	// Of a member that needs entries which are cut.
@@ -30,13 +32,13 @@ type raftState struct {
 	successor uint64 // the leadership is to go to that one; 0: to nobody
 	settled   bool   // all turns of the office are
 	giveUpAt  int64  // when to go on leading if it has not, on Options.Now
-	staysTo   int64  // until then a member in office does not make way again, on Options.Now
-	triesAt   int64  // nor one that leads and is in none until then
+	triesAt   int64  // when to ask another member to lead again, on Options.Now
 }
 
 // raftLoop runs the core.
 func (m *Member) raftLoop() {
 	defer close(m.looped)
+	defer m.endIfUnreadable()
 	ticker := time.NewTicker(m.opt.Tick) // it drops ticks that come too fast: at most one waits
 	defer ticker.Stop()
 	m.work()
@@ -55,6 +57,17 @@ func (m *Member) raftLoop() {
 		}
 		clear(calls)
 		m.work()
+	}
+}
+
+// endIfUnreadable ends a member whose log cannot be read: Raft's core can only panic then.
+func (m *Member) endIfUnreadable() {
+	switch r := recover().(type) {
+	case nil:
+	case *raftlog.ReadError:
+		m.fail(logError(r))
+	default:
+		panic(r)
 	}
 }
 
@@ -86,7 +99,7 @@ func (m *Member) diskIsGone() bool {
 	if hangs < slowDisk || r.core.Office() == 0 {
 		return hangs >= goneDisk && r.core.Status().RaftState == raft.StateLeader
 	}
-	if to := m.bestSuccessor(); to != 0 && r.successor == 0 {
+	if to := m.bestSuccessor(anyVoter); to != 0 && r.successor == 0 {
 		m.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(hangs), "successor", to)
 		m.drain(to)
 	}
@@ -106,31 +119,78 @@ func (m *Member) journalHangs(now int64) int64 {
 	return now - since
 }
 
-// stay is how long a member stays in office, once it has made way. If all journals are full, leading in turns helps nobody.
-const stay = 5 * int64(time.Minute)
+// A refusal is the time in which the journal takes no jobs. A full disk has room for moments, as its journal is
+// cleaned: they do not end it.
+type refusal struct {
+	since, until int64 // on Options.Now; since 0: there was none; until 0: it goes on
+}
+
+func (r *refusal) begin(now int64) {
+	if !r.isRecent(now) {
+		r.since = now
+	}
+	r.until = 0
+}
+
+func (r *refusal) end(now int64) { r.until = now }
+
+// isRecent reports whether the refusal goes on, or may be about to.
+func (r *refusal) isRecent(now int64) bool {
+	return r.since != 0 && (r.until == 0 || now-r.until < slowDisk)
+}
+
+// lasts returns for how long jobs have been refused, in nanoseconds; 0: they are not.
+func (r *refusal) lasts(now int64) int64 {
+	switch {
+	case !r.isRecent(now):
+		return 0
+	case r.until != 0:
+		return r.until - r.since
+	}
+	return now - r.since
+}
+
+// askAgain is when a member is asked to lead again that has not taken over: its journal takes no jobs either.
+const askAgain = 5 * int64(time.Minute)
 
 // makeWay hands the leadership over if the journal has taken no jobs for a while: that of another member may.
 func (m *Member) makeWay(now int64) {
 	r := &m.raft
-	m.mu.Lock()
-	since := m.refusing
-	m.mu.Unlock()
-	if since == 0 || now-since < slowDisk || now < r.triesAt || r.successor != 0 || r.core.Status().RaftState != raft.StateLeader {
+	if m.refuses(now) < slowDisk || now < r.triesAt || r.successor != 0 || r.core.Status().RaftState != raft.StateLeader {
 		return
 	}
 	inOffice := r.core.Office() != 0
-	to := m.bestSuccessor()
-	if to == 0 || inOffice && now < r.staysTo {
+	to := m.bestSuccessor(func(id uint64) bool { p := m.peer(id); return p.asked == 0 || now-p.asked >= askAgain })
+	if to == 0 && !inOffice { // it does not take what was agreed on before, so this member cannot serve at all
+		to = m.bestSuccessor(anyVoter)
+	}
+	if to == 0 {
 		return
 	}
 	r.triesAt = now + slowDisk
+	m.peer(to).asked = now
 	m.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "successor", to)
 	if inOffice {
-		r.staysTo = now + stay
 		m.drain(to)
-	} else { // it does not take what was agreed on before, so this member cannot serve at all
+	} else {
 		r.core.Transfer(to)
 	}
+}
+
+// refuses returns for how long the journal has taken no jobs, in nanoseconds; 0: it takes them.
+func (m *Member) refuses(now int64) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.refusal.lasts(now)
+}
+
+// declines reports whether a message asks this member to lead, and its journal takes no jobs.
+func (m *Member) declines(message *raftpb.Message) bool {
+	if message.GetType() != raftpb.MsgTimeoutNow || m.refuses(m.opt.Now()) == 0 {
+		return false
+	}
+	m.opt.Logger.Warn("this member is asked to lead, and declines: its journal takes no jobs", "leader", message.GetFrom())
+	return true
 }
 
 // work does what the core wants done.
@@ -227,7 +287,7 @@ func (m *Member) Step(message *raftpb.Message) {
 		from := message.GetFrom()
 		m.heardOf(from, message)
 		m.takeBeacon(message)
-		if m.raft.partial && message.GetType() != raftpb.MsgHeartbeat {
+		if m.raft.partial && message.GetType() != raftpb.MsgHeartbeat || m.declines(message) {
 			return
 		}
 		if err := m.raft.core.Step(message); err != nil {
@@ -264,5 +324,5 @@ func (m *Member) journalSynced(at raftlog.Position) {
 	if applied := m.raft.core.Applied(); applied.Index < at.Index {
 		at = applied
 	}
-	m.disk.add(diskWork{cut: at, everywhere: m.raft.everywhere})
+	m.disk.add(diskWork{cut: at, everywhere: m.raft.everywhere, near: m.raft.near})
 }

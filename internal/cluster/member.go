@@ -58,7 +58,7 @@ type Options struct {
 	// connection for it: a proxy, or a firewall that rejects.
 	FastFailover bool
 
-	Keep int64         // bytes of Raft's log that are kept for members that are away; 0: 1 GiB
+	Keep int64         // bytes of Raft's log that are kept for members that are away, four times as much for those that catch up; 0: 1 GiB
 	Tick time.Duration // see core.Options; 0: 60 ms
 
 	// Now is a clock that goes on while the machine sleeps, never goes back and never shows 0, in nanoseconds. Nil: the system's.
@@ -124,22 +124,22 @@ type Member struct {
 
 	looped chan struct{} // closed when the raft loop has ended
 
-	mu       sync.Mutex
-	changed  sync.Cond  // of shared; with mu
-	shared   shared     // what the raft loop says
-	queue    applyQueue // from the raft loop to the turn
-	stuck    bool       // the journal does not take what is in it
-	refusing int64      // since when the journal has taken no jobs, on Options.Now; 0: it does
-	timed    bool       // a turn comes for it
-	target   target     // what Sync waits for
-	flushed  [][]byte   // entries up to target that are not proposed
-	pending  []flight   // what turns have flushed that is not committed, in order
-	weight   weight     // of pending
-	undone   bool       // in the office of the target the engine has done what may never be committed
-	lead     Leadership
-	watch    chan struct{} // closed at the next change of lead
-	err      error         // why the member has failed
-	closed   bool
+	mu      sync.Mutex
+	changed sync.Cond  // of shared; with mu
+	shared  shared     // what the raft loop says
+	queue   applyQueue // from the raft loop to the turn
+	stuck   bool       // the journal does not take what is in it
+	refusal refusal    // of jobs, by the journal
+	timed   bool       // a turn comes for it
+	target  target     // what Sync waits for
+	flushed [][]byte   // entries up to target that are not proposed
+	pending []flight   // what turns have flushed that is not committed, in order
+	weight  weight     // of pending
+	undone  bool       // in the office of the target the engine has done what may never be committed
+	lead    Leadership
+	watch   chan struct{} // closed at the next change of lead
+	err     error         // why the member has failed
+	closed  bool
 }
 
 // shared is what the raft loop tells the others.
@@ -181,7 +181,7 @@ func Open(o Options) (*Member, error) {
 	m.raft = raftState{peers: map[uint64]*peer{}, goals: map[uint64]uint64{}}
 	log, found, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
 	if err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
+		return nil, logError(err)
 	}
 	m.log = log
 	if err := m.open(found); err != nil {
@@ -194,7 +194,7 @@ func Open(o Options) (*Member, error) {
 func (m *Member) open(found raftlog.Found) error {
 	state := m.log.State()
 	if len(state.Members) == 0 {
-		return fmt.Errorf("cluster: %s has no members: the directory was not made by init or join", LogDir(m.opt.Dir))
+		return logIsGone(m.opt.Dir)
 	}
 	self := slices.IndexFunc(state.Members, func(k raftlog.Member) bool { return k.ID == m.opt.Self.ID })
 	if self < 0 {
@@ -213,6 +213,8 @@ func (m *Member) open(found raftlog.Found) error {
 		if err := m.removeJournal(); err != nil {
 			return err
 		}
+	} else if err := checkBeginning(m.opt.FS, m.opt.Dir, state.Cut); err != nil {
+		return err
 	}
 	eng, err := m.openJournal()
 	if err != nil {
@@ -227,7 +229,7 @@ func (m *Member) open(found raftlog.Found) error {
 	m.broker.Follow(true)
 	m.disk = newDisk(m)
 	m.raft.members, m.raft.numbers = state.Members, state.Numbers
-	m.opt.Transport.SetMembers(state.Members)
+	m.connect()
 	m.note()
 	m.done.Go(m.raftLoop)
 	m.done.Go(m.disk.run)
@@ -303,8 +305,8 @@ func (m *Member) openJournal() (*engine.Engine, error) {
 func (m *Member) startCore(found raftlog.Found) error {
 	mark := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
 	if cut := m.log.State().Cut; mark.Index < cut.Index {
-		if !m.raft.partial && (mark.Index > 0 || cut != begun) {
-			return fmt.Errorf("cluster: the journal has the entries up to %d, and the log begins after %d: this member must join again", mark.Index, cut.Index)
+		if err := journalIsBehind(mark, cut); err != nil && !m.raft.partial {
+			return err
 		}
 		mark = cut // what was there before the cluster, or will be there after a walk
 		m.turn.applied.Index, m.turn.applied.Term = cut.Index, cut.Term

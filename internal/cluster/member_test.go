@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -177,7 +178,7 @@ func (w *world) mishap(rng *rand.Rand) {
 	if m.member == nil {
 		return
 	}
-	switch rng.IntN(7) {
+	switch rng.IntN(11) {
 	case 0, 1:
 		m.kill(rng.IntN(2) == 0)
 		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond) // long enough that the others cut what it needs
@@ -199,16 +200,76 @@ func (w *world) mishap(rng *rand.Rand) {
 		l.Transfer(ctx, w.machines[rng.IntN(len(w.machines))].id) // it may be refused
 		cancel()
 	case 5: // all lose their power
+		w.lagged = max(w.lagged, -l.offset())
 		for _, o := range w.machines {
 			o.kill(true)
 		}
 		for _, o := range w.machines {
 			time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
-			o.boot()
+			if !o.gone {
+				o.boot()
+			}
 		}
 	case 6:
 		w.flap(rng)
+	case 7: // it stands still
+		release := make(chan struct{})
+		m.member.mail.post(func() { <-release })
+		time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		close(release)
+	case 8: // no file of its disk can become larger
+		m.trouble.fill(func(string) bool { return true })
+		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
+		m.trouble.fill(nil)
+	case 9:
+		w.exchange(m, rng.IntN(2) == 0)
+	case 10:
+		w.hang(m, rng)
 	}
+}
+
+// hang lets the disk of a machine hang for a while: its syncs, or writes. That machine or another one may be killed meanwhile.
+func (w *world) hang(m *machine, rng *rand.Rand) {
+	all := func(string) bool { return true }
+	end := m.trouble.hang([]func(name string) bool{nil, all, isOfJournal, isOfLog}[rng.IntN(4)])
+	time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
+	victim := m
+	switch rng.IntN(4) {
+	case 0:
+		victim = w.machines[rng.IntN(len(w.machines))]
+		fallthrough
+	case 1:
+		if victim.member != nil {
+			victim.kill(rng.IntN(2) == 0)
+			time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
+			victim.boot()
+		}
+	}
+	end()
+}
+
+// exchange lets another machine have a member in place of that of a machine, which is lost before.
+func (w *world) exchange(old *machine, lost bool) {
+	joiner := w.machine()
+	self := joiner.self()
+	if lost {
+		old.kill(true)
+		old.gone, self.Replaces = true, old.id
+		w.joinAs(joiner, self)
+		return
+	}
+	w.joinAs(joiner, self)
+	w.until("the member is removed", func() bool {
+		l := w.leader()
+		if l == old.member {
+			l.Transfer(w.t.Context(), joiner.id) // it may be declined at first
+			return false
+		}
+		err := l.Remove(w.t.Context(), old.id)
+		return err == nil || errors.Is(err, ErrNotMember)
+	})
+	w.removed(old)
+	old.gone = true
 }
 
 // flap cuts some ways for a short time, again and again.
@@ -233,7 +294,7 @@ func (w *world) flap(rng *rand.Rand) {
 func (w *world) recover() {
 	w.heal()
 	for _, m := range w.machines {
-		if m.member == nil {
+		if m.member == nil && !m.gone {
 			m.boot()
 		}
 	}

@@ -42,7 +42,7 @@ func (m *Member) tell() {
 	}
 }
 
-// announce lets all look again who watch. The caller holds mu.
+// announce wakes all watchers. The caller holds mu.
 func (m *Member) announce() {
 	close(m.watch)
 	m.watch = make(chan struct{})

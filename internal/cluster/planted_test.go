@@ -3,8 +3,10 @@ package cluster
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/catchup"
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
@@ -33,6 +36,7 @@ const (
 
 	forgottenPeer plant = "the hello of a disk that was rolled back is accepted"
 	hastyWalk     plant = "a leader's walk is not awaited"
+	endlessLease  plant = "the lease has no end"
 )
 
 var (
@@ -193,6 +197,7 @@ var adversaries = []struct {
 }{
 	{forgottenPeer, rollBack},
 	{hastyWalk, walkOverLeader},
+	{endlessLease, standStill},
 }
 
 // Without what prevents it, an adversary does harm; with it, it does none.
@@ -240,6 +245,56 @@ func rollBack(w *world) {
 	leader.boot()
 	time.Sleep(3 * time.Second)
 	old.kill(true)
+	w.audit()
+	w.close()
+}
+
+// standStill lets the leader's raft loop stand still, until another member leads and has deleted a job, and a worker asks the
+// old leader for that job.
+func standStill(w *world) {
+	w.grow(3)
+	time.Sleep(time.Second)
+	old := w.leader()
+	id, err := w.put(old, "tube0", engine.Spec{TTR: 60}, "deleted elsewhere")
+	w.must(err)
+	k := &worker{w: w}
+	if !k.begin() || k.member != old {
+		w.fatalf("the worker is not at the leader")
+	}
+	standing := make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(standing) })
+	defer goOn()
+	old.mail.post(func() { <-standing })
+	var next *Member
+	w.until("another one leads", func() bool {
+		for _, m := range w.machines {
+			if m.member != old && m.member.Lead().Office != 0 {
+				next = m.member
+			}
+		}
+		return next != nil
+	})
+	w.must(w.delete(next))
+	if w.plant == endlessLease {
+		old.mu.Lock()
+		old.shared.leased = math.MaxInt64
+		old.mu.Unlock()
+	}
+	done := make(chan struct{})
+	var got engine.Job
+	go func() {
+		defer close(done)
+		err = k.do(func(e *engine.Engine, now int64) { got, _ = e.Reserve(now, k.session, 0) })
+	}()
+	time.Sleep(time.Second)
+	goOn()
+	<-done
+	if err == nil && got.ID == id {
+		w.fatalf("job %d was handed out after it was deleted", id)
+	}
+	if !errors.Is(err, broker.ErrDeposed) {
+		w.fatalf("the worker at the old leader is told %v", err)
+	}
 	w.audit()
 	w.close()
 }

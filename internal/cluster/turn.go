@@ -72,6 +72,9 @@ func (m *Member) admit(kind engine.ChangeKind, tube string, body int) engine.Out
 	if m.turn.office == 0 {
 		return engine.Failed
 	}
+	if m.journaling.CompareAndSwap(0, m.opt.Now()) { // it may wait for another segment
+		defer m.journaling.Store(0)
+	}
 	return m.turn.journal.Admit(kind, tube, body)
 }
 
@@ -286,9 +289,10 @@ func (m *Member) reportRefusal() {
 	t.refuses = refuses
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.refusing = 0
-	if refuses {
-		m.refusing = m.opt.Now()
+	if now := m.opt.Now(); refuses {
+		m.refusal.begin(now)
+	} else {
+		m.refusal.end(now)
 	}
 }
 

@@ -302,7 +302,7 @@ func (m *Member) goOn(b *beginning) error {
 		return err
 	}
 	r.partial, r.members, r.numbers = false, b.members, b.numbers
-	m.opt.Transport.SetMembers(b.members)
+	m.connect()
 	m.acknowledge(b.at.Index)
 	return nil
 }
@@ -345,10 +345,12 @@ func (m *Member) donate(ctx context.Context, w io.Writer, d *catchup.Donor) erro
 // settled returns an entry from which on nothing can be lost that an engine has.
 func (m *Member) settled(walked *engine.Engine) (mark catchup.Mark, err error) {
 	t, same, decides := &m.turn, false, false
+	goesOn := m.resignIfStuck()
 	err = m.broker.Call(func(e *engine.Engine, _ int64) {
 		same = e == walked && t.isWhole()
 		mark, decides = catchup.Mark(t.applied), t.office != 0
 	})
+	goesOn()
 	switch {
 	case err != nil:
 		return mark, err
@@ -365,6 +367,26 @@ func (m *Member) settled(walked *engine.Engine) (mark catchup.Mark, err error) {
 		return mark, ErrStopped
 	}
 	return mark, nil
+}
+
+// settleTime is how long a walk over a leader's engine waits for anything to be committed.
+const settleTime = 2 * time.Second
+
+// resignIfStuck makes this member give up its office unless something is committed in settleTime, or goesOn is called. Without the
+// member that receives the walk there may be no majority, and that one acknowledges nothing before the walk has ended. An engine
+// without an office has only what is committed, so a walk over it waits for nobody.
+func (m *Member) resignIfStuck() (goesOn func() bool) {
+	var office, commit uint64
+	m.inLoop(func() { office, commit = m.raft.core.Office(), m.raft.core.Status().GetCommit() })
+	resign := func() {
+		c := m.raft.core
+		if office == 0 || c.Office() != office || c.Status().GetCommit() != commit {
+			return
+		}
+		m.opt.Logger.Warn("nothing is committed without the member that receives the queue: this one gives up what is not")
+		c.Resign()
+	}
+	return time.AfterFunc(settleTime, func() { m.mail.post(resign) }).Stop
 }
 
 // group returns who the members are after the last change of configuration that was applied, in the raft loop.

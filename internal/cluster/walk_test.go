@@ -78,8 +78,9 @@ func (w *world) single(m *machine, jobs int) {
 	b := broker.New(eng, broker.Options{Log: j})
 	for i := range jobs {
 		w.must(b.Call(func(e *engine.Engine, now int64) {
-			id, _ := e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60, Pri: 9}, fmt.Appendf(nil, "old job %d", i))
-			w.ledger.puts[id] = true
+			body := fmt.Sprintf("old job %d", i)
+			id, _ := e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60, Pri: 9}, []byte(body))
+			w.ledger.put(id, body)
 		}))
 	}
 	w.must(b.Close())
@@ -121,6 +122,47 @@ func lacksNothing(t *testing.T, index uint64) {
 	}
 	w.audit()
 	w.close()
+}
+
+// A member joins although more is written in the time that its walk takes than is kept for members that are away: the log is
+// kept for those that catch up.
+func TestWalkUnderLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		w.small()
+		w.opt.Journal.Sync = 20 * time.Millisecond // so often the log is cut
+		w.grow(2)
+		w.preload(20_000)
+		stop := w.write()
+		w.join(w.machine())
+		stop()
+		if n := w.logged("it receives the whole queue"); n != 1 {
+			t.Errorf("it has received the whole queue %d times", n)
+		}
+		w.audit()
+		w.close()
+	})
+}
+
+// write lets the log grow, and the queue not, until it is told to stop.
+func (w *world) write() (stop func()) {
+	l, done, stopped := w.leader(), make(chan struct{}), make(chan struct{})
+	body := make([]byte, 1700)
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(3 * time.Millisecond):
+			}
+			w.must(l.Broker().Call(func(e *engine.Engine, now int64) {
+				id, _ := e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60}, body)
+				e.DeleteJob(id)
+			}))
+		}
+	}()
+	return func() { close(done); <-stopped }
 }
 
 func (w *world) jobs() (n int64) {
@@ -198,6 +240,60 @@ func TestFromBackup(t *testing.T) {
 			})
 		}
 		stop()
+		w.audit()
+		w.close()
+	})
+}
+
+// leaveBehind cuts a machine off until the others, which clients use until stop is called, do not have any more what it needs.
+func (w *world) leaveBehind(lags *machine) (stop func()) {
+	w.part(lags)
+	stop = w.load(3)
+	last := lags.member.log.Last().Index
+	w.until("what it needs is cut", func() bool {
+		return !slices.ContainsFunc(w.machines, func(m *machine) bool { return m != lags && m.member.log.State().Cut.Index <= last })
+	})
+	return stop
+}
+
+// A leader has done what is not committed when the only other member that is left needs a walk: it gives that up, since that member
+// acknowledges nothing before it has received the queue.
+func TestWalkWithoutMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		w.small()
+		w.grow(3)
+		l := w.machineOf(w.leader())
+		lags, third := w.machines[l.id%3], w.machines[(l.id+1)%3]
+		stop := w.leaveBehind(lags)
+		third.kill(false)
+		w.heal()
+		before := w.acknowledged()
+		w.until("puts go on", func() bool { return w.acknowledged() > before+100 })
+		stop()
+		third.boot()
+		w.audit()
+		w.close()
+	})
+}
+
+// When the leader dies while a member lacks entries that are cut, and no other is left, the next leader sends the queue before it is in
+// office: without that member nobody has a majority.
+func TestWalkBeforeOffice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		w.small()
+		w.grow(3)
+		l := w.machineOf(w.leader())
+		stop := w.leaveBehind(w.machines[l.id%3])
+		stop()
+		l.kill(false)
+		w.heal()
+		w.leader()
+		if n := w.logged("it receives the whole queue"); n != 1 {
+			t.Errorf("it has received the whole queue %d times", n)
+		}
+		l.boot()
 		w.audit()
 		w.close()
 	})

@@ -25,6 +25,7 @@ type worker struct {
 	rng     *rand.Rand
 	member  *Member
 	office  uint64
+	term    uint64
 	session *engine.Session
 	waits   bool // owned by the turn
 }
@@ -37,7 +38,7 @@ var errOffice = errors.New("the session's office is over")
 
 // do executes a verb of the session.
 func (k *worker) do(f verb) error {
-	err := errOffice
+	err, began := errOffice, time.Since(k.w.start)
 	if failed := k.member.Broker().NewCaller(verb(func(e *engine.Engine, now int64) {
 		if k.member.turn.office == k.office { // who was deposed closes its clients before another office begins
 			err = nil
@@ -49,6 +50,11 @@ func (k *worker) do(f verb) error {
 	if errors.Is(err, errOffice) || errors.Is(err, broker.ErrDeposed) {
 		k.session = nil
 	}
+	if err == nil {
+		k.w.mu.Lock()
+		defer k.w.mu.Unlock()
+		k.w.ledger.answered(k.term, began, time.Since(k.w.start))
+	}
 	return err
 }
 
@@ -57,7 +63,8 @@ func (k *worker) begin() bool {
 	if k.member = k.w.whoLeads(); k.member == nil {
 		return false
 	}
-	k.office = k.member.Lead().Office
+	lead := k.member.Lead()
+	k.office, k.term = lead.Office, lead.Term
 	return k.do(func(e *engine.Engine, _ int64) {
 		k.session, k.waits = e.Open(k), false
 		for n := range 3 {

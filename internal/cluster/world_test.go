@@ -40,11 +40,12 @@ type world struct {
 	cut      map[[2]uint64]bool // the way from one to another is cut
 	ledger   ledger
 	plant    plant
-	offOf    uint64 // the clock of this machine is wrong
-	stop     func() // ends the load; nil: there is none
-	walked   func() // a member has sent a walk; nil: nobody wants to know
-	refusals bool   // a machine refuses connections when its process is dead
-	patient  bool   // connections outlive short cuts
+	offOf    uint64        // the clock of this machine is wrong
+	lagged   time.Duration // how far the cluster's time was behind when all lost their power: their clocks make up for it
+	stop     func()        // ends the load; nil: there is none
+	walked   func()        // a member has sent a walk; nil: nobody wants to know
+	refusals bool          // a machine refuses connections when its process is dead
+	patient  bool          // connections outlive short cuts
 
 	logMu sync.Mutex // not mu: a member may log while it is asked something under mu
 	log   strings.Builder
@@ -63,6 +64,7 @@ type machine struct {
 	ways   map[uint64]*way // to other machines
 	peers  []uint64        // those that it connects to
 
+	gone    bool         // its member was removed
 	deposed atomic.Int32 // how often its clients were closed
 	trouble trouble
 }
@@ -123,6 +125,8 @@ func (w *world) machine() *machine {
 	if m.id == w.offOf {
 		m.off = time.Duration(w.rng.Int64N(int64(48*time.Hour))) - 24*time.Hour
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.machines = append(w.machines, m)
 	return m
 }
@@ -166,8 +170,16 @@ func (m *machine) self() raftlog.Member {
 // join adds a machine to the cluster, and waits until it is a voter.
 func (w *world) join(m *machine) {
 	w.t.Helper()
-	l := w.leader()
-	w.must(l.Add(w.t.Context(), m.self()))
+	w.joinAs(m, m.self())
+}
+
+func (w *world) joinAs(m *machine, self raftlog.Member) {
+	w.t.Helper()
+	var l *Member
+	w.until("the member is added", func() bool {
+		l = w.leader()
+		return l.Add(w.t.Context(), self) == nil
+	})
 	w.must(Join(m.disk, dir, l.Group()))
 	m.boot()
 	w.until("the member is a voter", func() bool { return w.roleOf(m.id) == status.Voter })
@@ -447,6 +459,7 @@ func (m *machine) kill(power bool) {
 	m.disk.Cut() // nothing that the process does from now on is on the disk of the next one
 	m.disk = m.disk.Crash(luck)
 	w.mu.Unlock()
+	m.trouble.goOn() // nothing waits for the disk any more
 	if member != nil {
 		w.refuse(m, member.Lead().Term)
 		member.Close() // of its goroutines; its disk is not that of the machine any more
@@ -532,10 +545,15 @@ type ledger struct {
 	tried         map[uint64]bool // a delete may have happened
 	at            map[uint64]time.Duration
 	due           map[uint64]time.Duration // not before then is the job ready
+	bodies        map[uint64]string
+
+	term   uint64        // the highest in which a worker was answered
+	termAt time.Duration // when it was for the first time
+	wrong  string        // what was found to be wrong; empty: nothing was
 }
 
 func newLedger() ledger {
-	return ledger{puts: map[uint64]bool{}, deletes: map[uint64]bool{}, tried: map[uint64]bool{}, at: map[uint64]time.Duration{}, due: map[uint64]time.Duration{}}
+	return ledger{bodies: map[uint64]string{}, puts: map[uint64]bool{}, deletes: map[uint64]bool{}, tried: map[uint64]bool{}, at: map[uint64]time.Duration{}, due: map[uint64]time.Duration{}}
 }
 
 // put puts a job at a member, and reports whether that was acknowledged.
@@ -550,12 +568,31 @@ func (w *world) put(m *Member, tube string, spec engine.Spec, body string) (id u
 	if err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.ledger.puts[id], w.ledger.at[id] = true, time.Since(w.start)
+		w.ledger.put(id, body)
+		w.ledger.at[id] = time.Since(w.start)
 		if tube == laterTube {
 			w.ledger.due[id] = began + time.Duration(spec.Delay)*time.Second
 		}
 	}
 	return id, err
+}
+
+// put notes a put that was acknowledged.
+func (l *ledger) put(id uint64, body string) {
+	if l.puts[id] {
+		l.wrong = fmt.Sprintf("id %d was given to %q and to %q", id, l.bodies[id], body)
+	}
+	l.puts[id], l.bodies[id] = true, body
+}
+
+// answered notes that what a worker began at some time was answered in a term: none that is begun later is in an earlier one.
+func (l *ledger) answered(term uint64, began, now time.Duration) {
+	switch {
+	case term > l.term:
+		l.term, l.termAt = term, now
+	case term < l.term && began > l.termAt:
+		l.wrong = fmt.Sprintf("what was begun at %v was answered in term %d, and at %v somebody was answered in term %d", began, term, l.termAt, l.term)
+	}
 }
 
 // laterTube has jobs with delays that nobody kicks or reserves.
@@ -567,14 +604,19 @@ func (w *world) preload(jobs int) {
 	for n := 0; n < jobs; n += turn {
 		w.must(w.leader().Broker().Call(func(e *engine.Engine, now int64) {
 			for i := range turn {
-				id, _ := e.PutInto(now, []byte("old"), engine.Spec{TTR: 60}, fmt.Appendf(nil, "old job %d", n+i))
-				w.ledger.puts[id] = true
+				body := fmt.Sprintf("old job %d", n+i)
+				id, _ := e.PutInto(now, []byte("old"), engine.Spec{TTR: 60}, []byte(body))
+				w.ledger.put(id, body)
 			}
 		}))
 	}
 }
 
-// checkDelays checks that no delay has ended too soon. The times of members differ by some milliseconds.
+// behind is how far the time of a member may be behind: it goes a sixteenth slower while it hears late from the leader, for the
+// seconds that a mishap lasts.
+const behind = 250 * time.Millisecond
+
+// checkDelays checks that no delay has ended too soon.
 func (w *world) checkDelays() {
 	l := w.leader()
 	w.mu.Lock()
@@ -583,7 +625,7 @@ func (w *world) checkDelays() {
 	var early string
 	l.Broker().Look(func(e *engine.Engine, _ int64) {
 		for id, at := range due {
-			if c, ok := e.Snapshot(id); ok && c.State == engine.Ready && time.Since(w.start) < at-100*time.Millisecond {
+			if c, ok := e.Snapshot(id); ok && c.State == engine.Ready && time.Since(w.start) < at-behind-w.lagged {
 				early = fmt.Sprintf("job %d is ready at member %d %v too soon", id, l.opt.Self.ID, at-time.Since(w.start))
 			}
 		}
@@ -709,8 +751,15 @@ func (m *machine) check() {
 	var err error
 	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
 		err = errors.Join(e.Check(), m.member.turn.journal.Check())
+		if w.ledger.wrong != "" {
+			err = errors.Join(err, errors.New(w.ledger.wrong))
+		}
 		for id := range w.ledger.puts {
-			if _, ok := e.Snapshot(id); !ok && !w.ledger.tried[id] {
+			c, ok := e.Snapshot(id)
+			if body := w.ledger.bodies[id]; ok && string(c.Body) != body {
+				err = errors.Join(err, fmt.Errorf("job %d has the body %q, and was put with %q", id, c.Body, body))
+			}
+			if !ok && !w.ledger.tried[id] {
 				err = errors.Join(err, fmt.Errorf("job %d was acknowledged at %d ms, and is gone", id, w.ledger.at[id].Milliseconds()))
 			}
 		}

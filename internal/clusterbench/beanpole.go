@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/bench"
@@ -20,12 +21,14 @@ import (
 type process struct {
 	*bench.Process
 	program, dir string
+	flags        []string // besides those of its addresses and directory
 }
 
 // start starts the process, in place of one that was killed, and returns when it answers clients.
 func (p *process) start(ctx context.Context) (err error) {
 	p.stop()
-	server := bench.Server{Command: []string{p.program, "-l", "127.0.0.1", "-p", "{port}", "-b", "{dir}"}}
+	command := []string{p.program, "-l", "127.0.0.1", "-p", "{port}", "-b", "{dir}"}
+	server := bench.Server{Command: append(command, p.flags...)}
 	p.Process, err = server.Start(ctx, p.dir)
 	return err
 }
@@ -35,6 +38,14 @@ func (p *process) stop() {
 		p.Process.Stop()
 	}
 }
+
+// crash ends the process at once.
+func (p *process) crash() error { return p.Kill() }
+
+// freeze lets the process stand still, as a paused virtual machine does; thaw lets it go on.
+func (p *process) freeze() error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
+
+func (p *process) thaw(context.Context) error { return syscall.Kill(p.PID, syscall.SIGCONT) }
 
 // pause waits a little.
 func pause(ctx context.Context) error {
@@ -92,14 +103,20 @@ type cluster struct {
 	ports   ports    // of listen
 }
 
-func startCluster(ctx context.Context, program, dir string) (*cluster, error) {
+// startCluster starts a cluster whose members have some flags besides.
+func startCluster(ctx context.Context, program, dir string, flags ...string) (*cluster, error) {
 	c, err := newCluster(program, dir)
-	if err == nil {
-		if err = c.form(ctx); err != nil {
-			c.stop()
-		}
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	for _, m := range c.members {
+		m.flags = flags
+	}
+	if err := c.form(ctx); err != nil {
+		c.stop()
+		return nil, err
+	}
+	return c, nil
 }
 
 // newCluster returns a cluster of which nothing runs yet.

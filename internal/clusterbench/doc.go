@@ -14,13 +14,18 @@
 // goroutines: that generator takes more of the processors. The stream is a work queue with three replicas,
 // its clients are at its leader.
 //
-// With -kills N it kills the leader of the cluster N times instead, and prints for how long a client that puts one job
-// after the other, and looks for the new leader by itself, had no answer.
+// With -gaps N it takes the leader away N times in each of some ways instead, and prints for how long a client that puts one job
+// after the other, and goes to another member by itself, had no answer. A leader that is killed ends its client's connection, so that
+// client is the leader's own. One that stands still does not, and how long its own clients wait is theirs to say:
+// there the client is that of a follower.
 //
 // With -joins N it lets a follower join again N times instead, as a new member with nothing, while clients put jobs at the leader of a
 // queue that has -jobs jobs. It gets them by a walk over another member's engine, because the first was a single server that had
 // them. It prints the clients' rate before, from the start of the new member until it votes, and after. So there are three
 // processes all the time: on one machine another one would take some of the processors from the others for good.
+//
+// With -memory N it puts -jobs jobs at a single server and at the leader of a cluster instead, N times, each time with new processes,
+// and prints the resident memory of each when all members have all jobs.
 //
 // It is a module of its own, so that nobody else needs NATS.
 package main

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/bench"
@@ -11,65 +13,114 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// measureGaps kills the leader again and again, and prints for how long a client had no answer.
-func (opt *options) measureGaps(ctx context.Context, w io.Writer, c *cluster) error {
-	var gaps []float64
-	for range opt.kills {
-		gap, err := opt.measureGap(ctx, c)
-		if err != nil {
-			return err
-		}
-		gaps = append(gaps, float64(gap))
+// A loss is a way in which a cluster loses its leader, and gets that member back.
+type loss struct {
+	name     string
+	flags    []string // of all members
+	follower bool     // the client is one of a follower, and not of the leader
+	take     func(*process) error
+	giveBack func(*process, context.Context) error
+	aim      time.Duration // no gap is to be longer
+}
+
+func losses() []loss {
+	return []loss{
+		{"killed (`kill -9`)", nil, false, (*process).crash, (*process).start, 300 * time.Millisecond},
+		{"killed, with `--cluster-fast-failover=false`", []string{"--cluster-fast-failover=false"}, false, (*process).crash, (*process).start, 2 * time.Second},
+		{"stopped (`SIGSTOP`)", nil, true, (*process).freeze, (*process).thaw, 1500 * time.Millisecond},
 	}
-	s := bench.NewSpread(gaps)
-	fmt.Fprintf(w, "The leader killed %d times: a client that looks for the new one has no answer for %s (median), %s at most.\n",
-		opt.kills, load.Nanoseconds.Format(s.Median), load.Nanoseconds.Format(s.Max))
+}
+
+// measureGaps takes the leader away again and again, and prints for how long a client had no answer.
+func (opt *options) measureGaps(ctx context.Context, w io.Writer, dir string) error {
+	fmt.Fprintf(w, "For how long a client that puts one job after the other has no answer when the leader goes, %d times each.\n\n", opt.gaps)
+	fmt.Fprint(w, "| the leader is | the client is at | median | shortest | longest | aim for the longest |\n|---|---|--:|--:|--:|--:|\n")
+	for i, l := range losses() {
+		gaps, err := opt.gapsOf(ctx, filepath.Join(dir, fmt.Sprint("gaps", i)), &l)
+		if err != nil {
+			return fmt.Errorf("the leader is %s: %w", l.name, err)
+		}
+		l.print(w, gaps)
+	}
+	fmt.Fprintln(w)
 	return nil
 }
 
-// grownUp is how old members are at least when the leader is killed: in its first 0.6 s none votes.
+// print prints the row of a loss.
+func (l *loss) print(w io.Writer, gaps []float64) {
+	s, at := bench.NewSpread(gaps), "the leader"
+	if l.follower {
+		at = "a follower"
+	}
+	fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", l.name, at,
+		load.Nanoseconds.Format(s.Median), load.Nanoseconds.Format(s.Min), load.Nanoseconds.Format(s.Max), load.Nanoseconds.Format(float64(l.aim)))
+}
+
+// gapsOf measures the gaps of a loss, at a cluster of its own.
+func (opt *options) gapsOf(ctx context.Context, dir string, l *loss) (gaps []float64, err error) {
+	c, err := startCluster(ctx, opt.program, dir, l.flags...)
+	if err != nil {
+		return nil, err
+	}
+	defer c.stop()
+	for range opt.gaps {
+		gap, err := opt.measureGap(ctx, c, l)
+		if err != nil {
+			return nil, err
+		}
+		gaps = append(gaps, float64(gap))
+	}
+	return gaps, nil
+}
+
+// grownUp is how old members are at least when the leader goes: in its first 0.6 s none votes.
 const grownUp = 2 * time.Second
 
-// measureGap kills the leader once, and starts it again.
-func (opt *options) measureGap(ctx context.Context, c *cluster) (gap time.Duration, err error) {
+// measureGap takes the leader away once, and gives it back.
+func (opt *options) measureGap(ctx context.Context, c *cluster, l *loss) (gap time.Duration, err error) {
+	time.Sleep(grownUp)
 	leader, _ := c.look(ctx)
 	if leader < 0 {
-		return 0, fmt.Errorf("the cluster has no leader")
+		return 0, errors.New("the cluster has no leader")
 	}
-	time.Sleep(grownUp)
-	s := seeker{cluster: c, next: leader, job: wire.AppendPut(nil, 0, 0, 60, make([]byte, opt.body))}
+	s := seeker{cluster: c, victim: leader, next: leader, job: wire.AppendPut(nil, 0, 0, 60, make([]byte, opt.body))}
+	if l.follower {
+		s.turnAway()
+	}
+	defer s.hangUp()
 	for range 10 {
 		if err := s.put(ctx); err != nil {
 			return 0, err
 		}
 	}
-	killed := make(chan error, 1)
-	go func() { killed <- c.members[leader].Kill() }()
+	s.lost = 0 // a follower may not have known yet who leads
+	taken := make(chan error, 1)
+	go func() { taken <- l.take(c.members[leader]) }()
 	last := time.Now()
 	for s.lost == 0 {
 		if err := s.put(ctx); err != nil {
-			return 0, err
+			return 0, errors.Join(err, <-taken)
 		}
 		now := time.Now()
 		gap, last = max(gap, now.Sub(last)), now
 	}
-	s.hangUp()
-	if err := <-killed; err != nil {
+	if err := <-taken; err != nil {
 		return 0, err
 	}
-	if err := c.members[leader].start(ctx); err != nil {
+	if err := l.giveBack(c.members[leader], ctx); err != nil {
 		return 0, err
 	}
 	return gap, c.settle(ctx, members)
 }
 
-// A seeker is a client that looks for a server by itself.
+// A seeker is a client that goes to another member by itself, but never back to the victim.
 type seeker struct {
 	*cluster
-	next int // the member to try
-	job  []byte
-	lost int // how many connections
-	d    *load.Dialog
+	victim int // the member that goes
+	next   int // the one to try
+	job    []byte
+	lost   int // how many connections
+	d      *load.Dialog
 }
 
 // put puts one job, wherever that works.
@@ -78,7 +129,7 @@ func (s *seeker) put(ctx context.Context) error {
 		if s.d == nil {
 			d, err := load.Dial(ctx, s.members[s.next].Addr)
 			if err != nil {
-				s.next = (s.next + 1) % members
+				s.turnAway()
 				time.Sleep(time.Millisecond)
 				continue
 			}
@@ -89,9 +140,17 @@ func (s *seeker) put(ctx context.Context) error {
 		}
 		s.hangUp()
 		s.lost++
-		s.next = (s.next + 1) % members
+		s.turnAway()
 	}
 	return ctx.Err()
+}
+
+// turnAway chooses another member.
+func (s *seeker) turnAway() {
+	s.next = (s.next + 1) % members
+	if s.next == s.victim {
+		s.next = (s.next + 1) % members
+	}
 }
 
 func (s *seeker) hangUp() {

@@ -69,7 +69,12 @@ func (opt *options) fill(ctx context.Context, p *process) error {
 		return err
 	}
 	defer p.stop()
-	_, err := load.Run(ctx, load.Options{Addr: p.Addr, Mix: load.Put, Tube: "backlog", Connections: 8, InFlight: 64, BodySize: opt.body, Ops: int64(opt.jobs)})
+	return opt.pile(ctx, p.Addr)
+}
+
+// pile puts the jobs at an address.
+func (opt *options) pile(ctx context.Context, addr string) error {
+	_, err := load.Run(ctx, load.Options{Addr: addr, Mix: load.Put, Tube: "backlog", Connections: 8, InFlight: 64, BodySize: opt.body, Ops: int64(opt.jobs)})
 	return err
 }
 

@@ -24,7 +24,8 @@ type options struct {
 	duration    time.Duration
 	connections []int
 	body        int
-	kills       int
+	gaps        int
+	memory      int
 	joins       int
 	jobs        int
 	save        string // file
@@ -44,9 +45,10 @@ func main() {
 	flag.DurationVar(&opt.duration, "duration", 2*time.Second, "measure each load for this `TIME`")
 	flag.IntVar(&opt.body, "body", 256, "`BYTES` in the body of a job")
 	flag.StringVar(&opt.save, "save", "", "write the figures to this `FILE` besides, as JSON: charts are drawn from that")
-	flag.IntVar(&opt.kills, "kills", 0, "kill the leader `N` times instead, and measure the gaps")
+	flag.IntVar(&opt.gaps, "gaps", 0, "take the leader away `N` times in each of some ways instead, and measure for how long a client has no answer")
+	flag.IntVar(&opt.memory, "memory", 0, "measure `N` times instead what memory the jobs take")
 	flag.IntVar(&opt.joins, "joins", 0, "let a member join again `N` times instead, and measure what that costs the clients at the leader")
-	flag.IntVar(&opt.jobs, "jobs", 500_000, "how many `JOBS` a member that joins has to catch up with")
+	flag.IntVar(&opt.jobs, "jobs", 500_000, "how many `JOBS` a member that joins has to catch up with, or take memory")
 	flag.Func("connections", "`NUMBERS` of connections, with commas between them (1,64,500)", func(s string) error {
 		opt.connections = nil
 		for word := range strings.SplitSeq(s, ",") {
@@ -59,7 +61,7 @@ func main() {
 		return nil
 	})
 	flag.Parse()
-	if flag.NArg() > 0 || opt.rounds < 1 || opt.duration <= 0 || opt.kills < 0 || opt.joins < 0 || opt.jobs < 0 {
+	if flag.NArg() > 0 || opt.rounds < 1 || opt.duration <= 0 || opt.gaps < 0 || opt.memory < 0 || opt.joins < 0 || opt.jobs < 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -77,17 +79,19 @@ func (opt *options) run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if opt.joins > 0 {
+	switch {
+	case opt.joins > 0:
 		return opt.measureJoins(ctx, w, filepath.Join(dir, "cluster"))
+	case opt.gaps > 0:
+		return opt.measureGaps(ctx, w, dir)
+	case opt.memory > 0:
+		return opt.measureMemory(ctx, w, dir)
 	}
 	cluster, err := startCluster(ctx, opt.program, filepath.Join(dir, "cluster"))
 	if err != nil {
 		return err
 	}
 	defer cluster.stop()
-	if opt.kills > 0 {
-		return opt.measureGaps(ctx, w, cluster)
-	}
 	single, err := startSingle(ctx, opt.program, filepath.Join(dir, "single"))
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@
 //
 // A life begins with a start on the journal of the one before, with options
 // of its own, drawn at random. First an audit asks for every job that a client ever got an answer about
-// (audit_test.go). Then clients come and go (client_test.go, commands_test.go)
-// and faults happen (faults_test.go): the process is stopped and continued, calls
+// (audit_linux_test.go). Then clients come and go (client_linux_test.go, commands_linux_test.go)
+// and faults happen (faults_linux_test.go): the process is stopped and continued, calls
 // on files fail (strace injects that), the disk is filled (if a tmpfs can be
 // mounted), descriptors run out, connections are left half way. Some lives end
 // with a look whether descriptors and memory have come back. All end with a
@@ -21,7 +21,7 @@
 // # The ledger
 //
 // It knows of each job what may be true: the states and priorities that it may
-// be found with (ledger_test.go). A command widens that when it is sent, and its
+// be found with (ledger_linux_test.go). A command widens that when it is sent, and its
 // reply narrows it down to one, if no other command has meanwhile been under way
 // for the same job. A command that was lost with its connection may still be
 // executed until the process has ended. So there are no false alarms, and few
@@ -37,15 +37,15 @@
 //     come only in lives that have seen a fault of their kind, and puts are taken
 //     again when that is over;
 //   - a server whose socket is held open while it restarts refuses no connection
-//     (restart_test.go, with a ledger of its own);
+//     (restart_linux_test.go, with a ledger of its own);
 //   - the process does not end by itself, and its log has no panic.
 //
 // # A cluster
 //
-// TestCluster runs three members, with clients that use any of them, while faults happen (cluster_faults_test.go): members
+// TestCluster runs three members, with clients that use any of them, while faults happen (cluster_faults_linux_test.go): members
 // are killed, stopped, restarted, removed and replaced, the network between them is parted, their disks hang, fail and
 // fill up. Afterwards the history of each job is held against that of one queue, by
-// porcupine (cluster_history_test.go): what was acknowledged has happened, once, and what was not answered may
+// porcupine (cluster_history_linux_test.go): what was acknowledged has happened, once, and what was not answered may
 // have happened at any time after it was sent. The members' journals must have the same jobs in the end.
 //
 //	make cluster-soak ROUNDS=50
@@ -53,7 +53,7 @@
 //	make cluster-soak OLD=/usr/bin/beanpole              also members that change to another version and back
 //
 // Where the system permits it the test runs in namespaces of its own, in which each member has a network to itself
-// (cluster_network_test.go). Root is not needed for that, but programs: ip, nsenter and strace. Faults
+// (cluster_network_linux_test.go). Root is not needed for that, but programs: ip, nsenter and strace. Faults
 // that are not possible are left out, and the test says why.
 //
 // # Seeds
@@ -61,5 +61,5 @@
 // A seed draws options, clients, commands and faults. The processes and the
 // network do as they like, so a seed repeats the kind of a run and not the run.
 //
-// Start reading at soak_test.go.
+// Start reading at soak_linux_test.go.
 package soak

@@ -32,6 +32,25 @@ var adversaries = []struct {
 		w.putAt(others)
 		w.readAt(old)
 	}},
+	{"a lease after a transfer", func(w *world, old *member, others []*member) {
+		// The other member is told to stand only when the leader has given the transfer up, and leads on.
+		var late *raftpb.Message
+		w.hold = func(_ *member, msg *raftpb.Message) bool {
+			if msg.GetType() == raftpb.MsgTimeoutNow {
+				late = msg
+			}
+			return msg == late
+		}
+		old.core.Transfer(others[0].id)
+		old.work()
+		w.run(w.now + 2*second)
+		for _, o := range others {
+			w.cut[[2]int{int(o.id), int(old.id)}] = true
+		}
+		others[0].do(0, func() { others[0].core.Step(late) })
+		w.putAt(others)
+		w.readAt(old)
+	}},
 	{"a vote just after a start", func(w *world, old *member, others []*member) {
 		// One member hears no leader for long, but the other one does, and votes for nobody. That
 		// one forgets the leader in a restart.

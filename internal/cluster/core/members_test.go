@@ -113,7 +113,11 @@ func changing(t *testing.T, seed uint64, p plant) *world {
 // who they are.
 func TestMembers(t *testing.T) {
 	changes, acknowledged := 0, 0
-	for seed := uint64(1); seed <= *memberSeedsFlag; seed++ {
+	first, last := uint64(1), *memberSeedsFlag
+	if *seedFlag != 0 {
+		first, last = *seedFlag, *seedFlag
+	}
+	for seed := first; seed <= last; seed++ {
 		w := changing(t, seed, "")
 		if w.wrong != "" {
 			t.Fatalf("seed %d: %s\n%v", seed, w.wrong, w)

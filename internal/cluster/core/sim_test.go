@@ -469,6 +469,10 @@ func (m *member) leased() bool {
 		return true
 	case "a lease during a transfer":
 		m.core.lease.none = 0
+	case "a lease after a transfer":
+		if m.core.Status().LeadTransferee == 0 {
+			m.core.lease.none = 0
+		}
 	}
 	return m.core.Leased(m.clock())
 }

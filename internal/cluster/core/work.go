@@ -149,8 +149,8 @@ func (c *Core) look() {
 	c.openGate()
 }
 
-// logger gives what Raft says to a slog.Logger. Raft says much that is of interest only to who
-// looks for a mistake in it.
+// logger gives what Raft says to a slog.Logger. Raft says much that is of interest only to a
+// person who debugs it.
 type logger struct{ to *slog.Logger }
 
 func (l logger) Debug(v ...any)                   {}

@@ -58,7 +58,7 @@ func Exists(dir string) (bool, error) {
 	return false, nil
 }
 
-// Open reads the directory of a member; the error wraps ErrNone if it is not one.
+// Open reads the directory of a member; the error wraps ErrNone if it is not one, and says what to do if it is damaged.
 func Open(dir string) (*Directory, error) {
 	is, err := Exists(dir)
 	if err != nil {
@@ -68,28 +68,36 @@ func Open(dir string) (*Directory, error) {
 		return nil, fmt.Errorf("directory %s: %w (see: beanpole cluster --help)", dir, ErrNone)
 	}
 	d := &Directory{dir: dir}
+	if err := d.read(); errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	} else if err != nil {
+		return nil, fmt.Errorf("directory %s: %w (if it is damaged: beanpole cluster remove the member at another one, empty the directory, and join)", d.path(""), err)
+	}
+	return d, nil
+}
+
+// read reads who the member is, and its credentials.
+func (d *Directory) read() error {
 	text, err := os.ReadFile(d.path(memberFile))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := json.Unmarshal(text, &d.Member); err != nil {
-		return nil, fmt.Errorf("%s: %w", d.path(memberFile), err)
+		return fmt.Errorf("%s: %w", memberFile, err)
 	}
 	if d.ID == 0 || d.Cluster == "" || d.Listen == "" {
-		return nil, fmt.Errorf("%s: it has no id, cluster or listen", d.path(memberFile))
+		return fmt.Errorf("%s: it has no id, cluster or listen", memberFile)
 	}
 	var b Bundle
 	for name, to := range b.files() {
 		text, err := os.ReadFile(d.path(name))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		*to = string(text)
 	}
-	if d.Credentials, err = b.Credentials(d.Cluster, d.ID); err != nil {
-		return nil, fmt.Errorf("directory %s: %w", filepath.Join(dir, sub), err)
-	}
-	return d, nil
+	d.Credentials, err = b.Credentials(d.Cluster, d.ID)
+	return err
 }
 
 // files returns the parts of a bundle by the names of their files.
@@ -205,12 +213,15 @@ func (d *Directory) Refound(c *Credentials) error {
 	return d.Finish()
 }
 
-// Remove makes the directory that of a single server again: only the journal stays.
+// Remove makes the directory that of a single server again: only the journal stays, and what root has written to it is the owner's.
 func (d *Directory) Remove() error {
 	if err := os.Remove(d.path(memberFile)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(d.path("")); err != nil {
+		return err
+	}
+	if err := d.own(); err != nil {
 		return err
 	}
 	return syncDirs(d.dir)
@@ -221,7 +232,7 @@ func (d *Directory) Log() string { return d.path(logDir) }
 
 func (d *Directory) path(name string) string { return filepath.Join(d.dir, sub, name) }
 
-// own gives all files below DIR to the owner of DIR, if root has made them.
+// own gives all files below DIR to the owner of DIR, if root has made them. A server may remove some meanwhile.
 func (d *Directory) own() error {
 	info, err := os.Stat(d.dir)
 	if err != nil {
@@ -237,10 +248,13 @@ func (d *Directory) own() error {
 	}
 	defer root.Close()
 	return fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+		if err == nil {
+			err = root.Lchown(path, int(st.Uid), int(st.Gid))
 		}
-		return root.Lchown(path, int(st.Uid), int(st.Gid))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
 	})
 }
 

@@ -90,8 +90,8 @@ func (d *Directory) forgetTokens(now time.Time) error {
 	for _, e := range entries {
 		name := filepath.Join(d.path(tokensDir), e.Name())
 		text, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // somebody has redeemed it
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue // somebody has redeemed it, or root is just making it
 		}
 		if err != nil {
 			return fmt.Errorf("directory: %w", err)

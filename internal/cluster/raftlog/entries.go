@@ -188,7 +188,7 @@ func (l *Log) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	first := l.firstRecent()
 	older, err := l.read(lo, min(hi, first), maxSize)
 	if err != nil {
-		return nil, err
+		return nil, &ReadError{err}
 	}
 	if lo+uint64(len(older)) == first && hi > first {
 		older = append(older, entriesOf(l.newest[:hi-first])...)
@@ -244,6 +244,12 @@ func limited(entries []*raftpb.Entry, maxSize uint64) []*raftpb.Entry {
 
 // sizeOf returns about how many bytes an entry has.
 func sizeOf(e *raftpb.Entry) uint64 { return uint64(len(e.GetData())) + 24 }
+
+// A ReadError is that of entries which the log has, and that cannot be read. Raft's core panics with it.
+type ReadError struct{ err error }
+
+func (e *ReadError) Error() string { return e.err.Error() }
+func (e *ReadError) Unwrap() error { return e.err }
 
 // read reads the entries from lo to before hi from sealed segments, and stops when it has
 // maxSize bytes.

@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,7 +29,7 @@ type Log struct {
 
 	// owner is held by who writes, while the disk works, too, and mu besides for each change of what is in memory. So
 	// whoever has either may read that, and those who have mu only never wait for the disk.
-	owner   sync.Mutex // over the wal, but for its syncs, and scratch
+	owner   vfs.WorkLock // over the wal, but for its syncs, and scratch
 	wal     *wal.Log
 	scratch []byte
 
@@ -86,7 +87,7 @@ type Found struct {
 // Open opens the log in a directory, which must exist, or begins one.
 // Damage is a [*wal.CorruptError].
 func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
-	l := &Log{recent: opt.Recent}
+	l := &Log{recent: opt.Recent, owner: vfs.NewWorkLock()}
 	if l.recent == 0 {
 		l.recent = defaultRecent
 	}
@@ -102,7 +103,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
 	}
 	report, err := wal.Replay(l.wal, decodeBlock, l.restore)
 	if err == nil && len(l.terms) > 0 && l.terms[0].Index > l.state.Cut.Index+1 {
-		err = fmt.Errorf("%w: the entries from %d to %d are missing", errRecord, l.state.Cut.Index+1, l.terms[0].Index-1)
+		err = fmt.Errorf("%w: those from %d to %d", errMissing, l.state.Cut.Index+1, l.terms[0].Index-1)
 	}
 	if err != nil {
 		l.wal.Close()
@@ -115,6 +116,13 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
 	l.forget()
 	return l, found, nil
 }
+
+// IsDamage reports whether an error of Open means that the log is damaged, whatever is done about the disk: by bytes that have changed,
+// and by files that are missing.
+func IsDamage(err error) bool { return errors.Is(err, wal.ErrCorrupt) || errors.Is(err, errMissing) }
+
+// errMissing is wrapped by the error of a log that has lost entries in its middle.
+var errMissing = errors.New("raftlog: entries are missing")
 
 // A decoded is a record: an entry, or the payload of one of another kind.
 type decoded struct {

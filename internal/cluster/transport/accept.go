@@ -178,7 +178,7 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 }
 
 // ended returns nil for the errors of a connection that the other side has ended, or that has
-// failed, about which it says enough who dials.
+// failed, which the side that dials logs.
 func ended(err error) error {
 	if errors.Is(err, errFrame) {
 		return err

@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// A member that has lost its log, or a journal without which its log is of no use, does not start, and its directory says the same.
+func TestLost(t *testing.T) {
+	self := raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}
+	for name, test := range map[string]struct {
+		make func(t *testing.T, fs *memfs.FS)
+		want string
+	}{
+		"log": {func(t *testing.T, fs *memfs.FS) {
+			must(t, Init(fs, dir, self))
+			names, err := fs.List(LogDir(dir))
+			must(t, err)
+			for _, name := range names {
+				if strings.HasSuffix(name, ".wal") {
+					must(t, fs.Remove(filepath.Join(LogDir(dir), name)))
+				}
+			}
+		}, "the cluster's log is gone: /cluster/log has no members"},
+		"journal": {func(t *testing.T, fs *memfs.FS) {
+			must(t, Init(fs, dir, self))
+			log, _, err := raftlog.Open(fs, LogDir(dir), raftlog.Options{})
+			must(t, err)
+			must(t, log.Cut(raftlog.Position{Index: 7, Term: 2}))
+			must(t, errors.Join(log.Sync(), log.Close()))
+		}, "the journal has the entries up to 0, and the cluster's log begins after 7"},
+		"journal of a single server": {func(t *testing.T, fs *memfs.FS) {
+			j := journal.New(journal.Options{})
+			_, err := j.Open(fs, dir, engine.New(engine.Options{Logged: true}))
+			must(t, errors.Join(err, j.Close()))
+			must(t, Init(fs, dir, self))
+			names, err := fs.List(dir)
+			must(t, err)
+			for _, name := range names {
+				if strings.HasSuffix(name, ".wal") {
+					must(t, fs.Remove(filepath.Join(dir, name)))
+				}
+			}
+		}, "the journal has the entries up to 0, and the cluster's log begins after 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := memfs.New()
+			test.make(t, fs)
+			_, inspected := Inspect(fs, dir)
+			_, opened := Open(Options{FS: fs, Dir: dir, Self: self})
+			for _, err := range []error{inspected, opened} {
+				if !errors.Is(err, ErrDamaged) || !strings.HasSuffix(err.Error(), test.want) {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+}
+
+// A leader that cannot read what another member lacks ends with that error, and the others go on.
+func TestUnreadableLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		w.small()
+		w.grow(3)
+		time.Sleep(time.Second)
+		l := w.leader()
+		away := w.machines[0]
+		if away.member == l {
+			away = w.machines[1]
+		}
+		away.kill(false)
+		for range 20 { // more than stays in memory, and less than is kept for it
+			_, err := w.put(l, "mail", engine.Spec{TTR: 60}, large[:1<<10])
+			w.must(err)
+		}
+		m := w.machineOf(l)
+		m.trouble.spoil(isOfLog)
+		away.boot()
+		w.until("the leader has ended", func() bool { return errors.Is(l.Err(), syscall.EIO) })
+		m.trouble.spoil(nil)
+		m.kill(false)
+		m.boot()
+		_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "after it")
+		w.must(err)
+		w.audit()
+		w.close()
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
