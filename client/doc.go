@@ -40,7 +40,7 @@
 //
 // When the answer of a server is not a success, it is returned as an error that can be
 // tested for with errors.Is, such as [ErrNotFound] or [ErrTimedOut]. errors.As finds an
-// [*Error] in the errors of functions and of methods of [Conn], [Pool] and [Servers]: it
+// [*Error] in the errors of commands, whether a function, [Conn], [Pool] or [Servers] sent them: it
 // holds the command, its job or tube, and the server. The error of a batch is a
 // [*BatchError], which holds an [*Error] for each command that failed.
 //

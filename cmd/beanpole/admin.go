@@ -16,7 +16,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
@@ -80,10 +79,9 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 	for _, warning := range otherWarnings(opt, others) {
 		log.Warn(warning)
 	}
-	if tcp, ok := a.listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(opt.Terms.Networks) == 0 &&
-		opt.Terms.TLS.ClientCA == "" && !sec.HasIdentities() {
+	if opt.Terms.Open(server.AddressOf(a.listener.Addr()), opt.Terms.TLS.ClientCA != "" || sec.HasIdentities()) {
 		log.Warn("anybody who can reach this address can manage the queue: restrict it with --networks or --tls-client-ca, "+
-			"by identities or by a firewall (doc/security.md)", "address", describe(tcp))
+			"by identities or by a firewall (doc/security.md)", "address", describe(a.listener.Addr()))
 	}
 	return a, nil
 }
@@ -138,25 +136,13 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 		o.Journal = func() admin.JournalStats {
 			st := j().Stats()
 			return admin.JournalStats{
-				Healthy: st.Health == nil, Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live,
+				Health: plain(st.Health), Refusal: plain(st.Refusal), Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live,
 				RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.took.Snapshot(),
 			}
 		}
-		o.NotReady = func() string {
-			if err := j().Stats().Health; err != nil {
-				return "the journal: " + journalcmd.Plain(err)
-			}
-			return ""
-		}
 	}
 	if m := q.member; m != nil {
-		health := o.NotReady
-		o.NotReady = func() string {
-			if err := m.Ready(); err != nil {
-				return journalcmd.Plain(err)
-			}
-			return health()
-		}
+		o.NotReady = func() string { return plain(m.Ready()) }
 		o.Cluster = m.metrics
 	}
 	if opt.Admin.Console {

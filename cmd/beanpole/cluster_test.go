@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,7 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// The stories of clusters also use the commands port, until and plant; see TestScript.
+// The stories of clusters also use the commands port, until, damage and plant; see TestScript.
 
 func scriptPort(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -52,6 +55,34 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s\n%s\nno match of %s in time", stdout, stderr.String(), args[0])
 		}
 	}
+}
+
+// scriptDamage changes bytes of the newest segment of a member's log that has records.
+func scriptDamage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 || args[1] != "middle" && args[1] != "end" {
+		ts.Fatalf("usage: damage DIR middle|end")
+	}
+	segments, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "cluster", "log", "beanpole.*.wal"))
+	ts.Check(err)
+	for _, name := range slices.Backward(segments) { // in the order of their numbers
+		b, err := os.ReadFile(name)
+		ts.Check(err)
+		const header, changed = 128, 8 // a record ends with up to 7 bytes that mean nothing
+		end := len(bytes.TrimRight(b, "\x00"))
+		if end <= header {
+			continue
+		}
+		at := end - changed
+		if args[1] == "middle" {
+			at = end / 2
+		}
+		for i := range changed {
+			b[at+i] ^= 0xff
+		}
+		ts.Check(os.WriteFile(name, b, 0o600))
+		return
+	}
+	ts.Fatalf("the log of %s has no records", args[0])
 }
 
 // scriptPlant deletes a job from the journal of a member that does not run, as a defect would: the log knows

@@ -104,7 +104,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpFunc(printHelp)
 	const server = "server"
 	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
-	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journalcmd.New(), clustercmd.New(), benchcmd.New(), newVersion()} {
+	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journalcmd.New(cli.NewRewrite()), clustercmd.New(), benchcmd.New(), newVersion()} {
 		cmd.GroupID = server
 		root.AddCommand(cmd)
 	}

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 )
 
 func TestMain(m *testing.M) {
@@ -43,6 +45,7 @@ func TestMain(m *testing.M) {
 //	examples NAME FILE              run the examples of a page against the admin pages of a server
 //	port NAME                       set $NAME to a free port of 127.0.0.1
 //	until REGEXP PROGRAM ARG...     run the program until its stdout has a match, which is the stdout then
+//	damage DIR middle|end           change bytes in the middle, or at the end, of the log of a member that does not run
 //	plant DIR JOB                   delete a job in the journal of a member, of which the cluster does not know
 //	signal NAME SIGNAL              send TERM, INT, HUP, USR1 or KILL to a server
 //	logs NAME REGEXP                wait until the server has logged a match
@@ -56,6 +59,7 @@ func TestMain(m *testing.M) {
 //	cut FILE N                      cut the last N bytes off
 //
 // $DOC is the directory of the pages. $BINLOGS has recorded files of beanstalkd, as package binlog describes them.
+// $CERTS has a certificate that ends soon, and its key.
 func TestScript(t *testing.T) {
 	runScripts(t, testscript.Params{Dir: filepath.Join("testdata", "script")}, scriptServer, "beanpole")
 }
@@ -87,6 +91,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 	if err != nil {
 		t.Fatal(err)
 	}
+	cert, _ := certstest.NewCA(t).Issue("soon", time.Now().Add(10*time.Minute))
 	params.RequireUniqueNames = true
 	params.RequireExplicitExec = true
 	params.Setup = func(env *testscript.Env) error {
@@ -94,6 +99,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		env.Setenv("GORACE", noRaceSleep)
 		env.Setenv("BINLOGS", binlogs)
 		env.Setenv("DOC", doc)
+		env.Setenv("CERTS", filepath.Dir(cert))
 		return nil
 	}
 	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){
@@ -106,6 +112,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		"fetch":  scriptFetch,
 		"port":   scriptPort,
 		"until":  scriptUntil,
+		"damage": scriptDamage,
 		"plant":  scriptPlant,
 		"signal": scriptSignal,
 		"logs":   scriptLogs,

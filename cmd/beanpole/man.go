@@ -81,6 +81,8 @@ func programPage(root *cobra.Command) manual.Page {
 		manual.Section{Title: "ENVIRONMENT", Items: []manual.Item{
 			{Name: "BEANPOLE_NAME", Text: "the option of the server with that long name, as said above"},
 			{Name: "BEANPOLE_ADDR", Text: "the address of the server that the commands for the queue ask"},
+			{Name: "BEANPOLE_ADMIN", Text: "the address of its admin pages, for the commands that need them"},
+			{Name: "BEANPOLE_TOKEN, BEANPOLE_TO_TOKEN", Text: "the token for that server, and for the one to which mirror copies"},
 			{Name: "LISTEN_FDS, NOTIFY_SOCKET", Text: "the protocols of systemd: sockets that are passed, and readiness"},
 		}},
 		manual.Section{Title: "FILES", Items: []manual.Item{
@@ -97,12 +99,16 @@ func programPage(root *cobra.Command) manual.Page {
 var exitStatus = []manual.Item{
 	{Name: "0", Text: "it is done; a server was stopped by a signal"},
 	{Name: fmt.Sprint(command.ExitFailure), Text: "something failed; the line on standard error says what"},
+	{Name: "2", Text: "a command for the queue: what was asked for is not there"},
+	{Name: "3", Text: "such a command: the server cannot be reached, or the connection was lost"},
+	{Name: "4", Text: "such a command: the server refuses, as the token is missing or wrong or does not allow this"},
 	{Name: fmt.Sprint(command.ExitUsage), Text: "the command line, an environment variable or the configuration file is wrong"},
 	{Name: fmt.Sprint(command.ExitJournal), Text: "the journal's directory is missing, not permitted, in use, or damaged"},
 	{Name: fmt.Sprint(command.ExitLookup), Text: "the user of -u cannot be looked up"},
 	{Name: fmt.Sprint(command.ExitNoUser), Text: "there is no such user"},
 	{Name: fmt.Sprint(command.ExitPrivilege), Text: "the process may not become that user"},
 	{Name: fmt.Sprint(command.ExitSocket), Text: "a socket cannot be opened"},
+	{Name: "130", Text: "a command was interrupted by a signal"},
 }
 
 func commandPage(cmd *cobra.Command) manual.Page {
@@ -118,7 +124,8 @@ func commandPage(cmd *cobra.Command) manual.Page {
 			commands.Items = append(commands.Items, manual.Item{Name: pageName(c) + "(1)", Text: c.Short})
 		}
 	}
-	return withMore(p, commands, manual.Section{Title: "EXAMPLES", Text: cmd.Example})
+	return withMore(p, commands, manual.Section{Title: "EXAMPLES", Text: cmd.Example},
+		manual.Section{Title: "EXIT STATUS", Text: "0 if it is done; beanpole(1) says what the others mean."})
 }
 
 func settingsPage(explained string) manual.Page {

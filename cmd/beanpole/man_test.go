@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,8 +54,11 @@ func TestManual(t *testing.T) {
 	}
 	program := pages["beanpole.1"]
 	wanted := []string{
-		".SH SIGNALS\n", "\n.SH FILES\n", "\n.SH EXIT STATUS\n", "USR1", `\fB111\fR`, `\fB10\fR`, `\fBbeanpole\-put(1)\fR`,
+		".SH SIGNALS\n", "\n.SH FILES\n", "\n.SH EXIT STATUS\n", "USR1", "BEANPOLE_TOKEN", "BEANPOLE_TO_TOKEN", "BEANPOLE_ADMIN", `\fBbeanpole\-put(1)\fR`,
 		`\fB\-\-slow\-turn TIME\fR`, `\fB\-b, \-\-journal DIR\fR`, ".SS Limits\n", `beanpole.toml(5)`,
+	}
+	for _, code := range []int{0, 1, 2, 3, 4, 5, 10, 32, 33, 34, 111, 130} {
+		wanted = append(wanted, fmt.Sprintf(`\fB%d\fR`, code))
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	opt := config.Default()
@@ -80,6 +84,9 @@ func TestManual(t *testing.T) {
 		}
 	}
 	for name, text := range pages {
+		if strings.HasSuffix(name, ".1") && !strings.Contains(text, "\n.SH EXIT STATUS\n") {
+			t.Errorf("%s says nothing of exit codes", name)
+		}
 		header, _, _ := strings.Cut(text, "\n")
 		if !strings.HasPrefix(header, ".TH ") || !strings.Contains(header, "beanpole "+strings.ReplaceAll(version(), "-", `\-`)) {
 			t.Errorf("%s begins with %s", name, header)

@@ -89,8 +89,11 @@ func (q *queue) openMember(dir string, fastFailover bool, j journal.Options, e e
 
 // explain says what to do after an error that has stopped a member.
 func (m *member) explain(dir string, err error) error {
-	if errors.Is(err, cluster.ErrRemoved) {
+	switch {
+	case errors.Is(err, cluster.ErrRemoved):
 		return fmt.Errorf("%w ('beanpole cluster rejoin %s' makes it a new member, with the jobs of the others)", err, dir)
+	case errors.Is(err, cluster.ErrDamaged):
+		return fmt.Errorf("%s (nothing was changed; if a majority of the members runs, 'beanpole cluster rejoin %s' gets everything from them)", journalcmd.Plain(err), dir)
 	}
 	return journalcmd.Explain(dir, err)
 }

@@ -7,12 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
 
@@ -139,15 +137,4 @@ func (a *apiRelay) way(id uint64) *http.Transport {
 		DisableCompression:  true,
 	})
 	return way.(*http.Transport)
-}
-
-// byName identifies whose request another member has passed on, for api.Options. Without a name only those may come in who
-// may without any.
-func byName(c *access.Control) func(name string, client netip.Addr) (*access.Identity, bool) {
-	return func(name string, client netip.Addr) (*access.Identity, bool) {
-		if name == "" {
-			return c.Demand(access.Evidence{Address: client})
-		}
-		return c.ByName(name)
-	}
 }

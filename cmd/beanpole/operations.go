@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -31,13 +32,14 @@ func newOperations(opt *config.Options, log *slog.Logger, q *queue, srv *server.
 	o.identify = o.sessions.Identify(api.Identify(sec.Control))
 	forAPI := api.Options{
 		Server: srv, Identify: o.identify, Version: version(), Journal: q.journalHealth(), Logger: log, Facts: about.tell, LimitOf: about.limitOf,
+		CertificateWarnings: func() []string { return certificateWarnings(sec.expiries(), time.Now()) },
 	}
 	if q.journal != nil {
 		forAPI.RewriteJournal = func() { q.journal().Rewrite() }
 		forAPI.Backup = func() (api.Backup, error) { return openBackup(opt.Journal.Dir) }
 	}
 	if m := q.member; m != nil {
-		forAPI.Cluster, forAPI.Leader, forAPI.IdentifyByName = m.control.Status, m.api.leader, byName(sec.Control)
+		forAPI.Cluster, forAPI.Leader, forAPI.IdentifyByName = m.control.Status, m.api.leader, sec.DemandByName
 	}
 	o.API = api.New(q.broker, forAPI)
 	if m := q.member; m != nil {

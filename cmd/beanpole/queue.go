@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -143,11 +144,14 @@ func openBackup(dir string) (api.Backup, error) {
 }
 
 // health says what is the matter with the journal, or ok.
-func health(st journal.Stats) string {
-	if st.Health != nil {
-		return journalcmd.Plain(st.Health)
+func health(st journal.Stats) string { return cmp.Or(plain(st.Health), "ok") }
+
+// plain says what is the matter, or nothing.
+func plain(err error) string {
+	if err == nil {
+		return ""
 	}
-	return "ok"
+	return journalcmd.Plain(err)
 }
 
 // logStats returns what stats shows of the journal, or nil.

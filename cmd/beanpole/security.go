@@ -2,7 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"net"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
@@ -24,7 +23,7 @@ func newSecurity(opt *config.Options, endpoints []config.Endpoint, log *slog.Log
 		return nil, err
 	}
 	s := &security{certs: make(map[certs.Files]*certs.Source)}
-	listeners := []config.Terms{opt.Terms} // for sockets that are passed to us
+	listeners := []config.ListenerOptions{opt.Terms} // for sockets that are passed to us
 	for _, e := range endpoints {
 		listeners = append(listeners, e.Terms)
 	}
@@ -46,7 +45,7 @@ func newSecurity(opt *config.Options, endpoints []config.Endpoint, log *slog.Log
 
 // serve serves the clients of a listener.
 func (s *security) serve(srv *server.Server, l listening) error {
-	terms := server.Terms{Terms: l.terms.Terms}
+	terms := server.ListenOptions{Terms: l.terms.Terms}
 	if source := s.certs[l.terms.TLS]; source != nil {
 		terms.TLS = source.Config()
 	}
@@ -55,8 +54,7 @@ func (s *security) serve(srv *server.Server, l listening) error {
 
 // warn tells of a listener that anybody on the network can use.
 func (s *security) warn(log *slog.Logger, l listening) {
-	tcp, ok := l.Addr().(*net.TCPAddr)
-	if ok && !tcp.IP.IsLoopback() && l.terms.Open() {
+	if l.terms.Open(server.AddressOf(l.Addr()), l.terms.TLS.ClientCA != "") {
 		log.Warn("anybody who can reach this address can use the queue: restrict it with --networks, --require-auth or "+
 			"--tls-client-ca, or by a firewall (doc/security.md)", "address", describe(l.Addr()))
 	}

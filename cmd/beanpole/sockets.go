@@ -22,7 +22,7 @@ import (
 // A listening socket, and what it asks of clients.
 type listening struct {
 	net.Listener
-	terms config.Terms
+	terms config.ListenerOptions
 }
 
 // openSockets returns the listening sockets: those that systemd (or another service
@@ -40,7 +40,7 @@ func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, end
 			}
 		}
 		listeners, err := inherit(files)
-		return withTerms(listeners, func(int) config.Terms { return opt.Terms }), err
+		return withTerms(listeners, func(int) config.ListenerOptions { return opt.Terms }), err
 	}
 	addrs := make([]server.Address, len(endpoints))
 	for i, e := range endpoints {
@@ -50,7 +50,7 @@ func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, end
 	if err != nil {
 		return nil, command.WithCode(command.ExitSocket, fmt.Errorf("%w%s", err, hint(err)))
 	}
-	all := withTerms(listeners, func(i int) config.Terms { return endpoints[i].Terms })
+	all := withTerms(listeners, func(i int) config.ListenerOptions { return endpoints[i].Terms })
 	if err := owner.own(addrs); err != nil {
 		closeAll(all)
 		return nil, err
@@ -58,7 +58,7 @@ func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, end
 	return all, nil
 }
 
-func withTerms(listeners []net.Listener, terms func(i int) config.Terms) []listening {
+func withTerms(listeners []net.Listener, terms func(i int) config.ListenerOptions) []listening {
 	all := make([]listening, len(listeners))
 	for i, l := range listeners {
 		all[i] = listening{l, terms(i)}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
+
+	"github.com/beanpole-mq/beanpole/client"
 )
 
 // TestTop drives top in a terminal, against ours and against the real beanstalkd. What its
@@ -69,10 +71,50 @@ func TestTop(t *testing.T) {
 	}
 }
 
+// With --admin it counts the timeouts and the releases since it began.
+func TestTopAdmin(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	addr, admin := "unix:"+filepath.Join(dir, "s"), "unix:"+filepath.Join(dir, "admin")
+	startServer(t, "beanpole", addr, "--admin", admin)
+	c, err := client.Dial(ctx, addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, ttr := range []time.Duration{time.Second, time.Hour} {
+		if _, err := c.Put(ctx, client.NewJob{Tube: "mail", TTR: ttr}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := func() {
+		t.Helper()
+		j, err := c.ReserveJob(ctx, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Release(ctx, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release()
+
+	terminal := startTop(t, addr, "100ms", 120, 14, "--admin", admin)
+	terminal.wait(`WATCHING BURIED +PUT/s`)
+	terminal.wait(`(?m)^..mail +2 `)
+	if _, err := c.ReserveJob(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	terminal.wait(`BURIED \+TIMEOUT +PUT/s`)
+	terminal.wait(`(?m)^..mail +2 +\d+s( +0){4} +\+1 +0 +0$`)
+	release()
+	terminal.wait(`BURIED \+TIMEOUT \+RELEASE +PUT/s`)
+	terminal.wait(`(?m)^..mail +2 +\d+s( +0){4} +\+1 +\+1 +0 +0$`)
+}
+
 // startServer runs a server until the test ends.
-func startServer(t *testing.T, program, addr string) {
+func startServer(t *testing.T, program, addr string, options ...string) {
 	t.Helper()
-	cmd := exec.Command(program, "-l", addr)
+	cmd := exec.Command(program, append(options, "-l", addr)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -107,9 +149,9 @@ type topTerminal struct {
 	term vt10x.Terminal
 }
 
-func startTop(t *testing.T, addr, every string, width, height int) *topTerminal {
+func startTop(t *testing.T, addr, every string, width, height int, options ...string) *topTerminal {
 	t.Helper()
-	cmd := exec.Command("beanpole", "top", "--addr", addr, "--every", every)
+	cmd := exec.Command("beanpole", append([]string{"top", "--addr", addr, "--every", every}, options...)...)
 	cmd.Env = append(cmd.Environ(), "TERM=xterm")
 	ptmx, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)})
 	if errors.Is(err, syscall.ENOENT) {

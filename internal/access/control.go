@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+
+	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // Terms are what a listener asks of its clients. The zero value lets in everybody.
@@ -26,6 +28,13 @@ type Terms struct {
 func (t *Terms) LetIn(addr netip.Addr) bool {
 	addr = plain(addr)
 	return !addr.IsValid() || len(t.Networks) == 0 || slices.ContainsFunc(t.Networks, func(n netip.Prefix) bool { return n.Contains(addr) })
+}
+
+// Open reports whether a stranger on the network can come in at a listener, which is at addr; the
+// zero Addr is that of a unix socket. proof: a client must prove there who it is, even if the
+// terms do not require it, as with a certificate.
+func (t *Terms) Open(addr netip.Addr, proof bool) bool {
+	return addr.IsValid() && !plain(addr).IsLoopback() && len(t.Networks) == 0 && !t.Required && !proof
 }
 
 // A Control admits the clients of a server, on whatever listener: it has the policy and the
@@ -81,7 +90,7 @@ func (c *Control) Identify(e Evidence) (id *Identity, known bool) {
 }
 
 // ByName returns the identity of a name, as another server of the same queue has found it out; ok
-// is false if there is none. If nobody is asked who he is, all names are as good.
+// is false if there is none. If authentication is off, every name is accepted.
 func (c *Control) ByName(name string) (id *Identity, ok bool) {
 	p := c.policy.Load()
 	if p == nil {
@@ -102,6 +111,22 @@ func (c *Control) Demand(e Evidence) (id *Identity, ok bool) {
 	}
 	id, known := p.Identify(e)
 	return id, known || e.Token == nil && p.identities == 0
+}
+
+// DemandByName is Demand for a client that another server of the same queue passes on, by the name
+// that it has found out. Without a name only those may come in who may without any.
+func (c *Control) DemandByName(name string, addr netip.Addr) (id *Identity, ok bool) {
+	if name == "" {
+		return c.Demand(Evidence{Address: addr})
+	}
+	return c.ByName(name)
+}
+
+// LooksAfter reports whether somebody looks after the server, for whom some connections are kept:
+// who has a process on this machine, or an identity with the rights that stats needs.
+func (c *Control) LooksAfter(e Evidence, stats rights.Need) bool {
+	id, known := c.Identify(e)
+	return plain(e.Address).IsLoopback() || e.User.Known || known && id.Meets(stats)
 }
 
 // HasIdentities reports whether there are any.

@@ -46,8 +46,8 @@ type Options struct {
 	// Any goroutine may call it. Nil: there is no journal.
 	SyncLasts func() time.Duration
 
-	// NotReady says why clients cannot use the queue; empty: they can. It is
-	// called within turns. Nil: they always can.
+	// NotReady says why clients cannot use the queue, besides what its journal says; empty:
+	// they can. It is called within turns. Nil: they always can.
 	NotReady func() string
 
 	// Cluster returns what this member knows of its cluster; ok is false if that is nothing at the moment. It is not
@@ -83,7 +83,8 @@ type Options struct {
 
 // JournalStats are how the journal is.
 type JournalStats struct {
-	Healthy          bool
+	Health           string // what is wrong with it; empty: nothing
+	Refusal          string // why it takes no changes, or no new jobs; empty: it does
 	Segments         int
 	Bytes, LiveBytes int64
 	RecordsWritten   uint64              // since the start

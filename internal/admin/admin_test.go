@@ -83,7 +83,7 @@ func everything() Options {
 			return ClusterStats{Leads: true, Quorum: true, Term: 7, Lag: 3, Roles: map[string]int{"leader": 1, "voter": 2, "learner": 0}, Reachable: map[string]bool{"41": false}}, true
 		},
 		Journal: func() JournalStats {
-			return JournalStats{Healthy: true, Segments: 2, Bytes: 300, LiveBytes: 100, RecordsWritten: 10, RecordsMigrated: 4, Syncs: syncs}
+			return JournalStats{Segments: 2, Bytes: 300, LiveBytes: 100, RecordsWritten: 10, RecordsMigrated: 4, Syncs: syncs}
 		},
 	}
 }
@@ -225,16 +225,20 @@ func TestManyTubes(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	b := newQueue(t)
-	why := ""
-	h := New(b, Options{NotReady: func() string { return why }})
+	why, journal := "", JournalStats{}
+	h := New(b, Options{NotReady: func() string { return why }, Journal: func() JournalStats { return journal }})
+	const damaged, full = "the journal is damaged, and is being rewritten", "new jobs are refused: no space left on device"
 	for _, step := range []struct {
 		do    func()
 		ready int
 		body  string
 	}{
 		{func() {}, 200, "ok\n"},
-		{func() { why = "the journal: no space left on device" }, 503, "the journal: no space left on device\n"},
+		{func() { why = "no leader is known" }, 503, "no leader is known\n"},
 		{func() { why = "" }, 200, "ok\n"},
+		{func() { journal.Health = damaged }, 200, "ok\nwarning: the journal: " + damaged + "\n"},
+		{func() { journal.Refusal = full }, 503, "the journal: " + full + "\n"},
+		{func() { journal = JournalStats{} }, 200, "ok\n"},
 		{func() { b.Call(func(e *engine.Engine, _ int64) { e.Drain() }) }, 503, "draining: no new jobs are taken\n"},
 	} {
 		step.do()
@@ -247,6 +251,9 @@ func TestHealth(t *testing.T) {
 		_, body := get(t, h, "/metrics", "")
 		if got, want := after(body, "\nbeanpole_ready "), map[int]string{200: "1", 503: "0"}[step.ready]; got != want {
 			t.Errorf("beanpole_ready is %s, want %s", got, want)
+		}
+		if got := after(body, "\nbeanpole_journal_healthy "); (got == "1") != (journal.Health == "") {
+			t.Errorf("beanpole_journal_healthy is %s when the journal says %q", got, journal.Health)
 		}
 	}
 }
@@ -349,15 +356,15 @@ func policyOf(t *testing.T) *access.Policy {
 	return p
 }
 
-// A server that takes no new connections is not ready, and says why.
-func TestFullIsNotReady(t *testing.T) {
+// A server that takes no new connections says so, and is ready for those that it has.
+func TestFullIsWarnedOf(t *testing.T) {
 	counts := server.Counts{MaxConnections: 7}
 	h := New(newQueue(t), Options{Server: func() server.Counts { return counts }})
 	if code, body := get(t, h, "/readyz", ""); code != 200 || body != "ok\n" {
 		t.Errorf("%d %q", code, body)
 	}
 	counts.Full = true
-	if code, body := get(t, h, "/readyz", ""); code != 503 || !strings.Contains(body, "too many connections") || !strings.Contains(body, "max-connections 7") {
+	if code, body := get(t, h, "/readyz", ""); code != 200 || body != "ok\nwarning: too many connections: new ones are closed (max-connections 7)\n" {
 		t.Errorf("%d %q", code, body)
 	}
 }

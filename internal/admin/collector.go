@@ -37,13 +37,13 @@ func (w *watcher) look() *snapshot {
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.used, s.limit = e.LimitedMemory()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
-		s.ready = w.notReadyInTurn(e) == ""
 		if opt.Journal != nil {
 			s.journal = opt.Journal()
 		}
 		if opt.Server != nil {
 			s.server = opt.Server()
 		}
+		s.ready = w.notReady(e, s.journal) == ""
 		s.names = e.TubeNames()
 	})
 	return s
@@ -192,7 +192,7 @@ func (m metrics) server(s *server.Counts) {
 }
 
 func (m metrics) journal(s *JournalStats) {
-	m.gauge(journalHealthy, flag(s.Healthy))
+	m.gauge(journalHealthy, flag(s.Health == ""))
 	m.gauge(journalBytes, float64(s.Bytes))
 	m.gauge(journalLive, float64(s.LiveBytes))
 	m.gauge(journalSegments, float64(s.Segments))

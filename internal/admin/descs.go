@@ -27,7 +27,7 @@ var (
 	maxConnections = desc("connections_limit", "How many connections there may be.")
 	full           = desc("connections_full", "1 if new connections are closed, except for those that are kept for administrators.")
 	evicted        = desc("connections_closed_for_memory_total", "Connections closed since the start, because the buffers of all took too much.")
-	buffers        = desc("buffers_bytes", "Bytes that input that is not executed and replies that are not read take, of all connections, now.")
+	buffers        = desc("buffers_bytes", "Bytes held now for all connections: input that is not executed yet, and replies that are not read yet.")
 	maxBuffers     = desc("buffers_limit_bytes", "How many bytes these may take, --max-buffers; 0 if there is no limit.")
 	rejected       = desc("connections_rejected_total", "Connections closed since the start, by reason.", "reason")
 	commands       = desc("commands_total", "Commands since the start, by verb.", "verb")
@@ -38,7 +38,7 @@ var (
 	turns        = desc("turn_seconds", "How long turns took, in which commands are executed and written to the journal.")
 	turnCommands = desc("turn_commands", "How many commands a turn had.")
 
-	journalHealthy  = desc("journal_healthy", "1 if changes can be written to the journal.")
+	journalHealthy  = desc("journal_healthy", "1 if all is well with the journal, as journal-health in stats says.")
 	journalBytes    = desc("journal_bytes", "Bytes of records in all segments.")
 	journalLive     = desc("journal_live_bytes", "Bytes that all jobs would take if they were rewritten.")
 	journalSegments = desc("journal_segments", "Segments with records.")
@@ -60,7 +60,7 @@ var (
 
 	tubeJobs     = desc("tube_jobs", "Jobs of a tube now.", "tube", "state")
 	tubeBodies   = desc("tube_body_bytes", "Bytes of the bodies of a tube's jobs, now.", "tube")
-	tubeOldest   = desc("tube_oldest_ready_seconds", "How long the job of a tube has been ready that is next to be reserved; since its put if it was reserved before; 0 if none is ready.", "tube")
+	tubeOldest   = desc("tube_oldest_ready_seconds", "How long the next job of the tube has been ready; since its put if it was reserved before; 0 if none is ready.", "tube")
 	tubeInQueue  = desc("tube_job_queue_seconds", "How long jobs of a tube were ready before they were reserved, since the tube came to be.", "tube")
 	tubeInWork   = desc("tube_job_work_seconds", "How long jobs of a tube were reserved before their delete, release or bury, since the tube came to be.", "tube")
 	tubePut      = desc("tube_jobs_put_total", "Jobs put into a tube since it came to be.", "tube")

@@ -66,7 +66,8 @@ func (w *watcher) syncLasts() time.Duration {
 
 // serveReady serves /readyz.
 func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
-	why, ok := within(w, w.notReady)
+	seen, ok := within(w, w.readiness)
+	why := seen.why
 	lasts := w.syncLasts()
 	syncing := fmt.Sprintf("a sync of the journal has been under way for %v", lasts.Round(time.Millisecond))
 	switch {
@@ -86,33 +87,50 @@ func (w *watcher) serveReady(rw http.ResponseWriter, _ *http.Request) {
 	default:
 		io.WriteString(rw, "ok\n")
 	}
-	if w.opt.Warnings == nil {
-		return
+	if w.opt.Warnings != nil {
+		seen.warnings = append(seen.warnings, w.opt.Warnings()...)
 	}
-	for _, warning := range w.opt.Warnings() {
+	for _, warning := range seen.warnings {
 		fmt.Fprintf(rw, "warning: %s\n", warning)
 	}
 }
 
-// notReady says why clients cannot use the queue; empty: they can.
-func (w *watcher) notReady() (why string) {
-	w.broker.Look(func(e *engine.Engine, _ int64) { why = w.notReadyInTurn(e) })
-	return why
+// A readiness says whether clients can use the queue.
+type readiness struct {
+	why      string // they cannot; empty: they can
+	warnings []string
 }
 
-func (w *watcher) notReadyInTurn(e *engine.Engine) string {
-	switch {
-	case e.IsDraining():
+func (w *watcher) readiness() (r readiness) {
+	w.broker.Look(func(e *engine.Engine, _ int64) {
+		var journal JournalStats
+		if w.opt.Journal != nil {
+			journal = w.opt.Journal()
+		}
+		r.why = w.notReady(e, journal)
+		if journal.Health != "" {
+			r.warnings = append(r.warnings, "the journal: "+journal.Health)
+		}
+		if w.opt.Server != nil {
+			if counts := w.opt.Server(); counts.Full {
+				r.warnings = append(r.warnings, fmt.Sprintf("too many connections: new ones are closed (max-connections %d)", counts.MaxConnections))
+			}
+		}
+	})
+	return r
+}
+
+// notReady says why clients cannot use the queue; empty: they can. Those that are connected
+// to a full server can, and so can all while a journal is rewritten that has lost something.
+func (w *watcher) notReady(e *engine.Engine, journal JournalStats) (why string) {
+	if e.IsDraining() {
 		return "draining: no new jobs are taken"
-	case w.opt.NotReady != nil:
-		if why := w.opt.NotReady(); why != "" {
-			return why
-		}
 	}
-	if w.opt.Server != nil {
-		if counts := w.opt.Server(); counts.Full {
-			return fmt.Sprintf("too many connections: new ones are closed (max-connections %d)", counts.MaxConnections)
-		}
+	if w.opt.NotReady != nil {
+		why = w.opt.NotReady()
 	}
-	return ""
+	if why == "" && journal.Refusal != "" {
+		why = "the journal: " + journal.Refusal
+	}
+	return why
 }

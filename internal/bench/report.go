@@ -52,8 +52,8 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// A Target is what is asked of a figure: of B's median or, if it is a ratio, of
-// the median of the ratios.
+// A Target is what is asked of a figure: of B's median, of A's and B's or, if it is a ratio,
+// of the median of the ratios.
 type Target struct {
 	Of    string  `json:"of"` // one of the constants
 	Limit float64 `json:"limit"`
@@ -69,6 +69,7 @@ type Target struct {
 // What targets are about.
 const (
 	value       = "value"
+	valueOfBoth = "value of both" // A's, too
 	toA         = "ratio"
 	toResponder = "ratio to the responder"
 )
@@ -199,6 +200,9 @@ func (t *Target) evaluate(f *Figure) {
 		return
 	}
 	met := s.Median <= t.Limit
+	if a := f.Servers[sideA].Spread; t.Of == valueOfBoth {
+		met = met && a != nil && a.Median <= t.Limit
+	}
 	if t.AtLeast {
 		met = s.Median >= t.Limit
 	}
@@ -214,8 +218,11 @@ func (t *Target) describe(f *Figure) string {
 	if t.AtLeast {
 		relation = ">="
 	}
-	if t.Of == value {
+	switch t.Of {
+	case value:
 		limit, of = f.Unit.Format(t.Limit), ""
+	case valueOfBoth:
+		limit, of = f.Unit.Format(t.Limit), "both "
 	}
 	s := of + relation + " " + limit
 	if t.OrResponder > 0 {

@@ -140,7 +140,7 @@ old was left out: it was asleep
 func TestTargets(t *testing.T) {
 	for _, tt := range []struct {
 		target              Target
-		b, toA, toResponder float64 // 0: unknown
+		b, toA, toResponder float64 // 0: unknown; what A has is toA, too
 		want                string
 	}{
 		{Target{Of: toA, Limit: 1.2, AtLeast: true}, 1, 1.2, 0, "ratio >= 1.20: met"},
@@ -153,6 +153,10 @@ func TestTargets(t *testing.T) {
 		{Target{Of: toResponder, Limit: 1.15}, 1, 1, 1.2, "ratio to the responder <= 1.15: missed"},
 		{Target{Of: value, Limit: 8 << 10}, 8 << 10, 0, 0, "<= 8.0 KiB: met"},
 		{Target{Of: value, Limit: 8 << 10}, 9 << 10, 0, 0, "<= 8.0 KiB: missed"},
+		{Target{Of: valueOfBoth, Limit: 8 << 10}, 8 << 10, 8 << 10, 0, "both <= 8.0 KiB: met"},
+		{Target{Of: valueOfBoth, Limit: 8 << 10}, 9 << 10, 8 << 10, 0, "both <= 8.0 KiB: missed"},
+		{Target{Of: valueOfBoth, Limit: 8 << 10}, 8 << 10, 9 << 10, 0, "both <= 8.0 KiB: missed"},
+		{Target{Of: valueOfBoth, Limit: 8 << 10}, 8 << 10, 0, 0, "both <= 8.0 KiB: missed"},
 	} {
 		series := func(v float64) (s Series) {
 			if v != 0 {
@@ -162,7 +166,7 @@ func TestTargets(t *testing.T) {
 			return s
 		}
 		f := Figure{Unit: load.Bytes, ToA: series(tt.toA), ToResponder: series(tt.toResponder)}
-		f.Servers[sideB] = series(tt.b)
+		f.Servers[sideA], f.Servers[sideB] = series(tt.toA), series(tt.b)
 		tt.target.evaluate(&f)
 		if got := tt.target.describe(&f) + ": " + tt.target.verdict(); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.target, got, tt.want)

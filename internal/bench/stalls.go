@@ -61,7 +61,7 @@ func stall(o *Options, d *disturbance) Experiment {
 		Name: d.name,
 		Title: fmt.Sprintf("%d connections with a command each millisecond beside it, with %s jobs in %s tubes",
 			interactiveClients, load.Count(o.jobs(stallJobs)), load.Count(o.stallTubes())),
-		goals: []goal{{p99 + d.clients() + toElsewhere, Target{Of: value, Limit: 2}}},
+		goals: []goal{{p99 + d.clients() + toElsewhere, Target{Of: valueOfBoth, Limit: 2}}},
 		trial: running(func(ctx context.Context, t *trial) error {
 			other := &trial{Options: t.Options, server: t.server, isA: t.isA}
 			return other.start(ctx, func(ctx context.Context) error { return t.stall(ctx, other, d) })

@@ -55,7 +55,7 @@ type mirrorCopy struct {
 	Source uint64       `json:"source"`
 	Copy   uint64       `json:"copy,omitempty"` // its id; 0 in a batch
 	Tube   string       `json:"tube"`
-	Pri    uint32       `json:"pri"`
+	Pri    uint32       `json:"priority"`
 	State  client.State `json:"state"`
 	Due    dueTime      `json:"due,omitzero"`
 	Key    string       `json:"key,omitempty"` // in a batch: what is equal in a job and its copy

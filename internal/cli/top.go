@@ -47,7 +47,7 @@ func newTop() *cobra.Command {
 
 const topLong = `Watch the tubes of a server: their jobs, how old the job is that is next to be
 reserved, who waits for jobs and who would take them, what is put and deleted a second,
-and what was buried since this began. Tubes in trouble come first. The key ? shows the
+and what was buried since this began. Tubes that need attention come first. The key ? shows the
 other keys: they sort and filter, show a job, and pause, kick and clear, which ask first.
 
 If the connection is lost, another one is made when the server is there again.

@@ -27,7 +27,7 @@ func newWait() *cobra.Command {
 			return err
 		}
 		var tooLong <-chan time.Time
-		if opt.timeout > 0 {
+		if opt.timeout >= 0 {
 			tooLong = time.After(opt.timeout)
 		}
 		c, err := s.dial(ctx)
@@ -65,7 +65,7 @@ func newWait() *cobra.Command {
 	})
 	cmd.Long = waitLong
 	f := cmd.Flags()
-	durationVar(f, &opt.timeout, "timeout", "", 0, 0, "wait no longer than this `TIME`, and end with exit code 2\n(until they are empty)")
+	durationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME`, and end with exit code 2; 0: not at all\n(until they are empty)")
 	durationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
 	f.BoolVar(&opt.buried, "buried", false, "wait for buried jobs to go too")
 	tubes.define(cmd, "wait for these")

@@ -57,11 +57,12 @@ var actions = map[string]action{
 	"move-jobs":    bulk("Move", "moved", "move", "to"),
 	"change-jobs":  bulk("Change", "changed", "change", "priority", "delay", "ttr"),
 	"put-job": {Verb: "Put", plain: true, on: aTube, fields: []string{"body", "base64", "priority", "delay", "ttr"}, done: "put", call: func(tube string, v url.Values) call {
-		body, name := numbers(v, "priority", "delay", "ttr"), "body"
+		body := numbers(v, "priority", "delay", "ttr")
 		if v.Get("base64") != "" {
-			name = "body_base64"
+			body["body_base64"] = v.Get("body")
+		} else {
+			body["body"] = strings.ReplaceAll(v.Get("body"), "\r\n", "\n") // a browser sends each line of a field with both
 		}
-		body[name] = v.Get("body")
 		return call{"POST", tubePath(tube, "/jobs"), body}
 	}},
 	"kick-job": {Verb: "Kick", plain: true, on: aJob, done: "kicked", call: func(job string, _ url.Values) call {
@@ -221,6 +222,11 @@ func (c *confirmation) SearchFields() map[string]string {
 	return all
 }
 
+// changedByForms reports whether a browser would send another search than it was given, which may match other jobs.
+func (c *confirmation) changedByForms() bool {
+	return slices.ContainsFunc(searchFields, func(name string) bool { return strings.ContainsAny(c.Values.Get(name), "\x00\r\n") })
+}
+
 // Takes reports whether the action takes a field.
 func (c *confirmation) Takes(field string) bool { return slices.Contains(c.fields, field) }
 
@@ -311,6 +317,9 @@ func confirmPage(r *request) (*page, error) {
 		c.Values.Set("state", c.State)
 	}
 	if c.many {
+		if c.changedByForms() {
+			return nil, &problem{Status: http.StatusBadRequest, Detail: "What is looked for has an end of a line or a NUL, which no form brings back as it is: the API can do this."}
+		}
 		c.Search = searchOf(c.Values).words()
 		c.count(r)
 	}
@@ -327,9 +336,29 @@ func confirmPage(r *request) (*page, error) {
 		}
 	}
 	p := newPage("confirm", c.Verb, "", c)
-	what := c.call(targets[0], c.Values)
-	p.Curl, p.NoLive = r.curl(what.method, what.path, emptyAsNil(what.body)), true
+	p.Curl, p.NoLive = r.curls(&a, targets, c.Values), true
 	return p, nil
+}
+
+// shownCurls is how many commands are shown of an action on several targets.
+const shownCurls = 12
+
+// curls returns the commands that do an action, one for each target; empty: the server has no API.
+func (r *request) curls(a *action, targets []string, v url.Values) string {
+	var lines []string
+	for i, target := range targets {
+		if i == shownCurls {
+			lines = append(lines, "# and so on, for "+num(int64(len(targets)-i))+" more")
+			break
+		}
+		what := a.call(target, v)
+		line := r.curl(what.method, what.path, emptyAsNil(what.body))
+		if line == "" {
+			return ""
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func emptyAsNil(body map[string]any) any {

@@ -17,7 +17,7 @@ func BenchmarkPage(b *testing.B) {
 	r := start(b, nil, Options{})
 	r.fillTenants()
 	for _, one := range []struct{ name, path string }{
-		{"overview", ""}, {"tubes", "tubes"}, {"problems", "tubes?sort=-trouble"}, {"tube", "tube/tenant-7"}, {"job", "job/77"}, {"server", "server"},
+		{"overview", ""}, {"tubes", "tubes"}, {"problems", "tubes?sort=-attention"}, {"tube", "tube/tenant-7"}, {"job", "job/77"}, {"server", "server"},
 	} {
 		b.Run(one.name, func(b *testing.B) {
 			var took []time.Duration

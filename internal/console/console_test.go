@@ -29,7 +29,7 @@ var hostile = []string{
 func everything(t *testing.T) (*rig, []string) {
 	r := start(t, nil, Options{})
 	paths := []string{"", "?span=1h", "?span=24h", "tubes", "tubes?q=mail&has=ready&sort=-buried", "tubes?q=none", "tube/none", "connections", "connections?only=waiting&q=x",
-		"connection/99", "activity", "server", "login", "login?next=/console/tubes", "job/99", "tube/mail/put", "tube/mail/put?from=1", "tube/mail/import", "tubes?sort=-trouble&cols=total&cols=buried", "tubes?cols=none,ready,size",
+		"connection/99", "activity", "server", "login", "login?next=/console/tubes", "job/99", "tube/mail/put", "tube/mail/put?from=1", "tube/mail/import", "tubes?sort=-attention&cols=total&cols=buried", "tubes?cols=none,ready,size",
 		"search", "search?what=script", "search?what=script&tube=mail&state=ready", "search?by=regexp&what=(?i)SCRIPT&tube=mail", "search?by=pointer&what=/x", "search?what=nothing", "search?what=x&tube=none",
 		"confirm?do=change-job&job=1", "confirm?do=copy-job&job=1", "confirm?do=move-job&job=1&job=2", "confirm?do=change-jobs&tube=mail&state=ready", "confirm?do=release-jobs&tube=mail", "confirm?do=bury-jobs&tube=mail&state=ready",
 		"confirm?do=clear-tube&tube=mail&state=ready&text=<script>alert(1)</script>", "confirm?do=cancel-task&task=1", "tube/a%2Fb%3Bc?state=ready",
@@ -539,7 +539,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// The columns of the tubes are in the URL; those in trouble can be first.
+// The columns of the tubes are in the URL; those that need attention can be first.
 func TestColumns(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("calm", "x")
@@ -547,7 +547,7 @@ func TestColumns(t *testing.T) {
 	r.put("sick", "x")
 	r.talk("watch calm", "watch sick")
 	r.in(func(e *engine.Engine, _ int64) { e.BuryJob(3, 0) })
-	text := r.page(200, "/console/tubes?sort=-trouble&cols=size&cols=buried")
+	text := r.page(200, "/console/tubes?sort=-attention&cols=size&cols=buried")
 	if i, k := strings.Index(text, ">sick</a>"), strings.Index(text, ">calm</a>"); i < 0 || k < i {
 		t.Errorf("sick is at %d, calm at %d", i, k)
 	}
@@ -570,4 +570,45 @@ func TestBrokenLine(t *testing.T) {
 	if d := drawPath(make([]point, 3), 10, 10, 1); d != "M0 0" {
 		t.Error(d)
 	}
+	alone := make([]point, 40)
+	first, last := 1.0, 1.0
+	alone[0], alone[39] = &first, &last
+	if d := drawPath(alone, 390, 10, 1); d != "M0.0 2.0h3M390.0 2.0h-3" {
+		t.Errorf("two points that are alone: %s", d)
+	}
+}
+
+// The form of a job shows the body so that a browser can bring it back, and takes it as a browser sends it: each end of a line as two bytes.
+func TestPutAgain(t *testing.T) {
+	r := start(t, nil, Options{})
+	for _, test := range []struct {
+		body, field string
+		base64      bool
+	}{
+		{"\n\na\n", "\n\na\n", false}, {"a\tb", "a\tb", false}, {"", "", false}, {"a\r\nb", "YQ0KYg==", true}, {"a\x00b", "YQBi", true}, {"\xff", "/w==", true},
+	} {
+		text := r.page(200, fmt.Sprintf("/console/tube/mail/put?from=%d", r.put("mail", test.body)))
+		if !strings.Contains(text, "spellcheck=\"false\">\n"+test.field+"</textarea>") || strings.Contains(text, `name="base64" value="yes" checked`) != test.base64 {
+			t.Errorf("%q: %s", test.body, text)
+		}
+	}
+	r.send("POST", "/console/do", url.Values{"do": {"put-job"}, "tube": {"news"}, "body": {"a\r\n\r\nb"}})
+	r.in(func(e *engine.Engine, _ int64) {
+		job, _ := e.Peek(7)
+		if string(job.Body) != "a\n\nb" {
+			t.Errorf("%q was put", job.Body)
+		}
+	})
+}
+
+// A search that a form cannot bring back as it is would do something to other jobs than those that were found.
+func TestSearchWithLines(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.put("mail", "a\nb")
+	for _, field := range []string{"text=a%0Ab", "regexp=a%0Db", "pointer=/x&equals=%00"} {
+		if text := r.page(400, "/console/confirm?do=clear-tube&tube=mail&state=ready&"+field); !strings.Contains(text, "an end of a line") {
+			t.Error(text)
+		}
+	}
+	r.page(200, "/console/confirm?do=clear-tube&tube=mail&state=ready&text=a%20b")
 }

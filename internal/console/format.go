@@ -17,7 +17,7 @@ import (
 var functions = template.FuncMap{
 	"num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
 	"zero": zeroClass, "pathEscape": url.PathEscape, "queryEscape": queryEscape,
-	"since": since, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
+	"since": since, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
 	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "add": func(a, b int) int { return a + b }, "dict": dict,
 }
 
@@ -114,6 +114,17 @@ func rate(v float64) string {
 	return num(int64(v))
 }
 
+// roughly shows a number beside a chart: three of them shall not take a second line when they grow, which would move the page.
+func roughly(v float64) string {
+	switch {
+	case v < 1e5:
+		return num(int64(v))
+	case v < 1e6:
+		return num(int64(v/1e3)) + thinSpace + "k"
+	}
+	return shortNumber(math.Floor(v/1e5)/10) + thinSpace + "M"
+}
+
 // meanText shows the mean of durations.
 func meanText(count uint64, seconds float64) string {
 	if count == 0 {
@@ -128,6 +139,21 @@ func zeroClass(text string) string {
 		return "zero"
 	}
 	return ""
+}
+
+// when shows a time of the API as a person reads it.
+func when(text string) string {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return text
+	}
+	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
+}
+
+// isPast reports whether a time of the API was before another.
+func isPast(now time.Time, text string) bool {
+	t, err := time.Parse(time.RFC3339, text)
+	return err == nil && t.Before(now)
 }
 
 func since(now time.Time, text string) string {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
@@ -209,4 +210,15 @@ func until(t testing.TB, is func() bool) {
 			t.Fatal("it did not come to that")
 		}
 	}
+}
+
+// apiGet asks the API for something, and returns the status.
+func (r *rig) apiGet(path string, into any) int {
+	r.t.Helper()
+	w := httptest.NewRecorder()
+	r.api.ServeHTTP(w, httptest.NewRequest("GET", api.Prefix+path, nil))
+	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+		r.t.Fatal(err)
+	}
+	return w.Code
 }

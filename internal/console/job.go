@@ -28,10 +28,13 @@ type bodyView struct {
 	Current           bool
 }
 
-// A step is one of the states of a job.
+// A step is a part of the picture of a job's way: a state, or an arrow from one to another.
 type step struct {
-	Name, Text string
-	Now        bool
+	Name  string // its place in the picture
+	Text  string
+	Arrow bool
+	Now   bool // the job is in this state
+	Never bool // the job has not gone this way
 }
 
 func pathEscape(s string) string { return url.PathEscape(s) }
@@ -85,15 +88,21 @@ func (v *jobView) addViews(r *request, body []byte) {
 	}
 }
 
-// stepsOf says where a job is on its way.
+// stepsOf returns the way of a job, in the order in which somebody reads it who does not see the picture.
 func stepsOf(j *api.Job) []step {
-	steps := []step{
-		{Name: "delayed", Text: "Delayed"}, {Name: "ready", Text: "Ready"}, {Name: "reserved", Text: "Reserved"}, {Name: "buried", Text: "Buried"},
+	state := func(name, text string) step { return step{Name: name, Text: text, Now: name == j.State} }
+	arrow := func(name, text string, times uint64) step {
+		return step{Name: name, Text: text + " " + numOf(times) + "×", Arrow: true, Never: times == 0}
 	}
-	for i := range steps {
-		steps[i].Now = steps[i].Name == j.State
+	delayed := state("delayed", "Delayed")
+	delayed.Never = j.Delay == 0 && !delayed.Now
+	return []step{
+		state("put", "Put"), delayed, state("ready", "Ready"),
+		arrow("reserves", "reserved", j.Reserves), state("reserved", "Reserved"),
+		arrow("timeouts", "timed out", j.Timeouts), arrow("releases", "released", j.Releases),
+		arrow("buries", "buried", j.Buries), state("buried", "Buried"),
+		arrow("kicks", "kicked", j.Kicks),
 	}
-	return steps
 }
 
 // body hands out the body of a job, byte for byte, as a file: a browser shows nothing of it.

@@ -12,67 +12,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
 
-// A connectionsView is the page of the connections.
-type connectionsView struct {
-	Tube, Q string
-	Only    string // waiting, holding, or nothing
-	Rows    []api.Connection
-	Next    string
-	First   string
-}
-
-func connectionsPage(r *request) (*page, error) {
-	v := &connectionsView{Tube: r.FormValue("tube"), Q: r.FormValue("q"), Only: r.FormValue("only")}
-	waiting, holding := "", ""
-	switch v.Only {
-	case "waiting":
-		waiting = "true"
-	case "holding":
-		holding = "true"
-	default:
-		v.Only = ""
-	}
-	path := withQuery("/connections", "tube", v.Tube, "q", v.Q, "waiting", waiting, "holding", holding, "cursor", r.FormValue("cursor"))
-	var found api.Connections
-	if err := r.get(path, &found); err != nil {
-		return nil, err
-	}
-	v.Rows = found.Connections
-	if found.Next != "" {
-		v.Next = withQuery(r.site.base+"connections", "tube", v.Tube, "q", v.Q, "only", v.Only, "cursor", found.Next)
-	}
-	if r.FormValue("cursor") != "" {
-		v.First = withQuery(r.site.base+"connections", "tube", v.Tube, "q", v.Q, "only", v.Only)
-	}
-	p := newPage("connections", "Connections", "connections", v)
-	p.Curl = r.curl("GET", path, nil)
-	return p, nil
-}
-
-// A connectionView is the page of a connection.
-type connectionView struct {
-	api.Connection
-	Gone bool
-}
-
-func connectionPage(r *request) (*page, error) {
-	id := r.PathValue("connection")
-	v := &connectionView{}
-	err := r.get("/connections/"+pathEscape(id), &v.Connection)
-	if err != nil && !isStatus(err, http.StatusNotFound) {
-		return nil, err
-	}
-	p := newPage("connection", "Connection "+id, "connections", v)
-	p.Curl = r.curl("GET", "/connections/"+id, nil)
-	if err != nil {
-		v.Gone, p.status = true, http.StatusNotFound
-	}
-	still := v.Connection // all but what changes by itself
-	still.Age, still.Waited = 0, 0
-	p.shape = append(p.shape, fmt.Sprintf("%+v", still))
-	return p, nil
-}
-
 // An activityView is the page of what was done, and of what goes on.
 type activityView struct {
 	Tasks    []taskRow

@@ -2,11 +2,14 @@ package console
 
 import (
 	"fmt"
+	"html"
 	"html/template"
+	"io/fs"
 	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -185,3 +188,174 @@ func TestLegend(t *testing.T) {
 		}
 	}
 }
+
+// Each column of the tubes is a link to the tubes in its order, with all else as it was.
+func TestEveryColumnSorts(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.put("mail", "x")
+	var all []string
+	for _, c := range tubeColumns {
+		all = append(all, c.Name)
+	}
+	text := r.page(200, "/console/tubes?q=mail&cols="+strings.Join(all, ","))
+	links := headLinks(text)
+	if len(links) != len(all)+1 {
+		t.Fatalf("%d links for %d columns and the name", len(links), len(all))
+	}
+	for _, link := range links {
+		sorted := r.page(200, link)
+		if strings.Count(sorted, "aria-sort=") != 1 || strings.Count(sorted, `scope="col"`) != strings.Count(text, `scope="col"`) || !strings.Contains(sorted, ">mail</a>") {
+			t.Errorf("%s: %s", link, sorted)
+		}
+	}
+}
+
+var headLink = regexp.MustCompile(`<th[^>]*><a href="([^"]*)">`)
+
+// headLinks returns where the heads of the columns of a page lead.
+func headLinks(page string) (links []string) {
+	for _, m := range headLink.FindAllStringSubmatch(page, -1) {
+		links = append(links, html.UnescapeString(m[1]))
+	}
+	return links
+}
+
+// The overview names the tubes whose next jobs wait, the longest first, but not those that are only next at the moment; and each state
+// leads to the tubes that have it.
+func TestOldest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			waited []int64 // s
+			want   string
+		}{
+			{nil, ""}, {[]int64{0}, "t0"}, {[]int64{3, 90}, "t1"}, {[]int64{15, 90, 20, 50}, "t1 t3 t2"}, {[]int64{9, 90, 20, 1}, "t1 t2"},
+		} {
+			r := start(t, nil, Options{})
+			r.in(func(e *engine.Engine, now int64) {
+				for i, seconds := range test.waited {
+					e.PutInto(now-seconds*1e9, fmt.Append(nil, "t", i), engine.Spec{TTR: 9}, nil)
+				}
+			})
+			strip, _, _ := strings.Cut(r.page(200, "/console/"), "</dl>")
+			var got []string
+			for _, m := range stripTube.FindAllStringSubmatch(strip, -1) {
+				got = append(got, m[1])
+			}
+			if names := strings.Join(got, " "); names != test.want {
+				t.Errorf("waited %v: %q, want %q", test.waited, names, test.want)
+			}
+			for _, want := range []string{"?has=ready&amp;sort=-oldest_ready", "?has=ready", "?has=reserved&amp;sort=-reserved", "?has=delayed&amp;sort=-delayed", "?has=buried&amp;sort=-buried"} {
+				if !strings.Contains(strip, `<a href="/console/tubes`+want+`">`) {
+					t.Errorf("there is no %s in %s", want, strip)
+				}
+			}
+		}
+	})
+}
+
+var stripTube = regexp.MustCompile(`href="/console/tube/(\w+)"`)
+
+// A person who knows HTML can read the templates.
+func TestTemplateLines(t *testing.T) {
+	const most = 250
+	paths, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	for _, path := range paths {
+		text, err := templateFiles.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if len(line) > most {
+				t.Errorf("%s:%d has %d characters", path, i+1, len(line))
+			}
+		}
+	}
+}
+
+// A certificate that has ended does not end soon, times are those of people, and the overview says how much was refused.
+func TestDisasterInWords(t *testing.T) {
+	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
+		o.Facts = func() api.ServerFacts {
+			return api.ServerFacts{Started: "2026-11-23T07:01:02Z", Certificates: []api.Certificate{
+				{File: "old.crt", Begins: "2001-01-01T00:00:00Z", Ends: "2002-03-04T05:06:07Z", Soon: true},
+				{File: "new.crt", Begins: "2001-01-01T00:00:00Z", Ends: "9999-03-04T05:06:07Z", Soon: true},
+				{File: "odd.crt", Begins: "once", Ends: "never"},
+			}}
+		}
+	})
+	html := r.page(200, "/console/server")
+	for _, want := range []string{">2002-03-04 05:06:07 UTC – has ended<", ">9999-03-04 05:06:07 UTC – soon<", ">never<", ">once<", "since 2026-11-23 07:01:02 UTC,"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("there is no %s in\n%s", want, html)
+		}
+	}
+	p := newPage("overview", "Overview", "overview", &overview{Tubes: tubeTable{Query: tubeQuery{site: r.sites[0]}}, Attention: []attention{{Finding: api.Finding{Kind: "refused", Severity: "warning", Count: 20, Text: "commands were refused"}}}})
+	p.Me = new(api.Me)
+	if one := (&attention{Finding: api.Finding{Count: 1}}).HowMany(); one != "" {
+		t.Errorf("%s commands", one)
+	}
+	var text strings.Builder
+	if err := templates["overview"]().Execute(&text, p); err != nil || !strings.Contains(text.String(), ">20</span> commands were refused") {
+		t.Error(err, text.String())
+	}
+}
+
+// Numbers beside a chart stay short.
+func TestRoughly(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 99_999: "99\u202f999", 100_000: "100\u202fk", 999_999: "999\u202fk", 1_000_000: "1\u202fM", 1_290_000: "1.2\u202fM", 123_456_789: "123\u202fM"} {
+		if got := roughly(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+}
+
+// The head of each page is told when the journal is in trouble, or the server drains: it is not loaded again with the rows.
+func TestLiveHead(t *testing.T) {
+	health := "ok"
+	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
+		o.Journal = func() api.Journal { return api.Journal{Health: health} }
+	})
+	told := func() (journal, draining value) {
+		h := httptest.NewRequest("GET", "/console/tubes", nil)
+		v, err := r.live.values(r.newRequest(h), tubesPage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Texts["h-journal"], v.Texts["h-draining"]
+	}
+	if journal, draining := told(); journal != (value{"ok", "strong"}) || draining != (value{}) {
+		t.Error(journal, draining)
+	}
+	r.in(func(e *engine.Engine, _ int64) { health = "no space left on device"; e.Drain() })
+	if journal, draining := told(); journal != (value{"in trouble", "strong bad"}) || draining != (value{"draining", "tag warn"}) {
+		t.Error(journal, draining)
+	}
+}
+
+// A tube is shown with the state of which there is something, and stays at that state as jobs come and go.
+func TestStateStays(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.put("mail", "x")
+	for path, want := range map[string]string{"tube/mail": "%2Fconsole%2Ftube%2Fmail%3Fstate%3Dready", "tube/mail?state=buried": "%2Fconsole%2Ftube%2Fmail%3Fstate%3Dburied", "tubes?q=m": "%2Fconsole%2Ftubes%3Fq%3Dm"} {
+		if text := r.page(200, "/console/"+path); !strings.Contains(text, `data-live="/console/events?view=`+want+`"`) {
+			t.Errorf("%s is not live as %s: %s", path, want, text)
+		}
+	}
+}
+
+// Where there is little room, a column goes with its head.
+func TestWideColumns(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.put("mail", "x")
+	text := r.page(200, "/console/tubes?q=mail")
+	heads, rest, _ := strings.Cut(text, "</thead>")
+	row, _, _ := strings.Cut(rest, "</tr>")
+	if n, want := strings.Count(heads, "opt\" scope=\"col\""), len(optCell.FindAllString(row, -1)); n != want || n < 4 {
+		t.Errorf("%d heads and %d cells are left out", n, want)
+	}
+}
+
+var optCell = regexp.MustCompile(`<td[^>]* class="[^"]*\bopt\b`)

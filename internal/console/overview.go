@@ -20,7 +20,8 @@ type overview struct {
 	Span      string
 	Spans     []string
 	Tubes     tubeTable
-	Oldest    *api.Tube // whose next job has waited the longest
+	Oldest    *api.Tube  // whose next job has waited the longest
+	Late      []api.Tube // those after it, if that is worth a look
 	MayCharts bool
 }
 
@@ -41,6 +42,14 @@ func (a *attention) Grown() string {
 	return ", " + num(a.More) + " more than " + duration(a.Over) + " ago"
 }
 
+// HowMany is the number before a text that speaks of several; nothing: there is one.
+func (a *attention) HowMany() string {
+	if a.Count == 1 {
+		return ""
+	}
+	return num(whole(a.Count))
+}
+
 // spans are what charts can show, with the step and the number of samples.
 var spans = map[string]struct {
 	step, points int
@@ -55,6 +64,8 @@ const (
 	chartPoints     = 100
 	shownFindings   = 8
 	overviewTubes   = 10
+	shownOldest     = 3
+	lateFrom        = 10 // s; below that another tube is the next one each second
 	sparkPoints     = 60
 	overviewSpark   = 200 // px
 	sparkHeight     = 28
@@ -76,7 +87,9 @@ func overviewPage(r *request) (*page, error) {
 	err := r.together(r.site,
 		func() error { return r.get("/stats", &stats) },
 		func() error { return r.get(fmt.Sprintf("/attention?limit=%d", shownFindings), &found) },
-		func() error { return r.get("/tubes?sort=-oldest_ready&has=ready&limit=1", &oldest) },
+		func() error {
+			return r.get(fmt.Sprintf("/tubes?sort=-oldest_ready&has=ready&limit=%d", shownOldest), &oldest)
+		},
 		func() (err error) { o.Tubes, err = r.tubeTable(table); return err },
 		func() error { return optional(r.get("/history?points=60", &minutes)) },
 		func() error {
@@ -92,23 +105,34 @@ func overviewPage(r *request) (*page, error) {
 	if o.More = found.Total - len(found.Findings); o.More > 0 {
 		o.Kinds = r.findingKinds(found.Kinds)
 	}
-	if len(oldest.Tubes) > 0 {
-		o.Oldest = &oldest.Tubes[0]
-	}
+	o.addOldest(oldest.Tubes)
 	if o.MayCharts = history.Step > 0; o.MayCharts {
 		o.Charts = overviewCharts(&history, &minutes, spans[span].from)
 		o.Sparks = overviewSparks(&minutes)
 	}
 	p := newPage("overview", "Overview", "overview", o)
 	p.Server = &stats
-	if o.Oldest != nil {
-		p.shape = append(p.shape, "oldest "+o.Oldest.Name)
+	for _, t := range oldest.Tubes[:min(len(oldest.Tubes), 1+len(o.Late))] {
+		p.shape = append(p.shape, "oldest "+t.Name)
 	}
 	if r.site.other == nil {
 		o.Servers = r.serverRows(r.meHere(), serverRow{Stats: stats, Found: found.Total, Worst: worst(found.Findings)})
 	}
 	p.Curl = r.curl("GET", "/attention", nil)
 	return p, nil
+}
+
+// addOldest adds the tubes whose next jobs have waited the longest, in their order.
+func (o *overview) addOldest(tubes []api.Tube) {
+	if len(tubes) == 0 {
+		return
+	}
+	o.Oldest = &tubes[0]
+	for _, t := range tubes[1:] {
+		if t.OldestReady >= lateFrom {
+			o.Late = append(o.Late, t)
+		}
+	}
 }
 
 // A findingKind is how many findings there are of a kind, and where they can be seen.
@@ -121,7 +145,7 @@ type findingKind struct {
 func (r *request) findingKinds(counts map[string]int) (kinds []findingKind) {
 	for _, k := range []struct{ name, text, sort, has string }{
 		{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"},
-		{"slow", "whose workers do not keep up", "-oldest_ready", "ready"}, {"paused", "paused", "", "paused"},
+		{"slow", "whose workers do not keep up", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
 	} {
 		if n := counts[k.name]; n > 0 {
 			kinds = append(kinds, findingKind{k.name, k.text, withQuery(r.site.base+"tubes", "sort", k.sort, "has", k.has), n})
@@ -189,12 +213,11 @@ func overviewCharts(h, lately *api.History, from string) []chart {
 		}
 		return l
 	}
-	count := func(v float64) string { return num(int64(v)) }
 	return []chart{
 		newChart("flow", "Jobs a second", from, rate, line("put", "put", "plain", perSecond), line("deletes", "done", "accent", perSecond)),
 		newChart("trouble", "Trouble a second", from, rate, line("timeouts", "timed out", "warned", perSecond), line("refused", "refused", "plain", perSecond)),
-		newChart("jobs", "Jobs", from, count, level("ready", "ready", "ready"), level("delayed", "delayed", "delayed"), level("buried", "buried", "buried")),
-		newChart("clients", "Connections", from, count, level("connections", "all", "plain"), level("waiting", "waiting", "accent")),
+		newChart("jobs", "Jobs", from, roughly, level("ready", "ready", "ready"), level("delayed", "delayed", "delayed"), level("buried", "buried", "buried")),
+		newChart("clients", "Connections", from, roughly, level("connections", "all", "plain"), level("waiting", "waiting", "accent")),
 	}
 }
 

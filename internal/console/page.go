@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"hash/fnv"
 	"net/http"
@@ -19,7 +20,8 @@ type page struct {
 	Section string // that of the navigation
 	Curl    string // what asks the API for the same
 	Data    any
-	NoLive  bool // nothing on it changes by itself
+	NoLive  bool   // nothing on it changes by itself
+	View    string // the URL that shows the same again, also when the queue has changed; empty: Path
 
 	// Filled in by fill.
 	Host, Version, Theme, Path string
@@ -47,6 +49,7 @@ func newPage(template, title, section string, data any) *page {
 func (p *page) fill(r *request) {
 	o := &r.console.opt
 	p.Host, p.Version, p.Theme, p.Path = r.site.name, o.Version, themeOf(r.Request), r.URL.RequestURI()
+	p.View = cmp.Or(p.View, p.Path)
 	p.Base, p.Plain = r.site.base, r.site.isPlain()
 	p.Assets, p.ReadOnly, p.Now = r.console.assets.urls, r.isReadOnly(), time.Now().UTC()
 	p.CanLogOut = o.Sessions.has(r.Request)

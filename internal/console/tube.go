@@ -1,8 +1,10 @@
 package console
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode"
@@ -28,6 +30,9 @@ type tubeView struct {
 	Kinds   [][2]string // of searches
 	Bulk    []bulkLink  // what can be done with all jobs of the state
 }
+
+// ClientColumns are the heads of the connections, which nobody can sort here.
+func (*tubeView) ClientColumns() []clientColumn { return clientColumns }
 
 // A stateTab leads to the jobs in a state.
 type stateTab struct {
@@ -97,6 +102,9 @@ func tubePage(r *request) (*page, error) {
 	}
 	p := newPage("tube", name, "tubes", v)
 	p.Curl, p.Me = r.curl("GET", list, nil), me
+	if r.FormValue("state") == "" {
+		p.View = withQuery(r.tubeLink(name, ""), "state", state, "cursor", r.FormValue("cursor")) // else the page would go from one state to another as jobs come and go
+	}
 	p.shape = append(p.shape, fmt.Sprint(v.Unwatched(), v.Pause > 0)) // tags, and what can be done
 	return p, nil
 }
@@ -206,10 +214,9 @@ func tubeCharts(recent *api.Recent) []chart {
 		}
 		return points
 	}
-	count := func(v float64) string { return num(int64(v)) }
 	return []chart{
 		newChart("flow", "Jobs a second", from, rate, chartLine{Name: "put", Class: "plain", points: float(recent.Put)}, chartLine{Name: "done", Class: "accent", points: float(recent.Deleted)}),
-		newChart("jobs", "Jobs", from, count,
+		newChart("jobs", "Jobs", from, roughly,
 			chartLine{Name: "ready", Class: "ready", points: whole(recent.Ready)}, chartLine{Name: "reserved", Class: "reserved", points: whole(recent.Reserved)},
 			chartLine{Name: "delayed", Class: "delayed", points: whole(recent.Delayed)}, chartLine{Name: "buried", Class: "buried", points: whole(recent.Buried)}),
 		newChart("wait", "The next job has waited", from, func(v float64) string { return duration(int64(v)) },
@@ -239,11 +246,34 @@ func putPage(r *request) (*page, error) {
 			return nil, &problem{Status: http.StatusForbidden, Detail: "The body of this job cannot be shown here, so it cannot be put again here."}
 		}
 		v.Body = string(body)
-		if v.Base64 = !utf8.Valid(body); v.Base64 {
+		if v.Base64 = !fitsField(body); v.Base64 {
 			v.Body = decode.Base64Text(body)
 		}
 	}
 	p := newPage("put", "Put a job", "tubes", v)
-	p.NoLive, p.Me = true, r.meOn(v.Tube)
+	p.Curl, p.NoLive, p.Me = v.curl(r), true, r.meOn(v.Tube)
 	return p, nil
+}
+
+// fitsField reports whether a field of a form brings a body back as it is. HTML has no NUL, and no ends of lines but one.
+func fitsField(body []byte) bool { return utf8.Valid(body) && !bytes.ContainsAny(body, "\x00\r") }
+
+// shownBody is how large a body is at most that stands in a command; a larger one is in a file.
+const shownBody = 4 << 10
+
+// curl returns the command that puts the job as the form shows it.
+func (v *putView) curl(r *request) string {
+	form := url.Values{"body": {v.Body}, "priority": {fmt.Sprint(v.Priority)}, "delay": {fmt.Sprint(v.Delay)}, "ttr": {fmt.Sprint(v.TTR)}}
+	if v.Base64 {
+		form.Set("base64", "yes")
+	}
+	a := actions["put-job"]
+	if len(v.Body) <= shownBody {
+		return r.curls(&a, []string{v.Tube}, form)
+	}
+	text := r.curl("POST", tubePath(v.Tube, "/jobs"), nil)
+	if text == "" {
+		return ""
+	}
+	return text + " -H 'Content-Type: application/json' -d @job.json"
 }

@@ -35,7 +35,7 @@ type tubeColumn struct {
 	Link, Sorted      string // ascending, descending, or nothing
 	Usual             bool   // it is there unless others are asked for
 	Chosen            bool
-	wide              bool // it is left out where there is little room
+	Wide              bool // it is left out where there is little room
 	plain             bool // a beanstalkd has it, too
 	text              func(t *tubeRow) string
 	class             func(t *tubeRow, text string) string // nil: grey if it is nothing
@@ -104,22 +104,22 @@ var tubeColumns = []tubeColumn{
 			}
 			return zeroClass(text)
 		}},
-	{Name: "put", Title: "Put/s", Hint: "in the last minute", Usual: true, wide: true, text: recentRate(func(r *api.Recent) float64 { return r.PutPerSecond })},
-	{Name: "done", Title: "Done/s", Hint: "deletes, in the last minute", Usual: true, wide: true, text: recentRate(func(r *api.Recent) float64 { return r.DeletedPerSecond })},
-	{Name: "queue", Title: "Waited", Hint: "how long a job was ready before it was reserved, on average", Sort: "queue", wide: true,
+	{Name: "put", Title: "Put/s", Hint: "in the last minute", Sort: "put_per_second", Usual: true, Wide: true, text: recentRate(func(r *api.Recent) float64 { return r.PutPerSecond })},
+	{Name: "done", Title: "Done/s", Hint: "deletes, in the last minute", Sort: "deleted_per_second", Usual: true, Wide: true, text: recentRate(func(r *api.Recent) float64 { return r.DeletedPerSecond })},
+	{Name: "queue", Title: "Waited", Hint: "how long a job was ready before it was reserved, on average", Sort: "queue", Wide: true,
 		text: func(t *tubeRow) string { return meanText(t.Queue.Count, t.Queue.Seconds) }},
-	{Name: "work", Title: "Works", Hint: "how long a job is reserved, on average", Sort: "work", Usual: true, wide: true,
+	{Name: "work", Title: "Works", Hint: "how long a job is reserved, on average", Sort: "work", Usual: true, Wide: true,
 		text: func(t *tubeRow) string { return meanText(t.Work.Count, t.Work.Seconds) }},
-	{Name: "workers", plain: true, Title: "Workers", Hint: "connections that watch it", Sort: "watching", Usual: true, wide: true,
+	{Name: "workers", plain: true, Title: "Workers", Hint: "connections that watch it", Sort: "watching", Usual: true, Wide: true,
 		text: count(func(t *api.Tube) uint64 { return t.Watching }), class: hotIf((*tubeRow).Unwatched)},
-	{Name: "waiting", plain: true, Title: "Waiting", Hint: "connections that wait for a job", Sort: "waiting", wide: true, text: count(func(t *api.Tube) uint64 { return t.Waiting })},
-	{Name: "using", plain: true, Title: "Using", Hint: "connections that put into it", Sort: "using", wide: true, text: count(func(t *api.Tube) uint64 { return t.Using })},
-	{Name: "size", Title: "Bodies", Hint: "bytes of the bodies of all jobs", Sort: "body_bytes", wide: true, text: func(t *tubeRow) string { return byteSize(whole(t.BodyBytes)) }},
-	{Name: "total", plain: true, Title: "Put so far", Sort: "total_jobs", wide: true, text: count(func(t *api.Tube) uint64 { return t.TotalJobs })},
-	{Name: "deletes", plain: true, Title: "Deletes", Sort: "deletes", wide: true, text: count(func(t *api.Tube) uint64 { return t.Deletes })},
-	{Name: "timeouts", Title: "Timeouts", Hint: "how often the time to run of a job was over", Sort: "timeouts", wide: true, text: count(func(t *api.Tube) uint64 { return t.Timeouts })},
-	{Name: "releases", Title: "Releases", Sort: "releases", wide: true, text: count(func(t *api.Tube) uint64 { return t.Releases })},
-	{Name: "buries", Title: "Buries", Sort: "buries", wide: true, text: count(func(t *api.Tube) uint64 { return t.Buries })},
+	{Name: "waiting", plain: true, Title: "Waiting", Hint: "connections that wait for a job", Sort: "waiting", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Waiting })},
+	{Name: "using", plain: true, Title: "Using", Hint: "connections that put into it", Sort: "using", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Using })},
+	{Name: "size", Title: "Bodies", Hint: "bytes of the bodies of all jobs", Sort: "body_bytes", Wide: true, text: func(t *tubeRow) string { return byteSize(whole(t.BodyBytes)) }},
+	{Name: "total", plain: true, Title: "Put so far", Sort: "total_jobs", Wide: true, text: count(func(t *api.Tube) uint64 { return t.TotalJobs })},
+	{Name: "deletes", plain: true, Title: "Deletes", Sort: "deletes", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Deletes })},
+	{Name: "timeouts", Title: "Timeouts", Hint: "how often the time to run of a job was over", Sort: "timeouts", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Timeouts })},
+	{Name: "releases", Title: "Releases", Sort: "releases", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Releases })},
+	{Name: "buries", Title: "Buries", Sort: "buries", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Buries })},
 }
 
 // columns returns all columns, those that are chosen marked.
@@ -151,17 +151,17 @@ func (t *tubeRow) fill(columns []tubeColumn) {
 		} else {
 			one.Class = zeroClass(one.Text)
 		}
-		if c.wide {
+		if c.Wide {
 			one.Class = strings.TrimSpace("opt " + one.Class)
 		}
 		t.Cells = append(t.Cells, one)
 	}
 }
 
-// Troubled is the page with those first that need attention.
-func (t tubeTable) Troubled() string {
+// ByAttention is the page with those first that need attention.
+func (t tubeTable) ByAttention() string {
 	q := t.Query
-	q.Sort, q.Cursor = "-trouble", ""
+	q.Sort, q.Cursor = "-attention", ""
 	return q.link()
 }
 
@@ -181,7 +181,7 @@ func (t tubeTable) UsualColumns() string {
 // tubeFilters are what the page offers besides a text.
 var tubeFilters = [][2]string{
 	{"", "All tubes"}, {"buried", "With buried jobs"}, {"unwatched", "Without workers"}, {"ready", "With ready jobs"},
-	{"delayed", "With delayed jobs"}, {"paused", "Paused"}, {"waiting", "With workers that wait"},
+	{"reserved", "With reserved jobs"}, {"delayed", "With delayed jobs"}, {"limited", "At or near their limit"}, {"paused", "Paused"}, {"waiting", "With workers that wait"},
 }
 
 // tubeTable asks for a list of tubes.
@@ -240,13 +240,10 @@ func (q tubeQuery) sortedBy(column string) string {
 }
 
 func (q tubeQuery) direction(column string) string {
-	switch q.Sort {
-	case column:
-		return "ascending"
-	case "-" + column:
-		return "descending"
+	if strings.TrimPrefix(q.Sort, "-") != column {
+		return ""
 	}
-	return ""
+	return direction(q.Sort)
 }
 
 // NameLink and NameSorted are for the column of the names, which begins with the smallest.

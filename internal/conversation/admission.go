@@ -22,7 +22,6 @@ const insertedToken = 0
 // Without a call of Admit the client may do everything, and auth is no command.
 func (c *Conversation) Admit(terms *access.Terms, id *access.Identity) {
 	c.terms = terms
-	c.locked = terms.Required && id == nil
 	if id == nil {
 		id, _ = c.shared.Access.Identify(access.Evidence{})
 		c.pace.stranger = true
@@ -31,13 +30,16 @@ func (c *Conversation) Admit(terms *access.Terms, id *access.Identity) {
 	c.limitParser()
 }
 
+// locked reports whether the client must prove who it is before anything else.
+func (c *Conversation) locked() bool { return c.pace.stranger && c.terms.Required }
+
 // limitParser makes auth a command, and does not let a stranger send large bodies.
 func (c *Conversation) limitParser() {
 	if c.terms == nil {
 		return
 	}
 	c.parser.Auth = true
-	if c.locked {
+	if c.locked() {
 		c.parser.MaxBody = min(c.parser.MaxBody, access.MaxToken)
 	}
 }
@@ -68,7 +70,7 @@ func (c *Conversation) passes(e *engine.Engine, now int64, cmd *command) bool {
 		return false
 	case cmd.Fault == wire.FaultHTTP:
 		return true
-	case c.locked:
+	case c.locked():
 		if cmd.Op == wire.Quit {
 			c.endInTurn(e, now, ErrQuit)
 			return false
@@ -99,7 +101,7 @@ const smallPut = 1 << 10
 // for the client has no right to put into the tube that it uses. Nothing is under way that
 // could change that.
 func (c *Conversation) refusesBody() bool {
-	if c.terms == nil || c.locked || c.parser.Need() <= smallPut {
+	if c.terms == nil || c.locked() || c.parser.Need() <= smallPut {
 		return false
 	}
 	tube := defaultTube
@@ -126,7 +128,7 @@ func (c *Conversation) enter(e *engine.Engine, now int64, cmd *command) {
 		c.endInTurn(e, now, ErrUnauthorized)
 		return
 	}
-	c.identity, c.locked = cmd.identity, false
+	c.identity = cmd.identity
 	c.identified(cmd.identity)
 	if cmd.Op == wire.Put {
 		c.out.bytes = wire.AppendInserted(c.out.bytes, insertedToken)

@@ -7,6 +7,7 @@ import (
 
 // Check reports every invariant that is broken.
 func TestCheckReports(t *testing.T) {
+	seen := make(map[string]bool)
 	for _, test := range []struct {
 		invariant string
 		state     State
@@ -19,20 +20,28 @@ func TestCheckReports(t *testing.T) {
 		{"V2", Executing, func(c *Conversation) { c.wait.phase, c.long.command = waiting, &kick{} }},
 		{"V3", Reading, func(c *Conversation) { c.wait.answer.bytes = []byte("x") }},
 		{"V4", Executing, func(c *Conversation) { c.sess, c.ending.phase = nil, over; c.in.append([]byte("x")) }},
+		{"V4", Reading, func(c *Conversation) { c.in.more = true }},
 		{"V5", Reading, func(c *Conversation) { c.in.buf = make([]byte, 1) }},
 		{"V5", Reading, func(c *Conversation) { c.wait.answer.bytes = make([]byte, 2*keptAnswer) }},
 		{"V6", Writing, func(c *Conversation) { c.out.rest = &rest{next: 1} }},
 		{"V7", Closed, func(c *Conversation) {}},
 		{"V7", Lingering, func(c *Conversation) {}},
 		{"V7", Reading, func(c *Conversation) { c.sess = nil }},
-		{"V10", Closed, func(c *Conversation) { c.holding.bytes = 1 }},
 		{"V8", Waiting, func(c *Conversation) { c.wait.phase = waiting; c.in.append(make([]byte, 3*MaxAhead)) }},
+		{"V9", Throttled, func(c *Conversation) { c.pace.resume = 1 }},
+		{"V9", Throttled, func(c *Conversation) { c.pace.credit = 1 }},
+		{"V9", Throttled, func(c *Conversation) { c.pace.resume, c.pace.credit, c.long.command = 1, 1, &kick{} }},
+		{"V10", Closed, func(c *Conversation) { c.holding.bytes = 1 }},
 	} {
+		seen[test.invariant] = true
 		g := newDesk(t).guest()
 		g.state = test.state
 		test.do(&g.Conversation)
 		if err := g.Check(); err == nil || !strings.Contains(err.Error(), test.invariant+":") {
 			t.Errorf("%v: %v, want %s", test.state, err, test.invariant)
 		}
+	}
+	if len(seen) != 10 {
+		t.Errorf("%d invariants are broken here, there are 10", len(seen))
 	}
 }

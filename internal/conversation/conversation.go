@@ -149,7 +149,6 @@ type Conversation struct {
 
 	terms    *access.Terms    // on which the client was let in; nil: it may do everything
 	identity *access.Identity // who the client is; nil without terms
-	locked   bool             // the client must prove who it is before anything else
 }
 
 // New returns the conversation with a client, whose name is for the trace.

@@ -55,7 +55,11 @@ func (e *ending) isStopping() bool { return e.phase == noInput && e.reason == Er
 // connection is closed while there is unread input, or some arrives later, the kernel
 // throws away what the client has not received.
 func (e *ending) lingers() bool {
-	return e.reason == ErrQuit || e.reason == ErrStopped || e.reason == ErrUnauthorized
+	switch e.reason {
+	case ErrQuit, ErrStopped, ErrUnauthorized, ErrHTTP:
+		return true
+	}
+	return false
 }
 
 // Reason returns why the conversation ends, or has ended.

@@ -34,7 +34,7 @@ type Limiter interface {
 // authenticating, so a command that does so passes without a token if there is none.
 type pace struct {
 	limiter  Limiter // nil: none
-	stranger bool    // nobody knows who the client is, and it can say so
+	stranger bool    // nobody knows who the client is, and it can say so: it was let in on terms
 	credit   int     // tokens taken for commands that have not been executed
 	resume   int64   // when those may be used; ns, 0: now
 }

@@ -111,7 +111,7 @@ func (c *Conversation) Advance(b *Batch, now int64) {
 // stay as it is.
 func (c *Conversation) deadline() (at int64, reason error) {
 	at, reason = c.patience()
-	if by := c.progress.opened + int64(AuthTimeout); c.locked && by < at && c.ending.phase != over {
+	if by := c.progress.opened + int64(AuthTimeout); c.locked() && by < at && c.ending.phase != over {
 		return by, ErrNoAuth
 	}
 	return at, reason

@@ -174,7 +174,7 @@ func (t *tube) produce(ctx context.Context, addr string) error {
 		}
 		for ; due >= 1; due-- {
 			n++
-			if _, err := c.Put(ctx, client.NewJob{Tube: t.name, Body: []byte(t.body(n)), TTR: time.Minute}); err != nil {
+			if _, err := c.Put(ctx, client.NewJob{Tube: t.name, Body: []byte(t.body(n)), TTR: time.Minute}); err != nil && !errors.Is(err, client.ErrOutOfMemory) { // the shop goes on
 				return err
 			}
 		}

@@ -25,8 +25,8 @@
 // The numbers of streams ascend from 1. One that is over is forgotten, and frames for it are ignored.
 //
 // A side may have [Window] bytes under way in a stream that the other has not read. So a client that does not read
-// holds up no other, and memory grows with what may be under way. Who sends more is cut off, and so is who is
-// silent for 5 s: each side sends a ping when it has sent nothing for a second.
+// holds up no other, and memory grows with what may be under way. A side that sends more, or is silent
+// for 5 s, is disconnected: each side sends a ping when it has sent nothing for a second.
 //
 // # Goroutines
 //

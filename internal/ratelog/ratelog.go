@@ -28,16 +28,17 @@ func New(log *slog.Logger, perSecond, burst int) *Logger {
 // the next line.
 func (l *Logger) Warn(msg string, args ...any) { l.line(slog.LevelWarn, msg, args) }
 
-// Info is Warn at level INFO.
-func (l *Logger) Info(msg string, args ...any) { l.line(slog.LevelInfo, msg, args) }
+// Info is Warn at level INFO. It reports whether the line was logged.
+func (l *Logger) Info(msg string, args ...any) bool { return l.line(slog.LevelInfo, msg, args) }
 
-func (l *Logger) line(level slog.Level, msg string, args []any) {
+func (l *Logger) line(level slog.Level, msg string, args []any) (logged bool) {
 	if !l.limit.Allow() {
 		l.others.Add(1)
-		return
+		return false
 	}
 	if n := l.others.Swap(0); n > 0 {
 		args = append(args, "others", n)
 	}
 	l.log.Log(context.Background(), level, msg, args...)
+	return true
 }

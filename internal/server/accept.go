@@ -20,10 +20,10 @@ import (
 // On Linux a TCP or unix socket, unless it wants TLS, has an event loop accept its
 // connections: a client that has connected is known to each command stats that comes
 // later. For any other listener Serve accepts in its caller's goroutine.
-func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, Terms{}) }
+func (s *Server) Serve(l net.Listener) error { return s.ServeWith(l, ListenOptions{}) }
 
 // ServeWith is Serve for a listener that asks something of its clients.
-func (s *Server) ServeWith(l net.Listener, t Terms) error {
+func (s *Server) ServeWith(l net.Listener, t ListenOptions) error {
 	if s.access.Asks() || t.TLS != nil || len(t.Networks) > 0 {
 		s.restricted.Store(true)
 	}
@@ -85,7 +85,7 @@ func (b *backoff) next(err error) failure {
 
 // accept serves a new connection, or closes it if there are too many or the terms of its
 // listener do not let it in.
-func (s *Server) accept(nc net.Conn, t *Terms) {
+func (s *Server) accept(nc net.Conn, t *ListenOptions) {
 	if !s.begin() {
 		nc.Close()
 		return
@@ -111,7 +111,7 @@ func (s *Server) begin() bool {
 }
 
 // serveNetConn serves a connection that may stay; else it returns an error.
-func (s *Server) serveNetConn(nc net.Conn, t *Terms) error {
+func (s *Server) serveNetConn(nc net.Conn, t *ListenOptions) error {
 	e, err := t.letIn(nc.RemoteAddr(), func() access.UnixUser { return PeerUser(nc) })
 	if err != nil {
 		return err
@@ -185,20 +185,14 @@ func (s *Server) connections() int {
 // after the server, with mu locked.
 func (s *Server) full() bool { return s.connections() >= s.opt.MaxConns-s.reserved() }
 
-// mayUseReserve reports whether a client may have a connection that is kept. It must show that
-// when it connects, for whoever says it later would keep one until then.
-func (s *Server) mayUseReserve(e access.Evidence) bool {
-	id, known := s.access.Identify(e)
-	return e.Address.Unmap().IsLoopback() || e.User.Known || known && id.Meets(wire.Stats.Need())
-}
-
 // enter counts one more connection of a client, or tells why there is no room for it;
-// with mu locked.
+// with mu locked. Who may have a connection that is kept must show that now, for whoever
+// says it later would keep one until then.
 func (s *Server) enter(e access.Evidence) error {
 	switch {
 	case s.mu.closing:
 		return conversation.ErrStopped
-	case s.connections() >= s.opt.MaxConns, s.full() && !s.mayUseReserve(e):
+	case s.connections() >= s.opt.MaxConns, s.full() && !s.access.LooksAfter(e, wire.Stats.Need()):
 		return errFull
 	}
 	return s.access.Enter(s.now(), e.Address)

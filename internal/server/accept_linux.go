@@ -49,14 +49,14 @@ type accepting struct {
 type newcomer struct {
 	fd     Socket
 	client net.Addr
-	terms  *Terms
+	terms  *ListenOptions
 	until  int64 // ns as Server.now
 }
 
 // An acceptor is a listener from which loops accept; the lock of accepting guards it.
 type acceptor struct {
 	listening Listening
-	terms     *Terms
+	terms     *ListenOptions
 	failed    chan failure // to Serve, which waits and posts the acceptor again
 	pause     backoff
 	paused    bool // after a failure
@@ -85,7 +85,7 @@ type Network interface {
 
 // serveInLoop is Serve for a listener whose connections are for loops. It returns false
 // at once if they are not, or if there are no loops.
-func (s *Server) serveInLoop(l net.Listener, t *Terms) bool {
+func (s *Server) serveInLoop(l net.Listener, t *ListenOptions) bool {
 	if t.TLS != nil {
 		return false
 	}
@@ -209,7 +209,7 @@ func (l *loop) acceptFrom(a *acceptor, atMost int, accepted []*socket) []*socket
 // acceptSocket appends the socket of a new client if it may stay. It is closed if the terms
 // of the listener do not let the client in, and if there are too many connections, now or
 // for some time.
-func (s *Server) acceptSocket(fd Socket, client net.Addr, t *Terms, accepted []*socket) []*socket {
+func (s *Server) acceptSocket(fd Socket, client net.Addr, t *ListenOptions, accepted []*socket) []*socket {
 	c, err := s.newSocket(fd, client, t)
 	switch {
 	case err == nil:
@@ -267,7 +267,7 @@ func (s *Server) placesAreDue() bool {
 }
 
 // newSocket gives a new client a conversation and a loop, if it may stay.
-func (s *Server) newSocket(fd Socket, client net.Addr, t *Terms) (*socket, error) {
+func (s *Server) newSocket(fd Socket, client net.Addr, t *ListenOptions) (*socket, error) {
 	c := &socket{fd: fd, client: client}
 	e, err := t.letIn(client, c.user)
 	if err == nil {
@@ -283,7 +283,7 @@ func (s *Server) newSocket(fd Socket, client net.Addr, t *Terms) (*socket, error
 }
 
 // acceptElsewhere gives a client that this member does not serve itself a goroutine.
-func (s *Server) acceptElsewhere(fd Socket, client net.Addr, t *Terms) {
+func (s *Server) acceptElsewhere(fd Socket, client net.Addr, t *ListenOptions) {
 	own, ok := fd.(epoll.Socket)
 	if !ok { // of a network that has no connections of another kind
 		fd.Close()

@@ -22,8 +22,8 @@ import (
 // holds up nobody else.
 const handshakeTimeout = 10 * time.Second
 
-// Terms are what a listener asks of its clients. The zero value lets in everybody.
-type Terms struct {
+// ListenOptions are what ServeWith asks of the clients of a listener. The zero value lets in everybody.
+type ListenOptions struct {
 	access.Terms
 
 	// TLS encrypts the connections. Nil: they are not.
@@ -37,7 +37,7 @@ func (r *refusal) Error() string { return r.reason }
 
 // letIn returns what a new client shows of who it is, or why it may not come in. user
 // returns the user of the process at the other end, if that is a unix socket.
-func (t *Terms) letIn(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
+func (t *ListenOptions) letIn(client net.Addr, user func() access.UnixUser) (access.Evidence, error) {
 	e := access.Evidence{Address: AddressOf(client)}
 	if !t.LetIn(e.Address) {
 		return e, &refusal{"it comes from a network that is not allowed"}
@@ -72,13 +72,13 @@ func handshake(nc *tls.Conn, e *access.Evidence) error {
 }
 
 // admit lets a new conversation begin, as that of whom the evidence belongs to.
-func (s *Server) admit(c *conversation.Conversation, t *Terms, e access.Evidence) {
+func (s *Server) admit(c *conversation.Conversation, t *ListenOptions, e access.Evidence) {
 	id, known := s.access.Identify(e)
 	s.admitAs(c, t, id, known, e.Address)
 }
 
 // admitAs is admit for a client of an address that is somebody, if known.
-func (s *Server) admitAs(c *conversation.Conversation, t *Terms, id *access.Identity, known bool, addr netip.Addr) {
+func (s *Server) admitAs(c *conversation.Conversation, t *ListenOptions, id *access.Identity, known bool, addr netip.Addr) {
 	if t.Required && !known {
 		c.Limit(s.access.OfStrangers(addr))
 	} else {
@@ -133,10 +133,24 @@ func (s *Server) Refused(client, identity, what string, tubes ...string) {
 // changeLines is how many changes through the protocol are logged in a second, on average.
 const changeLines = 20
 
+// A Change is what a command has done to a tube or to many jobs.
+type Change struct {
+	Command, Identity, Client string
+	About                     []any // names and values, as for the log
+}
+
+// OnChange makes f hear of changes through the protocol, of no more than are logged. It is
+// called within turns, and must not block.
+func (s *Server) OnChange(f func(*Change)) { s.onChange.Store(&f) }
+
 // changed tells the log what a command has done to a tube or to many jobs.
 func (s *Server) changed(c *conversation.Conversation, command wire.Op, what ...any) {
-	args := []any{"command", command.String(), "identity", c.Identity(), "client", c.Owner().(connected).address()}
-	s.changes.Info("a change through the protocol", append(args, what...)...)
+	one := &Change{command.String(), c.Identity(), c.Owner().(connected).address(), what}
+	args := []any{"command", one.Command, "identity", one.Identity, "client", one.Client}
+	logged := s.changes.Info("a change through the protocol", append(args, what...)...)
+	if f := s.onChange.Load(); logged && f != nil {
+		(*f)(one)
+	}
 }
 
 // refusalLines is how many refusals are logged in a second, on average.

@@ -60,7 +60,7 @@ func TestIdentities(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, Options{Access: testAccess(t)})
-	terms := Terms{Terms: access.Terms{Required: true}}
+	terms := ListenOptions{Terms: access.Terms{Required: true}}
 	plain := r.serveWith(listenLoopback(t), terms)
 	unixSocket, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
@@ -113,7 +113,7 @@ func TestIdentities(t *testing.T) {
 func TestNetworks(t *testing.T) {
 	log := &logged{}
 	r := start(t, Options{Logger: slog.New(log)})
-	terms := Terms{Terms: access.Terms{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}}
+	terms := ListenOptions{Terms: access.Terms{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}}
 	l := r.serveWith(listenLoopback(t), terms)
 	nc, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -143,7 +143,7 @@ func TestSlowHandshakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, Options{})
-	l := r.serveWith(listenLoopback(t), Terms{TLS: source.Config()})
+	l := r.serveWith(listenLoopback(t), ListenOptions{TLS: source.Config()})
 	const many = 300
 	for range many {
 		nc, err := net.Dial("tcp", l.Addr().String())
@@ -195,7 +195,7 @@ func TestTLSWaits(t *testing.T) {
 	}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		r := start(t, Options{IdleTimeout: time.Hour})
-		l := r.serveWith(listenLoopback(t), Terms{TLS: source.Config()})
+		l := r.serveWith(listenLoopback(t), ListenOptions{TLS: source.Config()})
 		dial := func() *client {
 			nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", MaxVersion: version})
 			if err != nil {

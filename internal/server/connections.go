@@ -14,6 +14,7 @@ type Connection struct {
 	Address  string        // IP and port, or "unix"
 	Identity string        // empty: nobody knows who it is
 	Age      time.Duration // since it came
+	Opened   int64         // ns; when that was
 	Jobs     []uint64      // the first that it holds
 }
 
@@ -41,6 +42,7 @@ func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (
 		Address:      w.address(),
 		Identity:     w.Identity(),
 		Age:          time.Duration(s.now() - w.Opened()),
+		Opened:       w.Opened(),
 		Jobs:         e.HeldJobs(sess, MaxNamedJobs),
 	}, true
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +16,10 @@ import (
 )
 
 // dialTLS returns how clients connect to a listener with TLS that the rig serves.
-func (r *rig) dialTLS(t testing.TB) func() *client {
+func (r *rig) dialTLS(t testing.TB) func() *client { return r.serveTLS(t, listenLoopback(t)) }
+
+// serveTLS is dialTLS for a listener that is there.
+func (r *rig) serveTLS(t testing.TB, below net.Listener) func() *client {
 	t.Helper()
 	ca := certstest.NewCA(t)
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
@@ -23,7 +27,7 @@ func (r *rig) dialTLS(t testing.TB) func() *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := r.serveWith(listenLoopback(t), Terms{TLS: source.Config()})
+	l := r.serveWith(below, ListenOptions{TLS: source.Config()})
 	return func() *client {
 		nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"})
 		if err != nil {
@@ -43,7 +47,11 @@ func (r *rig) dialPlain(t testing.TB) func() *client {
 // A client that leaves its replies unread costs nothing: its connection waits, and is
 // closed when the stall timeout has passed. With TLS that took all of a processor.
 func TestUnreadReplies(t *testing.T) {
-	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+	var vain atomic.Int64
+	dialTLS := func(r *rig, t testing.TB) func() *client {
+		return r.serveTLS(t, vainListener{listenLoopback(t), &vain})
+	}
+	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": dialTLS} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, Options{StallTimeout: 200 * time.Millisecond})
 			dial := dial(r, t)
@@ -54,8 +62,38 @@ func TestUnreadReplies(t *testing.T) {
 				go io.WriteString(dial().nc, strings.Repeat("peek 1\r\n", 2000))
 			}
 			r.eventually("they are disconnected", func() bool { return r.stats().Sessions <= 1 })
+			if n := vain.Load(); n > 20*clients {
+				t.Errorf("the server has tried %d times in vain to write to %d clients", n, clients)
+			}
 		})
 	}
+}
+
+// A vainListener counts the writes below TLS that wrote nothing.
+type vainListener struct {
+	net.Listener
+	vain *atomic.Int64
+}
+
+func (l vainListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &vainConn{nc, l.vain}, nil
+}
+
+type vainConn struct {
+	net.Conn
+	vain *atomic.Int64
+}
+
+func (c *vainConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if n == 0 {
+		c.vain.Add(1)
+	}
+	return n, err
 }
 
 // writesSlowly is a net.Conn that takes a few bytes of each write until its deadline.
@@ -91,7 +129,7 @@ func TestSlowTLSReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := listenLoopback(t)
-	r.serveWith(slowListener{l}, Terms{TLS: source.Config()})
+	r.serveWith(slowListener{l}, ListenOptions{TLS: source.Config()})
 	nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"})
 	if err != nil {
 		t.Fatal(err)
@@ -132,6 +170,26 @@ func TestQuitEndsTheSession(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A client that is disconnected because of a line of HTTP, and goes on sending, gets the
+// replies to what it has sent before.
+func TestRepliesBeforeHTTP(t *testing.T) {
+	const puts = 1500
+	r := start(t, Options{})
+	c := r.dialPlain(t)()
+	if err := c.nc.(*net.TCPConn).SetReadBuffer(4096); err != nil { // what is not read waits at the server
+		t.Fatal(err)
+	}
+	go io.WriteString(c.nc, strings.Repeat("put 0 0 9 1\r\nx\r\n", puts)+"POST / HTTP/1.1\r\n"+strings.Repeat("put 0 0 9 1\r\nx\r\n", 100000))
+	r.eventually("its session ends", func() bool { st := r.stats(); return st.TotalJobs == puts && st.Sessions == 0 })
+	for id := range puts {
+		c.want(fmt.Sprintf("INSERTED %d\n", id+1))
+	}
+	c.wantEnd()
+	if n := r.stats().TotalJobs; n != puts {
+		t.Errorf("%d jobs were put, want %d", n, puts)
 	}
 }
 
@@ -188,8 +246,12 @@ func TestReconnectAtTheLimit(t *testing.T) {
 				if n := r.rejected.Load() + r.crowded.Load(); n != 0 {
 					t.Errorf("%d connections were refused", n)
 				}
+				r.eventually("there is room", func() bool { return other.stat("connections-full") == "false" })
 				full := dial()
 				full.do("use x\n", "USING x\n")
+				if got, want := other.stat("connections-full"), fmt.Sprint(name == "of all"); got != want {
+					t.Errorf("connections-full is %s, want %s", got, want)
+				}
 				l := listenOn(t, "tcp")
 				r.serve(l)
 				dialAgain(t, l).wantEnd() // but this one is, after a while

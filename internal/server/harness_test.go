@@ -71,7 +71,7 @@ func (r *rig) serve(l net.Listener) {
 }
 
 // serveWith is serve for a listener that asks something of its clients.
-func (r *rig) serveWith(l net.Listener, t Terms) net.Listener {
+func (r *rig) serveWith(l net.Listener, t ListenOptions) net.Listener {
 	r.goServe(func() error { return r.ServeWith(l, t) })
 	return l
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -20,8 +21,11 @@ func TestManyClientsLeave(t *testing.T) {
 	<-n.gone
 	n.Lock()
 	defer n.Unlock()
-	if n.most > epoll.MaxEvents/maxRoundTasks*closesPerRound {
-		t.Errorf("%d connections were closed in one pass", n.most)
+	if n.closes.most > epoll.MaxEvents/maxRoundTasks*closesPerRound {
+		t.Errorf("%d connections were closed in one pass", n.closes.most)
+	}
+	if n.reads.most > leavesPerPass {
+		t.Errorf("%d connections were read in one pass", n.reads.most)
 	}
 }
 
@@ -30,14 +34,19 @@ type leavers struct {
 	net.Listener
 	sync.Mutex
 	clients int
-	left    int // clients that were not accepted
-	indexes []int
-	closes  int // since the last wait
-	most    int
+	left    int       // clients that were not accepted
+	polled  []*leaver // whose events are wanted
+	reads   inPass
+	closes  inPass
 	closed  int
 	poller  chan struct{} // has something if the wait is to end
 	gone    chan struct{} // closed when all connections are
 }
+
+// inPass counts what a loop does between two waits.
+type inPass struct{ now, most int }
+
+func (c *inPass) end() { c.now, c.most = 0, max(c.most, c.now) }
 
 func (n *leavers) Addr() net.Addr               { return unnamed }
 func (n *leavers) Close() error                 { return nil }
@@ -51,31 +60,45 @@ func (n *leavers) AcceptSocket() (Socket, net.Addr, error) {
 		return nil, nil, epoll.ErrWouldBlock
 	}
 	n.left--
-	return &leaver{n}, unnamed, nil
+	return &leaver{net: n}, unnamed, nil
 }
 
 // leaversPoller tells that all clients have left as soon as all have connected.
 type leaversPoller leavers
 
-func (p *leaversPoller) Add(_ Socket, index int, _ epoll.Events) error {
+func (p *leaversPoller) Add(fd Socket, index int, _ epoll.Events) error {
 	p.Lock()
 	defer p.Unlock()
-	p.indexes = append(p.indexes, index)
+	s := fd.(*leaver)
+	s.index = index
+	p.polled = append(p.polled, s)
 	return nil
 }
 
-func (p *leaversPoller) Modify(Socket, int, epoll.Events) error { return nil }
+func (p *leaversPoller) Modify(fd Socket, _ int, events epoll.Events) error {
+	p.Lock()
+	defer p.Unlock()
+	if events == 0 {
+		p.drop(fd.(*leaver))
+	}
+	return nil
+}
+
+// drop makes the poller report nothing more of a socket.
+func (p *leaversPoller) drop(s *leaver) {
+	p.polled = slices.DeleteFunc(p.polled, func(o *leaver) bool { return o == s })
+}
 
 func (p *leaversPoller) Wait(timeout time.Duration) (events []epoll.Event) {
 	p.Lock()
-	p.most, p.closes = max(p.most, p.closes), 0
+	p.reads.end()
+	p.closes.end()
 	if p.left > 0 {
 		events = append(events, epoll.Event{Index: epoll.Listeners, Events: epoll.Readable})
 	} else {
-		for _, index := range p.indexes {
-			events = append(events, epoll.Event{Index: index, Events: epoll.Readable | epoll.HalfClosed})
+		for _, s := range p.polled { // all of them, until they are closed
+			events = append(events, epoll.Event{Index: s.index, Events: epoll.Readable | epoll.HalfClosed})
 		}
-		p.indexes = nil
 	}
 	p.Unlock()
 	if len(events) == 0 && timeout != 0 {
@@ -94,9 +117,18 @@ func (p *leaversPoller) Wake() {
 func (p *leaversPoller) Close() {}
 
 // A leaver is the socket of a client that has left.
-type leaver struct{ net *leavers }
+type leaver struct {
+	net   *leavers
+	index int
+}
 
-func (s *leaver) Read([]byte) (int, error)      { return 0, io.EOF }
+func (s *leaver) Read([]byte) (int, error) {
+	s.net.Lock()
+	defer s.net.Unlock()
+	s.net.reads.now++
+	return 0, io.EOF
+}
+
 func (s *leaver) Write(out []byte) (int, error) { return len(out), nil }
 func (s *leaver) Unacknowledged() int           { return 0 }
 func (s *leaver) CloseWrite() error             { return nil }
@@ -104,7 +136,8 @@ func (s *leaver) CloseWrite() error             { return nil }
 func (s *leaver) Close() error {
 	s.net.Lock()
 	defer s.net.Unlock()
-	s.net.closes++
+	(*leaversPoller)(s.net).drop(s)
+	s.net.closes.now++
 	if s.net.closed++; s.net.closed == s.net.clients {
 		close(s.net.gone)
 	}

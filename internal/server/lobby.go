@@ -35,7 +35,7 @@ type lobby struct {
 	discards *wire.Parser
 }
 
-func (s *Server) newLobby(c *netConn, t *Terms, e access.Evidence) *lobby {
+func (s *Server) newLobby(c *netConn, t *ListenOptions, e access.Evidence) *lobby {
 	l := &lobby{srv: s, c: c, parser: wire.Parser{MaxBody: s.opt.MaxJobSize, Compat: s.opt.Compat, Auth: s.access.Asks()}}
 	if c.visitor != nil {
 		return l // it gets its stats at its own member

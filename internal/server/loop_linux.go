@@ -27,12 +27,20 @@ const (
 	// sockets are ready.
 	maxUnsynced = 4 * epoll.MaxEvents
 
+	// unsyncedTime is how long a sync waits for more sockets to be ready, and their tasks to share it,
+	// from the first task on; ns. It is about what maxUnsynced tasks take.
+	unsyncedTime = int64(4 * time.Millisecond)
+
 	// yieldPause is how long the loop goes on before it yields; ns.
 	yieldPause = int64(5 * time.Millisecond)
 
 	// closesPerRound is how many sockets are closed in a round. The kernel takes ten times as
 	// long for it as for a read, and thousands of clients may leave at once.
 	closesPerRound = 4
+
+	// leavesPerPass is how many clients that have hung up are served in a pass. More wait until
+	// the poller reports them again, and those that are still there come in between.
+	leavesPerPass = 16
 
 	// writesPerRound is how many pieces of a long reply a socket is given in a
 	// round; others come in between.
@@ -84,6 +92,7 @@ type loop struct {
 	serving []*socket // that were ready
 	events  []epoll.Event
 	arrived []*socket // streams to which something has happened; for the next pass, too
+	leaves  int       // clients that have hung up, and were served in this pass
 
 	// The round that is gathered; it is lent to the turn.
 	round     *round
@@ -98,6 +107,8 @@ type loop struct {
 	unsettled int      // rounds whose turn is over, but whose changes may not be durable
 	syncing   int      // unsettled rounds that the sync under way is for
 	unsynced  int      // tasks of the other unsettled rounds
+
+	unsyncedAt int64 // ns; when the first of those rounds was gathered
 
 	syncedAt int64 // ns; when the sync under way began, 0 if it is known to have ended
 	syncTime int64 // ns; how long one takes, a moving average
@@ -167,7 +178,7 @@ func (l *loop) wait() {
 	if l.unsettled > 0 && l.syncing == 0 {
 		l.events = nil
 		more := false
-		if l.unsynced < min(l.socks.taken(), maxUnsynced) {
+		if l.unsynced < min(l.socks.taken(), maxUnsynced) && l.now-l.unsyncedAt < unsyncedTime {
 			l.events = l.poll.Wait(0)
 			more = len(l.events)+len(l.ready)+len(l.arrived)+l.round.Len() > 0 || l.mail.streams.Load()
 		}
@@ -204,6 +215,7 @@ func (l *loop) begin() {
 	}
 	l.takeDue()
 	l.pass++
+	l.leaves = 0
 	l.serving, l.ready = l.ready, l.serving
 }
 
@@ -247,13 +259,23 @@ func (l *loop) gather() {
 	for len(l.events) > 0 && !l.full() {
 		ev := l.events[0]
 		l.events = l.events[1:]
-		if s := l.socks.all[ev.Index]; s != nil && s.pass != l.pass {
+		if s := l.socks.all[ev.Index]; s != nil && s.pass != l.pass && !l.leavesLater(s, ev.Events) {
 			l.handle(s, ev.Events)
 		}
 	}
 	if len(l.arrived) > 0 {
 		l.serveStreams()
 	}
+}
+
+// leavesLater reports whether a client has hung up, and as many others in this pass that it waits
+// for another one.
+func (l *loop) leavesLater(s *socket, events epoll.Events) bool {
+	if !events.Has(epoll.HalfClosed|epoll.HungUp) || s.State() == conversation.Closed {
+		return false
+	}
+	l.leaves++
+	return l.leaves > leavesPerPass
 }
 
 // full reports whether the round has enough to do.

@@ -115,7 +115,7 @@ func (s *Server) leave(c *netConn) {
 }
 
 // serveAtMember serves a connection wherever the leader is, as soon as there is one.
-func (s *Server) serveAtMember(c *netConn, t *Terms, e access.Evidence) {
+func (s *Server) serveAtMember(c *netConn, t *ListenOptions, e access.Evidence) {
 	defer func() {
 		if !c.moved {
 			c.nc.Close()
@@ -171,7 +171,7 @@ const (
 
 // letBegin lets the conversation of a connection begin: as that of a visitor, or of whom the
 // evidence belongs to.
-func (s *Server) letBegin(c *netConn, t *Terms, e access.Evidence) error {
+func (s *Server) letBegin(c *netConn, t *ListenOptions, e access.Evidence) error {
 	if c.visitor == nil {
 		s.admit(&c.Conversation, t, e)
 		return nil
@@ -179,7 +179,7 @@ func (s *Server) letBegin(c *netConn, t *Terms, e access.Evidence) error {
 	return s.letVisitorBegin(&c.Conversation, t, c.visitor, e.Address)
 }
 
-func (s *Server) letVisitorBegin(c *conversation.Conversation, t *Terms, v *visitor, addr netip.Addr) error {
+func (s *Server) letVisitorBegin(c *conversation.Conversation, t *ListenOptions, v *visitor, addr netip.Addr) error {
 	id, known := s.access.ByName(v.Identity)
 	if !known && v.Identity != "" {
 		return &refusal{"the leader knows no identity " + v.Identity}

@@ -55,6 +55,9 @@ func (l *loop) turn() {
 			l.readMail() // sockets that waited get their answers first
 			l.deliver(r)
 		} else {
+			if l.unsynced == 0 {
+				l.unsyncedAt = l.now
+			}
 			l.unsettled++
 			l.unsynced += r.Len()
 		}

@@ -5,7 +5,7 @@
 // of connections:
 //
 //		                      Server                    server.go
-//		                        │ Serve                 accept.go, vacancies.go, limits.go
+//		                        │ Serve                 accept.go, vacancies.go, admission.go
 //		         ┌──────────────┴──────────────┐
 //		  TCP and unix sockets,       everything else:
 //		      on Linux                TLS, other systems, tests
@@ -176,6 +176,7 @@ type Server struct {
 	restricted     atomic.Bool // some listener does not let in everybody
 	refusals       *refusals   // of connections and commands
 	changes        *ratelog.Logger
+	onChange       atomic.Pointer[func(*Change)]
 	stopped        chan struct{}  // closed by Shutdown
 	foreignWarning rate.Sometimes // not a line for each client that speaks another protocol
 	fullWarning    rate.Sometimes

@@ -28,6 +28,8 @@ func (*relayLoop) dismiss(uint32) {}
 
 func (s *Server) relayInLoop(*netConn, net.Conn, Leadership) bool { return false }
 
-func (s *Server) moveToLoop(*netConn, *lobby, *Terms, Leadership) (bool, error) { return false, nil }
+func (s *Server) moveToLoop(*netConn, *lobby, *ListenOptions, Leadership) (bool, error) {
+	return false, nil
+}
 
-func (s *Server) serveInLoop(net.Listener, *Terms) bool { return false }
+func (s *Server) serveInLoop(net.Listener, *ListenOptions) bool { return false }

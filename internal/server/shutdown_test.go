@@ -89,7 +89,7 @@ func TestServeAfterShutdown(t *testing.T) {
 			t.Error("the listener was not closed")
 		}
 		client, late := memnet.Pipe()
-		r.accept(late, &Terms{})
+		r.accept(late, &ListenOptions{})
 		newClient(t, client).wantEnd()
 		if n := r.rejected.Load(); n != 0 {
 			t.Errorf("%d connections count as rejected", n)

@@ -39,7 +39,7 @@ func (v *streamSocket) events() (e epoll.Events) {
 }
 
 // moveToLoop lets a loop drive the conversation of a visitor. It returns false if the connection stays with its goroutine.
-func (s *Server) moveToLoop(c *netConn, l *lobby, t *Terms, lead Leadership) (moved bool, err error) {
+func (s *Server) moveToLoop(c *netConn, l *lobby, t *ListenOptions, lead Leadership) (moved bool, err error) {
 	stream, ok := c.kernel.Conn.(visitorConn)
 	if !ok {
 		return false, nil

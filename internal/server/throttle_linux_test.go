@@ -180,7 +180,7 @@ func TestStrangersAreNotInTheWay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{Limits: access.Limits{CommandsPerSecond: 1}, Access: testAccess(t)})
 		l := memnet.Listen()
-		r.serveWith(l, Terms{Terms: access.Terms{Required: true}})
+		r.serveWith(l, ListenOptions{Terms: access.Terms{Required: true}})
 		dial := func() *client {
 			nc, err := l.Dial()
 			if err != nil {
@@ -212,7 +212,7 @@ func TestThrottledStrangers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, Options{Limits: access.Limits{CommandsPerSecond: 1}, Access: testAccess(t)})
 		l := memnet.Listen()
-		r.serveWith(l, Terms{Terms: access.Terms{Required: true}})
+		r.serveWith(l, ListenOptions{Terms: access.Terms{Required: true}})
 		begun := time.Now()
 		for range 30 {
 			nc, err := l.Dial()

@@ -35,7 +35,7 @@ const maxVisitor = 4 << 10
 const visitorTimeout = 10 * time.Second
 
 // visitorOf describes a client of this server.
-func (s *Server) visitorOf(c *netConn, t *Terms, e access.Evidence) visitor {
+func (s *Server) visitorOf(c *netConn, t *ListenOptions, e access.Evidence) visitor {
 	v := visitor{Member: s.opt.Member.ID, Required: t.Required, TokenInPut: t.TokenInPut}
 	if id, known := s.access.Identify(e); known {
 		v.Identity = id.Name()
@@ -81,8 +81,8 @@ func readVisitor(r io.Reader) (v visitor, err error) {
 }
 
 // terms returns what the listener asks that the visitor came through.
-func (v visitor) terms() *Terms {
-	return &Terms{Terms: access.Terms{Required: v.Required, TokenInPut: v.TokenInPut}}
+func (v visitor) terms() *ListenOptions {
+	return &ListenOptions{Terms: access.Terms{Required: v.Required, TokenInPut: v.TokenInPut}}
 }
 
 // addr returns the address that the visitor came from.

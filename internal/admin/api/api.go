@@ -45,6 +45,9 @@ type Options struct {
 	// Facts returns what the server is and how it was started. Nil: nobody knows.
 	Facts func() ServerFacts
 
+	// CertificateWarnings says which certificates have ended or end soon. Nil: nobody knows.
+	CertificateWarnings func() []string
+
 	// LimitOf returns where the limits of a tube come from; empty: it has none. Nil: nobody knows.
 	LimitOf func(tube string) string
 
@@ -94,6 +97,9 @@ func New(b *broker.Broker, opt Options) *API {
 		opt.Identify = Identify(new(access.Control))
 	}
 	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), searches: make(chan struct{}, maxSearches)}
+	if opt.Server != nil {
+		opt.Server.OnChange(a.recordCommand)
+	}
 	methods := make(map[string][]string) // by path
 	for i := range operations {
 		op := &operations[i]

@@ -245,7 +245,7 @@ func TestRefused(t *testing.T) {
 		{"GET", "/tubes?limit=10001", "", 400, "limit: want"},
 		{"GET", "/tubes?limit=2&limit=3", "", 400, "the parameter limit is there twice"},
 		{"GET", "/tubes?offset=2", "", 400, `there is no parameter "offset": listTubes takes ["sort" "q" "has" "recent" "cursor" "limit"]`},
-		{"GET", "/tubes?sort=size", "", 400, "sort: want one of [body_bytes buried"},
+		{"GET", "/tubes?sort=size", "", 400, "sort: want one of [attention body_bytes buried"},
 		{"GET", "/tubes?has=jobs", "", 400, "has: want some of [buried"},
 		{"GET", "/tubes?sort=ready&cursor=bWFpbA", "", 400, "cursor: want"},
 		{"GET", "/tubes?recent=1", "", 400, "recent: want true or false"},

@@ -33,9 +33,10 @@ const (
 	bad     = "bad"
 	warning = "warning"
 
-	slowAfter    = 60 * time.Second // a ready job that waits so long is worth a look
-	maxFindings  = 1000
-	nearlyFullPC = 90 // per cent of a limit
+	slowAfter   = 60 * time.Second // a ready job that waits so long is worth a look
+	maxFindings = 1000
+	nearlyFull  = 0.9 // of a limit
+	lately      = 10  // min; what was refused before is over
 )
 
 // getAttention looks for what an operator should look at, the worst first.
@@ -50,6 +51,8 @@ func getAttention(r *request) (reply, error) {
 			return reply{}, err
 		}
 		room = append(room, r.api.clusterFindings()...)
+		room = append(room, r.api.certificateFindings()...)
+		room = append(room, r.api.history.refusalFindings()...)
 	}
 	page := Attention{Findings: []Finding{}, Kinds: make(map[string]int)}
 	worst := firstOf[Finding]{n: n, compare: compareFindings}
@@ -96,19 +99,58 @@ func (r *request) serverFindings() (found []Finding, err error) {
 	err = r.turn(func(e *engine.Engine, _ int64) error {
 		if r.api.opt.Journal != nil {
 			if j := r.api.opt.Journal(); j.Health != "ok" {
-				found = append(found, Finding{Kind: "journal", Severity: bad, Text: "the journal cannot be written: " + j.Health})
+				found = append(found, Finding{Kind: "journal", Severity: bad, Text: "the journal: " + j.Health})
 			}
 		}
 		if e.IsDraining() {
 			found = append(found, Finding{Kind: "draining", Severity: warning, Text: "the server drains: new jobs are refused"})
 		}
 		now, most := e.Stats().Sessions, r.api.opt.Server.Counts().MaxConnections
-		if most > 0 && now*100 >= uint64(most)*nearlyFullPC {
+		if nearly(int64(now), int64(most)) {
 			found = append(found, Finding{Kind: "connections", Severity: warning, Count: now, Text: fmt.Sprintf("%d of %d connections are in use", now, most)})
+		}
+		if used, most := e.LimitedMemory(); nearly(used, most) {
+			found = append(found, Finding{Kind: "memory", Severity: bad, Text: fmt.Sprintf("jobs take %.0f %% of their memory: beyond it, new ones are refused", 100*float64(used)/float64(most))})
 		}
 		return nil
 	})
 	return found, err
+}
+
+// certificateFindings say which certificates have ended or end soon.
+func (a *API) certificateFindings() (found []Finding) {
+	if a.opt.CertificateWarnings == nil {
+		return nil
+	}
+	for _, text := range a.opt.CertificateWarnings() {
+		found = append(found, Finding{Kind: "certificate", Severity: bad, Text: text})
+	}
+	return found
+}
+
+// refusalFindings say whether commands were refused lately, or clients had to wait because of their rate.
+func (h *history) refusalFindings() (found []Finding) {
+	refused, throttled := h.lately()
+	if refused > 0 {
+		found = append(found, Finding{Kind: "refused", Severity: warning, Count: refused, Text: "commands were refused in the last ten minutes"})
+	}
+	if throttled > 0 {
+		found = append(found, Finding{Kind: "throttled", Severity: warning, Count: throttled, Text: "commands had to wait in the last ten minutes: clients send more than they may"})
+	}
+	return found
+}
+
+// lately returns how much was refused, and throttled.
+func (h *history) lately() (refused, throttled uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.minutes.last(h.now, lately)
+	for i := range lately {
+		if n := all[seriesRefused][i]; n != nil {
+			refused, throttled = refused+*n, throttled+*all[seriesThrottled][i]
+		}
+	}
+	return refused, throttled
 }
 
 // clusterFindings are those of the cluster, as this member knows it.
@@ -173,6 +215,13 @@ func appendTubeFindings(found []Finding, t *surveyedTube) []Finding {
 	}
 	if t.Buried > 0 {
 		found = append(found, Finding{Kind: "buried", Severity: bad, Tube: t.name, Count: t.Buried, Text: "buried jobs"})
+	}
+	if t.isNearLimit() {
+		f := Finding{Kind: "limited", Severity: warning, Tube: t.name, Count: t.jobs(), Text: "the tube is nearly at its limit: beyond it, new jobs are refused"}
+		if t.isAtLimit() {
+			f.Severity, f.Text = bad, "the tube is at its limit: new jobs are refused"
+		}
+		found = append(found, f)
 	}
 	if t.Pause > 0 {
 		found = append(found, Finding{Kind: "paused", Severity: warning, Tube: t.name, Count: t.Ready, Seconds: t.PauseLeft,

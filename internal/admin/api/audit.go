@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // note adds what a change is about to its line in the log.
@@ -36,14 +38,25 @@ func (r *request) record(operation, result string) {
 	args := append([]any{"operation", operation, "identity", r.who.Name(), "client", r.http.RemoteAddr}, r.notes...)
 	r.api.opt.Logger.Info("a change through the API", append(args, "result", result)...)
 
-	c := Change{Time: time.Now().UTC().Format(time.RFC3339), Operation: operation, Identity: r.who.Name(), Client: r.http.RemoteAddr,
-		About: make(map[string]any), Result: result}
-	for i := 0; i+1 < len(r.notes); i += 2 {
-		if name, ok := r.notes[i].(string); ok {
-			c.About[name] = noteText(r.notes[i+1])
+	r.api.changes.add(&Change{Operation: operation, Identity: r.who.Name(), Client: r.http.RemoteAddr, About: aboutOf(r.notes), Result: result})
+}
+
+// recordCommand remembers what a command of the protocol has changed; the server has logged it.
+func (a *API) recordCommand(c *server.Change) {
+	about := aboutOf(c.About)
+	about["via"] = "protocol"
+	a.changes.add(&Change{Operation: c.Command, Identity: c.Identity, Client: c.Client, About: about, Result: "ok"})
+}
+
+// aboutOf returns notes, which are names and values, by their names.
+func aboutOf(notes []any) map[string]any {
+	about := make(map[string]any)
+	for i := 0; i+1 < len(notes); i += 2 {
+		if name, ok := notes[i].(string); ok {
+			about[name] = noteText(notes[i+1])
 		}
 	}
-	r.api.changes.add(&c)
+	return about
 }
 
 // noteText returns what JSON shows of a note: its text, if it has one, as the log does.
@@ -62,7 +75,8 @@ func WithVia(ctx context.Context, via string) context.Context {
 	return context.WithValue(ctx, viaKey{}, via)
 }
 
-// A Change is one that was made through the API, or could not be.
+// A Change is one that was made through the API, or could not be, or was made by a command of
+// the protocol.
 type Change struct {
 	Time      string         `json:"time"`
 	Operation string         `json:"operation"`
@@ -87,6 +101,7 @@ type recentChanges struct {
 }
 
 func (c *recentChanges) add(one *Change) {
+	one.Time = time.Now().UTC().Format(time.RFC3339)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.last) == changesKept {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -61,6 +63,29 @@ func TestAudit(t *testing.T) {
 		if strings.Contains(all, "secret") || strings.Contains(all, "token-of") || strings.Count(all, "\n") > 1 {
 			t.Errorf("%s %s: %s", test.method, test.path, all)
 		}
+	}
+}
+
+// The changes that are remembered are those through the protocol, too.
+func TestAuditOfProtocol(t *testing.T) {
+	r := start(t, Options{})
+	r.talk("use mail", "put 0 0 9 1\r\nx", "put 0 0 9 1\r\nx", "pause-tube mail 7", "move-jobs mail news ready", "flush-tube news")
+	var got Changes
+	r.want(200, "GET", "/changes", "", &got)
+	want := []Change{
+		{Operation: "flush-tube", About: map[string]any{"tube": "news", "count": 2.0, "via": "protocol"}},
+		{Operation: "move-jobs", About: map[string]any{"tube": "mail", "to": "news", "state": "ready", "count": 2.0, "via": "protocol"}},
+		{Operation: "pause-tube", About: map[string]any{"tube": "mail", "seconds": 7.0, "via": "protocol"}},
+	}
+	for i := range got.Changes {
+		c := &got.Changes[i]
+		if c.Time == "" || c.Client == "" || c.Result != "ok" {
+			t.Errorf("%+v", c)
+		}
+		c.Time, c.Client, c.Result = "", "", ""
+	}
+	if diff := cmp.Diff(want, got.Changes); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -212,7 +212,7 @@ func (b *beanstalkd) allTubes(ctx context.Context) (tubes []surveyedTube, err er
 		now := time.Now().UnixNano()
 		for i, st := range all {
 			if st != nil {
-				tubes = append(tubes, surveyedTube{names[i], now, statsOf(st)})
+				tubes = append(tubes, surveyedTube{name: names[i], at: now, TubeStats: statsOf(st)})
 			}
 		}
 		return nil

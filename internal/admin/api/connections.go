@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -26,10 +25,11 @@ type Connection struct {
 	Worker        bool     `json:"worker"`
 }
 
-// Connections is a page of connections.
+// Connections is a page of connections. Those that match are counted if the page has an order.
 type Connections struct {
 	Connections []Connection `json:"connections"`
 	Next        string       `json:"next,omitempty"`
+	Matching    *uint64      `json:"matching,omitempty"`
 }
 
 // shownNames is how many of the tubes that a client watches are named.
@@ -57,39 +57,7 @@ func connectionOf(c *server.Connection) Connection {
 	return shown
 }
 
-// A connectionFilter says which connections are wanted; the zero value: all.
-type connectionFilter struct {
-	tube             string // used or watched
-	text             string // in the address or the identity
-	waiting, holding bool
-}
-
-func (r *request) connectionFilter() (f connectionFilter, err error) {
-	f.tube, f.text = r.query.Get("tube"), r.query.Get("q")
-	if f.waiting, err = r.isTrue("waiting"); err != nil {
-		return f, err
-	}
-	f.holding, err = r.isTrue("holding")
-	return f, err
-}
-
-func (f *connectionFilter) matches(c *server.Connection) bool {
-	return (!f.waiting || c.Waiting) && (!f.holding || c.Held > 0) &&
-		(strings.Contains(c.Address, f.text) || strings.Contains(c.Identity, f.text)) &&
-		(f.tube == "" || c.Using == f.tube || f.watched(c))
-}
-
-func (f *connectionFilter) watched(c *server.Connection) bool {
-	watching := c.SessionStats.Watching
-	for i := range watching.Len() {
-		if watching.At(i) == f.tube {
-			return true
-		}
-	}
-	return false
-}
-
-// listConnections tells of connections in no particular order. The cursor is the place
+// listConnections tells of connections, in no particular order unless one is asked for. The cursor is then the place
 // where the next begin.
 func listConnections(r *request) (reply, error) {
 	n, err := r.limit(maxConnections)
@@ -100,6 +68,9 @@ func listConnections(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if r.query.Get("sort") != "" {
+		return r.sortConnections(n, &filter)
+	}
 	at := 0
 	if text := r.query.Get("cursor"); text != "" {
 		if at, err = strconv.Atoi(text); err != nil || at < 1 {
@@ -108,13 +79,11 @@ func listConnections(r *request) (reply, error) {
 	}
 	var found []server.Connection
 	err = r.turns(func(e *engine.Engine, now int64) (more bool, err error) {
-		var sessions []*engine.Session
-		sessions, at = e.Sessions(at, min(perTurn, n-len(found)))
-		for _, s := range sessions {
-			if c, ok := r.api.opt.Server.Connection(e, now, s); ok && filter.matches(&c) {
-				found = append(found, c)
+		at = r.connections(e, now, at, min(perTurn, n-len(found)), func(c *server.Connection) {
+			if filter.matches(c) {
+				found = append(found, *c)
 			}
-		}
+		})
 		return at > 0 && len(found) < n, nil
 	})
 	page := Connections{Connections: make([]Connection, len(found))}
@@ -125,6 +94,17 @@ func listConnections(r *request) (reply, error) {
 		page.Next = strconv.Itoa(at)
 	}
 	return reply{body: page}, err
+}
+
+// connections tells in a turn of those at the next n places, and returns where it goes on; 0: there are no more.
+func (r *request) connections(e *engine.Engine, now int64, from, n int, tell func(c *server.Connection)) (next int) {
+	sessions, next := e.Sessions(from, n)
+	for _, s := range sessions {
+		if c, ok := r.api.opt.Server.Connection(e, now, s); ok {
+			tell(&c)
+		}
+	}
+	return next
 }
 
 // lookedAt is how many sessions a turn looks at for one of them.

@@ -53,6 +53,21 @@ func (h *tubeHistory) all() []tubeSample {
 	return append(append(make([]tubeSample, 0, tubeSamples), h.samples[first:]...), h.samples[:first]...)
 }
 
+// rateSamples is how many samples the rates of the last minute are made of.
+const rateSamples = 60/tubeStep + 1
+
+// rates returns how often something was put and deleted a second in the last minute.
+func (h *tubeHistory) rates() (put, deleted float64) {
+	from := max(0, h.n-rateSamples)
+	for i := from + 1; i < h.n; i++ {
+		before, now := &h.samples[(i-1)%tubeSamples], &h.samples[i%tubeSamples]
+		put += float64(more(before.put, now.put))
+		deleted += float64(more(before.deleted, now.deleted))
+	}
+	took := float64(max(1, h.n-1-from) * tubeStep)
+	return put / took, deleted / took
+}
+
 // sampleTubes takes a sample of each tube that is remembered, and now and then looks at all tubes for
 // others. Tubes in which nothing happens make room for those in which something does.
 func (a *API) sampleTubes(ctx context.Context, unix int64) {
@@ -101,7 +116,7 @@ func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTub
 		a.broker.Call(func(e *engine.Engine, now int64) {
 			for _, name := range some {
 				if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
-					found = append(found, surveyedTube{name, now, st})
+					found = append(found, surveyedTube{name: name, at: now, TubeStats: st})
 				}
 			}
 		})
@@ -154,9 +169,6 @@ type Recent struct {
 	BuriedMore       int64     `json:"buried_more"` // than at the first of the values
 }
 
-// rateSamples is how many samples the rates of the last minute are made of.
-const rateSamples = 60/tubeStep + 1
-
 // recent returns what is known of a tube, or nil.
 func (h *history) recent(name string) *Recent {
 	th := h.tubes[name]
@@ -168,15 +180,7 @@ func (h *history) recent(name string) *Recent {
 	for i := range all {
 		r.Ready[i] = uint64(all[i].ready)
 	}
-	if last := all[max(0, len(all)-rateSamples):]; len(last) > 1 {
-		var put, deleted uint64
-		for i := range last[1:] {
-			put += more(last[i].put, last[i+1].put)
-			deleted += more(last[i].deleted, last[i+1].deleted)
-		}
-		took := float64((len(last) - 1) * tubeStep)
-		r.PutPerSecond, r.DeletedPerSecond = float64(put)/took, float64(deleted)/took
-	}
+	r.PutPerSecond, r.DeletedPerSecond = th.rates()
 	r.BuriedMore = int64(all[len(all)-1].buried) - int64(all[0].buried)
 	return r
 }

@@ -119,7 +119,7 @@ var operations = []operation{
 	{"buryJob", "POST", "/jobs/{job}/bury", manageOfJob, "", little, buryJob},
 	{"releaseJob", "POST", "/jobs/{job}/release", manageOfJob, "", little, releaseJob},
 
-	{"listConnections", "GET", "/connections", statsEverywhere, "tube q waiting holding cursor limit", little, listConnections},
+	{"listConnections", "GET", "/connections", statsEverywhere, "sort tube q waiting holding cursor limit", little, listConnections},
 	{"getConnection", "GET", "/connections/{connection}", statsEverywhere, "", little, getConnection},
 	{"closeConnection", "DELETE", "/connections/{connection}", manageEverywhere, "", little, closeConnection},
 

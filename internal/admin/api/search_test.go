@@ -127,6 +127,61 @@ func TestAttention(t *testing.T) {
 	}
 }
 
+// What is nearly full, what was refused lately, and certificates that end need attention, too.
+func TestAttentionToLimits(t *testing.T) {
+	r := start(t, Options{CertificateWarnings: func() []string { return []string{"the certificate a.crt ends soon"} }})
+	limit := func(memory int64) {
+		r.in(func(e *engine.Engine, now int64) {
+			e.SetLimits(engine.Limits{Memory: memory, Tube: func(name string) engine.TubeLimits {
+				return map[string]engine.TubeLimits{"jobs": {Jobs: 10}, "bytes": {Bytes: 100}, "roomy": {Jobs: 100, Bytes: 1000}}[name]
+			}})
+		})
+	}
+	limit(1 << 30)
+	r.in(func(e *engine.Engine, now int64) {
+		for _, tube := range []string{"jobs", "bytes", "roomy", "free"} {
+			for range 9 {
+				e.PutInto(now, []byte(tube), engine.Spec{TTR: 9, Delay: 9}, make([]byte, 10))
+			}
+		}
+	})
+	finds := func(want ...string) {
+		t.Helper()
+		var found Attention
+		r.want(200, "GET", "/attention", "", &found)
+		var got []string
+		for _, f := range found.Findings {
+			got = append(got, fmt.Sprint(f.Severity, " ", f.Kind, " ", f.Tube, " ", f.Count))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	finds("bad certificate  0", "warning limited bytes 9", "warning limited jobs 9")
+	var page Tubes
+	if r.want(200, "GET", "/tubes?has=limited", "", &page); len(page.Tubes) != 2 || page.Tubes[0].Name != "bytes" || page.Tubes[1].Name != "jobs" {
+		t.Errorf("%+v", page.Tubes)
+	}
+
+	limit(1000)
+	r.sampleServer(600)
+	for at, s := range map[int64]sample{ // the second is of the next minute
+		601: {seriesRefused: 2, seriesThrottled: 5}, 660: {seriesRefused: 1},
+	} {
+		r.history.minutes.add(at, &s)
+	}
+	finds("bad memory  0", "bad certificate  0", "warning throttled  5", "warning refused  2", "warning limited bytes 9", "warning limited jobs 9")
+	r.sampleServer(600 + 60*10)
+	finds("bad memory  0", "bad certificate  0", "warning refused  1", "warning limited bytes 9", "warning limited jobs 9")
+
+	limit(1 << 30)
+	r.in(func(e *engine.Engine, now int64) {
+		e.PutInto(now, []byte("jobs"), engine.Spec{TTR: 9, Delay: 9}, nil)
+		e.PutInto(now, []byte("bytes"), engine.Spec{TTR: 9, Delay: 9}, make([]byte, 10))
+	})
+	finds("bad certificate  0", "bad limited bytes 10", "bad limited jobs 10", "warning refused  1")
+}
+
 // Connections are found by what they use, watch, wait for and hold, and by their address.
 func TestSearchConnections(t *testing.T) {
 	r := start(t, Options{})
@@ -157,5 +212,51 @@ func BenchmarkSearchTubes(b *testing.B) {
 				r.get(b, "/tubes?sort=-ready&limit=100")
 			}
 		})
+	}
+}
+
+// Tubes are sorted by what happened in them in the last minute, page by page. Those without samples come after one in which
+// nothing happens. The samples of this server are not those of another.
+func TestSearchRates(t *testing.T) {
+	r := start(t, Options{})
+	r.someTubes(5)
+	for name, s := range map[string][2]tubeSample{
+		"t-1": {{put: 10, deleted: 5}, {put: 40, deleted: 5}},
+		"t-2": {{put: 0, deleted: 0}, {put: 31, deleted: 900}},
+		"t-3": {{put: 7, deleted: 7}, {put: 7, deleted: 8}},
+		"t-4": {},
+	} {
+		th := new(tubeHistory)
+		th.add(0, s[0])
+		th.add(tubeStep, s[1])
+		r.history.tubes[name] = th
+	}
+	for _, test := range []struct{ query, want string }{
+		{"sort=-put_per_second", "t-2 t-1 t-3 t-4 default t-0"},
+		{"sort=put_per_second", "default t-0 t-3 t-4 t-1 t-2"},
+		{"sort=-deleted_per_second", "t-2 t-3 t-1 t-4 default t-0"},
+		{"sort=deleted_per_second&q=t-*", "t-0 t-1 t-4 t-3 t-2"},
+	} {
+		var got []string
+		for cursor, more := "", true; more; more = cursor != "" {
+			var page Tubes
+			r.want(200, "GET", "/tubes?limit=2&"+test.query+"&cursor="+cursor, "", &page)
+			for _, tube := range page.Tubes {
+				got = append(got, tube.Name)
+			}
+			cursor = page.Next
+		}
+		if got := strings.Join(got, " "); got != test.want {
+			t.Errorf("%s: %s, want %s", test.query, got, test.want)
+		}
+	}
+	elsewhere := &request{api: r.API, other: new(otherServer), query: url.Values{"sort": {"-put_per_second"}}, tubes: func(tell func(*surveyedTube)) error {
+		tell(&surveyedTube{name: "a"})
+		tell(&surveyedTube{name: "t-1"})
+		return nil
+	}}
+	rep, err := elsewhere.searchTubes(10, false)
+	if got := names(rep.body.(Tubes).Tubes); err != nil || got != "a t-1" {
+		t.Errorf("at another server: %s, %v", got, err)
 	}
 }

@@ -39,7 +39,36 @@ var columns = map[string]column{
 	"timeouts":     func(t *surveyedTube) int64 { return int64(t.Timeouts) },
 	"releases":     func(t *surveyedTube) int64 { return int64(t.Releases) },
 	"buries":       func(t *surveyedTube) int64 { return int64(t.Buries) },
-	"trouble":      trouble,
+	"attention":    attention,
+
+	"put_per_second":     noRate,
+	"deleted_per_second": noRate,
+}
+
+// rates are the columns of which only the history knows.
+var rates = map[string]func(*tubeHistory) float64{
+	"put_per_second":     func(h *tubeHistory) float64 { put, _ := h.rates(); return put },
+	"deleted_per_second": func(h *tubeHistory) float64 { _, deleted := h.rates(); return deleted },
+}
+
+// noRate is for tubes of which nobody knows: they are before one in which nothing happens.
+func noRate(*surveyedTube) int64 { return math.MinInt64 }
+
+// byRate returns a column for the rates as they are now. There are up to tubesKept of them: all other tubes are looked up in
+// vain, and nothing is added to them.
+func (h *history) byRate(of func(*tubeHistory) float64) column {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known := make(map[string]int64, len(h.tubes))
+	for name, th := range h.tubes {
+		known[name] = int64(of(th) * 1e6)
+	}
+	return func(t *surveyedTube) int64 {
+		if rate, ok := known[t.name]; ok {
+			return rate
+		}
+		return noRate(t)
+	}
 }
 
 // oldestReady is the same for a job as long as it waits: else a tube would be on every page.
@@ -58,9 +87,9 @@ func pauseLeft(t *surveyedTube) int64 {
 	return t.PauseLeft + t.at/int64(time.Second)
 }
 
-// trouble puts tubes that need attention first, the worst of them first of all.
-func trouble(t *surveyedTube) (weight int64) {
-	var room [3]Finding // all tubes are asked for a page
+// attention puts tubes that need attention first, the worst of them first of all.
+func attention(t *surveyedTube) (weight int64) {
+	var room [4]Finding // all tubes are asked for a page
 	for _, f := range appendTubeFindings(room[:0], t) {
 		if f.Severity == bad {
 			weight += 1 << 50
@@ -81,6 +110,7 @@ var conditions = map[string]func(t *surveyedTube) bool{
 	"buried":    func(t *surveyedTube) bool { return t.Buried > 0 },
 	"paused":    func(t *surveyedTube) bool { return t.Pause > 0 },
 	"waiting":   func(t *surveyedTube) bool { return t.Waiting > 0 },
+	"limited":   func(t *surveyedTube) bool { return t.isNearLimit() },
 	"unwatched": func(t *surveyedTube) bool { return t.Ready > 0 && t.Watching == 0 },
 }
 
@@ -185,6 +215,9 @@ func (r *request) searchTubes(n int, recent bool) (reply, error) {
 	s, err := parseTubeSearch(r.query)
 	if err != nil {
 		return reply{}, err
+	}
+	if of := rates[s.column]; of != nil && r.other == nil { // another server's tubes may have the same names
+		s.key = r.api.history.byRate(of)
 	}
 	var matching uint64
 	var jobs JobCounts

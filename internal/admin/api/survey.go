@@ -16,7 +16,24 @@ type surveyedTube struct {
 	name string
 	at   int64 // ns; when that was
 	engine.TubeStats
+	most engine.TubeLimits
 }
+
+// jobs is how many jobs the tube has.
+func (t *surveyedTube) jobs() uint64 { return t.Ready + t.Reserved + t.Delayed + t.Buried }
+
+// isNearLimit reports whether the tube has nearly as much as it takes.
+func (t *surveyedTube) isNearLimit() bool {
+	return nearly(int64(t.jobs()), t.most.Jobs) || nearly(int64(t.Bytes), t.most.Bytes)
+}
+
+// isAtLimit reports whether it takes no more.
+func (t *surveyedTube) isAtLimit() bool {
+	return t.most.Jobs > 0 && int64(t.jobs()) >= t.most.Jobs || t.most.Bytes > 0 && int64(t.Bytes) >= t.most.Bytes
+}
+
+// nearly reports whether nearly all is used of what there may be; 0: there is no limit.
+func nearly(used, most int64) bool { return most > 0 && float64(used) >= float64(most)*nearlyFull }
 
 // survey tells of all tubes, in several turns. tell is called between them. The error is that
 // of the context.
@@ -34,7 +51,7 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 		// Its error is about changes that a sync did not make durable, which are none of ours.
 		a.broker.Call(func(e *engine.Engine, now int64) {
 			next = e.SurveyTubes(now, from, perSurvey, func(name string, st engine.TubeStats) {
-				batch = append(batch, surveyedTube{name, now, st})
+				batch = append(batch, surveyedTube{name, now, st, e.LimitsOf(name)})
 			})
 		})
 		for i := range batch {

@@ -16,7 +16,7 @@ type conn struct {
 
 	// Guarded by door.mu.
 	handlers int       // that work for it
-	blocked  int       // of these, those that wait for the client to send something
+	blocked  int       // of these, those that wait for the client to send or to read something
 	probes   int       // of the handlers, those that answer a probe
 	writing  bool      // the client must read
 	since    time.Time // when it began to wait for the client, if it does
@@ -31,6 +31,12 @@ func (c *conn) note(change func()) {
 	defer c.door.mu.Unlock()
 	change()
 	c.since = time.Now()
+}
+
+// block says that a handler waits for the client, until the function that it returns is called.
+func (c *conn) block() (end func()) {
+	c.note(func() { c.blocked++ })
+	return func() { c.note(func() { c.blocked-- }) }
 }
 
 // chunk is how many bytes a client must read within the stall timeout.

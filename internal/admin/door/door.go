@@ -7,7 +7,8 @@
 //	srv.Serve(d)  // or srv.Serve(tls.NewListener(d, config))
 //
 // A connection either is being served, while a handler works for it, or waits for its
-// client: for a request, for the rest of one, or for the client to read. When there is no
+// client: for a request, for the rest of one, or for the client to read. With HTTP/2 several
+// handlers may work for it, and it waits if all of them do. When there is no
 // room for a new connection, the one that has waited for its client longest is closed;
 // one that is being served never is.
 //
@@ -54,7 +55,8 @@ type Options struct {
 	Allows func(net.Addr) bool
 
 	// Machine returns what stands for all addresses of a client's machine, which
-	// may have half of the connections. The zero Addr, or nil: there is no such limit.
+	// may have half of the connections, and as many requests at once. The zero Addr, or nil:
+	// there is no such limit.
 	Machine func(net.Addr) netip.Addr
 }
 
@@ -64,6 +66,9 @@ const spare = 16
 
 // Connections returns how many connections a Door has at most.
 func (opt *Options) Connections() int { return opt.Requests + spare }
+
+// share is how many connections, and requests at once, one machine has at most.
+func (opt *Options) share() int { return opt.Connections() / 2 }
 
 // A Door is a listener for one http.Server.
 type Door struct {
@@ -107,7 +112,7 @@ func (d *Door) admit(nc net.Conn) *conn {
 	defer d.mu.Unlock()
 	if c.machine.IsValid() {
 		sameMachine := func(o *conn) bool { return o.machine == c.machine }
-		if !d.makeRoom(d.opt.Connections()/2, sameMachine) {
+		if !d.makeRoom(d.opt.share(), sameMachine) {
 			return nil
 		}
 	}
@@ -149,6 +154,7 @@ func (d *Door) makeRoom(limit int, ofKind func(*conn) bool) bool {
 func (d *Door) Guard(srv *http.Server) {
 	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.IdleTimeout = headerTimeout, readTimeout, idleTimeout
 	srv.MaxHeaderBytes = headerBytes
+	srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: d.opt.share()}
 	srv.ConnContext = connContext(srv.ConnContext)
 	srv.Handler = d.guard(srv.Handler)
 }

@@ -29,7 +29,9 @@ func newSite(t *testing.T, opt Options) *site {
 	s := &site{t: t, network: memnet.Listen(), begun: make(chan string, 100), answer: make(chan struct{})}
 	opt.Probe = func(r *http.Request) bool { return r.URL.Path == "/probe" }
 	s.door = New(s.network, opt)
-	srv := &http.Server{Handler: http.HandlerFunc(s.serve)}
+	srv := &http.Server{Handler: http.HandlerFunc(s.serve), Protocols: new(http.Protocols)}
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetUnencryptedHTTP2(true)
 	s.door.Guard(srv)
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(s.door) }()
@@ -40,7 +42,8 @@ func newSite(t *testing.T, opt Options) *site {
 	return s
 }
 
-// serve answers: /long when it is told to, /large with a lot, and /read with what it has read.
+// serve answers: /long when it is told to, /large with a lot, /small and /flushed with a word,
+// and /read with what it has read.
 func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/long":
@@ -53,7 +56,12 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	case "/large":
-		w.Write(make([]byte, 10*memnet.Buffer))
+		io.WriteString(w, large)
+	case "/small":
+		io.WriteString(w, "small")
+	case "/flushed":
+		io.WriteString(w, "small")
+		http.NewResponseController(w).Flush()
 	case "/read":
 		n, err := io.Copy(io.Discard, r.Body)
 		fmt.Fprint(w, n, err)
@@ -67,6 +75,8 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
+
+var large = strings.Repeat("x", 10*memnet.Buffer)
 
 func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n" }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -26,7 +27,7 @@ func (d *Door) guard(h http.Handler) http.Handler {
 		r.Body = b
 		reply := &response{ResponseWriter: w, body: b}
 		defer reply.end()
-		if probes == 0 && d.crowded() {
+		if probes == 0 && d.crowded(c.machine) {
 			reply.Header().Set("Retry-After", "1")
 			http.Error(reply, "too many requests are being served", http.StatusServiceUnavailable)
 			return
@@ -35,18 +36,23 @@ func (d *Door) guard(h http.Handler) http.Handler {
 	})
 }
 
-// crowded reports whether more requests are being served than may be. Those that wait for
-// their client do not count.
-func (d *Door) crowded() bool {
+// crowded reports whether more requests are being served than may be, of all machines or
+// of one. Those that wait for their client do not count.
+func (d *Door) crowded(machine netip.Addr) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	serving := 0
+	all, same := 0, 0
 	for c := range d.inside {
-		if !c.waits() {
-			serving += c.handlers - c.blocked - c.probes
+		if c.waits() {
+			continue
+		}
+		serving := c.handlers - c.blocked - c.probes
+		all += serving
+		if c.machine == machine {
+			same += serving
 		}
 	}
-	return serving > d.opt.Requests
+	return all > d.opt.Requests || machine.IsValid() && same > d.opt.share()
 }
 
 // A body is that of a request.
@@ -59,8 +65,7 @@ type body struct {
 
 // Read implements io.Reader. The client has some seconds for each part.
 func (b *body) Read(p []byte) (int, error) {
-	b.conn.note(func() { b.conn.blocked++ })
-	defer b.conn.note(func() { b.conn.blocked-- })
+	defer b.conn.block()()
 	b.control.SetReadDeadline(time.Now().Add(stallTimeout))
 	n, err := b.ReadCloser.Read(p)
 	if b.left > 0 {
@@ -74,6 +79,9 @@ func (b *body) Read(p []byte) (int, error) {
 
 // A response ends the connection if the body of its request was not read whole. The http
 // package would read the rest first, for as long as the client likes.
+//
+// What it writes has a deadline of its own. With HTTP/1 that of the connection is enough, but
+// with HTTP/2 a client can stop one response alone, and the connection sees nothing of it.
 type response struct {
 	http.ResponseWriter
 	body  *body
@@ -104,24 +112,41 @@ func (w *response) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter.
-func (w *response) Write(p []byte) (int, error) {
+// Write implements http.ResponseWriter. The client has some seconds for each part.
+func (w *response) Write(p []byte) (n int, err error) {
 	w.begin()
-	return w.ResponseWriter.Write(p)
+	for {
+		part := p[n:min(len(p), n+chunk)]
+		k, err := w.timed(func() (int, error) { return w.ResponseWriter.Write(part) })
+		if n += k; err != nil || n == len(p) {
+			return n, err
+		}
+	}
 }
 
 // FlushError is for http.ResponseController.
 func (w *response) FlushError() error {
 	w.begin()
-	return http.NewResponseController(w.ResponseWriter).Flush()
+	_, err := w.timed(func() (int, error) { return 0, w.body.control.Flush() })
+	return err
+}
+
+// timed calls what waits for the client to read.
+func (w *response) timed(write func() (int, error)) (int, error) {
+	defer w.body.conn.block()()
+	w.body.control.SetWriteDeadline(time.Now().Add(stallTimeout))
+	defer w.body.control.SetWriteDeadline(time.Time{}) // else it would end a stream of events between two of them
+	return write()
 }
 
 // Unwrap is for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end is called after the handler.
+// end is called after the handler. What it has written may still wait in a buffer of the
+// http package.
 func (w *response) end() {
 	w.begin()
+	w.body.control.SetWriteDeadline(time.Now().Add(stallTimeout))
 	if w.body.left != 0 {
 		w.body.control.SetReadDeadline(time.Unix(1, 0))
 	}

@@ -41,7 +41,7 @@ func clients(ctx context.Context, s *site) (stop func() (load.Result, error)) {
 type onePage struct{ name, path string }
 
 var pages = []onePage{
-	{"overview", ""}, {"tubes, most ready first", "tubes"}, {"tubes, problems first", "tubes?sort=-trouble"}, {"tubes by a pattern", "tubes?q=tenant-7*"},
+	{"overview", ""}, {"tubes, most ready first", "tubes"}, {"tubes, problems first", "tubes?sort=-attention"}, {"tubes by a pattern", "tubes?q=tenant-7*"},
 	{"a tube", "tube/tenant-7"}, {"a job", "job/77"}, {"connections", "connections"}, {"activity", "activity"}, {"server", "server"},
 }
 
@@ -126,7 +126,7 @@ func (opt *options) besides(ctx context.Context, w io.Writer) error {
 }
 
 // views are what viewers look at.
-var views = []string{"/console/", "/console/tubes", "/console/tubes%3Fsort=-trouble", "/console/tube/tenant-7"}
+var views = []string{"/console/", "/console/tubes", "/console/tubes%3Fsort=-attention", "/console/tube/tenant-7"}
 
 // watched measures the clients while nobody looks, while some look at live pages, and while they look at those of
 // another server on the same machine, which takes the same processors: in turn, seven times each.

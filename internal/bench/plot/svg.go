@@ -54,7 +54,7 @@ text{fill:#eceae4}.quiet{fill:#a19d92}.ratio{fill:#7cc598}
 const (
 	chartWidth = 720
 	labels     = 178 // where bars begin
-	values     = 128 // room for what is written behind the longest bar
+	values     = 128 // room for what is written after the longest bar
 	barHeight  = 13
 	barStep    = 16
 	groupGap   = 13

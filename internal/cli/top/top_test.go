@@ -325,21 +325,21 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
-// Tubes in trouble come first, are marked without colour, and say what is wrong.
-func TestTrouble(t *testing.T) {
-	for want, tube := range map[trouble]Tube{
+// Tubes that need attention come first, are marked without colour, and say what is wrong.
+func TestAttention(t *testing.T) {
+	for want, tube := range map[attention]Tube{
 		fine:      {Ready: 1, Watching: 1},
 		hasBuried: {Buried: 1},
 		deserted:  {Ready: 1, Buried: 1},
 		timingOut: {TimeoutsMore: 1, Ready: 1},
 		burying:   {BuriedMore: 1, Buried: 1, TimeoutsMore: 1},
 	} {
-		if got := tube.trouble(); got != want {
+		if got := tube.attention(); got != want {
 			t.Errorf("%+v is %d, want %d", tube, got, want)
 		}
 	}
-	if tr := (&Tube{Ready: 1, PauseLeft: time.Second}).trouble(); tr != fine {
-		t.Errorf("a paused tube is in trouble: %s", tr.words())
+	if a := (&Tube{Ready: 1, PauseLeft: time.Second}).attention(); a != fine {
+		t.Errorf("a paused tube needs attention: %s", a.words())
 	}
 	f := newFakeServer()
 	f.tubes = append(f.tubes, Tube{Name: "zz", Ready: 2})
@@ -350,7 +350,7 @@ func TestTrouble(t *testing.T) {
 	if m.shown[0].Name != "zz" {
 		t.Errorf("the first is %s", m.shown[0].Name)
 	}
-	for _, want := range []string{"\n>!zz ", "in 6 tubes, 1 in trouble", "zz: jobs are ready, and nobody watches the tube"} {
+	for _, want := range []string{"\n>!zz ", "in 6 tubes, 1 needs attention", "zz: jobs are ready, and nobody watches the tube"} {
 		if !strings.Contains(m.View(), want) {
 			t.Errorf("the screen has no %q:\n%s", want, m.View())
 		}

@@ -84,8 +84,10 @@ func (m *model) head() []string {
 		first += alarming.Render("  draining")
 	}
 	jobs := fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.Ready, s.Reserved, s.Delayed, s.Buried, len(s.Tubes))
-	if n := s.inTrouble(); n > 0 {
-		jobs += alarming.Render(fmt.Sprintf(", %d in trouble", n))
+	if n := s.needAttention(); n == 1 {
+		jobs += alarming.Render(", 1 needs attention")
+	} else if n > 1 {
+		jobs += alarming.Render(fmt.Sprintf(", %d need attention", n))
 	}
 	lines := []string{
 		first,
@@ -102,10 +104,10 @@ func connections(n uint64) string {
 	return fmt.Sprintf("%d connections", n)
 }
 
-// inTrouble counts the tubes that need a person.
-func (s *Snapshot) inTrouble() (n int) {
+// needAttention counts the tubes that do.
+func (s *Snapshot) needAttention() (n int) {
 	for i := range s.Tubes {
-		if s.Tubes[i].trouble().alarming() {
+		if s.Tubes[i].attention().alarming() {
 			n++
 		}
 	}
@@ -149,8 +151,8 @@ func (m *model) foot() string {
 	case m.filter.text != "":
 		return faint.Render("filter: " + m.filter.text + " (/ changes it, esc ends it)   ?: help   q: quit")
 	}
-	if t := m.current(); t != nil && t.trouble() != fine {
-		return bold.Render(t.Name+": "+t.trouble().words()) + faint.Render("   "+keys)
+	if t := m.current(); t != nil && t.attention() != fine {
+		return bold.Render(t.Name+": "+t.attention().words()) + faint.Render("   "+keys)
 	}
 	return faint.Render(keys)
 }
@@ -167,7 +169,7 @@ func (m *model) tubeLines() []string {
 		}
 	}
 	width = min(width, max(minName, m.width-others))
-	lines := []string{bold.Render(m.title(byTrouble) + m.row(width, m.title))}
+	lines := []string{bold.Render(m.title(byAttention) + m.row(width, m.title))}
 	for i := m.top; i < min(len(m.shown), m.top+m.rows()); i++ {
 		t := &m.shown[i]
 		cell := func(c int) string { return columns[c].cell(t) }
@@ -175,11 +177,11 @@ func (m *model) tubeLines() []string {
 		if i == m.cursor {
 			cursor = ">" // for terminals without colour
 		}
-		line := fmt.Sprintf("%s%-1s%s", cursor, cell(byTrouble), m.row(width, cell))
+		line := fmt.Sprintf("%s%-1s%s", cursor, cell(byAttention), m.row(width, cell))
 		switch {
 		case i == m.cursor:
 			line = reversed.Render(ansi.Truncate(line+strings.Repeat(" ", max(0, m.width-ansi.StringWidth(line))), m.width, ""))
-		case t.trouble().alarming():
+		case t.attention().alarming():
 			line = alarming.Render(line)
 		}
 		lines = append(lines, line)
@@ -198,7 +200,7 @@ func (m *model) title(c int) string {
 		mark = "^"
 	case c == m.sort:
 		mark = "v"
-	case c == byTrouble:
+	case c == byAttention:
 		mark = " "
 	}
 	return mark + columns[c].title
@@ -210,7 +212,7 @@ func (m *model) row(width int, cell func(column int) string) string {
 	var b strings.Builder
 	first := ansi.Truncate(cell(name), width, "…")
 	b.WriteString(first + strings.Repeat(" ", max(0, width-ansi.StringWidth(first))))
-	left := m.width - width - columns[byTrouble].width
+	left := m.width - width - columns[byAttention].width
 	for c := name + 1; c < len(columns); c++ {
 		if !m.columns[c] {
 			continue

@@ -46,18 +46,24 @@ func Views(body []byte) []View {
 func structured(body []byte, prefix string) (views []View) {
 	name := func(s string) string { return strings.TrimPrefix(prefix+"-"+s, "-") }
 	note := map[string]string{"": "", "base64": "decoded from base64", "gzip": "unpacked from gzip", "zlib": "unpacked from zlib"}[prefix]
-	if tokens, ok := fromJSON(body); ok {
-		views = append(views, View{name("json"), title("JSON", prefix), note, tokens})
-	}
-	if text, ok := fromPHP(body); ok {
-		if tokens, ok := fromJSON(text); ok {
-			views = append(views, View{name("php"), title("PHP", prefix), note, tokens})
+	add := func(as, what string, text []byte) {
+		tokens, ok := fromJSON(text)
+		if !ok {
+			return
 		}
+		if opened, ok := withInside(text, 0); ok {
+			if tokens, ok := fromJSON(opened); ok {
+				views = append(views, View{name(as + "-opened"), title("Opened", prefix), strings.TrimPrefix(note+"; strings that have something in them are decoded", "; "), tokens})
+			}
+		}
+		views = append(views, View{name(as), title(what, prefix), note, tokens})
+	}
+	add("json", "JSON", body)
+	if text, ok := fromPHP(body); ok {
+		add("php", "PHP", text)
 	}
 	if text, ok := fromMessagePack(body); ok {
-		if tokens, ok := fromJSON(text); ok {
-			views = append(views, View{name("msgpack"), title("MessagePack", prefix), note, tokens})
-		}
+		add("msgpack", "MessagePack", text)
 	}
 	return views
 }
@@ -158,12 +164,8 @@ func printable(text []byte) bool {
 // fromJSON returns the tokens of an indented JSON value, if the body is an object or a list.
 // Numbers stay as they are written.
 func fromJSON(body []byte) ([]Token, bool) {
-	trimmed := bytes.TrimSpace(body)
-	if len(trimmed) == 0 || trimmed[0] != '{' && trimmed[0] != '[' || len(trimmed) > unpackLimit || tooDeep(trimmed) {
-		return nil, false
-	}
 	var indented bytes.Buffer
-	if json.Indent(&indented, trimmed, "", "  ") != nil {
+	if !isJSON(body) || json.Indent(&indented, bytes.TrimSpace(body), "", "  ") != nil {
 		return nil, false
 	}
 	text, note := cut(indented.Bytes(), Limit)

@@ -5,6 +5,9 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -89,7 +92,9 @@ func TestKind(t *testing.T) {
 		`{"class":"a text with blanks"}`:             "",
 		`O:4:"Mail":0:{}`:                            "Mail",
 		"eyJqb2JfY2xhc3MiOiJNYWlsSm9iIn0=":           "MailJob",
-		`[]`:                                         "", "": "", "plain": "",
+		`{"class":"ActiveJob::QueueAdapters::BackburnerAdapter::JobWrapper","args":[{"job_class":"MailJob","arguments":[1]}]}`: "MailJob",
+		`{"class":"ActiveJob::QueueAdapters::BackburnerAdapter::JobWrapper","args":[]}`:                                        "",
+		`[]`: "", "": "", "plain": "",
 	} {
 		if got := Kind([]byte(body)); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
@@ -97,7 +102,64 @@ func TestKind(t *testing.T) {
 	}
 }
 
+// bodies are what frameworks have written, byte for byte: Celery 5.2, Laravel 8, Symfony 5.4, the last with a message that has an enum in it
+// and as PHP alone, too; and what PHP 8.2 writes of an enum and of a class that serializes itself.
+var bodies = []struct {
+	name, kind, view string
+	has              []string
+}{
+	{"celery", "shop.tasks.send_invoice", "json-opened", []string{"\"body\": [\n    [\n      4711\n    ],", `"na\u00efve@example.com"`, `"lang": "py"`}},
+	{"laravel", `App\Jobs\SendInvoice`, "json-opened", []string{`"@class": "App\\Jobs\\SendInvoice"`, `"invoice": 4711`, `"to": "ann@example.com"`, `"maxTries": 3`}},
+	{"symfony-php", `App\Message\Mail`, "json-opened", []string{`"@class": "App\\Message\\Mail"`, `"to": "naïve \"☕\" <a@example.com>"`, `"tone": "App\\Message\\Tone::Warm"`, `"delay": 5000`, `"headers": []`}},
+	{"symfony-raw", `App\Message\Mail`, "php", []string{`"to": "b@example.com"`, `"tries": 3`}},
+	{"php-special", "", "php", []string{`"tone": "App\\Message\\Tone::Cool"`, `"@class": "App\\Message\\Coll"`, `"@data": "x:1;{odd"`, `"2": null`}},
+}
+
+func read(t testing.TB, name string) []byte {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("testdata", "bodies", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// What frameworks write is named, and shown with what they have packed into it.
+func TestFrameworks(t *testing.T) {
+	for _, test := range bodies {
+		body := read(t, test.name)
+		if got := Kind(body); got != test.kind {
+			t.Errorf("%s is a %q, want %q", test.name, got, test.kind)
+		}
+		v := Views(body)[0]
+		if v.Name != test.view {
+			t.Errorf("%s is shown as %s, want %s", test.name, v.Name, test.view)
+		}
+		for _, part := range test.has {
+			if !strings.Contains(text(&v), part) {
+				t.Errorf("%s does not show %s:\n%s", test.name, part, text(&v))
+			}
+		}
+	}
+}
+
+// Strings in strings are opened only so far.
+func TestDeepInside(t *testing.T) {
+	body := `{"x":1}`
+	for range 20 {
+		inside, _ := json.Marshal(map[string]string{"x": base64.StdEncoding.EncodeToString([]byte(body))})
+		body = string(inside)
+	}
+	v := Views([]byte(body))[0]
+	if got := strings.Count(text(&v), `"x"`); got != 1+maxInside {
+		t.Errorf("%d of 20 are shown", got)
+	}
+}
+
 func FuzzViews(f *testing.F) {
+	for _, one := range bodies {
+		f.Add(read(f, one.name))
+	}
 	for _, seed := range []string{`{"a":1}`, `a:1:{i:0;O:1:"A":1:{s:1:"x";r:1;}}`, "\x81\xa1n\xc7\x01\x02a", "H4sIAAAAAAAA", "\x1f\x8b\x08", "\x78\x9c"} {
 		f.Add([]byte(seed))
 	}

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -11,36 +12,50 @@ const maxKind = 64 << 10
 // Kind returns what a framework calls the job: the class of Laravel, Active Job, Symfony or
 // Sidekiq, or the task of Celery. It is empty if the body does not say.
 func Kind(body []byte) string {
-	if len(body) > maxKind || len(body) == 0 {
+	if len(body) > maxKind {
 		return ""
 	}
-	if body[0] != '{' && body[0] != '[' {
-		if inside, ok := fromBase64(body); ok && len(inside) > 0 && inside[0] == '{' {
-			body = inside
-		} else if text, ok := fromPHP(body); ok {
-			body = text
-		}
-	}
-	if body[0] != '{' || tooDeep(body) {
-		return ""
-	}
+	return kindOf(body, 0)
+}
+
+// envelope is the class in which Symfony sends a message.
+const envelope = `Symfony\Component\Messenger\Envelope`
+
+func kindOf(body []byte, depth int) string {
+	text, ok := structureOf(body)
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(body, &fields) != nil {
+	if !ok || depth > maxInside || json.Unmarshal(text, &fields) != nil {
 		return ""
+	}
+	if textOf(fields["@class"]) == envelope {
+		return fieldOf(fields["message"], "@class")
 	}
 	for _, name := range []string{"displayName", "job_class", "wrapped", "class", "task", "job", "@class", "type"} {
-		if s := textOf(fields[name]); s != "" {
+		s := textOf(fields[name])
+		if isWrapper(s) {
+			s = jobClassOf(fields["args"])
+		}
+		if s != "" {
 			return s
 		}
 	}
-	var headers struct {
-		Task string `json:"task"` // Celery
-		Type string `json:"type"` // Symfony
+	if s := cmp.Or(fieldOf(fields["headers"], "task"), fieldOf(fields["headers"], "type")); s != "" { // Celery, Symfony
+		return s
 	}
-	if json.Unmarshal(fields["headers"], &headers) == nil {
-		return short(headers.Task + headers.Type)
+	var inside string
+	if json.Unmarshal(fields["body"], &inside) != nil {
+		return ""
 	}
-	return ""
+	return kindOf([]byte(inside), depth+1)
+}
+
+// jobClassOf returns the class of an Active Job, which the first argument of its wrapper says.
+func jobClassOf(args json.RawMessage) string {
+	var list []json.RawMessage
+	if json.Unmarshal(args, &list) != nil || len(list) == 0 {
+		return ""
+	}
+	return fieldOf(list[0], "job_class")
 }
 
 func textOf(raw json.RawMessage) string {
@@ -59,3 +74,15 @@ func short(s string) string {
 	}
 	return s
 }
+
+// fieldOf returns a text that is a field of an object.
+func fieldOf(object json.RawMessage, name string) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(object, &fields) != nil {
+		return ""
+	}
+	return textOf(fields[name])
+}
+
+// isWrapper reports whether a class only carries another one: that of an Active Job.
+func isWrapper(class string) bool { return strings.HasSuffix(class, "::JobWrapper") }

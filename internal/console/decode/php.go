@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -11,7 +12,7 @@ import (
 // properties. Nothing is made of a class but its name.
 func fromPHP(body []byte) ([]byte, bool) {
 	body = bytes.TrimSpace(body)
-	if len(body) < 4 || len(body) > unpackLimit || (body[0] != 'a' && body[0] != 'O') || body[1] != ':' {
+	if len(body) < 4 || len(body) > unpackLimit || !strings.Contains("aOCE", string(body[:1])) || body[1] != ':' {
 		return nil, false
 	}
 	p := &phpReader{in: body}
@@ -87,8 +88,34 @@ func (p *phpReader) value(depth int) bool {
 	case 'O':
 		class, ok := p.quoted()
 		return ok && p.skip(":") && p.members(depth, class)
+	case 'C':
+		return p.custom()
+	case 'E': // a case of an enum
+		s, ok := p.quoted()
+		p.text(strings.Replace(s, ":", "::", 1))
+		return ok && p.skip(";")
 	}
 	return false
+}
+
+// custom reads LENGTH:"CLASS":LENGTH:{...}: what a class has written that serializes itself.
+func (p *phpReader) custom() bool {
+	class, ok := p.quoted()
+	if !ok || !p.skip(":") {
+		return false
+	}
+	length, ok := p.until(':')
+	n, err := strconv.Atoi(length)
+	if !ok || err != nil || !p.skip("{") || n < 0 || n > len(p.in) {
+		return false
+	}
+	p.out.WriteString(`{"@class":`)
+	p.text(class)
+	p.out.WriteString(`,"@data":`)
+	p.text(string(p.in[:n]))
+	p.out.WriteByte('}')
+	p.in = p.in[n:]
+	return p.skip("}")
 }
 
 func (p *phpReader) number(kind byte) bool {

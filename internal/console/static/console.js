@@ -9,6 +9,7 @@
 
   // Live values. The stream has texts and lines by the ids of their elements.
   const button = $("#live"), stream = document.body.dataset.live;
+  const view = (stream && new URL(stream, location).searchParams.get("view")) || location.href; // of what is shown, whatever would be shown first by now
   let shape = $("#foot")?.dataset.shape, source = null, poll = 0, on = keep("live") !== "off", loading = false, stale = false, over = false;
 
   const show = (state) => { for (const s of ["on", "slow", "lost"]) button.toggleAttribute("data-" + s, s === state); button.textContent = { on: "live", slow: "every 5 s", lost: "reconnecting", off: "paused" }[state]; button.setAttribute("aria-pressed", String(state !== "off")); };
@@ -32,7 +33,7 @@
     if (loading) { stale = true; return; }
     loading = true; stale = false;
     try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      const answer = await fetch(view, { headers: { Accept: "text/html" } });
       if (!answer.ok && answer.status !== 404) throw new Error(answer.status);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (busy()) { stale = true; pill(); }

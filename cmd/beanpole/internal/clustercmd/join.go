@@ -2,6 +2,7 @@ package clustercmd
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -66,6 +67,9 @@ func initialize(dir, listen string) (id uint64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := refuseBinlogs(dir); err != nil {
+		return 0, err
+	}
 	m := directory.Member{Cluster: directory.NewCluster(), ID: directory.NewID(), Listen: listen}
 	credentials, err := directory.NewCA(m.Cluster, m.ID)
 	if err != nil {
@@ -79,6 +83,18 @@ func initialize(dir, listen string) (id uint64, err error) {
 		return 0, err
 	}
 	return m.ID, d.Finish()
+}
+
+// refuseBinlogs returns an error if a directory has files of beanstalkd, which only a single server takes over: the other members
+// would not have their jobs.
+func refuseBinlogs(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "binlog.") {
+			return fmt.Errorf("directory %s has files of beanstalkd (%s): start 'beanpole -b %[1]s' once, which takes them over, and stop it", dir, e.Name())
+		}
+	}
+	return err
 }
 
 // lockJournal takes the lock that a server holds.
@@ -147,7 +163,7 @@ func newJoin() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join DIR HOST:PORT --token-file FILE --listen HOST:PORT",
 		Short: "make a directory that of a further member",
-		Long: `Make DIR, which must be empty, that of a further member of a cluster. The address is
+		Long: `Make DIR, which must have no jobs, that of a further member of a cluster. The address is
 that of the member that has made the token. When "beanpole -b DIR" runs, the new member learns
 what the others have, and then votes, by itself.
 
@@ -223,9 +239,11 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 	if err != nil {
 		return err
 	}
-	if err := mayJoin(dir); err != nil {
+	release, err := mayJoin(dir)
+	if err != nil {
 		return command.WithCode(command.ExitJournal, err)
 	}
+	defer release()
 	ctx, cancel := withPatience(cmd)
 	defer cancel()
 	joined, err := control.Join(ctx, addr, t, j.listen, inPlaceOf)
@@ -260,22 +278,42 @@ func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	return t, nil
 }
 
-// mayJoin reports whether a directory can become that of a member: it has no jobs of its own.
-func mayJoin(dir string) error {
+// mayJoin returns an error unless a directory can become that of a member: it has no jobs of its own. Until release is called no
+// server uses it.
+func mayJoin(dir string) (release func() error, err error) {
+	release = func() error { return nil }
 	if is, err := directory.Exists(dir); is {
-		return fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
+		return nil, fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
 	} else if err != nil {
-		return nil // a join that was interrupted
+		return release, nil // a join that was interrupted
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return release, nil
 	}
-	isOfSystem := func(e os.DirEntry) bool { return e.Name() == "lost+found" }
-	if entries = slices.DeleteFunc(entries, isOfSystem); err == nil && len(entries) > 0 {
-		err = fmt.Errorf("directory %s is not empty: a member that joins gets its jobs from the others", dir)
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.Name() == "lost+found" })
+	if err != nil || len(entries) == 0 {
+		return release, err
 	}
-	return err
+	notEmpty := fmt.Errorf("directory %s is not empty: a member that joins gets its jobs from the others", dir)
+	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !isOfJournal(e.Name()) }) {
+		return nil, notEmpty
+	}
+	lock, err := lockJournal(dir)
+	if err != nil {
+		return nil, err
+	}
+	if unused, err := cluster.IsUnused(vfs.OS, dir); err != nil || !unused {
+		return nil, errors.Join(cmp.Or(err, notEmpty), lock.Close())
+	}
+	return lock.Close, nil
+}
+
+// isOfJournal reports whether a file may be that of a journal. A package starts its server when it is installed, which leaves one
+// without jobs.
+func isOfJournal(name string) bool {
+	is, _ := filepath.Match("beanpole.*.wal", name)
+	return is || name == "lock"
 }
 
 // settle makes the directory of a member that has joined.

@@ -70,7 +70,7 @@ func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(o.print(cmd.OutOrStdout(), asJSON), o.verdict())
+	return cmp.Or(o.print(cmd.OutOrStdout(), asJSON), o.verdict(args[0]))
 }
 
 // ask asks the member of a directory or, with -a, one at its port for clients.

@@ -2,13 +2,12 @@ package clustercmd
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
@@ -69,7 +68,7 @@ func describe(d *directory.Directory, holder string, found cluster.Inspection, e
 	}
 	switch {
 	case err != nil:
-		o.Problem = strings.TrimPrefix(err.Error(), "cluster: ")
+		o.Problem = journalcmd.Plain(err)
 	case found.Partial:
 		o.Problem = "it was receiving the whole queue from another member, and does not have all of it"
 	}
@@ -89,10 +88,14 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	if o.UsedBy != "" {
 		line("used by", "%s, which may be writing: the newest entries may be missing here", o.UsedBy)
 	}
-	line("term", "%d", o.Term)
-	if o.Last.Index < o.First {
+	switch {
+	case len(o.Members) == 0:
+		line("log", "cannot be read")
+	case o.Last.Index < o.First:
+		line("term", "%d", o.Term)
 		line("log", "empty; it begins after entry %d of term %d", o.Last.Index, o.Last.Term)
-	} else {
+	default:
+		line("term", "%d", o.Term)
 		line("log", "entries %d to %d; the last is of term %d; up to %d they are known to be agreed on", o.First, o.Last.Index, o.Last.Term, o.Commit)
 	}
 	line("journal", "has the entries up to %d, of term %d", o.Applied.Index, o.Applied.Term)
@@ -101,6 +104,9 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	}
 	if o.Problem != "" {
 		line("problem", "%s", o.Problem)
+	}
+	if len(o.Members) == 0 {
+		return nil
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ID\tADDRESS\tROLE")
@@ -111,9 +117,9 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 }
 
 // verdict is the error that the command ends with.
-func (o *offline) verdict() error {
+func (o *offline) verdict(dir string) error {
 	if o.Problem == "" {
 		return nil
 	}
-	return command.WithCode(command.ExitJournal, errors.New("the member cannot go on with this directory: if a majority of the members runs, beanpole cluster rejoin gets everything from them"))
+	return command.WithCode(command.ExitJournal, fmt.Errorf("the member cannot go on with this directory: if a majority of the members runs, 'beanpole cluster rejoin %s' gets everything from them", dir))
 }

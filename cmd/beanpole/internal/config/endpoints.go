@@ -9,19 +9,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// Terms are what a listener asks of its clients.
-type Terms struct {
+// ListenerOptions are what a listener asks of its clients, as the configuration says it.
+type ListenerOptions struct {
 	access.Terms
 	TLS certs.Files // empty: no TLS
 }
 
-// Open reports whether nothing keeps strangers out.
-func (t *Terms) Open() bool {
-	return len(t.Networks) == 0 && !t.Required && t.TLS.ClientCA == ""
-}
-
 // check finds what contradicts itself.
-func (t *Terms) check() error {
+func (t *ListenerOptions) check() error {
 	if (t.TLS != certs.Files{}) && (t.TLS.Cert == "" || t.TLS.Key == "") {
 		return errors.New("TLS needs both tls-cert and tls-key")
 	}
@@ -31,7 +26,7 @@ func (t *Terms) check() error {
 // An Endpoint is where to listen, and what is asked of clients there.
 type Endpoint struct {
 	server.Address
-	Terms Terms
+	Terms ListenerOptions
 }
 
 // Endpoints are where to listen, now that all options are known: the addresses of

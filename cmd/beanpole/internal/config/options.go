@@ -19,8 +19,8 @@ type Options struct {
 	Listen   []string // as given; parsed when the port is known
 	Port     string
 	UnixMode fs.FileMode
-	User     string // to become; empty: none
-	Terms    Terms  // of the listeners that Listen says, and of the admin pages
+	User     string          // to become; empty: none
+	Terms    ListenerOptions // of the listeners that Listen says, and of the admin pages
 
 	MaxJobSize   uint64 // bytes
 	MaxConns     int

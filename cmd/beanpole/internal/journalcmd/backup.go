@@ -57,7 +57,7 @@ func removeSegments(dir string) error {
 		return err
 	}
 	for _, name := range names {
-		if ok, _ := filepath.Match("beanpole.*.wal", name); !ok {
+		if !wal.IsFileName(name) {
 			continue
 		}
 		if err := vfs.OS.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

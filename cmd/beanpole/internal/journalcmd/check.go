@@ -177,7 +177,11 @@ func (ins *inspection) print(w io.Writer) {
 		}
 		line("jobs", "%s", t)
 		if a := ins.applied; a != nil && a.Index > 0 {
-			line("applied", "entry %d of term %d, of %s, of the cluster's log", a.Index, a.Term, a.At.Format(time.RFC3339))
+			at := ""
+			if a.At.Unix() > 0 { // a change of the members has no time
+				at = ", of " + a.At.Format(time.RFC3339)
+			}
+			line("applied", "entry %d of term %d%s, of the cluster's log", a.Index, a.Term, at)
 		}
 	}
 	for _, t := range ins.report.Torn {

@@ -12,29 +12,30 @@ import (
 )
 
 const long = `Look at a journal, the directory that "beanpole -b DIR" keeps its jobs in, repair
-it, put two together, back it up, or turn it into files of beanstalkd. doc/journal.md explains
-what is in it.`
+it, put two together, back it up, turn it into files of beanstalkd, or have its server write
+it again. doc/journal.md explains what is in it.`
 
 const example = `  beanpole journal check /var/lib/beanpole
   beanpole journal dump --live --tube mail /var/lib/beanpole
   beanpole journal repair /var/lib/beanpole
   beanpole journal backup /var/lib/beanpole /backup/beanpole
   beanpole journal import /var/lib/beanpole /var/lib/beanstalkd
-  beanpole journal export /var/lib/beanpole --beanstalkd /var/lib/beanstalkd`
+  beanpole journal export /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
+  beanpole journal rewrite --admin 127.0.0.1:11380`
 
 // exits is the end of the help of each command.
 const exits = `
 Exit codes: 0 all is well, 1 the journal is damaged or something failed, 5 the
 command line is wrong, 10 the directory cannot be used.`
 
-// New returns the command journal.
-func New() *cobra.Command {
+// New returns the command journal. rewrite is the command that asks the server for something.
+func New(rewrite *cobra.Command) *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use:     "journal COMMAND DIR",
-		Short:   "check, dump, repair, back up, import or export a journal",
+		Short:   "check, dump, repair, back up, import, export or rewrite a journal",
 		Long:    long,
 		Example: example,
-	}, newCheck(), newDump(), newRepair(), newImport(), newExport(), newBackup())
+	}, newCheck(), newDump(), newRepair(), newImport(), newExport(), newBackup(), rewrite)
 }
 
 // newCommand returns a command about the journal in the directory that is its first argument, which

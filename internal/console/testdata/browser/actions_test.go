@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -56,15 +59,24 @@ func comes[T comparable](t *testing.T, what string, want T, now func() T) {
 	}
 }
 
-// act goes through the question before an action, with some fields filled in, and waits until the next page says what was done.
-func act(t *testing.T, ctx context.Context, s *server, query string, fields ...string) {
+// act uses a button of a page, on what is selected there if anything is; answers the question with some fields filled in; and waits until the next page says what was done.
+func act(t *testing.T, ctx context.Context, s *server, path, action string, selected []string, fields ...string) {
 	t.Helper()
-	do(t, ctx, chromedp.Navigate(s.url("confirm?"+query)))
-	until(t, ctx, "document.querySelector('.confirm .bar button')") // the end of the page before may be taken for that of this one
-	for i := 0; i < len(fields); i += 2 {
-		eval[any](t, ctx, fmt.Sprintf("document.querySelector('.confirm [name=%s]').value = %q", fields[i], fields[i+1]))
+	do(t, ctx, chromedp.Navigate(s.url(path)))
+	until(t, ctx, "location.href == '"+s.url(path)+"' && !document.querySelector('#help').hidden")
+	for _, value := range selected {
+		eval[any](t, ctx, fmt.Sprintf("document.querySelector('[data-rows] input[value=%q]').click()", value))
 	}
-	eval[any](t, ctx, "document.querySelector('.confirm .bar button').click()")
+	if len(selected) > 0 {
+		eval[any](t, ctx, "document.querySelector('form[data-confirm] button[value="+action+"]').click()")
+	} else {
+		eval[any](t, ctx, "document.querySelector('main a[data-dialog][href*=\"do="+action+"&\"]').click()")
+	}
+	until(t, ctx, "document.querySelector('#dialog[open] .bar button')")
+	for i := 0; i < len(fields); i += 2 {
+		eval[any](t, ctx, fmt.Sprintf("document.querySelector('#dialog [name=%s]').value = %q", fields[i], fields[i+1]))
+	}
+	eval[any](t, ctx, "document.querySelector('#dialog .bar button').click()")
 	until(t, ctx, "document.readyState == 'complete' && document.querySelector('.note') && !document.querySelector('.note.bad')")
 }
 
@@ -92,38 +104,38 @@ func TestEveryAction(t *testing.T) {
 		job(id, jobNow{"mail", "reserved", 1024})
 	}
 
-	act(t, ctx, s, "do=bury-job&job=1")
+	act(t, ctx, s, "job/1", "bury-job", nil)
 	job(1, jobNow{"mail", "buried", 1024})
-	act(t, ctx, s, "do=kick-job&job=1")
+	act(t, ctx, s, "job/1", "kick-job", nil)
 	job(1, jobNow{"mail", "ready", 1024})
-	act(t, ctx, s, "do=change-job&job=2", "priority", "7", "delay", "1000")
+	act(t, ctx, s, "job/2", "change-job", nil, "priority", "7", "delay", "1000")
 	job(2, jobNow{"mail", "delayed", 7})
-	act(t, ctx, s, "do=move-job&job=2", "to", "news")
+	act(t, ctx, s, "job/2", "move-job", nil, "to", "news")
 	job(2, jobNow{"news", "delayed", 7})
-	act(t, ctx, s, "do=copy-job&job=3", "to", "copies")
+	act(t, ctx, s, "job/3", "copy-job", nil, "to", "copies")
 	tube("copies", 1, 0, 0)
-	act(t, ctx, s, "do=delete-job&job=4")
+	act(t, ctx, s, "job/4", "delete-job", nil)
 	job(4, jobNow{})
 	reserve(5)
-	act(t, ctx, s, "do=release-job&job=5")
+	act(t, ctx, s, "job/5", "release-job", nil)
 	job(5, jobNow{"mail", "ready", 1024})
 
-	act(t, ctx, s, "do=pause-tube&tube=mail", "seconds", "1000")
+	act(t, ctx, s, "tube/mail", "pause-tube", nil, "seconds", "1000")
 	tube("mail", 4, 0, 1000)
-	act(t, ctx, s, "do=resume-tube&tube=mail")
+	act(t, ctx, s, "tube/mail", "resume-tube", nil)
 	tube("mail", 4, 0, 0)
-	act(t, ctx, s, "do=bury-jobs&tube=mail&state=ready", "count", "3")
+	act(t, ctx, s, "tube/mail?state=ready", "bury-jobs", nil, "count", "3")
 	tube("mail", 1, 3, 0)
-	act(t, ctx, s, "do=kick-tube&tube=mail&state=buried")
+	act(t, ctx, s, "tube/mail?state=buried", "kick-tube", nil)
 	tube("mail", 4, 0, 0)
 	reserve(5)
-	act(t, ctx, s, "do=release-jobs&tube=mail&state=reserved")
+	act(t, ctx, s, "tube/mail?state=reserved", "release-jobs", nil)
 	tube("mail", 4, 0, 0)
-	act(t, ctx, s, "do=change-jobs&tube=mail&state=ready", "priority", "9")
+	act(t, ctx, s, "tube/mail?state=ready", "change-jobs", nil, "priority", "9")
 	job(6, jobNow{"mail", "ready", 9})
-	act(t, ctx, s, "do=move-jobs&tube=mail&state=ready", "to", "moved")
+	act(t, ctx, s, "tube/mail?state=ready", "move-jobs", nil, "to", "moved")
 	tube("moved", 4, 0, 0)
-	act(t, ctx, s, "do=clear-tube&tube=moved&state=ready")
+	act(t, ctx, s, "tube/moved?state=ready", "clear-tube", nil)
 	job(6, jobNow{})
 
 	do(t, ctx, chromedp.Navigate(s.url("tube/mail/put")))
@@ -133,11 +145,11 @@ func TestEveryAction(t *testing.T) {
 	until(t, ctx, "!!document.querySelector('.note')")
 	tube("mail", 1, 0, 0)
 
-	act(t, ctx, s, "do=drain")
+	act(t, ctx, s, "server", "drain", nil)
 	if got := s.say("put 0 0 60", "y"); got != "DRAINING" {
 		t.Error(got)
 	}
-	act(t, ctx, s, "do=undrain")
+	act(t, ctx, s, "server", "undrain", nil)
 	s.put("mail", "y", 1)
 	tube("mail", 2, 0, 0)
 
@@ -149,8 +161,46 @@ func TestEveryAction(t *testing.T) {
 	fmt.Fprint(other, "watch closed-soon\r\n")
 	var found struct{ Connections []struct{ ID int } }
 	comes(t, "connections", 1, func() int { s.asks("/connections?tube=closed-soon", &found); return len(found.Connections) })
-	act(t, ctx, s, fmt.Sprint("do=close-connection&connection=", found.Connections[0].ID))
+	act(t, ctx, s, "connections", "close-connection", []string{fmt.Sprint(found.Connections[0].ID)})
 	comes(t, "connections", 0, func() int { s.asks("/connections?tube=closed-soon", &found); return len(found.Connections) })
+}
+
+// What is selected on the page of tubes is handled as a whole; jobs of a tube come out as a file, and into another one from it.
+func TestSelectedTubes(t *testing.T) {
+	s := start(t)
+	for _, tube := range []string{"mail", "news", "other"} {
+		s.put(tube, `{"for":"`+tube+`"}`, 2)
+	}
+	ctx := browse(t)
+	state := func(name string) (now tubeNow) { s.asks("/tubes/"+name, &now); return now }
+	both, pauses := []string{"mail", "news"}, func() [3]int { return [3]int{state("mail").Pause, state("news").Pause, state("other").Pause} }
+	act(t, ctx, s, "tubes", "pause-tube", both, "seconds", "1000")
+	comes(t, "pauses", [3]int{1000, 1000, 0}, pauses)
+	act(t, ctx, s, "tubes", "resume-tube", both)
+	comes(t, "pauses", [3]int{}, pauses)
+	act(t, ctx, s, "tube/mail?state=ready", "bury-job", []string{"1", "2"})
+	act(t, ctx, s, "tubes", "kick-tube", both)
+	comes(t, "ready", 2, func() int { return state("mail").Jobs.Ready })
+
+	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	until(t, ctx, "!document.querySelector('#help').hidden")
+	file := filepath.Join(t.TempDir(), "mail.ndjson")
+	jobs := evalLater[string](t, ctx, "fetch(document.querySelector('a[download]').href).then(r => r.text())")
+	if err := os.WriteFile(file, []byte(jobs), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	do(t, ctx, chromedp.Navigate(s.url("tube/other/import")), chromedp.SetUploadFiles("input[type=file]", []string{file}), chromedp.Click("main form button"))
+	until(t, ctx, "document.querySelector('.note')?.textContent.includes('2 jobs')")
+	comes(t, "ready", 4, func() int { return state("other").Jobs.Ready })
+	var copy struct{ Body string }
+	if s.asks("/jobs/8", &copy); copy.Body != `{"for":"mail"}` {
+		t.Errorf("the body of a job that was imported is %s", copy.Body)
+	}
+
+	act(t, ctx, s, "tubes", "clear-tube", both, "state", "ready")
+	comes(t, "ready", [3]int{0, 0, 4}, func() [3]int {
+		return [3]int{state("mail").Jobs.Ready, state("news").Jobs.Ready, state("other").Jobs.Ready}
+	})
 }
 
 // Names of tubes that are legal and mean something elsewhere, what an identity is called and what a browser calls itself do nothing on
@@ -171,13 +221,36 @@ func TestHostileNames(t *testing.T) {
 		until(t, ctx, fmt.Sprintf("[...document.querySelectorAll('a.tube')].some(a => a.textContent == %q)", name))
 		eval[any](t, ctx, fmt.Sprintf("[...document.querySelectorAll('a.tube')].find(a => a.textContent == %q).click()", name))
 		until(t, ctx, fmt.Sprintf("document.querySelector('h1.tube')?.textContent == %q && !document.querySelector('#help').hidden", name))
-		act(t, ctx, s, "do=bury-jobs&state=ready&tube="+url.QueryEscape(name))
+		act(t, ctx, s, "tube/"+url.PathEscape(name)+"?state=ready", "bury-jobs", nil)
 	}
 	for _, path := range []string{"", "tubes", "connections", "activity", "server", "search?what=img", "job/1", "nothing/" + url.PathEscape(hostile), "tubes?q=" + url.QueryEscape(hostile), "tube/" + url.PathEscape(hostile)} {
 		do(t, ctx, chromedp.Navigate(s.url(path)))
 		until(t, ctx, "!!document.querySelector('main') && !document.querySelector('#help').hidden")
 		if eval[bool](t, ctx, "!!window.bad || document.querySelectorAll('main img, main script, header img, header script').length > 0") {
 			t.Errorf("%s runs or shows what a stranger has sent", path)
+		}
+	}
+}
+
+// A job that is put again as the form shows it has the same body, whatever a browser makes of ends of lines.
+func TestPutAgain(t *testing.T) {
+	s := start(t)
+	ctx := browse(t)
+	for i, body := range []string{"first\nsecond\n", "\n\nlate\n", "\r\nof Windows\r", "a:1:{s:4:\"\x00*\x00a\";i:1;}", "", "\xff\xfe", "</textarea>&amp;\t "} {
+		s.put("mail", body, 1)
+		from, again := 2*i+1, 2*i+2
+		do(t, ctx, chromedp.Navigate(s.url(fmt.Sprintf("tube/mail/put?from=%d", from))))
+		until(t, ctx, "!document.querySelector('#help').hidden")
+		eval[any](t, ctx, "document.querySelector('main form button.go').click()")
+		until(t, ctx, fmt.Sprintf("document.querySelector('.note')?.textContent == 'Job %d was put into mail.'", again))
+		r, err := http.Get(fmt.Sprintf("http://%s/api/v1/jobs/%d/body", s.admin, again))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || string(got) != body {
+			t.Errorf("%q, put again, is %q: %v", body, got, err)
 		}
 	}
 }

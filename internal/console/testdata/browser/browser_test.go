@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,12 +18,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
 var (
 	shots   = flag.String("shots", "", "write pictures of pages to this `directory`")
 	warm    = flag.Duration("warm", 2*time.Minute, "let clients work for this `time` before pictures are taken")
+	axeMust = flag.Bool("axe", false, "fail if axe-core cannot be got, instead of looking for nothing")
 	address = flag.String("console", "", "use the console at this `URL`, of a server that runs already, for pictures")
 )
 
@@ -205,7 +208,38 @@ func browse(t *testing.T, options ...chromedp.ExecAllocatorOption) context.Conte
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
+	watchHosts(t, ctx)
 	return ctx
+}
+
+// watchHosts lets the test fail if a page asks another host than this one for anything.
+func watchHosts(t *testing.T, ctx context.Context) {
+	t.Helper()
+	var mu sync.Mutex
+	asked, elsewhere := 0, []string(nil)
+	err := chromedp.Listen(ctx, func(ev any) {
+		request, ok := ev.(*network.EventRequestWillBeSent)
+		if !ok {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		to, err := url.Parse(request.Request.URL)
+		if err != nil || to.Hostname() != "127.0.0.1" && to.Scheme != "data" && to.Scheme != "about" {
+			elsewhere = append(elsewhere, request.Request.URL)
+		}
+		asked++
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if asked == 0 || len(elsewhere) > 0 {
+			t.Errorf("of %d requests these went to other hosts: %q", asked, elsewhere)
+		}
+	})
 }
 
 // do does something in the browser.
@@ -241,18 +275,24 @@ func until(t *testing.T, ctx context.Context, expression string) {
 	}
 }
 
-// picture writes a picture of a page, as high as it is.
-func picture(ctx context.Context, t *testing.T, url, file string, width int64, theme string) {
+// picture writes a picture of a page, as high as it is, after some expressions of JavaScript.
+func picture(ctx context.Context, t *testing.T, url, file string, width int64, theme string, before ...string) {
 	t.Helper()
 	do(t, ctx, chromedp.EmulateViewport(width, 800), chromedp.Navigate(url))
 	eval[string](t, ctx, "document.cookie = 'beanpole-theme="+theme+"; path=/console/'")
 	do(t, ctx, chromedp.Navigate(url))
 	until(t, ctx, "!!document.querySelector('#live[data-on], main .confirm, main .form, main .empty, main .search')")
-	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	for _, expression := range before {
+		eval[any](t, ctx, "void ("+expression+")")
+	}
+	shot, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(*shots, file), png, 0o644); err != nil {
+	if shot, err = withFewColours(shot); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*shots, file), shot, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -279,14 +319,16 @@ func keepBusy(t *testing.T, s *server) {
 //
 //	go test -run TestScreenshots -timeout 1h -warm 11m -shots DIR
 //
-// Those of doc/ are console-overview.png and -dark.png, console-tubes-dark.png and console-search.png.
+// Those of doc/ are console-overview.png and -dark.png, console-tubes-dark.png, console-search.png and console-job.png; TestScenes makes
+// console-disaster.png.
 func TestScreenshots(t *testing.T) {
 	if *shots == "" {
 		t.Skip("no -shots")
 	}
-	base := *address
+	base, job := *address, "job/3"
+	var s *server
 	if base == "" {
-		s := start(t)
+		s = start(t)
 		base = s.url("")
 		keepBusy(t, s)
 	}
@@ -297,15 +339,34 @@ func TestScreenshots(t *testing.T) {
 		theme      string
 	}{
 		{"", "console-overview.png", 1280, "light"}, {"", "console-overview-dark.png", 1280, "dark"}, {"tubes", "console-tubes.png", 1280, "light"}, {"tube/billing.retry?state=buried", "console-tube-dark.png", 1280, "dark"}, {"tubes", "console-tubes-dark.png", 1280, "dark"},
-		{"", "console-phone.png", 360, "light"}, {"job/3", "console-job.png", 1280, "light"},
+		{"", "console-phone.png", 360, "light"},
 		{"tubes", "console-tubes-phone.png", 360, "dark"}, {"", "console-overview-wide.png", 1920, "dark"}, {"server", "console-server.png", 1280, "light"},
 		{"connections", "console-connections.png", 1280, "light"}, {"activity", "console-activity.png", 1280, "light"},
 		{"confirm?do=clear-tube&tube=mail&state=ready", "console-confirm.png", 1280, "light"}, {"tube/mail/put?from=3", "console-put.png", 1280, "light"},
 		{"search?what=%22attempt%22%3A4&tube=billing.retry&state=buried", "console-search.png", 1280, "light"}, {"search?what=user1", "console-search-phone.png", 360, "dark"}, {"tube/mail/import", "console-import.png", 1280, "light"},
-		{"tubes?sort=-trouble", "console-problems.png", 1920, "dark"}, {"tube/mail", "console-tube-phone.png", 360, "light"}, {"tube/mail", "console-tube-wide.png", 1920, "light"}, {"tube/reports", "console-reports-dark.png", 1280, "dark"},
+		{"tubes?sort=-attention", "console-problems.png", 1920, "dark"}, {"tube/mail", "console-tube-phone.png", 360, "light"}, {"tube/mail", "console-tube-wide.png", 1920, "light"}, {"tube/reports", "console-reports-dark.png", 1280, "dark"},
 		{"activity", "console-activity-phone.png", 360, "dark"}, {"server", "console-server-phone.png", 360, "light"}, {"server", "console-server-dark.png", 1280, "dark"}, {"job/3", "console-job-phone.png", 360, "dark"},
 		{"confirm?do=change-job&job=3", "console-change.png", 1280, "dark"},
 	} {
 		picture(ctx, t, base+one.path, one.file, one.width, one.theme)
 	}
+	if s != nil {
+		job = "job/" + s.tryAndBury("refunds", `{"order":48211,"customer":"cus_00407","amount":21.21,"currency":"EUR","attempt":3,"last_error":"account closed"}`)
+	}
+	picture(ctx, t, base+job, "console-job.png", 1280, "light")
+}
+
+// tryAndBury puts a job that is reserved three times: it is released, buried and kicked, and buried. It returns the id.
+func (s *server) tryAndBury(tube, body string) (id string) {
+	s.t.Helper()
+	s.say("use " + tube)
+	id = strings.TrimPrefix(s.say("put 1024 0 60", body), "INSERTED ")
+	for _, end := range []string{"release %s 1024 0", "bury %s 1024", "kick-job %s", "bury %s 1024"} {
+		if !strings.HasPrefix(end, "kick") {
+			s.say("reserve-job " + id)
+			s.replies.ReadString('\n') // the body
+		}
+		s.say(fmt.Sprintf(end, id))
+	}
+	return id
 }

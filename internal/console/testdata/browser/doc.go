@@ -2,6 +2,7 @@
 // It is a module of its own: its libraries are not in the server's go.mod.
 //
 //	go test ./...                                   pages, every action, keys, accessibility, slow networks, TLS, clusters
-//	BEANPOLE_LONG=1 go test -run Million -v ./...   the same pages with a million jobs, and a search over them
+//	go test ./... -axe                              the same; it fails where axe-core cannot be got
+//	BEANPOLE_LONG=1 go test -run Million -v ./...   the same pages with a million jobs in 10,000 tubes, and a search over them
 //	go test -run Screenshots -shots ../../../../doc   writes the pictures of doc/console.md
 package browser

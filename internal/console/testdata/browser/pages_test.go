@@ -91,20 +91,6 @@ func TestKeys(t *testing.T) {
 	until(t, ctx, "document.querySelector('#keys').open")
 }
 
-// Pages and actions work without JavaScript.
-func TestWithoutScript(t *testing.T) {
-	s := start(t)
-	s.put("mail", "x", 3)
-	ctx := browse(t, chromedp.Flag("blink-settings", "scriptEnabled=false"))
-	do(t, ctx, chromedp.Navigate("http://"+s.admin+"/"), chromedp.WaitReady("a.tube[href='/console/tube/mail']"),
-		chromedp.Click("a.tube[href='/console/tube/mail']"), chromedp.WaitReady("input[value='1']"),
-		chromedp.Click("input[value='1']"), chromedp.Click("button[value=bury-job]"), chromedp.WaitReady(".confirm button"),
-		chromedp.Click(".confirm button"), chromedp.WaitReady(".note"))
-	if got := s.say("peek-buried"); !strings.HasPrefix(got, "FOUND 1") {
-		t.Error(got)
-	}
-}
-
 // What strangers have put into bodies is shown, and does nothing.
 func TestHostile(t *testing.T) {
 	s := start(t)
@@ -131,13 +117,13 @@ const (
 func axe(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("no npm to get axe-core with")
+		noAxe(t, "no npm to get axe-core with")
 	}
 	dir := t.TempDir()
 	get := exec.Command("npm", "pack", "--silent", strings.TrimSuffix(strings.Replace(axeVersion, "core-", "core@", 1), ".tgz"))
 	get.Dir = dir
 	if out, err := get.CombinedOutput(); err != nil {
-		t.Skipf("npm cannot get axe-core: %v\n%s", err, out)
+		noAxe(t, fmt.Sprintf("npm cannot get axe-core: %v\n%s", err, out))
 	}
 	packed, err := os.ReadFile(filepath.Join(dir, axeVersion))
 	if err != nil {
@@ -156,6 +142,15 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
+// noAxe ends a test that has no axe-core.
+func noAxe(t *testing.T, why string) {
+	t.Helper()
+	if *axeMust {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
 // Nothing on any page keeps people out who use a screen reader, or keys, or see little.
 func TestAccessibility(t *testing.T) {
 	program := axe(t)
@@ -167,13 +162,29 @@ func TestAccessibility(t *testing.T) {
 	s.say("bury 1 1024")
 	s.task("mail", `{"do":"change","state":"ready","priority":7}`)
 	ctx := browse(t)
-	for _, path := range []string{"", "tubes", "tube/mail?state=buried", "job/1", "connections", "connection/1", "activity", "server", "login", "tube/mail/put", "tube/mail/import", "search", "search?what=job&tube=mail&state=ready", "tubes?cols=size,total&sort=-trouble",
+	for _, path := range []string{"", "tubes", "tube/mail?state=buried", "job/1", "connections", "connection/1", "activity", "server", "login", "tube/mail/put", "tube/mail/put?from=1", "tube/mail/import",
+		"search", "search?what=job&tube=mail&state=ready", "tubes?cols=size,total&sort=-attention", "tubes?q=none", "job/99", "tube/none", "nothing", "tubes?sort=nonsense",
 		"confirm?do=clear-tube&tube=mail&state=ready", "confirm?do=change-job&job=2", "confirm?do=move-jobs&tube=mail&state=ready&text=x"} {
 		inBothThemes(t, ctx, program, s.url(path))
 	}
+	for name, open := range map[string]string{
+		"a question":      "document.querySelector('main a[data-dialog]').click()",
+		"the keys":        "document.querySelector('#help').click()",
+		"curl":            "document.querySelector('main details.curl').open = true",
+		"data of a chart": "document.querySelectorAll('figure details').forEach(d => d.open = true)",
+	} {
+		do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+		until(t, ctx, "!document.querySelector('#help').hidden")
+		eval[any](t, ctx, "void ("+open+")")
+		until(t, ctx, "document.querySelector('#dialog[open] .confirm, #keys[open], main details[open]')")
+		lookAt(t, ctx, program, name)
+	}
 }
 
-// inBothThemes looks for what keeps people out of a page.
+// widths are how wide a window is at a desk, and on a phone.
+var widths = []int64{1280, 360}
+
+// inBothThemes looks for what keeps people out of a page, at a desk and on a phone.
 func inBothThemes(t *testing.T, ctx context.Context, program, url string) {
 	t.Helper()
 	for _, theme := range []string{"light", "dark"} {
@@ -181,10 +192,21 @@ func inBothThemes(t *testing.T, ctx context.Context, program, url string) {
 		eval[string](t, ctx, "document.cookie = 'beanpole-theme="+theme+"; path=/console/'")
 		do(t, ctx, chromedp.Navigate(url))
 		eval[any](t, ctx, "document.querySelectorAll('.sites').forEach(menu => menu.open = true)")
-		eval[any](t, ctx, program+"; 0")
-		for _, violation := range evalLater[[]string](t, ctx, `axe.run().then(r => r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html.slice(0, 150) + " " + (n.any[0]?.message ?? "")).slice(0, 3).join(" | ")))`) {
-			t.Errorf("%s, %s: %s", url, theme, violation)
+		for _, width := range widths {
+			do(t, ctx, chromedp.EmulateViewport(width, 800))
+			lookAt(t, ctx, program, fmt.Sprintf("%s, %s, %d px", url, theme, width))
 		}
+	}
+}
+
+// lookAt looks for what keeps people out of the page that is shown.
+func lookAt(t *testing.T, ctx context.Context, program, what string) {
+	t.Helper()
+	if !eval[bool](t, ctx, "!!window.axe") {
+		eval[any](t, ctx, program+"; 0")
+	}
+	for _, violation := range evalLater[[]string](t, ctx, `axe.run().then(r => r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html.slice(0, 150) + " " + (n.any[0]?.message ?? "")).slice(0, 3).join(" | ")))`) {
+		t.Errorf("%s: %s", what, violation)
 	}
 }
 
@@ -215,4 +237,22 @@ func evalLater[T any](t *testing.T, ctx context.Context, promise string) T {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// A page of a tube does not go to another state by itself.
+func TestStateStays(t *testing.T) {
+	s := start(t)
+	s.put("mail", "x", 1)
+	ctx := browse(t)
+	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	const tab = "document.querySelector('.tabs [aria-current]')"
+	until(t, ctx, tab+".className == 'ready' && !!document.querySelector('#live[data-on]')")
+	s.say("watch mail")
+	s.say("reserve-job 1")
+	s.replies.ReadString('\n') // its body
+	s.say("bury 1 1024")
+	until(t, ctx, "document.querySelector('#c-buried').textContent == '1' && !!document.querySelector('main .empty')")
+	if got := eval[string](t, ctx, tab+".className"); got != "ready" {
+		t.Errorf("the page shows the jobs that are %s", got)
+	}
 }

@@ -115,8 +115,10 @@ func TestCancelTask(t *testing.T) {
 	eval[any](t, ctx, "document.querySelector('.confirm .bar button').click()")
 	until(t, ctx, "document.querySelector('.note')")
 	do(t, ctx, chromedp.Navigate(s.url("s/legacy/activity")))
-	until(t, ctx, "document.querySelector('form [value=cancel-task]')")
-	eval[any](t, ctx, "document.querySelector('form:has([value=cancel-task]) button').click()")
+	until(t, ctx, "document.querySelector('a[href*=\"do=cancel-task\"]') && !document.querySelector('#help').hidden")
+	eval[any](t, ctx, "document.querySelector('a[href*=\"do=cancel-task\"]').click()")
+	until(t, ctx, "document.querySelector('#dialog[open] form button')")
+	eval[any](t, ctx, "document.querySelector('#dialog form button').click()")
 	until(t, ctx, "document.querySelector('[aria-label=Tasks] [data-label=Status]')?.textContent == 'cancelled'")
 	if far := eval[string](t, ctx, "document.querySelector('[aria-label=Tasks] [data-label=Done]').textContent"); far != "0 of 5" {
 		t.Errorf("%s jobs are said to be deleted", far)

@@ -1,0 +1,91 @@
+package access
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/rights"
+)
+
+// A listener is open if no one thing keeps strangers out.
+func TestOpen(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		addr  string // empty: a unix socket
+		terms Terms
+		proof bool
+		want  bool
+	}{
+		{"every address", "::", Terms{}, false, true},
+		{"every IPv4 address", "0.0.0.0", Terms{TokenInPut: true}, false, true},
+		{"an address", "192.0.2.1", Terms{}, false, true},
+		{"loopback", "127.0.0.2", Terms{}, false, false},
+		{"loopback in IPv6", "::ffff:127.0.0.1", Terms{}, false, false},
+		{"a unix socket", "", Terms{}, false, false},
+		{"networks", "::", Terms{Networks: prefixes("10.0.0.0/8")}, false, false},
+		{"authentication", "::", Terms{Required: true}, false, false},
+		{"certificates", "::", Terms{}, true, false},
+	} {
+		addr, _ := netip.ParseAddr(c.addr)
+		if got := c.terms.Open(addr, c.proof); got != c.want {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// Some connections are kept for who is on this machine or may see the statistics.
+func TestLooksAfter(t *testing.T) {
+	c, err := NewControl(testPolicy(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := func(addr string) Evidence { return Evidence{Address: netip.MustParseAddr(addr)} }
+	for _, one := range []struct {
+		what  string
+		shown Evidence
+		want  bool
+	}{
+		{"loopback", from("127.0.0.1"), true},
+		{"loopback in IPv6", from("::ffff:127.0.0.1"), true},
+		{"a user of this machine", Evidence{User: UnixUser{7, true}}, true},
+		{"a unix socket without a user", Evidence{}, false},
+		{"a stranger", from("192.0.2.1"), false},
+		{"an identity with the rights", Evidence{Token: []byte(adminToken), Address: netip.MustParseAddr("192.0.2.1")}, true},
+		{"an identity without", from("10.2.3.4"), false},
+	} {
+		if got := c.LooksAfter(one.shown, rights.Stats.On(rights.EveryTube)); got != one.want {
+			t.Errorf("%s: %v, want %v", one.what, got, one.want)
+		}
+	}
+	if new(Control).LooksAfter(from("192.0.2.1"), rights.Free) {
+		t.Error("somebody whom nobody knows looks after a server that asks nobody")
+	}
+}
+
+// A client without a name, of another server, may come in where one without evidence may.
+func TestDemandByName(t *testing.T) {
+	asks, err := NewControl(testPolicy(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		control    *Control
+		name, addr string
+		want       string // -: it may not come in
+	}{
+		{asks, "mailer", "192.0.2.1", "mailer"},
+		{asks, "other", "10.2.3.4", "-"},
+		{asks, "", "10.2.3.4", "lan"},
+		{asks, "", "192.0.2.1", "-"},
+		{new(Control), "", "192.0.2.1", ""},
+		{new(Control), "mailer", "192.0.2.1", ""},
+	} {
+		got := "-"
+		if id, ok := c.control.DemandByName(c.name, netip.MustParseAddr(c.addr)); ok {
+			got = id.Name()
+		}
+		if got != c.want {
+			t.Errorf("%q from %s: %q, want %q", c.name, c.addr, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package console
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+var connectionLink = regexp.MustCompile(`<td class="l name"><a href="/console/connection/(\d+)">`)
+
+// connectionsOf returns the ids of the connections that a page shows.
+func connectionsOf(page string) string {
+	var ids []string
+	for _, m := range connectionLink.FindAllStringSubmatch(page, -1) {
+		ids = append(ids, m[1])
+	}
+	return strings.Join(ids, " ")
+}
+
+// Connections are sorted by any column, each order is a link of its head, and the filter stays as it is. A screen reader is told.
+func TestConnectionOrder(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.talk("use news", "watch a", "watch b")
+	r.talk("use audit", "watch a")
+	r.talk("use mail")
+	text := r.page(200, "/console/connections?tube=default")
+	if got := connectionsOf(text); got != "1 2 3" || !strings.Contains(text, `>3 connections<`) || !strings.Contains(text, `aria-sort="ascending"><a href="/console/connections?sort=-id&amp;tube=default">Connection<`) {
+		t.Fatalf("%s first, %s", got, text)
+	}
+	links := headLinks(text)
+	if len(links) != len(clientColumns) {
+		t.Fatalf("%d links for %d columns", len(links), len(clientColumns))
+	}
+	for i, link := range links {
+		sorted := r.page(200, link)
+		if !strings.Contains(link, "tube=default") || strings.Count(sorted, "aria-sort=") != 1 {
+			t.Errorf("%s: %s", link, sorted)
+		}
+		again := headLinks(sorted)[i]
+		back := r.page(200, again)
+		if connectionsOf(back) == "" || strings.Contains(sorted, `aria-sort="ascending"`) == strings.Contains(back, `aria-sort="ascending"`) {
+			t.Errorf("%s is not the other way round than %s: %s", again, link, back)
+		}
+	}
+	for _, test := range []struct{ sort, want string }{{"using", "2 3 1"}, {"-watching", "1 2 3"}, {"watching", "3 2 1"}, {"-id", "3 2 1"}} {
+		text := r.page(200, "/console/connections?sort="+test.sort)
+		if got := connectionsOf(text); got != test.want || !strings.Contains(text, `<input type="hidden" name="sort" value="`+test.sort+`">`) {
+			t.Errorf("%s: %s, want %s", test.sort, got, test.want)
+		}
+	}
+	if text := r.page(400, "/console/connections?sort=nonsense"); !strings.Contains(text, "want one of") {
+		t.Error(text)
+	}
+	if text := r.page(200, "/console/tube/a"); strings.Count(text, ">Waits for<") != 1 || strings.Contains(text, `<a href="/console/connections?sort=`) {
+		t.Error("the connections of a tube can be sorted, or have no heads")
+	}
+}
+
+// Where there are many connections, nobody looks at all of them unless somebody wants an order.
+func TestManyConnections(t *testing.T) {
+	r := start(t, nil, Options{})
+	r.talk("use mail")
+	r.in(func(e *engine.Engine, _ int64) {
+		for range sortedAlone {
+			e.Open(nil)
+		}
+	})
+	if text := r.page(200, "/console/connections"); connectionsOf(text) != "1" || strings.Contains(text, "aria-sort") || !strings.Contains(text, "in no particular order") {
+		t.Error(text)
+	}
+	if text := r.page(200, "/console/connections?sort=id"); connectionsOf(text) != "1" || !strings.Contains(text, "aria-sort") || !strings.Contains(text, `name="sort" value="id"`) {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,84 @@
+package decode
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// maxInside is how deep strings are looked into that are in strings.
+const maxInside = 4
+
+// withInside returns JSON with what its strings have in them in their place: what PHP's serialize has written, or JSON, also in
+// base64. It reports whether there was any.
+func withInside(text []byte, depth int) ([]byte, bool) {
+	var compact, out bytes.Buffer
+	if len(text) > Limit || json.Compact(&compact, text) != nil {
+		return nil, false
+	}
+	found := false
+	for _, t := range tokensOf(compact.String()) {
+		if t.Class == "string" {
+			if inside, ok := insideOf(t.Text, depth); ok {
+				found = true
+				out.Write(inside)
+				continue
+			}
+		}
+		out.WriteString(t.Text)
+	}
+	return out.Bytes(), found
+}
+
+// insideOf returns as JSON what a string of JSON has in it.
+func insideOf(quoted string, depth int) ([]byte, bool) {
+	var s string
+	if depth >= maxInside || len(quoted) < len(`"a:0:{}"`) || json.Unmarshal([]byte(quoted), &s) != nil {
+		return nil, false
+	}
+	text, ok := structureOf([]byte(s))
+	if !ok {
+		return nil, false
+	}
+	if inside, ok := withInside(text, depth+1); ok {
+		return inside, true
+	}
+	return text, true
+}
+
+// structureOf returns as JSON what a text is: JSON, what PHP has serialized, also with slashes added, or base64 of that.
+func structureOf(text []byte) ([]byte, bool) {
+	if inside, ok := fromBase64(text); ok {
+		text = inside
+	}
+	if isJSON(text) {
+		return text, true
+	}
+	if inside, ok := fromPHP(text); ok {
+		return inside, true
+	}
+	if bytes.Contains(text, []byte(`\"`)) {
+		return fromPHP(withoutSlashes(text))
+	}
+	return nil, false
+}
+
+// isJSON reports whether a text is an object or a list of JSON that can be shown.
+func isJSON(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	return len(text) > 0 && (text[0] == '{' || text[0] == '[') && len(text) <= unpackLimit && !tooDeep(text) && json.Valid(text)
+}
+
+// withoutSlashes takes away what PHP's addslashes has added, as Symfony does to what it has serialized.
+func withoutSlashes(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			if i++; text[i] == '0' {
+				out = append(out, 0)
+				continue
+			}
+		}
+		out = append(out, text[i])
+	}
+	return out
+}

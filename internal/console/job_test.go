@@ -1,0 +1,84 @@
+package console
+
+import (
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
+)
+
+var (
+	wayOfJob = regexp.MustCompile(`(?s)<ol class="way".*?</ol>`)
+	stepOf   = regexp.MustCompile(`(?s)<li class="([^"]*)"( aria-current="step")?>(.*?)</li>`)
+	markup   = regexp.MustCompile(`<[^>]*>`)
+)
+
+// way returns what the page of a job says of its way, a step after the other: where the job is now in capitals, where it has not been in brackets.
+func (r *rig) way(id uint64) string {
+	r.t.Helper()
+	var steps []string
+	for _, step := range stepOf.FindAllStringSubmatch(wayOfJob.FindString(r.page(200, fmt.Sprintf("/console/job/%d", id))), -1) {
+		text := strings.Join(strings.Fields(html.UnescapeString(markup.ReplaceAllString(step[3], " "))), " ")
+		text = regexp.MustCompile(`[\d.]+ (µs|ms|s)`).ReplaceAllString(text, "T")
+		switch {
+		case step[2] != "":
+			text = strings.ToUpper(text)
+		case strings.HasSuffix(step[1], " never"):
+			text = "(" + text + ")"
+		}
+		steps = append(steps, text)
+	}
+	return strings.Join(steps, "; ")
+}
+
+// The page of a job says in which state it is, and how often it has gone which way.
+func TestWay(t *testing.T) {
+	r := start(t, nil, Options{})
+	id := r.put("mail", "x")
+	expect := func(want string) {
+		t.Helper()
+		if got := r.way(id); got != want {
+			t.Errorf("the way is\n%s, want\n%s", got, want)
+		}
+	}
+	const fresh = "Put T ago; (Delayed); READY; (reserved 0×); Reserved; (timed out 0×); (released 0×); (buried 0×); Buried; (kicked 0×)"
+	expect(fresh)
+	r.talk("reserve-job 1")
+	if at := r.page(200, "/console/job/1"); !strings.Contains(at, `by <a href="/console/connection/1">connection 1</a>`) {
+		t.Error("the page does not lead to the connection that holds the job")
+	}
+	expect("Put T ago; (Delayed); Ready; reserved 1×; RESERVED BY CONNECTION 1 , T LEFT; (timed out 0×); (released 0×); (buried 0×); Buried; (kicked 0×)")
+	r.in(func(e *engine.Engine, now int64) { e.ReleaseJob(now, 1, 7, 0) })
+	expect("Put T ago; (Delayed); READY; reserved 1×; Reserved; (timed out 0×); released 1×; (buried 0×); Buried; (kicked 0×)")
+	r.in(func(e *engine.Engine, now int64) { e.BuryJob(1, 7) })
+	expect("Put T ago; (Delayed); Ready; reserved 1×; Reserved; (timed out 0×); released 1×; buried 1×; BURIED; (kicked 0×)")
+	r.in(func(e *engine.Engine, now int64) { e.KickJob(now, 1) })
+	expect("Put T ago; (Delayed); READY; reserved 1×; Reserved; (timed out 0×); released 1×; buried 1×; Buried; kicked 1×")
+
+	r.in(func(e *engine.Engine, now int64) {
+		id, _ = e.PutInto(now, []byte("mail"), engine.Spec{Delay: 99, TTR: 1}, nil)
+	})
+	expect("Put T ago; DELAYED FOR ANOTHER T; Ready; (reserved 0×); Reserved; (timed out 0×); (released 0×); (buried 0×); Buried; (kicked 0×)")
+}
+
+// Each counter stands at its own arrow.
+func TestStepsOf(t *testing.T) {
+	j := &api.Job{Job: jobjson.Job{State: "ready", Delay: 5, Reserves: 15, Timeouts: 1, Releases: 2, Buries: 3, Kicks: 1234}}
+	var got []string
+	for _, s := range stepsOf(j) {
+		if s.Never || s.Now != (s.Name == "ready") {
+			t.Errorf("%+v", s)
+		}
+		if s.Arrow {
+			got = append(got, s.Name+": "+s.Text)
+		}
+	}
+	if want := "reserves: reserved 15×, timeouts: timed out 1×, releases: released 2×, buries: buried 3×, kicks: kicked 1\u202f234×"; strings.Join(got, ", ") != want {
+		t.Errorf("%q, want %s", got, want)
+	}
+}
