@@ -24,7 +24,8 @@
 #   SCALE_ROUNDS  how often each of the large experiments is (3)         1
 #   SCALE_JOBS    how many jobs those have (as many as compare chooses)  300000
 #   JOBS          how many are exported and imported (1000000)           100000
-#   KILLS         how often the leader of a cluster is killed (50)       10
+#   GAPS          how often the leader of a cluster goes, in each of
+#                 three ways (50)                                        10
 #   VIEWS         how often each page of the console is asked for (200)  50
 set -euo pipefail
 shopt -s inherit_errexit
@@ -37,7 +38,7 @@ rounds=${ROUNDS:-5}
 duration=${DURATION:-2s}
 scale=${SCALE_ROUNDS:-3}
 jobs=${JOBS:-1000000}
-kills=${KILLS:-50}
+gaps=${GAPS:-50}
 views=${VIEWS:-200}
 parts=(memory journal interval crowd footprint backlog due fairness observers expensive stalls engine restart cleaning cluster client commands console)
 
@@ -66,18 +67,36 @@ clients() {
 	(cd "$here/../internal/clientbench" && go run . -server "$beanpole" -server beanstalkd -rounds "$rounds")
 }
 
-# members measures puts at a cluster of three, beside a single server and NATS JetStream, lets a member join, and kills its leader.
+# members measures puts at a cluster of three, beside a single server and NATS JetStream, lets a member join, takes its leader away,
+# and measures its memory beside a single server's.
 members() {
 	cd "$here/../internal/clusterbench"
 	go run . -beanpole "$beanpole" -rounds "$rounds" -duration "$duration" -save "$saved/cluster.json"
 	go run . -beanpole "$beanpole" -joins "$rounds" -connections 64,500 -duration "$duration"
-	go run . -beanpole "$beanpole" -kills "$kills"
+	go run . -beanpole "$beanpole" -gaps "$gaps"
+	go run . -beanpole "$beanpole" -memory "$scale" -jobs "${SCALE_JOBS:-1000000}" -body 64
 }
 
-# benchmarks measures the engine with very many jobs, in orders that suit it and in others.
+# benchmarks measures the engine with very many jobs, in orders that suit it and in others, by turns as it is and as it was
+# before it had a flat queue (decision 16).
 patterns='Backlog|Fill|Middle|EverySecond|ReleaseAll|Memory|Drain'
+heaps=4306aee
 benchmarks() {
-	(cd "$here/.." && go test ./internal/engine -run '^$' -bench "$patterns" -cpu 1 -timeout 30m) | sed -n 's/^Benchmark//p'
+	local root=$here/.. old results
+	old=$(mktemp -d) results=$(mktemp -d)
+	git -C "$root" worktree add -q --detach "$old" $heaps
+	cp "$root/internal/engine/backlog_bench_test.go" "$old/internal/engine"
+	for ((i = 0; i < scale; i++)); do
+		for tree in "$old" "$root"; do
+			(cd "$tree" && go test ./internal/engine -run '^$' -bench "$patterns" -cpu 1 -timeout 60m) >>"$results/$([ "$tree" = "$old" ] && echo before || echo now)"
+		done
+	done
+	git -C "$root" worktree remove --force "$old"
+	(cd "$results" && go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da -format csv before now 2>/dev/null) | awk -F, '
+		$1 == "" { unit = $2; times = sub(/^sec/, "ns", unit) ? 1e9 : 1; next }
+		NF < 5 || $1 == "geomean" || unit ~ /^(B|allocs)\/op$/ { next }
+		{ gsub("_", " ", $1); printf "| %s | %s | %.4g | %.4g | %s |\n", $1, unit, $2*times, $4*times, $2 ? sprintf("%.2f", $4/$2) : "-" }'
+	rm -r "$results"
 }
 
 # manage measures what the command line does with many jobs, on both servers in
@@ -245,11 +264,13 @@ engine() {
 	cat <<-PART
 		## The engine alone
 
-		Without sockets, with a million and ten million jobs in the queue: \`go test ./internal/engine -run '^$' -bench '$patterns' -cpu 1\`
+		Without sockets, with a million and ten million jobs in the queue, before the flat queue ([decision 16](decisions/0016-a-flat-queue.md), commit $heaps) and now, by
+		turns: \`go test ./internal/engine -run '^$' -bench '$patterns' -cpu 1\`, compared by benchstat. *times-empty* is how many times as long a put, a reserve
+		and a delete take as in an empty queue, *times-asked* how many times at most is asked.
 
-		\`\`\`
+		| median | unit | before | now | ratio |
+		|---|---|---:|---:|---:|
 		$figures
-		\`\`\`
 	PART
 }
 
@@ -299,7 +320,7 @@ cluster() {
 		![Puts per second of a cluster beside a single server and NATS JetStream](benchmarks/cluster.svg)
 
 		Three members on one machine, with one disk and its processors: \`cd internal/clusterbench && go run . -beanpole beanpole -rounds $rounds -duration $duration\`,
-		with \`-joins $rounds -connections 64,500\`, and with \`-kills $kills\`. What differs from NATS JetStream is said in the comment of that package.
+		with \`-joins $rounds -connections 64,500\`, with \`-gaps $gaps\`, and with \`-memory $scale -jobs ${SCALE_JOBS:-1000000} -body 64\`. What differs from NATS JetStream is said in the comment of that package.
 
 		The processor time of a put at the leader, with 500 clients, is to be 2.5 times the single server's at most. On a quiet machine it is 2.4 times that, beside other work 2.6 to 3.4. By \`perf\`, of the 35 us of all three members
 		10 are the clients' sockets and the turn, as in the single server. Two followers that apply take 3, three logs that are written and synced 4, three that get their next segments ready 1, the connections between members 4, and
