@@ -25,18 +25,22 @@ test: ## everything that needs only Go; what needs beanstalkd is skipped where i
 # detector: it would look for races in the test alone.
 PROCESSES := /internal/(soak|conformance|conformance/interop)$$
 
-# One goroutine steps the members of a cluster: there is nothing to race.
-SIMULATED := /internal/cluster/(core|model)$$
+# One goroutine owns an engine, and one steps the members of a cluster in these simulations: there is nothing to race.
+ALONE := /internal/(engine|cluster/(core|model))$$
 
+# These measure other programs.
+MEASURES := /internal/bench/
+
+# With -short, as in make test-32: simulations have fewer seeds, and what takes long and runs in make test is left out.
 race: ## the same under the race detector; needs a C compiler
-	$(GO) test -timeout 20m -race $$($(GO) list ./... | grep -vE '$(PROCESSES)|$(SIMULATED)')
+	$(GO) test -timeout 20m -short -race $$($(GO) list ./... | grep -vE '$(PROCESSES)|$(ALONE)|$(MEASURES)')
 
 busy: ## make test and make race ROUNDS times, beside BUSY processes that only compute
 	.ci/busy $(or $(ROUNDS),20) $(or $(BUSY),8)
 
 # Linux on amd64 runs programs of 32 bits, unless its kernel was built without that.
 test-32: ## the server and the client with integers of 32 bits
-	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|budget|load|sim)')
+	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -short $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|budget|load|sim)')
 
 lint: ## gofmt, vet, staticcheck, and that it builds for the other systems
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

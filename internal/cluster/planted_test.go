@@ -202,6 +202,9 @@ var adversaries = []struct {
 
 // Without what prevents it, an adversary does harm; with it, it does none.
 func TestAdversaries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, and without -short it runs in any case")
+	}
 	for _, a := range adversaries {
 		t.Run(string(a.plant), func(t *testing.T) {
 			harm := 0

@@ -19,6 +19,9 @@ import (
 
 // Whatever another server answers, and whatever is missing in it, there is a page, and the own server goes on.
 func TestNonsense(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, and without -short it runs in any case")
+	}
 	type answers func(path string) (status int, kind, text string)
 	const isJSON, isProblem = "application/json", "application/problem+json"
 	all := make(map[string]answers)

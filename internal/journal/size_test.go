@@ -131,6 +131,9 @@ func (b *bench) small(when string) {
 
 // The log stays small whatever goes on, and when nothing does cleaning ends.
 func TestSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, and without -short it runs in any case")
+	}
 	turns := 10_000
 	if raceDetector {
 		turns = 2_000
@@ -292,6 +295,9 @@ func TestCleaningAfterLargePut(t *testing.T) {
 // Jobs whose records take much more than is counted do not keep cleaning busy
 // for ever, and neither do segments that hold little besides their overhead.
 func TestCleaningEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, and without -short it runs in any case")
+	}
 	for name, test := range map[string]struct{ segment, body int }{
 		"long records":  {segment, 0},
 		"tiny segments": {wal.MinSegmentSize, 160},

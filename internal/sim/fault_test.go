@@ -20,6 +20,9 @@ var longFlag = flag.Bool("sim.long", false, "fail calls in all flavours, and wit
 // Whatever was acknowledged survives kill -9 and power cuts; what is in memory
 // when the disk is well again is what a restart finds.
 func TestEveryCallFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, and without -short it runs in any case")
+	}
 	step := 1
 	if raceDetector { // it looks for races, and takes ten times as long
 		step = 7

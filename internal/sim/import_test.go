@@ -25,6 +25,9 @@ const otherDir = "/other"
 // by a power cut or by a call that fails, and can be repeated. A server that is
 // started in between finds what there was before.
 func TestImport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, and without -short it runs in any case")
+	}
 	for name, fill := range map[string]func(*world){"beanstalkd": fillFromBeanstalkd, "journal": fillFromJournal} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -277,6 +277,9 @@ func useEverything(dir string) error {
 
 // A call that a signal interrupts for ever ends with an error.
 func TestInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, and without -short it runs in any case")
+	}
 	strace, err := exec.LookPath("strace")
 	if err != nil || runtime.GOOS != "linux" {
 		t.Skip("needs strace")

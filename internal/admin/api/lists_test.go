@@ -63,6 +63,9 @@ func TestPagesOfJobs(t *testing.T) {
 }
 
 func TestPagesOfTubes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, and without -short it runs in any case")
+	}
 	r := start(t, Options{})
 	var want []string
 	r.in(func(e *engine.Engine, now int64) {

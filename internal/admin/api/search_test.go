@@ -40,6 +40,9 @@ func names(tubes []Tube) string {
 // Tubes come in any order, with any filter, page by page, each once; and what matches is
 // counted.
 func TestSearchTubes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long, and without -short it runs in any case")
+	}
 	r := start(t, Options{})
 	r.someTubes(40)
 	for _, test := range []struct{ query, want string }{
