@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/clustercmd"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
 	"github.com/beanpole-mq/beanpole/internal/admin"
@@ -93,7 +94,7 @@ func (m *member) explain(dir string, err error) error {
 	case errors.Is(err, cluster.ErrRemoved):
 		return fmt.Errorf("%w ('beanpole cluster rejoin %s' makes it a new member, with the jobs of the others)", err, dir)
 	case errors.Is(err, cluster.ErrDamaged):
-		return fmt.Errorf("%s (nothing was changed; if a majority of the members runs, 'beanpole cluster rejoin %s' gets everything from them)", journalcmd.Plain(err), dir)
+		return fmt.Errorf("%s (nothing was changed; %s)", journalcmd.Plain(err), clustercmd.Advice(dir))
 	}
 	return journalcmd.Explain(dir, err)
 }

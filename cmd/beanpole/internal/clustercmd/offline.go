@@ -121,5 +121,11 @@ func (o *offline) verdict(dir string) error {
 	if o.Problem == "" {
 		return nil
 	}
-	return command.WithCode(command.ExitJournal, fmt.Errorf("the member cannot go on with this directory: if a majority of the members runs, 'beanpole cluster rejoin %s' gets everything from them", dir))
+	return command.WithCode(command.ExitJournal, fmt.Errorf("the member cannot go on with this directory: %s", Advice(dir)))
+}
+
+// Advice says what to do with the directory of a member that cannot go on with it.
+func Advice(dir string) string {
+	return fmt.Sprintf("if a majority of the members runs, 'beanpole cluster rejoin %[1]s' gets everything from them; if none ever will, 'beanpole journal backup %[1]s NEW' and "+
+		"'beanpole cluster init NEW --listen ADDRESS' begin another cluster with the jobs of this one's journal", dir)
 }
