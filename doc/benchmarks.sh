@@ -252,6 +252,9 @@ stalls() {
 		How long clients wait while somebody else does what takes long: in memory, and with a sync before each reply. The same is done at another server first, of which the clients see only that
 		it takes processors. Their p99 beside that is the measure, and it is to be twice as high at most.
 
+		In memory that p99 is a fraction of a millisecond, and what decides it on two processors is how often the kernel lets the clients' own process wait for its slice: 5.4 ms at most in
+		\`perf sched latency\`, which no server can help. So one round says little there: the ratio of the same server beside the same clear was 0.20, 0.21, 1.25, 2.92, 13.4 and 20.3 in six rounds.
+
 		\`compare -suite stalls -jobs $jobs -rounds $scale -duration $duration -markdown 'beanpole $admin' 'beanpole -b {dir} -f 0 $admin'\`
 
 		$(large stalls -suite stalls -jobs "$jobs" "$beanpole $admin" "$beanpole -b {dir} -f 0 $admin")
