@@ -26,8 +26,10 @@ type raftState struct {
 	donor   uint64   // who is to send a walk, as the leader says
 	needy   []uint64 // at the leader: those that need one
 	walking bool     // one is received
+	failed  uint64   // who was asked last for a walk, if it did not send all; 0: nobody, or it did
 	torn    bool     // Raft's log says that it lost its end, and may lack something
-	partial bool     // engine and journal do not have everything: the member takes no part but for heartbeats
+	partial bool     // engine and journal do not have everything: the member answers heartbeats and votes, and takes no other part
+	moving  bool     // when it is: the log is about to begin where the walk did
 
 	successor uint64 // the leadership is to go to that one; 0: to nobody
 	settled   bool   // all turns of the office are

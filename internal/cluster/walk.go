@@ -58,14 +58,23 @@ func (m *Member) startWalk(cut uint64) {
 	}
 	r.walking = true
 	donor := r.donor
+	if donor == r.failed { // what the leader does not see: its journal hangs, or it cannot be reached from here
+		donor = r.told
+	}
 	m.done.Go(func() {
 		ctx, cancel := m.context()
 		defer cancel()
-		if err := m.receive(ctx, donor, cut); err != nil && ctx.Err() == nil {
+		err := m.receive(ctx, donor, cut)
+		if err != nil && ctx.Err() == nil {
 			m.opt.Logger.Warn("the queue could not be received from another member; it is tried again", "from", donor, "err", err)
 			m.sleep(ctx, recoverPause)
 		}
-		m.mail.post(func() { m.raft.walking = false })
+		m.mail.post(func() {
+			r.walking, r.failed = false, 0
+			if err != nil {
+				r.failed = donor
+			}
+		})
 	})
 }
 
@@ -96,11 +105,12 @@ func (m *Member) receive(ctx context.Context, donor, cut uint64) error {
 		return err
 	}
 	defer stream.Close()
+	defer context.AfterFunc(ctx, func() { stream.Close() })()
 	m.opt.Logger.Info("the log does not have what this member lacks: it receives the whole queue", "from", donor)
 	if err := m.becomePartial(); err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(stream, 64<<10) // Receive reads through this one, and not beyond the walk
+	in := bufio.NewReaderSize(newImpatient(stream), 64<<10) // Receive reads through this one, and not beyond the walk
 	gentleUntil := time.Now().Add(gentleWalk)
 	got, err := catchup.Receive(in, m.clock.epoch, func(changes []engine.Change) error {
 		began := time.Now()
@@ -132,6 +142,29 @@ func (m *Member) receive(ctx context.Context, donor, cut uint64) error {
 	}
 	m.opt.Logger.Info("the whole queue was received", "jobs", got.Jobs, "bytes", got.Bytes, "entry", got.From.Index)
 	return nil
+}
+
+// impatient reads from a donor until nothing comes for donorSilence: its machine stands still, or its disk hangs.
+type impatient struct {
+	io.Reader
+	silence *time.Timer
+}
+
+const donorSilence = 10 * time.Second
+
+func newImpatient(stream io.ReadCloser) impatient {
+	silence := time.AfterFunc(donorSilence, func() { stream.Close() })
+	silence.Stop()
+	return impatient{stream, silence}
+}
+
+func (r impatient) Read(b []byte) (int, error) {
+	r.silence.Reset(donorSilence)
+	n, err := r.Reader.Read(b)
+	if !r.silence.Stop() {
+		err = fmt.Errorf("cluster: nothing came for %v", donorSilence)
+	}
+	return n, err
 }
 
 // A walk takes of processors and disks which the others may need for their clients. So the member that receives it rests after

@@ -68,6 +68,52 @@ func fromSingleServer(t *testing.T, kill string) {
 	w.close()
 }
 
+// A member whose donor's disk hangs gets the queue from the leader, and can be stopped before.
+func TestSilentDonor(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stop=%v", stop), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { silentDonor(t, stop) })
+		})
+	}
+}
+
+func silentDonor(t *testing.T, stop bool) {
+	w := emptyWorld(t, 1)
+	w.small()
+	w.grow(2)
+	end := w.load(2)
+	w.until("the leader's log is cut", func() bool { return w.leader().log.State().Cut.Index > 0 })
+	donor := w.machines[w.machineOf(w.leader()).id%2]
+	goOn := donor.trouble.hang(isOfJournal)
+	time.AfterFunc(time.Minute, goOn) // else the test would not end if it fails
+	began := time.Now()
+	joiner := w.machine()
+	w.must(w.leader().Add(t.Context(), joiner.self()))
+	w.must(Join(joiner.disk, dir, w.leader().Group()))
+	joiner.boot()
+	w.until("a walk is under way", func() bool {
+		partial, err := isPartial(joiner.disk, dir)
+		w.must(err)
+		return partial
+	})
+	if stop {
+		stopped := time.Now()
+		joiner.kill(false)
+		if d := time.Since(stopped); d > time.Second {
+			t.Errorf("it took %v to stop", d)
+		}
+		joiner.boot()
+	}
+	w.until("the member has the whole queue", func() bool { return w.roleOf(joiner.id) == status.Voter })
+	if d := time.Since(began); d > 50*time.Second {
+		t.Errorf("it took %v to join", d)
+	}
+	goOn()
+	end()
+	w.audit()
+	w.close()
+}
+
 // single lets a single server put some jobs on a machine's disk.
 func (w *world) single(m *machine, jobs int) {
 	w.t.Helper()
