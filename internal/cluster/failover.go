@@ -24,7 +24,11 @@ func (m *Member) Refused(id, term uint64) {
 			}
 		}
 		time.AfterFunc(standAfter+time.Duration(turn)*standEvery, func() {
-			m.mail.post(func() { m.raft.core.Stand(term) })
+			m.mail.post(func() {
+				if !m.raft.partial {
+					m.raft.core.Stand(term)
+				}
+			})
 		})
 	})
 }

@@ -75,7 +75,8 @@ func (m *Member) endIfUnreadable() {
 
 func (m *Member) tick() {
 	if m.raft.partial {
-		return // it must not stand for election
+		m.raft.core.TickAsVoter()
+		return
 	}
 	if m.diskIsGone() {
 		return // without heartbeats the others elect another leader
@@ -289,13 +290,25 @@ func (m *Member) Step(message *raftpb.Message) {
 		from := message.GetFrom()
 		m.heardOf(from, message)
 		m.takeBeacon(message)
-		if m.raft.partial && message.GetType() != raftpb.MsgHeartbeat || m.declines(message) {
+		if !m.takes(message) || m.declines(message) {
 			return
 		}
 		if err := m.raft.core.Step(message); err != nil {
 			m.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
 		}
 	})
+}
+
+// takes reports whether a message may go to the core. A partial member cannot take entries, and its votes must be in the log that the
+// next core begins with.
+func (m *Member) takes(message *raftpb.Message) bool {
+	switch message.GetType() {
+	case raftpb.MsgHeartbeat:
+		return true
+	case raftpb.MsgVote, raftpb.MsgPreVote:
+		return !m.raft.moving
+	}
+	return !m.raft.partial
 }
 
 // Unreachable says that messages to another member are lost.

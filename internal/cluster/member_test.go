@@ -253,7 +253,6 @@ func (w *world) exchange(old *machine, lost bool) {
 	joiner := w.machine()
 	self := joiner.self()
 	if lost {
-		w.until("each of the others has the whole queue", func() bool { return w.allAreWhole(old) }) // else too many are lost
 		old.kill(true)
 		old.gone, self.Replaces = true, old.id
 		w.joinAs(joiner, self)
@@ -271,21 +270,6 @@ func (w *world) exchange(old *machine, lost bool) {
 	})
 	w.removed(old)
 	old.gone = true
-}
-
-// allAreWhole reports whether each member has all of the queue, and not a part of a walk, but for that of one machine.
-func (w *world) allAreWhole(but *machine) bool {
-	for _, m := range w.machines {
-		if m == but || m.gone {
-			continue
-		}
-		partial, err := isPartial(m.disk, dir)
-		w.must(err)
-		if partial {
-			return false
-		}
-	}
-	return true
 }
 
 // flap cuts some ways for a short time, again and again.

@@ -29,7 +29,7 @@ import (
 // A member whose next entry the leader does not have any more gets a walk over another one's engine (package catchup), and
 // goes on with the log from there. The leader says in its beacon who needs one, and who sends it. From the
 // moment in which the member throws its journal away until it has the whole walk it is partial: a
-// file says so, for a process that is killed meanwhile, and it takes no part but for heartbeats.
+// file says so, for a process that is killed meanwhile. It answers heartbeats and votes for others, by its log, and takes no other part.
 
 // findDonor finds, at the leader, who needs a walk, and who is to send it: rather a follower that is up to date.
 func (m *Member) findDonor(s *raft.Status) {
@@ -295,6 +295,9 @@ func (m *Member) begin(ctx context.Context, got catchup.Received, g Group) error
 	if err := m.syncJournal(); err != nil {
 		return err
 	}
+	if !m.inLoop(func() { m.raft.moving = true }) { // votes given before are written before
+		return ErrStopped
+	}
 	m.disk.add(diskWork{begin: b})
 	select {
 	case <-b.done:
@@ -334,7 +337,7 @@ func (m *Member) goOn(b *beginning) error {
 		m.fail(err)
 		return err
 	}
-	r.partial, r.members, r.numbers = false, b.members, b.numbers
+	r.partial, r.moving, r.members, r.numbers = false, false, b.members, b.numbers
 	m.connect()
 	m.acknowledge(b.at.Index)
 	return nil

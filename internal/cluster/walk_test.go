@@ -323,6 +323,36 @@ func TestWalkWithoutMajority(t *testing.T) {
 	})
 }
 
+// When the leader is lost for good while a member receives the queue, that member's vote makes another one lead.
+func TestVoteWhileReceiving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		w.small()
+		w.grow(3)
+		l := w.machineOf(w.leader())
+		lags, third := w.machines[l.id%3], w.machines[(l.id+1)%3]
+		stop := w.leaveBehind(lags)
+		stop()
+		goOn := lags.trouble.hang(isOfJournal)
+		time.AfterFunc(time.Minute, goOn) // else the test would not end if it fails
+		w.heal()
+		w.until("it receives the queue", func() bool { return w.logged("it receives the whole queue") == 1 })
+		l.kill(true)
+		l.gone = true
+		w.until("another one leads", func() bool { return third.member.Lead().Leader == third.id })
+		if partial, err := isPartial(lags.disk, dir); !partial {
+			t.Errorf("the member has the whole queue already (%v): this shows nothing", err)
+		}
+		goOn()
+		w.until("it is in office", func() bool { return third.member.Lead().Office != 0 })
+		self := w.machine().self()
+		self.Replaces = l.id
+		w.joinAs(w.machines[3], self)
+		w.audit()
+		w.close()
+	})
+}
+
 // When the leader dies while a member lacks entries that are cut, and no other is left, the next leader sends the queue before it is in
 // office: without that member nobody has a majority.
 func TestWalkBeforeOffice(t *testing.T) {

@@ -184,6 +184,16 @@ func (c *Core) Tick(now int64) {
 	c.look()
 }
 
+// TickAsVoter is Tick at a member that must not stand for election. It votes for others when its leader has been silent for an
+// election timeout.
+func (c *Core) TickAsVoter() {
+	c.gate.ticks++
+	if c.gate.silent++; c.gate.silent >= c.opt.ElectionTicks && c.lead != 0 {
+		c.node.ForgetLeader() // Raft's own count stands still without its Tick
+	}
+	c.look()
+}
+
 // Step takes a message of another member. An error says that it was of no use.
 func (c *Core) Step(m *raftpb.Message) error {
 	if !c.mayVote(m) || c.saysOnlyTerm(m) {
@@ -191,6 +201,9 @@ func (c *Core) Step(m *raftpb.Message) error {
 	}
 	err := c.node.Step(m)
 	c.look()
+	if m.GetFrom() == c.lead && m.GetTerm() == c.term {
+		c.gate.silent = 0
+	}
 	return err
 }
 

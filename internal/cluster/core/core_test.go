@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 )
 
@@ -43,6 +44,24 @@ func TestPlanted(t *testing.T) {
 			}
 			t.Errorf("not found in %d seeds", *plantedFlag)
 		})
+	}
+}
+
+// A member that must not stand for election helps another one to win, and never stands.
+func TestTickAsVoter(t *testing.T) {
+	_, old, others := leads(t, 1, 3, "")
+	w, voter := old.w, others[1]
+	voter.voter = true
+	old.crash(false, false)
+	w.run(w.now + 3*second)
+	if others[0].core.state != raft.StateLeader {
+		t.Fatalf("nobody leads: %v", w)
+	}
+	others[0].crash(false, false)
+	term := voter.core.term
+	w.run(w.now + 5*second)
+	if voter.core.state != raft.StateFollower || voter.core.term != term || voter.core.lead != 0 {
+		t.Errorf("the voter is %v of term %d, led by %d; it was in term %d", voter.core.state, voter.core.term, voter.core.lead, term)
 	}
 }
 

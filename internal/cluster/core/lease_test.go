@@ -62,6 +62,19 @@ var adversaries = []struct {
 		w.putAt(others)
 		w.readAt(old)
 	}},
+	{hastyVoter, func(w *world, old *member, others []*member) {
+		// One member hears no leader for long. The other one does, and must not stand for election.
+		others[1].voter = true
+		w.part(old, others[0])
+		w.run(w.now + 2*second + w.rng.Int64N(second))
+		w.part(old, others[1])
+		for end := w.now + 3*second; others[0].core.state != raft.StateLeader && w.now < end; {
+			w.run(w.now + ms)
+		}
+		others[1].voter = false
+		w.putAt(others)
+		w.readAt(old)
+	}},
 	{"a vote before its sync", twoVotes},
 	{"what a torn end brings back counts", func(w *world, old *member, others []*member) {
 		// Entries that only the leader has are replaced by one of its successor, which it acknowledges; that one is lost
@@ -91,6 +104,9 @@ var adversaries = []struct {
 	{"a cut tail votes", func(w *world, old *member, others []*member) { cutTail(w, old, others, 1) }},
 	{"a cut tail votes after another start", func(w *world, old *member, others []*member) { cutTail(w, old, others, 2) }},
 }
+
+// hastyVoter is a member that must not stand for election, and forgets the leader that it hears.
+const hastyVoter plant = "a voter forgets its leader at once"
 
 // A put is acknowledged by the leader and one other. That one loses the end of its log, the leader is away, and the third
 // never heard of it.

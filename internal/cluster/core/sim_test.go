@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/cryptotest"
 
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
@@ -108,6 +109,7 @@ type member struct {
 	gone    bool           // it was removed
 	slow    int64          // so much longer a sync takes
 	passive bool           // counts no ticks, and so never stands for election
+	voter   bool           // answers heartbeats and votes for others, and takes no other part
 }
 
 // A fact is an entry that was applied.
@@ -253,7 +255,14 @@ func (w *world) greet(from, to *member) {
 }
 
 func (m *member) tick() {
-	if !m.passive {
+	switch {
+	case m.passive:
+	case m.voter:
+		if m.w.plant == hastyVoter {
+			m.core.gate.silent = m.core.opt.ElectionTicks
+		}
+		m.core.TickAsVoter()
+	default:
 		m.core.Tick(m.clock())
 	}
 	for _, other := range m.w.members {
@@ -306,10 +315,18 @@ func (m *member) send(msg *raftpb.Message) {
 	}
 	life := m.life
 	to.do(delay, func() {
-		if to.heard[m.id] == life {
+		if to.heard[m.id] == life && to.takes(msg) {
 			to.core.Step(msg)
 		}
 	})
+}
+
+func (m *member) takes(msg *raftpb.Message) bool {
+	switch msg.GetType() {
+	case raftpb.MsgHeartbeat, raftpb.MsgVote, raftpb.MsgPreVote:
+		return true
+	}
+	return !m.voter
 }
 
 // write writes and syncs all that waits, and then delivers the responses.
@@ -684,7 +701,7 @@ func (w *world) mishap() {
 			}
 		}
 	}
-	switch w.rng.IntN(9) {
+	switch w.rng.IntN(10) {
 	case 0, 1:
 		if m.up {
 			m.crash(w.rng.IntN(2) == 0, false)
@@ -719,6 +736,11 @@ func (w *world) mishap() {
 		if m.up && m.office != 0 && to != m {
 			m.do(0, func() { m.core.Transfer(to.id) })
 		}
+	case 9:
+		if m.up && m.core.state == raft.StateFollower {
+			m.voter = true
+			w.after(w.rng.Int64N(3*second), func() { m.voter = false })
+		}
 	}
 }
 
@@ -727,7 +749,7 @@ func (w *world) heal() {
 	w.faults = false
 	clear(w.cut)
 	for _, m := range w.members {
-		m.paused = 0
+		m.paused, m.voter = 0, false
 		m.restart()
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 // A gate keeps a member out of elections.
 type gate struct {
-	ticks int // since the start
+	ticks  int // since the start
+	silent int // of TickAsVoter, since the leader was heard
 
 	torn     bool // the member may have lost what it acknowledged
 	answered bool
