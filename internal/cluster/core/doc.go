@@ -27,10 +27,12 @@
 // At each tick a leader asks a majority whether it still leads. Each member that says so takes
 // part in no election for the length of an election timeout from then. So for [Options].LeaseTicks
 // from the moment of the question, less a tenth for clocks that differ in speed, there is no
-// other leader. Three things would break that, and are kept away here:
+// other leader. Four things would break that, and are kept away here:
 //
 //   - A member that was just started does not know of the leader it confirmed: it takes no part in
 //     elections for its first ElectionTicks.
+//   - A member that must not stand for election, because its engine lacks much, votes all the same. Raft does not get its ticks, so
+//     it counts itself when its promise ends: [Core.TickAsVoter].
 //   - A transfer of the leadership overrides the wait: from its beginning there is no lease in
 //     that term.
 //   - After a pause of the process the moments of the past say nothing of its ticks: moments are

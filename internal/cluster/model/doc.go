@@ -34,6 +34,7 @@
 //	the last entry of another leader skipped           cluster: 1; model
 //	no lease; a lease during a transfer                core: adversaries
 //	a vote just after a start                          core: adversary
+//	a voter that forgets its leader at once            core: adversary
 //	a cut tail that votes, at once or a start later    core: adversaries
 //	a torn end that brings back what it had replaced   core: adversary
 //	the clock not carried over                         core: 1
