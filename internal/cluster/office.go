@@ -145,6 +145,9 @@ func (m *Member) endOffice() {
 	}
 	failed := false
 	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
+		if !m.turn.over {
+			return eng // it has begun to receive the queue meanwhile
+		}
 		undone := m.beginFollowing()
 		if !undone {
 			m.opt.Logger.Info("the engine has done nothing that is not committed: it goes on without its sessions", "reserved", eng.Stats().Reserved)

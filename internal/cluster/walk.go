@@ -210,7 +210,7 @@ func (m *Member) becomePartial() error {
 	}
 	m.broker.Replace(func(*engine.Engine) *engine.Engine {
 		t := &m.turn
-		t.office, t.walking, t.over = 0, true, false
+		t.office, t.walking, t.over, t.retryAt = 0, true, false, 0
 		t.endCensus(errors.New("cluster: the member has begun to receive the whole queue")) // it skips entries
 		m.over.Store(false)
 		m.broker.Follow(true)

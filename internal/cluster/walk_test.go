@@ -353,6 +353,30 @@ func TestVoteWhileReceiving(t *testing.T) {
 	})
 }
 
+// A member whose journal was full just before it received the queue does not wait busily until it would try again.
+func TestWalkAfterFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		w.small()
+		w.grow(3)
+		lags := w.machines[w.machineOf(w.leader()).id%3]
+		lags.trouble.fill(isOfJournal)
+		stop := w.load(3)
+		refusals := func() int { return w.logged("the journal cannot take what the cluster has agreed on") }
+		w.until("its journal takes nothing", func() bool { return refusals() > 0 })
+		lags.trouble.fill(func(string) bool { return true })
+		w.leaveBehind(lags)()
+		before := refusals()
+		w.until("it has just tried again", func() bool { return refusals() > before })
+		lags.trouble.fill(nil)
+		w.heal()
+		w.until("it has received the queue", func() bool { return w.logged("the whole queue was received") > 0 })
+		stop()
+		w.audit()
+		w.close()
+	})
+}
+
 // When the leader dies while a member lacks entries that are cut, and no other is left, the next leader sends the queue before it is in
 // office: without that member nobody has a majority.
 func TestWalkBeforeOffice(t *testing.T) {
