@@ -78,7 +78,7 @@ func TestKeyboardOnly(t *testing.T) {
 	until(t, ctx, "location.pathname == '/console/search' && !document.querySelector('#help').hidden")
 	tabTo(t, ctx, "input[name=what]")
 	keys("needle", "\r")
-	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '2'")
+	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '2' && !document.querySelector('#help').hidden")
 
 	keys("g", "t")
 	until(t, ctx, "location.pathname == '/console/tubes' && !document.querySelector('#help').hidden")
