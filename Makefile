@@ -40,7 +40,7 @@ busy: ## make test and make race ROUNDS times, beside BUSY processes that only c
 
 # Linux on amd64 runs programs of 32 bits, unless its kernel was built without that.
 test-32: ## the server and the client with integers of 32 bits
-	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -short $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|budget|load|sim)')
+	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -short $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|budget|cluster/model|load|sim)')
 
 lint: ## gofmt, vet, staticcheck, and that it builds for the other systems
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
