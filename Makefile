@@ -19,7 +19,7 @@ build: ## the binary, bin/beanpole, which needs no library of the system
 
 test: ## everything that needs only Go; what needs beanstalkd is skipped where it is not installed
 	$(GO) vet ./...
-	$(GO) test -timeout 20m ./...
+	$(GO) test -timeout 20m -vet=off ./...
 
 # These run a process of the real program, which is not built with the race
 # detector: it would look for races in the test alone.
@@ -31,23 +31,26 @@ ALONE := /internal/(engine|cluster/(core|model))$$
 # These measure other programs.
 MEASURES := /internal/bench/
 
-# With -short, as in make test-32: simulations have fewer seeds, and what takes long and runs in make test is left out.
+# With -short, as in make test-32: simulations have fewer seeds, and what takes long and runs in make test is left out. That vets, too.
 race: ## the same under the race detector; needs a C compiler
-	$(GO) test -timeout 20m -short -race $$($(GO) list ./... | grep -vE '$(PROCESSES)|$(ALONE)|$(MEASURES)')
+	$(GO) test -timeout 20m -vet=off -short -race $$($(GO) list ./... | grep -vE '$(PROCESSES)|$(ALONE)|$(MEASURES)')
 
 busy: ## make test and make race ROUNDS times, beside BUSY processes that only compute
 	.ci/busy $(or $(ROUNDS),20) $(or $(BUSY),8)
 
 # Linux on amd64 runs programs of 32 bits, unless its kernel was built without that.
 test-32: ## the server and the client with integers of 32 bits
-	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -short $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|budget|cluster/model|load|sim)')
+	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -vet=off -short $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|budget|cluster/model|load|sim)')
+
+# What is only compiled, and never run.
+UNOPTIMISED = -gcflags='all=-N -l'
 
 lint: ## gofmt, vet, staticcheck, and that it builds for the other systems
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	GOOS=darwin $(GO) build ./...
-	GOOS=freebsd $(GO) build ./...
+	GOOS=darwin $(GO) build $(UNOPTIMISED) ./...
+	GOOS=freebsd $(GO) build $(UNOPTIMISED) ./...
 	GOOS=linux GOARCH=386 $(GO) build ./...
 
 # Of gosec's rules these are off:
