@@ -79,15 +79,29 @@ func (t *trial) stall(ctx context.Context, other *trial, d *disturbance) error {
 	if err := cmp.Or(prepareStalls(ctx, t), prepareStalls(ctx, other)); err != nil {
 		return err
 	}
-	alone, err := t.steady(ctx)
+	clients, err := StartSteady(ctx, t.Addr)
 	if err != nil {
 		return err
 	}
-	control, err := other.disturb(ctx, d, t.steady)
+	defer clients.Close()
+	measure := func(ctx context.Context) (load.Result, error) {
+		if err := clients.Begin(); err != nil {
+			return load.Result{}, err
+		}
+		if err := sleep(ctx, t.Duration); err != nil {
+			return load.Result{}, err
+		}
+		return clients.End()
+	}
+	alone, err := measure(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := t.disturb(ctx, d, t.steady)
+	control, err := other.disturb(ctx, d, measure)
+	if err != nil {
+		return err
+	}
+	r, err := t.disturb(ctx, d, measure)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,16 @@
 package bench
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -11,20 +19,94 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// steadyInterval is the time from one command of a steady client to the next: together
-// they are far from filling a server, as the clients of most queues are. Clients that send as fast
-// as they can take all processors for themselves, and so wait for them with every other process.
-const steadyInterval = time.Millisecond
+const (
+	// steadyInterval is the time from one command of a steady client to the next: together
+	// they are far from filling a server, as the clients of most queues are. Clients that send as fast
+	// as they can take all processors for themselves, and so wait for them with every other process.
+	steadyInterval = time.Millisecond
 
-// steady measures such clients for the duration of the options.
-func (t *trial) steady(ctx context.Context) (load.Result, error) {
-	begin := time.Now()
-	return Steady(ctx, t.Addr, func() bool { return time.Since(begin) >= t.Duration })
+	// SteadyFlag makes a program that measures with SteadyClients their process: -steady ADDR.
+	SteadyFlag = "steady"
+)
+
+// SteadyClients put, reserve and delete at a fixed rate, in a process of their own. It has real-time
+// priority if this one may give it that, as root may: so what they wait for is the server, and no
+// processor that others use.
+type SteadyClients struct {
+	process *exec.Cmd
+	orders  io.WriteCloser
+	results *json.Decoder
 }
 
-// Steady measures clients that put, reserve and delete at a fixed rate, until over says that it is
-// enough. Each looks after that when its job is deleted, so none is left.
-func Steady(ctx context.Context, addr string, over func() bool) (load.Result, error) {
+// StartSteady starts the process of clients of the server at addr, which is this program with
+// SteadyFlag. They do nothing yet. They are to be closed, and end with ctx in any case.
+func StartSteady(ctx context.Context, addr string) (*SteadyClients, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "-"+SteadyFlag, addr) // #nosec G204 -- this program
+	cmd.Stderr = os.Stderr
+	orders, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	results, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := startUrgent(cmd); err != nil {
+		return nil, fmt.Errorf("bench: start the clients: %w", err)
+	}
+	return &SteadyClients{cmd, orders, json.NewDecoder(results)}, nil
+}
+
+// Begin lets the clients work until End.
+func (s *SteadyClients) Begin() error { return s.order() }
+
+// End ends what Begin has begun, and returns what was measured: the latency and the throughput. Each client
+// comes to the end of its cycle, so none leaves a job.
+func (s *SteadyClients) End() (r load.Result, err error) {
+	if err := s.order(); err != nil {
+		return r, err
+	}
+	return r, s.results.Decode(&r)
+}
+
+func (s *SteadyClients) order() error {
+	_, err := io.WriteString(s.orders, "\n")
+	return err
+}
+
+// Close ends the process.
+func (s *SteadyClients) Close() error { return errors.Join(s.orders.Close(), s.process.Wait()) }
+
+// ServeSteady is the process of SteadyClients.
+func ServeSteady(ctx context.Context, addr string) error {
+	if !urgent() {
+		fmt.Fprintln(os.Stderr, "The clients have no real-time priority, which root may give on Linux: they wait for processors as others do.")
+	}
+	orders, results := bufio.NewScanner(os.Stdin), json.NewEncoder(os.Stdout)
+	for orders.Scan() {
+		var over atomic.Bool
+		go func() {
+			orders.Scan()
+			over.Store(true)
+		}()
+		r, err := steady(ctx, addr, over.Load)
+		if err == nil {
+			err = results.Encode(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return orders.Err()
+}
+
+// steady measures clients until over says that it is enough. Each looks after that when its job is
+// deleted.
+func steady(ctx context.Context, addr string, over func() bool) (load.Result, error) {
 	var (
 		mu       sync.Mutex
 		recorder = load.NewRecorder(steadyInterval)

@@ -49,6 +49,7 @@ type options struct {
 	save, history  string // files
 
 	responder string // address
+	steady    string // address
 }
 
 func main() {
@@ -104,6 +105,7 @@ func (opt *options) define(flags *flag.FlagSet) {
 	flags.BoolVar(&opt.json, "json", false, "print JSON, an object a line")
 	flags.StringVar(&opt.save, "save", "", "write JSON to this `FILE` besides, as -json prints it: charts are drawn from that")
 	flags.StringVar(&opt.history, "history", "", "add a line for each load to this CSV `FILE`")
+	flags.StringVar(&opt.steady, bench.SteadyFlag, "", "only be clients of the server at this `ADDRESS`: the process whose latency stalls measures")
 	flags.StringVar(&opt.responder, "responder", "", "only answer at this `ADDRESS`: the process that shows the ceiling of the load generator")
 }
 
@@ -117,7 +119,7 @@ var (
 
 // check takes the commands, and refuses flags that do not go together.
 func (opt *options) check(flags *flag.FlagSet) (err error) {
-	if opt.responder != "" {
+	if opt.responder != "" || opt.steady != "" {
 		return nil
 	}
 	unused, why := ofSuites, "needs -suite"
@@ -155,6 +157,9 @@ func withPort(command []string) []string {
 }
 
 func (opt *options) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if opt.steady != "" {
+		return bench.ServeSteady(ctx, opt.steady)
+	}
 	if opt.responder != "" {
 		l, err := net.Listen("tcp", opt.responder)
 		if err != nil {

@@ -39,7 +39,15 @@ func main() {
 	flag.IntVar(&opt.views, "views", 200, "ask for each page `N` times")
 	flag.DurationVar(&opt.lasts, "lasts", 4*time.Second, "measure clients for this `TIME` each, and servers without any")
 	flag.IntVar(&opt.viewers, "viewers", 10, "`N` viewers that look at live pages")
+	steady := flag.String(bench.SteadyFlag, "", "only be clients of the server at this `ADDRESS`: the process whose latency is measured")
 	flag.Parse()
+	if *steady != "" {
+		if err := bench.ServeSteady(context.Background(), *steady); err != nil {
+			fmt.Fprintln(os.Stderr, "console:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if flag.NArg() != 1 || opt.tubes < 1 || opt.jobs < opt.tubes || opt.views < 1 || opt.lasts <= 0 || opt.viewers < 1 {
 		flag.Usage()
 		os.Exit(2)

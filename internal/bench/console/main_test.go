@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/bench"
 	"github.com/beanpole-mq/beanpole/internal/conformance"
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -24,6 +26,13 @@ var beanpole string
 func TestMain(m *testing.M) {
 	if runtime.GOOS != "linux" {
 		fmt.Println("the load generator runs on Linux only")
+		return
+	}
+	if len(os.Args) == 3 && os.Args[1] == "-"+bench.SteadyFlag { // started by a test
+		if err := bench.ServeSteady(context.Background(), os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		return
 	}
 	dir, err := os.MkdirTemp("", "console")
@@ -122,7 +131,10 @@ func TestFailures(t *testing.T) {
 		t.Error("the streams have ended, and clients were measured")
 	}
 	<-gone
-	stop := clients(t.Context(), alone)
+	stop, err := clients(t.Context(), alone)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := stop(); err == nil {
 		t.Error("a server is measured that has gone")
 	}

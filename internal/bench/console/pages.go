@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/bench"
@@ -19,22 +19,18 @@ import (
 
 // clients lets clients put, reserve and delete, a command each millisecond, until the function that
 // it returns is called. That returns what they have met with.
-func clients(ctx context.Context, s *site) (stop func() (load.Result, error)) {
-	var over atomic.Bool
-	type outcome struct {
-		load.Result
-		err error
+func clients(ctx context.Context, s *site) (stop func() (load.Result, error), err error) {
+	c, err := bench.StartSteady(ctx, s.Addr)
+	if err != nil {
+		return nil, err
 	}
-	done := make(chan outcome, 1)
-	go func() {
-		r, err := bench.Steady(ctx, s.Addr, over.Load)
-		done <- outcome{r, err}
-	}()
+	if err := c.Begin(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	return func() (load.Result, error) {
-		over.Store(true)
-		o := <-done
-		return o.Result, o.err
-	}
+		r, err := c.End()
+		return r, errors.Join(err, c.Close())
+	}, nil
 }
 
 // onePage is a page of the console.
@@ -48,7 +44,10 @@ var pages = []onePage{
 // pages asks for each page many times, one after the other, while clients use the queue.
 func (opt *options) pages(ctx context.Context, w io.Writer, s *site) error {
 	fmt.Fprint(w, "| page | compressed, kB | p50 | p99 |\n|---|--:|--:|--:|\n")
-	stop := clients(ctx, s)
+	stop, err := clients(ctx, s)
+	if err != nil {
+		return err
+	}
 	for _, p := range pages {
 		var size int64
 		took, err := times(opt.views, func() error {
@@ -64,7 +63,7 @@ func (opt *options) pages(ctx context.Context, w io.Writer, s *site) error {
 		fmt.Fprintf(w, "| %s | %.1f | %s | %s |\n", p.name, float64(size)/1000, percentile(took, 50), percentile(took, 99))
 	}
 	fmt.Fprintln(w)
-	_, err := stop()
+	_, err = stop()
 	return err
 }
 
@@ -181,7 +180,10 @@ func (opt *options) beside(ctx context.Context, s, watched *site) (r load.Result
 			return r, err
 		}
 	}
-	stop := clients(ctx, s)
+	stop, err := clients(ctx, s)
+	if err != nil {
+		return r, err
+	}
 	select {
 	case err = <-ended:
 	case <-time.After(opt.lasts):
@@ -214,7 +216,10 @@ func (opt *options) searches(ctx context.Context, w io.Writer, s *site) error {
 	for _, one := range []struct{ name, query string }{
 		{"text", "text=nowhere"}, {"regular expression", "regexp=user%5B0-9%5D%2B%24"}, {"JSON pointer", "pointer=/n&equals=-1"},
 	} {
-		stop := clients(ctx, s)
+		stop, err := clients(ctx, s)
+		if err != nil {
+			return err
+		}
 		first, all, looked, err := s.search(ctx, one.query)
 		r, stopped := stop()
 		if err != nil {
