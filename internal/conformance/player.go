@@ -42,7 +42,7 @@ func run(t *testing.T, s Server, d Dialect, chances int) {
 	t.Run("together", func(t *testing.T) {
 		each(t, func(t *testing.T, tr *Transcript) {
 			t.Parallel()
-			if late, err := timed(func() error { return tr.try(t, s, d) }); err != nil {
+			if late, err := timed(func() ([]Instance, error) { return tr.try(t, s, d) }); err != nil {
 				if late < tooLate && chances == 1 {
 					t.Fatal(err)
 				}
@@ -55,7 +55,10 @@ func run(t *testing.T, s Server, d Dialect, chances int) {
 	})
 	for _, tr := range again {
 		t.Run(tr.Name, func(t *testing.T) {
-			if err := insist(chances, func() (time.Duration, error) { return timed(func() error { return tr.try(t, s, d) }) }); err != nil {
+			play := func() (time.Duration, error) {
+				return timed(func() ([]Instance, error) { return tr.try(t, s, d) })
+			}
+			if err := insist(chances, play); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -66,8 +69,8 @@ func run(t *testing.T, s Server, d Dialect, chances int) {
 }
 
 const (
-	// tooLate is how late a machine may be with what is due and still keep the pauses of
-	// a transcript, of which the shortest are a moment.
+	// tooLate is how late a machine may be with what is due, here or in a server, and still keep the
+	// pauses of a transcript, of which the shortest are a moment.
 	tooLate = moment / 2
 
 	// attempts is how often a transcript is played before the machine is held to be too
@@ -92,8 +95,9 @@ func insist(chances int, play func() (late time.Duration, err error)) (err error
 	return err
 }
 
-// timed plays, and tells how late the machine was meanwhile.
-func timed(play func() error) (late time.Duration, err error) {
+// timed plays with some servers, and tells how late the machine was meanwhile: with a timer of this process, or
+// with a processor for a server's.
+func timed(play func() ([]Instance, error)) (late time.Duration, err error) {
 	stop := make(chan struct{})
 	latest := make(chan time.Duration)
 	go func() {
@@ -111,9 +115,15 @@ func timed(play func() error) (late time.Duration, err error) {
 	}()
 	defer func() {
 		close(stop)
-		late = <-latest
+		late = max(late, <-latest)
 	}()
-	return 0, play()
+	servers, err := play()
+	for _, in := range servers {
+		if p, ok := in.(*processInstance); ok {
+			late = max(late, p.delayed())
+		}
+	}
+	return late, err
 }
 
 // RunInBubble plays every transcript inside a testing/synctest bubble of its
@@ -138,18 +148,19 @@ func each(t *testing.T, play func(*testing.T, *Transcript)) {
 // the first answer that differs.
 func (t *Transcript) Play(tb testing.TB, s Server, d Dialect) {
 	tb.Helper()
-	if err := t.try(tb, s, d); err != nil {
+	if _, err := t.try(tb, s, d); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-// try is Play without a verdict.
-func (t *Transcript) try(tb testing.TB, s Server, d Dialect) error {
+// try is Play without a verdict. It also returns the server, which runs until the end of the test.
+func (t *Transcript) try(tb testing.TB, s Server, d Dialect) ([]Instance, error) {
 	tb.Helper()
 	if t.Since != "" && d.LooseTimeouts {
 		tb.Skipf("describes beanstalkd %s and later", t.Since)
 	}
-	return t.converse(s.Start(tb, t.Args), d, nil)
+	in := s.Start(tb, t.Args)
+	return []Instance{in}, t.converse(in, d, nil)
 }
 
 // converse plays the steps. With a nil hook it stops at the first difference.

@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"errors"
+	"os/exec"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -40,5 +42,32 @@ func TestInsist(t *testing.T) {
 				t.Errorf("%v after %d of %d attempts", err, played, len(tc.results))
 			}
 		})
+	}
+}
+
+// A server that waits for a processor makes the machine late, though this process is in time.
+func TestDelayed(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the kernel does not tell how long threads have waited")
+	}
+	var in processInstance
+	for range 1 + runtime.NumCPU() {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer cmd.Wait()
+		defer cmd.Process.Kill()
+		in.cmd = cmd
+	}
+	in.before = in.waited()
+	late, err := timed(func() ([]Instance, error) {
+		for in.delayed() < tooLate {
+			time.Sleep(tick)
+		}
+		return []Instance{&in}, nil
+	})
+	if err != nil || late < tooLate {
+		t.Errorf("%v late, %v", late, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -47,6 +48,7 @@ type processInstance struct {
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process is gone
 	first  net.Conn      // the connection that proved the server up, until Dial hands it out
+	before time.Duration // what the threads had waited for a processor when it was up
 }
 
 func (p Process) start(args []string) (*processInstance, error) {
@@ -70,6 +72,7 @@ func (p Process) start(args []string) (*processInstance, error) {
 	}()
 	for range startPolls {
 		if in.first, err = net.Dial("tcp", in.addr); err == nil {
+			in.before = in.waited()
 			return in, nil
 		}
 		select {
@@ -97,6 +100,23 @@ func (in *processInstance) Drain() error {
 	err := in.cmd.Process.Signal(syscall.SIGUSR1)
 	time.Sleep(200 * time.Millisecond)
 	return err
+}
+
+// delayed is how long the threads of the server together have waited for a processor since it was up, as far as
+// the kernel tells.
+func (in *processInstance) delayed() time.Duration { return in.waited() - in.before }
+
+// waited adds up the second number of schedstat (Documentation/scheduler/sched-stats.rst), in ns. A thread may end meanwhile.
+func (in *processInstance) waited() (sum time.Duration) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", in.cmd.Process.Pid))
+	for _, path := range threads {
+		var ran, waited time.Duration
+		if text, err := os.ReadFile(path); err == nil {
+			fmt.Sscan(string(text), &ran, &waited)
+		}
+		sum += waited
+	}
+	return sum
 }
 
 func (in *processInstance) stop() {

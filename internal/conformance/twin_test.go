@@ -48,15 +48,21 @@ func TestTwin(t *testing.T) {
 			}
 			play := func(acts []act) error { return newTwin(t, theirs, mine, args).replay(acts) }
 			var acts []act
-			late, err := timed(func() (err error) {
-				acts, err = newTwin(t, theirs, mine, args).explore(g)
-				return err
+			late, err := timed(func() (servers []Instance, err error) {
+				tw := newTwin(t, theirs, mine, args)
+				acts, err = tw.explore(g)
+				return tw.servers(), err
 			})
 			if err == nil {
 				return
 			}
 			if late >= tooLate || g.timed {
-				again := insist(1, func() (time.Duration, error) { return timed(func() error { return play(acts) }) })
+				again := insist(1, func() (time.Duration, error) {
+					return timed(func() ([]Instance, error) {
+						tw := newTwin(t, theirs, mine, args)
+						return tw.servers(), tw.replay(acts)
+					})
+				})
 				if again == nil {
 					t.Logf("not again; the machine was %v late: %v", late, err)
 					return
@@ -149,6 +155,8 @@ func newTwin(t *testing.T, theirs, mine Server, args []string) *twin {
 	}
 	return w
 }
+
+func (w *twin) servers() []Instance { return []Instance{w.sides[0].in, w.sides[1].in} }
 
 // replay plays the steps of an earlier session.
 func (w *twin) replay(acts []act) error {
