@@ -250,10 +250,10 @@ stalls() {
 		## Beside what takes long
 
 		How long clients wait while somebody else does what takes long: in memory, and with a sync before each reply. The same is done at another server first, of which the clients see only that
-		it takes processors. Their p99 beside that is the measure, and it is to be twice as high at most.
+		it takes processors. Their p99 beside that, or alone if that is longer, is the measure, and it is to be twice as high at most.
 
-		In memory that p99 is a fraction of a millisecond, and what decides it on two processors is how often the kernel lets the clients' own process wait for its slice: 5.4 ms at most in
-		\`perf sched latency\`, which no server can help. So one round says little there: the ratio of the same server beside the same clear was 0.20, 0.21, 1.25, 2.92, 13.4 and 20.3 in six rounds.
+		The clients are a process with real-time priority. With the priority of others, what decided their p99 on two processors was how often the kernel let them wait for their slice, 5.4 ms at most in
+		\`perf sched latency\`, which no server can help: the ratio of the same server beside the same clear was 0.20, 0.21, 1.25, 2.92, 13.4 and 20.3 in six rounds.
 
 		\`compare -suite stalls -jobs $jobs -rounds $scale -duration $duration -markdown 'beanpole $admin' 'beanpole -b {dir} -f 0 $admin'\`
 
@@ -377,7 +377,7 @@ console() {
 		\`doc/benchmarks.sh beanpole console\`
 
 		A server in memory with 10,000 tubes and 1,000,000 jobs of 240 bytes or so, ready. Each page is asked for $views times, while 8 clients put, reserve and delete in another tube, a
-		command each millisecond. The aims are a p99 of 25 ms, 64 kB for the overview and 40 kB for the others with all that comes with them, a first paint within 200 ms,
+		command each millisecond, from a process with real-time priority. The aims are a p99 of 25 ms, 64 kB for the overview and 40 kB for the others with all that comes with them, a first paint within 200 ms,
 		a search of all within 5 s with a first answer within 0.3 s, and clients that with ten viewers wait 10 % longer at most. The viewers of another server take as much of the processors, so what clients wait longer
 		than beside those is the server's doing.
 

@@ -43,7 +43,9 @@
 // server's cost that is system calls.
 //
 // Generator and server share the processors of one machine: compare A with B, not
-// with another machine. Memory and processor time are the kernel's, from /proc.
+// with another machine. In stalls the clients are a process with real-time priority (SteadyClients): their
+// latency is what they wait for the server, and not for a processor that the disturbance uses. Memory and
+// processor time are the kernel's, from /proc.
 //
 // The results are verified: load.Run checks every reply, jobs are counted, and lists of
 // tubes must be complete.
