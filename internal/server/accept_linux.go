@@ -90,7 +90,7 @@ func (s *Server) serveInLoop(l net.Listener, t *ListenOptions) bool {
 		return false
 	}
 	a := &acceptor{terms: t, failed: make(chan failure, 1)}
-	newPoller := newSystemPoller
+	newPoller, files := newSystemPoller, 0
 	switch l := l.(type) {
 	case *net.TCPListener, *net.UnixListener:
 		raw, err := l.(syscall.Conn).SyscallConn()
@@ -98,12 +98,13 @@ func (s *Server) serveInLoop(l net.Listener, t *ListenOptions) bool {
 			return false
 		}
 		a.listening = &listeningSocket{raw: raw}
+		files = s.opt.MaxConns
 	case Network:
 		a.listening, newPoller = l, l.NewPoller
 	default:
 		return false
 	}
-	first, err := s.startLoops(newPoller)
+	first, err := s.startLoops(newPoller, files)
 	if err != nil {
 		s.log.Warn("no event loops: each connection gets a goroutine", "err", err)
 		return false

@@ -202,7 +202,7 @@ type Server struct {
 		relayed  int                // clients that it has
 		left     sync.Cond          // a connection is not served any more
 	}
-	wg sync.WaitGroup // one for each netConn and loop
+	wg sync.WaitGroup // one for each netConn and loop, and what a loop needs at first
 }
 
 // New returns a server of the broker's clients.

@@ -63,8 +63,8 @@ func (ls *loops) check() error {
 	return errors.Join(broken...)
 }
 
-// startLoops starts the loops, unless they run, and returns the first.
-func (s *Server) startLoops(newPoller func() (Poller, error)) (first *loop, err error) {
+// startLoops starts the loops, unless they run, and returns the first. The kernel is to have room for so many files.
+func (s *Server) startLoops(newPoller func() (Poller, error), files int) (first *loop, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.mu.loops.all) > 0 {
@@ -91,6 +91,9 @@ func (s *Server) startLoops(newPoller func() (Poller, error)) (first *loop, err 
 		first.post(func(*mailbox) {})
 	})
 	s.broker.TellMoreDue(first.tellMoreDue)
+	if files > 0 {
+		s.wg.Go(func() { epoll.ReserveFiles(files) })
+	}
 	for _, l := range s.mu.loops.all {
 		s.wg.Go(l.run)
 	}
