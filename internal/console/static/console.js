@@ -126,7 +126,9 @@
     link.textContent = "Stop";
     link.onclick = (e) => { e.preventDefault(); stopped = true; };
     for (let next = link.href; !stopped && (body?.children.length ?? 0) < full; ) {
-      const part = new DOMParser().parseFromString(await (await fetch(next, { headers: { Accept: "text/html" } })).text(), "text/html");
+      const html = await fetch(next, { headers: { Accept: "text/html" } }).then((answer) => answer.text()).catch(() => null);
+      if (html === null) break; // the server is away: the link asks it again
+      const part = new DOMParser().parseFromString(html, "text/html");
       const found = all("[data-found] tr", part), more = $("a[data-continue]", part), told = $("[data-progress] span", part);
       if (!told || (found.length && !body)) { location.replace(next); return; }
       body?.append(...found);

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -39,6 +41,24 @@ func TestSearch(t *testing.T) {
 	if got := s.say("peek-ready"); got != "NOT_FOUND" {
 		t.Error(got)
 	}
+}
+
+// A search that the server does not go on with, because it is away, can be continued.
+func TestSearchAway(t *testing.T) {
+	s := start(t)
+	s.fill("mail", 120_000, func(i int) string { return fmt.Sprintf(`{"n":%d}`, i) })
+	ctx := browse(t)
+	do(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+			Source: "window.asked = 0; window.fetch = () => { asked++; return Promise.reject(new TypeError('away')); };",
+		})
+		return err
+	}))
+	do(t, ctx, chromedp.Navigate(s.url("search?tube=mail&by=pointer&what=/n+%3D+119999")))
+	until(t, ctx, "asked == 1 && document.querySelector('a[data-continue]').textContent == 'Look further'")
+	first := eval[string](t, ctx, "location.search")
+	do(t, ctx, chromedp.Click("a[data-continue]"))
+	until(t, ctx, "location.search != '"+first+"' && location.search.includes('cursor=')")
 }
 
 // A key opens the dialog of what it does: to the selected rows, to the one that the keys have come to, or to what the page is about.
