@@ -20,6 +20,8 @@ import (
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"github.com/beanpole-mq/beanpole/internal/freeport"
 )
 
 var (
@@ -111,13 +113,15 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// freePort returns an address that nobody else gets before the test ends.
 func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	t.Helper()
+	p, err := freeport.Reserve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Cleanup(p.Release)
+	return "127.0.0.1:" + p.String()
 }
 
 func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }

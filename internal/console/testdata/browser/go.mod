@@ -3,10 +3,14 @@ module github.com/beanpole-mq/beanpole/internal/console/testdata/browser
 go 1.26.0
 
 require (
+	github.com/beanpole-mq/beanpole v0.0.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 )
 
 require (
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 )
+
+replace github.com/beanpole-mq/beanpole => ../../../..
