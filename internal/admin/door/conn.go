@@ -15,15 +15,30 @@ type conn struct {
 	machine netip.Addr // the zero Addr: any number may be there
 
 	// Guarded by door.mu.
-	handlers int       // that work for it
-	blocked  int       // of these, those that wait for the client to send or to read something
-	probes   int       // of the handlers, those that answer a probe
-	writing  bool      // the client must read
-	since    time.Time // when it began to wait for the client, if it does
+	requests map[*request]struct{} // that handlers work for; nil at first
+	since    time.Time             // when it last did something for its client
 }
 
-// waits reports whether the connection waits for its client.
-func (c *conn) waits() bool { return c.writing || c.blocked == c.handlers }
+// waits reports whether the connection waits for its client: all of its handlers do, if there are any.
+func (c *conn) waits() bool {
+	for r := range c.requests {
+		if r.waits == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// serving returns how many requests that count are being served on the connection. Those that wait for the
+// client are not.
+func (c *conn) serving() (n int) {
+	for r := range c.requests {
+		if r.waits == 0 && r.counts {
+			n++
+		}
+	}
+	return n
+}
 
 // note changes what the connection does.
 func (c *conn) note(change func()) {
@@ -33,10 +48,34 @@ func (c *conn) note(change func()) {
 	c.since = time.Now()
 }
 
-// block says that a handler waits for the client, until the function that it returns is called.
-func (c *conn) block() (end func()) {
-	c.note(func() { c.blocked++ })
-	return func() { c.note(func() { c.blocked-- }) }
+// A request is one that a handler works for, if only to refuse it.
+type request struct {
+	conn   *conn
+	counts bool // among those that may be served at once: it is not a probe's, and was not refused
+	waits  int  // reads and writes of the handler that wait for the client; guarded by door.mu
+}
+
+// begin says that a handler begins to work for a request, and reports whether it may serve it.
+func (c *conn) begin(probe bool) (r *request, ok bool) {
+	r = &request{conn: c}
+	c.note(func() {
+		ok = probe || !c.door.crowded(c.machine)
+		r.counts = ok && !probe
+		if c.requests == nil {
+			c.requests = make(map[*request]struct{}, 1)
+		}
+		c.requests[r] = struct{}{}
+	})
+	return r, ok
+}
+
+// end says that the handler has returned.
+func (r *request) end() { r.conn.note(func() { delete(r.conn.requests, r) }) }
+
+// block says that the handler waits for the client, until the function that it returns is called.
+func (r *request) block() (end func()) {
+	r.conn.note(func() { r.waits++ })
+	return func() { r.conn.note(func() { r.waits-- }) }
 }
 
 // chunk is how many bytes a client must read within the stall timeout.
@@ -44,12 +83,11 @@ const chunk = 16 << 10
 
 // Write implements net.Conn. A deadline for the whole is not kept: each part has its own.
 func (c *conn) Write(p []byte) (n int, err error) {
-	defer c.note(func() { c.writing = false })
 	for {
 		part := p[n:min(len(p), n+chunk)]
-		c.note(func() { c.writing = true })
 		c.Conn.SetWriteDeadline(time.Now().Add(stallTimeout))
 		k, err := c.Conn.Write(part)
+		c.note(func() {}) // it has moved on
 		if n += k; err != nil || n == len(p) {
 			return n, err
 		}

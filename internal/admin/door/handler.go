@@ -17,17 +17,13 @@ func (d *Door) guard(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		probes := 0
-		if d.opt.Probe != nil && d.opt.Probe(r) {
-			probes = 1
-		}
-		c.note(func() { c.handlers, c.probes = c.handlers+1, c.probes+probes })
-		defer c.note(func() { c.handlers, c.probes = c.handlers-1, c.probes-probes })
-		b := &body{ReadCloser: r.Body, conn: c, control: http.NewResponseController(w), left: r.ContentLength}
+		req, ok := c.begin(d.opt.Probe != nil && d.opt.Probe(r))
+		defer req.end()
+		b := &body{ReadCloser: r.Body, request: req, control: http.NewResponseController(w), left: r.ContentLength}
 		r.Body = b
 		reply := &response{ResponseWriter: w, body: b}
 		defer reply.end()
-		if probes == 0 && d.crowded(c.machine) {
+		if !ok {
 			reply.Header().Set("Retry-After", "1")
 			http.Error(reply, "too many requests are being served", http.StatusServiceUnavailable)
 			return
@@ -36,36 +32,31 @@ func (d *Door) guard(h http.Handler) http.Handler {
 	})
 }
 
-// crowded reports whether more requests are being served than may be, of all machines or
-// of one. Those that wait for their client do not count.
+// crowded reports whether as many requests are being served as may be, of all machines or
+// of one. Those that wait for their client do not count. The caller holds d.mu.
 func (d *Door) crowded(machine netip.Addr) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	all, same := 0, 0
 	for c := range d.inside {
-		if c.waits() {
-			continue
-		}
-		serving := c.handlers - c.blocked - c.probes
+		serving := c.serving()
 		all += serving
 		if c.machine == machine {
 			same += serving
 		}
 	}
-	return all > d.opt.Requests || machine.IsValid() && same > d.opt.share()
+	return all >= d.opt.Requests || machine.IsValid() && same >= d.opt.share()
 }
 
 // A body is that of a request.
 type body struct {
 	io.ReadCloser
-	conn    *conn
+	request *request
 	control *http.ResponseController
 	left    int64 // bytes that have not been read; -1: their number is not known
 }
 
 // Read implements io.Reader. The client has some seconds for each part.
 func (b *body) Read(p []byte) (int, error) {
-	defer b.conn.block()()
+	defer b.request.block()()
 	b.control.SetReadDeadline(time.Now().Add(stallTimeout))
 	n, err := b.ReadCloser.Read(p)
 	if b.left > 0 {
@@ -133,7 +124,7 @@ func (w *response) FlushError() error {
 
 // timed calls what waits for the client to read.
 func (w *response) timed(write func() (int, error)) (int, error) {
-	defer w.body.conn.block()()
+	defer w.body.request.block()()
 	w.body.control.SetWriteDeadline(time.Now().Add(stallTimeout))
 	defer w.body.control.SetWriteDeadline(time.Time{}) // else it would end a stream of events between two of them
 	return write()

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/memnet"
 )
 
 // Types and flags of frames, and a setting (RFC 9113).
@@ -19,6 +21,7 @@ const (
 	frameHeaders   = 1
 	frameRST       = 3
 	frameSettings  = 4
+	framePing      = 6
 	endStream      = 1
 	endHeaders     = 4
 	settingsWindow = 4
@@ -113,6 +116,27 @@ func TestStoppedMakeRoom(t *testing.T) {
 	})
 }
 
+// Requests count, and keep their connection, though it waits for the client to read what the server
+// has to say besides.
+func TestServedUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, Options{Requests: 2})
+		pings := strings.Repeat(frame(framePing, 0, 0, "12345678"), memnet.Buffer/17+100) // each is answered by 17 bytes
+		served := s.dial(stopped(get2, endStream, "/long", 2) + pings)
+		time.Sleep(time.Millisecond)
+		s.wantStatus(s.dial(get("/")), 503)
+		for range s.door.opt.Connections() {
+			s.dial("")
+		}
+		if closed(served) {
+			t.Error("a connection was closed that is being served")
+		}
+		for range 2 {
+			s.answer <- struct{}{}
+		}
+	})
+}
+
 // client2 returns a client that speaks HTTP/2 over a connection of its own.
 func (s *site) client2() *http.Client {
 	transport := &http.Transport{
@@ -151,6 +175,11 @@ func TestMachineStreams(t *testing.T) {
 		statuses := make(chan int, 2*share)
 		for range 2 {
 			client := s.client2()
+			if res, err := client.Get("http://x/"); err != nil { // so that it has a connection, or it would make one for each request
+				t.Fatal(err)
+			} else {
+				res.Body.Close()
+			}
 			for range share {
 				go func() {
 					res, err := client.Get("http://x/long")
