@@ -79,8 +79,7 @@ func scriptRecipes(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	chapter, _, _ = strings.Cut(chapter, "\n## ")
 	admin := adminOf(ts, args[0])
-	connection := "$(curl -s http://" + admin + "/api/v1/connections | jq .connections[0].id)"
-	real := strings.NewReplacer("ADMIN", admin, "connections/ID", "connections/"+connection, "TUBE", "mail", "OTHER", "aside", "ID", "1",
+	real := strings.NewReplacer("ADMIN", admin, "connections ID", "connections --yes $(beanpole connections --json | jq .id | head -n 1)", "TUBE", "mail", "OTHER", "aside", "ID", "1",
 		"/var/lib/beanpole", ts.MkAbs(args[1]), `\|`, "|", "curl -", "curl -f", "beanpole clear", "beanpole clear --yes")
 	n := 0
 	for _, m := range recipe.FindAllStringSubmatch(chapter, -1) {
@@ -90,7 +89,7 @@ func scriptRecipes(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		n++
 		cmd := exec.Command("bash", "-o", "pipefail", "-c", real.Replace(command))
-		cmd.Env = append(os.Environ(), "BEANPOLE_ADDR="+ts.Getenv(args[0]+"_addr"))
+		cmd.Env = append(os.Environ(), "BEANPOLE_ADDR="+ts.Getenv(args[0]+"_addr"), "BEANPOLE_ADMIN="+admin)
 		out, err := cmd.CombinedOutput()
 		ts.Logf("%s\n%s", command, out)
 		if err != nil {
