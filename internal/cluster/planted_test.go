@@ -207,9 +207,12 @@ func TestAdversaries(t *testing.T) {
 	}
 	for _, a := range adversaries {
 		t.Run(string(a.plant), func(t *testing.T) {
+			const sound, most = 5, 100 // goroutines that are ready at once run in any order, so a seed may do harm once and not again
 			harm := 0
-			for seed := uint64(1); seed <= 5; seed++ {
-				finds(t, seed, "", a.plays) // fails if it does
+			for seed := uint64(1); seed <= sound || harm == 0 && seed <= most; seed++ {
+				if seed <= sound {
+					finds(t, seed, "", a.plays) // fails if it does
+				}
 				if what := finds(t, seed, a.plant, a.plays); what != "" {
 					t.Logf("seed %d: %.200s", seed, what)
 					harm++
