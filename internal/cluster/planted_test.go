@@ -207,12 +207,9 @@ func TestAdversaries(t *testing.T) {
 	}
 	for _, a := range adversaries {
 		t.Run(string(a.plant), func(t *testing.T) {
-			const sound, most = 5, 100 // goroutines that are ready at once run in any order, so a seed may do harm once and not again
 			harm := 0
-			for seed := uint64(1); seed <= sound || harm == 0 && seed <= most; seed++ {
-				if seed <= sound {
-					finds(t, seed, "", a.plays) // fails if it does
-				}
+			for seed := uint64(1); seed <= 5; seed++ {
+				finds(t, seed, "", a.plays) // fails if it does
 				if what := finds(t, seed, a.plant, a.plays); what != "" {
 					t.Logf("seed %d: %.200s", seed, what)
 					harm++
@@ -270,7 +267,14 @@ func standStill(w *world) {
 	standing := make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(standing) })
 	defer goOn()
-	old.mail.post(func() { <-standing })
+	old.mail.post(func() {
+		if w.plant == endlessLease { // from here on: a sync that finds the lease run out would wait for the loop, and the worker behind it
+			old.mu.Lock()
+			old.shared.leased = math.MaxInt64
+			old.mu.Unlock()
+		}
+		<-standing
+	})
 	var next *Member
 	w.until("another one leads", func() bool {
 		for _, m := range w.machines {
@@ -281,11 +285,6 @@ func standStill(w *world) {
 		return next != nil
 	})
 	w.must(w.delete(next))
-	if w.plant == endlessLease {
-		old.mu.Lock()
-		old.shared.leased = math.MaxInt64
-		old.mu.Unlock()
-	}
 	done := make(chan struct{})
 	var got engine.Job
 	go func() {
