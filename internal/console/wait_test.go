@@ -11,7 +11,7 @@ import (
 )
 
 // A slowLeader answers nothing before it is let, and then that it cannot be reached.
-type slowLeader struct{ asked, let chan struct{} }
+type slowLeader struct{ asked, let chan struct{} } // asked has room for one
 
 func (l slowLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == api.Prefix+"/tubes" {
@@ -26,7 +26,7 @@ func (l slowLeader) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // While a page of the own server waits for the leader of the cluster, the others are made.
 func TestSlowLeader(t *testing.T) {
-	slow := slowLeader{make(chan struct{}), make(chan struct{})}
+	slow := slowLeader{make(chan struct{}, 1), make(chan struct{})}
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
 		o.Leader = func() (http.RoundTripper, error) { return slow, nil }
 	})
