@@ -343,6 +343,7 @@ func (c *Core) didChange(e *raftpb.Entry) {
 	cc := confChange(e)
 	c.confDone, c.confAsk = e.GetIndex(), false
 	c.conf = c.node.ApplyConfChange(cc)
+	c.askAgain()
 	context := cc.GetContext()
 	if before := c.work.Group; len(context) == 0 && before != nil {
 		context = before.Context

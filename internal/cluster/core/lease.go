@@ -75,6 +75,14 @@ func (c *Core) ask(now int64) {
 	c.node.ReadIndex(c.context(l.asked))
 }
 
+// askAgain asks another question in place of the one that is under way. The member that was to answer that one may have been
+// removed, and with a single voter left, Raft would wait for the answer for ever.
+func (c *Core) askAgain() {
+	if l := &c.lease; c.office != 0 && l.underWay {
+		c.ask(l.askedAt)
+	}
+}
+
 // context returns the context of a question, which no other question has: not of another
 // member, another life of this one, or another term.
 func (c *Core) context(number uint64) []byte {
