@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -54,6 +55,10 @@ func TestServerIsShort(t *testing.T) {
 
 // A page whose stream tells of no other rows shows, with the values of the stream, what it would show if it were loaded again.
 func TestLivePagesAreTrue(t *testing.T) {
+	synctest.Test(t, testLivePages)
+}
+
+func testLivePages(t *testing.T) {
 	r := start(t, nil, Options{})
 	r.put("mail", "x")
 	paths := []string{"", "tubes", "tube/mail", "tube/news", "job/1", "job/2", "connections", "server"}
@@ -68,6 +73,7 @@ func TestLivePagesAreTrue(t *testing.T) {
 		do   func()
 	}{
 		{"put", func() { r.put("mail", "y") }},
+		{"a second goes by", func() { time.Sleep(time.Second) }},
 		{"the job that waits longest is another", func() {
 			r.put("news", "z")
 			r.in(func(e *engine.Engine, now int64) { e.DeleteJob(1); e.DeleteJob(2) })
