@@ -234,8 +234,7 @@ func TestCutReserve(t *testing.T) {
 		// When the server has noticed the hang-up, the other job is there, and
 		// this one if it was not deleted.
 		c.Close()
-		for get(other.Stats(ctx)).JobsReserved != 0 {
-		}
+		awaitAlone(t, other)
 		must(t, other.WatchOnly(ctx, "mail"))
 		left := get(other.ReserveMany(ctx, 3, 0))
 		left = slices.DeleteFunc(left, func(j *client.Job) bool { return j.ID == job.ID && deleted != nil })

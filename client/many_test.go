@@ -154,6 +154,16 @@ func awaitWaiting(t *testing.T, c *client.Conn, n uint64) {
 	}
 }
 
+// awaitAlone returns the server's statistics when this connection is its only one, and no job is reserved.
+func awaitAlone(t *testing.T, c *client.Conn) *client.ServerStats {
+	t.Helper()
+	for {
+		if st := get(c.Stats(t.Context())); st.Connections == 1 && st.JobsReserved == 0 {
+			return st
+		}
+	}
+}
+
 // Statistics of many tubes come in their order; of one that is not there, an error.
 func TestStatsTubeMany(t *testing.T) {
 	eachServer(t, func(t *testing.T, addr string) {

@@ -321,9 +321,7 @@ func TestCutDeleteAndReserve(t *testing.T) {
 			t.Fatalf("the result of the delete was told %d times", calls)
 		}
 		c.Close()
-		for get(other.Stats(ctx)).JobsReserved != 0 {
-		}
-		st := get(other.Stats(ctx))
+		st := awaitAlone(t, other)
 		switch {
 		case deleted == nil && (st.JobsReady != 1 || next.ID == job.ID):
 			t.Errorf("deleted %d, got %d, and %d are there", job.ID, next.ID, st.JobsReady)
