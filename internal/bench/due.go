@@ -81,6 +81,9 @@ func (t *trial) checkOrder(ctx context.Context, n int) error {
 	if err := d.ChooseTube(dueTube); err != nil {
 		return err
 	}
+	if err := awaitDue(ctx, d); err != nil {
+		return err
+	}
 	last, wrong := uint64(0), 0
 	err = d.Pipeline(n, func(out []byte, _ int) []byte {
 		return wire.AppendReserveTimeout(out, uint32(dueTimeout/time.Second))
@@ -92,4 +95,20 @@ func (t *trial) checkOrder(ctx context.Context, n int) error {
 	}, wire.Reserved)
 	t.set(dueWrong, load.Number, float64(wrong))
 	return err
+}
+
+// awaitDue waits until no job is delayed any more. What was put late, on a busy machine, comes due late.
+func awaitDue(ctx context.Context, d *load.Dialog) error {
+	for deadline := time.Now().Add(dueTimeout); ; {
+		stats, err := d.Stats(wire.AppendStatsTubeCommand(nil, dueTube))
+		if err != nil || stats["current-jobs-delayed"] == "0" {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s jobs are still delayed", stats["current-jobs-delayed"])
+		}
+		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -201,7 +200,7 @@ func TestServerThatCrashes(t *testing.T) {
 			if crashes > 0 {
 				crashes--
 				t.set("figure", load.Number, 2) // of no use
-				if err := syscall.Kill(t.PID, syscall.SIGKILL); err != nil {
+				if err := t.Kill(); err != nil {
 					return err
 				}
 				return errors.New("connection reset by peer")
