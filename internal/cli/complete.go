@@ -11,7 +11,7 @@ import (
 	"github.com/beanpole-mq/beanpole/client"
 )
 
-// completionTimeout is how long a shell waits for the names of tubes.
+// completionTimeout is how long a shell waits for the names of tubes, if the command line does not say how long.
 const completionTimeout = time.Second
 
 // completeTubes completes the names of tubes, which it asks the server for.
@@ -32,10 +32,8 @@ func completeStats(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 }
 
 // tubeNames returns the names of the server's tubes, or none if it does not answer
-// at once.
+// in time.
 func tubeNames(cmd *cobra.Command) []string {
-	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
-	defer cancel()
 	var server serverOptions
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	server.define(flags)
@@ -44,7 +42,11 @@ func tubeNames(cmd *cobra.Command) []string {
 			flags.Set(f.Name, f.Value.String()) // a value that it has taken before
 		}
 	})
-	server.timeout = completionTimeout
+	if !flags.Changed("server-timeout") {
+		server.timeout = completionTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), server.timeout)
+	defer cancel()
 	opt, err := server.options()
 	if err != nil {
 		return nil

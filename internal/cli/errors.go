@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 
@@ -171,7 +172,7 @@ func (o *serverOptions) disconnected(e *client.Error) string {
 		return fmt.Sprintf("the certificate of %s is for another name (%v); --tls-server-name says for which", e.Addr, name)
 	case alert:
 		return fmt.Sprintf("%s does not take this connection (%v); does it want another certificate (--tls-cert and --tls-key)?", e.Addr, e.Err)
-	case errors.Is(e, context.DeadlineExceeded) && e.Verb == "connect" && o.encrypted():
+	case isTimeout(e) && e.Verb == "connect" && o.encrypted():
 		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
 	case errors.Is(e, io.EOF) && !o.encrypted():
 		return e.Addr + " has closed the connection; its log says why, and if it wants TLS, say --tls"
@@ -179,6 +180,11 @@ func (o *serverOptions) disconnected(e *client.Error) string {
 		return e.Addr + " has closed the connection; its log says why"
 	}
 	return e.Error()
+}
+
+// isTimeout reports whether a connection could not be made in time. Which of the two it is depends on what notices that first.
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // nobodyThere says what to do about an error of Dial if there is no server, and where

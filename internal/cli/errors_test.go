@@ -96,7 +96,7 @@ func TestCompleteTLS(t *testing.T) {
 	ca := certstest.NewCA(t)
 	addr := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}})
 	cmd := newJobs()
-	if err := cmd.ParseFlags([]string{"--addr", addr, "--tls-ca", ca.File}); err != nil {
+	if err := cmd.ParseFlags([]string{"--addr", addr, "--tls-ca", ca.File, "--server-timeout", "30s"}); err != nil {
 		t.Fatal(err)
 	}
 	if names := tubeNames(cmd); !slices.Equal(names, []string{"default"}) {
