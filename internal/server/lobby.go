@@ -70,9 +70,9 @@ func (l *lobby) wait(changed <-chan struct{}, retry time.Duration) error {
 		if l.discards == nil && (due.IsZero() || !until.IsZero() && until.Before(due)) {
 			due = until
 		}
-		l.c.nc.SetReadDeadline(due)
+		l.c.readUntil(due)
 		if l.discards == nil && isClosed(changed) {
-			return l.c.nc.SetReadDeadline(time.Time{})
+			return l.c.readUntil(time.Time{})
 		}
 		switch err := l.read(due); {
 		case l.c.dismissed.Load() != nil:
@@ -82,7 +82,7 @@ func (l *lobby) wait(changed <-chan struct{}, retry time.Duration) error {
 		case err != nil:
 			return err
 		case l.discards == nil && !until.IsZero() && !time.Now().Before(until):
-			return l.c.nc.SetReadDeadline(time.Time{})
+			return l.c.readUntil(time.Time{})
 		}
 	}
 }

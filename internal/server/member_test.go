@@ -10,6 +10,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -320,6 +321,54 @@ func TestShutdownOfMembers(t *testing.T) {
 		client.send("reserve-with-timeout 100\nput 0 0 60 1\nx\n")
 		client.want("RESERVED 1 5\nhello\nINSERTED 2\n")
 		if err := c.members[1].Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		client.wantEnd()
+	})
+}
+
+// A lateListener's connections set their first deadline when somebody else has let their reads end.
+type lateListener struct {
+	*memnet.Listener
+	begun, woken chan struct{}
+	first, wake  sync.Once
+}
+
+func (l *lateListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return lateConn{c, l}, err
+}
+
+type lateConn struct {
+	net.Conn
+	l *lateListener
+}
+
+func (c lateConn) SetReadDeadline(at time.Time) error {
+	if at.Equal(time.Unix(1, 0)) {
+		defer c.l.wake.Do(func() { close(c.l.woken) })
+	} else {
+		c.l.first.Do(func() {
+			close(c.l.begun)
+			<-c.l.woken
+		})
+	}
+	return c.Conn.SetReadDeadline(at)
+}
+
+// A client that begins to wait for a leader while the server stops does not go on waiting.
+func TestShutdownOfNewcomer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := startCrew(t, 1, Options{})
+		l := &lateListener{Listener: memnet.Listen(), begun: make(chan struct{}), woken: make(chan struct{})}
+		c.members[0].serve(l)
+		nc, err := l.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := newClient(t, nc)
+		<-l.begun
+		if err := c.members[0].Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 		client.wantEnd()

@@ -236,10 +236,16 @@ func (c *netConn) limitRead(at int64) {
 // setReadDeadline sets the time when reads end; 0: never.
 func (c *netConn) setReadDeadline(at int64) {
 	c.readBy = at
-	c.nc.SetReadDeadline(c.srv.moment(at))
+	c.readUntil(c.srv.moment(at))
+}
+
+// readUntil lets reads end at a time, or at once if somebody has called wake for good; the zero time is never.
+func (c *netConn) readUntil(at time.Time) error {
+	err := c.nc.SetReadDeadline(at)
 	if c.stopped.Load() || c.answered.Load() {
 		c.wake() // these may have come between
 	}
+	return err
 }
 
 // write writes replies, as slowly as the client takes them.
