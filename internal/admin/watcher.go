@@ -53,6 +53,11 @@ func within[T any](w *watcher, look func() T) (seen T, ok bool) {
 	case seen = <-result:
 		return seen, true
 	case <-timeout.C:
+	}
+	select { // where the whole process stood still, both are there
+	case seen = <-result:
+		return seen, true
+	default:
 		return seen, false
 	}
 }

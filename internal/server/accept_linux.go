@@ -212,15 +212,21 @@ func (l *loop) acceptFrom(a *acceptor, atMost int, accepted []*socket) []*socket
 // for some time.
 func (s *Server) acceptSocket(fd Socket, client net.Addr, t *ListenOptions, accepted []*socket) []*socket {
 	c, err := s.newSocket(fd, client, t)
-	switch {
-	case err == nil:
+	if isFull(err) && s.vacancies.wait(WaitingRoom(s.opt.MaxConns)) {
+		// A connection that has ended before this one waited has told nobody.
+		if c, err = s.newSocket(fd, client, t); isFull(err) {
+			all := &s.accepting
+			all.forPlace = append(all.forPlace, newcomer{fd, client, t, s.now() + int64(placeTime)})
+			all.placeBy.Store(all.forPlace[0].until)
+			return accepted
+		}
+		s.vacancies.done()
+	}
+	switch err {
+	case nil:
 		accepted = append(accepted, c)
-	case err == errElsewhere:
+	case errElsewhere:
 		s.acceptElsewhere(fd, client, t)
-	case isFull(err) && s.vacancies.wait(WaitingRoom(s.opt.MaxConns)):
-		all := &s.accepting
-		all.forPlace = append(all.forPlace, newcomer{fd, client, t, s.now() + int64(placeTime)})
-		all.placeBy.Store(all.forPlace[0].until)
 	default:
 		s.reject(client, err)
 		fd.Close()

@@ -100,7 +100,7 @@ func (s *Server) waitForPlace(c *netConn, e access.Evidence) error {
 		select {
 		case <-ended:
 		case <-timeout.C:
-			return err
+			return s.addNetConn(c, e) // one may have ended at the same time
 		case <-s.stopped:
 			return conversation.ErrStopped
 		}
