@@ -56,8 +56,9 @@ func TestUnreadReplies(t *testing.T) {
 			r := start(t, Options{StallTimeout: 200 * time.Millisecond})
 			dial := dial(r, t)
 			const clients = 20
-			producer := dial()
-			producer.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
+			other := dial()
+			other.do("list-tube-used\n", "USING default\n")
+			r.putLarge()
 			for range clients {
 				go io.WriteString(dial().nc, strings.Repeat("peek 1\r\n", 2000))
 			}

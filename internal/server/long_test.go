@@ -71,6 +71,13 @@ func (c *client) read(n int) string {
 
 const manyKicked = 20_000
 
+// putLarge puts a job of 60,000 bytes, number 1, into the tube default.
+func (r *rig) putLarge() {
+	r.broker.Call(func(e *engine.Engine, now int64) {
+		e.PutInto(now, []byte("default"), engine.Spec{TTR: 3600}, make([]byte, 60000))
+	})
+}
+
 // buryMany makes jobs that are buried in the tube default.
 func (r *rig) buryMany() {
 	r.broker.Call(func(e *engine.Engine, now int64) {

@@ -65,7 +65,7 @@ func drawTalk(t *rapid.T, maxJob int) [][]byte {
 	command := rapid.OneOf(
 		rapid.Custom(func(t *rapid.T) sent {
 			size := rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(0, maxJob+10)).Draw(t, "size")
-			line := fmt.Sprintf("put %d %d 100 %d\r\n", id.Draw(t, "pri"), rapid.IntRange(0, 1).Draw(t, "delay"), size)
+			line := fmt.Sprintf("put %d %d 100 %d\r\n", id.Draw(t, "pri"), rapid.SampledFrom([]int{0, 1000}).Draw(t, "delay"), size)
 			return sent(line + strings.Repeat("b", size) + "\r\n")
 		}),
 		numbered("delete %d\r\n"),
@@ -178,15 +178,16 @@ func TestLoopsWakeEachOther(t *testing.T) {
 // says nothing if there is a limit to that; not one that waits.
 func TestSilenceTCP(t *testing.T) {
 	for name, test := range map[string]struct {
-		opt  Options
-		send string
-		ends bool
+		opt   Options
+		send  string
+		ends  bool
+		after time.Duration // it is still there
 	}{
-		"stalled":          {Options{StallTimeout: 50 * time.Millisecond}, "put 0 0 9 100\nhello", true},
-		"stalled, in fact": {Options{StallTimeout: 50 * time.Millisecond}, strings.Repeat("x", 1000), true},
-		"idle":             {Options{IdleTimeout: 50 * time.Millisecond}, "use x\n", true},
-		"idle for ever":    {Options{StallTimeout: 20 * time.Millisecond}, "use x\n", false},
-		"waiting":          {Options{StallTimeout: 50 * time.Millisecond, IdleTimeout: 200 * time.Millisecond}, "use x\nreserve\n", false},
+		"stalled":          {Options{StallTimeout: 50 * time.Millisecond}, "put 0 0 9 100\nhello", true, 0},
+		"stalled, in fact": {Options{StallTimeout: 50 * time.Millisecond}, strings.Repeat("x", 1000), true, 0},
+		"idle":             {Options{IdleTimeout: 50 * time.Millisecond}, "use x\n", true, 0},
+		"idle for ever":    {Options{StallTimeout: 20 * time.Millisecond}, "use x\n", false, 600 * time.Millisecond},
+		"waiting":          {Options{StallTimeout: 50 * time.Millisecond, IdleTimeout: 5 * time.Second}, "use x\nreserve\n", false, 6 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +199,7 @@ func TestSilenceTCP(t *testing.T) {
 				return
 			}
 			r.eventually("it is connected", func() bool { return r.stats().Sessions == 1 })
-			time.Sleep(600 * time.Millisecond)
+			time.Sleep(test.after)
 			if r.stats().Sessions != 1 {
 				t.Error("it was disconnected")
 			}

@@ -103,9 +103,9 @@ func (s *stormClient) step(addr string) {
 	switch s.random.IntN(12) {
 	default:
 		body := strings.Repeat("x", s.random.IntN(1000))
-		cmd := fmt.Sprintf("put %d 0 60 %d\r\n%s\r\n", s.random.IntN(5), len(body), body)
+		cmd := fmt.Sprintf("put %d 0 6000 %d\r\n%s\r\n", s.random.IntN(5), len(body), body)
 		if s.random.IntN(10) == 0 {
-			cmd = strings.Replace(cmd, " 0 60", " 3600 60", 1)
+			cmd = strings.Replace(cmd, " 0 6000", " 3600 6000", 1)
 		}
 		if r := s.do(cmd, wire.Inserted); r.Kind == wire.Inserted {
 			s.put++

@@ -49,6 +49,11 @@ func startLinkedCrew(t *testing.T, n int, opt Options) *crew {
 		}}
 		r := start(t, o)
 		r.serve(r.tcp())
+		r.eventually("its loops run", func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return len(r.mu.loops.all) > 0
+		})
 		c.members = append(c.members, r)
 	}
 	return c

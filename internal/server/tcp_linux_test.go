@@ -143,7 +143,7 @@ func TestUrgentData(t *testing.T) {
 func TestSlowReaderTCP(t *testing.T) {
 	r := start(t, Options{StallTimeout: 50 * time.Millisecond})
 	slow := r.dialTCP()
-	slow.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
+	r.putLarge()
 	go io.WriteString(slow.nc, strings.Repeat("peek 1\r\n", 100_000))
 	r.eventually("it is disconnected", func() bool { return r.stats().Sessions == 0 })
 }

@@ -32,7 +32,7 @@ func TestStory(t *testing.T) {
 	}
 	j = Job{}
 	r.want(200, "GET", "/jobs/2", "", &j)
-	if j.Body != nil || string(j.Bytes()) != "\xff\xfe\xfd" || j.State != "delayed" || j.Priority != 7 || j.Delay != 100 || j.TTR != 9 || j.TimeLeft < 98 {
+	if j.Body != nil || string(j.Bytes()) != "\xff\xfe\xfd" || j.State != "delayed" || j.Priority != 7 || j.Delay != 100 || j.TTR != 9 || j.TimeLeft < 50 {
 		t.Errorf("%+v", j)
 	}
 	r.want(200, "GET", "/jobs/3", "", &j)
@@ -227,8 +227,8 @@ func TestStory(t *testing.T) {
 func TestRefused(t *testing.T) {
 	r := startWith(t, Options{}, server.Options{MaxJobSize: 10}, engine.Options{}, broker.Options{})
 	r.in(func(e *engine.Engine, now int64) {
-		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)           // 1 is ready
-		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 9}, nil) // 2 is delayed
+		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)             // 1 is ready
+		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 900}, nil) // 2 is delayed
 		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
 		e.BuryJob(3, 0) // 3 is buried
 	})

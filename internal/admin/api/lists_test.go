@@ -20,9 +20,9 @@ func TestPagesOfJobs(t *testing.T) {
 	r.in(func(e *engine.Engine, now int64) {
 		s := e.Open(nil)
 		for i := range uint32(4 * jobs) {
-			spec := engine.Spec{Pri: i * 7919 % 10, TTR: 60 + i*7919%50}
+			spec := engine.Spec{Pri: i * 7919 % 10, TTR: 6000 + i*7919%50}
 			if i%4 == 1 {
-				spec.Delay = 60 + i*7919%50
+				spec.Delay = 6000 + i*7919%50
 			}
 			id, _ := e.PutInto(now, []byte("mail"), spec, nil)
 			switch i % 4 {

@@ -119,7 +119,7 @@ func TestRights(t *testing.T) {
 			r := start(t, Options{RewriteJournal: func() {}, Cluster: oneMember, Backup: emptyBackup, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
 			r.in(func(e *engine.Engine, now int64) {
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
-				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 9}, nil)
+				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9, Delay: 900}, nil)
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
 			})
 			r.talk("use mail", "reserve-job 3") // connection 1

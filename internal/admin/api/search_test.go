@@ -144,7 +144,7 @@ func TestAttentionToLimits(t *testing.T) {
 	r.in(func(e *engine.Engine, now int64) {
 		for _, tube := range []string{"jobs", "bytes", "roomy", "free"} {
 			for range 9 {
-				e.PutInto(now, []byte(tube), engine.Spec{TTR: 9, Delay: 9}, make([]byte, 10))
+				e.PutInto(now, []byte(tube), engine.Spec{TTR: 9, Delay: 900}, make([]byte, 10))
 			}
 		}
 	})
@@ -179,8 +179,8 @@ func TestAttentionToLimits(t *testing.T) {
 
 	limit(1 << 30)
 	r.in(func(e *engine.Engine, now int64) {
-		e.PutInto(now, []byte("jobs"), engine.Spec{TTR: 9, Delay: 9}, nil)
-		e.PutInto(now, []byte("bytes"), engine.Spec{TTR: 9, Delay: 9}, make([]byte, 10))
+		e.PutInto(now, []byte("jobs"), engine.Spec{TTR: 9, Delay: 900}, nil)
+		e.PutInto(now, []byte("bytes"), engine.Spec{TTR: 9, Delay: 900}, make([]byte, 10))
 	})
 	finds("bad certificate  0", "bad limited bytes 10", "bad limited jobs 10", "warning refused  1")
 }
