@@ -79,6 +79,7 @@ func TestCensus(t *testing.T) {
 			changed += sums[0].Changed
 		}
 		stop()
+		time.Sleep(time.Second) // the followers have everything
 		if changed == 0 {
 			t.Error("nothing has changed during the comparisons")
 		}
@@ -88,7 +89,7 @@ func TestCensus(t *testing.T) {
 		var planted uint64
 		follower.member.Broker().Look(func(e *engine.Engine, _ int64) {
 			c, place, _ := e.NextSnapshot(0)
-			for string(c.Tube) != "old" { // of others the member may not have heard yet that they are gone
+			for string(c.Tube) != "old" {
 				c, place, _ = e.NextSnapshot(place)
 			}
 			planted = c.ID

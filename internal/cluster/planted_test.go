@@ -81,6 +81,9 @@ func (w *world) abandon() {
 		m.member = nil
 	}
 	w.mu.Unlock()
+	for _, m := range w.machines {
+		m.trouble.goOn() // Close waits for a disk that hangs
+	}
 	for _, m := range members {
 		m.Close()
 	}

@@ -122,11 +122,11 @@ func (w *world) grow(n int) {
 
 func (w *world) machine() *machine {
 	m := &machine{w: w, id: uint64(len(w.machines) + 1), disk: memfs.New(), ways: map[uint64]*way{}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if m.id == w.offOf {
 		m.off = time.Duration(w.rng.Int64N(int64(48*time.Hour))) - 24*time.Hour
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.machines = append(w.machines, m)
 	return m
 }

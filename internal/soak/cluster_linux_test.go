@@ -348,12 +348,18 @@ func (c *group) leaderBut(p *process) *process {
 
 // idOf returns the id of a member.
 func (c *group) idOf(p *process) (id uint64) {
-	st, _ := c.leader().status()
-	for _, m := range st.Members {
-		if m.Address == p.addr {
-			id = m.ID
+	until(c.s.t, "the leader knows "+p.addr, func() bool {
+		st, ok := c.leader().status()
+		if !ok {
+			return false
 		}
-	}
+		for _, m := range st.Members {
+			if m.Address == p.addr {
+				id = m.ID
+			}
+		}
+		return id != 0
+	})
 	return id
 }
 

@@ -114,7 +114,7 @@ func comeAndGo(t *testing.T, s *soak, srv *server) (inserted, failed int64) {
 	for i := range 24 {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(s.seed, uint64(i)))
-			for end := time.Now().Add(patience); (good.Load() < 200 || bad.Load() < 24) && time.Now().Before(end); {
+			for end := time.Now().Add(5 * patience); (good.Load() < 200 || bad.Load() < 24) && time.Now().Before(end); {
 				ok, err := once(s.ledger, rng, srv)
 				if err != nil {
 					if srv.alive() {

@@ -187,11 +187,16 @@ func (f *mishap) happen(faults []fault, errs chan<- error) {
 		if err == nil && what.disk {
 			err = f.heal()
 		}
-		if err != nil && f.srv.alive() {
+		if err != nil && f.srv.alive() && !hasEnded(err) {
 			tell(wrong("%s: %w", what.name, err), errs)
 			return
 		}
 	}
+}
+
+// hasEnded reports whether an error says that the process has ended. The server that it was counts as alive until all of its output is read.
+func hasEnded(err error) bool {
+	return errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH)
 }
 
 // heal waits until a put is taken again, also if no more faults are to come.

@@ -51,7 +51,7 @@ func TestRestart(t *testing.T) {
 		}
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
 	defer cancel()
 	b := &books{t: t, addr: addr, put: make(map[string]outcome), deleted: make(map[string]deletion), progress: make(chan struct{}, 1)}
 	noPuts, stopPuts := context.WithCancel(ctx)

@@ -20,6 +20,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/freeport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -143,6 +144,13 @@ func members(peers []*peer) (all []raftlog.Member) {
 func run(t *testing.T, n int) []*peer {
 	t.Helper()
 	peers := newPeers(t, n)
+	connect(t, peers)
+	return peers
+}
+
+// connect lets members run until they are connected.
+func connect(t *testing.T, peers []*peer) {
+	t.Helper()
 	for _, p := range peers {
 		p.start(t)
 	}
@@ -152,7 +160,6 @@ func run(t *testing.T, n int) []*peer {
 	for _, p := range peers {
 		p.connected(t, peers)
 	}
-	return peers
 }
 
 // isConnected reports whether a member is connected to another one.
@@ -264,7 +271,14 @@ func TestHeartbeatsDoNotWait(t *testing.T) {
 // A member that ends and comes back is connected again, and the others hear that its process
 // has ended.
 func TestReconnect(t *testing.T) {
-	peers := run(t, 2)
+	port, err := freeport.Reserve() // while the member does not listen
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(port.Release)
+	peers := newPeers(t, 2)
+	peers[1].address = "127.0.0.1:" + port.String()
+	connect(t, peers)
 	peers[1].Close()
 	select {
 	case id := <-peers[0].refused:
