@@ -145,6 +145,7 @@ func TestSlowHandshakes(t *testing.T) {
 	r := start(t, Options{})
 	l := r.serveWith(listenLoopback(t), ListenOptions{TLS: source.Config()})
 	const many = 300
+	began := time.Now()
 	for range many {
 		nc, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -180,7 +181,8 @@ func TestSlowHandshakes(t *testing.T) {
 	if got, _ := io.ReadAll(plain); bytes.Contains(got, []byte("USING")) {
 		t.Errorf("without TLS: %q", got)
 	}
-	if n := r.refusals.connections.Load(); n != 1 {
+	n, late := r.refusals.connections.Load(), time.Since(began) >= handshakeTimeout // so are those that are too slow
+	if n != 1 && !(late && n > 1) {
 		t.Errorf("%d handshakes count as refused, want that without TLS", n)
 	}
 }
