@@ -180,8 +180,8 @@ func (b *Broker) syncLocked() (more bool) {
 	c.mu.Unlock()
 	engines := b.engines.Load()
 	err := b.log.Sync()
-	b.noteDeposed(err, engines)
 	c.mu.Lock()
+	b.noteDeposed(err, engines)
 	// Meanwhile another turn may have got this position. Its Settlers must be told
 	// before a later turn finds that all is settled.
 	for c.collect(position) {

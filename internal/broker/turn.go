@@ -41,8 +41,10 @@ func (b *Broker) gather() []*Caller {
 		old := b.eng
 		b.eng = replace(old) // which may read a journal
 		b.eng.Inherit(old)
+		b.commit.mu.Lock()
 		b.engines.Add(1)
 		b.deposed.Store(false)
+		b.commit.mu.Unlock()
 	}
 	return callers
 }
@@ -107,7 +109,7 @@ func (b *Broker) refuse(durable bool, err error) (bool, error) {
 }
 
 // noteDeposed notes that the log has said so, unless that was about an engine before the
-// present one.
+// present one. The caller runs the turn or holds commit.mu, so that no engine is replaced meanwhile.
 func (b *Broker) noteDeposed(err error, engines uint64) {
 	if err != nil && errors.Is(err, ErrDeposed) && engines == b.engines.Load() {
 		b.deposed.Store(true)
