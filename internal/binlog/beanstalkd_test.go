@@ -62,7 +62,6 @@ func startBeanstalkd(tb testing.TB, dir string, args ...string) *beanstalkd {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	b.conn.SetDeadline(time.Now().Add(time.Minute)) // a test that hangs should say where
 	b.in = bufio.NewReader(b.conn)
 	b.do("list-tubes-watched") // an answer means that it has replayed its log
 	return b
@@ -81,6 +80,7 @@ func (b *beanstalkd) kill() {
 // one: the bytes whose number ends the line.
 func (b *beanstalkd) do(format string, args ...any) (line string, body []byte) {
 	b.tb.Helper()
+	b.conn.SetDeadline(time.Now().Add(time.Minute)) // a test that hangs should say where
 	if _, err := fmt.Fprintf(b.conn, format+"\r\n", args...); err != nil {
 		b.tb.Fatal(err)
 	}

@@ -321,6 +321,7 @@ func TestLogFails(t *testing.T) {
 					})
 				}
 				wg.Wait()
+				synctest.Wait() // a sync that has told them is over
 				if err := b.Call(func(*engine.Engine, int64) {}); err != nil {
 					t.Errorf("a turn without changes failed: %v", err)
 				}

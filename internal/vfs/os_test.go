@@ -33,9 +33,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if name := os.Getenv("VFS_TEST_LOCK"); name != "" {
-		_, err := vfs.OS.Lock(name)
+		lock, err := vfs.OS.Lock(name)
 		fmt.Println(err == nil, err)
 		io.Copy(io.Discard, os.Stdin)
+		runtime.KeepAlive(lock)
 		return
 	}
 	os.Exit(m.Run())
