@@ -44,14 +44,16 @@ func (k *keeper) stop() {
 // touch touches a job until it is told to quit. It returns false as soon as the job
 // is lost.
 func (k *keeper) touch(ctx context.Context, job *Job) bool {
-	st, err := job.Stats(ctx)
-	if err != nil {
-		return !lost(err)
-	}
-	if st.State != client.StateReserved {
+	every := firstLook // as if it had the shortest time to run
+	switch st, err := job.Stats(ctx); {
+	case lost(err):
 		return false
+	case err != nil: // a server that does not say
+	case st.State != client.StateReserved:
+		return false
+	default:
+		every = st.TTR / 3
 	}
-	every := st.TTR / 3
 	for wait := max(every-firstLook, 0); ; wait = every {
 		t := time.NewTimer(wait)
 		select {

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -199,6 +200,33 @@ func TestTouch(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A dumbConn is a connection to a server that tells nothing of single jobs.
+type dumbConn struct{ net.Conn }
+
+func (c dumbConn) Write(b []byte) (int, error) {
+	return c.Conn.Write(bytes.ReplaceAll(b, []byte("stats-job "), []byte("stats-nil ")))
+}
+
+// A job whose time to run the server does not tell is touched as often as the shortest needs.
+func TestTouchUnknown(t *testing.T) {
+	bubble(t, func(b *bench) {
+		stop := b.run(func(ctx context.Context, job *worker.Job) error {
+			time.Sleep(10 * time.Second)
+			return ctx.Err()
+		}, worker.Options{Client: client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := b.srv.Dial(ctx, network, addr)
+			return dumbConn{nc}, err
+		}}})
+		b.put(client.NewJob{TTR: time.Second})
+		time.Sleep(11 * time.Second)
+		b.wantActions(worker.Deleted)
+		if st, _ := b.Stats(b.Context()); st.JobTimeouts != 0 || st.CmdTouch < 30 || st.CmdTouch > 40 {
+			t.Errorf("%d timeouts, %d touches", st.JobTimeouts, st.CmdTouch)
+		}
+		stop()
+	})
 }
 
 // A job that fails comes back later and later, with its priority, until it has had

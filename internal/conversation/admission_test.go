@@ -298,7 +298,7 @@ var verbs = []struct {
 	{"peek-buried\n", "NOT_FOUND", false, rights.Peek},
 	{"stats\n", "OK ", false, rights.Stats},
 	{"stats-tube default\n", "OK ", false, rights.Stats},
-	{"stats-job 1\n", "OK ", false, rights.Stats},
+	{"stats-job 1\n", "OK ", true, rights.Reserve | rights.Stats},
 	{"list-tubes\n", "OK ", false, rights.Stats},
 	{"list-tube-used\n", "USING default", false, rights.None},
 	{"list-tubes-watched\n", "OK ", false, rights.None},

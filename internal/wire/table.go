@@ -69,7 +69,7 @@ var commands = [NumOps]struct {
 	Kick:             {"kick ", args(argCount, argIgnored), "cmd-kick", rights.Manage.On(rights.TubeInUse), once},
 	KickJob:          {"kick-job ", args(argID), "cmd-kick-job", rights.Manage.On(rights.TubeOfJob), once},
 	Touch:            {"touch ", args(argID), "cmd-touch", rights.Reserve.On(rights.TubeOfJob), again},
-	StatsJob:         {"stats-job ", args(argID), "cmd-stats-job", rights.Stats.On(rights.TubeOfJob), again},
+	StatsJob:         {"stats-job ", args(argID), "cmd-stats-job", (rights.Reserve | rights.Stats).OneOn(rights.TubeOfJob), again},
 	StatsTube:        {"stats-tube ", args(argTube), "cmd-stats-tube", rights.Stats.On(rights.NamedTube), again},
 	Stats:            {"stats", args(), "cmd-stats", rights.Stats.On(rights.SomeTube), again},
 	Use:              {"use ", args(argTube), "cmd-use", (rights.Put | rights.Peek | rights.Manage | rights.Stats).OneOn(rights.NamedTube), again},
