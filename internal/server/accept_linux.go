@@ -303,6 +303,10 @@ func (s *Server) acceptElsewhere(fd Socket, client net.Addr, t *ListenOptions) {
 		s.reject(client, err)
 		return
 	}
+	if nc.RemoteAddr() == nil { // the client has reset the connection, and nobody knows any more who it was
+		nc.Close()
+		return
+	}
 	s.accept(nc, t)
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
 // The tests here are those of limits_test.go and shutdown_test.go for sockets,
@@ -527,4 +528,32 @@ func TestDueDuringSync(t *testing.T) {
 			t.Error("nobody asks for the sync of the turn")
 		}
 	})
+}
+
+// A client that has reset its connection before a goroutine is to serve it has no address any more.
+func TestResetBeforeServed(t *testing.T) {
+	r := start(t, Options{Logger: slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	l := listenLoopback(t)
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := epoll.Take(accepted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.(*net.TCPConn).SetLinger(0)
+	client.Close()
+	r.eventually("it is reset", func() bool {
+		_, err := unix.Getpeername(int(fd))
+		return err != nil
+	})
+	r.acceptElsewhere(fd, client.LocalAddr(), &ListenOptions{})
+	if n := r.stats().TotalSessions; n != 0 {
+		t.Errorf("%d clients are served", n)
+	}
 }
