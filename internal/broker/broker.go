@@ -166,6 +166,8 @@ type Broker struct {
 		replace func(*engine.Engine) *engine.Engine // the next turn begins with the engine that this returns; nil: with its own
 	}
 
+	replacing sync.Mutex // held by Replace: there is one place for what it calls
+
 	// Owned by the turn.
 	eng        *engine.Engine
 	emptyQueue []*Caller // the next queue
@@ -332,6 +334,8 @@ func (nobody) Settled(error) {}
 // knew of sessions is gone: no request must refer to them any more, and who waits
 // in the old engine is not told. Next may return the old one without its sessions.
 func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
+	b.replacing.Lock()
+	defer b.replacing.Unlock()
 	b.callOwn(func() {})
 	b.mu.Lock()
 	b.mu.replace = next

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -313,4 +314,26 @@ func TestQueueWhileReplacing(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Of several that replace the engine at once each is heard.
+func TestReplaceAtOnce(t *testing.T) {
+	b := newBroker(t, nil)
+	const each, all = 500, 4
+	var called atomic.Int64
+	var wg sync.WaitGroup
+	for range all {
+		wg.Go(func() {
+			for range each {
+				b.Replace(func(old *engine.Engine) *engine.Engine {
+					called.Add(1)
+					return old
+				})
+			}
+		})
+	}
+	wg.Wait()
+	if n := called.Load(); n != each*all {
+		t.Errorf("%d of %d were heard", n, each*all)
+	}
 }
