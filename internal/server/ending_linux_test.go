@@ -62,7 +62,10 @@ func TestUnreadReplies(t *testing.T) {
 			for range clients {
 				go io.WriteString(dial().nc, strings.Repeat("peek 1\r\n", 2000))
 			}
-			r.eventually("they are disconnected", func() bool { return r.stats().Sessions <= 1 })
+			r.eventually("they are disconnected", func() bool {
+				st := r.stats()
+				return st.TotalSessions == 1+clients && st.Sessions <= 1
+			})
 			if n := vain.Load(); n > 20*clients {
 				t.Errorf("the server has tried %d times in vain to write to %d clients", n, clients)
 			}
