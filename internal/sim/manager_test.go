@@ -172,8 +172,9 @@ func (c *client) manage() (ok bool) {
 		_, ok = c.askOf(rights.Reserve, "touch", id)
 	case 13:
 		var data string
-		data, ok = c.askOf(rights.Stats, "stats-job", id)
-		if m := tubeOf.FindStringSubmatch(data); m != nil && c.on(m[1])&rights.Stats == 0 {
+		const need = rights.Reserve | rights.Stats
+		data, ok = c.askOf(need, "stats-job", id)
+		if m := tubeOf.FindStringSubmatch(data); m != nil && c.on(m[1])&need == 0 {
 			c.world.t.Errorf("%s: who may look at %s is told of a job of %s", c.world.name, c.tubes, m[1])
 		}
 	case 14:
