@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -319,6 +320,34 @@ func TestIdleConnectionClosed(t *testing.T) {
 	serve(t, l)
 	client.SetIdle(c)
 	get(c.Put(ctx, client.NewJob{}))
+}
+
+// The same with TLS, which says that it closes. What it sends to a connection that
+// has not read anything yet does not count as that.
+func TestIdleTLSConnectionClosed(t *testing.T) {
+	ca := newAuthority(t)
+	config := &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "queue.example")}}
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		t.Run(tls.VersionName(version), func(t *testing.T) {
+			ctx := t.Context()
+			l := listen(t)
+			srv := serve(t, tls.NewListener(l, config))
+			c := dial(t, srv.Addr, &client.Options{TLS: &tls.Config{RootCAs: ca.pool, MaxVersion: version}})
+			client.SetIdle(c)
+			get(c.Put(ctx, client.NewJob{}))
+			if st := get(c.Stats(ctx)); st.TotalConnections != 1 {
+				t.Errorf("%d connections, want the first only", st.TotalConnections)
+			}
+			srv.Close()
+			l, err := net.Listen("tcp", l.Addr().String())
+			if err != nil {
+				t.Skip("the port is taken:", err)
+			}
+			serve(t, tls.NewListener(l, config))
+			client.SetIdle(c)
+			get(c.Put(ctx, client.NewJob{}))
+		})
+	}
 }
 
 // With Never, what is lost stays lost.
