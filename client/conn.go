@@ -36,10 +36,11 @@ type Conn struct {
 	// turn holds a token; the goroutine that has put it in owns the next group.
 	turn chan struct{}
 
-	stream  *stream  // nil: there is no connection
-	cause   error    // why there is no connection; nil before the first
-	used    string   // by Use; the stream may use another for a while
-	watched []string // in the order of Watch
+	stream  *stream       // nil: there is no connection
+	cause   error         // why there is no connection; nil before the first
+	used    string        // by Use; the stream may use another for a while
+	watched []string      // in the order of Watch
+	lasted  time.Duration // how long the last connection did; 0: it could not be made
 
 	// What Close needs while another goroutine has the turn.
 	mu struct {
@@ -270,6 +271,7 @@ func connectionLost(err error) bool {
 }
 
 func (c *Conn) drop(cause error) {
+	c.lasted = c.stream.now()
 	c.stream.close()
 	c.stream, c.cause = nil, cause
 	c.mu.Lock()

@@ -93,6 +93,7 @@ var errDialTimeout = fmt.Errorf("connecting took too long: %w", os.ErrDeadlineEx
 
 // connect makes a new connection and restores the state that the last one had.
 func (c *Conn) connect(ctx context.Context) error {
+	c.lasted = 0
 	if c.opt.DialTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.opt.DialTimeout, errDialTimeout)

@@ -16,13 +16,16 @@ const (
 
 // A retrier says whether and when a command may be tried again.
 type retrier struct {
-	since time.Time // of the first failure
+	since time.Time // of the first failure since there was a good connection
 	pause time.Duration
 }
 
 // next waits for the next attempt, the first without a pause. It returns an
 // error if there is to be none.
 func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
+	if c.lasted > maxPause {
+		*t = retrier{} // a reserve may wait for days, and lose many connections
+	}
 	switch {
 	case !errors.Is(err, ErrDisconnected), // the server has spoken, or we are to stop
 		errors.Is(err, os.ErrDeadlineExceeded), // it has had its time

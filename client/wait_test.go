@@ -331,6 +331,46 @@ func TestCutDeleteAndReserve(t *testing.T) {
 	})
 }
 
+// losing returns options with which each connection is lost after an hour.
+func losing(srv *beanpoletest.Server) *client.Options {
+	return &client.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := srv.Dial(ctx, network, addr)
+		if err == nil {
+			time.AfterFunc(time.Hour, func() { nc.Close() })
+		}
+		return nc, err
+	}}
+}
+
+// A reserve that waits for long may lose any number of connections.
+func TestReserveReconnects(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *beanpoletest.Server, _ *client.Options) {
+		c := dial(t, srv.Addr, losing(srv))
+		get(c.Put(t.Context(), client.NewJob{Delay: 4*time.Hour + time.Minute}))
+		get(c.Reserve(t.Context()))
+	})
+}
+
+// A server that closes each connection at once is given up.
+func TestReserveRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		c := dial(t, "closing", &client.Options{Dial: func(context.Context, string, string) (net.Conn, error) {
+			attempts++
+			a, b := net.Pipe()
+			go func() {
+				b.Read(make([]byte, 1))
+				b.Close()
+			}()
+			return a, nil
+		}})
+		wantErr(t, second(c.Reserve(t.Context())), client.ErrDisconnected)
+		if attempts > 40 {
+			t.Errorf("%d attempts", attempts)
+		}
+	})
+}
+
 // A reserve that has to change its connection does not wait longer for it.
 func TestReserveTimeoutReconnect(t *testing.T) {
 	for name, reserve := range map[string]func(ctx context.Context, c *client.Conn) error{
