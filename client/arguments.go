@@ -20,11 +20,11 @@ func seconds(what string, d time.Duration) (uint32, error) {
 	return uint32(s), nil
 }
 
-// timeout is seconds for reserve-with-timeout, which takes less; a longer one is
-// cut to 68 years.
-func timeout(d time.Duration) (uint32, error) {
-	return seconds("timeout", min(d, wire.MaxTimeout*time.Second))
-}
+// longestWait is what reserve-with-timeout takes, 68 years. A longer time is cut to it.
+const longestWait = wire.MaxTimeout * time.Second
+
+// timeout is seconds for reserve-with-timeout.
+func timeout(d time.Duration) (uint32, error) { return seconds("timeout", min(d, longestWait)) }
 
 // count returns a limit as the protocol has it.
 func count(limit int) (uint32, error) {

@@ -256,6 +256,7 @@ const MaxReserved = 10_000
 // [Conn.ReserveTimeout] does; it does not wait for further jobs. It returns at least one
 // job or an error.
 func (c *Conn) ReserveMany(ctx context.Context, limit int, d time.Duration) ([]*Job, error) {
+	d = min(d, longestWait)
 	q := request{want: wire.Reserved, wait: d}
 	q.Op = wire.ReserveTimeout
 	seconds, err := timeout(d)

@@ -34,7 +34,7 @@ func (c *Conn) Reserve(ctx context.Context) (*Job, error) {
 	late, stop := cancelledBy(late, ctx)
 	defer stop()
 	for {
-		whole := (time.Until(deadline) + lateAnswer/2).Truncate(time.Second)
+		whole := (min(time.Until(deadline), longestWait) + lateAnswer/2).Truncate(time.Second)
 		job, err := c.ReserveTimeout(late, max(whole, 0))
 		if !errors.Is(err, ErrTimedOut) {
 			return job, inTime(ctx, c.addr.text, err)
@@ -73,7 +73,7 @@ func cancelledBy(ctx, other context.Context) (context.Context, func()) {
 // rounded up to whole seconds, and then answers [ErrTimedOut]. With 0 it does not
 // wait.
 func (c *Conn) ReserveTimeout(ctx context.Context, d time.Duration) (*Job, error) {
-	q := request{want: wire.Reserved, wait: d}
+	q := request{want: wire.Reserved, wait: min(d, longestWait)}
 	q.Op = wire.ReserveTimeout
 	var err error
 	if q.Timeout, err = timeout(d); err != nil {

@@ -56,7 +56,7 @@ func (t *retrier) next(ctx context.Context, c *Conn, err error) error {
 // A wait is how long a reserve may wait in all, whatever happens to its
 // connection.
 type wait struct {
-	end time.Time // zero: it does not wait, or waits for ever
+	end time.Time // zero: it does not wait, or has no limit
 }
 
 func waitOf(d time.Duration) wait {

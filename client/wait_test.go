@@ -351,6 +351,34 @@ func TestReserveReconnects(t *testing.T) {
 	})
 }
 
+// The longest times are long, also after a connection was lost.
+func TestReserveLongest(t *testing.T) {
+	const longest time.Duration = 1<<63 - 1
+	for name, reserve := range map[string]func(ctx context.Context, c *client.Conn) error{
+		"longest": func(ctx context.Context, c *client.Conn) error { return second(c.ReserveTimeout(ctx, longest)) },
+		"nearly": func(ctx context.Context, c *client.Conn) error {
+			return second(c.ReserveTimeout(ctx, longest-time.Second))
+		},
+		"many": func(ctx context.Context, c *client.Conn) error { return second(c.ReserveMany(ctx, 3, longest)) },
+		"deadline": func(ctx context.Context, c *client.Conn) error {
+			ctx, cancel := context.WithDeadline(ctx, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+			defer cancel()
+			return second(c.Reserve(ctx))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+				other := dial(t, srv.Addr, opt)
+				get(other.Put(t.Context(), client.NewJob{Delay: 90 * time.Minute}))
+				must(t, reserve(t.Context(), dial(t, srv.Addr, losing(srv))))
+				if st := get(other.Stats(t.Context())); st.CmdReserveWithTimeout > 10 {
+					t.Errorf("asked %d times", st.CmdReserveWithTimeout)
+				}
+			})
+		})
+	}
+}
+
 // A server that closes each connection at once is given up.
 func TestReserveRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
