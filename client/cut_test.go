@@ -322,6 +322,26 @@ func TestIdleConnectionClosed(t *testing.T) {
 	get(c.Put(ctx, client.NewJob{}))
 }
 
+// So it is before a delete that is sent with a reserve.
+func TestIdleConnectionClosedDelete(t *testing.T) {
+	ctx := t.Context()
+	l := listen(t)
+	srv := serve(t, l)
+	c := dial(t, srv.Addr, nil)
+	srv.Close()
+	l, err := net.Listen("tcp", l.Addr().String())
+	if err != nil {
+		t.Skip("the port is taken:", err)
+	}
+	serve(t, l)
+	get(dial(t, srv.Addr, nil).Put(ctx, client.NewJob{}))
+	client.SetIdle(c)
+	var deleted error
+	get(c.DeleteAndReserve(ctx, 99, func(err error) { deleted = err }))
+	c.Close() // so that the server need not wait for it
+	wantErr(t, deleted, client.ErrNotFound)
+}
+
 // The same with TLS, which says that it closes. What it sends to a connection that
 // has not read anything yet does not count as that.
 func TestIdleTLSConnectionClosed(t *testing.T) {

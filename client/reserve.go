@@ -119,7 +119,7 @@ func (c *Conn) DeleteAndReserve(ctx context.Context, id uint64, deleted func(err
 		return nil, err
 	}
 	defer c.release()
-	if c.stream == nil || ctx.Err() != nil {
+	if c.stream == nil || c.stream.stale() || ctx.Err() != nil {
 		_, err := c.do(context.WithoutCancel(ctx), &del)
 		deleted(err)
 		if ctx.Err() != nil {
