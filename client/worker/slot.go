@@ -85,6 +85,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 		return nil, errFinished
 	}
 	deleted := func(err error) {
+		job.deleted.Store(true) // before the hook, which must not wait for the next job
 		o := Outcome{Action: Deleted, Took: took}
 		if err != nil {
 			o.Action, o.Err = Lost, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
@@ -26,18 +27,30 @@ type Job struct {
 	Body   []byte
 	Server string // the address, as in Options.Servers
 
-	job *client.Job
+	job     *client.Job
+	deleted atomic.Bool // its delete is over; its connection may wait for the next job
 }
 
 // Touch starts the job's time to run again. The worker does so without being asked; a handler
 // needs it only to know whether the job is still its own: [client.ErrNotFound]
 // says that it is not.
-func (j *Job) Touch(ctx context.Context) error { return j.job.Touch(context.WithoutCancel(ctx)) }
+func (j *Job) Touch(ctx context.Context) error {
+	if j.deleted.Load() {
+		return errDeleted
+	}
+	return j.job.Touch(context.WithoutCancel(ctx))
+}
 
-// Stats returns the statistics of the job: its tube, its tries, and so on.
+// Stats returns the statistics of the job: its tube, its tries, and so on. Of a job that
+// the worker has deleted there are none: [client.ErrNotFound].
 func (j *Job) Stats(ctx context.Context) (*client.JobStats, error) {
+	if j.deleted.Load() {
+		return nil, errDeleted
+	}
 	return j.job.Stats(context.WithoutCancel(ctx))
 }
+
+var errDeleted = fmt.Errorf("worker: the job is not reserved any more: %w", client.ErrNotFound)
 
 // Why the context of a handler ends.
 var (

@@ -202,6 +202,34 @@ func TestTouch(t *testing.T) {
 	}
 }
 
+// A hook can ask for its job when that is deleted, while the connection takes the next.
+func TestFinishAsks(t *testing.T) {
+	bubble(t, func(b *bench) {
+		asked := make(chan error, 4)
+		stop := b.run(func(context.Context, *worker.Job) error { return nil }, worker.Options{Hooks: worker.Hooks{
+			Finish: func(ctx context.Context, job *worker.Job, _ worker.Outcome) {
+				_, err := job.Stats(ctx)
+				asked <- err
+				asked <- job.Touch(ctx)
+			},
+		}})
+		b.put(client.NewJob{})
+		b.put(client.NewJob{})
+		b.gone()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if len(asked) != 4 {
+			t.Errorf("%d answers", len(asked))
+		}
+		for range len(asked) {
+			if err := <-asked; !errors.Is(err, client.ErrNotFound) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // A dumbConn is a connection to a server that tells nothing of single jobs.
 type dumbConn struct{ net.Conn }
 
