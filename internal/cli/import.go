@@ -132,7 +132,7 @@ func (im *importer) run(ctx context.Context) error {
 		more, err := im.batch(context.WithoutCancel(ctx))
 		if err != nil {
 			b.end()
-			return im.explain(err)
+			return errors.Join(im.explain(err), im.state.save(im.opt.progress)) // the batch before is done
 		}
 		b.show(uint64(im.state.Offset), uint64(im.size), im.put)
 		if !more {

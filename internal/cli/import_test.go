@@ -20,6 +20,7 @@ type doubt struct {
 	addr  string
 	file  string
 	state importState
+	input string
 }
 
 const doubtful = `{"tube":"t","body":"same"}
@@ -42,6 +43,7 @@ func newDoubt(t *testing.T) *doubt {
 		t.Fatal(err)
 	}
 	d := &doubt{T: t, conn: c, addr: srv.Addr, file: filepath.Join(t.TempDir(), "progress")}
+	d.input = doubtful
 	d.state = importState{Addr: srv.Addr, Probe: newProbeTube(), Batch: strings.Count(doubtful, "\n"), Server: st.ID}
 	return d
 }
@@ -75,7 +77,12 @@ func (d *doubt) run(what string) error {
 	if err := d.state.save(d.file); err != nil {
 		d.Fatal(err)
 	}
-	s := &session{in: strings.NewReader(doubtful), out: bufio.NewWriter(new(bytes.Buffer)), err: io.Discard}
+	return d.resume(what)
+}
+
+// resume is run with what the run before has noted.
+func (d *doubt) resume(what string) error {
+	s := &session{in: strings.NewReader(d.input), out: bufio.NewWriter(new(bytes.Buffer)), err: io.Discard}
 	s.server.addr = d.addr
 	im := &importer{session: s, conn: d.conn, in: s.in, opt: importOptions{progress: d.file, doubtful: what}}
 	return im.run(d.Context())
@@ -161,6 +168,32 @@ func TestImportTaken(t *testing.T) {
 		}
 		d.want(want...)
 	}
+}
+
+// A batch that was put is not in doubt when the next one fails.
+func TestImportNextFails(t *testing.T) {
+	d := newDoubt(t)
+	d.state.Batch, d.state.Server = 0, ""
+	d.input += "nonsense\n"
+	if err := d.run(""); err == nil || !strings.Contains(err.Error(), "line 7") {
+		t.Error(err)
+	}
+	err := d.conn.Use(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := d.conn.PeekReady(t.Context())
+	if err == nil {
+		err = d.conn.Delete(t.Context(), done.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.input = doubtful
+	if err := d.resume(""); err != nil {
+		t.Error(err)
+	}
+	d.want(all[1:]...)
 }
 
 // An id that was used up by no put is no job that was taken: the server counts puts.
