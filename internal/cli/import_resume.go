@@ -71,7 +71,7 @@ func (st *importState) save(file string) error {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(file+".new", file)
+	return replaceFile(file)
 }
 
 // settle finds out what has become of the batch that was under way, if any, and

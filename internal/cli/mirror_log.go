@@ -154,7 +154,7 @@ func openMirror(file string, head mirrorHead, st *mirrorState) (*mirrorLog, erro
 		err = errors.Join(err, l.note(mirrorRecord{Copies: copies}))
 	}
 	if err = errors.Join(err, l.sync()); err == nil {
-		err = os.Rename(file+".new", file)
+		err = replaceFile(file)
 	}
 	if err != nil {
 		f.Close()
