@@ -21,8 +21,10 @@ job is in one of the tubes at any moment. Other servers have no command for that
 each job is reserved, which keeps workers from it, put into the other tube, and then
 deleted: it gets a new id, its counters start at zero, and the counters of puts, reserves
 and deletes go up. If the command is killed between the put and the delete, up to 500
-jobs are in both tubes; none is lost. A job takes four commands: ready ones hundreds in
-a round trip, the others one by one.`
+jobs are in both tubes; none is lost. A job whose time to run ends meanwhile, and which a
+worker takes, stays with that worker; if its copy was taken by then, there are two of it,
+and the command says so. A job takes four commands: ready ones hundreds in a round trip,
+the others one by one.`
 
 // slowMove is what the command says where that is so.
 const slowMove = "the server has no move-jobs: each job is reserved, put again and deleted, so it gets a new id, and counters go up"
@@ -49,7 +51,7 @@ func newMove() *cobra.Command {
 			return err
 		}
 		defer c.Close()
-		m := &mover{conn: c, from: args[0], to: args[1], left: count}
+		m := &mover{session: s, conn: c, from: args[0], to: args[1], left: count}
 		b := s.newBar("jobs")
 		defer b.end()
 		m.slow = sync.OnceFunc(func() { s.note(slowMove) })
@@ -76,6 +78,7 @@ func newMove() *cobra.Command {
 
 // A mover moves jobs from one tube to another.
 type mover struct {
+	*session
 	conn     *client.Conn
 	from, to string
 	left     int // that may be moved; 0: no limit
@@ -207,12 +210,34 @@ func (m *mover) place(ctx context.Context, taken []found) error {
 		jobs[i], ids[i] = taken[i].exported(), taken[i].ID
 		jobs[i].Tube = m.to
 	}
-	if _, err := putJobs(ctx, m.conn, jobs); err != nil {
+	copies, err := putJobs(ctx, m.conn, jobs)
+	if err != nil {
 		return err
 	}
-	if err := butNotFound(m.conn.DeleteMany(ctx, ids)); err != nil {
+	err = m.conn.DeleteMany(ctx, ids)
+	if butNotFound(err) != nil {
 		return err
 	}
 	m.moved += len(taken)
+	if batch, ok := errors.AsType[*client.BatchError](err); ok {
+		return m.takeBack(ctx, copies, batch.Errs)
+	}
 	return nil
+}
+
+// takeBack deletes the copies of jobs that could not be deleted: their time to run was over,
+// and a worker has them, or has done them.
+func (m *mover) takeBack(ctx context.Context, copies []uint64, errs []error) error {
+	var late []uint64
+	for i, err := range errs {
+		if err != nil {
+			late = append(late, copies[i])
+		}
+	}
+	m.moved -= len(late)
+	err := m.conn.DeleteMany(ctx, late)
+	if batch, ok := errors.AsType[*client.BatchError](err); ok && butNotFound(err) == nil {
+		m.note("%s in both tubes: the time to run was over before the delete, and workers have taken both", countJobs(uint64(len(batch.Unwrap())), ""))
+	}
+	return butNotFound(err)
 }
