@@ -194,8 +194,8 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 }
 
 // prepare preallocates segments in the background. After an error it tries again a
-// second later; if the room is needed before, the command gets the error. It asks for
-// another call only while something is wrong.
+// second later; if the room is needed before, the command gets the error. As long as there
+// is something to do it asks for another call: nobody else says when the background has ended.
 func (j *Journal) prepare(now int64) (next int64) {
 	if !j.files.NeedsPrepare() {
 		j.health.prepared(j.log)
@@ -209,7 +209,10 @@ func (j *Journal) prepare(now int64) (next int64) {
 	case !busy && j.preparedAt == 0: // it worked, though there is something to do again
 		j.health.prepared(j.log)
 	}
-	retry := now + cleanPause // to see the result
+	retry := now + healPause // to see the result, sooner if that may be good news
+	if j.health.notMade != nil {
+		retry = now + cleanPause
+	}
 	switch {
 	case busy:
 	case j.preparedAt != 0 && now < j.preparedAt+healPause:
@@ -217,9 +220,6 @@ func (j *Journal) prepare(now int64) (next int64) {
 	default:
 		j.preparedAt = 0
 		j.preparing.start(j.files.Prepare)
-	}
-	if j.health.notMade == nil {
-		return engine.Never
 	}
 	return retry
 }
@@ -246,6 +246,9 @@ func (j *Journal) syncLater(now int64) (next int64) {
 		busy = true
 	}
 	if j.opt.Sync < 0 {
+		if busy {
+			return now + healPause // to see the result
+		}
 		return engine.Never
 	}
 	due := j.syncedAt + int64(j.opt.Sync)

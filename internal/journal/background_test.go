@@ -1,0 +1,82 @@
+package journal
+
+import (
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// wake does the turns that the journal asks for, and no others, for ten seconds. The first
+// is at next.
+func (b *bench) wake(next int64) {
+	b.tb.Helper()
+	for until := b.now + 10*healPause; next < until; {
+		b.now = max(b.now, next)
+		next = b.turn(func() {})
+	}
+}
+
+// Files that the background could not make are told of, and made when they can be, though
+// nobody else asks for a turn.
+func TestPreparingFailsAtRest(t *testing.T) {
+	b := newSickBench(t)
+	b.rest()
+	b.fsys.Set(faultfs.Fault{Op: faultfs.Create, Sticky: true})
+	next := int64(engine.Never)
+	for !b.log.files.NeedsPrepare() {
+		next = b.turn(func() { b.put(engine.Spec{}, segment/2) })
+	}
+	b.wake(next)
+	b.wantHealth("cannot be made or removed")
+	b.fsys.Set()
+	b.wake(b.log.preparedAt + healPause)
+	b.wantHealth("")
+	if b.log.files.NeedsPrepare() {
+		t.Error("the files were not made")
+	}
+}
+
+// What comes up while the background is busy is done when it has ended, though nobody else
+// asks for a turn.
+func TestPreparingIsBusyAtRest(t *testing.T) {
+	b := newSickBench(t)
+	held := make(chan bool)
+	b.log.preparing.start(func() error { <-held; return nil })
+	b.log.Housekeep(b.now) // it looks at the files
+	b.log.looker.wait()
+	next := b.log.Housekeep(b.now)
+	close(held)
+	b.log.preparing.wait()
+	b.wake(next)
+	if b.log.files.NeedsPrepare() {
+		t.Error("the files were not made")
+	}
+}
+
+// A sync that fails in the background is healed also where none is promised, though nobody
+// else asks for a turn.
+func TestUnpromisedSyncFailsAtRest(t *testing.T) {
+	fsys := faultfs.New(memfs.New())
+	b := &bench{tb: t, log: New(Options{SegmentSize: segment, Sync: -1})}
+	b.eng = engine.New(engine.Options{Logged: true, Admit: b.log.Admit})
+	if _, err := b.log.Open(fsys, "/", b.eng); err != nil {
+		t.Fatal(err)
+	}
+	defer b.log.Close()
+	b.s = b.eng.Open(nil)
+	b.turn(func() { b.put(engine.Spec{}, 100) })
+	b.rest()
+	fsys.Set(faultfs.Fault{Op: faultfs.Sync, Name: wal.FileName(b.log.Stats().Current), Sticky: true})
+	next := int64(engine.Never)
+	for b.log.files.Err() == nil {
+		next = b.turn(func() { b.put(engine.Spec{}, 100) })
+	}
+	fsys.Set()
+	b.wake(next)
+	if err := b.log.files.Err(); err != nil {
+		t.Errorf("it has not healed: %v", err)
+	}
+}
