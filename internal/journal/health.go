@@ -139,6 +139,14 @@ func (h *health) notRewritten(log *slog.Logger, err error) {
 	h.stalled = err
 }
 
+// rewrites notes that the journal is being rewritten, and nothing stops that.
+func (h *health) rewrites(log *slog.Logger) {
+	if h.stalled != nil {
+		h.stalled = nil
+		log.Info("the journal is being rewritten again")
+	}
+}
+
 func (h *health) rewritten(log *slog.Logger) {
 	h.missing, h.stalled = nil, nil
 	log.Info("the whole journal was rewritten")

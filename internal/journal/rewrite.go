@@ -127,10 +127,13 @@ func (j *Journal) rewriteTurn(now int64) (next int64) {
 	if now < w.retry {
 		return w.retry
 	}
-	if err := j.rewriteSome(rewriteStep); err != nil {
-		if !errors.Is(err, errInFlight) {
-			j.health.notRewritten(j.log, err)
-		}
+	err := j.rewriteSome(rewriteStep)
+	if err == nil || errors.Is(err, errInFlight) {
+		j.health.rewrites(j.log)
+	} else {
+		j.health.notRewritten(j.log, err)
+	}
+	if err != nil {
 		w.retry = now + healPause
 		return w.retry
 	}

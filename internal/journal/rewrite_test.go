@@ -339,7 +339,8 @@ func TestLookFails(t *testing.T) {
 }
 
 // Many jobs are rewritten in slices, while others are put and deleted. The health tells of
-// the lost file until that is done. While the disk is full that is tried once a second.
+// the lost file until that is done. While the disk is full that is tried once a second, and
+// the health tells of that until it goes on.
 func TestRewriteInSlices(t *testing.T) {
 	const jobs, size = 20000, 100
 	b := newSickBench(t)
@@ -380,6 +381,10 @@ func TestRewriteInSlices(t *testing.T) {
 			b.eng.Delete(b.s, ids[0])
 			ids = append(ids[1:], b.put(engine.Spec{}, size))
 		})
+		if turns == 0 {
+			b.wantHealth("is being rewritten")
+			b.wantSaid("the journal is being rewritten again", 1)
+		}
 		if bytes := int64(b.log.Stats().Written-written) * wal.Cost(size); bytes > rewriteStep+4<<10 {
 			t.Fatalf("turn %d has written %d bytes", turns, bytes)
 		}
