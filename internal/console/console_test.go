@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -97,6 +98,10 @@ func TestPages(t *testing.T) {
 
 // Each action does what its page says, through the API; and says what came of it.
 func TestActions(t *testing.T) {
+	synctest.Test(t, testActions) // a page waits for a task for a time, and a job is released with a delay
+}
+
+func testActions(t *testing.T) {
 	r := start(t, nil, Options{})
 	for range 4 {
 		r.put("mail", "x")

@@ -117,7 +117,7 @@ func TestServerActions(t *testing.T) {
 		{"old", "do=delete-job&job=1", "Job 1 deleted."},
 		{"old", "do=pause-tube&tube=mail&seconds=9", "Tube mail paused."},
 		{"old", "do=clear-tube&tube=mail&state=ready", "2 jobs deleted."},
-		{"old", "do=put-job&tube=fresh&body=hello&delay=7", "Job 4 was put into fresh."},
+		{"old", "do=put-job&tube=fresh&body=hello&delay=700", "Job 4 was put into fresh."},
 		{"old", "do=kick-tube&tube=fresh&state=delayed", "1 job kicked."},
 		{"old", "do=copy-job&job=4&to=other", "Job 5 is a copy of job 4, in other."},
 	} {
