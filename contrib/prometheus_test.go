@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/freeport"
 )
 
 var withPrometheus = flag.Bool("contrib.prometheus", false, "run a Prometheus beside a server under load, and ask it for all that the dashboard shows")
@@ -83,12 +83,12 @@ func scrape(ctx context.Context, t *testing.T, pages string) (api string) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // Prometheus does not say which port it was given
+	port, err := freeport.Reserve() // Prometheus does not say which port it was given
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
-	api = l.Addr().String()
+	t.Cleanup(port.Release)
+	api = "127.0.0.1:" + port.String()
 	log := start(ctx, t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+api)
 	go io.Copy(io.Discard, log)
 	return api
