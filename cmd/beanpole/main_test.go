@@ -153,7 +153,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 const noRaceSleep = "atexit_sleep_ms=0"
 
 // patience is how long something may take that must happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // adminAddress is how a server says where its admin pages are.
 var adminAddress = regexp.MustCompile(`serving the admin pages" address=(\S+)`)
