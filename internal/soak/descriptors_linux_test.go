@@ -65,7 +65,7 @@ func TestDescriptors(t *testing.T) {
 func TestMemoryComesBack(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t, *soakSeed)
-	srv, err := start(s.program, []string{"-l", "127.0.0.1:0"}, nil)
+	srv, err := start(s.program, []string{"-l", "127.0.0.1:0", "--stall-timeout", "1h"}, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, srv.log)
 	}
