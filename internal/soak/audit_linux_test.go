@@ -70,6 +70,7 @@ func (c *client) auditJobs(ids []uint64) (found int, err error) {
 		text = wire.AppendPeek(text, id)
 		text = wire.AppendCommand(text, &wire.Command{Op: wire.StatsJob, ID: id})
 	}
+	sent := time.Now()
 	go c.write(text)
 	for _, id := range ids {
 		var peek, stats wire.Reply
@@ -83,14 +84,14 @@ func (c *client) auditJobs(ids []uint64) (found int, err error) {
 		if peek.Kind == wire.Found {
 			found++
 		}
-		if err := c.auditJob(id, &peek, &stats); err != nil {
+		if err := c.auditJob(id, &peek, &stats, sent); err != nil {
 			return 0, wrong("audit: job %d: %w", id, err)
 		}
 	}
 	return found, nil
 }
 
-func (c *client) auditJob(id uint64, peek, stats *wire.Reply) error {
+func (c *client) auditJob(id uint64, peek, stats *wire.Reply, sent time.Time) error {
 	if peek.Kind == wire.NotFound && stats.Kind == wire.NotFound {
 		j := c.jobs[id]
 		if j == nil {
@@ -111,11 +112,11 @@ func (c *client) auditJob(id uint64, peek, stats *wire.Reply) error {
 		return err
 	}
 	c.durable = max(c.durable, id)
-	return j.found(got)
+	return j.found(got, sent)
 }
 
-// found compares a job with its statistics, and takes them over.
-func (j *job) found(got map[string]string) error {
+// found compares a job with its statistics, which are those of a moment since they were asked for, and takes them over.
+func (j *job) found(got map[string]string, sent time.Time) error {
 	now := time.Now()
 	state := map[string]states{"ready": ready, "delayed": delayed, "buried": buried}[got["state"]]
 	may := j.could
@@ -123,7 +124,7 @@ func (j *job) found(got map[string]string) error {
 		if now.After(j.dueFrom.Add(-slack)) {
 			may |= ready
 		}
-		if now.After(j.settled.Add(j.maxDelay + slack)) {
+		if sent.After(j.settled.Add(j.maxDelay + slack)) {
 			may &^= delayed
 		}
 	}
