@@ -158,7 +158,7 @@ func (s *screen) text() string {
 // wait waits until the screen has a text.
 func (s *screen) wait(part string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(s.text(), part); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(s.text(), part); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("the screen never has %q:\n%s", part, s.text())
 		}
@@ -183,7 +183,7 @@ func (s *screen) golden(name string) {
 		s.t.Fatal(err)
 	}
 	// The last line may be on its way still: wait for it.
-	for deadline := time.Now().Add(10 * time.Second); s.text() != string(want) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); s.text() != string(want) && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if diff := cmp.Diff(string(want), s.text()); diff != "" {
