@@ -310,12 +310,18 @@ func (m *Member) begin(ctx context.Context, got catchup.Received, g Group) error
 	if err := m.opt.FS.SyncDir(filepath.Dir(m.partialFile())); err != nil {
 		return err
 	}
-	m.broker.Look(func(*engine.Engine, int64) {
-		m.turn.walking, m.turn.applied, m.turn.wholeAt = false, from, got.Until.Index
-	})
 	var err error
-	m.inLoop(func() { err = m.goOn(b) })
-	return err
+	if !m.inLoop(func() { err = m.goOn(b) }) {
+		return ErrStopped
+	}
+	if err != nil {
+		return err
+	}
+	m.broker.Look(func(*engine.Engine, int64) { // with the queue of the next core: the log has nothing more of what is in the other one
+		m.turn.walking, m.turn.applied, m.turn.wholeAt = false, from, got.Until.Index
+		m.setStuck(false)
+	})
+	return nil
 }
 
 // syncJournal makes durable what the journal was given.
@@ -330,7 +336,6 @@ func (m *Member) goOn(b *beginning) error {
 	r := &m.raft
 	torn := r.core.Torn()
 	m.mu.Lock()
-	m.stuck = false
 	err := m.newCore(b.at, torn)
 	m.mu.Unlock()
 	if err != nil {

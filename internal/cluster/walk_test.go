@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -356,21 +357,55 @@ func TestVoteWhileReceiving(t *testing.T) {
 // A member whose journal was full just before it received the queue does not wait busily until it would try again.
 func TestWalkAfterFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := emptyWorld(t, 1)
-		w.small()
-		w.grow(3)
-		lags := w.machines[w.machineOf(w.leader()).id%3]
-		lags.trouble.fill(isOfJournal)
-		stop := w.load(3)
-		refusals := func() int { return w.logged("the journal cannot take what the cluster has agreed on") }
-		w.until("its journal takes nothing", func() bool { return refusals() > 0 })
-		lags.trouble.fill(func(string) bool { return true })
-		w.leaveBehind(lags)()
-		before := refusals()
-		w.until("it has just tried again", func() bool { return refusals() > before })
+		w, lags, stop := leftBehindFull(t)
 		lags.trouble.fill(nil)
 		w.heal()
 		w.until("it has received the queue", func() bool { return w.logged("the whole queue was received") > 0 })
+		stop()
+		w.audit()
+		w.close()
+	})
+}
+
+// leftBehindFull returns a world with a machine that is cut off, and lacks what the others do not have any more. Its journal
+// is full, so it has not applied what it has, and has just tried to. Clients use the others until stop is called.
+func leftBehindFull(t *testing.T) (w *world, lags *machine, stop func()) {
+	w = emptyWorld(t, 1)
+	w.small()
+	w.grow(3)
+	lags = w.machines[w.machineOf(w.leader()).id%3]
+	lags.trouble.fill(isOfJournal)
+	stop = w.load(3)
+	refusals := func() int { return w.logged("the journal cannot take what the cluster has agreed on") }
+	w.until("its journal takes nothing", func() bool { return refusals() > 0 })
+	lags.trouble.fill(func(string) bool { return true })
+	w.leaveBehind(lags)()
+	before := refusals()
+	w.until("it has just tried again", func() bool { return refusals() > before })
+	return w, lags, stop
+}
+
+// What a core had given out to be applied before its member received the queue is not gone through after that: it would give out
+// more, which the log does not have any more, and the roles that the members had before.
+func TestQueueBeforeWalk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, lags, stop := leftBehindFull(t)
+		var before *core.Core
+		var applied raftlog.Position
+		lags.member.inLoop(func() {
+			before = lags.member.raft.core
+			if applied = before.Applied(); before.Status().GetCommit() == applied.Index {
+				t.Error("nothing is to be applied: this shows nothing")
+			}
+		})
+		lags.trouble.fill(nil)
+		w.heal()
+		w.until("it has received the queue", func() bool { return w.logged("the whole queue was received") > 0 })
+		lags.member.inLoop(func() {
+			if now := before.Applied(); now != applied || before == lags.member.raft.core {
+				t.Errorf("it was told that %v is applied, and before the walk it was %v", now, applied)
+			}
+		})
 		stop()
 		w.audit()
 		w.close()
