@@ -65,6 +65,24 @@ func TestTickAsVoter(t *testing.T) {
 	}
 }
 
+// A member whose log has lost its end does not stand for election either when the leader tells it to: what it has lost may be a vote of
+// a later term.
+func TestTornDeclines(t *testing.T) {
+	for _, torn := range []bool{false, true} {
+		_, leader, others := leads(t, 1, 3, "")
+		m := others[0]
+		m.core.gate.torn = torn
+		clear(m.core.gate.heard)
+		_, term := leader.core.Leader()
+		if err := m.core.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &leader.id, To: &m.id, Term: &term}); err != nil {
+			t.Error(err)
+		}
+		if stands := m.core.state == raft.StateCandidate; stands == torn {
+			t.Errorf("torn %v: it is %v", torn, m.core.state)
+		}
+	}
+}
+
 // found returns what a run with a mistake shows; a panic of Raft is a find, too.
 func found(run func() string) (wrong string) {
 	defer func() {

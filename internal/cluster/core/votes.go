@@ -71,10 +71,12 @@ func (c *Core) isAlone() bool {
 }
 
 // mayVote reports whether a message may go to Raft: whether it is no request for a vote that this member
-// may not answer.
+// may not answer, and does not tell it to stand for election when it may not.
 func (c *Core) mayVote(m *raftpb.Message) bool {
 	switch m.GetType() {
 	case raftpb.MsgVote, raftpb.MsgPreVote:
+	case raftpb.MsgTimeoutNow:
+		return c.mayCampaign()
 	default:
 		return true
 	}
