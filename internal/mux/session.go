@@ -64,7 +64,9 @@ type Session struct {
 func New(conn net.Conn, accept func(*Stream)) *Session {
 	s := &Session{conn: conn, accept: accept, streams: make(map[uint32]*Stream), over: make(chan struct{})}
 	s.wake.L = &s.mu
-	s.pinger = time.AfterFunc(pingEvery, s.ping)
+	s.mu.Lock()
+	s.pinger = time.AfterFunc(pingEvery, s.ping) // which waits until it is there
+	s.mu.Unlock()
 	s.done.Go(func() { s.end(s.read()) })
 	s.done.Go(func() { s.end(s.write()) })
 	return s
