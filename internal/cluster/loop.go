@@ -231,6 +231,9 @@ func (m *Member) publish() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if c.AwaitsRebuilt() && m.target.office == 0 { // the engine is in no office: there is none to end
+		m.mail.post(c.Rebuilt)
+	}
 	if m.closed || m.err != nil || now == m.shared {
 		return
 	}

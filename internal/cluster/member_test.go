@@ -312,6 +312,32 @@ func TestEntryAfterOffice(t *testing.T) {
 	}
 }
 
+// A leader that gives up an office before its engine has heard of it serves in the next one.
+func TestResignBeforeEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		resigned := false
+		w.opt.meddle = func(m *Member, apply []core.Apply) []core.Apply {
+			m.mail.post(func() {
+				time.Sleep(time.Millisecond) // a turn applies it meanwhile, and what the core hears of that is in the mailbox
+				m.mail.post(func() {
+					if c := m.raft.core; c.Office() != 0 && !resigned {
+						c.Resign()
+						resigned = true
+					}
+				})
+			})
+			return apply
+		}
+		w.grow(1)
+		if !resigned {
+			t.Error("it has not resigned: this shows nothing")
+		}
+		w.audit()
+		w.close()
+	})
+}
+
 // A member whose clock was a day ahead, until it heard the leader's, does not wait a day before it tries again what its journal
 // could not take.
 func TestRetryAfterClockIsSetBack(t *testing.T) {

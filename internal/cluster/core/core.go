@@ -269,6 +269,9 @@ func (c *Core) Rebuilt() {
 	c.look()
 }
 
+// AwaitsRebuilt reports whether an office was given up, in this term, and Rebuilt was not called since.
+func (c *Core) AwaitsRebuilt() bool { return c.resigned && !c.rebuilt }
+
 // comeBack proposes the entry after which a member that has resigned may be in office again. Raft
 // refuses it as long as a transfer is under way.
 func (c *Core) comeBack() {
