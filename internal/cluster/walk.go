@@ -70,7 +70,7 @@ func (m *Member) startWalk(cut uint64) {
 			m.sleep(ctx, recoverPause)
 		}
 		m.mail.post(func() {
-			r.walking, r.failed = false, 0
+			r.walking, r.moving, r.failed = false, false, 0
 			if err != nil {
 				r.failed = donor
 			}

@@ -354,6 +354,27 @@ func TestVoteWhileReceiving(t *testing.T) {
 	})
 }
 
+// A member that could not end a walk votes as before: when the leader is lost then, another one leads.
+func TestVoteAfterFailedWalk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		w.small()
+		w.grow(3)
+		l := w.machineOf(w.leader())
+		lags, third := w.machines[l.id%3], w.machines[(l.id+1)%3]
+		w.leaveBehind(lags)()
+		lags.trouble.stick(func(name string) bool { return name == partialFile(dir) })
+		w.heal()
+		w.until("it has failed to receive the queue", func() bool { return w.logged("the queue could not be received from another member") > 0 })
+		l.kill(true)
+		w.until("another one leads", func() bool { return third.member.Lead().Leader == third.id })
+		lags.trouble.stick(nil)
+		l.boot()
+		w.audit()
+		w.close()
+	})
+}
+
 // A member whose journal was full just before it received the queue does not wait busily until it would try again.
 func TestWalkAfterFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
