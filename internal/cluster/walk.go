@@ -41,7 +41,7 @@ func (m *Member) findDonor(s *raft.Status) {
 		case id == m.opt.Self.ID:
 		case p.Next <= cut && p.Match < cut:
 			r.needy = append(r.needy, id)
-		case !p.IsLearner && p.Match+donorLag >= s.GetCommit() && m.isReachable(id):
+		case !p.IsLearner && p.Match >= cut && p.Match+donorLag >= s.GetCommit() && m.isReachable(id):
 			r.donor = id
 		}
 	}
