@@ -293,7 +293,8 @@ func (b *Broker) enqueue(c *Caller) step {
 }
 
 // Call applies a function in a turn, for callers that do so rarely: it allocates.
-// It returns when the turn is settled, with the error of the Log.
+// It returns when the turn is settled, with the error of the Log. While the broker is deposed the function
+// is not called.
 //
 // A panic in a turn ends the process, even if the caller would recover from it, as
 // the handlers of net/http do: no other turn could be led.
@@ -304,7 +305,7 @@ func (b *Broker) Call(f func(e *engine.Engine, now int64)) error {
 
 // Look is Call for those who watch: it returns when the turn is over, and does not wait
 // until that is durable, however long the disk takes. So f may see changes that are
-// answered with an error later, and must make none.
+// answered with an error later, and must make none. As there, it may not be called.
 func (b *Broker) Look(f func(e *engine.Engine, now int64)) {
 	defer crash()
 	if settled, _ := b.NewCaller(call(f)).Start(nobody{}); !settled {

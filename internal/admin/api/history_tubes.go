@@ -95,38 +95,44 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 			uint32(t.TotalJobs), uint32(t.Deletes), uint32(t.OldestReady / int64(time.Second)),
 		})
 	}
+	tell := a.survey
 	if full {
-		a.look(ctx, names, sample)
-	} else {
-		a.survey(ctx, sample)
+		tell = func(ctx context.Context, sample func(t *surveyedTube)) error { return a.look(ctx, names, sample) }
+	}
+	if tell(ctx, sample) != nil {
+		return // nobody knows which tubes are gone
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name, th := range h.tubes {
-		if th.seen < unix && ctx.Err() == nil {
+		if th.seen < unix {
 			delete(h.tubes, name) // the tube is gone
 		}
 	}
 }
 
-// look tells of the tubes of a list that there are.
-func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTube)) {
+// look tells of the tubes of a list that there are. Its error is as that of survey.
+func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTube)) error {
 	for some := range slices.Chunk(names, perTurn) {
 		var found []surveyedTube
-		a.broker.Call(func(e *engine.Engine, now int64) {
+		called, _ := a.turn(func(e *engine.Engine, now int64) {
 			for _, name := range some {
 				if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
 					found = append(found, surveyedTube{name: name, at: now, TubeStats: st})
 				}
 			}
 		})
+		if !called {
+			return errNotLeading
+		}
 		for i := range found {
 			tell(&found[i])
 		}
 		if time.Sleep(breath); ctx.Err() != nil {
-			return
+			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // quietTubes returns the names of the tubes in which nothing has happened for as long as is

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/rights"
@@ -50,19 +51,40 @@ type request struct {
 // durable. It is the only way to the engine.
 func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 	var refused error
-	err := r.api.broker.Call(func(e *engine.Engine, now int64) {
+	called, err := r.api.turn(func(e *engine.Engine, now int64) {
 		if refused = r.permittedJob(e); refused == nil {
 			refused = f(e, now)
 		}
 	})
+	deposed := errors.Is(err, broker.ErrDeposed)
 	switch {
 	case refused != nil:
 		return refused
+	case !called || deposed && !r.op.changes(): // what was seen may never have been
+		return errNotLeading
+	case deposed:
+		return problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed: what was asked for may have happened")
 	case err != nil && r.op.changes():
 		return problemf(http.StatusInternalServerError, "it is done, but could not be written to the journal: a restart may undo it; the log of the server has the reason")
 	}
 	return nil
 }
+
+// turn runs f within a turn, unless the broker is deposed. The error is that of [broker.Broker.Call].
+func (a *API) turn(f func(e *engine.Engine, now int64)) (called bool, err error) {
+	err = a.broker.Call(func(e *engine.Engine, now int64) {
+		called = true
+		f(e, now)
+	})
+	return called, err
+}
+
+// errNotLeading is the answer to what was not done because this server may not decide at the moment.
+var errNotLeading = func() error {
+	p := problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed, and nothing more was done: try again")
+	p.retryAfter = time.Second
+	return p
+}()
 
 // breath is the pause between the turns of what takes several. Without it they would keep
 // a processor busy, for which the clients of the queue would have to wait.

@@ -36,7 +36,7 @@ func (t *surveyedTube) isAtLimit() bool {
 func nearly(used, most int64) bool { return most > 0 && float64(used) >= float64(most)*nearlyFull }
 
 // survey tells of all tubes, in several turns. tell is called between them. The error is that
-// of the context.
+// of the context, or a problem: then not all were told of.
 func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 	batch := make([]surveyedTube, 0, perSurvey)
 	for next, first := 0, true; first || next > 0; first = false {
@@ -49,11 +49,14 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 		from := next
 		next, batch = 0, batch[:0] // where the turns have ended
 		// Its error is about changes that a sync did not make durable, which are none of ours.
-		a.broker.Call(func(e *engine.Engine, now int64) {
+		called, _ := a.turn(func(e *engine.Engine, now int64) {
 			next = e.SurveyTubes(now, from, perSurvey, func(name string, st engine.TubeStats) {
 				batch = append(batch, surveyedTube{name, now, st, e.LimitsOf(name)})
 			})
 		})
+		if !called {
+			return errNotLeading
+		}
 		for i := range batch {
 			tell(&batch[i])
 		}
@@ -66,6 +69,7 @@ type sharedSurvey struct {
 	done  chan struct{} // closed when it is complete
 	begun time.Time
 	tubes []surveyedTube
+	err   error // not all are there
 }
 
 // surveys keeps the last survey that was shared.
@@ -105,11 +109,14 @@ func (s *surveys) take(age time.Duration) (one *sharedSurvey, isNew bool) {
 	return s.last, true
 }
 
-// complete ends a survey that take has returned as a new one.
+// complete ends a survey that take has returned as a new one. One that has failed is only for those who wait for it already.
 func (s *surveys) complete(one *sharedSurvey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.size = len(one.tubes)
+	if one.err != nil && s.last == one {
+		s.last = nil
+	}
 	close(one.done)
 }
 
@@ -130,7 +137,7 @@ func (a *API) shared(ctx context.Context, tell func(t *surveyedTube)) error {
 	one, isNew := a.surveys.take(age)
 	if isNew {
 		// Others wait for it, so that it does not end when this client goes.
-		a.survey(context.WithoutCancel(ctx), func(t *surveyedTube) { one.tubes = append(one.tubes, *t) })
+		one.err = a.survey(context.WithoutCancel(ctx), func(t *surveyedTube) { one.tubes = append(one.tubes, *t) })
 		a.surveys.complete(one)
 	}
 	select {
@@ -141,7 +148,7 @@ func (a *API) shared(ctx context.Context, tell func(t *surveyedTube)) error {
 	for i := range one.tubes {
 		tell(&one.tubes[i])
 	}
-	return nil
+	return one.err
 }
 
 // survey tells of all tubes that the client may see.
@@ -150,12 +157,13 @@ func (r *request) survey(tell func(t *surveyedTube)) error {
 		return r.tubes(tell)
 	}
 	all := r.who.Meets(statsEverywhere)
-	if r.api.shared(r.http.Context(), func(t *surveyedTube) {
+	err := r.api.shared(r.http.Context(), func(t *surveyedTube) {
 		if all || r.who.Meets(statsNamed, t.name) {
 			tell(t)
 		}
-	}) != nil {
+	})
+	if err != nil && r.http.Context().Err() != nil {
 		return errGone
 	}
-	return nil
+	return err
 }
