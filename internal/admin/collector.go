@@ -30,10 +30,11 @@ type snapshot struct {
 	tubes    []tubeSnapshot // that have metrics of their own
 }
 
-// look takes a snapshot.
-func (w *watcher) look() *snapshot {
-	s, b, opt := &snapshot{}, w.broker, w.opt
+// look takes a snapshot. It is nil if the broker is deposed.
+func (w *watcher) look() (s *snapshot) {
+	b, opt := w.broker, w.opt
 	b.Look(func(e *engine.Engine, _ int64) {
+		s = new(snapshot)
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.used, s.limit = e.LimitedMemory()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
@@ -75,7 +76,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	s, ok := within(c.watcher, c.look)
-	if !ok { // of the queue nothing is known
+	if !ok || s == nil { // of the queue nothing is known
 		m.gauge(ready, 0)
 		return
 	}

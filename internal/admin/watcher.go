@@ -12,7 +12,7 @@ import (
 
 // A watcher looks into the queue for pages that monitors read. These never wait for the
 // disk: its looks are turns that nobody has to make durable, and if not even a turn is run,
-// because a write hangs, the pages say so.
+// because a write hangs or the server is deposed, the pages say so.
 type watcher struct {
 	broker *broker.Broker
 	opt    *Options
@@ -107,6 +107,7 @@ type readiness struct {
 }
 
 func (w *watcher) readiness() (r readiness) {
+	r.why = "no command is executed: this member does not lead the cluster any more, and does not follow yet"
 	w.broker.Look(func(e *engine.Engine, _ int64) {
 		var journal JournalStats
 		if w.opt.Journal != nil {

@@ -92,3 +92,31 @@ func TestPagesDoNotWaitForTheDisk(t *testing.T) {
 		})
 	}
 }
+
+// A deposedLog is the Log of a server that may not decide any more.
+type deposedLog struct{}
+
+func (deposedLog) Append([]engine.Change) error { return broker.ErrDeposed }
+
+func (deposedLog) Flush() (bool, error) { return false, broker.ErrDeposed }
+
+func (deposedLog) Sync() error { return broker.ErrDeposed }
+
+func (deposedLog) Housekeep(int64) int64 { return engine.Never }
+
+func (deposedLog) Close() error { return nil }
+
+// While the server is deposed pages for monitors say nothing of the queue, and that it cannot be used.
+func TestPagesWhileDeposed(t *testing.T) {
+	b := broker.New(engine.New(engine.Options{Logged: true}), broker.Options{Log: deposedLog{}})
+	defer b.Close()
+	h := New(b, everything())
+	get(t, h, "/readyz", "") // finds out
+	if code, body := get(t, h, "/readyz", ""); code != 503 || !strings.Contains(body, "does not lead the cluster any more") {
+		t.Errorf("/readyz: %d %q", code, body)
+	}
+	_, body := get(t, h, "/metrics", "")
+	if after(body, "\nbeanpole_ready ") != "0" || strings.Contains(body, "\nbeanpole_jobs{") || strings.Contains(body, "\nbeanpole_tube") {
+		t.Errorf("the metrics tell of the queue:\n%s", body)
+	}
+}
