@@ -1,11 +1,13 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -121,4 +123,72 @@ func TestExportWhileDeposed(t *testing.T) {
 		}
 		seen[line] = true
 	}
+}
+
+// What takes several turns ends when another engine comes in between: what it has found in the old one means nothing there.
+func TestEngineIsReplaced(t *testing.T) {
+	for _, ask := range []struct{ method, path, body string }{
+		{"GET", "/search?text=x", ""}, {"GET", "/tubes/mail/search?text=x", ""}, {"GET", "/tubes/mail/jobs?state=ready&limit=2000", ""},
+		{"GET", "/tubes?limit=3000", ""}, {"GET", "/tubes?sort=ready", ""}, {"GET", "/attention", ""},
+		{"GET", "/connections?limit=500", ""}, {"GET", "/connections?sort=id", ""}, {"GET", "/connections/5000", ""},
+		{"POST", "/tubes/mail/clear", `{"state":"ready"}`}, {"POST", "/tubes/mail/move", `{"state":"ready","to":"t"}`}, {"POST", "/tubes/later/kick", `{"state":"delayed"}`},
+	} {
+		t.Run(ask.method+" "+ask.path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := startInOffice(t)
+				r.in(func(e *engine.Engine, now int64) {
+					for i := range 5000 {
+						e.Open(nil)
+						e.PutInto(now, []byte("later"), engine.Spec{Delay: 9, TTR: 9}, nil)
+						e.PutInto(now, fmt.Appendf(nil, "t-%d", i), engine.Spec{TTR: 9}, nil)
+					}
+				})
+				answered := make(chan struct{})
+				go func() {
+					defer close(answered)
+					var p problem
+					if r.want(503, ask.method, ask.path, ask.body, &p); p.Detail != errNotLeading.Error() {
+						t.Error(p.Detail)
+					}
+				}()
+				synctest.Wait() // for the pause after the first turn
+				r.replaceEngine()
+				<-answered
+			})
+		})
+	}
+}
+
+// An export that meets another engine is broken off.
+func TestExportMeetsAnotherEngine(t *testing.T) {
+	r, _ := startInOffice(t)
+	if _, aborted := r.aborted("/export", r.replaceEngine); !aborted {
+		t.Error("it looks whole")
+	}
+}
+
+// A task that meets another engine fails.
+func TestTaskMeetsAnotherEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := startInOffice(t)
+		r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, nil)
+		synctest.Wait() // for the pause after the first turn
+		r.replaceEngine()
+		var task Task
+		r.want(200, "GET", "/tasks/1?wait=60", "", &task)
+		if task.Status != taskFailed || task.Problem != errNotLeading.Error() {
+			t.Errorf("%+v", task)
+		}
+	})
+}
+
+// replaceEngine gives the broker another engine, which has tubes of the same names.
+func (r *rig) replaceEngine() {
+	r.broker.Replace(func(*engine.Engine) *engine.Engine {
+		e := engine.New(engine.Options{Logged: true})
+		for _, tube := range []string{"mail", "later"} {
+			e.PutInto(0, []byte(tube), engine.Spec{TTR: 9, Delay: 1}, nil)
+		}
+		return e
+	})
 }

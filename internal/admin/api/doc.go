@@ -11,7 +11,8 @@
 // needs and on what, and its function. Serve (api.go) identifies the client, checks the
 // right, and calls the function. Within that, request.turn is the only way to the
 // engine. A long operation, such as a list or a move of a million jobs, takes many turns
-// with a bounded amount of work each, so that it does not delay clients.
+// with a bounded amount of work each, so that it does not delay clients. If the broker is
+// given another engine in between, it ends with an error (visit.go).
 //
 // # Errors
 //

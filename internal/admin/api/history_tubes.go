@@ -113,9 +113,10 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 
 // look tells of the tubes of a list that there are. Its error is as that of survey.
 func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTube)) error {
+	var visit visit
 	for some := range slices.Chunk(names, perTurn) {
 		var found []surveyedTube
-		called, _ := a.turn(func(e *engine.Engine, now int64) {
+		called, _ := visit.turn(a.broker, func(e *engine.Engine, now int64) {
 			for _, name := range some {
 				if st, o := e.TubeStats(now, []byte(name)); o == engine.OK {
 					found = append(found, surveyedTube{name: name, at: now, TubeStats: st})

@@ -33,6 +33,7 @@ type request struct {
 	work  *tasks                               // of the server
 
 	control *http.ResponseController
+	visit   visit
 
 	// What the path names, as far as it does.
 	tube       string
@@ -51,7 +52,7 @@ type request struct {
 // durable. It is the only way to the engine.
 func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 	var refused error
-	called, err := r.api.turn(func(e *engine.Engine, now int64) {
+	called, err := r.visit.turn(r.api.broker, func(e *engine.Engine, now int64) {
 		if refused = r.permittedJob(e); refused == nil {
 			refused = f(e, now)
 		}
@@ -70,16 +71,8 @@ func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 	return nil
 }
 
-// turn runs f within a turn, unless the broker is deposed. The error is that of [broker.Broker.Call].
-func (a *API) turn(f func(e *engine.Engine, now int64)) (called bool, err error) {
-	err = a.broker.Call(func(e *engine.Engine, now int64) {
-		called = true
-		f(e, now)
-	})
-	return called, err
-}
-
-// errNotLeading is the answer to what was not done because this server may not decide at the moment.
+// errNotLeading is the answer to what was not done because this server may not decide at the moment, or not go on with what it
+// has decided before.
 var errNotLeading = func() error {
 	p := problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed, and nothing more was done: try again")
 	p.retryAfter = time.Second

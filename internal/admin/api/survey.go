@@ -38,6 +38,7 @@ func nearly(used, most int64) bool { return most > 0 && float64(used) >= float64
 // survey tells of all tubes, in several turns. tell is called between them. The error is that
 // of the context, or a problem: then not all were told of.
 func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
+	var visit visit
 	batch := make([]surveyedTube, 0, perSurvey)
 	for next, first := 0, true; first || next > 0; first = false {
 		if !first {
@@ -49,7 +50,7 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 		from := next
 		next, batch = 0, batch[:0] // where the turns have ended
 		// Its error is about changes that a sync did not make durable, which are none of ours.
-		called, _ := a.turn(func(e *engine.Engine, now int64) {
+		called, _ := visit.turn(a.broker, func(e *engine.Engine, now int64) {
 			next = e.SurveyTubes(now, from, perSurvey, func(name string, st engine.TubeStats) {
 				batch = append(batch, surveyedTube{name, now, st, e.LimitsOf(name)})
 			})
