@@ -425,6 +425,63 @@ func TestManyStreams(t *testing.T) {
 	r.Close()
 }
 
+// watch joins those who look at a page.
+func (r *rig) watch(view string, cookie *http.Cookie) *viewer {
+	r.t.Helper()
+	h := httptest.NewRequest("GET", "/console/events?view="+url.QueryEscape(view), nil)
+	h.AddCookie(cookie)
+	asked, makePage, err := r.viewOf(h)
+	if err == nil {
+		_, err = asked.page(func(*request) (*page, error) { return nil, nil })
+	}
+	v, leave, ok := r.live.join(asked, makePage)
+	if err != nil || !ok {
+		r.t.Fatal(err, ok)
+	}
+	r.t.Cleanup(leave)
+	return v
+}
+
+// Of those who share a stream each is shown the page only as long as it is known as who it was: until its session ends, or there are
+// other rules.
+func TestStreamEndsWithSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, policyOf(t), Options{})
+		cookies := []*http.Cookie{r.login(rootToken), r.login(rootToken), r.login(rootToken)}
+		var viewers []*viewer
+		for _, c := range cookies {
+			viewers = append(viewers, r.watch("/console/tubes", c))
+		}
+		want := func(when string, want ...bool) {
+			t.Helper()
+			time.Sleep(liveStep) // of the test's own clock
+			synctest.Wait()
+			for i, v := range viewers {
+				open := true
+				for len(v.events) > 0 {
+					<-v.events
+				}
+				select {
+				case _, open = <-v.events:
+				default:
+				}
+				if open != want[i] {
+					t.Errorf("%s: stream %d is open: %v", when, i, open)
+				}
+			}
+		}
+		want("at first", true, true, true)
+		r.send("POST", "/console/logout", url.Values{}, cookies[1])
+		want("when the second has logged out", true, false, true)
+		r.send("POST", "/console/logout", url.Values{}, cookies[0])
+		want("when the first has logged out", false, false, true)
+		if err := r.control.Replace(policyOf(t)); err != nil {
+			t.Fatal(err)
+		}
+		want("with other rules", false, false, false)
+	})
+}
+
 // A stream is only for those who may see the page.
 func TestStreamRights(t *testing.T) {
 	r := start(t, policyOf(t), Options{})

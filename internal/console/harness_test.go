@@ -28,6 +28,7 @@ type rig struct {
 	*Console
 	t        testing.TB
 	broker   *broker.Broker
+	control  *access.Control
 	sessions *Sessions
 	api      *api.API
 	log      *bytes.Buffer
@@ -54,6 +55,7 @@ func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *
 			t.Fatal(err)
 		}
 	}
+	r.control = control
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	identify := r.sessions.Identify(api.Identify(control))
 	forAPI := api.Options{Server: srv, Identify: identify, Logger: log}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
 
@@ -38,7 +40,8 @@ type publisher struct {
 type view struct {
 	key     string
 	page    pageFunc
-	viewers []*viewer // guarded by publisher.mu
+	who     *access.Identity // of all viewers
+	viewers []*viewer        // guarded by publisher.mu
 }
 
 // A viewer is a stream.
@@ -67,7 +70,7 @@ func (p *publisher) join(r *request, page pageFunc) (v *viewer, leave func(), ok
 	one := p.views[key]
 	v = &viewer{request: r, events: make(chan []byte, 4), fresh: true}
 	if one == nil {
-		one = &view{key: key, page: page}
+		one = &view{key: key, page: page, who: r.who}
 		p.views[key] = one
 		one.viewers = append(one.viewers, v)
 		go p.publish(one)
@@ -94,10 +97,19 @@ func (v *view) drop(gone *viewer) {
 	}
 }
 
-// first returns a viewer of a view, or nil if the view is over.
+// first returns a viewer of a view, or nil if the view is over. It sends those away who are not known as the same any more: if they
+// are known, their browsers come again.
 func (p *publisher) first(v *view) *viewer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	v.viewers = slices.DeleteFunc(v.viewers, func(one *viewer) bool {
+		who, known := p.console.opt.Identify(one.request.Request)
+		if known && who == v.who {
+			return false
+		}
+		close(one.events)
+		return true
+	})
 	if len(v.viewers) == 0 {
 		delete(p.views, v.key)
 		return nil
