@@ -259,7 +259,7 @@ func (l *loop) gather() {
 	for len(l.events) > 0 && !l.full() {
 		ev := l.events[0]
 		l.events = l.events[1:]
-		if s := l.socks.all[ev.Index]; s != nil && s.pass != l.pass && !l.leavesLater(s, ev.Events) {
+		if s := l.socks.all[ev.Index]; s != nil && !l.later(s, ev.Events) {
 			l.handle(s, ev.Events)
 		}
 	}
@@ -268,10 +268,15 @@ func (l *loop) gather() {
 	}
 }
 
-// leavesLater reports whether a client has hung up, and as many others in this pass that it waits
-// for another one.
-func (l *loop) leavesLater(s *socket, events epoll.Events) bool {
-	if !events.Has(epoll.HalfClosed|epoll.HungUp) || s.State() == conversation.Closed {
+// later reports whether a socket waits for another pass, in which the poller reports again what has happened: it was served in
+// this one, or its client has hung up, as many others have.
+func (l *loop) later(s *socket, events epoll.Events) bool {
+	switch {
+	case s.interest.Has(epoll.Once): // it is not reported again
+		return false
+	case s.pass == l.pass:
+		return true
+	case !events.Has(epoll.HalfClosed | epoll.HungUp), s.State() == conversation.Closed:
 		return false
 	}
 	l.leaves++

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -108,6 +109,28 @@ func TestThrottledClientGoes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The reset of each client that is throttled is noticed, though many come at once, and none has a token for a long time.
+func TestManyThrottledClientsGo(t *testing.T) {
+	const clients = 5 * leavesPerPass
+	r := start(t, Options{Loops: 1, Limits: access.Limits{CommandsPerSecond: 1}})
+	l := listenOn(t, "tcp")
+	r.serve(l)
+	r.access.LimiterOf(nil, netip.MustParseAddr("127.0.0.1")).Take(r.now(), 1_000_000)
+	var all [clients]*client
+	for i := range all {
+		all[i] = dialFrom(t, "127.0.0.1", l)
+		all[i].send("use x\n")
+	}
+	r.eventually("all are throttled", func() bool { return r.access.Throttled() == clients })
+	r.broker.Call(func(*engine.Engine, int64) { // the loop has no turn before the last has gone
+		for _, c := range all {
+			c.nc.(*net.TCPConn).SetLinger(0)
+			c.nc.Close()
+		}
+	})
+	r.eventually("the resets are noticed", func() bool { return r.stats().Sessions == 0 })
 }
 
 // An identity has one limit on all its connections, from the moment that it is known, and
