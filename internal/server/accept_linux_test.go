@@ -8,8 +8,11 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -186,6 +189,67 @@ func TestTakenListener(t *testing.T) {
 		nc.Close()
 		t.Error("the server has stopped, and somebody accepts")
 	}
+}
+
+// A service manager keeps its listening socket open, and clients may connect to that while the server stops. Its loop is not told
+// of them.
+func TestListenersAreNotWatchedDuringShutdown(t *testing.T) {
+	l := listenOn(t, "unix").(*net.UnixListener)
+	l.SetUnlinkOnClose(false)
+	kept, err := l.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	raw, err := l.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{Loops: 1})
+	n := &keptListener{UnixListener: l, listeningSocket: &listeningSocket{raw: raw}, srv: r.Server}
+	r.serve(n)
+	c := dialTo(t, l)
+	c.do("put 0 0 9 60000\n"+strings.Repeat("x", 60000)+"\n", "INSERTED 1\n")
+	c.send(strings.Repeat("peek 1\n", 10)) // more than the kernel takes before the client reads
+	r.eventually("the replies are there", func() bool { return r.count("peek") > 0 })
+	ended := make(chan error, 1)
+	go func() { ended <- r.Shutdown(t.Context()) }()
+	r.eventually("the listener is closed", r.isClosing)
+	dialAgain(t, l)
+	<-c.readAll()
+	c.nc.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n.late.Load() {
+		t.Error("the loop was told of a client that nobody accepts")
+	}
+}
+
+// A keptListener is a listener whose socket is also somebody else's.
+type keptListener struct {
+	*net.UnixListener
+	*listeningSocket
+	srv  *Server
+	late atomic.Bool // a poller has reported a client after the end
+}
+
+func (n *keptListener) NewPoller() (Poller, error) {
+	p, err := newSystemPoller()
+	return &listenPoller{p, n}, err
+}
+
+type listenPoller struct {
+	Poller
+	net *keptListener
+}
+
+func (p *listenPoller) Wait(timeout time.Duration) []epoll.Event {
+	events := p.Poller.Wait(timeout)
+	if len(events) > 0 && events[0].Index == epoll.Listeners && p.net.srv.isClosing() {
+		p.net.late.Store(true)
+	}
+	return events
 }
 
 // An address gets no more than its share of connections; a unix socket has no address. The

@@ -364,6 +364,7 @@ func (s *Server) stop() {
 		s.mu.closing = true
 		close(s.stopped)
 	}
+	s.unwatch()
 	for l := range s.mu.listeners {
 		l.Close()
 	}

@@ -19,6 +19,8 @@ func (*loops) dismiss(error, uint32) {}
 // accepting is for loops, too.
 type accepting struct{ sync.Mutex }
 
+func (s *Server) unwatch() {}
+
 // A relayLoop is for Linux, too.
 type relayLoop struct{}
 
