@@ -44,7 +44,8 @@ type limits struct {
 
 // visitors are the clients of an address.
 type visitors struct {
-	connections int
+	connections int      // that have entered
+	guests      int      // of clients of other members
 	commands    *Limiter // of those that nothing identifies
 	strangers   *Limiter // of those that are to prove who they are, and do not
 	keepUntil   int64    // as the last departure says
@@ -117,7 +118,7 @@ func (l *limits) Request(now int64, id *Identity, addr netip.Addr) (wait int64) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(now)
-	if v := l.addresses[Machine(addr)]; v != nil && v.connections == 0 {
+	if v := l.addresses[Machine(addr)]; v != nil && v.gone() {
 		l.depart(Machine(addr), v)
 	}
 	return wait
@@ -141,11 +142,37 @@ func (l *limits) Leave(now int64, addr netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.visitors(addr)
-	if v.connections--; v.connections == 0 {
+	v.connections--
+	l.left(now, addr, v)
+}
+
+// EnterGuest counts a connection that has entered at another member, where it counts for the limit of its address.
+func (l *limits) EnterGuest(now int64, addr netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forget(now)
+	l.visitors(addr).guests++
+}
+
+// LeaveGuest is called when such a connection has ended.
+func (l *limits) LeaveGuest(now int64, addr netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := l.visitors(addr)
+	v.guests--
+	l.left(now, addr, v)
+}
+
+// left notes that a connection of an address has ended, with mu locked.
+func (l *limits) left(now int64, addr netip.Addr, v *visitors) {
+	if v.gone() {
 		l.depart(Machine(addr), v)
 	}
 	l.forget(now)
 }
+
+// gone reports whether an address has no connections.
+func (v *visitors) gone() bool { return v.connections+v.guests == 0 }
 
 // visitors returns those of an address, with mu locked.
 func (l *limits) visitors(addr netip.Addr) *visitors {
@@ -172,7 +199,7 @@ func (l *limits) forget(now int64) {
 	for len(l.departed) > 0 && l.departed[0].keepUntil <= now {
 		addr := l.departed[0].machine
 		l.departed = l.departed[1:]
-		if v := l.addresses[addr]; v != nil && v.connections == 0 && v.keepUntil <= now {
+		if v := l.addresses[addr]; v != nil && v.gone() && v.keepUntil <= now {
 			delete(l.addresses, addr)
 		}
 	}

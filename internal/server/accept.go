@@ -217,7 +217,7 @@ func (s *Server) removeNetConn(c *netConn) {
 	delete(s.mu.netConns, c)
 	s.leave(c)
 	if c.visitor != nil {
-		s.mu.visitors--
+		s.removeVisitor(c.nc.RemoteAddr())
 		return
 	}
 	s.access.Leave(s.now(), AddressOf(c.nc.RemoteAddr()))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -394,6 +395,30 @@ func describe(t *testing.T, v visitor) []byte {
 		t.Fatal(err)
 	}
 	return hello
+}
+
+// The leader forgets the address of a client of another member when its last client has gone, not before.
+func TestVisitorsAreForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := startCrew(t, 1, Options{})
+		c.elect(1)
+		hello := describe(t, visitor{Member: 2, Address: "192.0.2.7:99"})
+		first, second := call(t, c.members[0], hello), call(t, c.members[0], hello)
+		first.do("use x\n", "USING x\n")
+		second.do("use x\n", "USING x\n")
+		limiter := func() *access.Limiter { return c.members[0].access.LimiterOf(nil, netip.MustParseAddr("192.0.2.7")) }
+		its := limiter()
+		first.nc.Close()
+		synctest.Wait()
+		if limiter() != its {
+			t.Error("it is forgotten while a client is there")
+		}
+		second.nc.Close()
+		synctest.Wait()
+		if limiter() == its {
+			t.Error("it is not forgotten")
+		}
+	})
 }
 
 // The leader decides what a client of another member may do, by the name of its identity.

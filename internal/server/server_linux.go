@@ -106,7 +106,7 @@ func (s *Server) removeSocket(c *socket) {
 	s.mu.sockets--
 	s.mu.left.Broadcast()
 	if c.visitor != nil {
-		s.mu.visitors--
+		s.removeVisitor(c.client)
 		return
 	}
 	s.access.Leave(s.now(), AddressOf(c.client))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 	"github.com/beanpole-mq/beanpole/internal/memnet"
@@ -92,6 +94,22 @@ func (r *rig) waitServed(loops, passedOn int) {
 	defer r.mu.Unlock()
 	for len(r.mu.netConns) > 0 || r.mu.sockets != loops || r.mu.relayed != passedOn {
 		r.mu.left.Wait()
+	}
+}
+
+// The leader forgets the address of a client of another member that its loops have served, too.
+func TestStreamsAreForgotten(t *testing.T) {
+	c := startLinkedCrew(t, 2, Options{})
+	c.elect(1)
+	client, leader := c.members[1].visit(), c.members[0]
+	client.do("use x\n", "USING x\n")
+	leader.waitServed(1, 0)
+	limiter := func() *access.Limiter { return leader.access.LimiterOf(nil, netip.MustParseAddr("127.0.0.1")) }
+	its := limiter()
+	client.nc.Close()
+	leader.waitServed(0, 0)
+	if limiter() == its {
+		t.Error("it is not forgotten")
 	}
 }
 

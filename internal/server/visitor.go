@@ -151,5 +151,12 @@ func (s *Server) addVisitor(c *netConn) error {
 	}
 	s.mu.netConns[c] = struct{}{}
 	s.mu.visitors++
+	s.access.EnterGuest(s.now(), AddressOf(c.nc.RemoteAddr()))
 	return nil
+}
+
+// removeVisitor notes that such a connection has ended, with mu locked.
+func (s *Server) removeVisitor(client net.Addr) {
+	s.mu.visitors--
+	s.access.LeaveGuest(s.now(), AddressOf(client))
 }
