@@ -228,6 +228,7 @@ func (s *Server) acceptSocket(fd Socket, client net.Addr, t *ListenOptions, acce
 			all := &s.accepting
 			all.forPlace = append(all.forPlace, newcomer{fd, client, t, s.now() + int64(placeTime)})
 			all.placeBy.Store(all.forPlace[0].until)
+			s.vacancies.look()
 			return accepted
 		}
 		s.vacancies.done()

@@ -83,6 +83,13 @@ func (v *vacancies) announce() {
 	}
 }
 
+// look makes the loop that accepts look at who waits: another loop may have accepted him, and it would sleep on.
+func (v *vacancies) look() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.wake()
+}
+
 // waitForPlace counts a connection, as soon as there is a place for it.
 func (s *Server) waitForPlace(c *netConn, e access.Evidence) error {
 	err := s.addNetConn(c, e)
