@@ -37,6 +37,8 @@ const (
 	forgottenPeer plant = "the hello of a disk that was rolled back is accepted"
 	hastyWalk     plant = "a leader's walk is not awaited"
 	endlessLease  plant = "the lease has no end"
+
+	droppedEntry plant = "what was acknowledged is dropped"
 )
 
 var (
@@ -223,6 +225,43 @@ func TestAdversaries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A world ends in which a member has lost what it acknowledged in this life. Its leader sends that again at once whenever it is rejected, and
+// each heartbeat begins that once more.
+func TestLostEntryIsFound(t *testing.T) {
+	if what := finds(t, 1, droppedEntry, dropEntry); !strings.Contains(what, "has lost entry") {
+		t.Errorf("found: %q", what)
+	}
+}
+
+// dropEntry lets a member hear of another entry in place of those that it has acknowledged to a leader without a majority.
+func dropEntry(w *world) {
+	w.grow(5)
+	time.Sleep(time.Second)
+	leader := w.machineOf(w.leader())
+	member := w.machines[leader.id%5]
+	for _, m := range w.machines {
+		if m != leader && m != member {
+			w.part(m)
+		}
+	}
+	commit, term := member.applied(), leader.member.Lead().Term
+	propose := func(entries ...[]byte) {
+		leader.member.mail.post(func() {
+			c := leader.member.raft.core
+			c.Propose(c.Office(), entries...)
+		})
+		time.Sleep(10 * time.Millisecond)
+	}
+	propose([]byte("dropped"), []byte("dropped, too"))
+	next, earlier := commit+1, term-1
+	member.member.Step(&raftpb.Message{
+		Type: raftpb.MsgApp.Enum(), From: &leader.id, To: &member.id, Term: &term, Index: &commit, LogTerm: &term, Commit: &commit,
+		Entries: []*raftpb.Entry{{Index: &next, Term: &earlier}},
+	})
+	propose([]byte("rejected"))
+	w.until("another one leads", func() bool { m := w.whoLeads(); return m != nil && m != leader.member })
 }
 
 // rollBack restores the disk of a member from a copy that is older than what it has acknowledged, while the leader is down and

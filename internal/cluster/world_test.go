@@ -73,6 +73,8 @@ type machine struct {
 type way struct {
 	lives             [2]int // of both ends, when they greeted each other
 	messages, entries lane   // without entries, and with them
+
+	acknowledged raftlog.Position // the highest, in the latest term in which something was
 }
 
 // A lane is a connection. What it has sent over a way that is cut it sends again, after pauses that double, as TCP does; or
@@ -433,7 +435,27 @@ func (m *machine) deliver(to *machine, b []byte, life int) {
 	if err := proto.Unmarshal(b, msg); err != nil {
 		panic(err)
 	}
+	w.hear(way, msg)
 	member.Step(msg)
+}
+
+// hear notes what a member acknowledges to a leader. One that rejects it later in the same term has lost it, and the leader would send
+// it at once, again and again.
+func (w *world) hear(way *way, msg *raftpb.Message) {
+	if msg.GetType() != raftpb.MsgAppResp {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := raftlog.Position{Index: msg.GetIndex(), Term: msg.GetTerm()}
+	switch {
+	case !msg.GetReject():
+		if at.After(way.acknowledged) {
+			way.acknowledged = at
+		}
+	case at.Term == way.acknowledged.Term && !at.After(way.acknowledged):
+		w.ledger.wrong = fmt.Sprintf("member %d has lost entry %v, which it has acknowledged to member %d", msg.GetFrom(), at, msg.GetTo())
+	}
 }
 
 // keptAll is the luck of a disk that keeps all that was written.
@@ -510,6 +532,9 @@ func (w *world) until(what string, so func() bool) {
 	for range 3000 {
 		if so() {
 			return
+		}
+		if wrong := w.wrong(); wrong != "" {
+			w.fatalf("%s", wrong)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -633,6 +658,13 @@ func (w *world) checkDelays() {
 	if early != "" {
 		w.fatalf("%s", early)
 	}
+}
+
+// wrong returns what was found to be wrong.
+func (w *world) wrong() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ledger.wrong
 }
 
 // acknowledged returns how many puts were acknowledged.
