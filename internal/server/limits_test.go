@@ -55,6 +55,63 @@ func TestStalledCommand(t *testing.T) {
 	}
 }
 
+// standstill is what a client sends before the process stands still, and meanwhile, for longer than its limit.
+var standstill = map[string]struct {
+	opt           Options
+	before, while string
+}{
+	"idle":    {Options{IdleTimeout: time.Minute}, "use x\n", "use x\nuse y\n"},
+	"stalled": {Options{StallTimeout: time.Minute}, "use x\nuse ", "y\n"},
+}
+
+// A client is not disconnected for what it has not sent in time if the process stood still, and it is there.
+func TestStandstill(t *testing.T) {
+	for name, s := range standstill {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := start(t, s.opt)
+				l := memnet.Listen()
+				r.serve(stillListener{l})
+				nc, err := l.Dial()
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := newClient(t, nc)
+				c.do(s.before, "USING x\n")
+				synctest.Wait()
+				c.send(s.while)
+				c.line("USING y")
+				if name == "idle" {
+					c.wantEnd()
+				}
+			})
+		})
+	}
+}
+
+// stillListener has connections whose second read begins when the process has stood still.
+type stillListener struct{ *memnet.Listener }
+
+func (l stillListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &stillConn{Conn: nc.(*memnet.Conn)}, nil
+}
+
+type stillConn struct {
+	*memnet.Conn
+	reads int
+}
+
+func (c *stillConn) Read(b []byte) (int, error) {
+	if c.reads++; c.reads == 2 {
+		time.Sleep(time.Hour)
+	}
+	return c.Conn.Read(b)
+}
+
 // A client whose command takes longer than the stall timeout, because it is long
 // and the line slow, may finish it.
 func TestSlowCommand(t *testing.T) {

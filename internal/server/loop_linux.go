@@ -252,7 +252,12 @@ func (l *loop) gather() {
 		s := l.serving[n]
 		l.serving[n] = nil
 		s.pass = l.pass
-		s.Advance(l.round.Batch, l.now)
+		if s.State() == conversation.Reading { // if the process stood still its time may be over, but what came meanwhile counts
+			l.input(s)
+		}
+		if s.State() != conversation.Executing {
+			s.Advance(l.round.Batch, l.now)
+		}
 		l.proceed(s)
 	}
 	l.serving = slices.Delete(l.serving, 0, n)
@@ -320,9 +325,17 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 	}
 }
 
-// read reads once: into the round's buffer or, if there is unread input already,
-// after that.
+// read reads once, and goes on with what the conversation wants.
 func (l *loop) read(s *socket) {
+	l.input(s)
+	if s.State() != conversation.Executing { // as it is most often: then deliver goes on with it
+		l.proceed(s)
+	}
+}
+
+// input reads once: into the round's buffer or, if there is unread input already,
+// after that.
+func (l *loop) input(s *socket) {
 	var n int
 	var err error
 	if s.Unread() {
@@ -345,10 +358,6 @@ func (l *loop) read(s *socket) {
 		s.EndInput(l.round.Batch)
 	default:
 		l.end(s, err)
-		return
-	}
-	if s.State() != conversation.Executing { // as it is most often: then deliver goes on with it
-		l.proceed(s)
 	}
 }
 

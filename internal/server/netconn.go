@@ -181,7 +181,7 @@ func (c *netConn) read() error {
 		c.Filled(c.srv.now(), n)
 		return nil
 	}
-	n, err := c.nc.Read(c.Space())
+	n, err := c.input(c.Space())
 	if n == 0 {
 		return c.readError(err)
 	}
@@ -197,12 +197,28 @@ func (c *netConn) receive() error {
 		c.Receive(c.newBatch(), c.srv.now(), c.buf[:n])
 		return nil
 	}
-	n, err := c.nc.Read(c.buf[:])
+	n, err := c.input(c.buf[:])
 	if n == 0 {
 		return c.readError(err)
 	}
 	c.Receive(c.newBatch(), c.srv.now(), c.buf[:n])
 	return nil // an error that lasts comes back with the next read
+}
+
+// lastRead is how long a read may take when the time is over: what has come may be a part of a record of TLS.
+const lastRead = time.Second
+
+// input reads, and once more if input is there when the time is over: the process may have stood still while it came.
+func (c *netConn) input(buf []byte) (int, error) {
+	n, err := c.nc.Read(buf)
+	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	if now := c.srv.now(); c.readBy != 0 && c.readBy <= now && c.kernel.unread() > 0 {
+		c.setReadDeadline(now + int64(lastRead))
+		return c.nc.Read(buf)
+	}
+	return n, err
 }
 
 // readError deals with the error of a read. It may be that something is due, or that
