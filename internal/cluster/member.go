@@ -329,10 +329,15 @@ func (m *Member) startCore(found raftlog.Found) error {
 
 // newCore makes a core whose engine has the entries up to one.
 func (m *Member) newCore(applied raftlog.Position, torn bool) (err error) {
+	var offices uint64
+	if before := m.raft.core; before != nil {
+		offices = before.Offices()
+	}
 	m.raft.core, err = core.New(m.log, core.Options{
 		ID:      m.opt.Self.ID,
 		Applied: applied,
 		Torn:    torn,
+		Offices: offices,
 		Tick:    m.opt.Tick,
 		Logger:  m.opt.Logger,
 	})

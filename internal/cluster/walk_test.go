@@ -303,6 +303,30 @@ func (w *world) leaveBehind(lags *machine) (stop func()) {
 	return stop
 }
 
+// The numbers of offices go on when a member receives the queue: by them the server knows those that are over, and would serve in none
+// that has the number of one.
+func TestOfficesAfterWalk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		w.small()
+		w.grow(3)
+		time.Sleep(time.Second) // until all know that there are three
+		led := w.machineOf(w.leader())
+		over := led.member.Lead().Office
+		stop := w.leaveBehind(led)
+		w.heal()
+		w.until("it has received the queue", func() bool { return w.logged("the whole queue was received") > 0 })
+		stop()
+		w.must(w.leader().Transfer(t.Context(), led.id))
+		w.until("it is in office", func() bool { return led.member.Lead().Office != 0 })
+		if office := led.member.Lead().Office; office <= over {
+			t.Errorf("its office is number %d, and was %d before", office, over)
+		}
+		w.audit()
+		w.close()
+	})
+}
+
 // A leader has done what is not committed when the only other member that is left needs a walk: it gives that up, since that member
 // acknowledges nothing before it has received the queue.
 func TestWalkWithoutMajority(t *testing.T) {

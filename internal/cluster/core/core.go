@@ -28,11 +28,12 @@ type Log interface {
 	ConfChanges() []uint64
 }
 
-// Options of a core. ID, Applied and Torn must be set; for the others 0 means the default.
+// Options of a core. ID, Applied, Torn and Offices must be set; for the others 0 means the default.
 type Options struct {
 	ID      uint64           // of this member, not 0
 	Applied raftlog.Position // up to here the journal has every fact
 	Torn    bool             // the log lost its end when it was opened, or earlier: see the package comment
+	Offices uint64           // of the core before this one in the process, if there was one
 
 	Tick          time.Duration // 60 ms
 	ElectionTicks int           // without a leader, before a member stands; 10
@@ -143,7 +144,7 @@ func New(log Log, o Options) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
 	}
-	c := &Core{opt: o, log: log, node: node, applied: applied, confDone: state.ConfIndex, conf: state.Conf, hard: state.Hard, late: map[uint64]*raftpb.Message{}}
+	c := &Core{opt: o, log: log, node: node, offices: o.Offices, applied: applied, confDone: state.ConfIndex, conf: state.Conf, hard: state.Hard, late: map[uint64]*raftpb.Message{}}
 	c.gate.torn = o.Torn
 	c.gate.heard = map[uint64]raftlog.Position{}
 	c.look()
@@ -374,6 +375,9 @@ func mustUnmarshal(e *raftpb.Entry, m proto.Message) {
 
 // Office returns the number of the office in force, or 0.
 func (c *Core) Office() uint64 { return c.office }
+
+// Offices returns the number of the last office, for the core after this one.
+func (c *Core) Offices() uint64 { return c.offices }
 
 // Leader returns who leads, as far as this member knows, and in which term; 0 is nobody.
 func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }
