@@ -39,7 +39,7 @@ func newOperations(opt *config.Options, log *slog.Logger, q *queue, srv *server.
 		forAPI.Backup = func() (api.Backup, error) { return openBackup(opt.Journal.Dir) }
 	}
 	if m := q.member; m != nil {
-		forAPI.Cluster, forAPI.Leader, forAPI.IdentifyByName = m.control.Status, m.api.leader, sec.DemandByName
+		forAPI.Cluster, forAPI.Leader, forAPI.Partial, forAPI.IdentifyByName = m.control.Status, m.api.leader, m.Partial, sec.DemandByName
 	}
 	o.API = api.New(q.broker, forAPI)
 	if m := q.member; m != nil {

@@ -23,6 +23,12 @@ func (m *Member) Lead() Leadership {
 	return m.lead
 }
 
+// Partial reports whether the member is receiving the queue, so that its engine has only a part of it.
+func (m *Member) Partial() (partial bool) {
+	m.inLoop(func() { partial = m.raft.partial })
+	return partial
+}
+
 // Watch returns a channel that is closed at the next change of Lead.
 func (m *Member) Watch() <-chan struct{} {
 	m.mu.Lock()

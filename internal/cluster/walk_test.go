@@ -319,6 +319,9 @@ func TestOfficesAfterWalk(t *testing.T) {
 		stop()
 		w.must(w.leader().Transfer(t.Context(), led.id))
 		w.until("it is in office", func() bool { return led.member.Lead().Office != 0 })
+		if led.member.Partial() {
+			t.Error("it has only a part of the queue")
+		}
 		if office := led.member.Lead().Office; office <= over {
 			t.Errorf("its office is number %d, and was %d before", office, over)
 		}
@@ -365,7 +368,7 @@ func TestVoteWhileReceiving(t *testing.T) {
 		l.kill(true)
 		l.gone = true
 		w.until("another one leads", func() bool { return third.member.Lead().Leader == third.id })
-		if partial, err := isPartial(lags.disk, dir); !partial {
+		if partial, err := isPartial(lags.disk, dir); !partial || !lags.member.Partial() {
 			t.Errorf("the member has the whole queue already (%v): this shows nothing", err)
 		}
 		goOn()

@@ -53,6 +53,7 @@ func TestLeader(t *testing.T) {
 	way := &through{leader: leader.FromMembers()}
 	var nobody error
 	who := "stats"
+	partial := false
 	follower := start(t, Options{
 		Leader: func() (http.RoundTripper, error) {
 			if nobody != nil {
@@ -60,6 +61,7 @@ func TestLeader(t *testing.T) {
 			}
 			return way, nil
 		},
+		Partial:  func() bool { return partial },
 		Identify: func(*http.Request) (*access.Identity, bool) { return known[who], true },
 		Cluster:  oneMember,
 	})
@@ -98,8 +100,19 @@ func TestLeader(t *testing.T) {
 	}
 	follower.want(404, "GET", "/jobs/1", "", nil)
 
+	// Where only a part of the queue is nothing is answered from that.
+	partial = true
+	follower.want(503, "GET", "/jobs/1", "", &p)
+	if !strings.Contains(p.Detail, "receiving the queue") {
+		t.Errorf("%+v", p)
+	}
+	nobody = nil // and the leader cannot be reached
+	follower.want(503, "GET", "/export", "", nil)
+	way.err = nil
+	follower.want(200, "GET", "/jobs/1", "", nil)
+
 	// What was passed on is not passed on again.
-	nobody, way.err, way.leader = nil, nil, follower.FromMembers()
+	partial, way.leader = false, follower.FromMembers()
 	follower.opt.IdentifyByName = leader.opt.IdentifyByName
 	follower.want(503, "DELETE", "/jobs/1", "", nil)
 }

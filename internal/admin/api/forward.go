@@ -65,7 +65,7 @@ func (r *request) identify() (id *access.Identity, known bool) {
 }
 
 // elsewhere answers a request that is not to be answered here; ok is false if it is. What only reads is answered
-// here if nobody leads, or the leader cannot be reached.
+// here if nobody leads, or the leader cannot be reached, unless only a part of the queue is here.
 func (r *request) elsewhere() (rep reply, ok bool, err error) {
 	if r.other != nil || r.op.isLocal() || r.api.opt.Leader == nil {
 		return rep, false, nil
@@ -82,8 +82,11 @@ func (r *request) elsewhere() (rep reply, ok bool, err error) {
 			return rep, true, nil
 		}
 	}
-	if r.op.changes() {
+	switch {
+	case r.op.changes():
 		return rep, true, problemf(http.StatusServiceUnavailable, "%v", err)
+	case r.api.opt.Partial != nil && r.api.opt.Partial():
+		return rep, true, problemf(http.StatusServiceUnavailable, "this member of the cluster is receiving the queue, and cannot ask the leader: try again, or ask another member")
 	}
 	return rep, false, nil
 }
