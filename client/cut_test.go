@@ -305,19 +305,27 @@ func TestCutOthers(t *testing.T) {
 	}
 }
 
+// serveAgain ends a server, and starts another one at its address, with TLS if there is a configuration.
+func serveAgain(t *testing.T, srv *beanpoletest.Server, config *tls.Config) {
+	t.Helper()
+	srv.Close()
+	l, err := net.Listen("tcp", srv.Addr)
+	if err != nil {
+		t.Skip("the port is taken:", err)
+	}
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	serve(t, l)
+}
+
 // A server that has closed an idle connection is noticed before a put is sent:
 // it arrives, once.
 func TestIdleConnectionClosed(t *testing.T) {
 	ctx := t.Context()
-	l := listen(t)
-	srv := serve(t, l)
+	srv := serve(t, listen(t))
 	c := dial(t, srv.Addr, nil)
-	srv.Close()
-	l, err := net.Listen("tcp", l.Addr().String())
-	if err != nil {
-		t.Skip("the port is taken:", err)
-	}
-	serve(t, l)
+	serveAgain(t, srv, nil)
 	client.SetIdle(c)
 	get(c.Put(ctx, client.NewJob{}))
 }
@@ -325,15 +333,9 @@ func TestIdleConnectionClosed(t *testing.T) {
 // So it is before a delete that is sent with a reserve.
 func TestIdleConnectionClosedDelete(t *testing.T) {
 	ctx := t.Context()
-	l := listen(t)
-	srv := serve(t, l)
+	srv := serve(t, listen(t))
 	c := dial(t, srv.Addr, nil)
-	srv.Close()
-	l, err := net.Listen("tcp", l.Addr().String())
-	if err != nil {
-		t.Skip("the port is taken:", err)
-	}
-	serve(t, l)
+	serveAgain(t, srv, nil)
 	get(dial(t, srv.Addr, nil).Put(ctx, client.NewJob{}))
 	client.SetIdle(c)
 	var deleted error
@@ -342,7 +344,7 @@ func TestIdleConnectionClosedDelete(t *testing.T) {
 	wantErr(t, deleted, client.ErrNotFound)
 }
 
-// The same with TLS, which says that it closes. What it sends to a connection that
+// So is one with TLS, which says that it closes. What it sends to a connection that
 // has not read anything yet does not count as that.
 func TestIdleTLSConnectionClosed(t *testing.T) {
 	ca := newAuthority(t)
@@ -350,20 +352,14 @@ func TestIdleTLSConnectionClosed(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
 			ctx := t.Context()
-			l := listen(t)
-			srv := serve(t, tls.NewListener(l, config))
+			srv := serve(t, tls.NewListener(listen(t), config))
 			c := dial(t, srv.Addr, &client.Options{TLS: &tls.Config{RootCAs: ca.pool, MaxVersion: version}})
 			client.SetIdle(c)
 			get(c.Put(ctx, client.NewJob{}))
 			if st := get(c.Stats(ctx)); st.TotalConnections != 1 {
 				t.Errorf("%d connections, want the first only", st.TotalConnections)
 			}
-			srv.Close()
-			l, err := net.Listen("tcp", l.Addr().String())
-			if err != nil {
-				t.Skip("the port is taken:", err)
-			}
-			serve(t, tls.NewListener(l, config))
+			serveAgain(t, srv, config)
 			client.SetIdle(c)
 			get(c.Put(ctx, client.NewJob{}))
 		})
