@@ -69,14 +69,11 @@ func TestUnpromisedSyncFailsAtRest(t *testing.T) {
 	b.s = b.eng.Open(nil)
 	b.turn(func() { b.put(engine.Spec{}, 100) })
 	b.rest()
-	fsys.Set(faultfs.Fault{Op: faultfs.Sync, Name: wal.FileName(b.log.Stats().Current), Sticky: true})
-	next := int64(engine.Never)
-	for b.log.files.Err() == nil {
-		next = b.turn(func() { b.put(engine.Spec{}, 100) })
-	}
-	fsys.Set()
+	before := b.log.Stats().Current
+	fsys.Set(faultfs.Fault{Op: faultfs.Sync, Name: wal.FileName(before), Sticky: true})
+	next := b.turn(func() { b.put(engine.Spec{}, segment/2) })
 	b.wake(next)
-	if err := b.log.files.Err(); err != nil {
+	if err := b.log.files.Err(); err != nil || b.log.Stats().Current == before {
 		t.Errorf("it has not healed: %v", err)
 	}
 }
