@@ -28,6 +28,12 @@ func problemf(status int, format string, args ...any) *problem {
 	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
+// after lets the answer say when to try again.
+func (p *problem) after(wait time.Duration) *problem {
+	p.retryAfter = wait
+	return p
+}
+
 func writeProblem(w http.ResponseWriter, err error) {
 	p, ok := errors.AsType[*problem](err)
 	if !ok {
@@ -48,9 +54,7 @@ func Problem(status int, detail string) http.Handler {
 
 // tooMany says that an identity has used up its commands for now.
 func tooMany(wait time.Duration) error {
-	p := problemf(http.StatusTooManyRequests, "that is more than max-commands-per-second allows, of all commands and requests together: try again later")
-	p.retryAfter = wait
-	return p
+	return problemf(http.StatusTooManyRequests, "that is more than max-commands-per-second allows, of all commands and requests together: try again later").after(wait)
 }
 
 // outcomeProblem says why a change was refused that could have been made; nil if it was

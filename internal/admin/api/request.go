@@ -73,11 +73,7 @@ func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 
 // errNotLeading is the answer to what was not done because this server may not decide at the moment, or not go on with what it
 // has decided before.
-var errNotLeading = func() error {
-	p := problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed, and nothing more was done: try again")
-	p.retryAfter = time.Second
-	return p
-}()
+var errNotLeading error = problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed, and nothing more was done: try again").after(time.Second)
 
 // breath is the pause between the turns of what takes several. Without it they would keep
 // a processor busy, for which the clients of the queue would have to wait.

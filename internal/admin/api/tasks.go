@@ -77,9 +77,7 @@ func (t *tasks) start(base context.Context, one Task, run func(ctx context.Conte
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running == maxTasks || t.closed {
-		p := problemf(http.StatusServiceUnavailable, "%d tasks run already: wait until one of them ends, or cancel it", t.running)
-		p.retryAfter = time.Second
-		return one, nil, p
+		return one, nil, problemf(http.StatusServiceUnavailable, "%d tasks run already: wait until one of them ends, or cancel it", t.running).after(time.Second)
 	}
 	t.last++
 	t.running++
