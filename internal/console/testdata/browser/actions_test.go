@@ -62,7 +62,7 @@ func comes[T comparable](t *testing.T, what string, want T, now func() T) {
 // act uses a button of a page, on what is selected there if anything is; answers the question with some fields filled in; and waits until the next page says what was done.
 func act(t *testing.T, ctx context.Context, s *server, path, action string, selected []string, fields ...string) {
 	t.Helper()
-	do(t, ctx, chromedp.Navigate(s.url(path)))
+	do(t, ctx, visit(s.url(path)))
 	until(t, ctx, "location.href == '"+s.url(path)+"' && !document.querySelector('#help').hidden")
 	for _, value := range selected {
 		eval[any](t, ctx, fmt.Sprintf("document.querySelector('[data-rows] input[value=%q]').click()", value))
@@ -138,7 +138,7 @@ func TestEveryAction(t *testing.T) {
 	act(t, ctx, s, "tube/moved?state=ready", "clear-tube", nil)
 	job(6, jobNow{})
 
-	do(t, ctx, chromedp.Navigate(s.url("tube/mail/put")))
+	do(t, ctx, visit(s.url("tube/mail/put")))
 	until(t, ctx, "document.querySelector('main form [name=body]')")
 	eval[any](t, ctx, "document.querySelector('[name=body]').value = 'by hand'")
 	eval[any](t, ctx, "document.querySelector('main form button').click()")
@@ -182,14 +182,14 @@ func TestSelectedTubes(t *testing.T) {
 	act(t, ctx, s, "tubes", "kick-tube", both)
 	comes(t, "ready", 2, func() int { return state("mail").Jobs.Ready })
 
-	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	do(t, ctx, visit(s.url("tube/mail")))
 	until(t, ctx, "!document.querySelector('#help').hidden")
 	file := filepath.Join(t.TempDir(), "mail.ndjson")
 	jobs := evalLater[string](t, ctx, "fetch(document.querySelector('a[download]').href).then(r => r.text())")
 	if err := os.WriteFile(file, []byte(jobs), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	do(t, ctx, chromedp.Navigate(s.url("tube/other/import")), chromedp.SetUploadFiles("input[type=file]", []string{file}), chromedp.Click("main form button"))
+	do(t, ctx, visit(s.url("tube/other/import")), chromedp.SetUploadFiles("input[type=file]", []string{file}), chromedp.Click("main form button"))
 	until(t, ctx, "document.querySelector('.note')?.textContent.includes('2 jobs')")
 	comes(t, "ready", 4, func() int { return state("other").Jobs.Ready })
 	var copy struct{ Body string }
@@ -209,22 +209,22 @@ func TestHostileNames(t *testing.T) {
 	const hostile = `"><img src=x onerror="window.bad=1"><script>window.bad=1</script>`
 	s := start(t, secured(t, hostile, false)...)
 	ctx := browse(t, chromedp.UserAgent(hostile))
-	do(t, ctx, chromedp.Navigate(s.url("login")), chromedp.SendKeys("input[name=token]", testToken+"\r"))
+	do(t, ctx, visit(s.url("login")), chromedp.SendKeys("input[name=token]", testToken+"\r"))
 	until(t, ctx, "location.pathname == '/console/' && document.querySelector('.at').textContent.includes('onerror')")
 	for _, name := range []string{"/../../login", "a;b$(c)_d+e.f/g", "console/server"} {
-		do(t, ctx, chromedp.Navigate(s.url("tube/"+url.PathEscape(name)+"/put")))
+		do(t, ctx, visit(s.url("tube/"+url.PathEscape(name)+"/put")))
 		until(t, ctx, "document.querySelector('main form [name=body]')")
 		eval[any](t, ctx, fmt.Sprintf("document.querySelector('[name=body]').value = %q", hostile))
 		eval[any](t, ctx, "document.querySelector('main form button').click()")
 		until(t, ctx, "!!document.querySelector('.note')")
-		do(t, ctx, chromedp.Navigate(s.url("tubes")))
+		do(t, ctx, visit(s.url("tubes")))
 		until(t, ctx, fmt.Sprintf("[...document.querySelectorAll('a.tube')].some(a => a.textContent == %q)", name))
 		eval[any](t, ctx, fmt.Sprintf("[...document.querySelectorAll('a.tube')].find(a => a.textContent == %q).click()", name))
 		until(t, ctx, fmt.Sprintf("document.querySelector('h1.tube')?.textContent == %q && !document.querySelector('#help').hidden", name))
 		act(t, ctx, s, "tube/"+url.PathEscape(name)+"?state=ready", "bury-jobs", nil)
 	}
 	for _, path := range []string{"", "tubes", "connections", "activity", "server", "search?what=img", "job/1", "nothing/" + url.PathEscape(hostile), "tubes?q=" + url.QueryEscape(hostile), "tube/" + url.PathEscape(hostile)} {
-		do(t, ctx, chromedp.Navigate(s.url(path)))
+		do(t, ctx, visit(s.url(path)))
 		until(t, ctx, "!!document.querySelector('main') && !document.querySelector('#help').hidden")
 		if eval[bool](t, ctx, "!!window.bad || document.querySelectorAll('main img, main script, header img, header script').length > 0") {
 			t.Errorf("%s runs or shows what a stranger has sent", path)
@@ -239,7 +239,7 @@ func TestPutAgain(t *testing.T) {
 	for i, body := range []string{"first\nsecond\n", "\n\nlate\n", "\r\nof Windows\r", "a:1:{s:4:\"\x00*\x00a\";i:1;}", "", "\xff\xfe", "</textarea>&amp;\t "} {
 		s.put("mail", body, 1)
 		from, again := 2*i+1, 2*i+2
-		do(t, ctx, chromedp.Navigate(s.url(fmt.Sprintf("tube/mail/put?from=%d", from))))
+		do(t, ctx, visit(s.url(fmt.Sprintf("tube/mail/put?from=%d", from))))
 		until(t, ctx, "!document.querySelector('#help').hidden")
 		eval[any](t, ctx, "document.querySelector('main form button.go').click()")
 		until(t, ctx, fmt.Sprintf("document.querySelector('.note')?.textContent == 'Job %d was put into mail.'", again))

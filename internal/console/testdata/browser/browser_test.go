@@ -254,6 +254,28 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 	}
 }
 
+// visit goes to a page and waits until it is there. [chromedp.Navigate] alone ends early, on the page before, if that page takes its note out
+// of its address meanwhile.
+func visit(url string) chromedp.Action[chromedp.Void] {
+	return chromedp.Steps(becomes("document.before = true"), chromedp.Navigate(url), becomes("!document.before && document.readyState == 'complete'"))
+}
+
+// becomes waits until an expression of JavaScript is true, also over pages that come and go.
+func becomes(expression string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		for {
+			if is, err := chromedp.Evaluate[bool](expression)(ctx, tab); is && err == nil {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	})
+}
+
 // eval returns what an expression of JavaScript is.
 func eval[T any](t *testing.T, ctx context.Context, expression string) T {
 	t.Helper()
@@ -264,27 +286,23 @@ func eval[T any](t *testing.T, ctx context.Context, expression string) T {
 	return v
 }
 
-// until waits until an expression of JavaScript is true, also over pages that come and go.
+// until waits until an expression of JavaScript is true, and says what is on the page if it never is.
 func until(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience / 2); ; time.Sleep(20 * time.Millisecond) {
-		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
-		if is && err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
-			t.Fatalf("%s never became true: %v\n%s", expression, err, text)
-		}
+	limited, cancel := context.WithTimeout(ctx, patience/2)
+	defer cancel()
+	if err := chromedp.Do(limited, becomes("!!("+expression+")")); err != nil {
+		text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		t.Fatalf("%s never became true: %v\n%s", expression, err, text)
 	}
 }
 
 // picture writes a picture of a page, as high as it is, after some expressions of JavaScript.
 func picture(ctx context.Context, t *testing.T, url, file string, width int64, theme string, before ...string) {
 	t.Helper()
-	do(t, ctx, chromedp.EmulateViewport(width, 800), chromedp.Navigate(url))
+	do(t, ctx, chromedp.EmulateViewport(width, 800), visit(url))
 	eval[string](t, ctx, "document.cookie = 'beanpole-theme="+theme+"; path=/console/'")
-	do(t, ctx, chromedp.Navigate(url))
+	do(t, ctx, visit(url))
 	until(t, ctx, "!!document.querySelector('#live[data-on], main .confirm, main .form, main .empty, main .search')")
 	for _, expression := range before {
 		eval[any](t, ctx, "void ("+expression+")")

@@ -6,8 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 // members starts a cluster of three. The first leads it.
@@ -50,9 +48,9 @@ func TestCluster(t *testing.T) {
 	leader.put("mail", `{"job":"Mail"}`, 3)
 	ctx := browse(t)
 	for _, s := range []*server{leader, follower} {
-		do(t, ctx, chromedp.Navigate(s.url("server")))
+		do(t, ctx, visit(s.url("server")))
 		showsMembers(t, ctx, "leader yes,voter yes,voter yes")
-		do(t, ctx, chromedp.Navigate(s.url("")))
+		do(t, ctx, visit(s.url("")))
 		until(t, ctx, "document.querySelector('#n-ready').textContent == '3' && !document.querySelector('#attention-h + *').textContent.includes('cluster')")
 		if *shots != "" {
 			name := map[*server]string{leader: "leader", follower: "follower"}[s]
@@ -61,7 +59,7 @@ func TestCluster(t *testing.T) {
 		}
 	}
 
-	do(t, ctx, chromedp.Navigate(follower.url("server")))
+	do(t, ctx, visit(follower.url("server")))
 	showsMembers(t, ctx, "leader yes,voter yes,voter yes")
 	eval[bool](t, ctx, "window.here = true")
 	third.stop()
@@ -69,7 +67,7 @@ func TestCluster(t *testing.T) {
 	if !eval[bool](t, ctx, "!!window.here") {
 		t.Error("the page was loaded as a whole")
 	}
-	do(t, ctx, chromedp.Navigate(follower.url("")))
+	do(t, ctx, visit(follower.url("")))
 	until(t, ctx, "document.querySelector('.attention .bad p')?.textContent.includes('the cluster bears no further loss')")
 	eval[any](t, ctx, "document.querySelector('.attention .button').click()")
 	until(t, ctx, "location.pathname == '/console/server' && location.hash == '#cluster'")
@@ -77,12 +75,12 @@ func TestCluster(t *testing.T) {
 		picture(ctx, t, follower.url(""), "console-cluster-loss.png", 1280, "dark")
 	}
 	third.restart()
-	do(t, ctx, chromedp.Navigate(follower.url("server")))
+	do(t, ctx, visit(follower.url("server")))
 	showsMembers(t, ctx, "leader yes,voter yes,voter yes")
 
 	leader.stop()
 	showsMembers(t, ctx, "leader yes,voter no,voter yes")
-	do(t, ctx, chromedp.Navigate(follower.url("")))
+	do(t, ctx, visit(follower.url("")))
 	until(t, ctx, "document.querySelector('#n-ready').textContent == '3'")
 }
 
@@ -94,7 +92,7 @@ func TestClusterAccessibility(t *testing.T) {
 	look := func(want string) {
 		t.Helper()
 		for _, s := range all[:2] {
-			do(t, ctx, chromedp.Navigate(s.url("server")))
+			do(t, ctx, visit(s.url("server")))
 			showsMembers(t, ctx, want)
 			for _, path := range []string{"", "server"} {
 				inBothThemes(t, ctx, program, s.url(path))

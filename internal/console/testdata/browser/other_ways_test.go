@@ -47,7 +47,7 @@ func TestKeyboardOnly(t *testing.T) {
 			do(t, ctx, chromedp.KeyEvent(key))
 		}
 	}
-	do(t, ctx, chromedp.Navigate(s.url("tube/mail/put")))
+	do(t, ctx, visit(s.url("tube/mail/put")))
 	until(t, ctx, "document.activeElement.name == 'token'")
 	keys(testToken, "\r")
 	until(t, ctx, "location.pathname == '/console/tube/mail/put' && !document.querySelector('#help').hidden")

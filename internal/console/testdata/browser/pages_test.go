@@ -19,7 +19,7 @@ func TestLive(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
 	ctx := browse(t)
-	do(t, ctx, chromedp.Navigate(s.url("")))
+	do(t, ctx, visit(s.url("")))
 	until(t, ctx, "document.querySelector('#n-ready').textContent == '3'")
 	eval[bool](t, ctx, "window.here = true")
 	s.put("mail", "x", 2)
@@ -46,7 +46,7 @@ func TestAction(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
 	ctx := browse(t)
-	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	do(t, ctx, visit(s.url("tube/mail")))
 	until(t, ctx, "!document.querySelector('[data-all]').hidden")
 	eval[any](t, ctx, "document.querySelectorAll('tbody input')[1].click()")
 	until(t, ctx, "document.querySelector('[data-count]').textContent == '1 selected'")
@@ -72,7 +72,7 @@ func TestKeys(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
 	ctx := browse(t)
-	do(t, ctx, chromedp.Navigate(s.url("")))
+	do(t, ctx, visit(s.url("")))
 	until(t, ctx, "!document.querySelector('#help').hidden")
 	do(t, ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent("t"))
 	until(t, ctx, "location.pathname == '/console/tubes' && !document.querySelector('#help').hidden")
@@ -99,7 +99,7 @@ func TestHostile(t *testing.T) {
 	}
 	ctx := browse(t)
 	for _, path := range []string{"tube/mail", "job/1", "job/2", "job/3", "job/3?as=text"} {
-		do(t, ctx, chromedp.Navigate(s.url(path)))
+		do(t, ctx, visit(s.url(path)))
 		until(t, ctx, "!!document.querySelector('#live[data-on]')")
 		if eval[bool](t, ctx, "!!window.bad || document.querySelectorAll('main img, main script').length > 0") {
 			t.Errorf("%s runs or shows what a body has in it", path)
@@ -173,7 +173,7 @@ func TestAccessibility(t *testing.T) {
 		"curl":            "document.querySelector('main details.curl').open = true",
 		"data of a chart": "document.querySelectorAll('figure details').forEach(d => d.open = true)",
 	} {
-		do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+		do(t, ctx, visit(s.url("tube/mail")))
 		until(t, ctx, "!document.querySelector('#help').hidden")
 		eval[any](t, ctx, "void ("+open+")")
 		until(t, ctx, "document.querySelector('#dialog[open] .confirm, #keys[open], main details[open]')")
@@ -188,9 +188,9 @@ var widths = []int64{1280, 360}
 func inBothThemes(t *testing.T, ctx context.Context, program, url string) {
 	t.Helper()
 	for _, theme := range []string{"light", "dark"} {
-		do(t, ctx, chromedp.Navigate(url))
+		do(t, ctx, visit(url))
 		eval[string](t, ctx, "document.cookie = 'beanpole-theme="+theme+"; path=/console/'")
-		do(t, ctx, chromedp.Navigate(url))
+		do(t, ctx, visit(url))
 		eval[any](t, ctx, "document.querySelectorAll('.sites').forEach(menu => menu.open = true)")
 		for _, width := range widths {
 			do(t, ctx, chromedp.EmulateViewport(width, 800))
@@ -218,12 +218,12 @@ func TestManyTubes(t *testing.T) {
 	}
 	s.put("tenant-77", "x", 2)
 	ctx := browse(t)
-	do(t, ctx, chromedp.Navigate(s.url("tubes")))
+	do(t, ctx, visit(s.url("tubes")))
 	until(t, ctx, "document.querySelector('tbody td.name').textContent.startsWith('tenant-77')")
 	if n := eval[int](t, ctx, "document.querySelectorAll('tbody tr').length"); n != 100 {
 		t.Errorf("%d rows", n)
 	}
-	do(t, ctx, chromedp.Navigate(s.url("tubes?q=tenant-999*&sort=name")))
+	do(t, ctx, visit(s.url("tubes?q=tenant-999*&sort=name")))
 	if n := eval[int](t, ctx, "document.querySelectorAll('tbody tr').length"); n != 11 {
 		t.Errorf("%d tubes match", n)
 	}
@@ -244,7 +244,7 @@ func TestStateStays(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 1)
 	ctx := browse(t)
-	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	do(t, ctx, visit(s.url("tube/mail")))
 	const tab = "document.querySelector('.tabs [aria-current]')"
 	until(t, ctx, tab+".className == 'ready' && !!document.querySelector('#live[data-on]')")
 	s.say("watch mail")

@@ -35,7 +35,7 @@ func TestPaint(t *testing.T) {
 		var painted, loaded []float64
 		var weight float64
 		for range *paints {
-			do(t, ctx, chromedp.Navigate(s.url(page.path)))
+			do(t, ctx, visit(s.url(page.path)))
 			const times = `(() => {
 				const paint = performance.getEntriesByName('first-contentful-paint')[0], page = performance.getEntriesByType('navigation')[0];
 				if (!paint || !page.loadEventEnd) return null;

@@ -19,7 +19,7 @@ func TestSearch(t *testing.T) {
 	s := start(t)
 	s.fill("mail", 120_000, func(i int) string { return fmt.Sprintf(`{"n":%d}`, i) })
 	ctx := browse(t)
-	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	do(t, ctx, visit(s.url("tube/mail")))
 	do(t, ctx, chromedp.SetValue("select[name=by]", "pointer"), chromedp.SendKeys("input[name=what]", "/n = 119999\r"))
 	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '120000'")
 	until(t, ctx, "document.querySelector('[data-progress]').textContent.includes('1 found in 120\u202f000 of 120\u202f000 jobs')")
@@ -32,11 +32,11 @@ func TestSearch(t *testing.T) {
 		t.Error(got)
 	}
 
-	do(t, ctx, chromedp.Navigate(s.url("tube/mail?state=ready")))
+	do(t, ctx, visit(s.url("tube/mail?state=ready")))
 	eval[any](t, ctx, "document.querySelector('a.danger[data-dialog]').click()")
 	do(t, ctx, chromedp.WaitVisible("#dialog input[name=typed]"), chromedp.SendKeys("#dialog input[name=typed]", "mail\r"))
 	until(t, ctx, "!!document.querySelector('.note')")
-	do(t, ctx, chromedp.Navigate(s.url("activity")))
+	do(t, ctx, visit(s.url("activity")))
 	until(t, ctx, "document.querySelector('tbody td[data-label=Status]')?.textContent == 'done'")
 	if got := s.say("peek-ready"); got != "NOT_FOUND" {
 		t.Error(got)
@@ -54,7 +54,7 @@ func TestSearchAway(t *testing.T) {
 		})
 		return err
 	}))
-	do(t, ctx, chromedp.Navigate(s.url("search?tube=mail&by=pointer&what=/n+%3D+119999")))
+	do(t, ctx, visit(s.url("search?tube=mail&by=pointer&what=/n+%3D+119999")))
 	until(t, ctx, "asked == 1 && document.querySelector('a[data-continue]').textContent == 'Look further'")
 	first := eval[string](t, ctx, "location.search")
 	do(t, ctx, chromedp.Click("a[data-continue]"))
@@ -73,7 +73,7 @@ func TestActionKeys(t *testing.T) {
 		eval[any](t, ctx, "document.querySelector('#dialog [data-cancel]').click()")
 		until(t, ctx, "!document.querySelector('#dialog[open]')")
 	}
-	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	do(t, ctx, visit(s.url("tube/mail")))
 	until(t, ctx, "!document.querySelector('#help').hidden")
 	do(t, ctx, chromedp.KeyEvent("p"))
 	asks("Pause tube mail?")
@@ -87,7 +87,7 @@ func TestActionKeys(t *testing.T) {
 	until(t, ctx, "document.activeElement.name == 'what'")
 	do(t, ctx, chromedp.KeyEvent("D"))
 	until(t, ctx, "document.activeElement.value.endsWith('D')")
-	do(t, ctx, chromedp.Navigate(s.url("job/1")))
+	do(t, ctx, visit(s.url("job/1")))
 	until(t, ctx, "!document.querySelector('#help').hidden")
 	do(t, ctx, chromedp.KeyEvent("m"))
 	asks("Move job 1?")
@@ -102,7 +102,7 @@ func TestShowRows(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 1)
 	ctx := browse(t)
-	do(t, ctx, chromedp.Navigate(s.url("tube/mail")))
+	do(t, ctx, visit(s.url("tube/mail")))
 	until(t, ctx, "document.querySelector('#live[data-on]')")
 	eval[any](t, ctx, "void (document.querySelector('main details.curl').open = true)")
 	s.put("mail", "y", 1)
@@ -115,7 +115,7 @@ func TestShowRows(t *testing.T) {
 func TestNoteStays(t *testing.T) {
 	s := start(t)
 	ctx := browse(t)
-	do(t, ctx, chromedp.Navigate(s.url("tube/mail/put")))
+	do(t, ctx, visit(s.url("tube/mail/put")))
 	until(t, ctx, "document.querySelector('main form [name=body]')")
 	eval[any](t, ctx, "document.querySelector('[name=body]').value = 'x'")
 	eval[any](t, ctx, "document.querySelector('main form button').click()")
@@ -132,10 +132,10 @@ func TestTwoTabs(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
 	one := browse(t)
-	do(t, one, chromedp.Navigate(s.url("tube/mail")))
+	do(t, one, visit(s.url("tube/mail")))
 	two, cancel := chromedp.NewContext(one)
 	t.Cleanup(cancel)
-	do(t, two, chromedp.Navigate(s.url("job/2")))
+	do(t, two, visit(s.url("job/2")))
 	until(t, two, "!!document.querySelector('#live[data-on]')")
 	eval[any](t, two, "[...document.querySelectorAll('a[data-dialog]')].find(a => a.textContent == 'Bury…').click()")
 	until(t, two, "!!document.querySelector('#dialog[open] button.go')")
@@ -145,10 +145,10 @@ func TestTwoTabs(t *testing.T) {
 		return tab.Call(ctx, "Page.bringToFront", nil, nil)
 	}))
 	until(t, one, "!document.hidden && document.querySelector('#c-buried')?.textContent == '1'")
-	do(t, one, chromedp.Navigate(s.url("tube/mail?state=buried")))
+	do(t, one, visit(s.url("tube/mail?state=buried")))
 	until(t, one, "document.querySelector('tbody .tube')?.textContent == '2'")
 	s.say("delete 2")
-	do(t, two, chromedp.Navigate(s.url("job/2")))
+	do(t, two, visit(s.url("job/2")))
 	until(t, two, "document.body.textContent.includes('There is no such job now')")
 }
 
@@ -157,17 +157,17 @@ func TestSlowNetwork(t *testing.T) {
 	s := start(t)
 	s.put("mail", "x", 3)
 	ctx := browse(t)
-	do(t, ctx, chromedp.Navigate("about:blank"), chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+	do(t, ctx, visit("about:blank"), chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		if err := tab.Call(ctx, "Network.enable", map[string]any{}, nil); err != nil {
 			return err
 		}
 		return tab.Call(ctx, "Network.emulateNetworkConditions", map[string]any{"offline": false, "latency": 300, "downloadThroughput": 40_000, "uploadThroughput": 10_000}, nil)
 	}))
-	do(t, ctx, chromedp.Navigate(s.url("")))
+	do(t, ctx, visit(s.url("")))
 	until(t, ctx, "document.querySelector('#n-ready').textContent == '3' && !!document.querySelector('#live[data-on]')")
 	s.put("mail", "x", 2)
 	until(t, ctx, "document.querySelector('#n-ready').textContent == '5'")
-	do(t, ctx, chromedp.Navigate(s.url("job/1")))
+	do(t, ctx, visit(s.url("job/1")))
 	until(t, ctx, "!document.querySelector('#help').hidden")
 	eval[any](t, ctx, "document.querySelector('a.danger[data-dialog]').click()")
 	until(t, ctx, "!!document.querySelector('#dialog[open] button.danger')")
@@ -201,7 +201,7 @@ func TestLogin(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		s := start(t, secured(t, "ann", encrypted)...)
 		ctx := browse(t, chromedp.Flag("ignore-certificate-errors", true))
-		do(t, ctx, chromedp.Navigate(s.url("server")))
+		do(t, ctx, visit(s.url("server")))
 		until(t, ctx, "location.pathname == '/console/login'")
 		do(t, ctx, chromedp.SendKeys("input[name=token]", "wrong-token-0123456789\r"))
 		until(t, ctx, "document.querySelector('[role=alert]')?.textContent.includes('does not know this token')")
@@ -223,7 +223,7 @@ func TestLogin(t *testing.T) {
 		}
 		eval[any](t, ctx, "document.querySelector('form[action=\"/console/logout\"] button').click()")
 		until(t, ctx, "location.pathname == '/console/login'")
-		do(t, ctx, chromedp.Navigate(s.url("tubes")))
+		do(t, ctx, visit(s.url("tubes")))
 		until(t, ctx, "location.pathname == '/console/login'")
 	}
 }
@@ -239,12 +239,12 @@ func TestMillionJobs(t *testing.T) {
 	ctx := browse(t)
 	for _, path := range []string{"", "tubes", "tubes?q=tenant-99*&sort=-oldest_ready", "tube/mail", "job/999999"} {
 		began := time.Now()
-		do(t, ctx, chromedp.Navigate(s.url(path)))
+		do(t, ctx, visit(s.url(path)))
 		until(t, ctx, "!!document.querySelector('#live[data-on]')")
 		t.Logf("%q is there and live after %v", path, time.Since(began))
 	}
 	began := time.Now()
-	do(t, ctx, chromedp.Navigate(s.url("search?what=user999998@&tube=mail")))
+	do(t, ctx, visit(s.url("search?what=user999998@&tube=mail")))
 	until(t, ctx, "document.querySelector('[data-found] .tube')?.textContent == '999999'")
 	t.Logf("the job was found after %v", time.Since(began))
 }
