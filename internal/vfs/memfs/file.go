@@ -48,11 +48,15 @@ func (n *inode) note(e edit) {
 func (e edit) apply(data []byte) []byte {
 	if e.size <= int64(len(data)) {
 		if e.data == nil {
-			clear(data[e.size:]) // append below may show these bytes again
+			clear(data[e.size:]) // a longer file may show these bytes again
 			data = data[:e.size]
 		}
+	} else if e.size <= int64(cap(data)) {
+		data = data[:e.size]
 	} else {
-		data = append(data, make([]byte, e.size-int64(len(data)))...)
+		shorter := data
+		data = make([]byte, e.size, max(e.size, 2*int64(cap(shorter))))
+		copy(data, shorter)
 	}
 	copy(data[e.off:], e.data)
 	return data
