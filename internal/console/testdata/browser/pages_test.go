@@ -56,7 +56,7 @@ func TestAction(t *testing.T) {
 		t.Error("the focus is not on Cancel")
 	}
 	eval[any](t, ctx, "document.querySelector('#dialog form button').click()")
-	until(t, ctx, "document.querySelector('.note')?.textContent == 'Job 2 deleted.'")
+	until(t, ctx, "document.querySelector('.note')?.textContent == 'Job 2 deleted.' && !document.querySelector('#help').hidden")
 
 	eval[any](t, ctx, "document.querySelector('a[data-dialog].danger').click()")
 	until(t, ctx, "document.querySelector('#dialog[open] .count')?.textContent.includes('2 ready jobs')")
