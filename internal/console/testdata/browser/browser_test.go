@@ -264,7 +264,7 @@ func visit(url string) chromedp.Action[chromedp.Void] {
 func becomes(expression string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		for {
-			if is, err := chromedp.Evaluate[bool](expression)(ctx, tab); is && err == nil {
+			if is, err := chromedp.Evaluate[bool]("!!("+expression+")")(ctx, tab); is && err == nil {
 				return nil
 			}
 			select {
@@ -291,7 +291,7 @@ func until(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
 	limited, cancel := context.WithTimeout(ctx, patience/2)
 	defer cancel()
-	if err := chromedp.Do(limited, becomes("!!("+expression+")")); err != nil {
+	if err := chromedp.Do(limited, becomes(expression)); err != nil {
 		text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		t.Fatalf("%s never became true: %v\n%s", expression, err, text)
 	}
