@@ -36,7 +36,7 @@ type act struct {
 // It keeps away from what beanpole does otherwise on purpose, see the
 // transcripts with a "differs:" line: a CR within a line, a line one byte too
 // long, a body that stays incomplete, and more than one worker that waits on
-// a tube.
+// a tube. No command begins with a byte that ends a connection if it is its first.
 type generator struct {
 	rnd     *rand.Rand
 	dialect Dialect
@@ -223,7 +223,7 @@ func (g *generator) nonsense() string {
 	case 8:
 		return strings.Repeat("l", g.pick2(221, 222, 224, 230, 300, 1000)) + "\r\n"
 	case 9:
-		return g.pick("", " ", "stats ", "statsx", "reserved", "reserve-", "peek-", "peek-readyx", "list-tube", "list-tubesx", "PUT 0 0 0 0", "\x00", "\n", "kick", "delete", "use", "q") + "\r\n"
+		return g.pick("", " ", "stats ", "statsx", "reserved", "reserve-", "peek-", "peek-readyx", "list-tube", "list-tubesx", "PUT 0 0 0 0", "x\x00", "\n", "kick", "delete", "use", "q") + "\r\n"
 	case 10:
 		if g.dialect.LooseTimeouts {
 			number = g.pick("", " ", "x", "-", "0x1", "+0", "-0", "\t0", "0 junk", "4294967296", "-4294967296", "9223372036854775808")
