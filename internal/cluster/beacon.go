@@ -67,12 +67,13 @@ func (m *Member) takeBeacon(msg *raftpb.Message) {
 // acknowledge tells the leader that this member has all up to an entry, which is committed. Raft does so when it is sent a snapshot,
 // also one that it does not need; here there are none.
 func (m *Member) acknowledge(index uint64) {
-	if m.raft.told == 0 {
+	to := m.raft.told // a copy: the transport reads the message later
+	if to == 0 {
 		return
 	}
 	_, term := m.raft.core.Leader()
 	m.opt.Transport.Send([]*raftpb.Message{{
-		Type: raftpb.MsgAppResp.Enum(), From: &m.opt.Self.ID, To: &m.raft.told, Term: &term, Index: &index,
+		Type: raftpb.MsgAppResp.Enum(), From: &m.opt.Self.ID, To: &to, Term: &term, Index: &index,
 	}})
 }
 

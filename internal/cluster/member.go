@@ -26,7 +26,8 @@ import (
 
 // A Transport brings messages to other members.
 type Transport interface {
-	// Send sends messages, those to one member in their order. It must not block, and may lose some.
+	// Send sends messages, those to one member in their order. It must not block, and may lose some. It keeps
+	// the messages: they must not change.
 	Send(messages []*raftpb.Message)
 
 	// SetMembers says who the members are, this one included. It must not block.

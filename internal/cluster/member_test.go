@@ -401,3 +401,23 @@ func TestLateAcknowledgement(t *testing.T) {
 		w.close()
 	})
 }
+
+// What a member tells its leader stays addressed to that one, though the member hears of another leader while the message is under way.
+func TestAcknowledgementStaysAddressed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		time.Sleep(time.Second) // all know that they vote
+		l := w.leader()
+		m := w.machines[0].member
+		if m == l {
+			m = w.machines[1].member
+		}
+		m.inLoop(func() {
+			m.acknowledge(m.log.Last().Index)
+			m.raft.told = 1 + 2 + 3 - l.opt.Self.ID - m.opt.Self.ID
+		})
+		time.Sleep(time.Second)
+		w.audit()
+		w.close()
+	})
+}

@@ -85,7 +85,8 @@ type lane struct {
 }
 
 type parcel struct {
-	b    []byte        // the message; empty: a ping
+	msg  *raftpb.Message
+	b    []byte        // what it was when it was sent; empty: a ping
 	life int           // of the machine that has sent it
 	at   time.Duration // when it arrives
 }
@@ -325,26 +326,31 @@ func (m *machine) send(msg *raftpb.Message, life int) {
 	if to >= len(w.machines) {
 		return
 	}
-	b, err := proto.Marshal(msg)
-	if err != nil {
-		panic(err)
-	}
 	way := m.way(msg.GetTo())
 	l := &way.messages
 	if len(msg.GetEntries()) > 0 {
 		l = &way.entries
 	}
-	m.post(w.machines[to], l, b, life)
+	m.post(w.machines[to], l, msg, life)
+}
+
+// encode returns the bytes of a message, the same for the same; none for none.
+func encode(msg *raftpb.Message) []byte {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(msg)
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
 // post sends a parcel, with world.mu.
-func (m *machine) post(to *machine, l *lane, b []byte, life int) {
+func (m *machine) post(to *machine, l *lane, msg *raftpb.Message, life int) {
 	w := m.w
 	if !w.patient && w.cut[[2]uint64{m.id, to.id}] {
 		return
 	}
 	at := time.Since(w.start) + 100*time.Microsecond + time.Duration(w.rng.IntN(400))*time.Microsecond
-	l.underWay = append(l.underWay, parcel{b, life, at})
+	l.underWay = append(l.underWay, parcel{msg, encode(msg), life, at})
 	if len(l.underWay) == 1 {
 		m.expect(to, l)
 	}
@@ -361,6 +367,9 @@ func (m *machine) arrive(to *machine, l *lane) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	first := l.underWay[0]
+	if !bytes.Equal(encode(first.msg), first.b) {
+		w.ledger.wrong = fmt.Sprintf("member %d has changed a message after it was sent: %v", m.id, first.msg)
+	}
 	switch {
 	case !w.cut[[2]uint64{m.id, to.id}]:
 		w.mu.Unlock()
