@@ -91,7 +91,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, _ := certstest.NewCA(t).Issue("soon", time.Now().Add(10*time.Minute))
+	cert, _ := certstest.NewCA(t).IssueEnding("soon")
 	params.RequireUniqueNames = true
 	params.RequireExplicitExec = true
 	params.Setup = func(env *testscript.Env) error {

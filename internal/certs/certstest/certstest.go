@@ -33,6 +33,7 @@ func NewCA(t testing.TB) *CA {
 	ca := &CA{t: t, dir: t.TempDir()}
 	ca.File, _, ca.cert, ca.key = ca.make("ca", &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "test authority"},
+		NotBefore:             time.Now().Add(-time.Hour),
 		NotAfter:              time.Now().Add(time.Hour),
 		IsCA:                  true,
 		BasicConstraintsValid: true,
@@ -49,13 +50,25 @@ func (ca *CA) Pool() *x509.CertPool {
 }
 
 // Issue writes a certificate for a common name, for localhost and for 127.0.0.1,
-// and its key, which replace those of the same name.
+// and its key, which replace those of the same name. It is valid since an hour ago.
 func (ca *CA) Issue(name string, notAfter time.Time) (cert, key string) {
+	ca.t.Helper()
+	return ca.issue(name, time.Now().Add(-time.Hour), notAfter)
+}
+
+// IssueEnding is Issue for what is left of a day: an hour, so little of its time that its end is near.
+func (ca *CA) IssueEnding(name string) (cert, key string) {
+	ca.t.Helper()
+	return ca.issue(name, time.Now().Add(-23*time.Hour), time.Now().Add(time.Hour))
+}
+
+func (ca *CA) issue(name string, notBefore, notAfter time.Time) (cert, key string) {
 	ca.t.Helper()
 	cert, key, _, _ = ca.make(name, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
 		DNSNames:    []string{"localhost"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   notBefore,
 		NotAfter:    notAfter,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -77,7 +90,6 @@ func (ca *CA) make(name string, template *x509.Certificate) (certFile, keyFile s
 	ca.t.Helper()
 	ca.last++
 	template.SerialNumber = big.NewInt(ca.last)
-	template.NotBefore = time.Now().Add(-time.Hour)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		ca.t.Fatal(err)
