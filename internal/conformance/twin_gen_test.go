@@ -223,7 +223,7 @@ func (g *generator) nonsense() string {
 	case 8:
 		return strings.Repeat("l", g.pick2(221, 222, 224, 230, 300, 1000)) + "\r\n"
 	case 9:
-		return g.pick("", " ", "stats ", "statsx", "reserved", "reserve-", "peek-", "peek-readyx", "list-tube", "list-tubesx", "PUT 0 0 0 0", "x\x00", "\n", "kick", "delete", "use", "q") + "\r\n"
+		return g.pick("", " ", "stats ", "statsx", "reserved", "reserve-", "peek-", "peek-readyx", "list-tube", "list-tubesx", "PUT 0 0 0 0", "\r\n\x00", "\n", "kick", "delete", "use", "q") + "\r\n"
 	case 10:
 		if g.dialect.LooseTimeouts {
 			number = g.pick("", " ", "x", "-", "0x1", "+0", "-0", "\t0", "0 junk", "4294967296", "-4294967296", "9223372036854775808")
