@@ -23,10 +23,10 @@ test: ## everything that needs only Go; what needs beanstalkd is skipped where i
 
 # These run a process of the real program, which is not built with the race
 # detector: it would look for races in the test alone.
-PROCESSES := /internal/(soak|conformance|conformance/interop)$$
+PROCESSES := /internal/test/(soak|conformance|conformance/interop)$$
 
 # One goroutine owns an engine, and one steps the members of a cluster in these simulations: there is nothing to race.
-ALONE := /internal/(engine|cluster/(core|model))$$
+ALONE := /internal/(engine|cluster/core|test/model)$$
 
 # These measure other programs.
 MEASURES := /internal/bench/
@@ -40,7 +40,7 @@ busy: ## make test and make race ROUNDS times, beside BUSY processes that only c
 
 # Linux on amd64 runs programs of 32 bits, unless its kernel was built without that.
 test-32: ## the server and the client with integers of 32 bits
-	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -vet=off -short $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|budget|cluster/model|load|sim)')
+	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -vet=off -short $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|load|test/(budget|model|sim))')
 
 # What is only compiled, and never run.
 UNOPTIMISED = -gcflags='all=-N -l'
@@ -68,12 +68,12 @@ vulncheck: ## govulncheck: known vulnerabilities that our code reaches; asks VUL
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0 -db $(or $(VULNDB),https://vuln.go.dev) ./...
 
 interop: build ## the real beanstalkd as twin, and real clients of four languages, also with TLS and tokens, and a real Prometheus; installs what it needs
-	internal/conformance/interop/run -md doc/clients.md bin/beanpole
-	$(GO) test ./internal/conformance/interop -timeout 20m -count=1 -interop.all
-	$(GO) test ./internal/conformance/interop -timeout 20m -count=1 -interop.all -interop.follower -run 'TestTLS/somebody|TestTokenInPut'
+	internal/test/conformance/interop/run -md doc/clients.md bin/beanpole
+	$(GO) test ./internal/test/conformance/interop -timeout 20m -count=1 -interop.all
+	$(GO) test ./internal/test/conformance/interop -timeout 20m -count=1 -interop.all -interop.follower -run 'TestTLS/somebody|TestTokenInPut'
 	$(GO) test ./contrib -count=1 -contrib.prometheus
 	contrib/grafana/check
-	$(GO) test ./internal/conformance -count=1 -run 'TestTwin|TestReference|TestBeanpole' -twin.rounds=$(or $(ROUNDS),20)
+	$(GO) test ./internal/test/conformance -count=1 -run 'TestTwin|TestReference|TestBeanpole' -twin.rounds=$(or $(ROUNDS),20)
 
 fuzz: ## each fuzz target for FUZZTIME
 	@for p in $$($(GO) list ./client/... ./internal/...); do \
@@ -83,26 +83,26 @@ fuzz: ## each fuzz target for FUZZTIME
 	done
 
 sim: ## the whole server with power cuts, members of a cluster and their journals with everything that fails, SEEDS seeds each
-	$(GO) test ./internal/sim -timeout 0 -sim.seeds=$(or $(SEEDS),5000)
+	$(GO) test ./internal/test/sim -timeout 0 -sim.seeds=$(or $(SEEDS),5000)
 	$(GO) test ./internal/cluster/core -timeout 0 -run 'TestSimulation|TestPlanted|TestMembers' -core.seeds=$(or $(SEEDS),5000) -core.memberseeds=$(or $(SEEDS),5000) -core.planted=2000
 	$(GO) test ./internal/cluster -timeout 0 -run TestLives -cluster.seeds=$(or $(SEEDS),5000)
 	$(GO) test ./internal/journal -timeout 0 -run 'TestMembers' -journal.seeds=$(or $(SEEDS),5000)
 
 model: ## all states of a model of the cluster's own parts, up to STATES for each run, a minute for ten million
-	$(GO) test ./internal/cluster/model -timeout 0 -v -count=1 -model.states=$(or $(STATES),30000000)
+	$(GO) test ./internal/test/model -timeout 0 -v -count=1 -model.states=$(or $(STATES),30000000)
 
 crash: ## kill -9 of the real process under load, ROUNDS times
-	$(GO) test ./internal/soak -run Crash -timeout 0 -crash.rounds=$(or $(ROUNDS),200)
+	$(GO) test ./internal/test/soak -run Crash -timeout 0 -crash.rounds=$(or $(ROUNDS),200)
 
 soak: ## random clients, faults and restarts for DURATION, against a ledger; takes a SEED and a PROGRAM; uses strace, and a tmpfs if it may mount one
-	$(GO) test ./internal/soak -run Soak -timeout 0 -v -count=1 -soak.for=$(or $(DURATION),1h) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
+	$(GO) test ./internal/test/soak -run Soak -timeout 0 -v -count=1 -soak.for=$(or $(DURATION),1h) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
 
 cluster-soak: ## three members as processes, with ROUNDS faults under load, those of the name FAULTS or all, histories checked with porcupine; takes a SEED, a PROGRAM, and an OLD one to change to and back
-	$(GO) test ./internal/soak -run 'TestCluster$$' -timeout 0 -v -count=1 -cluster.rounds=$(or $(ROUNDS),50) -cluster.faults='$(FAULTS)' -cluster.old=$(abspath $(OLD)) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
+	$(GO) test ./internal/test/soak -run 'TestCluster$$' -timeout 0 -v -count=1 -cluster.rounds=$(or $(ROUNDS),50) -cluster.faults='$(FAULTS)' -cluster.old=$(abspath $(OLD)) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
 
 budget: ## instructions, system calls and allocations per command against their budgets; UPDATE=1 writes new ones; needs valgrind and strace
 	$(GO) test -run Alloc -count=1 ./...
-	$(GO) test ./internal/budget -count=1 -timeout 30m -v -run '^(TestInstructions|TestSystemCalls)$$' -budget.count $(if $(UPDATE),-budget.update)
+	$(GO) test ./internal/test/budget -count=1 -timeout 30m -v -run '^(TestInstructions|TestSystemCalls)$$' -budget.count $(if $(UPDATE),-budget.update)
 
 bench: ## benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -28,7 +28,6 @@ var arrows = map[string]string{
 	"internal/rights":    "",
 	"internal/wire":      "internal/rights",
 	"internal/vfs":       "golang.org/x/sys",
-	"internal/freeport":  "golang.org/x/sys",
 	"internal/epoll":     "golang.org/x/sys",
 
 	// Toward the disk.
@@ -60,7 +59,6 @@ var arrows = map[string]string{
 	// Toward other members. Nothing of it is in the program yet.
 	"internal/cluster/raftlog":   "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/core":      "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
-	"internal/cluster/model":     "",
 	"internal/cluster/entry":     "internal/engine internal/record",
 	"internal/cluster":           "internal/broker internal/cluster/catchup internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/cluster/status internal/engine internal/journal internal/vfs go.etcd.io/raft golang.org/x/sys google.golang.org/protobuf",
 	"internal/cluster/catchup":   "internal/engine internal/record",
@@ -75,27 +73,30 @@ var arrows = map[string]string{
 	"contrib":             "",
 	"client":              "internal/wire",
 	"client/worker":       "client",
-	"client/beanpoletest": "internal/broker internal/engine internal/memnet internal/server",
+	"client/beanpoletest": "internal/broker internal/engine internal/test/memnet internal/server",
 	"internal/cli":        "client client/worker internal/cli/top internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":    "internal/cli/top/background github.com/charmbracelet",
 
 	"internal/cli/top/background": "github.com/charmbracelet",
 
-	// Judges and tools. conformance needs an address only.
+	// Tools.
 	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
-	"internal/bench":         "internal/freeport internal/load internal/wire golang.org/x/sync golang.org/x/sys",
+	"internal/bench":         "internal/test/freeport internal/load internal/wire golang.org/x/sync golang.org/x/sys",
 	"internal/bench/compare": "internal/bench internal/load",
 	"internal/bench/plot":    "internal/bench internal/load",
 	"internal/bench/console": "internal/bench internal/load internal/wire",
 	"internal/demo":          "client golang.org/x/sync",
-	"internal/budget":        "",
-	"internal/budget/driver": "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
-	"internal/conformance":   "internal/freeport",
 
-	"internal/conformance/interop": "",
-	"internal/memnet":              "",
-	"internal/sim":                 "",
-	"internal/soak":                "",
+	// What is not product: tests, and what they share. conformance needs an address only.
+	"internal/test/budget":              "",
+	"internal/test/budget/driver":       "internal/broker internal/conversation internal/engine internal/journal internal/vfs internal/wire",
+	"internal/test/conformance":         "internal/test/freeport",
+	"internal/test/conformance/interop": "",
+	"internal/test/freeport":            "golang.org/x/sys",
+	"internal/test/memnet":              "",
+	"internal/test/model":               "",
+	"internal/test/sim":                 "",
+	"internal/test/soak":                "",
 
 	// The program. Its main package is the only place where the pieces meet.
 	"cmd/beanpole": "cmd/beanpole/internal/benchcmd cmd/beanpole/internal/clustercmd cmd/beanpole/internal/command cmd/beanpole/internal/config cmd/beanpole/internal/journalcmd cmd/beanpole/internal/manual " +

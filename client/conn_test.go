@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
 // Each command does what it says, on each server.

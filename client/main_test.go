@@ -10,7 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
-	"github.com/beanpole-mq/beanpole/internal/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

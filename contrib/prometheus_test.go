@@ -21,7 +21,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
-	"github.com/beanpole-mq/beanpole/internal/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
 var withPrometheus = flag.Bool("contrib.prometheus", false, "run a Prometheus beside a server under load, and ask it for all that the dashboard shows")

@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/beanpole-mq/beanpole/internal/conformance"
 	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
 // binary is our server, built once for all tests.

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/freeport"
 	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
 // A Server says how to start a server. In Command, {port} stands for a TCP port that

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/beanpole-mq/beanpole/internal/bench"
-	"github.com/beanpole-mq/beanpole/internal/freeport"
 	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
 const (

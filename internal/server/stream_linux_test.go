@@ -16,8 +16,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
-	"github.com/beanpole-mq/beanpole/internal/memnet"
 	"github.com/beanpole-mq/beanpole/internal/mux"
+	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 

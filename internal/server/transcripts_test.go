@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
 // The server, in this process and on fake time, answers as every transcript of

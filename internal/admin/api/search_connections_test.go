@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/memnet"
+	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 // sorted returns the ids of the connections that all pages have together, and how often a page was asked for.

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/memnet"
+	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 // A site is a server behind a Door, in a synctest bubble.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/beanpole-mq/beanpole/internal/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
 func TestMain(m *testing.M) {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/bench"
-	"github.com/beanpole-mq/beanpole/internal/conformance"
 	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 

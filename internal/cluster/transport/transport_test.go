@@ -20,7 +20,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
-	"github.com/beanpole-mq/beanpole/internal/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -47,7 +47,7 @@
 //
 // To see where instructions go, run the driver by hand:
 //
-//	go build ./internal/budget/driver
+//	go build ./internal/test/budget/driver
 //	valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=counts \
 //		./driver -scenario put-reserve-delete
 //	cg_annotate counts

@@ -2,7 +2,7 @@
 // drawn at random, and compares it with a ledger of the answers that clients got. It has
 // tests only, for Linux.
 //
-//	go test ./internal/soak                             some 20 seconds, as a part of all tests
+//	go test ./internal/test/soak                             some 20 seconds, as a part of all tests
 //	make soak DURATION=2h                               longer
 //	make soak DURATION=1h SEED=7 PROGRAM=bin/beanpole   with the choices of that seed, on that binary
 //	make crash ROUNDS=200                               kill -9 under load and nothing else

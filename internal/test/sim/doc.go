@@ -3,9 +3,9 @@
 // (memfs), its calls fail (faultfs), and the time is fake (testing/synctest). The
 // package has tests only.
 //
-//	go test ./internal/sim                    about a minute
-//	go test ./internal/sim -sim.seeds=5000    thousands of seeds
-//	go test ./internal/sim -sim.seed=1234     one seed, such as one that failed
+//	go test ./internal/test/sim                    about a minute
+//	go test ./internal/test/sim -sim.seeds=5000    thousands of seeds
+//	go test ./internal/test/sim -sim.seed=1234     one seed, such as one that failed
 //
 // # How it is checked
 //

@@ -44,7 +44,7 @@ func TestInstructions(t *testing.T) {
 	case len(tab.rows) == 0 && !*update:
 		t.Skipf("there is no %s: make budget UPDATE=1 makes it, and so the budgets for %s", path, release)
 	}
-	driver, beanpole := build(t, "internal/budget/driver"), build(t, "cmd/beanpole")
+	driver, beanpole := build(t, "internal/test/budget/driver"), build(t, "cmd/beanpole")
 	for _, name := range scenarios(t, driver) {
 		t.Run(name, func(t *testing.T) {
 			tab.hold(t, driverRun(driver, name), func(name string) float64 {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
 // A Process starts a server program, each time on a free port of 127.0.0.1.

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/beanpole-mq/beanpole/internal/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 )
 
 var (

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/beanpole-mq/beanpole/internal/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
 var (

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
 var (

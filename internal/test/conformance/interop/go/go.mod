@@ -1,4 +1,4 @@
-module github.com/beanpole-mq/beanpole/internal/conformance/interop/go
+module github.com/beanpole-mq/beanpole/internal/test/conformance/interop/go
 
 go 1.26.0
 

@@ -3,7 +3,7 @@
 // collection, a clock that is set by hand. So an instruction counter sees the
 // same number each time. Package budget runs it; by hand it is for profilers:
 //
-//	go build ./internal/budget/driver
+//	go build ./internal/test/budget/driver
 //	./driver -list
 //	valgrind --tool=cachegrind --cache-sim=no ./driver -scenario put-reserve-delete
 //
