@@ -73,7 +73,7 @@ interop: build ## the real beanstalkd as twin, and real clients of four language
 	$(GO) test ./internal/test/conformance/interop -timeout 20m -count=1 -interop.all -interop.follower -run 'TestTLS/somebody|TestTokenInPut'
 	$(GO) test ./contrib -count=1 -contrib.prometheus
 	contrib/grafana/check
-	$(GO) test ./internal/test/conformance -count=1 -run 'TestTwin|TestReference|TestBeanpole' -twin.rounds=$(or $(ROUNDS),20)
+	$(GO) test ./internal/test/conformance -count=1 -run 'TestTwin|TestReference|TestBeanpole' -seeds=$(or $(ROUNDS),20)
 
 fuzz: ## each fuzz target for FUZZTIME
 	@for p in $$($(GO) list ./client/... ./internal/...); do \
@@ -83,22 +83,22 @@ fuzz: ## each fuzz target for FUZZTIME
 	done
 
 sim: ## the whole server with power cuts, members of a cluster and their journals with everything that fails, SEEDS seeds each
-	$(GO) test ./internal/test/sim -timeout 0 -sim.seeds=$(or $(SEEDS),5000)
-	$(GO) test ./internal/cluster/core -timeout 0 -run 'TestSimulation|TestPlanted|TestMembers' -core.seeds=$(or $(SEEDS),5000) -core.memberseeds=$(or $(SEEDS),5000) -core.planted=2000
-	$(GO) test ./internal/cluster -timeout 0 -run TestLives -cluster.seeds=$(or $(SEEDS),5000)
-	$(GO) test ./internal/journal -timeout 0 -run 'TestMembers' -journal.seeds=$(or $(SEEDS),5000)
+	$(GO) test ./internal/test/sim -timeout 0 -seeds=$(or $(SEEDS),5000)
+	$(GO) test ./internal/cluster/core -timeout 0 -run 'TestSimulation|TestPlanted|TestMembers' -seeds=$(or $(SEEDS),5000)
+	$(GO) test ./internal/cluster -timeout 0 -run TestLives -seeds=$(or $(SEEDS),5000)
+	$(GO) test ./internal/journal -timeout 0 -run 'TestMembers' -seeds=$(or $(SEEDS),5000)
 
 model: ## all states of a model of the cluster's own parts, up to STATES for each run, a minute for ten million
 	$(GO) test ./internal/test/model -timeout 0 -v -count=1 -model.states=$(or $(STATES),30000000)
 
 crash: ## kill -9 of the real process under load, ROUNDS times
-	$(GO) test ./internal/test/soak -run Crash -timeout 0 -crash.rounds=$(or $(ROUNDS),200)
+	$(GO) test ./internal/test/soak -run Crash -timeout 0 -seeds=$(or $(ROUNDS),200)
 
 soak: ## random clients, faults and restarts for DURATION, against a ledger; takes a SEED and a PROGRAM; uses strace, and a tmpfs if it may mount one
-	$(GO) test ./internal/test/soak -run Soak -timeout 0 -v -count=1 -soak.for=$(or $(DURATION),1h) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
+	$(GO) test ./internal/test/soak -run Soak -timeout 0 -v -count=1 -for=$(or $(DURATION),1h) -seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
 
 cluster-soak: ## three members as processes, with ROUNDS faults under load, those of the name FAULTS or all, histories checked with porcupine; takes a SEED, a PROGRAM, and an OLD one to change to and back
-	$(GO) test ./internal/test/soak -run 'TestCluster$$' -timeout 0 -v -count=1 -cluster.rounds=$(or $(ROUNDS),50) -cluster.faults='$(FAULTS)' -cluster.old=$(abspath $(OLD)) -soak.seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
+	$(GO) test ./internal/test/soak -run 'TestCluster$$' -timeout 0 -v -count=1 -seeds=$(or $(ROUNDS),50) -cluster.faults='$(FAULTS)' -cluster.old=$(abspath $(OLD)) -seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
 
 budget: ## instructions, system calls and allocations per command against their budgets; UPDATE=1 writes new ones; needs valgrind and strace
 	$(GO) test -run Alloc -count=1 ./...

@@ -2,17 +2,14 @@ package broker
 
 import (
 	"errors"
-	"flag"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
-
-var seedFlag = flag.Int64("broker.seed", -1, "the only `seed` of TestRandom")
 
 // A turnRecord is what TestRandom knows of a turn.
 type turnRecord struct {
@@ -24,15 +21,11 @@ type turnRecord struct {
 // Whatever callers, syncs and failures meet, each turn is settled once, in order,
 // and without an error only when its own changes are durable.
 func TestRandom(t *testing.T) {
-	from, to := int64(0), int64(300)
-	if *seedFlag >= 0 {
-		from, to = *seedFlag, *seedFlag+1
-	}
-	for seed := from; seed < to; seed++ {
+	seeds.Each(t, 100, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) {
-			randomLife(t, fmt.Sprint("-broker.seed=", seed), rand.New(rand.NewPCG(uint64(seed), 0)))
+			randomLife(t, t.Name(), rand.New(rand.NewPCG(seed, 0)))
 		})
-	}
+	})
 }
 
 func randomLife(t *testing.T, name string, rng *rand.Rand) {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -17,6 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 // A cluster of one serves, and serves again after it was killed.
@@ -117,21 +117,10 @@ func (w *world) whoLeads() *Member {
 
 // Nothing that was acknowledged is lost, and all members have the same, whatever happens to a minority of them.
 func TestLives(t *testing.T) {
-	first, last := uint64(1), *seedsFlag
-	if *seedFlag != 0 {
-		first, last = *seedFlag, *seedFlag
-	}
-	for seed := first; seed <= last; seed++ {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { emptyWorld(t, seed).live(seed) })
-		})
-	}
+	seeds.Each(t, 2, func(t *testing.T, seed uint64) {
+		synctest.Test(t, func(t *testing.T) { emptyWorld(t, seed).live(seed) })
+	})
 }
-
-var (
-	seedFlag  = flag.Uint64("cluster.seed", 0, "the seed of the only run of TestLives")
-	seedsFlag = flag.Uint64("cluster.seeds", 4, "how many seeds TestLives has")
-)
 
 // small makes the logs of members so small that one that is away for a while needs a walk.
 func (w *world) small() {

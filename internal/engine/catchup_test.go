@@ -2,13 +2,12 @@ package engine
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
-)
 
-var catchupSeeds = flag.Uint64("engine.catchup-seeds", 300, "how many seeds TestCatchUp has")
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
+)
 
 // A group is a log of entries that a leader decides and others are told of, without a
 // network: engines that lead, follow, and catch up while the others go on.
@@ -312,19 +311,15 @@ func (g *group) run(steps int) error {
 // of them and the entries since the walk began, and compares them.
 func TestCatchUp(t *testing.T) {
 	joined, thrown, kept := 0, 0, 0
-	first := *seedFlag
-	if first != 0 {
-		*catchupSeeds = 1
-	}
-	for seed := first; seed < first+*catchupSeeds; seed++ {
+	ran := seeds.Each(t, 60, func(t *testing.T, seed uint64) {
 		g := newGroup(seed, noFault)
 		if err := g.run(600); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
+			t.Fatal(err)
 		}
 		joined, thrown, kept = joined+g.joined, thrown+g.thrown, kept+g.kept
-	}
+	})
 	t.Logf("%d joiners caught up, %d walks were thrown away, %d leaders have followed", joined, thrown, kept)
-	if first == 0 && (joined == 0 || thrown == 0 || kept == 0) {
+	if seeds.Enough(ran, 60) && (joined == 0 || thrown == 0 || kept == 0) {
 		t.Error("the test tries nothing")
 	}
 }
@@ -337,13 +332,12 @@ func TestCatchUpPlanted(t *testing.T) {
 		"a leader's walk counts before it commits": uncommitted,
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(2000) {
+			seeds.Find(t, 3436129734, func(_ *testing.T, seed uint64) string {
 				if err := newGroup(seed, fault).run(600); err != nil {
-					t.Logf("found with seed %d: %v", seed, err)
-					return
+					return err.Error()
 				}
-			}
-			t.Error("nobody has noticed")
+				return ""
+			})
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 // TestRestoreRandom runs random operations and now and then restores engines
@@ -17,7 +19,7 @@ func TestRestoreRandom(t *testing.T) {
 		tw.m.heard, tw.heard = nil, nil
 		tw.verb(pick(tw.src, "verb", names))
 	}
-	for i := range *opsFlag / 200 {
+	for i := range seeds.Rounds(50) {
 		for range 150 {
 			step()
 		}

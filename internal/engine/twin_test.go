@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -15,11 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/beanpole-mq/beanpole/internal/histogram"
-)
-
-var (
-	seedFlag = flag.Uint64("engine.seed", 0, "seed of the random tests; 0 takes a new one")
-	opsFlag  = flag.Int("engine.ops", 10000, "operations of TestRandom and TestRestoreRandom")
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 // A source decides what happens next: rapid, which can shrink a failure, or a
@@ -538,7 +533,10 @@ func TestRandom(t *testing.T) {
 	tw := randomTwins(t, Options{})
 	names := verbs()
 	heard := make(map[Outcome]int)
-	for i := range *opsFlag {
+	const enough = 10_000
+	ran := 0
+	for i := range seeds.Rounds(enough) {
+		ran++
 		tw.m.heard, tw.heard = nil, nil
 		tw.verb(pick(tw.src, "verb", names))
 		tw.compare()
@@ -551,8 +549,8 @@ func TestRandom(t *testing.T) {
 		}
 	}
 	for _, o := range []Outcome{OK, TimedOut, DeadlineSoon} {
-		if *opsFlag >= 10000 && heard[o] == 0 {
-			t.Errorf("in %d operations no wait ended with outcome %d", *opsFlag, o)
+		if ran >= enough && heard[o] == 0 {
+			t.Errorf("in %d operations no wait ended with outcome %d", ran, o)
 		}
 	}
 	t.Logf("waits that ended with a job: %d, timed out: %d, deadline soon: %d", heard[OK], heard[TimedOut], heard[DeadlineSoon])
@@ -569,7 +567,7 @@ func TestRandomLong(t *testing.T) {
 		tw.same("put", []any{id, o}, []any{tw.m.put(tw.now, p.m, spec, nil), OK})
 	}
 	names := verbs()
-	for range *opsFlag / 50 {
+	for range seeds.Rounds(200) {
 		tw.m.heard, tw.heard = nil, nil
 		tw.verb(pick(tw.src, "verb", names))
 		tw.compare()
@@ -580,17 +578,9 @@ func randomTwins(t *testing.T, opt Options) *twins {
 	return newTwins(t, plainSource{seeded(t)}, opt)
 }
 
-// seeded takes the seed from the command line, and prints it on failure.
+// seeded returns a generator whose seed can be given.
 func seeded(t *testing.T) *rand.Rand {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("again with: go test -run '^%s$' -engine.seed=%d -engine.ops=%d", t.Name(), seed, *opsFlag)
-		}
-	})
+	seed := seeds.One(t)
 	return rand.New(rand.NewPCG(seed, seed))
 }
 

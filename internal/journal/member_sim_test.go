@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,14 +12,8 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
-)
-
-var (
-	seedsFlag = flag.Uint64("journal.seeds", 60, "how many `lives` of members to simulate")
-	seedFlag  = flag.Int64("journal.seed", -1, "the only `seed` to simulate")
-
-	raceDetector bool // it makes everything some ten times slower
 )
 
 // planted is a mistake that the simulation must find.
@@ -38,42 +31,38 @@ const (
 // cleaned and fails.
 func TestMembers(t *testing.T) {
 	var seen tally
-	from, to := uint64(0), *seedsFlag
-	if raceDetector {
-		to /= 10
-	}
-	if *seedFlag >= 0 {
-		from, to = uint64(*seedFlag), uint64(*seedFlag)+1
-	}
-	for seed := from; seed < to && !t.Failed(); seed++ {
+	const enough = 15
+	ran := seeds.Each(t, enough, func(t *testing.T, seed uint64) {
 		if err := live(t, seed, nothing, &seen); err != nil {
-			t.Errorf("-journal.seed=%d: %v", seed, err)
+			t.Error(err)
 		}
-	}
+	})
 	t.Logf("%+v", seen)
-	if *seedFlag < 0 && to >= 60 && (seen.Dropped < 100 || seen.Migrated < 100 || seen.InFlight < 10 || seen.Failed == 0) {
+	if seeds.Enough(ran, enough) && (seen.Dropped < 20 || seen.Migrated < 20 || seen.InFlight == 0 || seen.Failed == 0) {
 		t.Errorf("too little has happened: %+v", seen)
 	}
 }
 
 // Each mistake is found.
 func TestMembersPlanted(t *testing.T) {
-	if raceDetector {
+	if seeds.Race {
 		t.Skip("the race detector finds nothing more here than in TestMembers")
 	}
-	for p, name := range map[planted]string{
-		cleanedInFlight: "cleaning of a job in flight", putNotCounted: "the mark of a put in flight",
-		cutUnsynced: "log cut at the unsynced mark", markFirst: "mark ahead of its facts",
+	for _, p := range []struct {
+		mistake planted
+		name    string
+		seed    uint64
+	}{
+		{cleanedInFlight, "cleaning of a job in flight", 710847650}, {putNotCounted, "the mark of a put in flight", 2708999848},
+		{cutUnsynced, "log cut at the unsynced mark", 1}, {markFirst, "mark ahead of its facts", 173290536},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var seen tally
-			for seed := range uint64(2000) {
-				if err := live(t, seed, p, &seen); err != nil {
-					t.Logf("seed %d: %.300v", seed, err)
-					return
+		t.Run(p.name, func(t *testing.T) {
+			seeds.Find(t, p.seed, func(t *testing.T, seed uint64) string {
+				if err := live(t, seed, p.mistake, new(tally)); err != nil {
+					return err.Error()
 				}
-			}
-			t.Error("2000 seeds do not find it")
+				return ""
+			})
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/record"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
@@ -135,7 +136,7 @@ func TestSize(t *testing.T) {
 		t.Skip("takes long, and without -short it runs in any case")
 	}
 	turns := 10_000
-	if raceDetector {
+	if seeds.Race {
 		turns = 2_000
 	}
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -7,16 +7,14 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
-
-// raceDetector is set in builds with -race, where sync.Pool forgets at random.
-var raceDetector bool
 
 // put, reserve and delete allocate nothing in the steady state, neither one by
 // one nor pipelined nor when the worker waits for the job.
 func TestAllocations(t *testing.T) {
-	if raceDetector {
+	if seeds.Race {
 		t.Skip("the race detector allocates")
 	}
 	for network, dial := range map[string]func(*testing.T, *rig) *client{

@@ -21,6 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 // A client that stops in the middle of a command is disconnected, and so is one
@@ -256,7 +257,7 @@ func TestSlowReader(t *testing.T) {
 		slow.do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
 		go io.WriteString(slow.nc, strings.Repeat("peek 1\r\n", 100_000)) // 6 GB of replies
 		synctest.Wait()
-		if !raceDetector { // which does not know that the connection's goroutine waits
+		if !seeds.Race { // which does not know that the connection's goroutine waits
 			if in, out := r.conn().Memory(); in > 128<<10 || out > 2*(256<<10+size) {
 				t.Errorf("%d bytes of input and %d of replies are kept for a client that does not read", in, out)
 			}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
@@ -433,11 +434,9 @@ func TestAppendAllocates(t *testing.T) {
 	}
 }
 
-var raceDetector bool // see race_test.go
-
 // A commit, that is append, flush and sync, allocates nothing.
 func TestCommitAllocates(t *testing.T) {
-	if raceDetector {
+	if seeds.Race {
 		t.Skip("the race detector allocates")
 	}
 	l, err := Open(vfs.OS, t.TempDir(), Options{})

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"flag"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,10 +8,9 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
-
-var memberSeedsFlag = flag.Uint64("core.memberseeds", 40, "how many seeds TestMembers has")
 
 // regroup records the roles of the members.
 func (m *member) regroup(g *Group) {
@@ -113,30 +111,22 @@ func changing(t *testing.T, seed uint64, p plant) *world {
 // who they are.
 func TestMembers(t *testing.T) {
 	changes, acknowledged := 0, 0
-	first, last := uint64(1), *memberSeedsFlag
-	if *seedFlag != 0 {
-		first, last = *seedFlag, *seedFlag
-	}
-	for seed := first; seed <= last; seed++ {
+	seeds.Each(t, 8, func(t *testing.T, seed uint64) {
 		w := changing(t, seed, "")
 		if w.wrong != "" {
-			t.Fatalf("seed %d: %s\n%v", seed, w.wrong, w)
+			t.Fatalf("%s\n%v", w.wrong, w)
 		}
 		changes += w.changes
 		acknowledged += w.acknowledged
-	}
+	})
 	t.Logf("%d changes of the members, %d commands acknowledged", changes, acknowledged)
 }
 
 // If a log is cut before the roles are recorded that were changed in it, a member comes to have other ones.
 func TestPlantedRoles(t *testing.T) {
-	for seed := uint64(1); seed <= *plantedFlag; seed++ {
-		if found := found(func() string { return changing(t, seed, "roles are recorded after a cut").wrong }); found != "" {
-			t.Logf("seed %d: %s", seed, found)
-			return
-		}
-	}
-	t.Errorf("not found in %d seeds", *plantedFlag)
+	seeds.Find(t, 703879273, func(t *testing.T, seed uint64) string {
+		return found(func() string { return changing(t, seed, "roles are recorded after a cut").wrong })
+	})
 }
 
 // A question that only the other member could answer is answered although that one is removed before it does.

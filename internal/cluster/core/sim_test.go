@@ -3,7 +3,6 @@ package core
 import (
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path"
@@ -18,11 +17,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
-)
-
-var (
-	seedFlag  = flag.Uint64("core.seed", 0, "the seed of the only run of a simulation")
-	seedsFlag = flag.Uint64("core.seeds", 50, "how many seeds a simulation has")
 )
 
 const (

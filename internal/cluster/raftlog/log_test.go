@@ -2,13 +2,13 @@ package raftlog
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
@@ -17,23 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-var (
-	seedFlag  = flag.Uint64("raftlog.seed", 0, "the seed of the only run")
-	seedsFlag = flag.Uint64("raftlog.seeds", 300, "how many seeds to run")
-)
-
-// seeds runs a test with each seed, or with that of the flag.
-func seeds(t *testing.T, test func(t *testing.T, rng *rand.Rand)) {
-	first, last := uint64(1), *seedsFlag
-	if *seedFlag != 0 {
-		first, last = *seedFlag, *seedFlag
-	}
-	for seed := first; seed <= last; seed++ {
-		test(t, rand.New(rand.NewPCG(seed, 0)))
-		if t.Failed() {
-			t.Fatalf("-raftlog.seed=%d", seed)
-		}
-	}
+// random runs a test with seeds.
+func random(t *testing.T, test func(t *testing.T, rng *rand.Rand)) {
+	seeds.Each(t, 50, func(t *testing.T, seed uint64) { test(t, rand.New(rand.NewPCG(seed, 0))) })
 }
 
 // A model is what a log should hold.
@@ -198,7 +184,7 @@ func (p *pair) holds(m model) string {
 // A log whose power is cut at any moment has, when it is opened again, everything up
 // to a record that is not before the last sync.
 func TestPowerCuts(t *testing.T) {
-	seeds(t, func(t *testing.T, rng *rand.Rand) {
+	random(t, func(t *testing.T, rng *rand.Rand) {
 		disk := memfs.New()
 		disk.Mkdir("d")
 		p := &pair{t: t, rng: rng, fsys: disk, term: 1, past: []model{{}}}
@@ -242,7 +228,7 @@ func (p *pair) find() {
 // A log whose calls fail heals without losing a record, and an orderly end leaves no
 // torn tail.
 func TestFailingCalls(t *testing.T) {
-	seeds(t, func(t *testing.T, rng *rand.Rand) {
+	random(t, func(t *testing.T, rng *rand.Rand) {
 		disk := memfs.New()
 		disk.Mkdir("d")
 		faults := faultfs.New(disk)

@@ -3,7 +3,6 @@ package conformance
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,12 +10,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-var (
-	twinSeed   = flag.Uint64("twin.seed", 0, "the first seed of TestTwin; 0 takes one at random")
-	twinRounds = flag.Int("twin.rounds", 8, "how many sessions TestTwin plays, each with the next seed")
-)
+var ()
 
 // TestTwin sends the same random conversations to the real beanstalkd and to
 // ours, which speaks its version, and compares every answer. Even seeds play fast, with times so long
@@ -32,47 +30,39 @@ func TestTwin(t *testing.T) {
 	if dialect == Beanstalkd112 {
 		mine.Args = []string{"--compat", "1.12"}
 	}
-	seed := *twinSeed
-	if seed == 0 {
-		seed = rand.Uint64N(1e6) + 1
-	}
-	for round := range *twinRounds {
-		seed := seed + uint64(round)
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			t.Parallel()
-			g := &generator{rnd: rand.New(rand.NewPCG(seed, 0)), dialect: dialect, timed: seed%2 == 1, maxSize: 65535, held: make(map[string][]string)}
-			args := []string{}
-			if g.chance(20) {
-				g.maxSize = 100
-				args = append(args, "-z", "100")
-			}
-			play := func(acts []act) error { return newTwin(t, theirs, mine, args).replay(acts) }
-			var acts []act
-			late, err := timed(func() (servers []Instance, err error) {
-				tw := newTwin(t, theirs, mine, args)
-				acts, err = tw.explore(g)
-				return tw.servers(), err
+	seeds.Each(t, 3, func(t *testing.T, seed uint64) {
+		g := &generator{rnd: rand.New(rand.NewPCG(seed, 0)), dialect: dialect, timed: seed%2 == 1, maxSize: 65535, held: make(map[string][]string)}
+		args := []string{}
+		if g.chance(20) {
+			g.maxSize = 100
+			args = append(args, "-z", "100")
+		}
+		play := func(acts []act) error { return newTwin(t, theirs, mine, args).replay(acts) }
+		var acts []act
+		late, err := timed(func() (servers []Instance, err error) {
+			tw := newTwin(t, theirs, mine, args)
+			acts, err = tw.explore(g)
+			return tw.servers(), err
+		})
+		if err == nil {
+			return
+		}
+		if late >= tooLate || g.timed {
+			again := insist(1, func() (time.Duration, error) {
+				return timed(func() ([]Instance, error) {
+					tw := newTwin(t, theirs, mine, args)
+					return tw.servers(), tw.replay(acts)
+				})
 			})
-			if err == nil {
+			if again == nil {
+				t.Logf("not again; the machine was %v late: %v", late, err)
 				return
 			}
-			if late >= tooLate || g.timed {
-				again := insist(1, func() (time.Duration, error) {
-					return timed(func() ([]Instance, error) {
-						tw := newTwin(t, theirs, mine, args)
-						return tw.servers(), tw.replay(acts)
-					})
-				})
-				if again == nil {
-					t.Logf("not again; the machine was %v late: %v", late, err)
-					return
-				}
-				err = again
-			}
-			acts, err = shrink(acts, err, play)
-			t.Errorf("go test -run TestTwin -twin.seed %d -twin.rounds 1\n%s\n%v", seed, transcribe(args, acts), err)
-		})
-	}
+			err = again
+		}
+		acts, err = shrink(acts, err, play)
+		t.Errorf("%s\n%v", transcribe(args, acts), err)
+	})
 }
 
 func transcribe(args []string, acts []act) string {

@@ -18,13 +18,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
 
 // Clients talk to a whole server through connections, and it dies. Their own
 // account must be right after each restart.
 func TestClients(t *testing.T) {
-	eachSeed(t, 5, func(t *testing.T, name string, seed uint64) {
+	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		livesOfClients(t, name, seed, func(*rand.Rand) network { return newListener() })
 	})
 }
@@ -112,7 +113,7 @@ func (a *account) serve(round int) {
 		case <-time.After(50 * time.Millisecond):
 		}
 		synctest.Wait()
-		if raceDetector {
+		if seeds.Race {
 			continue // it does not know that the goroutines wait whose state Check reads
 		}
 		if err := srv.Check(); err != nil {

@@ -3,9 +3,9 @@
 // (memfs), its calls fail (faultfs), and the time is fake (testing/synctest). The
 // package has tests only.
 //
-//	go test ./internal/test/sim                    about a minute
-//	go test ./internal/test/sim -sim.seeds=5000    thousands of seeds
-//	go test ./internal/test/sim -sim.seed=1234     one seed, such as one that failed
+//	go test ./internal/test/sim                            a few new seeds
+//	go test ./internal/test/sim -run TestPower -for=10m    as many as ten minutes have
+//	go test ./internal/test/sim -run TestPower -seed=1234  one, such as one that failed
 //
 // # How it is checked
 //

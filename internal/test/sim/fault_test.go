@@ -11,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
 
@@ -24,7 +25,7 @@ func TestEveryCallFails(t *testing.T) {
 		t.Skip("takes long, and without -short it runs in any case")
 	}
 	step := 1
-	if raceDetector { // it looks for races, and takes ten times as long
+	if seeds.Race { // it looks for races, and takes ten times as long
 		step = 7
 	}
 	for _, sync := range []time.Duration{0, 20 * time.Millisecond} {

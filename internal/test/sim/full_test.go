@@ -80,7 +80,7 @@ func some(c engine.Change) bool { return c.ID%50 == 0 && c.BodyLen < 1000 }
 // jobs are deleted; that happens again and again, with restarts of all kinds in
 // between and jobs of all sizes, some larger than a segment.
 func TestFullDisk(t *testing.T) {
-	eachSeed(t, 10, func(t *testing.T, name string, seed uint64) {
+	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, journal.Options{SegmentSize: 2048 << (seed % 3)})
 		w.ledger.anyPauses = true
 		w.disk.SetLimit(128 << 10)

@@ -16,7 +16,7 @@ import (
 
 // On Linux, clients are served by event loops: the simulated ones are, too.
 func TestClientsOfLoops(t *testing.T) {
-	eachSeed(t, 1, func(t *testing.T, name string, seed uint64) {
+	eachSeed(t, 8, func(t *testing.T, name string, seed uint64) {
 		livesOfClients(t, name, seed, func(rng *rand.Rand) network { return newLoopNetwork(rng) })
 	})
 }

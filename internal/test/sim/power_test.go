@@ -2,8 +2,6 @@ package sim
 
 import (
 	"errors"
-	"flag"
-	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -11,34 +9,18 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
-var (
-	seedsFlag = flag.Int("sim.seeds", 100, "how many `lives` to simulate")
-	firstFlag = flag.Int("sim.first", 0, "the `seed` of the first of them")
-	seedFlag  = flag.Int64("sim.seed", -1, "the only `seed` to simulate")
-)
-
-// eachSeed runs a life for each seed, or for one in so many, in a bubble of its
-// own.
-func eachSeed(t *testing.T, oneIn int, life func(t *testing.T, name string, seed uint64)) {
+// eachSeed runs a life for each seed, each in a bubble of its own. A seed is always the
+// same life, as one processor runs it.
+func eachSeed(t *testing.T, usual int, life func(t *testing.T, name string, seed uint64), failed ...uint64) {
 	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed is always the same life
-	from := uint64(*firstFlag / oneIn)
-	to := max(from+1, uint64((*firstFlag+*seedsFlag)/oneIn))
-	if *seedFlag >= 0 {
-		from, to = uint64(*seedFlag), uint64(*seedFlag)+1
-	}
-	start := time.Now()
-	for seed := from; seed < to && !t.Failed(); seed++ {
-		synctest.Test(t, func(t *testing.T) {
-			life(t, fmt.Sprintf("-run=%s -sim.seed=%d", t.Name(), seed), seed)
-		})
-	}
-	if n := to - from; n > 0 {
-		t.Logf("%d seeds, %v each", n, time.Since(start)/time.Duration(n))
-	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	seeds.Each(t, usual, func(t *testing.T, seed uint64) {
+		synctest.Test(t, func(t *testing.T) { life(t, t.Name(), seed) })
+	}, failed...)
 }
 
 // anyOptions draws the options of a journal.
@@ -57,7 +39,7 @@ func anyOptions(seed uint64) journal.Options {
 // A server lives through power cuts, kills and shutdowns, five of them, and
 // whatever it has acknowledged is there each time.
 func TestPower(t *testing.T) {
-	eachSeed(t, 1, func(t *testing.T, name string, seed uint64) {
+	eachSeed(t, 8, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, anyOptions(seed))
 		for range 5 {
 			w.bootThroughPowerCuts()

@@ -17,7 +17,7 @@ func TestSameAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long, and without -short it runs in any case")
 	}
-	eachSeed(t, 5, func(t *testing.T, name string, seed uint64) {
+	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		want, had, end := answers(t, name, seed, nil)
 		for _, opt := range []journal.Options{
 			{SegmentSize: 512},

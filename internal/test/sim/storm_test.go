@@ -15,7 +15,7 @@ import (
 // again while the journal heals; files get lost; the disk is full; and the power is
 // cut, or the server killed, in the middle of it. What was acknowledged is there.
 func TestStorm(t *testing.T) {
-	eachSeed(t, 5, func(t *testing.T, name string, seed uint64) {
+	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		w := newWorld(t, name, seed, anyOptions(seed))
 		w.ledger.anyPauses = true // the end of one cannot be refused
 		w.habits.largest = 1 << w.rng.IntN(9)

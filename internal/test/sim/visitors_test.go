@@ -19,7 +19,7 @@ import (
 // while the disk fails, heals, fails again, and is full. Their account is right
 // after each restart, and no visitor is left without an answer.
 func TestVisitorsWhileDiskFails(t *testing.T) {
-	eachSeed(t, 6, func(t *testing.T, name string, seed uint64) {
+	eachSeed(t, 3, func(t *testing.T, name string, seed uint64) {
 		sync := []time.Duration{0, 20 * time.Millisecond, -1}[seed%3]
 		w := newWorld(t, name, seed, journal.Options{SegmentSize: 1024 << (seed % 4), Sync: sync})
 		a := &account{world: w, jobs: make(map[string]*entry), ids: make(map[uint64]string)}

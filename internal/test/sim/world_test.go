@@ -19,9 +19,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
-// raceDetector is set in builds with -race.
-var raceDetector bool
-
 const dir = "/"
 
 // A world is a machine with one disk and, between boot and its end, one server.

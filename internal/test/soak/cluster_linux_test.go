@@ -21,12 +21,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-var (
-	clusterRounds = flag.Int("cluster.rounds", 3, "how many faults happen to the cluster of TestCluster")
-	clusterKinds  = flag.String("cluster.faults", "", "only faults whose name matches this regular expression")
-)
+var clusterKinds = flag.String("cluster.faults", "", "only faults whose name matches this regular expression")
 
 // TestCluster runs three members with clients that put, look at, reserve, bury, kick and delete jobs
 // through any of them, while faults happen to the members. Nothing that was acknowledged is
@@ -36,7 +34,7 @@ func TestCluster(t *testing.T) {
 	if isolate(t) {
 		return
 	}
-	s := newSoak(t, *soakSeed)
+	s := newSoak(t)
 	c := newGroup(s)
 	defer c.stop()
 	faults := c.possible(regexp.MustCompile(*clusterKinds))
@@ -45,7 +43,8 @@ func TestCluster(t *testing.T) {
 	defer c.load.end()
 	c.load.await(acksPerRound)
 	gaps := make(map[string][]time.Duration)
-	for round := range *clusterRounds {
+	s.rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+	for round := range seeds.Rounds(2) {
 		f := faults[round%len(faults)]
 		t.Logf("round %d: %s", round+1, f.name)
 		began := h.now()

@@ -12,7 +12,7 @@ import (
 // However many clients connect, the journal has the descriptors that it needs.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
-	s := newSoak(t, *soakSeed)
+	s := newSoak(t)
 	limited := []string{"-c", `ulimit -n 64; exec "$0" "$@"`, s.program}
 	srv, err := start("sh", append(limited, "-l", "127.0.0.1:0", "-b", s.dir, "-s", "200000"), nil)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestDescriptors(t *testing.T) {
 // What clients made the server hold is given back when they have gone.
 func TestMemoryComesBack(t *testing.T) {
 	t.Parallel()
-	s := newSoak(t, *soakSeed)
+	s := newSoak(t)
 	srv, err := start(s.program, []string{"-l", "127.0.0.1:0", "--stall-timeout", "1h"}, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, srv.log)

@@ -35,7 +35,7 @@ func TestFailingDisk(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSoak(t, *soakSeed)
+			s := newSoak(t)
 			srv, err := start(s.program, append([]string{"-l", "127.0.0.1:0", "-b", s.dir}, tc.args...), nil)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, srv.log)

@@ -21,7 +21,7 @@ import (
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	const restarts, clients, each = 6, 4, 150 // jobs deleted in each life
-	s := newSoak(t, *soakSeed)
+	s := newSoak(t)
 	socket, addr := heldSocket(t)
 	var srv *server
 	launch := func() {

@@ -19,22 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 var (
-	soakFor     = flag.Duration("soak.for", 15*time.Second, "how long TestSoak goes on")
-	soakSeed    = flag.Uint64("soak.seed", 0, "seed of TestSoak and TestCrash; 0 takes one at random")
 	soakProgram = flag.String("soak.program", "", "run this program instead of building cmd/beanpole; what is there counts at each start")
 	soakClients = flag.Int("soak.clients", 12, "connections at a time")
-	crashRounds = flag.Int("crash.rounds", 8, "how often TestCrash kills the server, for each set of options")
 )
 
 // TestSoak lets servers live and die, with all faults, for as long as is asked.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	s := newSoak(t, *soakSeed)
+	s := newSoak(t)
 	s.mount()
-	end := time.Now().Add(*soakFor)
+	end := time.Now().Add(seeds.Time(6 * time.Second))
 	report := time.Now().Add(time.Minute)
 	for lives := 0; time.Now().Before(end) && !t.Failed(); lives++ {
 		args, env := s.options()
@@ -60,9 +58,12 @@ func TestCrash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSoak(t, *soakSeed)
+			s := newSoak(t)
 			args := append([]string{"-l", "127.0.0.1:0", "-b", s.dir}, args...)
-			for round := 0; round < *crashRounds && !t.Failed(); round++ {
+			for range seeds.Rounds(4) {
+				if t.Failed() {
+					break
+				}
 				s.life(args, nil, time.Duration(100+s.rng.IntN(400))*time.Millisecond, nil)
 			}
 			t.Logf("seed %d: %v", s.seed, s.count)
@@ -91,11 +92,8 @@ func (s *soak) note(format string, args ...any) {
 	s.history = s.history[max(0, len(s.history)-40):]
 }
 
-func newSoak(t *testing.T, seed uint64) *soak {
-	if seed == 0 {
-		seed = rand.Uint64N(1e6) + 1
-	}
-	t.Logf("seed %d", seed)
+func newSoak(t *testing.T) *soak {
+	seed := seeds.One(t)
 	s := &soak{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), program: *soakProgram, count: tally{new(sync.Mutex), make(map[string]int)}}
 	if s.program == "" {
 		var err error

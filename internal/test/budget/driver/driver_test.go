@@ -7,11 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
-
-// raceDetector is set in builds with -race.
-var raceDetector bool
 
 // allocations are what an operation may allocate in the steady state, where that
 // is anything: from the parser to the journal, in the whole turn.
@@ -36,7 +34,7 @@ func TestAllocations(t *testing.T) {
 				operation()
 			}
 			budget := allocations[s.name]
-			if budget < 0 || raceDetector {
+			if budget < 0 || seeds.Race {
 				return
 			}
 			if n := testing.AllocsPerRun(1000, operation); n > budget {

@@ -1,5 +1,0 @@
-//go:build race
-
-package sim
-
-func init() { raceDetector = true }
