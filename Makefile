@@ -7,7 +7,7 @@ UNITS ?= /etc/systemd/system
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 ARCH ?= $(shell $(GO) env GOARCH)
 
-.PHONY: all build test race busy test-32 lint scan vulncheck interop fuzz sim model crash soak cluster-soak budget bench bench-compare install manual package release image clean
+.PHONY: all build test race busy night test-32 lint scan vulncheck interop browser budget bench bench-compare install manual package release image clean
 
 all: lint test build
 
@@ -17,41 +17,34 @@ RELEASED = $(if $(RELEASE),-ldflags "-s -w -X main.release=$(RELEASE)")
 build: ## the binary, bin/beanpole, which needs no library of the system
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/beanpole ./cmd/beanpole
 
-test: ## everything that needs only Go; what needs beanstalkd is skipped where it is not installed
+# Tests are linked without what a debugger needs, which halves that; more than two packages at a time, as some of them wait.
+TEST := $(GO) test -timeout 20m -vet=off -ldflags=-w -p 4
+
+test: ## everything that needs only Go, in its short form; what needs beanstalkd is skipped where it is not installed
 	$(GO) vet ./...
-	$(GO) test -timeout 20m -vet=off ./...
+	$(TEST) ./...
 
-# These run a process of the real program, which is not built with the race
-# detector: it would look for races in the test alone.
-PROCESSES := /internal/test/(soak|conformance|conformance/interop)$$
+# The packages in which goroutines share memory. make night looks at all packages, without -short.
+SHARED := ./client/... $(addprefix ./internal/,access admin/... broker certs cluster cluster/control cluster/transport console journal mux server test/sim wal)
 
-# One goroutine owns an engine, and one steps the members of a cluster in these simulations: there is nothing to race.
-ALONE := /internal/(engine|cluster/core|test/model)$$
-
-# These measure other programs.
-MEASURES := /internal/bench/
-
-# With -short, as in make test-32: simulations have fewer seeds, and what takes long and runs in make test is left out. That vets, too.
-race: ## the same under the race detector; needs a C compiler
-	$(GO) test -timeout 20m -vet=off -short -race $$($(GO) list ./... | grep -vE '$(PROCESSES)|$(ALONE)|$(MEASURES)')
+race: ## tests under the race detector, where goroutines share memory; needs a C compiler
+	$(TEST) -short -race $(SHARED)
 
 busy: ## make test and make race ROUNDS times, beside BUSY processes that only compute
 	.ci/busy $(or $(ROUNDS),20) $(or $(BUSY),8)
 
+night: ## everything at length, for HOURS, with new seeds; ONLY=journal takes what a change there can break, LIST=1 names all parts
+	$(GO) run ./internal/test/night -hours $(or $(HOURS),8) -only '$(ONLY)' $(if $(LIST),-list)
+
 # Linux on amd64 runs programs of 32 bits, unless its kernel was built without that.
 test-32: ## the server and the client with integers of 32 bits
-	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -vet=off -short $$($(GO) list ./client/... ./internal/... | grep -vE '$(PROCESSES)|/internal/(bench|load|test/(budget|model|sim))')
+	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) test -timeout 20m -vet=off -short $$($(GO) list ./client/... ./internal/... | grep -vE '/internal/(bench|load|test)')
 
-# What is only compiled, and never run.
-UNOPTIMISED = -gcflags='all=-N -l'
-
-lint: ## gofmt, vet, staticcheck, and that it builds for the other systems
+lint: ## gofmt, vet, staticcheck, and that the program builds where there are no event loops
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	GOOS=darwin $(GO) build $(UNOPTIMISED) ./...
-	GOOS=freebsd $(GO) build $(UNOPTIMISED) ./...
-	GOOS=linux GOARCH=386 $(GO) build ./...
+	GOOS=freebsd $(GO) build -gcflags='all=-N -l' -o /dev/null ./cmd/beanpole
 
 # Of gosec's rules these are off:
 #   G104  errors that are not looked at: closing, deadlines, and writes to a
@@ -67,41 +60,19 @@ scan: ## gosec: what a program on a network had better not do
 vulncheck: ## govulncheck: known vulnerabilities that our code reaches; asks VULNDB
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0 -db $(or $(VULNDB),https://vuln.go.dev) ./...
 
-interop: build ## the real beanstalkd as twin, and real clients of four languages, also with TLS and tokens, and a real Prometheus; installs what it needs
-	internal/test/conformance/interop/run -md doc/clients.md bin/beanpole
-	$(GO) test ./internal/test/conformance/interop -timeout 20m -count=1 -interop.all
-	$(GO) test ./internal/test/conformance/interop -timeout 20m -count=1 -interop.all -interop.follower -run 'TestTLS/somebody|TestTokenInPut'
+interop: build ## real clients of four languages, and a real Prometheus; installs what it needs. LONG=1 adds TLS, tokens, a follower, and what doc/clients.md says
+	internal/test/conformance/interop/run $(if $(LONG),-md doc/clients.md) bin/beanpole
 	$(GO) test ./contrib -count=1 -contrib.prometheus
 	contrib/grafana/check
-	$(GO) test ./internal/test/conformance -count=1 -run 'TestTwin|TestReference|TestBeanpole' -seeds=$(or $(ROUNDS),20)
+ifdef LONG
+	$(GO) test ./internal/test/conformance/interop -timeout 20m -count=1 -interop.all
+	$(GO) test ./internal/test/conformance/interop -timeout 20m -count=1 -interop.all -interop.follower -run 'TestTLS/somebody|TestTokenInPut'
+endif
 
-fuzz: ## each fuzz target for FUZZTIME
-	@for p in $$($(GO) list ./client/... ./internal/...); do \
-		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-			$(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),30s) $$p || exit 1; \
-		done; \
-	done
-
-sim: ## the whole server with power cuts, members of a cluster and their journals with everything that fails, SEEDS seeds each
-	$(GO) test ./internal/test/sim -timeout 0 -seeds=$(or $(SEEDS),5000)
-	$(GO) test ./internal/cluster/core -timeout 0 -run 'TestSimulation|TestPlanted|TestMembers' -seeds=$(or $(SEEDS),5000)
-	$(GO) test ./internal/cluster -timeout 0 -run TestLives -seeds=$(or $(SEEDS),5000)
-	$(GO) test ./internal/journal -timeout 0 -run 'TestMembers' -seeds=$(or $(SEEDS),5000)
-
-model: ## all states of a model of the cluster's own parts, up to STATES for each run, a minute for ten million
-	$(GO) test ./internal/test/model -timeout 0 -v -count=1 -model.states=$(or $(STATES),30000000)
-
-crash: ## kill -9 of the real process under load, ROUNDS times
-	$(GO) test ./internal/test/soak -run Crash -timeout 0 -seeds=$(or $(ROUNDS),200)
-
-soak: ## random clients, faults and restarts for DURATION, against a ledger; takes a SEED and a PROGRAM; uses strace, and a tmpfs if it may mount one
-	$(GO) test ./internal/test/soak -run Soak -timeout 0 -v -count=1 -for=$(or $(DURATION),1h) -seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
-
-cluster-soak: ## three members as processes, with ROUNDS faults under load, those of the name FAULTS or all, histories checked with porcupine; takes a SEED, a PROGRAM, and an OLD one to change to and back
-	$(GO) test ./internal/test/soak -run 'TestCluster$$' -timeout 0 -v -count=1 -seeds=$(or $(ROUNDS),50) -cluster.faults='$(FAULTS)' -cluster.old=$(abspath $(OLD)) -seed=$(or $(SEED),0) -soak.program=$(abspath $(PROGRAM))
+browser: ## the console in Chromium; LONG=1 adds axe and a million jobs
+	cd internal/console/testdata/browser && $(GO) vet ./... && $(if $(LONG),BEANPOLE_LONG=1) $(GO) test -count=1 -timeout 20m ./... $(if $(LONG),-axe)
 
 budget: ## instructions, system calls and allocations per command against their budgets; UPDATE=1 writes new ones; needs valgrind and strace
-	$(GO) test -run Alloc -count=1 ./...
 	$(GO) test ./internal/test/budget -count=1 -timeout 30m -v -run '^(TestInstructions|TestSystemCalls)$$' -budget.count $(if $(UPDATE),-budget.update)
 
 bench: ## benchmarks of the packages

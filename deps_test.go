@@ -95,6 +95,7 @@ var arrows = map[string]string{
 	"internal/test/freeport":            "golang.org/x/sys",
 	"internal/test/memnet":              "",
 	"internal/test/model":               "",
+	"internal/test/night":               "",
 	"internal/test/seeds":               "",
 	"internal/test/sim":                 "",
 	"internal/test/soak":                "",

@@ -19,7 +19,7 @@ func TestRestoreRandom(t *testing.T) {
 		tw.m.heard, tw.heard = nil, nil
 		tw.verb(pick(tw.src, "verb", names))
 	}
-	for i := range seeds.Rounds(50) {
+	for i := range seeds.Rounds(t, 50) {
 		for range 150 {
 			step()
 		}

@@ -535,7 +535,7 @@ func TestRandom(t *testing.T) {
 	heard := make(map[Outcome]int)
 	const enough = 10_000
 	ran := 0
-	for i := range seeds.Rounds(enough) {
+	for i := range seeds.Rounds(t, enough) {
 		ran++
 		tw.m.heard, tw.heard = nil, nil
 		tw.verb(pick(tw.src, "verb", names))
@@ -567,7 +567,7 @@ func TestRandomLong(t *testing.T) {
 		tw.same("put", []any{id, o}, []any{tw.m.put(tw.now, p.m, spec, nil), OK})
 	}
 	names := verbs()
-	for range seeds.Rounds(200) {
+	for range seeds.Rounds(t, 200) {
 		tw.m.heard, tw.heard = nil, nil
 		tw.verb(pick(tw.src, "verb", names))
 		tw.compare()

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 	"pgregory.net/rapid"
@@ -17,12 +18,9 @@ const workSteps = 120
 // opened after that. Everything that was durable is there, in order, and nothing
 // that was never written.
 func TestPowerCut(t *testing.T) {
-	seeds := uint64(12)
-	if testing.Short() {
-		seeds = 2
-	}
-	for seed := range seeds {
-		for cut := 1; ; cut++ {
+	seeds.Each(t, 3, func(t *testing.T, seed uint64) {
+		first, step := seeds.Step(3)
+		for cut := first; ; cut += step {
 			fsys := memfs.New()
 			fsys.CutAt(cut)
 			m := &machine{fsys: fsys, opt: testOptions}
@@ -62,21 +60,18 @@ func TestPowerCut(t *testing.T) {
 				}
 			}
 		}
-	}
+	})
 }
 
 // Every file call fails once, in every flavour, and either the log heals and
 // goes on, or what was durable is there when it is opened again. Then the power
 // is cut as well.
 func TestEveryCallFails(t *testing.T) {
-	seeds := uint64(3)
-	if testing.Short() {
-		seeds = 1
-	}
-	for seed := range seeds {
+	seeds.Each(t, 1, func(t *testing.T, seed uint64) {
 		for _, how := range []faultfs.How{faultfs.Before, faultfs.After, faultfs.Short} {
 			for _, sticky := range []bool{false, true} {
-				for n := 1; ; n++ {
+				first, step := seeds.Step(3)
+				for n := first; ; n += step {
 					fault := faultfs.Fault{Op: faultfs.Any, N: n, How: how, Sticky: sticky, Err: syscall.EIO}
 					if !failOnce(t, seed, fault) {
 						break
@@ -84,7 +79,7 @@ func TestEveryCallFails(t *testing.T) {
 				}
 			}
 		}
-	}
+	})
 }
 
 // failOnce reports whether the fault occurred.
@@ -142,7 +137,7 @@ func failOnce(t *testing.T, seed uint64, fault faultfs.Fault) bool {
 // A process that dies between a failure and its healing, or in the midst of
 // that, loses nothing that was durable.
 func TestDeathWhileFailed(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds.Each(t, 2, func(t *testing.T, seed uint64) {
 		for n := 1; n < 60; n++ {
 			for heal := 1; heal < 12; heal++ {
 				disk := memfs.New()
@@ -165,7 +160,7 @@ func TestDeathWhileFailed(t *testing.T) {
 				}
 			}
 		}
-	}
+	})
 }
 
 // Random use with crashes, faults and reopening in any order.

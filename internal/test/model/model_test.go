@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	statesFlag = flag.Int("model.states", 1_000_000, "how many states each run of TestModel visits at most; 0: all")
+	statesFlag = flag.Int("model.states", 100_000, "how many states each run of TestModel visits at most; 0: all")
 	boundsFlag = flag.String("model.bounds", "", "the only run: how many terms, facts, crashes, refused proposals, walks and reserves there are at most, such as \"2 2 1 1 1 0\"")
 )
 

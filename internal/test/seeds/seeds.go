@@ -10,7 +10,7 @@
 //	go test ./internal/test/sim -run TestPower -seed=1234     one, such as one that failed
 //
 // [Each] runs a test with many seeds, [One] gives a test its only seed, [Rounds] counts the
-// rounds of a test with one seed, and [Find] looks for a mistake that is planted.
+// rounds of a test with one seed, [Step] goes through places, and [Find] looks for a mistake that is planted.
 package seeds
 
 import (
@@ -65,7 +65,7 @@ func all(usual int, failed []uint64) iter.Seq[uint64] {
 				return
 			}
 		}
-		for range Rounds(usual) {
+		for range rounds(usual) {
 			if !yield(draw()) {
 				return
 			}
@@ -73,8 +73,21 @@ func all(usual int, failed []uint64) iter.Seq[uint64] {
 	}
 }
 
-// Rounds counts the rounds of a test: usual ones, or as many as the flags say.
-func Rounds(usual int) iter.Seq[int] {
+// Rounds counts the rounds of a test until it fails: usual ones, or as many as the flags say.
+func Rounds(t testing.TB, usual int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		ran := 0
+		defer func() { t.Logf("rounds: %d", ran) }() // make night adds these up
+		for n := range rounds(usual) {
+			ran++
+			if t.Failed() || !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+func rounds(usual int) iter.Seq[int] {
 	if *count > 0 {
 		usual = *count
 	}
@@ -86,6 +99,19 @@ func Rounds(usual int) iter.Seq[int] {
 			}
 		}
 	}
+}
+
+// Long reports whether a flag asks for more than the usual, or for one seed again.
+func Long() bool { return *only != 0 || *count > 0 || *limit > 0 }
+
+// Step says how a test goes through all places at which something can happen, such as a
+// power cut: from first on, each step-th. That is usually each usual-th, beginning
+// anywhere, and all of them if a flag asks for more.
+func Step(usual int) (first, step int) {
+	if Long() {
+		return 1, 1
+	}
+	return 1 + rand.IntN(usual), usual
 }
 
 // Time is how long a test goes on that usually does for some time.

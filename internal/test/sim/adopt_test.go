@@ -12,6 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
@@ -38,7 +39,8 @@ func TestAdopt(t *testing.T) {
 		calls := w.disk.Ops()
 		w.kill()
 
-		for n := 1; n <= calls; n++ {
+		first, step := seeds.Step(4)
+		for n := first; n <= calls; n += step {
 			for seed := range uint64(2) {
 				w := start(fmt.Sprintf("power cut at %d, seed %d", n, seed), seed)
 				w.disk.CutAt(n)
@@ -46,7 +48,8 @@ func TestAdopt(t *testing.T) {
 			}
 		}
 		for _, how := range []faultfs.How{faultfs.Before, faultfs.After, faultfs.Short} {
-			for n, fired := 1, true; fired; n++ {
+			first, step := seeds.Step(4)
+			for n, fired := first, true; fired; n += step {
 				fault := faultfs.Fault{Op: faultfs.Any, N: n, How: how}
 				w := start(fault.String(), 0)
 				w.fsys.Set(fault)

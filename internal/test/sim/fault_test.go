@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"syscall"
 	"testing"
@@ -15,33 +14,26 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 )
 
-var longFlag = flag.Bool("sim.long", false, "fail calls in all flavours, and with background syncs too")
-
 // Every file call of a server's life fails, one in each run, in every flavour.
 // Whatever was acknowledged survives kill -9 and power cuts; what is in memory
 // when the disk is well again is what a restart finds.
 func TestEveryCallFails(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long, and without -short it runs in any case")
-	}
-	step := 1
-	if seeds.Race { // it looks for races, and takes ten times as long
-		step = 7
-	}
 	for _, sync := range []time.Duration{0, 20 * time.Millisecond} {
 		for _, errno := range []syscall.Errno{syscall.EIO, syscall.ENOSPC} {
 			for _, how := range []faultfs.How{faultfs.Before, faultfs.After, faultfs.Short} {
 				for _, sticky := range []bool{false, true} {
-					if (sync > 0 || how == faultfs.Short || errno == syscall.ENOSPC && sticky && how != faultfs.After) && !*longFlag {
+					if (sync > 0 || how == faultfs.Short || errno == syscall.ENOSPC && sticky && how != faultfs.After) && !seeds.Long() {
 						continue
 					}
 					fault := faultfs.Fault{Op: faultfs.Any, How: how, Sticky: sticky, Err: errno}
 					t.Run(fmt.Sprintf("%v-%v-%v-%v", sync, errno, how, sticky), func(t *testing.T) {
+						first, step := seeds.Step(12)
+						fault.N = first - step
 						for fired := true; fired && !t.Failed(); {
 							fault.N += step
 							synctest.Test(t, func(t *testing.T) { fired = lifeWithFault(t, sync, fault) })
 						}
-						t.Logf("%d calls failed", fault.N/step-1)
+						t.Logf("%d calls failed", fault.N/step)
 					})
 				}
 			}

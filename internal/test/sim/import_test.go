@@ -14,6 +14,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
@@ -25,9 +26,6 @@ const otherDir = "/other"
 // by a power cut or by a call that fails, and can be repeated. A server that is
 // started in between finds what there was before.
 func TestImport(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long, and without -short it runs in any case")
-	}
 	for name, fill := range map[string]func(*world){"beanstalkd": fillFromBeanstalkd, "journal": fillFromJournal} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -59,7 +57,8 @@ func TestImport(t *testing.T) {
 					w.fatalf("%d jobs, and with the others only %d", len(had.jobs), len(want.jobs))
 				}
 
-				for n := 1; n <= calls; n++ {
+				first, step := seeds.Step(12)
+				for n := first; n <= calls; n += step {
 					w := start(fmt.Sprintf("power cut at %d", n), uint64(n))
 					w.disk.CutAt(n)
 					if err := w.imports(); !errors.Is(err, memfs.ErrPowerCut) {
@@ -70,7 +69,8 @@ func TestImport(t *testing.T) {
 					w.mustRepeat(had, want, n%2 == 0)
 				}
 				for _, how := range []faultfs.How{faultfs.Before, faultfs.After} {
-					for n, fired := 1, true; fired; n++ {
+					first, step := seeds.Step(12)
+					for n, fired := first, true; fired; n += step {
 						fault := faultfs.Fault{Op: faultfs.Any, N: n, How: how}
 						w := start(fault.String(), 0)
 						w.fsys.Set(fault)

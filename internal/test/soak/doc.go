@@ -2,10 +2,12 @@
 // drawn at random, and compares it with a ledger of the answers that clients got. It has
 // tests only, for Linux.
 //
-//	go test ./internal/test/soak                             some 20 seconds, as a part of all tests
-//	make soak DURATION=2h                               longer
-//	make soak DURATION=1h SEED=7 PROGRAM=bin/beanpole   with the choices of that seed, on that binary
-//	make crash ROUNDS=200                               kill -9 under load and nothing else
+//	go test ./internal/test/soak                               some seconds, as a part of all tests
+//	go test ./internal/test/soak -run TestSoak -for=2h -timeout=0 -v    longer
+//	   -seed=7 -soak.program=bin/beanpole                      with the choices of that seed, on that binary
+//	go test ./internal/test/soak -run TestCrash -seeds=200     kill -9 under load and nothing else
+//
+// make night runs each for a while.
 //
 // # A life
 //
@@ -48,9 +50,9 @@
 // porcupine (cluster_history_linux_test.go): what was acknowledged has happened, once, and what was not answered may
 // have happened at any time after it was sent. The members' journals must have the same jobs in the end.
 //
-//	make cluster-soak ROUNDS=50
-//	make cluster-soak ROUNDS=50 FAULTS='cut off|hears'   only those of such a name
-//	make cluster-soak OLD=/usr/bin/beanpole              also members that change to another version and back
+//	go test ./internal/test/soak -run TestCluster -seeds=50 -timeout=0 -v
+//	   -cluster.faults='cut off|hears'          only those of such a name
+//	   -cluster.old=/usr/bin/beanpole           also members that change to another version and back
 //
 // Where the system permits it the test runs in namespaces of its own, in which each member has a network to itself
 // (cluster_network_linux_test.go). Root is not needed for that, but programs: ip, nsenter and strace. Faults

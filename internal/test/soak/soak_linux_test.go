@@ -34,7 +34,8 @@ func TestSoak(t *testing.T) {
 	s.mount()
 	end := time.Now().Add(seeds.Time(6 * time.Second))
 	report := time.Now().Add(time.Minute)
-	for lives := 0; time.Now().Before(end) && !t.Failed(); lives++ {
+	lives := 0
+	for ; time.Now().Before(end) && !t.Failed(); lives++ {
 		args, env := s.options()
 		length := time.Second + time.Duration(s.rng.ExpFloat64()*float64(4*time.Second))
 		if lives%15 == 14 {
@@ -46,7 +47,7 @@ func TestSoak(t *testing.T) {
 			report = time.Now().Add(time.Minute)
 		}
 	}
-	t.Logf("seed %d:\n%s", s.seed, s.count.table())
+	t.Logf("rounds: %d\n%s", lives, s.count.table())
 }
 
 // TestCrash kills the server under load, again and again on the same journal.
@@ -60,13 +61,10 @@ func TestCrash(t *testing.T) {
 			t.Parallel()
 			s := newSoak(t)
 			args := append([]string{"-l", "127.0.0.1:0", "-b", s.dir}, args...)
-			for range seeds.Rounds(4) {
-				if t.Failed() {
-					break
-				}
+			for range seeds.Rounds(t, 4) {
 				s.life(args, nil, time.Duration(100+s.rng.IntN(400))*time.Millisecond, nil)
 			}
-			t.Logf("seed %d: %v", s.seed, s.count)
+			t.Log(s.count)
 		})
 	}
 }

@@ -6,5 +6,5 @@
 //
 // The tests need nothing but Go, and then talk to clients of Go only. With
 // -interop.all they talk to those of all languages, which must be installed:
-// "make interop" does both.
+// "make interop LONG=1" does both.
 package interop
