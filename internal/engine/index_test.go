@@ -87,7 +87,7 @@ func (w *indexTwin) check() {
 func TestIndex(t *testing.T) {
 	for name, id := range idPatterns {
 		t.Run(name, func(t *testing.T) {
-			const most = 5000
+			const most = 2000
 			rng := rand.New(rand.NewPCG(3, 4))
 			w := newIndexTwin(t)
 			for k := uint64(0); len(w.ids) < most; k++ {

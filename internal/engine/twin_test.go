@@ -533,7 +533,7 @@ func TestRandom(t *testing.T) {
 	tw := randomTwins(t, Options{})
 	names := verbs()
 	heard := make(map[Outcome]int)
-	const enough = 10_000
+	const enough = 4000
 	ran := 0
 	for i := range seeds.Rounds(t, enough) {
 		ran++

@@ -132,13 +132,6 @@ func (b *bench) small(when string) {
 
 // The log stays small whatever goes on, and when nothing does cleaning ends.
 func TestSize(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long, and without -short it runs in any case")
-	}
-	turns := 10_000
-	if seeds.Race {
-		turns = 2_000
-	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, work := range map[string]func(b *bench) func(){
 		"one old job and an endless cycle of delayed releases": func(b *bench) func() {
@@ -187,7 +180,7 @@ func TestSize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{SegmentSize: segment, Epoch: epoch})
 			do := work(b)
-			for n := range turns {
+			for n := range seeds.Rounds(t, 2500) {
 				before := b.log.Stats().Bytes
 				b.turn(do)
 				if n%100 == 0 {
