@@ -70,6 +70,8 @@ func (tab *table) hold(t *testing.T, r run, above func(name string) float64) {
 		}
 	}
 	took := p.perCommand()
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(took)) {
 		if *update {
 			tab.set(name, took[name], above(name))

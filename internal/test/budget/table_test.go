@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -34,7 +35,9 @@ func (b budget) generous(n float64) bool { return n < b.count*(1-max(cheaper, b.
 // A table is a file of budgets.
 type table struct {
 	path string
-	head string            // lines that begin with #
+	head string // lines that begin with #
+
+	mu   sync.Mutex        // of scenarios that are counted side by side
 	rows map[string]budget // by name
 	used map[string]bool   // the names that were looked up
 }
