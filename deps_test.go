@@ -80,12 +80,7 @@ var arrows = map[string]string{
 	"internal/cli/top/background": "github.com/charmbracelet",
 
 	// Tools.
-	"internal/load":          "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
-	"internal/bench":         "internal/test/freeport internal/load internal/wire golang.org/x/sync golang.org/x/sys",
-	"internal/bench/compare": "internal/bench internal/load",
-	"internal/bench/plot":    "internal/bench internal/load",
-	"internal/bench/console": "internal/bench internal/load internal/wire",
-	"internal/demo":          "client golang.org/x/sync",
+	"internal/load": "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
 
 	// What is not product: tests, and what they share. conformance needs an address only.
 	"internal/test/budget":              "",

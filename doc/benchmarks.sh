@@ -64,13 +64,13 @@ measured() {
 
 # clients measures the Go client beside others, on both servers.
 clients() {
-	(cd "$here/../internal/clientbench" && go run . -server "$beanpole" -server beanstalkd -rounds "$rounds")
+	(cd "$here/../bench/client" && go run . -server "$beanpole" -server beanstalkd -rounds "$rounds")
 }
 
 # members measures puts at a cluster of three, beside a single server and NATS JetStream, lets a member join, takes its leader away,
 # and measures its memory beside a single server's.
 members() {
-	cd "$here/../internal/clusterbench"
+	cd "$here/../bench/cluster"
 	go run . -beanpole "$beanpole" -rounds "$rounds" -duration "$duration" -save "$saved/cluster.json"
 	go run . -beanpole "$beanpole" -joins "$rounds" -connections 64,500 -duration "$duration"
 	go run . -beanpole "$beanpole" -gaps "$gaps"
@@ -151,7 +151,7 @@ middle() { sort -n "$1" | awk '{ v[NR] = $1 } END { printf "%d (%d..%d)", v[int(
 
 # pages measures the web console, and how soon Chromium has painted it, if that is installed.
 pages() {
-	(cd "$here/.." && go run ./internal/bench/console -views "$views" "$beanpole")
+	(cd "$here/../bench" && go run ./console -views "$views" "$beanpole")
 	command -v chromium >/dev/null || return 0
 	(cd "$here/../internal/console/testdata/browser" && go test -run TestPaint -paints 20 | grep '^|')
 }
@@ -327,7 +327,7 @@ cluster() {
 
 		![Puts per second of a cluster beside a single server and NATS JetStream](benchmarks/cluster.svg)
 
-		Three members on one machine, with one disk and its processors: \`cd internal/clusterbench && go run . -beanpole beanpole -rounds $rounds -duration $duration\`,
+		Three members on one machine, with one disk and its processors: \`cd bench/cluster && go run . -beanpole beanpole -rounds $rounds -duration $duration\`,
 		with \`-joins $rounds -connections 64,500\`, with \`-gaps $gaps\`, and with \`-memory $scale -jobs ${SCALE_JOBS:-4000000} -body 64\`. What differs from NATS JetStream is said in the comment of that package.
 
 		The processor time of a put at the leader, with 500 clients, is to be 2.5 times the single server's at most. On a quiet machine it is 2.4 times that, beside other work 2.6 to 3.4. By \`perf\`, of the 35 us of all three members
@@ -352,7 +352,7 @@ client() {
 	cat <<-PART
 		## The Go client
 
-		\`cd internal/clientbench && go run . -server beanpole -server beanstalkd -rounds $rounds\`
+		\`cd bench/client && go run . -server beanpole -server beanstalkd -rounds $rounds\`
 
 		$figures
 	PART
@@ -416,7 +416,7 @@ record() {
 	rm -f "$new"
 }
 
-charts() { (cd "$here/.." && go run ./internal/bench/plot "$saved"); }
+charts() { (cd "$here/../bench" && go run ./plot "$saved"); }
 
 if [ "${1:-}" = charts ]; then
 	charts
@@ -428,7 +428,7 @@ for part in "${parts[@]}"; do
 	grep -qx "<!-- part $part -->" "$page" || { echo "$0: $page has no part $part" >&2; exit 2; }
 done
 mkdir -p "$saved"
-(cd "$here/.." && go build -o bin/compare ./internal/bench/compare)
+(cd "$here/../bench" && go build -o ../bin/compare ./compare)
 trap 'exit 130' INT TERM
 missing=()
 for part in "${parts[@]}"; do

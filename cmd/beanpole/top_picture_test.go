@@ -26,7 +26,7 @@ func TestTopPicture(t *testing.T) {
 		t.Skip("no -top.picture")
 	}
 	demo := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.Command("go", "build", "-o", demo, "../../internal/demo").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-C", "../../bench", "-o", demo, "./demo").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	srv := beanpoletest.NewServer(t)

@@ -30,8 +30,7 @@ var once = []part{
 	{area: "security", name: "govulncheck", command: []string{"make", "vulncheck"}},
 	{area: "race", name: "all of it", command: []string{"go", "test", "-vet=off", "-count=1", "-timeout=0", "-race", "./..."}},
 	{area: "clients", name: "all clients, TLS, a follower", command: []string{"make", "interop", "LONG=1"}},
-	{area: "modules", name: "client benchmarks", command: module("internal/clientbench")},
-	{area: "modules", name: "cluster benchmarks", command: module("internal/clusterbench")},
+	{area: "modules", name: "bench", command: module("bench")},
 	{area: "kubernetes", name: "manifests and compose", command: module("contrib/kubernetes")},
 	{area: "console", name: "browser, axe", command: []string{"make", "browser", "LONG=1"}},
 

@@ -323,8 +323,8 @@ func picture(ctx context.Context, t *testing.T, url, file string, width int64, t
 func keepBusy(t *testing.T, s *server) {
 	t.Helper()
 	demo := filepath.Join(t.TempDir(), "demo")
-	build := exec.Command("go", "build", "-o", demo, "./internal/demo")
-	build.Dir = "../../../.."
+	build := exec.Command("go", "build", "-o", demo, "./demo")
+	build.Dir = "../../../../bench"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

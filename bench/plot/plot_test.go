@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/bench"
+	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
 )
 
 // page is what compare and clusterbench have saved for doc/benchmarks.md.
-const page = "../../../doc/benchmarks"
+const page = "../../doc/benchmarks"
 
 // classes finds the names of the classes of the style sheet.
 var classes = regexp.MustCompile(`\.([a-z]+)\{`)

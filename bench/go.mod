@@ -1,12 +1,16 @@
-module github.com/beanpole-mq/beanpole/internal/clusterbench
+module github.com/beanpole-mq/beanpole/bench
 
 go 1.26.0
 
 require (
 	github.com/beanpole-mq/beanpole v0.0.0
+	github.com/beanstalkd/go-beanstalk v0.2.0
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
+	github.com/rogpeppe/go-internal v1.16.0
+	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
+	golang.org/x/sys v0.49.0
 )
 
 require (
@@ -20,8 +24,8 @@ require (
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/prometheus/procfs v0.23.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
 )
 
-replace github.com/beanpole-mq/beanpole => ../..
+replace github.com/beanpole-mq/beanpole => ..

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/bench"
+	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
 )
 

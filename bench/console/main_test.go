@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/bench"
+	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/wire"

@@ -2,7 +2,7 @@
 // and beside bare sockets: jobs per second and allocations per job, of puts and
 // reserves, one at a time and in batches; and the worker's jobs per second.
 //
-//	cd internal/clientbench && go run . -server beanpole -server beanstalkd
+//	cd bench/client && go run . -server beanpole -server beanstalkd
 //
 // Each server program is started on a free port, without a log. Contenders take
 // turns within a round, and what is printed are the medians of the rounds, as

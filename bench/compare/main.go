@@ -1,7 +1,7 @@
 // Command compare starts two servers in turn, runs the same experiments on both, and prints
 // tables of what it measured. It runs on Linux only.
 //
-//	go run ./internal/bench/compare [flags] A B
+//	go run ./compare [flags] A B
 //
 // A and B are the commands that start the servers. In them {port} is a free port and {dir} a
 // new directory; a command without {port} gets -l 127.0.0.1 -p {port} besides. Ratios are
@@ -34,7 +34,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/bench"
+	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
 )
 

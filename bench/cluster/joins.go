@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/bench"
+	"github.com/beanpole-mq/beanpole/bench"
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
