@@ -139,7 +139,7 @@ func TestCommandsAreDocumented(t *testing.T) {
 			headings += strings.ReplaceAll(line, ",", " ")
 		}
 	}
-	transcripts, err := filepath.Glob("../conformance/testdata/*.txt")
+	transcripts, err := filepath.Glob("../test/conformance/testdata/*.txt")
 	if err != nil || len(transcripts) == 0 {
 		t.Fatal(transcripts, err)
 	}
