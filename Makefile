@@ -78,8 +78,8 @@ budget: ## instructions, system calls and allocations per command against their 
 bench: ## benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-bench-compare: build ## measures what is in doc/benchmarks.md, part by part: beanpole beside Debian's beanstalkd
-	doc/benchmarks.sh bin/beanpole
+bench-compare: build ## measures what is in bench/results, part by part: beanpole beside Debian's beanstalkd
+	bench/measure bin/beanpole
 
 # The settings of a service are dist/beanpole.toml with a journal, and the admin pages
 # on loopback.

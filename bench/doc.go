@@ -1,6 +1,6 @@
 // Package bench compares two servers: it starts them in turn, runs the same experiments
 // on both, and writes tables of the results. The program in compare is its command line, and
-// makes the tables of doc/benchmarks.md.
+// makes the tables of bench/results/README.md.
 //
 //	reports, err := bench.Run(ctx, o, bench.Suites["memory"](&o))
 //	err = bench.WriteMarkdown(os.Stdout, reports)

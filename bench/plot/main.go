@@ -1,8 +1,8 @@
-// Command plot draws the charts of doc/benchmarks.md from what compare and clusterbench have saved.
+// Command plot draws the charts of doc/benchmarks.md from what compare and cluster have saved.
 //
-//	plot DIR
+//	plot RESULTS CHARTS
 //
-// It reads the files NAME.json of the directory and writes files NAME.svg there. A chart whose figures are
+// It reads the files NAME.json of the first directory and writes files NAME.svg to the second. A chart whose figures are
 // not there is left as it is, so nothing has to be measured again for a chart to look different.
 //
 // A chart is an SVG of its own, which a browser shows as a picture: its colours follow the scheme of
@@ -19,19 +19,19 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: plot DIR")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: plot RESULTS CHARTS")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	if err := run(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "plot:", err)
 		os.Exit(1)
 	}
 }
 
-// run draws all charts in a directory.
-func run(dir string) error {
-	saved := &results{dir: dir}
+// run draws all charts.
+func run(from, to string) error {
+	saved := &results{dir: from}
 	for _, p := range plots {
 		c, err := p.chart(saved)
 		if err != nil {
@@ -40,7 +40,7 @@ func run(dir string) error {
 		if len(c.groups) == 0 {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(dir, p.name+".svg"), c.svg(), 0o644); err != nil { // #nosec G306 G703 -- pictures are for everybody, in the directory that the user names
+		if err := os.WriteFile(filepath.Join(to, p.name+".svg"), c.svg(), 0o644); err != nil { // #nosec G306 G703 -- pictures are for everybody, in the directory that the user names
 			return err
 		}
 	}

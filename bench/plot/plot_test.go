@@ -15,9 +15,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/load"
 )
 
-// page is what compare and clusterbench have saved for doc/benchmarks.md.
-const page = "../../doc/benchmarks"
-
 // classes finds the names of the classes of the style sheet.
 var classes = regexp.MustCompile(`\.([a-z]+)\{`)
 
@@ -25,20 +22,7 @@ var classes = regexp.MustCompile(`\.([a-z]+)\{`)
 // style sheet does not know, and which names the figures for those who do not see it.
 func TestCharts(t *testing.T) {
 	dir := t.TempDir()
-	files, err := filepath.Glob(filepath.Join(page, "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, filepath.Base(f)), text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := run(dir); err != nil {
+	if err := run("../results", dir); err != nil {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
@@ -133,7 +117,7 @@ func TestMissing(t *testing.T) {
 	if err := bench.Save(filepath.Join(dir, "cluster.json"), rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(dir); err != nil {
+	if err := run(dir, dir); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(old); string(text) != "old" || err != nil {
@@ -145,7 +129,7 @@ func TestMissing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "memory.json"), []byte("{}\n{\"name\":"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(dir); err == nil {
+	if err := run(dir, dir); err == nil {
 		t.Error("a file that ends within a line is not noticed")
 	}
 }
