@@ -50,9 +50,9 @@ type Conn struct {
 	}
 }
 
-// Dial connects to the server at addr: HOST:PORT, HOST, [IPv6]:PORT or unix:PATH.
-// Without a port it is [DefaultPort], without a host 127.0.0.1. It tries once.
-// opt may be nil.
+// Dial connects to the server at addr: HOST:PORT, HOST, [IPv6]:PORT or unix:PATH. Without a
+// port it is [DefaultPort], without a host 127.0.0.1. What a URL says ([ParseURL]) goes
+// before opt, which may be nil. Dial tries once.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	c, err := newConn(addr, opt)
 	if err != nil {
@@ -70,11 +70,10 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 
 // newConn returns a Conn that connects with its first command.
 func newConn(addr string, opt *Options) (*Conn, error) {
-	a, err := parseAddress(addr)
+	a, o, err := parseServer(addr, opt)
 	if err != nil {
 		return nil, err
 	}
-	o := opt.filled()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -88,7 +87,7 @@ func newConn(addr string, opt *Options) (*Conn, error) {
 	}, nil
 }
 
-// Addr returns the address as it was given to [Dial].
+// Addr returns the address as it was given to [Dial], of a URL the one that it has.
 func (c *Conn) Addr() string { return c.addr.text }
 
 // Close closes the connection. The server makes the jobs that it has reserved

@@ -144,7 +144,7 @@ func replyError(r *wire.Reply) error {
 
 // connectError is why there is no connection to a server.
 func connectError(addr string, err error) error {
-	return &Error{Verb: "connect", Addr: addr, Err: err}
+	return &Error{Verb: "connect", Addr: withoutToken(addr), Err: err}
 }
 
 // reserveError is why a reserve failed before it was a command to a server.

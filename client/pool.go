@@ -78,8 +78,8 @@ func NewPool(addr string, opt *PoolOptions) (*Pool, error) {
 	return p, nil
 }
 
-// Addr returns the address as it was given to [NewPool].
-func (p *Pool) Addr() string { return p.addr }
+// Addr returns the address as it was given to [NewPool], of a URL the one that it has.
+func (p *Pool) Addr() string { return withoutToken(p.addr) }
 
 // Close closes all connections, those in use too: jobs that are still reserved
 // become ready again. The error is always nil.
@@ -189,6 +189,15 @@ func (p *Pool) do(ctx context.Context, f func(c *Conn) error) error {
 	return f(c)
 }
 
+// ask is do for a command that returns something.
+func ask[T any](ctx context.Context, p *Pool, f func(c *Conn) (T, error)) (answer T, err error) {
+	err = p.do(ctx, func(c *Conn) error {
+		answer, err = f(c)
+		return err
+	})
+	return answer, err
+}
+
 // Put is [Conn.Put].
 func (p *Pool) Put(ctx context.Context, job NewJob) (id uint64, err error) {
 	tube := job.Tube
@@ -244,7 +253,7 @@ func one(job *Job, err error) ([]*Job, error) { return []*Job{job}, err }
 func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*Job, error)) (*Job, error) {
 	c, err := p.get(ctx, "")
 	if err != nil {
-		return nil, inTime(ctx, p.addr, err)
+		return nil, inTime(ctx, p.Addr(), err)
 	}
 	if len(tubes) == 0 {
 		tubes = []string{defaultTube}
@@ -261,7 +270,7 @@ func (p *Pool) reserve(ctx context.Context, tubes []string, f func(c *Conn) ([]*
 		}
 	}
 	p.put(c)
-	return nil, inTime(ctx, p.addr, err)
+	return nil, inTime(ctx, p.Addr(), err)
 }
 
 // A lease is what the jobs of one connection of a pool have in common.
@@ -300,6 +309,41 @@ func (p *Pool) Delete(ctx context.Context, id uint64) error {
 // [DeleteJobs].
 func (p *Pool) DeleteMany(ctx context.Context, ids []uint64) error {
 	return p.do(ctx, func(c *Conn) error { return c.DeleteMany(ctx, ids) })
+}
+
+// Kick is [Conn.Kick] for a tube.
+func (p *Pool) Kick(ctx context.Context, tube string, limit int) (kicked int, err error) {
+	return ask(ctx, p, func(c *Conn) (int, error) {
+		if err := c.Use(ctx, tube); err != nil {
+			return 0, err
+		}
+		return c.Kick(ctx, limit)
+	})
+}
+
+// KickJob is [Conn.KickJob].
+func (p *Pool) KickJob(ctx context.Context, id uint64) error {
+	return p.do(ctx, func(c *Conn) error { return c.KickJob(ctx, id) })
+}
+
+// PauseTube is [Conn.PauseTube].
+func (p *Pool) PauseTube(ctx context.Context, tube string, d time.Duration) error {
+	return p.do(ctx, func(c *Conn) error { return c.PauseTube(ctx, tube, d) })
+}
+
+// Stats is [Conn.Stats].
+func (p *Pool) Stats(ctx context.Context) (*ServerStats, error) {
+	return ask(ctx, p, func(c *Conn) (*ServerStats, error) { return c.Stats(ctx) })
+}
+
+// StatsTube is [Conn.StatsTube].
+func (p *Pool) StatsTube(ctx context.Context, tube string) (*TubeStats, error) {
+	return ask(ctx, p, func(c *Conn) (*TubeStats, error) { return c.StatsTube(ctx, tube) })
+}
+
+// StatsJob is [Conn.StatsJob].
+func (p *Pool) StatsJob(ctx context.Context, id uint64) (*JobStats, error) {
+	return ask(ctx, p, func(c *Conn) (*JobStats, error) { return c.StatsJob(ctx, id) })
 }
 
 // Ping is [Conn.Ping].

@@ -105,7 +105,7 @@ func (s *Servers) Pools() []*Pool {
 // Pool returns the pool of a server, or nil if it is not in the set.
 func (s *Servers) Pool(addr string) *Pool {
 	for _, n := range s.nodes {
-		if n.addr == addr {
+		if n.addr == addr || n.Addr() == addr {
 			return n.Pool
 		}
 	}

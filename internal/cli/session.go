@@ -36,6 +36,7 @@ type session struct {
 // serverOptions say where the server is, and who asks.
 type serverOptions struct {
 	addr       string
+	url        client.Options // what addr said beside the address, when it was a URL
 	token      string
 	tokenFile  string
 	tokenInPut bool
@@ -68,7 +69,10 @@ const ServerTitle = "Server"
 // define adds the options.
 func (o *serverOptions) define(fs *pflag.FlagSet) {
 	defer fs.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{"group": {ServerTitle}} })
-	fs.StringVarP(&o.addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "`ADDR` of the server: HOST:PORT or unix:PATH")
+	fs.StringVarP(&o.addr, "addr", "a", cmp.Or(os.Getenv("BEANPOLE_ADDR"), "127.0.0.1:11300"), "`ADDR` of the server: HOST:PORT, unix:PATH or\nbeanpole://TOKEN@HOST:PORT?tls=true")
+	if shown, _, _ := client.ParseURL(o.addr); shown != o.addr { // the help tells no token
+		fs.Lookup("addr").DefValue = shown
+	}
 	fs.StringVar(&o.token, "token", "", "prove who you are with this `TOKEN`; the variable\nBEANPOLE_TOKEN does not show in the list of processes")
 	fs.StringVar(&o.tokenFile, "token-file", "", "read the token from this `FILE`")
 	fs.BoolVar(&o.tokenInPut, "token-in-put", false, "send the token as the body of a put, for servers\nthat are set up so")
@@ -81,7 +85,9 @@ func (o *serverOptions) define(fs *pflag.FlagSet) {
 }
 
 // givenToken returns the token, or "".
-func (o *serverOptions) givenToken() string { return cmp.Or(o.token, os.Getenv("BEANPOLE_TOKEN")) }
+func (o *serverOptions) givenToken() string {
+	return cmp.Or(o.token, o.url.Token, os.Getenv("BEANPOLE_TOKEN"))
+}
 
 // readToken puts what is in a file in the place of a token that was not given. option is
 // the name of the token's.
@@ -104,7 +110,9 @@ func readToken(token, file *string, option string) error {
 }
 
 // encrypted reports whether the connection is to be that.
-func (o *serverOptions) encrypted() bool {
+func (o *serverOptions) encrypted() bool { return o.url.TLS != nil || o.tlsFlags() }
+
+func (o *serverOptions) tlsFlags() bool {
 	return o.tls || o.ca != "" || o.cert != "" || o.key != "" || o.serverName != ""
 }
 
@@ -113,14 +121,21 @@ func (o *serverOptions) options() (*client.Options, error) {
 	if err := readToken(&o.token, &o.tokenFile, "token"); err != nil {
 		return nil, err
 	}
+	addr, of, err := client.ParseURL(o.addr)
+	if err != nil {
+		return nil, usageError("--addr: %w", err)
+	}
+	if addr != o.addr {
+		o.addr, o.url = addr, *of
+	}
 	switch {
-	case o.addr == "":
-		return nil, usageError("--addr is empty: want HOST:PORT or unix:PATH")
+	case addr == "":
+		return nil, usageError("--addr is empty: want HOST:PORT, unix:PATH or beanpole://TOKEN@HOST:PORT")
 	case o.tokenInPut && o.givenToken() == "":
 		return nil, usageError("--token-in-put needs a token: --token, --token-file or BEANPOLE_TOKEN")
 	case (o.cert == "") != (o.key == ""):
 		return nil, usageError("--tls-cert and --tls-key need each other")
-	case o.encrypted() && o.serverName == "" && strings.HasPrefix(o.addr, "unix:"):
+	case o.tlsFlags() && o.serverName == "" && strings.HasPrefix(o.addr, "unix:"):
 		return nil, usageError("TLS over a unix socket needs --tls-server-name: the name in the server's certificate")
 	}
 	opt := &client.Options{
@@ -130,7 +145,8 @@ func (o *serverOptions) options() (*client.Options, error) {
 		Timeout:     o.timeout,
 		Reconnect:   cmp.Or(o.reconnect, client.Never),
 	}
-	if !o.encrypted() {
+	if !o.tlsFlags() {
+		opt.TLS = o.url.TLS
 		return opt, nil
 	}
 	opt.TLS = &tls.Config{ServerName: o.serverName}

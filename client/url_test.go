@@ -1,0 +1,79 @@
+package client_test
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// A URL has all that an address, a token and TLS need, and is never told with its token.
+func TestURL(t *testing.T) {
+	ca := newAuthority(t)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}), 0o600))
+	l := tls.NewListener(listen(t), &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "queue")}})
+	addr := play(t, l, `
+		> auth s3/cret
+		< AUTHENTICATED
+		> list-tube-used
+		< USING default`)
+	c := dial(t, "beanpole://s3%2Fcret@"+addr+"/?ca="+url.QueryEscape(file)+"&server-name=queue", nil)
+	must(t, c.Ping(t.Context()))
+	if got := c.Addr(); got != addr {
+		t.Errorf("the address is %s, want %s", got, addr)
+	}
+}
+
+// A URL of a socket has a path and no host.
+func TestURLOfSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	serve(t, get(net.Listen("unix", path)))
+	p := newPool(t, "beanpole://"+path+"?tls=false", nil)
+	get(p.Put(t.Context(), client.NewJob{Tube: "mail", Body: []byte("hello")}))
+	must(t, p.PauseTube(t.Context(), "mail", time.Hour))
+	if st := get(p.StatsTube(t.Context(), "mail")); st.JobsReady != 1 || st.Pause == 0 {
+		t.Errorf("%+v", st)
+	}
+	job := get(p.Put(t.Context(), client.NewJob{Tube: "mail", Delay: time.Hour}))
+	must(t, p.KickJob(t.Context(), job))
+	get(p.Put(t.Context(), client.NewJob{Tube: "mail", Delay: time.Hour}))
+	if n := get(p.Kick(t.Context(), "mail", 10)); n != 1 {
+		t.Errorf("%d jobs were kicked", n)
+	}
+	if st := get(p.StatsJob(t.Context(), job)); st.Kicks != 1 {
+		t.Errorf("%+v", st)
+	}
+	if st := get(p.Stats(t.Context())); st.JobsReady != 3 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestBadURL(t *testing.T) {
+	for _, addr := range []string{
+		"beanpole://s3cret@host:port:port",
+		"beanpole://s3cret@%zz",
+		"beanpole://s3cret@host/path",
+		"beanpole://user:s3cret@host",
+		"beanpole://s3cret@host?tls=perhaps",
+		"beanpole://s3cret@host?timeout=1",
+		"beanpole://s3cret@host?ca=/does/not/exist",
+		"beanpole://s3cret@host?cert=/does/not/exist",
+	} {
+		_, err := client.NewPool(addr, nil)
+		if !errors.Is(err, client.ErrInvalid) {
+			t.Errorf("%s: %v", addr, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: the error tells the token: %v", addr, err)
+		}
+	}
+}
