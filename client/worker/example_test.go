@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
@@ -56,6 +57,40 @@ func Example() {
 	// Output:
 	// mail to Ann
 	// mail to Bob
+}
+
+// A body that is no such value is buried, and the handler does not see it.
+func ExampleJSON() {
+	srv := startExample(`{"to": "Ann"}`, `to Bob`)
+	defer srv.Close()
+
+	type mail struct{ To string }
+	ctx, stop := context.WithCancel(context.Background())
+	left := 2
+	w, err := worker.New(worker.JSON(func(_ context.Context, _ *worker.Job, m mail) error {
+		fmt.Println("mail to", m.To)
+		return nil
+	}), &worker.Options{
+		Servers: []string{srv.Addr},
+		Tubes:   []string{"mail"},
+		Logger:  slog.New(slog.DiscardHandler),
+		Hooks: worker.Hooks{Finish: func(_ context.Context, job *worker.Job, o worker.Outcome) {
+			fmt.Println(job.ID, o.Action)
+			if left--; left == 0 {
+				stop()
+			}
+		}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := w.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// mail to Ann
+	// 1 deleted
+	// 2 buried
 }
 
 // Hooks count, measure and trace; here they print.
