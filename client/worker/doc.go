@@ -16,9 +16,9 @@
 //
 // What the function returns decides what becomes of the job. If it returns nil, the job
 // is deleted. If it returns an error or panics, the job is released, with its priority
-// and a delay that doubles with each try, and buried after ten tries. Errors made by
-// [Bury] and [Retry] override that. The server counts the tries, so they add up over
-// workers and restarts.
+// and a delay that doubles with each try, and buried after ten tries; a kick grants ten more.
+// Errors made by [Bury] and [Retry] override that. The server counts the tries, so they
+// add up over workers and restarts.
 //
 // While the function runs, the job is touched at every third of its time to run.
 // So jobs can have a short time to run: it only says how long the queue waits for a

@@ -36,9 +36,9 @@ type Options struct {
 	// connection of its own. 0: 1.
 	Concurrency int
 
-	// MaxTries is how often a job is tried before it is buried. Tries are
-	// counted by the server, over all workers: the reserves of stats-job. 0:
-	// [DefaultMaxTries]; negative: no limit.
+	// MaxTries is how often a job is tried before it is buried, and again after
+	// each kick. Tries are counted by the server, over all workers: the reserves
+	// of stats-job. 0: [DefaultMaxTries]; negative: no limit.
 	MaxTries int
 
 	// CountFirst asks for that count before each job too, and buries jobs that
@@ -47,7 +47,8 @@ type Options struct {
 	// round trip for each job.
 	CountFirst bool
 
-	// Backoff is how long a job rests after its nth failure, n from 1 up.
+	// Backoff is how long a job rests after its nth failure, n from 1 to
+	// MaxTries; after a kick that follows the last of them, from 1 again.
 	// nil: [Backoff].
 	Backoff func(tries int) time.Duration
 
@@ -120,6 +121,20 @@ func Backoff(tries int) time.Duration {
 		d = min(d, time.Second<<max(tries-1, 0))
 	}
 	return d*3/4 + rand.N(d/2) // #nosec G404 -- spreads retries
+}
+
+// spent reports whether a job that was tried and kicked so often has had its tries. Each
+// kick grants all of them again: a person wants it done after all.
+func (o *Options) spent(tries, kicks uint64) bool {
+	return o.MaxTries > 0 && tries/uint64(o.MaxTries) > kicks
+}
+
+// nth returns which of the tries that were granted at a time the last of these is.
+func (o *Options) nth(tries uint64) int {
+	if o.MaxTries > 0 {
+		tries = (max(tries, 1)-1)%uint64(o.MaxTries) + 1
+	}
+	return int(tries)
 }
 
 // filled returns the options with defaults in place of zeros.

@@ -70,7 +70,7 @@ func (s *slot) work(ctx context.Context, reserved *client.Job) (next *client.Job
 	}
 	if s.opt.CountFirst && s.opt.MaxTries > 0 {
 		st, err := job.Stats(jctx)
-		if err == nil && st.Reserves > uint64(s.opt.MaxTries) {
+		if err == nil && s.opt.spent(max(st.Reserves, 1)-1, st.Kicks) {
 			s.tell.finished(jctx, job, s.bury(job, st, errTried))
 			return nil, errFinished
 		}
@@ -131,7 +131,6 @@ func (s *slot) fail(job *Job, herr error) Outcome {
 		}
 		return Outcome{Action: Lost, Err: errors.Join(herr, err)}
 	}
-	tries := int(st.Reserves)
 	var v *verdict
 	switch {
 	case errors.As(herr, &v) && v.action == Buried:
@@ -140,10 +139,10 @@ func (s *slot) fail(job *Job, herr error) Outcome {
 		return s.release(job, st, herr, v.delay)
 	case s.jobs.Err() != nil: // told to stop: that is no fault of the job
 		return s.release(job, st, herr, 0)
-	case s.opt.MaxTries > 0 && tries >= s.opt.MaxTries:
+	case s.opt.spent(st.Reserves, st.Kicks):
 		return s.bury(job, st, herr)
 	}
-	return s.release(job, st, herr, s.opt.Backoff(tries))
+	return s.release(job, st, herr, s.opt.Backoff(s.opt.nth(st.Reserves)))
 }
 
 func (s *slot) bury(job *Job, st *client.JobStats, herr error) Outcome {

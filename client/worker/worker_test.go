@@ -374,6 +374,39 @@ func TestCountFirst(t *testing.T) {
 	})
 }
 
+// A job that was kicked after its last try has all of them again, with short pauses first.
+func TestKicked(t *testing.T) {
+	for _, countFirst := range []bool{false, true} {
+		t.Run(fmt.Sprintf("CountFirst=%t", countFirst), func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				calls := 0
+				stop := b.run(func(context.Context, *worker.Job) error {
+					calls++
+					return errors.New("no such address")
+				}, worker.Options{MaxTries: 3, CountFirst: countFirst})
+				id := b.put(client.NewJob{})
+				for round := range 3 {
+					calls, b.outcomes = 0, nil
+					time.Sleep(time.Hour)
+					b.wantActions(worker.Released, worker.Released, worker.Buried)
+					for i, o := range b.outcomes {
+						if o.Tries != 3*round+i+1 || o.Delay > 3*time.Second {
+							t.Errorf("%+v, want try %d of round %d", o, i+1, round)
+						}
+					}
+					if calls != 3 {
+						t.Errorf("%d calls", calls)
+					}
+					if err := b.KickJob(b.Context(), id); err != nil {
+						t.Fatal(err)
+					}
+				}
+				stop()
+			})
+		})
+	}
+}
+
 // Told to stop, a worker takes no more, lets its handlers finish, and deletes what
 // they have done.
 func TestStop(t *testing.T) {

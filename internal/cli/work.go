@@ -30,7 +30,8 @@ decides what becomes of the job:
   0      the job is deleted
   100    it is buried at once: it will never succeed
   other  it is released, to be tried again after 1, 2, 4, 8 ... seconds, at most an hour,
-         a quarter more or less; when it was tried --tries times it is buried
+         a quarter more or less; when it was tried --tries times it is buried, and a kick
+         grants as many tries again
 
 Until COMMAND ends the job is touched, so its time to run does not limit COMMAND.
 These variables tell of the job:
