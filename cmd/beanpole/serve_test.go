@@ -49,7 +49,7 @@ func (l *readyLog) Write(line []byte) (int, error) {
 // What reads the log may rely on it: a server that says that it is ready has its pages.
 func TestReadyLast(t *testing.T) {
 	log := &readyLog{t: t}
-	if code := Main([]string{"-p", "0", "--admin", ":0"}, nil, io.Discard, log); code != 0 || !log.asked {
+	if code := Main([]string{"-p", "0", "--admin", "127.0.0.1:0"}, nil, io.Discard, log); code != 0 || !log.asked {
 		t.Errorf("ended with %d, ready: %v", code, log.asked)
 	}
 }

@@ -46,7 +46,7 @@ func (o *adminOptions) define(fs *pflag.FlagSet, otherwise, usage string) {
 const countsUsage = "tell of timeouts, releases and buries too, from the admin\npages of a beanpole at `ADDR`"
 
 // adminUsage explains the option where it is needed.
-const adminUsage = "`ADDR` of the admin pages of a beanpole: HOST:PORT,\n:PORT of loopback, or unix:PATH"
+const adminUsage = "`ADDR` of the admin pages of a beanpole: HOST:PORT,\n:PORT of this machine, or unix:PATH"
 
 // An adminClient asks the admin pages.
 type adminClient struct {
@@ -90,7 +90,7 @@ func (o *adminOptions) endpoint() (network, addr string, err error) {
 		return "unix", path, nil
 	}
 	if o.addr == "" || strings.Contains(o.addr, "/") {
-		return "", "", usageError("--%s %q: want HOST:PORT, :PORT of loopback, or unix:PATH", o.name, o.addr)
+		return "", "", usageError("--%s %q: want HOST:PORT, :PORT of this machine, or unix:PATH", o.name, o.addr)
 	}
 	host, port, err := net.SplitHostPort(o.addr)
 	if err != nil {

@@ -25,9 +25,9 @@ func (opt *Options) Define(flags *pflag.FlagSet) {
 
 func (opt *Options) defineSockets(fs *pflag.FlagSet) {
 	define(fs, "listen", "l", &setting{set: opt.addListen, value: opt.showListen, repeats: true}, "listen on `ADDR`: IP, NAME, IP:PORT, [IPv6]:PORT,\n"+
-		":PORT or unix:PATH; may be repeated; a name means\n"+
-		"the first of its IPs that can be bound, :: means\n"+
-		"IPv4 too (127.0.0.1)")
+		":PORT of every address, or unix:PATH; may be\n"+
+		"repeated; a name means the first of its IPs that can\n"+
+		"be bound, :: means IPv4 too (127.0.0.1)")
 	define(fs, "port", "p", as(&opt.Port, parsePort, plainly), "`PORT`, number or service, of each ADDR without one;\n"+
 		"0: any that is free (11300)")
 	define(fs, "user", "u", as(&opt.User, parseUser, unlessEmpty), "become this `USER`, by name or number, and its\n"+
@@ -88,8 +88,8 @@ func (opt *Options) defineJournal(fs *pflag.FlagSet) {
 }
 
 func (opt *Options) defineAdmin(fs *pflag.FlagSet) {
-	define(fs, "admin", "", as(&opt.Admin.Addr, parseAdmin, unlessEmpty), "serve them on `ADDR`: IP:PORT, :PORT of loopback,\n"+
-		"or unix:PATH (none)")
+	define(fs, "admin", "", as(&opt.Admin.Addr, parseAdmin, unlessEmpty), "serve them on `ADDR`: IP:PORT, :PORT of every\n"+
+		"address, or unix:PATH (none)")
 	define(fs, "metrics-tubes", "", as(&opt.Admin.Tubes, parseLimit("tubes"), plainly), fmt.Sprintf("give `N` tubes metrics of their own, those that\nmatter most (%d)", admin.DefaultTubes))
 	define(fs, "console", "", onOff(&opt.Admin.Console), "serve the console at /console/ too; --console=false:\nno (true)")
 	define(fs, "console-read-only", "", onOff(&opt.Admin.ConsoleReadOnly), "let the console change nothing")

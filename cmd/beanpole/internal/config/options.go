@@ -73,8 +73,10 @@ type Admin struct {
 // defaultAdminPort is the port of --admin if it names none.
 const defaultAdminPort = "11380"
 
-// Address returns where the admin pages are. The host is loopback unless it is named.
-func (a *Admin) Address() (server.Address, error) { return parseAdminAddress(a.Addr) }
+// Address returns where the admin pages are.
+func (a *Admin) Address() (server.Address, error) {
+	return server.ParseAddress(a.Addr, defaultAdminPort)
+}
 
 // Slow says what is slow enough for a line in the log; 0: nothing is.
 type Slow struct {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
@@ -66,16 +65,8 @@ func parsePort(s string) (string, error) { return s, server.CheckPort(s) }
 
 // parseAdmin checks the address of the admin pages, and keeps it as it is given.
 func parseAdmin(s string) (string, error) {
-	_, err := parseAdminAddress(s)
+	_, err := server.ParseAddress(s, defaultAdminPort)
 	return s, err
-}
-
-// parseAdminAddress reads an address whose host is loopback unless it is named.
-func parseAdminAddress(s string) (server.Address, error) {
-	if strings.HasPrefix(s, ":") {
-		s = server.DefaultHost + s
-	}
-	return server.ParseAddress(s, defaultAdminPort)
 }
 
 func parseNetwork(s string) (netip.Prefix, error) {
