@@ -110,7 +110,7 @@ release: ## archives for all systems, packages and checksums in build/release, b
 	$(GO) run github.com/goreleaser/goreleaser/v2@v2.16.0 release --clean $(if $(PUBLISH),,--snapshot)
 	dist/release-test
 
-image: ## the container image beanpole:VERSION; needs buildah
+image: ## the container image beanpole:VERSION, which is beanpole:latest then; needs buildah
 	dist/container/build $(VERSION) $(ARCH)
 
 clean:

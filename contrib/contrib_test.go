@@ -146,6 +146,21 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
+// The image has the names by which the files in contrib and dist call it.
+func TestImageNames(t *testing.T) {
+	build := read(t, "../dist/container/build")
+	for file, expr := range map[string]string{
+		"compose/compose.yaml":         `BEANPOLE_IMAGE:-([^}]+)`,
+		"../dist/container/Dockerfile": `podman run .* (\S+)\n`,
+		"../doc/operations.md":         `buildah push (\S+)`,
+	} {
+		m := regexp.MustCompile(expr).FindStringSubmatch(read(t, file))
+		if m == nil || !strings.Contains(build, " --tag "+m[1]+" ") {
+			t.Errorf("%s calls the image %q, and dist/container/build does not", file, m)
+		}
+	}
+}
+
 // What TestMetricsExist has to find.
 func TestProblems(t *testing.T) {
 	metrics := documented(t)

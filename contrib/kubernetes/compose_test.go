@@ -72,11 +72,8 @@ func newProject(t *testing.T, file string) *project {
 	if err := yaml.UnmarshalStrict(text, &f); err != nil {
 		t.Fatal(err)
 	}
-	p := &project{t: t, program: filepath.Join(t.TempDir(), "beanpole"), volumes: t.TempDir(), services: f.Services}
+	p := &project{t: t, program: buildProgram(t), volumes: t.TempDir(), services: f.Services}
 	p.network = fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256))
-	if out, err := exec.Command("go", "build", "-C", "../..", "-o", p.program, "./cmd/beanpole").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	for name := range f.Volumes {
 		if err := os.Mkdir(p.volume(name), 0o700); err != nil {
 			t.Fatal(err)

@@ -67,7 +67,7 @@ func TestScaledObject(t *testing.T) {
 // through to it.
 func reachable(t *testing.T, server string, policy *networking.NetworkPolicy) {
 	t.Helper()
-	m := build(t)
+	m := build(t, ".")
 	host, port, _ := strings.Cut(server, ":")
 	if labels := strings.Split(host, "."); len(labels) != 3 || labels[0] != m.service.Name || labels[2] != "svc" {
 		t.Errorf("the server is %s, want %s, its namespace, svc", host, m.service.Name)

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -22,11 +21,12 @@ import (
 
 // A manifest is all that "kubectl apply -k" sends, by its types.
 type manifest struct {
-	set     *apps.StatefulSet
-	service *core.Service
-	config  *core.ConfigMap
-	budget  *policy.PodDisruptionBudget
-	network *networking.NetworkPolicy
+	set      *apps.StatefulSet
+	service  *core.Service            // for clients
+	services map[string]*core.Service // all, by name
+	config   *core.ConfigMap
+	budget   *policy.PodDisruptionBudget
+	network  *networking.NetworkPolicy
 }
 
 // decoder knows the kinds and refuses fields that they do not have.
@@ -50,10 +50,20 @@ func decode(t *testing.T, text []byte) runtime.Object {
 	return object
 }
 
-// build runs kustomize.
-func build(t *testing.T) manifest {
+// object returns what a file has.
+func object(t *testing.T, file string) runtime.Object {
 	t.Helper()
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), ".")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, text)
+}
+
+// build runs kustomize in a directory.
+func build(t *testing.T, dir string) manifest {
+	t.Helper()
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,13 +71,13 @@ func build(t *testing.T) manifest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m manifest
+	m := manifest{services: map[string]*core.Service{}}
 	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		switch object := decode(t, document).(type) {
 		case *apps.StatefulSet:
 			m.set = object
 		case *core.Service:
-			m.service = object
+			m.services[object.Name] = object
 		case *core.ConfigMap:
 			m.config = object
 		case *policy.PodDisruptionBudget:
@@ -78,21 +88,26 @@ func build(t *testing.T) manifest {
 			t.Errorf("nothing is known of %T", object)
 		}
 	}
+	m.service = m.services["beanpole"]
 	if m.set == nil || m.service == nil || m.config == nil || m.budget == nil || m.network == nil {
 		t.Fatalf("something is missing in\n%s", text)
 	}
 	return m
 }
 
-// Selectors find the pod, names of ports and volumes exist, and the pod has no
-// rights that it does not need.
+// Selectors find the pods, names of ports and volumes exist, and the pods have no rights
+// that they do not need.
 func TestManifests(t *testing.T) {
-	m := build(t)
+	for _, dir := range []string{".", "cluster"} {
+		t.Run(dir, func(t *testing.T) { build(t, dir).check(t) })
+	}
+}
+
+func (m manifest) check(t *testing.T) {
 	pod := m.set.Spec.Template
 	const label = "app.kubernetes.io/name"
 	for what, got := range map[string]string{
 		"the stateful set":  m.set.Spec.Selector.MatchLabels[label],
-		"the service":       m.service.Spec.Selector[label],
 		"the budget":        m.budget.Spec.Selector.MatchLabels[label],
 		"the policy":        m.network.Spec.PodSelector.MatchLabels[label],
 		"the pod":           pod.Labels[label],
@@ -102,23 +117,32 @@ func TestManifests(t *testing.T) {
 			t.Errorf("%s has the label %q", what, got)
 		}
 	}
-	if peers := m.network.Spec.Ingress[0].From; len(peers) != 1 || len(peers[0].PodSelector.MatchLabels) != 0 {
-		t.Errorf("not every pod of the namespace may use the queue: %v", peers)
-	}
 	container := pod.Spec.Containers[0]
 	ports := map[string]int32{}
 	for _, p := range container.Ports {
 		ports[p.Name] = p.ContainerPort
 	}
-	for _, p := range m.service.Spec.Ports {
-		if ports[p.TargetPort.StrVal] != p.Port {
-			t.Errorf("the service leads port %d to %q, the pod has %v", p.Port, p.TargetPort.StrVal, ports)
+	for name, s := range m.services {
+		if s.Spec.Selector[label] != "beanpole" {
+			t.Errorf("the service %s selects %v", name, s.Spec.Selector)
+		}
+		for _, p := range s.Spec.Ports {
+			if ports[p.TargetPort.StrVal] != p.Port {
+				t.Errorf("the service %s leads port %d to %q, the pod has %v", name, p.Port, p.TargetPort.StrVal, ports)
+			}
 		}
 	}
+	admitted := map[string]networking.NetworkPolicyPeer{}
 	for _, rule := range m.network.Spec.Ingress {
-		if _, ok := ports[rule.Ports[0].Port.StrVal]; !ok {
-			t.Errorf("the policy is about a port %q", rule.Ports[0].Port.StrVal)
+		admitted[rule.Ports[0].Port.StrVal] = rule.From[0]
+	}
+	for name := range ports {
+		if _, ok := admitted[name]; !ok {
+			t.Errorf("the policy lets nobody to the port %s", name)
 		}
+	}
+	if len(admitted) != len(ports) || len(admitted["queue"].PodSelector.MatchLabels) != 0 {
+		t.Errorf("the policy is about other ports than %v, or not every pod of the namespace may use the queue: %v", ports, admitted)
 	}
 	volumes := map[string]bool{m.set.Spec.VolumeClaimTemplates[0].Name: true}
 	for _, v := range pod.Spec.Volumes {
@@ -127,25 +151,23 @@ func TestManifests(t *testing.T) {
 			t.Errorf("the configuration is %s, the pod mounts %s", m.config.Name, v.ConfigMap.Name)
 		}
 	}
-	for _, mount := range container.VolumeMounts {
-		if !volumes[mount.Name] {
-			t.Errorf("there is no volume %s", mount.Name)
+	for _, c := range append(pod.Spec.InitContainers, container) {
+		for _, mount := range c.VolumeMounts {
+			if !volumes[mount.Name] {
+				t.Errorf("there is no volume %s", mount.Name)
+			}
 		}
-	}
-	if s := container.SecurityContext; !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" || !*pod.Spec.SecurityContext.RunAsNonRoot {
-		t.Errorf("the container may do more than it needs: %v", s)
+		if s := c.SecurityContext; !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" || !*pod.Spec.SecurityContext.RunAsNonRoot {
+			t.Errorf("the container %s may do more than it needs: %v", c.Name, s)
+		}
 	}
 }
 
 // The pod that looks at a journal finds that of the stateful set, as the same user and
 // with the same image.
 func TestJournalPod(t *testing.T) {
-	text, err := os.ReadFile("journal.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := build(t)
-	pod, server := decode(t, text).(*core.Pod).Spec, m.set.Spec.Template.Spec
+	m := build(t, ".")
+	pod, server := object(t, "journal.yaml").(*core.Pod).Spec, m.set.Spec.Template.Spec
 	claim := m.set.Spec.VolumeClaimTemplates[0].Name + "-" + m.set.Name + "-0"
 	if got := pod.Volumes[0].PersistentVolumeClaim.ClaimName; got != claim {
 		t.Errorf("it mounts %s, the jobs are on %s", got, claim)
@@ -163,37 +185,37 @@ func TestJournalPod(t *testing.T) {
 	}
 }
 
-// What the Prometheus operator is asked for exists.
-func TestServiceMonitor(t *testing.T) {
-	text, err := os.ReadFile("servicemonitor.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := build(t)
-	monitor := decode(t, text).(*monitoring.ServiceMonitor)
-	for key, value := range monitor.Spec.Selector.MatchLabels {
-		if m.service.Labels[key] != value {
-			t.Errorf("the service has not the label %s=%s", key, value)
+// What the Prometheus operator is asked for exists, and its alerts are those of a Prometheus
+// without it.
+func TestOperator(t *testing.T) {
+	monitor := object(t, "servicemonitor.yaml").(*monitoring.ServiceMonitor)
+	for _, dir := range []string{".", "cluster"} {
+		m := build(t, dir)
+		for key, value := range monitor.Spec.Selector.MatchLabels {
+			if m.service.Labels[key] != value {
+				t.Errorf("%s: the service has not the label %s=%s", dir, key, value)
+			}
+		}
+		if m.service.Labels[monitor.Spec.JobLabel] != "beanpole" {
+			t.Errorf("%s: the job would be called %q, the alerts ask for beanpole", dir, m.service.Labels[monitor.Spec.JobLabel])
+		}
+		if !slices.ContainsFunc(m.service.Spec.Ports, func(p core.ServicePort) bool { return p.Name == monitor.Spec.Endpoints[0].Port }) {
+			t.Errorf("%s: the service has no port %s", dir, monitor.Spec.Endpoints[0].Port)
 		}
 	}
-	if m.service.Labels[monitor.Spec.JobLabel] != "beanpole" {
-		t.Errorf("the job would be called %q, the alerts ask for beanpole", m.service.Labels[monitor.Spec.JobLabel])
+	object(t, "prometheusrule.yaml")
+	var rule struct{ Spec any }
+	var alerts any
+	read(t, "prometheusrule.yaml", &rule)
+	read(t, "../prometheus/beanpole.rules.yml", &alerts)
+	if !reflect.DeepEqual(rule.Spec, alerts) {
+		t.Error("prometheusrule.yaml has other alerts than ../prometheus/beanpole.rules.yml: its first lines say how it is made")
 	}
-	endpoint := monitor.Spec.Endpoints[0]
-	found := false
-	for _, p := range m.service.Spec.Ports {
-		found = found || p.Name == endpoint.Port
-	}
-	if !found {
-		t.Errorf("the service has no port %s", endpoint.Port)
-	}
-	served(t, m, endpoint.Path)
 }
 
-// The program starts with the pod's configuration, uses the ports and directories of
-// the pod, and answers its probes.
+// The program uses the ports and directories of the pod.
 func TestProgram(t *testing.T) {
-	m := build(t)
+	m := build(t, ".")
 	container := m.set.Spec.Template.Spec.Containers[0]
 	effective := printed(t, m)
 	ports := map[string]string{}
@@ -207,9 +229,6 @@ func TestProgram(t *testing.T) {
 	if effective["port"] != ports["queue"] {
 		t.Errorf("the queue is on port %s, the pod says %s", effective["port"], ports["queue"])
 	}
-	if _, port, _ := strings.Cut(effective["admin"], ":"); port != ports["admin"] {
-		t.Errorf("the admin pages are at %s, the pod says %s", effective["admin"], ports["admin"])
-	}
 	if !mounted[effective["journal"]] {
 		t.Errorf("nothing is mounted at the journal's %s", effective["journal"])
 	}
@@ -221,5 +240,4 @@ func TestProgram(t *testing.T) {
 	if jobs := atoi(t, effective["max-memory"]); storage < jobs*5/2+100e6 {
 		t.Errorf("the volume has %d bytes, too few for jobs of %d", storage, jobs)
 	}
-	served(t, m, container.LivenessProbe.HTTPGet.Path, container.ReadinessProbe.HTTPGet.Path)
 }
