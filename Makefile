@@ -7,7 +7,7 @@ UNITS ?= /etc/systemd/system
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 ARCH ?= $(shell $(GO) env GOARCH)
 
-.PHONY: all build test race busy night test-32 lint scan vulncheck interop browser budget bench bench-compare install manual package release image clean
+.PHONY: all build test race busy night test-32 lint scan vulncheck interop browser budget bench bench-compare install documentation manual package release image clean
 
 all: lint test build
 
@@ -87,13 +87,22 @@ install: ## the binary, its manual, documentation, completions and units for sys
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto $(RELEASED) -o bin/beanpole ./cmd/beanpole
 	install -D -m 755 bin/beanpole $(DESTDIR)$(PREFIX)/bin/beanpole
 	$(MAKE) manual TO=$(DESTDIR)$(PREFIX)/share
-	install -d $(DESTDIR)$(PREFIX)/share/doc/beanpole
-	install -m 644 doc/*.md README.md CHANGELOG.md $(DESTDIR)$(PREFIX)/share/doc/beanpole
+	$(MAKE) documentation TO=$(DESTDIR)$(PREFIX)/share/doc/beanpole
 	sed -e 's/^# \(journal\|admin\) = /\1 = /' dist/beanpole.toml >$(DESTDIR)$(PREFIX)/share/doc/beanpole/beanpole.toml
 	install -d $(DESTDIR)$(UNITS)
 	for unit in service socket; do \
 		sed -e 's|/usr/bin/|$(PREFIX)/bin/|' -e 's|/usr/share/|$(PREFIX)/share/|' dist/systemd/beanpole.$$unit >$(DESTDIR)$(UNITS)/beanpole.$$unit; \
 	done
+
+# With what its pages lead to, where they expect it.
+DOCUMENTATION = README.md CHANGELOG.md DESIGN.md CONTRIBUTING.md LICENSE doc/*.md doc/*.png doc/*.svg doc/decisions/* doc/benchmarks/*.svg \
+	contrib/compose/* contrib/grafana/*.json contrib/prometheus/* contrib/kubernetes/*.yaml contrib/kubernetes/*.toml contrib/kubernetes/cluster/* \
+	bench/results/*.md bench/results/*.csv dist/beanpole.toml dist/systemd/* internal/admin/api/openapi.yaml
+
+documentation: ## the documentation with the examples of contrib and dist, in a directory TO
+	install -d $(TO)
+	cp --parents $(DOCUMENTATION) $(TO)
+	chmod -R u=rwX,go=rX $(TO)
 
 manual: ## manual pages and completions, in a directory TO like /usr/share
 	GOOS= GOARCH= CGO_ENABLED=0 $(GO) build -tags manual $(RELEASED) -o bin/describe ./cmd/beanpole # for this machine, whatever the binary is for

@@ -56,7 +56,7 @@ var arrows = map[string]string{
 
 	"internal/jobjson": "",
 
-	// Toward other members. Nothing of it is in the program yet.
+	// Toward other members.
 	"internal/cluster/raftlog":   "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/core":      "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/entry":     "internal/engine internal/record",
