@@ -3,6 +3,7 @@ package contrib_test
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -40,7 +42,7 @@ func TestPrometheus(t *testing.T) {
 	ca := certstest.NewCA(t)
 	addr, pages := serve(ctx, t, ca)
 	opt := &client.Options{TLS: &tls.Config{RootCAs: ca.Pool()}}
-	api := scrape(ctx, t, pages)
+	api := scrape(ctx, t, ca, pages)
 	left := expressions(t)
 	defer func() {
 		for what, expr := range left {
@@ -58,8 +60,11 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// serve starts a server with a journal and TLS, and returns its address and that of its admin
-// pages.
+// token is that of the identity prometheus.
+const token = "TOKEN-prometheus-0123456789"
+
+// serve starts a server with a journal, TLS and the identity of doc/metrics.md, and returns its address and that of its
+// admin pages.
 func serve(ctx context.Context, t *testing.T, ca *certstest.CA) (addr, pages string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "beanpole")
@@ -67,7 +72,13 @@ func serve(ctx context.Context, t *testing.T, ca *certstest.CA) (addr, pages str
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
-	log := start(ctx, t, program, "-p", "0", "--admin", "127.0.0.1:0", "-b", t.TempDir(), "--max-memory", "100000000",
+	config := filepath.Join(t.TempDir(), "beanpole.toml")
+	text := strings.Replace(example(t, "toml"), "sha256:...", fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(token))), 1) +
+		"[[rule]]\nidentities = [\"*\"]\ntubes = [\"*\"]\nallow = [\"all\"]\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := start(ctx, t, program, "--config", config, "-p", "0", "--admin", "127.0.0.1:0", "-b", t.TempDir(), "--max-memory", "100000000",
 		"--tls-cert", cert, "--tls-key", key)
 	pages = await(t, log, `admin pages" address=(\S+)`)
 	addr = await(t, log, `listening address=(\S+)`)
@@ -75,13 +86,33 @@ func serve(ctx context.Context, t *testing.T, ca *certstest.CA) (addr, pages str
 	return addr, pages
 }
 
-// scrape starts a Prometheus that scrapes the pages, and returns its address.
-func scrape(ctx context.Context, t *testing.T, pages string) (api string) {
+// example returns the part of doc/metrics.md in a language.
+func example(t *testing.T, language string) string {
 	t.Helper()
-	config := filepath.Join(t.TempDir(), "prometheus.yml")
-	text := fmt.Sprintf("scrape_configs:\n- job_name: beanpole\n  scrape_interval: 1s\n  scheme: https\n  tls_config: {insecure_skip_verify: true}\n  static_configs: [{targets: ['%s']}]\n", pages)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	_, text, _ := strings.Cut(read(t, "../doc/metrics.md"), "```"+language+"\n")
+	text, _, ok := strings.Cut(text, "```")
+	if !ok {
+		t.Fatalf("doc/metrics.md has nothing in %s", language)
+	}
+	return text
+}
+
+// scrape starts a Prometheus with the configuration of doc/metrics.md, and returns its address.
+func scrape(ctx context.Context, t *testing.T, ca *certstest.CA, pages string) (api string) {
+	t.Helper()
+	dir := t.TempDir()
+	alerts, err := filepath.Abs(rules)
+	if err != nil {
 		t.Fatal(err)
+	}
+	config, tokenFile := filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "token")
+	text := strings.NewReplacer("/etc/prometheus/queue-ca.crt", ca.File, "/etc/prometheus/queue.token", tokenFile,
+		"/etc/prometheus/beanpole.rules.yml", alerts, "queue.example.com:11380", pages).Replace(example(t, "yaml"))
+	text = "global: {scrape_interval: 1s}\n" + text
+	for name, text := range map[string]string{config: text, tokenFile: token} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	port, err := freeport.Reserve() // Prometheus does not say which port it was given
 	if err != nil {
