@@ -151,7 +151,7 @@ func TestClaims(t *testing.T) {
 		round string // how the claim rounds them
 	}{
 		{`([\d.]+) to ([\d.]+) times the commands/s`, throughput("memory", "8 connections", "500 connections"), "%.1f"},
-		{`([\d.]+), (\d+) and (\d+) times with a sync before each reply and 8, 64 and 500 connections`,
+		{`([\d.]+) times with 8 connections, (\d+) times with 64 and (\d+) times with 500, when each reply waits for the disk`,
 			throughput("journal", "8 connections, put and delete", "64 connections, put and delete", "500 connections, put and delete"), "%.2g"},
 	}
 	for _, c := range claims {
@@ -173,6 +173,12 @@ func TestClaims(t *testing.T) {
 	}
 	if r := (measured{"", "restart", "restart", "time to the first reply"}).ratio(t); strings.Contains(readme, "in a seventh of the time") != (r < 1/6.5) {
 		t.Errorf("a restart takes %.2f of beanstalkd's time, and README says something else", r)
+	}
+	for _, file := range []string{"footprint", "footprint-journal"} {
+		r := measured{"", file, "memory", "RSS per job"}.ratio(t)
+		if !strings.Contains(readme, "half the memory for a job with a body of 64 bytes") || fmt.Sprintf("%.1f", r) != "0.5" {
+			t.Errorf("%s: a small job takes %.2f of beanstalkd's memory, and README says something else", file, r)
+		}
 	}
 	for _, n := range []string{"8 connections", "50 connections", "500 connections"} {
 		if r := (measured{"", "memory", n, "CPU per command"}).ratio(t); r > 0.75 {
