@@ -4,6 +4,7 @@ package contrib_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -158,6 +159,26 @@ func TestImageNames(t *testing.T) {
 		if m == nil || !strings.Contains(build, " --tag "+m[1]+" ") {
 			t.Errorf("%s calls the image %q, and dist/container/build does not", file, m)
 		}
+	}
+}
+
+var update = flag.Bool("contrib.update", false, "write kubernetes/prometheusrule.yaml")
+
+// The Prometheus operator gets the same alerts.
+func TestPrometheusRule(t *testing.T) {
+	const file = "kubernetes/prometheusrule.yaml"
+	got := read(t, file)
+	head, _, _ := strings.Cut(got, "spec:\n")
+	_, groups, _ := strings.Cut(read(t, rules), "groups:\n")
+	want := head + "spec:\n  groups:\n" + regexp.MustCompile("(?m)^(.)").ReplaceAllString(groups, "  $1")
+	switch {
+	case got == want:
+	case *update:
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s has other alerts than %s: its first lines say how they get there", file, rules)
 	}
 }
 
