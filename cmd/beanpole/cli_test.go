@@ -19,8 +19,11 @@ func scriptHounded(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: hounded PROGRAM ARG...")
 	}
-	kills := 0
-	for most := 20 * time.Millisecond; ; most += most / 4 {
+	kills, more := 0, 2.0
+	if *long {
+		more = 1.25
+	}
+	for most := 40 * time.Millisecond; ; most = time.Duration(more * float64(most)) {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir = ts.MkAbs(".")
 		cmd.Env = append(cmd.Environ(), "BEANPOLE_ADDR="+ts.Getenv("BEANPOLE_ADDR"))

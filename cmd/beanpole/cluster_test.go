@@ -41,7 +41,8 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for {
+	// A program that runs again and again would take the processor from what it waits for.
+	for pace := time.NewTicker(20 * time.Millisecond); ; <-pace.C {
 		cmd := exec.CommandContext(ctx, args[1], args[2:]...)
 		cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
 		var stderr bytes.Buffer

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -24,7 +25,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 )
 
+// With few jobs a kill meets fewer of the steps between two batches.
+var long = flag.Bool("script.long", false, "hound commands with many jobs, and kill them more often")
+
 func TestMain(m *testing.M) {
+	os.Setenv("GORACE", noRaceSleep) // of commands that are run without an environment of their own
 	testscript.Main(m, map[string]func(){"beanpole": main})
 }
 
@@ -59,7 +64,8 @@ func TestMain(m *testing.M) {
 //	cut FILE N                      cut the last N bytes off
 //
 // $DOC is the directory of the pages. $BINLOGS has recorded files of beanstalkd, as package binlog describes them.
-// $CERTS has a certificate that ends soon, and its key.
+// $CERTS has a certificate that ends soon, and its key. $MANY is how many jobs are copied
+// by a command that is hounded, and $CHURN for how many rounds others go on meanwhile.
 func TestScript(t *testing.T) {
 	runScripts(t, testscript.Params{Dir: filepath.Join("testdata", "script")}, scriptServer, "beanpole")
 }
@@ -82,7 +88,7 @@ func TestScriptBeanstalkd(t *testing.T) {
 // runScripts runs stories whose command server is this one, which starts that server:
 // [on:beanpole] or [on:beanstalkd].
 func runScripts(t *testing.T, params testscript.Params, server func(*testscript.TestScript, bool, []string), name string) {
-	t.Setenv("GORACE", noRaceSleep)
+	t.Parallel()
 	binlogs, err := filepath.Abs("../../internal/binlog/testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +106,12 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		env.Setenv("BINLOGS", binlogs)
 		env.Setenv("DOC", doc)
 		env.Setenv("CERTS", filepath.Dir(cert))
+		many, churn := "1100", "3"
+		if *long {
+			many, churn = "5000", "20"
+		}
+		env.Setenv("MANY", many)
+		env.Setenv("CHURN", churn)
 		return nil
 	}
 	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){
@@ -458,6 +470,7 @@ func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 	nc := dial(ts, neg, append(args, "quit"))
 	replies, err := io.ReadAll(nc)
 	ts.Check(err)
+	nc.Close() // or a server that stops waits for it
 	ts.Stdout().Write(bytes.ReplaceAll(replies, []byte("\r\n"), []byte("\n")))
 }
 

@@ -21,8 +21,10 @@ import (
 // TestTop drives top in a terminal, against ours and against the real beanstalkd. What its
 // screens look like is tested in package top.
 func TestTop(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"beanpole", "beanstalkd"} {
 		t.Run(program, func(t *testing.T) {
+			t.Parallel()
 			if _, err := exec.LookPath(program); err != nil {
 				t.Skip(err)
 			}
@@ -73,6 +75,7 @@ func TestTop(t *testing.T) {
 
 // With --admin it counts the timeouts and the releases since it began.
 func TestTopAdmin(t *testing.T) {
+	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
 	addr, admin := "unix:"+filepath.Join(dir, "s"), "unix:"+filepath.Join(dir, "admin")
 	startServer(t, "beanpole", addr, "--admin", admin)
