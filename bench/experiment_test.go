@@ -22,6 +22,7 @@ func small() *Options {
 
 // Each experiment runs, on both kinds of servers, and finds out all its figures.
 func TestTrials(t *testing.T) {
+	t.Parallel()
 	withDir := func(s Server) Server {
 		s.Command = append(s.Command, "-b", "{dir}")
 		return s
@@ -112,6 +113,7 @@ func TestTargetsOfSuites(t *testing.T) {
 // In each round a load runs on the responder, on A and on B; the responder takes
 // a job that is too large for the others.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	var turns []string
 	o := Options{
 		A: beanpole(), B: beanpole(), Responder: responder(), Rounds: 2,
@@ -149,6 +151,7 @@ func TestRun(t *testing.T) {
 
 // A failure names the experiment and the server, and the other experiments are run.
 func TestRunGoesOnAfterAFailure(t *testing.T) {
+	t.Parallel()
 	o := small()
 	idle := Experiment{Name: "idle", trial: func(context.Context, *trial) error { return nil }}
 	o.A = Server{Name: "broken", Command: []string{"sh", "-c", "exit 3"}}
@@ -193,6 +196,7 @@ func TestServerThatIsTooSlow(t *testing.T) {
 // A server to compare with that crashes is started again, and the report says so. The
 // other one may not crash.
 func TestServerThatCrashes(t *testing.T) {
+	t.Parallel()
 	crashes := 2
 	e := Experiment{
 		Name: "life",
@@ -238,6 +242,7 @@ func TestServerThatCrashes(t *testing.T) {
 
 // A server that has no room for the jobs fails the experiment.
 func TestJobsThatAreRefused(t *testing.T) {
+	t.Parallel()
 	s := beanpole()
 	s.Command = append(s.Command, "-z", "63")
 	e := memory(small())
@@ -249,6 +254,7 @@ func TestJobsThatAreRefused(t *testing.T) {
 // A server that forgets its jobs in a crash has not restarted, however soon it
 // answers.
 func TestRestartWithoutTheJobs(t *testing.T) {
+	t.Parallel()
 	e := restart(small())
 	_, err := e.try(t.Context(), small(), beanpole(), sideB)
 	if err == nil || !strings.Contains(err.Error(), "look for the jobs after the restart") {
@@ -257,6 +263,7 @@ func TestRestartWithoutTheJobs(t *testing.T) {
 }
 
 func TestCancelEndsTheServers(t *testing.T) {
+	t.Parallel()
 	errGone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var left string
@@ -274,6 +281,7 @@ func TestCancelEndsTheServers(t *testing.T) {
 }
 
 func TestServerThatDoesNotStart(t *testing.T) {
+	t.Parallel()
 	for want, s := range map[string]Server{
 		"without a command":            {},
 		"executable file not found":    {Command: []string{"no-such-program"}},
@@ -293,6 +301,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 // A server has a directory; what it writes can be read meanwhile, and its environment be
 // added to.
 func TestServer(t *testing.T) {
+	t.Parallel()
 	s, dir := beanpole(), t.TempDir()
 	s.Env = []string{"BEANPOLE_BENCH_TEST=is heard"}
 	s.Command = append([]string{"sh", "-c", `echo "$BEANPOLE_BENCH_TEST"; exec "$0" "$@" 2>&1`}, s.Command...)
@@ -328,6 +337,7 @@ func TestServer(t *testing.T) {
 }
 
 func TestDialogEndsWithItsServer(t *testing.T) {
+	t.Parallel()
 	s := responder()
 	p, err := s.Start(t.Context(), t.TempDir())
 	if err != nil {
@@ -392,6 +402,7 @@ func TestObserversCountTubes(t *testing.T) {
 
 // A server that does not tell of all its tubes fails the experiment.
 func TestObserverMissesTubes(t *testing.T) {
+	t.Parallel()
 	o := small()
 	e := Experiment{trial: running(func(ctx context.Context, t *trial) error {
 		d := observer("stats", wire.AppendStatsCommand(nil), countTubes)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
@@ -68,8 +69,8 @@ const token = "TOKEN-prometheus-0123456789"
 func serve(ctx context.Context, t *testing.T, ca *certstest.CA) (addr, pages string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "beanpole")
-	if out, err := exec.Command("go", "build", "-o", program, "../cmd/beanpole").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := conformance.Build(program); err != nil {
+		t.Fatal(err)
 	}
 	cert, key := ca.Issue("server", time.Now().Add(time.Hour))
 	config := filepath.Join(t.TempDir(), "beanpole.toml")

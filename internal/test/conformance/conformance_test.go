@@ -33,11 +33,13 @@ func TestMain(m *testing.M) {
 
 // TestBeanpole holds our binary against all transcripts.
 func TestBeanpole(t *testing.T) {
+	t.Parallel()
 	Run(t, beanpole(t), Beanpole)
 }
 
 // TestBeanpole112 does so when it speaks as Debian's beanstalkd.
 func TestBeanpole112(t *testing.T) {
+	t.Parallel()
 	p := beanpole(t)
 	p.Args = []string{"--compat", "1.12"}
 	Run(t, p, Beanpole112)
@@ -46,6 +48,7 @@ func TestBeanpole112(t *testing.T) {
 // TestReference holds the real beanstalkd against all transcripts, so that
 // none can say what it does not do.
 func TestReference(t *testing.T) {
+	t.Parallel()
 	server, dialect := beanstalkd(t)
 	// beanstalkd now and then loses the timer of a connection that only waits (its
 	// issues 262 and 380), hence more than one chance.

@@ -14,8 +14,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
-var ()
-
 // TestTwin sends the same random conversations to the real beanstalkd and to
 // ours, which speaks its version, and compares every answer. Even seeds play fast, with times so long
 // that nothing comes due; odd seeds live through windows of time in which
@@ -25,12 +23,13 @@ var ()
 // printed as a transcript. Where something comes due they must differ twice, for that may have come
 // within the same milliseconds as a command.
 func TestTwin(t *testing.T) {
+	t.Parallel()
 	theirs, dialect := beanstalkd(t)
 	mine := beanpole(t)
 	if dialect == Beanstalkd112 {
 		mine.Args = []string{"--compat", "1.12"}
 	}
-	seeds.Each(t, 3, func(t *testing.T, seed uint64) {
+	seeds.Each(t, 2, func(t *testing.T, seed uint64) {
 		g := &generator{rnd: rand.New(rand.NewPCG(seed, 0)), dialect: dialect, timed: seed%2 == 1, maxSize: 65535, held: make(map[string][]string)}
 		args := []string{}
 		if g.chance(20) {

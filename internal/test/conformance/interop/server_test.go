@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
 )
 
@@ -195,11 +196,7 @@ var build = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(buildDir, "beanpole")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/beanpole-mq/beanpole/cmd/beanpole").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build beanpole: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, conformance.Build(path)
 })
 
 func TestMain(m *testing.M) {
