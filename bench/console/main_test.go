@@ -55,6 +55,7 @@ func small() *options {
 
 // All tables are there, with all their rows.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	if err := small().run(t.Context(), &out, beanpole); err != nil {
 		t.Fatal(err)
@@ -79,6 +80,7 @@ func TestRun(t *testing.T) {
 
 // Each tube has as many jobs as are promised, and no other does.
 func TestFill(t *testing.T) {
+	t.Parallel()
 	s, err := small().start(t.Context(), beanpole)
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +107,7 @@ func TestFill(t *testing.T) {
 
 // Clients that have lost their server, and viewers that see nothing, are errors: there would be figures without them.
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	s, err := small().start(t.Context(), beanpole)
 	if err != nil {
 		t.Fatal(err)
