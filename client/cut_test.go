@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 // A cut is where and how a connection breaks.
@@ -80,19 +82,23 @@ func cutFirst(srv *beanpoletest.Server, cut cut) (opt *client.Options, broke fun
 	return opt, func() bool { return first.at == 0 }
 }
 
-// eachCut runs a test with a connection that breaks at its first byte, its
-// second, and so on until it does not break any more, in each way.
+// eachCut runs a test with a connection that breaks at its first byte, its second, and so
+// on until it does not break any more, in each way. Deep in a long reply, where one byte is
+// like the next, it leaves some out: other ones each time.
 func eachCut(t *testing.T, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	t.Helper()
-	someCuts(t, 1, f)
+	rnd := rand.New(rand.NewPCG(seeds.One(t), 0))
+	for range seeds.Rounds(1) {
+		someCuts(t, func(at int) int { return 1 + rnd.IntN(1+at/16) }, f)
+	}
 }
 
-// someCuts is eachCut with some bytes from one cut to the next.
-func someCuts(t *testing.T, step int, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
+// someCuts is eachCut with so many bytes from one cut to the next.
+func someCuts(t *testing.T, step func(at int) int, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	for _, how := range []string{"read", "write", "lie"} {
 		t.Run(how, func(t *testing.T) {
 			broken := true
-			for at := 0; broken; at += step {
+			for at := 0; broken; at += step(at) {
 				t.Run(strconv.Itoa(at), func(t *testing.T) {
 					srv := beanpoletest.NewMemory(t)
 					opt, broke := cutFirst(srv, cut{how, at})
@@ -172,7 +178,7 @@ func TestCutPut(t *testing.T) {
 func TestCutPutMany(t *testing.T) {
 	for _, tc := range []struct{ jobs, step int }{{3, 1}, {130, 67}} {
 		t.Run(fmt.Sprint(tc.jobs, " jobs"), func(t *testing.T) {
-			someCuts(t, tc.step, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
+			someCuts(t, func(int) int { return tc.step }, func(t *testing.T, srv *beanpoletest.Server, opt *client.Options) {
 				c := dialCut(t, srv.Addr, opt)
 				jobs := make([]client.NewJob, tc.jobs)
 				for i := range jobs {

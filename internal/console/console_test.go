@@ -367,6 +367,7 @@ func next(t *testing.T, from *bufio.Reader) (v liveValues) {
 // A stream tells all values at first, and then those that have changed. The last one who looks
 // ends the work.
 func TestStream(t *testing.T) {
+	t.Parallel()
 	r := start(t, nil, Options{})
 	srv := httptest.NewServer(r)
 	defer srv.Close()

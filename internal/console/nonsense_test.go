@@ -131,6 +131,7 @@ func keys(m map[string]any) (names []string) {
 
 // A panic of what makes a page ends the stream of the page, or stands in the place of a part, and does not end the server.
 func TestPanic(t *testing.T) {
+	t.Parallel()
 	var panics atomic.Bool
 	bad := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if panics.Load() {

@@ -14,11 +14,13 @@ import (
 func TestAppendList(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 100, 10000} {
 		var names []string
-		data := "---\n"
+		var list strings.Builder // text that is appended to is copied each time
+		list.WriteString("---\n")
 		for i := range n {
 			names = append(names, fmt.Sprint("tube-", i))
-			data += "- " + names[i] + "\n"
+			list.WriteString("- " + names[i] + "\n")
 		}
+		data := list.String()
 		got := appendList([]byte("before"), names)
 		if want := "before" + okReply(data); string(got) != want {
 			t.Errorf("%d names: %.60q, want %.60q", n, got, want)

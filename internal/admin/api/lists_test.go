@@ -69,8 +69,8 @@ func TestPagesOfTubes(t *testing.T) {
 	r := start(t, Options{})
 	var want []string
 	r.in(func(e *engine.Engine, now int64) {
-		for i := range 700 {
-			name := fmt.Sprintf("t%03d", i*7919%700)
+		for i := range 150 {
+			name := fmt.Sprintf("t%03d", i*7919%150)
 			e.PutInto(now, []byte(name), engine.Spec{}, nil)
 			want = append(want, name)
 		}
@@ -81,7 +81,7 @@ func TestPagesOfTubes(t *testing.T) {
 		want = append(want, name)
 	}
 	slices.Sort(want)
-	for _, n := range []int{1000, 705, 704, 33, 1} {
+	for _, n := range []int{1000, 155, 154, 33, 1} {
 		var got []string
 		for cursor, more := "", true; more; more = cursor != "" {
 			var page Tubes
