@@ -44,7 +44,7 @@ func TestCluster(t *testing.T) {
 	c.load.await(acksPerRound)
 	gaps := make(map[string][]time.Duration)
 	s.rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
-	for round := range seeds.Rounds(t, 2) {
+	for round := range seeds.Rounds(t, 1) {
 		f := faults[round%len(faults)]
 		t.Logf("round %d: %s", round+1, f.name)
 		began := h.now()

@@ -22,6 +22,7 @@ import (
 // Clients connect, put, read the answer and close while the disk fails now and
 // then. Each gets one answer, INSERTED or an error, and the server lives.
 func TestFailingDisk(t *testing.T) {
+	t.Parallel()
 	if !hasStrace(nil) {
 		t.Skip("needs strace")
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -92,9 +93,13 @@ type attempt struct {
 	sent  time.Time
 }
 
-// try notes that a command for a job is being sent.
+// try notes that a command for a job is being sent. What it delays or buries may become
+// ready at once: a kick that is under way may come after it, whether or not it is answered.
 func (l *ledger) try(j *job, to states) *attempt {
 	j.could |= to
+	if to&(buried|delayed) != 0 && l.kicks[j.tube] > 0 {
+		j.could |= ready
+	}
 	j.flying++
 	j.changed = l.tick()
 	return &attempt{j: j, to: to, began: j.changed, sent: time.Now()}
@@ -296,4 +301,33 @@ func (l *ledger) isDraining() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.draining
+}
+
+// A kick that is not answered may have come after each command that was sent meanwhile.
+func TestKickWithoutAnswer(t *testing.T) {
+	l := newLedger(tally{new(sync.Mutex), make(map[string]int)})
+	put := func(id uint64) *job {
+		j := &job{token: id, tube: "kicked", ttr: 60, unborn: true, index: -1}
+		l.lost[j.token] = j
+		a := l.tryPri(j, delayed, 0, time.Hour)
+		delete(l.lost, j.token)
+		l.answered(a, &wire.Reply{Kind: wire.Inserted}, wire.Inserted)
+		if err := l.name(j, id); err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	l.kicked("kicked", 1)
+	kicked := put(1)
+	l.restarted() // there was no answer
+	after := put(2)
+	for state, want := range map[string][]*job{"ready": {kicked}, "delayed": {kicked, after}} {
+		for _, j := range []*job{kicked, after} {
+			found := *j
+			err := found.found(map[string]string{"state": state, "pri": "0", "tube": "kicked", "ttr": "60"}, time.Now())
+			if (err == nil) != slices.Contains(want, j) {
+				t.Errorf("job %d is %s: %v", j.id, state, err)
+			}
+		}
+	}
 }

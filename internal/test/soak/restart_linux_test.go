@@ -13,6 +13,7 @@ import (
 	"time"
 
 	queue "github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 // A server is stopped and started again and again while clients put, reserve and
@@ -20,7 +21,7 @@ import (
 // what was acknowledged is there, and what was deleted is not.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	const restarts, clients, each = 6, 4, 150 // jobs deleted in each life
+	const clients, each = 4, 150 // jobs deleted in each life
 	s := newSoak(t)
 	socket, addr := heldSocket(t)
 	var srv *server
@@ -51,7 +52,7 @@ func TestRestart(t *testing.T) {
 		}
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*patience+seeds.Time(0))
 	defer cancel()
 	b := &books{t: t, addr: addr, put: make(map[string]outcome), deleted: make(map[string]deletion), progress: make(chan struct{}, 1)}
 	noPuts, stopPuts := context.WithCancel(ctx)
@@ -66,7 +67,9 @@ func TestRestart(t *testing.T) {
 	defer cancel()
 
 	b.await(ctx, each)
-	for range restarts {
+	restarts := 0
+	for range seeds.Rounds(t, 2) {
+		restarts++
 		stop()
 		early := b.connect(ctx) // nobody is there
 		launch()

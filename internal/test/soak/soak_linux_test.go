@@ -32,7 +32,7 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t)
 	s.mount()
-	end := time.Now().Add(seeds.Time(6 * time.Second))
+	end := time.Now().Add(seeds.Time(4 * time.Second))
 	report := time.Now().Add(time.Minute)
 	lives := 0
 	for ; time.Now().Before(end) && !t.Failed(); lives++ {
@@ -52,6 +52,7 @@ func TestSoak(t *testing.T) {
 
 // TestCrash kills the server under load, again and again on the same journal.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"synced before the reply": {"-s", "20000"},
 		"synced in between":       {"-s", "20000", "-f", "50"},
@@ -61,7 +62,7 @@ func TestCrash(t *testing.T) {
 			t.Parallel()
 			s := newSoak(t)
 			args := append([]string{"-l", "127.0.0.1:0", "-b", s.dir}, args...)
-			for range seeds.Rounds(t, 4) {
+			for range seeds.Rounds(t, 2) {
 				s.life(args, nil, time.Duration(100+s.rng.IntN(400))*time.Millisecond, nil)
 			}
 			t.Log(s.count)
