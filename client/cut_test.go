@@ -88,7 +88,7 @@ func cutFirst(srv *beanpoletest.Server, cut cut) (opt *client.Options, broke fun
 func eachCut(t *testing.T, f func(t *testing.T, srv *beanpoletest.Server, opt *client.Options)) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seeds.One(t), 0))
-	for range seeds.Rounds(1) {
+	for range seeds.Rounds(t, 1) {
 		someCuts(t, func(at int) int { return 1 + rnd.IntN(1+at/16) }, f)
 	}
 }

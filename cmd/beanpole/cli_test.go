@@ -13,6 +13,8 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 func scriptHounded(ts *testscript.TestScript, neg bool, args []string) {
@@ -20,7 +22,7 @@ func scriptHounded(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: hounded PROGRAM ARG...")
 	}
 	kills, more := 0, 2.0
-	if *long {
+	if seeds.Long() { // a kill meets more of the steps
 		more = 1.25
 	}
 	for most := 40 * time.Millisecond; ; most = time.Duration(more * float64(most)) {

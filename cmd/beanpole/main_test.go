@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -23,10 +22,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
-
-// With few jobs a kill meets fewer of the steps between two batches.
-var long = flag.Bool("script.long", false, "hound commands with many jobs, and kill them more often")
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noRaceSleep) // of commands that are run without an environment of their own
@@ -107,7 +104,7 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		env.Setenv("DOC", doc)
 		env.Setenv("CERTS", filepath.Dir(cert))
 		many, churn := "1100", "3"
-		if *long {
+		if seeds.Long() {
 			many, churn = "5000", "20"
 		}
 		env.Setenv("MANY", many)

@@ -25,6 +25,7 @@ import (
 // A client that has connected is known to whoever asks afterwards, as with beanstalkd:
 // whichever loop serves them, while others work, and while changes wait for a sync.
 func TestStatsKnowsWhoHasConnected(t *testing.T) {
+	t.Parallel()
 	for _, network := range []string{"tcp", "unix"} {
 		for _, loops := range []int{1, 3} {
 			for name, log := range map[string]broker.Log{"memory": nil, "log": &changedLog{}} {
@@ -194,6 +195,7 @@ func TestTakenListener(t *testing.T) {
 // A client that another loop than the first accepts, and for whom there is no place, is not left waiting: the first loop need not be
 // woken by its poller.
 func TestNewcomerOfAnotherLoop(t *testing.T) {
+	t.Parallel()
 	r := start(t, Options{Loops: 2, MaxConns: 2})
 	l := listenOn(t, "tcp")
 	r.dialListener(l).do("use x\n", "USING x\n")
@@ -279,6 +281,7 @@ func (p *listenPoller) Wait(timeout time.Duration) []epoll.Event {
 // An address gets no more than its share of connections; a unix socket has no address. The
 // limit can be changed meanwhile.
 func TestConnectionsPerAddress(t *testing.T) {
+	t.Parallel()
 	log := &logged{}
 	r := start(t, Options{Limits: access.Limits{ConnectionsPerAddress: 2}, Logger: slog.New(log)})
 	l := r.listenTCP()

@@ -47,6 +47,7 @@ func (r *rig) dialPlain(t testing.TB) func() *client {
 // A client that leaves its replies unread costs nothing: its connection waits, and is
 // closed when the stall timeout has passed. With TLS that took all of a processor.
 func TestUnreadReplies(t *testing.T) {
+	t.Parallel()
 	var vain atomic.Int64
 	dialTLS := func(r *rig, t testing.TB) func() *client {
 		return r.serveTLS(t, vainListener{listenLoopback(t), &vain})
@@ -180,6 +181,7 @@ func TestQuitEndsTheSession(t *testing.T) {
 // A client that is disconnected because of a line of HTTP, and goes on sending, gets the
 // replies to what it has sent before.
 func TestRepliesBeforeHTTP(t *testing.T) {
+	t.Parallel()
 	const puts = 1500
 	r := start(t, Options{})
 	c := r.dialPlain(t)()
@@ -232,12 +234,14 @@ func TestStopTellsWhatWasDone(t *testing.T) {
 
 // A client that closes one connection and opens another is not one too many.
 func TestReconnectAtTheLimit(t *testing.T) {
+	t.Parallel()
 	for name, opt := range map[string]Options{
 		"of all":     {MaxConns: 2, Loops: 2},
 		"of address": {Limits: access.Limits{ConnectionsPerAddress: 2}, Loops: 2},
 	} {
 		for kind, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
 				r := start(t, opt)
 				dial := dial(r, t)
 				other := dial()

@@ -81,6 +81,7 @@ func newRelayLoop(t *testing.T, stream *endlessStream) (*relayLoop, *relayed) {
 
 // A client that reads as fast as its leader answers has a share of each round, as a local one has, and no more.
 func TestRelayOfFastReader(t *testing.T) {
+	t.Parallel()
 	stream := &endlessStream{pieces: 10*writesPerRound + 1, drains: true}
 	l, c := newRelayLoop(t, stream)
 	for got := (relayMail{joined: []*relayed{c}}); !c.ended; got, _ = l.wait() {

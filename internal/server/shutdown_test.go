@@ -117,6 +117,7 @@ func TestListenerCloses(t *testing.T) {
 // Servers start and stop while clients come, work and go, again and again:
 // nothing hangs, nothing is left behind.
 func TestStartStopStorm(t *testing.T) {
+	t.Parallel()
 	for range 20 {
 		bubble(t, func(t *testing.T) {
 			r := start(t, Options{})

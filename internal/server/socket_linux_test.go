@@ -178,6 +178,7 @@ func TestLoopsWakeEachOther(t *testing.T) {
 // A client that stops in the middle of a command is disconnected, and one that
 // says nothing if there is a limit to that; not one that waits.
 func TestSilenceTCP(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		opt   Options
 		send  string
@@ -210,6 +211,7 @@ func TestSilenceTCP(t *testing.T) {
 
 // Above MaxConns sockets are closed, until an old one goes.
 func TestMaxConnsTCP(t *testing.T) {
+	t.Parallel()
 	log := &logged{}
 	r := start(t, Options{MaxConns: 2, Logger: slog.New(log)})
 	a, b := r.dialTCP(), r.dialTCP()
@@ -247,6 +249,7 @@ func TestUnixSocket(t *testing.T) {
 // Shutdown lets sockets finish what they have begun, closes those that are idle
 // or wait, and returns when all have gone.
 func TestShutdownTCP(t *testing.T) {
+	t.Parallel()
 	r := start(t, Options{})
 	idle, waiting, half, reading := r.dialTCP(), r.dialTCP(), r.dialTCP(), r.dialTCP()
 	idle.do("use x\n", "USING x\n")

@@ -24,6 +24,7 @@ const (
 // At the end the engine is sound, and what the clients were told of jobs put and
 // deleted adds up with what is left.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	for _, loops := range []int{1, 3} {
 		t.Run(fmt.Sprintf("loops=%d", loops), func(t *testing.T) { storm(t, loops) })
 	}

@@ -136,6 +136,7 @@ func TestManyThrottledClientsGo(t *testing.T) {
 // An identity has one limit on all its connections, from the moment that it is known, and
 // its own goes before that of all.
 func TestLimitOfIdentity(t *testing.T) {
+	t.Parallel()
 	r := start(t, Options{Loops: 1, Limits: access.Limits{CommandsPerSecond: 1_000_000, OfIdentity: map[string]int{"token": 20, "network": 0}}, Access: testAccess(t)})
 	l := listenOn(t, "tcp")
 	r.serve(l)

@@ -17,7 +17,7 @@ func TestPlainLines(t *testing.T) {
 		"10000000000000000000", "18446744073709551615", "18446744073709551616", "00000000000000000001", "-1", "x", "\x00", "\t", "\r", "\n", "mail"}
 	const usual = 20_000
 	plain, lines := 0, 0
-	for range seeds.Rounds(usual) {
+	for range seeds.Rounds(t, usual) {
 		lines++
 		verb := commands[rng.IntN(int(NumOps))].verb
 		if rng.IntN(10) == 0 {
