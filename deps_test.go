@@ -91,6 +91,7 @@ var arrows = map[string]string{
 	"internal/test/memnet":              "",
 	"internal/test/model":               "",
 	"internal/test/night":               "",
+	"internal/test/parallel":            "",
 	"internal/test/seeds":               "",
 	"internal/test/sim":                 "",
 	"internal/test/soak":                "",

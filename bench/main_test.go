@@ -14,6 +14,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
 // binary is our server, built once for all tests.
@@ -53,7 +54,7 @@ func (b built) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return b.M.Run()
+	return parallel.M{M: b.M, Most: 8}.Run()
 }
 
 func beanpole() Server {

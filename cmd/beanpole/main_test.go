@@ -22,12 +22,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noRaceSleep) // of commands that are run without an environment of their own
-	testscript.Main(m, map[string]func(){"beanpole": main})
+	testscript.Main(parallel.M{M: m, Most: 6}, map[string]func(){"beanpole": main})
 }
 
 // The stories in testdata/script use these commands besides testscript's own:
@@ -61,8 +62,8 @@ func TestMain(m *testing.M) {
 //	cut FILE N                      cut the last N bytes off
 //
 // $DOC is the directory of the pages. $BINLOGS has recorded files of beanstalkd, as package binlog describes them.
-// $CERTS has a certificate that ends soon, and its key. $MANY is how many jobs are copied
-// by a command that is hounded, and $CHURN for how many rounds others go on meanwhile.
+// $CERTS has a certificate that ends soon, and its key. $MANY is how many jobs an import
+// takes, more than a batch of it, $COPIED how many a mirror, and $CHURN for how many rounds others go on meanwhile.
 func TestScript(t *testing.T) {
 	runScripts(t, testscript.Params{Dir: filepath.Join("testdata", "script")}, scriptServer, "beanpole")
 }
@@ -103,11 +104,12 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		env.Setenv("BINLOGS", binlogs)
 		env.Setenv("DOC", doc)
 		env.Setenv("CERTS", filepath.Dir(cert))
-		many, churn := "1100", "3"
+		many, copied, churn := "1100", "300", "3"
 		if seeds.Long() {
-			many, churn = "5000", "20"
+			many, copied, churn = "20000", "2000", "20"
 		}
 		env.Setenv("MANY", many)
+		env.Setenv("COPIED", copied)
 		env.Setenv("CHURN", churn)
 		return nil
 	}

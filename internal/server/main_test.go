@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
 // No goroutine outlives the tests.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(parallel.M{M: m, Most: 8}) }

@@ -4,28 +4,50 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
-const program = "github.com/beanpole-mq/beanpole/cmd/beanpole"
+const module = "github.com/beanpole-mq/beanpole"
 
-// Build builds our server, for tests. It looks at each of its sources, as files of the
-// test: so go test does not take from its cache what a test has said of another server.
+// Build builds our server, for tests, also for those of another module. It looks at each
+// of its sources, as files of the test: so go test does not take from its cache what a
+// test has said of another server.
 func Build(path string) error {
-	// Unlike go build, go run takes a program from the build cache that was linked before.
-	out, err := exec.Command("go", "run", "-exec", "cp", program, path).CombinedOutput() // #nosec G204 -- for tests
+	path, err := filepath.Abs(path)
 	if err != nil {
-		return fmt.Errorf("build beanpole: %w\n%s", err, out)
+		return err
+	}
+	root, err := goTool("", "list", "-m", "-f", "{{.Dir}}", module)
+	if err != nil {
+		return err
+	}
+	root = strings.TrimSpace(root)
+	// Unlike go build, go run takes a program from the build cache that was linked before.
+	if _, err := goTool(root, "run", "-exec", "cp", "./cmd/beanpole", path); err != nil {
+		return err
 	}
 	const names = `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`
-	out, err = exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}"+names+"{{.Module.GoMod}}\n{{end}}", program).Output()
+	sources, err := goTool(root, "list", "-deps", "-f", "{{if not .Standard}}"+names+"{{.Module.GoMod}}\n{{end}}", "./cmd/beanpole")
 	if err != nil {
-		return fmt.Errorf("list the sources of beanpole: %w", err)
+		return err
 	}
-	for name := range strings.Lines(string(out)) {
+	for name := range strings.Lines(sources) {
 		if _, err := os.Stat(strings.TrimSpace(name)); err != nil && strings.TrimSpace(name) != "" {
 			return fmt.Errorf("look at the sources of beanpole: %w", err)
 		}
 	}
 	return nil
+}
+
+// goTool runs the go command in a directory.
+func goTool(dir string, args ...string) (stdout string, err error) {
+	var stderr strings.Builder
+	cmd := exec.Command("go", args...) // #nosec G204 -- for tests
+	cmd.Dir, cmd.Stderr = dir, &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("build beanpole: go %s: %w\n%s", args[0], err, stderr.String())
+	}
+	return string(out), nil
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
 var (
@@ -16,15 +18,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	// The transcripts mostly wait, so more of them than there are processors
-	// may do so at once; a -parallel on the command line prevails.
-	parallel := false
-	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
-	if !parallel {
-		flag.Set("test.parallel", "12")
-	}
-	code := m.Run()
+	code := parallel.M{M: m, Most: 32}.Run()
 	if buildDir != "" {
 		os.RemoveAll(buildDir)
 	}

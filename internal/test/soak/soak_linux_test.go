@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
+	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
@@ -396,7 +397,7 @@ var build = sync.OnceValues(func() (path string, err error) {
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := parallel.M{M: m, Most: 8}.Run()
 	if buildDir != "" {
 		os.RemoveAll(buildDir)
 	}

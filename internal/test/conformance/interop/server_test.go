@@ -15,6 +15,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/test/conformance"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/parallel"
 )
 
 var (
@@ -200,7 +201,7 @@ var build = sync.OnceValues(func() (path string, err error) {
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := parallel.M{M: m, Most: 8}.Run()
 	os.RemoveAll(buildDir)
 	os.Exit(code)
 }
