@@ -70,7 +70,7 @@ func TestSearchTubes(t *testing.T) {
 			var all []string
 			for cursor, more := "", true; more; {
 				var page Tubes
-				r.want(200, "GET", "/tubes?limit=7&sort="+sort+"&cursor="+url.QueryEscape(cursor), "", &page)
+				r.want(200, "GET", "/tubes?limit=20&sort="+sort+"&cursor="+url.QueryEscape(cursor), "", &page)
 				for i := range page.Tubes {
 					all = append(all, page.Tubes[i].Name)
 				}
