@@ -44,6 +44,10 @@ var once = []part{
 	all("cluster", "./internal/cluster/core", "TestPlanted"),
 	all("cluster", "./internal/cluster/core", "TestPlantedRoles"),
 	{area: "cluster", name: "model", command: test("./internal/test/model", "Test", "-model.states=10000000")},
+	{area: "process", name: "hounded commands", command: test("./cmd/beanpole", "TestScript(Beanstalkd)?$/^cli-(mirror|export)$", "-seeds=1")},
+	{area: "process", name: "failing disks, memory that comes back", command: test("./internal/test/soak", "(TestFailingDisk|TestMemoryComesBack)$", "-count=3")},
+	{area: "clients", name: "./client cuts", command: test("./client", "TestCut", "-seeds=20")},
+	all("console", "./internal/console", "TestNonsense"),
 	rapid("engine", "./internal/engine", "TestStateMachine"),
 	rapid("engine", "./internal/heap", "TestHeap"),
 	rapid("journal", "./internal/wal", "TestRandomUse"),
@@ -86,6 +90,8 @@ var long = []part{
 	goOn("clients", "./internal/test/conformance", "TestTwin"),
 	goOn("process", "./internal/test/soak", "TestSoak"),
 	goOn("process", "./internal/test/soak", "TestCrash"),
+	goOn("process", "./internal/test/soak", "TestRestart"),
+	goOn("clients", "./internal/wire", "TestPlainLines"),
 	goOn("cluster", "./internal/test/soak", "TestCluster"),
 }
 
