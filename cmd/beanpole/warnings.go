@@ -33,11 +33,12 @@ func logLimits(log *slog.Logger) func(engine.Limit, string) {
 	}
 }
 
-// limitNames are the settings that set a limit.
+// limitNames are the settings that set a limit; nothing sets the end of the ids.
 var limitNames = map[engine.Limit]string{
 	engine.MemoryLimit:    "max-memory",
 	engine.TubeJobsLimit:  "[[limit]] jobs",
 	engine.TubeBytesLimit: "[[limit]] bytes",
 	engine.TubesLimit:     "max-tubes",
 	engine.WatchesLimit:   "max-watched",
+	engine.IDLimit:        "no job ids are left; 'beanpole journal import' into an empty directory gives new ones",
 }

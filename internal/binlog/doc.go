@@ -45,6 +45,10 @@
 // later. Such a record does nothing. A record with id 0 is part of the zeros that end a
 // file.
 //
+// Only the newest file, if its making was interrupted, may have no header. Any file may
+// have a header and no record: a start leaves the file that the process before has made
+// ahead of time, and large jobs pass over files.
+//
 // This is the layout of 64-bit little-endian machines. beanstalkd writes its
 // structs as they are in memory: on 32-bit x86 they have 72 bytes, and on big-endian
 // machines the other byte order. Such files are reported as damaged, or of an
@@ -56,6 +60,9 @@
 //     possible and it lies within its file. The first one that is not valid ends
 //     the reading of that file, because it is not known where the next one begins.
 //     Later files are read.
+//   - No server gives ids above engine.MaxSafeID. A record of a job that is not there does not
+//     count if its id is higher, and no job has one above engine.MaxID: a fault has set such
+//     an id, and all later ones would follow it.
 //   - A body that does not end with CR LF is not what a client sent: a page of it
 //     never reached the disk. Its job is dropped.
 //   - Zeros end a file, if only zeros follow.
@@ -70,7 +77,7 @@
 // A job is read whatever its size (beanstalkd skips the rest of a file at a body
 // larger than -z minus 2). Buried jobs keep the order in which they were buried
 // (there it becomes that of putting), their buries are not counted once more,
-// and the highest id is the highest in any record, so that ids do not repeat.
+// and the highest id is the highest in any record that counts, so that ids do not repeat.
 //
 // beanstalkd does not log reservations, touches, expired TTRs, releases without delay
 // (and their new priority), and pauses, so these are lost.

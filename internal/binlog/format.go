@@ -93,8 +93,6 @@ func (l layout) decodeJob(b []byte) (job, error) {
 
 	longest, latest := (math.MaxUint32+1)*(second/l.tick)-1, math.MaxInt64/l.tick
 	switch {
-	case j.id == math.MaxUint64: // none could follow it
-		return j, damagef("%d is no job id", j.id)
 	case j.state > stateDelayed:
 		return j, damagef("job %d has state %d, which does not exist", j.id, j.state)
 	case j.size < len(bodyEnd) || j.size > maxBody+len(bodyEnd):

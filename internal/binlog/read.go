@@ -54,6 +54,7 @@ type reader struct {
 	report Report
 	ranks  ranks
 	tubes  map[string]string // each name once
+	unsafe map[uint64]bool   // jobs with ids above engine.MaxSafeID; nil: none
 
 	// Of the file that is being read.
 	file   *FileReport
@@ -71,7 +72,7 @@ func (r *reader) readAll() error {
 		if i > 0 && n > nums[i-1]+1 {
 			r.report.Missing = append(r.report.Missing, missing(nums[i-1]+1, n-1))
 		}
-		if err := r.readFile(fileName(n)); err != nil {
+		if err := r.readFile(fileName(n), i == len(nums)-1); err != nil {
 			return err
 		}
 	}
@@ -88,7 +89,7 @@ func missing(first, last int) string {
 	return fileName(first) + " to " + fileName(last)
 }
 
-func (r *reader) readFile(name string) error {
+func (r *reader) readFile(name string, newest bool) error {
 	f, err := r.fs.Open(filepath.Join(r.dir, name))
 	if err != nil {
 		return fmt.Errorf("binlog: %w", err)
@@ -103,6 +104,9 @@ func (r *reader) readFile(name string) error {
 	r.src = source{f: f, size: size, buf: r.src.buf}
 
 	err = r.readRecords()
+	if err == nil && r.file.Version == 0 && !newest {
+		err = damagef("no header: only the newest file may have none")
+	}
 	var reason damage
 	if errors.As(err, &reason) {
 		r.file.Stopped = &Damage{File: name, Offset: r.file.Read, Reason: string(reason)}
@@ -186,7 +190,7 @@ func (r *reader) readRecord() (more bool, err error) {
 		return false, damagef("a record with a tube but without an id")
 	case n == 0:
 		r.src.skip(headSize)
-		return true, r.short(&j)
+		return true, r.short(&j, start)
 	}
 
 	if name := b[l.lenSize:][:n]; !validTube(name) {
@@ -219,8 +223,12 @@ func (r *reader) cutOff(size int64) error {
 	return damagef("a record of %d bytes or more is cut off after %d", size, r.src.left())
 }
 
-// short applies a short record.
-func (r *reader) short(j *job) error {
+// short applies the short record that begins at start.
+func (r *reader) short(j *job, start int64) error {
+	if j.id > engine.MaxSafeID && !r.unsafe[j.id] {
+		r.drop(start, j, "a record of job %d dropped: there is no such job, and no server has counted as far", j.id)
+		return nil
+	}
 	r.good(j)
 	c := r.changeOf(engine.JobState, j, false)
 	if j.state == stateDeleted {
@@ -231,12 +239,25 @@ func (r *reader) short(j *job) error {
 
 // full applies the full record that begins at start.
 func (r *reader) full(j *job, start int64, tube, body []byte) error {
+	if j.id > engine.MaxID {
+		r.drop(start, j, "job %d dropped: no job can have this id", j.id)
+		return nil
+	}
 	body, ok := cutBodyEnd(body)
 	if !ok {
 		// The head is also valid for an earlier copy of the job, if there is one. That
 		// copy has the right body, because bodies never change.
-		r.drop(start, j)
+		r.drop(start, j, "job %d dropped: its body of %d bytes does not end with CR LF", j.id, j.size)
+		if j.id <= engine.MaxSafeID {
+			r.report.LastID = max(r.report.LastID, j.id)
+		}
 		return r.apply(r.changeOf(engine.JobState, j, true))
+	}
+	if j.id > engine.MaxSafeID {
+		if r.unsafe == nil {
+			r.unsafe = make(map[uint64]bool)
+		}
+		r.unsafe[j.id] = true
 	}
 	r.good(j)
 	c := r.changeOf(engine.JobPut, j, true)
@@ -255,16 +276,11 @@ func (r *reader) good(j *job) {
 	r.report.LastID = max(r.report.LastID, j.id)
 }
 
-func (r *reader) drop(start int64, j *job) {
-	r.report.LastID = max(r.report.LastID, j.id)
+// drop counts the record that begins at start, which is not applied.
+func (r *reader) drop(start int64, j *job, format string, args ...any) {
 	r.file.DroppedCount++
 	if len(r.file.Dropped) < MaxDropped {
-		r.file.Dropped = append(r.file.Dropped, Damage{
-			File:   r.file.Name,
-			Offset: start,
-			Job:    j.id,
-			Reason: fmt.Sprintf("job %d dropped: its body of %d bytes does not end with CR LF", j.id, j.size),
-		})
+		r.file.Dropped = append(r.file.Dropped, Damage{r.file.Name, start, j.id, fmt.Sprintf(format, args...)})
 	}
 }
 

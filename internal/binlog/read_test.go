@@ -94,7 +94,13 @@ func TestRead(t *testing.T) {
 		damage []string
 	}{
 		{"nothing", nil, nil, nil},
-		{"empty files", []*builder{{}, {bytes: []byte("\x07\x00\x00")}, {bytes: []byte(zeros)}, build(7)}, nil, nil},
+		{"empty files", []*builder{mail(1), {}, {bytes: []byte("\x07\x00\x00")}, {bytes: []byte(zeros)}, build(7), build(7).raw(zeros), {}},
+			[]string{good(1), "last 1"},
+			[]string{"binlog.2 at 0: no header: only the newest file may have none; 0 bytes not read",
+				"binlog.3 at 0: no header: only the newest file may have none; 3 bytes not read",
+				"binlog.4 at 0: no header: only the newest file may have none; 10000 bytes not read"}},
+		{"the newest file short", []*builder{mail(1), {bytes: []byte("\x07\x00\x00")}}, []string{good(1), "last 1"}, nil},
+		{"the newest file of zeros", []*builder{mail(1), {bytes: []byte(zeros)}}, []string{good(1), "last 1"}, nil},
 		{"every state", []*builder{
 			build(7).full("a", 1, stateReady, body).full("b", 2, stateReserved, body).full("c", 3, stateBuried, body).
 				full("d", 4, stateDelayed, "\r\n"),
@@ -143,10 +149,19 @@ func TestRead(t *testing.T) {
 			[]string{"binlog.1 at 4: job 1 has state 5, which does not exist; 93 bytes not read",
 				"binlog.2 at 97: job 2 has state 255, which does not exist; 84 bytes not read",
 				"binlog.3 at 4: a full record of the deleted job 3; 93 bytes not read"}},
-		{"ids", []*builder{mail(0), mail(math.MaxUint64), mail(math.MaxUint64 - 1)},
-			[]string{good(math.MaxUint64 - 1), "last 18446744073709551614"},
+		{"ids", []*builder{mail(0), mail(math.MaxInt64+1).full("mail", 1, stateReady, body)},
+			[]string{good(1), "last 1"},
 			[]string{"binlog.1 at 4: a record with a tube but without an id; 93 bytes not read",
-				"binlog.2 at 4: 18446744073709551615 is no job id; 93 bytes not read"}},
+				"binlog.2 at 4: job 9223372036854775808 dropped: no job can have this id"}},
+		{"a stray id", []*builder{mail(1).short(1<<53, stateDeleted).short(1<<63+5, 0).short(math.MaxUint64, stateReady).short(1<<53-1, stateDeleted)},
+			[]string{good(1), "delete 9007199254740991", "last 9007199254740991"},
+			[]string{"binlog.1 at 97: a record of job 9007199254740992 dropped: there is no such job, and no server has counted as far",
+				"binlog.1 at 181: a record of job 9223372036854775813 dropped: there is no such job, and no server has counted as far",
+				"binlog.1 at 265: a record of job 18446744073709551615 dropped: there is no such job, and no server has counted as far"}},
+		{"ids out of all proportion", []*builder{mail(1<<60).short(1<<60, stateReady)},
+			[]string{good(1 << 60), "1152921504606846976 ready", "last 1152921504606846976"},
+			[]string{"the job ids go up to 1152921504606846976, and no server has counted as far: later jobs get higher ones " +
+				"('beanpole journal import' into an empty directory gives new ids)"}},
 		{"times", []*builder{mail(1, field{atDelay, int64(-1)}), mail(1, field{atTTR, uint64(1<<32) * 1e9}), mail(1, field{atCreated, int64(-1)}),
 			build(7).full("mail", 1, stateDelayed, body, field{atDeadline, int64(-1)}),
 			build(5).full("mail", 1, stateDelayed, body, field{atDeadline, int64(math.MaxInt64/1000 + 1)}),
@@ -285,7 +300,7 @@ func TestDroppedIsBounded(t *testing.T) {
 	if len(f.Dropped) != MaxDropped || f.DroppedCount != 3*MaxDropped || f.Records != 0 || f.Read != f.Size {
 		t.Errorf("%d of %d described, %d records, %d bytes of %d", len(f.Dropped), f.DroppedCount, f.Records, f.Read, f.Size)
 	}
-	if lines := report.Damage(); len(lines) != MaxDropped+1 || lines[MaxDropped] != "binlog.1: 200 more jobs dropped" {
+	if lines := report.Damage(); len(lines) != MaxDropped+1 || lines[MaxDropped] != "binlog.1: 200 more records dropped" {
 		t.Errorf("%d lines, the last: %s", len(lines), lines[len(lines)-1])
 	}
 }

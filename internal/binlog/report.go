@@ -1,11 +1,15 @@
 package binlog
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
 
 // A Report says what Read found. The log was read completely if Damaged returns false.
 type Report struct {
 	Files  []FileReport // ascending
-	LastID uint64       // the highest id in any record; 0 if there is none
+	LastID uint64       // the highest id in any record that counts; 0 if there is none
 
 	// Missing are files that must have existed between the first and the last, as
 	// ranges of names. Ignored are names that resemble those of beanstalkd, but which
@@ -25,8 +29,9 @@ type FileReport struct {
 	// Stopped is why the rest of the file was not read; nil if all was read.
 	Stopped *Damage
 
-	// Dropped are full records without a valid body: the first [MaxDropped] of
-	// DroppedCount. An earlier copy of the job, if there was one, is kept.
+	// Dropped are records that were passed over: full ones without a valid body, and those
+	// with impossible ids. They are the first [MaxDropped] of DroppedCount. An earlier copy
+	// of the job, if there was one, is kept.
 	Dropped      []Damage
 	DroppedCount int
 }
@@ -49,7 +54,7 @@ func (d Damage) String() string {
 
 // Damaged reports whether anything could not be read.
 func (r *Report) Damaged() bool {
-	if len(r.Missing) > 0 {
+	if len(r.Missing) > 0 || r.LastID > engine.MaxSafeID {
 		return true
 	}
 	for i := range r.Files {
@@ -76,11 +81,15 @@ func (r *Report) Damage() []string {
 			lines = append(lines, d.String())
 		}
 		if more := f.DroppedCount - len(f.Dropped); more > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %d more jobs dropped", f.Name, more))
+			lines = append(lines, fmt.Sprintf("%s: %d more records dropped", f.Name, more))
 		}
 		if f.Stopped != nil {
 			lines = append(lines, fmt.Sprintf("%v; %d bytes not read", *f.Stopped, f.Size-f.Read))
 		}
+	}
+	if r.LastID > engine.MaxSafeID {
+		lines = append(lines, fmt.Sprintf("the job ids go up to %d, and no server has counted as far: later jobs get higher ones "+
+			"('beanpole journal import' into an empty directory gives new ids)", r.LastID))
 	}
 	return lines
 }

@@ -52,7 +52,7 @@ func TestRoundTrip(t *testing.T) {
 			return string(rapid.SampledFrom(chars).Draw(rt, "first")) + strings.Repeat("-", rapid.IntRange(0, 199).Draw(rt, "length"))
 		})
 		var jobs []engine.Change
-		ids := rapid.SliceOfNDistinct(rapid.Uint64Range(1, 1<<63), 0, 60, rapid.ID[uint64]).Draw(rt, "ids")
+		ids := rapid.SliceOfNDistinct(rapid.Uint64Range(1, engine.MaxSafeID), 0, 60, rapid.ID[uint64]).Draw(rt, "ids")
 		ranks := rapid.Permutation(ids).Draw(rt, "ranks")
 		for i, id := range ids {
 			c := engine.Change{
@@ -70,7 +70,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			jobs = append(jobs, c)
 		}
-		last := rapid.Uint64Range(0, math.MaxUint64-1).Draw(rt, "last id")
+		last := rapid.Uint64Range(0, engine.MaxSafeID).Draw(rt, "last id")
 
 		fsys := dirOf(rt)
 		w := writer{fs: fsys, dir: "log", epoch: opt.Epoch, fileSize: opt.FileSize, window: 1000}

@@ -44,7 +44,7 @@ type Engine struct {
 	jobs   jobSlab
 	bodies *bodies
 	ids    index
-	lastID uint64 // the highest id given out
+	lastID uint64 // the highest id given out; above MaxID there are no more
 	buried int64  // rank of the last job that was buried
 
 	tubes       []*tube // by number; nil where free

@@ -82,7 +82,7 @@ func (e *Engine) limitsOf(t *tube) TubeLimits {
 	return t.limits
 }
 
-// A Limit is one of those that Limits have.
+// A Limit is one of those that Limits have, or the end of the ids.
 type Limit uint8
 
 const (
@@ -91,6 +91,7 @@ const (
 	TubeBytesLimit              // TubeLimits.Bytes
 	TubesLimit                  // Limits.Tubes
 	WatchesLimit                // Limits.Watches
+	IDLimit                     // MaxID
 )
 
 // refuse notes that a limit has refused something.

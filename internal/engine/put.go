@@ -1,5 +1,7 @@
 package engine
 
+import "math"
+
 // A Spec is what a put says of a job beside its body.
 type Spec struct {
 	Pri   uint32
@@ -22,7 +24,7 @@ func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, 
 // PutInto is Put without a session: it names the tube, which is made if there is none. The
 // outcome is OutOfMemory also if there would be too many tubes.
 func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uint64, outcome Outcome) {
-	e.lastID++
+	e.takeID()
 	switch {
 	case e.draining:
 		return 0, Draining
@@ -37,6 +39,10 @@ func (e *Engine) PutInto(now int64, name []byte, spec Spec, body []byte) (id uin
 
 // put adds a job, whose id has been given out, to a tube.
 func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, outcome Outcome) {
+	if e.lastID > MaxID {
+		e.refuse(IDLimit, t.name)
+		return 0, OutOfMemory
+	}
 	if e.ids.n >= maxJobs || e.limited && !e.hasRoom(t, uint32(len(body)), true) {
 		return 0, OutOfMemory
 	}
@@ -72,5 +78,20 @@ func (e *Engine) SkipID(s *Session) {
 		s.producer = true
 		e.stats.Producers++
 	}
-	e.lastID++
+	e.takeID()
+}
+
+// MaxID is the highest id that a put gives out: clients that keep ids in signed numbers know
+// no higher one.
+const MaxID = math.MaxInt64
+
+// MaxSafeID is the highest id that clients with floating-point numbers tell from its
+// neighbours. No server has counted further, unless a fault has set an id.
+const MaxSafeID = 1<<53 - 1
+
+// takeID uses up the next id. After the last one lastID stays above MaxID.
+func (e *Engine) takeID() {
+	if e.lastID <= MaxID {
+		e.lastID++
+	}
 }

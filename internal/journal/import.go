@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"slices"
 	"time"
@@ -25,8 +24,8 @@ import (
 //  4. a record says that the import is done, and of which files; all is made
 //     durable.
 //
-// A job keeps its id if the journal has never given out that id or a higher one;
-// otherwise it gets one that is higher than all. So all jobs of an import have ids
+// A job keeps its id if the journal has never given out that id or a higher one, and it is
+// a safe one (engine.MaxSafeID); otherwise it gets one that is higher than all. So all jobs of an import have ids
 // above the one of 2, and to undo it means to delete those. If it was interrupted
 // before 4, the next process that opens the journal undoes it, a server or another
 // import: no client was served yet.
@@ -195,8 +194,8 @@ func (j *Journal) checkNew(files []record.File) error {
 	return nil
 }
 
-// newIDs returns the moves of all jobs, by their old ids. All new ids are above
-// last.
+// newIDs returns the moves of all jobs, by their old ids. All new ids are above last. Ids
+// that only a fault can have set are not kept.
 func newIDs(eng *engine.Engine, last uint64) ([]move, error) {
 	var moves []move
 	for c := range eng.Snapshots {
@@ -208,19 +207,32 @@ func newIDs(eng *engine.Engine, last uint64) ([]move, error) {
 		}
 		return 1
 	})
-	next := max(last, eng.LastID())
+	next := max(last, lastSafe(eng))
+	for _, m := range moves {
+		if m.from <= engine.MaxSafeID {
+			next = max(next, m.from)
+		}
+	}
 	for i := range moves {
 		m := &moves[i]
-		if m.from > last {
-			break
+		if m.from > last && m.from <= engine.MaxSafeID {
+			continue
 		}
-		if next >= math.MaxUint64-1 {
+		if next >= engine.MaxID {
 			return nil, errors.New("there are no ids left")
 		}
 		next++
 		m.to = next
 	}
 	return moves, nil
+}
+
+// lastSafe returns the highest id that was given out, or 0 if a fault has set it.
+func lastSafe(eng *engine.Engine) uint64 {
+	if id := eng.LastID(); id <= engine.MaxSafeID {
+		return id
+	}
+	return 0
 }
 
 // writeTable writes the table of old and new ids. doc/journal.md describes it.
@@ -268,7 +280,7 @@ func (j *Journal) importJobs(src *source, moves []move, last uint64) error {
 			return err
 		}
 	}
-	j.eng.Restore(engine.Change{Kind: engine.LastID, ID: src.eng.LastID()})
+	j.eng.Restore(engine.Change{Kind: engine.LastID, ID: lastSafe(src.eng)})
 	return j.endTransfer(record.ImportDone, src.files)
 }
 

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -42,6 +43,21 @@ func TestImportIDs(t *testing.T) {
 	n, _ := f.ReadAt(b, 0)
 	if got, want := string(b[:n]), "# old id\tnew id\n1\t10\n3\t11\n5\t12\n6\t6\n9\t9\n"; got != want {
 		t.Errorf("the table is %q, want %q", got, want)
+	}
+}
+
+// An id that only a fault can have set is not kept, and later ones do not follow it.
+func TestImportUnsafeIDs(t *testing.T) {
+	fsys := newDirs(t)
+	writeTheirs(t, fsys, "/b", 5, 9, engine.MaxSafeID+1, engine.MaxID)
+	report, err := Import(fsys, "/a", "/b", Options{})
+	if err != nil || report.Jobs != 4 || report.NewIDs != 2 {
+		t.Fatalf("%+v, %v, want 4 jobs, 2 with new ids", report, err)
+	}
+	wantJobs(t, fsys, "/a", fmt.Sprintf("10 /b %d, 11 /b %d, 5 /b 5, 9 /b 9", uint64(engine.MaxSafeID+1), uint64(engine.MaxID)))
+	eng := engine.New(engine.Options{})
+	if _, err := Load(fsys, "/a", eng, 0); err != nil || eng.LastID() != 11 {
+		t.Errorf("the last id is %d, want 11; %v", eng.LastID(), err)
 	}
 }
 

@@ -22,7 +22,8 @@ changed, but for the file "lock". DIR may be empty, or have files of beanstalkd,
 which are taken over first, as a server does.
 
 A job keeps its id unless the journal in DIR has given out that one or a higher
-one before; then it gets a new one, which is higher than all. Old and new ids of
+one before, or it is above 9007199254740991 (2^53 - 1), where only a fault can
+have brought it; then it gets a new one, which is higher than all. Old and new ids of
 all jobs are written to a table in DIR, import-TIME.ids: a line for each job, the
 old id, a tab, the new one. All else is kept: tube, state, what is left of delays,
 counters. Buried jobs come after those that DIR has. Pauses are left out, and told.
