@@ -66,11 +66,10 @@ func (h *health) noRoom(log *slog.Logger, err error, n int64) {
 	}
 }
 
-// room notes that there is room for a record of n bytes. The error ends only if none
-// of that size was refused: with jobs of several sizes it would come and go with each
-// put otherwise.
-func (h *health) room(log *slog.Logger, n int64) {
-	if h.full != nil && n >= h.refused {
+// room notes that there is room for the largest record that was refused. A put that finds
+// room is not enough: the error would come and go with each one.
+func (h *health) room(log *slog.Logger) {
+	if h.full != nil {
 		h.full, h.refused = nil, 0
 		log.Info("the journal has room again")
 	}
@@ -167,5 +166,5 @@ func (h *health) looked(log *slog.Logger) {
 	}
 }
 
-// Refuses reports whether new jobs were refused, and none was taken since.
+// Refuses reports whether new jobs were refused, and there is no room yet for the largest.
 func (j *Journal) Refuses() bool { return j.failure() != nil || j.health.full != nil }

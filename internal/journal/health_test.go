@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"syscall"
@@ -162,6 +163,36 @@ func TestHealthOfLargeJobs(t *testing.T) {
 	b.rest()
 	b.wantHealth("")
 	b.wantSaid("the journal has room again", 1)
+}
+
+// A full disk is asked for room once in a while, and not by each put; and what it refuses
+// uses up no segment's number.
+func TestFullDiskIsNotAsked(t *testing.T) {
+	b := newSickBench(t)
+	b.disk.SetLimit(b.disk.Used() + 8*segment)
+	b.fill(1000)
+	before := b.log.Stats().Current
+	b.fsys.Set(faultfs.Fault{Op: faultfs.Create, N: math.MaxInt})
+	for range 1000 {
+		if o := b.tryPut(1000); o != engine.OutOfMemory {
+			t.Fatalf("a put on a full disk: outcome %d", o)
+		}
+		b.now += healPause / 500
+	}
+	if n := b.fsys.Seen(); n > 10 {
+		t.Errorf("1000 puts in two seconds tried %d times to make a file", n)
+	}
+	b.wantSaid("the journal has no room", 1)
+	b.disk.SetLimit(0)
+	b.rest()
+	for b.log.Stats().Current == before {
+		if o := b.tryPut(1000); o != engine.OK {
+			t.Fatalf("a put when there is room again: outcome %d", o)
+		}
+	}
+	if after := b.log.Stats().Current; after != before+1 {
+		t.Errorf("after segment %d comes %d", before, after)
+	}
 }
 
 // What could not be appended although it was admitted is in the journal's care: no

@@ -372,6 +372,7 @@ func TestRewriteInSlices(t *testing.T) {
 	}
 	b.fsys.Set()
 	b.now += healPause
+	b.turn(func() {}) // finds that there is room
 	turns := 0
 	for ; b.log.rewriting != nil; turns++ {
 		if b.log.Stats().Health == nil {

@@ -62,9 +62,6 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 	if err != nil {
 		return j.refuse(err, n)
 	}
-	if kind == engine.JobPut {
-		j.health.room(j.log, n)
-	}
 	return engine.OK
 }
 
@@ -162,12 +159,13 @@ func (j *Journal) retryReserve(now int64) (next int64) {
 	if now < j.space.retry {
 		return j.space.retry
 	}
+	j.files.RetryRoom()
 	err := j.reserveMissing()
 	if err == nil {
 		err = j.tryRoom(j.health.refused)
 	}
 	if err == nil {
-		j.health.room(j.log, j.health.refused)
+		j.health.room(j.log)
 		return engine.Never
 	}
 	j.health.noRoom(j.log, err, 0)

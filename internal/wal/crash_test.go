@@ -292,6 +292,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("seed %d: append to a full disk: %v", seed, err)
 		}
 		disk.SetLimit(0)
+		m.log.RetryRoom()
 		if err := m.log.Reserve(Cost(8000)); err != nil {
 			t.Errorf("seed %d: reserve when there is space again: %v", seed, err)
 		}

@@ -49,7 +49,7 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 		return l.fail(err)
 	}
 	h.truncateSuspect()
-	l.healing, l.err = nil, nil
+	l.healing, l.err, l.noRoom = nil, nil, nil
 	for i := range l.retired {
 		l.retired[i].removedBy = Pos{} // the link of the new segment says it
 	}

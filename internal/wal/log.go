@@ -88,6 +88,8 @@ type Log struct {
 	healing    *healing     // what Recover has to do; nil if nothing
 	reader     sealedReader // of ReadSealed
 
+	noRoom     error // why Reserve could not make a file of noRoomFor bytes; nil if it may try
+	noRoomFor  int64
 	stolen     error // another process has the lock
 	prevClosed bool  // what ends at prev is a closing record
 }

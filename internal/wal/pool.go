@@ -88,10 +88,12 @@ func (p *pool) addLocked(size int64) error {
 		}
 		s.name, s.named = filepath.Join(p.dir, FileName(p.next)), p.next
 		s.header = header{log: p.log, sequence: p.next, created: p.stamp(), size: size}
-		// The sequence is used up even if this fails: there may be a file with that
-		// name which cannot be removed.
-		p.next++
 		err = p.create(s)
+		// The sequence is used up if there is a file with that name, also one that was in the
+		// way or could not be removed.
+		if _, gone := p.fs.Size(s.name); err == nil || !errors.Is(gone, fs.ErrNotExist) {
+			p.next++
+		}
 	}
 	if errors.Is(err, syscall.ENOSPC) && p.chores.pending.Load() && p.doChores() == nil {
 		return p.addLocked(size) // once: nothing is pending now

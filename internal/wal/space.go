@@ -83,8 +83,9 @@ func NoRoom(err error) bool {
 // of several. Call [Log.Unreserve] with the same n right before the record is appended,
 // or when it is not going to be.
 //
-// If the disk is full the error wraps syscall.ENOSPC, nothing is reserved, and a later
-// call may succeed. The same holds for other errors of making a file.
+// If the disk is full the error wraps syscall.ENOSPC, and nothing is reserved. The same holds
+// for other errors of making a file. After one Reserve makes no file of that size or a larger
+// one until [Log.RetryRoom] is called: thousands of records in a second may ask.
 func (l *Log) Reserve(n int64) error {
 	if err := l.writable(); err != nil {
 		return err
@@ -94,18 +95,33 @@ func (l *Log) Reserve(n int64) error {
 	}
 	charge := l.charge(n)
 	for l.room() < l.reserved.Load()+charge {
-		if err := l.pool.add(l.pool.size); err != nil {
+		if err := l.try(l.pool.add, l.pool.size); err != nil {
 			return err
 		}
 	}
 	if n > l.capacity() {
-		if err := l.pool.claim(overhead + n); err != nil {
+		if err := l.try(l.pool.claim, overhead+n); err != nil {
 			return err
 		}
 	}
 	l.reserved.Add(charge)
 	return nil
 }
+
+// try makes a file of a size, unless it failed before with one of that size or a smaller one.
+func (l *Log) try(makeFile func(size int64) error, size int64) error {
+	if l.noRoom != nil && size >= l.noRoomFor {
+		return l.noRoom
+	}
+	err := makeFile(size)
+	if err != nil {
+		l.noRoom, l.noRoomFor = err, size
+	}
+	return err
+}
+
+// RetryRoom lets Reserve make files again.
+func (l *Log) RetryRoom() { l.noRoom = nil }
 
 // Unreserve takes back a Reserve of n bytes.
 func (l *Log) Unreserve(n int64) {
