@@ -23,7 +23,7 @@
 // A change is admitted only if there is room for it. Room for the deletion of a
 // job is set aside when it is put, so that a full disk never refuses a delete,
 // and the space of two segments for cleaning, so that it never stops that
-// either (space.go). The disk should have room for four segments.
+// either, and some for new states, so that a worker that fails can bury its job (space.go). The disk should have room for four segments.
 //
 // # Failure
 //
@@ -62,7 +62,7 @@
 // J1. live is the sum of weight over all jobs. J2. marks counts, for each
 // segment, the jobs with that mark; no job has the mark of a removed segment. J3. For
 // each job, room for its deletion is reserved, except for space.unreserved of them;
-// besides, only the standbys of space.go are reserved. J4. Each pause is in pauses,
+// besides, only the standbys and states of space.go are reserved. J4. Each pause is in pauses,
 // with a segment that exists, and in its queue, which is in the order of segments.
 // J5. While there is a backlog, and only then, backlogErr says why, no change is
 // admitted, and no other change is appended. A member never has one. J6. A job with facts in

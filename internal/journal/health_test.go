@@ -195,6 +195,47 @@ func TestFullDiskIsNotAsked(t *testing.T) {
 	}
 }
 
+// On a full disk jobs can be released, buried and kicked, and tubes paused, until the room
+// that is set aside for that is used up. It comes back when there is room.
+func TestStatesOnFullDisk(t *testing.T) {
+	b := newSickBench(t)
+	b.disk.SetLimit(b.disk.Used() + 8*segment)
+	b.fill(1000)
+	b.disk.SetLimit(1)
+	b.fill(10)
+	do := func() (o engine.Outcome) {
+		b.turn(func() {
+			job, _ := b.eng.Reserve(b.now, b.s, 0)
+			if o = b.eng.Bury(b.s, job.ID, 0); o == engine.OK {
+				o = b.eng.KickJob(b.now, job.ID)
+			}
+			if o == engine.OK {
+				o = b.eng.Pause(b.now, []byte("default"), 0)
+			}
+		})
+		return o
+	}
+	for round := range 2 {
+		n := 0
+		for ; do() == engine.OK; n++ {
+		}
+		if states := b.log.states(); n < states/4-1 || n > states {
+			t.Errorf("round %d: %d changes of three were done, with room for %d states", round, n, states)
+		}
+		if o := b.tryPut(10); o != engine.OutOfMemory {
+			t.Errorf("round %d: put: outcome %d", round, o)
+		}
+		b.disk.SetLimit(0)
+		b.rest()
+		if n := b.log.space.states; n != b.log.states() {
+			t.Errorf("round %d: %d states have room again, not %d", round, n, b.log.states())
+		}
+		b.disk.SetLimit(1)
+		b.fill(10)
+	}
+	b.disk.SetLimit(0)
+}
+
 // What could not be appended although it was admitted is in the journal's care: no
 // change is admitted until it is in the log, and it comes before all later ones.
 func TestAppendFails(t *testing.T) {

@@ -10,8 +10,11 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// deletion is the room for the deletion of a job, in bytes.
-var deletion = cost(engine.JobDeleted, 0, 0)
+// deletion and state are the room for the deletion and the new state of a job, in bytes.
+var (
+	deletion = cost(engine.JobDeleted, 0, 0)
+	state    = cost(engine.JobState, 0, 0)
+)
 
 // cost returns how many bytes of the log the record of a change takes at most.
 func cost(kind engine.ChangeKind, tube, body int) int64 {
@@ -37,11 +40,19 @@ func (j *Journal) standby() int64 {
 	return max(j.opt.SegmentSize, wal.MinSegmentSize) * 15 / 32 &^ 7
 }
 
+// states returns how many new states of jobs have room set aside, so that a worker can
+// release or bury its job while the disk is full. Beside the standbys that takes no further
+// segment.
+func (j *Journal) states() int {
+	return int(max(j.opt.SegmentSize, wal.MinSegmentSize) / 16 / state)
+}
+
 // space counts what is reserved beyond the turn.
 type space struct {
 	held       int   // reservations for deletions of jobs, whichever they are
 	unreserved int   // number of jobs without such a reservation: there was no room
 	standbys   int   // number of reserved standbys; should be the constant
+	states     int   // number of reservations for new states; should be Journal.states
 	retry      int64 // when to try to reserve what is missing, on the engine's clock
 }
 
@@ -58,6 +69,11 @@ func (j *Journal) Admit(kind engine.ChangeKind, tube string, body int) engine.Ou
 	err := j.reserveMissing()
 	if err == nil {
 		err = j.reserve(kind, n)
+	}
+	if kind == engine.JobState || kind == engine.TubePaused {
+		for err != nil && j.unreserveState() {
+			err = j.files.Reserve(n)
+		}
 	}
 	if err != nil {
 		return j.refuse(err, n)
@@ -131,7 +147,7 @@ func (j *Journal) reserveDeletion() error {
 	return err
 }
 
-// reserveMissing makes the reservations, for deletions and standbys, for which
+// reserveMissing makes the reservations, for deletions, standbys and states, for which
 // there was no room before.
 func (j *Journal) reserveMissing() error {
 	for j.space.unreserved > 0 {
@@ -147,13 +163,19 @@ func (j *Journal) reserveMissing() error {
 		}
 		j.space.standbys++
 	}
+	for j.space.states < j.states() {
+		if err := j.files.Reserve(state); err != nil {
+			return err
+		}
+		j.space.states++
+	}
 	return nil
 }
 
 // retryReserve makes missing reservations even if no command needs one, and finds out
 // whether there is room again for what was refused.
 func (j *Journal) retryReserve(now int64) (next int64) {
-	if j.space.unreserved == 0 && j.space.standbys == standbys && j.health.full == nil {
+	if j.space.unreserved == 0 && j.space.standbys == standbys && j.space.states == j.states() && j.health.full == nil {
 		return engine.Never
 	}
 	if now < j.space.retry {
@@ -191,7 +213,7 @@ func (j *Journal) tryRoom(n int64) error {
 
 // unreserveAll gives up all that is reserved.
 func (j *Journal) unreserveAll() {
-	for j.unreserveStandby() {
+	for j.unreserveStandby() || j.unreserveState() {
 	}
 	for ; j.space.held > 0; j.space.held-- {
 		j.files.Unreserve(deletion)
@@ -205,5 +227,15 @@ func (j *Journal) unreserveStandby() bool {
 	}
 	j.space.standbys--
 	j.files.Unreserve(j.standby())
+	return true
+}
+
+// unreserveState frees the room for a new state, if one is reserved.
+func (j *Journal) unreserveState() bool {
+	if j.space.states == 0 {
+		return false
+	}
+	j.space.states--
+	j.files.Unreserve(state)
 	return true
 }
