@@ -55,7 +55,7 @@ func (l *listing) proceed(_ *Conversation, e *engine.Engine, now int64) bool {
 		l.job = wire.ListedJob{
 			ID:       st.ID,
 			Pri:      uint64(st.Pri),
-			Age:      uint64(max(st.Age, 0)),
+			Age:      uint64(st.Age),
 			Delay:    uint64(st.Delay),
 			TTR:      uint64(st.TTR),
 			TimeLeft: uint64(st.TimeLeft),

@@ -409,6 +409,15 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// A job that was put when the clock was ahead is not younger than new.
+func TestAgeOfFutureJob(t *testing.T) {
+	e := New(Options{})
+	e.Restore(Change{Kind: JobPut, State: Ready, ID: 1, TTR: 1, Created: 30 * 86400 * second, Tube: DefaultTube})
+	if st, _ := e.JobStats(0, 1); st.Age != 0 {
+		t.Errorf("its age is %d s", st.Age)
+	}
+}
+
 // Whoever walks jobs or pauses may stop.
 func TestStopEarly(t *testing.T) {
 	e := New(Options{})

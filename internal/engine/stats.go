@@ -138,7 +138,7 @@ type JobStats struct {
 	Tube     string
 	State    State
 	Pri      uint32
-	Age      int64  // s since the put
+	Age      int64  // s since the put; not negative
 	Delay    uint32 // s; of the last put or release
 	TTR      uint32 // s
 	TimeLeft int64  // s until a delayed or reserved job becomes ready, rounded down; else 0
@@ -170,7 +170,7 @@ func (e *Engine) JobStats(now int64, id uint64) (JobStats, Outcome) {
 		Tube:     e.tubeOfJob(j).name,
 		State:    j.state(),
 		Pri:      j.pri,
-		Age:      (now - j.created) / second,
+		Age:      max(0, now-j.created) / second, // the clock may have been set back before a start
 		Delay:    j.delay(),
 		TTR:      j.ttr,
 		Mark:     e.jobs.mark(i),

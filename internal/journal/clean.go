@@ -9,7 +9,9 @@ import (
 )
 
 // Cleaning is due when the log is larger than one and a half times what the jobs
-// would take, plus a segment. Then at least a third of the log is dead. While a turn
+// would take, plus a segment. Then at least a third of the log is dead. It is also due
+// when there are many more segments than its bytes need: each start that writes begins one,
+// however little it writes. While a turn
 // appends n bytes, cleaning looks at cleanRatio times as many old ones. So a pass over
 // the whole log ends before it has grown to twice its live data plus two segments,
 // whatever the turns append.
@@ -22,6 +24,8 @@ const (
 	cleanStep    = 64 << 10   // bytes looked at in a turn at least
 	maxCleanStep = 512 << 10  // bytes looked at in a turn at most, if the log is not too large
 	cleanPause   = int64(2e6) // ns between two steps while nothing else happens
+
+	maxShort = 8 // segments that may be there beside those that are at least half full
 
 	removalCost = cleanStep / 8 // what the removal of a segment counts for, in bytes looked at
 	lookCost    = 64            // what a job counts for that need not be written
@@ -44,7 +48,7 @@ func (j *Journal) kept() int64 {
 // cleaningDue tells whether cleaning is due.
 func (j *Journal) cleaningDue() bool {
 	kept := j.kept()
-	return j.bytes > kept+kept/2+j.opt.SegmentSize
+	return j.bytes > kept+kept/2+j.opt.SegmentSize || j.files.Sealed() > maxShort+int(2*j.bytes/j.opt.SegmentSize)
 }
 
 // cleaningLate tells whether the log is about to become larger than it may.

@@ -321,3 +321,24 @@ func TestCleaningEnds(t *testing.T) {
 		})
 	}
 }
+
+// A server that is killed again and again leaves no file for each of its starts, also behind
+// a job that stays.
+func TestFilesOfManyStarts(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		b := newBench(t, Options{})
+		disk := b.log.fs.(*memfs.FS)
+		if stays {
+			b.turn(func() { b.put(engine.Spec{}, 10) })
+		}
+		for n := range 40 {
+			disk = disk.Crash(rand.New(rand.NewPCG(1, uint64(n))))
+			b.reopen(disk)
+			b.turn(func() { b.eng.Delete(b.s, b.put(engine.Spec{}, 10)) })
+			b.rest()
+			if st := b.log.Stats(); st.Segments > maxShort+2 {
+				t.Fatalf("a job stays: %v; after %d starts there are %d segments", stays, n+1, st.Segments)
+			}
+		}
+	}
+}

@@ -145,6 +145,9 @@ func (l *Log) Err() error {
 	return l.stolen
 }
 
+// Sealed returns the number of sealed segments.
+func (l *Log) Sealed() int { return len(l.sealed) }
+
 // tip returns the segment that records are appended to, or nil.
 func (l *Log) tip() *segment {
 	if len(l.open) == 0 {
