@@ -46,7 +46,10 @@ func openQueue(opt config.Journal, limits engine.Limits, slow config.Slow, log *
 	q.syncs = newSyncs(now, slow.Sync, log)
 	isMember, err := directory.Exists(opt.Dir)
 	if err != nil {
-		return nil, command.WithCode(command.ExitJournal, err)
+		if _, other := vfs.OS.List(opt.Dir); other != nil { // that it may be a member's is not what matters then
+			err = other
+		}
+		return nil, command.WithCode(command.ExitJournal, journalcmd.Explain(opt.Dir, err))
 	}
 	if isMember {
 		return q, q.openMember(opt.Dir, opt.FastFailover, jopt, engine.Options{Limits: limits, LimitReached: logLimits(log)}, turns, log)
@@ -94,8 +97,16 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 				"file", t.File, "offset", t.Offset, "bytes", t.Length)
 			continue
 		}
+		if t.Records > 0 {
+			log.Warn("the journal's end was cut off where a record is damaged, and whole records follow: no sync had made them durable, so without -f and -F no client had been told that they were",
+				"file", t.File, "offset", t.Offset, "bytes", t.Length, "records", t.Records, "kept", cmp.Or(t.Kept, "no, there was no room"))
+			continue
+		}
 		log.Warn("the journal ended in a write that a crash had cut short; it was removed: it was not durable, so without -f and -F no client had been told that it was done",
 			"file", t.File, "offset", t.Offset, "bytes", t.Length)
+	}
+	for _, path := range r.Odd {
+		log.Warn("this is no file, and has the name of a segment that is not needed any more: move it away", "path", path)
 	}
 	if r.Adopted != nil {
 		logAdoption(log, r.Adopted)

@@ -97,7 +97,7 @@
 // past the invalid one proves damage. Then, and for any invalid record in an older
 // segment, a missing segment, or a damaged header, [Open] or [Replay] stops with a
 // [*CorruptError] and changes nothing; [Repair] repairs. A torn end is cut off and
-// reported.
+// reported. If there are whole records in it, which were never synced, a copy is kept.
 //
 // At an orderly end the closing record is written when all before it is durable,
 // and its mark says so. So no damage before it looks like a torn write, and neither

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -100,6 +101,52 @@ func TestLargestSequence(t *testing.T) {
 	must(t, l.Close())
 	if got, err := openOnce(fsys); err != nil || !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("records: %q, %v", got, err)
+	}
+}
+
+// A directory in the place of a segment that is removed keeps neither the end nor the next
+// start from its work. In the place of one that may be needed it stops the start.
+func TestDirectoryInPlaceOfSegment(t *testing.T) {
+	fsys := memfs.New()
+	l := mustOpen(t, fsys, testOptions)
+	big := string(make([]byte, 800))
+	appendAll(t, l, big, big, big, "last")
+	must(t, fsys.Remove(testDir+FileName(1)))
+	must(t, fsys.Mkdir(testDir+FileName(1)))
+	must(t, l.RemoveOldest())
+	must(t, l.RemoveOldest())
+	must(t, l.Flush())
+	must(t, l.Close())
+	if _, err := fsys.Size(testDir + FileName(2)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the segment after the directory is not removed: %v", err)
+	}
+	l, err := Open(fsys, testDir, testOptions)
+	must(t, err)
+	report, err := Replay(l, func(r []Record) (int, error) { return len(r), nil }, func(int) error { return nil })
+	if err != nil || report.Records != 2 || !slices.Equal(report.Odd, []string{testDir + FileName(1)}) {
+		t.Errorf("start: %+v, %v", report, err)
+	}
+	must(t, l.Close())
+	if damage, err := Check(fsys, testDir); err != nil || len(damage) > 0 {
+		t.Errorf("check: %v, %v", damage, err)
+	}
+	inPlaceOf := func(sequence uint64) {
+		must(t, fsys.Remove(testDir+FileName(sequence)))
+		must(t, fsys.Mkdir(testDir+FileName(sequence)))
+	}
+	inPlaceOf(3) // which is needed: as if it was missing
+	if _, err := openOnce(fsys); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("start with a directory in the place of a segment: %v", err)
+	}
+	if damage, err := Check(fsys, testDir); err != nil || len(damage) != 1 {
+		t.Errorf("check: %v, %v", damage, err)
+	}
+	inPlaceOf(4) // the newest
+	if _, err := openOnce(fsys); !errors.Is(err, vfs.ErrNotRegular) {
+		t.Errorf("start with a directory in the place of the newest segment: %v", err)
+	}
+	if _, err := Check(fsys, testDir); !errors.Is(err, vfs.ErrNotRegular) {
+		t.Errorf("check: %v", err)
 	}
 }
 

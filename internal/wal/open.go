@@ -1,7 +1,9 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,25 @@ type scan struct {
 	torn     []found // segments whose first write was torn: to be checked, then removed
 	oldest   uint64  // sequence of the oldest segment that is needed; 0: not known yet
 	gap      error   // the log is damaged in this way if a segment before the first one is needed
+	odd      []odd   // older than all segments
+}
+
+// An odd is something with the name of a segment that is no regular file.
+type odd struct {
+	sequence uint64
+	path     string
+	err      error
+}
+
+// checkOdd returns an error if there is one that may be in the place of a segment, which is
+// not older than the oldest.
+func checkOdd(all []odd, oldest uint64) error {
+	for _, o := range all {
+		if o.sequence >= oldest {
+			return fmt.Errorf("wal: %w", o.err)
+		}
+	}
+	return nil
 }
 
 // A found is a segment file in the directory.
@@ -55,7 +76,11 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 		}
 		l.lock = lock
 	}
-	if err := l.start(); err != nil {
+	err := l.start()
+	if err == nil && !opt.ReadOnly {
+		err = probe(fsys, dir)
+	}
+	if err != nil {
 		if l.lock != nil {
 			l.lock.Close()
 		}
@@ -64,8 +89,23 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, error) {
 	return l, nil
 }
 
+// probe returns an error if no file may be made in the directory: preallocated segments may
+// last for long before that shows. A full disk is no error.
+func probe(fsys vfs.FS, dir string) error {
+	name := filepath.Join(dir, "beanpole.probe")
+	f, err := fsys.Create(name)
+	if err == nil {
+		f.Close()
+		err = fsys.Remove(name)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("wal: %w", err)
+	}
+	return nil
+}
+
 func (l *Log) start() error {
-	files, err := findSegments(l.fs, l.dir)
+	files, odd, err := findSegments(l.fs, l.dir)
 	if err != nil {
 		return err
 	}
@@ -76,9 +116,15 @@ func (l *Log) start() error {
 	if l.scan, err = l.chain(files); err != nil {
 		return err
 	}
+	var oldest uint64
 	if n := len(l.scan.segments); n > 0 {
 		id = l.scan.segments[n-1].header.log
+		oldest = l.scan.segments[0].sequence
 	}
+	if err := checkOdd(odd, oldest); err != nil {
+		return err
+	}
+	l.scan.odd = odd
 	// The names of files that Replay will remove do not count.
 	var next uint64 = 1
 	if n := len(l.scan.segments); n > 0 {
@@ -98,12 +144,11 @@ func (l *Log) start() error {
 
 // findSegments reads the beginnings of all segment files, in the order of their
 // sequences.
-func findSegments(fsys vfs.FS, dir string) ([]found, error) {
+func findSegments(fsys vfs.FS, dir string) (files []found, odds []odd, err error) {
 	names, err := fsys.List(dir)
 	if err != nil {
-		return nil, fmt.Errorf("wal: %w", err)
+		return nil, nil, fmt.Errorf("wal: %w", err)
 	}
-	var files []found
 	for _, name := range names {
 		sequence, ok := parseName(name)
 		if !ok {
@@ -111,15 +156,19 @@ func findSegments(fsys vfs.FS, dir string) ([]found, error) {
 		}
 		f := found{sequence: sequence, path: filepath.Join(dir, name)}
 		if sequence > MaxSequence {
-			return nil, f.corrupt(0, "the number in the file's name is too large for a segment, the largest is %x: move the file away", uint64(MaxSequence))
+			return nil, nil, f.corrupt(0, "the number in the file's name is too large for a segment, the largest is %x: move the file away", uint64(MaxSequence))
 		}
-		if err := f.read(fsys); err != nil {
-			return nil, fmt.Errorf("wal: %w", err)
+		switch err := f.read(fsys); {
+		case errors.Is(err, vfs.ErrNotRegular):
+			odds = append(odds, odd{sequence, f.path, err})
+		case err != nil:
+			return nil, nil, fmt.Errorf("wal: %w", err)
+		default:
+			files = append(files, f)
 		}
-		files = append(files, f)
 	}
 	slices.SortFunc(files, func(a, b found) int { return Pos{a.sequence, 0}.Compare(Pos{b.sequence, 0}) })
-	return files, nil
+	return files, odds, nil
 }
 
 // read reads header and link.

@@ -31,8 +31,15 @@ type Damage struct {
 // each file piece by piece. A log that is whole, or has only a torn end, has none. If
 // segments have wrong names, Check finds nothing else: first they must get their own.
 func Check(fsys vfs.FS, dir string) ([]Damage, error) {
-	files, err := findSegments(fsys, dir)
+	files, odd, err := findSegments(fsys, dir)
 	if err != nil {
+		return nil, err
+	}
+	var oldest uint64
+	if len(files) > 0 {
+		oldest = files[0].sequence
+	}
+	if err := checkOdd(odd, oldest); err != nil {
 		return nil, err
 	}
 	id, err := findLogID(files)
@@ -123,7 +130,7 @@ func vacate(fsys vfs.FS, dir, name string, holder *Damage, move func(*Damage, st
 		other := Damage{File: name, aside: true}
 		return other.keep(fsys)
 	}
-	files, err := findSegments(fsys, dir)
+	files, _, err := findSegments(fsys, dir)
 	if err != nil {
 		return err
 	}

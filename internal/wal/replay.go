@@ -21,8 +21,9 @@ type Record struct {
 type Report struct {
 	Segments int
 	Records  int
-	Bytes    int64  // of the segments up to their ends
-	Torn     []Tear // what was cut off; usually none or one
+	Bytes    int64    // of the segments up to their ends
+	Torn     []Tear   // what was cut off; usually none or one
+	Odd      []string // paths with names of segments older than the log that are no regular files
 }
 
 // A Tear is the incomplete end of a write that the last crash interrupted. It was cut
@@ -32,6 +33,11 @@ type Tear struct {
 	Offset int64  // at which it began
 	Length int64  // its length in bytes
 	Closed bool   // there is a closing record before it, so the log did not write it
+
+	// Records is how many whole records are in it: what is before them may be damage, which
+	// nothing proves. Then Kept is the path of a copy, or empty if none could be made.
+	Records int
+	Kept    string
 }
 
 // defaultBlockSize is how many bytes are read at a time. With two processors, five
@@ -295,9 +301,15 @@ func (l *Log) tidy(report *Report) error {
 		}
 	}
 	if l.lock != nil {
+		if err := l.keepRecords(report.Torn); err != nil {
+			return err
+		}
 		if err := l.clean(last); err != nil {
 			return fmt.Errorf("wal: clean up: %w", err)
 		}
+	}
+	for _, o := range sc.odd {
+		report.Odd = append(report.Odd, o.path)
 	}
 	for _, f := range sc.segments {
 		l.sealed = append(l.sealed, Segment{f.sequence, f.end, f.closed})
@@ -349,6 +361,24 @@ func (sc *scan) checkOldest() error {
 		return sc.gap
 	}
 	return first.corrupt(headerSize, "the segment before, %s, is missing: the oldest that is needed is %s", FileName(before), FileName(sc.oldest))
+}
+
+// keepRecords copies the ends that hold whole records, before they are cut off. A disk that
+// has no room for that does not stop the start.
+func (l *Log) keepRecords(torn []Tear) error {
+	kept := false
+	for i := range torn {
+		if t := &torn[i]; t.Records > 0 {
+			d := Damage{File: t.File, Offset: t.Offset, Length: t.Length}
+			if d.keep(l.fs) == nil {
+				t.Kept, kept = d.Removed, true
+			}
+		}
+	}
+	if !kept {
+		return nil
+	}
+	return l.fs.SyncDir(l.dir)
 }
 
 // clean completes the last segment. It puts files without records into the pool again,
@@ -456,6 +486,10 @@ func (l *Log) checkTail(f *found, x int64, report *Report) error {
 			return f.corrupt(x, "no valid record, but a later one, at offset %d, proves that there was one", proof)
 		}
 	}
-	report.Torn = append(report.Torn, Tear{f.path, from, last + 1 - from, f.closed})
-	return nil
+	t := Tear{File: f.path, Offset: from, Length: last + 1 - from, Closed: f.closed}
+	if !f.closed {
+		t.Records, err = w.countRecords(f.seed(), x+alignment, last+1)
+	}
+	report.Torn = append(report.Torn, t)
+	return err
 }

@@ -104,6 +104,24 @@ func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
 	return 0, nil
 }
 
+// countRecords counts the valid records that begin between two offsets, except internal ones.
+func (w *window) countRecords(seed uint32, from, end int64) (n int, err error) {
+	for at := from; at < end; {
+		size, internal, reason, err := w.record(seed, at)
+		switch {
+		case err != nil:
+			return 0, err
+		case reason != "":
+			at += alignment
+			continue
+		case internal == nil:
+			n++
+		}
+		at += size
+	}
+	return n, nil
+}
+
 // next returns the sequence that is written after the closing record which ends at
 // end, or 0.
 func (w *window) next(seed uint32, end int64) (uint64, error) {

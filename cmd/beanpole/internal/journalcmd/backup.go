@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -29,25 +30,40 @@ func newBackup() *cobra.Command {
 		})
 }
 
-func backup(dir, to string, w io.Writer) error {
-	if err := makeEmpty(to); err != nil {
+func backup(dir, to string, w io.Writer) (err error) {
+	made, err := makeEmpty(to)
+	if err != nil {
 		return command.WithCode(command.ExitJournal, err)
 	}
+	defer undoCopy(to, made, &err)
 	var report wal.Report
-	err := retry(dir, func() (err error) {
+	err = retry(dir, func() (err error) {
 		if err = removeSegments(to); err == nil { // of the try before
 			report, err = wal.Copy(vfs.OS, dir, to)
 		}
 		return err
 	})
 	if err != nil {
-		return errors.Join(err, removeSegments(to))
+		return err
 	}
 	if report.Segments == 0 {
 		return fmt.Errorf("directory %s: there is no journal", dir)
 	}
 	tellCopied(w, report, to)
 	return nil
+}
+
+// undoCopy removes what a copy that ended with an error has left, and the directory if it was
+// made for it.
+func undoCopy(dir string, made bool, err *error) {
+	if *err == nil {
+		return
+	}
+	undone := removeSegments(dir)
+	if undone == nil && made {
+		undone = os.Remove(dir)
+	}
+	*err = errors.Join(*err, undone)
 }
 
 // removeSegments removes what an unfinished copy has left.
@@ -69,10 +85,12 @@ func removeSegments(dir string) error {
 
 // Unpack makes an archive that a server sends the journal in a directory, which is made or is
 // empty.
-func Unpack(dir string, ask func() (io.ReadCloser, error), out io.Writer) error {
-	if err := makeEmpty(dir); err != nil {
+func Unpack(dir string, ask func() (io.ReadCloser, error), out io.Writer) (err error) {
+	made, err := makeEmpty(dir)
+	if err != nil {
 		return command.WithCode(command.ExitJournal, err)
 	}
+	defer undoCopy(dir, made, &err)
 	archive, err := ask()
 	if err != nil {
 		return err
@@ -80,7 +98,7 @@ func Unpack(dir string, ask func() (io.ReadCloser, error), out io.Writer) error 
 	defer archive.Close()
 	report, err := journal.ReadBackup(vfs.OS, dir, archive)
 	if err != nil {
-		return errors.Join(unpackError(dir, err), removeSegments(dir))
+		return unpackError(dir, err)
 	}
 	tellCopied(out, report, dir)
 	return nil

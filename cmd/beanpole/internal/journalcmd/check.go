@@ -190,10 +190,16 @@ func (ins *inspection) print(w io.Writer) {
 		case t.Closed:
 			line("extra", "%s at offset %d: %d bytes after the journal's end, which no server wrote; the next start removes them",
 				filepath.Base(t.File), t.Offset, t.Length)
+		case t.Records > 0:
+			line("torn tail", "%s at offset %d: %d bytes that no sync had made durable, with a damaged record and %d whole ones; the next start removes them, and keeps a copy",
+				filepath.Base(t.File), t.Offset, t.Length, t.Records)
 		default:
 			line("torn tail", "%s at offset %d: %d bytes of a write that a crash cut short; the next start removes them",
 				filepath.Base(t.File), t.Offset, t.Length)
 		}
+	}
+	for _, path := range ins.report.Odd {
+		line("no file", "%s, with the name of a segment that is not needed; move it away", filepath.Base(path))
 	}
 	switch {
 	case ins.last == "import-begun":
@@ -238,16 +244,10 @@ func (ins *inspection) verdict() error {
 		return fmt.Errorf("no server will start: %w", Explain(ins.dir, journal.ErrUnfinished))
 	case ins.binlog.Damaged():
 		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there takes over what is whole)", ins.dir)
-	case ins.report.Segments == 0 && ins.waiting == 0 && ins.isForeign():
-		return fmt.Errorf("directory %s: there is no journal", ins.dir)
+	case ins.report.Segments == 0 && ins.waiting == 0:
+		return checkJournal(ins.dir)
 	}
 	return nil
-}
-
-// isForeign tells whether no server has ever used the directory.
-func (ins *inspection) isForeign() bool {
-	_, err := vfs.OS.Size(filepath.Join(ins.dir, "lock"))
-	return err != nil
 }
 
 func places(n int) string {

@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
 // checkDirectory makes sure that there is a directory that can be read.
@@ -23,6 +25,18 @@ func checkDirectory(dir string) error {
 		return command.WithCode(command.ExitJournal, err)
 	}
 	return nil
+}
+
+// checkJournal makes sure that a server has used a directory, or that there are segments.
+func checkJournal(dir string) error {
+	names, err := vfs.OS.List(dir)
+	if err != nil {
+		return command.WithCode(command.ExitJournal, err)
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return name == "lock" || wal.IsFileName(name) }) {
+		return nil
+	}
+	return fmt.Errorf("directory %s: there is no journal", dir)
 }
 
 // isMember reports whether a directory is that of a member of a cluster.

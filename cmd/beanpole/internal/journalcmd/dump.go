@@ -70,6 +70,9 @@ func newDump() *cobra.Command {
 }
 
 func (d *dump) run(dir string, w, notes io.Writer) error {
+	if err := checkJournal(dir); err != nil {
+		return err
+	}
 	d.notes = notes
 	d.out = bufio.NewWriterSize(w, 1<<16)
 	d.encode = json.NewEncoder(d.out)

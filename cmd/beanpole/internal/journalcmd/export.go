@@ -46,6 +46,9 @@ func newExport() *cobra.Command {
 }
 
 func export(dir, out string, w io.Writer) error {
+	if err := checkJournal(dir); err != nil {
+		return err
+	}
 	lock, err := lockJournal(dir)
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func export(dir, out string, w io.Writer) error {
 	if _, err := journal.Load(vfs.OS, dir, eng, 0); err != nil {
 		return readError(dir, err)
 	}
-	if err := makeEmpty(out); err != nil {
+	if _, err := makeEmpty(out); err != nil {
 		return command.WithCode(command.ExitJournal, err)
 	}
 	theirs, err := lockJournal(out)
@@ -111,14 +114,14 @@ func snapshot(eng *engine.Engine) func(yield func(engine.Change) bool) {
 
 // makeEmpty makes a directory unless there is one, which must be empty but for
 // the lock that a server or an earlier try has left.
-func makeEmpty(dir string) error {
-	err := vfs.OS.Mkdir(dir)
+func makeEmpty(dir string) (made bool, err error) {
+	err = vfs.OS.Mkdir(dir)
 	if !errors.Is(err, fs.ErrExist) {
-		return err
+		return err == nil, err
 	}
 	names, err := vfs.OS.List(dir)
 	if i := slices.IndexFunc(names, func(name string) bool { return name != "lock" }); i >= 0 {
-		return fmt.Errorf("directory %s: it is not empty (%s)", dir, names[i])
+		return false, fmt.Errorf("directory %s: it is not empty (%s)", dir, names[i])
 	}
-	return err
+	return false, err
 }

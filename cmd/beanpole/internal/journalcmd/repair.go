@@ -32,6 +32,9 @@ func repair(dir string, w io.Writer) error {
 	if err := refuseMember(dir, "repair", rejoin(dir)); err != nil {
 		return err
 	}
+	if err := checkJournal(dir); err != nil {
+		return err
+	}
 	lock, err := lockJournal(dir)
 	if err != nil {
 		return err

@@ -1,0 +1,28 @@
+package wal
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// A directory where nobody may make a file is refused, and one on a full disk is not.
+func TestDirectoryThatCannotBeWritten(t *testing.T) {
+	for _, test := range []struct {
+		errno   syscall.Errno
+		refused bool
+	}{{syscall.EACCES, true}, {syscall.EPERM, true}, {syscall.ENOSPC, false}, {syscall.EMFILE, false}} {
+		fsys := faultfs.New(memfs.New(), faultfs.Fault{Op: faultfs.Create, Sticky: true, Err: test.errno})
+		l, err := Open(fsys, testDir, testOptions)
+		if errors.Is(err, fs.ErrPermission) != test.refused || (err != nil) != test.refused {
+			t.Errorf("%v: %v", test.errno, err)
+		}
+		if err == nil {
+			must(t, l.Close())
+		}
+	}
+}
