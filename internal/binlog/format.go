@@ -101,7 +101,7 @@ func (l layout) decodeJob(b []byte) (job, error) {
 		return j, damagef("job %d has an impossible delay", j.id)
 	case ttr > longest:
 		return j, damagef("job %d has an impossible ttr", j.id)
-	case created > latest:
+	case created > latest-longest: // the end of a delay would be no time any more
 		return j, damagef("job %d has an impossible time of creation", j.id)
 	case j.state == stateDelayed && deadline > latest:
 		return j, damagef("job %d has an impossible deadline", j.id)

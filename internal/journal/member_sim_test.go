@@ -53,7 +53,7 @@ func TestMembersPlanted(t *testing.T) {
 		name    string
 		seed    uint64
 	}{
-		{cleanedInFlight, "cleaning of a job in flight", 710847650}, {putNotCounted, "the mark of a put in flight", 2708999848},
+		{cleanedInFlight, "cleaning of a job in flight", 3972932850}, {putNotCounted, "the mark of a put in flight", 2708999848},
 		{cutUnsynced, "log cut at the unsynced mark", 1}, {markFirst, "mark ahead of its facts", 173290536},
 	} {
 		t.Run(p.name, func(t *testing.T) {

@@ -64,7 +64,8 @@
 //
 // The start notices a lost segment. Each link names the oldest segment that was
 // needed when it was written, and so does a record when an older one is removed;
-// the file is removed when that record is durable. When the link of a segment is
+// the file is removed when that record is durable, or by a start that finds it in spite of
+// the link of a later segment. When the link of a segment is
 // durable, [Log.Prepare] writes its name after the closing record of the one
 // before: then that one cannot be the last. And a file that is shorter than it was
 // made has a closing record, or lost its end.

@@ -51,7 +51,7 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 	h.truncateSuspect()
 	l.healing, l.err, l.noRoom = nil, nil, nil
 	for i := range l.retired {
-		l.retired[i].removedBy = Pos{} // the link of the new segment says it
+		l.retired[i].removedBy = Pos{} // rewrite has said it
 	}
 	if moved != nil {
 		for i, r := range h.records {
@@ -118,6 +118,12 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 	}
 	if l.tip() == nil { // no records: but a link must say where the suspect ends
 		_, err = l.extend(0)
+	}
+	if err == nil && len(l.retired) > 0 {
+		var s *segment
+		if s, err = l.makeRoom(Cost(pointer)); err == nil {
+			s.append(pointer|internalBit, pointTo(kindOldest, l.sealed[0].Sequence))
+		}
 	}
 	if err == nil {
 		err = l.ensureRoom(l.tip().free())

@@ -90,8 +90,9 @@ type Log struct {
 
 	noRoom     error // why Reserve could not make a file of noRoomFor bytes; nil if it may try
 	noRoomFor  int64
-	stolen     error // another process has the lock
-	prevClosed bool  // what ends at prev is a closing record
+	removed    uint64 // older segments than this were removed, though a crash may have brought them back
+	stolen     error  // another process has the lock
+	prevClosed bool   // what ends at prev is a closing record
 }
 
 // A Segment is a sealed segment.

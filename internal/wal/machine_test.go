@@ -117,6 +117,7 @@ type machine struct {
 	durable int   // so many of them are durable
 	// All before gone are removed durably; those before maybeGone, perhaps.
 	gone, maybeGone int
+	cameBack        int // those before it are there although they were removed; the next start may not find them
 	held            []int // numbers of records for which space is reserved
 }
 
@@ -140,15 +141,16 @@ func (m *machine) open() error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	first := m.maybeGone
+	last := max(m.maybeGone, m.cameBack)
+	first := last
 	if len(got) > 0 {
 		number, _, _ := strings.Cut(string(got[0].Payload), ":")
 		if first, err = strconv.Atoi(number); err != nil {
 			return fmt.Errorf("a record that was never appended: %.20q", got[0].Payload)
 		}
 	}
-	if first < m.gone || first > m.maybeGone {
-		return fmt.Errorf("the first record is %d, want %d to %d", first, m.gone, m.maybeGone)
+	if first < m.gone || first > last {
+		return fmt.Errorf("the first record is %d, want %d to %d", first, m.gone, last)
 	}
 	if first+len(got) < m.durable || first+len(got) > len(m.records) {
 		return fmt.Errorf("records %d up to %d, of %d, %d durable", first, first+len(got), len(m.records), m.durable)
@@ -161,6 +163,10 @@ func (m *machine) open() error {
 		m.records[first+i] = r.Pos
 	}
 	m.log, m.durable, m.gone, m.maybeGone, m.held = l, len(m.records), first, first, nil
+	m.cameBack = first
+	for m.cameBack < len(m.records) && m.records[m.cameBack].Segment < l.removed {
+		m.cameBack++
+	}
 	return l.check()
 }
 

@@ -14,7 +14,7 @@ import (
 // A scan is what Open knows of a log that Replay has not read yet.
 type scan struct {
 	segments []found // that count, oldest first; empty in a new log
-	remove   []found // files without records: preallocated segments, if they are usable
+	remove   []found // segments that are not needed, and files without records: preallocated segments, if they are usable
 	torn     []found // segments whose first write was torn: to be checked, then removed
 	oldest   uint64  // sequence of the oldest segment that is needed; 0: not known yet
 	gap      error   // the log is damaged in this way if a segment before the first one is needed
@@ -209,21 +209,25 @@ func (l *Log) chain(files []found) (sc *scan, err error) {
 		return sc, nil
 	}
 	files[last].end = files[last].size
-	for i := last; ; {
+	log, i := files[last].header.log, last
+	for {
 		cur := &files[i]
 		if err := cur.check(); err != nil {
 			return nil, err
 		}
-		if cur.header.log != files[last].header.log {
+		if cur.header.log != log {
 			return nil, cur.corrupt(0, "the segment belongs to another log than %s", filepath.Base(files[last].path))
 		}
 		sc.segments = append(sc.segments, *cur)
 		sc.oldest = max(sc.oldest, cur.link.oldest)
 		prev := cur.link.prev
 		for i--; i >= 0 && files[i].sequence > prev.Segment; i-- {
-			if err := l.void(&files[i], files[last].header.log, sc); err != nil {
+			if err := l.void(&files[i], log, sc); err != nil {
 				return nil, err
 			}
+		}
+		if prev.Segment < sc.oldest {
+			break
 		}
 		if i >= 0 && files[i].sequence < prev.Segment {
 			if i, err = l.skipBlank(files, i, sc); err != nil {
@@ -240,7 +244,17 @@ func (l *Log) chain(files []found) (sc *scan, err error) {
 		files[i].end = prev.Offset
 	}
 	slices.Reverse(sc.segments)
+	for _, f := range files[:i+1] { // a process that was killed had no time to remove them
+		if f.isOf(log) && f.sequence < sc.oldest {
+			sc.remove = append(sc.remove, f)
+		}
+	}
 	return sc, nil
+}
+
+// isOf reports whether the file is a segment of a log.
+func (f *found) isOf(log uint64) bool {
+	return f.headerErr == nil && f.header.log == log && f.header.sequence == f.sequence
 }
 
 // void notes a segment that a link jumps over. A file without records was preallocated,
@@ -253,7 +267,7 @@ func (l *Log) void(f *found, log uint64, sc *scan) error {
 		return err
 	case blank:
 		sc.remove = append(sc.remove, *f)
-	case f.headerErr == nil && f.header.log == log && f.header.sequence == f.sequence:
+	case f.isOf(log):
 		f.end = 0
 		sc.segments = append(sc.segments, *f)
 	}

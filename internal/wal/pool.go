@@ -316,7 +316,7 @@ func (p *pool) removeExcept(room int64) error {
 // Its space may be all that is left on a disk that others have filled.
 func (p *pool) adopt(f *found) bool {
 	switch {
-	case f.headerErr != nil || f.header.log != p.log || f.header.sequence != f.sequence:
+	case !f.isOf(p.log):
 		return false
 	case f.size != p.size || f.header.size != p.size || f.sequence < p.next || f.sequence > MaxSequence:
 		return false

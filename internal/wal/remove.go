@@ -35,12 +35,14 @@ type successor struct {
 // segment which is about to begin.
 func (l *Log) oldest(next uint64) uint64 {
 	switch {
+	case l.healing != nil && len(l.retired) > 0:
+		next = l.retired[0].sequence // until rewrite has written what comes in the place of its records
 	case len(l.sealed) > 0:
-		return l.sealed[0].Sequence
+		next = l.sealed[0].Sequence
 	case len(l.open) > 0:
-		return l.open[0].sequence
+		next = l.open[0].sequence
 	}
-	return next
+	return max(next, l.removed)
 }
 
 // RemoveOldest removes the oldest sealed segment, which the caller no longer needs. It

@@ -319,6 +319,7 @@ func (l *Log) tidy(report *Report) error {
 	if last != nil {
 		l.prev, l.prevClosed = Pos{last.sequence, last.end}, last.closed
 	}
+	l.removed = sc.oldest
 	l.scan = nil
 	return nil
 }
