@@ -117,7 +117,7 @@ type machine struct {
 	durable int   // so many of them are durable
 	// All before gone are removed durably; those before maybeGone, perhaps.
 	gone, maybeGone int
-	cameBack        int // those before it are there although they were removed; the next start may not find them
+	cameBack        int   // those before it are there although they were removed; the next start may not find them
 	held            []int // numbers of records for which space is reserved
 }
 
