@@ -18,6 +18,7 @@ type disk struct {
 	mu    sync.Mutex
 	waits []diskWork
 	begun int64 // when the batch under way began, on Options.Now; 0: none is
+	bytes int64 // of its entries
 	wake  chan struct{}
 
 	removed bool // the log says that this member was; owned by the goroutine
@@ -74,8 +75,8 @@ func (d *disk) run() {
 // write writes a batch, and delivers its responses when it is durable. It returns false if the member ends before: then nothing may be
 // written any more, since something is missing before it.
 func (d *disk) write(batch []diskWork) bool {
-	d.setBegun(d.m.opt.Now())
-	defer d.setBegun(0)
+	d.setBegun(d.m.opt.Now(), batch)
+	defer d.setBegun(0, nil)
 	var responses []*raftpb.Message
 	var of *core.Core
 	for _, w := range batch {
@@ -194,18 +195,25 @@ func (d *disk) try(do func() error) bool {
 	}
 }
 
-func (d *disk) setBegun(at int64) {
+func (d *disk) setBegun(at int64, batch []diskWork) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.begun = at
+	d.begun, d.bytes = at, 0
+	for _, w := range batch {
+		for _, write := range w.writes {
+			for _, e := range write.Entries {
+				d.bytes += int64(len(e.GetData()))
+			}
+		}
+	}
 }
 
-// hangs returns for how long the disk has been at work on the same batch, in nanoseconds, or has failed.
-func (d *disk) hangs(now int64) int64 {
+// lasts returns for how long the disk has been at work on the same batch, in nanoseconds, or has failed, and the size of the batch.
+func (d *disk) lasts(now int64) (since, bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.begun == 0 {
-		return 0
+		return 0, 0
 	}
-	return now - d.begun
+	return now - d.begun, d.bytes
 }

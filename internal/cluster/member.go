@@ -118,6 +118,7 @@ type Member struct {
 	known atomic.Pointer[Status] // see Status
 
 	journaling atomic.Int64 // since when a turn has been at work on the journal, on Options.Now; 0: none is
+	unsynced   atomic.Int64 // bytes of large entries that were given to the journal, and that it does not have durably
 
 	turns chan struct{} // has something if a turn is to run for the member itself
 	stop  chan struct{} // closed by Close, or when the member has failed

@@ -23,6 +23,7 @@ type turnState struct {
 	journal *journal.Journal
 	applied journal.Applied // the journal and the engine have the entries up to here
 	told    journal.Applied // the raft loop knows that the journal has these durably
+	large   uint64          // the last entry that Member.unsynced counts
 	decoder entry.Decoder
 
 	office  uint64 // in which the engine decides; 0: it follows
@@ -273,7 +274,11 @@ func (t *turnState) closeJournal() error {
 // reportSynced tells the raft loop what the journal has durably.
 func (m *Member) reportSynced() {
 	t := &m.turn
-	if s := t.journal.Synced(); s.Index > t.told.Index {
+	s := t.journal.Synced()
+	if s.Index >= t.large {
+		m.unsynced.Store(0)
+	}
+	if s.Index > t.told.Index {
 		t.told = s
 		m.mail.post(func() { m.journalSynced(raftlog.Position{Index: s.Index, Term: s.Term}) })
 	}
@@ -401,6 +406,10 @@ func (m *Member) applyEntry(e *raftpb.Entry) (facts int, err error) {
 			t.over = true
 			return 0, nil
 		}
+	}
+	if n := int64(len(e.GetData())); n > maxApplyBytes && t.large != at.Index {
+		t.large = at.Index
+		m.unsynced.Add(n)
 	}
 	if err := t.journal.AppendCommitted(changes, at); err != nil {
 		return 0, err
