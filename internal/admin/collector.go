@@ -207,6 +207,7 @@ func (m metrics) cluster(s *ClusterStats) {
 	m.gauge(clusterQuorum, flag(s.Quorum))
 	m.gauge(clusterTerm, float64(s.Term))
 	m.gauge(clusterLag, float64(s.Lag))
+	m.counter(clusterEvicted, s.Evicted)
 	for role, n := range s.Roles {
 		m.gauge(clusterMembers, float64(n), role)
 	}

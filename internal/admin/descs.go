@@ -50,6 +50,7 @@ var (
 	clusterQuorum    = desc("cluster_quorum", "1 if this member knows a leader that hears a majority.")
 	clusterTerm      = desc("cluster_term", "The term of the leader, which grows with each election.")
 	clusterLag       = desc("cluster_lag_entries", "Entries of the log that are committed, as far as this member knows, and that it has not applied.")
+	clusterEvicted   = desc("cluster_connections_evicted_total", "Connections to the port for members closed since the start, because too many had shown no certificate.")
 	clusterMembers   = desc("cluster_members", "Members of the cluster, by what they do.", "role")
 	clusterReachable = desc("cluster_member_reachable", "1 if this member hears another one.", "member")
 

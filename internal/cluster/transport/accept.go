@@ -54,7 +54,19 @@ func (t *Transport) add(nc net.Conn) bool {
 		return false
 	}
 	t.conns[nc] = 0
+	if t.come(nc) {
+		t.refused.Do(func() {
+			t.log.Warn("too many connections have shown no certificate of a member: the oldest of the host that has most is closed", "connections", maxStrangers)
+		})
+	}
 	return true
+}
+
+// known notes that a connection has shown a member's certificate.
+func (t *Transport) known(nc net.Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone(nc)
 }
 
 // belongs notes which member a connection belongs to, and ends with its membership.
@@ -69,6 +81,7 @@ func (t *Transport) remove(nc net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.conns, nc)
+	t.gone(nc)
 }
 
 // handshake encrypts a connection. Strangers may connect, so only some do at a time.
@@ -91,6 +104,9 @@ func (t *Transport) serve(conn *tls.Conn) error {
 	from, protocol, err := t.handshake(conn)
 	if err != nil {
 		return err
+	}
+	if from != 0 {
+		t.known(conn.NetConn())
 	}
 	switch protocol {
 	case forMessages, forEntries, forClients:

@@ -73,6 +73,7 @@ type Transport struct {
 	mu    sync.Mutex
 	links map[uint64]*link
 	conns map[net.Conn]uint64 // that were accepted; if one ends with the membership of a member, that
+	strangers
 }
 
 // New returns a transport that does nothing before Start.

@@ -109,6 +109,12 @@ func (p *peer) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.address = l.Addr().String()
+	p.listen(l)
+	t.Cleanup(p.Close)
+}
+
+// listen lets a member take part at a listener.
+func (p *peer) listen(l net.Listener) {
 	p.Transport = New(Options{
 		Listener: l, Credentials: p.credentials, Refused: p.ended, Term: func() uint64 { return 7 }, Logger: slog.New(p.ups),
 		Client:  func(from uint64, conn net.Conn) { echo(conn) },
@@ -124,7 +130,6 @@ func (p *peer) start(t *testing.T) {
 		},
 	})
 	p.Start(p)
-	t.Cleanup(p.Close)
 }
 
 func echo(conn net.Conn) {
