@@ -213,6 +213,7 @@ func (m metrics) cluster(s *ClusterStats) {
 	}
 	for id, reachable := range s.Reachable {
 		m.gauge(clusterReachable, flag(reachable), id)
+		m.gauge(clusterMustRejoin, flag(s.MustRejoin[id]), id)
 	}
 }
 

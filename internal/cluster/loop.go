@@ -16,6 +16,7 @@ type raftState struct {
 	members    []raftlog.Member
 	numbers    uint64            // the highest Number that a member was ever given
 	newcomers  []raftlog.Member  // connected members that are not known yet; see meet
+	ledSince   int64             // since when shared.leader is what it is, on Options.Now
 	told       uint64            // the leader whose time was heard last; this member, if nobody's was and it has led
 	peers      map[uint64]*peer  // what is known of other members in this life
 	everywhere uint64            // all members have the log up to here, as far as is known
@@ -250,6 +251,9 @@ func (m *Member) publish() {
 	}
 	before := m.shared
 	m.shared = now
+	if now.leader != before.leader {
+		m.raft.ledSince = m.opt.Now()
+	}
 	if now.leader != before.leader || now.term != before.term || now.office != before.office {
 		m.note()
 	}
@@ -328,7 +332,9 @@ func (m *Member) takes(message *raftpb.Message) bool {
 // Unreachable says that messages to another member are lost.
 func (m *Member) Unreachable(id uint64) {
 	m.mail.post(func() {
-		m.peer(id).linked = false
+		if p := m.peer(id); p.linked {
+			p.linked, p.lost = false, m.opt.Now()
+		}
 		m.raft.core.Unreachable(id)
 	})
 }

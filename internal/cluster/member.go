@@ -180,7 +180,7 @@ func Open(o Options) (*Member, error) {
 		watch:  make(chan struct{}),
 	}
 	m.changed.L = &m.mu
-	m.raft = raftState{peers: map[uint64]*peer{}, goals: map[uint64]uint64{}}
+	m.raft = raftState{ledSince: o.Now(), peers: map[uint64]*peer{}, goals: map[uint64]uint64{}}
 	log, found, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
 	if err != nil {
 		return nil, logError(err)

@@ -156,9 +156,10 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 	if err != nil {
 		return err
 	}
-	if err := t.raft.Greet(from, h); err != nil {
-		writeGreeting(conn, greeting{Refusal: refuse(err)})
-		return fmt.Errorf("it is refused: %w", err)
+	err = t.raft.Greet(from, h)
+	t.noteRefusal(from, err)
+	if err != nil {
+		return writeGreeting(conn, greeting{Refusal: refuse(err)})
 	}
 	own := t.raft.Greeting()
 	if err := writeGreeting(conn, greeting{Hello: &own}); err != nil {
@@ -190,6 +191,18 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 				return ended(err)
 			}
 		}
+	}
+}
+
+// noteRefusal logs why a member is refused, once: it tries again and again.
+func (t *Transport) noteRefusal(id uint64, why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if why == nil {
+		delete(t.refusals, id)
+	} else if text := why.Error(); text != t.refusals[id] {
+		t.refusals[id] = text
+		t.log.Warn("a member is refused", "member", id, "err", why)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -493,5 +494,18 @@ func TestRefusalCodes(t *testing.T) {
 	}
 	if r := refuse(io.EOF); errors.Is(*r, io.EOF) || r.Text != "EOF" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A member that is refused tries again and again: the log says why once, until it was taken in.
+func TestRefusalsInLog(t *testing.T) {
+	var log strings.Builder
+	p := newPeers(t, 1)[0]
+	tr := New(Options{Listener: memnet.Listen(), Credentials: p.credentials, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, err := range []error{io.EOF, io.EOF, cluster.ErrTooOld, cluster.ErrTooOld, nil, cluster.ErrTooOld} {
+		tr.noteRefusal(7, err)
+	}
+	if n := strings.Count(log.String(), "a member is refused"); n != 3 {
+		t.Errorf("%d lines: %s", n, &log)
 	}
 }
