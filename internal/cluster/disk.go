@@ -24,6 +24,7 @@ type disk struct {
 	bytes int64 // of its entries
 	wake  chan struct{}
 
+	cramped bool     // the journal has no room for jobs
 	cutTo   uint64   // the journal has the entries up to here durably
 	rosters []uint64 // indexes of those that are not recorded yet: no cut goes beyond the first
 
@@ -74,11 +75,14 @@ func (d *disk) run() {
 			return
 		}
 		d.mu.Lock()
-		batch := d.waits
+		batch, cramped := d.waits, d.cramped
 		d.waits = nil
 		d.mu.Unlock()
 		if !d.write(batch) {
 			return
+		}
+		if cramped {
+			d.makeRoom()
 		}
 		if err := d.m.log.Prepare(); err != nil { // a full disk does so again and again
 			d.said.Do(func() { d.m.opt.Logger.Warn("a segment of the cluster's log cannot be made ahead of time", "err", err) })
@@ -161,6 +165,14 @@ func (d *disk) record(w diskWork) error {
 		return w.begin.write(log)
 	}
 	return d.cut(w)
+}
+
+// setCramped says whether the journal, which is on the same disk, has no room for jobs.
+func (d *disk) setCramped(cramped bool) {
+	d.mu.Lock()
+	d.cramped = cramped
+	d.mu.Unlock()
+	signal(d.wake)
 }
 
 // cut cuts the log, if that frees something, at what the journal has durably and all members have, or where more than

@@ -568,40 +568,6 @@ func TestDiskIsFull(t *testing.T) {
 	}
 }
 
-// A disk that the log of entries has filled is freed, though the log is kept for a member that is away: that one gets the whole queue.
-func TestLogFillsDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := emptyWorld(t, 1)
-		w.small()
-		w.opt.Keep = 1 << 20 // more than the disks have room for
-		w.grow(3)
-		time.Sleep(time.Second)
-		l := w.leader()
-		away := w.machines[l.opt.Self.ID%3]
-		for _, m := range w.machines {
-			m.trouble.fill(func(name string) bool {
-				files, err := m.disk.List(filepath.Dir(name))
-				return isOfLog(name) && (err != nil || len(files) >= 8)
-			})
-		}
-		away.kill(false)
-		for range 300 {
-			if _, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, large); err != nil {
-				time.Sleep(100 * time.Millisecond) // another one is to lead, perhaps
-			}
-		}
-		if n := w.acknowledged(); n < 200 {
-			t.Errorf("%d puts were acknowledged", n)
-		}
-		if n := w.logged("cannot be made ahead of time"); n > 4 {
-			t.Errorf("the log says %d times that the disk is full", n)
-		}
-		away.boot()
-		w.audit()
-		w.close()
-	})
-}
-
 // A member is not ready whose journal has not taken for 10 s what was agreed on.
 func TestLagging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,6 +35,7 @@ type turnState struct {
 	census  *Census // hears of the facts that are applied; nil: nobody does
 	retryAt int64   // when to try to append again what the journal could not take, on the engine's clock; 0: now
 	refuses bool    // the journal takes no jobs
+	full    bool    // for it has no room for them
 	shut    bool    // the journal is closed: it could not be read again
 	reached uint64  // the journal is to have the entries up to here, when it could not be read again; 0: it could
 
@@ -284,9 +285,14 @@ func (m *Member) reportSynced() {
 	}
 }
 
-// reportRefusal tells the raft loop when the journal begins to refuse jobs, and when it takes them again.
+// reportRefusal tells the raft loop when the journal begins to refuse jobs, and when it takes them again. While it has no room for
+// them, Raft's log makes some.
 func (m *Member) reportRefusal() {
 	t := &m.turn
+	if full := t.journal.IsFull(); full != t.full {
+		t.full = full
+		m.disk.setCramped(full)
+	}
 	refuses := t.retryAt != 0 || t.journal.Refuses()
 	if refuses == t.refuses {
 		return
