@@ -60,7 +60,7 @@ var arrows = map[string]string{
 	"internal/cluster/raftlog":   "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/core":      "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/entry":     "internal/engine internal/record",
-	"internal/cluster":           "internal/broker internal/cluster/catchup internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/cluster/status internal/engine internal/journal internal/vfs go.etcd.io/raft golang.org/x/sys google.golang.org/protobuf",
+	"internal/cluster":           "internal/broker internal/cluster/catchup internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/cluster/status internal/engine internal/journal internal/vfs go.etcd.io/raft golang.org/x/sys golang.org/x/time google.golang.org/protobuf",
 	"internal/cluster/catchup":   "internal/engine internal/record",
 	"internal/cluster/directory": "",
 	"internal/cluster/status":    "internal/wire",

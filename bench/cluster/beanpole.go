@@ -191,7 +191,7 @@ type status struct {
 		Address   string `json:"address"`
 		Role      string `json:"role"`
 		Reachable bool   `json:"reachable"`
-		Lag       int64  `json:"lag"`
+		Lag       *int64 `json:"lag"` // nil: not known
 	} `json:"members"`
 	Quorum bool `json:"quorum"`
 }

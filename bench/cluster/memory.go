@@ -116,7 +116,7 @@ func (c *cluster) level(ctx context.Context) error {
 		if leader >= 0 && voters == members {
 			out, err := c.command(ctx, "status", c.members[leader].dir, "--json")
 			var s status
-			if err == nil && json.Unmarshal(out, &s) == nil && s.lag() == 0 {
+			if err == nil && json.Unmarshal(out, &s) == nil && s.isLevel() {
 				return nil
 			}
 		}
@@ -126,10 +126,12 @@ func (c *cluster) level(ctx context.Context) error {
 	}
 }
 
-// lag is how many entries the member that lacks most lacks.
-func (s *status) lag() (most int64) {
+// isLevel reports whether all members are known to have each entry.
+func (s *status) isLevel() bool {
 	for _, m := range s.Members {
-		most = max(most, m.Lag)
+		if m.Lag == nil || *m.Lag > 0 {
+			return false
+		}
 	}
-	return most
+	return true
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -14,12 +15,16 @@ import (
 const serverDescriptors = 32
 
 // ownDescriptors returns how many files are not for connections of the queue.
-func ownDescriptors(opt *config.Options) int {
+func ownDescriptors(opt *config.Options, isMember bool) int {
+	own := serverDescriptors
+	if isMember {
+		own += transport.Descriptors
+	}
 	if opt.Admin.Addr == "" {
-		return serverDescriptors
+		return own
 	}
 	pages := adminDoor(opt)
-	own := serverDescriptors + pages.Connections()
+	own += pages.Connections()
 	if opt.Journal.Dir != "" {
 		own += backupDescriptors()
 	}

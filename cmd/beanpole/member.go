@@ -260,14 +260,16 @@ func (m *member) metrics() (s admin.ClusterStats, ok bool) {
 	s = admin.ClusterStats{
 		Leads: m.Lead().Office != 0, Quorum: known.Quorum, Term: known.Term,
 		Roles:     map[string]int{string(status.Leader): 0, string(status.Voter): 0, string(status.Learner): 0},
-		Reachable: make(map[string]bool),
+		Reachable: make(map[string]bool), MustRejoin: make(map[string]bool),
+		Evicted:   m.transport.Evicted(),
 	}
 	for _, k := range known.Members {
 		s.Roles[string(k.Role)]++
 		if k.ID == m.dir.ID {
 			s.Lag = k.Lag
 		} else {
-			s.Reachable[strconv.FormatUint(k.ID, 10)] = k.Reachable
+			id := strconv.FormatUint(k.ID, 10)
+			s.Reachable[id], s.MustRejoin[id] = k.Reachable, k.MustRejoin
 		}
 	}
 	return s, true

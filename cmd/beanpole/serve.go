@@ -148,7 +148,7 @@ func serverOptions(opt *config.Options, log *slog.Logger, q *queue, sec *securit
 	o := server.Options{
 		Access:       sec.Control,
 		MaxJobSize:   int(min(opt.MaxJobSize, server.MaxJobSizeLimit)),
-		MaxConns:     fitConnections(opt.MaxConns, ownDescriptors(opt), log),
+		MaxConns:     fitConnections(opt.MaxConns, ownDescriptors(opt, q.member != nil), log),
 		MaxBuffers:   int64(min(opt.MaxBuffers, math.MaxInt64)),
 		Limits:       opt.ClientLimits(),
 		IdleTimeout:  opt.IdleTimeout,

@@ -98,6 +98,8 @@ type ClusterStats struct {
 	Term, Lag     uint64
 	Roles         map[string]int  // how many members are leader, voter and learner
 	Reachable     map[string]bool // the other members, by id
+	MustRejoin    map[string]bool // they, too
+	Evicted       uint64          // connections closed because too many had shown no certificate
 }
 
 // New returns the pages.

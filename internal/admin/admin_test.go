@@ -80,7 +80,7 @@ func everything() Options {
 			return server.Counts{Commands: map[string]uint64{"put": 7}, RejectedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}, MaxConnections: 100, MaxJobSize: 65535}
 		},
 		Cluster: func() (ClusterStats, bool) {
-			return ClusterStats{Leads: true, Quorum: true, Term: 7, Lag: 3, Roles: map[string]int{"leader": 1, "voter": 2, "learner": 0}, Reachable: map[string]bool{"41": false}}, true
+			return ClusterStats{Leads: true, Quorum: true, Term: 7, Lag: 3, Roles: map[string]int{"leader": 1, "voter": 2, "learner": 0}, Reachable: map[string]bool{"41": false}, MustRejoin: map[string]bool{"41": true}, Evicted: 5}, true
 		},
 		Journal: func() JournalStats {
 			return JournalStats{Segments: 2, Bytes: 300, LiveBytes: 100, RecordsWritten: 10, RecordsMigrated: 4, Syncs: syncs}
@@ -98,6 +98,8 @@ func TestMetrics(t *testing.T) {
 		`beanpole_info{version="1.2.3"} 1`,
 		`beanpole_cluster_leads 1`,
 		`beanpole_cluster_quorum 1`,
+		`beanpole_cluster_connections_evicted_total 5`,
+		`beanpole_cluster_member_must_rejoin{member="41"} 1`,
 		`beanpole_cluster_term 7`,
 		`beanpole_cluster_lag_entries 3`,
 		`beanpole_cluster_members{role="voter"} 2`,

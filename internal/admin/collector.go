@@ -207,11 +207,13 @@ func (m metrics) cluster(s *ClusterStats) {
 	m.gauge(clusterQuorum, flag(s.Quorum))
 	m.gauge(clusterTerm, float64(s.Term))
 	m.gauge(clusterLag, float64(s.Lag))
+	m.counter(clusterEvicted, s.Evicted)
 	for role, n := range s.Roles {
 		m.gauge(clusterMembers, float64(n), role)
 	}
 	for id, reachable := range s.Reachable {
 		m.gauge(clusterReachable, flag(reachable), id)
+		m.gauge(clusterMustRejoin, flag(s.MustRejoin[id]), id)
 	}
 }
 

@@ -46,12 +46,14 @@ var (
 	journalSyncing  = desc("journal_sync_under_way_seconds", "How long a sync of the journal has been under way; 0 if none is.")
 	journalSyncs    = desc("journal_sync_seconds", "How long the syncs of the journal's files took.")
 
-	clusterLeads     = desc("cluster_leads", "1 if this member leads the cluster.")
-	clusterQuorum    = desc("cluster_quorum", "1 if this member knows a leader that hears a majority.")
-	clusterTerm      = desc("cluster_term", "The term of the leader, which grows with each election.")
-	clusterLag       = desc("cluster_lag_entries", "Entries of the log that are committed, as far as this member knows, and that it has not applied.")
-	clusterMembers   = desc("cluster_members", "Members of the cluster, by what they do.", "role")
-	clusterReachable = desc("cluster_member_reachable", "1 if this member hears another one.", "member")
+	clusterLeads      = desc("cluster_leads", "1 if this member leads the cluster.")
+	clusterQuorum     = desc("cluster_quorum", "1 if this member knows a leader that hears a majority.")
+	clusterTerm       = desc("cluster_term", "The term of the leader, which grows with each election.")
+	clusterLag        = desc("cluster_lag_entries", "Entries of the log that are committed, as far as this member knows, and that it has not applied.")
+	clusterEvicted    = desc("cluster_connections_evicted_total", "Connections to the port for members closed since the start, because too many had shown no certificate.")
+	clusterMembers    = desc("cluster_members", "Members of the cluster, by what they do.", "role")
+	clusterMustRejoin = desc("cluster_member_must_rejoin", "1 if another member's disk has lost what this one knows that it had: beanpole cluster rejoin.", "member")
+	clusterReachable  = desc("cluster_member_reachable", "1 if this member hears another one.", "member")
 
 	certificateEnd = desc("tls_certificate_end_timestamp_seconds", "When a certificate of a listener ends, or one between it and its authority; in seconds since 1970.", "file")
 

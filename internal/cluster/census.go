@@ -180,7 +180,7 @@ func (c *Census) Walk(from uint64) {
 const censusPause = time.Millisecond
 
 func (c *Census) walk(ctx context.Context, from uint64) error {
-	for !c.has(from) {
+	for c.Applied() < from {
 		if err := c.pause(ctx, 10*censusPause); err != nil {
 			return err
 		}
@@ -216,12 +216,6 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 		c.until, c.seen = mark.Index, w.seen
 	}
 	return c.err
-}
-
-func (c *Census) has(entry uint64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.applied >= entry
 }
 
 // pause lets the member do other work. An error says that the census is over.
@@ -263,6 +257,13 @@ type CensusSums struct {
 	Jobs    uint64   `json:"jobs"`    // that are compared
 	Changed uint64   `json:"changed"` // jobs and pauses that are left out
 	Buckets []uint64 `json:"buckets"` // CensusBuckets sums: of the hashes of those whose key modulo that is the index
+}
+
+// Applied returns up to which entry the facts are noted.
+func (c *Census) Applied() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.applied
 }
 
 // Sums returns what the member has, without what has facts in the entries after from, up to until. It is false while

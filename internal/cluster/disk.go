@@ -1,10 +1,13 @@
 package cluster
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
+	"golang.org/x/time/rate"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
@@ -18,7 +21,14 @@ type disk struct {
 	mu    sync.Mutex
 	waits []diskWork
 	begun int64 // when the batch under way began, on Options.Now; 0: none is
+	bytes int64 // of its entries
 	wake  chan struct{}
+
+	cramped bool     // the journal has no room for jobs
+	cutTo   uint64   // the journal has the entries up to here durably
+	rosters []uint64 // indexes of those that are not recorded yet: no cut goes beyond the first
+
+	said rate.Sometimes // that there is no segment; owned by the goroutine
 
 	removed bool // the log says that this member was; owned by the goroutine
 }
@@ -42,11 +52,17 @@ type peerRecord struct {
 	raftlog.Peer
 }
 
-func newDisk(m *Member) *disk { return &disk{m: m, wake: make(chan struct{}, 1)} }
+func newDisk(m *Member) *disk {
+	return &disk{m: m, wake: make(chan struct{}, 1), said: rate.Sometimes{Interval: time.Minute}}
+}
 
 func (d *disk) add(w diskWork) {
 	d.mu.Lock()
 	d.waits = append(d.waits, w)
+	d.cutTo = max(d.cutTo, w.cut.Index)
+	if w.roster != nil {
+		d.rosters = append(d.rosters, w.roster.index)
+	}
 	d.mu.Unlock()
 	signal(d.wake)
 }
@@ -59,14 +75,17 @@ func (d *disk) run() {
 			return
 		}
 		d.mu.Lock()
-		batch := d.waits
+		batch, cramped := d.waits, d.cramped
 		d.waits = nil
 		d.mu.Unlock()
 		if !d.write(batch) {
 			return
 		}
-		if err := d.m.log.Prepare(); err != nil {
-			d.m.opt.Logger.Warn("a segment of the cluster's log cannot be made ahead of time", "err", err)
+		if cramped {
+			d.makeRoom()
+		}
+		if err := d.m.log.Prepare(); err != nil { // a full disk does so again and again
+			d.said.Do(func() { d.m.opt.Logger.Warn("a segment of the cluster's log cannot be made ahead of time", "err", err) })
 		}
 	}
 }
@@ -74,8 +93,8 @@ func (d *disk) run() {
 // write writes a batch, and delivers its responses when it is durable. It returns false if the member ends before: then nothing may be
 // written any more, since something is missing before it.
 func (d *disk) write(batch []diskWork) bool {
-	d.setBegun(d.m.opt.Now())
-	defer d.setBegun(0)
+	d.setBegun(d.m.opt.Now(), batch)
+	defer d.setBegun(0, nil)
 	var responses []*raftpb.Message
 	var of *core.Core
 	for _, w := range batch {
@@ -124,6 +143,9 @@ func (d *disk) record(w diskWork) error {
 		if err := w.roster.write(log); err != nil {
 			return err
 		}
+		d.mu.Lock()
+		d.rosters = slices.DeleteFunc(d.rosters, func(index uint64) bool { return index <= w.roster.index })
+		d.mu.Unlock()
 		d.m.wake()
 	}
 	if w.removed {
@@ -145,12 +167,43 @@ func (d *disk) record(w diskWork) error {
 	return d.cut(w)
 }
 
+// setCramped says whether the journal, which is on the same disk, has no room for jobs.
+func (d *disk) setCramped(cramped bool) {
+	d.mu.Lock()
+	d.cramped = cramped
+	d.mu.Unlock()
+	signal(d.wake)
+}
+
 // cut cuts the log, if that frees something, at what the journal has durably and all members have, or where more than
 // Options.Keep bytes stay, but not before those have it that can be reached, unless they lag by keptNear times as much: else a
 // member which needs longer for a walk than the log lasts would begin again and again.
 func (d *disk) cut(w diskWork) error {
 	log, keep := d.m.log, d.m.opt.Keep
-	index := min(w.cut.Index, max(w.everywhere, min(w.near, log.Beyond(keep)), log.Beyond(keptNear*keep)))
+	return d.cutAt(min(w.cut.Index, max(w.everywhere, min(w.near, log.Beyond(keep)), log.Beyond(keptNear*keep))))
+}
+
+// makeRoom cuts the log at all that the journal has durably, whoever lacks that: if the log has filled the disk, nothing else frees it.
+func (d *disk) makeRoom() {
+	d.mu.Lock()
+	index := d.cutTo
+	if len(d.rosters) > 0 {
+		index = min(index, d.rosters[0]-1)
+	}
+	d.mu.Unlock()
+	log := d.m.log
+	err := d.cutAt(index)
+	for range 2 { // when the cut is durable, the next flush tells Prepare which files are to go
+		err = errors.Join(err, log.Recover(), log.Prepare())
+	}
+	if err != nil {
+		d.m.opt.Logger.Debug("there is no room yet for the cluster's log", "cut", index, "err", err)
+	}
+}
+
+// cutAt cuts the log at an entry, if that frees something.
+func (d *disk) cutAt(index uint64) error {
+	log := d.m.log
 	if !log.Frees(index) {
 		return nil
 	}
@@ -183,7 +236,11 @@ func (d *disk) try(do func() error) bool {
 		case <-m.stop:
 			return false
 		}
+		full := raftlog.IsFull(err)
 		if err = m.log.Recover(); err == nil {
+			if full {
+				d.makeRoom()
+			}
 			if err = do(); err == nil {
 				m.opt.Logger.Info("the cluster's log is written again")
 				return true
@@ -194,18 +251,25 @@ func (d *disk) try(do func() error) bool {
 	}
 }
 
-func (d *disk) setBegun(at int64) {
+func (d *disk) setBegun(at int64, batch []diskWork) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.begun = at
+	d.begun, d.bytes = at, 0
+	for _, w := range batch {
+		for _, write := range w.writes {
+			for _, e := range write.Entries {
+				d.bytes += int64(len(e.GetData()))
+			}
+		}
+	}
 }
 
-// hangs returns for how long the disk has been at work on the same batch, in nanoseconds, or has failed.
-func (d *disk) hangs(now int64) int64 {
+// lasts returns for how long the disk has been at work on the same batch, in nanoseconds, or has failed, and the size of the batch.
+func (d *disk) lasts(now int64) (since, bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.begun == 0 {
-		return 0
+		return 0, 0
 	}
-	return now - d.begun
+	return now - d.begun, d.bytes
 }

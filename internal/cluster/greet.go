@@ -52,6 +52,9 @@ type peer struct {
 	ahead        int64            // at hello its clock showed so much more than Options.Now
 	heard        int64            // when a message came last, on Options.Now; 0: none has
 	linked       bool             // it has said hello, and was not unreachable since
+	lost         int64            // when the connection to it ended last, on Options.Now; 0: it never did
+	refused      error            // why this member does not take it in; nil: it does, or has not been asked
+	refuses      error            // why it does not take in this member
 	acknowledged raftlog.Position // the highest that it has acknowledged to this member
 	recorded     raftlog.Peer     // what Raft's log has of it
 	asked        int64            // to lead, as the journal of this member took no jobs, and has not led since; on Options.Now, 0: it was not
@@ -72,7 +75,7 @@ func (m *Member) peer(id uint64) *peer {
 // this one leads: later there can be another entry of that index.
 func (m *Member) heardOf(id uint64, message *raftpb.Message) {
 	p := m.peer(id)
-	p.heard = m.opt.Now()
+	p.heard, p.refuses = m.opt.Now(), nil
 	if message.GetType() != raftpb.MsgAppResp || message.GetReject() {
 		return
 	}
@@ -99,10 +102,17 @@ func (m *Member) Greeting() Hello {
 // Greet takes what another member has said first. It must be called before a message of that connection is given to
 // Step, and before one is sent to it. After an error no message may pass.
 func (m *Member) Greet(from uint64, h Hello) (err error) {
-	if !m.inLoop(func() { err = m.greet(from, h) }) {
+	if !m.inLoop(func() { err = m.greet(from, h); m.noteRefusal(from, err) }) {
 		return ErrStopped
 	}
 	return err
+}
+
+// noteRefusal notes why a member is not taken in; nil: it is.
+func (m *Member) noteRefusal(id uint64, why error) {
+	if m.isMember(id) {
+		m.peer(id).refused = why
+	}
 }
 
 func (m *Member) greet(from uint64, h Hello) error {

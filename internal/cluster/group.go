@@ -365,6 +365,7 @@ func (r *roster) write(log *raftlog.Log) error {
 // Rejected says that another member has answered this one's hello with an error. If it knows that this member was
 // removed, this one stops.
 func (m *Member) Rejected(by uint64, err error) {
+	m.mail.post(func() { m.peer(by).refuses = err })
 	if errors.Is(err, ErrRemoved) {
 		m.opt.Logger.Debug("another member says that this one was removed", "member", by)
 		m.mail.post(m.leave)

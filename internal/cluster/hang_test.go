@@ -30,6 +30,31 @@ type trouble struct {
 	full  func(name string) bool          // such a file cannot be made, or become larger; nil: all can
 	stays func(name string) bool          // such a file cannot be removed; nil: all can
 	late  func(name string) time.Duration // a sync of such a file is answered so much too soon; nil: none is
+	pace  int64                           // bytes that are written in a second; 0: no limit
+	ready time.Time                       // when all is written that was begun; with pace
+}
+
+// slow lets the disk write so many bytes a second.
+func (h *trouble) slow(pace int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pace = pace
+}
+
+// write takes the time that so many bytes take.
+func (h *trouble) write(bytes int) {
+	h.mu.Lock()
+	if h.pace == 0 {
+		h.mu.Unlock()
+		return
+	}
+	if now := time.Now(); h.ready.Before(now) {
+		h.ready = now
+	}
+	h.ready = h.ready.Add(time.Duration(int64(bytes) * int64(time.Second) / h.pace))
+	ready := h.ready
+	h.mu.Unlock()
+	time.Sleep(time.Until(ready))
 }
 
 // hang lets the writes to some files wait, or, with nil, the syncs of all.
@@ -125,6 +150,7 @@ func (f *troubledFile) WriteAt(b []byte, at int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	f.write(len(b))
 	return f.File.WriteAt(b, at)
 }
 
@@ -253,6 +279,66 @@ func TestDiskHangs(t *testing.T) {
 			w.must(err)
 		}
 		end()
+		w.audit()
+		w.close()
+	})
+}
+
+// A job that all disks take seconds for is put, and the leader goes on to lead.
+func TestLargeJobOnSlowDisks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		time.Sleep(time.Second)
+		l := w.leader()
+		for _, m := range w.machines {
+			m.trouble.slow(10 << 20)
+		}
+		for range 2 { // the second time the journal waits for the end of the first
+			if _, err := w.put(l, "mail", engine.Spec{TTR: 60}, strings.Repeat("x", 12<<20)); err != nil || w.leader() != l {
+				t.Errorf("%v; another one leads: %v", err, w.leader() != l)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		if w.leader() != l {
+			t.Error("another one leads")
+		}
+		w.audit()
+		w.close()
+	})
+}
+
+// A leader whose disk hangs for moments hands the leadership over once: what comes soon after, it bears.
+func TestDiskHangsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		time.Sleep(time.Second)
+		l := w.leader()
+		leadsAfter := func(d time.Duration) bool {
+			t.Helper()
+			end := w.machineOf(l).trouble.hang(isOfLog)
+			for began := time.Now(); time.Since(began) < d; time.Sleep(10 * time.Millisecond) {
+				w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "while the disk hangs") // it may fail
+			}
+			end()
+			leads := w.leader() == l
+			time.Sleep(3 * time.Second)
+			if w.leader() != l {
+				w.must(w.leader().Transfer(t.Context(), l.opt.Self.ID))
+			}
+			return leads
+		}
+		for i, c := range []struct {
+			hangs time.Duration
+			leads bool
+		}{{2 * time.Second, false}, {2 * time.Second, true}, {5 * time.Second, false}} {
+			if leads := leadsAfter(c.hangs); leads != c.leads {
+				t.Errorf("hang %d, of %v: it leads: %v", i+1, c.hangs, leads)
+			}
+		}
+		l.inLoop(func() { l.raft.yieldedAt -= yieldAgain })
+		if leadsAfter(2 * time.Second) {
+			t.Error("it leads when its disk hangs after a long time")
+		}
 		w.audit()
 		w.close()
 	})

@@ -16,6 +16,7 @@ type raftState struct {
 	members    []raftlog.Member
 	numbers    uint64            // the highest Number that a member was ever given
 	newcomers  []raftlog.Member  // connected members that are not known yet; see meet
+	ledSince   int64             // since when shared.leader is what it is, on Options.Now
 	told       uint64            // the leader whose time was heard last; this member, if nobody's was and it has led
 	peers      map[uint64]*peer  // what is known of other members in this life
 	everywhere uint64            // all members have the log up to here, as far as is known
@@ -35,6 +36,7 @@ type raftState struct {
 	settled   bool   // all turns of the office are
 	giveUpAt  int64  // when to go on leading if it has not, on Options.Now
 	triesAt   int64  // when to ask another member to lead again, on Options.Now
+	yieldedAt int64  // when the leadership was last handed over because the disk hung, on Options.Now; 0: it never was
 }
 
 // raftLoop runs the core.
@@ -87,23 +89,31 @@ func (m *Member) tick() {
 }
 
 // How long the disk of a leader may hang or fail before the leadership goes to another member, and before it gives it up
-// without knowing to whom.
+// without knowing to whom. A disk that is given much to write has besides a second for each slowestDisk bytes of it: that of another
+// member would take as long.
 const (
-	slowDisk = int64(time.Second)
-	goneDisk = 3 * int64(time.Second)
+	slowDisk    = int64(time.Second)
+	goneDisk    = 3 * int64(time.Second)
+	slowestDisk = 8 << 20
 )
+
+// yieldAgain is when a leader whose disk hangs hands the leadership over again before the disk counts as gone: each time the
+// connections of all clients end.
+const yieldAgain = 5 * int64(time.Minute)
 
 // diskIsGone hands the leadership over if the disk hangs. It returns true if the disk hangs so long that the member can
 // lead no more, though it has nobody to hand over to.
 func (m *Member) diskIsGone() bool {
 	r := &m.raft
 	now := m.opt.Now()
-	hangs := max(m.disk.hangs(now), m.journalHangs(now))
+	hangs := m.diskHangs(now)
 	if hangs < slowDisk || r.core.Office() == 0 {
 		return hangs >= goneDisk && r.core.Status().RaftState == raft.StateLeader
 	}
-	if to := m.bestSuccessor(anyVoter); to != 0 && r.successor == 0 {
+	recent := r.yieldedAt != 0 && now-r.yieldedAt < yieldAgain
+	if to := m.bestSuccessor(anyVoter); to != 0 && r.successor == 0 && !recent {
 		m.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(hangs), "successor", to)
+		r.yieldedAt = now
 		m.drain(to)
 	}
 	if hangs >= goneDisk && len(r.core.Status().Config.Voters[0]) > 1 {
@@ -113,13 +123,15 @@ func (m *Member) diskIsGone() bool {
 	return false
 }
 
-// journalHangs returns for how long a turn has waited for the disk of the journal, in nanoseconds.
-func (m *Member) journalHangs(now int64) int64 {
-	since := m.journaling.Load()
-	if since == 0 {
-		return 0
+// diskHangs returns for how long the disk has hung: Raft's log, or a turn that is at work on the journal, has waited for it for so
+// much longer than it may take to write what it was given, in nanoseconds.
+func (m *Member) diskHangs(now int64) int64 {
+	lasts, bytes := m.disk.lasts(now)
+	if since := m.journaling.Load(); since != 0 {
+		lasts = max(lasts, now-since)
 	}
-	return now - since
+	bytes += m.unsynced.Load()
+	return max(0, lasts-int64(float64(bytes)/slowestDisk*float64(time.Second)))
 }
 
 // A refusal is the time in which the journal takes no jobs. A full disk has room for moments, as its journal is
@@ -239,6 +251,9 @@ func (m *Member) publish() {
 	}
 	before := m.shared
 	m.shared = now
+	if now.leader != before.leader {
+		m.raft.ledSince = m.opt.Now()
+	}
 	if now.leader != before.leader || now.term != before.term || now.office != before.office {
 		m.note()
 	}
@@ -317,7 +332,9 @@ func (m *Member) takes(message *raftpb.Message) bool {
 // Unreachable says that messages to another member are lost.
 func (m *Member) Unreachable(id uint64) {
 	m.mail.post(func() {
-		m.peer(id).linked = false
+		if p := m.peer(id); p.linked {
+			p.linked, p.lost = false, m.opt.Now()
+		}
 		m.raft.core.Unreachable(id)
 	})
 }

@@ -118,6 +118,7 @@ type Member struct {
 	known atomic.Pointer[Status] // see Status
 
 	journaling atomic.Int64 // since when a turn has been at work on the journal, on Options.Now; 0: none is
+	unsynced   atomic.Int64 // bytes of large entries that were given to the journal, and that it does not have durably
 
 	turns chan struct{} // has something if a turn is to run for the member itself
 	stop  chan struct{} // closed by Close, or when the member has failed
@@ -179,7 +180,7 @@ func Open(o Options) (*Member, error) {
 		watch:  make(chan struct{}),
 	}
 	m.changed.L = &m.mu
-	m.raft = raftState{peers: map[uint64]*peer{}, goals: map[uint64]uint64{}}
+	m.raft = raftState{ledSince: o.Now(), peers: map[uint64]*peer{}, goals: map[uint64]uint64{}}
 	log, found, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
 	if err != nil {
 		return nil, logError(err)

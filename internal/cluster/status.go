@@ -3,6 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/entry"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
@@ -33,6 +35,8 @@ func (m *Member) status() Status {
 	s := Status{Self: m.opt.Self.ID, Commit: raft.GetCommit()}
 	s.Members = []status.Member{}
 	s.Leader, s.Term = c.Leader()
+	now := m.opt.Now()
+	s.Since = (now - m.raft.ledSince) / int64(time.Second)
 	for _, k := range m.raft.members {
 		ms := status.Member{ID: k.ID, Address: k.Address, Role: status.Voter}
 		if hasKey(raft.Config.Learners, k.ID) {
@@ -42,22 +46,40 @@ func (m *Member) status() Status {
 			ms.Role = status.Leader
 		}
 		if k.ID == s.Self {
-			ms.Reachable, ms.Applied, ms.Version = true, c.Applied().Index, m.opt.Version
+			ms.Reachable, ms.Version, ms.Heard = true, m.opt.Version, new(int64)
+			ms.Progress = progress(c.Applied().Index, s.Commit)
 		} else {
 			p := m.peer(k.ID)
 			ms.Version = p.hello.Version
 			ms.Reachable = m.isReachable(k.ID) || p.linked && s.Leader != s.Self // members that follow send each other nothing
-			if of, ok := raft.Progress[k.ID]; ok {
-				ms.Applied = min(of.Match, s.Commit)
+			ms.MustRejoin = errors.Is(p.refused, ErrRolledBack)
+			ms.Refused, ms.Refuses = plain(p.refused), plain(p.refuses)
+			if of := raft.Progress[k.ID]; of.Match > 0 {
+				ms.Progress = progress(of.Match, s.Commit)
 			}
-		}
-		if ms.Applied > 0 || len(raft.Progress) > 0 {
-			ms.Lag = s.Commit - min(ms.Applied, s.Commit)
+			if last := max(p.heard, p.lost); ms.Reachable {
+				ms.Heard = new(int64)
+			} else if last > 0 {
+				ms.Heard = new((now - last) / int64(time.Second))
+			}
 		}
 		s.Members = append(s.Members, ms)
 	}
 	s.Quorum = s.Leader != 0 && (s.Leader != s.Self || c.Leased(m.opt.Now()) || m.hearsMajority())
 	return s
+}
+
+func progress(applied, commit uint64) *status.Progress {
+	applied = min(applied, commit)
+	return &status.Progress{Applied: applied, Lag: commit - applied}
+}
+
+// plain returns the text of an error without the name of this package; empty if there is none.
+func plain(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimPrefix(err.Error(), "cluster: ")
 }
 
 // isReachable reports whether another member was heard lately.

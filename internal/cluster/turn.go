@@ -23,6 +23,7 @@ type turnState struct {
 	journal *journal.Journal
 	applied journal.Applied // the journal and the engine have the entries up to here
 	told    journal.Applied // the raft loop knows that the journal has these durably
+	large   uint64          // the last entry that Member.unsynced counts
 	decoder entry.Decoder
 
 	office  uint64 // in which the engine decides; 0: it follows
@@ -34,6 +35,7 @@ type turnState struct {
 	census  *Census // hears of the facts that are applied; nil: nobody does
 	retryAt int64   // when to try to append again what the journal could not take, on the engine's clock; 0: now
 	refuses bool    // the journal takes no jobs
+	full    bool    // for it has no room for them
 	shut    bool    // the journal is closed: it could not be read again
 	reached uint64  // the journal is to have the entries up to here, when it could not be read again; 0: it could
 
@@ -273,15 +275,24 @@ func (t *turnState) closeJournal() error {
 // reportSynced tells the raft loop what the journal has durably.
 func (m *Member) reportSynced() {
 	t := &m.turn
-	if s := t.journal.Synced(); s.Index > t.told.Index {
+	s := t.journal.Synced()
+	if s.Index >= t.large {
+		m.unsynced.Store(0)
+	}
+	if s.Index > t.told.Index {
 		t.told = s
 		m.mail.post(func() { m.journalSynced(raftlog.Position{Index: s.Index, Term: s.Term}) })
 	}
 }
 
-// reportRefusal tells the raft loop when the journal begins to refuse jobs, and when it takes them again.
+// reportRefusal tells the raft loop when the journal begins to refuse jobs, and when it takes them again. While it has no room for
+// them, Raft's log makes some.
 func (m *Member) reportRefusal() {
 	t := &m.turn
+	if full := t.journal.IsFull(); full != t.full {
+		t.full = full
+		m.disk.setCramped(full)
+	}
 	refuses := t.retryAt != 0 || t.journal.Refuses()
 	if refuses == t.refuses {
 		return
@@ -401,6 +412,10 @@ func (m *Member) applyEntry(e *raftpb.Entry) (facts int, err error) {
 			t.over = true
 			return 0, nil
 		}
+	}
+	if n := int64(len(e.GetData())); n > maxApplyBytes && t.large != at.Index {
+		t.large = at.Index
+		m.unsynced.Add(n)
 	}
 	if err := t.journal.AppendCommitted(changes, at); err != nil {
 		return 0, err

@@ -23,7 +23,7 @@ var functions = template.FuncMap{
 
 // whole returns a number of any type that a page has.
 func whole(n any) int64 {
-	v := reflect.ValueOf(n)
+	v := reflect.Indirect(reflect.ValueOf(n))
 	if v.CanUint() {
 		return int64(min(v.Uint(), math.MaxInt64))
 	}

@@ -102,10 +102,10 @@ func activityPage(r *request) (*page, error) {
 // A serverView is the page of the server.
 type serverView struct {
 	api.Stats
-	Facts   *api.ServerFacts // nil: the user may not see them
-	Cluster *api.Cluster     // nil: it is not a member of one
-	Trouble string           // why it is not known how the cluster is
-	Where   string           // the address of another server; empty: it is the own
+	Facts    *api.ServerFacts // nil: the user may not see them
+	Cluster  *api.Cluster     // nil: it is not a member of one
+	Troubles []string         // why it is not known how the cluster is, or what is wrong with it
+	Where    string           // the address of another server; empty: it is the own
 }
 
 // ChosenSettings are those that somebody has set, DefaultSettings the others.
@@ -162,7 +162,7 @@ func serverPage(r *request) (*page, error) {
 	}
 	p := newPage("server", "Server", "server", v)
 	p.Server = &v.Stats
-	p.shape = append(p.shape, fmt.Sprint(v.Draining))
+	p.shape = append(p.shape, fmt.Sprint(v.Draining, len(v.Troubles)))
 	if v.Journal != nil {
 		p.shape = append(p.shape, v.Journal.Health)
 	}
@@ -175,7 +175,7 @@ func (v *serverView) addCluster(r *request) error {
 	var c api.Cluster
 	switch err := r.get("/cluster", &c); {
 	case isStatus(err, http.StatusServiceUnavailable):
-		v.Cluster, v.Trouble = &c, err.Error()
+		v.Cluster, v.Troubles = &c, []string{err.Error()}
 		return nil
 	case err != nil:
 		return optional(notFound(err))
@@ -192,11 +192,8 @@ func (v *serverView) addCluster(r *request) error {
 	c.Members = slices.Clone(c.Members) // they may be those of the server
 	slices.SortStableFunc(c.Members, func(a, b api.ClusterMember) int { return cmp.Or(order(&a)-order(&b), cmp.Compare(a.ID, b.ID)) })
 	v.Cluster = &c
-	switch {
-	case c.Leader == 0:
-		v.Trouble = "there is no leader: the queue can be used when one is elected"
-	case !c.Quorum:
-		v.Trouble = "the leader does not hear a majority: nothing can be changed"
+	for _, p := range c.Problems() {
+		v.Troubles = append(v.Troubles, p.Text)
 	}
 	return nil
 }

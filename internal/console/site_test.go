@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
 // overTCP lets a rig serve the protocol and its API on ports.
@@ -229,9 +230,9 @@ func TestHostileServer(t *testing.T) {
 // A member of a cluster shows the others, what is wrong first; a server that is none shows nothing of it.
 func TestCluster(t *testing.T) {
 	c := api.Cluster{Leader: 2, Term: 7, Quorum: true, Members: []api.ClusterMember{
-		{ID: 1, Address: "10.0.0.1:11400", Role: "voter", Reachable: true, Applied: 90, Lag: 3, Version: "1.2"},
-		{ID: 2, Address: "10.0.0.2:11400", Role: "leader", Reachable: true, Applied: 93, Version: "1.2"},
-		{ID: 3, Address: "<script>", Role: "voter"},
+		{ID: 1, Address: "10.0.0.1:11400", Role: "voter", Reachable: true, Progress: &status.Progress{Applied: 90, Lag: 3}, Version: "1.2"},
+		{ID: 2, Address: "10.0.0.2:11400", Role: "leader", Reachable: true, Progress: &status.Progress{Applied: 93}, Version: "1.2"},
+		{ID: 3, Address: "<script>", Role: "voter", Heard: new(int64(320)), MustRejoin: true},
 	}}
 	var err error
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) { o.Cluster = func() (api.Cluster, error) { return c, err } })
@@ -240,11 +241,16 @@ func TestCluster(t *testing.T) {
 	if places[0] < 0 || places[0] > places[1] || places[1] > places[2] || !strings.Contains(text, `member <span id="cl-leader" class="">2</span> leads`) {
 		t.Errorf("%v %s", places, text)
 	}
-	if text := r.page(200, "/console/"); !strings.Contains(text, "member 3 at &lt;script&gt; cannot be reached; the cluster bears no further loss") || !strings.Contains(text, `href="/console/server#cluster">Cluster</a>`) {
+	for _, want := range []string{" ago</td>", "Member 3 at &lt;script&gt; must join again", `class="zero" data-label="Applied">–`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not on the page: %s", want, text)
+		}
+	}
+	if text := r.page(200, "/console/"); !strings.Contains(text, "member 3 at &lt;script&gt; cannot be reached for 5m20s; the cluster bears no further loss") || !strings.Contains(text, `href="/console/server#cluster">Cluster</a>`) {
 		t.Error(text)
 	}
 	c.Leader, c.Quorum = 0, false
-	if text := r.page(200, "/console/server"); !strings.Contains(text, "There is no leader: the queue can be used when one is elected.") {
+	if text := r.page(200, "/console/server"); !strings.Contains(text, "No leader is known: the queue can be used when one is elected.") {
 		t.Error(text)
 	}
 	err = errors.New("the member is closed")

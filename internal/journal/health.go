@@ -168,3 +168,6 @@ func (h *health) looked(log *slog.Logger) {
 
 // Refuses reports whether new jobs were refused, and there is no room yet for the largest.
 func (j *Journal) Refuses() bool { return j.failure() != nil || j.health.full != nil }
+
+// IsFull reports whether they were refused because the disk has no room for them.
+func (j *Journal) IsFull() bool { return j.health.full != nil }

@@ -167,7 +167,7 @@ func (l *lobby) first() (n int, a outcome) {
 	case ok:
 		return n, l.answerTo(&cmd)
 	case len(l.input) >= maxLobby: // more is not kept
-		return 0, outcome{after: l.srv.opt.Member.Patience, discard: true}
+		return 0, outcome{after: l.srv.patienceFor(l.since), discard: true}
 	}
 	return 0, l.stalls()
 }
@@ -201,7 +201,7 @@ func (l *lobby) stalls() outcome {
 
 // answerTo returns the outcome of a command.
 func (l *lobby) answerTo(cmd *wire.Command) outcome {
-	failed := outcome{after: l.srv.opt.Member.Patience, reply: wire.AppendWord(nil, wire.InternalError)}
+	failed := outcome{after: l.srv.patienceFor(l.since), reply: wire.AppendWord(nil, wire.InternalError)}
 	if cmd.Fault != wire.None {
 		return failed
 	}

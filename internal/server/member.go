@@ -30,7 +30,7 @@ type Member struct {
 	Dial func(ctx context.Context, leader uint64) (net.Conn, error)
 
 	// Patience is how long a command waits for a leader before it is answered
-	// INTERNAL_ERROR. 0: DefaultPatience.
+	// INTERNAL_ERROR, and how long no leader may be known before it does not wait. 0: DefaultPatience.
 	Patience time.Duration
 
 	// Stats returns what stats tells of the cluster, to a client of the member that is given. It is called
@@ -66,6 +66,12 @@ func (s *Server) Follow(lead Leadership) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.lead != lead {
+		switch {
+		case lead.Leader != 0:
+			s.mu.alone = time.Time{}
+		case s.mu.alone.IsZero():
+			s.mu.alone = time.Now()
+		}
 		s.mu.lead = lead
 		s.mu.leads++
 		s.mu.endLead()
@@ -89,6 +95,18 @@ func (s *Server) leadership() (Leadership, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.lead, s.mu.leading
+}
+
+// patienceFor returns for how long a command waits for a leader that came at a time. Where none has been known for
+// Member.Patience it does not wait: the member is cut off from the others, or they do not take it in.
+func (s *Server) patienceFor(came time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := came
+	if !s.mu.alone.IsZero() && s.mu.alone.Before(came) {
+		from = s.mu.alone
+	}
+	return max(0, s.opt.Member.Patience-came.Sub(from))
 }
 
 // occupy notes where a connection is served, unless the leadership has changed.

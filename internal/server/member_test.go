@@ -214,13 +214,16 @@ func TestLobbyWithoutLeader(t *testing.T) {
 			if got := client.stat("cluster-member"); got != strconv.Itoa(i+1) {
 				t.Errorf("stats of member %d are those of %s", i+1, got)
 			}
-			began := time.Now()
-			client.do("put 0 0 60 5\nhello\ndelete 1\n", "INTERNAL_ERROR\n")
-			if waited := time.Since(began); waited != DefaultPatience {
-				t.Errorf("a put has waited for %v", waited)
+			r.Follow(Leadership{Leader: 3, Term: uint64(2*i + 1)}) // nobody knows 3
+			r.Follow(Leadership{Term: uint64(2*i + 2)})
+			for _, want := range []time.Duration{DefaultPatience, 0} { // when no leader was known for that long, a command does not wait
+				began := time.Now()
+				client.do("put 0 0 60 5\nhello\ndelete 1\n", "INTERNAL_ERROR\nINTERNAL_ERROR\n")
+				if waited := time.Since(began); waited != want {
+					t.Errorf("a put and a delete have waited for %v, want %v", waited, want)
+				}
 			}
-			client.want("INTERNAL_ERROR\n")
-			began = time.Now()
+			began := time.Now()
 			client.do("reserve-with-timeout 3\n", "TIMED_OUT\n")
 			if waited := time.Since(began); waited != 3*time.Second {
 				t.Errorf("a reserve has waited for %v", waited)
@@ -251,6 +254,8 @@ func TestLobbyOfLargeJobs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := startCrew(t, 2, Options{MaxJobSize: 100_000})
 		for _, size := range []int{whole, tooBig} {
+			c.elect(1)
+			c.elect(0) // just now
 			client := c.members[1].dial()
 			go io.WriteString(client.nc, crlf.Replace(large(size)+"reserve-with-timeout 0\n"))
 			began := time.Now()
@@ -279,6 +284,8 @@ func TestLobbyOfLargeJobs(t *testing.T) {
 			go io.WriteString(stalls.nc, text[:half])
 			stalls.wantEnd()
 		}
+		c.elect(1)
+		c.elect(0)
 		early := c.members[1].dial()
 		go io.WriteString(early.nc, crlf.Replace(large(whole)+large(tooBig)))
 		time.Sleep(time.Second)

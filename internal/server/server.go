@@ -196,6 +196,7 @@ type Server struct {
 		leads    uint32             // how often lead has changed
 		leading  context.Context    // done when lead changes
 		endLead  context.CancelFunc // of leading
+		alone    time.Time          // since when no leader is known; zero: one is
 		here     int                // netConns that are served by this server's engine
 		visitors int                // connections of clients of other members
 		relays   *relayLoop         // started with the first client that it has
@@ -256,6 +257,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	s.mu.listeners = make(map[net.Listener]struct{})
 	s.mu.netConns = make(map[*netConn]struct{})
 	s.mu.leading, s.mu.endLead = context.WithCancel(context.Background())
+	s.mu.alone = time.Now()
 	s.mu.left.L = &s.mu.Mutex
 	return s
 }

@@ -3,8 +3,6 @@ package api
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -158,45 +156,16 @@ func (a *API) clusterFindings() (found []Finding) {
 	if a.opt.Cluster == nil {
 		return nil
 	}
-	add := func(severity, format string, args ...any) {
-		found = append(found, Finding{Kind: "cluster", Severity: severity, Text: fmt.Sprintf(format, args...)})
-	}
 	c, err := a.opt.Cluster()
-	switch {
-	case err != nil:
-		add(bad, "this member does not know how the cluster is: %v", err)
-		return found
-	case c.Leader == 0:
-		add(bad, "the cluster has no leader: the queue can be used when one is elected")
-	case !c.Quorum:
-		add(bad, "the leader does not hear a majority of the members: nothing can be changed")
+	if err != nil {
+		return []Finding{{Kind: "cluster", Severity: bad, Text: fmt.Sprintf("this member does not know how the cluster is: %v", err)}}
 	}
-	voters, up := 0, 0
-	var versions []string
-	for _, m := range c.Members {
-		if m.Version != "" && !slices.Contains(versions, m.Version) {
-			versions = append(versions, m.Version)
+	for _, p := range c.Problems() {
+		f := Finding{Kind: "cluster", Severity: warning, Text: p.Text}
+		if p.Bad {
+			f.Severity = bad
 		}
-		if m.Role != "learner" {
-			if voters++; m.Reachable {
-				up++
-			}
-		}
-	}
-	for _, m := range c.Members {
-		switch more := up - voters/2 - 1; {
-		case m.Reachable:
-		case m.Role == "learner":
-			add(warning, "member %d at %s, which learns, cannot be reached", m.ID, m.Address)
-		case more > 0:
-			add(bad, "member %d at %s cannot be reached; the cluster bears the loss of %d more", m.ID, m.Address, more)
-		default:
-			add(bad, "member %d at %s cannot be reached; the cluster bears no further loss", m.ID, m.Address)
-		}
-	}
-	if len(versions) > 1 {
-		slices.Sort(versions)
-		add(warning, "the members run different versions: %s", strings.Join(versions, ", "))
+		found = append(found, f)
 	}
 	return found
 }

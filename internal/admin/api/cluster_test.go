@@ -14,7 +14,7 @@ import (
 )
 
 func oneMember() (Cluster, error) {
-	return Cluster{Leader: 41, Term: 7, Quorum: true, Members: []ClusterMember{{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Applied: 9, Version: "1.2.3"}}}, nil
+	return Cluster{Leader: 41, Term: 7, Quorum: true, Members: []ClusterMember{{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Progress: &status.Progress{Applied: 9}, Version: "1.2.3"}}}, nil
 }
 
 func TestNoCluster(t *testing.T) {
@@ -162,7 +162,7 @@ func TestClusterFindings(t *testing.T) {
 		want    []string // severity and a part of the text
 	}{
 		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{up(1, "leader", "1"), up(2, "voter", "1")}}, nil, nil},
-		{Cluster{Members: []ClusterMember{up(1, "voter", "1")}}, nil, []string{"bad the cluster has no leader"}},
+		{Cluster{Members: []ClusterMember{up(1, "voter", "1")}}, nil, []string{"bad no leader is known"}},
 		{Cluster{Leader: 1, Members: []ClusterMember{up(1, "leader", "1"), {ID: 2, Role: "voter"}, {ID: 3, Role: "voter"}}}, nil,
 			[]string{"bad the leader does not hear a majority", "bad member 2 at  cannot be reached; the cluster bears no further loss", "bad member 3"}},
 		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{up(1, "leader", "1"), up(2, "voter", "2"), up(3, "voter", "2"), up(4, "voter", ""), {ID: 5, Role: "voter"}, {ID: 6, Role: "learner"}}}, nil,

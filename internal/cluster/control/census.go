@@ -32,11 +32,12 @@ type CensusRequest struct {
 
 // A CensusReply is what a member answers to a step.
 type CensusReply struct {
-	Due   int64               `json:"due,omitempty"`
-	From  uint64              `json:"from,omitempty"`
-	Until uint64              `json:"until,omitempty"`
-	Sums  *cluster.CensusSums `json:"sums,omitempty"`
-	In    []cluster.Counted   `json:"in,omitempty"`
+	Due     int64               `json:"due,omitempty"`
+	From    uint64              `json:"from,omitempty"`
+	Applied uint64              `json:"applied,omitempty"` // 0: a version that does not say it
+	Until   uint64              `json:"until,omitempty"`
+	Sums    *cluster.CensusSums `json:"sums,omitempty"`
+	In      []cluster.Counted   `json:"in,omitempty"`
 }
 
 // censusSilence is how long nobody may ask before a comparison is given up.
@@ -65,6 +66,7 @@ func (d *censusDesk) ask(m Member, r *CensusRequest) (reply CensusReply, err err
 		return reply, errors.New("another comparison was begun, or this one was given up")
 	}
 	d.silence.Reset(censusSilence)
+	reply.Applied = c.Applied()
 	switch r.Step {
 	case censusWalk:
 		c.Walk(r.From)

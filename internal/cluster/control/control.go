@@ -143,14 +143,50 @@ func (c *Control) try(ctx context.Context, r Request) (reply any, err error) {
 	return reply, err
 }
 
-// status answers with what the leader knows or, if that does not answer, this member.
+// statusPatience is how long another member may take for its answer to what it knows.
+const statusPatience = 2 * time.Second
+
+// status answers with what the leader knows. If this member knows no leader, as one that is cut off or refused, another one may. If
+// there is none, the answer is what this one knows.
 func (c *Control) status(ctx context.Context, r Request) (reply any, err error) {
-	if lead := c.Member.Lead().Leader; lead != 0 && lead != c.Directory.ID && !r.PassedOn {
-		if reply, err := c.passOn(ctx, lead, r); err == nil {
-			return reply, nil
+	own, err := c.Status()
+	if err != nil || r.PassedOn {
+		return own, err
+	}
+	next := []uint64{own.Leader}
+	for _, m := range own.Members {
+		next = append(next, m.ID)
+	}
+	for asked := map[uint64]bool{0: true}; len(next) > 0; {
+		id := next[0]
+		next = next[1:]
+		if asked[id] {
+			continue
+		}
+		asked[id] = true
+		known, err := own, error(nil)
+		if id != c.Directory.ID {
+			known, err = c.statusOf(ctx, id, r)
+		}
+		switch {
+		case err != nil:
+		case known.Leader == id:
+			return known, nil
+		default:
+			next = slices.Insert(next, 0, known.Leader)
 		}
 	}
-	return c.Status()
+	return own, nil
+}
+
+func (c *Control) statusOf(ctx context.Context, id uint64, r Request) (s status.Cluster, err error) {
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	reply, err := c.passOn(ctx, id, r)
+	if err == nil {
+		err = json.Unmarshal(reply, &s)
+	}
+	return s, err
 }
 
 func (c *Control) change(ctx context.Context, r Request) (reply any, err error) {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 )
 
@@ -79,5 +81,58 @@ func TestLeaderChanges(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A loner knows the members, and nobody who leads.
+type loner struct{ Member }
+
+func (loner) Status() (cluster.Status, error) {
+	return cluster.Status{Self: 42, Cluster: clusterOf(0)}, nil
+}
+
+// clusterOf is what a member knows that knows the leader.
+func clusterOf(leader uint64) status.Cluster {
+	return status.Cluster{Leader: leader, Members: []status.Member{{ID: 41}, {ID: 42}, {ID: 43}, {ID: 44}}}
+}
+
+// statuses are what members answer that are asked for what they know.
+type statuses struct {
+	leader map[uint64]uint64 // by member; none: it does not answer
+	asked  []uint64
+}
+
+func (s *statuses) Request(_ context.Context, id uint64, body []byte) ([]byte, error) {
+	s.asked = append(s.asked, id)
+	leader, ok := s.leader[id]
+	if !ok {
+		return nil, errors.New("no route to host")
+	}
+	return json.Marshal(clusterOf(leader))
+}
+
+// A member that knows no leader, or one that does not answer, asks the others who leads, and that one for what it knows.
+func TestStatusOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		leader map[uint64]uint64
+		want   uint64 // who leads, in the answer
+		asked  []uint64
+	}{
+		{map[uint64]uint64{43: 44, 44: 44}, 44, []uint64{41, 43, 44}},
+		{map[uint64]uint64{41: 41}, 41, []uint64{41}},
+		{map[uint64]uint64{41: 42, 43: 41, 44: 0}, 0, []uint64{41, 43, 44}}, // each is wrong about another one
+		{nil, 0, []uint64{41, 43, 44}},
+	} {
+		others := statuses{leader: c.leader}
+		control := Control{Member: loner{}, Directory: &directory.Directory{}, Transport: &others}
+		control.Directory.ID = 42
+		text, err := control.Request(t.Context(), 0, []byte(`{"do":"status"}`))
+		var got status.Cluster
+		if err == nil {
+			err = json.Unmarshal(text, &got)
+		}
+		if err != nil || got.Leader != c.want || !slices.Equal(others.asked, c.asked) {
+			t.Errorf("%v: member %d leads, %v; asked: %v", c.leader, got.Leader, err, others.asked)
+		}
 	}
 }

@@ -81,11 +81,11 @@ func Verify(ctx context.Context, members []status.Member, ask Asker) Comparison 
 		_, err := v.step(ctx, m, CensusRequest{Step: censusWalk, From: v.from})
 		return err
 	})
-	v.await(ctx, CensusRequest{Step: censusState}, func(_ *ComparedMember, r *CensusReply) bool {
+	v.await(ctx, v.from, CensusRequest{Step: censusState}, func(_ *ComparedMember, r *CensusReply) bool {
 		v.until = max(v.until, r.Until)
 		return r.Until != 0
 	})
-	v.await(ctx, CensusRequest{Step: censusSums, From: v.from, Until: v.until}, func(m *ComparedMember, r *CensusReply) bool {
+	v.await(ctx, v.until, CensusRequest{Step: censusSums, From: v.from, Until: v.until}, func(m *ComparedMember, r *CensusReply) bool {
 		m.sums = r.Sums
 		return r.Sums != nil
 	})
@@ -110,26 +110,43 @@ func (v *verification) each(f func(m *ComparedMember) error) {
 
 func (v *verification) step(ctx context.Context, m *ComparedMember, r CensusRequest) (CensusReply, error) {
 	r.Name = v.name
-	return v.ask(ctx, m.ID, r)
+	reply, err := v.ask(ctx, m.ID, r)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // it is not the member that is to blame
+	}
+	return reply, err
 }
 
-// await repeats a step at each member until its answer is there. Those that have answered are asked for their state
-// meanwhile: a member that nobody asks for censusSilence gives up, and another one may take longer than that.
-func (v *verification) await(ctx context.Context, r CensusRequest, done func(*ComparedMember, *CensusReply) bool) {
+// stuckAfter is when a member is given up that comes no nearer to an entry which another one has.
+const stuckAfter = 10 * time.Second
+
+// await repeats a step at each member until its answer is there, for which it needs an entry. Those that have answered are asked for
+// their state meanwhile: a member that nobody asks for censusSilence gives up, and another one may take longer than that.
+func (v *verification) await(ctx context.Context, needs uint64, r CensusRequest, done func(*ComparedMember, *CensusReply) bool) {
 	answered := make(map[uint64]bool)
+	applied, moved := make(map[uint64]uint64), make(map[uint64]time.Time)
 	for {
 		all := true
 		v.each(func(m *ComparedMember) error {
 			if answered[m.ID] {
-				_, err := v.step(ctx, m, CensusRequest{Step: censusState})
-				return err
+				if _, err := v.step(ctx, m, CensusRequest{Step: censusState}); ctx.Err() == nil {
+					return err
+				}
+				return nil
 			}
 			reply, err := v.step(ctx, m, r)
-			if err == nil {
-				answered[m.ID] = done(m, &reply)
-				all = all && answered[m.ID]
+			if err != nil {
+				return err
 			}
-			return err
+			answered[m.ID] = done(m, &reply)
+			all = all && answered[m.ID]
+			if reply.Applied != applied[m.ID] {
+				applied[m.ID], moved[m.ID] = reply.Applied, time.Now()
+			}
+			if !answered[m.ID] && reply.Applied != 0 && reply.Applied < needs && time.Since(moved[m.ID]) >= stuckAfter {
+				return fmt.Errorf("it has the log up to entry %d, not to %d as another member, and nothing has come for %v: see beanpole cluster status", reply.Applied, needs, stuckAfter)
+			}
+			return nil
 		})
 		if all {
 			return

@@ -3,7 +3,11 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -101,5 +105,60 @@ func TestVerifyOfSlowMember(t *testing.T) {
 		if c := Verify(t.Context(), []status.Member{{ID: 41}, {ID: 42}}, ask); !c.Same {
 			t.Errorf("one takes its time with %s: %+v", slowStep, c.Members)
 		}
+	}
+}
+
+// A member that gets nothing from the others is given up, and they are compared. One that only takes its time is waited for, and what
+// takes too long is not said to be another's fault.
+func TestVerifyOfStuckMember(t *testing.T) {
+	for name, c := range map[string]struct {
+		applied func(at time.Duration) uint64 // of member 43: the others have entry 70
+		want    string                        // its problem
+		took    time.Duration
+	}{
+		"stuck":    {func(time.Duration) uint64 { return 60 }, "it has the log up to entry 60, not to 70", stuckAfter},
+		"slow":     {func(at time.Duration) uint64 { return 60 + uint64(at/(5*time.Second)) }, "", 50 * time.Second},
+		"too slow": {func(at time.Duration) uint64 { return 60 + uint64(at/(9*time.Second)) }, "too long", time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("too long"))
+				defer cancel()
+				began := time.Now()
+				ask := func(ctx context.Context, member uint64, r CensusRequest) (reply CensusReply, err error) {
+					if ctx.Err() != nil {
+						return reply, fmt.Errorf("member %d does not answer", member)
+					}
+					reply.Applied = 70
+					if member == 43 {
+						reply.Applied = c.applied(time.Since(began))
+					}
+					switch r.Step {
+					case censusBegin:
+						reply.From = reply.Applied
+					case censusState:
+						if reply.Applied == 70 {
+							reply.Until = 70
+						}
+					case censusSums:
+						reply.Sums = &cluster.CensusSums{Jobs: 2, Buckets: make([]uint64, cluster.CensusBuckets)}
+					}
+					return reply, nil
+				}
+				got := Verify(ctx, []status.Member{{ID: 41}, {ID: 42}, {ID: 43}}, ask)
+				if took := time.Since(began); took < c.took || took > c.took+time.Second {
+					t.Errorf("it took %v", took)
+				}
+				for _, m := range got.Members {
+					want := ""
+					if m.ID == 43 || c.want == "too long" {
+						want = c.want
+					}
+					if !strings.HasPrefix(m.Problem, want) || want == "" && (m.Problem != "" || m.Digest == "") {
+						t.Errorf("%+v, want %q", m, want)
+					}
+				}
+			})
+		})
 	}
 }

@@ -40,7 +40,8 @@
 // [Log.Cut] says up to which entry the log is not needed any more. Then the oldest
 // segments go, as far as they hold nothing else. The hard state, the group, the starts and
 // the peers are written to the newest segment before, because the last records of those
-// kinds may be in a segment that goes: a vote that is forgotten is a vote given twice.
+// kinds may be in a segment that goes: a vote that is forgotten is a vote given twice. Room for that is set aside, since a
+// disk that the log has filled is freed by nothing else.
 //
 // # Failing disks
 //

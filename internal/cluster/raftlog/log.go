@@ -32,6 +32,7 @@ type Log struct {
 	owner   vfs.WorkLock // over the wal, but for its syncs, and scratch
 	wal     *wal.Log
 	scratch []byte
+	aside   bool // room for a Cut is reserved; see setAside
 
 	mu    sync.Mutex // over all below; locked after owner
 	state State
@@ -121,6 +122,9 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
 // and by files that are missing.
 func IsDamage(err error) bool { return errors.Is(err, wal.ErrCorrupt) || errors.Is(err, errMissing) }
 
+// IsFull reports whether an error means that the disk has no room for the log.
+func IsFull(err error) bool { return wal.NoRoom(err) }
+
 // errMissing is wrapped by the error of a log that has lost entries in its middle.
 var errMissing = errors.New("raftlog: entries are missing")
 
@@ -183,6 +187,9 @@ func (l *Log) restore(block []decoded) error {
 func (l *Log) Append(hard *raftpb.HardState, entries []*raftpb.Entry) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
+	if err := l.setAside(); err != nil {
+		return err
+	}
 	for _, e := range entries {
 		if e.GetIndex() <= l.state.Cut.Index || e.GetIndex() > l.last.Index+1 {
 			panic(fmt.Sprintf("raftlog: entry %d appended to a log from %d to %d", e.GetIndex(), l.state.Cut.Index, l.last.Index))
@@ -248,6 +255,7 @@ func (l *Log) Cut(at Position) error {
 	if at.Index < l.state.Cut.Index {
 		return nil
 	}
+	l.useAside()
 	next := l.state
 	next.Cut = at
 	first, err := l.record(appendHard(nil, next.Hard))
@@ -270,6 +278,29 @@ func (l *Log) Cut(at Position) error {
 		})
 	}
 }
+
+// setAside reserves a segment for what a Cut writes, unless it is, so that a log which has filled the disk can be cut, after another
+// start, too. Without that no entry is appended.
+func (l *Log) setAside() error {
+	if l.aside {
+		return nil
+	}
+	err := l.wal.Reserve(l.asideSize())
+	l.aside = err == nil
+	return err
+}
+
+// useAside takes back what was set aside.
+func (l *Log) useAside() {
+	if l.aside {
+		l.wal.Unreserve(l.asideSize())
+		l.aside = false
+	}
+}
+
+// asideSize returns the size of a record for which twice its size is reserved, more than a segment: so there is room in another one
+// than the present.
+func (l *Log) asideSize() int64 { return l.segmentSize * 3 / 4 }
 
 // Frees reports whether a Cut at an entry would remove a segment.
 func (l *Log) Frees(index uint64) bool {

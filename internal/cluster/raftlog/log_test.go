@@ -358,3 +358,60 @@ func FuzzRecord(f *testing.F) {
 		}
 	})
 }
+
+// A log that has filled the disk can be cut, and then goes on, wherever in a segment it has stopped, and after another start.
+func TestFullDiskIsCut(t *testing.T) {
+	for size := range 100 {
+		disk := memfs.New()
+		disk.SetLimit(64 << 10)
+		var log *Log
+		open := func() {
+			var err error
+			if log, _, err = Open(disk, "/", Options{SegmentSize: 8 << 10, Recent: 1 << 10}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open()
+		members := []Member{{1, 1, "10.0.0.1:11400", 0}, {2, 2, "10.0.0.2:11400", 0}}
+		if err := log.SetGroup(&raftpb.ConfState{Voters: []uint64{1, 2}}, 0, members, 2); err != nil {
+			t.Fatal(err)
+		}
+		fill := func() (last uint64) {
+			var err error
+			for !IsFull(err) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = log.Last().Index
+				err = log.Append(nil, []*raftpb.Entry{entryWith(last+1, 500+size)})
+			}
+			return last
+		}
+		for again := range 2 {
+			full := fill()
+			if again > 0 {
+				if err := log.Close(); err != nil {
+					t.Fatal(err)
+				}
+				open()
+				if err := log.SetStarts(2, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(log.Cut(Position{Index: full, Term: 1}), log.Recover(), log.Recover(), log.Prepare()); err != nil {
+				t.Fatalf("with entries of %d bytes: %v", 500+size, err)
+			}
+			if last := fill(); last < full+20 {
+				t.Fatalf("with entries of %d bytes only %d fit after a cut", 500+size, last-full)
+			}
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// entryWith returns an entry of term 1.
+func entryWith(index uint64, size int) *raftpb.Entry {
+	return &raftpb.Entry{Index: &index, Term: proto.Uint64(1), Data: make([]byte, size)}
+}

@@ -25,20 +25,18 @@ const (
 // Stats returns what stats shows to a client of a member.
 func (s Cluster) Stats(asked uint64) []wire.Stat {
 	number := func(key string, n uint64) wire.Stat { return wire.Stat{Key: key, Value: strconv.FormatUint(n, 10)} }
-	var lag uint64
-	for _, m := range s.Members {
-		if m.ID == asked {
-			lag = m.Lag
-		}
-	}
 	stats := []wire.Stat{
 		number(keyMembers, uint64(len(s.Members))),
 		number(keyLeader, s.Leader),
 		number(keyMember, asked),
 		number(keyTerm, s.Term),
-		number(keyLag, lag),
-		{Key: keyQuorum, Value: yesOrNo(s.Quorum), Quoted: true},
 	}
+	for _, m := range s.Members {
+		if m.ID == asked && m.Progress != nil {
+			stats = append(stats, number(keyLag, m.Lag))
+		}
+	}
+	stats = append(stats, wire.Stat{Key: keyQuorum, Value: yesOrNo(s.Quorum), Quoted: true})
 	for i, m := range s.Members {
 		stats = append(stats, wire.Stat{Key: keyEach + strconv.Itoa(i+1), Value: m.text(), Quoted: true})
 	}
@@ -74,9 +72,16 @@ func ReadStats(all map[string]string) (s Cluster, err error) {
 	return s, nil
 }
 
+// unknown stands for a number in the line of a member that is not known.
+const unknown = "-"
+
 // text returns a member as one line: id, address, role, whether it is reachable, applied, lag and version.
 func (m Member) text() string {
-	return fmt.Sprintf("%d %s %s %s %d %d %s", m.ID, m.Address, m.Role, yesOrNo(m.Reachable), m.Applied, m.Lag, m.Version)
+	progress := unknown + " " + unknown
+	if m.Progress != nil {
+		progress = fmt.Sprintf("%d %d", m.Applied, m.Lag)
+	}
+	return fmt.Sprintf("%d %s %s %s %s %s", m.ID, m.Address, m.Role, yesOrNo(m.Reachable), progress, m.Version)
 }
 
 func readMember(text string) (m Member, err error) {
@@ -84,7 +89,12 @@ func readMember(text string) (m Member, err error) {
 	if len(fields) < 7 {
 		return m, fmt.Errorf("%q is not a member", text)
 	}
-	for i, to := range map[int]*uint64{0: &m.ID, 4: &m.Applied, 5: &m.Lag} {
+	numbers := map[int]*uint64{0: &m.ID}
+	if fields[4] != unknown {
+		m.Progress = new(Progress)
+		numbers[4], numbers[5] = &m.Applied, &m.Lag
+	}
+	for i, to := range numbers {
 		if *to, err = strconv.ParseUint(fields[i], 10, 64); err != nil {
 			return m, fmt.Errorf("%q is not a member: %w", text, err)
 		}

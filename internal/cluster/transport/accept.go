@@ -54,7 +54,19 @@ func (t *Transport) add(nc net.Conn) bool {
 		return false
 	}
 	t.conns[nc] = 0
+	if t.come(nc) {
+		t.refused.Do(func() {
+			t.log.Warn("too many connections have shown no certificate of a member: the oldest of the host that has most is closed", "connections", maxStrangers)
+		})
+	}
 	return true
+}
+
+// known notes that a connection has shown a member's certificate.
+func (t *Transport) known(nc net.Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone(nc)
 }
 
 // belongs notes which member a connection belongs to, and ends with its membership.
@@ -69,6 +81,7 @@ func (t *Transport) remove(nc net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.conns, nc)
+	t.gone(nc)
 }
 
 // handshake encrypts a connection. Strangers may connect, so only some do at a time.
@@ -91,6 +104,9 @@ func (t *Transport) serve(conn *tls.Conn) error {
 	from, protocol, err := t.handshake(conn)
 	if err != nil {
 		return err
+	}
+	if from != 0 {
+		t.known(conn.NetConn())
 	}
 	switch protocol {
 	case forMessages, forEntries, forClients:
@@ -140,9 +156,10 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 	if err != nil {
 		return err
 	}
-	if err := t.raft.Greet(from, h); err != nil {
-		writeGreeting(conn, greeting{Refusal: refuse(err)})
-		return fmt.Errorf("it is refused: %w", err)
+	err = t.raft.Greet(from, h)
+	t.noteRefusal(from, err)
+	if err != nil {
+		return writeGreeting(conn, greeting{Refusal: refuse(err)})
 	}
 	own := t.raft.Greeting()
 	if err := writeGreeting(conn, greeting{Hello: &own}); err != nil {
@@ -174,6 +191,18 @@ func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.D
 				return ended(err)
 			}
 		}
+	}
+}
+
+// noteRefusal logs why a member is refused, once: it tries again and again.
+func (t *Transport) noteRefusal(id uint64, why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if why == nil {
+		delete(t.refusals, id)
+	} else if text := why.Error(); text != t.refusals[id] {
+		t.refusals[id] = text
+		t.log.Warn("a member is refused", "member", id, "err", why)
 	}
 }
 

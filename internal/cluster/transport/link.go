@@ -75,7 +75,9 @@ func (l *link) run() {
 			continue // at once: if nothing listens there any more, the process has ended
 		}
 		l.t.raft.Unreachable(l.id)
+		what := "a member cannot be reached"
 		if refusal, ok := errors.AsType[Refusal](err); ok {
+			what = "another member refuses this one"
 			l.t.raft.Rejected(l.id, refusal)
 		}
 		if known && errors.Is(err, syscall.ECONNREFUSED) && l.t.opt.Refused != nil {
@@ -83,7 +85,7 @@ func (l *link) run() {
 		}
 		if text := err.Error(); text != said {
 			said = text
-			l.t.log.Warn("a member cannot be reached", "member", l.id, "address", l.address, "err", err)
+			l.t.log.Warn(what, "member", l.id, "address", l.address, "err", err)
 		}
 		select {
 		case <-l.ctx.Done():

@@ -72,11 +72,12 @@ func ask(ctx context.Context, conn *tls.Conn, body []byte) ([]byte, error) {
 func (t *Transport) answer(conn *tls.Conn, most int, do func(ctx context.Context, body []byte) ([]byte, error)) error {
 	ctx, cancel := context.WithTimeout(t.ctx, requestTimeout)
 	defer cancel()
-	conn.SetDeadline(time.Now().Add(requestTimeout))
+	conn.SetDeadline(time.Now().Add(handshakeTimeout)) // anybody may ask to join
 	body, err := readFrame(conn, most)
 	if err != nil {
 		return err
 	}
+	conn.SetDeadline(time.Now().Add(requestTimeout))
 	reply := []byte{answered}
 	text, err := do(ctx, body)
 	if err != nil {

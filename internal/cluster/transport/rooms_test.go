@@ -2,9 +2,16 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 // A host that says nothing for as long as it may keeps no other one out, and is forgotten when it has gone.
@@ -47,6 +54,113 @@ func TestSilentHost(t *testing.T) {
 		leave()
 		if len(r.all) > 0 || len(r.hosts) > 0 {
 			t.Errorf("%d rooms are taken by nobody, %d hosts are remembered", len(r.all), len(r.hosts))
+		}
+	})
+}
+
+// A network in memory whose connections come from the host that is next.
+type hosts struct {
+	*memnet.Listener
+	from net.TCPAddr
+}
+
+type hostConn struct {
+	net.Conn
+	from net.TCPAddr
+}
+
+func (c *hostConn) RemoteAddr() net.Addr { return &c.from }
+
+func (h *hosts) Accept() (net.Conn, error) {
+	nc, err := h.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &hostConn{nc, h.from}, nil
+}
+
+// begin starts a member on a network of its own, within a bubble.
+func (h *hosts) begin(t *testing.T) *peer {
+	p := newPeers(t, 1)[0]
+	p.listen(h)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// dial connects from a host.
+func (h *hosts) dial(t *testing.T, from string) net.Conn {
+	t.Helper()
+	h.from = net.TCPAddr{IP: net.ParseIP(from), Port: 1}
+	nc, err := h.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait() // until it is accepted
+	return nc
+}
+
+// isOpen reports whether the other side has not closed a connection.
+func isOpen(nc net.Conn) bool {
+	nc.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := nc.Read(make([]byte, 1))
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// However many connect and say nothing, few connections are open: the oldest of the host that has most are closed. A member that
+// connects meanwhile, or has, is none of them.
+func TestManyStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hosts{Listener: memnet.Listen()}
+		p := h.begin(t)
+		slow := h.dial(t, "10.0.0.2") // a member that has not said anything yet
+		client := func() *tls.Conn {
+			return tls.Client(h.dial(t, "10.0.0.1"), &tls.Config{
+				Certificates: []tls.Certificate{p.credentials.Certificate}, RootCAs: pool(p.credentials.CA),
+				ServerName: directory.AnyMember(p.credentials.Cluster), NextProtos: []string{forCatchUp},
+			})
+		}
+		member := client()
+		if err := member.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		const more = 50
+		var strangers []net.Conn
+		for range maxStrangers - 1 + more {
+			strangers = append(strangers, h.dial(t, "10.9.9.9"))
+		}
+		for i, nc := range strangers {
+			if isOpen(nc) != (i >= more) {
+				t.Fatalf("connection %d of %d is open: %v", i+1, len(strangers), i < more)
+			}
+		}
+		if !isOpen(slow) || !isOpen(member) {
+			t.Error("a member's connection is closed")
+		}
+		if n := p.Evicted(); n != more {
+			t.Errorf("%d connections are counted", n)
+		}
+		if err := client().Handshake(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * handshakeTimeout)
+		if synctest.Wait(); len(p.waiting) > 0 {
+			t.Errorf("%d connections that say nothing stay open", len(p.waiting))
+		}
+	})
+}
+
+// Who connects to join, and says nothing more, is closed as soon as one who says nothing at all.
+func TestSilentJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hosts{Listener: memnet.Listen()}
+		h.begin(t)
+		nc := tls.Client(h.dial(t, "10.9.9.9"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{forJoin}})
+		if err := nc.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := nc.Read(make([]byte, 1)); err == nil || time.Since(began) > handshakeTimeout {
+			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
 }

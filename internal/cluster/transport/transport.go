@@ -73,6 +73,9 @@ type Transport struct {
 	mu    sync.Mutex
 	links map[uint64]*link
 	conns map[net.Conn]uint64 // that were accepted; if one ends with the membership of a member, that
+	strangers
+
+	refusals map[uint64]string // why members are refused
 }
 
 // New returns a transport that does nothing before Start.
@@ -82,7 +85,7 @@ func New(opt Options) *Transport {
 	}
 	t := &Transport{
 		opt: opt, log: opt.Logger, self: opt.Credentials.ID, rooms: newRooms(),
-		refused: rate.Sometimes{Interval: time.Second}, links: make(map[uint64]*link), conns: make(map[net.Conn]uint64),
+		refused: rate.Sometimes{Interval: time.Second}, links: make(map[uint64]*link), conns: make(map[net.Conn]uint64), refusals: make(map[uint64]string),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t

@@ -21,6 +21,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/test/freeport"
+	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -109,6 +110,12 @@ func (p *peer) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.address = l.Addr().String()
+	p.listen(l)
+	t.Cleanup(p.Close)
+}
+
+// listen lets a member take part at a listener.
+func (p *peer) listen(l net.Listener) {
 	p.Transport = New(Options{
 		Listener: l, Credentials: p.credentials, Refused: p.ended, Term: func() uint64 { return 7 }, Logger: slog.New(p.ups),
 		Client:  func(from uint64, conn net.Conn) { echo(conn) },
@@ -124,7 +131,6 @@ func (p *peer) start(t *testing.T) {
 		},
 	})
 	p.Start(p)
-	t.Cleanup(p.Close)
 }
 
 func echo(conn net.Conn) {
@@ -488,5 +494,18 @@ func TestRefusalCodes(t *testing.T) {
 	}
 	if r := refuse(io.EOF); errors.Is(*r, io.EOF) || r.Text != "EOF" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A member that is refused tries again and again: the log says why once, until it was taken in.
+func TestRefusalsInLog(t *testing.T) {
+	var log strings.Builder
+	p := newPeers(t, 1)[0]
+	tr := New(Options{Listener: memnet.Listen(), Credentials: p.credentials, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, err := range []error{io.EOF, io.EOF, cluster.ErrTooOld, cluster.ErrTooOld, nil, cluster.ErrTooOld} {
+		tr.noteRefusal(7, err)
+	}
+	if n := strings.Count(log.String(), "a member is refused"); n != 3 {
+		t.Errorf("%d lines: %s", n, &log)
 	}
 }

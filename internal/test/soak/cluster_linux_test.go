@@ -308,11 +308,11 @@ func (c *group) stop() {
 
 // memberStatus is what cluster status tells of one.
 type memberStatus struct {
-	ID        uint64 `json:"id"`
-	Address   string `json:"address"`
-	Role      string `json:"role"`
-	Reachable bool   `json:"reachable"`
-	Lag       uint64 `json:"lag"`
+	ID        uint64  `json:"id"`
+	Address   string  `json:"address"`
+	Role      string  `json:"role"`
+	Reachable bool    `json:"reachable"`
+	Lag       *uint64 `json:"lag"` // nil: not known
 }
 
 type groupStatus struct {
@@ -382,7 +382,7 @@ func (c *group) awaitAll() {
 		}
 		st, ok := leader.status()
 		return ok && len(st.Members) == len(c.members) && !slices.ContainsFunc(st.Members, func(m memberStatus) bool {
-			return m.Role == "learner" || !m.Reachable || m.Lag > 5000
+			return m.Role == "learner" || !m.Reachable || m.Lag == nil || *m.Lag > 5000
 		})
 	})
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"strconv"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,20 +24,21 @@ func newStatus() *cobra.Command {
 	var asJSON, isOffline bool
 	var target cli.Target
 	cmd := &cobra.Command{
-		Use:   "status DIR|-a ADDR [--offline] [--json]",
+		Use:   "status [DIR|-a ADDR] [--offline] [--json]",
 		Short: "show the members of a cluster, and who leads",
-		Long: `Show the members of the cluster of the member whose directory this is: who leads, which of
-them vote, whether they can be reached, and how many entries of the log they lack. The leader is
-asked if there is one. With -a any member is asked, at its port for clients. The exit
-code is 1 if there is no majority.
+		Long: `Show the members of a cluster: who leads, which of them vote, whether they can be reached, when they
+were heard last, how many entries of the log they lack ("-" is not known), and what is wrong. With a
+member's directory the leader is asked, whichever member that is of, if any knows one. Without it, a
+member is asked at its port for clients, as by other commands, and shows what it knows. The exit code
+is 1 if there is no majority.
 
 With --offline nobody is asked: it shows what the directory has, whose server need not run. The
 members are those that this one knew last. To choose the directory for "beanpole cluster recover",
 take the one whose log ends with the highest term, and of several the one with the highest entry.
 ` + exits,
-		Example:               "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole",
+		Example:               "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(0, 1, "one directory, or -a ADDR"),
+		Args:                  arguments(0, 1, "at most one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isOffline {
 				return showOffline(cmd, args, asJSON)
@@ -50,7 +53,7 @@ take the one whose log ends with the highest term, and of several the one with t
 				return err
 			}
 			if !s.Quorum {
-				return fmt.Errorf("the cluster has no majority: nothing can be changed until enough members are back")
+				return errors.New("no majority is known: nothing can be changed at the moment")
 			}
 			return nil
 		},
@@ -73,12 +76,12 @@ func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 	return cmp.Or(o.print(cmd.OutOrStdout(), asJSON), o.verdict(args[0]))
 }
 
-// ask asks the member of a directory or, with -a, one at its port for clients.
+// ask asks the member of a directory or, without one, a member at its port for clients.
 func ask(ctx context.Context, cmd *cobra.Command, args []string, target *cli.Target) (s status.Cluster, err error) {
-	switch asked := cmd.Flags().Changed("addr"); {
-	case asked == (len(args) > 0):
+	switch {
+	case len(args) > 0 && cmd.Flags().Changed("addr"):
 		return s, command.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
-	case !asked:
+	case len(args) > 0:
 		d, err := open(args[0])
 		if err != nil {
 			return s, err
@@ -106,24 +109,29 @@ func printStatus(w io.Writer, s status.Cluster, asJSON bool) error {
 		return json.NewEncoder(w).Encode(s)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tADDRESS\tROLE\tREACHABLE\tAPPLIED\tLAG\tVERSION")
+	fmt.Fprintln(table, "ID\tADDRESS\tROLE\tREACHABLE\tHEARD\tAPPLIED\tLAG\tVERSION")
 	for _, m := range s.Members {
-		reachable, version := "yes", m.Version
-		if !m.Reachable {
-			reachable = "no"
+		reachable, heard, applied, lag := "no", "-", "-", "-"
+		if m.Heard != nil {
+			heard = (time.Duration(*m.Heard) * time.Second).String() + " ago"
 		}
-		if version == "" {
-			version = "?"
+		if m.Reachable {
+			reachable, heard = "yes", "now"
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%d\t%s\n", m.ID, m.Address, m.Role, reachable, m.Applied, m.Lag, version)
+		if m.Progress != nil {
+			applied, lag = strconv.FormatUint(m.Applied, 10), strconv.FormatUint(m.Lag, 10)
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.Address, m.Role, reachable, heard, applied, lag, cmp.Or(m.Version, "-"))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	for _, m := range s.Members {
-		if len(m.Differs) > 0 {
-			fmt.Fprintf(w, "member %d has other settings than the leader, whose count: %s\n", m.ID, strings.Join(m.Differs, ", "))
-		}
+	problems := s.Problems()
+	if len(problems) == 0 {
+		fmt.Fprintln(w, s.Summary())
+	}
+	for _, p := range problems {
+		fmt.Fprintln(w, p.Text)
 	}
 	return nil
 }
