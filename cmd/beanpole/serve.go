@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/logqueue"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -61,22 +61,33 @@ func newServe() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), line, s, cmd.ErrOrStderr())
+			return serve(cmd.Context(), line, s, cmd.Root())
 		},
 	}
 	opt.Define(cmd.Flags())
 	return cmd
 }
 
+// newLog returns the log that the options ask for, on standard error. Nobody waits for its
+// reader; what the program ends with comes after its lines.
+func newLog(opt *config.Options, root *cobra.Command) (log *slog.Logger, level *slog.LevelVar) {
+	q := logqueue.New(root.ErrOrStderr(), func(lines int) {
+		log.Warn("lines of the log were dropped: nobody has read them in time", "lines", lines)
+	})
+	root.SetErr(q)
+	log, level = opt.Logger(q, onJournald())
+	return log, level
+}
+
 // serve runs a server until a signal ends it. The order is beanstalkd's: first
 // the sockets, so that clients can queue while the rest starts, then the user,
 // then the journal, as that user.
-func serve(ctx context.Context, line config.CommandLine, s *config.Settings, stderr io.Writer) error {
+func serve(ctx context.Context, line config.CommandLine, s *config.Settings, root *cobra.Command) error {
 	opt := s.Options
 	signals := catchSignals()
 	defer signals.release()
 
-	log, level := opt.Logger(stderr, onJournald())
+	log, level := newLog(opt, root)
 	opt.LogNotices(log)
 	endpoints, err := opt.Endpoints()
 	if err != nil {
