@@ -41,10 +41,11 @@ var arrows = map[string]string{
 
 	// The turn, and toward clients.
 	"internal/broker":       "internal/engine internal/histogram",
+	"internal/proxyproto":   "",
 	"internal/ratelog":      "golang.org/x/time",
 	"internal/access":       "internal/rights",
-	"internal/conversation": "internal/access internal/broker internal/engine internal/rights internal/wire",
-	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
+	"internal/conversation": "internal/access internal/broker internal/engine internal/proxyproto internal/rights internal/wire",
+	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/proxyproto internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "internal/access internal/admin/api internal/console/decode",

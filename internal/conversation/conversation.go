@@ -10,6 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/proxyproto"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -228,7 +229,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	}
 	if c.ending.phase == unheard && len(buf) > 0 {
 		c.ending.phase = open
-		if err := foreign(buf[0]); err != nil {
+		if err := foreign(buf); err != nil {
 			c.leave(b, err)
 			return
 		}
@@ -286,12 +287,15 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 }
 
 // foreign returns why a connection is not that of a client of the protocol, judging by its
-// first byte. What follows may be somebody's text that another program passes on, and
+// first bytes. What follows may be somebody's text that another program passes on, and
 // must not be executed: a TLS hello, for example, has names in it that a web page chooses.
-func foreign(first byte) error {
-	switch {
+// After the header of a proxy each reply would be taken for that to the next command.
+func foreign(input []byte) error {
+	switch first := input[0]; {
 	case first == 0x16:
 		return ErrTLS
+	case proxyproto.Begins(input):
+		return ErrProxy
 	case first < ' ' && first != '\r' && first != '\n' || first > '~':
 		return ErrForeign
 	}

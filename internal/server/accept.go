@@ -112,6 +112,10 @@ func (s *Server) begin() bool {
 
 // serveNetConn serves a connection that may stay; else it returns an error.
 func (s *Server) serveNetConn(nc net.Conn, t *ListenOptions) error {
+	nc, err := s.behindProxy(nc, t)
+	if err != nil {
+		return err
+	}
 	e, err := t.letIn(nc.RemoteAddr(), func() access.UnixUser { return PeerUser(nc) })
 	if err != nil {
 		return err

@@ -292,6 +292,10 @@ func (s *Server) disconnected(client string, reason error) {
 		s.foreignWarning.Do(func() {
 			s.log.Warn("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
 		})
+	case conversation.ErrProxy:
+		s.foreignWarning.Do(func() {
+			s.log.Warn("a connection began with a header of the PROXY protocol and was closed: --proxy-protocol does not name the network of the proxy", "client", client)
+		})
 	case conversation.ErrTLS:
 		s.foreignWarning.Do(func() {
 			s.log.Warn("a client began a TLS handshake where there is no TLS, and was disconnected")

@@ -65,6 +65,9 @@ func (t *listenerTable) endpoint(port string) (e Endpoint, err error) {
 	if e.Terms.Networks, err = parseNetworks(t.Networks); err != nil {
 		return e, err
 	}
+	if e.Terms.Proxies, err = parseNetworks(t.Proxies); err != nil {
+		return e, err
+	}
 	e.Terms.TLS = certs.Files{Cert: t.TLSCert, Key: t.TLSKey, ClientCA: t.ClientCA}
 	e.Terms.Required, e.Terms.TokenInPut = t.Auth, t.TokenInPut
 	return e, e.Terms.check()

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"net/netip"
 
 	"github.com/spf13/pflag"
 
@@ -37,8 +38,10 @@ func (opt *Options) defineSockets(fs *pflag.FlagSet) {
 }
 
 func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
-	define(fs, "networks", "", &setting{set: opt.addNetwork, value: opt.showNetworks, repeats: true}, "serve clients from this `NETWORK` only, 10.0.0.0/8 or\n"+
+	define(fs, "networks", "", networksIn(&opt.Terms.Networks), "serve clients from this `NETWORK` only, 10.0.0.0/8 or\n"+
 		"an address; may be repeated (any)")
+	define(fs, "proxy-protocol", "", networksIn(&opt.Terms.Proxies), "connections from this `NETWORK` are those of proxies,\n"+
+		"and begin with the header of the PROXY protocol;\nmay be repeated (none)")
 	define(fs, "tls-cert", "", as(&opt.Terms.TLS.Cert, parseFile, unlessEmpty), "encrypt with the certificate in `FILE`, PEM")
 	define(fs, "tls-key", "", as(&opt.Terms.TLS.Key, parseFile, unlessEmpty), "its key, in `FILE`")
 	define(fs, "tls-client-ca", "", as(&opt.Terms.TLS.ClientCA, parseFile, unlessEmpty), "clients need a certificate of an authority in `FILE`")
@@ -129,21 +132,24 @@ func (opt *Options) showListen() any {
 	return opt.Listen
 }
 
-func (opt *Options) addNetwork(s string) error {
-	n, err := parseNetwork(s)
-	opt.Terms.Networks = append(opt.Terms.Networks, n)
-	return err
-}
-
-func (opt *Options) showNetworks() any {
-	if len(opt.Terms.Networks) == 0 {
-		return nil
+// networksIn returns a setting that adds networks to a list.
+func networksIn(list *[]netip.Prefix) *setting {
+	set := func(s string) error {
+		n, err := parseNetwork(s)
+		*list = append(*list, n)
+		return err
 	}
-	var texts []string
-	for _, n := range opt.Terms.Networks {
-		texts = append(texts, n.String())
+	show := func() any {
+		if len(*list) == 0 {
+			return nil
+		}
+		var texts []string
+		for _, n := range *list {
+			texts = append(texts, n.String())
+		}
+		return texts
 	}
-	return texts
+	return &setting{set: set, value: show, repeats: true}
 }
 
 // setNoFsync is -F. Of -F and -f the later one counts.
