@@ -20,8 +20,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-const serveLong = `Run the server. Without options it listens on 127.0.0.1:11300 and keeps its jobs
-in memory.
+const serveLong = `Run the server. Without options it listens on 127.0.0.1:11300, and on [::1]:11300
+if there is IPv6, and keeps its jobs in memory.
 
 The command "serve" may be left out. All options of beanstalkd work, bundled
 letters (-VVp0) included, and later ones override earlier ones; only -l adds up.

@@ -51,6 +51,13 @@ func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, end
 		return nil, command.WithCode(command.ExitSocket, fmt.Errorf("%w%s", err, hint(err)))
 	}
 	all := withTerms(listeners, func(i int) config.ListenerOptions { return endpoints[i].Terms })
+	if also, ok := opt.AlsoByDefault(); ok {
+		others, err := server.Listen(ctx, []server.Address{also}, opt.UnixMode)
+		all = append(all, withTerms(others, func(int) config.ListenerOptions { return opt.Terms })...)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			log.Warn("another program listens on ::1, where clients of localhost may connect first", "port", also.Port)
+		}
+	}
 	if err := owner.own(addrs); err != nil {
 		closeAll(all)
 		return nil, err

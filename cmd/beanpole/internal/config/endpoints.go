@@ -36,7 +36,7 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 		return nil, command.UsageError("%w", err)
 	}
 	listen := opt.Listen
-	if len(listen) == 0 && len(opt.Tables.Listeners) == 0 {
+	if opt.byDefault() {
 		listen = []string{server.DefaultHost}
 	}
 	var endpoints []Endpoint
@@ -55,6 +55,15 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, nil
+}
+
+// byDefault reports whether nobody says where to listen.
+func (opt *Options) byDefault() bool { return len(opt.Listen) == 0 && len(opt.Tables.Listeners) == 0 }
+
+// AlsoByDefault returns where else to listen if that is possible, for localhost has two
+// addresses. A port that the system chooses would not be the same there.
+func (opt *Options) AlsoByDefault() (a server.Address, ok bool) {
+	return server.Address{Host: "::1", Port: opt.Port}, opt.byDefault() && opt.Port != "0"
 }
 
 // endpoint returns where the listener is and what it asks.

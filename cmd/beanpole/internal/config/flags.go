@@ -28,7 +28,8 @@ func (opt *Options) defineSockets(fs *pflag.FlagSet) {
 	define(fs, "listen", "l", &setting{set: opt.addListen, value: opt.showListen, repeats: true}, "listen on `ADDR`: IP, NAME, IP:PORT, [IPv6]:PORT,\n"+
 		":PORT of every address, or unix:PATH; may be\n"+
 		"repeated; a name means the first of its IPs that can\n"+
-		"be bound, :: means IPv4 too (127.0.0.1)")
+		"be bound, :: means IPv4 too (127.0.0.1, and ::1 if\n"+
+		"there is IPv6)")
 	define(fs, "port", "p", as(&opt.Port, parsePort, plainly), "`PORT`, number or service, of each ADDR without one;\n"+
 		"0: any that is free (11300)")
 	define(fs, "user", "u", as(&opt.User, parseUser, unlessEmpty), "become this `USER`, by name or number, and its\n"+
@@ -127,7 +128,7 @@ func (opt *Options) addListen(s string) error {
 // showListen returns the addresses as -l takes them.
 func (opt *Options) showListen() any {
 	if len(opt.Listen) == 0 {
-		return []string{server.DefaultHost}
+		return nil
 	}
 	return opt.Listen
 }
