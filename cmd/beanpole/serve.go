@@ -93,6 +93,9 @@ func serve(ctx context.Context, line config.CommandLine, s *config.Settings, roo
 	if err != nil {
 		return err
 	}
+	if err := checkPorts(opt, endpoints); err != nil {
+		return err
+	}
 	sec, err := newSecurity(opt, endpoints, log)
 	if err != nil {
 		return err
