@@ -69,6 +69,11 @@ type Shared struct {
 	// within turns, and must not block. Nil: nobody is told.
 	Refused func(c *Conversation, what string, tubes []string)
 
+	// PutRefused is told of each put that is answered with a word because of what it is, and
+	// of the bytes of its body; 0: that is not known. It is called within turns, and must not
+	// block. Nil: nobody is told.
+	PutRefused func(c *Conversation, reply wire.Word, bytes uint32)
+
 	// Changed is told what a command has done to a tube or to many jobs: names and
 	// values, as for the log. It is called within turns, and must not block. Nil:
 	// nobody is told.
@@ -165,6 +170,9 @@ func (c *Conversation) Owner() Owner { return c.owner }
 
 // Client returns the name that New was given.
 func (c *Conversation) Client() string { return c.client }
+
+// Using returns the tube that the client uses. It is for turns.
+func (c *Conversation) Using() string { return c.sess.Using() }
 
 // Identity returns the name of who the client is; empty if that is not known. It is for
 // turns.
@@ -344,11 +352,12 @@ func (c *Conversation) AheadIsFull() bool { return c.in.len() >= MaxAhead }
 // ends the wait, whoever's that is.
 func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	a := &c.wait.answer
-	if o != engine.OK {
+	if o == engine.OK {
+		a.job(wire.Reserved, job)
+	} else {
 		a.bytes = wire.AppendWord(a.bytes, outcomeWords[o])
-		return
 	}
-	a.job(wire.Reserved, job)
+	c.trace(a.bytes)
 }
 
 // Answered tells that the turn that called Answer is settled. If its changes are
@@ -425,9 +434,6 @@ func (c *Conversation) Output() []byte { return c.out.next() }
 // has to write once, at least, before it uses the batch again: what is left then
 // is copied.
 func (c *Conversation) Wrote(now int64, n int) {
-	if c.shared.Trace != nil && n > 0 {
-		c.shared.Trace.Debug("replies", "client", c.client, "bytes", n)
-	}
 	if n > 0 {
 		c.progress.at = now
 		c.progress.unacked += n

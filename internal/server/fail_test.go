@@ -116,7 +116,7 @@ func TestTrace(t *testing.T) {
 		c.send("quit\n")
 		c.wantEnd()
 	})
-	for _, want := range []string{"msg=connected client=mem", "msg=command client=mem verb=use", "msg=replies client=mem bytes=9", "msg=disconnected client=mem reason=quit"} {
+	for _, want := range []string{"msg=connected client=mem", "msg=command client=mem verb=use", "msg=reply client=mem reply=\"USING x\"", "msg=disconnected client=mem reason=quit"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("not in the log: %s\n%s", want, &out)
 		}

@@ -176,6 +176,7 @@ type Server struct {
 	restricted     atomic.Bool // some listener does not let in everybody
 	refusals       *refusals   // of connections and commands
 	changes        *ratelog.Logger
+	puts           *ratelog.Logger // that were refused for what they are
 	onChange       atomic.Pointer[func(*Change)]
 	stopped        chan struct{}  // closed by Shutdown
 	foreignWarning rate.Sometimes // not a line for each client that speaks another protocol
@@ -251,6 +252,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	}
 	s.changes = ratelog.New(s.log, changeLines, 10*changeLines)
 	s.shared.Access, s.shared.Refused, s.shared.Changed = s.access, s.refusals.command, s.changed
+	s.shared.PutRefused, s.puts = s.putRefused, ratelog.New(s.log, 1, 5)
 	s.SetLimits(opt.Limits)
 	s.stopped = make(chan struct{})
 	s.mu.listeners = make(map[net.Listener]struct{})
