@@ -119,7 +119,12 @@ func newRoot() *cobra.Command {
 		root.AddCommand(cmd)
 	}
 	root.AddGroup(cli.Groups()...)
-	root.AddCommand(cli.Commands()...)
+	for _, cmd := range cli.Commands() {
+		if cmd.Name() == "ping" {
+			addPID(cmd)
+		}
+		root.AddCommand(cmd)
+	}
 	root.AddCommand(cli.NewBackup(journalcmd.Unpack))
 	for _, newCommand := range commandsToBuild {
 		root.AddCommand(newCommand())
