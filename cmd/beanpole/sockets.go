@@ -93,6 +93,8 @@ func hint(err error) string {
 		return " (is another beanstalkd or beanpole running? choose a port with -p or an address with -l)"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return " (no network interface of this machine has that address; -l 0.0.0.0 takes all)"
+	case errors.Is(err, syscall.EROFS):
+		return " (the package's unit lets the server make sockets in /run/beanpole only)"
 	case errors.Is(err, syscall.EACCES):
 		return " (start as root and add -u USER, or choose another place)"
 	}
