@@ -81,7 +81,7 @@ func withCommand(root *cobra.Command, args []string) []string {
 	if n := cli.LeadingOptions(args); n > 0 && n < len(args) && hasOptions(root, args[n]) {
 		return slices.Concat(args[n:n+1], args[:n], args[n+1:])
 	}
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--help" {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--help" && args[0] != "-h" {
 		return append([]string{"serve"}, args...)
 	}
 	return args

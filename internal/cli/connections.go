@@ -207,11 +207,7 @@ func (s *session) closeAll(ctx context.Context, a *adminClient, all []connection
 			return err
 		}
 	}
-	if s.json {
-		return s.printJSON(map[string]int{"closed": closed})
-	}
-	_, err := fmt.Fprintf(s.out, "closed %d\n", closed)
-	return err
+	return s.did("closed", closed)
 }
 
 func plural(n int, noun string) string {
@@ -227,18 +223,18 @@ const drainLong = `Take no new jobs: puts are answered DRAINING, and all else wo
 ` + adminNeeds
 
 func newDrain() *cobra.Command {
-	cmd := newDraining("drain", "take no new jobs; all else works", true)
+	cmd := newDraining("drain", "take no new jobs; all else works", "puts are answered DRAINING from now on", true)
 	cmd.Long = drainLong
 	return cmd
 }
 
 func newUndrain() *cobra.Command {
-	cmd := newDraining("undrain", "take new jobs again", false)
+	cmd := newDraining("undrain", "take new jobs again", "puts are taken again", false)
 	cmd.Long = "Take new jobs again.\n\n" + adminNeeds
 	return cmd
 }
 
-func newDraining(name, short string, draining bool) *cobra.Command {
+func newDraining(name, short, done string, draining bool) *cobra.Command {
 	var admin adminOptions
 	cmd := newCommand(name, "", short, func(ctx context.Context, s *session, _ []string) error {
 		a, err := s.admin(&admin)
@@ -251,7 +247,8 @@ func newDraining(name, short string, draining bool) *cobra.Command {
 		if s.json {
 			return s.printJSON(map[string]bool{"draining": draining})
 		}
-		return nil
+		_, err = fmt.Fprintln(s.out, done)
+		return err
 	})
 	admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
 	return cmd

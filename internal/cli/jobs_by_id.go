@@ -302,9 +302,5 @@ func (s *session) kickTubes(ctx context.Context, names []string, count int) erro
 		}
 		total += n
 	}
-	if s.json {
-		return s.printJSON(map[string]int{"kicked": total})
-	}
-	_, err = fmt.Fprintf(s.out, "kicked %d\n", total)
-	return err
+	return s.did("kicked", total)
 }
