@@ -146,6 +146,7 @@ type Conversation struct {
 
 	in   input       // received and not executed
 	long longCommand // goes on in the next turn
+	last lastCommand // that was executed; it belongs to the turn
 	wait wait        // of a reserve
 	out  output      // replies
 
@@ -181,6 +182,18 @@ func (c *Conversation) Identity() string {
 		return ""
 	}
 	return c.identity.Name()
+}
+
+// A lastCommand is a command and when it began.
+type lastCommand struct {
+	op wire.Op
+	at int64 // ns of the engine
+}
+
+// LastCommand returns the last command and when it began, on the engine's clock. ok is false if
+// there was none. It is for turns.
+func (c *Conversation) LastCommand() (op wire.Op, at int64, ok bool) {
+	return c.last.op, c.last.at, c.last != lastCommand{}
 }
 
 // Opened returns when Open was called.

@@ -28,6 +28,9 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 		now++
 		n++
 	}
+	if n > 0 {
+		c.last = lastCommand{commands[n-1].Op, now - 1}
+	}
 	return n, now
 }
 
