@@ -182,7 +182,7 @@ func (s *Server) reserved() int { return min(maxReserved, s.opt.MaxConns/10) }
 
 // connections returns how many there are, with mu locked.
 func (s *Server) connections() int {
-	return len(s.mu.netConns) - s.mu.visitors + s.mu.sockets + s.mu.relayed
+	return len(s.mu.netConns) - s.mu.visitors + s.mu.sockets + s.mu.relayed + s.mu.headless
 }
 
 // full reports whether there are as many connections as clients may have that do not look

@@ -26,8 +26,14 @@ func (s *Server) behindProxy(nc net.Conn, t *ListenOptions) (net.Conn, error) {
 	if !ok || !t.IsProxy(AddressOf(nc.RemoteAddr())) {
 		return nc, nil
 	}
+	if !s.beginHeader() {
+		return nil, errFull
+	}
 	read := make(chan struct{})
-	defer close(read)
+	defer func() {
+		close(read)
+		s.endHeader()
+	}()
 	go func() {
 		select {
 		case <-read:
@@ -46,4 +52,23 @@ func (s *Server) behindProxy(nc net.Conn, t *ListenOptions) (net.Conn, error) {
 		return proxiedConn{tcp, net.TCPAddrFromAddrPort(client)}, nil
 	}
 	return nc, nil
+}
+
+// beginHeader counts a connection whose header is to come, if there is room for one more: it has a
+// descriptor.
+func (s *Server) beginHeader() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	room := s.connections() < s.opt.MaxConns
+	if room {
+		s.mu.headless++
+	}
+	return room
+}
+
+func (s *Server) endHeader() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.headless--
+	s.vacancies.announce()
 }

@@ -67,3 +67,15 @@ func TestSilentProxy(t *testing.T) {
 		t.Errorf("%d refusals", n)
 	}
 }
+
+// A connection whose header does not come has one of the places.
+func TestSilentProxyHasPlace(t *testing.T) {
+	r := start(t, Options{MaxConns: 1})
+	l := r.serveWith(r.listenTCP(), ListenOptions{Terms: access.Terms{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
+	silent := dialTo(t, l)
+	for r.beginHeader() { // until there is no room, because of it
+		r.endHeader()
+	}
+	dialTo(t, l).wantEnd()
+	silent.do("PROXY UNKNOWN\nuse a\n", "USING a\n")
+}

@@ -191,6 +191,7 @@ type Server struct {
 		netConns  map[*netConn]struct{}
 		loops     loops
 		sockets   int // that the loops serve
+		headless  int // connections of proxies whose headers have not come
 
 		// Of a member of a cluster.
 		lead     Leadership
