@@ -56,38 +56,32 @@ func newServe() *cobra.Command {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\n", version())
 				return err
 			}
+			out := logqueue.New(cmd.ErrOrStderr())
+			cmd.Root().SetErr(out) // also for what the program ends with
 			line := config.NewCommandLine(opt, cmd.Flags())
 			s, err := line.Read()
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), line, s, cmd.Root())
+			return serve(cmd.Context(), line, s, out)
 		},
 	}
 	opt.Define(cmd.Flags())
 	return cmd
 }
 
-// newLog returns the log that the options ask for, on standard error. Nobody waits for its
-// reader; what the program ends with comes after its lines.
-func newLog(opt *config.Options, root *cobra.Command) (log *slog.Logger, level *slog.LevelVar) {
-	q := logqueue.New(root.ErrOrStderr(), func(lines int) {
-		log.Warn("lines of the log were dropped: nobody has read them in time", "lines", lines)
-	})
-	root.SetErr(q)
-	log, level = opt.Logger(q, onJournald())
-	return log, level
-}
-
 // serve runs a server until a signal ends it. The order is beanstalkd's: first
 // the sockets, so that clients can queue while the rest starts, then the user,
 // then the journal, as that user.
-func serve(ctx context.Context, line config.CommandLine, s *config.Settings, root *cobra.Command) error {
+func serve(ctx context.Context, line config.CommandLine, s *config.Settings, out *logqueue.Queue) error {
 	opt := s.Options
 	signals := catchSignals()
 	defer signals.release()
 
-	log, level := newLog(opt, root)
+	log, level := opt.Logger(out, onJournald())
+	out.Dropped = func(lines int) {
+		log.Warn("lines of the log were dropped: nobody has read them in time", "lines", lines)
+	}
 	opt.LogNotices(log)
 	endpoints, err := opt.Endpoints()
 	if err != nil {

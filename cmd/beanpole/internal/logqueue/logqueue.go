@@ -24,8 +24,11 @@ const (
 
 // A Queue writes lines to an [io.Writer] without waiting for it.
 type Queue struct {
-	out     io.Writer
-	dropped func(lines int) // logs, through this Queue, that so many were dropped
+	// Dropped is called when the writer takes lines again after so many were dropped. It may
+	// write to the Queue. It is set before the first line is written.
+	Dropped func(lines int)
+
+	out io.Writer
 
 	mu      sync.Mutex
 	waiting []byte
@@ -33,11 +36,8 @@ type Queue struct {
 	idle    chan struct{} // closed when the goroutine ends; nil: it does not run
 }
 
-// New returns a Queue that writes to out. Dropped is called when out takes lines again
-// after some were dropped; it may write to the Queue.
-func New(out io.Writer, dropped func(lines int)) *Queue {
-	return &Queue{out: out, dropped: dropped}
-}
+// New returns a Queue that writes to out.
+func New(out io.Writer) *Queue { return &Queue{out: out} }
 
 // Write implements io.Writer for one or more whole lines. It never waits and never fails.
 func (q *Queue) Write(lines []byte) (int, error) {
@@ -87,7 +87,7 @@ func (q *Queue) run() {
 		batch, q.waiting = q.waiting, batch[:0]
 		q.mu.Unlock()
 		if lost > 0 {
-			q.dropped(lost) // after the lines that came before those, which are in batch
+			q.Dropped(lost) // after the lines that came before those, which are in batch
 		}
 		unwritten := q.write(batch)
 		if taken = unwritten == 0; !taken {

@@ -26,7 +26,8 @@ func (r *reader) Write(lines []byte) (int, error) {
 }
 
 func newQueue(r *reader) (q *Queue) {
-	q = New(r, func(lines int) { fmt.Fprintf(q, "dropped %d\n", lines) })
+	q = New(r)
+	q.Dropped = func(lines int) { fmt.Fprintf(q, "dropped %d\n", lines) }
 	return q
 }
 
@@ -81,7 +82,7 @@ func TestFails(t *testing.T) {
 // Lines are written whole, many at once.
 func TestWhole(t *testing.T) {
 	var writes []string
-	q := New(writerFunc(func(b []byte) { writes = append(writes, string(b)) }), nil)
+	q := New(writerFunc(func(b []byte) { writes = append(writes, string(b)) }))
 	long := strings.Repeat("x", 2*maxWrite) + "\n"
 	short := strings.Repeat("y", maxWrite/2-1) + "\n"
 	fmt.Fprint(q, short+short+short+long+short)
