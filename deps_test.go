@@ -41,10 +41,11 @@ var arrows = map[string]string{
 
 	// The turn, and toward clients.
 	"internal/broker":       "internal/engine internal/histogram",
+	"internal/proxyproto":   "",
 	"internal/ratelog":      "golang.org/x/time",
 	"internal/access":       "internal/rights",
-	"internal/conversation": "internal/access internal/broker internal/engine internal/rights internal/wire",
-	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
+	"internal/conversation": "internal/access internal/broker internal/engine internal/proxyproto internal/rights internal/wire",
+	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/proxyproto internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "internal/access internal/admin/api internal/console/decode",
@@ -97,12 +98,13 @@ var arrows = map[string]string{
 	"internal/test/soak":                "",
 
 	// The program. Its main package is the only place where the pieces meet.
-	"cmd/beanpole": "cmd/beanpole/internal/benchcmd cmd/beanpole/internal/clustercmd cmd/beanpole/internal/command cmd/beanpole/internal/config cmd/beanpole/internal/journalcmd cmd/beanpole/internal/manual " +
+	"cmd/beanpole": "cmd/beanpole/internal/benchcmd cmd/beanpole/internal/clustercmd cmd/beanpole/internal/command cmd/beanpole/internal/config cmd/beanpole/internal/journalcmd cmd/beanpole/internal/logqueue cmd/beanpole/internal/manual " +
 		"internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/console internal/conversation internal/engine internal/histogram internal/journal internal/ratelog internal/server internal/vfs internal/wire " +
 		"github.com/coreos/go-systemd github.com/spf13",
 	"cmd/beanpole/internal/clustercmd": "client cmd/beanpole/internal/command cmd/beanpole/internal/journalcmd internal/cli internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
 	"cmd/beanpole/internal/command":    "github.com/spf13",
 	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
+	"cmd/beanpole/internal/logqueue":   "",
 	"cmd/beanpole/internal/manual":     "",
 	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
 	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/cli internal/load internal/server internal/wire github.com/spf13",

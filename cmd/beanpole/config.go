@@ -62,7 +62,7 @@ func newConfigCommand(name, short string, run func(*config.Settings, io.Writer) 
 	return cmd
 }
 
-// checkPorts looks the ports up that are names of services, as the start does.
+// checkPorts looks the ports up that are names of services.
 func checkPorts(opt *config.Options, endpoints []config.Endpoint) error {
 	addrs := make([]server.Address, 0, len(endpoints)+1)
 	for _, e := range endpoints {
@@ -80,7 +80,7 @@ func checkPorts(opt *config.Options, endpoints []config.Endpoint) error {
 			continue
 		}
 		if _, err := net.LookupPort("tcp", a.Port); err != nil {
-			return command.WithCode(command.ExitSocket, fmt.Errorf("listen on %s: unknown service %q (want the number of a port, or a name from /etc/services)", a, a.Port))
+			return command.UsageError("listen on %s: unknown service %q (want the number of a port, or a name from /etc/services)", a, a.Port)
 		}
 	}
 	return nil

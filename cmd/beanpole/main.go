@@ -17,6 +17,7 @@
 //
 //	command     what commands share: exit codes, errors of the command line, flags
 //	config      the settings of the server: command line, environment, file
+//	logqueue    the lines of its log that wait for their reader
 //	journalcmd  the commands that look at a journal, mend and convert it
 //	clustercmd  the commands that make members of a cluster
 //	benchcmd    the command that measures a server
@@ -34,6 +35,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -42,6 +44,7 @@ import (
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/clustercmd"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/logqueue"
 	"github.com/beanpole-mq/beanpole/internal/cli"
 )
 
@@ -58,12 +61,19 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.Execute()
-	if err == nil {
-		return 0
+	code := 0
+	if err != nil {
+		fmt.Fprintf(root.ErrOrStderr(), "beanpole: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+		code = command.ExitCode(err)
 	}
-	fmt.Fprintf(stderr, "beanpole: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-	return command.ExitCode(err)
+	if q, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // the server's
+		q.Flush(lastLines)
+	}
+	return code
 }
+
+// lastLines is how long the reader of the server's log may take for the lines before the exit.
+const lastLines = time.Second
 
 // withCommand makes the bare command line, which is beanstalkd's, that of serve. Options
 // of a command may come before it.
@@ -71,7 +81,7 @@ func withCommand(root *cobra.Command, args []string) []string {
 	if n := cli.LeadingOptions(args); n > 0 && n < len(args) && hasOptions(root, args[n]) {
 		return slices.Concat(args[n:n+1], args[:n], args[n+1:])
 	}
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--help" {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--help" && args[0] != "-h" {
 		return append([]string{"serve"}, args...)
 	}
 	return args
@@ -109,7 +119,12 @@ func newRoot() *cobra.Command {
 		root.AddCommand(cmd)
 	}
 	root.AddGroup(cli.Groups()...)
-	root.AddCommand(cli.Commands()...)
+	for _, cmd := range cli.Commands() {
+		if cmd.Name() == "ping" {
+			addPID(cmd)
+		}
+		root.AddCommand(cmd)
+	}
 	root.AddCommand(cli.NewBackup(journalcmd.Unpack))
 	for _, newCommand := range commandsToBuild {
 		root.AddCommand(newCommand())

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -17,11 +16,12 @@ import (
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/logqueue"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-const serveLong = `Run the server. Without options it listens on 127.0.0.1:11300 and keeps its jobs
-in memory.
+const serveLong = `Run the server. Without options it listens on 127.0.0.1:11300, and on [::1]:11300
+if there is IPv6, and keeps its jobs in memory.
 
 The command "serve" may be left out. All options of beanstalkd work, bundled
 letters (-VVp0) included, and later ones override earlier ones; only -l adds up.
@@ -56,12 +56,14 @@ func newServe() *cobra.Command {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\n", version())
 				return err
 			}
+			out := logqueue.New(cmd.ErrOrStderr())
+			cmd.Root().SetErr(out) // also for what the program ends with
 			line := config.NewCommandLine(opt, cmd.Flags())
 			s, err := line.Read()
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), line, s, cmd.ErrOrStderr())
+			return serve(cmd.Context(), line, s, out)
 		},
 	}
 	opt.Define(cmd.Flags())
@@ -71,15 +73,21 @@ func newServe() *cobra.Command {
 // serve runs a server until a signal ends it. The order is beanstalkd's: first
 // the sockets, so that clients can queue while the rest starts, then the user,
 // then the journal, as that user.
-func serve(ctx context.Context, line config.CommandLine, s *config.Settings, stderr io.Writer) error {
+func serve(ctx context.Context, line config.CommandLine, s *config.Settings, out *logqueue.Queue) error {
 	opt := s.Options
 	signals := catchSignals()
 	defer signals.release()
 
-	log, level := opt.Logger(stderr, onJournald())
+	log, level := opt.Logger(out, onJournald())
+	out.Dropped = func(lines int) {
+		log.Warn("lines of the log were dropped: nobody has read them in time", "lines", lines)
+	}
 	opt.LogNotices(log)
 	endpoints, err := opt.Endpoints()
 	if err != nil {
+		return err
+	}
+	if err := checkPorts(opt, endpoints); err != nil {
 		return err
 	}
 	sec, err := newSecurity(opt, endpoints, log)

@@ -51,6 +51,13 @@ func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, end
 		return nil, command.WithCode(command.ExitSocket, fmt.Errorf("%w%s", err, hint(err)))
 	}
 	all := withTerms(listeners, func(i int) config.ListenerOptions { return endpoints[i].Terms })
+	if also, ok := opt.AlsoByDefault(); ok {
+		others, err := server.Listen(ctx, []server.Address{also}, opt.UnixMode)
+		all = append(all, withTerms(others, func(int) config.ListenerOptions { return opt.Terms })...)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			log.Warn("another program listens on ::1, where clients of localhost may connect first", "port", also.Port)
+		}
+	}
 	if err := owner.own(addrs); err != nil {
 		closeAll(all)
 		return nil, err
@@ -86,6 +93,8 @@ func hint(err error) string {
 		return " (is another beanstalkd or beanpole running? choose a port with -p or an address with -l)"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return " (no network interface of this machine has that address; -l 0.0.0.0 takes all)"
+	case errors.Is(err, syscall.EROFS):
+		return " (the package's unit lets the server make sockets in /run/beanpole only)"
 	case errors.Is(err, syscall.EACCES):
 		return " (start as root and add -u USER, or choose another place)"
 	}

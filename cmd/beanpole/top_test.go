@@ -117,7 +117,12 @@ func TestTopAdmin(t *testing.T) {
 // startServer runs a server until the test ends.
 func startServer(t *testing.T, program, addr string, options ...string) {
 	t.Helper()
-	cmd := exec.Command(program, append(options, "-l", addr)...)
+	startCommand(t, exec.Command(program, append(options, "-l", addr)...), addr)
+}
+
+// startCommand starts a server, and waits until clients can connect to its unix socket.
+func startCommand(t *testing.T, cmd *exec.Cmd, addr string) {
+	t.Helper()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,11 @@ take_over() {
 	}
 	sed -n 's/  *# command line.*//p' "$config.taken" | while read -r line; do
 		name=${line%% *}
+		given=$line
+		line=$(echo "$line" | sed 's|"unix:[^"]*/\([^"/]*\)"|"unix:/run/beanpole/\1"|g')
+		if [ "$line" != "$given" ]; then
+			echo "beanpole: clients must use other sockets, for the service can make them in /run/beanpole only: $line" >&2
+		fi
 		case $name in
 		user) ;; # it runs as beanpole
 		journal)

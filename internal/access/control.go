@@ -15,6 +15,10 @@ type Terms struct {
 	// concern unix sockets.
 	Networks []netip.Prefix
 
+	// Proxies are the networks whose connections begin with the header of the PROXY protocol,
+	// which says who the client is. Networks concern the client then.
+	Proxies []netip.Prefix
+
 	// Required makes a client prove who it is before anything else.
 	Required bool
 
@@ -26,8 +30,16 @@ type Terms struct {
 // LetIn reports whether a client may come from an address; the zero Addr is that of a unix
 // socket.
 func (t *Terms) LetIn(addr netip.Addr) bool {
+	return !addr.IsValid() || len(t.Networks) == 0 || within(t.Networks, addr)
+}
+
+// IsProxy reports whether a connection that comes from an address begins with the header of a
+// proxy.
+func (t *Terms) IsProxy(addr netip.Addr) bool { return within(t.Proxies, addr) }
+
+func within(networks []netip.Prefix, addr netip.Addr) bool {
 	addr = plain(addr)
-	return !addr.IsValid() || len(t.Networks) == 0 || slices.ContainsFunc(t.Networks, func(n netip.Prefix) bool { return n.Contains(addr) })
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(addr) })
 }
 
 // Open reports whether a stranger on the network can come in at a listener, which is at addr; the

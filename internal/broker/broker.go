@@ -144,8 +144,9 @@ type Options struct {
 	Log Log          // nil: nothing outlives the process
 	Now func() int64 // ns of a clock that never goes back; nil: since New
 
-	// SlowTurn is called at the end of each turn that took SlowAfter or longer. It is
-	// part of that turn, and must not block. Nil: slow turns are not reported.
+	// SlowTurn is called at the end of each turn that took SlowAfter or longer, but for
+	// those of Close. It is part of that turn, and must not block. Nil: slow turns are not
+	// reported.
 	SlowTurn  func(Turn)
 	SlowAfter time.Duration
 }

@@ -52,7 +52,7 @@ func (b *Broker) measureTurn(w *stopwatch, commands int64) {
 	end := b.now()
 	b.turns.Length.Record(end - w.began)
 	b.turns.Commands.Record(commands)
-	if b.slow != nil && end-w.began >= b.slowAfter {
+	if b.slow != nil && end-w.began >= b.slowAfter && !b.closed { // nobody waits for the turns of Close
 		b.tell(w, end, commands)
 	}
 }

@@ -14,7 +14,11 @@ type slowLog struct{ now *int64 }
 
 func (l slowLog) Append([]engine.Change) error { return nil }
 func (l slowLog) Sync() error                  { return nil }
-func (l slowLog) Close() error                 { return nil }
+
+func (l slowLog) Close() error {
+	*l.now += 50e6
+	return nil
+}
 
 func (l slowLog) Flush() (durable bool, err error) {
 	*l.now += 5e6
@@ -62,8 +66,8 @@ func TestTurns(t *testing.T) {
 			if n, sum := b.turns.Length.Count(), b.turns.Length.Sum; n != 2 || sum != float64(now) {
 				t.Errorf("%d turns took %g ns, want 2 and %d", n, sum, now)
 			}
-			if err := b.Close(); err != nil {
-				t.Fatal(err)
+			if err := b.Close(); err != nil || len(slow) != len(c.want) {
+				t.Errorf("Close: %v, and it is told of as a slow turn: %+v", err, slow[len(c.want):])
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func (o *adminOptions) define(fs *pflag.FlagSet, otherwise, usage string) {
 }
 
 // countsUsage explains the option where it tells more.
-const countsUsage = "tell of timeouts, releases and buries too, from the admin\npages of a beanpole at `ADDR`"
+const countsUsage = "tell of bytes, ages, timeouts, releases and buries too,\nfrom the admin pages of a beanpole at `ADDR`"
 
 // adminUsage explains the option where it is needed.
 const adminUsage = "`ADDR` of the admin pages of a beanpole: HOST:PORT,\n:PORT of this machine, or unix:PATH"
@@ -152,9 +152,13 @@ func (a *adminClient) ask(ctx context.Context, method, path string, in any) (io.
 	return resp.Body, nil
 }
 
-// tubeCounts is what the API tells of a tube and the protocol does not: how often its jobs
-// have come to this since the tube came to be.
+// tubeCounts is what the API tells of a tube and the protocol does not: how large the bodies of its
+// jobs are, for how many seconds the next one has been ready, and how often its jobs have
+// come to this since the tube came to be.
 type tubeCounts struct {
+	BodyBytes uint64 `json:"body_bytes"`
+	Oldest    int64  `json:"oldest_ready"`
+
 	Timeouts uint64 `json:"timeouts"`
 	Releases uint64 `json:"releases"`
 	Buries   uint64 `json:"buries"`

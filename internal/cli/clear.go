@@ -156,11 +156,7 @@ func (s *session) clear(ctx context.Context, c *client.Conn, tubes []string, sta
 		}
 	}
 	b.end()
-	if s.json {
-		return s.printJSON(map[string]int{"deleted": total})
-	}
-	_, err := fmt.Fprintf(s.out, "deleted %d\n", total)
-	return err
+	return s.did("deleted", total)
 }
 
 // tubesInWords names the first of some tubes.

@@ -19,7 +19,8 @@ const adminNeeds = `This needs a beanpole that has admin pages (--admin of the s
 command for it, and so beanstalkd has none.`
 
 const connectionsLong = `List the clients that are connected: where they come from, who they are, which tubes they
-use and watch, how many jobs they hold, and how long they have waited for one. With
+use and watch, what their last command was and since when they give none (IDLE), how many
+jobs they hold and for how long, and how long they have waited for one. With
 --close their connections are closed: what they hold becomes ready. It asks before, unless
 --yes is given.
 
@@ -31,11 +32,14 @@ type connection struct {
 	Address       string   `json:"address"`
 	Identity      string   `json:"identity"`
 	Age           int64    `json:"age"`
+	Idle          int64    `json:"idle"`
+	LastCommand   string   `json:"last_command"` // empty: there was none, or the server does not tell
 	Using         string   `json:"using"`
 	Watching      []string `json:"watching"` // the first hundred
 	WatchingCount int      `json:"watching_count"`
 	Holding       []uint64 `json:"holding"` // the first hundred
 	HoldingCount  int      `json:"holding_count"`
+	HeldFor       int64    `json:"held_for"`
 	Waiting       bool     `json:"waiting"`
 	Waited        int64    `json:"waited"`
 	Producer      bool     `json:"producer"`
@@ -49,6 +53,7 @@ type connectionFilter struct {
 	address, identity string
 	job               uint64
 	holding, waiting  bool
+	idle              time.Duration
 }
 
 func newConnections() *cobra.Command {
@@ -80,7 +85,7 @@ func newConnections() *cobra.Command {
 		return s.closeAll(ctx, a, found, yes)
 	})
 	cmd.Long = connectionsLong
-	cmd.Example = "  beanpole connections --holding\n  beanpole connections --job 17\n  beanpole connections --address 10.0.0.7: --close"
+	cmd.Example = "  beanpole connections --holding\n  beanpole connections --idle 1h --tube default\n  beanpole connections --job 17\n  beanpole connections --address 10.0.0.7: --close"
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&f.tubes, "tube", "t", nil, "that use or watch one of these `TUBES`; * stands for\nany characters, ? for one")
 	fs.StringVar(&f.address, "address", "", "whose address begins with this `TEXT`")
@@ -88,6 +93,7 @@ func newConnections() *cobra.Command {
 	fs.Uint64Var(&f.job, "job", 0, "that holds the job with this `ID`")
 	fs.BoolVar(&f.holding, "holding", false, "that hold jobs")
 	fs.BoolVar(&f.waiting, "waiting", false, "that wait for a job")
+	durationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
 	fs.BoolVar(&remove, "close", false, "close them")
 	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	admin.define(fs, "127.0.0.1:"+defaultAdminPort, adminUsage)
@@ -96,7 +102,7 @@ func newConnections() *cobra.Command {
 
 // isAll reports whether the filter lets all through.
 func (f *connectionFilter) isAll() bool {
-	return len(f.ids) == 0 && len(f.tubes) == 0 && f.address == "" && f.identity == "" && f.job == 0 && !f.holding && !f.waiting
+	return len(f.ids) == 0 && len(f.tubes) == 0 && f.address == "" && f.identity == "" && f.job == 0 && !f.holding && !f.waiting && f.idle == 0
 }
 
 // find asks for the connections.
@@ -138,7 +144,7 @@ func (f *connectionFilter) find(ctx context.Context, a *adminClient) (found []co
 
 func (f *connectionFilter) wants(c *connection) bool {
 	switch {
-	case f.holding && c.HoldingCount == 0, f.waiting && !c.Waiting, f.identity != "" && c.Identity != f.identity:
+	case f.idle > 0 && (c.Waiting || c.Idle < seconds(f.idle)), f.holding && c.HoldingCount == 0, f.waiting && !c.Waiting, f.identity != "" && c.Identity != f.identity:
 		return false
 	case len(f.tubes) > 0 && !slices.ContainsFunc(append(c.Watching, c.Using), func(t string) bool { return matchesAny(f.tubes, t) }):
 		return false
@@ -155,8 +161,8 @@ func (s *session) printConnections(all []connection) error {
 		}
 		return nil
 	}
-	columns := []column{{title: "ID", number: true}, {title: "ADDRESS"}, {title: "IDENTITY"}, {title: "AGE", number: true}, {title: "USING"},
-		{title: "WATCHING", least: 10}, {title: "JOBS", number: true}, {title: "DOES"}}
+	columns := []column{{title: "ID", number: true}, {title: "ADDRESS"}, {title: "IDENTITY"}, {title: "AGE", number: true}, {title: "IDLE", number: true}, {title: "LAST"},
+		{title: "USING"}, {title: "WATCHING", least: 10}, {title: "JOBS", number: true}, {title: "HELD", number: true}, {title: "DOES"}}
 	var rows [][]string
 	for i := range all {
 		c := &all[i]
@@ -164,8 +170,12 @@ func (s *session) printConnections(all []connection) error {
 		if more := c.WatchingCount - len(c.Watching); more > 0 {
 			watching = fmt.Sprintf("%s +%d", watching, more)
 		}
-		rows = append(rows, []string{strconv.FormatUint(c.ID, 10), c.Address, c.Identity, inSeconds(c.Age), c.Using, watching,
-			strconv.Itoa(c.HoldingCount), c.does()})
+		held := ""
+		if c.HoldingCount > 0 {
+			held = inSeconds(c.HeldFor)
+		}
+		rows = append(rows, []string{strconv.FormatUint(c.ID, 10), c.Address, c.Identity, inSeconds(c.Age), inSeconds(c.Idle), c.LastCommand, c.Using, watching,
+			strconv.Itoa(c.HoldingCount), held, c.does()})
 	}
 	return s.printTable(columns, rows)
 }
@@ -207,11 +217,7 @@ func (s *session) closeAll(ctx context.Context, a *adminClient, all []connection
 			return err
 		}
 	}
-	if s.json {
-		return s.printJSON(map[string]int{"closed": closed})
-	}
-	_, err := fmt.Fprintf(s.out, "closed %d\n", closed)
-	return err
+	return s.did("closed", closed)
 }
 
 func plural(n int, noun string) string {
@@ -227,18 +233,18 @@ const drainLong = `Take no new jobs: puts are answered DRAINING, and all else wo
 ` + adminNeeds
 
 func newDrain() *cobra.Command {
-	cmd := newDraining("drain", "take no new jobs; all else works", true)
+	cmd := newDraining("drain", "take no new jobs; all else works", "puts are answered DRAINING from now on", true)
 	cmd.Long = drainLong
 	return cmd
 }
 
 func newUndrain() *cobra.Command {
-	cmd := newDraining("undrain", "take new jobs again", false)
+	cmd := newDraining("undrain", "take new jobs again", "puts are taken again", false)
 	cmd.Long = "Take new jobs again.\n\n" + adminNeeds
 	return cmd
 }
 
-func newDraining(name, short string, draining bool) *cobra.Command {
+func newDraining(name, short, done string, draining bool) *cobra.Command {
 	var admin adminOptions
 	cmd := newCommand(name, "", short, func(ctx context.Context, s *session, _ []string) error {
 		a, err := s.admin(&admin)
@@ -251,7 +257,8 @@ func newDraining(name, short string, draining bool) *cobra.Command {
 		if s.json {
 			return s.printJSON(map[string]bool{"draining": draining})
 		}
-		return nil
+		_, err = fmt.Fprintln(s.out, done)
+		return err
 	})
 	admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
 	return cmd

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -84,7 +85,7 @@ func (s *session) exit(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return &exitError{exitInterrupted, inWords(err, ctx.Err(), "interrupted")}
 	case ok:
-		err = inWords(err, e, s.server.words(e))
+		err = inWords(err, e, s.server.words(e)+s.whatIsFull(ctx, e))
 	}
 	code := exitFailure
 	switch {
@@ -117,7 +118,53 @@ func (o *serverOptions) words(e *client.Error) string {
 	case errors.Is(e, client.ErrDisconnected):
 		return o.disconnected(e)
 	}
+	for _, r := range replies {
+		if errors.Is(e, r.error) {
+			return fmt.Sprintf("%v (%s)", e, r.name)
+		}
+	}
 	return e.Error()
+}
+
+// replies are the names of replies, by which the pages tell of them.
+var replies = []struct {
+	error
+	name string
+}{
+	{client.ErrDraining, "DRAINING"}, {client.ErrJobTooBig, "JOB_TOO_BIG"}, {client.ErrBuried, "BURIED"}, {client.ErrOutOfMemory, "OUT_OF_MEMORY"},
+	{client.ErrInternal, "INTERNAL_ERROR"}, {client.ErrUnknownCommand, "UNKNOWN_COMMAND"}, {client.ErrBadFormat, "BAD_FORMAT"},
+}
+
+// whatIsFull adds to the words for OUT_OF_MEMORY what has no room, as far as stats tells.
+func (s *session) whatIsFull(ctx context.Context, e *client.Error) string {
+	if !errors.Is(e, client.ErrOutOfMemory) {
+		return ""
+	}
+	c, err := s.dial(ctx)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	st, err := c.Stats(ctx)
+	switch {
+	case err != nil:
+		return ""
+	case st.JournalHealth != "ok" && st.JournalHealth != "":
+		return "; its journal: " + st.JournalHealth
+	}
+	var limits []string
+	for name, n := range map[string]uint64{
+		"max-memory": st.RefusedByMaxMemory, "[[limit]]": st.RefusedByTubeLimit, "max-tubes": st.RefusedByMaxTubes, "max-watched": st.RefusedByMaxWatched,
+	} {
+		if n > 0 {
+			limits = append(limits, name)
+		}
+	}
+	if len(limits) == 0 {
+		return ""
+	}
+	slices.Sort(limits)
+	return "; what has refused something since its start: " + strings.Join(limits, ", ")
 }
 
 // refused is words for what the server does not allow.

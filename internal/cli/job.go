@@ -143,8 +143,8 @@ func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(
 			return err
 		}
 	}
-	if done != "" && s.json {
-		if err := s.printJSON(map[string]int{done: n}); err != nil {
+	if done != "" {
+		if err := s.did(done, n); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -253,10 +254,12 @@ func (p *priority) given() *uint32 {
 }
 
 const kickLong = `Make jobs ready: those with the IDs, or of each TUBE up to --count, buried ones if there
-are any, else delayed ones.` + idOrTube
+are any, else delayed ones. With --state it is the jobs in that state, up to --count of each;
+those that are delayed are looked at and kicked one by one.` + idOrTube
 
 func newKick() *cobra.Command {
 	var tubes tubeOption
+	var states stateOption
 	var count int
 	cmd := newCommand("kick", "[ID|TUBE...]", "make buried or delayed jobs ready", func(ctx context.Context, s *session, args []string) error {
 		ids, names, err := tubes.orIDs(args)
@@ -265,6 +268,8 @@ func newKick() *cobra.Command {
 			return err
 		case count < 1:
 			return usageError("--count must be 1 or more")
+		case len(ids) > 0 && len(states.names) > 0:
+			return usageError("--state is for tubes: a job with an id is in the state that it is in")
 		case len(ids) > 0:
 			return s.eachID(ctx, ids, "kicked", func(c *client.Conn, id uint64) error {
 				return whyNot(ctx, c, id, c.KickJob(ctx, id))
@@ -272,17 +277,22 @@ func newKick() *cobra.Command {
 		case len(names) == 0:
 			return usageError("kick what? Give IDs of jobs, or a tube")
 		}
-		return s.kickTubes(ctx, names, count)
+		wanted, err := states.states()
+		if err != nil {
+			return err
+		}
+		return s.kickTubes(ctx, names, wanted, count)
 	})
 	cmd.Long = kickLong
-	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000\n  beanpole kick 'mail.*'"
+	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000\n  beanpole kick 'mail.*' --state delayed"
 	tubes.define(cmd, "kick jobs of these")
+	states.define(cmd, []client.State{client.StateBuried, client.StateDelayed}, "kick the jobs in these")
 	cmd.Flags().IntVarP(&count, "count", "n", 1, "at most `N` jobs of a tube")
 	return cmd
 }
 
-// kickTubes kicks so many jobs of each tube.
-func (s *session) kickTubes(ctx context.Context, names []string, count int) error {
+// kickTubes kicks so many jobs of each tube, and of each of the states if there are any.
+func (s *session) kickTubes(ctx context.Context, names []string, states []client.State, count int) error {
 	c, names, err := s.dialTubes(ctx, names)
 	if err != nil {
 		return err
@@ -290,21 +300,46 @@ func (s *session) kickTubes(ctx context.Context, names []string, count int) erro
 	defer c.Close()
 	total := 0
 	for _, tube := range names {
-		if _, err := c.StatsTube(ctx, tube); err != nil { // use would make it
-			return err
+		st, err := c.StatsTube(ctx, tube) // use would make it
+		if err == nil {
+			err = c.Use(ctx, tube)
 		}
-		if err := c.Use(ctx, tube); err != nil {
-			return err
-		}
-		n, err := c.Kick(ctx, count)
 		if err != nil {
 			return err
 		}
+		n := 0
+		switch {
+		case len(states) == 0:
+			n, err = c.Kick(ctx, count)
+		case slices.Contains(states, client.StateBuried) && st.JobsBuried > 0:
+			n, err = c.Kick(ctx, int(min(uint64(count), st.JobsBuried))) // no delayed ones are kicked while there are buried ones
+		}
 		total += n
+		if err == nil && slices.Contains(states, client.StateDelayed) {
+			n, err = kickDelayed(ctx, c, count)
+			total += n
+		}
+		if err != nil {
+			return fmt.Errorf("after %s: %w", countJobs(uint64(total), ""), err)
+		}
 	}
-	if s.json {
-		return s.printJSON(map[string]int{"kicked": total})
+	return s.did("kicked", total)
+}
+
+// kickDelayed kicks the delayed jobs of the tube that is used, whose delays end next, whether there
+// are buried ones or not.
+func kickDelayed(ctx context.Context, c *client.Conn, count int) (n int, err error) {
+	for n < count {
+		j, err := c.PeekDelayed(ctx)
+		if err != nil {
+			return n, ignoreNotFound(err)
+		}
+		switch err := c.KickJob(ctx, j.ID); {
+		case err == nil:
+			n++
+		case !errors.Is(err, client.ErrNotFound): // else it is ready by now
+			return n, err
+		}
 	}
-	_, err = fmt.Fprintf(s.out, "kicked %d\n", total)
-	return err
+	return n, nil
 }

@@ -62,11 +62,7 @@ func newMove() *cobra.Command {
 			}
 		}
 		b.end()
-		if s.json {
-			return s.printJSON(map[string]int{"moved": m.moved})
-		}
-		_, err = fmt.Fprintf(s.out, "moved %d\n", m.moved)
-		return err
+		return s.did("moved", m.moved)
 	})
 	cmd.Long = moveLong
 	cmd.Example = "  beanpole move mail mail.later --state delayed\n  beanpole move failed mail --state buried --count 100"

@@ -257,6 +257,15 @@ func (s *session) printJSON(v any) error {
 	return e.Encode(v)
 }
 
+// did says to how many jobs or others a command has done something.
+func (s *session) did(what string, n int) error {
+	if s.json {
+		return s.printJSON(map[string]int{what: n})
+	}
+	_, err := fmt.Fprintln(s.out, what, n)
+	return err
+}
+
 // note tells a person something that is not the result.
 func (s *session) note(format string, args ...any) {
 	fmt.Fprintf(s.err, "beanpole: "+format+"\n", args...)

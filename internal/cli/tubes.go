@@ -50,6 +50,9 @@ func newTubes() *cobra.Command {
 		if _, ok := tubeOrders[o.sort]; !ok {
 			return usageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
 		}
+		if o.admin.addr == "" && (o.sort == "bytes" || o.sort == "age") {
+			return usageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
+		}
 		c, err := s.dial(ctx)
 		if err != nil {
 			return err
@@ -84,7 +87,7 @@ func newTubes() *cobra.Command {
 	cmd.Example = "  beanpole tubes --sort buried --limit 10\n  beanpole tubes 'mail.*'"
 	o.tubes.define(cmd, "list these")
 	f := cmd.Flags()
-	f.StringVar(&o.sort, "sort", "name", "`BY` name, ready, reserved, delayed, buried, waiting or\ntotal; the most first")
+	f.StringVar(&o.sort, "sort", "name", "`BY` name, ready, reserved, delayed, buried, waiting,\ntotal, bytes or age; the most first")
 	f.StringVar(&o.filter, "filter", "", "only tubes with this `TEXT` in their names")
 	f.IntVarP(&o.limit, "limit", "n", 0, "list `N` tubes and no more; 0: all")
 	o.admin.define(f, "", countsUsage)
@@ -130,6 +133,8 @@ var tubeOrders = map[string]func(*tube) uint64{
 	"buried":   func(t *tube) uint64 { return t.Buried },
 	"waiting":  func(t *tube) uint64 { return t.Waiting },
 	"total":    func(t *tube) uint64 { return t.TotalJobs },
+	"bytes":    func(t *tube) uint64 { return t.BodyBytes },
+	"age":      func(t *tube) uint64 { return uint64(t.Oldest) },
 }
 
 // pick returns the tubes that are wanted, in their order, and how many the limit leaves
@@ -190,7 +195,8 @@ func (s *session) printTubes(tubes []tube, counted bool) error {
 	columns := []column{{title: "TUBE", least: 12}, {title: "READY", number: true}, {title: "RESERVED", number: true}, {title: "DELAYED", number: true},
 		{title: "BURIED", number: true}, {title: "WAITING", number: true}, {title: "TOTAL", number: true}, {title: "PAUSED"}}
 	if counted {
-		columns = slices.Insert(columns, len(columns)-1, column{title: "TIMEOUTS", number: true}, column{title: "RELEASES", number: true}, column{title: "BURIES", number: true})
+		columns = slices.Insert(columns, len(columns)-1, column{title: "TIMEOUTS", number: true}, column{title: "RELEASES", number: true}, column{title: "BURIES", number: true},
+			column{title: "BYTES", number: true}, column{title: "AGE", number: true})
 	}
 	var rows [][]string
 	for _, t := range tubes {
@@ -201,10 +207,13 @@ func (s *session) printTubes(tubes []tube, counted bool) error {
 		row := []string{t.Name}
 		numbers := []uint64{t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs}
 		if counted {
-			numbers = append(numbers, t.Timeouts, t.Releases, t.Buries)
+			numbers = append(numbers, t.Timeouts, t.Releases, t.Buries, t.BodyBytes)
 		}
 		for _, n := range numbers {
 			row = append(row, strconv.FormatUint(n, 10))
+		}
+		if counted {
+			row = append(row, inSeconds(t.Oldest))
 		}
 		rows = append(rows, append(row, paused))
 	}

@@ -183,7 +183,7 @@ func (a *answer) WriteHeader(status int) { a.status = status }
 func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
 
 // tubePath is the path of a tube in the API, and of what is below it.
-func tubePath(tube, below string) string { return "/tubes/" + url.PathEscape(tube) + below }
+func tubePath(tube, below string) string { return "/tubes/" + api.TubeSegment(tube) + below }
 
 // withQuery adds parameters to a path; those that are empty are left out.
 func withQuery(path string, pairs ...string) string {

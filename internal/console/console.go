@@ -167,6 +167,9 @@ type request struct {
 }
 
 func (c *Console) newRequest(h *http.Request) *request {
+	if segment := h.PathValue("tube"); segment != "" {
+		h.SetPathValue("tube", api.TubeOfSegment(segment))
+	}
 	return &request{Request: h, console: c, site: c.siteOf(h.PathValue("server"))}
 }
 

@@ -675,3 +675,22 @@ func TestSearchWithLines(t *testing.T) {
 	}
 	r.page(200, "/console/confirm?do=clear-tube&tube=mail&state=ready&text=a%20b")
 }
+
+// The pages of tubes whose names are parts of paths can be reached by their links, also for who looks
+// at them live.
+func TestTubesLikePaths(t *testing.T) {
+	r := start(t, nil, Options{})
+	segments := map[string]string{".": "~2E", "..": "~2E~2E", "/": "~2F"}
+	for name := range segments {
+		r.put(name, "x")
+	}
+	for name, segment := range segments {
+		path := "/console/tube/" + segment
+		if text := r.page(200, "/console/tubes"); !strings.Contains(text, `href="`+path+`"`) {
+			t.Errorf("no link to %s", path)
+		}
+		if text := r.page(200, path); !strings.Contains(text, ">"+name+"<") {
+			t.Errorf("%s is not about %s", path, name)
+		}
+	}
+}

@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
 
 // functions are what templates can call.
 var functions = template.FuncMap{
 	"num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
-	"zero": zeroClass, "pathEscape": url.PathEscape, "queryEscape": queryEscape,
+	"zero": zeroClass, "pathEscape": api.TubeSegment, "queryEscape": queryEscape,
 	"since": since, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
 	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "add": func(a, b int) int { return a + b }, "dict": dict,
 }

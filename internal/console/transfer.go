@@ -45,9 +45,9 @@ func (c *Console) export(w http.ResponseWriter, h *http.Request) {
 
 // takeFile puts the jobs of a file that a form brings.
 func (c *Console) takeFile(w http.ResponseWriter, h *http.Request) {
-	tube := h.PathValue("tube")
 	var next string
 	r := c.newRequest(h)
+	tube := r.PathValue("tube")
 	_, err := r.page(func(r *request) (*page, error) {
 		if r.isReadOnly() {
 			return nil, errReadOnly

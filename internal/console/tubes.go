@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -312,5 +311,5 @@ func columnNames(texts []string) (names []string) {
 
 // tubeLink is the page of a tube, and of its jobs in a state.
 func (r *request) tubeLink(name, state string) string {
-	return withQuery(r.site.base+"tube/"+url.PathEscape(name), "state", state)
+	return withQuery(r.site.base+"tube/"+api.TubeSegment(name), "state", state)
 }

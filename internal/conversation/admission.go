@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -50,7 +51,7 @@ func (c *Conversation) identify(cmd *wire.Command) *access.Identity {
 	token := cmd.Text
 	switch {
 	case cmd.Op == wire.Put && c.terms.TokenInPut:
-		token = cmd.Body
+		token = bytes.TrimSpace(cmd.Body) // "echo TOKEN" ends with a line feed, and a token must not become a job
 	case cmd.Op != wire.Auth:
 		return nil
 	}

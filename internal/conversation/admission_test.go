@@ -121,6 +121,10 @@ func TestTokenInPut(t *testing.T) {
 	g.want("INSERTED 0\nINSERTED 1\n")
 	g.end()
 	g = d.admitted(p)
+	g.send(put("\t"+tokenOf("a")+"  ") + put("hello")) // as "echo TOKEN" would send a line feed
+	g.want("INSERTED 0\nINSERTED 2\n")
+	g.end()
+	g = d.admitted(p)
 	g.send(put("wrong") + token)
 	g.want("UNAUTHORIZED\n")
 	g.wantState(Closed)

@@ -10,6 +10,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/proxyproto"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
@@ -67,6 +68,11 @@ type Shared struct {
 	// which it lacks rights, and of each token that does not let it in. It is called
 	// within turns, and must not block. Nil: nobody is told.
 	Refused func(c *Conversation, what string, tubes []string)
+
+	// PutRefused is told of each put that is answered with a word because of what it is, and
+	// of the bytes of its body; 0: that is not known. It is called within turns, and must not
+	// block. Nil: nobody is told.
+	PutRefused func(c *Conversation, reply wire.Word, bytes uint32)
 
 	// Changed is told what a command has done to a tube or to many jobs: names and
 	// values, as for the log. It is called within turns, and must not block. Nil:
@@ -140,6 +146,7 @@ type Conversation struct {
 
 	in   input       // received and not executed
 	long longCommand // goes on in the next turn
+	last lastCommand // that was executed; it belongs to the turn
 	wait wait        // of a reserve
 	out  output      // replies
 
@@ -165,6 +172,9 @@ func (c *Conversation) Owner() Owner { return c.owner }
 // Client returns the name that New was given.
 func (c *Conversation) Client() string { return c.client }
 
+// Using returns the tube that the client uses. It is for turns.
+func (c *Conversation) Using() string { return c.sess.Using() }
+
 // Identity returns the name of who the client is; empty if that is not known. It is for
 // turns.
 func (c *Conversation) Identity() string {
@@ -172,6 +182,18 @@ func (c *Conversation) Identity() string {
 		return ""
 	}
 	return c.identity.Name()
+}
+
+// A lastCommand is a command and when it began.
+type lastCommand struct {
+	op wire.Op
+	at int64 // ns of the engine
+}
+
+// LastCommand returns the last command and when it began, on the engine's clock. ok is false if
+// there was none. It is for turns.
+func (c *Conversation) LastCommand() (op wire.Op, at int64, ok bool) {
+	return c.last.op, c.last.at, c.last != lastCommand{}
 }
 
 // Opened returns when Open was called.
@@ -228,7 +250,7 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 	}
 	if c.ending.phase == unheard && len(buf) > 0 {
 		c.ending.phase = open
-		if err := foreign(buf[0]); err != nil {
+		if err := foreign(buf); err != nil {
 			c.leave(b, err)
 			return
 		}
@@ -286,12 +308,15 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 }
 
 // foreign returns why a connection is not that of a client of the protocol, judging by its
-// first byte. What follows may be somebody's text that another program passes on, and
+// first bytes. What follows may be somebody's text that another program passes on, and
 // must not be executed: a TLS hello, for example, has names in it that a web page chooses.
-func foreign(first byte) error {
-	switch {
+// After the header of a proxy each reply would be taken for that to the next command.
+func foreign(input []byte) error {
+	switch first := input[0]; {
 	case first == 0x16:
 		return ErrTLS
+	case proxyproto.Begins(input):
+		return ErrProxy
 	case first < ' ' && first != '\r' && first != '\n' || first > '~':
 		return ErrForeign
 	}
@@ -340,11 +365,12 @@ func (c *Conversation) AheadIsFull() bool { return c.in.len() >= MaxAhead }
 // ends the wait, whoever's that is.
 func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	a := &c.wait.answer
-	if o != engine.OK {
+	if o == engine.OK {
+		a.job(wire.Reserved, job)
+	} else {
 		a.bytes = wire.AppendWord(a.bytes, outcomeWords[o])
-		return
 	}
-	a.job(wire.Reserved, job)
+	c.trace(a.bytes)
 }
 
 // Answered tells that the turn that called Answer is settled. If its changes are
@@ -421,9 +447,6 @@ func (c *Conversation) Output() []byte { return c.out.next() }
 // has to write once, at least, before it uses the batch again: what is left then
 // is copied.
 func (c *Conversation) Wrote(now int64, n int) {
-	if c.shared.Trace != nil && n > 0 {
-		c.shared.Trace.Debug("replies", "client", c.client, "bytes", n)
-	}
 	if n > 0 {
 		c.progress.at = now
 		c.progress.unacked += n

@@ -13,6 +13,7 @@ var (
 	ErrQuit         = errors.New("quit")
 	ErrHTTP         = errors.New("spoke HTTP")
 	ErrTLS          = errors.New("began a TLS handshake where there is no TLS")
+	ErrProxy        = errors.New("began with a header of the PROXY protocol where none is expected")
 	ErrForeign      = errors.New("began with bytes that no command begins with")
 	ErrUnauthorized = errors.New("was refused before it had proved who it is")
 	ErrIdle         = errors.New("silent for longer than the idle timeout")

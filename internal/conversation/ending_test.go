@@ -122,12 +122,13 @@ func TestStop(t *testing.T) {
 // A connection that begins as none of the protocol does ends before anything is executed.
 func TestForeign(t *testing.T) {
 	for input, want := range map[string]error{
-		"\x16\x03\x01\x02\x00\nput 0 0 9 1\nx\n": ErrTLS,
-		"\x00\x01\x00\x00\nput 0 0 9 1\nx\n":     ErrForeign,
-		"\x80\x2e\x01\nput 0 0 9 1\nx\n":         ErrForeign,
-		"\nuse x\nquit\n":                        ErrQuit,
-		"GET / HTTP/1.1\nput 0 0 9 1\nx\n":       ErrHTTP,
-		"PUT /x HTTP/1.1\nput 0 0 9 1\nx\n":      ErrHTTP,
+		"\x16\x03\x01\x02\x00\nput 0 0 9 1\nx\n":                      ErrTLS,
+		"PROXY TCP4 192.0.2.7 10.0.0.1 40000 11300\nput 0 0 9 1\nx\n": ErrProxy,
+		"\x00\x01\x00\x00\nput 0 0 9 1\nx\n":                          ErrForeign,
+		"\x80\x2e\x01\nput 0 0 9 1\nx\n":                              ErrForeign,
+		"\nuse x\nquit\n":                                             ErrQuit,
+		"GET / HTTP/1.1\nput 0 0 9 1\nx\n":                            ErrHTTP,
+		"PUT /x HTTP/1.1\nput 0 0 9 1\nx\n":                           ErrHTTP,
 	} {
 		d := newDesk(t)
 		g := d.guest()
@@ -142,6 +143,11 @@ func TestForeign(t *testing.T) {
 	}
 	d := newDesk(t)
 	g := d.guest()
+	g.pending = []byte("\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00")
+	if g.proceed(); g.Reason() != ErrProxy {
+		t.Errorf("ends because of %v, want %v", g.Reason(), ErrProxy)
+	}
+	g = d.guest()
 	g.send("use x\n\x16\n") // only the first byte counts
 	g.want("USING x\nUNKNOWN_COMMAND\n")
 }

@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"bytes"
+
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -13,6 +15,7 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 		from, pending := len(c.out.bytes), e.PendingChanges()
 		c.continueLong(e, now)
 		c.promise(b, from, e.PendingChanges() > pending)
+		c.trace(c.out.bytes[from:])
 		now++
 	}
 	for n < len(commands) && c.ready() && len(c.out.bytes) < maxOut && (n == 0 || !e.Spent()) {
@@ -21,10 +24,26 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 			c.command(e, now, &commands[n].Command)
 		}
 		c.promise(b, from, e.PendingChanges() > pending)
+		c.trace(c.out.bytes[from:])
 		now++
 		n++
 	}
+	if n > 0 {
+		c.last = lastCommand{commands[n-1].Op, now - 1}
+	}
 	return n, now
+}
+
+// trace traces a reply if that is wanted.
+func (c *Conversation) trace(reply []byte) {
+	if c.shared.Trace != nil && len(reply) > 0 { // if it is empty, the client waits
+		c.traceLine(reply)
+	}
+}
+
+func (c *Conversation) traceLine(reply []byte) {
+	line, _, _ := bytes.Cut(reply, []byte{'\r'})
+	c.shared.Trace.Debug("reply", "client", c.client, "reply", string(line))
 }
 
 // ready reports whether the next command may be executed, as far as those before
@@ -83,6 +102,9 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		if cmd.Fault == wire.FaultHTTP {
 			c.endInTurn(e, now, ErrHTTP)
 			return
+		}
+		if cmd.Op == wire.Put && c.shared.PutRefused != nil {
+			c.shared.PutRefused(c, cmd.Fault.Word(), cmd.Count)
 		}
 		c.unsuccessful(cmd.Fault.Word())
 		return

@@ -6,6 +6,7 @@ type SessionStats struct {
 	Using    string // name of a tube
 	Watching Names
 	Held     int   // jobs that it has reserved
+	HeldFor  int64 // ns since it has the one that it has held for longest; 0: none
 	Waiting  bool  // in a reserve
 	Waited   int64 // ns since that began
 	Producer bool  // it has put
@@ -50,6 +51,9 @@ func (e *Engine) SessionStats(now int64, s *Session) SessionStats {
 	}
 	if st.Waiting {
 		st.Waited = now - s.waitBegan
+	}
+	if s.held.first != none {
+		st.HeldFor = now - e.jobs.heldAt(s.held.first).when
 	}
 	return st
 }

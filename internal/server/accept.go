@@ -112,6 +112,10 @@ func (s *Server) begin() bool {
 
 // serveNetConn serves a connection that may stay; else it returns an error.
 func (s *Server) serveNetConn(nc net.Conn, t *ListenOptions) error {
+	nc, err := s.behindProxy(nc, t)
+	if err != nil {
+		return err
+	}
 	e, err := t.letIn(nc.RemoteAddr(), func() access.UnixUser { return PeerUser(nc) })
 	if err != nil {
 		return err
@@ -178,7 +182,7 @@ func (s *Server) reserved() int { return min(maxReserved, s.opt.MaxConns/10) }
 
 // connections returns how many there are, with mu locked.
 func (s *Server) connections() int {
-	return len(s.mu.netConns) - s.mu.visitors + s.mu.sockets + s.mu.relayed
+	return len(s.mu.netConns) - s.mu.visitors + s.mu.sockets + s.mu.relayed + s.mu.headless
 }
 
 // full reports whether there are as many connections as clients may have that do not look

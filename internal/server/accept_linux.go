@@ -286,6 +286,9 @@ func (s *Server) placesAreDue() bool {
 
 // newSocket gives a new client a conversation and a loop, if it may stay.
 func (s *Server) newSocket(fd Socket, client net.Addr, t *ListenOptions) (*socket, error) {
+	if t.IsProxy(AddressOf(client)) {
+		return nil, errElsewhere
+	}
 	c := &socket{fd: fd, client: client}
 	e, err := t.letIn(client, c.user)
 	if err == nil {
@@ -300,7 +303,8 @@ func (s *Server) newSocket(fd Socket, client net.Addr, t *ListenOptions) (*socke
 	return c, nil
 }
 
-// acceptElsewhere gives a client that this member does not serve itself a goroutine.
+// acceptElsewhere gives a client a goroutine that this member does not serve itself, or that comes
+// through a proxy.
 func (s *Server) acceptElsewhere(fd Socket, client net.Addr, t *ListenOptions) {
 	own, ok := fd.(epoll.Socket)
 	if !ok { // of a network that has no connections of another kind

@@ -116,6 +116,15 @@ func (r *refusals) command(c *conversation.Conversation, what string, tubes []st
 	r.client(c.Owner().(connected).address(), c.Identity(), what, tubes)
 }
 
+// putRefused tells the log of a put that is too big or has the wrong form.
+func (s *Server) putRefused(c *conversation.Conversation, reply wire.Word, bytes uint32) {
+	args := []any{"reply", reply.String(), "client", c.Owner().(connected).address(), "identity", c.Identity(), "tube", c.Using()}
+	if bytes > 0 {
+		args = append(args, "bytes", bytes)
+	}
+	s.puts.Warn("a put was refused", args...)
+}
+
 func (r *refusals) client(client, identity, what string, tubes []string) {
 	args := []any{"client", client, "identity", identity, "refused", what}
 	if len(tubes) > 0 {

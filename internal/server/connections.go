@@ -6,6 +6,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // A Connection describes a client.
@@ -15,6 +16,8 @@ type Connection struct {
 	Identity string        // empty: nobody knows who it is
 	Age      time.Duration // since it came
 	Opened   int64         // ns; when that was
+	Idle     time.Duration // since its last command began, or since it came if there was none
+	Last     string        // command; empty: there was none
 	Jobs     []uint64      // the first that it holds
 }
 
@@ -28,6 +31,7 @@ type connected interface {
 	visits() *visitor // nil: a client of this server
 	Identity() string
 	Opened() int64
+	LastCommand() (op wire.Op, at int64, ok bool)
 }
 
 // Connection tells of a session; ok is false if it is not that of a connection. It is
@@ -37,14 +41,19 @@ func (s *Server) Connection(e *engine.Engine, now int64, sess *engine.Session) (
 	if !ok {
 		return c, false
 	}
-	return Connection{
+	c = Connection{
 		SessionStats: e.SessionStats(now, sess),
 		Address:      w.address(),
 		Identity:     w.Identity(),
 		Age:          time.Duration(s.now() - w.Opened()),
 		Opened:       w.Opened(),
 		Jobs:         e.HeldJobs(sess, MaxNamedJobs),
-	}, true
+	}
+	c.Idle = c.Age
+	if op, at, ok := w.LastCommand(); ok {
+		c.Idle, c.Last = time.Duration(now-at), op.String()
+	}
+	return c, true
 }
 
 // Disconnect closes the connection of a session: not at once, but without waiting for

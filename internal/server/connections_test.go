@@ -149,6 +149,31 @@ func TestConnectionIdentity(t *testing.T) {
 	}
 }
 
+// A connection tells its last command, since when there was none, and since when it holds a job, however
+// often that is touched.
+func TestConnectionIdle(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{})
+		c := r.dial()
+		time.Sleep(time.Minute)
+		want := func(last string, idle, held time.Duration) {
+			t.Helper()
+			if got := r.connections(false)[0]; got.Last != last || got.Idle.Round(time.Second) != idle || time.Duration(got.HeldFor).Round(time.Second) != held {
+				t.Errorf("%q, idle for %v, holds for %v; want %q, %v, %v", got.Last, got.Idle, time.Duration(got.HeldFor), last, idle, held)
+			}
+		}
+		want("", time.Minute, 0)
+		c.do("put 0 0 999 1\na\nreserve\n", "INSERTED 1\nRESERVED 1 1\na\n")
+		time.Sleep(20 * time.Second)
+		want("reserve", 20*time.Second, 20*time.Second)
+		c.do("put 0 0 999 1\na\nreserve\ntouch 1\n", "INSERTED 2\nRESERVED 2 1\na\nTOUCHED\n")
+		time.Sleep(10 * time.Second)
+		want("touch", 10*time.Second, 30*time.Second)
+		c.do("delete 1\n", "DELETED\n")
+		want("delete", 0, 10*time.Second)
+	})
+}
+
 func TestUndrain(t *testing.T) {
 	r := start(t, Options{})
 	c := r.dial()

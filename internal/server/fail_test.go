@@ -116,9 +116,24 @@ func TestTrace(t *testing.T) {
 		c.send("quit\n")
 		c.wantEnd()
 	})
-	for _, want := range []string{"msg=connected client=mem", "msg=command client=mem verb=use", "msg=replies client=mem bytes=9", "msg=disconnected client=mem reason=quit"} {
+	for _, want := range []string{"msg=connected client=mem", "msg=command client=mem verb=use", "msg=reply client=mem reply=\"USING x\"", "msg=disconnected client=mem reason=quit"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("not in the log: %s\n%s", want, &out)
 		}
 	}
+}
+
+// The log says who gave a put that was refused for what it is, for which tube, and how large it was.
+func TestRefusedPutsAreLogged(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log safeBuffer
+		r := start(t, Options{MaxJobSize: 10, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r.dial().do("use mail\nput 0 0 9 12\n0123456789AB\nput 0 0 9 3\n12345\nput 0 x\n",
+			"USING mail\nJOB_TOO_BIG\nEXPECTED_CRLF\nUNKNOWN_COMMAND\nBAD_FORMAT\n")
+		for _, want := range []string{"JOB_TOO_BIG client=mem identity=\"\" tube=mail bytes=12", "EXPECTED_CRLF client=mem identity=\"\" tube=mail bytes=3", "BAD_FORMAT client=mem identity=\"\" tube=mail\n"} {
+			if !strings.Contains(log.String(), `level=WARN msg="a put was refused" reply=`+want) {
+				t.Errorf("the log has no line %s:\n%s", want, log.String())
+			}
+		}
+	})
 }

@@ -176,6 +176,7 @@ type Server struct {
 	restricted     atomic.Bool // some listener does not let in everybody
 	refusals       *refusals   // of connections and commands
 	changes        *ratelog.Logger
+	puts           *ratelog.Logger // that were refused for what they are
 	onChange       atomic.Pointer[func(*Change)]
 	stopped        chan struct{}  // closed by Shutdown
 	foreignWarning rate.Sometimes // not a line for each client that speaks another protocol
@@ -190,6 +191,7 @@ type Server struct {
 		netConns  map[*netConn]struct{}
 		loops     loops
 		sockets   int // that the loops serve
+		headless  int // connections of proxies whose headers have not come
 
 		// Of a member of a cluster.
 		lead     Leadership
@@ -252,6 +254,7 @@ func New(b *broker.Broker, opt Options) *Server {
 	}
 	s.changes = ratelog.New(s.log, changeLines, 10*changeLines)
 	s.shared.Access, s.shared.Refused, s.shared.Changed = s.access, s.refusals.command, s.changed
+	s.shared.PutRefused, s.puts = s.putRefused, ratelog.New(s.log, 1, 5)
 	s.SetLimits(opt.Limits)
 	s.stopped = make(chan struct{})
 	s.mu.listeners = make(map[net.Listener]struct{})
@@ -293,6 +296,10 @@ func (s *Server) disconnected(client string, reason error) {
 	case conversation.ErrHTTP:
 		s.foreignWarning.Do(func() {
 			s.log.Warn("a client spoke HTTP and was disconnected: a web page may be trying to use the queue through a browser")
+		})
+	case conversation.ErrProxy:
+		s.foreignWarning.Do(func() {
+			s.log.Warn("a connection began with a header of the PROXY protocol and was closed: --proxy-protocol does not name the network of the proxy", "client", client)
 		})
 	case conversation.ErrTLS:
 		s.foreignWarning.Do(func() {

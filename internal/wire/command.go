@@ -22,7 +22,7 @@ type Command struct {
 	Delay   uint32 // seconds: put, release, pause-tube
 	TTR     uint32 // seconds: put; as sent, 0 is not yet raised to 1
 	Timeout uint32 // seconds: reserve-with-timeout; at most MaxTimeout, or Forever
-	Count   uint32 // kick; list-jobs, flush-tube, move-jobs: at most so many jobs, 0 if none was given
+	Count   uint32 // kick; list-jobs, flush-tube, move-jobs: at most so many jobs, 0 if none was given. FaultTooBig, FaultNoCRLF: bytes of the body
 	State   State  // list-jobs, flush-tube, move-jobs
 	Tube    []byte // aliases the input
 	Body    []byte // put; without CR LF; aliases the input

@@ -41,10 +41,11 @@ type Parser struct {
 	need int // see Need
 
 	// What is being discarded; at most one of skip, tooLong and http is set.
-	skip    int64 // bytes left of a body, its CR LF included
-	refused bool  // it is that of a put that Refuse was called for; else it is too big
-	tooLong bool  // a line that is too long, up to its end
-	http    bool  // everything, after FaultHTTP
+	skip    int64  // bytes left of a body, its CR LF included
+	size    uint32 // of that body
+	refused bool   // it is that of a put that Refuse was called for; else it is too big
+	tooLong bool   // a line that is too long, up to its end
+	http    bool   // everything, after FaultHTTP
 }
 
 // Next parses one command from the front of buf into cmd and returns how many
@@ -181,7 +182,7 @@ func hasPrefixFold(b []byte, prefix string) bool {
 // bodies of faulty lines are not.
 func (p *Parser) takeBody(buf []byte, at int, size uint32, cmd *Command) (n int, ok bool) {
 	if int64(size) > int64(p.MaxBody) {
-		p.skip = int64(size) + int64(len(crlf))
+		p.skip, p.size = int64(size)+int64(len(crlf)), size
 		n, ok = p.skipBody(buf[at:], cmd)
 		return at + n, ok
 	}
@@ -195,7 +196,7 @@ func (p *Parser) takeBody(buf []byte, at int, size uint32, cmd *Command) (n int,
 		return 0, false
 	}
 	if string(buf[end:n]) != crlf {
-		cmd.Fault = FaultNoCRLF
+		cmd.Fault, cmd.Count = FaultNoCRLF, size
 		return n, true
 	}
 	cmd.Body = buf[at:end:end]
@@ -210,9 +211,10 @@ func (p *Parser) skipBody(buf []byte, cmd *Command) (n int, ok bool) {
 	if p.skip > 0 {
 		return n, false
 	}
-	*cmd = Command{Op: Put, Fault: FaultTooBig, Counted: true}
+	*cmd = Command{Op: Put, Fault: FaultTooBig, Counted: true, Count: p.size}
 	if p.refused {
-		p.refused, cmd.Fault = false, FaultRefused
+		*cmd = Command{Op: Put, Fault: FaultRefused, Counted: true}
+		p.refused = false
 	}
 	return n, true
 }

@@ -69,10 +69,10 @@ var golden = []struct {
 	{"put 0 0 0\r\n", []Command{format(Put)}},
 	{"put 0 0 0 0 \r\n\r\n", []Command{{Op: Put, Fault: FaultFormat, Counted: true}, unknown}},
 	{"put   000 00 1 01\r\na\r\n", []Command{{Op: Put, Counted: true, TTR: 1, Body: []byte("a")}}},
-	{"put 0 0 1 1\r\nabc\r\n", []Command{{Op: Put, Fault: FaultNoCRLF, Counted: true, TTR: 1}, unknown}},
+	{"put 0 0 1 1\r\nabc\r\n", []Command{{Op: Put, Fault: FaultNoCRLF, Counted: true, TTR: 1, Count: 1}, unknown}},
 	{"put 0 0 0 0\r\n\r\n", []Command{{Op: Put, Counted: true, Body: []byte{}}}},
 	{"put 0 0 0 70000 junk\r\n" + strings.Repeat("\x00", 70002) + "stats\r\n",
-		[]Command{{Op: Put, Fault: FaultTooBig, Counted: true}, {Op: Stats, Counted: true}}},
+		[]Command{{Op: Put, Fault: FaultTooBig, Counted: true, Count: 70000}, {Op: Stats, Counted: true}}},
 	{"put 0 0 0 9 junk\r\ndelete 1\r\n", []Command{{Op: Put, Fault: FaultFormat, Counted: true}, {Op: Delete, Counted: true, ID: 1}}},
 	{"put 0 0 0 4294967296\r\n", []Command{format(Put)}},
 	{"put 0 0 0 10b\r\n", []Command{{Op: Put, Fault: FaultFormat, Counted: true}}},
@@ -328,7 +328,7 @@ func TestMaxBody(t *testing.T) {
 		got, left := parseAll(t, &p, []byte(put(limit)+put(limit+1)+put(0)))
 		want := []Command{
 			{Op: Put, Counted: true, TTR: 1, Body: bytes.Repeat([]byte("x"), limit)},
-			{Op: Put, Counted: true, Fault: FaultTooBig},
+			{Op: Put, Counted: true, Fault: FaultTooBig, Count: uint32(limit + 1)},
 			{Op: Put, Counted: true, TTR: 1, Body: []byte{}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" || len(left) > 0 {
@@ -352,7 +352,7 @@ func TestRefuse(t *testing.T) {
 		}
 		rest := put[cut:] + "put 0 0 9 2000\r\n" + strings.Repeat("x", 2000) + "\r\n"
 		got, left := parseAll(t, &p, []byte(rest))
-		want := []Command{{Op: Put, Counted: true, Fault: FaultRefused}, {Op: Put, Counted: true, Fault: FaultTooBig}}
+		want := []Command{{Op: Put, Counted: true, Fault: FaultRefused}, {Op: Put, Counted: true, Fault: FaultTooBig, Count: 2000}}
 		if diff := cmp.Diff(want, got); diff != "" || len(left) > 0 {
 			t.Errorf("cut at %d: left %q (-want +got)\n%s", cut, left, diff)
 		}
@@ -377,7 +377,7 @@ func TestSkip4GiB(t *testing.T) {
 			t.Fatalf("%d bytes before the end: %d, %v", left, n, ok)
 		}
 	}
-	if want := (Command{Op: Put, Fault: FaultTooBig, Counted: true}); !cmp.Equal(cmd, want) {
+	if want := (Command{Op: Put, Fault: FaultTooBig, Counted: true, Count: 4294967295}); !cmp.Equal(cmd, want) {
 		t.Errorf("%+v", cmd)
 	}
 	if n, ok := p.Next([]byte("stats\r\n"), &cmd); n != 7 || !ok || cmd.Op != Stats {

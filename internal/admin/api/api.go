@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -236,12 +237,27 @@ func (r *request) serve() (rep reply, err error) {
 	return rep, err
 }
 
+// TubeSegment returns the segment of a path that names a tube. What browsers and servers take for a
+// part of the path itself, however it is escaped, is written with ~, which no name has.
+func TubeSegment(name string) string {
+	switch name {
+	case ".", "..", "/":
+		return tildes.Replace(name)
+	}
+	return url.PathEscape(name)
+}
+
+// TubeOfSegment returns the tube that a segment names, whose escapes were undone.
+func TubeOfSegment(segment string) string { return noTildes.Replace(segment) }
+
+var tildes, noTildes = strings.NewReplacer(".", "~2E", "/", "~2F"), strings.NewReplacer("~2E", ".", "~2F", "/")
+
 // parsePath reads what the path names.
 func (r *request) parsePath() (err error) {
 	if r.other != nil {
 		r.note("server", r.other.name)
 	}
-	if r.tube = r.http.PathValue("tube"); r.tube != "" {
+	if r.tube = TubeOfSegment(r.http.PathValue("tube")); r.tube != "" {
 		if err := checkTube(r.tube); err != nil {
 			return err
 		}

@@ -332,3 +332,16 @@ func TestRefused(t *testing.T) {
 		t.Errorf("a form: %d %s", code, body)
 	}
 }
+
+// Each tube has a path, also one whose name is a part of paths.
+func TestTubeSegment(t *testing.T) {
+	r := start(t, Options{})
+	for _, name := range []string{".", "..", "/", "//", "a/../b", "a;b", "+", "mail"} {
+		path := "/tubes/" + TubeSegment(name)
+		r.want(201, "POST", path+"/jobs", `{"body":"x"}`, nil)
+		var tube Tube
+		if r.want(200, "GET", path, "", &tube); tube.Name != name || tube.Jobs.Ready != 1 {
+			t.Errorf("%s is %+v", path, tube)
+		}
+	}
+}

@@ -14,11 +14,14 @@ type Connection struct {
 	Address       string   `json:"address"`
 	Identity      string   `json:"identity,omitempty"`
 	Age           int64    `json:"age"`
+	Idle          int64    `json:"idle"`
+	LastCommand   string   `json:"last_command,omitempty"`
 	Using         string   `json:"using"`
 	Watching      []string `json:"watching"` // the first
 	WatchingCount int      `json:"watching_count"`
 	Holding       []uint64 `json:"holding"` // ids of the first jobs
 	HoldingCount  int      `json:"holding_count"`
+	HeldFor       int64    `json:"held_for"`
 	Waiting       bool     `json:"waiting"`
 	Waited        int64    `json:"waited"`
 	Producer      bool     `json:"producer"`
@@ -41,11 +44,14 @@ func connectionOf(c *server.Connection) Connection {
 		Address:       c.Address,
 		Identity:      c.Identity,
 		Age:           seconds(int64(c.Age)),
+		Idle:          seconds(int64(c.Idle)),
+		LastCommand:   c.Last,
 		Using:         c.Using,
 		Watching:      make([]string, min(c.SessionStats.Watching.Len(), shownNames)),
 		WatchingCount: c.SessionStats.Watching.Len(),
 		Holding:       append([]uint64{}, c.Jobs...),
 		HoldingCount:  c.Held,
+		HeldFor:       seconds(c.HeldFor),
 		Waiting:       c.Waiting,
 		Waited:        seconds(c.Waited),
 		Producer:      c.Producer,

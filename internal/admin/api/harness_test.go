@@ -204,7 +204,7 @@ func pathParameters(path string, h *http.Request) map[string]string {
 	values := strings.Split(strings.TrimPrefix(h.URL.EscapedPath(), Prefix), "/")
 	for i, segment := range strings.Split(path, "/") {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {
-			params[strings.TrimSuffix(name, "}")] = strings.ReplaceAll(values[i], "%2F", "/")
+			params[strings.TrimSuffix(name, "}")] = TubeOfSegment(strings.NewReplacer("%2F", "/", "%3B", ";").Replace(values[i]))
 		}
 	}
 	return params

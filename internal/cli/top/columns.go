@@ -48,6 +48,7 @@ var columns = []column{
 		less: func(a, b *Tube) int { return cmp.Compare(b.PutRate, a.PutRate) }},
 	{title: "DEL/s", width: 7, cell: func(t *Tube) string { return rate(t.DeleteRate) },
 		less: func(a, b *Tube) int { return cmp.Compare(b.DeleteRate, a.DeleteRate) }},
+	counted("BYTES", 7, func(t *Tube) bool { return t.Bytes > 0 }, func(t *Tube) uint64 { return t.Bytes }),
 	counted("DELAYED", 8, func(t *Tube) bool { return t.Delayed > 0 }, func(t *Tube) uint64 { return t.Delayed }),
 }
 

@@ -16,6 +16,7 @@ type Tube struct {
 	Waiting, Watching                uint64 // connections
 	Puts, Deletes                    uint64 // since the tube came to be
 	Timeouts, Releases               uint64 // the same; 0 where the server does not tell
+	Bytes                            uint64 // of the bodies of its jobs; 0 where the server does not tell
 	PauseLeft                        time.Duration
 	Age                              time.Duration // of the job that is next to be reserved, since its put
 	AgeKnown                         bool

@@ -123,6 +123,10 @@ func TestFileErrors(t *testing.T) {
 		{"[[identity]]\nname = 'x'\nnetworks = ['10.0.0.0/99']", "is not a network"},
 		{"[[identity]]\nname = 'x'\nunix-users = [-1]", "want the name or the number of a user"},
 		{"[[limit]]\ntubes = ['*']\njobs = -1", "limit 1: want jobs or bytes"},
+		{"[[limit]]\ntubes = ['*']\njobs = 'five'", "line 3: limit.jobs: want a whole number, not a string"},
+		{"[[limit]]\ntubes = '*'\njobs = 5", "line 2: limit.tubes: want a list, not a string"},
+		{"[limit]\njobs = 5", "line 1: limit: want [[limit]], not a table"},
+		{"[[listener]]\nrequire-auth = 1.5", "line 2: listener.require-auth: want true or false, not a number with a fraction"},
 		{"[[listener]]\naddress = '127.0.0.1'\ntls-cert = 'x'", "listener 1: TLS needs both"},
 	} {
 		path := file(t, c.text)

@@ -36,7 +36,7 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 		return nil, command.UsageError("%w", err)
 	}
 	listen := opt.Listen
-	if len(listen) == 0 && len(opt.Tables.Listeners) == 0 {
+	if opt.byDefault() {
 		listen = []string{server.DefaultHost}
 	}
 	var endpoints []Endpoint
@@ -57,12 +57,24 @@ func (opt *Options) Endpoints() ([]Endpoint, error) {
 	return endpoints, nil
 }
 
+// byDefault reports whether nobody says where to listen.
+func (opt *Options) byDefault() bool { return len(opt.Listen) == 0 && len(opt.Tables.Listeners) == 0 }
+
+// AlsoByDefault returns where else to listen if that is possible, for localhost has two
+// addresses. A port that the system chooses would not be the same there.
+func (opt *Options) AlsoByDefault() (a server.Address, ok bool) {
+	return server.Address{Host: "::1", Port: opt.Port}, opt.byDefault() && opt.Port != "0"
+}
+
 // endpoint returns where the listener is and what it asks.
 func (t *listenerTable) endpoint(port string) (e Endpoint, err error) {
 	if e.Address, err = server.ParseAddress(t.Address, port); err != nil {
 		return e, err
 	}
 	if e.Terms.Networks, err = parseNetworks(t.Networks); err != nil {
+		return e, err
+	}
+	if e.Terms.Proxies, err = parseNetworks(t.Proxies); err != nil {
 		return e, err
 	}
 	e.Terms.TLS = certs.Files{Cert: t.TLSCert, Key: t.TLSKey, ClientCA: t.ClientCA}

@@ -86,10 +86,26 @@ func (c *configFile) at(table, name string) string {
 	return c.path // a [table] of that name, for instance
 }
 
+// wrongType is how the library says that a value has the wrong type: where, which, its type
+// and the right one, in words of Go.
+var wrongType = regexp.MustCompile(`^toml: line (\d+) \(last key "(.+)"\): incompatible types: TOML value has type (.+); destination has type (.+)$`)
+
+var typeNames = map[string]string{
+	"string": "a string", "slice": "a list", "[]any": "a list", "map[string]any": "a table", "[]map[string]any": "a list of tables", "bool": "true or false", "boolean": "true or false",
+	"integer": "a whole number", "int64": "a whole number", "float64": "a number with a fraction", "time.Time": "a date",
+}
+
 // unreadable says why a configuration file cannot be read.
 func unreadable(path string, err error) error {
 	if syntax, ok := errors.AsType[toml.ParseError](err); ok {
 		return command.UsageError("%s, line %d: %s", path, syntax.Position.Line, syntax.Message)
+	}
+	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
+		want := typeNames[m[4]]
+		if slices.Contains(tableNames, m[2]) {
+			want = "[[" + m[2] + "]]"
+		}
+		return command.UsageError("%s, line %s: %s: want %s, not %s", path, m[1], m[2], want, typeNames[m[3]])
 	}
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err

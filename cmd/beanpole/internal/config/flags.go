@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"net/netip"
 
 	"github.com/spf13/pflag"
 
@@ -27,7 +28,8 @@ func (opt *Options) defineSockets(fs *pflag.FlagSet) {
 	define(fs, "listen", "l", &setting{set: opt.addListen, value: opt.showListen, repeats: true}, "listen on `ADDR`: IP, NAME, IP:PORT, [IPv6]:PORT,\n"+
 		":PORT of every address, or unix:PATH; may be\n"+
 		"repeated; a name means the first of its IPs that can\n"+
-		"be bound, :: means IPv4 too (127.0.0.1)")
+		"be bound, :: means IPv4 too (127.0.0.1, and ::1 if\n"+
+		"there is IPv6)")
 	define(fs, "port", "p", as(&opt.Port, parsePort, plainly), "`PORT`, number or service, of each ADDR without one;\n"+
 		"0: any that is free (11300)")
 	define(fs, "user", "u", as(&opt.User, parseUser, unlessEmpty), "become this `USER`, by name or number, and its\n"+
@@ -37,8 +39,10 @@ func (opt *Options) defineSockets(fs *pflag.FlagSet) {
 }
 
 func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
-	define(fs, "networks", "", &setting{set: opt.addNetwork, value: opt.showNetworks, repeats: true}, "serve clients from this `NETWORK` only, 10.0.0.0/8 or\n"+
+	define(fs, "networks", "", networksIn(&opt.Terms.Networks), "serve clients from this `NETWORK` only, 10.0.0.0/8 or\n"+
 		"an address; may be repeated (any)")
+	define(fs, "proxy-protocol", "", networksIn(&opt.Terms.Proxies), "connections from this `NETWORK` are those of proxies,\n"+
+		"and begin with the header of the PROXY protocol;\nmay be repeated (none)")
 	define(fs, "tls-cert", "", as(&opt.Terms.TLS.Cert, parseFile, unlessEmpty), "encrypt with the certificate in `FILE`, PEM")
 	define(fs, "tls-key", "", as(&opt.Terms.TLS.Key, parseFile, unlessEmpty), "its key, in `FILE`")
 	define(fs, "tls-client-ca", "", as(&opt.Terms.TLS.ClientCA, parseFile, unlessEmpty), "clients need a certificate of an authority in `FILE`")
@@ -124,26 +128,29 @@ func (opt *Options) addListen(s string) error {
 // showListen returns the addresses as -l takes them.
 func (opt *Options) showListen() any {
 	if len(opt.Listen) == 0 {
-		return []string{server.DefaultHost}
+		return nil
 	}
 	return opt.Listen
 }
 
-func (opt *Options) addNetwork(s string) error {
-	n, err := parseNetwork(s)
-	opt.Terms.Networks = append(opt.Terms.Networks, n)
-	return err
-}
-
-func (opt *Options) showNetworks() any {
-	if len(opt.Terms.Networks) == 0 {
-		return nil
+// networksIn returns a setting that adds networks to a list.
+func networksIn(list *[]netip.Prefix) *setting {
+	set := func(s string) error {
+		n, err := parseNetwork(s)
+		*list = append(*list, n)
+		return err
 	}
-	var texts []string
-	for _, n := range opt.Terms.Networks {
-		texts = append(texts, n.String())
+	show := func() any {
+		if len(*list) == 0 {
+			return nil
+		}
+		var texts []string
+		for _, n := range *list {
+			texts = append(texts, n.String())
+		}
+		return texts
 	}
-	return texts
+	return &setting{set: set, value: show, repeats: true}
 }
 
 // setNoFsync is -F. Of -F and -f the later one counts.

@@ -84,7 +84,7 @@ type Settings struct {
 // each time.
 func (line CommandLine) Read() (*Settings, error) {
 	opt := line.opt
-	opt.Listen, opt.Terms.Networks = slices.Clone(line.opt.Listen), slices.Clone(line.opt.Terms.Networks)
+	opt.Listen, opt.Terms.Networks, opt.Terms.Proxies = slices.Clone(line.opt.Listen), slices.Clone(line.opt.Terms.Networks), slices.Clone(line.opt.Terms.Proxies)
 	s := &Settings{Options: &opt, flags: pflag.NewFlagSet("", pflag.ContinueOnError), from: make(map[string]source), hidden: make(map[string]source)}
 	opt.Define(s.flags)
 	for _, name := range line.given {

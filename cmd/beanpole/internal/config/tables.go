@@ -50,6 +50,7 @@ func tomlName(f reflect.StructField) string {
 type listenerTable struct {
 	Address    string   `toml:"address,omitempty"`
 	Networks   []string `toml:"networks,omitempty"`
+	Proxies    []string `toml:"proxy-protocol,omitempty"`
 	TLSCert    string   `toml:"tls-cert,omitempty"`
 	TLSKey     string   `toml:"tls-key,omitempty"`
 	ClientCA   string   `toml:"tls-client-ca,omitempty"`

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+)
+
+// A client that comes through a proxy has the address that the proxy says, for limits, networks
+// and whoever looks. Clients that come from elsewhere are served as always.
+func TestProxy(t *testing.T) {
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	clients := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.1/32")}
+	r := start(t, Options{})
+	proxied := r.serveWith(r.listenTCP(), ListenOptions{Terms: access.Terms{Networks: clients, Proxies: loopback}})
+	direct := r.serveWith(r.listenTCP(), ListenOptions{Terms: access.Terms{Proxies: clients[:1]}})
+
+	c := dialTo(t, proxied)
+	c.send("PROXY TCP4 192.0.2.7 10.0.0.1 40000 11300\nput 0 0 60 1\n")
+	c.want("")
+	c.do("a\nreserve\n", "INSERTED 1\nRESERVED 1 1\na\n")
+	if all := r.connections(false); len(all) != 1 || all[0].Address != "192.0.2.7:40000" {
+		t.Errorf("%+v", all)
+	}
+	for _, header := range []string{
+		"PROXY TCP4 198.51.100.7 10.0.0.1 40000 11300\n", // from another network
+		"PROXY nonsense\n",
+		"stats\nstats\nstats\n",
+	} {
+		c := dialTo(t, proxied)
+		c.send(header)
+		c.wantEnd()
+	}
+	own := dialTo(t, proxied)
+	own.do("PROXY UNKNOWN\nuse a\n", "USING a\n")
+	if n := len(r.connections(false)); n != 2 {
+		t.Errorf("%d connections", n)
+	}
+	own.do("quit\n", "")
+	own.wantEnd()
+
+	d := dialTo(t, direct)
+	d.do("use a\n", "USING a\n")
+	d.do("PROXY UNKNOWN\n", "UNKNOWN_COMMAND\n") // it is no header any more
+}
+
+// A proxy that says nothing holds up neither clients nor the end of the server.
+func TestSilentProxy(t *testing.T) {
+	r := start(t, Options{})
+	l := r.serveWith(r.listenTCP(), ListenOptions{Terms: access.Terms{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
+	silent := dialTo(t, l)
+	silent.send("PROX")
+	probe, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe.Close()
+	c := dialTo(t, l)
+	c.do("PROXY UNKNOWN\nuse a\n", "USING a\n")
+	if err := r.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	silent.wantEnd()
+	if n := r.refusals.connections.Load(); n != 0 {
+		t.Errorf("%d refusals", n)
+	}
+}
+
+// A connection whose header does not come has one of the places.
+func TestSilentProxyHasPlace(t *testing.T) {
+	r := start(t, Options{MaxConns: 1})
+	l := r.serveWith(r.listenTCP(), ListenOptions{Terms: access.Terms{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
+	silent := dialTo(t, l)
+	for r.beginHeader() { // until there is no room, because of it
+		r.endHeader()
+	}
+	dialTo(t, l).wantEnd()
+	silent.do("PROXY UNKNOWN\nuse a\n", "USING a\n")
+}
