@@ -285,6 +285,7 @@ func (l *Log) setAside() error {
 	if l.aside {
 		return nil
 	}
+	l.wal.RetryRoom() // who has found none waits before it comes again
 	err := l.wal.Reserve(l.asideSize())
 	l.aside = err == nil
 	return err
