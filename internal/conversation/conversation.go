@@ -370,7 +370,9 @@ func (c *Conversation) Answer(job engine.Job, o engine.Outcome) {
 	} else {
 		a.bytes = wire.AppendWord(a.bytes, outcomeWords[o])
 	}
-	c.trace(a.bytes)
+	if c.shared.Trace != nil {
+		c.trace(a.bytes)
+	}
 }
 
 // Answered tells that the turn that called Answer is settled. If its changes are

@@ -15,7 +15,9 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 		from, pending := len(c.out.bytes), e.PendingChanges()
 		c.continueLong(e, now)
 		c.promise(b, from, e.PendingChanges() > pending)
-		c.trace(c.out.bytes[from:])
+		if c.shared.Trace != nil {
+			c.trace(c.out.bytes[from:])
+		}
 		now++
 	}
 	for n < len(commands) && c.ready() && len(c.out.bytes) < maxOut && (n == 0 || !e.Spent()) {
@@ -24,7 +26,9 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 			c.command(e, now, &commands[n].Command)
 		}
 		c.promise(b, from, e.PendingChanges() > pending)
-		c.trace(c.out.bytes[from:])
+		if c.shared.Trace != nil {
+			c.trace(c.out.bytes[from:])
+		}
 		now++
 		n++
 	}
@@ -34,16 +38,11 @@ func (c *Conversation) execute(b *Batch, e *engine.Engine, now int64, commands [
 	return n, now
 }
 
-// trace traces a reply if that is wanted.
+// trace traces the line of a reply, which is none if the client waits.
 func (c *Conversation) trace(reply []byte) {
-	if c.shared.Trace != nil && len(reply) > 0 { // if it is empty, the client waits
-		c.traceLine(reply)
+	if line, _, ok := bytes.Cut(reply, []byte{'\r'}); ok {
+		c.shared.Trace.Debug("reply", "client", c.client, "reply", string(line))
 	}
-}
-
-func (c *Conversation) traceLine(reply []byte) {
-	line, _, _ := bytes.Cut(reply, []byte{'\r'})
-	c.shared.Trace.Debug("reply", "client", c.client, "reply", string(line))
 }
 
 // ready reports whether the next command may be executed, as far as those before
