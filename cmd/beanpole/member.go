@@ -93,8 +93,8 @@ func (m *member) explain(dir string, err error) error {
 	switch {
 	case errors.Is(err, cluster.ErrRemoved):
 		return fmt.Errorf("%w ('beanpole cluster rejoin %s' makes it a new member, with the jobs of the others)", err, dir)
-	case errors.Is(err, cluster.ErrDamaged):
-		return fmt.Errorf("%s (nothing was changed; %s)", journalcmd.Plain(err), clustercmd.Advice(dir))
+	case errors.Is(err, cluster.ErrDamaged), errors.Is(err, cluster.ErrCopy):
+		return fmt.Errorf("%s (nothing was changed; %s)", journalcmd.Plain(err), clustercmd.Advice(dir, err))
 	}
 	return journalcmd.Explain(dir, err)
 }

@@ -30,7 +30,7 @@ type disk struct {
 
 	said rate.Sometimes // that there is no segment; owned by the goroutine
 
-	removed bool // the log says that this member was; owned by the goroutine
+	over bool // the log says that this member must not go on; owned by the goroutine
 }
 
 // diskWork is what the raft loop wants written, in this order.
@@ -39,6 +39,7 @@ type diskWork struct {
 	writes     []core.Write
 	roster     *roster          // or nil
 	removed    bool             // this member was
+	verdict    string           // why this member must not go on; empty: it may
 	mended     bool             // what the log lost at its end is there again
 	peer       *peerRecord      // or nil
 	cut        raftlog.Position // the journal has this durably; zero: no cut
@@ -125,7 +126,7 @@ func (m *Member) answer(c *core.Core, responses []*raftpb.Message) {
 
 // append appends what is wanted. It returns false if the member ends before.
 func (d *disk) append(w diskWork) bool {
-	if d.removed { // an earlier change, heard of only now, would make it a member again
+	if d.over { // an earlier change, heard of only now, would make it a member again
 		return true
 	}
 	for _, write := range w.writes { // each is tried by itself: it may override what the one before has
@@ -140,7 +141,8 @@ func (d *disk) append(w diskWork) bool {
 func (d *disk) record(w diskWork) error {
 	log := d.m.log
 	if w.roster != nil {
-		if err := w.roster.write(log); err != nil {
+		// A voter that was removed may never vote again. So who needs it no more must not forget that.
+		if err := errors.Join(w.roster.write(log), log.Sync()); err != nil {
 			return err
 		}
 		d.mu.Lock()
@@ -148,16 +150,16 @@ func (d *disk) record(w diskWork) error {
 		d.mu.Unlock()
 		d.m.wake()
 	}
-	if w.removed {
-		err := d.m.writeRemoved()
-		d.removed = err == nil
+	if w.removed || w.verdict != "" {
+		err := d.m.writeVerdict(w)
+		d.over = err == nil
 		return err
 	}
 	if w.mended {
 		return log.SetStarts(log.State().Starts, false)
 	}
 	if w.peer != nil {
-		if err := log.SetPeer(w.peer.id, w.peer.Peer); err != nil {
+		if err := errors.Join(log.SetPeer(w.peer.id, w.peer.Peer), log.Sync()); err != nil {
 			return err
 		}
 	}

@@ -14,20 +14,28 @@ import (
 // A Hello is what a member says of itself before anything else.
 type Hello struct {
 	Term, Vote          uint64
-	LastTerm, LastIndex uint64 // of its log
-	Torn                bool   // it may lack what was cut off from that log's end
-	Starts              uint64 // how often it was started
-	Number              uint64 // see raftlog.Member
-	Address             string // at which it listens for other members; empty: a version that does not say it
-	Level               uint64 // of entries: the highest that it knows
-	Time                int64  // that its clock shows: the cluster's, if it has heard of that; 0: a version that does not say it
-	Version             string // of its program
+	LastTerm, LastIndex uint64   // of its log
+	Torn                bool     // it may lack what was cut off from that log's end
+	Starts              uint64   // how often it was started
+	Names               []uint64 // see raftlog.State; none: a version that gives starts no names
+	Number              uint64   // see raftlog.Member
+	Address             string   // at which it listens for other members; empty: a version that does not say it
+	Level               uint64   // of entries: the highest that it knows
+	Time                int64    // that its clock shows: the cluster's, if it has heard of that; 0: a version that does not say it
+	Version             string   // of its program
 }
 
 var (
 	// ErrRolledBack means that another member has lost what it had: its disk was restored from an older copy. It
 	// must be removed and join as a new member.
 	ErrRolledBack = errors.New("cluster: the member's disk is older than what this one has heard of it: it must join again as a new member")
+
+	// ErrConnected means that this one is connected to another start of the member. Either that has ended, which is noticed within seconds, or
+	// one of the two directories is a copy of the other.
+	ErrConnected = errors.New("cluster: a server that is this member, too, is connected: if it has not just ended, one of the two directories is a copy of the other")
+
+	// ErrCopy is that of a member whose directory is a copy of another one that is in use.
+	ErrCopy = errors.New("this directory is a copy of that of a member")
 
 	// ErrNotMember means that there is no such member.
 	ErrNotMember = errors.New("cluster: not a member")
@@ -57,6 +65,7 @@ type peer struct {
 	refuses      error            // why it does not take in this member
 	acknowledged raftlog.Position // the highest that it has acknowledged to this member
 	recorded     raftlog.Peer     // what Raft's log has of it
+	copySince    int64            // since when it refuses this one with ErrConnected, on Options.Now; 0: it does not
 	asked        int64            // to lead, as the journal of this member took no jobs, and has not led since; on Options.Now, 0: it was not
 }
 
@@ -95,7 +104,7 @@ func (m *Member) Greeting() Hello {
 	return Hello{
 		Term: s.Hard.GetTerm(), Vote: s.Hard.GetVote(),
 		LastTerm: last.Term, LastIndex: last.Index, Torn: s.Torn,
-		Starts: s.Starts, Number: m.number, Address: m.opt.Self.Address, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
+		Starts: s.Starts, Names: s.Names, Number: m.number, Address: m.opt.Self.Address, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
 	}
 }
 
@@ -127,7 +136,10 @@ func (m *Member) greet(from uint64, h Hello) error {
 		return fmt.Errorf("%w: it knows level %d, and level %d is needed", ErrTooOld, h.Level, entry.Written)
 	}
 	p, last := m.peer(from), raftlog.Position{Index: h.LastIndex, Term: h.LastTerm}
-	if h.Starts < p.recorded.Starts || p.acknowledged.After(last) {
+	switch {
+	case p.linked && (h.Starts != p.hello.Starts || h.name() != p.hello.name()):
+		return ErrConnected
+	case h.lacks(p.recorded), p.acknowledged.After(last):
 		return ErrRolledBack
 	}
 	if err := m.raft.core.Heard(from, last, h.Torn); err != nil {
@@ -137,9 +149,9 @@ func (m *Member) greet(from uint64, h Hello) error {
 		}
 		return err
 	}
-	p.linked, p.ahead = true, h.Time-m.opt.Now()
-	if p.hello = h; h.Starts > p.recorded.Starts {
-		p.recorded.Starts = h.Starts
+	p.linked, p.copySince, p.ahead = true, 0, h.Time-m.opt.Now()
+	if p.hello = h; h.Starts != p.recorded.Starts || h.name() != p.recorded.Name {
+		p.recorded.Starts, p.recorded.Name = h.Starts, h.name()
 		m.record(from, p)
 	}
 	return nil

@@ -362,30 +362,6 @@ func (r *roster) write(log *raftlog.Log) error {
 	return log.SetGroup(r.conf, r.index, r.members, r.numbers)
 }
 
-// Rejected says that another member has answered this one's hello with an error. If it knows that this member was
-// removed, this one stops.
-func (m *Member) Rejected(by uint64, err error) {
-	m.mail.post(func() { m.peer(by).refuses = err })
-	if errors.Is(err, ErrRemoved) {
-		m.opt.Logger.Debug("another member says that this one was removed", "member", by)
-		m.mail.post(m.leave)
-	}
-}
-
-// leave stops this member for good: it was removed. The log has that first, for the next start.
-func (m *Member) leave() { m.disk.add(diskWork{removed: true}) }
-
-// writeRemoved records that this member is none, and stops it.
-func (m *Member) writeRemoved() error {
-	s := m.log.State()
-	r := roster{s.Conf, s.ConfIndex, without(s.Members, m.opt.Self.ID), s.Numbers}
-	if err := errors.Join(r.write(m.log), m.log.Sync()); err != nil {
-		return err
-	}
-	m.fail(ErrRemoved)
-	return nil
-}
-
 // The context of a change of configuration:
 //
 //	list := level numbers member*     level 1; numbers: the highest that a member was ever given

@@ -229,6 +229,10 @@ func TestRolledBack(t *testing.T) {
 		l.boot()
 		w.leader()
 		old.LastTerm, old.LastIndex = 99, 99
+		if err := l.member.Greet(m.id, old); !errors.Is(err, ErrConnected) {
+			t.Errorf("an older life of a member that is connected: %v", err)
+		}
+		w.disconnect(m)
 		if err := l.member.Greet(m.id, old); !errors.Is(err, ErrRolledBack) {
 			t.Errorf("an older life of a member: %v", err)
 		}

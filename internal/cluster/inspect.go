@@ -105,5 +105,8 @@ func (i *Inspection) readLog(fsys vfs.FS, dir string) error {
 		}
 		i.Members = append(i.Members, InspectedMember{m.ID, m.Address, role})
 	}
+	if s.Verdict != "" {
+		return verdictError(s.Verdict)
+	}
 	return nil
 }

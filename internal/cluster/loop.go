@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -311,7 +312,14 @@ func (m *Member) Step(message *raftpb.Message) {
 		if !m.takes(message) || m.declines(message) {
 			return
 		}
-		if err := m.raft.core.Step(message); err != nil {
+		err := core.ErrContradiction
+		if !isContradiction(message) {
+			err = m.raft.core.Step(message)
+		}
+		switch {
+		case errors.Is(err, core.ErrContradiction):
+			m.contradicted(message)
+		case err != nil:
 			m.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
 		}
 	})

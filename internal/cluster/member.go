@@ -3,6 +3,8 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -202,6 +204,9 @@ func (m *Member) open(found raftlog.Found) error {
 	if self < 0 {
 		return ErrRemoved
 	}
+	if state.Verdict != "" {
+		return verdictError(state.Verdict)
+	}
 	m.number = state.Members[self].Number
 	if err := m.setClock(state); err != nil {
 		return err
@@ -317,7 +322,7 @@ func (m *Member) startCore(found raftlog.Found) error {
 	if !m.log.Has(mark) {
 		err = m.log.Cut(mark)
 	}
-	if err = errors.Join(err, m.log.SetStarts(m.log.State().Starts+1, found.Torn)); err == nil {
+	if err = errors.Join(err, m.log.Start(newName(), found.Torn)); err == nil {
 		err = m.log.Sync() // a start that others have heard of is counted
 	}
 	if err != nil {
@@ -327,6 +332,13 @@ func (m *Member) startCore(found raftlog.Found) error {
 		m.opt.Logger.Warn("the log of the cluster has lost its end: this member takes no part in elections until it has what a leader has, or has heard from all voters", "last", m.log.Last())
 	}
 	return m.newCore(mark, found.Torn)
+}
+
+// newName returns the name of a start.
+func newName() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:]) | 1
 }
 
 // newCore makes a core whose engine has the entries up to one.

@@ -167,7 +167,7 @@ func (w *world) mishap(rng *rand.Rand) {
 	if m.member == nil {
 		return
 	}
-	switch rng.IntN(11) {
+	switch rng.IntN(12) {
 	case 0, 1:
 		m.kill(rng.IntN(2) == 0)
 		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond) // long enough that the others cut what it needs
@@ -214,7 +214,22 @@ func (w *world) mishap(rng *rand.Rand) {
 		w.exchange(m, rng.IntN(2) == 0)
 	case 10:
 		w.hang(m, rng)
+	case 11:
+		w.restore(m, rng)
 	}
+}
+
+// restore restores the disk of a machine from a copy that lacks its last start, and another machine takes its place.
+func (w *world) restore(m *machine, rng *rand.Rand) {
+	m.kill(rng.IntN(2) == 0)
+	disk := m.disk.Crash(keptAll())
+	m.boot()
+	time.Sleep(time.Second + time.Duration(rng.IntN(2000))*time.Millisecond) // the others meet it
+	m.kill(rng.IntN(2) == 0)
+	m.disk = disk
+	m.boot()
+	w.condemned(m, ErrDamaged.Error())
+	w.exchange(m, true)
 }
 
 // hang lets the disk of a machine hang for a while: its syncs, or writes. That machine or another one may be killed meanwhile.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,7 @@ const (
 	keptEngine   plant = "an engine is kept that has done what was dropped"
 
 	forgottenPeer plant = "the hello of a disk that was rolled back is accepted"
+	namelessStart plant = "a disk that was rolled back has counted up to the known start"
 	hastyWalk     plant = "a leader's walk is not awaited"
 	endlessLease  plant = "the lease has no end"
 
@@ -148,11 +150,13 @@ func (m *Member) tickOn() {
 	}
 }
 
-// forget makes the member forget what it knows of another one.
-func (m *Member) forget(id uint64) {
+// forget makes the member forget what it knows of another one, or only the name of its start.
+func (m *Member) forget(id uint64, all bool) {
 	m.inLoop(func() {
 		p := m.peer(id)
-		p.recorded, p.acknowledged = raftlog.Peer{}, raftlog.Position{}
+		if p.recorded.Name = 0; all {
+			p.recorded, p.acknowledged = raftlog.Peer{}, raftlog.Position{}
+		}
 	})
 }
 
@@ -193,6 +197,7 @@ var adversaries = []struct {
 	plays func(w *world)
 }{
 	{forgottenPeer, rollBack},
+	{namelessStart, func(w *world) { w.restoreOne(rand.New(rand.NewPCG(w.rng.Uint64(), 7))) }},
 	{hastyWalk, walkOverLeader},
 	{endlessLease, standStill},
 }

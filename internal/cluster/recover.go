@@ -24,7 +24,7 @@ func Recover(fsys vfs.FS, dir string, self raftlog.Member) (last raftlog.Positio
 	term := max(last.Term, log.State().Hard.GetTerm())
 	hard := &raftpb.HardState{Term: &term, Vote: new(uint64), Commit: &last.Index}
 	conf := &raftpb.ConfState{Voters: []uint64{self.ID}}
-	if err := errors.Join(log.Append(hard, nil), log.SetGroup(conf, last.Index, []raftlog.Member{self}, self.Number), log.Sync()); err != nil {
+	if err := errors.Join(log.Append(hard, nil), log.SetGroup(conf, last.Index, []raftlog.Member{self}, self.Number), log.SetVerdict(""), log.Sync()); err != nil {
 		return last, fmt.Errorf("cluster: %w", err)
 	}
 	return last, nil

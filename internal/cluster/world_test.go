@@ -422,9 +422,9 @@ func (m *machine) deliver(to *machine, b []byte, life int) {
 		return
 	}
 	if !known {
-		if w.plant == forgottenPeer {
-			member.forget(m.id)
-			from.forget(to.id)
+		if w.plant == forgottenPeer || w.plant == namelessStart {
+			member.forget(m.id, w.plant == forgottenPeer)
+			from.forget(to.id, w.plant == forgottenPeer)
 		}
 		if err := member.Greet(m.id, from.Greeting()); err != nil {
 			from.Rejected(to.id, err)
@@ -492,8 +492,20 @@ func (m *machine) kill(power bool) {
 	w.mu.Unlock()
 	m.trouble.goOn() // nothing waits for the disk any more
 	if member != nil {
+		w.disconnect(m)
 		w.refuse(m, member.Lead().Term)
 		member.Close() // of its goroutines; its disk is not that of the machine any more
+	}
+}
+
+// disconnect lets the others notice that their connections to a machine have ended.
+func (w *world) disconnect(m *machine) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.machines {
+		if o.member != nil {
+			o.member.Unreachable(m.id)
+		}
 	}
 }
 

@@ -96,6 +96,8 @@ type Core struct {
 	committed uint64
 
 	applied  raftlog.Position  // Done was called for the entries up to here
+	agreed   uint64            // so many entries were known to be agreed on at the start
+	last     uint64            // the last entry that Raft has given out to be written
 	confDone uint64            // the last change of configuration that was applied
 	conf     *raftpb.ConfState // after that one
 	confAsk  bool              // one was proposed in this term, and not applied
@@ -145,6 +147,7 @@ func New(log Log, o Options) (*Core, error) {
 		return nil, fmt.Errorf("core: %w", err)
 	}
 	c := &Core{opt: o, log: log, node: node, offices: o.Offices, applied: applied, confDone: state.ConfIndex, conf: state.Conf, hard: state.Hard, late: map[uint64]*raftpb.Message{}}
+	c.agreed, c.last = max(state.Hard.GetCommit(), o.Applied.Index), log.Last().Index
 	c.gate.torn = o.Torn
 	c.gate.heard = map[uint64]raftlog.Position{}
 	c.look()
@@ -199,6 +202,9 @@ func (c *Core) TickAsVoter() {
 func (c *Core) Step(m *raftpb.Message) error {
 	if !c.mayVote(m) || c.saysOnlyTerm(m) {
 		return nil
+	}
+	if err := c.checkAgreed(m); err != nil {
+		return err
 	}
 	err := c.node.Step(m)
 	c.look()

@@ -54,6 +54,9 @@ func (c *Core) Work() Work {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
 				c.number(m.GetEntries())
+				if n := len(m.GetEntries()); n > 0 {
+					c.last = m.GetEntries()[n-1].GetIndex()
+				}
 				if w := c.writeOf(m); !w.isEmpty() {
 					c.work.Write = append(c.work.Write, w)
 				}

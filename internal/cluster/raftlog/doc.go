@@ -19,9 +19,13 @@
 //	hard   := 2 term vote commit
 //	group  := 3 cut-index cut-term conf-index numbers length ConfState member*
 //	              member := id number replaces length address      ConfState: as protobuf
-//	starts := 4 n [1]                         1: the log's end was cut off, and that is not made good yet
-//	peers  := 5 peer*
-//	              peer := id starts term index
+//	starts := 4 n torn length name* verdict   torn 1: the log's end was cut off, and that is not made good yet;
+//	                                          name: 8 bytes (little-endian), of one of the last starts, length of all;
+//	                                          verdict: to the end of the payload
+//	peers  := 6 peer*
+//	              peer := id starts term index name
+//
+// Earlier versions wrote starts without names, as 4 n [1], and peers without them, as 5 with id starts term index.
 //
 // A record of index i overrides all entries of index i and above that came before it:
 // that is how a conflicting suffix is replaced. Nothing is cut in the middle of a file.

@@ -233,6 +233,25 @@ func (l *Log) SetStarts(n uint64, torn bool) error {
 	return l.change(next, appendStarts(l.scratch[:0], &next))
 }
 
+// Start records another start of the member, under a name that is random.
+func (l *Log) Start(name uint64, torn bool) error {
+	l.owner.Lock()
+	defer l.owner.Unlock()
+	next := l.state
+	next.Starts, next.Torn = next.Starts+1, torn
+	next.Names = append(slices.Clone(next.Names[max(len(next.Names)-maxNames+1, 0):]), name)
+	return l.change(next, appendStarts(l.scratch[:0], &next))
+}
+
+// SetVerdict records why the member must not be started any more; empty: it may be.
+func (l *Log) SetVerdict(verdict string) error {
+	l.owner.Lock()
+	defer l.owner.Unlock()
+	next := l.state
+	next.Verdict = verdict
+	return l.change(next, appendStarts(l.scratch[:0], &next))
+}
+
 // SetPeer records what a peer has shown of itself.
 func (l *Log) SetPeer(id uint64, p Peer) error {
 	l.owner.Lock()

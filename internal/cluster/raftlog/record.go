@@ -17,8 +17,12 @@ const (
 	kindHard   = 2
 	kindGroup  = 3
 	kindStarts = 4
-	kindPeers  = 5
+	kindPeers  = 5 // without the names of starts; only read
+	kindMet    = 6
 )
+
+// maxNames is how many names of starts are kept.
+const maxNames = 32
 
 // errRecord is wrapped by the errors of records that cannot be understood.
 var errRecord = errors.New("raftlog: not a record of this version")
@@ -45,6 +49,7 @@ type Member struct {
 // one's disk was rolled back.
 type Peer struct {
 	Starts       uint64   // the highest start counter that it has shown
+	Name         uint64   // of that start; 0: a version that gave starts no names
 	Acknowledged Position // the highest entry that it has acknowledged to this member
 }
 
@@ -57,7 +62,9 @@ type State struct {
 	Numbers   uint64   // the highest Number that a member was ever given
 	Cut       Position // entries up to this one are not in the log
 	Starts    uint64   // how often the member was started
+	Names     []uint64 // of the last of these starts, in order: random, so that a copy of the log cannot count up to the same
 	Torn      bool     // the end of the log was cut off, and it is not known yet that nothing lacks
+	Verdict   string   // why the member must not be started any more; empty: it may be
 	Peers     map[uint64]Peer
 }
 
@@ -117,18 +124,23 @@ func ParseMembers(b []byte) (members []Member, err error) {
 }
 
 func appendStarts(dst []byte, s *State) []byte {
-	dst = binary.AppendUvarint(append(dst, kindStarts), s.Starts)
+	torn := byte(0)
 	if s.Torn {
-		dst = append(dst, 1)
+		torn = 1
 	}
-	return dst
+	dst = append(binary.AppendUvarint(append(dst, kindStarts), s.Starts), torn)
+	dst = binary.AppendUvarint(dst, uint64(8*len(s.Names)))
+	for _, name := range s.Names {
+		dst = binary.LittleEndian.AppendUint64(dst, name)
+	}
+	return append(dst, s.Verdict...)
 }
 
 func appendPeers(dst []byte, peers map[uint64]Peer) []byte {
-	dst = append(dst, kindPeers)
+	dst = append(dst, kindMet)
 	for _, id := range slices.Sorted(maps.Keys(peers)) {
 		p := peers[id]
-		for _, v := range [...]uint64{id, p.Starts, p.Acknowledged.Term, p.Acknowledged.Index} {
+		for _, v := range [...]uint64{id, p.Starts, p.Acknowledged.Term, p.Acknowledged.Index, p.Name} {
 			dst = binary.AppendUvarint(dst, v)
 		}
 	}
@@ -194,13 +206,16 @@ func decodeState(s *State, payload []byte) error {
 		}
 		r.rest = nil
 	case kindStarts:
-		s.Starts = r.number()
-		s.Torn = len(r.rest) > 0 && r.number() == 1
-	case kindPeers:
+		decodeStarts(s, &r)
+	case kindPeers, kindMet:
 		s.Peers = map[uint64]Peer{}
 		for len(r.rest) > 0 {
 			id := r.number()
-			s.Peers[id] = Peer{Starts: r.number(), Acknowledged: Position{Term: r.number(), Index: r.number()}}
+			p := Peer{Starts: r.number(), Acknowledged: Position{Term: r.number(), Index: r.number()}}
+			if payload[0] == kindMet {
+				p.Name = r.number()
+			}
+			s.Peers[id] = p
 		}
 	default:
 		return fmt.Errorf("%w: kind %d", errRecord, payload[0])
@@ -209,6 +224,21 @@ func decodeState(s *State, payload []byte) error {
 		return fmt.Errorf("%w: one of kind %d is cut short or too long", errRecord, payload[0])
 	}
 	return nil
+}
+
+// decodeStarts decodes the starts. Earlier versions wrote no names, and whether the log is torn only if it is.
+func decodeStarts(s *State, r *reader) {
+	s.Starts, s.Names, s.Verdict = r.number(), nil, ""
+	s.Torn = len(r.rest) > 0 && r.number() == 1
+	if len(r.rest) == 0 {
+		return
+	}
+	names := r.bytes()
+	r.bad = r.bad || len(names)%8 != 0
+	for ; len(names) >= 8; names = names[8:] {
+		s.Names = append(s.Names, binary.LittleEndian.Uint64(names))
+	}
+	s.Verdict, r.rest = string(r.rest), nil
 }
 
 func hardState(term, vote, commit uint64) *raftpb.HardState {

@@ -140,6 +140,7 @@ var codes = map[string]error{
 	"removed":     cluster.ErrRemoved,
 	"not_member":  cluster.ErrNotMember,
 	"rolled_back": cluster.ErrRolledBack,
+	"connected":   cluster.ErrConnected,
 	"too_old":     cluster.ErrTooOld,
 	"not_leader":  cluster.ErrNotLeader,
 	"busy":        cluster.ErrBusy,

@@ -113,6 +113,9 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (id uint64,
 	if len(d.Contacts) == 0 {
 		return 0, errors.New("this member knows no others: there is nobody to get the jobs from")
 	}
+	if _, err := cluster.Inspect(vfs.OS, dir); errors.Is(err, cluster.ErrCopy) { // it would take the place of the original
+		return 0, command.WithCode(command.ExitJournal, fmt.Errorf("%w: %s", err, Advice(dir, err)))
+	}
 	lock, err := lockJournal(dir)
 	if err != nil {
 		return 0, command.WithCode(command.ExitJournal, err)

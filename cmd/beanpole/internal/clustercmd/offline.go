@@ -2,6 +2,7 @@ package clustercmd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -29,6 +30,8 @@ type offline struct {
 	Torn    bool            `json:"torn"`
 	Problem string          `json:"problem,omitempty"` // empty: a server can start there
 	Members []offlineMember `json:"members"`
+
+	err error // of Problem; nil: there is none
 }
 
 type position struct {
@@ -61,7 +64,7 @@ func describe(d *directory.Directory, holder string, found cluster.Inspection, e
 	o := &offline{
 		Member: d.ID, Cluster: d.Cluster, Address: d.Listen, UsedBy: holder, Term: found.Term, Commit: found.Commit,
 		First: found.Cut.Index + 1, Last: positionOf(found.Last), Applied: positionOf(found.Applied), Torn: found.Torn,
-		Members: []offlineMember{},
+		Members: []offlineMember{}, err: err,
 	}
 	for _, m := range found.Members {
 		o.Members = append(o.Members, offlineMember(m))
@@ -121,11 +124,14 @@ func (o *offline) verdict(dir string) error {
 	if o.Problem == "" {
 		return nil
 	}
-	return command.WithCode(command.ExitJournal, fmt.Errorf("the member cannot go on with this directory: %s", Advice(dir)))
+	return command.WithCode(command.ExitJournal, fmt.Errorf("the member cannot go on with this directory: %s", Advice(dir, o.err)))
 }
 
-// Advice says what to do with the directory of a member that cannot go on with it.
-func Advice(dir string) string {
+// Advice says what to do with the directory of a member that cannot go on with it, because of an error.
+func Advice(dir string, err error) string {
+	if errors.Is(err, cluster.ErrCopy) {
+		return "remove it; another member begins with an empty directory and 'beanpole cluster join'"
+	}
 	return fmt.Sprintf("if a majority of the members runs, 'beanpole cluster rejoin %[1]s' gets everything from them; if none ever will, 'beanpole journal backup %[1]s NEW' and "+
 		"'beanpole cluster init NEW --listen ADDRESS' begin another cluster with the jobs of this one's journal", dir)
 }

@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+)
+
+// A member that must not go on stops for good: it was removed, its disk was rolled back, or its directory is a copy. The log has that
+// first, so that no later start takes part.
+
+// name returns the name of the start; 0: a version that gives starts no names.
+func (h *Hello) name() uint64 {
+	if len(h.Names) == 0 {
+		return 0
+	}
+	return h.Names[len(h.Names)-1]
+}
+
+// lacks reports whether the disk of the member that says hello does not have a start of that member. A copy that is older may have
+// counted up to the same number since, but to a start of another name.
+func (h *Hello) lacks(known raftlog.Peer) bool {
+	if h.Starts < known.Starts {
+		return true
+	}
+	since := h.Starts - known.Starts
+	return known.Name != 0 && since < uint64(len(h.Names)) && h.Names[uint64(len(h.Names))-1-since] != known.Name
+}
+
+// Rejected says that another member has answered this one's hello with an error.
+func (m *Member) Rejected(by uint64, err error) {
+	m.mail.post(func() { m.peer(by).refuses = err })
+	switch {
+	case errors.Is(err, ErrRemoved):
+		m.opt.Logger.Debug("another member says that this one was removed", "member", by)
+		m.mail.post(m.leave)
+	case errors.Is(err, ErrRolledBack):
+		m.stopWith(fmt.Sprintf("its disk is older than what member %d has heard of it: it was restored from a copy, or a copy of the directory has run", by))
+	case errors.Is(err, ErrConnected):
+		m.mail.post(func() { m.isCopy(by) })
+	}
+}
+
+// copyPatience is how long another member may take to notice that an earlier start of this one has ended, in nanoseconds.
+const copyPatience = 15_000_000_000
+
+// isCopy stops this member, in the raft loop, if the other start that another member is connected to has not ended for long.
+func (m *Member) isCopy(by uint64) {
+	now, p := m.opt.Now(), m.peer(by)
+	if p.copySince == 0 {
+		p.copySince = now
+	}
+	if now-p.copySince > copyPatience {
+		m.stopWith(fmt.Sprintf("%v: member %d is connected to the server that runs with the original", ErrCopy, by))
+	}
+}
+
+// contradicted is called, in the raft loop, for a message of a member whose log contradicts this one's. A member that follows stops:
+// what the leader sends is the cluster's by now. Both say so.
+func (m *Member) contradicted(message *raftpb.Message) {
+	from := message.GetFrom()
+	if message.GetType() == raftpb.MsgAppResp {
+		m.opt.Logger.Error("a member knows entries to be agreed on that this leader does not have: a disk was rolled back, and jobs that were acknowledged "+
+			"may be on that member only: keep a copy of its directory before it joins again", "member", from, "last", m.log.Last().Index)
+		return
+	}
+	m.opt.Transport.Send([]*raftpb.Message{{
+		Type: raftpb.MsgAppResp.Enum(), From: &m.opt.Self.ID, To: &from, Term: message.Term, Index: message.Index, Reject: new(true), Context: []byte(contradiction),
+	}})
+	m.stopWith(fmt.Sprintf("the entries that it knows to be agreed on, up to %d, are not those of member %d, which leads: a disk of the cluster was rolled back, "+
+		"and jobs that were acknowledged may be here only: keep a copy of this directory", m.raft.core.Applied().Index, from))
+}
+
+// contradiction is the context of a rejection by which a leader learns that the member has stopped, and why.
+const contradiction = "contradiction"
+
+func isContradiction(message *raftpb.Message) bool {
+	return message.GetType() == raftpb.MsgAppResp && string(message.GetContext()) == contradiction
+}
+
+// leave stops this member for good: it was removed.
+func (m *Member) leave() { m.disk.add(diskWork{removed: true}) }
+
+// stopWith stops this member for good, and says why.
+func (m *Member) stopWith(verdict string) { m.disk.add(diskWork{verdict: verdict}) }
+
+// verdictError returns the error that a verdict stands for.
+func verdictError(verdict string) error {
+	if why, ok := strings.CutPrefix(verdict, ErrCopy.Error()); ok {
+		return fmt.Errorf("%w%s", ErrCopy, why)
+	}
+	return fmt.Errorf("%w: %s", ErrDamaged, verdict)
+}
+
+// writeVerdict records that this member must not go on, and stops it.
+func (m *Member) writeVerdict(w diskWork) error {
+	var err, why error
+	if w.removed {
+		s := m.log.State()
+		r := roster{s.Conf, s.ConfIndex, without(s.Members, m.opt.Self.ID), s.Numbers}
+		err, why = r.write(m.log), ErrRemoved
+	} else {
+		err, why = m.log.SetVerdict(w.verdict), verdictError(w.verdict)
+	}
+	if err := errors.Join(err, m.log.Sync()); err != nil {
+		return err
+	}
+	m.fail(why)
+	return nil
+}

@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// condemned waits until the member of a machine has stopped for good, and makes sure that it does not start again.
+func (w *world) condemned(m *machine, why string) {
+	w.t.Helper()
+	w.until("the member stops", func() bool { return m.member.Err() != nil })
+	m.kill(false)
+	for _, err := range []error{m.start(), func() error { _, err := Inspect(m.disk, dir); return err }()} {
+		if err == nil || !strings.Contains(err.Error(), why) {
+			w.fatalf("member %d starts, or does not say why it does not: %v", m.id, err)
+		}
+	}
+	m.gone = true
+}
+
+// A disk that was restored from a copy is known by all that have met its member since, although it counts up to the same start, and
+// its member stops for good.
+func TestRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		l := w.machineOf(w.leader())
+		m := w.machines[l.id%3]
+		m.kill(false)
+		disk := m.disk.Crash(keptAll())
+		m.boot()
+		_, err := w.put(l.member, "mail", engine.Spec{TTR: 60}, "a job")
+		w.must(err)
+		time.Sleep(time.Second)
+		m.kill(false)
+		m.disk = disk
+		m.boot()
+		w.condemned(m, "this member must join again: its disk is older than what member")
+		w.audit()
+		w.close()
+	})
+}
+
+// One disk is restored from a copy, and members are stopped and started in any order: nothing that was acknowledged is lost.
+func TestRestoredInAnyOrder(t *testing.T) {
+	seeds.Each(t, 6, func(t *testing.T, seed uint64) {
+		synctest.Test(t, func(t *testing.T) { emptyWorld(t, seed).restoreOne(rand.New(rand.NewPCG(seed, 7))) })
+	})
+}
+
+// restoreOne restores the disk of one of three members from a copy, while another one has been away. So the third is the only one that
+// has everything, and only those that know the start which the copy lacks keep a majority from forming without it.
+func (w *world) restoreOne(rng *rand.Rand) {
+	w.grow(3)
+	time.Sleep(time.Second)
+	order := rng.Perm(3)
+	whole, away, old := w.machines[order[0]], w.machines[order[1]], w.machines[order[2]]
+	old.kill(rng.IntN(2) == 0)
+	disk := old.disk.Crash(keptAll())
+	old.boot()
+	time.Sleep(time.Second) // all members connect to each other
+	away.kill(false)
+	for i := range 10 {
+		_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, fmt.Sprint("acknowledged by two", i))
+		w.must(err)
+	}
+	stop := []*machine{whole, old}
+	start := []*machine{away, old, whole}
+	rng.Shuffle(len(stop), func(i, k int) { stop[i], stop[k] = stop[k], stop[i] })
+	rng.Shuffle(len(start), func(i, k int) { start[i], start[k] = start[k], start[i] })
+	for _, m := range stop {
+		m.kill(rng.IntN(2) == 0)
+		time.Sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
+	}
+	old.disk = disk
+	for _, m := range start {
+		m.boot()
+		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
+	}
+	if w.plant != "" {
+		time.Sleep(10 * time.Second)
+		for _, m := range w.machines {
+			if err := m.member.Err(); err != nil {
+				w.fatalf("%v", err)
+			}
+		}
+	} else {
+		w.condemned(old, ErrDamaged.Error())
+		w.exchange(old, true)
+	}
+	_, err := w.put(w.leader(), "mail", engine.Spec{TTR: 60}, "after it")
+	w.must(err)
+	w.audit()
+	w.close()
+}
+
+// A member whose log is the only one that has what was agreed on acknowledges nothing to a leader without that, and both say so.
+func TestContradiction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		time.Sleep(time.Second)
+		whole := w.machineOf(w.leader())
+		away, old := w.machines[whole.id%3], w.machines[(whole.id+1)%3]
+		disk := old.disk.Crash(keptAll()) // of a start that all others know
+		away.kill(false)
+		for range 10 {
+			_, err := w.put(whole.member, "mail", engine.Spec{TTR: 60}, "acknowledged by two")
+			w.must(err)
+		}
+		time.Sleep(time.Second)
+		whole.kill(true)
+		old.kill(true)
+		old.disk = disk
+		away.boot()
+		old.boot()
+		leader := w.leader() // Raft's limit: nobody is left that knows better
+		whole.boot()
+		w.condemned(whole, "this member must join again: the entries that it knows to be agreed on")
+		if w.logged("a member knows entries to be agreed on that this leader does not have") == 0 {
+			t.Error("the leader does not say it")
+		}
+		if leader.Err() != nil {
+			t.Errorf("the leader has stopped: %v", leader.Err())
+		}
+		w.abandon() // what was acknowledged is gone
+	})
+}
+
+// A copy of a member's directory that runs beside the original is called that, and stops; the original goes on.
+func TestCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		time.Sleep(time.Second)
+		l := w.leader()
+		original := w.machines[l.opt.Self.ID%3]
+		elsewhere := &machine{w: w, id: original.id, disk: original.disk.Crash(keptAll()), ways: map[uint64]*way{}}
+		elsewhere.boot()
+		copied := elsewhere.member
+		for range 20 {
+			err := l.Greet(original.id, copied.Greeting())
+			if !errors.Is(err, ErrConnected) {
+				t.Fatalf("the copy is greeted: %v", err)
+			}
+			copied.Rejected(l.opt.Self.ID, err)
+			time.Sleep(time.Second)
+		}
+		w.until("the copy has stopped", func() bool { return errors.Is(copied.Err(), ErrCopy) })
+		elsewhere.kill(false)
+		if err := elsewhere.start(); !errors.Is(err, ErrCopy) {
+			t.Errorf("the copy starts again: %v", err)
+		}
+		w.must(l.Greet(original.id, original.member.Greeting()))
+		w.audit()
+		w.close()
+	})
+}
+
+// A member that was the last one left of a majority goes on with a disk that was restored, if it is told to.
+func TestRecoverCondemned(t *testing.T) {
+	disk := memfs.New()
+	must(t, Init(disk, dir, raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}))
+	log, _, err := raftlog.Open(disk, LogDir(dir), raftlog.Options{})
+	must(t, err)
+	must(t, errors.Join(log.SetVerdict("it is old"), log.Close()))
+	if _, err := Inspect(disk, dir); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("%v", err)
+	}
+	_, err = Recover(disk, dir, raftlog.Member{ID: 2, Address: "10.0.0.1:11400"})
+	must(t, err)
+	_, err = Inspect(disk, dir)
+	must(t, err)
+}
