@@ -28,22 +28,29 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	if g.Conf, err = proto.Marshal(&raftpb.ConfState{Voters: []uint64{self.ID}}); err != nil {
 		return err
 	}
-	has, err := hasJournal(fsys, dir)
-	if err != nil {
+	if err := CheckInit(fsys, dir); err != nil {
 		return err
 	}
 	var from raftlog.Position
-	if has {
-		// The copy of a member's journal has entries of that one's cluster. The log goes on after them, since later terms
-		// must be higher.
-		if from, err = appliedOf(fsys, dir); err != nil {
-			return fmt.Errorf("cluster: %w", err)
-		}
-		if from.Index == 0 {
-			from = begun
-		}
+	if has, err := hasJournal(fsys, dir); err != nil {
+		return err
+	} else if has {
+		from = begun
 	}
 	return makeLog(fsys, dir, g, from)
+}
+
+// CheckInit returns an error if a directory has the journal of a member, whose cluster may go on: there would be another one with
+// the same jobs.
+func CheckInit(fsys vfs.FS, dir string) error {
+	at, err := appliedOf(fsys, dir)
+	if err == nil && at.Index > 0 {
+		err = journal.ErrOfMember
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
 }
 
 // hasJournal reports whether a directory has files of a journal.
@@ -56,14 +63,15 @@ func hasJournal(fsys vfs.FS, dir string) (bool, error) {
 }
 
 // appliedOf returns the last entry whose facts are in a journal, as that says.
-func appliedOf(fsys vfs.FS, dir string) (at raftlog.Position, err error) {
-	_, err = journal.Dump(fsys, dir, func(e journal.Entry) error {
-		if e.Kind == "applied" {
-			at = raftlog.Position{Index: e.Index, Term: e.Term}
-		}
-		return nil
-	})
-	return at, err
+func appliedOf(fsys vfs.FS, dir string) (raftlog.Position, error) {
+	_, at, err := journal.ReadApplied(fsys, dir)
+	return raftlog.Position{Index: at.Index, Term: at.Term}, err
+}
+
+// Release makes the journal of the last member, which does not run, that of a single server.
+func Release(fsys vfs.FS, dir string) error {
+	_, err := journal.Release(fsys, dir)
+	return err
 }
 
 // IsUnused reports whether the journal in a directory has no record: no job was ever put there.

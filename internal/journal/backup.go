@@ -69,7 +69,7 @@ func (b *Backup) Write(w io.Writer) error {
 var ErrNotBackup = errors.New("not the backup of a journal")
 
 // ReadBackup unpacks what Write has written into an empty directory, makes it durable, and
-// reads it to see that it is whole. An archive that ends too soon is io.ErrUnexpectedEOF.
+// reads it to see that it is whole. It is a single server's journal then. An archive that ends too soon is io.ErrUnexpectedEOF.
 // After an error some of it may be in the directory.
 func ReadBackup(fsys vfs.FS, dir string, r io.Reader) (wal.Report, error) {
 	report, err := unpack(fsys, dir, r)
@@ -85,7 +85,7 @@ func unpack(fsys vfs.FS, dir string, r io.Reader) (report wal.Report, err error)
 		head, err := archive.Next()
 		switch {
 		case errors.Is(err, io.EOF) && n > 0:
-			return wal.Verify(fsys, dir)
+			return Release(fsys, dir)
 		case errors.Is(err, io.EOF), errors.Is(err, tar.ErrHeader):
 			return report, ErrNotBackup
 		case err != nil:

@@ -248,7 +248,7 @@ func TestFullFollower(t *testing.T) {
 	}
 }
 
-// A journal that is opened without being a member's belongs to no cluster any more.
+// The journal of a member is no single server's, and is not changed, before it is released; then it belongs to no cluster any more.
 func TestLeaveCluster(t *testing.T) {
 	disk := memfs.New()
 	j, _ := openMember(t, disk, "/")
@@ -265,6 +265,17 @@ func TestLeaveCluster(t *testing.T) {
 	}
 	if len(entries) != 1 || entries[0].Kind != "applied" || entries[0].Index != 7 || entries[0].Term != 3 || entries[0].At.UnixNano() != epoch {
 		t.Errorf("the dump is %+v", entries)
+	}
+	if _, err := New(Options{}).Open(disk, "/", engine.New(engine.Options{})); !errors.Is(err, ErrOfMember) {
+		t.Fatalf("it is opened as that of a single server: %v", err)
+	}
+	if _, last, err := ReadApplied(disk, "/"); err != nil || last != at {
+		t.Fatalf("then it has %+v, %v", last, err)
+	}
+	for range 2 { // the second time there is nothing to do
+		if _, err := Release(disk, "/"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	single := New(Options{SegmentSize: segment})
 	if _, err := single.Open(disk, "/", engine.New(engine.Options{Logged: true, Admit: single.Admit})); err != nil {

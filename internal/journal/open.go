@@ -23,8 +23,8 @@ type Report struct {
 // makes it ready for that engine's changes. If the directory has files of beanstalkd
 // they are taken over; see adopt.go.
 //
-// The error is a *wal.CorruptError if records are damaged that had been durable; then
-// nothing is changed. It wraps vfs.ErrLocked if another server, which may be a
+// The error is a *wal.CorruptError if records are damaged that had been durable, and wraps ErrOfMember if the
+// journal is that of a member of a cluster, and Options.Member is not set; then nothing is changed. It wraps vfs.ErrLocked if another server, which may be a
 // beanstalkd, uses the directory.
 func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, error) {
 	j.fs, j.dir, j.eng = fsys, dir, eng
@@ -52,6 +52,9 @@ func (j *Journal) read(report *Report) error {
 	if report.Report, err = r.replay(j.files, j.eng, j.opt.Epoch); err != nil {
 		return err
 	}
+	if !j.opt.Member && r.applied != (Applied{}) {
+		return ErrOfMember
+	}
 	j.pauses, j.lastID, j.transfers = newPauses(r.pauses), r.lastID, r.transfers
 	j.applied = applied{last: r.applied, segment: r.appliedIn, durable: r.applied} // all that was read is durable
 	jobs := 0
@@ -75,9 +78,6 @@ func (j *Journal) read(report *Report) error {
 	if err := j.reserveMissing(); err != nil {
 		j.health.noRoom(j.log, err, 0)
 	}
-	if err := j.leaveCluster(); err != nil {
-		return err
-	}
 	if takeOver {
 		if report.Adopted, err = j.takeOver(theirs); err != nil {
 			return fmt.Errorf("take over beanstalkd's files: %w", err)
@@ -89,17 +89,6 @@ func (j *Journal) read(report *Report) error {
 	st := j.eng.Stats()
 	report.Jobs = int(st.Ready + st.Delayed + st.Buried)
 	return nil
-}
-
-// leaveCluster notes that the journal is not that of a member any more, if it was: what comes
-// now is in no cluster's log.
-func (j *Journal) leaveCluster() error {
-	if j.opt.Member || j.applied.last == (Applied{}) {
-		return nil
-	}
-	c := Applied{}.Change()
-	_, err := j.appendWithStandby(&c)
-	return err
 }
 
 // A replayer reads a log into an engine, and notes where the last records are of the

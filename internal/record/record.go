@@ -87,6 +87,9 @@ const (
 // IsPut reports whether a record is that of a whole job.
 func IsPut(rec []byte) bool { return rec[0] == kindPut }
 
+// IsApplied reports whether a record is that of an Applied.
+func IsApplied(rec []byte) bool { return rec[0] == kindApplied }
+
 // Append appends the record of c without its Body, which follows it in the log.
 // epoch is the moment at which the engine's clock was 0.
 func Append(dst []byte, c *engine.Change, epoch int64) []byte {

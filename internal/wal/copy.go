@@ -10,26 +10,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Copy copies a log, which another process may be writing, to an empty directory, and
-// reads the copy to see that it is whole. The copy ends as if the log had been closed: all
-// that was flushed before the call is in it, and of what was flushed meanwhile the
-// beginning.
+// Copy copies a log, which another process may be writing, to an empty directory. The names of the files are not durable, and whether the
+// copy is whole only reading it shows. It ends as if the log had been closed: all that was flushed before the call is in it, and of what
+// was flushed meanwhile the beginning.
 //
-// If the other process has removed a file before all were open, the error wraps
-// fs.ErrNotExist or is a [*CorruptError], and Copy can be called again.
-func Copy(fsys vfs.FS, dir, to string) (Report, error) {
+// If the other process has removed a file before all were open, the error, or that of reading the copy,
+// wraps fs.ErrNotExist or is a [*CorruptError], and Copy can be called again.
+func Copy(fsys vfs.FS, dir, to string) error {
 	files, err := OpenFiles(fsys, dir, 0)
 	if err != nil {
-		return Report{}, err
+		return err
 	}
 	defer files.Close()
-	err = files.Each(func(name string, _ int64, content io.Reader) error {
+	return files.Each(func(name string, _ int64, content io.Reader) error {
 		return WriteFile(fsys, filepath.Join(to, name), content)
 	})
-	if err != nil {
-		return Report{}, err
-	}
-	return Verify(fsys, to)
 }
 
 // WriteFile writes the copy of a file of a log, and makes its content durable.
@@ -43,19 +38,6 @@ func WriteFile(fsys vfs.FS, path string, content io.Reader) error {
 		err = out.Sync()
 	}
 	return errors.Join(err, out.Close())
-}
-
-// Verify makes the names of a copy durable, and reads all of it.
-func Verify(fsys vfs.FS, dir string) (Report, error) {
-	if err := fsys.SyncDir(dir); err != nil {
-		return Report{}, fmt.Errorf("wal: copy: %w", err)
-	}
-	copied, err := Open(fsys, dir, Options{ReadOnly: true})
-	if err != nil {
-		return Report{}, err
-	}
-	nothing := func(r []Record) (int, error) { return 0, nil }
-	return Replay(copied, nothing, func(int) error { return nil })
 }
 
 // Files are the segments of a log, open to be copied. It does not matter any more when the

@@ -76,7 +76,7 @@ func becomeSingle(ctx context.Context, dir string, d *directory.Directory) error
 	if others := len(m.Group().Members) - 1; others > 0 {
 		return errors.Join(fmt.Errorf("there are %d other members", others), m.Close())
 	}
-	if err := m.Close(); err != nil {
+	if err := errors.Join(m.Close(), cluster.Release(vfs.OS, dir)); err != nil {
 		return err
 	}
 	return d.Remove()

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
@@ -69,6 +70,9 @@ func initialize(dir, listen string) (id uint64, err error) {
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if err := refuseBinlogs(dir); err != nil {
 		return 0, err
+	}
+	if err := cluster.CheckInit(vfs.OS, dir); err != nil {
+		return 0, journalcmd.Explain(dir, err)
 	}
 	m := directory.Member{Cluster: directory.NewCluster(), ID: directory.NewID(), Listen: listen}
 	credentials, err := directory.NewCA(m.Cluster, m.ID)

@@ -19,7 +19,7 @@ import (
 const backupLong = `Copy a journal to the directory TO, which is made, or is empty. A server may be
 using the journal. All that was answered before the command began is in the copy,
 and of what was done meanwhile the beginning. The copy is read to see that it is
-whole; "beanpole -b TO" starts from it.`
+whole; "beanpole -b TO" starts from it. The copy of a member's journal is that of a single server.`
 
 const backupExample = `  beanpole journal backup /var/lib/beanpole /backup/beanpole.$(date +%F)`
 
@@ -39,7 +39,10 @@ func backup(dir, to string, w io.Writer) (err error) {
 	var report wal.Report
 	err = retry(dir, func() (err error) {
 		if err = removeSegments(to); err == nil { // of the try before
-			report, err = wal.Copy(vfs.OS, dir, to)
+			err = wal.Copy(vfs.OS, dir, to)
+		}
+		if err == nil {
+			report, err = journal.Release(vfs.OS, to)
 		}
 		return err
 	})
