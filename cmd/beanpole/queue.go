@@ -38,6 +38,9 @@ func openQueue(opt config.Journal, limits engine.Limits, slow config.Slow, log *
 	now := func() int64 { return int64(time.Since(start)) }
 	turns := broker.Options{Now: now, SlowTurn: logSlowTurns(slow.Turn, log), SlowAfter: slow.Turn}
 	q := &queue{where: "none, jobs are in memory only"}
+	if opt.Dir == "" && opt.Member {
+		return nil, command.UsageError("--cluster wants the directory of a member: -b DIR")
+	}
 	if opt.Dir == "" {
 		q.broker = broker.New(engine.New(engine.Options{Limits: limits, LimitReached: logLimits(log)}), turns)
 		return q, nil
@@ -53,6 +56,10 @@ func openQueue(opt config.Journal, limits engine.Limits, slow config.Slow, log *
 	}
 	if isMember {
 		return q, q.openMember(opt.Dir, opt.FastFailover, jopt, engine.Options{Limits: limits, LimitReached: logLimits(log)}, turns, log)
+	}
+	if opt.Member {
+		return nil, command.WithCode(command.ExitJournal, fmt.Errorf("directory %[1]s is not that of a member of a cluster, as --cluster (cluster = true, BEANPOLE_CLUSTER) asks for: is its disk mounted? "+
+			"(if it is lost: 'beanpole cluster remove' the old member at another one, and 'beanpole cluster join %[1]s'; the first member is made by 'beanpole cluster init %[1]s')", opt.Dir))
 	}
 	j := journal.New(jopt)
 	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits, LimitReached: logLimits(log)})

@@ -1,11 +1,15 @@
 package kubernetes
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
 // The manifests of a cluster are what Kubernetes knows, and agree with one another: members reach each other by the names of
@@ -31,5 +35,27 @@ func TestCluster(t *testing.T) {
 	}
 	if join.Image != serve.Image {
 		t.Error("the two containers differ in what they run")
+	}
+	if !slices.Contains(serve.Env, core.EnvVar{Name: "BEANPOLE_CLUSTER", Value: "true"}) {
+		t.Error("a pod whose volume is lost is a single server")
+	}
+
+	if _, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "cluster/init"); err != nil {
+		t.Error(err)
+	}
+
+	// The first member is made by a step of its own, on the volume of the first pod.
+	claim := object(t, "cluster/init/claim.yaml").(*core.PersistentVolumeClaim)
+	job := object(t, "cluster/init/job.yaml").(*batch.Job)
+	volume, once := set.Spec.VolumeClaimTemplates[0], job.Spec.Template.Spec
+	if claim.Name != volume.Name+"-"+set.Name+"-0" || !reflect.DeepEqual(claim.Spec, volume.Spec) || once.Volumes[0].PersistentVolumeClaim.ClaimName != claim.Name {
+		t.Errorf("the first member is made on the volume %v", claim)
+	}
+	if args := strings.Join(once.Containers[0].Args, " "); args != "cluster init /var/lib/beanpole --listen "+first || *job.Spec.BackoffLimit != 0 {
+		t.Errorf("the first member is made with %s", args)
+	}
+	pod := set.Spec.Template.Spec
+	if !reflect.DeepEqual(once.SecurityContext, pod.SecurityContext) || !reflect.DeepEqual(once.Containers[0].SecurityContext, serve.SecurityContext) {
+		t.Error("the step that makes the first member differs from the pods in what it runs, or as whom")
 	}
 }

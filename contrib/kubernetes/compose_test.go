@@ -2,12 +2,15 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,11 +24,15 @@ import (
 type service struct {
 	Image     string
 	Command   []string
+	Profiles  []string
 	Hostname  string
 	Restart   string
 	StopGrace string `json:"stop_grace_period"`
 	Ports     []string
 	Volumes   []string
+
+	Environment map[string]string
+
 	DependsOn map[string]struct{ Condition string } `json:"depends_on"`
 }
 
@@ -45,14 +52,32 @@ func TestCompose(t *testing.T) {
 		t.Skip("wants all addresses of 127.0.0.0/8")
 	}
 	p := newProject(t, "../compose/compose.yaml")
+	p.up("once")()
 	for _, round := range []string{"first", "second"} {
-		down := p.up()
+		down := p.up("")
 		p.vote()
 		p.run("put", "-a", p.host("member-3")+":11300", "mail", round)
 		if round == "second" {
 			p.run("peek", "-a", p.host("member-2")+":11300", "1")
 		}
 		down()
+	}
+
+	// A first member whose volume is lost is nothing else than that, and nothing makes another one.
+	if err := os.RemoveAll(p.volume("jobs-1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(p.volume("jobs-1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := p.command(t.Context(), p.services["member-1"]).Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 10 {
+		t.Errorf("a member without its volume: %v", err)
+	}
+	for name, s := range p.services {
+		if s.Profiles == nil && slices.Contains(s.Command, "init") {
+			t.Errorf("%s makes a member each time", name)
+		}
 	}
 }
 
@@ -68,6 +93,7 @@ func newProject(t *testing.T, file string) *project {
 		Image    any `json:"x-image"`
 		Join     any `json:"x-join"`
 		Member   any `json:"x-member"`
+		Once     any `json:"x-once"`
 	}
 	if err := yaml.UnmarshalStrict(text, &f); err != nil {
 		t.Fatal(err)
@@ -136,6 +162,9 @@ func (p *project) command(ctx context.Context, s service) *exec.Cmd {
 		cmd.Args = append(cmd.Args, strings.NewReplacer(names...).Replace(arg))
 	}
 	cmd.Env = append(os.Environ(), "BEANPOLE_JOURNAL="+journal) // that of the image
+	for name, value := range s.Environment {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
 	if s.Hostname != "" {
 		cmd.Env = append(cmd.Env, "BEANPOLE_LISTEN="+p.host(s.Hostname))
 	}
@@ -144,15 +173,17 @@ func (p *project) command(ctx context.Context, s service) *exec.Cmd {
 	return cmd
 }
 
-// up starts all services when what they depend on is there, and returns what stops them.
-func (p *project) up() (down func()) {
+// up starts all services of a profile, or those without one, when what they depend on is there, and returns what stops them.
+func (p *project) up(profile string) (down func()) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	var all, running sync.WaitGroup
 	started, completed := map[string]chan struct{}{}, map[string]chan struct{}{}
-	for name := range p.services {
+	services := maps.Clone(p.services)
+	maps.DeleteFunc(services, func(_ string, s service) bool { return profile != strings.Join(s.Profiles, ",") })
+	for name := range services {
 		started[name], completed[name] = make(chan struct{}), make(chan struct{})
 	}
-	for name, s := range p.services {
+	for name, s := range services {
 		all.Go(func() {
 			for on, how := range s.DependsOn {
 				if !p.await(ctx, on, how.Condition, started[on], completed[on]) {

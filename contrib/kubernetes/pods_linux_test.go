@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	batch "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -26,6 +27,10 @@ func TestClusterPods(t *testing.T) {
 	onNode(t, func(n *node) {
 		m := build(t, "cluster")
 		pods := n.start(m)
+		once := object(t, "cluster/init/job.yaml").(*batch.Job).Spec.Template.Spec.Containers[0] // on the volume of the first pod
+		if out, err := pods[0].command(t.Context(), &once, once.Args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
 		pods[0].ready()
 		for _, joins := range pods[1:] {
 			token := pods[0].exec("cluster", "token", "/var/lib/beanpole")

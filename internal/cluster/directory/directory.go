@@ -17,12 +17,21 @@ import (
 const (
 	sub        = "cluster"
 	memberFile = "member.json"
+	nextFile   = memberFile + ".new" // beside no memberFile: there is none yet, or any more
 	logDir     = "log"
 	tokensDir  = "tokens"
 )
 
-// ErrNone says that a directory is not that of a member.
-var ErrNone = errors.New("it is not the directory of a member of a cluster")
+var (
+	// ErrNone says that a directory is not that of a member.
+	ErrNone = errors.New("it is not the directory of a member of a cluster")
+
+	// ErrUnfinished says that a directory was about to become that of a member, or to be one no longer.
+	ErrUnfinished = errors.New("cluster init or cluster join was interrupted (run it again)")
+
+	// ErrLost says that a directory is that of a member, and does not say of which.
+	ErrLost = errors.New("member.json is gone")
+)
 
 // A Member is what a member knows of itself.
 type Member struct {
@@ -52,10 +61,18 @@ func Exists(dir string) (bool, error) {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return false, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, sub)); err == nil {
-		return false, fmt.Errorf("%s is not complete: cluster init or cluster join was interrupted (run it again)", filepath.Join(dir, sub))
+	has := func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, sub, name))
+		return err == nil
 	}
-	return false, nil
+	switch {
+	case !has(""):
+		return false, nil
+	case has(nextFile) || !has("member.crt"):
+		return false, fmt.Errorf("%s is not complete: %w", filepath.Join(dir, sub), ErrUnfinished)
+	}
+	return false, fmt.Errorf("directory %[1]s: %[2]w, and what is beside it was that of a member ('beanpole cluster remove' that one at another member, empty %[1]s, and "+
+		"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal backup %[1]s NEW' makes a single server's journal of it)", dir, ErrLost)
 }
 
 // Open reads the directory of a member; the error wraps ErrNone if it is not one, and says what to do if it is damaged.
@@ -110,10 +127,11 @@ func (b *Bundle) files() map[string]*string {
 func Begin(dir string, m Member, c *Credentials) (*Directory, error) {
 	if is, err := Exists(dir); is {
 		return nil, fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
-	} else if err == nil {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
+	} else if err != nil && !errors.Is(err, ErrUnfinished) {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
 	}
 	d := &Directory{Member: m, Credentials: c, dir: dir}
 	if err := d.clear(); err != nil {
@@ -126,6 +144,9 @@ func Begin(dir string, m Member, c *Credentials) (*Directory, error) {
 	}
 	b, err := c.Bundle()
 	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(writeFile(d.path(nextFile), nil), syncDirs(d.path(""))); err != nil { // before all that only a member has
 		return nil, err
 	}
 	for name, text := range b.files() {
@@ -145,7 +166,7 @@ func (d *Directory) clear() error {
 	if err != nil {
 		return err
 	}
-	ours := []string{tokensDir, logDir, memberFile + ".new"}
+	ours := []string{tokensDir, logDir, nextFile}
 	for name := range new(Bundle).files() {
 		ours = append(ours, name)
 	}
@@ -180,7 +201,7 @@ func (d *Directory) write() error {
 	if err != nil {
 		return err
 	}
-	next := d.path(memberFile + ".new")
+	next := d.path(nextFile)
 	if err := os.RemoveAll(next); err != nil {
 		return err
 	}
@@ -215,7 +236,7 @@ func (d *Directory) Refound(c *Credentials) error {
 
 // Remove makes the directory that of a single server again: only the journal stays, and what root has written to it is the owner's.
 func (d *Directory) Remove() error {
-	if err := os.Remove(d.path(memberFile)); err != nil {
+	if err := os.Rename(d.path(memberFile), d.path(nextFile)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(d.path("")); err != nil {

@@ -104,6 +104,22 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// A member that has lost its name is one, and no other is made in its place.
+func TestLost(t *testing.T) {
+	dir := t.TempDir()
+	d := begin(t, dir)
+	if err := os.Remove(filepath.Join(dir, "cluster", "member.json")); err != nil {
+		t.Fatal(err)
+	}
+	_, opened := Open(dir)
+	_, begun := Begin(dir, d.Member, d.Credentials)
+	for _, err := range []error{opened, begun} {
+		if !errors.Is(err, ErrLost) || strings.Contains(err.Error(), "again") {
+			t.Error(err)
+		}
+	}
+}
+
 func TestContactsAndRemove(t *testing.T) {
 	dir := t.TempDir()
 	d := begin(t, dir)

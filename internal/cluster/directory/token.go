@@ -71,7 +71,7 @@ func (d *Directory) Redeem(secret string, now time.Time) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrToken
 	}
-	return err
+	return errors.Join(err, syncDirs(d.path(tokensDir))) // it is good once, also if the power fails
 }
 
 // tokenFile is the file of a token; its name does not tell the secret.

@@ -173,7 +173,8 @@ what the others have, and then votes, by itself.
 
 With --bootstrap all members can have the same command, in a manifest for example: where DIR
 is that of a member already nothing is done, and where the address is that of --listen
-the first member is made, as by "beanpole cluster init".
+itself, the member joins at the one that has made the token. The first member is made by
+"beanpole cluster init", once: where there is none, its disk may be lost, and the others go on.
 ` + exits,
 		Example:               "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.2:11400",
 		DisableFlagsInUseLine: true,
@@ -185,14 +186,14 @@ the first member is made, as by "beanpole cluster init".
 					return nil
 				}
 				if addr == j.listen {
-					return makeFirst(cmd, dir, j.listen)
+					addr = "" // the command is that of the others
 				}
 			}
 			return j.run(cmd, dir, addr, 0)
 		},
 	}
 	j.define(cmd)
-	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "make the first member where the address is that of --listen, and do nothing where there is a member")
+	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing where DIR is that of a member, and join at the member that has made the token where the address is that of --listen")
 	return cmd
 }
 
@@ -236,12 +237,18 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 	if err := checkListen(j.listen); err != nil {
 		return err
 	}
-	if err := directory.CheckAddress(addr); err != nil {
-		return command.UsageError("the address of the member: %w", err)
-	}
 	t, err := readToken(j.tokenFile, cmd.InOrStdin())
+	if addr == "" {
+		if addr = t.Address; err != nil || addr == j.listen {
+			return fmt.Errorf("this is to be the member at %s, which is not there: 'beanpole cluster init' makes the first member; "+
+				"one that was lost joins with a token of another one: %w", j.listen, cmp.Or(err, errors.New("this token is of the same address")))
+		}
+	}
 	if err != nil {
 		return err
+	}
+	if err := directory.CheckAddress(addr); err != nil {
+		return command.UsageError("the address of the member: %w", err)
 	}
 	release, err := mayJoin(dir)
 	if err != nil {
@@ -288,14 +295,16 @@ func mayJoin(dir string) (release func() error, err error) {
 	release = func() error { return nil }
 	if is, err := directory.Exists(dir); is {
 		return nil, fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
-	} else if err != nil {
-		return release, nil // a join that was interrupted
+	} else if err != nil && !errors.Is(err, directory.ErrUnfinished) {
+		return nil, err
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return release, nil
 	}
-	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.Name() == "lost+found" })
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {
+		return e.Name() == "lost+found" || e.Name() == "cluster" // of a join that was interrupted
+	})
 	if err != nil || len(entries) == 0 {
 		return release, err
 	}

@@ -86,6 +86,9 @@ func (opt *Options) defineJournal(fs *pflag.FlagSet) {
 		"never sync: the system decides when to write")
 	define(fs, "segment-size", "s", as(&opt.Journal.asked, parseBytes, plainly), "size of a file of the journal, in `BYTES`, 512 to\n"+
 		"1073741824 (10485760)")
+	define(fs, "cluster", "", onOff(&opt.Journal.Member), "start only if DIR is that of a member of a cluster:\n"+
+		"one that is lost, or not mounted, is not taken for that\n"+
+		"of a single server")
 	define(fs, "cluster-fast-failover", "", onOff(&opt.Journal.FastFailover), "in a cluster, elect another leader at once where the\n"+
 		"leader's machine refuses connections; =false where a\n"+
 		"proxy or a firewall may refuse in its place (true)")

@@ -47,6 +47,7 @@ type Journal struct {
 	Dir   string        // empty: in memory only
 	Fsync time.Duration // as journal.Options.Sync has it
 
+	Member       bool // Dir must be that of a member of a cluster
 	FastFailover bool // of a member of a cluster: see cluster.Options
 
 	asked uint64 // size of a segment in bytes, as given

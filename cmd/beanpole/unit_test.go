@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The unit starts nothing but a member where one has run.
+func TestUnitOfMember(t *testing.T) {
+	unit, err := os.ReadFile("../../dist/systemd/beanpole.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := regexp.MustCompile(`(?m)^EnvironmentFile=-(.*)$`).FindSubmatch(unit)
+	after := regexp.MustCompile(`(?m)^ExecStartPost=-\+/bin/sh -c '([^'$%]*)'$`).FindSubmatch(unit)
+	if file == nil || after == nil {
+		t.Fatal("the unit remembers nothing")
+	}
+	dir := t.TempDir()
+	env := filepath.Join(dir, "env")
+	run := func() (string, error) {
+		script := strings.NewReplacer("/var/lib/beanpole", dir, string(file[1]), env).Replace(string(after[1]))
+		if out, err := exec.Command("/bin/sh", "-c", script).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		text, err := os.ReadFile(env)
+		return string(text), err
+	}
+	if text, err := run(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after a single server it has %q, %v", text, err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "cluster"), 0o700), os.WriteFile(filepath.Join(dir, "cluster", "member.json"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // with the member, and when that is lost
+		if text, err := run(); text != "BEANPOLE_CLUSTER=true\n" || err != nil {
+			t.Errorf("after a member it has %q, %v", text, err)
+		}
+		os.RemoveAll(filepath.Join(dir, "cluster"))
+	}
+}
