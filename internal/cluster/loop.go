@@ -38,6 +38,9 @@ type raftState struct {
 	giveUpAt  int64  // when to go on leading if it has not, on Options.Now
 	triesAt   int64  // when to ask another member to lead again, on Options.Now
 	yieldedAt int64  // when the leadership was last handed over because the disk hung, on Options.Now; 0: it never was
+
+	journaling   uint64 // what Member.journaling was when a tick saw it last
+	journalingAt int64  // when one saw that first, on Options.Now
 }
 
 // raftLoop runs the core.
@@ -128,11 +131,23 @@ func (m *Member) diskIsGone() bool {
 // much longer than it may take to write what it was given, in nanoseconds.
 func (m *Member) diskHangs(now int64) int64 {
 	lasts, bytes := m.disk.lasts(now)
-	if since := m.journaling.Load(); since != 0 {
-		lasts = max(lasts, now-since)
-	}
+	lasts = max(lasts, m.journalingFor(now))
 	bytes += m.unsynced.Load()
 	return max(0, lasts-int64(float64(bytes)/slowestDisk*float64(time.Second)))
+}
+
+// journalingFor returns for how long a turn has been at work on the journal, in
+// nanoseconds, as far as ticks have seen it: to look at the clock for each change would
+// cost more than the change.
+func (m *Member) journalingFor(now int64) int64 {
+	r, at := &m.raft, m.journaling.Load()
+	if at%2 == 0 {
+		return 0
+	}
+	if at != r.journaling {
+		r.journaling, r.journalingAt = at, now
+	}
+	return now - r.journalingAt
 }
 
 // A refusal is the time in which the journal takes no jobs. A full disk has room for moments, as its journal is

@@ -119,8 +119,8 @@ type Member struct {
 	over  atomic.Bool            // turnState.over, for others
 	known atomic.Pointer[Status] // see Status
 
-	journaling atomic.Int64 // since when a turn has been at work on the journal, on Options.Now; 0: none is
-	unsynced   atomic.Int64 // bytes of large entries that were given to the journal, and that it does not have durably
+	journaling atomic.Uint64 // odd while a turn is at work on the journal; another number each time
+	unsynced   atomic.Int64  // bytes of large entries that were given to the journal, and that it does not have durably
 
 	turns chan struct{} // has something if a turn is to run for the member itself
 	stop  chan struct{} // closed by Close, or when the member has failed

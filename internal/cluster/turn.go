@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -74,8 +75,9 @@ func (m *Member) admit(kind engine.ChangeKind, tube string, body int) engine.Out
 	if m.turn.office == 0 {
 		return engine.Failed
 	}
-	if m.journaling.CompareAndSwap(0, m.opt.Now()) { // it may wait for another segment
-		defer m.journaling.Store(0)
+	if m.journaling.Load()%2 == 0 { // it may wait for another segment
+		m.journaling.Add(1)
+		defer m.journaling.Add(1)
 	}
 	return m.turn.journal.Admit(kind, tube, body)
 }
@@ -242,8 +244,8 @@ func (m turnLog) Housekeep(now int64) (next int64) {
 	if t.over {
 		return engine.Never // the goroutine of turns ends the office
 	}
-	m.journaling.Store(m.opt.Now())
-	defer m.journaling.Store(0)
+	m.journaling.Add(1)
+	defer m.journaling.Add(1)
 	next = m.apply(now)
 	if t.office == 0 {
 		next = min(next, m.takeOffice(now))
@@ -370,6 +372,11 @@ func (m *Member) apply(now int64) (next int64) {
 			return engine.Never
 		}
 		facts, err := m.applyEntry(e)
+		if errors.Is(err, journal.ErrNotExecuted) {
+			m.fail(fmt.Errorf("cluster: entry %d: %w", e.GetIndex(), err))
+			t.over = true
+			return engine.Never
+		}
 		if err != nil {
 			m.opt.Logger.Warn("the journal cannot take what the cluster has agreed on; it is tried again", "entry", e.GetIndex(), "err", err)
 			t.retryAt = now + int64(recoverPause)

@@ -44,8 +44,11 @@ type world struct {
 	lagged   time.Duration // how far the cluster's time was behind when all lost their power: their clocks make up for it
 	stop     func()        // ends the load; nil: there is none
 	walked   func()        // a member has sent a walk; nil: nobody wants to know
-	refusals bool          // a machine refuses connections when its process is dead
-	patient  bool          // connections outlive short cuts
+
+	clockRead func() // a member looks at its clock; nil: nobody wants to know
+
+	refusals bool // a machine refuses connections when its process is dead
+	patient  bool // connections outlive short cuts
 
 	logMu sync.Mutex // not mu: a member may log while it is asked something under mu
 	log   strings.Builder
@@ -209,7 +212,12 @@ func (m *machine) start() error {
 	fmt.Fprintf(m.w, "%d starts\n", m.id)
 	o := m.w.opt
 	o.FS, o.Dir, o.Self, o.Transport = &troubledFS{m.disk, &m.trouble}, dir, m.self(), m
-	o.Now = func() int64 { return int64(time.Since(m.w.start)) + 1 }
+	o.Now = func() int64 {
+		if m.w.clockRead != nil {
+			m.w.clockRead()
+		}
+		return int64(time.Since(m.w.start)) + 1
+	}
 	o.Wall = func() int64 { return time.Now().Add(m.off).UnixNano() }
 	o.Deposed = func() {
 		m.deposed.Add(1)

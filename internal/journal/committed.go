@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -13,6 +14,10 @@ import (
 // facts come before it. What comes after the last such record is appended again, and that is
 // right although some of it is there already: a fact stands alone, and the last one of a job
 // decides (see engine.Change).
+
+// ErrNotExecuted means that what is committed was not executed here, though it should have been: nothing that is done about the disk
+// mends that.
+var ErrNotExecuted = errors.New("journal: a fact is committed in this member's office, and was not executed here")
 
 // Applied says up to which entry a journal has every fact.
 type Applied = record.Applied
@@ -36,7 +41,7 @@ type appliedAt struct {
 // Synced has it. At the leader the facts are those that Executed has taken, and are not in flight any more.
 // Otherwise they are also restored in the engine. With the zero Applied it says nothing of an entry.
 //
-// After an error a part of the facts was appended. Then the call must be repeated with the
+// After an error, unless it is ErrNotExecuted, a part of the facts was appended. Then the call must be repeated with the
 // same entry in a later turn, before any other; meanwhile Housekeep tries to heal.
 func (j *Journal) AppendCommitted(changes []engine.Change, at Applied) error {
 	for ; j.appended < len(changes); j.appended++ {
@@ -68,7 +73,7 @@ func (j *Journal) appendOwn(c *engine.Change) error {
 	if isJob(c.Kind) {
 		f, ok := in.jobs[c.ID]
 		if !ok {
-			return fmt.Errorf("journal: a fact of job %d is committed, and was not executed here", c.ID)
+			return fmt.Errorf("%w: that of job %d", ErrNotExecuted, c.ID)
 		}
 		c.Mark, c.Slot = f.mark, f.slot
 	}

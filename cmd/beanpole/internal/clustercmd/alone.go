@@ -129,10 +129,13 @@ func rejoin(ctx context.Context, dir string, d *directory.Directory) (id uint64,
 	if joined.Bundle, err = credentials.Bundle(); err != nil {
 		return 0, err
 	}
-	if _, err := control.Ask[struct{}](ctx, d, control.Request{Do: control.DoRemove, ID: d.ID, IfThere: true}); err != nil {
-		return 0, err
+	// In one step: removed before, the old member would be missed while the new one catches up.
+	add := control.Request{Do: control.DoAdd, ID: joined.ID, Address: d.Listen, InPlaceOf: d.ID}
+	joined.Group, err = control.Ask[cluster.Group](ctx, d, add)
+	if errors.Is(err, cluster.ErrNotMember) { // it was removed already
+		add.InPlaceOf = 0
+		joined.Group, err = control.Ask[cluster.Group](ctx, d, add)
 	}
-	joined.Group, err = control.Ask[cluster.Group](ctx, d, control.Request{Do: control.DoAdd, ID: joined.ID, Address: d.Listen})
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+// A change looks at no clock: that is a system call.
+func TestNoClockPerChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld(t, 1)
+		var calls atomic.Int64
+		w.clockRead = func() { calls.Add(1) }
+		w.grow(1)
+		const puts = 1000
+		before := calls.Load()
+		w.must(w.leader().Broker().Call(func(e *engine.Engine, now int64) {
+			for range puts {
+				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60}, []byte("a job"))
+			}
+		}))
+		if n := calls.Load() - before; n > puts/10 {
+			t.Errorf("%d puts looked at the clock %d times", puts, n)
+		}
+		w.close()
+	})
+}
+
+// A fact that this member was to have executed, and has not, is no failure of the disk: the member ends.
+func TestNotExecuted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		m := w.leader()
+		m.Broker().Call(func(e *engine.Engine, now int64) {
+			e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60}, []byte("a job"))
+			m.turn.builder.Add(&engine.Change{Kind: engine.JobDeleted, ID: 77}, m.clock.epoch)
+			m.turn.facts++
+		})
+		w.until("the member has ended", func() bool { return errors.Is(m.Err(), journal.ErrNotExecuted) })
+		w.abandon()
+	})
+}
+
+// The last voter that is left after another one was removed knows that also when it loses its power at once.
+func TestRemovedFromTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 2)
+		time.Sleep(time.Second)
+		stays := w.machineOf(w.leader())
+		goes := w.machines[stays.id%2]
+		w.must(stays.member.Remove(t.Context(), goes.id))
+		var left []*memfs.FS
+		for range 20 { // what all kinds of luck leave
+			left = append(left, stays.disk.Crash(w.rng))
+		}
+		stays.kill(false)
+		goes.kill(false)
+		for _, disk := range left {
+			stays.disk = disk
+			stays.boot()
+			w.until("the last one leads", func() bool { return stays.member.Lead().Office != 0 })
+			stays.kill(false)
+		}
+	})
+}
