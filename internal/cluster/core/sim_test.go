@@ -310,7 +310,9 @@ func (m *member) send(msg *raftpb.Message) {
 	life := m.life
 	to.do(delay, func() {
 		if to.heard[m.id] == life && to.takes(msg) {
-			to.core.Step(msg)
+			if err := to.core.Step(msg); errors.Is(err, ErrContradiction) {
+				w.fail("member %d contradicts member %d: %v", to.id, msg.GetFrom(), msg)
+			}
 		}
 	})
 }
