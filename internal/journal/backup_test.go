@@ -184,3 +184,35 @@ func archiveOf(head tar.Header) io.Reader {
 	w.Close()
 	return &b
 }
+
+// The backup of a member's journal is that of a single server.
+func TestBackupOfMember(t *testing.T) {
+	disk := memfs.New()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(errors.Join(disk.Mkdir("/from"), disk.Mkdir("/to")))
+	j, _ := openMember(t, disk, "/from")
+	put := engine.Change{Kind: engine.JobPut, ID: 1, Tube: "mail", State: engine.Ready, TTR: 60, Body: []byte("a job")}
+	must(j.AppendCommitted([]engine.Change{put}, Applied{Index: 7, Term: 3, Stamp: epoch}))
+	_, err := j.Flush()
+	must(err)
+	b, err := OpenBackup(disk, "/from", 1000)
+	must(err)
+	defer b.Close()
+	var archive bytes.Buffer
+	must(b.Write(&archive))
+	_, err = ReadBackup(disk, "/to", &archive)
+	must(err)
+	e := engine.New(engine.Options{Logged: true})
+	single := New(Options{SegmentSize: segment})
+	_, err = single.Open(disk, "/to", e)
+	must(err)
+	if e.Stats().Ready != 1 {
+		t.Errorf("the backup has %d jobs", e.Stats().Ready)
+	}
+	must(errors.Join(single.Close(), j.Close()))
+}

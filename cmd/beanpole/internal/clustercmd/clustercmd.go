@@ -16,7 +16,8 @@ import (
 
 const long = `Make a cluster: three or five servers that keep one queue, so that it survives the
 loss of a machine. Each member has a directory, DIR, which "beanpole -b DIR" serves
-as a member once one of the commands init and join has made it. Clients
+as a member once one of the commands init and join has made it. With --cluster it
+serves nothing else, should DIR be lost or its disk not be mounted. Clients
 connect to any member. doc/cluster.md explains how to run one.`
 
 const example = `  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400
