@@ -153,6 +153,9 @@ func (w *world) live(seed uint64) {
 		w.fatalf("nothing is acknowledged though all is well")
 	}
 	w.audit()
+	if w.logged("this leader does not have") > 0 {
+		w.fatalf("a leader takes a member for one that knows better")
+	}
 	w.t.Logf("%d members, %d puts and %d deletes acknowledged, %d walks", len(w.machines), len(w.ledger.puts), len(w.ledger.deletes), w.logged("the whole queue was received"))
 	w.close()
 }
