@@ -173,7 +173,8 @@ func (p *project) command(ctx context.Context, s service) *exec.Cmd {
 	return cmd
 }
 
-// up starts all services of a profile, or those without one, when what they depend on is there, and returns what stops them.
+// up starts all services of a profile, or those without one, when what they depend on is
+// there, and returns what stops them.
 func (p *project) up(profile string) (down func()) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	var all, running sync.WaitGroup

@@ -30,8 +30,9 @@ var (
 	// must be removed and join as a new member.
 	ErrRolledBack = errors.New("cluster: the member's disk is older than what this one has heard of it: it must join again as a new member")
 
-	// ErrConnected means that this one is connected to another start of the member. Either that has ended, which is noticed within seconds, or
-	// one of the two directories is a copy of the other.
+	// ErrConnected means that this one is connected to another start of the member.
+	// Either that has ended, which is noticed within seconds, or one of the two
+	// directories is a copy of the other.
 	ErrConnected = errors.New("cluster: a server that is this member, too, is connected: if it has not just ended, one of the two directories is a copy of the other")
 
 	// ErrCopy is that of a member whose directory is a copy of another one that is in use.

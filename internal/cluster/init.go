@@ -40,8 +40,8 @@ func Init(fsys vfs.FS, dir string, self raftlog.Member) error {
 	return makeLog(fsys, dir, g, from)
 }
 
-// CheckInit returns an error if a directory has the journal of a member, whose cluster may go on: there would be another one with
-// the same jobs.
+// CheckInit returns an error if a directory has the journal of a member, whose cluster
+// may go on: there would be another one with the same jobs.
 func CheckInit(fsys vfs.FS, dir string) error {
 	at, err := appliedOf(fsys, dir)
 	if err == nil && at.Index > 0 {

@@ -222,7 +222,8 @@ func (w *world) mishap(rng *rand.Rand) {
 	}
 }
 
-// restore restores the disk of a machine from a copy that lacks its last start, and another machine takes its place.
+// restore restores the disk of a machine from a copy that lacks its last start, and
+// another machine takes its place.
 func (w *world) restore(m *machine, rng *rand.Rand) {
 	m.kill(rng.IntN(2) == 0)
 	disk := m.disk.Crash(keptAll())

@@ -10,8 +10,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A member that must not go on stops for good: it was removed, its disk was rolled back, or its directory is a copy. The log has that
-// first, so that no later start takes part.
+// A member that must not go on stops for good: it was removed, its disk was rolled back,
+// or its directory is a copy. The log has that first, so that no later start takes part.
 
 // name returns the name of the start; 0: a version that gives starts no names.
 func (h *Hello) name() uint64 {
@@ -21,8 +21,9 @@ func (h *Hello) name() uint64 {
 	return h.Names[len(h.Names)-1]
 }
 
-// lacks reports whether the disk of the member that says hello does not have a start of that member. A copy that is older may have
-// counted up to the same number since, but to a start of another name.
+// lacks reports whether the disk of the member that says hello does not have a start of
+// that member. A copy that is older may have counted up to the same number since, but to
+// a start of another name.
 func (h *Hello) lacks(known raftlog.Peer) bool {
 	if h.Starts < known.Starts {
 		return true
@@ -45,10 +46,12 @@ func (m *Member) Rejected(by uint64, err error) {
 	}
 }
 
-// copyPatience is how long another member may take to notice that an earlier start of this one has ended, in nanoseconds.
+// copyPatience is how long another member may take to notice that an earlier start of
+// this one has ended, in nanoseconds.
 const copyPatience = 15_000_000_000
 
-// isCopy stops this member, in the raft loop, if the other start that another member is connected to has not ended for long.
+// isCopy stops this member, in the raft loop, if the other start that another member is
+// connected to has not ended for long.
 func (m *Member) isCopy(by uint64) {
 	now, p := m.opt.Now(), m.peer(by)
 	if p.copySince == 0 {
@@ -59,8 +62,9 @@ func (m *Member) isCopy(by uint64) {
 	}
 }
 
-// contradicted is called, in the raft loop, for a message of a member whose log contradicts this one's. A member that follows stops:
-// what the leader sends is the cluster's by now. Both say so.
+// contradicted is called, in the raft loop, for a message of a member whose log
+// contradicts this one's. A member that follows stops: what the leader sends is the
+// cluster's by now. Both say so.
 func (m *Member) contradicted(message *raftpb.Message) {
 	from := message.GetFrom()
 	if message.GetType() == raftpb.MsgAppResp {
@@ -75,7 +79,8 @@ func (m *Member) contradicted(message *raftpb.Message) {
 		"and jobs that were acknowledged may be here only: keep a copy of this directory", m.raft.core.Applied().Index, from))
 }
 
-// contradiction is the context of a rejection by which a leader learns that the member has stopped, and why.
+// contradiction is the context of a rejection by which a leader learns that the member
+// has stopped, and why.
 const contradiction = "contradiction"
 
 func isContradiction(message *raftpb.Message) bool {

@@ -15,7 +15,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 )
 
-// condemned waits until the member of a machine has stopped for good, and makes sure that it does not start again.
+// condemned waits until the member of a machine has stopped for good, and makes sure that
+// it does not start again.
 func (w *world) condemned(m *machine, why string) {
 	w.t.Helper()
 	w.until("the member stops", func() bool { return m.member.Err() != nil })
@@ -28,8 +29,8 @@ func (w *world) condemned(m *machine, why string) {
 	m.gone = true
 }
 
-// A disk that was restored from a copy is known by all that have met its member since, although it counts up to the same start, and
-// its member stops for good.
+// A disk that was restored from a copy is known by all that have met its member since,
+// although it counts up to the same start, and its member stops for good.
 func TestRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 3)
@@ -50,15 +51,17 @@ func TestRestored(t *testing.T) {
 	})
 }
 
-// One disk is restored from a copy, and members are stopped and started in any order: nothing that was acknowledged is lost.
+// One disk is restored from a copy, and members are stopped and started in any order:
+// nothing that was acknowledged is lost.
 func TestRestoredInAnyOrder(t *testing.T) {
 	seeds.Each(t, 6, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { emptyWorld(t, seed).restoreOne(rand.New(rand.NewPCG(seed, 7))) })
 	})
 }
 
-// restoreOne restores the disk of one of three members from a copy, while another one has been away. So the third is the only one that
-// has everything, and only those that know the start which the copy lacks keep a majority from forming without it.
+// restoreOne restores the disk of one of three members from a copy, while another one has
+// been away. So the third is the only one that has everything, and only those that know
+// the start which the copy lacks keep a majority from forming without it.
 func (w *world) restoreOne(rng *rand.Rand) {
 	w.grow(3)
 	time.Sleep(time.Second)
@@ -103,7 +106,8 @@ func (w *world) restoreOne(rng *rand.Rand) {
 	w.close()
 }
 
-// A member whose log is the only one that has what was agreed on acknowledges nothing to a leader without that, and both say so.
+// A member whose log is the only one that has what was agreed on acknowledges nothing to
+// a leader without that, and both say so.
 func TestContradiction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 3)
@@ -135,7 +139,8 @@ func TestContradiction(t *testing.T) {
 	})
 }
 
-// A copy of a member's directory that runs beside the original is called that, and stops; the original goes on.
+// A copy of a member's directory that runs beside the original is called that, and stops;
+// the original goes on.
 func TestCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 3)
@@ -164,7 +169,8 @@ func TestCopy(t *testing.T) {
 	})
 }
 
-// A member that was the last one left of a majority goes on with a disk that was restored, if it is told to.
+// A member that was the last one left of a majority goes on with a disk that was
+// restored, if it is told to.
 func TestRecoverCondemned(t *testing.T) {
 	disk := memfs.New()
 	must(t, Init(disk, dir, raftlog.Member{ID: 1, Address: "10.0.0.1:11400"}))

@@ -246,7 +246,8 @@ func TestUnknownWhetherPartial(t *testing.T) {
 	}
 }
 
-// A copy of a member's journal, which has the mark of an entry of a late term, becomes another cluster's when it is released, and not before.
+// A copy of a member's journal, which has the mark of an entry of a late term, becomes
+// another cluster's when it is released, and not before.
 func TestFromBackup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 1)

@@ -33,7 +33,8 @@ func TestNoClockPerChange(t *testing.T) {
 	})
 }
 
-// A fact that this member was to have executed, and has not, is no failure of the disk: the member ends.
+// A fact that this member was to have executed, and has not, is no failure of the disk:
+// the member ends.
 func TestNotExecuted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 1)
@@ -48,7 +49,8 @@ func TestNotExecuted(t *testing.T) {
 	})
 }
 
-// The last voter that is left after another one was removed knows that also when it loses its power at once.
+// The last voter that is left after another one was removed knows that also when it loses
+// its power at once.
 func TestRemovedFromTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 2)

@@ -68,9 +68,10 @@ func (b *Backup) Write(w io.Writer) error {
 // ErrNotBackup is wrapped by the error of ReadBackup for what no Backup has written.
 var ErrNotBackup = errors.New("not the backup of a journal")
 
-// ReadBackup unpacks what Write has written into an empty directory, makes it durable, and
-// reads it to see that it is whole. It is a single server's journal then. An archive that ends too soon is io.ErrUnexpectedEOF.
-// After an error some of it may be in the directory.
+// ReadBackup unpacks what Write has written into an empty directory, makes it durable,
+// and reads it to see that it is whole. It is a single server's journal then. An archive
+// that ends too soon is io.ErrUnexpectedEOF. After an error some of it may be in the
+// directory.
 func ReadBackup(fsys vfs.FS, dir string, r io.Reader) (wal.Report, error) {
 	report, err := unpack(fsys, dir, r)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // right although some of it is there already: a fact stands alone, and the last one of a job
 // decides (see engine.Change).
 
-// ErrNotExecuted means that what is committed was not executed here, though it should have been: nothing that is done about the disk
-// mends that.
+// ErrNotExecuted means that what is committed was not executed here, though it should
+// have been: nothing that is done about the disk mends that.
 var ErrNotExecuted = errors.New("journal: a fact is committed in this member's office, and was not executed here")
 
 // Applied says up to which entry a journal has every fact.

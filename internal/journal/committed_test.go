@@ -248,7 +248,8 @@ func TestFullFollower(t *testing.T) {
 	}
 }
 
-// The journal of a member is no single server's, and is not changed, before it is released; then it belongs to no cluster any more.
+// The journal of a member is no single server's, and is not changed, before it is
+// released; then it belongs to no cluster any more.
 func TestLeaveCluster(t *testing.T) {
 	disk := memfs.New()
 	j, _ := openMember(t, disk, "/")

@@ -23,9 +23,10 @@ type Report struct {
 // makes it ready for that engine's changes. If the directory has files of beanstalkd
 // they are taken over; see adopt.go.
 //
-// The error is a *wal.CorruptError if records are damaged that had been durable, and wraps ErrOfMember if the
-// journal is that of a member of a cluster, and Options.Member is not set; then nothing is changed. It wraps vfs.ErrLocked if another server, which may be a
-// beanstalkd, uses the directory.
+// The error is a *wal.CorruptError if records are damaged that had been durable, and
+// wraps ErrOfMember if the journal is that of a member of a cluster, and Options.Member
+// is not set; then nothing is changed. It wraps vfs.ErrLocked if another server, which
+// may be a beanstalkd, uses the directory.
 func (j *Journal) Open(fsys vfs.FS, dir string, eng *engine.Engine) (Report, error) {
 	j.fs, j.dir, j.eng = fsys, dir, eng
 	var report Report

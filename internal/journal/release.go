@@ -9,12 +9,14 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-// ErrOfMember means that a journal has what the members of a cluster have agreed on. The cluster goes on without it: who serves its
-// jobs as a single server does them twice, and gives ids twice. [Release] makes it a journal of its own.
+// ErrOfMember means that a journal has what the members of a cluster have agreed on. The
+// cluster goes on without it: who serves its jobs as a single server does them twice, and
+// gives ids twice. [Release] makes it a journal of its own.
 var ErrOfMember = errors.New("the journal is that of a member of a cluster")
 
-// Release makes a journal that nobody uses, a copy for example, one that a single server can open, if it is that of a member. It makes
-// the names of its files durable, and reads all of it.
+// Release makes a journal that nobody uses, a copy for example, one that a single server
+// can open, if it is that of a member. It makes the names of its files durable, and reads
+// all of it.
 func Release(fsys vfs.FS, dir string) (report wal.Report, err error) {
 	if err := fsys.SyncDir(dir); err != nil {
 		return report, fmt.Errorf("journal: %w", err)
@@ -39,8 +41,8 @@ func Release(fsys vfs.FS, dir string) (report wal.Report, err error) {
 
 func skip([]wal.Record) (Applied, error) { return Applied{}, nil }
 
-// ReadApplied reads a journal, and returns up to which entry of a cluster's log it has every fact, as it says itself. It is the zero
-// Applied if it is not that of a member.
+// ReadApplied reads a journal, and returns up to which entry of a cluster's log it has
+// every fact, as it says itself. It is the zero Applied if it is not that of a member.
 func ReadApplied(fsys vfs.FS, dir string) (report wal.Report, last Applied, err error) {
 	files, err := openForReading(fsys, dir)
 	if err != nil {

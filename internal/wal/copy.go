@@ -10,9 +10,10 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-// Copy copies a log, which another process may be writing, to an empty directory. The names of the files are not durable, and whether the
-// copy is whole only reading it shows. It ends as if the log had been closed: all that was flushed before the call is in it, and of what
-// was flushed meanwhile the beginning.
+// Copy copies a log, which another process may be writing, to an empty directory. The
+// names of the files are not durable, and whether the copy is whole only reading it
+// shows. It ends as if the log had been closed: all that was flushed before the call is
+// in it, and of what was flushed meanwhile the beginning.
 //
 // If the other process has removed a file before all were open, the error, or that of reading the copy,
 // wraps fs.ErrNotExist or is a [*CorruptError], and Copy can be called again.

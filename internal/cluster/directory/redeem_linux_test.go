@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A token that was redeemed is not there again after a power cut: the directory is synced before the answer.
+// A token that was redeemed is not there again after a power cut: the directory is synced
+// before the answer.
 func TestRedeemIsDurable(t *testing.T) {
 	if dir := os.Getenv("DIRECTORY_TEST_REDEEM"); dir != "" { // as the child
 		d, err := Open(dir)

@@ -25,7 +25,8 @@
 //	peers  := 6 peer*
 //	              peer := id starts term index name
 //
-// Earlier versions wrote starts without names, as 4 n [1], and peers without them, as 5 with id starts term index.
+// Earlier versions wrote starts without names, as 4 n [1], and peers without them, as 5
+// with id starts term index.
 //
 // A record of index i overrides all entries of index i and above that came before it:
 // that is how a conflicting suffix is replaced. Nothing is cut in the middle of a file.

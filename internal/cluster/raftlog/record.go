@@ -226,7 +226,8 @@ func decodeState(s *State, payload []byte) error {
 	return nil
 }
 
-// decodeStarts decodes the starts. Earlier versions wrote no names, and whether the log is torn only if it is.
+// decodeStarts decodes the starts. Earlier versions wrote no names, and whether the log
+// is torn only if it is.
 func decodeStarts(s *State, r *reader) {
 	s.Starts, s.Names, s.Verdict = r.number(), nil, ""
 	s.Torn = len(r.rest) > 0 && r.number() == 1
