@@ -353,6 +353,7 @@ func (l *Log) Sync() error {
 func (l *Log) Recover() error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
+	l.wal.RetryRoom()
 	if l.wal.Flush() == nil && l.wal.Sync() == nil {
 		return nil
 	}
