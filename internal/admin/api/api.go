@@ -86,7 +86,7 @@ type API struct {
 	surveys surveys
 
 	tasks    tasks
-	searches chan struct{} // has one for each search that runs
+	throttle *throttle
 
 	backingUp atomic.Bool
 
@@ -101,7 +101,7 @@ func New(b *broker.Broker, opt Options) *API {
 	if opt.Identify == nil {
 		opt.Identify = Identify(new(access.Control))
 	}
-	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), searches: make(chan struct{}, maxSearches)}
+	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), throttle: newThrottle()}
 	if opt.Server != nil {
 		opt.Server.OnChange(a.recordCommand)
 	}

@@ -115,6 +115,9 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTube)) error {
 	var visit visit
 	for some := range slices.Chunk(names, perTurn) {
+		if err := a.throttle.turns.enter(ctx); err != nil {
+			return err
+		}
 		var found []surveyedTube
 		called, _ := visit.turn(a.broker, func(e *engine.Engine, now int64) {
 			for _, name := range some {
@@ -123,14 +126,12 @@ func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTub
 				}
 			}
 		})
+		a.throttle.turns.leave(breath)
 		if !called {
 			return errNotLeading
 		}
 		for i := range found {
 			tell(&found[i])
-		}
-		if time.Sleep(breath); ctx.Err() != nil {
-			return ctx.Err()
 		}
 	}
 	return nil

@@ -75,23 +75,17 @@ func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 // has decided before.
 var errNotLeading error = problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed, and nothing more was done: try again").after(time.Second)
 
-// breath is the pause between the turns of what takes several. Without it they would keep
-// a processor busy, for which the clients of the queue would have to wait.
-const breath = time.Millisecond
-
 // turns runs a step in as many turns as it wants, unless the client goes.
 func (r *request) turns(step func(e *engine.Engine, now int64) (more bool, err error)) error {
-	for turn, more := 0, true; more; turn++ {
-		if turn > 0 {
-			time.Sleep(breath)
-		}
-		if r.http.Context().Err() != nil {
+	for more := true; more; {
+		if r.api.throttle.turns.enter(r.http.Context()) != nil {
 			return errGone
 		}
 		err := r.turn(func(e *engine.Engine, now int64) (err error) {
 			more, err = step(e, now)
 			return err
 		})
+		r.api.throttle.turns.leave(breath)
 		if err != nil {
 			return err
 		}
@@ -223,6 +217,7 @@ func (r *request) parseQuery() (err error) {
 const (
 	defaultLimit   = 100
 	maxLimit       = 10_000 // as in list-jobs
+	shortList      = 1000   // jobs; a longer list is a walk
 	maxConnections = 1000   // each may have a hundred long names
 )
 

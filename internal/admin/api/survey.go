@@ -41,10 +41,7 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 	var visit visit
 	batch := make([]surveyedTube, 0, perSurvey)
 	for next, first := 0, true; first || next > 0; first = false {
-		if !first {
-			time.Sleep(breath)
-		}
-		if err := ctx.Err(); err != nil {
+		if err := a.throttle.turns.enter(ctx); err != nil {
 			return err
 		}
 		from := next
@@ -55,6 +52,7 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 				batch = append(batch, surveyedTube{name, now, st, e.LimitsOf(name)})
 			})
 		})
+		a.throttle.turns.leave(breath)
 		if !called {
 			return errNotLeading
 		}
