@@ -145,6 +145,11 @@ func (v *tubeView) busiestState() string {
 
 // addJobs adds the rows of a page of jobs.
 func (v *tubeView) addJobs(r *request, page *api.Jobs) {
+	for i := range page.Jobs {
+		if r.live { // they do not change
+			page.Jobs[i].Body, page.Jobs[i].BodyBase64 = nil, nil
+		}
+	}
 	v.Jobs = jobRows(page.Jobs)
 	here := r.tubeLink(v.Name, "")
 	if page.Next != "" {
