@@ -16,6 +16,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/top"
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 func newTop() *cobra.Command {
@@ -92,7 +93,13 @@ func (t *topServer) snapshot(onScreen []string) (top.Snapshot, error) {
 		Delayed:     st.JobsDelayed,
 		Buried:      st.JobsBuried,
 		Timeouts:    st.JobTimeouts,
-		Draining:    st.Draining,
+		Health: health.Server{
+			Journal: st.JournalHealth, Draining: st.Draining,
+			Connections: st.Connections, MaxConnections: st.MaxConnections, Full: st.ConnectionsFull,
+		},
+		Refusals: map[string]uint64{
+			"max-memory": st.RefusedByMaxMemory, "[[limit]]": st.RefusedByTubeLimit, "max-tubes": st.RefusedByMaxTubes, "max-watched": st.RefusedByMaxWatched,
+		},
 	}
 	if st.Server != "" {
 		snap.Version = st.Server + " " + st.ServerVersion

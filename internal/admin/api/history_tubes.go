@@ -15,7 +15,7 @@ import (
 // only their differences are used.
 type tubeSample struct {
 	ready, reserved, delayed, buried uint32
-	put, deleted                     uint32
+	put, deleted, timeouts           uint32
 	oldest                           uint32 // s
 }
 
@@ -105,7 +105,7 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 		}
 		th.add(unix, tubeSample{
 			uint32(t.Ready), uint32(t.Reserved), uint32(t.Delayed), uint32(t.Buried),
-			uint32(t.TotalJobs), uint32(t.Deletes), uint32(t.OldestReady / int64(time.Second)),
+			uint32(t.TotalJobs), uint32(t.Deletes), uint32(t.Timeouts), uint32(t.OldestReady / int64(time.Second)),
 		})
 	}
 	maps.DeleteFunc(h.tubes, func(_ string, th *tubeHistory) bool { return th.seen < unix }) // gone, or others matter more
