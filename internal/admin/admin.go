@@ -129,7 +129,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 		registry := prometheus.NewRegistry() // that of one request: what it shows depends on the identity
 		registry.MustRegister(common...)
 		registry.MustRegister(&collector{w, id})
-		return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelError)})
+		return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelError)})
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", w.serveReady)

@@ -472,3 +472,14 @@ func TestConsole(t *testing.T) {
 		}
 	}
 }
+
+// No certificate takes all figures away.
+func TestMetricsOfOneFile(t *testing.T) {
+	now := time.Now()
+	h := New(newQueue(t), Options{Certificates: func() []certs.Expiry {
+		return []certs.Expiry{{File: "a.crt", End: now}, {File: "a.crt", End: now.Add(1)}}
+	}})
+	if code, body := get(t, h, "/metrics", ""); code != 200 || !strings.Contains(body, "\nbeanpole_jobs{") {
+		t.Errorf("%d %.200s", code, body)
+	}
+}

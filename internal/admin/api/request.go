@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,18 +164,26 @@ func (r *request) decode(into any, optional bool) error {
 	if kind != "application/json" {
 		return problemf(http.StatusUnsupportedMediaType, "want a JSON object: Content-Type: application/json")
 	}
-	var members map[string]json.RawMessage
+	var text json.RawMessage
 	d := json.NewDecoder(r.http.Body)
-	if err := d.Decode(&members); err != nil {
+	if err := d.Decode(&text); err != nil {
 		return decodeProblem(err)
 	}
-	if members == nil {
+	var named map[string]json.RawMessage
+	if err := json.Unmarshal(text, &named); err != nil || named == nil {
 		return errNoObject
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return problemf(http.StatusBadRequest, "the body goes on after the JSON object")
 	}
-	if err := jobjson.Members(members, into); err != nil {
+	n := 0
+	for range members(bytes.TrimSpace(text)) {
+		n++
+	}
+	if n != len(named) {
+		return problemf(http.StatusBadRequest, "a member of the JSON object is there twice")
+	}
+	if err := jobjson.Members(named, into); err != nil {
 		return problemf(http.StatusBadRequest, "%v", err)
 	}
 	return nil
@@ -317,12 +326,22 @@ func writeTagged(w http.ResponseWriter, h *http.Request, body any) {
 	text := jsonOf(body)
 	tag := fmt.Sprintf(`"%x"`, maphash.Bytes(tagSeed, text))
 	w.Header().Set("ETag", tag)
-	if h.Header.Get("If-None-Match") == tag {
+	if isAmong(tag, h.Header.Values("If-None-Match")) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Write(text)
+}
+
+// isAmong reports whether a tag is among those of headers, as RFC 9110 compares them weakly.
+func isAmong(tag string, headers []string) bool {
+	for one := range strings.SplitSeq(strings.Join(headers, ","), ",") {
+		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
 }
 
 func writeJSON(w http.ResponseWriter, kind string, status int, body any) {
