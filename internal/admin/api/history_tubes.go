@@ -115,7 +115,8 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTube)) error {
 	var visit visit
 	for some := range slices.Chunk(names, perTurn) {
-		if err := a.throttle.turns.enter(ctx); err != nil {
+		over, err := a.throttle.turn(ctx)
+		if err != nil {
 			return err
 		}
 		var found []surveyedTube
@@ -125,8 +126,9 @@ func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTub
 					found = append(found, surveyedTube{name: name, at: now, TubeStats: st})
 				}
 			}
+			over(true)
 		})
-		a.throttle.turns.leave(breath)
+		over(false)
 		if !called {
 			return errNotLeading
 		}

@@ -78,16 +78,23 @@ var errNotLeading error = problemf(http.StatusServiceUnavailable, "the leader of
 
 // turns runs a step in as many turns as it wants, unless the client goes.
 func (r *request) turns(step func(e *engine.Engine, now int64) (more bool, err error)) error {
+	return r.turnsUntil(step, func() bool { return true })
+}
+
+// turnsUntil is turns, and calls between after each of them; it ends when that returns false.
+func (r *request) turnsUntil(step func(e *engine.Engine, now int64) (more bool, err error), between func() bool) error {
 	for more := true; more; {
-		if r.api.throttle.turns.enter(r.http.Context()) != nil {
+		over, err := r.api.throttle.turn(r.http.Context())
+		if err != nil {
 			return errGone
 		}
-		err := r.turn(func(e *engine.Engine, now int64) (err error) {
+		err = r.turn(func(e *engine.Engine, now int64) (err error) {
 			more, err = step(e, now)
+			over(more)
 			return err
 		})
-		r.api.throttle.turns.leave(breath)
-		if err != nil {
+		over(false)
+		if err != nil || !between() {
 			return err
 		}
 	}

@@ -28,7 +28,8 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 	var visit visit
 	batch := make([]surveyedTube, 0, perSurvey)
 	for next, first := 0, true; first || next > 0; first = false {
-		if err := a.throttle.turns.enter(ctx); err != nil {
+		over, err := a.throttle.turn(ctx)
+		if err != nil {
 			return err
 		}
 		from := next
@@ -38,8 +39,9 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 			next = e.SurveyTubes(now, from, perSurvey, func(name string, st engine.TubeStats) {
 				batch = append(batch, surveyedTube{name, now, st, e.LimitsOf(name)})
 			})
+			over(next > 0)
 		})
-		a.throttle.turns.leave(breath)
+		over(false)
 		if !called {
 			return errNotLeading
 		}

@@ -66,7 +66,28 @@ func (l lane) enter(ctx context.Context) error {
 }
 
 // leave lets the next one in after a rest.
-func (l lane) leave(rest time.Duration) { time.AfterFunc(rest, func() { <-l }) }
+func (l lane) leave(rest time.Duration) {
+	if rest == 0 {
+		<-l
+		return
+	}
+	time.AfterFunc(rest, func() { <-l })
+}
+
+// turn waits until one of several turns may run. over is to be called when it has, and says whether more follow: within the turn,
+// for who waits until it is durable holds up nobody, and once more after it, for it may not have been run.
+func (t *throttle) turn(ctx context.Context) (over func(more bool), err error) {
+	var once sync.Once
+	return func(more bool) {
+		once.Do(func() {
+			rest := time.Duration(0)
+			if more {
+				rest = breath
+			}
+			t.turns.leave(rest)
+		})
+	}, t.turns.enter(ctx)
+}
 
 // beginWalk lets a walk begin. It waits a moment until others have ended, for a browser that asks again has only just hung up.
 func (r *request) beginWalk(kind walkKind) (end func(), err error) {

@@ -113,14 +113,5 @@ func (w *jobWalk) body(e *engine.Engine, st *engine.JobStats) []byte {
 // walk goes on with a walk, and calls each between the turns with the jobs of a slice, until
 // each returns false.
 func (r *request) walk(w *jobWalk, each func(slice []walkedJob) bool) error {
-	for more := true; more; {
-		err := r.turns(func(e *engine.Engine, now int64) (bool, error) {
-			more = w.next(e, now)
-			return false, nil
-		})
-		if err != nil || !each(w.slice) {
-			return err
-		}
-	}
-	return nil
+	return r.turnsUntil(func(e *engine.Engine, now int64) (bool, error) { return w.next(e, now), nil }, func() bool { return each(w.slice) })
 }
