@@ -483,3 +483,14 @@ func TestMetricsOfOneFile(t *testing.T) {
 		t.Errorf("%d %.200s", code, body)
 	}
 }
+
+// Who guesses tokens does not do it faster here than through the API.
+func TestGuesses(t *testing.T) {
+	h := New(newQueue(t), Options{Identify: func(*http.Request) (*access.Identity, bool) { return nil, false }})
+	for i := range 12 {
+		code, _ := get(t, h, "/metrics", "wrong")
+		if want := map[bool]int{true: 401, false: 429}[i < 10]; code != want {
+			t.Errorf("guess %d: %d, want %d", i, code, want)
+		}
+	}
+}
