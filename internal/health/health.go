@@ -136,7 +136,11 @@ func (s *Server) Findings(found []Finding) []Finding {
 		add("memory", Bad, 0, "jobs take %.0f %% of their memory (max-memory): beyond it, new ones are refused", 100*used)
 	}
 	for _, limit := range s.RefusedBy {
-		add("limit", Bad, 0, "%s has refused what clients asked for lately", limit)
+		severity := Warning // it may be there to slow producers down
+		if limit == "max-memory" {
+			severity = Bad
+		}
+		add("limit", severity, 0, "%s has refused what clients asked for lately", limit)
 	}
 	for _, text := range s.Certificates {
 		add("certificate", Bad, 0, "%s", text)

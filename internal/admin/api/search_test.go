@@ -187,7 +187,7 @@ func TestAttentionToLimits(t *testing.T) {
 	r.in(func(e *engine.Engine, now int64) {
 		e.PutInto(now, []byte("jobs"), engine.Spec{TTR: 9, Delay: 900}, nil)
 	})
-	finds("bad limit  0", "bad certificate  0", "warning refused  1", "bad limited bytes 10", "bad limited jobs 10")
+	finds("bad certificate  0", "warning refused  1", "warning limit  0", "bad limited bytes 10", "bad limited jobs 10")
 }
 
 // Connections are found by what they use, watch, wait for and hold, and by their address.
