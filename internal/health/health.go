@@ -11,6 +11,7 @@ package health
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -45,11 +46,20 @@ const (
 
 // Compare puts the worst first: the trouble of the server itself before that of tubes, which it may explain.
 func Compare(a, b *Finding) int {
-	return cmp.Or(cmp.Compare(a.ofTube(), b.ofTube()), cmp.Compare(a.Severity, b.Severity), cmp.Compare(b.Count, a.Count),
-		cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
+	return cmp.Or(cmp.Compare(a.Rank(), b.Rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Tube, b.Tube))
 }
 
-func (f *Finding) ofTube() int { return min(len(f.Tube), 1) }
+// Rank is smaller for what is worse, whatever the numbers are: jobs that fail come before those that wait.
+func (f *Finding) Rank() int {
+	rank := slices.Index([]string{"buried", "timeouts", "unwatched", f.Kind}, f.Kind)
+	if f.Severity == Warning {
+		rank += 10
+	}
+	if f.Tube != "" {
+		rank += 100
+	}
+	return rank
+}
 
 // A Tube is what is known of a tube.
 type Tube struct {

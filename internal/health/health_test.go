@@ -59,13 +59,15 @@ func TestCompare(t *testing.T) {
 	found := (&Tube{Name: "mail", Ready: 9}).Findings(nil)
 	found = (&Tube{Name: "big", Ready: 90}).Findings(found)
 	found = (&Tube{Name: "later", PauseLeft: 1}).Findings(found)
+	found = (&Tube{Name: "failing", Buried: 1, MoreBuried: 1}).Findings(found)
+	found = (&Tube{Name: "failed", Buried: 5}).Findings(found)
 	found = (&Server{Draining: true, Journal: "full"}).Findings(found)
 	slices.SortFunc(found, func(a, b Finding) int { return Compare(&a, &b) })
 	var got []string
 	for _, f := range found {
 		got = append(got, f.Kind+f.Tube)
 	}
-	if want := []string{"journal", "draining", "unwatchedbig", "unwatchedmail", "pausedlater"}; !slices.Equal(got, want) {
+	if want := []string{"journal", "draining", "buriedfailing", "unwatchedbig", "unwatchedmail", "buriedfailed", "pausedlater"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -121,7 +121,7 @@ func TestAttention(t *testing.T) {
 	for _, f := range found.Findings {
 		got = append(got, f.Severity+" "+f.Kind+" "+f.Tube)
 	}
-	want := []string{"bad journal ", "bad unwatched lonely", "warning slow watched", "warning paused t-0", "warning buried t-0"}
+	want := []string{"bad journal ", "bad unwatched lonely", "warning buried t-0", "warning slow watched", "warning paused t-0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -2,6 +2,7 @@ package top
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/health"
@@ -31,12 +32,12 @@ func (t *Tube) mark() string {
 // worseFirst orders by what is wrong, and then by what waits.
 func worseFirst(a, b *Tube) int {
 	rank := func(t *Tube) int {
-		if t.alarming() {
-			return 2
+		if len(t.found) == 0 {
+			return math.MaxInt
 		}
-		return min(len(t.found), 1)
+		return t.found[0].Rank()
 	}
-	return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(b.Ready, a.Ready))
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Ready, a.Ready))
 }
 
 // texts say what is wrong.

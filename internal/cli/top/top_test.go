@@ -245,8 +245,6 @@ func TestKeys(t *testing.T) {
 	s.wait("reports")
 
 	s.press("jg") // down, and to the first
-	s.wait("> thumbnails")
-	s.press("j")
 	s.wait("> reports")
 	s.press("c")
 	s.wait("delete all buried jobs of reports, 3 now? y/n")
@@ -263,7 +261,7 @@ func TestKeys(t *testing.T) {
 	s.wait("übergrößen has no jobs to delete")
 	s.press("K")
 	s.wait("übergrößen has no jobs to kick")
-	s.press("kkkk") // up, and nothing else
+	s.press("kkk") // up, and nothing else
 	s.wait("> thumbnails")
 	s.press("p")
 	s.wait("end the pause of thumbnails-of-all-the-pictures-that-were-ever-sent, which has 59m3s left? y/n")
