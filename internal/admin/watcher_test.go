@@ -129,7 +129,7 @@ func TestRefusalsAreWarnings(t *testing.T) {
 		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, make([]byte, 1<<20))
 	})
 	code, body := get(t, New(b, Options{}), "/readyz", "")
-	if code != 200 || !strings.Contains(body, "\nwarning: max-memory has refused what clients asked for lately\n") {
+	if code != 200 || !strings.Contains(body, "\nwarning: a limit has refused what clients asked for lately: max-memory\n") {
 		t.Errorf("%d %s", code, body)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -146,11 +147,11 @@ func (s *Server) Findings(found []Finding) []Finding {
 		add("memory", Bad, 0, "jobs take %.0f %% of their memory (max-memory): beyond it, new ones are refused", 100*used)
 	}
 	for _, limit := range s.RefusedBy {
-		severity := Warning // it may be there to slow producers down
-		if limit == "max-memory" {
-			severity = Bad
+		severity := Bad
+		if strings.HasPrefix(limit, "[[limit]]") || limit == "max-tubes" || limit == "max-watched" {
+			severity = Warning // it may be there to slow somebody down
 		}
-		add("limit", severity, 0, "%s has refused what clients asked for lately", limit)
+		add("limit", severity, 0, "a limit has refused what clients asked for lately: %s", limit)
 	}
 	for _, text := range s.Certificates {
 		add("certificate", Bad, 0, "%s", text)

@@ -360,7 +360,7 @@ func TestServerTrouble(t *testing.T) {
 		s.Health.Draining = true
 		s.Refusals = map[string]uint64{"max-memory": 8, "max-tubes": 1}
 	})
-	if want := "the server drains: new jobs are refused; max-memory has refused what clients asked for lately"; lines[1] != want || len(lines) != len(before) {
+	if want := "the server drains: new jobs are refused; a limit has refused what clients asked for lately: max-memory"; lines[1] != want || len(lines) != len(before) {
 		t.Errorf("%q, want %q", lines[1], want)
 	}
 }
