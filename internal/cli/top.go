@@ -122,7 +122,7 @@ func (t *topServer) snapshot(onScreen []string) (top.Snapshot, error) {
 		snap.Tubes = append(snap.Tubes, top.Tube{
 			Name: tb.Name, Ready: tb.Ready, Reserved: tb.Reserved, Delayed: tb.Delayed, Buried: tb.Buried, Waiting: tb.Waiting, Watching: tb.Watching,
 			Puts: tb.TotalJobs, Deletes: tb.Deletes, PauseLeft: time.Duration(tb.PauseLeft) * time.Second,
-			Timeouts: more.Timeouts, Releases: more.Releases, Bytes: more.BodyBytes,
+			Timeouts: more.Timeouts, Releases: more.Releases, Bytes: more.BodyBytes, Waits: time.Duration(more.Oldest) * time.Second,
 		})
 	}
 	if err != nil {

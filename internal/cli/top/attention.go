@@ -11,7 +11,7 @@ import (
 // look notes what a person should see of the tube, the worst first.
 func (t *Tube) look() {
 	one := health.Tube{
-		Name: t.Name, Ready: t.Ready, Buried: t.Buried, Watching: t.Watching, PauseLeft: t.PauseLeft,
+		Name: t.Name, Ready: t.Ready, Buried: t.Buried, Watching: t.Watching, Waits: t.Waits, PauseLeft: t.PauseLeft,
 		MoreBuried: t.BuriedMore, MoreTimeouts: t.TimeoutsMore,
 	}
 	t.found = one.Findings(nil)

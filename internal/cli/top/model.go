@@ -21,6 +21,7 @@ type Tube struct {
 	Timeouts, Releases               uint64 // the same; 0 where the server does not tell
 	Bytes                            uint64 // of the bodies of its jobs; 0 where the server does not tell
 	PauseLeft                        time.Duration
+	Waits                            time.Duration // the next job has been ready; 0 where the server does not tell
 	Age                              time.Duration // of the job that is next to be reserved, since its put
 	AgeKnown                         bool
 

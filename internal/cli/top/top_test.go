@@ -343,6 +343,27 @@ func TestAttention(t *testing.T) {
 	}
 }
 
+// What is wrong with a tube is what health says, with what is known of it.
+func TestFindings(t *testing.T) {
+	for want, tube := range map[string]Tube{
+		"":                   {Ready: 1, Watching: 1},
+		"buried timeouts":    {BuriedMore: 1, Buried: 1, TimeoutsMore: 1},
+		"unwatched buried":   {Ready: 1, Buried: 1},
+		"paused":             {Ready: 1, PauseLeft: time.Second, Waits: time.Hour},
+		"slow":               {Ready: 1, Watching: 1, Waits: time.Hour},
+		"timeouts unwatched": {TimeoutsMore: 1, Ready: 1},
+	} {
+		var got []string
+		tube.look()
+		for _, f := range tube.found {
+			got = append(got, f.Kind)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%+v: %q, want %s", tube, got, want)
+		}
+	}
+}
+
 // The trouble of the server itself comes before all of its tubes: also a limit that refuses more than when the view began.
 func TestServerTrouble(t *testing.T) {
 	f := newFakeServer()
