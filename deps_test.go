@@ -26,6 +26,7 @@ var arrows = map[string]string{
 	"internal/engine":    "internal/heap internal/histogram",
 	"internal/heap":      "",
 	"internal/rights":    "",
+	"internal/health":    "",
 	"internal/wire":      "internal/rights",
 	"internal/vfs":       "golang.org/x/sys",
 	"internal/epoll":     "golang.org/x/sys",
@@ -47,10 +48,10 @@ var arrows = map[string]string{
 	"internal/conversation": "internal/access internal/broker internal/engine internal/proxyproto internal/rights internal/wire",
 	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/proxyproto internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
-	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/histogram internal/rights internal/server github.com/prometheus",
-	"internal/console":         "internal/access internal/admin/api internal/console/decode",
+	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/health internal/histogram internal/rights internal/server github.com/prometheus",
+	"internal/console":         "internal/access internal/admin/api internal/console/decode internal/health",
 	"internal/console/decode":  "",
-	"internal/admin/api":       "client internal/access internal/broker internal/cluster/status internal/engine internal/jobjson internal/rights internal/server internal/wire",
+	"internal/admin/api":       "client internal/access internal/broker internal/cluster/status internal/engine internal/health internal/jobjson internal/rights internal/server internal/wire",
 	"internal/admin/door":      "",
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
@@ -75,8 +76,8 @@ var arrows = map[string]string{
 	"client":              "internal/wire",
 	"client/worker":       "client",
 	"client/beanpoletest": "internal/broker internal/engine internal/test/memnet internal/server",
-	"internal/cli":        "client client/worker internal/cli/top internal/jobjson github.com/charmbracelet github.com/spf13",
-	"internal/cli/top":    "internal/cli/top/background github.com/charmbracelet",
+	"internal/cli":        "client client/worker internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
+	"internal/cli/top":    "internal/cli/top/background internal/health github.com/charmbracelet",
 
 	"internal/cli/top/background": "github.com/charmbracelet",
 

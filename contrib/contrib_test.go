@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 const (
@@ -229,6 +231,46 @@ func TestPanels(t *testing.T) {
 }
 
 // Prometheus's own tool understands the alerts and every expression of the dashboard, and
+// An alert fires when the console and top say that something needs attention, and not at another number. What has none is
+// no trouble by itself, or comes as another.
+func TestAlertsAreFindings(t *testing.T) {
+	const unlessPaused = " unless on (instance, tube) beanpole_tube_pause_left_seconds > 0"
+	lately := fmt.Sprintf("[%.0fm]", health.Lately.Minutes())
+	alerts := map[string][2]string{
+		"unwatched":   {"BeanpoleNobodyWorks", `{kind="watching"} == 0` + unlessPaused},
+		"slow":        {"BeanpoleJobsWait", fmt.Sprintf("> %.0f", health.SlowAfter.Seconds()) + unlessPaused},
+		"buried":      {"BeanpoleJobsBuried", lately + ") > 0"},
+		"timeouts":    {"BeanpoleJobsTimeOut", lately + ") > 0"},
+		"journal":     {"BeanpoleJournalUnhealthy", "== 0"},
+		"draining":    {"BeanpoleDraining", "== 1"},
+		"connections": {"BeanpoleConnectionsNearLimit", fmt.Sprintf("> %v", health.NearlyFull)},
+		"memory":      {"BeanpoleMemoryNearLimit", fmt.Sprintf("> %v", health.NearlyFull)},
+		"limit":       {"BeanpoleLimitReached", "beanpole_limit_refusals_total"},
+		"refused":     {"BeanpoleUnauthorized", "beanpole_commands_refused_total"},
+		"certificate": {"BeanpoleCertificateEnds", "beanpole_tls_certificate_end_timestamp_seconds"},
+		"paused":      {}, "throttled": {}, "limited": {},
+	}
+	text := read(t, rules)
+	all := health.Tube{Ready: 1, Buried: 1, MoreBuried: 1, MoreTimeouts: 1, Used: 1, PauseLeft: 1}
+	found := all.Findings(nil)
+	found = (&health.Tube{Ready: 1}).Findings(found)
+	found = (&health.Tube{Ready: 1, Watching: 1, Waits: health.SlowAfter}).Findings(found)
+	found = (&health.Server{Journal: "full", Draining: true, Full: true, MemoryUsed: 1, MemoryLimit: 1,
+		Certificates: []string{""}, RefusedBy: []string{""}, Refused: 1, Throttled: 1}).Findings(found)
+	for _, f := range found {
+		alert, ok := alerts[f.Kind]
+		if !ok {
+			t.Errorf("say which alert there is for %s", f.Kind)
+		}
+		_, rule, _ := strings.Cut(text, "alert: "+alert[0]+"\n")
+		expr, _, _ := strings.Cut(rule, "\n        for:")
+		expr, _, _ = strings.Cut(expr, "\n        labels:")
+		if alert[0] != "" && !strings.Contains(expr, alert[1]) {
+			t.Errorf("%s: %s is%s, without %s", f.Kind, alert[0], expr, alert[1])
+		}
+	}
+}
+
 // the alerts are raised when they should be.
 func TestPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")

@@ -129,7 +129,7 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	o := admin.Options{
 		Version: version(), Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: log,
 		API: operations, Server: srv.Counts, Identify: operations.identify, Refused: srv.Refused,
-		Certificates: sec.expiries, Warnings: func() []string { return certificateWarnings(sec.expiries(), time.Now()) },
+		Certificates: sec.expiries, Warnings: sec.certificateWarnings,
 	}
 	if j := q.journal; j != nil {
 		o.SyncLasts = q.syncs.lasted

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,14 +12,27 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/certs"
 )
 
-// expiries returns when the certificates of the listeners end.
+// expiries returns when the certificates of the listeners end, one of each file: listeners that share one may have read it at
+// different times.
 func (s *security) expiries() []certs.Expiry {
 	var all []certs.Expiry
 	for _, source := range s.certs {
 		all = append(all, source.Expiry())
 	}
-	slices.SortFunc(all, func(a, b certs.Expiry) int { return strings.Compare(a.File, b.File) })
-	return slices.Compact(all) // listeners may share one
+	slices.SortFunc(all, func(a, b certs.Expiry) int { return cmp.Or(strings.Compare(a.File, b.File), a.End.Compare(b.End)) })
+	return slices.CompactFunc(all, func(a, b certs.Expiry) bool { return a.File == b.File })
+}
+
+// certificateWarnings says which certificates cannot be loaded, have ended or end soon.
+func (s *security) certificateWarnings() []string {
+	warnings := certificateWarnings(s.expiries(), time.Now())
+	for _, source := range s.certs {
+		if err := source.Failed(); err != nil {
+			warnings = append(warnings, fmt.Sprintf("a new certificate cannot be used, and the old one goes on being used: %v", err))
+		}
+	}
+	slices.Sort(warnings)
+	return slices.Compact(warnings)
 }
 
 // certificateWarnings says which certificates have ended or end soon.

@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/certs"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 )
 
 // The log hears of a certificate that ends: not early, once a day, and when it has ended.
@@ -48,5 +50,36 @@ func TestCertificateLog(t *testing.T) {
 				t.Errorf("after %v: %s, want %s", step.after, lines[i], want)
 			}
 		}
+	}
+}
+
+// Listeners that share a certificate show it once, also if one of them could not load the new one; and somebody is told of that.
+func TestSharedCertificate(t *testing.T) {
+	ca := certstest.NewCA(t)
+	soon := time.Now().Add(90 * 24 * time.Hour)
+	cert, key := ca.Issue("server", soon)
+	s := &security{certs: make(map[certs.Files]*certs.Source)}
+	for _, f := range []certs.Files{{Cert: cert, Key: key}, {Cert: cert, Key: key, ClientCA: ca.File}} {
+		source, err := certs.Load(f, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.certs[f] = source
+	}
+	if got := s.certificateWarnings(); got != nil {
+		t.Errorf("%q", got)
+	}
+	ca.Issue("server", soon.Add(time.Hour))
+	if err := os.WriteFile(ca.File, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range s.certs {
+		source.Reload()
+	}
+	if all := s.expiries(); len(all) != 1 || all[0].End.Unix() != soon.Unix() {
+		t.Errorf("%+v, want the earlier end %v", all, soon)
+	}
+	if got := s.certificateWarnings(); len(got) != 1 || !strings.Contains(got[0], "cannot be used, and the old one goes on being used: authorities of clients: there is no certificate in ") {
+		t.Errorf("%q", got)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -32,7 +31,7 @@ func newOperations(opt *config.Options, log *slog.Logger, q *queue, srv *server.
 	o.identify = o.sessions.Identify(api.Identify(sec.Control))
 	forAPI := api.Options{
 		Server: srv, Identify: o.identify, Version: version(), Journal: q.journalHealth(), Logger: log, Facts: about.tell, LimitOf: about.limitOf,
-		CertificateWarnings: func() []string { return certificateWarnings(sec.expiries(), time.Now()) },
+		CertificateWarnings: sec.certificateWarnings,
 	}
 	if q.journal != nil {
 		forAPI.RewriteJournal = func() { q.journal().Rewrite() }

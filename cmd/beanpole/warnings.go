@@ -25,20 +25,10 @@ func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
 // that none hides behind another.
 func logLimits(log *slog.Logger) func(engine.Limit, string) {
 	lines := make(map[engine.Limit]*ratelog.Logger)
-	for l := range limitNames {
-		lines[l] = ratelog.New(log, 1, 5)
+	return func(l engine.Limit, tube string) { // within turns
+		if lines[l] == nil {
+			lines[l] = ratelog.New(log, 1, 5)
+		}
+		lines[l].Warn("a limit refuses what a client asks for", "limit", l.String(), "tube", tube)
 	}
-	return func(l engine.Limit, tube string) {
-		lines[l].Warn("a limit refuses what a client asks for", "limit", limitNames[l], "tube", tube)
-	}
-}
-
-// limitNames are the settings that set a limit; nothing sets the end of the ids.
-var limitNames = map[engine.Limit]string{
-	engine.MemoryLimit:    "max-memory",
-	engine.TubeJobsLimit:  "[[limit]] jobs",
-	engine.TubeBytesLimit: "[[limit]] bytes",
-	engine.TubesLimit:     "max-tubes",
-	engine.WatchesLimit:   "max-watched",
-	engine.IDLimit:        "no job ids are left; 'beanpole journal import' into an empty directory gives new ones",
 }

@@ -135,10 +135,13 @@ func (c *Control) DemandByName(name string, addr netip.Addr) (id *Identity, ok b
 }
 
 // LooksAfter reports whether somebody looks after the server, for whom some connections are kept:
-// who has a process on this machine, or an identity with the rights that stats needs.
+// an identity with the rights that stats needs, or somebody at a unix socket. Where there are no identities, programs of this machine
+// cannot be told apart, and all of them may.
 func (c *Control) LooksAfter(e Evidence, stats rights.Need) bool {
-	id, known := c.Identify(e)
-	return plain(e.Address).IsLoopback() || e.User.Known || known && id.Meets(stats)
+	if id, known := c.Identify(e); known {
+		return id.Meets(stats)
+	}
+	return e.User.Known || !c.HasIdentities() && plain(e.Address).IsLoopback()
 }
 
 // HasIdentities reports whether there are any.

@@ -33,7 +33,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Some connections are kept for who is on this machine or may see the statistics.
+// Some connections are kept for who may see the statistics, and for this machine where nobody is known.
 func TestLooksAfter(t *testing.T) {
 	c, err := NewControl(testPolicy(t), nil)
 	if err != nil {
@@ -45,8 +45,7 @@ func TestLooksAfter(t *testing.T) {
 		shown Evidence
 		want  bool
 	}{
-		{"loopback", from("127.0.0.1"), true},
-		{"loopback in IPv6", from("::ffff:127.0.0.1"), true},
+		{"loopback, where there are identities", from("127.0.0.1"), false},
 		{"a user of this machine", Evidence{User: UnixUser{7, true}}, true},
 		{"a unix socket without a user", Evidence{}, false},
 		{"a stranger", from("192.0.2.1"), false},
@@ -57,8 +56,10 @@ func TestLooksAfter(t *testing.T) {
 			t.Errorf("%s: %v, want %v", one.what, got, one.want)
 		}
 	}
-	if new(Control).LooksAfter(from("192.0.2.1"), rights.Free) {
-		t.Error("somebody whom nobody knows looks after a server that asks nobody")
+	for addr, want := range map[string]bool{"192.0.2.1": false, "127.0.0.1": true, "::ffff:127.0.0.1": true} {
+		if got := new(Control).LooksAfter(from(addr), rights.Free); got != want {
+			t.Errorf("%s looks after a server that asks nobody: %v", addr, got)
+		}
 	}
 }
 

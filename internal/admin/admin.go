@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -125,11 +126,12 @@ func New(b *broker.Broker, opt Options) http.Handler {
 		}
 		io.WriteString(w, index(&opt))
 	})
-	mux.Handle("GET /metrics", permitted(&opt, func(id *access.Identity) http.Handler {
+	guesses := new(access.Guesses)
+	mux.Handle("GET /metrics", permitted(&opt, guesses, func(id *access.Identity) http.Handler {
 		registry := prometheus.NewRegistry() // that of one request: what it shows depends on the identity
 		registry.MustRegister(common...)
 		registry.MustRegister(&collector{w, id})
-		return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelError)})
+		return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(opt.Logger.Handler(), slog.LevelError)})
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", w.serveReady)
@@ -138,7 +140,7 @@ func New(b *broker.Broker, opt Options) http.Handler {
 			profilesPath: pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
 			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
 		} {
-			mux.Handle("GET "+path, permitted(&opt, func(*access.Identity) http.Handler { return h }))
+			mux.Handle("GET "+path, permitted(&opt, guesses, func(*access.Identity) http.Handler { return h }))
 		}
 	}
 	if opt.API != nil {
@@ -175,12 +177,18 @@ func index(opt *Options) string {
 }
 
 // permitted refuses a page to those who may not see figures of any tube.
-func permitted(opt *Options, page func(*access.Identity) http.Handler) http.Handler {
+func permitted(opt *Options, guesses *access.Guesses, page func(*access.Identity) http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, known := opt.Identify(r)
 		switch {
 		case !known:
 			opt.refused(r, "", r.URL.Path+" without a token that is known")
+			client, _ := netip.ParseAddrPort(r.RemoteAddr)
+			if r.Header.Get("Authorization") != "" && guesses.Wrong(time.Now(), client.Addr()) {
+				w.Header().Set("Retry-After", "60")
+				http.Error(w, "too many tokens that the server does not know: wait a minute", http.StatusTooManyRequests)
+				return
+			}
 			w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
 			http.Error(w, "who are you? Send a token that the server knows: Authorization: Bearer TOKEN", http.StatusUnauthorized)
 		case !id.Meets(rights.Stats.On(rights.SomeTube)):

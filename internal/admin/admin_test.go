@@ -472,3 +472,25 @@ func TestConsole(t *testing.T) {
 		}
 	}
 }
+
+// No certificate takes all figures away.
+func TestMetricsOfOneFile(t *testing.T) {
+	now := time.Now()
+	h := New(newQueue(t), Options{Certificates: func() []certs.Expiry {
+		return []certs.Expiry{{File: "a.crt", End: now}, {File: "a.crt", End: now.Add(1)}}
+	}})
+	if code, body := get(t, h, "/metrics", ""); code != 200 || !strings.Contains(body, "\nbeanpole_jobs{") {
+		t.Errorf("%d %.200s", code, body)
+	}
+}
+
+// Who guesses tokens does not do it faster here than through the API.
+func TestGuesses(t *testing.T) {
+	h := New(newQueue(t), Options{Identify: func(*http.Request) (*access.Identity, bool) { return nil, false }})
+	for i := range 12 {
+		code, _ := get(t, h, "/metrics", "wrong")
+		if want := map[bool]int{true: 401, false: 429}[i < 10]; code != want {
+			t.Errorf("guess %d: %d, want %d", i, code, want)
+		}
+	}
+}

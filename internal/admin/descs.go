@@ -62,7 +62,7 @@ var (
 
 	tubeJobs     = desc("tube_jobs", "Jobs of a tube now.", "tube", "state")
 	tubeBodies   = desc("tube_body_bytes", "Bytes of the bodies of a tube's jobs, now.", "tube")
-	tubeOldest   = desc("tube_oldest_ready_seconds", "How long the next job of the tube has been ready; since its put if it was reserved before; 0 if none is ready.", "tube")
+	tubeOldest   = desc("tube_oldest_ready_seconds", "How long the next job of the tube has been ready; 0 if none is.", "tube")
 	tubeInQueue  = desc("tube_job_queue_seconds", "How long jobs of a tube were ready before they were reserved, since the tube came to be.", "tube")
 	tubeInWork   = desc("tube_job_work_seconds", "How long jobs of a tube were reserved before their delete, release or bury, since the tube came to be.", "tube")
 	tubePut      = desc("tube_jobs_put_total", "Jobs put into a tube since it came to be.", "tube")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
@@ -71,30 +72,13 @@ func (w *watcher) lookAtTubes(names []string) []tubeSnapshot {
 	return some
 }
 
-// mostOf returns the n tubes that matter most: those with a backlog, then those that are in
-// use, then others; among these the ones that have had the most jobs. So a tube keeps its
-// place from one scrape to the next, as rates need it.
+// mostOf returns the n tubes that matter most.
 func mostOf(tubes []tubeSnapshot, n int) []tubeSnapshot {
 	if len(tubes) <= n {
 		return tubes
 	}
 	slices.SortFunc(tubes, func(a, b tubeSnapshot) int {
-		return cmp.Or(cmp.Compare(b.urgency(), a.urgency()), cmp.Compare(b.weight(), a.weight()), strings.Compare(a.name, b.name))
+		return cmp.Or(api.CompareTubes(&a.TubeStats, &b.TubeStats), strings.Compare(a.name, b.name))
 	})
 	return tubes[:n]
-}
-
-func (t *tubeSnapshot) urgency() int {
-	switch {
-	case t.Ready+t.Buried > 0:
-		return 2
-	case t.Reserved+t.Delayed+t.Using+t.Watching > 0:
-		return 1
-	}
-	return 0
-}
-
-// weight is how many jobs the tube has had. Those of a journal that was read count, too.
-func (t *tubeSnapshot) weight() uint64 {
-	return max(t.TotalJobs, t.Ready+t.Reserved+t.Delayed+t.Buried)
 }

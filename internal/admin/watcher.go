@@ -8,6 +8,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 // A watcher looks into the queue for pages that monitors read. These never wait for the
@@ -108,19 +109,20 @@ type readiness struct {
 
 func (w *watcher) readiness() (r readiness) {
 	r.why = "no command is executed: this member does not lead the cluster any more, and does not follow yet"
-	w.broker.Look(func(e *engine.Engine, _ int64) {
+	w.broker.Look(func(e *engine.Engine, now int64) {
 		var journal JournalStats
 		if w.opt.Journal != nil {
 			journal = w.opt.Journal()
 		}
 		r.why = w.notReady(e, journal)
-		if journal.Health != "" {
-			r.warnings = append(r.warnings, "the journal: "+journal.Health)
-		}
+		s := health.Server{Journal: journal.Health, RefusedBy: e.RefusedSince(now - int64(health.Lately))}
+		s.MemoryUsed, s.MemoryLimit = e.LimitedMemory()
 		if w.opt.Server != nil {
-			if counts := w.opt.Server(); counts.Full {
-				r.warnings = append(r.warnings, fmt.Sprintf("too many connections: new ones are closed (max-connections %d)", counts.MaxConnections))
-			}
+			counts := w.opt.Server()
+			s.Connections, s.MaxConnections, s.Full = e.Stats().Sessions, uint64(counts.MaxConnections), counts.Full
+		}
+		for _, f := range s.Findings(nil) {
+			r.warnings = append(r.warnings, f.Text)
 		}
 	})
 	return r

@@ -120,3 +120,16 @@ func TestPagesWhileDeposed(t *testing.T) {
 		t.Errorf("the metrics tell of the queue:\n%s", body)
 	}
 }
+
+// A monitor hears that a limit refuses what clients put, though the queue can be used.
+func TestRefusalsAreWarnings(t *testing.T) {
+	b := newQueue(t)
+	b.Call(func(e *engine.Engine, now int64) {
+		e.SetLimits(engine.Limits{Memory: e.Memory()/2 + 1})
+		e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, make([]byte, 1<<20))
+	})
+	code, body := get(t, New(b, Options{}), "/readyz", "")
+	if code != 200 || !strings.Contains(body, "\nwarning: a limit has refused what clients asked for lately: max-memory\n") {
+		t.Errorf("%d %s", code, body)
+	}
+}

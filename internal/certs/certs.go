@@ -41,6 +41,7 @@ type Source struct {
 		config  *tls.Config
 		stamp   stamp     // of the files that were read, or tried, last
 		checked time.Time // when they were looked at last
+		failed  error     // why they could not be read then; nil: they could
 	}
 }
 
@@ -110,10 +111,18 @@ func (s *Source) Reload() error {
 	defer s.mu.Unlock()
 	s.mu.stamp = s.look()
 	config, err := s.files.read()
-	if err == nil {
+	if s.mu.failed = err; err == nil {
 		s.mu.config = config
 	}
 	return err
+}
+
+// Failed returns why the files as they are now cannot be used, and those from before are; nil: they are used.
+func (s *Source) Failed() error {
+	s.current(time.Now())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.failed
 }
 
 // current returns the configuration for a new connection.
@@ -130,7 +139,7 @@ func (s *Source) current(now time.Time) *tls.Config {
 	}
 	s.mu.stamp = stamp
 	config, err := s.files.read()
-	if err != nil {
+	if s.mu.failed = err; err != nil {
 		s.log.Error("the new TLS certificate cannot be used; the old one goes on being used", "err", err)
 		return s.mu.config
 	}

@@ -81,15 +81,15 @@ func TestReload(t *testing.T) {
 	if n := strings.Count(log.String(), "cannot be used"); n != 1 {
 		t.Errorf("the broken key is in the log %d times:\n%s", n, &log)
 	}
-	if err := s.Reload(); err == nil {
+	if err := s.Reload(); err == nil || s.Failed() == nil {
 		t.Error("Reload of a broken key succeeded")
 	}
 	ca.Issue("server", hour)
 	if err := s.Reload(); err != nil {
 		t.Error(err)
 	}
-	if got := serial(); got != "server4" {
-		t.Errorf("after Reload the certificate is %s", got)
+	if got := serial(); got != "server4" || s.Failed() != nil {
+		t.Errorf("after Reload the certificate is %s, %v", got, s.Failed())
 	}
 }
 

@@ -117,7 +117,7 @@ func (f *connectionFilter) find(ctx context.Context, a *adminClient) (found []co
 		}
 		f.ids = append(f.ids, j.ReservedBy)
 	}
-	if len(f.ids) > 0 {
+	if len(f.ids) > 0 && len(f.tubes) == 0 && !f.holding && !f.waiting {
 		for _, id := range f.ids {
 			var c connection
 			if err := a.do(ctx, "GET", fmt.Sprintf("/connections/%d", id), nil, &c); err != nil {
@@ -126,30 +126,26 @@ func (f *connectionFilter) find(ctx context.Context, a *adminClient) (found []co
 			found = append(found, c)
 		}
 	} else {
-		for cursor, more := "", true; more; more = cursor != "" {
+		// The server knows all tubes that a client watches; it tells of a hundred.
+		v := url.Values{"limit": {"1000"}, "holding": {strconv.FormatBool(f.holding)}, "waiting": {strconv.FormatBool(f.waiting)}, "tube": {strings.Join(f.tubes, ",")}}
+		for more := true; more; more = v.Get("cursor") != "" {
 			var page struct {
 				Connections []connection `json:"connections"`
 				Next        string       `json:"next"`
 			}
-			if err := a.do(ctx, "GET", "/connections?limit=1000&cursor="+url.QueryEscape(cursor), nil, &page); err != nil {
+			if err := a.do(ctx, "GET", "/connections?"+v.Encode(), nil, &page); err != nil {
 				return nil, err
 			}
-			found, cursor = append(found, page.Connections...), page.Next
+			found = append(found, page.Connections...)
+			v.Set("cursor", page.Next)
 		}
 	}
-	found = slices.DeleteFunc(found, func(c connection) bool { return !f.wants(&c) })
+	found = slices.DeleteFunc(found, func(c connection) bool {
+		return f.idle > 0 && (c.Waiting || c.Idle < seconds(f.idle)) || len(f.ids) > 0 && !slices.Contains(f.ids, c.ID) ||
+			f.identity != "" && c.Identity != f.identity || !strings.HasPrefix(c.Address, f.address)
+	})
 	slices.SortFunc(found, func(a, b connection) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
-}
-
-func (f *connectionFilter) wants(c *connection) bool {
-	switch {
-	case f.idle > 0 && (c.Waiting || c.Idle < seconds(f.idle)), f.holding && c.HoldingCount == 0, f.waiting && !c.Waiting, f.identity != "" && c.Identity != f.identity:
-		return false
-	case len(f.tubes) > 0 && !slices.ContainsFunc(append(c.Watching, c.Using), func(t string) bool { return matchesAny(f.tubes, t) }):
-		return false
-	}
-	return strings.HasPrefix(c.Address, f.address)
 }
 
 func (s *session) printConnections(all []connection) error {

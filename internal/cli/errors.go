@@ -221,10 +221,12 @@ func (o *serverOptions) disconnected(e *client.Error) string {
 		return fmt.Sprintf("%s does not take this connection (%v); does it want another certificate (--tls-cert and --tls-key)?", e.Addr, e.Err)
 	case isTimeout(e) && e.Verb == "connect" && o.encrypted():
 		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
-	case errors.Is(e, io.EOF) && !o.encrypted():
-		return e.Addr + " has closed the connection; its log says why, and if it wants TLS, say --tls"
-	case errors.Is(e, io.EOF):
-		return e.Addr + " has closed the connection; its log says why"
+	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
+		text := e.Addr + " has closed the connection; its log says why: it may have as many as --max-connections permits"
+		if !o.encrypted() {
+			text += "; if it wants TLS, say --tls"
+		}
+		return text
 	}
 	return e.Error()
 }

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"crypto/tls"
+	"io"
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 )
@@ -101,5 +104,15 @@ func TestCompleteTLS(t *testing.T) {
 	}
 	if names := tubeNames(cmd); !slices.Equal(names, []string{"default"}) {
 		t.Errorf("the tubes are %q, want default", names)
+	}
+}
+
+// A server that has all its connections ends a new one, with what it has sent or without: the words name the limit.
+func TestWordsOfFull(t *testing.T) {
+	o := serverOptions{}
+	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if text := o.disconnected(&client.Error{Addr: "queue:11300", Verb: "stats", Err: err}); !strings.Contains(text, "--max-connections") {
+			t.Errorf("%v: %s", err, text)
+		}
 	}
 }

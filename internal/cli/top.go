@@ -16,6 +16,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/top"
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 func newTop() *cobra.Command {
@@ -92,7 +93,13 @@ func (t *topServer) snapshot(onScreen []string) (top.Snapshot, error) {
 		Delayed:     st.JobsDelayed,
 		Buried:      st.JobsBuried,
 		Timeouts:    st.JobTimeouts,
-		Draining:    st.Draining,
+		Health: health.Server{
+			Journal: st.JournalHealth, Draining: st.Draining,
+			Connections: st.Connections, MaxConnections: st.MaxConnections, Full: st.ConnectionsFull,
+		},
+		Refusals: map[string]uint64{
+			"max-memory": st.RefusedByMaxMemory, "[[limit]]": st.RefusedByTubeLimit, "max-tubes": st.RefusedByMaxTubes, "max-watched": st.RefusedByMaxWatched,
+		},
 	}
 	if st.Server != "" {
 		snap.Version = st.Server + " " + st.ServerVersion
@@ -115,7 +122,7 @@ func (t *topServer) snapshot(onScreen []string) (top.Snapshot, error) {
 		snap.Tubes = append(snap.Tubes, top.Tube{
 			Name: tb.Name, Ready: tb.Ready, Reserved: tb.Reserved, Delayed: tb.Delayed, Buried: tb.Buried, Waiting: tb.Waiting, Watching: tb.Watching,
 			Puts: tb.TotalJobs, Deletes: tb.Deletes, PauseLeft: time.Duration(tb.PauseLeft) * time.Second,
-			Timeouts: more.Timeouts, Releases: more.Releases, Bytes: more.BodyBytes,
+			Timeouts: more.Timeouts, Releases: more.Releases, Bytes: more.BodyBytes, Waits: time.Duration(more.Oldest) * time.Second,
 		})
 	}
 	if err != nil {

@@ -85,7 +85,7 @@ var actions = map[string]action{
 	"move-job": {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", call: func(job string, v url.Values) call {
 		return call{"POST", "/jobs/" + pathEscape(job) + "/move", texts(make(map[string]any), v, "to")}
 	}},
-	"cancel-task": {Verb: "Cancel", plain: true, on: aTask, done: "cancelled", call: func(id string, _ url.Values) call {
+	"cancel-task": {Verb: "Stop", plain: true, on: aTask, done: "stopped", call: func(id string, _ url.Values) call {
 		return call{"DELETE", "/tasks/" + pathEscape(id), nil}
 	}},
 	"close-connection": {Verb: "Close", on: aConnection, danger: true, done: "closed", call: func(id string, _ url.Values) call {
@@ -194,7 +194,7 @@ func (r *request) isReadOnly() bool { return r.console.opt.ReadOnly || r.site.is
 func (c *Console) do(w http.ResponseWriter, h *http.Request) {
 	r := c.newRequest(h)
 	var next string
-	_, err := r.page(func(r *request) (*page, error) {
+	again, err := r.page(func(r *request) (*page, error) {
 		if r.isReadOnly() {
 			return nil, errReadOnly
 		}
@@ -209,11 +209,20 @@ func (c *Console) do(w http.ResponseWriter, h *http.Request) {
 			return nil, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("Nothing was deleted: what was typed is not %q.", typed)}
 		}
 		one := r.perform(&a, targets, h.PostForm)
+		if one.Bad && h.PostForm.Get("do") == "put-job" {
+			return putAgain(r, h.PostForm, one.Text), nil
+		}
 		next = withNote(backFrom(h), c.notes.add(one))
 		return nil, nil
 	})
 	if err != nil {
 		c.show(func(*request) (*page, error) { return nil, err })(w, h)
+		return
+	}
+	if again != nil {
+		own := r.with(r.Context())
+		own.URL, _ = url.Parse(r.tubeLink(h.PostForm.Get("tube"), "") + "/put") // what a GET shows
+		c.write(w, own, again)
 		return
 	}
 	http.Redirect(w, h, next, http.StatusSeeOther)

@@ -164,6 +164,7 @@ type request struct {
 	console *Console
 	site    *site // the server that the page is about
 	who     *access.Identity
+	live    bool // only what changes by itself will be seen of the page
 }
 
 func (c *Console) newRequest(h *http.Request) *request {

@@ -104,11 +104,11 @@ func TestCancel(t *testing.T) {
 	if err := templates["activity"]().Execute(&text, p); err != nil {
 		t.Fatal(err)
 	}
-	links := regexp.MustCompile(`<a class="button small" data-dialog href="([^"]*)">Cancel…</a>`).FindAllStringSubmatch(text.String(), -1)
+	links := regexp.MustCompile(`<a class="button small" data-dialog href="([^"]*)">Stop…</a>`).FindAllStringSubmatch(text.String(), -1)
 	if len(links) != 1 {
 		t.Fatalf("%d of one task can be cancelled: %s", len(links), text.String())
 	}
-	if asked := r.page(200, html.UnescapeString(links[0][1])); !strings.Contains(asked, "Cancel task 7?") || !strings.Contains(asked, "curl -s -X DELETE http://example.com/api/v1/tasks/7") {
+	if asked := r.page(200, html.UnescapeString(links[0][1])); !strings.Contains(asked, "Stop task 7?") || !strings.Contains(asked, "curl -s -X DELETE http://example.com/api/v1/tasks/7") {
 		t.Error(asked)
 	}
 }

@@ -178,6 +178,9 @@ func (r *rig) page(status int, path string, cookies ...*http.Cookie) string {
 func (r *rig) follow(form url.Values, cookies ...*http.Cookie) string {
 	r.t.Helper()
 	w := r.send("POST", "/console/do", form, cookies...)
+	if w.Code == http.StatusUnprocessableEntity {
+		return w.Body.String()
+	}
 	if w.Code != http.StatusSeeOther {
 		r.t.Fatalf("%v: %d %s", form, w.Code, w.Body)
 	}

@@ -62,8 +62,11 @@ func jobPage(r *request) (*page, error) {
 	}
 	v.Steps = stepsOf(&v.Job)
 	if body, ok := bodyOf(&v.Job); ok {
-		v.HasBody, v.Kind = true, decode.Kind(body)
-		v.addViews(r, body)
+		v.HasBody = true
+		if !r.live { // it does not change
+			v.Kind = decode.Kind(body)
+			v.addViews(r, body)
+		}
 	}
 	p := newPage("job", title, "tubes", v)
 	p.Curl, p.Me = r.curl("GET", "/jobs/"+id, nil), r.meOn(v.Tube)

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"html"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -80,5 +81,33 @@ func TestStepsOf(t *testing.T) {
 	}
 	if want := "reserves: reserved 15×, timeouts: timed out 1×, releases: released 2×, buries: buried 3×, kicks: kicked 1\u202f234×"; strings.Join(got, ", ") != want {
 		t.Errorf("%q, want %s", got, want)
+	}
+}
+
+// The stream of a page with bodies does not decode them again each second: they never change.
+func TestStreamLeavesBodiesAlone(t *testing.T) {
+	r := start(t, nil, Options{})
+	id := r.put("mail", `{"displayName":"App\\Jobs\\Send"}`)
+	for _, path := range []string{fmt.Sprintf("/console/job/%d", id), "/console/tube/mail"} {
+		asked, page, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view="+path, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, asked.live = range []bool{true, false} {
+			made, err := asked.page(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			decoded := false
+			switch v := made.Data.(type) {
+			case *jobView:
+				decoded = v.Shown != nil || v.Kind != ""
+			case *tubeView:
+				decoded = v.Jobs[0].Preview != "" || v.Jobs[0].Kind != ""
+			}
+			if decoded == asked.live {
+				t.Errorf("%s, live %v: decoded %v", path, asked.live, decoded)
+			}
+		}
 	}
 }

@@ -292,7 +292,9 @@ func (c *Console) viewOf(h *http.Request) (*request, pageFunc, error) {
 	asked.URL, asked.RequestURI, asked.Form = u, u.RequestURI(), nil
 	asked.SetPathValue(name, value)
 	asked.SetPathValue("server", server)
-	return c.newRequest(asked), page, nil
+	r := c.newRequest(asked)
+	r.live = true
+	return r, page, nil
 }
 
 var errNoView = errors.New("console: there is no such view")

@@ -145,7 +145,7 @@ type findingKind struct {
 func (r *request) findingKinds(counts map[string]int) (kinds []findingKind) {
 	for _, k := range []struct{ name, text, sort, has string }{
 		{"buried", "with buried jobs", "-buried", "buried"}, {"unwatched", "without workers", "", "unwatched"},
-		{"slow", "whose workers do not keep up", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
+		{"timeouts", "whose jobs run out of time", "-timeouts", ""}, {"slow", "whose workers do not keep up", "-oldest_ready", "ready"}, {"limited", "at or near their limit", "", "limited"}, {"paused", "paused", "", "paused"},
 	} {
 		if n := counts[k.name]; n > 0 {
 			kinds = append(kinds, findingKind{k.name, k.text, withQuery(r.site.base+"tubes", "sort", k.sort, "has", k.has), n})

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -13,10 +14,9 @@ import (
 )
 
 const (
-	sessionIdle     = 8 * time.Hour
-	sessionLongest  = 24 * time.Hour
-	maxSessions     = 1000
-	loginsPerMinute = 10 // of an address
+	sessionIdle    = 8 * time.Hour
+	sessionLongest = 24 * time.Hour
+	maxSessions    = 1000
 
 	cookiePlain  = "beanpole-session"
 	cookieSecure = "__Host-beanpole-session" // with TLS: the browser then insists on Secure
@@ -26,11 +26,10 @@ const (
 // in a cookie, and never the token. Who the user is, is asked again at each request: so a session ends
 // when the token does. All methods may be called by any goroutine.
 type Sessions struct {
-	mu       sync.Mutex
-	open     map[[sha256.Size]byte]*session
-	attempts map[string]int // since minute, by address
-	minute   time.Time
-	now      func() time.Time
+	mu      sync.Mutex
+	open    map[[sha256.Size]byte]*session
+	guesses access.Guesses
+	now     func() time.Time
 }
 
 type session struct {
@@ -40,7 +39,7 @@ type session struct {
 
 // NewSessions returns the sessions of a server: none yet.
 func NewSessions() *Sessions {
-	return &Sessions{open: make(map[[sha256.Size]byte]*session), attempts: make(map[string]int), now: time.Now}
+	return &Sessions{open: make(map[[sha256.Size]byte]*session), now: time.Now}
 }
 
 // Identify returns what identifies clients as identify does, and those of sessions by the
@@ -127,27 +126,17 @@ func (s *Sessions) end(r *http.Request) {
 	}
 }
 
-// mayTry reports whether an address may try a token: it may ten times a minute.
-func (s *Sessions) mayTry(remote string) bool {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		host = remote
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now := s.now(); now.Sub(s.minute) >= time.Minute {
-		s.minute = now
-		clear(s.attempts)
-	}
-	s.attempts[host]++
-	return s.attempts[host] <= loginsPerMinute
-}
-
+// cookieName returns the name of the cookie, with the port that the browser asks: cookies know none, and servers on one host, or
+// behind tunnels from it, would end each other's sessions.
 func cookieName(r *http.Request) string {
+	name := cookiePlain
 	if r.TLS != nil {
-		return cookieSecure
+		name = cookieSecure
 	}
-	return cookiePlain
+	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" && onlyDigits(port) == port {
+		name += "-" + port
+	}
+	return name
 }
 
 func setSession(w http.ResponseWriter, r *http.Request, secret string) {
@@ -180,17 +169,17 @@ func (c *Console) login(w http.ResponseWriter, h *http.Request) {
 		c.askForToken(w, h, http.StatusForbidden, form)
 		return
 	}
-	if !s.mayTry(h.RemoteAddr) {
-		w.Header().Set("Retry-After", "60")
-		form.Problem = "That were too many attempts: wait a minute."
-		c.askForToken(w, h, http.StatusTooManyRequests, form)
-		return
-	}
 	token := strings.TrimSpace(h.PostFormValue("token"))
 	if id, ok := c.opt.Identify(withToken(h, token)); token == "" || !ok || id.Name() == "" {
 		c.opt.Logger.Warn("a login to the console was refused", "client", h.RemoteAddr)
+		status := http.StatusForbidden
 		form.Problem = "The server does not know this token."
-		c.askForToken(w, h, http.StatusForbidden, form)
+		client, _ := netip.ParseAddrPort(h.RemoteAddr)
+		if s.guesses.Wrong(s.now(), client.Addr()) {
+			w.Header().Set("Retry-After", "60")
+			status, form.Problem = http.StatusTooManyRequests, "That were too many tokens that the server does not know: wait a minute."
+		}
+		c.askForToken(w, h, status, form)
 		return
 	}
 	s.end(h)

@@ -145,6 +145,11 @@ func (v *tubeView) busiestState() string {
 
 // addJobs adds the rows of a page of jobs.
 func (v *tubeView) addJobs(r *request, page *api.Jobs) {
+	for i := range page.Jobs {
+		if r.live { // they do not change
+			page.Jobs[i].Body, page.Jobs[i].BodyBase64 = nil, nil
+		}
+	}
 	v.Jobs = jobRows(page.Jobs)
 	here := r.tubeLink(v.Name, "")
 	if page.Next != "" {
@@ -228,19 +233,19 @@ func tubeCharts(recent *api.Recent) []chart {
 type putView struct {
 	Tube, Body           string
 	Base64               bool
-	Priority, TTR, Delay uint32
-	From                 uint64
-	Problem              string
+	Priority, TTR, Delay string
+	From                 string // id of the other job
+	Problem              string // why it was not put
 }
 
 func putPage(r *request) (*page, error) {
-	v := &putView{Tube: r.PathValue("tube"), Priority: 1024, TTR: 60}
+	v := &putView{Tube: r.PathValue("tube"), Priority: "1024", TTR: "60", Delay: "0"}
 	if from := r.FormValue("from"); from != "" {
 		var j api.Job
 		if err := r.get("/jobs/"+pathEscape(from), &j); err != nil {
 			return nil, err
 		}
-		v.From, v.Priority, v.TTR = j.ID, j.Priority, j.TTR
+		v.From, v.Priority, v.TTR = from, fmt.Sprint(j.Priority), fmt.Sprint(j.TTR)
 		body, ok := bodyOf(&j)
 		if !ok {
 			return nil, &problem{Status: http.StatusForbidden, Detail: "The body of this job cannot be shown here, so it cannot be put again here."}
@@ -250,9 +255,24 @@ func putPage(r *request) (*page, error) {
 			v.Body = decode.Base64Text(body)
 		}
 	}
+	return v.page(r), nil
+}
+
+func (v *putView) page(r *request) *page {
 	p := newPage("put", "Put a job", "tubes", v)
 	p.Curl, p.NoLive, p.Me = v.curl(r), true, r.meOn(v.Tube)
-	return p, nil
+	return p
+}
+
+// putAgain is the page with what was typed, and says why that was not put.
+func putAgain(r *request, form url.Values, why string) *page {
+	v := &putView{
+		Tube: form.Get("tube"), Body: form.Get("body"), Base64: form.Get("base64") != "", From: form.Get("from"), Problem: why,
+		Priority: form.Get("priority"), TTR: form.Get("ttr"), Delay: form.Get("delay"),
+	}
+	p := v.page(r)
+	p.status = http.StatusUnprocessableEntity
+	return p
 }
 
 // fitsField reports whether a field of a form brings a body back as it is. HTML has no NUL, and no ends of lines but one.
@@ -263,7 +283,7 @@ const shownBody = 4 << 10
 
 // curl returns the command that puts the job as the form shows it.
 func (v *putView) curl(r *request) string {
-	form := url.Values{"body": {v.Body}, "priority": {fmt.Sprint(v.Priority)}, "delay": {fmt.Sprint(v.Delay)}, "ttr": {fmt.Sprint(v.TTR)}}
+	form := url.Values{"body": {v.Body}, "priority": {v.Priority}, "delay": {v.Delay}, "ttr": {v.TTR}}
 	if v.Base64 {
 		form.Set("base64", "yes")
 	}

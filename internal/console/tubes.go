@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 // A tubeQuery is what the URL of a list of tubes says.
@@ -52,9 +54,6 @@ type tubeRow struct {
 // A cell is what a row has in a column.
 type cell struct{ ID, Text, Class, Label string }
 
-// Unwatched reports whether jobs are ready that nobody will take.
-func (t *tubeRow) Unwatched() bool { return t.Jobs.Ready > 0 && t.Watching == 0 }
-
 // Paused says for how much longer the tube is paused.
 func (t *tubeRow) Paused() string { return "paused " + duration(t.PauseLeft) }
 
@@ -98,7 +97,7 @@ var tubeColumns = []tubeColumn{
 			}
 			return duration(t.OldestReady)
 		}, class: func(t *tubeRow, text string) string {
-			if t.OldestReady >= 60 {
+			if t.OldestReady >= int64(health.SlowAfter/time.Second) {
 				return "late"
 			}
 			return zeroClass(text)

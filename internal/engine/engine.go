@@ -74,9 +74,10 @@ type Engine struct {
 	stats      Stats
 	draining   bool
 
-	now     int64    // ns; when the turn began, as Tick was told
-	times   Times    // that jobs have taken
-	refused Refusals // by the limits
+	now       int64            // ns; when the turn began, as Tick was told
+	times     Times            // that jobs have taken
+	refused   Refusals         // by the limits
+	refusedAt [numLimits]int64 // when each limit last has; 0: never
 }
 
 // New returns an engine with nothing in it but the default tube.

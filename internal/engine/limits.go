@@ -92,7 +92,14 @@ const (
 	TubesLimit                  // Limits.Tubes
 	WatchesLimit                // Limits.Watches
 	IDLimit                     // MaxID
+	numLimits
 )
+
+// String returns the setting that sets the limit; nothing sets the end of the ids.
+func (l Limit) String() string {
+	return [numLimits]string{"max-memory", "[[limit]] jobs", "[[limit]] bytes", "max-tubes", "max-watched",
+		"no job ids are left; 'beanpole journal import' into an empty directory gives new ones"}[l]
+}
 
 // refuse notes that a limit has refused something.
 func (e *Engine) refuse(l Limit, tube string) {
@@ -106,9 +113,20 @@ func (e *Engine) refuse(l Limit, tube string) {
 	case WatchesLimit:
 		e.refused.Watches++
 	}
+	e.refusedAt[l] = max(e.now, 1)
 	if e.opt.LimitReached != nil {
 		e.opt.LimitReached(l, tube)
 	}
+}
+
+// RefusedSince returns the settings whose limits have refused something since a time.
+func (e *Engine) RefusedSince(t int64) (settings []string) {
+	for l, at := range e.refusedAt {
+		if at > 0 && at >= t {
+			settings = append(settings, Limit(l).String())
+		}
+	}
+	return settings
 }
 
 // Refusals count what the limits have refused.

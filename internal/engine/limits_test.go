@@ -189,3 +189,18 @@ func TestLastID(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Monitors can tell which limits have refused something lately.
+func TestRefusedSince(t *testing.T) {
+	e := New(Options{Limits: Limits{Memory: 1, Tubes: 1}})
+	s := e.Open(nil)
+	e.Tick(5 * second)
+	e.Put(5*second, s, Spec{TTR: 60}, nil)
+	e.Tick(9 * second)
+	e.Use(s, []byte("other"))
+	for since, want := range map[int64]string{0: "[max-memory max-tubes]", 5: "[max-memory max-tubes]", 6: "[max-tubes]", 10: "[]"} {
+		if got := fmt.Sprint(e.RefusedSince(since * second)); got != want {
+			t.Errorf("since %d s: %s, want %s", since, got, want)
+		}
+	}
+}

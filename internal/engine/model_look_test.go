@@ -90,9 +90,6 @@ func (m *model) tubeStats(now int64, t *modelTube) TubeStats {
 	}
 	if ready := m.inTube(Ready, t.name); len(ready) > 0 {
 		st.OldestReady = now - ready[0].since
-		if ready[0].reserves > 0 {
-			st.OldestReady = now - ready[0].created
-		}
 	}
 	if t.paused {
 		st.Pause, st.PauseLeft = int64(t.pause), max(0, t.pauseEnds-now)/second

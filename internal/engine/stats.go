@@ -47,9 +47,8 @@ type TubeStats struct {
 	Pause, PauseLeft         int64  // s; 0 when not paused
 
 	// OldestReady is how long the next job to be reserved has been ready, in ns; 0 if
-	// none is ready. If that job was reserved before, it is the time since its put: a
-	// job that fails again and again does not look young. The next job is the one that
-	// was put first, among those with the most urgent priority.
+	// none is ready. A job that was released, kicked or has timed out became ready then, or when the engine began if
+	// that is later. The next job is the one that was put first, among those with the most urgent priority.
 	OldestReady int64
 
 	Queued Total // from ready to reserved, since the tube came to be
@@ -86,7 +85,7 @@ func (e *Engine) tubeStats(now int64, t *tube) TubeStats {
 		Worked:    t.worked,
 	}
 	if t.ready.n > 0 {
-		st.OldestReady = max(0, now-e.readySince(e.jobs.at(t.ready.top())))
+		st.OldestReady = max(0, now-e.jobs.when(e.jobs.at(t.ready.top())))
 	}
 	if t.paused && !t.resuming {
 		st.Pause = int64(t.pauseLen)

@@ -38,13 +38,3 @@ func (e *Engine) endWork(t *tube, j *job) {
 	e.times.Work.Record(d)
 	t.worked.add(d)
 }
-
-// readySince returns when a ready job became ready, or, if it was reserved before, when it
-// was put: such a job has waited since then for its work to be done.
-func (e *Engine) readySince(j *job) int64 {
-	c := e.jobs.coldOf(j)
-	if c.reserves > 0 {
-		return j.created
-	}
-	return c.when
-}

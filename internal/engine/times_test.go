@@ -79,8 +79,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A job that fails again and again does not look young, nor does one look old that was
-// put long before it was due.
+// A job counts from when it became ready, not from its put, also if it was delayed, released or kicked.
 func TestOldestReady(t *testing.T) {
 	e := New(Options{})
 	s := e.Open(nil)
@@ -102,7 +101,14 @@ func TestOldestReady(t *testing.T) {
 	e.Reserve(110*second, s, 0)
 	expect(115, 0)
 	e.Release(120*second, s, id, 0, 0)
-	expect(121, 121)
+	expect(121, 1)
+	e.Reserve(130*second, s, 0)
+	e.Release(131*second, s, id, 0, 20)
+	expect(152, 1)
+	e.BuryJob(id, 0)
+	expect(160, 0)
+	e.KickJob(170*second, id)
+	expect(173, 3)
 }
 
 // The log does not say when a job became ready. If it was never reserved nor kicked,

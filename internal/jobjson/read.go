@@ -10,12 +10,18 @@ import (
 	"strings"
 )
 
+// A field is one of Job.
+type field struct {
+	kind reflect.Type
+	bit  uint32 // its own
+}
+
 // fields are those of Job by their names in JSON.
-var fields = func() map[string]reflect.Type {
-	all := make(map[string]reflect.Type)
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Job]()) {
+var fields = func() map[string]field {
+	all := make(map[string]field)
+	for i, f := range reflect.VisibleFields(reflect.TypeFor[Job]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		all[name] = f.Type
+		all[name] = field{f.Type, 1 << i}
 	}
 	return all
 }()
@@ -29,18 +35,27 @@ func unmarshal(object []byte, j *Job) error {
 	if err := json.Unmarshal(object, j); err != nil {
 		return whyNot(err)
 	}
+	seen := uint32(0)
 	for rest := object[1:]; ; {
 		rest = bytes.TrimLeft(rest, " \t\r\n,")
 		if rest[0] == '}' {
 			return nil
 		}
 		end := stringEnd(rest)
-		if _, ok := fields[string(rest[1:end-1])]; !ok {
+		f, ok := fields[string(rest[1:end-1])]
+		if !ok {
 			var name string
-			if err := json.Unmarshal(rest[:end], &name); err != nil || fields[name] == nil {
+			if json.Unmarshal(rest[:end], &name) == nil {
+				f, ok = fields[name]
+			}
+			if !ok {
 				return &MemberError{Name: name}
 			}
 		}
+		if seen&f.bit != 0 {
+			return errors.New("a member is there twice")
+		}
+		seen |= f.bit
 		rest = bytes.TrimLeft(rest[end:], " \t\r\n:")
 		rest = rest[valueEnd(rest):]
 	}
@@ -49,7 +64,7 @@ func unmarshal(object []byte, j *Job) error {
 // whyNot says what is wrong with an object, by the error of package json.
 func whyNot(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &MemberError{e.Field, wanted(fields[e.Field], err)}
+		return &MemberError{e.Field, wanted(fields[e.Field].kind, err)}
 	}
 	if errors.Is(err, errNotUnicode) || errors.Is(err, errNotString) {
 		return &MemberError{"body", err.Error()}

@@ -321,8 +321,7 @@ func TestMaxConns(t *testing.T) {
 	})
 }
 
-// The last connections are kept for those who look after the server, from this machine or with
-// the right to.
+// The last connections are kept for those who look after the server: with the right to, or at a unix socket.
 func TestReservedConnections(t *testing.T) {
 	network := netip.MustParsePrefix("192.0.2.0/24")
 	control := controlOf(t, access.Config{
@@ -355,12 +354,12 @@ func TestReservedConnections(t *testing.T) {
 		if full := r.Counts().Full; !full {
 			t.Errorf("it is not full with %d of %d", max-kept, max)
 		}
-		for _, e := range []access.Evidence{from("203.0.113.1"), from("198.51.100.7"), {}} {
+		for _, e := range []access.Evidence{from("203.0.113.1"), from("198.51.100.7"), from("127.0.0.1"), {}} {
 			if err := enter(e); err != errFull {
 				t.Errorf("with %d of %d, %v: %v", max-kept, max, e, err)
 			}
 		}
-		looking := []access.Evidence{from("192.0.2.1"), from("127.0.0.1"), from("::1"), from("::ffff:127.0.0.1"), {User: access.UnixUser{ID: 1, Known: true}}}
+		looking := []access.Evidence{from("192.0.2.1"), from("192.0.2.2"), from("::ffff:192.0.2.1"), from("192.0.2.1"), {User: access.UnixUser{ID: 1, Known: true}}}
 		for i := range kept {
 			if err := enter(looking[i]); err != nil {
 				t.Errorf("with %d of %d, %v: %v", max-kept+i, max, looking[i], err)

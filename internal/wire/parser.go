@@ -164,12 +164,10 @@ func isHTTP(line []byte) bool {
 	if hasPrefixFold(line, "POST ") || hasPrefixFold(line, "Host:") {
 		return true
 	}
-	for _, method := range []string{"GET /", "HEAD /", "PUT /", "DELETE /", "OPTIONS /", "PATCH /", "TRACE /"} {
-		if bytes.HasPrefix(line, []byte(method)) {
-			return true
-		}
-	}
-	return false
+	method, rest, _ := bytes.Cut(line, []byte(" "))
+	target, version, _ := bytes.Cut(rest, []byte(" "))
+	noMethod := func(c rune) bool { return (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' }
+	return len(method) > 0 && bytes.IndexFunc(method, noMethod) < 0 && (bytes.HasPrefix(target, []byte("/")) || hasPrefixFold(version, "HTTP/"))
 }
 
 // hasPrefixFold reports whether b begins with an ASCII prefix in any case.

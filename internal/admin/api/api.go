@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	_ "embed"
 
@@ -86,7 +87,8 @@ type API struct {
 	surveys surveys
 
 	tasks    tasks
-	searches chan struct{} // has one for each search that runs
+	guesses  access.Guesses
+	throttle *throttle
 
 	backingUp atomic.Bool
 
@@ -101,7 +103,7 @@ func New(b *broker.Broker, opt Options) *API {
 	if opt.Identify == nil {
 		opt.Identify = Identify(new(access.Control))
 	}
-	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), searches: make(chan struct{}, maxSearches)}
+	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), throttle: newThrottle()}
 	if opt.Server != nil {
 		opt.Server.OnChange(a.recordCommand)
 	}
@@ -204,6 +206,9 @@ func (r *request) serve() (rep reply, err error) {
 	var ok bool
 	if r.who, ok = r.identify(); !ok {
 		r.api.opt.Server.Refused(r.http.RemoteAddr, "", r.op.id+" without a token that is known")
+		if r.http.Header.Get("Authorization") != "" && r.api.guesses.Wrong(time.Now(), addressOf(r.http)) {
+			return rep, problemf(http.StatusTooManyRequests, "too many tokens that the server does not know: wait a minute").after(time.Minute)
+		}
 		return rep, problemf(http.StatusUnauthorized, "who are you? Send a token that the server knows: Authorization: Bearer TOKEN")
 	}
 	if rep, ok, err := r.elsewhere(); ok {
@@ -217,6 +222,9 @@ func (r *request) serve() (rep reply, err error) {
 	}
 	if err = r.permitted(); err == nil {
 		err = r.parseQuery()
+	}
+	if match := r.http.Header.Get("If-Match"); err == nil && r.op.changes() && match != "" && match != "*" {
+		err = problemf(http.StatusPreconditionFailed, "If-Match: nothing is changed under a condition, for what has a tag changes by itself: its age, for one")
 	}
 	if err == nil {
 		if r.other != nil {

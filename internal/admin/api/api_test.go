@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -180,10 +182,14 @@ func TestStory(t *testing.T) {
 	if task.Status != "done" || task.Done != 2 || task.Ended == "" {
 		t.Errorf("%+v", task)
 	}
+	r.want(409, "DELETE", fmt.Sprintf("/tasks/%d", task.ID), "", nil)
+	r.throttle.turns <- struct{}{} // so that the next one does not end by itself
+	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &task)
 	r.want(204, "DELETE", fmt.Sprintf("/tasks/%d", task.ID), "", nil)
+	<-r.throttle.turns
 	var all Tasks
 	r.want(200, "GET", "/tasks", "", &all)
-	if len(all.Tasks) != 1 || all.Tasks[0].ID != task.ID {
+	if len(all.Tasks) != 2 || all.Tasks[0].ID != task.ID {
 		t.Errorf("%+v", all)
 	}
 	r.want(200, "POST", "/tubes/news/clear", `{"state":"ready"}`, nil)
@@ -343,5 +349,61 @@ func TestTubeSegment(t *testing.T) {
 		if r.want(200, "GET", path, "", &tube); tube.Name != name || tube.Jobs.Ready != 1 {
 			t.Errorf("%s is %+v", path, tube)
 		}
+	}
+}
+
+// Guesses are refused for a while, but not who has a token.
+func TestGuesses(t *testing.T) {
+	known := rightsPolicy(t)
+	r := start(t, Options{Identify: func(h *http.Request) (*access.Identity, bool) {
+		return known["stats mail"], h.Header.Get("Authorization") == "Bearer right"
+	}})
+	ask := func(token string) int {
+		h := newRequest("GET", "/me", "")
+		if token != "" {
+			h.Header.Set("Authorization", "Bearer "+token)
+		}
+		code, _ := r.send(h, "")
+		return code
+	}
+	for range 20 {
+		if code := ask(""); code != 401 {
+			t.Fatalf("without a token: %d", code)
+		}
+	}
+	for i := range 12 {
+		if code, want := ask("wrong"), map[bool]int{true: 401, false: 429}[i < 10]; code != want {
+			t.Errorf("guess %d: %d, want %d", i, code, want)
+		}
+	}
+	if code := ask("right"); code != 200 {
+		t.Errorf("the right token: %d", code)
+	}
+}
+
+// Conditions hold for what is read, in each form that RFC 9110 has; nothing is changed under one.
+func TestConditions(t *testing.T) {
+	r := start(t, Options{})
+	r.putAll("mail", "a")
+	h := newRequest("GET", "/tubes/mail/jobs?state=buried", "")
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, h)
+	tag := w.Header().Get("ETag")
+	for match, want := range map[string]int{tag: 304, "W/" + tag: 304, `"x", W/"y" ,` + tag: 304, "*": 304, `"x"`: 200, strings.Trim(tag, `"`): 200} {
+		h.Header.Set("If-None-Match", match)
+		if code, _ := r.send(h, ""); code != want {
+			t.Errorf("If-None-Match: %s: %d, want %d", match, code, want)
+		}
+	}
+	for match, want := range map[string]int{tag: 412, "*": 204} {
+		h := newRequest("DELETE", "/jobs/1", "")
+		h.Header.Set("If-Match", match)
+		if code, text := r.send(h, ""); code != want {
+			t.Errorf("If-Match: %s: %d %s, want %d", match, code, text, want)
+		}
+	}
+	var p problem
+	if r.want(400, "POST", "/tubes/mail/jobs", `{"body":"x","b\u006fdy":"y"}`, &p); p.Detail != "a member of the JSON object is there twice" {
+		t.Error(p.Detail)
 	}
 }

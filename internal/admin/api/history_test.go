@@ -100,29 +100,27 @@ func TestTubeHistoryAgain(t *testing.T) {
 	}
 }
 
-// There are samples of so many tubes at most. One with jobs takes the place of one in
-// which nothing has happened for as long as is remembered.
+// Of more tubes than are remembered those are that matter most, also if they came last.
 func TestTubesKept(t *testing.T) {
-	h := newHistory()
-	empty, busy := &surveyedTube{}, &surveyedTube{TubeStats: engine.TubeStats{Ready: 1}}
+	r := start(t, Options{})
+	put := func(tube string, n int) {
+		r.in(func(e *engine.Engine, now int64) {
+			for range n {
+				e.PutInto(now, []byte(tube), engine.Spec{TTR: 9}, nil)
+			}
+		})
+	}
 	for i := range tubesKept {
-		if !h.makeRoom(empty, nil) {
-			t.Fatal("there is room")
-		}
-		h.tubes[fmt.Sprint(i)] = new(tubeHistory)
+		put(fmt.Sprint("t-", i), 1)
 	}
-	quiet := h.quietTubes()
-	if h.makeRoom(busy, &quiet) {
-		t.Error("nothing is known of the tubes that have samples")
-	}
-	for i := range int64(tubeSamples + 1) {
-		h.tubes["7"].add(i, tubeSample{})
-		h.tubes["8"].add(i, tubeSample{ready: 1})
-		h.tubes["9"].add(i, tubeSample{put: uint32(i)})
-	}
-	quiet = h.quietTubes()
-	if h.makeRoom(empty, &quiet) || !h.makeRoom(busy, &quiet) || h.tubes["7"] != nil || len(quiet) != 0 {
-		t.Error("the tube 7 is to make room for one with jobs, and no other")
+	r.sampleTubes(t.Context(), 0)
+	put("busy", 2)
+	r.sampleTubes(t.Context(), tubeStep)
+	r.want(404, "GET", "/tubes/busy/history", "", nil)
+	r.sampleTubes(t.Context(), lookStep)
+	r.want(200, "GET", "/tubes/busy/history", "", nil)
+	if n := len(r.history.tubes); n != tubesKept || r.history.tubes["default"] != nil {
+		t.Errorf("%d tubes have samples", n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -14,7 +15,7 @@ import (
 // only their differences are used.
 type tubeSample struct {
 	ready, reserved, delayed, buried uint32
-	put, deleted                     uint32
+	put, deleted, timeouts           uint32
 	oldest                           uint32 // s
 }
 
@@ -23,25 +24,12 @@ type tubeHistory struct {
 	samples [tubeSamples]tubeSample
 	n       int   // so many were taken; the newest is at (n-1) % tubeSamples
 	seen    int64 // s since 1970, of the newest
-	quiet   int   // so many samples in a row were of an empty tube in which nothing happened
 }
 
 func (h *tubeHistory) add(unix int64, s tubeSample) {
-	if h.n > 0 && h.isQuiet(s) {
-		h.quiet++
-	} else {
-		h.quiet = 0
-	}
 	h.samples[h.n%tubeSamples] = s
 	h.n++
 	h.seen = unix
-}
-
-// isQuiet reports whether a sample shows no jobs, and nothing that has happened since the one
-// before.
-func (h *tubeHistory) isQuiet(s tubeSample) bool {
-	before := h.samples[(h.n-1)%tubeSamples]
-	return s.ready+s.reserved+s.delayed+s.buried == 0 && s.put == before.put && s.deleted == before.deleted
 }
 
 // all returns the samples, the oldest first.
@@ -68,53 +56,69 @@ func (h *tubeHistory) rates() (put, deleted float64) {
 	return put / took, deleted / took
 }
 
+// CompareTubes puts first the tubes that matter most: those with a backlog, then those that are in
+// use, then others; among these the ones that have had the most jobs. So a tube keeps its place.
+func CompareTubes(a, b *engine.TubeStats) int {
+	return cmp.Or(cmp.Compare(urgency(b), urgency(a)), cmp.Compare(weight(b), weight(a)))
+}
+
+func urgency(t *engine.TubeStats) int {
+	switch {
+	case t.Ready+t.Buried > 0:
+		return 2
+	case t.Reserved+t.Delayed+t.Using+t.Watching > 0:
+		return 1
+	}
+	return 0
+}
+
+// weight is how many jobs the tube has had. Those of a journal that was read count, too.
+func weight(t *engine.TubeStats) uint64 {
+	return max(t.TotalJobs, t.Ready+t.Reserved+t.Delayed+t.Buried)
+}
+
 // sampleTubes takes a sample of each tube that is remembered, and now and then looks at all tubes for
-// others. Tubes in which nothing happens make room for those in which something does.
+// others that matter more.
 func (a *API) sampleTubes(ctx context.Context, unix int64) {
 	h := a.history
 	h.mu.Lock()
-	quiet, names := h.quietTubes(), slices.Collect(maps.Keys(h.tubes))
-	full := len(names) == tubesKept && unix-h.looked < lookStep
-	if !full {
+	names, tell := slices.Collect(maps.Keys(h.tubes)), a.survey
+	if len(names) == tubesKept && unix-h.looked < lookStep {
+		tell = func(ctx context.Context, show func(t *surveyedTube)) error { return a.look(ctx, names, show) }
+	} else {
 		h.looked = unix
 	}
 	h.mu.Unlock()
-	sample := func(t *surveyedTube) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+	most := firstOf[surveyedTube]{n: tubesKept, compare: func(a, b surveyedTube) int {
+		return cmp.Or(CompareTubes(&a.TubeStats, &b.TubeStats), cmp.Compare(a.name, b.name))
+	}}
+	if tell(ctx, func(t *surveyedTube) { most.show(*t) }) != nil {
+		return // nobody knows which tubes are gone
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range most.sorted() {
 		th := h.tubes[t.name]
 		if th == nil {
-			if !h.makeRoom(t, &quiet) {
-				return
-			}
 			th = new(tubeHistory)
 			h.tubes[t.name] = th
 		}
 		th.add(unix, tubeSample{
 			uint32(t.Ready), uint32(t.Reserved), uint32(t.Delayed), uint32(t.Buried),
-			uint32(t.TotalJobs), uint32(t.Deletes), uint32(t.OldestReady / int64(time.Second)),
+			uint32(t.TotalJobs), uint32(t.Deletes), uint32(t.Timeouts), uint32(t.OldestReady / int64(time.Second)),
 		})
 	}
-	tell := a.survey
-	if full {
-		tell = func(ctx context.Context, sample func(t *surveyedTube)) error { return a.look(ctx, names, sample) }
-	}
-	if tell(ctx, sample) != nil {
-		return // nobody knows which tubes are gone
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for name, th := range h.tubes {
-		if th.seen < unix {
-			delete(h.tubes, name) // the tube is gone
-		}
-	}
+	maps.DeleteFunc(h.tubes, func(_ string, th *tubeHistory) bool { return th.seen < unix }) // gone, or others matter more
 }
 
 // look tells of the tubes of a list that there are. Its error is as that of survey.
 func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTube)) error {
 	var visit visit
 	for some := range slices.Chunk(names, perTurn) {
+		over, err := a.throttle.turn(ctx)
+		if err != nil {
+			return err
+		}
 		var found []surveyedTube
 		called, _ := visit.turn(a.broker, func(e *engine.Engine, now int64) {
 			for _, name := range some {
@@ -122,43 +126,17 @@ func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTub
 					found = append(found, surveyedTube{name: name, at: now, TubeStats: st})
 				}
 			}
+			over(true)
 		})
+		over(false)
 		if !called {
 			return errNotLeading
 		}
 		for i := range found {
 			tell(&found[i])
 		}
-		if time.Sleep(breath); ctx.Err() != nil {
-			return ctx.Err()
-		}
 	}
 	return nil
-}
-
-// quietTubes returns the names of the tubes in which nothing has happened for as long as is
-// remembered.
-func (h *history) quietTubes() (names []string) {
-	for name, th := range h.tubes {
-		if th.quiet >= tubeSamples {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// makeRoom reports whether there is room for the samples of a tube. One with jobs takes the
-// place of a quiet one.
-func (h *history) makeRoom(t *surveyedTube, quiet *[]string) bool {
-	if len(h.tubes) < tubesKept {
-		return true
-	}
-	if len(*quiet) == 0 || t.Ready+t.Reserved+t.Delayed+t.Buried == 0 {
-		return false
-	}
-	delete(h.tubes, (*quiet)[0])
-	*quiet = (*quiet)[1:]
-	return true
 }
 
 // Recent is what has happened in a tube in the last minutes.
@@ -235,7 +213,7 @@ func (h *history) recentOf(name string) *Recent {
 func getTubeHistory(r *request) (reply, error) {
 	recent := r.api.history.recentOf(r.tube)
 	if recent == nil {
-		return reply{}, problemf(http.StatusNotFound, "there are no samples of a tube %s: up to %d tubes have them, every %d s", r.tube, tubesKept, tubeStep)
+		return reply{}, problemf(http.StatusNotFound, "there are no samples of a tube %s: the %d tubes that matter most have them, every %d s", r.tube, tubesKept, tubeStep)
 	}
 	return reply{body: recent}, nil
 }

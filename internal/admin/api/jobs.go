@@ -48,6 +48,13 @@ func listJobs(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if n > shortList {
+		end, err := r.beginWalk(aPage)
+		if err != nil {
+			return reply{}, err
+		}
+		defer end()
+	}
 	page := Jobs{Jobs: []Job{}}
 	var search engine.PageSearch
 	var next engine.Cursor

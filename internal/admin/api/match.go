@@ -3,13 +3,16 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"iter"
 	"net/http"
 	"net/url"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // A bodySearch says which bodies are wanted, as a query or a task has it. At most one of Text,
@@ -36,10 +39,20 @@ func searchIn(query url.Values) (s bodySearch) {
 }
 
 // A bodyMatch tells whether a body is wanted. Nil: all are.
-type bodyMatch func(body []byte) bool
+type bodyMatch func(body []byte, rd *reading) bool
 
-// searchedBytes is how much of a body is looked at.
-const searchedBytes = 1 << 20
+const (
+	// searchedBytes is how much of a body is looked at.
+	searchedBytes = 1 << 20
+
+	// largestProgram is how many instructions a regular expression may have when it is compiled. Each may have to be
+	// tried at each byte.
+	largestProgram = 200
+
+	// stepsAtOnce is how many instructions, times bytes, a regular expression may try without a rest: a
+	// few milliseconds.
+	stepsAtOnce = 1 << 18
+)
 
 // longestSearch is how long a text, a regular expression or a pointer may be, in bytes.
 const longestSearch = 1 << 10
@@ -65,17 +78,54 @@ func (s *bodySearch) match() (bodyMatch, error) {
 		return nil, problemf(http.StatusBadRequest, "equals: want a pointer, too")
 	case s.Text != nil:
 		text := []byte(*s.Text)
-		return func(body []byte) bool { return bytes.Contains(body, text) }, nil
+		return func(body []byte, _ *reading) bool { return bytes.Contains(body, text) }, nil
 	case s.Regexp != nil:
-		re, err := regexp.Compile(*s.Regexp)
-		if err != nil {
-			return nil, problemf(http.StatusBadRequest, "regexp: %v; the syntax is RE2's", err)
-		}
-		return re.Match, nil
+		return regexpMatch(*s.Regexp)
 	case s.Pointer != nil:
 		return pointerMatch(*s.Pointer, s.Equals)
 	}
 	return nil, nil
+}
+
+// regexpMatch returns what matches bodies in which a regular expression does.
+func regexpMatch(text string) (bodyMatch, error) {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, problemf(http.StatusBadRequest, "regexp: %v; the syntax is RE2's", err)
+	}
+	parsed, _ := syntax.Parse(text, syntax.Perl)
+	program, _ := syntax.Compile(parsed.Simplify())
+	size := len(program.Inst)
+	if size > largestProgram {
+		return nil, problemf(http.StatusBadRequest, "regexp: it is too large: %d instructions, where %d are the most; repeat less", size, largestProgram)
+	}
+	prefix, isAll := re.LiteralPrefix()
+	return func(body []byte, rd *reading) bool {
+		switch {
+		case !bytes.Contains(body, []byte(prefix)):
+			return false
+		case isAll, size*len(body) <= stepsAtOnce:
+			return re.Match(body)
+		}
+		return re.MatchReader(&runes{body: body, reading: rd})
+	}, nil
+}
+
+// runes are those of a body that takes long to match. They end early when the client has gone.
+type runes struct {
+	body []byte
+	read int
+	*reading
+}
+
+// ReadRune implements io.RuneReader.
+func (s *runes) ReadRune() (r rune, size int, err error) {
+	if s.read++; len(s.body) == 0 || s.read%(stepsAtOnce/largestProgram) == 0 && !s.goOn() {
+		return 0, 0, io.EOF
+	}
+	r, size = utf8.DecodeRune(s.body)
+	s.body = s.body[size:]
+	return r, size, nil
 }
 
 // pointerMatch returns what matches JSON that has a value at a pointer (RFC 6901), or a certain one.
@@ -92,7 +142,7 @@ func pointerMatch(pointer string, equals *string) (bodyMatch, error) {
 	if equals != nil && isPlain(*equals) {
 		must = append(must, *equals)
 	}
-	return func(body []byte) bool {
+	return func(body []byte, _ *reading) bool {
 		if !mayHave(body, must) || !json.Valid(body) {
 			return false
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,24 +76,25 @@ func (r *request) turn(f func(e *engine.Engine, now int64) error) error {
 // has decided before.
 var errNotLeading error = problemf(http.StatusServiceUnavailable, "the leader of the cluster has changed, and nothing more was done: try again").after(time.Second)
 
-// breath is the pause between the turns of what takes several. Without it they would keep
-// a processor busy, for which the clients of the queue would have to wait.
-const breath = time.Millisecond
-
 // turns runs a step in as many turns as it wants, unless the client goes.
 func (r *request) turns(step func(e *engine.Engine, now int64) (more bool, err error)) error {
-	for turn, more := 0, true; more; turn++ {
-		if turn > 0 {
-			time.Sleep(breath)
-		}
-		if r.http.Context().Err() != nil {
+	return r.turnsUntil(step, func() bool { return true })
+}
+
+// turnsUntil is turns, and calls between after each of them; it ends when that returns false.
+func (r *request) turnsUntil(step func(e *engine.Engine, now int64) (more bool, err error), between func() bool) error {
+	for more := true; more; {
+		over, err := r.api.throttle.turn(r.http.Context())
+		if err != nil {
 			return errGone
 		}
-		err := r.turn(func(e *engine.Engine, now int64) (err error) {
+		err = r.turn(func(e *engine.Engine, now int64) (err error) {
 			more, err = step(e, now)
+			over(more)
 			return err
 		})
-		if err != nil {
+		over(false)
+		if err != nil || !between() {
 			return err
 		}
 	}
@@ -169,18 +171,26 @@ func (r *request) decode(into any, optional bool) error {
 	if kind != "application/json" {
 		return problemf(http.StatusUnsupportedMediaType, "want a JSON object: Content-Type: application/json")
 	}
-	var members map[string]json.RawMessage
+	var text json.RawMessage
 	d := json.NewDecoder(r.http.Body)
-	if err := d.Decode(&members); err != nil {
+	if err := d.Decode(&text); err != nil {
 		return decodeProblem(err)
 	}
-	if members == nil {
+	var named map[string]json.RawMessage
+	if err := json.Unmarshal(text, &named); err != nil || named == nil {
 		return errNoObject
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return problemf(http.StatusBadRequest, "the body goes on after the JSON object")
 	}
-	if err := jobjson.Members(members, into); err != nil {
+	n := 0
+	for range members(bytes.TrimSpace(text)) {
+		n++
+	}
+	if n != len(named) {
+		return problemf(http.StatusBadRequest, "a member of the JSON object is there twice")
+	}
+	if err := jobjson.Members(named, into); err != nil {
 		return problemf(http.StatusBadRequest, "%v", err)
 	}
 	return nil
@@ -223,6 +233,7 @@ func (r *request) parseQuery() (err error) {
 const (
 	defaultLimit   = 100
 	maxLimit       = 10_000 // as in list-jobs
+	shortList      = 1000   // jobs; a longer list is a walk
 	maxConnections = 1000   // each may have a hundred long names
 )
 
@@ -322,12 +333,22 @@ func writeTagged(w http.ResponseWriter, h *http.Request, body any) {
 	text := jsonOf(body)
 	tag := fmt.Sprintf(`"%x"`, maphash.Bytes(tagSeed, text))
 	w.Header().Set("ETag", tag)
-	if h.Header.Get("If-None-Match") == tag {
+	if isAmong(tag, h.Header.Values("If-None-Match")) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Write(text)
+}
+
+// isAmong reports whether a tag is among those of headers, as RFC 9110 compares them weakly.
+func isAmong(tag string, headers []string) bool {
+	for one := range strings.SplitSeq(strings.Join(headers, ","), ",") {
+		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
 }
 
 func writeJSON(w http.ResponseWriter, kind string, status int, body any) {

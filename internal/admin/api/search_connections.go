@@ -10,19 +10,27 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // A connectionFilter says which connections are wanted; the zero value: all.
 type connectionFilter struct {
-	tube             string // used or watched
-	text             string // in the address or the identity
+	tubes            *access.Pattern // used or watched; nil: any
+	text             string          // in the address or the identity
 	waiting, holding bool
 }
 
 func (r *request) connectionFilter() (f connectionFilter, err error) {
-	f.tube, f.text = r.query.Get("tube"), r.query.Get("q")
+	f.text = r.query.Get("q")
+	if globs := r.query.Get("tube"); globs != "" {
+		p, err := access.NewPattern(strings.Split(globs, ","))
+		if err != nil {
+			return f, problemf(http.StatusBadRequest, "tube: %v", err)
+		}
+		f.tubes = &p
+	}
 	if f.waiting, err = r.isTrue("waiting"); err != nil {
 		return f, err
 	}
@@ -33,13 +41,13 @@ func (r *request) connectionFilter() (f connectionFilter, err error) {
 func (f *connectionFilter) matches(c *server.Connection) bool {
 	return (!f.waiting || c.Waiting) && (!f.holding || c.Held > 0) &&
 		(strings.Contains(c.Address, f.text) || strings.Contains(c.Identity, f.text)) &&
-		(f.tube == "" || c.Using == f.tube || f.watched(c))
+		(f.tubes == nil || f.tubes.Matches(c.Using) || f.watched(c))
 }
 
 func (f *connectionFilter) watched(c *server.Connection) bool {
 	watching := c.SessionStats.Watching
 	for i := range watching.Len() {
-		if watching.At(i) == f.tube {
+		if f.tubes.Matches(watching.At(i)) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -19,13 +20,11 @@ type Found struct {
 }
 
 const (
-	// A page of a search ends when it has looked at so many jobs, or at so much of their bodies: so
-	// each answer comes soon, and who has seen enough asks for no more.
+	// A page of a search ends when it has looked at so many jobs, or at so much of their bodies, or
+	// into them for so long: so each answer comes soon, and who has seen enough asks for no more.
 	jobsPerSearch  = 50_000
 	bytesPerSearch = 32 << 20
-
-	// maxSearches is how many pages are searched at once; others wait for their turn.
-	maxSearches = 2
+	timePerSearch  = 100 * time.Millisecond
 )
 
 // searchTube looks for jobs of a tube by their bodies, searchAll for those of all tubes.
@@ -48,19 +47,18 @@ func (r *request) searchJobs(tubes []string) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	select {
-	case r.api.searches <- struct{}{}:
-		defer func() { <-r.api.searches }()
-	case <-r.http.Context().Done():
-		return reply{}, errGone
+	end, err := r.beginWalk(aPage)
+	if err != nil {
+		return reply{}, err
 	}
+	defer end()
 	page := Found{Jobs: []Job{}, Looked: at.looked}
 	if tubes, page.Total, err = r.searched(tubes, states); err != nil {
 		return reply{}, err
 	}
 	w := jobWalk{places: placesOf(tubes, states), bodies: searchedBytes}
 	at.seek(&w, states)
-	err = r.walk(&w, page.filler(&w, at, match, n))
+	err = r.walk(&w, page.filler(&w, r.reading(), match, n))
 	return reply{body: page}, err
 }
 
@@ -106,15 +104,14 @@ func countOf(states []engine.State, ready, reserved, delayed, buried uint64) (n 
 
 // filler returns what adds the jobs of a slice that match to the page, and reports whether the
 // page goes on.
-func (page *Found) filler(w *jobWalk, at searchCursor, match bodyMatch, n int) func([]walkedJob) bool {
+func (page *Found) filler(w *jobWalk, rd *reading, match bodyMatch, n int) func([]walkedJob) bool {
 	looked, bytes, shown := 0, 0, 0
 	return func(slice []walkedJob) bool {
-		for i := range slice {
-			j := &slice[i]
+		rd.each(slice, match, func(j *walkedJob, matches bool) bool {
 			looked++
 			bytes += len(j.body)
 			page.Looked++
-			if match == nil || match(j.body) {
+			if matches {
 				one := jobOf(&j.JobStats)
 				if j.Size <= largestBody {
 					one.SetBody(slices.Clone(j.body))
@@ -122,17 +119,21 @@ func (page *Found) filler(w *jobWalk, at searchCursor, match bodyMatch, n int) f
 				}
 				page.Jobs = append(page.Jobs, one)
 			}
-			if len(page.Jobs) == n || shown >= largestBody {
+			if len(page.Jobs) == n || shown >= largestBody || rd.spent >= timePerSearch {
 				page.Next = searchCursor{j.Tube, j.State, j.at, page.Looked}.String()
-				return false
 			}
-		}
-		if len(w.places) > 0 && (looked >= jobsPerSearch || bytes >= bytesPerSearch) {
+			return page.Next == ""
+		})
+		if page.Next == "" && len(w.places) > 0 && (looked >= jobsPerSearch || bytes >= bytesPerSearch) {
 			page.Next = searchCursor{w.places[0].tube, w.places[0].state, w.after, page.Looked}.String()
-			return false
 		}
-		return true
+		return page.Next == ""
 	}
+}
+
+// reading returns what looks into bodies for the request.
+func (r *request) reading() *reading {
+	return &reading{ctx: r.http.Context(), lane: r.api.throttle.bodies}
 }
 
 // A searchCursor is where a search goes on.

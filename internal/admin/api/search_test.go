@@ -11,6 +11,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 // someTubes puts i jobs into the tube t-i, for i up to n, and one that is buried into every tenth.
@@ -111,7 +112,7 @@ func TestAttention(t *testing.T) {
 	r.talk("watch watched", "watch t-0")
 	r.in(func(e *engine.Engine, now int64) {
 		e.Pause(now, []byte("t-0"), 30)
-		e.PutInto(now-int64(slowAfter), []byte("watched"), engine.Spec{TTR: 9}, nil)
+		e.PutInto(now-int64(health.SlowAfter), []byte("watched"), engine.Spec{TTR: 9}, nil)
 		e.PutInto(now, []byte("lonely"), engine.Spec{TTR: 9}, nil)
 	})
 	var found Attention
@@ -120,7 +121,7 @@ func TestAttention(t *testing.T) {
 	for _, f := range found.Findings {
 		got = append(got, f.Severity+" "+f.Kind+" "+f.Tube)
 	}
-	want := []string{"bad journal ", "bad unwatched lonely", "bad buried t-0", "warning slow watched", "warning paused t-0"}
+	want := []string{"bad journal ", "bad unwatched lonely", "warning buried t-0", "warning slow watched", "warning paused t-0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -182,7 +183,11 @@ func TestAttentionToLimits(t *testing.T) {
 		e.PutInto(now, []byte("jobs"), engine.Spec{TTR: 9, Delay: 900}, nil)
 		e.PutInto(now, []byte("bytes"), engine.Spec{TTR: 9, Delay: 900}, make([]byte, 10))
 	})
-	finds("bad certificate  0", "bad limited bytes 10", "bad limited jobs 10", "warning refused  1")
+	finds("bad certificate  0", "warning refused  1", "bad limited bytes 10", "bad limited jobs 10")
+	r.in(func(e *engine.Engine, now int64) {
+		e.PutInto(now, []byte("jobs"), engine.Spec{TTR: 9, Delay: 900}, nil)
+	})
+	finds("bad certificate  0", "warning refused  1", "warning limit  0", "bad limited bytes 10", "bad limited jobs 10")
 }
 
 // Connections are found by what they use, watch, wait for and hold, and by their address.
@@ -192,7 +197,7 @@ func TestSearchConnections(t *testing.T) {
 	r.talk("watch mail", "reserve-job 1")
 	r.talk("use mail")
 	r.talk("watch other")
-	for query, want := range map[string]int{"": 3, "?tube=mail": 2, "?tube=other": 1, "?holding=true": 1, "?tube=mail&holding=true": 1, "?waiting=true": 0, "?q=nowhere": 0} {
+	for query, want := range map[string]int{"": 3, "?tube=mail": 2, "?tube=other": 1, "?holding=true": 1, "?tube=mail&holding=true": 1, "?waiting=true": 0, "?q=nowhere": 0, "?tube=ma*": 2, "?tube=ma*,ot?er": 3, "?tube=m": 0} {
 		var page Connections
 		if r.want(200, "GET", "/connections"+query, "", &page); len(page.Connections) != want {
 			t.Errorf("%s: %d connections, want %d", query, len(page.Connections), want)

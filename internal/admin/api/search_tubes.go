@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 // A column is what tubes can be sorted by, besides their names.
@@ -39,7 +40,7 @@ var columns = map[string]column{
 	"timeouts":     func(t *surveyedTube) int64 { return int64(t.Timeouts) },
 	"releases":     func(t *surveyedTube) int64 { return int64(t.Releases) },
 	"buries":       func(t *surveyedTube) int64 { return int64(t.Buries) },
-	"attention":    attention,
+	"attention":    noRate, // see request.attention
 
 	"put_per_second":     noRate,
 	"deleted_per_second": noRate,
@@ -88,10 +89,10 @@ func pauseLeft(t *surveyedTube) int64 {
 }
 
 // attention puts tubes that need attention first, the worst of them first of all.
-func attention(t *surveyedTube) (weight int64) {
+func (r *request) attention(t *surveyedTube) (weight int64) {
 	var room [4]Finding // all tubes are asked for a page
-	for _, f := range appendTubeFindings(room[:0], t) {
-		if f.Severity == bad {
+	for _, f := range r.tubeFindings(room[:0], t) {
+		if f.Severity == health.Bad {
 			weight += 1 << 50
 		} else {
 			weight += 1 << 40
@@ -110,8 +111,8 @@ var conditions = map[string]func(t *surveyedTube) bool{
 	"buried":    func(t *surveyedTube) bool { return t.Buried > 0 },
 	"paused":    func(t *surveyedTube) bool { return t.Pause > 0 },
 	"waiting":   func(t *surveyedTube) bool { return t.Waiting > 0 },
-	"limited":   func(t *surveyedTube) bool { return t.isNearLimit() },
-	"unwatched": func(t *surveyedTube) bool { return t.Ready > 0 && t.Watching == 0 },
+	"limited":   func(t *surveyedTube) bool { one := t.health(); return one.Used >= health.NearlyFull },
+	"unwatched": func(t *surveyedTube) bool { one := t.health(); return one.Unwatched() },
 }
 
 // A tubeSearch selects tubes and puts them in an order.
@@ -218,6 +219,9 @@ func (r *request) searchTubes(n int, recent bool) (reply, error) {
 	}
 	if of := rates[s.column]; of != nil && r.other == nil { // another server's tubes may have the same names
 		s.key = r.api.history.byRate(of)
+	}
+	if s.column == "attention" {
+		s.key = r.attention
 	}
 	var matching uint64
 	var jobs JobCounts

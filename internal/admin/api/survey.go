@@ -22,29 +22,14 @@ type surveyedTube struct {
 // jobs is how many jobs the tube has.
 func (t *surveyedTube) jobs() uint64 { return t.Ready + t.Reserved + t.Delayed + t.Buried }
 
-// isNearLimit reports whether the tube has nearly as much as it takes.
-func (t *surveyedTube) isNearLimit() bool {
-	return nearly(int64(t.jobs()), t.most.Jobs) || nearly(int64(t.Bytes), t.most.Bytes)
-}
-
-// isAtLimit reports whether it takes no more.
-func (t *surveyedTube) isAtLimit() bool {
-	return t.most.Jobs > 0 && int64(t.jobs()) >= t.most.Jobs || t.most.Bytes > 0 && int64(t.Bytes) >= t.most.Bytes
-}
-
-// nearly reports whether nearly all is used of what there may be; 0: there is no limit.
-func nearly(used, most int64) bool { return most > 0 && float64(used) >= float64(most)*nearlyFull }
-
 // survey tells of all tubes, in several turns. tell is called between them. The error is that
 // of the context, or a problem: then not all were told of.
 func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 	var visit visit
 	batch := make([]surveyedTube, 0, perSurvey)
 	for next, first := 0, true; first || next > 0; first = false {
-		if !first {
-			time.Sleep(breath)
-		}
-		if err := ctx.Err(); err != nil {
+		over, err := a.throttle.turn(ctx)
+		if err != nil {
 			return err
 		}
 		from := next
@@ -54,7 +39,9 @@ func (a *API) survey(ctx context.Context, tell func(t *surveyedTube)) error {
 			next = e.SurveyTubes(now, from, perSurvey, func(name string, st engine.TubeStats) {
 				batch = append(batch, surveyedTube{name, now, st, e.LimitsOf(name)})
 			})
+			over(next > 0)
 		})
+		over(false)
 		if !called {
 			return errNotLeading
 		}

@@ -185,15 +185,17 @@ func (t *taskRun) jobs() (ids []uint64, err error) {
 	if t.match != nil {
 		w.bodies = searchedBytes
 	}
+	rd := t.reading()
 	err = t.walk(&w, func(slice []walkedJob) bool {
-		for i := range slice {
-			if uint64(len(ids)) == t.in.limit() {
-				return false
-			}
-			if t.match == nil || t.match(slice[i].body) {
-				ids = append(ids, slice[i].ID)
-			}
+		if uint64(len(ids)) == t.in.limit() {
+			return false
 		}
+		rd.each(slice, t.match, func(j *walkedJob, matches bool) bool {
+			if matches {
+				ids = append(ids, j.ID)
+			}
+			return uint64(len(ids)) < t.in.limit()
+		})
 		t.work.change(t.task, func(one *Task) {
 			one.Looked += uint64(len(slice))
 			one.Found = uint64(len(ids))

@@ -207,6 +207,11 @@ func cancelTask(r *request) (reply, error) {
 		return reply{}, err
 	}
 	r.note("tube", task.Tube)
+	select {
+	case <-task.over:
+		return reply{}, problemf(http.StatusConflict, "task %d had ended already", task.ID)
+	default:
+	}
 	task.cancel()
 	<-task.over
 	return reply{status: http.StatusNoContent}, nil

@@ -30,31 +30,40 @@ func (r *request) export(tubes []string) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	end, err := r.beginWalk(anExport)
+	if err != nil {
+		return reply{}, err
+	}
 	if tubes, _, err = r.searched(tubes, states); err != nil {
+		end()
 		return reply{}, err
 	}
 	return reply{stream: func(w http.ResponseWriter) {
+		defer end()
 		w.Header().Set("Content-Type", ndjson)
 		w.Header().Set("Content-Disposition", `attachment; filename="jobs.ndjson"`)
 		out := bufio.NewWriterSize(w, 64<<10)
 		whole := jobWalk{places: placesOf(tubes, states), bodies: server.MaxJobSizeLimit}
-		if err := r.walk(&whole, exporter(out, match)); err != nil || out.Flush() != nil {
+		if err := r.walk(&whole, r.exporter(out, match)); err != nil || out.Flush() != nil {
 			panic(http.ErrAbortHandler)
 		}
 	}}, nil
 }
 
 // exporter returns what writes the jobs of a slice that match.
-func exporter(out *bufio.Writer, match bodyMatch) func([]walkedJob) bool {
-	lines := json.NewEncoder(out)
+func (r *request) exporter(out *bufio.Writer, match bodyMatch) func([]walkedJob) bool {
+	lines, rd := json.NewEncoder(out), r.reading()
 	return func(slice []walkedJob) bool {
-		for i := range slice {
-			j := &slice[i]
-			if match != nil && !match(j.body[:min(len(j.body), searchedBytes)]) {
-				continue
+		wanted := slice[:0]
+		rd.each(slice, match, func(j *walkedJob, matches bool) bool {
+			if matches {
+				wanted = append(wanted, *j)
 			}
-			one := jobOf(&j.JobStats)
-			one.SetBody(j.body)
+			return true
+		})
+		for i := range wanted { // whoever reads them slowly keeps nobody from looking into bodies
+			one := jobOf(&wanted[i].JobStats)
+			one.SetBody(wanted[i].body)
 			if lines.Encode(&one) != nil {
 				return false
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 // A Tube is what there is to tell of a tube.
@@ -31,6 +32,12 @@ type Tube struct {
 	Work        Durations `json:"work"`
 	Recent      *Recent   `json:"recent,omitempty"`
 	Limit       *Limit    `json:"limit,omitempty"`
+}
+
+// Unwatched reports whether jobs are ready that nobody will take.
+func (t *Tube) Unwatched() bool {
+	one := health.Tube{Ready: t.Jobs.Ready, Watching: t.Watching, PauseLeft: pauseOf(t.Pause, t.PauseLeft)}
+	return one.Unwatched()
 }
 
 // A Limit is how much a tube takes.

@@ -1,10 +1,6 @@
 package api
 
-import (
-	"time"
-
-	"github.com/beanpole-mq/beanpole/internal/engine"
-)
+import "github.com/beanpole-mq/beanpole/internal/engine"
 
 // allStates are the states of jobs, in the order in which a walk goes over them.
 var allStates = []engine.State{engine.Ready, engine.Reserved, engine.Delayed, engine.Buried}
@@ -117,23 +113,5 @@ func (w *jobWalk) body(e *engine.Engine, st *engine.JobStats) []byte {
 // walk goes on with a walk, and calls each between the turns with the jobs of a slice, until
 // each returns false.
 func (r *request) walk(w *jobWalk, each func(slice []walkedJob) bool) error {
-	for first, more := true, true; more; first = false {
-		if !first {
-			time.Sleep(breath)
-		}
-		if r.http.Context().Err() != nil {
-			return errGone
-		}
-		err := r.turn(func(e *engine.Engine, now int64) error {
-			more = w.next(e, now)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if !each(w.slice) {
-			return nil
-		}
-	}
-	return nil
+	return r.turnsUntil(func(e *engine.Engine, now int64) (bool, error) { return w.next(e, now), nil }, func() bool { return each(w.slice) })
 }

@@ -1,60 +1,49 @@
 package top
 
-import "cmp"
+import (
+	"cmp"
+	"math"
+	"slices"
 
-// An attention is what a person should see of a tube first. The larger is the worse.
-type attention int
-
-const (
-	fine      attention = iota
-	hasBuried           // jobs that have failed before the view began
-	deserted            // ready jobs, and nobody who would take them
-	timingOut           // workers lose their jobs
-	burying             // jobs are given up
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// attention returns the worst of a tube.
-func (t *Tube) attention() attention {
-	switch {
-	case t.BuriedMore > 0:
-		return burying
-	case t.TimeoutsMore > 0:
-		return timingOut
-	case t.Ready > 0 && t.Watching == 0 && t.PauseLeft == 0:
-		return deserted
-	case t.Buried > 0:
-		return hasBuried
+// look notes what a person should see of the tube, the worst first.
+func (t *Tube) look() {
+	one := health.Tube{
+		Name: t.Name, Ready: t.Ready, Buried: t.Buried, Watching: t.Watching, Waits: t.Waits, PauseLeft: t.PauseLeft,
+		MoreBuried: t.BuriedMore, MoreTimeouts: t.TimeoutsMore,
 	}
-	return fine
+	t.found = one.Findings(nil)
+	slices.SortFunc(t.found, func(a, b health.Finding) int { return health.Compare(&a, &b) })
 }
 
 // alarming reports whether a person is needed.
-func (a attention) alarming() bool { return a > hasBuried }
+func (t *Tube) alarming() bool { return len(t.found) > 0 && t.found[0].Severity == health.Bad }
 
 // mark is what stands before the name of a tube.
-func (a attention) mark() string {
-	if a.alarming() {
+func (t *Tube) mark() string {
+	if t.alarming() {
 		return "!"
 	}
 	return ""
 }
 
-// words say what is wrong.
-func (a attention) words() string {
-	switch a {
-	case burying:
-		return "more jobs are buried than when this began"
-	case timingOut:
-		return "workers have run out of time since this began"
-	case deserted:
-		return "jobs are ready, and nobody watches the tube"
-	case hasBuried:
-		return "jobs are buried"
+// worseFirst orders by what is wrong, and then by what waits.
+func worseFirst(a, b *Tube) int {
+	rank := func(t *Tube) int {
+		if len(t.found) == 0 {
+			return math.MaxInt
+		}
+		return t.found[0].Rank()
 	}
-	return ""
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Ready, a.Ready))
 }
 
-// worseFirst orders by attention, and then by what waits.
-func worseFirst(a, b *Tube) int {
-	return cmp.Or(cmp.Compare(b.attention(), a.attention()), cmp.Compare(b.Ready, a.Ready))
+// texts say what is wrong.
+func texts(found []health.Finding) (all []string) {
+	for i := range found {
+		all = append(all, found[i].Text)
+	}
+	return all
 }

@@ -27,7 +27,7 @@ const (
 // columns are in the order of what is needed first when something is wrong: a narrow
 // terminal shows the left ones only.
 var columns = []column{
-	{title: "!", width: 2, cell: func(t *Tube) string { return t.attention().mark() }, less: worseFirst},
+	{title: "!", width: 2, cell: (*Tube).mark, less: worseFirst},
 	{title: "TUBE", cell: func(t *Tube) string { return t.Name }, less: func(*Tube, *Tube) int { return 0 }},
 	counted("READY", 7, nil, func(t *Tube) uint64 { return t.Ready }),
 	{title: "AGE", width: 7, cell: func(t *Tube) string { return age(t.Age, t.Ready > 0 && t.AgeKnown) },

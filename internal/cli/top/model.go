@@ -2,11 +2,14 @@ package top
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
 // A Tube is a tube at some moment.
@@ -18,6 +21,7 @@ type Tube struct {
 	Timeouts, Releases               uint64 // the same; 0 where the server does not tell
 	Bytes                            uint64 // of the bodies of its jobs; 0 where the server does not tell
 	PauseLeft                        time.Duration
+	Waits                            time.Duration // the next job has been ready; 0 where the server does not tell
 	Age                              time.Duration // of the job that is next to be reserved, since its put
 	AgeKnown                         bool
 
@@ -27,6 +31,8 @@ type Tube struct {
 
 	// How many there were since the view began.
 	TimeoutsMore, ReleasesMore uint64
+
+	found []health.Finding // the worst first
 }
 
 // A Snapshot is a server at some moment.
@@ -37,11 +43,14 @@ type Snapshot struct {
 	Connections, Waiting             uint64
 	Ready, Reserved, Delayed, Buried uint64
 	Timeouts                         uint64 // since the server began: reserved jobs whose time to run was over
-	Draining                         bool
+	Health                           health.Server
+	Refusals                         map[string]uint64 // since the server began, by the setting of the limit
 	Tubes                            []Tube
 
 	// Set by the view: a second, since the snapshot before.
 	PutRate, DeleteRate, TimeoutRate float64
+
+	found []health.Finding // of the server
 }
 
 // A Server is what the view looks at. Its methods may take long; each is called
@@ -73,7 +82,8 @@ type model struct {
 
 	columns  []bool          // which are shown; once it is, a column stays
 	began    map[string]Tube // as they were when the view began
-	sort     int             // in columns
+	refusals map[string]uint64
+	sort     int // in columns
 	reverse  bool
 	filter   line
 	shown    []Tube // those that the filter lets through, sorted
@@ -199,11 +209,18 @@ func (s *Snapshot) rates(before *Snapshot) {
 // now.
 func (m *model) compare(s *Snapshot) {
 	if m.began == nil {
+		m.refusals = s.Refusals
 		m.began = make(map[string]Tube, len(s.Tubes))
 		for i := range s.Tubes {
 			m.began[s.Tubes[i].Name] = s.Tubes[i]
 		}
 	}
+	for _, limit := range slices.Sorted(maps.Keys(s.Refusals)) {
+		if s.Refusals[limit] > m.refusals[limit] {
+			s.Health.RefusedBy = append(s.Health.RefusedBy, limit)
+		}
+	}
+	s.found = s.Health.Findings(nil)
 	for i := range s.Tubes {
 		t := &s.Tubes[i]
 		old := m.began[t.Name]
@@ -212,6 +229,7 @@ func (m *model) compare(s *Snapshot) {
 		}
 		t.BuriedMore = int64(t.Buried) - int64(old.Buried)
 		t.TimeoutsMore, t.ReleasesMore = t.Timeouts-min(old.Timeouts, t.Timeouts), t.Releases-min(old.Releases, t.Releases)
+		t.look()
 		for j := range columns {
 			m.columns[j] = m.columns[j] || columns[j].wanted(t)
 		}

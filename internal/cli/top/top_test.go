@@ -327,20 +327,6 @@ func TestAlarms(t *testing.T) {
 
 // Tubes that need attention come first, are marked without colour, and say what is wrong.
 func TestAttention(t *testing.T) {
-	for want, tube := range map[attention]Tube{
-		fine:      {Ready: 1, Watching: 1},
-		hasBuried: {Buried: 1},
-		deserted:  {Ready: 1, Buried: 1},
-		timingOut: {TimeoutsMore: 1, Ready: 1},
-		burying:   {BuriedMore: 1, Buried: 1, TimeoutsMore: 1},
-	} {
-		if got := tube.attention(); got != want {
-			t.Errorf("%+v is %d, want %d", tube, got, want)
-		}
-	}
-	if a := (&Tube{Ready: 1, PauseLeft: time.Second}).attention(); a != fine {
-		t.Errorf("a paused tube needs attention: %s", a.words())
-	}
 	f := newFakeServer()
 	f.tubes = append(f.tubes, Tube{Name: "zz", Ready: 2})
 	m := newModel(f, "a", time.Second)
@@ -350,10 +336,53 @@ func TestAttention(t *testing.T) {
 	if m.shown[0].Name != "zz" {
 		t.Errorf("the first is %s", m.shown[0].Name)
 	}
-	for _, want := range []string{"\n>!zz ", "in 6 tubes, 1 needs attention", "zz: jobs are ready, and nobody watches the tube"} {
+	for _, want := range []string{"\n>!zz ", "in 6 tubes, 1 needs attention", "zz: ready jobs, and no connection watches the tube"} {
 		if !strings.Contains(m.View(), want) {
 			t.Errorf("the screen has no %q:\n%s", want, m.View())
 		}
+	}
+}
+
+// What is wrong with a tube is what health says, with what is known of it.
+func TestFindings(t *testing.T) {
+	for want, tube := range map[string]Tube{
+		"":                   {Ready: 1, Watching: 1},
+		"buried timeouts":    {BuriedMore: 1, Buried: 1, TimeoutsMore: 1},
+		"unwatched buried":   {Ready: 1, Buried: 1},
+		"paused":             {Ready: 1, PauseLeft: time.Second, Waits: time.Hour},
+		"slow":               {Ready: 1, Watching: 1, Waits: time.Hour},
+		"timeouts unwatched": {TimeoutsMore: 1, Ready: 1},
+	} {
+		var got []string
+		tube.look()
+		for _, f := range tube.found {
+			got = append(got, f.Kind)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%+v: %q, want %s", tube, got, want)
+		}
+	}
+}
+
+// The trouble of the server itself comes before all of its tubes: also a limit that refuses more than when the view began.
+func TestServerTrouble(t *testing.T) {
+	f := newFakeServer()
+	m := newModel(f, "a", time.Second)
+	m.width, m.height = 120, 30
+	look := func(change func(*Snapshot)) []string {
+		s, _ := f.Snapshot(nil)
+		change(&s)
+		next, _ := m.Update(snapshotMsg{s, nil})
+		m = next.(model)
+		return strings.Split(m.View(), "\n")
+	}
+	before := look(func(s *Snapshot) { s.Refusals = map[string]uint64{"max-memory": 7, "max-tubes": 1} })
+	lines := look(func(s *Snapshot) {
+		s.Health.Draining = true
+		s.Refusals = map[string]uint64{"max-memory": 8, "max-tubes": 1}
+	})
+	if want := "the server drains: new jobs are refused; a limit has refused what clients asked for lately: max-memory"; lines[1] != want || len(lines) != len(before) {
+		t.Errorf("%q, want %q", lines[1], want)
 	}
 }
 

@@ -44,10 +44,11 @@ WAITING   workers with nothing to do   WATCHING   all that would take its jobs
 func (m *model) rows() int { return max(1, m.height-m.headLines()-2) }
 
 func (m *model) headLines() int {
-	if m.height < lowest {
-		return 2
+	lines := 2
+	if m.height >= lowest {
+		lines++
 	}
-	return 3
+	return lines + min(len(m.snap.found), 1)
 }
 
 // View implements tea.Model.
@@ -80,9 +81,6 @@ func (m *model) head() []string {
 	if !s.At.IsZero() {
 		first += fmt.Sprintf("  %s, up %s, %s, %d waiting", s.Version, s.Uptime.Round(time.Second), connections(s.Connections), s.Waiting)
 	}
-	if s.Draining {
-		first += alarming.Render("  draining")
-	}
 	jobs := fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.Ready, s.Reserved, s.Delayed, s.Buried, len(s.Tubes))
 	if n := s.needAttention(); n == 1 {
 		jobs += alarming.Render(", 1 needs attention")
@@ -93,6 +91,9 @@ func (m *model) head() []string {
 		first,
 		jobs,
 		fmt.Sprintf("a second: %s put, %s deleted, %s timed out", rate(s.PutRate), rate(s.DeleteRate), rate(s.TimeoutRate)),
+	}
+	if len(s.found) > 0 {
+		lines = append(lines[:1:1], append([]string{alarming.Render(strings.Join(texts(s.found), "; "))}, lines[1:]...)...)
 	}
 	return lines[:m.headLines()]
 }
@@ -107,7 +108,7 @@ func connections(n uint64) string {
 // needAttention counts the tubes that do.
 func (s *Snapshot) needAttention() (n int) {
 	for i := range s.Tubes {
-		if s.Tubes[i].attention().alarming() {
+		if s.Tubes[i].alarming() {
 			n++
 		}
 	}
@@ -151,8 +152,8 @@ func (m *model) foot() string {
 	case m.filter.text != "":
 		return faint.Render("filter: " + m.filter.text + " (/ changes it, esc ends it)   ?: help   q: quit")
 	}
-	if t := m.current(); t != nil && t.attention() != fine {
-		return bold.Render(t.Name+": "+t.attention().words()) + faint.Render("   "+keys)
+	if t := m.current(); t != nil && len(t.found) > 0 {
+		return bold.Render(t.Name+": "+t.found[0].Text) + faint.Render("   "+keys)
 	}
 	return faint.Render(keys)
 }
@@ -181,7 +182,7 @@ func (m *model) tubeLines() []string {
 		switch {
 		case i == m.cursor:
 			line = reversed.Render(ansi.Truncate(line+strings.Repeat(" ", max(0, m.width-ansi.StringWidth(line))), m.width, ""))
-		case t.attention().alarming():
+		case t.alarming():
 			line = alarming.Render(line)
 		}
 		lines = append(lines, line)

@@ -7,8 +7,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -38,8 +40,39 @@ func Views(body []byte) []View {
 		shown, note := cut(body, Limit)
 		views = append(views, View{"text", "Text", note, []Token{{"", shown}}})
 	}
+	for _, v := range views {
+		for i := range v.Tokens {
+			v.Tokens[i].Text = visible(v.Tokens[i].Text)
+		}
+	}
 	shown, note := cut(body, maxHex)
 	return append(views, View{"hex", "Hex", note, []Token{{"", hex.Dump([]byte(shown))}}})
+}
+
+// visible writes as escapes what nobody sees, or what changes how the rest is seen: controls, and marks of the direction of text.
+func visible(text string) string {
+	if strings.IndexFunc(text, isHidden) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, c := range text {
+		if isHidden(c) {
+			fmt.Fprintf(&b, `\u%04x`, c)
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+func isHidden(c rune) bool {
+	switch {
+	case c == '\n', c == '\t':
+		return false
+	case c == 0x61c, c >= 0x200b && c <= 0x200f && c != 0x200d, c >= 0x2028 && c <= 0x202e, c >= 0x2060 && c <= 0x2069, c == 0xfeff:
+		return true
+	}
+	return unicode.IsControl(c)
 }
 
 // structured returns the views of a body that has a structure. prefix names what was unpacked.

@@ -172,3 +172,24 @@ func FuzzViews(f *testing.F) {
 		}
 	})
 }
+
+// Nothing in a body turns the text around, or hides.
+func TestHidden(t *testing.T) {
+	for body, want := range map[string]string{
+		"safe\u202egnp.exe":             `safe\u202egnp.exe`,
+		"a\x1b[2Jb\r\n\tc\u200bd\u0085": `a\u001b[2Jb\u000d` + "\n\t" + `c\u200bd\u0085`,
+		"{\"a\u2066\":1}":               "{\n  \"a\\u2066\": 1\n}",
+		"👩\u200d💻 é":                    "👩\u200d💻 é",
+	} {
+		text := ""
+		for _, token := range Views([]byte(body))[0].Tokens {
+			text += token.Text
+		}
+		if text != want {
+			t.Errorf("%q: %q, want %q", body, text, want)
+		}
+	}
+	if kind := Kind([]byte("{\"class\":\"Send\u202e\"}")); kind != `Send\u202e` {
+		t.Errorf("%q", kind)
+	}
+}

@@ -15,7 +15,7 @@ func Kind(body []byte) string {
 	if len(body) > maxKind {
 		return ""
 	}
-	return kindOf(body, 0)
+	return visible(kindOf(body, 0))
 }
 
 // envelope is the class in which Symfony sends a message.

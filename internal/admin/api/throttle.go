@@ -1,0 +1,173 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A throttle keeps what looks at many things from taking the turns and the processors of the clients of the queue. Its bounds
+// are for all requests and tasks together.
+type throttle struct {
+	turns  lane // of what takes several
+	bodies lane // looked into
+
+	mu    sync.Mutex
+	walks map[walk]struct{} // that have begun
+}
+
+// A walk goes over many jobs.
+type walk struct {
+	kind walkKind
+	who  string // an identity, or an address
+}
+
+// A walkKind says how long a walk lasts.
+type walkKind uint8
+
+const (
+	aPage    walkKind = iota // until there is a page
+	anExport                 // as long as its client reads
+)
+
+const (
+	// breath is the pause after a turn of what takes several. Without it they would keep
+	// a processor busy, for which the clients of the queue would have to wait.
+	breath = time.Millisecond
+
+	// stretch is how long bodies are looked into at once. Then nobody looks into any for as long.
+	stretch = 2 * time.Millisecond
+
+	walksOfAKind = 2 // at once, by different clients
+	walkPatience = time.Second
+	walkInterval = 10 * time.Millisecond
+)
+
+func newThrottle() *throttle {
+	return &throttle{turns: make(lane, 1), bodies: make(lane, 1), walks: make(map[walk]struct{})}
+}
+
+// A lane lets one at a time in, in the order in which they come.
+type lane chan struct{}
+
+// enter waits until the lane is free. The error is that of the context.
+func (l lane) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// leave lets the next one in after a rest.
+func (l lane) leave(rest time.Duration) {
+	if rest == 0 {
+		<-l
+		return
+	}
+	time.AfterFunc(rest, func() { <-l })
+}
+
+// turn waits until one of several turns may run. over is to be called when it has, and says whether more follow: within the turn,
+// for who waits until it is durable holds up nobody, and once more after it, for it may not have been run.
+func (t *throttle) turn(ctx context.Context) (over func(more bool), err error) {
+	var once sync.Once
+	return func(more bool) {
+		once.Do(func() {
+			rest := time.Duration(0)
+			if more {
+				rest = breath
+			}
+			t.turns.leave(rest)
+		})
+	}, t.turns.enter(ctx)
+}
+
+// beginWalk lets a walk begin. It waits a moment until others have ended, for a browser that asks again has only just hung up.
+func (r *request) beginWalk(kind walkKind) (end func(), err error) {
+	t, one := r.api.throttle, walk{kind, cmp.Or(r.who.Name(), addressOf(r.http).String())}
+	for waited := time.Duration(0); !t.start(one); waited += walkInterval {
+		if waited >= walkPatience {
+			return nil, problemf(http.StatusServiceUnavailable, "jobs are searched, listed or exported for you already, or for several others: try again").after(walkPatience)
+		}
+		select {
+		case <-time.After(walkInterval):
+		case <-r.http.Context().Done():
+			return nil, errGone
+		}
+	}
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.walks, one)
+	}, nil
+}
+
+// start reports whether there is room for a walk, which has then begun.
+func (t *throttle) start(one walk) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ofKind := 0
+	for other := range t.walks {
+		if other == one {
+			return false
+		}
+		if other.kind == one.kind {
+			ofKind++
+		}
+	}
+	if ofKind == walksOfAKind {
+		return false
+	}
+	t.walks[one] = struct{}{}
+	return true
+}
+
+// A reading looks into bodies.
+type reading struct {
+	ctx   context.Context
+	lane  lane
+	in    bool // the lane
+	since time.Time
+	spent time.Duration // in the lane
+}
+
+// each tells of the jobs of a slice, one after the other, whether they match, until tell returns false or the client has gone.
+func (rd *reading) each(slice []walkedJob, match bodyMatch, tell func(j *walkedJob, matches bool) bool) {
+	defer rd.end()
+	for i := range slice {
+		j := &slice[i]
+		if match != nil && !rd.goOn() {
+			return
+		}
+		if matches := match == nil || match(j.body[:min(len(j.body), searchedBytes)], rd); rd.ctx.Err() != nil || !tell(j, matches) {
+			return
+		}
+	}
+}
+
+// goOn must be called every millisecond or so. It takes a rest when the time has come, and reports whether the client is
+// still there.
+func (rd *reading) goOn() bool {
+	if rd.in && time.Since(rd.since) < stretch {
+		return rd.ctx.Err() == nil
+	}
+	rd.end()
+	rd.in = rd.lane.enter(rd.ctx) == nil
+	rd.since = time.Now()
+	return rd.in
+}
+
+func (rd *reading) end() {
+	if rd.in {
+		took := time.Since(rd.since)
+		rd.in, rd.spent = false, rd.spent+took
+		rd.lane.leave(took)
+	}
+}

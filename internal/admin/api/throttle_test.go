@@ -1,0 +1,210 @@
+package api
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// All that takes several turns has one of them a breath, together.
+func TestTurnsOfSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Options{})
+		var all sync.WaitGroup
+		var turns []time.Time
+		for range 3 {
+			r := request{api: a.API, op: &operations[0], http: newRequest("GET", "/", ""), who: new(access.Identity)}
+			left := 4
+			all.Go(func() {
+				err := r.turns(func(*engine.Engine, int64) (bool, error) {
+					turns = append(turns, time.Now())
+					left--
+					return left > 0, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		gaps := 0
+		for i := range turns[1:] {
+			if turns[i+1].Sub(turns[i]) >= breath {
+				gaps++
+			}
+		}
+		if len(turns) != 12 || gaps < 9 { // after the last turn of one of them nothing rests
+			t.Errorf("%d breaths between %d turns", gaps, len(turns))
+		}
+	})
+}
+
+// A slowLog has a disk whose syncs end when they may.
+type slowLog struct{ may chan struct{} }
+
+func (slowLog) Append([]engine.Change) error { return nil }
+func (slowLog) Flush() (bool, error)         { return false, nil }
+func (slowLog) Housekeep(int64) int64        { return engine.Never }
+func (slowLog) Close() error                 { return nil }
+func (l slowLog) Sync() error                { <-l.may; return nil }
+
+// Who waits for a slow disk holds up nobody: all then share its syncs.
+func TestTurnsOnSlowDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := slowLog{make(chan struct{})}
+		a := startWith(t, Options{}, server.Options{}, engine.Options{}, broker.Options{Log: log})
+		var all sync.WaitGroup
+		ran := 0
+		for range 3 {
+			r := request{api: a.API, op: &operations[0], http: newRequest("GET", "/", ""), who: new(access.Identity)}
+			all.Go(func() {
+				r.turns(func(*engine.Engine, int64) (bool, error) {
+					ran++
+					return false, nil
+				})
+			})
+		}
+		time.Sleep(time.Second)
+		if ran != 3 {
+			t.Errorf("%d of 3 have run while the disk is slow", ran)
+		}
+		close(log.may)
+		all.Wait()
+	})
+}
+
+// A client has one walk of a kind at a time, and so do two clients together.
+func TestWalksAtOnce(t *testing.T) {
+	a, b, c := newThrottle(), walk{aPage, "b"}, walk{aPage, "c"}
+	for i, want := range []bool{true, false, true, true, false} {
+		if got := a.start([]walk{b, b, {anExport, "b"}, c, {aPage, "d"}}[i]); got != want {
+			t.Errorf("walk %d: %v", i, got)
+		}
+	}
+	delete(a.walks, c)
+	if !a.start(c) {
+		t.Error("there is room again")
+	}
+}
+
+// A stalled is a client that does not read before it may.
+type stalled struct {
+	*httptest.ResponseRecorder
+	may chan struct{}
+}
+
+func (s stalled) Write(p []byte) (int, error) {
+	<-s.may
+	return s.ResponseRecorder.Write(p)
+}
+
+// Exports that nobody reads keep others from nothing for long: who asks is told to come again.
+func TestExportsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{})
+		r.putAll("mail", "a")
+		may := make(chan struct{})
+		var all sync.WaitGroup
+		ask := func(client, path string, may chan struct{}) *httptest.ResponseRecorder {
+			w, h := httptest.NewRecorder(), newRequest("GET", path, "")
+			h.RemoteAddr = client + ":1"
+			r.ServeHTTP(stalled{w, may}, h)
+			return w
+		}
+		reads := make(chan struct{})
+		close(reads)
+		for _, client := range []string{"10.0.0.1", "10.0.0.2"} {
+			all.Go(func() { ask(client, "/export", may) })
+		}
+		synctest.Wait()
+		if w := ask("10.0.0.3", "/tubes/mail/export", reads); w.Code != 503 || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("a third export: %d %s", w.Code, w.Body)
+		}
+		if w := ask("10.0.0.1", "/search?text=a", reads); w.Code != 200 {
+			t.Errorf("a search beside: %d %s", w.Code, w.Body)
+		}
+		close(may)
+		all.Wait()
+		if w := ask("10.0.0.3", "/tubes/mail/export", reads); w.Code != 200 || !strings.Contains(w.Body.String(), `"body":"a"`) {
+			t.Errorf("an export after them: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// A page of a search ends when bodies were looked into for long, with at least one job.
+func TestSearchEndsInTime(t *testing.T) {
+	var page Found
+	rd := reading{ctx: t.Context(), lane: make(lane, 1), spent: timePerSearch}
+	more := page.filler(new(jobWalk), &rd, nil, 10)(make([]walkedJob, 3))
+	if more || page.Looked != 1 || page.Next == "" {
+		t.Errorf("%+v", page)
+	}
+}
+
+// Who looks into bodies rests for as long as that took, also in the middle of a body, and stops when the client has gone.
+func TestReadingRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		rd := &reading{ctx: ctx, lane: make(lane, 1)}
+		if !rd.goOn() {
+			t.Fatal("nobody else does")
+		}
+		time.Sleep(2 * stretch)
+		since := time.Now()
+		if !rd.goOn() || time.Since(since) != 2*stretch || rd.spent != 2*stretch {
+			t.Errorf("a rest of %v after %v", time.Since(since), rd.spent)
+		}
+		cancel()
+		body := runes{body: make([]byte, searchedBytes), reading: rd}
+		var err error
+		for n := 0; err == nil; n++ {
+			if _, _, err = body.ReadRune(); n > stepsAtOnce/largestProgram {
+				t.Fatal("the client has gone, and it reads on")
+			}
+		}
+		rd.end()
+	})
+}
+
+// Large bodies match as small ones do, and an expression that would take long for each byte is refused.
+func TestRegexpOfLargeBodies(t *testing.T) {
+	large := strings.Repeat("x", 1<<16)
+	for _, test := range []struct {
+		expression, body string
+		want             bool
+	}{
+		{"(x?){30}Y", large, false},
+		{"(x?){30}Y$", large + "Y", true},
+		{"^x+y", large + "y", true},
+		{"(?i)Ä\\.", large + " ä.", true},
+		{"^abc$", large + "abc", false},
+		{"abc", large + "abc" + large, true},
+		{"needle .*", large, false},
+		{"\\x{fffd}", large + "\xff", true},
+	} {
+		match, err := regexpMatch(test.expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := match([]byte(test.body), &reading{ctx: t.Context(), lane: make(lane, 1)}); got != test.want {
+			t.Errorf("%s: %v", test.expression, got)
+		}
+	}
+	r := start(t, Options{})
+	var p problem
+	r.want(400, "GET", "/search?regexp=(x%3F){500}Y", "", &p)
+	if want := "regexp: it is too large: "; !strings.HasPrefix(p.Detail, want) {
+		t.Error(p.Detail)
+	}
+	r.want(202, "POST", "/tubes/default/tasks", `{"do":"delete","state":"ready","regexp":"x{3}"}`, nil)
+	r.want(400, "POST", "/tubes/default/tasks", `{"do":"delete","state":"ready","regexp":"(x?){500}Y"}`, nil)
+}
