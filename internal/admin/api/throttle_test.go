@@ -74,6 +74,7 @@ func TestTurnsOnSlowDisk(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if ran != 3 {
 			t.Errorf("%d of 3 have run while the disk is slow", ran)
 		}
