@@ -170,7 +170,9 @@ func TestRefusals(t *testing.T) {
 	want(Refusals{TubeFull: 2, Memory: 3, Watches: 1})
 	e.Use(s, []byte("fourth"))
 	want(Refusals{TubeFull: 2, Memory: 3, Watches: 1, Tubes: 1})
-	wantTold := []string{"1 small", "1 small", "0 default", "0 default", "0 default", "4 small", "3 fourth"}
+	wantTold := []string{
+		"[[limit]] jobs small", "[[limit]] jobs small", "max-memory default", "max-memory default", "max-memory default", "max-watched small", "max-tubes fourth",
+	}
 	if !slices.Equal(told, wantTold) {
 		t.Errorf("told of %q, want %q", told, wantTold)
 	}

@@ -206,6 +206,7 @@ func TestRandomUse(t *testing.T) {
 			"mend": func(t *rapid.T) {
 				fsys.Set()
 				try(m.recover())
+				m.log.RetryRoom()
 				faulty = m.log.Err() != nil
 			},
 			"crash": func(t *rapid.T) {
