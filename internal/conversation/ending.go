@@ -117,6 +117,37 @@ func (c *Conversation) leave(b *Batch, reason error) {
 	b.tasks = append(b.tasks, task{c: c, do: leave})
 }
 
+// A Departure ends the session of a client that has hung up, or its wait, before its driver asks for that.
+type Departure struct {
+	sess *engine.Session
+	ends bool // nothing that the client has sent is left to be executed
+}
+
+// Departure returns what is to happen for a client that has hung up. It reports false if the client has sent commands
+// that are not executed: then its driver ends it after those. It is for whoever keeps the driver from its work meanwhile;
+// unread reports whether input is there that the driver has not read.
+func (c *Conversation) Departure(unread func() bool) (d Departure, ok bool) {
+	switch c.state {
+	case Waiting:
+		return Departure{c.sess, c.in.empty() && !unread()}, true
+	case Reading:
+		ok = !unread()
+	case Ready:
+		ok = c.ending.phase == over && c.sess != nil
+	case Leaving:
+		ok = c.sess != nil
+	}
+	return Departure{c.sess, true}, ok
+}
+
+// Apply is called within a turn. The driver will do the same again, to no effect.
+func (d Departure) Apply(e *engine.Engine, now int64) {
+	e.HalfClose(d.sess)
+	if d.ends {
+		e.Close(now, d.sess)
+	}
+}
+
 // abandon ends the conversation at once and without a word: its session belongs to an engine
 // that counts no more. A turn may be under way there that ends its wait.
 func (c *Conversation) abandon(reason error) {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,6 +75,10 @@ type loop struct {
 	opening *conversation.Batch // opens the sessions of clients that it has accepted
 	opener  *broker.Caller      // with a turn for that
 
+	// driving is held while the goroutine drives conversations, and not while it waits.
+	driving  sync.Mutex
+	farewell farewell
+
 	// Owned by the goroutine.
 	now      int64  // ns, as Server.now; that of the round
 	pass     uint64 // how often it has waited
@@ -119,6 +124,10 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.departures.nest(poll); err != nil {
+		poll.Close()
+		return nil, err
+	}
 	l := &loop{srv: s, poll: poll}
 	l.round = l.newRound()
 	l.limit.tasks, l.limit.commands, l.limit.input = maxRoundTasks, maxRoundCommands, roundInput
@@ -135,6 +144,8 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 // run is the loop. It ends when it was told to stop and no socket is left.
 func (l *loop) run() {
 	defer l.close()
+	l.driving.Lock()
+	defer l.driving.Unlock()
 	for {
 		if len(l.serving)+len(l.events) == 0 {
 			l.wait()
@@ -167,6 +178,7 @@ func (l *loop) close() {
 	l.mail.Lock()
 	defer l.mail.Unlock()
 	l.mail.closed = true
+	l.srv.departures.unnest(l.poll)
 	l.poll.Close()
 }
 
@@ -195,7 +207,9 @@ func (l *loop) wait() {
 		}
 		l.mail.Unlock()
 	}
+	l.driving.Unlock()
 	l.events = l.poll.Wait(timeout)
+	l.driving.Lock()
 	if timeout != 0 {
 		l.mail.Lock()
 		l.mail.asleep = false
@@ -206,6 +220,13 @@ func (l *loop) wait() {
 
 // begin begins a pass, which serves what is ready. New clients come first.
 func (l *loop) begin() {
+	told := len(l.events) >= epoll.MaxEvents // that of departures may be among the others
+	if len(l.events) > 0 && l.events[0].Index == epoll.Nested {
+		l.events, told = l.events[1:], true
+	}
+	if told {
+		l.srv.departures.look()
+	}
 	switch {
 	case len(l.events) > 0 && l.events[0].Index == epoll.Listeners:
 		l.events = l.events[1:]
@@ -229,7 +250,9 @@ func (l *loop) sync() (waited bool) {
 		l.srv.broker.StartSync()
 		return false
 	}
+	l.driving.Unlock()
 	l.srv.broker.Sync()
+	l.driving.Lock()
 	return true
 }
 

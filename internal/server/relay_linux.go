@@ -178,18 +178,11 @@ func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 		}
 	}
 	clear(l.serving)
-	for _, ev := range events {
-		r := l.clients.all[ev.Index]
-		switch {
-		case r == nil:
-		case ev.Events.Has(epoll.Failed):
-			l.end(r)
-		default:
-			if ev.Events.Has(epoll.Readable | epoll.HalfClosed | epoll.HungUp) {
-				l.passOn(r)
-			}
-			if l.has(r) && !r.listed && ev.Events.Has(epoll.Writable) {
-				l.passBack(r)
+	// The leader hears of the end of a client before it gets what somebody has sent after that.
+	for _, ends := range []bool{true, false} {
+		for _, ev := range events {
+			if r := l.clients.all[ev.Index]; r != nil && ends == ev.Events.Has(epoll.HalfClosed|epoll.HungUp|epoll.Failed) {
+				l.handle(r, ev.Events)
 			}
 		}
 	}
@@ -203,6 +196,20 @@ func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 	if got.stop && !l.stopping {
 		l.stopping = true
 		l.each(l.shut)
+	}
+}
+
+// handle deals with what has happened to a client's socket.
+func (l *relayLoop) handle(r *relayed, events epoll.Events) {
+	if events.Has(epoll.Failed) {
+		l.end(r)
+		return
+	}
+	if events.Has(epoll.Readable | epoll.HalfClosed | epoll.HungUp) {
+		l.passOn(r)
+	}
+	if l.has(r) && !r.listed && events.Has(epoll.Writable) {
+		l.passBack(r)
 	}
 }
 
@@ -226,7 +233,7 @@ func (l *relayLoop) each(do func(*relayed)) {
 
 func (l *relayLoop) join(r *relayed) {
 	r.index = l.clients.add(r)
-	r.interest = epoll.Readable
+	r.interest = epoll.Readable | epoll.HalfClosed
 	if err := l.poll.Add(r.fd, r.index, r.interest); err != nil {
 		l.end(r)
 		return
@@ -395,7 +402,7 @@ func (l *relayLoop) closeOverdue() {
 func (l *relayLoop) expect(r *relayed) {
 	events := epoll.Events(0)
 	if r.ended || !r.shut && len(r.input) == 0 {
-		events |= epoll.Readable
+		events |= epoll.Readable | epoll.HalfClosed
 	}
 	if len(r.replies) > 0 {
 		events |= epoll.Writable

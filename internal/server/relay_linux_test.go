@@ -39,6 +39,7 @@ func (s *endlessStream) Ready() (readable, writable, ended bool) { return true, 
 func (s *endlessStream) TryWrite(b []byte) (int, error) { return len(b), nil }
 func (s *endlessStream) CloseWrite() error              { return nil }
 func (s *endlessStream) PutBack([]byte)                 {}
+func (s *endlessStream) Unread() int                    { return 0 }
 func (s *endlessStream) Notify(func())                  {}
 func (s *endlessStream) Close() error                   { return nil }
 

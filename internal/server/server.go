@@ -182,7 +182,8 @@ type Server struct {
 	foreignWarning rate.Sometimes // not a line for each client that speaks another protocol
 	fullWarning    rate.Sometimes
 
-	accepting accepting // its lock comes before mu
+	accepting  accepting // its lock comes before mu
+	departures departures
 
 	mu struct {
 		sync.Mutex

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"math"
 	"net"
 	"slices"
@@ -21,6 +22,9 @@ type socket struct {
 	loop    *loop
 	index   int    // in loop.socks
 	leads   uint32 // Server.mu.leads when it came
+
+	watched int  // from 1, in departures.watched; 0: not there. Its lock guards these
+	left    bool // in departures.left
 
 	waitErr error // what Settled was told; set before the loop is told
 
@@ -72,7 +76,7 @@ func (l *loop) join(s *socket) {
 	s.interest = epoll.Readable | epoll.HalfClosed
 	if v, ok := s.fd.(*streamSocket); ok {
 		l.watchStream(s, v)
-	} else if err := l.poll.Add(s.fd, s.index, s.interest); err != nil {
+	} else if err := cmp.Or(l.poll.Add(s.fd, s.index, s.interest), l.srv.departures.watch(s)); err != nil {
 		l.end(s, err)
 		return
 	}
@@ -106,6 +110,7 @@ func (l *loop) closeSome() {
 	for _, s := range l.gone[:n] {
 		s.fd.Close()
 		l.socks.remove(s.index)
+		l.srv.departures.forget(s)
 		l.srv.removeSocket(s)
 		l.srv.disconnected(s.Client(), s.Reason())
 	}

@@ -10,6 +10,7 @@ type Stream interface {
 	TryRead(b []byte) (int, error)
 	TryWrite(b []byte) (int, error)
 	PutBack(b []byte)
+	Unread() int
 	Ready() (readable, writable, ended bool)
 	Notify(f func())
 }

@@ -77,6 +77,9 @@ func (ls *loops) take() *loop {
 func (l *loop) watchStream(s *socket, v *streamSocket) {
 	v.interest = s.interest
 	v.Notify(func() {
+		if _, _, ended := v.Ready(); ended {
+			l.srv.departures.add(s)
+		}
 		l.mail.Lock()
 		defer l.mail.Unlock()
 		l.mail.arrived = append(l.mail.arrived, s)
