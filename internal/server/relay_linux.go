@@ -28,6 +28,7 @@ type relayLoop struct {
 	stopping  bool
 	ready     []*relayed // for the next round: something has happened to their streams, or more may be there than was their share of this one
 	serving   []*relayed // those of this round
+	written   int        // bytes of replies in this round
 	lingering []*relayed // are closed when their time has come
 	lookedAt  time.Time  // when the loop last looked for those
 	buf       [maxRelayBuffer]byte
@@ -165,10 +166,15 @@ func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 		l.list(r)
 	}
 	l.serving, l.ready = l.ready, l.serving[:0]
+	l.written = 0
 	for _, r := range got.joined {
 		l.join(r)
 	}
-	for _, r := range l.serving {
+	for i, r := range l.serving {
+		if l.written >= passOutput {
+			l.ready = slices.Insert(l.ready, 0, l.serving[i:]...)
+			break
+		}
 		r.listed = false
 		if l.has(r) && len(r.input) > 0 {
 			l.passOn(r)
@@ -209,6 +215,10 @@ func (l *relayLoop) handle(r *relayed, events epoll.Events) {
 		l.passOn(r)
 	}
 	if l.has(r) && !r.listed && events.Has(epoll.Writable) {
+		if l.written >= passOutput {
+			l.list(r)
+			return
+		}
 		l.passBack(r)
 	}
 }
@@ -244,8 +254,8 @@ func (l *relayLoop) join(r *relayed) {
 		l.mail.arrived = append(l.mail.arrived, r)
 		l.wake()
 	})
-	l.passBack(r)
-	if l.stopping && l.has(r) {
+	l.list(r) // what has come already was told to nobody
+	if l.stopping {
 		l.shut(r)
 	}
 }
@@ -307,6 +317,7 @@ func (l *relayLoop) passBack(r *relayed) {
 			r.replies = l.buf[:n]
 		}
 		n, err := r.fd.Write(r.replies)
+		l.written += n
 		if n > 0 && !r.closeAt.IsZero() {
 			l.letTake(r)
 		}

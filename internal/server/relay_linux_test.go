@@ -43,8 +43,32 @@ func (s *endlessStream) Unread() int                    { return 0 }
 func (s *endlessStream) Notify(func())                  {}
 func (s *endlessStream) Close() error                   { return nil }
 
-// newRelayLoop returns a loop that the test runs, and a client for it.
-func newRelayLoop(t *testing.T, stream *endlessStream) (*relayLoop, *relayed) {
+// newRelayLoop returns a loop that the test runs, and clients for it.
+func newRelayLoop(t *testing.T, streams ...*endlessStream) (*relayLoop, []*relayed) {
+	t.Helper()
+	poll, err := newSystemPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{})
+	l := &relayLoop{srv: r.Server, poll: poll}
+	var clients []*relayed
+	for _, s := range streams {
+		clients = append(clients, newRelayed(t, s))
+	}
+	r.mu.Lock()
+	r.mu.relayed += len(clients)
+	r.mu.Unlock()
+	t.Cleanup(func() {
+		for _, c := range clients {
+			l.end(c)
+		}
+		poll.Close()
+	})
+	return l, clients
+}
+
+func newRelayed(t *testing.T, stream *endlessStream) *relayed {
 	t.Helper()
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
 	if err != nil {
@@ -63,29 +87,16 @@ func newRelayLoop(t *testing.T, stream *endlessStream) (*relayLoop, *relayed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	poll, err := newSystemPoller()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, Options{})
-	r.mu.Lock()
-	r.mu.relayed++
-	r.mu.Unlock()
-	l := &relayLoop{srv: r.Server, poll: poll}
-	c := &relayed{fd: fd, client: conn.RemoteAddr(), stream: stream}
-	t.Cleanup(func() {
-		l.end(c)
-		poll.Close()
-	})
-	return l, c
+	return &relayed{fd: fd, client: conn.RemoteAddr(), stream: stream}
 }
 
 // A client that reads as fast as its leader answers has a share of each round, as a local one has, and no more.
 func TestRelayOfFastReader(t *testing.T) {
 	t.Parallel()
 	stream := &endlessStream{pieces: 10*writesPerRound + 1, drains: true}
-	l, c := newRelayLoop(t, stream)
-	for got := (relayMail{joined: []*relayed{c}}); !c.ended; got, _ = l.wait() {
+	l, clients := newRelayLoop(t, stream)
+	c := clients[0]
+	for got := (relayMail{joined: clients}); !c.ended; got, _ = l.wait() {
 		before := stream.pieces
 		l.serve(got, nil)
 		if n := before - stream.pieces; n > writesPerRound {
@@ -101,8 +112,9 @@ func TestRelayOfFastReader(t *testing.T) {
 // nothing does not.
 func TestRelayOfSteadyReader(t *testing.T) {
 	stream := &endlessStream{pieces: 100, ended: true}
-	l, c := newRelayLoop(t, stream)
-	got := relayMail{joined: []*relayed{c}}
+	l, clients := newRelayLoop(t, stream)
+	c := clients[0]
+	got := relayMail{joined: clients}
 	for l.serve(got, nil); c.closeAt.IsZero(); l.serve(got, nil) { // until the client's kernel takes no more
 		got, _ = l.wait()
 	}

@@ -31,6 +31,7 @@ type socket struct {
 	// Owned by the loop.
 	interest epoll.Events // what the poller waits for
 	pass     uint64       // the last in which it was Ready
+	putOff   bool         // in loop.putOff
 	gone     bool         // it is to be closed
 	timer    timer
 }
