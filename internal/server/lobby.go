@@ -178,7 +178,7 @@ func (l *lobby) discard() {
 	var cmd wire.Command
 	n, _ := p.Next(l.input, &cmd)
 	if n == 0 { // it waits for the body of a put; what is too long is discarded anyway
-		p.Refuse()
+		p.Refuse(wire.FaultRefused)
 	}
 	l.input, l.discards = l.input[n:], &p
 }

@@ -62,6 +62,11 @@ func (l *loop) turn() {
 			}
 			l.unsettled++
 			l.unsynced += r.Len()
+			for i := range r.Len() {
+				if r.GoesOn(i) {
+					l.proceed(r.Owner(i).(*socket))
+				}
+			}
 		}
 	} else if l.moreDue {
 		l.runDue()

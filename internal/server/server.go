@@ -119,7 +119,7 @@ type Options struct {
 
 	// MaxBuffers is how many bytes the buffers of all connections may hold together:
 	// input that is not executed, and replies that are not read. When they hold more,
-	// the connection that has made no progress for longest is closed. It is twice
+	// the connection that holds most is closed. It is twice
 	// MaxJobSize at least. 0: DefaultMaxBuffers; negative: any number.
 	MaxBuffers int64
 
