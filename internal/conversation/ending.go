@@ -23,15 +23,22 @@ var (
 	ErrStopped      = errors.New("the server stops")
 )
 
-// lingerTime is how long a client may take to read its last replies and to close the
-// connection.
-const lingerTime = 4 * time.Second
+const (
+	// lingerTime is how long a client may take to read its last replies and to close the
+	// connection.
+	lingerTime = 4 * time.Second
+
+	// lingerLook is how often the driver looks meanwhile whether its kernel has acknowledged them. It may take
+	// 40 ms for that, and the client may be at work for long.
+	lingerLook = 50 * time.Millisecond
+)
 
 // An ending is how near its end a conversation is, and why it ends.
 type ending struct {
 	phase  phase
 	reason error // nil: it does not end yet, or the input has ended
 	until  int64 // ns; when Lingering is over, 0 before Drained
+	looked int64 // ns; when Drained was called last
 }
 
 // A phase is one of a conversation's life. They follow one another; some are left out.
@@ -167,18 +174,19 @@ func (c *Conversation) gone() {
 	c.account()
 }
 
-// Drained tells that n bytes of input were read and thrown away in the state Lingering,
-// or with which error that ended. The first call reports whether the client is given
-// time: then the driver half-closes the connection. There is no need for that if there
+// Drained tells that n bytes of input were read and thrown away in the state Lingering, which may be 0, or
+// with which error that ended. The first call reports whether the client is given
+// time: then the driver half-closes the connection. There is no need for time, any more, if there
 // is no input and the client's kernel has acknowledged everything.
 func (c *Conversation) Drained(now int64, n int, ended error) (halfClose bool) {
-	first := c.ending.until == 0
-	if ended != nil || first && n == 0 && c.owner.Unacknowledged() <= 0 {
+	if ended != nil || n == 0 && c.owner.Unacknowledged() <= 0 {
 		c.state = Closed
 		return false
 	}
+	first := c.ending.until == 0
 	if first {
 		c.ending.until = now + int64(lingerTime)
 	}
+	c.ending.looked = now
 	return first
 }

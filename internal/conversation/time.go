@@ -67,6 +67,8 @@ func (c *Conversation) Next() int64 {
 		return 0
 	case Throttled:
 		return min(at, c.pace.resume)
+	case Lingering:
+		return min(at, c.ending.looked+int64(lingerLook))
 	case Writing:
 		if limit := int64(c.shared.StallTimeout); limit > 0 {
 			return min(at, max(c.progress.at, c.progress.looked)+limit/4)

@@ -331,8 +331,10 @@ func (c *netConn) linger() error {
 	n, err := c.nc.Read(c.buf[:])
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.setReadDeadline(0)
-		c.Advance(nil, c.srv.now())
-		return nil
+		if c.Advance(nil, c.srv.now()); c.State() != conversation.Lingering {
+			return nil
+		}
+		n, err = c.kernel.unread(), nil
 	}
 	c.Drained(c.srv.now(), n, err)
 	return nil

@@ -158,8 +158,8 @@ func (l *relayLoop) wait() (relayMail, []epoll.Event) {
 	return got, events
 }
 
-// lingerCheck is how often the loop looks for clients that take too long to close their connections.
-const lingerCheck = time.Second
+// lingerCheck is how often the loop looks for clients that take too long to close their connections, or need not do it.
+const lingerCheck = 50 * time.Millisecond
 
 func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 	for _, r := range got.arrived {
@@ -349,7 +349,8 @@ func (l *relayLoop) shut(r *relayed) {
 	l.expect(r)
 }
 
-// answered tells the client that there are no more replies, and gives it time to close its connection.
+// answered tells the client that there are no more replies, and gives it time to close its connection until its kernel
+// has acknowledged everything.
 func (l *relayLoop) answered(r *relayed) {
 	r.ended, r.input = true, nil
 	r.fd.CloseWrite() // an error is that of a connection that has failed, which reading will tell
@@ -400,6 +401,8 @@ func (l *relayLoop) closeOverdue() {
 	l.lingering = slices.DeleteFunc(l.lingering, func(r *relayed) bool {
 		switch {
 		case !l.has(r):
+		case r.ended && r.fd.Unacknowledged() == 0 && r.fd.Unread() == 0:
+			l.end(r)
 		case r.takes():
 			l.letTake(r)
 		case now.After(r.closeAt):

@@ -145,3 +145,23 @@ func TestRelayOfSteadyReader(t *testing.T) {
 		t.Error("the client takes nothing and stays connected")
 	}
 }
+
+// A client that has all replies and is at work need not close its connection before the loop ends.
+func TestRelayDoesNotWaitForClientsAtWork(t *testing.T) {
+	stream := &endlessStream{pieces: 1}
+	l, clients := newRelayLoop(t, stream)
+	for got := (relayMail{joined: clients}); !clients[0].ended; got, _ = l.wait() {
+		l.serve(got, nil)
+	}
+	l.lookedAt = time.Time{}
+	if l.closeOverdue(); !l.has(clients[0]) {
+		t.Fatal("the client has not read its replies, and is disconnected")
+	}
+	if _, err := io.ReadFull(stream.client, make([]byte, stream.last)); err != nil {
+		t.Fatal(err)
+	}
+	l.lookedAt = time.Time{}
+	if l.closeOverdue(); l.has(clients[0]) {
+		t.Error("the loop waits for a client that has everything")
+	}
+}
