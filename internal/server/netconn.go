@@ -64,6 +64,7 @@ type netConn struct {
 func newNetConn(s *Server, nc net.Conn, tlsConfig *tls.Config) *netConn {
 	c := &netConn{srv: s, woken: make(chan struct{}, 1)}
 	c.kernel = newKernelConn(nc, c)
+	c.kernel.control(func(fd int) { setDeadAfter(fd, s.deadAfter()) })
 	c.nc = c.kernel
 	if tlsConfig != nil {
 		c.nc = tls.Server(c.kernel, tlsConfig)
