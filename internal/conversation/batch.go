@@ -32,6 +32,7 @@ const (
 	halfClose               // the client sends nothing more
 	leave                   // end the session
 	look                    // say how the put will be refused whose body is about to come
+	expire                  // end the session, for the client was silent, unless it holds jobs
 )
 
 // A task is what a conversation wants.
@@ -41,7 +42,7 @@ type task struct {
 	from, to int            // commands: Batch.commands[from:to]; none if a long command goes on
 	fresh    []byte         // the driver's buffer that they were parsed from; nil: it is c.in
 	parsed   int            // bytes of that which are no longer needed when all are executed
-	more     bool           // there may be whole commands after them
+	more     bool           // there may be whole commands after them; expire: the session goes on
 	executed int            // commands
 	outcome  engine.Outcome // of look
 	promised [2]int         // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
@@ -100,6 +101,10 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 			e.Close(now, t.c.sess)
 		case look:
 			t.outcome = e.CheckPut(t.c.sess.Using(), uint32(t.c.parser.Announced()))
+		case expire:
+			if t.more = t.c.sess.Holds(); !t.more {
+				e.Close(now, t.c.sess)
+			}
 		case execute:
 			now = b.execute(t, e, now)
 			continue
@@ -137,6 +142,8 @@ func (b *Batch) TurnOver() {
 			t.c.gone()
 		case look:
 			t.c.lookedAt(t)
+		case expire:
+			t.c.expire(t.more)
 		case execute:
 			b.keepUnexecuted(t)
 		}
@@ -187,7 +194,7 @@ func (c *Conversation) lookedAt(t *task) {
 }
 
 // GoesOn reports whether the conversation that has task i goes on after TurnOver, whenever the turn is settled.
-func (b *Batch) GoesOn(i int) bool { return b.tasks[i].do == look }
+func (b *Batch) GoesOn(i int) bool { return b.tasks[i].do == look || b.tasks[i].do == expire }
 
 // Settle is called by the driver when the changes of the turn, and all before
 // them, are durable, or when err says that they could not be made so. Then the

@@ -155,6 +155,18 @@ func (d Departure) Apply(e *engine.Engine, now int64) {
 	}
 }
 
+// expire ends the conversation of a client that was silent for long, unless its session goes on.
+func (c *Conversation) expire(goesOn bool) {
+	switch {
+	case c.state != Executing: // it leaves already
+	case goesOn:
+		c.proceed()
+	default:
+		c.ending = ending{phase: over, reason: ErrIdle}
+		c.gone()
+	}
+}
+
 // abandon ends the conversation at once and without a word: its session belongs to an engine
 // that counts no more. A turn may be under way there that ends its wait.
 func (c *Conversation) abandon(reason error) {

@@ -85,7 +85,13 @@ func (c *Conversation) Advance(b *Batch, now int64) {
 		c.look(now)
 	}
 	if at, reason := c.deadline(); at <= now {
-		c.End(b, reason)
+		if reason != ErrIdle {
+			c.End(b, reason)
+			return
+		}
+		c.progress.made(now) // the silence counts from now on if the client holds jobs
+		b.tasks = append(b.tasks, task{c: c, do: expire})
+		c.state = Executing
 		return
 	}
 	switch c.state {

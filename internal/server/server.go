@@ -108,7 +108,7 @@ type Options struct {
 	Limits access.Limits
 
 	// IdleTimeout is how long a connection may be silent while it waits for
-	// nothing. 0: for ever, as with beanstalkd.
+	// nothing and holds no job. 0: for ever, as with beanstalkd.
 	IdleTimeout time.Duration
 
 	// StallTimeout is how long a client may make no progress in the middle of a
