@@ -155,6 +155,7 @@ type Conversation struct {
 	progress progress
 	pace     pace
 	holding  Holding
+	beside   int64 // bytes; what the driver holds
 
 	terms    *access.Terms    // on which the client was let in; nil: it may do everything
 	identity *access.Identity // who the client is; nil without terms

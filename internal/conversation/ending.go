@@ -179,7 +179,7 @@ func (c *Conversation) abandon(reason error) {
 func (c *Conversation) gone() {
 	c.in.free()
 	c.pace.giveBack()
-	c.sess, c.out, c.long = nil, output{}, longCommand{}
+	c.sess, c.out, c.long, c.beside = nil, output{}, longCommand{}, 0
 	if c.state = Closed; c.ending.lingers() {
 		c.state = Lingering
 	}

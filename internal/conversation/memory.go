@@ -55,11 +55,17 @@ func (h *Holding) Moved(place int) { h.place = place + 1 }
 // account tells Memory what the conversation holds. The answer to a waiting reserve is not
 // the driver's yet, and a small buffer before.
 func (c *Conversation) account() {
-	held := int64(cap(c.in.buf))
+	held := int64(cap(c.in.buf)) + c.beside
 	if c.state == Writing {
 		held += c.out.size()
 	}
 	c.shared.Memory.Set(&c.holding, c.owner, held)
+}
+
+// Beside tells how many bytes the driver holds of the client's input besides.
+func (c *Conversation) Beside(bytes int) {
+	c.beside = int64(bytes)
+	c.account()
 }
 
 // size returns how many bytes the replies hold.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
@@ -38,6 +39,7 @@ type relayLoop struct {
 type relayMail struct {
 	joined  []*relayed
 	arrived []*relayed // something has happened to their streams
+	evicted []*relayed // hold too much
 	before  uint32     // those are to be ended at once whose leads is less
 	stop    bool       // they are to be ended when what they have sent is answered, and then the loop
 }
@@ -57,6 +59,8 @@ type relayed struct {
 	ended    bool   // the leader sends no more, and the client knows
 	listed   bool   // in relayLoop.ready
 	closeAt  time.Time
+	holding  conversation.Holding
+	loop     *relayLoop
 	unacked  int // bytes that the client's kernel had not acknowledged when closeAt was set for its last replies
 }
 
@@ -83,7 +87,7 @@ func (s *Server) relayInLoop(c *netConn, stream net.Conn, lead Leadership) bool 
 	delete(s.mu.netConns, c)
 	s.mu.relayed++
 	rl.post(func(m *relayMail) {
-		m.joined = append(m.joined, &relayed{fd: fd, client: client, stream: st, leads: s.mu.leads})
+		m.joined = append(m.joined, &relayed{fd: fd, client: client, stream: st, loop: rl, leads: s.mu.leads})
 	})
 	return true
 }
@@ -144,7 +148,7 @@ func (l *relayLoop) wait() (relayMail, []epoll.Event) {
 		timeout = lingerCheck
 	}
 	l.mail.Lock()
-	if m := &l.mail.relayMail; len(l.ready)+len(m.joined)+len(m.arrived) > 0 || m.before > 0 || m.stop && !l.stopping {
+	if m := &l.mail.relayMail; len(l.ready)+len(m.joined)+len(m.arrived)+len(m.evicted) > 0 || m.before > 0 || m.stop && !l.stopping {
 		timeout = 0
 	}
 	l.mail.asleep = timeout != 0
@@ -169,6 +173,12 @@ func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 	l.written = 0
 	for _, r := range got.joined {
 		l.join(r)
+	}
+	for _, r := range got.evicted {
+		if l.has(r) {
+			l.srv.disconnected(r.client.String(), conversation.ErrMemory)
+			l.end(r)
+		}
 	}
 	for i, r := range l.serving {
 		if l.written >= passOutput {
@@ -412,8 +422,23 @@ func (l *relayLoop) closeOverdue() {
 	})
 }
 
+// Dismiss makes the loop end a connection, soon. Any goroutine may call it.
+func (r *relayed) Dismiss(error) {
+	r.loop.post(func(m *relayMail) { m.evicted = append(m.evicted, r) })
+}
+
+// account tells how much is held for a client, while the leader or the client does not take it.
+func (l *relayLoop) account(r *relayed) {
+	held := 0
+	if len(r.input)+len(r.replies) > 0 {
+		held = cap(r.input) + cap(r.replies) + r.stream.Held()
+	}
+	l.srv.shared.Memory.Set(&r.holding, r, int64(held))
+}
+
 // expect tells the poller what to wait for.
 func (l *relayLoop) expect(r *relayed) {
+	l.account(r)
 	events := epoll.Events(0)
 	if r.ended || !r.shut && len(r.input) == 0 {
 		events |= epoll.Readable | epoll.HalfClosed
@@ -440,6 +465,7 @@ func (l *relayLoop) end(r *relayed) {
 	}
 	r.fd.Close()
 	r.stream.Close()
+	l.srv.shared.Memory.Set(&r.holding, r, 0)
 	l.clients.remove(r.index)
 	l.srv.removeRelayed(r)
 }

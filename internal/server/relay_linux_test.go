@@ -17,6 +17,7 @@ type endlessStream struct {
 	pieces   int
 	last     int // bytes of the last piece, which the client has not read
 	ended    bool
+	held     int
 	drains   bool // the client reads a piece before the next comes
 }
 
@@ -40,6 +41,7 @@ func (s *endlessStream) TryWrite(b []byte) (int, error) { return len(b), nil }
 func (s *endlessStream) CloseWrite() error              { return nil }
 func (s *endlessStream) PutBack([]byte)                 {}
 func (s *endlessStream) Unread() int                    { return 0 }
+func (s *endlessStream) Held() int                      { return s.held }
 func (s *endlessStream) Notify(func())                  {}
 func (s *endlessStream) Close() error                   { return nil }
 
@@ -54,7 +56,7 @@ func newRelayLoop(t *testing.T, streams ...*endlessStream) (*relayLoop, []*relay
 	l := &relayLoop{srv: r.Server, poll: poll}
 	var clients []*relayed
 	for _, s := range streams {
-		clients = append(clients, newRelayed(t, s))
+		clients = append(clients, newRelayed(t, l, s))
 	}
 	r.mu.Lock()
 	r.mu.relayed += len(clients)
@@ -68,7 +70,7 @@ func newRelayLoop(t *testing.T, streams ...*endlessStream) (*relayLoop, []*relay
 	return l, clients
 }
 
-func newRelayed(t *testing.T, stream *endlessStream) *relayed {
+func newRelayed(t *testing.T, l *relayLoop, stream *endlessStream) *relayed {
 	t.Helper()
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
 	if err != nil {
@@ -87,7 +89,7 @@ func newRelayed(t *testing.T, stream *endlessStream) *relayed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &relayed{fd: fd, client: conn.RemoteAddr(), stream: stream}
+	return &relayed{fd: fd, client: conn.RemoteAddr(), stream: stream, loop: l}
 }
 
 // A client that reads as fast as its leader answers has a share of each round, as a local one has, and no more.

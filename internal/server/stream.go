@@ -11,6 +11,7 @@ type Stream interface {
 	TryWrite(b []byte) (int, error)
 	PutBack(b []byte)
 	Unread() int
+	Held() int
 	Ready() (readable, writable, ended bool)
 	Notify(f func())
 }

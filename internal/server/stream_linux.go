@@ -12,6 +12,7 @@ type streamSocket struct {
 	Stream
 	interest epoll.Events // what the loop waits for
 	listed   bool         // in loop.arrived
+	counts   bool         // what it holds, for the memory of all clients
 }
 
 // Read implements Socket.
@@ -91,6 +92,13 @@ func (l *loop) watchStream(s *socket, v *streamSocket) {
 
 // look lists a stream if something has happened to it that the loop waits for.
 func (l *loop) look(s *socket, v *streamSocket) {
+	if !s.gone && !v.interest.Has(epoll.Readable) {
+		s.Beside(v.Held()) // which is not read soon
+		v.counts = true
+	} else if v.counts {
+		s.Beside(0)
+		v.counts = false
+	}
 	if !v.listed && !s.gone && v.events() != 0 {
 		v.listed = true
 		l.arrived = append(l.arrived, s)
