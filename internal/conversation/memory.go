@@ -59,7 +59,9 @@ func (c *Conversation) account() {
 	if c.state == Writing {
 		held += c.out.size()
 	}
-	c.shared.Memory.Set(&c.holding, c.owner, held)
+	if held >= leastHeld || c.holding.counts {
+		c.shared.Memory.Set(&c.holding, c.owner, held)
+	}
 }
 
 // Beside tells how many bytes the driver holds of the client's input besides.

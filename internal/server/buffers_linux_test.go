@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
@@ -92,4 +93,15 @@ func TestRelayCountsWhatItHolds(t *testing.T) {
 	if l.serve(l.wait()); l.has(r) {
 		t.Error("a connection that is dismissed stays")
 	}
+}
+
+// A turn looks at a large put when its line has come. The rest is read meanwhile, whatever sync that turn waits for.
+func TestLargePutIsReadDuringSync(t *testing.T) {
+	log := &gatedLog{begins: make(chan struct{}, 10), gate: make(chan struct{})}
+	r := startLogged(t, Options{Loops: 1, SlowSync: -1, MaxJobSize: 1 << 20}, broker.Options{Log: log})
+	c := r.dialTCP()
+	c.send(fmt.Sprintf("put 0 0 9 %d\n%s", 1<<20, strings.Repeat("x", 800_000)))
+	r.eventually("it is read", func() bool { return r.shared.Memory.Held() > 800_000 })
+	close(log.gate)
+	c.do(strings.Repeat("x", 1<<20-800_000)+"\n", "INSERTED 1\n")
 }

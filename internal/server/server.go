@@ -17,6 +17,7 @@
 //		   │ round_linux.go: a turn      │
 //		   │ mailbox_linux.go            │
 //		   │ timers_linux.go             │
+//		   │ departures_linux.go         │
 //		  socket, each of one loop       │
 //		   │ socket_linux.go             │
 //		   └──────────────┬──────────────┘
