@@ -132,13 +132,13 @@ type Departure struct {
 
 // Departure returns what is to happen for a client that has hung up. It reports false if the client has sent commands
 // that are not executed: then its driver ends it after those. It is for whoever keeps the driver from its work meanwhile;
-// unread reports whether input is there that the driver has not read.
-func (c *Conversation) Departure(unread func() bool) (d Departure, ok bool) {
+// unread reports whether there was input, when it hung up, that the driver had not read.
+func (c *Conversation) Departure(unread bool) (d Departure, ok bool) {
 	switch c.state {
 	case Waiting:
-		return Departure{c.sess, c.in.empty() && !unread()}, true
+		return Departure{c.sess, c.in.empty() && !unread}, true
 	case Reading:
-		ok = !unread()
+		ok = !unread
 	case Ready:
 		ok = c.ending.phase == over && c.sess != nil
 	case Leaving:

@@ -25,7 +25,13 @@ type departures struct {
 	poll    *epoll.Poller // tells once of each socket whose client has hung up; the loops' pollers tell that it has something to tell
 	loops   int           // in whose pollers it is
 	watched places[socket]
-	left    []*socket
+	left    []departed
+}
+
+// A departed socket is one whose client has hung up.
+type departed struct {
+	*socket
+	unread bool // there was input then that its loop had not read
 }
 
 // maxDepartures is how many departures a turn deals with.
@@ -80,7 +86,7 @@ func (d *departures) forget(s *socket) {
 	if s.watched > 0 {
 		d.watched.remove(s.watched - 1)
 	}
-	d.remove([]*socket{s})
+	d.remove([]departed{{socket: s}})
 }
 
 // add notes that the client of a socket has hung up.
@@ -93,7 +99,7 @@ func (d *departures) add(s *socket) {
 func (d *departures) append(s *socket) {
 	if !s.left {
 		s.left = true
-		d.left = append(d.left, s)
+		d.left = append(d.left, departed{s, s.fd.(interface{ Unread() int }).Unread() > 0})
 	}
 	d.some.Store(true)
 }
@@ -112,17 +118,17 @@ func (d *departures) look() {
 	d.some.Store(len(d.left) > 0)
 }
 
-func (d *departures) remove(sockets []*socket) {
+func (d *departures) remove(sockets []departed) {
 	for _, s := range sockets {
 		s.left = false
 	}
-	d.left = slices.DeleteFunc(d.left, func(s *socket) bool { return !s.left })
+	d.left = slices.DeleteFunc(d.left, func(s departed) bool { return !s.left })
 	d.some.Store(len(d.left) > 0)
 }
 
 // A farewell is what a loop's turn does first.
 type farewell struct {
-	sockets []*socket
+	sockets []departed
 	apply   []conversation.Departure
 }
 
@@ -145,10 +151,10 @@ func (l *loop) collect() {
 }
 
 // departure returns what is to be done for a client that has hung up.
-func (s *socket) departure() (conversation.Departure, bool) {
+func (s departed) departure() (conversation.Departure, bool) {
 	s.loop.driving.Lock()
 	defer s.loop.driving.Unlock()
-	return s.Departure(func() bool { return s.fd.(interface{ Unread() int }).Unread() > 0 })
+	return s.Departure(s.unread)
 }
 
 // Apply is a part of the loop's request. It returns the time after it.
