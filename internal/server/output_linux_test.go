@@ -21,6 +21,9 @@ func TestOutputOfPassIsBounded(t *testing.T) {
 	n := &readers{left: clients, done: make(chan struct{}), woken: make(chan struct{}, 1)}
 	r.serve(n)
 	<-n.done
+	if err := r.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	// A first piece may come after so much was written, and the lines before the bodies.
 	if most := passOutput + maxPiece + clients*100; n.most > most {
 		t.Errorf("%d bytes were written in a pass, want %d at most", n.most, most)
