@@ -68,3 +68,28 @@ func TestUnreadRepliesCount(t *testing.T) {
 		}
 	}
 }
+
+// All pieces of a list of names are formatted in one buffer, for the garbage of thousands would be collected among as
+// many tubes.
+func TestPiecesOfListShareABuffer(t *testing.T) {
+	d := newDesk(t)
+	s := d.eng.Open(nil)
+	for i := range 20_000 {
+		d.eng.Watch(s, fmt.Appendf(nil, "tube-%d", i))
+	}
+	var o output
+	o.list(d.eng.TubeNames())
+	buffers, text := make(map[*byte]bool), ""
+	for !o.empty() {
+		piece := o.next()
+		buffers[&piece[:1][0]] = true
+		text += string(piece)
+		o.wrote(len(piece))
+	}
+	if len(buffers) > 2 { // the first line has another
+		t.Errorf("%d buffers", len(buffers))
+	}
+	if !strings.HasPrefix(text, "OK ") || !strings.HasSuffix(text, "- tube-19999\n\r\n") || strings.Count(text, "\n- ") != 20_001 {
+		t.Errorf("%d bytes, the last are %q", len(text), text[len(text)-20:])
+	}
+}
