@@ -82,7 +82,7 @@ func TestLinger(t *testing.T) {
 	g.Advance(d.batch, d.now)
 	g.wantState(Closed)
 
-	d, g = linger(10, 0) // its kernel takes some time to acknowledge, and it never closes the connection
+	_, g = linger(10, 0) // its kernel takes some time to acknowledge, and it never closes the connection
 	g.unacked = 0
 	g.Drained(g.Next(), 10, nil)
 	g.wantState(Lingering)
