@@ -45,7 +45,7 @@ var arrows = map[string]string{
 	"internal/proxyproto":   "",
 	"internal/ratelog":      "golang.org/x/time",
 	"internal/access":       "internal/rights",
-	"internal/conversation": "internal/access internal/broker internal/engine internal/proxyproto internal/rights internal/wire",
+	"internal/conversation": "internal/access internal/broker internal/engine internal/heap internal/proxyproto internal/rights internal/wire",
 	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/proxyproto internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/health internal/histogram internal/rights internal/server github.com/prometheus",

@@ -112,6 +112,17 @@ func (c *Conversation) refusesBody() bool {
 	return !c.identity.Meets(wire.Put.Need(), tube)
 }
 
+// largePut is how many bytes a put has at least, its line included, to be looked at by a turn when
+// that line is there: what limits or a draining server will refuse is discarded as it comes.
+const largePut = 66 << 10
+
+// verdicts are how a put is refused that was looked at.
+var verdicts = map[engine.Outcome]wire.Fault{
+	engine.Draining:    wire.FaultDraining,
+	engine.OutOfMemory: wire.FaultNoRoom,
+	engine.TooBig:      wire.FaultTooBig,
+}
+
 // refuse answers that the client may not do something.
 func (c *Conversation) refuse(what string, tubes ...string) {
 	c.unsuccessful(wire.Unauthorized)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
@@ -203,6 +204,52 @@ func TestRefusedPutIsNotKept(t *testing.T) {
 			t.Errorf("refused %q", p.refused)
 		}
 		g.end()
+	}
+}
+
+// A large put that limits or a draining server will refuse is not kept either, and is answered as a small one.
+func TestPutThatLimitsRefuseIsNotKept(t *testing.T) {
+	const size = 250_000
+	for _, test := range []struct {
+		name   string
+		limits engine.Limits
+		drains bool
+		want   string
+	}{
+		{"memory that others have", engine.Limits{Memory: size + 1000}, false, "OUT_OF_MEMORY"},
+		{"memory", engine.Limits{Memory: size}, false, "JOB_TOO_BIG"},
+		{"a tube", engine.Limits{Tube: func(string) engine.TubeLimits { return engine.TubeLimits{Jobs: 1} }}, false, "OUT_OF_MEMORY"},
+		{"bytes of a tube", engine.Limits{Tube: func(string) engine.TubeLimits { return engine.TubeLimits{Bytes: size - 1} }}, false, "JOB_TOO_BIG"},
+		{"draining", engine.Limits{}, true, "DRAINING"},
+		{"none", engine.Limits{}, false, "INSERTED 2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDesk(t)
+			g := d.guest()
+			g.send("put 0 0 9 1000\n" + strings.Repeat("x", 1000) + "\n")
+			d.eng.SetLimits(test.limits)
+			if test.drains {
+				d.eng.Drain()
+			}
+			most := 0
+			put := fmt.Sprintf("use default\nput 0 0 9 %d\n%s\nlist-tube-used\n", size, strings.Repeat("x", size))
+			for rest := []byte(strings.ReplaceAll(put, "\n", "\r\n")); len(rest) > 0; {
+				n := min(10_000, len(rest))
+				g.receiveAll(rest[:n])
+				rest = rest[n:]
+				in, _ := g.Memory()
+				most = max(most, in)
+			}
+			g.want("INSERTED 1\nUSING default\n" + test.want + "\nUSING default\n")
+			if kept := most > 128<<10; kept != (test.want == "INSERTED 2") {
+				t.Errorf("%d bytes are kept", most)
+			}
+			d.eng.SetLimits(engine.Limits{})
+			d.eng.Undrain()
+			if g.send("put 0 0 9 1\nx\n"); test.want != "JOB_TOO_BIG" {
+				g.want("INSERTED 3\n") // a refused put costs an id
+			}
+		})
 	}
 }
 

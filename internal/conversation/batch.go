@@ -31,18 +31,21 @@ const (
 	enter                   // make a session
 	halfClose               // the client sends nothing more
 	leave                   // end the session
+	look                    // say how the put will be refused whose body is about to come
+	expire                  // end the session, for the client was silent, unless it holds jobs
 )
 
 // A task is what a conversation wants.
 type task struct {
 	c        *Conversation
 	do       action
-	from, to int    // commands: Batch.commands[from:to]; none if a long command goes on
-	fresh    []byte // the driver's buffer that they were parsed from; nil: it is c.in
-	parsed   int    // bytes of that which are no longer needed when all are executed
-	more     bool   // there may be whole commands after them
-	executed int    // commands
-	promised [2]int // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
+	from, to int            // commands: Batch.commands[from:to]; none if a long command goes on
+	fresh    []byte         // the driver's buffer that they were parsed from; nil: it is c.in
+	parsed   int            // bytes of that which are no longer needed when all are executed
+	more     bool           // there may be whole commands after them; expire: the session goes on
+	executed int            // commands
+	outcome  engine.Outcome // of look
+	promised [2]int         // replies that depend on the log: Batch.promises[promised[0]:promised[1]]
 }
 
 // A command and where in the input it ends.
@@ -96,6 +99,12 @@ func (b *Batch) Apply(e *engine.Engine, now int64) (later int64) {
 			e.HalfClose(t.c.sess)
 		case leave:
 			e.Close(now, t.c.sess)
+		case look:
+			t.outcome = e.CheckPut(t.c.sess.Using(), uint32(t.c.parser.Announced()))
+		case expire:
+			if t.more = t.c.sess.Holds(); !t.more {
+				e.Close(now, t.c.sess)
+			}
 		case execute:
 			now = b.execute(t, e, now)
 			continue
@@ -131,6 +140,10 @@ func (b *Batch) TurnOver() {
 		case leave:
 			t.c.wait = wait{}
 			t.c.gone()
+		case look:
+			t.c.lookedAt(t)
+		case expire:
+			t.c.expire(t.more)
 		case execute:
 			b.keepUnexecuted(t)
 		}
@@ -163,6 +176,25 @@ func (b *Batch) keepUnexecuted(t *task) {
 	}
 	t.fresh = nil
 }
+
+// lookedAt keeps the input of a put that a turn has looked at, or begins to discard it. Nothing depends on the
+// changes of that turn.
+func (c *Conversation) lookedAt(t *task) {
+	if c.ending.phase == over {
+		c.in.free()
+		return
+	}
+	c.keep(t.fresh, t.parsed)
+	t.fresh = nil
+	if f, refused := verdicts[t.outcome]; refused {
+		c.parser.Refuse(f)
+		c.in.more = !c.in.empty()
+	}
+	c.proceed()
+}
+
+// GoesOn reports whether the conversation that has task i goes on after TurnOver, whenever the turn is settled.
+func (b *Batch) GoesOn(i int) bool { return b.tasks[i].do == look || b.tasks[i].do == expire }
 
 // Settle is called by the driver when the changes of the turn, and all before
 // them, are durable, or when err says that they could not be made so. Then the

@@ -148,11 +148,14 @@ type Conversation struct {
 	long longCommand // goes on in the next turn
 	last lastCommand // that was executed; it belongs to the turn
 	wait wait        // of a reserve
-	out  output      // replies
+
+	looked bool   // a turn has looked at the put whose body the parser waits for
+	out    output // replies
 
 	progress progress
 	pace     pace
-	holding  holding
+	holding  Holding
+	beside   int64 // bytes; what the driver holds
 
 	terms    *access.Terms    // on which the client was let in; nil: it may do everything
 	identity *access.Identity // who the client is; nil without terms
@@ -269,12 +272,21 @@ func (c *Conversation) parse(b *Batch, now int64, fresh []byte) {
 		t.parsed += n
 		if !ok {
 			b.commands = b.commands[:len(b.commands)-1]
-			if cmd.Op == wire.Put && len(b.commands) == t.from && c.refusesBody() {
-				c.parser.Refuse()
+			if cmd.Op != wire.Put || len(b.commands) > t.from {
+				break
+			}
+			if c.refusesBody() {
+				c.parser.Refuse(wire.FaultRefused)
 				continue
+			}
+			if c.parser.Need() > largePut && !c.looked {
+				c.looked, t.do, c.state = true, look, Executing
+				b.tasks = append(b.tasks, t)
+				return
 			}
 			break
 		}
+		c.looked = false
 		cmd.end = t.parsed
 		b.asked |= 1 << cmd.Op
 		if c.terms != nil {

@@ -460,3 +460,34 @@ func TestInputMemory(t *testing.T) {
 		t.Errorf("%d bytes are counted for no input", n)
 	}
 }
+
+// A silent client is disconnected after the idle timeout, unless it holds jobs: it is at work then, and they would be done twice.
+func TestIdle(t *testing.T) {
+	d := newDesk(t)
+	d.shared.IdleTimeout = time.Minute
+	idle, works, late := d.guest(), d.guest(), d.guest()
+	idle.send("put 0 0 3600 1\nx\nput 0 0 90 1\ny\n")
+	works.send("reserve-job 1\n")
+	late.send("reserve-job 2\n")
+	for minute, want := range [][]State{{Closed, Reading, Reading}, {Closed, Reading, Closed}, {Closed, Reading, Closed}} {
+		d.now += int64(time.Minute)
+		for i, g := range []*guest{idle, works, late} {
+			if g.State() == Reading {
+				g.resume()
+			}
+			if g.State() != want[i] {
+				t.Errorf("after minute %d client %d is %v, want %v", minute+1, i, g.State(), want[i])
+			}
+		}
+	}
+	if idle.Reason() != ErrIdle || late.Reason() != ErrIdle {
+		t.Errorf("they end because of %v and %v", idle.Reason(), late.Reason())
+	}
+	works.send("delete 1\n")
+	works.want("RESERVED 1 1\nx\nDELETED\n")
+	works.resume()
+	works.wantState(Closed)
+	if n := d.eng.Stats().Sessions; n != 0 {
+		t.Errorf("%d sessions are left", n)
+	}
+}

@@ -23,15 +23,22 @@ var (
 	ErrStopped      = errors.New("the server stops")
 )
 
-// lingerTime is how long a client may take to read its last replies and to close the
-// connection.
-const lingerTime = 4 * time.Second
+const (
+	// lingerTime is how long a client may take to read its last replies and to close the
+	// connection.
+	lingerTime = 4 * time.Second
+
+	// lingerLook is how often the driver looks meanwhile whether its kernel has acknowledged them. It may take
+	// 40 ms for that, and the client may be at work for long.
+	lingerLook = 50 * time.Millisecond
+)
 
 // An ending is how near its end a conversation is, and why it ends.
 type ending struct {
 	phase  phase
 	reason error // nil: it does not end yet, or the input has ended
 	until  int64 // ns; when Lingering is over, 0 before Drained
+	looked int64 // ns; when Drained was called last
 }
 
 // A phase is one of a conversation's life. They follow one another; some are left out.
@@ -117,6 +124,49 @@ func (c *Conversation) leave(b *Batch, reason error) {
 	b.tasks = append(b.tasks, task{c: c, do: leave})
 }
 
+// A Departure ends the session of a client that has hung up, or its wait, before its driver asks for that.
+type Departure struct {
+	sess *engine.Session
+	ends bool // nothing that the client has sent is left to be executed
+}
+
+// Departure returns what is to happen for a client that has hung up. It reports false if the client has sent commands
+// that are not executed: then its driver ends it after those. It is for whoever keeps the driver from its work meanwhile;
+// unread reports whether there was input, when it hung up, that the driver had not read.
+func (c *Conversation) Departure(unread bool) (d Departure, ok bool) {
+	switch c.state {
+	case Waiting:
+		return Departure{c.sess, c.in.empty() && !unread}, true
+	case Reading:
+		ok = !unread
+	case Ready:
+		ok = c.ending.phase == over && c.sess != nil
+	case Leaving:
+		ok = c.sess != nil
+	}
+	return Departure{c.sess, true}, ok
+}
+
+// Apply is called within a turn. The driver will do the same again, to no effect.
+func (d Departure) Apply(e *engine.Engine, now int64) {
+	e.HalfClose(d.sess)
+	if d.ends {
+		e.Close(now, d.sess)
+	}
+}
+
+// expire ends the conversation of a client that was silent for long, unless its session goes on.
+func (c *Conversation) expire(goesOn bool) {
+	switch {
+	case c.state != Executing: // it leaves already
+	case goesOn:
+		c.proceed()
+	default:
+		c.ending = ending{phase: over, reason: ErrIdle}
+		c.gone()
+	}
+}
+
 // abandon ends the conversation at once and without a word: its session belongs to an engine
 // that counts no more. A turn may be under way there that ends its wait.
 func (c *Conversation) abandon(reason error) {
@@ -129,25 +179,26 @@ func (c *Conversation) abandon(reason error) {
 func (c *Conversation) gone() {
 	c.in.free()
 	c.pace.giveBack()
-	c.sess, c.out, c.long = nil, output{}, longCommand{}
+	c.sess, c.out, c.long, c.beside = nil, output{}, longCommand{}, 0
 	if c.state = Closed; c.ending.lingers() {
 		c.state = Lingering
 	}
 	c.account()
 }
 
-// Drained tells that n bytes of input were read and thrown away in the state Lingering,
-// or with which error that ended. The first call reports whether the client is given
-// time: then the driver half-closes the connection. There is no need for that if there
+// Drained tells that n bytes of input were read and thrown away in the state Lingering, which may be 0, or
+// with which error that ended. The first call reports whether the client is given
+// time: then the driver half-closes the connection. There is no need for time, any more, if there
 // is no input and the client's kernel has acknowledged everything.
 func (c *Conversation) Drained(now int64, n int, ended error) (halfClose bool) {
-	first := c.ending.until == 0
-	if ended != nil || first && n == 0 && c.owner.Unacknowledged() <= 0 {
+	if ended != nil || n == 0 && c.owner.Unacknowledged() <= 0 {
 		c.state = Closed
 		return false
 	}
+	first := c.ending.until == 0
 	if first {
 		c.ending.until = now + int64(lingerTime)
 	}
+	c.ending.looked = now
 	return first
 }

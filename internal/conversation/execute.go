@@ -86,6 +86,7 @@ var outcomeWords = [...]wire.Word{
 	engine.DeadlineSoon: wire.DeadlineSoon,
 	engine.Draining:     wire.Draining,
 	engine.OutOfMemory:  wire.OutOfMemory,
+	engine.TooBig:       wire.JobTooBig,
 	engine.Failed:       wire.InternalError,
 }
 
@@ -95,10 +96,10 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 		c.shared.commands[cmd.Op]++
 	}
 	if cmd.Fault != wire.None {
-		if cmd.Fault == wire.FaultNoCRLF {
+		switch cmd.Fault {
+		case wire.FaultNoCRLF, wire.FaultDraining, wire.FaultNoRoom:
 			e.SkipID(c.sess)
-		}
-		if cmd.Fault == wire.FaultHTTP {
+		case wire.FaultHTTP:
 			c.endInTurn(e, now, ErrHTTP)
 			return
 		}

@@ -1,13 +1,14 @@
 package conversation
 
 import (
-	"container/list"
 	"errors"
 	"sync"
+
+	"github.com/beanpole-mq/beanpole/internal/heap"
 )
 
-// ErrMemory is why a conversation ends when the buffers of all clients take too much memory.
-var ErrMemory = errors.New("the buffers of all clients take too much memory, and it has made no progress for longer than the others")
+// ErrMemory is why a connection ends when the buffers of all clients take too much memory.
+var ErrMemory = errors.New("the buffers of all clients take too much memory, and it held the most")
 
 // leastHeld is how many bytes a conversation holds at least for Memory to know of it.
 const leastHeld = 4 << 10
@@ -15,17 +16,17 @@ const leastHeld = 4 << 10
 // nameHeader is what a name takes in a list of names, besides its bytes.
 const nameHeader = 16
 
-// Memory bounds what the buffers of all conversations hold together: input that is not
+// Memory bounds what the buffers of all connections hold together: input that is not
 // executed, and replies that their clients do not take. When there is too much, the one that
-// has made no progress for longest is dismissed. A body or a list of names that several
+// holds most is dismissed. A body or a list of names that several
 // replies refer to counts for each of them.
 type Memory struct {
 	// Max is how many bytes they may hold; not positive: any number. It is static.
 	Max int64
 
 	mu      sync.Mutex
-	held    int64     // bytes
-	holders list.List // of *Conversation, those that have made no progress for longest first
+	held    int64      // bytes
+	holders []*Holding // a heap
 }
 
 // Held returns how many bytes the buffers hold, of conversations that hold 4 KiB or more.
@@ -35,24 +36,38 @@ func (m *Memory) Held() int64 {
 	return m.held
 }
 
-// A holding is what Memory knows of a conversation. Its lock guards it.
-type holding struct {
+// A Holding is what Memory knows of a connection.
+type Holding struct {
+	counts bool // the last Set was with more than nothing; of its caller
+
+	// Memory.mu guards these.
+	owner interface{ Dismiss(reason error) }
 	bytes int64
-	at    int64         // when the client made progress, ns
-	place *list.Element // in Memory.holders; nil: not there
+	place int // in Memory.holders, from 1; 0: not there
 }
+
+// Before implements heap.Element.
+func (h *Holding) Before(o *Holding) bool { return h.bytes > o.bytes }
+
+// Moved implements heap.Element.
+func (h *Holding) Moved(place int) { h.place = place + 1 }
 
 // account tells Memory what the conversation holds. The answer to a waiting reserve is not
 // the driver's yet, and a small buffer before.
 func (c *Conversation) account() {
-	held := int64(cap(c.in.buf))
+	held := int64(cap(c.in.buf)) + c.beside
 	if c.state == Writing {
 		held += c.out.size()
 	}
-	if held < leastHeld && c.holding.bytes == 0 {
-		return
+	if held >= leastHeld || c.holding.counts {
+		c.shared.Memory.Set(&c.holding, c.owner, held)
 	}
-	c.shared.Memory.set(c, held)
+}
+
+// Beside tells how many bytes the driver holds of the client's input besides.
+func (c *Conversation) Beside(bytes int) {
+	c.beside = int64(bytes)
+	c.account()
 }
 
 // size returns how many bytes the replies hold.
@@ -66,39 +81,43 @@ func (o *output) size() (n int64) {
 	return n
 }
 
-// set notes how much a conversation holds, and dismisses others, or it, if that is too much.
-func (m *Memory) set(c *Conversation, held int64) {
-	m.mu.Lock()
+// Set notes how many bytes a connection holds, and dismisses others, or it, if that is too much. Any
+// goroutine may call it, one at a time for a Holding.
+func (m *Memory) Set(h *Holding, owner interface{ Dismiss(reason error) }, held int64) {
 	if held < leastHeld {
 		held = 0
 	}
-	h := &c.holding
-	switch {
-	case held == 0 && h.place != nil:
-		m.holders.Remove(h.place)
-		h.place = nil
-	case held > 0 && h.place == nil:
-		h.place = m.holders.PushBack(c)
-	case held > 0 && h.at != c.progress.at:
-		m.holders.MoveToBack(h.place)
+	if held == 0 && !h.counts {
+		return
 	}
+	h.counts = held > 0
+	m.mu.Lock()
+	h.owner = owner
 	m.held += held - h.bytes
-	h.bytes, h.at = held, c.progress.at
-	dismissed := m.makeRoom()
+	h.bytes = held
+	switch {
+	case h.place == 0 && held > 0:
+		heap.Push(&m.holders, h)
+	case h.place > 0 && held == 0:
+		m.remove(h)
+	case h.place > 0:
+		heap.Fix(m.holders, h.place-1)
+	}
+	var dismissed []*Holding
+	for m.Max > 0 && m.held > m.Max && len(m.holders) > 0 {
+		most := m.holders[0]
+		m.held -= most.bytes // it does not count any more
+		m.remove(most)
+		dismissed = append(dismissed, most)
+	}
 	m.mu.Unlock()
 	for _, d := range dismissed {
 		d.owner.Dismiss(ErrMemory)
 	}
 }
 
-// makeRoom takes conversations away that are to be dismissed, with the lock held. What they
-// hold does not count any more.
-func (m *Memory) makeRoom() (dismissed []*Conversation) {
-	for m.Max > 0 && m.held > m.Max && m.holders.Len() > 0 {
-		c := m.holders.Remove(m.holders.Front()).(*Conversation)
-		m.held -= c.holding.bytes
-		c.holding.bytes, c.holding.place = 0, nil
-		dismissed = append(dismissed, c)
-	}
-	return dismissed
+// remove takes a connection away, with the lock held.
+func (m *Memory) remove(h *Holding) {
+	heap.Remove(&m.holders, h.place-1)
+	h.bytes = 0
 }

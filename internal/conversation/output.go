@@ -12,6 +12,10 @@ const (
 	// listPiece is how many bytes of a longer list are formatted at a time.
 	listPiece = 64 << 10
 
+	// listItem is how many bytes an item of a list has besides the name, and maxListItem more than one has with it, and the end.
+	listItem    = 3
+	maxListItem = 512
+
 	// A body of largeBody bytes or more is not copied into the reply. The engine
 	// gives bodies above 128 KiB memory of their own, and never changes it; smaller
 	// ones share pages, which are used again.
@@ -65,6 +69,7 @@ type rest struct {
 	body  []byte
 	names engine.Names
 	next  int
+	piece []byte // the buffer for pieces of names
 }
 
 // list answers with names.
@@ -79,6 +84,12 @@ func (o *output) list(names engine.Names) {
 // continueReply appends the next piece of a reply, when all before is written.
 func (o *output) continueReply() {
 	r := o.rest
+	if len(o.bytes) == 0 {
+		if r.piece == nil {
+			r.piece = make([]byte, 0, min(r.names.Bytes()+listItem*r.names.Len(), listPiece)+maxListItem)
+		}
+		o.bytes = r.piece
+	}
 	for end := len(o.bytes) + listPiece; len(o.bytes) < end && r.next < r.names.Len(); r.next++ {
 		o.bytes = wire.AppendListItem(o.bytes, r.names.At(r.next))
 	}

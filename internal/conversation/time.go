@@ -67,6 +67,8 @@ func (c *Conversation) Next() int64 {
 		return 0
 	case Throttled:
 		return min(at, c.pace.resume)
+	case Lingering:
+		return min(at, c.ending.looked+int64(lingerLook))
 	case Writing:
 		if limit := int64(c.shared.StallTimeout); limit > 0 {
 			return min(at, max(c.progress.at, c.progress.looked)+limit/4)
@@ -83,7 +85,13 @@ func (c *Conversation) Advance(b *Batch, now int64) {
 		c.look(now)
 	}
 	if at, reason := c.deadline(); at <= now {
-		c.End(b, reason)
+		if reason != ErrIdle {
+			c.End(b, reason)
+			return
+		}
+		c.progress.made(now) // the silence counts from now on if the client holds jobs
+		b.tasks = append(b.tasks, task{c: c, do: expire})
+		c.state = Executing
 		return
 	}
 	switch c.state {

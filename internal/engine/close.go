@@ -3,8 +3,11 @@ package engine
 // Close removes a session. The jobs that it has reserved become ready, the oldest
 // reservation first, and may go to a waiting session at once. If they are too many
 // for one turn, Tick does the rest, and Next says so. The session counts as gone
-// at once, and must not be used any more.
+// at once, and must not be used any more, except that Close may be called again.
 func (e *Engine) Close(now int64, s *Session) {
+	if s.closed {
+		return
+	}
 	e.cancelWait(s)
 	e.disarm(&s.timer)
 	e.stats.Sessions--

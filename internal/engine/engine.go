@@ -11,6 +11,7 @@ const (
 	DeadlineSoon         // a TTR of the session's own ends within a second
 	Draining             // no puts are taken any more
 	OutOfMemory          // the Log has no room for this change, or Limits forbid it; nothing was done
+	TooBig               // Limits forbid a job of this size, however few there are
 	Failed               // the Log does not work; nothing was done
 )
 

@@ -140,27 +140,51 @@ type Refusals struct {
 // Refusals returns what the limits have refused since the engine began.
 func (e *Engine) Refusals() Refusals { return e.refused }
 
-// hasRoom reports whether the limits allow one more job of n bytes in a tube. A job
+// room returns OK if the limits allow one more job of n bytes in a tube. A job
 // that is not new comes from another tube, and takes no more memory.
-func (e *Engine) hasRoom(t *tube, n uint32, isNew bool) bool {
+func (e *Engine) room(t *tube, n uint32, isNew bool) Outcome {
 	l := &e.limits
 	if isNew && l.Memory > 0 && e.memory()+memoryOf(n) > l.Memory {
-		e.refuse(MemoryLimit, t.name)
-		return false
+		return e.exceeds(MemoryLimit, t, memoryOf(n) > l.Memory)
 	}
 	if l.Tube == nil {
-		return true
+		return OK
 	}
 	most := e.limitsOf(t)
 	switch {
-	case most.Jobs > 0 && int64(t.jobs()) >= most.Jobs:
-		e.refuse(TubeJobsLimit, t.name)
 	case most.Bytes > 0 && t.bytes+int64(n) > most.Bytes:
-		e.refuse(TubeBytesLimit, t.name)
-	default:
-		return true
+		return e.exceeds(TubeBytesLimit, t, int64(n) > most.Bytes)
+	case most.Jobs > 0 && int64(t.jobs()) >= most.Jobs:
+		return e.exceeds(TubeJobsLimit, t, false)
 	}
-	return false
+	return OK
+}
+
+// exceeds notes that a limit refuses a job, perhaps even if there were no other.
+func (e *Engine) exceeds(l Limit, t *tube, alone bool) Outcome {
+	e.refuse(l, t.name)
+	if alone {
+		return TooBig
+	}
+	return OutOfMemory
+}
+
+// CheckPut returns how a put of n bytes into a tube, which need not exist, would be refused if it came now, as far as that
+// can be told without the Log. So its body need not be read. It counts as the refusal of the put.
+func (e *Engine) CheckPut(name string, n uint32) Outcome {
+	switch {
+	case e.draining:
+		return Draining
+	case e.ids.n >= maxJobs:
+		return OutOfMemory
+	case !e.limited:
+		return OK
+	}
+	t := e.byName[name]
+	if t == nil {
+		t = &tube{name: name}
+	}
+	return e.room(t, n, true)
 }
 
 // hasRoomForTube reports whether the tube exists or may be made.

@@ -17,19 +17,22 @@ func TestLimitsOfJobs(t *testing.T) {
 		limits Limits
 		most   int // jobs of that size, in one tube
 		inAll  int // in two tubes
+
+		refusal Outcome
 	}{
-		{"none", Limits{}, 10, 20},
-		{"memory", Limits{Memory: 5 * memoryOf(size)}, 5, 5},
-		{"memory, but a byte", Limits{Memory: 5*memoryOf(size) - 1}, 4, 4},
-		{"jobs", everyTube(TubeLimits{Jobs: 3}), 3, 6},
-		{"bytes", everyTube(TubeLimits{Bytes: 3*size + 99}), 3, 6},
+		{"none", Limits{}, 10, 20, OK},
+		{"memory", Limits{Memory: 5 * memoryOf(size)}, 5, 5, OutOfMemory},
+		{"memory, but a byte", Limits{Memory: 5*memoryOf(size) - 1}, 4, 4, OutOfMemory},
+		{"jobs", everyTube(TubeLimits{Jobs: 3}), 3, 6, OutOfMemory},
+		{"bytes", everyTube(TubeLimits{Bytes: 3*size + 99}), 3, 6, OutOfMemory},
+		{"bytes of one", everyTube(TubeLimits{Bytes: size - 1}), 0, 0, TooBig},
 		{"of another tube", Limits{Tube: func(name string) TubeLimits {
 			if name == "b" {
 				return TubeLimits{Jobs: 1}
 			}
 			return TubeLimits{}
-		}}, 10, 11},
-		{"bodies alone", Limits{Memory: size}, 0, 0},
+		}}, 10, 11, OutOfMemory},
+		{"bodies alone", Limits{Memory: size}, 0, 0, TooBig},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := New(Options{Limits: test.limits})
@@ -39,7 +42,7 @@ func TestLimitsOfJobs(t *testing.T) {
 				for range 10 {
 					before := e.LastID()
 					id, o := e.Put(0, s, Spec{TTR: 9, Delay: uint32(n % 2)}, body)
-					if e.LastID() != before+1 || (o == OK) != (id != 0) || o != OK && o != OutOfMemory {
+					if (e.LastID() == before) != (o == TooBig) || (o == OK) != (id != 0) || o != OK && o != test.refusal {
 						t.Fatalf("put: id %d, outcome %v, last id %d after %d", id, o, e.LastID(), before)
 					}
 					if o == OK {
@@ -73,12 +76,46 @@ func TestLimitsOfJobs(t *testing.T) {
 	}
 }
 
+// A put can be refused before its body is there, as it would be later.
+func TestCheckPut(t *testing.T) {
+	e := New(Options{Limits: Limits{Memory: 1000, Tube: func(name string) TubeLimits {
+		if name == "few" {
+			return TubeLimits{Bytes: 100}
+		}
+		return TubeLimits{}
+	}}})
+	s := e.Open(nil)
+	e.Put(0, s, Spec{}, make([]byte, 500))
+	for _, test := range []struct {
+		tube string
+		size uint32
+		want Outcome
+	}{
+		{"default", 100, OK}, {"default", 500, OutOfMemory}, {"default", 1000, TooBig},
+		{"few", 100, OK}, {"few", 101, TooBig}, {"other", 101, OK},
+	} {
+		if o := e.CheckPut(test.tube, test.size); o != test.want {
+			t.Errorf("%d bytes into %s: %v, want %v", test.size, test.tube, o, test.want)
+		}
+	}
+	if got := e.Refusals(); got.Memory != 2 || got.TubeFull != 1 {
+		t.Errorf("%+v", got)
+	}
+	e.Drain()
+	if o := e.CheckPut("default", 0); o != Draining {
+		t.Errorf("while it drains: %v", o)
+	}
+	if st := e.Stats(); st.Tubes != 1 {
+		t.Errorf("%d tubes", st.Tubes)
+	}
+}
+
 // Whatever is there stays when limits become tighter, and goes on through all
 // its states.
 func TestTighterLimits(t *testing.T) {
 	e, me, _ := eachState(Options{}, 0)
 	e.SetLimits(Limits{Memory: 1, Tubes: 1, Watches: 1, Tube: func(string) TubeLimits { return TubeLimits{1, 1} }})
-	if _, o := e.Put(0, me, Spec{}, nil); o != OutOfMemory {
+	if _, o := e.Put(0, me, Spec{}, nil); o != TooBig {
 		t.Errorf("put: %v", o)
 	}
 	for name, o := range map[string]Outcome{

@@ -12,7 +12,7 @@ type Spec struct {
 // Put adds a job to the tube that the session uses. With Options.Logged the
 // body must not change until the turn's Changes are written.
 //
-// A put that is refused costs an id, as in beanstalkd.
+// A put that is refused costs an id, as in beanstalkd, unless it is TooBig.
 func (e *Engine) Put(now int64, s *Session, spec Spec, body []byte) (id uint64, outcome Outcome) {
 	e.SkipID(s)
 	if e.draining {
@@ -43,8 +43,16 @@ func (e *Engine) put(now int64, t *tube, spec Spec, body []byte) (id uint64, out
 		e.refuse(IDLimit, t.name)
 		return 0, OutOfMemory
 	}
-	if e.ids.n >= maxJobs || e.limited && !e.hasRoom(t, uint32(len(body)), true) {
+	if e.ids.n >= maxJobs {
 		return 0, OutOfMemory
+	}
+	if e.limited {
+		if o := e.room(t, uint32(len(body)), true); o != OK {
+			if o == TooBig {
+				e.lastID-- // a put that is too big uses up none, for whatever reason it is
+			}
+			return 0, o
+		}
 	}
 	if o := e.admit(JobPut, t, uint32(len(body))); o != OK {
 		return 0, o

@@ -124,6 +124,9 @@ func (e *Engine) Use(s *Session, name []byte) Outcome {
 	return OK
 }
 
+// Holds reports whether the session has reserved jobs.
+func (s *Session) Holds() bool { return s.reserved.n > 0 }
+
 // Using returns the name of the used tube.
 func (s *Session) Using() string { return s.use.name }
 

@@ -74,7 +74,7 @@ func TestPutIntoRefused(t *testing.T) {
 		{"drained", (*Engine).Drain, Draining},
 		{"drained and undrained", func(e *Engine) { e.Drain(); e.Undrain() }, OK},
 		{"by the Log", func(e *Engine) { e.opt.Admit = func(ChangeKind, string, int) Outcome { return Failed } }, Failed},
-		{"for memory", func(e *Engine) { e.SetLimits(Limits{Memory: 1}) }, OutOfMemory},
+		{"for memory", func(e *Engine) { e.SetLimits(Limits{Memory: 1}) }, TooBig},
 		{"for a tube", func(e *Engine) { e.SetLimits(Limits{Tubes: 1}) }, OutOfMemory},
 	} {
 		e := New(Options{})
@@ -86,7 +86,7 @@ func TestPutIntoRefused(t *testing.T) {
 		if _, o := e.TubeStats(0, []byte("new")); (o == OK) != (test.want == OK) {
 			t.Errorf("%s: the tube: %v", test.name, o)
 		}
-		if e.LastID() != 1 {
+		if (e.LastID() == 1) == (test.want == TooBig) {
 			t.Errorf("%s: the last id is %d", test.name, e.LastID())
 		}
 		if err := e.Check(); err != nil {

@@ -93,7 +93,7 @@ func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
 	}
 	from, to := e.tubeOfJob(j), e.tubeNamed(name)
 	o := OutOfMemory
-	if e.hasRoom(to, j.bodyLen, false) {
+	if e.room(to, j.bodyLen, false) == OK {
 		o = e.admit(JobMoved, to, j.bodyLen)
 	}
 	if o != OK {

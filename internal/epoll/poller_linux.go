@@ -36,9 +36,11 @@ type Event struct {
 // others, in turn, to the next calls.
 const MaxEvents = 256
 
-// Listeners is the index of all sockets that listen. Together they have one event,
-// which comes before those of other sockets.
-const Listeners = -2
+// Events of these indexes come before those of other sockets.
+const (
+	Listeners = -2 // of all sockets that listen, which have one event together
+	Nested    = -3 // of a Poller within this one
+)
 
 // wakeIndex is what the kernel knows the eventfd of Wake by.
 const wakeIndex = -1
@@ -48,7 +50,7 @@ type Poller struct {
 	fd     int
 	wake   int // an eventfd
 	raw    [MaxEvents]unix.EpollEvent
-	events [1 + MaxEvents]Event // the first is that of Listeners
+	events [2 + MaxEvents]Event // the first two are those of Listeners and Nested
 }
 
 // New returns a Poller that waits for nothing but Wake. It takes two file
@@ -83,6 +85,10 @@ func (p *Poller) Add(s Socket, index int, events Events) error {
 	return p.control(unix.EPOLL_CTL_ADD, s, index, events)
 }
 
+// Nest makes Wait report, under the index Nested, that another Poller has something to report. That may be nested in
+// several, and none of them takes its events.
+func (p *Poller) Nest(other *Poller) error { return p.Add(Socket(other.fd), Nested, Readable) }
+
 // Modify changes what is waited for. The index may change, too.
 func (p *Poller) Modify(s Socket, index int, events Events) error {
 	return p.control(unix.EPOLL_CTL_MOD, s, index, events)
@@ -110,8 +116,7 @@ func (p *Poller) Wait(timeout time.Duration) []Event {
 	if err != nil { // such as EBADF: waiting went on after Close
 		panic(fmt.Sprintf("epoll: wait: %v", err))
 	}
-	first := 1
-	events := p.events[:1]
+	events, listeners, nested := p.events[:2], false, false
 	for i := range p.raw[:n] {
 		ev := &p.raw[i]
 		switch ev.Fd {
@@ -120,9 +125,19 @@ func (p *Poller) Wait(timeout time.Duration) []Event {
 		case wakeIndex:
 			p.clearWake()
 		case Listeners:
-			events[0] = Event{Listeners, Readable}
-			first = 0
+			listeners = true
+		case Nested:
+			nested = true
 		}
+	}
+	first := 2
+	if listeners {
+		first--
+		events[first] = Event{Listeners, Readable}
+	}
+	if nested {
+		first--
+		events[first] = Event{Nested, Readable}
 	}
 	return events[first:]
 }

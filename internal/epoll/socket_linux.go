@@ -122,6 +122,15 @@ func (s Socket) Unacknowledged() int {
 	return n
 }
 
+// Unread returns how many bytes have arrived and were not read; 0 if that cannot be told.
+func (s Socket) Unread() int {
+	n, err := unix.IoctlGetInt(int(s), unix.SIOCINQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // CloseWrite tells the peer that nothing more will be written.
 func (s Socket) CloseWrite() error {
 	return os.NewSyscallError("shutdown", unix.Shutdown(int(s), unix.SHUT_WR))

@@ -92,6 +92,13 @@ func (st *Stream) Unread() int {
 
 func (st *Stream) unread() int { return len(st.in) - st.at }
 
+// Held returns how many bytes the buffer has for what has arrived.
+func (st *Stream) Held() int {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return cap(st.in)
+}
+
 // Small buffers are used again, so that a command costs no allocation.
 const (
 	spareSize  = 4 << 10

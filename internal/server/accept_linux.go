@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -97,7 +98,7 @@ func (s *Server) serveInLoop(l net.Listener, t *ListenOptions) bool {
 		if err != nil {
 			return false
 		}
-		a.listening = &listeningSocket{raw: raw}
+		a.listening = &listeningSocket{raw: raw, deadAfter: s.deadAfter()}
 		files = s.opt.MaxConns
 	case Network:
 		a.listening, newPoller = l, l.NewPoller
@@ -112,7 +113,7 @@ func (s *Server) serveInLoop(l net.Listener, t *ListenOptions) bool {
 	if l, ok := l.(*net.TCPListener); ok {
 		if taken, err := s.takeListener(l); err == nil {
 			defer s.removeListener(taken)
-			a.listening = &listeningSocket{raw: taken}
+			a.listening = &listeningSocket{raw: taken, deadAfter: s.deadAfter()}
 		}
 	}
 	for {
@@ -418,9 +419,10 @@ func (l *takenListener) Close() error {
 // A listeningSocket is one of the kernel's. That of a unix socket stays registered with
 // the poller of the Go runtime: package net, to which it belongs, removes its file.
 type listeningSocket struct {
-	raw      interface{ Control(func(fd uintptr)) error }
-	added    bool // to the Poller
-	inherits bool // all clients that came before it had its options have been accepted
+	raw       interface{ Control(func(fd uintptr)) error }
+	deadAfter time.Duration
+	added     bool // to the Poller
+	inherits  bool // all clients that came before it had its options have been accepted
 }
 
 // AcceptSocket implements Listening.
@@ -441,6 +443,7 @@ func (s *listeningSocket) AcceptSocket() (Socket, net.Addr, error) {
 	if !s.inherits {
 		setOptions(fd)
 	}
+	setDeadAfter(int(fd), s.deadAfter) // which the kernel does not pass on
 	return fd, net.TCPAddrFromAddrPort(client), nil
 }
 

@@ -131,7 +131,7 @@ func TestAcceptedSocketsHaveOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer poll.Close()
-	s := &listeningSocket{raw: raw}
+	s := &listeningSocket{raw: raw, deadAfter: 2 * time.Minute}
 	dialAgain(t, l)
 	if err := s.Watch(poll, true); err != nil {
 		t.Fatal(err)
@@ -157,11 +157,12 @@ func checkOptions(t *testing.T, who string, l *listeningSocket) {
 	defer s.Close()
 	fd := int(s.(epoll.Socket))
 	for name, o := range map[string]struct{ level, name, want int }{
-		"TCP_NODELAY":   {unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
-		"SO_KEEPALIVE":  {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
-		"TCP_KEEPIDLE":  {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 60},
-		"TCP_KEEPINTVL": {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15},
-		"TCP_KEEPCNT":   {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4},
+		"TCP_NODELAY":      {unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+		"SO_KEEPALIVE":     {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+		"TCP_KEEPIDLE":     {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 60},
+		"TCP_KEEPINTVL":    {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15},
+		"TCP_KEEPCNT":      {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4},
+		"TCP_USER_TIMEOUT": {unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 120_000},
 	} {
 		got, err := unix.GetsockoptInt(fd, o.level, o.name)
 		if err != nil || got != o.want {

@@ -2,7 +2,11 @@
 
 package server
 
-import "golang.org/x/sys/unix"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // hungUp cannot tell without reading here: the hang-up of a client that has sent more
 // than conversation.MaxAhead after a waiting reserve is noticed after the answer.
@@ -20,3 +24,6 @@ func unread(fd int) int {
 	}
 	return n
 }
+
+// setDeadAfter is for Linux: elsewhere the system decides.
+func setDeadAfter(int, time.Duration) {}

@@ -115,6 +115,7 @@ func (l *lobby) read(due time.Time) error {
 		l.since = time.Now()
 	}
 	l.input = append(l.input, buf[:n]...)
+	l.c.Beside(cap(l.input))
 	switch {
 	case n > 0, errors.Is(err, os.ErrDeadlineExceeded):
 		return nil
@@ -147,6 +148,7 @@ func (l *lobby) answer() (due time.Time, err error) {
 		l.input, l.since = l.input[n:], time.Now()
 	}
 	l.input = nil
+	l.c.Beside(0)
 	return time.Time{}, nil
 }
 
@@ -178,7 +180,7 @@ func (l *lobby) discard() {
 	var cmd wire.Command
 	n, _ := p.Next(l.input, &cmd)
 	if n == 0 { // it waits for the body of a put; what is too long is discarded anyway
-		p.Refuse()
+		p.Refuse(wire.FaultRefused)
 	}
 	l.input, l.discards = l.input[n:], &p
 }

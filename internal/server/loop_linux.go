@@ -4,6 +4,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,6 +46,14 @@ const (
 	// writesPerRound is how many pieces of a long reply a socket is given in a
 	// round; others come in between.
 	writesPerRound = 3
+
+	// maxPiece is how many bytes of a large body are written at a time. What is copied into
+	// replies is less.
+	maxPiece = 512 << 10
+
+	// passOutput is how many bytes are written in a pass, more or less: about a millisecond's worth. Then
+	// sockets get only the first piece of new replies, and those that are in the middle of some have to wait.
+	passOutput = 1 << 20
 )
 
 // A loop drives the conversations of its share of the sockets from one goroutine.
@@ -74,6 +83,10 @@ type loop struct {
 	opening *conversation.Batch // opens the sessions of clients that it has accepted
 	opener  *broker.Caller      // with a turn for that
 
+	// driving is held while the goroutine drives conversations, and not while it waits.
+	driving  sync.Mutex
+	farewell farewell
+
 	// Owned by the goroutine.
 	now      int64  // ns, as Server.now; that of the round
 	pass     uint64 // how often it has waited
@@ -92,6 +105,8 @@ type loop struct {
 	serving []*socket // that were ready
 	events  []epoll.Event
 	arrived []*socket // streams to which something has happened; for the next pass, too
+	written int       // bytes, in this pass
+	putOff  []*socket // could take more of their replies when enough was written; they come first in the next pass
 	leaves  int       // clients that have hung up, and were served in this pass
 
 	// The round that is gathered; it is lent to the turn.
@@ -119,6 +134,10 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.departures.nest(poll); err != nil {
+		poll.Close()
+		return nil, err
+	}
 	l := &loop{srv: s, poll: poll}
 	l.round = l.newRound()
 	l.limit.tasks, l.limit.commands, l.limit.input = maxRoundTasks, maxRoundCommands, roundInput
@@ -135,6 +154,8 @@ func newLoop(s *Server, newPoller func() (Poller, error)) (*loop, error) {
 // run is the loop. It ends when it was told to stop and no socket is left.
 func (l *loop) run() {
 	defer l.close()
+	l.driving.Lock()
+	defer l.driving.Unlock()
 	for {
 		if len(l.serving)+len(l.events) == 0 {
 			l.wait()
@@ -167,6 +188,7 @@ func (l *loop) close() {
 	l.mail.Lock()
 	defer l.mail.Unlock()
 	l.mail.closed = true
+	l.srv.departures.unnest(l.poll)
 	l.poll.Close()
 }
 
@@ -180,14 +202,14 @@ func (l *loop) wait() {
 		more := false
 		if l.unsynced < min(l.socks.taken(), maxUnsynced) && l.now-l.unsyncedAt < unsyncedTime {
 			l.events = l.poll.Wait(0)
-			more = len(l.events)+len(l.ready)+len(l.arrived)+l.round.Len() > 0 || l.mail.streams.Load()
+			more = len(l.events)+l.atHand() > 0 || l.mail.streams.Load()
 		}
 		if more || l.sync() {
 			l.begin()
 			return
 		}
 	}
-	if len(l.ready)+len(l.gone)+len(l.arrived)+l.round.Len() == 0 && !l.moreDue {
+	if l.atHand()+len(l.gone) == 0 && !l.moreDue {
 		l.mail.Lock()
 		if !l.mail.waiting.Load() {
 			timeout = l.untilDue()
@@ -195,7 +217,9 @@ func (l *loop) wait() {
 		}
 		l.mail.Unlock()
 	}
+	l.driving.Unlock()
 	l.events = l.poll.Wait(timeout)
+	l.driving.Lock()
 	if timeout != 0 {
 		l.mail.Lock()
 		l.mail.asleep = false
@@ -204,8 +228,18 @@ func (l *loop) wait() {
 	l.begin()
 }
 
+// atHand is how much there is to do in the next pass, whatever the poller reports.
+func (l *loop) atHand() int { return len(l.ready) + len(l.arrived) + len(l.putOff) + l.round.Len() }
+
 // begin begins a pass, which serves what is ready. New clients come first.
 func (l *loop) begin() {
+	told := len(l.events) >= epoll.MaxEvents // that of departures may be among the others
+	if len(l.events) > 0 && l.events[0].Index == epoll.Nested {
+		l.events, told = l.events[1:], true
+	}
+	if told {
+		l.srv.departures.look()
+	}
 	switch {
 	case len(l.events) > 0 && l.events[0].Index == epoll.Listeners:
 		l.events = l.events[1:]
@@ -215,7 +249,7 @@ func (l *loop) begin() {
 	}
 	l.takeDue()
 	l.pass++
-	l.leaves = 0
+	l.leaves, l.written = 0, 0
 	l.serving, l.ready = l.ready, l.serving
 }
 
@@ -229,7 +263,9 @@ func (l *loop) sync() (waited bool) {
 		l.srv.broker.StartSync()
 		return false
 	}
+	l.driving.Unlock()
 	l.srv.broker.Sync()
+	l.driving.Lock()
 	return true
 }
 
@@ -261,6 +297,7 @@ func (l *loop) gather() {
 		l.proceed(s)
 	}
 	l.serving = slices.Delete(l.serving, 0, n)
+	l.continueWriting()
 	for len(l.events) > 0 && !l.full() {
 		ev := l.events[0]
 		l.events = l.events[1:]
@@ -298,8 +335,16 @@ func (l *loop) handle(s *socket, events epoll.Events) {
 	switch s.State() {
 	case conversation.Opening, conversation.Reading:
 		l.read(s)
-	case conversation.Writing, conversation.Lingering:
-		l.proceed(s) // a write or a read will tell of a reset
+	case conversation.Writing:
+		if !s.putOff && l.written >= passOutput {
+			s.putOff = true
+			l.putOff = append(l.putOff, s)
+		}
+		if !s.putOff {
+			l.proceed(s) // a write will tell of a reset
+		}
+	case conversation.Lingering:
+		l.proceed(s) // as a read will
 	case conversation.Waiting:
 		// What the client sends after the reserve stays with the kernel.
 		switch {
@@ -404,20 +449,35 @@ func (l *loop) linger(s *socket) {
 	}
 }
 
-// write writes what the socket takes.
+// write writes what the socket takes, but no more than its share.
 func (l *loop) write(s *socket) {
 	for range writesPerRound {
 		out := s.Output()
+		out = out[:min(len(out), maxPiece)]
 		n, err := s.fd.Write(out)
 		if err != nil {
 			l.end(s, err)
 			return
 		}
+		l.written += n
 		s.Wrote(l.now, n)
-		if n < len(out) || s.State() != conversation.Writing {
+		if n < len(out) || s.State() != conversation.Writing || l.written >= passOutput {
 			return
 		}
 	}
+}
+
+// continueWriting lets those write that were put off.
+func (l *loop) continueWriting() {
+	n := 0
+	for ; n < len(l.putOff) && l.written < passOutput; n++ {
+		s := l.putOff[n]
+		s.putOff = false
+		if s.State() == conversation.Writing {
+			l.proceed(s)
+		}
+	}
+	l.putOff = slices.Delete(l.putOff, 0, n)
 }
 
 // expect tells the poller what to wait for.

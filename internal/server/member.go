@@ -140,6 +140,7 @@ func (s *Server) serveAtMember(c *netConn, t *ListenOptions, e access.Evidence) 
 		}
 	}()
 	l := s.newLobby(c, t, e)
+	defer c.Beside(0)
 	for c.dismissed.Load() == nil {
 		lead, leading := s.leadership()
 		var retry time.Duration
@@ -160,6 +161,7 @@ func (s *Server) serveAtMember(c *netConn, t *ListenOptions, e access.Evidence) 
 				return
 			}
 			c.ahead = l.input
+			c.Beside(0)
 			c.serve()
 			return
 		case lead.Leader == s.opt.Member.ID, lead.Leader == 0:
@@ -167,6 +169,9 @@ func (s *Server) serveAtMember(c *netConn, t *ListenOptions, e access.Evidence) 
 		default:
 			err := s.relay(leading, c, l, lead)
 			if err == nil {
+				if reason := c.dismissed.Load(); reason != nil {
+					s.disconnected(c.Client(), *reason)
+				}
 				return
 			}
 			s.log.Debug("the leader cannot be reached", "client", c.Client(), "err", err)

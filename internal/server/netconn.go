@@ -64,6 +64,7 @@ type netConn struct {
 func newNetConn(s *Server, nc net.Conn, tlsConfig *tls.Config) *netConn {
 	c := &netConn{srv: s, woken: make(chan struct{}, 1)}
 	c.kernel = newKernelConn(nc, c)
+	c.kernel.control(func(fd int) { setDeadAfter(fd, s.deadAfter()) })
 	c.nc = c.kernel
 	if tlsConfig != nil {
 		c.nc = tls.Server(c.kernel, tlsConfig)
@@ -331,8 +332,10 @@ func (c *netConn) linger() error {
 	n, err := c.nc.Read(c.buf[:])
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.setReadDeadline(0)
-		c.Advance(nil, c.srv.now())
-		return nil
+		if c.Advance(nil, c.srv.now()); c.State() != conversation.Lingering {
+			return nil
+		}
+		n, err = c.kernel.unread(), nil
 	}
 	c.Drained(c.srv.now(), n, err)
 	return nil

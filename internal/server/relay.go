@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
 // relayBuffers are how many bytes of a client are passed on at a time, at first and at most.
@@ -47,6 +49,7 @@ func (s *Server) relay(leading context.Context, c *netConn, l *lobby, lead Leade
 		return nil // perhaps some of it has arrived
 	}
 	l.input = nil
+	c.Beside(0)
 	if c.moved = s.relayInLoop(c, stream, lead); c.moved {
 		return nil
 	}
@@ -60,21 +63,48 @@ func (s *Server) relay(leading context.Context, c *netConn, l *lobby, lead Leade
 	return nil
 }
 
+// A passage is the buffer for what is passed on of a client, one way. Once it has grown it counts for the memory of all clients.
+type passage struct {
+	srv     *Server
+	c       *netConn
+	buf     []byte
+	holding conversation.Holding
+}
+
+func (s *Server) newPassage(c *netConn) *passage {
+	return &passage{srv: s, c: c, buf: make([]byte, relayBuffer)}
+}
+
+// grow makes the buffer larger if a read has filled it.
+func (p *passage) grow(n int) {
+	if n == len(p.buf) && n < maxRelayBuffer {
+		p.buf = make([]byte, 4*n)
+		p.hold(len(p.buf))
+	}
+}
+
+// hold tells how many bytes are held; 0: the passage is over.
+func (p *passage) hold(n int) {
+	if len(p.buf) > relayBuffer {
+		p.srv.shared.Memory.Set(&p.holding, p.c, int64(n))
+	}
+}
+
 // relayInput passes on what the client sends, until it has ended or the connection is to end.
 func (s *Server) relayInput(c *netConn, stream net.Conn) {
-	buf := make([]byte, relayBuffer)
+	p := s.newPassage(c)
+	defer p.hold(0)
 	for {
-		n, err := c.nc.Read(buf)
+		n, err := c.nc.Read(p.buf)
 		if n > 0 {
-			if _, err := stream.Write(buf[:n]); err != nil {
+			if _, err := stream.Write(p.buf[:n]); err != nil {
 				c.close()
 				return
 			}
 		}
 		switch {
-		case err == nil && n == len(buf) && n < maxRelayBuffer:
-			buf = make([]byte, 4*n)
 		case err == nil:
+			p.grow(n)
 		case errors.Is(err, os.ErrDeadlineExceeded) && !c.stopped.Load() && !c.lingers.Load():
 			// Somebody has called wake, and there is nothing to heed.
 			c.nc.SetReadDeadline(time.Time{})
@@ -92,14 +122,17 @@ func (s *Server) relayInput(c *netConn, stream net.Conn) {
 // relayReplies passes on what the leader answers. After the last reply the client is given time to close
 // its connection. If it does not take the replies, nobody else is to wait for that.
 func (s *Server) relayReplies(c *netConn, stream net.Conn) {
-	buf := make([]byte, relayBuffer)
+	p := s.newPassage(c)
+	defer p.hold(0)
 	for {
-		n, err := stream.Read(buf)
+		n, err := stream.Read(p.buf)
 		if n > 0 {
-			if _, err := c.nc.Write(buf[:n]); err != nil {
+			p.hold(3 * len(p.buf)) // more arrives in the stream if the client does not take it
+			if _, err := c.nc.Write(p.buf[:n]); err != nil {
 				c.close()
 				return
 			}
+			p.hold(len(p.buf))
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
@@ -111,9 +144,7 @@ func (s *Server) relayReplies(c *netConn, stream net.Conn) {
 			c.nc.SetReadDeadline(time.Now().Add(relayLinger))
 			return
 		}
-		if n == len(buf) && n < maxRelayBuffer {
-			buf = make([]byte, 4*n)
-		}
+		p.grow(n)
 	}
 }
 

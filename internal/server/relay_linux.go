@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/epoll"
 )
 
@@ -28,6 +29,7 @@ type relayLoop struct {
 	stopping  bool
 	ready     []*relayed // for the next round: something has happened to their streams, or more may be there than was their share of this one
 	serving   []*relayed // those of this round
+	written   int        // bytes of replies in this round
 	lingering []*relayed // are closed when their time has come
 	lookedAt  time.Time  // when the loop last looked for those
 	buf       [maxRelayBuffer]byte
@@ -37,6 +39,7 @@ type relayLoop struct {
 type relayMail struct {
 	joined  []*relayed
 	arrived []*relayed // something has happened to their streams
+	evicted []*relayed // hold too much
 	before  uint32     // those are to be ended at once whose leads is less
 	stop    bool       // they are to be ended when what they have sent is answered, and then the loop
 }
@@ -56,6 +59,8 @@ type relayed struct {
 	ended    bool   // the leader sends no more, and the client knows
 	listed   bool   // in relayLoop.ready
 	closeAt  time.Time
+	holding  conversation.Holding
+	loop     *relayLoop
 	unacked  int // bytes that the client's kernel had not acknowledged when closeAt was set for its last replies
 }
 
@@ -82,7 +87,7 @@ func (s *Server) relayInLoop(c *netConn, stream net.Conn, lead Leadership) bool 
 	delete(s.mu.netConns, c)
 	s.mu.relayed++
 	rl.post(func(m *relayMail) {
-		m.joined = append(m.joined, &relayed{fd: fd, client: client, stream: st, leads: s.mu.leads})
+		m.joined = append(m.joined, &relayed{fd: fd, client: client, stream: st, loop: rl, leads: s.mu.leads})
 	})
 	return true
 }
@@ -143,7 +148,7 @@ func (l *relayLoop) wait() (relayMail, []epoll.Event) {
 		timeout = lingerCheck
 	}
 	l.mail.Lock()
-	if m := &l.mail.relayMail; len(l.ready)+len(m.joined)+len(m.arrived) > 0 || m.before > 0 || m.stop && !l.stopping {
+	if m := &l.mail.relayMail; len(l.ready)+len(m.joined)+len(m.arrived)+len(m.evicted) > 0 || m.before > 0 || m.stop && !l.stopping {
 		timeout = 0
 	}
 	l.mail.asleep = timeout != 0
@@ -157,18 +162,29 @@ func (l *relayLoop) wait() (relayMail, []epoll.Event) {
 	return got, events
 }
 
-// lingerCheck is how often the loop looks for clients that take too long to close their connections.
-const lingerCheck = time.Second
+// lingerCheck is how often the loop looks for clients that take too long to close their connections, or need not do it.
+const lingerCheck = 50 * time.Millisecond
 
 func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 	for _, r := range got.arrived {
 		l.list(r)
 	}
 	l.serving, l.ready = l.ready, l.serving[:0]
+	l.written = 0
 	for _, r := range got.joined {
 		l.join(r)
 	}
-	for _, r := range l.serving {
+	for _, r := range got.evicted {
+		if l.has(r) {
+			l.srv.disconnected(r.client.String(), conversation.ErrMemory)
+			l.end(r)
+		}
+	}
+	for i, r := range l.serving {
+		if l.written >= passOutput {
+			l.ready = slices.Insert(l.ready, 0, l.serving[i:]...)
+			break
+		}
 		r.listed = false
 		if l.has(r) && len(r.input) > 0 {
 			l.passOn(r)
@@ -178,18 +194,11 @@ func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 		}
 	}
 	clear(l.serving)
-	for _, ev := range events {
-		r := l.clients.all[ev.Index]
-		switch {
-		case r == nil:
-		case ev.Events.Has(epoll.Failed):
-			l.end(r)
-		default:
-			if ev.Events.Has(epoll.Readable | epoll.HalfClosed | epoll.HungUp) {
-				l.passOn(r)
-			}
-			if l.has(r) && !r.listed && ev.Events.Has(epoll.Writable) {
-				l.passBack(r)
+	// The leader hears of the end of a client before it gets what somebody has sent after that.
+	for _, ends := range []bool{true, false} {
+		for _, ev := range events {
+			if r := l.clients.all[ev.Index]; r != nil && ends == ev.Events.Has(epoll.HalfClosed|epoll.HungUp|epoll.Failed) {
+				l.handle(r, ev.Events)
 			}
 		}
 	}
@@ -203,6 +212,24 @@ func (l *relayLoop) serve(got relayMail, events []epoll.Event) {
 	if got.stop && !l.stopping {
 		l.stopping = true
 		l.each(l.shut)
+	}
+}
+
+// handle deals with what has happened to a client's socket.
+func (l *relayLoop) handle(r *relayed, events epoll.Events) {
+	if events.Has(epoll.Failed) {
+		l.end(r)
+		return
+	}
+	if events.Has(epoll.Readable | epoll.HalfClosed | epoll.HungUp) {
+		l.passOn(r)
+	}
+	if l.has(r) && !r.listed && events.Has(epoll.Writable) {
+		if l.written >= passOutput {
+			l.list(r)
+			return
+		}
+		l.passBack(r)
 	}
 }
 
@@ -226,7 +253,7 @@ func (l *relayLoop) each(do func(*relayed)) {
 
 func (l *relayLoop) join(r *relayed) {
 	r.index = l.clients.add(r)
-	r.interest = epoll.Readable
+	r.interest = epoll.Readable | epoll.HalfClosed
 	if err := l.poll.Add(r.fd, r.index, r.interest); err != nil {
 		l.end(r)
 		return
@@ -237,8 +264,8 @@ func (l *relayLoop) join(r *relayed) {
 		l.mail.arrived = append(l.mail.arrived, r)
 		l.wake()
 	})
-	l.passBack(r)
-	if l.stopping && l.has(r) {
+	l.list(r) // what has come already was told to nobody
+	if l.stopping {
 		l.shut(r)
 	}
 }
@@ -300,6 +327,7 @@ func (l *relayLoop) passBack(r *relayed) {
 			r.replies = l.buf[:n]
 		}
 		n, err := r.fd.Write(r.replies)
+		l.written += n
 		if n > 0 && !r.closeAt.IsZero() {
 			l.letTake(r)
 		}
@@ -331,7 +359,8 @@ func (l *relayLoop) shut(r *relayed) {
 	l.expect(r)
 }
 
-// answered tells the client that there are no more replies, and gives it time to close its connection.
+// answered tells the client that there are no more replies, and gives it time to close its connection until its kernel
+// has acknowledged everything.
 func (l *relayLoop) answered(r *relayed) {
 	r.ended, r.input = true, nil
 	r.fd.CloseWrite() // an error is that of a connection that has failed, which reading will tell
@@ -382,6 +411,8 @@ func (l *relayLoop) closeOverdue() {
 	l.lingering = slices.DeleteFunc(l.lingering, func(r *relayed) bool {
 		switch {
 		case !l.has(r):
+		case r.ended && r.fd.Unacknowledged() == 0 && r.fd.Unread() == 0:
+			l.end(r)
 		case r.takes():
 			l.letTake(r)
 		case now.After(r.closeAt):
@@ -391,11 +422,26 @@ func (l *relayLoop) closeOverdue() {
 	})
 }
 
+// Dismiss makes the loop end a connection, soon. Any goroutine may call it.
+func (r *relayed) Dismiss(error) {
+	r.loop.post(func(m *relayMail) { m.evicted = append(m.evicted, r) })
+}
+
+// account tells how much is held for a client, while the leader or the client does not take it.
+func (l *relayLoop) account(r *relayed) {
+	held := 0
+	if len(r.input)+len(r.replies) > 0 {
+		held = cap(r.input) + cap(r.replies) + r.stream.Held()
+	}
+	l.srv.shared.Memory.Set(&r.holding, r, int64(held))
+}
+
 // expect tells the poller what to wait for.
 func (l *relayLoop) expect(r *relayed) {
+	l.account(r)
 	events := epoll.Events(0)
 	if r.ended || !r.shut && len(r.input) == 0 {
-		events |= epoll.Readable
+		events |= epoll.Readable | epoll.HalfClosed
 	}
 	if len(r.replies) > 0 {
 		events |= epoll.Writable
@@ -419,6 +465,7 @@ func (l *relayLoop) end(r *relayed) {
 	}
 	r.fd.Close()
 	r.stream.Close()
+	l.srv.shared.Memory.Set(&r.holding, r, 0)
 	l.clients.remove(r.index)
 	l.srv.removeRelayed(r)
 }

@@ -17,6 +17,7 @@ type endlessStream struct {
 	pieces   int
 	last     int // bytes of the last piece, which the client has not read
 	ended    bool
+	held     int
 	drains   bool // the client reads a piece before the next comes
 }
 
@@ -39,11 +40,37 @@ func (s *endlessStream) Ready() (readable, writable, ended bool) { return true, 
 func (s *endlessStream) TryWrite(b []byte) (int, error) { return len(b), nil }
 func (s *endlessStream) CloseWrite() error              { return nil }
 func (s *endlessStream) PutBack([]byte)                 {}
+func (s *endlessStream) Unread() int                    { return 0 }
+func (s *endlessStream) Held() int                      { return s.held }
 func (s *endlessStream) Notify(func())                  {}
 func (s *endlessStream) Close() error                   { return nil }
 
-// newRelayLoop returns a loop that the test runs, and a client for it.
-func newRelayLoop(t *testing.T, stream *endlessStream) (*relayLoop, *relayed) {
+// newRelayLoop returns a loop that the test runs, and clients for it.
+func newRelayLoop(t *testing.T, streams ...*endlessStream) (*relayLoop, []*relayed) {
+	t.Helper()
+	poll, err := newSystemPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{})
+	l := &relayLoop{srv: r.Server, poll: poll}
+	var clients []*relayed
+	for _, s := range streams {
+		clients = append(clients, newRelayed(t, l, s))
+	}
+	r.mu.Lock()
+	r.mu.relayed += len(clients)
+	r.mu.Unlock()
+	t.Cleanup(func() {
+		for _, c := range clients {
+			l.end(c)
+		}
+		poll.Close()
+	})
+	return l, clients
+}
+
+func newRelayed(t *testing.T, l *relayLoop, stream *endlessStream) *relayed {
 	t.Helper()
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
 	if err != nil {
@@ -62,29 +89,16 @@ func newRelayLoop(t *testing.T, stream *endlessStream) (*relayLoop, *relayed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	poll, err := newSystemPoller()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, Options{})
-	r.mu.Lock()
-	r.mu.relayed++
-	r.mu.Unlock()
-	l := &relayLoop{srv: r.Server, poll: poll}
-	c := &relayed{fd: fd, client: conn.RemoteAddr(), stream: stream}
-	t.Cleanup(func() {
-		l.end(c)
-		poll.Close()
-	})
-	return l, c
+	return &relayed{fd: fd, client: conn.RemoteAddr(), stream: stream, loop: l}
 }
 
 // A client that reads as fast as its leader answers has a share of each round, as a local one has, and no more.
 func TestRelayOfFastReader(t *testing.T) {
 	t.Parallel()
 	stream := &endlessStream{pieces: 10*writesPerRound + 1, drains: true}
-	l, c := newRelayLoop(t, stream)
-	for got := (relayMail{joined: []*relayed{c}}); !c.ended; got, _ = l.wait() {
+	l, clients := newRelayLoop(t, stream)
+	c := clients[0]
+	for got := (relayMail{joined: clients}); !c.ended; got, _ = l.wait() {
 		before := stream.pieces
 		l.serve(got, nil)
 		if n := before - stream.pieces; n > writesPerRound {
@@ -100,8 +114,9 @@ func TestRelayOfFastReader(t *testing.T) {
 // nothing does not.
 func TestRelayOfSteadyReader(t *testing.T) {
 	stream := &endlessStream{pieces: 100, ended: true}
-	l, c := newRelayLoop(t, stream)
-	got := relayMail{joined: []*relayed{c}}
+	l, clients := newRelayLoop(t, stream)
+	c := clients[0]
+	got := relayMail{joined: clients}
 	for l.serve(got, nil); c.closeAt.IsZero(); l.serve(got, nil) { // until the client's kernel takes no more
 		got, _ = l.wait()
 	}
@@ -130,5 +145,25 @@ func TestRelayOfSteadyReader(t *testing.T) {
 	late()
 	if l.closeOverdue(); l.has(c) {
 		t.Error("the client takes nothing and stays connected")
+	}
+}
+
+// A client that has all replies and is at work need not close its connection before the loop ends.
+func TestRelayDoesNotWaitForClientsAtWork(t *testing.T) {
+	stream := &endlessStream{pieces: 1}
+	l, clients := newRelayLoop(t, stream)
+	for got := (relayMail{joined: clients}); !clients[0].ended; got, _ = l.wait() {
+		l.serve(got, nil)
+	}
+	l.lookedAt = time.Time{}
+	if l.closeOverdue(); !l.has(clients[0]) {
+		t.Fatal("the client has not read its replies, and is disconnected")
+	}
+	if _, err := io.ReadFull(stream.client, make([]byte, stream.last)); err != nil {
+		t.Fatal(err)
+	}
+	l.lookedAt = time.Time{}
+	if l.closeOverdue(); l.has(clients[0]) {
+		t.Error("the loop waits for a client that has everything")
 	}
 }

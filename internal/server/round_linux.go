@@ -47,7 +47,9 @@ func (l *loop) turn() {
 		l.round = l.newRound() // what is to be ended from here on goes there
 		commands := r.Commands()
 		l.turning = r
+		l.collect()
 		settled, err := l.caller.Start(r)
+		l.farewellOver()
 		r.TurnOver()
 		l.adapt(r.Replies(), commands)
 		if settled {
@@ -60,6 +62,11 @@ func (l *loop) turn() {
 			}
 			l.unsettled++
 			l.unsynced += r.Len()
+			for i := range r.Len() {
+				if r.GoesOn(i) {
+					l.proceed(r.Owner(i).(*socket))
+				}
+			}
 		}
 	} else if l.moreDue {
 		l.runDue()
@@ -82,7 +89,9 @@ type nobody struct{}
 func (nobody) Settled(error) {}
 
 // Apply implements broker.Request.
-func (l *loop) Apply(e *engine.Engine, now int64) (later int64) { return l.turning.Apply(e, now) }
+func (l *loop) Apply(e *engine.Engine, now int64) (later int64) {
+	return l.turning.Apply(e, l.farewell.Apply(e, now))
+}
 
 // newRound returns a round for the next turn.
 func (l *loop) newRound() *round {

@@ -17,6 +17,7 @@
 //		   │ round_linux.go: a turn      │
 //		   │ mailbox_linux.go            │
 //		   │ timers_linux.go             │
+//		   │ departures_linux.go         │
 //		  socket, each of one loop       │
 //		   │ socket_linux.go             │
 //		   └──────────────┬──────────────┘
@@ -108,7 +109,7 @@ type Options struct {
 	Limits access.Limits
 
 	// IdleTimeout is how long a connection may be silent while it waits for
-	// nothing. 0: for ever, as with beanstalkd.
+	// nothing and holds no job. 0: for ever, as with beanstalkd.
 	IdleTimeout time.Duration
 
 	// StallTimeout is how long a client may make no progress in the middle of a
@@ -119,7 +120,7 @@ type Options struct {
 
 	// MaxBuffers is how many bytes the buffers of all connections may hold together:
 	// input that is not executed, and replies that are not read. When they hold more,
-	// the connection that has made no progress for longest is closed. It is twice
+	// the connection that holds most is closed. It is twice
 	// MaxJobSize at least. 0: DefaultMaxBuffers; negative: any number.
 	MaxBuffers int64
 
@@ -182,7 +183,8 @@ type Server struct {
 	foreignWarning rate.Sometimes // not a line for each client that speaks another protocol
 	fullWarning    rate.Sometimes
 
-	accepting accepting // its lock comes before mu
+	accepting  accepting // its lock comes before mu
+	departures departures
 
 	mu struct {
 		sync.Mutex

@@ -77,6 +77,7 @@ func (s *Server) startLoops(newPoller func() (Poller, error), files int) (first 
 		l, err := newLoop(s, newPoller)
 		if err != nil {
 			for _, l := range s.mu.loops.all {
+				s.departures.unnest(l.poll)
 				l.poll.Close()
 			}
 			s.mu.loops.all = nil

@@ -16,8 +16,10 @@ func (*loops) check() error { return nil }
 
 func (*loops) dismiss(error, uint32) {}
 
-// accepting is for loops, too.
+// accepting is for loops, too, and so are departures.
 type accepting struct{ sync.Mutex }
+
+type departures struct{}
 
 func (s *Server) unwatch() {}
 

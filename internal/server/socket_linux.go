@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"math"
 	"net"
 	"slices"
@@ -22,11 +23,15 @@ type socket struct {
 	index   int    // in loop.socks
 	leads   uint32 // Server.mu.leads when it came
 
+	watched int  // from 1, in departures.watched; 0: not there. Its lock guards these
+	left    bool // in departures.left
+
 	waitErr error // what Settled was told; set before the loop is told
 
 	// Owned by the loop.
 	interest epoll.Events // what the poller waits for
 	pass     uint64       // the last in which it was Ready
+	putOff   bool         // in loop.putOff
 	gone     bool         // it is to be closed
 	timer    timer
 }
@@ -72,7 +77,7 @@ func (l *loop) join(s *socket) {
 	s.interest = epoll.Readable | epoll.HalfClosed
 	if v, ok := s.fd.(*streamSocket); ok {
 		l.watchStream(s, v)
-	} else if err := l.poll.Add(s.fd, s.index, s.interest); err != nil {
+	} else if err := cmp.Or(l.poll.Add(s.fd, s.index, s.interest), l.srv.departures.watch(s)); err != nil {
 		l.end(s, err)
 		return
 	}
@@ -106,6 +111,7 @@ func (l *loop) closeSome() {
 	for _, s := range l.gone[:n] {
 		s.fd.Close()
 		l.socks.remove(s.index)
+		l.srv.departures.forget(s)
 		l.srv.removeSocket(s)
 		l.srv.disconnected(s.Client(), s.Reason())
 	}

@@ -36,6 +36,7 @@ type stillNetwork struct {
 	accepted  bool
 	index     int
 	in, later string
+	unacked   int // bytes, at the first look
 	replies   chan string
 	woken     chan struct{}
 }
@@ -73,8 +74,14 @@ func (p *stillPoller) Wait(timeout time.Duration) []epoll.Event {
 	if p.in != "" {
 		return []epoll.Event{{Index: p.index, Events: epoll.Readable}}
 	}
-	if timeout != 0 {
-		<-p.woken
+	if timeout < 0 {
+		timeout = time.Hour
+	}
+	if timeout > 0 {
+		select {
+		case <-p.woken:
+		case <-time.After(timeout):
+		}
 	}
 	return nil
 }
@@ -104,10 +111,33 @@ func (s *stillSocket) Write(out []byte) (int, error) {
 	return len(out), nil
 }
 
-func (s *stillSocket) Unacknowledged() int { return 0 }
-func (s *stillSocket) CloseWrite() error   { return nil }
+func (s *stillSocket) Unacknowledged() int {
+	n := s.unacked
+	s.unacked = 0
+	return n
+}
+
+func (s *stillSocket) CloseWrite() error { return nil }
 
 func (s *stillSocket) Close() error {
 	close(s.replies)
 	return nil
+}
+
+// A client at work does not close its connection, and its kernel may wait some 40 ms before it acknowledges a reply. The server
+// does not wait longer than that.
+func TestShutdownDoesNotWaitForClientsAtWork(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := start(t, Options{Loops: 1})
+		n := &stillNetwork{in: "use x\r\n", unacked: 10, woken: make(chan struct{}, 1), replies: make(chan string, 1)}
+		r.serve(n)
+		<-n.replies
+		begun := time.Now() // of the bubble
+		if err := r.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 100*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+	})
 }

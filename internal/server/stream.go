@@ -10,6 +10,8 @@ type Stream interface {
 	TryRead(b []byte) (int, error)
 	TryWrite(b []byte) (int, error)
 	PutBack(b []byte)
+	Unread() int
+	Held() int
 	Ready() (readable, writable, ended bool)
 	Notify(f func())
 }

@@ -12,6 +12,7 @@ type streamSocket struct {
 	Stream
 	interest epoll.Events // what the loop waits for
 	listed   bool         // in loop.arrived
+	counts   bool         // what it holds, for the memory of all clients
 }
 
 // Read implements Socket.
@@ -77,6 +78,9 @@ func (ls *loops) take() *loop {
 func (l *loop) watchStream(s *socket, v *streamSocket) {
 	v.interest = s.interest
 	v.Notify(func() {
+		if _, _, ended := v.Ready(); ended {
+			l.srv.departures.add(s)
+		}
 		l.mail.Lock()
 		defer l.mail.Unlock()
 		l.mail.arrived = append(l.mail.arrived, s)
@@ -88,6 +92,13 @@ func (l *loop) watchStream(s *socket, v *streamSocket) {
 
 // look lists a stream if something has happened to it that the loop waits for.
 func (l *loop) look(s *socket, v *streamSocket) {
+	if !s.gone && !v.interest.Has(epoll.Readable) {
+		s.Beside(v.Held()) // which is not read soon
+		v.counts = true
+	} else if v.counts {
+		s.Beside(0)
+		v.counts = false
+	}
 	if !v.listed && !s.gone && v.events() != 0 {
 		v.listed = true
 		l.arrived = append(l.arrived, s)

@@ -22,7 +22,7 @@ type Command struct {
 	Delay   uint32 // seconds: put, release, pause-tube
 	TTR     uint32 // seconds: put; as sent, 0 is not yet raised to 1
 	Timeout uint32 // seconds: reserve-with-timeout; at most MaxTimeout, or Forever
-	Count   uint32 // kick; list-jobs, flush-tube, move-jobs: at most so many jobs, 0 if none was given. FaultTooBig, FaultNoCRLF: bytes of the body
+	Count   uint32 // kick; list-jobs, flush-tube, move-jobs: at most so many jobs, 0 if none was given. FaultNoCRLF and those whose body has been skipped: bytes of the body
 	State   State  // list-jobs, flush-tube, move-jobs
 	Tube    []byte // aliases the input
 	Body    []byte // put; without CR LF; aliases the input
@@ -33,25 +33,29 @@ type Command struct {
 type Fault uint8
 
 const (
-	None         Fault = iota
-	FaultUnknown       // no such verb
-	FaultFormat        // a line too long, a NUL in it, or arguments that do not fit the verb
-	FaultTooBig        // put: a body above Parser.MaxBody; it has been skipped
-	FaultRefused       // put: see Parser.Refuse; its body has been skipped
-	FaultNoCRLF        // put: no CR LF after the body; beanstalkd has given the job an id by then
-	FaultHTTP          // a line of an HTTP request: the connection must be closed; what follows is discarded
+	None          Fault = iota
+	FaultUnknown        // no such verb
+	FaultFormat         // a line too long, a NUL in it, or arguments that do not fit the verb
+	FaultTooBig         // put: a body above Parser.MaxBody; it has been skipped
+	FaultRefused        // put: the client may not do it. See Parser.Refuse; its body has been skipped, as with the next two
+	FaultDraining       // put: no more jobs are taken
+	FaultNoRoom         // put: there is no room for the job
+	FaultNoCRLF         // put: no CR LF after the body; beanstalkd has given the job an id by then
+	FaultHTTP           // a line of an HTTP request: the connection must be closed; what follows is discarded
 )
 
 // Word returns the reply that a fault gets; None and FaultHTTP get none.
 func (f Fault) Word() Word { return faultWords[f] }
 
 var faultWords = [...]Word{
-	None:         0,
-	FaultUnknown: UnknownCommand,
-	FaultFormat:  BadFormat,
-	FaultTooBig:  JobTooBig,
-	FaultRefused: Unauthorized,
-	FaultNoCRLF:  ExpectedCRLF,
+	None:          0,
+	FaultUnknown:  UnknownCommand,
+	FaultFormat:   BadFormat,
+	FaultTooBig:   JobTooBig,
+	FaultRefused:  Unauthorized,
+	FaultDraining: Draining,
+	FaultNoRoom:   OutOfMemory,
+	FaultNoCRLF:   ExpectedCRLF,
 }
 
 // parseArgs reads the arguments that begin at line[i] into cmd. It returns

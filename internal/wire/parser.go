@@ -39,11 +39,12 @@ type Parser struct {
 	Auth bool
 
 	need int // see Need
+	body int // see Announced
 
 	// What is being discarded; at most one of skip, tooLong and http is set.
 	skip    int64  // bytes left of a body, its CR LF included
 	size    uint32 // of that body
-	refused bool   // it is that of a put that Refuse was called for; else it is too big
+	refused Fault  // why the put is refused that it belongs to, if Refuse was called; else it is too big
 	tooLong bool   // a line that is too long, up to its end
 	http    bool   // everything, after FaultHTTP
 }
@@ -123,10 +124,14 @@ func (p *Parser) nextLong(buf []byte, cmd *Command) (n int, ok bool) {
 // this is not known because the line has no end yet.
 func (p *Parser) Need() int { return p.need }
 
-// Refuse makes the parser discard a put whose body Next has asked for, as the Op of its
-// command said, and that is not to be executed. The verdict FaultRefused comes after its
-// last byte.
-func (p *Parser) Refuse() { p.skip, p.refused, p.need = int64(p.need), true, 0 }
+// Announced returns the size of the body that Next has asked for, as the Op of its command said.
+func (p *Parser) Announced() int { return p.body }
+
+// Refuse makes the parser discard a put whose body Next has asked for, and that is not to be executed.
+// The fault is the verdict after its last byte.
+func (p *Parser) Refuse(f Fault) {
+	p.skip, p.size, p.refused, p.need = int64(p.need), uint32(p.body), f, 0
+}
 
 // Discarding reports whether the parser is within a line or a body that it
 // discards: the client owes more input although nothing is unread.
@@ -190,7 +195,7 @@ func (p *Parser) takeBody(buf []byte, at int, size uint32, cmd *Command) (n int,
 	end := at + int(size)
 	n = end + len(crlf)
 	if len(buf) < n {
-		p.need = n
+		p.need, p.body = n, int(size)
 		return 0, false
 	}
 	if string(buf[end:n]) != crlf {
@@ -210,9 +215,8 @@ func (p *Parser) skipBody(buf []byte, cmd *Command) (n int, ok bool) {
 		return n, false
 	}
 	*cmd = Command{Op: Put, Fault: FaultTooBig, Counted: true, Count: p.size}
-	if p.refused {
-		*cmd = Command{Op: Put, Fault: FaultRefused, Counted: true}
-		p.refused = false
+	if p.refused != None {
+		p.refused, cmd.Fault = None, p.refused
 	}
 	return n, true
 }

@@ -168,7 +168,22 @@ func (r *request) jobToPut() (spec engine.Spec, body []byte, err error) {
 	return spec, *in.BodyBase64, nil
 }
 
+// checkPut refuses a job before it is read, if the server drains or limits will. As anywhere, a job is taken to have
+// half as many bytes as its request at least.
+func (r *request) checkPut() error {
+	return r.turn(func(e *engine.Engine, _ int64) error {
+		if _, most := e.LimitedMemory(); most > 0 { // for a request that does not tell its length
+			r.http.Body = http.MaxBytesReader(nil, r.http.Body, smallBody+jsonPerByte*most)
+		}
+		least := max(0, r.http.ContentLength-smallBody) / jsonPerByte
+		return outcomeProblem(e.CheckPut(r.tube, uint32(least)))
+	})
+}
+
 func putJob(r *request) (reply, error) {
+	if err := r.checkPut(); err != nil {
+		return reply{}, err
+	}
 	spec, body, err := r.jobToPut()
 	if err != nil {
 		return reply{}, err

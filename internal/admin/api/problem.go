@@ -67,6 +67,8 @@ func outcomeProblem(o engine.Outcome) error {
 		return problemf(http.StatusServiceUnavailable, "the server drains: no new jobs are taken")
 	case engine.OutOfMemory:
 		return problemf(http.StatusInsufficientStorage, "there is no room: a limit is reached, or the disk of the journal is full")
+	case engine.TooBig:
+		return problemf(http.StatusRequestEntityTooLarge, "the job is larger than all that max-memory, or the limit of its tube, allows")
 	case engine.Failed:
 		return problemf(http.StatusServiceUnavailable, "changes are refused, because the journal cannot be written; the log of the server has the reason")
 	}

@@ -57,14 +57,13 @@ func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
 		fmt.Sprintf("close connections beyond these `N` (%d)", server.DefaultMaxConns))
 	define(fs, "max-connections-per-address", "", as(&opt.limits.ofAddress, parseLimit("connections"), plainly),
 		"close connections of an address beyond these `N`;\n0: any number (0)")
-	define(fs, "max-buffers", "", as(&opt.MaxBuffers, parseBytes, plainly), "close the connection that has made no progress for\n"+
-		"longest when input and replies of all take these\n"+
-		"`BYTES`; 0: never (536870912)")
+	define(fs, "max-buffers", "", as(&opt.MaxBuffers, parseBytes, plainly), "close the connection that holds most when input and\n"+
+		"replies of all take these `BYTES`; 0: never (536870912)")
 	define(fs, "max-commands-per-second", "", as(&opt.limits.commands, parseLimit("commands"), plainly),
 		"let an identity, or an address of clients without\none, give `N` commands a second; what is beyond\nwaits; 0: any number (0)")
 	define(fs, "idle-timeout", "", as(&opt.IdleTimeout, command.ParseDuration, showDuration), "close a connection that has sent nothing for this\n"+
-		"`TIME`, such as 5m, unless it waits for a job;\n"+
-		"0: never (0)")
+		"`TIME`, such as 5m, unless it waits for a job or\n"+
+		"holds one; 0: never (0)")
 	define(fs, "stall-timeout", "", as(&opt.StallTimeout, command.ParseDuration, showDuration), "close a connection that stops in the middle of a\n"+
 		"command, or does not read its replies, for this\n"+
 		"`TIME`; 0: never (1m)")

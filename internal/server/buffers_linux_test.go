@@ -1,0 +1,107 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+)
+
+// What a member keeps for clients that it passes on has the bound of all buffers.
+func TestBuffersOfFollowerAreBounded(t *testing.T) {
+	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
+		t.Run(name, func(t *testing.T) {
+			const most, size = 1 << 20, 60_000
+			c := startLinkedCrew(t, 2, Options{MaxBuffers: most})
+			c.elect(1)
+			follower := c.members[1]
+			c.members[0].shared.Memory.Max = 0 // whose clients do not read either
+			c.members[0].visit().do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
+			dial := dial(follower, t)
+			for range 40 {
+				unread := dial()
+				go func() { // as much as is taken
+					for range 200 {
+						if _, err := unread.nc.Write([]byte(strings.Repeat("peek 1\r\n", 100))); err != nil {
+							return
+						}
+					}
+				}()
+			}
+			follower.eventually("some are closed", func() bool { return follower.evicted.Load() > 10 })
+			if n := follower.shared.Memory.Held(); n > most {
+				t.Errorf("%d bytes are held", n)
+			}
+		})
+	}
+}
+
+// So has what the leader keeps of what they have sent, until it is executed.
+func TestBuffersOfStreamsAreBounded(t *testing.T) {
+	const most = 1 << 20
+	c := startLinkedCrew(t, 2, Options{MaxBuffers: most})
+	c.elect(1)
+	leader := c.members[0]
+	c.members[1].shared.Memory.Max = 0
+	for range 40 {
+		waits := c.members[1].visit()
+		waits.send("reserve\n")
+		go waits.nc.Write([]byte(strings.Repeat("use x\r\n", 10_000))) // until it is closed
+	}
+	leader.eventually("some are closed", func() bool { return leader.evicted.Load() > 10 })
+	if n := leader.shared.Memory.Held(); n > most {
+		t.Errorf("%d bytes are held", n)
+	}
+}
+
+// So have clients that wait for a leader.
+func TestBuffersOfWaitingClientsAreBounded(t *testing.T) {
+	const most = 1 << 20
+	c := startLinkedCrew(t, 1, Options{MaxBuffers: most})
+	r := c.members[0]
+	for range 40 {
+		r.visit().send("put 0 0 9 60000\n" + strings.Repeat("x", 50_000))
+	}
+	r.eventually("some are closed", func() bool { return r.evicted.Load() > 10 })
+	if n := r.shared.Memory.Held(); n > most {
+		t.Errorf("%d bytes are held", n)
+	}
+}
+
+// Who takes what is passed back counts no more.
+func TestRelayCountsWhatItHolds(t *testing.T) {
+	stream := &endlessStream{pieces: 20, held: 100_000}
+	l, clients := newRelayLoop(t, stream)
+	r := clients[0]
+	got := relayMail{joined: clients}
+	for l.serve(got, nil); len(r.replies) == 0; l.serve(got, nil) { // until the client's kernel takes no more
+		got, _ = l.wait()
+	}
+	if n := l.srv.shared.Memory.Held(); n < 100_000 {
+		t.Errorf("%d bytes are held", n)
+	}
+	go newClient(t, stream.client).readAll()
+	for !r.ended {
+		l.serve(l.wait())
+	}
+	if n := l.srv.shared.Memory.Held(); n != 0 {
+		t.Errorf("%d bytes are held when the client has everything", n)
+	}
+	r.Dismiss(conversation.ErrMemory)
+	if l.serve(l.wait()); l.has(r) {
+		t.Error("a connection that is dismissed stays")
+	}
+}
+
+// A turn looks at a large put when its line has come. The rest is read meanwhile, whatever sync that turn waits for.
+func TestLargePutIsReadDuringSync(t *testing.T) {
+	log := &gatedLog{begins: make(chan struct{}, 10), gate: make(chan struct{})}
+	r := startLogged(t, Options{Loops: 1, SlowSync: -1, MaxJobSize: 1 << 20}, broker.Options{Log: log})
+	c := r.dialTCP()
+	c.send(fmt.Sprintf("put 0 0 9 %d\n%s", 1<<20, strings.Repeat("x", 800_000)))
+	r.eventually("it is read", func() bool { return r.shared.Memory.Held() > 800_000 })
+	close(log.gate)
+	c.do(strings.Repeat("x", 1<<20-800_000)+"\n", "INSERTED 1\n")
+}

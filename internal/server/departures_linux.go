@@ -1,0 +1,181 @@
+package server
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/epoll"
+)
+
+// departures are the clients that have hung up and whose loops have not seen to it yet. A loop may come to that
+// later than another, or the same, comes to a command that somebody has sent since. So a loop whose poller tells of
+// departures, or which finds some here, ends those sessions in its turn before it executes its commands, whichever
+// loops the clients belong to. beanstalkd, with its one thread, executes in the order in which things have happened, and
+// clients rely on it.
+//
+// Of a thousand clients that hang up at once, a turn ends the sessions of some: the others are in the next turns.
+type departures struct {
+	some atomic.Bool // len(left) > 0, or about to be
+
+	// The lock is not held while that of a loop is waited for.
+	sync.Mutex
+	poll    *epoll.Poller // tells once of each socket whose client has hung up; the loops' pollers tell that it has something to tell
+	loops   int           // in whose pollers it is
+	watched places[socket]
+	left    []departed
+}
+
+// A departed socket is one whose client has hung up.
+type departed struct {
+	*socket
+	unread bool // there was input then that its loop had not read
+}
+
+// maxDepartures is how many departures a turn deals with.
+const maxDepartures = epoll.MaxEvents
+
+// nest lets a loop's poller tell of departures, unless that is of a simulated network.
+func (d *departures) nest(p Poller) (err error) {
+	d.Lock()
+	defer d.Unlock()
+	own, ok := p.(systemPoller)
+	if !ok {
+		return nil
+	}
+	if d.poll == nil {
+		if d.poll, err = epoll.New(); err != nil {
+			return err
+		}
+	}
+	d.loops++
+	return own.Nest(d.poll)
+}
+
+// unnest undoes nest.
+func (d *departures) unnest(p Poller) {
+	d.Lock()
+	defer d.Unlock()
+	if _, ok := p.(systemPoller); !ok || d.poll == nil {
+		return
+	}
+	if d.loops--; d.loops == 0 {
+		d.poll.Close()
+		d.poll = nil
+	}
+}
+
+// watch notes when the client of a socket hangs up, until forget.
+func (d *departures) watch(s *socket) error {
+	d.Lock()
+	defer d.Unlock()
+	fd, ok := s.fd.(epoll.Socket)
+	if !ok || d.poll == nil {
+		return nil
+	}
+	s.watched = 1 + d.watched.add(s)
+	return d.poll.Add(fd, s.watched-1, epoll.HalfClosed|epoll.Once)
+}
+
+// forget forgets a socket that was closed.
+func (d *departures) forget(s *socket) {
+	d.Lock()
+	defer d.Unlock()
+	if s.watched > 0 {
+		d.watched.remove(s.watched - 1)
+	}
+	d.remove([]departed{{socket: s}})
+}
+
+// add notes that the client of a socket has hung up.
+func (d *departures) add(s *socket) {
+	d.Lock()
+	defer d.Unlock()
+	d.append(s)
+}
+
+func (d *departures) append(s *socket) {
+	if !s.left {
+		s.left = true
+		d.left = append(d.left, departed{s, s.fd.(interface{ Unread() int }).Unread() > 0})
+	}
+	d.some.Store(true)
+}
+
+// look notes what the poller tells.
+func (d *departures) look() {
+	d.Lock()
+	defer d.Unlock()
+	if d.poll == nil {
+		return
+	}
+	d.some.Store(true) // first, for what this takes from the poller is not told to other loops any more
+	for _, ev := range d.poll.Wait(0) {
+		d.append(d.watched.all[ev.Index])
+	}
+	d.some.Store(len(d.left) > 0)
+}
+
+func (d *departures) remove(sockets []departed) {
+	for _, s := range sockets {
+		s.left = false
+	}
+	d.left = slices.DeleteFunc(d.left, func(s departed) bool { return !s.left })
+	d.some.Store(len(d.left) > 0)
+}
+
+// A farewell is what a loop's turn does first.
+type farewell struct {
+	sockets []departed
+	apply   []conversation.Departure
+}
+
+// collect finds out what the next turn is to do for clients that have hung up.
+func (l *loop) collect() {
+	d, f := &l.srv.departures, &l.farewell
+	if !d.some.Load() {
+		return
+	}
+	d.Lock()
+	f.sockets = append(f.sockets[:0], d.left[:min(len(d.left), maxDepartures)]...)
+	d.Unlock()
+	l.driving.Unlock()
+	defer l.driving.Lock()
+	for _, s := range f.sockets {
+		if departure, ok := s.departure(); ok {
+			f.apply = append(f.apply, departure)
+		}
+	}
+}
+
+// departure returns what is to be done for a client that has hung up.
+func (s departed) departure() (conversation.Departure, bool) {
+	s.loop.driving.Lock()
+	defer s.loop.driving.Unlock()
+	return s.Departure(s.unread)
+}
+
+// Apply is a part of the loop's request. It returns the time after it.
+func (f *farewell) Apply(e *engine.Engine, now int64) (later int64) {
+	for _, d := range f.apply {
+		d.Apply(e, now)
+		now++
+	}
+	return now
+}
+
+// farewellOver notes that the turn has done what collect has found out.
+func (l *loop) farewellOver() {
+	f := &l.farewell
+	if len(f.sockets) == 0 {
+		return
+	}
+	l.srv.departures.Lock()
+	defer l.srv.departures.Unlock()
+	l.srv.departures.remove(f.sockets)
+	clear(f.sockets)
+	clear(f.apply)
+	f.sockets, f.apply = f.sockets[:0], f.apply[:0]
+}

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/epoll"
+)
+
+// However many clients have long replies to take, and however fast they take them, a loop looks at others after some of it. Each
+// has its share of what is written.
+func TestOutputOfPassIsBounded(t *testing.T) {
+	const clients, body = 50, 4 << 20
+	r := start(t, Options{Loops: 1, MaxJobSize: body})
+	producer := r.dial()
+	producer.send(fmt.Sprintf("put 0 0 9 %d\n%s\n", body, strings.Repeat("x", body)))
+	producer.want("INSERTED 1\n")
+	n := &readers{left: clients, done: make(chan struct{}), woken: make(chan struct{}, 1)}
+	r.serve(n)
+	<-n.done
+	if err := r.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// A first piece may come after so much was written, and the lines before the bodies.
+	if most := passOutput + maxPiece + clients*100; n.most > most {
+		t.Errorf("%d bytes were written in a pass, want %d at most", n.most, most)
+	}
+	if n.behind < body/2 {
+		t.Errorf("a client had %d bytes of %d when another had them all", n.behind, body)
+	}
+}
+
+// readers is a Network with clients that look at the same job, and take all that is written at once. The loop owns it.
+type readers struct {
+	net.Listener
+	left   int // clients that were not accepted
+	all    []*reader
+	pass   int // bytes that were written since the last wait
+	most   int
+	behind int // the least that a client had when the first had everything
+	ended  int
+	done   chan struct{}
+	woken  chan struct{}
+}
+
+func (n *readers) Addr() net.Addr             { return unnamed }
+func (n *readers) Close() error               { return nil }
+func (n *readers) NewPoller() (Poller, error) { return (*readersPoller)(n), nil }
+func (n *readers) Watch(Poller, bool) error   { return nil }
+
+func (n *readers) AcceptSocket() (Socket, net.Addr, error) {
+	if n.left == 0 {
+		return nil, nil, epoll.ErrWouldBlock
+	}
+	n.left--
+	s := &reader{net: n, in: "peek 1\r\n"}
+	n.all = append(n.all, s)
+	return s, unnamed, nil
+}
+
+// readersPoller reports events in the same order always, as epoll does if they are not very many.
+type readersPoller readers
+
+func (p *readersPoller) Add(s Socket, index int, events epoll.Events) error {
+	s.(*reader).index, s.(*reader).interest = index, events
+	return nil
+}
+
+func (p *readersPoller) Modify(s Socket, _ int, events epoll.Events) error {
+	s.(*reader).interest = events
+	return nil
+}
+
+func (p *readersPoller) Wait(timeout time.Duration) (events []epoll.Event) {
+	p.most, p.pass = max(p.most, p.pass), 0
+	if p.left > 0 {
+		return []epoll.Event{{Index: epoll.Listeners, Events: epoll.Readable}}
+	}
+	for _, s := range p.all {
+		ev := epoll.Writable
+		if s.in != "" {
+			ev |= epoll.Readable
+		}
+		if ev &= s.interest; ev != 0 {
+			events = append(events, epoll.Event{Index: s.index, Events: ev})
+		}
+	}
+	if len(events) == 0 && timeout != 0 {
+		<-p.woken
+	}
+	return events
+}
+
+func (p *readersPoller) Wake() {
+	select {
+	case p.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (p *readersPoller) Close() {}
+
+// A reader is the socket of such a client.
+type reader struct {
+	net      *readers
+	index    int
+	interest epoll.Events
+	in       string
+	got      int
+}
+
+func (s *reader) Read(buf []byte) (int, error) {
+	if s.in == "" {
+		return 0, epoll.ErrWouldBlock
+	}
+	n := copy(buf, s.in)
+	s.in = s.in[n:]
+	return n, nil
+}
+
+func (s *reader) Write(out []byte) (int, error) {
+	s.got += len(out)
+	s.net.pass += len(out)
+	if strings.HasSuffix(string(out[max(0, len(out)-2):]), "\r\n") && s.got > 1000 {
+		s.end()
+	}
+	return len(out), nil
+}
+
+// end notes that the client has the whole reply.
+func (s *reader) end() {
+	n := s.net
+	if n.ended++; n.ended == 1 {
+		n.behind = s.got
+		for _, o := range n.all {
+			n.behind = min(n.behind, o.got)
+		}
+	}
+	if n.ended == len(n.all) {
+		close(n.done)
+	}
+}
+
+func (s *reader) Unacknowledged() int { return 0 }
+func (s *reader) CloseWrite() error   { return nil }
+func (s *reader) Close() error        { return nil }
+
+// The same is true of clients of another member.
+func TestOutputOfRelayIsBounded(t *testing.T) {
+	const clients = 40
+	streams := make([]*endlessStream, clients)
+	for i := range streams {
+		streams[i] = &endlessStream{pieces: 3}
+	}
+	loop, joined := newRelayLoop(t, streams...)
+	left := func() (n int) {
+		for _, s := range streams {
+			n += s.pieces
+		}
+		return n
+	}
+	for got := (relayMail{joined: joined}); left() > 0; got, _ = loop.wait() {
+		before := left()
+		loop.serve(got, nil)
+		if n := before - left(); n > passOutput/maxRelayBuffer+writesPerRound {
+			t.Fatalf("a round passes back %d pieces, want %d at most", n, passOutput/maxRelayBuffer+writesPerRound)
+		}
+	}
+}
