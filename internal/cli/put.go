@@ -271,6 +271,9 @@ func tooBig(ctx context.Context, c *client.Conn, size int, err error) error {
 }
 
 func bodyTooBig(size, most int64) error {
+	if size <= most {
+		return fmt.Errorf("the body has %d bytes, which a limit of the server does not allow, however few jobs there are (JOB_TOO_BIG; max-memory, or bytes of a [[limit]])", size)
+	}
 	return fmt.Errorf("the body has %d bytes, and the server takes %d (its option -z)", size, most)
 }
 
