@@ -97,7 +97,11 @@ func (c *Conversation) command(e *engine.Engine, now int64, cmd *wire.Command) {
 	}
 	if cmd.Fault != wire.None {
 		switch cmd.Fault {
-		case wire.FaultNoCRLF, wire.FaultDraining, wire.FaultNoRoom:
+		case wire.FaultDraining, wire.FaultNoRoom: // as by put
+			e.SkipID(c.sess)
+			c.unsuccessful(cmd.Fault.Word())
+			return
+		case wire.FaultNoCRLF:
 			e.SkipID(c.sess)
 		case wire.FaultHTTP:
 			c.endInTurn(e, now, ErrHTTP)
