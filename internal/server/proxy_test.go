@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
@@ -73,8 +74,10 @@ func TestSilentProxyHasPlace(t *testing.T) {
 	r := start(t, Options{MaxConns: 1})
 	l := r.serveWith(r.listenTCP(), ListenOptions{Terms: access.Terms{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
 	silent := dialTo(t, l)
-	for r.beginHeader() { // until there is no room, because of it
-		r.endHeader()
+	for full := false; !full; runtime.Gosched() { // because of it
+		r.mu.Lock()
+		full = r.Server.connections() == 1
+		r.mu.Unlock()
 	}
 	dialTo(t, l).wantEnd()
 	silent.do("PROXY UNKNOWN\nuse a\n", "USING a\n")
