@@ -261,7 +261,7 @@ func (m *member) metrics() (s admin.ClusterStats, ok bool) {
 		Leads: m.Lead().Office != 0, Quorum: known.Quorum, Term: known.Term,
 		Roles:     map[string]int{string(status.Leader): 0, string(status.Voter): 0, string(status.Learner): 0},
 		Reachable: make(map[string]bool), MustRejoin: make(map[string]bool),
-		Evicted:   m.transport.Evicted(),
+		Evicted: m.transport.Evicted(),
 	}
 	for _, k := range known.Members {
 		s.Roles[string(k.Role)]++
