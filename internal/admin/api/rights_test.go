@@ -133,7 +133,7 @@ func TestRights(t *testing.T) {
 				path += "?state=ready"
 			}
 			before := r.everything()
-			_, begin, _ := r.tasks.start(t.Context(), Task{Tube: "mail"}, func(context.Context, *runningTask) {})
+			_, begin, _ := r.tasks.start(t.Context(), Task{Tube: "mail"}, func(ctx context.Context, _ *runningTask) { <-ctx.Done() })
 			begin()
 			h := newRequest(op.method, path, bodies[op.id])
 			if op.brings == aLotOfJobs {
