@@ -386,7 +386,6 @@ func TestKicked(t *testing.T) {
 				}, worker.Options{MaxTries: 3, CountFirst: countFirst})
 				id := b.put(client.NewJob{})
 				for round := range 3 {
-					calls, b.outcomes = 0, nil
 					time.Sleep(time.Hour)
 					b.wantActions(worker.Released, worker.Released, worker.Buried)
 					for i, o := range b.outcomes {
@@ -397,6 +396,7 @@ func TestKicked(t *testing.T) {
 					if calls != 3 {
 						t.Errorf("%d calls", calls)
 					}
+					calls, b.outcomes = 0, nil
 					if err := b.KickJob(b.Context(), id); err != nil {
 						t.Fatal(err)
 					}
