@@ -204,6 +204,9 @@ var adversaries = []struct {
 
 // Without what prevents it, an adversary does harm; with it, it does none.
 func TestAdversaries(t *testing.T) {
+	if seeds.Race {
+		t.Skip("the race detector finds nothing more here than in TestLives")
+	}
 	for _, a := range adversaries {
 		t.Run(string(a.plant), func(t *testing.T) {
 			seeds.Each(t, 1, func(t *testing.T, seed uint64) { finds(t, seed, "", a.plays) }) // fails if it does

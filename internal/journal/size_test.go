@@ -132,6 +132,9 @@ func (b *bench) small(when string) {
 
 // The log stays small whatever goes on, and when nothing does cleaning ends.
 func TestSize(t *testing.T) {
+	if seeds.Race {
+		t.Skip("one goroutine works: there is nothing to race")
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, work := range map[string]func(b *bench) func(){
 		"one old job and an endless cycle of delayed releases": func(b *bench) func() {
@@ -326,7 +329,7 @@ func TestCleaningEnds(t *testing.T) {
 // a job that stays.
 func TestFilesOfManyStarts(t *testing.T) {
 	for _, stays := range []bool{false, true} {
-		b := newBench(t, Options{})
+		b := newBench(t, Options{SegmentSize: segment})
 		disk := b.log.fs.(*memfs.FS)
 		if stays {
 			b.turn(func() { b.put(engine.Spec{}, 10) })
