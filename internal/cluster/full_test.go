@@ -13,6 +13,9 @@ import (
 // A disk that the log of entries has filled is freed, though the log is kept for a member that is away: that one gets the whole queue. So
 // is one on which the journal has no room beside the log.
 func TestLogFillsDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	for name, limit := range map[string]func(m *machine){
 		"the log has no room": func(m *machine) {
 			m.trouble.fill(func(name string) bool {

@@ -286,6 +286,9 @@ func TestDiskHangs(t *testing.T) {
 
 // A job that all disks take seconds for is put, and the leader goes on to lead.
 func TestLargeJobOnSlowDisks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 3)
 		time.Sleep(time.Second)
@@ -425,6 +428,9 @@ func TestNewSegmentHangs(t *testing.T) {
 
 // When the disks of all are full each lets another one lead once, and then they stay.
 func TestAllDisksAreFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 3)
 		time.Sleep(time.Second)
@@ -450,6 +456,9 @@ func TestAllDisksAreFull(t *testing.T) {
 
 // When the disks of a majority are full puts and deletes wait, and when they have room all go on by themselves.
 func TestMostDisksAreFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 3)
 		time.Sleep(time.Second)
@@ -604,6 +613,9 @@ func isOfLog(name string) bool { return strings.Contains(name, "/cluster/") }
 
 // A member whose journal is full may win an election. As it cannot serve it lets another one lead.
 func TestFullMemberIsElected(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	won := false
 	for seed := uint64(0); seed < 8 || !won && seed < 64; seed++ {
 		synctest.Test(t, func(t *testing.T) {

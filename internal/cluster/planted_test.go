@@ -204,8 +204,8 @@ var adversaries = []struct {
 
 // Without what prevents it, an adversary does harm; with it, it does none.
 func TestAdversaries(t *testing.T) {
-	if seeds.Race {
-		t.Skip("the race detector finds nothing more here than in TestLives")
+	if testing.Short() {
+		t.Skip("long under the race detector")
 	}
 	for _, a := range adversaries {
 		t.Run(string(a.plant), func(t *testing.T) {

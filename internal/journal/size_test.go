@@ -132,8 +132,8 @@ func (b *bench) small(when string) {
 
 // The log stays small whatever goes on, and when nothing does cleaning ends.
 func TestSize(t *testing.T) {
-	if seeds.Race {
-		t.Skip("one goroutine works: there is nothing to race")
+	if testing.Short() {
+		t.Skip("long under the race detector")
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, work := range map[string]func(b *bench) func(){

@@ -46,7 +46,7 @@ func startCrew(t *testing.T, n int, opt Options) *crew {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}
-				if c.down.Load() {
+				if c.down.Load() || leader > uint64(len(c.members)) {
 					return nil, errors.New("unreachable")
 				}
 				own, other := memnet.Pipe()
