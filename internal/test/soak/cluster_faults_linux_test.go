@@ -69,7 +69,7 @@ func (c *group) roll(program string) {
 	for _, p := range c.members {
 		p.program = program
 		c.restartAfter(p, (*process).terminate)
-		c.awaitAll()
+		c.awaitAll(mayLag)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestCluster(t *testing.T) {
 		began := h.now()
 		f.do(c)
 		c.load.await(acksPerRound)
-		c.awaitAll()
+		c.awaitAll(mayLag)
 		c.load.await(acksPerRound)
 		gap := c.load.probes.longest(began)
 		gaps[f.name] = append(gaps[f.name], gap)
@@ -64,9 +64,13 @@ func TestCluster(t *testing.T) {
 	}
 	t.Logf("%d puts, %d deletes and %d other commands were acknowledged, %d were not answered", h.count("put"), h.count("delete"), h.others(), h.unknown())
 	h.check(t)
+	c.awaitAll(0)
 	c.stop()
 	c.compare()
 }
+
+// mayLag is how many entries of the log a member may lag under load.
+const mayLag = 5000
 
 // acksPerRound is how many commands are acknowledged before and after each fault.
 const acksPerRound = 200
@@ -204,7 +208,7 @@ func (c *group) admit(p *process, command ...string) {
 	})
 	c.run(append(append([]string{"cluster"}, command...), p.dir, leader.addr, "--token-file", token, "--listen", p.addr)...)
 	c.must(p.start())
-	c.awaitAll()
+	c.awaitAll(mayLag)
 }
 
 func (c *group) must(err error) {
@@ -373,8 +377,8 @@ func (c *group) awaitLeaderBut(p *process) (leader *process) {
 	return leader
 }
 
-// awaitAll waits until all that have joined are voters, and up to date.
-func (c *group) awaitAll() {
+// awaitAll waits until all that have joined are voters, and lag so many entries at most.
+func (c *group) awaitAll(most uint64) {
 	until(c.s.t, "all members are voters, and up to date", func() bool {
 		leader := c.leaderBut(nil)
 		if leader == nil {
@@ -382,7 +386,7 @@ func (c *group) awaitAll() {
 		}
 		st, ok := leader.status()
 		return ok && len(st.Members) == len(c.members) && !slices.ContainsFunc(st.Members, func(m memberStatus) bool {
-			return m.Role == "learner" || !m.Reachable || m.Lag == nil || *m.Lag > 5000
+			return m.Role == "learner" || !m.Reachable || m.Lag == nil || *m.Lag > most
 		})
 	})
 }
