@@ -9,15 +9,23 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 )
 
+// boundBuffers bounds the buffers of one member of a crew.
+func boundBuffers(member uint64, most int64) func(uint64, *Options) {
+	return func(m uint64, opt *Options) {
+		if m == member {
+			opt.MaxBuffers = most
+		}
+	}
+}
+
 // What a member keeps for clients that it passes on has the bound of all buffers.
 func TestBuffersOfFollowerAreBounded(t *testing.T) {
 	for name, dial := range map[string]func(*rig, testing.TB) func() *client{"plain": (*rig).dialPlain, "tls": (*rig).dialTLS} {
 		t.Run(name, func(t *testing.T) {
 			const most, size = 1 << 20, 60_000
-			c := startLinkedCrew(t, 2, Options{MaxBuffers: most})
+			c := startLinkedCrew(t, 2, Options{}, boundBuffers(2, most)) // the leader's clients do not read either
 			c.elect(1)
 			follower := c.members[1]
-			c.members[0].shared.Memory.Max = 0 // whose clients do not read either
 			c.members[0].visit().do(fmt.Sprintf("put 0 0 9 %d\n%s\n", size, strings.Repeat("x", size)), "INSERTED 1\n")
 			dial := dial(follower, t)
 			for range 40 {
@@ -41,10 +49,9 @@ func TestBuffersOfFollowerAreBounded(t *testing.T) {
 // So has what the leader keeps of what they have sent, until it is executed.
 func TestBuffersOfStreamsAreBounded(t *testing.T) {
 	const most = 1 << 20
-	c := startLinkedCrew(t, 2, Options{MaxBuffers: most})
+	c := startLinkedCrew(t, 2, Options{}, boundBuffers(1, most))
 	c.elect(1)
 	leader := c.members[0]
-	c.members[1].shared.Memory.Max = 0
 	for range 40 {
 		waits := c.members[1].visit()
 		waits.send("reserve\n")

@@ -23,12 +23,15 @@ import (
 
 // startLinkedCrew starts members whose streams are those of package mux, and which have event loops, as in the
 // program. Clients of its members are to come through sockets of the kernel.
-func startLinkedCrew(t *testing.T, n int, opt Options) *crew {
+func startLinkedCrew(t *testing.T, n int, opt Options, change ...func(member uint64, opt *Options)) *crew {
 	t.Helper()
 	c := &crew{}
 	for i := range n {
 		id := uint64(i + 1)
 		o := opt
+		for _, change := range change {
+			change(id, &o)
+		}
 		var mu sync.Mutex
 		links := make(map[uint64]*mux.Session)
 		o.Member = &Member{ID: id, Dial: func(_ context.Context, leader uint64) (net.Conn, error) {
