@@ -77,12 +77,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	first, then := chosen(once, expression), chosen(slices.Concat(long, targets), expression)
-	if len(first)+len(then) == 0 {
+	first, then, finally := chosen(once, expression), chosen(slices.Concat(long, targets), expression), chosen(last, expression)
+	if len(first)+len(then)+len(finally) == 0 {
 		return fmt.Errorf("no part matches -only=%s; -list names them", *only)
 	}
 	if *list {
-		for _, p := range slices.Concat(first, then) {
+		for _, p := range slices.Concat(first, then, finally) {
 			fmt.Println(p)
 		}
 		return nil
@@ -97,6 +97,9 @@ func run() error {
 		n.run(p, 0)
 	}
 	n.share(then, end)
+	for _, p := range finally {
+		n.run(p, 0)
+	}
 	return n.report()
 }
 

@@ -19,8 +19,7 @@ type part struct {
 
 func (p part) String() string { return p.area + ": " + p.name }
 
-// once are parts with an end of their own, in the order in which they run. The last one
-// puts our package in the place of beanstalkd's.
+// once are parts with an end of their own, in the order in which they run.
 var once = []part{
 	{area: "systems", name: "macOS", command: env("GOOS=darwin", "go", "vet", "./...")},
 	{area: "systems", name: "FreeBSD", command: env("GOOS=freebsd", "go", "vet", "./...")},
@@ -58,6 +57,11 @@ var once = []part{
 	rapid("server", "./internal/server", "TestLoopAndGoroutineAgree"),
 
 	{area: "packages", name: "release", command: []string{"make", "release"}},
+}
+
+// last are parts that run when all others have ended: our package takes the place of
+// beanstalkd's, which other parts need.
+var last = []part{
 	{area: "packages", name: "Debian and RPM", command: []string{"dist/package/test"}},
 }
 
