@@ -129,7 +129,7 @@ func TestSurprisesFailTheRun(t *testing.T) {
 		{"no reply at all", func(_ *wire.Command, out []byte) []byte {
 			return append(out, "What?\r\n"...)
 		}, `not a reply: "What?"`},
-		{"hangs up", func(*wire.Command, []byte) []byte { return nil }, errHungUp.Error()},
+		{"hangs up", func(*wire.Command, []byte) []byte { return nil }, "the server closed the connection"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
