@@ -47,7 +47,7 @@ type member struct {
 
 	mu     sync.Mutex
 	server *server.Server // nil: there are no clients yet
-	over   uint64         // the last office that has ended
+	over   uint64         // the last leadership epoch that has ended
 }
 
 // openMember opens the queue of a member, which takes part in its cluster from then on.
@@ -197,7 +197,7 @@ func (q *queue) serve(srv *server.Server) <-chan error {
 			select {
 			case <-changed:
 			case <-m.Failed():
-				m.follow(m.Lead().Office)
+				m.follow(m.Lead().Epoch)
 				if err := m.Err(); err != nil {
 					stopped <- m.explain(q.where, err)
 				}
@@ -215,7 +215,7 @@ func (q *queue) compareSettings(about *facts) {
 	}
 }
 
-// follow tells the server who leads. Clients that are served in an office that is over have gone when it returns.
+// follow tells the server who leads. Clients that are served in an epoch that is over have gone when it returns.
 func (m *member) follow(over uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,13 +224,13 @@ func (m *member) follow(over uint64) {
 		return
 	}
 	lead := m.Lead()
-	m.server.Follow(server.Leadership{Here: lead.Office > m.over, Leader: lead.Leader, Term: lead.Term})
+	m.server.Follow(server.Leadership{Here: lead.Epoch > m.over, Leader: lead.Leader, Term: lead.Term})
 }
 
-// deposed is called when an office has ended.
+// deposed is called when a leadership epoch has ended.
 func (m *member) deposed() {
 	<-m.opened
-	m.follow(m.Lead().Office)
+	m.follow(m.Lead().Epoch)
 }
 
 // forServer returns what a server needs to know of the cluster; nil if there is none.
@@ -258,7 +258,7 @@ func (m *member) metrics() (s admin.ClusterStats, ok bool) {
 		return s, false
 	}
 	s = admin.ClusterStats{
-		Leads: m.Lead().Office != 0, Quorum: known.Quorum, Term: known.Term,
+		Leads: m.Lead().Epoch != 0, Quorum: known.Quorum, Term: known.Term,
 		Roles:     map[string]int{string(status.Leader): 0, string(status.Voter): 0, string(status.Learner): 0},
 		Reachable: make(map[string]bool), MustRejoin: make(map[string]bool),
 		Evicted: m.transport.Evicted(),
@@ -281,7 +281,7 @@ const handOverTime = 2 * time.Second
 // handOver lets another member lead before this one stops, if there is another.
 func (q *queue) handOver(log *slog.Logger) {
 	m := q.member
-	if m == nil || m.Lead().Office == 0 || len(m.Group().Members) == 1 {
+	if m == nil || m.Lead().Epoch == 0 || len(m.Group().Members) == 1 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)

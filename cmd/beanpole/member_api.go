@@ -111,7 +111,7 @@ func (a *apiRelay) close() {
 func (a *apiRelay) leader() (http.RoundTripper, error) {
 	lead := a.m.Lead()
 	switch {
-	case lead.Office != 0:
+	case lead.Epoch != 0:
 		return nil, nil
 	case lead.Leader == 0 || lead.Leader == a.m.dir.ID:
 		return nil, errors.New("the cluster has no leader at the moment, so nothing can be changed: try again (see: beanpole cluster status)")

@@ -14,15 +14,15 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A raftLog is a Log as a Raft group would be one: what is proposed in one office is
-// committed, in order, or dropped when the office ends.
+// A raftLog is a Log as a Raft group would be one: what is proposed in one epoch is
+// committed, in order, or dropped when the epoch ends.
 type raftLog struct {
 	rng *rand.Rand // of Sync and of what deposes, with mu held
 
 	mu        sync.Mutex
-	office    int // grows with each that begins
-	inOffice  bool
-	proposed  []engine.Change // in this office, not committed
+	epoch     int // grows with each that begins
+	active    bool
+	proposed  []engine.Change // in this epoch, not committed
 	appended  []engine.Change // not proposed
 	committed []engine.Change
 }
@@ -30,7 +30,7 @@ type raftLog struct {
 func (l *raftLog) Append(changes []engine.Change) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.inOffice {
+	if !l.active {
 		return fmt.Errorf("raft: %w", ErrDeposed)
 	}
 	for _, c := range changes {
@@ -43,7 +43,7 @@ func (l *raftLog) Append(changes []engine.Change) error {
 func (l *raftLog) Flush() (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.inOffice {
+	if !l.active {
 		return false, fmt.Errorf("raft: %w", ErrDeposed)
 	}
 	l.proposed = append(l.proposed, l.appended...)
@@ -53,12 +53,12 @@ func (l *raftLog) Flush() (bool, error) {
 
 func (l *raftLog) Sync() error {
 	l.mu.Lock()
-	office, n := l.office, len(l.proposed)
+	epoch, n := l.epoch, len(l.proposed)
 	l.mu.Unlock()
 	time.Sleep(time.Millisecond) // of the test's own clock: a round trip
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.inOffice || l.office != office {
+	if !l.active || l.epoch != epoch {
 		return fmt.Errorf("raft: %w", ErrDeposed)
 	}
 	l.commit(n)
@@ -75,23 +75,23 @@ func (l *raftLog) Housekeep(int64) int64 { return engine.Never }
 
 func (l *raftLog) Close() error { return nil }
 
-// depose ends the office. Some of what was proposed is committed all the same: others have
+// depose ends the epoch. Some of what was proposed is committed all the same: others have
 // it, and the next leader goes on from there.
 func (l *raftLog) depose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.inOffice {
+	if l.active {
 		l.commit(l.rng.IntN(len(l.proposed) + 1))
 	}
-	l.inOffice, l.proposed, l.appended = false, nil, nil
+	l.active, l.proposed, l.appended = false, nil, nil
 }
 
-// elect begins an office, and returns an engine with what is committed.
+// elect begins an epoch, and returns an engine with what is committed.
 func (l *raftLog) elect(*engine.Engine) *engine.Engine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.office++
-	l.inOffice = true
+	l.epoch++
+	l.active = true
 	e := engine.New(engine.Options{Logged: true})
 	for _, c := range l.committed {
 		e.Restore(c)
@@ -193,7 +193,7 @@ func deposedLife(t *testing.T, seed uint64) {
 	}
 }
 
-// A turn that is not settled when its engine is replaced fails, though the log is in another office by the time of the sync
+// A turn that is not settled when its engine is replaced fails, though the log is in another epoch by the time of the sync
 // that it waits for.
 func TestReplaceSettlesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestReplaceSettlesTurns(t *testing.T) {
 		b := New(log.elect(nil), Options{Log: log})
 		put := func() {
 			if err := b.Call(putting("a job")); !errors.Is(err, ErrDeposed) {
-				t.Errorf("a job of an office that has ended: %v", err)
+				t.Errorf("a job of an epoch that has ended: %v", err)
 			}
 		}
 		go put() // leads a sync
@@ -264,7 +264,7 @@ func (r clientRequest) Apply(e *engine.Engine, now int64) int64 {
 // nothing comes due.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2)), inOffice: true}
+		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2)), active: true}
 		eng := engine.New(engine.Options{Logged: true})
 		eng.Restore(engine.Change{Kind: engine.JobPut, ID: 7, TTR: 1, Tube: "mail", State: engine.Delayed, Due: int64(time.Second)})
 		b := New(eng, Options{Log: log})

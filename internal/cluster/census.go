@@ -86,7 +86,7 @@ func (m *Member) BeginCensus(due int64) (c *Census, from uint64, err error) {
 	if due == 0 {
 		due = m.clock.time() + int64(CensusTime)
 	}
-	err = errors.New("cluster: the member's office ends at the moment; try again")
+	err = errors.New("cluster: the member's leadership ends at the moment; try again")
 	m.broker.Look(func(*engine.Engine, int64) {
 		t := &m.turn
 		if t.walking || t.applied.Index < t.wholeAt {
@@ -185,7 +185,7 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 			return err
 		}
 	}
-	w := censusWalk{hasher: engine.Hasher{Now: c.due - c.m.clock.epoch, Epoch: c.m.clock.epoch}}
+	w := censusWalk{hasher: engine.Hasher{Now: c.due - c.m.clock.zero, Epoch: c.m.clock.zero}}
 	for !w.over {
 		same := false
 		c.m.broker.Look(func(e *engine.Engine, _ int64) {

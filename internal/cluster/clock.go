@@ -13,7 +13,7 @@ import (
 // the clocks of the machines say.
 type clock struct {
 	now    func() int64 // Options.Now
-	epoch  int64        // the cluster's time at which the engine's clock was 0
+	zero   int64        // the cluster's time at which the engine's clock was 0
 	offset atomic.Int64 // the cluster's time is now() plus this
 	heard  int64        // when the leader's time was heard last, on now; of the raft loop
 }
@@ -21,7 +21,7 @@ type clock struct {
 func (c *clock) time() int64 { return c.now() + c.offset.Load() }
 
 // engine is the engine's clock, for [broker.Options].
-func (c *clock) engine() int64 { return max(c.time()-c.epoch, 0) }
+func (c *clock) engine() int64 { return max(c.time()-c.zero, 0) }
 
 // hear takes the time of the leader, as it was when a message was sent, in the raft loop. A message that took long says too little. So
 // the clock follows those that say more at once; for those that say less, by what a late one may, it only goes a sixteenth slower,

@@ -3,7 +3,7 @@
 //
 //	cluster.Init(vfs.OS, dir, self)                  // once, for the first member
 //	m, err := cluster.Open(cluster.Options{Dir: dir, Self: self, Transport: t})
-//	b := m.Broker()                                  // its turns decide while this member is in office
+//	b := m.Broker()                                  // its turns decide while this member is the active leader
 //	m.Step(message)                                  // what the transport hears of other members
 //
 // # A turn at the leader
@@ -23,9 +23,9 @@
 // turn. Nothing comes due there: that a delay has ended is no fact. When it is elected it has all jobs,
 // and none is reserved.
 //
-// # Offices
+// # Epochs of leadership
 //
-// The engine decides in an office of package core. When that ends, the engine may have made changes that were never committed. So
+// The engine decides in a leadership epoch of package core. When that ends, the engine may have made changes that were never committed. So
 // all turns fail with [broker.ErrDeposed], the server closes its clients ([Options].Deposed), and the engine
 // is made again: the journal has what was applied, the log the rest.
 //
@@ -43,7 +43,7 @@
 //
 // The raft loop owns the core; it is told by functions in a mailbox, and touches neither disk nor network. The append goroutine
 // owns Raft's log: it takes all that waits, writes once, syncs once, and tells the loop. Turns run where the
-// broker runs them; a goroutine asks for one when something was committed at a follower, or an office has begun or
+// broker runs them; a goroutine asks for one when something was committed at a follower, or an epoch has begun or
 // ended. Close ends all of them.
 //
 // # Locks
@@ -55,5 +55,5 @@
 //
 // Connections between members, who may join, what clients at a follower see.
 //
-// Start reading at member.go, then turn.go, then office.go.
+// Start reading at member.go, then turn.go, then leadership.go.
 package cluster

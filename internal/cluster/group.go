@@ -107,7 +107,7 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 				return fmt.Errorf("cluster: %d was elected, and not %d", lead.Leader, to)
 			}
 			return nil
-		case lead.Term == term && lead.Office > 0 && !m.isDraining():
+		case lead.Term == term && lead.Epoch > 0 && !m.isDraining():
 			return fmt.Errorf("%w by %d", ErrDeclined, to)
 		}
 		if err := m.pause(ctx, watch); err != nil {
@@ -129,18 +129,18 @@ func (m *Member) drain(successor uint64) {
 	m.publish()
 }
 
-// handOver gives the leadership away when all turns of the office are settled: nobody waits for an answer.
+// handOver gives the leadership away when all turns of its epoch are settled: nobody waits for an answer.
 func (m *Member) handOver() {
 	r := &m.raft
 	if r.successor == 0 {
 		return
 	}
-	inOffice, inTime := r.core.Office() != 0, m.opt.Now() < r.giveUpAt
-	if inOffice && !r.settled && inTime {
+	active, inTime := r.core.Epoch() != 0, m.opt.Now() < r.giveUpAt
+	if active && !r.settled && inTime {
 		return
 	}
 	r.core.Resign() // if it is not settled what is under way is lost; the engine goes back to what is committed
-	if inOffice {
+	if active {
 		r.core.Transfer(r.successor)
 	}
 	r.successor = 0
@@ -160,11 +160,11 @@ func (m *Member) bestSuccessor(suits func(id uint64) bool) (id uint64) {
 
 func anyVoter(uint64) bool { return true }
 
-// changeGroup runs f in the raft loop if this member is in office.
+// changeGroup runs f in the raft loop if this member is the active leader.
 func (m *Member) changeGroup(f func() error) (err error) {
 	if !m.inLoop(func() {
 		switch {
-		case m.raft.core.Office() == 0:
+		case m.raft.core.Epoch() == 0:
 			err = ErrNotLeader
 		case m.raft.successor != 0:
 			err = ErrBusy
@@ -191,7 +191,7 @@ func (m *Member) proposeChanges(members []raftlog.Member, changes ...*raftpb.Con
 		numbers = max(numbers, k.Number)
 	}
 	cc := &raftpb.ConfChangeV2{Changes: changes, Context: encodeMembers(members, numbers)}
-	return m.raft.core.ProposeConf(m.raft.core.Office(), cc)
+	return m.raft.core.ProposeConf(m.raft.core.Epoch(), cc)
 }
 
 // await waits until the log's state is as wanted, or this member leads no more.
@@ -251,7 +251,7 @@ func hasKey[V any](set map[uint64]V, id uint64) bool {
 	return ok
 }
 
-// manage does at each tick what a leader has to do for the others. It says who needs a walk before it is in office, too: the office begins
+// manage does at each tick what a leader has to do for the others. It says who needs a walk before it is active, too: the epoch begins
 // when a majority has its first entry, and one of those may be needed for that.
 func (m *Member) manage() {
 	r := &m.raft
@@ -260,7 +260,7 @@ func (m *Member) manage() {
 		m.findLags(&s)
 		m.findDonor(&s)
 	}
-	if r.core.Office() == 0 {
+	if r.core.Epoch() == 0 {
 		clear(r.goals)
 		return
 	}

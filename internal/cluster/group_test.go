@@ -258,7 +258,7 @@ func TestNoMajority(t *testing.T) {
 		if w.machineOf(l).deposed.Load() == 0 {
 			t.Error("its clients were not closed")
 		}
-		if lead := l.Lead(); lead.Office != 0 || l.Ready() == nil {
+		if lead := l.Lead(); lead.Epoch != 0 || l.Ready() == nil {
 			t.Errorf("without a majority it says %+v, ready: %v", lead, l.Ready())
 		}
 		if s, err := l.Status(); err != nil || s.Quorum {

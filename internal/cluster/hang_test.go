@@ -437,14 +437,14 @@ func TestAllDisksAreFull(t *testing.T) {
 		for _, m := range w.machines {
 			m.trouble.fill(isOfJournal)
 		}
-		offices := map[uint64]bool{} // by term
+		epochs := map[uint64]bool{} // by term
 		for began := time.Now(); time.Since(began) < 4*time.Minute; time.Sleep(20 * time.Millisecond) {
 			l := w.leader()
-			offices[l.Lead().Term] = true
+			epochs[l.Lead().Term] = true
 			w.put(l, "mail", engine.Spec{TTR: 60}, large) // it may be refused
 		}
-		if n := len(offices); n < 2 || n > 4 {
-			t.Errorf("there were %d offices, with three members", n)
+		if n := len(epochs); n < 2 || n > 4 {
+			t.Errorf("there were %d epochs, with three members", n)
 		}
 		for _, m := range w.machines {
 			m.trouble.fill(nil)

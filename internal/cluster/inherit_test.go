@@ -18,7 +18,7 @@ func TestSettingsOutliveDeposition(t *testing.T) {
 		if _, err := w.put(l, "mail", engine.Spec{TTR: 60}, "not acknowledged"); err == nil {
 			t.Fatal("a put without a majority was acknowledged")
 		}
-		l.Broker().Configure((*engine.Engine).Drain) // also when the office has just ended
+		l.Broker().Configure((*engine.Engine).Drain) // also when the epoch has just ended
 		w.heal()
 		time.Sleep(time.Second)
 		if w.logged("read from the journal again") == 0 {

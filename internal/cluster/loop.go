@@ -34,7 +34,7 @@ type raftState struct {
 	moving  bool     // when it is: the log is about to begin where the walk did
 
 	successor uint64 // the leadership is to go to that one; 0: to nobody
-	settled   bool   // all turns of the office are
+	settled   bool   // all turns of the epoch are
 	giveUpAt  int64  // when to go on leading if it has not, on Options.Now
 	triesAt   int64  // when to ask another member to lead again, on Options.Now
 	yieldedAt int64  // when the leadership was last handed over because the disk hung, on Options.Now; 0: it never was
@@ -111,7 +111,7 @@ func (m *Member) diskIsGone() bool {
 	r := &m.raft
 	now := m.opt.Now()
 	hangs := m.diskHangs(now)
-	if hangs < slowDisk || r.core.Office() == 0 {
+	if hangs < slowDisk || r.core.Epoch() == 0 {
 		return hangs >= goneDisk && r.core.Status().RaftState == raft.StateLeader
 	}
 	recent := r.yieldedAt != 0 && now-r.yieldedAt < yieldAgain
@@ -190,9 +190,9 @@ func (m *Member) makeWay(now int64) {
 	if m.refuses(now) < slowDisk || now < r.triesAt || r.successor != 0 || r.core.Status().RaftState != raft.StateLeader {
 		return
 	}
-	inOffice := r.core.Office() != 0
+	active := r.core.Epoch() != 0
 	to := m.bestSuccessor(func(id uint64) bool { p := m.peer(id); return p.asked == 0 || now-p.asked >= askAgain })
-	if to == 0 && !inOffice { // it does not take what was agreed on before, so this member cannot serve at all
+	if to == 0 && !active { // it does not take what was agreed on before, so this member cannot serve at all
 		to = m.bestSuccessor(anyVoter)
 	}
 	if to == 0 {
@@ -201,7 +201,7 @@ func (m *Member) makeWay(now int64) {
 	r.triesAt = now + slowDisk
 	m.peer(to).asked = now
 	m.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "successor", to)
-	if inOffice {
+	if active {
 		m.drain(to)
 	} else {
 		r.core.Transfer(to)
@@ -253,13 +253,13 @@ func (m *Member) work() {
 func (m *Member) publish() {
 	c := m.raft.core
 	leader, term := c.Leader()
-	now := shared{leader, term, c.Office(), m.raft.successor != 0, c.Committed(), c.Confirmed(), c.LeasedUntil()}
-	if now.office != 0 && m.raft.told == 0 {
+	now := shared{leader, term, c.Epoch(), m.raft.successor != 0, c.Committed(), c.Confirmed(), c.LeasedUntil()}
+	if now.epoch != 0 && m.raft.told == 0 {
 		m.agreeOnTime()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c.AwaitsRebuilt() && m.target.office == 0 { // the engine is in no office: there is none to end
+	if c.AwaitsRebuilt() && m.target.epoch == 0 { // the engine is in no epoch: there is none to end
 		m.mail.post(c.Rebuilt)
 	}
 	if m.closed || m.err != nil || now == m.shared {
@@ -270,7 +270,7 @@ func (m *Member) publish() {
 	if now.leader != before.leader {
 		m.raft.ledSince = m.opt.Now()
 	}
-	if now.leader != before.leader || now.term != before.term || now.office != before.office {
+	if now.leader != before.leader || now.term != before.term || now.epoch != before.epoch {
 		m.note()
 	}
 	if now.serving() != before.serving() {

@@ -44,8 +44,8 @@ type Options struct {
 
 	Transport Transport
 
-	// Deposed, if not nil, is called when an office has ended. It must not return before no request of a client
-	// of that office will be applied any more; all that come meanwhile fail with broker.ErrDeposed.
+	// Deposed, if not nil, is called when a leadership epoch has ended. It must not return before no request of a client
+	// of that epoch will be applied any more; all that come meanwhile fail with broker.ErrDeposed.
 	Deposed func()
 
 	// Fetch, if not nil, connects to another member so that its Donate writes what is read here. It is called when this
@@ -139,7 +139,7 @@ type Member struct {
 	flushed [][]byte   // entries up to target that are not proposed
 	pending []flight   // what turns have flushed that is not committed, in order
 	weight  weight     // of pending
-	undone  bool       // in the office of the target the engine has done what may never be committed
+	undone  bool       // in the epoch of the target the engine has done what may never be committed
 	lead    Leadership
 	watch   chan struct{} // closed at the next change of lead
 	err     error         // why the member has failed
@@ -149,19 +149,19 @@ type Member struct {
 // shared is what the raft loop tells the others.
 type shared struct {
 	leader, term uint64
-	office       uint64 // in force in the core; 0: none
+	epoch        uint64 // in force in the core; 0: none
 	draining     bool   // nothing more is to be decided in it: the leadership goes to another member
-	committed    uint64 // so many proposals of the office are
+	committed    uint64 // so many proposals of the epoch are
 	confirmed    uint64 // the last question to a majority that was answered
 	leased       int64  // until when nobody else leads, on Options.Now; 0: no lease
 }
 
-// serving returns the office in which the engine may decide; 0: none.
+// serving returns the epoch in which the engine may decide; 0: none.
 func (s *shared) serving() uint64 {
 	if s.draining {
 		return 0
 	}
-	return s.office
+	return s.epoch
 }
 
 // LogDir returns the directory of Raft's log in that of a member.
@@ -257,13 +257,13 @@ func (m *Member) setClock(state raftlog.State) error {
 	voters := state.Conf.GetVoters()
 	switch {
 	case len(voters) == 1 && voters[0] == m.opt.Self.ID:
-		m.clock.epoch = m.clock.time()
+		m.clock.zero = m.clock.time()
 	case stamp > 0:
-		m.clock.epoch = stamp
+		m.clock.zero = stamp
 	default:
-		m.clock.epoch = wall - 10*365*24*int64(time.Hour) // the clock of this machine may be wrong by years
+		m.clock.zero = wall - 10*365*24*int64(time.Hour) // the clock of this machine may be wrong by years
 	}
-	m.opt.Journal.Epoch, m.opt.Journal.Member = m.clock.epoch, true
+	m.opt.Journal.Epoch, m.opt.Journal.Member = m.clock.zero, true
 	return nil
 }
 
@@ -343,15 +343,15 @@ func newName() uint64 {
 
 // newCore makes a core whose engine has the entries up to one.
 func (m *Member) newCore(applied raftlog.Position, torn bool) (err error) {
-	var offices uint64
+	var epochs uint64
 	if before := m.raft.core; before != nil {
-		offices = before.Offices()
+		epochs = before.Epochs()
 	}
 	m.raft.core, err = core.New(m.log, core.Options{
 		ID:      m.opt.Self.ID,
 		Applied: applied,
 		Torn:    torn,
-		Offices: offices,
+		Epochs:  epochs,
 		Tick:    m.opt.Tick,
 		Logger:  m.opt.Logger,
 	})

@@ -108,7 +108,7 @@ func (w *world) whoLeads() *Member {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range w.rng.Perm(len(w.machines)) {
-		if m := w.machines[k].member; m != nil && m.Lead().Office != 0 {
+		if m := w.machines[k].member; m != nil && m.Lead().Epoch != 0 {
 			return m
 		}
 	}
@@ -308,19 +308,19 @@ func (w *world) recover() {
 	}
 }
 
-// An entry that comes when the office is over already is not taken for one of the office: it may be of the next
-// leader. The raft loop ends the office before it hands over such an entry, also in the middle of a turn.
-func TestEntryAfterOffice(t *testing.T) {
+// An entry that comes when the epoch is over already is not taken for one of the epoch: it may be of the next
+// leader. The raft loop ends the epoch before it hands over such an entry, also in the middle of a turn.
+func TestEntryAfterEpoch(t *testing.T) {
 	m := &Member{opt: Options{Logger: slog.New(slog.DiscardHandler)}, turns: make(chan struct{}, 1), broker: broker.New(engine.New(engine.Options{}), broker.Options{})}
-	m.turn.office = 1
-	m.shared = shared{office: 2}
+	m.turn.epoch = 1
+	m.shared = shared{epoch: 2}
 	m.queue.add([]core.Apply{{Entries: []*raftpb.Entry{{}}}})
 	if m.apply(0); !m.turn.over || m.queue.isEmpty() {
-		t.Errorf("the entry was applied; the office is over: %v", m.turn.over)
+		t.Errorf("the entry was applied; the epoch is over: %v", m.turn.over)
 	}
 }
 
-// A leader that gives up an office before its engine has heard of it serves in the next one.
+// A leader that gives up an epoch before its engine has heard of it serves in the next one.
 func TestResignBeforeEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := emptyWorld(t, 1)
@@ -329,7 +329,7 @@ func TestResignBeforeEngine(t *testing.T) {
 			m.mail.post(func() {
 				time.Sleep(time.Millisecond) // a turn applies it meanwhile, and what the core hears of that is in the mailbox
 				m.mail.post(func() {
-					if c := m.raft.core; c.Office() != 0 && !resigned {
+					if c := m.raft.core; c.Epoch() != 0 && !resigned {
 						c.Resign()
 						resigned = true
 					}

@@ -142,7 +142,7 @@ func (m *Member) forgetUndone() {
 func (m *Member) tickOn() {
 	for !m.stopped() {
 		m.broker.Look(func(e *engine.Engine, now int64) {
-			if m.turn.office == 0 && !m.turn.over {
+			if m.turn.epoch == 0 && !m.turn.over {
 				e.Tick(now)
 			}
 		})
@@ -238,7 +238,7 @@ func dropEntry(w *world) {
 	propose := func(entries ...[]byte) {
 		leader.member.mail.post(func() {
 			c := leader.member.raft.core
-			c.Propose(c.Office(), entries...)
+			c.Propose(c.Epoch(), entries...)
 		})
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -308,7 +308,7 @@ func standStill(w *world) {
 	var next *Member
 	w.until("another one leads", func() bool {
 		for _, m := range w.machines {
-			if m.member != old && m.member.Lead().Office != 0 {
+			if m.member != old && m.member.Lead().Epoch != 0 {
 				next = m.member
 			}
 		}

@@ -17,9 +17,9 @@ import (
 // turnState is owned by the turn.
 //
 // Invariants:
-//  1. office != 0 only if the engine has the facts of all entries up to applied, and what was decided in that
-//     office, and nothing else.
-//  2. While over nothing is applied or decided: see endOffice.
+//  1. epoch != 0 only if the engine has the facts of all entries up to applied, and what was decided in that
+//     epoch, and nothing else.
+//  2. While over nothing is applied or decided: see endEpoch.
 type turnState struct {
 	journal *journal.Journal
 	applied journal.Applied // the journal and the engine have the entries up to here
@@ -27,8 +27,8 @@ type turnState struct {
 	large   uint64          // the last entry that Member.unsynced counts
 	decoder entry.Decoder
 
-	office  uint64 // in which the engine decides; 0: it follows
-	over    bool   // an office has ended, and the engine is still as it was in that
+	epoch   uint64 // in which the engine decides; 0: it follows
+	over    bool   // an epoch has ended, and the engine is still as it was in that
 	walking bool   // engine and journal do not have everything: see walk.go
 	wholeAt uint64 // from this entry on the engine has a state that the log says
 	builder entry.Builder
@@ -45,7 +45,7 @@ type turnState struct {
 
 // flight is what a turn has flushed.
 type flight struct {
-	last   uint64 // the number of its last entry in its office
+	last   uint64 // the number of its last entry in its epoch
 	weight weight
 }
 
@@ -66,13 +66,13 @@ type turnLog struct{ *Member }
 
 // target is what Sync has to wait for: the turns that were flushed.
 type target struct {
-	office uint64
-	last   uint64 // number of the last entry
+	epoch uint64
+	last  uint64 // number of the last entry
 }
 
 // admit is asked by the engine before each change.
 func (m *Member) admit(kind engine.ChangeKind, tube string, body int) engine.Outcome {
-	if m.turn.office == 0 {
+	if m.turn.epoch == 0 {
 		return engine.Failed
 	}
 	if m.journaling.Load()%2 == 0 { // it may wait for another segment
@@ -84,15 +84,15 @@ func (m *Member) admit(kind engine.ChangeKind, tube string, body int) engine.Out
 
 // isWhole reports whether the engine is as the log says at applied, or has decided what comes after that.
 func (t *turnState) isWhole() bool {
-	return !t.walking && !t.over && t.applied.Index >= t.wholeAt && (t.office != 0 || t.journal.InFlight() == 0)
+	return !t.walking && !t.over && t.applied.Index >= t.wholeAt && (t.epoch != 0 || t.journal.InFlight() == 0)
 }
 
-// mayPropose reports whether the engine's office is in force. What a turn has done when the leadership is about to
+// mayPropose reports whether the engine's epoch is in force. What a turn has done when the leadership is about to
 // go to another member is still proposed; no later turn decides anything.
 func (m *Member) mayPropose() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.turn.office != 0 && m.shared.office == m.turn.office
+	return m.turn.epoch != 0 && m.shared.epoch == m.turn.epoch
 }
 
 // Append implements broker.Log.
@@ -104,7 +104,7 @@ func (m turnLog) Append(changes []engine.Change) error {
 	}
 	t.journal.Executed(changes)
 	for i := range changes {
-		t.builder.Add(&changes[i], m.clock.epoch)
+		t.builder.Add(&changes[i], m.clock.zero)
 	}
 	t.facts += len(changes)
 	return nil
@@ -116,7 +116,7 @@ func (m turnLog) Flush() (durable bool, err error) {
 	switch {
 	case t.over:
 		return false, broker.ErrDeposed
-	case t.office == 0:
+	case t.epoch == 0:
 		return true, nil // those who watch a follower are told what it has
 	case !m.mayPropose():
 		m.depose(t.facts > 0)
@@ -145,16 +145,16 @@ func (m *Member) isLeased() bool {
 	return now < m.shared.leased
 }
 
-// depart notes that entries are to be proposed. If too much is under way already it waits; the office may end
+// depart notes that entries are to be proposed. If too much is under way already it waits; the epoch may end
 // meanwhile, and then it returns false.
 func (m *Member) depart(entries [][]byte, w weight) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for m.shared.office == m.turn.office && (m.weight.bytes > maxPendingBytes || m.weight.facts > maxPendingFacts) {
+	for m.shared.epoch == m.turn.epoch && (m.weight.bytes > maxPendingBytes || m.weight.facts > maxPendingFacts) {
 		m.propose()
 		m.changed.Wait()
 	}
-	if m.shared.office != m.turn.office {
+	if m.shared.epoch != m.turn.epoch {
 		return false
 	}
 	m.flushed = append(m.flushed, entries...)
@@ -170,19 +170,19 @@ func (m *Member) propose() {
 	if len(m.flushed) == 0 {
 		return
 	}
-	office, entries := m.target.office, m.flushed
+	epoch, entries := m.target.epoch, m.flushed
 	m.flushed = nil
 	m.mail.post(func() {
-		if err := m.raft.core.Propose(office, entries...); err != nil {
-			m.opt.Logger.Debug("the entries of a turn are refused", "office", office, "err", err)
+		if err := m.raft.core.Propose(epoch, entries...); err != nil {
+			m.opt.Logger.Debug("the entries of a turn are refused", "epoch", epoch, "err", err)
 		}
 	})
 }
 
-// land forgets what is committed of what was proposed. When the office has ended nobody knows whether the rest ever will be.
+// land forgets what is committed of what was proposed. When the epoch has ended nobody knows whether the rest ever will be.
 // The caller holds mu.
 func (m *Member) land() {
-	if m.shared.office != m.target.office {
+	if m.shared.epoch != m.target.epoch {
 		m.undone = m.undone || len(m.pending) > 0
 		m.flushed, m.pending, m.weight = nil, nil, weight{}
 		return
@@ -202,11 +202,11 @@ func (m turnLog) Sync() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.target
-	if t.office == 0 {
+	if t.epoch == 0 {
 		return nil // what is not settled has failed by itself
 	}
 	m.propose()
-	in := func() bool { return m.shared.office == t.office }
+	in := func() bool { return m.shared.epoch == t.epoch }
 	for in() && m.shared.committed < t.last {
 		m.changed.Wait()
 	}
@@ -238,17 +238,17 @@ func (m *Member) ask() *uint64 {
 // Housekeep implements broker.Log: it applies a part of what is committed.
 func (m turnLog) Housekeep(now int64) (next int64) {
 	t := &m.turn
-	if t.office != 0 && !m.serves() {
+	if t.epoch != 0 && !m.serves() {
 		m.depose(false)
 	}
 	if t.over {
-		return engine.Never // the goroutine of turns ends the office
+		return engine.Never // the goroutine of turns ends the epoch
 	}
 	m.journaling.Add(1)
 	defer m.journaling.Add(1)
 	next = m.apply(now)
-	if t.office == 0 {
-		next = min(next, m.takeOffice(now))
+	if t.epoch == 0 {
+		next = min(next, m.activate(now))
 	}
 	if _, err := t.journal.Flush(); err != nil {
 		m.opt.Logger.Debug("the journal cannot be written", "err", err) // it says so itself, and heals
@@ -365,7 +365,7 @@ func (m *Member) apply(now int64) (next int64) {
 		m.mu.Lock()
 		e, of := m.queue.next()
 		m.mu.Unlock()
-		if t.office != 0 && !m.serves() { // the entry may be of another leader, and the journal would take it for one of this office
+		if t.epoch != 0 && !m.serves() { // the entry may be of another leader, and the journal would take it for one of this epoch
 			m.depose(false)
 		}
 		if e == nil || t.over {
@@ -414,7 +414,7 @@ func (m *Member) applyEntry(e *raftpb.Entry) (facts int, err error) {
 	at := journal.Applied{Index: e.GetIndex(), Term: e.GetTerm(), Stamp: t.applied.Stamp}
 	var changes []engine.Change
 	if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
-		if at.Stamp, changes, err = t.decoder.Decode(e.GetData(), m.clock.epoch); err != nil {
+		if at.Stamp, changes, err = t.decoder.Decode(e.GetData(), m.clock.zero); err != nil {
 			m.fail(fmt.Errorf("cluster: entry %d: %w", e.GetIndex(), err))
 			t.over = true
 			return 0, nil

@@ -112,7 +112,7 @@ func (m *Member) receive(ctx context.Context, donor, cut uint64) error {
 	}
 	in := bufio.NewReaderSize(newImpatient(stream), 64<<10) // Receive reads through this one, and not beyond the walk
 	gentleUntil := time.Now().Add(gentleWalk)
-	got, err := catchup.Receive(in, m.clock.epoch, func(changes []engine.Change) error {
+	got, err := catchup.Receive(in, m.clock.zero, func(changes []engine.Change) error {
 		began := time.Now()
 		err := m.take(ctx, changes, journal.Applied{})
 		if now := time.Now(); now.Before(gentleUntil) {
@@ -210,7 +210,7 @@ func (m *Member) becomePartial() error {
 	}
 	m.broker.Replace(func(*engine.Engine) *engine.Engine {
 		t := &m.turn
-		t.office, t.walking, t.over, t.retryAt = 0, true, false, 0
+		t.epoch, t.walking, t.over, t.retryAt = 0, true, false, 0
 		t.endCensus(errors.New("cluster: the member has begun to receive the whole queue")) // it skips entries
 		m.over.Store(false)
 		m.broker.Follow(true)
@@ -368,7 +368,7 @@ func (m *Member) donor(ctx context.Context) *catchup.Donor {
 		Applied: func() catchup.Mark { return catchup.Mark(m.turn.applied) },
 		Settled: func(context.Context) (catchup.Mark, error) { return m.settled(walked) },
 		Pause:   func() { m.sleep(ctx, time.Millisecond) },
-		Epoch:   m.clock.epoch,
+		Epoch:   m.clock.zero,
 	}
 }
 
@@ -389,14 +389,14 @@ func (m *Member) settled(walked *engine.Engine) (mark catchup.Mark, err error) {
 	goesOn := m.resignIfStuck()
 	err = m.broker.Call(func(e *engine.Engine, _ int64) {
 		same = e == walked && t.isWhole()
-		mark, decides = catchup.Mark(t.applied), t.office != 0
+		mark, decides = catchup.Mark(t.applied), t.epoch != 0
 	})
 	goesOn()
 	switch {
 	case err != nil:
 		return mark, err
 	case !same:
-		return mark, errors.New("cluster: the office of this member has ended meanwhile")
+		return mark, errors.New("cluster: this member has lost its leadership meanwhile")
 	case !decides:
 		return mark, nil
 	}
@@ -413,15 +413,15 @@ func (m *Member) settled(walked *engine.Engine) (mark catchup.Mark, err error) {
 // settleTime is how long a walk over a leader's engine waits for anything to be committed.
 const settleTime = 2 * time.Second
 
-// resignIfStuck makes this member give up its office unless something is committed in settleTime, or goesOn is called. Without the
+// resignIfStuck makes this member give up its leadership epoch unless something is committed in settleTime, or goesOn is called. Without the
 // member that receives the walk there may be no majority, and that one acknowledges nothing before the walk has ended. An engine
-// without an office has only what is committed, so a walk over it waits for nobody.
+// without an epoch has only what is committed, so a walk over it waits for nobody.
 func (m *Member) resignIfStuck() (goesOn func() bool) {
-	var office, commit uint64
-	m.inLoop(func() { office, commit = m.raft.core.Office(), m.raft.core.Status().GetCommit() })
+	var epoch, commit uint64
+	m.inLoop(func() { epoch, commit = m.raft.core.Epoch(), m.raft.core.Status().GetCommit() })
 	resign := func() {
 		c := m.raft.core
-		if office == 0 || c.Office() != office || c.Status().GetCommit() != commit {
+		if epoch == 0 || c.Epoch() != epoch || c.Status().GetCommit() != commit {
 			return
 		}
 		m.opt.Logger.Warn("nothing is committed without the member that receives the queue: this one gives up what is not")

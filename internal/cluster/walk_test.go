@@ -157,7 +157,7 @@ func lacksNothing(t *testing.T, index uint64) {
 	w.cut[[2]uint64{other.id, next.id}] = true
 	w.mu.Unlock()
 	w.must(w.leader().Transfer(t.Context(), next.id))
-	w.until("it leads", func() bool { return next.member.Lead().Office != 0 })
+	w.until("it leads", func() bool { return next.member.Lead().Epoch != 0 })
 	term := next.member.Lead().Term
 	next.member.Step(&raftpb.Message{Type: raftpb.MsgAppResp.Enum(), From: &other.id, To: &next.id, Term: &term, Index: &index})
 	time.Sleep(time.Second)
@@ -306,27 +306,27 @@ func (w *world) leaveBehind(lags *machine) (stop func()) {
 	return stop
 }
 
-// The numbers of offices go on when a member receives the queue: by them the server knows those that are over, and would serve in none
+// The numbers of epochs go on when a member receives the queue: by them the server knows those that are over, and would serve in none
 // that has the number of one.
-func TestOfficesAfterWalk(t *testing.T) {
+func TestEpochsAfterWalk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := emptyWorld(t, 1)
 		w.small()
 		w.grow(3)
 		time.Sleep(time.Second) // until all know that there are three
 		led := w.machineOf(w.leader())
-		over := led.member.Lead().Office
+		over := led.member.Lead().Epoch
 		stop := w.leaveBehind(led)
 		w.heal()
 		w.until("it has received the queue", func() bool { return w.logged("the whole queue was received") > 0 })
 		stop()
 		w.must(w.leader().Transfer(t.Context(), led.id))
-		w.until("it is in office", func() bool { return led.member.Lead().Office != 0 })
+		w.until("it is active", func() bool { return led.member.Lead().Epoch != 0 })
 		if led.member.Partial() {
 			t.Error("it has only a part of the queue")
 		}
-		if office := led.member.Lead().Office; office <= over {
-			t.Errorf("its office is number %d, and was %d before", office, over)
+		if epoch := led.member.Lead().Epoch; epoch <= over {
+			t.Errorf("its epoch is number %d, and was %d before", epoch, over)
 		}
 		w.audit()
 		w.close()
@@ -375,7 +375,7 @@ func TestVoteWhileReceiving(t *testing.T) {
 			t.Errorf("the member has the whole queue already (%v): this shows nothing", err)
 		}
 		goOn()
-		w.until("it is in office", func() bool { return third.member.Lead().Office != 0 })
+		w.until("it is active", func() bool { return third.member.Lead().Epoch != 0 })
 		self := w.machine().self()
 		self.Replaces = l.id
 		w.joinAs(w.machines[3], self)
@@ -400,7 +400,7 @@ func TestVoteAfterFailedWalk(t *testing.T) {
 		l.kill(true)
 		w.until("another one leads", func() bool { return third.member.Lead().Leader == third.id })
 		lags.trouble.stick(nil)
-		w.until("it is in office", func() bool { return third.member.Lead().Office != 0 })
+		w.until("it is active", func() bool { return third.member.Lead().Epoch != 0 })
 		l.boot()
 		w.audit()
 		w.close()
@@ -466,8 +466,8 @@ func TestQueueBeforeWalk(t *testing.T) {
 }
 
 // When the leader dies while a member lacks entries that are cut, and no other is left, the next leader sends the queue before it is in
-// office: without that member nobody has a majority.
-func TestWalkBeforeOffice(t *testing.T) {
+// epoch: without that member nobody has a majority.
+func TestWalkBeforeActive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := emptyWorld(t, 1)
 		w.small()

@@ -41,7 +41,7 @@ func TestNotExecuted(t *testing.T) {
 		m := w.leader()
 		m.Broker().Call(func(e *engine.Engine, now int64) {
 			e.PutInto(now, []byte("mail"), engine.Spec{TTR: 60}, []byte("a job"))
-			m.turn.builder.Add(&engine.Change{Kind: engine.JobDeleted, ID: 77}, m.clock.epoch)
+			m.turn.builder.Add(&engine.Change{Kind: engine.JobDeleted, ID: 77}, m.clock.zero)
 			m.turn.facts++
 		})
 		w.until("the member has ended", func() bool { return errors.Is(m.Err(), journal.ErrNotExecuted) })
@@ -67,7 +67,7 @@ func TestRemovedFromTwo(t *testing.T) {
 		for _, disk := range left {
 			stays.disk = disk
 			stays.boot()
-			w.until("the last one leads", func() bool { return stays.member.Lead().Office != 0 })
+			w.until("the last one leads", func() bool { return stays.member.Lead().Epoch != 0 })
 			stays.kill(false)
 		}
 	})

@@ -19,12 +19,12 @@ func (v verb) Apply(e *engine.Engine, now int64) int64 {
 	return now
 }
 
-// A worker is a client with a session, at whoever leads. When the office of its session ends it begins another one.
+// A worker is a client with a session, at whoever leads. When the epoch of its session ends it begins another one.
 type worker struct {
 	w       *world
 	rng     *rand.Rand
 	member  *Member
-	office  uint64
+	epoch   uint64
 	term    uint64
 	session *engine.Session
 	waits   bool // owned by the turn
@@ -33,21 +33,21 @@ type worker struct {
 // WaitOver implements engine.Waiter.
 func (k *worker) WaitOver(engine.Job, engine.Outcome) { k.waits = false }
 
-// errOffice says that the office of a session is over.
-var errOffice = errors.New("the session's office is over")
+// errEpoch says that the epoch of a session is over.
+var errEpoch = errors.New("the session's epoch is over")
 
 // do executes a verb of the session.
 func (k *worker) do(f verb) error {
-	err, began := errOffice, time.Since(k.w.start)
+	err, began := errEpoch, time.Since(k.w.start)
 	if failed := k.member.Broker().NewCaller(verb(func(e *engine.Engine, now int64) {
-		if k.member.turn.office == k.office { // who was deposed closes its clients before another office begins
+		if k.member.turn.epoch == k.epoch { // who was deposed closes its clients before another epoch begins
 			err = nil
 			f(e, now)
 		}
 	})).Do(); failed != nil {
 		err = failed
 	}
-	if errors.Is(err, errOffice) || errors.Is(err, broker.ErrDeposed) {
+	if errors.Is(err, errEpoch) || errors.Is(err, broker.ErrDeposed) {
 		k.session = nil
 	}
 	if err == nil {
@@ -64,7 +64,7 @@ func (k *worker) begin() bool {
 		return false
 	}
 	lead := k.member.Lead()
-	k.office, k.term = lead.Office, lead.Term
+	k.epoch, k.term = lead.Epoch, lead.Term
 	return k.do(func(e *engine.Engine, _ int64) {
 		k.session, k.waits = e.Open(k), false
 		for n := range 3 {

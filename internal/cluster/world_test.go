@@ -531,7 +531,7 @@ func (w *world) refuse(m *machine, term uint64) {
 	}
 }
 
-// leader waits until a member is in office, and returns it.
+// leader waits until a member is active, and returns it.
 func (w *world) leader() *Member {
 	w.t.Helper()
 	var leader *Member
@@ -544,7 +544,7 @@ func (w *world) leader() *Member {
 			if m.member == nil {
 				continue
 			}
-			if l := m.member.Lead(); l.Office != 0 && l.Term > term {
+			if l := m.member.Lead(); l.Epoch != 0 && l.Term > term {
 				leader, term = m.member, l.Term
 			}
 		}
@@ -786,7 +786,7 @@ func (m *machine) jobs() map[uint64]string {
 	jobs := map[uint64]string{}
 	m.member.Broker().Look(func(e *engine.Engine, _ int64) {
 		for c := range e.Snapshots {
-			epoch := m.member.clock.epoch
+			epoch := m.member.clock.zero
 			jobs[c.ID] = fmt.Sprintf("%d in %s, pri %d, delay %d, created %d, body %q", c.ID, c.Tube, c.Pri, c.Delay, c.Created+epoch, c.Body)
 		}
 	})
@@ -801,7 +801,7 @@ func (m *machine) applied() (index uint64) {
 func (m *machine) digest() (sum uint64) {
 	member := m.member
 	later := member.clock.time() + int64(1000*time.Hour) // all that is delayed counts as ready
-	member.Broker().Look(func(e *engine.Engine, _ int64) { sum = e.Digest(later-member.clock.epoch, member.clock.epoch) })
+	member.Broker().Look(func(e *engine.Engine, _ int64) { sum = e.Digest(later-member.clock.zero, member.clock.zero) })
 	return sum
 }
 

@@ -201,7 +201,7 @@ func (g *group) catchUp() {
 	}
 }
 
-// awaits reports whether the leader that the joiner has walked over may still lose its office
+// awaits reports whether the leader that the joiner has walked over may still lose its epoch
 // before all that it had decided is committed: then what the walk has seen has never been.
 func (g *group) awaits(j *joiner) bool {
 	return j.leading && g.planted != uncommitted && (j.place >= 0 || g.committed < j.end)

@@ -17,7 +17,7 @@ import (
 
 // ErrNotExecuted means that what is committed was not executed here, though it should
 // have been: nothing that is done about the disk mends that.
-var ErrNotExecuted = errors.New("journal: a fact is committed in this member's office, and was not executed here")
+var ErrNotExecuted = errors.New("journal: a fact is committed in this member's leadership epoch, and was not executed here")
 
 // Applied says up to which entry a journal has every fact.
 type Applied = record.Applied

@@ -89,7 +89,7 @@ func (g *group) commit(n int) {
 	g.changed.Broadcast()
 }
 
-// depose ends the office of the leader. Of what it has not committed some is dropped.
+// depose ends the epoch of the leader. Of what it has not committed some is dropped.
 func (g *group) depose() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

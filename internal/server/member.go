@@ -12,7 +12,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
-// The server of a member of a cluster serves clients only while the member is in office. At other
+// The server of a member of a cluster serves clients only while the member is the active leader. At other
 // members a client's bytes go to the leader and back (relay.go), and the leader serves it as a visitor
 // (visitor.go). Without a leader a new client waits (lobby.go). When the leadership changes, all
 // clients' connections end, at all members: each connects again, as after a restart.
@@ -40,7 +40,7 @@ type Member struct {
 
 // A Leadership says who leads, as one member knows it.
 type Leadership struct {
-	Here   bool   // this member is in office: clients are served here
+	Here   bool   // this member is the active leader: clients are served here
 	Leader uint64 // who leads; 0: nobody
 	Term   uint64
 }

@@ -46,7 +46,7 @@
 //
 // # Members of a cluster
 //
-// With Options.Member the server serves clients only while its member is in office (member.go). Else it passes
+// With Options.Member the server serves clients only while its member is the active leader (member.go). Else it passes
 // their bytes on to the leader (relay.go), whose server takes them for its own (visitor.go), or lets them
 // wait for one (lobby.go). On Linux all this needs goroutines only while a client comes: after that a loop of its own passes on
 // the bytes of all clients without TLS (relay_linux.go), and the leader's loops drive their conversations (stream_linux.go).

@@ -14,30 +14,30 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// An officeLog is the Log of a server that decides until its office is over.
-type officeLog struct{ over atomic.Bool }
+// An epochLog is the Log of a server that decides until its epoch is over.
+type epochLog struct{ over atomic.Bool }
 
-func (l *officeLog) Append([]engine.Change) error { return l.err() }
+func (l *epochLog) Append([]engine.Change) error { return l.err() }
 
-func (l *officeLog) Flush() (bool, error) { return true, l.err() }
+func (l *epochLog) Flush() (bool, error) { return true, l.err() }
 
-func (l *officeLog) Sync() error { return l.err() }
+func (l *epochLog) Sync() error { return l.err() }
 
-func (l *officeLog) Housekeep(int64) int64 { return engine.Never }
+func (l *epochLog) Housekeep(int64) int64 { return engine.Never }
 
-func (l *officeLog) Close() error { return nil }
+func (l *epochLog) Close() error { return nil }
 
-func (l *officeLog) err() error {
+func (l *epochLog) err() error {
 	if l.over.Load() {
 		return broker.ErrDeposed
 	}
 	return nil
 }
 
-// startInOffice starts a rig with some jobs, whose server decides until the log says otherwise.
-func startInOffice(t *testing.T) (*rig, *officeLog) {
+// startActive starts a rig with some jobs, whose server decides until the log says otherwise.
+func startActive(t *testing.T) (*rig, *epochLog) {
 	t.Helper()
-	log := new(officeLog)
+	log := new(epochLog)
 	r := startWith(t, Options{}, server.Options{}, engine.Options{Logged: true}, broker.Options{Log: log})
 	r.putAll("mail", make([]string, 2000)...)
 	return r, log
@@ -45,7 +45,7 @@ func startInOffice(t *testing.T) (*rig, *officeLog) {
 
 // While a server that was deposed has no other engine nothing is answered as if it had looked into its own, or done something there.
 func TestNothingIsKnownWhileDeposed(t *testing.T) {
-	r, log := startInOffice(t)
+	r, log := startActive(t)
 	r.sampleTubes(t.Context(), 1)
 	log.over.Store(true)
 	r.want(503, "GET", "/jobs/1", "", nil) // finds out
@@ -70,9 +70,9 @@ func TestNothingIsKnownWhileDeposed(t *testing.T) {
 	}
 }
 
-// A change that was made in an office that is over by then may last, or not.
+// A change that was made in an epoch that is over by then may last, or not.
 func TestChangeWhileDeposed(t *testing.T) {
-	r, log := startInOffice(t)
+	r, log := startActive(t)
 	log.over.Store(true)
 	var p problem
 	if r.want(503, "DELETE", "/jobs/1", "", &p); !strings.Contains(p.Detail, "may have happened") {
@@ -109,9 +109,9 @@ func (r *rig) aborted(path string, first func()) (text string, aborted bool) {
 	return
 }
 
-// An export that meets the end of the office has no job twice, and is broken off.
+// An export that meets the end of the epoch has no job twice, and is broken off.
 func TestExportWhileDeposed(t *testing.T) {
-	r, log := startInOffice(t)
+	r, log := startActive(t)
 	text, aborted := r.aborted("/export", func() { log.over.Store(true) })
 	if !aborted {
 		t.Error("it looks whole")
@@ -135,7 +135,7 @@ func TestEngineIsReplaced(t *testing.T) {
 	} {
 		t.Run(ask.method+" "+ask.path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, _ := startInOffice(t)
+				r, _ := startActive(t)
 				r.in(func(e *engine.Engine, now int64) {
 					for i := range 5000 {
 						e.Open(nil)
@@ -161,7 +161,7 @@ func TestEngineIsReplaced(t *testing.T) {
 
 // An export that meets another engine is broken off.
 func TestExportMeetsAnotherEngine(t *testing.T) {
-	r, _ := startInOffice(t)
+	r, _ := startActive(t)
 	if _, aborted := r.aborted("/export", r.replaceEngine); !aborted {
 		t.Error("it looks whole")
 	}
@@ -170,7 +170,7 @@ func TestExportMeetsAnotherEngine(t *testing.T) {
 // A task that meets another engine fails.
 func TestTaskMeetsAnotherEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := startInOffice(t)
+		r, _ := startActive(t)
 		r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, nil)
 		synctest.Wait() // for the pause after the first turn
 		r.replaceEngine()

@@ -201,7 +201,7 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A walk over a leader does not count if the leader loses its office before all of it is
+// A walk over a leader does not count if the leader loses its epoch before all of it is
 // committed.
 func TestDonorDeposed(t *testing.T) {
 	q := newQueue()

@@ -32,7 +32,7 @@
 // i for it ([Received.From]).
 //
 // A leader's engine is ahead of what is committed. What the walk has seen of that may be
-// lost with its office, so j must be committed ([Donor.Settled]); if the office ends before,
+// lost with its epoch, so j must be committed ([Donor.Settled]); if the epoch ends before,
 // the walk ends with an error and does not count. Nothing that was received counts before
 // Receive has returned without an error.
 //

@@ -93,7 +93,7 @@ type sender struct {
 	done bool
 }
 
-// errReplaced: the donor has lost its office, or has caught up itself, and has another engine.
+// errReplaced: the donor has lost its leadership, or has caught up itself, and has another engine.
 var errReplaced = errors.New("the donor has another engine now, or none")
 
 func (s *sender) walk(ctx context.Context) error {

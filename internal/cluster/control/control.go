@@ -204,14 +204,14 @@ func (c *Control) change(ctx context.Context, r Request) (reply any, err error) 
 // leaderPatience is how long a change waits for a leader.
 const leaderPatience = 10 * time.Second
 
-// leader waits until there is a leader, and that is in office if it is this member.
+// leader waits until there is a leader, and that is active if it is this member.
 func (c *Control) leader(ctx context.Context) (cluster.Leadership, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
 	for {
 		changed := c.Member.Watch()
 		lead := c.Member.Lead()
-		if lead.Office != 0 || lead.Leader != 0 && lead.Leader != c.Directory.ID {
+		if lead.Epoch != 0 || lead.Leader != 0 && lead.Leader != c.Directory.ID {
 			return lead, nil
 		}
 		select {
@@ -256,7 +256,7 @@ const transferTries = 4
 
 // transfer lets another member lead.
 func (c *Control) transfer(ctx context.Context, to uint64) (err error) {
-	if to == c.Directory.ID && c.Member.Lead().Office != 0 {
+	if to == c.Directory.ID && c.Member.Lead().Epoch != 0 {
 		return nil // it leads already
 	}
 	for range transferTries {

@@ -24,7 +24,7 @@ func (follower) Lead() cluster.Leadership { return cluster.Leadership{Leader: 41
 type chief struct{ Member }
 
 func (chief) Watch() <-chan struct{}   { return nil }
-func (chief) Lead() cluster.Leadership { return cluster.Leadership{Leader: 42, Term: 7, Office: 1} }
+func (chief) Lead() cluster.Leadership { return cluster.Leadership{Leader: 42, Term: 7, Epoch: 1} }
 
 // To let a member lead that does is no error.
 func TestLeadsAlready(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// ErrDeposed means that the office in which something was decided is over. It may still
+// ErrDeposed means that the epoch in which something was decided is over. It may still
 // come to be in the log, if it was proposed before.
 var ErrDeposed = errors.New("core: this member may no longer decide")
 
@@ -28,12 +28,12 @@ type Log interface {
 	ConfChanges() []uint64
 }
 
-// Options of a core. ID, Applied, Torn and Offices must be set; for the others 0 means the default.
+// Options of a core. ID, Applied, Torn and Epochs must be set; for the others 0 means the default.
 type Options struct {
 	ID      uint64           // of this member, not 0
 	Applied raftlog.Position // up to here the journal has every fact
 	Torn    bool             // the log lost its end when it was opened, or earlier: see the package comment
-	Offices uint64           // of the core before this one in the process, if there was one
+	Epochs  uint64           // of the core before this one in the process, if there was one
 
 	Tick          time.Duration // 60 ms
 	ElectionTicks int           // without a leader, before a member stands; 10
@@ -78,20 +78,20 @@ type Core struct {
 	lead  uint64
 
 	// Invariants:
-	//  1. office != 0 only if state is Leader and empties >= barrier.
-	//  2. offices only grows; each number of an office was given once.
+	//  1. epoch != 0 only if state is Leader and empties >= barrier.
+	//  2. epochs only grows; each number of an epoch was given once.
 	//  3. empties and barriers count from the beginning of the term. The first entry without data
 	//     of a term is its leader's; the others are those that Rebuilt proposed.
-	office   uint64 // in force; 0: none
-	offices  uint64
+	epoch    uint64 // in force; 0: none
+	epochs   uint64
 	empties  int // entries of this term without data that were applied
-	barriers int // of them an office needs so many
+	barriers int // of them an epoch needs so many
 	resigned bool
-	rebuilt  bool // after resigned: the engine is ready for another office
+	rebuilt  bool // after resigned: the engine is ready for another epoch
 
-	// What was proposed in the office in force. Invariant:
+	// What was proposed in the epoch in force. Invariant:
 	//  4. own has the indexes of the entries that Raft has given out to be written and that are
-	//     not committed, in order; before them committed entries of the office are committed.
+	//     not committed, in order; before them committed entries of the epoch are committed.
 	own       []uint64
 	committed uint64
 
@@ -146,7 +146,7 @@ func New(log Log, o Options) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
 	}
-	c := &Core{opt: o, log: log, node: node, offices: o.Offices, applied: applied, confDone: state.ConfIndex, conf: state.Conf, hard: state.Hard, late: map[uint64]*raftpb.Message{}}
+	c := &Core{opt: o, log: log, node: node, epochs: o.Epochs, applied: applied, confDone: state.ConfIndex, conf: state.Conf, hard: state.Hard, late: map[uint64]*raftpb.Message{}}
 	c.agreed, c.last = max(state.Hard.GetCommit(), o.Applied.Index), log.Last().Index
 	c.gate.torn = o.Torn
 	c.gate.heard = map[uint64]raftlog.Position{}
@@ -220,11 +220,11 @@ func (c *Core) saysOnlyTerm(m *raftpb.Message) bool {
 	return m.GetType() == raftpb.MsgAppResp && !m.GetReject() && m.GetIndex() == 0 && m.GetTerm() == c.term
 }
 
-// Propose proposes entries that were decided in an office, none of them empty. Afterwards they may or may not
-// come to be in the log; if the office ends before they are committed, nobody knows which
+// Propose proposes entries that were decided in an epoch, none of them empty. Afterwards they may or may not
+// come to be in the log; if the epoch ends before they are committed, nobody knows which
 // until later entries are there.
-func (c *Core) Propose(office uint64, entries ...[]byte) error {
-	if office == 0 || office != c.office {
+func (c *Core) Propose(epoch uint64, entries ...[]byte) error {
+	if epoch == 0 || epoch != c.epoch {
 		return ErrDeposed
 	}
 	m := &raftpb.Message{From: &c.opt.ID, Type: raftpb.MsgProp.Enum()}
@@ -238,7 +238,7 @@ func (c *Core) Propose(office uint64, entries ...[]byte) error {
 	return nil
 }
 
-// Committed returns how many of the entries that were proposed in the office in force are committed:
+// Committed returns how many of the entries that were proposed in the epoch in force are committed:
 // no leader can be without them any more. They need not be on the disk of this member.
 func (c *Core) Committed() uint64 { return c.committed }
 
@@ -247,9 +247,9 @@ var ErrChanging = errors.New("core: another change of the members is under way")
 
 // ProposeConf proposes a change of the members' roles; see [raft.RawNode.ProposeConfChange]. One change is
 // under way at a time. (Raft would make an entry without data of a second one, and those have a meaning here.)
-func (c *Core) ProposeConf(office uint64, cc *raftpb.ConfChangeV2) error {
+func (c *Core) ProposeConf(epoch uint64, cc *raftpb.ConfChangeV2) error {
 	switch {
-	case office == 0 || office != c.office:
+	case epoch == 0 || epoch != c.epoch:
 		return ErrDeposed
 	case c.confAsk || len(c.node.Status().Config.Voters[1]) > 0:
 		return ErrChanging
@@ -259,16 +259,16 @@ func (c *Core) ProposeConf(office uint64, cc *raftpb.ConfChangeV2) error {
 	return err
 }
 
-// Resign ends the office, though the member may go on leading. In this term the member is not
-// in office again before Rebuilt.
+// Resign ends the epoch, though the member may go on leading. In this term the member is not
+// active again before Rebuilt.
 func (c *Core) Resign() {
-	if c.office != 0 {
-		c.office, c.resigned, c.rebuilt = 0, true, false
+	if c.epoch != 0 {
+		c.epoch, c.resigned, c.rebuilt = 0, true, false
 	}
 }
 
-// Rebuilt says that the engine is again what the entries that were applied make it, after an office that
-// was given up. A member that still leads is in office again when everything was applied
+// Rebuilt says that the engine is again what the entries that were applied make it, after an epoch that
+// was given up. A member that still leads is active again when everything was applied
 // that it had proposed.
 func (c *Core) Rebuilt() {
 	c.rebuilt = true
@@ -276,10 +276,10 @@ func (c *Core) Rebuilt() {
 	c.look()
 }
 
-// AwaitsRebuilt reports whether an office was given up, in this term, and Rebuilt was not called since.
+// AwaitsRebuilt reports whether an epoch was given up, in this term, and Rebuilt was not called since.
 func (c *Core) AwaitsRebuilt() bool { return c.resigned && !c.rebuilt }
 
-// comeBack proposes the entry after which a member that has resigned may be in office again. Raft
+// comeBack proposes the entry after which a member that has resigned may be active again. Raft
 // refuses it as long as a transfer is under way.
 func (c *Core) comeBack() {
 	if c.resigned && c.rebuilt && c.node.Propose(nil) == nil {
@@ -379,11 +379,11 @@ func mustUnmarshal(e *raftpb.Entry, m proto.Message) {
 	}
 }
 
-// Office returns the number of the office in force, or 0.
-func (c *Core) Office() uint64 { return c.office }
+// Epoch returns the number of the epoch in force, or 0.
+func (c *Core) Epoch() uint64 { return c.epoch }
 
-// Offices returns the number of the last office, for the core after this one.
-func (c *Core) Offices() uint64 { return c.offices }
+// Epochs returns the number of the last epoch, for the core after this one.
+func (c *Core) Epochs() uint64 { return c.epochs }
 
 // Leader returns who leads, as far as this member knows, and in which term; 0 is nobody.
 func (c *Core) Leader() (id, term uint64) { return c.lead, c.term }

@@ -12,16 +12,16 @@ import (
 // Members whose disks, clocks, processes and networks fail lose nothing that was acknowledged, and
 // read nothing that is out of date.
 func TestSimulation(t *testing.T) {
-	acknowledged, offices := 0, 0
+	acknowledged, epochs := 0, 0
 	seeds.Each(t, 10, func(t *testing.T, seed uint64) {
 		w := simulate(t, seed, "")
 		acknowledged += w.acknowledged
-		offices += len(w.offices)
+		epochs += len(w.epochs)
 		if w.wrong != "" {
 			t.Fatalf("%s\n%v", w.wrong, w)
 		}
 	})
-	t.Logf("%d commands acknowledged, %d offices", acknowledged, offices)
+	t.Logf("%d commands acknowledged, %d epochs", acknowledged, epochs)
 }
 
 // Each mistake that is planted is found. A simulation that does not find them proves nothing.
@@ -131,7 +131,7 @@ func TestAnswerSaysOnlyTerm(t *testing.T) {
 	w.cut[[2]int{int(other.id), int(next.id)}] = true // it does not acknowledge the first entry of the term
 	leader.do(0, func() { leader.core.Transfer(next.id) })
 	w.run(w.now + second)
-	if next.office == 0 {
+	if next.epoch == 0 {
 		t.Fatal("it does not lead")
 	}
 	before := next.core.Status().Progress[other.id]

@@ -5,25 +5,25 @@
 //	c, err := core.New(log, core.Options{ID: 3, Applied: mark, …})
 //	c.Tick(now)            // about every Options.Tick
 //	c.Step(message)        // from another member
-//	c.Propose(office, entry)
+//	c.Propose(epoch, entry)
 //	for work := c.Work(); …
 //		send work.Send
 //		append work.Write; when it is durable: c.Done(write.Responses)
 //		apply work.Apply; then: c.Done(apply.Responses)
 //
-// # Office
+// # Leadership epochs
 //
-// A member is in office when it leads and has applied every entry of the leaders before it: then,
-// and only then, its engine may decide. An office has a number that does not come
-// again in the life of a process. What was decided in an office is proposed with its number,
-// and is refused when that office is over, although the member may lead again by then: its
-// engine does not have what it decided before. An office ends with the leadership, with the
-// term, and with the first proposal that Raft refuses, because a later one could be accepted
-// and the log would have a hole.
+// A leader is active when it has applied every entry of the leaders before it: then, and
+// only then, its engine may decide. An epoch begins, with a number that does not come again
+// in the life of a process. What was decided in an epoch is proposed with its number, and is
+// refused when that epoch is over, although the member may lead again by then: its engine
+// does not have what it decided before. An epoch ends with the leadership, with the term,
+// and with the first proposal that Raft refuses, because a later one could be accepted and
+// the log would have a hole.
 //
 // # Lease
 //
-// A reply that changes nothing may go only while no other member can be in office.
+// A reply that changes nothing may go only while no other member can be active.
 // At each tick a leader asks a majority whether it still leads. Each member that says so takes
 // part in no election for the length of an election timeout from then. So for [Options].LeaseTicks
 // from the moment of the question, less a tenth for clocks that differ in speed, there is no

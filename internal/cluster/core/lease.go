@@ -28,8 +28,8 @@ func (l *lease) forbid(term uint64) { l.none = term }
 // span is how long a lease lasts from the question on, in nanoseconds.
 func (c *Core) span() int64 { return int64(c.opt.Tick) * int64(c.opt.LeaseTicks) * 9 / 10 }
 
-// Leased reports whether the member is in office and no other can be. If so, a reply that was
-// decided in this office and changes nothing may go now.
+// Leased reports whether the member is active and no other can be. If so, a reply that was
+// decided in this epoch and changes nothing may go now.
 func (c *Core) Leased(now int64) bool {
 	return now < c.LeasedUntil()
 }
@@ -37,18 +37,18 @@ func (c *Core) Leased(now int64) bool {
 // LeasedUntil returns the moment at which the lease ends; 0 if there is none.
 func (c *Core) LeasedUntil() int64 {
 	l := &c.lease
-	if c.office == 0 || l.at == 0 || l.none == c.term {
+	if c.epoch == 0 || l.at == 0 || l.none == c.term {
 		return 0
 	}
 	return l.at + c.span()
 }
 
 // Ask asks a majority whether this member still leads, and returns the number of the question. A reply
-// that was decided before may go when Confirmed has come to that number in the same office.
+// that was decided before may go when Confirmed has come to that number in the same epoch.
 func (c *Core) Ask(now int64) uint64 {
 	l := &c.lease
-	if c.office == 0 {
-		return l.asked + 1 // nobody is asked; the office is over, and so is the reply
+	if c.epoch == 0 {
+		return l.asked + 1 // nobody is asked; the epoch is over, and so is the reply
 	}
 	if l.underWay {
 		l.again = true
@@ -62,7 +62,7 @@ func (c *Core) Ask(now int64) uint64 {
 func (c *Core) Confirmed() uint64 { return c.lease.confirmed }
 
 func (c *Core) askAtTick(now int64) {
-	if c.office != 0 && !c.lease.underWay {
+	if c.epoch != 0 && !c.lease.underWay {
 		c.ask(now)
 	}
 	c.askForGate()
@@ -78,7 +78,7 @@ func (c *Core) ask(now int64) {
 // askAgain asks another question in place of the one that is under way. The member that was to answer that one may have been
 // removed, and with a single voter left, Raft would wait for the answer for ever.
 func (c *Core) askAgain() {
-	if l := &c.lease; c.office != 0 && l.underWay {
+	if l := &c.lease; c.epoch != 0 && l.underWay {
 		c.ask(l.askedAt)
 	}
 }

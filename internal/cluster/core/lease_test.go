@@ -196,10 +196,10 @@ func (w *world) part(a, b *member) {
 	w.cut[[2]int{int(a.id), int(b.id)}], w.cut[[2]int{int(b.id), int(a.id)}] = true, true
 }
 
-// putAt lets clients put at whoever of some members is in office.
+// putAt lets clients put at whoever of some members is active.
 func (w *world) putAt(members []*member) {
 	for _, m := range members {
-		if m.up && m.office != 0 {
+		if m.up && m.epoch != 0 {
 			m.do(0, func() { m.ask(put) })
 		}
 	}
@@ -213,7 +213,7 @@ func (w *world) readAt(m *member) {
 	}
 }
 
-// leads lets members live until one of them is in office.
+// leads lets members live until one of them is active.
 func leads(t *testing.T, seed uint64, size int, p plant) (w *world, leader *member, others []*member) {
 	cryptotest.SetGlobalRandom(t, seed)
 	w = &world{rng: rand.New(rand.NewPCG(seed, 7)), cut: map[[2]int]bool{}, plant: p, ledger: newLedger()}
@@ -221,7 +221,7 @@ func leads(t *testing.T, seed uint64, size int, p plant) (w *world, leader *memb
 	for leader == nil {
 		w.run(w.now + 10*ms)
 		for i, m := range w.members {
-			if m.office != 0 {
+			if m.epoch != 0 {
 				leader = m
 				others = append(append(others, w.members[:i]...), w.members[i+1:]...)
 			}

@@ -15,7 +15,7 @@ type ledger struct {
 	acknowledged int
 	damaged      uint64            // the member whose log was damaged
 	entries      map[uint64]fact   // that were applied anywhere, by index
-	offices      map[uint64]uint64 // by term: who
+	epochs       map[uint64]uint64 // by term: who
 	puts, dels   map[uint64]*story // by job
 	reads        []*op
 }
@@ -26,7 +26,7 @@ type story struct {
 }
 
 func newLedger() ledger {
-	return ledger{entries: map[uint64]fact{}, offices: map[uint64]uint64{}, puts: map[uint64]*story{}, dels: map[uint64]*story{}}
+	return ledger{entries: map[uint64]fact{}, epochs: map[uint64]uint64{}, puts: map[uint64]*story{}, dels: map[uint64]*story{}}
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -52,12 +52,12 @@ func (w *world) committed(m *member, f fact) {
 	}
 }
 
-func (w *world) inOffice(m *member) {
+func (w *world) active(m *member) {
 	_, term := m.core.Leader()
-	if other, ok := w.offices[term]; ok && other != m.id {
-		w.fail("members %d and %d are in office in term %d", m.id, other, term)
+	if other, ok := w.epochs[term]; ok && other != m.id {
+		w.fail("members %d and %d are active in term %d", m.id, other, term)
 	}
-	w.offices[term] = m.id
+	w.epochs[term] = m.id
 }
 
 func (w *world) begun(o *op) {

@@ -52,10 +52,10 @@ func (w *world) welcome(id uint64, g *Group) {
 	m.boot(false)
 }
 
-// change lets whoever is in office change the members: from 3 to 5 voters, by way of learners, then to 3 others.
+// change lets whoever is active change the members: from 3 to 5 voters, by way of learners, then to 3 others.
 func (w *world) change() {
 	for _, m := range w.members {
-		if m.up && m.office != 0 && w.now >= m.paused {
+		if m.up && m.epoch != 0 && w.now >= m.paused {
 			m.do(0, m.changeMembers)
 		}
 	}
@@ -67,7 +67,7 @@ func (m *member) changeMembers() {
 	conf, _ := m.core.Conf()
 	propose := func(kind raftpb.ConfChangeType, id uint64) {
 		cc := &raftpb.ConfChangeV2{Changes: []*raftpb.ConfChangeSingle{{Type: kind.Enum(), NodeId: &id}}}
-		if err := m.core.ProposeConf(m.office, cc); err == nil {
+		if err := m.core.ProposeConf(m.epoch, cc); err == nil {
 			w.changes++
 		}
 	}
@@ -136,7 +136,7 @@ func TestQuestionToRemoved(t *testing.T) {
 	before := w.acknowledged
 	leader.do(100*ms, func() {
 		cc := &raftpb.ConfChangeV2{Changes: []*raftpb.ConfChangeSingle{{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &others[0].id}}}
-		w.must(leader.core.ProposeConf(leader.office, cc))
+		w.must(leader.core.ProposeConf(leader.epoch, cc))
 	})
 	w.run(w.now + 2*second)
 	if conf, _ := leader.core.Conf(); len(conf.GetVoters()) != 1 {

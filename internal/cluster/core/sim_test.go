@@ -92,10 +92,10 @@ type member struct {
 	writing bool
 	writes  []Write
 
-	// The office in force: the engine is ahead of the journal.
+	// The epoch in force: the engine is ahead of the journal.
 	jobs    map[uint64]bool
 	stamp   int64
-	office  uint64
+	epoch   uint64
 	reached uint64 // the last op that was applied in it: they are applied in their order
 	pending []*op
 
@@ -197,7 +197,7 @@ func (m *member) open() (found raftlog.Found, ok bool) {
 func (m *member) boot(torn bool) {
 	w := m.w
 	m.life++
-	m.up, m.writing, m.writes, m.pending, m.office = true, false, nil, nil, 0
+	m.up, m.writing, m.writes, m.pending, m.epoch = true, false, nil, nil, 0
 	var mark raftlog.Position
 	if n := len(m.applied); n > 0 {
 		mark = m.applied[n-1].Position
@@ -370,15 +370,15 @@ func (m *member) apply(a Apply) {
 		if n := len(m.applied); n > 0 && f.Index <= m.applied[n-1].Index {
 			continue // the journal has it
 		}
-		if f.kind != 0 && m.w.plant == "the clock is not carried over" && m.office == 0 {
+		if f.kind != 0 && m.w.plant == "the clock is not carried over" && m.epoch == 0 {
 			f.stamp = 0
 		}
 		m.applied = append(m.applied, f)
 		m.stamp = max(m.stamp, f.stamp)
-		if own := m.office != 0 && slices.ContainsFunc(m.pending, func(o *op) bool { return o.number == f.op }); !own {
+		if own := m.epoch != 0 && slices.ContainsFunc(m.pending, func(o *op) bool { return o.number == f.op }); !own {
 			m.take(f)
 		}
-		if m.office != 0 && f.kind != 0 {
+		if m.epoch != 0 && f.kind != 0 {
 			m.reached = f.op
 		}
 		m.w.committed(m, f)
@@ -410,20 +410,20 @@ func (m *member) rebuild() {
 	}
 }
 
-// notice notices that an office has ended or begun.
+// notice notices that an epoch has ended or begun.
 func (m *member) notice() {
-	office := m.core.Office()
-	if office == m.office {
+	epoch := m.core.Epoch()
+	if epoch == m.epoch {
 		return
 	}
-	if m.office != 0 {
+	if m.epoch != 0 {
 		m.pending = nil // nobody knows what became of them
 		m.rebuild()
 		m.core.Rebuilt()
 	}
 	m.reached = 0
-	if m.office = office; office != 0 {
-		m.w.inOffice(m)
+	if m.epoch = epoch; epoch != 0 {
+		m.w.active(m)
 	}
 }
 
@@ -440,7 +440,7 @@ type op struct {
 // ask asks the member for something. It is a turn: the engine changes at once.
 func (m *member) ask(kind byte) {
 	w := m.w
-	if m.office == 0 || m.core.Office() != m.office {
+	if m.epoch == 0 || m.core.Epoch() != m.epoch {
 		return
 	}
 	w.ops++
@@ -470,7 +470,7 @@ func (m *member) ask(kind byte) {
 	m.pending = append(m.pending, o)
 	if kind != read {
 		f := fact{stamp: m.stamp, kind: kind, id: o.id, op: o.number}
-		if err := m.core.Propose(m.office, f.encode()); err != nil && !errors.Is(err, ErrDeposed) {
+		if err := m.core.Propose(m.epoch, f.encode()); err != nil && !errors.Is(err, ErrDeposed) {
 			panic(err)
 		}
 	}
@@ -506,9 +506,9 @@ func (m *member) sorted() func(func(uint64) bool) {
 }
 
 // settle answers what can be answered, in order: a fact when it was applied, a read when all before
-// it is settled and no other member can be in office.
+// it is settled and no other member can be active.
 func (m *member) settle() {
-	for len(m.pending) > 0 && m.core.Office() == m.office {
+	for len(m.pending) > 0 && m.core.Epoch() == m.epoch {
 		o := m.pending[0]
 		switch {
 		case o.kind != read:
@@ -653,12 +653,12 @@ func (w *world) mayLead() bool {
 	return up == len(w.members) || whole*2 > len(w.members)
 }
 
-// clients ask whoever is in office, again and again.
+// clients ask whoever is active, again and again.
 func (w *world) clients() {
 	var next func()
 	next = func() {
 		for _, m := range w.members {
-			if m.up && m.office != 0 && w.now >= m.paused {
+			if m.up && m.epoch != 0 && w.now >= m.paused {
 				kind := []byte{put, put, del, read, read}[w.rng.IntN(5)]
 				m.do(0, func() { m.ask(kind) })
 			}
@@ -692,7 +692,7 @@ func (w *world) mishap() {
 	m := w.members[w.rng.IntN(len(w.members))]
 	if w.rng.IntN(2) == 0 { // rather whoever leads
 		for _, l := range w.members {
-			if l.up && l.office != 0 {
+			if l.up && l.epoch != 0 {
 				m = l
 			}
 		}
@@ -729,7 +729,7 @@ func (w *world) mishap() {
 		}
 	case 7, 8:
 		to := w.members[w.rng.IntN(len(w.members))]
-		if m.up && m.office != 0 && to != m {
+		if m.up && m.epoch != 0 && to != m {
 			m.do(0, func() { m.core.Transfer(to.id) })
 		}
 	case 9:
@@ -757,7 +757,7 @@ func (w *world) String() string {
 		if m.core != nil {
 			lead, term = m.core.Leader()
 		}
-		fmt.Fprintf(&b, "%d: up %v, office %d, leader %d in term %d, log to %v, applied %d, %d pending\n", m.id, m.up, m.office, lead, term, m.log.Last(), len(m.applied), len(m.pending))
+		fmt.Fprintf(&b, "%d: up %v, epoch %d, leader %d in term %d, log to %v, applied %d, %d pending\n", m.id, m.up, m.epoch, lead, term, m.log.Last(), len(m.applied), len(m.pending))
 	}
 	return b.String()
 }

@@ -114,10 +114,10 @@ func (c *Core) askForGate() {
 	c.node.ReadIndex(c.context(0))
 }
 
-// openGate ends the time in which the member takes no part in elections, when it has what a leader had, or is in office
+// openGate ends the time in which the member takes no part in elections, when it has what a leader had, or is active
 // itself.
 func (c *Core) openGate() {
-	if g := &c.gate; g.torn && (c.office != 0 || g.answered && c.applied.Index >= g.upTo) {
+	if g := &c.gate; g.torn && (c.epoch != 0 || g.answered && c.applied.Index >= g.upTo) {
 		g.torn = false
 	}
 }

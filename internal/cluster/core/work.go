@@ -76,9 +76,9 @@ func (c *Core) Work() Work {
 	return work
 }
 
-// number notes the indexes of entries that were proposed in the office in force.
+// number notes the indexes of entries that were proposed in the epoch in force.
 func (c *Core) number(entries []*raftpb.Entry) {
-	if c.office == 0 {
+	if c.epoch == 0 {
 		return
 	}
 	for _, e := range entries {
@@ -127,25 +127,25 @@ func (c *Core) sendLate() {
 	clear(c.late)
 }
 
-// look notices what has changed: a term, a leader, an office.
+// look notices what has changed: a term, a leader, an epoch.
 func (c *Core) look() {
 	s := c.node.BasicStatus()
 	if s.GetTerm() != c.term {
 		c.empties, c.barriers, c.resigned, c.confAsk = 0, 1, false, false
-		c.office = 0
+		c.epoch = 0
 		c.lease.begin()
 	}
 	c.term, c.state, c.lead = s.GetTerm(), s.RaftState, s.Lead
 	switch {
 	case c.state != raft.StateLeader:
-		c.office = 0
+		c.epoch = 0
 		c.lease.begin()
-	case c.office == 0 && !c.resigned && c.empties >= c.barriers:
-		c.offices++
-		c.office = c.offices
+	case c.epoch == 0 && !c.resigned && c.empties >= c.barriers:
+		c.epochs++
+		c.epoch = c.epochs
 		c.own, c.committed = c.own[:0], 0
 	}
-	for c.office != 0 && len(c.own) > 0 && c.own[0] <= s.GetCommit() {
+	for c.epoch != 0 && len(c.own) > 0 && c.own[0] <= s.GetCommit() {
 		c.own = c.own[1:]
 		c.committed++
 	}

@@ -25,7 +25,7 @@
 // A member dials each other member for messages and entries, and keeps both connections together:
 // when one fails the other is closed, and after a pause that doubles up to a second both are made
 // again. Heartbeats and votes never wait for entries, which have a connection of their own. So
-// a large job does not cost a leader its office.
+// a large job does not cost a leader its epoch.
 //
 // Both sides of messages and entries say hello before the first message: where their logs end, what they know
 // of votes, their version. Either side can refuse the other. A message must be from the member whose

@@ -1,10 +1,10 @@
 package model
 
-// What an office decides, and how it ends.
+// What an epoch decides, and how it ends.
 
-// look is core's: after each step a leader that has applied enough is in office.
+// look is core's: after each step a leader that has applied enough is active.
 func (m *member) look() {
-	if !m.leads || m.office != 0 || m.resigned {
+	if !m.leads || m.epoch != 0 || m.resigned {
 		return
 	}
 	empties := uint8(0)
@@ -14,31 +14,31 @@ func (m *member) look() {
 		}
 	}
 	if empties >= m.barriers {
-		m.offices++
-		m.office = m.offices
+		m.epochs++
+		m.epoch = m.epochs
 		m.own, m.owns = [boxSize]uint8{}, 0
 	}
 }
 
-// takeOffice lets the engine decide.
-func (m *member) takeOffice() {
-	if m.decides == 0 && !m.spoilt && m.office != 0 {
-		m.decides = m.office
+// activate lets the engine decide.
+func (m *member) activate() {
+	if m.decides == 0 && !m.spoilt && m.epoch != 0 {
+		m.decides = m.epoch
 		m.executed, m.execs = [boxSize]fact{}, 0
 		m.undone, m.ownTo, m.kept = false, 0, 0
 	}
 }
 
-// loseOffice is the end of an office in the core. What was decided in it and is not committed may never be.
-func (m *member) loseOffice(planted string) {
-	if m.office != 0 && m.decides == m.office {
+// loseEpoch is the end of an epoch in the core. What was decided in it and is not committed may never be.
+func (m *member) loseEpoch(planted string) {
+	if m.epoch != 0 && m.decides == m.epoch {
 		m.ownTo = 0
 		if m.owns > 0 {
 			m.ownTo = m.own[m.owns-1]
 		}
 		m.undone = m.ownTo > m.commit || m.execs > m.owns && planted != "what waits for the loop counts as committed"
 	}
-	m.office = 0
+	m.epoch = 0
 }
 
 // reserve lets a turn hand out a job. That is no fact.
@@ -66,12 +66,12 @@ func (w *world) execute(m, job int, kind fact) {
 	n := &w.next.members[m]
 	w.next.facts--
 	n.engine.apply(f)
-	if a.office != a.decides { // Append sees that, and the turn fails
+	if a.epoch != a.decides { // Append sees that, and the turn fails
 		n.depose(true)
 	} else {
 		n.executed[n.execs] = f
 		n.execs++
-		n.post(letter{office: a.decides, fact: f})
+		n.post(letter{epoch: a.decides, fact: f})
 	}
 	w.done()
 }
@@ -81,14 +81,14 @@ func (m *member) post(l letter) {
 	m.letters++
 }
 
-// depose notes that the office of the engine is over. undone: it has done what was not even proposed.
+// depose notes that the epoch of the engine is over. undone: it has done what was not even proposed.
 func (m *member) depose(undone bool) {
 	m.decides, m.spoilt, m.undone = 0, true, m.undone || undone
 }
 
 func (w *world) notice(m int) {
-	if a := &w.s.members[m]; a.decides != 0 && a.office != a.decides {
-		w.step("%d sees that its office is over", m)
+	if a := &w.s.members[m]; a.decides != 0 && a.epoch != a.decides {
+		w.step("%d sees that its epoch is over", m)
 		w.next.members[m].depose(false)
 		w.done()
 	}
@@ -101,9 +101,9 @@ func (w *world) readLetter(m int, refused bool) {
 		return
 	}
 	l := a.box[0]
-	inForce := l.office == a.office && a.office != 0
-	if w.planted == "a proposal carries no office" {
-		inForce = a.office != 0
+	inForce := l.epoch == a.epoch && a.epoch != 0
+	if w.planted == "a proposal carries no epoch" {
+		inForce = a.epoch != 0
 	}
 	if refused && (l.rebuilt || !inForce) {
 		return
@@ -123,7 +123,7 @@ func (w *world) readLetter(m int, refused bool) {
 	case refused:
 		w.next.refusals--
 		if w.planted != "a refused proposal leaves a hole" {
-			n.loseOffice(w.planted)
+			n.loseEpoch(w.planted)
 			n.resigned = true
 		}
 	case inForce && a.owns < boxSize:
@@ -134,14 +134,14 @@ func (w *world) readLetter(m int, refused bool) {
 	w.done()
 }
 
-// endOffice makes an engine whose office is over one that follows: it reads the journal into another engine, or keeps this one
+// endEpoch makes an engine whose epoch is over one that follows: it reads the journal into another engine, or keeps this one
 // if all that it has done is committed.
-func (w *world) endOffice(m int) {
+func (w *world) endEpoch(m int) {
 	a := &w.s.members[m]
 	if !a.spoilt || a.letters == boxSize {
 		return
 	}
-	if a.undone && w.planted != "the engine is kept when the office ends" {
+	if a.undone && w.planted != "the engine is kept when the epoch ends" {
 		w.step("%d reads its journal again", m)
 		n := &w.next.members[m]
 		n.engine, n.kept = a.journal, 0
@@ -164,7 +164,7 @@ func (w *world) endOffice(m int) {
 
 // checkReplies looks at the replies that may go: their entries are committed.
 func (w *world) checkReplies(m *member) {
-	if m.decides == 0 || m.decides != m.office {
+	if m.decides == 0 || m.decides != m.epoch {
 		return
 	}
 	for i := range min(m.execs, m.owns) {

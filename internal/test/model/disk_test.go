@@ -8,8 +8,8 @@ func (w *world) apply(m int) {
 	if a.spoilt || a.applied >= a.commit || a.applied+1 > a.last || w.s.streams(m) {
 		return
 	}
-	if a.decides != 0 && a.office != a.decides && w.planted != "an entry is applied though the office is over" {
-		return // the entry may be of another leader: the turn sees first that its office is over
+	if a.decides != 0 && a.epoch != a.decides && w.planted != "an entry is applied though the epoch is over" {
+		return // the entry may be of another leader: the turn sees first that its epoch is over
 	}
 	w.step("%d applies %d", m, a.applied+1)
 	n := &w.next.members[m]
@@ -96,8 +96,8 @@ func (m *member) restart(w *world) {
 	m.synced, m.syncedMark = m.last, m.applied
 	m.commit = m.applied
 	m.engine = m.journal
-	m.leads, m.office, m.resigned, m.barriers, m.own, m.owns = false, 0, false, 1, [boxSize]uint8{}, 0
+	m.leads, m.epoch, m.resigned, m.barriers, m.own, m.owns = false, 0, false, 1, [boxSize]uint8{}, 0
 	m.undone, m.ownTo, m.kept = false, 0, 0
-	m.offices, m.decides, m.spoilt, m.executed, m.execs = 0, 0, false, [boxSize]fact{}, 0
+	m.epochs, m.decides, m.spoilt, m.executed, m.execs = 0, 0, false, [boxSize]fact{}, 0
 	m.box, m.letters = [boxSize]letter{}, 0
 }

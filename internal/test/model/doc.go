@@ -5,7 +5,7 @@
 //
 // Raft itself is taken to be right: an election, or the copying of a log, is one step. The steps in between are ours:
 //
-//   - A turn is executed, its fact waits in the mailbox, the raft loop proposes it in its office or drops
+//   - A turn is executed, its fact waits in the mailbox, the raft loop proposes it in its epoch or drops
 //     it, Raft may refuse it, the reply goes when it is committed (state_test.go, decide_test.go).
 //   - What is committed is applied: by a follower to engine and journal, by a leader to the journal; the
 //     journal is synced, the log cut behind it, a member crashes in any moment, with or without what
@@ -48,8 +48,8 @@
 //	what waits for the loop taken for committed        model
 //	a kept engine with its reservations                model
 //	a kept engine walked before its journal has it     model
-//	an entry applied though the office is over         model
-//	a proposal without its office                      model
+//	an entry applied though the epoch is over         model
+//	a proposal without its epoch                      model
 //	a refused proposal that leaves a hole              model
 //	a walk that goes on over another engine            model
 //

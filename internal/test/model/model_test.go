@@ -43,7 +43,7 @@ func (w *world) done() {
 			continue
 		}
 		w.next.members[i].look()
-		w.next.members[i].takeOffice()
+		w.next.members[i].activate()
 	}
 	if w.problem == "" {
 		w.check()
@@ -79,13 +79,13 @@ func (w *world) check() {
 			if want := s.replay(m.applied); !m.engine.equal(want) {
 				w.wrong("member %d has applied %d and has %v, want %v", i, m.applied, m.engine, want)
 			}
-		case m.decides != 0 && m.decides == m.office:
+		case m.decides != 0 && m.decides == m.epoch:
 			want := s.replay(m.applied)
 			for at := m.applied + 1; at <= m.last; at++ {
 				want.apply(m.log[at].fact)
 			}
 			for _, l := range m.box[:m.letters] {
-				if l.office == m.decides {
+				if l.epoch == m.decides {
 					want.apply(l.fact)
 				}
 			}
@@ -116,7 +116,7 @@ func (w *world) steps() {
 		w.notice(m)
 		w.readLetter(m, false)
 		w.readLetter(m, true)
-		w.endOffice(m)
+		w.endEpoch(m)
 		w.apply(m)
 		w.cutLog(m)
 		w.crash(m, false, false)
@@ -206,10 +206,10 @@ func TestPlanted(t *testing.T) {
 		bounds
 		states int // until it is found, and some more
 	}{
-		"a proposal carries no office":                      {bounds{terms: 2, facts: 2}, 1024000},
+		"a proposal carries no epoch":                       {bounds{terms: 2, facts: 2}, 1024000},
 		"a refused proposal leaves a hole":                  {bounds{terms: 1, facts: 2, refusals: 1}, 1000},
-		"the engine is kept when the office ends":           {bounds{terms: 2, facts: 1}, 4000},
-		"an entry is applied though the office is over":     {bounds{terms: 2, facts: 1}, 2048000},
+		"the engine is kept when the epoch ends":            {bounds{terms: 2, facts: 1}, 4000},
+		"an entry is applied though the epoch is over":      {bounds{terms: 2, facts: 1}, 2048000},
 		"what waits for the loop counts as committed":       {bounds{terms: 2, facts: 1}, 8000},
 		"a kept engine keeps its reservations":              {bounds{terms: 2, facts: 1, reserves: 1}, 256000},
 		"a kept engine is walked before its journal has it": {bounds{terms: 2, facts: 1, walks: 1}, 1024000},

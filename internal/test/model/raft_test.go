@@ -30,10 +30,10 @@ func (w *world) elect(m, voter int) {
 	w.done()
 }
 
-// learn tells a member of a term. The core's office is over; the turn does not know yet.
+// learn tells a member of a term. The core's epoch is over; the turn does not know yet.
 func (m *member) learn(term uint8, planted string) {
 	if term > m.term {
-		m.loseOffice(planted)
+		m.loseEpoch(planted)
 		m.term, m.leads, m.resigned, m.barriers = term, false, false, 1
 		m.own, m.owns = [boxSize]uint8{}, 0
 	}

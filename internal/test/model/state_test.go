@@ -94,7 +94,7 @@ type entry struct {
 
 // A letter is for the raft loop.
 type letter struct {
-	office  uint8 // of the proposal
+	epoch   uint8 // of the proposal
 	fact    fact
 	rebuilt bool // no proposal: the engine was made again
 }
@@ -111,21 +111,21 @@ type member struct {
 	commit uint8
 
 	// Package core.
-	office   uint8 // in force; 0: none
-	offices  uint8
-	barriers uint8 // an office needs so many entries without a fact, of this term, to be applied
+	epoch    uint8 // in force; 0: none
+	epochs   uint8
+	barriers uint8 // an epoch needs so many entries without a fact, of this term, to be applied
 	resigned bool
-	own      [boxSize]uint8 // indexes of what was proposed in the office
+	own      [boxSize]uint8 // indexes of what was proposed in the epoch
 	owns     uint8
 
 	// The turn.
 	engine   queue
-	decides  uint8 // the office in which the engine decides; 0: it follows
+	decides  uint8 // the epoch in which the engine decides; 0: it follows
 	spoilt   bool
-	undone   bool          // in its last office the engine has done what may never be committed
-	ownTo    uint8         // the last entry of that office
+	undone   bool          // in its last epoch the engine has done what may never be committed
+	ownTo    uint8         // the last entry of that epoch
 	kept     uint8         // entries up to here are for the journal only: the engine was kept, and has decided them
-	executed [boxSize]fact // in that office
+	executed [boxSize]fact // in that epoch
 	execs    uint8
 	box      [boxSize]letter
 	letters  uint8

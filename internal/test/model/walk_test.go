@@ -12,7 +12,7 @@ func (w *world) beginWalk(donor, to int) {
 	w.next.walks--
 	w.next.walk = walk{active: true, donor: uint8(donor), to: uint8(to), from: d.applied, merged: d.applied}
 	n := &w.next.members[to]
-	n.decides, n.spoilt, n.office = 0, false, 0
+	n.decides, n.spoilt, n.epoch = 0, false, 0
 	n.undone, n.ownTo, n.kept = false, 0, 0
 	n.box, n.letters = [boxSize]letter{}, 0
 	w.done()
@@ -60,7 +60,7 @@ func (w *world) endWalk() {
 	until := d.applied
 	switch {
 	case d.decides == 0, w.planted == "a leader's walk does not wait for its commit":
-	case d.office != d.decides || d.owns < d.execs || d.execs > 0 && d.own[d.execs-1] > d.commit:
+	case d.epoch != d.decides || d.owns < d.execs || d.execs > 0 && d.own[d.execs-1] > d.commit:
 		return
 	default:
 		until = d.commit

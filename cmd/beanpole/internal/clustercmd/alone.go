@@ -62,7 +62,7 @@ func becomeSingle(ctx context.Context, dir string, d *directory.Directory) error
 	}
 	for {
 		changed := m.Watch()
-		if m.Lead().Office != 0 {
+		if m.Lead().Epoch != 0 {
 			break
 		}
 		select {

@@ -13,7 +13,7 @@ import (
 type Leadership struct {
 	Leader uint64 // id; 0: nobody is known
 	Term   uint64
-	Office uint64 // not 0: this member decides. Each has its own number in the life of a process
+	Epoch  uint64 // not 0: this member decides. Each has its own number in the life of a process
 }
 
 // Lead returns who leads.
@@ -39,8 +39,8 @@ func (m *Member) Watch() <-chan struct{} {
 // tell tells those who watch what has changed. This member leads for them only while its engine decides. The caller holds mu.
 func (m *Member) tell() {
 	now := Leadership{Leader: m.shared.leader, Term: m.shared.term}
-	if m.shared.serving() == m.target.office {
-		now.Office = m.target.office
+	if m.shared.serving() == m.target.epoch {
+		now.Epoch = m.target.epoch
 	}
 	if now != m.lead {
 		m.lead = now
@@ -54,16 +54,16 @@ func (m *Member) announce() {
 	m.watch = make(chan struct{})
 }
 
-// takeOffice lets the engine decide if the core is in office. Then everything that came before was applied.
-func (m *Member) takeOffice(now int64) (next int64) {
+// activate lets the engine decide if the core is active. Then everything that came before was applied.
+func (m *Member) activate(now int64) (next int64) {
 	t := &m.turn
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.shared.serving() == 0 {
 		return engine.Never
 	}
-	t.office = m.shared.serving()
-	m.target = target{office: t.office}
+	t.epoch = m.shared.serving()
+	m.target = target{epoch: t.epoch}
 	m.flushed, m.pending, m.weight = nil, nil, weight{}
 	m.broker.Follow(false)
 	before := m.clock.time()
@@ -76,14 +76,14 @@ func (m *Member) takeOffice(now int64) (next int64) {
 	return min(now, m.clock.engine()) // what is due
 }
 
-// serves reports whether the engine's office is that in which the member serves clients.
+// serves reports whether the engine's epoch is that in which the member serves clients.
 func (m *Member) serves() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.shared.serving() == m.turn.office
+	return m.shared.serving() == m.turn.epoch
 }
 
-// depose notes, in a turn, that the engine's office has ended: later turns execute nothing before endOffice. undone says that
+// depose notes, in a turn, that the engine's epoch has ended: later turns execute nothing before endEpoch. undone says that
 // the engine has done what was not proposed.
 func (m *Member) depose(undone bool) {
 	t := &m.turn
@@ -95,17 +95,17 @@ func (m *Member) depose(undone bool) {
 	if t.over {
 		return
 	}
-	if t.office != 0 {
+	if t.epoch != 0 {
 		m.opt.Logger.Warn("this member does not lead the cluster any more", "entry", t.applied.Index)
 	}
-	t.office, t.over, t.facts = 0, true, 0
+	t.epoch, t.over, t.facts = 0, true, 0
 	t.builder.Reset()
 	m.broker.Follow(true)
 	m.over.Store(true)
 	signal(m.turns)
 }
 
-// runTurns runs turns for the member itself, and ends offices.
+// runTurns runs turns for the member itself, and ends epochs.
 func (m *Member) runTurns() {
 	for {
 		select {
@@ -116,7 +116,7 @@ func (m *Member) runTurns() {
 		for m.wantsTurn() && !m.stopped() {
 			m.broker.Look(func(*engine.Engine, int64) {}) // Housekeep does it
 			if m.over.Load() {
-				m.endOffice()
+				m.endEpoch()
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (m *Member) runTurns() {
 func (m *Member) wantsTurn() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.over.Load() || !m.queue.isEmpty() && !m.stuck || m.shared.serving() != m.target.office
+	return m.over.Load() || !m.queue.isEmpty() && !m.stuck || m.shared.serving() != m.target.epoch
 }
 
 func (m *Member) stopped() bool {
@@ -138,10 +138,10 @@ func (m *Member) stopped() bool {
 	}
 }
 
-// endOffice makes an engine whose office has ended one that follows. If all that it has done is committed it only loses its
+// endEpoch makes an engine whose epoch has ended one that follows. If all that it has done is committed it only loses its
 // sessions. Else it has done what may never have been, and is made again from the journal, and from the log.
-func (m *Member) endOffice() {
-	m.broker.Call(func(*engine.Engine, int64) {}) // then all turns of the office are settled
+func (m *Member) endEpoch() {
+	m.broker.Call(func(*engine.Engine, int64) {}) // then all turns of the epoch are settled
 	m.mail.post(func() {
 		m.raft.settled = true
 		m.handOver() // before the core hears of Rebuilt, if it has to resign
@@ -186,7 +186,7 @@ func (m *Member) endOffice() {
 	m.mail.post(func() { m.raft.core.Rebuilt() })
 }
 
-// beginFollowing forgets the office that has ended, within a turn. It returns whether the engine has done in it what
+// beginFollowing forgets the epoch that has ended, within a turn. It returns whether the engine has done in it what
 // may never be committed.
 func (m *Member) beginFollowing() (undone bool) {
 	t := &m.turn
