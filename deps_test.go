@@ -98,17 +98,23 @@ var arrows = map[string]string{
 	"internal/test/sim":                 "",
 	"internal/test/soak":                "",
 
-	// The program. Its main package is the only place where the pieces meet.
-	"cmd/beanpole": "cmd/beanpole/internal/benchcmd cmd/beanpole/internal/clustercmd cmd/beanpole/internal/command cmd/beanpole/internal/config cmd/beanpole/internal/journalcmd cmd/beanpole/internal/logqueue cmd/beanpole/internal/manual " +
-		"internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/console internal/conversation internal/engine internal/histogram internal/journal internal/ratelog internal/server internal/vfs internal/wire " +
-		"github.com/coreos/go-systemd github.com/spf13",
-	"cmd/beanpole/internal/clustercmd": "client cmd/beanpole/internal/command cmd/beanpole/internal/journalcmd internal/cli internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
-	"cmd/beanpole/internal/command":    "github.com/spf13",
-	"cmd/beanpole/internal/config":     "cmd/beanpole/internal/command internal/access internal/admin internal/certs internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
-	"cmd/beanpole/internal/logqueue":   "",
-	"cmd/beanpole/internal/manual":     "",
-	"cmd/beanpole/internal/journalcmd": "cmd/beanpole/internal/command internal/binlog internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
-	"cmd/beanpole/internal/benchcmd":   "cmd/beanpole/internal/command internal/cli internal/load internal/server internal/wire github.com/spf13",
+	// The server as a process, the only place where the pieces meet, and its settings.
+	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
+	"internal/daemon/logqueue": "",
+	"internal/daemon": "internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
+		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/histogram internal/journal internal/ratelog internal/server " +
+		"internal/vfs internal/wire github.com/coreos/go-systemd",
+
+	// The commands. What they share knows none of them.
+	"internal/cli/kit":     "github.com/spf13",
+	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
+	"internal/cli/journal": "internal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
+	"internal/cli/cluster": "client internal/cli internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
+	"internal/cli/bench":   "internal/cli internal/cli/kit internal/load internal/server internal/wire github.com/spf13",
+	"internal/cli/manual":  "",
+
+	// The program: the command line, and an exit code.
+	"cmd/beanpole": "internal/access internal/certs internal/cli internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/manual internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",
 }
 
 // TestDecided looks for each module that go.mod requires in the decision about

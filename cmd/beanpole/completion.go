@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 const completionLong = `Print a script that completes commands, options, and the names of the server's tubes.
@@ -27,12 +27,12 @@ func addCompletion(root *cobra.Command, group string) {
 		cmd.Args = cobra.ArbitraryArgs // RunE says what is wrong with them
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return command.UnknownArgument(cmd, args)
+				return kit.UnknownArgument(cmd, args)
 			}
-			return command.UsageError("want a shell: bash, zsh, fish or powershell (see: %s --help)", cmd.CommandPath())
+			return kit.UsageError("want a shell: bash, zsh, fish or powershell (see: %s --help)", cmd.CommandPath())
 		}
 		for _, shell := range cmd.Commands() {
-			shell.Args = command.NoArguments
+			shell.Args = kit.NoArguments
 			shell.DisableFlagsInUseLine = true
 			shell.Short = "print the script for " + shell.Name()
 			shell.Long = "Print the script for " + shell.Name() + ". 'beanpole completion --help' says where it goes."

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/cli"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // overview is the help of the program as a whole. It names the options that
@@ -53,7 +53,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return command.UnknownArgument(root, args)
+				return kit.UnknownArgument(root, args)
 			}
 			return topic.Help()
 		},
@@ -129,7 +129,7 @@ type flagRow struct {
 func describeFlag(f *pflag.Flag) flagRow {
 	value, usage := pflag.UnquoteUsage(f)
 	r := flagRow{title: "Options", left: "    --" + f.Name, usage: withDefault(usage, f)}
-	if a := f.Annotations[command.GroupKey]; len(a) > 0 {
+	if a := f.Annotations[kit.GroupKey]; len(a) > 0 {
 		r.title = a[0]
 	}
 	if f.Shorthand != "" {
@@ -146,7 +146,7 @@ func describeFlag(f *pflag.Flag) flagRow {
 func withDefault(usage string, f *pflag.Flag) string {
 	value := strings.Trim(f.DefValue, "[]")
 	if d, err := time.ParseDuration(value); err == nil && f.Value.Type() == "duration" {
-		value = command.FormatDuration(d)
+		value = kit.FormatDuration(d)
 	}
 	switch {
 	case value == "", value == "0", value == "0s", value == "false", strings.HasSuffix(usage, ")"):

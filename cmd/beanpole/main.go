@@ -12,20 +12,9 @@
 //	beanpole version                what this binary was built from
 //	beanpole help [command]
 //
-// The program is the only place that knows of flags, environment variables, signals and
-// users; it decides nothing about jobs. Its rooms are below internal:
-//
-//	command     what commands share: exit codes, errors of the command line, flags
-//	config      the settings of the server: command line, environment, file
-//	logqueue    the lines of its log that wait for their reader
-//	journalcmd  the commands that look at a journal, mend and convert it
-//	clustercmd  the commands that make members of a cluster
-//	benchcmd    the command that measures a server
-//	manual      how pages for man(1) are written
-//
-// This package has the other commands, and runs the server: it gives the packages their
-// Options, puts the pieces together, and turns what comes of it into an exit code. Start
-// reading at serve.go.
+// The life of a server is package daemon, its settings are package config, and the commands
+// are below package cli. This package puts them together, and turns what comes of it into an
+// exit code.
 package main
 
 import (
@@ -40,12 +29,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/benchcmd"
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/clustercmd"
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/journalcmd"
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/logqueue"
 	"github.com/beanpole-mq/beanpole/internal/cli"
+	"github.com/beanpole-mq/beanpole/internal/cli/bench"
+	"github.com/beanpole-mq/beanpole/internal/cli/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cli/journal"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
 )
 
 func main() {
@@ -64,7 +53,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code := 0
 	if err != nil {
 		fmt.Fprintf(root.ErrOrStderr(), "beanpole: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-		code = command.ExitCode(err)
+		code = kit.ExitCode(err)
 	}
 	if q, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // the server's
 		q.Flush(lastLines)
@@ -103,7 +92,7 @@ func newRoot() *cobra.Command {
 		Short: "a work queue server that speaks the beanstalk protocol",
 		Args:  cobra.ArbitraryArgs, // RunE says what is wrong with them
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return command.UnknownArgument(cmd, args)
+			return kit.UnknownArgument(cmd, args)
 		},
 		// So that "beanpole bogus -p 1" complains of bogus, not of -p.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
@@ -114,7 +103,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpFunc(printHelp)
 	const server = "server"
 	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
-	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journalcmd.New(cli.NewRewrite()), clustercmd.New(), benchcmd.New(), newVersion()} {
+	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journal.New(cli.NewRewrite()), cluster.New(), bench.New(), newVersion()} {
 		cmd.GroupID = server
 		root.AddCommand(cmd)
 	}
@@ -125,7 +114,7 @@ func newRoot() *cobra.Command {
 		}
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(cli.NewBackup(journalcmd.Unpack))
+	root.AddCommand(cli.NewBackup(journal.Unpack))
 	for _, newCommand := range commandsToBuild {
 		root.AddCommand(newCommand())
 	}
@@ -143,8 +132,8 @@ func flagError(cmd *cobra.Command, err error) error {
 			name, dashes = name[:1], "-"
 		}
 		if cli.HasOption(name) {
-			return command.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)
+			return kit.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)
 		}
 	}
-	return command.FlagError(cmd, err)
+	return kit.FlagError(cmd, err)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/manual"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/manual"
 )
 
 // writeManual writes the manual below a directory such as /usr/share/man, from the
@@ -98,16 +98,16 @@ func programPage(root *cobra.Command) manual.Page {
 // exitStatus says what the program's exit codes mean.
 var exitStatus = []manual.Item{
 	{Name: "0", Text: "it is done; a server was stopped by a signal"},
-	{Name: fmt.Sprint(command.ExitFailure), Text: "something failed; the line on standard error says what"},
+	{Name: fmt.Sprint(kit.ExitFailure), Text: "something failed; the line on standard error says what"},
 	{Name: "2", Text: "a command for the queue: what was asked for is not there"},
 	{Name: "3", Text: "such a command: the server cannot be reached, or the connection was lost"},
 	{Name: "4", Text: "such a command: the server refuses, as the token is missing or wrong or does not allow this"},
-	{Name: fmt.Sprint(command.ExitUsage), Text: "the command line, an environment variable or the configuration file is wrong"},
-	{Name: fmt.Sprint(command.ExitJournal), Text: "the journal's directory is missing, not permitted, in use, or damaged"},
-	{Name: fmt.Sprint(command.ExitLookup), Text: "the user of -u cannot be looked up"},
-	{Name: fmt.Sprint(command.ExitNoUser), Text: "there is no such user"},
-	{Name: fmt.Sprint(command.ExitPrivilege), Text: "the process may not become that user"},
-	{Name: fmt.Sprint(command.ExitSocket), Text: "a socket cannot be opened"},
+	{Name: fmt.Sprint(kit.ExitUsage), Text: "the command line, an environment variable or the configuration file is wrong"},
+	{Name: fmt.Sprint(kit.ExitJournal), Text: "the journal's directory is missing, not permitted, in use, or damaged"},
+	{Name: fmt.Sprint(kit.ExitLookup), Text: "the user of -u cannot be looked up"},
+	{Name: fmt.Sprint(kit.ExitNoUser), Text: "there is no such user"},
+	{Name: fmt.Sprint(kit.ExitPrivilege), Text: "the process may not become that user"},
+	{Name: fmt.Sprint(kit.ExitSocket), Text: "a socket cannot be opened"},
 	{Name: "130", Text: "a command was interrupted by a signal"},
 }
 

@@ -5,7 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 func init() {
@@ -16,7 +16,7 @@ func init() {
 			Hidden: true,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if len(args) != 2 {
-					return command.UsageError("man needs a directory and the explained settings")
+					return kit.UsageError("man needs a directory and the explained settings")
 				}
 				return writeManual(cmd.Root(), args[0], args[1])
 			},

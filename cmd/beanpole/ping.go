@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/certs"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -28,7 +28,7 @@ func addPID(ping *cobra.Command) {
 		}
 		addr, err := addressOf(*pid)
 		if err != nil {
-			return command.UsageError("--pid %d: %w", *pid, err)
+			return kit.UsageError("--pid %d: %w", *pid, err)
 		}
 		return cmd.Flags().Set("addr", addr)
 	}

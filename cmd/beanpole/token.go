@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // newToken is the command token.
@@ -21,16 +21,16 @@ configuration of the server gets its hash, from which nobody can find the token.
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return command.UnknownArgument(cmd, args)
+				return kit.UnknownArgument(cmd, args)
 			}
-			return command.UsageError("want a command: new or hash (see: beanpole token --help)")
+			return kit.UsageError("want a command: new or hash (see: beanpole token --help)")
 		},
 	}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "new",
 			Short: "make a token of 256 random bits, and its hash",
-			Args:  command.NoArguments,
+			Args:  kit.NoArguments,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				token := access.NewToken()
 				hash, err := access.HashOf(token)
@@ -44,12 +44,12 @@ configuration of the server gets its hash, from which nobody can find the token.
 		&cobra.Command{
 			Use:   "hash",
 			Short: "read a token from standard input and print its hash",
-			Args:  command.NoArguments,
+			Args:  kit.NoArguments,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 				hash, err := access.HashOf(strings.TrimRight(line, "\r\n"))
 				if err != nil {
-					return command.UsageError("%s", strings.TrimPrefix(err.Error(), "access: "))
+					return kit.UsageError("%s", strings.TrimPrefix(err.Error(), "access: "))
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "hash: %s\n", hash)
 				return err

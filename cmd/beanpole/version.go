@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/cmd/beanpole/internal/command"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // release is set by those who build from a tarball, which has no history:
@@ -51,7 +51,7 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "print the version of this binary",
-		Args:  command.NoArguments,
+		Args:  kit.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "beanpole %s\ngo       %s %s/%s\ncommit   %s\n",
 				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())

@@ -1,0 +1,87 @@
+// Package advice says to people what to do about an error of a journal's directory, or of a
+// member of a cluster. The server says it when it does not start, and so do commands.
+package advice
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+// Explain says what to do about an error of using a journal's directory.
+func Explain(dir string, err error) error {
+	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
+		what := fmt.Sprintf("'beanpole journal repair %s' keeps what is whole", dir)
+		if kit.IsMember(dir) {
+			what = Rejoin(dir)
+		}
+		return fmt.Errorf("the journal is damaged: %s at offset %d: %s (nothing was changed; 'beanpole journal check %s' shows all damage, %s)",
+			damage.File, damage.Offset, damage.Reason, dir, what)
+	}
+	hint := ""
+	_, mixed := errors.AsType[*journal.MixedError](err)
+	switch {
+	case mixed && kit.IsMember(dir):
+		hint = " (nothing was changed; this is a member of a cluster, which takes nothing over: move those files to a directory of their own)"
+	case mixed:
+		hint = fmt.Sprintf(" (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, and run "+
+			"'beanpole journal import %s THERE')", dir)
+	case errors.Is(err, journal.ErrOfMember):
+		hint = fmt.Sprintf(", and %[2]s is gone (nothing was changed; to be a member again: 'beanpole cluster remove' the old one at another member, empty %[1]s, and "+
+			"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal backup %[1]s NEW' makes a single server's journal of it)",
+			dir, filepath.Join(dir, "cluster"))
+	case errors.Is(err, journal.ErrUnfinished):
+		hint = " (put them back; or move beanpole.*.wal away, if their jobs are not wanted)"
+	case errors.Is(err, vfs.ErrLocked):
+		hint = " (another beanpole or beanstalkd uses this directory; stop it, or choose another)"
+	case errors.Is(err, fs.ErrNotExist) && isThere(dir):
+		hint = " (a link to nothing? nothing was changed; move it away)"
+	case errors.Is(err, fs.ErrNotExist):
+		hint = " (the directory must exist and belong to the user that the server runs as)"
+	case errors.Is(err, fs.ErrPermission):
+		hint = " (the directory and its files must belong to the user that the server runs as)"
+	case errors.Is(err, syscall.ENOTDIR):
+		hint = " (it must be a directory)"
+	case errors.Is(err, syscall.ENOSPC):
+		hint = " (make room on the disk)"
+	case errors.Is(err, vfs.ErrNotRegular):
+		hint = " (nothing was changed; move it away)"
+	}
+	return fmt.Errorf("directory %s: %s%s", dir, Plain(err), hint)
+}
+
+// Plain returns the text of an error in one line, without the names of the packages that
+// it came through, which are for developers. Joined errors have a line each, and a path
+// may have any character.
+func Plain(err error) string {
+	lines := strings.FieldsFunc(err.Error(), unicode.IsControl)
+	for i, text := range lines {
+		text = ": " + text
+		for _, name := range []string{"journal", "wal", "binlog"} {
+			text = strings.ReplaceAll(text, ": "+name+": ", ": ")
+		}
+		lines[i] = strings.TrimPrefix(text, ": ")
+	}
+	return strings.Join(lines, "; ")
+}
+
+// isThere reports whether there is something at a path, links followed.
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Rejoin says how a member gets a journal that is well.
+func Rejoin(dir string) string {
+	return fmt.Sprintf("the other members have all of it: 'beanpole cluster rejoin %s'", dir)
+}

@@ -1,0 +1,82 @@
+// Package cluster is "beanpole cluster": the commands that make members of a cluster, and ask and change who
+// they are.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+)
+
+const long = `Make a cluster: three or five servers that keep one queue, so that it survives the
+loss of a machine. Each member has a directory, DIR, which "beanpole -b DIR" serves
+as a member once one of the commands init and join has made it. With --cluster it
+serves nothing else, should DIR be lost or its disk not be mounted. Clients
+connect to any member. doc/cluster.md explains how to run one.`
+
+const example = `  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400
+  beanpole cluster token /var/lib/beanpole > token
+  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.2:11400
+  beanpole cluster status /var/lib/beanpole`
+
+// exits is the end of the help of each command.
+const exits = `
+Exit codes: 0 it is done, 1 it failed, 5 the command line is wrong, 10 the directory
+cannot be used.`
+
+// New returns the command cluster.
+func New() *cobra.Command {
+	return kit.Group(&cobra.Command{
+		Use:     "cluster COMMAND ...",
+		Short:   "make a cluster, and ask and change who its members are",
+		Long:    long,
+		Example: example,
+	}, newInit(), newToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newVerify(), newLeave(), newRejoin(), newRecover())
+}
+
+// arguments is for commands that take so many arguments, which are described.
+func arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return kit.UsageError("want %s (see: %s --help)", what, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// open opens the directory of a member.
+func open(dir string) (*directory.Directory, error) {
+	d, err := directory.Open(dir)
+	if err != nil {
+		return nil, kit.WithCode(kit.ExitJournal, err)
+	}
+	return d, nil
+}
+
+// parseID reads the id of a member.
+func parseID(text string) (uint64, error) {
+	id, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || id == 0 {
+		return 0, kit.UsageError("%q is not the id of a member (see: beanpole cluster status DIR)", text)
+	}
+	return id, nil
+}
+
+// printID prints the id that a member was given.
+func printID(cmd *cobra.Command, id uint64) error {
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "member %d\n", id)
+	return err
+}
+
+// patience is how long a command waits for the cluster.
+const patience = 30 * time.Second
+
+func withPatience(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(cmd.Context(), patience, fmt.Errorf("the cluster has not answered within %v", patience))
+}

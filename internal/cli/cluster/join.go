@@ -1,0 +1,352 @@
+package cluster
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/advice"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/control"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+func newInit() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "init DIR --listen HOST:PORT",
+		Short: "make a directory that of the first member of a cluster",
+		Long: `Make DIR that of the first member of a new cluster. It may be empty, or have the
+journal of a single server, which must not run: no job of it is touched or copied.
+Other members connect to the address of --listen, so it must be one by which they
+reach this machine.
+` + exits,
+		Example:               "  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(1, 1, "one directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return makeFirst(cmd, args[0], listen)
+		},
+	}
+	defineListen(cmd, &listen)
+	return cmd
+}
+
+func defineListen(cmd *cobra.Command, listen *string) {
+	cmd.Flags().StringVar(listen, "listen", "", "`HOST:PORT` where the other members reach this one")
+}
+
+func checkListen(listen string) error {
+	if listen == "" {
+		return kit.UsageError("--listen is missing: the address by which the other members reach this one, such as 10.0.0.1:11400")
+	}
+	if err := directory.CheckAddress(listen); err != nil {
+		return kit.UsageError("--listen: %w", err)
+	}
+	return nil
+}
+
+// initialize makes the first member of a cluster.
+func initialize(dir, listen string) (id uint64, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return 0, err
+	}
+	lock, err := lockJournal(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := refuseBinlogs(dir); err != nil {
+		return 0, err
+	}
+	if err := cluster.CheckInit(vfs.OS, dir); err != nil {
+		return 0, advice.Explain(dir, err)
+	}
+	m := directory.Member{Cluster: directory.NewCluster(), ID: directory.NewID(), Listen: listen}
+	credentials, err := directory.NewCA(m.Cluster, m.ID)
+	if err != nil {
+		return 0, err
+	}
+	d, err := directory.Begin(dir, m, credentials)
+	if err != nil {
+		return 0, err
+	}
+	if err := cluster.Init(vfs.OS, dir, raftlog.Member{ID: m.ID, Address: listen}); err != nil {
+		return 0, err
+	}
+	return m.ID, d.Finish()
+}
+
+// refuseBinlogs returns an error if a directory has files of beanstalkd, which only a single server takes over: the other members
+// would not have their jobs.
+func refuseBinlogs(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "binlog.") {
+			return fmt.Errorf("directory %s has files of beanstalkd (%s): start 'beanpole -b %[1]s' once, which takes them over, and stop it", dir, e.Name())
+		}
+	}
+	return err
+}
+
+// lockJournal takes the lock that a server holds.
+func lockJournal(dir string) (io.Closer, error) {
+	lock, err := vfs.OS.Lock(filepath.Join(dir, "lock"))
+	if errors.Is(err, vfs.ErrLocked) {
+		err = fmt.Errorf("directory %s: %w (stop the server first)", dir, err)
+	}
+	return lock, err
+}
+
+func newToken() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "token DIR",
+		Short: "print a token by which one server can join",
+		Long: `Print a token, one line, by which one server can join the cluster of the member
+whose directory this is. It is good once, for an hour, at this member. Whoever has it can become a
+member, so keep it as you keep a password.
+` + exits,
+		Example:               "  beanpole cluster token /var/lib/beanpole > token",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(1, 1, "one directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := open(args[0])
+			if err != nil {
+				return err
+			}
+			t, err := d.NewToken(time.Now())
+			if err != nil {
+				return kit.WithCode(kit.ExitJournal, err)
+			}
+			if out != "" {
+				return writeToken(out, t)
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), t)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "write it to a `FILE`, which only its owner can read")
+	return cmd
+}
+
+// writeToken writes a token to a file, in place of one that is there.
+func writeToken(name string, t directory.Token) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(name, []byte(t.String()+"\n"), 0o600)
+}
+
+// A joining is what a member joins with.
+type joining struct {
+	tokenFile string
+	listen    string
+}
+
+func (j *joining) define(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&j.tokenFile, "token-file", "", "`FILE` with the token; - is the standard input")
+	defineListen(cmd, &j.listen)
+}
+
+func newJoin() *cobra.Command {
+	var j joining
+	var bootstrap bool
+	cmd := &cobra.Command{
+		Use:   "join DIR HOST:PORT --token-file FILE --listen HOST:PORT",
+		Short: "make a directory that of a further member",
+		Long: `Make DIR, which must have no jobs, that of a further member of a cluster. The address is
+that of the member that has made the token. When "beanpole -b DIR" runs, the new member learns
+what the others have, and then votes, by itself.
+
+With --bootstrap all members can have the same command, in a manifest for example: where DIR
+is that of a member already nothing is done, and where the address is that of --listen
+itself, the member joins at the one that has made the token. The first member is made by
+"beanpole cluster init", once: where there is none, its disk may be lost, and the others go on.
+` + exits,
+		Example:               "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.2:11400",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(2, 2, "a directory and the address of a member"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, addr := args[0], args[1]
+			if bootstrap {
+				if is, _ := directory.Exists(dir); is {
+					return nil
+				}
+				if addr == j.listen {
+					addr = "" // the command is that of the others
+				}
+			}
+			return j.run(cmd, dir, addr, 0)
+		},
+	}
+	j.define(cmd)
+	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing where DIR is that of a member, and join at the member that has made the token where the address is that of --listen")
+	return cmd
+}
+
+// makeFirst makes the first member of a cluster and prints its id.
+func makeFirst(cmd *cobra.Command, dir, listen string) error {
+	if err := checkListen(listen); err != nil {
+		return err
+	}
+	id, err := initialize(dir, listen)
+	if err != nil {
+		return kit.WithCode(kit.ExitJournal, err)
+	}
+	return printID(cmd, id)
+}
+
+func newReplace() *cobra.Command {
+	var j joining
+	cmd := &cobra.Command{
+		Use:   "replace ID DIR HOST:PORT --token-file FILE --listen HOST:PORT",
+		Short: "join in place of a member that is lost",
+		Long: `Join a cluster as "beanpole cluster join" does, in place of the member ID. That one is
+removed in the moment in which the new one has caught up and votes: so the cluster never has
+more members that may be lost than before.
+` + exits,
+		Example:               "  beanpole cluster replace 5577006791947779 /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.4:11400",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(3, 3, "the id of a member, a directory and the address of another member"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			return j.run(cmd, args[1], args[2], id)
+		},
+	}
+	j.define(cmd)
+	return cmd
+}
+
+func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) error {
+	if err := checkListen(j.listen); err != nil {
+		return err
+	}
+	t, err := readToken(j.tokenFile, cmd.InOrStdin())
+	if addr == "" {
+		if addr = t.Address; err != nil || addr == j.listen {
+			return fmt.Errorf("this is to be the member at %s, which is not there: 'beanpole cluster init' makes the first member; "+
+				"one that was lost joins with a token of another one: %w", j.listen, cmp.Or(err, errors.New("this token is of the same address")))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := directory.CheckAddress(addr); err != nil {
+		return kit.UsageError("the address of the member: %w", err)
+	}
+	release, err := mayJoin(dir)
+	if err != nil {
+		return kit.WithCode(kit.ExitJournal, err)
+	}
+	defer release()
+	ctx, cancel := withPatience(cmd)
+	defer cancel()
+	joined, err := control.Join(ctx, addr, t, j.listen, inPlaceOf)
+	if err != nil {
+		return fmt.Errorf("join at %s: %w", addr, err)
+	}
+	if err := settle(dir, j.listen, joined); err != nil {
+		return kit.WithCode(kit.ExitJournal, err)
+	}
+	return printID(cmd, joined.ID)
+}
+
+// readToken reads the token in a file.
+func readToken(file string, stdin io.Reader) (directory.Token, error) {
+	if file == "" {
+		return directory.Token{}, kit.UsageError("--token-file is missing: what beanpole cluster token DIR prints at a member")
+	}
+	var line string
+	if file == "-" {
+		line, _ = bufio.NewReader(stdin).ReadString('\n')
+	} else {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return directory.Token{}, err
+		}
+		line = string(text)
+	}
+	t, err := directory.ParseToken(strings.TrimSpace(line))
+	if err != nil {
+		return t, kit.UsageError("--token-file %s: %w", file, err)
+	}
+	return t, nil
+}
+
+// mayJoin returns an error unless a directory can become that of a member: it has no jobs of its own. Until release is called no
+// server uses it.
+func mayJoin(dir string) (release func() error, err error) {
+	release = func() error { return nil }
+	if is, err := directory.Exists(dir); is {
+		return nil, fmt.Errorf("directory %s is that of a member already (see: beanpole cluster status %[1]s)", dir)
+	} else if err != nil && !errors.Is(err, directory.ErrUnfinished) {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return release, nil
+	}
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {
+		return e.Name() == "lost+found" || e.Name() == "cluster" // of a join that was interrupted
+	})
+	if err != nil || len(entries) == 0 {
+		return release, err
+	}
+	notEmpty := fmt.Errorf("directory %s is not empty: a member that joins gets its jobs from the others", dir)
+	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !isOfJournal(e.Name()) }) {
+		return nil, notEmpty
+	}
+	lock, err := lockJournal(dir)
+	if err != nil {
+		return nil, err
+	}
+	if unused, err := cluster.IsUnused(vfs.OS, dir); err != nil || !unused {
+		return nil, errors.Join(cmp.Or(err, notEmpty), lock.Close())
+	}
+	return lock.Close, nil
+}
+
+// isOfJournal reports whether a file may be that of a journal. A package starts its server when it is installed, which leaves one
+// without jobs.
+func isOfJournal(name string) bool {
+	is, _ := filepath.Match("beanpole.*.wal", name)
+	return is || name == "lock"
+}
+
+// settle makes the directory of a member that has joined.
+func settle(dir, listen string, j control.Joined) error {
+	credentials, err := j.Bundle.Credentials(j.Cluster, j.ID)
+	if err != nil {
+		return err
+	}
+	var contacts []string
+	for _, m := range j.Group.Members {
+		if m.ID != j.ID {
+			contacts = append(contacts, m.Address)
+		}
+	}
+	d, err := directory.Begin(dir, directory.Member{Cluster: j.Cluster, ID: j.ID, Listen: listen, Contacts: contacts}, credentials)
+	if err != nil {
+		return err
+	}
+	if err := cluster.Join(vfs.OS, dir, j.Group); err != nil {
+		return err
+	}
+	return d.Finish()
+}

@@ -1,0 +1,196 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cluster/control"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+)
+
+func newStatus() *cobra.Command {
+	var asJSON, isOffline bool
+	var target cli.Target
+	cmd := &cobra.Command{
+		Use:   "status [DIR|-a ADDR] [--offline] [--json]",
+		Short: "show the members of a cluster, and who leads",
+		Long: `Show the members of a cluster: who leads, which of them vote, whether they can be reached, when they
+were heard last, how many entries of the log they lack ("-" is not known), and what is wrong. With a
+member's directory the leader is asked, whichever member that is of, if any knows one. Without it, a
+member is asked at its port for clients, as by other commands, and shows what it knows. The exit code
+is 1 if there is no majority.
+
+With --offline nobody is asked: it shows what the directory has, whose server need not run. The
+members are those that this one knew last. To choose the directory for "beanpole cluster recover",
+take the one whose log ends with the highest term, and of several the one with the highest entry.
+` + exits,
+		Example:               "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(0, 1, "at most one directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if isOffline {
+				return showOffline(cmd, args, asJSON)
+			}
+			ctx, cancel := withPatience(cmd)
+			defer cancel()
+			s, err := ask(ctx, cmd, args, &target)
+			if err != nil {
+				return err
+			}
+			if err := printStatus(cmd.OutOrStdout(), s, asJSON); err != nil {
+				return err
+			}
+			if !s.Quorum {
+				return errors.New("no majority is known: nothing can be changed at the moment")
+			}
+			return nil
+		},
+	}
+	target.Define(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
+	cmd.Flags().BoolVar(&isOffline, "offline", false, "show what the directory has, and ask nobody")
+	return cmd
+}
+
+// showOffline shows what a directory has.
+func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
+	if len(args) == 0 || cmd.Flags().Changed("addr") {
+		return kit.UsageError("--offline wants a directory, and not -a ADDR (see: %s --help)", cmd.CommandPath())
+	}
+	o, err := inspect(args[0])
+	if err != nil {
+		return err
+	}
+	return cmp.Or(o.print(cmd.OutOrStdout(), asJSON), o.verdict(args[0]))
+}
+
+// ask asks the member of a directory or, without one, a member at its port for clients.
+func ask(ctx context.Context, cmd *cobra.Command, args []string, target *cli.Target) (s status.Cluster, err error) {
+	switch {
+	case len(args) > 0 && cmd.Flags().Changed("addr"):
+		return s, kit.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
+	case len(args) > 0:
+		d, err := open(args[0])
+		if err != nil {
+			return s, err
+		}
+		return control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
+	}
+	addr, opt, err := target.Options()
+	if err != nil {
+		return s, err
+	}
+	c, err := client.Dial(ctx, addr, opt)
+	if err != nil {
+		return s, err
+	}
+	defer c.Close()
+	st, err := c.Stats(ctx)
+	if err != nil {
+		return s, err
+	}
+	return status.ReadStats(st.All)
+}
+
+func printStatus(w io.Writer, s status.Cluster, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(s)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tADDRESS\tROLE\tREACHABLE\tHEARD\tAPPLIED\tLAG\tVERSION")
+	for _, m := range s.Members {
+		reachable, heard, applied, lag := "no", "-", "-", "-"
+		if m.Heard != nil {
+			heard = (time.Duration(*m.Heard) * time.Second).String() + " ago"
+		}
+		if m.Reachable {
+			reachable, heard = "yes", "now"
+		}
+		if m.Progress != nil {
+			applied, lag = strconv.FormatUint(m.Applied, 10), strconv.FormatUint(m.Lag, 10)
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.Address, m.Role, reachable, heard, applied, lag, cmp.Or(m.Version, "-"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	problems := s.Problems()
+	if len(problems) == 0 {
+		fmt.Fprintln(w, s.Summary())
+	}
+	for _, p := range problems {
+		fmt.Fprintln(w, p.Text)
+	}
+	return nil
+}
+
+// change asks for something that has no answer.
+func change(cmd *cobra.Command, dir string, r control.Request) error {
+	d, err := open(dir)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := withPatience(cmd)
+	defer cancel()
+	_, err = control.Ask[struct{}](ctx, d, r)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+func newRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove DIR ID",
+		Short: "remove a member",
+		Long: `Remove the member ID from the cluster of the member whose directory this is. It need not
+run. Its directory is of no use after that, and its id is never used again.
+` + exits,
+		Example:               "  beanpole cluster remove /var/lib/beanpole 5577006791947779",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(2, 2, "a directory and the id of a member"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[1])
+			if err != nil {
+				return err
+			}
+			return change(cmd, args[0], control.Request{Do: control.DoRemove, ID: id})
+		},
+	}
+}
+
+func newTransfer() *cobra.Command {
+	return &cobra.Command{
+		Use:   "transfer DIR [ID]",
+		Short: "let another member lead",
+		Long: `Let the member ID lead, or the one that is most up to date. All clients' connections
+end, as with a restart; nothing is lost. A leader that is stopped does this by itself.
+` + exits,
+		Example:               "  beanpole cluster transfer /var/lib/beanpole",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(1, 2, "a directory and perhaps the id of a member"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := control.Request{Do: control.DoTransfer}
+			if len(args) > 1 {
+				id, err := parseID(args[1])
+				if err != nil {
+					return err
+				}
+				r.ID = id
+			}
+			return change(cmd, args[0], r)
+		},
+	}
+}

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/advice"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// An offline is what "status --offline" prints of a directory.
+type offline struct {
+	Member  uint64          `json:"member"`
+	Cluster string          `json:"cluster"`
+	Address string          `json:"address"`
+	UsedBy  string          `json:"used_by,omitempty"` // the process; empty: none
+	Term    uint64          `json:"term"`
+	Commit  uint64          `json:"commit"`
+	First   uint64          `json:"first"` // entry of the log
+	Last    position        `json:"last"`
+	Applied position        `json:"applied"` // in the journal
+	Torn    bool            `json:"torn"`
+	Problem string          `json:"problem,omitempty"` // empty: a server can start there
+	Members []offlineMember `json:"members"`
+
+	err error // of Problem; nil: there is none
+}
+
+type position struct {
+	Index uint64 `json:"index"`
+	Term  uint64 `json:"term"`
+}
+
+type offlineMember struct {
+	ID      uint64      `json:"id"`
+	Address string      `json:"address"`
+	Role    status.Role `json:"role"`
+}
+
+// inspect reads the directory of a member.
+func inspect(dir string) (*offline, error) {
+	d, err := open(dir)
+	if err != nil {
+		return nil, err
+	}
+	holder, err := kit.HolderOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	found, err := cluster.Inspect(vfs.OS, dir)
+	return describe(d, holder, found, err), nil
+}
+
+// describe returns what is to be printed of a directory.
+func describe(d *directory.Directory, holder string, found cluster.Inspection, err error) *offline {
+	o := &offline{
+		Member: d.ID, Cluster: d.Cluster, Address: d.Listen, UsedBy: holder, Term: found.Term, Commit: found.Commit,
+		First: found.Cut.Index + 1, Last: positionOf(found.Last), Applied: positionOf(found.Applied), Torn: found.Torn,
+		Members: []offlineMember{}, err: err,
+	}
+	for _, m := range found.Members {
+		o.Members = append(o.Members, offlineMember(m))
+	}
+	switch {
+	case err != nil:
+		o.Problem = advice.Plain(err)
+	case found.Partial:
+		o.Problem = "it was receiving the whole queue from another member, and does not have all of it"
+	}
+	return o
+}
+
+func positionOf(p raftlog.Position) position { return position{p.Index, p.Term} }
+
+func (o *offline) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(o)
+	}
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "%-9s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("member", "%d, at %s, of cluster %s", o.Member, o.Address, o.Cluster)
+	if o.UsedBy != "" {
+		line("used by", "%s, which may be writing: the newest entries may be missing here", o.UsedBy)
+	}
+	switch {
+	case len(o.Members) == 0:
+		line("log", "cannot be read")
+	case o.Last.Index < o.First:
+		line("term", "%d", o.Term)
+		line("log", "empty; it begins after entry %d of term %d", o.Last.Index, o.Last.Term)
+	default:
+		line("term", "%d", o.Term)
+		line("log", "entries %d to %d; the last is of term %d; up to %d they are known to be agreed on", o.First, o.Last.Index, o.Last.Term, o.Commit)
+	}
+	line("journal", "has the entries up to %d, of term %d", o.Applied.Index, o.Applied.Term)
+	if o.Torn {
+		line("torn", "the log ends in a write that a crash cut short, most likely; until the leader has been heard this member does not vote")
+	}
+	if o.Problem != "" {
+		line("problem", "%s", o.Problem)
+	}
+	if len(o.Members) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tADDRESS\tROLE")
+	for _, m := range o.Members {
+		fmt.Fprintf(table, "%d\t%s\t%s\n", m.ID, m.Address, m.Role)
+	}
+	return table.Flush()
+}
+
+// verdict is the error that the command ends with.
+func (o *offline) verdict(dir string) error {
+	if o.Problem == "" {
+		return nil
+	}
+	return kit.WithCode(kit.ExitJournal, fmt.Errorf("the member cannot go on with this directory: %s", advice.Member(dir, o.err)))
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/control"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+)
+
+func newVerify() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify DIR [--json]",
+		Short: "compare the jobs of all members",
+		Long: `Compare what the members of the cluster of the member whose directory this is have in memory: all
+jobs with their bodies, states and tubes, and the pauses of tubes. The queue goes on meanwhile. Jobs that
+are put, deleted or changed during the comparison are not compared, and their number is shown. The
+exit code is 1 if a member differs, or could not be asked.
+` + exits,
+		Example:               "  beanpole cluster verify /var/lib/beanpole",
+		DisableFlagsInUseLine: true,
+		Args:                  arguments(1, 1, "one directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := open(args[0])
+			if err != nil {
+				return err
+			}
+			c, err := compare(cmd.Context(), d)
+			if err != nil {
+				return err
+			}
+			if err := printComparison(cmd.OutOrStdout(), &c, asJSON); err != nil {
+				return err
+			}
+			return comparisonError(&c)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as one line of JSON")
+	return cmd
+}
+
+// compare compares the members of a cluster.
+func compare(ctx context.Context, d *directory.Directory) (c control.Comparison, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cluster.CensusTime, fmt.Errorf("the comparison took longer than %v", cluster.CensusTime))
+	defer cancel()
+	s, err := control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
+	if err != nil {
+		return c, err
+	}
+	return control.Verify(ctx, s.Members, func(ctx context.Context, member uint64, r control.CensusRequest) (control.CensusReply, error) {
+		return control.Ask[control.CensusReply](ctx, d, control.Request{Do: control.DoCensus, ID: member, Census: &r})
+	}), nil
+}
+
+func printComparison(w io.Writer, c *control.Comparison, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(c)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tADDRESS\tROLE\tJOBS\tCHANGED\tDIGEST\tRESULT")
+	for _, m := range c.Members {
+		switch {
+		case m.Problem != "":
+			fmt.Fprintf(table, "%d\t%s\t%s\t-\t-\t-\tnot compared: %s\n", m.ID, m.Address, m.Role, strings.TrimPrefix(m.Problem, "cluster: "))
+		case m.Differs:
+			fmt.Fprintf(table, "%d\t%s\t%s\t%d\t%d\t%s\tDIFFERS\n", m.ID, m.Address, m.Role, m.Jobs, m.Changed, m.Digest)
+		default:
+			fmt.Fprintf(table, "%d\t%s\t%s\t%d\t%d\t%s\tsame\n", m.ID, m.Address, m.Role, m.Jobs, m.Changed, m.Digest)
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, d := range c.Differences {
+		if _, err := fmt.Fprintln(w, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comparisonError says what is wrong with the members that were compared; nil if nothing is.
+func comparisonError(c *control.Comparison) error {
+	var differ, failed []string
+	for _, m := range c.Members {
+		switch {
+		case m.Differs:
+			differ = append(differ, fmt.Sprintf("member %d", m.ID))
+		case m.Problem != "":
+			failed = append(failed, fmt.Sprintf("member %d", m.ID))
+		}
+	}
+	switch {
+	case len(differ) > 0:
+		return fmt.Errorf("the jobs of %s are not those of the others: stop it, keep a copy of its directory for a report of the defect, "+
+			"and let it join again (beanpole cluster rejoin)", strings.Join(differ, ", "))
+	case len(failed) > 0:
+		return fmt.Errorf("not all members were compared: not %s", strings.Join(failed, ", "))
+	}
+	return nil
+}

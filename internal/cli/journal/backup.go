@@ -1,0 +1,123 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+const backupLong = `Copy a journal to the directory TO, which is made, or is empty. A server may be
+using the journal. All that was answered before the command began is in the copy,
+and of what was done meanwhile the beginning. The copy is read to see that it is
+whole; "beanpole -b TO" starts from it. The copy of a member's journal is that of a single server.`
+
+const backupExample = `  beanpole journal backup /var/lib/beanpole /backup/beanpole.$(date +%F)`
+
+func newBackup() *cobra.Command {
+	return newCommand("backup DIR TO", "copy a journal, also that of a running server",
+		backupLong, backupExample, twoDirectories("where to copy it"), func(cmd *cobra.Command, args []string) error {
+			return backup(args[0], args[1], cmd.OutOrStdout())
+		})
+}
+
+func backup(dir, to string, w io.Writer) (err error) {
+	made, err := makeEmpty(to)
+	if err != nil {
+		return kit.WithCode(kit.ExitJournal, err)
+	}
+	defer undoCopy(to, made, &err)
+	var report wal.Report
+	err = retry(dir, func() (err error) {
+		if err = removeSegments(to); err == nil { // of the try before
+			err = wal.Copy(vfs.OS, dir, to)
+		}
+		if err == nil {
+			report, err = journal.Release(vfs.OS, to)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if report.Segments == 0 {
+		return fmt.Errorf("directory %s: there is no journal", dir)
+	}
+	tellCopied(w, report, to)
+	return nil
+}
+
+// undoCopy removes what a copy that ended with an error has left, and the directory if it was
+// made for it.
+func undoCopy(dir string, made bool, err *error) {
+	if *err == nil {
+		return
+	}
+	undone := removeSegments(dir)
+	if undone == nil && made {
+		undone = os.Remove(dir)
+	}
+	*err = errors.Join(*err, undone)
+}
+
+// removeSegments removes what an unfinished copy has left.
+func removeSegments(dir string) error {
+	names, err := vfs.OS.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !wal.IsFileName(name) {
+			continue
+		}
+		if err := vfs.OS.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unpack makes an archive that a server sends the journal in a directory, which is made or is
+// empty.
+func Unpack(dir string, ask func() (io.ReadCloser, error), out io.Writer) (err error) {
+	made, err := makeEmpty(dir)
+	if err != nil {
+		return kit.WithCode(kit.ExitJournal, err)
+	}
+	defer undoCopy(dir, made, &err)
+	archive, err := ask()
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	report, err := journal.ReadBackup(vfs.OS, dir, archive)
+	if err != nil {
+		return unpackError(dir, err)
+	}
+	tellCopied(out, report, dir)
+	return nil
+}
+
+// unpackError says what an error of ReadBackup means.
+func unpackError(dir string, err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the server has ended the connection before all was sent; its log may say why")
+	case errors.Is(err, wal.ErrCorrupt):
+		return fmt.Errorf("what came is not whole (the disk of the server may be damaged: \"beanpole journal check\" there): %w", readError(dir, err))
+	}
+	return err
+}
+
+func tellCopied(w io.Writer, report wal.Report, to string) {
+	fmt.Fprintf(w, "copied %d records, %d bytes in %d segments, to %s\n", report.Records, report.Bytes, report.Segments, to)
+}

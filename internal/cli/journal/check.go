@@ -1,0 +1,301 @@
+package journal
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/cli/advice"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/record"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+const checkLong = `Read a journal from its first byte to its last, print what is in it, and where
+it is damaged. Nothing is changed, and a server may be running; then the newest
+records may be missing. Of a directory with files of beanstalkd it tells what a
+server that is started there would take over.`
+
+func newCheck() *cobra.Command {
+	return newCommand("check DIR", "read everything, change nothing, say what is there",
+		checkLong, "", oneDirectory, func(cmd *cobra.Command, args []string) error {
+			dir := args[0]
+			ins := inspection{dir: dir}
+			if err := ins.inspect(); err != nil {
+				return err
+			}
+			ins.print(cmd.OutOrStdout())
+			return ins.verdict()
+		})
+}
+
+// An inspection is what check finds out.
+type inspection struct {
+	dir    string
+	holder string // the process that uses the directory; empty: none
+
+	damage []wal.Damage
+	report wal.Report
+	tally  tally
+	last   string // kind of the last record of a take-over or an import; empty: none
+	before uint64 // the highest id before that take-over or import
+	taken  []record.File
+
+	applied *journal.Entry // the last of a member of a cluster; nil: there is none
+
+	binlog  binlog.Report // if files of beanstalkd wait to be taken over
+	theirs  tally
+	waiting int                 // files of beanstalkd
+	mixed   *journal.MixedError // those of them that the journal has not taken over; nil: none
+}
+
+func (ins *inspection) inspect() (err error) {
+	if ins.holder, err = kit.HolderOf(ins.dir); err != nil {
+		return err
+	}
+	if ins.damage, err = findDamage(ins.dir); err != nil {
+		return err
+	}
+	if len(ins.damage) == 0 {
+		if err := readJournal(ins.dir, ins.count); err != nil {
+			return err
+		}
+	}
+	return ins.lookForBinlog()
+}
+
+// count reads the journal, which is not damaged.
+func (ins *inspection) count() (err error) {
+	ins.tally, ins.last, ins.taken, ins.applied = newTally(), "", nil, nil
+	ins.report, err = journal.Dump(vfs.OS, ins.dir, func(e journal.Entry) error {
+		t := &ins.tally
+		t.records++
+		if t.last != e.Segment {
+			t.segments++
+			t.first, t.last = cmp.Or(t.first, e.Segment), e.Segment
+		}
+		switch e.Kind {
+		case "put":
+			t.put(e.ID, e.State)
+		case "state":
+			t.change(e.ID, e.State)
+		case "deleted":
+			t.remove(e.ID)
+		case "adoption-begun", "import-begun":
+			ins.last, ins.before = e.Kind, e.ID
+		case "adoption-done", "import-done":
+			ins.last = e.Kind
+			ins.taken = append(ins.taken, e.Files...)
+		case "applied":
+			ins.applied = new(e)
+		}
+		return nil
+	})
+	if ins.interrupted() {
+		maps.DeleteFunc(ins.tally.jobs, func(id uint64, _ uint8) bool { return id > ins.before })
+	}
+	return err
+}
+
+// interrupted tells whether the next start will undo the last take-over or import.
+func (ins *inspection) interrupted() bool {
+	return ins.last == "adoption-begun" || ins.last == "import-begun"
+}
+
+// lookForBinlog looks at files of beanstalkd.
+func (ins *inspection) lookForBinlog() error {
+	files, err := binlog.Files(vfs.OS, ins.dir)
+	if err != nil {
+		return readError(ins.dir, err)
+	}
+	ins.waiting = len(files)
+	if ins.waiting == 0 {
+		return nil
+	}
+	if hasJournal := ins.report.Segments > 0 || ins.tally.records > 0; hasJournal && ins.last != "adoption-begun" {
+		others, err := journal.NotAdopted(vfs.OS, ins.dir, ins.taken)
+		if err != nil {
+			return readError(ins.dir, err)
+		}
+		if len(others) == 0 {
+			return nil
+		}
+		ins.mixed = &journal.MixedError{Files: others}
+	}
+	ins.theirs = newTally()
+	ins.binlog, err = binlog.Read(vfs.OS, ins.dir, binlog.Options{}, func(c engine.Change) error {
+		switch c.Kind {
+		case engine.JobPut:
+			ins.theirs.put(c.ID, c.State.String())
+		case engine.JobState:
+			ins.theirs.change(c.ID, c.State.String())
+		case engine.JobDeleted:
+			ins.theirs.remove(c.ID)
+		}
+		return nil
+	})
+	if err != nil {
+		return readError(ins.dir, err)
+	}
+	return nil
+}
+
+// print prints a line for each thing that is worth one.
+func (ins *inspection) print(w io.Writer) {
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "%-11s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("directory", "%s", ins.dir)
+	if ins.holder != "" {
+		line("used by", "%s, which may be writing: the newest records may be missing here", ins.holder)
+	}
+	switch {
+	case len(ins.damage) > 0:
+		for _, d := range ins.damage {
+			line("damage", "%s", d)
+		}
+	case ins.tally.records == 0:
+		line("records", "none")
+	default:
+		t := &ins.tally
+		line("segments", "%d with records", t.segments)
+		line("oldest", "%s", wal.FileName(t.first))
+		line("newest", "%s", wal.FileName(t.last))
+		line("records", "%d", t.records)
+		if ins.report.Bytes > 0 {
+			line("bytes", "%d", ins.report.Bytes)
+		}
+		line("jobs", "%s", t)
+		if a := ins.applied; a != nil && a.Index > 0 {
+			at := ""
+			if a.At.Unix() > 0 { // a change of the members has no time
+				at = ", of " + a.At.Format(time.RFC3339)
+			}
+			line("applied", "entry %d of term %d%s, of the cluster's log", a.Index, a.Term, at)
+		}
+	}
+	for _, t := range ins.report.Torn {
+		switch {
+		case ins.holder != "":
+		case t.Closed:
+			line("extra", "%s at offset %d: %d bytes after the journal's end, which no server wrote; the next start removes them",
+				filepath.Base(t.File), t.Offset, t.Length)
+		case t.Records > 0:
+			line("torn tail", "%s at offset %d: %d bytes that no sync had made durable, with a damaged record and %d whole ones; the next start removes them, and keeps a copy",
+				filepath.Base(t.File), t.Offset, t.Length, t.Records)
+		default:
+			line("torn tail", "%s at offset %d: %d bytes of a write that a crash cut short; the next start removes them",
+				filepath.Base(t.File), t.Offset, t.Length)
+		}
+	}
+	for _, path := range ins.report.Odd {
+		line("no file", "%s, with the name of a segment that is not needed; move it away", filepath.Base(path))
+	}
+	switch {
+	case ins.last == "import-begun":
+		line("import", "one was interrupted; the next start, or the next import, removes what it has written")
+	case ins.last == "adoption-begun":
+		line("take-over", "it was interrupted; the next start begins it again")
+	}
+	if ins.waiting > 0 {
+		ins.printBinlog(line)
+	}
+}
+
+func (ins *inspection) printBinlog(line func(what, format string, args ...any)) {
+	const what = "beanstalkd"
+	switch {
+	case ins.mixed != nil:
+		line(what, "%d files, of which the journal has not taken over %d", ins.waiting, len(ins.mixed.Files))
+	case ins.theirs.jobs == nil:
+		line(what, "%d files that were taken over; the next start renames them", ins.waiting)
+		return
+	default:
+		line(what, "%d files, which the next start takes over", ins.waiting)
+	}
+	line(what, "jobs %s", &ins.theirs)
+	for _, d := range ins.binlog.Damage() {
+		line(what, "damage: %s", d)
+	}
+}
+
+// verdict is the error that check ends with.
+func (ins *inspection) verdict() error {
+	switch {
+	case len(ins.damage) > 0:
+		what := fmt.Sprintf("'beanpole journal repair %s' keeps what is whole; copy the directory first", ins.dir)
+		if kit.IsMember(ins.dir) {
+			what = advice.Rejoin(ins.dir)
+		}
+		return fmt.Errorf("directory %s: the journal is damaged in %s (%s)", ins.dir, places(len(ins.damage)), what)
+	case ins.mixed != nil:
+		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, ins.mixed))
+	case ins.last == "adoption-begun" && ins.waiting == 0:
+		return fmt.Errorf("no server will start: %w", advice.Explain(ins.dir, journal.ErrUnfinished))
+	case ins.binlog.Damaged():
+		return fmt.Errorf("directory %s: files of beanstalkd are damaged (a server that is started there takes over what is whole)", ins.dir)
+	case ins.report.Segments == 0 && ins.waiting == 0:
+		return checkJournal(ins.dir)
+	}
+	return nil
+}
+
+func places(n int) string {
+	if n == 1 {
+		return "1 place"
+	}
+	return fmt.Sprintf("%d places", n)
+}
+
+// A tally counts jobs by state. It takes far less memory than a server does: a check
+// beside a large server must not take the memory that the server needs.
+type tally struct {
+	records     int
+	segments    int              // with records
+	first, last uint64           // of them
+	jobs        map[uint64]uint8 // id -> index in states
+}
+
+// states are those that a job on disk can have.
+var states = []string{"ready", "delayed", "buried"}
+
+func newTally() tally { return tally{jobs: make(map[uint64]uint8)} }
+
+func (t *tally) put(id uint64, state string) { t.jobs[id] = uint8(slices.Index(states, state)) }
+
+// change notes a job's new state. A job that is not known stays unknown.
+func (t *tally) change(id uint64, state string) {
+	if _, ok := t.jobs[id]; ok {
+		t.put(id, state)
+	}
+}
+
+func (t *tally) remove(id uint64) { delete(t.jobs, id) }
+
+func (t *tally) String() string {
+	var counts [3]int
+	for _, s := range t.jobs {
+		counts[s]++
+	}
+	var parts []string
+	for i, n := range counts {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, states[i]))
+		}
+	}
+	if len(parts) == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d: %s", len(t.jobs), strings.Join(parts, ", "))
+}

@@ -1,0 +1,286 @@
+package journal
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wal"
+)
+
+const dumpLong = `Print a journal, a record a line, in the order in which they were written: what
+happened to the jobs. With --live, print the jobs as they are now instead, by id,
+and the tubes that are paused.
+
+A line begins with segment and offset of the record. Bodies are quoted as in Go
+and shortened to 64 bytes; in JSON they are whole: those of records in base64, those
+of --live as 'beanpole import' reads them, with notes of paused tubes on standard
+error. Nothing is changed, and a server may be running; then the newest records may
+be missing.`
+
+const dumpExample = `  beanpole journal dump --job 17 DIR       what happened to a job
+  beanpole journal dump --live --json DIR | beanpole import --addr OTHER
+  beanpole journal dump --live DIR | grep -c state=buried`
+
+// shownBody is how many bytes of a body are printed without --full.
+const shownBody = 64
+
+// A dump is what dump was asked for.
+type dump struct {
+	json, full, live bool
+	tube             string // empty: all
+	job              uint64 // 0: all
+
+	out      *bufio.Writer
+	notes    io.Writer
+	encode   *json.Encoder
+	selected map[uint64]bool // jobs of the tube, when records are dumped
+}
+
+func newDump() *cobra.Command {
+	var d dump
+	cmd := newCommand("dump [options] DIR", "print the records, or the jobs as they are now",
+		dumpLong, dumpExample, oneDirectory, func(cmd *cobra.Command, args []string) error {
+			return d.run(args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		})
+	kit.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {
+		fs.BoolVar(&d.live, "live", false, "the jobs as they are now")
+		fs.StringVar(&d.tube, "tube", "", "only jobs of the tube `NAME`")
+		fs.Func("job", "only the job with this `ID`", kit.Into(&d.job, func(s string) (uint64, error) {
+			return kit.ParseNumber(s, "the id of a job", 1<<64-1)
+		}))
+		fs.BoolVar(&d.full, "full", false, "print bodies whole")
+		fs.BoolVar(&d.json, "json", false, "print JSON, an object a line")
+		fs.BoolP("help", "h", false, "print this help")
+	})
+	return cmd
+}
+
+func (d *dump) run(dir string, w, notes io.Writer) error {
+	if err := checkJournal(dir); err != nil {
+		return err
+	}
+	d.notes = notes
+	d.out = bufio.NewWriterSize(w, 1<<16)
+	d.encode = json.NewEncoder(d.out)
+	d.encode.SetEscapeHTML(false)
+	d.selected = make(map[uint64]bool)
+	what := d.records
+	if d.live {
+		what = d.jobs
+	}
+	if err := what(dir); err != nil {
+		d.out.Flush() // what was read may be what is looked for
+		return err
+	}
+	return d.out.Flush()
+}
+
+// records prints the records. When a server is writing them, and they have to be
+// read again, it goes on after the last one.
+func (d *dump) records(dir string) error {
+	var last wal.Pos
+	return readJournal(dir, func() error {
+		_, err := journal.Dump(vfs.OS, dir, func(e journal.Entry) error {
+			at := wal.Pos{Segment: e.Segment, Offset: e.Offset}
+			if at.Compare(last) <= 0 || !d.wants(&e) {
+				return nil
+			}
+			last = at
+			return d.record(&e)
+		})
+		return err
+	})
+}
+
+func (d *dump) record(e *journal.Entry) error {
+	if d.json {
+		return d.encode.Encode(e)
+	}
+	fmt.Fprintf(d.out, "%d:%d %s", e.Segment, e.Offset, e.Kind)
+	return d.fields(e)
+}
+
+// wants tells whether to print a record. Those of a job's later life do not name
+// its tube.
+func (d *dump) wants(e *journal.Entry) bool {
+	if d.job != 0 && (e.ID != d.job || e.Kind == "last-id") {
+		return false
+	}
+	if d.tube == "" {
+		return true
+	}
+	switch e.Kind {
+	case "put":
+		if e.Tube == d.tube {
+			d.selected[e.ID] = true
+		}
+		return e.Tube == d.tube
+	case "state":
+		return d.selected[e.ID]
+	case "deleted":
+		was := d.selected[e.ID]
+		delete(d.selected, e.ID)
+		return was
+	}
+	return e.Tube == d.tube
+}
+
+// jobs prints the jobs as they are now, and the pauses that are not over.
+func (d *dump) jobs(dir string) error {
+	eng, err := loadJournal(dir)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UnixNano()
+	for _, id := range d.order(eng) {
+		c, _ := eng.Snapshot(id)
+		if d.job != 0 && c.ID != d.job || d.tube != "" && c.Tube != d.tube {
+			continue
+		}
+		if err := d.printJob(&c, now); err != nil {
+			return err
+		}
+	}
+	for c := range eng.Pauses {
+		if c.Due <= now || d.job != 0 || d.tube != "" && c.Tube != d.tube {
+			continue
+		}
+		if err := d.printPause(&c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *dump) printJob(c *engine.Change, now int64) error {
+	if d.json {
+		return d.encode.Encode(jobOf(c, now))
+	}
+	fmt.Fprint(d.out, "job")
+	e := journal.EntryOf(c)
+	return d.fields(&e)
+}
+
+// jobOf returns a job as 'beanpole import' reads it.
+func jobOf(c *engine.Change, now int64) *jobjson.Job {
+	j := &jobjson.Job{
+		ID: c.ID, Tube: c.Tube, State: c.State.String(), Priority: c.Pri, Size: int64(len(c.Body)),
+		Age: max(0, now-c.Created) / int64(time.Second), Delay: c.Delay, TTR: c.TTR,
+		Reserves: uint64(c.Reserves), Timeouts: uint64(c.Timeouts), Releases: uint64(c.Releases), Buries: uint64(c.Buries), Kicks: uint64(c.Kicks),
+	}
+	switch {
+	case c.State == engine.Delayed && c.Due > now:
+		j.TimeLeft = (c.Due - now) / int64(time.Second)
+	case c.State == engine.Delayed:
+		j.State = engine.Ready.String() // as it will be when a server reads it
+	}
+	j.SetBody(c.Body)
+	return j
+}
+
+// printPause prints a tube that is paused. Where there are jobs in JSON it is none of
+// them, so it is a note.
+func (d *dump) printPause(c *engine.Change) error {
+	if d.json {
+		_, err := fmt.Fprintf(d.notes, "beanpole: tube %s is paused until %s\n", c.Tube, time.Unix(0, c.Due).Format(time.RFC3339))
+		return err
+	}
+	fmt.Fprint(d.out, "paused")
+	e := journal.EntryOf(c)
+	return d.fields(&e)
+}
+
+// fields prints what an entry says.
+func (d *dump) fields(e *journal.Entry) error {
+	text := func(name, s string) {
+		if s != "" {
+			fmt.Fprintf(d.out, " %s=%s", name, s)
+		}
+	}
+	count := func(name string, n uint64) {
+		if n != 0 {
+			fmt.Fprintf(d.out, " %s=%d", name, n)
+		}
+	}
+	number := func(name string, n *uint32) {
+		if n != nil {
+			fmt.Fprintf(d.out, " %s=%d", name, *n)
+		}
+	}
+	moment := func(name string, t *time.Time) {
+		if t != nil {
+			fmt.Fprintf(d.out, " %s=%s", name, t.Format("2006-01-02T15:04:05.000Z"))
+		}
+	}
+	count("id", e.ID)
+	text("tube", e.Tube)
+	text("state", e.State)
+	number("pri", e.Pri)
+	number("delay", e.Delay)
+	count("ttr", uint64(e.TTR))
+	moment("created", e.Created)
+	moment("due", e.Due)
+	count("rank", uint64(e.Rank))
+	count("reserves", uint64(e.Reserves))
+	count("timeouts", uint64(e.Timeouts))
+	count("releases", uint64(e.Releases))
+	count("buries", uint64(e.Buries))
+	count("kicks", uint64(e.Kicks))
+	count("index", e.Index)
+	count("term", e.Term)
+	moment("at", e.At)
+	for _, f := range e.Files {
+		text("file", f.Name)
+	}
+	if e.Kind == "put" {
+		d.body(e.Body)
+	}
+	_, err := fmt.Fprintln(d.out)
+	return err
+}
+
+func (d *dump) body(body []byte) {
+	fmt.Fprintf(d.out, " bytes=%d body=", len(body))
+	if len(body) > shownBody && !d.full {
+		fmt.Fprint(d.out, strconv.Quote(string(body[:shownBody])), "...")
+		return
+	}
+	fmt.Fprint(d.out, strconv.Quote(string(body)))
+}
+
+// order returns the ids of all jobs, ascending. In JSON the buried jobs come last, in the
+// order of burying, which an import keeps.
+func (d *dump) order(eng *engine.Engine) []uint64 {
+	type place struct {
+		rank int64 // of a buried job
+		id   uint64
+	}
+	var places []place
+	for c := range eng.Snapshots {
+		p := place{id: c.ID}
+		if d.json && c.State == engine.Buried {
+			p.rank = c.Due
+		}
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.id, b.id)) })
+	ids := make([]uint64, len(places))
+	for i, p := range places {
+		ids[i] = p.id
+	}
+	return ids
+}

@@ -1,0 +1,127 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+const exportLong = `Write the jobs of a journal as files that beanstalkd starts from with -b: the way
+back. They are of version 7, which beanstalkd 1.12 and 1.13 read on 64-bit
+machines. No server may be running. The journal is not changed.
+
+beanstalkd knows no pauses on disk, so they are left out, and told. All else is
+kept: ids, states, the order of buried jobs, what is left of delays, counters.`
+
+const exportExample = `  beanpole journal export /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
+  chown -R beanstalkd: /var/lib/beanstalkd
+  beanstalkd -b /var/lib/beanstalkd -z 65537`
+
+func newExport() *cobra.Command {
+	var out string
+	cmd := newCommand("export DIR --beanstalkd OUT", "write the jobs as files of beanstalkd",
+		exportLong, exportExample, oneDirectory, func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return kit.UsageError("option --beanstalkd says where to write (see: %s --help)", cmd.CommandPath())
+			}
+			return export(args[0], out, cmd.OutOrStdout())
+		})
+	kit.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {
+		fs.Func("beanstalkd", "write to the directory `OUT`, which is made, or is\nempty", kit.Into(&out, kit.ParseDir))
+		fs.BoolP("help", "h", false, "print this help")
+	})
+	return cmd
+}
+
+func export(dir, out string, w io.Writer) error {
+	if err := checkJournal(dir); err != nil {
+		return err
+	}
+	lock, err := lockJournal(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if names, err := binlog.Files(vfs.OS, dir); err == nil && len(names) > 0 {
+		return fmt.Errorf("directory %s: has files of beanstalkd already (%s): start a server there once, which takes them over, or use them as they are",
+			dir, names[0])
+	}
+	eng := engine.New(engine.Options{})
+	if _, err := journal.Load(vfs.OS, dir, eng, 0); err != nil {
+		return readError(dir, err)
+	}
+	if _, err := makeEmpty(out); err != nil {
+		return kit.WithCode(kit.ExitJournal, err)
+	}
+	theirs, err := lockJournal(out)
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	sum, err := binlog.Write(vfs.OS, out, binlog.Options{}, snapshot(eng))
+	if err != nil {
+		return readError(out, err)
+	}
+	fmt.Fprintf(w, "wrote %d jobs, %d bytes in %d files, to %s\n", sum.Jobs, sum.Bytes, sum.Files, out)
+	tellExported(w, eng, sum, out)
+	return nil
+}
+
+const beanstalkdMaxJob = 65535 // bytes; its default -z
+
+// tellExported tells what the files need.
+func tellExported(w io.Writer, eng *engine.Engine, sum binlog.Summary, out string) {
+	if need := sum.MaxBody + 2; need > beanstalkdMaxJob {
+		fmt.Fprintf(w, "give beanstalkd -z %d or more, or it loses jobs\n", need)
+	}
+	tellPauses(w, slices.Collect(eng.Pauses))
+	fmt.Fprintf(w, "the user that beanstalkd runs as must own %s and what is in it\n", out)
+}
+
+// tellPauses tells which pauses, of a clock that counts from 1970, are left out.
+func tellPauses(w io.Writer, pauses []engine.Change) {
+	now := time.Now().UnixNano()
+	for _, c := range pauses {
+		if c.Due > now {
+			fmt.Fprintf(w, "the pause of tube %s is left out\n", c.Tube)
+		}
+	}
+}
+
+// snapshot yields all that there is.
+func snapshot(eng *engine.Engine) func(yield func(engine.Change) bool) {
+	return func(yield func(engine.Change) bool) {
+		for c := range eng.Snapshots {
+			if !yield(c) {
+				return
+			}
+		}
+		yield(engine.Change{Kind: engine.LastID, ID: eng.LastID()})
+	}
+}
+
+// makeEmpty makes a directory unless there is one, which must be empty but for
+// the lock that a server or an earlier try has left.
+func makeEmpty(dir string) (made bool, err error) {
+	err = vfs.OS.Mkdir(dir)
+	if !errors.Is(err, fs.ErrExist) {
+		return err == nil, err
+	}
+	names, err := vfs.OS.List(dir)
+	if i := slices.IndexFunc(names, func(name string) bool { return name != "lock" }); i >= 0 {
+		return false, fmt.Errorf("directory %s: it is not empty (%s)", dir, names[i])
+	}
+	return false, err
+}

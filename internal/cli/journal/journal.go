@@ -1,0 +1,79 @@
+// Package journal is "beanpole journal": the commands that check, dump, repair, import,
+// export and back up the journal of a server, and what is said to people about its errors.
+//
+// Those that change nothing run beside a server, which may be writing; the others take the
+// lock that a server holds.
+package journal
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+)
+
+const long = `Look at a journal, the directory that "beanpole -b DIR" keeps its jobs in, repair
+it, put two together, back it up, turn it into files of beanstalkd, or have its server write
+it again. doc/journal.md explains what is in it.`
+
+const example = `  beanpole journal check /var/lib/beanpole
+  beanpole journal dump --live --tube mail /var/lib/beanpole
+  beanpole journal repair /var/lib/beanpole
+  beanpole journal backup /var/lib/beanpole /backup/beanpole
+  beanpole journal import /var/lib/beanpole /var/lib/beanstalkd
+  beanpole journal export /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
+  beanpole journal rewrite --admin 127.0.0.1:11380`
+
+// exits is the end of the help of each command.
+const exits = `
+Exit codes: 0 all is well, 1 the journal is damaged or something failed, 5 the
+command line is wrong, 10 the directory cannot be used.`
+
+// New returns the command journal. rewrite is the command that asks the server for something.
+func New(rewrite *cobra.Command) *cobra.Command {
+	return kit.Group(&cobra.Command{
+		Use:     "journal COMMAND DIR",
+		Short:   "check, dump, repair, back up, import, export or rewrite a journal",
+		Long:    long,
+		Example: example,
+	}, newCheck(), newDump(), newRepair(), newImport(), newExport(), newBackup(), rewrite)
+}
+
+// newCommand returns a command about the journal in the directory that is its first argument, which
+// it looks at before the command runs.
+func newCommand(use, short, long, example string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:                   use,
+		Short:                 short,
+		Long:                  long + "\n" + exits,
+		Example:               example,
+		DisableFlagsInUseLine: true,
+		Args:                  args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkDirectory(args[0]); err != nil {
+				return err
+			}
+			return run(cmd, args)
+		},
+	}
+}
+
+// twoDirectories is for commands that take two directories; the second is for this.
+func twoDirectories(second string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return kit.UsageError("want two directories, the journal and %s (see: %s --help)", second, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// oneDirectory is for commands that take a directory and options.
+func oneDirectory(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return kit.UsageError("which directory? (see: %s --help)", cmd.CommandPath())
+	case len(args) > 1:
+		return kit.UsageError("one directory only, not %q too (see: %s --help)", args[1], cmd.CommandPath())
+	}
+	return nil
+}

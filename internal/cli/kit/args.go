@@ -1,0 +1,45 @@
+package kit
+
+import "github.com/spf13/cobra"
+
+// NoArguments is for commands that take options only.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return UnknownArgument(cmd, args)
+}
+
+// Group makes a command one that only has others: without arguments it prints its help.
+func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.DisableFlagsInUseLine = true
+	cmd.Args = cobra.ArbitraryArgs // RunE says what is wrong with them
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return UnknownArgument(cmd, args)
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// UnknownArgument returns the error for arguments that a command does not take, and
+// names the subcommand that was perhaps meant.
+func UnknownArgument(cmd *cobra.Command, args []string) error {
+	if near := nearest(cmd, args[0]); near != "" {
+		return UsageError("unknown argument %q; did you mean %q? (see: %s --help)", args[0], near, cmd.CommandPath())
+	}
+	return UsageError("unknown argument %q (see: %s --help)", args[0], cmd.CommandPath())
+}
+
+// nearest returns the subcommand that a wrong name was meant to be, or "".
+func nearest(cmd *cobra.Command, wrong string) string {
+	for letters := range 2 { // wrong or missing
+		cmd.SuggestionsMinimumDistance = letters + 1
+		if near := cmd.SuggestionsFor(wrong); len(near) > 0 {
+			return near[0]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,45 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// HolderOf says which process uses a journal's directory; empty: none. It takes no lock
+// itself, so that it hinders no server, and makes no file.
+func HolderOf(dir string) (string, error) {
+	name := filepath.Join(dir, "lock")
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return "", WithCode(ExitJournal, fmt.Errorf("%s is not a regular file: no server will start (move it away)", name))
+	}
+	f, err := os.OpenFile(name, syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // does not block on a FIFO
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", WithCode(ExitJournal, err)
+	}
+	defer f.Close()
+	// A lock for reading conflicts with a server's lock, which is one for writing.
+	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
+	switch err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); {
+	case err != nil:
+		return "", WithCode(ExitJournal, fmt.Errorf("ask which process locks %s: %w", f.Name(), err))
+	case lock.Type == syscall.F_UNLCK:
+		return "", nil
+	case lock.Pid <= 0:
+		return "a process of another container", nil
+	}
+	return fmt.Sprintf("process %d", lock.Pid), nil
+}
+
+// IsMember reports whether a directory is that of a member of a cluster.
+func IsMember(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, "cluster"))
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,101 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The values of flags. A number is decimal digits and nothing else, as in the
+// protocol: no sign, no blanks, no 0x, no underscores.
+
+// ParseNumber reads a number up to most.
+func ParseNumber(s, what string, most uint64) (uint64, error) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, fmt.Errorf("want %s as a decimal number", what)
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n > most {
+		return 0, fmt.Errorf("want %s, at most %d", what, most)
+	}
+	return n, nil
+}
+
+// units are what may stand after a size, in lower case.
+var units = map[string]uint64{
+	"": 1, "b": 1,
+	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
+	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+}
+
+// ParseSize reads a number of bytes up to most, with or without a unit: 65535, 1MB
+// (1000000), 1MiB (1048576).
+func ParseSize(s string, most uint64) (uint64, error) {
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	unit, known := units[strings.ToLower(s[digits:])]
+	n, err := strconv.ParseUint(s[:digits], 10, 64)
+	switch {
+	case digits == 0, !known:
+		return 0, errors.New("want bytes as a decimal number, or with a unit: 100kB, 64MB, 1GB (of 1000), 64MiB, 1GiB (of 1024)")
+	case err != nil, n > most/unit:
+		return 0, fmt.Errorf("want bytes, at most %d", most)
+	}
+	return n * unit, nil
+}
+
+// ParseCount returns a function that reads a number from 1 on.
+func ParseCount(what string) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := ParseNumber(s, what, math.MaxInt32)
+		if err == nil && n == 0 {
+			err = errors.New("want at least 1")
+		}
+		return int(n), err
+	}
+}
+
+// ParseDuration reads a duration that is not negative.
+func ParseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, errors.New("want a duration with its unit, such as 30s or 5m, or 0")
+	}
+	return d, nil
+}
+
+// FormatDuration writes what ParseDuration reads, 5m and not 5m0s.
+func FormatDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// Into returns a flag's function that stores what parse makes of the value.
+func Into[T any](dst *T, parse func(string) (T, error)) func(string) error {
+	return func(s string) error {
+		v, err := parse(s)
+		if err == nil {
+			*dst = v
+		}
+		return err
+	}
+}
+
+// IntoCount returns a flag's function that stores a number from 1 on.
+func IntoCount(dst *int, what string) func(string) error { return Into(dst, ParseCount(what)) }
+
+// ParseDir reads the path of a directory.
+func ParseDir(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("want a directory")
+	}
+	return s, nil
+}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+// read returns the settings of a command line.
+func read(t *testing.T, args ...string) (*Settings, error) {
+	t.Helper()
+	opt := Default()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	opt.Define(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return NewCommandLine(opt, flags).Read()
+}
+
+// file returns the path of a new configuration file.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "beanpole.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The command line wins over the environment, and that over the file. Values of several
+// sources do not add up.
+func TestSources(t *testing.T) {
+	t.Setenv("BEANPOLE_PORT", "tcp://10.0.0.1:11300") // as Kubernetes sets it for a service
+	t.Setenv("BEANPOLE_LISTEN", "10.0.0.1,10.0.0.2")
+	t.Setenv("BEANPOLE_MAX_TUBES", "2")
+	t.Setenv("BEANPOLE_CONFIG", file(t, `
+port = 12000
+listen = ["10.0.0.9"]
+max-tubes = 3
+max-watched = 3
+idle-timeout = "5m"
+require-auth = true
+`))
+	s, err := read(t, "--max-tubes", "1", "-VV")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := s.Options
+	limits, err := opt.QueueLimits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"10.0.0.1", "10.0.0.2"}, opt.Listen); diff != "" {
+		t.Errorf("listen (-want +got):\n%s", diff)
+	}
+	if opt.Port != "12000" || limits.Tubes != 1 || limits.Watches != 3 || opt.IdleTimeout != 5*time.Minute || !opt.Terms.Required || opt.Verbose != 2 {
+		t.Errorf("port %s, limits %+v, idle timeout %v, auth %v, verbose %d", opt.Port, limits, opt.IdleTimeout, opt.Terms.Required, opt.Verbose)
+	}
+}
+
+// A setting of a stronger source also wins over the one that it excludes.
+func TestOverrides(t *testing.T) {
+	path := file(t, "fsync-interval = 50")
+	for _, c := range []struct {
+		args []string
+		want time.Duration
+	}{
+		{nil, 50 * time.Millisecond},
+		{[]string{"-F"}, neverSync},
+		{[]string{"-F", "-f", "20"}, 20 * time.Millisecond},
+		{[]string{"-f", "20", "-F"}, neverSync},
+	} {
+		s, err := read(t, append(c.args, "--config", path)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Options.Journal.Fsync; got != c.want {
+			t.Errorf("%q: %v, want %v", c.args, got, c.want)
+		}
+	}
+}
+
+// What has changed between two readings is named, whatever its source.
+func TestChanged(t *testing.T) {
+	path := file(t, "max-tubes = 3\nport = 12000")
+	before, err := read(t, "--config", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := read(t, "--config", path, "--max-tubes", "3", "-p", "13000", "--tls-key", "key.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"port", "tls-key"}, after.Changed(before)); diff != "" {
+		t.Errorf("changed (-want +got):\n%s", diff)
+	}
+}
+
+// Errors of the file name it, and are errors of the command line to the shell.
+func TestFileErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"port = ", "line 1"},
+		{"prot = 1", `there is no setting "prot"`},
+		{"config = 'x'", `there is no setting "config"`},
+		{"port = [1, 2]", "port takes one value, not a list"},
+		{"max-tubes = 1.5", "want a string, a whole number, true or false"},
+		{"max-tubes = -1", `bad value "-1" for max-tubes`},
+		{"no-fsync = true\nfsync-interval = 5", "exclude each other"},
+		{"[[rule]]\nallows = ['put']", `there is no setting "allows" in a [[rule]]`},
+		{"[[rule]]\nidentities = ['*']\nallow = ['fly']", "rule 1"},
+		{"[[rule]]\nidentities = ['who']\ntubes = ['*']\nallow = ['put']", `there is no identity "who"`},
+		{"[[rule]]\nidentities = ['*']\nallow = ['put']", `rule 1: it has no tubes ("*" is every tube)`},
+		{"[[limit]]\njobs = 1", `limit 1: it has no tubes ("*" is every tube)`},
+		{"[[identity]]\nname = 'x'\nnetworks = ['10.0.0.0/99']", "is not a network"},
+		{"[[identity]]\nname = 'x'\nunix-users = [-1]", "want the name or the number of a user"},
+		{"[[limit]]\ntubes = ['*']\njobs = -1", "limit 1: want jobs or bytes"},
+		{"[[limit]]\ntubes = ['*']\njobs = 'five'", "line 3: limit.jobs: want a whole number, not a string"},
+		{"[[limit]]\ntubes = '*'\njobs = 5", "line 2: limit.tubes: want a list, not a string"},
+		{"[limit]\njobs = 5", "line 1: limit: want [[limit]], not a table"},
+		{"[[listener]]\nrequire-auth = 1.5", "line 2: listener.require-auth: want true or false, not a number with a fraction"},
+		{"[[listener]]\naddress = '127.0.0.1'\ntls-cert = 'x'", "listener 1: TLS needs both"},
+	} {
+		path := file(t, c.text)
+		s, err := read(t, "--config", path)
+		if err == nil {
+			_, err = s.Options.Endpoints()
+		}
+		if err == nil {
+			_, err = s.Options.Policy()
+		}
+		if err == nil {
+			_, err = s.Options.QueueLimits()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || kit.ExitCode(err) != kit.ExitUsage {
+			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// The first table that has a tube counts for it.
+func TestQueueLimits(t *testing.T) {
+	s, err := read(t, "--config", file(t, `
+[[limit]]
+tubes = ["mail", "mail-*"]
+jobs = 10
+
+[[limit]]
+tubes = ["*"]
+bytes = 1000
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Options.QueueLimits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tube, want := range map[string]engine.TubeLimits{
+		"mail": {Jobs: 10}, "mail-out": {Jobs: 10}, "mailing": {Bytes: 1000},
+	} {
+		if got := l.Tube(tube); got != want {
+			t.Errorf("%s: %+v, want %+v", tube, got, want)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+)
+
+// A configFile is what a configuration file says: TOML, with the long names of
+// the options, and the tables.
+type configFile struct {
+	path   string
+	text   string
+	values map[string]any // by name; the tables are there too
+	tables Tables
+}
+
+// readConfigFile reads a configuration file. Each name must be one of known or of a
+// table, and no two may contradict each other.
+func readConfigFile(path string, known []string) (*configFile, error) {
+	c := &configFile{path: path}
+	text, err := os.ReadFile(path)
+	c.text = string(text)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if _, err := toml.Decode(string(text), &c.values); err != nil {
+		return nil, unreadable(path, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.values)) {
+		if slices.Contains(tableNames, name) {
+			continue
+		}
+		if !slices.Contains(known, name) {
+			return nil, kit.UsageError("%s: there is no setting %q%s", c.at("", name), name, meant(known, name))
+		}
+		if other := overrides[name]; c.says(name) && c.says(other) {
+			return nil, kit.UsageError("%s: %s and %s exclude each other", path, name, other)
+		}
+	}
+	meta, err := toml.Decode(string(text), &c.tables)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	for _, key := range meta.Undecoded() {
+		if len(key) > 1 && slices.Contains(tableNames, key[0]) {
+			return nil, kit.UsageError("%s: there is no setting %q in a [[%s]]%s", c.at(key[0], key[1]), key[1], key[0], meant(settingsOf(key[0]), key[1]))
+		}
+	}
+	return c, nil
+}
+
+// meant says which of the names a wrong one was meant to be.
+func meant(names []string, wrong string) string {
+	if near := kit.Nearest(names, wrong); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return " ('beanpole config print' shows all)"
+}
+
+// at says where a table has a setting, the top of the file if the table is empty.
+func (c *configFile) at(table, name string) string {
+	key := regexp.MustCompile(`^\s*["']?` + regexp.QuoteMeta(name) + `["']?\s*=`)
+	header := regexp.MustCompile(`^\s*\[+\s*([^]\s]+)`)
+	in, n := "", 0
+	for line := range strings.Lines(c.text) {
+		n++
+		if m := header.FindStringSubmatch(line); m != nil {
+			in = m[1]
+		}
+		if in == table && key.MatchString(line) {
+			return fmt.Sprintf("%s, line %d", c.path, n)
+		}
+	}
+	return c.path // a [table] of that name, for instance
+}
+
+// wrongType is how the library says that a value has the wrong type: where, which, its type
+// and the right one, in words of Go.
+var wrongType = regexp.MustCompile(`^toml: line (\d+) \(last key "(.+)"\): incompatible types: TOML value has type (.+); destination has type (.+)$`)
+
+var typeNames = map[string]string{
+	"string": "a string", "slice": "a list", "[]any": "a list", "map[string]any": "a table", "[]map[string]any": "a list of tables", "bool": "true or false", "boolean": "true or false",
+	"integer": "a whole number", "int64": "a whole number", "float64": "a number with a fraction", "time.Time": "a date",
+}
+
+// unreadable says why a configuration file cannot be read.
+func unreadable(path string, err error) error {
+	if syntax, ok := errors.AsType[toml.ParseError](err); ok {
+		return kit.UsageError("%s, line %d: %s", path, syntax.Position.Line, syntax.Message)
+	}
+	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
+		want := typeNames[m[4]]
+		if slices.Contains(tableNames, m[2]) {
+			want = "[[" + m[2] + "]]"
+		}
+		return kit.UsageError("%s, line %s: %s: want %s, not %s", path, m[1], m[2], want, typeNames[m[3]])
+	}
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathErr.Err
+	}
+	return kit.UsageError("%s: cannot read the configuration: %w", path, err)
+}
+
+// says tells whether the file has a setting that is not switched off.
+func (c *configFile) says(name string) bool {
+	v, ok := c.values[name]
+	return ok && v != false
+}
+
+// lookup returns what the file says of a setting.
+func (c *configFile) lookup(f *pflag.Flag, s *setting) (source, []string, error) {
+	v, ok := c.values[f.Name]
+	if !ok {
+		return "", nil, nil
+	}
+	list, isList := v.([]any)
+	switch {
+	case !isList:
+		list = []any{v}
+	case !s.repeats:
+		return "", nil, kit.UsageError("%s: %s takes one value, not a list", c.at("", f.Name), f.Name)
+	}
+	var values []string
+	for _, v := range list {
+		switch v := v.(type) {
+		case string:
+			values = append(values, v)
+		case int64:
+			values = append(values, strconv.FormatInt(v, 10))
+		case bool:
+			values = append(values, strconv.FormatBool(v))
+		default:
+			return "", nil, kit.UsageError("%s: %s: want a string, a whole number, true or false", c.at("", f.Name), f.Name)
+		}
+	}
+	return source(c.at("", f.Name)), values, nil
+}

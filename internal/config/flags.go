@@ -1,0 +1,178 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/admin"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// Define adds the options to a set of flags, in groups.
+func (opt *Options) Define(flags *pflag.FlagSet) {
+	kit.AddFlags(flags, "Sockets", opt.defineSockets)
+	kit.AddFlags(flags, "Security, of the addresses above (doc/security.md)", opt.defineSecurity)
+	kit.AddFlags(flags, "Limits", opt.defineConnectionLimits)
+	kit.AddFlags(flags, "Limits of the queue; 0: none (0)", opt.defineQueueLimits)
+	kit.AddFlags(flags, "Journal", opt.defineJournal)
+	kit.AddFlags(flags, "Admin pages: the console, /metrics, /healthz, /readyz, and the JSON API", opt.defineAdmin)
+	kit.AddFlags(flags, "Log (on standard error) and others", opt.defineLog)
+}
+
+func (opt *Options) defineSockets(fs *pflag.FlagSet) {
+	define(fs, "listen", "l", &setting{set: opt.addListen, value: opt.showListen, repeats: true}, "listen on `ADDR`: IP, NAME, IP:PORT, [IPv6]:PORT,\n"+
+		":PORT of every address, or unix:PATH; may be\n"+
+		"repeated; a name means the first of its IPs that can\n"+
+		"be bound, :: means IPv4 too (127.0.0.1, and ::1 if\n"+
+		"there is IPv6)")
+	define(fs, "port", "p", as(&opt.Port, parsePort, plainly), "`PORT`, number or service, of each ADDR without one;\n"+
+		"0: any that is free (11300)")
+	define(fs, "user", "u", as(&opt.User, parseUser, unlessEmpty), "become this `USER`, by name or number, and its\n"+
+		"groups when the sockets are open")
+	define(fs, "unix-mode", "", as(&opt.UnixMode, parseMode, showMode), "permissions of unix sockets, octal; with -u they\n"+
+		"belong to USER (`0660`)")
+}
+
+func (opt *Options) defineSecurity(fs *pflag.FlagSet) {
+	define(fs, "networks", "", networksIn(&opt.Terms.Networks), "serve clients from this `NETWORK` only, 10.0.0.0/8 or\n"+
+		"an address; may be repeated (any)")
+	define(fs, "proxy-protocol", "", networksIn(&opt.Terms.Proxies), "connections from this `NETWORK` are those of proxies,\n"+
+		"and begin with the header of the PROXY protocol;\nmay be repeated (none)")
+	define(fs, "tls-cert", "", as(&opt.Terms.TLS.Cert, parseFile, unlessEmpty), "encrypt with the certificate in `FILE`, PEM")
+	define(fs, "tls-key", "", as(&opt.Terms.TLS.Key, parseFile, unlessEmpty), "its key, in `FILE`")
+	define(fs, "tls-client-ca", "", as(&opt.Terms.TLS.ClientCA, parseFile, unlessEmpty), "clients need a certificate of an authority in `FILE`")
+	define(fs, "require-auth", "", onOff(&opt.Terms.Required), "clients must prove who they are")
+	define(fs, "token-in-put", "", onOff(&opt.Terms.TokenInPut), "the body of the first put may be the token")
+}
+
+func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
+	define(fs, "max-job-size", "z", as(&opt.MaxJobSize, parseBytes, plainly), "largest body of a job, in `BYTES` or with a unit\n"+
+		"(100kB, 1MiB), at most 1073741824 (65535)")
+	define(fs, "max-connections", "", as(&opt.MaxConns, kit.ParseCount("connections"), plainly),
+		fmt.Sprintf("close connections beyond these `N` (%d)", server.DefaultMaxConns))
+	define(fs, "max-connections-per-address", "", as(&opt.limits.ofAddress, parseLimit("connections"), plainly),
+		"close connections of an address beyond these `N`;\n0: any number (0)")
+	define(fs, "max-buffers", "", as(&opt.MaxBuffers, parseBytes, plainly), "close the connection that holds most when input and\n"+
+		"replies of all take these `BYTES`; 0: never (536870912)")
+	define(fs, "max-commands-per-second", "", as(&opt.limits.commands, parseLimit("commands"), plainly),
+		"let an identity, or an address of clients without\none, give `N` commands a second; what is beyond\nwaits; 0: any number (0)")
+	define(fs, "idle-timeout", "", as(&opt.IdleTimeout, kit.ParseDuration, showDuration), "close a connection that has sent nothing for this\n"+
+		"`TIME`, such as 5m, unless it waits for a job or\n"+
+		"holds one; 0: never (0)")
+	define(fs, "stall-timeout", "", as(&opt.StallTimeout, kit.ParseDuration, showDuration), "close a connection that stops in the middle of a\n"+
+		"command, or does not read its replies, for this\n"+
+		"`TIME`; 0: never (1m)")
+}
+
+func (opt *Options) defineQueueLimits(fs *pflag.FlagSet) {
+	define(fs, "max-memory", "", as(&opt.limits.memory, parseBytes, plainly), "refuse new jobs, OUT_OF_MEMORY, when all jobs take\n"+
+		"these `BYTES` of memory")
+	define(fs, "max-tubes", "", as(&opt.limits.tubes, parseLimit("tubes"), plainly), "refuse new tubes beyond these `N`")
+	define(fs, "max-watched", "", as(&opt.limits.watches, parseLimit("tubes"), plainly), "let a connection watch `N` tubes")
+}
+
+func (opt *Options) defineJournal(fs *pflag.FlagSet) {
+	define(fs, "journal", "b", as(&opt.Journal.Dir, kit.ParseDir, unlessEmpty), "keep the jobs in `DIR`, which must exist; files of\n"+
+		"beanstalkd in it are taken over (in memory only)")
+	define(fs, "fsync-interval", "f", as(&opt.Journal.Fsync, parseMillis, showFsync), "sync at most once in `MS` milliseconds, after the\n"+
+		"reply; 0: before each reply (0)")
+	define(fs, "no-fsync", "F", &setting{set: opt.setNoFsync, value: opt.showNoFsync, isSwitch: true},
+		"never sync: the system decides when to write")
+	define(fs, "segment-size", "s", as(&opt.Journal.asked, parseBytes, plainly), "size of a file of the journal, in `BYTES`, 512 to\n"+
+		"1073741824 (10485760)")
+	define(fs, "cluster", "", onOff(&opt.Journal.Member), "start only if DIR is that of a member of a cluster:\n"+
+		"one that is lost, or not mounted, is not taken for that\n"+
+		"of a single server")
+	define(fs, "cluster-fast-failover", "", onOff(&opt.Journal.FastFailover), "in a cluster, elect another leader at once where the\n"+
+		"leader's machine refuses connections; =false where a\n"+
+		"proxy or a firewall may refuse in its place (true)")
+}
+
+func (opt *Options) defineAdmin(fs *pflag.FlagSet) {
+	define(fs, "admin", "", as(&opt.Admin.Addr, parseAdmin, unlessEmpty), "serve them on `ADDR`: IP:PORT, :PORT of every\n"+
+		"address, or unix:PATH (none)")
+	define(fs, "metrics-tubes", "", as(&opt.Admin.Tubes, parseLimit("tubes"), plainly), fmt.Sprintf("give `N` tubes metrics of their own, those that\nmatter most (%d)", admin.DefaultTubes))
+	define(fs, "console", "", onOff(&opt.Admin.Console), "serve the console at /console/ too; --console=false:\nno (true)")
+	define(fs, "console-read-only", "", onOff(&opt.Admin.ConsoleReadOnly), "let the console change nothing")
+	define(fs, "admin-profiles", "", onOff(&opt.Admin.Profiles), "add /debug/pprof/")
+}
+
+func (opt *Options) defineLog(fs *pflag.FlagSet) {
+	define(fs, "verbose", "V", &setting{set: opt.addVerbose, value: func() any { return opt.Verbose }, isSwitch: true},
+		"log connections too; -VV: and each command")
+	define(fs, "compat", "", as(&opt.Compat, wire.ParseCompat, showCompat), "speak as beanstalkd `VERSION`, 1.12 or 1.13: before\n"+
+		"1.13 strings in statistics have no quotes (1.13)")
+	define(fs, "log-format", "", as(&opt.jsonLog, parseLogFormat, showLogFormat), "`FORMAT` of the log: text or json (text)")
+	define(fs, "slow-turn", "", as(&opt.Slow.Turn, kit.ParseDuration, showDuration), "log a turn, in which commands are executed, that takes\n"+
+		"this `TIME`; 0: never (50ms)")
+	define(fs, "slow-sync", "", as(&opt.Slow.Sync, kit.ParseDuration, showDuration), "log a sync of the journal that takes this `TIME`;\n"+
+		"0: never (1s)")
+	define(fs, fileFlag, "", as(&opt.File, parseFile, unlessEmpty), "read settings from `FILE` too, TOML with the long\n"+
+		"names of these options (none)")
+	fs.BoolVarP(&opt.Version, "version", "v", false, "print the version and exit")
+	fs.BoolP("help", "h", false, "print this help and exit")
+	fs.BoolVarP(&opt.compact, "c", "c", opt.compact, "")
+	fs.BoolVarP(&opt.noCompact, "n", "n", opt.noCompact, "")
+	fs.Lookup("c").Hidden, fs.Lookup("n").Hidden = true, true
+}
+
+func (opt *Options) addListen(s string) error {
+	_, err := server.ParseAddress(s, server.DefaultPort)
+	opt.Listen = append(opt.Listen, s)
+	return err
+}
+
+// showListen returns the addresses as -l takes them.
+func (opt *Options) showListen() any {
+	if len(opt.Listen) == 0 {
+		return nil
+	}
+	return opt.Listen
+}
+
+// networksIn returns a setting that adds networks to a list.
+func networksIn(list *[]netip.Prefix) *setting {
+	set := func(s string) error {
+		n, err := parseNetwork(s)
+		*list = append(*list, n)
+		return err
+	}
+	show := func() any {
+		if len(*list) == 0 {
+			return nil
+		}
+		var texts []string
+		for _, n := range *list {
+			texts = append(texts, n.String())
+		}
+		return texts
+	}
+	return &setting{set: set, value: show, repeats: true}
+}
+
+// setNoFsync is -F. Of -F and -f the later one counts.
+func (opt *Options) setNoFsync(s string) error {
+	never, err := parseSwitch(s)
+	if never {
+		opt.Journal.Fsync = neverSync
+	}
+	return err
+}
+
+func (opt *Options) showNoFsync() any { return opt.Journal.Fsync == neverSync }
+
+// addVerbose is -V, which comes as "true", or a level.
+func (opt *Options) addVerbose(s string) error {
+	if s == "true" {
+		opt.Verbose++
+		return nil
+	}
+	n, err := kit.ParseNumber(s, "a level", math.MaxInt32)
+	opt.Verbose = int(n)
+	return err
+}

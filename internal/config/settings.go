@@ -1,0 +1,179 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+)
+
+// A setting of the server has one name, one way to read it and one place where
+// its value is kept, whether it comes from the command line, the environment or
+// a configuration file. It is a pflag.Value.
+type setting struct {
+	set   func(string) error
+	value func() any // as TOML has it; nil: it says nothing now
+
+	repeats  bool // each value is added to those before it
+	isSwitch bool // it may stand on the command line without a value
+}
+
+func (s *setting) Set(text string) error { return s.set(text) }
+func (s *setting) Type() string          { return "setting" }
+
+// String returns what Set would take to get the same value; empty if there is none.
+func (s *setting) String() string {
+	if s.value == nil { // as pflag makes one to compare with
+		return ""
+	}
+	if v := s.value(); v != nil {
+		return fmt.Sprint(v)
+	}
+	return ""
+}
+
+// as returns a setting that keeps in dst what parse makes of the text, and shows
+// it as show does.
+func as[T any](dst *T, parse func(string) (T, error), show func(T) any) *setting {
+	return &setting{set: kit.Into(dst, parse), value: func() any { return show(*dst) }}
+}
+
+// onOff returns a switch.
+func onOff(dst *bool) *setting {
+	s := as(dst, parseSwitch, plainly)
+	s.isSwitch = true
+	return s
+}
+
+// define adds a setting to a set of flags. The usage may name the value between
+// backquotes.
+func define(fs *pflag.FlagSet, name, letter string, s *setting, usage string) {
+	f := fs.VarPF(s, name, letter, usage)
+	if s.isSwitch {
+		f.NoOptDefVal = "true"
+	}
+}
+
+// A CommandLine is what the command line says: the settings that it sets, and the
+// defaults of the others.
+type CommandLine struct {
+	opt   Options
+	given []string // names
+}
+
+// NewCommandLine returns what flags have been set. The flags are those that opt has
+// defined.
+func NewCommandLine(opt Options, flags *pflag.FlagSet) CommandLine {
+	line := CommandLine{opt: opt}
+	flags.Visit(func(f *pflag.Flag) { line.given = append(line.given, f.Name) })
+	return line
+}
+
+// Settings are the options of the server and where each comes from.
+type Settings struct {
+	Options *Options
+	flags   *pflag.FlagSet    // whose values are those of Options
+	from    map[string]source // by name; none: the default
+	hidden  map[string]source // what has no effect, because from is stronger
+}
+
+// Read adds what the environment and the configuration file say. It reads them again
+// each time.
+func (line CommandLine) Read() (*Settings, error) {
+	opt := line.opt
+	opt.Listen, opt.Terms.Networks, opt.Terms.Proxies = slices.Clone(line.opt.Listen), slices.Clone(line.opt.Terms.Networks), slices.Clone(line.opt.Terms.Proxies)
+	s := &Settings{Options: &opt, flags: pflag.NewFlagSet("", pflag.ContinueOnError), from: make(map[string]source), hidden: make(map[string]source)}
+	opt.Define(s.flags)
+	for _, name := range line.given {
+		s.from[name] = byCommandLine
+	}
+	if err := s.add(fromEnvironment); err != nil {
+		return nil, err
+	}
+	var err error
+	if opt.strangeVariables, err = strangeVariables(append(s.Names(), fileFlag)); err != nil {
+		return nil, err
+	}
+	if opt.File == "" {
+		return s, nil
+	}
+	file, err := readConfigFile(opt.File, s.Names())
+	if err != nil {
+		return nil, err
+	}
+	opt.Tables = file.tables
+	return s, s.add(file.lookup)
+}
+
+// add sets what a source says of the settings that no stronger source has set.
+func (s *Settings) add(lookup func(*pflag.Flag, *setting) (source, []string, error)) error {
+	stronger := maps.Clone(s.from)
+	for f, setting := range s.all {
+		from, values, err := lookup(f, setting)
+		if stronger[f.Name] != "" || stronger[overrides[f.Name]] != "" {
+			if from != "" {
+				s.hidden[f.Name] = from
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, v := range values {
+			if err := setting.Set(v); err != nil {
+				return kit.UsageError("bad value %q for %s in %s: %w", v, f.Name, from, err)
+			}
+			s.from[f.Name] = from
+		}
+	}
+	return nil
+}
+
+// all yields the settings in the order of the help.
+func (s *Settings) all(yield func(*pflag.Flag, *setting) bool) {
+	more := true
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if setting, ok := f.Value.(*setting); ok && more {
+			more = yield(f, setting)
+		}
+	})
+}
+
+// Names returns the names that a configuration file may have, in the order of the help.
+func (s *Settings) Names() []string {
+	var names []string
+	for f := range s.all {
+		if f.Name != fileFlag {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// Changed returns the names of the settings that have other values in s than in other.
+func (s *Settings) Changed(other *Settings) []string {
+	return slices.DeleteFunc(s.Names(), func(name string) bool {
+		return s.flags.Lookup(name).Value.String() == other.flags.Lookup(name).Value.String()
+	})
+}
+
+// fileFlag is the name of the option that names the configuration file.
+const fileFlag = "config"
+
+// A source says where the value of a setting comes from.
+type source string
+
+const (
+	byDefault     source = "default"
+	byCommandLine source = "command line"
+)
+
+// overrides are pairs of settings that exclude each other: the one from the stronger
+// source counts.
+var overrides = map[string]string{
+	"fsync-interval": "no-fsync",
+	"no-fsync":       "fsync-interval",
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"os/user"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/rights"
+)
+
+// Tables are the tables of a configuration file, which no option can say: listeners
+// that differ from one another, who clients are and what they may do, and other servers.
+type Tables struct {
+	Listeners  []listenerTable `toml:"listener,omitempty"`
+	Identities []identityTable `toml:"identity,omitempty"`
+	Rules      []ruleTable     `toml:"rule,omitempty"`
+	Limits     []limitTable    `toml:"limit,omitempty"`
+	Servers    []serverTable   `toml:"console-server,omitempty"`
+}
+
+// tableNames are the names of the tables.
+var tableNames = []string{"listener", "identity", "rule", "limit", "console-server"}
+
+// settingsOf returns the names that a table may have.
+func settingsOf(table string) []string {
+	var names []string
+	all := reflect.TypeFor[Tables]()
+	for f := range all.Fields() {
+		if tomlName(f) != table {
+			continue
+		}
+		for g := range f.Type.Elem().Fields() {
+			names = append(names, tomlName(g))
+		}
+	}
+	return names
+}
+
+func tomlName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("toml"), ",")
+	return name
+}
+
+// A listenerTable is a listener with settings of its own.
+type listenerTable struct {
+	Address    string   `toml:"address,omitempty"`
+	Networks   []string `toml:"networks,omitempty"`
+	Proxies    []string `toml:"proxy-protocol,omitempty"`
+	TLSCert    string   `toml:"tls-cert,omitempty"`
+	TLSKey     string   `toml:"tls-key,omitempty"`
+	ClientCA   string   `toml:"tls-client-ca,omitempty"`
+	Auth       bool     `toml:"require-auth,omitempty"`
+	TokenInPut bool     `toml:"token-in-put,omitempty"`
+}
+
+// An identityTable says who somebody is.
+type identityTable struct {
+	Name         string   `toml:"name,omitempty"`
+	Tokens       []string `toml:"tokens,omitempty"` // hashes
+	Certificates []string `toml:"certificates,omitempty"`
+	UnixUsers    []any    `toml:"unix-users,omitempty"` // names or numbers
+	Networks     []string `toml:"networks,omitempty"`
+	Commands     *int     `toml:"max-commands-per-second,omitempty"`
+}
+
+// A ruleTable gives rights on tubes.
+type ruleTable struct {
+	Identities []string `toml:"identities,omitempty"`
+	Tubes      []string `toml:"tubes,omitempty"`
+	Allow      []string `toml:"allow,omitempty"`
+}
+
+// Secure reports whether the tables say who clients are, or what they may do.
+func (t *Tables) Secure() bool { return len(t.Identities)+len(t.Rules) > 0 }
+
+// Policy returns what the identities and rules say.
+func (opt *Options) Policy() (*access.Policy, error) {
+	p, err := opt.Tables.policy()
+	if err != nil {
+		return nil, kit.UsageError("%s: %w", opt.File, err)
+	}
+	return p, nil
+}
+
+func (t *Tables) policy() (*access.Policy, error) {
+	var c access.Config
+	for _, it := range t.Identities {
+		id := access.IdentityConfig{Name: it.Name, Certificates: it.Certificates}
+		err := it.fill(&id)
+		if err != nil {
+			return nil, fmt.Errorf("identity %q: %w", it.Name, err)
+		}
+		c.Identities = append(c.Identities, id)
+	}
+	for i, rt := range t.Rules {
+		set, err := rights.Parse(rt.Allow)
+		if err != nil {
+			return nil, fmt.Errorf("rule %d: %w", i+1, err)
+		}
+		c.Rules = append(c.Rules, access.RuleConfig{Identities: rt.Identities, Tubes: rt.Tubes, Rights: set})
+	}
+	return access.New(c)
+}
+
+// fill reads what identifies somebody.
+func (t *identityTable) fill(c *access.IdentityConfig) (err error) {
+	for _, text := range t.Tokens {
+		h, err := access.ParseHash(text)
+		if err != nil {
+			return err
+		}
+		c.Tokens = append(c.Tokens, h)
+	}
+	for _, u := range t.UnixUsers {
+		uid, err := userID(u)
+		if err != nil {
+			return err
+		}
+		c.UnixUsers = append(c.UnixUsers, uid)
+	}
+	if n := t.Commands; n != nil && (*n < 0 || *n > math.MaxInt32) {
+		return fmt.Errorf("max-commands-per-second: want 0, which is any number, to %d, not %d", math.MaxInt32, *n)
+	}
+	c.Networks, err = parseNetworks(t.Networks)
+	return err
+}
+
+// userID returns the number of a user of this machine.
+func userID(u any) (uint32, error) {
+	switch u := u.(type) {
+	case int64:
+		if u >= 0 && u <= 1<<32-1 {
+			return uint32(u), nil
+		}
+	case string:
+		found, err := user.Lookup(u)
+		if err != nil {
+			return 0, fmt.Errorf("there is no user %q", u)
+		}
+		n, err := strconv.ParseUint(found.Uid, 10, 32)
+		return uint32(n), err
+	}
+	return 0, fmt.Errorf("want the name or the number of a user, not %v", u)
+}

@@ -1,0 +1,136 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// The values of settings: how they are read, and how they are shown.
+
+// plainly is for values that TOML writes as they are kept.
+func plainly[T any](v T) any { return v }
+
+// unlessEmpty is for settings that are not shown when they are empty.
+func unlessEmpty(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func parseSwitch(s string) (bool, error) {
+	on, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, errors.New("want true or false")
+	}
+	return on, nil
+}
+
+func parseBytes(s string) (uint64, error) {
+	return kit.ParseSize(s, math.MaxInt64)
+}
+
+// parseLimit returns a function that reads a number from 0 on.
+func parseLimit(what string) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := kit.ParseNumber(s, what, math.MaxInt32)
+		return int(n), err
+	}
+}
+
+func parseFile(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("want the path of a file")
+	}
+	return s, nil
+}
+
+func parseUser(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("want the name or number of a user")
+	}
+	return s, nil
+}
+
+func parsePort(s string) (string, error) { return s, server.CheckPort(s) }
+
+// parseAdmin checks the address of the admin pages, and keeps it as it is given.
+func parseAdmin(s string) (string, error) {
+	_, err := server.ParseAddress(s, defaultAdminPort)
+	return s, err
+}
+
+func parseNetwork(s string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	n, err := netip.ParsePrefix(s)
+	if err != nil {
+		return n, fmt.Errorf("%q is not a network: want an address such as 10.1.2.3, or 10.0.0.0/8", s)
+	}
+	return n.Masked(), nil
+}
+
+// parseNetworks reads addresses and networks.
+func parseNetworks(texts []string) ([]netip.Prefix, error) {
+	var networks []netip.Prefix
+	for _, s := range texts {
+		n, err := parseNetwork(s)
+		if err != nil {
+			return nil, err
+		}
+		networks = append(networks, n)
+	}
+	return networks, nil
+}
+
+func parseMode(s string) (fs.FileMode, error) {
+	n, err := strconv.ParseUint(s, 8, 32)
+	if err != nil || n > uint64(fs.ModePerm) {
+		return 0, errors.New("want permissions in octal, such as 0660")
+	}
+	return fs.FileMode(n), nil
+}
+
+func showMode(m fs.FileMode) any { return fmt.Sprintf("%#o", m) }
+
+func showDuration(d time.Duration) any { return kit.FormatDuration(d) }
+
+// parseMillis reads milliseconds; a century is the most that it takes.
+func parseMillis(s string) (time.Duration, error) {
+	n, err := kit.ParseNumber(s, "milliseconds", 100*365*24*3600*1000)
+	return time.Duration(n) * time.Millisecond, err
+}
+
+// showFsync returns milliseconds, or nothing with -F.
+func showFsync(d time.Duration) any {
+	if d == neverSync {
+		return nil
+	}
+	return d.Milliseconds()
+}
+
+func showCompat(c wire.Compat) any { return c.String() }
+
+func parseLogFormat(s string) (json bool, err error) {
+	if s != "text" && s != "json" {
+		return false, errors.New("want text or json")
+	}
+	return s == "json", nil
+}
+
+func showLogFormat(json bool) any {
+	if json {
+		return "json"
+	}
+	return "text"
+}

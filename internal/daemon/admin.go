@@ -1,0 +1,185 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/admin"
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/admin/door"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/console"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// adminRequests is how many requests to the admin pages are served at once.
+const adminRequests = 64
+
+// An adminServer serves the admin pages: before the queue is there, that it is not.
+type adminServer struct {
+	http.Server
+	listener net.Listener
+	others   []otherServer // that the console shows
+	pages    atomic.Pointer[http.Handler]
+
+	console *console.Console // nil: there is none
+}
+
+// listenAdmin opens the socket of the admin pages and serves them. Nil if there are
+// none. A socket file belongs to owner.
+func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec *security, owner *account) (*adminServer, error) {
+	if opt.Admin.Addr == "" {
+		return nil, nil
+	}
+	addr, err := opt.Admin.Address()
+	if err != nil {
+		return nil, kit.UsageError("--admin: %w", err)
+	}
+	others, err := readOthers(opt)
+	if err != nil {
+		return nil, err
+	}
+	listeners, err := server.Listen(ctx, []server.Address{addr}, opt.UnixMode)
+	if err != nil {
+		return nil, kit.WithCode(kit.ExitSocket, fmt.Errorf("--admin: %w%s", err, hint(err)))
+	}
+	if err := owner.own([]server.Address{addr}); err != nil {
+		closeAll(listeners)
+		return nil, err
+	}
+	a := &adminServer{listener: listeners[0], others: others}
+	a.pages.Store(new(starting()))
+	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
+	d := door.New(a.listener, adminDoor(opt))
+	a.ConnContext = api.WithPeer
+	d.Guard(&a.Server)
+	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+	var l net.Listener = d
+	if source := sec.certs[opt.Terms.TLS]; source != nil {
+		l = tls.NewListener(l, withHTTP2(source.Config()))
+	}
+	go func() {
+		if err := a.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("the admin pages are not served any more", "err", err)
+		}
+	}()
+	log.Info("serving the admin pages", "address", describe(a.listener.Addr()))
+	for _, warning := range otherWarnings(opt, others) {
+		log.Warn(warning)
+	}
+	if opt.Terms.Open(server.AddressOf(a.listener.Addr()), opt.Terms.TLS.ClientCA != "" || sec.HasIdentities()) {
+		log.Warn("anybody who can reach this address can manage the queue: restrict it with --networks or --tls-client-ca, "+
+			"by identities or by a firewall (doc/security.md)", "address", describe(a.listener.Addr()))
+	}
+	return a, nil
+}
+
+// adminDoor says who may come in, and how many.
+func adminDoor(opt *config.Options) door.Options {
+	return door.Options{
+		Requests: adminRequests,
+		Probe:    admin.IsProbe,
+		Allows:   func(client net.Addr) bool { return opt.Terms.LetIn(server.AddressOf(client)) },
+		Machine:  func(client net.Addr) netip.Addr { return access.Machine(server.AddressOf(client)) },
+	}
+}
+
+// withHTTP2 offers HTTP/2 to clients, over which a browser has as many streams as it has
+// tabs; with HTTP/1 it has six.
+func withHTTP2(c *tls.Config) *tls.Config {
+	current := c.GetConfigForClient
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		one, err := current(hello)
+		if one != nil {
+			one = one.Clone()
+			one.NextProtos = []string{"h2", "http/1.1"}
+		}
+		return one, err
+	}
+	return c
+}
+
+// starting returns the pages before the queue is there.
+func starting() http.Handler {
+	const why = "the server starts: the journal is being read"
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusServiceUnavailable) })
+	mux.Handle(api.Prefix+"/", api.Problem(http.StatusServiceUnavailable, why))
+	return mux
+}
+
+// ready puts the pages of a queue in the place of those of the start.
+func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv *server.Server, sec *security, operations *operations) {
+	if a == nil {
+		return
+	}
+	o := admin.Options{
+		Version: q.version, Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: log,
+		API: operations, Server: srv.Counts, Identify: operations.identify, Refused: srv.Refused,
+		Certificates: sec.expiries, Warnings: sec.certificateWarnings,
+	}
+	if j := q.journal; j != nil {
+		o.SyncLasts = q.syncs.lasted
+		o.Journal = func() admin.JournalStats {
+			st := j().Stats()
+			return admin.JournalStats{
+				Health: plain(st.Health), Refusal: plain(st.Refusal), Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live,
+				RecordsWritten: st.Written, RecordsMigrated: st.Migrated, Syncs: q.syncs.took.Snapshot(),
+			}
+		}
+	}
+	if m := q.member; m != nil {
+		o.NotReady = func() string { return plain(m.Ready()) }
+		o.Cluster = m.metrics
+	}
+	if opt.Admin.Console {
+		a.console = console.New(operations, console.Options{
+			Identify: operations.identify, Sessions: operations.sessions, ReadOnly: opt.Admin.ConsoleReadOnly, Host: hostname(), Version: q.version, Logger: log,
+			Servers: consoleServers(operations.API, a.others),
+		})
+		o.Console = a.console
+	}
+	pages := admin.New(q.broker, o)
+	a.pages.Store(&pages)
+}
+
+// hostname returns the name of this machine, for people who have several.
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "this machine"
+	}
+	return name
+}
+
+// adminGrace is how long a request may take that is under way when the server stops.
+const adminGrace = time.Second
+
+// stop ends the pages. It waits for requests that are under way, which need the queue, but
+// not for long; the others are cut off.
+func (a *adminServer) stop() {
+	if a == nil {
+		return
+	}
+	if a.console != nil {
+		a.console.Close() // a stream would not end by itself
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), adminGrace)
+	defer cancel()
+	if err := a.Shutdown(ctx); err != nil {
+		a.Close()
+	}
+}

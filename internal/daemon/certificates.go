@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/certs"
+)
+
+// expiries returns when the certificates of the listeners end, one of each file: listeners that share one may have read it at
+// different times.
+func (s *security) expiries() []certs.Expiry {
+	var all []certs.Expiry
+	for _, source := range s.certs {
+		all = append(all, source.Expiry())
+	}
+	slices.SortFunc(all, func(a, b certs.Expiry) int { return cmp.Or(strings.Compare(a.File, b.File), a.End.Compare(b.End)) })
+	return slices.CompactFunc(all, func(a, b certs.Expiry) bool { return a.File == b.File })
+}
+
+// certificateWarnings says which certificates cannot be loaded, have ended or end soon.
+func (s *security) certificateWarnings() []string {
+	warnings := certificateWarnings(s.expiries(), time.Now())
+	for _, source := range s.certs {
+		if err := source.Failed(); err != nil {
+			warnings = append(warnings, fmt.Sprintf("a new certificate cannot be used, and the old one goes on being used: %v", err))
+		}
+	}
+	slices.Sort(warnings)
+	return slices.Compact(warnings)
+}
+
+// certificateWarnings says which certificates have ended or end soon.
+func certificateWarnings(all []certs.Expiry, now time.Time) []string {
+	var warnings []string
+	for _, e := range all {
+		if e.Soon(now) {
+			warnings = append(warnings, certificateWarning(e, now))
+		}
+	}
+	return warnings
+}
+
+func certificateWarning(e certs.Expiry, now time.Time) string {
+	end := e.End.UTC().Format("2006-01-02 15:04 MST")
+	if !now.Before(e.End) {
+		return fmt.Sprintf("the certificate %s has ended, on %s: clients refuse it", e.File, end)
+	}
+	return fmt.Sprintf("the certificate %s ends soon, on %s", e.File, end)
+}
+
+// A certificateLog tells the log of certificates that end: once a day, and when they
+// have ended.
+type certificateLog struct {
+	log  *slog.Logger
+	told map[string]time.Time // by the warning
+}
+
+func (l *certificateLog) look(all []certs.Expiry, now time.Time) {
+	for _, warning := range certificateWarnings(all, now) {
+		if last, ok := l.told[warning]; ok && now.Sub(last) < 24*time.Hour {
+			continue
+		}
+		l.told[warning] = now
+		l.log.Warn(warning)
+	}
+}
+
+// watchCertificates looks every hour whether a certificate ends soon, until ctx ends.
+func watchCertificates(ctx context.Context, sec *security, log *slog.Logger) {
+	l := certificateLog{log, make(map[string]time.Time)}
+	ticks := time.NewTicker(time.Hour)
+	defer ticks.Stop()
+	for {
+		l.look(sec.expiries(), time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/certs"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+)
+
+// The log hears of a certificate that ends: not early, once a day, and when it has ended.
+func TestCertificateLog(t *testing.T) {
+	begin := time.Unix(1e9, 0)
+	day := 24 * time.Hour
+	all := []certs.Expiry{
+		{File: "quarter.crt", Begin: begin, End: begin.Add(90 * day)},
+		{File: "week.crt", Begin: begin.Add(80 * day), End: begin.Add(87 * day)},
+	}
+	var log bytes.Buffer
+	l := certificateLog{slog.New(slog.NewTextHandler(&log, nil)), make(map[string]time.Time)}
+	for _, step := range []struct {
+		after time.Duration
+		want  []string
+	}{
+		{75 * day, nil},
+		{77 * day, []string{"quarter.crt ends soon, on 2001-12-08"}},
+		{77*day + time.Hour, nil},
+		{78 * day, []string{"quarter.crt ends soon"}},
+		{86 * day, []string{"quarter.crt ends soon", "week.crt ends soon"}},
+		{87*day - time.Hour, nil},
+		{87 * day, []string{"quarter.crt ends soon", "week.crt has ended"}},
+		{90 * day, []string{"quarter.crt has ended", "week.crt has ended"}},
+	} {
+		log.Reset()
+		l.look(all, begin.Add(step.after))
+		lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
+		if log.Len() == 0 {
+			lines = nil
+		}
+		if len(lines) != len(step.want) {
+			t.Errorf("after %v: %q, want %q", step.after, lines, step.want)
+			continue
+		}
+		for i, want := range step.want {
+			if !strings.Contains(lines[i], "level=WARN") || !strings.Contains(lines[i], want) {
+				t.Errorf("after %v: %s, want %s", step.after, lines[i], want)
+			}
+		}
+	}
+}
+
+// Listeners that share a certificate show it once, also if one of them could not load the new one; and somebody is told of that.
+func TestSharedCertificate(t *testing.T) {
+	ca := certstest.NewCA(t)
+	soon := time.Now().Add(90 * 24 * time.Hour)
+	cert, key := ca.Issue("server", soon)
+	s := &security{certs: make(map[certs.Files]*certs.Source)}
+	for _, f := range []certs.Files{{Cert: cert, Key: key}, {Cert: cert, Key: key, ClientCA: ca.File}} {
+		source, err := certs.Load(f, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.certs[f] = source
+	}
+	if got := s.certificateWarnings(); got != nil {
+		t.Errorf("%q", got)
+	}
+	ca.Issue("server", soon.Add(time.Hour))
+	if err := os.WriteFile(ca.File, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range s.certs {
+		source.Reload()
+	}
+	if all := s.expiries(); len(all) != 1 || all[0].End.Unix() != soon.Unix() {
+		t.Errorf("%+v, want the earlier end %v", all, soon)
+	}
+	if got := s.certificateWarnings(); len(got) != 1 || !strings.Contains(got[0], "cannot be used, and the old one goes on being used: authorities of clients: there is no certificate in ") {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,133 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/config"
+)
+
+// facts are what the API tells of the server that the other rooms do not know.
+type facts struct {
+	version   string // of the program
+	since     time.Time
+	started   *config.Settings                // that the server was started with
+	latest    atomic.Pointer[config.Settings] // that were read last
+	security  *security
+	listeners []listening
+	admin     *listening // nil: there are no admin pages
+	journal   string     // directory; empty: there is none
+}
+
+func newFacts(version string, s *config.Settings, sec *security, listeners []listening, pages *adminServer) *facts {
+	f := &facts{version: version, since: time.Now(), started: s, security: sec, listeners: listeners, journal: s.Options.Journal.Dir}
+	if pages != nil {
+		f.admin = &listening{pages.listener, s.Options.Terms}
+	}
+	f.latest.Store(s)
+	return f
+}
+
+// tell returns the facts.
+func (f *facts) tell() api.ServerFacts {
+	told := api.ServerFacts{
+		Version: f.version, Go: runtime.Version(), Host: hostname(), PID: os.Getpid(), Started: f.since.UTC().Format(time.RFC3339),
+		Settings: f.settings(),
+	}
+	told.Tables, _ = f.tables().Text()
+	for _, l := range f.listeners {
+		told.Listeners = append(told.Listeners, l.fact("clients"))
+	}
+	if f.admin != nil {
+		told.Listeners = append(told.Listeners, f.admin.fact("admin pages"))
+	}
+	for _, e := range f.security.expiries() {
+		told.Certificates = append(told.Certificates, api.Certificate{
+			File: e.File, Begins: e.Begin.UTC().Format(time.RFC3339), Ends: e.End.UTC().Format(time.RFC3339), Soon: e.Soon(time.Now()),
+		})
+	}
+	if f.journal != "" {
+		told.Journal = &api.JournalFacts{Directory: f.journal}
+	}
+	return told
+}
+
+// settings returns those in force: of what was read since the start, what needs no restart.
+func (f *facts) settings() (all []api.Setting) {
+	started, latest := rowsOf(f.started), rowsOf(f.latest.Load())
+	for _, name := range f.started.Names() {
+		from := started
+		if slices.Contains(reloadable, name) {
+			from = latest
+		}
+		if r, ok := from[name]; ok {
+			all = append(all, api.Setting(r))
+		}
+	}
+	return all
+}
+
+func rowsOf(s *config.Settings) map[string]config.Row {
+	rows, _ := s.Rows() // which were read from text, and so can be written
+	all := make(map[string]config.Row)
+	for _, r := range rows {
+		all[r.Name] = r
+	}
+	return all
+}
+
+// tables returns those in force.
+func (f *facts) tables() config.Tables {
+	t, started := f.latest.Load().Options.Tables, f.started.Options.Tables
+	t.Listeners, t.Servers = started.Listeners, started.Servers
+	if !f.security.Asks() {
+		t.Identities, t.Rules = started.Identities, started.Rules
+	}
+	return t
+}
+
+// sharedSettings are those that should be the same at all members of a cluster, because the leader's count for clients
+// of all, or because they say how the members agree.
+var sharedSettings = []string{"max-job-size", "compat", "max-memory", "max-tubes", "max-watched", "max-commands-per-second", "cluster-fast-failover"}
+
+// shared returns what should be the same at all members: values of settings, and sums of tables, by name.
+func (f *facts) shared() map[string]string {
+	all := make(map[string]string)
+	for _, s := range f.settings() {
+		if slices.Contains(sharedSettings, s.Name) {
+			all[s.Name] = s.Value
+		}
+	}
+	t := f.tables()
+	for name, table := range map[string]any{"[[identity]]": t.Identities, "[[rule]]": t.Rules, "[[limit]]": t.Limits} {
+		text, _ := json.Marshal(table) // it has texts and numbers
+		sum := sha256.Sum256(text)
+		all[name] = hex.EncodeToString(sum[:8])
+	}
+	return all
+}
+
+// limitOf returns which table limits a tube.
+func (f *facts) limitOf(tube string) string {
+	t := f.tables()
+	return t.LimitOf(tube)
+}
+
+// fact returns what there is to tell of a listener.
+func (l listening) fact(serves string) api.Listener {
+	told := api.Listener{
+		Address: describe(l.Addr()), Serves: serves, TLS: l.terms.TLS.Cert != "", ClientCerts: l.terms.TLS.ClientCA != "",
+		RequireAuth: l.terms.Required, Networks: []string{},
+	}
+	for _, n := range l.terms.Networks {
+		told.Networks = append(told.Networks, n.String())
+	}
+	return told
+}

@@ -1,0 +1,300 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/admin"
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/cli/advice"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cluster/control"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A member is the part of this process in a cluster.
+type member struct {
+	*cluster.Member
+	dir       *directory.Directory
+	transport *transport.Transport
+	control   control.Control
+	api       *apiRelay
+	log       *slog.Logger
+	opened    chan struct{} // closed when Member is there
+	done      sync.WaitGroup
+
+	contacts atomic.Pointer[[]string] // where the other members are
+	writing  sync.Mutex               // held to note that
+
+	mu     sync.Mutex
+	server *server.Server // nil: there are no clients yet
+	over   uint64         // the last leadership epoch that has ended
+}
+
+// openMember opens the queue of a member, which takes part in its cluster from then on.
+func (q *queue) openMember(dir string, fastFailover bool, j journal.Options, e engine.Options, b broker.Options, log *slog.Logger) error {
+	d, err := directory.Open(dir)
+	if err != nil {
+		return kit.WithCode(kit.ExitJournal, err)
+	}
+	listener, err := listenForMembers(d.Listen)
+	if err != nil {
+		return kit.WithCode(kit.ExitSocket, fmt.Errorf("the address for the other members: %w%s", err, hint(err)))
+	}
+	m := &member{dir: d, log: log, opened: make(chan struct{})}
+	m.control.Member, m.control.Directory = m, d
+	m.api = newAPIRelay(m, log)
+	m.transport = transport.New(transport.Options{
+		Listener: listener, Credentials: d.Credentials,
+		Refused: m.refused, Term: func() uint64 { return m.Lead().Term },
+		Client: m.serveClient, CatchUp: m.serveCatchUp, Admin: m.api.take, Request: m.control.Request, Join: m.admit,
+		Logger: log,
+	})
+	m.control.Transport = m.transport
+	j.Sync = 0 // nobody waits for it
+	m.Member, err = cluster.Open(cluster.Options{
+		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen},
+		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.fetch, FastFailover: fastFailover,
+		Journal: j, Engine: e, Broker: b, Version: q.version, Logger: log,
+	})
+	if err != nil {
+		m.api.close()
+		m.transport.Close()
+		return kit.WithCode(kit.ExitJournal, m.explain(dir, err))
+	}
+	close(m.opened)
+	m.transport.Start(m)
+	log.Info("this server is a member of a cluster", "member", d.ID, "cluster", d.Cluster, "address", d.Listen)
+	q.member, q.broker, q.journal, q.where = m, m.Broker(), m.Journal, dir
+	return nil
+}
+
+// explain says what to do after an error that has stopped a member.
+func (m *member) explain(dir string, err error) error {
+	switch {
+	case errors.Is(err, cluster.ErrRemoved):
+		return fmt.Errorf("%w ('beanpole cluster rejoin %s' makes it a new member, with the jobs of the others)", err, dir)
+	case errors.Is(err, cluster.ErrDamaged), errors.Is(err, cluster.ErrCopy):
+		return fmt.Errorf("%s (nothing was changed; %s)", advice.Plain(err), advice.Member(dir, err))
+	}
+	return advice.Explain(dir, err)
+}
+
+// listenForMembers listens where the other members connect to. If that is a name, or no address of this machine, as behind
+// a translation of addresses, it listens on the port of all its addresses.
+func listenForMembers(addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	everywhere := net.JoinHostPort("", port)
+	if net.ParseIP(host) == nil {
+		return net.Listen("tcp", everywhere)
+	}
+	l, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		l, err = net.Listen("tcp", everywhere)
+	}
+	return l, err
+}
+
+// membersOf is the transport as the member has it.
+type membersOf struct {
+	*transport.Transport
+	m *member
+}
+
+// SetMembers implements cluster.Transport. It notes where the others are, for commands.
+func (t membersOf) SetMembers(members []raftlog.Member) {
+	t.Transport.SetMembers(members)
+	var contacts []string
+	for _, k := range members {
+		if k.ID != t.m.dir.ID {
+			contacts = append(contacts, k.Address)
+		}
+	}
+	t.m.contacts.Store(&contacts)
+	t.m.done.Go(func() {
+		t.m.writing.Lock()
+		defer t.m.writing.Unlock()
+		if err := t.m.dir.SetContacts(*t.m.contacts.Load()); err != nil {
+			t.m.log.Warn("cannot note where the other members are", "err", err)
+		}
+	})
+}
+
+func (m *member) admit(ctx context.Context, client net.Addr, body []byte) ([]byte, error) {
+	m.log.Info("somebody asks to join the cluster", "client", client)
+	return m.control.Join(ctx, client, body)
+}
+
+// refused is told that another member's process has ended.
+func (m *member) refused(id, term uint64) { m.Member.Refused(id, term) }
+
+func (m *member) serveClient(from uint64, conn net.Conn) {
+	m.mu.Lock()
+	srv := m.server
+	m.mu.Unlock()
+	if srv == nil {
+		conn.Close()
+		return
+	}
+	srv.ServeVisitor(from, conn)
+}
+
+// serveCatchUp sends another member what the log does not have any more.
+func (m *member) serveCatchUp(to uint64, conn net.Conn) {
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // who gets the stream sends nothing
+		conn.Read(make([]byte, 1))
+		cancel()
+	}()
+	if err := m.Donate(ctx, conn); err != nil {
+		m.log.Warn("a member has not got all that it lacks", "member", to, "err", err)
+	}
+}
+
+// fetch connects to the donor of what this member lacks.
+func (m *member) fetch(ctx context.Context, donor uint64) (io.ReadCloser, error) {
+	return m.transport.CatchUp(ctx, donor)
+}
+
+// serve lets a server have the clients. What it returns gets an error if the queue cannot go on.
+func (q *queue) serve(srv *server.Server) <-chan error {
+	stopped := make(chan error, 1)
+	m := q.member
+	if m == nil {
+		return stopped
+	}
+	m.mu.Lock()
+	m.server = srv
+	m.mu.Unlock()
+	m.done.Go(func() {
+		for {
+			changed := m.Watch()
+			m.follow(0)
+			select {
+			case <-changed:
+			case <-m.Failed():
+				m.follow(m.Lead().Epoch)
+				if err := m.Err(); err != nil {
+					stopped <- m.explain(q.where, err)
+				}
+				return
+			}
+		}
+	})
+	return stopped
+}
+
+// compareSettings lets the members say which settings differ between them.
+func (q *queue) compareSettings(about *facts) {
+	if m := q.member; m != nil {
+		m.done.Go(func() { m.control.CompareSettings(about.shared, m.log, m.Failed()) })
+	}
+}
+
+// follow tells the server who leads. Clients that are served in an epoch that is over have gone when it returns.
+func (m *member) follow(over uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.over = max(m.over, over)
+	if m.server == nil {
+		return
+	}
+	lead := m.Lead()
+	m.server.Follow(server.Leadership{Here: lead.Epoch > m.over, Leader: lead.Leader, Term: lead.Term})
+}
+
+// deposed is called when a leadership epoch has ended.
+func (m *member) deposed() {
+	<-m.opened
+	m.follow(m.Lead().Epoch)
+}
+
+// forServer returns what a server needs to know of the cluster; nil if there is none.
+func (q *queue) forServer() *server.Member {
+	m := q.member
+	if m == nil {
+		return nil
+	}
+	return &server.Member{ID: m.dir.ID, Dial: m.transport.Client, Stats: m.stats}
+}
+
+// stats returns what stats tells of the cluster to a client of a member.
+func (m *member) stats(asked uint64) []wire.Stat {
+	s, err := m.control.Status()
+	if err != nil {
+		return nil
+	}
+	return s.Stats(asked)
+}
+
+// metrics returns what /metrics shows of the cluster.
+func (m *member) metrics() (s admin.ClusterStats, ok bool) {
+	known, err := m.Status()
+	if err != nil {
+		return s, false
+	}
+	s = admin.ClusterStats{
+		Leads: m.Lead().Epoch != 0, Quorum: known.Quorum, Term: known.Term,
+		Roles:     map[string]int{string(status.Leader): 0, string(status.Voter): 0, string(status.Learner): 0},
+		Reachable: make(map[string]bool), MustRejoin: make(map[string]bool),
+		Evicted: m.transport.Evicted(),
+	}
+	for _, k := range known.Members {
+		s.Roles[string(k.Role)]++
+		if k.ID == m.dir.ID {
+			s.Lag = k.Lag
+		} else {
+			id := strconv.FormatUint(k.ID, 10)
+			s.Reachable[id], s.MustRejoin[id] = k.Reachable, k.MustRejoin
+		}
+	}
+	return s, true
+}
+
+// handOverTime is how long a leader that stops tries to let another member lead.
+const handOverTime = 2 * time.Second
+
+// handOver lets another member lead before this one stops, if there is another.
+func (q *queue) handOver(log *slog.Logger) {
+	m := q.member
+	if m == nil || m.Lead().Epoch == 0 || len(m.Group().Members) == 1 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
+	defer cancel()
+	if err := m.Transfer(ctx, 0); err != nil {
+		log.Warn("no other member has taken over before this one stops", "err", err)
+	}
+}
+
+// close ends the part in the cluster.
+func (m *member) close() error {
+	err := m.Close()
+	m.api.close()
+	m.transport.Close()
+	m.done.Wait()
+	return err
+}

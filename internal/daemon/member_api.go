@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+)
+
+// An apiRelay passes requests of the JSON API on to the leader of the cluster, and serves those that others pass on.
+type apiRelay struct {
+	m      *member
+	ways   sync.Map      // id of a member -> its *http.Transport
+	conns  chan net.Conn // of other members, for served
+	served http.Server
+	ended  chan struct{} // closed when the relay is
+	once   sync.Once
+	pages  atomic.Pointer[http.Handler] // nil: the queue is not served yet
+}
+
+func newAPIRelay(m *member, log *slog.Logger) *apiRelay {
+	a := &apiRelay{m: m, conns: make(chan net.Conn), ended: make(chan struct{})}
+	a.served = http.Server{
+		Handler:           http.HandlerFunc(a.serveHTTP),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * idleWay, // so that it is the other side that ends it
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	go a.served.Serve(a) // until close
+	return a
+}
+
+// idleWay is how long a connection to a member stays open without a request.
+const idleWay = 30 * time.Second
+
+// begin lets requests of other members be answered.
+func (a *apiRelay) begin(operations *api.API) {
+	h := operations.FromMembers()
+	a.pages.Store(&h)
+}
+
+func (a *apiRelay) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	if pages := a.pages.Load(); pages != nil {
+		(*pages).ServeHTTP(w, r)
+		return
+	}
+	api.Problem(http.StatusServiceUnavailable, "the leader of the cluster has just started: try again").ServeHTTP(w, r)
+}
+
+// take serves a connection of another member, until it ends.
+func (a *apiRelay) take(_ uint64, conn net.Conn) {
+	one := &watchedConn{Conn: conn, closed: make(chan struct{})}
+	select {
+	case a.conns <- one:
+		<-one.closed
+	case <-a.ended:
+	}
+}
+
+// A watchedConn tells when it was closed.
+type watchedConn struct {
+	net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Close implements net.Conn.
+func (c *watchedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { close(c.closed) })
+	return err
+}
+
+// Accept implements net.Listener for the connections that take is given.
+func (a *apiRelay) Accept() (net.Conn, error) {
+	select {
+	case c := <-a.conns:
+		return c, nil
+	case <-a.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (a *apiRelay) Close() error {
+	a.once.Do(func() { close(a.ended) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (a *apiRelay) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: "@members"} }
+
+// close ends all connections.
+func (a *apiRelay) close() {
+	a.Close()
+	a.served.Close()
+	a.ways.Range(func(_, way any) bool {
+		way.(*http.Transport).CloseIdleConnections()
+		return true
+	})
+}
+
+// leader is what brings a request to the leader, for api.Options.
+func (a *apiRelay) leader() (http.RoundTripper, error) {
+	lead := a.m.Lead()
+	switch {
+	case lead.Epoch != 0:
+		return nil, nil
+	case lead.Leader == 0 || lead.Leader == a.m.dir.ID:
+		return nil, errors.New("the cluster has no leader at the moment, so nothing can be changed: try again (see: beanpole cluster status)")
+	}
+	return a.way(lead.Leader), nil
+}
+
+// way returns what connects to a member.
+func (a *apiRelay) way(id uint64) *http.Transport {
+	if way, ok := a.ways.Load(id); ok {
+		return way.(*http.Transport)
+	}
+	way, _ := a.ways.LoadOrStore(id, &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := a.m.transport.Admin(ctx, id)
+			if err != nil {
+				return nil, fmt.Errorf("member %d: %w: %w", id, api.ErrNotSent, err)
+			}
+			return conn, nil
+		},
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     idleWay,
+		DisableCompression:  true,
+	})
+	return way.(*http.Transport)
+}

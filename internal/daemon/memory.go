@@ -1,0 +1,79 @@
+package daemon
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/conversation"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+const (
+	memoryPeriod = 5 * time.Second
+	memoryWorth  = 32 << 20 // bytes; less is not worth a collection
+)
+
+// giveMemoryBack gives memory back to the system when the queue has shrunk, or
+// clients are gone. The runtime would do so by itself, but after minutes, since a
+// server with less to do allocates nothing and so gives the collector no reason to
+// run. It ends with ctx.
+func giveMemoryBack(ctx context.Context, q *queue) {
+	ticks := time.NewTicker(memoryPeriod)
+	defer ticks.Stop()
+	var last memoryUse
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		if now := memoryNow(q); now.worthCollecting(last) {
+			runtime.GC() // buffers in a sync.Pool survive one collection
+			debug.FreeOSMemory()
+			last = memoryNow(q)
+		}
+	}
+}
+
+// A memoryUse is what the heap has taken from the system.
+type memoryUse struct {
+	unaccounted int64  // bytes that are neither jobs nor input buffers
+	sessions    uint64 // most of those bytes belong to them
+}
+
+func memoryNow(q *queue) memoryUse {
+	use := memoryUse{unaccounted: -conversation.InputMemory()}
+	q.broker.Call(func(e *engine.Engine, _ int64) {
+		use.unaccounted -= e.Memory()
+		use.sessions = e.Stats().Sessions
+	})
+	use.unaccounted += heapHeld()
+	return use
+}
+
+// worthCollecting reports whether the heap holds much more than it did after the last
+// collection, or still holds much although many sessions have gone.
+func (now memoryUse) worthCollecting(last memoryUse) bool {
+	if now.unaccounted > last.unaccounted+last.unaccounted/4+memoryWorth {
+		return true
+	}
+	return now.unaccounted > memoryWorth && now.sessions < last.sessions-last.sessions/4
+}
+
+// heapHeld returns how much of the system's memory the heap holds, in bytes.
+func heapHeld() int64 {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+	}
+	metrics.Read(samples)
+	held := uint64(0)
+	for _, s := range samples {
+		held += s.Value.Uint64()
+	}
+	return int64(held)
+}

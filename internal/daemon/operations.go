@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/console"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// operations is the JSON API, which the admin pages have, and other members of a cluster.
+type operations struct {
+	*api.API
+	sessions *console.Sessions
+	identify func(*http.Request) (*access.Identity, bool)
+
+	record        context.CancelFunc // ends the samples of what the server counts
+	recordingDone chan struct{}
+}
+
+// newOperations returns the API of a queue, or nil if nobody can ask it.
+func newOperations(opt *config.Options, log *slog.Logger, q *queue, srv *server.Server, sec *security, about *facts) *operations {
+	if opt.Admin.Addr == "" && q.member == nil {
+		return nil
+	}
+	o := &operations{sessions: console.NewSessions(), recordingDone: make(chan struct{})}
+	o.identify = o.sessions.Identify(api.Identify(sec.Control))
+	forAPI := api.Options{
+		Server: srv, Identify: o.identify, Version: q.version, Journal: q.journalHealth(), Logger: log, Facts: about.tell, LimitOf: about.limitOf,
+		CertificateWarnings: sec.certificateWarnings,
+	}
+	if q.journal != nil {
+		forAPI.RewriteJournal = func() { q.journal().Rewrite() }
+		forAPI.Backup = func() (api.Backup, error) { return openBackup(opt.Journal.Dir) }
+	}
+	if m := q.member; m != nil {
+		forAPI.Cluster, forAPI.Leader, forAPI.Partial, forAPI.IdentifyByName = m.control.Status, m.api.leader, m.Partial, sec.DemandByName
+	}
+	o.API = api.New(q.broker, forAPI)
+	if m := q.member; m != nil {
+		m.api.begin(o.API)
+	}
+	var ctx context.Context
+	ctx, o.record = context.WithCancel(context.Background())
+	go func() {
+		defer close(o.recordingDone)
+		o.Record(ctx)
+	}()
+	return o
+}
+
+// stop ends the tasks and the samples.
+func (o *operations) stop() {
+	if o == nil {
+		return
+	}
+	o.Close()
+	o.record()
+	<-o.recordingDone
+}

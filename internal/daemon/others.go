@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/console"
+)
+
+// An otherServer is another server that the console shows, with what it needs to connect.
+type otherServer struct {
+	config.OtherServer
+	server api.Other
+}
+
+// readOthers returns the other servers of the console. Nothing is connected yet.
+func readOthers(opt *config.Options) (all []otherServer, err error) {
+	servers, err := opt.OtherServers()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
+		one := otherServer{OtherServer: s}
+		if one.server, err = openOther(&s); err != nil {
+			return nil, kit.UsageError("%s: console-server %q: %w", opt.File, s.Name, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func openOther(s *config.OtherServer) (api.Other, error) {
+	if s.Beanstalkd != "" {
+		return api.NewBeanstalkd(s.Beanstalkd)
+	}
+	remote := api.RemoteOptions{URL: s.URL}
+	if s.TokenFile != "" {
+		remote.Token = func() (string, error) { return readToken(s.TokenFile) } // at each request: it may change
+		if _, err := remote.Token(); err != nil {
+			return nil, err
+		}
+	}
+	if s.CA != "" {
+		pem, err := os.ReadFile(s.CA)
+		if err != nil {
+			return nil, fmt.Errorf("tls-ca: %w", err)
+		}
+		authorities := x509.NewCertPool()
+		if !authorities.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("tls-ca: %s has no certificate in PEM", s.CA)
+		}
+		remote.TLS = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
+	}
+	return api.NewRemote(remote), nil
+}
+
+// readToken returns the token in a file.
+func readToken(path string) (string, error) {
+	content, err := os.ReadFile(path) // #nosec G304 -- a file of the configuration
+	if err != nil {
+		return "", fmt.Errorf("token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(content))
+	if token == "" || strings.ContainsAny(token, "\r\n") {
+		return "", fmt.Errorf("token-file: %s has no token: want one line", path)
+	}
+	return token, nil
+}
+
+// otherWarnings says what is not as it should be with the other servers of a configuration that is good.
+func otherWarnings(opt *config.Options, others []otherServer) (all []string) {
+	if len(others) > 0 && (opt.Admin.Addr == "" || !opt.Admin.Console) {
+		all = append(all, "console-server has no effect: there is no console without --admin, or with --console=false")
+	}
+	for i := range others {
+		s := &others[i]
+		if u, err := url.Parse(s.URL); err == nil && s.TokenFile != "" && u.Scheme == "http" {
+			if ip := net.ParseIP(u.Hostname()); ip == nil && u.Hostname() != "localhost" || ip != nil && !ip.IsLoopback() {
+				all = append(all, fmt.Sprintf("the token of console-server %q goes over the network as it is: use https:// and TLS there", s.Name))
+			}
+		}
+	}
+	return all
+}
+
+// consoleServers returns the other servers as the console has them.
+func consoleServers(operations *api.API, others []otherServer) (all []console.Server) {
+	for i := range others {
+		o := &others[i]
+		all = append(all, console.Server{
+			Name: o.Name, API: operations.Elsewhere(o.Name, o.ReadOnly, o.server), URL: o.URL, Beanstalkd: o.Beanstalkd, ReadOnly: o.ReadOnly,
+		})
+	}
+	return all
+}

@@ -1,0 +1,196 @@
+package daemon
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/cli/advice"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
+	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A queue is an engine with its broker, and its journal if there is one.
+type queue struct {
+	version string // of the program
+	broker  *broker.Broker
+	journal func() *journal.Journal // nil: jobs are in memory only
+	member  *member                 // of the cluster that keeps the queue; nil: there is none
+	syncs   *syncs                  // of the journal's files
+	where   string                  // the jobs are kept, for the log
+}
+
+// openQueue makes the queue and reads the journal into it. The engine's clock
+// starts with it.
+func openQueue(version string, opt config.Journal, limits engine.Limits, slow config.Slow, log *slog.Logger) (*queue, error) {
+	start := time.Now()
+	now := func() int64 { return int64(time.Since(start)) }
+	turns := broker.Options{Now: now, SlowTurn: logSlowTurns(slow.Turn, log), SlowAfter: slow.Turn}
+	q := &queue{version: version, where: "none, jobs are in memory only"}
+	if opt.Dir == "" && opt.Member {
+		return nil, kit.UsageError("--cluster wants the directory of a member: -b DIR")
+	}
+	if opt.Dir == "" {
+		q.broker = broker.New(engine.New(engine.Options{Limits: limits, LimitReached: logLimits(log)}), turns)
+		return q, nil
+	}
+	jopt := journal.Options{SegmentSize: opt.SegmentSize(), Sync: opt.Fsync, Epoch: start.UnixNano(), Logger: log, Progress: reading(log)}
+	q.syncs = newSyncs(now, slow.Sync, log)
+	isMember, err := directory.Exists(opt.Dir)
+	if err != nil {
+		if _, other := vfs.OS.List(opt.Dir); other != nil { // that it may be a member's is not what matters then
+			err = other
+		}
+		return nil, kit.WithCode(kit.ExitJournal, advice.Explain(opt.Dir, err))
+	}
+	if isMember {
+		return q, q.openMember(opt.Dir, opt.FastFailover, jopt, engine.Options{Limits: limits, LimitReached: logLimits(log)}, turns, log)
+	}
+	if opt.Member {
+		return nil, kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %[1]s is not that of a member of a cluster, as --cluster (cluster = true, BEANPOLE_CLUSTER) asks for: is its disk mounted? "+
+			"(if it is lost: 'beanpole cluster remove' the old member at another one, and 'beanpole cluster join %[1]s'; the first member is made by 'beanpole cluster init %[1]s')", opt.Dir))
+	}
+	j := journal.New(jopt)
+	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits, LimitReached: logLimits(log)})
+	report, err := j.Open(vfs.Observed(vfs.OS, q.syncs), opt.Dir, eng)
+	if err != nil {
+		return nil, kit.WithCode(kit.ExitJournal, advice.Explain(opt.Dir, err))
+	}
+	logReport(log, opt.Dir, report, time.Since(start))
+	turns.Log = j
+	q.broker, q.journal, q.where = broker.New(eng, turns), func() *journal.Journal { return j }, opt.Dir
+	return q, nil
+}
+
+// close ends the queue.
+func (q *queue) close() error {
+	if q.member != nil {
+		return q.member.close()
+	}
+	return q.broker.Close()
+}
+
+// reading returns a function that says once a second how far the reading of a
+// long journal has come.
+func reading(log *slog.Logger) func(done, total int64) {
+	last, before := time.Now(), int64(0)
+	return func(done, total int64) {
+		if done < before {
+			last = time.Now() // another reading has begun, as after a deposition
+		}
+		before = done
+		if now := time.Now(); now.Sub(last) >= time.Second {
+			last = now
+			log.Info("reading the journal", "done", fmt.Sprintf("%d%%", 100*done/max(total, 1)), "bytes", done, "of", total)
+		}
+	}
+}
+
+func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duration) {
+	for _, t := range r.Torn {
+		if t.Closed {
+			log.Warn("the journal's last file had bytes after its end, which no server wrote; they were removed",
+				"file", t.File, "offset", t.Offset, "bytes", t.Length)
+			continue
+		}
+		if t.Records > 0 {
+			log.Warn("the journal's end was cut off where a record is damaged, and whole records follow: no sync had made them durable, so without -f and -F no client had been told that they were",
+				"file", t.File, "offset", t.Offset, "bytes", t.Length, "records", t.Records, "kept", cmp.Or(t.Kept, "no, there was no room"))
+			continue
+		}
+		log.Warn("the journal ended in a write that a crash had cut short; it was removed: it was not durable, so without -f and -F no client had been told that it was done",
+			"file", t.File, "offset", t.Offset, "bytes", t.Length)
+	}
+	for _, path := range r.Odd {
+		log.Warn("this is no file, and has the name of a segment that is not needed any more: move it away", "path", path)
+	}
+	if r.Adopted != nil {
+		logAdoption(log, r.Adopted)
+	}
+	log.Info("the journal is read", "directory", dir, "jobs", r.Jobs, "records", r.Records, "bytes", r.Bytes,
+		"segments", r.Segments, "took", took.Round(time.Millisecond))
+}
+
+// logAdoption tells what was taken over from beanstalkd, and what was not.
+func logAdoption(log *slog.Logger, r *binlog.Report) {
+	for _, line := range r.Damage() {
+		log.Warn("a file of beanstalkd could not be read whole; what was read is taken over, and the file is kept", "damage", line)
+	}
+	records := 0
+	for _, f := range r.Files {
+		records += f.Records
+	}
+	log.Info("took over the files of beanstalkd, which are called beanstalkd-binlog.* now", "files", len(r.Files), "records", records)
+}
+
+// journalHealth returns what the API shows of the journal, or nil.
+func (q *queue) journalHealth() func() api.Journal {
+	if q.journal == nil {
+		return nil
+	}
+	return func() api.Journal {
+		st := q.journal().Stats()
+		return api.Journal{Health: health(st), Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live}
+	}
+}
+
+// openBackup opens the segments of the journal to be sent to somebody, or returns nil if there
+// are none.
+func openBackup(dir string) (api.Backup, error) {
+	most := backupDescriptors()
+	b, err := journal.OpenBackup(vfs.OS, dir, most)
+	switch {
+	case errors.Is(err, journal.ErrNothing):
+		return nil, nil
+	case errors.Is(err, journal.ErrTooManySegments):
+		return nil, fmt.Errorf("%w, more than %d: raise the limit of open files or the size of segments (-s), or use \"beanpole journal backup\" on the machine of the server", err, most)
+	case err != nil:
+		return nil, err
+	}
+	return b, nil
+}
+
+// health says what is the matter with the journal, or ok.
+func health(st journal.Stats) string { return cmp.Or(plain(st.Health), "ok") }
+
+// plain says what is the matter, or nothing.
+func plain(err error) string {
+	if err == nil {
+		return ""
+	}
+	return advice.Plain(err)
+}
+
+// logStats returns what stats shows of the journal, or nil.
+func (q *queue) logStats() func() server.LogStats {
+	if q.journal == nil {
+		return nil
+	}
+	return func() server.LogStats {
+		st := q.journal().Stats()
+		return server.LogStats{
+			OldestSegment:   st.Oldest,
+			CurrentSegment:  st.Current,
+			RecordsMigrated: st.Migrated,
+			RecordsWritten:  st.Written,
+			Extra: []wire.Stat{
+				{Key: "journal-health", Value: health(st), Quoted: true},
+				{Key: "journal-bytes", Value: strconv.FormatInt(st.Bytes, 10)},
+				{Key: "journal-live-bytes", Value: strconv.FormatInt(st.Live, 10)},
+				{Key: "journal-segments", Value: strconv.Itoa(st.Segments)},
+			},
+		}
+	}
+}

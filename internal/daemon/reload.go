@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// A reloader puts a changed configuration into force while the server runs.
+type reloader struct {
+	line    config.CommandLine
+	started *config.Settings // that the server was started with
+	facts   *facts           // is told what was read
+
+	log      *slog.Logger
+	level    *slog.LevelVar // of log
+	security *security
+	queue    *queue
+	server   *server.Server
+}
+
+// reload reads the configuration again and puts into force what can be changed without
+// a restart. If the configuration is wrong, nothing changes.
+func (r *reloader) reload() {
+	s, limits, err := r.read()
+	if err != nil {
+		r.log.Error("the configuration is wrong; the old one stays in force", "err", err)
+		return
+	}
+	for _, source := range r.security.certs {
+		if err := source.Reload(); err != nil {
+			r.log.Error("a certificate cannot be used; the old one stays in force", "err", err)
+		}
+	}
+	r.queue.broker.Configure(func(e *engine.Engine) { e.SetLimits(limits) })
+	r.server.SetLimits(s.Options.ClientLimits())
+	r.level.Set(s.Options.LogLevel())
+	r.facts.latest.Store(s)
+	r.log.Info("the configuration was read again")
+	if names := r.needRestart(s); len(names) > 0 {
+		r.log.Warn("some settings have changed that take effect with the next restart", "settings", strings.Join(names, ", "))
+	}
+}
+
+// read reads the configuration, and puts its policy into force if all else is good.
+func (r *reloader) read() (s *config.Settings, l engine.Limits, err error) {
+	if s, err = r.line.Read(); err != nil {
+		return nil, l, err
+	}
+	p, err := s.Options.Policy()
+	if err != nil {
+		return nil, l, err
+	}
+	if l, err = s.Options.QueueLimits(); err != nil {
+		return nil, l, err
+	}
+	if _, err = s.Options.OtherServers(); err != nil {
+		return nil, l, err
+	}
+	return s, l, r.security.Replace(p)
+}
+
+// reloadable are the settings that take effect without a restart.
+var reloadable = []string{"verbose", "max-memory", "max-tubes", "max-watched", "max-connections-per-address", "max-commands-per-second"}
+
+// needRestart returns the names of settings that have changed and that only a restart puts
+// into force.
+func (r *reloader) needRestart(now *config.Settings) []string {
+	names := slices.DeleteFunc(now.Changed(r.started), func(name string) bool { return slices.Contains(reloadable, name) })
+	if !reflect.DeepEqual(r.started.Options.Tables.Listeners, now.Options.Tables.Listeners) {
+		names = append(names, "[[listener]]")
+	}
+	if !reflect.DeepEqual(r.started.Options.Tables.Servers, now.Options.Tables.Servers) {
+		names = append(names, "[[console-server]]")
+	}
+	if !r.security.Asks() && now.Options.Tables.Secure() {
+		names = append(names, "the first [[identity]] or [[rule]]")
+	}
+	return names
+}

@@ -1,0 +1,61 @@
+package daemon
+
+import (
+	"log/slog"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/certs"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// security is who may come in, and the certificates. All listeners share it.
+type security struct {
+	*access.Control
+	certs map[certs.Files]*certs.Source
+}
+
+// newSecurity reads the certificates and makes the policy.
+func newSecurity(opt *config.Options, endpoints []config.Endpoint, log *slog.Logger) (*security, error) {
+	p, err := opt.Policy()
+	if err != nil {
+		return nil, err
+	}
+	s := &security{certs: make(map[certs.Files]*certs.Source)}
+	listeners := []config.ListenerOptions{opt.Terms} // for sockets that are passed to us
+	for _, e := range endpoints {
+		listeners = append(listeners, e.Terms)
+	}
+	var terms []access.Terms
+	for _, l := range listeners {
+		terms = append(terms, l.Terms)
+		if _, ok := s.certs[l.TLS]; ok || l.TLS == (certs.Files{}) {
+			continue
+		}
+		if s.certs[l.TLS], err = certs.Load(l.TLS, log); err != nil {
+			return nil, kit.UsageError("%w", err)
+		}
+	}
+	if s.Control, err = access.NewControl(p, terms); err != nil {
+		return nil, kit.UsageError("%w", err)
+	}
+	return s, nil
+}
+
+// serve serves the clients of a listener.
+func (s *security) serve(srv *server.Server, l listening) error {
+	terms := server.ListenOptions{Terms: l.terms.Terms}
+	if source := s.certs[l.terms.TLS]; source != nil {
+		terms.TLS = source.Config()
+	}
+	return srv.ServeWith(l.Listener, terms)
+}
+
+// warn tells of a listener that anybody on the network can use.
+func (s *security) warn(log *slog.Logger, l listening) {
+	if l.terms.Open(server.AddressOf(l.Addr()), l.terms.TLS.ClientCA != "") {
+		log.Warn("anybody who can reach this address can use the queue: restrict it with --networks, --require-auth or "+
+			"--tls-client-ca, or by a firewall (doc/security.md)", "address", describe(l.Addr()))
+	}
+}

@@ -1,0 +1,154 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"reflect"
+	"slices"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// A listening socket, and what it asks of clients.
+type listening struct {
+	net.Listener
+	terms config.ListenerOptions
+}
+
+// openSockets returns the listening sockets: those that systemd (or another service
+// manager with its protocol) has opened for us, else those of the endpoints. Socket
+// files that it makes belong to owner.
+func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, endpoints []config.Endpoint, owner *account) ([]listening, error) {
+	if files := activation.Files(true); len(files) > 0 {
+		if len(opt.Listen) > 0 || opt.Port != server.DefaultPort || len(opt.Tables.Listeners) > 0 {
+			log.Warn("options -l and -p are ignored, and the listeners of the configuration: the service manager passes the sockets", "sockets", len(files))
+		}
+		for _, e := range endpoints {
+			if !reflect.DeepEqual(e.Terms, opt.Terms) {
+				return nil, kit.UsageError("%s: the service manager passes the sockets, so nobody would ask what a [[listener]] asks of its clients: "+
+					"set that at the top of the file, for all sockets", opt.File)
+			}
+		}
+		listeners, err := inherit(files)
+		return withTerms(listeners, func(int) config.ListenerOptions { return opt.Terms }), err
+	}
+	addrs := make([]server.Address, len(endpoints))
+	for i, e := range endpoints {
+		addrs[i] = e.Address
+	}
+	listeners, err := server.Listen(ctx, addrs, opt.UnixMode)
+	if err != nil {
+		return nil, kit.WithCode(kit.ExitSocket, fmt.Errorf("%w%s", err, hint(err)))
+	}
+	all := withTerms(listeners, func(i int) config.ListenerOptions { return endpoints[i].Terms })
+	if also, ok := opt.AlsoByDefault(); ok {
+		others, err := server.Listen(ctx, []server.Address{also}, opt.UnixMode)
+		all = append(all, withTerms(others, func(int) config.ListenerOptions { return opt.Terms })...)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			log.Warn("another program listens on ::1, where clients of localhost may connect first", "port", also.Port)
+		}
+	}
+	if err := owner.own(addrs); err != nil {
+		closeAll(all)
+		return nil, err
+	}
+	return all, nil
+}
+
+func withTerms(listeners []net.Listener, terms func(i int) config.ListenerOptions) []listening {
+	all := make([]listening, len(listeners))
+	for i, l := range listeners {
+		all[i] = listening{l, terms(i)}
+	}
+	return all
+}
+
+// reportSocketFiles tells of socket files that are still there after the
+// listeners have been closed. That happens with -u: the file was made by root, in
+// a directory in which the user may not remove it.
+func reportSocketFiles(log *slog.Logger, endpoints []config.Endpoint, listeners []listening) {
+	for _, a := range endpoints {
+		_, err := os.Lstat(a.Path)
+		ours := func(l listening) bool { return l.Addr().Network() == "unix" && l.Addr().String() == a.Path }
+		if err == nil && slices.ContainsFunc(listeners, ours) {
+			log.Warn("a socket file stays, for its directory does not permit the user of -u to remove it; the next start replaces it", "path", a.Path)
+		}
+	}
+}
+
+// hint says what to do about a socket that cannot be opened.
+func hint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return " (is another beanstalkd or beanpole running? choose a port with -p or an address with -l)"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return " (no network interface of this machine has that address; -l 0.0.0.0 takes all)"
+	case errors.Is(err, syscall.EROFS):
+		return " (the package's unit lets the server make sockets in /run/beanpole only)"
+	case errors.Is(err, syscall.EACCES):
+		return " (start as root and add -u USER, or choose another place)"
+	}
+	return ""
+}
+
+// inherit takes over sockets that are listening already.
+func inherit(files []*os.File) ([]net.Listener, error) {
+	var listeners []net.Listener
+	for i, f := range files {
+		l, err := inheritOne(f)
+		if err != nil {
+			closeAll(listeners)
+			for _, rest := range files[i:] {
+				rest.Close()
+			}
+			return nil, kit.WithCode(kit.ExitSocket, fmt.Errorf("socket %s from the service manager: %w", f.Name(), err))
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
+
+func inheritOne(f *os.File) (net.Listener, error) {
+	errNot := errors.New("it is not a listening TCP or unix stream socket")
+	accepts, err := syscall.GetsockoptInt(int(f.Fd()), syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
+	if err != nil || accepts == 0 {
+		return nil, errNot
+	}
+	l, err := net.FileListener(f) // has its own copy of the descriptor
+	if err != nil {
+		return nil, errNot
+	}
+	f.Close()
+	return l, nil
+}
+
+// describe returns an address in the form that -l takes.
+func describe(a net.Addr) string {
+	if a.Network() == "unix" {
+		return "unix:" + a.String()
+	}
+	return a.String()
+}
+
+func closeAll[L net.Listener](listeners []L) {
+	for _, l := range listeners {
+		l.Close()
+	}
+}
+
+// notify tells the service manager, if there is one, how the server is.
+func notify(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("cannot notify the service manager", "state", state, "err", err)
+	}
+}

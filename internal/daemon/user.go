@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// An account is a user that the process can become, with the primary group
+// and all others of that user. Nil is the one that it has.
+type account struct {
+	name     string
+	uid, gid int
+	groups   []int
+}
+
+// lookupAccount finds a user by name or number. It fails if the process could
+// not become that user. Empty is nil.
+func lookupAccount(name string) (*account, error) {
+	if name == "" {
+		return nil, nil
+	}
+	lookup := user.Lookup
+	if strings.Trim(name, "0123456789") == "" {
+		lookup = user.LookupId
+	}
+	u, err := lookup(name)
+	if err != nil {
+		if isUnknown(err) {
+			return nil, kit.WithCode(kit.ExitNoUser, fmt.Errorf("-u %s: there is no such user", name))
+		}
+		return nil, kit.WithCode(kit.ExitLookup, fmt.Errorf("-u %s: %w", name, err))
+	}
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil, kit.WithCode(kit.ExitLookup, fmt.Errorf("-u %s: groups: %w", name, err))
+	}
+	a := &account{name: name}
+	if a.uid, err = strconv.Atoi(u.Uid); err != nil {
+		return nil, kit.WithCode(kit.ExitLookup, fmt.Errorf("-u %s: user id: %w", name, err))
+	}
+	if a.gid, err = strconv.Atoi(u.Gid); err != nil {
+		return nil, kit.WithCode(kit.ExitLookup, fmt.Errorf("-u %s: group id: %w", name, err))
+	}
+	for _, g := range groups {
+		gid, err := strconv.Atoi(g)
+		if err != nil {
+			return nil, kit.WithCode(kit.ExitLookup, fmt.Errorf("-u %s: group id: %w", name, err))
+		}
+		a.groups = append(a.groups, gid)
+	}
+	return a, a.attainable()
+}
+
+func isUnknown(err error) bool {
+	_, name := errors.AsType[user.UnknownUserError](err)
+	_, number := errors.AsType[user.UnknownUserIdError](err)
+	return name || number
+}
+
+// isCurrent tells whether the process is this user already.
+func (a *account) isCurrent() bool {
+	return a == nil || a.uid != 0 && a.uid == os.Geteuid()
+}
+
+func (a *account) attainable() error {
+	if a.isCurrent() || os.Geteuid() == 0 {
+		return nil
+	}
+	return kit.WithCode(kit.ExitPrivilege, fmt.Errorf("-u %s: only root can become another user; start as root, or as %s without -u", a.name, a.name))
+}
+
+// own gives the user the socket files, which root has made.
+func (a *account) own(addrs []server.Address) error {
+	if a.isCurrent() {
+		return nil
+	}
+	for _, addr := range addrs {
+		if addr.Path == "" {
+			continue
+		}
+		if err := os.Lchown(addr.Path, a.uid, a.gid); err != nil {
+			return kit.WithCode(kit.ExitPrivilege, fmt.Errorf("-u %s: %w", a.name, err))
+		}
+	}
+	return nil
+}
+
+// assume makes the process, with all its threads, run as the user, for good.
+// The order matters: only root may change the groups.
+func (a *account) assume() error {
+	if a.isCurrent() {
+		return nil
+	}
+	err := syscall.Setgroups(a.groups)
+	if err == nil {
+		err = syscall.Setgid(a.gid)
+	}
+	if err == nil {
+		err = syscall.Setuid(a.uid)
+	}
+	if err != nil {
+		return kit.WithCode(kit.ExitPrivilege, fmt.Errorf("-u %s: cannot become this user: %w", a.name, err))
+	}
+	return nil
+}

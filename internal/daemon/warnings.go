@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/ratelog"
+)
+
+// logSlowTurns returns what logs turns that took so long, or nil if none are to be logged.
+func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
+	if after == 0 {
+		return nil
+	}
+	lines := ratelog.New(log, 1, 1)
+	return func(t broker.Turn) {
+		lines.Warn("a turn took long", "took", t.Took, "requests", t.Requests, "commands", t.Commands,
+			"executing", t.Executing, "writing", t.Writing, "housekeeping", t.Housekeeping)
+	}
+}
+
+// logLimits returns what logs that a limit has refused something: each limit so many lines, so
+// that none hides behind another.
+func logLimits(log *slog.Logger) func(engine.Limit, string) {
+	lines := make(map[engine.Limit]*ratelog.Logger)
+	return func(l engine.Limit, tube string) { // within turns
+		if lines[l] == nil {
+			lines[l] = ratelog.New(log, 1, 5)
+		}
+		lines[l].Warn("a limit refuses what a client asks for", "limit", l.String(), "tube", tube)
+	}
+}
