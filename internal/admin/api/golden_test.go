@@ -1,0 +1,254 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+)
+
+var (
+	update = flag.Bool("update", false, "write the golden files")
+	dump   = flag.String("dump", "", "write each answer of TestGolden to this `file`")
+)
+
+// A shape is what random requests for an operation are made of: the names of its parameters, and of the members of its body.
+type shape struct{ id, method, path, query, body string }
+
+var shapes = []shape{
+	{"getStats", "GET", "/stats", "", ""},
+	{"getHistory", "GET", "/history", "step points", ""},
+	{"getAttention", "GET", "/attention", "limit", ""},
+	{"getMe", "GET", "/me", "tube", ""},
+	{"listChanges", "GET", "/changes", "limit", ""},
+	{"getCluster", "GET", "/cluster", "", ""},
+	{"getServer", "GET", "/server", "", ""},
+	{"listTasks", "GET", "/tasks", "", ""},
+	{"getTask", "GET", "/tasks/{id}", "wait", ""},
+	{"cancelTask", "DELETE", "/tasks/{id}", "", ""},
+	{"searchAll", "GET", "/search", "state text regexp pointer equals cursor limit", ""},
+	{"exportAll", "GET", "/export", "state text regexp pointer equals", ""},
+	{"importAll", "POST", "/import", "", "lines"},
+	{"listTubes", "GET", "/tubes", "sort q has recent cursor limit", ""},
+	{"getTube", "GET", "/tubes/{tube}", "", ""},
+	{"getTubeHistory", "GET", "/tubes/{tube}/history", "", ""},
+	{"listJobs", "GET", "/tubes/{tube}/jobs", "state bodies cursor limit", ""},
+	{"putJob", "POST", "/tubes/{tube}/jobs", "", "body body_base64 priority delay ttr"},
+	{"putJob", "POST", "/tubes/{tube}/jobs", "", "body"},
+	{"pauseTube", "POST", "/tubes/{tube}/pause", "", "seconds"},
+	{"resumeTube", "POST", "/tubes/{tube}/resume", "", ""},
+	{"startTask", "POST", "/tubes/{tube}/tasks", "", "do state ids text regexp pointer equals count to priority delay ttr"},
+	{"startTask", "POST", "/tubes/{tube}/tasks", "", "do state"},
+	{"startTask", "POST", "/tubes/{tube}/tasks", "", "do ids"},
+	{"searchTube", "GET", "/tubes/{tube}/search", "state text regexp pointer equals cursor limit", ""},
+	{"exportTube", "GET", "/tubes/{tube}/export", "state text regexp pointer equals", ""},
+	{"importTube", "POST", "/tubes/{tube}/import", "", "lines"},
+	{"getJob", "GET", "/jobs/{id}", "", ""},
+	{"getBody", "GET", "/jobs/{id}/body", "", ""},
+	{"changeJob", "PATCH", "/jobs/{id}", "", "priority delay ttr"},
+	{"copyJob", "POST", "/jobs/{id}/copy", "", "to priority delay ttr"},
+	{"deleteJob", "DELETE", "/jobs/{id}", "", ""},
+	{"moveJob", "POST", "/jobs/{id}/move", "", "to"},
+	{"kickJob", "POST", "/jobs/{id}/kick", "", ""},
+	{"buryJob", "POST", "/jobs/{id}/bury", "", "priority"},
+	{"releaseJob", "POST", "/jobs/{id}/release", "", "priority delay"},
+	{"listConnections", "GET", "/connections", "sort tube q waiting holding cursor limit", ""},
+	{"getConnection", "GET", "/connections/{id}", "", ""},
+	{"closeConnection", "DELETE", "/connections/{id}", "", ""},
+	{"drain", "POST", "/drain", "", ""},
+	{"undrain", "POST", "/undrain", "", ""},
+	{"getJournal", "GET", "/journal", "", ""},
+	{"rewriteJournal", "POST", "/journal/rewrite", "", ""},
+}
+
+// What the parameters may be, and the members of bodies, as JSON has them; right and wrong.
+var (
+	someTubes = []string{"mail", "mail", "mail", "other", "news", "none", ".", "-bad", "a/b"}
+	someQuery = map[string][]string{
+		"step": {"1", "60", "2", ""}, "points": {"1", "3", "1440", "3601", "0", "x"}, "limit": {"1", "2", "5", "100", "1000", "0", "10001", "-1", "x", ""},
+		"tube": someTubes, "wait": {"0", "1", "61", "x"}, "state": {"ready", "ready", "reserved", "delayed", "buried", "held", ""},
+		"text": {"a", "l", "", strings.Repeat("x", 1025)}, "regexp": {"^h", "(", "a{200}"}, "pointer": {"/user", "", "user", "/list/0"}, "equals": {"17", "", "x"},
+		"cursor": {"", "x", "bWFpbA", "4", "40000000000.1", "MCBtYWls"}, "sort": {"name", "-ready", "attention", "-put_per_second", "id", "-age", "holding", "color", ""},
+		"q": {"mail", "m*", "?", "", "*["}, "has": {"ready", "buried,ready", "paused", "blue", ""}, "recent": {"true", "false", "1", ""}, "bodies": {"true", "false", "yes", ""},
+		"waiting": {"true", "false", "0"}, "holding": {"true", "false", "0"},
+	}
+	someNumbers = []string{"0", "5", "1024", "4294967295", "4294967296", "-1", "1.5", `"x"`, "null", "{}"}
+	someTexts   = []string{`"hello"`, `"{\"user\":17}"`, `""`, `"caf\u00e9"`, `"\ud800"`, "1", "null"}
+	someMembers = map[string][]string{
+		"body": someTexts, "body_base64": {`"//79"`, `""`, `"%"`, "1", "null"}, "priority": someNumbers, "delay": someNumbers, "ttr": someNumbers, "count": someNumbers,
+		"seconds": someNumbers, "do": {`"kick"`, `"bury"`, `"delete"`, `"move"`, `"change"`, `"release"`, `"eat"`, "1"}, "state": {`"ready"`, `"ready"`, `"buried"`, `"delayed"`, `"reserved"`, `"held"`, "null", "1"},
+		"ids": {"[1,2,3]", "[]", "[-1]", `"x"`, "null", "[4,5,6,7,8,9,10]"}, "text": someTexts, "regexp": {`"^h"`, `"("`, "1"}, "pointer": {`"/user"`, `"x"`, "null"}, "equals": {`"17"`, `""`},
+		"to": {`"other"`, `"news"`, `"mail"`, `"-bad"`, `""`, "1", "null"}, "x": {"1"},
+	}
+	someLines = []string{
+		`{"body":"hello","tube":"mail"}`, `{"body":"a","tube":"news","state":"buried"}`, `{"body_base64":"//79"}`, `{"body":"x","delay":9,"state":"delayed","time_left":5}`, "", `{"body":1}`, `{"tube":"mail"}`, "[",
+	}
+)
+
+// random returns the request of a shape that is the i-th.
+func (s *shape) random(rnd *rand.Rand, i int) *http.Request {
+	one := func(of []string) string { return of[rnd.IntN(len(of))] }
+	seldom := func(n int) bool { return rnd.IntN(n) == 0 }
+	path := strings.ReplaceAll(s.path, "{tube}", TubeSegment(one(someTubes)))
+	id := fmt.Sprint(rnd.IntN(80) + max(0, i/25-60)) // of the last jobs
+	switch {
+	case strings.HasPrefix(s.path, "/tasks"):
+		id = fmt.Sprint(rnd.IntN(2 + i/150))
+	case strings.HasPrefix(s.path, "/connections"):
+		id = fmt.Sprint(rnd.IntN(14))
+	}
+	if seldom(40) {
+		id = one([]string{"x", "-1", "18446744073709551616", "99999"})
+	}
+	path = strings.ReplaceAll(path, "{id}", id)
+	var query []string
+	add := func(name, value string) { query = append(query, name+"="+url.QueryEscape(value)) }
+	for name := range strings.FieldsSeq(s.query) {
+		if seldom(3) || name == "state" && !seldom(4) {
+			add(name, one(someQuery[name]))
+		}
+	}
+	if seldom(30) {
+		add(one([]string{"color", "Limit", "limit", "state"}), "1")
+	}
+	if seldom(200) {
+		query = append(query, "%zz")
+	}
+	if len(query) > 0 {
+		path += "?" + strings.Join(query, "&")
+	}
+	body, kind := "", ""
+	if s.body == "lines" {
+		for range rnd.IntN(4) {
+			body += one(someLines) + "\n"
+		}
+		kind = "application/x-ndjson"
+	} else if s.body != "" {
+		var members []string
+		for name := range strings.FieldsSeq(s.body) {
+			if len(strings.Fields(s.body)) < 3 || seldom(3) {
+				members = append(members, fmt.Sprintf("%q:%s", name, one(someMembers[name])))
+			}
+		}
+		if seldom(40) {
+			members = append(members, one([]string{`"x":1`, `"Priority":1`, `"":0`, `"priority":1`}))
+		}
+		body, kind = "{"+strings.Join(members, ",")+"}", "application/json"
+	}
+	if seldom(30) {
+		body = one([]string{"", "null", "[]", "{", "{}{}", "{} ", `{"x":1}`, "\xff"})
+	}
+	if seldom(40) {
+		kind = one([]string{"", "text/plain", "application/json; charset=utf-8", "application/json"})
+	}
+	h := httptest.NewRequest(s.method, Prefix+path, strings.NewReader(body))
+	if body == "" {
+		h.Body, h.ContentLength = http.NoBody, 0
+	}
+	if kind != "" {
+		h.Header.Set("Content-Type", kind)
+	}
+	if seldom(60) {
+		h.Header.Set("If-Match", one([]string{"*", `"x"`}))
+	}
+	if seldom(3) {
+		h.Header.Set("X-Who", one([]string{"manage", "stats", "stats mail", "peek", "both", "both mail", "put", "put mail", "reserve", "nobody"}))
+	}
+	return h
+}
+
+// What 20,000 random requests are answered, right and wrong ones, is as it was when the answers were last looked at: for each operation,
+// a hash of all its answers. Of a request that is wrong only the status counts, for it may be wrong in several ways.
+// Each answer is in the file that -dump names, to be compared with that of another commit.
+func TestGolden(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it goes over 20,000 requests")
+	}
+	var out io.Writer = io.Discard
+	if *dump != "" {
+		f, err := os.Create(*dump)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		out = f
+	}
+	known := rightsPolicy(t)
+	nobody, err := access.New(access.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := make(map[string]string)
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{Version: "v", Identify: func(h *http.Request) (*access.Identity, bool) {
+			who := h.Header.Get("X-Who")
+			if who == "" {
+				return nobody.Nobody(), true
+			}
+			return known[who], known[who] != nil
+		}})
+		for range 10 {
+			r.talk("use mail", "watch mail", "watch news", "put 5 0 60 1\r\nx", "reserve-with-timeout 0")
+		}
+		go r.Record(t.Context())
+		rnd := rand.New(rand.NewPCG(1, 2))
+		hashes := make(map[string][sha256.Size]byte)
+		for i := range 20_000 {
+			s := &shapes[rnd.IntN(len(shapes))]
+			h := s.random(rnd, i)
+			asked := fmt.Sprintf("%d %s %s %q %q %q", i, h.Method, h.URL, h.Header["X-Who"], h.Header["If-Match"], h.Header["Content-Type"])
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, h)
+			time.Sleep(20_000_007) // for tasks, and so that no sample is taken just then
+			synctest.Wait()
+			answer := fmt.Sprintf("%d %q %q %q %q\n", w.Code, w.Header()["Location"], w.Header()["Retry-After"], w.Header()["Content-Type"], w.Header()["Content-Disposition"])
+			if fmt.Fprintf(out, "%s\n%s%s\n", asked, answer, w.Body); w.Code == http.StatusBadRequest {
+				answer = "400"
+			} else {
+				answer += w.Body.String()
+			}
+			before := hashes[s.id]
+			hashes[s.id] = sha256.Sum256(append(before[:], answer...))
+			if i%50 == 49 {
+				r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", Prefix+"/undrain", nil))
+			}
+		}
+		for id, sum := range hashes {
+			sums[id] = fmt.Sprintf("%x", sum[:8])
+		}
+	})
+	const file = "testdata/answers.json"
+	if *update {
+		text, _ := json.MarshalIndent(sums, "", "\t")
+		if err := os.WriteFile(file, append(text, '\n'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string]string
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range slices.Sorted(maps.Keys(sums)) {
+		if sums[id] != want[id] {
+			t.Errorf("%s: the answers are not what they were: compare them by -dump, and then -update", id)
+		}
+	}
+}
