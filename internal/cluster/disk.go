@@ -40,7 +40,6 @@ type diskWork struct {
 	roster     *roster          // or nil
 	removed    bool             // this member was
 	verdict    string           // why this member must not go on; empty: it may
-	mended     bool             // what the log lost at its end is there again
 	peer       *peerRecord      // or nil
 	cut        raftlog.Position // the journal has this durably; zero: no cut
 	everywhere uint64           // all members have the log up to here
@@ -154,9 +153,6 @@ func (d *disk) record(w diskWork) error {
 		err := d.m.writeVerdict(w)
 		d.over = err == nil
 		return err
-	}
-	if w.mended {
-		return log.SetStarts(log.State().Starts, false)
 	}
 	if w.peer != nil {
 		if err := errors.Join(log.SetPeer(w.peer.id, w.peer.Peer), log.Sync()); err != nil {

@@ -15,7 +15,6 @@ import (
 type Hello struct {
 	Term, Vote          uint64
 	LastTerm, LastIndex uint64   // of its log
-	Torn                bool     // it may lack what was cut off from that log's end
 	Starts              uint64   // how often it was started
 	Names               []uint64 // see raftlog.State; none: a version that gives starts no names
 	Number              uint64   // see raftlog.Member
@@ -104,7 +103,7 @@ func (m *Member) Greeting() Hello {
 	s, last := m.log.State(), m.log.Last()
 	return Hello{
 		Term: s.Hard.GetTerm(), Vote: s.Hard.GetVote(),
-		LastTerm: last.Term, LastIndex: last.Index, Torn: s.Torn,
+		LastTerm: last.Term, LastIndex: last.Index,
 		Starts: s.Starts, Names: s.Names, Number: m.number, Address: m.opt.Self.Address, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
 	}
 }
@@ -140,15 +139,8 @@ func (m *Member) greet(from uint64, h Hello) error {
 	switch {
 	case p.linked && (h.Starts != p.hello.Starts || h.name() != p.hello.name()):
 		return ErrConnected
-	case h.lacks(p.recorded), p.acknowledged.After(last):
+	case h.lacks(p.recorded), p.acknowledged.After(last), m.raft.core.Status().Progress[from].Match > last.Index:
 		return ErrRolledBack
-	}
-	if err := m.raft.core.Heard(from, last, h.Torn); err != nil {
-		if to := m.bestSuccessor(anyVoter); to != 0 && m.raft.successor == 0 {
-			m.opt.Logger.Warn("the log of a member may lack what it has acknowledged: another one is to lead, which does not rely on that", "member", from, "successor", to)
-			m.drain(to)
-		}
-		return err
 	}
 	p.linked, p.copySince, p.ahead = true, 0, h.Time-m.opt.Now()
 	if p.hello = h; h.Starts != p.recorded.Starts || h.name() != p.recorded.Name {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
-	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -181,28 +180,6 @@ func TestGroupErrors(t *testing.T) {
 			t.Error("two members have an address")
 		}
 		w.must(l.Add(t.Context(), w.machines[2].self())) // it was asked for before
-		w.close()
-	})
-}
-
-// A leader that cannot rely on what a member has acknowledged lets another one lead, for which it begins from nothing.
-func TestTornMember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3)
-		l := w.machineOf(w.leader())
-		m := w.machines[l.id%3]
-		_, err := w.put(l.member, "mail", engine.Spec{TTR: 60}, "1")
-		w.must(err)
-		time.Sleep(time.Second)
-		torn := m.member.Greeting()
-		torn.Torn = true
-		w.must(l.member.Greet(m.id, torn)) // it ends as the leader's does
-		torn.LastTerm, torn.LastIndex = torn.LastTerm+1, torn.LastIndex+1
-		if err := l.member.Greet(m.id, torn); !errors.Is(err, core.ErrBehind) {
-			t.Errorf("a torn log that goes on otherwise than the leader's: %v", err)
-		}
-		w.until("another member leads", func() bool { return w.machineOf(w.leader()) != l })
-		w.audit()
 		w.close()
 	})
 }

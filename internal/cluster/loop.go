@@ -29,7 +29,6 @@ type raftState struct {
 	needy   []uint64 // at the leader: those that need one
 	walking bool     // one is received
 	failed  uint64   // who was asked last for a walk, if it did not send all; 0: nobody, or it did
-	torn    bool     // Raft's log says that it lost its end, and may lack something
 	partial bool     // engine and journal do not have everything: the member answers heartbeats and votes, and takes no other part
 	moving  bool     // when it is: the log is about to begin where the walk did
 
@@ -230,10 +229,6 @@ func (m *Member) work() {
 		work := m.raft.core.Work()
 		m.publish()
 		m.handOver()
-		if m.raft.torn && !m.raft.core.Torn() {
-			m.raft.torn = false
-			m.disk.add(diskWork{mended: true})
-		}
 		if work.Idle() {
 			return
 		}

@@ -183,19 +183,19 @@ func Open(o Options) (*Member, error) {
 	}
 	m.changed.L = &m.mu
 	m.raft = raftState{ledSince: o.Now(), peers: map[uint64]*peer{}, goals: map[uint64]uint64{}}
-	log, found, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
+	log, _, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
 	if err != nil {
 		return nil, logError(err)
 	}
 	m.log = log
-	if err := m.open(found); err != nil {
+	if err := m.open(); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	return m, nil
 }
 
 // open reads the journal and starts all that runs.
-func (m *Member) open(found raftlog.Found) error {
+func (m *Member) open() error {
 	state := m.log.State()
 	if len(state.Members) == 0 {
 		return logIsGone(m.opt.Dir)
@@ -227,7 +227,7 @@ func (m *Member) open(found raftlog.Found) error {
 	if err != nil {
 		return err
 	}
-	if err := m.startCore(found); err != nil {
+	if err := m.startCore(); err != nil {
 		return errors.Join(err, m.turn.closeJournal())
 	}
 	opt := m.opt.Broker
@@ -309,7 +309,7 @@ func (m *Member) openJournal() (*engine.Engine, error) {
 }
 
 // startCore makes the log begin where the journal ends, if it does not have that entry, and starts the core.
-func (m *Member) startCore(found raftlog.Found) error {
+func (m *Member) startCore() error {
 	mark := raftlog.Position{Index: m.turn.applied.Index, Term: m.turn.applied.Term}
 	if cut := m.log.State().Cut; mark.Index < cut.Index {
 		if err := journalIsBehind(mark, cut); err != nil && !m.raft.partial {
@@ -322,16 +322,13 @@ func (m *Member) startCore(found raftlog.Found) error {
 	if !m.log.Has(mark) {
 		err = m.log.Cut(mark)
 	}
-	if err = errors.Join(err, m.log.Start(newName(), found.Torn)); err == nil {
+	if err = errors.Join(err, m.log.Start(newName())); err == nil {
 		err = m.log.Sync() // a start that others have heard of is counted
 	}
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	if m.raft.torn = found.Torn; found.Torn {
-		m.opt.Logger.Warn("the log of the cluster has lost its end: this member takes no part in elections until it has what a leader has, or has heard from all voters", "last", m.log.Last())
-	}
-	return m.newCore(mark, found.Torn)
+	return m.newCore(mark)
 }
 
 // newName returns the name of a start.
@@ -342,7 +339,7 @@ func newName() uint64 {
 }
 
 // newCore makes a core whose engine has the entries up to one.
-func (m *Member) newCore(applied raftlog.Position, torn bool) (err error) {
+func (m *Member) newCore(applied raftlog.Position) (err error) {
 	var epochs uint64
 	if before := m.raft.core; before != nil {
 		epochs = before.Epochs()
@@ -350,7 +347,6 @@ func (m *Member) newCore(applied raftlog.Position, torn bool) (err error) {
 	m.raft.core, err = core.New(m.log, core.Options{
 		ID:      m.opt.Self.ID,
 		Applied: applied,
-		Torn:    torn,
 		Epochs:  epochs,
 		Tick:    m.opt.Tick,
 		Logger:  m.opt.Logger,

@@ -334,9 +334,8 @@ func (m *Member) syncJournal() error {
 // goOn makes a core that goes on after a walk, in the raft loop, and tells the leader where.
 func (m *Member) goOn(b *beginning) error {
 	r := &m.raft
-	torn := r.core.Torn()
 	m.mu.Lock()
-	err := m.newCore(b.at, torn)
+	err := m.newCore(b.at)
 	m.mu.Unlock()
 	if err != nil {
 		m.fail(err)

@@ -102,7 +102,7 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	}
 	line("journal", "has the entries up to %d, of term %d", o.Applied.Index, o.Applied.Term)
 	if o.Torn {
-		line("torn", "the log ends in a write that a crash cut short, most likely; until the leader has been heard this member does not vote")
+		line("torn", "the log ends in a write that a crash cut short, most likely; the next start removes it: nobody was promised what was in it")
 	}
 	if o.Problem != "" {
 		line("problem", "%s", o.Problem)

@@ -28,11 +28,10 @@ type Log interface {
 	ConfChanges() []uint64
 }
 
-// Options of a core. ID, Applied, Torn and Epochs must be set; for the others 0 means the default.
+// Options of a core. ID, Applied and Epochs must be set; for the others 0 means the default.
 type Options struct {
 	ID      uint64           // of this member, not 0
 	Applied raftlog.Position // up to here the journal has every fact
-	Torn    bool             // the log lost its end when it was opened, or earlier: see the package comment
 	Epochs  uint64           // of the core before this one in the process, if there was one
 
 	Tick          time.Duration // 60 ms
@@ -148,8 +147,6 @@ func New(log Log, o Options) (*Core, error) {
 	}
 	c := &Core{opt: o, log: log, node: node, epochs: o.Epochs, applied: applied, confDone: state.ConfIndex, conf: state.Conf, hard: state.Hard, late: map[uint64]*raftpb.Message{}}
 	c.agreed, c.last = max(state.Hard.GetCommit(), o.Applied.Index), log.Last().Index
-	c.gate.torn = o.Torn
-	c.gate.heard = map[uint64]raftlog.Position{}
 	c.look()
 	return c, nil
 }
@@ -179,7 +176,7 @@ func (c *Core) Tick(now int64) {
 		if c.state == raft.StateFollower {
 			c.node.Campaign() // who would not vote for it?
 		}
-	case c.mayCampaign():
+	default:
 		c.node.Tick()
 	}
 	c.look()
@@ -308,7 +305,7 @@ func (c *Core) Forget(leader, term uint64) bool {
 
 // Stand makes this member stand for election now, if nobody leads since Forget in that term.
 func (c *Core) Stand(term uint64) {
-	if c.lead == 0 && c.term == term && c.gate.ticks >= c.opt.ElectionTicks && c.mayCampaign() {
+	if c.lead == 0 && c.term == term && c.gate.ticks >= c.opt.ElectionTicks {
 		c.node.Campaign() // an error says that it is no voter
 		c.look()
 	}

@@ -42,34 +42,16 @@ func TestTickAsVoter(t *testing.T) {
 	_, old, others := leads(t, 1, 3, "")
 	w, voter := old.w, others[1]
 	voter.voter = true
-	old.crash(false, false)
+	old.crash(false)
 	w.run(w.now + 3*second)
 	if others[0].core.state != raft.StateLeader {
 		t.Fatalf("nobody leads: %v", w)
 	}
-	others[0].crash(false, false)
+	others[0].crash(false)
 	term := voter.core.term
 	w.run(w.now + 5*second)
 	if voter.core.state != raft.StateFollower || voter.core.term != term || voter.core.lead != 0 {
 		t.Errorf("the voter is %v of term %d, led by %d; it was in term %d", voter.core.state, voter.core.term, voter.core.lead, term)
-	}
-}
-
-// A member whose log has lost its end does not stand for election either when the leader tells it to: what it has lost may be a vote of
-// a later term.
-func TestTornDeclines(t *testing.T) {
-	for _, torn := range []bool{false, true} {
-		_, leader, others := leads(t, 1, 3, "")
-		m := others[0]
-		m.core.gate.torn = torn
-		clear(m.core.gate.heard)
-		_, term := leader.core.Leader()
-		if err := m.core.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &leader.id, To: &m.id, Term: &term}); err != nil {
-			t.Error(err)
-		}
-		if stands := m.core.state == raft.StateCandidate; stands == torn {
-			t.Errorf("torn %v: it is %v", torn, m.core.state)
-		}
 	}
 }
 

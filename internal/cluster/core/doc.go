@@ -44,15 +44,10 @@
 //
 // # Votes
 //
-// A vote is a promise not to lose what was acknowledged. A member whose log had a torn tail when
-// it was opened may have lost something, so it takes no part in elections until a leader has
-// brought it up to an index that was the leader's after this start, or until it has heard from
-// every voter where its log ends ([Core.Heard]), and nobody's log goes further than the candidate's. [Core.Torn] says how long
-// that must outlive a restart: the next start finds no torn tail any more.
-//
-// If the records that replaced other entries are gone, those entries are back. A leader that has heard acknowledgements of
-// such a member in its term would tell it that they are committed, so there it says nothing to the member before
-// another one leads ([ErrBehind]).
+// A vote is a promise not to lose what was acknowledged. What is cut off from the end of a
+// log when it is opened was in no sync, so nobody was told of it, and the member takes part
+// in elections as any other. If a disk has lied about a sync, those see it to whom the
+// member had acknowledged what it lacks: package cluster compares that when it connects.
 //
 // # Members
 //

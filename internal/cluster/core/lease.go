@@ -65,7 +65,6 @@ func (c *Core) askAtTick(now int64) {
 	if c.epoch != 0 && !c.lease.underWay {
 		c.ask(now)
 	}
-	c.askForGate()
 }
 
 func (c *Core) ask(now int64) {
@@ -95,17 +94,14 @@ func (c *Core) context(number uint64) []byte {
 
 // answered takes the answer to a question.
 func (c *Core) answered(r raft.ReadState) {
-	switch string(r.RequestCtx) {
-	case string(c.context(0)):
-		c.gate.upTo, c.gate.answered = r.Index, true
-	case string(c.context(c.lease.asked)):
-		if l := &c.lease; l.underWay {
-			l.underWay = false
-			l.confirmed, l.at = l.asked, l.askedAt
-			if l.again {
-				l.again = false
-				c.ask(l.askedAt) // no later than it was asked for: the lease is the shorter for it
-			}
-		}
+	l := &c.lease
+	if !l.underWay || string(r.RequestCtx) != string(c.context(l.asked)) {
+		return
+	}
+	l.underWay = false
+	l.confirmed, l.at = l.asked, l.askedAt
+	if l.again {
+		l.again = false
+		c.ask(l.askedAt) // no later than it was asked for: the lease is the shorter for it
 	}
 }

@@ -57,7 +57,7 @@ var adversaries = []struct {
 		// one forgets the leader in a restart.
 		w.part(old, others[0])
 		w.run(w.now + 2*second + w.rng.Int64N(second))
-		others[1].crash(false, false)
+		others[1].crash(false)
 		w.part(old, others[1])
 		others[1].restart()
 		w.putAt(others)
@@ -77,69 +77,17 @@ var adversaries = []struct {
 		w.readAt(old)
 	}},
 	{"a vote before its sync", twoVotes},
-	{"what a torn end brings back counts", func(w *world, old *member, others []*member) {
-		// Entries that only the leader has are replaced by one of its successor, which it acknowledges; that one is lost
-		// by its disk, and those are back.
-		w.part(old, others[0])
-		w.part(old, others[1])
-		for range 3 {
-			old.do(0, func() { old.ask(put) })
-		}
-		w.run(w.now + 3*second)
-		end := old.log.Last()
-		clear(w.cut)
-		for range 200 {
-			w.run(w.now + ms)
-			if last := old.log.Last(); last.Index < end.Index && last.Term > end.Term && !old.writing {
-				break
-			}
-		}
-		w.run(w.now + 20*ms)
-		w.damaged = old.id
-		old.crash(true, true)
-		old.restart()
-		w.putAt(w.members)
-		w.run(w.now + 3*second)
-		w.audit()
-	}},
-	{"a cut tail votes", func(w *world, old *member, others []*member) { cutTail(w, old, others, 1) }},
-	{"a cut tail votes after another start", func(w *world, old *member, others []*member) { cutTail(w, old, others, 2) }},
 }
 
 // hastyVoter is a member that must not stand for election, and forgets the leader that it hears.
 const hastyVoter plant = "a voter forgets its leader at once"
-
-// A put is acknowledged by the leader and one other. That one loses the end of its log, the leader is away, and the third
-// never heard of it.
-func cutTail(w *world, old *member, others []*member, starts int) {
-	w.part(old, others[1])
-	before := w.acknowledged
-	old.do(0, func() { old.ask(put) })
-	for w.acknowledged == before {
-		w.run(w.now + ms/4)
-	}
-	w.damaged = others[0].id
-	others[0].crash(true, true)
-	old.crash(true, false)
-	others[0].restart()
-	for range starts - 1 { // these find no torn tail
-		w.run(w.now + w.rng.Int64N(500*ms))
-		others[0].crash(true, false)
-		others[0].restart()
-	}
-	w.run(w.now + 5*second)
-	clear(w.cut)
-	old.restart()
-	w.run(w.now + 3*second)
-	w.audit()
-}
 
 // A member votes for two candidates of a term, if the power goes after it has answered the first and before
 // it has synced that.
 func twoVotes(w *world, old *member, others []*member) {
 	a, b, d, x, y := old, others[0], others[1], others[2], others[3]
 	for _, m := range w.members {
-		m.crash(false, false)
+		m.crash(false)
 		m.restart()
 		m.passive = m != x && m != y
 		m.core.gate.ticks = m.core.opt.ElectionTicks // as if they had been up for long
@@ -172,7 +120,7 @@ func twoVotes(w *world, old *member, others []*member) {
 		vote()
 	}
 	w.run(w.now + 6*ms)
-	a.crash(true, false)
+	a.crash(true)
 	a.slow = 0
 	a.restart()
 	a.passive, a.core.gate.ticks = true, a.core.opt.ElectionTicks

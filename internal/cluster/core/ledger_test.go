@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -13,7 +12,6 @@ type ledger struct {
 	changes      int    // of the members, proposed
 	lastChange   uint64 // index of the last one that was applied
 	acknowledged int
-	damaged      uint64            // the member whose log was damaged
 	entries      map[uint64]fact   // that were applied anywhere, by index
 	epochs       map[uint64]uint64 // by term: who
 	puts, dels   map[uint64]*story // by job
@@ -124,12 +122,8 @@ func (w *world) audit() {
 		}
 	}
 	w.checkRoles(most)
-	facts := most.applied
-	if !w.mayLead() {
-		facts = w.written()
-	}
 	jobs, ever := map[uint64]bool{}, map[uint64]bool{}
-	for _, f := range facts {
+	for _, f := range most.applied {
 		switch f.kind {
 		case put:
 			jobs[f.id], ever[f.id] = true, true
@@ -154,28 +148,4 @@ func (w *world) audit() {
 			}
 		}
 	}
-}
-
-// written returns what is in the journal and the log of the member whose log ends last. If nobody leads after a start, what
-// is committed is there, and nobody has applied it.
-func (w *world) written() []fact {
-	var most *member
-	for _, m := range w.members {
-		if m.up && (most == nil || m.log.Last().After(most.log.Last())) {
-			most = m
-		}
-	}
-	facts := slices.Clone(most.applied)
-	next := uint64(1)
-	if n := len(facts); n > 0 {
-		next = facts[n-1].Index + 1
-	}
-	if last := most.log.Last().Index; next <= last {
-		entries, err := most.log.Entries(next, last+1, math.MaxUint64)
-		w.must(err)
-		for _, e := range entries {
-			facts = append(facts, factOf(e))
-		}
-	}
-	return facts
 }

@@ -36,7 +36,7 @@ func (w *world) regrouped(g *Group) {
 			continue
 		}
 		m.gone = true // it goes on for a while without knowing it
-		m.do(second, func() { m.crash(true, false) })
+		m.do(second, func() { m.crash(true) })
 	}
 	w.lastChange = max(w.lastChange, g.Index)
 }
@@ -49,7 +49,7 @@ func (w *world) welcome(id uint64, g *Group) {
 	m.open()
 	w.must(m.log.SetGroup(g.Conf, g.Index, nil, 0))
 	w.must(m.log.Sync())
-	m.boot(false)
+	m.boot()
 }
 
 // change lets whoever is active change the members: from 3 to 5 voters, by way of learners, then to 3 others.
@@ -91,7 +91,6 @@ func (m *member) changeMembers() {
 func changing(t *testing.T, seed uint64, p plant) *world {
 	cryptotest.SetGlobalRandom(t, seed)
 	w := &world{rng: rand.New(rand.NewPCG(seed, 11)), cut: map[[2]int]bool{}, plant: p, faults: true, uncut: true, ledger: newLedger()}
-	w.damaged = ^uint64(0) // disks that lose the end of a log are another test's
 	w.join(3)
 	w.clients()
 	w.mishaps()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
-	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
 const (
@@ -99,11 +97,10 @@ type member struct {
 	reached uint64 // the last op that was applied in it: they are applied in their order
 	pending []*op
 
-	heard   map[uint64]int // the life of each other member that was heard
-	gone    bool           // it was removed
-	slow    int64          // so much longer a sync takes
-	passive bool           // counts no ticks, and so never stands for election
-	voter   bool           // answers heartbeats and votes for others, and takes no other part
+	gone    bool  // it was removed
+	slow    int64 // so much longer a sync takes
+	passive bool  // counts no ticks, and so never stands for election
+	voter   bool  // answers heartbeats and votes for others, and takes no other part
 }
 
 // A fact is an entry that was applied.
@@ -172,7 +169,7 @@ func (w *world) join(n int) {
 		m.open()
 		w.must(m.log.SetGroup(&raftpb.ConfState{Voters: voters}, 0, nil, 0))
 		w.must(m.log.Sync())
-		m.boot(false)
+		m.boot()
 	}
 }
 
@@ -182,19 +179,15 @@ func (w *world) must(err error) {
 	}
 }
 
-// open opens the log. If it is damaged, and does not just lack its end, the member is lost.
-func (m *member) open() (found raftlog.Found, ok bool) {
-	log, found, err := raftlog.Open(m.disk, "d", raftlog.Options{SegmentSize: 8 << 10, Recent: 4 << 10, LogID: m.w.rng.Uint64() | 1})
-	if errors.Is(err, wal.ErrCorrupt) && m.id == m.w.damaged {
-		return found, false
-	}
+// open opens the log.
+func (m *member) open() {
+	var err error
+	m.log, _, err = raftlog.Open(m.disk, "d", raftlog.Options{SegmentSize: 8 << 10, Recent: 4 << 10, LogID: m.w.rng.Uint64() | 1})
 	m.w.must(err)
-	m.log = log
-	return found, true
 }
 
 // boot starts the process; its log is open.
-func (m *member) boot(torn bool) {
+func (m *member) boot() {
 	w := m.w
 	m.life++
 	m.up, m.writing, m.writes, m.pending, m.epoch = true, false, nil, nil, 0
@@ -206,46 +199,16 @@ func (m *member) boot(torn bool) {
 		m.synced = len(m.applied) // the journal must not lose what the log will not have
 		w.must(m.log.Cut(mark))
 	}
-	switch w.plant {
-	case "a cut tail votes":
-		torn = false
-	case "a cut tail votes after another start":
-		torn = torn && !m.log.State().Torn
-	}
-	w.must(m.log.SetStarts(m.log.State().Starts+1, torn))
+	w.must(m.log.Start(w.rng.Uint64()))
 	w.must(m.log.Sync())
-	c, err := New(m.log, Options{ID: m.id, Applied: mark, Torn: torn})
+	c, err := New(m.log, Options{ID: m.id, Applied: mark})
 	w.must(err)
 	if w.plant == "a vote just after a start" {
 		c.gate.ticks = 1000
 	}
-	m.core, m.heard = c, map[uint64]int{}
+	m.core = c
 	m.rebuild()
 	m.do(w.rng.Int64N(60*ms), m.tick)
-	for _, other := range w.members {
-		w.greet(m, other)
-		w.greet(other, m)
-	}
-}
-
-// greet lets a member hear where another one's log ends, once in each life of both.
-func (w *world) greet(from, to *member) {
-	if from == to || !from.up || !to.up || to.heard[from.id] == from.life || w.cut[[2]int{int(from.id), int(to.id)}] {
-		return
-	}
-	last, life := from.log.Last(), from.life
-	torn := from.log.State().Torn && w.plant != "what a torn end brings back counts"
-	to.do(w.rng.Int64N(5*ms), func() {
-		if life != from.life || to.heard[from.id] == life {
-			return
-		}
-		switch err := to.core.Heard(from.id, last, torn); err {
-		case nil:
-			to.heard[from.id] = life
-		case ErrBehind: // somebody else must lead
-			to.core.Transfer(w.members[w.rng.IntN(len(w.members))].id)
-		}
-	})
 }
 
 func (m *member) tick() {
@@ -258,9 +221,6 @@ func (m *member) tick() {
 		m.core.TickAsVoter()
 	default:
 		m.core.Tick(m.clock())
-	}
-	for _, other := range m.w.members {
-		m.w.greet(m, other)
 	}
 	m.do(int64(float64(60*ms)/m.rate), m.tick)
 }
@@ -284,9 +244,6 @@ func (m *member) work() {
 			m.apply(a)
 		}
 	}
-	if s := m.log.State(); s.Torn && !m.core.Torn() {
-		m.w.must(m.log.SetStarts(s.Starts, false))
-	}
 	m.write()
 	m.settle()
 }
@@ -300,7 +257,7 @@ func (m *member) send(msg *raftpb.Message) {
 	if w.hold != nil && w.hold(to, msg) {
 		return
 	}
-	if m.heard[to.id] != to.life || w.cut[[2]int{int(m.id), int(to.id)}] || w.faults && w.rng.IntN(50) == 0 {
+	if w.cut[[2]int{int(m.id), int(to.id)}] || w.faults && w.rng.IntN(50) == 0 {
 		return
 	}
 	delay := ms/10 + w.rng.Int64N(3*ms)
@@ -309,7 +266,7 @@ func (m *member) send(msg *raftpb.Message) {
 	}
 	life := m.life
 	to.do(delay, func() {
-		if to.heard[m.id] == life && to.takes(msg) {
+		if m.life == life && to.takes(msg) { // else the connection has ended
 			if err := to.core.Step(msg); errors.Is(err, ErrContradiction) {
 				w.fail("member %d contradicts member %d: %v", to.id, msg.GetFrom(), msg)
 			}
@@ -528,7 +485,7 @@ func (m *member) settle() {
 }
 
 // crash ends the process without a word; the power goes, too, if asked for.
-func (m *member) crash(power, damage bool) {
+func (m *member) crash(power bool) {
 	w := m.w
 	m.life++
 	m.up = false
@@ -538,9 +495,6 @@ func (m *member) crash(power, damage bool) {
 	} else {
 		m.disk = m.disk.Crash(rand.New(keep{})) // what was written is there
 	}
-	if damage {
-		m.flip()
-	}
 	m.pending = nil
 }
 
@@ -549,47 +503,12 @@ type keep struct{}
 
 func (keep) Uint64() uint64 { return 1 << 62 } // the second of the six kinds of luck of memfs
 
-// flip damages the last bytes of the log: those of an entry, and of the hard state that may come after it.
-func (m *member) flip() {
-	names, err := m.disk.List("d")
-	m.w.must(err)
-	slices.Sort(names)
-	for _, name := range slices.Backward(names) {
-		if !strings.HasSuffix(name, ".wal") {
-			continue
-		}
-		name = path.Join("d", name)
-		size, err := m.disk.Size(name)
-		m.w.must(err)
-		f, err := m.disk.OpenWrite(name)
-		m.w.must(err)
-		b := make([]byte, size)
-		_, err = f.ReadAt(b, 0)
-		m.w.must(err)
-		end := len(strings.TrimRight(string(b), "\x00"))
-		if end < 200 { // nothing was written to it
-			f.Close()
-			continue
-		}
-		const last = 33
-		for i := end - last; i < end; i++ {
-			b[i] ^= 1
-		}
-		_, err = f.WriteAt(b[end-last:end], int64(end-last))
-		m.w.must(err)
-		m.w.must(f.Sync())
-		f.Close()
-		return
-	}
-}
-
 func (m *member) restart() {
 	if m.up || m.gone {
 		return
 	}
-	if found, ok := m.open(); ok {
-		m.boot(found.Torn)
-	}
+	m.open()
+	m.boot()
 }
 
 // keepHouse syncs the journal and cuts the log.
@@ -631,26 +550,11 @@ func simulate(t *testing.T, seed uint64, p plant) *world {
 	w.heal()
 	before := w.acknowledged
 	w.run(w.now + 6*second)
-	if w.wrong == "" && p == "" && w.acknowledged == before && w.mayLead() {
+	if w.wrong == "" && p == "" && w.acknowledged == before {
 		w.wrong = "nothing is answered though all is well"
 	}
 	w.audit()
 	return w
-}
-
-// mayLead reports whether there may be a leader. Members whose logs lost their ends wait for all voters, also for one that is lost
-// for good: together they may have been the majority of an entry.
-func (w *world) mayLead() bool {
-	up, whole := 0, 0
-	for _, m := range w.members {
-		if m.up {
-			up++
-		}
-		if m.up && !m.core.Torn() {
-			whole++
-		}
-	}
-	return up == len(w.members) || whole*2 > len(w.members)
 }
 
 // clients ask whoever is active, again and again.
@@ -700,19 +604,13 @@ func (w *world) mishap() {
 	switch w.rng.IntN(10) {
 	case 0, 1:
 		if m.up {
-			m.crash(w.rng.IntN(2) == 0, false)
+			m.crash(w.rng.IntN(2) == 0)
 			w.after(w.rng.Int64N(second), m.restart)
 		}
-	case 2:
-		if m.up && w.damaged == 0 && len(w.members) > 3 { // as many as a majority can do without
-			w.damaged = m.id
-			m.crash(true, true)
-			w.after(w.rng.Int64N(second), m.restart)
-		}
-	case 3:
+	case 2, 3:
 		for _, m := range w.members { // all at once
 			if m.up {
-				m.crash(true, false)
+				m.crash(true)
 				w.after(w.rng.Int64N(300*ms), m.restart)
 			}
 		}

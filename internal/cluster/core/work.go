@@ -149,7 +149,6 @@ func (c *Core) look() {
 		c.own = c.own[1:]
 		c.committed++
 	}
-	c.openGate()
 }
 
 // logger gives what Raft says to a slog.Logger. Raft says much that is of interest only to a

@@ -19,9 +19,8 @@
 //	hard   := 2 term vote commit
 //	group  := 3 cut-index cut-term conf-index numbers length ConfState member*
 //	              member := id number replaces length address      ConfState: as protobuf
-//	starts := 4 n torn length name* verdict   torn 1: the log's end was cut off, and that is not made good yet;
-//	                                          name: 8 bytes (little-endian), of one of the last starts, length of all;
-//	                                          verdict: to the end of the payload
+//	starts := 4 n 0 length name* verdict   name: 8 bytes (little-endian), of one of the last starts, length of all;
+//	                                       verdict: to the end of the payload
 //	peers  := 6 peer*
 //	              peer := id starts term index name
 //

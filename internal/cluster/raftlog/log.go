@@ -79,9 +79,8 @@ const (
 
 // Found is what Open found beside the State.
 type Found struct {
-	// Torn says that the end of the log was cut off. Nothing shows whether that was a
-	// write under way when the power failed, or whether this member had acknowledged it. It is said again at
-	// each start until SetStarts says that it was made good.
+	// Torn says that the end of the log was cut off: most likely a write that was under way
+	// when the power failed.
 	Torn bool
 }
 
@@ -110,7 +109,7 @@ func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
 		l.wal.Close()
 		return nil, Found{}, err
 	}
-	found := Found{Torn: l.state.Torn}
+	var found Found
 	for _, t := range report.Torn {
 		found.Torn = found.Torn || !t.Closed
 	}
@@ -224,21 +223,12 @@ func (l *Log) SetGroup(conf *raftpb.ConfState, index uint64, members []Member, n
 	return l.change(next, appendGroup(l.scratch[:0], &next))
 }
 
-// SetStarts records the start counter, and whether the member may still lack what was cut off from the log's end.
-func (l *Log) SetStarts(n uint64, torn bool) error {
-	l.owner.Lock()
-	defer l.owner.Unlock()
-	next := l.state
-	next.Starts, next.Torn = n, torn
-	return l.change(next, appendStarts(l.scratch[:0], &next))
-}
-
 // Start records another start of the member, under a name that is random.
-func (l *Log) Start(name uint64, torn bool) error {
+func (l *Log) Start(name uint64) error {
 	l.owner.Lock()
 	defer l.owner.Unlock()
 	next := l.state
-	next.Starts, next.Torn = next.Starts+1, torn
+	next.Starts++
 	next.Names = append(slices.Clone(next.Names[max(len(next.Names)-maxNames+1, 0):]), name)
 	return l.change(next, appendStarts(l.scratch[:0], &next))
 }

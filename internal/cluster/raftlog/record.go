@@ -63,7 +63,6 @@ type State struct {
 	Cut       Position // entries up to this one are not in the log
 	Starts    uint64   // how often the member was started
 	Names     []uint64 // of the last of these starts, in order: random, so that a copy of the log cannot count up to the same
-	Torn      bool     // the end of the log was cut off, and it is not known yet that nothing lacks
 	Verdict   string   // why the member must not be started any more; empty: it may be
 	Peers     map[uint64]Peer
 }
@@ -124,11 +123,7 @@ func ParseMembers(b []byte) (members []Member, err error) {
 }
 
 func appendStarts(dst []byte, s *State) []byte {
-	torn := byte(0)
-	if s.Torn {
-		torn = 1
-	}
-	dst = append(binary.AppendUvarint(append(dst, kindStarts), s.Starts), torn)
+	dst = append(binary.AppendUvarint(append(dst, kindStarts), s.Starts), 0)
 	dst = binary.AppendUvarint(dst, uint64(8*len(s.Names)))
 	for _, name := range s.Names {
 		dst = binary.LittleEndian.AppendUint64(dst, name)
@@ -226,12 +221,13 @@ func decodeState(s *State, payload []byte) error {
 	return nil
 }
 
-// decodeStarts decodes the starts. Earlier versions wrote no names, and whether the log
-// is torn only if it is.
+// decodeStarts decodes the starts. Earlier versions wrote no names.
 func decodeStarts(s *State, r *reader) {
 	s.Starts, s.Names, s.Verdict = r.number(), nil, ""
-	s.Torn = len(r.rest) > 0 && r.number() == 1
 	if len(r.rest) == 0 {
+		return
+	}
+	if r.number(); len(r.rest) == 0 { // earlier versions noted a torn end here
 		return
 	}
 	names := r.bytes()

@@ -35,8 +35,6 @@
 //	no lease; a lease during a transfer                core: adversaries
 //	a vote just after a start                          core: adversary
 //	a voter that forgets its leader at once            core: adversary
-//	a cut tail that votes, at once or a start later    core: adversaries
-//	a torn end that brings back what it had replaced   core: adversary
 //	the clock not carried over                         core: 1
 //	roles not written before a cut                     core (TestPlantedRoles): 3
 //	the log applied from the end of a walk on          cluster: 4; engine (TestCatchUp) and model: applied meanwhile
