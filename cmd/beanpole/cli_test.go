@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
-	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,54 +10,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
-
-func scriptHounded(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 1 {
-		ts.Fatalf("usage: hounded PROGRAM ARG...")
-	}
-	kills, more := 0, 2.0
-	if seeds.Long() { // a kill meets more of the steps
-		more = 1.25
-	}
-	for most := 40 * time.Millisecond; ; most = time.Duration(more * float64(most)) {
-		cmd := exec.Command(args[0], args[1:]...)
-		cmd.Dir = ts.MkAbs(".")
-		cmd.Env = append(cmd.Environ(), "BEANPOLE_ADDR="+ts.Getenv("BEANPOLE_ADDR"))
-		var said strings.Builder
-		cmd.Stderr = &said
-		ts.Check(cmd.Start())
-		hound := time.AfterFunc(rand.N(most), func() { cmd.Process.Kill() })
-		err := cmd.Wait()
-		if hound.Stop() || err == nil {
-			ts.Logf("killed %d times", kills)
-			if err != nil {
-				ts.Fatalf("%v\n%s", err, said.String())
-			}
-			return
-		}
-		for line := range strings.Lines(said.String()) {
-			if !strings.Contains(line, "the server has no list-jobs") { // which is a note
-				ts.Fatalf("before it was killed it said: %s", line)
-			}
-		}
-		kills++
-	}
-}
-
-func scriptBodies(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: bodies FILE")
-	}
-	for line := range strings.Lines(ts.ReadFile(args[0])) {
-		var job struct{ Body string }
-		ts.Check(json.Unmarshal([]byte(line), &job))
-		ts.Stdout().Write([]byte(job.Body + "\n"))
-	}
-}
 
 // A command that is no terminal program writes nothing to the terminal but its text.
 func TestPlainTerminal(t *testing.T) {

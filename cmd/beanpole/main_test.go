@@ -23,7 +23,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 	"github.com/beanpole-mq/beanpole/internal/test/parallel"
-	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 func TestMain(m *testing.M) {
@@ -55,15 +54,11 @@ func TestMain(m *testing.M) {
 //	exited NAME CODE                wait until the server has exited, with this code
 //	killed NAME                     wait until the server was ended by a signal
 //	beanstalkd NAME ARG...          start the real beanstalkd, and set $NAME_addr and $NAME_pid
-//	hounded PROGRAM ARG...          run the program, kill it after a random while, and so on
-//	                                until it has exited by itself, with code 0
-//	bodies FILE                     the bodies of the jobs in an export, a line each, are the stdout
 //	flip FILE OFFSET                change the byte there
 //	cut FILE N                      cut the last N bytes off
 //
 // $DOC is the directory of the pages. $BINLOGS has recorded files of beanstalkd, as package binlog describes them.
-// $CERTS has a certificate that ends soon, and its key. $MANY is how many jobs an import
-// takes, more than a batch of it, $COPIED how many a mirror, and $CHURN for how many rounds others go on meanwhile.
+// $CERTS has a certificate that ends soon, and its key.
 func TestScript(t *testing.T) {
 	runScripts(t, testscript.Params{Dir: filepath.Join("testdata", "script")}, scriptServer, "beanpole")
 }
@@ -104,13 +99,6 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		env.Setenv("BINLOGS", binlogs)
 		env.Setenv("DOC", doc)
 		env.Setenv("CERTS", filepath.Dir(cert))
-		many, copied, churn := "1100", "300", "3"
-		if seeds.Long() {
-			many, copied, churn = "20000", "2000", "20"
-		}
-		env.Setenv("MANY", many)
-		env.Setenv("COPIED", copied)
-		env.Setenv("CHURN", churn)
 		return nil
 	}
 	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){
@@ -131,8 +119,6 @@ func runScripts(t *testing.T, params testscript.Params, server func(*testscript.
 		"killed": scriptKilled,
 
 		"beanstalkd": scriptBeanstalkd,
-		"hounded":    scriptHounded,
-		"bodies":     scriptBodies,
 		"examples":   scriptExamples,
 		"recipes":    scriptRecipes,
 		"flip":       scriptFlip,

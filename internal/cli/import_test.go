@@ -3,9 +3,13 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"io"
-	"os"
-	"path/filepath"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,244 +17,183 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
-// A doubt is an import that was killed: some jobs of its batch have been put.
-type doubt struct {
-	*testing.T
-	conn  *client.Conn
-	addr  string
-	file  string
-	state importState
-	input string
+// A cutConn breaks after some bytes were sent, of which the last ones may be a part
+// of a command. What came before is executed; its replies are lost.
+type cutConn struct {
+	net.Conn
+	left *int
 }
 
-const doubtful = `{"tube":"t","body":"same"}
-{"tube":"u","body":"other"}
-{"tube":"t","body":"same"}
-{"tube":"t","state":"buried","priority":3,"body":"buried"}
-{"tube":"t","ttr":5,"body":"same"}
-{"tube":"t","body":"last"}
-`
+func (c *cutConn) Write(b []byte) (int, error) {
+	if len(b) <= *c.left {
+		*c.left -= len(b)
+		return c.Conn.Write(b)
+	}
+	n, _ := c.Conn.Write(b[:*c.left])
+	*c.left = 0
+	// The server executes what it has before it sees the end.
+	c.Conn.(interface{ CloseWrite() error }).CloseWrite()
+	io.Copy(io.Discard, c.Conn)
+	c.Close()
+	return n, io.ErrClosedPipe
+}
 
-func newDoubt(t *testing.T) *doubt {
-	srv := beanpoletest.NewServer(t)
-	c, err := client.Dial(t.Context(), srv.Addr, nil)
+// A target is a server that jobs are put to, over connections that break.
+type target struct {
+	*testing.T
+	server *beanpoletest.Server
+	look   *client.Conn
+}
+
+func newTarget(t *testing.T) *target {
+	srv := beanpoletest.NewMemory(t)
+	return &target{t, srv, dial(t, srv.Dial)}
+}
+
+func dial(t *testing.T, dial func(context.Context, string, string) (net.Conn, error)) *client.Conn {
+	t.Helper()
+	c, err := client.Dial(t.Context(), "memory", &client.Options{Dial: dial, Reconnect: client.Never})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	st, err := c.Stats(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &doubt{T: t, conn: c, addr: srv.Addr, file: filepath.Join(t.TempDir(), "progress")}
-	d.input = doubtful
-	d.state = importState{Addr: srv.Addr, Probe: newProbeTube(), Batch: strings.Count(doubtful, "\n"), Server: st.ID}
-	return d
+	return c
 }
 
-// put puts jobs as the killed import did, a strange one between them.
-func (d *doubt) put(n int) (ids []uint64) {
-	d.Helper()
-	im := &importer{lines: newLineReader(strings.NewReader(doubtful))}
-	jobs, err := im.read(d.state.Batch)
-	if err != nil {
-		d.Fatal(err)
-	}
-	for i := range jobs[:n] {
-		id, err := d.conn.Put(d.Context(), putAgain(&jobs[i]))
-		if err != nil {
-			d.Fatal(err)
-		}
-		ids = append(ids, id)
-		if i == 1 {
-			if _, err := d.conn.Put(d.Context(), client.NewJob{Tube: "strange", Body: []byte("same")}); err != nil {
-				d.Fatal(err)
-			}
-		}
-	}
-	return ids
+// cut returns a connection that breaks after so many bytes.
+func (tg *target) cut(bytesLeft int) *client.Conn {
+	tg.Helper()
+	return dial(tg.T, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := tg.server.Dial(ctx, network, addr)
+		return &cutConn{nc, &bytesLeft}, err
+	})
 }
 
-// run imports, and returns what it has printed.
-func (d *doubt) run(what string) error {
-	d.Helper()
-	if err := d.state.save(d.file); err != nil {
-		d.Fatal(err)
-	}
-	return d.resume(what)
-}
-
-// resume is run with what the run before has noted.
-func (d *doubt) resume(what string) error {
-	s := &session{in: strings.NewReader(d.input), out: bufio.NewWriter(new(bytes.Buffer)), err: io.Discard}
-	s.server.addr = d.addr
-	im := &importer{session: s, conn: d.conn, in: s.in, opt: importOptions{progress: d.file, doubtful: what}}
-	return im.run(d.Context())
-}
-
-// want compares the jobs in the tubes of the file.
-func (d *doubt) want(bodies ...string) {
-	d.Helper()
-	got := map[string]int{}
-	sc := scan{bodies: true, probes: true}
-	err := sc.run(d.Context(), d.conn, func(jobs []found) (bool, error) {
-		for _, j := range jobs {
-			if strings.HasPrefix(j.Tube, probePrefix) {
-				d.Errorf("job %d is left over", j.ID)
-			}
-			if j.Tube != "strange" {
-				got[string(j.State)+" "+string(j.body)]++
-			}
+// jobs returns how many jobs of each kind a server has.
+func jobs(t *testing.T, c *client.Conn) map[string]int {
+	t.Helper()
+	jobs := map[string]int{}
+	sc := scan{bodies: true}
+	err := sc.run(t.Context(), c, func(found []found) (bool, error) {
+		for i := range found {
+			j := found[i].exported()
+			jobs[j.Tube+" "+j.State+" "+strconv.Itoa(int(j.Priority))+" "+string(j.Bytes())]++
 		}
 		return true, nil
 	})
 	if err != nil {
-		d.Fatal(err)
+		t.Fatal(err)
 	}
-	for _, b := range bodies {
-		got[b]--
+	return jobs
+}
+
+// A few jobs, of which lines say that they are in other tubes by turns.
+const exported = `{"tube":"t","body":"same"}
+{"tube":"u","body":"other"}
+
+{"tube":"t","body":"same"}
+{"tube":"t","state":"buried","priority":3,"body":"buried"}
+{"tube":"u","state":"delayed","time_left":100,"body":"late"}
+{"tube":"t","body":"last"}
+`
+
+// imports runs an import. It returns how far that has come.
+func (tg *target) imports(c *client.Conn, from int, input string) (*importer, error) {
+	s := &session{in: strings.NewReader(input), out: bufio.NewWriter(new(bytes.Buffer)), err: io.Discard}
+	im := &importer{session: s, conn: c, from: from}
+	return im, im.run(tg.Context())
+}
+
+// Wherever an import breaks: run again from the line that it names, each job is there once
+// at least, and no job of a line before that is there twice.
+func TestImportBreaks(t *testing.T) {
+	all := newTarget(t)
+	if _, err := all.imports(all.look, 1, exported); err != nil {
+		t.Fatal(err)
 	}
-	for b, n := range got {
-		if n != 0 {
-			d.Errorf("%+d of %q", n, b)
+	want := jobs(t, all.look)
+	const step = 5
+	broken := true
+	for cut := rand.N(step); broken; cut += step {
+		tg := newTarget(t)
+		im, err := tg.imports(tg.cut(cut), 1, exported)
+		broken = err != nil
+		before := jobs(t, tg.look)
+		if broken {
+			if _, err := tg.imports(tg.look, im.next, exported); err != nil {
+				t.Fatalf("cut at %d, --from %d: %v", cut, im.next, err)
+			}
 		}
-	}
-}
-
-var all = []string{"ready same", "ready other", "ready same", "buried buried", "ready same", "ready last"}
-
-// An import that was killed between taking a job and burying it has left it ready.
-func TestImportTakenToBeBuried(t *testing.T) {
-	d := newDoubt(t)
-	id := d.put(3)[2]
-	j, err := d.conn.ReserveJob(t.Context(), id)
-	if err == nil {
-		err = j.Release(t.Context(), 3, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.run(""); err != nil {
-		t.Fatal(err)
-	}
-	d.want(all...)
-}
-
-// However many jobs of the batch were put, and nobody has taken any: each is there
-// once.
-func TestImportDoubt(t *testing.T) {
-	for n := range len(all) + 1 {
-		d := newDoubt(t)
-		d.put(n)
-		if err := d.run(""); err != nil {
-			t.Errorf("%d put: %v", n, err)
+		got := jobs(t, tg.look)
+		for kind, n := range want {
+			if got[kind] < n || got[kind] > n+before[kind] {
+				t.Errorf("cut at %d, went on at line %d: %d of %q, want %d; there were %d", cut, im.next, got[kind], kind, n, before[kind])
+			}
 		}
-		d.want(all...)
+		tg.server.Close()
 	}
 }
 
-// A job of the batch was taken: only the user can say whether it was.
-func TestImportTaken(t *testing.T) {
-	for what, want := range map[string][]string{
-		"skip": {"ready same", "buried buried", "ready same"},
-		"put":  all,
-	} {
-		d := newDoubt(t)
-		ids := d.put(4)
-		if err := d.conn.Delete(t.Context(), ids[0]); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.run(""); err == nil || !strings.Contains(err.Error(), "--doubtful") {
-			t.Errorf("it does not ask: %v", err)
-		}
-		if err := d.run(what); err != nil {
-			t.Error(err)
-		}
-		d.want(want...)
+// A line that cannot be read ends an import after the lines before it. Going on there puts
+// each job once.
+func TestImportBadLine(t *testing.T) {
+	tg := newTarget(t)
+	good := strings.Repeat(exported, 200)
+	lines := strings.SplitAfter(good, "\n")
+	lines[1000] = `{"no":1}` + "\n"
+	im, err := tg.imports(tg.look, 1, strings.Join(lines, ""))
+	if err == nil || !strings.HasPrefix(err.Error(), `line 1001: unknown member "no"; `) || !strings.HasSuffix(err.Error(), " jobs were put; --from 1001 goes on") {
+		t.Fatal(err)
+	}
+	if _, err := tg.imports(tg.look, im.next, good); err != nil {
+		t.Fatal(err)
+	}
+	all := newTarget(t)
+	if _, err := all.imports(all.look, 1, good); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := jobs(t, tg.look), jobs(t, all.look); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if _, err := tg.imports(tg.look, 5000, good); err == nil {
+		t.Error("an input of fewer lines is taken")
 	}
 }
 
-// A batch that was put is not in doubt when the next one fails.
-func TestImportNextFails(t *testing.T) {
-	d := newDoubt(t)
-	d.state.Batch, d.state.Server = 0, ""
-	d.input += "nonsense\n"
-	if err := d.run(""); err == nil || !strings.Contains(err.Error(), "line 7") {
-		t.Error(err)
-	}
-	err := d.conn.Use(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done, err := d.conn.PeekReady(t.Context())
-	if err == nil {
-		err = d.conn.Delete(t.Context(), done.ID)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.input = doubtful
-	if err := d.resume(""); err != nil {
-		t.Error(err)
-	}
-	d.want(all[1:]...)
-}
-
-// An id that was used up by no put is no job that was taken: the server counts puts.
-func TestImportLostID(t *testing.T) {
-	d := newDoubt(t)
-	id, err := d.conn.Put(t.Context(), client.NewJob{Tube: "strange"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.conn.Delete(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	d.put(2)
-	if err := d.run(""); err == nil {
-		t.Error("a job that has gone is not noticed")
-	}
-	d.state.Puts = 1 // as if it had never been put
-	if err := d.run(""); err != nil {
-		t.Error(err)
-	}
-	d.want(all...)
-}
-
-// A server that has lost its jobs is no place to go on.
-func TestImportServerAnew(t *testing.T) {
-	d := newDoubt(t)
-	d.state.After, d.state.Batch = 1000, 0
-	if err := d.run(""); err == nil || !strings.Contains(err.Error(), "has restarted") {
+// What the server refuses is told by its line, and how many of the lines after it were put.
+func TestImportRefused(t *testing.T) {
+	tg := newTarget(t)
+	big := `{"body":"` + strings.Repeat("x", 70_000) + `"}` + "\n"
+	_, err := tg.imports(tg.look, 1, exported+big+exported)
+	if err == nil || !strings.HasPrefix(err.Error(), "line 8: ") || !strings.HasSuffix(err.Error(), "; 6 of the lines after it were put, up to line 15; 12 jobs were put; --from 8 goes on, and may put jobs of the lines up to 15 twice") {
 		t.Error(err)
 	}
 }
 
-func TestImportStateErrors(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "progress")
-	for _, text := range []string{"", "{}", "1", `{"probe":"x","offset":-1}`} {
-		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := loadState(file, "a"); err == nil {
-			t.Errorf("%q is taken", text)
-		}
+// An import that is interrupted ends between two batches.
+func TestImportInterrupted(t *testing.T) {
+	tg := newTarget(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &session{in: strings.NewReader(exported), out: bufio.NewWriter(new(bytes.Buffer)), err: io.Discard}
+	im := &importer{session: s, conn: tg.look, from: 3}
+	cancel()
+	if err := im.run(ctx); !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), "; 0 jobs were put; --from 3 goes on") {
+		t.Error(err)
 	}
 }
 
 // Reserved jobs are written as ready.
 func TestExportReserved(t *testing.T) {
-	d := newDoubt(t)
-	d.put(1)
-	if err := d.conn.WatchOnly(t.Context(), "t"); err != nil {
+	tg := newTarget(t)
+	if _, err := tg.look.Put(t.Context(), client.NewJob{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.conn.Reserve(t.Context()); err != nil {
+	if _, err := tg.look.Reserve(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var out, notes bytes.Buffer
 	s := &session{out: bufio.NewWriter(&out), err: &notes}
-	if err := s.export(t.Context(), d.conn, scan{}); err != nil {
+	if err := s.export(t.Context(), tg.look, scan{}); err != nil {
 		t.Fatal(err)
 	}
 	s.out.Flush()

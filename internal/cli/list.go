@@ -69,7 +69,7 @@ func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit i
 	if limit > 0 {
 		sc.first = limit + 1
 	}
-	byID := sc.from > 1 || sc.to > 0
+	byID := sc.byID()
 	sc.slow = func() {
 		byID = true
 		s.note(slowScan)

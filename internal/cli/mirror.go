@@ -36,30 +36,22 @@ to the other server; stop the workers; when a round finds nothing new, stop the 
 start the workers at the other server. Until then the other server must have no workers,
 or jobs are done on both servers.
 
-With --progress FILE it can be run again after it was killed, or has lost a server. Then
-it goes on where it was, and when a round finds nothing new each job of the first server
-has exactly one copy. FILE says which job is a copy of which, in about 100 bytes for each
-job, and what is about to be put or deleted at the other server; that is written and
-synced before it is done. If it was stopped while it put a batch, it looks at the jobs of
-the other server that are newer than the batch before. Those that are equal to a job of
-the batch in tube, priority, time to run and body count as its copies. That is right if
-no client takes jobs from the other server, or puts jobs there that are equal in all that.
-The mirror stops if one of the servers has restarted without its jobs.
-
-Without --progress all that is in memory only: if the mirror is killed, clear what it has
-copied and start over.
+A mirror knows in its memory only which job is a copy of which. If it stops with an error,
+it says how many jobs it has copied. If it goes by ids (on other servers, or with --from)
+it also says with which --from ID to go on: every job is then copied at least once, but
+the jobs before ID are not looked at again. Where that does not do, clear what was copied
+and start over.
 
 ` + scanCost
 
 func newMirror() *cobra.Command {
 	var opt struct {
 		to, token, tokenFile string
-		progress             string
 		follow               bool
 		every                time.Duration
 	}
 	var sc scan
-	cmd := newCommand("mirror", "", "copy the jobs of a live server to another; can be resumed", func(ctx context.Context, s *session, _ []string) error {
+	cmd := newCommand("mirror", "", "copy the jobs of a live server to another", func(ctx context.Context, s *session, _ []string) error {
 		if opt.to == "" || opt.to == s.server.addr {
 			return usageError("--to is needed: the address of another server")
 		}
@@ -84,24 +76,16 @@ func newMirror() *cobra.Command {
 			return err
 		}
 		defer to.Close()
-		m := &mirror{session: s, from: from, to: to, scan: sc}
-		if err := m.resume(ctx, opt.progress); err != nil {
-			return err
-		}
-		err = m.run(ctx, opt.follow, opt.every)
-		if err != nil && opt.progress != "" {
-			err = fmt.Errorf("%w; the same command goes on from there", err)
-		}
-		return errors.Join(err, m.log.close())
+		m := &mirror{session: s, from: from, to: to, scan: sc, copies: make(map[uint64]jobCopy)}
+		return m.run(ctx, opt.follow, opt.every)
 	})
 	cmd.Long = mirrorLong
-	cmd.Example = "  beanpole mirror --addr old:11300 --to new:11300 --follow --progress old-to-new"
+	cmd.Example = "  beanpole mirror --addr old:11300 --to new:11300 --follow"
 	f := cmd.Flags()
 	f.StringVar(&opt.to, "to", "", "`ADDR` of the other server")
 	f.StringVar(&opt.token, "to-token", "", "the `TOKEN` for the other server (that of --token); the\nvariable BEANPOLE_TO_TOKEN does not show in the list of\nprocesses")
 	f.StringVar(&opt.tokenFile, "to-token-file", "", "read it from this `FILE`")
 	f.StringVarP(&sc.tube, "tube", "t", "", "only this `TUBE` (all)")
-	f.StringVar(&opt.progress, "progress", "", "keep in this `FILE` what is copied, to go on when it\nis run again")
 	f.BoolVar(&opt.follow, "follow", false, "go on until interrupted")
 	durationVar(f, &opt.every, "every", "", 10*time.Millisecond, time.Second, "with --follow: look again after this `TIME`")
 	sc.define(cmd)
@@ -113,92 +97,11 @@ type mirror struct {
 	*session
 	from, to *client.Conn
 	scan     scan // which jobs; from is the first id that was not looked at, where they are found by ids
-	byID     bool // the server cannot list them
+	byID     bool // as it does if the server cannot list them
 	copies   map[uint64]jobCopy
-	log      *mirrorLog
-	after    uint64 // the newest id of the other server that is known
+	next     uint64 // by ids: the jobs before it were copied
 
 	copied, changed, removed int // jobs
-}
-
-// resume goes on from where an earlier run with the same file has come to.
-func (m *mirror) resume(ctx context.Context, file string) error {
-	head := mirrorHead{From: m.from.Addr(), To: m.to.Addr(), Tube: m.scan.tube}
-	st, err := loadMirror(file, head)
-	if err != nil {
-		return err
-	}
-	m.copies = st.copies
-	if file != "" {
-		newest, err := newestID(ctx, m.to)
-		if err != nil {
-			return fmt.Errorf("the other server: %w", err)
-		}
-		m.after = newest
-		if err := m.settle(ctx, &st, newest, file); err != nil {
-			return err
-		}
-	}
-	m.log, err = openMirror(file, head, &st)
-	return err
-}
-
-// settle finds out what has become of what an earlier run was about to do.
-func (m *mirror) settle(ctx context.Context, st *mirrorState, newest uint64, file string) error {
-	if !st.known {
-		return nil
-	}
-	var highest, source uint64
-	for id, c := range st.copies {
-		highest, source = max(highest, c.id), max(source, id)
-	}
-	if st.batch != nil {
-		highest = max(highest, st.batch.After)
-	}
-	if newest <= highest {
-		return fmt.Errorf("%s has restarted without its jobs: its newest id is %d, and was %d; to copy all again, remove %s", m.to.Addr(), newest, highest, file)
-	}
-	switch id, err := newestID(ctx, m.from); {
-	case errors.Is(err, client.ErrDraining): // it does not tell
-	case err != nil:
-		return err
-	case id <= source:
-		return fmt.Errorf("%s has restarted without its jobs: its newest id is %d, and was %d; to copy all again, clear what was copied and remove %s", m.from.Addr(), id, source, file)
-	}
-	for source := range st.redo {
-		if c, ok := st.copies[source]; ok {
-			if err := ignoreNotFound(m.to.Delete(ctx, c.id)); err != nil {
-				return err
-			}
-			delete(st.copies, source)
-		}
-	}
-	if st.batch == nil {
-		return nil
-	}
-	waiting := make(map[string][]mirrorCopy)
-	for _, c := range st.batch.Jobs {
-		waiting[c.Key] = append(waiting[c.Key], c)
-	}
-	sc := scan{from: st.batch.After + 1, to: newest - 1, bodies: true}
-	return sc.ids(ctx, m.to, func(jobs []found) (bool, error) {
-		for i := range jobs {
-			key := mirrorKey(jobs[i].Tube, jobs[i].Priority, seconds(jobs[i].TTR), jobs[i].body)
-			if len(waiting[key]) == 0 {
-				continue
-			}
-			c := waiting[key][0]
-			waiting[key] = waiting[key][1:]
-			c.Copy = jobs[i].ID
-			st.copies[c.Source] = c.jobCopy()
-			if c.State == client.StateBuried {
-				if err := buryAfterKill(ctx, m.to, c.Copy, c.Pri); err != nil {
-					return false, err
-				}
-			}
-		}
-		return true, nil
-	})
 }
 
 func (m *mirror) run(ctx context.Context, follow bool, every time.Duration) error {
@@ -209,7 +112,7 @@ func (m *mirror) run(ctx context.Context, follow bool, every time.Duration) erro
 		case follow && ctx.Err() != nil:
 			return m.print()
 		case err != nil:
-			return fmt.Errorf("after %d jobs: %w", m.copied, err)
+			return m.stopped(err)
 		case !follow:
 			return m.print()
 		}
@@ -223,6 +126,15 @@ func (m *mirror) run(ctx context.Context, follow bool, every time.Duration) erro
 		case <-time.After(every):
 		}
 	}
+}
+
+// stopped says how far the mirror has come, and how to go on.
+func (m *mirror) stopped(err error) error {
+	err = fmt.Errorf("%w; %d jobs were copied", err, m.copied)
+	if m.byID {
+		return fmt.Errorf("%w; --from %d goes on, and may copy some a second time", err, m.next)
+	}
+	return fmt.Errorf("%w; to start over, clear what was copied", err)
 }
 
 func (m *mirror) print() error {
@@ -239,28 +151,37 @@ func (m *mirror) round(ctx context.Context) error {
 	defer b.end()
 	sc := m.scan
 	sc.progress = func(done, total uint64) { b.show(done, total, m.copied) }
-	if !m.byID && sc.from <= 1 && sc.to == 0 {
+	if !m.byID && !sc.byID() {
 		err := m.lists(ctx, sc)
 		if !errors.Is(err, client.ErrUnknownCommand) {
 			return err
 		}
 		m.note(slowScan)
-		m.byID = true
 	}
+	m.byID = true
 	if err := sc.resolve(ctx, m.from); err != nil {
 		return err
 	}
+	m.next = cmp.Or(m.next, sc.from)
 	sc.bodies = true
 	err := sc.ids(ctx, m.from, func(jobs []found) (bool, error) {
 		jobs = slices.DeleteFunc(jobs, func(f found) bool { return m.copies[f.ID].id != 0 })
-		m.copied += len(jobs)
-		return true, m.copy(ctx, jobs)
+		n, err := m.copy(ctx, jobs)
+		m.copied += n
+		for i := range jobs {
+			if m.copies[jobs[i].ID].id == 0 {
+				break
+			}
+			m.next = jobs[i].ID + 1
+		}
+		return true, err
 	})
 	if err != nil {
 		return err
 	}
+	m.next = sc.to + 1
 	if m.scan.to == 0 {
-		m.scan.from = sc.to + 1
+		m.scan.from = m.next
 	}
 	return m.compareAll(ctx, slices.Sorted(maps.Keys(m.copies)))
 }
@@ -288,8 +209,9 @@ func (m *mirror) lists(ctx context.Context, sc scan) error {
 		if err != nil {
 			return false, err
 		}
-		m.copied += len(fresh)
-		return true, m.copy(ctx, fresh)
+		n, err := m.copy(ctx, fresh)
+		m.copied += n
+		return true, err
 	})
 	if err != nil {
 		return err

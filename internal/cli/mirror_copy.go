@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
+	"unique"
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
@@ -38,45 +38,33 @@ func (d dueTime) differs(other dueTime) bool {
 	return d != dueTime{} && other != dueTime{} && (d[1] < other[0] || other[1] < d[0])
 }
 
-func byTube(a, b found) int { return cmp.Compare(a.Tube, b.Tube) }
-
-// copy puts jobs to the other server.
-func (m *mirror) copy(ctx context.Context, found []found) error {
-	if len(found) == 0 {
-		return nil
+// copy puts jobs to the other server, and returns how many.
+func (m *mirror) copy(ctx context.Context, found []found) (n int, err error) {
+	if err := ctx.Err(); err != nil || len(found) == 0 {
+		return 0, err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	slices.SortStableFunc(found, byTube)
 	jobs := make([]jobjson.Job, len(found))
-	copies := make([]mirrorCopy, len(found))
 	for i := range found {
 		jobs[i] = found[i].exported()
-		j := &jobs[i]
 		if found[i].State == client.StateDelayed {
 			earliest, _ := found[i].due() // some time has passed since it was looked at
-			j.TimeLeft = max(seconds(time.Until(earliest)+time.Second-1), 1)
+			jobs[i].TimeLeft = max(seconds(time.Until(earliest)+time.Second-1), 1)
 		}
-		copies[i] = mirrorCopy{Source: j.ID, Tube: j.Tube, Pri: j.Priority, State: client.State(j.State), Due: dueOf(&found[i]), Key: mirrorKey(j.Tube, j.Priority, int64(j.TTR), found[i].body)}
-	}
-	if err := m.log.intend(mirrorRecord{Batch: &mirrorBatch{After: m.after, Jobs: copies}}); err != nil {
-		return err
 	}
 	ids, err := putJobs(context.WithoutCancel(ctx), m.to, jobs)
-	var done []mirrorCopy
 	for i, id := range ids {
 		if id != 0 {
-			m.after = max(m.after, id)
-			copies[i].Copy, copies[i].Key = id, ""
-			m.copies[copies[i].Source] = copies[i].jobCopy()
-			done = append(done, copies[i])
+			m.copies[found[i].ID] = copyOf(&found[i], id)
+			n++
 		}
 	}
-	if err != nil {
-		return err // what was put is found by the next run
-	}
-	return m.log.note(mirrorRecord{Copies: done, Done: true})
+	return n, err
+}
+
+// copyOf returns what is known of a copy that is like its job.
+func copyOf(f *found, id uint64) jobCopy {
+	tube := unique.Make(f.Tube).Value() // one string for all jobs of a tube
+	return jobCopy{id, f.Priority, client.State(f.exported().State), tube, dueOf(f)}
 }
 
 // compareAll brings the copies of these jobs up to date.
@@ -113,18 +101,12 @@ func (m *mirror) compare(ctx context.Context, ids []uint64) error {
 		delete(m.copies, id)
 	}
 	m.removed += len(gone)
-	if len(gone) > 0 {
-		if err := m.log.note(mirrorRecord{Gone: gone}); err != nil {
-			return err
-		}
-	}
 	return m.update(ctx, there)
 }
 
 // update makes the copies of jobs like them, where they have changed.
 func (m *mirror) update(ctx context.Context, jobs []found) error {
 	var changed []found
-	var kicked []mirrorCopy
 	for i := range jobs {
 		st := &jobs[i]
 		old, due := m.copies[st.ID], dueOf(st)
@@ -141,14 +123,8 @@ func (m *mirror) update(ctx context.Context, jobs []found) error {
 			}
 			old.state, old.due = state, dueTime{}
 			m.copies[st.ID] = old
-			kicked = append(kicked, mirrorCopy{Source: st.ID, Copy: old.id, Tube: old.tube, Pri: old.pri, State: state})
 		default:
 			changed = append(changed, *st)
-		}
-	}
-	if len(kicked) > 0 {
-		if err := m.log.note(mirrorRecord{Copies: kicked}); err != nil {
-			return err
 		}
 	}
 	for some := range slices.Chunk(changed, bodyBatch) {
@@ -159,7 +135,7 @@ func (m *mirror) update(ctx context.Context, jobs []found) error {
 	return nil
 }
 
-// redo makes copies again. The old ones are deleted first, so that no worker gets both.
+// redo makes copies again.
 func (m *mirror) redo(ctx context.Context, changed []found) error {
 	jobs, err := withBodies(ctx, m.from, changed) // what has gone the next round will see
 	if err != nil || len(jobs) == 0 {
@@ -168,15 +144,23 @@ func (m *mirror) redo(ctx context.Context, changed []found) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx = context.WithoutCancel(ctx)
-	ids, copies := make([]uint64, len(jobs)), make([]uint64, len(jobs))
-	for i := range jobs {
-		ids[i], copies[i] = jobs[i].ID, m.copies[jobs[i].ID].id
-	}
-	if err := m.log.intend(mirrorRecord{Redo: ids}); err != nil {
+	if err := m.replace(context.WithoutCancel(ctx), jobs); err != nil {
+		for i := range jobs { // some may have no copy now
+			m.next = min(m.next, jobs[i].ID)
+		}
 		return err
 	}
-	err = m.to.DeleteMany(ctx, copies)
+	m.changed += len(jobs)
+	return nil
+}
+
+// replace deletes the copies of jobs before it puts new ones, so that no worker gets both.
+func (m *mirror) replace(ctx context.Context, jobs []found) error {
+	copies := make([]uint64, len(jobs))
+	for i := range jobs {
+		copies[i] = m.copies[jobs[i].ID].id
+	}
+	err := m.to.DeleteMany(ctx, copies)
 	if butNotFound(err) != nil {
 		return err
 	}
@@ -184,25 +168,15 @@ func (m *mirror) redo(ctx context.Context, changed []found) error {
 	if batch, ok := errors.AsType[*client.BatchError](err); ok {
 		errs = batch.Errs
 	}
-	m.changed += len(jobs)
 	var again []found
-	var taken []mirrorCopy
 	for i := range jobs {
-		j := &jobs[i]
-		if errs[i] == nil {
-			again = append(again, *j)
-			delete(m.copies, j.ID)
+		if errs[i] != nil { // somebody has taken it there
+			m.copies[jobs[i].ID] = copyOf(&jobs[i], copies[i])
 			continue
 		}
-		// Somebody has taken it there.
-		state := client.State(j.exported().State)
-		taken = append(taken, mirrorCopy{Source: j.ID, Copy: copies[i], Tube: j.Tube, Pri: j.Priority, State: state, Due: dueOf(j)})
-		m.copies[j.ID] = taken[len(taken)-1].jobCopy()
+		delete(m.copies, jobs[i].ID)
+		again = append(again, jobs[i])
 	}
-	if len(taken) > 0 {
-		if err := m.log.note(mirrorRecord{Copies: taken}); err != nil {
-			return err
-		}
-	}
-	return m.copy(ctx, again)
+	_, err = m.copy(ctx, again)
+	return err
 }

@@ -3,15 +3,9 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"context"
-	"errors"
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,89 +14,27 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 )
 
-// A cutConn breaks after some bytes were sent, of which the last ones may be a part
-// of a command. What came before is executed; its replies are lost.
-type cutConn struct {
-	net.Conn
-	left *int
-}
-
-func (c *cutConn) Write(b []byte) (int, error) {
-	if len(b) <= *c.left {
-		*c.left -= len(b)
-		return c.Conn.Write(b)
-	}
-	n, _ := c.Conn.Write(b[:*c.left])
-	*c.left = 0
-	// The server executes what it has before it sees the end.
-	c.Conn.(interface{ CloseWrite() error }).CloseWrite()
-	io.Copy(io.Discard, c.Conn)
-	c.Close()
-	return n, io.ErrClosedPipe
-}
-
-// A migration is a mirror between two servers, of which each run may break.
+// A migration is a mirror between two servers.
 type migration struct {
-	*testing.T
-	source, target *beanpoletest.Server
-	from, look     *client.Conn
-	file           string
-	last           uint64 // the ids to ask for; 0: the jobs are listed
+	*target
+	source *beanpoletest.Server
+	from   *client.Conn
 }
 
 func newMigration(t *testing.T) *migration {
-	m := &migration{T: t, source: beanpoletest.NewMemory(t), target: beanpoletest.NewMemory(t), file: filepath.Join(t.TempDir(), "progress")}
-	m.from = m.dial(m.source.Dial)
-	m.look = m.dial(m.target.Dial)
-	return m
+	srv := beanpoletest.NewMemory(t)
+	return &migration{newTarget(t), srv, dial(t, srv.Dial)}
 }
 
-func (m *migration) dial(dial func(context.Context, string, string) (net.Conn, error)) *client.Conn {
-	m.Helper()
-	c, err := client.Dial(m.Context(), "memory", &client.Options{Dial: dial, Reconnect: client.Never})
-	if err != nil {
-		m.Fatal(err)
-	}
-	m.Cleanup(func() { c.Close() })
-	return c
-}
-
-// run mirrors until the connection to the target breaks, after so many bytes.
-func (m *migration) run(bytesLeft int) error {
-	to := m.dial(func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := m.target.Dial(ctx, network, addr)
-		return &cutConn{nc, &bytesLeft}, err
-	})
+// mirror returns a mirror of the jobs from an id on; 0: it lists them.
+func (m *migration) mirror(to *client.Conn, from uint64) *mirror {
 	s := &session{out: bufio.NewWriter(new(bytes.Buffer)), err: io.Discard}
-	mi := &mirror{session: s, from: m.from, to: to, scan: scan{to: m.last}}
-	if err := mi.resume(m.Context(), m.file); err != nil {
-		return err
-	}
-	// As a kill does: nothing is noted after an error.
-	return errors.Join(mi.run(m.Context(), false, 0), mi.log.file.Close())
-}
-
-// jobs returns how many jobs of each kind a server has.
-func (m *migration) jobs(c *client.Conn) map[string]int {
-	m.Helper()
-	jobs := map[string]int{}
-	sc := scan{bodies: true}
-	err := sc.run(m.Context(), c, func(found []found) (bool, error) {
-		for i := range found {
-			j := found[i].exported()
-			jobs[j.Tube+" "+j.State+" "+strconv.Itoa(int(j.Priority))+" "+string(j.Bytes())]++
-		}
-		return true, nil
-	})
-	if err != nil {
-		m.Fatal(err)
-	}
-	return jobs
+	return &mirror{session: s, from: m.from, to: to, scan: scan{from: from}, copies: make(map[uint64]jobCopy)}
 }
 
 func (m *migration) wantSame() {
 	m.Helper()
-	if got, want := m.jobs(m.look), m.jobs(m.from); !maps.Equal(got, want) {
+	if got, want := jobs(m.T, m.look), jobs(m.T, m.from); !maps.Equal(got, want) {
 		m.Fatalf("the other server has %v, want %v", got, want)
 	}
 }
@@ -149,100 +81,82 @@ func (m *migration) change(ids []uint64) {
 	m.must(err)
 }
 
-// Wherever it breaks, and it may break in two runs one after the other: run again, each
-// job has one copy.
+// modes are how a mirror finds the jobs: by lists, or by ids.
+var modes = map[string]uint64{"lists": 0, "ids": 1}
+
+// A round makes the other server like the first.
+func TestMirrorFollows(t *testing.T) {
+	for name, from := range modes {
+		t.Run(name, func(t *testing.T) {
+			m := newMigration(t)
+			ids := m.fill()
+			mi := m.mirror(m.look, from)
+			m.must(mi.round(t.Context()))
+			m.wantSame()
+			m.change(ids)
+			m.must(mi.round(t.Context()))
+			m.wantSame()
+		})
+	}
+}
+
+// Wherever a mirror by ids breaks: run again from the id that it names, the other server
+// has each job at least once.
 func TestMirrorBreaks(t *testing.T) {
-	const step = 5 // every byte takes long, for each run syncs its file some times
+	const step = 5
 	for _, changed := range []bool{false, true} {
 		broken := true
 		for cut := rand.N(step); broken; cut += step {
 			m := newMigration(t)
 			ids := m.fill()
-			if changed {
-				m.must(m.run(1 << 30))
-				m.wantSame()
+			mi := m.mirror(m.cut(cut), 1)
+			err := mi.round(t.Context())
+			if changed && err == nil {
 				m.change(ids)
+				err = mi.round(t.Context())
 			}
-			broken = m.run(cut) != nil
-			m.run(cut / 2)
-			if cut%2 == 0 && changed {
-				m.from.Delete(m.Context(), ids[3])
+			broken = err != nil
+			if broken {
+				m.must(m.mirror(m.look, mi.next).round(t.Context()))
 			}
-			m.Logf("cut at %d, changed: %v", cut, changed)
-			m.must(m.run(1 << 30))
-			m.wantSame()
+			got, want := jobs(t, m.look), jobs(t, m.from)
+			for kind, n := range want {
+				// What has changed in a job before that id is not followed.
+				if got[kind] < n && !(changed && broken) || total(got) < total(want) {
+					t.Fatalf("cut at %d, changed: %v, went on at %d: the other server has %v, want %v", cut, changed, mi.next, got, want)
+				}
+			}
 			m.source.Close()
-			m.target.Close()
+			m.server.Close()
 		}
 	}
 }
 
-// A line that was torn is not there; anything else that is no line is an error.
-func TestLoadMirror(t *testing.T) {
-	m := newMigration(t)
-	m.fill()
-	m.must(m.run(1 << 30))
-	head := mirrorHead{From: "memory", To: "memory"}
-	st, err := loadMirror(m.file, head)
-	if err != nil || len(st.copies) != 8 || st.batch != nil || len(st.redo) != 0 || !st.known {
-		t.Fatalf("%+v, %v", st, err)
+func total(jobs map[string]int) (n int) {
+	for _, of := range jobs {
+		n += of
 	}
-	for id, c := range st.copies {
-		if c.id == 0 || c.tube == "" || c.state == "" || !slices.Contains([]uint32{1024, 5, 9}, c.pri) {
-			t.Errorf("%d: %+v", id, c)
-		}
-	}
-	if _, err := loadMirror(m.file, mirrorHead{From: "memory", To: "other"}); err == nil {
-		t.Error("it is of another mirror")
-	}
+	return n
 }
 
-// A server that has restarted without its jobs has other jobs with the same ids.
-func TestMirrorLostJobs(t *testing.T) {
-	for _, source := range []bool{true, false} {
-		m := newMigration(t)
-		m.fill()
-		m.must(m.run(1 << 30))
-		if source {
-			m.source = beanpoletest.NewMemory(t)
-			m.from = m.dial(m.source.Dial)
-		} else {
-			m.target = beanpoletest.NewMemory(t)
-			m.look = m.dial(m.target.Dial)
-		}
-		if err := m.run(1 << 30); err == nil {
-			t.Errorf("it goes on (source: %v)", source)
-		}
-		if source {
-			continue
-		}
-		if jobs := m.jobs(m.look); len(jobs) > 0 {
-			t.Errorf("it has put %v", jobs)
-		}
-	}
-}
-
-// A delay that is changed is changed in the copy too, also by a later run; one that only
-// runs down is not.
+// A delay that is changed is changed in the copy too; one that only runs down is not.
 func TestMirrorDelay(t *testing.T) {
-	for name, plain := range map[string]bool{"lists": false, "ids": true} {
+	for name, from := range modes {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMigration(t)
-				if plain {
-					m.last = 1000 // asks for each id
-				}
+				mi := m.mirror(m.look, from)
 				ctx := t.Context()
 				ids, err := m.from.PutMany(ctx, []client.NewJob{
 					{Tube: "a", Delay: time.Hour, Body: []byte("later")}, {Tube: "a", Delay: time.Hour, Body: []byte("sooner")},
 					{Tube: "a", Delay: time.Hour, Body: []byte("same")}, {Tube: "a", Body: []byte("ready")},
 				})
 				m.must(err)
-				m.must(m.run(1 << 30))
+				m.must(mi.round(ctx))
 				before := m.delays()
 				for _, pause := range []time.Duration{100 * time.Millisecond, 950 * time.Millisecond, 17 * time.Minute} {
 					time.Sleep(pause)
-					m.must(m.run(1 << 30))
+					m.must(mi.round(ctx))
 				}
 				for body, after := range m.delays() {
 					if after.id != before[body].id {
@@ -254,7 +168,7 @@ func TestMirrorDelay(t *testing.T) {
 					m.must(err)
 					m.must(j.Release(ctx, 0, delay))
 				}
-				m.must(m.run(1 << 30))
+				m.must(mi.round(ctx))
 				got := m.delays()
 				for body, want := range map[string]time.Duration{"later": 2 * time.Hour, "sooner": 10 * time.Second, "same": 43*time.Minute - 2*time.Second} {
 					if left := time.Duration(got[body].left) * time.Second; left > want || left < want-2*time.Second {

@@ -58,7 +58,20 @@ func newPut() *cobra.Command {
 			b.w = nil // the ids are there
 		}
 		defer b.end()
-		return s.putAll(ctx, c, jobs, b)
+		put := 0
+		return s.putAll(ctx, c, jobs, func(ids []uint64, _ []line) error {
+			for _, id := range ids {
+				if id == 0 {
+					continue
+				}
+				if err := s.printID(id); err != nil {
+					return err
+				}
+			}
+			put += len(ids)
+			b.show(0, 0, put)
+			return nil
+		})
 	})
 	cmd.Long = putLong
 	cmd.Example = `  beanpole put mail 'to: a@example.com'
@@ -89,13 +102,15 @@ func (opt *putOptions) takeTube(args []string) (rest []string, err error) {
 	return args, nil
 }
 
-// A jobSource returns one job after the other, and then io.EOF. Its errors say which
-// line they are about, and so does line of the job that came last; it is 0 where there
-// are no lines.
-type jobSource struct {
-	next func() (jobjson.Job, error)
-	line func() int
+// A line is a job, and which line of the input tells of it; 0 where there are no lines.
+type line struct {
+	jobjson.Job
+	number int
 }
+
+// A jobSource returns one job after the other, and then io.EOF. Its errors say which
+// line they are about.
+type jobSource func() (line, error)
 
 // unsaid is what a job has of which nothing else is said.
 func (opt *putOptions) unsaid() jobjson.Job {
@@ -110,8 +125,11 @@ func (opt *putOptions) source(in io.Reader, args []string) (src jobSource, err e
 	if err := client.CheckTube(opt.tube); err != nil {
 		return src, err
 	}
-	if opt.lines || opt.ndjson {
-		return opt.fromLines(in), nil
+	switch {
+	case opt.lines:
+		return opt.fromLines(newLineReader(in)), nil
+	case opt.ndjson:
+		return fromJSON(newLineReader(in), opt.unsaid()), nil
 	}
 	var body []byte
 	if len(args) > 0 {
@@ -120,42 +138,44 @@ func (opt *putOptions) source(in io.Reader, args []string) (src jobSource, err e
 		return src, err
 	}
 	given := false
-	src.line = func() int { return 0 }
-	src.next = func() (jobjson.Job, error) {
-		job := opt.unsaid()
-		job.BodyBase64 = &body
+	return func() (line, error) {
 		if given {
-			return job, io.EOF
+			return line{}, io.EOF
 		}
 		given = true
-		return job, nil
-	}
-	return src, nil
+		job := opt.unsaid()
+		job.BodyBase64 = &body
+		return line{Job: job}, nil
+	}, nil
 }
 
-// fromLines returns a job for each line, which is its body or describes it.
-func (opt *putOptions) fromLines(in io.Reader) jobSource {
-	lines := newLineReader(in)
-	next := func() (jobjson.Job, error) {
+// fromLines returns a job for each line, which is its body.
+func (opt *putOptions) fromLines(lines *lineReader) jobSource {
+	return func() (line, error) {
+		body, err := lines.next()
 		job := opt.unsaid()
-		if opt.lines {
-			line, err := lines.next()
-			job.BodyBase64 = &line
-			return job, err
-		}
-		line, err := lines.nextFilled()
+		job.BodyBase64 = &body
+		return line{job, lines.number}, err
+	}
+}
+
+// fromJSON returns the job that each line describes. What a line does not say is as unsaid
+// has it.
+func fromJSON(lines *lineReader, unsaid jobjson.Job) jobSource {
+	return func() (line, error) {
+		text, err := lines.nextFilled()
 		if err != nil {
-			return job, err
+			return line{}, err
 		}
-		if job, err = jobjson.Read(line, job); err == nil {
+		job, err := jobjson.Read(text, unsaid)
+		if err == nil {
 			err = client.CheckTube(job.Tube)
 		}
 		if err != nil {
-			return job, fmt.Errorf("line %d: %w", lines.number, err)
+			err = fmt.Errorf("line %d: %w", lines.number, err)
 		}
-		return job, nil
+		return line{job, lines.number}, err
 	}
-	return jobSource{next, func() int { return lines.number }}
 }
 
 // A lineReader reads lines of any length.
@@ -195,45 +215,39 @@ func (l *lineReader) nextFilled() ([]byte, error) {
 // putBatch is how many jobs are put in one round trip.
 const putBatch = 500
 
-// putAll puts the jobs and prints their ids. When one cannot be put, the ids of those
-// before it have been printed, and of those after it that were put in the same round
-// trip.
-func (s *session) putAll(ctx context.Context, c *client.Conn, src jobSource, b *bar) error {
-	for put := 0; ; {
-		var batch []jobjson.Job
-		var lines []int
+// putAll puts the jobs. It calls each with every batch, and the ids of the jobs of it that
+// were put: all, unless there is an error, which is that of the first that was not.
+func (s *session) putAll(ctx context.Context, c *client.Conn, next jobSource, each func(ids []uint64, batch []line) error) error {
+	for {
+		var batch []line
 		var end error
 		for len(batch) < putBatch && end == nil {
-			var j jobjson.Job
-			if j, end = src.next(); end == nil {
-				batch, lines = append(batch, j), append(lines, src.line())
+			var l line
+			if l, end = next(); end == nil {
+				batch = append(batch, l)
 			}
 		}
-		ids, err := putJobs(ctx, c, batch)
-		for _, id := range ids {
-			if id == 0 {
-				continue
-			}
-			if err := s.printID(id); err != nil {
-				return err
-			}
+		jobs := make([]jobjson.Job, len(batch))
+		for i := range batch {
+			jobs[i] = batch[i].Job
 		}
-		put += len(ids)
-		b.show(0, 0, put)
-		if err != nil {
-			return s.notPut(ctx, c, batch, lines, err)
+		ids, err := putJobs(ctx, c, jobs)
+		if err := each(ids, batch); err != nil {
+			return err
 		}
-		if errors.Is(end, io.EOF) {
+		switch {
+		case err != nil:
+			return s.notPut(ctx, c, batch, err)
+		case errors.Is(end, io.EOF):
 			return nil
-		}
-		if end != nil {
+		case end != nil:
 			return end
 		}
 	}
 }
 
 // notPut says which job of a batch could not be put, and why.
-func (s *session) notPut(ctx context.Context, c *client.Conn, batch []jobjson.Job, lines []int, err error) error {
+func (s *session) notPut(ctx context.Context, c *client.Conn, batch []line, err error) error {
 	e, ok := errors.AsType[*client.BatchError](err)
 	if !ok {
 		return err
@@ -251,12 +265,12 @@ func (s *session) notPut(ctx context.Context, c *client.Conn, batch []jobjson.Jo
 	if errors.Is(err, client.ErrJobTooBig) {
 		err = tooBig(ctx, c, len(batch[first].Bytes()), err)
 	}
-	if lines[first] == 0 {
+	if batch[first].number == 0 {
 		return err
 	}
-	err = fmt.Errorf("line %d: %w", lines[first], err)
+	err = fmt.Errorf("line %d: %w", batch[first].number, err)
 	if put > 0 {
-		err = fmt.Errorf("%w; %d of the lines after it were put, up to line %d", err, put, lines[len(lines)-1])
+		err = fmt.Errorf("%w; %d of the lines after it were put, up to line %d", err, put, batch[len(batch)-1].number)
 	}
 	return err
 }

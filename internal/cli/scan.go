@@ -37,22 +37,14 @@ const (
 	probeDelay  = time.Hour // no worker is to get it, whatever it watches
 )
 
-// newProbeTube returns the name of a tube that nobody uses.
-func newProbeTube() string { return probePrefix + strings.ToLower(rand.Text()[:12]) }
-
-// putProbe puts a job that tells the newest id.
-func putProbe(ctx context.Context, c *client.Conn, tube string) (id uint64, err error) {
-	id, err = c.Put(ctx, client.NewJob{Tube: tube, Priority: 1<<32 - 1, Delay: probeDelay})
-	if errors.Is(err, client.ErrDraining) {
-		err = fmt.Errorf("%w: it does not tell its newest id", err)
-	}
-	return id, err
-}
-
-// newestID returns an id that is larger than those of all jobs that are there.
+// newestID returns an id that is larger than those of all jobs that are there: that of a
+// job that is put for this, and deleted.
 func newestID(ctx context.Context, c *client.Conn) (uint64, error) {
-	id, err := putProbe(ctx, c, newProbeTube())
-	if err != nil {
+	id, err := c.Put(ctx, client.NewJob{Tube: probePrefix + strings.ToLower(rand.Text()[:12]), Priority: 1<<32 - 1, Delay: probeDelay})
+	switch {
+	case errors.Is(err, client.ErrDraining):
+		return 0, fmt.Errorf("%w: it does not tell its newest id", err)
+	case err != nil:
 		return 0, err
 	}
 	return id, c.Delete(context.WithoutCancel(ctx), id)
@@ -62,9 +54,8 @@ func newestID(ctx context.Context, c *client.Conn) (uint64, error) {
 type scan struct {
 	tube     string         // where; empty: everywhere
 	states   []client.State // nil: in any
-	from, to uint64         // the ids to ask for, both included; to 0: up to the newest
+	from, to uint64         // the ids to ask for, both included; 0: from 1 on, and up to the newest
 	bodies   bool           // look at the bodies too
-	probes   bool           // find the jobs that scans and imports put for themselves, too
 	first    int            // no more jobs than that are wanted; 0: no limit
 	progress func(done, total uint64)
 	slow     func() // is called where the server cannot list jobs
@@ -103,7 +94,7 @@ func foundIn(stats []*client.JobStats, at span) []found {
 // define adds the options that every scan has.
 func (sc *scan) define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Uint64Var(&sc.from, "from", 1, "begin with this `ID`")
+	f.Uint64Var(&sc.from, "from", 0, "begin with this `ID` (1)")
 	f.Uint64Var(&sc.to, "last", 0, "end with this `ID`, and do not ask for the newest")
 }
 
@@ -114,6 +105,9 @@ func (sc *scan) check() error {
 	}
 	return nil
 }
+
+// byID reports whether ids were given: then every server is asked for each.
+func (sc *scan) byID() bool { return sc.from > 0 || sc.to > 0 }
 
 // resolve fills in what the server must be asked for.
 func (sc *scan) resolve(ctx context.Context, c *client.Conn) error {
@@ -129,7 +123,7 @@ func (sc *scan) resolve(ctx context.Context, c *client.Conn) error {
 // run calls each with the jobs that are found: as the server lists them, or by
 // ascending ids if it cannot or if ids were given.
 func (sc *scan) run(ctx context.Context, c *client.Conn, each eachFound) error {
-	if sc.from > 1 || sc.to > 0 || sc.probes {
+	if sc.byID() {
 		return sc.ids(ctx, c, each)
 	}
 	if err := sc.count(ctx, c); err != nil {
@@ -184,7 +178,7 @@ func (sc *scan) wants(st *client.JobStats) bool {
 	switch {
 	case st == nil:
 		return false
-	case !sc.probes && sc.tube == "" && strings.HasPrefix(st.Tube, probePrefix):
+	case sc.tube == "" && strings.HasPrefix(st.Tube, probePrefix):
 		return false
 	}
 	return (sc.tube == "" || sc.tube == st.Tube) && (sc.states == nil || slices.Contains(sc.states, st.State))
