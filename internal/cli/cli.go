@@ -77,7 +77,7 @@ var groups = []struct {
 		return []*cobra.Command{newPut(), newReserve(), newWork(), newWait()}
 	}},
 	{cobra.Group{ID: "mend", Title: "Mend what is stuck:"}, func() []*cobra.Command {
-		return []*cobra.Command{newKick(), newBury(), newRelease(), newTouch(), newDelete(), newPause(), newResume(), newClear(), newMove()}
+		return []*cobra.Command{newKick(), newBury(), newRelease(), newDelete(), newPause(), newResume(), newClear(), newMove()}
 	}},
 	{cobra.Group{ID: "admin", Title: "Manage a beanpole, through its admin pages:"}, func() []*cobra.Command {
 		return []*cobra.Command{newConnections(), newDrain(), newUndrain()}

@@ -207,26 +207,6 @@ func newRelease() *cobra.Command {
 	return cmd
 }
 
-const touchLong = `Restart the time to run of jobs. Only the connection that holds a job can do that. So
-this command cannot touch a job that a worker holds, and a job that is not held has no
-time to run. It takes each job, touches it, and gives it back: that shows that the job
-can be reserved, and counts as a reservation. A worker touches its jobs itself: see
-'beanpole work'.`
-
-func newTouch() *cobra.Command {
-	again := func(ctx context.Context, j *client.Job, st *client.JobStats) error {
-		if err := j.Touch(ctx); err != nil {
-			return err
-		}
-		return j.Release(ctx, client.PriorityOf(st.Priority), 0)
-	}
-	cmd := newCommand("touch", "ID...", "take jobs, touch them and give them back", func(ctx context.Context, s *session, args []string) error {
-		return s.eachID(ctx, args, "touched", func(c *client.Conn, id uint64) error { return hold(ctx, c, id, again) })
-	})
-	cmd.Long = touchLong
-	return cmd
-}
-
 // A priority is one that may be given; else the job keeps its own.
 type priority struct {
 	cmd *cobra.Command
