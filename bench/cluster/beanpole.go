@@ -160,7 +160,7 @@ func (c *cluster) admit(ctx context.Context, i int) error {
 		_, err := c.command(ctx, "init", m.dir, "--listen", c.listen[0])
 		return err
 	}
-	token, err := c.command(ctx, "token", c.members[0].dir)
+	token, err := c.command(ctx, "join-token", c.members[0].dir)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (c *cluster) admit(ctx context.Context, i int) error {
 	if err := os.WriteFile(file, token, 0o600); err != nil {
 		return err
 	}
-	_, err = c.command(ctx, "join", m.dir, c.listen[0], "--token-file", file, "--listen", c.listen[i])
+	_, err = c.command(ctx, "join", m.dir, c.listen[0], "--join-token-file", file, "--listen", c.listen[i])
 	return err
 }
 

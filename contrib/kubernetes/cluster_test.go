@@ -30,7 +30,7 @@ func TestCluster(t *testing.T) {
 	}
 	first, own := set.Name+"-0."+set.Spec.ServiceName+":11400", "$(POD)."+set.Spec.ServiceName+":11400"
 	args := strings.Join(join.Args, " ")
-	if want := "cluster join /var/lib/beanpole " + first + " --listen " + own + " --token-file /tokens/$(POD) --bootstrap"; args != want {
+	if want := "cluster join /var/lib/beanpole " + first + " --listen " + own + " --join-token-file /tokens/$(POD) --bootstrap"; args != want {
 		t.Errorf("a pod joins with\n%s\nwant\n%s", args, want)
 	}
 	if join.Image != serve.Image {

@@ -33,7 +33,7 @@ func TestClusterPods(t *testing.T) {
 		}
 		pods[0].ready()
 		for _, joins := range pods[1:] {
-			token := pods[0].exec("cluster", "token", "/var/lib/beanpole")
+			token := pods[0].exec("cluster", "join-token", "/var/lib/beanpole")
 			joins.write(filepath.Join("tokens", joins.name), token, 0o600)
 		}
 		for _, p := range pods {

@@ -13,7 +13,7 @@ what was done meanwhile the beginning. The copy is read to see that it is whole;
 "beanpole -b DIR" starts from it. It needs the right peek on every tube, because all
 bodies are in it.
 
-"beanpole journal backup" does the same on the machine of the server, with the files alone.`
+"beanpole journal copy" does the same on the machine of the server, with the files alone.`
 
 // NewBackup returns the command backup, for a program that knows journals. keep unpacks the
 // archive that ask returns into a directory, and tells what it has done.

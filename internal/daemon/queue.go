@@ -155,7 +155,7 @@ func openBackup(dir string) (api.Backup, error) {
 	case errors.Is(err, journal.ErrNothing):
 		return nil, nil
 	case errors.Is(err, journal.ErrTooManySegments):
-		return nil, fmt.Errorf("%w, more than %d: raise the limit of open files or the size of segments (-s), or use \"beanpole journal backup\" on the machine of the server", err, most)
+		return nil, fmt.Errorf("%w, more than %d: raise the limit of open files or the size of segments (-s), or use \"beanpole journal copy\" on the machine of the server", err, most)
 	case err != nil:
 		return nil, err
 	}

@@ -28,7 +28,7 @@ import (
 
 // begun is a transfer that was begun and not done when the last process ended.
 type begun struct {
-	kind engine.ChangeKind // record.AdoptionBegun, record.ImportBegun or 0
+	kind engine.ChangeKind // record.AdoptionBegun, record.MergeBegun or 0
 	last uint64            // the highest id before
 }
 
@@ -87,8 +87,8 @@ func (j *Journal) undoBegun(b begun) error {
 	switch b.kind {
 	case record.AdoptionBegun:
 		return j.undo(0)
-	case record.ImportBegun:
-		return j.undoImport(b.last)
+	case record.MergeBegun:
+		return j.undoMerge(b.last)
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func contents(t *testing.T, fsys vfs.FS) (all []string) {
 	return all
 }
 
-// What was taken over and imported is known for ever, however often the record
+// What was taken over and merged is known for ever, however often the record
 // of it is cleaned away.
 func TestTakenIsKept(t *testing.T) {
 	fsys := memfs.New()
@@ -195,7 +195,7 @@ func TestTakenIsKept(t *testing.T) {
 	}
 	writeTheirs(t, fsys, "/a", 1, 2)
 	writeTheirs(t, fsys, "/b", 7)
-	if _, err := Import(fsys, "/a", "/b", Options{}); err != nil {
+	if _, err := Merge(fsys, "/a", "/b", Options{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -215,8 +215,8 @@ func TestTakenIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := Import(fsys, "/a", "/b", Options{}); !errors.Is(err, ErrImported) {
-		t.Errorf("imported again: %v", err)
+	if _, err := Merge(fsys, "/a", "/b", Options{}); !errors.Is(err, ErrMerged) {
+		t.Errorf("merged again: %v", err)
 	}
 	writeTheirs(t, fsys, "/a", 1, 2)
 	wantJobs(t, fsys, "/a", "1 /a 1, 2 /a 2, 7 /b 7")

@@ -19,7 +19,7 @@ func TestCutAnywhere(t *testing.T) {
 	writeTheirs(t, fsys, "/a", 1, 2, 3)
 	writeTheirs(t, fsys, "/b", 4, 5, 6)
 	opt := Options{SegmentSize: wal.MinSegmentSize}
-	if _, err := Import(fsys, "/a", "/b", opt); err != nil {
+	if _, err := Merge(fsys, "/a", "/b", opt); err != nil {
 		t.Fatal(err)
 	}
 	j := New(opt)

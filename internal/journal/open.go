@@ -151,10 +151,10 @@ func (r *replayer) restore(b *replayed) error {
 			r.applied, _ = record.DecodeApplied(c.Body)
 			r.appliedIn = uint64(c.Mark)
 			continue
-		case record.AdoptionBegun, record.ImportBegun:
+		case record.AdoptionBegun, record.MergeBegun:
 			r.begun = begun{c.Kind, c.ID}
 			continue
-		case record.AdoptionDone, record.ImportDone:
+		case record.AdoptionDone, record.MergeDone:
 			r.begun = begun{}
 			at, files, _ := record.DecodeTransfer(c.Body)
 			if len(files) > 0 {

@@ -16,7 +16,7 @@ import (
 // uses the directory, they may miss its newest records.
 
 // Load reads the journal in a directory into an empty engine. Like a start, it leaves
-// out the jobs of an import that was interrupted. The error wraps ErrUnfinished if no
+// out the jobs of a merge that was interrupted. The error wraps ErrUnfinished if no
 // server can start there.
 func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, error) {
 	var report Report
@@ -48,9 +48,9 @@ func Load(fsys vfs.FS, dir string, eng *engine.Engine, epoch int64) (Report, err
 type Entry struct {
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"` // bytes
-	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done, import-begun, import-done, applied
+	Kind    string `json:"kind"`   // put, state, deleted, paused, last-id, adoption-begun, adoption-done, merge-begun, merge-done, applied
 
-	ID       uint64     `json:"id,omitempty"` // of import-begun: the highest before
+	ID       uint64     `json:"id,omitempty"` // of merge-begun: the highest before
 	Tube     string     `json:"tube,omitempty"`
 	State    string     `json:"state,omitempty"` // ready, delayed, buried
 	Pri      *uint32    `json:"priority,omitempty"`
@@ -66,7 +66,7 @@ type Entry struct {
 	Kicks    uint32     `json:"kicks,omitempty"`
 	Body     []byte     `json:"body,omitempty"` // base64 in JSON
 
-	At    *time.Time    `json:"at,omitempty"`    // when a take-over or an import was done, or an entry made
+	At    *time.Time    `json:"at,omitempty"`    // when a take-over or a merge was done, or an entry made
 	Files []record.File `json:"files,omitempty"` // of which files
 	Index uint64        `json:"index,omitempty"` // of the entry of a cluster's log that was applied
 	Term  uint64        `json:"term,omitempty"`  // of that entry
@@ -119,8 +119,8 @@ var kindNames = map[engine.ChangeKind]string{
 	engine.LastID:        "last-id",
 	record.AdoptionBegun: "adoption-begun",
 	record.AdoptionDone:  "adoption-done",
-	record.ImportBegun:   "import-begun",
-	record.ImportDone:    "import-done",
+	record.MergeBegun:    "merge-begun",
+	record.MergeDone:     "merge-done",
 	record.AppliedMark:   "applied",
 }
 
@@ -135,7 +135,7 @@ func EntryOf(c *engine.Change) Entry {
 	switch c.Kind {
 	case engine.TubePaused:
 		e.Delay, e.Due = &c.Delay, moment(c.Due)
-	case record.AdoptionDone, record.ImportDone:
+	case record.AdoptionDone, record.MergeDone:
 		at, files, _ := record.DecodeTransfer(c.Body)
 		e.At, e.Files, e.Body = moment(at), files, nil
 	case record.AppliedMark:

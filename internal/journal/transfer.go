@@ -64,9 +64,9 @@ func NotAdopted(fsys vfs.FS, dir string, taken []record.File) ([]string, error) 
 	return others, nil
 }
 
-// A transfer is a take-over or an import that was done, as its record says.
+// A transfer is a take-over or a merge that was done, as its record says.
 type transfer struct {
-	kind    engine.ChangeKind // record.AdoptionDone or record.ImportDone
+	kind    engine.ChangeKind // record.AdoptionDone or record.MergeDone
 	at      int64             // ns since 1970
 	files   []record.File
 	segment uint64 // of the record

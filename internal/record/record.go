@@ -21,7 +21,7 @@ import (
 // group first, as in package encoding/binary); fixed numbers are little-endian.
 // Moments are nanoseconds since 1970.
 //
-//	record   := put | state | deleted | paused | last | adoption | import | applied
+//	record   := put | state | deleted | paused | last | adoption | merge | applied
 //	put      := kind (1) job tube body                  a job, whole
 //	state    := kind (2) job                            a job's new state
 //	deleted  := kind (3) id
@@ -29,7 +29,7 @@ import (
 //	last     := kind (5) id                             the highest id ever given out
 //	adoption := kind (6)                                begun; see package journal
 //	          | kind (7) transfer                       done
-//	import   := kind (8) id                             begun; the highest id before
+//	merge   := kind (8) id                             begun; the highest id before
 //	          | kind (9) transfer                       done
 //	applied  := kind (10) index term stamp i64          a member of a cluster: all up to this entry is in the records before
 //
@@ -50,8 +50,8 @@ const (
 
 	kindAdoptionBegun = 6
 	kindAdoptionDone  = 7
-	kindImportBegun   = 8
-	kindImportDone    = 9
+	kindMergeBegun    = 8
+	kindMergeDone     = 9
 
 	kindApplied = 10
 
@@ -74,13 +74,13 @@ func MaxLen(kind engine.ChangeKind, tube, body int) int {
 	return 1 + 1 + tube + binary.MaxVarintLen32 + 8
 }
 
-// Kinds of changes that only a journal knows. The Body of AdoptionDone and ImportDone
+// Kinds of changes that only a journal knows. The Body of AdoptionDone and MergeDone
 // is a transfer, that of AppliedMark an Applied.
 const (
 	AdoptionBegun = engine.ChangeKind(0x80 + kindAdoptionBegun)
 	AdoptionDone  = engine.ChangeKind(0x80 + kindAdoptionDone)
-	ImportBegun   = engine.ChangeKind(0x80 + kindImportBegun)
-	ImportDone    = engine.ChangeKind(0x80 + kindImportDone)
+	MergeBegun    = engine.ChangeKind(0x80 + kindMergeBegun)
+	MergeDone     = engine.ChangeKind(0x80 + kindMergeDone)
 	AppliedMark   = engine.ChangeKind(0x80 + kindApplied)
 )
 
@@ -111,10 +111,10 @@ func Append(dst []byte, c *engine.Change, epoch int64) []byte {
 		dst = append(dst, kindAdoptionBegun)
 	case AdoptionDone:
 		dst = append(dst, kindAdoptionDone)
-	case ImportBegun:
-		dst = binary.AppendUvarint(append(dst, kindImportBegun), c.ID)
-	case ImportDone:
-		dst = append(dst, kindImportDone)
+	case MergeBegun:
+		dst = binary.AppendUvarint(append(dst, kindMergeBegun), c.ID)
+	case MergeDone:
+		dst = append(dst, kindMergeDone)
 	case AppliedMark:
 		dst = append(dst, kindApplied)
 	}
@@ -189,11 +189,11 @@ func Decode(rec []byte, epoch int64, tubes map[string]string) (engine.Change, er
 	case kindAdoptionDone:
 		c.Kind = AdoptionDone
 		c.Body = d.transfer()
-	case kindImportBegun:
-		c.Kind = ImportBegun
+	case kindMergeBegun:
+		c.Kind = MergeBegun
 		c.ID = d.uvarint()
-	case kindImportDone:
-		c.Kind = ImportDone
+	case kindMergeDone:
+		c.Kind = MergeDone
 		c.Body = d.transfer()
 	case kindApplied:
 		c.Kind = AppliedMark

@@ -49,11 +49,11 @@ var kinds = []struct {
 	{"adoption done", engine.Change{Kind: AdoptionDone, Body: AppendTransfer(nil, epoch, []File{
 		{"binlog.1", 4096, strings.Repeat("0123456789abcdef", 4)}, {"binlog.12", 10485760, strings.Repeat("fedcba9876543210", 4)},
 	})}},
-	{"import begun", engine.Change{Kind: ImportBegun, ID: 300}},
-	{"import done", engine.Change{Kind: ImportDone, Body: AppendTransfer(nil, epoch, []File{
+	{"merge begun", engine.Change{Kind: MergeBegun, ID: 300}},
+	{"merge done", engine.Change{Kind: MergeDone, Body: AppendTransfer(nil, epoch, []File{
 		{"beanpole.0000000000000001.wal", 300, strings.Repeat("ff", 32)},
 	})}},
-	{"import done: it was undone", engine.Change{Kind: ImportDone, Body: AppendTransfer(nil, epoch, nil)}},
+	{"merge done: it was undone", engine.Change{Kind: MergeDone, Body: AppendTransfer(nil, epoch, nil)}},
 	{"applied up to entry 1000 of term 7", Applied{1000, 7, epoch}.Change()},
 	{"applied: of no cluster any more", Applied{}.Change()},
 }
@@ -157,11 +157,11 @@ func drawChange(t *rapid.T) engine.Change {
 	u32 := func(name string) uint32 { return rapid.Uint32().Draw(t, name) }
 	moment := func(name string) int64 { return rapid.Int64().Draw(t, name) }
 	c := engine.Change{Kind: rapid.SampledFrom([]engine.ChangeKind{
-		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.LastID, AdoptionBegun, AdoptionDone, ImportBegun, AppliedMark,
+		engine.JobPut, engine.JobPut, engine.JobState, engine.JobDeleted, engine.TubePaused, engine.LastID, AdoptionBegun, AdoptionDone, MergeBegun, AppliedMark,
 	}).Draw(t, "kind")}
 	tube := func() string { return string(rapid.SliceOfN(rapid.Byte(), 1, maxTube).Draw(t, "tube")) }
 	switch c.Kind {
-	case engine.JobDeleted, engine.LastID, ImportBegun:
+	case engine.JobDeleted, engine.LastID, MergeBegun:
 		c.ID = rapid.Uint64().Draw(t, "id")
 	case engine.TubePaused:
 		c.Tube, c.Delay, c.Due = tube(), u32("delay"), moment("due")

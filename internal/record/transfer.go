@@ -14,7 +14,7 @@ type File struct {
 	SHA256 string `json:"sha256"` // hexadecimal
 }
 
-// AppendTransfer appends what follows the kind in a record that a take-over or an import
+// AppendTransfer appends what follows the kind in a record that a take-over or a merge
 // is done: the Body of its Change. at is in ns since 1970.
 func AppendTransfer(dst []byte, at int64, files []File) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(at))

@@ -35,10 +35,10 @@ func Explain(dir string, err error) error {
 		hint = " (nothing was changed; this is a member of a cluster, which takes nothing over: move those files to a directory of their own)"
 	case mixed:
 		hint = fmt.Sprintf(" (nothing was changed; to have the jobs of both, move those files to a directory of their own, THERE, and run "+
-			"'beanpole journal import %s THERE')", dir)
+			"'beanpole journal merge %s THERE')", dir)
 	case errors.Is(err, journal.ErrOfMember):
 		hint = fmt.Sprintf(", and %[2]s is gone (nothing was changed; to be a member again: 'beanpole cluster remove' the old one at another member, empty %[1]s, and "+
-			"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal backup %[1]s NEW' makes a single server's journal of it)",
+			"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal copy %[1]s NEW' makes a single server's journal of it)",
 			dir, filepath.Join(dir, "cluster"))
 	case errors.Is(err, journal.ErrUnfinished):
 		hint = " (put them back; or move beanpole.*.wal away, if their jobs are not wanted)"

@@ -167,19 +167,19 @@ func wipe(dir string, d *directory.Directory) error {
 func newRecover() *cobra.Command {
 	var sure bool
 	cmd := &cobra.Command{
-		Use:   "recover --i-lose-what-others-had DIR",
+		Use:   "recover --force-new-cluster DIR",
 		Short: "go on alone when a majority is lost for good",
 		Long: `Make the member whose directory this is the only one of a new cluster, with what it has. Only
 when a majority of the members is lost for good: what the lost ones had and this one has not is
 gone, although it was acknowledged. If there are several to choose from, take the one whose log goes
 furthest. The other members that are left must not run again: wipe them and let them join.
 ` + exits,
-		Example:               "  beanpole cluster recover --i-lose-what-others-had /var/lib/beanpole",
+		Example:               "  beanpole cluster recover --force-new-cluster /var/lib/beanpole",
 		DisableFlagsInUseLine: true,
 		Args:                  arguments(1, 1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !sure {
-				return kit.UsageError("a majority of the members must be lost for good; if so, add --i-lose-what-others-had")
+				return kit.UsageError("a majority of the members must be lost for good; if so, add --force-new-cluster")
 			}
 			d, err := open(args[0])
 			if err != nil {
@@ -193,7 +193,7 @@ furthest. The other members that are left must not run again: wipe them and let 
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&sure, "i-lose-what-others-had", false, "a majority of the members is lost for good")
+	cmd.Flags().BoolVar(&sure, "force-new-cluster", false, "a majority of the members is lost for good")
 	return cmd
 }
 

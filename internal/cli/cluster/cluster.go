@@ -21,8 +21,8 @@ serves nothing else, should DIR be lost or its disk not be mounted. Clients
 connect to any member. doc/cluster.md explains how to run one.`
 
 const example = `  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400
-  beanpole cluster token /var/lib/beanpole > token
-  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.2:11400
+  beanpole cluster join-token /var/lib/beanpole > token
+  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400
   beanpole cluster status /var/lib/beanpole`
 
 // exits is the end of the help of each command.
@@ -37,7 +37,7 @@ func New() *cobra.Command {
 		Short:   "make a cluster, and ask and change who its members are",
 		Long:    long,
 		Example: example,
-	}, newInit(), newToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newVerify(), newLeave(), newRejoin(), newRecover())
+	}, newInit(), newJoinToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newVerify(), newLeave(), newRejoin(), newRecover())
 }
 
 // arguments is for commands that take so many arguments, which are described.

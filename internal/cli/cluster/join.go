@@ -110,16 +110,16 @@ func lockJournal(dir string) (io.Closer, error) {
 	return lock, err
 }
 
-func newToken() *cobra.Command {
+func newJoinToken() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use:   "token DIR",
+		Use:   "join-token DIR",
 		Short: "print a token by which one server can join",
 		Long: `Print a token, one line, by which one server can join the cluster of the member
 whose directory this is. It is good once, for an hour, at this member. Whoever has it can become a
 member, so keep it as you keep a password.
 ` + exits,
-		Example:               "  beanpole cluster token /var/lib/beanpole > token",
+		Example:               "  beanpole cluster join-token /var/lib/beanpole > token",
 		DisableFlagsInUseLine: true,
 		Args:                  arguments(1, 1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -157,7 +157,7 @@ type joining struct {
 }
 
 func (j *joining) define(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&j.tokenFile, "token-file", "", "`FILE` with the token; - is the standard input")
+	cmd.Flags().StringVar(&j.tokenFile, "join-token-file", "", "`FILE` with the token; - is the standard input")
 	defineListen(cmd, &j.listen)
 }
 
@@ -165,7 +165,7 @@ func newJoin() *cobra.Command {
 	var j joining
 	var bootstrap bool
 	cmd := &cobra.Command{
-		Use:   "join DIR HOST:PORT --token-file FILE --listen HOST:PORT",
+		Use:   "join DIR HOST:PORT --join-token-file FILE --listen HOST:PORT",
 		Short: "make a directory that of a further member",
 		Long: `Make DIR, which must have no jobs, that of a further member of a cluster. The address is
 that of the member that has made the token. When "beanpole -b DIR" runs, the new member learns
@@ -176,7 +176,7 @@ is that of a member already nothing is done, and where the address is that of --
 itself, the member joins at the one that has made the token. The first member is made by
 "beanpole cluster init", once: where there is none, its disk may be lost, and the others go on.
 ` + exits,
-		Example:               "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.2:11400",
+		Example:               "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400",
 		DisableFlagsInUseLine: true,
 		Args:                  arguments(2, 2, "a directory and the address of a member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -212,13 +212,13 @@ func makeFirst(cmd *cobra.Command, dir, listen string) error {
 func newReplace() *cobra.Command {
 	var j joining
 	cmd := &cobra.Command{
-		Use:   "replace ID DIR HOST:PORT --token-file FILE --listen HOST:PORT",
+		Use:   "replace ID DIR HOST:PORT --join-token-file FILE --listen HOST:PORT",
 		Short: "join in place of a member that is lost",
 		Long: `Join a cluster as "beanpole cluster join" does, in place of the member ID. That one is
 removed in the moment in which the new one has caught up and votes: so the cluster never has
 more members that may be lost than before.
 ` + exits,
-		Example:               "  beanpole cluster replace 5577006791947779 /var/lib/beanpole 10.0.0.1:11400 --token-file token --listen 10.0.0.4:11400",
+		Example:               "  beanpole cluster replace 5577006791947779 /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.4:11400",
 		DisableFlagsInUseLine: true,
 		Args:                  arguments(3, 3, "the id of a member, a directory and the address of another member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -270,7 +270,7 @@ func (j *joining) run(cmd *cobra.Command, dir, addr string, inPlaceOf uint64) er
 // readToken reads the token in a file.
 func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	if file == "" {
-		return directory.Token{}, kit.UsageError("--token-file is missing: what beanpole cluster token DIR prints at a member")
+		return directory.Token{}, kit.UsageError("--join-token-file is missing: what beanpole cluster join-token DIR prints at a member")
 	}
 	var line string
 	if file == "-" {
@@ -284,7 +284,7 @@ func readToken(file string, stdin io.Reader) (directory.Token, error) {
 	}
 	t, err := directory.ParseToken(strings.TrimSpace(line))
 	if err != nil {
-		return t, kit.UsageError("--token-file %s: %w", file, err)
+		return t, kit.UsageError("--join-token-file %s: %w", file, err)
 	}
 	return t, nil
 }

@@ -48,8 +48,8 @@ type inspection struct {
 	damage []wal.Damage
 	report wal.Report
 	tally  tally
-	last   string // kind of the last record of a take-over or an import; empty: none
-	before uint64 // the highest id before that take-over or import
+	last   string // kind of the last record of a take-over or a merge; empty: none
+	before uint64 // the highest id before that take-over or merge
 	taken  []record.File
 
 	applied *journal.Entry // the last of a member of a cluster; nil: there is none
@@ -92,9 +92,9 @@ func (ins *inspection) count() (err error) {
 			t.change(e.ID, e.State)
 		case "deleted":
 			t.remove(e.ID)
-		case "adoption-begun", "import-begun":
+		case "adoption-begun", "merge-begun":
 			ins.last, ins.before = e.Kind, e.ID
-		case "adoption-done", "import-done":
+		case "adoption-done", "merge-done":
 			ins.last = e.Kind
 			ins.taken = append(ins.taken, e.Files...)
 		case "applied":
@@ -108,9 +108,9 @@ func (ins *inspection) count() (err error) {
 	return err
 }
 
-// interrupted tells whether the next start will undo the last take-over or import.
+// interrupted tells whether the next start will undo the last take-over or merge.
 func (ins *inspection) interrupted() bool {
-	return ins.last == "adoption-begun" || ins.last == "import-begun"
+	return ins.last == "adoption-begun" || ins.last == "merge-begun"
 }
 
 // lookForBinlog looks at files of beanstalkd.
@@ -203,8 +203,8 @@ func (ins *inspection) print(w io.Writer) {
 		line("no file", "%s, with the name of a segment that is not needed; move it away", filepath.Base(path))
 	}
 	switch {
-	case ins.last == "import-begun":
-		line("import", "one was interrupted; the next start, or the next import, removes what it has written")
+	case ins.last == "merge-begun":
+		line("merge", "one was interrupted; the next start, or the next merge, removes what it has written")
 	case ins.last == "adoption-begun":
 		line("take-over", "it was interrupted; the next start begins it again")
 	}

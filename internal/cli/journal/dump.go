@@ -263,7 +263,7 @@ func (d *dump) body(body []byte) {
 }
 
 // order returns the ids of all jobs, ascending. In JSON the buried jobs come last, in the
-// order of burying, which an import keeps.
+// order of burying, which a merge keeps.
 func (d *dump) order(eng *engine.Engine) []uint64 {
 	type place struct {
 		rank int64 // of a buried job

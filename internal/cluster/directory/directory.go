@@ -72,7 +72,7 @@ func Exists(dir string) (bool, error) {
 		return false, fmt.Errorf("%s is not complete: %w", filepath.Join(dir, sub), ErrUnfinished)
 	}
 	return false, fmt.Errorf("directory %[1]s: %[2]w, and what is beside it was that of a member ('beanpole cluster remove' that one at another member, empty %[1]s, and "+
-		"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal backup %[1]s NEW' makes a single server's journal of it)", dir, ErrLost)
+		"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal copy %[1]s NEW' makes a single server's journal of it)", dir, ErrLost)
 }
 
 // Open reads the directory of a member; the error wraps ErrNone if it is not one, and says what to do if it is damaged.

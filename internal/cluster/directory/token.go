@@ -41,7 +41,7 @@ func ParseToken(line string) (Token, error) {
 	front, address, ok := strings.Cut(strings.TrimSpace(line), "@")
 	parts := strings.Split(front, ".")
 	if !ok || len(parts) != 4 || parts[0] != tokenPrefix || address == "" || len(parts[1]) != 32 || len(parts[2]) != 64 || parts[3] == "" {
-		return Token{}, errors.New("this is not a token: it is one line, as beanpole cluster token DIR prints it")
+		return Token{}, errors.New("this is not a token: it is one line, as beanpole cluster join-token DIR prints it")
 	}
 	return Token{Cluster: parts[1], Fingerprint: parts[2], Secret: parts[3], Address: address}, nil
 }

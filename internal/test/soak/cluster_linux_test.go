@@ -203,10 +203,10 @@ func (c *group) admit(p *process, command ...string) {
 	token := filepath.Join(c.s.t.TempDir(), "token")
 	leader := c.leader()
 	until(c.s.t, "there is a token", func() bool {
-		text, err := leader.command("cluster", "token", leader.dir)
+		text, err := leader.command("cluster", "join-token", leader.dir)
 		return err == nil && os.WriteFile(token, text, 0o600) == nil
 	})
-	c.run(append(append([]string{"cluster"}, command...), p.dir, leader.addr, "--token-file", token, "--listen", p.addr)...)
+	c.run(append(append([]string{"cluster"}, command...), p.dir, leader.addr, "--join-token-file", token, "--listen", p.addr)...)
 	c.must(p.start())
 	c.awaitAll(mayLag)
 }

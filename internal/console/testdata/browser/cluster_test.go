@@ -25,8 +25,8 @@ func members(t *testing.T) []*server {
 		if i == 0 {
 			run("init", files, "--listen", first)
 		} else {
-			run("token", filepath.Join(dir, "0"), "--out", token)
-			run("join", files, first, "--token-file", token, "--listen", freePort(t))
+			run("join-token", filepath.Join(dir, "0"), "--out", token)
+			run("join", files, first, "--join-token-file", token, "--listen", freePort(t))
 		}
 		all = append(all, start(t, "-b", files))
 	}

@@ -108,12 +108,12 @@ func joinCluster(t *testing.T, all *log, program string, args []string) (dir str
 		if dir != "" {
 			s.run(t, program, append(args, "-b", dir))
 		}
-		if err := os.WriteFile(token, command("token", first), 0o600); err != nil {
+		if err := os.WriteFile(token, command("join-token", first), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		dir = filepath.Join(home, fmt.Sprint(i+1))
 		command("status", first)
-		command("join", dir, leader, "--token-file", token, "--listen", listen())
+		command("join", dir, leader, "--join-token-file", token, "--listen", listen())
 	}
 	return dir
 }

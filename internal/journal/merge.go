@@ -19,46 +19,46 @@ import (
 // Taking the jobs of another directory into a journal:
 //
 //  1. a table of old and new ids is written beside the journal;
-//  2. a record says that the import has begun, and the highest id before;
+//  2. a record says that the merge has begun, and the highest id before;
 //  3. every job is written whole;
-//  4. a record says that the import is done, and of which files; all is made
+//  4. a record says that the merge is done, and of which files; all is made
 //     durable.
 //
 // A job keeps its id if the journal has never given out that id or a higher one, and it is
-// a safe one (engine.MaxSafeID); otherwise it gets one that is higher than all. So all jobs of an import have ids
+// a safe one (engine.MaxSafeID); otherwise it gets one that is higher than all. So all jobs of a merge have ids
 // above the one of 2, and to undo it means to delete those. If it was interrupted
 // before 4, the next process that opens the journal undoes it, a server or another
-// import: no client was served yet.
+// merge: no client was served yet.
 
-// Errors of Import.
+// Errors of Merge.
 var (
-	ErrNoJobs   = errors.New("there are neither files of beanstalkd (binlog.*) nor a journal")
-	ErrImported = errors.New("it was imported or taken over before: its jobs would be there twice")
-	ErrBoth     = errors.New("there are files of beanstalkd (binlog.*) beside a journal: move those to import to a directory of their own")
+	ErrNoJobs = errors.New("there are neither files of beanstalkd (binlog.*) nor a journal")
+	ErrMerged = errors.New("it was merged or taken over before: its jobs would be there twice")
+	ErrBoth   = errors.New("there are files of beanstalkd (binlog.*) beside a journal: move those to merge to a directory of their own")
 )
 
-// An ImportReport says what Import has done.
-type ImportReport struct {
+// A MergeReport says what Merge has done.
+type MergeReport struct {
 	Jobs    int
 	NewIDs  int             // so many of them have another id than before
 	Table   string          // path of the table of old and new ids; empty if there was no job
 	Binlog  *binlog.Report  // what was read of beanstalkd's files; nil if it was a journal
-	Pauses  []engine.Change // not imported; their moments count from 1970
+	Pauses  []engine.Change // not merged; their moments count from 1970
 	Adopted *binlog.Report  // beanstalkd's files that were in dir itself; nil if there were none
 	Begun   bool            // something of it was written
 }
 
-// Import takes the jobs of the files of beanstalkd, or of the journal, in the
+// Merge takes the jobs of the files of beanstalkd, or of the journal, in the
 // directory from into the journal in dir, which may be new. It holds the locks of
 // both: the error wraps vfs.ErrLocked if a server uses one of them. It changes nothing
-// in from. After an error nothing is imported, or the next process that opens the
-// journal undoes it; only if the very last sync has failed, all may be imported. Import
-// can always be repeated; if all was imported the error is ErrImported.
+// in from. After an error nothing is merged, or the next process that opens the
+// journal undoes it; only if the very last sync has failed, all may be merged. Merge
+// can always be repeated; if all was merged the error is ErrMerged.
 //
 // Jobs keep everything except, perhaps, their ids. Buried jobs come after those that
 // were buried in the journal. Both queues are in memory at the same time. Options.Sync
 // is ignored, and Options.Epoch is the present.
-func Import(fsys vfs.FS, dir, from string, opt Options) (report ImportReport, err error) {
+func Merge(fsys vfs.FS, dir, from string, opt Options) (report MergeReport, err error) {
 	lock, err := fsys.Lock(filepath.Join(from, "lock"))
 	if err != nil {
 		return report, fmt.Errorf("journal: %s: %w", from, err)
@@ -66,7 +66,7 @@ func Import(fsys vfs.FS, dir, from string, opt Options) (report ImportReport, er
 	defer lock.Close()
 	src := source{eng: engine.New(engine.Options{})}
 	if err := src.read(fsys, from, opt.Epoch); err != nil {
-		return report, fmt.Errorf("journal: import %s: %w", from, err)
+		return report, fmt.Errorf("journal: merge %s: %w", from, err)
 	}
 
 	j := New(opt)
@@ -81,18 +81,18 @@ func Import(fsys vfs.FS, dir, from string, opt Options) (report ImportReport, er
 		report.Pauses = append(report.Pauses, c)
 	}
 	taken := len(j.transfers)
-	err = j.importAll(&src, &report)
+	err = j.mergeAll(&src, &report)
 	closeErr := j.Close()
 	if err == nil || len(j.transfers) > taken { // all is written; if a sync has failed, Close has tried again
 		err = closeErr
 	}
 	if err != nil {
-		return report, fmt.Errorf("journal: import %s: %w", from, err)
+		return report, fmt.Errorf("journal: merge %s: %w", from, err)
 	}
 	return report, nil
 }
 
-// A source is a directory whose jobs are imported.
+// A source is a directory whose jobs are merged.
 type source struct {
 	eng    *engine.Engine
 	files  []record.File  // with all the jobs
@@ -152,7 +152,7 @@ func (s *source) identifySegments(fsys vfs.FS, dir string) error {
 // A move is a job with its old id and its new one.
 type move struct{ from, to uint64 }
 
-func (j *Journal) importAll(src *source, report *ImportReport) error {
+func (j *Journal) mergeAll(src *source, report *MergeReport) error {
 	if err := j.checkNew(src.files); err != nil {
 		return err
 	}
@@ -175,19 +175,19 @@ func (j *Journal) importAll(src *source, report *ImportReport) error {
 	}
 	taken := len(j.transfers)
 	report.Begun = true
-	err = j.importJobs(src, moves, last)
+	err = j.mergeJobs(src, moves, last)
 	if err != nil && len(j.transfers) == taken {
-		_ = j.fs.Remove(report.Table) // the import will be undone
+		_ = j.fs.Remove(report.Table) // the merge will be undone
 	}
 	return err
 }
 
-// checkNew returns an error if one of the files was imported or taken over before.
+// checkNew returns an error if one of the files was merged or taken over before.
 func (j *Journal) checkNew(files []record.File) error {
 	for _, t := range j.transfers {
 		for _, f := range files {
 			if slices.ContainsFunc(t.files, func(g record.File) bool { return f.Size == g.Size && f.SHA256 == g.SHA256 }) {
-				return fmt.Errorf("%s: %w (%s)", f.Name, ErrImported, time.Unix(0, t.at).UTC().Format(time.RFC3339))
+				return fmt.Errorf("%s: %w (%s)", f.Name, ErrMerged, time.Unix(0, t.at).UTC().Format(time.RFC3339))
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func (j *Journal) writeTable(moves []move) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	name := "import-" + time.Unix(0, j.opt.Epoch).UTC().Format("20060102T150405Z") + ".ids"
+	name := "merge-" + time.Unix(0, j.opt.Epoch).UTC().Format("20060102T150405Z") + ".ids"
 	path = filepath.Join(j.dir, freeName(name, there))
 	f, err := j.fs.Create(path)
 	if err != nil {
@@ -262,9 +262,9 @@ func (j *Journal) writeTable(moves []move) (path string, err error) {
 	return path, err
 }
 
-// importJobs writes the jobs. If it fails, the next start undoes it.
-func (j *Journal) importJobs(src *source, moves []move, last uint64) error {
-	if _, err := j.append(&engine.Change{Kind: record.ImportBegun, ID: last}); err != nil {
+// mergeJobs writes the jobs. If it fails, the next start undoes it.
+func (j *Journal) mergeJobs(src *source, moves []move, last uint64) error {
+	if _, err := j.append(&engine.Change{Kind: record.MergeBegun, ID: last}); err != nil {
 		return err
 	}
 	ranks := lastRank(j.eng)
@@ -281,7 +281,7 @@ func (j *Journal) importJobs(src *source, moves []move, last uint64) error {
 		}
 	}
 	j.eng.Restore(engine.Change{Kind: engine.LastID, ID: lastSafe(src.eng)})
-	return j.endTransfer(record.ImportDone, src.files)
+	return j.endTransfer(record.MergeDone, src.files)
 }
 
 // lastRank returns the highest rank of a buried job.
@@ -294,20 +294,20 @@ func lastRank(eng *engine.Engine) (rank int64) {
 	return rank
 }
 
-// undoImport deletes the jobs of an import that was interrupted. last is the
+// undoMerge deletes the jobs of a merge that was interrupted. last is the
 // highest id before it.
-func (j *Journal) undoImport(last uint64) error {
+func (j *Journal) undoMerge(last uint64) error {
 	err := j.undo(last)
 	if err == nil {
-		_, err = j.append(&engine.Change{Kind: record.ImportDone, Body: record.AppendTransfer(nil, j.opt.Epoch, nil)})
+		_, err = j.append(&engine.Change{Kind: record.MergeDone, Body: record.AppendTransfer(nil, j.opt.Epoch, nil)})
 	}
 	if err == nil {
 		err = j.makeDurable()
 	}
 	if err != nil {
-		return fmt.Errorf("undo an import that was interrupted: %w", err)
+		return fmt.Errorf("undo a merge that was interrupted: %w", err)
 	}
 	j.undone = &last
-	j.log.Warn("an import was interrupted; what it had written is removed, and it can be repeated")
+	j.log.Warn("a merge was interrupted; what it had written is removed, and it can be repeated")
 	return nil
 }

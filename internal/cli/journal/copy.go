@@ -16,21 +16,21 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-const backupLong = `Copy a journal to the directory TO, which is made, or is empty. A server may be
+const copyLong = `Copy a journal to the directory TO, which is made, or is empty. A server may be
 using the journal. All that was answered before the command began is in the copy,
 and of what was done meanwhile the beginning. The copy is read to see that it is
 whole; "beanpole -b TO" starts from it. The copy of a member's journal is that of a single server.`
 
-const backupExample = `  beanpole journal backup /var/lib/beanpole /backup/beanpole.$(date +%F)`
+const copyExample = `  beanpole journal copy /var/lib/beanpole /backup/beanpole.$(date +%F)`
 
-func newBackup() *cobra.Command {
-	return newCommand("backup DIR TO", "copy a journal, also that of a running server",
-		backupLong, backupExample, twoDirectories("where to copy it"), func(cmd *cobra.Command, args []string) error {
-			return backup(args[0], args[1], cmd.OutOrStdout())
+func newCopy() *cobra.Command {
+	return newCommand("copy DIR TO", "copy a journal, also that of a running server",
+		copyLong, copyExample, twoDirectories("where to copy it"), func(cmd *cobra.Command, args []string) error {
+			return copyJournal(args[0], args[1], cmd.OutOrStdout())
 		})
 }
 
-func backup(dir, to string, w io.Writer) (err error) {
+func copyJournal(dir, to string, w io.Writer) (err error) {
 	made, err := makeEmpty(to)
 	if err != nil {
 		return kit.WithCode(kit.ExitJournal, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-const importLong = `Take the jobs of the directory FROM into the journal in DIR: those of beanstalkd's
+const mergeLong = `Take the jobs of the directory FROM into the journal in DIR: those of beanstalkd's
 files, or of another journal. No server may be running on either. FROM is not
 changed, but for the file "lock". DIR may be empty, or have files of beanstalkd,
 which are taken over first, as a server does.
@@ -25,40 +25,40 @@ which are taken over first, as a server does.
 A job keeps its id unless the journal in DIR has given out that one or a higher
 one before, or it is above 9007199254740991 (2^53 - 1), where only a fault can
 have brought it; then it gets a new one, which is higher than all. Old and new ids of
-all jobs are written to a table in DIR, import-TIME.ids: a line for each job, the
+all jobs are written to a table in DIR, merge-TIME.ids: a line for each job, the
 old id, a tab, the new one. All else is kept: tube, state, what is left of delays,
 counters. Buried jobs come after those that DIR has. Pauses are left out, and told.
 
-If it fails or is interrupted, nothing is imported, and it can be repeated. What
-was imported before is refused.`
+If it fails or is interrupted, nothing is merged, and it can be repeated. What
+was merged before is refused.`
 
-const importExample = `  mkdir /var/lib/beanstalkd.new
+const mergeExample = `  mkdir /var/lib/beanstalkd.new
   mv /var/lib/beanpole/binlog.* /var/lib/beanstalkd.new
-  beanpole journal import /var/lib/beanpole /var/lib/beanstalkd.new`
+  beanpole journal merge /var/lib/beanpole /var/lib/beanstalkd.new`
 
-func newImport() *cobra.Command {
-	return newCommand("import DIR FROM", "take in the jobs of beanstalkd's files, or of another journal",
-		importLong, importExample, twoDirectories("what to import"), func(cmd *cobra.Command, args []string) error {
+func newMerge() *cobra.Command {
+	return newCommand("merge DIR FROM", "take in the jobs of beanstalkd's files, or of another journal",
+		mergeLong, mergeExample, twoDirectories("what to merge"), func(cmd *cobra.Command, args []string) error {
 			if err := checkDirectory(args[1]); err != nil {
 				return err
 			}
-			return importJobs(args[0], args[1], cmd.OutOrStdout())
+			return mergeJobs(args[0], args[1], cmd.OutOrStdout())
 		})
 }
 
-func importJobs(dir, from string, w io.Writer) error {
+func mergeJobs(dir, from string, w io.Writer) error {
 	if same, err := sameFile(dir, from); err != nil || same {
 		if err == nil {
-			err = kit.UsageError("%s and %s are the same directory: move what is to be imported to one of its own", dir, from)
+			err = kit.UsageError("%s and %s are the same directory: move what is to be merged to one of its own", dir, from)
 		}
 		return err
 	}
-	if err := refuseMember(dir, "import", "'beanpole journal dump --live --json FROM | beanpole import --addr ADDR' puts the jobs as a client"); err != nil {
+	if err := refuseMember(dir, "merge", "'beanpole journal dump --live --json FROM | beanpole import --addr ADDR' puts the jobs as a client"); err != nil {
 		return err
 	}
-	r, err := journal.Import(vfs.OS, dir, from, journal.Options{Epoch: time.Now().UnixNano()})
+	r, err := journal.Merge(vfs.OS, dir, from, journal.Options{Epoch: time.Now().UnixNano()})
 	if err != nil {
-		return importError(dir, r.Begun, err)
+		return mergeError(dir, r.Begun, err)
 	}
 	if r.Adopted != nil {
 		fmt.Fprintf(w, "took over the files of beanstalkd in %s\n", dir)
@@ -67,7 +67,7 @@ func importJobs(dir, from string, w io.Writer) error {
 	if r.Binlog != nil {
 		printDamage(w, r.Binlog)
 	}
-	fmt.Fprintf(w, "imported %d jobs from %s into %s; %d have new ids\n", r.Jobs, from, dir, r.NewIDs)
+	fmt.Fprintf(w, "merged %d jobs from %s into %s; %d have new ids\n", r.Jobs, from, dir, r.NewIDs)
 	if r.Table != "" {
 		fmt.Fprintf(w, "old and new ids are in %s\n", r.Table)
 	}
@@ -75,7 +75,7 @@ func importJobs(dir, from string, w io.Writer) error {
 	fmt.Fprintf(w, "the user that the server runs as must own %s and what is in it\n", dir)
 	fmt.Fprintf(w, "start no server on %s again: its jobs would be done twice\n", from)
 	if r.Binlog != nil && r.Binlog.Damaged() || r.Adopted != nil && r.Adopted.Damaged() {
-		return errors.New("files of beanstalkd are damaged: what is whole was imported, jobs may be missing (keep the files)")
+		return errors.New("files of beanstalkd are damaged: what is whole was merged, jobs may be missing (keep the files)")
 	}
 	return nil
 }
@@ -92,17 +92,17 @@ func sameFile(a, b string) (bool, error) {
 	return os.SameFile(x, y), nil
 }
 
-// importError says why nothing was imported.
-func importError(dir string, begun bool, err error) error {
+// mergeError says why nothing was merged.
+func mergeError(dir string, begun bool, err error) error {
 	if _, mixed := errors.AsType[*journal.MixedError](err); mixed {
 		return kit.WithCode(kit.ExitJournal, advice.Explain(dir, err))
 	}
-	hint := "nothing was imported"
+	hint := "nothing was merged"
 	switch {
 	case errors.Is(err, vfs.ErrLocked):
-		hint = "stop the server first; nothing was imported"
+		hint = "stop the server first; nothing was merged"
 	case errors.Is(err, wal.ErrCorrupt):
-		hint = "nothing was imported; 'beanpole journal repair' first"
+		hint = "nothing was merged; 'beanpole journal repair' first"
 	case begun:
 		hint = "repeat it: what has been written is removed first, or all was done, and it says so"
 	}

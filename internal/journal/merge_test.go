@@ -26,11 +26,11 @@ func newDirs(t *testing.T) *memfs.FS {
 }
 
 // Only ids that the journal may have given out are changed.
-func TestImportIDs(t *testing.T) {
+func TestMergeIDs(t *testing.T) {
 	fsys := newDirs(t)
 	writeTheirs(t, fsys, "/a", 3, 5)
 	writeTheirs(t, fsys, "/b", 1, 3, 5, 6, 9)
-	report, err := Import(fsys, "/a", "/b", Options{})
+	report, err := Merge(fsys, "/a", "/b", Options{})
 	if err != nil || report.Jobs != 5 || report.NewIDs != 3 {
 		t.Fatalf("%+v, %v, want 5 jobs, 3 with new ids", report, err)
 	}
@@ -47,10 +47,10 @@ func TestImportIDs(t *testing.T) {
 }
 
 // An id that only a fault can have set is not kept, and later ones do not follow it.
-func TestImportUnsafeIDs(t *testing.T) {
+func TestMergeUnsafeIDs(t *testing.T) {
 	fsys := newDirs(t)
 	writeTheirs(t, fsys, "/b", 5, 9, engine.MaxSafeID+1, engine.MaxID)
-	report, err := Import(fsys, "/a", "/b", Options{})
+	report, err := Merge(fsys, "/a", "/b", Options{})
 	if err != nil || report.Jobs != 4 || report.NewIDs != 2 {
 		t.Fatalf("%+v, %v, want 4 jobs, 2 with new ids", report, err)
 	}
@@ -62,7 +62,7 @@ func TestImportUnsafeIDs(t *testing.T) {
 }
 
 // All that a job has is kept; buried jobs come after those that were buried here.
-func TestImportKeeps(t *testing.T) {
+func TestMergeKeeps(t *testing.T) {
 	fsys := newDirs(t)
 	fill := func(dir string) {
 		j := New(Options{})
@@ -84,7 +84,7 @@ func TestImportKeeps(t *testing.T) {
 	}
 	fill("/a")
 	fill("/b")
-	report, err := Import(fsys, "/a", "/b", Options{Epoch: 77})
+	report, err := Merge(fsys, "/a", "/b", Options{Epoch: 77})
 	if err != nil || report.Jobs != 4 || len(report.Pauses) != 1 || report.Pauses[0].Due != 54e9 {
 		t.Fatalf("%+v, %v", report, err)
 	}
@@ -120,9 +120,9 @@ func TestImportKeeps(t *testing.T) {
 
 func jobLine(c engine.Change) string { return string(record.Append(nil, &c, 0)) + string(c.Body) }
 
-// An import for which the disk has no room leaves nothing, and the disk
+// A merge for which the disk has no room leaves nothing, and the disk
 // has room to undo it.
-func TestImportWithoutRoom(t *testing.T) {
+func TestMergeWithoutRoom(t *testing.T) {
 	disk := newDirs(t)
 	var ids []uint64
 	for id := range uint64(400) {
@@ -136,7 +136,7 @@ func TestImportWithoutRoom(t *testing.T) {
 	for limit := used; limit < used+1<<20; limit += 4096 {
 		fsys = disk.Crash(rand.New(rand.NewPCG(1, 2))) // a copy: all is synced
 		fsys.SetLimit(limit)
-		_, err := Import(fsys, "/a", "/b", Options{SegmentSize: 4096})
+		_, err := Merge(fsys, "/a", "/b", Options{SegmentSize: 4096})
 		if err == nil {
 			break
 		}
@@ -157,9 +157,9 @@ func TestImportWithoutRoom(t *testing.T) {
 		}
 	}
 	if refused < 10 {
-		t.Errorf("only %d imports were refused", refused)
+		t.Errorf("only %d merges were refused", refused)
 	}
 	if jobs, err := jobsIn(t, fsys, "/a"); err != nil || strings.Count(jobs, "/b") != 400 {
-		t.Errorf("%d jobs were imported, %v", strings.Count(jobs, "/b"), err)
+		t.Errorf("%d jobs were merged, %v", strings.Count(jobs, "/b"), err)
 	}
 }

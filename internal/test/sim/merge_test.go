@@ -22,10 +22,10 @@ import (
 
 const otherDir = "/other"
 
-// An import is done wholly or not at all, at whatever operation it is interrupted
+// A merge is done wholly or not at all, at whatever operation it is interrupted
 // by a power cut or by a call that fails, and can be repeated. A server that is
 // started in between finds what there was before.
-func TestImport(t *testing.T) {
+func TestMerge(t *testing.T) {
 	for name, fill := range map[string]func(*world){"beanstalkd": fillFromBeanstalkd, "journal": fillFromJournal} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestImport(t *testing.T) {
 				}
 
 				w := start("undisturbed", 0)
-				if err := w.imports(); err != nil {
+				if err := w.merges(); err != nil {
 					w.fatalf("%v", err)
 				}
 				calls := w.disk.Ops()
@@ -61,7 +61,7 @@ func TestImport(t *testing.T) {
 				for n := first; n <= calls; n += step {
 					w := start(fmt.Sprintf("power cut at %d", n), uint64(n))
 					w.disk.CutAt(n)
-					if err := w.imports(); !errors.Is(err, memfs.ErrPowerCut) {
+					if err := w.merges(); !errors.Is(err, memfs.ErrPowerCut) {
 						w.fatalf("%v, want a power cut", err)
 					}
 					w.disk = w.disk.Crash(w.rng)
@@ -74,7 +74,7 @@ func TestImport(t *testing.T) {
 						fault := faultfs.Fault{Op: faultfs.Any, N: n, How: how}
 						w := start(fault.String(), 0)
 						w.fsys.Set(fault)
-						if err := w.imports(); err != nil && !errors.Is(err, syscall.EIO) {
+						if err := w.merges(); err != nil && !errors.Is(err, syscall.EIO) {
 							w.fatalf("%v", err)
 						}
 						fired = w.fsys.Fired() > 0
@@ -140,10 +140,10 @@ func copyFile(w *world, from vfs.FS, name, as string) {
 	}
 }
 
-func (w *world) imports() error {
+func (w *world) merges() error {
 	opt := w.opt
 	opt.Epoch = time.Now().UnixNano()
-	_, err := journal.Import(w.fsys, dir, otherDir, opt)
+	_, err := journal.Merge(w.fsys, dir, otherDir, opt)
 	return err
 }
 
@@ -160,7 +160,7 @@ func (w *world) found() *state {
 	return found
 }
 
-// mustRepeat imports again what was interrupted, perhaps with a server started
+// mustRepeat merges again what was interrupted, perhaps with a server started
 // in between.
 func (w *world) mustRepeat(had, want *state, startBetween bool) {
 	w.t.Helper()
@@ -169,11 +169,11 @@ func (w *world) mustRepeat(had, want *state, startBetween bool) {
 	if startBetween {
 		between = w.found()
 		if !had.explains(between, now, false) && !want.explains(between, now, false) {
-			w.fatalf("before the import (-) and after it was interrupted (+):\n%s", had.diff(between, now))
+			w.fatalf("before the merge (-) and after it was interrupted (+):\n%s", had.diff(between, now))
 		}
 	}
-	err := w.imports()
-	done := errors.Is(err, journal.ErrImported)
+	err := w.merges()
+	done := errors.Is(err, journal.ErrMerged)
 	if err != nil && !done {
 		w.fatalf("repeated: %v", err)
 	}
@@ -208,7 +208,7 @@ func (w *world) tablesTell(had, found *state) {
 	if err != nil {
 		w.fatalf("%v", err)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "import-") })
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "merge-") })
 	for _, name := range names {
 		f, err := w.disk.Open(dir + name)
 		if err != nil {

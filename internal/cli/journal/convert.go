@@ -18,25 +18,25 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
-const exportLong = `Write the jobs of a journal as files that beanstalkd starts from with -b: the way
+const convertLong = `Write the jobs of a journal as files that beanstalkd starts from with -b: the way
 back. They are of version 7, which beanstalkd 1.12 and 1.13 read on 64-bit
 machines. No server may be running. The journal is not changed.
 
 beanstalkd knows no pauses on disk, so they are left out, and told. All else is
 kept: ids, states, the order of buried jobs, what is left of delays, counters.`
 
-const exportExample = `  beanpole journal export /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
+const convertExample = `  beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd
   chown -R beanstalkd: /var/lib/beanstalkd
   beanstalkd -b /var/lib/beanstalkd -z 65537`
 
-func newExport() *cobra.Command {
+func newConvert() *cobra.Command {
 	var out string
-	cmd := newCommand("export DIR --beanstalkd OUT", "write the jobs as files of beanstalkd",
-		exportLong, exportExample, oneDirectory, func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("convert DIR --beanstalkd OUT", "write the jobs as files of beanstalkd",
+		convertLong, convertExample, oneDirectory, func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return kit.UsageError("option --beanstalkd says where to write (see: %s --help)", cmd.CommandPath())
 			}
-			return export(args[0], out, cmd.OutOrStdout())
+			return convert(args[0], out, cmd.OutOrStdout())
 		})
 	kit.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {
 		fs.Func("beanstalkd", "write to the directory `OUT`, which is made, or is\nempty", kit.Into(&out, kit.ParseDir))
@@ -45,7 +45,7 @@ func newExport() *cobra.Command {
 	return cmd
 }
 
-func export(dir, out string, w io.Writer) error {
+func convert(dir, out string, w io.Writer) error {
 	if err := checkJournal(dir); err != nil {
 		return err
 	}
@@ -75,14 +75,14 @@ func export(dir, out string, w io.Writer) error {
 		return readError(out, err)
 	}
 	fmt.Fprintf(w, "wrote %d jobs, %d bytes in %d files, to %s\n", sum.Jobs, sum.Bytes, sum.Files, out)
-	tellExported(w, eng, sum, out)
+	tellConverted(w, eng, sum, out)
 	return nil
 }
 
 const beanstalkdMaxJob = 65535 // bytes; its default -z
 
-// tellExported tells what the files need.
-func tellExported(w io.Writer, eng *engine.Engine, sum binlog.Summary, out string) {
+// tellConverted tells what the files need.
+func tellConverted(w io.Writer, eng *engine.Engine, sum binlog.Summary, out string) {
 	if need := sum.MaxBody + 2; need > beanstalkdMaxJob {
 		fmt.Fprintf(w, "give beanstalkd -z %d or more, or it loses jobs\n", need)
 	}
