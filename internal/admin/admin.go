@@ -23,16 +23,15 @@ import (
 )
 
 // DefaultTubes is how many tubes have metrics of their own.
-const DefaultTubes = 1000
+const DefaultTubes = 100
 
 // Options of the pages. The zero value works.
 type Options struct {
 	// Version is beanpole's.
 	Version string
 
-	// Tubes is how many tubes have metrics of their own: those with a backlog, then
-	// those that are in use, and of these the ones with the most jobs. 0: DefaultTubes;
-	// negative: none.
+	// Tubes is how many tubes have metrics of their own: the fullest and the busiest.
+	// 0: DefaultTubes; negative: none.
 	Tubes int
 
 	// Server returns what the server counts besides the engine. It is called

@@ -3,11 +3,13 @@ package admin
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,6 +25,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/histogram"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 
 // newQueue returns a broker whose engine has some of everything, which was put half a
@@ -195,7 +198,7 @@ func TestMostOf(t *testing.T) {
 		tube("restored", engine.TubeStats{Buried: 7}),
 		tube("backlog", engine.TubeStats{TotalJobs: 8, Ready: 1}),
 	}
-	for n, want := range []string{"", "backlog", "backlog restored", "backlog restored watched-more", "backlog restored watched-more watched"} {
+	for n, want := range []string{"", "restored", "restored watched-more", "restored backlog watched-more", "restored backlog watched-more watched"} {
 		var names []string
 		for _, t := range mostOf(slices.Clone(all), n) {
 			names = append(names, t.name)
@@ -204,6 +207,31 @@ func TestMostOf(t *testing.T) {
 			t.Errorf("the first %d are %q, want %q", n, got, want)
 		}
 	}
+}
+
+// Of very many tubes those that matter most are kept while the others are looked at.
+func TestMostOfParts(t *testing.T) {
+	seeds.Each(t, 50, func(t *testing.T, seed uint64) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		all := make([]tubeSnapshot, 1+r.IntN(60))
+		for i := range all {
+			all[i] = tubeSnapshot{strconv.Itoa(i), engine.TubeStats{Ready: r.Uint64N(4), Using: r.Uint64N(2), TotalJobs: r.Uint64N(9)}}
+		}
+		n := 1 + r.IntN(30)
+		var kept []tubeSnapshot
+		for part := range slices.Chunk(slices.Clone(all), 1+r.IntN(10)) {
+			kept = mostOf(append(kept, part...), n)
+		}
+		names := func(tubes []tubeSnapshot) (names []string) {
+			for _, t := range tubes {
+				names = append(names, t.name)
+			}
+			return slices.Sorted(slices.Values(names))
+		}
+		if got, want := names(kept), names(mostOf(all, n)); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q of %+v", got, want, all)
+		}
+	})
 }
 
 func TestManyTubes(t *testing.T) {

@@ -69,7 +69,7 @@ func TestTubesOfManyTurns(t *testing.T) {
 			e.Watch(s, fmt.Appendf(nil, "tube-%d", i))
 		}
 	})
-	code, body := get(t, New(b, Options{}), "/metrics", "")
+	code, body := get(t, New(b, Options{Tubes: tubes}), "/metrics", "")
 	if code != http.StatusOK {
 		t.Fatal(code, body)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
@@ -72,13 +71,38 @@ func (w *watcher) lookAtTubes(names []string) []tubeSnapshot {
 	return some
 }
 
-// mostOf returns the n tubes that matter most.
+// mostOf returns the n tubes that matter most: up to half of them are the fullest, and the
+// others the busiest.
 func mostOf(tubes []tubeSnapshot, n int) []tubeSnapshot {
 	if len(tubes) <= n {
 		return tubes
 	}
 	slices.SortFunc(tubes, func(a, b tubeSnapshot) int {
-		return cmp.Or(api.CompareTubes(&a.TubeStats, &b.TubeStats), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(b.backlog(), a.backlog()), a.compareUse(&b))
 	})
+	full := 0
+	for full < (n+1)/2 && tubes[full].backlog() > 0 {
+		full++
+	}
+	slices.SortFunc(tubes[full:], func(a, b tubeSnapshot) int { return a.compareUse(&b) })
 	return tubes[:n]
 }
+
+func (t *tubeSnapshot) backlog() uint64 { return t.Ready + t.Buried }
+
+// compareUse puts the busiest tube first, of those that are in use. What it compares hardly
+// changes from one scrape to the next, so that a tube keeps its place.
+func (t *tubeSnapshot) compareUse(other *tubeSnapshot) int {
+	unused := func(t *tubeSnapshot) int {
+		if t.jobs()+t.Using+t.Watching > 0 {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(unused(t), unused(other)), cmp.Compare(other.everHad(), t.everHad()), strings.Compare(t.name, other.name))
+}
+
+func (t *tubeSnapshot) jobs() uint64 { return t.backlog() + t.Reserved + t.Delayed }
+
+// everHad returns how many jobs the tube has had. Those of a journal that was read count, too.
+func (t *tubeSnapshot) everHad() uint64 { return max(t.TotalJobs, t.jobs()) }
