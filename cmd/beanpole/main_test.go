@@ -208,7 +208,6 @@ func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "beanpole", args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = environment(ts)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Run()
@@ -224,17 +223,6 @@ func scriptFails(ts *testscript.TestScript, neg bool, args []string) {
 	if stdout.Len() > 0 {
 		ts.Fatalf("stdout is not empty:\n%s", stdout.Bytes())
 	}
-}
-
-// environment is that of the test with the script's variables for beanpole.
-func environment(ts *testscript.TestScript) []string {
-	env := os.Environ()
-	for _, name := range []string{"BEANPOLE_PORT", "BEANPOLE_MAX_JOB_SIZE", "BEANPOLE_NO_FSYNC", "BEANPOLE_REQUIRE_AUHT"} {
-		if v := ts.Getenv(name); v != "" {
-			env = append(env, name+"="+v)
-		}
-	}
-	return env
 }
 
 // A process is a server in the background.

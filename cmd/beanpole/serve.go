@@ -49,12 +49,7 @@ func newServe() *cobra.Command {
 			}
 			out := logqueue.New(cmd.ErrOrStderr())
 			cmd.Root().SetErr(out) // also for what the program ends with
-			line := config.NewCommandLine(opt, cmd.Flags())
-			s, err := line.Read()
-			if err != nil {
-				return err
-			}
-			return daemon.Run(cmd.Context(), version(), line, s, out)
+			return daemon.Run(cmd.Context(), daemon.Options{Version: version(), Line: config.NewCommandLine(opt, cmd.Flags()), Log: out})
 		},
 	}
 	opt.Define(cmd.Flags())

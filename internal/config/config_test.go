@@ -41,7 +41,9 @@ func file(t *testing.T, text string) string {
 func TestSources(t *testing.T) {
 	t.Setenv("BEANPOLE_PORT", "tcp://10.0.0.1:11300") // as Kubernetes sets it for a service
 	t.Setenv("BEANPOLE_LISTEN", "10.0.0.1,10.0.0.2")
-	t.Setenv("BEANPOLE_MAX_TUBES", "2")
+	t.Setenv("BEANPOLE_PORT_11300_TCP_ADDR", "10.0.0.1")
+	t.Setenv("BEANPOLE_TEST_SERVICE_PORT_ADMIN", "11380")
+	t.Setenv("BEANPOLE_MAX_TUBES", "nonsense!") // the command line is stronger
 	t.Setenv("BEANPOLE_CONFIG", file(t, `
 port = 12000
 listen = ["10.0.0.9"]
@@ -115,6 +117,9 @@ func TestFileErrors(t *testing.T) {
 		{"max-tubes = 1.5", "want a string, a whole number, true or false"},
 		{"max-tubes = -1", `bad value "-1" for max-tubes`},
 		{"no-fsync = true\nfsync-interval = 5", "exclude each other"},
+		{"max-conections = 3", `line 1: there is no setting "max-conections"; did you mean "max-connections"?`},
+		{"max-job-size = '12x'", `bad value "12x" for max-job-size in`},
+		{"[[limit]]\ntubes = ['a']", "limit 1: want jobs or bytes"},
 		{"[[rule]]\nallows = ['put']", `there is no setting "allows" in a [[rule]]`},
 		{"[[rule]]\nidentities = ['*']\nallow = ['fly']", "rule 1"},
 		{"[[rule]]\nidentities = ['who']\ntubes = ['*']\nallow = ['put']", `there is no identity "who"`},
@@ -143,6 +148,42 @@ func TestFileErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || kit.ExitCode(err) != kit.ExitUsage {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
+	}
+}
+
+// A file that cannot be read is an error of the command line, too.
+func TestNoFile(t *testing.T) {
+	for path, want := range map[string]string{"nowhere.toml": "no such file or directory", ".": "is a directory"} {
+		if _, err := read(t, "--config", path); err == nil || err.Error() != path+": cannot read the configuration: "+want || kit.ExitCode(err) != kit.ExitUsage {
+			t.Error(err)
+		}
+	}
+}
+
+// Bundled letters, values in the same word, and later options override.
+func TestLetters(t *testing.T) {
+	s, err := read(t, "-p", "1", "-z", "10", "-VFVp0", "-z3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opt := s.Options; opt.Verbose != 2 || opt.Journal.Fsync != neverSync || opt.Port != "0" || opt.MaxJobSize != 3 {
+		t.Errorf("%+v", opt)
+	}
+}
+
+// A variable that is nearly that of an option stops the start, and so does a wrong value.
+func TestVariableErrors(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"BEANPOLE_MAX_JOB_SIZE", "3x", `bad value "3x" for max-job-size in the environment variable BEANPOLE_MAX_JOB_SIZE: want bytes as a decimal number`},
+		{"BEANPOLE_NO_FSYNC", "perhaps", "BEANPOLE_NO_FSYNC: want true or false"},
+		{"BEANPOLE_REQUIRE_AUHT", "true", "the environment variable BEANPOLE_REQUIRE_AUHT means nothing; did you mean BEANPOLE_REQUIRE_AUTH?"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(c.name, c.value)
+			if _, err := read(t); err == nil || !strings.Contains(err.Error(), c.want) || kit.ExitCode(err) != kit.ExitUsage {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
 	}
 }
 

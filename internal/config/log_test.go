@@ -39,3 +39,24 @@ func TestLogger(t *testing.T) {
 		}
 	}
 }
+
+// What does not do what it says is told of.
+func TestNotices(t *testing.T) {
+	t.Setenv("BEANPOLE_COLOUR_OF_LOGO", "green")
+	s, err := read(t, "-c", "-n", "-s", "1", "-z", "5000000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	log, _ := s.Options.Logger(&out, true)
+	s.Options.LogNotices(log)
+	const want = `<4>level=WARN msg="option -c has no effect: the journal is always compacted"
+<4>level=WARN msg="option -n has no effect: the journal is always compacted"
+<4>level=WARN msg="an environment variable means nothing" name=BEANPOLE_COLOUR_OF_LOGO
+<4>level=WARN msg="option -s is out of bounds: the nearest size is taken" asked=1 bytes=512
+<4>level=WARN msg="option -z is too large: the largest job is smaller" asked=5000000000 bytes=1073741824
+`
+	if out.String() != want {
+		t.Errorf("%s", &out)
+	}
+}

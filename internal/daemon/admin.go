@@ -31,15 +31,15 @@ const adminRequests = 64
 type adminServer struct {
 	http.Server
 	listener net.Listener
-	others   []otherServer // that the console shows
 	pages    atomic.Pointer[http.Handler]
 
 	console *console.Console // nil: there is none
 }
 
 // listenAdmin opens the socket of the admin pages and serves them. Nil if there are
-// none. A socket file belongs to owner.
-func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec *security, owner *account) (*adminServer, error) {
+// none.
+func listenAdmin(ctx context.Context, log *slog.Logger, p *plan) (*adminServer, error) {
+	opt := p.opt
 	if opt.Admin.Addr == "" {
 		return nil, nil
 	}
@@ -47,19 +47,15 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 	if err != nil {
 		return nil, kit.UsageError("--admin: %w", err)
 	}
-	others, err := readOthers(opt)
-	if err != nil {
-		return nil, err
-	}
 	listeners, err := server.Listen(ctx, []server.Address{addr}, opt.UnixMode)
 	if err != nil {
 		return nil, kit.WithCode(kit.ExitSocket, fmt.Errorf("--admin: %w%s", err, hint(err)))
 	}
-	if err := owner.own([]server.Address{addr}); err != nil {
+	if err := p.account.own([]server.Address{addr}); err != nil {
 		closeAll(listeners)
 		return nil, err
 	}
-	a := &adminServer{listener: listeners[0], others: others}
+	a := &adminServer{listener: listeners[0]}
 	a.pages.Store(new(starting()))
 	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*a.pages.Load()).ServeHTTP(w, r) })
 	d := door.New(a.listener, adminDoor(opt))
@@ -67,7 +63,7 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 	d.Guard(&a.Server)
 	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	var l net.Listener = d
-	if source := sec.certs[opt.Terms.TLS]; source != nil {
+	if source := p.security.certs[opt.Terms.TLS]; source != nil {
 		l = tls.NewListener(l, withHTTP2(source.Config()))
 	}
 	go func() {
@@ -76,10 +72,10 @@ func listenAdmin(ctx context.Context, log *slog.Logger, opt *config.Options, sec
 		}
 	}()
 	log.Info("serving the admin pages", "address", describe(a.listener.Addr()))
-	for _, warning := range otherWarnings(opt, others) {
+	for _, warning := range otherWarnings(opt, p.others) {
 		log.Warn(warning)
 	}
-	if opt.Terms.Open(server.AddressOf(a.listener.Addr()), opt.Terms.TLS.ClientCA != "" || sec.HasIdentities()) {
+	if opt.Terms.Open(server.AddressOf(a.listener.Addr()), opt.Terms.TLS.ClientCA != "" || p.security.HasIdentities()) {
 		log.Warn("anybody who can reach this address can manage the queue: restrict it with --networks or --tls-client-ca, "+
 			"by identities or by a firewall (doc/security.md)", "address", describe(a.listener.Addr()))
 	}
@@ -122,14 +118,15 @@ func starting() http.Handler {
 }
 
 // ready puts the pages of a queue in the place of those of the start.
-func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv *server.Server, sec *security, operations *operations) {
+func (a *adminServer) ready(p *plan, log *slog.Logger, q *queue, srv *server.Server, operations *operations) {
 	if a == nil {
 		return
 	}
+	opt := p.opt
 	o := admin.Options{
 		Version: q.version, Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: log,
 		API: operations, Server: srv.Counts, Identify: operations.identify, Refused: srv.Refused,
-		Certificates: sec.expiries, Warnings: sec.certificateWarnings,
+		Certificates: p.security.expiries, Warnings: p.security.certificateWarnings,
 	}
 	if j := q.journal; j != nil {
 		o.SyncLasts = q.syncs.lasted
@@ -148,7 +145,7 @@ func (a *adminServer) ready(opt *config.Options, log *slog.Logger, q *queue, srv
 	if opt.Admin.Console {
 		a.console = console.New(operations, console.Options{
 			Identify: operations.identify, Sessions: operations.sessions, ReadOnly: opt.Admin.ConsoleReadOnly, Host: hostname(), Version: q.version, Logger: log,
-			Servers: consoleServers(operations.API, a.others),
+			Servers: consoleServers(operations.API, p.others),
 		})
 		o.Console = a.console
 	}

@@ -17,85 +17,84 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// Run runs a server until a signal ends it. version is that of the program, and out takes the
-// log. The order is beanstalkd's: first
-// the sockets, so that clients can queue while the rest starts, then the user,
-// then the journal, as that user.
-func Run(ctx context.Context, version string, line config.CommandLine, s *config.Settings, out *logqueue.Queue) error {
-	opt := s.Options
+// Options are what a server is started with.
+type Options struct {
+	Version string             // of the program
+	Line    config.CommandLine // is read again at SIGHUP
+	Log     *logqueue.Queue    // takes the lines of the log
+}
+
+// Run runs a server until a signal, or ctx, ends it.
+func Run(ctx context.Context, o Options) error {
 	signals := catchSignals()
 	defer signals.release()
+	return run(ctx, o, signals)
+}
 
-	log, level := opt.Logger(out, onJournald())
-	out.Dropped = func(lines int) {
+// run is Run for signals that are caught already. The order is beanstalkd's: first the
+// sockets, so that clients can queue while the rest starts, then the user, then the journal,
+// as that user.
+func run(ctx context.Context, o Options, signals signalQueue) error {
+	s, err := o.Line.Read()
+	if err != nil {
+		return err
+	}
+	opt := s.Options
+	log, level := opt.Logger(o.Log, onJournald())
+	o.Log.Dropped = func(lines int) {
 		log.Warn("lines of the log were dropped: nobody has read them in time", "lines", lines)
 	}
 	opt.LogNotices(log)
-	endpoints, err := opt.Endpoints()
+	p, err := newPlan(opt, log)
 	if err != nil {
 		return err
 	}
-	if err := checkPorts(opt, endpoints); err != nil {
-		return err
-	}
-	sec, err := newSecurity(opt, endpoints, log)
-	if err != nil {
-		return err
-	}
-	limits, err := opt.QueueLimits()
-	if err != nil {
-		return err
-	}
-	who, err := lookupAccount(opt.User)
-	if err != nil {
-		return err
-	}
-	listeners, err := openSockets(ctx, log, opt, endpoints, who)
+	listeners, err := openSockets(ctx, log, p)
 	if err != nil {
 		return err
 	}
 	defer closeAll(listeners) // for the failures below; else they are closed by then
-	pages, err := listenAdmin(ctx, log, opt, sec, who)
+	pages, err := listenAdmin(ctx, log, p)
 	if err != nil {
 		return err
 	}
 	defer pages.stop() // for the failures below
-	if err := who.assume(); err != nil {
+	if err := p.account.assume(); err != nil {
 		return err
 	}
-	q, err := openQueue(version, opt.Journal, limits, opt.Slow, log)
+	q, err := openQueue(o.Version, opt.Journal, p.limits, opt.Slow, log)
 	if err != nil {
 		return err
 	}
 	spareProcessor()
-	srv := server.New(q.broker, serverOptions(opt, log, q, sec))
+	srv := server.New(q.broker, serverOptions(opt, log, q, p.security))
 	stopped := q.serve(srv)
 
 	signals.catchTermination()
-	ctx, cancel := context.WithCancel(ctx)
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	go giveMemoryBack(ctx, q)
-	go watchCertificates(ctx, sec, log)
-	about := newFacts(version, s, sec, listeners, pages)
+	go giveMemoryBack(background, q)
+	go watchCertificates(background, p.security, log)
+	about := newFacts(o.Version, s, p.security, listeners, pages)
 	q.compareSettings(about)
-	operations := newOperations(opt, log, q, srv, sec, about)
-	pages.ready(opt, log, q, srv, sec, operations) // before a client is served, who may ask for them next
+	operations := newOperations(opt, log, q, srv, p.security, about)
+	pages.ready(p, log, q, srv, operations) // before a client is served, who may ask for them next
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { ended <- sec.serve(srv, l) }()
+		go func() { ended <- p.security.serve(srv, l) }()
 		log.Info("listening", "address", describe(l.Addr()))
-		sec.warn(log, l)
+		p.security.warn(log, l)
 	}
-	log.Info("ready", "version", version, "pid", os.Getpid(), "journal", q.where)
+	log.Info("ready", "version", o.Version, "pid", os.Getpid(), "journal", q.where)
 	notify(log, daemon.SdNotifyReady)
-	r := reloader{line: line, started: s, facts: about, log: log, level: level, security: sec, queue: q, server: srv}
-	failed := signals.wait(log, srv.Drain, r.reload, ended, stopped)
+	r := reloader{line: o.Line, started: s, facts: about, log: log, level: level, security: p.security, queue: q, server: srv}
+	failed := signals.wait(ctx, log, srv.Drain, r.reload, ended, stopped)
 	notify(log, daemon.SdNotifyStopping)
 	q.handOver(log)
-	stop(ctx, log, srv)
+	stop(background, log, srv)
 	operations.stop() // before the queue ends, which they ask
 	pages.stop()
-	reportSocketFiles(log, endpoints, listeners)
+	reportSocketFiles(log, p.endpoints, listeners)
 	return cmp.Or(failed, q.close())
 }
 

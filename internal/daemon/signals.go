@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -27,11 +28,11 @@ func (q signalQueue) catchTermination() { signal.Notify(q, syscall.SIGTERM, sysc
 
 func (q signalQueue) release() { signal.Stop(q) }
 
-// wait handles signals until one of them ends the server, and then gives that
+// wait handles signals until one of them, or ctx, ends the server, and then gives that
 // one its default action back, so that a second one kills at once. It returns
 // early, with an error, when a listener has ended by itself, or the member of a
 // cluster has stopped.
-func (q signalQueue) wait(log *slog.Logger, drain, reload func(), ended, stopped <-chan error) error {
+func (q signalQueue) wait(ctx context.Context, log *slog.Logger, drain, reload func(), ended, stopped <-chan error) error {
 	for {
 		select {
 		case sig := <-q:
@@ -45,6 +46,9 @@ func (q signalQueue) wait(log *slog.Logger, drain, reload func(), ended, stopped
 				log.Info("stopping; again to stop at once", "signal", sig)
 				return nil
 			}
+		case <-ctx.Done():
+			log.Info("stopping", "why", context.Cause(ctx))
+			return nil
 		case err := <-ended:
 			return kit.WithCode(kit.ExitSocket, fmt.Errorf("a listening socket has failed: %w", err))
 		case err := <-stopped:

@@ -26,9 +26,9 @@ type listening struct {
 }
 
 // openSockets returns the listening sockets: those that systemd (or another service
-// manager with its protocol) has opened for us, else those of the endpoints. Socket
-// files that it makes belong to owner.
-func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, endpoints []config.Endpoint, owner *account) ([]listening, error) {
+// manager with its protocol) has opened for us, else those of the endpoints.
+func openSockets(ctx context.Context, log *slog.Logger, p *plan) ([]listening, error) {
+	opt, endpoints := p.opt, p.endpoints
 	if files := activation.Files(true); len(files) > 0 {
 		if len(opt.Listen) > 0 || opt.Port != server.DefaultPort || len(opt.Tables.Listeners) > 0 {
 			log.Warn("options -l and -p are ignored, and the listeners of the configuration: the service manager passes the sockets", "sockets", len(files))
@@ -58,7 +58,7 @@ func openSockets(ctx context.Context, log *slog.Logger, opt *config.Options, end
 			log.Warn("another program listens on ::1, where clients of localhost may connect first", "port", also.Port)
 		}
 	}
-	if err := owner.own(addrs); err != nil {
+	if err := p.account.own(addrs); err != nil {
 		closeAll(all)
 		return nil, err
 	}

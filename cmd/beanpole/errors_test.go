@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// What is wrong with a command line is said in one line, and what to do.
+func TestWrongCommandLine(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		// Unknown options and arguments.
+		{"-x", `unknown option -x (see: beanpole serve --help)`},
+		{"-VxV", `unknown option -x `},
+		{"--nonsense", `unknown option --nonsense `},
+		{"serve --nonsense=1", `unknown option --nonsense `},
+		{"nonsense -p 1", `unknown argument "nonsense" (see: beanpole --help)`},
+		{"serv", `unknown argument "serv"; did you mean "serve"?`},
+		{"serve extra", `unknown argument "extra"`},
+		{"-p 0 extra", `unknown argument "extra"`},
+		{"-", `unknown argument "-"`},
+		{"-p 0 -- extra", `unknown argument "extra"`},
+		{"version extra", `unknown argument "extra"`},
+		{"help nonsense", `unknown argument "nonsense"`},
+		// Options without a value.
+		{"-p", `option -p (--port) needs a value (see: beanpole serve --help)`},
+		{"-VFz", `option -z (--max-job-size) needs a value`},
+		{"--user", `option -u (--user) needs a value`},
+		// Numbers are decimal digits, nothing else. A value may begin with "-".
+		{"-z 12x", `bad value "12x" for -z (--max-job-size): want bytes as a decimal number, or with a unit: `},
+		{"-z -1", `bad value "-1" for -z`},
+		{"-z ", `bad value "" for -z`},
+		{"-z 0x10", `bad value "0x10" for -z`},
+		{"-z 99999999999999999999", `want bytes, at most 9223372036854775807`},
+		{"-s 1_000", `bad value "1_000" for -s (--segment-size)`},
+		{"-f 50ms", `bad value "50ms" for -f (--fsync-interval): want milliseconds as a decimal number`},
+		{"-p 65536", `bad value "65536" for -p (--port): ports are 0 to 65535`},
+		{"-p -V", `bad value "-V" for -p`},
+		{"--max-connections 0", `bad value "0" for --max-connections: want at least 1`},
+		{"--idle-timeout 30", `bad value "30" for --idle-timeout: want a duration with its unit`},
+		{"--compat 1.11", `bad value "1.11" for --compat: want 1.12 or 1.13`},
+		{"--stall-timeout -1s", `bad value "-1s" for --stall-timeout: want a duration`},
+		{"--unix-mode 0999", `bad value "0999" for --unix-mode: want permissions in octal`},
+		{"--log-format xml", `bad value "xml" for --log-format: want text or json`},
+		{"--verbose=loud", `bad value "loud" for -V (--verbose)`},
+		// Addresses.
+		{"-l ", `bad value "" for -l (--listen): the address is empty`},
+		{"-l ::1:11300", `bad value "::1:11300" for -l (--listen): not an address (IPv6 with a port is written [ADDRESS]:PORT)`},
+		{"-l unix:", `bad value "unix:" for -l (--listen): a unix socket needs a path`},
+		{"-l unix:0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890", `bytes long, this one is 121`},
+		{"jurnal", `unknown argument "jurnal"; did you mean "journal"?`},
+		{"--config ", `bad value "" for --config: want the path of a file`},
+	} {
+		args := strings.Split(c.args, " ") // a blank at the end is before an empty argument
+		var stdout, stderr bytes.Buffer
+		code := Main(args, strings.NewReader(""), &stdout, &stderr)
+		line, more, _ := strings.Cut(stderr.String(), "\n")
+		if code != 5 || !strings.HasPrefix(line, "beanpole: ") || !strings.Contains(line, c.want) || more != "" || stdout.Len() > 0 {
+			t.Errorf("%q: code %d, %q, %q; want %s", args, code, &stdout, &stderr, c.want)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/server"
+)
+
+// A plan is what the settings come to, as far as that can be known without opening sockets
+// or files of jobs.
+type plan struct {
+	opt       *config.Options
+	endpoints []config.Endpoint
+	security  *security
+	limits    engine.Limits
+	account   *account      // nil: the user stays
+	others    []otherServer // that the console shows
+}
+
+// newPlan fails if a server does not start with these settings.
+func newPlan(opt *config.Options, log *slog.Logger) (*plan, error) {
+	p := &plan{opt: opt}
+	var err error
+	if p.endpoints, err = opt.Endpoints(); err != nil {
+		return nil, err
+	}
+	if err := checkPorts(opt, p.endpoints); err != nil {
+		return nil, err
+	}
+	if p.security, err = newSecurity(opt, p.endpoints, log); err != nil {
+		return nil, err
+	}
+	if p.limits, err = opt.QueueLimits(); err != nil {
+		return nil, err
+	}
+	if p.account, err = lookupAccount(opt.User); err != nil {
+		return nil, err
+	}
+	p.others, err = readOthers(opt)
+	return p, err
+}
+
+// Check says whether a server would start with these settings, and what is dubious in them.
+func Check(s *config.Settings, w io.Writer) error {
+	p, err := newPlan(s.Options, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if dir := s.Options.Journal.Dir; dir != "" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return kit.WithCode(kit.ExitJournal, fmt.Errorf("journal: %s is not a directory (it must exist)", dir))
+		}
+	}
+	for _, warning := range append(certificateWarnings(p.security.expiries(), time.Now()), otherWarnings(s.Options, p.others)...) {
+		fmt.Fprintln(w, "warning:", warning)
+	}
+	fmt.Fprintln(w, "the configuration is good")
+	return nil
+}
+
+// checkPorts looks the ports up that are names of services.
+func checkPorts(opt *config.Options, endpoints []config.Endpoint) error {
+	addrs := make([]server.Address, 0, len(endpoints)+1)
+	for _, e := range endpoints {
+		addrs = append(addrs, e.Address)
+	}
+	if opt.Admin.Addr != "" {
+		addr, err := opt.Admin.Address()
+		if err != nil {
+			return err
+		}
+		addrs = append(addrs, addr)
+	}
+	for _, a := range addrs {
+		if a.Path != "" {
+			continue
+		}
+		if _, err := net.LookupPort("tcp", a.Port); err != nil {
+			return kit.UsageError("listen on %s: unknown service %q (want the number of a port, or a name from /etc/services)", a, a.Port)
+		}
+	}
+	return nil
+}

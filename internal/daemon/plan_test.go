@@ -1,0 +1,120 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// check returns what is said of a configuration file, and of options.
+func check(t *testing.T, text string, args ...string) (string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "beanpole.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := commandLine(t, append(args, "--config", path)...).Read()
+	if err != nil {
+		return "", err
+	}
+	var said strings.Builder
+	err = Check(s, &said)
+	return said.String(), err
+}
+
+// Other servers of the console are looked at before the start.
+func TestCheckServers(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("token-of-the-console-0123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := func(settings ...string) string {
+		return "[[console-server]]\n" + strings.Join(settings, "\n") + "\n"
+	}
+	good := server(`name = "near"`, `address = "10.0.0.5:11380"`, fmt.Sprintf("token-file = %q", token)) + server(`name = "legacy"`, `address = "beanstalk://10.0.0.9"`)
+	const unused, open = "warning: console-server has no effect: there is no console without --admin", `warning: the token of console-server "near" goes over the network as it is`
+	if said, err := check(t, good); err != nil || !strings.Contains(said, unused) || !strings.Contains(said, open) || !strings.HasSuffix(said, "the configuration is good\n") {
+		t.Errorf("%s, %v", said, err)
+	}
+	if said, err := check(t, good, "--admin", "127.0.0.1:0"); err != nil || strings.Contains(said, unused) || !strings.Contains(said, open) {
+		t.Errorf("%s, %v", said, err)
+	}
+	a := func(settings ...string) string { return server(append(settings, `name = "a"`)...) }
+	for text, want := range map[string]string{
+		server(`name = "a/b"`, `address = "host"`):                  `console-server 1: name "a/b": want 1 to 63 letters, digits`,
+		a(`address = "host"`) + a(`address = "beanstalk://host"`):   `console-server 2: there is another one with the name "a"`,
+		a(`address = "http://user@host/path"`):                      `console-server 1: address "http://user@host/path": want HOST:PORT, http://HOST:PORT, https://HOST:PORT or beanstalk://HOST:PORT`,
+		a(`address = "ftp://host"`):                                 `there is no scheme "ftp": want http, https or beanstalk`,
+		a(`address = "host"`, `token-file = "nowhere"`):             `console-server "a": token-file: open nowhere: no such file or directory`,
+		a(`address = "host"`, fmt.Sprintf("tls-ca = %q", token)):    `has no certificate in PEM`,
+		a(`adress = "host"`):                                        `there is no setting "adress" in a [[console-server]]; did you mean "address"?`,
+		a(`address = "beanstalk://host"`, `token-file = "nowhere"`): `a beanstalkd takes neither token-file nor tls-ca`,
+	} {
+		if said, err := check(t, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n%s, %v, want %s", text, said, err, want)
+		}
+	}
+}
+
+// A certificate that ends soon does no harm yet, but whoever looks at the configuration or at
+// the server hears of it.
+func TestCertificateEndsSoon(t *testing.T) {
+	cert, key := certstest.NewCA(t).IssueEnding("soon")
+	text := fmt.Sprintf("[[listener]]\naddress = '127.0.0.1:0'\ntls-cert = %q\ntls-key = %q\n", cert, key)
+	const warning = "soon.crt ends soon, on "
+	if said, err := check(t, text); err != nil || !strings.Contains(said, "warning: the certificate ") || !strings.Contains(said, warning) {
+		t.Errorf("%s, %v", said, err)
+	}
+	path := filepath.Join(t.TempDir(), "beanpole.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "--config", path, "--admin", "127.0.0.1:0")
+	p.await("level=WARN msg=\"the certificate .*" + warning)
+	p.await("msg=ready ")
+	if got := get(t, p.await(adminLine), "/readyz"); !strings.HasPrefix(got, "200 ok\nwarning: the certificate ") || !strings.Contains(got, warning) {
+		t.Error(got)
+	}
+}
+
+// Each option reaches the server, and zero means what the help says of it.
+func TestServerOptions(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want server.Options
+	}{
+		{"", server.Options{MaxJobSize: 65535, MaxConns: server.DefaultMaxConns, MaxBuffers: server.DefaultMaxBuffers, StallTimeout: time.Minute, SegmentSize: 10485760}},
+		{"-z 0 --max-buffers 0 --stall-timeout 0", server.Options{MaxJobSize: -1, MaxConns: server.DefaultMaxConns, MaxBuffers: -1, StallTimeout: -1, SegmentSize: 10485760}},
+		{"-z 5000000000 --max-connections 1 --max-buffers 7 --idle-timeout 50ms --stall-timeout 60ms --compat 1.12 -VV -s 4096 --max-commands-per-second 9", server.Options{
+			MaxJobSize: 1 << 30, MaxConns: 1, MaxBuffers: 7, IdleTimeout: 50 * time.Millisecond, StallTimeout: 60 * time.Millisecond,
+			Compat: wire.Compat112, Trace: true, SegmentSize: 4096, Limits: access.Limits{CommandsPerSecond: 9},
+		}},
+	} {
+		s, err := commandLine(t, strings.Fields(c.args)...).Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := newPlan(s.Options, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.want.Version = "1.2.3"
+		got := serverOptions(s.Options, slog.New(slog.DiscardHandler), &queue{version: "1.2.3"}, p.security)
+		c.want.MaxConns = min(got.MaxConns, c.want.MaxConns) // this machine may permit fewer files
+		if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(server.Options{}, "Access", "Logger", "Log", "Member"), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.args, diff)
+		}
+	}
+}

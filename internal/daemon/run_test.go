@@ -1,0 +1,334 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/config"
+	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
+)
+
+// commandLine returns that of a server.
+func commandLine(t *testing.T, args ...string) config.CommandLine {
+	t.Helper()
+	opt := config.Default()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	opt.Define(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return config.NewCommandLine(opt, flags)
+}
+
+// A process is a server that runs as in a process of its own.
+type process struct {
+	t       *testing.T
+	signals signalQueue
+	ended   chan struct{}
+	err     error // what it has ended with
+
+	mu     sync.Mutex
+	log    strings.Builder
+	more   chan struct{}     // closed and replaced when there is more
+	hearer func(line string) // is told of each line before the server goes on, if not nil
+}
+
+// start starts a server, which ends with the test.
+func start(t *testing.T, args ...string) *process { return startHeard(t, nil, args...) }
+
+func startHeard(t *testing.T, hearer func(line string), args ...string) *process {
+	t.Helper()
+	p := &process{t: t, signals: make(signalQueue, 8), ended: make(chan struct{}), more: make(chan struct{}), hearer: hearer}
+	line := commandLine(t, args...)
+	go func() {
+		defer close(p.ended)
+		log := logqueue.New(p)
+		p.err = run(context.Background(), Options{Version: "1.2.3", Line: line, Log: log}, p.signals)
+		log.Flush(1<<63 - 1)
+	}()
+	t.Cleanup(func() { p.stop() })
+	return p
+}
+
+// Write takes lines of the log.
+func (p *process) Write(lines []byte) (int, error) {
+	if p.hearer != nil {
+		p.hearer(string(lines))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.more)
+	p.more = make(chan struct{})
+	return p.log.Write(lines)
+}
+
+func (p *process) logged() (text string, more <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String(), p.more
+}
+
+// await waits until the log has a match, and returns its first group.
+func (p *process) await(pattern string) string {
+	p.t.Helper()
+	re := regexp.MustCompile(`(?m)` + pattern)
+	for ended := false; ; {
+		text, more := p.logged()
+		if m := re.FindStringSubmatch(text); m != nil {
+			return m[len(m)-1]
+		}
+		if ended {
+			p.t.Fatalf("the server has ended (%v) without a line that matches %s:\n%s", p.err, pattern, text)
+		}
+		select {
+		case <-more:
+		case <-p.ended:
+			ended = true
+		case <-time.After(patience):
+			p.t.Fatalf("no line matches %s:\n%s", pattern, text)
+		}
+	}
+}
+
+// patience is how long something may take that must happen.
+const patience = time.Minute
+
+// address returns where clients are served, once they are.
+func (p *process) address() string {
+	p.t.Helper()
+	p.await("msg=ready ")
+	return p.await(`msg=listening address=(\S+)`)
+}
+
+// stop sends TERM, and returns what the server ends with.
+func (p *process) stop() error {
+	select {
+	case <-p.ended:
+	case p.signals <- syscall.SIGTERM:
+		<-p.ended
+	}
+	return p.err
+}
+
+// connect connects and sends the lines.
+func connect(t *testing.T, addr string, lines ...string) net.Conn {
+	t.Helper()
+	network := "tcp"
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", path
+	}
+	c, err := net.Dial(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	for _, line := range lines {
+		if _, err := io.WriteString(c, line+"\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// talk sends the lines, and returns the replies.
+func talk(t *testing.T, addr string, lines ...string) string {
+	t.Helper()
+	c := connect(t, addr, append(lines, "quit")...)
+	defer c.Close()
+	replies, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(replies), "\r\n", "\n")
+}
+
+// get returns the status and the text of an admin page.
+func get(t *testing.T, addr, path string) string {
+	t.Helper()
+	resp, err := http.Get("http://" + addr + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(resp.StatusCode, " ", string(text))
+}
+
+const adminLine = `serving the admin pages" address=(\S+)`
+
+// What reads the log may rely on it: a server that says that it is ready has its pages.
+func TestReadyLast(t *testing.T) {
+	asked := false
+	var address string
+	p := startHeard(t, func(lines string) {
+		if m := regexp.MustCompile(adminLine).FindStringSubmatch(lines); m != nil {
+			address = m[1]
+		}
+		if strings.Contains(lines, "msg=ready ") {
+			asked = true
+			for _, path := range []string{"/readyz", "/metrics"} {
+				if got := get(t, address, path); !strings.HasPrefix(got, "200 ") {
+					t.Errorf("%s of a server that is ready: %s", path, got)
+				}
+			}
+		}
+	}, "-p", "0", "--admin", "127.0.0.1:0")
+	p.await("msg=ready version=1.2.3 ")
+	if err := p.stop(); err != nil || !asked {
+		t.Errorf("ended with %v, ready: %v", err, asked)
+	}
+}
+
+// USR1 lets nobody put jobs any more, HUP reads the configuration again, and TERM and the end
+// of the context stop the server, whatever waits for a job.
+func TestSignals(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "beanpole.toml")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("max-tubes = 1\nport = 0")
+	p := start(t, "--config", path)
+	addr := p.address()
+	if got := talk(t, addr, "put 0 0 60 1", "a", "use b"); got != "INSERTED 1\nOUT_OF_MEMORY\n" {
+		t.Errorf("%q", got)
+	}
+	p.signals <- syscall.SIGUSR1
+	p.await("draining")
+	if got := talk(t, addr, "put 0 0 60 1", "b", "reserve", "delete 1"); got != "DRAINING\nRESERVED 1 1\na\nDELETED\n" {
+		t.Errorf("%q", got)
+	}
+	write("max-tubes = x")
+	p.signals <- syscall.SIGHUP
+	p.await("the configuration is wrong; the old one stays in force")
+	write("max-tubes = 4\nport = 1\n[[limit]]\ntubes = ['none']\njobs = 1")
+	p.signals <- syscall.SIGHUP
+	p.await("some settings have changed that take effect with the next restart.* settings=port$")
+	if got := talk(t, addr, "use b"); got != "USING b\n" {
+		t.Errorf("%q", got)
+	}
+	connect(t, addr, "reserve")
+	if err := p.stop(); err != nil {
+		t.Error(err)
+	}
+	p.await("msg=stopped$")
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := run(ctx, Options{Line: commandLine(t, "-p", "0"), Log: logqueue.New(io.Discard)}, make(signalQueue)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Several addresses, with and without a port of their own; by default both of localhost, for
+// what connects to ::1 first.
+func TestListen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	p := start(t, "-l", "127.0.0.1", "-l", ":0", "-l", "unix:"+path, "-p", "0", "--unix-mode", "600", "--admin", ":0")
+	addr := p.address()
+	for _, at := range []string{addr, "127.0.0.1" + p.await(`msg=listening address=(?:\[::\]|0\.0\.0\.0)(:\d+)`), "unix:" + path} {
+		if got := talk(t, at, "list-tube-used"); got != "USING default\n" {
+			t.Errorf("%s: %q", at, got)
+		}
+	}
+	p.await("anybody who can reach this address can use the queue")
+	p.await("anybody who can reach this address can manage the queue")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
+
+	_, port, _ := net.SplitHostPort(addr)
+	taken := start(t, "-p", port)
+	<-taken.ended
+	if err := taken.err; err == nil || !strings.HasSuffix(err.Error(), "address already in use (is another beanstalkd or beanpole running? choose a port with -p or an address with -l)") {
+		t.Errorf("at a port that is in use: %v", err)
+	}
+	if err := p.stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("the socket file stays")
+	}
+
+	p = start(t, "-p", port)
+	p.address()
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		if l, err := net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
+			continue // no IPv6
+		} else {
+			l.Close()
+		}
+		if got := talk(t, net.JoinHostPort(host, port), "list-tube-used"); got != "USING default\n" {
+			t.Errorf("%s: %q", host, got)
+		}
+	}
+}
+
+// Turns and syncs that take long are told of, with what took how long; not if nobody wants that.
+func TestSlow(t *testing.T) {
+	for slow, told := range map[string]bool{"1ns": true, "0": false} {
+		p := start(t, "-p", "0", "-b", t.TempDir(), "--slow-turn", slow, "--slow-sync", slow)
+		if got := talk(t, p.address(), "put 0 0 60 5", "hello"); got != "INSERTED 1\n" {
+			t.Errorf("%q", got)
+		}
+		if told {
+			p.await(`level=WARN msg="a turn took long" took=[0-9.]+[mnµ]?s requests=1 commands=[0-9]+ executing=.* writing=.* housekeeping=`)
+			p.await(`level=WARN msg="a sync of the journal took long" took=`)
+			continue
+		}
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+		if text, _ := p.logged(); strings.Contains(text, "took long") {
+			t.Error(text)
+		}
+	}
+}
+
+// What a server is asked for that cannot be, it says, and what to do.
+func TestNoStart(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"-p", "no-such-service"}, 5, `listen on 127.0.0.1:no-such-service: unknown service "no-such-service" (want the number of a port, or a name from /etc/services)`},
+		{[]string{"--admin", ":no-such-service"}, 5, `unknown service "no-such-service"`},
+		{[]string{"-p", "0", "-l", "192.0.2.1"}, 111, "(no network interface of this machine has that address; -l 0.0.0.0 takes all)"},
+		{[]string{"-p", "0", "--admin", "192.0.2.1:80"}, 111, "--admin: listen on 192.0.2.1:80"},
+		{[]string{"-p", "0", "-u", "no-such-user"}, 33, "-u no-such-user: there is no such user"},
+		{[]string{"-p", "0", "-u", "4000000000"}, 33, "there is no such user"},
+		{[]string{"-p", "0", "-b", dir + "/nowhere"}, 10, "no such file or directory (the directory must exist and belong to the user that the server runs as)"},
+		{[]string{"-p", "0", "-b", file}, 10, "(it must be a directory)"},
+		{[]string{"-p", "0", "-b", dir, "--cluster"}, 10, "is not that of a member of a cluster"},
+	} {
+		p := start(t, c.args...)
+		<-p.ended
+		coded, ok := p.err.(interface{ ExitCode() int })
+		if !ok || coded.ExitCode() != c.code || !strings.Contains(p.err.Error(), c.want) {
+			t.Errorf("%q: %v, want code %d and %s", c.args, p.err, c.code, c.want)
+		}
+	}
+}
