@@ -45,8 +45,6 @@ func TestPreparingIsBusyAtRest(t *testing.T) {
 	b := newSickBench(t)
 	held := make(chan bool)
 	b.log.preparing.start(func() error { <-held; return nil })
-	b.log.Housekeep(b.now) // it looks at the files
-	b.log.looker.wait()
 	next := b.log.Housekeep(b.now)
 	close(held)
 	b.log.preparing.wait()

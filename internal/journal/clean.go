@@ -126,7 +126,7 @@ func (j *Journal) copyJobs(oldest wal.Segment, budget int64) (n int64, err error
 	case unreadable(err):
 		j.damaged(oldest.Sequence, err)
 	case err != nil && !errors.Is(err, errInFlight):
-		j.health.notCleaned(j.log, oldest, err)
+		j.health.notCleaned(j.log, err)
 	}
 	return next.Offset - from.Offset, err
 }
@@ -175,14 +175,14 @@ func (j *Journal) appendWithStandby(c *engine.Change) (wal.Pos, error) {
 func (j *Journal) remove(oldest wal.Segment, budget *int64) (bool, error) {
 	done, err := j.copyOtherRecords(oldest.Sequence, budget)
 	if err != nil {
-		j.health.notCleaned(j.log, oldest, err)
+		j.health.notCleaned(j.log, err)
 		return false, err
 	}
 	if !done || !j.durable(j.replacedBy[uint32(oldest.Sequence)]) {
 		return false, nil
 	}
 	if err := j.removeOldest(oldest); err != nil {
-		j.health.notCleaned(j.log, oldest, err)
+		j.health.notCleaned(j.log, err)
 		return false, err
 	}
 	j.health.cleaned(j.log)

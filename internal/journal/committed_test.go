@@ -144,7 +144,6 @@ func (l *lateLeader) turn(do func()) {
 	}
 	l.log.Housekeep(l.now)
 	l.log.preparing.wait()
-	l.log.looker.wait()
 	l.log.syncing.wait()
 }
 

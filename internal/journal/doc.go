@@ -73,8 +73,8 @@
 // # Goroutines
 //
 // All methods but Sync are called within turns. Sync runs beside them, in one
-// goroutine at a time. The journal itself starts at most three: one syncs, unless
-// Options.Sync is 0, one prepares the next segment, and one looks at the files. What has
+// goroutine at a time. The journal itself starts at most two: one syncs, unless
+// Options.Sync is 0, and one prepares the next segment. What has
 // come of them is seen by Housekeep, which asks to be called until they have ended. Close
 // waits for them.
 //

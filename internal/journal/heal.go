@@ -44,7 +44,7 @@ const healPause = int64(time.Second)
 
 // heal tries to recover from a failure, once a second.
 func (j *Journal) heal(now int64) (next int64) {
-	j.lostFiles(j.failure())
+	j.lostFile(j.failure())
 	j.health.failed(j.log, j.failure())
 	if now < j.health.retry {
 		return j.health.retry

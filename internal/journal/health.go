@@ -14,9 +14,7 @@ type health struct {
 	refused      int64 // bytes; size of the largest record for which there was no room
 	broken       error // why the log cannot be written; nil if it can
 	missing      error // what is lost on the disk and not rewritten yet; nil if nothing
-	stalled      error // why the journal cannot be rewritten; nil if it can, or need not be
-	notSeen      error // why files could not be looked for; nil if they could
-	notCleanable error // why the log cannot be cleaned; nil if it can
+	notCleanable error // why the log cannot be cleaned or rewritten; nil if it can
 	notMade      error // why files could not be made or removed in the background
 	retry        int64 // when to try to heal, on the engine's clock
 }
@@ -37,12 +35,8 @@ func (h *health) worst() error {
 	switch {
 	case h.broken != nil:
 		return h.refusal()
-	case h.stalled != nil:
-		return fmt.Errorf("the journal is damaged, and cannot be rewritten: %w", h.stalled)
 	case h.missing != nil:
 		return fmt.Errorf("the journal is damaged, and is being rewritten: %w", h.missing)
-	case h.notSeen != nil:
-		return h.notSeen
 	case h.full != nil:
 		return h.refusal()
 	case h.notCleanable != nil:
@@ -89,9 +83,9 @@ func (h *health) healed(log *slog.Logger) {
 	}
 }
 
-func (h *health) notCleaned(log *slog.Logger, oldest wal.Segment, err error) {
+func (h *health) notCleaned(log *slog.Logger, err error) {
 	if h.notCleanable == nil {
-		log.Error("the journal cannot be cleaned and will grow", "segment", wal.FileName(oldest.Sequence), "err", err)
+		log.Error("the journal cannot be cleaned and will grow", "err", err)
 	}
 	h.notCleanable = err
 }
@@ -130,40 +124,9 @@ func (h *health) damaged(log *slog.Logger, err error) {
 	h.missing = err
 }
 
-// notRewritten notes why the journal cannot be rewritten now.
-func (h *health) notRewritten(log *slog.Logger, err error) {
-	if h.stalled == nil {
-		log.Error("the journal cannot be rewritten; it tries again every second", "err", err)
-	}
-	h.stalled = err
-}
-
-// rewrites notes that the journal is being rewritten, and nothing stops that.
-func (h *health) rewrites(log *slog.Logger) {
-	if h.stalled != nil {
-		h.stalled = nil
-		log.Info("the journal is being rewritten again")
-	}
-}
-
 func (h *health) rewritten(log *slog.Logger) {
-	h.missing, h.stalled = nil, nil
+	h.missing, h.notCleanable = nil, nil
 	log.Info("the whole journal was rewritten")
-}
-
-// notLooked notes that it is not known whether the files are there.
-func (h *health) notLooked(log *slog.Logger, err error) {
-	if h.notSeen == nil {
-		log.Error("the journal cannot look for its files; it tries again every few seconds", "err", err)
-	}
-	h.notSeen = err
-}
-
-func (h *health) looked(log *slog.Logger) {
-	if h.notSeen != nil {
-		h.notSeen = nil
-		log.Info("the files of the journal are all there")
-	}
 }
 
 // Refuses reports whether new jobs were refused, and there is no room yet for the largest.

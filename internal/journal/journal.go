@@ -78,7 +78,6 @@ type Journal struct {
 
 	syncing   background // with Options.Sync > 0
 	preparing background
-	looker    looker
 
 	// What Sync has to make durable. Written by the turn, read by the goroutine
 	// that syncs.
@@ -182,10 +181,6 @@ func (j *Journal) Housekeep(now int64) (next int64) {
 	if !j.appendGone() {
 		next = min(next, now+healPause)
 	}
-	next = min(next, j.look(now))
-	if j.failure() != nil { // the file that is written is lost: heal in this turn
-		return min(next, j.heal(now))
-	}
 	next = min(next, j.clean(now), j.awaitRemovals(now), j.retryReserve(now))
 	if j.dirty {
 		next = min(next, now+cleanPause) // for the Flush
@@ -286,20 +281,15 @@ func (j *Journal) Stats() Stats {
 func (j *Journal) Close() error {
 	j.preparing.wait()
 	j.syncing.wait()
-	err := cmp.Or(j.files.Flush(), j.backlogErr)
+	err := cmp.Or(j.failure(), j.finish())
 	if err != nil {
-		j.lostFiles(err)
-		err = j.recover() // the last chance
-	}
-	if err == nil {
-		for len(j.pauses.gone) > 0 && j.appendGone() {
-		}
-		if !j.opt.Member {
-			err = j.appendUnlogged()
+		j.lostFile(err)
+		if err = j.recover(); err == nil { // the last chance
+			err = j.finish()
 		}
 	}
-	if err == nil {
-		err = j.completeFiles()
+	if err == nil && j.rewriting != nil && j.rewriting.why != nil {
+		err = j.rewriteAll()
 	}
 	if e := j.files.Close(); err == nil {
 		err = e
@@ -308,6 +298,18 @@ func (j *Journal) Close() error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
+}
+
+// finish appends what is left and makes all durable.
+func (j *Journal) finish() error {
+	for len(j.pauses.gone) > 0 && j.appendGone() {
+	}
+	if !j.opt.Member {
+		if err := j.appendUnlogged(); err != nil {
+			return err
+		}
+	}
+	return j.files.Seal()
 }
 
 // appendUnlogged writes the state of each job that was reserved or timed out since its

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"syscall"
-	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/record"
@@ -17,12 +16,9 @@ import (
 // All jobs are in memory. So whatever happens to the files of a running server, the
 // journal is rewritten as a whole: every job, the pauses and the last id go to new
 // segments, and then all older ones are removed. That takes many turns, and commands go
-// on meanwhile. It is done when a look finds that files were lost or cut, when cleaning
+// on meanwhile. It is done when the file that is written was lost or cut, when cleaning
 // cannot read what it should, and when an operator asks. Only what is lost counts: that a
 // job is not in the lost segment does not help, because its deletion may have been there.
-
-// lookPause is how long Housekeep waits between two looks at the files.
-const lookPause = int64(5 * time.Second)
 
 // rewriteStep is how many bytes are rewritten in a turn, about.
 const rewriteStep = 512 << 10
@@ -34,14 +30,6 @@ type rewriting struct {
 	first uint64 // the segment in which it began; older ones go. 0: it has not begun
 	place int64  // of the next job; see engine.NextSnapshot. Negative: all are written
 	retry int64  // after an error: when to go on, on the engine's clock
-}
-
-// A looker looks at the files in the background.
-type looker struct {
-	background
-	seemsWell bool  // what the last look found; of the goroutine until it has ended
-	done      bool  // a look was begun, and its result was not used yet
-	next      int64 // when to look, on the engine's clock
 }
 
 // Rewrite begins to rewrite the whole journal, in the turns that follow. It must be called
@@ -61,12 +49,12 @@ func (j *Journal) damaged(segment uint64, err error) {
 	}
 }
 
-// lostFiles reports whether an error says that files are lost, and begins to rewrite the
+// lostFile reports whether an error says that a file is lost, and begins to rewrite the
 // whole journal if it does.
-func (j *Journal) lostFiles(err error) bool {
+func (j *Journal) lostFile(err error) bool {
 	lost, ok := errors.AsType[*wal.LostError](err)
 	if ok {
-		j.damaged(lost.Newest, err)
+		j.damaged(lost.Sequence, err)
 	}
 	return ok
 }
@@ -81,46 +69,6 @@ func unreadable(err error) bool {
 	return false
 }
 
-// look acts on the result of the last look, and begins the next one when it is time. A
-// look alone needs no turn: next is engine.Never if all is well.
-func (j *Journal) look(now int64) (next int64) {
-	l := &j.looker
-	if busy, _ := l.ended(); busy {
-		return now + cleanPause
-	}
-	if l.done {
-		l.done = false
-		if err := j.confirm(l.seemsWell); err != nil && !j.lostFiles(err) {
-			j.health.notLooked(j.log, err)
-		}
-	}
-	switch {
-	case now >= l.next:
-		l.next = now + lookPause
-		seemsWell := j.files.Look()
-		l.done = true
-		l.start(func() error {
-			l.seemsWell = seemsWell()
-			return nil
-		})
-		return now + cleanPause
-	case j.health.notSeen != nil:
-		return l.next
-	}
-	return engine.Never
-}
-
-// confirm returns what is wrong with the files, after a look.
-func (j *Journal) confirm(seemsWell bool) (err error) {
-	if !seemsWell {
-		err = j.files.Confirm()
-	}
-	if err == nil {
-		j.health.looked(j.log)
-	}
-	return err
-}
-
 // rewriteTurn continues to rewrite everything, and returns when to go on.
 func (j *Journal) rewriteTurn(now int64) (next int64) {
 	w := j.rewriting
@@ -129,9 +77,9 @@ func (j *Journal) rewriteTurn(now int64) (next int64) {
 	}
 	err := j.rewriteSome(rewriteStep)
 	if err == nil || errors.Is(err, errInFlight) {
-		j.health.rewrites(j.log)
+		j.health.cleaned(j.log)
 	} else {
-		j.health.notRewritten(j.log, err)
+		j.health.notCleaned(j.log, err)
 	}
 	if err != nil {
 		w.retry = now + healPause
@@ -146,6 +94,9 @@ func (j *Journal) rewriteSome(budget int64) error {
 	defer func() { j.cleaner.appended = 0 }()
 	w := j.rewriting
 	if w.first == 0 {
+		if err := j.files.Seal(); err != nil { // also if the file that is written is lost
+			return err
+		}
 		at, err := j.appendWithStandby(&engine.Change{Kind: engine.LastID, ID: j.eng.LastID()})
 		if err != nil {
 			return err
@@ -200,25 +151,6 @@ func (j *Journal) marksBefore(first uint64) bool {
 		}
 	}
 	return false
-}
-
-// completeFiles looks for all files before the journal is closed, and rewrites everything
-// if some are lost, or were and that is not done yet.
-func (j *Journal) completeFiles() (err error) {
-	j.looker.wait()
-	for range 4 { // an error may pass
-		err = cmp.Or(j.files.Flush(), j.confirm(false))
-		lost := j.lostFiles(err)
-		if err == nil && (j.rewriting == nil || j.rewriting.why == nil) {
-			return nil
-		}
-		if err == nil || lost {
-			if e := j.rewriteAll(); e != nil {
-				return errors.Join(j.rewriting.why, e)
-			}
-		}
-	}
-	return err
 }
 
 // rewriteAll does all that rewriteSome does in slices.

@@ -72,18 +72,15 @@ func (b *bench) tryTurn(do func()) (next int64, err error) {
 	err = errors.Join(b.log.Append(b.eng.TakeChanges()), b.log.commit())
 	next = b.log.Housekeep(b.now)
 	b.log.preparing.wait()
-	b.log.looker.wait()
 	b.log.syncing.wait()
 	return next, err
 }
 
-// idle runs turns without commands until the journal has looked at its files and has
-// nothing to do any more.
+// idle runs turns without commands until the journal has nothing to do any more.
 func (b *bench) idle() {
 	b.tb.Helper()
-	b.now += lookPause
 	for range 1000 {
-		if b.turn(func() {}); b.log.rewriting == nil && !b.log.looker.done {
+		if b.turn(func() {}); b.log.rewriting == nil {
 			b.turn(func() {}) // which removes files
 			return
 		}

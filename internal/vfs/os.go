@@ -60,8 +60,10 @@ func openAny(name string, flag int) (f osFile, err error) {
 }
 
 func (f osFile) stat() (st syscall.Stat_t, err error) {
-	err = f.control("stat", func(fd int) error { return syscall.Fstat(fd, &st) })
-	return st, err
+	c := controls.Get().(*control)
+	defer controls.Put(c)
+	err = c.on(f, "stat", c.fstat)
+	return c.st, err
 }
 
 // stat describes a file by its name, with syscall.Stat or syscall.Lstat.
@@ -164,16 +166,9 @@ func (f osFile) Size() (int64, error) {
 	return st.Size, err
 }
 
-func (f osFile) Named(name string) (bool, error) {
-	mine, err := f.stat()
-	if err != nil {
-		return false, err
-	}
-	other, err := stat(syscall.Stat, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && inodeOf(&mine) == inodeOf(&other), err
+func (f osFile) Stat() (size int64, named bool, err error) {
+	st, err := f.stat()
+	return st.Size, st.Nlink > 0, err
 }
 
 // fillZeros is Preallocate where the system has nothing better.
@@ -206,14 +201,17 @@ func retry(call func() error) (err error) {
 // A control is a system call on the descriptor of a file. Controls and transfers are used
 // again: each turn writes and syncs, and must not allocate.
 type control struct {
-	call func(fd int) error
-	err  error
-	do   func(fd uintptr) // run
+	call  func(fd int) error
+	err   error
+	do    func(fd uintptr) // run
+	st    syscall.Stat_t
+	fstat func(fd int) error // into st
 }
 
 var controls = sync.Pool{New: func() any {
 	c := new(control)
 	c.do = c.run
+	c.fstat = func(fd int) error { return syscall.Fstat(fd, &c.st) }
 	return c
 }}
 
@@ -229,6 +227,10 @@ func (c *control) run(fd uintptr) {
 func (f osFile) control(op string, call func(fd int) error) error {
 	c := controls.Get().(*control)
 	defer controls.Put(c)
+	return c.on(f, op, call)
+}
+
+func (c *control) on(f osFile, op string, call func(fd int) error) error {
 	c.call = call
 	err := f.conn.Control(c.do)
 	c.call = nil

@@ -262,7 +262,7 @@ func useEverything(dir string) error {
 		err = vfs.OS.SyncDir(dir)
 	}
 	if err == nil {
-		_, err = f.Named(name)
+		_, err = vfs.OS.Size(name)
 	}
 	if err == nil {
 		_, err = vfs.OS.List(dir)

@@ -102,9 +102,9 @@ type File interface {
 	// Size returns the current size in bytes.
 	Size() (int64, error)
 
-	// Named reports whether a name is that of this file. After a removal or a rename
-	// it is not, although the open file can still be used.
-	Named(name string) (bool, error)
+	// Stat returns the size in bytes, and whether the file has a name. After it was
+	// removed it has none, although it can still be used.
+	Stat() (size int64, named bool, err error)
 
 	// Truncate sets the size. Added bytes read as zeros and have no blocks on the
 	// disk.

@@ -1,9 +1,6 @@
 package wal
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
 )
 
@@ -12,8 +9,6 @@ func (l *Log) writable() error {
 	switch {
 	case l.err != nil:
 		return l.err
-	case l.stolen != nil:
-		return l.stolen
 	case l.lock == nil:
 		return ErrReadOnly
 	case l.scan != nil:
@@ -143,8 +138,7 @@ func (l *Log) flush() error {
 		}
 		if s.closed > 0 {
 			// The last write gives a file that was cut its length back, with a hole.
-			if err := s.look(); errors.Is(err, fs.ErrNotExist) {
-				err = &LostError{s.sequence, 1, fmt.Errorf("%s: %w", FileName(s.sequence), err)}
+			if err := s.lost(); err != nil {
 				s.fail(err)
 				return err
 			}

@@ -29,6 +29,7 @@ type discardFile struct{ vfs.File }
 func (discardFile) WriteAt(p []byte, off int64) (int, error) { return len(p), nil }
 func (discardFile) Preallocate(int64) error                  { return nil }
 func (discardFile) Truncate(int64) error                     { return nil }
+func (discardFile) Stat() (int64, bool, error)               { return 1 << 40, true, nil }
 func (discardFile) Size() (int64, error)                     { return MaxSegmentSize, nil }
 func (discardFile) Sync() error                              { return nil }
 

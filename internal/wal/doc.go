@@ -70,7 +70,9 @@
 // before: then that one cannot be the last. And a file that is shorter than it was
 // made has a closing record, or lost its end.
 //
-// [Log.Look] and [Log.Confirm] look for the files while the log is open.
+// While the log is open, each sync also looks whether the file that it is about still has
+// a name and its length, and so does the last write to a segment. A [LostError] puts
+// the log into the failed state.
 //
 // The start does not notice the loss of the only segment, nor that of the last one
 // before its name is written.

@@ -1,13 +1,10 @@
 package wal
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -150,63 +147,43 @@ func TestDirectoryInPlaceOfSegment(t *testing.T) {
 	}
 }
 
-// A look finds every file that is lost.
-func TestLook(t *testing.T) {
-	fsys := memfs.New()
-	l := mustOpen(t, fsys, testOptions)
-	for range 30 {
-		appendAll(t, l, string(make([]byte, 800)))
-	}
-	if !l.Look()() || l.Confirm() != nil {
-		t.Errorf("before anything is lost: %v", l.Confirm())
-	}
-	must(t, fsys.Remove(l.path(17)))
-	must(t, fsys.Remove(l.path(3)))
-	if l.Look()() {
-		t.Error("the look misses nothing")
-	}
-	lost, ok := errors.AsType[*LostError](l.Confirm())
-	if !ok || lost.Newest != 17 || lost.Files != 2 || !strings.Contains(lost.Error(), FileName(3)) {
-		t.Errorf("lost: %v", lost)
-	}
-}
-
-// A log whose lock file is lost takes the lock again. If another process was
-// quicker, it writes nothing and removes nothing any more.
-func TestLockLost(t *testing.T) {
+// A log that has lost its files takes the lock again, and writes what was not durable to
+// new ones. While another process has the directory, it writes and removes nothing.
+func TestDirectoryLost(t *testing.T) {
 	disk := memfs.New()
 	l := mustOpen(t, disk, testOptions)
-	appendAll(t, l, "a")
-	must(t, disk.Remove(lockName(testDir)))
-	if err := l.Confirm(); err != nil {
-		t.Errorf("lost: %v", err)
+	lose := func() {
+		t.Helper()
+		for name := range files(t, disk) {
+			must(t, disk.Remove(testDir+name))
+		}
+		_ = disk.Remove(lockName(testDir))
+		_, err := l.Append([]byte("a"))
+		must(t, err)
+		must(t, l.Flush())
+		lost, ok := errors.AsType[*LostError](l.Sync())
+		if !ok || lost.Sequence != l.Stats().Current || !errors.Is(lost, fs.ErrNotExist) {
+			t.Errorf("sync: %v", lost)
+		}
 	}
+	appendAll(t, l, "durable")
+	lose()
+	must(t, l.Recover(nil))
 	if _, err := disk.Lock(lockName(testDir)); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("the log has not locked its directory again: %v", err)
 	}
 	appendAll(t, l, "b")
-	must(t, l.Prepare())
-
-	must(t, disk.Remove(lockName(testDir)))
+	lose()
 	l.fs = lockedByOther{disk}
-	before := files(t, disk)
-	if l.Look()() {
-		t.Error("a look finds nothing")
-	}
-	if err := l.Confirm(); !errors.Is(err, vfs.ErrLocked) {
-		t.Errorf("lost: %v", err)
-	}
-	for what, err := range map[string]error{
-		"append": second(l.Append([]byte("c"))), "reserve": l.Reserve(Cost(1)), "recover": l.Recover(nil), "flush": l.Flush(),
-		"err": l.Err(), "close": l.Close(),
-	} {
-		if !errors.Is(err, vfs.ErrLocked) {
-			t.Errorf("%s: %v", what, err)
+	for range 2 {
+		if err := l.Recover(nil); !errors.Is(err, vfs.ErrLocked) {
+			t.Errorf("recover: %v", err)
 		}
 	}
-	if after := files(t, disk); !maps.EqualFunc(before, after, bytes.Equal) {
-		t.Errorf("files have changed: %q, %q", slices.Sorted(mapKeys(before)), slices.Sorted(mapKeys(after)))
+	if after := files(t, disk); len(after) > 0 {
+		t.Errorf("there are files: %q", slices.Sorted(mapKeys(after)))
 	}
+	_ = l.Close()
 }
 
 // lockedByOther is a file system on which others have all locks.

@@ -32,7 +32,7 @@ func (f *hangingFile) Sync() error {
 	return f.File.Sync()
 }
 
-// While the disk hangs that a file is made on, the owner looks at what there is, counts it and removes what it does not need.
+// While the disk hangs that a file is made on, the owner counts what there is and removes what it does not need.
 func TestOwnerWhileDiskHangs(t *testing.T) {
 	disk := &hangingFS{FS: memfs.New()}
 	l := mustOpen(t, disk, testOptions)
@@ -44,7 +44,6 @@ func TestOwnerWhileDiskHangs(t *testing.T) {
 	prepared := make(chan error)
 	go func() { prepared <- l.Prepare() }()
 	<-disk.begun
-	l.Look()
 	l.Stats()
 	before, _ := l.Oldest()
 	must(t, l.RemoveOldest())

@@ -1,7 +1,12 @@
 package wal
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
 )
 
 // A healing is what Recover has to do.
@@ -31,7 +36,7 @@ type unsaved struct {
 //
 // If the log is not in the failed state nothing happens.
 func (l *Log) Recover(moved func(from, to Pos)) error {
-	if l.lock == nil || l.scan != nil || l.err == ErrClosed || l.stolen != nil {
+	if l.lock == nil || l.scan != nil || l.err == ErrClosed {
 		return l.writable()
 	}
 	if l.err == nil && len(l.open) > 0 {
@@ -42,6 +47,11 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 	}
 	if l.healing == nil {
 		l.abandon()
+	}
+	if errors.Is(l.err, fs.ErrNotExist) {
+		if err := l.reclaim(); err != nil {
+			return err
+		}
 	}
 	h := l.healing
 	to, err := l.rewrite(h)
@@ -59,6 +69,19 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 		}
 	}
 	return nil
+}
+
+// reclaim takes the directory again after a file was lost: perhaps all are, and the lock
+// and the preallocated ones, too. It fails while another process has the lock.
+func (l *Log) reclaim() error {
+	switch lock, err := l.fs.Lock(lockName(l.dir)); {
+	case err == nil:
+		l.lock.Close()
+		l.lock = lock
+	case !errors.Is(err, vfs.ErrHeld):
+		return fmt.Errorf("wal: %w: %w", l.err, err)
+	}
+	return l.pool.removeAll()
 }
 
 // abandon gives up the segment that failed and notes the records that it held.

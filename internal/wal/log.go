@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"path/filepath"
@@ -91,7 +92,6 @@ type Log struct {
 	noRoom     error // why Reserve could not make a file of noRoomFor bytes; nil if it may try
 	noRoomFor  int64
 	removed    uint64 // older segments than this were removed, though a crash may have brought them back
-	stolen     error  // another process has the lock
 	prevClosed bool   // what ends at prev is a closing record
 }
 
@@ -117,7 +117,7 @@ type Stats struct {
 // Stats returns numbers about the log.
 func (l *Log) Stats() Stats {
 	s := Stats{Segments: len(l.sealed) + len(l.open), Reserved: l.reserved.Load()}
-	s.Preallocated, s.Room = l.pool.count(), l.room()
+	s.Preallocated, s.Room = int(l.pool.count.Load()), l.room()
 	for _, seg := range l.sealed {
 		s.Bytes += seg.End
 	}
@@ -140,10 +140,10 @@ func (l *Log) Err() error {
 	switch {
 	case l.err != nil:
 		return l.err
-	case len(l.open) > 0 && l.open[0].failed.Load():
+	case len(l.open) > 0:
 		return l.open[0].failure()
 	}
-	return l.stolen
+	return nil
 }
 
 // Sealed returns the number of sealed segments.
@@ -184,7 +184,9 @@ func (l *Log) Close() error {
 	}
 	var err error
 	if l.scan == nil {
-		err = l.finish()
+		err = l.Seal()
+		l.noteDurable()
+		err = cmp.Or(err, l.pool.doChores())
 	}
 	for _, s := range l.open {
 		s.closeFile() // after finish there are some only in a failed log
@@ -197,11 +199,11 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.lock.Close())
 }
 
-// finish seals all segments, the last one with a closing record. It appends that
-// record when all before it is durable, and its synced mark says so. So the record
+// Seal seals all segments, the last one with a closing record, as Close does. It appends
+// that record when all before it is durable, and its synced mark says so. So the record
 // proves all records before it, those of the last sync too, which no other record
-// does. If this fails, only the proof is lost.
-func (l *Log) finish() error {
+// does. If this fails, only the proof is lost. The next record begins a segment.
+func (l *Log) Seal() error {
 	if err := l.Flush(); err != nil {
 		return err
 	}
@@ -213,10 +215,7 @@ func (l *Log) finish() error {
 		if err := l.Flush(); err != nil {
 			return err
 		}
-		if err := l.sealFirst(); err != nil {
-			return err
-		}
+		return l.sealFirst()
 	}
-	l.noteDurable()
-	return l.pool.doChores()
+	return nil
 }

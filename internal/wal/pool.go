@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -24,13 +23,11 @@ type pool struct {
 	stamp func() int64
 
 	room     atomic.Int64 // sum of usable over the segments of the usual size; written with mu held
+	count    atomic.Int64 // of preallocated segments; written with mu held
 	prepared atomic.Bool  // the next segment of the usual size is filled with zeros
-	stolen   atomic.Bool  // the directory is another process's: nothing is made or removed
 
-	// mu is held while a file is made, too. Who only looks at what there is takes listed, and never waits for the disk:
-	// preallocated changes with both held.
+	// mu is held while a file is made, too.
 	mu           vfs.WorkLock
-	listed       sync.Mutex    // locked after mu
 	preallocated []*segment    // by sequence
 	next         uint64        // sequence of the next segment to make
 	claims       map[int64]int // size of a large segment -> number of reservations
@@ -40,27 +37,10 @@ type pool struct {
 
 func (p *pool) usable() int64 { return p.size - overhead - smallFor(p.size) + alignment }
 
-func (p *pool) count() int {
-	p.listed.Lock()
-	defer p.listed.Unlock()
-	return len(p.preallocated)
-}
-
 // list changes which segments are preallocated. The caller holds mu.
 func (p *pool) list(segments []*segment) {
-	p.listed.Lock()
-	defer p.listed.Unlock()
 	p.preallocated = segments
-}
-
-// appendFiles appends the files of the preallocated segments, with the names they have.
-func (p *pool) appendFiles(files []expectedFile) []expectedFile {
-	p.listed.Lock()
-	defer p.listed.Unlock()
-	for _, s := range p.preallocated {
-		files = append(files, expectedFile{sequence: s.named, size: s.size, spare: true})
-	}
-	return files
+	p.count.Store(int64(len(segments)))
 }
 
 // add makes a preallocated segment.
@@ -75,9 +55,6 @@ func (p *pool) add(size int64) error {
 const maxInTheWay = 1000
 
 func (p *pool) addLocked(size int64) error {
-	if p.stolen.Load() {
-		return vfs.ErrLocked
-	}
 	s := &segment{size: size, end: headerSize, mu: vfs.NewWorkLock()}
 	s.flushed.Store(headerSize)
 	s.synced.Store(headerSize)
@@ -279,9 +256,6 @@ func (p *pool) trim(reserved int64) {
 
 func (p *pool) remove(s *segment) error {
 	s.closeFile()
-	if p.stolen.Load() {
-		return nil
-	}
 	return removeFile(p.fs, s.name)
 }
 
@@ -361,6 +335,11 @@ func (p *pool) fill() error {
 		return nil
 	}
 	err := s.open(p.fs)
+	if errors.Is(err, fs.ErrNotExist) { // somebody has removed or cut it
+		p.list(slices.DeleteFunc(slices.Clone(p.preallocated), func(other *segment) bool { return other == s }))
+		p.uncount(s)
+		_ = p.remove(s)
+	}
 	if err != nil {
 		return err
 	}

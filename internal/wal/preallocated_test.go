@@ -132,7 +132,7 @@ func TestHeaderOfAdoptedFile(t *testing.T) {
 	l.Close() // which cannot do anything
 	fsys.Set()
 	l = mustOpen(t, fsys, opt)
-	if l.pool.count() == 0 {
+	if l.pool.count.Load() == 0 {
 		t.Fatal("there is no file from before")
 	}
 	_, err := l.Append(bytes.Repeat([]byte("a"), 2000)) // some sectors

@@ -148,9 +148,6 @@ func (c *chores) finish(m successor, remove uint64) {
 // the first error. It makes each removal durable before the next: if a power cut
 // brought back an older file than one that is gone, the log would look damaged.
 func (p *pool) doChores() (err error) {
-	if p.stolen.Load() {
-		return nil
-	}
 	c := &p.chores
 	c.doing.Lock()
 	defer c.doing.Unlock()
@@ -202,8 +199,7 @@ func (p *pool) writeSuccessor(m successor) error {
 	}
 	seed := header{log: p.log, sequence: m.at.Segment}.seed()
 	b := appendRecord(nil, seed, m.at.Offset, m.at.Offset, pointer|internalBit, pointTo(kindNext, m.next))
-	// A file that was cut short must not get its length back: a look would not see that.
-	err = longEnough(m.at.Offset)(f.Size())
+	err = longEnough(f, m.at.Offset)
 	if err == nil {
 		_, err = f.WriteAt(b, m.at.Offset)
 	}

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sync/atomic"
 
@@ -105,8 +106,46 @@ func (s *segment) discardDurable() {
 	s.base += durable
 }
 
-// open opens the file, if it is not open. One that was cut short would get its length
-// back with the first write, but not its header.
+// A LostError says that records which were durable are lost, because others have removed
+// or cut the file that is written.
+type LostError struct {
+	Sequence uint64
+	reason   error
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("wal: a file of the log is lost: %s: %v", FileName(e.Sequence), e.reason)
+}
+
+func (e *LostError) Unwrap() error { return e.reason }
+
+// lost returns an error if the file that is written was removed, or is shorter than it was
+// made: a [*LostError] if something in it was durable. What cannot be looked at is not lost.
+func (s *segment) lost() error {
+	size, named, err := s.file.Stat()
+	if err != nil || named && size >= s.size {
+		return nil
+	}
+	if err = fs.ErrNotExist; named {
+		err = fmt.Errorf("%w as the log left it: %d bytes are missing", err, s.size-size)
+	}
+	if s.synced.Load() > headerSize {
+		return &LostError{s.sequence, err}
+	}
+	return fmt.Errorf("wal: %s: %w", FileName(s.sequence), err)
+}
+
+// longEnough returns an error if the file is shorter than it was: a write would give it
+// its length back, with a hole.
+func longEnough(f vfs.File, want int64) error {
+	size, err := f.Size()
+	if err == nil && size < want {
+		err = fmt.Errorf("%w as the log left it: %d bytes are missing", fs.ErrNotExist, want-size)
+	}
+	return err
+}
+
+// open opens the file, if it is not open.
 func (s *segment) open(fsys vfs.FS) error {
 	if s.file != nil {
 		return nil
@@ -115,7 +154,7 @@ func (s *segment) open(fsys vfs.FS) error {
 	if err != nil {
 		return fmt.Errorf("wal: open segment: %w", err)
 	}
-	if err := longEnough(s.size)(f.Size()); err != nil {
+	if err := longEnough(f, s.size); err != nil {
 		f.Close()
 		return fmt.Errorf("wal: open segment: %w", err)
 	}
@@ -179,9 +218,15 @@ func (s *segment) sync(upTo int64) error {
 
 func (s *segment) syncLocked() error {
 	flushed := s.flushed.Load()
-	if err := s.file.Sync(); err != nil {
-		s.failLocked(fmt.Errorf("wal: sync %s: %w", s.name, err))
-		return s.err
+	err := s.file.Sync()
+	if err != nil {
+		err = fmt.Errorf("wal: sync %s: %w", s.name, err)
+	} else {
+		err = s.lost()
+	}
+	if err != nil {
+		s.failLocked(err)
+		return err
 	}
 	s.synced.Store(flushed)
 	return nil
@@ -212,7 +257,7 @@ func (s *segment) seal() error {
 // truncate removes what a failed segment holds beyond synced, if that works, and
 // closes it. This is only tidy: no start reads that part. It keeps the length of the
 // file, because a shorter one looks damaged. One that was cut short by others stays as
-// it is: a look would not see that otherwise.
+// it is.
 func (s *segment) truncate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +265,7 @@ func (s *segment) truncate() {
 		return
 	}
 	synced := s.synced.Load()
-	if longEnough(synced)(s.file.Size()) == nil && s.file.Truncate(synced) == nil && s.file.Truncate(s.size) == nil {
+	if longEnough(s.file, synced) == nil && s.file.Truncate(synced) == nil && s.file.Truncate(s.size) == nil {
 		_ = s.file.Sync()
 	}
 	s.file.Close()

@@ -116,8 +116,8 @@ func (w *world) storm(turns int) {
 	w.disk.SetLimit(0)
 }
 
-// loseFile removes or cuts a file of the journal, and waits until all is written
-// again.
+// loseFile removes or cuts a file of the journal, asks for all to be written again, as an
+// operator would, and waits for that. The server itself sees only the file that it writes.
 func (w *world) loseFile() {
 	w.t.Helper()
 	current := w.stats().Current
@@ -125,8 +125,11 @@ func (w *world) loseFile() {
 	if err != nil {
 		w.fatalf("%v", err)
 	}
+	if len(names) == 0 { // the lock was lost before
+		return
+	}
 	name := dir + names[w.rng.IntN(len(names))]
-	// A file that is still written may get its length back before the next look.
+	// A file that is still written may get its length back with the next write.
 	if w.rng.IntN(2) == 0 || name >= dir+wal.FileName(current) {
 		err = w.disk.Remove(name)
 	} else {
@@ -135,6 +138,7 @@ func (w *world) loseFile() {
 	if err != nil {
 		w.fatalf("%v", err)
 	}
+	w.within(w.journal.Rewrite)
 	w.calm()
 }
 

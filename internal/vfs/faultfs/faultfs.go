@@ -353,8 +353,12 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *file) Size() (int64, error) { return get(f.fsys, Size, f.name, f.File.Size) }
-func (f *file) Named(name string) (bool, error) {
-	return get(f.fsys, Size, name, func() (bool, error) { return f.File.Named(name) })
+func (f *file) Stat() (size int64, named bool, err error) {
+	size, err = get(f.fsys, Size, f.name, func() (size int64, err error) {
+		size, named, err = f.File.Stat()
+		return size, err
+	})
+	return size, named, err
 }
 func (f *file) Sync() error { return f.fsys.do(Sync, f.name, f.File.Sync) }
 

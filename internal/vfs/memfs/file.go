@@ -1,7 +1,6 @@
 package memfs
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"syscall"
@@ -207,19 +206,12 @@ func (f *file) Size() (size int64, err error) {
 	return size, err
 }
 
-func (f *file) Named(name string) (named bool, err error) {
+func (f *file) Stat() (size int64, named bool, err error) {
 	err = f.do("stat", func() error {
-		if err := f.check(); err != nil {
-			return err
-		}
-		_, _, n, err := f.fsys.inode("stat", name)
-		named = n == f.inode
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return err
+		size, named = int64(len(f.inode.data)), f.inode.links > 0
+		return f.check()
 	})
-	return named, err
+	return size, named, err
 }
 
 func (f *file) Truncate(size int64) error {
