@@ -144,6 +144,11 @@ type Options struct {
 	Log Log          // nil: nothing outlives the process
 	Now func() int64 // ns of a clock that never goes back; nil: since New
 
+	// Decides says, within a turn, whether the engine decides, or follows another server's.
+	// While it follows, nothing comes due in it, and requests fail with ErrDeposed but for
+	// those of Call and Look, which must make no change. Nil: it always decides.
+	Decides func() bool
+
 	// SlowTurn is called at the end of each turn that took SlowAfter or longer, but for
 	// those of Close. It is part of that turn, and must not block. Nil: slow turns are not
 	// reported.
@@ -155,6 +160,7 @@ type Options struct {
 type Broker struct {
 	// Static after New.
 	now       func() int64
+	decides   func() bool
 	log       Log        // nil if nothing outlives the process
 	slow      func(Turn) // nil: slow turns are not reported
 	slowAfter int64      // ns
@@ -178,7 +184,6 @@ type Broker struct {
 	last       int64 // the time when the last request was applied
 	turns      Turns
 	closed     bool // nothing comes due any more
-	following  bool // see Follow
 	refused    bool // in this turn, because of that
 	logClosed  bool
 
@@ -192,8 +197,11 @@ type Broker struct {
 
 // New returns a broker that owns the engine from now on.
 func New(e *engine.Engine, opt Options) *Broker {
-	b := &Broker{eng: e, log: opt.Log, now: opt.Now, slow: opt.SlowTurn, slowAfter: int64(opt.SlowAfter), timerAt: engine.Never}
+	b := &Broker{eng: e, log: opt.Log, now: opt.Now, decides: opt.Decides, slow: opt.SlowTurn, slowAfter: int64(opt.SlowAfter), timerAt: engine.Never}
 	b.commit.idle.L = &b.commit.mu
+	if b.decides == nil {
+		b.decides = func() bool { return true }
+	}
 	if b.now == nil {
 		start := time.Now()
 		b.now = func() int64 { return int64(time.Since(start)) }
@@ -332,9 +340,10 @@ func (nobody) Settled(error) {}
 // a sync of the next engine's Log would say nothing of them. Turns that come in between must fail by themselves, as those of
 // a Log do that has been deposed. Then it calls next with the old engine, within a turn, before anything is executed in it,
 // so that the Log can change its state at the same time. If the broker was deposed it executes requests again. What was set on the old engine
-// while it ran holds for the next one; see [engine.Engine.Inherit]. What it
+// while it ran holds for the next one; see [engine.Settings]. What it
 // knew of sessions is gone: no request must refer to them any more, and who waits
-// in the old engine is not told. Next may return the old one without its sessions.
+// in the old engine is not told. Next may return the old one without its sessions. If it does not need that one any more
+// nobody else keeps it, so that there is never memory for two.
 func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
 	b.replacing.Lock()
 	defer b.replacing.Unlock()
@@ -344,11 +353,6 @@ func (b *Broker) Replace(next func(old *engine.Engine) *engine.Engine) {
 	b.mu.Unlock()
 	b.Look(func(*engine.Engine, int64) {})
 }
-
-// Follow says whether the engine follows another server's, or decides itself, as it does from the beginning.
-// While it follows, nothing comes due in it, and requests fail with [ErrDeposed] but for those of Call and
-// Look, which must make no change. The Log calls it, within a turn, or whoever made the broker, before the first.
-func (b *Broker) Follow(following bool) { b.following = following }
 
 // crash lets a panic end the process.
 func crash() {

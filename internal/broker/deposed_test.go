@@ -267,8 +267,8 @@ func TestFollow(t *testing.T) {
 		log := &raftLog{rng: rand.New(rand.NewPCG(1, 2)), active: true}
 		eng := engine.New(engine.Options{Logged: true})
 		eng.Restore(engine.Change{Kind: engine.JobPut, ID: 7, TTR: 1, Tube: "mail", State: engine.Delayed, Due: int64(time.Second)})
-		b := New(eng, Options{Log: log})
-		b.Follow(true)
+		decides := false // with turns
+		b := New(eng, Options{Log: log, Decides: func() bool { return decides }})
 		ready := func() (n int64) {
 			b.Look(func(e *engine.Engine, _ int64) { n = int64(e.Stats().Ready) })
 			return n
@@ -282,7 +282,7 @@ func TestFollow(t *testing.T) {
 		if err := client.Do(); !errors.Is(err, ErrDeposed) || applied {
 			t.Errorf("a client: %v, and it was executed: %v", err, applied)
 		}
-		b.callOwn(func() { b.Follow(false) })
+		b.callOwn(func() { decides = true })
 		if n := ready(); n != 1 {
 			t.Errorf("%d jobs are ready in an engine that decides", n)
 		}

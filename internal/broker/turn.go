@@ -15,7 +15,7 @@ func (b *Broker) turn(c *Caller) step {
 	begin := max(w.began, b.last+1)
 	now := begin
 	now = b.execute(callers, now)
-	if !b.following { // what follows may have been told another time meanwhile
+	if b.decides() { // what follows may have been told another time meanwhile
 		b.last = now
 	}
 	b.executed(&w)
@@ -38,9 +38,9 @@ func (b *Broker) gather() []*Caller {
 	b.mu.queue, b.mu.replace = b.emptyQueue[:0], nil
 	b.mu.Unlock()
 	if replace != nil {
-		old := b.eng
-		b.eng = replace(old) // which may read a journal
-		b.eng.Inherit(old)
+		settings := b.eng.Settings()
+		b.eng = replace(b.giveUp()) // which may read a journal
+		b.eng.Inherit(settings)
 		b.commit.mu.Lock()
 		b.engines.Add(1)
 		b.deposed.Store(false)
@@ -49,15 +49,22 @@ func (b *Broker) gather() []*Caller {
 	return callers
 }
 
+// giveUp returns the engine, and forgets it.
+func (b *Broker) giveUp() *engine.Engine {
+	e := b.eng
+	b.eng = nil
+	return e
+}
+
 // execute does what has come due, and applies the requests; while the broker is deposed
 // only its own. It returns the time after them.
 func (b *Broker) execute(callers []*Caller, now int64) int64 {
 	deposed := b.deposed.Load()
-	if !b.closed && !deposed && !b.following {
+	if !b.closed && !deposed && b.decides() {
 		b.eng.Tick(now)
 	}
 	for _, c := range callers {
-		if (deposed || b.following) && !b.permits(c.req, deposed) {
+		if (deposed || !b.decides()) && !b.permits(c.req, deposed) {
 			continue
 		}
 		now = c.req.Apply(b.eng, now) + 1
@@ -150,7 +157,7 @@ func (b *Broker) settleCallers(callers []*Caller, leader *Caller, err error) {
 // next.
 func (b *Broker) housekeep(now int64) {
 	next := int64(engine.Never)
-	if !b.deposed.Load() && !b.following {
+	if !b.deposed.Load() && b.decides() {
 		if next = b.eng.Next(); next <= now {
 			next = b.leaveDue(now)
 		}

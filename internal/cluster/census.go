@@ -89,7 +89,7 @@ func (m *Member) BeginCensus(due int64) (c *Census, from uint64, err error) {
 	err = errors.New("cluster: the member's leadership ends at the moment; try again")
 	m.broker.Look(func(*engine.Engine, int64) {
 		t := &m.turn
-		if t.walking || t.applied.Index < t.wholeAt {
+		if m.now() == installing || t.applied.Index < t.wholeAt {
 			err = errors.New("cluster: the member is catching up, and does not have the whole queue yet")
 			return
 		}
@@ -164,7 +164,7 @@ func (c *Census) Walk(from uint64) {
 	m := c.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !first || m.closed || m.err != nil {
+	if !first || m.phase == failed {
 		return
 	}
 	m.done.Go(func() {
@@ -192,7 +192,7 @@ func (c *Census) walk(ctx context.Context, from uint64) error {
 			if w.engine == nil {
 				w.engine = e
 			}
-			if same = w.engine == e && c.m.turn.isWhole(); same {
+			if same = w.engine == e && c.m.isWhole(); same {
 				w.over = w.tour.Slice(e, censusBytes, w.add)
 			}
 		})

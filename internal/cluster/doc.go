@@ -23,11 +23,15 @@
 // turn. Nothing comes due there: that a delay has ended is no fact. When it is elected it has all jobs,
 // and none is reserved.
 //
-// # Epochs of leadership
+// # Phases
 //
-// The engine decides in a leadership epoch of package core. When that ends, the engine may have made changes that were never committed. So
-// all turns fail with [broker.ErrDeposed], the server closes its clients ([Options].Deposed), and the engine
-// is made again: the journal has what was applied, the log the rest.
+// A member is in one phase (phase.go): it loads, follows, is activated, leads, drains, or
+// installs what another one sends, until it has failed. The engine decides while the member
+// is leading, in a leadership epoch of package core. When that ends, the engine may have
+// made changes that were never committed. So all turns fail with [broker.ErrDeposed], the
+// server closes its clients ([Options].Deposed), and the engine is given up and made again:
+// the journal has what was applied, the log the rest. If all that it has done is committed,
+// the same engine goes on.
 //
 // # Two logs
 //
@@ -55,5 +59,5 @@
 //
 // Connections between members, who may join, what clients at a follower see.
 //
-// Start reading at member.go, then turn.go, then leadership.go.
+// Start reading at phase.go and member.go, then turn.go, then leadership.go.
 package cluster

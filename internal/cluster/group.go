@@ -90,7 +90,7 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 			return fmt.Errorf("cluster: the leadership cannot go to %d: only to another voter that can be reached", to)
 		}
 		_, term = m.raft.core.Leader()
-		m.drain(to)
+		m.handOverTo(to)
 		return nil
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 				return fmt.Errorf("cluster: %d was elected, and not %d", lead.Leader, to)
 			}
 			return nil
-		case lead.Term == term && lead.Epoch > 0 && !m.isDraining():
+		case lead.Term == term && lead.Epoch > 0:
 			return fmt.Errorf("%w by %d", ErrDeclined, to)
 		}
 		if err := m.pause(ctx, watch); err != nil {
@@ -116,14 +116,8 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	}
 }
 
-func (m *Member) isDraining() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.shared.draining
-}
-
-// drain lets nothing more be decided, and the leadership go to another member when everything is settled.
-func (m *Member) drain(successor uint64) {
+// handOverTo lets nothing more be decided, and the leadership go to another member when everything is settled.
+func (m *Member) handOverTo(successor uint64) {
 	r := &m.raft
 	r.successor, r.settled, r.giveUpAt = successor, false, m.opt.Now()+10*int64(m.opt.Tick)
 	m.publish()

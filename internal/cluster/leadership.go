@@ -20,7 +20,7 @@ type Leadership struct {
 func (m *Member) Lead() Leadership {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.lead
+	return m.known
 }
 
 // Partial reports whether the member is receiving the queue, so that its engine has only a part of it.
@@ -36,14 +36,15 @@ func (m *Member) Watch() <-chan struct{} {
 	return m.watch
 }
 
-// tell tells those who watch what has changed. This member leads for them only while its engine decides. The caller holds mu.
+// tell tells those who watch what has changed. This member leads for them only while its
+// engine decides. The caller holds mu.
 func (m *Member) tell() {
 	now := Leadership{Leader: m.shared.leader, Term: m.shared.term}
-	if m.shared.serving() == m.target.epoch {
-		now.Epoch = m.target.epoch
+	if m.phase == leading {
+		now.Epoch = m.epoch
 	}
-	if now != m.lead {
-		m.lead = now
+	if now != m.known {
+		m.known = now
 		m.announce()
 	}
 }
@@ -54,58 +55,44 @@ func (m *Member) announce() {
 	m.watch = make(chan struct{})
 }
 
-// activate lets the engine decide if the core is active. Then everything that came before was applied.
-func (m *Member) activate(now int64) (next int64) {
+// beginEpoch lets the engine decide if the core says so. Then everything that came before
+// was applied.
+func (m *Member) beginEpoch(now int64) (next int64) {
 	t := &m.turn
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.shared.serving() == 0 {
+	if m.phase != activating || m.shared.offered() == 0 {
 		return engine.Never
 	}
-	t.epoch = m.shared.serving()
-	m.target = target{epoch: t.epoch}
-	m.flushed, m.pending, m.weight = nil, nil, weight{}
-	m.broker.Follow(false)
+	t.epoch = m.shared.epoch
 	before := m.clock.time()
 	m.clock.notBefore(t.applied.Stamp + 1)
 	if jump := m.clock.time() - before; jump > int64(time.Hour) {
 		m.opt.Logger.Warn("the cluster's time was far ahead of this machine's clock", "by", time.Duration(jump))
 	}
 	m.opt.Logger.Info("this member leads the cluster", "term", m.shared.term, "entry", t.applied.Index)
-	m.tell()
+	m.lead(t.epoch)
 	return min(now, m.clock.engine()) // what is due
 }
 
-// serves reports whether the engine's epoch is that in which the member serves clients.
-func (m *Member) serves() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.shared.serving() == m.turn.epoch
-}
-
-// depose notes, in a turn, that the engine's epoch has ended: later turns execute nothing before endEpoch. undone says that
-// the engine has done what was not proposed.
-func (m *Member) depose(undone bool) {
+// endEpoch ends an epoch for the turns: later ones decide nothing. lost says that the engine
+// has done what was not proposed.
+func (m *Member) endEpoch(lost bool) {
 	t := &m.turn
-	if undone {
+	if lost {
 		m.mu.Lock()
-		m.undone = true
+		m.proposals.lost = true
 		m.mu.Unlock()
 	}
-	if t.over {
+	if t.epoch == 0 {
 		return
 	}
-	if t.epoch != 0 {
-		m.opt.Logger.Warn("this member does not lead the cluster any more", "entry", t.applied.Index)
-	}
-	t.epoch, t.over, t.facts = 0, true, 0
+	m.opt.Logger.Warn("this member does not lead the cluster any more", "entry", t.applied.Index)
+	t.epoch, t.facts = 0, 0
 	t.builder.Reset()
-	m.broker.Follow(true)
-	m.over.Store(true)
-	signal(m.turns)
 }
 
-// runTurns runs turns for the member itself, and ends epochs.
+// runTurns runs turns for the member itself, and lets it follow when it has led.
 func (m *Member) runTurns() {
 	for {
 		select {
@@ -113,10 +100,10 @@ func (m *Member) runTurns() {
 		case <-m.stop:
 			return
 		}
-		for m.wantsTurn() && !m.stopped() {
+		for m.wantsTurn() {
 			m.broker.Look(func(*engine.Engine, int64) {}) // Housekeep does it
-			if m.over.Load() {
-				m.endEpoch()
+			if m.now() == draining {
+				m.stepDown()
 			}
 		}
 	}
@@ -126,7 +113,11 @@ func (m *Member) runTurns() {
 func (m *Member) wantsTurn() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.over.Load() || !m.queue.isEmpty() && !m.stuck || m.shared.serving() != m.target.epoch
+	switch {
+	case m.phase == draining, m.phase == activating && m.shared.offered() != 0:
+		return true
+	}
+	return m.phase.applies() && !m.queue.isEmpty() && !m.stuck
 }
 
 func (m *Member) stopped() bool {
@@ -138,9 +129,8 @@ func (m *Member) stopped() bool {
 	}
 }
 
-// endEpoch makes an engine whose epoch has ended one that follows. If all that it has done is committed it only loses its
-// sessions. Else it has done what may never have been, and is made again from the journal, and from the log.
-func (m *Member) endEpoch() {
+// stepDown makes an engine that has led one that follows.
+func (m *Member) stepDown() {
 	m.broker.Call(func(*engine.Engine, int64) {}) // then all turns of the epoch are settled
 	m.mail.post(func() {
 		m.raft.settled = true
@@ -149,79 +139,91 @@ func (m *Member) endEpoch() {
 	if m.opt.Deposed != nil {
 		m.opt.Deposed()
 	}
-	failed := false
-	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
-		if !m.turn.over {
-			return eng // it has begun to receive the queue meanwhile
-		}
-		undone := m.beginFollowing()
-		if !undone {
-			m.opt.Logger.Info("the engine has done nothing that is not committed: it goes on without its sessions", "reserved", eng.Stats().Reserved)
-			eng.DropSessions(m.clock.engine())
-			return eng
-		}
-		began := time.Now()
-		again, err := m.readAgain()
-		if _, ofDisk := errors.AsType[syscall.Errno](err); ofDisk {
-			m.opt.Logger.Error("the journal cannot be read again; it is tried again, and this member takes no part until then", "err", err)
-			failed = true
-			m.depose(true)
-			return eng
-		}
-		if err != nil {
-			m.fail(err)
-			return engine.New(engine.Options{})
-		}
-		st := again.Stats()
-		m.opt.Logger.Info("the queue was read from the journal again", "jobs", st.Ready+st.Delayed+st.Buried, "took", time.Since(began))
-		return again
-	})
-	if failed {
+	reached := m.reload(0)
+	for m.now() == loading {
 		select {
 		case <-time.After(recoverPause):
 		case <-m.stop:
+			return
 		}
-		return
+		reached = m.reload(reached)
 	}
 	m.mail.post(func() { m.raft.core.Rebuilt() })
 }
 
-// beginFollowing forgets the epoch that has ended, within a turn. It returns whether the engine has done in it what
-// may never be committed.
-func (m *Member) beginFollowing() (undone bool) {
-	t := &m.turn
-	t.over, t.retryAt = false, 0
-	m.over.Store(false)
-	m.broker.Follow(true)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	undone = m.undone
-	m.target, m.flushed, m.pending, m.weight, m.undone, m.stuck = target{}, nil, nil, weight{}, false, false
-	return undone
+// reload gives the broker an engine that follows. If all that the old one has done is
+// committed it only loses its sessions. Else it has done what may never have been, and
+// goes; another one is made from the journal, and from the log up to an entry that the
+// journal had reached. If the disk does not let that happen, the member stays loading.
+func (m *Member) reload(reached uint64) uint64 {
+	m.broker.Replace(func(eng *engine.Engine) *engine.Engine {
+		m.mu.Lock()
+		if m.phase == draining && m.proposals.lost {
+			m.load()
+		}
+		phase := m.phase
+		m.mu.Unlock()
+		switch phase {
+		case draining:
+			m.opt.Logger.Info("the engine has done nothing that is not committed: it goes on without its sessions", "reserved", eng.Stats().Reserved)
+			eng.DropSessions(m.clock.engine())
+		case loading:
+			reached = max(reached, m.turn.applied.Index)
+			if eng = m.readAgain(reached); eng == nil {
+				return engine.New(engine.Options{})
+			}
+		default:
+			return eng // it has begun to receive the queue meanwhile, or has failed
+		}
+		m.turn.retryAt = 0
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.stuck = false; m.phase != failed {
+			m.follow()
+		}
+		return eng
+	})
+	return reached
 }
 
-// readAgain closes the journal and reads it into another engine. It is called within a turn.
-func (m *Member) readAgain() (*engine.Engine, error) {
-	t := &m.turn
-	t.reached = max(t.reached, t.applied.Index)
-	if err := t.closeJournal(); err != nil {
+// readAgain closes the journal and reads it into another engine, within a turn. It returns
+// nil if that must be tried again, or if the member has failed.
+func (m *Member) readAgain(reached uint64) *engine.Engine {
+	began := time.Now()
+	if err := m.turn.closeJournal(); err != nil {
 		m.opt.Logger.Warn("the journal could not be closed in an orderly way", "err", err)
 	}
 	eng, err := m.openJournal()
-	if err != nil {
-		return nil, fmt.Errorf("cluster: the journal cannot be read again: %w", err)
+	if err == nil {
+		err = m.applyAgain(reached)
 	}
-	for t.applied.Index < t.reached { // the journal has lost what it could not write; the log still has it
-		entries, err := m.log.Entries(t.applied.Index+1, t.reached+1, maxApplyBytes)
+	switch _, ofDisk := errors.AsType[syscall.Errno](err); {
+	case ofDisk:
+		m.opt.Logger.Error("the journal cannot be read again; it is tried again, and this member takes no part until then", "err", err)
+		return nil
+	case err != nil:
+		m.fail(fmt.Errorf("cluster: the journal cannot be read again: %w", err))
+		return nil
+	}
+	st := eng.Stats()
+	m.opt.Logger.Info("the queue was read from the journal again", "jobs", st.Ready+st.Delayed+st.Buried, "took", time.Since(began))
+	return eng
+}
+
+// applyAgain applies what the journal has lost because it could not write it. The log still
+// has it.
+func (m *Member) applyAgain(reached uint64) error {
+	t := &m.turn
+	for t.applied.Index < reached {
+		entries, err := m.log.Entries(t.applied.Index+1, reached+1, maxApplyBytes)
 		if err != nil {
-			return nil, fmt.Errorf("cluster: entry %d: %w", t.applied.Index+1, err)
+			return fmt.Errorf("entry %d: %w", t.applied.Index+1, err)
 		}
 		for _, e := range entries {
 			if _, err := m.applyEntry(e); err != nil {
-				return nil, fmt.Errorf("cluster: the journal takes no facts: %w", err)
+				return fmt.Errorf("entry %d: %w", e.GetIndex(), err)
 			}
 		}
 	}
-	t.reached = 0
-	return eng, nil
+	return nil
 }

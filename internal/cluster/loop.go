@@ -117,7 +117,7 @@ func (m *Member) diskIsGone() bool {
 	if to := m.bestSuccessor(anyVoter); to != 0 && r.successor == 0 && !recent {
 		m.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(hangs), "successor", to)
 		r.yieldedAt = now
-		m.drain(to)
+		m.handOverTo(to)
 	}
 	if hangs >= goneDisk && len(r.core.Status().Config.Voters[0]) > 1 {
 		r.core.Resign()
@@ -201,7 +201,7 @@ func (m *Member) makeWay(now int64) {
 	m.peer(to).asked = now
 	m.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "successor", to)
 	if active {
-		m.drain(to)
+		m.handOverTo(to)
 	} else {
 		r.core.Transfer(to)
 	}
@@ -254,10 +254,10 @@ func (m *Member) publish() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c.AwaitsRebuilt() && m.target.epoch == 0 { // the engine is in no epoch: there is none to end
+	if c.AwaitsRebuilt() && (m.phase == following || m.phase == activating) { // there is no epoch that the engine has to end
 		m.mail.post(c.Rebuilt)
 	}
-	if m.closed || m.err != nil || now == m.shared {
+	if m.phase == failed || now == m.shared {
 		return
 	}
 	before := m.shared
@@ -268,7 +268,14 @@ func (m *Member) publish() {
 	if now.leader != before.leader || now.term != before.term || now.epoch != before.epoch {
 		m.note()
 	}
-	if now.serving() != before.serving() {
+	switch {
+	case m.phase == leading && now.offered() != m.epoch:
+		m.drain()
+	case m.phase == following && now.leader == m.opt.Self.ID:
+		m.activate()
+	case m.phase == activating && now.leader != m.opt.Self.ID:
+		m.follow()
+	case m.phase == activating:
 		signal(m.turns)
 	}
 	m.land()
@@ -295,8 +302,8 @@ func (m *Member) give(apply []core.Apply) {
 	m.queue.add(apply)
 	pause := leaderPause
 	switch {
-	case m.shared.serving() != 0:
-	case m.shared.leader == 0, m.shared.leader == m.opt.Self.ID:
+	case m.phase == leading:
+	case m.phase == activating, m.shared.leader == 0:
 		signal(m.turns) // nobody is served before all is applied
 		return
 	default:

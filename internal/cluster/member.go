@@ -116,8 +116,7 @@ type Member struct {
 
 	opened atomic.Pointer[journal.Journal] // turn.journal, for others
 
-	over  atomic.Bool            // turnState.over, for others
-	known atomic.Pointer[Status] // see Status
+	noted atomic.Pointer[Status] // see Status
 
 	journaling atomic.Uint64 // odd while a turn is at work on the journal; another number each time
 	unsynced   atomic.Int64  // bytes of large entries that were given to the journal, and that it does not have durably
@@ -128,37 +127,35 @@ type Member struct {
 
 	looped chan struct{} // closed when the raft loop has ended
 
-	mu      sync.Mutex
-	changed sync.Cond  // of shared; with mu
-	shared  shared     // what the raft loop says
-	queue   applyQueue // from the raft loop to the turn
-	stuck   bool       // the journal does not take what is in it
-	refusal refusal    // of jobs, by the journal
-	timed   bool       // a turn comes for it
-	target  target     // what Sync waits for
-	flushed [][]byte   // entries up to target that are not proposed
-	pending []flight   // what turns have flushed that is not committed, in order
-	weight  weight     // of pending
-	undone  bool       // in the epoch of the target the engine has done what may never be committed
-	lead    Leadership
-	watch   chan struct{} // closed at the next change of lead
-	err     error         // why the member has failed
-	closed  bool
+	mu        sync.Mutex
+	phase     phase
+	epoch     uint64        // of leadership, while leading and draining; else 0
+	proposals proposals     // of that epoch
+	shared    shared        // what the raft loop says
+	changed   sync.Cond     // of shared
+	queue     applyQueue    // from the raft loop to the turn
+	stuck     bool          // the journal does not take what is in it
+	timed     bool          // a turn comes for it
+	refusal   refusal       // of jobs, by the journal
+	known     Leadership    // what Lead says
+	watch     chan struct{} // closed at the next change of that
+	err       error         // why the member has failed
 }
 
 // shared is what the raft loop tells the others.
 type shared struct {
 	leader, term uint64
 	epoch        uint64 // in force in the core; 0: none
-	draining     bool   // nothing more is to be decided in it: the leadership goes to another member
+	transferring bool   // nothing more is to be decided in it: the leadership goes to another member
 	committed    uint64 // so many proposals of the epoch are
 	confirmed    uint64 // the last question to a majority that was answered
 	leased       int64  // until when nobody else leads, on Options.Now; 0: no lease
 }
 
-// serving returns the epoch in which the engine may decide; 0: none.
-func (s *shared) serving() uint64 {
-	if s.draining {
+// offered returns the epoch in which an engine that has applied everything may decide; 0:
+// none.
+func (s *shared) offered() uint64 {
+	if s.transferring {
 		return 0
 	}
 	return s.epoch
@@ -216,7 +213,6 @@ func (m *Member) open() error {
 		return err
 	}
 	if m.raft.partial = partial; partial {
-		m.turn.walking, m.stuck = true, true
 		if err := m.removeJournal(); err != nil {
 			return err
 		}
@@ -231,13 +227,19 @@ func (m *Member) open() error {
 		return errors.Join(err, m.turn.closeJournal())
 	}
 	opt := m.opt.Broker
-	opt.Log, opt.Now = turnLog{m}, m.clock.engine
+	opt.Log, opt.Now, opt.Decides = turnLog{m}, m.clock.engine, func() bool { return m.turn.epoch != 0 }
 	m.broker = broker.New(eng, opt)
-	m.broker.Follow(true)
 	m.disk = newDisk(m)
 	m.raft.members, m.raft.numbers = state.Members, state.Numbers
 	m.connect()
 	m.note()
+	m.mu.Lock()
+	if partial {
+		m.install()
+	} else {
+		m.follow()
+	}
+	m.mu.Unlock()
 	m.done.Go(m.raftLoop)
 	m.done.Go(m.disk.run)
 	m.done.Go(m.runTurns)
@@ -301,7 +303,7 @@ func (m *Member) openJournal() (*engine.Engine, error) {
 	if _, err := j.Open(m.opt.FS, m.opt.Dir, eng); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	t.journal, t.shut = j, false
+	t.journal = j
 	m.opened.Store(j)
 	t.applied = t.journal.Applied()
 	m.clock.notBefore(t.applied.Stamp + 1)
@@ -363,22 +365,6 @@ func (m *Member) Broker() *broker.Broker { return m.broker }
 // Journal returns the member's journal, for those who watch. Another engine has another journal.
 func (m *Member) Journal() *journal.Journal { return m.opened.Load() }
 
-// fail stops the member: what it cannot do, it must not skip.
-func (m *Member) fail(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err == nil && !m.closed {
-		m.err = err
-		if err != ErrRemoved { // that is no failure of its own
-			m.opt.Logger.Error("this member of the cluster stops", "err", err)
-		}
-		close(m.stop)
-		m.shared = shared{}
-		m.tell()
-		m.changed.Broadcast()
-	}
-}
-
 // Failed returns a channel that is closed when the member has failed or is closed; Err says why.
 func (m *Member) Failed() <-chan struct{} { return m.stop }
 
@@ -392,14 +378,7 @@ func (m *Member) Err() error {
 // Close ends the part in the cluster, and closes broker, journal and log. Turns that are not settled
 // fail.
 func (m *Member) Close() error {
-	m.mu.Lock()
-	if !m.closed && m.err == nil {
-		close(m.stop)
-	}
-	m.closed = true
-	m.shared = shared{}
-	m.changed.Broadcast()
-	m.mu.Unlock()
+	m.fail(nil)
 	m.done.Wait()
 	m.broker.Close() // turns that are not settled fail; what counts is closeErr
 	return errors.Join(m.turn.closeErr, m.log.Close(), m.Err())

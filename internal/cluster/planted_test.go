@@ -131,18 +131,18 @@ func lateIf(planted bool) time.Duration {
 	return 0
 }
 
-// forgetUndone makes the member forget that its engine has done what may never be committed.
-func (m *Member) forgetUndone() {
+// forgetLost makes the member forget that its engine has done what may never be committed.
+func (m *Member) forgetLost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.undone = false
+	m.proposals.lost = false
 }
 
 // tickOn lets what is due come due at a member that follows.
 func (m *Member) tickOn() {
 	for !m.stopped() {
 		m.broker.Look(func(e *engine.Engine, now int64) {
-			if m.turn.epoch == 0 && !m.turn.over {
+			if m.turn.epoch == 0 && m.now() != draining {
 				e.Tick(now)
 			}
 		})

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,11 +24,11 @@ func (m *Member) Status() (Status, error) {
 	if m.stopped() {
 		return Status{}, ErrStopped
 	}
-	return *m.known.Load(), nil
+	return *m.noted.Load(), nil
 }
 
 // note lets Status have what this member knows, in the raft loop.
-func (m *Member) note() { m.known.Store(new(m.status())) }
+func (m *Member) note() { m.noted.Store(new(m.status())) }
 
 func (m *Member) status() Status {
 	c := m.raft.core
@@ -111,14 +112,12 @@ func (m *Member) Ready() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case m.err != nil:
-		return m.err
-	case m.closed:
-		return ErrStopped
+	case m.phase == failed:
+		return cmp.Or(m.err, ErrStopped)
 	case m.shared.leader == 0:
 		return errors.New("cluster: no leader is known")
 	}
-	if e, _ := m.queue.next(); e != nil && m.shared.serving() == 0 {
+	if e, _ := m.queue.next(); e != nil && m.phase != leading {
 		stamp, err := entry.Stamp(e.GetData())
 		if behind := m.clock.time() - stamp; err == nil && behind > maxLag {
 			return fmt.Errorf("cluster: this member is %d s behind", behind/1e9)

@@ -19,7 +19,8 @@ import (
 // Invariants:
 //  1. epoch != 0 only if the engine has the facts of all entries up to applied, and what was decided in that
 //     epoch, and nothing else.
-//  2. While over nothing is applied or decided: see endEpoch.
+//  2. epoch is that of Member while the member is leading, and at most until the end of the turn in which it
+//     begins to drain.
 type turnState struct {
 	journal *journal.Journal
 	applied journal.Applied // the journal and the engine have the entries up to here
@@ -27,9 +28,7 @@ type turnState struct {
 	large   uint64          // the last entry that Member.unsynced counts
 	decoder entry.Decoder
 
-	epoch   uint64 // in which the engine decides; 0: it follows
-	over    bool   // an epoch has ended, and the engine is still as it was in that
-	walking bool   // engine and journal do not have everything: see walk.go
+	epoch   uint64 // in which this turn decides; 0: it does not
 	wholeAt uint64 // from this entry on the engine has a state that the log says
 	builder entry.Builder
 	facts   int     // in builder
@@ -37,10 +36,17 @@ type turnState struct {
 	retryAt int64   // when to try to append again what the journal could not take, on the engine's clock; 0: now
 	refuses bool    // the journal takes no jobs
 	full    bool    // for it has no room for them
-	shut    bool    // the journal is closed: it could not be read again
-	reached uint64  // the journal is to have the entries up to here, when it could not be read again; 0: it could
 
 	closeErr error // of the journal
+}
+
+// proposals are what the turns of an epoch want committed. With Member.mu.
+type proposals struct {
+	last    uint64   // number of the last entry that was flushed
+	flushed [][]byte // entries up to that one that are not proposed
+	pending []flight // what was flushed and is not committed, in order
+	weight  weight   // of pending
+	lost    bool     // the engine has done what may never be committed
 }
 
 // flight is what a turn has flushed.
@@ -64,12 +70,6 @@ const (
 // turnLog is the member as the broker's Log.
 type turnLog struct{ *Member }
 
-// target is what Sync has to wait for: the turns that were flushed.
-type target struct {
-	epoch uint64
-	last  uint64 // number of the last entry
-}
-
 // admit is asked by the engine before each change.
 func (m *Member) admit(kind engine.ChangeKind, tube string, body int) engine.Outcome {
 	if m.turn.epoch == 0 {
@@ -82,9 +82,10 @@ func (m *Member) admit(kind engine.ChangeKind, tube string, body int) engine.Out
 	return m.turn.journal.Admit(kind, tube, body)
 }
 
-// isWhole reports whether the engine is as the log says at applied, or has decided what comes after that.
-func (t *turnState) isWhole() bool {
-	return !t.walking && !t.over && t.applied.Index >= t.wholeAt && (t.epoch != 0 || t.journal.InFlight() == 0)
+// isWhole reports, within a turn, whether the engine is as the log says at applied, or has decided what comes after that.
+func (m *Member) isWhole() bool {
+	t := &m.turn
+	return m.now().applies() && t.applied.Index >= t.wholeAt && (t.epoch != 0 || t.journal.InFlight() == 0)
 }
 
 // mayPropose reports whether the engine's epoch is in force. What a turn has done when the leadership is about to
@@ -99,7 +100,7 @@ func (m *Member) mayPropose() bool {
 func (m turnLog) Append(changes []engine.Change) error {
 	t := &m.turn
 	if !m.mayPropose() {
-		m.depose(true)
+		m.endEpoch(true)
 		return broker.ErrDeposed
 	}
 	t.journal.Executed(changes)
@@ -114,12 +115,14 @@ func (m turnLog) Append(changes []engine.Change) error {
 func (m turnLog) Flush() (durable bool, err error) {
 	t := &m.turn
 	switch {
-	case t.over:
-		return false, broker.ErrDeposed
 	case t.epoch == 0:
+		switch m.now() {
+		case draining, loading, failed:
+			return false, broker.ErrDeposed
+		}
 		return true, nil // those who watch a follower are told what it has
 	case !m.mayPropose():
-		m.depose(t.facts > 0)
+		m.endEpoch(t.facts > 0)
 		return false, broker.ErrDeposed
 	case t.facts == 0:
 		return m.isLeased(), nil
@@ -131,7 +134,7 @@ func (m turnLog) Flush() (durable bool, err error) {
 	}
 	t.facts = 0
 	if !m.depart(entries, w) {
-		m.depose(true)
+		m.endEpoch(true)
 		return false, broker.ErrDeposed
 	}
 	return false, nil
@@ -150,28 +153,29 @@ func (m *Member) isLeased() bool {
 func (m *Member) depart(entries [][]byte, w weight) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for m.shared.epoch == m.turn.epoch && (m.weight.bytes > maxPendingBytes || m.weight.facts > maxPendingFacts) {
+	p := &m.proposals
+	for m.shared.epoch == m.turn.epoch && (p.weight.bytes > maxPendingBytes || p.weight.facts > maxPendingFacts) {
 		m.propose()
 		m.changed.Wait()
 	}
 	if m.shared.epoch != m.turn.epoch {
 		return false
 	}
-	m.flushed = append(m.flushed, entries...)
-	m.target.last += uint64(len(entries))
-	m.pending = append(m.pending, flight{m.target.last, w})
-	m.weight.bytes += w.bytes
-	m.weight.facts += w.facts
+	p.flushed = append(p.flushed, entries...)
+	p.last += uint64(len(entries))
+	p.pending = append(p.pending, flight{p.last, w})
+	p.weight.bytes += w.bytes
+	p.weight.facts += w.facts
 	return true
 }
 
 // propose proposes what was flushed. The caller holds mu.
 func (m *Member) propose() {
-	if len(m.flushed) == 0 {
+	epoch, entries := m.epoch, m.proposals.flushed
+	if len(entries) == 0 {
 		return
 	}
-	epoch, entries := m.target.epoch, m.flushed
-	m.flushed = nil
+	m.proposals.flushed = nil
 	m.mail.post(func() {
 		if err := m.raft.core.Propose(epoch, entries...); err != nil {
 			m.opt.Logger.Debug("the entries of a turn are refused", "epoch", epoch, "err", err)
@@ -182,18 +186,18 @@ func (m *Member) propose() {
 // land forgets what is committed of what was proposed. When the epoch has ended nobody knows whether the rest ever will be.
 // The caller holds mu.
 func (m *Member) land() {
-	if m.shared.epoch != m.target.epoch {
-		m.undone = m.undone || len(m.pending) > 0
-		m.flushed, m.pending, m.weight = nil, nil, weight{}
+	p := &m.proposals
+	if m.shared.epoch != m.epoch {
+		*p = proposals{last: p.last, lost: p.lost || len(p.pending) > 0}
 		return
 	}
 	n := 0
-	for n < len(m.pending) && m.pending[n].last <= m.shared.committed {
-		m.weight.bytes -= m.pending[n].weight.bytes
-		m.weight.facts -= m.pending[n].weight.facts
+	for n < len(p.pending) && p.pending[n].last <= m.shared.committed {
+		p.weight.bytes -= p.pending[n].weight.bytes
+		p.weight.facts -= p.pending[n].weight.facts
 		n++
 	}
-	m.pending = m.pending[n:]
+	p.pending = p.pending[n:]
 }
 
 // Sync implements broker.Log: it proposes everything that was flushed, and waits until that is committed, and nobody
@@ -201,13 +205,13 @@ func (m *Member) land() {
 func (m turnLog) Sync() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := m.target
-	if t.epoch == 0 {
+	epoch, last := m.epoch, m.proposals.last
+	if epoch == 0 {
 		return nil // what is not settled has failed by itself
 	}
 	m.propose()
-	in := func() bool { return m.shared.epoch == t.epoch }
-	for in() && m.shared.committed < t.last {
+	in := func() bool { return m.shared.epoch == epoch }
+	for in() && m.shared.committed < last {
 		m.changed.Wait()
 	}
 	if in() && m.opt.Now() >= m.shared.leased {
@@ -238,18 +242,17 @@ func (m *Member) ask() *uint64 {
 // Housekeep implements broker.Log: it applies a part of what is committed.
 func (m turnLog) Housekeep(now int64) (next int64) {
 	t := &m.turn
-	if t.epoch != 0 && !m.serves() {
-		m.depose(false)
+	phase := m.now()
+	if t.epoch != 0 && phase != leading {
+		m.endEpoch(false)
 	}
-	if t.over {
-		return engine.Never // the goroutine of turns ends the epoch
+	if !phase.applies() && phase != installing {
+		return engine.Never // the goroutine of turns sees to it
 	}
 	m.journaling.Add(1)
 	defer m.journaling.Add(1)
 	next = m.apply(now)
-	if t.epoch == 0 {
-		next = min(next, m.activate(now))
-	}
+	next = min(next, m.beginEpoch(now))
 	if _, err := t.journal.Flush(); err != nil {
 		m.opt.Logger.Debug("the journal cannot be written", "err", err) // it says so itself, and heals
 	}
@@ -265,13 +268,14 @@ func (m turnLog) Close() error {
 	return m.turn.closeErr
 }
 
-// closeJournal closes the journal, unless it is.
+// closeJournal closes the journal, if there is one.
 func (t *turnState) closeJournal() error {
-	if t.shut {
+	j := t.journal
+	if j == nil {
 		return nil
 	}
-	t.shut = true
-	return t.journal.Close()
+	t.journal = nil
+	return j.Close()
 }
 
 // reportSynced tells the raft loop what the journal has durably.
@@ -351,10 +355,7 @@ const (
 // apply applies what is committed, as much as a turn can bear.
 func (m *Member) apply(now int64) (next int64) {
 	t := &m.turn
-	switch {
-	case t.walking:
-		return engine.Never
-	case now < t.retryAt && t.retryAt <= now+int64(recoverPause): // else the cluster's time has been set back since
+	if now < t.retryAt && t.retryAt <= now+int64(recoverPause) { // else the cluster's time has been set back since
 		return t.retryAt
 	}
 	if t.retryAt != 0 {
@@ -364,17 +365,17 @@ func (m *Member) apply(now int64) (next int64) {
 	for done := (weight{}); done.bytes < maxApplyBytes && done.facts < maxApplyFacts; {
 		m.mu.Lock()
 		e, of := m.queue.next()
+		phase := m.phase
 		m.mu.Unlock()
-		if t.epoch != 0 && !m.serves() { // the entry may be of another leader, and the journal would take it for one of this epoch
-			m.depose(false)
+		if t.epoch != 0 && phase != leading { // the entry may be of another leader, and the journal would take it for one of this epoch
+			m.endEpoch(false)
 		}
-		if e == nil || t.over {
+		if e == nil || !phase.applies() {
 			return engine.Never
 		}
 		facts, err := m.applyEntry(e)
-		if errors.Is(err, journal.ErrNotExecuted) {
+		if errors.Is(err, journal.ErrNotExecuted) || errors.Is(err, errUnreadable) {
 			m.fail(fmt.Errorf("cluster: entry %d: %w", e.GetIndex(), err))
-			t.over = true
 			return engine.Never
 		}
 		if err != nil {
@@ -382,9 +383,6 @@ func (m *Member) apply(now int64) (next int64) {
 			t.retryAt = now + int64(recoverPause)
 			m.setStuck(true)
 			return t.retryAt
-		}
-		if t.over {
-			return engine.Never
 		}
 		done.bytes += int64(len(e.GetData()))
 		done.facts += facts
@@ -398,6 +396,9 @@ func (m *Member) apply(now int64) (next int64) {
 	return now
 }
 
+// errUnreadable is wrapped by the error of an entry that this version cannot read.
+var errUnreadable = errors.New("the entry cannot be read")
+
 func (m *Member) setStuck(stuck bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -405,7 +406,7 @@ func (m *Member) setStuck(stuck bool) {
 }
 
 // applyEntry lets the journal have the facts of an entry and, unless it has decided them, the engine. It returns how many
-// they were. An error is one of the journal; then the same entry comes again.
+// they were. After an error of the journal the same entry comes again.
 func (m *Member) applyEntry(e *raftpb.Entry) (facts int, err error) {
 	t := &m.turn
 	if e.GetIndex() <= t.applied.Index {
@@ -415,9 +416,7 @@ func (m *Member) applyEntry(e *raftpb.Entry) (facts int, err error) {
 	var changes []engine.Change
 	if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
 		if at.Stamp, changes, err = t.decoder.Decode(e.GetData(), m.clock.zero); err != nil {
-			m.fail(fmt.Errorf("cluster: entry %d: %w", e.GetIndex(), err))
-			t.over = true
-			return 0, nil
+			return 0, fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 	}
 	if n := int64(len(e.GetData())); n > maxApplyBytes && t.large != at.Index {

@@ -192,8 +192,16 @@ func isPartial(fsys vfs.FS, dir string) (bool, error) {
 
 // becomePartial throws the journal away.
 func (m *Member) becomePartial() error {
-	if !m.inLoop(func() { m.raft.partial = true }) {
+	leads := false
+	if !m.inLoop(func() {
+		if leads = m.raft.core.Status().RaftState == raft.StateLeader; !leads {
+			m.raft.partial = true
+		}
+	}) {
 		return ErrStopped
+	}
+	if leads {
+		return errors.New("cluster: this member leads by now")
 	}
 	partial, err := isPartial(m.opt.FS, m.opt.Dir)
 	if err != nil {
@@ -210,15 +218,13 @@ func (m *Member) becomePartial() error {
 	}
 	m.broker.Replace(func(*engine.Engine) *engine.Engine {
 		t := &m.turn
-		t.epoch, t.walking, t.over, t.retryAt = 0, true, false, 0
+		t.epoch, t.retryAt = 0, 0
 		t.endCensus(errors.New("cluster: the member has begun to receive the whole queue")) // it skips entries
-		m.over.Store(false)
-		m.broker.Follow(true)
 		m.mu.Lock()
-		m.stuck, m.target, m.flushed, m.pending, m.weight, m.undone = true, target{}, nil, nil, weight{}, false
+		m.stuck = false
+		m.install()
 		m.mu.Unlock()
 		t.closeJournal() // what it could not write is of no use
-		t.reached = 0
 		err = m.removeJournal()
 		eng, openErr := m.openJournal()
 		if err = errors.Join(err, openErr); err != nil {
@@ -318,8 +324,12 @@ func (m *Member) begin(ctx context.Context, got catchup.Received, g Group) error
 		return err
 	}
 	m.broker.Look(func(*engine.Engine, int64) { // with the queue of the next core: the log has nothing more of what is in the other one
-		m.turn.walking, m.turn.applied, m.turn.wholeAt = false, from, got.Until.Index
-		m.setStuck(false)
+		m.turn.applied, m.turn.wholeAt = from, got.Until.Index
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.phase == installing {
+			m.follow()
+		}
 	})
 	return nil
 }
@@ -358,7 +368,7 @@ func (m *Member) donor(ctx context.Context) *catchup.Donor {
 	return &catchup.Donor{
 		Turn: func(f func(e *engine.Engine)) {
 			m.broker.Look(func(e *engine.Engine, _ int64) {
-				if m.turn.isWhole() {
+				if m.isWhole() {
 					walked = e
 					f(e)
 				}
@@ -387,7 +397,7 @@ func (m *Member) settled(walked *engine.Engine) (mark catchup.Mark, err error) {
 	t, same, decides := &m.turn, false, false
 	goesOn := m.resignIfStuck()
 	err = m.broker.Call(func(e *engine.Engine, _ int64) {
-		same = e == walked && t.isWhole()
+		same = e == walked && m.isWhole()
 		mark, decides = catchup.Mark(t.applied), t.epoch != 0
 	})
 	goesOn()

@@ -225,7 +225,7 @@ func (m *machine) start() error {
 		member := m.member
 		m.w.mu.Unlock()
 		if m.w.plant == keptEngine && member != nil {
-			member.forgetUndone()
+			member.forgetLost()
 		}
 	}
 	switch m.w.plant {
@@ -555,6 +555,18 @@ func (w *world) leader() *Member {
 
 func (w *world) machineOf(member *Member) *machine { return w.machines[member.opt.Self.ID-1] }
 
+// checkPhases fails if a member contradicts its phase.
+func (w *world) checkPhases() {
+	for _, m := range w.machines {
+		w.mu.Lock()
+		member := m.member
+		w.mu.Unlock()
+		if member != nil {
+			w.must(member.checkPhase())
+		}
+	}
+}
+
 // until lets fake time go on until something is so.
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
@@ -565,6 +577,7 @@ func (w *world) until(what string, so func() bool) {
 		if wrong := w.wrong(); wrong != "" {
 			w.fatalf("%s", wrong)
 		}
+		w.checkPhases()
 		time.Sleep(10 * time.Millisecond)
 	}
 	for _, m := range w.machines {

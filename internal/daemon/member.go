@@ -46,7 +46,6 @@ type member struct {
 
 	mu     sync.Mutex
 	server *server.Server // nil: there are no clients yet
-	over   uint64         // the last leadership epoch that has ended
 }
 
 // openMember opens the queue of a member, which takes part in its cluster from then on.
@@ -192,11 +191,11 @@ func (q *queue) serve(srv *server.Server) <-chan error {
 	m.done.Go(func() {
 		for {
 			changed := m.Watch()
-			m.follow(0)
+			m.follow()
 			select {
 			case <-changed:
 			case <-m.Failed():
-				m.follow(m.Lead().Epoch)
+				m.follow()
 				if err := m.Err(); err != nil {
 					stopped <- m.explain(q.where, err)
 				}
@@ -214,22 +213,21 @@ func (q *queue) compareSettings(about *facts) {
 	}
 }
 
-// follow tells the server who leads. Clients that are served in an epoch that is over have gone when it returns.
-func (m *member) follow(over uint64) {
+// follow tells the server who leads. If this member does not, its clients have gone when it returns.
+func (m *member) follow() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.over = max(m.over, over)
 	if m.server == nil {
 		return
 	}
 	lead := m.Lead()
-	m.server.Follow(server.Leadership{Here: lead.Epoch > m.over, Leader: lead.Leader, Term: lead.Term})
+	m.server.Follow(server.Leadership{Here: lead.Epoch != 0, Leader: lead.Leader, Term: lead.Term})
 }
 
 // deposed is called when a leadership epoch has ended.
 func (m *member) deposed() {
 	<-m.opened
-	m.follow(m.Lead().Epoch)
+	m.follow()
 }
 
 // forServer returns what a server needs to know of the cluster; nil if there is none.

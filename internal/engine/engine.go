@@ -110,10 +110,19 @@ func (e *Engine) Undrain() { e.draining = false }
 // IsDraining tells whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }
 
-// Inherit takes over what was set on another engine while it ran: the limits, and whether it drains.
-func (e *Engine) Inherit(from *Engine) {
-	e.SetLimits(from.limits)
-	e.draining = from.draining
+// Settings are what was set on an engine while it ran.
+type Settings struct {
+	limits   Limits
+	draining bool
+}
+
+// Settings returns them, for [Engine.Inherit].
+func (e *Engine) Settings() Settings { return Settings{e.limits, e.draining} }
+
+// Inherit takes over what was set on another engine.
+func (e *Engine) Inherit(s Settings) {
+	e.SetLimits(s.limits)
+	e.draining = s.draining
 }
 
 // assignNumber gives x a number by which the records of jobs can refer to it. It

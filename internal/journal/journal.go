@@ -294,6 +294,7 @@ func (j *Journal) Close() error {
 	if e := j.files.Close(); err == nil {
 		err = e
 	}
+	j.eng = nil // those who watch keep the journal
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+)
+
+var phaseNames = []string{"loading", "following", "activating", "leading", "draining", "installing", "failed"}
+
+// Each method of a phase is allowed where the table says, and panics elsewhere: there are
+// no other ways from one phase to another.
+func TestPhases(t *testing.T) {
+	moves := []struct {
+		name string
+		do   func(m *Member)
+		to   string // "." stays, "!" panics, else the first letter; by phase before, in their order
+	}{
+		{"follow", (*Member).follow, "f!f!ff!"},
+		{"follow at Raft's leader", func(m *Member) { m.shared.leader = 1; m.follow() }, "a!a!aa!"},
+		{"activate", (*Member).activate, "!a!!!!!"},
+		{"lead", func(m *Member) { m.lead(7) }, "!!l!!!!"},
+		{"drain", (*Member).drain, "!!!d!!!"},
+		{"load", (*Member).load, "!!!!o!!"},
+		{"install", (*Member).install, "iii!i.."},
+		{"fail", func(m *Member) { m.mu.Unlock(); m.fail(errors.New("broken")); m.mu.Lock() }, "xxxxxx."},
+	}
+	letters := map[byte]phase{'o': loading, 'f': following, 'a': activating, 'l': leading, 'd': draining, 'i': installing, 'x': failed}
+	for _, move := range moves {
+		for from := range phaseNames {
+			m := &Member{phase: phase(from), watch: make(chan struct{}), stop: make(chan struct{}), turns: make(chan struct{}, 1)}
+			m.opt.Self.ID, m.opt.Logger = 1, slog.New(slog.DiscardHandler)
+			if m.changed.L = &m.mu; m.phase == leading || m.phase == draining {
+				m.epoch = 3
+			}
+			panicked := false
+			func() {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				defer func() { panicked = recover() != nil }()
+				move.do(m)
+			}()
+			switch want := move.to[from]; {
+			case want == '!' != panicked:
+				t.Errorf("%s, %s: it panics: %v", phaseNames[from], move.name, panicked)
+			case want == '.' && m.phase != phase(from), letters[want] != m.phase && want != '!' && want != '.':
+				t.Errorf("%s, %s: it is %s", phaseNames[from], move.name, phaseNames[m.phase])
+			}
+			if leads := m.phase == leading; !panicked && leads != (m.known.Epoch != 0) {
+				t.Errorf("%s, %s: Lead says %+v", phaseNames[from], move.name, m.known)
+			}
+		}
+	}
+}
+
+// checkPhase returns how what a member says of itself contradicts its phase.
+func (m *Member) checkPhase() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range []struct {
+		what    string
+		is, may bool
+	}{
+		{"it has an epoch", m.epoch != 0, m.phase == leading || m.phase == draining || m.phase == failed},
+		{"it has none", m.epoch == 0, m.phase != leading && m.phase != draining},
+		{"Lead says that it leads", m.known.Epoch != 0, m.phase == leading},
+		{"Lead does not say that it leads", m.known.Epoch == 0, m.phase != leading},
+		{"the core is in its epoch", m.shared.offered() == m.epoch, m.phase != draining},
+		{"the core is in another epoch", m.shared.offered() != m.epoch, m.phase != leading},
+		{"it is Raft's leader", m.shared.leader == m.opt.Self.ID, m.phase != following && m.phase != failed},
+		{"it is not Raft's leader", m.shared.leader != m.opt.Self.ID, m.phase != activating && m.phase != leading},
+		{"something is proposed", len(m.proposals.pending) > 0, m.epoch != 0},
+		{"it has failed", m.err != nil, m.phase == failed},
+	} {
+		if c.is && !c.may {
+			return fmt.Errorf("%s, and %s: %+v, epoch %d, %+v", phaseNames[m.phase], c.what, m.shared, m.epoch, m.known)
+		}
+	}
+	return nil
+}
+
+// A member that reads its journal again, because it has done what may never be committed,
+// has given the old engine up before: there is never memory for two.
+func TestOneEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 3)
+		l := w.leader()
+		var old weak.Pointer[engine.Engine]
+		l.Broker().Look(func(e *engine.Engine, _ int64) { old = weak.Make(e) })
+		read, kept := atomic.Bool{}, atomic.Bool{}
+		w.machineOf(l).trouble.spoil(func(name string) bool {
+			if isOfJournal(name) && l.now() == loading {
+				runtime.GC()
+				read.Store(true)
+				kept.Store(old.Value() != nil)
+			}
+			return false
+		})
+		w.part(w.machineOf(l))
+		if _, err := w.put(l, "mail", engine.Spec{TTR: 60}, "not acknowledged"); err == nil {
+			t.Fatal("a put without a majority was acknowledged")
+		}
+		w.heal()
+		time.Sleep(time.Second)
+		if !read.Load() || kept.Load() {
+			t.Errorf("the journal was read again: %v; the old engine was there: %v", read.Load(), kept.Load())
+		}
+		w.close()
+	})
+}
