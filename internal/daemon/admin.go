@@ -64,7 +64,7 @@ func listenAdmin(ctx context.Context, log *slog.Logger, p *plan) (*adminServer, 
 	a.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	var l net.Listener = d
 	if source := p.security.certs[opt.Terms.TLS]; source != nil {
-		l = tls.NewListener(l, withHTTP2(source.Config()))
+		l = tls.NewListener(l, source.Config())
 	}
 	go func() {
 		if err := a.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -90,21 +90,6 @@ func adminDoor(opt *config.Options) door.Options {
 		Allows:   func(client net.Addr) bool { return opt.Terms.LetIn(server.AddressOf(client)) },
 		Machine:  func(client net.Addr) netip.Addr { return access.Machine(server.AddressOf(client)) },
 	}
-}
-
-// withHTTP2 offers HTTP/2 to clients, over which a browser has as many streams as it has
-// tabs; with HTTP/1 it has six.
-func withHTTP2(c *tls.Config) *tls.Config {
-	current := c.GetConfigForClient
-	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		one, err := current(hello)
-		if one != nil {
-			one = one.Clone()
-			one.NextProtos = []string{"h2", "http/1.1"}
-		}
-		return one, err
-	}
-	return c
 }
 
 // starting returns the pages before the queue is there.

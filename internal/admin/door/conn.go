@@ -15,30 +15,14 @@ type conn struct {
 	machine netip.Addr // the zero Addr: any number may be there
 
 	// Guarded by door.mu.
-	requests map[*request]struct{} // that handlers work for; nil at first
-	since    time.Time             // when it last did something for its client
+	handled bool      // a handler works for a request, if only to refuse it
+	counts  bool      // that request is among those that may be served at once
+	blocked int       // reads and writes of the handler that wait for the client
+	since   time.Time // when it last did something for its client
 }
 
-// waits reports whether the connection waits for its client: all of its handlers do, if there are any.
-func (c *conn) waits() bool {
-	for r := range c.requests {
-		if r.waits == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// serving returns how many requests that count are being served on the connection. Those that wait for the
-// client are not.
-func (c *conn) serving() (n int) {
-	for r := range c.requests {
-		if r.waits == 0 && r.counts {
-			n++
-		}
-	}
-	return n
-}
+// waits reports whether the connection waits for its client.
+func (c *conn) waits() bool { return !c.handled || c.blocked > 0 }
 
 // note changes what the connection does.
 func (c *conn) note(change func()) {
@@ -48,34 +32,22 @@ func (c *conn) note(change func()) {
 	c.since = time.Now()
 }
 
-// A request is one that a handler works for, if only to refuse it.
-type request struct {
-	conn   *conn
-	counts bool // among those that may be served at once: it is not a probe's, and was not refused
-	waits  int  // reads and writes of the handler that wait for the client; guarded by door.mu
-}
-
 // begin says that a handler begins to work for a request, and reports whether it may serve it.
-func (c *conn) begin(probe bool) (r *request, ok bool) {
-	r = &request{conn: c}
+func (c *conn) begin(probe bool) (ok bool) {
 	c.note(func() {
 		ok = probe || !c.door.crowded(c.machine)
-		r.counts = ok && !probe
-		if c.requests == nil {
-			c.requests = make(map[*request]struct{}, 1)
-		}
-		c.requests[r] = struct{}{}
+		c.handled, c.counts = true, ok && !probe
 	})
-	return r, ok
+	return ok
 }
 
 // end says that the handler has returned.
-func (r *request) end() { r.conn.note(func() { delete(r.conn.requests, r) }) }
+func (c *conn) end() { c.note(func() { c.handled = false }) }
 
 // block says that the handler waits for the client, until the function that it returns is called.
-func (r *request) block() (end func()) {
-	r.conn.note(func() { r.waits++ })
-	return func() { r.conn.note(func() { r.waits-- }) }
+func (c *conn) block() (end func()) {
+	c.note(func() { c.blocked++ })
+	return func() { c.note(func() { c.blocked-- }) }
 }
 
 // chunk is how many bytes a client must read within the stall timeout.
@@ -83,6 +55,7 @@ const chunk = 16 << 10
 
 // Write implements net.Conn. A deadline for the whole is not kept: each part has its own.
 func (c *conn) Write(p []byte) (n int, err error) {
+	defer c.block()()
 	for {
 		part := p[n:min(len(p), n+chunk)]
 		c.Conn.SetWriteDeadline(time.Now().Add(stallTimeout))

@@ -7,10 +7,10 @@
 //	srv.Serve(d)  // or srv.Serve(tls.NewListener(d, config))
 //
 // A connection either is being served, while a handler works for it, or waits for its
-// client: for a request, for the rest of one, or for the client to read. With HTTP/2 several
-// handlers may work for it, and it waits if all of them do. When there is no
+// client: for a request, for the rest of one, or for the client to read. When there is no
 // room for a new connection, the one that has waited for its client longest is closed;
-// one that is being served never is.
+// one that is being served never is. It speaks HTTP/1.1: there a connection has one request
+// at a time.
 //
 // A client that makes no progress is closed after seconds, also when there is room.
 // There is no deadline for a reply as a whole: a handler may take as long as it
@@ -154,7 +154,8 @@ func (d *Door) makeRoom(limit int, ofKind func(*conn) bool) bool {
 func (d *Door) Guard(srv *http.Server) {
 	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.IdleTimeout = headerTimeout, readTimeout, idleTimeout
 	srv.MaxHeaderBytes = headerBytes
-	srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: d.opt.share()}
+	srv.Protocols = new(http.Protocols)
+	srv.Protocols.SetHTTP1(true)
 	srv.ConnContext = connContext(srv.ConnContext)
 	srv.Handler = d.guard(srv.Handler)
 }

@@ -29,9 +29,7 @@ func newSite(t *testing.T, opt Options) *site {
 	s := &site{t: t, network: memnet.Listen(), begun: make(chan string, 100), answer: make(chan struct{})}
 	opt.Probe = func(r *http.Request) bool { return r.URL.Path == "/probe" }
 	s.door = New(s.network, opt)
-	srv := &http.Server{Handler: http.HandlerFunc(s.serve), Protocols: new(http.Protocols)}
-	srv.Protocols.SetHTTP1(true)
-	srv.Protocols.SetUnencryptedHTTP2(true)
+	srv := &http.Server{Handler: http.HandlerFunc(s.serve)}
 	s.door.Guard(srv)
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(s.door) }()
@@ -42,8 +40,7 @@ func newSite(t *testing.T, opt Options) *site {
 	return s
 }
 
-// serve answers: /long when it is told to, /large with a lot, /small and /flushed with a word,
-// and /read with what it has read.
+// serve answers: /long when it is told to, /large with a lot, and /read with what it has read.
 func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/long":
@@ -57,11 +54,6 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	case "/large":
 		io.WriteString(w, large)
-	case "/small":
-		io.WriteString(w, "small")
-	case "/flushed":
-		io.WriteString(w, "small")
-		http.NewResponseController(w).Flush()
 	case "/read":
 		n, err := io.Copy(io.Discard, r.Body)
 		fmt.Fprint(w, n, err)

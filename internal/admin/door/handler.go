@@ -17,9 +17,9 @@ func (d *Door) guard(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		req, ok := c.begin(d.opt.Probe != nil && d.opt.Probe(r))
-		defer req.end()
-		b := &body{ReadCloser: r.Body, request: req, control: http.NewResponseController(w), left: r.ContentLength}
+		ok = c.begin(d.opt.Probe != nil && d.opt.Probe(r))
+		defer c.end()
+		b := &body{ReadCloser: r.Body, conn: c, control: http.NewResponseController(w), left: r.ContentLength}
 		r.Body = b
 		reply := &response{ResponseWriter: w, body: b}
 		defer reply.end()
@@ -37,10 +37,12 @@ func (d *Door) guard(h http.Handler) http.Handler {
 func (d *Door) crowded(machine netip.Addr) bool {
 	all, same := 0, 0
 	for c := range d.inside {
-		serving := c.serving()
-		all += serving
+		if c.waits() || !c.counts {
+			continue
+		}
+		all++
 		if c.machine == machine {
-			same += serving
+			same++
 		}
 	}
 	return all >= d.opt.Requests || machine.IsValid() && same >= d.opt.share()
@@ -49,14 +51,14 @@ func (d *Door) crowded(machine netip.Addr) bool {
 // A body is that of a request.
 type body struct {
 	io.ReadCloser
-	request *request
+	conn    *conn
 	control *http.ResponseController
 	left    int64 // bytes that have not been read; -1: their number is not known
 }
 
 // Read implements io.Reader. The client has some seconds for each part.
 func (b *body) Read(p []byte) (int, error) {
-	defer b.request.block()()
+	defer b.conn.block()()
 	b.control.SetReadDeadline(time.Now().Add(stallTimeout))
 	n, err := b.ReadCloser.Read(p)
 	if b.left > 0 {
@@ -70,9 +72,6 @@ func (b *body) Read(p []byte) (int, error) {
 
 // A response ends the connection if the body of its request was not read whole. The http
 // package would read the rest first, for as long as the client likes.
-//
-// What it writes has a deadline of its own. With HTTP/1 that of the connection is enough, but
-// with HTTP/2 a client can stop one response alone, and the connection sees nothing of it.
 type response struct {
 	http.ResponseWriter
 	body  *body
@@ -103,41 +102,24 @@ func (w *response) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter. The client has some seconds for each part.
-func (w *response) Write(p []byte) (n int, err error) {
+// Write implements http.ResponseWriter.
+func (w *response) Write(p []byte) (int, error) {
 	w.begin()
-	for {
-		part := p[n:min(len(p), n+chunk)]
-		k, err := w.timed(func() (int, error) { return w.ResponseWriter.Write(part) })
-		if n += k; err != nil || n == len(p) {
-			return n, err
-		}
-	}
+	return w.ResponseWriter.Write(p)
 }
 
 // FlushError is for http.ResponseController.
 func (w *response) FlushError() error {
 	w.begin()
-	_, err := w.timed(func() (int, error) { return 0, w.body.control.Flush() })
-	return err
-}
-
-// timed calls what waits for the client to read.
-func (w *response) timed(write func() (int, error)) (int, error) {
-	defer w.body.request.block()()
-	w.body.control.SetWriteDeadline(time.Now().Add(stallTimeout))
-	defer w.body.control.SetWriteDeadline(time.Time{}) // else it would end a stream of events between two of them
-	return write()
+	return w.body.control.Flush()
 }
 
 // Unwrap is for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end is called after the handler. What it has written may still wait in a buffer of the
-// http package.
+// end is called after the handler.
 func (w *response) end() {
 	w.begin()
-	w.body.control.SetWriteDeadline(time.Now().Add(stallTimeout))
 	if w.body.left != 0 {
 		w.body.control.SetReadDeadline(time.Unix(1, 0))
 	}
