@@ -76,10 +76,6 @@ var arrows = map[string]string{
 	"client":              "internal/wire",
 	"client/worker":       "client",
 	"client/beanpoletest": "internal/broker internal/engine internal/test/memnet internal/server",
-	"internal/cli":        "client client/worker internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
-	"internal/cli/top":    "internal/cli/top/background internal/health github.com/charmbracelet",
-
-	"internal/cli/top/background": "github.com/charmbracelet",
 
 	// Tools.
 	"internal/load": "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
@@ -106,15 +102,19 @@ var arrows = map[string]string{
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. What they share knows none of them.
-	"internal/cli/kit":     "github.com/spf13",
-	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
-	"internal/cli/journal": "internal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
-	"internal/cli/cluster": "client internal/cli internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
-	"internal/cli/bench":   "internal/cli internal/cli/kit internal/load internal/server internal/wire github.com/spf13",
-	"internal/cli/manual":  "",
+	"internal/cli/kit":            "github.com/spf13",
+	"internal/cli/advice":         "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
+	"internal/cli/queue":          "client client/worker internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
+	"internal/cli/top":            "internal/cli/top/background internal/health github.com/charmbracelet",
+	"internal/cli/top/background": "github.com/charmbracelet",
+	"internal/cli/journal":        "internal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
+	"internal/cli/cluster":        "client internal/cli/advice internal/cli/kit internal/cli/queue internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
+	"internal/cli/bench":          "internal/cli/kit internal/cli/queue internal/load internal/server internal/wire github.com/spf13",
+	"internal/cli/manual":         "",
 
-	// The program: the command line, and an exit code.
-	"cmd/beanpole": "internal/access internal/certs internal/cli internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/manual internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",
+	// The program: a command line, and an exit code.
+	"internal/cli": "internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/manual internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",
+	"cmd/beanpole": "internal/cli",
 }
 
 // TestDecided looks for each module that go.mod requires in the decision about

@@ -4,7 +4,7 @@
 //	beanpole [options]              run the server; beanstalkd's options work unchanged
 //	beanpole serve [options]        the same
 //	beanpole config check|print     check or show the server's configuration
-//	beanpole put|peek|tubes|...     for a person at the keyboard: see package cli
+//	beanpole put|peek|tubes|...     for a person at the keyboard
 //	beanpole token new|hash         make tokens for clients
 //	beanpole journal COMMAND DIR    check, dump, repair or export a journal
 //	beanpole cluster COMMAND ...    make a cluster, ask and change who its members are
@@ -12,128 +12,34 @@
 //	beanpole version                what this binary was built from
 //	beanpole help [command]
 //
-// The life of a server is package daemon, its settings are package config, and the commands
-// are below package cli. This package puts them together, and turns what comes of it into an
-// exit code.
+// The life of a server is package internal/daemon, its settings are package internal/config,
+// and the commands are below internal/cli.
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"os"
-	"slices"
+	"runtime/debug"
 	"strings"
-	"time"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/cli"
-	"github.com/beanpole-mq/beanpole/internal/cli/bench"
-	"github.com/beanpole-mq/beanpole/internal/cli/cluster"
-	"github.com/beanpole-mq/beanpole/internal/cli/journal"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
-	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
 )
 
+// release is set by those who build from a tarball, which has no history:
+// go build -ldflags "-X main.release=1.2.3" ./cmd/beanpole.
+var release string
+
 func main() {
-	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(cli.Run(version(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// Main runs the program with the arguments after its name and returns its exit
-// code. A failure is one line on stderr that begins with "beanpole: ".
-func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot()
-	root.SetArgs(withCommand(root, args))
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.Execute()
-	code := 0
-	if err != nil {
-		fmt.Fprintf(root.ErrOrStderr(), "beanpole: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-		code = kit.ExitCode(err)
+// version returns beanpole's version: that of the release or of the module, or
+// "devel" for a build from a working copy without tags.
+func version() string {
+	if release != "" {
+		return release
 	}
-	if q, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // the server's
-		q.Flush(lastLines)
+	if bi, ok := debug.ReadBuildInfo(); ok && bi.Main.Version != "" && bi.Main.Version != "(devel)" {
+		return strings.TrimPrefix(bi.Main.Version, "v")
 	}
-	return code
-}
-
-// lastLines is how long the reader of the server's log may take for the lines before the exit.
-const lastLines = time.Second
-
-// withCommand makes the bare command line, which is beanstalkd's, that of serve. Options
-// of a command may come before it.
-func withCommand(root *cobra.Command, args []string) []string {
-	if n := cli.LeadingOptions(args); n > 0 && n < len(args) && hasOptions(root, args[n]) {
-		return slices.Concat(args[n:n+1], args[:n], args[n+1:])
-	}
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--help" && args[0] != "-h" {
-		return append([]string{"serve"}, args...)
-	}
-	return args
-}
-
-// commandsToBuild are commands of a binary that is made to build packages.
-var commandsToBuild []func() *cobra.Command
-
-// hasOptions reports whether a word is a command with the options that say where the
-// server is.
-func hasOptions(root *cobra.Command, word string) bool {
-	cmd, _, err := root.Find([]string{word})
-	return err == nil && cmd != root && cmd.Flags().Lookup("server-timeout") != nil
-}
-
-func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "beanpole",
-		Short: "a work queue server that speaks the beanstalk protocol",
-		Args:  cobra.ArbitraryArgs, // RunE says what is wrong with them
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return kit.UnknownArgument(cmd, args)
-		},
-		// So that "beanpole bogus -p 1" complains of bogus, not of -p.
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
-		SilenceErrors:      true,
-		SilenceUsage:       true,
-	}
-	root.SetFlagErrorFunc(flagError)
-	root.SetHelpFunc(printHelp)
-	const server = "server"
-	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
-	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journal.New(cli.NewRewrite()), cluster.New(), bench.New(), newVersion()} {
-		cmd.GroupID = server
-		root.AddCommand(cmd)
-	}
-	root.AddGroup(cli.Groups()...)
-	for _, cmd := range cli.Commands() {
-		if cmd.Name() == "ping" {
-			addPID(cmd)
-		}
-		root.AddCommand(cmd)
-	}
-	root.AddCommand(cli.NewBackup(journal.Unpack))
-	for _, newCommand := range commandsToBuild {
-		root.AddCommand(newCommand())
-	}
-	root.SetHelpCommand(newHelp(root))
-	addCompletion(root, server)
-	return root
-}
-
-// flagError says what is wrong with an option. One that comes before its command is taken
-// for one of the server.
-func flagError(cmd *cobra.Command, err error) error {
-	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && cmd.Name() == "serve" {
-		name, dashes := e.GetSpecifiedName(), "--"
-		if e.GetSpecifiedShortnames() != "" {
-			name, dashes = name[:1], "-"
-		}
-		if cli.HasOption(name) {
-			return kit.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)
-		}
-	}
-	return kit.FlagError(cmd, err)
+	return "devel"
 }

@@ -1,88 +1,125 @@
+// Package cli is the command line of the program: it finds the command that is meant, and
+// turns what comes of it into an exit code.
+//
+// This package has the commands of the server's process (serve, config, token, version), help
+// and completion. The others are in packages of their own: queue for a person at the keyboard,
+// journal, cluster and bench. They share package kit.
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/bench"
+	"github.com/beanpole-mq/beanpole/internal/cli/cluster"
+	"github.com/beanpole-mq/beanpole/internal/cli/journal"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/queue"
+	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
 )
 
-// Commands returns all commands of this package, in the groups of Groups.
-func Commands() []*cobra.Command {
-	var all []*cobra.Command
-	for _, g := range groups {
-		for _, c := range g.commands() {
-			c.GroupID = g.ID
-			all = append(all, c)
-		}
+// Run runs the program of a version with the arguments after its name, and returns its exit
+// code. A failure is one line on stderr that begins with "beanpole: ".
+func Run(version string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot(version)
+	root.SetArgs(withCommand(root, args))
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	code := 0
+	if err != nil {
+		fmt.Fprintf(root.ErrOrStderr(), "beanpole: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+		code = kit.ExitCode(err)
 	}
-	for _, c := range all {
-		if c.Flags().Lookup("tube") != nil {
-			c.RegisterFlagCompletionFunc("tube", completeTubes) // fails for a flag that is not there
-		}
+	if q, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // the server's
+		q.Flush(lastLines)
 	}
-	return all
+	return code
 }
 
-// HasOption reports whether all commands have an option, by its name or letter.
-func HasOption(name string) bool {
-	flags := newPing().Flags()
-	return flags.Lookup(name) != nil || len(name) == 1 && flags.ShorthandLookup(name) != nil
+// lastLines is how long the reader of the server's log may take for the lines before the exit.
+const lastLines = time.Second
+
+// withCommand makes the bare command line, which is beanstalkd's, that of serve. Options
+// of a command may come before it.
+func withCommand(root *cobra.Command, args []string) []string {
+	if n := queue.LeadingOptions(args); n > 0 && n < len(args) && hasOptions(root, args[n]) {
+		return slices.Concat(args[n:n+1], args[:n], args[n+1:])
+	}
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "--help" && args[0] != "-h" {
+		return append([]string{"serve"}, args...)
+	}
+	return args
 }
 
-// LeadingOptions returns how many arguments at the beginning are options that all commands
-// have, with their values.
-func LeadingOptions(args []string) int {
-	flags := newPing().Flags()
-	n := 0
-	for n < len(args) {
-		var f *pflag.Flag
-		name, _, valued := strings.Cut(args[n], "=")
-		switch {
-		case strings.HasPrefix(name, "--"):
-			f = flags.Lookup(name[2:])
-		case len(name) > 1 && name[0] == '-':
-			f = flags.ShorthandLookup(name[1:2])
-			valued = len(args[n]) > 2
+// commandsToBuild are commands of a binary that is made to build packages.
+var commandsToBuild []func() *cobra.Command
+
+// hasOptions reports whether a word is a command with the options that say where the
+// server is.
+func hasOptions(root *cobra.Command, word string) bool {
+	cmd, _, err := root.Find([]string{word})
+	return err == nil && cmd != root && cmd.Flags().Lookup("server-timeout") != nil
+}
+
+// newRoot returns all commands.
+func newRoot(version string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "beanpole",
+		Short: "a work queue server that speaks the beanstalk protocol",
+		Args:  cobra.ArbitraryArgs, // RunE says what is wrong with them
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return kit.UnknownArgument(cmd, args)
+		},
+		// So that "beanpole bogus -p 1" complains of bogus, not of -p.
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+		Annotations:        map[string]string{versionKey: version},
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(printHelp)
+	const server = "server"
+	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
+	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journal.New(queue.NewRewrite()), cluster.New(), bench.New(), newVersion()} {
+		cmd.GroupID = server
+		root.AddCommand(cmd)
+	}
+	root.AddGroup(queue.Groups()...)
+	for _, cmd := range queue.Commands() {
+		if cmd.Name() == "ping" {
+			addPID(cmd)
 		}
-		if f == nil {
-			break
+		root.AddCommand(cmd)
+	}
+	root.AddCommand(queue.NewBackup(journal.Unpack))
+	for _, newCommand := range commandsToBuild {
+		root.AddCommand(newCommand())
+	}
+	root.SetHelpCommand(newHelp(root))
+	addCompletion(root, server)
+	return root
+}
+
+// flagError says what is wrong with an option. One that comes before its command is taken
+// for one of the server.
+func flagError(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && cmd.Name() == "serve" {
+		name, dashes := e.GetSpecifiedName(), "--"
+		if e.GetSpecifiedShortnames() != "" {
+			name, dashes = name[:1], "-"
 		}
-		n++
-		if !valued && f.NoOptDefVal == "" {
-			n++ // its value
+		if queue.HasOption(name) {
+			return kit.UsageError("the server has no option %s%[2]s; the options of a command come after it: beanpole tubes %[1]s%[2]s ...", dashes, name)
 		}
 	}
-	return min(n, len(args))
-}
-
-// Groups returns the groups of the commands, with their titles.
-func Groups() []*cobra.Group {
-	var all []*cobra.Group
-	for _, g := range groups {
-		all = append(all, &g.Group)
-	}
-	return all
-}
-
-// groups are the commands in the order in which the help shows them.
-var groups = []struct {
-	cobra.Group
-	commands func() []*cobra.Command
-}{
-	{cobra.Group{ID: "look", Title: "Look at any server of the protocol:"}, func() []*cobra.Command {
-		return []*cobra.Command{newPing(), newTubes(), newTop(), newStats(), newJobs(), newPeek()}
-	}},
-	{cobra.Group{ID: "work", Title: "Put jobs, and do them:"}, func() []*cobra.Command {
-		return []*cobra.Command{newPut(), newReserve(), newWork(), newWait()}
-	}},
-	{cobra.Group{ID: "mend", Title: "Mend what is stuck:"}, func() []*cobra.Command {
-		return []*cobra.Command{newKick(), newBury(), newRelease(), newDelete(), newPause(), newResume(), newClear(), newMove()}
-	}},
-	{cobra.Group{ID: "admin", Title: "Manage a beanpole, through its admin pages:"}, func() []*cobra.Command {
-		return []*cobra.Command{newConnections(), newDrain(), newUndrain()}
-	}},
-	{cobra.Group{ID: "copy", Title: "Keep, copy and migrate:"}, func() []*cobra.Command {
-		return []*cobra.Command{newExport(), newImport(), newMirror()}
-	}},
+	return kit.FlagError(cmd, err)
 }

@@ -1,118 +1,62 @@
 package cli
 
 import (
-	"crypto/tls"
-	"io"
-	"net"
-	"slices"
+	"bytes"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
-
-	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/client/beanpoletest"
-	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 )
 
-// serveTLS starts a server that is as config says.
-func serveTLS(t *testing.T, config *tls.Config) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	srv := beanpoletest.Serve(tls.NewListener(l, config))
-	t.Cleanup(srv.Close)
-	return addr
-}
-
-// listen starts a server that says the same to everybody.
-func listen(t *testing.T, text string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { c.Close() })
-			c.Write([]byte(text))
-		}
-	}()
-	return l.Addr().String()
-}
-
-// What is said of TLS tells which option to change.
-func TestWordsOfTLS(t *testing.T) {
-	ca, other := certstest.NewCA(t), certstest.NewCA(t)
-	pair := ca.Pair("server")
-	secured := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{pair}})
-	mutual := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: ca.Pool(), ClientAuth: tls.RequireAndVerifyClientCert})
-	silent := listen(t, "")
-	plain := listen(t, "UNKNOWN_COMMAND\r\n")
-	cert, key := other.Issue("me", time.Now().Add(time.Hour))
-	for _, tt := range []struct {
-		name, want string
-		opt        serverOptions
-	}{
-		{"without TLS", "if it wants TLS, say --tls", serverOptions{addr: secured}},
-		{"TLS to a server without", "does not speak TLS: leave out --tls", serverOptions{addr: plain, tls: true}},
-		{"TLS to a server that says nothing", "does not answer in TLS", serverOptions{addr: silent, tls: true, timeout: 50 * time.Millisecond}},
-		{"an unknown authority", "--tls-ca says which one to trust", serverOptions{addr: secured, ca: other.File}},
-		{"another name", "is for another name (x509: certificate is valid for localhost, not example.com); --tls-server-name", serverOptions{addr: secured, ca: ca.File, serverName: "example.com"}},
-		{"without a certificate", "does it want another certificate (--tls-cert and --tls-key)?", serverOptions{addr: mutual, ca: ca.File}},
-		{"a certificate of another", "does it want another certificate", serverOptions{addr: mutual, ca: ca.File, cert: cert, key: key}},
-		{"all is well", "", serverOptions{addr: secured, ca: ca.File}},
+// What is wrong with a command line is said in one line, and what to do.
+func TestWrongCommandLine(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		// Unknown options and arguments.
+		{"-x", `unknown option -x (see: beanpole serve --help)`},
+		{"-VxV", `unknown option -x `},
+		{"--nonsense", `unknown option --nonsense `},
+		{"serve --nonsense=1", `unknown option --nonsense `},
+		{"nonsense -p 1", `unknown argument "nonsense" (see: beanpole --help)`},
+		{"serv", `unknown argument "serv"; did you mean "serve"?`},
+		{"serve extra", `unknown argument "extra"`},
+		{"-p 0 extra", `unknown argument "extra"`},
+		{"-", `unknown argument "-"`},
+		{"-p 0 -- extra", `unknown argument "extra"`},
+		{"version extra", `unknown argument "extra"`},
+		{"help nonsense", `unknown argument "nonsense"`},
+		// Options without a value.
+		{"-p", `option -p (--port) needs a value (see: beanpole serve --help)`},
+		{"-VFz", `option -z (--max-job-size) needs a value`},
+		{"--user", `option -u (--user) needs a value`},
+		// Numbers are decimal digits, nothing else. A value may begin with "-".
+		{"-z 12x", `bad value "12x" for -z (--max-job-size): want bytes as a decimal number, or with a unit: `},
+		{"-z -1", `bad value "-1" for -z`},
+		{"-z ", `bad value "" for -z`},
+		{"-z 0x10", `bad value "0x10" for -z`},
+		{"-z 99999999999999999999", `want bytes, at most 9223372036854775807`},
+		{"-s 1_000", `bad value "1_000" for -s (--segment-size)`},
+		{"-f 50ms", `bad value "50ms" for -f (--fsync-interval): want milliseconds as a decimal number`},
+		{"-p 65536", `bad value "65536" for -p (--port): ports are 0 to 65535`},
+		{"-p -V", `bad value "-V" for -p`},
+		{"--max-connections 0", `bad value "0" for --max-connections: want at least 1`},
+		{"--idle-timeout 30", `bad value "30" for --idle-timeout: want a duration with its unit`},
+		{"--compat 1.11", `bad value "1.11" for --compat: want 1.12 or 1.13`},
+		{"--stall-timeout -1s", `bad value "-1s" for --stall-timeout: want a duration`},
+		{"--unix-mode 0999", `bad value "0999" for --unix-mode: want permissions in octal`},
+		{"--log-format xml", `bad value "xml" for --log-format: want text or json`},
+		{"--verbose=loud", `bad value "loud" for -V (--verbose)`},
+		// Addresses.
+		{"-l ", `bad value "" for -l (--listen): the address is empty`},
+		{"-l ::1:11300", `bad value "::1:11300" for -l (--listen): not an address (IPv6 with a port is written [ADDRESS]:PORT)`},
+		{"-l unix:", `bad value "unix:" for -l (--listen): a unix socket needs a path`},
+		{"-l unix:0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890", `bytes long, this one is 121`},
+		{"jurnal", `unknown argument "jurnal"; did you mean "journal"?`},
+		{"--config ", `bad value "" for --config: want the path of a file`},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if tt.opt.timeout == 0 {
-				tt.opt.timeout = 30 * time.Second
-			}
-			s := &session{server: tt.opt}
-			c, err := s.dial(t.Context())
-			if err == nil {
-				defer c.Close()
-				err = c.Ping(t.Context())
-			}
-			if err = s.exit(t.Context(), err); err == nil {
-				if tt.want != "" {
-					t.Errorf("no error, want %q", tt.want)
-				}
-				return
-			}
-			if tt.want == "" || !strings.Contains(err.Error(), tt.want) || err.(*exitError).code != exitDisconnected {
-				t.Errorf("%v, want %q", err, tt.want)
-			}
-		})
-	}
-}
-
-// The names of tubes are asked for in the way that the command line says so far.
-func TestCompleteTLS(t *testing.T) {
-	ca := certstest.NewCA(t)
-	addr := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}})
-	cmd := newJobs()
-	if err := cmd.ParseFlags([]string{"--addr", addr, "--tls-ca", ca.File, "--server-timeout", "30s"}); err != nil {
-		t.Fatal(err)
-	}
-	if names := tubeNames(cmd); !slices.Equal(names, []string{"default"}) {
-		t.Errorf("the tubes are %q, want default", names)
-	}
-}
-
-// A server that has all its connections ends a new one, with what it has sent or without: the words name the limit.
-func TestWordsOfFull(t *testing.T) {
-	o := serverOptions{}
-	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
-		if text := o.disconnected(&client.Error{Addr: "queue:11300", Verb: "stats", Err: err}); !strings.Contains(text, "--max-connections") {
-			t.Errorf("%v: %s", err, text)
+		args := strings.Split(c.args, " ") // a blank at the end is before an empty argument
+		var stdout, stderr bytes.Buffer
+		code := Run("1.2.3", args, strings.NewReader(""), &stdout, &stderr)
+		line, more, _ := strings.Cut(stderr.String(), "\n")
+		if code != 5 || !strings.HasPrefix(line, "beanpole: ") || !strings.Contains(line, c.want) || more != "" || stdout.Len() > 0 {
+			t.Errorf("%q: code %d, %q, %q; want %s", args, code, &stdout, &stderr, c.want)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/beanpole-mq/beanpole/internal/cli"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/queue"
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -27,7 +27,7 @@ import (
 // options are what the command line of bench says.
 type options struct {
 	load   load.Options
-	target cli.Target
+	target queue.Target
 	json   bool
 }
 

@@ -14,15 +14,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/queue"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
 func newStatus() *cobra.Command {
 	var asJSON, isOffline bool
-	var target cli.Target
+	var target queue.Target
 	cmd := &cobra.Command{
 		Use:   "status [DIR|-a ADDR] [--offline] [--json]",
 		Short: "show the members of a cluster, and who leads",
@@ -77,7 +77,7 @@ func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 }
 
 // ask asks the member of a directory or, without one, a member at its port for clients.
-func ask(ctx context.Context, cmd *cobra.Command, args []string, target *cli.Target) (s status.Cluster, err error) {
+func ask(ctx context.Context, cmd *cobra.Command, args []string, target *queue.Target) (s status.Cluster, err error) {
 	switch {
 	case len(args) > 0 && cmd.Flags().Changed("addr"):
 		return s, kit.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())

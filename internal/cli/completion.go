@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+)
+
+const completionLong = `Print a script that completes commands, options, and the names of the server's tubes.
+Packages and 'make install' bring it. By hand:
+
+  bash  source <(beanpole completion bash)          in ~/.bashrc; needs bash-completion
+  zsh   source <(beanpole completion zsh)           in ~/.zshrc, below compinit
+  fish  beanpole completion fish | source           in ~/.config/fish/config.fish`
+
+// addCompletion adds cobra's command, in our words.
+func addCompletion(root *cobra.Command, group string) {
+	root.SetCompletionCommandGroupID(group)
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		cmd.Short = "print what completes commands in bash, zsh or fish"
+		cmd.Long = completionLong
+		cmd.Use, cmd.DisableFlagsInUseLine = "completion SHELL", true
+		cmd.Args = cobra.ArbitraryArgs // RunE says what is wrong with them
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return kit.UnknownArgument(cmd, args)
+			}
+			return kit.UsageError("want a shell: bash, zsh, fish or powershell (see: %s --help)", cmd.CommandPath())
+		}
+		for _, shell := range cmd.Commands() {
+			shell.Args = kit.NoArguments
+			shell.DisableFlagsInUseLine = true
+			shell.Short = "print the script for " + shell.Name()
+			shell.Long = "Print the script for " + shell.Name() + ". 'beanpole completion --help' says where it goes."
+		}
+	}
+}

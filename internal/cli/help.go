@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/cli/queue"
+)
+
+// overview is the help of the program as a whole. It names the options that
+// are needed most; the help of serve has all.
+const overview = `beanpole is a work queue server that speaks the beanstalk protocol.
+
+Usage:
+  beanpole [options]            run the server; the options of beanstalkd work unchanged
+  beanpole COMMAND [options]    see: beanpole COMMAND --help
+`
+
+const overviewEnd = `
+Options of the server, the most common:
+  -l ADDRESS   listen on ADDRESS (127.0.0.1), IP:PORT or unix:PATH; may be repeated
+  -p PORT      port for addresses without one (11300)
+  -b DIR       keep the jobs in DIR too, so that a restart or crash loses none
+  -z BYTES     largest job (65535)
+  -u USER      become USER when the sockets are open
+  -V           log more
+  -v           print the version
+
+Examples:
+  beanpole                                    127.0.0.1:11300, jobs in memory
+  beanpole -l 0.0.0.0 -l unix:/run/bean.sock  the network, and a unix socket
+  beanpole -b /var/lib/beanpole               jobs on disk
+  beanpole serve --help                       all options of the server
+
+Documentation: ` + documentation + "\n"
+
+// documentation is where the pages for users are.
+const documentation = "https://github.com/beanpole-mq/beanpole/tree/main/doc"
+
+// newHelp is the help command: "beanpole help serve" is "beanpole serve --help".
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "explain a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return kit.UnknownArgument(root, args)
+			}
+			return topic.Help()
+		},
+	}
+}
+
+func printHelp(cmd *cobra.Command, _ []string) {
+	w := cmd.OutOrStdout()
+	if !cmd.HasParent() {
+		fmt.Fprint(w, overview)
+		for _, g := range cmd.Groups() {
+			fmt.Fprintf(w, "\n%s\n", g.Title)
+			printCommands(w, cmd, g.ID)
+		}
+		fmt.Fprint(w, overviewEnd)
+		return
+	}
+	fmt.Fprintln(w, cmp.Or(strings.TrimSpace(cmd.Long), cmd.Short))
+	fmt.Fprintf(w, "\nUsage:\n  %s\n", cmd.UseLine())
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintln(w, "\nCommands:")
+		printCommands(w, cmd, "")
+	}
+	printFlags(w, cmd.Flags())
+	if cmd.Example != "" {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+	}
+}
+
+// printCommands prints the commands of a group.
+func printCommands(w io.Writer, cmd *cobra.Command, group string) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() && c.GroupID == group {
+			fmt.Fprintf(w, "  %-11s %s\n", c.Name(), c.Short)
+		}
+	}
+}
+
+// printFlags prints the flags in the order of their definition, by group, the
+// explanations in one column. Those that say where the server is are the same for many
+// commands, and come last.
+func printFlags(w io.Writer, flags *pflag.FlagSet) {
+	var rows []flagRow
+	width := 0
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			r := describeFlag(f)
+			rows, width = append(rows, r), max(width, len(r.left))
+		}
+	})
+	slices.SortStableFunc(rows, func(a, b flagRow) int {
+		last := map[string]int{queue.ServerTitle: 1}
+		return last[a.title] - last[b.title]
+	})
+	indent := "\n" + strings.Repeat(" ", 2+width+2)
+	title := ""
+	for _, r := range rows {
+		if r.title != title {
+			title = r.title
+			fmt.Fprintf(w, "\n%s:\n", title)
+		}
+		fmt.Fprintf(w, "  %-*s  %s\n", width, r.left, strings.ReplaceAll(r.usage, "\n", indent))
+	}
+}
+
+// A flagRow is a flag in the help.
+type flagRow struct {
+	title string // of its group
+	left  string // names and value
+	usage string // lines
+}
+
+func describeFlag(f *pflag.Flag) flagRow {
+	value, usage := pflag.UnquoteUsage(f)
+	r := flagRow{title: "Options", left: "    --" + f.Name, usage: withDefault(usage, f)}
+	if a := f.Annotations[kit.GroupKey]; len(a) > 0 {
+		r.title = a[0]
+	}
+	if f.Shorthand != "" {
+		r.left = "-" + f.Shorthand + ", --" + f.Name
+	}
+	if f.NoOptDefVal == "" && value != "" {
+		r.left += " " + value
+	}
+	return r
+}
+
+// withDefault adds the default of an option to its explanation, if there is one and the
+// explanation does not end with it.
+func withDefault(usage string, f *pflag.Flag) string {
+	value := strings.Trim(f.DefValue, "[]")
+	if d, err := time.ParseDuration(value); err == nil && f.Value.Type() == "duration" {
+		value = kit.FormatDuration(d)
+	}
+	switch {
+	case value == "", value == "0", value == "0s", value == "false", strings.HasSuffix(usage, ")"):
+		return usage
+	}
+	return usage + " (" + value + ")"
+}

@@ -1,0 +1,186 @@
+package queue
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// peekState shows the next job of a state of a tube.
+func peekState(ctx context.Context, c *client.Conn, tube string, state client.State) (client.PeekedJob, error) {
+	if err := c.Use(ctx, tube); err != nil {
+		return client.PeekedJob{}, err
+	}
+	switch state {
+	case client.StateReady:
+		return c.PeekReady(ctx)
+	case client.StateDelayed:
+		return c.PeekDelayed(ctx)
+	}
+	return c.PeekBuried(ctx)
+}
+
+// sweepBatch is how many jobs one command deletes or moves at most: so that the
+// progress is seen, and no answer takes long.
+const sweepBatch = 100_000
+
+// clearState deletes the jobs of a state of a tube and returns how many. progress is
+// called with how many so far; slow where the server cannot do it by itself.
+func clearState(ctx context.Context, c *client.Conn, tube string, state client.State, progress func(int), slow func()) (n int, err error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		// Not interrupted, so that it is known how many there were.
+		done, err := c.FlushTube(context.WithoutCancel(ctx), client.Selection{Tube: tube, State: state, Limit: sweepBatch})
+		if errors.Is(err, client.ErrUnknownCommand) {
+			slow()
+			return deleteState(ctx, c, tube, state, progress)
+		}
+		n += done
+		if err != nil || done < sweepBatch {
+			return n, ignoreNotFound(err)
+		}
+		progress(n)
+	}
+}
+
+// ignoreNotFound returns an error, but for that of a job or tube which has gone: a tube
+// goes with its last job.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, client.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// deleteState is clearState on any server: it deletes one job after the other. A job
+// that a worker takes meanwhile is left to it.
+func deleteState(ctx context.Context, c *client.Conn, tube string, state client.State, progress func(int)) (n int, err error) {
+	for {
+		j, err := peekState(ctx, c, tube, state)
+		if errors.Is(err, client.ErrNotFound) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+		switch err := c.Delete(ctx, j.ID); {
+		case err == nil:
+			n++
+			progress(n)
+		case !errors.Is(err, client.ErrNotFound):
+			return n, err
+		}
+	}
+}
+
+const clearLong = `Delete the jobs of tubes that are in the given states. Jobs that a worker holds are
+never touched. It asks before, unless --yes is given.
+
+Jobs that come meanwhile are deleted too, so a tube that is being filled may take
+long to be empty: pause what puts into it, or drain the server.
+
+beanpole deletes them by itself (flush-tube), a million in a second or a few. On other
+servers each job is looked at and deleted, in two round trips, and the counters of both
+go up.`
+
+func newClear() *cobra.Command {
+	var states stateOption
+	var tubes tubeOption
+	var yes bool
+	cmd := newCommand("clear", "[TUBE...]", "delete the jobs of tubes", func(ctx context.Context, s *session, args []string) error {
+		wanted, err := states.needed()
+		if err != nil {
+			return err
+		}
+		names, err := tubes.needed(args)
+		if err != nil {
+			return err
+		}
+		c, names, err := s.dialTubes(ctx, names)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return s.clear(ctx, c, names, wanted, yes)
+	})
+	cmd.Long = clearLong
+	cmd.Example = "  beanpole clear mail --state buried\n  beanpole clear 'test.*' --state ready,delayed,buried --yes"
+	tubes.define(cmd, "delete jobs of these")
+	states.define(cmd, idleStates, "delete the jobs in these")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// clear deletes the jobs of tubes that are in some states.
+func (s *session) clear(ctx context.Context, c *client.Conn, tubes []string, states []client.State, yes bool) error {
+	counts := make([]uint64, len(states))
+	there := uint64(0)
+	for _, tube := range tubes {
+		st, err := c.StatsTube(ctx, tube)
+		if err != nil {
+			return err
+		}
+		for i, state := range states {
+			counts[i] += jobsIn(st, state)
+			there += jobsIn(st, state)
+		}
+	}
+	if !yes && there > 0 {
+		if err := s.confirm(fmt.Sprintf("delete %s of %s?", countStates(counts, states), tubesInWords(tubes))); err != nil {
+			return err
+		}
+	}
+	b := s.newBar("jobs")
+	defer b.end()
+	slow := sync.OnceFunc(func() { s.note("the server has no flush-tube: each job is looked at and deleted by itself") })
+	total := 0
+	for _, tube := range tubes {
+		for _, state := range states {
+			n, err := clearState(ctx, c, tube, state, func(n int) { b.show(uint64(total+n), there, total+n) }, slow)
+			total += n
+			if err != nil {
+				b.end()
+				return fmt.Errorf("after %s: %w", countJobs(uint64(total), ""), err)
+			}
+		}
+	}
+	b.end()
+	return s.did("deleted", total)
+}
+
+// tubesInWords names the first of some tubes.
+func tubesInWords(tubes []string) string {
+	const named = 5
+	if len(tubes) == 1 {
+		return "tube " + tubes[0]
+	}
+	text := fmt.Sprintf("%d tubes: %s", len(tubes), strings.Join(tubes[:min(len(tubes), named)], ", "))
+	if len(tubes) > named {
+		text += ", ..."
+	}
+	return text
+}
+
+// confirm asks a person. Where there is none it fails.
+func (s *session) confirm(question string) error {
+	if !term.IsTerminal(os.Stdin.Fd()) {
+		return usageError("%s add --yes, since there is no terminal to ask on", question)
+	}
+	fmt.Fprintf(s.err, "%s [y/N] ", question)
+	line, _ := bufio.NewReader(s.in).ReadString('\n')
+	if a := strings.ToLower(strings.TrimSpace(line)); a != "y" && a != "yes" {
+		return errors.New("nothing was done")
+	}
+	return nil
+}

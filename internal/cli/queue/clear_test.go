@@ -1,0 +1,37 @@
+package queue
+
+import (
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+)
+
+// All jobs of a state go, also where the last command takes the last of them, and the
+// tube with it.
+func TestClearState(t *testing.T) {
+	ctx := t.Context()
+	srv := beanpoletest.NewServer(t)
+	c, err := client.Dial(ctx, srv.Addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, jobs := range []int{sweepBatch, sweepBatch + 1} {
+		news := make([]client.NewJob, jobs)
+		for i := range news {
+			news[i].Tube = "t"
+		}
+		if _, err := c.PutMany(ctx, news); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Use(ctx, "default"); err != nil {
+			t.Fatal(err)
+		}
+		shown := 0
+		n, err := clearState(ctx, c, "t", client.StateReady, func(n int) { shown = n }, func() { t.Error("it is slow") })
+		if n != jobs || err != nil || shown != sweepBatch {
+			t.Errorf("cleared %d of %d, shown %d: %v", n, jobs, shown, err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package queue
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Commands returns all commands of this package, in the groups of Groups.
+func Commands() []*cobra.Command {
+	var all []*cobra.Command
+	for _, g := range groups {
+		for _, c := range g.commands() {
+			c.GroupID = g.ID
+			all = append(all, c)
+		}
+	}
+	for _, c := range all {
+		if c.Flags().Lookup("tube") != nil {
+			c.RegisterFlagCompletionFunc("tube", completeTubes) // fails for a flag that is not there
+		}
+	}
+	return all
+}
+
+// HasOption reports whether all commands have an option, by its name or letter.
+func HasOption(name string) bool {
+	flags := newPing().Flags()
+	return flags.Lookup(name) != nil || len(name) == 1 && flags.ShorthandLookup(name) != nil
+}
+
+// LeadingOptions returns how many arguments at the beginning are options that all commands
+// have, with their values.
+func LeadingOptions(args []string) int {
+	flags := newPing().Flags()
+	n := 0
+	for n < len(args) {
+		var f *pflag.Flag
+		name, _, valued := strings.Cut(args[n], "=")
+		switch {
+		case strings.HasPrefix(name, "--"):
+			f = flags.Lookup(name[2:])
+		case len(name) > 1 && name[0] == '-':
+			f = flags.ShorthandLookup(name[1:2])
+			valued = len(args[n]) > 2
+		}
+		if f == nil {
+			break
+		}
+		n++
+		if !valued && f.NoOptDefVal == "" {
+			n++ // its value
+		}
+	}
+	return min(n, len(args))
+}
+
+// Groups returns the groups of the commands, with their titles.
+func Groups() []*cobra.Group {
+	var all []*cobra.Group
+	for _, g := range groups {
+		all = append(all, &g.Group)
+	}
+	return all
+}
+
+// groups are the commands in the order in which the help shows them.
+var groups = []struct {
+	cobra.Group
+	commands func() []*cobra.Command
+}{
+	{cobra.Group{ID: "look", Title: "Look at any server of the protocol:"}, func() []*cobra.Command {
+		return []*cobra.Command{newPing(), newTubes(), newTop(), newStats(), newJobs(), newPeek()}
+	}},
+	{cobra.Group{ID: "work", Title: "Put jobs, and do them:"}, func() []*cobra.Command {
+		return []*cobra.Command{newPut(), newReserve(), newWork(), newWait()}
+	}},
+	{cobra.Group{ID: "mend", Title: "Mend what is stuck:"}, func() []*cobra.Command {
+		return []*cobra.Command{newKick(), newBury(), newRelease(), newDelete(), newPause(), newResume(), newClear(), newMove()}
+	}},
+	{cobra.Group{ID: "admin", Title: "Manage a beanpole, through its admin pages:"}, func() []*cobra.Command {
+		return []*cobra.Command{newConnections(), newDrain(), newUndrain()}
+	}},
+	{cobra.Group{ID: "copy", Title: "Keep, copy and migrate:"}, func() []*cobra.Command {
+		return []*cobra.Command{newExport(), newImport(), newMirror()}
+	}},
+}

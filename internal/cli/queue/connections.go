@@ -1,0 +1,261 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
+)
+
+const adminNeeds = `This needs a beanpole that has admin pages (--admin of the server): the protocol has no
+command for it, and so beanstalkd has none.`
+
+const connectionsLong = `List the clients that are connected: where they come from, who they are, which tubes they
+use and watch, what their last command was and since when they give none (IDLE), how many
+jobs they hold and for how long, and how long they have waited for one. With
+--close their connections are closed: what they hold becomes ready. It asks before, unless
+--yes is given.
+
+` + adminNeeds
+
+// A connection as JSON has it, here and in the API. Times are whole seconds.
+type connection struct {
+	ID            uint64   `json:"id"`
+	Address       string   `json:"address"`
+	Identity      string   `json:"identity"`
+	Age           int64    `json:"age"`
+	Idle          int64    `json:"idle"`
+	LastCommand   string   `json:"last_command"` // empty: there was none, or the server does not tell
+	Using         string   `json:"using"`
+	Watching      []string `json:"watching"` // the first hundred
+	WatchingCount int      `json:"watching_count"`
+	Holding       []uint64 `json:"holding"` // the first hundred
+	HoldingCount  int      `json:"holding_count"`
+	HeldFor       int64    `json:"held_for"`
+	Waiting       bool     `json:"waiting"`
+	Waited        int64    `json:"waited"`
+	Producer      bool     `json:"producer"`
+	Worker        bool     `json:"worker"`
+}
+
+// connectionFilter says which connections are meant.
+type connectionFilter struct {
+	ids               []uint64
+	tubes             []string
+	address, identity string
+	job               uint64
+	holding, waiting  bool
+	idle              time.Duration
+}
+
+func newConnections() *cobra.Command {
+	var f connectionFilter
+	var admin adminOptions
+	var remove, yes bool
+	cmd := newCommand("connections", "[ID...]", "list the clients that are connected, or close some", func(ctx context.Context, s *session, args []string) error {
+		for _, arg := range args {
+			id, err := strconv.ParseUint(arg, 10, 64)
+			if err != nil {
+				return usageError("%q is not the id of a connection, which is a number", arg)
+			}
+			f.ids = append(f.ids, id)
+		}
+		if remove && f.isAll() {
+			return usageError("--close needs IDs, or an option that says which connections")
+		}
+		a, err := s.admin(&admin)
+		if err != nil {
+			return err
+		}
+		found, err := f.find(ctx, a)
+		if err != nil {
+			return err
+		}
+		if !remove {
+			return s.printConnections(found)
+		}
+		return s.closeAll(ctx, a, found, yes)
+	})
+	cmd.Long = connectionsLong
+	cmd.Example = "  beanpole connections --holding\n  beanpole connections --idle 1h --tube default\n  beanpole connections --job 17\n  beanpole connections --address 10.0.0.7: --close"
+	fs := cmd.Flags()
+	fs.StringSliceVarP(&f.tubes, "tube", "t", nil, "that use or watch one of these `TUBES`; * stands for\nany characters, ? for one")
+	fs.StringVar(&f.address, "address", "", "whose address begins with this `TEXT`")
+	fs.StringVar(&f.identity, "identity", "", "of the client with this `NAME`")
+	fs.Uint64Var(&f.job, "job", 0, "that holds the job with this `ID`")
+	fs.BoolVar(&f.holding, "holding", false, "that hold jobs")
+	fs.BoolVar(&f.waiting, "waiting", false, "that wait for a job")
+	durationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
+	fs.BoolVar(&remove, "close", false, "close them")
+	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
+	admin.define(fs, "127.0.0.1:"+defaultAdminPort, adminUsage)
+	return cmd
+}
+
+// isAll reports whether the filter lets all through.
+func (f *connectionFilter) isAll() bool {
+	return len(f.ids) == 0 && len(f.tubes) == 0 && f.address == "" && f.identity == "" && f.job == 0 && !f.holding && !f.waiting && f.idle == 0
+}
+
+// find asks for the connections.
+func (f *connectionFilter) find(ctx context.Context, a *adminClient) (found []connection, err error) {
+	if f.job != 0 {
+		var j jobjson.Job
+		if err := a.do(ctx, "GET", fmt.Sprintf("/jobs/%d", f.job), nil, &j); err != nil {
+			return nil, err
+		}
+		if j.ReservedBy == 0 {
+			return nil, nothing("no connection holds job %d: it is %s", j.ID, j.State)
+		}
+		f.ids = append(f.ids, j.ReservedBy)
+	}
+	if len(f.ids) > 0 && len(f.tubes) == 0 && !f.holding && !f.waiting {
+		for _, id := range f.ids {
+			var c connection
+			if err := a.do(ctx, "GET", fmt.Sprintf("/connections/%d", id), nil, &c); err != nil {
+				return nil, err
+			}
+			found = append(found, c)
+		}
+	} else {
+		// The server knows all tubes that a client watches; it tells of a hundred.
+		v := url.Values{"limit": {"1000"}, "holding": {strconv.FormatBool(f.holding)}, "waiting": {strconv.FormatBool(f.waiting)}, "tube": {strings.Join(f.tubes, ",")}}
+		for more := true; more; more = v.Get("cursor") != "" {
+			var page struct {
+				Connections []connection `json:"connections"`
+				Next        string       `json:"next"`
+			}
+			if err := a.do(ctx, "GET", "/connections?"+v.Encode(), nil, &page); err != nil {
+				return nil, err
+			}
+			found = append(found, page.Connections...)
+			v.Set("cursor", page.Next)
+		}
+	}
+	found = slices.DeleteFunc(found, func(c connection) bool {
+		return f.idle > 0 && (c.Waiting || c.Idle < seconds(f.idle)) || len(f.ids) > 0 && !slices.Contains(f.ids, c.ID) ||
+			f.identity != "" && c.Identity != f.identity || !strings.HasPrefix(c.Address, f.address)
+	})
+	slices.SortFunc(found, func(a, b connection) int { return cmp.Compare(a.ID, b.ID) })
+	return found, nil
+}
+
+func (s *session) printConnections(all []connection) error {
+	if s.json {
+		for i := range all {
+			if err := s.printJSON(&all[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	columns := []column{{title: "ID", number: true}, {title: "ADDRESS"}, {title: "IDENTITY"}, {title: "AGE", number: true}, {title: "IDLE", number: true}, {title: "LAST"},
+		{title: "USING"}, {title: "WATCHING", least: 10}, {title: "JOBS", number: true}, {title: "HELD", number: true}, {title: "DOES"}}
+	var rows [][]string
+	for i := range all {
+		c := &all[i]
+		watching := strings.Join(c.Watching, ",")
+		if more := c.WatchingCount - len(c.Watching); more > 0 {
+			watching = fmt.Sprintf("%s +%d", watching, more)
+		}
+		held := ""
+		if c.HoldingCount > 0 {
+			held = inSeconds(c.HeldFor)
+		}
+		rows = append(rows, []string{strconv.FormatUint(c.ID, 10), c.Address, c.Identity, inSeconds(c.Age), inSeconds(c.Idle), c.LastCommand, c.Using, watching,
+			strconv.Itoa(c.HoldingCount), held, c.does()})
+	}
+	return s.printTable(columns, rows)
+}
+
+// does says what a connection does.
+func (c *connection) does() string {
+	switch {
+	case c.Waiting:
+		return "waits " + inSeconds(c.Waited)
+	case c.Producer && c.Worker:
+		return "puts, works"
+	case c.Producer:
+		return "puts"
+	case c.Worker:
+		return "works"
+	}
+	return ""
+}
+
+func inSeconds(n int64) string { return (time.Duration(n) * time.Second).String() }
+
+// closeAll closes connections.
+func (s *session) closeAll(ctx context.Context, a *adminClient, all []connection, yes bool) error {
+	jobs := 0
+	for i := range all {
+		jobs += all[i].HoldingCount
+	}
+	if !yes && len(all) > 0 {
+		if err := s.confirm(fmt.Sprintf("close %s, which hold %s?", plural(len(all), "connection"), countJobs(uint64(jobs), ""))); err != nil {
+			return err
+		}
+	}
+	closed := 0
+	for i := range all {
+		switch err := a.do(ctx, "DELETE", fmt.Sprintf("/connections/%d", all[i].ID), nil, nil); {
+		case err == nil:
+			closed++
+		case !isNothing(err): // else it has gone by itself
+			return err
+		}
+	}
+	return s.did("closed", closed)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+const drainLong = `Take no new jobs: puts are answered DRAINING, and all else works. It lasts until
+'beanpole undrain', or until the server starts again.
+
+` + adminNeeds
+
+func newDrain() *cobra.Command {
+	cmd := newDraining("drain", "take no new jobs; all else works", "puts are answered DRAINING from now on", true)
+	cmd.Long = drainLong
+	return cmd
+}
+
+func newUndrain() *cobra.Command {
+	cmd := newDraining("undrain", "take new jobs again", "puts are taken again", false)
+	cmd.Long = "Take new jobs again.\n\n" + adminNeeds
+	return cmd
+}
+
+func newDraining(name, short, done string, draining bool) *cobra.Command {
+	var admin adminOptions
+	cmd := newCommand(name, "", short, func(ctx context.Context, s *session, _ []string) error {
+		a, err := s.admin(&admin)
+		if err != nil {
+			return err
+		}
+		if err := a.do(ctx, "POST", "/"+name, nil, nil); err != nil {
+			return err
+		}
+		if s.json {
+			return s.printJSON(map[string]bool{"draining": draining})
+		}
+		_, err = fmt.Fprintln(s.out, done)
+		return err
+	})
+	admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
+	return cmd
+}

@@ -1,0 +1,259 @@
+package queue
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// Exit codes besides 0; the package comment says what they mean.
+const (
+	exitFailure      = 1
+	exitNothing      = 2
+	exitDisconnected = 3
+	exitUnauthorized = 4
+	exitUsage        = 5
+	exitInterrupted  = 130
+)
+
+// An exitError ends the program with a code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+func (e *exitError) ExitCode() int { return e.code }
+
+func usageError(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// nothing is an error about a job or tube that is not there, or not as it would have to
+// be.
+func nothing(format string, args ...any) error {
+	return &exitError{exitNothing, fmt.Errorf(format, args...)}
+}
+
+func isNothing(err error) bool {
+	e, ok := errors.AsType[*exitError](err)
+	return ok && e.code == exitNothing || errors.Is(err, client.ErrNotFound)
+}
+
+// A wordedError is an error of the client in words for a person.
+type wordedError struct {
+	text string
+	error
+}
+
+func (e *wordedError) Error() string { return e.text }
+func (e *wordedError) Unwrap() error { return e.error }
+
+// inWords returns an error with words in the place of a part of its text.
+func inWords(err, part error, words string) error {
+	return &wordedError{strings.Replace(err.Error(), part.Error(), words, 1), err}
+}
+
+// A coded error has an exit code already: one of ours, or of the program's.
+type coded interface {
+	error
+	ExitCode() int
+}
+
+// exit returns the error with which a command ends: in words for a person, and with its
+// exit code.
+func (s *session) exit(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[coded](err); ok || err == nil {
+		return err
+	}
+	e, ok := errors.AsType[*client.Error](err)
+	switch {
+	case ctx.Err() != nil && ok:
+		return &exitError{exitInterrupted, inWords(err, e, "interrupted")}
+	case ctx.Err() != nil:
+		return &exitError{exitInterrupted, inWords(err, ctx.Err(), "interrupted")}
+	case ok:
+		err = inWords(err, e, s.server.words(e)+s.whatIsFull(ctx, e))
+	}
+	code := exitFailure
+	switch {
+	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrTimedOut):
+		code = exitNothing
+	case errors.Is(err, client.ErrUnauthorized):
+		code = exitUnauthorized
+	case errors.Is(err, client.ErrDisconnected), errors.Is(err, client.ErrOutcomeUnknown):
+		code = exitDisconnected
+	case errors.Is(err, client.ErrInvalid):
+		code = exitUsage
+		err = &wordedError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // its words say it
+	}
+	return &exitError{code, err}
+}
+
+// words says what an error means, and what to do about it where that is known.
+func (o *serverOptions) words(e *client.Error) string {
+	switch {
+	case errors.Is(e, client.ErrNotFound) && e.Job != 0:
+		return fmt.Sprintf("there is no job %d at %s", e.Job, e.Addr)
+	case errors.Is(e, client.ErrNotFound) && e.Tube != "":
+		return fmt.Sprintf("there is no tube %s at %s", e.Tube, e.Addr)
+	case errors.Is(e, client.ErrInvalid), errors.Is(e, client.ErrTimedOut):
+		return e.Err.Error()
+	case errors.Is(e, client.ErrUnauthorized):
+		return o.refused(e)
+	case errors.Is(e, client.ErrUnknownCommand) && e.Verb == "connect":
+		return e.Addr + " knows no tokens: leave out --token and BEANPOLE_TOKEN"
+	case errors.Is(e, client.ErrDisconnected):
+		return o.disconnected(e)
+	}
+	for _, r := range replies {
+		if errors.Is(e, r.error) {
+			return fmt.Sprintf("%v (%s)", e, r.name)
+		}
+	}
+	return e.Error()
+}
+
+// replies are the names of replies, by which the pages tell of them.
+var replies = []struct {
+	error
+	name string
+}{
+	{client.ErrDraining, "DRAINING"}, {client.ErrJobTooBig, "JOB_TOO_BIG"}, {client.ErrBuried, "BURIED"}, {client.ErrOutOfMemory, "OUT_OF_MEMORY"},
+	{client.ErrInternal, "INTERNAL_ERROR"}, {client.ErrUnknownCommand, "UNKNOWN_COMMAND"}, {client.ErrBadFormat, "BAD_FORMAT"},
+}
+
+// whatIsFull adds to the words for OUT_OF_MEMORY what has no room, as far as stats tells.
+func (s *session) whatIsFull(ctx context.Context, e *client.Error) string {
+	if !errors.Is(e, client.ErrOutOfMemory) {
+		return ""
+	}
+	c, err := s.dial(ctx)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	st, err := c.Stats(ctx)
+	switch {
+	case err != nil:
+		return ""
+	case st.JournalHealth != "ok" && st.JournalHealth != "":
+		return "; its journal: " + st.JournalHealth
+	}
+	var limits []string
+	for name, n := range map[string]uint64{
+		"max-memory": st.RefusedByMaxMemory, "[[limit]]": st.RefusedByTubeLimit, "max-tubes": st.RefusedByMaxTubes, "max-watched": st.RefusedByMaxWatched,
+	} {
+		if n > 0 {
+			limits = append(limits, name)
+		}
+	}
+	if len(limits) == 0 {
+		return ""
+	}
+	slices.Sort(limits)
+	return "; what has refused something since its start: " + strings.Join(limits, ", ")
+}
+
+// refused is words for what the server does not allow.
+func (o *serverOptions) refused(e *client.Error) string {
+	switch {
+	case e.Verb == "connect":
+		return e.Addr + " does not take the token of --token or BEANPOLE_TOKEN"
+	case o.proof() == "":
+		return fmt.Sprintf("%s refuses %s: it wants a token (--token, BEANPOLE_TOKEN) or a certificate (--tls-cert)", e.Addr, command(e))
+	}
+	return fmt.Sprintf("%s refuses %s: its rules do not allow that with this %s", e.Addr, command(e), o.proof())
+}
+
+// command names the command that failed, with the job or tube that it is about.
+func command(e *client.Error) string {
+	switch {
+	case e.Job != 0:
+		return fmt.Sprint(e.Verb, " ", e.Job)
+	case e.Tube != "":
+		return e.Verb + " " + e.Tube
+	}
+	return e.Verb
+}
+
+// proof says how the options prove who asks.
+func (o *serverOptions) proof() string {
+	switch {
+	case o.givenToken() != "":
+		return "token"
+	case o.cert != "":
+		return "certificate"
+	}
+	return ""
+}
+
+// disconnected is words for a connection that cannot be had, or was lost.
+func (o *serverOptions) disconnected(e *client.Error) string {
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](e)
+	name, otherName := errors.AsType[x509.HostnameError](e)
+	_, alert := errors.AsType[tls.AlertError](e)
+	if op, ok := errors.AsType[*net.OpError](e); ok && op.Op == "remote error" {
+		alert = true
+	}
+	switch {
+	case errors.Is(e, syscall.ECONNREFUSED), errors.Is(e, fs.ErrNotExist):
+		return "there is no server at " + e.Addr + " now"
+	case errors.Is(e, client.ErrNotTLS):
+		return e.Addr + " does not speak TLS: leave out --tls and what begins with it"
+	case unknown:
+		return "the certificate of " + e.Addr + " is of an authority that is not trusted; --tls-ca says which one to trust"
+	case otherName:
+		return fmt.Sprintf("the certificate of %s is for another name (%v); --tls-server-name says for which", e.Addr, name)
+	case alert:
+		return fmt.Sprintf("%s does not take this connection (%v); does it want another certificate (--tls-cert and --tls-key)?", e.Addr, e.Err)
+	case isTimeout(e) && e.Verb == "connect" && o.encrypted():
+		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
+	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
+		text := e.Addr + " has closed the connection; its log says why: it may have as many as --max-connections permits"
+		if !o.encrypted() {
+			text += "; if it wants TLS, say --tls"
+		}
+		return text
+	}
+	return e.Error()
+}
+
+// isTimeout reports whether a connection could not be made in time. Which of the two it is depends on what notices that first.
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// nobodyThere says what to do about an error of Dial if there is no server, and where
+// the address comes from.
+func nobodyThere(addr, given string, err error) error {
+	why := ""
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		why = "the connection is refused"
+	case errors.Is(err, fs.ErrNotExist):
+		why = "there is no such socket"
+	default:
+		e, ok := errors.AsType[*net.DNSError](err)
+		if !ok || !e.IsNotFound {
+			return err
+		}
+		why = "there is no such host"
+		if strings.Contains(addr, "/") {
+			why += " (unix:" + addr + " is a socket)"
+		}
+	}
+	return &exitError{exitDisconnected, fmt.Errorf("no server at %s: %s; 'beanpole' starts one, and %s says where it is", addr, why, given)}
+}

@@ -1,0 +1,118 @@
+package queue
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+)
+
+// serveTLS starts a server that is as config says.
+func serveTLS(t *testing.T, config *tls.Config) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	srv := beanpoletest.Serve(tls.NewListener(l, config))
+	t.Cleanup(srv.Close)
+	return addr
+}
+
+// listen starts a server that says the same to everybody.
+func listen(t *testing.T, text string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			c.Write([]byte(text))
+		}
+	}()
+	return l.Addr().String()
+}
+
+// What is said of TLS tells which option to change.
+func TestWordsOfTLS(t *testing.T) {
+	ca, other := certstest.NewCA(t), certstest.NewCA(t)
+	pair := ca.Pair("server")
+	secured := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{pair}})
+	mutual := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: ca.Pool(), ClientAuth: tls.RequireAndVerifyClientCert})
+	silent := listen(t, "")
+	plain := listen(t, "UNKNOWN_COMMAND\r\n")
+	cert, key := other.Issue("me", time.Now().Add(time.Hour))
+	for _, tt := range []struct {
+		name, want string
+		opt        serverOptions
+	}{
+		{"without TLS", "if it wants TLS, say --tls", serverOptions{addr: secured}},
+		{"TLS to a server without", "does not speak TLS: leave out --tls", serverOptions{addr: plain, tls: true}},
+		{"TLS to a server that says nothing", "does not answer in TLS", serverOptions{addr: silent, tls: true, timeout: 50 * time.Millisecond}},
+		{"an unknown authority", "--tls-ca says which one to trust", serverOptions{addr: secured, ca: other.File}},
+		{"another name", "is for another name (x509: certificate is valid for localhost, not example.com); --tls-server-name", serverOptions{addr: secured, ca: ca.File, serverName: "example.com"}},
+		{"without a certificate", "does it want another certificate (--tls-cert and --tls-key)?", serverOptions{addr: mutual, ca: ca.File}},
+		{"a certificate of another", "does it want another certificate", serverOptions{addr: mutual, ca: ca.File, cert: cert, key: key}},
+		{"all is well", "", serverOptions{addr: secured, ca: ca.File}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.opt.timeout == 0 {
+				tt.opt.timeout = 30 * time.Second
+			}
+			s := &session{server: tt.opt}
+			c, err := s.dial(t.Context())
+			if err == nil {
+				defer c.Close()
+				err = c.Ping(t.Context())
+			}
+			if err = s.exit(t.Context(), err); err == nil {
+				if tt.want != "" {
+					t.Errorf("no error, want %q", tt.want)
+				}
+				return
+			}
+			if tt.want == "" || !strings.Contains(err.Error(), tt.want) || err.(*exitError).code != exitDisconnected {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// The names of tubes are asked for in the way that the command line says so far.
+func TestCompleteTLS(t *testing.T) {
+	ca := certstest.NewCA(t)
+	addr := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}})
+	cmd := newJobs()
+	if err := cmd.ParseFlags([]string{"--addr", addr, "--tls-ca", ca.File, "--server-timeout", "30s"}); err != nil {
+		t.Fatal(err)
+	}
+	if names := tubeNames(cmd); !slices.Equal(names, []string{"default"}) {
+		t.Errorf("the tubes are %q, want default", names)
+	}
+}
+
+// A server that has all its connections ends a new one, with what it has sent or without: the words name the limit.
+func TestWordsOfFull(t *testing.T) {
+	o := serverOptions{}
+	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if text := o.disconnected(&client.Error{Addr: "queue:11300", Verb: "stats", Err: err}); !strings.Contains(text, "--max-connections") {
+			t.Errorf("%v: %s", err, text)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
+)
+
+const exportLong = `Write the jobs of a tube, or of all tubes, one JSON object a line. 'beanpole import'
+reads them, and 'beanpole put --ndjson'.
+
+Nothing is changed on the server. A job that a worker holds is written as ready, since
+that is what it becomes without its worker; a note says how many there were. Of a
+delayed job the delay that is left is written. The jobs of beanpole come in the order of
+their tubes and states, so that an import keeps the order of those that are buried;
+those of other servers by ascending ids.
+
+No job is written twice. Jobs that come or go while this runs may be written or not, and
+so may those of beanpole that change their state more than once meanwhile; what is
+written is how they were when they were looked at. Pause what puts and takes jobs if you
+need one moment of all.
+
+An interrupted export has changed nothing, so it can be run again. By ids (see below) it
+can also go on: with --from, at the id after that of the last whole line.
+
+` + scanCost
+
+func newExport() *cobra.Command {
+	var sc scan
+	var tube tubeOption
+	cmd := newCommand("export", "[TUBE]", "write the jobs of a tube or of all, as JSON", func(ctx context.Context, s *session, args []string) (err error) {
+		if err := sc.check(); err != nil {
+			return err
+		}
+		if len(args)+len(tube.given) > 0 {
+			if sc.tube, err = tube.one(args); err != nil {
+				return err
+			}
+		}
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if sc.tube != "" {
+			if _, err := c.StatsTube(ctx, sc.tube); err != nil {
+				return err
+			}
+		}
+		return s.export(ctx, c, sc)
+	})
+	cmd.Long = exportLong
+	cmd.Example = "  beanpole export mail >mail.ndjson\n  beanpole export >all.ndjson"
+	tube.defineOne(cmd, "only the")
+	sc.define(cmd)
+	return cmd
+}
+
+func (s *session) export(ctx context.Context, c *client.Conn, sc scan) error {
+	b := s.newBar("jobs")
+	defer b.end()
+	written, reserved := 0, 0
+	sc.bodies = true
+	sc.slow = func() { s.note(slowScan) }
+	sc.progress = func(done, total uint64) { b.show(done, total, written) }
+	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
+		for i := range jobs {
+			if jobs[i].State == client.StateReserved {
+				reserved++
+			}
+			if err := s.printJSON(jobs[i].exported()); err != nil {
+				return false, err
+			}
+		}
+		written += len(jobs)
+		return true, nil
+	})
+	b.end()
+	if reserved > 0 {
+		s.note("%d of the jobs were reserved; they are written as ready", reserved)
+	}
+	return err
+}
+
+// exported returns a job as it is without the worker that may hold it.
+func (f *found) exported() jobjson.Job {
+	j := newJob(f.ID, f.body, f.JobStats)
+	if f.State == client.StateReserved {
+		j.State, j.TimeLeft = string(client.StateReady), 0
+	}
+	return j
+}

@@ -1,0 +1,161 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
+)
+
+// newJob returns a job with what is known of it; st may be nil.
+func newJob(id uint64, body []byte, st *client.JobStats) jobjson.Job {
+	j := jobjson.Job{ID: id, Size: int64(len(body))}
+	if st != nil {
+		j.Tube, j.State, j.Priority = st.Tube, string(st.State), st.Priority
+		j.Delay, j.TTR, j.Age, j.TimeLeft = uint32(seconds(st.Delay)), uint32(seconds(st.TTR)), seconds(st.Age), seconds(st.TimeLeft)
+		j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks = st.Reserves, st.Timeouts, st.Releases, st.Buries, st.Kicks
+	}
+	j.SetBody(body)
+	return j
+}
+
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+
+// asideDelay is for jobs that are to be buried: nobody gets them before they are.
+const asideDelay = 365 * 24 * time.Hour
+
+// putAgain returns what to put so that a job is there as it is described. One that is to
+// be buried is put aside for that.
+func putAgain(j *jobjson.Job) client.NewJob {
+	n := client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: client.PriorityOf(j.Priority),
+		TTR: time.Duration(j.TTR) * time.Second, Delay: time.Duration(j.DelayAgain()) * time.Second}
+	if isBuried(j) {
+		n.Delay = asideDelay
+	}
+	return n
+}
+
+func isBuried(j *jobjson.Job) bool { return j.State == string(client.StateBuried) }
+
+// printJob prints a job with its body: as JSON, or for people with what is known of
+// it above the body.
+func (s *session) printJob(j jobjson.Job) error {
+	if s.json {
+		return s.printJSON(j)
+	}
+	if s.printed {
+		fmt.Fprintln(s.out)
+	}
+	s.printed = true
+	fmt.Fprintf(s.out, "job %d", j.ID)
+	if j.Tube != "" {
+		fmt.Fprintf(s.out, " in tube %s: %s, priority %d, age %s, time to run %s", j.Tube, j.State, j.Priority,
+			time.Duration(j.Age)*time.Second, time.Duration(j.TTR)*time.Second)
+	}
+	fmt.Fprintln(s.out, history(&j))
+	_, err := fmt.Fprintf(s.out, "%s\n", printable(j.Bytes()))
+	return err
+}
+
+// history tells of a job what has become of it so far, as far as anything has.
+func history(j *jobjson.Job) string {
+	var b strings.Builder
+	switch left := time.Duration(j.TimeLeft) * time.Second; client.State(j.State) {
+	case client.StateDelayed:
+		fmt.Fprintf(&b, ", ready in %s", left)
+	case client.StateReserved:
+		fmt.Fprintf(&b, ", %s left", left)
+	}
+	for _, c := range []struct {
+		what  string
+		times uint64
+	}{{"reserved", j.Reserves}, {"timed out", j.Timeouts}, {"released", j.Releases}, {"buried", j.Buries}, {"kicked", j.Kicks}} {
+		switch c.times {
+		case 0:
+		case 1:
+			fmt.Fprintf(&b, ", %s once", c.what)
+		default:
+			fmt.Fprintf(&b, ", %s %d times", c.what, c.times)
+		}
+	}
+	return b.String()
+}
+
+// printable returns a body as it may be shown on a terminal: text as it is, without
+// control characters that would do something, and other bytes in quotes.
+func printable(body []byte) string {
+	if !utf8.Valid(body) {
+		return strconv.Quote(string(body))
+	}
+	for _, r := range string(body) {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return strconv.Quote(string(body))
+		}
+	}
+	return string(body)
+}
+
+// parseIDs reads the ids of jobs.
+func parseIDs(args []string) ([]uint64, error) {
+	ids := make([]uint64, len(args))
+	for i, arg := range args {
+		id, err := strconv.ParseUint(arg, 10, 64)
+		if err != nil || id == 0 {
+			return nil, usageError("%q is not the id of a job, which is a number from 1 on", arg)
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+// eachID runs f for each of the ids, as eachOf does, with a connection.
+func (s *session) eachID(ctx context.Context, args []string, done string, f func(*client.Conn, uint64) error) error {
+	ids, err := parseIDs(args)
+	if err != nil {
+		return err
+	}
+	c, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return s.eachOf(ctx, ids, done, func(id uint64) error { return f(c, id) })
+}
+
+// eachOf runs f for each of the ids and goes on when a job is not there; that is said at
+// the end. done is what has become of the others; empty: nothing.
+func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(uint64) error) error {
+	n := 0
+	var missing []error
+	for _, id := range ids {
+		switch err := f(id); {
+		case err == nil:
+			n++
+		case isNothing(err):
+			missing = append(missing, s.exit(ctx, err))
+		default:
+			return err
+		}
+	}
+	if done != "" {
+		if err := s.did(done, n); err != nil {
+			return err
+		}
+	}
+	if len(missing) < 2 {
+		return errors.Join(missing...)
+	}
+	for _, err := range missing {
+		s.note("%v", err)
+	}
+	if done == "" {
+		return nothing("%d of the %d jobs are not there", len(missing), len(ids))
+	}
+	return nothing("%d of the %d jobs were left as they are", len(missing), len(ids))
+}

@@ -1,0 +1,325 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+const peekLong = `Show jobs with their bodies, and change nothing: those with the IDs, or of each TUBE the
+job that is next to be reserved, the one whose delay ends next, and the one that is next
+to be kicked.` + idOrTube
+
+// idOrTube explains arguments that name jobs or tubes.
+const idOrTube = `
+
+An argument of digits only is the id of a job; a tube with such a name can be given with
+--tube.`
+
+func newPeek() *cobra.Command {
+	var tubes tubeOption
+	cmd := newCommand("peek", "[ID|TUBE...]", "show jobs, or those that are next in a tube", func(ctx context.Context, s *session, args []string) error {
+		ids, names, err := tubes.orIDs(args)
+		switch {
+		case err != nil:
+			return err
+		case len(ids) > 0:
+			return s.eachID(ctx, ids, "", func(c *client.Conn, id uint64) error {
+				j, err := c.Peek(ctx, id)
+				if err != nil {
+					return err
+				}
+				return s.printPeeked(ctx, c, j)
+			})
+		case len(names) == 0:
+			names = []string{defaultTube}
+		}
+		return s.peekTubes(ctx, names)
+	})
+	cmd.Long = peekLong
+	tubes.define(cmd, "look into these")
+	return cmd
+}
+
+// peekTubes shows the first jobs of tubes.
+func (s *session) peekTubes(ctx context.Context, names []string) error {
+	c, names, err := s.dialTubes(ctx, names)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for _, tube := range names {
+		if err := s.peekNext(ctx, c, tube); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// peekNext shows the first job of each state of a tube.
+func (s *session) peekNext(ctx context.Context, c *client.Conn, tube string) error {
+	if _, err := c.StatsTube(ctx, tube); err != nil { // use would make it
+		return err
+	}
+	if err := c.Use(ctx, tube); err != nil {
+		return err
+	}
+	found := false
+	for _, peek := range []func(context.Context) (client.PeekedJob, error){c.PeekReady, c.PeekDelayed, c.PeekBuried} {
+		j, err := peek(ctx)
+		if errors.Is(err, client.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = s.printPeeked(ctx, c, j)
+		}
+		if err != nil {
+			return err
+		}
+		found = true
+	}
+	if !found {
+		return &exitError{exitNothing, fmt.Errorf("tube %s has no job that is ready, delayed or buried", tube)}
+	}
+	return nil
+}
+
+// printPeeked prints a job with what the server knows of it, which it may have
+// forgotten by now.
+func (s *session) printPeeked(ctx context.Context, c *client.Conn, j client.PeekedJob) error {
+	st, err := c.StatsJob(ctx, j.ID)
+	if err != nil && !errors.Is(err, client.ErrNotFound) {
+		return err
+	}
+	return s.printJob(newJob(j.ID, j.Body, st))
+}
+
+func newDelete() *cobra.Command {
+	return newCommand("delete", "ID...", "delete jobs that nobody holds", func(ctx context.Context, s *session, args []string) error {
+		return s.eachID(ctx, args, "deleted", func(c *client.Conn, id uint64) error {
+			return whyNot(ctx, c, id, c.Delete(ctx, id))
+		})
+	})
+}
+
+// whyNot explains that a job was not found, if it is there after all.
+func whyNot(ctx context.Context, c *client.Conn, id uint64, err error) error {
+	if !errors.Is(err, client.ErrNotFound) {
+		return err
+	}
+	st, statsErr := c.StatsJob(ctx, id)
+	switch {
+	case statsErr != nil:
+		return err
+	case st.State == client.StateReserved:
+		return nothing("job %d is reserved: its worker holds it, for %s more at the most; of a beanpole, 'release --force' and 'bury --force' take it from the worker", id, st.TimeLeft)
+	}
+	return nothing("job %d is %s", id, st.State)
+}
+
+// hold takes a job that nobody holds, and does something with it.
+func hold(ctx context.Context, c *client.Conn, id uint64, do func(context.Context, *client.Job, *client.JobStats) error) error {
+	j, err := c.ReserveJob(ctx, id)
+	if err != nil {
+		return whyNot(ctx, c, id, err)
+	}
+	st, err := j.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	return do(ctx, j, st)
+}
+
+// A forcing is what a command does with jobs that a worker holds, if it is told to.
+type forcing struct {
+	yes   bool
+	admin adminOptions
+}
+
+const forceLong = `With --force it takes the jobs from the workers that hold them, too. To those it is as if
+the time to run were over: they are not told, and NOT_FOUND is the answer when they
+delete or release. ` + adminNeeds
+
+func (f *forcing) define(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.yes, "force", false, "take the jobs from workers that hold them")
+	f.admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, "with --force: "+adminUsage)
+}
+
+// take does something with jobs, whoever holds them. verb is what the API calls it.
+func (f *forcing) take(ctx context.Context, s *session, args []string, verb, done string, how any) error {
+	ids, err := parseIDs(args)
+	if err != nil {
+		return err
+	}
+	a, err := s.admin(&f.admin)
+	if err != nil {
+		return err
+	}
+	return s.eachOf(ctx, ids, done, func(id uint64) error { return a.do(ctx, "POST", fmt.Sprintf("/jobs/%d/%s", id, verb), how, nil) })
+}
+
+func newBury() *cobra.Command {
+	var pri priority
+	var force forcing
+	cmd := newCommand("bury", "ID...", "bury jobs", func(ctx context.Context, s *session, args []string) error {
+		if force.yes {
+			return force.take(ctx, s, args, "bury", "buried", struct {
+				Priority *uint32 `json:"priority,omitempty"`
+			}{pri.given()})
+		}
+		return s.eachID(ctx, args, "buried", func(c *client.Conn, id uint64) error {
+			return hold(ctx, c, id, func(ctx context.Context, j *client.Job, st *client.JobStats) error { return j.Bury(ctx, pri.or(st)) })
+		})
+	})
+	cmd.Long = "Bury jobs that nobody holds. " + forceLong
+	pri.define(cmd)
+	force.define(cmd)
+	return cmd
+}
+
+func newRelease() *cobra.Command {
+	var pri priority
+	var delay time.Duration
+	var force forcing
+	cmd := newCommand("release", "ID...", "make jobs ready, or delay them", func(ctx context.Context, s *session, args []string) error {
+		if force.yes {
+			return force.take(ctx, s, args, "release", "released", struct {
+				Priority *uint32 `json:"priority,omitempty"`
+				Delay    uint32  `json:"delay"`
+			}{pri.given(), wholeSeconds(delay)})
+		}
+		return s.eachID(ctx, args, "released", func(c *client.Conn, id uint64) error {
+			return hold(ctx, c, id, func(ctx context.Context, j *client.Job, st *client.JobStats) error {
+				return j.Release(ctx, pri.or(st), delay)
+			})
+		})
+	})
+	cmd.Long = "Make jobs ready that nobody holds, or delay them. " + forceLong
+	pri.define(cmd)
+	durationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
+	force.define(cmd)
+	return cmd
+}
+
+// A priority is one that may be given; else the job keeps its own.
+type priority struct {
+	cmd *cobra.Command
+	pri uint32
+}
+
+func (p *priority) define(cmd *cobra.Command) {
+	p.cmd = cmd
+	cmd.Flags().Uint32VarP(&p.pri, "pri", "p", 0, "with this new priority `N` (that of the job)")
+}
+
+func (p *priority) or(st *client.JobStats) client.Priority {
+	if p.cmd.Flags().Changed("pri") {
+		return client.PriorityOf(p.pri)
+	}
+	return client.PriorityOf(st.Priority)
+}
+
+// given returns the priority, or nil if none was given.
+func (p *priority) given() *uint32 {
+	if p.cmd.Flags().Changed("pri") {
+		return &p.pri
+	}
+	return nil
+}
+
+const kickLong = `Make jobs ready: those with the IDs, or of each TUBE up to --count, buried ones if there
+are any, else delayed ones. With --state it is the jobs in that state, up to --count of each;
+those that are delayed are looked at and kicked one by one.` + idOrTube
+
+func newKick() *cobra.Command {
+	var tubes tubeOption
+	var states stateOption
+	var count int
+	cmd := newCommand("kick", "[ID|TUBE...]", "make buried or delayed jobs ready", func(ctx context.Context, s *session, args []string) error {
+		ids, names, err := tubes.orIDs(args)
+		switch {
+		case err != nil:
+			return err
+		case count < 1:
+			return usageError("--count must be 1 or more")
+		case len(ids) > 0 && len(states.names) > 0:
+			return usageError("--state is for tubes: a job with an id is in the state that it is in")
+		case len(ids) > 0:
+			return s.eachID(ctx, ids, "kicked", func(c *client.Conn, id uint64) error {
+				return whyNot(ctx, c, id, c.KickJob(ctx, id))
+			})
+		case len(names) == 0:
+			return usageError("kick what? Give IDs of jobs, or a tube")
+		}
+		wanted, err := states.states()
+		if err != nil {
+			return err
+		}
+		return s.kickTubes(ctx, names, wanted, count)
+	})
+	cmd.Long = kickLong
+	cmd.Example = "  beanpole kick 17 18\n  beanpole kick mail --count 1000\n  beanpole kick 'mail.*' --state delayed"
+	tubes.define(cmd, "kick jobs of these")
+	states.define(cmd, []client.State{client.StateBuried, client.StateDelayed}, "kick the jobs in these")
+	cmd.Flags().IntVarP(&count, "count", "n", 1, "at most `N` jobs of a tube")
+	return cmd
+}
+
+// kickTubes kicks so many jobs of each tube, and of each of the states if there are any.
+func (s *session) kickTubes(ctx context.Context, names []string, states []client.State, count int) error {
+	c, names, err := s.dialTubes(ctx, names)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	total := 0
+	for _, tube := range names {
+		st, err := c.StatsTube(ctx, tube) // use would make it
+		if err == nil {
+			err = c.Use(ctx, tube)
+		}
+		if err != nil {
+			return err
+		}
+		n := 0
+		switch {
+		case len(states) == 0:
+			n, err = c.Kick(ctx, count)
+		case slices.Contains(states, client.StateBuried) && st.JobsBuried > 0:
+			n, err = c.Kick(ctx, int(min(uint64(count), st.JobsBuried))) // no delayed ones are kicked while there are buried ones
+		}
+		total += n
+		if err == nil && slices.Contains(states, client.StateDelayed) {
+			n, err = kickDelayed(ctx, c, count)
+			total += n
+		}
+		if err != nil {
+			return fmt.Errorf("after %s: %w", countJobs(uint64(total), ""), err)
+		}
+	}
+	return s.did("kicked", total)
+}
+
+// kickDelayed kicks the delayed jobs of the tube that is used, whose delays end next, whether there
+// are buried ones or not.
+func kickDelayed(ctx context.Context, c *client.Conn, count int) (n int, err error) {
+	for n < count {
+		j, err := c.PeekDelayed(ctx)
+		if err != nil {
+			return n, ignoreNotFound(err)
+		}
+		switch err := c.KickJob(ctx, j.ID); {
+		case err == nil:
+			n++
+		case !errors.Is(err, client.ErrNotFound): // else it is ready by now
+			return n, err
+		}
+	}
+	return n, nil
+}

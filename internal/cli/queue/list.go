@@ -1,0 +1,125 @@
+package queue
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+const jobsLong = `List the jobs of a tube with the beginnings of their bodies. With --json each is an
+object with its whole body, as 'beanpole peek --json' prints it. The jobs of beanpole
+come by state, ready ones as they would be reserved, delayed and reserved ones by the
+time that is left, buried ones as they were buried; those of other servers by ascending
+ids.
+
+No job is changed on the server.
+
+` + scanCost
+
+func newJobs() *cobra.Command {
+	var states stateOption
+	var limit int
+	var sc scan
+	var tube tubeOption
+	cmd := newCommand("jobs", "[TUBE]", "list the jobs of a tube", func(ctx context.Context, s *session, args []string) error {
+		if limit < 0 {
+			return usageError("--limit is not negative; 0 is no limit")
+		}
+		if err := sc.check(); err != nil {
+			return err
+		}
+		wanted, err := states.states()
+		if err != nil {
+			return err
+		}
+		if wanted == nil {
+			wanted = allStates
+		}
+		sc.states, sc.bodies = wanted, true
+		if sc.tube, err = tube.one(args); err != nil {
+			return err
+		}
+		c, _, err := s.dialTube(ctx, sc.tube)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return s.listJobs(ctx, c, sc, limit)
+	})
+	cmd.Long = jobsLong
+	cmd.Example = "  beanpole jobs mail --state buried\n  beanpole jobs mail --limit 0 --json | jq -r .body"
+	tube.defineOne(cmd, "the")
+	states.define(cmd, allStates, "only those in these")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 100, "list `N` jobs and no more; 0: all")
+	sc.define(cmd)
+	return cmd
+}
+
+// listJobs prints the jobs that a scan finds.
+func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit int) error {
+	b := s.newBar("jobs")
+	defer b.end()
+	listed, next := 0, uint64(0) // the id of the first that is not listed
+	var rows [][]string
+	if limit > 0 {
+		sc.first = limit + 1
+	}
+	byID := sc.byID()
+	sc.slow = func() {
+		byID = true
+		s.note(slowScan)
+	}
+	sc.progress = func(done, total uint64) { b.show(done, total, listed) }
+	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
+		for i := range jobs {
+			if limit > 0 && listed == limit {
+				next = jobs[i].ID
+				return false, nil
+			}
+			listed++
+			if !s.json {
+				rows = append(rows, jobs[i].row())
+			} else if err := s.printJSON(newJob(jobs[i].ID, jobs[i].body, jobs[i].JobStats)); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	b.end()
+	if err == nil && !s.json {
+		columns := []column{{title: "ID", number: true}, {title: "STATE"}, {title: "PRI", number: true}, {title: "AGE", number: true}, {title: "LEFT", number: true},
+			{title: "TRIES", number: true}, {title: "BYTES", number: true}, {title: "BODY", least: 10}}
+		err = s.printTable(columns, rows)
+	}
+	switch {
+	case next > 0 && byID:
+		s.note("there are more jobs; --limit 0 lists all, --from %d goes on", next)
+	case next > 0:
+		s.note("there are more jobs; --limit 0 lists all")
+	}
+	return err
+}
+
+// bodyWidth is how many characters of a body a table shows.
+const bodyWidth = 40
+
+// row is a job in a table.
+func (f *found) row() []string {
+	left := ""
+	if f.State == client.StateDelayed || f.State == client.StateReserved {
+		left = f.TimeLeft.String()
+	}
+	body := []rune(strings.NewReplacer("\n", " ", "\t", " ").Replace(printable(f.body[:min(len(f.body), 4*bodyWidth)])))
+	if len(body) > bodyWidth || len(f.body) > 4*bodyWidth {
+		body = append(body[:min(len(body), bodyWidth-1)], '…')
+	}
+	return []string{
+		strconv.FormatUint(f.ID, 10), string(f.State), strconv.FormatUint(uint64(f.Priority), 10), f.Age.Round(time.Second).String(),
+		left, strconv.FormatUint(f.Reserves, 10), strconv.Itoa(len(f.body)), string(body),
+	}
+}

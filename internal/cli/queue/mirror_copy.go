@@ -1,0 +1,182 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+	"unique"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/jobjson"
+)
+
+// A jobCopy is the copy of a job, and what the job was like when it was made.
+type jobCopy struct {
+	id    uint64
+	pri   uint32
+	state client.State
+	tube  string
+	due   dueTime
+}
+
+// A dueTime is when a delayed job is to be ready: not before the first, and not after the
+// second, in Unix milliseconds. The zero value is not known, or not delayed.
+type dueTime [2]int64
+
+// dueOf returns the due time of a job.
+func dueOf(f *found) (due dueTime) {
+	if f.State == client.StateDelayed {
+		earliest, latest := f.due()
+		due = dueTime{earliest.UnixMilli(), latest.UnixMilli()}
+	}
+	return due
+}
+
+// differs reports whether two due times cannot be the same.
+func (d dueTime) differs(other dueTime) bool {
+	return d != dueTime{} && other != dueTime{} && (d[1] < other[0] || other[1] < d[0])
+}
+
+// copy puts jobs to the other server, and returns how many.
+func (m *mirror) copy(ctx context.Context, found []found) (n int, err error) {
+	if err := ctx.Err(); err != nil || len(found) == 0 {
+		return 0, err
+	}
+	jobs := make([]jobjson.Job, len(found))
+	for i := range found {
+		jobs[i] = found[i].exported()
+		if found[i].State == client.StateDelayed {
+			earliest, _ := found[i].due() // some time has passed since it was looked at
+			jobs[i].TimeLeft = max(seconds(time.Until(earliest)+time.Second-1), 1)
+		}
+	}
+	ids, err := putJobs(context.WithoutCancel(ctx), m.to, jobs)
+	for i, id := range ids {
+		if id != 0 {
+			m.copies[found[i].ID] = copyOf(&found[i], id)
+			n++
+		}
+	}
+	return n, err
+}
+
+// copyOf returns what is known of a copy that is like its job.
+func copyOf(f *found, id uint64) jobCopy {
+	tube := unique.Make(f.Tube).Value() // one string for all jobs of a tube
+	return jobCopy{id, f.Priority, client.State(f.exported().State), tube, dueOf(f)}
+}
+
+// compareAll brings the copies of these jobs up to date.
+func (m *mirror) compareAll(ctx context.Context, ids []uint64) error {
+	for some := range slices.Chunk(ids, scanBatch) {
+		if err := m.compare(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare is compareAll for jobs of which all are asked for in a round trip.
+func (m *mirror) compare(ctx context.Context, ids []uint64) error {
+	asked := time.Now()
+	stats, err := m.from.StatsJobMany(ctx, ids)
+	if err := butNotFound(err); err != nil {
+		return err
+	}
+	at := span{asked, time.Now()}
+	var there []found
+	var gone, copies []uint64
+	for i, st := range stats {
+		if st != nil && (m.scan.tube == "" || st.Tube == m.scan.tube) {
+			there = append(there, found{JobStats: st, at: at})
+		} else {
+			gone, copies = append(gone, ids[i]), append(copies, m.copies[ids[i]].id)
+		}
+	}
+	if err := butNotFound(m.to.DeleteMany(context.WithoutCancel(ctx), copies)); err != nil {
+		return err
+	}
+	for _, id := range gone {
+		delete(m.copies, id)
+	}
+	m.removed += len(gone)
+	return m.update(ctx, there)
+}
+
+// update makes the copies of jobs like them, where they have changed.
+func (m *mirror) update(ctx context.Context, jobs []found) error {
+	var changed []found
+	for i := range jobs {
+		st := &jobs[i]
+		old, due := m.copies[st.ID], dueOf(st)
+		state := st.State
+		if state == client.StateReserved {
+			state = client.StateReady
+		}
+		switch {
+		case state == old.state && st.Priority == old.pri && st.Tube == old.tube && !due.differs(old.due):
+		case state == client.StateReady && old.state == client.StateDelayed && st.Priority == old.pri && st.Tube == old.tube:
+			// Its delay may be over there too.
+			if err := ignoreNotFound(m.to.KickJob(ctx, old.id)); err != nil {
+				return err
+			}
+			old.state, old.due = state, dueTime{}
+			m.copies[st.ID] = old
+		default:
+			changed = append(changed, *st)
+		}
+	}
+	for some := range slices.Chunk(changed, bodyBatch) {
+		if err := m.redo(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// redo makes copies again.
+func (m *mirror) redo(ctx context.Context, changed []found) error {
+	jobs, err := withBodies(ctx, m.from, changed) // what has gone the next round will see
+	if err != nil || len(jobs) == 0 {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := m.replace(context.WithoutCancel(ctx), jobs); err != nil {
+		for i := range jobs { // some may have no copy now
+			m.next = min(m.next, jobs[i].ID)
+		}
+		return err
+	}
+	m.changed += len(jobs)
+	return nil
+}
+
+// replace deletes the copies of jobs before it puts new ones, so that no worker gets both.
+func (m *mirror) replace(ctx context.Context, jobs []found) error {
+	copies := make([]uint64, len(jobs))
+	for i := range jobs {
+		copies[i] = m.copies[jobs[i].ID].id
+	}
+	err := m.to.DeleteMany(ctx, copies)
+	if butNotFound(err) != nil {
+		return err
+	}
+	errs := make([]error, len(jobs))
+	if batch, ok := errors.AsType[*client.BatchError](err); ok {
+		errs = batch.Errs
+	}
+	var again []found
+	for i := range jobs {
+		if errs[i] != nil { // somebody has taken it there
+			m.copies[jobs[i].ID] = copyOf(&jobs[i], copies[i])
+			continue
+		}
+		delete(m.copies, jobs[i].ID)
+		again = append(again, jobs[i])
+	}
+	_, err = m.copy(ctx, again)
+	return err
+}

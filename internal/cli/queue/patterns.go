@@ -1,0 +1,132 @@
+package queue
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// A tubeOption is the tubes that a command is about. They can be named by arguments or by
+// --tube, and where there may be many, by patterns: a name with * or ?, which no name of
+// a tube has.
+type tubeOption struct {
+	given []string
+}
+
+// patternsUsage is the end of the usage of --tube where patterns are taken.
+const patternsUsage = " `TUBES`, like an argument; * stands for any\ncharacters, ? for one"
+
+// define adds --tube for a command that takes patterns. usage says what is done with the
+// tubes.
+func (o *tubeOption) define(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringSliceVarP(&o.given, "tube", "t", nil, usage+patternsUsage)
+	cmd.ValidArgsFunction = completeTubes
+}
+
+// defineOne adds --tube for a command about one tube.
+func (o *tubeOption) defineOne(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringSliceVarP(&o.given, "tube", "t", nil, usage+" `TUBE`, like the argument")
+	cmd.ValidArgsFunction = completeTubes
+}
+
+// needed returns the names and patterns that were given, of which there must be some.
+func (o *tubeOption) needed(args []string) ([]string, error) {
+	names := slices.Concat(args, o.given)
+	if len(names) == 0 {
+		return nil, usageError("which tube? Name it as an argument, or with --tube")
+	}
+	return names, nil
+}
+
+// orIDs tells the ids of jobs among arguments, which are digits only, from names of tubes.
+// There are ids or names, or neither.
+func (o *tubeOption) orIDs(args []string) (ids, names []string, err error) {
+	for _, arg := range args {
+		if strings.Trim(arg, "0123456789") == "" {
+			ids = append(ids, arg)
+		} else {
+			names = append(names, arg)
+		}
+	}
+	names = append(names, o.given...)
+	if len(ids) > 0 && len(names) > 0 {
+		return nil, nil, usageError("%s is the id of a job and %s a tube: give ids or tubes", ids[0], names[0])
+	}
+	return ids, names, nil
+}
+
+// one returns the one tube that was given.
+func (o *tubeOption) one(args []string) (string, error) {
+	names, err := o.needed(args)
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) > 1:
+		return "", usageError("one tube only: %s and %s were given", names[0], names[1])
+	case isPattern(names[0]):
+		return "", usageError("one tube only: no pattern such as %s", names[0])
+	}
+	return names[0], nil
+}
+
+func isPattern(name string) bool { return strings.ContainsAny(name, "*?") }
+
+// matchesAny reports whether a tube has one of the names, or fits one of the patterns.
+func matchesAny(names []string, tube string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		if !isPattern(name) {
+			return name == tube
+		}
+		re := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(name))
+		return regexp.MustCompile("^" + re + "$").MatchString(tube)
+	})
+}
+
+// dialTubes connects, and returns the names of the tubes that names and patterns stand for
+// on that server; see expand.
+func (s *session) dialTubes(ctx context.Context, names []string) (*client.Conn, []string, error) {
+	c, err := s.dial(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if names, err = expand(ctx, c, names); err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	return c, names, nil
+}
+
+// expand returns the names of the tubes that names and patterns stand for, each once. A
+// pattern that fits none is an error, as a name is of which there is no tube.
+func expand(ctx context.Context, c *client.Conn, names []string) ([]string, error) {
+	var all, tubes []string
+	for _, name := range names {
+		if !isPattern(name) {
+			tubes = append(tubes, name)
+			continue
+		}
+		if all == nil {
+			var err error
+			if all, err = c.ListTubes(ctx); err != nil {
+				return nil, err
+			}
+			slices.Sort(all)
+		}
+		fit := slices.DeleteFunc(slices.Clone(all), func(tube string) bool { return !matchesAny([]string{name}, tube) })
+		if len(fit) == 0 {
+			return nil, nothing("no tube fits %s", name)
+		}
+		tubes = append(tubes, fit...)
+	}
+	seen := make(map[string]bool, len(tubes))
+	return slices.DeleteFunc(tubes, func(tube string) bool {
+		again := seen[tube]
+		seen[tube] = true
+		return again
+	}), nil
+}

@@ -1,0 +1,36 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+func newPing() *cobra.Command {
+	return newCommand("ping", "", "ask the server for a sign of life", func(ctx context.Context, s *session, _ []string) error {
+		start := time.Now()
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		err = c.Ping(ctx)
+		if errors.Is(err, client.ErrUnauthorized) && s.server.givenToken() == "" {
+			err = nil // it is there, and wants to know who asks
+		}
+		if err != nil {
+			return err
+		}
+		took := time.Since(start)
+		if s.json {
+			return s.printJSON(map[string]float64{"milliseconds": float64(took.Microseconds()) / 1000})
+		}
+		_, err = fmt.Fprintf(s.out, "%s answers after %s\n", s.server.addr, took.Round(time.Microsecond))
+		return err
+	})
+}

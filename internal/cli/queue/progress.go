@@ -1,0 +1,67 @@
+package queue
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+)
+
+// A bar shows on standard error how far a long command has come, if that is a
+// terminal.
+type bar struct {
+	w     io.Writer // nil: nobody looks
+	what  string    // is counted
+	start time.Time
+	last  time.Time // when it was shown
+}
+
+func (s *session) newBar(what string) *bar {
+	b := &bar{what: what, start: time.Now()}
+	if term.IsTerminal(os.Stderr.Fd()) {
+		b.w = s.err
+	}
+	return b
+}
+
+// show shows that part of total is done, and how many of what is counted were. A total
+// of 0 is not known.
+func (b *bar) show(part, total uint64, count int) {
+	now := time.Now()
+	if b.w == nil || now.Sub(b.last) < 100*time.Millisecond {
+		return
+	}
+	b.last = now
+	took := now.Sub(b.start)
+	fmt.Fprint(b.w, "\r")
+	if total > 0 {
+		fmt.Fprint(b.w, gauge(float64(part)/float64(total)), " ")
+	}
+	fmt.Fprintf(b.w, "%d %s, %.0f/s%s \x1b[K", count, b.what, float64(count)/max(took.Seconds(), 1e-3), timeLeft(part, total, took))
+}
+
+// timeLeft says how long the rest will take, if that can be told.
+func timeLeft(part, total uint64, took time.Duration) string {
+	if part == 0 || part >= total || took < time.Second {
+		return ""
+	}
+	left := time.Duration(float64(took) * float64(total-part) / float64(part))
+	return ", " + left.Round(time.Second).String() + " left"
+}
+
+// gauge draws a part of 1.
+func gauge(part float64) string {
+	const width = 35
+	full := int(min(part, 1) * width)
+	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", full), strings.Repeat("░", width-full), 100*part)
+}
+
+// end takes the bar from the screen.
+func (b *bar) end() {
+	if b.w != nil {
+		fmt.Fprint(b.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,119 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// allStates are the states in the order in which their jobs are listed.
+var allStates = []client.State{client.StateReady, client.StateReserved, client.StateDelayed, client.StateBuried}
+
+// idleStates are those in which nobody holds a job.
+var idleStates = []client.State{client.StateReady, client.StateDelayed, client.StateBuried}
+
+// A stateOption is the option --state of a command: the states of the jobs that it is
+// about.
+type stateOption struct {
+	of    []client.State // those that can be given
+	names []string
+}
+
+// define adds the option to a command. explained says what is done with these jobs.
+func (o *stateOption) define(cmd *cobra.Command, of []client.State, explained string) {
+	o.of = of
+	cmd.Flags().StringSliceVar(&o.names, "state", nil, explained+" `STATES`: "+joinStates(of, ", ", ", ")+",\nwith commas between them")
+	cmd.RegisterFlagCompletionFunc("state", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		names := make([]string, len(of))
+		for i, s := range of {
+			names[i] = string(s)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// states returns the states that were given, each once.
+func (o *stateOption) states() ([]client.State, error) {
+	var states []client.State
+	for _, name := range o.names {
+		state := client.State(name)
+		switch {
+		case !slices.Contains(o.of, state) && state == client.StateReserved:
+			return nil, usageError("jobs that are reserved belong to their workers: --state is %s", joinStates(o.of, ", ", " or "))
+		case !slices.Contains(o.of, state):
+			return nil, usageError("%q is not a state of jobs: %s", name, joinStates(o.of, ", ", " or "))
+		case !slices.Contains(states, state):
+			states = append(states, state)
+		}
+	}
+	return states, nil
+}
+
+// needed is states where there must be one.
+func (o *stateOption) needed() ([]client.State, error) {
+	if len(o.names) == 0 {
+		return nil, usageError("--state is needed: %s, or several with commas between them", joinStates(o.of, ", ", ", "))
+	}
+	return o.states()
+}
+
+// joinStates joins the names of states, with another word before the last.
+func joinStates(states []client.State, comma, last string) string {
+	var b strings.Builder
+	for i, s := range states {
+		switch {
+		case i == 0:
+		case i == len(states)-1:
+			b.WriteString(last)
+		default:
+			b.WriteString(comma)
+		}
+		b.WriteString(string(s))
+	}
+	return b.String()
+}
+
+// countStates says how many jobs of each state there are.
+func countStates(counts []uint64, states []client.State) string {
+	var parts []string
+	for i, state := range states {
+		parts = append(parts, countJobs(counts[i], string(state)))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// countJobs says how many jobs there are, with a word before "jobs" or none.
+func countJobs(n uint64, kind string) string {
+	if kind != "" {
+		kind += " "
+	}
+	if n == 1 {
+		return "1 " + kind + "job"
+	}
+	return fmt.Sprintf("%d %sjobs", n, kind)
+}
+
+// isOrAre is countJobs after "there".
+func isOrAre(n uint64) string {
+	if n == 1 {
+		return "is " + countJobs(n, "")
+	}
+	return "are " + countJobs(n, "")
+}
+
+// jobsIn returns how many jobs of a tube are in a state.
+func jobsIn(st *client.TubeStats, s client.State) uint64 {
+	switch s {
+	case client.StateReady:
+		return st.JobsReady
+	case client.StateDelayed:
+		return st.JobsDelayed
+	case client.StateBuried:
+		return st.JobsBuried
+	}
+	return st.JobsReserved
+}

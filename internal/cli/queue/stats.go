@@ -1,0 +1,92 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const statsLong = `Print what the server tells of itself, of a job, or of a tube:
+
+  beanpole stats
+  beanpole stats job 17
+  beanpole stats tube mail
+
+The keys are those of the protocol.`
+
+func newStats() *cobra.Command {
+	cmd := newCommand("stats", "[job|tube] [ID|NAME]", "print statistics of the server, a job or a tube", func(ctx context.Context, s *session, args []string) error {
+		if len(args) == 1 || len(args) == 2 && args[0] != "job" && args[0] != "tube" {
+			return usageError("want 'stats', 'stats job ID' or 'stats tube NAME'")
+		}
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		switch {
+		case len(args) == 0:
+			st, err := c.Stats(ctx)
+			if err != nil {
+				return err
+			}
+			return s.printStats(st.All)
+		case args[0] == "job":
+			ids, err := parseIDs(args[1:])
+			if err != nil {
+				return err
+			}
+			st, err := c.StatsJob(ctx, ids[0])
+			if err != nil {
+				return err
+			}
+			return s.printStats(st.All)
+		}
+		st, err := c.StatsTube(ctx, args[1])
+		if err != nil {
+			return err
+		}
+		return s.printStats(st.All)
+	})
+	cmd.Long = statsLong
+	cmd.ValidArgsFunction = completeStats
+	return cmd
+}
+
+// texts are the keys whose values are texts, even if they look like numbers.
+var texts = []string{"name", "tube", "version", "server-version", "hostname", "os", "platform", "server"}
+
+// numbered returns the values as JSON has them: numbers where they are that.
+func numbered(all map[string]string) map[string]any {
+	values := make(map[string]any, len(all))
+	for k, v := range all {
+		values[k] = v
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil && strconv.FormatInt(n, 10) == v && !slices.Contains(texts, k) {
+			values[k] = n
+		}
+	}
+	return values
+}
+
+// printStats prints keys and values, sorted, since there are many.
+func (s *session) printStats(all map[string]string) error {
+	if s.json {
+		return s.printJSON(numbered(all))
+	}
+	keys := slices.Sorted(maps.Keys(all))
+	width := 0
+	for _, k := range keys {
+		width = max(width, len(k))
+	}
+	for _, k := range keys {
+		if _, err := fmt.Fprintf(s.out, "%-*s  %s\n", width, k, printable([]byte(strings.Trim(all[k], `"`)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

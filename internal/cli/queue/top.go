@@ -1,0 +1,253 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/top"
+	"github.com/beanpole-mq/beanpole/internal/health"
+)
+
+func newTop() *cobra.Command {
+	var every time.Duration
+	var admin adminOptions
+	cmd := new(session).command("top", "", "watch the tubes of a server live", func(ctx context.Context, s *session, _ []string) error {
+		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
+			return usageError("top needs a terminal ('beanpole tubes' prints the same once)")
+		}
+		s.server.reconnect = every
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		t := &topServer{session: s, ctx: ctx, conn: c}
+		if admin.addr != "" {
+			if t.pages, err = s.admin(&admin); err != nil {
+				return err
+			}
+		}
+		return top.Run(ctx, t, s.server.addr, every, os.Stdin, os.Stdout)
+	})
+	cmd.Long = topLong
+	durationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
+	admin.define(cmd.Flags(), "", countsUsage)
+	return cmd
+}
+
+const topLong = `Watch the tubes of a server: their jobs, how old the job is that is next to be
+reserved, who waits for jobs and who would take them, what is put and deleted a second,
+and what was buried since this began. Tubes that need attention come first. The key ? shows the
+other keys: they sort and filter, show a job, and pause, kick and clear, which ask first.
+
+If the connection is lost, another one is made when the server is there again.
+
+Each time the server is asked for the statistics of each tube, and for the next job of
+100 tubes: those on the screen, and those with the most ready jobs.`
+
+// agesAtOnce is of how many tubes top asks for the next job.
+const agesAtOnce = 100
+
+// A topServer asks a server for what top shows.
+type topServer struct {
+	*session
+	ctx   context.Context
+	mu    sync.Mutex // what follows uses a tube for more than one command
+	conn  *client.Conn
+	plain bool         // the server has no list-jobs
+	pages *adminClient // nil: nobody has said where they are
+}
+
+// Snapshot implements top.Server.
+func (t *topServer) Snapshot(onScreen []string) (top.Snapshot, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	snap, err := t.snapshot(onScreen)
+	return snap, t.exit(t.ctx, err)
+}
+
+func (t *topServer) snapshot(onScreen []string) (top.Snapshot, error) {
+	st, err := t.conn.Stats(t.ctx)
+	if err != nil {
+		return top.Snapshot{}, err
+	}
+	snap := top.Snapshot{
+		At:          time.Now(),
+		Version:     "beanstalkd " + st.Version,
+		Uptime:      st.Uptime,
+		Connections: st.Connections,
+		Waiting:     st.Waiting,
+		Ready:       st.JobsReady,
+		Reserved:    st.JobsReserved,
+		Delayed:     st.JobsDelayed,
+		Buried:      st.JobsBuried,
+		Timeouts:    st.JobTimeouts,
+		Health: health.Server{
+			Journal: st.JournalHealth, Draining: st.Draining,
+			Connections: st.Connections, MaxConnections: st.MaxConnections, Full: st.ConnectionsFull,
+		},
+		Refusals: map[string]uint64{
+			"max-memory": st.RefusedByMaxMemory, "[[limit]]": st.RefusedByTubeLimit, "max-tubes": st.RefusedByMaxTubes, "max-watched": st.RefusedByMaxWatched,
+		},
+	}
+	if st.Server != "" {
+		snap.Version = st.Server + " " + st.ServerVersion
+	}
+	counts := make(map[string]*tubeCounts)
+	if t.pages != nil {
+		if counts, err = t.pages.tubeCounts(t.ctx); err != nil {
+			return snap, err
+		}
+	}
+	tubes, _, err := loadTubes(t.ctx, t.conn, nil)
+	for _, tb := range tubes {
+		if tb.Name == defaultTube && tb.Watching > 0 {
+			tb.Watching-- // it is us
+		}
+		more := counts[tb.Name]
+		if more == nil {
+			more = &tubeCounts{}
+		}
+		snap.Tubes = append(snap.Tubes, top.Tube{
+			Name: tb.Name, Ready: tb.Ready, Reserved: tb.Reserved, Delayed: tb.Delayed, Buried: tb.Buried, Waiting: tb.Waiting, Watching: tb.Watching,
+			Puts: tb.TotalJobs, Deletes: tb.Deletes, PauseLeft: time.Duration(tb.PauseLeft) * time.Second,
+			Timeouts: more.Timeouts, Releases: more.Releases, Bytes: more.BodyBytes, Waits: time.Duration(more.Oldest) * time.Second,
+		})
+	}
+	if err != nil {
+		return snap, err
+	}
+	return snap, t.ages(snap.Tubes, onScreen)
+}
+
+// ages finds out how old the next jobs are, of the tubes that are on the screen, and of
+// those that have the most.
+func (t *topServer) ages(tubes []top.Tube, onScreen []string) error {
+	var most []*top.Tube
+	for i := range tubes {
+		if tubes[i].Ready > 0 {
+			most = append(most, &tubes[i])
+		}
+	}
+	seen := make(map[string]bool, len(onScreen))
+	for _, name := range onScreen {
+		seen[name] = true
+	}
+	last := func(tb *top.Tube) int {
+		if seen[tb.Name] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(most, func(a, b *top.Tube) int {
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(b.Ready, a.Ready))
+	})
+	most = most[:min(len(most), agesAtOnce)]
+	for _, tb := range most {
+		switch age, err := t.age(tb.Name); {
+		case err == nil:
+			tb.Age, tb.AgeKnown = age, true
+		case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrUnauthorized):
+		default:
+			return err
+		}
+	}
+	if t.plain && len(most) > 0 {
+		return t.conn.Use(t.ctx, defaultTube) // the last one would not go while it is used
+	}
+	return nil
+}
+
+// defaultTube is what a connection uses that uses no other.
+const defaultTube = "default"
+
+// age returns how old the job is that is next to be reserved from a tube.
+func (t *topServer) age(tube string) (time.Duration, error) {
+	if !t.plain {
+		jobs, err := t.conn.ListJobs(t.ctx, client.Selection{Tube: tube, State: client.StateReady, Limit: 1}, "")
+		switch {
+		case err == nil && len(jobs) == 0:
+			return 0, client.ErrNotFound
+		case err == nil:
+			return jobs[0].Age, nil
+		case !errors.Is(err, client.ErrUnknownCommand):
+			return 0, err
+		}
+		t.plain = true
+	}
+	j, err := peekState(t.ctx, t.conn, tube, client.StateReady)
+	if err != nil {
+		return 0, err
+	}
+	st, err := t.conn.StatsJob(t.ctx, j.ID)
+	if err != nil {
+		return 0, err
+	}
+	return st.Age, nil
+}
+
+// Pause implements top.Server.
+func (t *topServer) Pause(tube string, d time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.exit(t.ctx, t.conn.PauseTube(t.ctx, tube, d))
+}
+
+// Kick implements top.Server.
+func (t *topServer) Kick(tube string, count int) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.conn.Use(t.ctx, tube); err != nil {
+		return 0, t.exit(t.ctx, err)
+	}
+	n, err := t.conn.Kick(t.ctx, count)
+	return n, t.exit(t.ctx, err)
+}
+
+// Clear implements top.Server.
+func (t *topServer) Clear(tube, state string) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, err := clearState(t.ctx, t.conn, tube, client.State(state), func(int) {}, func() {})
+	return n, t.exit(t.ctx, err)
+}
+
+// Look implements top.Server.
+func (t *topServer) Look(tube, state string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	j, err := peekState(t.ctx, t.conn, tube, client.State(state))
+	if errors.Is(err, client.ErrNotFound) {
+		return "no job is " + state, nil
+	}
+	if err != nil {
+		return "", t.exit(t.ctx, err)
+	}
+	st, err := t.conn.StatsJob(t.ctx, j.ID)
+	if err != nil && !errors.Is(err, client.ErrNotFound) {
+		return "", t.exit(t.ctx, err)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "job %d", j.ID)
+	if err == nil {
+		fmt.Fprintf(&text, ", priority %d, age %s, time to run %s", st.Priority, st.Age, st.TTR)
+		if st.State == client.StateDelayed {
+			fmt.Fprintf(&text, ", ready in %s", st.TimeLeft)
+		}
+		fmt.Fprintf(&text, "\nreserved %d times, timed out %d, released %d, buried %d, kicked %d",
+			st.Reserves, st.Timeouts, st.Releases, st.Buries, st.Kicks)
+	}
+	fmt.Fprintf(&text, "\n%d bytes:\n\n%s", len(j.Body), printable(j.Body))
+	return text.String(), nil
+}

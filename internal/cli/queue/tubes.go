@@ -1,0 +1,221 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+// A tube as JSON has it. Times are whole seconds.
+type tube struct {
+	Name      string `json:"name"`
+	Ready     uint64 `json:"ready"`
+	Urgent    uint64 `json:"urgent"`
+	Reserved  uint64 `json:"reserved"`
+	Delayed   uint64 `json:"delayed"`
+	Buried    uint64 `json:"buried"`
+	Waiting   uint64 `json:"waiting"`
+	Watching  uint64 `json:"watching"`
+	Using     uint64 `json:"using"`
+	TotalJobs uint64 `json:"total_jobs"`
+	Deletes   uint64 `json:"deletes"`
+	PauseLeft int64  `json:"pause_left"`
+
+	*tubeCounts // nil: the server was not asked for them
+}
+
+func newTube(st *client.TubeStats) tube {
+	return tube{
+		Name: st.Name, Ready: st.JobsReady, Urgent: st.JobsUrgent, Reserved: st.JobsReserved, Delayed: st.JobsDelayed,
+		Buried: st.JobsBuried, Waiting: st.Waiting, Watching: st.Watching, Using: st.Using, TotalJobs: st.TotalJobs,
+		Deletes: st.CmdDelete, PauseLeft: seconds(st.PauseLeft),
+	}
+}
+
+func newTubes() *cobra.Command {
+	var o tubesOptions
+	cmd := newCommand("tubes", "[TUBE...]", "list the tubes with their jobs", func(ctx context.Context, s *session, args []string) error {
+		if o.limit < 0 {
+			return usageError("--limit is not negative; 0 is no limit")
+		}
+		if _, ok := tubeOrders[o.sort]; !ok {
+			return usageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
+		}
+		if o.admin.addr == "" && (o.sort == "bytes" || o.sort == "age") {
+			return usageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
+		}
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		names := slices.Concat(args, o.tubes.given)
+		if names, err = expand(ctx, c, names); err != nil {
+			return err
+		}
+		tubes, hidden, err := loadTubes(ctx, c, names)
+		if err != nil {
+			return err
+		}
+		if hidden > 0 {
+			s.note("tubes left out, since the server does not let us look at them: %d", hidden)
+		}
+		if o.admin.addr != "" {
+			if err := s.addCounts(ctx, &o.admin, tubes); err != nil {
+				return err
+			}
+		}
+		tubes, more := o.pick(tubes)
+		if err := s.printTubes(tubes, o.admin.addr != ""); err != nil {
+			return err
+		}
+		if more > 0 {
+			s.note("tubes that --limit leaves out: %d", more)
+		}
+		return nil
+	})
+	cmd.Long = "List all tubes, or those that are named, with how many jobs they have."
+	cmd.Example = "  beanpole tubes --sort buried --limit 10\n  beanpole tubes 'mail.*'"
+	o.tubes.define(cmd, "list these")
+	f := cmd.Flags()
+	f.StringVar(&o.sort, "sort", "name", "`BY` name, ready, reserved, delayed, buried, waiting,\ntotal, bytes or age; the most first")
+	f.StringVar(&o.filter, "filter", "", "only tubes with this `TEXT` in their names")
+	f.IntVarP(&o.limit, "limit", "n", 0, "list `N` tubes and no more; 0: all")
+	o.admin.define(f, "", countsUsage)
+	cmd.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return slices.Sorted(maps.Keys(tubeOrders)), cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}
+
+// tubesOptions say which tubes to list, and in which order.
+type tubesOptions struct {
+	tubes        tubeOption
+	sort, filter string
+	limit        int
+	admin        adminOptions
+}
+
+// addCounts adds what only the admin pages tell.
+func (s *session) addCounts(ctx context.Context, admin *adminOptions, tubes []tube) error {
+	a, err := s.admin(admin)
+	if err != nil {
+		return err
+	}
+	counts, err := a.tubeCounts(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range tubes {
+		if tubes[i].tubeCounts = counts[tubes[i].Name]; tubes[i].tubeCounts == nil {
+			tubes[i].tubeCounts = &tubeCounts{} // it has just come, or gone
+		}
+	}
+	return nil
+}
+
+// tubeOrders are what tubes can be sorted by. The larger come first; those that are equal
+// come by name.
+var tubeOrders = map[string]func(*tube) uint64{
+	"name":     func(*tube) uint64 { return 0 },
+	"ready":    func(t *tube) uint64 { return t.Ready },
+	"reserved": func(t *tube) uint64 { return t.Reserved },
+	"delayed":  func(t *tube) uint64 { return t.Delayed },
+	"buried":   func(t *tube) uint64 { return t.Buried },
+	"waiting":  func(t *tube) uint64 { return t.Waiting },
+	"total":    func(t *tube) uint64 { return t.TotalJobs },
+	"bytes":    func(t *tube) uint64 { return t.BodyBytes },
+	"age":      func(t *tube) uint64 { return uint64(t.Oldest) },
+}
+
+// pick returns the tubes that are wanted, in their order, and how many the limit leaves
+// out.
+func (o *tubesOptions) pick(tubes []tube) (picked []tube, more int) {
+	picked = slices.DeleteFunc(tubes, func(t tube) bool { return !strings.Contains(t.Name, o.filter) })
+	by := tubeOrders[o.sort]
+	slices.SortFunc(picked, func(a, b tube) int { return cmp.Or(cmp.Compare(by(&b), by(&a)), strings.Compare(a.Name, b.Name)) })
+	if o.limit > 0 && len(picked) > o.limit {
+		return picked[:o.limit], len(picked) - o.limit
+	}
+	return picked, 0
+}
+
+// loadTubes asks for the tubes with these names, or for all. One that has gone
+// meanwhile is left out, and one that we may not look at is hidden; one that was asked
+// for by name must be there.
+func loadTubes(ctx context.Context, c *client.Conn, names []string) (tubes []tube, hidden int, err error) {
+	asked := len(names) > 0
+	if !asked {
+		if names, err = c.ListTubes(ctx); err != nil {
+			return nil, 0, err
+		}
+		slices.Sort(names)
+	}
+	stats, err := c.StatsTubeMany(ctx, names)
+	batch, ok := errors.AsType[*client.BatchError](err)
+	if err != nil && !ok {
+		return nil, 0, err
+	}
+	for i, st := range stats {
+		if st != nil {
+			tubes = append(tubes, newTube(st))
+			continue
+		}
+		switch err := batch.Errs[i]; {
+		case asked:
+			return nil, 0, err
+		case errors.Is(err, client.ErrNotFound):
+		case errors.Is(err, client.ErrUnauthorized):
+			hidden++
+		default:
+			return nil, 0, err
+		}
+	}
+	return tubes, hidden, nil
+}
+
+func (s *session) printTubes(tubes []tube, counted bool) error {
+	if s.json {
+		for _, t := range tubes {
+			if err := s.printJSON(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	columns := []column{{title: "TUBE", least: 12}, {title: "READY", number: true}, {title: "RESERVED", number: true}, {title: "DELAYED", number: true},
+		{title: "BURIED", number: true}, {title: "WAITING", number: true}, {title: "TOTAL", number: true}, {title: "PAUSED"}}
+	if counted {
+		columns = slices.Insert(columns, len(columns)-1, column{title: "TIMEOUTS", number: true}, column{title: "RELEASES", number: true}, column{title: "BURIES", number: true},
+			column{title: "BYTES", number: true}, column{title: "AGE", number: true})
+	}
+	var rows [][]string
+	for _, t := range tubes {
+		paused := ""
+		if t.PauseLeft > 0 {
+			paused = (time.Duration(t.PauseLeft) * time.Second).String()
+		}
+		row := []string{t.Name}
+		numbers := []uint64{t.Ready, t.Reserved, t.Delayed, t.Buried, t.Waiting, t.TotalJobs}
+		if counted {
+			numbers = append(numbers, t.Timeouts, t.Releases, t.Buries, t.BodyBytes)
+		}
+		for _, n := range numbers {
+			row = append(row, strconv.FormatUint(n, 10))
+		}
+		if counted {
+			row = append(row, inSeconds(t.Oldest))
+		}
+		rows = append(rows, append(row, paused))
+	}
+	return s.printTable(columns, rows)
+}

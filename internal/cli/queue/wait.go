@@ -1,0 +1,100 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/client"
+)
+
+const waitLong = `Wait until tubes have no job that is ready, reserved or delayed: all is done that
+was asked for. Buried jobs do not count, unless --buried is given. A tube that does
+not exist is empty.`
+
+func newWait() *cobra.Command {
+	var opt struct {
+		every, timeout time.Duration
+		buried         bool
+	}
+	var tubes tubeOption
+	cmd := newCommand("wait", "[TUBE...]", "wait until tubes are empty", func(ctx context.Context, s *session, args []string) error {
+		names, err := tubes.needed(args)
+		if err != nil {
+			return err
+		}
+		var tooLong <-chan time.Time
+		if opt.timeout >= 0 {
+			tooLong = time.After(opt.timeout)
+		}
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		b := s.newBar("jobs done")
+		defer b.end()
+		for first := uint64(0); ; {
+			left, err := jobsLeft(ctx, c, names, opt.buried)
+			first = max(first, left)
+			b.show(first-left, first, int(first-left))
+			switch {
+			case err != nil:
+				return err
+			case left == 0 && s.json:
+				b.end()
+				return s.printJSON(map[string]uint64{"left": 0})
+			case left == 0:
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-tooLong:
+				if s.json {
+					s.printJSON(map[string]uint64{"left": left})
+					s.out.Flush()
+				}
+				return &exitError{exitNothing, fmt.Errorf("after %s there %s in %s", opt.timeout, isOrAre(left), strings.Join(names, ", "))}
+			case <-time.After(opt.every):
+			}
+		}
+	})
+	cmd.Long = waitLong
+	f := cmd.Flags()
+	durationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME`, and end with exit code 2; 0: not at all\n(until they are empty)")
+	durationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
+	f.BoolVar(&opt.buried, "buried", false, "wait for buried jobs to go too")
+	tubes.define(cmd, "wait for these")
+	return cmd
+}
+
+// jobsLeft counts the jobs of tubes, of which none need be there.
+func jobsLeft(ctx context.Context, c *client.Conn, names []string, buried bool) (n uint64, err error) {
+	for _, name := range names {
+		tubes, err := expand(ctx, c, []string{name})
+		if isNothing(err) { // a pattern that fits none: now, or yet
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		stats, err := c.StatsTubeMany(ctx, tubes)
+		if err := butNotFound(err); err != nil {
+			return 0, err
+		}
+		for _, st := range stats {
+			if st == nil {
+				continue
+			}
+			n += st.JobsReady + st.JobsReserved + st.JobsDelayed
+			if buried {
+				n += st.JobsBuried
+			}
+		}
+	}
+	return n, nil
+}
