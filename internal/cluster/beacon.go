@@ -52,7 +52,7 @@ func (m *Member) takeBeacon(msg *raftpb.Message) {
 	r := &m.raft
 	m.clock.hear(int64(words[0]), m.mayBeLate(msg.GetFrom()))
 	r.told = msg.GetFrom()
-	m.peer(r.told).asked = 0
+	delete(r.health.asked, r.told)
 	r.everywhere, r.donor = words[1], words[3]
 	cut, needy := words[2], slices.Contains(words[4:], m.opt.Self.ID)
 	r.near = cut

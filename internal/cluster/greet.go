@@ -66,7 +66,6 @@ type peer struct {
 	acknowledged raftlog.Position // the highest that it has acknowledged to this member
 	recorded     raftlog.Peer     // what Raft's log has of it
 	copySince    int64            // since when it refuses this one with ErrConnected, on Options.Now; 0: it does not
-	asked        int64            // to lead, as the journal of this member took no jobs, and has not led since; on Options.Now, 0: it was not
 }
 
 // peer returns what is known of another member.

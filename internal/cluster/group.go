@@ -116,9 +116,14 @@ func (m *Member) Transfer(ctx context.Context, to uint64) error {
 	}
 }
 
-// handOverTo lets nothing more be decided, and the leadership go to another member when everything is settled.
+// handOverTo lets nothing more be decided, and the leadership go to another member when everything is settled: at once, if this
+// one serves nobody yet.
 func (m *Member) handOverTo(successor uint64) {
 	r := &m.raft
+	if r.core.Epoch() == 0 {
+		r.core.Transfer(successor)
+		return
+	}
 	r.successor, r.settled, r.giveUpAt = successor, false, m.opt.Now()+10*int64(m.opt.Tick)
 	m.publish()
 }

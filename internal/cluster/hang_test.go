@@ -338,7 +338,7 @@ func TestDiskHangsAgain(t *testing.T) {
 				t.Errorf("hang %d, of %v: it leads: %v", i+1, c.hangs, leads)
 			}
 		}
-		l.inLoop(func() { l.raft.yieldedAt -= yieldAgain })
+		l.inLoop(func() { l.raft.health.yieldedAt -= yieldAgain })
 		if leadsAfter(2 * time.Second) {
 			t.Error("it leads when its disk hangs after a long time")
 		}

@@ -100,24 +100,11 @@ func (m *Member) runTurns() {
 		case <-m.stop:
 			return
 		}
-		for m.wantsTurn() {
-			m.broker.Look(func(*engine.Engine, int64) {}) // Housekeep does it
-			if m.now() == draining {
-				m.stepDown()
-			}
+		m.broker.Look(func(*engine.Engine, int64) {}) // Housekeep does it; if more is left, the next turn comes by itself
+		if m.now() == draining {
+			m.stepDown()
 		}
 	}
-}
-
-// wantsTurn reports whether a turn has something to do for the member.
-func (m *Member) wantsTurn() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case m.phase == draining, m.phase == activating && m.shared.offered() != 0:
-		return true
-	}
-	return m.phase.applies() && !m.queue.isEmpty() && !m.stuck
 }
 
 func (m *Member) stopped() bool {
@@ -178,7 +165,7 @@ func (m *Member) reload(reached uint64) uint64 {
 		m.turn.retryAt = 0
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.stuck = false; m.phase != failed {
+		if m.phase != failed {
 			m.follow()
 		}
 		return eng

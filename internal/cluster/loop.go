@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
@@ -35,11 +34,7 @@ type raftState struct {
 	successor uint64 // the leadership is to go to that one; 0: to nobody
 	settled   bool   // all turns of the epoch are
 	giveUpAt  int64  // when to go on leading if it has not, on Options.Now
-	triesAt   int64  // when to ask another member to lead again, on Options.Now
-	yieldedAt int64  // when the leadership was last handed over because the disk hung, on Options.Now; 0: it never was
-
-	journaling   uint64 // what Member.journaling was when a tick saw it last
-	journalingAt int64  // when one saw that first, on Options.Now
+	health    health
 }
 
 // raftLoop runs the core.
@@ -83,144 +78,12 @@ func (m *Member) tick() {
 		m.raft.core.TickAsVoter()
 		return
 	}
-	if m.diskIsGone() {
+	now := m.opt.Now()
+	if m.stepsDown(now) {
 		return // without heartbeats the others elect another leader
 	}
-	m.raft.core.Tick(m.opt.Now())
+	m.raft.core.Tick(now)
 	m.manage()
-	m.makeWay(m.opt.Now())
-}
-
-// How long the disk of a leader may hang or fail before the leadership goes to another member, and before it gives it up
-// without knowing to whom. A disk that is given much to write has besides a second for each slowestDisk bytes of it: that of another
-// member would take as long.
-const (
-	slowDisk    = int64(time.Second)
-	goneDisk    = 3 * int64(time.Second)
-	slowestDisk = 8 << 20
-)
-
-// yieldAgain is when a leader whose disk hangs hands the leadership over again before the disk counts as gone: each time the
-// connections of all clients end.
-const yieldAgain = 5 * int64(time.Minute)
-
-// diskIsGone hands the leadership over if the disk hangs. It returns true if the disk hangs so long that the member can
-// lead no more, though it has nobody to hand over to.
-func (m *Member) diskIsGone() bool {
-	r := &m.raft
-	now := m.opt.Now()
-	hangs := m.diskHangs(now)
-	if hangs < slowDisk || r.core.Epoch() == 0 {
-		return hangs >= goneDisk && r.core.Status().RaftState == raft.StateLeader
-	}
-	recent := r.yieldedAt != 0 && now-r.yieldedAt < yieldAgain
-	if to := m.bestSuccessor(anyVoter); to != 0 && r.successor == 0 && !recent {
-		m.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(hangs), "successor", to)
-		r.yieldedAt = now
-		m.handOverTo(to)
-	}
-	if hangs >= goneDisk && len(r.core.Status().Config.Voters[0]) > 1 {
-		r.core.Resign()
-		return true
-	}
-	return false
-}
-
-// diskHangs returns for how long the disk has hung: Raft's log, or a turn that is at work on the journal, has waited for it for so
-// much longer than it may take to write what it was given, in nanoseconds.
-func (m *Member) diskHangs(now int64) int64 {
-	lasts, bytes := m.disk.lasts(now)
-	lasts = max(lasts, m.journalingFor(now))
-	bytes += m.unsynced.Load()
-	return max(0, lasts-int64(float64(bytes)/slowestDisk*float64(time.Second)))
-}
-
-// journalingFor returns for how long a turn has been at work on the journal, in
-// nanoseconds, as far as ticks have seen it: to look at the clock for each change would
-// cost more than the change.
-func (m *Member) journalingFor(now int64) int64 {
-	r, at := &m.raft, m.journaling.Load()
-	if at%2 == 0 {
-		return 0
-	}
-	if at != r.journaling {
-		r.journaling, r.journalingAt = at, now
-	}
-	return now - r.journalingAt
-}
-
-// A refusal is the time in which the journal takes no jobs. A full disk has room for moments, as its journal is
-// cleaned: they do not end it.
-type refusal struct {
-	since, until int64 // on Options.Now; since 0: there was none; until 0: it goes on
-}
-
-func (r *refusal) begin(now int64) {
-	if !r.isRecent(now) {
-		r.since = now
-	}
-	r.until = 0
-}
-
-func (r *refusal) end(now int64) { r.until = now }
-
-// isRecent reports whether the refusal goes on, or may be about to.
-func (r *refusal) isRecent(now int64) bool {
-	return r.since != 0 && (r.until == 0 || now-r.until < slowDisk)
-}
-
-// lasts returns for how long jobs have been refused, in nanoseconds; 0: they are not.
-func (r *refusal) lasts(now int64) int64 {
-	switch {
-	case !r.isRecent(now):
-		return 0
-	case r.until != 0:
-		return r.until - r.since
-	}
-	return now - r.since
-}
-
-// askAgain is when a member is asked to lead again that has not taken over: its journal takes no jobs either.
-const askAgain = 5 * int64(time.Minute)
-
-// makeWay hands the leadership over if the journal has taken no jobs for a while: that of another member may.
-func (m *Member) makeWay(now int64) {
-	r := &m.raft
-	if m.refuses(now) < slowDisk || now < r.triesAt || r.successor != 0 || r.core.Status().RaftState != raft.StateLeader {
-		return
-	}
-	active := r.core.Epoch() != 0
-	to := m.bestSuccessor(func(id uint64) bool { p := m.peer(id); return p.asked == 0 || now-p.asked >= askAgain })
-	if to == 0 && !active { // it does not take what was agreed on before, so this member cannot serve at all
-		to = m.bestSuccessor(anyVoter)
-	}
-	if to == 0 {
-		return
-	}
-	r.triesAt = now + slowDisk
-	m.peer(to).asked = now
-	m.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "successor", to)
-	if active {
-		m.handOverTo(to)
-	} else {
-		r.core.Transfer(to)
-	}
-}
-
-// refuses returns for how long the journal has taken no jobs, in nanoseconds; 0: it takes them.
-func (m *Member) refuses(now int64) int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.refusal.lasts(now)
-}
-
-// declines reports whether a message asks this member to lead, and its journal takes no jobs.
-func (m *Member) declines(message *raftpb.Message) bool {
-	if message.GetType() != raftpb.MsgTimeoutNow || m.refuses(m.opt.Now()) == 0 {
-		return false
-	}
-	m.opt.Logger.Warn("this member is asked to lead, and declines: its journal takes no jobs", "leader", message.GetFrom())
-	return true
 }
 
 // work does what the core wants done.
@@ -326,7 +189,7 @@ func (m *Member) Step(message *raftpb.Message) {
 		from := message.GetFrom()
 		m.heardOf(from, message)
 		m.takeBeacon(message)
-		if !m.takes(message) || m.declines(message) {
+		if !m.takes(message) || m.refusesToLead(message) {
 			return
 		}
 		err := core.ErrContradiction

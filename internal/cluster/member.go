@@ -118,8 +118,8 @@ type Member struct {
 
 	noted atomic.Pointer[Status] // see Status
 
-	journaling atomic.Uint64 // odd while a turn is at work on the journal; another number each time
-	unsynced   atomic.Int64  // bytes of large entries that were given to the journal, and that it does not have durably
+	journaling busy         // with the journal
+	unsynced   atomic.Int64 // bytes of large entries that were given to the journal, and that it does not have durably
 
 	turns chan struct{} // has something if a turn is to run for the member itself
 	stop  chan struct{} // closed by Close, or when the member has failed
@@ -134,9 +134,7 @@ type Member struct {
 	shared    shared        // what the raft loop says
 	changed   sync.Cond     // of shared
 	queue     applyQueue    // from the raft loop to the turn
-	stuck     bool          // the journal does not take what is in it
 	timed     bool          // a turn comes for it
-	refusal   refusal       // of jobs, by the journal
 	known     Leadership    // what Lead says
 	watch     chan struct{} // closed at the next change of that
 	err       error         // why the member has failed
@@ -179,7 +177,7 @@ func Open(o Options) (*Member, error) {
 		watch:  make(chan struct{}),
 	}
 	m.changed.L = &m.mu
-	m.raft = raftState{ledSince: o.Now(), peers: map[uint64]*peer{}, goals: map[uint64]uint64{}}
+	m.raft = raftState{ledSince: o.Now(), peers: map[uint64]*peer{}, goals: map[uint64]uint64{}, health: health{asked: map[uint64]int64{}}}
 	log, _, err := raftlog.Open(o.FS, LogDir(o.Dir), o.Log)
 	if err != nil {
 		return nil, logError(err)

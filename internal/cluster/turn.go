@@ -75,9 +75,8 @@ func (m *Member) admit(kind engine.ChangeKind, tube string, body int) engine.Out
 	if m.turn.epoch == 0 {
 		return engine.Failed
 	}
-	if m.journaling.Load()%2 == 0 { // it may wait for another segment
-		m.journaling.Add(1)
-		defer m.journaling.Add(1)
+	if m.journaling.begin() { // it may wait for another segment
+		defer m.journaling.end()
 	}
 	return m.turn.journal.Admit(kind, tube, body)
 }
@@ -249,8 +248,8 @@ func (m turnLog) Housekeep(now int64) (next int64) {
 	if !phase.applies() && phase != installing {
 		return engine.Never // the goroutine of turns sees to it
 	}
-	m.journaling.Add(1)
-	defer m.journaling.Add(1)
+	m.journaling.begin()
+	defer m.journaling.end()
 	next = m.apply(now)
 	next = min(next, m.beginEpoch(now))
 	if _, err := t.journal.Flush(); err != nil {
@@ -304,13 +303,8 @@ func (m *Member) reportRefusal() {
 		return
 	}
 	t.refuses = refuses
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now := m.opt.Now(); refuses {
-		m.refusal.begin(now)
-	} else {
-		m.refusal.end(now)
-	}
+	now := m.opt.Now()
+	m.mail.post(func() { m.raft.health.observeJournal(now, refuses) })
 }
 
 // applyQueue has entries that are committed, and not applied.
@@ -358,10 +352,7 @@ func (m *Member) apply(now int64) (next int64) {
 	if now < t.retryAt && t.retryAt <= now+int64(recoverPause) { // else the cluster's time has been set back since
 		return t.retryAt
 	}
-	if t.retryAt != 0 {
-		t.retryAt = 0
-		m.setStuck(false)
-	}
+	t.retryAt = 0
 	for done := (weight{}); done.bytes < maxApplyBytes && done.facts < maxApplyFacts; {
 		m.mu.Lock()
 		e, of := m.queue.next()
@@ -381,7 +372,6 @@ func (m *Member) apply(now int64) (next int64) {
 		if err != nil {
 			m.opt.Logger.Warn("the journal cannot take what the cluster has agreed on; it is tried again", "entry", e.GetIndex(), "err", err)
 			t.retryAt = now + int64(recoverPause)
-			m.setStuck(true)
 			return t.retryAt
 		}
 		done.bytes += int64(len(e.GetData()))
@@ -398,12 +388,6 @@ func (m *Member) apply(now int64) (next int64) {
 
 // errUnreadable is wrapped by the error of an entry that this version cannot read.
 var errUnreadable = errors.New("the entry cannot be read")
-
-func (m *Member) setStuck(stuck bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.stuck = stuck
-}
 
 // applyEntry lets the journal have the facts of an entry and, unless it has decided them, the engine. It returns how many
 // they were. After an error of the journal the same entry comes again.

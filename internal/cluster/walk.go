@@ -221,7 +221,6 @@ func (m *Member) becomePartial() error {
 		t.epoch, t.retryAt = 0, 0
 		t.endCensus(errors.New("cluster: the member has begun to receive the whole queue")) // it skips entries
 		m.mu.Lock()
-		m.stuck = false
 		m.install()
 		m.mu.Unlock()
 		t.closeJournal() // what it could not write is of no use

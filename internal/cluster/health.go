@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// A health says whether the disk of this member lets it lead, and when another one is to.
+// It is owned by the raft loop. Moments are on Options.Now; 0 is never.
+type health struct {
+	slowSince    int64            // the disk has been at work for longer than it may take
+	refusesSince int64            // the journal takes no jobs
+	takesSince   int64            // it takes them again; 0: it does not
+	yieldedAt    int64            // another one was to lead because the disk hung
+	asked        map[uint64]int64 // when each was to lead because the journal took no jobs, if it has not led since
+}
+
+// How long the disk of a leader may hang or fail before another member is to lead, and
+// before it gives the leadership up without knowing to whom. A disk that is given much to
+// write has besides a second for each slowestDisk bytes of it: that of another member would
+// take as long.
+const (
+	slowDisk    = int64(time.Second)
+	goneDisk    = 3 * int64(time.Second)
+	slowestDisk = 8 << 20
+)
+
+// What ends all clients' connections, or has been in vain, is not done again before.
+const (
+	yieldAgain = 5 * int64(time.Minute) // unless the disk counts as gone
+	askAgain   = 5 * int64(time.Minute)
+)
+
+// observeDisk takes for how long the disk has been at work on the same writes, or has
+// failed, and their size.
+func (h *health) observeDisk(now, lasts, bytes int64) {
+	h.slowSince = 0
+	if lasts -= int64(float64(bytes) / slowestDisk * float64(time.Second)); lasts > 0 {
+		h.slowSince = now - lasts
+	}
+}
+
+// observeJournal takes whether the journal takes jobs. A full disk has room for moments, as
+// its journal is cleaned: they do not count.
+func (h *health) observeJournal(now int64, refuses bool) {
+	switch {
+	case !refuses:
+		h.takesSince = now
+	case h.refuses(now) == 0:
+		h.refusesSince, h.takesSince = now, 0
+	default:
+		h.takesSince = 0
+	}
+}
+
+// slow returns for how long the disk has hung, in nanoseconds.
+func (h *health) slow(now int64) int64 {
+	if h.slowSince == 0 {
+		return 0
+	}
+	return now - h.slowSince
+}
+
+// refuses returns for how long the journal has taken no jobs, in nanoseconds; 0: it takes
+// them, and has for a while.
+func (h *health) refuses(now int64) int64 {
+	switch {
+	case h.refusesSince == 0, h.takesSince != 0 && now-h.takesSince >= slowDisk:
+		return 0
+	case h.takesSince != 0:
+		return h.takesSince - h.refusesSince
+	}
+	return now - h.refusesSince
+}
+
+// mayLead reports whether another member may ask this one to lead.
+func (h *health) mayLead(now int64) bool { return h.refuses(now) == 0 }
+
+// A candidacy is what matters beside the disk when a member is to step down.
+type candidacy struct {
+	leader       bool   // Raft's leader is this member
+	active       bool   // and it serves clients, or may
+	transferring bool   // another one is to lead already
+	others       bool   // there are other voters
+	best         uint64 // the voter that has most of the log, of those that can be reached; 0: none can
+	unasked      uint64 // the same, of those that were not asked lately
+}
+
+// stepDown says who is to lead in place of this member, and whether this one is to be
+// silent, so that the others elect somebody.
+func (h *health) stepDown(now int64, c candidacy) (to uint64, silent bool) {
+	slow, refuses := h.slow(now), h.refuses(now)
+	recently := h.yieldedAt != 0 && now-h.yieldedAt < yieldAgain
+	switch {
+	case !c.leader:
+		return 0, false
+	case slow >= goneDisk && c.others:
+		return 0, true
+	case c.transferring:
+	case slow >= slowDisk && c.active && !recently:
+		return c.best, false
+	case refuses >= slowDisk && c.unasked == 0 && !c.active: // it does not take what was agreed on before, so it cannot serve at all
+		return c.best, false
+	case refuses >= slowDisk:
+		return c.unasked, false
+	}
+	return 0, false
+}
+
+// stepsDown lets another member lead if the disk of this one does not let it. It returns
+// true if this one is to be silent.
+func (m *Member) stepsDown(now int64) (silent bool) {
+	r := &m.raft
+	h := &r.health
+	lasts, bytes := m.disk.lasts(now)
+	h.observeDisk(now, max(lasts, m.journaling.lasts(now)), bytes+m.unsynced.Load())
+	if h.slow(now) == 0 && h.refuses(now) == 0 {
+		return false
+	}
+	s := r.core.Status()
+	if s.RaftState != raft.StateLeader {
+		return false
+	}
+	to, silent := h.stepDown(now, candidacy{
+		leader:       true,
+		active:       r.core.Epoch() != 0,
+		transferring: r.successor != 0 || s.LeadTransferee != 0,
+		others:       len(s.Config.Voters[0]) > 1,
+		best:         m.bestSuccessor(anyVoter),
+		unasked:      m.bestSuccessor(func(id uint64) bool { at := h.asked[id]; return at == 0 || now-at >= askAgain }),
+	})
+	switch {
+	case silent:
+		r.core.Resign()
+	case to == 0:
+	case h.slow(now) >= slowDisk:
+		m.opt.Logger.Warn("the disk hangs: another member is to lead", "for", time.Duration(h.slow(now)), "successor", to)
+		h.yieldedAt = now
+		m.handOverTo(to)
+	default:
+		m.opt.Logger.Warn("the journal takes no jobs: another member is to lead", "successor", to)
+		h.asked[to] = now
+		m.handOverTo(to)
+	}
+	return silent
+}
+
+// refusesToLead reports whether a message asks this member to lead, and it may not.
+func (m *Member) refusesToLead(message *raftpb.Message) bool {
+	if message.GetType() != raftpb.MsgTimeoutNow || m.raft.health.mayLead(m.opt.Now()) {
+		return false
+	}
+	m.opt.Logger.Warn("this member is asked to lead, and declines: its journal takes no jobs", "leader", message.GetFrom())
+	return true
+}
+
+// busy says for how long turns have been at work on the journal, as far as ticks have seen
+// it: to look at the clock for each change would cost more than the change.
+type busy struct {
+	count atomic.Uint64 // odd while one is
+
+	// Owned by the raft loop.
+	seen  uint64 // what count was when a tick saw it last
+	since int64  // when one saw that first, on Options.Now
+}
+
+// begin says that a turn is at work, and end that it is not. It returns false if it was said
+// before.
+func (b *busy) begin() bool {
+	if b.count.Load()%2 != 0 {
+		return false
+	}
+	b.count.Add(1)
+	return true
+}
+
+func (b *busy) end() { b.count.Add(1) }
+
+// lasts returns for how long, in nanoseconds.
+func (b *busy) lasts(now int64) int64 {
+	n := b.count.Load()
+	if n%2 == 0 {
+		return 0
+	}
+	if n != b.seen {
+		b.seen, b.since = n, now
+	}
+	return now - b.since
+}

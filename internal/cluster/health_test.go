@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+)
+
+// Who is to lead when the disk of a leader does what it should not.
+func TestStepDown(t *testing.T) {
+	const now = int64(time.Hour)
+	ago := func(d time.Duration) int64 { return now - int64(d) }
+	active := candidacy{leader: true, active: true, others: true, best: 2, unasked: 2}
+	with := func(change func(c *candidacy)) candidacy {
+		c := active
+		change(&c)
+		return c
+	}
+	inactive := with(func(c *candidacy) { c.active = false })
+	for _, c := range []struct {
+		name   string
+		health health
+		candidacy
+		to     uint64
+		silent bool
+	}{
+		{"all is well", health{}, active, 0, false},
+		{"slow for a moment", health{slowSince: ago(900 * time.Millisecond)}, active, 0, false},
+		{"slow", health{slowSince: ago(time.Second)}, active, 2, false},
+		{"slow, and it does not lead", health{slowSince: ago(time.Hour)}, candidacy{others: true, best: 2}, 0, false},
+		{"slow, and it serves nobody yet", health{slowSince: ago(time.Second)}, inactive, 0, false},
+		{"slow, and another one is to lead", health{slowSince: ago(time.Second)}, with(func(c *candidacy) { c.transferring = true }), 0, false},
+		{"slow, and nobody can be reached", health{slowSince: ago(time.Second)}, with(func(c *candidacy) { c.best, c.unasked = 0, 0 }), 0, false},
+		{"slow again", health{slowSince: ago(time.Second), yieldedAt: ago(4 * time.Minute)}, active, 0, false},
+		{"slow again, much later", health{slowSince: ago(time.Second), yieldedAt: ago(5 * time.Minute)}, active, 2, false},
+		{"gone", health{slowSince: ago(3 * time.Second), yieldedAt: ago(time.Minute)}, active, 0, true},
+		{"gone, and it serves nobody yet", health{slowSince: ago(3 * time.Second)}, inactive, 0, true},
+		{"gone, and there is no other voter", health{slowSince: ago(3 * time.Second)}, candidacy{leader: true, active: true}, 0, false},
+		{"refuses for a moment", health{refusesSince: ago(900 * time.Millisecond)}, active, 0, false},
+		{"refuses", health{refusesSince: ago(time.Second)}, active, 2, false},
+		{"refuses, with room for moments", health{refusesSince: ago(2 * time.Second), takesSince: ago(900 * time.Millisecond)}, active, 2, false},
+		{"has refused", health{refusesSince: ago(2 * time.Hour), takesSince: ago(time.Second)}, active, 0, false},
+		{"refuses, and all were asked", health{refusesSince: ago(time.Minute)}, with(func(c *candidacy) { c.unasked = 0 }), 0, false},
+		{"refuses, all were asked, and it cannot serve", health{refusesSince: ago(time.Minute)}, with(func(c *candidacy) { c.active, c.unasked = false, 0 }), 2, false},
+		{"refuses, one was not asked, and it cannot serve", health{refusesSince: ago(time.Minute)}, with(func(c *candidacy) { c.active, c.unasked = false, 3 }), 3, false},
+	} {
+		if to, silent := c.health.stepDown(now, c.candidacy); to != c.to || silent != c.silent {
+			t.Errorf("%s: %d is to lead, silent %v; want %d, %v", c.name, to, silent, c.to, c.silent)
+		}
+	}
+}
+
+// What is observed of disk and journal.
+func TestHealth(t *testing.T) {
+	const s = int64(time.Second)
+	h, now := health{}, 100*s
+	for _, c := range []struct {
+		name          string
+		observe       func()
+		slow, refuses int64
+	}{
+		{"nothing", func() {}, 0, 0},
+		{"a disk that works", func() { h.observeDisk(now, s, 0) }, s, 0},
+		{"much that is written", func() { h.observeDisk(now, 3*s, 16<<20) }, s, 0},
+		{"more than it may take", func() { h.observeDisk(now, s, 64<<20) }, 0, 0},
+		{"a journal that refuses", func() { h.observeJournal(now, true); now += 5 * s }, 0, 5 * s},
+		{"room for a moment", func() { h.observeJournal(now, false); now += s / 2 }, 0, 5 * s},
+		{"none any more", func() { h.observeJournal(now, true) }, 0, 5*s + s/2},
+		{"room", func() { h.observeJournal(now, false); now += s }, 0, 0},
+		{"a journal that refuses again", func() { h.observeJournal(now, true) }, 0, 0},
+		{"and still does", func() { now += s }, 0, s},
+	} {
+		c.observe()
+		if slow, refuses := h.slow(now), h.refuses(now); slow != c.slow || refuses != c.refuses {
+			t.Errorf("%s: slow for %d, refuses for %d; want %d, %d", c.name, slow, refuses, c.slow, c.refuses)
+		}
+		if h.mayLead(now) != (c.refuses == 0) {
+			t.Errorf("%s: it may lead: %v", c.name, h.mayLead(now))
+		}
+	}
+}
