@@ -6,9 +6,9 @@
 //	beanpole config check|print     check or show the server's configuration
 //	beanpole put|peek|tubes|...     for a person at the keyboard
 //	beanpole token new|hash         make tokens for clients
-//	beanpole journal COMMAND DIR    check, dump, repair or export a journal
-//	beanpole cluster COMMAND ...    make a cluster, ask and change who its members are
-//	beanpole bench [options]        measure a server
+//	beanpole journal COMMAND DIR    check, dump, repair or copy a journal
+//	beanpole cluster COMMAND ...    create a cluster and manage its members
+//	beanpole bench [options]        benchmark a server
 //	beanpole version                what this binary was built from
 //	beanpole help [command]
 //

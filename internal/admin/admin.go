@@ -189,7 +189,7 @@ func permitted(opt *Options, guesses *access.Guesses, page func(*access.Identity
 				return
 			}
 			w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
-			http.Error(w, "who are you? Send a token that the server knows: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			http.Error(w, "authentication required: send a token that the server knows, Authorization: Bearer TOKEN", http.StatusUnauthorized)
 		case !id.Meets(rights.Stats.On(rights.SomeTube)):
 			opt.refused(r, id.Name(), r.URL.Path)
 			http.Error(w, "this page needs the right stats on some tube", http.StatusForbidden)

@@ -89,11 +89,17 @@ func newRoot(version string) *cobra.Command {
 	root.SetHelpFunc(printHelp)
 	const server = "server"
 	root.AddGroup(&cobra.Group{ID: server, Title: "Run a server:"})
-	for _, cmd := range []*cobra.Command{newServe(), newConfig(), newToken(), journal.New(queue.NewRewrite()), cluster.New(), bench.New(), newVersion()} {
+	for _, cmd := range []*cobra.Command{newServe(), newConfig(), journal.New(queue.NewRewrite()), cluster.New()} {
 		cmd.GroupID = server
 		root.AddCommand(cmd)
 	}
 	root.AddGroup(queue.Groups()...)
+	const others = "others"
+	root.AddGroup(&cobra.Group{ID: others, Title: "Others:"})
+	for _, cmd := range []*cobra.Command{newToken(), bench.New(), newVersion()} {
+		cmd.GroupID = others
+		root.AddCommand(cmd)
+	}
 	for _, cmd := range queue.Commands() {
 		if cmd.Name() == "ping" {
 			addPID(cmd)
@@ -105,7 +111,7 @@ func newRoot(version string) *cobra.Command {
 		root.AddCommand(newCommand())
 	}
 	root.SetHelpCommand(newHelp(root))
-	addCompletion(root, server)
+	addCompletion(root, others)
 	return root
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -19,13 +18,20 @@ import (
 // are needed most; the help of serve has all.
 const overview = `beanpole is a work queue server that speaks the beanstalk protocol.
 
+Examples:
+  beanpole                                    serve 127.0.0.1:11300, jobs in memory
+  beanpole -l 0.0.0.0 -b /var/lib/beanpole    serve the network, jobs on disk
+  beanpole put mail 'to: a@example.com'       put a job into the tube mail
+  beanpole work mail -- sendmail -t           run a command for each job of it
+  beanpole top                                watch the tubes
+
 Usage:
   beanpole [options]            run the server; the options of beanstalkd work unchanged
   beanpole COMMAND [options]    see: beanpole COMMAND --help
 `
 
 const overviewEnd = `
-Options of the server, the most common:
+Options of the server, the most common (beanpole serve --help has all):
   -l ADDRESS   listen on ADDRESS (127.0.0.1), IP:PORT or unix:PATH; may be repeated
   -p PORT      port for addresses without one (11300)
   -b DIR       keep the jobs in DIR too, so that a restart or crash loses none
@@ -33,12 +39,6 @@ Options of the server, the most common:
   -u USER      become USER when the sockets are open
   -V           log more
   -v           print the version
-
-Examples:
-  beanpole                                    127.0.0.1:11300, jobs in memory
-  beanpole -l 0.0.0.0 -l unix:/run/bean.sock  the network, and a unix socket
-  beanpole -b /var/lib/beanpole               jobs on disk
-  beanpole serve --help                       all options of the server
 
 Documentation: ` + documentation + "\n"
 
@@ -71,7 +71,7 @@ func printHelp(cmd *cobra.Command, _ []string) {
 		fmt.Fprint(w, overviewEnd)
 		return
 	}
-	fmt.Fprintln(w, cmp.Or(strings.TrimSpace(cmd.Long), cmd.Short))
+	fmt.Fprintln(w, strings.TrimSpace(sentence(cmd)))
 	fmt.Fprintf(w, "\nUsage:\n  %s\n", cmd.UseLine())
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintln(w, "\nCommands:")

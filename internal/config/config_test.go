@@ -176,7 +176,7 @@ func TestVariableErrors(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"BEANPOLE_MAX_JOB_SIZE", "3x", `bad value "3x" for max-job-size in the environment variable BEANPOLE_MAX_JOB_SIZE: want bytes as a decimal number`},
 		{"BEANPOLE_NO_FSYNC", "perhaps", "BEANPOLE_NO_FSYNC: want true or false"},
-		{"BEANPOLE_REQUIRE_AUHT", "true", "the environment variable BEANPOLE_REQUIRE_AUHT means nothing; did you mean BEANPOLE_REQUIRE_AUTH?"},
+		{"BEANPOLE_REQUIRE_AUHT", "true", "unknown environment variable BEANPOLE_REQUIRE_AUHT; did you mean BEANPOLE_REQUIRE_AUTH?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(c.name, c.value)

@@ -54,7 +54,7 @@ func strangeVariables(options []string) (strange []string, err error) {
 			continue
 		}
 		if near := kit.Nearest(known, name); near != "" {
-			return nil, kit.UsageError("the environment variable %s means nothing; did you mean %s?", name, near)
+			return nil, kit.UsageError("unknown environment variable %s; did you mean %s?", name, near)
 		}
 		strange = append(strange, name)
 	}

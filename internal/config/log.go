@@ -67,7 +67,7 @@ func (opt *Options) LogNotices(log *slog.Logger) {
 		}
 	}
 	for _, name := range opt.strangeVariables {
-		log.Warn("an environment variable means nothing", "name", name)
+		log.Warn("unknown environment variable", "name", name)
 	}
 	j := &opt.Journal
 	if j.asked < wal.MinSegmentSize || j.asked > wal.MaxSegmentSize {

@@ -119,7 +119,7 @@ func logReport(log *slog.Logger, dir string, r journal.Report, took time.Duratio
 	if r.Adopted != nil {
 		logAdoption(log, r.Adopted)
 	}
-	log.Info("the journal is read", "directory", dir, "jobs", r.Jobs, "records", r.Records, "bytes", r.Bytes,
+	log.Info("journal loaded", "directory", dir, "jobs", r.Jobs, "records", r.Records, "bytes", r.Bytes,
 		"segments", r.Segments, "took", took.Round(time.Millisecond))
 }
 

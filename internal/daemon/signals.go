@@ -43,7 +43,7 @@ func (q signalQueue) wait(ctx context.Context, log *slog.Logger, drain, reload f
 				reload()
 			default:
 				signal.Reset(syscall.SIGTERM, syscall.SIGINT)
-				log.Info("stopping; again to stop at once", "signal", sig)
+				log.Info("stopping; a second signal stops at once", "signal", sig)
 				return nil
 			}
 		case <-ctx.Done():

@@ -209,7 +209,7 @@ func (r *request) serve() (rep reply, err error) {
 		if r.http.Header.Get("Authorization") != "" && r.api.guesses.Wrong(time.Now(), addressOf(r.http)) {
 			return rep, problemf(http.StatusTooManyRequests, "too many tokens that the server does not know: wait a minute").after(time.Minute)
 		}
-		return rep, problemf(http.StatusUnauthorized, "who are you? Send a token that the server knows: Authorization: Bearer TOKEN")
+		return rep, problemf(http.StatusUnauthorized, "authentication required: send a token that the server knows, Authorization: Bearer TOKEN")
 	}
 	if rep, ok, err := r.elsewhere(); ok {
 		return rep, err

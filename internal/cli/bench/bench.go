@@ -48,7 +48,7 @@ func New() *cobra.Command {
 	var opt options
 	cmd := &cobra.Command{
 		Use:                   "bench [options]",
-		Short:                 "measure a server",
+		Short:                 "benchmark a server",
 		Long:                  long,
 		Example:               example,
 		DisableFlagsInUseLine: true,

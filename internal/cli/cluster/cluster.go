@@ -34,7 +34,7 @@ cannot be used.`
 func New() *cobra.Command {
 	return kit.Group(&cobra.Command{
 		Use:     "cluster COMMAND ...",
-		Short:   "make a cluster, and ask and change who its members are",
+		Short:   "create a cluster and manage its members",
 		Long:    long,
 		Example: example,
 	}, newInit(), newJoinToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newVerify(), newLeave(), newRejoin(), newRecover())

@@ -193,7 +193,7 @@ itself, the member joins at the one that has made the token. The first member is
 		},
 	}
 	j.define(cmd)
-	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing where DIR is that of a member, and join at the member that has made the token where the address is that of --listen")
+	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "do nothing where DIR is that of a member; join at the\nmember that has made the token where the address is\nthat of --listen")
 	return cmd
 }
 

@@ -70,19 +70,19 @@ var groups = []struct {
 	cobra.Group
 	commands func() []*cobra.Command
 }{
-	{cobra.Group{ID: "look", Title: "Look at any server of the protocol:"}, func() []*cobra.Command {
+	{cobra.Group{ID: "inspect", Title: "Inspect any server of the protocol:"}, func() []*cobra.Command {
 		return []*cobra.Command{newPing(), newTubes(), newTop(), newStats(), newJobs(), newPeek()}
 	}},
-	{cobra.Group{ID: "work", Title: "Put jobs, and do them:"}, func() []*cobra.Command {
+	{cobra.Group{ID: "work", Title: "Put and process jobs:"}, func() []*cobra.Command {
 		return []*cobra.Command{newPut(), newReserve(), newWork(), newWait()}
 	}},
-	{cobra.Group{ID: "mend", Title: "Mend what is stuck:"}, func() []*cobra.Command {
+	{cobra.Group{ID: "repair", Title: "Change jobs and tubes:"}, func() []*cobra.Command {
 		return []*cobra.Command{newKick(), newBury(), newRelease(), newDelete(), newPause(), newResume(), newClear(), newMove()}
 	}},
-	{cobra.Group{ID: "admin", Title: "Manage a beanpole, through its admin pages:"}, func() []*cobra.Command {
+	{cobra.Group{ID: "admin", Title: "Manage a beanpole (it needs --admin):"}, func() []*cobra.Command {
 		return []*cobra.Command{newConnections(), newDrain(), newUndrain()}
 	}},
-	{cobra.Group{ID: "copy", Title: "Keep, copy and migrate:"}, func() []*cobra.Command {
+	{cobra.Group{ID: "copy", Title: "Export and migrate:"}, func() []*cobra.Command {
 		return []*cobra.Command{newExport(), newImport(), newMirror()}
 	}},
 }

@@ -60,7 +60,7 @@ func newConnections() *cobra.Command {
 	var f connectionFilter
 	var admin adminOptions
 	var remove, yes bool
-	cmd := newCommand("connections", "[ID...]", "list the clients that are connected, or close some", func(ctx context.Context, s *session, args []string) error {
+	cmd := newCommand("connections", "[ID...]", "list the connected clients, or close some", func(ctx context.Context, s *session, args []string) error {
 		for _, arg := range args {
 			id, err := strconv.ParseUint(arg, 10, 64)
 			if err != nil {

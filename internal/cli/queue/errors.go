@@ -222,7 +222,7 @@ func (o *serverOptions) disconnected(e *client.Error) string {
 	case isTimeout(e) && e.Verb == "connect" && o.encrypted():
 		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
 	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
-		text := e.Addr + " has closed the connection; its log says why: it may have as many as --max-connections permits"
+		text := e.Addr + " has closed the connection; the reason is in its log: perhaps it has --max-connections clients"
 		if !o.encrypted() {
 			text += "; if it wants TLS, say --tls"
 		}

@@ -101,7 +101,7 @@ func (s *session) printPeeked(ctx context.Context, c *client.Conn, j client.Peek
 }
 
 func newDelete() *cobra.Command {
-	return newCommand("delete", "ID...", "delete jobs that nobody holds", func(ctx context.Context, s *session, args []string) error {
+	return newCommand("delete", "ID...", "delete jobs that no worker holds", func(ctx context.Context, s *session, args []string) error {
 		return s.eachID(ctx, args, "deleted", func(c *client.Conn, id uint64) error {
 			return whyNot(ctx, c, id, c.Delete(ctx, id))
 		})
@@ -142,9 +142,11 @@ type forcing struct {
 	admin adminOptions
 }
 
-const forceLong = `With --force it takes the jobs from the workers that hold them, too. To those it is as if
-the time to run were over: they are not told, and NOT_FOUND is the answer when they
-delete or release. ` + adminNeeds
+const forceLong = `With --force it also takes the jobs from workers that hold them. To those it is as if the
+time to run were over: they are not told, and their delete or release is answered
+NOT_FOUND.
+
+` + adminNeeds
 
 func (f *forcing) define(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.yes, "force", false, "take the jobs from workers that hold them")
@@ -177,7 +179,7 @@ func newBury() *cobra.Command {
 			return hold(ctx, c, id, func(ctx context.Context, j *client.Job, st *client.JobStats) error { return j.Bury(ctx, pri.or(st)) })
 		})
 	})
-	cmd.Long = "Bury jobs that nobody holds. " + forceLong
+	cmd.Long = "Bury jobs that no worker holds.\n\n" + forceLong
 	pri.define(cmd)
 	force.define(cmd)
 	return cmd
@@ -200,7 +202,7 @@ func newRelease() *cobra.Command {
 			})
 		})
 	})
-	cmd.Long = "Make jobs ready that nobody holds, or delay them. " + forceLong
+	cmd.Long = "Make jobs ready that no worker holds, or delay them.\n\n" + forceLong
 	pri.define(cmd)
 	durationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
 	force.define(cmd)

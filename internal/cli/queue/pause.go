@@ -20,7 +20,7 @@ func newPause() *cobra.Command {
 	var d time.Duration
 	var tubes tubeOption
 	var yes bool
-	cmd := newCommand("pause", "[TUBE...]", "let nobody reserve jobs of tubes for a while", func(ctx context.Context, s *session, args []string) error {
+	cmd := newCommand("pause", "[TUBE...]", "pause tubes: their jobs cannot be reserved for a while", func(ctx context.Context, s *session, args []string) error {
 		if d <= 0 {
 			return usageError("--for must be more than 0 ('beanpole resume' ends a pause)")
 		}

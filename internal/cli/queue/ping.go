@@ -12,7 +12,7 @@ import (
 )
 
 func newPing() *cobra.Command {
-	return newCommand("ping", "", "ask the server for a sign of life", func(ctx context.Context, s *session, _ []string) error {
+	return newCommand("ping", "", "check that a server answers", func(ctx context.Context, s *session, _ []string) error {
 		start := time.Now()
 		c, err := s.dial(ctx)
 		if err != nil {

@@ -19,9 +19,9 @@ import (
 )
 
 const putLong = `Put a job, or many. A single argument is BODY, unless --lines or --ndjson is given.
-Without BODY the body is what comes on standard input, all of it. With --lines each line of standard input is the body of a job; with --ndjson
-each line is a job as 'beanpole export' writes it, and the options are for what a line
-does not say.
+Without BODY the body is all of standard input. With --lines each line of it is the body
+of a job; with --ndjson each line is a job as 'beanpole export' writes it, and the options
+apply to what a line does not say.
 
 The ids of the jobs are printed, one a line. If a line cannot be put, those before it
 were, and the error says how many of those after it.`
