@@ -41,7 +41,6 @@
 //
 //	link    := internal record, payload: kind (1)  7 zeros  log  previous sequence u64  previous end u64
 //	                                     oldest sequence u64
-//	filler  := internal record, payload: kind (2), then anything
 //	closing := internal record, payload: kind (3); the last of a segment that is complete
 //	oldest  := internal record, payload: kind (4)  7 zeros  sequence u64
 //	next    := internal record, payload: kind (5)  7 zeros  sequence u64; or zeros
@@ -99,7 +98,8 @@
 // it is damage to what was durable once. A later valid record whose synced mark is
 // past the invalid one proves damage. Then, and for any invalid record in an older
 // segment, a missing segment, or a damaged header, [Open] or [Replay] stops with a
-// [*CorruptError] and changes nothing; [Repair] repairs. A torn end is cut off and
+// [*CorruptError] and changes nothing; [Salvage] makes
+// a new log of what is whole. A torn end is cut off and
 // reported. If there are whole records in it, which were never synced, a copy is kept.
 //
 // At an orderly end the closing record is written when all before it is durable,

@@ -19,7 +19,6 @@ const (
 	alignment   = 8
 
 	kindLink    = 1
-	kindFiller  = 2
 	kindClosing = 3
 	kindOldest  = 4
 	kindNext    = 5

@@ -93,10 +93,11 @@ func inOrder(t *testing.T, what string, records []string, n int) {
 }
 
 // Whatever happens to the files: opening does not panic, invents no record and
-// reorders none; if it refuses it changes nothing and Repair makes it a log that
-// opens, has all that opening found before and again no invented record.
+// reorders none; if it refuses it changes nothing. Salvage changes nothing either, and makes
+// a log that opens, has all that opening found and again no invented record.
 func FuzzRecover(f *testing.F) {
 	base, n := fuzzLog(f)
+	places := wholeRecords(f, base)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		all := make(map[string][]byte)
@@ -107,42 +108,59 @@ func FuzzRecover(f *testing.F) {
 		fsys := load(t, all)
 		records, err := openOnce(fsys)
 		inOrder(t, "open", records, n)
-		damage, checkErr := Check(fsys, testDir)
-		if err == nil {
-			if len(damage) > 0 || checkErr != nil {
-				t.Fatalf("the log opened, but Check finds %v, %v", damage, checkErr)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
 			}
-			return
+			if after := files(t, fsys); !maps.EqualFunc(all, after, bytes.Equal) {
+				t.Fatal("the log was refused, but files changed")
+			}
 		}
-		if !errors.Is(err, ErrCorrupt) {
-			t.Fatal(err)
+		fsys = load(t, all)
+		if _, err := salvaged(fsys); err != nil {
+			if !errors.Is(err, ErrCorrupt) || len(records) > 0 {
+				t.Fatal(err)
+			}
+			return // no header or link is whole
 		}
 		if after := files(t, fsys); !maps.EqualFunc(all, after, bytes.Equal) {
-			t.Fatal("the log was refused, but files changed")
+			t.Fatal("the log was salvaged, and files changed")
 		}
-		if checkErr != nil {
-			if !errors.Is(checkErr, ErrCorrupt) {
-				t.Fatal(checkErr)
-			}
-			return // beyond repair
-		}
-		if len(damage) == 0 {
-			t.Fatalf("the log was refused (%v), but Check finds nothing", err)
-		}
-		if _, err := Repair(fsys, testDir); err != nil {
-			t.Fatal(err)
-		}
-		repaired, err := openOnce(fsys)
+		whole, err := openOnce(load(t, filesIn(t, fsys, salvageDir)))
 		if err != nil {
-			t.Fatalf("repaired, but: %v", err)
+			t.Fatalf("salvaged, but: %v", err)
 		}
-		inOrder(t, "repaired", repaired, n)
+		inOrder(t, "salvaged", whole, n)
 		for _, r := range records {
-			if !slices.Contains(repaired, r) {
-				t.Fatalf("repair lost %q", r)
+			if !slices.Contains(whole, r) {
+				t.Fatalf("%q was not salvaged", r)
+			}
+		}
+		for _, b := range all {
+			h, err := decodeHeader(b)
+			for _, r := range places {
+				was := base[FileName(r.Segment)]
+				end := r.Offset + Cost(len(r.Payload))
+				if err == nil && h.sequence == r.Segment && int64(len(b)) >= end && bytes.Equal(b[r.Offset:end], was[r.Offset:end]) && !slices.Contains(whole, string(r.Payload)) {
+					t.Fatalf("%q is whole at %v, and was not salvaged", r.Payload, r.Pos)
+				}
 			}
 		}
 	})
+}
+
+// wholeRecords returns the records of a log, and where they are.
+func wholeRecords(t testing.TB, all map[string][]byte) (places []Record) {
+	l, err := Open(load(t, all), testDir, Options{ReadOnly: true})
+	must(t, err)
+	_, err = Replay(l, func(block []Record) ([]Record, error) { return block, nil }, func(block []Record) error {
+		for _, r := range block {
+			places = append(places, Record{r.Pos, bytes.Clone(r.Payload)})
+		}
+		return nil
+	})
+	must(t, err)
+	return places
 }
 
 // openOnce opens and closes a log and returns what it holds.

@@ -18,18 +18,31 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata")
 
 // files returns the contents of all files but the lock.
-func files(t testing.TB, fsys vfs.FS) map[string][]byte {
+func files(t testing.TB, fsys vfs.FS) map[string][]byte { return filesIn(t, fsys, testDir) }
+
+// salvageDir is where salvaged makes its log. It is in testDir, and no file.
+const salvageDir = testDir + "salvaged/"
+
+func salvaged(fsys vfs.FS) ([]Damage, error) {
+	if err := fsys.(*memfs.FS).Mkdir(testDir + "salvaged"); err != nil {
+		return nil, err
+	}
+	_, damage, err := Salvage(fsys, testDir, salvageDir, Options{SegmentSize: 512, LogID: 8})
+	return damage, err
+}
+
+func filesIn(t testing.TB, fsys vfs.FS, dir string) map[string][]byte {
 	t.Helper()
-	names, err := fsys.List(testDir)
+	names, err := fsys.List(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := make(map[string][]byte)
 	for _, name := range names {
-		if name == "lock" {
+		if name == "lock" || name == "salvaged" {
 			continue
 		}
-		f, err := fsys.Open(testDir + name)
+		f, err := fsys.Open(dir + name)
 		if err != nil {
 			t.Fatal(err)
 		}

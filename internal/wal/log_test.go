@@ -184,9 +184,6 @@ func TestOpenTwice(t *testing.T) {
 	if _, err := Open(fsys, testDir, Options{}); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("second open: %v", err)
 	}
-	if _, err := Repair(fsys, testDir); !errors.Is(err, vfs.ErrLocked) {
-		t.Errorf("repair of an open log: %v", err)
-	}
 	ro := mustOpen(t, fsys, Options{ReadOnly: true})
 	for what, err := range map[string]error{
 		"append": second(ro.Append([]byte("x"))), "flush": ro.Flush(), "reserve": ro.Reserve(16), "remove": ro.RemoveOldest(),

@@ -325,6 +325,8 @@ const (
 	fillSlice  = defaultBlockSize
 )
 
+var zeros [fillSlice]byte
+
 // fill opens the next segment of the usual size and fills it with zeros. It works in
 // slices, so that the owner can use the pool in between.
 func (p *pool) fill() error {

@@ -37,7 +37,7 @@ func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 //	garbage SEQ N      make a file of N bytes 0xee
 //	open [readonly]    open the log, print what is there
 //	check              print what Check finds
-//	repair             print what Repair does
+//	salvage            go on with what Salvage makes of it
 func TestRecover(t *testing.T) {
 	paths, err := filepath.Glob("testdata/recover/*.txt")
 	must(t, err)
@@ -144,11 +144,16 @@ func (s *story) run(words []string) {
 	case "open":
 		s.open(len(words) > 1)
 	case "check":
-		damage, err := Check(s.fsys, testDir)
+		damage, err := Check(s.fsys, testDir, func([]byte) error { return nil })
 		s.damage(damage, err)
-	case "repair":
-		damage, err := Repair(s.fsys, testDir)
+	case "salvage":
+		before := files(s.t, s.fsys)
+		damage, err := salvaged(s.fsys)
 		s.damage(damage, err)
+		s.unchanged(before)
+		if err == nil {
+			s.fsys = load(s.t, filesIn(s.t, s.fsys, salvageDir))
+		}
 	default:
 		s.t.Fatalf("unknown command %q", words[0])
 	}
@@ -197,9 +202,6 @@ func (s *story) unchanged(before map[string][]byte) {
 func (s *story) damage(damage []Damage, err error) {
 	for _, d := range damage {
 		s.print("%v", d)
-		if d.Removed != "" {
-			s.print("  kept in %s", filepath.Base(d.Removed))
-		}
 	}
 	if err != nil {
 		s.print("error: %v", err)

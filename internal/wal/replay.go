@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"runtime"
 	"slices"
 	"sync"
@@ -369,17 +371,33 @@ func (sc *scan) checkOldest() error {
 func (l *Log) keepRecords(torn []Tear) error {
 	kept := false
 	for i := range torn {
-		if t := &torn[i]; t.Records > 0 {
-			d := Damage{File: t.File, Offset: t.Offset, Length: t.Length}
-			if d.keep(l.fs) == nil {
-				t.Kept, kept = d.Removed, true
-			}
+		if t := &torn[i]; t.Records > 0 && t.keep(l.fs) == nil {
+			kept = true
 		}
 	}
 	if !kept {
 		return nil
 	}
 	return l.fs.SyncDir(l.dir)
+}
+
+// keep copies what is cut off to a file beside the segment.
+func (t *Tear) keep(fsys vfs.FS) error {
+	w, err := openWindow(fsys, t.File)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	for n := 0; ; n++ {
+		name := fmt.Sprintf("%s.%x-%x.%d.removed", t.File, t.Offset, t.Offset+t.Length, n)
+		err := WriteFile(fsys, name, io.NewSectionReader(w.file, t.Offset, t.Length))
+		if err == nil {
+			t.Kept = name
+		}
+		if !errors.Is(err, fs.ErrExist) { // there is one after a start that was interrupted
+			return err
+		}
+	}
 }
 
 // clean completes the last segment. It puts files without records into the pool again,
@@ -482,6 +500,12 @@ func (l *Log) checkTail(f *found, x int64, report *Report) error {
 		proof, err := w.findProof(f.seed(), x, last+1)
 		if err != nil {
 			return err
+		}
+		if proof > 0 && l.lock == nil { // perhaps a server has written there meanwhile
+			w.forget()
+			if _, _, reason, err := w.record(f.seed(), x); err != nil || reason == "" {
+				return err
+			}
 		}
 		if proof > 0 {
 			return f.corrupt(x, "no valid record, but a later one, at offset %d, proves that there was one", proof)

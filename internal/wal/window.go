@@ -82,6 +82,23 @@ func (w *window) record(seed uint32, off int64) (size int64, internal []byte, re
 	return size, internal, "", nil
 }
 
+// payload returns the payload of the record at off, which is whole.
+func (w *window) payload(off int64) ([]byte, error) {
+	b, err := w.at(off, recordHeader)
+	if err != nil {
+		return nil, err
+	}
+	n, _ := recordLength(b)
+	b = make([]byte, n)
+	if err := readFull(w.file, b, off+recordHeader); err != nil {
+		return nil, fmt.Errorf("wal: read %s: %w", w.path, err)
+	}
+	return b, nil
+}
+
+// forget lets the window read again what it has read before.
+func (w *window) forget() { w.buf = w.buf[:0] }
+
 // findProof looks after x, where there is no valid record, for a record that was
 // written when x was known to be durable. It returns its offset, or 0. From end on
 // all bytes are 0.

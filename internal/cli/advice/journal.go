@@ -21,7 +21,7 @@ import (
 // Explain says what to do about an error of using a journal's directory.
 func Explain(dir string, err error) error {
 	if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
-		what := fmt.Sprintf("'beanpole journal repair %s' keeps what is whole", dir)
+		what := fmt.Sprintf("'beanpole journal repair %s TO' makes a new one of what is whole", dir)
 		if kit.IsMember(dir) {
 			what = Rejoin(dir)
 		}

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -64,15 +65,31 @@ func (ins *inspection) inspect() (err error) {
 	if ins.holder, err = kit.HolderOf(ins.dir); err != nil {
 		return err
 	}
-	if ins.damage, err = findDamage(ins.dir); err != nil {
+	var why error
+	err = readJournal(ins.dir, func() error {
+		why = ins.count()
+		return why
+	})
+	if first, ok := errors.AsType[*wal.CorruptError](why); ok {
+		err = ins.findDamage(first)
+	}
+	if err != nil {
 		return err
 	}
-	if len(ins.damage) == 0 {
-		if err := readJournal(ins.dir, ins.count); err != nil {
-			return err
-		}
-	}
 	return ins.lookForBinlog()
+}
+
+// findDamage finds the damage beside the first, which has ended the reading.
+func (ins *inspection) findDamage(first *wal.CorruptError) error {
+	others, err := wal.Check(vfs.OS, ins.dir, func([]byte) error { return nil })
+	if !slices.ContainsFunc(others, func(d wal.Damage) bool { return d.File == first.File && d.Offset == first.Offset }) {
+		ins.damage = []wal.Damage{{File: first.File, Offset: first.Offset, Reason: first.Reason}}
+	}
+	ins.damage = append(ins.damage, others...)
+	if errors.Is(err, wal.ErrCorrupt) {
+		return nil // it is the first
+	}
+	return err
 }
 
 // count reads the journal, which is not damaged.
@@ -234,7 +251,7 @@ func (ins *inspection) printBinlog(line func(what, format string, args ...any)) 
 func (ins *inspection) verdict() error {
 	switch {
 	case len(ins.damage) > 0:
-		what := fmt.Sprintf("'beanpole journal repair %s' keeps what is whole; copy the directory first", ins.dir)
+		what := fmt.Sprintf("'beanpole journal repair %s TO' makes a new one of what is whole", ins.dir)
 		if kit.IsMember(ins.dir) {
 			what = advice.Rejoin(ins.dir)
 		}

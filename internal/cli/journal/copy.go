@@ -37,7 +37,7 @@ func copyJournal(dir, to string, w io.Writer) (err error) {
 	}
 	defer undoCopy(to, made, &err)
 	var report wal.Report
-	err = retry(dir, func() (err error) {
+	err = readJournal(dir, func() (err error) {
 		if err = removeSegments(to); err == nil { // of the try before
 			err = wal.Copy(vfs.OS, dir, to)
 		}

@@ -17,7 +17,7 @@ write it again. doc/journal.md explains what is in it.`
 
 const example = `  beanpole journal check /var/lib/beanpole
   beanpole journal dump --live --tube mail /var/lib/beanpole
-  beanpole journal repair /var/lib/beanpole
+  beanpole journal repair /var/lib/beanpole /var/lib/beanpole.new
   beanpole journal copy /var/lib/beanpole /backup/beanpole
   beanpole journal merge /var/lib/beanpole /var/lib/beanstalkd
   beanpole journal convert /var/lib/beanpole --beanstalkd /var/lib/beanstalkd

@@ -3,7 +3,6 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
@@ -17,21 +16,9 @@ import (
 // remove a segment in the middle of a reading.
 const attempts = 5
 
-// readJournal calls read, which reads all of a journal. If it fails because a server
-// is writing there, readJournal calls it again. What the server has written last may
-// be missing then.
+// readJournal calls read, which reads all of a journal, until it succeeds, or no server uses
+// the directory, or it has failed often enough. What a server has written last may be missing.
 func readJournal(dir string, read func() error) error {
-	return retry(dir, func() error {
-		if err := read(); err != nil && !isEnd(dir, err) {
-			return err
-		}
-		return nil
-	})
-}
-
-// retry calls read until it succeeds, or no server uses the directory, or it has failed
-// often enough.
-func retry(dir string, read func() error) error {
 	for n := 1; ; n++ {
 		err := read()
 		if err == nil {
@@ -47,40 +34,6 @@ func retry(dir string, read func() error) error {
 			return fmt.Errorf("%w (%s is writing there: try again, or look at a copy)", readError(dir, err), holder)
 		}
 	}
-}
-
-// isEnd tells whether an error of reading all of a journal is only about the place at
-// which a server was writing at that moment: the records after it came after it was
-// read.
-func isEnd(dir string, err error) bool {
-	holder, lockErr := kit.HolderOf(dir)
-	if lockErr != nil || holder == "" || !errors.Is(err, wal.ErrCorrupt) {
-		return false
-	}
-	damage, err := findDamage(dir)
-	return err == nil && len(damage) == 0
-}
-
-// findDamage returns all damage of a journal. The place at which a server is writing
-// may look damaged, but only once.
-func findDamage(dir string) (damage []wal.Damage, err error) {
-	check := func() error {
-		damage, err = wal.Check(vfs.OS, dir)
-		return err
-	}
-	if err := retry(dir, check); err != nil || len(damage) == 0 {
-		return nil, err
-	}
-	if holder, err := kit.HolderOf(dir); err != nil || holder == "" {
-		return damage, err
-	}
-	first := damage
-	if err := retry(dir, check); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(damage, func(d wal.Damage) bool {
-		return !slices.ContainsFunc(first, func(e wal.Damage) bool { return d.File == e.File && d.Offset == e.Offset })
-	}), nil
 }
 
 // loadJournal reads a journal into an engine whose clock counts from 1970.

@@ -12,24 +12,27 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 
-const repairLong = `Make a damaged journal one that a server starts with. Every record that is whole
-stays where it is. What is damaged is first copied to files beside the segment,
-whose names end in .removed, and then overwritten by filler. What those bytes
-said is lost: a job may be missing, or be in an earlier state, or one that was
-deleted may be there again. Segments that were renamed get their names again.
+const repairLong = `Make a journal that a server starts with of what is whole in a damaged one. Every
+whole record of every file goes to the directory TO, which is made, or is empty;
+DIR stays as it is. What is not whole is lost: a job may be missing, or be in an
+earlier state, or one that was deleted may be there again.
 
-No server may be running. A journal that is well is not changed. If the repair
-is interrupted it can be run again. The journal of a member of a cluster is not
-repaired: the other members have what it had.`
+No server may be running. For a journal that is well nothing is made. The
+journal of a member of a cluster is not repaired: the other members have what it
+had.`
+
+const repairExample = `  beanpole journal repair /var/lib/beanpole /var/lib/beanpole.new
+  mv /var/lib/beanpole /var/lib/beanpole.damaged
+  mv /var/lib/beanpole.new /var/lib/beanpole`
 
 func newRepair() *cobra.Command {
-	return newCommand("repair DIR", "keep what is whole in a damaged journal",
-		repairLong, "", oneDirectory, func(cmd *cobra.Command, args []string) error {
-			return repair(args[0], cmd.OutOrStdout())
+	return newCommand("repair DIR TO", "make a new journal of what is whole in a damaged one",
+		repairLong, repairExample, twoDirectories("where to make the new one"), func(cmd *cobra.Command, args []string) error {
+			return repair(args[0], args[1], cmd.OutOrStdout())
 		})
 }
 
-func repair(dir string, w io.Writer) error {
+func repair(dir, to string, w io.Writer) (err error) {
 	if err := refuseMember(dir, "repair", advice.Rejoin(dir)); err != nil {
 		return err
 	}
@@ -40,25 +43,34 @@ func repair(dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	lock.Close() // what follows asks for it again
-	planned, err := findDamage(dir)
-	if err != nil {
+	lock.Close() // inspect asks who has it
+	ins := inspection{dir: dir}
+	if err := ins.inspect(); err != nil {
 		return err
 	}
-	if len(planned) == 0 {
+	if len(ins.damage) == 0 {
 		fmt.Fprintln(w, "nothing to repair")
+		ins.print(w)
+		return ins.verdict()
 	}
-	for _, d := range planned {
-		fmt.Fprintf(w, "to repair   %s\n", d)
+	made, err := makeEmpty(to)
+	if err != nil {
+		return kit.WithCode(kit.ExitJournal, err)
 	}
-	repaired, err := wal.Repair(vfs.OS, dir)
+	defer undoCopy(to, made, &err)
+	if lock, err = lockJournal(dir); err != nil {
+		return err
+	}
+	records, _, err := wal.Salvage(vfs.OS, dir, to, wal.Options{})
+	lock.Close()
 	if err != nil {
 		return kit.WithCode(kit.ExitJournal, readError(dir, err))
 	}
-	for _, d := range repaired {
-		fmt.Fprintf(w, "kept        %s\n", d.Removed)
+	for _, d := range ins.damage {
+		fmt.Fprintf(w, "%-11s %s\n", "damage", d)
 	}
-	ins := inspection{dir: dir}
+	fmt.Fprintf(w, "%-11s %d records, of which a new journal was made; the old one was not changed\n", "whole", records)
+	ins = inspection{dir: to}
 	if err := ins.inspect(); err != nil {
 		return err
 	}

@@ -1,0 +1,212 @@
+package wal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/beanpole-mq/beanpole/internal/vfs"
+)
+
+// A Damage is a stretch of a segment file that holds no whole record, though it should.
+type Damage struct {
+	File   string // path
+	Offset int64  // at which it begins
+	Length int64  // in bytes
+	Reason string // what is wrong
+}
+
+// String describes the damage in a line.
+func (d Damage) String() string {
+	if d.Length == 0 {
+		return fmt.Sprintf("%s: at offset %d: %s", filepath.Base(d.File), d.Offset, d.Reason)
+	}
+	return fmt.Sprintf("%s: %d bytes at offset %d: %s", filepath.Base(d.File), d.Length, d.Offset, d.Reason)
+}
+
+// Salvage writes every whole record of the files of a log to a new log in an empty
+// directory, in their order, however damaged the files are. It changes nothing in the
+// first directory. The caller holds the lock there.
+//
+// A record is known by its checksum alone, which covers the log, the segment and the place in
+// it. So it does not matter which files are missing, cut or renamed, and what their links say.
+// Attempts to heal that were given up are read too: they say again what is in their order.
+func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Damage, err error) {
+	l, err := Open(fsys, to, opt)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	if _, err = Replay(l, func([]Record) (int, error) { return 0, nil }, func(int) error { return nil }); err != nil {
+		return 0, nil, err
+	}
+	damage, err = Check(fsys, dir, func(payload []byte) error {
+		records++
+		_, err := l.Append(payload)
+		if tip := l.tip(); err == nil && tip.end-tip.flushed.Load() > defaultBlockSize {
+			err = l.Flush()
+		}
+		return err
+	})
+	return records, damage, err
+}
+
+// Check looks at the files of a log as [Salvage] does. It calls f for each whole record, and
+// returns the stretches between them. That no segment is missing only [Replay] knows.
+func Check(fsys vfs.FS, dir string, f func(payload []byte) error) ([]Damage, error) {
+	files, odd, err := findSegments(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	s := salvage{f: f}
+	for _, o := range odd {
+		s.damage = append(s.damage, Damage{File: o.path, Reason: o.err.Error()})
+	}
+	if s.log, err = findLogID(files); err != nil {
+		return nil, err
+	}
+	if files, err = s.ours(fsys, files); err != nil {
+		return nil, err
+	}
+	for len(files) > 0 {
+		n := 1
+		for n < len(files) && files[n].sequence == files[0].sequence { // copies
+			n++
+		}
+		if err := s.segment(fsys, files[:n], n == len(files)); err != nil {
+			return nil, err
+		}
+		files = files[n:]
+	}
+	return s.damage, nil
+}
+
+// findLogID returns the number of the log: the one in most headers and links, and if
+// several are as frequent, that of the newest.
+func findLogID(files []found) (best uint64, err error) {
+	votes := make(map[uint64]int)
+	for _, f := range slices.Backward(files) {
+		switch {
+		case errors.Is(f.headerErr, errVersion):
+			return 0, f.corrupt(0, "%v", f.headerErr)
+		case f.headerErr == nil:
+			votes[f.header.log]++
+		case f.linked:
+			votes[f.link.log]++
+			f.header.log = f.link.log
+		default:
+			continue
+		}
+		if len(votes) == 1 || votes[f.header.log] > votes[best] {
+			best = f.header.log
+		}
+	}
+	if len(files) > 0 && len(votes) == 0 {
+		// Without the number no record can be checked.
+		return 0, files[0].corrupt(0, "no segment has a header or link that is whole: nothing can be repaired")
+	}
+	return best, nil
+}
+
+// A salvage is a Check under way.
+type salvage struct {
+	log    uint64
+	f      func(payload []byte) error
+	damage []Damage
+}
+
+func (s *salvage) note(f *found, from, to int64, format string, args ...any) {
+	s.damage = append(s.damage, Damage{f.path, from, to - from, fmt.Sprintf(format, args...)})
+}
+
+// ours returns the files of the log in the order of their segments, which are those that
+// their headers say.
+func (s *salvage) ours(fsys vfs.FS, files []found) (ours []found, err error) {
+	for _, f := range files {
+		switch blank, err := isZero(fsys, f.path, headerSize); {
+		case err != nil:
+			return nil, err
+		case blank:
+			continue // preallocated
+		case f.headerErr != nil:
+			s.note(&f, 0, headerSize, "%v", f.headerErr)
+		case f.header.log != s.log:
+			s.note(&f, 0, f.size, "the file belongs to another log")
+			continue
+		case f.header.sequence != f.sequence:
+			s.note(&f, 0, headerSize, "the file was renamed, or is a copy: it is %s", FileName(f.header.sequence))
+			f.sequence = f.header.sequence
+		}
+		ours = append(ours, f)
+	}
+	slices.SortStableFunc(ours, func(a, b found) int { return cmp.Compare(a.sequence, b.sequence) })
+	return ours, nil
+}
+
+// segment reads the files of one segment: usually there is one.
+func (s *salvage) segment(fsys vfs.FS, copies []found, newest bool) error {
+	var windows []*window
+	end := int64(0) // of what is not zero
+	for i := range copies {
+		w, err := openWindow(fsys, copies[i].path)
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		last, err := w.lastNonZero(headerSize)
+		if err != nil {
+			return err
+		}
+		windows, end = append(windows, w), max(end, last+1)
+	}
+	seed := header{log: s.log, sequence: copies[0].sequence}.seed()
+	bad, why := int64(-1), "" // where the damage began that is being read; -1: nothing is
+	for at := int64(headerSize); at < end; {
+		n, reason, closing, err := s.record(windows, seed, at)
+		switch {
+		case err != nil:
+			return err
+		case reason != "" && bad < 0:
+			bad, why = at, reason
+		case reason == "" && bad >= 0:
+			s.note(&copies[0], bad, at, "%s", why)
+			bad = -1
+		}
+		if closing {
+			return nil // what follows is the name of the next segment
+		}
+		at += max(n, alignment)
+	}
+	if bad >= 0 && !newest { // else it is the torn end of a write
+		s.note(&copies[0], bad, end, "%s", why)
+	}
+	return nil
+}
+
+// record looks for a record in any of the files, and gives it to f.
+func (s *salvage) record(windows []*window, seed uint32, at int64) (size int64, reason string, closing bool, err error) {
+	for _, w := range windows {
+		why := endOfRecords
+		var internal []byte
+		if at < w.size {
+			if size, internal, why, err = w.record(seed, at); err != nil {
+				return 0, "", false, err
+			}
+		}
+		switch {
+		case why != "":
+			reason = cmp.Or(reason, why)
+			continue
+		case internal != nil:
+			return size, "", internal[0] == kindClosing, nil
+		}
+		payload, err := w.payload(at)
+		if err == nil {
+			err = s.f(payload)
+		}
+		return size, "", false, err
+	}
+	return 0, reason, false, nil
+}
