@@ -109,18 +109,9 @@ func (d *disk) write(batch []diskWork) bool {
 		}
 	}
 	if len(responses) > 0 && d.try(d.m.log.Sync) {
-		d.m.answer(of, responses)
+		d.m.mail.post(finished{of, responses})
 	}
 	return true
-}
-
-// answer delivers responses to the core, unless there is another one by now.
-func (m *Member) answer(c *core.Core, responses []*raftpb.Message) {
-	m.mail.post(func() {
-		if m.raft.core == c {
-			c.Done(responses)
-		}
-	})
 }
 
 // append appends what is wanted. It returns false if the member ends before.

@@ -119,10 +119,7 @@ func (m *Member) stopped() bool {
 // stepDown makes an engine that has led one that follows.
 func (m *Member) stepDown() {
 	m.broker.Call(func(*engine.Engine, int64) {}) // then all turns of the epoch are settled
-	m.mail.post(func() {
-		m.raft.settled = true
-		m.handOver() // before the core hears of Rebuilt, if it has to resign
-	})
+	m.mail.post(epochSettled{})
 	if m.opt.Deposed != nil {
 		m.opt.Deposed()
 	}
@@ -135,7 +132,7 @@ func (m *Member) stepDown() {
 		}
 		reached = m.reload(reached)
 	}
-	m.mail.post(func() { m.raft.core.Rebuilt() })
+	m.mail.post(engineFollows{})
 }
 
 // reload gives the broker an engine that follows. If all that the old one has done is

@@ -1,10 +1,7 @@
 package cluster
 
 import (
-	"errors"
 	"time"
-
-	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/core"
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
@@ -53,11 +50,11 @@ func (m *Member) raftLoop() {
 		case <-m.stop:
 			return
 		}
-		calls := m.mail.take()
-		for _, call := range calls {
-			call()
+		events := m.mail.take()
+		for _, e := range events {
+			m.handle(e)
 		}
-		clear(calls)
+		clear(events)
 		m.work()
 	}
 }
@@ -118,7 +115,7 @@ func (m *Member) publish() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c.AwaitsRebuilt() && (m.phase == following || m.phase == activating) { // there is no epoch that the engine has to end
-		m.mail.post(c.Rebuilt)
+		m.mail.post(engineFollows{})
 	}
 	if m.phase == failed || now == m.shared {
 		return
@@ -181,71 +178,4 @@ func (m *Member) give(apply []core.Apply) {
 			signal(m.turns)
 		})
 	}
-}
-
-// Step takes a message of another member.
-func (m *Member) Step(message *raftpb.Message) {
-	m.mail.post(func() {
-		from := message.GetFrom()
-		m.heardOf(from, message)
-		m.takeBeacon(message)
-		if !m.takes(message) || m.refusesToLead(message) {
-			return
-		}
-		err := core.ErrContradiction
-		if !isContradiction(message) {
-			err = m.raft.core.Step(message)
-		}
-		switch {
-		case errors.Is(err, core.ErrContradiction):
-			m.contradicted(message)
-		case err != nil:
-			m.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
-		}
-	})
-}
-
-// takes reports whether a message may go to the core. A partial member cannot take entries, and its votes must be in the log that the
-// next core begins with.
-func (m *Member) takes(message *raftpb.Message) bool {
-	switch message.GetType() {
-	case raftpb.MsgHeartbeat:
-		return true
-	case raftpb.MsgVote, raftpb.MsgPreVote:
-		return !m.raft.moving
-	}
-	return !m.raft.partial
-}
-
-// Unreachable says that messages to another member are lost.
-func (m *Member) Unreachable(id uint64) {
-	m.mail.post(func() {
-		if p := m.peer(id); p.linked {
-			p.linked, p.lost = false, m.opt.Now()
-		}
-		m.raft.core.Unreachable(id)
-	})
-}
-
-// inLoop runs f in the raft loop and returns when it has run. It returns false if the member has failed or is
-// closed.
-func (m *Member) inLoop(f func()) bool {
-	done := false
-	ran := make(chan struct{})
-	m.mail.post(func() { f(); done = true; close(ran) })
-	select {
-	case <-ran:
-	case <-m.looped: // f runs no more; it may have
-	}
-	return done
-}
-
-// journalSynced hears that the journal has the entries up to one durably. The log is cut there only when the core has
-// done what the changes of configuration before it mean, so that the members' roles are recorded before. After a
-// start the journal can be ahead of that.
-func (m *Member) journalSynced(at raftlog.Position) {
-	if applied := m.raft.core.Applied(); applied.Index < at.Index {
-		at = applied
-	}
-	m.disk.add(diskWork{cut: at, everywhere: m.raft.everywhere, near: m.raft.near})
 }

@@ -175,11 +175,7 @@ func (m *Member) propose() {
 		return
 	}
 	m.proposals.flushed = nil
-	m.mail.post(func() {
-		if err := m.raft.core.Propose(epoch, entries...); err != nil {
-			m.opt.Logger.Debug("the entries of a turn are refused", "epoch", epoch, "err", err)
-		}
-	})
+	m.mail.post(proposed{epoch, entries})
 }
 
 // land forgets what is committed of what was proposed. When the epoch has ended nobody knows whether the rest ever will be.
@@ -214,7 +210,8 @@ func (m turnLog) Sync() error {
 		m.changed.Wait()
 	}
 	if in() && m.opt.Now() >= m.shared.leased {
-		question := m.ask()
+		question := new(uint64)
+		m.mail.post(asked{question})
 		for in() && (*question == 0 || m.shared.confirmed < *question) {
 			m.changed.Wait()
 		}
@@ -223,19 +220,6 @@ func (m turnLog) Sync() error {
 		return broker.ErrDeposed
 	}
 	return nil
-}
-
-// ask asks a majority whether this member still leads. The number of the question is there later, under mu.
-func (m *Member) ask() *uint64 {
-	question := new(uint64)
-	m.mail.post(func() {
-		n := m.raft.core.Ask(m.opt.Now())
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		*question = n
-		m.changed.Broadcast()
-	})
-	return question
 }
 
 // Housekeep implements broker.Log: it applies a part of what is committed.
@@ -286,7 +270,7 @@ func (m *Member) reportSynced() {
 	}
 	if s.Index > t.told.Index {
 		t.told = s
-		m.mail.post(func() { m.journalSynced(raftlog.Position{Index: s.Index, Term: s.Term}) })
+		m.mail.post(journalSynced{raftlog.Position{Index: s.Index, Term: s.Term}})
 	}
 }
 
@@ -303,8 +287,7 @@ func (m *Member) reportRefusal() {
 		return
 	}
 	t.refuses = refuses
-	now := m.opt.Now()
-	m.mail.post(func() { m.raft.health.observeJournal(now, refuses) })
+	m.mail.post(journalRefuses{m.opt.Now(), refuses})
 }
 
 // applyQueue has entries that are committed, and not applied.
@@ -380,7 +363,7 @@ func (m *Member) apply(now int64) (next int64) {
 		responses := m.queue.took(of)
 		m.mu.Unlock()
 		if len(responses) > 0 {
-			m.answer(of, responses)
+			m.mail.post(finished{of, responses})
 		}
 	}
 	return now

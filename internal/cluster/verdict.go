@@ -32,17 +32,17 @@ func (h *Hello) lacks(known raftlog.Peer) bool {
 	return known.Name != 0 && since < uint64(len(h.Names)) && h.Names[uint64(len(h.Names))-1-since] != known.Name
 }
 
-// Rejected says that another member has answered this one's hello with an error.
-func (m *Member) Rejected(by uint64, err error) {
-	m.mail.post(func() { m.peer(by).refuses = err })
+// endIfUnwanted stops this member, in the raft loop, if another one has answered its hello
+// with an error that says that it must not go on.
+func (m *Member) endIfUnwanted(by uint64, err error) {
 	switch {
 	case errors.Is(err, ErrRemoved):
 		m.opt.Logger.Debug("another member says that this one was removed", "member", by)
-		m.mail.post(m.leave)
+		m.leave()
 	case errors.Is(err, ErrRolledBack):
 		m.stopWith(fmt.Sprintf("its disk is older than what member %d has heard of it: it was restored from a copy, or a copy of the directory has run", by))
 	case errors.Is(err, ErrConnected):
-		m.mail.post(func() { m.isCopy(by) })
+		m.isCopy(by)
 	}
 }
 

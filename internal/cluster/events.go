@@ -1,0 +1,236 @@
+package cluster
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/core"
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+)
+
+// An event is what the raft loop is told: a value of one of these types, or a func() that
+// is called.
+type event any
+
+type (
+	// proposed: turns want entries committed.
+	proposed struct {
+		epoch   uint64
+		entries [][]byte
+	}
+	// asked: a Sync wants to know whether this member still leads. The number of the question
+	// is there later, with Member.mu.
+	asked struct{ number *uint64 }
+	// received: a message of another member has come.
+	received struct{ message *raftpb.Message }
+	// finished: what the core wanted written is durable, or what it wanted applied is.
+	finished struct {
+		core      *core.Core
+		responses []*raftpb.Message
+	}
+	// unreachable: messages to another member are lost.
+	unreachable struct{ id uint64 }
+	// refusedConnection: the machine of who led in a term refuses connections.
+	refusedConnection struct{ id, term uint64 }
+	// standing: it is this member's turn to stand, after that.
+	standing struct{ term uint64 }
+	// rejected: another member does not take this one in.
+	rejected struct {
+		by  uint64
+		err error
+	}
+	// journalSynced: the journal has what was applied durably, up to an entry.
+	journalSynced struct{ at raftlog.Position }
+	// journalRefuses: the journal takes no jobs any more, or takes them again.
+	journalRefuses struct {
+		at      int64 // on Options.Now
+		refuses bool
+	}
+	// epochSettled: all turns of the epoch that has ended are settled.
+	epochSettled struct{}
+	// engineFollows: the engine has left the epoch that has ended.
+	engineFollows struct{}
+)
+
+// handle takes an event, in the raft loop.
+func (m *Member) handle(e event) {
+	r := &m.raft
+	switch e := e.(type) {
+	case func():
+		e()
+	case proposed:
+		if err := r.core.Propose(e.epoch, e.entries...); err != nil {
+			m.opt.Logger.Debug("the entries of a turn are refused", "epoch", e.epoch, "err", err)
+		}
+	case asked:
+		n := r.core.Ask(m.opt.Now())
+		m.mu.Lock()
+		*e.number = n
+		m.changed.Broadcast()
+		m.mu.Unlock()
+	case received:
+		m.step(e.message)
+	case finished:
+		if r.core == e.core { // else there is another one by now
+			e.core.Done(e.responses)
+		}
+	case unreachable:
+		if p := m.peer(e.id); p.linked {
+			p.linked, p.lost = false, m.opt.Now()
+		}
+		r.core.Unreachable(e.id)
+	case refusedConnection:
+		m.forgetLeader(e.id, e.term)
+	case standing:
+		if !r.partial {
+			r.core.Stand(e.term)
+		}
+	case rejected:
+		m.peer(e.by).refuses = e.err
+		m.endIfUnwanted(e.by, e.err)
+	case journalSynced:
+		m.cut(e.at)
+	case journalRefuses:
+		r.health.observeJournal(e.at, e.refuses)
+	case epochSettled:
+		r.settled = true
+		m.handOver() // before the core hears of Rebuilt, if it has to resign
+	case engineFollows:
+		r.core.Rebuilt()
+	default:
+		panic("cluster: an event of no known type")
+	}
+}
+
+// step gives the core a message of another member.
+func (m *Member) step(message *raftpb.Message) {
+	from := message.GetFrom()
+	m.heardOf(from, message)
+	m.takeBeacon(message)
+	if !m.takes(message) || m.refusesToLead(message) {
+		return
+	}
+	err := core.ErrContradiction
+	if !isContradiction(message) {
+		err = m.raft.core.Step(message)
+	}
+	switch {
+	case errors.Is(err, core.ErrContradiction):
+		m.contradicted(message)
+	case err != nil:
+		m.opt.Logger.Debug("a message of another member is of no use", "from", from, "type", message.GetType(), "err", err)
+	}
+}
+
+// takes reports whether a message may go to the core. A partial member cannot take entries, and its votes must be in the log that the
+// next core begins with.
+func (m *Member) takes(message *raftpb.Message) bool {
+	switch message.GetType() {
+	case raftpb.MsgHeartbeat:
+		return true
+	case raftpb.MsgVote, raftpb.MsgPreVote:
+		return !m.raft.moving
+	}
+	return !m.raft.partial
+}
+
+// cut cuts the log at what the journal has durably, but only when the core has done what the
+// changes of configuration before it mean, so that the members' roles are recorded before.
+// After a start the journal can be ahead of that.
+func (m *Member) cut(at raftlog.Position) {
+	if applied := m.raft.core.Applied(); applied.Index < at.Index {
+		at = applied
+	}
+	m.disk.add(diskWork{cut: at, everywhere: m.raft.everywhere, near: m.raft.near})
+}
+
+// forgetLeader lets another leader be elected at once, if it is the leader whose machine
+// refuses connections.
+func (m *Member) forgetLeader(id, term uint64) {
+	if !m.raft.core.Forget(id, term) {
+		return
+	}
+	m.opt.Logger.Info("the leader's machine refuses connections: another one is elected", "leader", id, "term", term)
+	// One after the other: votes that are split cost an election timeout, and a vote takes a sync.
+	turn := 0
+	for _, k := range m.raft.members {
+		if k.ID != id && k.ID < m.opt.Self.ID {
+			turn++
+		}
+	}
+	time.AfterFunc(standAfter+time.Duration(turn)*standEvery, func() { m.mail.post(standing{term}) })
+}
+
+const (
+	standAfter = 20 * time.Millisecond
+	standEvery = 120 * time.Millisecond
+)
+
+// Step takes a message of another member.
+func (m *Member) Step(message *raftpb.Message) { m.mail.post(received{message}) }
+
+// Unreachable says that messages to another member are lost.
+func (m *Member) Unreachable(id uint64) { m.mail.post(unreachable{id}) }
+
+// Rejected says that another member has answered this one's hello with an error.
+func (m *Member) Rejected(by uint64, err error) { m.mail.post(rejected{by, err}) }
+
+// Refused says that a member's machine has refused a connection to its address, that of its last hello, in an attempt that began
+// when the member led in a term. A leader that is silent may live, and have a lease. One whose machine refuses connections to its port
+// has no process any more: with [Options].FastFailover the others elect another leader at once.
+func (m *Member) Refused(id, term uint64) {
+	if m.opt.FastFailover {
+		m.mail.post(refusedConnection{id, term})
+	}
+}
+
+// inLoop runs f in the raft loop and returns when it has run. It returns false if the member has failed or is
+// closed.
+func (m *Member) inLoop(f func()) bool {
+	done := false
+	ran := make(chan struct{})
+	m.mail.post(func() { f(); done = true; close(ran) })
+	select {
+	case <-ran:
+	case <-m.looped: // f runs no more; it may have
+	}
+	return done
+}
+
+// A mailbox has the events that the raft loop has not handled, in order. Whoever posts does
+// not wait.
+type mailbox struct {
+	mu     sync.Mutex
+	events []event
+	spare  []event
+	wake   chan struct{} // has something if the loop is to look
+}
+
+func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
+
+func (m *mailbox) post(e event) {
+	m.mu.Lock()
+	m.events = append(m.events, e)
+	m.mu.Unlock()
+	signal(m.wake)
+}
+
+// take returns what was posted. The slice is the caller's until it takes again.
+func (m *mailbox) take() []event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	events := m.events
+	m.events, m.spare = m.spare[:0], events
+	return events
+}
+
+// signal makes sure that somebody who waits for the channel comes once more.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
