@@ -75,7 +75,7 @@ var arrows = map[string]string{
 	"contrib":             "",
 	"client":              "internal/wire",
 	"client/worker":       "client",
-	"client/beanpoletest": "internal/broker internal/engine internal/test/memnet internal/server",
+	"client/beanpoletest": "internal/access internal/broker internal/certs/certstest internal/engine internal/rights internal/server internal/test/memnet",
 
 	// Tools.
 	"internal/load": "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",

@@ -19,28 +19,65 @@
 //		c, err := client.Dial(t.Context(), srv.Addr, &client.Options{Dial: srv.Dial})
 //		...
 //	})
+//
+// [New] starts a server with TLS, with tokens, or with limits; [Server.FillDisk] shows a
+// program what happens when the disk is full.
 package beanpoletest
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/rights"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
+// Options of a server of [New]. The zero value is what [NewServer] starts.
+type Options struct {
+	// Memory gives it a network in memory, as [NewMemory] does.
+	Memory bool
+
+	// TLS encrypts its connections; see [Server.TLS].
+	TLS bool
+
+	// Tokens are those that clients may show, each with the tubes on which it allows
+	// everything: names, or patterns such as "mail.*". If there are any, a client without
+	// one may do nothing. A token has 20 to 217 bytes.
+	Tokens map[string][]string
+
+	// MaxJobSize is the largest body of a job, in bytes. 0: 65,535.
+	MaxJobSize int
+
+	// MaxMemory is how many bytes of memory all jobs may take. 0: any number.
+	MaxMemory int64
+
+	// MaxJobs is how many jobs a tube may have, by its name. Those that are not there
+	// may have any number.
+	MaxJobs map[string]int64
+}
+
 // A Server is a running server.
 type Server struct {
-	Addr string // HOST:PORT, or unix:PATH; "memory" for a server of NewMemory
+	Addr string // HOST:PORT, or unix:PATH; "memory" for a server on a network in memory
+
+	// TLS is what clients need if the server encrypts, for the option TLS of a client.
+	// Nil if it does not.
+	TLS *tls.Config
 
 	listener net.Listener
 	srv      *server.Server
 	broker   *broker.Broker
+	fullDisk atomic.Bool
 	served   chan error
 	close    sync.Once
 }
@@ -49,21 +86,62 @@ type Server struct {
 // test ends.
 func NewServer(tb testing.TB) *Server {
 	tb.Helper()
-	s, err := Start()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(s.Close)
-	return s
+	return New(tb, Options{})
 }
 
 // NewMemory starts a server on a network in memory, which only its Dial reaches.
 // It is closed when the test ends.
 func NewMemory(tb testing.TB) *Server {
-	s := Serve(memnet.Listen())
-	s.Addr = "memory"
+	tb.Helper()
+	return New(tb, Options{Memory: true})
+}
+
+// New starts a server. It is closed when the test ends.
+func New(tb testing.TB, opt Options) *Server {
+	tb.Helper()
+	var l net.Listener = memnet.Listen()
+	if !opt.Memory {
+		var err error
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			tb.Fatalf("beanpoletest: %v", err)
+		}
+	}
+	control, err := opt.access()
+	if err != nil {
+		tb.Fatalf("beanpoletest: %v", err)
+	}
+	s := newServer(l, &opt, control)
+	var how server.ListenOptions
+	if opt.TLS {
+		ca := certstest.NewCA(tb)
+		how.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Pair("beanpole")}}
+		s.TLS = &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
+	}
+	s.serve(how)
 	tb.Cleanup(s.Close)
 	return s
+}
+
+// access knows the tokens. It is nil if there are none.
+func (opt *Options) access() (*access.Control, error) {
+	if len(opt.Tokens) == 0 {
+		return nil, nil
+	}
+	var c access.Config
+	for token, tubes := range opt.Tokens {
+		hash, err := access.HashOf(token)
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf("token %d", len(c.Identities)+1)
+		c.Identities = append(c.Identities, access.IdentityConfig{Name: name, Tokens: []access.Hash{hash}})
+		c.Rules = append(c.Rules, access.RuleConfig{Identities: []string{name}, Tubes: tubes, Rights: rights.All})
+	}
+	p, err := access.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return access.NewControl(p, nil)
 }
 
 // Start starts a server on a free port of 127.0.0.1 where there is no test to end
@@ -76,24 +154,47 @@ func Start() (*Server, error) {
 	return Serve(l), nil
 }
 
-// Serve starts a server on a listener, which the server closes: on a unix socket,
-// or with TLS. Close it.
+// Serve starts a server on a listener, which the server closes: on a unix socket, for
+// example. Close it.
 func Serve(l net.Listener) *Server {
-	addr := l.Addr().String()
-	if l.Addr().Network() == "unix" {
-		addr = "unix:" + addr
-	}
-	b := broker.New(engine.New(engine.Options{}), broker.Options{})
-	s := &Server{
-		Addr:     addr,
-		listener: l,
-		srv:      server.New(b, server.Options{Version: "test"}),
-		broker:   b,
-		served:   make(chan error, 1),
-	}
-	go func() { s.served <- s.srv.Serve(l) }()
+	s := newServer(l, &Options{}, nil)
+	s.serve(server.ListenOptions{})
 	return s
 }
+
+func newServer(l net.Listener, opt *Options, control *access.Control) *Server {
+	s := &Server{Addr: l.Addr().String(), listener: l, served: make(chan error, 1)}
+	switch l.Addr().Network() {
+	case "unix":
+		s.Addr = "unix:" + s.Addr
+	case "mem":
+		s.Addr = "memory"
+	}
+	limits := engine.Limits{Memory: opt.MaxMemory}
+	if len(opt.MaxJobs) > 0 {
+		limits.Tube = func(name string) engine.TubeLimits { return engine.TubeLimits{Jobs: opt.MaxJobs[name]} }
+	}
+	s.broker = broker.New(engine.New(engine.Options{Admit: s.admit, Limits: limits}), broker.Options{})
+	s.srv = server.New(s.broker, server.Options{Version: "test", MaxJobSize: opt.MaxJobSize, Access: control})
+	return s
+}
+
+func (s *Server) serve(how server.ListenOptions) {
+	go func() { s.served <- s.srv.ServeWith(s.listener, how) }()
+}
+
+// admit is what a journal says of a change: whether there is room for its record.
+func (s *Server) admit(kind engine.ChangeKind, _ string, _ int) engine.Outcome {
+	if s.fullDisk.Load() && kind != engine.JobDeleted {
+		return engine.OutOfMemory
+	}
+	return engine.OK
+}
+
+// FillDisk makes the server answer as one whose disk has no room at all: what it would have
+// to write (puts, releases, buries, kicks and pauses) is refused with OUT_OF_MEMORY. Jobs
+// can be reserved, touched and deleted. FillDisk(false) ends that.
+func (s *Server) FillDisk(full bool) { s.fullDisk.Store(full) }
 
 // Dial connects to the server, whatever the address. It is made for the option
 // Dial of a client.

@@ -1,0 +1,59 @@
+package beanpoletest_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+)
+
+var t *testing.T // of a test
+
+// A delayed job is there when its time has come. No test has to wait for that.
+func ExampleNewMemory() {
+	synctest.Test(t, func(t *testing.T) {
+		srv := beanpoletest.NewMemory(t)
+		c, err := client.Dial(t.Context(), srv.Addr, &client.Options{Dial: srv.Dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		began := time.Now()
+		if _, err := c.Put(t.Context(), client.NewJob{Delay: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Reserve(t.Context()); err != nil || time.Since(began) < time.Hour {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+// A server that encrypts, and wants a token that is good for the tube mail.
+func ExampleNew() {
+	const token = "0123456789abcdefghij"
+	srv := beanpoletest.New(t, beanpoletest.Options{TLS: true, Tokens: map[string][]string{token: {"mail"}}})
+	c, err := client.Dial(t.Context(), srv.Addr, &client.Options{TLS: srv.TLS, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Put(t.Context(), client.NewJob{Tube: "news"}); !errors.Is(err, client.ErrUnauthorized) {
+		t.Error(err)
+	}
+}
+
+func ExampleServer_FillDisk() {
+	srv := beanpoletest.NewServer(t)
+	c, err := client.Dial(t.Context(), srv.Addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	srv.FillDisk(true)
+	if _, err := c.Put(t.Context(), client.NewJob{}); !errors.Is(err, client.ErrOutOfMemory) {
+		t.Error(err)
+	}
+}

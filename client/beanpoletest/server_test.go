@@ -1,0 +1,99 @@
+package beanpoletest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+)
+
+const token = "0123456789abcdefghij"
+
+func dial(t *testing.T, srv *beanpoletest.Server, token string) (*client.Conn, error) {
+	c, err := client.Dial(t.Context(), srv.Addr, &client.Options{Dial: srv.Dial, TLS: srv.TLS, Token: token})
+	if err == nil {
+		t.Cleanup(func() { c.Close() })
+	}
+	return c, err
+}
+
+func put(ctx context.Context, c *client.Conn, tube string, size int) error {
+	_, err := c.Put(ctx, client.NewJob{Tube: tube, Body: make([]byte, size)})
+	return err
+}
+
+// What the options promise is so with sockets and in memory, with and without TLS.
+func TestOptions(t *testing.T) {
+	test := func(t *testing.T, memory, encrypted bool) {
+		srv := beanpoletest.New(t, beanpoletest.Options{
+			Memory: memory, TLS: encrypted, MaxJobSize: 2000, MaxMemory: 3000, MaxJobs: map[string]int64{"mail": 1},
+			Tokens: map[string][]string{token: {"mail", "news.*"}},
+		})
+		c, err := dial(t, srv, "")
+		if err == nil {
+			err = put(t.Context(), c, "mail", 1)
+		}
+		if !errors.Is(err, client.ErrUnauthorized) {
+			t.Errorf("without a token: %v", err)
+		}
+		if c, err = dial(t, srv, token); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			tube string
+			size int
+			want error
+		}{
+			{"mail", 1, nil}, {"mail", 1, client.ErrOutOfMemory}, {"other", 1, client.ErrUnauthorized},
+			{"news.eu", 2001, client.ErrJobTooBig}, {"news.eu", 2000, nil}, {"news.us", 2000, client.ErrOutOfMemory},
+		} {
+			if err := put(t.Context(), c, step.tube, step.size); !errors.Is(err, step.want) {
+				t.Errorf("put of %d bytes into %s: %v, want %v", step.size, step.tube, err, step.want)
+			}
+		}
+	}
+	for _, encrypted := range []bool{false, true} {
+		t.Run("sockets", func(t *testing.T) { test(t, false, encrypted) })
+		t.Run("memory", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { test(t, true, encrypted) }) })
+	}
+}
+
+// With a full disk jobs can be taken and deleted, and nothing else can be done to them.
+func TestFillDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		srv := beanpoletest.NewMemory(t)
+		c, err := dial(t, srv, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := put(ctx, c, "", 1); err != nil {
+			t.Fatal(err)
+		}
+		srv.FillDisk(true)
+		if err := put(ctx, c, "", 1); !errors.Is(err, client.ErrOutOfMemory) {
+			t.Errorf("put: %v", err)
+		}
+		job, err := c.Reserve(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := job.Touch(ctx); err != nil {
+			t.Errorf("touch: %v", err)
+		}
+		if err := job.Release(ctx, 0, time.Hour); !errors.Is(err, client.ErrOutOfMemory) {
+			t.Errorf("release: %v", err)
+		}
+		if err := job.Delete(ctx); err != nil {
+			t.Errorf("delete: %v", err)
+		}
+		srv.FillDisk(false)
+		if err := put(ctx, c, "", 1); err != nil {
+			t.Errorf("put when there is room again: %v", err)
+		}
+	})
+}
