@@ -73,7 +73,7 @@ var arrows = map[string]string{
 
 	// For programs of others. What is in contrib is no code, and tests hold it against the program.
 	"contrib":             "",
-	"client":              "internal/wire",
+	"client":              "internal/certs internal/wire",
 	"client/worker":       "client",
 	"client/beanpoletest": "internal/access internal/broker internal/certs/certstest internal/engine internal/rights internal/server internal/test/memnet",
 
@@ -102,14 +102,14 @@ var arrows = map[string]string{
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. What they share knows none of them.
-	"internal/cli/kit":            "github.com/spf13",
+	"internal/cli/kit":            "client internal/certs github.com/charmbracelet github.com/spf13",
 	"internal/cli/advice":         "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
-	"internal/cli/queue":          "client client/worker internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
+	"internal/cli/queue":          "client client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":            "internal/cli/top/background internal/health github.com/charmbracelet",
 	"internal/cli/top/background": "github.com/charmbracelet",
 	"internal/cli/journal":        "internal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
-	"internal/cli/cluster":        "client internal/cli/advice internal/cli/kit internal/cli/queue internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
-	"internal/cli/bench":          "internal/cli/kit internal/cli/queue internal/load internal/server internal/wire github.com/spf13",
+	"internal/cli/cluster":        "client internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
+	"internal/cli/bench":          "internal/cli/kit internal/load internal/server internal/wire github.com/spf13",
 	"internal/cli/manual":         "",
 
 	// The program: a command line, and an exit code.

@@ -3,14 +3,14 @@ package client
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/certs"
 )
 
 const scheme = "beanpole://"
@@ -64,23 +64,10 @@ func tlsOf(query url.Values) (*tls.Config, error) {
 	} else if !on || len(query) == 0 {
 		return nil, nil
 	}
-	config := &tls.Config{ServerName: query.Get("server-name")}
-	if file := query.Get("ca"); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("%w: ca: %w", ErrInvalid, err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%w: ca: there is no certificate in %s", ErrInvalid, file)
-		}
-	}
-	if cert, key := query.Get("cert"), query.Get("key"); cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("%w: cert and key: %w", ErrInvalid, err)
-		}
-		config.Certificates = []tls.Certificate{pair}
+	of := certs.Client{CA: query.Get("ca"), Cert: query.Get("cert"), Key: query.Get("key"), ServerName: query.Get("server-name")}
+	config, err := of.Config()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return config, nil
 }

@@ -170,13 +170,8 @@ func (f Files) read() (*tls.Config, error) {
 	if f.ClientCA == "" {
 		return c, nil
 	}
-	pem, err := os.ReadFile(f.ClientCA)
-	if err != nil {
+	if c.ClientCAs, err = authorities(f.ClientCA); err != nil {
 		return nil, fmt.Errorf("authorities of clients: %w", err)
-	}
-	c.ClientCAs = x509.NewCertPool()
-	if !c.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("authorities of clients: there is no certificate in %s", f.ClientCA)
 	}
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	return c, nil

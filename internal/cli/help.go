@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
-	"github.com/beanpole-mq/beanpole/internal/cli/queue"
 )
 
 // overview is the help of the program as a whole. It names the options that
@@ -105,7 +104,7 @@ func printFlags(w io.Writer, flags *pflag.FlagSet) {
 		}
 	})
 	slices.SortStableFunc(rows, func(a, b flagRow) int {
-		last := map[string]int{queue.ServerTitle: 1}
+		last := map[string]int{kit.ServerTitle: 1}
 		return last[a.title] - last[b.title]
 	})
 	indent := "\n" + strings.Repeat(" ", 2+width+2)

@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
@@ -10,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/console"
@@ -49,15 +48,10 @@ func openOther(s *config.OtherServer) (api.Other, error) {
 		}
 	}
 	if s.CA != "" {
-		pem, err := os.ReadFile(s.CA)
-		if err != nil {
-			return nil, fmt.Errorf("tls-ca: %w", err)
+		var err error
+		if remote.TLS, err = (certs.Client{CA: s.CA}).Config(); err != nil {
+			return nil, fmt.Errorf("tls-%w", err)
 		}
-		authorities := x509.NewCertPool()
-		if !authorities.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("tls-ca: %s has no certificate in PEM", s.CA)
-		}
-		remote.TLS = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
 	}
 	return api.NewRemote(remote), nil
 }

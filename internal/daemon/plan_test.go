@@ -58,7 +58,7 @@ func TestCheckServers(t *testing.T) {
 		a(`address = "http://user@host/path"`):                      `console-server 1: address "http://user@host/path": want HOST:PORT, http://HOST:PORT, https://HOST:PORT or beanstalk://HOST:PORT`,
 		a(`address = "ftp://host"`):                                 `there is no scheme "ftp": want http, https or beanstalk`,
 		a(`address = "host"`, `token-file = "nowhere"`):             `console-server "a": token-file: open nowhere: no such file or directory`,
-		a(`address = "host"`, fmt.Sprintf("tls-ca = %q", token)):    `has no certificate in PEM`,
+		a(`address = "host"`, fmt.Sprintf("tls-ca = %q", token)):    `console-server "a": tls-ca: there is no certificate in `,
 		a(`adress = "host"`):                                        `there is no setting "adress" in a [[console-server]]; did you mean "address"?`,
 		a(`address = "beanstalk://host"`, `token-file = "nowhere"`): `a beanstalkd takes neither token-file nor tls-ca`,
 	} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
 )
@@ -326,8 +327,7 @@ func TestNoStart(t *testing.T) {
 	} {
 		p := start(t, c.args...)
 		<-p.ended
-		coded, ok := p.err.(interface{ ExitCode() int })
-		if !ok || coded.ExitCode() != c.code || !strings.Contains(p.err.Error(), c.want) {
+		if p.err == nil || kit.ExitCode(p.err) != c.code || !strings.Contains(p.err.Error(), c.want) {
 			t.Errorf("%q: %v, want code %d and %s", c.args, p.err, c.code, c.want)
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
-	"github.com/beanpole-mq/beanpole/internal/cli/queue"
 	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
@@ -27,7 +26,7 @@ import (
 // options are what the command line of bench says.
 type options struct {
 	load   load.Options
-	target queue.Target
+	target kit.Connection
 	json   bool
 }
 
@@ -109,11 +108,11 @@ func (opt *options) measure(ctx context.Context, stdout io.Writer) error {
 
 // aim tells the load where the server is, and how to speak to it.
 func (opt *options) aim() error {
-	addr, o, err := opt.target.Options()
+	o, err := opt.target.Options()
 	if err != nil {
 		return err
 	}
-	if opt.load.Addr, err = parseServerAddr(addr); err != nil {
+	if opt.load.Addr, err = parseServerAddr(opt.target.Addr); err != nil {
 		return kit.UsageError("--addr: %w", err)
 	}
 	opt.load.SetupLimit = o.Timeout

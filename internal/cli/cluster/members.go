@@ -8,21 +8,19 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
-	"github.com/beanpole-mq/beanpole/internal/cli/queue"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
 func newStatus() *cobra.Command {
 	var asJSON, isOffline bool
-	var target queue.Target
+	var target kit.Connection
 	cmd := &cobra.Command{
 		Use:   "status [DIR|-a ADDR] [--offline] [--json]",
 		Short: "show the members of a cluster, and who leads",
@@ -77,7 +75,7 @@ func showOffline(cmd *cobra.Command, args []string, asJSON bool) error {
 }
 
 // ask asks the member of a directory or, without one, a member at its port for clients.
-func ask(ctx context.Context, cmd *cobra.Command, args []string, target *queue.Target) (s status.Cluster, err error) {
+func ask(ctx context.Context, cmd *cobra.Command, args []string, target *kit.Connection) (s status.Cluster, err error) {
 	switch {
 	case len(args) > 0 && cmd.Flags().Changed("addr"):
 		return s, kit.UsageError("want one directory, or -a ADDR (see: %s --help)", cmd.CommandPath())
@@ -88,11 +86,11 @@ func ask(ctx context.Context, cmd *cobra.Command, args []string, target *queue.T
 		}
 		return control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
 	}
-	addr, opt, err := target.Options()
+	opt, err := target.Options()
 	if err != nil {
 		return s, err
 	}
-	c, err := client.Dial(ctx, addr, opt)
+	c, err := client.Dial(ctx, target.Addr, opt)
 	if err != nil {
 		return s, err
 	}
@@ -108,8 +106,7 @@ func printStatus(w io.Writer, s status.Cluster, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(s)
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tADDRESS\tROLE\tREACHABLE\tHEARD\tAPPLIED\tLAG\tVERSION")
+	var rows [][]string
 	for _, m := range s.Members {
 		reachable, heard, applied, lag := "no", "-", "-", "-"
 		if m.Heard != nil {
@@ -121,9 +118,10 @@ func printStatus(w io.Writer, s status.Cluster, asJSON bool) error {
 		if m.Progress != nil {
 			applied, lag = strconv.FormatUint(m.Applied, 10), strconv.FormatUint(m.Lag, 10)
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.Address, m.Role, reachable, heard, applied, lag, cmp.Or(m.Version, "-"))
+		rows = append(rows, []string{fmt.Sprint(m.ID), m.Address, string(m.Role), reachable, heard, applied, lag, cmp.Or(m.Version, "-")})
 	}
-	if err := table.Flush(); err != nil {
+	columns := []kit.Column{{Title: "ID"}, {Title: "ADDRESS"}, {Title: "ROLE"}, {Title: "REACHABLE"}, {Title: "HEARD"}, {Title: "APPLIED"}, {Title: "LAG"}, {Title: "VERSION"}}
+	if err := kit.PrintTable(w, columns, rows); err != nil {
 		return err
 	}
 	problems := s.Problems()

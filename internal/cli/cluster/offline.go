@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
@@ -110,12 +109,11 @@ func (o *offline) print(w io.Writer, asJSON bool) error {
 	if len(o.Members) == 0 {
 		return nil
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tADDRESS\tROLE")
+	var rows [][]string
 	for _, m := range o.Members {
-		fmt.Fprintf(table, "%d\t%s\t%s\n", m.ID, m.Address, m.Role)
+		rows = append(rows, []string{fmt.Sprint(m.ID), m.Address, string(m.Role)})
 	}
-	return table.Flush()
+	return kit.PrintTable(w, []kit.Column{{Title: "ID"}, {Title: "ADDRESS"}, {Title: "ROLE"}}, rows)
 }
 
 // verdict is the error that the command ends with.

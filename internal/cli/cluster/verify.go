@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cluster"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
@@ -65,19 +65,19 @@ func printComparison(w io.Writer, c *control.Comparison, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(c)
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tADDRESS\tROLE\tJOBS\tCHANGED\tDIGEST\tRESULT")
+	var rows [][]string
 	for _, m := range c.Members {
+		row := []string{fmt.Sprint(m.ID), m.Address, string(m.Role), fmt.Sprint(m.Jobs), fmt.Sprint(m.Changed), fmt.Sprint(m.Digest), "same"}
 		switch {
 		case m.Problem != "":
-			fmt.Fprintf(table, "%d\t%s\t%s\t-\t-\t-\tnot compared: %s\n", m.ID, m.Address, m.Role, strings.TrimPrefix(m.Problem, "cluster: "))
+			row = append(row[:3], "-", "-", "-", "not compared: "+strings.TrimPrefix(m.Problem, "cluster: "))
 		case m.Differs:
-			fmt.Fprintf(table, "%d\t%s\t%s\t%d\t%d\t%s\tDIFFERS\n", m.ID, m.Address, m.Role, m.Jobs, m.Changed, m.Digest)
-		default:
-			fmt.Fprintf(table, "%d\t%s\t%s\t%d\t%d\t%s\tsame\n", m.ID, m.Address, m.Role, m.Jobs, m.Changed, m.Digest)
+			row[6] = "DIFFERS"
 		}
+		rows = append(rows, row)
 	}
-	if err := table.Flush(); err != nil {
+	columns := []kit.Column{{Title: "ID"}, {Title: "ADDRESS"}, {Title: "ROLE"}, {Title: "JOBS"}, {Title: "CHANGED"}, {Title: "DIGEST"}, {Title: "RESULT"}}
+	if err := kit.PrintTable(w, columns, rows); err != nil {
 		return err
 	}
 	for _, d := range c.Differences {

@@ -5,15 +5,19 @@ import (
 	"fmt"
 )
 
-// Exit codes. Those that beanstalkd has too are the same.
+// Exit codes. Those of the server that beanstalkd has too are the same.
 const (
-	ExitFailure   = 1
-	ExitUsage     = 5
-	ExitJournal   = 10  // the journal's directory cannot be used
-	ExitLookup    = 32  // looking up the user of -u failed
-	ExitNoUser    = 33  // the user of -u does not exist
-	ExitPrivilege = 34  // becoming the user of -u failed
-	ExitSocket    = 111 // a socket cannot be set up
+	ExitFailure      = 1
+	ExitNothing      = 2   // what was asked for is not there
+	ExitDisconnected = 3   // the server cannot be reached, or the connection was lost
+	ExitUnauthorized = 4   // the server refuses: the token is missing or wrong, or does not allow this
+	ExitUsage        = 5   // the command line is wrong, the environment, or the configuration
+	ExitJournal      = 10  // the journal's directory cannot be used
+	ExitLookup       = 32  // looking up the user of -u failed
+	ExitNoUser       = 33  // the user of -u does not exist
+	ExitPrivilege    = 34  // becoming the user of -u failed
+	ExitSocket       = 111 // a socket cannot be set up
+	ExitInterrupted  = 130 // by a signal
 )
 
 // A codedError ends the program with a code of its own.
@@ -24,7 +28,6 @@ type codedError struct {
 
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
-func (e *codedError) ExitCode() int { return e.code }
 
 // WithCode returns an error with the text of err that ends the program with a code.
 func WithCode(code int, err error) error { return &codedError{code, err} }
@@ -35,13 +38,22 @@ func UsageError(format string, args ...any) error {
 	return WithCode(ExitUsage, fmt.Errorf(format, args...))
 }
 
+// Nothing returns an error about a job or tube that is not there, or not as it would have to
+// be.
+func Nothing(format string, args ...any) error {
+	return WithCode(ExitNothing, fmt.Errorf(format, args...))
+}
+
+// HasCode reports whether an error has a code of its own.
+func HasCode(err error) bool {
+	_, ok := errors.AsType[*codedError](err)
+	return ok
+}
+
 // ExitCode returns the code that the program ends with when a command has failed.
 func ExitCode(err error) int {
-	if coded, ok := errors.AsType[interface {
-		error
-		ExitCode() int
-	}](err); ok {
-		return coded.ExitCode()
+	if coded, ok := errors.AsType[*codedError](err); ok {
+		return coded.code
 	}
 	return ExitFailure
 }

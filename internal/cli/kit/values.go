@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // The values of flags. A number is decimal digits and nothing else, as in the
@@ -55,27 +54,6 @@ func ParseCount(what string) func(string) (int, error) {
 		}
 		return int(n), err
 	}
-}
-
-// ParseDuration reads a duration that is not negative.
-func ParseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return 0, errors.New("want a duration with its unit, such as 30s or 5m, or 0")
-	}
-	return d, nil
-}
-
-// FormatDuration writes what ParseDuration reads, 5m and not 5m0s.
-func FormatDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // Into returns a flag's function that stores what parse makes of the value.

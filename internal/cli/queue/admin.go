@@ -19,6 +19,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // What the protocol has no command for, beanpole does through its admin pages: the JSON
@@ -39,7 +41,7 @@ type adminOptions struct {
 func (o *adminOptions) define(fs *pflag.FlagSet, otherwise, usage string) {
 	o.name = cmp.Or(o.name, "admin")
 	fs.StringVar(&o.addr, o.name, cmp.Or(os.Getenv("BEANPOLE_ADMIN"), otherwise), usage)
-	fs.Lookup(o.name).Annotations = map[string][]string{"group": {ServerTitle}}
+	fs.Lookup(o.name).Annotations = map[string][]string{kit.GroupKey: {kit.ServerTitle}}
 }
 
 // countsUsage explains the option where it tells more.
@@ -58,7 +60,7 @@ type adminClient struct {
 
 // admin returns a client. Nothing is connected yet.
 func (s *session) admin(o *adminOptions) (*adminClient, error) {
-	server, err := s.server.options()
+	server, err := s.server.Options()
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +71,9 @@ func (s *session) admin(o *adminOptions) (*adminClient, error) {
 	a := &adminClient{addr: o.addr, base: "http://" + addr, token: server.Token}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: s.server.timeout}).DialContext(ctx, network, addr)
+			return (&net.Dialer{Timeout: s.server.Timeout}).DialContext(ctx, network, addr)
 		},
-		ResponseHeaderTimeout: s.server.timeout,
+		ResponseHeaderTimeout: s.server.Timeout,
 	}
 	if network == "unix" {
 		a.base = "http://localhost"
@@ -90,7 +92,7 @@ func (o *adminOptions) endpoint() (network, addr string, err error) {
 		return "unix", path, nil
 	}
 	if o.addr == "" || strings.Contains(o.addr, "/") {
-		return "", "", usageError("--%s %q: want HOST:PORT, :PORT of this machine, or unix:PATH", o.name, o.addr)
+		return "", "", kit.UsageError("--%s %q: want HOST:PORT, :PORT of this machine, or unix:PATH", o.name, o.addr)
 	}
 	host, port, err := net.SplitHostPort(o.addr)
 	if err != nil {
@@ -206,13 +208,13 @@ func (a *adminClient) unreachable(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		why = errors.New("they do not speak TLS: leave out --tls and what begins with it")
 	}
-	return &exitError{exitDisconnected, fmt.Errorf("no admin pages at %s: %w; a beanpole has them if it was started with --admin, "+
-		"beanstalkd has none, and --admin or BEANPOLE_ADMIN says here where they are", a.addr, why)}
+	return kit.WithCode(kit.ExitDisconnected, fmt.Errorf("no admin pages at %s: %w; a beanpole has them if it was started with --admin, "+
+		"beanstalkd has none, and --admin or BEANPOLE_ADMIN says here where they are", a.addr, why))
 }
 
 // noAPI is an error about something that answers, and is no beanpole.
 func (a *adminClient) noAPI(what string) error {
-	return &exitError{exitFailure, fmt.Errorf("what answers at %s is not the admin pages of a beanpole: %s", a.addr, what)}
+	return kit.WithCode(kit.ExitFailure, fmt.Errorf("what answers at %s is not the admin pages of a beanpole: %s", a.addr, what))
 }
 
 // refused returns the error that an answer stands for.
@@ -222,14 +224,14 @@ func (a *adminClient) refused(resp *http.Response) error {
 	if kind != "application/problem+json" || json.NewDecoder(resp.Body).Decode(&p) != nil {
 		return a.noAPI(resp.Status)
 	}
-	code := exitFailure
+	code := kit.ExitFailure
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		code = exitUnauthorized
+		code = kit.ExitUnauthorized
 	case http.StatusNotFound, http.StatusConflict:
-		code = exitNothing
+		code = kit.ExitNothing
 	case http.StatusBadRequest:
-		code = exitUsage
+		code = kit.ExitUsage
 	}
-	return &exitError{code, errors.New(cmp.Or(p.Detail, p.Title))}
+	return kit.WithCode(code, errors.New(cmp.Or(p.Detail, p.Title)))
 }

@@ -1,18 +1,16 @@
 package queue
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 
-	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // peekState shows the next job of a state of a tube.
@@ -137,25 +135,25 @@ func (s *session) clear(ctx context.Context, c *client.Conn, tubes []string, sta
 		}
 	}
 	if !yes && there > 0 {
-		if err := s.confirm(fmt.Sprintf("delete %s of %s?", countStates(counts, states), tubesInWords(tubes))); err != nil {
+		if err := kit.Confirm(s.in, s.err, fmt.Sprintf("delete %s of %s?", countStates(counts, states), tubesInWords(tubes))); err != nil {
 			return err
 		}
 	}
-	b := s.newBar("jobs")
-	defer b.end()
+	b := kit.NewBar(s.err, "jobs")
+	defer b.End()
 	slow := sync.OnceFunc(func() { s.note("the server has no flush-tube: each job is looked at and deleted by itself") })
 	total := 0
 	for _, tube := range tubes {
 		for _, state := range states {
-			n, err := clearState(ctx, c, tube, state, func(n int) { b.show(uint64(total+n), there, total+n) }, slow)
+			n, err := clearState(ctx, c, tube, state, func(n int) { b.Show(uint64(total+n), there, total+n) }, slow)
 			total += n
 			if err != nil {
-				b.end()
+				b.End()
 				return fmt.Errorf("after %s: %w", countJobs(uint64(total), ""), err)
 			}
 		}
 	}
-	b.end()
+	b.End()
 	return s.did("deleted", total)
 }
 
@@ -170,17 +168,4 @@ func tubesInWords(tubes []string) string {
 		text += ", ..."
 	}
 	return text
-}
-
-// confirm asks a person. Where there is none it fails.
-func (s *session) confirm(question string) error {
-	if !term.IsTerminal(os.Stdin.Fd()) {
-		return usageError("%s add --yes, since there is no terminal to ask on", question)
-	}
-	fmt.Fprintf(s.err, "%s [y/N] ", question)
-	line, _ := bufio.NewReader(s.in).ReadString('\n')
-	if a := strings.ToLower(strings.TrimSpace(line)); a != "y" && a != "yes" {
-		return errors.New("nothing was done")
-	}
-	return nil
 }

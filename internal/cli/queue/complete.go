@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // completionTimeout is how long a shell waits for the names of tubes, if the command line does not say how long.
@@ -34,24 +35,24 @@ func completeStats(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 // tubeNames returns the names of the server's tubes, or none if it does not answer
 // in time.
 func tubeNames(cmd *cobra.Command) []string {
-	var server serverOptions
+	var server kit.Connection
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	server.define(flags)
+	server.Define(flags)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if flags.Lookup(f.Name) != nil {
 			flags.Set(f.Name, f.Value.String()) // a value that it has taken before
 		}
 	})
 	if !flags.Changed("server-timeout") {
-		server.timeout = completionTimeout
+		server.Timeout = completionTimeout
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), server.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), server.Timeout)
 	defer cancel()
-	opt, err := server.options()
+	opt, err := server.Options()
 	if err != nil {
 		return nil
 	}
-	c, err := client.Dial(ctx, server.addr, opt)
+	c, err := client.Dial(ctx, server.Addr, opt)
 	if err != nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
@@ -64,12 +65,12 @@ func newConnections() *cobra.Command {
 		for _, arg := range args {
 			id, err := strconv.ParseUint(arg, 10, 64)
 			if err != nil {
-				return usageError("%q is not the id of a connection, which is a number", arg)
+				return kit.UsageError("%q is not the id of a connection, which is a number", arg)
 			}
 			f.ids = append(f.ids, id)
 		}
 		if remove && f.isAll() {
-			return usageError("--close needs IDs, or an option that says which connections")
+			return kit.UsageError("--close needs IDs, or an option that says which connections")
 		}
 		a, err := s.admin(&admin)
 		if err != nil {
@@ -93,7 +94,7 @@ func newConnections() *cobra.Command {
 	fs.Uint64Var(&f.job, "job", 0, "that holds the job with this `ID`")
 	fs.BoolVar(&f.holding, "holding", false, "that hold jobs")
 	fs.BoolVar(&f.waiting, "waiting", false, "that wait for a job")
-	durationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
+	kit.DurationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
 	fs.BoolVar(&remove, "close", false, "close them")
 	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	admin.define(fs, "127.0.0.1:"+defaultAdminPort, adminUsage)
@@ -113,7 +114,7 @@ func (f *connectionFilter) find(ctx context.Context, a *adminClient) (found []co
 			return nil, err
 		}
 		if j.ReservedBy == 0 {
-			return nil, nothing("no connection holds job %d: it is %s", j.ID, j.State)
+			return nil, kit.Nothing("no connection holds job %d: it is %s", j.ID, j.State)
 		}
 		f.ids = append(f.ids, j.ReservedBy)
 	}
@@ -157,8 +158,8 @@ func (s *session) printConnections(all []connection) error {
 		}
 		return nil
 	}
-	columns := []column{{title: "ID", number: true}, {title: "ADDRESS"}, {title: "IDENTITY"}, {title: "AGE", number: true}, {title: "IDLE", number: true}, {title: "LAST"},
-		{title: "USING"}, {title: "WATCHING", least: 10}, {title: "JOBS", number: true}, {title: "HELD", number: true}, {title: "DOES"}}
+	columns := []kit.Column{{Title: "ID", Number: true}, {Title: "ADDRESS"}, {Title: "IDENTITY"}, {Title: "AGE", Number: true}, {Title: "IDLE", Number: true}, {Title: "LAST"},
+		{Title: "USING"}, {Title: "WATCHING", Least: 10}, {Title: "JOBS", Number: true}, {Title: "HELD", Number: true}, {Title: "DOES"}}
 	var rows [][]string
 	for i := range all {
 		c := &all[i]
@@ -173,7 +174,7 @@ func (s *session) printConnections(all []connection) error {
 		rows = append(rows, []string{strconv.FormatUint(c.ID, 10), c.Address, c.Identity, inSeconds(c.Age), inSeconds(c.Idle), c.LastCommand, c.Using, watching,
 			strconv.Itoa(c.HoldingCount), held, c.does()})
 	}
-	return s.printTable(columns, rows)
+	return kit.PrintTable(s.out, columns, rows)
 }
 
 // does says what a connection does.
@@ -200,7 +201,7 @@ func (s *session) closeAll(ctx context.Context, a *adminClient, all []connection
 		jobs += all[i].HoldingCount
 	}
 	if !yes && len(all) > 0 {
-		if err := s.confirm(fmt.Sprintf("close %s, which hold %s?", plural(len(all), "connection"), countJobs(uint64(jobs), ""))); err != nil {
+		if err := kit.Confirm(s.in, s.err, fmt.Sprintf("close %s, which hold %s?", plural(len(all), "connection"), countJobs(uint64(jobs), ""))); err != nil {
 			return err
 		}
 	}

@@ -15,41 +15,11 @@ import (
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
-
-// Exit codes besides 0; the package comment says what they mean.
-const (
-	exitFailure      = 1
-	exitNothing      = 2
-	exitDisconnected = 3
-	exitUnauthorized = 4
-	exitUsage        = 5
-	exitInterrupted  = 130
-)
-
-// An exitError ends the program with a code of its own.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-func (e *exitError) ExitCode() int { return e.code }
-
-func usageError(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
-}
-
-// nothing is an error about a job or tube that is not there, or not as it would have to
-// be.
-func nothing(format string, args ...any) error {
-	return &exitError{exitNothing, fmt.Errorf(format, args...)}
-}
 
 func isNothing(err error) bool {
-	e, ok := errors.AsType[*exitError](err)
-	return ok && e.code == exitNothing || errors.Is(err, client.ErrNotFound)
+	return kit.ExitCode(err) == kit.ExitNothing || errors.Is(err, client.ErrNotFound)
 }
 
 // A wordedError is an error of the client in words for a person.
@@ -66,44 +36,38 @@ func inWords(err, part error, words string) error {
 	return &wordedError{strings.Replace(err.Error(), part.Error(), words, 1), err}
 }
 
-// A coded error has an exit code already: one of ours, or of the program's.
-type coded interface {
-	error
-	ExitCode() int
-}
-
 // exit returns the error with which a command ends: in words for a person, and with its
 // exit code.
 func (s *session) exit(ctx context.Context, err error) error {
-	if _, ok := errors.AsType[coded](err); ok || err == nil {
+	if err == nil || kit.HasCode(err) {
 		return err
 	}
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
 	case ctx.Err() != nil && ok:
-		return &exitError{exitInterrupted, inWords(err, e, "interrupted")}
+		return kit.WithCode(kit.ExitInterrupted, inWords(err, e, "interrupted"))
 	case ctx.Err() != nil:
-		return &exitError{exitInterrupted, inWords(err, ctx.Err(), "interrupted")}
+		return kit.WithCode(kit.ExitInterrupted, inWords(err, ctx.Err(), "interrupted"))
 	case ok:
-		err = inWords(err, e, s.server.words(e)+s.whatIsFull(ctx, e))
+		err = inWords(err, e, words(&s.server, e)+s.whatIsFull(ctx, e))
 	}
-	code := exitFailure
+	code := kit.ExitFailure
 	switch {
 	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrTimedOut):
-		code = exitNothing
+		code = kit.ExitNothing
 	case errors.Is(err, client.ErrUnauthorized):
-		code = exitUnauthorized
+		code = kit.ExitUnauthorized
 	case errors.Is(err, client.ErrDisconnected), errors.Is(err, client.ErrOutcomeUnknown):
-		code = exitDisconnected
+		code = kit.ExitDisconnected
 	case errors.Is(err, client.ErrInvalid):
-		code = exitUsage
+		code = kit.ExitUsage
 		err = &wordedError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // its words say it
 	}
-	return &exitError{code, err}
+	return kit.WithCode(code, err)
 }
 
 // words says what an error means, and what to do about it where that is known.
-func (o *serverOptions) words(e *client.Error) string {
+func words(o *kit.Connection, e *client.Error) string {
 	switch {
 	case errors.Is(e, client.ErrNotFound) && e.Job != 0:
 		return fmt.Sprintf("there is no job %d at %s", e.Job, e.Addr)
@@ -112,11 +76,11 @@ func (o *serverOptions) words(e *client.Error) string {
 	case errors.Is(e, client.ErrInvalid), errors.Is(e, client.ErrTimedOut):
 		return e.Err.Error()
 	case errors.Is(e, client.ErrUnauthorized):
-		return o.refused(e)
+		return refused(o, e)
 	case errors.Is(e, client.ErrUnknownCommand) && e.Verb == "connect":
 		return e.Addr + " knows no tokens: leave out --token and BEANPOLE_TOKEN"
 	case errors.Is(e, client.ErrDisconnected):
-		return o.disconnected(e)
+		return disconnected(o, e)
 	}
 	for _, r := range replies {
 		if errors.Is(e, r.error) {
@@ -168,14 +132,14 @@ func (s *session) whatIsFull(ctx context.Context, e *client.Error) string {
 }
 
 // refused is words for what the server does not allow.
-func (o *serverOptions) refused(e *client.Error) string {
+func refused(o *kit.Connection, e *client.Error) string {
 	switch {
 	case e.Verb == "connect":
 		return e.Addr + " does not take the token of --token or BEANPOLE_TOKEN"
-	case o.proof() == "":
+	case o.Proof() == "":
 		return fmt.Sprintf("%s refuses %s: it wants a token (--token, BEANPOLE_TOKEN) or a certificate (--tls-cert)", e.Addr, command(e))
 	}
-	return fmt.Sprintf("%s refuses %s: its rules do not allow that with this %s", e.Addr, command(e), o.proof())
+	return fmt.Sprintf("%s refuses %s: its rules do not allow that with this %s", e.Addr, command(e), o.Proof())
 }
 
 // command names the command that failed, with the job or tube that it is about.
@@ -189,19 +153,8 @@ func command(e *client.Error) string {
 	return e.Verb
 }
 
-// proof says how the options prove who asks.
-func (o *serverOptions) proof() string {
-	switch {
-	case o.givenToken() != "":
-		return "token"
-	case o.cert != "":
-		return "certificate"
-	}
-	return ""
-}
-
 // disconnected is words for a connection that cannot be had, or was lost.
-func (o *serverOptions) disconnected(e *client.Error) string {
+func disconnected(o *kit.Connection, e *client.Error) string {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](e)
 	name, otherName := errors.AsType[x509.HostnameError](e)
 	_, alert := errors.AsType[tls.AlertError](e)
@@ -219,11 +172,11 @@ func (o *serverOptions) disconnected(e *client.Error) string {
 		return fmt.Sprintf("the certificate of %s is for another name (%v); --tls-server-name says for which", e.Addr, name)
 	case alert:
 		return fmt.Sprintf("%s does not take this connection (%v); does it want another certificate (--tls-cert and --tls-key)?", e.Addr, e.Err)
-	case isTimeout(e) && e.Verb == "connect" && o.encrypted():
+	case isTimeout(e) && e.Verb == "connect" && o.Encrypted():
 		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
 	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
 		text := e.Addr + " has closed the connection; the reason is in its log: perhaps it has --max-connections clients"
-		if !o.encrypted() {
+		if !o.Encrypted() {
 			text += "; if it wants TLS, say --tls"
 		}
 		return text
@@ -255,5 +208,5 @@ func nobodyThere(addr, given string, err error) error {
 			why += " (unix:" + addr + " is a socket)"
 		}
 	}
-	return &exitError{exitDisconnected, fmt.Errorf("no server at %s: %s; 'beanpole' starts one, and %s says where it is", addr, why, given)}
+	return kit.WithCode(kit.ExitDisconnected, fmt.Errorf("no server at %s: %s; 'beanpole' starts one, and %s says where it is", addr, why, given))
 }

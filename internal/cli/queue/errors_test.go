@@ -12,7 +12,9 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // serveTLS starts a server that is as config says.
@@ -60,20 +62,20 @@ func TestWordsOfTLS(t *testing.T) {
 	cert, key := other.Issue("me", time.Now().Add(time.Hour))
 	for _, tt := range []struct {
 		name, want string
-		opt        serverOptions
+		opt        kit.Connection
 	}{
-		{"without TLS", "if it wants TLS, say --tls", serverOptions{addr: secured}},
-		{"TLS to a server without", "does not speak TLS: leave out --tls", serverOptions{addr: plain, tls: true}},
-		{"TLS to a server that says nothing", "does not answer in TLS", serverOptions{addr: silent, tls: true, timeout: 50 * time.Millisecond}},
-		{"an unknown authority", "--tls-ca says which one to trust", serverOptions{addr: secured, ca: other.File}},
-		{"another name", "is for another name (x509: certificate is valid for localhost, not example.com); --tls-server-name", serverOptions{addr: secured, ca: ca.File, serverName: "example.com"}},
-		{"without a certificate", "does it want another certificate (--tls-cert and --tls-key)?", serverOptions{addr: mutual, ca: ca.File}},
-		{"a certificate of another", "does it want another certificate", serverOptions{addr: mutual, ca: ca.File, cert: cert, key: key}},
-		{"all is well", "", serverOptions{addr: secured, ca: ca.File}},
+		{"without TLS", "if it wants TLS, say --tls", kit.Connection{Addr: secured}},
+		{"TLS to a server without", "does not speak TLS: leave out --tls", kit.Connection{Addr: plain, TLS: true}},
+		{"TLS to a server that says nothing", "does not answer in TLS", kit.Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
+		{"an unknown authority", "--tls-ca says which one to trust", kit.Connection{Addr: secured, Certs: certs.Client{CA: other.File}}},
+		{"another name", "is for another name (x509: certificate is valid for localhost, not example.com); --tls-server-name", kit.Connection{Addr: secured, Certs: certs.Client{CA: ca.File, ServerName: "example.com"}}},
+		{"without a certificate", "does it want another certificate (--tls-cert and --tls-key)?", kit.Connection{Addr: mutual, Certs: certs.Client{CA: ca.File}}},
+		{"a certificate of another", "does it want another certificate", kit.Connection{Addr: mutual, Certs: certs.Client{CA: ca.File, Cert: cert, Key: key}}},
+		{"all is well", "", kit.Connection{Addr: secured, Certs: certs.Client{CA: ca.File}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.opt.timeout == 0 {
-				tt.opt.timeout = 30 * time.Second
+			if tt.opt.Timeout == 0 {
+				tt.opt.Timeout = 30 * time.Second
 			}
 			s := &session{server: tt.opt}
 			c, err := s.dial(t.Context())
@@ -87,7 +89,7 @@ func TestWordsOfTLS(t *testing.T) {
 				}
 				return
 			}
-			if tt.want == "" || !strings.Contains(err.Error(), tt.want) || err.(*exitError).code != exitDisconnected {
+			if tt.want == "" || !strings.Contains(err.Error(), tt.want) || kit.ExitCode(err) != kit.ExitDisconnected {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
@@ -109,9 +111,9 @@ func TestCompleteTLS(t *testing.T) {
 
 // A server that has all its connections ends a new one, with what it has sent or without: the words name the limit.
 func TestWordsOfFull(t *testing.T) {
-	o := serverOptions{}
+	o := kit.Connection{}
 	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
-		if text := o.disconnected(&client.Error{Addr: "queue:11300", Verb: "stats", Err: err}); !strings.Contains(text, "--max-connections") {
+		if text := disconnected(&o, &client.Error{Addr: "queue:11300", Verb: "stats", Err: err}); !strings.Contains(text, "--max-connections") {
 			t.Errorf("%v: %s", err, text)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
@@ -60,12 +61,12 @@ func newExport() *cobra.Command {
 }
 
 func (s *session) export(ctx context.Context, c *client.Conn, sc scan) error {
-	b := s.newBar("jobs")
-	defer b.end()
+	b := kit.NewBar(s.err, "jobs")
+	defer b.End()
 	written, reserved := 0, 0
 	sc.bodies = true
 	sc.slow = func() { s.note(slowScan) }
-	sc.progress = func(done, total uint64) { b.show(done, total, written) }
+	sc.progress = func(done, total uint64) { b.Show(done, total, written) }
 	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
 		for i := range jobs {
 			if jobs[i].State == client.StateReserved {
@@ -78,7 +79,7 @@ func (s *session) export(ctx context.Context, c *client.Conn, sc scan) error {
 		written += len(jobs)
 		return true, nil
 	})
-	b.end()
+	b.End()
 	if reserved > 0 {
 		s.note("%d of the jobs were reserved; they are written as ready", reserved)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
@@ -46,12 +47,12 @@ func newImport() *cobra.Command {
 		case err != nil:
 			return err
 		case im.from < 1:
-			return usageError("--from must be 1 or more: the first line is 1")
+			return kit.UsageError("--from must be 1 or more: the first line is 1")
 		}
 		if len(args) > 0 {
 			f, err := os.Open(args[0])
 			if err != nil {
-				return usageError("%w", err)
+				return kit.UsageError("%w", err)
 			}
 			defer f.Close()
 			info, err := f.Stat()
@@ -96,14 +97,14 @@ func (im *importer) run(ctx context.Context) error {
 		l.Tube = cmp.Or(im.tube, l.Tube)
 		return l, err
 	}
-	b := im.newBar("jobs")
+	b := kit.NewBar(im.err, "jobs")
 	// A batch is not interrupted: that would leave it unknown which of its jobs were put.
 	err := im.putAll(context.WithoutCancel(ctx), im.conn, next, func(ids []uint64, batch []line) error {
 		im.count(ids, batch)
-		b.show(uint64(lines.offset), uint64(im.size), im.put)
+		b.Show(uint64(lines.offset), uint64(im.size), im.put)
 		return nil
 	})
-	b.end()
+	b.End()
 	switch {
 	case err == nil:
 		return im.did("imported", im.put)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
@@ -107,7 +108,7 @@ func parseIDs(args []string) ([]uint64, error) {
 	for i, arg := range args {
 		id, err := strconv.ParseUint(arg, 10, 64)
 		if err != nil || id == 0 {
-			return nil, usageError("%q is not the id of a job, which is a number from 1 on", arg)
+			return nil, kit.UsageError("%q is not the id of a job, which is a number from 1 on", arg)
 		}
 		ids[i] = id
 	}
@@ -155,7 +156,7 @@ func (s *session) eachOf(ctx context.Context, ids []uint64, done string, f func(
 		s.note("%v", err)
 	}
 	if done == "" {
-		return nothing("%d of the %d jobs are not there", len(missing), len(ids))
+		return kit.Nothing("%d of the %d jobs are not there", len(missing), len(ids))
 	}
-	return nothing("%d of the %d jobs were left as they are", len(missing), len(ids))
+	return kit.Nothing("%d of the %d jobs were left as they are", len(missing), len(ids))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 const peekLong = `Show jobs with their bodies, and change nothing: those with the IDs, or of each TUBE the
@@ -85,7 +86,7 @@ func (s *session) peekNext(ctx context.Context, c *client.Conn, tube string) err
 		found = true
 	}
 	if !found {
-		return &exitError{exitNothing, fmt.Errorf("tube %s has no job that is ready, delayed or buried", tube)}
+		return kit.WithCode(kit.ExitNothing, fmt.Errorf("tube %s has no job that is ready, delayed or buried", tube))
 	}
 	return nil
 }
@@ -118,9 +119,9 @@ func whyNot(ctx context.Context, c *client.Conn, id uint64, err error) error {
 	case statsErr != nil:
 		return err
 	case st.State == client.StateReserved:
-		return nothing("job %d is reserved: its worker holds it, for %s more at the most; of a beanpole, 'release --force' and 'bury --force' take it from the worker", id, st.TimeLeft)
+		return kit.Nothing("job %d is reserved: its worker holds it, for %s more at the most; of a beanpole, 'release --force' and 'bury --force' take it from the worker", id, st.TimeLeft)
 	}
-	return nothing("job %d is %s", id, st.State)
+	return kit.Nothing("job %d is %s", id, st.State)
 }
 
 // hold takes a job that nobody holds, and does something with it.
@@ -204,7 +205,7 @@ func newRelease() *cobra.Command {
 	})
 	cmd.Long = "Make jobs ready that no worker holds, or delay them.\n\n" + forceLong
 	pri.define(cmd)
-	durationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
+	kit.DurationVar(cmd.Flags(), &delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
 	force.define(cmd)
 	return cmd
 }
@@ -249,15 +250,15 @@ func newKick() *cobra.Command {
 		case err != nil:
 			return err
 		case count < 1:
-			return usageError("--count must be 1 or more")
+			return kit.UsageError("--count must be 1 or more")
 		case len(ids) > 0 && len(states.names) > 0:
-			return usageError("--state is for tubes: a job with an id is in the state that it is in")
+			return kit.UsageError("--state is for tubes: a job with an id is in the state that it is in")
 		case len(ids) > 0:
 			return s.eachID(ctx, ids, "kicked", func(c *client.Conn, id uint64) error {
 				return whyNot(ctx, c, id, c.KickJob(ctx, id))
 			})
 		case len(names) == 0:
-			return usageError("kick what? Give IDs of jobs, or a tube")
+			return kit.UsageError("kick what? Give IDs of jobs, or a tube")
 		}
 		wanted, err := states.states()
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 const jobsLong = `List the jobs of a tube with the beginnings of their bodies. With --json each is an
@@ -28,7 +29,7 @@ func newJobs() *cobra.Command {
 	var tube tubeOption
 	cmd := newCommand("jobs", "[TUBE]", "list the jobs of a tube", func(ctx context.Context, s *session, args []string) error {
 		if limit < 0 {
-			return usageError("--limit is not negative; 0 is no limit")
+			return kit.UsageError("--limit is not negative; 0 is no limit")
 		}
 		if err := sc.check(); err != nil {
 			return err
@@ -62,8 +63,8 @@ func newJobs() *cobra.Command {
 
 // listJobs prints the jobs that a scan finds.
 func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit int) error {
-	b := s.newBar("jobs")
-	defer b.end()
+	b := kit.NewBar(s.err, "jobs")
+	defer b.End()
 	listed, next := 0, uint64(0) // the id of the first that is not listed
 	var rows [][]string
 	if limit > 0 {
@@ -74,7 +75,7 @@ func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit i
 		byID = true
 		s.note(slowScan)
 	}
-	sc.progress = func(done, total uint64) { b.show(done, total, listed) }
+	sc.progress = func(done, total uint64) { b.Show(done, total, listed) }
 	err := sc.run(ctx, c, func(jobs []found) (bool, error) {
 		for i := range jobs {
 			if limit > 0 && listed == limit {
@@ -90,11 +91,11 @@ func (s *session) listJobs(ctx context.Context, c *client.Conn, sc scan, limit i
 		}
 		return true, nil
 	})
-	b.end()
+	b.End()
 	if err == nil && !s.json {
-		columns := []column{{title: "ID", number: true}, {title: "STATE"}, {title: "PRI", number: true}, {title: "AGE", number: true}, {title: "LEFT", number: true},
-			{title: "TRIES", number: true}, {title: "BYTES", number: true}, {title: "BODY", least: 10}}
-		err = s.printTable(columns, rows)
+		columns := []kit.Column{{Title: "ID", Number: true}, {Title: "STATE"}, {Title: "PRI", Number: true}, {Title: "AGE", Number: true}, {Title: "LEFT", Number: true},
+			{Title: "TRIES", Number: true}, {Title: "BYTES", Number: true}, {Title: "BODY", Least: 10}}
+		err = kit.PrintTable(s.out, columns, rows)
 	}
 	switch {
 	case next > 0 && byID:

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 const mirrorLong = `Copy the jobs of a live server to another one, to migrate. The first server is only read,
@@ -52,8 +53,8 @@ func newMirror() *cobra.Command {
 	}
 	var sc scan
 	cmd := newCommand("mirror", "", "copy the jobs of a live server to another", func(ctx context.Context, s *session, _ []string) error {
-		if opt.to == "" || opt.to == s.server.addr {
-			return usageError("--to is needed: the address of another server")
+		if opt.to == "" || opt.to == s.server.Addr {
+			return kit.UsageError("--to is needed: the address of another server")
 		}
 		if err := sc.check(); err != nil {
 			return err
@@ -63,11 +64,11 @@ func newMirror() *cobra.Command {
 			return err
 		}
 		defer from.Close()
-		options, err := s.server.options()
+		options, err := s.server.Options()
 		if err != nil {
 			return err
 		}
-		if err := readToken(&opt.token, &opt.tokenFile, "to-token"); err != nil {
+		if err := kit.ReadToken(&opt.token, &opt.tokenFile, "to-token"); err != nil {
 			return err
 		}
 		options.Token = cmp.Or(opt.token, os.Getenv("BEANPOLE_TO_TOKEN"), options.Token)
@@ -87,7 +88,7 @@ func newMirror() *cobra.Command {
 	f.StringVar(&opt.tokenFile, "to-token-file", "", "read it from this `FILE`")
 	f.StringVarP(&sc.tube, "tube", "t", "", "only this `TUBE` (all)")
 	f.BoolVar(&opt.follow, "follow", false, "go on until interrupted")
-	durationVar(f, &opt.every, "every", "", 10*time.Millisecond, time.Second, "with --follow: look again after this `TIME`")
+	kit.DurationVar(f, &opt.every, "every", "", 10*time.Millisecond, time.Second, "with --follow: look again after this `TIME`")
 	sc.define(cmd)
 	return cmd
 }
@@ -147,10 +148,10 @@ func (m *mirror) print() error {
 
 // round copies what is new, and looks at all that was copied.
 func (m *mirror) round(ctx context.Context) error {
-	b := m.newBar("jobs")
-	defer b.end()
+	b := kit.NewBar(m.err, "jobs")
+	defer b.End()
 	sc := m.scan
-	sc.progress = func(done, total uint64) { b.show(done, total, m.copied) }
+	sc.progress = func(done, total uint64) { b.Show(done, total, m.copied) }
 	if !m.byID && !sc.byID() {
 		err := m.lists(ctx, sc)
 		if !errors.Is(err, client.ErrUnknownCommand) {

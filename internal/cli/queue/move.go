@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
@@ -39,9 +40,9 @@ func newMove() *cobra.Command {
 		}
 		switch {
 		case args[0] == args[1]:
-			return usageError("FROM and TO are the same tube")
+			return kit.UsageError("FROM and TO are the same tube")
 		case count < 0:
-			return usageError("--count is not negative; 0 is all")
+			return kit.UsageError("--count is not negative; 0 is all")
 		}
 		if err := client.CheckTube(args[1]); err != nil {
 			return err
@@ -52,16 +53,16 @@ func newMove() *cobra.Command {
 		}
 		defer c.Close()
 		m := &mover{session: s, conn: c, from: args[0], to: args[1], left: count}
-		b := s.newBar("jobs")
-		defer b.end()
+		b := kit.NewBar(s.err, "jobs")
+		defer b.End()
 		m.slow = sync.OnceFunc(func() { s.note(slowMove) })
-		m.progress = func() { b.show(uint64(m.moved), uint64(m.there), m.moved) }
+		m.progress = func() { b.Show(uint64(m.moved), uint64(m.there), m.moved) }
 		for _, state := range wanted {
 			if err := m.move(ctx, state); err != nil {
 				return fmt.Errorf("after %s: %w", countJobs(uint64(m.moved), ""), err)
 			}
 		}
-		b.end()
+		b.End()
 		return s.did("moved", m.moved)
 	})
 	cmd.Long = moveLong

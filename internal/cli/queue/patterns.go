@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // A tubeOption is the tubes that a command is about. They can be named by arguments or by
@@ -38,7 +39,7 @@ func (o *tubeOption) defineOne(cmd *cobra.Command, usage string) {
 func (o *tubeOption) needed(args []string) ([]string, error) {
 	names := slices.Concat(args, o.given)
 	if len(names) == 0 {
-		return nil, usageError("which tube? Name it as an argument, or with --tube")
+		return nil, kit.UsageError("which tube? Name it as an argument, or with --tube")
 	}
 	return names, nil
 }
@@ -55,7 +56,7 @@ func (o *tubeOption) orIDs(args []string) (ids, names []string, err error) {
 	}
 	names = append(names, o.given...)
 	if len(ids) > 0 && len(names) > 0 {
-		return nil, nil, usageError("%s is the id of a job and %s a tube: give ids or tubes", ids[0], names[0])
+		return nil, nil, kit.UsageError("%s is the id of a job and %s a tube: give ids or tubes", ids[0], names[0])
 	}
 	return ids, names, nil
 }
@@ -67,9 +68,9 @@ func (o *tubeOption) one(args []string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(names) > 1:
-		return "", usageError("one tube only: %s and %s were given", names[0], names[1])
+		return "", kit.UsageError("one tube only: %s and %s were given", names[0], names[1])
 	case isPattern(names[0]):
-		return "", usageError("one tube only: no pattern such as %s", names[0])
+		return "", kit.UsageError("one tube only: no pattern such as %s", names[0])
 	}
 	return names[0], nil
 }
@@ -119,7 +120,7 @@ func expand(ctx context.Context, c *client.Conn, names []string) ([]string, erro
 		}
 		fit := slices.DeleteFunc(slices.Clone(all), func(tube string) bool { return !matchesAny([]string{name}, tube) })
 		if len(fit) == 0 {
-			return nil, nothing("no tube fits %s", name)
+			return nil, kit.Nothing("no tube fits %s", name)
 		}
 		tubes = append(tubes, fit...)
 	}

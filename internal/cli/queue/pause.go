@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 const pauseLong = `Let nobody reserve jobs of tubes for a while. A tube that is paused for longer already
@@ -22,7 +23,7 @@ func newPause() *cobra.Command {
 	var yes bool
 	cmd := newCommand("pause", "[TUBE...]", "pause tubes: their jobs cannot be reserved for a while", func(ctx context.Context, s *session, args []string) error {
 		if d <= 0 {
-			return usageError("--for must be more than 0 ('beanpole resume' ends a pause)")
+			return kit.UsageError("--for must be more than 0 ('beanpole resume' ends a pause)")
 		}
 		given, err := tubes.needed(args)
 		if err != nil {
@@ -34,7 +35,7 @@ func newPause() *cobra.Command {
 	cmd.Long = pauseLong
 	cmd.Example = "  beanpole pause mail --for 10m\n  beanpole pause 'mail.*' --yes"
 	tubes.define(cmd, "pause these")
-	durationVar(cmd.Flags(), &d, "for", "f", 0, time.Hour, "for this `TIME`")
+	kit.DurationVar(cmd.Flags(), &d, "for", "f", 0, time.Hour, "for this `TIME`")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -60,7 +61,7 @@ func (s *session) pauseAll(ctx context.Context, given []string, d time.Duration,
 	}
 	defer c.Close()
 	if !yes && len(names) > 1 {
-		if err := s.confirm(fmt.Sprintf("pause %s, for %s?", tubesInWords(names), d)); err != nil {
+		if err := kit.Confirm(s.in, s.err, fmt.Sprintf("pause %s, for %s?", tubesInWords(names), d)); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ func newPing() *cobra.Command {
 		}
 		defer c.Close()
 		err = c.Ping(ctx)
-		if errors.Is(err, client.ErrUnauthorized) && s.server.givenToken() == "" {
+		if errors.Is(err, client.ErrUnauthorized) && s.server.GivenToken() == "" {
 			err = nil // it is there, and wants to know who asks
 		}
 		if err != nil {
@@ -30,7 +30,7 @@ func newPing() *cobra.Command {
 		if s.json {
 			return s.printJSON(map[string]float64{"milliseconds": float64(took.Microseconds()) / 1000})
 		}
-		_, err = fmt.Fprintf(s.out, "%s answers after %s\n", s.server.addr, took.Round(time.Microsecond))
+		_, err = fmt.Fprintf(s.out, "%s answers after %s\n", s.server.Addr, took.Round(time.Microsecond))
 		return err
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
@@ -53,11 +54,12 @@ func newPut() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		b := s.newBar("jobs")
+		shown := s.err
 		if term.IsTerminal(os.Stdout.Fd()) {
-			b.w = nil // the ids are there
+			shown = nil // the ids are there
 		}
-		defer b.end()
+		b := kit.NewBar(shown, "jobs")
+		defer b.End()
 		put := 0
 		return s.putAll(ctx, c, jobs, func(ids []uint64, _ []line) error {
 			for _, id := range ids {
@@ -69,7 +71,7 @@ func newPut() *cobra.Command {
 				}
 			}
 			put += len(ids)
-			b.show(0, 0, put)
+			b.Show(0, 0, put)
 			return nil
 		})
 	})
@@ -80,8 +82,8 @@ func newPut() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&opt.tube, "tube", "t", "", "the `TUBE` to put into, like the argument (default)")
 	f.Uint32VarP(&opt.pri, "pri", "p", 1024, "priority `N`; smaller is more urgent")
-	durationVar(f, &opt.delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
-	durationVar(f, &opt.ttr, "ttr", "", time.Second, client.DefaultTTR, "time to run: a worker may hold it for this `TIME`")
+	kit.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "ready after this `TIME`, such as 10m")
+	kit.DurationVar(f, &opt.ttr, "ttr", "", time.Second, client.DefaultTTR, "time to run: a worker may hold it for this `TIME`")
 	f.BoolVar(&opt.lines, "lines", false, "a job for each line of standard input")
 	f.BoolVar(&opt.ndjson, "ndjson", false, "a job for each line of JSON on standard input")
 	return cmd
@@ -92,9 +94,9 @@ func (opt *putOptions) takeTube(args []string) (rest []string, err error) {
 	many := opt.lines || opt.ndjson
 	switch {
 	case opt.lines && opt.ndjson, many && len(args) > 1, many && len(args) > 0 && opt.tube != "":
-		return nil, usageError("BODY, --lines and --ndjson exclude each other")
+		return nil, kit.UsageError("BODY, --lines and --ndjson exclude each other")
 	case len(args) > 1 && opt.tube != "":
-		return nil, usageError("a tube is given twice: %s and --tube %s", args[0], opt.tube)
+		return nil, kit.UsageError("a tube is given twice: %s and --tube %s", args[0], opt.tube)
 	case len(args) > 1 || many && len(args) > 0:
 		opt.tube, args = args[0], args[1:]
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
@@ -30,17 +31,17 @@ func newReserve() *cobra.Command {
 	}
 	cmd := newCommand("reserve", "[TUBE...]", "take the next job and print it", func(ctx context.Context, s *session, args []string) error {
 		if opt.remove && opt.bury || opt.remove && opt.giveIt || opt.bury && opt.giveIt {
-			return usageError("--delete, --bury and --release exclude each other")
+			return kit.UsageError("--delete, --bury and --release exclude each other")
 		}
 		switch {
 		case opt.count < 1:
-			return usageError("--count must be 1 or more")
+			return kit.UsageError("--count must be 1 or more")
 		case opt.delay != 0 && !opt.giveIt:
-			return usageError("--delay is of --release, which is not given")
+			return kit.UsageError("--delay is of --release, which is not given")
 		}
 		look := !opt.remove && !opt.bury && !opt.giveIt
 		if look && opt.count > 1 {
-			return usageError("--count is of --delete, --bury or --release, and none is given; 'beanpole jobs TUBE --state ready' shows many")
+			return kit.UsageError("--count is of --delete, --bury or --release, and none is given; 'beanpole jobs TUBE --state ready' shows many")
 		}
 		c, err := s.dial(ctx)
 		if err != nil {
@@ -91,12 +92,12 @@ func newReserve() *cobra.Command {
 	cmd.Long = reserveLong
 	f := cmd.Flags()
 	opt.tubes.define(cmd, "from these")
-	durationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
+	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME` for a job; 0: not at all\n(until there is one)")
 	f.IntVarP(&opt.count, "count", "n", 1, "take `N` jobs, one after the other")
 	f.BoolVar(&opt.remove, "delete", false, "delete the job when it is printed")
 	f.BoolVar(&opt.bury, "bury", false, "bury it")
 	f.BoolVar(&opt.giveIt, "release", false, "release it")
-	durationVar(f, &opt.delay, "delay", "d", 0, 0, "with --release: ready after this `TIME`")
+	kit.DurationVar(f, &opt.delay, "delay", "d", 0, 0, "with --release: ready after this `TIME`")
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // beanpole lists the jobs of a tube. beanstalkd does not; what it has is stats-job, so
@@ -101,7 +102,7 @@ func (sc *scan) define(cmd *cobra.Command) {
 // check says whether the options fit together.
 func (sc *scan) check() error {
 	if sc.to > 0 && sc.from > sc.to {
-		return usageError("--from %d is after --last %d", sc.from, sc.to)
+		return kit.UsageError("--from %d is after --last %d", sc.from, sc.to)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // allStates are the states in the order in which their jobs are listed.
@@ -43,9 +44,9 @@ func (o *stateOption) states() ([]client.State, error) {
 		state := client.State(name)
 		switch {
 		case !slices.Contains(o.of, state) && state == client.StateReserved:
-			return nil, usageError("jobs that are reserved belong to their workers: --state is %s", joinStates(o.of, ", ", " or "))
+			return nil, kit.UsageError("jobs that are reserved belong to their workers: --state is %s", joinStates(o.of, ", ", " or "))
 		case !slices.Contains(o.of, state):
-			return nil, usageError("%q is not a state of jobs: %s", name, joinStates(o.of, ", ", " or "))
+			return nil, kit.UsageError("%q is not a state of jobs: %s", name, joinStates(o.of, ", ", " or "))
 		case !slices.Contains(states, state):
 			states = append(states, state)
 		}
@@ -56,7 +57,7 @@ func (o *stateOption) states() ([]client.State, error) {
 // needed is states where there must be one.
 func (o *stateOption) needed() ([]client.State, error) {
 	if len(o.names) == 0 {
-		return nil, usageError("--state is needed: %s, or several with commas between them", joinStates(o.of, ", ", ", "))
+		return nil, kit.UsageError("--state is needed: %s, or several with commas between them", joinStates(o.of, ", ", ", "))
 	}
 	return o.states()
 }

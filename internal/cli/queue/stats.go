@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 const statsLong = `Print what the server tells of itself, of a job, or of a tube:
@@ -22,7 +24,7 @@ The keys are those of the protocol.`
 func newStats() *cobra.Command {
 	cmd := newCommand("stats", "[job|tube] [ID|NAME]", "print statistics of the server, a job or a tube", func(ctx context.Context, s *session, args []string) error {
 		if len(args) == 1 || len(args) == 2 && args[0] != "job" && args[0] != "tube" {
-			return usageError("want 'stats', 'stats job ID' or 'stats tube NAME'")
+			return kit.UsageError("want 'stats', 'stats job ID' or 'stats tube NAME'")
 		}
 		c, err := s.dial(ctx)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cli/top"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
@@ -24,9 +25,9 @@ func newTop() *cobra.Command {
 	var admin adminOptions
 	cmd := new(session).command("top", "", "watch the tubes of a server live", func(ctx context.Context, s *session, _ []string) error {
 		if !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stdout.Fd()) {
-			return usageError("top needs a terminal ('beanpole tubes' prints the same once)")
+			return kit.UsageError("top needs a terminal ('beanpole tubes' prints the same once)")
 		}
-		s.server.reconnect = every
+		s.server.Reconnect = every
 		c, err := s.dial(ctx)
 		if err != nil {
 			return err
@@ -38,10 +39,10 @@ func newTop() *cobra.Command {
 				return err
 			}
 		}
-		return top.Run(ctx, t, s.server.addr, every, os.Stdin, os.Stdout)
+		return top.Run(ctx, t, s.server.Addr, every, os.Stdin, os.Stdout)
 	})
 	cmd.Long = topLong
-	durationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
+	kit.DurationVar(cmd.Flags(), &every, "every", "", 100*time.Millisecond, time.Second, "ask the server again after this `TIME`")
 	admin.define(cmd.Flags(), "", countsUsage)
 	return cmd
 }

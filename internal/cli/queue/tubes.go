@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // A tube as JSON has it. Times are whole seconds.
@@ -45,13 +46,13 @@ func newTubes() *cobra.Command {
 	var o tubesOptions
 	cmd := newCommand("tubes", "[TUBE...]", "list the tubes with their jobs", func(ctx context.Context, s *session, args []string) error {
 		if o.limit < 0 {
-			return usageError("--limit is not negative; 0 is no limit")
+			return kit.UsageError("--limit is not negative; 0 is no limit")
 		}
 		if _, ok := tubeOrders[o.sort]; !ok {
-			return usageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
+			return kit.UsageError("--sort is one of: %s", strings.Join(slices.Sorted(maps.Keys(tubeOrders)), ", "))
 		}
 		if o.admin.addr == "" && (o.sort == "bytes" || o.sort == "age") {
-			return usageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
+			return kit.UsageError("--sort %s needs --admin or BEANPOLE_ADMIN: only the admin pages of a beanpole tell that", o.sort)
 		}
 		c, err := s.dial(ctx)
 		if err != nil {
@@ -192,11 +193,11 @@ func (s *session) printTubes(tubes []tube, counted bool) error {
 		}
 		return nil
 	}
-	columns := []column{{title: "TUBE", least: 12}, {title: "READY", number: true}, {title: "RESERVED", number: true}, {title: "DELAYED", number: true},
-		{title: "BURIED", number: true}, {title: "WAITING", number: true}, {title: "TOTAL", number: true}, {title: "PAUSED"}}
+	columns := []kit.Column{{Title: "TUBE", Least: 12}, {Title: "READY", Number: true}, {Title: "RESERVED", Number: true}, {Title: "DELAYED", Number: true},
+		{Title: "BURIED", Number: true}, {Title: "WAITING", Number: true}, {Title: "TOTAL", Number: true}, {Title: "PAUSED"}}
 	if counted {
-		columns = slices.Insert(columns, len(columns)-1, column{title: "TIMEOUTS", number: true}, column{title: "RELEASES", number: true}, column{title: "BURIES", number: true},
-			column{title: "BYTES", number: true}, column{title: "AGE", number: true})
+		columns = slices.Insert(columns, len(columns)-1, kit.Column{Title: "TIMEOUTS", Number: true}, kit.Column{Title: "RELEASES", Number: true}, kit.Column{Title: "BURIES", Number: true},
+			kit.Column{Title: "BYTES", Number: true}, kit.Column{Title: "AGE", Number: true})
 	}
 	var rows [][]string
 	for _, t := range tubes {
@@ -217,5 +218,5 @@ func (s *session) printTubes(tubes []tube, counted bool) error {
 		}
 		rows = append(rows, append(row, paused))
 	}
-	return s.printTable(columns, rows)
+	return kit.PrintTable(s.out, columns, rows)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 const waitLong = `Wait until tubes have no job that is ready, reserved or delayed: all is done that
@@ -35,17 +36,17 @@ func newWait() *cobra.Command {
 			return err
 		}
 		defer c.Close()
-		b := s.newBar("jobs done")
-		defer b.end()
+		b := kit.NewBar(s.err, "jobs done")
+		defer b.End()
 		for first := uint64(0); ; {
 			left, err := jobsLeft(ctx, c, names, opt.buried)
 			first = max(first, left)
-			b.show(first-left, first, int(first-left))
+			b.Show(first-left, first, int(first-left))
 			switch {
 			case err != nil:
 				return err
 			case left == 0 && s.json:
-				b.end()
+				b.End()
 				return s.printJSON(map[string]uint64{"left": 0})
 			case left == 0:
 				return nil
@@ -58,15 +59,15 @@ func newWait() *cobra.Command {
 					s.printJSON(map[string]uint64{"left": left})
 					s.out.Flush()
 				}
-				return &exitError{exitNothing, fmt.Errorf("after %s there %s in %s", opt.timeout, isOrAre(left), strings.Join(names, ", "))}
+				return kit.WithCode(kit.ExitNothing, fmt.Errorf("after %s there %s in %s", opt.timeout, isOrAre(left), strings.Join(names, ", ")))
 			case <-time.After(opt.every):
 			}
 		}
 	})
 	cmd.Long = waitLong
 	f := cmd.Flags()
-	durationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME`, and end with exit code 2; 0: not at all\n(until they are empty)")
-	durationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
+	kit.DurationVar(f, &opt.timeout, "timeout", "", 0, -1, "wait no longer than this `TIME`, and end with exit code 2; 0: not at all\n(until they are empty)")
+	kit.DurationVar(f, &opt.every, "every", "", time.Millisecond, time.Second, "ask again after this `TIME`")
 	f.BoolVar(&opt.buried, "buried", false, "wait for buried jobs to go too")
 	tubes.define(cmd, "wait for these")
 	return cmd

@@ -22,6 +22,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/client/worker"
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 const workLong = `Run COMMAND for each job of the tubes. The body is its standard input. Its exit status
@@ -74,13 +75,13 @@ func newWork() *cobra.Command {
 		}
 		switch {
 		case opt.concurrency < 1:
-			return usageError("--concurrency must be 1 or more")
+			return kit.UsageError("--concurrency must be 1 or more")
 		case opt.tries < 0:
-			return usageError("--tries is not negative; 0 is any number")
+			return kit.UsageError("--tries is not negative; 0 is any number")
 		}
 		path, err := exec.LookPath(args[0])
 		if err != nil {
-			return usageError("there is no command %s: %w", args[0], errors.Unwrap(err))
+			return kit.UsageError("there is no command %s: %w", args[0], errors.Unwrap(err))
 		}
 		w := &jobRunner{session: s, path: path, args: args}
 		return w.run(ctx, opt)
@@ -92,7 +93,7 @@ func newWork() *cobra.Command {
 	opt.tubes.define(cmd, "from these")
 	f.IntVarP(&opt.concurrency, "concurrency", "c", 1, "run `N` commands at a time")
 	f.IntVar(&opt.tries, "tries", worker.DefaultMaxTries, "bury a job that has failed `N` times; 0: never")
-	durationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
+	kit.DurationVar(f, &opt.stop, "stop", "", 0, worker.DefaultStopTimeout, "when told to stop, let commands run for this `TIME`;\n0: as long as they like")
 	f.SetInterspersed(false) // what follows COMMAND is its own
 	return cmd
 }
@@ -106,12 +107,12 @@ func (opt *workOptions) takeTubes(args []string) (command []string, err error) {
 	}
 	for _, name := range args[:i] {
 		if strings.HasPrefix(name, "-") {
-			return nil, usageError("option %s must come before the tubes", name)
+			return nil, kit.UsageError("option %s must come before the tubes", name)
 		}
 	}
 	opt.tubes.given = append(opt.tubes.given, args[:i]...)
 	if args = args[i+1:]; len(args) == 0 {
-		return nil, usageError("work needs a COMMAND after --")
+		return nil, kit.UsageError("work needs a COMMAND after --")
 	}
 	return args, nil
 }
@@ -132,13 +133,13 @@ func (r *jobRunner) run(ctx context.Context, opt workOptions) error {
 	if err != nil {
 		return err
 	}
-	server, err := r.server.options()
+	server, err := r.server.Options()
 	if err != nil {
 		return err
 	}
 	server.Reconnect = client.DefaultReconnect
 	w, err := worker.New(r.handle, &worker.Options{
-		Servers:     []string{r.server.addr},
+		Servers:     []string{r.server.Addr},
 		Client:      *server,
 		Tubes:       tubes,
 		Concurrency: opt.concurrency,

@@ -1,14 +1,13 @@
-package queue
+package kit
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
 func TestTableFits(t *testing.T) {
-	columns := []column{{title: "TUBE", least: 6}, {title: "READY", number: true}, {title: "BODY", least: 4}}
+	columns := []Column{{Title: "TUBE", Least: 6}, {Title: "READY", Number: true}, {Title: "BODY", Least: 4}}
 	rows := [][]string{{"a-tube-with-a-long-name", "1", "übergrößen"}, {"b", "123456", "x"}}
 	for most, want := range map[int]string{
 		0:  "TUBE                      READY  BODY\na-tube-with-a-long-name       1  übergrößen\nb                        123456  x",
@@ -38,35 +37,6 @@ func TestTimeLeft(t *testing.T) {
 	for _, unknown := range [][2]uint64{{0, 10}, {5, 0}, {10, 10}} {
 		if got := timeLeft(unknown[0], unknown[1], time.Minute); got != "" {
 			t.Errorf("%d of %d: %q", unknown[0], unknown[1], got)
-		}
-	}
-}
-
-func TestPatterns(t *testing.T) {
-	all := []string{"a", "mail", "mail.in", "mail/x", "m$(1)"}
-	for pattern, want := range map[string][]string{
-		"mail":   {"mail"},
-		"mail*":  {"mail", "mail.in", "mail/x"},
-		"mail.*": {"mail.in"},
-		"?":      {"a"},
-		"*(?)":   {"m$(1)"},
-		"*":      all,
-		"x*":     nil,
-	} {
-		got := slices.DeleteFunc(slices.Clone(all), func(tube string) bool { return !matchesAny([]string{pattern}, tube) })
-		if !slices.Equal(got, want) {
-			t.Errorf("%s fits %q, want %q", pattern, got, want)
-		}
-	}
-}
-
-func TestLeadingOptions(t *testing.T) {
-	for line, want := range map[string]int{
-		"tubes": 0, "--addr x tubes": 2, "--addr=x tubes": 1, "-a x tubes": 2, "-ax tubes": 1, "--tls --json tubes": 2,
-		"--tls=false --token t tubes -n 1": 3, "-b dir": 0, "--addr x -b dir": 2, "--addr": 1, "-": 0, "": 0,
-	} {
-		if got := LeadingOptions(strings.Fields(line)); got != want {
-			t.Errorf("%q begins with %d, want %d", line, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package queue
+package kit
 
 import (
 	"fmt"
@@ -10,26 +10,27 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// A bar shows on standard error how far a long command has come, if that is a
+// A Bar shows on standard error how far a long command has come, if that is a
 // terminal.
-type bar struct {
+type Bar struct {
 	w     io.Writer // nil: nobody looks
 	what  string    // is counted
 	start time.Time
 	last  time.Time // when it was shown
 }
 
-func (s *session) newBar(what string) *bar {
-	b := &bar{what: what, start: time.Now()}
+// NewBar returns a bar for what is counted. It shows on w, which is standard error.
+func NewBar(w io.Writer, what string) *Bar {
+	b := &Bar{what: what, start: time.Now()}
 	if term.IsTerminal(os.Stderr.Fd()) {
-		b.w = s.err
+		b.w = w
 	}
 	return b
 }
 
-// show shows that part of total is done, and how many of what is counted were. A total
+// Show shows that part of total is done, and how many of what is counted were. A total
 // of 0 is not known.
-func (b *bar) show(part, total uint64, count int) {
+func (b *Bar) Show(part, total uint64, count int) {
 	now := time.Now()
 	if b.w == nil || now.Sub(b.last) < 100*time.Millisecond {
 		return
@@ -59,8 +60,8 @@ func gauge(part float64) string {
 	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", full), strings.Repeat("░", width-full), 100*part)
 }
 
-// end takes the bar from the screen.
-func (b *bar) end() {
+// End takes the bar from the screen.
+func (b *Bar) End() {
 	if b.w != nil {
 		fmt.Fprint(b.w, "\r\x1b[K")
 	}

@@ -1,7 +1,8 @@
-package queue
+package kit
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"unicode/utf8"
@@ -10,11 +11,11 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// A column of a table.
-type column struct {
-	title  string
-	number bool // aligned to the right
-	least  int  // how narrow it may become, so that the table fits the terminal; 0: it does not
+// A Column of a table.
+type Column struct {
+	Title  string
+	Number bool // aligned to the right
+	Least  int  // how narrow it may become, so that the table fits the terminal; 0: it does not
 }
 
 // cutAt returns how wide lines may be; 0: as wide as they like, for a program may read
@@ -30,10 +31,10 @@ func cutAt() int {
 	return width
 }
 
-// printTable prints rows below the titles of their columns.
-func (s *session) printTable(columns []column, rows [][]string) error {
+// PrintTable prints rows below the titles of their columns.
+func PrintTable(w io.Writer, columns []Column, rows [][]string) error {
 	for _, line := range tableLines(columns, rows, cutAt()) {
-		if _, err := fmt.Fprintln(s.out, line); err != nil {
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 	}
@@ -42,12 +43,12 @@ func (s *session) printTable(columns []column, rows [][]string) error {
 
 // tableLines lays a table out. If it is to be no wider than most, the columns that may
 // become narrow do, and what is still too long is cut.
-func tableLines(columns []column, rows [][]string, most int) []string {
+func tableLines(columns []Column, rows [][]string, most int) []string {
 	widths := make([]int, len(columns))
 	titles := make([]string, len(columns))
 	total := 2 * (len(columns) - 1)
 	for i, c := range columns {
-		titles[i] = c.title
+		titles[i] = c.Title
 	}
 	rows = append([][]string{titles}, rows...)
 	for i := range columns {
@@ -57,7 +58,7 @@ func tableLines(columns []column, rows [][]string, most int) []string {
 		total += widths[i]
 	}
 	for i := len(columns) - 1; i >= 0 && most > 0 && total > most; i-- {
-		if least := max(columns[i].least, len(columns[i].title)); columns[i].least > 0 && widths[i] > least {
+		if least := max(columns[i].Least, len(columns[i].Title)); columns[i].Least > 0 && widths[i] > least {
 			fit := max(least, widths[i]-(total-most))
 			total -= widths[i] - fit
 			widths[i] = fit
@@ -72,7 +73,7 @@ func tableLines(columns []column, rows [][]string, most int) []string {
 			}
 			cell = ansi.Truncate(cell, widths[i], "…")
 			pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
-			if columns[i].number {
+			if columns[i].Number {
 				line.WriteString(pad + cell)
 			} else {
 				line.WriteString(cell + pad)

@@ -1,0 +1,47 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+)
+
+// A Client is what a client with TLS is told, with files in PEM.
+type Client struct {
+	CA         string // authorities to trust; empty: the system's
+	Cert, Key  string // the certificate to show, and its key; empty: none
+	ServerName string // that the server's certificate must have; empty: the one in the address
+}
+
+// Config reads the files. An error begins with "ca: ", or with "cert and key: ".
+func (c Client) Config() (*tls.Config, error) {
+	config := &tls.Config{ServerName: c.ServerName, MinVersion: tls.VersionTLS12}
+	if c.CA != "" {
+		var err error
+		if config.RootCAs, err = authorities(c.CA); err != nil {
+			return nil, fmt.Errorf("ca: %w", err)
+		}
+	}
+	if c.Cert != "" || c.Key != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return nil, fmt.Errorf("cert and key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// authorities reads those in a file.
+func authorities(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("there is no certificate in %s", file)
+	}
+	return pool, nil
+}
