@@ -45,6 +45,7 @@ var arrows = map[string]string{
 	"internal/proxyproto":   "",
 	"internal/ratelog":      "golang.org/x/time",
 	"internal/access":       "internal/rights",
+	"internal/policy":       "internal/access internal/engine internal/wire",
 	"internal/conversation": "internal/access internal/broker internal/engine internal/heap internal/proxyproto internal/rights internal/wire",
 	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/proxyproto internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
@@ -95,10 +96,10 @@ var arrows = map[string]string{
 	"internal/test/soak":                "",
 
 	// The server as a process, the only place where the pieces meet, and its settings.
-	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/engine internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
+	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/logqueue": "",
 	"internal/daemon": "internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
-		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/histogram internal/journal internal/ratelog internal/server " +
+		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/histogram internal/journal internal/policy internal/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. What they share knows none of them.

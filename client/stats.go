@@ -108,6 +108,11 @@ type ServerStats struct {
 	RefusedByMaxTubes   uint64 `stats:"refused-by-max-tubes"`   // new tubes
 	RefusedByMaxWatched uint64 `stats:"refused-by-max-watched"` // watches of one more tube
 
+	// Counts of what policies of tubes have done.
+	PolicyExhausted uint64 `stats:"policy-exhausted"` // jobs that were tried too often
+	PolicyRetried   uint64 `stats:"policy-retried"`   // jobs that wait before they are tried again
+	PolicySkipped   uint64 `stats:"policy-skipped"`   // times that there was no room for what a policy says
+
 	// With a journal only.
 	JournalHealth    string `stats:"journal-health"`     // "ok", or what is wrong
 	JournalBytes     uint64 `stats:"journal-bytes"`      // that its files take

@@ -18,6 +18,7 @@ type snapshot struct {
 	stats    engine.Stats
 	times    engine.Times
 	refused  engine.Refusals
+	policies engine.PolicyCounts
 	turns    broker.Turns
 	draining bool
 	memory   int64
@@ -37,6 +38,7 @@ func (w *watcher) look() (s *snapshot) {
 		s = new(snapshot)
 		s.stats, s.draining, s.memory = e.Stats(), e.IsDraining(), e.Memory()
 		s.used, s.limit = e.LimitedMemory()
+		s.policies = e.PolicyCounts()
 		s.times, s.refused, s.turns = *e.Times(), e.Refusals(), *b.Turns()
 		if opt.Journal != nil {
 			s.journal = opt.Journal()
@@ -169,6 +171,9 @@ func (m metrics) queue(s *snapshot) {
 	m.counter(limited, s.refused.TubeFull, "tube")
 	m.counter(limited, s.refused.Tubes, "tubes")
 	m.counter(limited, s.refused.Watches, "watched")
+	for v, n := range s.policies {
+		m.counter(policies, n, engine.PolicyEvent(v).String())
+	}
 	m.histogram(turns, &s.turns.Length, workTimes)
 	m.histogram(turnCommands, &s.turns.Commands, batches)
 }

@@ -131,6 +131,12 @@ func TestFileErrors(t *testing.T) {
 		{"[[limit]]\ntubes = ['*']\njobs = 'five'", "line 3: limit.jobs: want a whole number, not a string"},
 		{"[[limit]]\ntubes = '*'\njobs = 5", "line 2: limit.tubes: want a list, not a string"},
 		{"[limit]\njobs = 5", "line 1: limit: want [[limit]], not a table"},
+		{"[policy]\nmax-attempts = 5", "line 1: policy: want [[policy]], not a table"},
+		{"[[policy]]\nmax-attempts = 5", `policy 1: it has no tubes ("*" is every tube)`},
+		{"[[policy]]\ntubes = '*'\nmax-attempts = 5", "policy 1: tubes: want a list of patterns"},
+		{"[[policy]]\ntubes = [5]\nmax-attempts = 5", "policy 1: tubes: want a list of patterns"},
+		{"[[policy]]\ntubes = ['*']\nmax-attempt = 5", `line 3: there is no setting "max-attempt" in a [[policy]]; did you mean "max-attempts"?`},
+		{"[[policy]]\ntubes = ['*']\nmax-attempts = 1", "policy 1: max-attempts: want a whole number from 2"},
 		{"[[listener]]\nrequire-auth = 1.5", "line 2: listener.require-auth: want true or false, not a number with a fraction"},
 		{"[[listener]]\naddress = '127.0.0.1'\ntls-cert = 'x'", "listener 1: TLS needs both"},
 	} {
@@ -144,6 +150,9 @@ func TestFileErrors(t *testing.T) {
 		}
 		if err == nil {
 			_, err = s.Options.QueueLimits()
+		}
+		if err == nil {
+			_, err = s.Options.TubePolicies()
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || kit.ExitCode(err) != kit.ExitUsage {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)

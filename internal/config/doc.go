@@ -4,7 +4,7 @@
 // A setting has one definition, in flags.go, for its three sources. The command line takes
 // precedence over the environment, and the environment over the configuration file. Options
 // holds the values; settings that no option can express (listeners that differ, identities,
-// rules, limits of tubes) are in the tables of the file. All errors are about the command
+// rules, limits and policies of tubes) are in the tables of the file. All errors are about the command
 // line, the environment or the file, and say what to write instead.
 //
 //	options := config.Default()

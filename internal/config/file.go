@@ -55,10 +55,22 @@ func readConfigFile(path string, known []string) (*configFile, error) {
 	}
 	for _, key := range meta.Undecoded() {
 		if len(key) > 1 && slices.Contains(tableNames, key[0]) {
-			return nil, kit.UsageError("%s: there is no setting %q in a [[%s]]%s", c.at(key[0], key[1]), key[1], key[0], meant(settingsOf(key[0]), key[1]))
+			return nil, c.unknown(key[0], key[1])
+		}
+	}
+	for _, t := range c.tables.Policies {
+		for _, name := range slices.Sorted(maps.Keys(t)) {
+			if !slices.Contains(settingsOf(policyName), name) {
+				return nil, c.unknown(policyName, name)
+			}
 		}
 	}
 	return c, nil
+}
+
+// unknown says that a table has a setting which there is not.
+func (c *configFile) unknown(table, name string) error {
+	return kit.UsageError("%s: there is no setting %q in a [[%s]]%s", c.at(table, name), name, table, meant(settingsOf(table), name))
 }
 
 // meant says which of the names a wrong one was meant to be.

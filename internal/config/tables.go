@@ -10,6 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
@@ -20,14 +21,18 @@ type Tables struct {
 	Identities []identityTable `toml:"identity,omitempty"`
 	Rules      []ruleTable     `toml:"rule,omitempty"`
 	Limits     []limitTable    `toml:"limit,omitempty"`
+	Policies   []policyTable   `toml:"policy,omitempty"`
 	Servers    []serverTable   `toml:"console-server,omitempty"`
 }
 
 // tableNames are the names of the tables.
-var tableNames = []string{"listener", "identity", "rule", "limit", "console-server"}
+var tableNames = []string{"listener", "identity", "rule", "limit", policyName, "console-server"}
 
 // settingsOf returns the names that a table may have.
 func settingsOf(table string) []string {
+	if table == policyName {
+		return append(policy.Names(), tubesOf)
+	}
 	var names []string
 	all := reflect.TypeFor[Tables]()
 	for f := range all.Fields() {

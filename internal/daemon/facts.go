@@ -106,7 +106,7 @@ func (f *facts) shared() map[string]string {
 		}
 	}
 	t := f.tables()
-	for name, table := range map[string]any{"[[identity]]": t.Identities, "[[rule]]": t.Rules, "[[limit]]": t.Limits} {
+	for name, table := range map[string]any{"[[identity]]": t.Identities, "[[rule]]": t.Rules, "[[limit]]": t.Limits, "[[policy]]": t.Policies} {
 		text, _ := json.Marshal(table) // it has texts and numbers
 		sum := sha256.Sum256(text)
 		all[name] = hex.EncodeToString(sum[:8])

@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -21,6 +23,7 @@ type plan struct {
 	endpoints []config.Endpoint
 	security  *security
 	limits    engine.Limits
+	policies  *policy.Set
 	account   *account      // nil: the user stays
 	others    []otherServer // that the console shows
 }
@@ -41,11 +44,19 @@ func newPlan(opt *config.Options, log *slog.Logger) (*plan, error) {
 	if p.limits, err = opt.QueueLimits(); err != nil {
 		return nil, err
 	}
+	if p.policies, err = opt.TubePolicies(); err != nil {
+		return nil, err
+	}
 	if p.account, err = lookupAccount(opt.User); err != nil {
 		return nil, err
 	}
 	p.others, err = readOthers(opt)
 	return p, err
+}
+
+// engine returns the options of the engine.
+func (p *plan) engine(log *slog.Logger) engine.Options {
+	return engine.Options{Limits: p.limits, LimitReached: logLimits(log), Policies: p.policies.Lookup(), PolicyActed: logPolicies(log)}
 }
 
 // Check says whether a server would start with these settings, and what is dubious in them.
@@ -59,7 +70,7 @@ func Check(s *config.Settings, w io.Writer) error {
 			return kit.WithCode(kit.ExitJournal, fmt.Errorf("journal: %s is not a directory (it must exist)", dir))
 		}
 	}
-	for _, warning := range append(certificateWarnings(p.security.expiries(), time.Now()), otherWarnings(s.Options, p.others)...) {
+	for _, warning := range slices.Concat(certificateWarnings(p.security.expiries(), time.Now()), otherWarnings(s.Options, p.others), p.policies.Warnings()) {
 		fmt.Fprintln(w, "warning:", warning)
 	}
 	fmt.Fprintln(w, "the configuration is good")

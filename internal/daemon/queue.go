@@ -34,7 +34,7 @@ type queue struct {
 
 // openQueue makes the queue and reads the journal into it. The engine's clock
 // starts with it.
-func openQueue(version string, opt config.Journal, limits engine.Limits, slow config.Slow, log *slog.Logger) (*queue, error) {
+func openQueue(version string, opt config.Journal, eopt engine.Options, slow config.Slow, log *slog.Logger) (*queue, error) {
 	start := time.Now()
 	now := func() int64 { return int64(time.Since(start)) }
 	turns := broker.Options{Now: now, SlowTurn: logSlowTurns(slow.Turn, log), SlowAfter: slow.Turn}
@@ -43,7 +43,7 @@ func openQueue(version string, opt config.Journal, limits engine.Limits, slow co
 		return nil, kit.UsageError("--cluster wants the directory of a member: -b DIR")
 	}
 	if opt.Dir == "" {
-		q.broker = broker.New(engine.New(engine.Options{Limits: limits, LimitReached: logLimits(log)}), turns)
+		q.broker = broker.New(engine.New(eopt), turns)
 		return q, nil
 	}
 	jopt := journal.Options{SegmentSize: opt.SegmentSize(), Sync: opt.Fsync, Epoch: start.UnixNano(), Logger: log, Progress: reading(log)}
@@ -56,14 +56,15 @@ func openQueue(version string, opt config.Journal, limits engine.Limits, slow co
 		return nil, kit.WithCode(kit.ExitJournal, advice.Explain(opt.Dir, err))
 	}
 	if isMember {
-		return q, q.openMember(opt.Dir, opt.FastFailover, jopt, engine.Options{Limits: limits, LimitReached: logLimits(log)}, turns, log)
+		return q, q.openMember(opt.Dir, opt.FastFailover, jopt, eopt, turns, log)
 	}
 	if opt.Member {
 		return nil, kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %[1]s is not that of a member of a cluster, as --cluster (cluster = true, BEANPOLE_CLUSTER) asks for: is its disk mounted? "+
 			"(if it is lost: 'beanpole cluster remove' the old member at another one, and 'beanpole cluster join %[1]s'; the first member is made by 'beanpole cluster init %[1]s')", opt.Dir))
 	}
 	j := journal.New(jopt)
-	eng := engine.New(engine.Options{Logged: true, Admit: j.Admit, Limits: limits, LimitReached: logLimits(log)})
+	eopt.Logged, eopt.Admit = true, j.Admit
+	eng := engine.New(eopt)
 	report, err := j.Open(vfs.Observed(vfs.OS, q.syncs), opt.Dir, eng)
 	if err != nil {
 		return nil, kit.WithCode(kit.ExitJournal, advice.Explain(opt.Dir, err))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/policy"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -27,7 +28,7 @@ type reloader struct {
 // reload reads the configuration again and puts into force what can be changed without
 // a restart. If the configuration is wrong, nothing changes.
 func (r *reloader) reload() {
-	s, limits, err := r.read()
+	s, limits, policies, err := r.read()
 	if err != nil {
 		r.log.Error("the configuration is wrong; the old one stays in force", "err", err)
 		return
@@ -37,7 +38,10 @@ func (r *reloader) reload() {
 			r.log.Error("a certificate cannot be used; the old one stays in force", "err", err)
 		}
 	}
-	r.queue.broker.Configure(func(e *engine.Engine) { e.SetLimits(limits) })
+	r.queue.broker.Configure(func(e *engine.Engine) {
+		e.SetLimits(limits)
+		e.SetPolicies(policies.Lookup())
+	})
 	r.server.SetLimits(s.Options.ClientLimits())
 	r.level.Set(s.Options.LogLevel())
 	r.facts.latest.Store(s)
@@ -48,21 +52,24 @@ func (r *reloader) reload() {
 }
 
 // read reads the configuration, and puts its policy into force if all else is good.
-func (r *reloader) read() (s *config.Settings, l engine.Limits, err error) {
+func (r *reloader) read() (s *config.Settings, l engine.Limits, policies *policy.Set, err error) {
 	if s, err = r.line.Read(); err != nil {
-		return nil, l, err
+		return nil, l, nil, err
 	}
 	p, err := s.Options.Policy()
 	if err != nil {
-		return nil, l, err
+		return nil, l, nil, err
 	}
 	if l, err = s.Options.QueueLimits(); err != nil {
-		return nil, l, err
+		return nil, l, nil, err
+	}
+	if policies, err = s.Options.TubePolicies(); err != nil {
+		return nil, l, nil, err
 	}
 	if _, err = s.Options.OtherServers(); err != nil {
-		return nil, l, err
+		return nil, l, nil, err
 	}
-	return s, l, r.security.Replace(p)
+	return s, l, policies, r.security.Replace(p)
 }
 
 // reloadable are the settings that take effect without a restart.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/daemon/logqueue"
+	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -62,7 +63,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	if err := p.account.assume(); err != nil {
 		return err
 	}
-	q, err := openQueue(o.Version, opt.Journal, p.limits, opt.Slow, log)
+	q, err := openQueue(o.Version, opt.Journal, p.engine(log), opt.Slow, log)
 	if err != nil {
 		return err
 	}
@@ -91,6 +92,7 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	failed := signals.wait(ctx, log, srv.Drain, r.reload, ended, stopped)
 	notify(log, daemon.SdNotifyStopping)
 	q.handOver(log)
+	q.broker.Configure(func(e *engine.Engine) { e.SetPolicies(nil) }) // workers whose connections we close have not failed
 	stop(background, log, srv)
 	operations.stop() // before the queue ends, which they ask
 	pages.stop()

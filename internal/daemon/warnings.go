@@ -21,6 +21,25 @@ func logSlowTurns(after time.Duration, log *slog.Logger) func(broker.Turn) {
 	}
 }
 
+// logPolicies returns what logs that policies have ended the tries of jobs, or could not: each setting so many
+// lines.
+func logPolicies(log *slog.Logger) func(engine.PolicyEvent, string) {
+	lines := make(map[engine.PolicyEvent]*ratelog.Logger)
+	return func(v engine.PolicyEvent, tube string) { // within turns
+		if v == engine.Retried {
+			return
+		}
+		if lines[v] == nil {
+			lines[v] = ratelog.New(log, 1, 5)
+		}
+		if v == engine.PolicySkipped {
+			lines[v].Warn("a policy could not do what it says: there is no room for that", "tube", tube)
+			return
+		}
+		lines[v].Warn("a job was tried too often", "setting", v.String(), "tube", tube)
+	}
+}
+
 // logLimits returns what logs that a limit has refused something: each limit so many lines, so
 // that none hides behind another.
 func logLimits(log *slog.Logger) func(engine.Limit, string) {

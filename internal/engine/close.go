@@ -57,7 +57,7 @@ func (e *Engine) closeStep(now int64, s *Session) (ok bool) {
 		t.using--
 		e.removeIfUnused(t)
 	case s.held.first != none:
-		e.requeue(now, s.held.first)
+		e.lose(now, s.held.first, Lost)
 	default:
 		return false
 	}

@@ -49,7 +49,8 @@
 //
 // Each durable effect is emitted as a [Change], a fact that stands alone, and
 // [Engine.Restore] takes the same facts back in (change.go). Reservations,
-// touches and timeouts are not changes: a reservation dies with its session.
+// touches and timeouts are not changes: a reservation dies with its session. But where the
+// policy of a tube counts what has become of its jobs (policy.go), each end of a reservation is one.
 //
 // # What is measured
 //

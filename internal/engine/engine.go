@@ -34,6 +34,14 @@ type Options struct {
 	// LimitReached, if set, is told of each refusal by a limit, and for which tube. It
 	// must not block.
 	LimitReached func(l Limit, tube string)
+
+	// Policies returns the policy of a tube, or nil. It holds until SetPolicies; nil: there
+	// are none.
+	Policies func(tube string) *Policy
+
+	// PolicyActed, if set, is told of each thing that policies do, and in which tube. It must not
+	// block.
+	PolicyActed func(v PolicyEvent, tube string)
 }
 
 // Engine is the state of one server. It is not safe for concurrent use.
@@ -60,6 +68,11 @@ type Engine struct {
 	limits    Limits
 	limitsAge int  // how often the limits were set
 	limited   bool // the limits may refuse a put
+
+	policies     func(tube string) *Policy // nil: there are none
+	outdated     bool                      // tubes have the policies of before
+	outdatedFrom int                       // place in tubes of the first of them
+	policyCounts PolicyCounts
 
 	waitsBegun uint64
 	indexAbove int // a session that watches more tubes than this has an index
@@ -91,6 +104,7 @@ func New(opt Options) *Engine {
 		indexAbove: maxUnindexed,
 		workLimit:  maxTurnWork,
 		slice:      maxSlice,
+		policies:   opt.Policies,
 	}
 	if opt.Logged {
 		e.slice = maxLoggedSlice
@@ -110,18 +124,24 @@ func (e *Engine) Undrain() { e.draining = false }
 // IsDraining tells whether puts are refused.
 func (e *Engine) IsDraining() bool { return e.draining }
 
-// Settings are what was set on an engine while it ran.
+// Settings are what was set on an engine while it ran, and what came of its policies.
 type Settings struct {
-	limits   Limits
-	draining bool
+	limits       Limits
+	policies     func(tube string) *Policy
+	policyCounts PolicyCounts
+	draining     bool
 }
 
 // Settings returns them, for [Engine.Inherit].
-func (e *Engine) Settings() Settings { return Settings{e.limits, e.draining} }
+func (e *Engine) Settings() Settings {
+	return Settings{e.limits, e.policies, e.policyCounts, e.draining}
+}
 
 // Inherit takes over what was set on another engine.
 func (e *Engine) Inherit(s Settings) {
 	e.SetLimits(s.limits)
+	e.SetPolicies(s.policies)
+	e.policyCounts = s.policyCounts
 	e.draining = s.draining
 }
 
@@ -247,12 +267,27 @@ func (e *Engine) makeReady(now int64, t *tube, i slot, j *job) {
 	e.match(now, t)
 }
 
-// requeue makes a reserved job ready because its session has lost it.
+// requeue makes a reserved job ready because its session has lost it, whatever the policy.
 func (e *Engine) requeue(now int64, i slot) {
 	j := e.jobs.at(i)
 	t := e.tubeOfJob(j)
 	e.detach(t, j)
 	e.jobs.held(j).when = now
+	e.makeReady(now, t, i, j)
+}
+
+// endReservation makes a reserved job ready at a time, which may be now, as the Log has admitted.
+func (e *Engine) endReservation(now int64, t *tube, i slot, j *job, at int64) {
+	e.detach(t, j)
+	e.jobs.held(j).when = at
+	if at > now {
+		j.setState(Delayed)
+		e.emitState(i, j)
+		e.attach(t, i, j)
+		return
+	}
+	j.setState(Ready)
+	e.emitState(i, j)
 	e.makeReady(now, t, i, j)
 }
 

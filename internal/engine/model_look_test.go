@@ -59,7 +59,7 @@ func (m *model) sessionDue(now int64, s *modelSession) {
 		held[0].timeouts++
 		m.find(held[0].tube).timeouts++
 		m.stats.Timeouts++
-		m.makeReady(now, now, held[0])
+		m.lose(now, held[0], Timeout)
 	}
 }
 

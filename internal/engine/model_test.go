@@ -23,6 +23,9 @@ type model struct {
 	clock          int   // counts reservations, burials, waits, births: who was first?
 	turn           int64 // when things were last looked for that had come due
 	queued, worked Total
+
+	policies func(tube string) *Policy
+	acted    PolicyCounts
 }
 
 type modelTube struct {
@@ -221,9 +224,6 @@ func (m *model) close(now int64, s *modelSession) {
 	s.waiting = false
 	held := m.heldBy(s)
 	slices.SortFunc(held, func(a, b *modelJob) int { return cmp.Compare(a.reserved, b.reserved) })
-	for _, j := range held {
-		m.makeReady(now, now, j)
-	}
 	for len(s.watches) > 0 {
 		name := s.watches[0]
 		s.watches = s.watches[1:]
@@ -231,6 +231,9 @@ func (m *model) close(now int64, s *modelSession) {
 	}
 	m.sessions = slices.DeleteFunc(m.sessions, func(x *modelSession) bool { return x == s })
 	m.collect(s.use)
+	for _, j := range held {
+		m.lose(now, j, Lost)
+	}
 }
 
 func (m *model) halfClose(s *modelSession) {
@@ -285,13 +288,9 @@ func (m *model) putInto(now int64, tube string, spec Spec, body []byte) uint64 {
 	return j.id
 }
 
-// settle lets a job that was put or released be delayed or ready.
+// settle lets a job that was put or altered be delayed or ready.
 func (m *model) settle(now int64, j *modelJob) {
-	j.holder = nil
-	j.state, j.since = Ready, now
-	if j.delay > 0 {
-		j.state, j.due = Delayed, now+int64(j.delay)*second
-	}
+	m.ready(now, j, int64(j.delay)*second)
 	j.logged = j.fields
 	m.match(now)
 }
@@ -374,7 +373,17 @@ func (m *model) releaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 	j.pri, j.delay = pri, delay
 	j.releases++
 	m.find(j.tube).releases++
-	m.settle(now, j)
+	p := m.policyOf(j.tube)
+	if m.exhaust(now, j, p) {
+		return OK
+	}
+	wait := int64(delay) * second
+	if delay == 0 {
+		wait = m.retryDelay(j, p, Release)
+	}
+	m.ready(now, j, wait)
+	j.logged = j.fields
+	m.match(now)
 	return OK
 }
 

@@ -88,33 +88,56 @@ func (e *Engine) sweep(now int64, w *Sweep, i slot, j *job) Outcome {
 
 // move puts a job that is not reserved into another tube.
 func (e *Engine) move(now int64, i slot, j *job, name string) Outcome {
-	if !e.hasRoomForTube([]byte(name)) {
-		return OutOfMemory
-	}
-	from, to := e.tubeOfJob(j), e.tubeNamed(name)
-	o := OutOfMemory
-	if e.room(to, j.bodyLen, false) == OK {
-		o = e.admit(JobMoved, to, j.bodyLen)
-	}
+	from := e.tubeOfJob(j)
+	to, o := e.roomIn(name, j)
 	if o != OK {
-		e.removeIfUnused(to) // it may have been made for this
 		return o
 	}
-	if e.opt.Logged {
-		e.turnWork += int(j.bodyLen) / bytesPerUnit // which is copied for the Log
-		e.turnLogged += int(j.bodyLen)
-	}
-	e.detach(from, j)
-	from.bytes -= int64(j.bodyLen)
-	to.bytes += int64(j.bodyLen)
-	j.setTube(to.num)
-	e.emitMoved(i, j, from)
-	e.attach(to, i, j)
+	e.moveTo(i, j, to, false)
 	if j.state() == Ready {
 		e.match(now, to)
 	}
 	e.removeIfUnused(from)
 	return OK
+}
+
+// roomIn returns the tube with a name, which is made if there is none, if a job may be moved there.
+func (e *Engine) roomIn(name string, j *job) (*tube, Outcome) {
+	if !e.hasRoomForTube([]byte(name)) {
+		return nil, OutOfMemory
+	}
+	to, o := e.tubeNamed(name), OutOfMemory
+	if e.room(to, j.bodyLen, false) == OK {
+		o = e.admit(JobMoved, to, j.bodyLen)
+	}
+	if o != OK {
+		e.removeIfUnused(to) // it may have been made for this
+		return nil, o
+	}
+	return to, OK
+}
+
+// moveTo puts a job into another tube, as the Log has admitted. If it is to be buried there, that is
+// one Change.
+func (e *Engine) moveTo(i slot, j *job, to *tube, bury bool) {
+	if e.opt.Logged {
+		e.turnWork += int(j.bodyLen) / bytesPerUnit // which is copied for the Log
+		e.turnLogged += int(j.bodyLen)
+	}
+	from := e.tubeOfJob(j)
+	e.detach(from, j)
+	from.bytes -= int64(j.bodyLen)
+	to.bytes += int64(j.bodyLen)
+	j.setTube(to.num)
+	if bury {
+		e.makeBuried(to, j)
+	}
+	e.emitMoved(i, j, from)
+	if bury {
+		e.attachBuried(to, i, j)
+	} else {
+		e.attach(to, i, j)
+	}
 }
 
 // queueOf returns the jobs of a tube in the state Ready, Delayed or Buried, or nil.

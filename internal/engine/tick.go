@@ -8,6 +8,9 @@ package engine
 // reach stays due, and Next says so.
 func (e *Engine) Tick(now int64) {
 	e.turnWork, e.turnLogged, e.now = 0, 0, now
+	if e.outdated {
+		e.updatePolicies()
+	}
 	for !e.tickSpent() && len(e.timers) > 0 && e.timers[0].at <= now {
 		e.turnWork++
 		t := e.timers[0]
@@ -24,6 +27,9 @@ func (e *Engine) Tick(now int64) {
 
 // Next returns when Tick has to be called next, or Never. It may be too early.
 func (e *Engine) Next() int64 {
+	if e.outdated {
+		return e.now
+	}
 	if len(e.timers) == 0 {
 		return Never
 	}
@@ -66,7 +72,7 @@ func (e *Engine) tickSession(now int64, s *Session) {
 		e.tubeOfJob(j).timeouts++
 		j.packing |= unlogged
 		e.stats.Timeouts++
-		e.requeue(now, i)
+		e.lose(now, i, Timeout)
 	case s.searching && s.resumeAt <= now:
 		e.continueSearch(now, s)
 	}

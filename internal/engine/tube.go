@@ -1,5 +1,8 @@
 package engine
 
+// maxTubeName is how long the name of a tube is at most, in bytes.
+const maxTubeName = 200
+
 // DefaultTube is the tube that every session uses and watches at first. It
 // always exists.
 const DefaultTube = "default"
@@ -32,6 +35,8 @@ type tube struct {
 
 	limits    TubeLimits
 	limitsAge int // Engine.limitsAge when limits was set
+
+	policy *Policy // nil: it has none
 
 	waiters     watchList // sessions that wait for a job of this tube, first come first
 	waiting     int       // how many
@@ -108,6 +113,7 @@ func (e *Engine) tubeNamed(name string) *tube {
 		return t
 	}
 	t := &tube{name: name, nameIndex: e.names.n}
+	t.policy = e.PolicyOf(name)
 	t.timer = e.newTimer(t, nil)
 	t.num = assignNumber(&e.tubes, &e.tubeNums, t)
 	e.names.push(name)

@@ -51,8 +51,9 @@ type twins struct {
 	m     *model
 	now   int64
 	pairs []*pair
-	heard []answer // from the engine
-	log   []Change // what it emitted
+	heard []answer      // from the engine
+	log   []Change      // what it emitted
+	plant func(*Policy) // makes a mistake in a policy of the engine
 }
 
 // A pair is a session in both; it is the engine's Waiter.
@@ -388,7 +389,8 @@ var otherVerbs = map[string]func(tw *twins){
 		id, to := 1+uint64(tw.src.intn("id", int(tw.m.lastID)+1)), tw.tube()
 		tw.same("move job", tw.e.MoveJob(tw.now, id, string(to)), tw.m.moveJob(tw.now, id, string(to)))
 	},
-	"late": func(tw *twins) { tw.advance() }, // what is due stays so for a while
+	"late":     func(tw *twins) { tw.advance() }, // what is due stays so for a while
+	"policies": (*twins).setPolicies,
 }
 
 // list returns the ids of jobs in a state, page by page.
@@ -438,6 +440,7 @@ func (tw *twins) compare() {
 	}
 	tw.same("what waiting sessions heard", tw.heard, m.heard)
 	tw.same("stats", e.Stats(), m.allStats(now))
+	tw.same("what policies did", e.PolicyCounts(), m.acted)
 	tw.same("times", []Total{totalOf(&e.times.Queue), totalOf(&e.times.Work)}, []Total{m.queued, m.worked})
 	var names []string
 	for _, t := range m.tubes {
@@ -506,7 +509,7 @@ func (tw *twins) verb(name string) bool {
 func verbs() []string {
 	names := slices.Sorted(maps.Keys(sessionVerbs))
 	names = slices.AppendSeq(names, maps.Keys(otherVerbs))
-	names = append(names, strings.Fields("put put put put reserve reserve reserve reserve reserve reserve tick tick tick release bury delete delete")...)
+	names = append(names, strings.Fields("put put put put reserve reserve reserve reserve reserve reserve tick tick tick release release bury delete delete policies")...)
 	slices.Sort(names)
 	return names
 }
@@ -547,6 +550,9 @@ func TestRandom(t *testing.T) {
 		if len(tw.m.jobs) > 10+i/100%2*100 {
 			tw.drain(i)
 		}
+	}
+	if ran >= enough && (tw.m.acted.Exhausted() == 0 || tw.m.acted[Retried] == 0) {
+		t.Errorf("in %d operations policies did %v", ran, tw.m.acted)
 	}
 	for _, o := range []Outcome{OK, TimedOut, DeadlineSoon} {
 		if ran >= enough && heard[o] == 0 {

@@ -54,26 +54,19 @@ func (e *Engine) ReleaseJob(now int64, id uint64, pri, delay uint32) Outcome {
 }
 
 func (e *Engine) giveBack(now int64, i slot, j *job, pri, delay uint32) Outcome {
-	t := e.tubeOfJob(j)
+	t, as := e.tubeOfJob(j), given{pri, delay}
+	if t.policy != nil && e.exhaust(t, i, j, Release, &as) {
+		return OK
+	}
 	if o := e.admit(JobState, t, j.bodyLen); o != OK {
 		return o
 	}
-	e.endWork(t, j)
-	e.detach(t, j)
-	c := e.jobs.held(j)
-	c.releases++
-	c.when = now + int64(delay)*second
-	j.pri, j.delayAndCounts = pri, delay
-	t.releases++
-	if delay > 0 {
-		j.setState(Delayed)
-		e.emitState(i, j)
-		e.attach(t, i, j)
-		return OK
+	e.released(t, j, as)
+	at := now + int64(delay)*second
+	if t.policy != nil && delay == 0 {
+		at += e.retryDelay(t, j, Release)
 	}
-	j.setState(Ready)
-	e.emitState(i, j)
-	e.makeReady(now, t, i, j)
+	e.endReservation(now, t, i, j, at)
 	return OK
 }
 
@@ -106,17 +99,27 @@ func (e *Engine) bury(i slot, j *job, pri uint32) Outcome {
 		e.endWork(t, j)
 	}
 	e.detach(t, j)
+	j.pri = pri
+	e.makeBuried(t, j)
+	e.emitState(i, j)
+	e.attachBuried(t, i, j)
+	return OK
+}
+
+// makeBuried makes a detached job the last of those that are buried.
+func (e *Engine) makeBuried(t *tube, j *job) {
 	c := e.jobs.cold(j)
 	c.buries++
 	t.buries++
 	e.buried++
 	c.when = e.buried
-	j.pri = pri
 	j.setState(Buried)
-	e.emitState(i, j)
-	e.jobs.pack(j, c)
+}
+
+// attachBuried attaches a job that makeBuried has changed, when its Change is made.
+func (e *Engine) attachBuried(t *tube, i slot, j *job) {
+	e.jobs.pack(j, e.jobs.cold(j))
 	e.attach(t, i, j)
-	return OK
 }
 
 // Touch restarts the TTR of a job that this session has reserved.

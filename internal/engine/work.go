@@ -32,6 +32,7 @@ const (
 
 	looksPerUnit = 16      // watched tubes, entries of a list, or places of a run
 	seekWork     = 32      // units to find a place in a run
+	lookupWork   = 8       // units to look up the policy of a tube
 	bytesPerUnit = 1 << 10 // of bodies
 )
 

@@ -1,0 +1,40 @@
+package config
+
+import (
+	"maps"
+
+	"github.com/beanpole-mq/beanpole/internal/cli/kit"
+	"github.com/beanpole-mq/beanpole/internal/policy"
+)
+
+// A policyTable says what the server does by itself with the jobs of tubes: their patterns, and
+// settings of [policy.Settings].
+type policyTable map[string]any
+
+const (
+	policyName = "policy" // of the table
+	tubesOf    = "tubes"  // of the setting that has the patterns
+)
+
+// TubePolicies returns what the tables say of the jobs of tubes.
+func (opt *Options) TubePolicies() (*policy.Set, error) {
+	var configs []policy.Config
+	for i, t := range opt.Tables.Policies {
+		c := policy.Config{Settings: maps.Clone(t)}
+		delete(c.Settings, tubesOf)
+		list, ok := t[tubesOf].([]any)
+		for _, glob := range list {
+			text, is := glob.(string)
+			c.Tubes, ok = append(c.Tubes, text), ok && is
+		}
+		if !ok && t[tubesOf] != nil {
+			return nil, kit.UsageError("%s: policy %d: tubes: want a list of patterns", opt.File, i+1)
+		}
+		configs = append(configs, c)
+	}
+	set, err := policy.New(configs)
+	if err != nil {
+		return nil, kit.UsageError("%s: %w", opt.File, err)
+	}
+	return set, nil
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"cmp"
+	"strings"
+)
+
+// policyOf returns the policy of a tube, or one that does nothing.
+func (m *model) policyOf(tube string) *Policy {
+	if m.policies != nil {
+		return cmp.Or(m.policies(tube), &Policy{})
+	}
+	return &Policy{}
+}
+
+// lose ends a reservation that nobody has ended.
+func (m *model) lose(now int64, j *modelJob, end Ends) {
+	p := m.policyOf(j.tube)
+	if m.exhaust(now, j, p) {
+		return
+	}
+	m.ready(now, j, m.retryDelay(j, p, end))
+	if p.MaxAttempts+p.MaxTimeouts+p.MaxReleases > 0 || p.RetryDelay > 0 {
+		j.logged = j.fields
+	}
+	m.match(now)
+}
+
+// ready makes a job ready at once, or after a while.
+func (m *model) ready(now int64, j *modelJob, wait int64) {
+	j.holder, j.state, j.since = nil, Ready, now
+	if wait > 0 {
+		j.state, j.due = Delayed, now+wait
+	}
+}
+
+// exhaust ends the life of a job that was tried too often.
+func (m *model) exhaust(now int64, j *modelJob, p *Policy) bool {
+	cause := -1
+	for i, of := range [][2]uint32{{j.reserves, p.MaxAttempts}, {j.timeouts, p.MaxTimeouts}, {j.releases, p.MaxReleases}} {
+		allowed := of[1] // and as many again for each kick
+		for range min(j.kicks, 100) {
+			allowed += of[1]
+		}
+		if of[1] > 0 && of[0] >= allowed && cause < 0 {
+			cause = i
+		}
+	}
+	if cause < 0 {
+		return false
+	}
+	m.acted[cause]++
+	from := j.tube
+	switch p.Exhausted {
+	case DeleteExhausted:
+		delete(m.jobs, j.id)
+		m.collect(from)
+		return true
+	case MoveExhausted:
+		j.tube = m.tube(strings.ReplaceAll(p.DeadTube, "{tube}", from)).name
+	}
+	j.buries++
+	m.find(j.tube).buries++
+	j.state, j.holder, j.buried = Buried, nil, m.tick()
+	j.logged = j.fields
+	m.collect(from)
+	return true
+}
+
+func (m *model) retryDelay(j *modelJob, p *Policy, end Ends) int64 {
+	if p.RetryDelay == 0 || p.RetryOn&end == 0 {
+		return 0
+	}
+	m.acted[Retried]++
+	n := j.reserves
+	for k := uint32(0); k < j.kicks && p.MaxAttempts > 0 && n > p.MaxAttempts; k++ {
+		n -= p.MaxAttempts
+	}
+	return p.backoff(j.id, n)
+}
+
+// setPolicies gives some tubes policies, others, or none.
+func (tw *twins) setPolicies() {
+	var policies func(string) *Policy
+	if tw.src.intn("policies", 5) > 0 {
+		of := make(map[string]*Policy)
+		for _, name := range append(tubeNames, "a.dead", "t3", "t7") {
+			if tw.src.intn("of tube", 4) > 0 {
+				of[name] = tw.newPolicy()
+			}
+		}
+		policies = func(name string) *Policy { return of[name] }
+	}
+	tw.e.SetPolicies(tw.planted(policies))
+	for tw.e.turnWork = 0; tw.e.outdated; tw.e.turnWork = 0 {
+		tw.e.updatePolicies()
+	}
+	tw.m.policies = policies
+}
+
+// planted returns the policies with a mistake, if one is to be made.
+func (tw *twins) planted(policies func(string) *Policy) func(string) *Policy {
+	if tw.plant == nil || policies == nil {
+		return policies
+	}
+	return func(tube string) *Policy {
+		p := policies(tube)
+		if p == nil {
+			return nil
+		}
+		wrong := *p
+		tw.plant(&wrong)
+		return &wrong
+	}
+}
+
+func (tw *twins) newPolicy() *Policy {
+	few := []uint32{0, 0, 1, 2, 3}
+	return &Policy{
+		MaxAttempts: pick(tw.src, "max-attempts", few), MaxTimeouts: pick(tw.src, "max-timeouts", few), MaxReleases: pick(tw.src, "max-releases", few),
+		Exhausted: Exhausted(tw.src.intn("exhausted", 3)), DeadTube: pick(tw.src, "dead-tube", []string{"{tube}.dead", "d", "new"}),
+		RetryDelay: pick(tw.src, "retry-delay", []int64{0, 0, second, second / 3}), RetryMax: pick(tw.src, "retry-max", []int64{second, 9 * second}),
+		RetryFactor: float64(1 + tw.src.intn("retry-factor", 3)), RetryJitter: pick(tw.src, "retry-jitter", []float64{0, 0.25, 1}),
+		RetryOn: Ends(tw.src.intn("retry-on", 8)),
+	}
+}

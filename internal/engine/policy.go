@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"math/bits"
+	"strings"
+)
+
+// A Policy says what the engine does by itself with the jobs of a tube. It acts when a
+// reservation ends without a delete or bury: the TTR runs out, the session goes, the job
+// is released. The zero value does nothing.
+//
+// A Policy does not change once an engine has it, and many tubes may share one.
+type Policy struct {
+	// How often a job is reserved, times out and is released before it is exhausted; 0: any
+	// number. Each kick of the job allows as many again.
+	MaxAttempts, MaxTimeouts, MaxReleases uint32
+
+	Exhausted Exhausted // what becomes of a job then
+	DeadTube  string    // where it is moved to; "{tube}" stands for its own tube
+
+	// RetryDelay is how long, in ns, a job waits after its first failure; after each further
+	// one RetryFactor times as long, up to RetryMax. Up to RetryJitter, a fraction, is left out.
+	// A release with a delay of its own keeps that.
+	RetryDelay, RetryMax     int64
+	RetryFactor, RetryJitter float64
+	RetryOn                  Ends // after which ends of a reservation
+}
+
+// Ends is a set of ends of a reservation that leave the job undone.
+type Ends uint8
+
+const (
+	Timeout Ends = 1 << iota // its TTR ran out
+	Lost                     // its session has gone
+	Release
+)
+
+// Exhausted says what becomes of a job that was tried too often.
+type Exhausted uint8
+
+const (
+	BuryExhausted Exhausted = iota
+	DeleteExhausted
+	MoveExhausted // to Policy.DeadTube, where it is buried
+)
+
+// counted reports whether the policy acts on how often a job has failed.
+func (p *Policy) counted() bool {
+	return p.MaxAttempts|p.MaxTimeouts|p.MaxReleases != 0 || p.RetryDelay > 0
+}
+
+// A PolicyEvent is something that policies do.
+type PolicyEvent uint8
+
+const (
+	OutOfAttempts PolicyEvent = iota // a job was exhausted, by Policy.MaxAttempts
+	OutOfTimeouts
+	OutOfReleases
+	Retried       // the job is delayed
+	PolicySkipped // the Log or a limit refused it: the job is ready, as if there were no policy
+	NumPolicyEvents
+)
+
+// String returns the setting that has acted, or what has happened to it.
+func (v PolicyEvent) String() string {
+	return [NumPolicyEvents]string{"max-attempts", "max-timeouts", "max-releases", "retry-delay", "skipped"}[v]
+}
+
+// PolicyCounts are how often policies have done something since the engine began, by PolicyEvent.
+type PolicyCounts [NumPolicyEvents]uint64
+
+// Exhausted returns how many jobs were tried too often.
+func (c *PolicyCounts) Exhausted() uint64 {
+	return c[OutOfAttempts] + c[OutOfTimeouts] + c[OutOfReleases]
+}
+
+// PolicyCounts returns how often policies have done something.
+func (e *Engine) PolicyCounts() PolicyCounts { return e.policyCounts }
+
+// SetPolicies replaces the policies. Tick looks at all tubes in the turns that follow; a job
+// is treated as its tube's policy says at its next event. Without policies, none acts from
+// now on. The function must give the same answer each time.
+func (e *Engine) SetPolicies(policies func(tube string) *Policy) {
+	if policies == nil && e.policies == nil {
+		return
+	}
+	e.policies, e.outdated, e.outdatedFrom = policies, true, 0
+}
+
+// PolicyOf returns the policy of a tube, which need not exist, or nil.
+func (e *Engine) PolicyOf(tube string) *Policy {
+	if e.policies == nil {
+		return nil
+	}
+	return e.policies(tube)
+}
+
+// updatePolicies looks up the policies of a slice of the tubes. New tubes have theirs.
+func (e *Engine) updatePolicies() {
+	for ; e.outdatedFrom < len(e.tubes); e.outdatedFrom++ {
+		if e.tickSpent() {
+			return
+		}
+		e.turnWork += lookupWork
+		if t := e.tubes[e.outdatedFrom]; t != nil {
+			t.policy = e.PolicyOf(t.name)
+		}
+	}
+	e.outdated = false
+}
+
+// notePolicy counts an event, and tells of it.
+func (e *Engine) notePolicy(v PolicyEvent, tube string) {
+	e.policyCounts[v]++
+	if e.opt.PolicyActed != nil {
+		e.opt.PolicyActed(v, tube)
+	}
+}
+
+// lose ends a reservation that the session has lost: the TTR ran out, or it has gone. If the tube has
+// a policy that counts, the Log is told: an engine that restores the job goes on counting.
+func (e *Engine) lose(now int64, i slot, end Ends) {
+	j := e.jobs.at(i)
+	t := e.tubeOfJob(j)
+	if t.policy == nil || e.policies == nil || !t.policy.counted() {
+		e.requeue(now, i)
+		return
+	}
+	if e.exhaust(t, i, j, end, nil) {
+		return
+	}
+	if e.admit(JobState, t, j.bodyLen) != OK {
+		e.notePolicy(PolicySkipped, t.name)
+		e.requeue(now, i)
+		return
+	}
+	e.endReservation(now, t, i, j, now+e.retryDelay(t, j, end))
+}
+
+// given is what a release says of a job.
+type given struct{ pri, delay uint32 }
+
+// released notes that a job is about to be released.
+func (e *Engine) released(t *tube, j *job, as given) {
+	e.endWork(t, j)
+	e.jobs.held(j).releases++
+	t.releases++
+	j.pri, j.delayAndCounts = as.pri, as.delay
+}
+
+// exhaust ends the reservation of a job that was tried too often. It returns false, and has done nothing, if
+// it was not, or if that is refused. release is nil if the session has lost it.
+func (e *Engine) exhaust(t *tube, i slot, j *job, end Ends, release *given) bool {
+	p := t.policy
+	if p == nil || e.policies == nil {
+		return false
+	}
+	over := p.over(e.jobs.held(j), end)
+	if over == NumPolicyEvents {
+		return false
+	}
+	kind, dead := p.fate(t.name)
+	var to *tube
+	var o Outcome
+	if kind == JobMoved {
+		to, o = e.roomIn(dead, j)
+	} else {
+		o = e.admit(kind, t, j.bodyLen)
+	}
+	if o != OK {
+		e.notePolicy(PolicySkipped, t.name)
+		return false
+	}
+	e.notePolicy(over, t.name)
+	if release != nil {
+		e.released(t, j, *release)
+	}
+	switch kind {
+	case JobDeleted:
+		e.emitDeleted(t, i, j)
+		e.removeJob(i, j)
+	case JobMoved:
+		e.moveTo(i, j, to, true)
+		e.removeIfUnused(t)
+	default:
+		e.detach(t, j)
+		e.makeBuried(t, j)
+		e.emitState(i, j)
+		e.attachBuried(t, i, j)
+	}
+	return true
+}
+
+// fate returns the kind of the change that ends the life of a job of a tube, and the tube where it is moved to, if it is: not
+// to its own, nor to one whose name would be too long. There it is buried in place.
+func (p *Policy) fate(tube string) (kind ChangeKind, dead string) {
+	switch p.Exhausted {
+	case DeleteExhausted:
+		return JobDeleted, ""
+	case MoveExhausted:
+		dead = strings.ReplaceAll(p.DeadTube, "{tube}", tube)
+		if dead != tube && len(dead) <= maxTubeName {
+			return JobMoved, dead
+		}
+	}
+	return JobState, ""
+}
+
+// over returns the limit that a job is above when its reservation ends so, or NumPolicyEvents.
+func (p *Policy) over(c *coldJob, end Ends) PolicyEvent {
+	releases := c.releases
+	if end == Release {
+		releases++
+	}
+	for v, n := range [...][2]uint32{{c.reserves, p.MaxAttempts}, {c.timeouts, p.MaxTimeouts}, {releases, p.MaxReleases}} {
+		if n[1] > 0 && uint64(n[0]) >= uint64(n[1])*(1+uint64(c.kicks)) {
+			return OutOfAttempts + PolicyEvent(v)
+		}
+	}
+	return NumPolicyEvents
+}
+
+// retryDelay returns how long a job waits after such an end of its reservation, in ns.
+func (e *Engine) retryDelay(t *tube, j *job, end Ends) int64 {
+	p := t.policy
+	if p == nil || e.policies == nil || p.RetryDelay == 0 || p.RetryOn&end == 0 {
+		return 0
+	}
+	e.notePolicy(Retried, t.name)
+	return p.backoff(j.id, p.failures(e.jobs.held(j)))
+}
+
+// failures returns how often a job has failed now, in its present allowance.
+func (p *Policy) failures(c *coldJob) uint32 {
+	n := max(c.reserves, 1)
+	if p.MaxAttempts > 0 {
+		n -= p.MaxAttempts * min(c.kicks, (n-1)/p.MaxAttempts)
+	}
+	return n
+}
+
+// backoff returns how long a job waits after its n-th failure. It is the same each time: what
+// is left out at random depends on the job.
+func (p *Policy) backoff(id uint64, n uint32) int64 {
+	d, most := float64(p.RetryDelay), float64(p.RetryMax)
+	for ; n > 1 && d < most && p.RetryFactor > 1; n-- {
+		d *= p.RetryFactor
+	}
+	return int64(min(d, most) * (1 - p.RetryJitter*fraction(id, n)))
+}
+
+// fraction returns a number from 0 to 1 that looks random: one round of splitmix64.
+func fraction(id uint64, n uint32) float64 {
+	x := (id+1)*0x9e3779b97f4a7c15 ^ bits.Reverse64(uint64(n))
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return float64((x^x>>31)>>11) / (1 << 53)
+}

@@ -1,0 +1,180 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/wire"
+)
+
+// A Setting of a policy. The configuration file, its check, the commands and the documentation have what they
+// know of one from here.
+type Setting struct {
+	Name    string
+	Default string // what holds where it is not set
+	Doc     string // one sentence
+	kind    kind
+	bounds  [2]float64 // of a number, or of a duration in seconds
+	words   []string   // of a choice
+	put     func(p *engine.Policy, v any)
+}
+
+// A kind of value: how it is read, and which type it has then.
+type kind uint8
+
+const (
+	count    kind = iota // uint32
+	duration             // int64, ns
+	number               // float64
+	choice               // int, the place of a word
+	choices              // int, a set of bits
+	tube                 // string
+)
+
+// Settings are all there are, in the order of the documentation.
+var Settings = []Setting{
+	{"max-attempts", "0", "How often a job is reserved before it is exhausted; 0 is any number.",
+		count, [2]float64{2, 10000}, nil, func(p *engine.Policy, v any) { p.MaxAttempts = v.(uint32) }},
+	{"max-timeouts", "0", "How often the TTR of a job runs out before it is exhausted; 0 is any number.",
+		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.MaxTimeouts = v.(uint32) }},
+	{"max-releases", "0", "How often a job is released before it is exhausted; 0 is any number.",
+		count, [2]float64{1, 10000}, nil, func(p *engine.Policy, v any) { p.MaxReleases = v.(uint32) }},
+	{"exhausted", "bury", "What becomes of an exhausted job: it is buried in its tube, deleted, or moved to the dead tube and buried there.",
+		choice, [2]float64{}, []string{"bury", "delete", "move"}, func(p *engine.Policy, v any) { p.Exhausted = engine.Exhausted(v.(int)) }},
+	{"dead-tube", "{tube}.dead", "Where exhausted jobs are moved to; {tube} stands for the name of their tube.",
+		tube, [2]float64{}, nil, func(p *engine.Policy, v any) { p.DeadTube = v.(string) }},
+	{"retry-delay", "0", "How long a job waits after its first failure, unless a worker releases it with a delay.",
+		duration, [2]float64{0, 30 * 86400}, nil, func(p *engine.Policy, v any) { p.RetryDelay = v.(int64) }},
+	{"retry-factor", "2", "How many times as long a job waits after each further failure.",
+		number, [2]float64{1, 10}, nil, func(p *engine.Policy, v any) { p.RetryFactor = v.(float64) }},
+	{"retry-max", "1h", "How long a job waits at most.",
+		duration, [2]float64{1, 365 * 86400}, nil, func(p *engine.Policy, v any) { p.RetryMax = v.(int64) }},
+	{"retry-jitter", "0.25", "The part of the delay of which a share is left out that differs from job to job.",
+		number, [2]float64{0, 1}, nil, func(p *engine.Policy, v any) { p.RetryJitter = v.(float64) }},
+	{"retry-on", "timeout, close, release", "Which failures make a job wait: its TTR runs out, its worker's connection closes, it is released.",
+		choices, [2]float64{}, []string{"timeout", "close", "release"}, func(p *engine.Policy, v any) { p.RetryOn = engine.Ends(v.(int)) }},
+}
+
+// Names returns the names of all settings.
+func Names() []string {
+	names := make([]string, len(Settings))
+	for i := range Settings {
+		names[i] = Settings[i].Name
+	}
+	return names
+}
+
+// Takes says which values the setting takes.
+func (s *Setting) Takes() string {
+	switch s.kind {
+	case count:
+		return fmt.Sprintf("a whole number from %v to %v, or 0", s.bounds[0], s.bounds[1])
+	case number:
+		return fmt.Sprintf("a number from %v to %v", s.bounds[0], s.bounds[1])
+	case duration:
+		return fmt.Sprintf("a duration such as 30s, from %s to %s", seconds(s.bounds[0]), seconds(s.bounds[1]))
+	case choice:
+		return "one of " + strings.Join(s.words, ", ")
+	case choices:
+		return "a list of " + strings.Join(s.words, ", ")
+	}
+	return "the name of a tube"
+}
+
+func seconds(n float64) string {
+	if n >= 86400 {
+		return strconv.Itoa(int(n/86400)) + " days"
+	}
+	return time.Duration(n * 1e9).String()
+}
+
+// parse reads a value, as TOML has it or as text.
+func (s *Setting) parse(v any) (parsed any, err error) {
+	if parsed, err = s.read(v); err != nil {
+		return nil, fmt.Errorf("%s: want %s, not %v", s.Name, s.Takes(), v)
+	}
+	return parsed, nil
+}
+
+var errBad = errors.New("bad value")
+
+func (s *Setting) read(v any) (any, error) {
+	switch s.kind {
+	case count, number, duration:
+		n, err := s.number(v)
+		switch {
+		case err != nil || !s.within(n):
+			return nil, errBad
+		case s.kind == count:
+			return uint32(n), nil
+		case s.kind == duration:
+			return int64(n * 1e9), nil
+		}
+		return n, nil
+	case choice:
+		if i := slices.Index(s.words, fmt.Sprint(v)); i >= 0 {
+			return i, nil
+		}
+		return nil, errBad
+	case choices:
+		return s.set(v)
+	}
+	name, ok := v.(string)
+	if bare := strings.ReplaceAll(name, "{tube}", "x"); !ok || !wire.ValidTube([]byte(bare)) {
+		return nil, errBad
+	}
+	return name, nil
+}
+
+// number reads a number, or a duration in seconds.
+func (s *Setting) number(v any) (float64, error) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), nil
+	case float64:
+		return v, nil
+	case string:
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil && s.kind == duration {
+			d, err := time.ParseDuration(v)
+			return d.Seconds(), err
+		}
+		return n, err
+	}
+	return 0, errBad
+}
+
+func (s *Setting) within(n float64) bool {
+	if s.kind == count {
+		return n == math.Trunc(n) && (n == 0 || s.bounds[0] <= n && n <= s.bounds[1])
+	}
+	return s.bounds[0] <= n && n <= s.bounds[1]
+}
+
+// set reads a list of words, which as text has commas.
+func (s *Setting) set(v any) (bits int, err error) {
+	words, ok := v.([]any)
+	if text, is := v.(string); is {
+		ok = true
+		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+			words = append(words, w)
+		}
+	}
+	for _, w := range words {
+		i := slices.Index(s.words, fmt.Sprint(w))
+		if i < 0 {
+			return 0, errBad
+		}
+		bits |= 1 << i
+	}
+	if !ok {
+		return 0, errBad
+	}
+	return bits, nil
+}
