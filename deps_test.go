@@ -103,15 +103,14 @@ var arrows = map[string]string{
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. What they share knows none of them.
-	"internal/cli/kit":            "client internal/certs github.com/charmbracelet github.com/spf13",
-	"internal/cli/advice":         "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
-	"internal/cli/queue":          "client client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
-	"internal/cli/top":            "internal/cli/top/background internal/health github.com/charmbracelet",
-	"internal/cli/top/background": "github.com/charmbracelet",
-	"internal/cli/journal":        "internal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
-	"internal/cli/cluster":        "client internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
-	"internal/cli/bench":          "internal/cli/kit internal/load internal/server internal/wire github.com/spf13",
-	"internal/cli/manual":         "",
+	"internal/cli/kit":     "client internal/certs github.com/charmbracelet github.com/spf13",
+	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
+	"internal/cli/queue":   "client client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
+	"internal/cli/top":     "internal/health charm.land/bubbletea github.com/charmbracelet",
+	"internal/cli/journal": "internal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
+	"internal/cli/cluster": "client internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
+	"internal/cli/bench":   "internal/cli/kit internal/load internal/server internal/wire github.com/spf13",
+	"internal/cli/manual":  "",
 
 	// The program: a command line, and an exit code.
 	"internal/cli": "internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/manual internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",

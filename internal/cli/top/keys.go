@@ -4,33 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 )
 
-// keys does what several keys ask for that were pressed fast, and come together. What
-// comes after a question in them is no answer to it.
-func (m model) keys(k tea.KeyMsg) (tea.Model, tea.Cmd) {
-	if k.Type != tea.KeyRunes || len(k.Runes) == 1 || m.filter.typing {
-		return m.key(k)
-	}
-	if k.Paste {
-		return m, nil
-	}
-	var all []tea.Cmd
-	for _, r := range k.Runes {
-		next, cmd := m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}})
-		m, all = next.(model), append(all, cmd)
-		if m.ask != nil {
-			break
-		}
-	}
-	return m, tea.Batch(all...)
-}
-
 // key does what a key asks for.
-func (m model) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+func (m model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch {
-	case k.Type == tea.KeyCtrlC:
+	case k.String() == "ctrl+c":
 		return m, tea.Quit
 	case m.ask != nil:
 		return m.answer(k)
@@ -158,7 +138,7 @@ func (m *model) askToClear(t *Tube) {
 }
 
 // answer takes a yes, or anything else as a no.
-func (m model) answer(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+func (m model) answer(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	q := m.ask
 	m.ask = nil
 	if k.String() == "y" {
@@ -170,7 +150,7 @@ func (m model) answer(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 }
 
 // helpKey scrolls the help, or goes back to the tubes.
-func (m model) helpKey(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+func (m model) helpKey(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch k.String() {
 	case "up", "k":
 		m.helpTop = max(0, m.helpTop-1)
@@ -183,11 +163,11 @@ func (m model) helpKey(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 }
 
 // typeFilter edits the filter.
-func (m model) typeFilter(k tea.KeyMsg) (tea.Model, tea.Cmd) {
-	switch k.Type {
-	case tea.KeyEnter:
+func (m model) typeFilter(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+	switch k.String() {
+	case "enter":
 		m.filter.typing = false
-	case tea.KeyEsc:
+	case "esc":
 		m.filter = line{}
 	default:
 		m.filter.key(k)
@@ -197,7 +177,7 @@ func (m model) typeFilter(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 }
 
 // lookKey turns to the job of another state, or back to the tubes.
-func (m model) lookKey(k tea.KeyMsg) (tea.Model, tea.Cmd) {
+func (m model) lookKey(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	step := 0
 	switch k.String() {
 	case "right", "tab":

@@ -3,29 +3,30 @@ package top
 import (
 	"testing"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 )
 
 func TestLine(t *testing.T) {
-	typed := func(text string) tea.KeyMsg { return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(text)} }
-	key := func(k tea.KeyType) tea.KeyMsg { return tea.KeyMsg{Type: k} }
+	typed := func(text string) tea.KeyPressMsg { return tea.KeyPressMsg{Text: text} }
+	ctrl := func(key rune) tea.KeyPressMsg { return tea.KeyPressMsg{Code: key, Mod: tea.ModCtrl} }
+	key := func(key rune) tea.KeyPressMsg { return tea.KeyPressMsg{Code: key} }
 	var l line
 	for _, step := range []struct {
-		key  tea.KeyMsg
+		key  tea.KeyPressMsg
 		want string
 	}{
 		{typed("m"), "m"},
 		{typed("äil\x1b\n"), "mäil"},
-		{tea.KeyMsg{Type: tea.KeySpace, Runes: []rune(" ")}, "mäil "},
+		{tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}, "mäil "},
 		{typed("two"), "mäil two"},
 		{key(tea.KeyLeft), "mäil two"},
-		{key(tea.KeyCtrlW), "mäil "},
+		{ctrl('w'), "mäil "},
 		{key(tea.KeyBackspace), "mäil"},
 		{key(tea.KeyBackspace), "mäi"},
-		{key(tea.KeyCtrlW), ""},
+		{ctrl('w'), ""},
 		{key(tea.KeyBackspace), ""},
 		{typed("x"), "x"},
-		{key(tea.KeyCtrlU), ""},
+		{ctrl('u'), ""},
 	} {
 		if l.key(step.key); l.text != step.want {
 			t.Errorf("after %q: %q, want %q", step.key, l.text, step.want)

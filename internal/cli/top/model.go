@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
@@ -161,8 +161,13 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.look != nil && m.look.tube == msg.tube && states[m.look.state] == msg.state {
 			m.look.text = msg.text
 		}
-	case tea.KeyMsg:
-		return m.keys(msg)
+	case tea.PasteMsg:
+		if m.filter.typing {
+			m.filter.add(msg.Content)
+			m.arrange()
+		}
+	case tea.KeyPressMsg:
+		return m.key(msg)
 	}
 	return m, nil
 }

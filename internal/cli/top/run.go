@@ -6,9 +6,7 @@ import (
 	"io"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
-
-	_ "github.com/beanpole-mq/beanpole/internal/cli/top/background" // before bubbletea
+	tea "charm.land/bubbletea/v2"
 )
 
 // Run shows the server until the user quits or ctx ends. in and out must be a
@@ -19,7 +17,7 @@ func Run(ctx context.Context, server Server, addr string, every time.Duration, i
 
 func run(ctx context.Context, m model, in io.Reader, out io.Writer) error {
 	program := tea.NewProgram(m,
-		tea.WithContext(ctx), tea.WithAltScreen(), tea.WithInput(in), tea.WithOutput(out))
+		tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out))
 	_, err := program.Run()
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, tea.ErrInterrupted) {
 		return ctx.Err()

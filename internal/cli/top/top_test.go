@@ -15,7 +15,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"github.com/hinshun/vt10x"
@@ -94,6 +95,9 @@ func (f *fakeServer) Look(tube, state string) (string, error) {
 	}
 	return "job 17, priority 5\n11 bytes:\n\nhello " + state + " " + strings.Repeat("x", 100), nil
 }
+
+// plain returns the screen without its styles.
+func (m *model) plain() string { return ansi.Strip(m.screen()) }
 
 // A screen is a terminal with the view in it.
 type screen struct {
@@ -307,21 +311,21 @@ func TestAlarms(t *testing.T) {
 		m = next.(model)
 	}
 	ask()
-	if strings.Contains(m.View(), "+BURIED") {
-		t.Errorf("nothing was buried yet:\n%s", m.View())
+	if strings.Contains(m.plain(), "+BURIED") {
+		t.Errorf("nothing was buried yet:\n%s", m.plain())
 	}
 	f.tubes[2].Buried = 45
 	f.tubes = append(f.tubes, Tube{Name: "zz", Buried: 7, Ready: 1})
 	ask()
 	for _, want := range []string{"+BURIED", "+42", "+7", "a second: 50 put, 25 deleted, 2.0 timed out"} {
-		if !strings.Contains(m.View(), want) {
-			t.Errorf("the screen has no %q:\n%s", want, m.View())
+		if !strings.Contains(m.plain(), want) {
+			t.Errorf("the screen has no %q:\n%s", want, m.plain())
 		}
 	}
 	f.tubes[2].Buried, f.tubes = 3, f.tubes[:5]
 	ask()
-	if !strings.Contains(m.View(), "+BURIED") {
-		t.Errorf("a column that was shown has gone:\n%s", m.View())
+	if !strings.Contains(m.plain(), "+BURIED") {
+		t.Errorf("a column that was shown has gone:\n%s", m.plain())
 	}
 }
 
@@ -337,8 +341,8 @@ func TestAttention(t *testing.T) {
 		t.Errorf("the first is %s", m.shown[0].Name)
 	}
 	for _, want := range []string{"\n>!zz ", "in 6 tubes, 1 needs attention", "zz: ready jobs, and no connection watches the tube"} {
-		if !strings.Contains(m.View(), want) {
-			t.Errorf("the screen has no %q:\n%s", want, m.View())
+		if !strings.Contains(m.plain(), want) {
+			t.Errorf("the screen has no %q:\n%s", want, m.plain())
 		}
 	}
 }
@@ -374,7 +378,7 @@ func TestServerTrouble(t *testing.T) {
 		change(&s)
 		next, _ := m.Update(snapshotMsg{s, nil})
 		m = next.(model)
-		return strings.Split(m.View(), "\n")
+		return strings.Split(m.plain(), "\n")
 	}
 	before := look(func(s *Snapshot) { s.Refusals = map[string]uint64{"max-memory": 7, "max-tubes": 1} })
 	lines := look(func(s *Snapshot) {
@@ -392,8 +396,8 @@ func TestFreshness(t *testing.T) {
 	m := newModel(f, "a", time.Second)
 	now := f.now
 	m.now = func() time.Time { return now }
-	if !strings.Contains(m.View(), "a  asking ...") {
-		t.Errorf("before the first answer:\n%s", m.View())
+	if !strings.Contains(m.plain(), "a  asking ...") {
+		t.Errorf("before the first answer:\n%s", m.plain())
 	}
 	next, _ := m.Update(m.snapshot()())
 	m = next.(model)
@@ -402,8 +406,8 @@ func TestFreshness(t *testing.T) {
 		if after > 0 {
 			now = time.Unix(1e9, 0).Add(after)
 		}
-		if !strings.Contains(m.View(), want) {
-			t.Errorf("after %s the screen has no %q:\n%s", after, want, m.View())
+		if !strings.Contains(m.plain(), want) {
+			t.Errorf("after %s the screen has no %q:\n%s", after, want, m.plain())
 		}
 	}
 }
@@ -421,29 +425,29 @@ func TestNotes(t *testing.T) {
 		m = next.(model)
 		return cmd
 	}
-	key := func(s string) tea.Cmd { return send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(s)}) }
+	key := func(s string) tea.Cmd { return send(tea.KeyPressMsg{Text: s, Code: []rune(s)[0]}) }
 	send(m.snapshot()())
 	m.selected = "mail"
 	m.arrange()
 	key("p")
 	send(key("y")())
-	if !strings.Contains(m.View(), "mail is paused for 1h0m") {
-		t.Errorf("after p and y:\n%s", m.View())
+	if !strings.Contains(m.plain(), "mail is paused for 1h0m") {
+		t.Errorf("after p and y:\n%s", m.plain())
 	}
 	key("p")
-	if !strings.Contains(m.View(), "end the pause of mail") {
-		t.Errorf("a second p:\n%s", m.View())
+	if !strings.Contains(m.plain(), "end the pause of mail") {
+		t.Errorf("a second p:\n%s", m.plain())
 	}
 	key("n")
 	now = now.Add(noteTime + time.Second)
 	send(clockMsg{})
-	if strings.Contains(m.View(), "nothing was done") {
-		t.Errorf("an old note is still there:\n%s", m.View())
+	if strings.Contains(m.plain(), "nothing was done") {
+		t.Errorf("an old note is still there:\n%s", m.plain())
 	}
 	send(doneMsg{err: errors.New("no such right")})
 	send(m.snapshot()())
-	if !strings.Contains(m.View(), "no such right") {
-		t.Errorf("a snapshot has hidden why an action failed:\n%s", m.View())
+	if !strings.Contains(m.plain(), "no such right") {
+		t.Errorf("a snapshot has hidden why an action failed:\n%s", m.plain())
 	}
 }
 
@@ -486,8 +490,8 @@ func TestRates(t *testing.T) {
 	f.fail = errors.New("the server has gone")
 	next, cmd := m.Update(m.snapshot()())
 	m = next.(model)
-	if len(m.shown) != 5 || !strings.Contains(m.View(), "the server has gone") || cmd == nil {
-		t.Errorf("after an error the screen is:\n%s", m.View())
+	if len(m.shown) != 5 || !strings.Contains(m.plain(), "the server has gone") || cmd == nil {
+		t.Errorf("after an error the screen is:\n%s", m.plain())
 	}
 }
 
@@ -516,7 +520,7 @@ func TestCursor(t *testing.T) {
 	}
 	f.tubes = nil
 	next, _ = m.Update(m.snapshot()())
-	if m = next.(model); m.current() != nil || !strings.Contains(m.View(), "no tube has such a name") {
-		t.Errorf("without tubes:\n%s", m.View())
+	if m = next.(model); m.current() != nil || !strings.Contains(m.plain(), "no tube has such a name") {
+		t.Errorf("without tubes:\n%s", m.plain())
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/lipgloss"
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -16,10 +16,10 @@ const lowest = 10
 const minName = 12
 
 var (
-	bold     = lipgloss.NewStyle().Bold(true)
-	reversed = lipgloss.NewStyle().Reverse(true)
-	alarming = lipgloss.NewStyle().Foreground(lipgloss.Color("1"))
-	faint    = lipgloss.NewStyle().Faint(true)
+	bold     = ansi.NewStyle(ansi.AttrBold)
+	reversed = ansi.NewStyle(ansi.AttrReverse)
+	alarming = ansi.NewStyle(ansi.AttrRedForegroundColor)
+	faint    = ansi.NewStyle(ansi.AttrFaint)
 )
 
 // helpLines explain the keys and the columns.
@@ -52,7 +52,14 @@ func (m *model) headLines() int {
 }
 
 // View implements tea.Model.
-func (m model) View() string {
+func (m model) View() tea.View {
+	v := tea.NewView(m.screen())
+	v.AltScreen = true
+	return v
+}
+
+// screen returns the lines.
+func (m *model) screen() string {
 	lines := m.head()
 	switch {
 	case m.help:
@@ -77,15 +84,15 @@ func (m model) View() string {
 // head returns the lines about the server.
 func (m *model) head() []string {
 	s := &m.snap
-	first := bold.Render(m.addr) + "  " + m.freshness()
+	first := bold.Styled(m.addr) + "  " + m.freshness()
 	if !s.At.IsZero() {
 		first += fmt.Sprintf("  %s, up %s, %s, %d waiting", s.Version, s.Uptime.Round(time.Second), connections(s.Connections), s.Waiting)
 	}
 	jobs := fmt.Sprintf("jobs: %d ready, %d reserved, %d delayed, %d buried in %d tubes", s.Ready, s.Reserved, s.Delayed, s.Buried, len(s.Tubes))
 	if n := s.needAttention(); n == 1 {
-		jobs += alarming.Render(", 1 needs attention")
+		jobs += alarming.Styled(", 1 needs attention")
 	} else if n > 1 {
-		jobs += alarming.Render(fmt.Sprintf(", %d need attention", n))
+		jobs += alarming.Styled(fmt.Sprintf(", %d need attention", n))
 	}
 	lines := []string{
 		first,
@@ -93,7 +100,7 @@ func (m *model) head() []string {
 		fmt.Sprintf("a second: %s put, %s deleted, %s timed out", rate(s.PutRate), rate(s.DeleteRate), rate(s.TimeoutRate)),
 	}
 	if len(s.found) > 0 {
-		lines = append(lines[:1:1], append([]string{alarming.Render(strings.Join(texts(s.found), "; "))}, lines[1:]...)...)
+		lines = append(lines[:1:1], append([]string{alarming.Styled(strings.Join(texts(s.found), "; "))}, lines[1:]...)...)
 	}
 	return lines[:m.headLines()]
 }
@@ -126,7 +133,7 @@ func (m *model) freshness() string {
 	}
 	old := max(0, m.now().Sub(m.snap.At)).Truncate(time.Second)
 	if old > m.every+patience {
-		return alarming.Render("NO ANSWER FOR " + age(old, true))
+		return alarming.Styled("NO ANSWER FOR " + age(old, true))
 	}
 	return age(old, true) + " old"
 }
@@ -136,26 +143,26 @@ func (m *model) foot() string {
 	const keys = "?: help   /: filter   enter: look   p: pause   K: kick   c: clear   q: quit"
 	switch {
 	case m.ask != nil:
-		return bold.Render(m.ask.text)
+		return bold.Styled(m.ask.text)
 	case m.filter.typing:
 		return "filter: " + m.filter.text + "_"
 	case m.note.failed:
-		return alarming.Render(m.note.text)
+		return alarming.Styled(m.note.text)
 	case m.note.text != "":
 		return m.note.text
 	case m.err != nil:
-		return alarming.Render(m.err.Error())
+		return alarming.Styled(m.err.Error())
 	case m.help:
-		return faint.Render("up, down: scroll   any other key: back")
+		return faint.Styled("up, down: scroll   any other key: back")
 	case m.look != nil:
-		return faint.Render("left, right: another state   any other key: back")
+		return faint.Styled("left, right: another state   any other key: back")
 	case m.filter.text != "":
-		return faint.Render("filter: " + m.filter.text + " (/ changes it, esc ends it)   ?: help   q: quit")
+		return faint.Styled("filter: " + m.filter.text + " (/ changes it, esc ends it)   ?: help   q: quit")
 	}
 	if t := m.current(); t != nil && len(t.found) > 0 {
-		return bold.Render(t.Name+": "+t.found[0].Text) + faint.Render("   "+keys)
+		return bold.Styled(t.Name+": "+t.found[0].Text) + faint.Styled("   "+keys)
 	}
-	return faint.Render(keys)
+	return faint.Styled(keys)
 }
 
 // tubeLines returns the titles and the tubes that fit.
@@ -170,7 +177,7 @@ func (m *model) tubeLines() []string {
 		}
 	}
 	width = min(width, max(minName, m.width-others))
-	lines := []string{bold.Render(m.title(byAttention) + m.row(width, m.title))}
+	lines := []string{bold.Styled(m.title(byAttention) + m.row(width, m.title))}
 	for i := m.top; i < min(len(m.shown), m.top+m.rows()); i++ {
 		t := &m.shown[i]
 		cell := func(c int) string { return columns[c].cell(t) }
@@ -181,14 +188,14 @@ func (m *model) tubeLines() []string {
 		line := fmt.Sprintf("%s%-1s%s", cursor, cell(byAttention), m.row(width, cell))
 		switch {
 		case i == m.cursor:
-			line = reversed.Render(ansi.Truncate(line+strings.Repeat(" ", max(0, m.width-ansi.StringWidth(line))), m.width, ""))
+			line = reversed.Styled(ansi.Truncate(line+strings.Repeat(" ", max(0, m.width-ansi.StringWidth(line))), m.width, ""))
 		case t.alarming():
-			line = alarming.Render(line)
+			line = alarming.Styled(line)
 		}
 		lines = append(lines, line)
 	}
 	if len(m.shown) == 0 && !m.snap.At.IsZero() {
-		lines = append(lines, faint.Render("no tube has such a name"))
+		lines = append(lines, faint.Styled("no tube has such a name"))
 	}
 	return lines
 }
@@ -231,13 +238,13 @@ func (m *model) lookLines() []string {
 	var tabs []string
 	for i, s := range states {
 		if i == m.look.state {
-			s = reversed.Render(" " + s + " ")
+			s = reversed.Styled(" " + s + " ")
 		} else {
 			s = " " + s + " "
 		}
 		tabs = append(tabs, s)
 	}
-	lines := []string{bold.Render(m.look.tube) + " " + strings.Join(tabs, "")}
+	lines := []string{bold.Styled(m.look.tube) + " " + strings.Join(tabs, "")}
 	for line := range strings.Lines(ansi.Wrap(m.look.text, max(1, m.width), "")) {
 		lines = append(lines, strings.TrimRight(line, "\n"))
 	}
