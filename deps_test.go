@@ -22,34 +22,34 @@ const module = "github.com/beanpole-mq/beanpole/"
 // the first elements of their paths.
 var arrows = map[string]string{
 	// The pure rooms import none of ours, but for the histogram.
-	"internal/histogram": "",
-	"internal/engine":    "internal/heap internal/histogram",
-	"internal/heap":      "",
-	"internal/rights":    "",
-	"internal/health":    "",
-	"internal/wire":      "internal/rights",
-	"internal/vfs":       "golang.org/x/sys",
-	"internal/epoll":     "golang.org/x/sys",
+	"internal/engine/histogram": "",
+	"internal/engine":           "internal/engine/heap internal/engine/histogram",
+	"internal/engine/heap":      "",
+	"internal/rights":           "",
+	"internal/health":           "",
+	"internal/wire":             "internal/rights",
+	"internal/vfs":              "golang.org/x/sys",
+	"internal/server/epoll":     "golang.org/x/sys",
 
 	// Toward the disk.
-	"internal/vfs/memfs":   "internal/vfs",
-	"internal/vfs/faultfs": "internal/vfs",
-	"internal/vfs/vfstest": "internal/vfs",
-	"internal/wal":         "internal/vfs",
-	"internal/binlog":      "internal/engine internal/vfs",
-	"internal/record":      "internal/engine",
-	"internal/journal":     "internal/binlog internal/engine internal/record internal/vfs internal/wal",
+	"internal/vfs/memfs":      "internal/vfs",
+	"internal/vfs/faultfs":    "internal/vfs",
+	"internal/vfs/vfstest":    "internal/vfs",
+	"internal/wal":            "internal/vfs",
+	"internal/journal/binlog": "internal/engine internal/vfs",
+	"internal/journal/record": "internal/engine",
+	"internal/journal":        "internal/journal/binlog internal/engine internal/journal/record internal/vfs internal/wal",
 
 	// The turn, and toward clients.
-	"internal/broker":       "internal/engine internal/histogram",
-	"internal/proxyproto":   "",
-	"internal/ratelog":      "golang.org/x/time",
-	"internal/access":       "internal/rights",
-	"internal/policy":       "internal/access internal/engine internal/wire",
-	"internal/conversation": "internal/access internal/broker internal/engine internal/heap internal/proxyproto internal/rights internal/wire",
-	"internal/server":       "internal/access internal/broker internal/conversation internal/engine internal/epoll internal/heap internal/proxyproto internal/ratelog internal/wire golang.org/x/sys golang.org/x/time",
+	"internal/broker":                  "internal/engine internal/engine/histogram",
+	"internal/conversation/proxyproto": "",
+	"internal/server/ratelog":          "golang.org/x/time",
+	"internal/access":                  "internal/rights",
+	"internal/policy":                  "internal/access internal/engine internal/wire",
+	"internal/conversation":            "internal/access internal/broker internal/engine internal/engine/heap internal/conversation/proxyproto internal/rights internal/wire",
+	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
-	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/health internal/histogram internal/rights internal/server github.com/prometheus",
+	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "internal/access internal/admin/api internal/console/decode internal/health",
 	"internal/console/decode":  "",
 	"internal/admin/api":       "client internal/access internal/broker internal/cluster/status internal/engine internal/health internal/jobjson internal/rights internal/server internal/wire",
@@ -62,13 +62,13 @@ var arrows = map[string]string{
 	// Toward other members.
 	"internal/cluster/raftlog":   "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
 	"internal/cluster/core":      "internal/cluster/raftlog go.etcd.io/raft google.golang.org/protobuf",
-	"internal/cluster/entry":     "internal/engine internal/record",
+	"internal/cluster/entry":     "internal/engine internal/journal/record",
 	"internal/cluster":           "internal/broker internal/cluster/catchup internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/cluster/status internal/engine internal/journal internal/vfs go.etcd.io/raft golang.org/x/sys golang.org/x/time google.golang.org/protobuf",
-	"internal/cluster/catchup":   "internal/engine internal/record",
+	"internal/cluster/catchup":   "internal/engine internal/journal/record",
 	"internal/cluster/directory": "",
 	"internal/cluster/status":    "internal/wire",
-	"internal/mux":               "",
-	"internal/cluster/transport": "internal/access internal/cluster internal/cluster/directory internal/cluster/raftlog internal/mux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",
+	"internal/cluster/mux":       "",
+	"internal/cluster/transport": "internal/access internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/mux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",
 
 	"internal/cluster/control": "internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport",
 
@@ -79,7 +79,7 @@ var arrows = map[string]string{
 	"client/beanpoletest": "internal/access internal/broker internal/certs/certstest internal/engine internal/rights internal/server internal/test/memnet",
 
 	// Tools.
-	"internal/load": "internal/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
+	"internal/cli/bench/load": "internal/server/epoll internal/wire github.com/HdrHistogram github.com/prometheus golang.org/x/sync golang.org/x/sys",
 
 	// What is not product: tests, and what they share. conformance needs an address only.
 	"internal/test/budget":              "",
@@ -98,8 +98,8 @@ var arrows = map[string]string{
 	// The server as a process, the only place where the pieces meet, and its settings.
 	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/logqueue": "",
-	"internal/daemon": "internal/access internal/admin internal/admin/api internal/admin/door internal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
-		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/histogram internal/journal internal/policy internal/ratelog internal/server " +
+	"internal/daemon": "internal/access internal/admin internal/admin/api internal/admin/door internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
+		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 
 	// The commands. What they share knows none of them.
@@ -107,9 +107,9 @@ var arrows = map[string]string{
 	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
 	"internal/cli/queue":   "client client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "internal/health charm.land/bubbletea github.com/charmbracelet",
-	"internal/cli/journal": "internal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/record internal/vfs internal/wal github.com/spf13",
+	"internal/cli/journal": "internal/journal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/journal/record internal/vfs internal/wal github.com/spf13",
 	"internal/cli/cluster": "client internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
-	"internal/cli/bench":   "internal/cli/kit internal/load internal/server internal/wire github.com/spf13",
+	"internal/cli/bench":   "internal/cli/kit internal/cli/bench/load internal/server internal/wire github.com/spf13",
 	"internal/cli/manual":  "",
 
 	// The program: a command line, and an exit code.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
 )
 
 const floodInFlight = 256

@@ -15,7 +15,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
 )
 
 func main() {

@@ -82,7 +82,7 @@ func TestScriptBeanstalkd(t *testing.T) {
 // [on:beanpole] or [on:beanstalkd].
 func runScripts(t *testing.T, params testscript.Params, server func(*testscript.TestScript, bool, []string), name string) {
 	t.Parallel()
-	binlogs, err := filepath.Abs("../../internal/binlog/testdata")
+	binlogs, err := filepath.Abs("../../internal/journal/binlog/testdata")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/histogram"
+	"github.com/beanpole-mq/beanpole/internal/engine/histogram"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 

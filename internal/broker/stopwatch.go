@@ -3,7 +3,7 @@ package broker
 import (
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/histogram"
+	"github.com/beanpole-mq/beanpole/internal/engine/histogram"
 )
 
 // Turns are the counts of a broker's turns.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
+	"github.com/beanpole-mq/beanpole/internal/conversation/proxyproto"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/proxyproto"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/beanpole-mq/beanpole/internal/heap"
+	"github.com/beanpole-mq/beanpole/internal/engine/heap"
 )
 
 // ErrMemory is why a connection ends when the buffers of all clients take too much memory.

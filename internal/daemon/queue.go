@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
-	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
@@ -17,6 +16,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wire"

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/histogram"
-	"github.com/beanpole-mq/beanpole/internal/ratelog"
+	"github.com/beanpole-mq/beanpole/internal/engine/histogram"
+	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
 )
 
 // Syncs observes the syncs of the journal's files: it counts how long they took, and logs

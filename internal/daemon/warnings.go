@@ -6,7 +6,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/ratelog"
+	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
 )
 
 // logSlowTurns returns what logs turns that took so long, or nil if none are to be logged.

@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/beanpole-mq/beanpole/internal/heap"
+import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 
 // A session that watches many tubes has an index: a reserve does not look at each
 // tube, and the session does not wait in the list of each. Instead, a tube notifies

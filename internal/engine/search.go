@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/beanpole-mq/beanpole/internal/heap"
+import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 
 // A viewSearch finds jobs of a view after a cursor, in order: all those of its runs up to the nth of
 // its heap, or to the end.

@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/beanpole-mq/beanpole/internal/heap"
+import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 
 // A timer is the moment at which Tick has to look at a tube or a session. It may
 // be too early, never too late: it would cost more to move the timer on every

@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/beanpole-mq/beanpole/internal/histogram"
+import "github.com/beanpole-mq/beanpole/internal/engine/histogram"
 
 // Times are how long jobs have taken since the engine began, in ns.
 type Times struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/beanpole-mq/beanpole/internal/histogram"
+	"github.com/beanpole-mq/beanpole/internal/engine/histogram"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 )
 

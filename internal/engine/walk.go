@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/beanpole-mq/beanpole/internal/heap"
+import "github.com/beanpole-mq/beanpole/internal/engine/heap"
 
 // A queueView is the jobs of a queue at a moment. Of the heap it has a snapshot. Of a
 // run it has a part, and goes through that while the queue goes on: no job is ever added

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/record"
+	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
+	"github.com/beanpole-mq/beanpole/internal/journal/record"
 )
 
 // Taking over the files of a beanstalkd:

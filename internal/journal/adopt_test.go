@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"

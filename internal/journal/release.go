@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/beanpole-mq/beanpole/internal/record"
+	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/vfs"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )

@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/record"
+	"github.com/beanpole-mq/beanpole/internal/journal/record"
 	"github.com/beanpole-mq/beanpole/internal/wal"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/epoll"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // A client that has connected is known to whoever asks afterwards, as with beanstalkd:

@@ -14,7 +14,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
-	"github.com/beanpole-mq/beanpole/internal/ratelog"
+	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/epoll"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // departures are the clients that have hung up and whose loops have not seen to it yet. A loop may come to that

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/epoll"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // However many clients have long replies to take, and however fast they take them, a loop looks at others after some of it. Each

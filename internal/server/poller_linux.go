@@ -3,7 +3,7 @@ package server
 import (
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/epoll"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // A Socket is what a loop needs of a connection. Its methods do not block; they

@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/proxyproto"
+	"github.com/beanpole-mq/beanpole/internal/conversation/proxyproto"
 )
 
 // A proxiedConn is a connection that a proxy passes on, with the address of the client.

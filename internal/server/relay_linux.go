@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
-	"github.com/beanpole-mq/beanpole/internal/epoll"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // A relayLoop passes on the bytes of clients to the leader, and back: of all that have a socket of the kernel, from one goroutine.

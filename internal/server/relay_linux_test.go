@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/epoll"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // endlessStream is a stream of a leader that answers as fast as its client takes it, which is so many pieces.

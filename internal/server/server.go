@@ -75,7 +75,7 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/ratelog"
+	"github.com/beanpole-mq/beanpole/internal/server/ratelog"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 

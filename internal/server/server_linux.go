@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
-	"github.com/beanpole-mq/beanpole/internal/epoll"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // loops are those of a server, started with the first listener of sockets.

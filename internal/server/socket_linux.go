@@ -8,7 +8,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/epoll"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // A socket is a conversation whose input and output a loop does.

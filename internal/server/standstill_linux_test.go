@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/epoll"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // Loops do not disconnect such a client either.

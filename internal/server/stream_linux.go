@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/beanpole-mq/beanpole/internal/conversation"
-	"github.com/beanpole-mq/beanpole/internal/epoll"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // A streamSocket is a stream as the Socket of a loop. No poller knows it: who has brought bytes posts it to the loop.

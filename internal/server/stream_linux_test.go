@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/epoll"
-	"github.com/beanpole-mq/beanpole/internal/mux"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )

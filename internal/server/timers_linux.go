@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/heap"
+	"github.com/beanpole-mq/beanpole/internal/engine/heap"
 )
 
 // timers is a heap of the sockets whose conversations want to be looked at, by the time

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
-	"github.com/beanpole-mq/beanpole/internal/load"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/wire"
 )

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
 )
 
 // writeResult writes a report of one run of a load, of a few lines, for people.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/load"
+	"github.com/beanpole-mq/beanpole/internal/cli/bench/load"
 )
 
 func TestWriteResult(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"io"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/record"
+	"github.com/beanpole-mq/beanpole/internal/journal/record"
 )
 
 // Received says what was received. The member goes on with the entry after From.

@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/record"
+	"github.com/beanpole-mq/beanpole/internal/journal/record"
 )
 
 // The stream. A number without a width is a varint; fixed numbers are little-endian.

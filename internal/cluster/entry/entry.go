@@ -23,7 +23,7 @@ import (
 	"math"
 
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/record"
+	"github.com/beanpole-mq/beanpole/internal/journal/record"
 )
 
 // Entries. Numbers without a width are varints, fixed ones little-endian.

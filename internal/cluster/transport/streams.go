@@ -6,7 +6,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/beanpole-mq/beanpole/internal/mux"
+	"github.com/beanpole-mq/beanpole/internal/cluster/mux"
 )
 
 // streams is the connection of a link for clients, made when the first comes.

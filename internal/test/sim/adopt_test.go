@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
+	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
 	"github.com/beanpole-mq/beanpole/internal/test/seeds"
 	"github.com/beanpole-mq/beanpole/internal/vfs/faultfs"
 	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"

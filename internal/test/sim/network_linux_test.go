@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/epoll"
 	"github.com/beanpole-mq/beanpole/internal/server"
+	"github.com/beanpole-mq/beanpole/internal/server/epoll"
 )
 
 // On Linux, clients are served by event loops: the simulated ones are, too.
