@@ -50,14 +50,15 @@ var arrows = map[string]string{
 	"internal/server":                  "internal/access internal/broker internal/conversation internal/engine internal/server/epoll internal/engine/heap internal/conversation/proxyproto internal/server/ratelog internal/wire golang.org/x/sys golang.org/x/time",
 
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
-	"internal/console":         "internal/access internal/admin/api internal/console/decode internal/health",
+	"internal/console":         "client/admin internal/access internal/console/decode internal/health internal/op",
 	"internal/console/decode":  "",
-	"internal/admin/api":       "client internal/access internal/broker internal/cluster/status internal/engine internal/health internal/jobjson internal/rights internal/server internal/wire",
+	"internal/admin/api":       "client client/admin internal/access internal/broker internal/engine internal/health internal/jobjson internal/op internal/rights internal/server internal/wire",
 	"internal/admin/door":      "",
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
 
-	"internal/jobjson": "",
+	"internal/jobjson": "client/admin internal/op",
+	"internal/op":      "",
 
 	// Toward other members.
 	"internal/cluster/raftlog":   "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",
@@ -66,7 +67,7 @@ var arrows = map[string]string{
 	"internal/cluster":           "internal/broker internal/cluster/catchup internal/cluster/core internal/cluster/entry internal/cluster/raftlog internal/cluster/status internal/engine internal/journal internal/vfs go.etcd.io/raft golang.org/x/sys golang.org/x/time google.golang.org/protobuf",
 	"internal/cluster/catchup":   "internal/engine internal/journal/record",
 	"internal/cluster/directory": "",
-	"internal/cluster/status":    "internal/wire",
+	"internal/cluster/status":    "client/admin internal/wire",
 	"internal/cluster/mux":       "",
 	"internal/cluster/transport": "internal/access internal/cluster internal/cluster/directory internal/cluster/raftlog internal/cluster/mux go.etcd.io/raft golang.org/x/time google.golang.org/protobuf",
 
@@ -75,6 +76,7 @@ var arrows = map[string]string{
 	// For programs of others. What is in contrib is no code, and tests hold it against the program.
 	"contrib":             "",
 	"client":              "internal/certs internal/wire",
+	"client/admin":        "internal/op",
 	"client/worker":       "client",
 	"client/beanpoletest": "internal/access internal/broker internal/certs/certstest internal/engine internal/rights internal/server internal/test/memnet",
 
@@ -98,7 +100,7 @@ var arrows = map[string]string{
 	// The server as a process, the only place where the pieces meet, and its settings.
 	"internal/config":          "internal/access internal/admin internal/certs internal/cli/kit internal/engine internal/policy internal/rights internal/server internal/wal internal/wire github.com/BurntSushi/toml github.com/spf13",
 	"internal/daemon/logqueue": "",
-	"internal/daemon": "internal/access internal/admin internal/admin/api internal/admin/door internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
+	"internal/daemon": "client/admin internal/access internal/admin internal/admin/api internal/admin/door internal/journal/binlog internal/broker internal/certs internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory " +
 		"internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/config internal/console internal/conversation internal/daemon/logqueue internal/engine internal/engine/histogram internal/journal internal/policy internal/server/ratelog internal/server " +
 		"internal/vfs internal/wire github.com/coreos/go-systemd",
 

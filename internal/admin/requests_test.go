@@ -29,7 +29,7 @@ func TestRequests(t *testing.T) {
 		{"GET", "/api/v1/tubes/news", good},
 		{"GET", "/api/v1/tubes/none", good},
 		{"GET", "/api/v1/tubes/mail/jobs?state=ready", "made up"},
-		{"POST", "/api/v1/tubes/mail/clear", good},
+		{"POST", "/api/v1/tubes/mail/tasks", good},
 		{"PUT", "/api/v1/tubes/mail", good},
 		{"BREW", "/coffee", ""},
 		{"GET", "/api/v1/made/up", good},
@@ -46,7 +46,6 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	want := `
-request_seconds_count{operation="clearTube"} 1
 request_seconds_count{operation="getTube"} 4
 request_seconds_count{operation="healthz"} 1
 request_seconds_count{operation="index"} 1
@@ -55,11 +54,11 @@ request_seconds_count{operation="metrics"} 2
 request_seconds_count{operation="openapi"} 1
 request_seconds_count{operation="profile"} 2
 request_seconds_count{operation="readyz"} 1
+request_seconds_count{operation="startTask"} 1
 request_seconds_count{operation="unknown"} 3
 requests_refused_total{reason="not allowed"} 1
 requests_refused_total{reason="other host"} 0
 requests_refused_total{reason="unknown client"} 2
-requests_total{operation="clearTube",status="4xx"} 1
 requests_total{operation="getTube",status="2xx"} 3
 requests_total{operation="getTube",status="4xx"} 1
 requests_total{operation="healthz",status="2xx"} 1
@@ -71,6 +70,7 @@ requests_total{operation="openapi",status="2xx"} 1
 requests_total{operation="profile",status="2xx"} 1
 requests_total{operation="profile",status="4xx"} 1
 requests_total{operation="readyz",status="2xx"} 1
+requests_total{operation="startTask",status="4xx"} 1
 requests_total{operation="unknown",status="4xx"} 3`
 	if got := "\n" + strings.Join(got, "\n"); got != want {
 		t.Errorf("got %s\nwant %s", got, want)

@@ -2,14 +2,14 @@ package console
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // An action is something that changes the queue. A page asks for it first.
@@ -20,8 +20,11 @@ type action struct {
 	plain  bool     // a beanstalkd can do it
 	many   bool     // on many jobs: it says how many
 	fields []string // what it takes, of the form
-	call   func(target string, v url.Values) call
-	done   string // what has happened, of a number of things
+	done   string   // what has happened, of a number of things
+
+	route string            // of the operation
+	in    any               // its input, which is never changed
+	set   map[string]string // members that it always has
 }
 
 // A subject is what an action is about.
@@ -35,68 +38,28 @@ const (
 	aTask
 )
 
-// A call is a request to the API.
-type call struct {
-	method, path string
-	body         map[string]any
-}
-
 // actions is the table, by the name in forms.
 var actions = map[string]action{
-	"pause-tube": {Verb: "Pause", plain: true, on: aTube, fields: []string{"seconds"}, done: "paused", call: func(tube string, v url.Values) call {
-		return call{"POST", tubePath(tube, "/pause"), numbers(v, "seconds")}
-	}},
-	"resume-tube": {Verb: "Resume", plain: true, on: aTube, done: "resumed", call: func(tube string, _ url.Values) call {
-		return call{"POST", tubePath(tube, "/resume"), nil}
-	}},
-	"kick-tube":    bulk("Kick", "kicked", "kick"),
-	"bury-jobs":    bulk("Bury", "buried", "bury"),
-	"release-jobs": bulk("Release", "released", "release", "delay"),
-	"clear-tube":   bulk("Delete", "deleted", "delete"),
-	"move-jobs":    bulk("Move", "moved", "move", "to"),
-	"change-jobs":  bulk("Change", "changed", "change", "priority", "delay", "ttr"),
-	"put-job": {Verb: "Put", plain: true, on: aTube, fields: []string{"body", "base64", "priority", "delay", "ttr"}, done: "put", call: func(tube string, v url.Values) call {
-		body := numbers(v, "priority", "delay", "ttr")
-		if v.Get("base64") != "" {
-			body["body_base64"] = v.Get("body")
-		} else {
-			body["body"] = strings.ReplaceAll(v.Get("body"), "\r\n", "\n") // a browser sends each line of a field with both
-		}
-		return call{"POST", tubePath(tube, "/jobs"), body}
-	}},
-	"kick-job": {Verb: "Kick", plain: true, on: aJob, done: "kicked", call: func(job string, _ url.Values) call {
-		return call{"POST", "/jobs/" + pathEscape(job) + "/kick", nil}
-	}},
-	"bury-job": {Verb: "Bury", on: aJob, done: "buried", call: func(job string, _ url.Values) call {
-		return call{"POST", "/jobs/" + pathEscape(job) + "/bury", nil}
-	}},
-	"release-job": {Verb: "Release", on: aJob, fields: []string{"priority", "delay"}, done: "released", call: func(job string, v url.Values) call {
-		return call{"POST", "/jobs/" + pathEscape(job) + "/release", numbers(v, "priority", "delay")}
-	}},
-	"delete-job": {Verb: "Delete", plain: true, on: aJob, danger: true, done: "deleted", call: func(job string, _ url.Values) call {
-		return call{"DELETE", "/jobs/" + pathEscape(job), nil}
-	}},
-	"change-job": {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", call: func(job string, v url.Values) call {
-		return call{"PATCH", "/jobs/" + pathEscape(job), numbers(v, "priority", "delay", "ttr")}
-	}},
-	"copy-job": {Verb: "Copy", plain: true, on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", call: func(job string, v url.Values) call {
-		return call{"POST", "/jobs/" + pathEscape(job) + "/copy", texts(numbers(v, "priority", "delay", "ttr"), v, "to")}
-	}},
-	"move-job": {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", call: func(job string, v url.Values) call {
-		return call{"POST", "/jobs/" + pathEscape(job) + "/move", texts(make(map[string]any), v, "to")}
-	}},
-	"cancel-task": {Verb: "Stop", plain: true, on: aTask, done: "stopped", call: func(id string, _ url.Values) call {
-		return call{"DELETE", "/tasks/" + pathEscape(id), nil}
-	}},
-	"close-connection": {Verb: "Close", on: aConnection, danger: true, done: "closed", call: func(id string, _ url.Values) call {
-		return call{"DELETE", "/connections/" + pathEscape(id), nil}
-	}},
-	"drain": {Verb: "Drain", on: theServer, done: "draining", call: func(string, url.Values) call {
-		return call{"POST", "/drain", nil}
-	}},
-	"undrain": {Verb: "Take jobs again", on: theServer, done: "taking jobs again", call: func(string, url.Values) call {
-		return call{"POST", "/undrain", nil}
-	}},
+	"pause-tube":       {Verb: "Pause", plain: true, on: aTube, fields: []string{"seconds"}, done: "paused", route: "POST /tubes/{tube}/pause", in: admin.PauseTube{}},
+	"resume-tube":      {Verb: "Resume", plain: true, on: aTube, done: "resumed", route: "POST /tubes/{tube}/resume", in: admin.OfTube{}},
+	"kick-tube":        bulk("Kick", "kicked", "kick"),
+	"bury-jobs":        bulk("Bury", "buried", "bury"),
+	"release-jobs":     bulk("Release", "released", "release", "delay"),
+	"clear-tube":       bulk("Delete", "deleted", "delete"),
+	"move-jobs":        bulk("Move", "moved", "move", "to"),
+	"change-jobs":      bulk("Change", "changed", "change", "priority", "delay", "ttr"),
+	"put-job":          {Verb: "Put", plain: true, on: aTube, fields: []string{"priority", "delay", "ttr"}, done: "put", route: "POST /tubes/{tube}/jobs", in: admin.PutJob{}},
+	"kick-job":         {Verb: "Kick", plain: true, on: aJob, done: "kicked", route: "POST /jobs/{job}/kick", in: admin.OfJob{}},
+	"bury-job":         {Verb: "Bury", on: aJob, done: "buried", route: "POST /jobs/{job}/bury", in: admin.BuryJob{}},
+	"release-job":      {Verb: "Release", on: aJob, fields: []string{"priority", "delay"}, done: "released", route: "POST /jobs/{job}/release", in: admin.ReleaseJob{}},
+	"delete-job":       {Verb: "Delete", plain: true, on: aJob, danger: true, done: "deleted", route: "DELETE /jobs/{job}", in: admin.OfJob{}},
+	"change-job":       {Verb: "Change", on: aJob, fields: []string{"priority", "delay", "ttr"}, done: "changed", route: "PATCH /jobs/{job}", in: admin.ChangeJob{}},
+	"copy-job":         {Verb: "Copy", plain: true, on: aJob, fields: []string{"to", "priority", "delay", "ttr"}, done: "copied", route: "POST /jobs/{job}/copy", in: admin.CopyJob{}},
+	"move-job":         {Verb: "Move", on: aJob, fields: []string{"to"}, done: "moved", route: "POST /jobs/{job}/move", in: admin.MoveJob{}},
+	"cancel-task":      {Verb: "Stop", plain: true, on: aTask, done: "stopped", route: "DELETE /tasks/{task}", in: admin.OfTask{}},
+	"close-connection": {Verb: "Close", on: aConnection, danger: true, done: "closed", route: "DELETE /connections/{connection}", in: admin.OfConnection{}},
+	"drain":            {Verb: "Drain", on: theServer, done: "draining", route: "POST /drain", in: admin.None{}},
+	"undrain":          {Verb: "Take jobs again", on: theServer, done: "taking jobs again", route: "POST /undrain", in: admin.None{}},
 }
 
 // searchFields are those of a search, as the API has them.
@@ -105,47 +68,34 @@ var searchFields = []string{"text", "regexp", "pointer", "equals"}
 // bulk returns an action on the jobs of a tube in a state: all, or those whose bodies match.
 func bulk(verb, done, do string, fields ...string) action {
 	return action{Verb: verb, on: aTube, many: true, danger: do == "delete", plain: do == "delete" || do == "kick", fields: append([]string{"state", "count"}, fields...), done: done,
-		call: func(tube string, v url.Values) call {
-			body := texts(numbers(v, "count"), v, "state")
-			body["do"] = do
-			for _, name := range fields {
-				if name == "to" {
-					texts(body, v, name)
-				} else {
-					maps.Copy(body, numbers(v, name))
-				}
-			}
-			for _, name := range searchFields {
-				if v.Has(name) {
-					body[name] = v.Get(name) // with its blanks
-				}
-			}
-			return call{"POST", tubePath(tube, "/tasks"), body}
-		}}
+		route: "POST /tubes/{tube}/tasks", in: admin.StartTask{}, set: map[string]string{"do": do}}
 }
 
-// numbers takes fields of a form that are numbers; what is empty is left out, and what is none
-// stays as it is, so that the API says so.
-func numbers(v url.Values, names ...string) map[string]any {
-	body := make(map[string]any)
-	for _, name := range names {
-		text := strings.TrimSpace(v.Get(name))
-		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
-			body[name] = n
-		} else if text != "" {
-			body[name] = text
+// input returns the input of the operation for a target, as a form has it.
+func (a *action) input(target string, v url.Values) (any, error) {
+	in := reflect.New(reflect.TypeOf(a.in))
+	all := members(v, a.fields...)
+	for name, text := range a.set {
+		all[name] = quoted(text)
+	}
+	for _, name := range searchFields {
+		if a.many && v.Has(name) {
+			all[name] = quoted(v.Get(name)) // with its blanks
 		}
 	}
-	return body
-}
-
-func texts(body map[string]any, v url.Values, names ...string) map[string]any {
-	for _, name := range names {
-		if text := strings.TrimSpace(v.Get(name)); text != "" {
-			body[name] = text
+	if _, puts := a.in.(admin.PutJob); puts {
+		if v.Get("base64") != "" {
+			all["body_base64"] = quoted(v.Get("body"))
+		} else {
+			all["body"] = quoted(strings.ReplaceAll(v.Get("body"), "\r\n", "\n")) // a browser sends each line of a field with both
 		}
 	}
-	return body
+	p := op.PlanOf(in.Type().Elem())
+	err := p.Path(in.Interface(), func(string) string { return target })
+	if err == nil {
+		err = p.Members(in.Interface(), all)
+	}
+	return in.Interface(), wrong(err)
 }
 
 // targets are what the form names, by what the action is about. There are few, for they come
@@ -170,22 +120,22 @@ const maxTargets = 500
 func (s *site) parseAction(v url.Values) (a action, targets []string, err error) {
 	a, ok := actions[v.Get("do")]
 	if !ok {
-		return a, nil, &problem{Status: http.StatusBadRequest, Detail: "There is no such action."}
+		return a, nil, problemf(http.StatusBadRequest, "There is no such action.")
 	}
 	if !s.does(v.Get("do")) {
-		return a, nil, &problem{Status: http.StatusNotImplemented, Detail: "A beanstalkd cannot do that: its protocol has no command for it."}
+		return a, nil, problemf(http.StatusNotImplemented, "A beanstalkd cannot do that: its protocol has no command for it.")
 	}
 	targets = slices.Compact(slices.Clone(a.targets(v)))
 	if len(targets) == 0 {
-		return a, nil, &problem{Status: http.StatusBadRequest, Detail: "Nothing is selected: go back and tick the rows."}
+		return a, nil, problemf(http.StatusBadRequest, "Nothing is selected: go back and tick the rows.")
 	}
 	if len(targets) > maxTargets {
-		return a, nil, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("At most %d rows at once.", maxTargets)}
+		return a, nil, problemf(http.StatusBadRequest, "At most %d rows at once.", maxTargets)
 	}
 	return a, targets, nil
 }
 
-var errReadOnly = &problem{Status: http.StatusForbidden, Detail: "This console only shows (--console-read-only, or read-only of the server): nothing can be changed here."}
+var errReadOnly = problemf(http.StatusForbidden, "This console only shows (--console-read-only, or read-only of the server): nothing can be changed here.")
 
 // isReadOnly reports whether the console changes nothing at the server.
 func (r *request) isReadOnly() bool { return r.console.opt.ReadOnly || r.site.isReadOnly() }
@@ -199,14 +149,14 @@ func (c *Console) do(w http.ResponseWriter, h *http.Request) {
 			return nil, errReadOnly
 		}
 		if err := h.ParseForm(); err != nil {
-			return nil, &problem{Status: http.StatusBadRequest, Detail: "The form cannot be read, or is too large: the API takes larger jobs."}
+			return nil, problemf(http.StatusBadRequest, "The form cannot be read, or is too large: the API takes larger jobs.")
 		}
 		a, targets, err := r.site.parseAction(h.PostForm)
 		if err != nil {
 			return nil, err
 		}
 		if typed := h.PostForm.Get("must-type"); typed != "" && h.PostForm.Get("typed") != typed {
-			return nil, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("Nothing was deleted: what was typed is not %q.", typed)}
+			return nil, problemf(http.StatusBadRequest, "Nothing was deleted: what was typed is not %q.", typed)
 		}
 		one := r.perform(&a, targets, h.PostForm)
 		if one.Bad && h.PostForm.Get("do") == "put-job" {
@@ -245,22 +195,21 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 	var sum outcome
 	failures := 0
 	for _, target := range targets {
-		what := a.call(target, v)
-		var last answered
-		err := r.site.call(r.Request, what.method, what.path, emptyAsNil(what.body), &last)
+		var task admin.Task
+		id, err := r.call(a, target, v, &task)
 		if err == nil && a.many {
-			err = r.wait(&last.Task)
-			sum.jobs += last.Done
-			for _, n := range last.Skipped {
+			err = r.waitFor(&task)
+			sum.jobs += task.Done
+			for _, n := range task.Skipped {
 				sum.skipped += n
 			}
-			if err == nil && last.Ended == "" {
-				sum.running = append(sum.running, last.Task.ID)
+			if err == nil && task.Ended == "" {
+				sum.running = append(sum.running, task.ID)
 			}
 		}
 		if err == nil {
 			sum.done++
-			sum.id = last.Task.ID
+			sum.id = id
 			continue
 		}
 		if failures++; failures == 1 {
@@ -270,19 +219,34 @@ func (r *request) perform(a *action, targets []string, v url.Values) note {
 	return a.outcome(v, targets, &sum)
 }
 
-// An answered is what the API answers to an action: a task, or the id of a job.
-type answered struct{ api.Task }
+// call does an action to a target, and returns the task that it starts, or the id of the job that it puts.
+func (r *request) call(a *action, target string, v url.Values, task *admin.Task) (id uint64, err error) {
+	in, err := a.input(target, v)
+	if err != nil {
+		return 0, err
+	}
+	var made admin.Inserted
+	var out any
+	switch a.in.(type) {
+	case admin.StartTask:
+		out = task
+	case admin.PutJob, admin.CopyJob:
+		out = &made
+	}
+	err = r.api().Do(r.Context(), a.route, in, out)
+	return made.ID, err
+}
 
 // taskPatience is how long a page waits for a task, in seconds, before it says that it goes on.
-const taskPatience = "2"
+const taskPatience = 2
 
-// wait waits until a task has ended, but not for long.
-func (r *request) wait(t *api.Task) error {
-	if err := r.get(withQuery("/tasks/"+strconv.FormatUint(t.ID, 10), "wait", taskPatience), t); err != nil {
+// waitFor waits until a task has ended, but not for long.
+func (r *request) waitFor(t *admin.Task) (err error) {
+	if *t, err = r.api().GetTask(r.Context(), &admin.GetTask{OfTask: admin.OfTask{Task: t.ID}, Wait: taskPatience}); err != nil {
 		return err
 	}
 	if t.Problem != "" {
-		return &problem{Detail: t.Problem}
+		return &admin.Problem{Detail: t.Problem}
 	}
 	return nil
 }

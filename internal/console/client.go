@@ -1,189 +1,58 @@
 package console
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
-
-// A client asks the API within the process.
-type client struct{ api http.Handler }
-
-// A problem is what the API answers to a request that it does not serve.
-type problem struct {
-	Status int    `json:"status"`
-	Detail string `json:"detail"`
-	Done   uint64 `json:"done"`
-}
-
-func (p *problem) Error() string { return p.Detail }
 
 // errUnknown says that nobody knows who asks.
 var errUnknown = errors.New("console: the client is not known")
 
 // isStatus reports whether an error is a problem with a status.
-func isStatus(err error, status int) bool {
-	p, ok := errors.AsType[*problem](err)
-	return ok && p.Status == status
-}
+func isStatus(err error, status int) bool { return err != nil && admin.StatusOf(err) == status }
 
-// call asks for something on behalf of whoever sent a request, and reads the answer into a
-// value, if one is given.
-func (c client) call(origin *http.Request, method, path string, body, into any) error {
-	a, err := c.asked(origin, method, path, body, into)
-	if err != nil {
-		return err
-	}
-	return a.read()
-}
-
-// send asks for something and returns the answer, or a problem.
-func (c client) send(origin *http.Request, method, path string, body any) (*answer, error) {
-	return c.asked(origin, method, path, body, nil)
-}
-
-func (c client) asked(origin *http.Request, method, path string, body, into any) (*answer, error) {
-	var content io.Reader
-	length := 0
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		content, length = bytes.NewReader(text), len(text)
-	}
-	r, err := newCall(origin, method, path, content)
-	if err != nil {
-		return nil, err
-	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-		r.ContentLength = int64(length)
-	}
-	return c.ask(r, into)
-}
-
-// ask lets the API answer a request, for a value that the answer will be read into, if there is one.
-func (c client) ask(r *http.Request, into any) (*answer, error) {
-	a := &answer{status: http.StatusOK, header: make(http.Header), into: into}
-	c.api.ServeHTTP(a, r)
-	if a.status >= 300 {
-		return nil, a.problem()
-	}
-	return a, nil
-}
+// problemf returns a problem of the console's own.
+var problemf = admin.Problemf
 
 // tubesAge is how old a list of tubes may be: a page is made once a second, and some have several.
 const tubesAge = 900 * time.Millisecond
 
-// newCall returns a request to the API on behalf of whoever has sent another.
-func newCall(origin *http.Request, method, path string, content io.Reader) (*http.Request, error) {
-	ctx := api.WithAge(api.WithVia(origin.Context(), "console"), tubesAge)
-	r, err := http.NewRequestWithContext(ctx, method, api.Prefix+path, content)
-	if err != nil {
-		return nil, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("there can be nothing at %.100q", path)}
+// api asks the server that the page is about, on behalf of whoever asks for the page.
+func (r *request) api() *admin.Client { return r.apiOf(r.site) }
+
+func (r *request) apiOf(s *site) *admin.Client {
+	server := ""
+	if s.other != nil {
+		server = s.name
 	}
-	// What identifies the client.
-	r.RemoteAddr, r.TLS, r.Host = origin.RemoteAddr, origin.TLS, origin.Host
-	for _, name := range []string{"Authorization", "Cookie"} {
-		r.Header[name] = origin.Header[name]
-	}
-	r.RequestURI = r.URL.RequestURI()
-	return r, nil
+	return r.console.opt.Open(access.Caller{Identity: r.who, Address: r.RemoteAddr, Via: "console", MaxAge: tubesAge, Idle: r.idle}, server)
 }
 
-// A download passes a stream of the API on, but keeps a problem.
-type download struct {
-	http.ResponseWriter
-	kept *answer // nil: it is passed on
+// bindPath reads what the path of an operation names from texts of a form or a URL, by their names.
+func bindPath[In any](text func(name string) string) (*In, error) {
+	in := new(In)
+	return in, wrong(op.PlanOf(reflect.TypeFor[In]()).Path(in, text))
 }
 
-// WriteHeader implements http.ResponseWriter.
-func (d *download) WriteHeader(status int) {
-	if status >= 300 {
-		d.kept = &answer{header: make(http.Header), status: status}
-		return
+// wrong makes a problem of a mistake in what was typed.
+func wrong(err error) error {
+	if m, ok := errors.AsType[*op.Mistake](err); ok {
+		return problemf(m.Status, "%s", m.Detail)
 	}
-	d.ResponseWriter.WriteHeader(status)
+	return err
 }
-
-// Write implements http.ResponseWriter.
-func (d *download) Write(p []byte) (int, error) {
-	if d.kept != nil {
-		return d.kept.Write(p)
-	}
-	return d.ResponseWriter.Write(p)
-}
-
-// An answer keeps what the API writes.
-type answer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-	into   any  // a pointer to what the answer is wanted as; nil: as it is written
-	taken  bool // it is there
-}
-
-// Take implements api.Taker: a value of the type that is wanted need not become JSON and be read again, which takes longer than
-// all else that is done for a long list.
-func (a *answer) Take(body any) bool {
-	if a.into == nil {
-		return false
-	}
-	to, from := reflect.ValueOf(a.into).Elem(), reflect.ValueOf(body)
-	if from.Kind() == reflect.Pointer && !from.IsNil() {
-		from = from.Elem()
-	}
-	if a.taken = from.Type() == to.Type(); a.taken {
-		to.Set(from)
-	}
-	return a.taken
-}
-
-// read reads the answer into the value that it is wanted as, if there is one. Another server may answer anything: what is missing
-// is nothing, and what cannot be read is a problem of that server.
-func (a *answer) read() error {
-	if a.into == nil || a.taken || a.body.Len() == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(a.body.Bytes(), a.into); err != nil {
-		return &problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the answer of the server cannot be read: %v", err)}
-	}
-	return nil
-}
-
-// problem returns what the answer says, which is none that was wished for.
-func (a *answer) problem() error {
-	if a.status == http.StatusUnauthorized {
-		return errUnknown
-	}
-	p := &problem{Status: a.status}
-	if json.Unmarshal(a.body.Bytes(), p) != nil || p.Detail == "" {
-		p.Detail = http.StatusText(a.status)
-	}
-	return p
-}
-
-// Header implements http.ResponseWriter.
-func (a *answer) Header() http.Header { return a.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (a *answer) WriteHeader(status int) { a.status = status }
-
-// Write implements http.ResponseWriter.
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
-
-// tubePath is the path of a tube in the API, and of what is below it.
-func tubePath(tube, below string) string { return "/tubes/" + api.TubeSegment(tube) + below }
 
 // withQuery adds parameters to a path; those that are empty are left out.
 func withQuery(path string, pairs ...string) string {
@@ -201,8 +70,8 @@ func withQuery(path string, pairs ...string) string {
 
 func queryEscape(s string) string { return url.QueryEscape(s) }
 
-// curl returns the command that asks the API for the same; empty: the server has no API.
-func (r *request) curl(method, path string, body any) string {
+// curl returns the command that does an operation with an input, or nil; empty: the server has no API.
+func (r *request) curl(route string, in any) string {
 	origin := "http://" + r.Host
 	if r.TLS != nil {
 		origin = "https://" + r.Host
@@ -212,15 +81,45 @@ func (r *request) curl(method, path string, body any) string {
 			return ""
 		}
 	}
+	method, path, _ := strings.Cut(route, " ")
+	var body io.Reader
+	if in != nil {
+		path, body, _ = op.PlanOf(reflect.TypeOf(in).Elem()).Request(in, path)
+	}
 	text := "curl -s"
-	if method != "GET" && (method != "POST" || body == nil) {
+	if method != http.MethodGet && (method != http.MethodPost || body == nil) {
 		text += " -X " + method
 	}
-	target := origin + api.Prefix + path
-	text += " " + shellQuote(target)
+	text += " " + shellQuote(origin+admin.Prefix+path)
 	if body != nil {
-		content, _ := json.Marshal(body)
+		content, _ := io.ReadAll(body)
 		text += " -H 'Content-Type: application/json' -d " + shellQuote(string(content))
 	}
 	return text
+}
+
+// members are fields of a form as members of JSON: a number if it is one. What is no number stays as it is, so that the API says so, and what is empty is
+// left out.
+func members(v url.Values, names ...string) map[string]json.RawMessage {
+	all := make(map[string]json.RawMessage)
+	for _, name := range names {
+		text := strings.TrimSpace(v.Get(name))
+		if text == "" {
+			continue
+		}
+		if _, err := strconv.ParseUint(text, 10, 64); err == nil && !slices.Contains(textFields, name) {
+			all[name] = json.RawMessage(text)
+		} else {
+			all[name] = quoted(text)
+		}
+	}
+	return all
+}
+
+// textFields are those that are texts, also if they look like numbers.
+var textFields = []string{"to", "state"}
+
+func quoted(text string) json.RawMessage {
+	literal, _ := json.Marshal(text) // a text has one
+	return literal
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // typedAbove is how many jobs must be there for a delete to ask for the name of the tube.
@@ -27,7 +27,7 @@ type confirmation struct {
 	Back    string
 	Values  url.Values
 	Search  string // which of the jobs, in words; empty: all
-	Job     *api.Job
+	Job     *admin.Job
 }
 
 // Danger reports whether something is lost.
@@ -123,7 +123,7 @@ func (c *confirmation) States() []string {
 
 func confirmPage(r *request) (*page, error) {
 	if err := r.ParseForm(); err != nil {
-		return nil, &problem{Status: http.StatusBadRequest, Detail: "The form cannot be read."}
+		return nil, problemf(http.StatusBadRequest, "The form cannot be read.")
 	}
 	a, targets, err := r.site.parseAction(r.Form)
 	if err != nil {
@@ -143,16 +143,17 @@ func confirmPage(r *request) (*page, error) {
 	}
 	if c.many {
 		if c.changedByForms() {
-			return nil, &problem{Status: http.StatusBadRequest, Detail: "What is looked for has an end of a line or a NUL, which no form brings back as it is: the API can do this."}
+			return nil, problemf(http.StatusBadRequest, "What is looked for has an end of a line or a NUL, which no form brings back as it is: the API can do this.")
 		}
 		c.Search = searchOf(c.Values).words()
 		c.count(r)
 	}
 	if c.on == aJob && len(targets) == 1 && (c.Takes("ttr") || c.Takes("to")) {
-		c.Job = new(api.Job)
-		if err := r.get("/jobs/"+pathEscape(targets[0]), c.Job); err != nil {
+		job, err := r.job(targets[0])
+		if err != nil {
 			return nil, err
 		}
+		c.Job = &job
 	}
 	if c.danger && c.Known && c.Count > typedAbove {
 		c.Typed = targets[0]
@@ -176,8 +177,11 @@ func (r *request) curls(a *action, targets []string, v url.Values) string {
 			lines = append(lines, "# and so on, for "+num(int64(len(targets)-i))+" more")
 			break
 		}
-		what := a.call(target, v)
-		line := r.curl(what.method, what.path, emptyAsNil(what.body))
+		in, err := a.input(target, v)
+		line := ""
+		if err == nil { // else there is nothing to show yet
+			line = r.curl(a.route, in)
+		}
 		if line == "" {
 			return ""
 		}
@@ -186,19 +190,12 @@ func (r *request) curls(a *action, targets []string, v url.Values) string {
 	return strings.Join(lines, "\n")
 }
 
-func emptyAsNil(body map[string]any) any {
-	if body == nil {
-		return nil // and not a map that is nil
-	}
-	return body
-}
-
 // count counts the jobs that the action is about.
 func (c *confirmation) count(r *request) {
 	c.Known = true
 	for _, tube := range c.Targets {
-		var t api.Tube
-		if r.get(tubePath(tube, ""), &t) != nil {
+		t, err := r.api().GetTube(r.Context(), &admin.OfTube{Tube: tube})
+		if err != nil {
 			c.Known = false
 			return
 		}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // A connectionQuery is what the URL of the list of connections says.
@@ -19,7 +19,7 @@ type connectionQuery struct {
 // A connectionsView is the page of the connections.
 type connectionsView struct {
 	Query    connectionQuery
-	Rows     []api.Connection
+	Rows     []admin.Connection
 	Columns  []clientColumn
 	Matching uint64
 	Counted  bool // else they are in no particular order, and nobody knows how many match
@@ -57,15 +57,15 @@ func connectionsPage(r *request) (*page, error) {
 	if q.Only != "waiting" && q.Only != "holding" {
 		q.Only = ""
 	}
-	var stats api.Stats
-	if err := r.get("/stats", &stats); err != nil {
+	stats, err := r.api().GetStats(r.Context())
+	if err != nil {
 		return nil, err
 	}
 	if asked == "" && q.Cursor == "" && stats.Connections.Current <= sortedAlone {
 		q.Sort = "id"
 	}
-	var found api.Connections
-	if err := r.get(q.path(), &found); err != nil {
+	found, err := r.api().ListConnections(r.Context(), q.input())
+	if err != nil {
 		return nil, err
 	}
 	v := &connectionsView{Query: q, Rows: found.Connections, Columns: q.columns()}
@@ -80,20 +80,13 @@ func connectionsPage(r *request) (*page, error) {
 	}
 	p := newPage("connections", "Connections", "connections", v)
 	p.Server = &stats
-	p.Curl = r.curl("GET", q.path(), nil)
+	p.Curl = r.curl("GET /connections", q.input())
 	return p, nil
 }
 
-// path is that of the API.
-func (q connectionQuery) path() string {
-	waiting, holding := "", ""
-	switch q.Only {
-	case "waiting":
-		waiting = "true"
-	case "holding":
-		holding = "true"
-	}
-	return withQuery("/connections", "sort", q.Sort, "tube", q.Tube, "q", q.Q, "waiting", waiting, "holding", holding, "cursor", q.Cursor)
+// input is what the API is asked for.
+func (q connectionQuery) input() *admin.ListConnections {
+	return &admin.ListConnections{Sort: q.Sort, Tube: q.Tube, Q: q.Q, Waiting: q.Only == "waiting", Holding: q.Only == "holding", Cursor: q.Cursor}
 }
 
 // link is the URL of the page in another order, or of another part of the list.
@@ -132,19 +125,22 @@ func direction(sort string) string {
 
 // A connectionView is the page of a connection.
 type connectionView struct {
-	api.Connection
+	admin.Connection
 	Gone bool
 }
 
 func connectionPage(r *request) (*page, error) {
 	id := r.PathValue("connection")
 	v := &connectionView{}
-	err := r.get("/connections/"+pathEscape(id), &v.Connection)
+	in, err := bindPath[admin.OfConnection](r.PathValue)
+	if err == nil {
+		v.Connection, err = r.api().GetConnection(r.Context(), in)
+	}
 	if err != nil && !isStatus(err, http.StatusNotFound) {
 		return nil, err
 	}
 	p := newPage("connection", "Connection "+id, "connections", v)
-	p.Curl = r.curl("GET", "/connections/"+id, nil)
+	p.Curl = r.curl("GET /connections/{connection}", in)
 	if err != nil {
 		v.Gone, p.status = true, http.StatusNotFound
 	}

@@ -15,8 +15,9 @@ import (
 	plain "text/template"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // Prefix is what all paths begin with.
@@ -24,6 +25,9 @@ const Prefix = "/console/"
 
 // Options of the console.
 type Options struct {
+	// Open returns a client of the own server, or of another one by its name, on behalf of a caller. It must be given.
+	Open func(caller access.Caller, server string) *admin.Client
+
 	// Identify says who sends a request; false if nobody knows, and somebody must. Nil:
 	// everybody may come in.
 	Identify func(*http.Request) (*access.Identity, bool)
@@ -80,8 +84,8 @@ func forEachPage[T any](parse func(files ...string) T) map[string]func() T {
 
 var pageNames = []string{"overview", "tubes", "tube", "put", "import", "search", "job", "connections", "connection", "activity", "server", "confirm", "login", "problem"}
 
-// New returns the handler of all paths that begin with Prefix. own is that of the JSON API of the own server.
-func New(own http.Handler, opt Options) *Console {
+// New returns the handler of all paths that begin with Prefix.
+func New(opt Options) *Console {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -89,7 +93,7 @@ func New(own http.Handler, opt Options) *Console {
 		p, _ := access.New(access.Config{}) // without rules there is nothing to be wrong
 		opt.Identify = func(*http.Request) (*access.Identity, bool) { return p.Nobody(), true }
 	}
-	c := &Console{opt: opt, sites: sitesOf(own, &opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]*glance)}, assets: newAssets()}
+	c := &Console{opt: opt, sites: sitesOf(&opt), mux: http.NewServeMux(), glances: glances{byName: make(map[string]*glance)}, assets: newAssets()}
 	c.live = newPublisher(c)
 	for pattern, page := range map[string]pageFunc{
 		"{$}": overviewPage, "tubes": tubesPage, "tube/{tube}": tubePage, "tube/{tube}/put": putPage, "tube/{tube}/import": importPage, "search": searchPage, "job/{job}": jobPage,
@@ -110,7 +114,7 @@ func New(own http.Handler, opt Options) *Console {
 	c.mux.HandleFunc("POST "+Prefix+"theme", setTheme)
 	c.mux.HandleFunc("GET "+Prefix+"static/{hash}/{name}", c.assets.serve)
 	c.mux.HandleFunc(Prefix, c.show(func(*request) (*page, error) {
-		return nil, &problem{Status: http.StatusNotFound, Detail: "There is no such page."}
+		return nil, problemf(http.StatusNotFound, "There is no such page.")
 	}))
 	return c
 }
@@ -164,19 +168,22 @@ type request struct {
 	console *Console
 	site    *site // the server that the page is about
 	who     *access.Identity
-	live    bool // only what changes by itself will be seen of the page
+	live    bool              // only what changes by itself will be seen of the page
+	idle    func(wait func()) // see access.Caller
 }
 
 func (c *Console) newRequest(h *http.Request) *request {
 	if segment := h.PathValue("tube"); segment != "" {
-		h.SetPathValue("tube", api.TubeOfSegment(segment))
+		h.SetPathValue("tube", op.TubeOf(segment))
 	}
 	return &request{Request: h, console: c, site: c.siteOf(h.PathValue("server"))}
 }
 
 // detached returns a request that goes on when the client has gone, in a goroutine that holds nothing.
 func (r *request) detached() *request {
-	return r.with(api.WithWait(context.WithoutCancel(r.Context()), func(wait func()) { wait() }))
+	own := r.with(context.WithoutCancel(r.Context()))
+	own.idle = nil
+	return own
 }
 
 // with returns a request with another context.
@@ -184,11 +191,6 @@ func (r *request) with(ctx context.Context) *request {
 	own := *r
 	own.Request = r.Request.WithContext(ctx)
 	return &own
-}
-
-// get asks the API for something.
-func (r *request) get(path string, into any) error {
-	return r.site.call(r.Request, "GET", path, nil, into)
 }
 
 // A pageFunc makes a page.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -44,7 +45,7 @@ func TestCurl(t *testing.T) {
 	}
 	state := func(id uint64, want string) {
 		t.Helper()
-		var j api.Job
+		var j admin.Job
 		w := r.apiGet(fmt.Sprintf("/jobs/%d", id), &j)
 		if got := j.State + " " + j.Tube; w == 200 && got != want || w != 200 && want != "" {
 			t.Errorf("job %d is %d %q, want %q", id, w, got, want)
@@ -87,7 +88,7 @@ func TestCurl(t *testing.T) {
 		t.Errorf("the list of tubes is %s", got)
 	}
 	run("confirm?do=clear-tube&tube=mail&state=buried")
-	until(t, func() bool { return r.apiGet("/jobs/3", new(api.Job)) == 404 })
+	until(t, func() bool { return r.apiGet("/jobs/3", new(admin.Job)) == 404 })
 
 	many := r.page(200, "/console/confirm?do=delete-job"+strings.Repeat("&job=1&job=3", 20))
 	if n := strings.Count(many, "curl -s -X DELETE"); n != shownCurls || !strings.Contains(many, "for 28 more") {
@@ -98,8 +99,8 @@ func TestCurl(t *testing.T) {
 // A task that goes on can be cancelled, after a question, which shows the command.
 func TestCancel(t *testing.T) {
 	r := start(t, nil, Options{})
-	p := newPage("activity", "Activity", "activity", &activityView{Tasks: []taskRow{newTaskRow(api.Task{ID: 7, Status: "deleting"}), newTaskRow(api.Task{ID: 8, Status: "done", Ended: "2026-01-01T00:00:00Z"})}})
-	p.Base, p.Path, p.Me = Prefix, Prefix+"activity", new(api.Me)
+	p := newPage("activity", "Activity", "activity", &activityView{Tasks: []taskRow{newTaskRow(admin.Task{ID: 7, Status: "deleting"}), newTaskRow(admin.Task{ID: 8, Status: "done", Ended: "2026-01-01T00:00:00Z"})}})
+	p.Base, p.Path, p.Me = Prefix, Prefix+"activity", new(admin.Me)
 	var text strings.Builder
 	if err := templates["activity"]().Execute(&text, p); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 // Package console is the web console: pages for a browser to look at a queue and to manage it.
 //
-//	operations := api.New(broker, api.Options{Identify: sessions.Identify(identify), ...})
+//	operations := admin.New(broker, admin.Options{Identify: sessions.Identify(identify), ...})
 //	pages := console.New(operations, console.Options{Sessions: sessions, Identify: ...})
 //	mux.Handle(console.Prefix, pages)
 //

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"github.com/beanpole-mq/beanpole/internal/op"
 	"html/template"
 	"math"
 	"reflect"
@@ -10,14 +11,12 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
 
 // functions are what templates can call.
 var functions = template.FuncMap{
 	"num": numOf, "bytes": func(n any) string { return byteSize(whole(n)) }, "secs": func(n any) string { return duration(whole(n)) }, "rate": rate,
-	"zero": zeroClass, "pathEscape": api.TubeSegment, "queryEscape": queryEscape,
+	"zero": zeroClass, "pathEscape": op.Segment, "queryEscape": queryEscape,
 	"since": since, "when": when, "isPast": isPast, "mean": meanText, "join": strings.Join, "list": func(all ...string) []string { return all },
 	"plural": func(n any, one, many string) string { return plural(uint64(whole(n)), one, many) }, "sentence": sentence, "add": func(a, b int) int { return a + b }, "dict": dict,
 }

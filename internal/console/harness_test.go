@@ -2,6 +2,8 @@ package console
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
@@ -65,7 +68,14 @@ func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *
 	r.api = api.New(r.broker, forAPI)
 	opt.Identify, opt.Sessions, opt.Host, opt.Version, opt.Logger = identify, r.sessions, "queue-1", "1.2.3", log
 	opt.Servers, r.server = others(r.api), srv
-	r.Console = New(r.api, opt)
+	if special := opt.Open; special != nil {
+		opt.Open = func(who access.Caller, server string) *admin.Client {
+			return cmp.Or(special(who, server), r.api.Open(who, server))
+		}
+	} else {
+		opt.Open = r.api.Open
+	}
+	r.Console = New(opt)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(r.net) }()
 	t.Cleanup(func() {
@@ -81,6 +91,25 @@ func startWith(t testing.TB, policy *access.Policy, opt Options, others func(a *
 		}
 	})
 	return r
+}
+
+// A transport is another server, which answers nothing.
+type transport func()
+
+// Do implements admin.Transport.
+func (f transport) Do(context.Context, string, any, any) error {
+	f()
+	return nil
+}
+
+// at returns what opens it by a name, for Options.
+func (f transport) at(name string) func(access.Caller, string) *admin.Client {
+	return func(_ access.Caller, server string) *admin.Client {
+		if server == name {
+			return admin.On(f)
+		}
+		return nil
+	}
 }
 
 // policyOf returns a policy with two identities: root, who may do everything, and mailer, who

@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/console/decode"
 )
 
 // A jobView is the page of a job.
 type jobView struct {
-	api.Job
+	admin.Job
 	Gone    bool
 	HasBody bool
 	Kind    string
@@ -49,12 +49,13 @@ func (c *Console) jumpToJob(w http.ResponseWriter, h *http.Request) {
 func jobPage(r *request) (*page, error) {
 	id := r.PathValue("job")
 	v := &jobView{}
-	err := r.get("/jobs/"+pathEscape(id), &v.Job)
+	var err error
+	v.Job, err = r.job(id)
 	title := "Job " + id
 	if isStatus(err, http.StatusNotFound) {
 		v.Gone = true
 		p := newPage("job", title, "tubes", v)
-		p.status, p.Me, p.shape = http.StatusNotFound, new(api.Me), []string{"gone"}
+		p.status, p.Me, p.shape = http.StatusNotFound, new(admin.Me), []string{"gone"}
 		return p, nil
 	}
 	if err != nil {
@@ -69,11 +70,20 @@ func jobPage(r *request) (*page, error) {
 		}
 	}
 	p := newPage("job", title, "tubes", v)
-	p.Curl, p.Me = r.curl("GET", "/jobs/"+id, nil), r.meOn(v.Tube)
-	still := v.Job.Job // all but what changes by itself
+	p.Curl, p.Me = r.curl("GET /jobs/{job}", &admin.OfJob{Job: v.ID}), r.meOn(v.Tube)
+	still := v.Job // all but what changes by itself
 	still.Body, still.BodyBase64, still.Age, still.TimeLeft = nil, nil, 0, 0
 	p.shape = append(p.shape, fmt.Sprintf("%+v", still))
 	return p, nil
+}
+
+// job asks for the job with an id, as somebody has typed it.
+func (r *request) job(id string) (j admin.Job, err error) {
+	in, err := bindPath[admin.OfJob](func(string) string { return id })
+	if err != nil {
+		return j, err
+	}
+	return r.api().GetJob(r.Context(), in)
 }
 
 // addViews decodes the body in each way that fits, and chooses one to show.
@@ -92,7 +102,7 @@ func (v *jobView) addViews(r *request, body []byte) {
 }
 
 // stepsOf returns the way of a job, in the order in which somebody reads it who does not see the picture.
-func stepsOf(j *api.Job) []step {
+func stepsOf(j *admin.Job) []step {
 	state := func(name, text string) step { return step{Name: name, Text: text, Now: name == j.State} }
 	arrow := func(name, text string, times uint64) step {
 		return step{Name: name, Text: text + " " + numOf(times) + "×", Arrow: true, Never: times == 0}
@@ -112,14 +122,21 @@ func stepsOf(j *api.Job) []step {
 func (c *Console) body(w http.ResponseWriter, h *http.Request) {
 	id := h.PathValue("job")
 	r := c.newRequest(h)
-	a, err := r.site.send(h, "GET", "/jobs/"+pathEscape(id)+"/body", nil)
+	var body admin.Bytes
+	_, err := r.page(func(*request) (*page, error) {
+		in, err := bindPath[admin.OfJob](h.PathValue)
+		if err == nil {
+			body, err = r.api().GetBody(r.Context(), in)
+		}
+		return nil, err
+	})
 	if err != nil {
 		c.show(func(*request) (*page, error) { return nil, err })(w, h)
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="job-`+onlyDigits(id)+`"`)
-	w.Write(a.body.Bytes())
+	w.Write(body)
 }
 
 func onlyDigits(s string) string {

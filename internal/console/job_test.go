@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
-	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 var (
@@ -69,7 +68,7 @@ func TestWay(t *testing.T) {
 
 // Each counter stands at its own arrow.
 func TestStepsOf(t *testing.T) {
-	j := &api.Job{Job: jobjson.Job{State: "ready", Delay: 5, Reserves: 15, Timeouts: 1, Releases: 2, Buries: 3, Kicks: 1234}}
+	j := &admin.Job{State: "ready", Delay: 5, Reserves: 15, Timeouts: 1, Releases: 2, Buries: 3, Kicks: 1234}
 	var got []string
 	for _, s := range stepsOf(j) {
 		if s.Never || s.Now != (s.Name == "ready") {

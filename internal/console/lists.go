@@ -9,19 +9,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // An activityView is the page of what was done, and of what goes on.
 type activityView struct {
 	Tasks    []taskRow
-	Changes  []api.Change
+	Changes  []admin.Change
 	MayAudit bool // the user may see the changes
 }
 
 // A taskRow is a task with what is shown of it.
 type taskRow struct {
-	api.Task
+	admin.Task
 	Running bool
 	Bar     string // the path of how far it is
 }
@@ -65,7 +65,7 @@ func (t *taskRow) Far() string {
 	return num(whole(t.Done)) + " of " + num(whole(t.Found))
 }
 
-func newTaskRow(t api.Task) taskRow {
+func newTaskRow(t admin.Task) taskRow {
 	part := 0.0
 	if t.Found > 0 && t.Status != "looking" {
 		var skipped uint64
@@ -80,10 +80,8 @@ func newTaskRow(t api.Task) taskRow {
 // activityPage shows the tasks, and the last changes.
 func activityPage(r *request) (*page, error) {
 	v := new(activityView)
-	var tasks api.Tasks
-	var changes api.Changes
-	audit := r.get("/changes?limit=200", &changes)
-	running := r.get("/tasks", &tasks)
+	changes, audit := r.api().ListChanges(r.Context(), &admin.ListChanges{Limit: 200})
+	tasks, running := r.api().ListTasks(r.Context())
 	if running != nil && audit != nil {
 		return nil, audit
 	}
@@ -95,25 +93,25 @@ func activityPage(r *request) (*page, error) {
 		v.Tasks = append(v.Tasks, newTaskRow(t))
 	}
 	p := newPage("activity", "Activity", "activity", v)
-	p.Curl = r.curl("GET", "/tasks", nil)
+	p.Curl = r.curl("GET /tasks", nil)
 	return p, nil
 }
 
 // A serverView is the page of the server.
 type serverView struct {
-	api.Stats
-	Facts    *api.ServerFacts // nil: the user may not see them
-	Cluster  *api.Cluster     // nil: it is not a member of one
-	Troubles []string         // why it is not known how the cluster is, or what is wrong with it
-	Where    string           // the address of another server; empty: it is the own
+	admin.Stats
+	Facts    *admin.Server  // nil: the user may not see them
+	Cluster  *admin.Cluster // nil: it is not a member of one
+	Troubles []string       // why it is not known how the cluster is, or what is wrong with it
+	Where    string         // the address of another server; empty: it is the own
 }
 
 // ChosenSettings are those that somebody has set, DefaultSettings the others.
-func (v *serverView) ChosenSettings() []api.Setting { return v.settings(false) }
+func (v *serverView) ChosenSettings() []admin.Setting { return v.settings(false) }
 
-func (v *serverView) DefaultSettings() []api.Setting { return v.settings(true) }
+func (v *serverView) DefaultSettings() []admin.Setting { return v.settings(true) }
 
-func (v *serverView) settings(byDefault bool) (some []api.Setting) {
+func (v *serverView) settings(byDefault bool) (some []admin.Setting) {
 	for _, s := range v.Facts.Settings {
 		if (s.From == "default") == byDefault {
 			some = append(some, s)
@@ -144,11 +142,11 @@ func (v *serverView) Filled() string {
 // serverPage shows what the server counts, and what it is.
 func serverPage(r *request) (*page, error) {
 	v := new(serverView)
-	var facts api.ServerFacts
-	if err := r.get("/stats", &v.Stats); err != nil {
+	var err error
+	if v.Stats, err = r.api().GetStats(r.Context()); err != nil {
 		return nil, err
 	}
-	switch err := r.get("/server", &facts); {
+	switch facts, err := r.api().GetServer(r.Context()); {
 	case err == nil:
 		v.Facts = &facts
 	case optional(err) != nil:
@@ -166,21 +164,21 @@ func serverPage(r *request) (*page, error) {
 	if v.Journal != nil {
 		p.shape = append(p.shape, v.Journal.Health)
 	}
-	p.Curl = r.curl("GET", "/server", nil)
+	p.Curl = r.curl("GET /server", nil)
 	return p, nil
 }
 
 // addCluster adds the cluster, if the server is a member of one: what is wrong first, then the leader.
 func (v *serverView) addCluster(r *request) error {
-	var c api.Cluster
-	switch err := r.get("/cluster", &c); {
+	c, err := r.api().GetCluster(r.Context())
+	switch {
 	case isStatus(err, http.StatusServiceUnavailable):
 		v.Cluster, v.Troubles = &c, []string{err.Error()}
 		return nil
 	case err != nil:
 		return optional(notFound(err))
 	}
-	order := func(m *api.ClusterMember) int {
+	order := func(m *admin.ClusterMember) int {
 		switch {
 		case !m.Reachable:
 			return 0
@@ -190,7 +188,7 @@ func (v *serverView) addCluster(r *request) error {
 		return 2
 	}
 	c.Members = slices.Clone(c.Members) // they may be those of the server
-	slices.SortStableFunc(c.Members, func(a, b api.ClusterMember) int { return cmp.Or(order(&a)-order(&b), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(c.Members, func(a, b admin.ClusterMember) int { return cmp.Or(order(&a)-order(&b), cmp.Compare(a.ID, b.ID)) })
 	v.Cluster = &c
 	for _, p := range c.Problems() {
 		v.Troubles = append(v.Troubles, p.Text)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
 )
 
 const (
@@ -156,11 +155,13 @@ func (p *publisher) values(r *request, makePage pageFunc) (*liveValues, error) {
 	if r.site.other == nil {
 		p.making.Lock()
 		defer p.making.Unlock()
-		r = r.with(api.WithWait(r.Context(), func(wait func()) {
+		own := *r
+		own.idle = func(wait func()) {
 			p.making.Unlock()
 			defer p.making.Lock() // also when it panics
 			wait()
-		}))
+		}
+		r = &own
 	}
 	made, err := r.page(makePage)
 	if err != nil {

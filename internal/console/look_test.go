@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
@@ -38,8 +39,8 @@ func TestManyFindings(t *testing.T) {
 // Settings that nobody has set, and refusals that there were none of, take no room.
 func TestServerIsShort(t *testing.T) {
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
-		o.Facts = func() api.ServerFacts {
-			return api.ServerFacts{Settings: []api.Setting{{Name: "port", Value: `"11301"`, From: "command line"}, {Name: "compat", Value: `"1.13"`, From: "default"}}}
+		o.Facts = func() admin.Server {
+			return admin.Server{Settings: []admin.Setting{{Name: "port", Value: `"11301"`, From: "command line"}, {Name: "compat", Value: `"1.13"`, From: "default"}}}
 		}
 	})
 	html := r.page(200, "/console/server")
@@ -161,14 +162,14 @@ func testLiveValues(t *testing.T) {
 
 // Of buried jobs it is said how many more there are, and since when: the server may have begun a minute ago.
 func TestGrown(t *testing.T) {
-	for want, f := range map[string]api.Finding{
+	for want, f := range map[string]admin.Finding{
 		"": {}, ", 3 more than 100\u202fs ago": {More: 3, Over: 100}, ", 3 more than 10\u202fmin ago": {More: 3, Over: 600}, ", 3 more than before": {More: 3},
 	} {
 		if got := (&attention{Finding: f}).Grown(); got != want {
 			t.Errorf("%+v: %q, want %q", f, got, want)
 		}
 	}
-	if got := (&attention{Finding: api.Finding{More: -3, Over: 100}}).Grown(); got != "" {
+	if got := (&attention{Finding: admin.Finding{More: -3, Over: 100}}).Grown(); got != "" {
 		t.Errorf("fewer: %q", got)
 	}
 }
@@ -181,16 +182,16 @@ func TestLegend(t *testing.T) {
 	}
 	*burst[599] = 3416
 	calm := burst[:540]
-	all := func(step int64, of []*uint64) *api.History {
-		return &api.History{Step: step, Series: map[string][]*uint64{"put": of, "ready": of}}
+	all := func(step int64, of []*uint64) *admin.History {
+		return &admin.History{Step: step, Series: map[string][]*uint64{"put": of, "ready": of}}
 	}
 	for name, c := range map[string]struct {
-		h, lately *api.History
+		h, lately *admin.History
 		want      string
 	}{
 		"ten minutes":                    {all(1, burst), all(1, burst[540:]), "3\u202f416"},
 		"a day":                          {all(60, calm), all(1, burst[540:]), "3\u202f416"},
-		"a server that says only a part": {all(1, calm), new(api.History), "0"},
+		"a server that says only a part": {all(1, calm), new(admin.History), "0"},
 	} {
 		charts := overviewCharts(c.h, c.lately, "")
 		if flow, jobs := charts[0].Lines[0], charts[2].Lines[0]; flow.Name != "put" || flow.Now != c.want || jobs.Name != "ready" || jobs.Now != c.want || charts[2].Max != c.want {
@@ -288,8 +289,8 @@ func TestTemplateLines(t *testing.T) {
 // A certificate that has ended does not end soon, times are those of people, and the overview says how much was refused.
 func TestDisasterInWords(t *testing.T) {
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
-		o.Facts = func() api.ServerFacts {
-			return api.ServerFacts{Started: "2026-11-23T07:01:02Z", Certificates: []api.Certificate{
+		o.Facts = func() admin.Server {
+			return admin.Server{Started: "2026-11-23T07:01:02Z", Certificates: []admin.Certificate{
 				{File: "old.crt", Begins: "2001-01-01T00:00:00Z", Ends: "2002-03-04T05:06:07Z", Soon: true},
 				{File: "new.crt", Begins: "2001-01-01T00:00:00Z", Ends: "9999-03-04T05:06:07Z", Soon: true},
 				{File: "odd.crt", Begins: "once", Ends: "never"},
@@ -302,9 +303,9 @@ func TestDisasterInWords(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", want, html)
 		}
 	}
-	p := newPage("overview", "Overview", "overview", &overview{Tubes: tubeTable{Query: tubeQuery{site: r.sites[0]}}, Attention: []attention{{Finding: api.Finding{Kind: "refused", Severity: "warning", Count: 20, Text: "commands were refused"}}}})
-	p.Me = new(api.Me)
-	if one := (&attention{Finding: api.Finding{Count: 1}}).HowMany(); one != "" {
+	p := newPage("overview", "Overview", "overview", &overview{Tubes: tubeTable{Query: tubeQuery{site: r.sites[0]}}, Attention: []attention{{Finding: admin.Finding{Kind: "refused", Severity: "warning", Count: 20, Text: "commands were refused"}}}})
+	p.Me = new(admin.Me)
+	if one := (&attention{Finding: admin.Finding{Count: 1}}).HowMany(); one != "" {
 		t.Errorf("%s commands", one)
 	}
 	var text strings.Builder
@@ -326,7 +327,7 @@ func TestRoughly(t *testing.T) {
 func TestLiveHead(t *testing.T) {
 	health := "ok"
 	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) {
-		o.Journal = func() api.Journal { return api.Journal{Health: health} }
+		o.Journal = func() admin.Journal { return admin.Journal{Health: health} }
 	})
 	told := func() (journal, draining value) {
 		h := httptest.NewRequest("GET", "/console/tubes", nil)

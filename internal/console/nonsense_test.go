@@ -106,7 +106,8 @@ func TestNonsense(t *testing.T) {
 		now.Store(&a)
 		// Another console each, for a server that answers nothing is not asked again at once.
 		own := startWith(t, nil, Options{}, func(a *api.API) []Server {
-			return []Server{{Name: "odd", URL: s.URL, API: a.Elsewhere("odd", false, api.NewRemote(api.RemoteOptions{URL: s.URL}))}}
+			a.AddServer("odd", false, api.NewRemote(api.RemoteOptions{URL: s.URL}))
+			return []Server{{Name: "odd", URL: s.URL}}
 		})
 		for _, path := range paths {
 			w := own.send("GET", "/console/s/odd/"+path, nil)
@@ -138,13 +139,12 @@ func keys(m map[string]any) (names []string) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var panics atomic.Bool
-	bad := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	bad := transport(func() {
 		if panics.Load() {
 			panic("what nobody has thought of")
 		}
-		w.Write([]byte("{}"))
 	})
-	r := startWith(t, nil, Options{}, func(*api.API) []Server { return []Server{{Name: "bad", API: bad}} })
+	r := startWith(t, nil, Options{Open: bad.at("bad")}, func(*api.API) []Server { return []Server{{Name: "bad"}} })
 	log := new(sharedLog)
 	r.Console.opt.Logger = slog.New(slog.NewTextHandler(log, nil))
 	srv := httptest.NewServer(r)

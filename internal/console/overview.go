@@ -2,11 +2,10 @@ package console
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"sync"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // An overview is what the first page shows.
@@ -20,14 +19,14 @@ type overview struct {
 	Span      string
 	Spans     []string
 	Tubes     tubeTable
-	Oldest    *api.Tube  // whose next job has waited the longest
-	Late      []api.Tube // those after it, if that is worth a look
+	Oldest    *admin.Tube  // whose next job has waited the longest
+	Late      []admin.Tube // those after it, if that is worth a look
 	MayCharts bool
 }
 
 // An attention is a finding with the page where something can be done.
 type attention struct {
-	api.Finding
+	admin.Finding
 	Link, Do string
 }
 
@@ -79,21 +78,30 @@ func overviewPage(r *request) (*page, error) {
 		span = "10m"
 	}
 	o := &overview{Span: span, Spans: []string{"10m", "1h", "24h"}}
-	var found api.Attention
-	var stats api.Stats
-	var history, minutes api.History
-	var oldest api.Tubes
+	var found admin.Attention
+	var stats admin.Stats
+	var history, minutes admin.History
+	var oldest admin.Tubes
 	table := tubeQuery{Sort: "-ready", Limit: overviewTubes, site: r.site}
+	api, ctx := r.api(), r.Context()
 	err := r.together(r.site,
-		func() error { return r.get("/stats", &stats) },
-		func() error { return r.get(fmt.Sprintf("/attention?limit=%d", shownFindings), &found) },
-		func() error {
-			return r.get(fmt.Sprintf("/tubes?sort=-oldest_ready&has=ready&limit=%d", shownOldest), &oldest)
+		func() (err error) { stats, err = api.GetStats(ctx); return err },
+		func() (err error) {
+			found, err = api.GetAttention(ctx, &admin.GetAttention{Limit: shownFindings})
+			return err
+		},
+		func() (err error) {
+			oldest, err = api.ListTubes(ctx, &admin.ListTubes{Sort: "-oldest_ready", Has: "ready", Limit: shownOldest})
+			return err
 		},
 		func() (err error) { o.Tubes, err = r.tubeTable(table); return err },
-		func() error { return optional(r.get("/history?points=60", &minutes)) },
-		func() error {
-			return optional(r.get(fmt.Sprintf("/history?step=%d&points=%d", spans[span].step, spans[span].points), &history))
+		func() (err error) {
+			minutes, err = api.GetHistory(ctx, &admin.GetHistory{Points: new(60)})
+			return optional(err)
+		},
+		func() (err error) {
+			history, err = api.GetHistory(ctx, &admin.GetHistory{Step: spans[span].step, Points: new(spans[span].points)})
+			return optional(err)
 		},
 	)
 	if err != nil {
@@ -118,12 +126,12 @@ func overviewPage(r *request) (*page, error) {
 	if r.site.other == nil {
 		o.Servers = r.serverRows(r.meHere(), serverRow{Stats: stats, Found: found.Total, Worst: worst(found.Findings)})
 	}
-	p.Curl = r.curl("GET", "/attention", nil)
+	p.Curl = r.curl("GET /attention", nil)
 	return p, nil
 }
 
 // addOldest adds the tubes whose next jobs have waited the longest, in their order.
-func (o *overview) addOldest(tubes []api.Tube) {
+func (o *overview) addOldest(tubes []admin.Tube) {
 	if len(tubes) == 0 {
 		return
 	}
@@ -155,7 +163,7 @@ func (r *request) findingKinds(counts map[string]int) (kinds []findingKind) {
 }
 
 // newAttention says where one can do something about a finding.
-func (r *request) newAttention(f api.Finding) attention {
+func (r *request) newAttention(f admin.Finding) attention {
 	a := attention{Finding: f, Link: r.site.base + "server", Do: "Server"}
 	if f.Kind == "cluster" {
 		a.Link, a.Do = r.site.base+"server#cluster", "Cluster"
@@ -200,7 +208,7 @@ func optional(err error) error {
 
 // overviewCharts draws what the server has counted. A point is the mean of some time, the value of now that of the last second: so it
 // is the same as elsewhere on the page, whatever the chart spans.
-func overviewCharts(h, lately *api.History, from string) []chart {
+func overviewCharts(h, lately *admin.History, from string) []chart {
 	perSecond := float64(h.Step)
 	line := func(series, name, class string, perSecond float64) chartLine {
 		return chartLine{Name: name, Class: class, points: thin(h.Series[series], chartPoints, perSecond), latest: thin(lately.Series[series], len(lately.Series[series]), 1)}
@@ -244,7 +252,7 @@ func tenth(points []point, show func(float64) string) (texts []string) {
 }
 
 // overviewSparks draws a small chart of each state.
-func overviewSparks(h *api.History) map[string]spark {
+func overviewSparks(h *admin.History) map[string]spark {
 	all := make(map[string]spark)
 	for _, state := range []string{"ready", "reserved", "delayed", "buried"} {
 		points := thin(h.Series[state], sparkPoints, 1)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // A page is what a template shows. Its exported fields and methods are for templates.
@@ -32,9 +32,9 @@ type page struct {
 	Identity                   string
 	CanLogOut, ReadOnly, Open  bool
 	Note                       *note
-	Server                     *api.Stats
+	Server                     *admin.Stats
 	Now                        time.Time
-	Me                         *api.Me
+	Me                         *admin.Me
 
 	values *liveValues // nil: nobody wants them
 	shape  []string    // of the rows; see Row
@@ -60,14 +60,12 @@ func (p *page) fill(r *request) {
 	p.Open = p.Identity == "" && r.who.Unrestricted()
 	p.Note = r.console.notes.take(r.URL.Query().Get("note"))
 	if p.Server == nil {
-		var st api.Stats
-		if r.get("/stats", &st) == nil {
+		if st, err := r.api().GetStats(r.Context()); err == nil {
 			p.Server = &st
 		}
 	}
 	if p.Me == nil {
-		p.Me = new(api.Me)
-		r.get("/me", p.Me)
+		p.Me = r.meOn("")
 	}
 	p.Sites = r.siteLinks()
 }
@@ -90,12 +88,12 @@ func (r *request) siteLinks() (links []siteLink) {
 }
 
 // meHere returns who the user is to the server of this process, if the console shows others.
-func (r *request) meHere() *api.Me {
-	me := new(api.Me)
+func (r *request) meHere() *admin.Me {
+	var me admin.Me
 	if len(r.console.sites) > 1 {
-		r.console.sites[0].call(r.Request, "GET", "/me", nil, me)
+		me, _ = r.apiOf(r.console.sites[0]).GetMe(r.Context(), &admin.GetMe{}) // without an answer there is no right
 	}
-	return me
+	return &me
 }
 
 // Does reports whether an action is possible with the server.
@@ -134,10 +132,9 @@ func has(all []string, one string) bool {
 }
 
 // meOn returns who the user is, with its rights on a tube.
-func (r *request) meOn(tube string) *api.Me {
-	me := new(api.Me)
-	r.get(withQuery("/me", "tube", tube), me)
-	return me
+func (r *request) meOn(tube string) *admin.Me {
+	me, _ := r.api().GetMe(r.Context(), &admin.GetMe{Tube: tube}) // without an answer there is no right
+	return &me
 }
 
 // liveValues are the texts of a page that may change, by their ids.
@@ -232,7 +229,7 @@ func (p *page) Shape() string {
 // problemPage says why there is no other page.
 func (r *request) problemPage(err error) *page {
 	status, text := http.StatusInternalServerError, "The page cannot be made; the log of the server says why."
-	if p, ok := errors.AsType[*problem](err); ok {
+	if p, ok := errors.AsType[*admin.Problem](err); ok {
 		status, text = p.Status, sentence(p.Detail)
 	} else {
 		r.console.opt.Logger.Error("a page of the console cannot be made", "path", r.URL.Path, "err", err)

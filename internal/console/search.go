@@ -4,10 +4,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/console/decode"
 )
 
@@ -96,9 +95,18 @@ func searchPage(r *request) (*page, error) {
 		return p, nil
 	}
 	v.Asked = true
-	var found api.Found
-	path := v.path("/search", "cursor", q.Get("cursor"), "limit", strconv.Itoa(jobsPerPage))
-	if err := r.get(path, &found); err != nil && !(v.Tube != "" && isStatus(err, http.StatusNotFound)) {
+	all := admin.SearchAll{Search: searchInput(v.State, v.Params), Cursor: q.Get("cursor"), Limit: jobsPerPage}
+	ofTube := admin.SearchTube{OfTube: admin.OfTube{Tube: v.Tube}, SearchAll: all}
+	var found admin.Found
+	var err error
+	if v.Tube != "" {
+		p.Curl = r.curl("GET /tubes/{tube}/search", &ofTube)
+		found, err = r.api().SearchTube(r.Context(), &ofTube)
+	} else {
+		p.Curl = r.curl("GET /search", &all)
+		found, err = r.api().SearchAll(r.Context(), &all)
+	}
+	if err != nil && !(v.Tube != "" && isStatus(err, http.StatusNotFound)) {
 		return nil, err
 	}
 	v.Looked = found.Looked
@@ -113,17 +121,19 @@ func searchPage(r *request) (*page, error) {
 		v.Export = withQuery(r.tubeLink(v.Tube, "")+"/export", append([]string{"state", v.State}, v.Params...)...)
 		v.Bulk = r.bulkLinks(v.Tube, v.State, v.Params)
 	}
-	p.Curl = r.curl("GET", path, nil)
 	return p, nil
 }
 
-// path is that of the API, of the tube or of all.
-func (v *searchView) path(below string, more ...string) string {
-	path := below
-	if v.Tube != "" {
-		path = tubePath(v.Tube, below)
+// searchInput is a search as the API takes it, of names of parameters and their values.
+func searchInput(state string, params []string) admin.Search {
+	s := admin.Search{State: state}
+	fields := map[string]**string{"text": &s.Text, "regexp": &s.Regexp, "pointer": &s.Pointer, "equals": &s.Equals}
+	for pair := range slices.Chunk(params, 2) {
+		if pair[1] != "" {
+			*fields[pair[0]] = &pair[1]
+		}
 	}
-	return withQuery(path, append(append([]string{"state", v.State}, v.Params...), more...)...)
+	return s
 }
 
 // link is the URL of the page.
@@ -146,7 +156,7 @@ func (r *request) bulkLinks(tube, state string, search []string) (all []bulkLink
 }
 
 // jobRows returns the rows of jobs that came with their bodies, or without.
-func jobRows(jobs []api.Job) (rows []jobRow) {
+func jobRows(jobs []admin.Job) (rows []jobRow) {
 	for i := range jobs {
 		row := jobRow{Job: jobs[i]}
 		if body, ok := bodyOf(&row.Job); ok {

@@ -2,18 +2,17 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
 )
 
 // A Server is another server that the console shows, besides that of its process. Where it is, nobody but the configuration says.
 type Server struct {
-	Name string       // a part of the URLs of its pages
-	API  http.Handler // its operations, for those who may use them; see api.API.Elsewhere
+	Name string // a part of the URLs of its pages, and for Options.Open
 
 	URL        string // of its admin pages, to be shown; empty: it is a beanstalkd
 	Beanstalkd string // its address, to be shown; empty: it is a beanpole
@@ -24,18 +23,17 @@ type Server struct {
 // A site is a server as its pages see it. They are written once, and ask its API, whichever server that is: what a
 // beanstalkd cannot do is answered 501, and not offered.
 type site struct {
-	client
 	name  string
 	base  string  // what the paths of its pages begin with
 	other *Server // nil: it is the server of this process
 }
 
 // sitesOf returns the own server, and the others.
-func sitesOf(own http.Handler, opt *Options) []*site {
-	all := []*site{{client: client{own}, name: opt.Host, base: Prefix}}
+func sitesOf(opt *Options) []*site {
+	all := []*site{{name: opt.Host, base: Prefix}}
 	for i := range opt.Servers {
 		s := &opt.Servers[i]
-		all = append(all, &site{client: client{s.API}, name: s.Name, base: Prefix + "s/" + pathEscape(s.Name) + "/", other: s})
+		all = append(all, &site{name: s.Name, base: Prefix + "s/" + pathEscape(s.Name) + "/", other: s})
 	}
 	return all
 }
@@ -50,7 +48,7 @@ func (c *Console) siteOf(name string) *site {
 			return s
 		}
 	}
-	return &site{client: client{api.Problem(http.StatusNotFound, "there is no such server: the configuration says which there are")}, name: name, base: Prefix, other: new(Server)}
+	return &site{name: name, base: Prefix, other: new(Server)}
 }
 
 // isPlain reports whether the server is a beanstalkd.
@@ -63,14 +61,14 @@ func (s *site) isReadOnly() bool { return s.other != nil && s.other.ReadOnly }
 func (s *site) does(do string) bool { return !s.isPlain() || actions[do].plain }
 
 // mayLeave reports whether somebody may use the other servers, by the rights on this one.
-func mayLeave(me *api.Me) bool { return has(me.Everywhere, "stats") && has(me.Everywhere, "peek") }
+func mayLeave(me *admin.Me) bool { return has(me.Everywhere, "stats") && has(me.Everywhere, "peek") }
 
 // A serverRow is a server in the list of all.
 type serverRow struct {
 	ID, Name, Link, Kind string
 	Known                bool   // it has been asked
 	Why                  string // it does not answer; empty: it does
-	Stats                api.Stats
+	Stats                admin.Stats
 	Found                int    // findings
 	Worst                string // severity of the worst; empty: there is none
 }
@@ -126,10 +124,14 @@ func (g *glances) look(r *request, s *site, one *glance) {
 // glance asks a server for the numbers that the list has.
 func (s *site) glance(r *request) serverRow {
 	row := serverRow{Known: true}
-	var found api.Attention
+	var found admin.Attention
+	api := r.apiOf(s)
 	err := r.together(s,
-		func() error { return s.call(r.Request, "GET", "/stats", nil, &row.Stats) },
-		func() error { return s.call(r.Request, "GET", "/attention?limit=1", nil, &found) },
+		func() (err error) { row.Stats, err = api.GetStats(r.Context()); return err },
+		func() (err error) {
+			found, err = api.GetAttention(r.Context(), &admin.GetAttention{Limit: 1})
+			return err
+		},
 	)
 	if err != nil {
 		row.Why = strings.TrimPrefix(err.Error(), "the server "+s.name+" ")
@@ -140,7 +142,7 @@ func (s *site) glance(r *request) serverRow {
 }
 
 // worst returns the severity of the first of findings, which is the worst; empty: there are none.
-func worst(findings []api.Finding) string {
+func worst(findings []admin.Finding) string {
 	if len(findings) == 0 {
 		return ""
 	}
@@ -190,7 +192,7 @@ func (s *serverRow) attention() cell {
 }
 
 // serverRows returns the list of all servers, if there are several that the user may see.
-func (r *request) serverRows(me *api.Me, own serverRow) (rows []serverRow) {
+func (r *request) serverRows(me *admin.Me, own serverRow) (rows []serverRow) {
 	if !r.hasOthers(me) {
 		return nil
 	}
@@ -206,7 +208,7 @@ func (r *request) serverRows(me *api.Me, own serverRow) (rows []serverRow) {
 		if i > 0 {
 			var next <-chan struct{}
 			if row, next = g.of(r, s); next != nil {
-				api.Wait(ctx, func() {
+				r.wait(func() {
 					select {
 					case <-next:
 						row, _ = g.of(r, s)
@@ -224,5 +226,11 @@ func (r *request) serverRows(me *api.Me, own serverRow) (rows []serverRow) {
 	return rows
 }
 
+// wait calls what waits for other servers.
+func (r *request) wait(wait func()) {
+	caller := access.Caller{Idle: r.idle}
+	caller.Wait(wait)
+}
+
 // hasOthers reports whether there are other servers that somebody with rights may see.
-func (r *request) hasOthers(me *api.Me) bool { return len(r.console.sites) > 1 && mayLeave(me) }
+func (r *request) hasOthers(me *admin.Me) bool { return len(r.console.sites) > 1 && mayLeave(me) }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
@@ -36,10 +37,13 @@ func several(t *testing.T, opt Options) (own, far, old *rig) {
 		t.Fatal(err)
 	}
 	own = startWith(t, nil, opt, func(a *api.API) []Server {
+		a.AddServer("far", false, api.NewRemote(api.RemoteOptions{URL: url}))
+		a.AddServer("old", false, plain)
+		a.AddServer("away", true, api.NewRemote(api.RemoteOptions{URL: "http://127.0.0.1:1"}))
 		return []Server{
-			{Name: "far", URL: url, API: a.Elsewhere("far", false, api.NewRemote(api.RemoteOptions{URL: url}))},
-			{Name: "old", Beanstalkd: address, API: a.Elsewhere("old", false, plain)},
-			{Name: "away", ReadOnly: true, URL: "http://127.0.0.1:1", API: a.Elsewhere("away", true, api.NewRemote(api.RemoteOptions{URL: "http://127.0.0.1:1"}))},
+			{Name: "far", URL: url},
+			{Name: "old", Beanstalkd: address},
+			{Name: "away", ReadOnly: true, URL: "http://127.0.0.1:1"},
 		}
 	})
 	return own, far, old
@@ -168,7 +172,8 @@ func TestServerRights(t *testing.T) {
 	far.put("mail", "secret")
 	_, address := far.overTCP()
 	own := startWith(t, policyOf(t), Options{}, func(a *api.API) []Server {
-		return []Server{{Name: "far", URL: address, API: a.Elsewhere("far", false, api.NewRemote(api.RemoteOptions{URL: address}))}}
+		a.AddServer("far", false, api.NewRemote(api.RemoteOptions{URL: address}))
+		return []Server{{Name: "far", URL: address}}
 	})
 	root, mailer := own.login(rootToken), own.login(mailerToken)
 	if text := own.page(200, "/console/", mailer); strings.Contains(text, "/console/s/") {
@@ -186,9 +191,8 @@ func TestServerRights(t *testing.T) {
 	if w := own.send("POST", "/console/s/far/do", url.Values{"do": {"delete-job"}, "job": {"1"}, "back": {"/console/s/far/tubes"}}, mailer); w.Code != http.StatusSeeOther {
 		t.Errorf("%d", w.Code)
 	}
-	var st api.Stats
-	far.sites[0].call(httptest.NewRequest("GET", "/", nil), "GET", "/stats", nil, &st)
-	if st.Jobs.Ready != 1 {
+	var st admin.Stats
+	if far.apiGet("/stats", &st); st.Jobs.Ready != 1 {
 		t.Error("the job was deleted without a right")
 	}
 }
@@ -215,7 +219,8 @@ func TestHostileServer(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	own := startWith(t, nil, Options{}, func(a *api.API) []Server {
-		return []Server{{Name: "bad", URL: s.URL, API: a.Elsewhere("bad", false, api.NewRemote(api.RemoteOptions{URL: s.URL}))}}
+		a.AddServer("bad", false, api.NewRemote(api.RemoteOptions{URL: s.URL}))
+		return []Server{{Name: "bad", URL: s.URL}}
 	})
 	for _, path := range []string{"/console/", "/console/s/bad/", "/console/s/bad/tubes", "/console/s/bad/tube/mail", "/console/s/bad/job/1", "/console/s/bad/server", "/console/s/bad/connections", "/console/s/bad/activity"} {
 		w := own.send("GET", path, nil)
@@ -229,13 +234,13 @@ func TestHostileServer(t *testing.T) {
 
 // A member of a cluster shows the others, what is wrong first; a server that is none shows nothing of it.
 func TestCluster(t *testing.T) {
-	c := api.Cluster{Leader: 2, Term: 7, Quorum: true, Members: []api.ClusterMember{
+	c := admin.Cluster{Leader: 2, Term: 7, Quorum: true, Members: []admin.ClusterMember{
 		{ID: 1, Address: "10.0.0.1:11400", Role: "voter", Reachable: true, Progress: &status.Progress{Applied: 90, Lag: 3}, Version: "1.2"},
 		{ID: 2, Address: "10.0.0.2:11400", Role: "leader", Reachable: true, Progress: &status.Progress{Applied: 93}, Version: "1.2"},
 		{ID: 3, Address: "<script>", Role: "voter", Heard: new(int64(320)), MustRejoin: true},
 	}}
 	var err error
-	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) { o.Cluster = func() (api.Cluster, error) { return c, err } })
+	r := startWith(t, nil, Options{}, func(*api.API) []Server { return nil }, func(o *api.Options) { o.Cluster = func() (admin.Cluster, error) { return c, err } })
 	text := r.page(200, "/console/server")
 	places := []int{strings.Index(text, "&lt;script&gt;"), strings.Index(text, "10.0.0.2"), strings.Index(text, "10.0.0.1")}
 	if places[0] < 0 || places[0] > places[1] || places[1] > places[2] || !strings.Contains(text, `member <span id="cl-leader" class="">2</span> leads`) {

@@ -2,9 +2,9 @@ package console
 
 import (
 	"fmt"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -15,32 +15,34 @@ func importPage(r *request) (*page, error) {
 	tube := r.PathValue("tube")
 	p := newPage("import", "Import jobs", "tubes", importView{tube})
 	p.NoLive, p.Me = true, r.meOn(tube)
-	p.Curl = r.curl("POST", tubePath(tube, "/import"), nil) + " -H 'Content-Type: application/x-ndjson' --data-binary @jobs.ndjson"
+	p.Curl = r.curl("POST /tubes/{tube}/import", &admin.OfTube{Tube: tube}) + " -H 'Content-Type: application/x-ndjson' --data-binary @jobs.ndjson"
 	return p, nil
 }
 
 // export passes on what the API exports of a tube, as a file.
 func (c *Console) export(w http.ResponseWriter, h *http.Request) {
 	r, tube := c.newRequest(h), h.PathValue("tube")
-	q := url.Values{}
-	for _, name := range append([]string{"state"}, searchFields...) {
-		if h.URL.Query().Get(name) != "" {
-			q.Set(name, h.URL.Query().Get(name))
+	var jobs *admin.Stream
+	_, err := r.page(func(r *request) (*page, error) {
+		var params []string
+		for _, name := range searchFields {
+			params = append(params, name, h.URL.Query().Get(name))
 		}
+		in := &admin.ExportTube{OfTube: admin.OfTube{Tube: tube}, Search: searchInput(h.URL.Query().Get("state"), params)}
+		var err error
+		jobs, err = r.api().ExportTube(r.Context(), in)
+		return nil, err
+	})
+	if err != nil {
+		c.show(func(*request) (*page, error) { return nil, err })(w, h)
+		return
 	}
-	path := tubePath(tube, "/export")
-	if len(q) > 0 {
-		path += "?" + q.Encode()
+	defer jobs.Close()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Disposition", `attachment; filename="jobs.ndjson"`)
+	if jobs.Write(w) != nil {
+		panic(http.ErrAbortHandler) // so that the browser sees that it is not whole
 	}
-	call, err := newCall(h, "GET", path, nil)
-	if err == nil {
-		out := &download{ResponseWriter: w}
-		if r.site.api.ServeHTTP(out, call); out.kept == nil {
-			return
-		}
-		err = out.kept.problem()
-	}
-	c.show(func(*request) (*page, error) { return nil, err })(w, h)
 }
 
 // takeFile puts the jobs of a file that a form brings.
@@ -56,10 +58,15 @@ func (c *Console) takeFile(w http.ResponseWriter, h *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		n, err := r.importFrom(tube, &patientReader{file, http.NewResponseController(w)})
-		one := note{Text: fmt.Sprintf("%s put into %s.", plural(n, "job was", "jobs were"), tube)}
-		if p, ok := err.(*problem); ok {
-			one = note{Text: fmt.Sprintf("%s put into %s. %s", plural(p.Done, "job was", "jobs were"), tube, sentence(p.Detail)), Bad: true}
+		in := &admin.ImportTube{OfTube: admin.OfTube{Tube: tube}, ImportAll: admin.ImportAll{Lines: &patientReader{file, http.NewResponseController(w)}}}
+		done, err := r.api().ImportTube(r.Context(), in)
+		one := note{Text: fmt.Sprintf("%s put into %s.", plural(done.Imported, "job was", "jobs were"), tube)}
+		if p, ok := err.(*admin.Problem); ok {
+			before := uint64(0)
+			if p.Done != nil {
+				before = *p.Done
+			}
+			one = note{Text: fmt.Sprintf("%s put into %s. %s", plural(before, "job was", "jobs were"), tube, sentence(p.Detail)), Bad: true}
 		} else if err != nil {
 			return nil, err
 		}
@@ -77,32 +84,17 @@ func (c *Console) takeFile(w http.ResponseWriter, h *http.Request) {
 func fileOf(h *http.Request) (io.Reader, error) {
 	parts, err := h.MultipartReader()
 	if err != nil {
-		return nil, &problem{Status: http.StatusBadRequest, Detail: "The form cannot be read."}
+		return nil, problemf(http.StatusBadRequest, "The form cannot be read.")
 	}
 	for {
 		part, err := parts.NextPart()
 		if err != nil {
-			return nil, &problem{Status: http.StatusBadRequest, Detail: "There is no file: choose one."}
+			return nil, problemf(http.StatusBadRequest, "There is no file: choose one.")
 		}
 		if part.FormName() == "file" && part.FileName() != "" {
 			return part, nil
 		}
 	}
-}
-
-// importFrom hands a stream of jobs to the API, and returns how many were put.
-func (r *request) importFrom(tube string, lines io.Reader) (uint64, error) {
-	call, err := newCall(r.Request, "POST", tubePath(tube, "/import"), lines)
-	if err != nil {
-		return 0, err
-	}
-	call.Header.Set("Content-Type", "application/x-ndjson")
-	var done struct{ Imported uint64 }
-	a, err := r.site.ask(call, &done)
-	if err == nil {
-		err = a.read()
-	}
-	return done.Imported, err
 }
 
 // A patientReader lets each part of a file come in time, however large the whole is.

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/console/decode"
 )
 
@@ -22,7 +21,7 @@ type tubeView struct {
 	Jobs    []jobRow
 	Next    string
 	First   string // the first page, if this is another one
-	Clients []api.Connection
+	Clients []admin.Connection
 	More    bool // clients
 	Charts  []chart
 	Gone    bool
@@ -42,7 +41,7 @@ type stateTab struct {
 
 // A jobRow is a job in a list.
 type jobRow struct {
-	api.Job
+	admin.Job
 	Kind    string // what the body says that the job is
 	Preview string
 }
@@ -56,7 +55,9 @@ const (
 func tubePage(r *request) (*page, error) {
 	name, state := r.PathValue("tube"), r.FormValue("state")
 	v := &tubeView{}
-	err := r.get(tubePath(name, ""), &v.Tube)
+	tube, api, ctx := admin.OfTube{Tube: name}, r.api(), r.Context()
+	var err error
+	v.Tube, err = api.GetTube(ctx, &tube)
 	if isStatus(err, http.StatusNotFound) {
 		return r.tubeGone(name), nil
 	}
@@ -70,15 +71,16 @@ func tubePage(r *request) (*page, error) {
 	v.State = state
 	me := r.meOn(name)
 	v.Bodies = has(me.Tube, "peek")
-	var recent api.Recent
-	var clients api.Connections
-	list := withQuery(tubePath(name, "/jobs"), "state", state, "cursor", r.FormValue("cursor"), "limit", strconv.Itoa(jobsPerPage), "bodies", strconv.FormatBool(v.Bodies))
-	var jobs api.Jobs
+	var recent admin.Recent
+	var clients admin.Connections
+	list := &admin.ListJobs{OfTube: tube, State: state, Cursor: r.FormValue("cursor"), Limit: jobsPerPage, Bodies: v.Bodies}
+	var jobs admin.Jobs
 	err = r.together(r.site,
-		func() error { return notFound(r.get(list, &jobs)) },
-		func() error { return optional(notFound(r.get(tubePath(name, "/history"), &recent))) },
-		func() error {
-			return optional(r.get(withQuery("/connections", "tube", name, "limit", strconv.Itoa(clientsOfATube)), &clients))
+		func() (err error) { jobs, err = api.ListJobs(ctx, list); return notFound(err) },
+		func() (err error) { recent, err = api.GetTubeHistory(ctx, &tube); return optional(notFound(err)) },
+		func() (err error) {
+			clients, err = api.ListConnections(ctx, &admin.ListConnections{Tube: name, Limit: clientsOfATube})
+			return optional(err)
 		},
 	)
 	if err != nil {
@@ -101,7 +103,7 @@ func tubePage(r *request) (*page, error) {
 		v.States = append(v.States, stateTab{s.name, s.title, r.tubeLink(name, s.name), s.count})
 	}
 	p := newPage("tube", name, "tubes", v)
-	p.Curl, p.Me = r.curl("GET", list, nil), me
+	p.Curl, p.Me = r.curl("GET /tubes/{tube}/jobs", list), me
 	if r.FormValue("state") == "" {
 		p.View = withQuery(r.tubeLink(name, ""), "state", state, "cursor", r.FormValue("cursor")) // else the page would go from one state to another as jobs come and go
 	}
@@ -123,7 +125,7 @@ func (r *request) tubeGone(name string) *page {
 	v.Name, v.Link = name, r.tubeLink(name, "")
 	p := newPage("tube", name, "tubes", v)
 	p.Me, p.status, p.shape = r.meOn(name), http.StatusNotFound, []string{"gone"}
-	p.Curl = r.curl("GET", tubePath(name, ""), nil)
+	p.Curl = r.curl("GET /tubes/{tube}", &admin.OfTube{Tube: name})
 	return p
 }
 
@@ -144,7 +146,7 @@ func (v *tubeView) busiestState() string {
 }
 
 // addJobs adds the rows of a page of jobs.
-func (v *tubeView) addJobs(r *request, page *api.Jobs) {
+func (v *tubeView) addJobs(r *request, page *admin.Jobs) {
 	for i := range page.Jobs {
 		if r.live { // they do not change
 			page.Jobs[i].Body, page.Jobs[i].BodyBase64 = nil, nil
@@ -161,7 +163,7 @@ func (v *tubeView) addJobs(r *request, page *api.Jobs) {
 }
 
 // bodyOf returns the body of a job, if it came with one.
-func bodyOf(j *api.Job) (body []byte, ok bool) {
+func bodyOf(j *admin.Job) (body []byte, ok bool) {
 	switch {
 	case j.Body != nil:
 		return []byte(*j.Body), true
@@ -202,7 +204,7 @@ func (v *tubeView) Order() string {
 }
 
 // tubeCharts draws what has happened in a tube.
-func tubeCharts(recent *api.Recent) []chart {
+func tubeCharts(recent *admin.Recent) []chart {
 	from := duration(int64(len(recent.Ready)-1)*recent.Step) + " ago"
 	whole := func(values []uint64) []point {
 		points := make([]point, len(values))
@@ -241,14 +243,14 @@ type putView struct {
 func putPage(r *request) (*page, error) {
 	v := &putView{Tube: r.PathValue("tube"), Priority: "1024", TTR: "60", Delay: "0"}
 	if from := r.FormValue("from"); from != "" {
-		var j api.Job
-		if err := r.get("/jobs/"+pathEscape(from), &j); err != nil {
+		j, err := r.job(from)
+		if err != nil {
 			return nil, err
 		}
 		v.From, v.Priority, v.TTR = from, fmt.Sprint(j.Priority), fmt.Sprint(j.TTR)
 		body, ok := bodyOf(&j)
 		if !ok {
-			return nil, &problem{Status: http.StatusForbidden, Detail: "The body of this job cannot be shown here, so it cannot be put again here."}
+			return nil, problemf(http.StatusForbidden, "The body of this job cannot be shown here, so it cannot be put again here.")
 		}
 		v.Body = string(body)
 		if v.Base64 = !fitsField(body); v.Base64 {
@@ -291,9 +293,9 @@ func (v *putView) curl(r *request) string {
 	if len(v.Body) <= shownBody {
 		return r.curls(&a, []string{v.Tube}, form)
 	}
-	text := r.curl("POST", tubePath(v.Tube, "/jobs"), nil)
+	text := r.curl("POST /tubes/{tube}/import", &admin.OfTube{Tube: v.Tube}) // the body is in a file
 	if text == "" {
 		return ""
 	}
-	return text + " -H 'Content-Type: application/json' -d @job.json"
+	return strings.TrimSuffix(text, "/import") + "/jobs -H 'Content-Type: application/json' -d @job.json"
 }

@@ -2,12 +2,12 @@ package console
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/health"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // A tubeQuery is what the URL of a list of tubes says.
@@ -23,7 +23,7 @@ type tubeTable struct {
 	Query    tubeQuery
 	Rows     []tubeRow
 	Matching uint64
-	Jobs     api.JobCounts
+	Jobs     admin.JobCounts
 	Next     string
 	Columns  []tubeColumn // that it has
 	All      []tubeColumn // that it may have
@@ -44,7 +44,7 @@ type tubeColumn struct {
 
 // A tubeRow is a tube with what is shown of it.
 type tubeRow struct {
-	api.Tube
+	admin.Tube
 	ID    string // of its element
 	Link  string
 	Spark spark
@@ -58,12 +58,12 @@ type cell struct{ ID, Text, Class, Label string }
 func (t *tubeRow) Paused() string { return "paused " + duration(t.PauseLeft) }
 
 // count returns what shows a number of a tube.
-func count(of func(t *api.Tube) uint64) func(t *tubeRow) string {
+func count(of func(t *admin.Tube) uint64) func(t *tubeRow) string {
 	return func(t *tubeRow) string { return numOf(of(&t.Tube)) }
 }
 
 // recentRate returns what shows how often something has happened lately.
-func recentRate(of func(r *api.Recent) float64) func(t *tubeRow) string {
+func recentRate(of func(r *admin.Recent) float64) func(t *tubeRow) string {
 	return func(t *tubeRow) string {
 		if t.Recent == nil {
 			return "–"
@@ -84,11 +84,11 @@ func hotIf(is func(t *tubeRow) bool) func(t *tubeRow, text string) string {
 
 // tubeColumns are those that there are, after the name, in their order.
 var tubeColumns = []tubeColumn{
-	{Name: "ready", plain: true, Title: "Ready", Sort: "ready", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Ready })},
-	{Name: "urgent", plain: true, Title: "Urgent", Hint: "ready, with a priority below 1024", Sort: "urgent", text: count(func(t *api.Tube) uint64 { return t.Urgent })},
-	{Name: "reserved", plain: true, Title: "Reserved", Sort: "reserved", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Reserved })},
-	{Name: "delayed", plain: true, Title: "Delayed", Sort: "delayed", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Delayed })},
-	{Name: "buried", plain: true, Title: "Buried", Sort: "buried", Usual: true, text: count(func(t *api.Tube) uint64 { return t.Jobs.Buried }),
+	{Name: "ready", plain: true, Title: "Ready", Sort: "ready", Usual: true, text: count(func(t *admin.Tube) uint64 { return t.Jobs.Ready })},
+	{Name: "urgent", plain: true, Title: "Urgent", Hint: "ready, with a priority below 1024", Sort: "urgent", text: count(func(t *admin.Tube) uint64 { return t.Urgent })},
+	{Name: "reserved", plain: true, Title: "Reserved", Sort: "reserved", Usual: true, text: count(func(t *admin.Tube) uint64 { return t.Jobs.Reserved })},
+	{Name: "delayed", plain: true, Title: "Delayed", Sort: "delayed", Usual: true, text: count(func(t *admin.Tube) uint64 { return t.Jobs.Delayed })},
+	{Name: "buried", plain: true, Title: "Buried", Sort: "buried", Usual: true, text: count(func(t *admin.Tube) uint64 { return t.Jobs.Buried }),
 		class: hotIf(func(t *tubeRow) bool { return t.Jobs.Buried > 0 })},
 	{Name: "oldest", Title: "Next waits", Hint: "how long the job has been ready that is the next to be reserved", Sort: "oldest_ready", Usual: true,
 		text: func(t *tubeRow) string {
@@ -102,22 +102,22 @@ var tubeColumns = []tubeColumn{
 			}
 			return zeroClass(text)
 		}},
-	{Name: "put", Title: "Put/s", Hint: "in the last minute", Sort: "put_per_second", Usual: true, Wide: true, text: recentRate(func(r *api.Recent) float64 { return r.PutPerSecond })},
-	{Name: "done", Title: "Done/s", Hint: "deletes, in the last minute", Sort: "deleted_per_second", Usual: true, Wide: true, text: recentRate(func(r *api.Recent) float64 { return r.DeletedPerSecond })},
+	{Name: "put", Title: "Put/s", Hint: "in the last minute", Sort: "put_per_second", Usual: true, Wide: true, text: recentRate(func(r *admin.Recent) float64 { return r.PutPerSecond })},
+	{Name: "done", Title: "Done/s", Hint: "deletes, in the last minute", Sort: "deleted_per_second", Usual: true, Wide: true, text: recentRate(func(r *admin.Recent) float64 { return r.DeletedPerSecond })},
 	{Name: "queue", Title: "Waited", Hint: "how long a job was ready before it was reserved, on average", Sort: "queue", Wide: true,
 		text: func(t *tubeRow) string { return meanText(t.Queue.Count, t.Queue.Seconds) }},
 	{Name: "work", Title: "Works", Hint: "how long a job is reserved, on average", Sort: "work", Usual: true, Wide: true,
 		text: func(t *tubeRow) string { return meanText(t.Work.Count, t.Work.Seconds) }},
 	{Name: "workers", plain: true, Title: "Workers", Hint: "connections that watch it", Sort: "watching", Usual: true, Wide: true,
-		text: count(func(t *api.Tube) uint64 { return t.Watching }), class: hotIf((*tubeRow).Unwatched)},
-	{Name: "waiting", plain: true, Title: "Waiting", Hint: "connections that wait for a job", Sort: "waiting", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Waiting })},
-	{Name: "using", plain: true, Title: "Using", Hint: "connections that put into it", Sort: "using", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Using })},
+		text: count(func(t *admin.Tube) uint64 { return t.Watching }), class: hotIf((*tubeRow).Unwatched)},
+	{Name: "waiting", plain: true, Title: "Waiting", Hint: "connections that wait for a job", Sort: "waiting", Wide: true, text: count(func(t *admin.Tube) uint64 { return t.Waiting })},
+	{Name: "using", plain: true, Title: "Using", Hint: "connections that put into it", Sort: "using", Wide: true, text: count(func(t *admin.Tube) uint64 { return t.Using })},
 	{Name: "size", Title: "Bodies", Hint: "bytes of the bodies of all jobs", Sort: "body_bytes", Wide: true, text: func(t *tubeRow) string { return byteSize(whole(t.BodyBytes)) }},
-	{Name: "total", plain: true, Title: "Put so far", Sort: "total_jobs", Wide: true, text: count(func(t *api.Tube) uint64 { return t.TotalJobs })},
-	{Name: "deletes", plain: true, Title: "Deletes", Sort: "deletes", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Deletes })},
-	{Name: "timeouts", Title: "Timeouts", Hint: "how often the time to run of a job was over", Sort: "timeouts", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Timeouts })},
-	{Name: "releases", Title: "Releases", Sort: "releases", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Releases })},
-	{Name: "buries", Title: "Buries", Sort: "buries", Wide: true, text: count(func(t *api.Tube) uint64 { return t.Buries })},
+	{Name: "total", plain: true, Title: "Put so far", Sort: "total_jobs", Wide: true, text: count(func(t *admin.Tube) uint64 { return t.TotalJobs })},
+	{Name: "deletes", plain: true, Title: "Deletes", Sort: "deletes", Wide: true, text: count(func(t *admin.Tube) uint64 { return t.Deletes })},
+	{Name: "timeouts", Title: "Timeouts", Hint: "how often the time to run of a job was over", Sort: "timeouts", Wide: true, text: count(func(t *admin.Tube) uint64 { return t.Timeouts })},
+	{Name: "releases", Title: "Releases", Sort: "releases", Wide: true, text: count(func(t *admin.Tube) uint64 { return t.Releases })},
+	{Name: "buries", Title: "Buries", Sort: "buries", Wide: true, text: count(func(t *admin.Tube) uint64 { return t.Buries })},
 }
 
 // columns returns all columns, those that are chosen marked.
@@ -184,8 +184,8 @@ var tubeFilters = [][2]string{
 
 // tubeTable asks for a list of tubes.
 func (r *request) tubeTable(q tubeQuery) (tubeTable, error) {
-	var found api.Tubes
-	if err := r.get(q.path(), &found); err != nil {
+	found, err := r.api().ListTubes(r.Context(), q.input())
+	if err != nil {
 		return tubeTable{}, err
 	}
 	t := tubeTable{Query: q, Next: found.Next, All: q.columns()}
@@ -212,9 +212,9 @@ func (r *request) tubeTable(q tubeQuery) (tubeTable, error) {
 	return t, nil
 }
 
-// path is that of the API.
-func (q tubeQuery) path() string {
-	return withQuery("/tubes", "sort", q.Sort, "q", q.Q, "has", q.Has, "cursor", q.Cursor, "limit", strconv.Itoa(q.Limit), "recent", "true")
+// input is what the API is asked for.
+func (q tubeQuery) input() *admin.ListTubes {
+	return &admin.ListTubes{Sort: q.Sort, Q: q.Q, Has: q.Has, Cursor: q.Cursor, Limit: q.Limit, Recent: true}
 }
 
 // link is the URL of the page, without what is the default.
@@ -293,7 +293,7 @@ func tubesPage(r *request) (*page, error) {
 		return nil, err
 	}
 	p := newPage("tubes", "Tubes", "tubes", &tubesView{Table: t, Filters: tubeFilters})
-	p.Curl = r.curl("GET", q.path(), nil)
+	p.Curl = r.curl("GET /tubes", q.input())
 	return p, nil
 }
 
@@ -310,5 +310,14 @@ func columnNames(texts []string) (names []string) {
 
 // tubeLink is the page of a tube, and of its jobs in a state.
 func (r *request) tubeLink(name, state string) string {
-	return withQuery(r.site.base+"tube/"+api.TubeSegment(name), "state", state)
+	return withQuery(r.site.base+"tube/"+op.Segment(name), "state", state)
 }
+
+// unwatched reports whether jobs of a tube are ready that nobody will take.
+func unwatched(t *admin.Tube) bool {
+	one := health.Tube{Ready: t.Jobs.Ready, Watching: t.Watching, PauseLeft: time.Duration(max(t.PauseLeft, min(t.Pause, 1))) * time.Second}
+	return one.Unwatched()
+}
+
+// Unwatched reports whether jobs of the tube are ready that nobody will take.
+func (t *tubeRow) Unwatched() bool { return unwatched(&t.Tube) }

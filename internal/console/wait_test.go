@@ -58,17 +58,14 @@ func TestSlowLeader(t *testing.T) {
 // To wait for the other servers holds up no other page.
 func TestSlowServer(t *testing.T) {
 	let := make(chan struct{})
-	slow := http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
-		<-let
-		api.Wait(h.Context(), func() {}) // nothing is held where it is asked
-	})
-	r := startWith(t, nil, Options{}, func(*api.API) []Server { return []Server{{Name: "slow", API: slow}} })
+	slow := transport(func() { <-let })
+	r := startWith(t, nil, Options{Open: slow.at("slow")}, func(*api.API) []Server { return []Server{{Name: "slow"}} })
 	asked, _, err := r.viewOf(httptest.NewRequest("GET", "/console/events?view=/console/", nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	waits := 0
-	asked = asked.with(api.WithWait(asked.Context(), func(wait func()) { waits++; wait() }))
+	asked.idle = func(wait func()) { waits++; wait() }
 	if _, err := asked.page(overviewPage); err != nil {
 		t.Error(err)
 	}

@@ -128,8 +128,8 @@ func (a *adminServer) ready(p *plan, log *slog.Logger, q *queue, srv *server.Ser
 		o.Cluster = m.metrics
 	}
 	if opt.Admin.Console {
-		a.console = console.New(operations, console.Options{
-			Identify: operations.identify, Sessions: operations.sessions, ReadOnly: opt.Admin.ConsoleReadOnly, Host: hostname(), Version: q.version, Logger: log,
+		a.console = console.New(console.Options{
+			Open: operations.Open, Identify: operations.identify, Sessions: operations.sessions, ReadOnly: opt.Admin.ConsoleReadOnly, Host: hostname(), Version: q.version, Logger: log,
 			Servers: consoleServers(operations.API, p.others),
 		})
 		o.Console = a.console

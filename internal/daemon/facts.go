@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/beanpole-mq/beanpole/internal/admin/api"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/config"
 )
 
@@ -36,8 +36,8 @@ func newFacts(version string, s *config.Settings, sec *security, listeners []lis
 }
 
 // tell returns the facts.
-func (f *facts) tell() api.ServerFacts {
-	told := api.ServerFacts{
+func (f *facts) tell() admin.Server {
+	told := admin.Server{
 		Version: f.version, Go: runtime.Version(), Host: hostname(), PID: os.Getpid(), Started: f.since.UTC().Format(time.RFC3339),
 		Settings: f.settings(),
 	}
@@ -49,18 +49,18 @@ func (f *facts) tell() api.ServerFacts {
 		told.Listeners = append(told.Listeners, f.admin.fact("admin pages"))
 	}
 	for _, e := range f.security.expiries() {
-		told.Certificates = append(told.Certificates, api.Certificate{
+		told.Certificates = append(told.Certificates, admin.Certificate{
 			File: e.File, Begins: e.Begin.UTC().Format(time.RFC3339), Ends: e.End.UTC().Format(time.RFC3339), Soon: e.Soon(time.Now()),
 		})
 	}
 	if f.journal != "" {
-		told.Journal = &api.JournalFacts{Directory: f.journal}
+		told.Journal = &admin.JournalFacts{Directory: f.journal}
 	}
 	return told
 }
 
 // settings returns those in force: of what was read since the start, what needs no restart.
-func (f *facts) settings() (all []api.Setting) {
+func (f *facts) settings() (all []admin.Setting) {
 	started, latest := rowsOf(f.started), rowsOf(f.latest.Load())
 	for _, name := range f.started.Names() {
 		from := started
@@ -68,7 +68,7 @@ func (f *facts) settings() (all []api.Setting) {
 			from = latest
 		}
 		if r, ok := from[name]; ok {
-			all = append(all, api.Setting(r))
+			all = append(all, admin.Setting(r))
 		}
 	}
 	return all
@@ -121,8 +121,8 @@ func (f *facts) limitOf(tube string) string {
 }
 
 // fact returns what there is to tell of a listener.
-func (l listening) fact(serves string) api.Listener {
-	told := api.Listener{
+func (l listening) fact(serves string) admin.Listener {
+	told := admin.Listener{
 		Address: describe(l.Addr()), Serves: serves, TLS: l.terms.TLS.Cert != "", ClientCerts: l.terms.TLS.ClientCA != "",
 		RequireAuth: l.terms.Required, Networks: []string{},
 	}

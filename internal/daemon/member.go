@@ -245,7 +245,7 @@ func (m *member) stats(asked uint64) []wire.Stat {
 	if err != nil {
 		return nil
 	}
-	return s.Stats(asked)
+	return status.Stats(&s, asked)
 }
 
 // metrics returns what /metrics shows of the cluster.

@@ -89,8 +89,9 @@ func otherWarnings(opt *config.Options, others []otherServer) (all []string) {
 func consoleServers(operations *api.API, others []otherServer) (all []console.Server) {
 	for i := range others {
 		o := &others[i]
+		operations.AddServer(o.Name, o.ReadOnly, o.server)
 		all = append(all, console.Server{
-			Name: o.Name, API: operations.Elsewhere(o.Name, o.ReadOnly, o.server), URL: o.URL, Beanstalkd: o.Beanstalkd, ReadOnly: o.ReadOnly,
+			Name: o.Name, URL: o.URL, Beanstalkd: o.Beanstalkd, ReadOnly: o.ReadOnly,
 		})
 	}
 	return all

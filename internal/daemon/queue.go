@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
@@ -137,13 +138,13 @@ func logAdoption(log *slog.Logger, r *binlog.Report) {
 }
 
 // journalHealth returns what the API shows of the journal, or nil.
-func (q *queue) journalHealth() func() api.Journal {
+func (q *queue) journalHealth() func() admin.Journal {
 	if q.journal == nil {
 		return nil
 	}
-	return func() api.Journal {
+	return func() admin.Journal {
 		st := q.journal().Stats()
-		return api.Journal{Health: health(st), Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live}
+		return admin.Journal{Health: health(st), Segments: st.Segments, Bytes: st.Bytes, LiveBytes: st.Live}
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // What a job has that is put without saying so.
@@ -17,57 +19,12 @@ const (
 	DefaultTTR      = 60 // s
 )
 
-// States are the states that a job may be in.
-var States = []string{"ready", "reserved", "delayed", "buried"}
-
-// A Job is what there is to tell of a job. Its times are in whole seconds.
-type Job struct {
-	ID         uint64 `json:"id"`
-	Tube       string `json:"tube"`
-	State      string `json:"state"`
-	Priority   uint32 `json:"priority"`
-	Size       int64  `json:"size"` // bytes of the body
-	Age        int64  `json:"age"`
-	Delay      uint32 `json:"delay"` // as last given
-	TTR        uint32 `json:"ttr"`
-	TimeLeft   int64  `json:"time_left"`             // until a delayed or reserved job becomes ready
-	ReservedBy uint64 `json:"reserved_by,omitempty"` // id of a connection; only the API knows it
-	Reserves   uint64 `json:"reserves"`
-	Timeouts   uint64 `json:"timeouts"`
-	Releases   uint64 `json:"releases"`
-	Buries     uint64 `json:"buries"`
-	Kicks      uint64 `json:"kicks"`
-
-	// One of them, where the body is shown.
-	Body       *Text   `json:"body,omitempty"`
-	BodyBase64 *[]byte `json:"body_base64,omitempty"`
-}
-
-// SetBody shows a body: as text if it is valid UTF-8, else in base64.
-func (j *Job) SetBody(body []byte) {
-	j.Body, j.BodyBase64 = nil, nil
-	if utf8.Valid(body) {
-		text := Text(body)
-		j.Body = &text
-	} else {
-		j.BodyBase64 = &body
-	}
-}
-
-// Bytes returns the body, or nil if it is not there.
-func (j *Job) Bytes() []byte {
-	switch {
-	case j.Body != nil:
-		return []byte(*j.Body)
-	case j.BodyBase64 != nil:
-		return *j.BodyBase64
-	}
-	return nil
-}
+// A Job is what there is to tell of a job.
+type Job = admin.Job
 
 // DelayAgain returns for how many seconds the job is to be delayed when it is put again.
 // A TimeLeft below 0 is not known.
-func (j *Job) DelayAgain() uint32 {
+func DelayAgain(j *Job) uint32 {
 	switch {
 	case j.State != "" && j.State != "delayed":
 		return 0
@@ -90,8 +47,8 @@ func Read(object []byte, defaults Job) (Job, error) {
 		return j, errors.New("it has both body and body_base64")
 	case j.Body == nil && j.BodyBase64 == nil:
 		return j, errors.New("it has neither body nor body_base64")
-	case j.State != "" && !slices.Contains(States, j.State):
-		return j, fmt.Errorf("state: want one of %q", States)
+	case j.State != "" && !slices.Contains(op.States, j.State):
+		return j, fmt.Errorf("state: want one of %q", op.States)
 	}
 	j.TTR = max(j.TTR, 1) // as servers do
 	j.Size = int64(len(j.Bytes()))

@@ -19,8 +19,8 @@ func TestRead(t *testing.T) {
 		`{"body":"x","tube":null,"delay":null}`:        {Tube: "default", Priority: 1024, TTR: 60, Delay: 5},
 	} {
 		got, err := Read([]byte(object), defaults)
-		if err != nil || got.Tube != want.Tube || got.Priority != want.Priority || got.TTR != want.TTR || got.DelayAgain() != want.Delay {
-			t.Errorf("%s: %+v, delayed for %d, %v, want %+v", object, got, got.DelayAgain(), err, want)
+		if err != nil || got.Tube != want.Tube || got.Priority != want.Priority || got.TTR != want.TTR || DelayAgain(&got) != want.Delay {
+			t.Errorf("%s: %+v, delayed for %d, %v, want %+v", object, got, DelayAgain(&got), err, want)
 		}
 	}
 	for object, want := range map[string]string{

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 // A field is one of Job.
@@ -26,7 +28,7 @@ var fields = func() map[string]field {
 	return all
 }()
 
-// unmarshal is Members for a Job. An import reads millions, so that it goes over each only
+// unmarshal reads an object, whose members must all be fields. An import reads millions, so that it goes over each only
 // twice.
 func unmarshal(object []byte, j *Job) error {
 	if object = bytes.TrimSpace(object); len(object) == 0 || object[0] != '{' {
@@ -49,7 +51,7 @@ func unmarshal(object []byte, j *Job) error {
 				f, ok = fields[name]
 			}
 			if !ok {
-				return &MemberError{Name: name}
+				return fmt.Errorf("unknown member %.40q", name)
 			}
 		}
 		if seen&f.bit != 0 {
@@ -64,13 +66,13 @@ func unmarshal(object []byte, j *Job) error {
 // whyNot says what is wrong with an object, by the error of package json.
 func whyNot(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &MemberError{e.Field, wanted(fields[e.Field].kind, err)}
+		return fmt.Errorf("%s: want %s", e.Field, op.Wanted(fields[e.Field].kind, err))
 	}
-	if errors.Is(err, errNotUnicode) || errors.Is(err, errNotString) {
-		return &MemberError{"body", err.Error()}
+	if _, ok := errors.AsType[op.Wanter](err); ok {
+		return fmt.Errorf("body: want %w", err)
 	}
 	if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
-		return &MemberError{"body_base64", "base64"}
+		return errors.New("body_base64: want base64")
 	}
 	return fmt.Errorf("not a job in JSON: %w", err)
 }

@@ -1,20 +1,17 @@
 package api
 
 import (
-	"errors"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	_ "embed"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -22,7 +19,7 @@ import (
 )
 
 // Prefix is what all paths begin with.
-const Prefix = "/api/v1"
+const Prefix = admin.Prefix
 
 // Options of the API.
 type Options struct {
@@ -38,14 +35,14 @@ type Options struct {
 
 	// Journal returns how the journal is. It is called within turns. Nil: there is
 	// none.
-	Journal func() Journal
+	Journal func() admin.Journal
 
 	// RewriteJournal begins to rewrite the whole journal. It is called within turns.
 	// Nil: there is none.
 	RewriteJournal func()
 
 	// Facts returns what the server is and how it was started. Nil: nobody knows.
-	Facts func() ServerFacts
+	Facts func() admin.Server
 
 	// CertificateWarnings says which certificates have ended or end soon. Nil: nobody knows.
 	CertificateWarnings func() []string
@@ -71,7 +68,7 @@ type Options struct {
 	IdentifyByName func(name string, client netip.Addr) (*access.Identity, bool)
 
 	// Cluster returns what this member of a cluster knows of that. Nil: there is no cluster.
-	Cluster func() (Cluster, error)
+	Cluster func() (admin.Cluster, error)
 
 	// Logger gets a line for each change, and for each backup. Nil: nobody does.
 	Logger *slog.Logger
@@ -92,7 +89,7 @@ type API struct {
 
 	backingUp atomic.Bool
 
-	others []*otherServer
+	others map[string]*otherServer
 }
 
 // New returns the handler of all paths that begin with Prefix.
@@ -103,15 +100,14 @@ func New(b *broker.Broker, opt Options) *API {
 	if opt.Identify == nil {
 		opt.Identify = Identify(new(access.Control))
 	}
-	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), throttle: newThrottle()}
+	a := &API{broker: b, opt: opt, mux: http.NewServeMux(), history: newHistory(), throttle: newThrottle(), others: make(map[string]*otherServer)}
 	if opt.Server != nil {
 		opt.Server.OnChange(a.recordCommand)
 	}
 	methods := make(map[string][]string) // by path
-	for i := range operations {
-		op := &operations[i]
-		a.mux.Handle(op.pattern(), a.handler(op, nil))
-		methods[op.path] = append(methods[op.path], op.method)
+	for _, o := range operations() {
+		a.mux.Handle(o.pattern(), a.handler(o, nil))
+		methods[o.path] = append(methods[o.path], o.method)
 	}
 	a.mux.HandleFunc("GET "+Prefix+"/openapi.yaml", describe)
 	methods["/openapi.yaml"] = []string{"GET"}
@@ -160,138 +156,6 @@ func describe(w http.ResponseWriter, _ *http.Request) {
 	w.Write(description)
 }
 
-// handler returns what serves an operation, at another server if there is one.
-func (a *API) handler(op *operation, other *otherServer) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
-		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(op))
-		r := &request{api: a, op: op, http: h, other: other, work: &a.tasks, control: http.NewResponseController(w)}
-		rep, err := r.serve()
-		if err != nil {
-			if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusUnauthorized {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
-			}
-			writeProblem(w, err)
-			return
-		}
-		rep.write(w, h)
-	})
-}
-
-const (
-	// smallBody is how many bytes a request has at most that brings no job.
-	smallBody = 64 << 10
-
-	// A job in base64 is a third larger; one with many escapes may be more, but then
-	// base64 is for it.
-	jsonPerByte = 2
-)
-
-func (a *API) maxBody(op *operation) int64 {
-	switch op.brings {
-	case aList:
-		return maxTaskBytes
-	case aJob:
-		return a.maxJSON()
-	case aLotOfJobs:
-		return math.MaxInt64
-	}
-	return smallBody
-}
-
-// maxJSON is how long a job may be in JSON, in bytes.
-func (a *API) maxJSON() int64 { return smallBody + jsonPerByte*int64(a.opt.Server.MaxJobSize()) }
-
-// serve does what a request asks for.
-func (r *request) serve() (rep reply, err error) {
-	var ok bool
-	if r.who, ok = r.identify(); !ok {
-		r.api.opt.Server.Refused(r.http.RemoteAddr, "", r.op.id+" without a token that is known")
-		if r.http.Header.Get("Authorization") != "" && r.api.guesses.Wrong(time.Now(), addressOf(r.http)) {
-			return rep, problemf(http.StatusTooManyRequests, "too many tokens that the server does not know: wait a minute").after(time.Minute)
-		}
-		return rep, problemf(http.StatusUnauthorized, "authentication required: send a token that the server knows, Authorization: Bearer TOKEN")
-	}
-	if rep, ok, err := r.elsewhere(); ok {
-		return rep, err
-	}
-	if wait := r.api.opt.Server.TakeToken(r.who, addressOf(r.http)); wait > 0 {
-		return rep, tooMany(wait)
-	}
-	if err := r.parsePath(); err != nil {
-		return rep, err
-	}
-	if err = r.permitted(); err == nil {
-		err = r.parseQuery()
-	}
-	if match := r.http.Header.Get("If-Match"); err == nil && r.op.changes() && match != "" && match != "*" {
-		err = problemf(http.StatusPreconditionFailed, "If-Match: nothing is changed under a condition, for what has a tag changes by itself: its age, for one")
-	}
-	if err == nil {
-		if r.other != nil {
-			rep, err = r.other.do(r)
-		} else {
-			rep, err = r.op.do(r)
-		}
-	}
-	if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusForbidden {
-		r.api.opt.Server.Refused(r.http.RemoteAddr, r.who.Name(), r.op.id, r.refused...)
-	} else if r.op.changes() {
-		r.audit(err)
-		r.api.surveys.forget()
-	}
-	if r.after != nil {
-		r.after()
-	}
-	return rep, err
-}
-
-// TubeSegment returns the segment of a path that names a tube. What browsers and servers take for a
-// part of the path itself, however it is escaped, is written with ~, which no name has.
-func TubeSegment(name string) string {
-	switch name {
-	case ".", "..", "/":
-		return tildes.Replace(name)
-	}
-	return url.PathEscape(name)
-}
-
-// TubeOfSegment returns the tube that a segment names, whose escapes were undone.
-func TubeOfSegment(segment string) string { return noTildes.Replace(segment) }
-
-var tildes, noTildes = strings.NewReplacer(".", "~2E", "/", "~2F"), strings.NewReplacer("~2E", ".", "~2F", "/")
-
-// parsePath reads what the path names.
-func (r *request) parsePath() (err error) {
-	if r.other != nil {
-		r.note("server", r.other.name)
-	}
-	if r.tube = TubeOfSegment(r.http.PathValue("tube")); r.tube != "" {
-		if err := checkTube(r.tube); err != nil {
-			return err
-		}
-		r.note("tube", r.tube)
-	}
-	if text := r.http.PathValue("job"); text != "" {
-		if r.job, err = parseID(text, "job"); err != nil {
-			return err
-		}
-		r.note("job", r.job)
-	}
-	if text := r.http.PathValue("task"); text != "" {
-		if r.task, err = parseID(text, "task"); err != nil {
-			return err
-		}
-		r.note("task", r.task)
-	}
-	if text := r.http.PathValue("connection"); text != "" {
-		if r.connection, err = parseID(text, "connection"); err != nil {
-			return err
-		}
-		r.note("connection", r.connection)
-	}
-	return nil
-}
-
 func checkTube(name string) error {
 	if !wire.ValidTube([]byte(name)) {
 		return problemf(http.StatusBadRequest, "%.220q cannot be the name of a tube: want 1 to %d letters, digits and characters of -+/;.$_(), "+
@@ -301,11 +165,3 @@ func checkTube(name string) error {
 }
 
 func formatID(id uint64) string { return strconv.FormatUint(id, 10) }
-
-func parseID(text, what string) (uint64, error) {
-	id, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, problemf(http.StatusBadRequest, "%.40q is not the id of a %s: want a number", text, what)
-	}
-	return id, nil
-}

@@ -10,16 +10,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // TestStory uses every operation once at least.
 func TestStory(t *testing.T) {
 	rewrites := 0
-	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Cluster: oneMember, Backup: emptyBackup, Facts: func() ServerFacts { return ServerFacts{Version: "1.2.3", PID: 9} }, Journal: func() Journal { return Journal{"ok", 2, 300, 100} }})
+	r := start(t, Options{Version: "1.2.3", RewriteJournal: func() { rewrites++ }, Cluster: oneMember, Backup: emptyBackup, Facts: func() admin.Server { return admin.Server{Version: "1.2.3", PID: 9} }, Journal: func() admin.Journal { return admin.Journal{Health: "ok", Segments: 2, Bytes: 300, LiveBytes: 100} }})
 
 	// Jobs.
 	if got := r.want(201, "POST", "/tubes/mail/jobs", `{"body":"hello"}`, nil); got != `{"id":1}` {
@@ -27,12 +29,12 @@ func TestStory(t *testing.T) {
 	}
 	r.want(201, "POST", "/tubes/mail/jobs", `{"body_base64":"//79","priority":7,"delay":100,"ttr":9}`, nil)
 	r.want(201, "POST", "/tubes/a%2Fb/jobs", `{"body":""}`, nil)
-	var j Job
+	var j admin.Job
 	r.want(200, "GET", "/jobs/1", "", &j)
 	if *j.Body != "hello" || j.State != "ready" || j.Priority != 1024 || j.TTR != 60 || j.Tube != "mail" || j.Size != 5 {
 		t.Errorf("%+v", j)
 	}
-	j = Job{}
+	j = admin.Job{}
 	r.want(200, "GET", "/jobs/2", "", &j)
 	if j.Body != nil || string(j.Bytes()) != "\xff\xfe\xfd" || j.State != "delayed" || j.Priority != 7 || j.Delay != 100 || j.TTR != 9 || j.TimeLeft < 50 {
 		t.Errorf("%+v", j)
@@ -54,7 +56,7 @@ func TestStory(t *testing.T) {
 
 	// What a worker holds.
 	worker := r.talk("watch mail", "reserve-job 1")
-	var cs Connections
+	var cs admin.Connections
 	r.want(200, "GET", "/connections", "", &cs)
 	if len(cs.Connections) != 1 {
 		t.Fatalf("%+v", cs)
@@ -81,60 +83,59 @@ func TestStory(t *testing.T) {
 
 	// Tubes.
 	r.want(204, "POST", "/tubes/mail/pause", `{"seconds":60}`, nil)
-	var tube Tube
+	var tube admin.Tube
 	r.want(200, "GET", "/tubes/mail", "", &tube)
-	if tube.Pause != 60 || tube.Jobs != (JobCounts{Delayed: 1, Buried: 1}) || tube.BodyBytes != 8 {
+	if tube.Pause != 60 || tube.Jobs != (admin.JobCounts{Delayed: 1, Buried: 1}) || tube.BodyBytes != 8 {
 		t.Errorf("%+v", tube)
 	}
 	r.want(204, "POST", "/tubes/mail/resume", "", nil)
-	var tubes Tubes
+	var tubes admin.Tubes
 	r.want(200, "GET", "/tubes", "", &tubes)
 	if len(tubes.Tubes) != 2 || tubes.Tubes[0].Name != "default" || tubes.Tubes[1].Pause != 0 || tubes.Next != "" {
 		t.Errorf("%+v", tubes)
 	}
-	if got := r.want(200, "POST", "/tubes/mail/kick", "", nil); got != `{"kicked":1}` {
-		t.Error(got)
+	for body, want := range map[string]uint64{`{"do":"kick","state":"buried"}`: 1, `{"do":"kick","state":"delayed","count":5}`: 1} {
+		if got := r.sweep("mail", body); got.Done != want {
+			t.Errorf("%+v", got)
+		}
 	}
-	if got := r.want(200, "POST", "/tubes/mail/kick", `{"state":"delayed","count":5}`, nil); got != `{"kicked":1}` {
-		t.Error(got)
+	if got := r.sweep("mail", `{"do":"move","state":"ready","to":"news"}`); got.Done != 2 {
+		t.Errorf("%+v", got)
 	}
-	if got := r.want(200, "POST", "/tubes/mail/move", `{"state":"ready","to":"news"}`, nil); got != `{"moved":2}` {
-		t.Error(got)
-	}
-	var jobs Jobs
+	var jobs admin.Jobs
 	r.want(200, "GET", "/tubes/news/jobs?state=ready", "", &jobs)
 	if len(jobs.Jobs) != 2 || jobs.Jobs[0].ID != 2 || jobs.Jobs[1].ID != 1 || jobs.Jobs[0].Body != nil {
 		t.Errorf("%+v", jobs)
 	}
-	if got := r.want(200, "POST", "/tubes/news/clear", `{"state":"ready"}`, nil); got != `{"deleted":2}` {
-		t.Error(got)
+	if got := r.sweep("news", `{"do":"delete","state":"ready"}`); got.Done != 2 {
+		t.Errorf("%+v", got)
 	}
 	r.want(404, "GET", "/tubes/news", "", nil)
 
 	// What has happened.
 	r.sampleServer(100)
 	r.sampleTubes(t.Context(), 100)
-	var past History
+	var past admin.History
 	r.want(200, "GET", "/history?points=3", "", &past)
 	if past.Step != 1 || past.End != 100 || len(past.Series) != numSeries || len(past.Series["ready"]) != 3 || past.Series["ready"][1] != nil || *past.Series["ready"][2] != 0 {
 		t.Errorf("%+v", past)
 	}
-	var recent Recent
+	var recent admin.Recent
 	r.want(200, "GET", "/tubes/default/history", "", &recent)
 	if !slices.Equal(recent.Ready, []uint64{0}) || !slices.Equal(recent.Put, []float64{0}) {
 		t.Errorf("%+v", recent)
 	}
-	var changes Changes
+	var changes admin.Changes
 	r.want(200, "GET", "/changes?limit=2", "", &changes)
-	if len(changes.Changes) != 2 || changes.Changes[0].Operation != "clearTube" || changes.Changes[0].About["count"] != 2.0 || changes.Changes[0].About["state"] != "ready" {
+	if len(changes.Changes) != 2 || changes.Changes[0].Operation != "endTask" || changes.Changes[0].About["count"] != 2.0 {
 		t.Errorf("%+v", changes)
 	}
-	var cluster Cluster
+	var cluster admin.Cluster
 	r.want(200, "GET", "/cluster", "", &cluster)
 	if len(cluster.Members) != 1 || cluster.Members[0].ID != cluster.Leader || cluster.Leader == 0 {
 		t.Errorf("%+v", cluster)
 	}
-	var me Me
+	var me admin.Me
 	r.want(200, "GET", "/me?tube=news", "", &me)
 	if me.Identity != "" || len(me.Everywhere) != 5 || len(me.Anywhere) != 5 || len(me.Tube) != 5 {
 		t.Errorf("%+v", me)
@@ -153,7 +154,7 @@ func TestStory(t *testing.T) {
 	if j.Tube != "news" || j.Priority != 5 || j.TTR != 7 || j.State != "ready" || *j.Body != `{"user":{"id":17}}` {
 		t.Errorf("%+v", j)
 	}
-	var hits Found
+	var hits admin.Found
 	r.want(200, "GET", "/search?pointer=/user/id&equals=17", "", &hits)
 	if len(hits.Jobs) != 2 || hits.Jobs[0].ID != 4 || hits.Next != "" || hits.Looked != 2 || *hits.Total != 2 {
 		t.Errorf("%+v", hits)
@@ -176,7 +177,7 @@ func TestStory(t *testing.T) {
 	if got := r.stream("/tubes/other/import", lines); got != `{"imported":1}` {
 		t.Error(got)
 	}
-	var task Task
+	var task admin.Task
 	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &task)
 	r.want(200, "GET", fmt.Sprintf("/tasks/%d?wait=60", task.ID), "", &task)
 	if task.Status != "done" || task.Done != 2 || task.Ended == "" {
@@ -187,14 +188,14 @@ func TestStory(t *testing.T) {
 	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, &task)
 	r.want(204, "DELETE", fmt.Sprintf("/tasks/%d", task.ID), "", nil)
 	<-r.throttle.turns
-	var all Tasks
+	var all admin.Tasks
 	r.want(200, "GET", "/tasks", "", &all)
-	if len(all.Tasks) != 2 || all.Tasks[0].ID != task.ID {
+	if len(all.Tasks) != 6 || all.Tasks[0].ID != task.ID {
 		t.Errorf("%+v", all)
 	}
-	r.want(200, "POST", "/tubes/news/clear", `{"state":"ready"}`, nil)
-	r.want(200, "POST", "/tubes/other/clear", `{"state":"ready"}`, nil)
-	var facts ServerFacts
+	r.sweep("news", `{"do":"delete","state":"ready"}`)
+	r.sweep("other", `{"do":"delete","state":"ready"}`)
+	var facts admin.Server
 	r.want(200, "GET", "/server", "", &facts)
 	if facts.Version != "1.2.3" || facts.PID != 9 {
 		t.Errorf("%+v", facts)
@@ -202,7 +203,7 @@ func TestStory(t *testing.T) {
 
 	// The server.
 	r.want(204, "POST", "/drain", "", nil)
-	var found Attention
+	var found admin.Attention
 	r.want(200, "GET", "/attention", "", &found)
 	if len(found.Findings) != 1 || found.Findings[0].Kind != "draining" || found.Total != 1 {
 		t.Errorf("%+v", found)
@@ -210,7 +211,7 @@ func TestStory(t *testing.T) {
 	if got := r.want(503, "POST", "/tubes/mail/jobs", `{"body":""}`, nil); !strings.Contains(got, "drains") {
 		t.Error(got)
 	}
-	var st Stats
+	var st admin.Stats
 	r.want(200, "GET", "/stats", "", &st)
 	if !st.Draining || st.Version != "1.2.3" || st.TotalJobs != 8 || st.Journal.Segments != 2 || st.Connections.Total != 1 || st.Connections.Limit == 0 || st.MaxJobSize != 65535 || st.Commands["watch"] != 1 {
 		t.Errorf("%+v", st)
@@ -222,8 +223,8 @@ func TestStory(t *testing.T) {
 	r.want(200, "GET", "/journal", "", nil)
 	r.want(201, "POST", "/tubes/mail/jobs", `{"body":""}`, nil)
 
-	for i := range operations {
-		if id := operations[i].id; !r.seen[id] {
+	for _, o := range operations() {
+		if id := o.ID; !r.seen[id] {
 			t.Errorf("%s is not in the story", id)
 		}
 	}
@@ -308,19 +309,10 @@ func TestRefused(t *testing.T) {
 		{"POST", "/tubes/mail/jobs", `{"body_base64":"%"}`, 400, "body_base64: want base64"},
 		{"POST", "/tubes/mail/jobs", `{"body":"12345678901"}`, 413, "the body of a job has 10 bytes at most"},
 		{"POST", "/tubes/mail/jobs", `{"body":"` + strings.Repeat("x", 70000) + `"}`, 413, "the request has more than 65556 bytes"},
-		{"POST", "/tubes/mail/kick", `{"state":"ready"}`, 400, "state: want one of [buried delayed]"},
-		{"POST", "/tubes/none/kick", "", 404, "there is no tube none"},
 		{"POST", "/tubes/mail/pause", `{}`, 400, "seconds: want how long to pause, 1 or more; resume ends"},
 		{"POST", "/tubes/mail/pause", `{"seconds":0}`, 400, "seconds: want"},
 		{"POST", "/tubes/none/pause", `{"seconds":1}`, 404, "there is no tube none"},
 		{"POST", "/tubes/none/resume", "", 404, "there is no tube none"},
-		{"POST", "/tubes/mail/clear", `{}`, 400, "state: want one of [ready delayed buried]"},
-		{"POST", "/tubes/mail/clear", `{"state":"reserved"}`, 400, "state: want one of"},
-		{"POST", "/tubes/none/clear", `{"state":"ready"}`, 404, "there is no tube none"},
-		{"POST", "/tubes/mail/move", `{"state":"ready"}`, 400, "to: want the name of a tube"},
-		{"POST", "/tubes/mail/move", `{"state":"ready","to":"-"}`, 400, `"-" cannot be the name`},
-		{"POST", "/tubes/mail/move", `{"state":"ready","to":"mail"}`, 400, "to: that is the tube where they are"},
-		{"POST", "/tubes/none/move", `{"state":"ready","to":"mail"}`, 404, "there is no tube none"},
 		{"POST", "/drain", `{"x":1}`, 400, `unknown member "x"`},
 	} {
 		code, body := r.do(test.method, test.path, test.body)
@@ -343,9 +335,9 @@ func TestRefused(t *testing.T) {
 func TestTubeSegment(t *testing.T) {
 	r := start(t, Options{})
 	for _, name := range []string{".", "..", "/", "//", "a/../b", "a;b", "+", "mail"} {
-		path := "/tubes/" + TubeSegment(name)
+		path := "/tubes/" + op.Segment(name)
 		r.want(201, "POST", path+"/jobs", `{"body":"x"}`, nil)
-		var tube Tube
+		var tube admin.Tube
 		if r.want(200, "GET", path, "", &tube); tube.Name != name || tube.Jobs.Ready != 1 {
 			t.Errorf("%s is %+v", path, tube)
 		}

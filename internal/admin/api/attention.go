@@ -4,38 +4,23 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
-// A Finding is something that an operator should look at.
-type Finding = health.Finding
-
-// Attention is what an operator should look at.
-type Attention struct {
-	Findings []Finding      `json:"findings"`
-	Total    int            `json:"total"`
-	Kinds    map[string]int `json:"kinds"` // how many there are of each, also of those that are not on the page
-}
-
-const maxFindings = 1000
-
 // getAttention looks for what an operator should look at, the worst first.
-func getAttention(r *request) (reply, error) {
-	n, err := r.limit(maxFindings)
-	if err != nil {
-		return reply{}, err
-	}
-	var room []Finding // for those of a tube: each may have some
-	if r.other == nil && r.who.Meets(statsEverywhere) {
+func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, err error) {
+	var room []health.Finding // for those of a tube: each may have some
+	if r.other == nil && r.caller.Identity.Meets(statsEverywhere) {
 		if room, err = r.serverFindings(); err != nil {
-			return reply{}, err
+			return page, err
 		}
 		room = append(room, r.api.clusterFindings()...)
 	}
-	page := Attention{Findings: []Finding{}, Kinds: make(map[string]int)}
-	worst := firstOf[Finding]{n: n, compare: func(a, b Finding) int { return health.Compare(&a, &b) }}
-	show := func(found []Finding) {
+	page = admin.Attention{Findings: []admin.Finding{}, Kinds: make(map[string]int)}
+	worst := firstOf[health.Finding]{n: in.Limit, compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
+	show := func(found []health.Finding) {
 		page.Total += len(found)
 		for _, f := range found {
 			page.Kinds[f.Kind]++
@@ -48,14 +33,16 @@ func getAttention(r *request) (reply, error) {
 		show(room)
 	})
 	if err != nil {
-		return reply{}, err
+		return page, err
 	}
-	page.Findings = append(page.Findings, worst.sorted()...)
-	return reply{body: page}, nil
+	for _, f := range worst.sorted() {
+		page.Findings = append(page.Findings, admin.Finding(f))
+	}
+	return page, nil
 }
 
 // serverFindings are those of the whole server.
-func (r *request) serverFindings() ([]Finding, error) {
+func (r *request) serverFindings() ([]health.Finding, error) {
 	var s health.Server
 	err := r.turn(func(e *engine.Engine, now int64) error {
 		if r.api.opt.Journal != nil {
@@ -89,16 +76,16 @@ func (h *history) lately() (refused, throttled uint64) {
 }
 
 // clusterFindings are those of the cluster, as this member knows it.
-func (a *API) clusterFindings() (found []Finding) {
+func (a *API) clusterFindings() (found []health.Finding) {
 	if a.opt.Cluster == nil {
 		return nil
 	}
 	c, err := a.opt.Cluster()
 	if err != nil {
-		return []Finding{{Kind: "cluster", Severity: health.Bad, Text: fmt.Sprintf("this member does not know how the cluster is: %v", err)}}
+		return []health.Finding{{Kind: "cluster", Severity: health.Bad, Text: fmt.Sprintf("this member does not know how the cluster is: %v", err)}}
 	}
 	for _, p := range c.Problems() {
-		f := Finding{Kind: "cluster", Severity: health.Warning, Text: p.Text}
+		f := health.Finding{Kind: "cluster", Severity: health.Warning, Text: p.Text}
 		if p.Bad {
 			f.Severity = health.Bad
 		}
@@ -108,7 +95,7 @@ func (a *API) clusterFindings() (found []Finding) {
 }
 
 // tubeFindings appends those of a tube.
-func (r *request) tubeFindings(found []Finding, t *surveyedTube) []Finding {
+func (r *request) tubeFindings(found []health.Finding, t *surveyedTube) []health.Finding {
 	one := t.health()
 	if r.other == nil && (t.Buried > 0 || t.Timeouts > 0) { // another server's tubes may have the same names
 		r.api.history.addGrowth(&one)

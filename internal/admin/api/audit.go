@@ -1,13 +1,13 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
@@ -26,26 +26,25 @@ func (r *request) audit(err error) {
 		}
 		result = p.Detail
 	}
-	r.record(r.op.id, result)
+	r.record(r.op.ID, result)
 }
 
 // record writes the line of something that has changed the queue, or could not.
 func (r *request) record(operation, result string) {
-	via, _ := r.http.Context().Value(viaKey{}).(string)
-	if via != "" {
-		r.note("via", via)
+	if r.caller.Via != "" {
+		r.note("via", r.caller.Via)
 	}
-	args := append([]any{"operation", operation, "identity", r.who.Name(), "client", r.http.RemoteAddr}, r.notes...)
+	args := append([]any{"operation", operation, "identity", r.caller.Identity.Name(), "client", r.caller.Address}, r.notes...)
 	r.api.opt.Logger.Info("a change through the API", append(args, "result", result)...)
 
-	r.api.changes.add(&Change{Operation: operation, Identity: r.who.Name(), Client: r.http.RemoteAddr, About: aboutOf(r.notes), Result: result})
+	r.api.changes.add(&admin.Change{Operation: operation, Identity: r.caller.Identity.Name(), Client: r.caller.Address, About: aboutOf(r.notes), Result: result})
 }
 
 // recordCommand remembers what a command of the protocol has changed; the server has logged it.
 func (a *API) recordCommand(c *server.Change) {
 	about := aboutOf(c.About)
 	about["via"] = "protocol"
-	a.changes.add(&Change{Operation: c.Command, Identity: c.Identity, Client: c.Client, About: about, Result: "ok"})
+	a.changes.add(&admin.Change{Operation: c.Command, Identity: c.Identity, Client: c.Client, About: about, Result: "ok"})
 }
 
 // aboutOf returns notes, which are names and values, by their names.
@@ -67,40 +66,16 @@ func noteText(value any) any {
 	return value
 }
 
-type viaKey struct{}
-
-// WithVia returns a context whose changes are noted to have come through something, such as
-// the console.
-func WithVia(ctx context.Context, via string) context.Context {
-	return context.WithValue(ctx, viaKey{}, via)
-}
-
-// A Change is one that was made through the API, or could not be, or was made by a command of
-// the protocol.
-type Change struct {
-	Time      string         `json:"time"`
-	Operation string         `json:"operation"`
-	Identity  string         `json:"identity"`
-	Client    string         `json:"client"`
-	About     map[string]any `json:"about"`
-	Result    string         `json:"result"`
-}
-
-// Changes are the last ones, the newest first.
-type Changes struct {
-	Changes []Change `json:"changes"`
-}
-
 // changesKept is how many changes are remembered; the log has all.
 const changesKept = 1000
 
 // recentChanges are the last changes.
 type recentChanges struct {
 	mu   sync.Mutex
-	last []Change // the oldest first
+	last []admin.Change // the oldest first
 }
 
-func (c *recentChanges) add(one *Change) {
+func (c *recentChanges) add(one *admin.Change) {
 	one.Time = time.Now().UTC().Format(time.RFC3339)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +86,7 @@ func (c *recentChanges) add(one *Change) {
 }
 
 // newest returns the last n changes, the newest first.
-func (c *recentChanges) newest(n int) []Change {
+func (c *recentChanges) newest(n int) []admin.Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := slices.Clone(c.last[max(0, len(c.last)-n):])
@@ -119,10 +94,6 @@ func (c *recentChanges) newest(n int) []Change {
 	return last
 }
 
-func listChanges(r *request) (reply, error) {
-	n, err := r.limit(changesKept)
-	if err != nil {
-		return reply{}, err
-	}
-	return reply{body: Changes{append([]Change{}, r.api.changes.newest(n)...)}}, nil
+func (r *request) listChanges(in *admin.ListChanges) (admin.Changes, error) {
+	return admin.Changes{Changes: append([]admin.Change{}, r.api.changes.newest(in.Limit)...)}, nil
 }

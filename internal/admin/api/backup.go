@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // A Backup is a copy of the journal, to be written as a tar archive.
@@ -15,16 +17,16 @@ type Backup interface {
 
 // getJournal sends a backup. A second one at the same time would only slow down the first,
 // and take as many open files again.
-func getJournal(r *request) (reply, error) {
+func (r *request) getJournal(*admin.None) (*admin.Stream, error) {
 	a := r.api
 	if a.opt.Backup == nil {
-		return reply{}, errNoJournal
+		return nil, errNoJournal
 	}
-	if r.http.Method == http.MethodHead {
-		return reply{stream: archiveHeader}, nil
+	if r.head {
+		return archive(func(io.Writer) error { return nil }, func() {}), nil
 	}
 	if !a.backingUp.CompareAndSwap(false, true) {
-		return reply{}, problemf(http.StatusConflict, "another backup is being made: try again when it is done")
+		return nil, problemf(http.StatusConflict, "another backup is being made: try again when it is done")
 	}
 	copied, err := a.opt.Backup()
 	if copied == nil {
@@ -33,12 +35,9 @@ func getJournal(r *request) (reply, error) {
 		if err == nil {
 			status, err = http.StatusConflict, errors.New("there is nothing in the journal: no job was put yet")
 		}
-		return reply{}, problemf(status, "%v", err)
+		return nil, problemf(status, "%v", err)
 	}
-	return reply{stream: func(w http.ResponseWriter) {
-		defer a.backingUp.Store(false)
-		defer copied.Close()
-		archiveHeader(w)
+	return archive(func(w io.Writer) error {
 		began := time.Now()
 		count := countingWriter{w: w}
 		result := "ok"
@@ -46,17 +45,17 @@ func getJournal(r *request) (reply, error) {
 		if err != nil {
 			result = err.Error()
 		}
-		a.opt.Logger.Info("a backup through the API", "identity", r.who.Name(), "client", r.http.RemoteAddr, "bytes", count.n,
+		a.opt.Logger.Info("a backup through the API", "identity", r.caller.Identity.Name(), "client", r.caller.Address, "bytes", count.n,
 			"took", time.Since(began).Round(time.Millisecond), "result", result)
-		if err != nil {
-			panic(http.ErrAbortHandler) // so that the client sees that it is not whole
-		}
-	}}, nil
+		return err
+	}, func() {
+		copied.Close()
+		a.backingUp.Store(false)
+	}), nil
 }
 
-func archiveHeader(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "application/x-tar")
-	w.Header().Set("Content-Disposition", "attachment")
+func archive(write func(w io.Writer) error, end func()) *admin.Stream {
+	return &admin.Stream{Disposition: "attachment", Write: write, Close: end}
 }
 
 // countingWriter counts what is written.

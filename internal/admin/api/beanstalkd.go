@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/rights"
@@ -44,46 +45,51 @@ func (b *beanstalkd) close() {
 	b.pool.Close()
 }
 
-// beanstalkdOperations are those that the protocol can do, by their ids.
-var beanstalkdOperations = map[string]func(b *beanstalkd, r *request) (reply, error){
-	"getMe":        (*beanstalkd).getMe,
-	"getStats":     (*beanstalkd).getStats,
-	"getAttention": ofItsTubes(getAttention),
-	"listTubes":    ofItsTubes(listTubes),
-	"getTube":      (*beanstalkd).getTube,
-	"pauseTube":    (*beanstalkd).pauseTube,
-	"resumeTube":   (*beanstalkd).resumeTube,
-	"listJobs":     (*beanstalkd).listJobs,
-	"putJob":       (*beanstalkd).putJob,
-	"getJob":       (*beanstalkd).getJob,
-	"getBody":      (*beanstalkd).getBody,
-	"kickJob":      (*beanstalkd).kickJob,
-	"deleteJob":    (*beanstalkd).deleteJob,
-	"copyJob":      (*beanstalkd).copyJob,
-	"startTask":    (*beanstalkd).startTask,
-	"listTasks":    func(_ *beanstalkd, r *request) (reply, error) { return listTasks(r) },
-	"getTask":      func(_ *beanstalkd, r *request) (reply, error) { return getTask(r) },
-	"cancelTask":   func(_ *beanstalkd, r *request) (reply, error) { return cancelTask(r) },
-	"listChanges":  func(_ *beanstalkd, r *request) (reply, error) { return r.changesAt(r.other.name) },
+// A feature is an operation that the protocol can do.
+type feature func(b *beanstalkd, r *request, in any) (any, error)
+
+func can[In, Out any](do func(*beanstalkd, *request, *In) (Out, error)) feature {
+	return func(b *beanstalkd, r *request, in any) (any, error) { return do(b, r, in.(*In)) }
 }
 
-// ofItsTubes returns an operation of this server, done to the tubes of a beanstalkd.
-func ofItsTubes(do func(*request) (reply, error)) func(*beanstalkd, *request) (reply, error) {
-	return func(b *beanstalkd, r *request) (reply, error) {
-		r.tubes = func(tell func(*surveyedTube)) error { return b.survey(r.http.Context(), tell) }
-		return do(r)
-	}
+// same is an operation of this server, done to the tubes and the tasks of a beanstalkd.
+func same[In, Out any](do func(*request, *In) (Out, error)) feature {
+	return func(_ *beanstalkd, r *request, in any) (any, error) { return do(r, in.(*In)) }
+}
+
+// beanstalkdOperations are those that the protocol can do, by their ids.
+var beanstalkdOperations = map[string]feature{
+	"getMe":        can((*beanstalkd).getMe),
+	"getStats":     can((*beanstalkd).getStats),
+	"getAttention": same((*request).getAttention),
+	"listTubes":    same((*request).listTubes),
+	"getTube":      can((*beanstalkd).getTube),
+	"pauseTube":    can((*beanstalkd).pauseTube),
+	"resumeTube":   can((*beanstalkd).resumeTube),
+	"listJobs":     can((*beanstalkd).listJobs),
+	"putJob":       can((*beanstalkd).putJob),
+	"getJob":       can((*beanstalkd).getJob),
+	"getBody":      can((*beanstalkd).getBody),
+	"kickJob":      can((*beanstalkd).kickJob),
+	"deleteJob":    can((*beanstalkd).deleteJob),
+	"copyJob":      can((*beanstalkd).copyJob),
+	"startTask":    can((*beanstalkd).startTask),
+	"listTasks":    same((*request).listTasks),
+	"getTask":      same((*request).getTask),
+	"cancelTask":   same((*request).cancelTask),
+	"listChanges":  same(func(r *request, in *admin.ListChanges) (admin.Changes, error) { return r.changesAt(r.other.name, in) }),
 }
 
 // do implements Other.
-func (b *beanstalkd) do(r *request) (reply, error) {
-	operation := beanstalkdOperations[r.op.id]
+func (b *beanstalkd) do(r *request, in any) (any, error) {
+	operation := beanstalkdOperations[r.op.ID]
 	if operation == nil {
-		return reply{}, problemf(http.StatusNotImplemented, "a beanstalkd cannot do that: its protocol has no command for it")
+		return nil, problemf(http.StatusNotImplemented, "a beanstalkd cannot do that: its protocol has no command for it")
 	}
 	r.work = &b.tasks
-	rep, err := operation(b, r)
-	return rep, beanstalkdProblem(err)
+	r.tubes = func(tell func(*surveyedTube)) error { return b.survey(r.ctx, tell) }
+	out, err := operation(b, r, in)
+	return out, beanstalkdProblem(err)
 }
 
 // beanstalkdProblem returns what an error of the client means; one of the connection stays as it is.
@@ -105,7 +111,7 @@ func beanstalkdProblem(err error) error {
 
 // with calls f with a connection.
 func (b *beanstalkd) with(r *request, f func(ctx context.Context, c *client.Conn) error) error {
-	ctx, cancel := context.WithTimeout(r.http.Context(), otherPatience)
+	ctx, cancel := context.WithTimeout(r.ctx, otherPatience)
 	defer cancel()
 	return b.pool.Do(ctx, f)
 }
@@ -128,28 +134,27 @@ func (b *beanstalkd) inTube(r *request, f func(ctx context.Context, c *client.Co
 	})
 }
 
-func (b *beanstalkd) getMe(*request) (reply, error) {
+func (b *beanstalkd) getMe(*request, *admin.GetMe) (admin.Me, error) {
 	names := func() []string { return strings.Split(rights.All.String(), ",") }
-	return reply{body: &Me{Anywhere: names(), Everywhere: names(), Tube: names()}}, nil
+	return admin.Me{Anywhere: names(), Everywhere: names(), Tube: names()}, nil
 }
 
-func (b *beanstalkd) getStats(r *request) (reply, error) {
+func (b *beanstalkd) getStats(r *request, _ *admin.None) (s admin.Stats, err error) {
 	var st *client.ServerStats
-	err := b.with(r, func(ctx context.Context, c *client.Conn) (err error) {
+	err = b.with(r, func(ctx context.Context, c *client.Conn) (err error) {
 		st, err = c.Stats(ctx)
 		return err
 	})
 	if err != nil {
-		return reply{}, err
+		return s, err
 	}
-	s := Stats{
+	return admin.Stats{
 		Version: st.Version, Uptime: int64(st.Uptime.Seconds()), Draining: st.Draining,
-		Jobs:   JobCounts{st.JobsReady, st.JobsReserved, st.JobsDelayed, st.JobsBuried},
+		Jobs:   admin.JobCounts{Ready: st.JobsReady, Reserved: st.JobsReserved, Delayed: st.JobsDelayed, Buried: st.JobsBuried},
 		Urgent: st.JobsUrgent, TotalJobs: st.TotalJobs, Timeouts: st.JobTimeouts, MaxJobSize: int(st.MaxJobSize), Tubes: st.Tubes,
-		Connections: ConnectionCounts{Current: st.Connections, Producers: st.Producers, Workers: st.Workers, Waiting: st.Waiting, Total: st.TotalConnections},
+		Connections: admin.ConnectionCounts{Current: st.Connections, Producers: st.Producers, Workers: st.Workers, Waiting: st.Waiting, Total: st.TotalConnections},
 		Commands:    commandsOf(st.All),
-	}
-	return reply{body: s}, nil
+	}, nil
 }
 
 // commandsOf returns how often each command was given, by its name.
@@ -228,9 +233,8 @@ func statsOf(st *client.TubeStats) engine.TubeStats {
 	}
 }
 
-func (b *beanstalkd) getTube(r *request) (reply, error) {
-	var t Tube
-	err := b.with(r, func(ctx context.Context, c *client.Conn) error {
+func (b *beanstalkd) getTube(r *request, _ *admin.OfTube) (t admin.Tube, err error) {
+	err = b.with(r, func(ctx context.Context, c *client.Conn) error {
 		st, err := c.StatsTube(ctx, r.tube)
 		if errors.Is(err, client.ErrNotFound) {
 			return r.noTube()
@@ -241,27 +245,21 @@ func (b *beanstalkd) getTube(r *request) (reply, error) {
 		}
 		return err
 	})
-	return reply{body: t}, err
+	return t, err
 }
 
-func (b *beanstalkd) pauseTube(r *request) (reply, error) {
-	seconds, err := r.pauseSeconds()
-	if err != nil {
-		return reply{}, err
-	}
-	return b.pause(r, time.Duration(seconds)*time.Second)
+func (b *beanstalkd) pauseTube(r *request, in *admin.PauseTube) (admin.None, error) {
+	r.note("seconds", in.Seconds)
+	return b.pause(r, time.Duration(in.Seconds)*time.Second)
 }
 
-func (b *beanstalkd) resumeTube(r *request) (reply, error) {
-	if err := r.decode(&struct{}{}, true); err != nil {
-		return reply{}, err
-	}
+func (b *beanstalkd) resumeTube(r *request, _ *admin.OfTube) (admin.None, error) {
 	return b.pause(r, 0)
 }
 
-func (b *beanstalkd) pause(r *request, d time.Duration) (reply, error) {
+func (b *beanstalkd) pause(r *request, d time.Duration) (none admin.None, err error) {
 	defer b.forget()
-	return reply{status: http.StatusNoContent}, b.with(r, func(ctx context.Context, c *client.Conn) error {
+	return none, b.with(r, func(ctx context.Context, c *client.Conn) error {
 		err := c.PauseTube(ctx, r.tube, d)
 		if errors.Is(err, client.ErrNotFound) {
 			return r.noTube()
@@ -276,16 +274,16 @@ var peeks = map[string]func(c *client.Conn, ctx context.Context) (client.PeekedJ
 }
 
 // listJobs tells of the first job in a state, which is all that can be known.
-func (b *beanstalkd) listJobs(r *request) (reply, error) {
-	page := Jobs{Jobs: []Job{}}
-	peek := peeks[r.query.Get("state")]
+func (b *beanstalkd) listJobs(r *request, in *admin.ListJobs) (page admin.Jobs, err error) {
+	page.Jobs = []admin.Job{}
+	peek := peeks[in.State]
 	if peek == nil {
-		return reply{body: page}, nil
+		return page, nil
 	}
-	err := b.inTube(r, func(ctx context.Context, c *client.Conn, _ *client.TubeStats) error {
+	err = b.inTube(r, func(ctx context.Context, c *client.Conn, _ *client.TubeStats) error {
 		found, err := peek(c, ctx)
 		if err == nil {
-			var j Job
+			var j admin.Job
 			if j, err = describeJob(ctx, c, found); err == nil {
 				page.Jobs = append(page.Jobs, j)
 			}
@@ -295,20 +293,20 @@ func (b *beanstalkd) listJobs(r *request) (reply, error) {
 		}
 		return err
 	})
-	return reply{body: page}, err
+	return page, err
 }
 
 // describeJob tells of a job that was peeked.
-func describeJob(ctx context.Context, c *client.Conn, found client.PeekedJob) (j Job, err error) {
+func describeJob(ctx context.Context, c *client.Conn, found client.PeekedJob) (j admin.Job, err error) {
 	st, err := c.StatsJob(ctx, found.ID)
 	if err != nil {
 		return j, err
 	}
-	j = Job{Job: jobjson.Job{
+	j = admin.Job{
 		ID: st.ID, Tube: st.Tube, State: string(st.State), Priority: st.Priority, Size: int64(len(found.Body)), Age: int64(st.Age.Seconds()),
 		Delay: uint32(st.Delay.Seconds()), TTR: uint32(st.TTR.Seconds()), TimeLeft: int64(st.TimeLeft.Seconds()),
 		Reserves: st.Reserves, Timeouts: st.Timeouts, Releases: st.Releases, Buries: st.Buries, Kicks: st.Kicks,
-	}}
+	}
 	if j.Size <= largestBody {
 		j.SetBody(found.Body)
 	}
@@ -316,10 +314,10 @@ func describeJob(ctx context.Context, c *client.Conn, found client.PeekedJob) (j
 }
 
 // theJob calls f with the job that the path names.
-func (b *beanstalkd) theJob(r *request, f func(ctx context.Context, c *client.Conn, j *Job, body []byte) error) error {
+func (b *beanstalkd) theJob(r *request, f func(ctx context.Context, c *client.Conn, j *admin.Job, body []byte) error) error {
 	return b.with(r, func(ctx context.Context, c *client.Conn) error {
 		found, err := c.Peek(ctx, r.job)
-		var j Job
+		var j admin.Job
 		if err == nil {
 			j, err = describeJob(ctx, c, found)
 		}
@@ -337,31 +335,33 @@ func (b *beanstalkd) theJob(r *request, f func(ctx context.Context, c *client.Co
 	})
 }
 
-func (b *beanstalkd) getJob(r *request) (rep reply, err error) {
-	return rep, b.theJob(r, func(_ context.Context, _ *client.Conn, j *Job, _ []byte) error {
-		rep.body = *j
+func (b *beanstalkd) getJob(r *request, _ *admin.OfJob) (job admin.Job, err error) {
+	err = b.theJob(r, func(_ context.Context, _ *client.Conn, j *admin.Job, _ []byte) error {
+		job = *j
 		return nil
 	})
+	return job, err
 }
 
-func (b *beanstalkd) getBody(r *request) (rep reply, err error) {
-	return rep, b.theJob(r, func(_ context.Context, _ *client.Conn, _ *Job, body []byte) error {
-		rep.raw, rep.isRaw = body, true
+func (b *beanstalkd) getBody(r *request, _ *admin.OfJob) (body admin.Bytes, err error) {
+	err = b.theJob(r, func(_ context.Context, _ *client.Conn, _ *admin.Job, found []byte) error {
+		body = found
 		return nil
 	})
+	return body, err
 }
 
-func (b *beanstalkd) kickJob(r *request) (reply, error) {
+func (b *beanstalkd) kickJob(r *request, _ *admin.OfJob) (admin.None, error) {
 	return b.change(r, "kicked: it must be buried or delayed", (*client.Conn).KickJob)
 }
 
-func (b *beanstalkd) deleteJob(r *request) (reply, error) {
+func (b *beanstalkd) deleteJob(r *request, _ *admin.OfJob) (admin.None, error) {
 	return b.change(r, "deleted: a worker holds it", (*client.Conn).Delete)
 }
 
 // change does something to the job that the path names.
-func (b *beanstalkd) change(r *request, what string, do func(c *client.Conn, ctx context.Context, id uint64) error) (reply, error) {
-	return reply{status: http.StatusNoContent}, b.theJob(r, func(ctx context.Context, c *client.Conn, j *Job, _ []byte) error {
+func (b *beanstalkd) change(r *request, what string, do func(c *client.Conn, ctx context.Context, id uint64) error) (none admin.None, err error) {
+	return none, b.theJob(r, func(ctx context.Context, c *client.Conn, j *admin.Job, _ []byte) error {
 		err := do(c, ctx, j.ID)
 		if errors.Is(err, client.ErrNotFound) {
 			return problemf(http.StatusConflict, "job %d is %s and cannot be %s", j.ID, j.State, what)
@@ -370,32 +370,29 @@ func (b *beanstalkd) change(r *request, what string, do func(c *client.Conn, ctx
 	})
 }
 
-func (b *beanstalkd) putJob(r *request) (reply, error) {
-	spec, body, err := r.jobToPut()
+func (b *beanstalkd) putJob(r *request, in *admin.PutJob) (made admin.Inserted, err error) {
+	body, err := bodyOf(in)
 	if err != nil {
-		return reply{}, err
+		return made, err
 	}
 	defer b.forget()
-	var id uint64
 	err = b.with(r, func(ctx context.Context, c *client.Conn) (err error) {
-		id, err = c.Put(ctx, newJob(r.tube, spec, body))
+		made.ID, err = c.Put(ctx, newJob(r.tube, specOf(in), body))
 		return errors.Join(err, c.Use(ctx, jobjson.DefaultTube))
 	})
-	return r.put("job", id, err)
+	return made, r.put("job", made.ID, err)
 }
 
-func (b *beanstalkd) copyJob(r *request) (reply, error) {
-	in, err := r.copyOfJob()
-	if err != nil {
-		return reply{}, err
+func (b *beanstalkd) copyJob(r *request, in *admin.CopyJob) (made admin.Inserted, err error) {
+	if err := r.permittedTo(in.To, putNamed); err != nil {
+		return made, err
 	}
-	var id uint64
-	err = b.theJob(r, func(ctx context.Context, c *client.Conn, j *Job, body []byte) (err error) {
+	err = b.theJob(r, func(ctx context.Context, c *client.Conn, j *admin.Job, body []byte) (err error) {
 		spec := engine.Spec{Pri: valueOr(in.Priority, j.Priority), Delay: in.Delay, TTR: valueOr(in.TTR, j.TTR)}
-		id, err = c.Put(ctx, newJob(in.To, spec, body))
+		made.ID, err = c.Put(ctx, newJob(in.To, spec, body))
 		return errors.Join(err, c.Use(ctx, jobjson.DefaultTube))
 	})
-	return r.put("copy", id, err)
+	return made, r.put("copy", made.ID, err)
 }
 
 func newJob(tube string, spec engine.Spec, body []byte) client.NewJob {

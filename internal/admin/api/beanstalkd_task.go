@@ -6,22 +6,19 @@ import (
 	"net/http"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 // startTask kicks or deletes the jobs of a tube in a state. The protocol has a command to kick many; to delete, each job is
 // looked at and deleted, which takes two round trips.
-func (b *beanstalkd) startTask(r *request) (reply, error) {
-	var in taskRequest
-	if err := r.decode(&in, false); err != nil {
-		return reply{}, err
-	}
-	job := &taskRun{request: r, in: &in}
+func (b *beanstalkd) startTask(r *request, in *admin.StartTask) (task admin.Task, err error) {
+	job := &taskRun{request: r, in: in}
 	if err := job.check(); err != nil {
-		return reply{}, err
+		return task, err
 	}
 	var count uint64
-	err := b.inTube(r, func(_ context.Context, _ *client.Conn, st *client.TubeStats) error {
+	err = b.inTube(r, func(_ context.Context, _ *client.Conn, st *client.TubeStats) error {
 		count = map[string]uint64{"ready": st.JobsReady, "delayed": st.JobsDelayed, "buried": st.JobsBuried}[job.state.String()]
 		switch {
 		case in.IDs != nil || job.match != nil || in.Do != "kick" && in.Do != "delete":
@@ -32,11 +29,11 @@ func (b *beanstalkd) startTask(r *request) (reply, error) {
 		return nil
 	})
 	if err != nil {
-		return reply{}, err
+		return task, err
 	}
-	count = min(count, in.limit())
+	count = min(count, mostOf(in))
 	return job.begin(func(ctx context.Context) error {
-		r.work.change(job.task, func(one *Task) { one.Status, one.Found = taskWorks, count })
+		r.work.change(job.task, func(one *admin.Task) { one.Status, one.Found = taskWorks, count })
 		return b.pool.Do(ctx, func(ctx context.Context, c *client.Conn) error {
 			err := c.Use(ctx, r.tube)
 			for done := uint64(0); done < count && err == nil && ctx.Err() == nil; {
@@ -50,7 +47,7 @@ func (b *beanstalkd) startTask(r *request) (reply, error) {
 					break
 				}
 				done += n
-				r.work.change(job.task, func(one *Task) {
+				r.work.change(job.task, func(one *admin.Task) {
 					if skipped != "" {
 						one.Skipped[skipped] += n
 					} else {

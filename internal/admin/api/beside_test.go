@@ -39,9 +39,9 @@ func BenchmarkBeside(b *testing.B) {
 	}{
 		{"nothing", func(*testing.B, backend) { time.Sleep(2 * time.Second) }},
 		{"list", func(b *testing.B, s backend) { s.listAll(b, "delayed") }},
-		{"clear", long("/tubes/many/clear", `{"state":"delayed"}`)},
-		{"move", long("/tubes/many/move", `{"state":"delayed","to":"other"}`)},
-		{"kick", long("/tubes/many/kick", `{"state":"delayed"}`)},
+		{"clear", long("/tubes/many/tasks?wait=60", `{"do":"delete","state":"delayed"}`)},
+		{"move", long("/tubes/many/tasks?wait=60", `{"do":"move","state":"delayed","to":"other"}`)},
+		{"kick", long("/tubes/many/tasks?wait=60", `{"do":"kick","state":"delayed"}`)},
 	} {
 		for _, log := range []string{"none", "fsync"} {
 			b.Run("do="+x.name+"/journal="+log, func(b *testing.B) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
@@ -39,7 +40,7 @@ func (r *rig) find(path string, query ...string) (ids []uint64, pages int) {
 		v.Set(pair[0], pair[1])
 	}
 	for looked := uint64(0); ; {
-		var page Found
+		var page admin.Found
 		r.want(200, "GET", path+"?"+v.Encode(), "", &page)
 		pages++
 		for _, j := range page.Jobs {
@@ -182,7 +183,7 @@ func TestTasks(t *testing.T) {
 			e.DeleteJob(9)
 		})
 		r.talk("watch mail", "reserve-job 7")
-		var task Task
+		var task admin.Task
 		r.want(202, "POST", "/tubes/mail/tasks", test.request, &task)
 		r.want(200, "GET", fmt.Sprintf("/tasks/%d?wait=60", task.ID), "", &task)
 		if task.Status != "done" || task.Done != test.done || !maps.Equal(task.Skipped, test.skipped) && len(test.skipped)+len(task.Skipped) > 0 {
@@ -230,7 +231,7 @@ func TestTasksRefused(t *testing.T) {
 		}
 	}
 	// A task on a tube that there is none of finds no jobs: it has one reason less to be refused.
-	var task Task
+	var task admin.Task
 	r.want(202, "POST", "/tubes/none/tasks", `{"do":"delete","state":"ready"}`, &task)
 	if r.want(200, "GET", "/tasks/1?wait=60", "", &task); task.Status != "done" || task.Found != 0 {
 		t.Errorf("%+v", task)
@@ -242,10 +243,10 @@ func TestManyTasks(t *testing.T) {
 	r := start(t, Options{})
 	running := make(chan struct{}, maxTasks)
 	for range maxTasks {
-		_, begin, _ := r.tasks.start(t.Context(), Task{Tube: "mail"}, func(ctx context.Context, task *runningTask) {
+		_, begin, _ := r.tasks.start(t.Context(), admin.Task{Tube: "mail"}, func(ctx context.Context, task *runningTask) {
 			running <- struct{}{}
 			<-ctx.Done()
-			r.tasks.change(task, func(one *Task) { one.Status, one.Ended = taskCancelled, one.Started })
+			r.tasks.change(task, func(one *admin.Task) { one.Status, one.Ended = taskCancelled, one.Started })
 		})
 		begin()
 	}
@@ -257,7 +258,7 @@ func TestManyTasks(t *testing.T) {
 	if !strings.Contains(p.Detail, "4 tasks run already") {
 		t.Error(p.Detail)
 	}
-	var task Task
+	var task admin.Task
 	r.want(200, "GET", "/tasks/2", "", &task)
 	if task.Ended != "" {
 		t.Errorf("%+v", task)
@@ -271,7 +272,7 @@ func TestManyTasks(t *testing.T) {
 		r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","ids":[]}`, &task)
 		r.want(200, "GET", fmt.Sprintf("/tasks/%d?wait=60", task.ID), "", nil)
 	}
-	var all Tasks
+	var all admin.Tasks
 	r.want(200, "GET", "/tasks", "", &all)
 	if len(all.Tasks) != tasksKept || all.Tasks[0].ID != task.ID {
 		t.Errorf("%d tasks are remembered, the newest is %d", len(all.Tasks), all.Tasks[0].ID)
@@ -289,12 +290,12 @@ func TestTaskFails(t *testing.T) {
 	}}, broker.Options{})
 	r.putAll("mail", "1", "2", "3")
 	r.want(202, "POST", "/tubes/mail/tasks", `{"do":"move","state":"ready","to":"small"}`, nil)
-	var task Task
+	var task admin.Task
 	r.want(200, "GET", "/tasks/1?wait=60", "", &task)
 	if task.Status != "failed" || task.Done != 2 || !strings.Contains(task.Problem, "a limit is reached") {
 		t.Errorf("%+v", task)
 	}
-	var tube Tube
+	var tube admin.Tube
 	r.want(200, "GET", "/tubes/small", "", &tube)
 	if tube.Limit == nil || tube.Limit.Jobs != 2 {
 		t.Errorf("%+v", tube.Limit)

@@ -3,22 +3,15 @@ package api
 import (
 	"net/http"
 
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
-// What is known of a cluster and of a member.
-type (
-	Cluster       = status.Cluster
-	ClusterMember = status.Member
-)
-
-func getCluster(r *request) (reply, error) {
+func (r *request) getCluster(*admin.None) (page admin.Cluster, err error) {
 	if r.api.opt.Cluster == nil {
-		return reply{}, problemf(http.StatusNotFound, "this server is not a member of a cluster")
+		return page, problemf(http.StatusNotFound, "this server is not a member of a cluster")
 	}
-	c, err := r.api.opt.Cluster()
-	if err != nil {
-		return reply{}, problemf(http.StatusServiceUnavailable, "%v", err)
+	if page, err = r.api.opt.Cluster(); err != nil {
+		return page, problemf(http.StatusServiceUnavailable, "%v", err)
 	}
-	return reply{body: c}, nil
+	return page, nil
 }

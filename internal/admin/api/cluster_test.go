@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
-	"github.com/beanpole-mq/beanpole/internal/cluster/status"
 )
 
-func oneMember() (Cluster, error) {
-	return Cluster{Leader: 41, Term: 7, Quorum: true, Members: []ClusterMember{{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Progress: &status.Progress{Applied: 9}, Version: "1.2.3"}}}, nil
+func oneMember() (admin.Cluster, error) {
+	return admin.Cluster{Leader: 41, Term: 7, Quorum: true, Members: []admin.ClusterMember{{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Progress: &admin.Progress{Applied: 9}, Version: "1.2.3"}}}, nil
 }
 
 func TestNoCluster(t *testing.T) {
@@ -153,24 +153,24 @@ func (o *over) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // What is wrong with the cluster is among what needs attention.
 func TestClusterFindings(t *testing.T) {
-	up := func(id uint64, role status.Role, version string) ClusterMember {
-		return ClusterMember{ID: id, Address: "host:1", Role: role, Reachable: true, Version: version}
+	up := func(id uint64, role admin.Role, version string) admin.ClusterMember {
+		return admin.ClusterMember{ID: id, Address: "host:1", Role: role, Reachable: true, Version: version}
 	}
 	for _, c := range []struct {
-		cluster Cluster
+		cluster admin.Cluster
 		err     error
 		want    []string // severity and a part of the text
 	}{
-		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{up(1, "leader", "1"), up(2, "voter", "1")}}, nil, nil},
-		{Cluster{Members: []ClusterMember{up(1, "voter", "1")}}, nil, []string{"bad no leader is known"}},
-		{Cluster{Leader: 1, Members: []ClusterMember{up(1, "leader", "1"), {ID: 2, Role: "voter"}, {ID: 3, Role: "voter"}}}, nil,
+		{admin.Cluster{Leader: 1, Quorum: true, Members: []admin.ClusterMember{up(1, "leader", "1"), up(2, "voter", "1")}}, nil, nil},
+		{admin.Cluster{Members: []admin.ClusterMember{up(1, "voter", "1")}}, nil, []string{"bad no leader is known"}},
+		{admin.Cluster{Leader: 1, Members: []admin.ClusterMember{up(1, "leader", "1"), {ID: 2, Role: "voter"}, {ID: 3, Role: "voter"}}}, nil,
 			[]string{"bad the leader does not hear a majority", "bad member 2 at  cannot be reached; the cluster bears no further loss", "bad member 3"}},
-		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{up(1, "leader", "1"), up(2, "voter", "2"), up(3, "voter", "2"), up(4, "voter", ""), {ID: 5, Role: "voter"}, {ID: 6, Role: "learner"}}}, nil,
+		{admin.Cluster{Leader: 1, Quorum: true, Members: []admin.ClusterMember{up(1, "leader", "1"), up(2, "voter", "2"), up(3, "voter", "2"), up(4, "voter", ""), {ID: 5, Role: "voter"}, {ID: 6, Role: "learner"}}}, nil,
 			[]string{"bad member 5 at  cannot be reached; the cluster bears the loss of 1 more", "warning member 6 at , which learns", "warning the members run different versions: 1, 2"}},
-		{Cluster{}, errors.New("closed"), []string{"bad this member does not know how the cluster is: closed"}},
+		{admin.Cluster{}, errors.New("closed"), []string{"bad this member does not know how the cluster is: closed"}},
 	} {
-		r := start(t, Options{Cluster: func() (Cluster, error) { return c.cluster, c.err }})
-		var found Attention
+		r := start(t, Options{Cluster: func() (admin.Cluster, error) { return c.cluster, c.err }})
+		var found admin.Attention
 		r.want(200, "GET", "/attention", "", &found)
 		if len(found.Findings) != len(c.want) {
 			t.Errorf("%+v: %+v", c.cluster, found)

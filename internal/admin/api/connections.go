@@ -4,42 +4,16 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
-// A Connection is what there is to tell of a client. Its times are in seconds.
-type Connection struct {
-	ID            uint64   `json:"id"`
-	Address       string   `json:"address"`
-	Identity      string   `json:"identity,omitempty"`
-	Age           int64    `json:"age"`
-	Idle          int64    `json:"idle"`
-	LastCommand   string   `json:"last_command,omitempty"`
-	Using         string   `json:"using"`
-	Watching      []string `json:"watching"` // the first
-	WatchingCount int      `json:"watching_count"`
-	Holding       []uint64 `json:"holding"` // ids of the first jobs
-	HoldingCount  int      `json:"holding_count"`
-	HeldFor       int64    `json:"held_for"`
-	Waiting       bool     `json:"waiting"`
-	Waited        int64    `json:"waited"`
-	Producer      bool     `json:"producer"`
-	Worker        bool     `json:"worker"`
-}
-
-// Connections is a page of connections. Those that match are counted if the page has an order.
-type Connections struct {
-	Connections []Connection `json:"connections"`
-	Next        string       `json:"next,omitempty"`
-	Matching    *uint64      `json:"matching,omitempty"`
-}
-
 // shownNames is how many of the tubes that a client watches are named.
 const shownNames = 100
 
-func connectionOf(c *server.Connection) Connection {
-	shown := Connection{
+func connectionOf(c *server.Connection) admin.Connection {
+	shown := admin.Connection{
 		ID:            c.ID,
 		Address:       c.Address,
 		Identity:      c.Identity,
@@ -65,22 +39,18 @@ func connectionOf(c *server.Connection) Connection {
 
 // listConnections tells of connections, in no particular order unless one is asked for. The cursor is then the place
 // where the next begin.
-func listConnections(r *request) (reply, error) {
-	n, err := r.limit(maxConnections)
+func (r *request) listConnections(in *admin.ListConnections) (page admin.Connections, err error) {
+	filter, err := filterOf(in)
 	if err != nil {
-		return reply{}, err
+		return page, err
 	}
-	filter, err := r.connectionFilter()
-	if err != nil {
-		return reply{}, err
+	if in.Sort != "" {
+		return r.sortConnections(in, &filter)
 	}
-	if r.query.Get("sort") != "" {
-		return r.sortConnections(n, &filter)
-	}
-	at := 0
-	if text := r.query.Get("cursor"); text != "" {
-		if at, err = strconv.Atoi(text); err != nil || at < 1 {
-			return reply{}, badCursor()
+	at, n := 0, in.Limit
+	if in.Cursor != "" {
+		if at, err = strconv.Atoi(in.Cursor); err != nil || at < 1 {
+			return page, badCursor()
 		}
 	}
 	var found []server.Connection
@@ -92,14 +62,14 @@ func listConnections(r *request) (reply, error) {
 		})
 		return at > 0 && len(found) < n, nil
 	})
-	page := Connections{Connections: make([]Connection, len(found))}
+	page.Connections = make([]admin.Connection, len(found))
 	for i := range found {
 		page.Connections[i] = connectionOf(&found[i])
 	}
 	if at > 0 {
 		page.Next = strconv.Itoa(at)
 	}
-	return reply{body: page}, err
+	return page, err
 }
 
 // connections tells in a turn of those at the next n places, and returns where it goes on; 0: there are no more.
@@ -136,18 +106,21 @@ func (r *request) findConnection() (c server.Connection, s *engine.Session, err 
 	return c, s, err
 }
 
-func getConnection(r *request) (reply, error) {
+func (r *request) getConnection(*admin.OfConnection) (one admin.Connection, err error) {
 	c, _, err := r.findConnection()
-	return reply{body: connectionOf(&c)}, err
+	if err != nil {
+		return one, err
+	}
+	return connectionOf(&c), nil
 }
 
-func closeConnection(r *request) (reply, error) {
+func (r *request) closeConnection(*admin.OfConnection) (none admin.None, err error) {
 	c, s, err := r.findConnection()
 	if err != nil {
-		return reply{}, err
+		return none, err
 	}
 	r.note("closed", c.Address)
 	r.note("holding", c.Held)
 	r.api.opt.Server.Disconnect(s)
-	return reply{status: http.StatusAccepted}, nil
+	return none, nil
 }

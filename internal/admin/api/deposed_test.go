@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -54,7 +55,7 @@ func TestNothingIsKnownWhileDeposed(t *testing.T) {
 		{"GET", "/stats", ""}, {"GET", "/attention", ""}, {"GET", "/search", ""}, {"GET", "/export", ""}, {"GET", "/tubes", ""}, {"GET", "/tubes?sort=ready", ""},
 		{"GET", "/tubes/mail", ""}, {"GET", "/tubes/mail/jobs?state=ready", ""}, {"GET", "/jobs/1", ""}, {"GET", "/jobs/1/body", ""},
 		{"GET", "/connections", ""}, {"GET", "/connections?sort=id", ""}, {"GET", "/connections/1", ""},
-		{"POST", "/tubes/mail/jobs", `{"body":""}`}, {"POST", "/tubes/mail/pause", `{"seconds":9}`}, {"POST", "/tubes/mail/clear", `{"state":"ready"}`}, {"DELETE", "/jobs/1", ""},
+		{"POST", "/tubes/mail/jobs", `{"body":""}`}, {"POST", "/tubes/mail/pause", `{"seconds":9}`}, {"DELETE", "/jobs/1", ""},
 	} {
 		r.want(503, ask.method, ask.path, ask.body, &p)
 		if p.Detail != errNotLeading.Error() {
@@ -131,7 +132,6 @@ func TestEngineIsReplaced(t *testing.T) {
 		{"GET", "/search?text=x", ""}, {"GET", "/tubes/mail/search?text=x", ""}, {"GET", "/tubes/mail/jobs?state=ready&limit=2000", ""},
 		{"GET", "/tubes?limit=3000", ""}, {"GET", "/tubes?sort=ready", ""}, {"GET", "/attention", ""},
 		{"GET", "/connections?limit=500", ""}, {"GET", "/connections?sort=id", ""}, {"GET", "/connections/5000", ""},
-		{"POST", "/tubes/mail/clear", `{"state":"ready"}`}, {"POST", "/tubes/mail/move", `{"state":"ready","to":"t"}`}, {"POST", "/tubes/later/kick", `{"state":"delayed"}`},
 	} {
 		t.Run(ask.method+" "+ask.path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestTaskMeetsAnotherEngine(t *testing.T) {
 		r.want(202, "POST", "/tubes/mail/tasks", `{"do":"delete","state":"ready"}`, nil)
 		synctest.Wait() // for the pause after the first turn
 		r.replaceEngine()
-		var task Task
+		var task admin.Task
 		r.want(200, "GET", "/tasks/1?wait=60", "", &task)
 		if task.Status != taskFailed || task.Problem != errNotLeading.Error() {
 			t.Errorf("%+v", task)

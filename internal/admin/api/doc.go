@@ -1,6 +1,6 @@
 // Package api is the JSON API for managing a queue: it lists what is in the queue, and has
-// verbs that change it. openapi.yaml describes it, and a test compares that with the
-// handlers. doc/api.md shows how it is used.
+// verbs that change it. openapi.yaml describes it; it is written from the table of
+// operations. doc/api.md shows how it is used.
 //
 //	h := api.New(broker, api.Options{Server: srv, ...})
 //	mux.Handle("/api/v1/", h)
@@ -8,9 +8,11 @@
 // # A request
 //
 // operations.go is the table, one row for each operation: its path, the right that it
-// needs and on what, and its function. Serve (api.go) identifies the client, checks the
-// right, and calls the function. Within that, request.turn is the only way to the
-// engine. A long operation, such as a list or a move of a million jobs, takes many turns
+// needs and on what, what there is to say of it, and its function. Its input and its answer
+// are types of package client/admin. request.run (request.go) reads and checks the input, checks the
+// right, calls the function, and writes the audit; a request comes to it by HTTP (serve.go), or from the console by API.Open. A member that
+// does not lead passes it on (forward.go), and other servers are asked by the same types (elsewhere.go).
+// Within the function, request.turn is the only way to the engine. A long operation, such as a list or a move of a million jobs, takes many turns
 // with a bounded amount of work each, so that it does not delay clients. If the broker is
 // given another engine in between, it ends with an error (visit.go).
 //

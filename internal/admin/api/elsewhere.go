@@ -1,13 +1,13 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
@@ -15,7 +15,7 @@ import (
 type Other interface {
 	// do answers a request of somebody who may send it. An error that is no problem says that the server
 	// cannot be reached.
-	do(r *request) (reply, error)
+	do(r *request, in any) (any, error)
 
 	close()
 }
@@ -31,30 +31,21 @@ type otherServer struct {
 	why   error
 }
 
-// Elsewhere returns the API of another server, whose name is for people. It is another handler than the API's
-// own: the API has no path that leads there.
+// AddServer lets Open lead to another server, by a name that is for people. The API has no path that leads there.
 //
 // That server sees one client, whoever asks. So it is for those only who may do as much here: to look at it needs stats
 // and peek on every tube of this server, to change something all rights. Changes have a line in the log and in the list of
 // changes of this server.
-func (a *API) Elsewhere(name string, readOnly bool, server Other) http.Handler {
-	e := &otherServer{name: name, readOnly: readOnly, server: server}
-	a.others = append(a.others, e)
-	mux := http.NewServeMux()
-	for i := range operations {
-		op := &operations[i]
-		mux.Handle(op.pattern(), a.handler(op, e))
-	}
-	mux.Handle("/", Problem(http.StatusNotFound, "there is no such operation"))
-	return mux
+func (a *API) AddServer(name string, readOnly bool, server Other) {
+	a.others[name] = &otherServer{name: name, readOnly: readOnly, server: server}
 }
 
 // needed is what an operation needs at another server: at least to see all here, and more if it changes something.
-func (e *otherServer) needed(op *operation) rights.Need {
-	if op.changes() {
+func (e *otherServer) needed(o *operation) rights.Need {
+	if o.changes() {
 		return rights.All.On(rights.EveryTube)
 	}
-	return (op.need.Rights | rights.Stats | rights.Peek).On(rights.EveryTube)
+	return (o.Needs.Rights | rights.Stats | rights.Peek).On(rights.EveryTube)
 }
 
 // permitted asks for the rights here.
@@ -75,21 +66,21 @@ const (
 )
 
 // do lets the other server answer, unless it was away just now.
-func (e *otherServer) do(r *request) (reply, error) {
+func (e *otherServer) do(r *request, in any) (any, error) {
 	if err := e.away(); err != nil {
-		return reply{}, err
+		return nil, err
 	}
-	rep, err := e.server.do(r)
-	if _, ok := errors.AsType[*problem](err); err != nil && !ok {
-		if r.http.Context().Err() != nil {
-			return rep, errGone
+	out, err := e.server.do(r, in)
+	if err != nil && admin.StatusOf(err) == 0 {
+		if r.ctx.Err() != nil {
+			return nil, errGone
 		}
-		return rep, e.gone(err)
+		return nil, e.gone(err)
 	}
-	if me, ok := rep.body.(*Me); ok {
-		e.restrict(me, r)
+	if me, ok := out.(admin.Me); ok {
+		out = e.restrict(me, r)
 	}
-	return rep, err
+	return out, err
 }
 
 // away returns a problem if the server did not answer just now.
@@ -111,28 +102,24 @@ func (e *otherServer) gone(why error) error {
 }
 
 func (e *otherServer) problem() error {
-	p := problemf(http.StatusBadGateway, "the server %s does not answer: %v", e.name, e.why)
-	p.retryAfter = awayFor
-	return p
+	return problemf(http.StatusBadGateway, "the server %s does not answer: %v", e.name, e.why).After(awayFor)
 }
 
 // restrict takes the rights away that the client cannot use there.
-func (e *otherServer) restrict(me *Me, r *request) {
-	me.Identity = r.who.Name()
-	if !e.readOnly && r.who.Meets(rights.All.On(rights.EveryTube)) {
-		return
+func (e *otherServer) restrict(me admin.Me, r *request) admin.Me {
+	me.Identity = r.caller.Identity.Name()
+	if !e.readOnly && r.caller.Identity.Meets(rights.All.On(rights.EveryTube)) {
+		return me
 	}
 	for _, names := range []*[]string{&me.Anywhere, &me.Everywhere, &me.Tube} {
 		*names = slices.DeleteFunc(*names, func(name string) bool { return name != rights.Stats.String() && name != rights.Peek.String() })
 	}
+	return me
 }
 
 // changesAt tells of the changes at another server that were made through this one.
-func (r *request) changesAt(name string) (reply, error) {
-	rep, err := listChanges(r)
-	if page, ok := rep.body.(Changes); ok {
-		page.Changes = slices.DeleteFunc(page.Changes, func(c Change) bool { return fmt.Sprint(c.About["server"]) != name })
-		rep.body = page
-	}
-	return rep, err
+func (r *request) changesAt(name string, in *admin.ListChanges) (admin.Changes, error) {
+	page, err := r.listChanges(in)
+	page.Changes = slices.DeleteFunc(page.Changes, func(c admin.Change) bool { return fmt.Sprint(c.About["server"]) != name })
+	return page, err
 }

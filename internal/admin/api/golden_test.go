@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/op"
 )
 
 var (
@@ -49,6 +50,9 @@ var shapes = []shape{
 	{"listJobs", "GET", "/tubes/{tube}/jobs", "state bodies cursor limit", ""},
 	{"putJob", "POST", "/tubes/{tube}/jobs", "", "body body_base64 priority delay ttr"},
 	{"putJob", "POST", "/tubes/{tube}/jobs", "", "body"},
+	{"putJob", "POST", "/tubes/{tube}/jobs", "", "body ttr"},
+	{"putJob", "POST", "/tubes/{tube}/jobs", "", "body delay"},
+	{"putJob", "POST", "/tubes/{tube}/jobs", "", "body_base64"},
 	{"pauseTube", "POST", "/tubes/{tube}/pause", "", "seconds"},
 	{"resumeTube", "POST", "/tubes/{tube}/resume", "", ""},
 	{"startTask", "POST", "/tubes/{tube}/tasks", "", "do state ids text regexp pointer equals count to priority delay ttr"},
@@ -99,12 +103,12 @@ var (
 	}
 )
 
-// random returns the request of a shape that is the i-th.
-func (s *shape) random(rnd *rand.Rand, i int) *http.Request {
+// random returns the request of a shape that is the i-th; last is the id of the last job.
+func (s *shape) random(rnd *rand.Rand, i, last int) *http.Request {
 	one := func(of []string) string { return of[rnd.IntN(len(of))] }
 	seldom := func(n int) bool { return rnd.IntN(n) == 0 }
-	path := strings.ReplaceAll(s.path, "{tube}", TubeSegment(one(someTubes)))
-	id := fmt.Sprint(rnd.IntN(80) + max(0, i/25-60)) // of the last jobs
+	path := strings.ReplaceAll(s.path, "{tube}", op.Segment(one(someTubes)))
+	id := fmt.Sprint(max(0, last-rnd.IntN(20))) // of a job
 	switch {
 	case strings.HasPrefix(s.path, "/tasks"):
 		id = fmt.Sprint(rnd.IntN(2 + i/150))
@@ -205,16 +209,20 @@ func TestGolden(t *testing.T) {
 			r.talk("use mail", "watch mail", "watch news", "put 5 0 60 1\r\nx", "reserve-with-timeout 0")
 		}
 		go r.Record(t.Context())
+		last := 10
 		rnd := rand.New(rand.NewPCG(1, 2))
 		hashes := make(map[string][sha256.Size]byte)
 		for i := range 20_000 {
 			s := &shapes[rnd.IntN(len(shapes))]
-			h := s.random(rnd, i)
+			h := s.random(rnd, i, last)
 			asked := fmt.Sprintf("%d %s %s %q %q %q", i, h.Method, h.URL, h.Header["X-Who"], h.Header["If-Match"], h.Header["Content-Type"])
 			w := httptest.NewRecorder()
 			r.ServeHTTP(w, h)
 			time.Sleep(20_000_007) // for tasks, and so that no sample is taken just then
 			synctest.Wait()
+			if w.Code == http.StatusCreated {
+				fmt.Sscanf(w.Body.String(), `{"id":%d`, &last)
+			}
 			answer := fmt.Sprintf("%d %q %q %q %q\n", w.Code, w.Header()["Location"], w.Header()["Retry-After"], w.Header()["Content-Type"], w.Header()["Content-Disposition"])
 			if fmt.Fprintf(out, "%s\n%s%s\n", asked, answer, w.Body); w.Code == http.StatusBadRequest {
 				answer = "400"

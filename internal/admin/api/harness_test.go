@@ -16,8 +16,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
+	"github.com/beanpole-mq/beanpole/internal/op"
 	"github.com/beanpole-mq/beanpole/internal/server"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
@@ -146,6 +148,16 @@ func (r *rig) want(status int, method, path, body string, into any) string {
 	return response
 }
 
+// sweep lets a task do something to jobs of a tube, and returns how it has ended.
+func (r *rig) sweep(tube, body string) (task admin.Task) {
+	r.t.Helper()
+	r.want(202, "POST", "/tubes/"+tube+"/tasks?wait=60", body, &task)
+	if task.Ended == "" {
+		r.t.Fatalf("the task goes on: %+v", task)
+	}
+	return task
+}
+
 // stream sends jobs in JSON, a line each, and returns the response, which must be that they were put.
 func (r *rig) stream(path, lines string) string {
 	r.t.Helper()
@@ -204,7 +216,7 @@ func pathParameters(path string, h *http.Request) map[string]string {
 	values := strings.Split(strings.TrimPrefix(h.URL.EscapedPath(), Prefix), "/")
 	for i, segment := range strings.Split(path, "/") {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {
-			params[strings.TrimSuffix(name, "}")] = TubeOfSegment(strings.NewReplacer("%2F", "/", "%3B", ";").Replace(values[i]))
+			params[strings.TrimSuffix(name, "}")] = op.TubeOf(strings.NewReplacer("%2F", "/", "%3B", ";").Replace(values[i]))
 		}
 	}
 	return params

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -177,34 +178,24 @@ func (a *API) sampleServer(unix int64) {
 	h.minutes.add(unix, &s)
 }
 
-// History is what the server has counted.
-type History struct {
-	Step   int64                `json:"step"` // s, between two values
-	End    int64                `json:"end"`  // s since 1970, of the last value
-	Series map[string][]*uint64 `json:"series"`
-}
-
 // getHistory tells what the whole server has counted, by the second or by the minute.
-func getHistory(r *request) (reply, error) {
+func (r *request) getHistory(in *admin.GetHistory) (page admin.History, err error) {
 	h := r.api.history
 	from, n := &h.seconds, 600
-	switch r.query.Get("step") {
-	case "", "1":
-	case "60":
+	if in.Step == 60 {
 		from, n = &h.minutes, 60
-	default:
-		return reply{}, problemf(http.StatusBadRequest, "step: want 1 or 60, in seconds")
 	}
-	n, err := r.number("points", n, 1, len(from.at))
-	if err != nil {
-		return reply{}, err
+	if in.Points != nil {
+		if n = *in.Points; n < 1 || n > len(from.at) {
+			return page, problemf(http.StatusBadRequest, "points: want a number from 1 to %d", len(from.at))
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := from.last(h.now, n)
-	page := History{Step: from.step, End: h.now - h.now%from.step, Series: make(map[string][]*uint64)}
+	page = admin.History{Step: from.step, End: h.now - h.now%from.step, Series: make(map[string][]*uint64)}
 	for k, name := range seriesNames {
 		page.Series[name] = all[k]
 	}
-	return reply{body: page}, nil
+	return page, nil
 }

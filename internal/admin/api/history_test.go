@@ -2,13 +2,14 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -26,7 +27,7 @@ func TestHistory(t *testing.T) {
 		})
 	}
 	show := func(step, points int, series string) string {
-		var h History
+		var h admin.History
 		r.want(200, "GET", fmt.Sprintf("/history?step=%d&points=%d", step, points), "", &h)
 		text := ""
 		for _, v := range h.Series[series] {
@@ -65,17 +66,17 @@ func TestTubeHistory(t *testing.T) {
 		r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("t-1"), engine.Spec{TTR: 9}, nil) })
 		r.sampleTubes(t.Context(), int64(tubeStep*i))
 	}
-	var recent Recent
+	var recent admin.Recent
 	r.want(200, "GET", "/tubes/t-1/history", "", &recent)
 	if !slices.IsSorted(recent.Ready) || len(recent.Ready) != tubeSamples || recent.Ready[tubeSamples-1] != 2+tubeSamples+5 || recent.Put[9] != 0.1 || recent.PutPerSecond != 0.1 {
 		t.Errorf("%+v", recent)
 	}
-	var page Tubes
+	var page admin.Tubes
 	r.want(200, "GET", "/tubes?recent=true", "", &page)
 	if got := page.Tubes[2].Recent; got == nil || !slices.Equal(got.Ready, recent.Ready) || got.Put != nil {
 		t.Errorf("%+v", got)
 	}
-	r.want(200, "POST", "/tubes/t-1/clear", `{"state":"ready"}`, nil)
+	r.sweep("t-1", `{"do":"delete","state":"ready"}`)
 	r.sampleTubes(t.Context(), 1_000_000)
 	r.want(404, "GET", "/tubes/t-1/history", "", nil)
 }
@@ -130,7 +131,7 @@ func TestRecord(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r.Record(ctx)
-	var h History
+	var h admin.History
 	r.want(200, "GET", "/history?points=1", "", &h)
 	if h.Series["ready"][0] == nil {
 		t.Errorf("%+v", h)
@@ -207,7 +208,7 @@ func TestManyTubes(t *testing.T) {
 	}
 	for name := range r.history.tubes {
 		if name != "default" {
-			r.want(200, "POST", "/tubes/"+name+"/clear", `{"state":"ready"}`, nil)
+			r.sweep(name, `{"do":"delete","state":"ready"}`)
 			break
 		}
 	}
@@ -226,14 +227,9 @@ func TestSharedSurvey(t *testing.T) {
 	r := start(t, Options{})
 	r.someTubes(2)
 	matching := func(age time.Duration) uint64 {
-		h := newRequest("GET", "/tubes?sort=-ready", "")
-		if age > 0 {
-			h = h.WithContext(WithAge(h.Context(), age))
-		}
-		w := httptest.NewRecorder()
-		r.ServeHTTP(w, h)
-		var page Tubes
-		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+		open, _ := access.New(access.Config{})
+		page, err := r.Open(access.Caller{Identity: open.Nobody(), MaxAge: age}, "").ListTubes(t.Context(), &admin.ListTubes{Sort: "-ready"})
+		if err != nil {
 			t.Fatal(err)
 		}
 		return page.Jobs.Ready
@@ -265,7 +261,7 @@ func TestGrowth(t *testing.T) {
 	for i, want := range []struct{ more, over int64 }{0: {}, 1: {1, 10}, 2: {2, 20}, 10: {10, 100}, 60: {60, 600}, 61: {60, 600}, 70: {60, 600}} {
 		r.sampleTubes(t.Context(), int64(tubeStep*i))
 		if i < 3 || want.more > 0 {
-			var found Attention
+			var found admin.Attention
 			r.want(200, "GET", "/attention", "", &found)
 			if got := found.Findings[0]; got.Kind != "buried" || got.More != want.more || got.Over != want.over {
 				t.Errorf("after %d s: %+v", i*tubeStep, got)

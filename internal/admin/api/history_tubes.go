@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -139,29 +140,14 @@ func (a *API) look(ctx context.Context, names []string, tell func(t *surveyedTub
 	return nil
 }
 
-// Recent is what has happened in a tube in the last minutes.
-type Recent struct {
-	Step             int64     `json:"step"` // s, between two values
-	Ready            []uint64  `json:"ready"`
-	Reserved         []uint64  `json:"reserved,omitempty"`
-	Delayed          []uint64  `json:"delayed,omitempty"`
-	Buried           []uint64  `json:"buried,omitempty"`
-	OldestReady      []uint64  `json:"oldest_ready,omitempty"`
-	Put              []float64 `json:"put,omitempty"` // a second
-	Deleted          []float64 `json:"deleted,omitempty"`
-	PutPerSecond     float64   `json:"put_per_second"` // in the last minute
-	DeletedPerSecond float64   `json:"deleted_per_second"`
-	BuriedMore       int64     `json:"buried_more"` // than at the first of the values
-}
-
 // recent returns what is known of a tube, or nil.
-func (h *history) recent(name string) *Recent {
+func (h *history) recent(name string) *admin.Recent {
 	th := h.tubes[name]
 	if th == nil {
 		return nil
 	}
 	all := th.all()
-	r := &Recent{Step: tubeStep, Ready: make([]uint64, len(all))}
+	r := &admin.Recent{Step: tubeStep, Ready: make([]uint64, len(all))}
 	for i := range all {
 		r.Ready[i] = uint64(all[i].ready)
 	}
@@ -180,7 +166,7 @@ func more(before, now uint32) uint64 {
 }
 
 // addRecent adds to tubes what has happened in them recently, as far as that is known.
-func (h *history) addRecent(tubes []Tube) {
+func (h *history) addRecent(tubes []admin.Tube) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range tubes {
@@ -189,7 +175,7 @@ func (h *history) addRecent(tubes []Tube) {
 }
 
 // recentOf returns all that is known of what has happened in a tube; nil if nothing is.
-func (h *history) recentOf(name string) *Recent {
+func (h *history) recentOf(name string) *admin.Recent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.recent(name)
@@ -210,10 +196,10 @@ func (h *history) recentOf(name string) *Recent {
 }
 
 // getTubeHistory tells what has happened in a tube in the last ten minutes.
-func getTubeHistory(r *request) (reply, error) {
+func (r *request) getTubeHistory(*admin.OfTube) (page admin.Recent, err error) {
 	recent := r.api.history.recentOf(r.tube)
 	if recent == nil {
-		return reply{}, problemf(http.StatusNotFound, "there are no samples of a tube %s: the %d tubes that matter most have them, every %d s", r.tube, tubesKept, tubeStep)
+		return page, problemf(http.StatusNotFound, "there are no samples of a tube %s: the %d tubes that matter most have them, every %d s", r.tube, tubesKept, tubeStep)
 	}
-	return reply{body: recent}, nil
+	return *recent, nil
 }

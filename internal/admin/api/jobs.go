@@ -3,59 +3,46 @@ package api
 import (
 	"net/http"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
-// A Job is what there is to tell of a job.
-type Job struct {
-	jobjson.Job
-
-	taken []byte // the body, within a turn; nil: none
-}
-
-// Jobs is a page of jobs.
-type Jobs struct {
-	Jobs []Job  `json:"jobs"`
-	Next string `json:"next,omitempty"`
-}
-
-func jobOf(st *engine.JobStats) Job {
-	return Job{Job: jobjson.Job{
+func jobOf(st *engine.JobStats) admin.Job {
+	return admin.Job{
 		ID: st.ID, Tube: st.Tube, State: st.State.String(), Priority: st.Pri, Size: int64(st.Size),
 		Age: st.Age, Delay: st.Delay, TTR: st.TTR, TimeLeft: st.TimeLeft, ReservedBy: st.Holder,
 		Reserves: uint64(st.Reserves), Timeouts: uint64(st.Timeouts), Releases: uint64(st.Releases), Buries: uint64(st.Buries), Kicks: uint64(st.Kicks),
-	}}
+	}
 }
 
 // listJobs tells of the jobs of a tube in one state, in their order. A page with bodies
 // ends early when they are large.
-func listJobs(r *request) (reply, error) {
-	n, err := r.limit(maxLimit)
+func (r *request) listJobs(in *admin.ListJobs) (page admin.Jobs, err error) {
+	n := in.Limit
+	state, err := parseState(in.State, allStates...)
 	if err != nil {
-		return reply{}, err
+		return page, err
 	}
-	state, err := parseState(r.query.Get("state"), allStates...)
+	after, err := engine.ParseCursor(in.Cursor)
 	if err != nil {
-		return reply{}, err
+		return page, badCursor()
 	}
-	after, err := engine.ParseCursor(r.query.Get("cursor"))
-	if err != nil {
-		return reply{}, badCursor()
-	}
-	withBodies, err := r.asksForBodies()
-	if err != nil {
-		return reply{}, err
+	if in.Bodies {
+		if err := r.permittedOn(peekNamed, "the tube "+r.tube+", for the bodies", r.tube); err != nil {
+			return page, err
+		}
 	}
 	if n > shortList {
 		end, err := r.beginWalk(aPage)
 		if err != nil {
-			return reply{}, err
+			return page, err
 		}
 		defer end()
 	}
-	page := Jobs{Jobs: []Job{}}
+	page.Jobs = []admin.Job{}
+	var bodies [][]byte // nil: it is not shown
 	var search engine.PageSearch
 	var next engine.Cursor
 	size, begun, full := 0, false, false
@@ -71,11 +58,11 @@ func listJobs(r *request) (reply, error) {
 			if full {
 				return
 			}
-			j := jobOf(&st)
-			if withBodies {
-				size += j.take(e)
+			page.Jobs = append(page.Jobs, jobOf(&st))
+			if in.Bodies {
+				bodies = append(bodies, shownBody(e, &st))
+				size += len(bodies[len(bodies)-1])
 			}
-			page.Jobs = append(page.Jobs, j)
 			next = at
 			full = len(page.Jobs) == n || size >= largestBody
 		})
@@ -84,124 +71,100 @@ func listJobs(r *request) (reply, error) {
 	if full {
 		page.Next = next.String()
 	}
-	for i := range page.Jobs {
-		page.Jobs[i].showBody()
+	for i, body := range bodies {
+		if body != nil {
+			page.Jobs[i].SetBody(body)
+		}
 	}
-	return reply{body: page}, err
-}
-
-// asksForBodies reads the parameter bodies, and asks for the right to see them.
-func (r *request) asksForBodies() (bool, error) {
-	asked, err := r.isTrue("bodies")
-	if asked {
-		return true, r.permittedOn(peekNamed, "the tube "+r.tube+", for the bodies", r.tube)
-	}
-	return asked, err
+	return page, err
 }
 
 // largestBody is how long a body is at most that is shown with its job, in bytes, and how
 // much of bodies is enough for a page.
 const largestBody = 1 << 20
 
-// take takes the body of a job within a turn, if it can be shown, and returns its size.
-func (j *Job) take(e *engine.Engine) int {
-	if j.Size > largestBody {
-		return 0
+// shownBody takes the body of a job within a turn; nil if it cannot be shown.
+func shownBody(e *engine.Engine, st *engine.JobStats) []byte {
+	if int64(st.Size) > largestBody {
+		return nil
 	}
-	job, _ := e.Peek(j.ID)
-	if j.taken = job.Keep(); j.taken == nil {
-		j.taken = []byte{} // an empty one is shown, too
+	job, _ := e.Peek(st.ID)
+	if body := job.Keep(); body != nil {
+		return body
 	}
-	return len(j.taken)
+	return []byte{} // an empty one is shown, too
 }
 
-// showBody makes text of the body that was taken, if any was.
-func (j *Job) showBody() {
-	if j.taken != nil {
-		j.SetBody(j.taken)
-	}
-}
-
-func getJob(r *request) (reply, error) {
-	var j Job
-	err := r.turn(func(e *engine.Engine, now int64) error {
+func (r *request) getJob(*admin.OfJob) (j admin.Job, err error) {
+	var body []byte
+	err = r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
 		j = jobOf(&st)
-		if r.who.Meets(peekOfJob, st.Tube) {
-			j.take(e)
+		if r.caller.Identity.Meets(peekOfJob, st.Tube) {
+			body = shownBody(e, &st)
 		}
 		return nil
 	})
-	j.showBody()
-	return reply{body: j}, err
+	if body != nil {
+		j.SetBody(body)
+	}
+	return j, err
 }
 
-func getBody(r *request) (reply, error) {
-	var body []byte
-	err := r.turn(func(e *engine.Engine, _ int64) error {
+func (r *request) getBody(*admin.OfJob) (body admin.Bytes, err error) {
+	err = r.turn(func(e *engine.Engine, _ int64) error {
 		job, _ := e.Peek(r.job)
 		body = job.Keep()
 		return nil
 	})
-	return reply{raw: body, isRaw: true}, err
+	return body, err
 }
 
-// jobToPut reads a job that is to be put.
-func (r *request) jobToPut() (spec engine.Spec, body []byte, err error) {
-	var in struct {
-		Body       *jobjson.Text `json:"body"`
-		BodyBase64 *[]byte       `json:"body_base64"`
-		Priority   *uint32       `json:"priority"`
-		Delay      uint32        `json:"delay"`
-		TTR        *uint32       `json:"ttr"`
-	}
-	if err := r.decode(&in, false); err != nil {
-		return spec, nil, err
-	}
-	spec = engine.Spec{Pri: valueOr(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: valueOr(in.TTR, jobjson.DefaultTTR)}
+// bodyOf returns the body of a job that is to be put.
+func bodyOf(in *admin.PutJob) ([]byte, error) {
 	switch {
 	case (in.Body == nil) == (in.BodyBase64 == nil):
-		return spec, nil, problemf(http.StatusBadRequest, "want one of body and body_base64")
+		return nil, problemf(http.StatusBadRequest, "want one of body and body_base64")
 	case in.Body != nil:
-		return spec, []byte(*in.Body), nil
+		return []byte(*in.Body), nil
 	}
-	return spec, *in.BodyBase64, nil
+	return *in.BodyBase64, nil
+}
+
+func specOf(in *admin.PutJob) engine.Spec {
+	return engine.Spec{Pri: valueOr(in.Priority, jobjson.DefaultPriority), Delay: in.Delay, TTR: valueOr(in.TTR, jobjson.DefaultTTR)}
 }
 
 // checkPut refuses a job before it is read, if the server drains or limits will. As anywhere, a job is taken to have
 // half as many bytes as its request at least.
 func (r *request) checkPut() error {
 	return r.turn(func(e *engine.Engine, _ int64) error {
-		if _, most := e.LimitedMemory(); most > 0 { // for a request that does not tell its length
-			r.http.Body = http.MaxBytesReader(nil, r.http.Body, smallBody+jsonPerByte*most)
+		h, ok := r.source.(*httpSource)
+		if !ok {
+			return nil // it is read already
 		}
-		least := max(0, r.http.ContentLength-smallBody) / jsonPerByte
+		if _, most := e.LimitedMemory(); most > 0 { // for a request that does not tell its length
+			h.Body = http.MaxBytesReader(nil, h.Body, smallBody+jsonPerByte*most)
+		}
+		least := max(0, h.ContentLength-smallBody) / jsonPerByte
 		return outcomeProblem(e.CheckPut(r.tube, uint32(least)))
 	})
 }
 
-func putJob(r *request) (reply, error) {
-	if err := r.checkPut(); err != nil {
-		return reply{}, err
-	}
-	spec, body, err := r.jobToPut()
+func (r *request) putJob(in *admin.PutJob) (made admin.Inserted, err error) {
+	body, err := bodyOf(in)
 	if err != nil {
-		return reply{}, err
+		return made, err
 	}
 	if most := r.api.opt.Server.MaxJobSize(); len(body) > most {
-		return reply{}, problemf(http.StatusRequestEntityTooLarge, "the body of a job has %d bytes at most", most)
+		return made, problemf(http.StatusRequestEntityTooLarge, "the body of a job has %d bytes at most", most)
 	}
-	var id uint64
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		var o engine.Outcome
-		id, o = e.PutInto(now, []byte(r.tube), spec, body)
+		made.ID, o = e.PutInto(now, []byte(r.tube), specOf(in), body)
 		return outcomeProblem(o)
 	})
-	return r.put("job", id, err)
-}
-
-type inserted struct {
-	ID uint64 `json:"id"`
+	return made, r.put("job", made.ID, err)
 }
 
 func valueOr(p *uint32, other uint32) uint32 {
@@ -211,7 +174,7 @@ func valueOr(p *uint32, other uint32) uint32 {
 	return other
 }
 
-func deleteJob(r *request) (reply, error) {
+func (r *request) deleteJob(*admin.OfJob) (admin.None, error) {
 	return r.onJob("deleted: bury it first, which takes it from whoever holds it", func(e *engine.Engine, _ int64, st *engine.JobStats) engine.Outcome {
 		return e.DeleteJob(st.ID)
 	})
@@ -220,17 +183,9 @@ func deleteJob(r *request) (reply, error) {
 var errNothingToChange = problemf(http.StatusBadRequest, "want priority, delay or ttr: nothing is to change")
 
 // changeJob changes a job that nobody holds.
-func changeJob(r *request) (reply, error) {
-	var in struct {
-		Priority *uint32 `json:"priority"`
-		Delay    *uint32 `json:"delay"`
-		TTR      *uint32 `json:"ttr"`
-	}
-	if err := r.decode(&in, false); err != nil {
-		return reply{}, err
-	}
+func (r *request) changeJob(in *admin.ChangeJob) (none admin.None, err error) {
 	if in.Priority == nil && in.Delay == nil && in.TTR == nil {
-		return reply{}, errNothingToChange
+		return none, errNothingToChange
 	}
 	return r.onJob("changed so: a worker holds it, or it is buried and cannot be delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
 		return e.AlterJob(now, st.ID, engine.Alteration{Pri: in.Priority, TTR: in.TTR, Delay: in.Delay})
@@ -238,15 +193,9 @@ func changeJob(r *request) (reply, error) {
 }
 
 // moveJob moves a job that nobody holds to another tube.
-func moveJob(r *request) (reply, error) {
-	var in struct {
-		To string `json:"to"`
-	}
-	if err := r.decode(&in, false); err != nil {
-		return reply{}, err
-	}
+func (r *request) moveJob(in *admin.MoveJob) (none admin.None, err error) {
 	if err := r.permittedTo(in.To, manageNamed); err != nil {
-		return reply{}, err
+		return none, err
 	}
 	return r.onJob("moved there: a worker holds it, or it is there already", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
 		return e.MoveJob(now, st.ID, in.To)
@@ -265,78 +214,43 @@ func (r *request) permittedTo(tube string, n rights.Need) error {
 	return r.permittedOn(n, "the tube "+tube, tube)
 }
 
-// A copyRequest is what a copy of a job is to be.
-type copyRequest struct {
-	To       string  `json:"to"`
-	Priority *uint32 `json:"priority"`
-	Delay    uint32  `json:"delay"`
-	TTR      *uint32 `json:"ttr"`
-}
-
-// copyOfJob reads what a copy is to be.
-func (r *request) copyOfJob() (in copyRequest, err error) {
-	if err := r.decode(&in, false); err != nil {
-		return in, err
-	}
-	return in, r.permittedTo(in.To, putNamed)
-}
-
 // copyJob puts a job with the body of another one into a tube.
-func copyJob(r *request) (reply, error) {
-	in, err := r.copyOfJob()
-	if err != nil {
-		return reply{}, err
+func (r *request) copyJob(in *admin.CopyJob) (made admin.Inserted, err error) {
+	if err := r.permittedTo(in.To, putNamed); err != nil {
+		return made, err
 	}
-	var id uint64
 	err = r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
 		from, _ := e.Peek(r.job)
 		spec := engine.Spec{Pri: valueOr(in.Priority, st.Pri), Delay: in.Delay, TTR: valueOr(in.TTR, st.TTR)}
 		var o engine.Outcome
-		id, o = e.PutInto(now, []byte(in.To), spec, from.Keep())
+		made.ID, o = e.PutInto(now, []byte(in.To), spec, from.Keep())
 		return outcomeProblem(o)
 	})
-	return r.put("copy", id, err)
+	return made, r.put("copy", made.ID, err)
 }
 
-// put answers that a job was put, which the audit names so.
-func (r *request) put(as string, id uint64, err error) (reply, error) {
-	if err != nil {
-		return reply{}, err
+// put notes that a job was put, which the audit names so.
+func (r *request) put(as string, id uint64, err error) error {
+	if err == nil {
+		r.note(as, id)
 	}
-	r.note(as, id)
-	return reply{status: http.StatusCreated, body: inserted{id}, location: Prefix + "/jobs/" + formatID(id)}, nil
+	return err
 }
 
-func kickJob(r *request) (reply, error) {
-	if err := r.decode(&struct{}{}, true); err != nil {
-		return reply{}, err
-	}
+func (r *request) kickJob(*admin.OfJob) (admin.None, error) {
 	return r.onJob("kicked: it must be buried or delayed", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
 		return e.KickJob(now, st.ID)
 	})
 }
 
-func buryJob(r *request) (reply, error) {
-	var in struct {
-		Priority *uint32 `json:"priority"`
-	}
-	if err := r.decode(&in, true); err != nil {
-		return reply{}, err
-	}
+func (r *request) buryJob(in *admin.BuryJob) (admin.None, error) {
 	return r.onJob("buried again", func(e *engine.Engine, _ int64, st *engine.JobStats) engine.Outcome {
 		return e.BuryJob(st.ID, valueOr(in.Priority, st.Pri))
 	})
 }
 
-func releaseJob(r *request) (reply, error) {
-	var in struct {
-		Priority *uint32 `json:"priority"`
-		Delay    uint32  `json:"delay"`
-	}
-	if err := r.decode(&in, true); err != nil {
-		return reply{}, err
-	}
+func (r *request) releaseJob(in *admin.ReleaseJob) (admin.None, error) {
 	return r.onJob("released: nobody holds it", func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome {
 		return e.ReleaseJob(now, st.ID, valueOr(in.Priority, st.Pri), in.Delay)
 	})
@@ -344,8 +258,8 @@ func releaseJob(r *request) (reply, error) {
 
 // onJob does something with a job, which is there. What may not be done in its state is
 // NotFound to the engine.
-func (r *request) onJob(what string, do func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome) (reply, error) {
-	return reply{status: http.StatusNoContent}, r.turn(func(e *engine.Engine, now int64) error {
+func (r *request) onJob(what string, do func(e *engine.Engine, now int64, st *engine.JobStats) engine.Outcome) (none admin.None, err error) {
+	return none, r.turn(func(e *engine.Engine, now int64) error {
 		st, _ := e.JobStats(now, r.job)
 		r.note("tube", st.Tube)
 		o := do(e, now, &st)

@@ -1,13 +1,13 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -33,17 +33,17 @@ func TestPagesOfJobs(t *testing.T) {
 			}
 		}
 	})
-	for state, key := range map[string]func(Job) uint64{
-		"ready":    func(j Job) uint64 { return uint64(j.Priority)<<32 + j.ID },
-		"delayed":  func(j Job) uint64 { return uint64(j.Delay)<<32 + j.ID },
-		"buried":   func(j Job) uint64 { return j.ID },
-		"reserved": func(j Job) uint64 { return uint64(j.TTR)<<32 + j.ID },
+	for state, key := range map[string]func(admin.Job) uint64{
+		"ready":    func(j admin.Job) uint64 { return uint64(j.Priority)<<32 + j.ID },
+		"delayed":  func(j admin.Job) uint64 { return uint64(j.Delay)<<32 + j.ID },
+		"buried":   func(j admin.Job) uint64 { return j.ID },
+		"reserved": func(j admin.Job) uint64 { return uint64(j.TTR)<<32 + j.ID },
 	} {
 		for _, n := range []int{1000, 250, 77} {
 			var keys []uint64
 			cursor := ""
 			for pages := 0; ; pages++ {
-				var page Jobs
+				var page admin.Jobs
 				r.want(200, "GET", fmt.Sprintf("/tubes/mail/jobs?state=%s&limit=%d&cursor=%s", state, n, url.QueryEscape(cursor)), "", &page)
 				for _, j := range page.Jobs {
 					if j.State != state {
@@ -84,7 +84,7 @@ func TestPagesOfTubes(t *testing.T) {
 	for _, n := range []int{1000, 155, 154, 33, 1} {
 		var got []string
 		for cursor, more := "", true; more; more = cursor != "" {
-			var page Tubes
+			var page admin.Tubes
 			r.want(200, "GET", fmt.Sprintf("/tubes?limit=%d&cursor=%s", n, cursor), "", &page)
 			for _, tube := range page.Tubes {
 				got = append(got, tube.Name)
@@ -108,7 +108,7 @@ func TestPagesWithBodies(t *testing.T) {
 	})
 	var got, sizes []int
 	for cursor, more := "", true; more; more = cursor != "" {
-		var page Jobs
+		var page admin.Jobs
 		r.want(200, "GET", "/tubes/mail/jobs?state=ready&bodies=true&cursor="+cursor, "", &page)
 		for _, j := range page.Jobs {
 			want := bodies[j.ID-1]
@@ -143,7 +143,7 @@ func TestPagesOfConnections(t *testing.T) {
 	for _, n := range []int{1, 3, 7, 8, 100} {
 		seen := make(map[uint64]int)
 		for cursor, more := "", true; more; more = cursor != "" {
-			var page Connections
+			var page admin.Connections
 			r.want(200, "GET", fmt.Sprintf("/connections?limit=%d&cursor=%s", n, cursor), "", &page)
 			for _, c := range page.Connections {
 				seen[c.ID]++
@@ -155,40 +155,31 @@ func TestPagesOfConnections(t *testing.T) {
 		}
 	}
 	r.talk("watch other", "ignore default", "reserve")
-	var page Connections
+	var page admin.Connections
 	for len(page.Connections) == 0 || !page.Connections[len(page.Connections)-1].Waiting {
 		r.want(200, "GET", "/connections", "", &page)
 	}
 }
 
-// What takes several turns is done whole, and ends when the client goes.
+// What takes several turns is done whole.
 func TestSweeps(t *testing.T) {
 	const jobs = 3000
-	for _, test := range []struct{ path, body, want string }{
-		{"/tubes/mail/clear", `{"state":"ready"}`, `{"deleted":3000}`},
-		{"/tubes/mail/clear", `{"state":"ready","count":2000}`, `{"deleted":2000}`},
-		{"/tubes/mail/move", `{"state":"ready","to":"news"}`, `{"moved":3000}`},
-		{"/tubes/mail/move", `{"state":"ready","to":"news","count":0}`, `{"moved":0}`},
-		{"/tubes/mail/kick", `{"state":"buried"}`, `{"kicked":3000}`},
-		{"/tubes/mail/kick", `{"state":"buried","count":2000}`, `{"kicked":2000}`},
+	for body, want := range map[string]uint64{
+		`{"do":"delete","state":"ready"}`: 3000, `{"do":"delete","state":"ready","count":2000}`: 2000,
+		`{"do":"move","state":"ready","to":"news"}`: 3000, `{"do":"move","state":"ready","to":"news","count":0}`: 0,
+		`{"do":"kick","state":"buried"}`: 3000, `{"do":"kick","state":"buried","count":2000}`: 2000,
 	} {
 		r := start(t, Options{})
 		r.in(func(e *engine.Engine, now int64) {
 			for range jobs {
 				id, _ := e.PutInto(now, []byte("mail"), engine.Spec{}, nil)
-				if strings.HasSuffix(test.path, "kick") {
+				if strings.Contains(body, "kick") {
 					e.BuryJob(id, 0)
 				}
 			}
 		})
-		gone, cancel := context.WithCancel(t.Context())
-		cancel()
-		h := newRequest("POST", test.path, test.body).WithContext(gone)
-		if code, body := r.send(h, test.body); code != 503 || !strings.Contains(body, "the connection has ended") {
-			t.Errorf("%s for a client that is gone: %d %s", test.path, code, body)
-		}
-		if got := r.want(200, "POST", test.path, test.body, nil); got != test.want {
-			t.Errorf("%s %s: %s, want %s", test.path, test.body, got, test.want)
+		if got := r.sweep("mail", body); got.Done != want || got.Status != taskDone {
+			t.Errorf("%s: %+v, want %d", body, got, want)
 		}
 	}
 }
@@ -208,10 +199,8 @@ func TestSweepRefused(t *testing.T) {
 			e.PutInto(now, []byte("mail"), engine.Spec{}, nil)
 		}
 	})
-	var p problem
-	r.want(507, "POST", "/tubes/mail/move", `{"state":"ready","to":"small"}`, &p)
-	if p.Done == nil || *p.Done != 3 || !strings.Contains(p.Detail, "a limit is reached") {
-		t.Errorf("%+v", p)
+	if got := r.sweep("mail", `{"do":"move","state":"ready","to":"small"}`); got.Done != 3 || !strings.Contains(got.Problem, "a limit is reached") {
+		t.Errorf("%+v", got)
 	}
 	if line := r.lastLine(); !strings.Contains(line, "count=3") || !strings.Contains(line, `result="there is no room`) {
 		t.Error(line)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"net/url"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -26,17 +25,6 @@ type bodySearch struct {
 
 // searchNames are the parameters of a bodySearch.
 var searchNames = []string{"text", "regexp", "pointer", "equals"}
-
-// searchIn reads a bodySearch from a query.
-func searchIn(query url.Values) (s bodySearch) {
-	for i, field := range []**string{&s.Text, &s.Regexp, &s.Pointer, &s.Equals} {
-		if name := searchNames[i]; query.Has(name) {
-			text := query.Get(name)
-			*field = &text
-		}
-	}
-	return s
-}
 
 // A bodyMatch tells whether a body is wanted. Nil: all are.
 type bodyMatch func(body []byte, rd *reading) bool

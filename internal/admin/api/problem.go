@@ -7,31 +7,15 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
-// A problem is an error as RFC 9457 wants it.
-type problem struct {
-	Type   string  `json:"type"`
-	Title  string  `json:"title"`
-	Status int     `json:"status"`
-	Detail string  `json:"detail"`
-	Done   *uint64 `json:"done,omitempty"` // how many jobs were done before; ours
-
-	retryAfter time.Duration // 0: nobody knows
-}
-
-func (p *problem) Error() string { return p.Detail }
+type problem = admin.Problem
 
 // problemf returns a problem with the text that says what is wrong and what to do.
 func problemf(status int, format string, args ...any) *problem {
-	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
-}
-
-// after lets the answer say when to try again.
-func (p *problem) after(wait time.Duration) *problem {
-	p.retryAfter = wait
-	return p
+	return admin.Problemf(status, format, args...)
 }
 
 func writeProblem(w http.ResponseWriter, err error) {
@@ -39,10 +23,10 @@ func writeProblem(w http.ResponseWriter, err error) {
 	if !ok {
 		panic(fmt.Sprintf("api: %v is no problem", err))
 	}
-	if p.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(int64((p.retryAfter+time.Second-1)/time.Second), 10))
+	if p.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}
-	writeJSON(w, "application/problem+json", p.Status, p)
+	writeJSON(w, "application/problem+json", p.Status, jsonOf(p))
 }
 
 // Problem returns what answers every request with a problem.
@@ -54,7 +38,7 @@ func Problem(status int, detail string) http.Handler {
 
 // tooMany says that an identity has used up its commands for now.
 func tooMany(wait time.Duration) error {
-	return problemf(http.StatusTooManyRequests, "that is more than max-commands-per-second allows, of all commands and requests together: try again later").after(wait)
+	return problemf(http.StatusTooManyRequests, "that is more than max-commands-per-second allows, of all commands and requests together: try again later").After(wait)
 }
 
 // outcomeProblem says why a change was refused that could have been made; nil if it was

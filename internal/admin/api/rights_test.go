@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -77,11 +78,8 @@ func TestRights(t *testing.T) {
 		"getTubeHistory":  "stats, stats mail, both, both mail",
 		"listJobs":        "stats, stats mail, both, both mail",
 		"putJob":          "put, put mail",
-		"kickTube":        "manage, manage mail",
 		"pauseTube":       "manage, manage mail",
 		"resumeTube":      "manage, manage mail",
-		"clearTube":       "manage, manage mail",
-		"moveJobs":        "manage", // the other tube, too
 		"getJob":          "stats, stats mail, both, both mail",
 		"getBody":         "peek, peek mail, both, both mail",
 		"deleteJob":       "manage, manage mail, reserve, reserve mail",
@@ -107,15 +105,14 @@ func TestRights(t *testing.T) {
 		"moveJob":         "manage", // on the other tube, too
 	}
 	bodies := map[string]string{
-		"putJob": `{"body":"x"}`, "pauseTube": `{"seconds":9}`, "clearTube": `{"state":"ready"}`, "moveJobs": `{"state":"ready","to":"another"}`,
+		"putJob": `{"body":"x"}`, "pauseTube": `{"seconds":9}`,
 		"startTask": `{"do":"delete","ids":[1]}`, "changeJob": `{"priority":9}`, "copyJob": `{"to":"mail"}`, "moveJob": `{"to":"another"}`,
 		"importAll": `{"tube":"mail","body":"x"}`, "importTube": `{"body":"x"}`,
 	}
 	jobs := map[string]string{"kickJob": "2", "releaseJob": "3"}
 	paths := strings.NewReplacer("{tube}", "mail", "{connection}", "1", "{task}", "1")
 	for name, who := range known {
-		for i := range operations {
-			op := &operations[i]
+		for _, op := range operations() {
 			r := start(t, Options{RewriteJournal: func() {}, Cluster: oneMember, Backup: emptyBackup, Identify: func(*http.Request) (*access.Identity, bool) { return who, true }})
 			r.in(func(e *engine.Engine, now int64) {
 				e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil)
@@ -125,32 +122,32 @@ func TestRights(t *testing.T) {
 			r.talk("use mail", "reserve-job 3") // connection 1
 			r.sampleTubes(t.Context(), 1)
 			path := paths.Replace(op.path)
-			if id := jobs[op.id]; id != "" {
+			if id := jobs[op.ID]; id != "" {
 				path = strings.Replace(path, "{job}", id, 1)
 			}
 			path = strings.Replace(path, "{job}", "1", 1)
-			if op.id == "listJobs" {
+			if op.ID == "listJobs" {
 				path += "?state=ready"
 			}
 			before := r.everything()
-			_, begin, _ := r.tasks.start(t.Context(), Task{Tube: "mail"}, func(ctx context.Context, _ *runningTask) { <-ctx.Done() })
+			_, begin, _ := r.tasks.start(t.Context(), admin.Task{Tube: "mail"}, func(ctx context.Context, _ *runningTask) { <-ctx.Done() })
 			begin()
-			h := newRequest(op.method, path, bodies[op.id])
-			if op.brings == aLotOfJobs {
+			h := newRequest(op.method, path, bodies[op.ID])
+			if op.plan.Streams() {
 				h.Header.Set("Content-Type", ndjson)
 			}
-			code, body := r.send(h, bodies[op.id])
+			code, body := r.send(h, bodies[op.ID])
 			may := false
-			for _, one := range strings.Split(allowed[op.id], ", ") {
+			for _, one := range strings.Split(allowed[op.ID], ", ") {
 				may = may || one == name
 			}
 			switch {
 			case may && code >= 300:
-				t.Errorf("%s may not %s: %d %s", name, op.id, code, body)
+				t.Errorf("%s may not %s: %d %s", name, op.ID, code, body)
 			case !may && code != http.StatusForbidden:
-				t.Errorf("%s may %s: %d %s", name, op.id, code, body)
+				t.Errorf("%s may %s: %d %s", name, op.ID, code, body)
 			case !may && r.everything() != before:
-				t.Errorf("%s may not %s, but something has changed:\n%s\n%s", name, op.id, before, r.everything())
+				t.Errorf("%s may not %s, but something has changed:\n%s\n%s", name, op.ID, before, r.everything())
 			}
 		}
 	}
@@ -222,7 +219,7 @@ func TestPartlyVisible(t *testing.T) {
 		}
 	})
 	who = known["stats mail"]
-	var tubes Tubes
+	var tubes admin.Tubes
 	r.want(200, "GET", "/tubes?limit=1", "", &tubes)
 	if len(tubes.Tubes) != 1 || tubes.Tubes[0].Name != "mail" || tubes.Next != "" {
 		t.Errorf("%+v", tubes)

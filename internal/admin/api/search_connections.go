@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -22,20 +23,16 @@ type connectionFilter struct {
 	waiting, holding bool
 }
 
-func (r *request) connectionFilter() (f connectionFilter, err error) {
-	f.text = r.query.Get("q")
-	if globs := r.query.Get("tube"); globs != "" {
-		p, err := access.NewPattern(strings.Split(globs, ","))
+func filterOf(in *admin.ListConnections) (f connectionFilter, err error) {
+	f.text, f.waiting, f.holding = in.Q, in.Waiting, in.Holding
+	if in.Tube != "" {
+		p, err := access.NewPattern(strings.Split(in.Tube, ","))
 		if err != nil {
 			return f, problemf(http.StatusBadRequest, "tube: %v", err)
 		}
 		f.tubes = &p
 	}
-	if f.waiting, err = r.isTrue("waiting"); err != nil {
-		return f, err
-	}
-	f.holding, err = r.isTrue("holding")
-	return f, err
+	return f, nil
 }
 
 func (f *connectionFilter) matches(c *server.Connection) bool {
@@ -107,13 +104,13 @@ func (o *connectionOrder) compare(a, b connectionRank) int {
 	return cmp.Or(byKey, byID)
 }
 
-// connectionOrder reads the parameters sort and cursor.
-func (r *request) connectionOrder() (o connectionOrder, err error) {
-	o.column, o.descending = strings.CutPrefix(r.query.Get("sort"), "-")
+// orderOf reads the parameters sort and cursor.
+func orderOf(in *admin.ListConnections) (o connectionOrder, err error) {
+	o.column, o.descending = strings.CutPrefix(in.Sort, "-")
 	if connectionColumns[o.column] == nil {
 		return o, problemf(http.StatusBadRequest, "sort: want one of %v, with - before it for the largest first", slices.Sorted(maps.Keys(connectionColumns)))
 	}
-	text := r.query.Get("cursor")
+	text := in.Cursor
 	if text == "" {
 		return o, nil
 	}
@@ -143,10 +140,11 @@ type rankedConnection struct {
 }
 
 // sortConnections answers listConnections with an order. It looks at all connections, but keeps those of the page only.
-func (r *request) sortConnections(n int, filter *connectionFilter) (reply, error) {
-	o, err := r.connectionOrder()
+func (r *request) sortConnections(in *admin.ListConnections, filter *connectionFilter) (page admin.Connections, err error) {
+	n := in.Limit
+	o, err := orderOf(in)
 	if err != nil {
-		return reply{}, err
+		return page, err
 	}
 	var matching uint64
 	// One more shows whether there is another page.
@@ -165,15 +163,15 @@ func (r *request) sortConnections(n int, filter *connectionFilter) (reply, error
 		return at > 0, nil
 	})
 	if err != nil {
-		return reply{}, err
+		return page, err
 	}
 	found := best.sorted()
-	page := Connections{Connections: make([]Connection, min(n, len(found))), Matching: &matching}
+	page = admin.Connections{Connections: make([]admin.Connection, min(n, len(found))), Matching: &matching}
 	for i := range page.Connections {
 		page.Connections[i] = connectionOf(&found[i].Connection)
 	}
 	if len(found) > n {
 		page.Next = found[n-1].cursor()
 	}
-	return reply{body: page}, nil
+	return page, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/test/memnet"
 )
 
@@ -17,7 +18,7 @@ import (
 func (r *rig) sorted(query string, limit int) (ids string) {
 	r.t.Helper()
 	for cursor, more := "", true; more; more = cursor != "" {
-		var page Connections
+		var page admin.Connections
 		r.want(200, "GET", fmt.Sprintf("/connections?limit=%d&%s&cursor=%s", limit, query, url.QueryEscape(cursor)), "", &page)
 		if page.Matching == nil {
 			r.t.Fatalf("%s: the page does not say how many match", query)
@@ -80,9 +81,9 @@ func TestSortByAddress(t *testing.T) {
 	for range 5 {
 		r.talk("list-tube-used")
 	}
-	var page Connections
+	var page admin.Connections
 	r.want(200, "GET", "/connections?sort=address", "", &page)
-	if !slices.IsSortedFunc(page.Connections, func(a, b Connection) int { return strings.Compare(a.Address, b.Address) }) {
+	if !slices.IsSortedFunc(page.Connections, func(a, b admin.Connection) int { return strings.Compare(a.Address, b.Address) }) {
 		t.Errorf("%+v", page.Connections)
 	}
 	if up, down := strings.Fields(r.sorted("sort=address", 2)), strings.Fields(r.sorted("sort=-address", 2)); len(up) != 5 || len(down) != 5 {

@@ -2,22 +2,14 @@ package api
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
-
-// Found is a page of a search: the jobs that match, of those that were looked at.
-type Found struct {
-	Jobs   []Job   `json:"jobs"`
-	Next   string  `json:"next,omitempty"`
-	Looked uint64  `json:"looked"`          // since the first page
-	Total  *uint64 `json:"total,omitempty"` // jobs that there are to look at, now
-}
 
 const (
 	// A page of a search ends when it has looked at so many jobs, or at so much of their bodies, or
@@ -28,38 +20,36 @@ const (
 )
 
 // searchTube looks for jobs of a tube by their bodies, searchAll for those of all tubes.
-func searchTube(r *request) (reply, error) { return r.searchJobs([]string{r.tube}) }
+func (r *request) searchTube(in *admin.SearchTube) (admin.Found, error) {
+	return r.searchJobs([]string{r.tube}, &in.SearchAll)
+}
 
-func searchAll(r *request) (reply, error) { return r.searchJobs(nil) }
+func (r *request) searchAll(in *admin.SearchAll) (admin.Found, error) { return r.searchJobs(nil, in) }
 
 // searchJobs looks for jobs by their bodies, in some tubes; nil: in all of which the client may
 // see the bodies.
-func (r *request) searchJobs(tubes []string) (reply, error) {
-	n, err := r.limit(maxLimit)
+func (r *request) searchJobs(tubes []string, in *admin.SearchAll) (page admin.Found, err error) {
+	states, match, err := jobSearch(&in.Search)
 	if err != nil {
-		return reply{}, err
+		return page, err
 	}
-	states, match, err := r.jobSearch()
+	at, err := parseSearchCursor(in.Cursor)
 	if err != nil {
-		return reply{}, err
-	}
-	at, err := parseSearchCursor(r.query.Get("cursor"))
-	if err != nil {
-		return reply{}, err
+		return page, err
 	}
 	end, err := r.beginWalk(aPage)
 	if err != nil {
-		return reply{}, err
+		return page, err
 	}
 	defer end()
-	page := Found{Jobs: []Job{}, Looked: at.looked}
+	page = admin.Found{Jobs: []admin.Job{}, Looked: at.looked}
 	if tubes, page.Total, err = r.searched(tubes, states); err != nil {
-		return reply{}, err
+		return page, err
 	}
 	w := jobWalk{places: placesOf(tubes, states), bodies: searchedBytes}
 	at.seek(&w, states)
-	err = r.walk(&w, page.filler(&w, r.reading(), match, n))
-	return reply{body: page}, err
+	err = r.walk(&w, fill(&page, &w, r.reading(), match, in.Limit))
+	return page, err
 }
 
 // searched returns the tubes that a search is about, and how many jobs there are to look at, if the
@@ -80,14 +70,14 @@ func (r *request) searched(tubes []string, states []engine.State) (found []strin
 		for i := range names.Len() {
 			found = append(found, names.At(i))
 		}
-		if st := e.Stats(); r.who.Meets(statsEverywhere) {
+		if st := e.Stats(); r.caller.Identity.Meets(statsEverywhere) {
 			n = countOf(states, st.Ready, st.Reserved, st.Delayed, st.Buried)
 			total = &n
 		}
 		return nil
 	})
 	if len(tubes) == 0 {
-		found = slices.DeleteFunc(found, func(name string) bool { return !r.who.Meets(bodiesNamed, name) })
+		found = slices.DeleteFunc(found, func(name string) bool { return !r.caller.Identity.Meets(bodiesNamed, name) })
 		slices.Sort(found)
 	}
 	return found, total, err
@@ -102,9 +92,9 @@ func countOf(states []engine.State, ready, reserved, delayed, buried uint64) (n 
 	return n
 }
 
-// filler returns what adds the jobs of a slice that match to the page, and reports whether the
+// fill returns what adds the jobs of a slice that match to the page, and reports whether the
 // page goes on.
-func (page *Found) filler(w *jobWalk, rd *reading, match bodyMatch, n int) func([]walkedJob) bool {
+func fill(page *admin.Found, w *jobWalk, rd *reading, match bodyMatch, n int) func([]walkedJob) bool {
 	looked, bytes, shown := 0, 0, 0
 	return func(slice []walkedJob) bool {
 		rd.each(slice, match, func(j *walkedJob, matches bool) bool {
@@ -133,7 +123,7 @@ func (page *Found) filler(w *jobWalk, rd *reading, match bodyMatch, n int) func(
 
 // reading returns what looks into bodies for the request.
 func (r *request) reading() *reading {
-	return &reading{ctx: r.http.Context(), lane: r.api.throttle.bodies}
+	return &reading{ctx: r.ctx, lane: r.api.throttle.bodies}
 }
 
 // A searchCursor is where a search goes on.
@@ -191,16 +181,16 @@ func (c *searchCursor) seek(w *jobWalk, states []engine.State) {
 }
 
 // jobSearch reads which jobs are looked for: those in a state, or all, whose bodies match.
-func (r *request) jobSearch() (states []engine.State, match bodyMatch, err error) {
+func jobSearch(in *admin.Search) (states []engine.State, match bodyMatch, err error) {
 	states = allStates
-	if r.query.Has("state") {
-		one, err := parseState(r.query.Get("state"), allStates...)
+	if in.State != "" {
+		one, err := parseState(in.State, allStates...)
 		if err != nil {
-			return nil, nil, problemf(http.StatusBadRequest, "state: want one of %v, or none for all", allStates)
+			return nil, nil, err
 		}
 		states = []engine.State{one}
 	}
-	by := searchIn(r.query)
+	by := bodySearch{in.Text, in.Regexp, in.Pointer, in.Equals}
 	match, err = by.match()
 	return states, match, err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/health"
@@ -30,7 +31,7 @@ func (r *rig) someTubes(n int) {
 	})
 }
 
-func names(tubes []Tube) string {
+func names(tubes []admin.Tube) string {
 	var all []string
 	for i := range tubes {
 		all = append(all, tubes[i].Name)
@@ -60,7 +61,7 @@ func TestSearchTubes(t *testing.T) {
 		{"has=unwatched&sort=-ready", "t-39 t-38 t-37"},
 		{"q=[", ""},
 	} {
-		var page Tubes
+		var page admin.Tubes
 		r.want(200, "GET", "/tubes?limit=3&"+test.query, "", &page)
 		if got := names(page.Tubes); got != test.want {
 			t.Errorf("%s: %s, want %s", test.query, got, test.want)
@@ -70,7 +71,7 @@ func TestSearchTubes(t *testing.T) {
 		for _, sort := range []string{column, "-" + column} {
 			var all []string
 			for cursor, more := "", true; more; {
-				var page Tubes
+				var page admin.Tubes
 				r.want(200, "GET", "/tubes?limit=20&sort="+sort+"&cursor="+url.QueryEscape(cursor), "", &page)
 				for i := range page.Tubes {
 					all = append(all, page.Tubes[i].Name)
@@ -93,12 +94,12 @@ func TestSearchRights(t *testing.T) {
 	r := start(t, Options{Identify: func(*http.Request) (*access.Identity, bool) { return known["stats mail"], true }})
 	r.someTubes(3)
 	r.in(func(e *engine.Engine, now int64) { e.PutInto(now, []byte("mail"), engine.Spec{TTR: 9}, nil) })
-	var page Tubes
+	var page admin.Tubes
 	r.want(200, "GET", "/tubes?sort=-ready", "", &page)
 	if names(page.Tubes) != "mail" || *page.Matching != 1 || page.Jobs.Ready != 1 {
 		t.Errorf("%+v", page)
 	}
-	var found Attention
+	var found admin.Attention
 	r.want(200, "GET", "/attention", "", &found)
 	if found.Total != 1 || found.Findings[0].Tube != "mail" {
 		t.Errorf("%+v", found)
@@ -107,7 +108,7 @@ func TestSearchRights(t *testing.T) {
 
 // The worst comes first.
 func TestAttention(t *testing.T) {
-	r := start(t, Options{Journal: func() Journal { return Journal{Health: "no space left on device"} }})
+	r := start(t, Options{Journal: func() admin.Journal { return admin.Journal{Health: "no space left on device"} }})
 	r.someTubes(1)
 	r.talk("watch watched", "watch t-0")
 	r.in(func(e *engine.Engine, now int64) {
@@ -115,7 +116,7 @@ func TestAttention(t *testing.T) {
 		e.PutInto(now-int64(health.SlowAfter), []byte("watched"), engine.Spec{TTR: 9}, nil)
 		e.PutInto(now, []byte("lonely"), engine.Spec{TTR: 9}, nil)
 	})
-	var found Attention
+	var found admin.Attention
 	r.want(200, "GET", "/attention", "", &found)
 	var got []string
 	for _, f := range found.Findings {
@@ -151,7 +152,7 @@ func TestAttentionToLimits(t *testing.T) {
 	})
 	finds := func(want ...string) {
 		t.Helper()
-		var found Attention
+		var found admin.Attention
 		r.want(200, "GET", "/attention", "", &found)
 		var got []string
 		for _, f := range found.Findings {
@@ -162,7 +163,7 @@ func TestAttentionToLimits(t *testing.T) {
 		}
 	}
 	finds("bad certificate  0", "warning limited bytes 9", "warning limited jobs 9")
-	var page Tubes
+	var page admin.Tubes
 	if r.want(200, "GET", "/tubes?has=limited", "", &page); len(page.Tubes) != 2 || page.Tubes[0].Name != "bytes" || page.Tubes[1].Name != "jobs" {
 		t.Errorf("%+v", page.Tubes)
 	}
@@ -198,7 +199,7 @@ func TestSearchConnections(t *testing.T) {
 	r.talk("use mail")
 	r.talk("watch other")
 	for query, want := range map[string]int{"": 3, "?tube=mail": 2, "?tube=other": 1, "?holding=true": 1, "?tube=mail&holding=true": 1, "?waiting=true": 0, "?q=nowhere": 0, "?tube=ma*": 2, "?tube=ma*,ot?er": 3, "?tube=m": 0} {
-		var page Connections
+		var page admin.Connections
 		if r.want(200, "GET", "/connections"+query, "", &page); len(page.Connections) != want {
 			t.Errorf("%s: %d connections, want %d", query, len(page.Connections), want)
 		}
@@ -247,7 +248,7 @@ func TestSearchRates(t *testing.T) {
 	} {
 		var got []string
 		for cursor, more := "", true; more; more = cursor != "" {
-			var page Tubes
+			var page admin.Tubes
 			r.want(200, "GET", "/tubes?limit=2&"+test.query+"&cursor="+cursor, "", &page)
 			for _, tube := range page.Tubes {
 				got = append(got, tube.Name)
@@ -258,13 +259,13 @@ func TestSearchRates(t *testing.T) {
 			t.Errorf("%s: %s, want %s", test.query, got, test.want)
 		}
 	}
-	elsewhere := &request{api: r.API, other: new(otherServer), query: url.Values{"sort": {"-put_per_second"}}, tubes: func(tell func(*surveyedTube)) error {
+	elsewhere := &request{api: r.API, other: new(otherServer), tubes: func(tell func(*surveyedTube)) error {
 		tell(&surveyedTube{name: "a"})
 		tell(&surveyedTube{name: "t-1"})
 		return nil
 	}}
-	rep, err := elsewhere.searchTubes(10, false)
-	if got := names(rep.body.(Tubes).Tubes); err != nil || got != "a t-1" {
+	page, err := elsewhere.searchTubes(&admin.ListTubes{Sort: "-put_per_second", Limit: 10})
+	if got := names(page.Tubes); err != nil || got != "a t-1" {
 		t.Errorf("at another server: %s, %v", got, err)
 	}
 }

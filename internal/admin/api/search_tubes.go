@@ -6,12 +6,12 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
@@ -90,7 +90,7 @@ func pauseLeft(t *surveyedTube) int64 {
 
 // attention puts tubes that need attention first, the worst of them first of all.
 func (r *request) attention(t *surveyedTube) (weight int64) {
-	var room [4]Finding // all tubes are asked for a page
+	var room [4]health.Finding // all tubes are asked for a page
 	for _, f := range r.tubeFindings(room[:0], t) {
 		if f.Severity == health.Bad {
 			weight += 1 << 50
@@ -157,19 +157,19 @@ func (s *tubeSearch) matches(t *surveyedTube) bool {
 }
 
 // parseTubeSearch reads the parameters sort, has, q and cursor.
-func parseTubeSearch(query url.Values) (*tubeSearch, error) {
+func parseTubeSearch(in *admin.ListTubes) (*tubeSearch, error) {
 	s := new(tubeSearch)
 	var err error
-	if s.pattern, err = namePattern(query.Get("q")); err != nil {
+	if s.pattern, err = namePattern(in.Q); err != nil {
 		return nil, err
 	}
-	s.column, s.descending = strings.CutPrefix(query.Get("sort"), "-")
+	s.column, s.descending = strings.CutPrefix(in.Sort, "-")
 	s.column = cmp.Or(s.column, "name")
 	if s.key = columns[s.column]; s.key == nil {
 		return nil, problemf(http.StatusBadRequest, "sort: want one of %v, with - before it for the largest first", slices.Sorted(maps.Keys(columns)))
 	}
-	if text := query.Get("has"); text != "" {
-		for name := range strings.SplitSeq(text, ",") {
+	if in.Has != "" {
+		for name := range strings.SplitSeq(in.Has, ",") {
 			has, ok := conditions[name]
 			if !ok {
 				return nil, problemf(http.StatusBadRequest, "has: want some of %v, with commas between them", slices.Sorted(maps.Keys(conditions)))
@@ -177,7 +177,7 @@ func parseTubeSearch(query url.Values) (*tubeSearch, error) {
 			s.has = append(s.has, has)
 		}
 	}
-	if text := query.Get("cursor"); text != "" {
+	if text := in.Cursor; text != "" {
 		at, err := inCursor.DecodeString(text)
 		key, name, ok := strings.Cut(string(at), " ")
 		n, err2 := strconv.ParseInt(key, 10, 64)
@@ -212,10 +212,11 @@ func namePattern(text string) (matches func(name string) bool, err error) {
 
 // searchTubes answers listTubes with an order or a filter. It looks at all tubes, but keeps
 // those of the page only.
-func (r *request) searchTubes(n int, recent bool) (reply, error) {
-	s, err := parseTubeSearch(r.query)
+func (r *request) searchTubes(in *admin.ListTubes) (page admin.Tubes, err error) {
+	n := in.Limit
+	s, err := parseTubeSearch(in)
 	if err != nil {
-		return reply{}, err
+		return page, err
 	}
 	if of := rates[s.column]; of != nil && r.other == nil { // another server's tubes may have the same names
 		s.key = r.api.history.byRate(of)
@@ -224,7 +225,7 @@ func (r *request) searchTubes(n int, recent bool) (reply, error) {
 		s.key = r.attention
 	}
 	var matching uint64
-	var jobs JobCounts
+	var jobs admin.JobCounts
 	// One more shows whether there is another page.
 	best := firstOf[rankedTube]{n: n + 1, compare: func(a, b rankedTube) int { return s.compare(a.rank, b.rank) }}
 	err = r.survey(func(t *surveyedTube) {
@@ -232,27 +233,27 @@ func (r *request) searchTubes(n int, recent bool) (reply, error) {
 			return
 		}
 		matching++
-		jobs.add(t)
+		addJobs(&jobs, t)
 		s.show(&best, t)
 	})
 	if err != nil {
-		return reply{}, err
+		return page, err
 	}
 	found := best.sorted()
-	page := Tubes{Tubes: make([]Tube, min(n, len(found))), Matching: &matching, Jobs: &jobs}
+	page = admin.Tubes{Tubes: make([]admin.Tube, min(n, len(found))), Matching: &matching, Jobs: &jobs}
 	for i := range page.Tubes {
 		page.Tubes[i] = tubeOf(found[i].rank.name, &found[i].TubeStats)
 	}
 	if len(found) > n {
 		page.Next = found[n-1].rank.cursor()
 	}
-	if recent && r.other == nil {
+	if in.Recent && r.other == nil {
 		r.api.history.addRecent(page.Tubes)
 	}
-	return reply{body: page}, nil
+	return page, nil
 }
 
-func (c *JobCounts) add(t *surveyedTube) {
+func addJobs(c *admin.JobCounts, t *surveyedTube) {
 	c.Ready += t.Ready
 	c.Reserved += t.Reserved
 	c.Delayed += t.Delayed

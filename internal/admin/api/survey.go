@@ -108,18 +108,10 @@ func (s *surveys) complete(one *sharedSurvey) {
 	close(one.done)
 }
 
-type ageKey struct{}
-
-// WithAge returns a context for requests whose lists of tubes may be so old. Several that come
+// shared tells of all tubes as they were not longer ago than an age; 0: now. Several that come
 // at once then share the work. What was changed through the API is always seen.
-func WithAge(ctx context.Context, age time.Duration) context.Context {
-	return context.WithValue(ctx, ageKey{}, age)
-}
-
-// shared tells of all tubes as they were not longer ago than the context permits.
-func (a *API) shared(ctx context.Context, tell func(t *surveyedTube)) error {
-	age, ok := ctx.Value(ageKey{}).(time.Duration)
-	if !ok {
+func (a *API) shared(ctx context.Context, age time.Duration, tell func(t *surveyedTube)) error {
+	if age == 0 {
 		return a.survey(ctx, tell)
 	}
 	one, isNew := a.surveys.take(age)
@@ -144,13 +136,13 @@ func (r *request) survey(tell func(t *surveyedTube)) error {
 	if r.tubes != nil {
 		return r.tubes(tell)
 	}
-	all := r.who.Meets(statsEverywhere)
-	err := r.api.shared(r.http.Context(), func(t *surveyedTube) {
-		if all || r.who.Meets(statsNamed, t.name) {
+	all := r.caller.Identity.Meets(statsEverywhere)
+	err := r.api.shared(r.ctx, r.caller.MaxAge, func(t *surveyedTube) {
+		if all || r.caller.Identity.Meets(statsNamed, t.name) {
 			tell(t)
 		}
 	})
-	if err != nil && r.http.Context().Err() != nil {
+	if err != nil && r.ctx.Err() != nil {
 		return errGone
 	}
 	return err

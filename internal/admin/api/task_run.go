@@ -7,49 +7,53 @@ import (
 	"slices"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
 // startTask begins work on many jobs of a tube: those that are named, or those in a state, all or
 // only some by their bodies.
-func startTask(r *request) (reply, error) {
-	var in taskRequest
-	if err := r.decode(&in, false); err != nil {
-		return reply{}, err
-	}
-	job := &taskRun{request: r, in: &in}
+func (r *request) startTask(in *admin.StartTask) (task admin.Task, err error) {
+	job := &taskRun{request: r, in: in}
 	if err := job.check(); err != nil {
-		return reply{}, err
+		return task, err
 	}
 	if err := job.permitted(); err != nil {
-		return reply{}, err
+		return task, err
 	}
 	return job.begin(func(context.Context) error { return job.all() })
 }
 
 // begin begins a task whose work is done in the background.
-func (t *taskRun) begin(work func(ctx context.Context) error) (reply, error) {
+func (t *taskRun) begin(work func(ctx context.Context) error) (shown admin.Task, err error) {
 	about, r := t.describe(), t.request
 	own := *r // the request is over when this is answered
-	own.http, own.notes = r.http.Clone(context.WithoutCancel(r.http.Context())), nil
+	own.ctx, own.notes = context.WithoutCancel(r.ctx), nil
 	if r.other != nil {
 		own.note("server", r.other.name)
 	}
 	t.request = &own
-	task, begin, err := r.work.start(own.http.Context(), about, func(ctx context.Context, task *runningTask) { t.run(ctx, task, work) })
+	task, begin, err := r.work.start(own.ctx, about, func(ctx context.Context, task *runningTask) { t.run(ctx, task, work) })
 	if err != nil {
-		return reply{}, err
+		return shown, err
 	}
-	r.after = begin
-	r.note("task", task.ID)
+	shown = task.copy()
+	r.after = func(out any) any {
+		begin()
+		if t.in.Wait > 0 {
+			out = r.wait(task, t.in.Wait)
+		}
+		return out
+	}
+	r.note("task", shown.ID)
 	r.note("do", t.in.Do)
-	return reply{status: http.StatusAccepted, body: task, location: Prefix + "/tasks/" + formatID(task.ID)}, nil
+	return shown, nil
 }
 
 // A taskRun is a task with what it needs.
 type taskRun struct {
 	*request // its context is that of the task while it runs
-	in       *taskRequest
+	in       *admin.StartTask
 	verb     bulkVerb
 	state    engine.State // 0: the jobs are named
 	match    bodyMatch
@@ -62,13 +66,13 @@ func (t *taskRun) check() (err error) {
 	if t.verb, ok = bulkVerbs[in.Do]; !ok {
 		return problemf(http.StatusBadRequest, "do: want one of %v", slices.Sorted(maps.Keys(bulkVerbs)))
 	}
-	for _, name := range in.given() {
+	for _, name := range given(in) {
 		if !slices.Contains(t.verb.takes, name) {
 			return problemf(http.StatusBadRequest, "%s does not take %s", in.Do, name)
 		}
 	}
 	switch {
-	case in.Do == "change" && len(in.given()) == 0:
+	case in.Do == "change" && len(given(in)) == 0:
 		return errNothingToChange
 	case in.Do == "move" && in.To == nil:
 		return problemf(http.StatusBadRequest, "to: want the name of a tube")
@@ -98,7 +102,7 @@ func (t *taskRun) check() (err error) {
 // see the bodies, for their number would tell of them.
 func (t *taskRun) permitted() error {
 	if t.in.To != nil {
-		if err := t.permittedTo(*t.in.To, t.op.need); err != nil {
+		if err := t.permittedTo(*t.in.To, t.op.Needs); err != nil {
 			return err
 		}
 	}
@@ -109,8 +113,8 @@ func (t *taskRun) permitted() error {
 }
 
 // describe returns the task as it is shown.
-func (t *taskRun) describe() Task {
-	one := Task{Do: t.in.Do, Tube: t.tube, Search: t.match != nil, Identity: t.who.Name()}
+func (t *taskRun) describe() admin.Task {
+	one := admin.Task{Do: t.in.Do, Tube: t.tube, Search: t.match != nil, Identity: t.caller.Identity.Name()}
 	if t.state != 0 {
 		one.State = t.state.String()
 		t.note("state", t.state)
@@ -123,9 +127,9 @@ func (t *taskRun) describe() Task {
 
 // run does the task, and says in the log what came of it.
 func (t *taskRun) run(ctx context.Context, task *runningTask, work func(ctx context.Context) error) {
-	t.http, t.task = t.http.WithContext(ctx), task
+	t.ctx, t.task = ctx, task
 	err, result := work(ctx), "ok"
-	t.work.change(task, func(one *Task) {
+	t.work.change(task, func(one *admin.Task) {
 		one.Ended = time.Now().UTC().Format(time.RFC3339)
 		switch {
 		case err == nil:
@@ -150,7 +154,7 @@ func (t *taskRun) all() error {
 	if err != nil {
 		return err
 	}
-	t.work.change(t.task, func(one *Task) { one.Status, one.Found = taskWorks, uint64(len(ids)) })
+	t.work.change(t.task, func(one *admin.Task) { one.Status, one.Found = taskWorks, uint64(len(ids)) })
 	return t.turns(func(e *engine.Engine, now int64) (more bool, err error) {
 		done, skipped := uint64(0), make(map[string]uint64)
 		for n := 0; len(ids) > 0 && n < perTurn && (n == 0 || !e.Spent()); n++ {
@@ -165,7 +169,7 @@ func (t *taskRun) all() error {
 			}
 			ids = ids[1:]
 		}
-		t.work.change(t.task, func(one *Task) {
+		t.work.change(t.task, func(one *admin.Task) {
 			one.Done += done
 			for why, n := range skipped {
 				one.Skipped[why] += n
@@ -179,7 +183,7 @@ func (t *taskRun) all() error {
 func (t *taskRun) jobs() (ids []uint64, err error) {
 	if t.in.IDs != nil {
 		ids = *t.in.IDs
-		return ids[:min(uint64(len(ids)), t.in.limit())], nil
+		return ids[:min(uint64(len(ids)), mostOf(t.in))], nil
 	}
 	w := jobWalk{places: []place{{t.tube, t.state}}}
 	if t.match != nil {
@@ -187,16 +191,16 @@ func (t *taskRun) jobs() (ids []uint64, err error) {
 	}
 	rd := t.reading()
 	err = t.walk(&w, func(slice []walkedJob) bool {
-		if uint64(len(ids)) == t.in.limit() {
+		if uint64(len(ids)) == mostOf(t.in) {
 			return false
 		}
 		rd.each(slice, t.match, func(j *walkedJob, matches bool) bool {
 			if matches {
 				ids = append(ids, j.ID)
 			}
-			return uint64(len(ids)) < t.in.limit()
+			return uint64(len(ids)) < mostOf(t.in)
 		})
-		t.work.change(t.task, func(one *Task) {
+		t.work.change(t.task, func(one *admin.Task) {
 			one.Looked += uint64(len(slice))
 			one.Found = uint64(len(ids))
 		})

@@ -9,27 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
-
-// A Task is work on many jobs of a tube, which goes on after its request was answered.
-type Task struct {
-	ID       uint64            `json:"id"`
-	Do       string            `json:"do"`
-	Tube     string            `json:"tube"`
-	State    string            `json:"state,omitempty"` // of the jobs; empty: they were named
-	Search   bool              `json:"search"`          // only those whose bodies match
-	To       string            `json:"to,omitempty"`
-	Identity string            `json:"identity"`
-	Started  string            `json:"started"`
-	Ended    string            `json:"ended,omitempty"`
-	Status   string            `json:"status"`
-	Looked   uint64            `json:"looked"` // jobs that were looked at, while it looks for those that match
-	Found    uint64            `json:"found"`  // jobs that it is about, so far
-	Done     uint64            `json:"done"`
-	Skipped  map[string]uint64 `json:"skipped"` // by reason
-	Problem  string            `json:"problem,omitempty"`
-}
 
 // The states of a task.
 const (
@@ -40,16 +22,10 @@ const (
 	taskFailed    = "failed"
 )
 
-// Tasks are the tasks that run, and the last ones that have ended; the newest first.
-type Tasks struct {
-	Tasks []Task `json:"tasks"`
-}
-
 const (
 	maxTasks     = 4       // that run at once
 	tasksKept    = 100     // that have ended
 	maxIDs       = 10_000  // of a task
-	longestWait  = 60      // s
 	maxTaskBytes = 1 << 18 // of a request: so many ids with 20 digits
 )
 
@@ -68,22 +44,22 @@ type runningTask struct {
 	cancel context.CancelFunc
 	over   chan struct{} // closed when it has ended
 
-	Task // guarded by tasks.mu
+	admin.Task // guarded by tasks.mu
 }
 
 // start prepares a task, if there is room for one more, and returns what lets it run in the background.
 // base is not cancelled.
-func (t *tasks) start(base context.Context, one Task, run func(ctx context.Context, task *runningTask)) (shown Task, begin func(), err error) {
+func (t *tasks) start(base context.Context, one admin.Task, run func(ctx context.Context, task *runningTask)) (task *runningTask, begin func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running == maxTasks || t.closed {
-		return one, nil, problemf(http.StatusServiceUnavailable, "%d tasks run already: wait until one of them ends, or cancel it", t.running).after(time.Second)
+		return nil, nil, problemf(http.StatusServiceUnavailable, "%d tasks run already: wait until one of them ends, or cancel it", t.running).After(time.Second)
 	}
 	t.last++
 	t.running++
 	one.ID, one.Started, one.Status, one.Skipped = t.last, time.Now().UTC().Format(time.RFC3339), taskLooks, make(map[string]uint64)
 	ctx, cancel := context.WithCancel(base)
-	task := &runningTask{cancel: cancel, over: make(chan struct{}), Task: one}
+	task = &runningTask{cancel: cancel, over: make(chan struct{}), Task: one}
 	t.all = append(t.all, task)
 	t.forget()
 	begun := make(chan struct{})
@@ -96,7 +72,7 @@ func (t *tasks) start(base context.Context, one Task, run func(ctx context.Conte
 		t.running--
 		close(task.over)
 	})
-	return task.copy(), func() { close(begun) }, nil
+	return task, func() { close(begun) }, nil
 }
 
 // forget drops the oldest tasks that have ended, if there are too many.
@@ -134,14 +110,14 @@ func (t *tasks) find(id uint64) *runningTask {
 }
 
 // change changes what is known of a task.
-func (t *tasks) change(task *runningTask, f func(*Task)) {
+func (t *tasks) change(task *runningTask, f func(*admin.Task)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f(&task.Task)
 }
 
 // copy returns a task as it is. The caller holds tasks.mu.
-func (task *runningTask) copy() Task {
+func (task *runningTask) copy() admin.Task {
 	one := task.Task
 	one.Skipped = maps.Clone(task.Skipped)
 	return one
@@ -156,17 +132,17 @@ func (a *API) Close() {
 }
 
 // listTasks tells of the tasks on tubes that the client may manage.
-func listTasks(r *request) (reply, error) {
+func (r *request) listTasks(*admin.None) (page admin.Tasks, err error) {
 	t := r.work
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	page := Tasks{Tasks: []Task{}}
+	page = admin.Tasks{Tasks: []admin.Task{}}
 	for _, task := range slices.Backward(t.all) {
-		if r.who.Meets(manageNamed, task.Tube) {
+		if r.caller.Identity.Meets(manageNamed, task.Tube) {
 			page.Tasks = append(page.Tasks, task.copy())
 		}
 	}
-	return reply{body: page}, nil
+	return page, nil
 }
 
 // findTask returns the task that the path names, if the client may manage its tube.
@@ -179,62 +155,47 @@ func (r *request) findTask() (*runningTask, error) {
 }
 
 // getTask tells of a task, at once or when it has ended.
-func getTask(r *request) (reply, error) {
-	wait, err := r.number("wait", 0, 0, longestWait)
-	if err != nil {
-		return reply{}, err
-	}
+func (r *request) getTask(in *admin.GetTask) (admin.Task, error) {
 	task, err := r.findTask()
 	if err != nil {
-		return reply{}, err
+		return admin.Task{}, err
 	}
-	late := time.NewTimer(time.Duration(wait) * time.Second)
+	return r.wait(task, in.Wait), nil
+}
+
+// wait returns a task when it has ended, or as it is after so many seconds.
+func (r *request) wait(task *runningTask, seconds int) admin.Task {
+	late := time.NewTimer(time.Duration(seconds) * time.Second)
 	defer late.Stop()
 	select {
 	case <-task.over:
 	case <-late.C:
-	case <-r.http.Context().Done():
+	case <-r.ctx.Done():
 	}
 	r.work.mu.Lock()
 	defer r.work.mu.Unlock()
-	return reply{body: task.copy()}, nil
+	return task.copy()
 }
 
 // cancelTask ends a task. What it has done stays done.
-func cancelTask(r *request) (reply, error) {
+func (r *request) cancelTask(*admin.OfTask) (none admin.None, err error) {
 	task, err := r.findTask()
 	if err != nil {
-		return reply{}, err
+		return none, err
 	}
 	r.note("tube", task.Tube)
 	select {
 	case <-task.over:
-		return reply{}, problemf(http.StatusConflict, "task %d had ended already", task.ID)
+		return none, problemf(http.StatusConflict, "task %d had ended already", task.ID)
 	default:
 	}
 	task.cancel()
 	<-task.over
-	return reply{status: http.StatusNoContent}, nil
-}
-
-// A taskRequest is what starts a task.
-type taskRequest struct {
-	Do       string    `json:"do"`
-	State    *string   `json:"state"`
-	IDs      *[]uint64 `json:"ids"`
-	Text     *string   `json:"text"`
-	Regexp   *string   `json:"regexp"`
-	Pointer  *string   `json:"pointer"`
-	Equals   *string   `json:"equals"`
-	Count    *uint32   `json:"count"`
-	To       *string   `json:"to"`
-	Priority *uint32   `json:"priority"`
-	Delay    *uint32   `json:"delay"`
-	TTR      *uint32   `json:"ttr"`
+	return none, nil
 }
 
 // given returns the names of the members that are there of those that only some verbs take.
-func (in *taskRequest) given() (names []string) {
+func given(in *admin.StartTask) (names []string) {
 	for _, one := range []struct {
 		name  string
 		there bool
@@ -250,7 +211,7 @@ func (in *taskRequest) given() (names []string) {
 type bulkVerb struct {
 	takes  []string       // members of the request
 	states []engine.State // in which jobs may be
-	do     func(e *engine.Engine, now int64, st *engine.JobStats, in *taskRequest) engine.Outcome
+	do     func(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome
 }
 
 var (
@@ -261,28 +222,28 @@ var (
 )
 
 var bulkVerbs = map[string]bulkVerb{
-	"kick": {nil, kickable, func(e *engine.Engine, now int64, st *engine.JobStats, _ *taskRequest) engine.Outcome {
+	"kick": {nil, kickable, func(e *engine.Engine, now int64, st *engine.JobStats, _ *admin.StartTask) engine.Outcome {
 		return e.KickJob(now, st.ID)
 	}},
-	"bury": {[]string{"priority"}, buriable, func(e *engine.Engine, _ int64, st *engine.JobStats, in *taskRequest) engine.Outcome {
+	"bury": {[]string{"priority"}, buriable, func(e *engine.Engine, _ int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome {
 		return e.BuryJob(st.ID, valueOr(in.Priority, st.Pri))
 	}},
-	"release": {[]string{"priority", "delay"}, held, func(e *engine.Engine, now int64, st *engine.JobStats, in *taskRequest) engine.Outcome {
+	"release": {[]string{"priority", "delay"}, held, func(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome {
 		return e.ReleaseJob(now, st.ID, valueOr(in.Priority, st.Pri), valueOr(in.Delay, 0))
 	}},
-	"delete": {nil, free, func(e *engine.Engine, _ int64, st *engine.JobStats, _ *taskRequest) engine.Outcome {
+	"delete": {nil, free, func(e *engine.Engine, _ int64, st *engine.JobStats, _ *admin.StartTask) engine.Outcome {
 		return e.DeleteJob(st.ID)
 	}},
-	"move": {[]string{"to"}, free, func(e *engine.Engine, now int64, st *engine.JobStats, in *taskRequest) engine.Outcome {
+	"move": {[]string{"to"}, free, func(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome {
 		return e.MoveJob(now, st.ID, *in.To)
 	}},
-	"change": {[]string{"priority", "delay", "ttr"}, free, func(e *engine.Engine, now int64, st *engine.JobStats, in *taskRequest) engine.Outcome {
+	"change": {[]string{"priority", "delay", "ttr"}, free, func(e *engine.Engine, now int64, st *engine.JobStats, in *admin.StartTask) engine.Outcome {
 		return e.AlterJob(now, st.ID, engine.Alteration{Pri: in.Priority, TTR: in.TTR, Delay: in.Delay})
 	}},
 }
 
-// limit returns how many jobs the task is about at most.
-func (in *taskRequest) limit() uint64 {
+// mostOf returns how many jobs the task is about at most.
+func mostOf(in *admin.StartTask) uint64 {
 	if in.Count == nil {
 		return math.MaxUint64
 	}

@@ -91,14 +91,14 @@ func (t *throttle) turn(ctx context.Context) (over func(more bool), err error) {
 
 // beginWalk lets a walk begin. It waits a moment until others have ended, for a browser that asks again has only just hung up.
 func (r *request) beginWalk(kind walkKind) (end func(), err error) {
-	t, one := r.api.throttle, walk{kind, cmp.Or(r.who.Name(), addressOf(r.http).String())}
+	t, one := r.api.throttle, walk{kind, cmp.Or(r.caller.Identity.Name(), r.caller.IP().String())}
 	for waited := time.Duration(0); !t.start(one); waited += walkInterval {
 		if waited >= walkPatience {
-			return nil, problemf(http.StatusServiceUnavailable, "jobs are searched, listed or exported for you already, or for several others: try again").after(walkPatience)
+			return nil, problemf(http.StatusServiceUnavailable, "jobs are searched, listed or exported for you already, or for several others: try again").After(walkPatience)
 		}
 		select {
 		case <-time.After(walkInterval):
-		case <-r.http.Context().Done():
+		case <-r.ctx.Done():
 			return nil, errGone
 		}
 	}

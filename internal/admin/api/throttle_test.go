@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
@@ -22,7 +23,7 @@ func TestTurnsOfSeveral(t *testing.T) {
 		var all sync.WaitGroup
 		var turns []time.Time
 		for range 3 {
-			r := request{api: a.API, op: &operations[0], http: newRequest("GET", "/", ""), who: new(access.Identity)}
+			r := request{api: a.API, op: operations()[0], ctx: t.Context(), caller: access.Caller{Identity: new(access.Identity)}}
 			left := 4
 			all.Go(func() {
 				err := r.turns(func(*engine.Engine, int64) (bool, error) {
@@ -65,7 +66,7 @@ func TestTurnsOnSlowDisk(t *testing.T) {
 		var all sync.WaitGroup
 		ran := 0
 		for range 3 {
-			r := request{api: a.API, op: &operations[0], http: newRequest("GET", "/", ""), who: new(access.Identity)}
+			r := request{api: a.API, op: operations()[0], ctx: t.Context(), caller: access.Caller{Identity: new(access.Identity)}}
 			all.Go(func() {
 				r.turns(func(*engine.Engine, int64) (bool, error) {
 					ran++
@@ -143,9 +144,9 @@ func TestExportsAtOnce(t *testing.T) {
 
 // A page of a search ends when bodies were looked into for long, with at least one job.
 func TestSearchEndsInTime(t *testing.T) {
-	var page Found
+	var page admin.Found
 	rd := reading{ctx: t.Context(), lane: make(lane, 1), spent: timePerSearch}
-	more := page.filler(new(jobWalk), &rd, nil, 10)(make([]walkedJob, 3))
+	more := fill(&page, new(jobWalk), &rd, nil, 10)(make([]walkedJob, 3))
 	if more || page.Looked != 1 || page.Next == "" {
 		t.Errorf("%+v", page)
 	}

@@ -6,11 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
-	"time"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/jobjson"
 	"github.com/beanpole-mq/beanpole/internal/server"
@@ -19,34 +18,36 @@ import (
 // ndjson is the kind of a stream of jobs, one in each line.
 const ndjson = "application/x-ndjson"
 
-func exportTube(r *request) (reply, error) { return r.export([]string{r.tube}) }
+func (r *request) exportTube(in *admin.ExportTube) (*admin.Stream, error) {
+	return r.export([]string{r.tube}, &in.Search)
+}
 
-func exportAll(r *request) (reply, error) { return r.export(nil) }
+func (r *request) exportAll(in *admin.ExportAll) (*admin.Stream, error) {
+	return r.export(nil, &in.Search)
+}
 
 // export streams the jobs of some tubes with their bodies; nil: of all of which the client may see
 // the bodies. Once the stream has begun nothing can be refused: if it cannot go on, the connection ends.
-func (r *request) export(tubes []string) (reply, error) {
-	states, match, err := r.jobSearch()
+func (r *request) export(tubes []string, in *admin.Search) (*admin.Stream, error) {
+	states, match, err := jobSearch(in)
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	end, err := r.beginWalk(anExport)
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	if tubes, _, err = r.searched(tubes, states); err != nil {
 		end()
-		return reply{}, err
+		return nil, err
 	}
-	return reply{stream: func(w http.ResponseWriter) {
-		defer end()
-		w.Header().Set("Content-Type", ndjson)
-		w.Header().Set("Content-Disposition", `attachment; filename="jobs.ndjson"`)
+	return &admin.Stream{Disposition: `attachment; filename="jobs.ndjson"`, Close: end, Write: func(w io.Writer) error {
 		out := bufio.NewWriterSize(w, 64<<10)
 		whole := jobWalk{places: placesOf(tubes, states), bodies: server.MaxJobSizeLimit}
-		if err := r.walk(&whole, r.exporter(out, match)); err != nil || out.Flush() != nil {
-			panic(http.ErrAbortHandler)
+		if err := r.walk(&whole, r.exporter(out, match)); err != nil {
+			return err
 		}
+		return out.Flush()
 	}}, nil
 }
 
@@ -72,29 +73,17 @@ func (r *request) exporter(out *bufio.Writer, match bodyMatch) func([]walkedJob)
 	}
 }
 
-type imported struct {
-	Imported uint64 `json:"imported"`
-}
-
 const (
 	// A turn of an import puts so many jobs at most, or so many bytes of bodies.
 	jobsPerImport  = 250
 	bytesPerImport = 1 << 20
-
-	// importPatience is how long the next part of an import may take to come.
-	importPatience = 30 * time.Second
 )
 
-// importJobs puts the jobs of a stream: into the tube of the path, or else into those that they name.
+// importAll puts the jobs of a stream: into the tube of the path, or else into those that they name.
 // What was put before something was wrong stays.
-func importJobs(r *request) (reply, error) {
-	if kind, _, _ := mime.ParseMediaType(r.http.Header.Get("Content-Type")); kind != ndjson {
-		return reply{}, problemf(http.StatusUnsupportedMediaType, "want a job in JSON on each line: Content-Type: %s", ndjson)
-	}
-	in := &importer{request: r, lines: bufio.NewReaderSize(r.http.Body, 64<<10)}
-	var err error
+func (r *request) importAll(from *admin.ImportAll) (done admin.Imported, err error) {
+	in := &importer{request: r, lines: bufio.NewReaderSize(from.Lines, 64<<10)}
 	for more := true; more && err == nil; {
-		r.control.SetReadDeadline(time.Now().Add(importPatience)) // a recorder of a test has none
 		if more, err = in.read(); len(in.batch) > 0 {
 			if refused := in.put(); refused != nil {
 				err = refused
@@ -103,9 +92,13 @@ func importJobs(r *request) (reply, error) {
 	}
 	r.note("count", in.done)
 	if err != nil {
-		return reply{}, partly(err, in.done)
+		return done, partly(err, in.done)
 	}
-	return reply{body: imported{in.done}}, nil
+	return admin.Imported{Imported: in.done}, nil
+}
+
+func (r *request) importTube(from *admin.ImportTube) (admin.Imported, error) {
+	return r.importAll(&from.ImportAll)
 }
 
 // An importer puts the jobs of a stream.
@@ -206,7 +199,7 @@ func (in *importer) put() error {
 
 // putAgain puts a job as it is described: a job that was reserved is ready.
 func putAgain(e *engine.Engine, now int64, j *jobjson.Job) error {
-	spec := engine.Spec{Pri: j.Priority, Delay: j.DelayAgain(), TTR: j.TTR}
+	spec := engine.Spec{Pri: j.Priority, Delay: jobjson.DelayAgain(j), TTR: j.TTR}
 	buried := j.State == engine.Buried.String()
 	if buried {
 		spec.Delay = max(j.Delay, 1) // so that no worker who waits gets it in this turn

@@ -35,7 +35,7 @@ const asideDelay = 365 * 24 * time.Hour
 // be buried is put aside for that.
 func putAgain(j *jobjson.Job) client.NewJob {
 	n := client.NewJob{Tube: j.Tube, Body: j.Bytes(), Priority: client.PriorityOf(j.Priority),
-		TTR: time.Duration(j.TTR) * time.Second, Delay: time.Duration(j.DelayAgain()) * time.Second}
+		TTR: time.Duration(j.TTR) * time.Second, Delay: time.Duration(jobjson.DelayAgain(j)) * time.Second}
 	if isBuried(j) {
 		n.Delay = asideDelay
 	}

@@ -18,12 +18,12 @@ const (
 	keyLag     = "cluster-lag" // entries that the member lacks which was asked
 	keyQuorum  = "cluster-quorum"
 
-	// keyEach and a number from 1 on: a member as Member.text writes it.
+	// keyEach and a number from 1 on: a member as text writes it.
 	keyEach = "cluster-member-"
 )
 
 // Stats returns what stats shows to a client of a member.
-func (s Cluster) Stats(asked uint64) []wire.Stat {
+func Stats(s *Cluster, asked uint64) []wire.Stat {
 	number := func(key string, n uint64) wire.Stat { return wire.Stat{Key: key, Value: strconv.FormatUint(n, 10)} }
 	stats := []wire.Stat{
 		number(keyMembers, uint64(len(s.Members))),
@@ -37,33 +37,33 @@ func (s Cluster) Stats(asked uint64) []wire.Stat {
 		}
 	}
 	stats = append(stats, wire.Stat{Key: keyQuorum, Value: yesOrNo(s.Quorum), Quoted: true})
-	for i, m := range s.Members {
-		stats = append(stats, wire.Stat{Key: keyEach + strconv.Itoa(i+1), Value: m.text(), Quoted: true})
+	for i := range s.Members {
+		stats = append(stats, wire.Stat{Key: keyEach + strconv.Itoa(i+1), Value: text(&s.Members[i]), Quoted: true})
 	}
 	return stats
 }
 
 // ReadStats returns what the values of stats say.
 func ReadStats(all map[string]string) (s Cluster, err error) {
-	text := func(key string) string { return strings.Trim(all[key], `"`) }
-	if text(keyMembers) == "" {
+	value := func(key string) string { return strings.Trim(all[key], `"`) }
+	if value(keyMembers) == "" {
 		return s, errors.New("the server is not a member of a cluster")
 	}
-	n, err := strconv.Atoi(text(keyMembers))
+	n, err := strconv.Atoi(value(keyMembers))
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", keyMembers, err)
 	}
-	if s.Leader, err = strconv.ParseUint(text(keyLeader), 10, 64); err != nil {
+	if s.Leader, err = strconv.ParseUint(value(keyLeader), 10, 64); err != nil {
 		return s, fmt.Errorf("%s: %w", keyLeader, err)
 	}
-	if s.Term, err = strconv.ParseUint(text(keyTerm), 10, 64); err != nil {
+	if s.Term, err = strconv.ParseUint(value(keyTerm), 10, 64); err != nil {
 		return s, fmt.Errorf("%s: %w", keyTerm, err)
 	}
-	s.Quorum = text(keyQuorum) == yesOrNo(true)
+	s.Quorum = value(keyQuorum) == yesOrNo(true)
 	s.Members = []Member{}
 	for i := range n {
 		key := keyEach + strconv.Itoa(i+1)
-		m, err := readMember(text(key))
+		m, err := readMember(value(key))
 		if err != nil {
 			return s, fmt.Errorf("%s: %w", key, err)
 		}
@@ -76,7 +76,7 @@ func ReadStats(all map[string]string) (s Cluster, err error) {
 const unknown = "-"
 
 // text returns a member as one line: id, address, role, whether it is reachable, applied, lag and version.
-func (m Member) text() string {
+func text(m *Member) string {
 	progress := unknown + " " + unknown
 	if m.Progress != nil {
 		progress = fmt.Sprintf("%d %d", m.Applied, m.Lag)

@@ -10,11 +10,11 @@ import (
 func TestStats(t *testing.T) {
 	s := Cluster{Leader: 41, Term: 7, Quorum: true, Members: []Member{
 		{ID: 41, Address: "10.0.0.1:11400", Role: "leader", Reachable: true, Progress: &Progress{Applied: 9}, Version: "1.2.3"},
-		{ID: 42, Address: "[::1]:11400", Role: "learner", Progress: &Progress{5, 5}},
+		{ID: 42, Address: "[::1]:11400", Role: "learner", Progress: &Progress{Applied: 5, Lag: 5}},
 		{ID: 43, Address: "10.0.0.3:11400", Role: "voter"},
 	}}
 	all := make(map[string]string)
-	for _, stat := range s.Stats(42) {
+	for _, stat := range Stats(&s, 42) {
 		all[stat.Key] = stat.Value
 	}
 	if all["cluster-members"] != "3" || all["cluster-member"] != "42" || all["cluster-lag"] != "5" || all["cluster-quorum"] != "yes" {

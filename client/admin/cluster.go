@@ -1,4 +1,4 @@
-package status
+package admin
 
 import (
 	"fmt"
@@ -7,16 +7,56 @@ import (
 	"time"
 )
 
-// A Problem is something that is wrong with a cluster, in words.
-type Problem struct {
+// A Role is what a member does in the cluster.
+type Role string
+
+// The roles of members.
+const (
+	Leader  Role = "leader"
+	Voter   Role = "voter"
+	Learner Role = "learner" // it has no vote yet: it is catching up
+)
+
+// A Cluster is what a member knows of its cluster.
+type Cluster struct {
+	Members []ClusterMember `json:"members"`
+	Leader  uint64          `json:"leader"` // The id of the leader; 0: there is none.
+	Since   int64           `json:"since"`  // For how many seconds this member has known that leader, or none.
+	Term    uint64          `json:"term"`   // Grows with each election.
+	Quorum  bool            `json:"quorum"` // Whether a leader hears a majority, so that the queue can be changed.
+}
+
+// A ClusterMember is what is known of a member.
+type ClusterMember struct {
+	ID         uint64   `json:"id" min:"1" max:"9007199254740991"`
+	Address    string   `json:"address"` // Where it listens for the other members.
+	Role       Role     `json:"role" enum:"leader,voter,learner"`
+	Reachable  bool     `json:"reachable"`
+	*Progress           // Nil: not known.
+	Version    string   `json:"version"`               // Of its program; empty: not known.
+	Heard      *int64   `json:"heard,omitempty"`       // How many seconds ago it was heard last. Not there: it never was since this member has started.
+	MustRejoin bool     `json:"must_rejoin,omitempty"` // True: its disk has lost what this member knows that it had; it can only join again.
+	Refused    string   `json:"refused,omitempty"`     // Why this member does not take it in.
+	Refuses    string   `json:"refuses,omitempty"`     // Why it does not take in this member.
+	Differs    []string `json:"differs,omitempty"`     // The names of its settings that are not the leader's. Only the leader shows them.
+}
+
+// A Progress is how far a member is. The leader knows that of all that it has heard, another member its own only.
+type Progress struct {
+	Applied uint64 `json:"applied"` // The last entry of the log that it has, of those that are committed. Not there: not known.
+	Lag     uint64 `json:"lag"`     // Committed entries that it does not have. Not there: not known.
+}
+
+// A ClusterProblem is something that is wrong with a cluster, in words.
+type ClusterProblem struct {
 	Bad  bool // the queue cannot be used, or the cluster bears fewer losses than it should
 	Text string
 }
 
 // Problems says what is wrong, the worst first.
-func (c *Cluster) Problems() (all []Problem) {
+func (c *Cluster) Problems() (all []ClusterProblem) {
 	add := func(bad bool, format string, args ...any) {
-		all = append(all, Problem{bad, fmt.Sprintf(format, args...)})
+		all = append(all, ClusterProblem{bad, fmt.Sprintf(format, args...)})
 	}
 	switch {
 	case c.Leader == 0:
@@ -87,10 +127,10 @@ func (c *Cluster) versions() (all []string) {
 	return slices.Compact(all)
 }
 
-func (m *Member) String() string { return fmt.Sprintf("member %d at %s", m.ID, m.Address) }
+func (m *ClusterMember) String() string { return fmt.Sprintf("member %d at %s", m.ID, m.Address) }
 
 // silent says for how long a member was not heard.
-func (m *Member) silent() string {
+func (m *ClusterMember) silent() string {
 	if m.Heard == nil {
 		return ""
 	}

@@ -1,8 +1,7 @@
-package jobjson
+package admin
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"unicode/utf8"
 )
@@ -11,10 +10,19 @@ import (
 // U+FFFD in the place of what is not Unicode, and say nothing.
 type Text string
 
-var (
-	errNotString  = errors.New("a string")
-	errNotUnicode = errors.New("text in Unicode: a body of other bytes can be sent as body_base64")
+// A wantError says what a text should be.
+type wantError string
+
+const (
+	errNotString  wantError = "a string"
+	errNotUnicode wantError = "text in Unicode: a body of other bytes can be sent as body_base64"
 )
+
+// Error implements error.
+func (e wantError) Error() string { return string(e) }
+
+// Wanted is for package op.
+func (e wantError) Wanted() string { return string(e) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *Text) UnmarshalJSON(literal []byte) error {

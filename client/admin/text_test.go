@@ -1,4 +1,4 @@
-package jobjson
+package admin
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package status
+package admin
 
 import (
 	"strings"
@@ -7,32 +7,32 @@ import (
 
 // What is wrong is said in words, and what is well, too.
 func TestProblems(t *testing.T) {
-	member := func(id uint64, role Role, change func(*Member)) Member {
-		m := Member{ID: id, Address: "host:1", Role: role, Reachable: true, Version: "1"}
+	member := func(id uint64, role Role, change func(*ClusterMember)) ClusterMember {
+		m := ClusterMember{ID: id, Address: "host:1", Role: role, Reachable: true, Version: "1"}
 		if change != nil {
 			change(&m)
 		}
 		return m
 	}
-	silent := func(m *Member) { m.Reachable, m.Heard = false, new(int64(320)) }
-	never := func(m *Member) { m.Reachable = false }
+	silent := func(m *ClusterMember) { m.Reachable, m.Heard = false, new(int64(320)) }
+	never := func(m *ClusterMember) { m.Reachable = false }
 	for _, c := range []struct {
 		cluster Cluster
 		want    []string
 	}{
-		{Cluster{Leader: 1, Since: 3600, Quorum: true, Members: []Member{member(1, Leader, nil), member(2, Voter, nil), member(3, Voter, nil)}},
+		{Cluster{Leader: 1, Since: 3600, Quorum: true, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, nil), member(3, Voter, nil)}},
 			[]string{"all is well: member 1 has led for 1h0m0s, 3 of 3 members are reachable, the cluster bears the loss of 1"}},
-		{Cluster{Since: 90, Members: []Member{member(1, Voter, nil), member(2, Voter, func(m *Member) { m.Refuses = "too old" })}},
+		{Cluster{Since: 90, Members: []ClusterMember{member(1, Voter, nil), member(2, Voter, func(m *ClusterMember) { m.Refuses = "too old" })}},
 			[]string{"bad: no leader is known for 1m30s", "bad: member 2 at host:1 does not take in the member that was asked: too old"}},
-		{Cluster{Leader: 1, Members: []Member{member(1, Leader, nil), member(2, Voter, silent), member(3, Voter, never)}}, []string{
+		{Cluster{Leader: 1, Members: []ClusterMember{member(1, Leader, nil), member(2, Voter, silent), member(3, Voter, never)}}, []string{
 			"bad: the leader does not hear a majority",
 			"bad: member 2 at host:1 cannot be reached for 5m20s; the cluster bears no further loss",
 			"bad: member 3 at host:1 cannot be reached; the cluster bears no further loss",
 		}},
-		{Cluster{Leader: 1, Quorum: true, Members: []Member{
-			member(1, Leader, nil), member(2, Voter, func(m *Member) { m.MustRejoin, m.Refused = true, "older"; silent(m) }),
-			member(3, Voter, func(m *Member) { m.Version = "2" }), member(4, Voter, nil), member(5, Voter, func(m *Member) { m.Differs = []string{"tls"} }),
-			member(6, Learner, never), member(7, Learner, func(m *Member) { m.Refused = "too old" }),
+		{Cluster{Leader: 1, Quorum: true, Members: []ClusterMember{
+			member(1, Leader, nil), member(2, Voter, func(m *ClusterMember) { m.MustRejoin, m.Refused = true, "older"; silent(m) }),
+			member(3, Voter, func(m *ClusterMember) { m.Version = "2" }), member(4, Voter, nil), member(5, Voter, func(m *ClusterMember) { m.Differs = []string{"tls"} }),
+			member(6, Learner, never), member(7, Learner, func(m *ClusterMember) { m.Refused = "too old" }),
 		}}, []string{
 			"bad: member 2 at host:1 must join again",
 			"bad: member 2 at host:1 cannot be reached for 5m20s; the cluster bears the loss of 1 more",

@@ -1,0 +1,247 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/op"
+)
+
+// handler returns what serves an operation to clients of HTTP; other: nil, but in tests.
+func (a *API) handler(o *operation, other *otherServer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, h *http.Request) {
+		h.Body = http.MaxBytesReader(w, h.Body, a.maxBody(o))
+		if o.plan.Streams() {
+			h.Body = &patientBody{h.Body, http.NewResponseController(w)}
+		}
+		r := &request{api: a, op: o, ctx: h.Context(), source: &httpSource{h, o}, work: &a.tasks, other: other, head: h.Method == http.MethodHead, http: true}
+		out, err := r.identified(h)
+		if err != nil {
+			if admin.StatusOf(err) == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="beanpole"`)
+			}
+			writeProblem(w, err)
+			return
+		}
+		o.write(w, h, out)
+	})
+}
+
+const (
+	// smallBody is how many bytes a request has at most that brings no job.
+	smallBody = 64 << 10
+
+	// A job in base64 is a third larger; one with many escapes may be more, but then
+	// base64 is for it.
+	jsonPerByte = 2
+)
+
+func (a *API) maxBody(o *operation) int64 {
+	switch {
+	case o.plan.Streams():
+		return math.MaxInt64
+	case o.Brings == aList:
+		return maxTaskBytes
+	case o.Brings == aJob:
+		return a.maxJSON()
+	}
+	return smallBody
+}
+
+// maxJSON is how long a job may be in JSON, in bytes.
+func (a *API) maxJSON() int64 { return smallBody + jsonPerByte*int64(a.opt.Server.MaxJobSize()) }
+
+// A patientBody lets each part of a stream come in time, however long the whole is.
+type patientBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+// partTimeout is how long the next part of a stream may take to come.
+const partTimeout = 30 * time.Second
+
+// Read implements io.Reader.
+func (b *patientBody) Read(p []byte) (int, error) {
+	b.control.SetReadDeadline(time.Now().Add(partTimeout)) // a recorder of a test has none
+	return b.ReadCloser.Read(p)
+}
+
+// identified does what a request asks for, if it is known who sends it.
+func (r *request) identified(h *http.Request) (out any, err error) {
+	known := false
+	r.caller.Address = h.RemoteAddr
+	if m, ok := h.Context().Value(memberKey{}).(*access.Caller); ok {
+		r.fromMember, r.caller = true, *m
+		r.caller.Identity, known = r.api.opt.IdentifyByName(h.Header.Get(headerIdentity), m.IP())
+	} else {
+		r.caller.Identity, known = r.api.opt.Identify(h)
+	}
+	if !known {
+		r.api.opt.Server.Refused(r.caller.Address, "", r.op.ID+" without a token that is known")
+		if h.Header.Get("Authorization") != "" && r.api.guesses.Wrong(time.Now(), r.caller.IP()) {
+			return nil, problemf(http.StatusTooManyRequests, "too many tokens that the server does not know: wait a minute").After(time.Minute)
+		}
+		return nil, problemf(http.StatusUnauthorized, "authentication required: send a token that the server knows, Authorization: Bearer TOKEN")
+	}
+	return r.run()
+}
+
+// A source has the input of a request. What is read first is checked first.
+type source interface {
+	path(in any) error
+	query(in any) error
+	body(in any) error
+}
+
+// An httpSource is a request of HTTP.
+type httpSource struct {
+	*http.Request
+	op *operation
+}
+
+func (s *httpSource) path(in any) error { return s.op.plan.Path(in, s.PathValue) }
+
+func (s *httpSource) query(in any) error {
+	err := s.op.plan.Query(in, s.op.ID, s.URL.RawQuery)
+	if match := s.Header.Get("If-Match"); err == nil && s.op.changes() && match != "" && match != "*" {
+		err = problemf(http.StatusPreconditionFailed, "If-Match: nothing is changed under a condition, for what has a tag changes by itself: its age, for one")
+	}
+	return err
+}
+
+func (s *httpSource) body(in any) error {
+	if s.op.method == http.MethodGet || s.op.method == http.MethodDelete {
+		return nil
+	}
+	return s.op.plan.Body(in, s.Header.Get("Content-Type"), s.ContentLength, s.Body)
+}
+
+// write answers a request that was served.
+func (o *operation) write(w http.ResponseWriter, h *http.Request, out any) {
+	header := w.Header()
+	switch out := out.(type) {
+	case admin.None:
+		w.WriteHeader(o.Status)
+	case *admin.Stream:
+		defer out.Close()
+		header.Set("Content-Type", o.Type)
+		header.Set("Content-Disposition", out.Disposition)
+		if err := out.Write(w); err != nil {
+			panic(http.ErrAbortHandler) // so that the client sees that it is not whole
+		}
+	case admin.Bytes:
+		header.Set("Content-Type", o.Type)
+		header.Set("Content-Disposition", "attachment") // no page of ours: nobody knows what is in it
+		header.Set("Content-Length", strconv.Itoa(len(out)))
+		w.WriteHeader(o.Status)
+		w.Write(out)
+	default:
+		text := jsonOf(out)
+		if o.method == http.MethodGet {
+			writeTagged(w, h, text)
+			return
+		}
+		if o.Location != "" {
+			var made struct{ ID uint64 }
+			if json.Unmarshal(text, &made) == nil {
+				header.Set("Location", Prefix+o.Location+formatID(made.ID))
+			}
+		}
+		writeJSON(w, "application/json", o.Status, text)
+	}
+}
+
+// tagSeed makes the tags of this process differ from those of another.
+var tagSeed = maphash.MakeSeed()
+
+// writeTagged answers with a text, or 304 if the client has just that already.
+func writeTagged(w http.ResponseWriter, h *http.Request, text []byte) {
+	tag := fmt.Sprintf(`"%x"`, maphash.Bytes(tagSeed, text))
+	w.Header().Set("ETag", tag)
+	if isAmong(tag, h.Header.Values("If-None-Match")) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(text)
+}
+
+// isAmong reports whether a tag is among those of headers, as RFC 9110 compares them weakly.
+func isAmong(tag string, headers []string) bool {
+	for one := range strings.SplitSeq(strings.Join(headers, ","), ",") {
+		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+func writeJSON(w http.ResponseWriter, kind string, status int, text []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	w.Write(text) // #nosec G705 -- JSON with a content type that says so
+}
+
+// jsonOf returns a value in a line of JSON.
+func jsonOf(body any) []byte {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(fmt.Sprintf("api: %T cannot be JSON: %v", body, err))
+	}
+	return append(text, '\n')
+}
+
+// A typedSource is an input that a program has made.
+type typedSource struct {
+	given any // nil: there is nothing to say
+	plan  *op.Plan
+}
+
+func (s *typedSource) path(in any) error {
+	if s.given != nil {
+		set(in, s.given)
+	}
+	return nil
+}
+
+func (s *typedSource) query(in any) error { return s.plan.Fill(in) }
+
+func (s *typedSource) body(any) error { return nil }
+
+// Open returns a client within the process, on behalf of a caller; at another server if that has a name.
+func (a *API) Open(caller access.Caller, server string) *admin.Client {
+	return admin.On(&local{a, caller, server})
+}
+
+// local is a transport within the process: an answer is the value itself. It may be shared, and must not be changed.
+type local struct {
+	api    *API
+	caller access.Caller
+	server string
+}
+
+// Do implements admin.Transport.
+func (l *local) Do(ctx context.Context, route string, in, out any) error {
+	o := byRoute()[route]
+	r := &request{api: l.api, op: o, ctx: ctx, caller: l.caller, source: &typedSource{in, o.plan}, work: &l.api.tasks}
+	if l.server != "" {
+		if r.other = l.api.others[l.server]; r.other == nil {
+			return problemf(http.StatusNotFound, "there is no such server: the configuration says which there are")
+		}
+	}
+	got, err := r.run()
+	if err == nil && out != nil {
+		set(out, got)
+	}
+	return err
+}

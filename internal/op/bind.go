@@ -1,0 +1,233 @@
+package op
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Path reads what the path names, by the values of its segments.
+func (p *Plan) Path(in any, value func(name string) string) error {
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		if f.Place != Path {
+			continue
+		}
+		text, to := value(f.Name), f.Of(in)
+		if f.Type.Kind() == reflect.String {
+			to.SetString(TubeOf(text))
+			continue
+		}
+		id, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return mistakef("%.40q is not the id of a %s: want a number", text, f.Name)
+		}
+		to.SetUint(id)
+	}
+	return nil
+}
+
+// Segment returns the segment of a path that names a tube. What browsers and servers take for a
+// part of the path itself, however it is escaped, is written with ~, which no name has.
+func Segment(tube string) string {
+	switch tube {
+	case ".", "..", "/":
+		return tildes.Replace(tube)
+	}
+	return url.PathEscape(tube)
+}
+
+// TubeOf returns the tube that a segment names, whose escapes were undone.
+func TubeOf(segment string) string { return noTildes.Replace(segment) }
+
+var tildes, noTildes = strings.NewReplacer(".", "~2E", "/", "~2F"), strings.NewReplacer("~2E", ".", "~2F", "/")
+
+// Query reads the parameters after the path of an operation with an id. Those that it does not have are
+// an error, for they are misspelt most likely.
+func (p *Plan) Query(in any, id, raw string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return mistakef("the query is not well-formed")
+	}
+	names := p.names()
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(names, name) {
+			return mistakef("there is no parameter %.40q: %s takes %q", name, id, names)
+		}
+		if len(query[name]) > 1 {
+			return mistakef("the parameter %s is there twice", name)
+		}
+	}
+	for i := range p.Fields {
+		if f := &p.Fields[i]; f.Place == Query {
+			if err := f.read(f.Of(in), query); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read reads a parameter.
+func (f *Field) read(to reflect.Value, query url.Values) error {
+	text := query.Get(f.Name)
+	switch {
+	case f.Type == reflect.TypeFor[*string]():
+		if query.Has(f.Name) {
+			to.Set(reflect.ValueOf(&text))
+		}
+		return nil
+	case text == "" && !f.Required() && !(query.Has(f.Name) && f.Tag.Get("as") == "State"):
+		if text = f.Default; text == "" {
+			return nil
+		}
+	case f.Enum != nil && !slices.Contains(f.Enum, text):
+		return f.wanted()
+	}
+	if f.Type.Kind() == reflect.Pointer {
+		to.Set(reflect.New(f.Type.Elem()))
+		to = to.Elem()
+	}
+	switch to.Kind() {
+	case reflect.String:
+		to.SetString(text)
+	case reflect.Bool:
+		if text != "true" && text != "false" {
+			return f.wanted()
+		}
+		to.SetBool(text == "true")
+	default:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || f.bounded && (n < f.min || n > f.max) {
+			return f.wanted()
+		}
+		to.SetInt(n)
+	}
+	return nil
+}
+
+// Body reads the body of a request, whose length is less than 0 if it is not known.
+func (p *Plan) Body(in any, contentType string, length int64, body io.Reader) error {
+	kind, _, _ := mime.ParseMediaType(contentType)
+	if p.raw != nil {
+		if kind != p.raw.Name {
+			return &Mistake{http.StatusUnsupportedMediaType, "want a job in JSON on each line: Content-Type: " + p.raw.Name}
+		}
+		p.raw.Of(in).Set(reflect.ValueOf(body))
+		return nil
+	}
+	if length == 0 && !p.NeedsBody() && (kind == "" || kind == "application/json") {
+		return nil
+	}
+	if kind != "application/json" {
+		return &Mistake{http.StatusUnsupportedMediaType, "want a JSON object: Content-Type: application/json"}
+	}
+	named, err := members(body)
+	if err != nil {
+		return err
+	}
+	return p.Members(in, named)
+}
+
+// members reads a JSON object, which is all that there is.
+func members(body io.Reader) (map[string]json.RawMessage, error) {
+	var text json.RawMessage
+	d := json.NewDecoder(body)
+	if err := d.Decode(&text); err != nil {
+		return nil, decodeMistake(err)
+	}
+	var named map[string]json.RawMessage
+	if err := json.Unmarshal(text, &named); err != nil || named == nil {
+		return nil, errNoObject
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, mistakef("the body goes on after the JSON object")
+	}
+	n := 0
+	within := json.NewDecoder(bytes.NewReader(text))
+	within.Token()
+	for ; within.More(); n++ {
+		var value json.RawMessage
+		within.Token()
+		within.Decode(&value) // it is valid
+	}
+	if n != len(named) {
+		return nil, mistakef("a member of the JSON object is there twice")
+	}
+	return named, nil
+}
+
+var errNoObject error = mistakef("the body is not a JSON object of the form that openapi.yaml describes")
+
+// decodeMistake says what is wrong with a body.
+func decodeMistake(err error) error {
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Mistake{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", e.Limit)}
+	}
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return mistakef("the body is no JSON, from byte %d on", e.Offset)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return mistakef("the body is empty or ends too soon: want a JSON object")
+	}
+	return errNoObject
+}
+
+// Members puts the members of an object into the fields. Their names must be as they are described: package json alone would take them
+// in any case, and pass over those that it does not know.
+func (p *Plan) Members(in any, named map[string]json.RawMessage) error {
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		i := slices.IndexFunc(p.Fields, func(f Field) bool { return f.Place == Member && f.Name == name })
+		if i < 0 || name == "" {
+			return mistakef("unknown member %.40q", name)
+		}
+		f := &p.Fields[i]
+		if err := json.Unmarshal(named[name], f.Of(in).Addr().Interface()); err != nil {
+			return mistakef("%s: want %s", name, Wanted(f.Type, err))
+		}
+	}
+	for i := range p.Fields {
+		if f := &p.Fields[i]; f.Place == Member && f.bounded && f.Of(in).Uint() < uint64(f.min) {
+			return f.wanted()
+		}
+	}
+	return nil
+}
+
+// A Wanter is an error that says itself what is wanted.
+type Wanter interface {
+	error
+	Wanted() string
+}
+
+// Wanted says what a member of a type takes, by the error of package json that it is something else.
+func Wanted(t reflect.Type, err error) string {
+	if e, ok := errors.AsType[Wanter](err); ok {
+		return e.Wanted()
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		if t.Elem().Kind() != reflect.Uint8 {
+			return "a list of numbers"
+		}
+		return "base64"
+	case reflect.Uint32:
+		return "a number from 0 to 4294967295"
+	}
+	return "a whole number"
+}

@@ -1,0 +1,164 @@
+package op
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A Mistake says what is wrong with an input. It repeats nothing of a body.
+type Mistake struct {
+	Status int // of HTTP
+	Detail string
+}
+
+// Error implements error.
+func (m *Mistake) Error() string { return m.Detail }
+
+func mistakef(format string, args ...any) error {
+	return &Mistake{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// A Place is where in a request a field is.
+type Place string
+
+// The places.
+const (
+	Path   Place = "path"
+	Query  Place = "query"
+	Member Place = "json" // of the object that is the body
+	Body   Place = "body"
+)
+
+// A Field is one of an input.
+type Field struct {
+	reflect.StructField
+	Place   Place
+	Name    string // in the request
+	Default string
+	Enum    []string
+
+	min, max int64
+	bounded  bool
+}
+
+// A Plan is what there is to know of a type of inputs.
+type Plan struct {
+	Fields []Field
+	Blank  reflect.StructTag // of the field _, which is about all of them
+
+	raw *Field // the whole body; nil: there is none
+}
+
+// States are those of jobs, of which the fields with `as:"State"` have one.
+var States = []string{"ready", "reserved", "delayed", "buried"}
+
+var plans sync.Map // reflect.Type -> *Plan
+
+// PlanOf returns the plan of a struct. A tag that is wrong panics.
+func PlanOf(t reflect.Type) *Plan {
+	if p, ok := plans.Load(t); ok {
+		return p.(*Plan)
+	}
+	p := &Plan{}
+	for _, f := range reflect.VisibleFields(t) {
+		switch {
+		case f.Anonymous:
+			continue
+		case f.Name == "_":
+			p.Blank = f.Tag
+			continue
+		}
+		p.Fields = append(p.Fields, fieldOf(f))
+	}
+	for i := range p.Fields {
+		if p.Fields[i].Place == Body {
+			p.raw = &p.Fields[i]
+		}
+	}
+	plans.Store(t, p)
+	return p
+}
+
+func fieldOf(f reflect.StructField) Field {
+	one := Field{StructField: f, Default: f.Tag.Get("default")}
+	for _, place := range []Place{Path, Query, Member, Body} {
+		if name, ok := f.Tag.Lookup(string(place)); ok {
+			one.Place, one.Name = place, name
+		}
+	}
+	if one.Place == "" {
+		panic(fmt.Sprintf("op: nothing says where %s is", f.Name))
+	}
+	if f.Tag.Get("as") == "State" {
+		one.Enum = States
+	} else if text := f.Tag.Get("enum"); text != "" {
+		one.Enum = strings.Split(text, ",")
+	}
+	if text, ok := f.Tag.Lookup("min"); ok {
+		one.bounded, one.min = true, number(text)
+		if one.max = 1<<63 - 1; f.Tag.Get("max") != "" {
+			one.max = number(f.Tag.Get("max"))
+		}
+	}
+	return one
+}
+
+func number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// Of returns the value of the field in an input, to which in points.
+func (f *Field) Of(in any) reflect.Value { return reflect.ValueOf(in).Elem().FieldByIndex(f.Index) }
+
+// Required reports whether the field must be there.
+func (f *Field) Required() bool {
+	return f.Place == Path || f.Tag.Get("required") != "" || f.Place == Member && f.Tag.Get("min") != ""
+}
+
+// HasBody reports whether there is one, and NeedsBody whether it must be there.
+func (p *Plan) HasBody() bool {
+	return slices.ContainsFunc(p.Fields, func(f Field) bool { return f.Place == Member || f.Place == Body })
+}
+
+// NeedsBody reports whether there must be a body.
+func (p *Plan) NeedsBody() bool {
+	return p.raw != nil || p.Blank != "" || slices.ContainsFunc(p.Fields, func(f Field) bool { return f.Place == Member && f.Required() })
+}
+
+// names returns the names of the parameters after the path, as they are listed.
+func (p *Plan) names() (names []string) {
+	names = []string{}
+	for i := range p.Fields {
+		if p.Fields[i].Place == Query {
+			names = append(names, p.Fields[i].Name)
+		}
+	}
+	return names
+}
+
+// wanted returns the mistake that a field is not as it should be.
+func (f *Field) wanted() error {
+	want := f.Tag.Get("want")
+	switch {
+	case want != "":
+	case f.Enum != nil:
+		want = fmt.Sprintf("one of %v", f.Enum)
+	case f.Type.Kind() == reflect.Bool:
+		want = "true or false"
+	default:
+		want = fmt.Sprintf("a number from %d to %d", f.min, f.max)
+	}
+	return mistakef("%s: want %s", f.Name, want)
+}
+
+// Streams reports whether the body is a stream, which has no end.
+func (p *Plan) Streams() bool { return p.raw != nil }
