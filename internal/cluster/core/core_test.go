@@ -65,46 +65,6 @@ func found(run func() string) (wrong string) {
 	return run()
 }
 
-// What is committed costs no message and no write of its own: the next entries say it, or the next tick.
-func TestCommitsTravelWithEntries(t *testing.T) {
-	w, leader, _ := leads(t, 1, 3, "")
-	appends, empty, commands := 0, 0, 0
-	w.hold = func(_ *member, msg *raftpb.Message) bool {
-		if msg.GetType() == raftpb.MsgApp {
-			appends++
-			if len(msg.GetEntries()) == 0 {
-				empty++
-			}
-		}
-		return false
-	}
-	var hard *raftpb.HardState
-	for before := w.acknowledged; commands < 100; commands = w.acknowledged - before {
-		leader.do(0, func() { leader.ask(put) })
-		w.run(w.now + 10*ms)
-		for _, m := range w.members {
-			if h := m.log.State().Hard; h.GetCommit() > m.log.Last().Index {
-				t.Fatalf("%v is written of a log that ends with %v", h, m.log.Last())
-			} else if m == leader {
-				hard = h
-			}
-		}
-	}
-	ticks := int(w.now/(60*ms)) + 1
-	if appends < 2*commands || empty > 4*ticks {
-		t.Errorf("%d appends for %d commands, %d of them empty", appends, commands, empty)
-	}
-	w.run(w.now + second)
-	if last := leader.log.State().Hard; last != hard {
-		t.Errorf("%v is written though nothing was promised", last)
-	}
-	for _, m := range w.members {
-		if len(m.applied) != len(leader.applied) {
-			t.Errorf("member %d has applied %d entries, the leader %d", m.id, len(m.applied), len(leader.applied))
-		}
-	}
-}
-
 // A member that answers a late message of an earlier term says in which term it is. That acknowledges nothing, not even that its log is
 // empty.
 func TestAnswerSaysOnlyTerm(t *testing.T) {

@@ -59,5 +59,5 @@
 //
 // What entries contain, which member is where, streams to members that need entries that are cut.
 //
-// Start reading at core.go, then lease.go and votes.go.
+// Start reading at testdata/activation.txt, a transcript, then core.go, lease.go and votes.go.
 package core

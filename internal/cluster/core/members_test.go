@@ -127,25 +127,3 @@ func TestPlantedRoles(t *testing.T) {
 		return found(func() string { return changing(t, seed, "roles are recorded after a cut").wrong })
 	})
 }
-
-// A question that only the other member could answer is answered although that one is removed before it does.
-func TestQuestionToRemoved(t *testing.T) {
-	w, leader, others := leads(t, 1, 2, "")
-	w.hold = func(_ *member, msg *raftpb.Message) bool { return msg.GetType() == raftpb.MsgHeartbeatResp }
-	before := w.acknowledged
-	leader.do(100*ms, func() {
-		cc := &raftpb.ConfChangeV2{Changes: []*raftpb.ConfChangeSingle{{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: &others[0].id}}}
-		w.must(leader.core.ProposeConf(leader.epoch, cc))
-	})
-	w.run(w.now + 2*second)
-	if conf, _ := leader.core.Conf(); len(conf.GetVoters()) != 1 {
-		t.Fatalf("the other member is still there: %v", conf)
-	}
-	for range 3 {
-		leader.do(0, func() { leader.ask(read) })
-		w.run(w.now + second)
-	}
-	if read := w.acknowledged - before; read != 3 || w.wrong != "" {
-		t.Errorf("%d of 3 reads are answered; %s", read, w.wrong)
-	}
-}

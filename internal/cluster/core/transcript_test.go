@@ -1,0 +1,380 @@
+package core
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/cryptotest"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
+	"github.com/beanpole-mq/beanpole/internal/vfs/memfs"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
+
+// The transcripts in testdata are stories of a few members, to be read as etcd-io/raft's are.
+// A line at the margin is a command, one that is indented is what comes of it, and one that
+// begins with # says why it is told. -update writes what comes of the commands.
+//
+//	members 3              there are so many voters, with empty logs
+//	tick 1 x20             a member's clock ticks
+//	propose 1 a b          entries are proposed in the epoch of a member, or in another: propose 1 @2 a
+//	deliver [1->2]         the messages that are under way arrive, or those of one way
+//	drop [1->2]            they are lost
+//	sync 1                 a member writes and syncs what it is to write
+//	apply 1                it has applied what it is to apply
+//	settle                 all of this, for all members, until nothing is left to do
+//	crash 1, start 1       it loses its power, with what is not synced; it is started again
+//	ask 1, lease 1         it asks a majority whether it leads; for how long its lease lasts
+//	wait 100ms             time passes, and no clock ticks
+//	transfer 1 2, resign 1, rebuilt 1, forget 1 2, stand 1, change 1 learner|voter|remove 4
+//	status                 how all are
+//
+// A number may be a list: tick 1,2.
+func TestTranscripts(t *testing.T) {
+	names, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(names) == 0 {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			cryptotest.SetGlobalRandom(t, 1)
+			want, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &stage{t: t}
+			for line := range strings.Lines(string(want)) {
+				if strings.HasPrefix(line, " ") {
+					continue
+				}
+				s.out.WriteString(line)
+				if words := strings.Fields(line); len(words) > 0 && !strings.HasPrefix(line, "#") {
+					s.do(words[0], words[1:])
+				}
+			}
+			got := s.out.String()
+			if *update {
+				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			is, was := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+			for i := range min(len(is), len(was)) {
+				if is[i] != was[i] {
+					t.Fatalf("line %d is\n%s\nand is to be\n%s", i+1, is[i], was[i])
+				}
+			}
+			if len(is) != len(was) {
+				t.Fatalf("%d lines, and %d are to be", len(is), len(was))
+			}
+		})
+	}
+}
+
+// A stage has the members of a transcript, and the messages between them.
+type stage struct {
+	t     *testing.T
+	out   strings.Builder
+	now   int64
+	nodes []*node
+	net   []*raftpb.Message // under way, in order
+	quiet bool              // only what becomes of the members is told
+}
+
+// A node is a member.
+type node struct {
+	id     uint64
+	disk   *memfs.FS
+	log    *raftlog.Log
+	core   *Core // nil: it is down
+	mark   raftlog.Position
+	writes []Write
+	apply  []Apply
+	said   string
+}
+
+func (s *stage) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("%v\n%s", err, s.out.String())
+	}
+}
+
+func (s *stage) tell(format string, args ...any) {
+	for line := range strings.Lines(fmt.Sprintf(format, args...)) {
+		fmt.Fprintf(&s.out, "  %s\n", strings.TrimRight(line, "\n"))
+	}
+}
+
+// do does a command.
+func (s *stage) do(verb string, args []string) {
+	switch verb {
+	case "members":
+		s.begin(int(s.number(args[0])))
+	case "deliver", "drop":
+		s.deliver(verb == "drop", args)
+	case "settle":
+		s.settle()
+	case "wait":
+		ms, err := strconv.ParseInt(strings.TrimSuffix(args[0], "ms"), 10, 64)
+		s.must(err)
+		s.now += ms * 1e6
+	case "status":
+		for _, n := range s.nodes {
+			s.tell("%d: %s", n.id, n.status())
+		}
+	default:
+		for id := range strings.SplitSeq(args[0], ",") {
+			s.act(s.nodes[s.number(id)-1], verb, args[1:])
+		}
+	}
+	s.work()
+}
+
+func (s *stage) number(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	s.must(err)
+	return n
+}
+
+func (s *stage) begin(members int) {
+	s.now = 1e9
+	var voters []uint64
+	for i := range members {
+		voters = append(voters, uint64(i+1))
+	}
+	for range voters {
+		s.grow(&raftpb.ConfState{Voters: voters}, 0)
+	}
+}
+
+// grow makes another member, and starts it.
+func (s *stage) grow(conf *raftpb.ConfState, index uint64) {
+	n := &node{id: uint64(len(s.nodes) + 1), disk: memfs.New()}
+	n.disk.Mkdir("d")
+	s.nodes = append(s.nodes, n)
+	s.open(n)
+	s.must(n.log.SetGroup(conf, index, nil, 0))
+	s.start(n)
+}
+
+func (s *stage) open(n *node) {
+	var err error
+	n.log, _, err = raftlog.Open(n.disk, "d", raftlog.Options{SegmentSize: 64 << 10, LogID: n.id})
+	s.must(err)
+}
+
+func (s *stage) start(n *node) {
+	s.must(n.log.Start(n.log.State().Starts))
+	s.must(n.log.Sync())
+	if !n.log.Has(n.mark) {
+		s.must(n.log.Cut(n.mark))
+	}
+	var err error
+	n.core, err = New(n.log, Options{ID: n.id, Applied: n.mark})
+	s.must(err)
+	n.writes, n.apply, n.said = nil, nil, n.status()
+}
+
+// lost is the luck of a disk that loses what is not synced.
+type lost struct{}
+
+func (lost) Uint64() uint64 { return 1 << 32 } // the first of whatever is drawn
+
+// act does a command of one member.
+func (s *stage) act(n *node, verb string, args []string) {
+	switch c := n.core; verb {
+	case "tick":
+		times := uint64(1)
+		if len(args) > 0 {
+			times = s.number(strings.TrimPrefix(args[0], "x"))
+		}
+		for range times {
+			s.now += int64(c.opt.Tick)
+			c.Tick(s.now)
+		}
+	case "propose":
+		epoch := c.Epoch()
+		if at, ok := strings.CutPrefix(args[0], "@"); ok {
+			epoch, args = s.number(at), args[1:]
+		}
+		var entries [][]byte
+		for _, a := range args {
+			entries = append(entries, []byte(a))
+		}
+		if err := c.Propose(epoch, entries...); err != nil {
+			s.tell("%d: %v", n.id, err)
+		}
+	case "sync":
+		s.sync(n)
+	case "apply":
+		s.applied(n)
+	case "crash":
+		n.core = nil
+		n.disk = n.disk.Crash(rand.New(lost{}))
+	case "start":
+		s.open(n)
+		s.start(n)
+		s.tell("%d: %s", n.id, n.said)
+	case "ask":
+		s.tell("question %d", c.Ask(s.now))
+	case "lease":
+		s.tell("%d ms, question %d is answered", max(0, c.LeasedUntil()-s.now)/1e6, c.Confirmed())
+	case "transfer":
+		c.Transfer(s.number(args[0]))
+	case "resign":
+		c.Resign()
+	case "rebuilt":
+		c.Rebuilt()
+	case "forget":
+		_, term := c.Leader()
+		s.tell("%v", c.Forget(s.number(args[0]), term))
+	case "stand":
+		_, term := c.Leader()
+		c.Stand(term)
+	case "change":
+		kind := map[string]raftpb.ConfChangeType{"learner": raftpb.ConfChangeAddLearnerNode, "voter": raftpb.ConfChangeAddNode, "remove": raftpb.ConfChangeRemoveNode}[args[0]]
+		id := s.number(args[1])
+		if err := c.ProposeConf(c.Epoch(), &raftpb.ConfChangeV2{Changes: []*raftpb.ConfChangeSingle{{Type: kind.Enum(), NodeId: &id}}}); err != nil {
+			s.tell("%d: %v", n.id, err)
+		}
+	default:
+		s.t.Fatalf("no command %q", verb)
+	}
+}
+
+// sync writes and syncs what a member is to write.
+func (s *stage) sync(n *node) {
+	var responses []*raftpb.Message
+	for _, w := range n.writes {
+		s.must(n.log.Append(w.Hard, w.Entries))
+		responses = append(responses, w.Responses...)
+	}
+	s.must(n.log.Sync())
+	n.writes = nil
+	n.core.Done(responses)
+}
+
+func (s *stage) applied(n *node) {
+	apply := n.apply
+	n.apply = nil
+	for _, a := range apply {
+		n.core.Done(a.Responses)
+		n.mark = n.core.Applied()
+	}
+}
+
+// deliver delivers what is under way, or loses it.
+func (s *stage) deliver(drop bool, args []string) {
+	var now []*raftpb.Message
+	for _, m := range s.net {
+		if len(args) == 0 || args[0] == fmt.Sprintf("%d->%d", m.GetFrom(), m.GetTo()) {
+			now = append(now, m)
+		}
+	}
+	s.net = slices.DeleteFunc(s.net, func(m *raftpb.Message) bool { return slices.Contains(now, m) })
+	for _, m := range now {
+		to := s.nodes[m.GetTo()-1]
+		if drop || to.core == nil {
+			continue
+		}
+		if err := to.core.Step(m); err != nil {
+			s.tell("%d: %v: %v", to.id, err, describe(m))
+		}
+	}
+}
+
+func (s *stage) settle() {
+	s.quiet = true
+	defer func() { s.quiet = false }()
+	for range 100 {
+		s.work()
+		busy := len(s.net) > 0
+		s.deliver(false, nil)
+		for _, n := range s.nodes {
+			if n.core != nil && len(n.writes)+len(n.apply) > 0 {
+				busy = true
+				s.sync(n)
+				s.applied(n)
+			}
+		}
+		if !busy {
+			return
+		}
+	}
+	s.t.Fatal("it does not settle")
+}
+
+// work takes the work of all members, and tells of it.
+func (s *stage) work() {
+	for _, n := range s.nodes {
+		if n.core == nil {
+			continue
+		}
+		w := n.core.Work()
+		if now := n.status(); now != n.said {
+			n.said = now
+			s.tell("%d: %s", n.id, now)
+		}
+		s.net = append(s.net, w.Send...)
+		n.writes, n.apply = append(n.writes, w.Write...), append(n.apply, w.Apply...)
+		if w.Group != nil {
+			s.must(n.log.SetGroup(w.Group.Conf, w.Group.Index, nil, 0))
+			s.tell("%d: members at entry %d: %s", n.id, w.Group.Index, raft.DescribeConfState(w.Group.Conf))
+			for _, id := range w.Group.Conf.GetLearners() {
+				if id > uint64(len(s.nodes)) {
+					s.grow(w.Group.Conf, w.Group.Index)
+				}
+			}
+		}
+		if s.quiet {
+			continue
+		}
+		for i, m := range w.Send {
+			if i == 0 || !slices.ContainsFunc(w.Send[:i], func(k *raftpb.Message) bool { return describe(k) == describe(m) }) {
+				s.tell("%s", describe(m)) // once, if there are several
+			}
+		}
+		for _, write := range w.Write {
+			if write.Hard != nil {
+				s.tell("%d writes %s", n.id, raft.DescribeHardState(write.Hard))
+			}
+			for _, e := range write.Entries {
+				s.tell("%d writes %s", n.id, raft.DescribeEntry(e, nil))
+			}
+		}
+		for _, a := range w.Apply {
+			for _, e := range a.Entries {
+				s.tell("%d applies %s", n.id, raft.DescribeEntry(e, nil))
+			}
+		}
+	}
+}
+
+func describe(m *raftpb.Message) string { return raft.DescribeMessage(m, nil) }
+
+func (n *node) status() string {
+	if n.core == nil {
+		return "down"
+	}
+	lead, term := n.core.Leader()
+	s := fmt.Sprintf("%s of term %d", strings.TrimPrefix(n.core.state.String(), "State"), term)
+	if lead != 0 && lead != n.id {
+		s += fmt.Sprintf(", %d leads", lead)
+	}
+	if e := n.core.Epoch(); e != 0 {
+		s += fmt.Sprintf(", in epoch %d, %d committed", e, n.core.Committed())
+	}
+	return s
+}
