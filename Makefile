@@ -24,7 +24,7 @@ test: ## everything that needs only Go, in its short form; what needs beanstalkd
 	$(GO) vet ./...
 	$(TEST) ./...
 
-# The packages in which goroutines share memory. make night looks at all packages, without -short.
+# The packages in which goroutines share memory. make night looks at all packages.
 SHARED := ./client/... $(addprefix ./internal/,access admin/... broker certs cluster cluster/control cluster/transport console journal mux server test/sim wal)
 
 race: ## tests under the race detector, where goroutines share memory; needs a C compiler

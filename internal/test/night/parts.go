@@ -27,7 +27,7 @@ var once = []part{
 	{area: "systems", name: "32 bits", command: []string{"make", "test-32"}},
 	{area: "security", name: "gosec", command: []string{"make", "scan"}},
 	{area: "security", name: "govulncheck", command: []string{"make", "vulncheck"}},
-	{area: "race", name: "all of it", command: []string{"go", "test", "-vet=off", "-count=1", "-timeout=0", "-race", "./..."}},
+	{area: "race", name: "all packages", command: []string{"go", "test", "-vet=off", "-count=1", "-timeout=0", "-short", "-race", "./..."}},
 	{area: "clients", name: "all clients, TLS, a follower", command: []string{"make", "interop", "LONG=1"}},
 	{area: "modules", name: "bench", command: module("bench")},
 	{area: "kubernetes", name: "manifests and compose", command: module("contrib/kubernetes")},
