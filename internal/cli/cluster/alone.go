@@ -29,7 +29,7 @@ remove"; its server ends, and its directory is of no use after that.
 ` + exits,
 		Example:               "  beanpole cluster leave /var/lib/beanpole",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(1, 1, "one directory"),
+		Args:                  kit.Arguments("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := open(args[0])
 			if err != nil {
@@ -93,7 +93,7 @@ of the members must. ALL JOBS IN DIR ARE REMOVED: the new member gets them from 
 ` + exits,
 		Example:               "  beanpole cluster rejoin /var/lib/beanpole",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(1, 1, "one directory"),
+		Args:                  kit.Arguments("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := open(args[0])
 			if err != nil {
@@ -176,7 +176,7 @@ furthest. The other members that are left must not run again: wipe them and let 
 ` + exits,
 		Example:               "  beanpole cluster recover --force-new-cluster /var/lib/beanpole",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(1, 1, "one directory"),
+		Args:                  kit.Arguments("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !sure {
 				return kit.UsageError("a majority of the members must be lost for good; if so, add --force-new-cluster")

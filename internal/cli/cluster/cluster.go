@@ -40,16 +40,6 @@ func New() *cobra.Command {
 	}, newInit(), newJoinToken(), newJoin(), newStatus(), newRemove(), newReplace(), newTransfer(), newVerify(), newLeave(), newRejoin(), newRecover())
 }
 
-// arguments is for commands that take so many arguments, which are described.
-func arguments(least, most int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			return kit.UsageError("want %s (see: %s --help)", what, cmd.CommandPath())
-		}
-		return nil
-	}
-}
-
 // open opens the directory of a member.
 func open(dir string) (*directory.Directory, error) {
 	d, err := directory.Open(dir)

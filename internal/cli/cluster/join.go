@@ -35,7 +35,7 @@ reach this machine.
 ` + exits,
 		Example:               "  beanpole cluster init /var/lib/beanpole --listen 10.0.0.1:11400",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(1, 1, "one directory"),
+		Args:                  kit.Arguments("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return makeFirst(cmd, args[0], listen)
 		},
@@ -121,7 +121,7 @@ member, so keep it as you keep a password.
 ` + exits,
 		Example:               "  beanpole cluster join-token /var/lib/beanpole > token",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(1, 1, "one directory"),
+		Args:                  kit.Arguments("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := open(args[0])
 			if err != nil {
@@ -178,7 +178,7 @@ itself, the member joins at the one that has made the token. The first member is
 ` + exits,
 		Example:               "  beanpole cluster join /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.2:11400",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(2, 2, "a directory and the address of a member"),
+		Args:                  kit.Arguments("DIR HOST:PORT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, addr := args[0], args[1]
 			if bootstrap {
@@ -220,7 +220,7 @@ more members that may be lost than before.
 ` + exits,
 		Example:               "  beanpole cluster replace 5577006791947779 /var/lib/beanpole 10.0.0.1:11400 --join-token-file token --listen 10.0.0.4:11400",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(3, 3, "the id of a member, a directory and the address of another member"),
+		Args:                  kit.Arguments("ID DIR HOST:PORT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := parseID(args[0])
 			if err != nil {

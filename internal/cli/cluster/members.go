@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/beanpole-mq/beanpole/client"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cluster/control"
 	"github.com/beanpole-mq/beanpole/internal/cluster/status"
@@ -36,7 +35,7 @@ take the one whose log ends with the highest term, and of several the one with t
 ` + exits,
 		Example:               "  beanpole cluster status /var/lib/beanpole\n  beanpole cluster status /var/lib/beanpole --json\n  beanpole cluster status\n  beanpole cluster status -a 10.0.0.2:11300\n  beanpole cluster status --offline /var/lib/beanpole",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(0, 1, "at most one directory"),
+		Args:                  kit.Arguments("[DIR]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isOffline {
 				return showOffline(cmd, args, asJSON)
@@ -86,18 +85,14 @@ func ask(ctx context.Context, cmd *cobra.Command, args []string, target *kit.Con
 		}
 		return control.Ask[status.Cluster](ctx, d, control.Request{Do: control.DoStatus})
 	}
-	opt, err := target.Options()
+	c, err := target.Dial(ctx)
 	if err != nil {
-		return s, err
-	}
-	c, err := client.Dial(ctx, target.Addr, opt)
-	if err != nil {
-		return s, err
+		return s, target.Explain(cmd.Context(), err)
 	}
 	defer c.Close()
 	st, err := c.Stats(ctx)
 	if err != nil {
-		return s, err
+		return s, target.Explain(cmd.Context(), err)
 	}
 	return status.ReadStats(st.All)
 }
@@ -158,7 +153,7 @@ run. Its directory is of no use after that, and its id is never used again.
 ` + exits,
 		Example:               "  beanpole cluster remove /var/lib/beanpole 5577006791947779",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(2, 2, "a directory and the id of a member"),
+		Args:                  kit.Arguments("DIR ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := parseID(args[1])
 			if err != nil {
@@ -178,7 +173,7 @@ end, as with a restart; nothing is lost. A leader that is stopped does this by i
 ` + exits,
 		Example:               "  beanpole cluster transfer /var/lib/beanpole",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(1, 2, "a directory and perhaps the id of a member"),
+		Args:                  kit.Arguments("DIR [ID]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := control.Request{Do: control.DoTransfer}
 			if len(args) > 1 {

@@ -28,7 +28,7 @@ exit code is 1 if a member differs, or could not be asked.
 ` + exits,
 		Example:               "  beanpole cluster verify /var/lib/beanpole",
 		DisableFlagsInUseLine: true,
-		Args:                  arguments(1, 1, "one directory"),
+		Args:                  kit.Arguments("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := open(args[0])
 			if err != nil {

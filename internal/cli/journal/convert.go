@@ -32,7 +32,7 @@ const convertExample = `  beanpole journal convert /var/lib/beanpole --beanstalk
 func newConvert() *cobra.Command {
 	var out string
 	cmd := newCommand("convert DIR --beanstalkd OUT", "write the jobs as files of beanstalkd",
-		convertLong, convertExample, oneDirectory, func(cmd *cobra.Command, args []string) error {
+		convertLong, convertExample, "DIR", func(cmd *cobra.Command, args []string) error {
 			if out == "" {
 				return kit.UsageError("option --beanstalkd says where to write (see: %s --help)", cmd.CommandPath())
 			}

@@ -25,7 +25,7 @@ const copyExample = `  beanpole journal copy /var/lib/beanpole /backup/beanpole.
 
 func newCopy() *cobra.Command {
 	return newCommand("copy DIR TO", "copy a journal, also that of a running server",
-		copyLong, copyExample, twoDirectories("where to copy it"), func(cmd *cobra.Command, args []string) error {
+		copyLong, copyExample, "DIR TO", func(cmd *cobra.Command, args []string) error {
 			return copyJournal(args[0], args[1], cmd.OutOrStdout())
 		})
 }

@@ -53,7 +53,7 @@ type dump struct {
 func newDump() *cobra.Command {
 	var d dump
 	cmd := newCommand("dump [options] DIR", "print the records, or the jobs as they are now",
-		dumpLong, dumpExample, oneDirectory, func(cmd *cobra.Command, args []string) error {
+		dumpLong, dumpExample, "DIR", func(cmd *cobra.Command, args []string) error {
 			return d.run(args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		})
 	kit.AddFlags(cmd.Flags(), "Options", func(fs *pflag.FlagSet) {

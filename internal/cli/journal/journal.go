@@ -40,14 +40,14 @@ func New(rewrite *cobra.Command) *cobra.Command {
 
 // newCommand returns a command about the journal in the directory that is its first argument, which
 // it looks at before the command runs.
-func newCommand(use, short, long, example string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+func newCommand(use, short, long, example, args string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:                   use,
 		Short:                 short,
 		Long:                  long + "\n" + exits,
 		Example:               example,
 		DisableFlagsInUseLine: true,
-		Args:                  args,
+		Args:                  kit.Arguments(args),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkDirectory(args[0]); err != nil {
 				return err
@@ -55,25 +55,4 @@ func newCommand(use, short, long, example string, args cobra.PositionalArgs, run
 			return run(cmd, args)
 		},
 	}
-}
-
-// twoDirectories is for commands that take two directories; the second is for this.
-func twoDirectories(second string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 2 {
-			return kit.UsageError("want two directories, the journal and %s (see: %s --help)", second, cmd.CommandPath())
-		}
-		return nil
-	}
-}
-
-// oneDirectory is for commands that take a directory and options.
-func oneDirectory(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return kit.UsageError("which directory? (see: %s --help)", cmd.CommandPath())
-	case len(args) > 1:
-		return kit.UsageError("one directory only, not %q too (see: %s --help)", args[1], cmd.CommandPath())
-	}
-	return nil
 }

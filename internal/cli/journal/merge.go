@@ -38,7 +38,7 @@ const mergeExample = `  mkdir /var/lib/beanstalkd.new
 
 func newMerge() *cobra.Command {
 	return newCommand("merge DIR FROM", "take in the jobs of beanstalkd's files, or of another journal",
-		mergeLong, mergeExample, twoDirectories("what to merge"), func(cmd *cobra.Command, args []string) error {
+		mergeLong, mergeExample, "DIR FROM", func(cmd *cobra.Command, args []string) error {
 			if err := checkDirectory(args[1]); err != nil {
 				return err
 			}

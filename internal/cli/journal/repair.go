@@ -27,7 +27,7 @@ const repairExample = `  beanpole journal repair /var/lib/beanpole /var/lib/bean
 
 func newRepair() *cobra.Command {
 	return newCommand("repair DIR TO", "make a new journal of what is whole in a damaged one",
-		repairLong, repairExample, twoDirectories("where to make the new one"), func(cmd *cobra.Command, args []string) error {
+		repairLong, repairExample, "DIR TO", func(cmd *cobra.Command, args []string) error {
 			return repair(args[0], args[1], cmd.OutOrStdout())
 		})
 }

@@ -1,13 +1,36 @@
 package kit
 
-import "github.com/spf13/cobra"
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
 
 // NoArguments is for commands that take options only.
-func NoArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
+func NoArguments(cmd *cobra.Command, args []string) error { return Arguments("")(cmd, args) }
+
+// Arguments returns the check of a command's arguments, which are named: "ID..." is one or
+// more, "[ID]" may be missing.
+func Arguments(names string) cobra.PositionalArgs {
+	least, most := 0, 0
+	for name := range strings.FieldsSeq(names) {
+		if !strings.HasPrefix(name, "[") {
+			least++
+		}
+		most++
+		if strings.HasSuffix(strings.Trim(name, "[]"), "...") {
+			most = 1 << 30
+		}
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return UsageError("%s needs %s (see: %s --help)", cmd.Name(), names, cmd.CommandPath())
+		case len(args) > most:
+			return UnknownArgument(cmd, args[most:])
+		}
 		return nil
 	}
-	return UnknownArgument(cmd, args)
 }
 
 // Group makes a command one that only has others: without arguments it prints its help.

@@ -73,7 +73,7 @@ func newMirror() *cobra.Command {
 		}
 		options.Token = cmp.Or(opt.token, os.Getenv("BEANPOLE_TO_TOKEN"), options.Token)
 		to, err := client.Dial(ctx, opt.to, options)
-		if err := nobodyThere(opt.to, "--to", err); err != nil {
+		if err := kit.NobodyThere(opt.to, "--to", err); err != nil {
 			return err
 		}
 		defer to.Close()

@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -31,14 +33,7 @@ type session struct {
 }
 
 // dial connects to the server.
-func (s *session) dial(ctx context.Context) (*client.Conn, error) {
-	opt, err := s.server.Options()
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.Dial(ctx, s.server.Addr, opt)
-	return c, nobodyThere(s.server.Addr, "--addr or BEANPOLE_ADDR", err)
-}
+func (s *session) dial(ctx context.Context) (*client.Conn, error) { return s.server.Dial(ctx) }
 
 // dialTube connects to the server and looks whether it has a tube: many commands would
 // make one that is not there.
@@ -73,7 +68,7 @@ func (s *session) command(name, args, short string, run runner) *cobra.Command {
 		Use:                   strings.TrimSpace(name + " [options] " + args),
 		Short:                 short,
 		DisableFlagsInUseLine: true,
-		Args:                  argumentsFor(args),
+		Args:                  kit.Arguments(args),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -85,29 +80,6 @@ func (s *session) command(name, args, short string, run runner) *cobra.Command {
 	s.server.Define(cmd.Flags())
 	cmd.Flags().SortFlags = false
 	return cmd
-}
-
-// argumentsFor returns the check of a command's arguments.
-func argumentsFor(names string) cobra.PositionalArgs {
-	least, most := 0, 0
-	for name := range strings.FieldsSeq(names) {
-		if !strings.HasPrefix(name, "[") {
-			least++
-		}
-		most++
-		if strings.HasSuffix(strings.Trim(name, "[]"), "...") {
-			most = 1 << 30
-		}
-	}
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return kit.UsageError("%s needs %s (see: %s --help)", cmd.Name(), names, cmd.CommandPath())
-		case len(args) > most:
-			return kit.UsageError("unknown argument %q (see: %s --help)", args[most], cmd.CommandPath())
-		}
-		return nil
-	}
 }
 
 // printJSON prints a value as JSON, on one line.
@@ -136,4 +108,49 @@ func (s *session) noteTerminal() {
 	if term.IsTerminal(os.Stdin.Fd()) {
 		s.note("reading from the terminal until control-D")
 	}
+}
+
+// exit returns the error with which a command ends, in words for a person.
+func (s *session) exit(ctx context.Context, err error) error {
+	explained := s.server.Explain(ctx, err)
+	if full := s.whatIsFull(ctx, err); full != "" {
+		return kit.WithCode(kit.ExitCode(explained), fmt.Errorf("%w%s", explained, full))
+	}
+	return explained
+}
+
+func isNothing(err error) bool {
+	return kit.ExitCode(err) == kit.ExitNothing || errors.Is(err, client.ErrNotFound)
+}
+
+// whatIsFull says after OUT_OF_MEMORY what has no room, as far as stats tells.
+func (s *session) whatIsFull(ctx context.Context, e error) string {
+	if !errors.Is(e, client.ErrOutOfMemory) || ctx.Err() != nil {
+		return ""
+	}
+	c, err := s.dial(ctx)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	st, err := c.Stats(ctx)
+	switch {
+	case err != nil:
+		return ""
+	case st.JournalHealth != "ok" && st.JournalHealth != "":
+		return "; its journal: " + st.JournalHealth
+	}
+	var limits []string
+	for name, n := range map[string]uint64{
+		"max-memory": st.RefusedByMaxMemory, "[[limit]]": st.RefusedByTubeLimit, "max-tubes": st.RefusedByMaxTubes, "max-watched": st.RefusedByMaxWatched,
+	} {
+		if n > 0 {
+			limits = append(limits, name)
+		}
+	}
+	if len(limits) == 0 {
+		return ""
+	}
+	slices.Sort(limits)
+	return "; what has refused something since its start: " + strings.Join(limits, ", ")
 }

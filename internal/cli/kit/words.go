@@ -1,4 +1,4 @@
-package queue
+package kit
 
 import (
 	"context"
@@ -10,17 +10,11 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/beanpole-mq/beanpole/client"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
-
-func isNothing(err error) bool {
-	return kit.ExitCode(err) == kit.ExitNothing || errors.Is(err, client.ErrNotFound)
-}
 
 // A wordedError is an error of the client in words for a person.
 type wordedError struct {
@@ -36,38 +30,48 @@ func inWords(err, part error, words string) error {
 	return &wordedError{strings.Replace(err.Error(), part.Error(), words, 1), err}
 }
 
-// exit returns the error with which a command ends: in words for a person, and with its
-// exit code.
-func (s *session) exit(ctx context.Context, err error) error {
-	if err == nil || kit.HasCode(err) {
+// Dial connects to the server.
+func (o *Connection) Dial(ctx context.Context) (*client.Conn, error) {
+	opt, err := o.Options()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.Dial(ctx, o.Addr, opt)
+	return c, NobodyThere(o.Addr, "--addr or BEANPOLE_ADDR", err)
+}
+
+// Explain returns the error with which a command ends that has asked the server: in words for a
+// person, and with its exit code. One that has a code stays as it is.
+func (o *Connection) Explain(ctx context.Context, err error) error {
+	if err == nil || HasCode(err) {
 		return err
 	}
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
 	case ctx.Err() != nil && ok:
-		return kit.WithCode(kit.ExitInterrupted, inWords(err, e, "interrupted"))
+		return WithCode(ExitInterrupted, inWords(err, e, "interrupted"))
 	case ctx.Err() != nil:
-		return kit.WithCode(kit.ExitInterrupted, inWords(err, ctx.Err(), "interrupted"))
+		return WithCode(ExitInterrupted, inWords(err, ctx.Err(), "interrupted"))
 	case ok:
-		err = inWords(err, e, words(&s.server, e)+s.whatIsFull(ctx, e))
+		err = inWords(err, e, o.words(e))
 	}
-	code := kit.ExitFailure
+	code := ExitFailure
 	switch {
 	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrTimedOut):
-		code = kit.ExitNothing
+		code = ExitNothing
 	case errors.Is(err, client.ErrUnauthorized):
-		code = kit.ExitUnauthorized
+		code = ExitUnauthorized
 	case errors.Is(err, client.ErrDisconnected), errors.Is(err, client.ErrOutcomeUnknown):
-		code = kit.ExitDisconnected
+		code = ExitDisconnected
 	case errors.Is(err, client.ErrInvalid):
-		code = kit.ExitUsage
+		code = ExitUsage
 		err = &wordedError{strings.Replace(err.Error(), client.ErrInvalid.Error()+": ", "", 1), err} // its words say it
 	}
-	return kit.WithCode(code, err)
+	return WithCode(code, err)
 }
 
 // words says what an error means, and what to do about it where that is known.
-func words(o *kit.Connection, e *client.Error) string {
+func (o *Connection) words(e *client.Error) string {
 	switch {
 	case errors.Is(e, client.ErrNotFound) && e.Job != 0:
 		return fmt.Sprintf("there is no job %d at %s", e.Job, e.Addr)
@@ -76,11 +80,11 @@ func words(o *kit.Connection, e *client.Error) string {
 	case errors.Is(e, client.ErrInvalid), errors.Is(e, client.ErrTimedOut):
 		return e.Err.Error()
 	case errors.Is(e, client.ErrUnauthorized):
-		return refused(o, e)
+		return o.refused(e)
 	case errors.Is(e, client.ErrUnknownCommand) && e.Verb == "connect":
 		return e.Addr + " knows no tokens: leave out --token and BEANPOLE_TOKEN"
 	case errors.Is(e, client.ErrDisconnected):
-		return disconnected(o, e)
+		return o.disconnected(e)
 	}
 	for _, r := range replies {
 		if errors.Is(e, r.error) {
@@ -99,40 +103,8 @@ var replies = []struct {
 	{client.ErrInternal, "INTERNAL_ERROR"}, {client.ErrUnknownCommand, "UNKNOWN_COMMAND"}, {client.ErrBadFormat, "BAD_FORMAT"},
 }
 
-// whatIsFull adds to the words for OUT_OF_MEMORY what has no room, as far as stats tells.
-func (s *session) whatIsFull(ctx context.Context, e *client.Error) string {
-	if !errors.Is(e, client.ErrOutOfMemory) {
-		return ""
-	}
-	c, err := s.dial(ctx)
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	st, err := c.Stats(ctx)
-	switch {
-	case err != nil:
-		return ""
-	case st.JournalHealth != "ok" && st.JournalHealth != "":
-		return "; its journal: " + st.JournalHealth
-	}
-	var limits []string
-	for name, n := range map[string]uint64{
-		"max-memory": st.RefusedByMaxMemory, "[[limit]]": st.RefusedByTubeLimit, "max-tubes": st.RefusedByMaxTubes, "max-watched": st.RefusedByMaxWatched,
-	} {
-		if n > 0 {
-			limits = append(limits, name)
-		}
-	}
-	if len(limits) == 0 {
-		return ""
-	}
-	slices.Sort(limits)
-	return "; what has refused something since its start: " + strings.Join(limits, ", ")
-}
-
 // refused is words for what the server does not allow.
-func refused(o *kit.Connection, e *client.Error) string {
+func (o *Connection) refused(e *client.Error) string {
 	switch {
 	case e.Verb == "connect":
 		return e.Addr + " does not take the token of --token or BEANPOLE_TOKEN"
@@ -154,7 +126,7 @@ func command(e *client.Error) string {
 }
 
 // disconnected is words for a connection that cannot be had, or was lost.
-func disconnected(o *kit.Connection, e *client.Error) string {
+func (o *Connection) disconnected(e *client.Error) string {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](e)
 	name, otherName := errors.AsType[x509.HostnameError](e)
 	_, alert := errors.AsType[tls.AlertError](e)
@@ -189,9 +161,9 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// nobodyThere says what to do about an error of Dial if there is no server, and where
+// NobodyThere says what to do about an error of [client.Dial] if there is no server, and where
 // the address comes from.
-func nobodyThere(addr, given string, err error) error {
+func NobodyThere(addr, given string, err error) error {
 	why := ""
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -208,5 +180,5 @@ func nobodyThere(addr, given string, err error) error {
 			why += " (unix:" + addr + " is a socket)"
 		}
 	}
-	return kit.WithCode(kit.ExitDisconnected, fmt.Errorf("no server at %s: %s; 'beanpole' starts one, and %s says where it is", addr, why, given))
+	return WithCode(ExitDisconnected, fmt.Errorf("no server at %s: %s; 'beanpole' starts one, and %s says where it is", addr, why, given))
 }

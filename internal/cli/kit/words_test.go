@@ -1,10 +1,9 @@
-package queue
+package kit
 
 import (
 	"crypto/tls"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/beanpole-mq/beanpole/client/beanpoletest"
 	"github.com/beanpole-mq/beanpole/internal/certs"
 	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // serveTLS starts a server that is as config says.
@@ -62,58 +60,44 @@ func TestWordsOfTLS(t *testing.T) {
 	cert, key := other.Issue("me", time.Now().Add(time.Hour))
 	for _, tt := range []struct {
 		name, want string
-		opt        kit.Connection
+		opt        Connection
 	}{
-		{"without TLS", "if it wants TLS, say --tls", kit.Connection{Addr: secured}},
-		{"TLS to a server without", "does not speak TLS: leave out --tls", kit.Connection{Addr: plain, TLS: true}},
-		{"TLS to a server that says nothing", "does not answer in TLS", kit.Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
-		{"an unknown authority", "--tls-ca says which one to trust", kit.Connection{Addr: secured, Certs: certs.Client{CA: other.File}}},
-		{"another name", "is for another name (x509: certificate is valid for localhost, not example.com); --tls-server-name", kit.Connection{Addr: secured, Certs: certs.Client{CA: ca.File, ServerName: "example.com"}}},
-		{"without a certificate", "does it want another certificate (--tls-cert and --tls-key)?", kit.Connection{Addr: mutual, Certs: certs.Client{CA: ca.File}}},
-		{"a certificate of another", "does it want another certificate", kit.Connection{Addr: mutual, Certs: certs.Client{CA: ca.File, Cert: cert, Key: key}}},
-		{"all is well", "", kit.Connection{Addr: secured, Certs: certs.Client{CA: ca.File}}},
+		{"without TLS", "if it wants TLS, say --tls", Connection{Addr: secured}},
+		{"TLS to a server without", "does not speak TLS: leave out --tls", Connection{Addr: plain, TLS: true}},
+		{"TLS to a server that says nothing", "does not answer in TLS", Connection{Addr: silent, TLS: true, Timeout: 50 * time.Millisecond}},
+		{"an unknown authority", "--tls-ca says which one to trust", Connection{Addr: secured, Certs: certs.Client{CA: other.File}}},
+		{"another name", "is for another name (x509: certificate is valid for localhost, not example.com); --tls-server-name", Connection{Addr: secured, Certs: certs.Client{CA: ca.File, ServerName: "example.com"}}},
+		{"without a certificate", "does it want another certificate (--tls-cert and --tls-key)?", Connection{Addr: mutual, Certs: certs.Client{CA: ca.File}}},
+		{"a certificate of another", "does it want another certificate", Connection{Addr: mutual, Certs: certs.Client{CA: ca.File, Cert: cert, Key: key}}},
+		{"all is well", "", Connection{Addr: secured, Certs: certs.Client{CA: ca.File}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.opt.Timeout == 0 {
 				tt.opt.Timeout = 30 * time.Second
 			}
-			s := &session{server: tt.opt}
-			c, err := s.dial(t.Context())
+			c, err := tt.opt.Dial(t.Context())
 			if err == nil {
 				defer c.Close()
 				err = c.Ping(t.Context())
 			}
-			if err = s.exit(t.Context(), err); err == nil {
+			if err = tt.opt.Explain(t.Context(), err); err == nil {
 				if tt.want != "" {
 					t.Errorf("no error, want %q", tt.want)
 				}
 				return
 			}
-			if tt.want == "" || !strings.Contains(err.Error(), tt.want) || kit.ExitCode(err) != kit.ExitDisconnected {
+			if tt.want == "" || !strings.Contains(err.Error(), tt.want) || ExitCode(err) != ExitDisconnected {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
 	}
 }
 
-// The names of tubes are asked for in the way that the command line says so far.
-func TestCompleteTLS(t *testing.T) {
-	ca := certstest.NewCA(t)
-	addr := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}})
-	cmd := newJobs()
-	if err := cmd.ParseFlags([]string{"--addr", addr, "--tls-ca", ca.File, "--server-timeout", "30s"}); err != nil {
-		t.Fatal(err)
-	}
-	if names := tubeNames(cmd); !slices.Equal(names, []string{"default"}) {
-		t.Errorf("the tubes are %q, want default", names)
-	}
-}
-
 // A server that has all its connections ends a new one, with what it has sent or without: the words name the limit.
 func TestWordsOfFull(t *testing.T) {
-	o := kit.Connection{}
+	o := Connection{}
 	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
-		if text := disconnected(&o, &client.Error{Addr: "queue:11300", Verb: "stats", Err: err}); !strings.Contains(text, "--max-connections") {
+		if text := o.disconnected(&client.Error{Addr: "queue:11300", Verb: "stats", Err: err}); !strings.Contains(text, "--max-connections") {
 			t.Errorf("%v: %s", err, text)
 		}
 	}

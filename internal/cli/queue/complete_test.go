@@ -1,0 +1,28 @@
+package queue
+
+import (
+	"crypto/tls"
+	"slices"
+	"testing"
+
+	"github.com/beanpole-mq/beanpole/client/beanpoletest"
+	"github.com/beanpole-mq/beanpole/internal/certs/certstest"
+)
+
+// The names of tubes are asked for in the way that the command line says so far.
+func TestCompleteTLS(t *testing.T) {
+	ca := certstest.NewCA(t)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{ca.Pair("server")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	defer beanpoletest.Serve(l).Close()
+	cmd := newJobs()
+	if err := cmd.ParseFlags([]string{"--addr", addr, "--tls-ca", ca.File, "--server-timeout", "30s"}); err != nil {
+		t.Fatal(err)
+	}
+	if names := tubeNames(cmd); !slices.Equal(names, []string{"default"}) {
+		t.Errorf("the tubes are %q, want default", names)
+	}
+}
