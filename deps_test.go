@@ -112,10 +112,9 @@ var arrows = map[string]string{
 	"internal/cli/journal": "internal/journal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/journal/record internal/vfs internal/wal github.com/spf13",
 	"internal/cli/cluster": "internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",
 	"internal/cli/bench":   "internal/cli/kit internal/cli/bench/load internal/server internal/wire github.com/spf13",
-	"internal/cli/manual":  "",
 
 	// The program: a command line, and an exit code.
-	"internal/cli": "internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/manual internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",
+	"internal/cli": "internal/access internal/certs internal/cli/bench internal/cli/cluster internal/cli/journal internal/cli/kit internal/cli/queue internal/config internal/daemon internal/daemon/logqueue internal/server github.com/spf13",
 	"cmd/beanpole": "internal/cli",
 }
 

@@ -4,52 +4,50 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/beanpole-mq/beanpole/internal/cli/kit"
-	"github.com/beanpole-mq/beanpole/internal/cli/manual"
 )
 
 // writeManual writes the manual below a directory such as /usr/share/man, from the
-// help and from the file that explains the settings. "make manual" calls it; the
-// binary that is installed does not have it.
-func writeManual(root *cobra.Command, dir, settings string) error {
+// help and from the file that explains the settings. render makes roff of Markdown. "make
+// manual" calls it; the binary that is installed does not have it.
+func writeManual(root *cobra.Command, dir, settings string, render func(markdown []byte) []byte) error {
 	text, err := os.ReadFile(settings)
 	if err != nil {
 		return fmt.Errorf("the explained settings: %w", err)
 	}
-	for _, p := range manualPages(root, string(text)) {
-		sub := filepath.Join(dir, fmt.Sprintf("man%d", p.Section))
+	for name, page := range manualPages(root, string(text)) {
+		sub := filepath.Join(dir, "man"+name[len(name)-1:])
 		if err := os.MkdirAll(sub, 0o755); err != nil { // #nosec G301 -- manuals are for everybody
 			return err
 		}
-		f, err := os.Create(filepath.Join(sub, p.FileName()))
-		if err != nil {
-			return err
-		}
-		if err := p.Write(f); err != nil {
-			return err
-		}
-		if err := f.Close(); err != nil {
+		roff := dash.ReplaceAll(render([]byte(page)), []byte(`\-`))
+		if err := os.WriteFile(filepath.Join(sub, name), roff, 0o644); err != nil { // #nosec G306 -- the same
 			return err
 		}
 	}
 	return nil
 }
 
+// dash is a minus as it is typed, which roff takes for a hyphen unless it is escaped.
+var dash = regexp.MustCompile(`\\?-`)
+
 // manualPages returns a page for the program, which has the options of the server, one for each
-// other command, and one for the configuration file.
-func manualPages(root *cobra.Command, settings string) []manual.Page {
-	pages := []manual.Page{programPage(root), settingsPage(versionOf(root), settings)}
+// other command, and one for the configuration file, all as Markdown, by the names of their files.
+func manualPages(root *cobra.Command, settings string) map[string]string {
+	pages := map[string]string{
+		"beanpole.1": programPage(root),
+		"beanpole.toml.5": manualHead(root, "beanpole.toml", 5, "settings of the beanpole server", "beanpole --config FILE", "/etc/beanpole/beanpole.toml") +
+			"# DESCRIPTION\n" + settingsManual(settings) + seeAlso("beanpole(1)"),
+	}
 	var add func(cmd *cobra.Command)
 	add = func(cmd *cobra.Command) {
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() && c.Name() != "serve" {
-				pages = append(pages, commandPage(c))
+				pages[pageName(c)+".1"] = commandPage(c)
 				add(c)
 			}
 		}
@@ -58,100 +56,167 @@ func manualPages(root *cobra.Command, settings string) []manual.Page {
 	return pages
 }
 
-func programPage(root *cobra.Command) manual.Page {
+func programPage(root *cobra.Command) string {
 	serve, _, err := root.Find([]string{"serve"})
 	if err != nil {
 		panic(err) // it is ours
 	}
-	p := manual.Page{
-		Name: "beanpole", Section: 1, Version: versionOf(root), Short: root.Short,
-		Synopsis: []string{"beanpole [serve] [options]", "beanpole COMMAND [options] [arguments]"},
-		Sections: []manual.Section{{Title: "DESCRIPTION", Text: serve.Long}},
-	}
-	p.Sections = append(p.Sections, optionSections(serve.Flags())...)
-	commands := manual.Section{Title: "COMMANDS", Text: "Each has a page of its own, and --help."}
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() && c.Name() != "serve" {
-			commands.Items = append(commands.Items, manual.Item{Name: pageName(c) + "(1)", Text: c.Short})
+	page := manualHead(root, "beanpole", 1, root.Short, "beanpole [serve] [options]", "beanpole COMMAND [options] [arguments]") +
+		"# DESCRIPTION\n" + markdown(serve.Long) + optionsManual(serve.Flags()) + commandsManual(root) +
+		"# EXAMPLES\n" + markdown(serveExample) + "# SIGNALS\n" + markdown(serveSignals)
+	for _, item := range programManual {
+		if item[1] == "" {
+			page += item[0]
+		} else {
+			page += manualItem(item[0], item[1])
 		}
 	}
-	return withMore(p, commands,
-		manual.Section{Title: "EXAMPLES", Text: serveExample},
-		manual.Section{Title: "SIGNALS", Text: serveSignals},
-		manual.Section{Title: "ENVIRONMENT", Items: []manual.Item{
-			{Name: "BEANPOLE_NAME", Text: "the option of the server with that long name, as said above"},
-			{Name: "BEANPOLE_ADDR", Text: "the address of the server that the commands for the queue ask"},
-			{Name: "BEANPOLE_ADMIN", Text: "the address of its admin pages, for the commands that need them"},
-			{Name: "BEANPOLE_TOKEN, BEANPOLE_TO_TOKEN", Text: "the token for that server, and for the one to which mirror copies"},
-			{Name: "LISTEN_FDS, NOTIFY_SOCKET", Text: "the protocols of systemd: sockets that are passed, and readiness"},
-		}},
-		manual.Section{Title: "FILES", Items: []manual.Item{
-			{Name: "/etc/beanpole/beanpole.toml", Text: "the settings of the service; see beanpole.toml(5)"},
-			{Name: "/var/lib/beanpole", Text: "the journal of the service: files beanpole.*.wal"},
-			{Name: "/var/lib/beanpole/cluster", Text: "what makes it that of a member of a cluster: keys, certificates, tokens and the cluster's log"},
-			{Name: "/usr/share/doc/beanpole", Text: "the documentation: how to operate, secure and watch a server, the protocol, the JSON API"},
-		}},
-		manual.Section{Title: "EXIT STATUS", Items: exitStatus},
-	)
+	return page + seeAlso("beanpole.toml(5)")
 }
 
-// exitStatus says what the program's exit codes mean.
-var exitStatus = []manual.Item{
-	{Name: "0", Text: "it is done; a server was stopped by a signal"},
-	{Name: fmt.Sprint(kit.ExitFailure), Text: "something failed; the line on standard error says what"},
-	{Name: "2", Text: "a command for the queue: what was asked for is not there"},
-	{Name: "3", Text: "such a command: the server cannot be reached, or the connection was lost"},
-	{Name: "4", Text: "such a command: the server refuses, as the token is missing or wrong or does not allow this"},
-	{Name: fmt.Sprint(kit.ExitUsage), Text: "the command line, an environment variable or the configuration file is wrong"},
-	{Name: fmt.Sprint(kit.ExitJournal), Text: "the journal's directory is missing, not permitted, in use, or damaged"},
-	{Name: fmt.Sprint(kit.ExitLookup), Text: "the user of -u cannot be looked up"},
-	{Name: fmt.Sprint(kit.ExitNoUser), Text: "there is no such user"},
-	{Name: fmt.Sprint(kit.ExitPrivilege), Text: "the process may not become that user"},
-	{Name: fmt.Sprint(kit.ExitSocket), Text: "a socket cannot be opened"},
-	{Name: "130", Text: "a command was interrupted by a signal"},
+// programManual is what the page of the program says besides: title, then names and texts.
+var programManual = [][2]string{
+	{"# ENVIRONMENT\n", ""},
+	{"BEANPOLE_NAME", "the option of the server with that long name, as said above"},
+	{"BEANPOLE_ADDR", "the address of the server that the commands for the queue ask"},
+	{"BEANPOLE_ADMIN", "the address of its admin pages, for the commands that need them"},
+	{"BEANPOLE_TOKEN, BEANPOLE_TO_TOKEN", "the token for that server, and for the one to which mirror copies"},
+	{"LISTEN_FDS, NOTIFY_SOCKET", "the protocols of systemd: sockets that are passed, and readiness"},
+	{"# FILES\n", ""},
+	{"/etc/beanpole/beanpole.toml", "the settings of the service; see beanpole.toml(5)"},
+	{"/var/lib/beanpole", "the journal of the service: files beanpole.*.wal"},
+	{"/var/lib/beanpole/cluster", "what makes it that of a member of a cluster: keys, certificates, tokens and the cluster's log"},
+	{"/usr/share/doc/beanpole", "the documentation: how to operate, secure and watch a server, the protocol, the JSON API"},
+	{"# EXIT STATUS\n", ""},
+	{"0", "it is done; a server was stopped by a signal"},
+	{"1", "something failed; the line on standard error says what"},
+	{"2", "a command for the queue: what was asked for is not there"},
+	{"3", "such a command: the server cannot be reached, or the connection was lost"},
+	{"4", "such a command: the server refuses, as the token is missing or wrong or does not allow this"},
+	{"5", "the command line, an environment variable or the configuration file is wrong"},
+	{"10", "the journal's directory is missing, not permitted, in use, or damaged"},
+	{"32", "the user of -u cannot be looked up"},
+	{"33", "there is no such user"},
+	{"34", "the process may not become that user"},
+	{"111", "a socket cannot be opened"},
+	{"130", "a command was interrupted by a signal"},
 }
 
-func commandPage(cmd *cobra.Command) manual.Page {
-	p := manual.Page{
-		Name: pageName(cmd), Section: 1, Version: versionOf(cmd), Short: cmd.Short,
-		Synopsis: []string{cmd.UseLine()},
-		Sections: []manual.Section{{Title: "DESCRIPTION", Text: sentence(cmd)}},
+func commandPage(cmd *cobra.Command) string {
+	page := manualHead(cmd, pageName(cmd), 1, cmd.Short, cmd.UseLine()) + "# DESCRIPTION\n" + markdown(sentence(cmd)) + optionsManual(cmd.Flags()) + commandsManual(cmd)
+	if cmd.Example != "" {
+		page += "# EXAMPLES\n" + markdown(cmd.Example)
 	}
-	p.Sections = append(p.Sections, optionSections(cmd.Flags())...)
-	commands := manual.Section{Title: "COMMANDS"}
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			commands.Items = append(commands.Items, manual.Item{Name: pageName(c) + "(1)", Text: c.Short})
-		}
-	}
-	return withMore(p, commands, manual.Section{Title: "EXAMPLES", Text: cmd.Example},
-		manual.Section{Title: "EXIT STATUS", Text: "0 if it is done; beanpole(1) says what the others mean."})
+	return page + "# EXIT STATUS\n0 if it is done; beanpole(1) says what the others mean.\n\n" + seeAlso("beanpole(1), beanpole.toml(5)")
 }
 
-func settingsPage(version, explained string) manual.Page {
-	p := manual.Page{
-		Name: "beanpole.toml", Section: 5, Version: version, Short: "settings of the beanpole server",
-		Synopsis: []string{"beanpole --config FILE", "/etc/beanpole/beanpole.toml"},
-		Sections: manual.Settings(explained),
-	}
-	return withMore(p)
-}
-
-// withMore adds sections that are not empty, and where to read on.
-func withMore(p manual.Page, more ...manual.Section) manual.Page {
-	for _, s := range more {
-		if s.Text != "" || len(s.Items) > 0 {
-			p.Sections = append(p.Sections, s)
-		}
-	}
-	also := slices.DeleteFunc([]string{"beanpole(1)", "beanpole.toml(5)"}, func(page string) bool {
-		return strings.HasPrefix(page, p.Name+"(")
-	})
-	p.Sections = append(p.Sections, manual.Section{Title: "SEE ALSO", Text: strings.Join(also, ", ") + "\n\nThe documentation is in /usr/share/doc/beanpole, and at " + homepage})
-	return p
+// manualHead is the beginning of a page.
+func manualHead(cmd *cobra.Command, name string, section int, short string, synopsis ...string) string {
+	return fmt.Sprintf("%% %q \"%d\" \"\" \"beanpole %s\" \"beanpole manual\"\n# NAME\n%s - %s\n\n# SYNOPSIS\n%s",
+		strings.ToUpper(name), section, versionOf(cmd), escapeMarkdown(name), escapeMarkdown(short), markdown("  "+strings.Join(synopsis, "\n  ")))
 }
 
 const homepage = "https://github.com/beanpole-mq/beanpole"
+
+func seeAlso(pages string) string {
+	return "# SEE ALSO\n" + pages + "\n\nThe documentation is in /usr/share/doc/beanpole, and at " + homepage + "\n"
+}
+
+// commandsManual lists the commands of a command.
+func commandsManual(cmd *cobra.Command) string {
+	var b strings.Builder
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() && c.Name() != "serve" {
+			b.WriteString(manualItem(pageName(c)+"(1)", c.Short))
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "# COMMANDS\n" + b.String()
+}
+
+// optionsManual lists the options of a command, by their groups.
+func optionsManual(flags *pflag.FlagSet) string {
+	groups, titles := map[string]string{}, []string{"Options"}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		row := describeFlag(f)
+		if groups[row.title] == "" && row.title != "Options" {
+			titles = append(titles, row.title)
+		}
+		groups[row.title] += manualItem(strings.TrimSpace(row.left), row.usage)
+	})
+	page := ""
+	for i, title := range titles {
+		if i > 0 {
+			page += "### " + escapeMarkdown(title) + "\n"
+		}
+		page += groups[title]
+	}
+	if page != "" {
+		page = "# OPTIONS\n" + page
+	}
+	return page
+}
+
+// settingsManual makes a manual of a configuration file that explains each of its settings in
+// the comment above it. "## TITLE" begins a section.
+func settingsManual(file string) string {
+	setting := regexp.MustCompile(`^(# )?[a-z-]+ = `) // which may be commented out
+	var sections []string
+	items := []string{""}
+	for block := range strings.SplitSeq(strings.TrimSpace(file), "\n\n") {
+		var text, names []string
+		for line := range strings.SplitSeq(block, "\n") {
+			title, isTitle := strings.CutPrefix(line, "## ")
+			switch {
+			case isTitle:
+				sections, items = append(sections, items...), []string{"### " + escapeMarkdown(title) + "\n"}
+			case setting.MatchString(line):
+				names = append(names, strings.TrimPrefix(line, "# "))
+			default:
+				text = append(text, strings.TrimPrefix(strings.TrimPrefix(line, "#"), " "))
+			}
+		}
+		explained := strings.Join(text, "\n")
+		if len(names) > 0 {
+			items = append(items, manualItem(strings.Join(names, ", "), explained))
+		} else { // what is about all of them comes before them
+			items[0] += markdown(explained)
+		}
+	}
+	return strings.Join(append(sections, items...), "")
+}
+
+// manualItem explains an option, a setting, ...
+func manualItem(name, text string) string {
+	return "**" + escapeMarkdown(name) + "**\n: " + escapeMarkdown(strings.Join(strings.Fields(text), " ")) + "\n\n"
+}
+
+// markdown makes Markdown of text: paragraphs with empty lines between them; indented lines
+// stay as they are.
+func markdown(text string) string {
+	var b strings.Builder
+	verbatim := false
+	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
+		indented := strings.HasPrefix(line, "  ")
+		if indented != verbatim {
+			b.WriteString("\n")
+		}
+		if verbatim = indented; indented {
+			b.WriteString("  " + line + "\n")
+		} else {
+			b.WriteString(escapeMarkdown(line) + "\n")
+		}
+	}
+	return b.String() + "\n"
+}
+
+// escapeMarkdown keeps what means something in Markdown as it is.
+var escapeMarkdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`, `|`, `\|`, `~`, `\~`).Replace
 
 // pageName returns what the page of a command is called.
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
@@ -162,29 +227,4 @@ func sentence(cmd *cobra.Command) string {
 		return cmd.Long
 	}
 	return strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
-}
-
-// optionSections returns the options of a command, by their groups.
-func optionSections(flags *pflag.FlagSet) []manual.Section {
-	sections := []manual.Section{{Title: "OPTIONS"}}
-	groups := make(map[string]int)
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
-		row := describeFlag(f)
-		at, ok := groups[row.title]
-		if !ok {
-			if row.title != "Options" {
-				sections = append(sections, manual.Section{Title: row.title})
-			}
-			at = len(sections) - 1
-			groups[row.title] = at
-		}
-		sections[at].Items = append(sections[at].Items, manual.Item{Name: strings.TrimSpace(row.left), Text: row.usage})
-	})
-	if len(groups) == 0 {
-		return nil
-	}
-	return sections
 }

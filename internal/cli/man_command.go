@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"github.com/cpuguy83/go-md2man/v2/md2man"
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
@@ -18,7 +19,7 @@ func init() {
 				if len(args) != 2 {
 					return kit.UsageError("man needs a directory and the explained settings")
 				}
-				return writeManual(cmd.Root(), args[0], args[1])
+				return writeManual(cmd.Root(), args[0], args[1], md2man.Render)
 			},
 		}
 	})

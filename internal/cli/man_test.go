@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cpuguy83/go-md2man/v2/md2man"
 	"github.com/spf13/pflag"
 
 	"github.com/beanpole-mq/beanpole/internal/config"
@@ -19,7 +20,7 @@ import (
 func pagesOf(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := writeManual(newRoot("1.2.3"), dir, "../../dist/beanpole.toml"); err != nil {
+	if err := writeManual(newRoot("1.2.3"), dir, "../../dist/beanpole.toml", md2man.Render); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "man[15]", "*"))
@@ -54,11 +55,11 @@ func TestManual(t *testing.T) {
 	}
 	program := pages["beanpole.1"]
 	wanted := []string{
-		".SH SIGNALS\n", "\n.SH FILES\n", "\n.SH EXIT STATUS\n", "USR1", "BEANPOLE_TOKEN", "BEANPOLE_TO_TOKEN", "BEANPOLE_ADMIN", `\fBbeanpole\-put(1)\fR`,
-		`\fB\-\-slow\-turn TIME\fR`, `\fB\-b, \-\-journal DIR\fR`, ".SS Limits\n", `beanpole.toml(5)`,
+		".SH SIGNALS\n", ".SH ENVIRONMENT\n", "\n.SH FILES\n", "\n.SH EXIT STATUS\n", "USR1", "BEANPOLE_TOKEN", "BEANPOLE_TO_TOKEN", "BEANPOLE_ADMIN", `\fBbeanpole\-put(1)\fP`,
+		`\fB\-\-slow\-turn TIME\fP`, `\fB\-b, \-\-journal DIR\fP`, ".SS Limits\n", `beanpole.toml(5)`,
 	}
 	for _, code := range []int{0, 1, 2, 3, 4, 5, 10, 32, 33, 34, 111, 130} {
-		wanted = append(wanted, fmt.Sprintf(`\fB%d\fR`, code))
+		wanted = append(wanted, fmt.Sprintf(`\fB%d\fP`, code))
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	opt := config.Default()
@@ -87,8 +88,8 @@ func TestManual(t *testing.T) {
 		if strings.HasSuffix(name, ".1") && !strings.Contains(text, "\n.SH EXIT STATUS\n") {
 			t.Errorf("%s says nothing of exit codes", name)
 		}
-		header, _, _ := strings.Cut(text, "\n")
-		if !strings.HasPrefix(header, ".TH ") || !strings.Contains(header, "beanpole "+strings.ReplaceAll("1.2.3", "-", `\-`)) {
+		_, header, _ := strings.Cut(text, ".TH ")
+		if header, _, _ = strings.Cut(header, "\n"); !strings.Contains(header, "beanpole "+strings.ReplaceAll("1.2.3", "-", `\-`)) {
 			t.Errorf("%s begins with %s", name, header)
 		}
 	}
