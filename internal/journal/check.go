@@ -55,7 +55,7 @@ func (j *Journal) Check() error {
 	assert(j.live == live, "J1: live is %d, the jobs weigh %d", j.live, live)
 	assert(maps.Equal(j.marks, marks), "J2: marks are %v, not %v", j.marks, marks)
 	assert(j.space.held+j.space.unreserved == jobs, "J3: %d deletions are reserved, %d are not, of %d jobs", j.space.held, j.space.unreserved, jobs)
-	reserved := int64(j.space.held)*deletion + int64(j.space.standbys)*2*j.standby() + int64(j.space.states)*state
+	reserved := int64(j.space.held)*deletion + int64(j.space.standbys)*j.standby() + int64(j.space.states)*state
 	if len(j.inFlight.reserved) == 0 { // else it depends on the size of each
 		assert(st.Reserved == reserved, "J3: %d bytes are reserved, not %d", st.Reserved, reserved)
 	}

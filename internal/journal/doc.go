@@ -36,7 +36,7 @@
 //
 // # Cleaning
 //
-// Each job's whole record is in one segment, which the engine notes as the mark of the
+// Each job's whole record begins in one segment, which the engine notes as the mark of the
 // job. When the log is larger than it should be, the jobs that are still live in the
 // oldest segment are written again at the end, a few with each turn. When that is
 // durable the segment is removed (clean.go). Its records of states and deletions are

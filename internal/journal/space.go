@@ -34,10 +34,9 @@ func weight(c *engine.Change) int64 {
 // the rest of the segment that was written last.
 const standbys = 2
 
-// standby returns how many bytes are reserved for one of them. The charge is twice as
-// much (see package wal), about a segment.
+// standby returns how many bytes are reserved for one of them.
 func (j *Journal) standby() int64 {
-	return max(j.opt.SegmentSize, wal.MinSegmentSize) * 15 / 32 &^ 7
+	return max(j.opt.SegmentSize, wal.MinSegmentSize) * 15 / 16 &^ 7
 }
 
 // states returns how many new states of jobs have room set aside, so that a worker can

@@ -43,58 +43,26 @@ func (l *Log) append(parts ...[]byte) (Pos, error) {
 	if n == 0 {
 		panic("wal: empty record")
 	}
-	cost := Cost(n)
-	s, err := l.makeRoom(cost)
+	spare, err := l.take(Cost(n), l.segmentsFor(n, false))
 	if err != nil {
 		return Pos{}, err
 	}
-	return s.append(uint32(n), parts...), nil
+	return l.place(fragment{total: n}, spare, parts...), nil
 }
 
-// makeRoom returns the segment to which a record of a cost can be appended.
+// makeRoom returns the segment to which an internal record of a cost can be appended. Those
+// are not split.
 func (l *Log) makeRoom(cost int64) (*segment, error) {
-	s := l.tip()
-	if s == nil || s.free() < cost {
-		return l.extend(cost)
+	if tip := l.tip(); tip != nil && tip.free() >= cost {
+		_, err := l.take(l.tipRoom()-usable(tip.free()-cost), 0)
+		return tip, err
 	}
-	return s, l.ensureRoom(s.free() - cost)
-}
-
-// ensureRoom makes preallocated segments until they are enough for the reservations,
-// together with the free bytes of the current segment.
-func (l *Log) ensureRoom(free int64) error {
-	for l.usable(free)+l.pool.room.Load() < l.reserved.Load() {
-		if err := l.pool.add(l.pool.size); err != nil {
-			return err
-		}
+	spare, err := l.take(l.tipRoom()+l.pool.usable()-usable(l.capacity()-cost), 1)
+	if err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// extend plans another segment, which has room for a record of a cost.
-func (l *Log) extend(cost int64) (*segment, error) {
-	size, free := l.pool.size, l.capacity()-cost
-	if free < 0 {
-		size, free = overhead+cost, 0
-	}
-	for {
-		// The segment itself counts as room while it is in the pool.
-		room := l.pool.room.Load() + l.usable(free)
-		if size == l.pool.size {
-			room -= l.pool.usable()
-		}
-		if room >= l.reserved.Load() {
-			if s := l.pool.acquire(size); s != nil {
-				l.begin(s)
-				return s, nil
-			}
-			if err := l.pool.add(size); err != nil {
-				return nil, err
-			}
-		} else if err := l.pool.add(l.pool.size); err != nil {
-			return nil, err
-		}
-	}
+	l.begin(spare[0])
+	return spare[0], nil
 }
 
 // begin makes a preallocated segment the tip.
@@ -131,9 +99,6 @@ func (l *Log) flush() error {
 		}
 		if err := s.open(l.fs); err != nil {
 			s.fail(err)
-			return err
-		}
-		if err := s.renumber(l.fs, l.dir); err != nil {
 			return err
 		}
 		if s.closed > 0 {
@@ -230,5 +195,10 @@ func (l *Log) Durable() Pos {
 	if len(l.open) == 0 {
 		return l.prev
 	}
-	return Pos{l.open[0].sequence, l.open[0].synced.Load()}
+	s := l.open[0]
+	synced := s.synced.Load()
+	if synced < s.joined {
+		return s.joins
+	}
+	return Pos{s.sequence, synced}
 }

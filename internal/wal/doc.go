@@ -24,7 +24,7 @@
 //	segment := header link record* [closing next]
 //
 //	header:  0  magic "beanpole"
-//	         8  version         u32   2
+//	         8  version         u32   3
 //	        12  header size     u32   48
 //	        16  log             u64   random, the same in all segments of a log
 //	        24  sequence        u64   that of the file's name
@@ -33,7 +33,8 @@
 //	        44  checksum        u32   of the 44 bytes before
 //
 //	record:  0  checksum        u32   of the 12 bytes below; see there
-//	         4  length          u32   of the payload; bit 31: the record is internal
+//	         4  length          u32   of the payload; bit 31: the record is internal; bit 30: it is
+//	                                  only a fragment of one
 //	         8  synced          u32   everything in this segment before this offset was known to be
 //	                                  durable when the record was written
 //	        12  checksum        u32   of the payload
@@ -44,6 +45,10 @@
 //	closing := internal record, payload: kind (3); the last of a segment that is complete
 //	oldest  := internal record, payload: kind (4)  7 zeros  sequence u64
 //	next    := internal record, payload: kind (5)  7 zeros  sequence u64; or zeros
+//
+//	fragment's payload:  segment u32  offset u32  from u32  total u32  then a part of the
+//	                     record's: of the record that begins in that segment at that offset,
+//	                     the bytes after from, of total
 //
 // A record is valid iff its length is 1 .. [MaxPayload], it ends within the
 // segment, its synced is not larger than its own offset, and its checksums are
@@ -83,13 +88,18 @@
 // the file with zeros, which makes each later sync about a quarter faster on ext4.
 // A start uses the preallocated files of the process before.
 //
-// When a record does not fit into the current segment, that one gets its closing
+// A record that does not fit into the current segment is split: its fragments fill the
+// segment and go on in the next ones. A segment that is full gets its closing
 // record, is synced, cut to its length and sealed, and the next one starts with a
 // link. Nothing is written to a segment before its predecessor is durable.
 // [Log.Close] syncs the current segment, appends the closing record, and seals it
 // too; if the process is killed, the next start does. A process writes records only
 // to files that it made or had preallocated: an opened log starts a new segment with
-// its first record. A record that is larger than a segment gets one to itself.
+// its first record.
+//
+// The place of a record is that of its first fragment. Fragments whose record is not whole
+// say nothing: its rest was never written, or its beginning was in a segment that was
+// removed. They name their record, so nothing else is taken for its rest.
 //
 // # Torn or damaged
 //
@@ -112,7 +122,8 @@
 // After a failed write or sync the log is in a failed state, and nothing that
 // the kernel holds of the current segment is trusted again. All records since
 // the last successful sync are still in memory. [Log.Recover] writes them to a
-// new segment, whose link says that the old one ends at its last synced offset.
+// new segment, whose link says that the old one ends at its last synced offset. Of a
+// record that begins in a sealed segment it writes the rest.
 // So records that did reach the old file do not count twice. If the process ends
 // before there is a new segment, the records in the old file are replayed, as far
 // as they are whole. So every record comes back at most once, in order.
@@ -121,8 +132,7 @@
 //
 // [Log.Reserve] promises space for a record before it is written. The space in the
 // current segment and the preallocated ones never falls below what is reserved,
-// including what is lost at the ends of segments because records are not split. So
-// a full disk shows in Reserve, or in an Append that was not reserved, and there it
+// including what fragments cost. So a full disk shows in Reserve, or in an Append that was not reserved, and there it
 // does no harm. space.go has the arithmetic.
 //
 // # Goroutines

@@ -105,7 +105,7 @@ func TestLargestSequence(t *testing.T) {
 func TestDirectoryInPlaceOfSegment(t *testing.T) {
 	fsys := memfs.New()
 	l := mustOpen(t, fsys, testOptions)
-	big := string(make([]byte, 800))
+	big := string(make([]byte, 872)) // a segment is full
 	appendAll(t, l, big, big, big, "last")
 	must(t, fsys.Remove(testDir+FileName(1)))
 	must(t, fsys.Mkdir(testDir+FileName(1)))

@@ -12,10 +12,11 @@ import (
 
 const (
 	magic      = "beanpole"
-	version    = 2
+	version    = 3
 	headerSize = 48
 
 	internalBit = 1 << 31
+	fragmentBit = 1 << 30
 	alignment   = 8
 
 	kindLink    = 1
@@ -135,10 +136,10 @@ func (h header) encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-var (
-	errNoHeader = errors.New("the header is damaged")
-	errVersion  = errors.New("the segment was written by another version of beanpole")
-)
+// ErrVersion is wrapped by the error of Open for segments of another version.
+var ErrVersion = errors.New("the segment was written by another version of beanpole")
+
+var errNoHeader = errors.New("the header is damaged")
 
 func decodeHeader(b []byte) (header, error) {
 	if len(b) < headerSize || string(b[:8]) != magic ||
@@ -146,7 +147,7 @@ func decodeHeader(b []byte) (header, error) {
 		return header{}, errNoHeader
 	}
 	if binary.LittleEndian.Uint32(b[8:]) != version || binary.LittleEndian.Uint32(b[12:]) != headerSize {
-		return header{}, errVersion
+		return header{}, ErrVersion
 	}
 	return header{
 		log:      binary.LittleEndian.Uint64(b[16:]),

@@ -97,7 +97,7 @@ func inOrder(t *testing.T, what string, records []string, n int) {
 // a log that opens, has all that opening found and again no invented record.
 func FuzzRecover(f *testing.F) {
 	base, n := fuzzLog(f)
-	places := wholeRecords(f, base)
+	places := wholeRecords(base)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		all := make(map[string][]byte)
@@ -136,30 +136,53 @@ func FuzzRecover(f *testing.F) {
 				t.Fatalf("%q was not salvaged", r)
 			}
 		}
-		for _, b := range all {
-			h, err := decodeHeader(b)
-			for _, r := range places {
-				was := base[FileName(r.Segment)]
-				end := r.Offset + Cost(len(r.Payload))
-				if err == nil && h.sequence == r.Segment && int64(len(b)) >= end && bytes.Equal(b[r.Offset:end], was[r.Offset:end]) && !slices.Contains(whole, string(r.Payload)) {
-					t.Fatalf("%q is whole at %v, and was not salvaged", r.Payload, r.Pos)
+		for start, parts := range places {
+			record := ""
+			for _, p := range parts {
+				isThere := func(b []byte) bool {
+					h, err := decodeHeader(b)
+					return err == nil && h.sequence == p.Segment && len(b) >= int(p.Offset)+len(p.Payload) && bytes.Equal(b[p.Offset:][:len(p.Payload)], p.Payload)
 				}
+				if !slices.ContainsFunc(slices.Collect(maps.Values(all)), isThere) {
+					record = ""
+					break
+				}
+				if payload := payloadOf(p.Payload); isFragment(p.Payload) {
+					record += string(payload[fragmentHeader:])
+				} else {
+					record = string(payload)
+				}
+			}
+			if record != "" && !slices.Contains(whole, record) {
+				t.Fatalf("%q is whole at %v, and was not salvaged", record, start)
 			}
 		}
 	})
 }
 
-// wholeRecords returns the records of a log, and where they are.
-func wholeRecords(t testing.TB, all map[string][]byte) (places []Record) {
-	l, err := Open(load(t, all), testDir, Options{ReadOnly: true})
-	must(t, err)
-	_, err = Replay(l, func(block []Record) ([]Record, error) { return block, nil }, func(block []Record) error {
-		for _, r := range block {
-			places = append(places, Record{r.Pos, bytes.Clone(r.Payload)})
+// wholeRecords returns the records of a log by their places, each with its parts, headers included.
+func wholeRecords(all map[string][]byte) map[Pos][]Record {
+	places := make(map[Pos][]Record)
+	for _, name := range slices.Sorted(mapKeys(all)) {
+		b := all[name]
+		at := Pos{Offset: firstRecord}
+		at.Segment, _ = parseName(name)
+		for at.Offset < int64(len(b)) {
+			part := b[at.Offset:]
+			n, internal := recordLength(part)
+			if n == 0 {
+				break
+			}
+			start := at
+			if f, _, ok := decodeFragment(payloadOf(part)); ok && isFragment(part) {
+				start = f.start
+			}
+			if !internal {
+				places[start] = append(places[start], Record{at, part[:Cost(n)]})
+			}
+			at.Offset += Cost(n)
 		}
-		return nil
-	})
-	must(t, err)
+	}
 	return places
 }
 

@@ -18,9 +18,10 @@ type healing struct {
 	closed  bool      // what ends at prev is a closing record
 }
 
-// An unsaved is a record that must be written again.
+// An unsaved is a record that must be written again, or the rest of one whose beginning is
+// durable.
 type unsaved struct {
-	from    Pos
+	fragment
 	payload []byte
 }
 
@@ -65,7 +66,9 @@ func (l *Log) Recover(moved func(from, to Pos)) error {
 	}
 	if moved != nil {
 		for i, r := range h.records {
-			moved(r.from, to[i])
+			if r.from == 0 { // else its beginning is where it was
+				moved(r.start, to[i])
+			}
 		}
 	}
 	return nil
@@ -89,7 +92,7 @@ func (l *Log) abandon() {
 	suspect, planned := l.open[0], l.open[1:]
 	h := &healing{suspect: suspect}
 	for _, s := range l.open {
-		h.records = append(h.records, s.unsynced()...)
+		h.records = s.unsynced(h.records)
 	}
 	l.noteDurable()
 	l.successors = nil
@@ -109,10 +112,9 @@ func (l *Log) abandon() {
 	l.healing = h
 }
 
-// unsynced returns the records that are not durable, except internal ones: the link of
+// unsynced appends the records that are not durable, except internal ones: the link of
 // the new segment will say the same as those.
-func (s *segment) unsynced() []unsaved {
-	var records []unsaved
+func (s *segment) unsynced(records []unsaved) []unsaved {
 	end := s.end
 	if s.closed > 0 {
 		end = s.closed
@@ -120,8 +122,14 @@ func (s *segment) unsynced() []unsaved {
 	for off := max(s.synced.Load(), firstRecord); off < end; {
 		b := s.buf[off-s.base:]
 		n, internal := recordLength(b)
-		if !internal {
-			records = append(records, unsaved{Pos{s.sequence, off}, payloadOf(b)})
+		f, p := fragment{start: Pos{s.sequence, off}, total: n}, payloadOf(b)
+		if isFragment(b) {
+			f, p, _ = decodeFragment(p)
+		}
+		if last := len(records) - 1; f.from > 0 && last >= 0 {
+			records[last].payload = slices.Concat(records[last].payload, p)
+		} else if !internal {
+			records = append(records, unsaved{f, p})
 		}
 		off += Cost(n)
 	}
@@ -132,15 +140,16 @@ func (s *segment) unsynced() []unsaved {
 // was.
 func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 	for _, r := range h.records {
-		pos, err := l.append(r.payload)
+		rest := r.from > 0
+		spare, err := l.take(Cost(fragmentHeader+len(r.payload)), l.segmentsFor(len(r.payload), rest))
 		if err != nil {
 			l.unplan()
 			return nil, err
 		}
-		to = append(to, pos)
+		to = append(to, l.place(r.fragment, spare, r.payload))
 	}
 	if l.tip() == nil { // no records: but a link must say where the suspect ends
-		_, err = l.extend(0)
+		_, err = l.makeRoom(0)
 	}
 	if err == nil && len(l.retired) > 0 {
 		var s *segment
@@ -149,10 +158,7 @@ func (l *Log) rewrite(h *healing) (to []Pos, err error) {
 		}
 	}
 	if err == nil {
-		err = l.ensureRoom(l.tip().free())
-	}
-	if err == nil {
-		err = l.pool.ensureClaims()
+		_, err = l.take(0, 0)
 	}
 	if err != nil {
 		l.unplan()
@@ -182,12 +188,7 @@ func (l *Log) undo(h *healing) {
 	if len(l.open) > 0 {
 		s := l.open[0]
 		s.closeFile()
-		if s.named == s.sequence {
-			failed = append(failed, Segment{Sequence: s.sequence})
-		} else {
-			// If it got its new name in spite of the error, the next start finds it.
-			_ = removeFile(l.fs, s.name)
-		}
+		failed = append(failed, Segment{Sequence: s.sequence})
 		l.pool.putBack(l.open[1:])
 	}
 	l.sealed, l.open, l.successors = l.sealed[:h.sealed], nil, nil

@@ -54,7 +54,8 @@ func TestHostilePayloads(t *testing.T) {
 	damaged := slices.Clone(before[name])
 	damaged[1000] ^= 1
 	mended := load(t, map[string][]byte{name: damaged})
-	damage, err := salvaged(mended)
+	must(t, mended.Mkdir(testDir+"salvaged"))
+	_, damage, err := Salvage(mended, testDir, salvageDir, Options{})
 	must(t, err)
 	if len(damage) != 1 || damage[0].Offset != firstRecord || damage[0].Length != Cost(len(want[0])) {
 		t.Errorf("damage: %v", damage)

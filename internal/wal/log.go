@@ -72,7 +72,7 @@ type Log struct {
 
 	pool pool // has its own lock
 
-	// reserved is the sum of the charges of all reservations. The owner writes it,
+	// reserved is the sum of all reservations. The owner writes it,
 	// Prepare reads it.
 	reserved atomic.Int64
 
@@ -89,7 +89,7 @@ type Log struct {
 	healing    *healing     // what Recover has to do; nil if nothing
 	reader     sealedReader // of ReadSealed
 
-	noRoom     error // why Reserve could not make a file of noRoomFor bytes; nil if it may try
+	noRoom     error // why Reserve could not make room for noRoomFor bytes; nil if it may try
 	noRoomFor  int64
 	removed    uint64 // older segments than this were removed, though a crash may have brought them back
 	prevClosed bool   // what ends at prev is a closing record

@@ -46,7 +46,7 @@ type found struct {
 	size     int64
 
 	header    header
-	headerErr error // nil, errNoHeader or errVersion
+	headerErr error // nil or errNoHeader
 
 	link   link
 	linked bool // the link is valid
@@ -163,6 +163,8 @@ func findSegments(fsys vfs.FS, dir string) (files []found, odds []odd, err error
 			odds = append(odds, odd{sequence, f.path, err})
 		case err != nil:
 			return nil, nil, fmt.Errorf("wal: %w", err)
+		case errors.Is(f.headerErr, ErrVersion):
+			return nil, nil, fmt.Errorf("wal: %s: %w", f.path, f.headerErr)
 		default:
 			files = append(files, f)
 		}
@@ -229,11 +231,6 @@ func (l *Log) chain(files []found) (sc *scan, err error) {
 		if prev.Segment < sc.oldest {
 			break
 		}
-		if i >= 0 && files[i].sequence < prev.Segment {
-			if i, err = l.skipBlank(files, i, sc); err != nil {
-				return nil, err
-			}
-		}
 		if i < 0 {
 			break
 		}
@@ -257,8 +254,8 @@ func (f *found) isOf(log uint64) bool {
 	return f.headerErr == nil && f.header.log == log && f.header.sequence == f.sequence
 }
 
-// void notes a segment that a link jumps over. A file without records was preallocated,
-// and about to get a new sequence when the process ended; it is removed, or used again.
+// void notes a segment that a link jumps over. A file without records could not be opened
+// when its turn came; it is removed.
 // A segment of another log is left alone.
 func (l *Log) void(f *found, log uint64, sc *scan) error {
 	blank, err := isZero(l.fs, f.path, headerSize)
@@ -272,21 +269,6 @@ func (l *Log) void(f *found, log uint64, sc *scan) error {
 		sc.segments = append(sc.segments, *f)
 	}
 	return nil
-}
-
-// skipBlank skips files that were never written, from files[i] down, and returns the
-// index of the next other file, or -1. Such files are older than the oldest segment:
-// they were preallocated, and about to get a new sequence.
-func (l *Log) skipBlank(files []found, i int, sc *scan) (int, error) {
-	for ; i >= 0; i-- {
-		f := files[i]
-		blank, err := isZero(l.fs, f.path, headerSize)
-		if err != nil || !blank {
-			return i, err
-		}
-		sc.remove = append(sc.remove, f)
-	}
-	return i, nil
 }
 
 // check returns what is wrong with the beginning of a segment that counts, or nil.

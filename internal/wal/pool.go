@@ -18,44 +18,74 @@ type pool struct {
 	// Static after Open.
 	fs    vfs.FS
 	dir   string
-	size  int64 // the usual size of a segment
+	size  int64 // of a segment
 	log   uint64
 	stamp func() int64
 
-	room     atomic.Int64 // sum of usable over the segments of the usual size; written with mu held
+	room     atomic.Int64 // sum of usable; written with mu held
 	count    atomic.Int64 // of preallocated segments; written with mu held
-	prepared atomic.Bool  // the next segment of the usual size is filled with zeros
+	prepared atomic.Bool  // the next segment is filled with zeros
 
 	// mu is held while a file is made, too.
 	mu           vfs.WorkLock
-	preallocated []*segment    // by sequence
-	next         uint64        // sequence of the next segment to make
-	claims       map[int64]int // size of a large segment -> number of reservations
+	preallocated []*segment // by sequence
+	next         uint64     // sequence of the next segment to make
 
 	chores chores // has its own lock
 }
 
-func (p *pool) usable() int64 { return p.size - overhead - smallFor(p.size) + alignment }
+// usable returns the room in a preallocated segment.
+func (p *pool) usable() int64 { return usable(p.size - overhead) }
 
 // list changes which segments are preallocated. The caller holds mu.
 func (p *pool) list(segments []*segment) {
 	p.preallocated = segments
 	p.count.Store(int64(len(segments)))
+	p.room.Store(int64(len(segments)) * p.usable())
+	p.prepared.Store(len(segments) > 0 && segments[0].filled)
 }
 
 // add makes a preallocated segment.
-func (p *pool) add(size int64) error {
+func (p *pool) add() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.addLocked(size)
+	return p.addLocked()
+}
+
+// grow makes as many segments as are needed for so much room, or none.
+func (p *pool) grow(room int64) error {
+	if room > p.usable() { // do not fill a disk to see that it has no room
+		if free, err := p.fs.Free(p.dir); err == nil && free < room {
+			return fmt.Errorf("wal: make segments: %d bytes are free, and %d are needed: %w", free, room, syscall.ENOSPC)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := len(p.preallocated)
+	for ; room > 0; room -= p.usable() {
+		if err := p.addLocked(); err != nil {
+			p.shrink(before)
+			return err
+		}
+	}
+	return nil
+}
+
+// shrink removes the newest segments, all but some. The removals need not be durable: if one
+// fails, the next start removes the file. The caller holds mu.
+func (p *pool) shrink(keep int) {
+	for _, s := range p.preallocated[keep:] {
+		_ = p.remove(s)
+	}
+	p.list(slices.Clone(p.preallocated[:keep]))
 }
 
 // maxInTheWay is how many files with the names of the next segments addLocked
 // skips. The log did not make them: next is larger than the sequences of its own.
 const maxInTheWay = 1000
 
-func (p *pool) addLocked(size int64) error {
-	s := &segment{size: size, end: headerSize, mu: vfs.NewWorkLock()}
+func (p *pool) addLocked() error {
+	s := &segment{size: p.size, end: headerSize, mu: vfs.NewWorkLock()}
 	s.flushed.Store(headerSize)
 	s.synced.Store(headerSize)
 	err := fs.ErrExist
@@ -63,8 +93,8 @@ func (p *pool) addLocked(size int64) error {
 		if p.next > MaxSequence {
 			return ErrNoSequence
 		}
-		s.name, s.named = filepath.Join(p.dir, FileName(p.next)), p.next
-		s.header = header{log: p.log, sequence: p.next, created: p.stamp(), size: size}
+		s.name = filepath.Join(p.dir, FileName(p.next))
+		s.header = header{log: p.log, sequence: p.next, created: p.stamp(), size: p.size}
 		err = p.create(s)
 		// The sequence is used up if there is a file with that name, also one that was in the
 		// way or could not be removed.
@@ -73,15 +103,12 @@ func (p *pool) addLocked(size int64) error {
 		}
 	}
 	if errors.Is(err, syscall.ENOSPC) && p.chores.pending.Load() && p.doChores() == nil {
-		return p.addLocked(size) // once: nothing is pending now
+		return p.addLocked() // once: nothing is pending now
 	}
 	if err != nil {
 		return fmt.Errorf("wal: make segment: %w", err)
 	}
 	p.list(append(p.preallocated, s))
-	if size == p.size {
-		p.room.Add(p.usable())
-	}
 	return nil
 }
 
@@ -107,58 +134,20 @@ func (p *pool) create(s *segment) (err error) {
 	return err
 }
 
-// acquire returns a preallocated segment, which the owner is going to write. It has
-// the usual size, or is a large one of that size or a little more, because a record
-// may be smaller than its reservation. acquire returns nil if there is none that is
-// not claimed. Sequences must grow, so the segments before it get new ones; it also
-// returns nil if none are left. Their files are renamed when they are written.
-func (p *pool) acquire(size int64) *segment {
+// acquire takes the next segments out of the pool, which the owner is going to write, or none
+// if there are fewer.
+func (p *pool) acquire(n int) ([]*segment, bool) {
+	if n == 0 {
+		return nil, true
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := -1
-	for k, s := range p.preallocated {
-		switch {
-		case size == p.size && s.size == size:
-			if i < 0 {
-				i = k
-			}
-		case size != p.size && s.size >= size && p.countSize(s.size) > p.claims[s.size]:
-			if i < 0 || s.size < p.preallocated[i].size {
-				i = k
-			}
-		}
+	if len(p.preallocated) < n {
+		return nil, false
 	}
-	if i < 0 {
-		return nil
-	}
-	if p.next+uint64(i) > MaxSequence+1 {
-		return nil
-	}
-	s := p.preallocated[i]
-	for _, skipped := range p.preallocated[:i] {
-		skipped.sequence = p.next
-		p.next++
-	}
-	p.list(slices.Concat(p.preallocated[i+1:], p.preallocated[:i]))
-	p.uncount(s)
-	return s
-}
-
-// uncount corrects the counts after s was removed from the pool.
-func (p *pool) uncount(s *segment) {
-	if s.size == p.size {
-		p.room.Add(-p.usable())
-		p.prepared.Store(p.firstUsual() != nil && p.firstUsual().filled)
-	}
-}
-
-func (p *pool) firstUsual() *segment {
-	for _, s := range p.preallocated {
-		if s.size == p.size {
-			return s
-		}
-	}
-	return nil
+	taken := p.preallocated[:n:n]
+	p.list(p.preallocated[n:])
+	return taken, true
 }
 
 // putBack puts segments back into the pool that were acquired and not written. They
@@ -171,86 +160,19 @@ func (p *pool) putBack(segments []*segment) {
 	defer p.mu.Unlock()
 	for _, s := range segments {
 		s.reset()
-		if s.size == p.size {
-			p.room.Add(p.usable())
-		}
 	}
 	p.list(slices.Concat(segments, p.preallocated))
 }
 
-// countSize counts the preallocated segments of a size.
-func (p *pool) countSize(size int64) int {
-	n := 0
-	for _, s := range p.preallocated {
-		if s.size == size {
-			n++
-		}
-	}
-	return n
-}
-
-// claim reserves a large segment.
-func (p *pool) claim(size int64) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.countSize(size) <= p.claims[size] {
-		if err := p.addLocked(size); err != nil {
-			return err
-		}
-	}
-	if p.claims == nil {
-		p.claims = make(map[int64]int)
-	}
-	p.claims[size]++
-	return nil
-}
-
-// ensureClaims makes the large segments that are claimed, if they were removed.
-func (p *pool) ensureClaims() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for size, n := range p.claims {
-		for p.countSize(size) < n {
-			if err := p.addLocked(size); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (p *pool) unclaim(size int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.claims[size]--; p.claims[size] <= 0 {
-		delete(p.claims, size)
-	}
-}
-
-// trim removes large segments that are not claimed, and one of the usual size if
-// there are two more than the reservations need. The removal need not be durable. While a file is made it does nothing: there is a
-// next time.
+// trim removes segments if there are at least two more than the reservations need. While a
+// file is made it does nothing: there is a next time.
 func (p *pool) trim(reserved int64) {
 	if !p.mu.TryLock() {
 		return
 	}
 	defer p.mu.Unlock()
-	excess := 0
-	if p.room.Load() >= reserved+3*p.usable() {
-		excess = 1
-	}
-	for i := len(p.preallocated) - 1; i >= 0; i-- {
-		s := p.preallocated[i]
-		switch {
-		case s.size == p.size && excess > 0:
-			excess--
-		case s.size != p.size && p.countSize(s.size) > p.claims[s.size]:
-		default:
-			continue
-		}
-		p.list(slices.Concat(p.preallocated[:i], p.preallocated[i+1:]))
-		p.uncount(s)
-		_ = p.remove(s) // if it fails, the next start removes the file
+	if need := int(reserved/p.usable()) + 2; len(p.preallocated) > need {
+		p.shrink(need)
 	}
 }
 
@@ -271,7 +193,7 @@ func (p *pool) removeExcept(room int64) error {
 	var kept []*segment
 	have := int64(0)
 	for _, s := range p.preallocated {
-		if s.size == p.size && s.named == s.sequence && have < room {
+		if have < room {
 			have += p.usable()
 			s.closeFile()
 			s.file = nil
@@ -281,8 +203,6 @@ func (p *pool) removeExcept(room int64) error {
 		errs = append(errs, p.remove(s))
 	}
 	p.list(kept)
-	p.room.Store(have)
-	p.prepared.Store(false)
 	return errors.Join(errs...)
 }
 
@@ -307,11 +227,10 @@ func (p *pool) adopt(f *found) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &segment{name: f.path, named: f.sequence, header: f.header, size: f.size, end: headerSize, mu: vfs.NewWorkLock()}
+	s := &segment{name: f.path, header: f.header, size: f.size, end: headerSize, mu: vfs.NewWorkLock()}
 	s.flushed.Store(headerSize)
 	s.synced.Store(headerSize)
 	p.list(append(p.preallocated, s))
-	p.room.Add(p.usable())
 	p.next = f.sequence + 1
 	return true
 }
@@ -327,19 +246,18 @@ const (
 
 var zeros [fillSlice]byte
 
-// fill opens the next segment of the usual size and fills it with zeros. It works in
+// fill opens the next segment and fills it with zeros. It works in
 // slices, so that the owner can use the pool in between.
 func (p *pool) fill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.firstUsual()
-	if s == nil {
+	if len(p.preallocated) == 0 {
 		return nil
 	}
+	s := p.preallocated[0]
 	err := s.open(p.fs)
 	if errors.Is(err, fs.ErrNotExist) { // somebody has removed or cut it
-		p.list(slices.DeleteFunc(slices.Clone(p.preallocated), func(other *segment) bool { return other == s }))
-		p.uncount(s)
+		p.list(p.preallocated[1:])
 		_ = p.remove(s)
 	}
 	if err != nil {
@@ -350,7 +268,7 @@ func (p *pool) fill() error {
 			_, err = s.file.WriteAt(zeros[:min(fillSlice, s.size-off)], off)
 			p.mu.Unlock()
 			p.mu.Lock()
-			if p.firstUsual() != s {
+			if !p.isNext(s) {
 				return err // the owner has acquired it
 			}
 		}
@@ -359,9 +277,11 @@ func (p *pool) fill() error {
 		}
 	}
 	s.filled = true // even after an error: it does not pay to try again
-	p.prepared.Store(p.firstUsual() != nil && p.firstUsual().filled)
+	p.list(p.preallocated)
 	return err
 }
+
+func (p *pool) isNext(s *segment) bool { return len(p.preallocated) > 0 && p.preallocated[0] == s }
 
 // syncZeros makes the zeros of fill durable. The caller holds p.mu; syncZeros unlocks
 // it meanwhile.

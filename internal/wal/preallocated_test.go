@@ -102,8 +102,8 @@ func TestPreallocatedWithHoles(t *testing.T) {
 // sync of the zeros. That is no error: the seal has made all of it durable.
 func TestSealedWhileItsZerosAreSynced(t *testing.T) {
 	l := mustOpen(t, memfs.New(), Options{SegmentSize: 4096, LogID: 7})
-	must(t, l.pool.add(l.pool.size))
-	s := l.pool.firstUsual()
+	must(t, l.pool.add())
+	s := l.pool.preallocated[0]
 	for range 2 * l.pool.size / Cost(100) { // more than one segment of them
 		_, err := l.Append(make([]byte, 100))
 		must(t, err)

@@ -67,8 +67,14 @@ func (l *Log) ReadSealed(from Pos, about int64, fn func(Record) error) (next Pos
 		if reason := check(data, r.seed, from.Offset); reason != "" {
 			return from, false, &CorruptError{l.path(from.Segment), from.Offset, reason}
 		}
-		if !internal {
-			if err := fn(Record{from, payloadOf(data)}); err != nil {
+		payload := payloadOf(data)
+		if isFragment(data) {
+			if payload, err = l.join(i, payload); err != nil {
+				return from, false, err
+			}
+		}
+		if !internal && payload != nil {
+			if err := fn(Record{from, payload}); err != nil {
 				return from, false, err
 			}
 		}
@@ -94,4 +100,62 @@ func (r *sealedReader) open(l *Log, sequence uint64) error {
 	r.sequence, r.file = sequence, f
 	r.seed = header{log: l.pool.log, sequence: sequence}.seed()
 	return nil
+}
+
+// join returns the payload of the record that begins with a fragment in the sealed segment
+// i, or nil if the fragment is not a first one, or the rest of the record was never written.
+func (l *Log) join(i int, first []byte) ([]byte, error) {
+	f, _, ok := decodeFragment(first)
+	if !ok || f.from > 0 {
+		return nil, nil
+	}
+	var j joiner
+	j.add(first)
+	for _, s := range l.sealed[i+1:] {
+		if payload, ended, err := l.joinFrom(&j, s.Sequence, s.End); ended || err != nil {
+			return payload, err
+		}
+	}
+	if len(l.open) == 0 {
+		return nil, nil
+	}
+	payload, _, err := l.joinFrom(&j, l.open[0].sequence, l.open[0].flushed.Load())
+	return payload, err
+}
+
+// joinFrom adds the fragments at the beginning of a segment. ended says that the record is
+// whole, or that its rest is nowhere.
+func (l *Log) joinFrom(j *joiner, sequence uint64, end int64) (payload []byte, ended bool, err error) {
+	if end <= firstRecord {
+		return nil, false, nil
+	}
+	w, err := openWindow(l.fs, l.path(sequence))
+	if err != nil {
+		return nil, false, err
+	}
+	defer w.close()
+	seed := header{log: l.pool.log, sequence: sequence}.seed()
+	for off := firstRecord; off < end; {
+		n, internal, reason, err := w.record(seed, off)
+		if err != nil {
+			return nil, false, err
+		}
+		if reason != "" {
+			return nil, false, &CorruptError{w.path, off, reason}
+		}
+		if off += n; internal != nil {
+			continue
+		}
+		p, isFragment, err := w.payload(off - n)
+		if err != nil || !isFragment {
+			return nil, true, err
+		}
+		if f, _, ok := decodeFragment(p); !ok || f.start != j.start {
+			return nil, true, nil
+		}
+		if _, payload = j.add(p); payload != nil {
+			return payload, true, nil
+		}
+	}
+	return nil, false, nil
 }

@@ -18,7 +18,7 @@ func Cost(n int) int64 {
 
 // appendRecord appends the record that will be at off in its segment, with the
 // concatenation of parts as its payload. n is their total length, with
-// internalBit if the record is internal.
+// internalBit if the record is internal, and fragmentBit if it is a part of one.
 func appendRecord(dst []byte, seed uint32, off, synced int64, n uint32, parts ...[]byte) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, recordHeader)...)
@@ -45,8 +45,11 @@ func putHeader(rec []byte, seed uint32, off, synced int64, n, payload uint32) {
 // which has the header.
 func recordLength(b []byte) (n int, internal bool) {
 	n32 := binary.LittleEndian.Uint32(b[4:])
-	return int(n32 &^ internalBit), n32&internalBit != 0
+	return int(n32 &^ (internalBit | fragmentBit)), n32&internalBit != 0
 }
+
+// isFragment reports whether the record at the start of b is only a part of one.
+func isFragment(b []byte) bool { return binary.LittleEndian.Uint32(b[4:])&fragmentBit != 0 }
 
 // recordSynced returns the synced mark of the record at the start of b.
 func recordSynced(b []byte) int64 { return int64(binary.LittleEndian.Uint32(b[8:])) }
@@ -70,7 +73,7 @@ func frame(b []byte, left int64) (size int64, reason string) {
 	switch {
 	case n == 0:
 		return 0, endOfRecords
-	case n > MaxPayload || Cost(n) > left:
+	case Cost(n) > left:
 		return 0, badLength
 	}
 	return Cost(n), ""

@@ -83,6 +83,7 @@ type block[T any] struct {
 	segment *found
 	off     int64 // of data in the segment
 	data    []byte
+	joined  Record // the record of which data is the last fragment; its payload is nil for other data
 	bad     string // why there is no record after data; empty if there may be
 
 	records []Record
@@ -176,6 +177,10 @@ func (b *block[T]) check() {
 	b.records = b.records[:0]
 	var zero T
 	b.out, b.err, b.oldest, b.closed = zero, nil, 0, false
+	if b.joined.Payload != nil {
+		b.records = append(b.records, b.joined)
+		return
+	}
 	seed := b.segment.seed()
 	for at := int64(0); at < int64(len(b.data)); {
 		rec := b.data[at:]
@@ -187,11 +192,11 @@ func (b *block[T]) check() {
 		payload := payloadOf(rec)
 		at += Cost(n)
 		switch {
-		case !internal:
+		case !internal && !isFragment(rec): // a fragment comes alone
 			b.records = append(b.records, Record{Pos{b.segment.sequence, b.off + at - Cost(n)}, payload})
-		case payload[0] == kindOldest:
+		case internal && payload[0] == kindOldest:
 			b.oldest = max(b.oldest, pointee(kindOldest, payload))
-		case payload[0] == kindClosing:
+		case internal && payload[0] == kindClosing:
 			b.closed, b.bad, b.data = true, "", b.data[:at]
 			return
 		}
@@ -205,6 +210,7 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 	if size == 0 {
 		size = defaultBlockSize
 	}
+	var join joiner
 	for i := range l.scan.segments {
 		f := &l.scan.segments[i]
 		if f.end == 0 {
@@ -227,6 +233,13 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 					file.Close()
 					return fmt.Errorf("wal: read %s: %w", f.path, err)
 				}
+				if b.joined = (Record{}); len(b.data) > 0 && isFragment(b.data) {
+					if reason := check(b.data, f.seed(), off); reason != "" {
+						b.data, bad = b.data[:0], reason
+					} else {
+						b.joined.Pos, b.joined.Payload = join.add(payloadOf(b.data))
+					}
+				}
 				b.bad = bad
 				off += int64(len(b.data))
 				emit(b)
@@ -241,7 +254,7 @@ func readBlocks[T any](l *Log, free <-chan *block[T], quit <-chan struct{}, emit
 }
 
 // readRecords reads whole records into buf. They begin at off and end before limit: at
-// least one record, and about size bytes. It looks at their lengths only. If it knows
+// least one record, and about size bytes. A fragment comes alone. It looks at their lengths only. If it knows
 // why there is no record after them, reason says so.
 func readRecords(f vfs.File, buf []byte, off, limit int64, size int) (data []byte, reason string, err error) {
 	want := min(limit-off, int64(size))
@@ -266,6 +279,12 @@ func readRecords(f vfs.File, buf []byte, off, limit int64, size int) (data []byt
 			if at+n > want {
 				if at == 0 {
 					want = n // one large record
+				}
+				break
+			}
+			if isFragment(buf[at:]) {
+				if at == 0 {
+					at = n
 				}
 				break
 			}

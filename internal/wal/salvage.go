@@ -31,7 +31,8 @@ func (d Damage) String() string {
 // first directory. The caller holds the lock there.
 //
 // A record is known by its checksum alone, which covers the log, the segment and the place in
-// it. So it does not matter which files are missing, cut or renamed, and what their links say.
+// it, and a fragment names its record. So it does not matter which files are missing, cut or
+// renamed, and what their links say.
 // Attempts to heal that were given up are read too: they say again what is in their order.
 func Salvage(fsys vfs.FS, dir, to string, opt Options) (records int, damage []Damage, err error) {
 	l, err := Open(fsys, to, opt)
@@ -89,8 +90,6 @@ func findLogID(files []found) (best uint64, err error) {
 	votes := make(map[uint64]int)
 	for _, f := range slices.Backward(files) {
 		switch {
-		case errors.Is(f.headerErr, errVersion):
-			return 0, f.corrupt(0, "%v", f.headerErr)
 		case f.headerErr == nil:
 			votes[f.header.log]++
 		case f.linked:
@@ -114,6 +113,7 @@ func findLogID(files []found) (best uint64, err error) {
 type salvage struct {
 	log    uint64
 	f      func(payload []byte) error
+	join   joiner
 	damage []Damage
 }
 
@@ -202,8 +202,11 @@ func (s *salvage) record(windows []*window, seed uint32, at int64) (size int64, 
 		case internal != nil:
 			return size, "", internal[0] == kindClosing, nil
 		}
-		payload, err := w.payload(at)
-		if err == nil {
+		payload, isFragment, err := w.payload(at)
+		if isFragment {
+			_, payload = s.join.add(payload)
+		}
+		if err == nil && payload != nil {
 			err = s.f(payload)
 		}
 		return size, "", false, err

@@ -3,7 +3,6 @@ package wal
 import (
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"sync/atomic"
 
 	"github.com/beanpole-mq/beanpole/internal/vfs"
@@ -25,16 +24,17 @@ type segment struct {
 	size int64
 
 	// Of the pool while preallocated, then of the owner.
-	name   string // path of the file
-	named  uint64 // the sequence in name and in the header on the disk
-	header        // its sequence differs from named until renumber was called
-	filled bool   // with zeros, or that has failed
+	name string // path of the file
+	header
+	filled bool // with zeros, or that has failed
 
 	// Of the owner.
 	seed   uint32
 	base   int64
 	end    int64
 	closed int64 // where the closing record ends; 0: there is none
+	joins  Pos   // the start of the record whose fragment is first here
+	joined int64 // where that record ends; 0: there is none
 	buf    []byte
 
 	flushed atomic.Int64 // written by the owner, read by goroutines that sync
@@ -68,7 +68,10 @@ func (s *segment) close() {
 }
 
 // reset undoes begin, for a segment that was not written.
-func (s *segment) reset() { s.buf, s.base, s.end, s.closed = nil, 0, headerSize, 0 }
+func (s *segment) reset() {
+	s.buf, s.base, s.end, s.closed = nil, 0, headerSize, 0
+	s.joins, s.joined = Pos{}, 0
+}
 
 // append appends a record that fits. n is the length of its payload, with
 // internalBit if the record is internal.
@@ -269,30 +272,4 @@ func (s *segment) truncate() {
 		_ = s.file.Sync()
 	}
 	s.file.Close()
-}
-
-// renumber gives the file the name and the header of its sequence, if the segment got
-// a new sequence after it was made.
-func (s *segment) renumber(fsys vfs.FS, dir string) error {
-	if s.named == s.sequence {
-		return nil
-	}
-	name := filepath.Join(dir, FileName(s.sequence))
-	err := fsys.Rename(s.name, name)
-	if err == nil {
-		_, err = s.file.WriteAt(s.header.encode(), 0)
-	}
-	if err == nil {
-		err = s.file.Sync()
-	}
-	if err == nil {
-		err = fsys.SyncDir(dir)
-	}
-	if err != nil {
-		err = fmt.Errorf("wal: rename %s: %w", s.name, err)
-		s.fail(err)
-		return err
-	}
-	s.name, s.named = name, s.sequence
-	return nil
 }

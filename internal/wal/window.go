@@ -82,18 +82,19 @@ func (w *window) record(seed uint32, off int64) (size int64, internal []byte, re
 	return size, internal, "", nil
 }
 
-// payload returns the payload of the record at off, which is whole.
-func (w *window) payload(off int64) ([]byte, error) {
+// payload returns the payload of the record at off, which is valid, and whether that is a
+// fragment.
+func (w *window) payload(off int64) (p []byte, fragment bool, err error) {
 	b, err := w.at(off, recordHeader)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	n, _ := recordLength(b)
-	b = make([]byte, n)
-	if err := readFull(w.file, b, off+recordHeader); err != nil {
-		return nil, fmt.Errorf("wal: read %s: %w", w.path, err)
+	p, fragment = make([]byte, n), isFragment(b)
+	if err := readFull(w.file, p, off+recordHeader); err != nil {
+		return nil, false, fmt.Errorf("wal: read %s: %w", w.path, err)
 	}
-	return b, nil
+	return p, fragment, nil
 }
 
 // forget lets the window read again what it has read before.
@@ -121,7 +122,8 @@ func (w *window) findProof(seed uint32, x, end int64) (int64, error) {
 	return 0, nil
 }
 
-// countRecords counts the valid records that begin between two offsets, except internal ones.
+// countRecords counts the valid records and fragments that begin between two offsets, except
+// internal ones.
 func (w *window) countRecords(seed uint32, from, end int64) (n int, err error) {
 	for at := from; at < end; {
 		size, internal, reason, err := w.record(seed, at)

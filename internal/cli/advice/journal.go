@@ -40,6 +40,8 @@ func Explain(dir string, err error) error {
 		hint = fmt.Sprintf(", and %[2]s is gone (nothing was changed; to be a member again: 'beanpole cluster remove' the old one at another member, empty %[1]s, and "+
 			"'beanpole cluster join'; only if there is no such cluster any more: 'beanpole journal copy %[1]s NEW' makes a single server's journal of it)",
 			dir, filepath.Join(dir, "cluster"))
+	case errors.Is(err, wal.ErrVersion):
+		hint = " (nothing was changed; start that version there, 'beanpole export' the queue, and 'beanpole import' it into a server with another directory)"
 	case errors.Is(err, journal.ErrUnfinished):
 		hint = " (put them back; or move beanpole.*.wal away, if their jobs are not wanted)"
 	case errors.Is(err, vfs.ErrLocked):

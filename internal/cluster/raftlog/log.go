@@ -294,7 +294,6 @@ func (l *Log) setAside() error {
 	if l.aside {
 		return nil
 	}
-	l.wal.RetryRoom() // who has found none waits before it comes again
 	err := l.wal.Reserve(l.asideSize())
 	l.aside = err == nil
 	return err
@@ -308,9 +307,8 @@ func (l *Log) useAside() {
 	}
 }
 
-// asideSize returns the size of a record for which twice its size is reserved, more than a segment: so there is room in another one
-// than the present.
-func (l *Log) asideSize() int64 { return l.segmentSize * 3 / 4 }
+// asideSize returns how many bytes are reserved, more than a segment: so there is room in another one than the present.
+func (l *Log) asideSize() int64 { return l.segmentSize * 3 / 2 }
 
 // Frees reports whether a Cut at an entry would remove a segment.
 func (l *Log) Frees(index uint64) bool {
