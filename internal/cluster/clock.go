@@ -81,7 +81,7 @@ func (m *Member) majorityTime() (time int64, known bool) {
 	voters := m.raft.core.Status().Config.Voters[0]
 	times := []int64{m.clock.time()}
 	for id := range voters {
-		if p := m.raft.peers[id]; id != m.opt.Self.ID && p != nil && p.hello.Time != 0 {
+		if p := m.raft.peers[id]; id != m.opt.Self.ID && p != nil && p.handshake.Time != 0 {
 			times = append(times, m.opt.Now()+p.ahead)
 		}
 	}

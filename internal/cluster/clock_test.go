@@ -80,7 +80,7 @@ func TestClockOfMajority(t *testing.T) {
 		known := true
 		l.inLoop(func() {
 			for _, p := range l.raft.peers {
-				p.hello.Time = 0 // an older version
+				p.handshake.Time = 0 // an older version
 			}
 			_, known = l.majorityTime()
 		})
@@ -101,9 +101,9 @@ func TestClockOfThreeAmongFive(t *testing.T) {
 			l.inLoop(func() {
 				ahead := []int64{0, int64(wrong)}
 				for id, p := range l.raft.peers {
-					p.hello.Time = 0
+					p.handshake.Time = 0
 					if id != l.opt.Self.ID && len(ahead) > 0 {
-						p.hello.Time, p.ahead, ahead = 1, l.clock.offset.Load()+ahead[0], ahead[1:]
+						p.handshake.Time, p.ahead, ahead = 1, l.clock.offset.Load()+ahead[0], ahead[1:]
 					}
 				}
 				got, _ := l.majorityTime()
@@ -176,9 +176,9 @@ func TestLevels(t *testing.T) {
 		l := w.leader()
 		other := w.machines[w.machineOf(l).id%2]
 		for level, want := range map[uint64]error{entry.Written - 1: ErrTooOld, entry.Written: nil, entry.Level + 1: nil} {
-			h := other.member.Greeting()
+			h := other.member.Handshake()
 			h.Level = level
-			if err := l.Greet(other.id, h); !errors.Is(err, want) {
+			if err := l.AcceptHandshake(other.id, h); !errors.Is(err, want) {
 				t.Errorf("level %d: %v", level, err)
 			}
 		}

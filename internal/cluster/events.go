@@ -175,10 +175,10 @@ func (m *Member) Step(message *raftpb.Message) { m.mail.post(received{message}) 
 // Unreachable says that messages to another member are lost.
 func (m *Member) Unreachable(id uint64) { m.mail.post(unreachable{id}) }
 
-// Rejected says that another member has answered this one's hello with an error.
+// Rejected says that another member has answered this one's handshake with an error.
 func (m *Member) Rejected(by uint64, err error) { m.mail.post(rejected{by, err}) }
 
-// Refused says that a member's machine has refused a connection to its address, that of its last hello, in an attempt that began
+// Refused says that a member's machine has refused a connection to its address, that of its last handshake, in an attempt that began
 // when the member led in a term. A leader that is silent may live, and have a lease. One whose machine refuses connections to its port
 // has no process any more: with [Options].FastFailover the others elect another leader at once.
 func (m *Member) Refused(id, term uint64) {

@@ -124,8 +124,8 @@ func TestMembers(t *testing.T) {
 		if roles := w.roles(); len(roles) != 2 || roles[gone.id] != "" {
 			w.fatalf("the roles are %v after %d was removed", roles, gone.id)
 		}
-		if err := w.leader().Greet(gone.id, Hello{Level: 1, Number: 1}); !errors.Is(err, ErrRemoved) {
-			t.Errorf("a member that was removed is greeted: %v", err)
+		if err := w.leader().AcceptHandshake(gone.id, Handshake{Level: 1, Number: 1}); !errors.Is(err, ErrRemoved) {
+			t.Errorf("a member that was removed is taken in: %v", err)
 		}
 		stop()
 		w.audit()
@@ -170,7 +170,7 @@ func TestGroupErrors(t *testing.T) {
 			"remove at a follower": {other.Remove(t.Context(), 1), ErrNotLeader},
 			"remove nobody":        {l.Remove(t.Context(), 9), ErrNotMember},
 			"replace nobody":       {l.Add(t.Context(), raftlog.Member{ID: 10, Address: "x:1", Replaces: 9}), ErrNotMember},
-			"greet a stranger":     {l.Greet(9, Hello{Level: 1, Number: 4}), ErrNotMember},
+			"take in a stranger":   {l.AcceptHandshake(9, Handshake{Level: 1, Number: 4}), ErrNotMember},
 		} {
 			if !errors.Is(c.err, c.want) {
 				t.Errorf("%s: %v, want %v", name, c.err, c.want)
@@ -190,13 +190,13 @@ func TestRolledBack(t *testing.T) {
 		w := newWorld(t, 1, 3)
 		l := w.machineOf(w.leader())
 		m := w.machines[l.id%3]
-		old := m.member.Greeting()
+		old := m.member.Handshake()
 		for i := range 5 {
 			_, err := w.put(l.member, "mail", engine.Spec{TTR: 60}, fmt.Sprint(i))
 			w.must(err)
 		}
 		time.Sleep(time.Second)
-		if err := l.member.Greet(m.id, old); !errors.Is(err, ErrRolledBack) {
+		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrRolledBack) {
 			t.Errorf("a log that lost what it had acknowledged: %v", err)
 		}
 		m.kill(false)
@@ -206,11 +206,11 @@ func TestRolledBack(t *testing.T) {
 		l.boot()
 		w.leader()
 		old.LastTerm, old.LastIndex = 99, 99
-		if err := l.member.Greet(m.id, old); !errors.Is(err, ErrConnected) {
+		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrConnected) {
 			t.Errorf("an older life of a member that is connected: %v", err)
 		}
 		w.disconnect(m)
-		if err := l.member.Greet(m.id, old); !errors.Is(err, ErrRolledBack) {
+		if err := l.member.AcceptHandshake(m.id, old); !errors.Is(err, ErrRolledBack) {
 			t.Errorf("an older life of a member: %v", err)
 		}
 		w.audit()
@@ -306,7 +306,7 @@ func TestReachable(t *testing.T) {
 		for _, m := range w.machines {
 			for _, other := range w.machines {
 				if m != other {
-					w.until("a member knows another", func() bool { return m.member.Greet(other.id, other.member.Greeting()) == nil })
+					w.until("a member knows another", func() bool { return m.member.AcceptHandshake(other.id, other.member.Handshake()) == nil })
 				}
 			}
 			w.until("a member reaches all", func() bool { return unreachable(m) == 0 })
@@ -477,8 +477,8 @@ func TestNewcomerLeads(t *testing.T) {
 		first.boot()
 		w.audit()
 		away.member.inLoop(func() {
-			if n := len(away.member.raft.newcomers); n != 0 {
-				t.Errorf("%d newcomers are not known in the end", n)
+			if n := len(away.member.raft.unknown); n != 0 {
+				t.Errorf("%d members are not known in the end", n)
 			}
 		})
 		w.close()

@@ -12,7 +12,7 @@ type raftState struct {
 	core       *core.Core
 	members    []raftlog.Member
 	numbers    uint64            // the highest Number that a member was ever given
-	newcomers  []raftlog.Member  // connected members that are not known yet; see meet
+	unknown    []raftlog.Member  // connected members that are not known yet; see admitUnknown
 	ledSince   int64             // since when shared.leader is what it is, on Options.Now
 	told       uint64            // the leader whose time was heard last; this member, if nobody's was and it has led
 	peers      map[uint64]*peer  // what is known of other members in this life

@@ -163,7 +163,7 @@ func (s *shared) offered() uint64 {
 func LogDir(dir string) string { return filepath.Join(dir, "cluster", "log") }
 
 // Open opens the journal and Raft's log of a member, and takes part in the cluster. The Transport may
-// call Greet and Step as soon as it wants to.
+// call AcceptHandshake and Step as soon as it wants to.
 func Open(o Options) (*Member, error) {
 	o.setDefaults()
 	m := &Member{

@@ -400,7 +400,7 @@ func TestLateAcknowledgement(t *testing.T) {
 		l.Step(&raftpb.Message{
 			Type: raftpb.MsgAppResp.Enum(), From: &m.id, To: &l.opt.Self.ID, Term: &earlier, Index: &last,
 		})
-		if err := l.Greet(m.id, m.member.Greeting()); err != nil {
+		if err := l.AcceptHandshake(m.id, m.member.Handshake()); err != nil {
 			t.Errorf("the member is refused: %v", err)
 		}
 		w.heal()

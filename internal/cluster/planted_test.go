@@ -35,7 +35,7 @@ const (
 	followerTick plant = "what follows ticks"
 	keptEngine   plant = "an engine is kept that has done what was dropped"
 
-	forgottenPeer plant = "the hello of a disk that was rolled back is accepted"
+	forgottenPeer plant = "the handshake of a disk that was rolled back is accepted"
 	namelessStart plant = "a disk that was rolled back has counted up to the known start"
 	hastyWalk     plant = "a leader's walk is not awaited"
 	endlessLease  plant = "the lease has no end"
@@ -263,7 +263,7 @@ func rollBack(w *world) {
 	for range 2 {
 		old.kill(false)
 		old.boot()
-		w.must(third.member.Greet(old.id, old.member.Greeting())) // all members connect to each other
+		w.must(third.member.AcceptHandshake(old.id, old.member.Handshake())) // all members connect to each other
 		time.Sleep(2 * time.Second)
 	}
 	w.part(third)

@@ -51,7 +51,7 @@ func (m *Member) status() Status {
 			ms.Progress = progress(c.Applied().Index, s.Commit)
 		} else {
 			p := m.peer(k.ID)
-			ms.Version = p.hello.Version
+			ms.Version = p.handshake.Version
 			ms.Reachable = m.isReachable(k.ID) || p.linked && s.Leader != s.Self // members that follow send each other nothing
 			ms.MustRejoin = errors.Is(p.refused, ErrRolledBack)
 			ms.Refused, ms.Refuses = plain(p.refused), plain(p.refuses)

@@ -83,24 +83,24 @@ func TestStatusOfRefused(t *testing.T) {
 		w := newWorld(t, 1, 3)
 		l := w.machineOf(w.leader())
 		m := w.machines[l.id%3]
-		old, now := m.member.Greeting(), m.member.Greeting
+		old, now := m.member.Handshake(), m.member.Handshake
 		for range 5 {
 			_, err := w.put(l.member, "mail", engine.Spec{TTR: 60}, "hello")
 			w.must(err)
 		}
 		time.Sleep(time.Second)
 		for _, c := range []struct {
-			hello      Hello
+			handshake  Handshake
 			mustRejoin bool
 			refused    string
 		}{
 			{old, true, plain(ErrRolledBack)},
-			{Hello{Starts: old.Starts}, false, plain(ErrTooOld) + ": it knows level 0, and level 1 is needed"},
+			{Handshake{Starts: old.Starts}, false, plain(ErrTooOld) + ": it knows level 0, and level 1 is needed"},
 			{now(), false, ""},
 		} {
-			l.member.Greet(m.id, c.hello)
+			l.member.AcceptHandshake(m.id, c.handshake)
 			if s := w.statusOf(l); s.of(m.id).MustRejoin != c.mustRejoin || s.of(m.id).Refused != c.refused {
-				t.Errorf("after %+v: %+v", c.hello, s.of(m.id))
+				t.Errorf("after %+v: %+v", c.handshake, s.of(m.id))
 			}
 		}
 		w.part(m)

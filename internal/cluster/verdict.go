@@ -14,17 +14,17 @@ import (
 // or its directory is a copy. The log has that first, so that no later start takes part.
 
 // name returns the name of the start; 0: a version that gives starts no names.
-func (h *Hello) name() uint64 {
+func (h *Handshake) name() uint64 {
 	if len(h.Names) == 0 {
 		return 0
 	}
 	return h.Names[len(h.Names)-1]
 }
 
-// lacks reports whether the disk of the member that says hello does not have a start of
+// lacks reports whether the disk of the member that says its handshake does not have a start of
 // that member. A copy that is older may have counted up to the same number since, but to
 // a start of another name.
-func (h *Hello) lacks(known raftlog.Peer) bool {
+func (h *Handshake) lacks(known raftlog.Peer) bool {
 	if h.Starts < known.Starts {
 		return true
 	}
@@ -32,7 +32,7 @@ func (h *Hello) lacks(known raftlog.Peer) bool {
 	return known.Name != 0 && since < uint64(len(h.Names)) && h.Names[uint64(len(h.Names))-1-since] != known.Name
 }
 
-// endIfUnwanted stops this member, in the raft loop, if another one has answered its hello
+// endIfUnwanted stops this member, in the raft loop, if another one has answered its handshake
 // with an error that says that it must not go on.
 func (m *Member) endIfUnwanted(by uint64, err error) {
 	switch {

@@ -151,9 +151,9 @@ func TestCopy(t *testing.T) {
 		elsewhere.boot()
 		copied := elsewhere.member
 		for range 20 {
-			err := l.Greet(original.id, copied.Greeting())
+			err := l.AcceptHandshake(original.id, copied.Handshake())
 			if !errors.Is(err, ErrConnected) {
-				t.Fatalf("the copy is greeted: %v", err)
+				t.Fatalf("the copy is taken in: %v", err)
 			}
 			copied.Rejected(l.opt.Self.ID, err)
 			time.Sleep(time.Second)
@@ -163,7 +163,7 @@ func TestCopy(t *testing.T) {
 		if err := elsewhere.start(); !errors.Is(err, ErrCopy) {
 			t.Errorf("the copy starts again: %v", err)
 		}
-		w.must(l.Greet(original.id, original.member.Greeting()))
+		w.must(l.AcceptHandshake(original.id, original.member.Handshake()))
 		w.audit()
 		w.close()
 	})

@@ -74,7 +74,7 @@ type machine struct {
 
 // A way is what connects a machine to another one, in one direction: two connections, of which each delivers in order.
 type way struct {
-	lives             [2]int // of both ends, when they greeted each other
+	lives             [2]int // of both ends, at the handshake
 	messages, entries lane   // without entries, and with them
 
 	acknowledged raftlog.Position // the highest, in the latest term in which something was
@@ -402,7 +402,7 @@ func (m *machine) way(to uint64) *way {
 	return m.ways[to]
 }
 
-// SetMembers is part of Transport: members that are none any more have to greet this one again.
+// SetMembers is part of Transport: members that are none any more have to connect again.
 func (m *machine) SetMembers(members []raftlog.Member) {
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
@@ -434,11 +434,11 @@ func (m *machine) deliver(to *machine, b []byte, life int) {
 			member.forget(m.id, w.plant == forgottenPeer)
 			from.forget(to.id, w.plant == forgottenPeer)
 		}
-		if err := member.Greet(m.id, from.Greeting()); err != nil {
+		if err := member.AcceptHandshake(m.id, from.Handshake()); err != nil {
 			from.Rejected(to.id, err)
 			return
 		}
-		if from.Greet(to.id, member.Greeting()) != nil {
+		if from.AcceptHandshake(to.id, member.Handshake()) != nil {
 			return
 		}
 		w.mu.Lock()

@@ -147,22 +147,22 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// receive greets a member and takes its messages, each of so many bytes at most. A connection is closed
+// receive takes the handshake of a member and takes its messages, each of so many bytes at most. A connection is closed
 // that is silent for longer than it may be; 0 is for ever. Pings are sent back.
 func (t *Transport) receive(conn *tls.Conn, from uint64, most int, silent time.Duration, pings bool) error {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	r := bufio.NewReaderSize(conn, 64<<10)
-	h, err := readGreeting(r)
+	h, err := readHandshake(r)
 	if err != nil {
 		return err
 	}
-	err = t.raft.Greet(from, h)
+	err = t.raft.AcceptHandshake(from, h)
 	t.noteRefusal(from, err)
 	if err != nil {
-		return writeGreeting(conn, greeting{Refusal: refuse(err)})
+		return writeHandshake(conn, handshake{Refusal: refuse(err)})
 	}
-	own := t.raft.Greeting()
-	if err := writeGreeting(conn, greeting{Hello: &own}); err != nil {
+	own := t.raft.Handshake()
+	if err := writeHandshake(conn, handshake{Handshake: &own}); err != nil {
 		return err
 	}
 	conn.SetDeadline(time.Time{})

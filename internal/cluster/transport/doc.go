@@ -27,7 +27,7 @@
 // again. Heartbeats and votes never wait for entries, which have a connection of their own. So
 // a large job does not cost a leader its epoch.
 //
-// Both sides of messages and entries say hello before the first message: where their logs end, what they know
+// Both sides of messages and entries exchange handshakes before the first message: where their logs end, what they know
 // of votes, their version. Either side can refuse the other. A message must be from the member whose
 // certificate was shown, to this member, and of a kind that members send.
 //

@@ -17,7 +17,7 @@ import (
 // The largest frames, in bytes.
 const (
 	maxJoin    = 4 << 10       // a request to join, from anybody: a token and an address
-	maxSmall   = 1 << 20       // a hello, a request, a message without entries
+	maxSmall   = 1 << 20       // a handshake, a request, a message without entries
 	maxEntries = 1<<30 + 1<<21 // a message with entries: the largest job, and what is around it
 )
 
@@ -112,14 +112,14 @@ func withEntries(m *raftpb.Message) bool {
 	return m.GetType() == raftpb.MsgApp || m.GetType() == raftpb.MsgSnap
 }
 
-// A greeting is what both sides of a connection for messages say first, in JSON. After a
+// A handshake is what both sides of a connection for messages say first, in JSON. After a
 // refusal there is nothing else to say.
-type greeting struct {
-	Hello   *cluster.Hello `json:"hello,omitempty"`
-	Refusal *Refusal       `json:"refusal,omitempty"`
+type handshake struct {
+	Handshake *cluster.Handshake `json:"hello,omitempty"`
+	Refusal   *Refusal           `json:"refusal,omitempty"`
 }
 
-func writeGreeting(w io.Writer, g greeting) error {
+func writeHandshake(w io.Writer, g handshake) error {
 	text, err := json.Marshal(g)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func writeGreeting(w io.Writer, g greeting) error {
 	return err
 }
 
-// A Refusal is what the other side has said instead of hello, or as the error that is the answer to a request. For
+// A Refusal is what the other side has said instead of a handshake, or as the error that is the answer to a request. For
 // errors.Is it is the error of package cluster that its code stands for.
 type Refusal struct {
 	Code string `json:"code,omitempty"` // one of codes, or empty
@@ -162,19 +162,19 @@ func (r Refusal) Error() string { return r.Text }
 
 func (r Refusal) Unwrap() error { return codes[r.Code] }
 
-func readGreeting(r io.Reader) (cluster.Hello, error) {
-	var g greeting
+func readHandshake(r io.Reader) (cluster.Handshake, error) {
+	var g handshake
 	text, err := readFrame(r, maxSmall)
 	if err == nil {
 		err = json.Unmarshal(text, &g)
 	}
 	switch {
 	case err != nil:
-		return cluster.Hello{}, err
+		return cluster.Handshake{}, err
 	case g.Refusal != nil:
-		return cluster.Hello{}, *g.Refusal
-	case g.Hello == nil:
-		return cluster.Hello{}, errors.New("it does not say hello")
+		return cluster.Handshake{}, *g.Refusal
+	case g.Handshake == nil:
+		return cluster.Handshake{}, errors.New("it sends no handshake")
 	}
-	return *g.Hello, nil
+	return *g.Handshake, nil
 }

@@ -89,10 +89,10 @@ func TestHostileMembers(t *testing.T) {
 			}
 			defer conn.Close()
 			conn.SetDeadline(time.Now().Add(patience))
-			if err := writeGreeting(conn, greeting{Hello: &cluster.Hello{}}); err != nil {
+			if err := writeHandshake(conn, handshake{Handshake: &cluster.Handshake{}}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := readGreeting(conn); err != nil {
+			if _, err := readHandshake(conn); err != nil {
 				t.Fatal(err)
 			}
 			conn.Write(bad)
@@ -179,7 +179,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add(appendFrame(nil, []byte(`{"hello":{"term":1}}`)))
 	f.Add([]byte{0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, input []byte) {
-		readGreeting(bytes.NewReader(input))
+		readHandshake(bytes.NewReader(input))
 		frame, err := readFrame(bytes.NewReader(input), maxSmall)
 		if err != nil {
 			return

@@ -140,30 +140,30 @@ func (l *link) connect() error {
 	return context.Cause(ctx)
 }
 
-// dial makes one of the connections, on which both sides have said hello.
+// dial makes one of the connections, on which both sides have said their handshakes.
 func (l *link) dial(protocol string) (*tls.Conn, error) {
 	conn, err := dial(l.ctx, l.t.opt.Credentials, l.address, l.id, protocol)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.greet(conn); err != nil {
+	if err := l.handshake(conn); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	return conn, nil
 }
 
-func (l *link) greet(conn *tls.Conn) error {
+func (l *link) handshake(conn *tls.Conn) error {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	own := l.t.raft.Greeting()
-	if err := writeGreeting(conn, greeting{Hello: &own}); err != nil {
+	own := l.t.raft.Handshake()
+	if err := writeHandshake(conn, handshake{Handshake: &own}); err != nil {
 		return err
 	}
-	h, err := readGreeting(conn)
+	h, err := readHandshake(conn)
 	if err != nil {
 		return err
 	}
-	if err := l.t.raft.Greet(l.id, h); err != nil {
+	if err := l.t.raft.AcceptHandshake(l.id, h); err != nil {
 		return fmt.Errorf("this member refuses member %d: %w", l.id, err)
 	}
 	return conn.SetDeadline(time.Time{})

@@ -19,9 +19,9 @@ import (
 
 // Raft is the member whose messages are carried. Its methods are called by several goroutines.
 type Raft interface {
-	Greeting() cluster.Hello
-	// Greet is told what another member has said. An error refuses that member.
-	Greet(from uint64, h cluster.Hello) error
+	Handshake() cluster.Handshake
+	// AcceptHandshake is told what another member has said. An error refuses that member.
+	AcceptHandshake(from uint64, h cluster.Handshake) error
 	// Step takes a message.
 	Step(m *raftpb.Message)
 	// Unreachable says that messages to a member were lost.

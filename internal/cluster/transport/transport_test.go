@@ -41,20 +41,20 @@ type peer struct {
 
 	rejected chan error // why another one has refused this one
 
-	mu     sync.Mutex
-	greet  error
-	hellos map[uint64]cluster.Hello
+	mu         sync.Mutex
+	refuses    error
+	handshakes map[uint64]cluster.Handshake
 }
 
-func (p *peer) Greeting() cluster.Hello {
-	return cluster.Hello{Term: p.credentials.ID, Version: "test"}
+func (p *peer) Handshake() cluster.Handshake {
+	return cluster.Handshake{Term: p.credentials.ID, Version: "test"}
 }
 
-func (p *peer) Greet(from uint64, h cluster.Hello) error {
+func (p *peer) AcceptHandshake(from uint64, h cluster.Handshake) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hellos[from] = h
-	return p.greet
+	p.handshakes[from] = h
+	return p.refuses
 }
 
 func (p *peer) Step(m *raftpb.Message) {
@@ -97,7 +97,7 @@ func newPeers(t *testing.T, n int) []*peer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, &peer{credentials: own, address: "127.0.0.1:0", steps: make(chan *raftpb.Message, 100), refused: make(chan uint64, 1), rejected: make(chan error, 1), ups: make(ups, 100), hellos: map[uint64]cluster.Hello{}})
+		all = append(all, &peer{credentials: own, address: "127.0.0.1:0", steps: make(chan *raftpb.Message, 100), refused: make(chan uint64, 1), rejected: make(chan error, 1), ups: make(ups, 100), handshakes: map[uint64]cluster.Handshake{}})
 	}
 	return all
 }
@@ -239,8 +239,8 @@ func TestMessages(t *testing.T) {
 			if m.GetFrom() != a || len(m.GetEntries()) != 1 || !bytes.Equal(m.GetEntries()[0].GetData(), large) {
 				t.Errorf("from %d to %d another message arrives", a, b)
 			}
-			if h := to.hellos[a]; h.Term != a || h.Version != "test" {
-				t.Errorf("%d says hello as %+v", a, h)
+			if h := to.handshakes[a]; h.Term != a || h.Version != "test" {
+				t.Errorf("%d says %+v", a, h)
 			}
 		}
 	}
@@ -314,9 +314,9 @@ func TestSetMembers(t *testing.T) {
 }
 
 // A member that is refused sends no message, and gets none.
-func TestGreetRefuses(t *testing.T) {
+func TestHandshakeRefuses(t *testing.T) {
 	peers := newPeers(t, 2)
-	peers[1].greet = errors.New("its disk was rolled back")
+	peers[1].refuses = errors.New("its disk was rolled back")
 	for _, p := range peers {
 		p.start(t)
 	}
@@ -325,10 +325,10 @@ func TestGreetRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := writeGreeting(conn, greeting{Hello: &cluster.Hello{}}); err != nil {
+	if err := writeHandshake(conn, handshake{Handshake: &cluster.Handshake{}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readGreeting(conn); err == nil || err.Error() != "its disk was rolled back" {
+	if _, err := readHandshake(conn); err == nil || err.Error() != "its disk was rolled back" {
 		t.Errorf("the member is told %v", err)
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
@@ -472,12 +472,12 @@ func TestRemoved(t *testing.T) {
 	peers := run(t, 2)
 	other := peers[1]
 	other.mu.Lock()
-	other.greet = fmt.Errorf("wrapped: %w", cluster.ErrRemoved)
+	other.refuses = fmt.Errorf("wrapped: %w", cluster.ErrRemoved)
 	other.mu.Unlock()
 	other.SetMembers([]raftlog.Member{{ID: 2, Address: other.address}})
 	select {
 	case err := <-peers[0].rejected:
-		if !errors.Is(err, cluster.ErrRemoved) || err.Error() != other.greet.Error() {
+		if !errors.Is(err, cluster.ErrRemoved) || err.Error() != other.refuses.Error() {
 			t.Errorf("it hears %v", err)
 		}
 	case <-time.After(patience):

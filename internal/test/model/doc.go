@@ -40,7 +40,7 @@
 //	the log applied from the end of a walk on          cluster: 4; engine (TestCatchUp) and model: applied meanwhile
 //	a leader's walk not awaited                        cluster: adversary; engine (TestCatchUp); model
 //	a follower that ticks                              cluster: 19
-//	the hello of a rolled-back disk accepted           cluster: adversary
+//	the handshake of a rolled-back disk accepted       cluster: adversary
 //	a rolled-back disk that counts up to a known start cluster: adversary
 //	an engine kept that has done what was dropped      cluster: 2; model
 //	what waits for the loop taken for committed        model

@@ -11,8 +11,8 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cluster/raftlog"
 )
 
-// A Hello is what a member says of itself before anything else.
-type Hello struct {
+// A Handshake is what a member says of itself before anything else.
+type Handshake struct {
 	Term, Vote          uint64
 	LastTerm, LastIndex uint64   // of its log
 	Starts              uint64   // how often it was started
@@ -56,10 +56,10 @@ var (
 
 // A peer is what this member knows of another one.
 type peer struct {
-	hello        Hello
-	ahead        int64            // at hello its clock showed so much more than Options.Now
+	handshake    Handshake
+	ahead        int64            // at the handshake its clock showed so much more than Options.Now
 	heard        int64            // when a message came last, on Options.Now; 0: none has
-	linked       bool             // it has said hello, and was not unreachable since
+	linked       bool             // its handshake was accepted, and it was not unreachable since
 	lost         int64            // when the connection to it ended last, on Options.Now; 0: it never did
 	refused      error            // why this member does not take it in; nil: it does, or has not been asked
 	refuses      error            // why it does not take in this member
@@ -97,20 +97,20 @@ func (m *Member) heardOf(id uint64, message *raftpb.Message) {
 	}
 }
 
-// Greeting returns what this member says first.
-func (m *Member) Greeting() Hello {
+// Handshake returns what this member says first.
+func (m *Member) Handshake() Handshake {
 	s, last := m.log.State(), m.log.Last()
-	return Hello{
+	return Handshake{
 		Term: s.Hard.GetTerm(), Vote: s.Hard.GetVote(),
 		LastTerm: last.Term, LastIndex: last.Index,
 		Starts: s.Starts, Names: s.Names, Number: m.number, Address: m.opt.Self.Address, Level: entry.Level, Time: m.clock.time(), Version: m.opt.Version,
 	}
 }
 
-// Greet takes what another member has said first. It must be called before a message of that connection is given to
+// AcceptHandshake takes what another member has said first. It must be called before a message of that connection is given to
 // Step, and before one is sent to it. After an error no message may pass.
-func (m *Member) Greet(from uint64, h Hello) (err error) {
-	if !m.inLoop(func() { err = m.greet(from, h); m.noteRefusal(from, err) }) {
+func (m *Member) AcceptHandshake(from uint64, h Handshake) (err error) {
+	if !m.inLoop(func() { err = m.checkHandshake(from, h); m.noteRefusal(from, err) }) {
 		return ErrStopped
 	}
 	return err
@@ -123,12 +123,12 @@ func (m *Member) noteRefusal(id uint64, why error) {
 	}
 }
 
-func (m *Member) greet(from uint64, h Hello) error {
+func (m *Member) checkHandshake(from uint64, h Handshake) error {
 	switch {
 	case m.isMember(from):
 	case h.Number > 0 && h.Number <= m.raft.numbers: // what comes next in this member's log may name it
 		return ErrRemoved
-	case !m.meet(from, h):
+	case !m.admitUnknown(from, h):
 		return ErrNotMember
 	}
 	if h.Level < entry.Written {
@@ -136,33 +136,33 @@ func (m *Member) greet(from uint64, h Hello) error {
 	}
 	p, last := m.peer(from), raftlog.Position{Index: h.LastIndex, Term: h.LastTerm}
 	switch {
-	case p.linked && (h.Starts != p.hello.Starts || h.name() != p.hello.name()):
+	case p.linked && (h.Starts != p.handshake.Starts || h.name() != p.handshake.name()):
 		return ErrConnected
 	case h.lacks(p.recorded), p.acknowledged.After(last), m.raft.core.Status().Progress[from].Match > last.Index:
 		return ErrRolledBack
 	}
 	p.linked, p.copySince, p.ahead = true, 0, h.Time-m.opt.Now()
-	if p.hello = h; h.Starts != p.recorded.Starts || h.name() != p.recorded.Name {
+	if p.handshake = h; h.Starts != p.recorded.Starts || h.name() != p.recorded.Name {
 		p.recorded.Starts, p.recorded.Name = h.Starts, h.name()
 		m.record(from, p)
 	}
 	return nil
 }
 
-// maxNewcomers is how many members may be connected that are not known yet.
-const maxNewcomers = 16
+// maxUnknown is how many members may be connected that are not known yet.
+const maxUnknown = 16
 
-// meet lets a member connect that is not known yet, for it has a certificate and a higher number than any known one: it was added while this one was
+// admitUnknown lets a member connect that is not known yet, for it has a certificate and a higher number than any known one: it was added while this one was
 // away, which may hear of that from nobody else, if the new one leads. It returns false if there are too many.
-func (m *Member) meet(id uint64, h Hello) bool {
+func (m *Member) admitUnknown(id uint64, h Handshake) bool {
 	r := &m.raft
-	if slices.ContainsFunc(r.newcomers, func(k raftlog.Member) bool { return k.ID == id }) {
+	if slices.ContainsFunc(r.unknown, func(k raftlog.Member) bool { return k.ID == id }) {
 		return true
 	}
-	if h.Number == 0 || h.Address == "" || len(r.newcomers) == maxNewcomers {
+	if h.Number == 0 || h.Address == "" || len(r.unknown) == maxUnknown {
 		return false
 	}
-	r.newcomers = append(r.newcomers, raftlog.Member{ID: id, Address: h.Address, Number: h.Number})
+	r.unknown = append(r.unknown, raftlog.Member{ID: id, Address: h.Address, Number: h.Number})
 	m.connect()
 	return true
 }
@@ -170,8 +170,8 @@ func (m *Member) meet(id uint64, h Hello) bool {
 // connect says to the transport who there is.
 func (m *Member) connect() {
 	r := &m.raft
-	r.newcomers = slices.DeleteFunc(r.newcomers, func(k raftlog.Member) bool { return k.Number <= r.numbers })
-	m.opt.Transport.SetMembers(slices.Concat(r.members, r.newcomers))
+	r.unknown = slices.DeleteFunc(r.unknown, func(k raftlog.Member) bool { return k.Number <= r.numbers })
+	m.opt.Transport.SetMembers(slices.Concat(r.members, r.unknown))
 }
 
 // record writes what is known of another member.
