@@ -48,6 +48,8 @@ func TestWrongCommandLine(t *testing.T) {
 		{"-l ::1:11300", `bad value "::1:11300" for -l (--listen): not an address (IPv6 with a port is written [ADDRESS]:PORT)`},
 		{"-l unix:", `bad value "unix:" for -l (--listen): a unix socket needs a path`},
 		{"-l unix:0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890", `bytes long, this one is 121`},
+		{"--networks 10.0.0.0/99", `bad value "10.0.0.0/99" for --networks: "10.0.0.0/99" is not a network`},
+		{"--admin x:y:z", `bad value "x:y:z" for --admin`},
 		{"jurnal", `unknown argument "jurnal"; did you mean "journal"?`},
 		{"--config ", `bad value "" for --config: want the path of a file`},
 	} {

@@ -21,10 +21,8 @@ import (
 // check returns what is said of a configuration file, and of options.
 func check(t *testing.T, text string, args ...string) (string, error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "beanpole.toml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path, write := configFile(t)
+	write(text)
 	s, err := commandLine(t, append(args, "--config", path)...).Read()
 	if err != nil {
 		return "", err
@@ -77,10 +75,8 @@ func TestCertificateEndsSoon(t *testing.T) {
 	if said, err := check(t, text); err != nil || !strings.Contains(said, "warning: the certificate ") || !strings.Contains(said, warning) {
 		t.Errorf("%s, %v", said, err)
 	}
-	path := filepath.Join(t.TempDir(), "beanpole.toml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path, write := configFile(t)
+	write(text)
 	p := start(t, "--config", path, "--admin", "127.0.0.1:0")
 	p.await("level=WARN msg=\"the certificate .*" + warning)
 	p.await("msg=ready ")

@@ -107,6 +107,17 @@ func (p *process) await(pattern string) string {
 // patience is how long something may take that must happen.
 const patience = time.Minute
 
+// configFile returns the path of a configuration file, and what writes it.
+func configFile(t *testing.T) (path string, write func(text string)) {
+	path = filepath.Join(t.TempDir(), "beanpole.toml")
+	return path, func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // address returns where clients are served, once they are.
 func (p *process) address() string {
 	p.t.Helper()
@@ -156,10 +167,22 @@ func talk(t *testing.T, addr string, lines ...string) string {
 	return strings.ReplaceAll(string(replies), "\r\n", "\n")
 }
 
-// get returns the status and the text of an admin page.
+// get returns the status and the text of an admin page. A token may stand before its path,
+// with an @.
 func get(t *testing.T, addr, path string) string {
 	t.Helper()
-	resp, err := http.Get("http://" + addr + path)
+	token, rest, ok := strings.Cut(path, "@")
+	if !ok {
+		token, rest = "", path
+	}
+	req, err := http.NewRequest("GET", "http://"+addr+rest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,12 +222,7 @@ func TestReadyLast(t *testing.T) {
 // USR1 lets nobody put jobs any more, HUP reads the configuration again, and TERM and the end
 // of the context stop the server, whatever waits for a job.
 func TestSignals(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "beanpole.toml")
-	write := func(text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	path, write := configFile(t)
 	write("max-tubes = 1\nport = 0")
 	p := start(t, "--config", path)
 	addr := p.address()
@@ -319,6 +337,9 @@ func TestNoStart(t *testing.T) {
 		{[]string{"--admin", ":no-such-service"}, 5, `unknown service "no-such-service"`},
 		{[]string{"-p", "0", "-l", "192.0.2.1"}, 111, "(no network interface of this machine has that address; -l 0.0.0.0 takes all)"},
 		{[]string{"-p", "0", "--admin", "192.0.2.1:80"}, 111, "--admin: listen on 192.0.2.1:80"},
+		{[]string{"-p", "0", "--require-auth"}, 5, "require-auth needs an "},
+		{[]string{"-p", "0", "--tls-cert", "x"}, 5, "TLS needs both tls-cert and tls-key"},
+		{[]string{"-p", "0", "--tls-cert", "nowhere", "--tls-key", "nowhere"}, 5, "TLS certificate nowhere and key nowhere: open nowhere: no such file"},
 		{[]string{"-p", "0", "-u", "no-such-user"}, 33, "-u no-such-user: there is no such user"},
 		{[]string{"-p", "0", "-u", "4000000000"}, 33, "there is no such user"},
 		{[]string{"-p", "0", "-b", dir + "/nowhere"}, 10, "no such file or directory (the directory must exist and belong to the user that the server runs as)"},
