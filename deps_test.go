@@ -51,14 +51,15 @@ var arrows = map[string]string{
 
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "client/admin internal/access internal/console/decode internal/health internal/op",
-	"internal/console/decode":  "",
-	"internal/admin/api":       "client client/admin internal/access internal/broker internal/engine internal/health internal/jobjson internal/op internal/rights internal/server internal/wire",
+	"internal/console/decode":  "internal/op/jsonscan",
+	"internal/admin/api":       "client client/admin internal/access internal/broker internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/rights internal/server internal/wire",
 	"internal/admin/door":      "",
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
 
-	"internal/jobjson": "client/admin internal/op",
-	"internal/op":      "",
+	"internal/jobjson":     "client/admin internal/op internal/op/jsonscan",
+	"internal/op":          "",
+	"internal/op/jsonscan": "",
 
 	// Toward other members.
 	"internal/cluster/raftlog":   "internal/vfs internal/wal go.etcd.io/raft google.golang.org/protobuf",

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/beanpole-mq/beanpole/internal/op"
+	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
 // A field is one of Job.
@@ -38,16 +39,11 @@ func unmarshal(object []byte, j *Job) error {
 		return whyNot(err)
 	}
 	seen := uint32(0)
-	for rest := object[1:]; ; {
-		rest = bytes.TrimLeft(rest, " \t\r\n,")
-		if rest[0] == '}' {
-			return nil
-		}
-		end := stringEnd(rest)
-		f, ok := fields[string(rest[1:end-1])]
+	for key := range jsonscan.Members(object) {
+		f, ok := fields[string(key[1:len(key)-1])]
 		if !ok {
 			var name string
-			if json.Unmarshal(rest[:end], &name) == nil {
+			if json.Unmarshal(key, &name) == nil {
 				f, ok = fields[name]
 			}
 			if !ok {
@@ -58,9 +54,8 @@ func unmarshal(object []byte, j *Job) error {
 			return errors.New("a member is there twice")
 		}
 		seen |= f.bit
-		rest = bytes.TrimLeft(rest[end:], " \t\r\n:")
-		rest = rest[valueEnd(rest):]
 	}
+	return nil
 }
 
 // whyNot says what is wrong with an object, by the error of package json.
@@ -75,25 +70,4 @@ func whyNot(err error) error {
 		return errors.New("body_base64: want base64")
 	}
 	return fmt.Errorf("not a job in JSON: %w", err)
-}
-
-// stringEnd returns where the string ends that valid JSON begins with.
-func stringEnd(text []byte) int {
-	for i := 1; ; i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-}
-
-// valueEnd returns where the value ends that valid JSON begins with, which is no object and
-// no array: no field of a Job is.
-func valueEnd(text []byte) int {
-	if text[0] == '"' {
-		return stringEnd(text)
-	}
-	return bytes.IndexAny(text, ",} \t\r\n")
 }

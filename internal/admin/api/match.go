@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"iter"
 	"net/http"
 	"regexp"
 	"regexp/syntax"
@@ -12,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
 // A bodySearch says which bodies are wanted, as a query or a task has it. At most one of Text,
@@ -168,14 +169,14 @@ func valueAt(text json.RawMessage, path []string) (value json.RawMessage, ok boo
 		var found json.RawMessage
 		switch {
 		case text[0] == '{':
-			for key, value := range members(text) {
+			for key, value := range jsonscan.Members(text) {
 				if saysJSON(key, name) {
 					found = value
 				}
 			}
 		case text[0] == '[' && isIndex(name):
 			i := 0
-			for _, value := range members(text) {
+			for _, value := range jsonscan.Members(text) {
 				if strconv.Itoa(i) == name {
 					found = value
 				}
@@ -188,56 +189,6 @@ func valueAt(text json.RawMessage, path []string) (value json.RawMessage, ok boo
 		text = found
 	}
 	return text, true
-}
-
-const blanks = " \t\r\n"
-
-// members yields the members of an object that is valid, with their names as they are written; or the
-// elements of a list, without.
-func members(text json.RawMessage) iter.Seq2[json.RawMessage, json.RawMessage] {
-	return func(yield func(key, value json.RawMessage) bool) {
-		isObject := text[0] == '{'
-		for rest := bytes.TrimLeft(text[1:], blanks); rest[0] != '}' && rest[0] != ']'; rest = bytes.TrimLeft(rest, blanks+",") {
-			var key json.RawMessage
-			if isObject {
-				end := valueEnd(rest)
-				key, rest = rest[:end], bytes.TrimLeft(rest[end:], blanks+":")
-			}
-			end := valueEnd(rest)
-			if !yield(key, rest[:end]) {
-				return
-			}
-			rest = rest[end:]
-		}
-	}
-}
-
-// valueEnd returns where the value ends that valid JSON begins with.
-func valueEnd(text []byte) int {
-	depth, inString := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			if inString = !inString; !inString && depth == 0 {
-				return i + 1
-			}
-		case inString:
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			if depth == 0 {
-				return i // of the value around this one
-			}
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case depth == 0 && strings.IndexByte(blanks+",", c) >= 0:
-			return i
-		}
-	}
-	return len(text)
 }
 
 // saysJSON reports whether a value is a string with a text, or is written as the text.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
 const (
@@ -212,34 +214,13 @@ func fromJSON(body []byte) ([]Token, bool) {
 	return tokens, true
 }
 
-// tooDeep reports whether brackets are nested deeper than can be read.
-func tooDeep(text []byte) bool {
-	depth, inString := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
-}
-
 // tokensOf cuts indented JSON into pieces that can be coloured.
 func tokensOf(text string) (tokens []Token) {
 	for len(text) > 0 {
 		n, class := 1, "punct"
 		switch c := text[0]; {
 		case c == '"':
-			n = stringLength(text)
+			n = jsonscan.StringEnd(text)
 			class = "string"
 			if strings.HasPrefix(text[n:], ":") {
 				class = "key"
@@ -256,19 +237,6 @@ func tokensOf(text string) (tokens []Token) {
 		text = text[n:]
 	}
 	return tokens
-}
-
-// stringLength returns how long the string is that a text begins with.
-func stringLength(text string) int {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(text)
 }
 
 func prefixLength(text, of string) int {

@@ -3,6 +3,8 @@ package decode
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/beanpole-mq/beanpole/internal/op/jsonscan"
 )
 
 // maxInside is how deep strings are looked into that are in strings.
@@ -65,7 +67,7 @@ func structureOf(text []byte) ([]byte, bool) {
 // isJSON reports whether a text is an object or a list of JSON that can be shown.
 func isJSON(text []byte) bool {
 	text = bytes.TrimSpace(text)
-	return len(text) > 0 && (text[0] == '{' || text[0] == '[') && len(text) <= unpackLimit && !tooDeep(text) && json.Valid(text)
+	return len(text) > 0 && (text[0] == '{' || text[0] == '[') && len(text) <= unpackLimit && !jsonscan.DeeperThan(text, maxDepth) && json.Valid(text)
 }
 
 // withoutSlashes takes away what PHP's addslashes has added, as Symfony does to what it has serialized.
