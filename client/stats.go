@@ -88,19 +88,16 @@ type ServerStats struct {
 
 	// Only beanpole has these. Counts are since the start.
 	MaxConnections               uint64 `stats:"max-connections"`
-	RejectedConnections          uint64 `stats:"rejected-connections"` // because there were too many
-	BuffersMemory                uint64 `stats:"buffers-memory"`       // bytes of input and replies that wait
-	ClosedForMemory              uint64 `stats:"closed-for-memory"`    // connections, because of those bytes
+	BuffersMemory                uint64 `stats:"buffers-memory"`    // bytes of input and replies that wait
+	ClosedForMemory              uint64 `stats:"closed-for-memory"` // connections, because of those bytes
 	RejectedConnectionsOfAddress uint64 `stats:"rejected-connections-of-address"`
 	RefusedConnections           uint64 `stats:"refused-connections"` // of other networks, or with a failed handshake
 	RefusedCommands              uint64 `stats:"refused-commands"`    // answered [ErrUnauthorized]
 	Throttled                    uint64 `stats:"throttled"`           // waits of clients that gave too many commands a second
 	Processors                   uint64 `stats:"processors"`          // that run the server's code at the same time
 
-	// ReservedConnections of the MaxConnections are kept for administrators;
-	// ConnectionsFull says that only those are left.
-	ReservedConnections uint64 `stats:"reserved-connections"`
-	ConnectionsFull     bool   `stats:"connections-full"`
+	// ConnectionsFull says that there are MaxConnections, and new clients wait.
+	ConnectionsFull bool `stats:"connections-full"`
 
 	// Counts of what the limits of the server have refused.
 	RefusedByMaxMemory  uint64 `stats:"refused-by-max-memory"`  // jobs

@@ -57,7 +57,6 @@ type ConnectionCounts struct {
 	Workers           uint64 `json:"workers"`             // Those of them that have reserved.
 	Waiting           uint64 `json:"waiting"`             // Those of them that wait in a reserve.
 	Total             uint64 `json:"total"`               // Since the start.
-	Rejected          uint64 `json:"rejected"`            // Closed because there were too many.
 	RejectedOfAddress uint64 `json:"rejected_of_address"` // Closed because there were too many of their address.
 	Refused           uint64 `json:"refused"`             // Closed by what a listener asks of its clients.
 }

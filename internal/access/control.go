@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
-
-	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // Terms are what a listener asks of its clients. The zero value lets in everybody.
@@ -132,16 +130,6 @@ func (c *Control) DemandByName(name string, addr netip.Addr) (id *Identity, ok b
 		return c.Demand(Evidence{Address: addr})
 	}
 	return c.ByName(name)
-}
-
-// LooksAfter reports whether somebody looks after the server, for whom some connections are kept:
-// an identity with the rights that stats needs, or somebody at a unix socket. Where there are no identities, programs of this machine
-// cannot be told apart, and all of them may.
-func (c *Control) LooksAfter(e Evidence, stats rights.Need) bool {
-	if id, known := c.Identify(e); known {
-		return id.Meets(stats)
-	}
-	return e.User.Known || !c.HasIdentities() && plain(e.Address).IsLoopback()
 }
 
 // HasIdentities reports whether there are any.

@@ -3,8 +3,6 @@ package access
 import (
 	"net/netip"
 	"testing"
-
-	"github.com/beanpole-mq/beanpole/internal/rights"
 )
 
 // A listener is open if no one thing keeps strangers out.
@@ -29,36 +27,6 @@ func TestOpen(t *testing.T) {
 		addr, _ := netip.ParseAddr(c.addr)
 		if got := c.terms.Open(addr, c.proof); got != c.want {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
-		}
-	}
-}
-
-// Some connections are kept for who may see the statistics, and for this machine where nobody is known.
-func TestLooksAfter(t *testing.T) {
-	c, err := NewControl(testPolicy(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := func(addr string) Evidence { return Evidence{Address: netip.MustParseAddr(addr)} }
-	for _, one := range []struct {
-		what  string
-		shown Evidence
-		want  bool
-	}{
-		{"loopback, where there are identities", from("127.0.0.1"), false},
-		{"a user of this machine", Evidence{User: UnixUser{7, true}}, true},
-		{"a unix socket without a user", Evidence{}, false},
-		{"a stranger", from("192.0.2.1"), false},
-		{"an identity with the rights", Evidence{Token: []byte(adminToken), Address: netip.MustParseAddr("192.0.2.1")}, true},
-		{"an identity without", from("10.2.3.4"), false},
-	} {
-		if got := c.LooksAfter(one.shown, rights.Stats.On(rights.EveryTube)); got != one.want {
-			t.Errorf("%s: %v, want %v", one.what, got, one.want)
-		}
-	}
-	for addr, want := range map[string]bool{"192.0.2.1": false, "127.0.0.1": true, "::ffff:127.0.0.1": true} {
-		if got := new(Control).LooksAfter(from(addr), rights.Free); got != want {
-			t.Errorf("%s looks after a server that asks nobody: %v", addr, got)
 		}
 	}
 }

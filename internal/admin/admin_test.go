@@ -80,7 +80,7 @@ func everything() Options {
 		SyncLasts:    func() time.Duration { return 0 },
 		Certificates: func() []certs.Expiry { return []certs.Expiry{{File: "tls.crt", End: time.Unix(2e9, 0)}} },
 		Server: func() server.Counts {
-			return server.Counts{Commands: map[string]uint64{"put": 7}, RejectedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}, MaxConnections: 100, MaxJobSize: 65535}
+			return server.Counts{Commands: map[string]uint64{"put": 7}, CrowdedConnections: 2, RefusedConnections: 3, RefusedCommands: map[string]uint64{"OUT_OF_MEMORY": 4}, MaxConnections: 100, MaxJobSize: 65535}
 		},
 		Cluster: func() (ClusterStats, bool) {
 			return ClusterStats{Leads: true, Quorum: true, Term: 7, Lag: 3, Roles: map[string]int{"leader": 1, "voter": 2, "learner": 0}, Reachable: map[string]bool{"41": false}, MustRejoin: map[string]bool{"41": true}, Evicted: 5}, true
@@ -122,7 +122,7 @@ func TestMetrics(t *testing.T) {
 		`beanpole_connections_limit 100`,
 		`beanpole_job_body_limit_bytes 65535`,
 		`beanpole_connections_rejected_total{reason="not allowed"} 3`,
-		`beanpole_connections_rejected_total{reason="too many"} 2`,
+		`beanpole_connections_rejected_total{reason="too many of one address"} 2`,
 		`beanpole_commands_refused_total{reply="OUT_OF_MEMORY"} 4`,
 		`beanpole_limit_refusals_total{limit="memory"} 0`,
 		`beanpole_limit_refusals_total{limit="tube"} 0`,
@@ -394,7 +394,7 @@ func TestFullIsWarnedOf(t *testing.T) {
 		t.Errorf("%d %q", code, body)
 	}
 	counts.Full = true
-	if code, body := get(t, h, "/readyz", ""); code != 200 || body != "ok\nwarning: too many connections: new ones are closed (max-connections 7)\n" {
+	if code, body := get(t, h, "/readyz", ""); code != 200 || body != "ok\nwarning: too many connections: new ones wait (max-connections 7)\n" {
 		t.Errorf("%d %q", code, body)
 	}
 }

@@ -185,7 +185,6 @@ func (m metrics) server(s *server.Counts) {
 	m.gauge(buffers, float64(s.Buffers))
 	m.gauge(maxBuffers, float64(s.MaxBuffers))
 	m.gauge(maxJobSize, float64(s.MaxJobSize))
-	m.counter(rejected, s.RejectedConnections, "too many")
 	m.counter(rejected, s.CrowdedConnections, "too many of one address")
 	m.counter(rejected, s.RefusedConnections, "not allowed")
 	for reply, n := range s.RefusedCommands {

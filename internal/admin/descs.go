@@ -25,7 +25,7 @@ var (
 	connections    = desc("connections", "Connections now, by what they have done: all, producers have put, workers have reserved, waiting wait for a job.", "kind")
 	connectionsAll = desc("connections_total", "Connections since the start.")
 	maxConnections = desc("connections_limit", "How many connections there may be.")
-	full           = desc("connections_full", "1 if new connections are closed, except for those that are kept for administrators.")
+	full           = desc("connections_full", "1 if there are as many connections as there may be, and new clients wait.")
 	evicted        = desc("connections_closed_for_memory_total", "Connections closed since the start, because the buffers of all took too much.")
 	buffers        = desc("buffers_bytes", "Bytes held now for all connections: input that is not executed yet, and replies that are not read yet.")
 	maxBuffers     = desc("buffers_limit_bytes", "How many bytes these may take, --max-buffers; 0 if there is no limit.")

@@ -54,7 +54,7 @@ func (opt *Options) defineConnectionLimits(fs *pflag.FlagSet) {
 	define(fs, "max-job-size", "z", as(&opt.MaxJobSize, parseBytes, plainly), "largest body of a job, in `BYTES` or with a unit\n"+
 		"(100kB, 1MiB), at most 1073741824 (65535)")
 	define(fs, "max-connections", "", as(&opt.MaxConns, kit.ParseCount("connections"), plainly),
-		fmt.Sprintf("close connections beyond these `N` (%d)", server.DefaultMaxConns))
+		fmt.Sprintf("let clients wait beyond these `N` connections (%d)", server.DefaultMaxConns))
 	define(fs, "max-connections-per-address", "", as(&opt.limits.ofAddress, parseLimit("connections"), plainly),
 		"close connections of an address beyond these `N`;\n0: any number (0)")
 	define(fs, "max-buffers", "", as(&opt.MaxBuffers, parseBytes, plainly), "close the connection that holds most when input and\n"+

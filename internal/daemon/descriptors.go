@@ -7,7 +7,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/cluster/transport"
 	"github.com/beanpole-mq/beanpole/internal/config"
-	"github.com/beanpole-mq/beanpole/internal/server"
 )
 
 // serverDescriptors is how many files the server needs besides its connections: the
@@ -61,11 +60,5 @@ func fitConnections(asked, own int, log *slog.Logger) int {
 }
 
 // fitting returns the largest number of connections, up to the one asked for, for which there
-// are files, also for those that wait until one ends; 1 at least.
-func fitting(asked, files int) int {
-	n := min(asked, files)
-	for n > 1 && n+server.WaitingRoom(n) > files {
-		n--
-	}
-	return max(n, 1)
-}
+// are files; 1 at least.
+func fitting(asked, files int) int { return max(1, min(asked, files)) }

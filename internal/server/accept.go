@@ -8,7 +8,6 @@ import (
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/conversation"
-	"github.com/beanpole-mq/beanpole/internal/wire"
 )
 
 // Serve serves the clients of a listener until Shutdown, which closes the listener
@@ -41,6 +40,10 @@ func (s *Server) ServeWith(l net.Listener, t ListenOptions) error {
 		switch {
 		case err == nil:
 			pause.reset()
+			if err := s.waitForSlot(); err != nil {
+				nc.Close()
+				return nil
+			}
 			s.accept(nc, &t)
 		case s.isClosing():
 			return nil
@@ -83,11 +86,12 @@ func (b *backoff) next(err error) failure {
 	return failure{err, b.d, first}
 }
 
-// accept serves a new connection, or closes it if there are too many or the terms of its
+// accept serves a new connection, which has a slot, or closes it if the terms of its
 // listener do not let it in.
 func (s *Server) accept(nc net.Conn, t *ListenOptions) {
 	if !s.begin() {
 		nc.Close()
+		s.giveSlotBack()
 		return
 	}
 	go func() {
@@ -114,14 +118,17 @@ func (s *Server) begin() bool {
 func (s *Server) serveNetConn(nc net.Conn, t *ListenOptions) error {
 	nc, err := s.behindProxy(nc, t)
 	if err != nil {
+		s.giveSlotBack()
 		return err
 	}
 	e, err := t.letIn(nc.RemoteAddr(), func() access.UnixUser { return PeerUser(nc) })
 	if err != nil {
+		s.giveSlotBack()
 		return err
 	}
 	c := newNetConn(s, nc, t.TLS)
-	if err := s.waitForPlace(c, e); err != nil {
+	if err := s.addNetConn(c, e); err != nil {
+		s.giveSlotBack()
 		return err
 	}
 	defer s.removeNetConn(c)
@@ -141,18 +148,12 @@ func (s *Server) serveNetConn(nc net.Conn, t *ListenOptions) error {
 
 // reject notes that a new connection of a client is closed because of err.
 func (s *Server) reject(client net.Addr, err error) {
-	switch {
-	case err == access.ErrAddressFull:
+	if err == access.ErrAddressFull {
 		s.crowded.Add(1)
 		s.refusals.log.Warn("a connection was refused", "client", client.String(), "reason", err)
-	case err != errFull:
-		s.refusals.connection(client, err)
-	default:
-		s.rejected.Add(1)
-		s.fullWarning.Do(func() {
-			s.log.Warn("too many connections: new ones are closed", "limit", s.opt.MaxConns, "reserved", s.reserved())
-		})
+		return
 	}
+	s.refusals.connection(client, err)
 }
 
 func (s *Server) addListener(l net.Listener) bool {
@@ -171,35 +172,18 @@ func (s *Server) removeListener(l net.Listener) {
 	delete(s.mu.listeners, l)
 }
 
-var errFull = errors.New("too many connections")
-
-// maxReserved is how many connections are kept at most for those who look after the server.
-const maxReserved = 5
-
-// reserved returns how many of the connections are kept for those who look after the server;
-// none if there are few.
-func (s *Server) reserved() int { return min(maxReserved, s.opt.MaxConns/10) }
-
-// connections returns how many there are, with mu locked.
-func (s *Server) connections() int {
-	return len(s.mu.netConns) - s.mu.visitors + s.mu.sockets + s.mu.relayed + s.mu.headless
-}
-
-// full reports whether there are as many connections as clients may have that do not look
-// after the server, with mu locked.
-func (s *Server) full() bool { return s.connections() >= s.opt.MaxConns-s.reserved() }
-
-// enter counts one more connection of a client, or tells why there is no room for it;
-// with mu locked. Who may have a connection that is kept must show that now, for whoever
-// says it later would keep one until then.
+// enter counts one more connection of a client, or tells why it may not come in; with mu locked.
 func (s *Server) enter(e access.Evidence) error {
-	switch {
-	case s.mu.closing:
+	if s.mu.closing {
 		return conversation.ErrStopped
-	case s.connections() >= s.opt.MaxConns, s.full() && !s.access.LooksAfter(e, wire.Stats.Need()):
-		return errFull
 	}
 	return s.access.Enter(s.now(), e.Address)
+}
+
+// leave forgets a connection of a client that has entered, with mu locked.
+func (s *Server) leave(client net.Addr) {
+	s.access.Leave(s.now(), AddressOf(client))
+	s.freeSlot()
 }
 
 func (s *Server) addNetConn(c *netConn, e access.Evidence) error {
@@ -219,11 +203,10 @@ func (s *Server) removeNetConn(c *netConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.netConns, c)
-	s.leave(c)
+	s.unoccupy(c)
 	if c.visitor != nil {
 		s.removeVisitor(c.nc.RemoteAddr())
 		return
 	}
-	s.access.Leave(s.now(), AddressOf(c.nc.RemoteAddr()))
-	s.vacancies.announce()
+	s.leave(c.nc.RemoteAddr())
 }

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,18 +39,7 @@ const (
 // client until its loop has it.
 type accepting struct {
 	sync.Mutex
-	from     []*acceptor
-	forPlace []newcomer   // they wait for one, in their order
-	vacancy  atomic.Bool  // a connection has ended meanwhile
-	placeBy  atomic.Int64 // ns; until when the first of them waits, 0: there is none
-}
-
-// A newcomer was accepted when there were too many connections, and waits for a place.
-type newcomer struct {
-	fd     Socket
-	client net.Addr
-	terms  *ListenOptions
-	until  int64 // ns as Server.now
+	from []*acceptor
 }
 
 // An acceptor is a listener from which loops accept; the lock of accepting guards it.
@@ -174,13 +162,16 @@ func (l *loop) accept(atMost int) {
 	all := &l.srv.accepting
 	all.Lock()
 	defer all.Unlock()
-	accepted := l.srv.acceptNewcomers(nil)
+	var accepted []*socket
+	full := false
 	for _, a := range all.from {
-		switch {
-		case !a.paused:
-			accepted = l.acceptFrom(a, atMost, accepted)
-		case a.watched && l.first:
-			l.watch(a, false)
+		if !a.paused && !full {
+			accepted, full = l.acceptFrom(a, atMost, accepted)
+		}
+	}
+	for _, a := range all.from {
+		if on := !a.paused && !full; l.first && a.watched != on {
+			l.watch(a, on)
 		}
 	}
 	if len(accepted) == 0 {
@@ -197,44 +188,36 @@ func (l *loop) accept(atMost int) {
 }
 
 // acceptFrom accepts clients that wait at a listener, and appends the sockets of those
-// that may stay.
-func (l *loop) acceptFrom(a *acceptor, atMost int, accepted []*socket) []*socket {
+// that may stay. It reports whether all slots are taken.
+func (l *loop) acceptFrom(a *acceptor, atMost int, accepted []*socket) (_ []*socket, full bool) {
 	for range atMost {
+		if !l.srv.takeSlot() {
+			return accepted, true
+		}
 		fd, client, err := a.listening.AcceptSocket()
-		switch err {
-		case nil:
+		if err == nil {
 			a.pause.reset()
 			accepted = l.srv.acceptSocket(fd, client, a.terms, accepted)
+			continue
+		}
+		l.srv.giveSlotBack()
+		switch err {
 		case unix.EINTR, unix.ECONNABORTED:
 		case epoll.ErrWouldBlock, net.ErrClosed:
-			return accepted
+			return accepted, false
 		default:
 			// Out of descriptors, most likely. Connected clients go on; to try
 			// again at once would only burn the processor.
 			a.fail(err)
-			return accepted
+			return accepted, false
 		}
 	}
-	return accepted
+	return accepted, false
 }
 
-// acceptSocket appends the socket of a new client if it may stay. It is closed if the terms
-// of the listener do not let the client in, and if there are too many connections, now or
-// for some time.
+// acceptSocket appends the socket of a new client if it may stay. Else it is closed.
 func (s *Server) acceptSocket(fd Socket, client net.Addr, t *ListenOptions, accepted []*socket) []*socket {
-	c, err := s.newSocket(fd, client, t)
-	if isFull(err) && s.vacancies.wait(WaitingRoom(s.opt.MaxConns)) {
-		// A connection that has ended before this one waited has told nobody.
-		if c, err = s.newSocket(fd, client, t); isFull(err) {
-			all := &s.accepting
-			all.forPlace = append(all.forPlace, newcomer{fd, client, t, s.now() + int64(placeTime)})
-			all.placeBy.Store(all.forPlace[0].until)
-			s.vacancies.look()
-			return accepted
-		}
-		s.vacancies.done()
-	}
-	switch err {
+	switch c, err := s.newSocket(fd, client, t); err {
 	case nil:
 		accepted = append(accepted, c)
 	case errElsewhere:
@@ -242,47 +225,9 @@ func (s *Server) acceptSocket(fd Socket, client net.Addr, t *ListenOptions, acce
 	default:
 		s.reject(client, err)
 		fd.Close()
+		s.giveSlotBack()
 	}
 	return accepted
-}
-
-// acceptNewcomers appends the sockets of newcomers for which there is a place now. It closes
-// those that have waited long enough.
-func (s *Server) acceptNewcomers(accepted []*socket) []*socket {
-	if !s.placesAreDue() && !s.isClosing() {
-		return accepted
-	}
-	all, now := &s.accepting, s.now()
-	all.vacancy.Store(false)
-	waiting := all.forPlace
-	all.forPlace = nil
-	for _, n := range waiting {
-		c, err := s.newSocket(n.fd, n.client, n.terms)
-		switch {
-		case err == nil:
-			accepted = append(accepted, c)
-		case err == errElsewhere:
-			s.acceptElsewhere(n.fd, n.client, n.terms)
-		case isFull(err) && now < n.until:
-			all.forPlace = append(all.forPlace, n)
-			continue
-		default:
-			s.reject(n.client, err)
-			n.fd.Close()
-		}
-		s.vacancies.done()
-	}
-	all.placeBy.Store(0)
-	if len(all.forPlace) > 0 {
-		all.placeBy.Store(all.forPlace[0].until)
-	}
-	return accepted
-}
-
-// placesAreDue reports whether it is worth looking at the newcomers.
-func (s *Server) placesAreDue() bool {
-	by := s.accepting.placeBy.Load()
-	return by != 0 && (s.accepting.vacancy.Load() || s.now() >= by)
 }
 
 // newSocket gives a new client a conversation and a loop, if it may stay.
@@ -310,6 +255,7 @@ func (s *Server) acceptElsewhere(fd Socket, client net.Addr, t *ListenOptions) {
 	own, ok := fd.(epoll.Socket)
 	if !ok { // of a network that has no connections of another kind
 		fd.Close()
+		s.giveSlotBack()
 		return
 	}
 	f := os.NewFile(uintptr(own), client.String())
@@ -317,10 +263,12 @@ func (s *Server) acceptElsewhere(fd Socket, client net.Addr, t *ListenOptions) {
 	f.Close()
 	if err != nil {
 		s.reject(client, err)
+		s.giveSlotBack()
 		return
 	}
 	if nc.RemoteAddr() == nil { // the client has reset the connection, and nobody knows any more who it was
 		nc.Close()
+		s.giveSlotBack()
 		return
 	}
 	s.accept(nc, t)

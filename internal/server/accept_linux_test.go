@@ -193,31 +193,6 @@ func TestTakenListener(t *testing.T) {
 	}
 }
 
-// A client that another loop than the first accepts, and for whom there is no place, is not left waiting: the first loop need not be
-// woken by its poller.
-func TestNewcomerOfAnotherLoop(t *testing.T) {
-	t.Parallel()
-	r := start(t, Options{Loops: 2, MaxConns: 2})
-	l := listenOn(t, "tcp")
-	r.dialListener(l).do("use x\n", "USING x\n")
-	asker := dialAgain(t, l) // of the second loop
-	asker.do("use x\n", "USING x\n")
-	r.accepting.Lock()
-	err := r.accepting.from[0].listening.Watch(r.mu.loops.all[0].poll, false)
-	r.accepting.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	newcomer := dialAgain(t, l)
-	if got := asker.stat("current-connections"); got != "2" {
-		t.Errorf("%s connections, want 2", got)
-	}
-	newcomer.nc.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := newcomer.nc.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("%v, want the connection to be closed", err)
-	}
-}
-
 // A service manager keeps its listening socket open, and clients may connect to that while the server stops. Its loop is not told
 // of them.
 func TestListenersAreNotWatchedDuringShutdown(t *testing.T) {

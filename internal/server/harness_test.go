@@ -99,6 +99,9 @@ func (r *rig) dial() *client {
 	return newClient(r.tb, nc)
 }
 
+// dialMemory is dial as dialPlain.
+func (r *rig) dialMemory(testing.TB) func() *client { return r.dial }
+
 // dialTCP connects a client through a socket of the loopback interface.
 func (r *rig) dialTCP() *client {
 	r.tb.Helper()

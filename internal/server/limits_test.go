@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -294,81 +293,6 @@ func TestSlowButReading(t *testing.T) {
 			t.Error("the reply is not what it should be")
 		}
 	})
-}
-
-// Above MaxConns new connections are closed, until an old one goes. The
-// operator hears of it once.
-func TestMaxConns(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		log := &logged{}
-		r := start(t, Options{MaxConns: 2, Logger: slog.New(log)})
-		a, b := r.dial(), r.dial()
-		a.do("use x\n", "USING x\n")
-		b.do("use x\n", "USING x\n")
-		for range 3 {
-			r.dial().wantEnd()
-		}
-		b.nc.Close()
-		synctest.Wait()
-		r.dial().do("use x\n", "USING x\n")
-		if n := log.count("too many connections"); n != 1 {
-			t.Errorf("logged %d times, want once: %q", n, log.lines)
-		}
-		a.send("stats\n")
-		if got := a.line("rejected-connections:"); got != "rejected-connections: 3" {
-			t.Errorf("stats say %s", got)
-		}
-	})
-}
-
-// The last connections are kept for those who look after the server: with the right to, or at a unix socket.
-func TestReservedConnections(t *testing.T) {
-	network := netip.MustParsePrefix("192.0.2.0/24")
-	control := controlOf(t, access.Config{
-		Identities: []access.IdentityConfig{
-			{Name: "operator", Networks: []netip.Prefix{network}},
-			{Name: "worker", Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}},
-		},
-		Rules: []access.RuleConfig{
-			{Identities: []string{"operator"}, Tubes: []string{"mail"}, Rights: rights.Stats},
-			{Identities: []string{"worker"}, Tubes: []string{"*"}, Rights: rights.Reserve},
-		},
-	})
-	for max, kept := range map[int]int{1: 0, 9: 0, 10: 1, 20: 2, 1000: 5} {
-		r := New(nil, Options{MaxConns: max, Access: control})
-		enter := func(e access.Evidence) error {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			err := r.enter(e)
-			if err == nil {
-				r.mu.sockets++
-			}
-			return err
-		}
-		from := func(addr string) access.Evidence { return access.Evidence{Address: netip.MustParseAddr(addr)} }
-		for i := range max - kept {
-			if err := enter(from("203.0.113.1")); err != nil {
-				t.Fatalf("%d of %d: %v", i, max, err)
-			}
-		}
-		if full := r.Counts().Full; !full {
-			t.Errorf("it is not full with %d of %d", max-kept, max)
-		}
-		for _, e := range []access.Evidence{from("203.0.113.1"), from("198.51.100.7"), from("127.0.0.1"), {}} {
-			if err := enter(e); err != errFull {
-				t.Errorf("with %d of %d, %v: %v", max-kept, max, e, err)
-			}
-		}
-		looking := []access.Evidence{from("192.0.2.1"), from("192.0.2.2"), from("::ffff:192.0.2.1"), from("192.0.2.1"), {User: access.UnixUser{ID: 1, Known: true}}}
-		for i := range kept {
-			if err := enter(looking[i]); err != nil {
-				t.Errorf("with %d of %d, %v: %v", max-kept+i, max, looking[i], err)
-			}
-		}
-		if err := enter(from("127.0.0.1")); err != errFull {
-			t.Errorf("with all %d: %v", max, err)
-		}
-	}
 }
 
 // When accepting fails, as it does without free descriptors, the server pauses,

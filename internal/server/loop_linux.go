@@ -240,12 +240,9 @@ func (l *loop) begin() {
 	if told {
 		l.srv.departures.look()
 	}
-	switch {
-	case len(l.events) > 0 && l.events[0].Index == epoll.Listeners:
+	if len(l.events) > 0 && l.events[0].Index == epoll.Listeners {
 		l.events = l.events[1:]
 		l.accept(maxAccepted)
-	case l.first && l.srv.placesAreDue():
-		l.accept(0)
 	}
 	l.takeDue()
 	l.pass++

@@ -29,6 +29,7 @@ type messages struct {
 	everybody error       // why all sockets are to be ended at once that are older than before; nil: they are not
 	before    uint32      // as socket.leads
 	moreDue   bool        // a turn has left something due
+	room      bool        // there is a slot again for those who wait for one
 }
 
 // A dismissal says that a socket is to be ended, and why.
@@ -87,6 +88,9 @@ func (l *loop) readMail() {
 	}
 	for _, a := range got.acceptors {
 		l.beginAccepting(a)
+	}
+	if got.room {
+		l.accept(maxAccepted)
 	}
 	for _, s := range got.joined {
 		l.join(s)

@@ -123,8 +123,8 @@ func (s *Server) occupy(c *netConn, p place, lead Leadership) bool {
 	return true
 }
 
-// leave notes that a connection is served no more, with mu locked.
-func (s *Server) leave(c *netConn) {
+// unoccupy notes that a connection is served no more, with mu locked.
+func (s *Server) unoccupy(c *netConn) {
 	if c.place == here {
 		s.mu.here--
 	}

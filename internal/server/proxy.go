@@ -26,14 +26,8 @@ func (s *Server) behindProxy(nc net.Conn, t *ListenOptions) (net.Conn, error) {
 	if !ok || !t.IsProxy(AddressOf(nc.RemoteAddr())) {
 		return nc, nil
 	}
-	if !s.beginHeader() {
-		return nil, errFull
-	}
 	read := make(chan struct{})
-	defer func() {
-		close(read)
-		s.endHeader()
-	}()
+	defer close(read)
 	go func() {
 		select {
 		case <-read:
@@ -52,23 +46,4 @@ func (s *Server) behindProxy(nc net.Conn, t *ListenOptions) (net.Conn, error) {
 		return proxiedConn{tcp, net.TCPAddrFromAddrPort(client)}, nil
 	}
 	return nc, nil
-}
-
-// beginHeader counts a connection whose header is to come, if there is room for one more: it has a
-// descriptor.
-func (s *Server) beginHeader() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	room := s.connections() < s.opt.MaxConns
-	if room {
-		s.mu.headless++
-	}
-	return room
-}
-
-func (s *Server) endHeader() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.mu.headless--
-	s.vacancies.announce()
 }

@@ -76,9 +76,11 @@ func TestSilentProxyHasPlace(t *testing.T) {
 	silent := dialTo(t, l)
 	for full := false; !full; runtime.Gosched() { // because of it
 		r.mu.Lock()
-		full = r.Server.connections() == 1
+		full = r.full()
 		r.mu.Unlock()
 	}
-	dialTo(t, l).wantEnd()
-	silent.do("PROXY UNKNOWN\nuse a\n", "USING a\n")
+	waits := dialTo(t, l)
+	silent.do("PROXY UNKNOWN\nuse a\nquit\n", "USING a\n")
+	silent.nc.Close()
+	waits.do("PROXY UNKNOWN\nuse a\n", "USING a\n")
 }

@@ -474,7 +474,5 @@ func (s *Server) removeRelayed(r *relayed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.relayed--
-	s.mu.left.Broadcast()
-	s.access.Leave(s.now(), AddressOf(r.client))
-	s.vacancies.announce()
+	s.leave(r.client)
 }

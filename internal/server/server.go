@@ -5,7 +5,7 @@
 // of connections:
 //
 //		                      Server                    server.go
-//		                        │ Serve                 accept.go, vacancies.go, admission.go
+//		                        │ Serve                 accept.go, slots.go, admission.go
 //		         ┌──────────────┴──────────────┐
 //		  TCP and unix sockets,       everything else:
 //		      on Linux                TLS, other systems, tests
@@ -95,10 +95,8 @@ type Options struct {
 	// MaxJobSizeLimit. 0: DefaultMaxJobSize; negative: only empty bodies.
 	MaxJobSize int
 
-	// MaxConns is how many connections may be open. A further one is closed
-	// if none ends within a second. The last tenth of them, but no more than five, are
-	// kept for clients of this machine, and for identities with the right stats that
-	// are known by their network. 0: DefaultMaxConns.
+	// MaxConns is how many connections may be open. Further clients wait in the
+	// kernel's queues of the listeners until one ends. 0: DefaultMaxConns.
 	MaxConns int
 
 	// Access knows who clients are, and has their limits. Nil: everybody may do
@@ -170,12 +168,10 @@ type Server struct {
 	shared conversation.Shared
 	access *access.Control
 
-	rejected       atomic.Uint64 // connections over the limit of all
 	crowded        atomic.Uint64 // connections over that of their address
 	evicted        atomic.Uint64 // connections that held buffers for too long
-	vacancies      vacancies
-	restricted     atomic.Bool // some listener does not let in everybody
-	refusals       *refusals   // of connections and commands
+	restricted     atomic.Bool   // some listener does not let in everybody
+	refusals       *refusals     // of connections and commands
 	changes        *ratelog.Logger
 	puts           *ratelog.Logger // that were refused for what they are
 	onChange       atomic.Pointer[func(*Change)]
@@ -192,8 +188,9 @@ type Server struct {
 		listeners map[net.Listener]struct{}
 		netConns  map[*netConn]struct{}
 		loops     loops
-		sockets   int // that the loops serve
-		headless  int // connections of proxies whose headers have not come
+		sockets   int  // that the loops serve
+		slots     int  // that are taken
+		wanted    bool // the first loop is to accept when there is a slot again
 
 		// Of a member of a cluster.
 		lead     Leadership
@@ -374,6 +371,7 @@ func (s *Server) stop() {
 	if !s.mu.closing {
 		s.mu.closing = true
 		close(s.stopped)
+		s.mu.left.Broadcast()
 	}
 	s.unwatch()
 	for l := range s.mu.listeners {

@@ -28,6 +28,13 @@ func (ls *loops) dismiss(reason error, nth uint32) {
 	}
 }
 
+// accept makes the first loop, if there is one, accept whoever waits.
+func (ls *loops) accept() {
+	if len(ls.all) > 0 {
+		ls.all[0].post(func(m *mailbox) { m.room = true })
+	}
+}
+
 // check is Server.Check for the sockets. L1. A socket that is open is at its
 // index, and its state says what its poller waits for. L2. A round that is not
 // delivered is unsettled. L3. The timers have open sockets, which know their places.
@@ -87,10 +94,6 @@ func (s *Server) startLoops(newPoller func() (Poller, error), files int) (first 
 	}
 	first = s.mu.loops.all[0]
 	first.first = true
-	s.vacancies.tell(func() {
-		s.accepting.vacancy.Store(true)
-		first.post(func(*mailbox) {})
-	})
 	s.broker.TellMoreDue(first.tellMoreDue)
 	if files > 0 {
 		s.wg.Go(func() { epoll.ReserveFiles(files) })
@@ -110,6 +113,5 @@ func (s *Server) removeSocket(c *socket) {
 		s.removeVisitor(c.client)
 		return
 	}
-	s.access.Leave(s.now(), AddressOf(c.client))
-	s.vacancies.announce()
+	s.leave(c.client)
 }

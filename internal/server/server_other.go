@@ -12,6 +12,8 @@ type loops struct{}
 
 func (*loops) stop(bool) {}
 
+func (*loops) accept() {}
+
 func (*loops) check() error { return nil }
 
 func (*loops) dismiss(error, uint32) {}

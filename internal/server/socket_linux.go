@@ -120,9 +120,6 @@ func (l *loop) closeSome() {
 
 // stop ends the connections: at once, or as soon as the clients have all their replies.
 func (l *loop) stop(atOnce bool) {
-	if l.first {
-		l.accept(0) // which closes those that wait for a place
-	}
 	if atOnce {
 		l.endAll(errAborted, math.MaxUint32)
 		return

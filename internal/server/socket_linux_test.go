@@ -209,29 +209,6 @@ func TestSilenceTCP(t *testing.T) {
 	}
 }
 
-// Above MaxConns sockets are closed, until an old one goes.
-func TestMaxConnsTCP(t *testing.T) {
-	t.Parallel()
-	log := &logged{}
-	r := start(t, Options{MaxConns: 2, Logger: slog.New(log)})
-	a, b := r.dialTCP(), r.dialTCP()
-	a.do("use x\n", "USING x\n")
-	b.do("use x\n", "USING x\n")
-	for range 3 {
-		r.dialTCP().wantEnd()
-	}
-	b.nc.Close()
-	r.eventually("it has gone", func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.mu.sockets == 1
-	})
-	r.dialTCP().do("use x\n", "USING x\n")
-	if n := log.count("too many connections"); n != 1 {
-		t.Errorf("logged %d times, want once: %q", n, log.lines)
-	}
-}
-
 // An unix socket is served like any other.
 func TestUnixSocket(t *testing.T) {
 	r := start(t, Options{})

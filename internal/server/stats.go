@@ -95,7 +95,6 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	for _, op := range wire.OwnCounters {
 		count(op.Counter(), commands[op])
 	}
-	count("rejected-connections", s.rejected.Load())
 	count("rejected-connections-of-address", s.crowded.Load())
 	count("throttled", s.access.Throttled())
 	count("buffers-memory", uint64(s.shared.Memory.Held()))
@@ -118,7 +117,6 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 	s.mu.Lock()
 	full := s.full()
 	s.mu.Unlock()
-	count("reserved-connections", uint64(s.reserved()))
 	ws.Extra = append(ws.Extra, wire.Stat{Key: "connections-full", Value: strconv.FormatBool(full)})
 	if s.opt.Log != nil {
 		l := s.opt.Log()
@@ -134,19 +132,18 @@ func (s *Server) stats(e *engine.Engine, commands *[wire.NumOps]uint64, asker co
 
 // Counts are what a server counts besides its engine, since it was made.
 type Counts struct {
-	Commands            map[string]uint64 // by verb
-	RejectedConnections uint64            // closed because there were too many
-	CrowdedConnections  uint64            // closed because there were too many of their address
-	Throttled           uint64            // how often a client had to wait because of its rate of commands
-	RefusedConnections  uint64            // closed by what a listener asks of its clients
-	RefusedCommands     map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
-	MaxConnections      int               // the limit
-	Full                bool              // no connections are left but those that are kept, if any
-	Buffers             int64             // bytes that the input and the replies of clients take
-	MaxBuffers          int64             // the limit of that; 0: none
-	ClosedForMemory     uint64            // connections closed because of that limit
-	MaxJobSize          int               // of a body, bytes
-	Uptime              time.Duration
+	Commands           map[string]uint64 // by verb
+	CrowdedConnections uint64            // closed because there were too many of their address
+	Throttled          uint64            // how often a client had to wait because of its rate of commands
+	RefusedConnections uint64            // closed by what a listener asks of its clients
+	RefusedCommands    map[string]uint64 // by the reply that said so, such as OUT_OF_MEMORY
+	MaxConnections     int               // the limit
+	Full               bool              // there are as many, and new clients wait until one ends
+	Buffers            int64             // bytes that the input and the replies of clients take
+	MaxBuffers         int64             // the limit of that; 0: none
+	ClosedForMemory    uint64            // connections closed because of that limit
+	MaxJobSize         int               // of a body, bytes
+	Uptime             time.Duration
 }
 
 // refusalWords are the replies by which a command is refused. Others, such as NOT_FOUND,
@@ -157,18 +154,17 @@ var refusalWords = []wire.Word{wire.Unauthorized, wire.OutOfMemory, wire.Drainin
 // Counts returns what was counted. It is for turns.
 func (s *Server) Counts() Counts {
 	c := Counts{
-		Commands:            make(map[string]uint64),
-		RejectedConnections: s.rejected.Load(),
-		CrowdedConnections:  s.crowded.Load(),
-		Throttled:           s.access.Throttled(),
-		RefusedConnections:  s.refusals.connections.Load(),
-		RefusedCommands:     make(map[string]uint64),
-		MaxConnections:      s.opt.MaxConns,
-		Buffers:             s.shared.Memory.Held(),
-		MaxBuffers:          max(s.opt.MaxBuffers, 0),
-		ClosedForMemory:     s.evicted.Load(),
-		MaxJobSize:          s.opt.MaxJobSize,
-		Uptime:              time.Since(s.begun),
+		Commands:           make(map[string]uint64),
+		CrowdedConnections: s.crowded.Load(),
+		Throttled:          s.access.Throttled(),
+		RefusedConnections: s.refusals.connections.Load(),
+		RefusedCommands:    make(map[string]uint64),
+		MaxConnections:     s.opt.MaxConns,
+		Buffers:            s.shared.Memory.Held(),
+		MaxBuffers:         max(s.opt.MaxBuffers, 0),
+		ClosedForMemory:    s.evicted.Load(),
+		MaxJobSize:         s.opt.MaxJobSize,
+		Uptime:             time.Since(s.begun),
 	}
 	s.mu.Lock()
 	c.Full = s.full()

@@ -60,9 +60,6 @@ func (l *loop) untilDue() time.Duration {
 	if len(l.timers) > 0 {
 		at = l.timers[0].timer.at
 	}
-	if by := l.srv.accepting.placeBy.Load(); l.first && by != 0 {
-		at = min(at, by)
-	}
 	if at == engine.Never {
 		return -1
 	}

@@ -26,7 +26,7 @@ func (r *request) getStats(*admin.None) (admin.Stats, error) {
 			Tubes:      st.Tubes,
 			Connections: admin.ConnectionCounts{
 				Current: st.Sessions, Limit: counts.MaxConnections, Producers: st.Producers, Workers: st.Workers, Waiting: st.Waiting,
-				Total: st.TotalSessions, Rejected: counts.RejectedConnections, RejectedOfAddress: counts.CrowdedConnections,
+				Total: st.TotalSessions, RejectedOfAddress: counts.CrowdedConnections,
 				Refused: counts.RefusedConnections,
 			},
 			Commands:        counts.Commands,

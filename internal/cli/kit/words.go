@@ -147,7 +147,7 @@ func (o *Connection) disconnected(e *client.Error) string {
 	case isTimeout(e) && e.Verb == "connect" && o.Encrypted():
 		return e.Addr + " does not answer in TLS; if it does not speak that, leave out --tls and what begins with it"
 	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET), errors.Is(e, syscall.EPIPE):
-		text := e.Addr + " has closed the connection; the reason is in its log: perhaps it has --max-connections clients"
+		text := e.Addr + " has closed the connection; the reason is in its log: perhaps it has --max-connections-per-address clients of yours"
 		if !o.Encrypted() {
 			text += "; if it wants TLS, say --tls"
 		}
