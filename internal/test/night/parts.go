@@ -43,7 +43,6 @@ var once = []part{
 	all("cluster", "./internal/cluster/core", "TestPlanted"),
 	all("cluster", "./internal/cluster/core", "TestPlantedRoles"),
 	{area: "cluster", name: "model", command: test("./internal/test/model", "Test", "-model.states=10000000")},
-	{area: "process", name: "hounded commands", command: test("./cmd/beanpole", "TestScript(Beanstalkd)?$/^cli-(mirror|export)$", "-seeds=1")},
 	{area: "process", name: "failing disks, memory that comes back", command: test("./internal/test/soak", "(TestFailingDisk|TestMemoryComesBack)$", "-count=3")},
 	{area: "clients", name: "./client cuts", command: test("./client", "TestCut", "-seeds=20")},
 	all("console", "./internal/console", "TestNonsense"),

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// A process is a server in the background.
+type process struct {
+	cmd      *exec.Cmd
+	exited   chan struct{}
+	states   chan string // what it tells the service manager
+	mu       sync.Mutex
+	log      bytes.Buffer  // stderr so far
+	progress chan struct{} // closed and replaced when there is more
+}
+
+// Write collects stderr.
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.progress)
+	p.progress = make(chan struct{})
+	return p.log.Write(b)
+}
+
+func (p *process) logged() (text string, more <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String(), p.progress
+}
+
+// await waits until the log matches.
+func (p *process) await(re *regexp.Regexp) error {
+	timeout := time.After(patience)
+	for {
+		text, more := p.logged()
+		if re.MatchString(text) {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-p.exited:
+			if text, _ := p.logged(); re.MatchString(text) {
+				return nil
+			}
+			return fmt.Errorf("the server has exited (%v) without logging %v", p.cmd.ProcessState, re)
+		case <-timeout:
+			return fmt.Errorf("the server has not logged %v", re)
+		}
+	}
+}
+
+// awaitState waits until the server tells the service manager this state.
+func (p *process) awaitState(state string) error {
+	select {
+	case got := <-p.states:
+		if got != state {
+			return fmt.Errorf("the server notifies %q, want %q", got, state)
+		}
+		return nil
+	case <-p.exited:
+		return fmt.Errorf("the server has exited: %v", p.cmd.ProcessState)
+	case <-time.After(patience):
+		return fmt.Errorf("the server does not notify %q", state)
+	}
+}
+
+var addressRE = regexp.MustCompile(`listening"?,?"?\s?"?address"?[=:]"?([^"\s}]+)`)
+
+func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: server NAME [-fds N] [VAR=VALUE...] [ARG...]")
+	}
+	name, args := args[0], args[1:]
+	p := newProcess(ts, "beanpole")
+	p.cmd.Env = append(p.cmd.Env, "NOTIFY_SOCKET="+serviceManager(ts, p))
+	if len(args) > 1 && args[0] == "-fds" {
+		n, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		files, _ := sockets(ts, n)
+		p.inherit(files)
+		args = args[2:]
+	}
+	for len(args) > 0 && !strings.HasPrefix(args[0], "-") && strings.Contains(args[0], "=") {
+		p.cmd.Env = append(p.cmd.Env, args[0])
+		args = args[1:]
+	}
+	p.start(ts, name, args)
+
+	err := p.awaitState("READY=1")
+	if err == nil {
+		err = p.await(regexp.MustCompile(`\bready\b`))
+	}
+	if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	text, _ := p.logged()
+	for i, m := range addressRE.FindAllStringSubmatch(text, -1) {
+		variable := name + "_addr"
+		if i > 0 {
+			variable += strconv.Itoa(i + 1)
+		}
+		ts.Setenv(variable, m[1])
+	}
+	if m := adminAddress.FindStringSubmatch(text); m != nil {
+		ts.Setenv(name+"_admin", m[1])
+	}
+}
+
+// newProcess returns a process that was not started yet.
+func newProcess(ts *testscript.TestScript, command string) *process {
+	p := &process{exited: make(chan struct{}), states: make(chan string, 8), progress: make(chan struct{})}
+	// LISTEN_PID must be the process that takes the sockets, hence the shell.
+	p.cmd = exec.Command("sh", "-c", `[ -z "$LISTEN_FDS" ] || export LISTEN_PID=$$; exec "$0" "$@"`, command)
+	p.cmd.Dir = ts.MkAbs(".")
+	p.cmd.Stderr = p
+	p.cmd.Env = os.Environ()
+	return p
+}
+
+// inherit passes sockets to the process as systemd does.
+func (p *process) inherit(files []*os.File) {
+	p.cmd.ExtraFiles = files
+	p.cmd.Env = append(p.cmd.Env, "LISTEN_FDS="+strconv.Itoa(len(files)))
+}
+
+func (p *process) start(ts *testscript.TestScript, name string, args []string) {
+	p.cmd.Args = append(p.cmd.Args, args...)
+	ts.Check(p.cmd.Start())
+	for _, f := range p.cmd.ExtraFiles {
+		f.Close()
+	}
+	go func() {
+		p.cmd.Wait()
+		close(p.exited)
+	}()
+	ts.Defer(func() {
+		p.cmd.Process.Kill() // no matter if it has exited
+		<-p.exited
+		text, _ := p.logged()
+		ts.Logf("[log of %s]\n%s", name, text)
+	})
+	servers(ts)[name] = p
+	ts.Setenv(name+"_pid", strconv.Itoa(p.cmd.Process.Pid))
+}
+
+// serviceManager returns the path of a socket for notifications to p.states.
+func serviceManager(ts *testscript.TestScript, p *process) string {
+	dir, err := os.MkdirTemp("", "")
+	ts.Check(err)
+	path := filepath.Join(dir, "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	ts.Check(err)
+	ts.Check(os.Chmod(dir, 0o755)) // for a server that became another user
+	ts.Check(os.Chmod(path, 0o777))
+	ts.Defer(func() {
+		l.Close()
+		os.RemoveAll(dir)
+	})
+	go func() {
+		buf := make([]byte, 512)
+		for {
+			n, err := l.Read(buf)
+			if err != nil {
+				return
+			}
+			p.states <- string(buf[:n])
+		}
+	}()
+	return path
+}
+
+// sockets returns listening sockets as files, and their addresses.
+func sockets(ts *testscript.TestScript, n int) (files []*os.File, addrs []string) {
+	for range n {
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		ts.Check(err)
+		f, err := l.File()
+		ts.Check(err)
+		l.Close()
+		files, addrs = append(files, f), append(addrs, l.Addr().String())
+	}
+	return files, addrs
+}
+
+func servers(ts *testscript.TestScript) map[string]*process {
+	return ts.Value("servers").(map[string]*process)
+}
+
+func running(ts *testscript.TestScript, neg bool, args []string, want int) *process {
+	if neg || len(args) != want {
+		ts.Fatalf("want %d arguments and no negation", want)
+	}
+	p := servers(ts)[args[0]]
+	if p == nil {
+		ts.Fatalf("no server is called %s", args[0])
+	}
+	return p
+}
+
+// dial connects and sends the lines.
+func dial(ts *testscript.TestScript, neg bool, args []string) net.Conn {
+	if neg || len(args) < 1 {
+		ts.Fatalf("want an address and lines")
+	}
+	network, addr := "tcp", args[0]
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", ts.MkAbs(path)
+	}
+	nc, err := net.Dial(network, addr)
+	ts.Check(err)
+	ts.Defer(func() { nc.Close() })
+	ts.Check(nc.SetDeadline(time.Now().Add(patience)))
+	for _, line := range args[1:] {
+		_, err := io.WriteString(nc, line+"\r\n")
+		ts.Check(err)
+	}
+	return nc
+}
+
+func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
+	nc := dial(ts, neg, append(args, "quit"))
+	replies, err := io.ReadAll(nc)
+	ts.Check(err)
+	nc.Close() // or a server that stops waits for it
+	ts.Stdout().Write(bytes.ReplaceAll(replies, []byte("\r\n"), []byte("\n")))
+}
+
+func scriptWorker(ts *testscript.TestScript, neg bool, args []string) {
+	dial(ts, neg, args)
+}
+
+func scriptFlood(ts *testscript.TestScript, neg bool, args []string) {
+	const size = 32 << 20 // more than the buffers of two sockets
+	nc := dial(ts, neg, append(args, fmt.Sprintf("put 0 0 60 %d", size), strings.Repeat("x", size), "peek-ready"))
+	// When the reply has begun, the server has executed the command, and cannot end it.
+	ts.Check(expect(nc, "INSERTED 1\r\nFOUND 1 "))
+}
+
+// expect reads so many bytes, which must be these.
+func expect(r io.Reader, want string) error {
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(r, got); err != nil || string(got) != want {
+		return fmt.Errorf("read %q, %v; want %q", got, err, want)
+	}
+	return nil
+}
+
+func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
+	p := running(ts, neg, args, 2)
+	sig, ok := map[string]os.Signal{
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "KILL": syscall.SIGKILL,
+	}[args[1]]
+	if !ok {
+		ts.Fatalf("unknown signal %s", args[1])
+	}
+	ts.Check(p.cmd.Process.Signal(sig))
+}
+
+func scriptLogs(ts *testscript.TestScript, neg bool, args []string) {
+	p := running(ts, false, args, 2)
+	re, err := regexp.Compile(`(?m)` + args[1])
+	ts.Check(err)
+	if !neg {
+		ts.Check(p.await(re))
+	} else if text, _ := p.logged(); re.MatchString(text) {
+		ts.Fatalf("the server has logged %q", re.FindString(text))
+	}
+}
+
+func (p *process) awaitExit(ts *testscript.TestScript) *os.ProcessState {
+	select {
+	case <-p.exited:
+	case <-time.After(patience):
+		p.cmd.Process.Signal(syscall.SIGQUIT) // its log tells what its goroutines wait for
+		<-p.exited
+		ts.Fatalf("the server does not exit")
+	}
+	return p.cmd.ProcessState
+}
+
+func scriptExited(ts *testscript.TestScript, neg bool, args []string) {
+	p := running(ts, neg, args, 2)
+	if state := p.awaitExit(ts); strconv.Itoa(state.ExitCode()) != args[1] {
+		ts.Fatalf("the server has ended with %v, want exit code %s", state, args[1])
+	}
+	select {
+	case state := <-p.states:
+		if state != "STOPPING=1" {
+			ts.Fatalf("the server notified %q before it exited, want STOPPING=1", state)
+		}
+	case <-time.After(patience):
+		ts.Fatalf("the server did not notify that it stops")
+	}
+}
+
+func scriptKilled(ts *testscript.TestScript, neg bool, args []string) {
+	p := running(ts, neg, args, 1)
+	if state := p.awaitExit(ts); state.Exited() {
+		ts.Fatalf("the server has ended with %v, want a signal", state)
+	}
+}
