@@ -38,8 +38,8 @@ type adminServer struct {
 
 // listenAdmin opens the socket of the admin pages and serves them. Nil if there are
 // none.
-func listenAdmin(ctx context.Context, log *slog.Logger, p *plan) (*adminServer, error) {
-	opt := p.opt
+func listenAdmin(ctx context.Context, p *plan) (*adminServer, error) {
+	opt, log := p.opt, p.log
 	if opt.Admin.Addr == "" {
 		return nil, nil
 	}
@@ -103,13 +103,13 @@ func starting() http.Handler {
 }
 
 // ready puts the pages of a queue in the place of those of the start.
-func (a *adminServer) ready(p *plan, log *slog.Logger, q *queue, srv *server.Server, operations *operations) {
+func (a *adminServer) ready(p *plan, q *queue, srv *server.Server, operations *operations) {
 	if a == nil {
 		return
 	}
 	opt := p.opt
 	o := admin.Options{
-		Version: q.version, Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: log,
+		Version: p.version, Tubes: cmp.Or(opt.Admin.Tubes, -1), Profiles: opt.Admin.Profiles, Logger: p.log,
 		API: operations, Server: srv.Counts, Identify: operations.identify, Refused: srv.Refused,
 		Certificates: p.security.expiries, Warnings: p.security.certificateWarnings,
 	}
@@ -129,7 +129,7 @@ func (a *adminServer) ready(p *plan, log *slog.Logger, q *queue, srv *server.Ser
 	}
 	if opt.Admin.Console {
 		a.console = console.New(console.Options{
-			Open: operations.Open, Identify: operations.identify, Sessions: operations.sessions, ReadOnly: opt.Admin.ConsoleReadOnly, Host: hostname(), Version: q.version, Logger: log,
+			Open: operations.Open, Identify: operations.identify, Sessions: operations.sessions, ReadOnly: opt.Admin.ConsoleReadOnly, Host: hostname(), Version: p.version, Logger: p.log,
 			Servers: consoleServers(operations.API, p.others),
 		})
 		o.Console = a.console

@@ -26,12 +26,12 @@ type facts struct {
 	journal   string     // directory; empty: there is none
 }
 
-func newFacts(version string, s *config.Settings, sec *security, listeners []listening, pages *adminServer) *facts {
-	f := &facts{version: version, since: time.Now(), started: s, security: sec, listeners: listeners, journal: s.Options.Journal.Dir}
+func newFacts(p *plan, listeners []listening, pages *adminServer) *facts {
+	f := &facts{version: p.version, since: time.Now(), started: p.settings, security: p.security, listeners: listeners, journal: p.opt.Journal.Dir}
 	if pages != nil {
-		f.admin = &listening{pages.listener, s.Options.Terms}
+		f.admin = &listening{pages.listener, p.opt.Terms}
 	}
-	f.latest.Store(s)
+	f.latest.Store(p.settings)
 	return f
 }
 

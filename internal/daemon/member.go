@@ -49,7 +49,8 @@ type member struct {
 }
 
 // openMember opens the queue of a member, which takes part in its cluster from then on.
-func (q *queue) openMember(dir string, fastFailover bool, j journal.Options, e engine.Options, b broker.Options, log *slog.Logger) error {
+func (q *queue) openMember(p *plan, j journal.Options, e engine.Options, b broker.Options) error {
+	dir, log := p.opt.Journal.Dir, p.log
 	d, err := directory.Open(dir)
 	if err != nil {
 		return kit.WithCode(kit.ExitJournal, err)
@@ -71,8 +72,8 @@ func (q *queue) openMember(dir string, fastFailover bool, j journal.Options, e e
 	j.Sync = 0 // nobody waits for it
 	m.Member, err = cluster.Open(cluster.Options{
 		FS: vfs.Observed(vfs.OS, q.syncs), Dir: dir, Self: raftlog.Member{ID: d.ID, Address: d.Listen},
-		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.fetch, FastFailover: fastFailover,
-		Journal: j, Engine: e, Broker: b, Version: q.version, Logger: log,
+		Transport: membersOf{m.transport, m}, Deposed: m.deposed, Fetch: m.fetch, FastFailover: p.opt.Journal.FastFailover,
+		Journal: j, Engine: e, Broker: b, Version: p.version, Logger: log,
 	})
 	if err != nil {
 		m.api.close()

@@ -2,12 +2,10 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 
 	"github.com/beanpole-mq/beanpole/internal/access"
 	"github.com/beanpole-mq/beanpole/internal/admin/api"
-	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/console"
 	"github.com/beanpole-mq/beanpole/internal/server"
 )
@@ -23,19 +21,20 @@ type operations struct {
 }
 
 // newOperations returns the API of a queue, or nil if nobody can ask it.
-func newOperations(opt *config.Options, log *slog.Logger, q *queue, srv *server.Server, sec *security, about *facts) *operations {
-	if opt.Admin.Addr == "" && q.member == nil {
+func newOperations(p *plan, q *queue, srv *server.Server, about *facts) *operations {
+	sec := p.security
+	if p.opt.Admin.Addr == "" && q.member == nil {
 		return nil
 	}
 	o := &operations{sessions: console.NewSessions(), recordingDone: make(chan struct{})}
 	o.identify = o.sessions.Identify(api.Identify(sec.Control))
 	forAPI := api.Options{
-		Server: srv, Identify: o.identify, Version: q.version, Journal: q.journalHealth(), Logger: log, Facts: about.tell, LimitOf: about.limitOf,
+		Server: srv, Identify: o.identify, Version: p.version, Journal: q.journalHealth(), Logger: p.log, Facts: about.tell, LimitOf: about.limitOf,
 		CertificateWarnings: sec.certificateWarnings,
 	}
 	if q.journal != nil {
 		forAPI.RewriteJournal = func() { q.journal().Rewrite() }
-		forAPI.Backup = func() (api.Backup, error) { return openBackup(opt.Journal.Dir) }
+		forAPI.Backup = func() (api.Backup, error) { return openBackup(p.opt.Journal.Dir) }
 	}
 	if m := q.member; m != nil {
 		forAPI.Cluster, forAPI.Leader, forAPI.Partial, forAPI.IdentifyByName = m.control.Status, m.api.leader, m.Partial, sec.DemandByName

@@ -19,7 +19,10 @@ import (
 // A plan is what the settings come to, as far as that can be known without opening sockets
 // or files of jobs.
 type plan struct {
-	opt       *config.Options
+	version   string           // of the program
+	settings  *config.Settings // that the server is started with
+	opt       *config.Options  // of settings
+	log       *slog.Logger
 	endpoints []config.Endpoint
 	security  *security
 	limits    engine.Limits
@@ -29,8 +32,9 @@ type plan struct {
 }
 
 // newPlan fails if a server does not start with these settings.
-func newPlan(opt *config.Options, log *slog.Logger) (*plan, error) {
-	p := &plan{opt: opt}
+func newPlan(version string, s *config.Settings, log *slog.Logger) (*plan, error) {
+	opt := s.Options
+	p := &plan{version: version, settings: s, opt: opt, log: log}
 	var err error
 	if p.endpoints, err = opt.Endpoints(); err != nil {
 		return nil, err
@@ -55,13 +59,13 @@ func newPlan(opt *config.Options, log *slog.Logger) (*plan, error) {
 }
 
 // engine returns the options of the engine.
-func (p *plan) engine(log *slog.Logger) engine.Options {
-	return engine.Options{Limits: p.limits, LimitReached: logLimits(log), Policies: p.policies.Lookup(), PolicyActed: logPolicies(log)}
+func (p *plan) engine() engine.Options {
+	return engine.Options{Limits: p.limits, LimitReached: logLimits(p.log), Policies: p.policies.Lookup(), PolicyActed: logPolicies(p.log)}
 }
 
 // Check says whether a server would start with these settings, and what is dubious in them.
 func Check(s *config.Settings, w io.Writer) error {
-	p, err := newPlan(s.Options, slog.New(slog.DiscardHandler))
+	p, err := newPlan("", s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

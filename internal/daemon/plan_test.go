@@ -102,12 +102,12 @@ func TestServerOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := newPlan(s.Options, slog.New(slog.DiscardHandler))
+		p, err := newPlan("1.2.3", s, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.want.Version = "1.2.3"
-		got := serverOptions(s.Options, slog.New(slog.DiscardHandler), &queue{version: "1.2.3"}, p.security)
+		got := serverOptions(p, &queue{})
 		c.want.MaxConns = min(got.MaxConns, c.want.MaxConns) // this machine may permit fewer files
 		if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(server.Options{}, "Access", "Logger", "Log", "Member"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.args, diff)

@@ -14,7 +14,6 @@ import (
 	"github.com/beanpole-mq/beanpole/internal/cli/advice"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cluster/directory"
-	"github.com/beanpole-mq/beanpole/internal/config"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/journal"
 	"github.com/beanpole-mq/beanpole/internal/journal/binlog"
@@ -25,7 +24,6 @@ import (
 
 // A queue is an engine with its broker, and its journal if there is one.
 type queue struct {
-	version string // of the program
 	broker  *broker.Broker
 	journal func() *journal.Journal // nil: jobs are in memory only
 	member  *member                 // of the cluster that keeps the queue; nil: there is none
@@ -35,11 +33,12 @@ type queue struct {
 
 // openQueue makes the queue and reads the journal into it. The engine's clock
 // starts with it.
-func openQueue(version string, opt config.Journal, eopt engine.Options, slow config.Slow, log *slog.Logger) (*queue, error) {
+func openQueue(p *plan) (*queue, error) {
+	opt, slow, eopt, log := p.opt.Journal, p.opt.Slow, p.engine(), p.log
 	start := time.Now()
 	now := func() int64 { return int64(time.Since(start)) }
 	turns := broker.Options{Now: now, SlowTurn: logSlowTurns(slow.Turn, log), SlowAfter: slow.Turn}
-	q := &queue{version: version, where: "none, jobs are in memory only"}
+	q := &queue{where: "none, jobs are in memory only"}
 	if opt.Dir == "" && opt.Member {
 		return nil, kit.UsageError("--cluster wants the directory of a member: -b DIR")
 	}
@@ -57,7 +56,7 @@ func openQueue(version string, opt config.Journal, eopt engine.Options, slow con
 		return nil, kit.WithCode(kit.ExitJournal, advice.Explain(opt.Dir, err))
 	}
 	if isMember {
-		return q, q.openMember(opt.Dir, opt.FastFailover, jopt, eopt, turns, log)
+		return q, q.openMember(p, jopt, eopt, turns)
 	}
 	if opt.Member {
 		return nil, kit.WithCode(kit.ExitJournal, fmt.Errorf("directory %[1]s is not that of a member of a cluster, as --cluster (cluster = true, BEANPOLE_CLUSTER) asks for: is its disk mounted? "+

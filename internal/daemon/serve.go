@@ -46,16 +46,16 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 		log.Warn("lines of the log were dropped: nobody has read them in time", "lines", lines)
 	}
 	opt.LogNotices(log)
-	p, err := newPlan(opt, log)
+	p, err := newPlan(o.Version, s, log)
 	if err != nil {
 		return err
 	}
-	listeners, err := openSockets(ctx, log, p)
+	listeners, err := openSockets(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer closeAll(listeners) // for the failures below; else they are closed by then
-	pages, err := listenAdmin(ctx, log, p)
+	pages, err := listenAdmin(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -63,12 +63,12 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	if err := p.account.assume(); err != nil {
 		return err
 	}
-	q, err := openQueue(o.Version, opt.Journal, p.engine(log), opt.Slow, log)
+	q, err := openQueue(p)
 	if err != nil {
 		return err
 	}
 	spareProcessor()
-	srv := server.New(q.broker, serverOptions(opt, log, q, p.security))
+	srv := server.New(q.broker, serverOptions(p, q))
 	stopped := q.serve(srv)
 
 	signals.catchTermination()
@@ -76,10 +76,10 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 	defer cancel()
 	go giveMemoryBack(background, q)
 	go watchCertificates(background, p.security, log)
-	about := newFacts(o.Version, s, p.security, listeners, pages)
+	about := newFacts(p, listeners, pages)
 	q.compareSettings(about)
-	operations := newOperations(opt, log, q, srv, p.security, about)
-	pages.ready(p, log, q, srv, operations) // before a client is served, who may ask for them next
+	operations := newOperations(p, q, srv, about)
+	pages.ready(p, q, srv, operations) // before a client is served, who may ask for them next
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { ended <- p.security.serve(srv, l) }()
@@ -101,19 +101,20 @@ func run(ctx context.Context, o Options, signals signalQueue) error {
 }
 
 // serverOptions returns what the options say to the server of a queue.
-func serverOptions(opt *config.Options, log *slog.Logger, q *queue, sec *security) server.Options {
+func serverOptions(p *plan, q *queue) server.Options {
+	opt := p.opt
 	o := server.Options{
-		Access:       sec.Control,
+		Access:       p.security.Control,
 		MaxJobSize:   int(min(opt.MaxJobSize, server.MaxJobSizeLimit)),
-		MaxConns:     fitConnections(opt.MaxConns, ownDescriptors(opt, q.member != nil), log),
+		MaxConns:     fitConnections(opt.MaxConns, ownDescriptors(opt, q.member != nil), p.log),
 		MaxBuffers:   int64(min(opt.MaxBuffers, math.MaxInt64)),
 		Limits:       opt.ClientLimits(),
 		IdleTimeout:  opt.IdleTimeout,
 		StallTimeout: opt.StallTimeout,
 		Compat:       opt.Compat,
-		Logger:       log,
+		Logger:       p.log,
 		Trace:        opt.Verbose > 1,
-		Version:      q.version,
+		Version:      p.version,
 		SegmentSize:  opt.Journal.SegmentSize(),
 		Log:          q.logStats(),
 		Member:       q.forServer(),

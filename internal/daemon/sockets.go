@@ -27,8 +27,8 @@ type listening struct {
 
 // openSockets returns the listening sockets: those that systemd (or another service
 // manager with its protocol) has opened for us, else those of the endpoints.
-func openSockets(ctx context.Context, log *slog.Logger, p *plan) ([]listening, error) {
-	opt, endpoints := p.opt, p.endpoints
+func openSockets(ctx context.Context, p *plan) ([]listening, error) {
+	opt, endpoints, log := p.opt, p.endpoints, p.log
 	if files := activation.Files(true); len(files) > 0 {
 		if len(opt.Listen) > 0 || opt.Port != server.DefaultPort || len(opt.Tables.Listeners) > 0 {
 			log.Warn("options -l and -p are ignored, and the listeners of the configuration: the service manager passes the sockets", "sockets", len(files))
