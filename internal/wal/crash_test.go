@@ -222,7 +222,7 @@ func TestRandomUse(t *testing.T) {
 				reopen()
 			},
 			"": func(t *rapid.T) {
-				if err := m.log.check(); err != nil {
+				if err := errors.Join(m.log.check(), m.agree()); err != nil {
 					t.Fatal(err)
 				}
 			},

@@ -101,6 +101,7 @@ type machine struct {
 	log  *Log
 
 	records []Pos // of all that were appended
+	ends    []Pos // where each of the newest of them ends
 	durable int   // so many of them are durable
 	// All before gone are removed durably; those before maybeGone, perhaps.
 	gone, maybeGone int
@@ -149,7 +150,7 @@ func (m *machine) open() error {
 		}
 		m.records[first+i] = r.Pos
 	}
-	m.log, m.durable, m.gone, m.maybeGone, m.held = l, len(m.records), first, first, nil
+	m.log, m.durable, m.gone, m.maybeGone, m.held, m.ends = l, len(m.records), first, first, nil, nil
 	m.cameBack = first
 	for m.cameBack < len(m.records) && m.records[m.cameBack].Segment < l.removed {
 		m.cameBack++
@@ -179,6 +180,7 @@ func (m *machine) append() error {
 	pos, err := m.log.Append([]byte(p[:1]), []byte(p[1:]))
 	if err == nil {
 		m.records = append(m.records, pos)
+		m.ends = append(m.ends, Pos{m.log.tip().sequence, m.log.tip().end})
 	}
 	return err
 }
@@ -208,10 +210,17 @@ func (m *machine) flushed() int {
 	return n
 }
 
-// agree checks that Durable says no more than the machine knows.
+// agree checks that Durable says no more than is true: a record is durable when its end is.
 func (m *machine) agree() error {
-	if d := m.log.Durable(); m.durable < len(m.records) && m.records[m.durable].Compare(d) < 0 {
-		return fmt.Errorf("record %d at %v is not durable, but everything before %v is said to be", m.durable, m.records[m.durable], d)
+	if len(m.log.open) == 0 || m.log.err != nil {
+		return nil
+	}
+	synced := Pos{m.log.open[0].sequence, m.log.open[0].synced.Load()}
+	first := len(m.records) - len(m.ends)
+	for i, end := range m.ends {
+		if d := m.log.Durable(); m.records[first+i].Compare(d) < 0 && end.Compare(synced) > 0 {
+			return fmt.Errorf("record %d at %v is durable up to %v only, and everything before %v is said to be", first+i, m.records[first+i], synced, d)
+		}
 	}
 	return nil
 }
@@ -231,6 +240,7 @@ func (m *machine) recover() error {
 			return fmt.Errorf("records from %d of %d were not moved", next, len(m.records))
 		}
 		m.durable = len(m.records)
+		m.ends = nil
 	}
 	return err
 }
@@ -304,7 +314,7 @@ func (m *machine) work(rng *rand.Rand, steps int, heal bool) error {
 		if err != nil && (m.log.Err() != nil || !heal) {
 			return err
 		}
-		if err := m.log.check(); err != nil {
+		if err := errors.Join(m.log.check(), m.agree()); err != nil {
 			return &brokenError{err}
 		}
 	}
