@@ -23,12 +23,13 @@ type disk struct {
 	begun int64 // when the batch under way began, on Options.Now; 0: none is
 	bytes int64 // of its entries
 	wake  chan struct{}
+	used  chan struct{} // prepare has something to do, perhaps
 
 	cramped bool     // the journal has no room for jobs
 	cutTo   uint64   // the journal has the entries up to here durably
 	rosters []uint64 // indexes of those that are not recorded yet: no cut goes beyond the first
 
-	said rate.Sometimes // that there is no segment; owned by the goroutine
+	said rate.Sometimes // that there is no segment; owned by prepare
 
 	over bool // the log says that this member must not go on; owned by the goroutine
 }
@@ -53,7 +54,7 @@ type peerRecord struct {
 }
 
 func newDisk(m *Member) *disk {
-	return &disk{m: m, wake: make(chan struct{}, 1), said: rate.Sometimes{Interval: time.Minute}}
+	return &disk{m: m, wake: make(chan struct{}, 1), used: make(chan struct{}, 1), said: rate.Sometimes{Interval: time.Minute}}
 }
 
 func (d *disk) add(w diskWork) {
@@ -83,6 +84,18 @@ func (d *disk) run() {
 		}
 		if cramped {
 			d.makeRoom()
+		}
+		signal(d.used)
+	}
+}
+
+// prepare makes segments of the log ahead of time, in a goroutine of its own: nothing that is appended waits while one is filled.
+func (d *disk) prepare() {
+	for {
+		select {
+		case <-d.used:
+		case <-d.m.stop:
+			return
 		}
 		if err := d.m.log.Prepare(); err != nil { // a full disk does so again and again
 			d.said.Do(func() { d.m.opt.Logger.Warn("a segment of the cluster's log cannot be made ahead of time", "err", err) })

@@ -46,7 +46,8 @@
 // # Goroutines
 //
 // The raft loop owns the core; it is told by events in a mailbox (events.go), and touches neither disk nor network. The append goroutine
-// owns Raft's log: it takes all that waits, writes once, syncs once, and tells the loop. Turns run where the
+// owns Raft's log: it takes all that waits, writes once, syncs once, and tells the loop. Another one makes segments of
+// the log ahead of time. Turns run where the
 // broker runs them; a goroutine asks for one when something was committed at a follower, or an epoch has begun or
 // ended. Close ends all of them.
 //

@@ -240,6 +240,7 @@ func (m *Member) open() error {
 	m.mu.Unlock()
 	m.done.Go(m.raftLoop)
 	m.done.Go(m.disk.run)
+	m.done.Go(m.disk.prepare)
 	m.done.Go(m.runTurns)
 	return nil
 }

@@ -29,10 +29,11 @@ type Log struct {
 
 	// owner is held by who writes, while the disk works, too, and mu besides for each change of what is in memory. So
 	// whoever has either may read that, and those who have mu only never wait for the disk.
-	owner   vfs.WorkLock // over the wal, but for its syncs, and scratch
-	wal     *wal.Log
-	scratch []byte
-	aside   bool // room for a Cut is reserved; see setAside
+	owner     vfs.WorkLock // over the wal, but for its syncs, and scratch
+	preparing vfs.WorkLock // held by Prepare
+	wal       *wal.Log
+	scratch   []byte
+	aside     bool // room for a Cut is reserved; see setAside
 
 	mu    sync.Mutex // over all below; locked after owner
 	state State
@@ -87,7 +88,7 @@ type Found struct {
 // Open opens the log in a directory, which must exist, or begins one.
 // Damage is a [*wal.CorruptError].
 func Open(fsys vfs.FS, dir string, opt Options) (*Log, Found, error) {
-	l := &Log{recent: opt.Recent, owner: vfs.NewWorkLock()}
+	l := &Log{recent: opt.Recent, owner: vfs.NewWorkLock(), preparing: vfs.NewWorkLock()}
 	if l.recent == 0 {
 		l.recent = defaultRecent
 	}
@@ -365,11 +366,13 @@ func (l *Log) Recover() error {
 }
 
 // Prepare makes segments ahead of time and removes those that are not needed; see
-// [wal.Log.Prepare]. Any goroutine may call it, one at a time.
+// [wal.Log.Prepare]. Any goroutine may call it.
 func (l *Log) Prepare() error {
 	if !l.wal.NeedsPrepare() {
 		return nil
 	}
+	l.preparing.Lock()
+	defer l.preparing.Unlock()
 	return l.wal.Prepare()
 }
 
