@@ -52,7 +52,8 @@ var arrows = map[string]string{
 	"internal/admin":           "internal/access internal/admin/api internal/broker internal/certs internal/engine internal/health internal/engine/histogram internal/rights internal/server github.com/prometheus",
 	"internal/console":         "client/admin internal/access internal/console/decode internal/health internal/op",
 	"internal/console/decode":  "internal/op/jsonscan",
-	"internal/admin/api":       "client client/admin internal/access internal/broker internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/rights internal/server internal/wire",
+	"internal/admin/api":       "client client/admin internal/access internal/admin/api/list internal/broker internal/engine internal/health internal/jobjson internal/op internal/op/jsonscan internal/rights internal/server internal/wire",
+	"internal/admin/api/list":  "",
 	"internal/admin/door":      "",
 	"internal/certs":           "",
 	"internal/certs/certstest": "",
@@ -108,7 +109,7 @@ var arrows = map[string]string{
 	// The commands. What they share knows none of them.
 	"internal/cli/kit":     "client internal/certs github.com/charmbracelet github.com/spf13",
 	"internal/cli/advice":  "internal/cli/kit internal/cluster internal/journal internal/vfs internal/wal",
-	"internal/cli/queue":   "client client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
+	"internal/cli/queue":   "client client/admin client/worker internal/cli/kit internal/cli/top internal/health internal/jobjson github.com/charmbracelet github.com/spf13",
 	"internal/cli/top":     "internal/health charm.land/bubbletea github.com/charmbracelet",
 	"internal/cli/journal": "internal/journal/binlog internal/cli/advice internal/cli/kit internal/engine internal/jobjson internal/journal internal/journal/record internal/vfs internal/wal github.com/spf13",
 	"internal/cli/cluster": "internal/cli/advice internal/cli/kit internal/cluster internal/cluster/control internal/cluster/directory internal/cluster/raftlog internal/cluster/status internal/cluster/transport internal/vfs github.com/spf13",

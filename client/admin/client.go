@@ -51,6 +51,24 @@ type Stream struct {
 	Close       func()
 }
 
+// Reader returns what is read instead of written. Its Close is that of the stream.
+func (s *Stream) Reader() io.ReadCloser {
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(s.Write(w)) }()
+	return &streamReader{r, s}
+}
+
+type streamReader struct {
+	*io.PipeReader
+	stream *Stream
+}
+
+// Close implements io.Closer.
+func (r *streamReader) Close() error {
+	r.stream.Close()
+	return r.PipeReader.Close()
+}
+
 // HTTP is the transport to a server by its admin listener.
 type HTTP struct {
 	URL    string                 // with the scheme and the host only

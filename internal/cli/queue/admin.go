@@ -1,16 +1,13 @@
 package queue
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,16 +17,14 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
 // What the protocol has no command for, beanpole does through its admin pages: the JSON
 // API that --admin of the server turns on.
 
-const (
-	defaultAdminPort = "11380"
-	apiPrefix        = "/api/v1"
-)
+const defaultAdminPort = "11380"
 
 // adminOptions say where the admin pages of the server are.
 type adminOptions struct {
@@ -50,16 +45,14 @@ const countsUsage = "tell of bytes, ages, timeouts, releases and buries too,\nfr
 // adminUsage explains the option where it is needed.
 const adminUsage = "`ADDR` of the admin pages of a beanpole: HOST:PORT,\n:PORT of this machine, or unix:PATH"
 
-// An adminClient asks the admin pages.
-type adminClient struct {
-	http  http.Client
-	addr  string // as it was given
-	base  string // of URLs
-	token string
+// adminPages are a transport to the admin pages, whose errors are those of commands.
+type adminPages struct {
+	admin.HTTP
+	addr string // as it was given
 }
 
 // admin returns a client. Nothing is connected yet.
-func (s *session) admin(o *adminOptions) (*adminClient, error) {
+func (s *session) admin(o *adminOptions) (*admin.Client, error) {
 	server, err := s.server.Options()
 	if err != nil {
 		return nil, err
@@ -68,7 +61,10 @@ func (s *session) admin(o *adminOptions) (*adminClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &adminClient{addr: o.addr, base: "http://" + addr, token: server.Token}
+	a := &adminPages{addr: o.addr, HTTP: admin.HTTP{URL: "http://" + addr}}
+	if server.Token != "" {
+		a.Token = func() (string, error) { return server.Token, nil }
+	}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{Timeout: s.server.Timeout}).DialContext(ctx, network, addr)
@@ -76,14 +72,14 @@ func (s *session) admin(o *adminOptions) (*adminClient, error) {
 		ResponseHeaderTimeout: s.server.Timeout,
 	}
 	if network == "unix" {
-		a.base = "http://localhost"
+		a.URL = "http://localhost"
 	}
 	if server.TLS != nil {
 		transport.TLSClientConfig = server.TLS.Clone()
-		a.base = strings.Replace(a.base, "http:", "https:", 1)
+		a.URL = strings.Replace(a.URL, "http:", "https:", 1)
 	}
-	a.http.Transport = transport
-	return a, nil
+	a.Client.Transport = transport
+	return admin.On(a), nil
 }
 
 // endpoint returns where to connect to.
@@ -101,57 +97,27 @@ func (o *adminOptions) endpoint() (network, addr string, err error) {
 	return "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
-// A problem is what the API answers if it does not do something, as RFC 9457 has it.
-type problem struct {
-	Title  string `json:"title"`
-	Detail string `json:"detail"`
-}
-
-// do sends a request with in as JSON, and reads the answer into out; either may be nil.
-func (a *adminClient) do(ctx context.Context, method, path string, in, out any) error {
-	answer, err := a.ask(ctx, method, path, in)
-	if err != nil {
-		return err
-	}
-	defer answer.Close()
-	if out == nil {
-		return nil
-	}
-	if err := json.NewDecoder(answer).Decode(out); err != nil {
-		return a.noAPI(err.Error())
-	}
-	return nil
-}
-
-// ask sends a request with in as JSON, if it is not nil, and returns the answer to be read.
-func (a *adminClient) ask(ctx context.Context, method, path string, in any) (io.ReadCloser, error) {
-	var body io.Reader
-	if in != nil {
-		text, err := json.Marshal(in)
-		if err != nil {
-			return nil, err
+// Do implements admin.Transport.
+func (a *adminPages) Do(ctx context.Context, route string, in, out any) error {
+	err := a.HTTP.Do(ctx, route, in, out)
+	code := kit.ExitFailure
+	switch admin.StatusOf(err) {
+	case 0:
+		if strange, ok := errors.AsType[admin.NotAPIError](err); ok {
+			return kit.WithCode(kit.ExitFailure, fmt.Errorf("what answers at %s is not the admin pages of a beanpole: %s", a.addr, string(strange)))
 		}
-		body = bytes.NewReader(text)
+		if err != nil {
+			err = a.unreachable(ctx, err)
+		}
+		return err
+	case http.StatusUnauthorized, http.StatusForbidden:
+		code = kit.ExitUnauthorized
+	case http.StatusNotFound, http.StatusConflict:
+		code = kit.ExitNothing
+	case http.StatusBadRequest:
+		code = kit.ExitUsage
 	}
-	req, err := http.NewRequestWithContext(ctx, method, a.base+apiPrefix+path, body)
-	if err != nil {
-		return nil, err
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if a.token != "" {
-		req.Header.Set("Authorization", "Bearer "+a.token)
-	}
-	resp, err := a.http.Do(req)
-	if err != nil {
-		return nil, a.unreachable(ctx, err)
-	}
-	if resp.StatusCode >= 300 {
-		defer resp.Body.Close()
-		return nil, a.refused(resp)
-	}
-	return resp.Body, nil
+	return kit.WithCode(code, err)
 }
 
 // tubeCounts is what the API tells of a tube and the protocol does not: how large the bodies of its
@@ -166,30 +132,25 @@ type tubeCounts struct {
 	Buries   uint64 `json:"buries"`
 }
 
-// tubeCounts asks for those of all tubes.
-func (a *adminClient) tubeCounts(ctx context.Context) (map[string]*tubeCounts, error) {
+// countsOf asks for those of all tubes.
+func countsOf(ctx context.Context, a *admin.Client) (map[string]*tubeCounts, error) {
 	counts := make(map[string]*tubeCounts)
-	for cursor, more := "", true; more; more = cursor != "" {
-		var page struct {
-			Tubes []struct {
-				Name string `json:"name"`
-				tubeCounts
-			} `json:"tubes"`
-			Next string `json:"next"`
-		}
-		if err := a.do(ctx, "GET", "/tubes?limit=10000&cursor="+url.QueryEscape(cursor), nil, &page); err != nil {
+	for in, more := (admin.ListTubes{Limit: 10_000}), true; more; more = in.Cursor != "" {
+		page, err := a.ListTubes(ctx, &in)
+		if err != nil {
 			return nil, err
 		}
 		for i := range page.Tubes {
-			counts[page.Tubes[i].Name] = &page.Tubes[i].tubeCounts
+			t := &page.Tubes[i]
+			counts[t.Name] = &tubeCounts{t.BodyBytes, t.OldestReady, t.Timeouts, t.Releases, t.Buries}
 		}
-		cursor = page.Next
+		in.Cursor = page.Next
 	}
 	return counts, nil
 }
 
 // unreachable is words for admin pages that cannot be had.
-func (a *adminClient) unreachable(ctx context.Context, err error) error {
+func (a *adminPages) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -210,28 +171,4 @@ func (a *adminClient) unreachable(ctx context.Context, err error) error {
 	}
 	return kit.WithCode(kit.ExitDisconnected, fmt.Errorf("no admin pages at %s: %w; a beanpole has them if it was started with --admin, "+
 		"beanstalkd has none, and --admin or BEANPOLE_ADMIN says here where they are", a.addr, why))
-}
-
-// noAPI is an error about something that answers, and is no beanpole.
-func (a *adminClient) noAPI(what string) error {
-	return kit.WithCode(kit.ExitFailure, fmt.Errorf("what answers at %s is not the admin pages of a beanpole: %s", a.addr, what))
-}
-
-// refused returns the error that an answer stands for.
-func (a *adminClient) refused(resp *http.Response) error {
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	var p problem
-	if kind != "application/problem+json" || json.NewDecoder(resp.Body).Decode(&p) != nil {
-		return a.noAPI(resp.Status)
-	}
-	code := kit.ExitFailure
-	switch resp.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		code = kit.ExitUnauthorized
-	case http.StatusNotFound, http.StatusConflict:
-		code = kit.ExitNothing
-	case http.StatusBadRequest:
-		code = kit.ExitUsage
-	}
-	return kit.WithCode(code, errors.New(cmp.Or(p.Detail, p.Title)))
 }

@@ -18,18 +18,24 @@ bodies are in it.
 // NewBackup returns the command backup, for a program that knows journals. keep unpacks the
 // archive that ask returns into a directory, and tells what it has done.
 func NewBackup(keep func(dir string, ask func() (io.ReadCloser, error), out io.Writer) error) *cobra.Command {
-	admin := adminOptions{name: "from"}
+	pages := adminOptions{name: "from"}
 	cmd := new(session).command("backup", "DIR", "copy the journal of a running server to a directory", func(ctx context.Context, s *session, args []string) error {
-		a, err := s.admin(&admin)
+		a, err := s.admin(&pages)
 		if err != nil {
 			return err
 		}
-		ask := func() (io.ReadCloser, error) { return a.ask(ctx, "GET", "/journal", nil) }
+		ask := func() (io.ReadCloser, error) {
+			archive, err := a.GetJournal(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return archive.Reader(), nil
+		}
 		return keep(args[0], ask, s.out)
 	})
 	cmd.GroupID = "admin"
 	cmd.Long = backupLong
 	cmd.Example = "  beanpole backup --from queue.example.com:11380 --token-file backup.token /backup/beanpole.$(date +%F)"
-	admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
+	pages.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
 	return cmd
 }

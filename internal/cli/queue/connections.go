@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
-	"github.com/beanpole-mq/beanpole/internal/jobjson"
 )
 
 const adminNeeds = `This needs a beanpole that has admin pages (--admin of the server): the protocol has no
@@ -27,24 +26,11 @@ jobs they hold and for how long, and how long they have waited for one. With
 
 ` + adminNeeds
 
-// A connection as JSON has it, here and in the API. Times are whole seconds.
+// A connection as JSON has it here: who is not known, and a command that was not given, are empty.
 type connection struct {
-	ID            uint64   `json:"id"`
-	Address       string   `json:"address"`
-	Identity      string   `json:"identity"`
-	Age           int64    `json:"age"`
-	Idle          int64    `json:"idle"`
-	LastCommand   string   `json:"last_command"` // empty: there was none, or the server does not tell
-	Using         string   `json:"using"`
-	Watching      []string `json:"watching"` // the first hundred
-	WatchingCount int      `json:"watching_count"`
-	Holding       []uint64 `json:"holding"` // the first hundred
-	HoldingCount  int      `json:"holding_count"`
-	HeldFor       int64    `json:"held_for"`
-	Waiting       bool     `json:"waiting"`
-	Waited        int64    `json:"waited"`
-	Producer      bool     `json:"producer"`
-	Worker        bool     `json:"worker"`
+	admin.Connection
+	Identity    string `json:"identity"`
+	LastCommand string `json:"last_command"`
 }
 
 // connectionFilter says which connections are meant.
@@ -59,7 +45,7 @@ type connectionFilter struct {
 
 func newConnections() *cobra.Command {
 	var f connectionFilter
-	var admin adminOptions
+	var pages adminOptions
 	var remove, yes bool
 	cmd := newCommand("connections", "[ID...]", "list the connected clients, or close some", func(ctx context.Context, s *session, args []string) error {
 		for _, arg := range args {
@@ -72,7 +58,7 @@ func newConnections() *cobra.Command {
 		if remove && f.isAll() {
 			return kit.UsageError("--close needs IDs, or an option that says which connections")
 		}
-		a, err := s.admin(&admin)
+		a, err := s.admin(&pages)
 		if err != nil {
 			return err
 		}
@@ -97,7 +83,7 @@ func newConnections() *cobra.Command {
 	kit.DurationVar(fs, &f.idle, "idle", "", 0, 0, "that have given no command for this `TIME`, such as\n10m, and do not wait for a job")
 	fs.BoolVar(&remove, "close", false, "close them")
 	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
-	admin.define(fs, "127.0.0.1:"+defaultAdminPort, adminUsage)
+	pages.define(fs, "127.0.0.1:"+defaultAdminPort, adminUsage)
 	return cmd
 }
 
@@ -107,10 +93,10 @@ func (f *connectionFilter) isAll() bool {
 }
 
 // find asks for the connections.
-func (f *connectionFilter) find(ctx context.Context, a *adminClient) (found []connection, err error) {
+func (f *connectionFilter) find(ctx context.Context, a *admin.Client) (found []admin.Connection, err error) {
 	if f.job != 0 {
-		var j jobjson.Job
-		if err := a.do(ctx, "GET", fmt.Sprintf("/jobs/%d", f.job), nil, &j); err != nil {
+		j, err := a.GetJob(ctx, &admin.OfJob{Job: f.job})
+		if err != nil {
 			return nil, err
 		}
 		if j.ReservedBy == 0 {
@@ -120,39 +106,36 @@ func (f *connectionFilter) find(ctx context.Context, a *adminClient) (found []co
 	}
 	if len(f.ids) > 0 && len(f.tubes) == 0 && !f.holding && !f.waiting {
 		for _, id := range f.ids {
-			var c connection
-			if err := a.do(ctx, "GET", fmt.Sprintf("/connections/%d", id), nil, &c); err != nil {
+			c, err := a.GetConnection(ctx, &admin.OfConnection{Connection: id})
+			if err != nil {
 				return nil, err
 			}
 			found = append(found, c)
 		}
 	} else {
 		// The server knows all tubes that a client watches; it tells of a hundred.
-		v := url.Values{"limit": {"1000"}, "holding": {strconv.FormatBool(f.holding)}, "waiting": {strconv.FormatBool(f.waiting)}, "tube": {strings.Join(f.tubes, ",")}}
-		for more := true; more; more = v.Get("cursor") != "" {
-			var page struct {
-				Connections []connection `json:"connections"`
-				Next        string       `json:"next"`
-			}
-			if err := a.do(ctx, "GET", "/connections?"+v.Encode(), nil, &page); err != nil {
+		in := admin.ListConnections{Limit: 1000, Holding: f.holding, Waiting: f.waiting, Tube: strings.Join(f.tubes, ",")}
+		for more := true; more; more = in.Cursor != "" {
+			page, err := a.ListConnections(ctx, &in)
+			if err != nil {
 				return nil, err
 			}
 			found = append(found, page.Connections...)
-			v.Set("cursor", page.Next)
+			in.Cursor = page.Next
 		}
 	}
-	found = slices.DeleteFunc(found, func(c connection) bool {
+	found = slices.DeleteFunc(found, func(c admin.Connection) bool {
 		return f.idle > 0 && (c.Waiting || c.Idle < seconds(f.idle)) || len(f.ids) > 0 && !slices.Contains(f.ids, c.ID) ||
 			f.identity != "" && c.Identity != f.identity || !strings.HasPrefix(c.Address, f.address)
 	})
-	slices.SortFunc(found, func(a, b connection) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(found, func(a, b admin.Connection) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
 }
 
-func (s *session) printConnections(all []connection) error {
+func (s *session) printConnections(all []admin.Connection) error {
 	if s.json {
 		for i := range all {
-			if err := s.printJSON(&all[i]); err != nil {
+			if err := s.printJSON(connection{all[i], all[i].Identity, all[i].LastCommand}); err != nil {
 				return err
 			}
 		}
@@ -172,13 +155,13 @@ func (s *session) printConnections(all []connection) error {
 			held = inSeconds(c.HeldFor)
 		}
 		rows = append(rows, []string{strconv.FormatUint(c.ID, 10), c.Address, c.Identity, inSeconds(c.Age), inSeconds(c.Idle), c.LastCommand, c.Using, watching,
-			strconv.Itoa(c.HoldingCount), held, c.does()})
+			strconv.Itoa(c.HoldingCount), held, does(c)})
 	}
 	return kit.PrintTable(s.out, columns, rows)
 }
 
 // does says what a connection does.
-func (c *connection) does() string {
+func does(c *admin.Connection) string {
 	switch {
 	case c.Waiting:
 		return "waits " + inSeconds(c.Waited)
@@ -195,7 +178,7 @@ func (c *connection) does() string {
 func inSeconds(n int64) string { return (time.Duration(n) * time.Second).String() }
 
 // closeAll closes connections.
-func (s *session) closeAll(ctx context.Context, a *adminClient, all []connection, yes bool) error {
+func (s *session) closeAll(ctx context.Context, a *admin.Client, all []admin.Connection, yes bool) error {
 	jobs := 0
 	for i := range all {
 		jobs += all[i].HoldingCount
@@ -207,7 +190,7 @@ func (s *session) closeAll(ctx context.Context, a *adminClient, all []connection
 	}
 	closed := 0
 	for i := range all {
-		switch err := a.do(ctx, "DELETE", fmt.Sprintf("/connections/%d", all[i].ID), nil, nil); {
+		switch err := a.CloseConnection(ctx, &admin.OfConnection{Connection: all[i].ID}); {
 		case err == nil:
 			closed++
 		case !isNothing(err): // else it has gone by itself
@@ -230,33 +213,33 @@ const drainLong = `Take no new jobs: puts are answered DRAINING, and all else wo
 ` + adminNeeds
 
 func newDrain() *cobra.Command {
-	cmd := newDraining("drain", "take no new jobs; all else works", "puts are answered DRAINING from now on", true)
+	cmd := newDraining("drain", "take no new jobs; all else works", "puts are answered DRAINING from now on", (*admin.Client).Drain)
 	cmd.Long = drainLong
 	return cmd
 }
 
 func newUndrain() *cobra.Command {
-	cmd := newDraining("undrain", "take new jobs again", "puts are taken again", false)
+	cmd := newDraining("undrain", "take new jobs again", "puts are taken again", (*admin.Client).Undrain)
 	cmd.Long = "Take new jobs again.\n\n" + adminNeeds
 	return cmd
 }
 
-func newDraining(name, short, done string, draining bool) *cobra.Command {
-	var admin adminOptions
+func newDraining(name, short, done string, do func(*admin.Client, context.Context) error) *cobra.Command {
+	var pages adminOptions
 	cmd := newCommand(name, "", short, func(ctx context.Context, s *session, _ []string) error {
-		a, err := s.admin(&admin)
+		a, err := s.admin(&pages)
 		if err != nil {
 			return err
 		}
-		if err := a.do(ctx, "POST", "/"+name, nil, nil); err != nil {
+		if err := do(a, ctx); err != nil {
 			return err
 		}
 		if s.json {
-			return s.printJSON(map[string]bool{"draining": draining})
+			return s.printJSON(map[string]bool{"draining": name == "drain"})
 		}
 		_, err = fmt.Fprintln(s.out, done)
 		return err
 	})
-	admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
+	pages.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
 	return cmd
 }

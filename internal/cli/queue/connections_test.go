@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/beanpole-mq/beanpole/client/admin"
 )
 
 // Which tubes a client watches is for the server to say: it tells of the first hundred only.
@@ -16,7 +18,7 @@ func TestConnectionsAskTheServer(t *testing.T) {
 	}))
 	defer s.Close()
 	f := connectionFilter{tubes: []string{"z*", "mail"}, address: "10.0.0.1:"}
-	found, err := f.find(t.Context(), &adminClient{base: s.URL, addr: s.URL})
+	found, err := f.find(t.Context(), admin.New(s.URL, ""))
 	if err != nil || len(found) != 1 || found[0].ID != 7 || asked != "z*,mail" {
 		t.Errorf("asked for %q, found %+v, %v", asked, found, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 )
 
@@ -154,8 +155,8 @@ func (f *forcing) define(cmd *cobra.Command) {
 	f.admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, "with --force: "+adminUsage)
 }
 
-// take does something with jobs, whoever holds them. verb is what the API calls it.
-func (f *forcing) take(ctx context.Context, s *session, args []string, verb, done string, how any) error {
+// take does something with jobs, whoever holds them.
+func (f *forcing) take(ctx context.Context, s *session, args []string, done string, do func(a *admin.Client, job admin.OfJob) error) error {
 	ids, err := parseIDs(args)
 	if err != nil {
 		return err
@@ -164,7 +165,7 @@ func (f *forcing) take(ctx context.Context, s *session, args []string, verb, don
 	if err != nil {
 		return err
 	}
-	return s.eachOf(ctx, ids, done, func(id uint64) error { return a.do(ctx, "POST", fmt.Sprintf("/jobs/%d/%s", id, verb), how, nil) })
+	return s.eachOf(ctx, ids, done, func(id uint64) error { return do(a, admin.OfJob{Job: id}) })
 }
 
 func newBury() *cobra.Command {
@@ -172,9 +173,9 @@ func newBury() *cobra.Command {
 	var force forcing
 	cmd := newCommand("bury", "ID...", "bury jobs", func(ctx context.Context, s *session, args []string) error {
 		if force.yes {
-			return force.take(ctx, s, args, "bury", "buried", struct {
-				Priority *uint32 `json:"priority,omitempty"`
-			}{pri.given()})
+			return force.take(ctx, s, args, "buried", func(a *admin.Client, job admin.OfJob) error {
+				return a.BuryJob(ctx, &admin.BuryJob{OfJob: job, Priority: pri.given()})
+			})
 		}
 		return s.eachID(ctx, args, "buried", func(c *client.Conn, id uint64) error {
 			return hold(ctx, c, id, func(ctx context.Context, j *client.Job, st *client.JobStats) error { return j.Bury(ctx, pri.or(st)) })
@@ -192,10 +193,9 @@ func newRelease() *cobra.Command {
 	var force forcing
 	cmd := newCommand("release", "ID...", "make jobs ready, or delay them", func(ctx context.Context, s *session, args []string) error {
 		if force.yes {
-			return force.take(ctx, s, args, "release", "released", struct {
-				Priority *uint32 `json:"priority,omitempty"`
-				Delay    uint32  `json:"delay"`
-			}{pri.given(), wholeSeconds(delay)})
+			return force.take(ctx, s, args, "released", func(a *admin.Client, job admin.OfJob) error {
+				return a.ReleaseJob(ctx, &admin.ReleaseJob{OfJob: job, Priority: pri.given(), Delay: wholeSeconds(delay)})
+			})
 		}
 		return s.eachID(ctx, args, "released", func(c *client.Conn, id uint64) error {
 			return hold(ctx, c, id, func(ctx context.Context, j *client.Job, st *client.JobStats) error {

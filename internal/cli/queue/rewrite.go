@@ -18,13 +18,13 @@ whole journal was rewritten" when it has ended.
 // NewRewrite returns the command rewrite, for the commands about journals: it is the one of them that
 // asks the server.
 func NewRewrite() *cobra.Command {
-	var admin adminOptions
+	var pages adminOptions
 	cmd := newCommand("rewrite", "", "have a running server write all jobs to new files", func(ctx context.Context, s *session, _ []string) error {
-		a, err := s.admin(&admin)
+		a, err := s.admin(&pages)
 		if err != nil {
 			return err
 		}
-		if err := a.do(ctx, "POST", "/journal/rewrite", nil, nil); err != nil {
+		if err := a.RewriteJournal(ctx); err != nil {
 			return err
 		}
 		if s.json {
@@ -34,6 +34,6 @@ func NewRewrite() *cobra.Command {
 		return err
 	})
 	cmd.Long = rewriteLong
-	admin.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
+	pages.define(cmd.Flags(), "127.0.0.1:"+defaultAdminPort, adminUsage)
 	return cmd
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/beanpole-mq/beanpole/client"
+	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/cli/kit"
 	"github.com/beanpole-mq/beanpole/internal/cli/top"
 	"github.com/beanpole-mq/beanpole/internal/health"
@@ -66,8 +67,8 @@ type topServer struct {
 	ctx   context.Context
 	mu    sync.Mutex // what follows uses a tube for more than one command
 	conn  *client.Conn
-	plain bool         // the server has no list-jobs
-	pages *adminClient // nil: nobody has said where they are
+	plain bool          // the server has no list-jobs
+	pages *admin.Client // nil: nobody has said where they are
 }
 
 // Snapshot implements top.Server.
@@ -107,7 +108,7 @@ func (t *topServer) snapshot(onScreen []string) (top.Snapshot, error) {
 	}
 	counts := make(map[string]*tubeCounts)
 	if t.pages != nil {
-		if counts, err = t.pages.tubeCounts(t.ctx); err != nil {
+		if counts, err = countsOf(t.ctx, t.pages); err != nil {
 			return snap, err
 		}
 	}

@@ -107,12 +107,12 @@ type tubesOptions struct {
 }
 
 // addCounts adds what only the admin pages tell.
-func (s *session) addCounts(ctx context.Context, admin *adminOptions, tubes []tube) error {
-	a, err := s.admin(admin)
+func (s *session) addCounts(ctx context.Context, pages *adminOptions, tubes []tube) error {
+	a, err := s.admin(pages)
 	if err != nil {
 		return err
 	}
-	counts, err := a.tubeCounts(ctx)
+	counts, err := countsOf(ctx, a)
 	if err != nil {
 		return err
 	}
