@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/admin/api/list"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
@@ -19,12 +20,12 @@ func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, er
 		room = append(room, r.api.clusterFindings()...)
 	}
 	page = admin.Attention{Findings: []admin.Finding{}, Kinds: make(map[string]int)}
-	worst := firstOf[health.Finding]{n: in.Limit, compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
+	worst := list.First[health.Finding]{N: in.Limit, Compare: func(a, b health.Finding) int { return health.Compare(&a, &b) }}
 	show := func(found []health.Finding) {
 		page.Total += len(found)
 		for _, f := range found {
 			page.Kinds[f.Kind]++
-			worst.show(f)
+			worst.Show(f)
 		}
 	}
 	show(room)
@@ -35,7 +36,7 @@ func (r *request) getAttention(in *admin.GetAttention) (page admin.Attention, er
 	if err != nil {
 		return page, err
 	}
-	for _, f := range worst.sorted() {
+	for _, f := range worst.Sorted() {
 		page.Findings = append(page.Findings, admin.Finding(f))
 	}
 	return page, nil

@@ -255,9 +255,9 @@ func (g *generator) description() []byte {
 	problem := obj("description", "It was refused; `detail` says why, and what to do.", "content", content("application/problem+json", g.schema(reflect.TypeFor[admin.Problem](), "", "")))
 	g.schemas["ID"] = obj("type", "integer", "minimum", 0)
 	g.schemas["Priority"] = obj("type", "integer", "minimum", 0, "maximum", flowNumber("4294967295"), "description", "Smaller is more urgent.")
-	g.schemas["State"] = obj("type", "string", "enum", list(op.States))
+	g.schemas["State"] = obj("type", "string", "enum", listed(op.States))
 	g.schemas["TubeName"] = obj("type", "string", "pattern", `^[A-Za-z0-9+/;.$_()][A-Za-z0-9+/;.$_()-]{0,199}$`)
-	g.schemas["Rights"] = obj("type", "array", "items", obj("type", "string", "enum", list(strings.Split(rights.All.String(), ","))))
+	g.schemas["Rights"] = obj("type", "array", "items", obj("type", "string", "enum", listed(strings.Split(rights.All.String(), ","))))
 	schemas := new(object)
 	for _, name := range slices.Sorted(maps.Keys(g.schemas)) {
 		schemas.set(name, g.schemas[name])
@@ -275,7 +275,7 @@ func (g *generator) description() []byte {
 // A flowNumber is a number as it is written.
 type flowNumber string
 
-func list(names []string) flow {
+func listed(names []string) flow {
 	all := flow{}
 	for _, name := range names {
 		if _, err := strconv.Atoi(name); err == nil {
@@ -396,7 +396,7 @@ func (g *generator) schema(t reflect.Type, tag reflect.StructTag, comment string
 	case k == reflect.String:
 		s.set("type", "string")
 		if enum != "" {
-			s.set("enum", list(strings.Split(enum, ",")))
+			s.set("enum", listed(strings.Split(enum, ",")))
 		}
 		for _, name := range []string{"pattern", "format"} {
 			if text := tag.Get(name); text != "" {
@@ -424,7 +424,7 @@ func (g *generator) schema(t reflect.Type, tag reflect.StructTag, comment string
 	case k == reflect.Struct:
 		s = g.component(t)
 	case enum != "":
-		s.set("type", "integer").set("enum", list(strings.Split(enum, ",")))
+		s.set("type", "integer").set("enum", listed(strings.Split(enum, ",")))
 		bound("default default")
 	default:
 		s.set("type", "integer")

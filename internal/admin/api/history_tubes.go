@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
+	"github.com/beanpole-mq/beanpole/internal/admin/api/list"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 )
 
@@ -90,15 +91,15 @@ func (a *API) sampleTubes(ctx context.Context, unix int64) {
 		h.looked = unix
 	}
 	h.mu.Unlock()
-	most := firstOf[surveyedTube]{n: tubesKept, compare: func(a, b surveyedTube) int {
+	most := list.First[surveyedTube]{N: tubesKept, Compare: func(a, b surveyedTube) int {
 		return cmp.Or(CompareTubes(&a.TubeStats, &b.TubeStats), cmp.Compare(a.name, b.name))
 	}}
-	if tell(ctx, func(t *surveyedTube) { most.show(*t) }) != nil {
+	if tell(ctx, func(t *surveyedTube) { most.Show(*t) }) != nil {
 		return // nobody knows which tubes are gone
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range most.sorted() {
+	for _, t := range most.Sorted() {
 		th := h.tubes[t.name]
 		if th == nil {
 			th = new(tubeHistory)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/admin/api/list"
 	"github.com/beanpole-mq/beanpole/internal/broker"
 	"github.com/beanpole-mq/beanpole/internal/engine"
 	"github.com/beanpole-mq/beanpole/internal/op"
@@ -250,7 +251,7 @@ const (
 
 // badCursor is the answer to a cursor that came with no page.
 func badCursor() error {
-	return problemf(http.StatusBadRequest, "cursor: want what a page has as next, or nothing")
+	return problemf(http.StatusBadRequest, "%v", list.ErrCursor)
 }
 
 // parseState reads the name of a state.

@@ -1,18 +1,16 @@
 package api
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/beanpole-mq/beanpole/client/admin"
 	"github.com/beanpole-mq/beanpole/internal/access"
+	"github.com/beanpole-mq/beanpole/internal/admin/api/list"
 	"github.com/beanpole-mq/beanpole/internal/health"
 )
 
@@ -115,83 +113,45 @@ var conditions = map[string]func(t *surveyedTube) bool{
 	"unwatched": func(t *surveyedTube) bool { one := t.health(); return one.Unwatched() },
 }
 
-// A tubeSearch selects tubes and puts them in an order.
-type tubeSearch struct {
-	column     string
-	key        column
-	descending bool
-	has        []func(*surveyedTube) bool
-	pattern    func(name string) bool
+// tubeColumns are the columns as a list has them; names tell tubes apart.
+var tubeColumns = list.Columns[surveyedTube]{By: keysOf(columns), Tie: func(t *surveyedTube) list.Key { return list.Key{S: t.name} }, TieName: "name"}
 
-	after *rank // nil: from the first on
-}
-
-// A rank is the place of a tube in the order.
-type rank struct {
-	key  int64
-	name string
-}
-
-// compare compares places in the order: by the column, then by the name.
-func (s *tubeSearch) compare(a, b rank) int {
-	byKey := cmp.Compare(a.key, b.key)
-	if s.descending {
-		byKey = -byKey
+func keysOf(columns map[string]column) map[string]func(*surveyedTube) list.Key {
+	keys := make(map[string]func(*surveyedTube) list.Key)
+	for name, of := range columns {
+		keys[name] = keyOf(of)
 	}
-	byName := cmp.Compare(a.name, b.name)
-	if s.descending && s.column == "name" {
-		byName = -byName
-	}
-	return cmp.Or(byKey, byName)
+	return keys
 }
 
-func (s *tubeSearch) rank(t *surveyedTube) rank { return rank{s.key(t), t.name} }
-
-func (s *tubeSearch) matches(t *surveyedTube) bool {
-	for _, has := range s.has {
-		if !has(t) {
-			return false
-		}
-	}
-	return s.pattern(t.name)
+func keyOf(of column) func(*surveyedTube) list.Key {
+	return func(t *surveyedTube) list.Key { return list.Key{N: of(t)} }
 }
 
-// parseTubeSearch reads the parameters sort, has, q and cursor.
-func parseTubeSearch(in *admin.ListTubes) (*tubeSearch, error) {
-	s := new(tubeSearch)
-	var err error
-	if s.pattern, err = namePattern(in.Q); err != nil {
+// tubeFilter reads the parameters has and q.
+func tubeFilter(in *admin.ListTubes) (matches func(*surveyedTube) bool, err error) {
+	pattern, err := namePattern(in.Q)
+	if err != nil {
 		return nil, err
 	}
-	s.column, s.descending = strings.CutPrefix(in.Sort, "-")
-	s.column = cmp.Or(s.column, "name")
-	if s.key = columns[s.column]; s.key == nil {
-		return nil, problemf(http.StatusBadRequest, "sort: want one of %v, with - before it for the largest first", slices.Sorted(maps.Keys(columns)))
-	}
+	var all []func(*surveyedTube) bool
 	if in.Has != "" {
 		for name := range strings.SplitSeq(in.Has, ",") {
 			has, ok := conditions[name]
 			if !ok {
 				return nil, problemf(http.StatusBadRequest, "has: want some of %v, with commas between them", slices.Sorted(maps.Keys(conditions)))
 			}
-			s.has = append(s.has, has)
+			all = append(all, has)
 		}
 	}
-	if text := in.Cursor; text != "" {
-		at, err := inCursor.DecodeString(text)
-		key, name, ok := strings.Cut(string(at), " ")
-		n, err2 := strconv.ParseInt(key, 10, 64)
-		if err != nil || err2 != nil || !ok || inCursor.EncodeToString(at) != text {
-			return nil, badCursor()
+	return func(t *surveyedTube) bool {
+		for _, has := range all {
+			if !has(t) {
+				return false
+			}
 		}
-		s.after = &rank{n, name}
-	}
-	return s, nil
-}
-
-// cursor returns the cursor of what is after a tube.
-func (at rank) cursor() string {
-	return inCursor.EncodeToString(fmt.Appendf(nil, "%d %s", at.key, at.name))
+		return pattern(t.name)
+	}, nil
 }
 
 // namePattern returns what matches names of tubes: a glob if the text has * or ?, else any
@@ -213,39 +173,34 @@ func namePattern(text string) (matches func(name string) bool, err error) {
 // searchTubes answers listTubes with an order or a filter. It looks at all tubes, but keeps
 // those of the page only.
 func (r *request) searchTubes(in *admin.ListTubes) (page admin.Tubes, err error) {
-	n := in.Limit
-	s, err := parseTubeSearch(in)
+	matches, err := tubeFilter(in)
 	if err != nil {
 		return page, err
 	}
-	if of := rates[s.column]; of != nil && r.other == nil { // another server's tubes may have the same names
-		s.key = r.api.history.byRate(of)
+	q, err := tubeColumns.Query(in.Sort, in.Cursor, in.Limit)
+	if err != nil {
+		return page, problemf(http.StatusBadRequest, "%v", err)
 	}
-	if s.column == "attention" {
-		s.key = r.attention
+	if of := rates[q.Column]; of != nil && r.other == nil { // another server's tubes may have the same names
+		q.Key = keyOf(r.api.history.byRate(of))
 	}
-	var matching uint64
+	if q.Column == "attention" {
+		q.Key = keyOf(r.attention)
+	}
 	var jobs admin.JobCounts
-	// One more shows whether there is another page.
-	best := firstOf[rankedTube]{n: n + 1, compare: func(a, b rankedTube) int { return s.compare(a.rank, b.rank) }}
 	err = r.survey(func(t *surveyedTube) {
-		if !s.matches(t) {
-			return
+		if matches(t) {
+			addJobs(&jobs, t)
+			q.Show(t)
 		}
-		matching++
-		addJobs(&jobs, t)
-		s.show(&best, t)
 	})
 	if err != nil {
 		return page, err
 	}
-	found := best.sorted()
-	page = admin.Tubes{Tubes: make([]admin.Tube, min(n, len(found))), Matching: &matching, Jobs: &jobs}
-	for i := range page.Tubes {
-		page.Tubes[i] = tubeOf(found[i].rank.name, &found[i].TubeStats)
-	}
-	if len(found) > n {
-		page.Next = found[n-1].rank.cursor()
+	found, next := q.Page()
+	page = admin.Tubes{Tubes: make([]admin.Tube, len(found)), Next: next, Matching: new(q.Matching()), Jobs: &jobs}
+	for i := range found {
+		page.Tubes[i] = tubeOf(found[i].name, &found[i].TubeStats)
 	}
 	if in.Recent && r.other == nil {
 		r.api.history.addRecent(page.Tubes)
@@ -258,20 +213,4 @@ func addJobs(c *admin.JobCounts, t *surveyedTube) {
 	c.Reserved += t.Reserved
 	c.Delayed += t.Delayed
 	c.Buried += t.Buried
-}
-
-// A rankedTube is a tube with its place in the order.
-type rankedTube struct {
-	rank
-	*surveyedTube
-}
-
-// show lets the first tubes have another one, if it is after those of the pages before.
-func (s *tubeSearch) show(first *firstOf[rankedTube], t *surveyedTube) {
-	at := s.rank(t)
-	if s.after != nil && s.compare(at, *s.after) <= 0 || !first.wants(rankedTube{rank: at}) {
-		return
-	}
-	kept := *t
-	first.show(rankedTube{at, &kept})
 }

@@ -1,4 +1,4 @@
-package api
+package list
 
 import (
 	"cmp"
@@ -8,22 +8,22 @@ import (
 )
 
 // The first things of an order are kept, in that order; of equal ones those that came first. No more is kept than twice as many.
-func TestFirstOf(t *testing.T) {
+func TestFirst(t *testing.T) {
 	type thing struct{ key, came int }
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		first := firstOf[thing]{n: 1 + rnd.IntN(10), compare: func(a, b thing) int { return cmp.Compare(a.key, b.key) }}
+		first := First[thing]{N: 1 + rnd.IntN(10), Compare: func(a, b thing) int { return cmp.Compare(a.key, b.key) }}
 		var all []thing
 		for came := range rnd.IntN(100) {
 			x := thing{rnd.IntN(20), came}
 			all = append(all, x)
-			first.show(x)
-			if len(first.kept) >= 2*first.n {
-				t.Fatalf("%d are kept for %d", len(first.kept), first.n)
+			first.Show(x)
+			if len(first.kept) >= 2*first.N {
+				t.Fatalf("%d are kept for %d", len(first.kept), first.N)
 			}
 		}
-		slices.SortStableFunc(all, first.compare)
-		if got, want := first.sorted(), all[:min(first.n, len(all))]; !slices.Equal(got, want) {
+		slices.SortStableFunc(all, first.Compare)
+		if got, want := first.Sorted(), all[:min(first.N, len(all))]; !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v of %v", got, want, all)
 		}
 	}
